@@ -1,6 +1,6 @@
 /* arm.c - one request: token, request, response; and once more when the token is refused.
  *
- *   arm_do -> token_start -> send -> answered -> end_try
+ *   arm_do -> token_start -> send -> arm_answered -> arm_end_try
  *                     ^                    | 401, the first time
  *                     +--------------------+
  */
@@ -37,7 +37,7 @@ static char *without_slash(const char *url)
     return act_strndup(url, n);
 }
 
-static char *endpoint_of(const struct arm_options *options)
+static char *arm_endpoint_of(const struct arm_options *options)
 {
     ACT_AUTOFREE char *scope = act_strdup(options->cloud->arm_scope);
     char *default_part = strstr(scope, "/.default");
@@ -47,7 +47,7 @@ static char *endpoint_of(const struct arm_options *options)
     return without_slash(options->endpoint ? options->endpoint : scope);
 }
 
-/* Whether a token for this cloud may go to a base URL. */
+/* Checks that a token for this cloud may go to a base URL. */
 static int check_base(const struct auth_cloud *cloud, const char *url, const char *said_by, bool is_own,
                       struct act_error *err)
 {
@@ -63,7 +63,7 @@ static int check_base(const struct auth_cloud *cloud, const char *url, const cha
 
 int arm_new(const struct arm_options *options, struct arm **out, struct act_error *err)
 {
-    char *endpoint = endpoint_of(options);
+    char *endpoint = arm_endpoint_of(options);
     int rc = check_base(options->cloud, endpoint, options->said_by ? options->said_by : "the resource manager",
                         options->is_own, err);
 
@@ -128,7 +128,7 @@ int arm_identify(struct arm *arm, struct token_identity *out, struct act_error *
     return token_identify(arm->tokens, &arm->want, out, err);
 }
 
-/* Whether the token may go to a URL: it begins with a trusted base URL, at a boundary. */
+/* Tells whether the token may go to a URL: it begins with a trusted base URL, at a boundary. */
 static bool is_trusted(const struct arm *arm, const char *url)
 {
     static const char default_port[] = ":443";
@@ -162,13 +162,13 @@ static void forget_token(struct arm_try *t)
     act_wipe(&t->sent_token);
 }
 
-static void end_try(struct arm_try *t, int rc)
+static void arm_end_try(struct arm_try *t, int rc)
 {
     struct arm_call *call = t->call;
 
     http_call_release(&t->http);
     forget_token(t);
-    free(t->body);
+    act_wipe(&t->body);
     free(t->what);
     *t->finished = true;
     free(t);
@@ -189,8 +189,8 @@ static bool follow_tenant(struct arm_try *t, const struct token_challenge *chall
     return true;
 }
 
-/* Whether a refused token is dropped and a new one tried. A claims challenge is not: no other token helps. */
-static bool renew(struct arm_try *t)
+/* Tells whether to drop a refused token and try a new one. After a claims challenge no other token helps. */
+static bool arm_renew(struct arm_try *t)
 {
     ACT_AUTO(token_challenge) challenge = {0};
 
@@ -209,7 +209,7 @@ static char *copy_header(const struct http_call *http, const char *name)
     return act_strdup(http_header_get(&http->response_headers, name));
 }
 
-static void take_headers(struct arm_try *t)
+static void arm_take_headers(struct arm_try *t)
 {
     struct arm_call *call = t->call;
 
@@ -221,8 +221,8 @@ static void take_headers(struct arm_try *t)
     call->retry_after_ms = http_retry_after_ms(&t->http.response_headers, act_now_unix_s());
 }
 
-/* An empty body, or "null", the response to a cancel. */
-static bool says_nothing(const struct act_buf *body)
+/* Tells whether a body is empty or "null", the response to a cancel. */
+static bool arm_says_nothing(const struct act_buf *body)
 {
     ACT_AUTOFREE char *text = act_strndup(body->len ? body->data : "", body->len);
     const char *start = text + strspn(text, " \t\r\n");
@@ -237,7 +237,7 @@ static int judge_response(struct arm_try *t)
     const struct act_buf *body = &t->http.body_text;
     CODEC_AUTOJSON json_t *json = NULL;
     struct act_error quoting; /* would show a piece of a key */
-    int rc = says_nothing(body) ? 0 : codec_json_parse(body->data, body->len, "response", &json, &quoting);
+    int rc = arm_says_nothing(body) ? 0 : codec_json_parse(body->data, body->len, "response", &json, &quoting);
 
     if (call->status == 404 && call->missing_is_fine) {
         free(arm_error_text(json, call->error.service_code, sizeof(call->error.service_code)));
@@ -253,21 +253,21 @@ static int judge_response(struct arm_try *t)
     return 0;
 }
 
-static void answered(struct http_call *http)
+static void arm_answered(struct http_call *http)
 {
     struct arm_try *t = http->arg;
     struct arm_call *call = t->call;
 
     if (http->rc < 0) {
         call->error = http->error;
-        end_try(t, http->rc);
-    } else if (renew(t)) {
+        arm_end_try(t, http->rc);
+    } else if (arm_renew(t)) {
         http_call_release(http);
         forget_token(t);
         ask_for_token(t);
     } else {
-        take_headers(t);
-        end_try(t, judge_response(t));
+        arm_take_headers(t);
+        arm_end_try(t, judge_response(t));
     }
 }
 
@@ -283,7 +283,7 @@ static void send_it(struct arm_try *t)
                                .what = t->what,
                                .bounded = true,
                                .peer_name = "the service",
-                               .done = answered,
+                               .done = arm_answered,
                                .arg = t};
     act_uuid(id);
     t->sent_token = act_strdup(token);
@@ -311,7 +311,7 @@ static void have_token(struct token_call *token)
         act_error_prefix(&t->call->error, "cannot %s", t->call->what);
         if (token->want.tenant && !strstr(act_error_text(&t->call->error), "az login"))
             arm_hint_tenant(&t->call->error, token->want.tenant);
-        end_try(t, token->rc);
+        arm_end_try(t, token->rc);
     } else {
         send_it(t);
     }
@@ -323,15 +323,16 @@ static void ask_for_token(struct arm_try *t)
     token_start(t->arm->tokens, &t->token);
 }
 
-/* The token must not be sent to an untrusted host. */
+/* Ends a call whose host is not trusted: the token must not go there. */
 static void refuse_call(void *arg)
 {
     struct arm_try *t = arg;
     ACT_AUTOFREE char *url = whole_url(t->arm, t->call);
     ACT_AUTOFREE char *shown = http_redact_url(url);
 
-    end_try(t, act_error_set(&t->call->error, ACT_FAIL, "cannot %s: the service names '%.200s', which is not at '%s'",
-                             t->call->what, shown, t->arm->endpoint));
+    arm_end_try(t,
+                act_error_set(&t->call->error, ACT_FAIL, "cannot %s: the service names '%.200s', which is not at '%s'",
+                              t->call->what, shown, t->arm->endpoint));
 }
 
 int arm_do(struct arm *arm, struct arm_call *call, struct act_error *err)

@@ -49,17 +49,17 @@ struct arm_options {
 int arm_new(const struct arm_options *options, struct arm **out, struct act_error *err) ACT_NODISCARD;
 void arm_free(struct arm *arm);
 const char *arm_endpoint(const struct arm *arm);
-/* What the tokens of its requests are for; the first response may tell the tenant. */
+/* Returns what the tokens of its requests are for; the first response may tell the tenant. */
 const struct token_want *arm_want(const struct arm *arm);
-/* Another base URL that the token may go to: the run history of a region. One that is neither https nor on this
- * machine, or lies in another cloud, is -ACT_CONFIG; one that is neither Azure's nor trusted by the user
- * (auth/trusted.h) -ACT_DENIED, as in arm_new(). said_by, is_own: as in its options. */
+/* Lets the token go to another base URL: the run history of a region. One that is neither https nor on this machine, or
+ * lies in another cloud, is -ACT_CONFIG; one that is neither Azure's nor trusted by the user (auth/trusted.h) is
+ * -ACT_DENIED, as in arm_new(). said_by, is_own: see struct arm_options. */
 int arm_trust(struct arm *arm, const char *base_url, const char *said_by, bool is_own,
               struct act_error *err) ACT_NODISCARD;
-/* Whose token the requests carry. */
+/* Says whose token the requests carry. */
 int arm_identify(struct arm *arm, struct token_identity *out, struct act_error *err) ACT_NODISCARD;
 
-/* A part of a path, encoded as encodeURIComponent() does, which the official client uses for ids: names of resource
+/* Encodes a part of a path as encodeURIComponent() does, which the official client uses for ids: names of resource
  * groups may have brackets. New string. */
 char *arm_segment(const char *text);
 
@@ -79,37 +79,36 @@ struct arm_call {
     int status;
     json_t *response;       /* NULL: the body was empty; owned by the call */
     char *operation;        /* of a long-running operation: Azure-AsyncOperation or Operation-Location */
-    char *location;         /* likewise: Location */
+    char *location;         /* of one, too: Location */
     int64_t retry_after_ms; /* -1: not said */
 };
-/* Runs the engine until the response is there. */
+/* Sends call, and runs the engine until the response is there. */
 int arm_do(struct arm *arm, struct arm_call *call, struct act_error *err) ACT_NODISCARD;
 void arm_call_release(struct arm_call *call);
 
-/* GET, for one: *out is a new reference. */
+/* Gets one resource; *out is a new reference. */
 int arm_get(struct arm *arm, const char *url, const char *api_version, const char *what, json_t **out,
             struct act_error *err) ACT_NODISCARD;
 
-/* Every member of the lists on all pages (member: "value", "nodes"), in order, until each says stop (1) or fails
- * (negative). POST when post is set (listNodes). Follows nextLink on the same host only; links that lead round
- * in a circle are an error. */
+/* Calls each(arg, item, err) for every item of the list member ("value", "nodes") on all pages, in order, until it
+ * returns 1 or fails. post: it asks by POST, as listNodes wants. It follows nextLink only on the same host; links that
+ * lead round in a circle are an error. */
 int arm_each(struct arm *arm, const char *url, const char *api_version, bool post, const char *member, const char *what,
              int (*each)(void *arg, const json_t *item, struct act_error *err), void *arg,
              struct act_error *err) ACT_NODISCARD;
 
-/* Follows the long-running operation that call (done, not yet released) started to its end: by its operation
- * URL, else its location, else, for a PUT (or a GET of what is being changed), by the provisioning state of the
- * resource. progress (may be NULL) is
- * called with every status. A resource in a failed state is an error, too. On success *out (may be NULL) is the
- * resource, or the operation's result, or NULL. timeout_s 0: none. */
+/* Follows the long-running operation that call (done, not yet released) has started to its end: by its operation URL,
+ * else its location, else, for a PUT (or a GET of what is being changed), by the provisioning state of the resource.
+ * Calls progress, unless that is NULL, with every status. A resource in a failed state is an error, too. On success
+ * *out (out may be NULL) is the resource, or the operation's result, or NULL. timeout_s 0: it waits without limit. */
 int arm_follow(struct arm *arm, struct arm_call *call, int64_t timeout_s,
                void (*progress)(void *arg, const char *status, int percent /* -1: not said */), void *arg, json_t **out,
                struct act_error *err) ACT_NODISCARD;
 
-/* The text of an error body of any shape, and its deepest code into code (of size). New string; NULL: it is not an
- * error. Also for the error of a run. */
+/* Returns the text of an error body of any shape, also of a run's error, a new string; NULL: it is not an error. Writes
+ * its deepest code into code, which has size bytes. */
 char *arm_error_text(const json_t *body, char *code, size_t size);
-/* What such a code means without an HTTP status: ACT_NO_CAPACITY, else ACT_FAIL. */
+/* Returns what such a code means without an HTTP status: ACT_NO_CAPACITY, else ACT_FAIL. */
 enum act_code arm_meaning(const char *code);
 
 #endif

@@ -20,7 +20,7 @@ struct arm {
  * for want. */
 int arm_describe(struct arm_call *call, const struct http_call *http, const json_t *body, const struct token_want *want,
                  const char *token);
-/* Adds which tenant to log in to. */
+/* Adds to the error which tenant to log in to. */
 void arm_hint_tenant(struct act_error *err, const char *tenant);
 
 #endif

@@ -1,4 +1,4 @@
-/* error.c - error responses. The body may be that of the resource manager, that of the run history, a gateway's
+/* error.c - reads error responses. The body may be that of the resource manager, that of the run history, a gateway's
  * HTML, or empty. */
 #include <ctype.h>
 #include <stdio.h>
@@ -34,7 +34,7 @@ static const struct {
     {0, NULL, ACT_FAIL},
 };
 
-static enum act_code meaning_of(int status, const char *code)
+static enum act_code arm_meaning_of(int status, const char *code)
 {
     size_t i = 0;
 
@@ -46,10 +46,10 @@ static enum act_code meaning_of(int status, const char *code)
 
 enum act_code arm_meaning(const char *code)
 {
-    return meaning_of(0, code);
+    return arm_meaning_of(0, code);
 }
 
-/* The entry of this type in an error's "additionalInfo". NULL: none. */
+/* Returns the entry of this type in an error's "additionalInfo"; NULL: there is none. */
 static const json_t *info_of(const json_t *error, const char *type)
 {
     const json_t *info = codec_json_find(json_object_get(error, "additionalInfo"), "type", type);
@@ -57,7 +57,7 @@ static const json_t *info_of(const json_t *error, const char *type)
     return json_object_get(json_object_get(info, "info"), "value");
 }
 
-/* The error within an error; of jobs and what they need, it is in the list. */
+/* Returns the error within an error; for jobs and what they need, it is in the list. */
 static const json_t *inner_of(const json_t *error)
 {
     static const char *const names[] = {"innerError", "innererror"};
@@ -86,7 +86,7 @@ static const char *deepest_code(const json_t *error)
     return code;
 }
 
-/* Adds a message as one line, without final stops. Only the beginning of a trace. */
+/* Adds a message as one line, without final stops, and of a trace only the beginning. */
 static void add_sentence(struct act_buf *out, const char *text)
 {
     for (int line = 0; *text && line < LINES_MAX; line++) {
@@ -119,8 +119,8 @@ static void add_details(struct act_buf *out, const json_t *error)
     }
 }
 
-/* {"error": {...}}, the error itself, or {"message": ...} (App Service, gateways). */
-static const json_t *error_of(const json_t *body)
+/* Finds the error in {"error": {...}}, the error itself, or {"message": ...} (App Service, gateways). */
+static const json_t *arm_error_of(const json_t *body)
 {
     const json_t *error = json_object_get(body, "error");
 
@@ -129,7 +129,7 @@ static const json_t *error_of(const json_t *body)
 
 char *arm_error_text(const json_t *body, char *code, size_t size)
 {
-    const json_t *error = error_of(body);
+    const json_t *error = arm_error_of(body);
     struct act_buf out = {0};
     const char *message = codec_json_str(error, "message", codec_json_str(error, "Message", ""));
 
@@ -144,8 +144,8 @@ char *arm_error_text(const json_t *body, char *code, size_t size)
     return http_redact_text(plain);
 }
 
-/* The ids by which support finds a request. */
-static const char *id_of(const struct http_call *http, const json_t *body)
+/* Returns the id by which support finds a request. */
+static const char *arm_id_of(const struct http_call *http, const json_t *body)
 {
     static const char *const headers[] = {"x-ms-correlation-request-id", "x-ms-request-id"};
 
@@ -156,12 +156,12 @@ static const char *id_of(const struct http_call *http, const json_t *body)
     }
     const json_t *correlation = json_object_get(body, "correlation");
     if (!correlation)
-        correlation = info_of(error_of(body), "Correlation");
+        correlation = info_of(arm_error_of(body), "Correlation");
     return codec_json_str(correlation, "operation", codec_json_str(correlation, "request", ""));
 }
 
-/* The beginning of a body that is not an error of the service, redacted. New string. */
-static char *raw_text(const struct http_call *http)
+/* Returns the beginning of a body that is not an error of the service, redacted. New string. */
+static char *arm_raw_text(const struct http_call *http)
 {
     size_t n = http->body_text.len < BODY_SHOWN ? http->body_text.len : BODY_SHOWN;
     ACT_AUTOFREE char *text = act_strndup(n ? http->body_text.data : "", n);
@@ -196,8 +196,8 @@ static void hint_clock(struct act_error *err, const struct http_call *http)
                    ahead_s < 0 ? "ahead of" : "behind");
 }
 
-static void hint_login(struct arm_call *call, const struct http_call *http, const struct token_want *want,
-                       const char *token)
+static void arm_hint_at_login(struct arm_call *call, const struct http_call *http, const struct token_want *want,
+                              const char *token)
 {
     ACT_AUTO(token_challenge) challenge = {0};
 
@@ -220,15 +220,15 @@ int arm_describe(struct arm_call *call, const struct http_call *http, const json
 {
     char code[sizeof(call->error.service_code)];
     ACT_AUTOFREE char *text = arm_error_text(body, code, sizeof(code));
-    ACT_AUTOFREE char *raw = text ? NULL : raw_text(http);
+    ACT_AUTOFREE char *raw = text ? NULL : arm_raw_text(http);
     const char *said = text ? text : *raw || call->status != 404 ? raw : "there is none";
-    const char *id = id_of(http, body);
+    const char *id = arm_id_of(http, body);
 
-    act_error_set(&call->error, meaning_of(call->status, code), "cannot %s: HTTP %d%s%s%s%s%s", call->what,
+    act_error_set(&call->error, arm_meaning_of(call->status, code), "cannot %s: HTTP %d%s%s%s%s%s", call->what,
                   call->status, *said ? ": " : "", said, *id ? " (request id " : "", id, *id ? ")" : "");
     call->error.http_status = call->status;
     snprintf(call->error.service_code, sizeof(call->error.service_code), "%s", code);
     snprintf(call->error.request_id, sizeof(call->error.request_id), "%s", id);
-    hint_login(call, http, want, token);
+    arm_hint_at_login(call, http, want, token);
     return -(int)call->error.code;
 }

@@ -62,12 +62,12 @@ struct follow {
     int64_t end_ms; /* 0: never */
 };
 
-static void fire(void *stop)
+static void follow_fire(void *stop)
 {
     *(bool *)stop = true;
 }
 
-static int pause_ms(const struct follow *f, int64_t ms, struct act_error *err)
+static int follow_pause_ms(const struct follow *f, int64_t ms, struct act_error *err)
 {
     bool stop = false;
 
@@ -77,7 +77,7 @@ static int pause_ms(const struct follow *f, int64_t ms, struct act_error *err)
         ms = POLL_MAX_MS;
     if (f->end_ms && act_now_monotonic_ms() + ms > f->end_ms)
         return act_error_set(err, ACT_TIMEOUT, "cannot %s: it takes longer; it goes on at the service", f->first->what);
-    engine_timer(http_engine(f->arm->http), ms, fire, &stop);
+    engine_timer(http_engine(f->arm->http), ms, follow_fire, &stop);
     engine_run(http_engine(f->arm->http), &stop);
     return 0;
 }
@@ -123,7 +123,7 @@ static int poll_url(const struct follow *f, const char *url, const char *api_ver
     while (rc == 0) {
         struct arm_call call = {
             .method = "GET", .what = f->first->what, .url = act_strdup(url), .api_version = api_version};
-        rc = pause_ms(f, wait_ms, err);
+        rc = follow_pause_ms(f, wait_ms, err);
         if (rc == 0)
             rc = arm_do(f->arm, &call, err);
         if (rc == 0)
@@ -136,7 +136,7 @@ static int poll_url(const struct follow *f, const char *url, const char *api_ver
     return rc < 0 ? rc : 0;
 }
 
-/* Azure-AsyncOperation: {"status": ...}. */
+/* Reads an Azure-AsyncOperation: {"status": ...}. */
 static int operation_ended(const struct follow *f, const struct arm_call *call, struct act_error *err)
 {
     const char *status = codec_json_str(call->response, "status", call->status == 202 ? "InProgress" : "");
@@ -149,7 +149,7 @@ static int operation_ended(const struct follow *f, const struct arm_call *call, 
     return is(status, "Succeeded");
 }
 
-/* Location: 202 until it has ended. */
+/* Reads a Location, which answers 202 until the operation has ended. */
 static int location_ended(const struct follow *f, const struct arm_call *call, struct act_error *err)
 {
     const char *status = codec_json_str(call->response, "status", "");
@@ -160,7 +160,7 @@ static int location_ended(const struct follow *f, const struct arm_call *call, s
     return call->status != 202;
 }
 
-static const char *state_of(const json_t *resource)
+static const char *follow_state_of(const json_t *resource)
 {
     return codec_json_str(json_object_get(resource, "properties"), "provisioningState", "Succeeded");
 }
@@ -170,18 +170,20 @@ static int check_resource(const struct follow *f, const json_t *resource, struct
     const json_t *properties = json_object_get(resource, "properties"),
                  *first = json_array_get(json_object_get(properties, "provisioningErrors"), 0);
 
-    return has_failed(state_of(resource)) ? fail_operation(f, state_of(resource), first ? first : properties, err) : 0;
+    return has_failed(follow_state_of(resource))
+               ? fail_operation(f, follow_state_of(resource), first ? first : properties, err)
+               : 0;
 }
 
-/* A resource: properties.provisioningState; without one it is there. */
+/* Reads a resource, which is there once its properties.provisioningState says so, or if it has none. */
 static int resource_ended(const struct follow *f, const struct arm_call *call, struct act_error *err)
 {
-    tell_progress(f, state_of(call->response), call->response);
+    tell_progress(f, follow_state_of(call->response), call->response);
     int rc = check_resource(f, call->response, err);
-    return rc < 0 ? rc : is(state_of(call->response), "Succeeded");
+    return rc < 0 ? rc : is(follow_state_of(call->response), "Succeeded");
 }
 
-/* Of a change it begins, or of one that was seen to be under way. */
+/* Tells whether the call began a change of the resource, or saw one under way. */
 static bool is_of_resource(const struct arm_call *call)
 {
     return strcmp(call->method, "DELETE") != 0 && strcmp(call->method, "POST") != 0;

@@ -32,7 +32,7 @@ static char *cleaned(const char *text, bool is_sas)
     return act_strndup(text + start, len - start);
 }
 
-static int take_key(struct auth *auth, const char *key, struct act_error *err)
+static int auth_take_key(struct auth *auth, const char *key, struct act_error *err)
 {
     ACT_AUTOWIPE char *text = cleaned(key, false);
 
@@ -69,7 +69,7 @@ int auth_new(const char *account, const char *key, const char *sas, enum auth_ki
     if (has_sas && (!has_key || prefer == AUTH_SAS))
         rc = take_sas(auth, sas, err);
     else if (has_key)
-        rc = take_key(auth, key, err);
+        rc = auth_take_key(auth, key, err);
     if (rc != 0) {
         auth_free(auth);
         return rc;
@@ -112,16 +112,16 @@ const char *auth_account(const struct auth *auth)
 
 /* --- the string to sign --------------------------------------------------------------------------------- */
 
-static void to_lower(char *text)
+static void auth_to_lower(char *text)
 {
     for (char *c = text; *c; c++)
         *c = (char)tolower((unsigned char)*c);
 }
 
-/* Takes both strings; the same name may come twice. */
+/* Adds a pair, and frees both strings; a name may come twice. */
 static void add_pair(struct http_headers *pairs, char *name, char *value)
 {
-    to_lower(name);
+    auth_to_lower(name);
     http_header_add(pairs, name, strlen(name), value, strlen(value));
     free(name);
     free(value);
@@ -141,14 +141,14 @@ static void sort_pairs(struct http_headers *pairs)
         qsort(pairs->v, pairs->n, sizeof(*pairs->v), by_name_and_value);
 }
 
-static void add_line(struct act_buf *out, const char *text)
+static void auth_add_line(struct act_buf *out, const char *text)
 {
     if (text)
         act_buf_adds(out, text);
     act_buf_addc(out, '\n');
 }
 
-/* The lines of every request; a length of 0 and headers that are not sent are empty lines. */
+/* Adds the lines of every request; a length of 0 and headers that are not sent are empty lines. */
 static void add_standard_headers(struct act_buf *out, const struct http_call *call)
 {
     static const char *const before_length[] = {"Content-Encoding", "Content-Language"};
@@ -157,12 +157,12 @@ static void add_standard_headers(struct act_buf *out, const struct http_call *ca
                                                 "If-Unmodified-Since", "Range"};
 
     for (size_t i = 0; i < sizeof(before_length) / sizeof(before_length[0]); i++)
-        add_line(out, http_header_get(&call->headers, before_length[i]));
+        auth_add_line(out, http_header_get(&call->headers, before_length[i]));
     if (call->body_len > 0)
         act_buf_addf(out, "%zu", call->body_len);
     act_buf_addc(out, '\n');
     for (size_t i = 0; i < sizeof(behind_length) / sizeof(behind_length[0]); i++)
-        add_line(out, http_header_get(&call->headers, behind_length[i]));
+        auth_add_line(out, http_header_get(&call->headers, behind_length[i]));
 }
 
 static int by_header_name(const void *a, const void *b)
@@ -172,7 +172,7 @@ static int by_header_name(const void *a, const void *b)
     return strcasecmp((*x)->name, (*y)->name);
 }
 
-/* "name:value", the name in lower case, the value without white space around it. */
+/* Adds "name:value", the name in lower case, the value without white space around it. */
 static void add_service_header(struct act_buf *out, const struct http_header *header)
 {
     const char *value = header->value + strspn(header->value, " \t\r\n");
@@ -181,7 +181,7 @@ static void add_service_header(struct act_buf *out, const struct http_header *he
     while (len > 0 && strchr(" \t\r\n", value[len - 1]))
         len--;
     act_buf_adds(out, header->name);
-    to_lower(out->data + at);
+    auth_to_lower(out->data + at);
     act_buf_addc(out, ':');
     act_buf_add(out, value, len);
     act_buf_addc(out, '\n');
@@ -268,7 +268,7 @@ static void sign_with_key(const struct auth *auth, struct http_call *call, int64
     http_header_setf(&call->headers, "Authorization", "SharedKey %s:%s", auth->account, signature);
 }
 
-/* Verbatim: decoding and encoding it again could change what was signed. */
+/* Appends the SAS as it is: decoding and encoding it again could change what was signed. */
 static void append_sas(const struct auth *auth, struct http_call *call)
 {
     char before = 0;

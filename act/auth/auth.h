@@ -20,44 +20,45 @@ enum auth_kind { AUTH_ANONYMOUS, AUTH_KEY, AUTH_SAS, AUTH_LOGIN };
 
 struct auth;
 
-/* Exactly one of key (base64) and sas (a query string without '?') is used, the key when both are given
- * unless prefer is AUTH_SAS. A malformed key is -ACT_CONFIG. Secrets are wiped by auth_free(). */
+/* Makes credentials of a key (base64) or a sas (a query string without '?'); of both it uses the key, unless prefer is
+ * AUTH_SAS. A malformed key is -ACT_CONFIG. auth_free() wipes secrets. */
 int auth_new(const char *account, const char *key, const char *sas, enum auth_kind prefer, struct auth **out,
              struct act_error *err) ACT_NODISCARD;
-/* Requests carry a token for want, which is copied except for the cloud. tokens must outlive it. */
+/* Makes credentials whose requests carry a token for want, which it copies except for the cloud. tokens must outlive
+ * them. */
 struct auth *auth_new_login(const char *account, struct tokens *tokens, const struct token_want *want);
 void auth_free(struct auth *auth);
 enum auth_kind auth_kind_of(const struct auth *auth);
 const char *auth_account(const struct auth *auth);
 
-/* Whether requests can be signed now; if not, auth_get_ready() starts to get a token. call is filled in except for
- * done and arg. Always true except for a login. */
+/* Tells whether requests can be signed now, as they always can except with a login. */
 bool auth_is_ready(const struct auth *auth);
+/* Starts to get a token if they cannot. Fills in call except for done and arg. */
 void auth_get_ready(const struct auth *auth, struct token_call *call);
-/* "Bearer <token>" of a login that is ready, for the source of a copy. New string, secret; NULL: none. */
+/* Returns "Bearer <token>" of a login that is ready, for the source of a copy: a new string, secret; NULL: none. */
 char *auth_bearer(const struct auth *auth);
 /* Takes note that a service responded 401 to a request with this Authorization: forgets the token, and if no tenant
  * is set and the service named another one than the token's, uses that one from now on. */
 void auth_refused(struct auth *auth, const char *authorization, const struct token_challenge *challenge);
 const struct token_want *auth_want(const struct auth *auth);
 
-/* Puts the credential on a request that is about to be sent: x-ms-date and Authorization, or the SAS after
- * the URL (once). clock_offset_s is added to the local time. As http_call.sign. */
+/* Puts the credential on a request that is about to be sent, for http_call.sign: x-ms-date and Authorization, or the
+ * SAS after the URL (once). Adds clock_offset_s to the local time. */
 int auth_sign(const struct auth *auth, struct http_call *call, int64_t clock_offset_s,
               struct act_error *err) ACT_NODISCARD;
 
-/* The string to sign and the signature of a request as they stand, for tests. New strings. */
+/* Return the string to sign and the signature of a request as they stand, new strings, for tests. */
 char *auth_string_to_sign(const char *account, const struct http_call *call);
 char *auth_signature(const struct auth *auth, const char *string_to_sign);
 
-/* A service SAS (sv=2021-12-02) for one blob (blob != NULL) or the container, signed with the account key.
- * permissions in the documented order ("racwdl" subset), times in unix seconds, start 0: none; https_only.
- * Without a key: -ACT_DENIED. New string, a query without '?'. */
+/* Makes a service SAS (sv=2021-12-02) for one blob or, with blob NULL, the container, signed with the account key.
+ * permissions: a part of "racwdl" in this order. Times are Unix seconds; start_s 0: it has none. -ACT_DENIED: there is
+ * no key. *out: a new string, a query without '?'. */
 int auth_service_sas(const struct auth *auth, const char *container, const char *blob, const char *permissions,
                      int64_t start_s, int64_t expiry_s, bool https_only, char **out,
                      struct act_error *err) ACT_NODISCARD;
 
-/* Likewise for a share of Azure Files (path NULL), or a file in it. Permissions in the order "rcwdl". */
+/* Does the same for a file in a share of Azure Files or, with path NULL, the share. permissions: a part of "rcwdl". */
 int auth_share_sas(const struct auth *auth, const char *share, const char *path, const char *permissions,
                    int64_t start_s, int64_t expiry_s, bool https_only, char **out, struct act_error *err) ACT_NODISCARD;
 
@@ -70,7 +71,8 @@ struct auth_delegation {
 };
 void auth_delegation_release(struct auth_delegation *delegation);
 
-/* The same SAS for a login, signed with such a key; expiry_s lies before its end. New string. */
+/* Returns the SAS of auth_service_sas() for a login, signed with such a key, a new string. expiry_s must lie before the
+ * end of the key. */
 char *auth_delegation_sas(const struct auth_delegation *delegation, const char *account, const char *container,
                           const char *blob, const char *permissions, int64_t start_s, int64_t expiry_s,
                           bool https_only);

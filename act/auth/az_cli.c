@@ -35,7 +35,7 @@ static const char *tenant_of(const struct token_want *want)
     return tenant ? tenant : want->tenant;
 }
 
-/* In a folder where nobody can plant Python modules for it to load. */
+/* Runs az in a folder where nobody can plant Python modules for it to load. */
 static void run_az(void *arg)
 {
     struct token_ask *ask = arg;
@@ -62,8 +62,8 @@ static void run_az(void *arg)
 
 /* ---- what it said ---- */
 
-/* The last line that is not blank, or the first that contains word (may be NULL), trimmed and without anything that
- * could be a token. New string; empty: none. */
+/* Returns the last line that is not blank or, if word is not NULL, the first that contains it: trimmed, without
+ * anything that could be a token, a new string; empty: there is none. */
 static char *line_with(const char *text, const char *word)
 {
     ACT_AUTOFREE char *line = act_strdup("");
@@ -83,7 +83,8 @@ static char *line_with(const char *text, const char *word)
     return http_redact_text(line);
 }
 
-/* The message of Microsoft Entra without the ids that follow it. New string; empty: az does not report one. */
+/* Returns the message of Microsoft Entra without the ids that follow it, a new string; empty: az does not report
+ * one. */
 static char *entra_reason(const char *text)
 {
     static const char code[] = "AADSTS";
@@ -106,7 +107,7 @@ static bool says_not_found(const char *words)
     return az && strstr(az, "not found");
 }
 
-/* Its own words: why, and the command that it recommends where that has arguments. */
+/* Says in the words of az why it refused, and the command that it recommends if that has arguments. */
 static void tell_refusal(struct token_ask *ask)
 {
     static const char command[] = "az login";
@@ -132,7 +133,7 @@ static void tell_refusal(struct token_ask *ask)
                              : "it did not say why");
 }
 
-static void take_output(struct token_ask *ask)
+static void az_cli_take_output(struct token_ask *ask)
 {
     CODEC_AUTOJSON json_t *response = NULL;
     struct act_error why;
@@ -160,7 +161,7 @@ static void az_ended(void *arg)
     else if (!WIFEXITED(ask->program.status) || WEXITSTATUS(ask->program.status) != 0)
         tell_refusal(ask);
     else
-        take_output(ask);
+        az_cli_take_output(ask);
 }
 
 static void ask_az(struct token_ask *ask)

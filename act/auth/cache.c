@@ -30,7 +30,7 @@ enum {
     LOCK_PAUSE_MS = 20,
 };
 
-/* New string. */
+/* Returns the path of a file beside the cache, a new string. */
 static char *file_name(const char *name)
 {
     ACT_AUTOFREE char *dir = act_cache_dir();
@@ -48,8 +48,8 @@ static void warn_once(const char *text)
 
 /* ---- reading ---- */
 
-/* Whether only this user can have read and written it. */
-static bool is_private(const char *path, const struct stat *st)
+/* Tells whether only this user can have read and written it. */
+static bool cache_is_private(const char *path, const struct stat *st)
 {
     if (S_ISREG(st->st_mode) && st->st_uid == geteuid() && (st->st_mode & 077) == 0)
         return true;
@@ -71,7 +71,7 @@ static bool is_cache(const json_t *cache)
            json_is_object(json_object_get(cache, "logins"));
 }
 
-/* The current cache; an empty one if it is missing or unusable. A new reference. */
+/* Returns the current cache, a new reference; an empty one if it is missing or unusable. */
 static json_t *read_cache(void)
 {
     ACT_AUTOFREE char *path = file_name("tokens.json");
@@ -79,7 +79,7 @@ static json_t *read_cache(void)
     json_t *cache = NULL;
     struct stat st;
 
-    if (lstat(path, &st) < 0 || !is_private(path, &st))
+    if (lstat(path, &st) < 0 || !cache_is_private(path, &st))
         return empty_cache();
     if (codec_json_read(path, MAX_BYTES, &cache, &err) == 0 && is_cache(cache))
         return cache;
@@ -90,12 +90,12 @@ static json_t *read_cache(void)
 
 /* ---- writing ---- */
 
-static void pause_ms(long ms)
+static void cache_pause_ms(long ms)
 {
     nanosleep(&(struct timespec){.tv_nsec = ms * 1000000}, NULL);
 }
 
-/* Against two processes that read, change and write at the same time. One that hangs must not stop others: without
+/* Keeps two processes from reading, changing and writing at the same time. One that hangs must not stop others: without
  * the lock a token is lost at worst. */
 static int lock_file(void)
 {
@@ -104,20 +104,20 @@ static int lock_file(void)
 
     for (int i = 0; i < LOCK_TRIES && fd == -ACT_TEMPORARY; i++) {
         if (i > 0)
-            pause_ms(LOCK_PAUSE_MS);
+            cache_pause_ms(LOCK_PAUSE_MS);
         fd = act_lock(path, false, NULL);
     }
     return fd;
 }
 
-static int make_folder(struct act_error *err)
+static int cache_make_folder(struct act_error *err)
 {
     ACT_AUTOFREE char *dir = act_cache_dir();
 
     return act_mkdir_all(dir, 0700, err);
 }
 
-static void drop_ended(json_t *tokens)
+static void cache_drop_ended(json_t *tokens)
 {
     int64_t now_s = act_now_unix_s();
     const char *key;
@@ -131,17 +131,17 @@ static void drop_ended(json_t *tokens)
     }
 }
 
-/* Reads, lets change() change, and replaces. */
+/* Reads the cache, lets change() change it, and replaces it. */
 static int update(void (*change)(json_t *cache, void *arg), void *arg, struct act_error *err)
 {
     ACT_AUTOFREE char *path = file_name("tokens.json");
-    int rc = make_folder(err);
+    int rc = cache_make_folder(err);
 
     if (rc < 0)
         return rc;
     int lock = lock_file();
     CODEC_AUTOJSON json_t *cache = read_cache();
-    drop_ended(json_object_get(cache, "tokens"));
+    cache_drop_ended(json_object_get(cache, "tokens"));
     change(cache, arg);
     rc = codec_json_write(path, cache, 0600, err);
     if (lock >= 0)
@@ -166,14 +166,14 @@ bool token_cache_get(const char *key, struct token *out)
     return true;
 }
 
-struct entry {
+struct cache_entry {
     const char *key;
     const struct token *token;
 };
 
 static void put_token(json_t *cache, void *arg)
 {
-    const struct entry *entry = arg;
+    const struct cache_entry *entry = arg;
     const struct token *token = entry->token;
 
     json_object_set_new(json_object_get(cache, "tokens"), entry->key,
@@ -184,7 +184,7 @@ static void put_token(json_t *cache, void *arg)
 int token_cache_put(const char *key, const struct token *token, struct act_error *err)
 {
     struct act_error why = {0};
-    int rc = update(put_token, &(struct entry){.key = key, .token = token}, &why);
+    int rc = update(put_token, &(struct cache_entry){.key = key, .token = token}, &why);
 
     if (rc < 0) {
         act_error_prefix(&why, "the login is not kept for the next command");
@@ -197,7 +197,7 @@ int token_cache_put(const char *key, const struct token *token, struct act_error
 
 static void drop_token(json_t *cache, void *arg)
 {
-    const struct entry *entry = arg;
+    const struct cache_entry *entry = arg;
     json_t *tokens = json_object_get(cache, "tokens");
 
     if (act_streq(codec_json_str(json_object_get(tokens, entry->key), "access_token", ""), entry->token->text))
@@ -210,7 +210,7 @@ void token_cache_drop(const char *key, const char *text)
     struct act_error err;
 
     if (token_cache_get(key, &there) && strcmp(there.text, text) == 0 &&
-        update(drop_token, &(struct entry){.key = key, .token = &token}, &err) < 0)
+        update(drop_token, &(struct cache_entry){.key = key, .token = &token}, &err) < 0)
         act_trace("auth", "cannot drop a token: %s", act_error_text(&err));
 }
 
@@ -285,7 +285,7 @@ int token_cache_lock(const char *what, struct act_error *err)
 {
     char hash[ACT_SHA256_HEX];
     struct act_sha256 h;
-    int rc = make_folder(err);
+    int rc = cache_make_folder(err);
 
     if (rc < 0)
         return rc;

@@ -1,4 +1,4 @@
-/* cloud.c - which cloud it is. */
+/* cloud.c - the table of clouds, and which of them it is. */
 #include "auth/cloud.h"
 
 #include <string.h>
@@ -23,21 +23,21 @@ static const struct auth_cloud clouds[] = {
 
 enum { CLOUDS = sizeof(clouds) / sizeof(clouds[0]) };
 
-/* Whether a host is this domain, or lies in it. */
-static bool is_in(const char *host, const char *domain)
+/* Tells whether a host is this domain, or lies in it. */
+static bool cloud_is_in(const char *host, const char *domain)
 {
     size_t n = strlen(domain), len = strlen(host);
 
     return len >= n && strcasecmp(host + len - n, domain) == 0 && (len == n || host[len - n - 1] == '.');
 }
 
-static bool has(const struct auth_cloud *cloud, const char *host)
+static bool cloud_has(const struct auth_cloud *cloud, const char *host)
 {
     const char *const domains[] = {cloud->suffix, cloud->zone_suffix, cloud->arm_domain, cloud->azureml_domain,
                                    cloud->vault_domain};
 
     for (size_t i = 0; i < sizeof(domains) / sizeof(domains[0]); i++)
-        if (domains[i] && is_in(host, domains[i]))
+        if (domains[i] && cloud_is_in(host, domains[i]))
             return true;
     return false;
 }
@@ -45,7 +45,7 @@ static bool has(const struct auth_cloud *cloud, const char *host)
 static const struct auth_cloud *by_host(const char *host)
 {
     for (size_t i = 0; host && i < CLOUDS; i++)
-        if (has(&clouds[i], host))
+        if (cloud_has(&clouds[i], host))
             return &clouds[i];
     return NULL;
 }
@@ -59,12 +59,12 @@ static const struct auth_cloud *by_endpoint(const char *endpoint)
 
 bool auth_cloud_has(const struct auth_cloud *cloud, const char *host)
 {
-    return cloud ? has(cloud, host) : by_host(host) != NULL;
+    return cloud ? cloud_has(cloud, host) : by_host(host) != NULL;
 }
 
 bool auth_cloud_is_vault(const struct auth_cloud *cloud, const char *host)
 {
-    return is_in(host, cloud->vault_domain) && strcasecmp(host, cloud->vault_domain) != 0;
+    return cloud_is_in(host, cloud->vault_domain) && strcasecmp(host, cloud->vault_domain) != 0;
 }
 
 static const struct auth_cloud *cloud_named(const char *name)
@@ -75,7 +75,8 @@ static const struct auth_cloud *cloud_named(const char *name)
     return NULL;
 }
 
-/* Some give only the host, some add a slash. New string. */
+/* Returns the authority as a URL without a final slash, a new string: some users give only the host, some add a
+ * slash. */
 static char *normal_authority(const char *text)
 {
     char *url = strstr(text, "://") ? act_strdup(text) : act_sprintf("https://%s", text);

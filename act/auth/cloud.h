@@ -24,25 +24,26 @@ struct auth_cloud {
     const char *zone_suffix;    /* of storage accounts in DNS zones: "storage.azure.net"; NULL: none */
 };
 
-/* Of a token for Blob Storage, in every cloud. */
+/* The scope of a token for Blob Storage, in every cloud. */
 #define AUTH_STORAGE_SCOPE "https://storage.azure.com/.default"
 
-/* The cloud that AZURE_CLOUD names; else the one of the endpoint's host (may be NULL), which may be a storage
- * account, the resource manager or a run history; else the one whose authority is AZURE_AUTHORITY_HOST; else the
- * public one. An unknown AZURE_CLOUD, or one that contradicts the endpoint, is -ACT_CONFIG. */
+/* Finds the cloud that AZURE_CLOUD names; else that of the host of endpoint (may be NULL), which may be a storage
+ * account, the resource manager or a run history; else that whose authority is AZURE_AUTHORITY_HOST; else the public
+ * one. An unknown AZURE_CLOUD, or one that contradicts the endpoint, is -ACT_CONFIG. */
 int auth_cloud_find(const char *endpoint, const struct auth_cloud **out, struct act_error *err) ACT_NODISCARD;
 
-/* Whether a host, as http_host() gives it, is one of the cloud's (NULL: of any cloud's). */
+/* Tells whether a host, as http_host() gives it, is one of the cloud's (NULL: of any cloud's). */
 bool auth_cloud_has(const struct auth_cloud *cloud, const char *host);
 
-/* Whether a host is that of a key vault of the cloud. */
+/* Tells whether a host is that of a key vault of the cloud. */
 bool auth_cloud_is_vault(const struct auth_cloud *cloud, const char *host);
 
-/* -ACT_CONFIG if the host of a URL (may be NULL) is known to belong to another cloud: a token must not go there. */
+/* Refuses a URL (may be NULL) whose host is known to belong to another cloud, with -ACT_CONFIG: a token must not go
+ * there. */
 int auth_cloud_check(const struct auth_cloud *cloud, const char *url, struct act_error *err) ACT_NODISCARD;
 
-/* The authority, without a final slash: AZURE_AUTHORITY_HOST, else the cloud's. One that is neither https nor on
- * this machine, or belongs to another cloud, is -ACT_CONFIG. New string. */
+/* Returns the authority, AZURE_AUTHORITY_HOST or else the cloud's, in *out: a new string without a final slash. One
+ * that is neither https nor on this machine, or belongs to another cloud, is -ACT_CONFIG. */
 int auth_cloud_authority(const struct auth_cloud *cloud, char **out, struct act_error *err) ACT_NODISCARD;
 
 #endif

@@ -12,7 +12,7 @@
 
 /* The Azure CLI's application, which tenants know. */
 #define CLIENT "04b07795-8ddb-461a-bbee-02f9e1bf7b46"
-/* For the user's name, and for tokens that can be renewed. */
+/* These are for the user's name, and for tokens that can be renewed. */
 #define MORE_SCOPES "openid profile offline_access"
 
 enum {
@@ -24,7 +24,7 @@ enum {
     MAX_MESSAGE = 1000,
 };
 
-/* A new reference; NULL: the response is none. */
+/* Returns the JSON of a response, a new reference; NULL: there is none. */
 static json_t *response_of(const struct http_call *call)
 {
     json_t *response = NULL;
@@ -70,7 +70,7 @@ static void grant_kept(void *arg)
     token_settle(arg);
 }
 
-/* It has ended, or was taken back. */
+/* Tells whether the login has ended, or was taken back. */
 static bool is_login_over(const struct act_error *err)
 {
     return strcmp(err->service_code, "invalid_grant") == 0 || strcmp(err->service_code, "interaction_required") == 0;
@@ -128,7 +128,7 @@ const struct token_source token_device = {
 
 /* ---- the login ---- */
 
-struct login {
+struct device_login {
     struct token_ask ask; /* its grant is what comes of it */
     char *device_code;    /* secret */
     int64_t interval_s, until_ms;
@@ -137,29 +137,29 @@ struct login {
     bool finished;
 };
 
-static void end_login(struct login *login)
+static void end_login(struct device_login *login)
 {
     login->finished = true;
 }
 
-static void fail_login(struct login *login, const char *why)
+static void fail_login(struct device_login *login, const char *why)
 {
     act_error_set(&login->ask.error, ACT_DENIED, "%s", why);
     end_login(login);
 }
 
-static void poll(void *arg);
+static void device_poll(void *arg);
 
-static void poll_later(struct login *login)
+static void device_poll_later(struct device_login *login)
 {
     if (act_now_monotonic_ms() + login->interval_s * 1000 > login->until_ms)
         fail_login(login, "the code was not typed in time");
     else
-        engine_timer(http_engine(login->ask.http), login->interval_s * 1000, poll, login);
+        engine_timer(http_engine(login->ask.http), login->interval_s * 1000, device_poll, login);
 }
 
-/* The responses of RFC 8628 section 3.5 that are not the end. */
-static bool goes_on(struct login *login, const struct act_error *err)
+/* Tells whether the response is one of those of RFC 8628 section 3.5 that are not the end. */
+static bool device_goes_on(struct device_login *login, const struct act_error *err)
 {
     bool slow_down = strcmp(err->service_code, "slow_down") == 0;
 
@@ -171,7 +171,7 @@ static bool goes_on(struct login *login, const struct act_error *err)
 
 static void polled(struct http_call *call)
 {
-    struct login *login = ((struct token_ask *)call->arg)->arg;
+    struct device_login *login = ((struct token_ask *)call->arg)->arg;
     struct act_error *err = &login->ask.error;
     CODEC_AUTOJSON json_t *response = response_of(call);
 
@@ -184,8 +184,8 @@ static void polled(struct http_call *call)
         act_error_set(err, ACT_FAIL, "the login gave nothing that can be kept (no refresh token)");
     else
         *err = (struct act_error){0};
-    if (err->code && goes_on(login, err)) {
-        poll_later(login);
+    if (err->code && device_goes_on(login, err)) {
+        device_poll_later(login);
         return;
     }
     if (strcmp(err->service_code, "expired_token") == 0)
@@ -197,9 +197,9 @@ static void polled(struct http_call *call)
         end_login(login);
 }
 
-static void poll(void *arg)
+static void device_poll(void *arg)
 {
-    struct login *login = arg;
+    struct device_login *login = arg;
     struct token_ask *ask = &login->ask;
 
     token_form_add(&ask->body, "grant_type", "urn:ietf:params:oauth:grant-type:device_code");
@@ -213,7 +213,7 @@ static int64_t within(int64_t value, int64_t low, int64_t high, int64_t fallback
     return value < 0 ? fallback : value < low ? low : value > high ? high : value;
 }
 
-/* The service's message to the user; composed here if that is not readable. New string. */
+/* Returns the service's message to the user or, if that is not readable, one of its own. New string. */
 static char *message_of(const json_t *response)
 {
     const char *message = codec_json_str(response, "message", ""), *code = codec_json_str(response, "user_code", NULL);
@@ -228,7 +228,7 @@ static char *message_of(const json_t *response)
 
 static void got_code(struct http_call *call)
 {
-    struct login *login = ((struct token_ask *)call->arg)->arg;
+    struct device_login *login = ((struct token_ask *)call->arg)->arg;
     CODEC_AUTOJSON json_t *response = response_of(call);
     const char *code = codec_json_str(response, "device_code", NULL);
     ACT_AUTOFREE char *message = message_of(response);
@@ -249,11 +249,11 @@ static void got_code(struct http_call *call)
         login->interval_s = within(interval_s, 1, MAX_INTERVAL_S, DEFAULT_INTERVAL_S);
         login->until_ms = act_now_monotonic_ms() + within(life_s, 1, MAX_LIFE_S, DEFAULT_LIFE_S) * 1000;
         login->show(login->show_arg, message);
-        poll_later(login);
+        device_poll_later(login);
     }
 }
 
-static int run_login(struct login *login, struct act_error *err)
+static int run_login(struct device_login *login, struct act_error *err)
 {
     struct token_ask *ask = &login->ask;
     ACT_AUTOFREE char *scope = act_sprintf("%s %s", ask->want.scope, MORE_SCOPES);
@@ -272,7 +272,7 @@ int token_device_start(struct http *http, const struct token_want *want, const c
                        void (*show)(void *arg, const char *message), void *arg, struct act_error *err)
 {
     const char *client = act_env("ACT_LOGIN_CLIENT_ID");
-    struct login login = {.show = show, .show_arg = arg};
+    struct device_login login = {.show = show, .show_arg = arg};
     char *authority = NULL;
     int rc;
 

@@ -24,7 +24,7 @@ enum {
 
 /* ---- requests ---- */
 
-/* "&name=value", encoded. */
+/* Appends "&name=value", encoded. */
 static void add_parameter(struct act_buf *url, const char *name, const char *value)
 {
     if (!value)
@@ -33,8 +33,8 @@ static void add_parameter(struct act_buf *url, const char *name, const char *val
     act_buf_addf(url, "&%s=%s", name, encoded);
 }
 
-static void get(struct token_ask *ask, const char *base, const char *client_name, const char *client,
-                void (*ended)(struct http_call *))
+static void managed_get(struct token_ask *ask, const char *base, const char *client_name, const char *client,
+                        void (*ended)(struct http_call *))
 {
     ACT_AUTOFREE char *resource = token_resource(ask->want.scope);
     struct act_buf url = {0};
@@ -51,7 +51,7 @@ static void get(struct token_ask *ask, const char *base, const char *client_name
                                    .arg = ask};
 }
 
-static void answered(struct http_call *call)
+static void managed_answered(struct http_call *call)
 {
     token_settle(call->arg);
 }
@@ -62,7 +62,7 @@ static void ask_app_service(struct token_ask *ask)
 {
     ACT_AUTOFREE char *base = act_sprintf("%s?api-version=2019-08-01", act_env("IDENTITY_ENDPOINT"));
 
-    get(ask, base, "client_id", act_env("AZURE_CLIENT_ID"), answered);
+    managed_get(ask, base, "client_id", act_env("AZURE_CLIENT_ID"), managed_answered);
     http_header_set(&ask->call.headers, "X-IDENTITY-HEADER", act_env("IDENTITY_HEADER"));
     http_start(ask->http, &ask->call);
 }
@@ -78,7 +78,7 @@ static void ask_azureml(struct token_ask *ask)
 {
     ACT_AUTOFREE char *base = act_sprintf("%s?api-version=2017-09-01", act_env("MSI_ENDPOINT"));
 
-    get(ask, base, "clientid", azureml_client(), answered);
+    managed_get(ask, base, "clientid", azureml_client(), managed_answered);
     http_header_set(&ask->call.headers, "secret", act_env("MSI_SECRET"));
     http_header_set(&ask->call.headers, "Metadata", "true");
     http_start(ask->http, &ask->call);
@@ -135,7 +135,7 @@ static void send_to_imds(void *arg)
     struct token_ask *ask = arg;
     ACT_AUTOFREE char *base = act_sprintf("%s" IMDS_PATH, imds_host());
 
-    get(ask, base, "client_id", act_env("AZURE_CLIENT_ID"), imds_answered);
+    managed_get(ask, base, "client_id", act_env("AZURE_CLIENT_ID"), imds_answered);
     ask->call.no_retry = true;
     http_header_set(&ask->call.headers, "Metadata", "true");
     http_start(ask->http, &ask->call);

@@ -39,7 +39,7 @@ void token_post(struct token_ask *ask, const char *tenant, const char *path, voi
     http_start(ask->http, &ask->call);
 }
 
-/* The token of a response that came. */
+/* Takes the token of a response that came. */
 static int take_response(struct token_ask *ask)
 {
     const struct act_buf *body = &ask->call.body_text;
@@ -70,7 +70,7 @@ void token_settle(struct token_ask *ask)
         token_found(ask);
 }
 
-static void answered(struct http_call *call)
+static void principal_answered(struct http_call *call)
 {
     struct token_ask *ask = call->arg;
 
@@ -80,7 +80,7 @@ static void answered(struct http_call *call)
 
 /* ---- the two proofs ---- */
 
-/* What both need. False: ask has failed. */
+/* Begins the form, with what both proofs need. False: ask has failed. */
 static bool begin_form(struct token_ask *ask)
 {
     static const char *const names[] = {"AZURE_TENANT_ID", "AZURE_CLIENT_ID"};
@@ -100,7 +100,7 @@ static bool begin_form(struct token_ask *ask)
     return true;
 }
 
-/* An ask may only end on the loop's next turn. */
+/* A timer calls this, because an ask may only end on the loop's next turn. */
 static void ask_with_secret(void *arg)
 {
     struct token_ask *ask = arg;
@@ -108,7 +108,7 @@ static void ask_with_secret(void *arg)
     if (!begin_form(ask))
         return;
     token_form_add(&ask->body, "client_secret", act_env("AZURE_CLIENT_SECRET"));
-    token_post(ask, act_env("AZURE_TENANT_ID"), "token", answered);
+    token_post(ask, act_env("AZURE_TENANT_ID"), "token", principal_answered);
 }
 
 static void start_secret(struct token_ask *ask)
@@ -116,7 +116,7 @@ static void start_secret(struct token_ask *ask)
     engine_timer(http_engine(ask->http), 0, ask_with_secret, ask);
 }
 
-/* Read each time: it is replaced every hour or so. */
+/* Reads the file each time, because it is replaced every hour or so. */
 static void read_assertion(void *arg)
 {
     struct token_ask *ask = arg;
@@ -140,7 +140,7 @@ static void ask_with_assertion(void *arg)
     } else if (begin_form(ask)) {
         token_form_add(&ask->body, "client_assertion_type", ASSERTION_TYPE);
         token_form_add(&ask->body, "client_assertion", text);
-        token_post(ask, act_env("AZURE_TENANT_ID"), "token", answered);
+        token_post(ask, act_env("AZURE_TENANT_ID"), "token", principal_answered);
     }
 }
 

@@ -84,7 +84,8 @@ int64_t token_refresh_time(int64_t now_s, int64_t expires_s, bool half_life)
 
 /* ---- claims ---- */
 
-/* RFC 4648 section 5, as tokens have it: without padding. A new, terminated buffer; NULL: malformed. */
+/* Decodes base64url without padding (RFC 4648 section 5), as tokens have it. Returns a new, terminated buffer; NULL: it
+ * is malformed. */
 static char *decode_base64url(const char *text, size_t len)
 {
     struct act_buf base64 = {0};
@@ -103,7 +104,7 @@ static char *decode_base64url(const char *text, size_t len)
     return out;
 }
 
-/* A new reference, NULL when the text is no JSON web token. */
+/* Returns the claims of a token, a new reference; NULL: text is not a JSON web token. */
 static json_t *claims_of(const char *text)
 {
     const char *first = strchr(text, '.'), *second = first ? strchr(first + 1, '.') : NULL;
@@ -163,7 +164,7 @@ void token_identity_release(struct token_identity *identity)
 
 /* ---- responses ---- */
 
-/* When a token ends by its own claims, and its whole lifetime; -1: not in the claims. */
+/* Returns when a token ends by its own claims, and *out_life_s, its whole lifetime; -1: the claims do not say. */
 static int64_t claimed_times(const char *text, int64_t *out_life_s)
 {
     CODEC_AUTOJSON json_t *claims = claims_of(text);
@@ -174,7 +175,7 @@ static int64_t claimed_times(const char *text, int64_t *out_life_s)
     return end_s;
 }
 
-/* A token goes into a header line. */
+/* Tells whether a token can go into a header line. */
 static bool is_header_value(const char *text)
 {
     for (const char *c = text; *c; c++)
@@ -183,8 +184,8 @@ static bool is_header_value(const char *text)
     return *text != '\0';
 }
 
-/* By the clock of this machine; -1: unknown. Absolute times follow the clock of the service, local times ours. IMDS
- * hands out cached tokens with their original expires_in, so absolute times come first. */
+/* Returns when a token ends by the clock of this machine; -1: unknown. Absolute times follow the clock of the service,
+ * local times ours. IMDS hands out cached tokens with their original expires_in, so absolute times come first. */
 static int64_t end_of_token(const json_t *response, const char *text, int64_t now_s, int64_t ahead_s)
 {
     const char *local = codec_json_str(response, "expiresOn", NULL);
@@ -227,7 +228,7 @@ int token_take(const json_t *response, const struct token_source *source, int64_
     return 0;
 }
 
-/* The first line, without what could be a token. New string. */
+/* Returns the first line, without anything that could be a token. New string. */
 static char *one_line(const char *text)
 {
     ACT_AUTOFREE char *line = act_strndup(text, strcspn(text, "\r\n"));
@@ -255,7 +256,7 @@ void token_describe_response(const struct http_call *call, const char *what, str
 
 /* ---- challenges ---- */
 
-/* The value of name="..." or name=... in the header. New string; NULL: it is not there. */
+/* Returns the value of name="..." or name=... in the header, a new string; NULL: it is not there. */
 static char *parameter(const char *header, const char *name)
 {
     size_t n = strlen(name);
@@ -271,8 +272,8 @@ static char *parameter(const char *header, const char *name)
     return NULL;
 }
 
-/* The first segment of the path: https://login.microsoftonline.com/<tenant>/oauth2/authorize. Some names stand for
- * any. */
+/* Returns the first segment of the path: https://login.microsoftonline.com/<tenant>/oauth2/authorize. Some names stand
+ * for any tenant. */
 static char *tenant_in(const char *url)
 {
     static const char *const any[] = {"common", "organizations", "consumers"};
@@ -292,7 +293,7 @@ static char *tenant_in(const char *url)
 }
 
 /* It will be shown as part of a command, so only base64 characters are allowed. */
-static bool is_base64(const char *text)
+static bool response_is_base64(const char *text)
 {
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_=";
     size_t n = strlen(text);
@@ -308,7 +309,7 @@ void token_read_challenge(const char *header, struct token_challenge *out)
     char *named = parameter(header, "authorization_uri");
     ACT_AUTOFREE char *uri = named ? named : parameter(header, "authorization"); /* as key vaults call it */
     out->claims = parameter(header, "claims");
-    if (out->claims && !is_base64(out->claims)) {
+    if (out->claims && !response_is_base64(out->claims)) {
         free(out->claims);
         out->claims = NULL;
     }

@@ -11,15 +11,15 @@
 /* The version fixes the lines of the string to sign: this one has 16. */
 #define SAS_VERSION "2021-12-02"
 
-/* What is signed; name NULL: the container or share. */
-struct target {
+/* The object that is signed for; name NULL: the container or share. */
+struct sas_target {
     bool is_share;
     const char *container, *name;
 };
 
-/* That of a share has neither a kind of resource nor a snapshot, nor a scope of encryption. */
-static char *sas_string_to_sign(const char *account, const struct target *t, const char *permissions, const char *start,
-                                const char *expiry, const char *protocol)
+/* The string of a share has neither a kind of resource nor a snapshot, nor a scope of encryption. */
+static char *sas_string_to_sign(const char *account, const struct sas_target *t, const char *permissions,
+                                const char *start, const char *expiry, const char *protocol)
 {
     ACT_AUTOFREE char *resource = act_sprintf("/%s/%s/%s%s%s", t->is_share ? "file" : "blob", account, t->container,
                                               t->name ? "/" : "", t->name ? t->name : "");
@@ -30,7 +30,7 @@ static char *sas_string_to_sign(const char *account, const struct target *t, con
                        : act_sprintf("%s%s\n\n\n\n\n\n\n", common, t->name ? "b" : "c");
 }
 
-static void add_field(struct act_buf *query, const char *name, const char *value)
+static void sas_add_field(struct act_buf *query, const char *name, const char *value)
 {
     if (!*value)
         return;
@@ -38,14 +38,14 @@ static void add_field(struct act_buf *query, const char *name, const char *value
     act_buf_addf(query, "%s%s=%s", query->len ? "&" : "", name, encoded);
 }
 
-static const char *resource_kind(const struct target *t)
+static const char *resource_kind(const struct sas_target *t)
 {
     if (t->is_share)
         return t->name ? "f" : "s";
     return t->name ? "b" : "c";
 }
 
-static int make_sas(const struct auth *auth, const struct target *t, const char *permissions, int64_t start_s,
+static int sas_make(const struct auth *auth, const struct sas_target *t, const char *permissions, int64_t start_s,
                     int64_t expiry_s, bool https_only, char **out, struct act_error *err)
 {
     char start[ACT_TIME_TEXT] = "", expiry[ACT_TIME_TEXT];
@@ -59,13 +59,13 @@ static int make_sas(const struct auth *auth, const struct target *t, const char 
     act_time_to_iso(expiry_s, expiry);
     ACT_AUTOFREE char *text = sas_string_to_sign(auth_account(auth), t, permissions, start, expiry, protocol);
     ACT_AUTOFREE char *signature = auth_signature(auth, text);
-    add_field(&query, "sv", SAS_VERSION);
-    add_field(&query, "st", start);
-    add_field(&query, "se", expiry);
-    add_field(&query, "sr", resource_kind(t));
-    add_field(&query, "sp", permissions);
-    add_field(&query, "spr", protocol);
-    add_field(&query, "sig", signature);
+    sas_add_field(&query, "sv", SAS_VERSION);
+    sas_add_field(&query, "st", start);
+    sas_add_field(&query, "se", expiry);
+    sas_add_field(&query, "sr", resource_kind(t));
+    sas_add_field(&query, "sp", permissions);
+    sas_add_field(&query, "spr", protocol);
+    sas_add_field(&query, "sig", signature);
     *out = act_buf_steal(&query);
     return 0;
 }
@@ -73,17 +73,17 @@ static int make_sas(const struct auth *auth, const struct target *t, const char 
 int auth_service_sas(const struct auth *auth, const char *container, const char *blob, const char *permissions,
                      int64_t start_s, int64_t expiry_s, bool https_only, char **out, struct act_error *err)
 {
-    const struct target target = {.container = container, .name = blob};
+    const struct sas_target target = {.container = container, .name = blob};
 
-    return make_sas(auth, &target, permissions, start_s, expiry_s, https_only, out, err);
+    return sas_make(auth, &target, permissions, start_s, expiry_s, https_only, out, err);
 }
 
 int auth_share_sas(const struct auth *auth, const char *share, const char *path, const char *permissions,
                    int64_t start_s, int64_t expiry_s, bool https_only, char **out, struct act_error *err)
 {
-    const struct target target = {.is_share = true, .container = share, .name = path};
+    const struct sas_target target = {.is_share = true, .container = share, .name = path};
 
-    return make_sas(auth, &target, permissions, start_s, expiry_s, https_only, out, err);
+    return sas_make(auth, &target, permissions, start_s, expiry_s, https_only, out, err);
 }
 
 /* --- for a login ------------------------------------------------------------------------------------------- */
@@ -100,7 +100,7 @@ void auth_delegation_release(struct auth_delegation *d)
     *d = (struct auth_delegation){0};
 }
 
-/* Empty are: saoid, suoid and scid before sip; sip; after sr the snapshot, ses and the five overrides. */
+/* These lines are empty: saoid, suoid and scid before sip; sip; after sr the snapshot, ses and the five overrides. */
 static char *delegation_string_to_sign(const struct auth_delegation *d, const char *account, const char *container,
                                        const char *blob, const char *permissions, const char *start, const char *expiry,
                                        const char *protocol)
@@ -132,6 +132,6 @@ char *auth_delegation_sas(const struct auth_delegation *d, const char *account, 
         {"sig", signature},
     };
     for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
-        add_field(&query, fields[i].name, fields[i].value);
+        sas_add_field(&query, fields[i].name, fields[i].value);
     return act_buf_steal(&query);
 }

@@ -1,4 +1,4 @@
-/* services.h - what all parts of one command share that speak to the network: one loop, one HTTP client, whose limits
+/* services.h - what the parts of one command share to speak to the network: one loop, one HTTP client, whose limits
  * then hold for the whole command, and one set of tokens. Each is opened when it is first asked for.
  */
 #ifndef ACT_AUTH_SERVICES_H
@@ -17,7 +17,8 @@ struct services {
     struct tokens *tokens;
 };
 
-/* They are the services' own, and stay until services_close(), which comes after whatever uses them. */
+/* Return what belongs to the services, and open it first. It stays until services_close(), which must come after
+ * whatever uses it. */
 struct engine *services_engine(struct services *services);
 struct http *services_http(struct services *services);
 struct tokens *services_tokens(struct services *services);

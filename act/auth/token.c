@@ -137,8 +137,8 @@ static bool same_want(const struct token_want *a, const struct token_want *b)
            act_streq(a->tenant, b->tenant);
 }
 
-/* Whether AZURE_TOKEN_CREDENTIALS allows it. */
-static bool is_wanted(const struct token_source *source, const struct token_want *want)
+/* Tells whether AZURE_TOKEN_CREDENTIALS allows the source. */
+static bool token_is_wanted(const struct token_source *source, const struct token_want *want)
 {
     const char *limit = act_env("AZURE_TOKEN_CREDENTIALS");
 
@@ -163,12 +163,12 @@ static void add_candidate(struct slot *slot, const struct token_source *source)
 static void choose_candidates(struct slot *slot)
 {
     for (size_t i = 0; i < sizeof(sources) / sizeof(sources[0]); i++)
-        if (sources[i]->is_set && is_wanted(sources[i], &slot->want) && sources[i]->is_set()) {
+        if (sources[i]->is_set && token_is_wanted(sources[i], &slot->want) && sources[i]->is_set()) {
             add_candidate(slot, sources[i]);
             return;
         }
     for (size_t i = 0; i < sizeof(sources) / sizeof(sources[0]); i++)
-        if (!sources[i]->is_set && is_wanted(sources[i], &slot->want))
+        if (!sources[i]->is_set && token_is_wanted(sources[i], &slot->want))
             add_candidate(slot, sources[i]);
 }
 
@@ -256,7 +256,7 @@ static void tell_all(struct slot *slot, int rc)
     free(waiting);
 }
 
-static void take_found(struct slot *slot)
+static void token_take_found(struct slot *slot)
 {
     char until[ACT_TIME_TEXT];
 
@@ -272,7 +272,7 @@ static void take_found(struct slot *slot)
 }
 
 /* A token that could not be renewed is used for as long as it lasts. */
-static void take_failure(struct slot *slot)
+static void token_take_failure(struct slot *slot)
 {
     bool may_pass = slot->error.code == ACT_TEMPORARY || slot->error.code == ACT_TIMEOUT;
 
@@ -295,7 +295,7 @@ static void unlock(struct slot *slot)
 
 /* ---- keeping what was found (worker) ---- */
 
-static void keep(void *arg)
+static void token_keep(void *arg)
 {
     struct slot *slot = arg;
 
@@ -307,7 +307,7 @@ static void keep(void *arg)
 
 static void kept(void *arg)
 {
-    take_found(arg);
+    token_take_found(arg);
 }
 
 /* ---- asking ---- */
@@ -323,7 +323,7 @@ static bool is_candidate(const struct slot *slot, const struct token_source *sou
 }
 
 /* Where the tenant is known, a login elsewhere would not help. */
-static void hint_login(const struct slot *slot, struct act_error *err)
+static void token_hint_login(const struct slot *slot, struct act_error *err)
 {
     bool cli = is_candidate(slot, &token_cli), device = is_candidate(slot, &token_device);
     const char *option = slot->tenant ? " --tenant " : "", *tenant = slot->tenant ? slot->tenant : "";
@@ -334,7 +334,7 @@ static void hint_login(const struct slot *slot, struct act_error *err)
         act_error_hint(err, "run %s%s%s", cli ? by_cli : "", cli && device ? " or " : "", device ? by_device : "");
 }
 
-/* What was looked at, and what to do. */
+/* Says at which sources it has looked, and what to do. */
 static void tell_absence(const struct slot *slot, struct act_error *err)
 {
     static const char environment[] =
@@ -347,14 +347,14 @@ static void tell_absence(const struct slot *slot, struct act_error *err)
     }
     act_error_set(err, ACT_DENIED, "you are not logged in to Azure: %s%s", slot->want.use_cli ? "" : environment,
                   slot->absent.data);
-    hint_login(slot, err);
+    token_hint_login(slot, err);
 }
 
 static void no_source(struct slot *slot)
 {
     unlock(slot);
     tell_absence(slot, &slot->error);
-    take_failure(slot);
+    token_take_failure(slot);
 }
 
 static void asked(struct token_ask *ask)
@@ -366,7 +366,7 @@ static void asked(struct token_ask *ask)
         slot->found = ask->token;
         ask->token = (struct token){0};
         token_ask_release(ask);
-        engine_work(http_engine(slot->tokens->http), keep, kept, slot);
+        engine_work(http_engine(slot->tokens->http), token_keep, kept, slot);
         return;
     }
     act_trace("auth", "%s: %s", name, act_error_text(&ask->error));
@@ -381,7 +381,7 @@ static void asked(struct token_ask *ask)
     act_error_prefix(&slot->error, "%s", name);
     token_ask_release(ask);
     unlock(slot);
-    take_failure(slot);
+    token_take_failure(slot);
 }
 
 static void ask_next(struct slot *slot)
@@ -401,7 +401,7 @@ static void ask_next(struct slot *slot)
 
 /* ---- looking (worker) ---- */
 
-/* Whether the sources after this one are skipped: it takes precedence even if its token has expired. */
+/* Tells whether to skip the sources after this one, which takes precedence even if its token has expired. */
 static bool is_logged_in(const struct slot *slot)
 {
     ACT_AUTO(token_grant) grant = {0};
@@ -425,7 +425,7 @@ static bool find_in_cache(struct slot *slot)
     return false;
 }
 
-/* One lock for all processes that request the same token from the same sources. */
+/* Takes the one lock for all processes that request the same token from the same sources. */
 static int lock_refresh(const struct slot *slot, struct act_error *err)
 {
     const struct token_want *want = &slot->want;
@@ -436,7 +436,7 @@ static int lock_refresh(const struct slot *slot, struct act_error *err)
 }
 
 /* Looks once more with the lock: its last owner may just have stored the token. */
-static void look(void *arg)
+static void token_look(void *arg)
 {
     struct slot *slot = arg;
     struct act_error err;
@@ -458,23 +458,23 @@ static void look(void *arg)
     }
 }
 
-static void looked(void *arg);
+static void token_looked(void *arg);
 
-static void look_again(void *arg)
+static void token_look_again(void *arg)
 {
     struct slot *slot = arg;
 
-    engine_work(http_engine(slot->tokens->http), look, looked, slot);
+    engine_work(http_engine(slot->tokens->http), token_look, token_looked, slot);
 }
 
-static void looked(void *arg)
+static void token_looked(void *arg)
 {
     struct slot *slot = arg;
 
     if (slot->look == LOOK_BUSY) {
-        engine_timer(http_engine(slot->tokens->http), LOOK_AGAIN_MS, look_again, slot);
+        engine_timer(http_engine(slot->tokens->http), LOOK_AGAIN_MS, token_look_again, slot);
     } else if (slot->look == LOOK_FOUND) {
-        take_found(slot);
+        token_take_found(slot);
     } else {
         slot->at = 0;
         ask_next(slot);
@@ -486,7 +486,7 @@ static void refresh(struct slot *slot)
     slot->busy = true;
     slot->began_ms = act_now_monotonic_ms();
     act_buf_release(&slot->absent);
-    look_again(slot);
+    token_look_again(slot);
 }
 
 /* ---- calls ---- */
@@ -540,7 +540,7 @@ void token_start(struct tokens *tokens, struct token_call *call)
     }
 }
 
-static void set_flag(struct token_call *call)
+static void token_set_flag(struct token_call *call)
 {
     *(bool *)call->arg = true;
 }
@@ -548,7 +548,7 @@ static void set_flag(struct token_call *call)
 int token_wait(struct tokens *tokens, const struct token_want *want, struct act_error *err)
 {
     bool finished = false;
-    struct token_call call = {.want = *want, .done = set_flag, .arg = &finished};
+    struct token_call call = {.want = *want, .done = token_set_flag, .arg = &finished};
 
     token_start(tokens, &call);
     engine_run(http_engine(tokens->http), &finished);

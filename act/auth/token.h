@@ -33,12 +33,13 @@
 
 struct http;
 
-/* The tokens of one process. Free it before its http, with nothing under way. NULL is fine. */
+/* The tokens of one process. */
 struct tokens;
 struct tokens *tokens_new(struct http *http);
+/* Frees tokens with nothing under way, before their http; tokens may be NULL. */
 void tokens_free(struct tokens *tokens);
 
-/* What a token is for. Strings stay the caller's; those of a call that is started must live until done. */
+/* A token that is wanted. Strings stay the caller's; those of a call that is started must live until done. */
 struct token_want {
     const struct auth_cloud *cloud;
     const char *scope;  /* "https://storage.azure.com/.default" */
@@ -55,17 +56,18 @@ struct token_call {
 };
 /* Makes sure that there is a token that need not be renewed yet. Calls for the same token wait for one refresh. */
 void token_start(struct tokens *tokens, struct token_call *call);
-/* Runs the engine until there is one. */
+/* Does the same, and runs the engine until there is one. */
 int token_wait(struct tokens *tokens, const struct token_want *want, struct act_error *err) ACT_NODISCARD;
 
-/* Whether there is a token that need not be renewed yet, so that token_start() is not needed. */
+/* Tells whether there is a token that need not be renewed yet, so that token_start() is not needed. */
 bool token_is_fresh(struct tokens *tokens, const struct token_want *want);
-/* The token, as long as it is valid; NULL: none. Secret, valid until the loop runs again. */
+/* Returns the token, as long as it is valid; NULL: there is none. The text is secret, and stays until the loop runs
+ * again. */
 const char *token_now(struct tokens *tokens, const struct token_want *want);
-/* A service refused this token (401): it is forgotten, here and in the cache. */
+/* Forgets a token that a service refused (401), here and in the cache. */
 void token_refused(struct tokens *tokens, const struct token_want *want, const char *text);
 
-/* Who a token is for, read from its claims without verifying them: for display only. Members may be NULL. */
+/* The owner of a token, by its claims, which nobody has verified: for display only. Members may be NULL. */
 struct token_identity {
     char *name; /* of a user: "ann@contoso.com" */
     char *app_id, *object_id, *tenant;
@@ -73,20 +75,20 @@ struct token_identity {
     char *source; /* "Azure CLI" */
     int64_t expires_s;
 };
-/* false: it is no JSON web token. */
+/* Reads it from a token; false: text is not a JSON web token. */
 bool token_read_identity(const char *text, struct token_identity *out);
 void token_identity_release(struct token_identity *identity);
 /* Gets a token and says whose it is. */
 int token_identify(struct tokens *tokens, const struct token_want *want, struct token_identity *out,
                    struct act_error *err) ACT_NODISCARD;
 
-/* Logs in with a device code: show(arg, message) tells the user where to type it, then this waits for the user.
- * tenant NULL: AZURE_TENANT_ID, else any. The application is that of the Azure CLI unless ACT_LOGIN_CLIENT_ID names
- * another. The refresh token is kept in the cache; it is an error if that cannot be written. */
+/* Logs in with a device code: show(arg, message) tells the user where to type it, then this waits for the user. tenant
+ * NULL: AZURE_TENANT_ID, else any. The application is that of the Azure CLI unless ACT_LOGIN_CLIENT_ID names another.
+ * It keeps the refresh token in the cache, and fails if that cannot be written. */
 int token_device_login(struct tokens *tokens, const struct token_want *want, const char *tenant,
                        void (*show)(void *arg, const char *message), void *arg, struct act_error *err) ACT_NODISCARD;
 
-/* Forgets everything in the cache; nothing with dry_run. *out_had: it was not empty. */
+/* Forgets everything in the cache, or with dry_run nothing. *out_had: it was not empty. */
 int token_forget_all(bool dry_run, bool *out_had, struct act_error *err) ACT_NODISCARD;
 
 /* What a 401 says in WWW-Authenticate. */
@@ -95,12 +97,12 @@ struct token_challenge {
     char *claims; /* base64: conditional access wants more proof, which only a new login gives; NULL: none */
 };
 void token_read_challenge(const char *header, struct token_challenge *out);
-/* Whether no tenant is set and the service names another one than the refused token's, which is the one to use. */
+/* Tells whether to ask the tenant of the challenge: none is set, and it is not that of the refused token text. */
 bool token_follows(const struct token_challenge *challenge, const struct token_want *want, const char *text);
-/* By its claims, which are not verified. */
+/* Tells whether a token is of that tenant, by its claims, which nobody has verified. */
 bool token_is_of_tenant(const char *text, const char *tenant);
 void token_challenge_release(struct token_challenge *challenge);
-/* The command that gives the proof: "az login --claims-challenge ... --scope ...". New string. */
+/* Returns the command that gives the proof: "az login --claims-challenge ... --scope ...". New string. */
 char *token_claims_command(const struct token_challenge *challenge, const struct token_want *want);
 
 #endif

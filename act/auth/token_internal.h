@@ -16,7 +16,7 @@ struct token {
 };
 void token_release(struct token *token); /* wipes it */
 
-/* What a public client got for a user: a login by device code. */
+/* A login by device code: what a public client got for a user. */
 struct token_grant {
     char *tenant, *client;
     char *refresh_token; /* secret; NULL: none */
@@ -50,7 +50,7 @@ void token_ask_release(struct token_ask *ask);
 void token_found(struct token_ask *ask); /* ask->token is set */
 void token_absent(struct token_ask *ask, const char *fmt, ...) ACT_PRINTF(2, 3);
 void token_denied(struct token_ask *ask, const char *fmt, ...) ACT_PRINTF(2, 3);
-/* ask->error is set. */
+/* Ends an ask whose error is set. */
 void token_failed(struct token_ask *ask);
 
 struct token_source {
@@ -60,7 +60,7 @@ struct token_source {
     bool has_half_life;     /* its long tokens are renewed after half of their life */
     /* Whether the environment says that this source, and no other, is to be used; NULL: it never says so. */
     bool (*is_set)(void);
-    /* What distinguishes its tokens from others: tenant, client, machine. New string. */
+    /* Returns what distinguishes its tokens from others: tenant, client, machine. New string. */
     char *(*identity)(const struct token_want *want);
     void (*ask)(struct token_ask *ask);
 };
@@ -69,23 +69,23 @@ extern const struct token_source token_secret, token_federated, token_app_servic
 
 /* ---- response.c */
 
-/* A tenant's id or domain name: nothing in it may change a URL. */
+/* Tells whether tenant is an id or a domain name, in which nothing may change a URL. */
 bool token_tenant_is_valid(const char *tenant);
-/* A number, also one that is written as a string; -1: it is neither. */
+/* Returns a number, also one that is written as a string; -1: it is neither. */
 int64_t token_number(const json_t *value);
-/* From the JSON of any source: access_token with expires_on, expires_in or its own claim. now_s: when the response
- * came, by the clock of this machine, which all times of a token follow; ahead_s: how far the service's clock is
- * ahead of it. A token never counts as longer-lived than its own claims say. -ACT_FAIL: it has no token, or one that
+/* Reads a token from the JSON of any source: access_token with expires_on, expires_in or its own claim. now_s: when the
+ * response came, by the clock of this machine, which all times of a token follow; ahead_s: how far the service's clock
+ * is ahead of it. No token counts as longer-lived than its own claims say. -ACT_FAIL: there is no token, or one that
  * has ended. */
 int token_take(const json_t *response, const struct token_source *source, int64_t now_s, int64_t ahead_s,
                struct token *out, struct act_error *err) ACT_NODISCARD;
-/* "2026-05-01 14:34:56.000000", in the time zone of this machine; -1: malformed. */
+/* Reads "2026-05-01 14:34:56.000000", in the time zone of this machine; -1: it is malformed. */
 int64_t token_local_time(const char *text);
 int64_t token_refresh_time(int64_t now_s, int64_t expires_s, bool half_life);
-/* The error that a token endpoint returned, in one line: "invalid_client: AADSTS7000215: ... (correlation id ...)". The
- * code is also in err->service_code. */
+/* Sets the error that a token endpoint returned, in one line: "invalid_client: AADSTS7000215: ... (correlation id
+ * ...)". The code is also in err->service_code. */
 void token_describe_response(const struct http_call *call, const char *what, struct act_error *err);
-/* The scope as a resource: without "/.default". New string. */
+/* Returns the scope as a resource, without "/.default". New string. */
 char *token_resource(const char *scope);
 
 /* ---- principal.c */
@@ -103,23 +103,24 @@ int token_cache_put(const char *key, const struct token *token, struct act_error
 /* Forgets the entry if it is this token. */
 void token_cache_drop(const char *key, const char *text);
 bool token_cache_get_grant(const char *authority, struct token_grant *out);
-/* is_new: it is another login, not the same one renewed. */
+/* Stores a login; is_new: it is another one, and not the same one renewed. */
 int token_cache_put_grant(const char *authority, const struct token_grant *grant, bool is_new,
                           struct act_error *err) ACT_NODISCARD;
 int token_cache_clear(bool dry_run, bool *out_had, struct act_error *err) ACT_NODISCARD;
-/* The lock of those who ask for this token: a descriptor, -ACT_TEMPORARY when another process has it, another error
- * when there can be none. */
+/* Takes the lock of those who ask for the token what. Returns a descriptor, -ACT_TEMPORARY if another process has it,
+ * or another error if there can be no lock. */
 int token_cache_lock(const char *what, struct act_error *err) ACT_NODISCARD;
 
 /* ---- device.c */
 
-/* As token_device_login(). */
+/* Does the work of token_device_login(). */
 int token_device_start(struct http *http, const struct token_want *want, const char *tenant,
                        void (*show)(void *arg, const char *message), void *arg, struct act_error *err) ACT_NODISCARD;
 
 /* ---- managed.c */
 
-/* Milliseconds until the metadata service is asked again after this status, -1: not any more. tries: so far. */
+/* Returns the milliseconds until the metadata service is asked again after this status; -1: it is not. tries: how often
+ * it was asked. */
 int64_t token_imds_delay_ms(int status, int tries);
 
 #endif

@@ -1,4 +1,4 @@
-/* trusted.c - whether a host is Azure's, or trusted by the user. */
+/* trusted.c - decides whether a host is Azure's, or one that the user trusts. */
 #include "auth/trusted.h"
 
 #include <stdlib.h>
@@ -12,18 +12,19 @@
 #define BELOW      "*."
 #define SEPARATORS " \t\r\n,;"
 
-/* Whom a URL leads to. */
-struct target {
+/* The host and port to which a URL leads. */
+struct trusted_target {
     char *host;
     int port;
 };
 
-static void target_release(struct target *target)
+static void trusted_target_release(struct trusted_target *target)
 {
     free(target->host);
 }
 
-/* Where the port of "host:10000" begins, with its colon; else its end. The address in "[::1]" has colons as well. */
+/* Returns where the port of "host:10000" begins, with its colon, or else the end of name. The address in "[::1]" has
+ * colons as well. */
 static const char *port_of_entry(const char *name)
 {
     const char *colon = strrchr(name, ':');
@@ -31,7 +32,7 @@ static const char *port_of_entry(const char *name)
     return colon && !strchr(colon, ']') ? colon : name + strlen(name);
 }
 
-static bool is_port(const char *text)
+static bool trusted_is_port(const char *text)
 {
     return *text && strlen(text) <= strlen("65535") && text[strspn(text, "0123456789")] == '\0';
 }
@@ -45,8 +46,9 @@ static bool is_host_of(const char *host, const char *wanted, bool below)
     return n > len + 1 && host[n - len - 1] == '.' && strcmp(host + n - len, wanted) == 0;
 }
 
-/* "*.example.com" are the names below it, but not example.com itself. 1 or 0, or an error when the entry is no host. */
-static int matches(const struct target *target, const char *entry, struct act_error *err)
+/* Tells whether an entry matches the target: 1, 0, or an error if the entry is not a host. "*.example.com" matches the
+ * names below it, but not example.com itself. */
+static int trusted_matches(const struct trusted_target *target, const char *entry, struct act_error *err)
 {
     bool below = act_starts_with(entry, BELOW);
     const char *begin = below ? entry + strlen(BELOW) : entry, *port = port_of_entry(begin);
@@ -54,7 +56,7 @@ static int matches(const struct target *target, const char *entry, struct act_er
     ACT_AUTOFREE char *url = act_sprintf("https://%s", name);
     ACT_AUTOFREE char *wanted = http_host(url);
 
-    if (!wanted || strcasecmp(wanted, name) != 0 || (*port && !is_port(port + 1)))
+    if (!wanted || strcasecmp(wanted, name) != 0 || (*port && !trusted_is_port(port + 1)))
         return act_error_set(err, ACT_CONFIG,
                              "'%s' among the trusted hosts is none: it must be a name ('storage.example.com'), "
                              "'*.' and a domain for all names in it, or an address; a port may follow (':10000')",
@@ -62,12 +64,12 @@ static int matches(const struct target *target, const char *entry, struct act_er
     return is_host_of(target->host, wanted, below) && (!*port || atoi(port + 1) == target->port);
 }
 
-static int is_in_list(const struct target *target, const struct act_strv *list, struct act_error *err)
+static int is_in_list(const struct trusted_target *target, const struct act_strv *list, struct act_error *err)
 {
     int rc = 0;
 
     for (size_t i = 0; i < list->n && rc == 0; i++)
-        rc = matches(target, list->v[i], err);
+        rc = trusted_matches(target, list->v[i], err);
     return rc;
 }
 
@@ -82,7 +84,7 @@ static void add_hosts_of_environment(struct act_strv *list)
     }
 }
 
-static int user_trusts(const struct target *target, struct act_error *err)
+static int user_trusts(const struct trusted_target *target, struct act_error *err)
 {
     ACT_AUTO(config_user) user = {0};
     int rc = config_user_read(&user, err);
@@ -96,7 +98,7 @@ static int user_trusts(const struct target *target, struct act_error *err)
 
 int auth_trusts(const struct auth_cloud *cloud, const char *url, struct act_error *err)
 {
-    ACT_AUTO(target) target = {.host = http_host(url), .port = http_port(url)};
+    ACT_AUTO(trusted_target) target = {.host = http_host(url), .port = http_port(url)};
 
     if (!target.host)
         return 0;
@@ -105,7 +107,7 @@ int auth_trusts(const struct auth_cloud *cloud, const char *url, struct act_erro
     return user_trusts(&target, err);
 }
 
-/* Other ports of this machine may be other users'. New string. */
+/* Returns the entry to add, a new string. On this machine it has the port, because others may be other users'. */
 static char *entry_for(const char *url, const char *host)
 {
     return http_is_here(url) ? act_sprintf("%s:%d", host, http_port(url)) : act_strdup(host);

@@ -1,4 +1,4 @@
-/* trusted.h - where credentials may go: tokens of a login, and the key or SAS of the environment.
+/* trusted.h - says where credentials may go: tokens of a login, and the key or SAS of the environment.
  *
  * They go to Azure's own hosts (over https) and to the hosts that the user trusts: 'trusted_hosts' in the user's own
  * configuration file and ACT_TRUSTED_HOSTS (separated by commas or blanks). A project's files have no say, as a project
@@ -33,12 +33,12 @@ struct auth_address {
     bool is_own; /* the user names it, outside of all projects: what is on this machine may have the credential */
 };
 
-/* 0, or -ACT_DENIED with the host, who wants it, and the line to add if the user trusts it. If the user's list is
- * needed but cannot be read, that is an error, too. */
+/* Refuses, with -ACT_DENIED, an address where the credential may not go. The error names the host, who wants it, and
+ * the line to add if the user trusts it. If the user's list is needed but cannot be read, that is an error, too. */
 int auth_check_address(const struct auth_address *address, struct act_error *err) ACT_NODISCARD;
 
-/* Whether a URL leads to one of Azure's hosts (of a cloud; NULL: of any) over https, or to a host that the user
- * trusts: 1, 0, or negative if the list cannot be read. */
+/* Tells whether a URL leads to one of the hosts of cloud (NULL: of any cloud of Azure) over https, or to a host that
+ * the user trusts. Returns 1, 0, or an error if the user's list cannot be read. */
 int auth_trusts(const struct auth_cloud *cloud, const char *url, struct act_error *err) ACT_NODISCARD;
 
 #endif

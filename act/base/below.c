@@ -1,4 +1,4 @@
-/* below.c - what lies below a folder, reached through no symbolic link. */
+/* below.c - opens what lies below a folder without following a symbolic link. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "base/text.h"
 
 /* Reports why name could not be opened in the folder fd, to which the first len bytes of path lead. */
-static int step_error(int fd, const char *name, const char *path, size_t len, struct act_error *err)
+static int below_step_error(int fd, const char *name, const char *path, size_t len, struct act_error *err)
 {
     int saved = errno;
     struct stat st;
@@ -24,7 +24,7 @@ static int step_error(int fd, const char *name, const char *path, size_t len, st
     return act_error_errno(err, saved, "cannot open '%.*s'", (int)len, path);
 }
 
-static int open_folder(int fd, const char *name, bool make)
+static int below_open_folder(int fd, const char *name, bool make)
 {
     enum { FLAGS = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC };
     int next = openat(fd, name, FLAGS);
@@ -42,8 +42,8 @@ static int open_root(const char *root, bool make, struct act_error *err)
     return rc == 0 && fd < 0 ? act_error_errno(err, errno, "cannot open '%s'", root) : fd;
 }
 
-/* The folder that the first len bytes of path name. */
-static int walk(const char *root, const char *path, size_t len, bool make, struct act_error *err)
+/* Opens the folder that the first len bytes of path name. */
+static int below_walk(const char *root, const char *path, size_t len, bool make, struct act_error *err)
 {
     int fd = open_root(root, make, err);
 
@@ -52,9 +52,9 @@ static int walk(const char *root, const char *path, size_t len, bool make, struc
         n = n < len - at ? n : len - at;
         if (n > 0) {
             ACT_AUTOFREE char *name = act_strndup(path + at, n);
-            int next = open_folder(fd, name, make);
+            int next = below_open_folder(fd, name, make);
             if (next < 0)
-                next = step_error(fd, name, path, at + n, err);
+                next = below_step_error(fd, name, path, at + n, err);
             close(fd);
             fd = next;
         }
@@ -65,19 +65,19 @@ static int walk(const char *root, const char *path, size_t len, bool make, struc
 
 int act_folder_below(const char *root, const char *path, bool make, struct act_error *err)
 {
-    return walk(root, path, strlen(path), make, err);
+    return below_walk(root, path, strlen(path), make, err);
 }
 
 int act_open_below(const char *root, const char *path, int flags, struct act_error *err)
 {
     const char *name = act_path_basename(path);
-    int dir = walk(root, path, (size_t)(name - path), flags & O_CREAT, err);
+    int dir = below_walk(root, path, (size_t)(name - path), flags & O_CREAT, err);
 
     if (dir < 0)
         return dir;
     int fd = openat(dir, name, flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0666);
     if (fd < 0)
-        fd = step_error(dir, name, path, strlen(path), err);
+        fd = below_step_error(dir, name, path, strlen(path), err);
     close(dir);
     return fd;
 }

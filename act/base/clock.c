@@ -50,7 +50,7 @@ bool act_time_from_http(const char *text, int64_t *out_unix_s)
     return true;
 }
 
-/* "2026-11-20T09:00:00" and the ending. */
+/* Writes "2026-11-20T09:00:00" and the ending. */
 static void date_and_time(int64_t unix_s, const char *ending, char out[ACT_TIME_TEXT])
 {
     time_t t = unix_s;
@@ -76,7 +76,7 @@ void act_time_to_iso_ns(int64_t unix_ns, char out[ACT_TIME_TEXT])
     date_and_time(t.tv_sec, ending, out);
 }
 
-/* The decimals at s as nanoseconds; *end is moved past them. */
+/* Reads the decimals at s as nanoseconds, and moves *end past them. */
 static int64_t parse_decimals(const char *s, const char **end)
 {
     int64_t ns = 0, unit = 100000000;
@@ -87,7 +87,8 @@ static int64_t parse_decimals(const char *s, const char **end)
     return ns;
 }
 
-/* A number of at most so many digits, and the character behind it, one of ends; '\0': none. *s is moved past both. */
+/* Reads a number of at most so many digits and the character behind it, which is one of ends; '\0' stands for the end
+ * of the text. Moves *s past both. */
 static bool parse_part(const char **s, int digits, const char *ends, int *out)
 {
     const char *start = *s;
@@ -99,7 +100,7 @@ static bool parse_part(const char **s, int digits, const char *ends, int *out)
     return good;
 }
 
-/* Days since 1970. Source: howardhinnant.github.io/date_algorithms.html (days_from_civil). */
+/* Counts the days since 1970. Source: howardhinnant.github.io/date_algorithms.html (days_from_civil). */
 static int64_t days_of(int64_t year, int month, int day)
 {
     enum { YEARS = 400, DAYS = 146097 /* of so many years */, FROM_YEAR_0 = 719468 };
@@ -109,7 +110,7 @@ static int64_t days_of(int64_t year, int month, int day)
     return era * DAYS + of_era * 365 + of_era / 4 - of_era / 100 + of_year - FROM_YEAR_0;
 }
 
-/* The offset of a time zone in seconds, which ends the text. */
+/* Reads the offset of a time zone, in seconds, with which the text ends. */
 static bool parse_zone(const char *s, int *out_s)
 {
     int hours, minutes, sign = *s == '-' ? -1 : 1;
@@ -126,7 +127,7 @@ static bool parse_zone(const char *s, int *out_s)
     return true;
 }
 
-/* Each line of a log may have one: so no sscanf(), which takes ten times as long. */
+/* Each line of a log may have a time, so this avoids sscanf(), which takes ten times as long. */
 bool act_time_from_iso_ns(const char *text, int64_t *out_unix_ns)
 {
     int year, month, day, hour, minute, second, offset_s;

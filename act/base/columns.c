@@ -1,5 +1,5 @@
-/* columns.c - how many columns of a terminal text takes. Not by wcwidth(), which knows only ASCII in the C locale,
- * although terminals show UTF-8 there, too; and a static program cannot bring a locale along. */
+/* columns.c - counts the columns that text takes on a terminal. wcwidth() knows only ASCII in the C locale, although
+ * terminals show UTF-8 there, too, and a static program cannot bring a locale along. */
 #include "base/terminal.h"
 
 #include <limits.h>

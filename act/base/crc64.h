@@ -21,18 +21,18 @@
  * processor has it (x86-64 PCLMULQDQ, ARMv8 PMULL). */
 uint64_t act_crc64(uint64_t crc, const void *data, size_t len);
 
-/* The same with tables only, for other processors and to test the fast way against. */
+/* Computes the same with tables only, for other processors and to test the fast way against. */
 uint64_t act_crc64_portable(uint64_t crc, const void *data, size_t len);
 
-/* The checksum of A followed by B, from that of A, that of B, and the bytes of B. */
+/* Returns the checksum of A followed by B, from the checksums a of A and b of B, and the length of B in bytes. */
 uint64_t act_crc64_combine(uint64_t a, uint64_t b, uint64_t len_b);
 
-/* As in the header x-ms-content-crc64: base64 of the eight bytes, the lowest first. */
+/* Writes crc as the header x-ms-content-crc64 has it: base64 of the eight bytes, the lowest first. */
 void act_crc64_to_base64(uint64_t crc, char out[ACT_CRC64_BASE64]);
-/* False, and *out is untouched, when text is not exactly that. */
+/* Reads that form. Returns false, and leaves *out alone, if text is anything else. */
 bool act_crc64_from_base64(const char *text, uint64_t *out);
 
-/* The number as 16 lower-case hex digits; read back in either case. */
+/* Writes crc as 16 lower-case hex digits. act_crc64_from_hex() reads them in either case. */
 void act_crc64_to_hex(uint64_t crc, char out[ACT_CRC64_HEX]);
 bool act_crc64_from_hex(const char *text, uint64_t *out);
 

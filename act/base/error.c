@@ -13,7 +13,8 @@ enum {
     PROBES_MAX = 64,
 };
 
-/* Long texts, found by their hash; see error.h. Threads share it without a lock: a row is written once. */
+/* The long texts, at the places that their hashes say; see error.h. Threads share the table without a lock, because a
+ * row is written once. */
 static _Atomic(char *) kept[KEPT_MAX];
 
 static size_t hash_text(const char *text)
@@ -25,7 +26,7 @@ static size_t hash_text(const char *text)
     return sum;
 }
 
-/* The table's copy of the text; NULL when there is no room for it. */
+/* Returns the table's copy of the text, or NULL if there is no room for it. */
 static const char *keep_long_text(const char *text)
 {
     char *copy = act_strdup(text);
@@ -49,7 +50,7 @@ static bool continues_character(char c)
     return ((unsigned char)c & 0xc0) == 0x80;
 }
 
-/* Leaves out the middle of what is too long: how a text begins says what failed, how it ends says why. */
+/* Leaves out the middle of a text that is too long: its beginning says what failed, its end says why. */
 static void copy_cut(char *out, size_t size, const char *text)
 {
     static const char mark[] = "...";
@@ -66,7 +67,7 @@ static void copy_cut(char *out, size_t size, const char *text)
     snprintf(out, size, "%.*s%s%s", (int)head, text, mark, text + len - tail);
 }
 
-static void set_text(struct act_error *err, const char *text)
+static void error_set_text(struct act_error *err, const char *text)
 {
     char cut[ACT_ERROR_TEXT];
 
@@ -87,12 +88,12 @@ static char *format_text(const char *fmt, va_list ap)
     return text;
 }
 
-/* The text becomes "<a><sep><b>". */
+/* Makes the text "<a><sep><b>". */
 static void join_text(struct act_error *err, const char *a, const char *sep, const char *b)
 {
     ACT_AUTOFREE char *joined = act_sprintf("%s%s%s", a, sep, b);
 
-    set_text(err, joined);
+    error_set_text(err, joined);
 }
 
 ACT_PRINTF(3, 0)
@@ -108,7 +109,7 @@ static int set_code(struct act_error *err, enum act_code code, const char *fmt, 
         err->service_code[0] = '\0';
         err->request_id[0] = '\0';
         ACT_AUTOFREE char *text = format_text(fmt, ap);
-        set_text(err, text);
+        error_set_text(err, text);
     }
     errno = saved;
     return -(int)code;

@@ -16,7 +16,7 @@
 #define ACT_NODISCARD        __attribute__((warn_unused_result))
 #define ACT_PRINTF(fmt, arg) __attribute__((format(printf, fmt, arg)))
 
-/* What kind of failure it is. The value is the exit status of the program. */
+/* The kind of a failure. The value is the exit status of the program. */
 enum act_code {
     ACT_OK = 0,
     ACT_FAIL = 1,          /* anything without a row of its own */
@@ -69,8 +69,8 @@ static inline const char *act_error_text(const struct act_error *err)
  * other facts and returns -code. err may be NULL. errno is kept. */
 int act_error_set(struct act_error *err, enum act_code code, const char *fmt, ...) ACT_PRINTF(3, 4);
 
-/* As act_error_set(), with ": " and the description of errnum appended; the code follows from errnum
- * (ENOENT: ACT_NOT_FOUND, EACCES/EPERM: ACT_DENIED, ... otherwise ACT_FAIL). */
+/* Does what act_error_set() does, and appends ": " and the description of errnum. The code follows from errnum (ENOENT:
+ * ACT_NOT_FOUND, EACCES/EPERM: ACT_DENIED, ... otherwise ACT_FAIL). */
 int act_error_errno(struct act_error *err, int errnum, const char *fmt, ...) ACT_PRINTF(3, 4);
 
 /* Puts "<formatted>: " before the text that is there. Returns -err->code. */

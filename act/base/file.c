@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -26,8 +25,9 @@ static int read_and_close(int fd, const char *path, size_t max, char **out, size
         act_buf_add(&b, chunk, (size_t)n);
     int saved = errno;
     close(fd);
+    explicit_bzero(chunk, sizeof(chunk)); /* it may have been a key */
     if (n < 0 || b.len > max) {
-        act_buf_release(&b);
+        act_buf_wipe(&b);
         return n < 0 ? act_error_errno(err, saved, "cannot read '%s'", path)
                      : act_error_set(err, ACT_FAIL, "cannot read '%s': larger than %zu bytes", path, max);
     }
@@ -142,7 +142,7 @@ int act_rename_new(int dir, const char *from, const char *to)
     return errno == ENOENT ? renameat(dir, from, dir, to) : -1;
 }
 
-/* How a file comes to its name. */
+/* How act_file_write() and its like put a file in its place. */
 struct landing {
     const char *path;
     mode_t mode;
@@ -164,7 +164,7 @@ static int check_close(int fd)
     return copy < 0 || close(copy) < 0 ? -1 : 0;
 }
 
-static int take_name(const struct landing *l, const char *temp)
+static int file_take_name(const struct landing *l, const char *temp)
 {
     return l->out_existed ? act_rename_new(AT_FDCWD, temp, l->path) : rename(temp, l->path);
 }
@@ -177,7 +177,7 @@ static int land(const struct landing *l, const char *dir, const void *data, size
 
     if (fd < 0)
         return -1;
-    int rc = fill_landing(l, fd, data, len) < 0 || check_close(fd) < 0 || take_name(l, temp) < 0 ? -1 : 0;
+    int rc = fill_landing(l, fd, data, len) < 0 || check_close(fd) < 0 || file_take_name(l, temp) < 0 ? -1 : 0;
     saved = errno;
     if (rc < 0)
         unlink(temp);
@@ -360,19 +360,4 @@ int act_file_copy(const char *from, const char *to, mode_t mode, struct act_erro
     }
     close(in);
     return rc;
-}
-
-int act_lock(const char *path, bool wait, struct act_error *err)
-{
-    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-
-    if (fd < 0)
-        return act_error_errno(err, errno, "cannot open '%s'", path);
-    if (flock(fd, LOCK_EX | (wait ? 0 : LOCK_NB)) == 0)
-        return fd;
-    int saved = errno;
-    close(fd);
-    if (saved == EWOULDBLOCK)
-        return act_error_set(err, ACT_TEMPORARY, "'%s' is in use by another process", path);
-    return act_error_errno(err, saved, "cannot lock '%s'", path);
 }

@@ -12,8 +12,8 @@
 /* Reads a whole file of at most max bytes into a new buffer that is followed by a NUL byte. */
 int act_file_read(const char *path, size_t max, char **out, size_t *out_len, struct act_error *err) ACT_NODISCARD;
 
-/* The same, but only of a regular file. A path from a project's files may be a FIFO or a terminal, on which a reader
- * would wait forever. */
+/* Does the same with a regular file, and refuses anything else: a path from a project's files may be a FIFO or a
+ * terminal, on which a reader would wait forever. */
 int act_file_read_regular(const char *path, size_t max, char **out, size_t *out_len,
                           struct act_error *err) ACT_NODISCARD;
 
@@ -21,14 +21,15 @@ int act_file_read_regular(const char *path, size_t max, char **out, size_t *out_
  * The file gets exactly this mode; missing folders are made. errno is set on failure. Until then it has a name of
  * temp.h beside it. */
 int act_file_write(const char *path, const void *data, size_t len, mode_t mode, struct act_error *err) ACT_NODISCARD;
-/* The same without waiting for the disk: what a power cut leaves may be torn, and the reader must notice it. */
+/* Does the same without waiting for the disk: a power cut may leave a torn file, and the reader must notice it. */
 int act_file_write_quickly(const char *path, const void *data, size_t len, mode_t mode,
                            struct act_error *err) ACT_NODISCARD;
-/* The same as act_file_write(), but only where nothing is: else *out_existed is set, and the file left as it is. */
+/* Does what act_file_write() does, but only if path does not exist; else it sets *out_existed and leaves the file
+ * alone. */
 int act_file_create(const char *path, const void *data, size_t len, mode_t mode, bool *out_existed,
                     struct act_error *err) ACT_NODISCARD;
-/* Renames in the folder dir, or fails with EEXIST; as renameat2(RENAME_NOREPLACE), but also on file systems without it,
- * such as NFS. Returns 0, or -1 with errno. */
+/* Renames from to to in the folder dir, or fails with EEXIST: renameat2(RENAME_NOREPLACE) that also works on file
+ * systems without it, such as NFS. Returns 0, or -1 with errno. */
 int act_rename_new(int dir, const char *from, const char *to) ACT_NODISCARD;
 
 /* Writes all bytes, going on after a partial write or a signal. Returns 0 or -1 with errno. */
@@ -37,18 +38,19 @@ int act_pwrite_all(int fd, const void *data, size_t len, off_t offset) ACT_NODIS
 /* Reads until len bytes or the end. Returns the count, or -1 with errno. */
 ssize_t act_pread_all(int fd, void *data, size_t len, off_t offset);
 
-/* The mask of this process. Unlike umask(), asking changes nothing for the other threads. */
+/* Returns the umask of this process. Unlike umask(), it changes nothing for the other threads. */
 mode_t act_umask(void);
 
-/* mkdir -p. An existing folder is fine. */
+/* Makes a folder and those above it that do not exist, like mkdir -p. */
 int act_mkdir_all(const char *path, mode_t mode, struct act_error *err) ACT_NODISCARD;
 
-/* Whether files can be written in a folder or, if it does not exist, it could be made. Nothing is touched. */
+/* Checks that files can be written in a folder or, if it does not exist, that it could be made. Touches nothing. */
 int act_can_write_in(const char *path, struct act_error *err) ACT_NODISCARD;
 
-/* rm -rf; never follows a symbolic link. A path that does not exist, and what others remove meanwhile, are fine. */
+/* Removes a tree like rm -rf, and never follows a symbolic link. It is no error if the path does not exist, or if
+ * others remove parts of the tree meanwhile. */
 int act_remove_tree(const char *path, struct act_error *err) ACT_NODISCARD;
-/* What a file, or a tree, takes up on the disk, in bytes; no link is followed. */
+/* Returns the bytes that a file or a tree takes up on the disk. Follows no link. */
 uint64_t act_tree_size(const char *path);
 
 /* Open path, which begins with root, without following symbolic links after root. A link on the way or at the end is
@@ -57,17 +59,18 @@ uint64_t act_tree_size(const char *path);
  * the ...at() calls and act_held_path(). */
 int act_open_below(const char *root, const char *path, int flags, struct act_error *err) ACT_NODISCARD;
 int act_folder_below(const char *root, const char *path, bool make, struct act_error *err) ACT_NODISCARD;
-/* The path of name in the folder that a descriptor holds, even after the folder was moved. New string. */
+/* Returns the path of name in the folder that fd holds, even after that folder was moved. New string. */
 char *act_held_path(int fd, const char *name);
 
-/* Whether the file (a link itself, not its target) belongs to neither the user nor root. out_owner may be NULL. */
+/* Tells whether the file (a link itself, not its target) belongs to neither the user nor root. *out_owner: to whom;
+ * out_owner may be NULL. */
 bool act_is_foreign(const char *path, uid_t *out_owner);
 
-/* Copies a file: a reflink or an in-kernel copy where possible. The target must not exist. The content is on the
+/* Copies a file, as a reflink or inside the kernel where possible. The target must not exist. The content is on the
  * disk when it returns, so the copy may be renamed over something. */
 int act_file_copy(const char *from, const char *to, mode_t mode, struct act_error *err) ACT_NODISCARD;
 
-/* The same for two open files, the second one empty. Holes stay holes. 0, or -1 with errno. */
+/* Does the same with two open files, of which out is empty. Holes stay holes. Returns 0, or -1 with errno. */
 int act_copy_content(int in, int out) ACT_NODISCARD;
 
 /* Opens (making it, 0600) and locks a file exclusively. The lock lives as long as a descriptor of this open
@@ -75,5 +78,11 @@ int act_copy_content(int in, int out) ACT_NODISCARD;
  * Returns a descriptor >= 0; with wait false and the lock held by another process -ACT_TEMPORARY. A wait that
  * is interrupted by a signal returns -ACT_INTERRUPTED. */
 int act_lock(const char *path, bool wait, struct act_error *err) ACT_NODISCARD;
+/* Likewise for what others have for moments: after ten seconds -ACT_TEMPORARY, with the process that has it. */
+int act_lock_shortly(const char *path, struct act_error *err) ACT_NODISCARD;
+/* The same for a folder, which must be there. */
+int act_lock_folder(const char *path, struct act_error *err) ACT_NODISCARD;
+/* Waits as long as it takes; who waits longer than a moment is told for whom, and what that does ("packs"). */
+int act_lock_told(const char *path, const char *doing, struct act_error *err) ACT_NODISCARD;
 
 #endif

@@ -10,7 +10,7 @@
 /* A byte that is not UTF-8 sorts after all characters. */
 #define RAW_BYTE UINT32_C(0x110000)
 
-/* The character at *at, and past it. */
+/* Returns the character at *at, and moves *at past it. */
 static uint32_t next_char(const char **at, enum act_glob_flags flags)
 {
     const char *s = *at;
@@ -20,7 +20,7 @@ static uint32_t next_char(const char **at, enum act_glob_flags flags)
     return n ? act_utf8_decode(s, n) : RAW_BYTE + (unsigned char)*s;
 }
 
-/* The same in a pattern, where a backslash may quote it. */
+/* Does the same in a pattern, where a backslash may quote the character. */
 static uint32_t next_of_pattern(const char **at, enum act_glob_flags flags)
 {
     if (**at == '\\' && (*at)[1] && (flags & ACT_GLOB_ESCAPES))
@@ -45,7 +45,7 @@ static bool in_class(const char *name, size_t len, uint32_t c)
     return false;
 }
 
-/* One member of a set, "[:class:]", "a-z" or "a", at *at, and past it: whether it has c. */
+/* Tells whether the member of a set at *at, "[:class:]", "a-z" or "a", has c, and moves *at past the member. */
 static bool member_has(const char **at, uint32_t c, enum act_glob_flags flags)
 {
     const char *p = *at, *end = p[0] == '[' && p[1] == ':' ? strstr(p + 2, ":]") : NULL;
@@ -62,8 +62,8 @@ static bool member_has(const char **at, uint32_t c, enum act_glob_flags flags)
     return low <= c && c <= high;
 }
 
-/* The set after the '[' at *at, and past its ']': whether it has c. false, at the same place, where there is no
- * ']'. */
+/* Reads the set after the '[' at *at: moves *at past its ']' and tells in *out_has whether it has c. Returns false, and
+ * leaves *at, if there is no ']'. */
 static bool set_ends(const char **at, uint32_t c, enum act_glob_flags flags, bool *out_has)
 {
     const char *p = *at + 1;
@@ -79,7 +79,7 @@ static bool set_ends(const char **at, uint32_t c, enum act_glob_flags flags, boo
     return true;
 }
 
-/* Whether the element at *pattern, which is no '*', is the character c; past it if so. */
+/* Tells whether the element at *pattern, which is not '*', matches c, and moves *pattern past it then. */
 static bool one_matches(const char **pattern, uint32_t c, enum act_glob_flags flags)
 {
     const char *p = *pattern;
@@ -96,7 +96,7 @@ static bool one_matches(const char **pattern, uint32_t c, enum act_glob_flags fl
     return has;
 }
 
-/* Goes back to the last '*' only: it can always do what those before it could. */
+/* It is enough to go back to the last '*', which can always do what those before it could. */
 bool act_glob(const char *pattern, const char *text, enum act_glob_flags flags)
 {
     const char *star = NULL, *star_text = NULL;

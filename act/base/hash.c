@@ -22,12 +22,12 @@
 _Static_assert(sizeof(SHA256_CTX) <= sizeof(struct act_sha256), "struct act_sha256 holds OpenSSL's state");
 _Static_assert(sizeof(MD5_CTX) <= sizeof(struct act_md5), "struct act_md5 holds OpenSSL's state");
 
-static SHA256_CTX *sha256_of(struct act_sha256 *h)
+static SHA256_CTX *hash_sha256_of(struct act_sha256 *h)
 {
     return (SHA256_CTX *)h->state;
 }
 
-static MD5_CTX *md5_of(struct act_md5 *h)
+static MD5_CTX *hash_md5_of(struct act_md5 *h)
 {
     return (MD5_CTX *)h->state;
 }
@@ -72,12 +72,12 @@ bool act_is_uuid(const char *text)
 
 void act_sha256_init(struct act_sha256 *h)
 {
-    SHA256_Init(sha256_of(h));
+    SHA256_Init(hash_sha256_of(h));
 }
 
 void act_sha256_add(struct act_sha256 *h, const void *data, size_t len)
 {
-    SHA256_Update(sha256_of(h), data, len);
+    SHA256_Update(hash_sha256_of(h), data, len);
 }
 
 void act_sha256_done(struct act_sha256 *h, char out[ACT_SHA256_HEX])
@@ -92,7 +92,7 @@ void act_sha256_bytes(struct act_sha256 *h, uint8_t *out, size_t len)
 {
     uint8_t digest[SHA256_DIGEST_LENGTH];
 
-    SHA256_Final(digest, sha256_of(h));
+    SHA256_Final(digest, hash_sha256_of(h));
     act_sha256_init(h);
     memcpy(out, digest, len);
 }
@@ -118,19 +118,19 @@ int act_sha256_file(const char *path, char out[ACT_SHA256_HEX], struct act_error
 
 void act_md5_init(struct act_md5 *h)
 {
-    MD5_Init(md5_of(h));
+    MD5_Init(hash_md5_of(h));
 }
 
 void act_md5_add(struct act_md5 *h, const void *data, size_t len)
 {
-    MD5_Update(md5_of(h), data, len);
+    MD5_Update(hash_md5_of(h), data, len);
 }
 
 void act_md5_done(struct act_md5 *h, char out[ACT_MD5_BASE64])
 {
     uint8_t digest[MD5_DIGEST_LENGTH];
 
-    MD5_Final(digest, md5_of(h));
+    MD5_Final(digest, hash_md5_of(h));
     act_md5_init(h);
     EVP_EncodeBlock((unsigned char *)out, digest, sizeof(digest));
 }
@@ -153,7 +153,7 @@ static void sha256_of_bytes(const uint8_t *data, size_t len, uint8_t digest[SHA2
     act_sha256_bytes(&h, digest, SHA256_DIGEST_LENGTH);
 }
 
-/* One of the two digests of an HMAC (RFC 2104): of the key, each of its bytes XOR with, and the data. */
+/* Computes one of the two digests of an HMAC (RFC 2104), over the bytes of the key XOR with, and the data. */
 static void hmac_half(const uint8_t key[SHA256_CBLOCK], uint8_t with, const void *data, size_t len,
                       uint8_t digest[SHA256_DIGEST_LENGTH])
 {

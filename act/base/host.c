@@ -1,4 +1,4 @@
-/* host.c - which hosts are this machine by their name. */
+/* host.c - see host.h. */
 #include "base/host.h"
 
 #include <string.h>

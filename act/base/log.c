@@ -15,9 +15,9 @@ void act_log_quiet(bool quiet)
     quiet_notes = quiet;
 }
 
-/* One write per line, so that lines of several threads or processes do not mix. */
+/* Writes a line at once, so that lines of several threads or processes do not mix. */
 ACT_PRINTF(2, 0)
-static void print_line(const char *prefix, const char *fmt, va_list ap)
+static void log_print_line(const char *prefix, const char *fmt, va_list ap)
 {
     ACT_AUTOFREE char *text = act_vsprintf(fmt, ap);
     ACT_AUTO(act_buf) line = {0};
@@ -35,7 +35,7 @@ void act_note(const char *fmt, ...)
     if (quiet_notes)
         return;
     va_start(ap, fmt);
-    print_line("", fmt, ap);
+    log_print_line("", fmt, ap);
     va_end(ap);
 }
 
@@ -44,7 +44,7 @@ void act_warn(const char *fmt, ...)
     va_list ap;
 
     va_start(ap, fmt);
-    print_line("act: warning: ", fmt, ap);
+    log_print_line("act: warning: ", fmt, ap);
     va_end(ap);
 }
 
@@ -71,6 +71,6 @@ void act_trace(const char *component, const char *fmt, ...)
         return;
     ACT_AUTOFREE char *prefix = act_sprintf("%8.3f %s: ", (double)act_now_monotonic_ms() / 1000.0, component);
     va_start(ap, fmt);
-    print_line(prefix, fmt, ap);
+    log_print_line(prefix, fmt, ap);
     va_end(ap);
 }

@@ -10,13 +10,15 @@
 
 #include "base/error.h"
 
-/* Leave out notes (warnings still show). */
+/* Leaves out notes from now on, or shows them again; warnings always show. */
 void act_log_quiet(bool quiet);
 
 void act_note(const char *fmt, ...) ACT_PRINTF(1, 2); /* "<fmt>" */
 void act_warn(const char *fmt, ...) ACT_PRINTF(1, 2); /* "act: warning: <fmt>" */
 
+/* Tells whether ACT_TRACE names the component. */
 bool act_trace_on(const char *component);
+/* Prints a line if it does. */
 void act_trace(const char *component, const char *fmt, ...) ACT_PRINTF(2, 3);
 
 #endif

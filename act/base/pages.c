@@ -2,8 +2,8 @@
 
 #include "base/text.h"
 
-/* The mark moves on ever more rarely, so that the way round any circle comes to lie between two moves (R. P. Brent, An
- * improved Monte Carlo factorization algorithm, 1980). */
+/* The mark moves ever more rarely, so that one day the whole way round the circle fits between two moves (R. P. Brent,
+ * An improved Monte Carlo factorization algorithm, 1980). */
 int act_pages_next(struct act_pages *pages, const char *token, int most, const char *what, struct act_error *err)
 {
     if (act_streq(token, pages->mark))

@@ -36,7 +36,7 @@ const char *act_path_basename(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* Drops the last segment of out; false when it must stay, as in "../..". */
+/* Drops the last segment of out; returns false if it must stay, as in "../..". */
 static bool drop_last_segment(struct act_buf *out, bool absolute)
 {
     const char *slash = out->len ? memrchr(out->data, '/', out->len) : NULL;

@@ -1,4 +1,4 @@
-/* secrets.c - see secrets.h */
+/* secrets.c - see secrets.h. */
 #include "base/secrets.h"
 
 #include <string.h>
@@ -45,7 +45,7 @@ static const struct secret_word {
     {"COOKIE", WHOLE, true},
 };
 
-/* English words with such an ending; PWD and OLDPWD are set by every shell. */
+/* English words that end like the name of a secret. PWD and OLDPWD are set by every shell. */
 static const char *const harmless[] = {
     "BYPASS", "COMPASS", "ENCOMPASS", "OVERPASS", "SURPASS", "TRESPASS", "UNDERPASS", "DONKEY", "HOCKEY",
     "HOTKEY", "HOTKEYS", "JOCKEY",    "MONKEY",   "TURKEY",  "TURNKEY",  "WHISKEY",   "OLDPWD", "ASKPASS",
@@ -56,8 +56,8 @@ static bool is_letter(char c)
     return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
 }
 
-/* The word of name that ends at end. */
-static bool is_harmless(const char *name, const char *end)
+/* Tells whether the word of name that ends at end is such an English word. */
+static bool secrets_is_harmless(const char *name, const char *end)
 {
     const char *start = end;
 
@@ -69,7 +69,7 @@ static bool is_harmless(const char *name, const char *end)
     return false;
 }
 
-static bool has_word(const char *name, const struct secret_word *word)
+static bool secrets_has_word(const char *name, const struct secret_word *word)
 {
     for (const char *s = name; (s = strcasestr(s, word->text)); s++) {
         const char *end = s + strlen(word->text);
@@ -77,16 +77,16 @@ static bool has_word(const char *name, const struct secret_word *word)
             continue;
         if (word->where == WHOLE && s > name && is_letter(s[-1]))
             continue;
-        if (!is_harmless(name, end))
+        if (!secrets_is_harmless(name, end))
             return true;
     }
     return false;
 }
 
-static const struct secret_word *word_of(const char *name)
+static const struct secret_word *secrets_word_of(const char *name)
 {
     for (size_t i = 0; strcmp(name, "PWD") != 0 && i < sizeof(words) / sizeof(words[0]); i++)
-        if (has_word(name, &words[i]))
+        if (secrets_has_word(name, &words[i]))
             return &words[i];
     return NULL;
 }
@@ -114,7 +114,7 @@ bool act_text_is_secret(const char *text)
     return has_password_in_url(text);
 }
 
-/* A number of at most nine digits, or yes or no. */
+/* Tells whether the value is a number of at most nine digits, or a yes or no. */
 static bool is_switch(const char *value)
 {
     static const char *const switches[] = {"true", "false", "yes", "no", "on", "off"};
@@ -128,12 +128,12 @@ static bool is_switch(const char *value)
 
 const char *act_env_shown(const char *name, const char *value)
 {
-    return word_of(name) || act_text_is_secret(value) ? "***" : value;
+    return secrets_word_of(name) || act_text_is_secret(value) ? "***" : value;
 }
 
 bool act_env_gives_away(const char *name, const char *value)
 {
-    const struct secret_word *word = word_of(name);
+    const struct secret_word *word = secrets_word_of(name);
 
     return act_text_is_secret(value) || (word && !(word->sounds && is_switch(value)));
 }

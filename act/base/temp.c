@@ -27,8 +27,8 @@ int act_temp_open_unlocked(const char *folder, char **out_path)
     return fd;
 }
 
-/* A sweep may have removed the file before we locked it. Where locks do not exist, nothing is swept. */
-static bool take_lock(int fd)
+/* Fails if a sweep has removed the file before we locked it. Where locks do not exist, nothing is swept. */
+static bool temp_take_lock(int fd)
 {
     struct stat st;
 
@@ -41,14 +41,14 @@ int act_temp_open(const char *folder, char **out_path)
 {
     for (;;) {
         int fd = act_temp_open_unlocked(folder, out_path);
-        if (fd < 0 || take_lock(fd))
+        if (fd < 0 || temp_take_lock(fd))
             return fd;
         free(*out_path);
         close(fd);
     }
 }
 
-static bool is_old(int fd, int64_t older_s)
+static bool temp_is_old(int fd, int64_t older_s)
 {
     struct stat st;
 
@@ -63,7 +63,7 @@ void act_temp_sweep(const char *folder, int64_t older_s)
         if (!act_starts_with(e->d_name, ACT_TEMP_PREFIX))
             continue;
         int fd = openat(dirfd(d), e->d_name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-        if (fd >= 0 && is_old(fd, older_s) && flock(fd, LOCK_EX | LOCK_NB) == 0)
+        if (fd >= 0 && temp_is_old(fd, older_s) && flock(fd, LOCK_EX | LOCK_NB) == 0)
             unlinkat(dirfd(d), e->d_name, 0);
         if (fd >= 0)
             close(fd);

@@ -1,8 +1,8 @@
-/* temp.h - files under a name for the time until they are whole: of atomic writes, and of packages. Blocking.
+/* temp.h - files that have a temporary name until they are whole: those of atomic writes, and packages. Blocking.
  *
  * They are called ACT_TEMP_PREFIX and six letters, beside the file they will become. A lock shows that their process
- * lives; it ends with the process, even by kill -9. What was left is not packed with the code, and goes with a later
- * write into the same folder.
+ * lives; it ends with the process, even by kill -9. A file that was left is not packed with the code, and a later write
+ * into the same folder removes it.
  */
 #ifndef ACT_BASE_TEMP_H
 #define ACT_BASE_TEMP_H
@@ -14,11 +14,12 @@
 /* Makes a file in the folder, 0600, locked for as long as it is open. Returns a descriptor and its path, a new string;
  * or -1 with errno. */
 int act_temp_open(const char *folder, char **out_path);
-/* The same without a lock: one that is left stays. For files that are written often, into folders that go soon. */
+/* Makes one without a lock, which nothing removes if it is left: for files that are written often, into folders that go
+ * soon. */
 int act_temp_open_unlocked(const char *folder, char **out_path);
 
-/* Removes those of processes that have ended and wrote nothing to them in the last older_s seconds. A lock may hold on
- * one machine only, so that 0 is for folders of this machine. */
+/* Removes the temporary files in folder whose processes have ended and wrote nothing to them in the last older_s
+ * seconds. A lock may hold on one machine only, so 0 is for folders of this machine. */
 void act_temp_sweep(const char *folder, int64_t older_s);
 
 #endif

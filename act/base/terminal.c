@@ -10,7 +10,7 @@ enum { MARKS_MAX = 6, NOT_SHOWN = '?', ESCAPE = 0x1b };
 
 /* -- one character -- */
 
-/* Characters that are invisible or change the direction of text: Unicode's controls and formats, except for those
+/* Finds characters that are invisible or change the direction of text: Unicode's controls and formats, except for those
  * that belong to the letters of a script, and its blank letters. */
 static bool is_harmful(uint32_t c)
 {
@@ -28,7 +28,7 @@ static bool is_harmful(uint32_t c)
     return false;
 }
 
-/* Whether more bytes may make a character of these. */
+/* Tells whether more bytes may make a character of these. */
 static bool is_begin(const char *s, size_t len)
 {
     unsigned char c = (unsigned char)s[0];
@@ -69,7 +69,7 @@ static void put_mark(struct act_harmless *t, const char *s, size_t len, struct a
     t->marks = marks;
 }
 
-/* "\r\n" is one line end; a "\r" at the start of a line, as in a progress bar, is none. */
+/* "\r\n" is one line end; a "\r" at the start of a line, as in a progress bar, is not a line end. */
 static void put_line_end(struct act_harmless *t, char c, struct act_buf *out)
 {
     bool is_shown = c == '\n' ? !t->after_return : t->in_line;
@@ -86,7 +86,7 @@ static void put_line_end(struct act_harmless *t, char c, struct act_buf *out)
     t->after_return = c == '\r' && (is_shown || t->after_return);
 }
 
-/* The length of a colour at s; 0: it is none; -1: more bytes may make it one. */
+/* Returns the length of the colour at s; 0: it is not one; -1: more bytes may make it one. */
 static int colour_at(const char *s, size_t len)
 {
     size_t i = 2;
@@ -151,7 +151,7 @@ static bool is_printable_ascii(char c)
     return c >= 0x20 && c < 0x7f;
 }
 
-static size_t take_some(struct act_harmless *t, const char *s, size_t len, bool is_end, struct act_buf *out)
+static size_t terminal_take_some(struct act_harmless *t, const char *s, size_t len, bool is_end, struct act_buf *out)
 {
     size_t n = 0;
 
@@ -173,7 +173,7 @@ static void take_all(struct act_harmless *t, const char *s, size_t len, bool is_
 {
     size_t n;
 
-    while (len > 0 && (n = take_some(t, s, len, is_end, out)) > 0) {
+    while (len > 0 && (n = terminal_take_some(t, s, len, is_end, out)) > 0) {
         s += n;
         len -= n;
     }
@@ -221,7 +221,7 @@ static int write_and_release(int fd, struct act_buf *shown)
     return rc;
 }
 
-/* For fopencookie(): 0 is a failure, with errno. */
+/* Writes for fopencookie(): returning 0 means a failure, with errno. */
 static ssize_t write_guarded(void *cookie, const char *data, size_t len)
 {
     struct guard *g = cookie;

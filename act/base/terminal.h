@@ -21,7 +21,8 @@ enum {
     ACT_SHOW_PROGRESS = 4, /* the text after "\r" replaces the line, as in a progress bar */
 };
 
-/* A text that comes in pieces, which may end within a character or a colour. Begins as {.allow = ACT_SHOW_...}. */
+/* A text that comes in pieces, which may end within a character or a colour. {.allow = ACT_SHOW_...} is the
+ * beginning. */
 struct act_harmless {
     unsigned allow;
     char held[64]; /* an incomplete character or colour */
@@ -33,11 +34,11 @@ struct act_harmless {
     bool colours_changed; /* a colour came and was not reset */
 };
 
-/* Appends len more bytes as a terminal may show them. '?' replaces control characters (C0, DEL, C1), the ESC of
+/* Appends len more bytes to out as a terminal may show them. '?' replaces control characters (C0, DEL, C1), the ESC of
  * escape sequences, invisible characters and those that change the direction of text (U+202E, U+200B, ...), line and
  * paragraph separators, bytes that are not UTF-8, and the seventh mark on one character (further ones are left out). */
 void act_harmless_add(struct act_harmless *text, const char *data, size_t len, struct act_buf *out);
-/* Ends the text: appends what was held back, and resets colours that were changed. */
+/* Ends the text: appends to out what was held back, and resets colours that were changed. */
 void act_harmless_end(struct act_harmless *text, struct act_buf *out);
 
 /* Guards stdout and stderr if they are terminals: from now on they show text with ACT_SHOW_LINES. Call it once,
@@ -53,13 +54,13 @@ int act_terminal_write(int fd, const char *data, size_t len) ACT_NODISCARD;
 
 /* Decodes the len bytes that act_utf8_char() found. */
 uint32_t act_utf8_decode(const char *s, size_t len);
-/* Whether a character is drawn over the one before it. */
+/* Tells whether a character is drawn over the one before it. */
 bool act_is_mark(uint32_t character);
-/* How many columns a text without control characters takes on a terminal: none for marks, two for what Unicode calls
- * wide, such as Chinese and emoji, one for any other character and for a byte that is not UTF-8. */
+/* Counts the columns that a text without control characters takes on a terminal: none for marks, two for what Unicode
+ * calls wide, such as Chinese and emoji, one for any other character and for a byte that is not UTF-8. */
 int act_columns(const char *text);
-/* How many bytes of it fit into room columns, and how many columns they take. No character is cut, and marks stay
- * with their characters. */
+/* Counts the bytes of text that fit into room columns; *out_columns: how many columns they take. It cuts no character,
+ * and leaves marks with their characters. */
 size_t act_columns_fit(const char *text, int room, int *out_columns);
 
 #endif

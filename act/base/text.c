@@ -1,11 +1,12 @@
 #include "base/text.h"
 
 #include <ctype.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistr.h>
 
-static void *checked(void *p)
+static void *text_checked(void *p)
 {
     if (!p) {
         fputs("act: out of memory\n", stderr);
@@ -16,17 +17,17 @@ static void *checked(void *p)
 
 void *act_alloc(size_t size)
 {
-    return checked(malloc(size ? size : 1));
+    return text_checked(malloc(size ? size : 1));
 }
 
 void *act_calloc(size_t count, size_t size)
 {
-    return checked(calloc(count ? count : 1, size ? size : 1));
+    return text_checked(calloc(count ? count : 1, size ? size : 1));
 }
 
 void *act_realloc(void *old, size_t size)
 {
-    return checked(realloc(old, size ? size : 1));
+    return text_checked(realloc(old, size ? size : 1));
 }
 
 void *act_grow(void *v, size_t n, size_t item_size)
@@ -38,7 +39,7 @@ void *act_grow(void *v, size_t n, size_t item_size)
 
 char *act_strdup(const char *s)
 {
-    return s ? checked(strdup(s)) : NULL;
+    return s ? text_checked(strdup(s)) : NULL;
 }
 
 void act_wipe_bytes(void *secret, size_t len)
@@ -54,6 +55,23 @@ void act_wipe(char **secret)
     *secret = NULL;
 }
 
+void act_free_wiping(void *block)
+{
+    act_wipe_bytes(block, block ? malloc_usable_size(block) : 0);
+}
+
+void *act_realloc_wiping(void *block, size_t size)
+{
+    size_t held = block ? malloc_usable_size(block) : 0;
+    void *moved = malloc(size ? size : 1);
+
+    if (moved && held)
+        memcpy(moved, block, held < size ? held : size);
+    if (moved)
+        act_wipe_bytes(block, held);
+    return moved;
+}
+
 void act_str_replace(char **text, const char *by)
 {
     char *old = *text;
@@ -64,16 +82,30 @@ void act_str_replace(char **text, const char *by)
 
 char *act_strndup(const char *s, size_t len)
 {
-    return checked(strndup(s, len));
+    return text_checked(strndup(s, len));
 }
 
+/* Returns the length that the text will have. */
+static size_t text_measure(const char *fmt, va_list ap)
+{
+    va_list again;
+
+    va_copy(again, ap);
+    int len = vsnprintf(NULL, 0, fmt, again);
+    va_end(again);
+    if (len < 0)
+        text_checked(NULL);
+    return (size_t)len;
+}
+
+/* vasprintf() would leave a copy of the text in memory that it has freed. */
 char *act_vsprintf(const char *fmt, va_list ap)
 {
-    char *s = NULL;
+    size_t len = text_measure(fmt, ap);
+    char *s = act_alloc(len + 1);
 
-    if (vasprintf(&s, fmt, ap) < 0)
-        s = NULL;
-    return checked(s);
+    vsnprintf(s, len + 1, fmt, ap);
+    return s;
 }
 
 char *act_sprintf(const char *fmt, ...)
@@ -184,7 +216,7 @@ static bool same_letter(char a, char b)
     return tolower((unsigned char)a) == tolower((unsigned char)b);
 }
 
-/* Whether the first two letters of both are the same two in the other order. */
+/* Tells whether both begin with the same two letters, in opposite orders. */
 static bool are_swapped(const char *a, const char *b)
 {
     return same_letter(a[0], b[1]) && same_letter(a[1], b[0]);
@@ -234,7 +266,7 @@ static void reserve(struct act_buf *b, size_t more)
     if (b->data && need <= b->cap)
         return;
     b->cap = need < 2 * b->cap ? 2 * b->cap : need < 64 ? 64 : need;
-    b->data = act_realloc(b->data, b->cap);
+    b->data = text_checked(act_realloc_wiping(b->data, b->cap));
 }
 
 void act_buf_add(struct act_buf *b, const void *data, size_t len)
@@ -261,9 +293,11 @@ void act_buf_addf(struct act_buf *b, const char *fmt, ...)
     va_list ap;
 
     va_start(ap, fmt);
-    ACT_AUTOFREE char *s = act_vsprintf(fmt, ap);
+    size_t len = text_measure(fmt, ap);
+    reserve(b, len);
+    vsnprintf(b->data + b->len, len + 1, fmt, ap);
+    b->len += len;
     va_end(ap);
-    act_buf_adds(b, s);
 }
 
 /* A backslash quotes nothing in the single quotes of some shells, so a quote goes into double ones. */

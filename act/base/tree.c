@@ -1,4 +1,4 @@
-/* tree.c - whole trees: removing them, and what they take up. */
+/* tree.c - removes whole trees, and measures them. */
 #include <errno.h>
 #include <fts.h>
 #include <ftw.h>
@@ -16,7 +16,7 @@ static int remove_entry(const char *path, const struct stat *st, int type, struc
     return remove(path) < 0 && errno != ENOENT ? -1 : 0;
 }
 
-static bool exists(const char *path)
+static bool tree_exists(const char *path)
 {
     struct stat st;
 
@@ -31,7 +31,7 @@ int act_remove_tree(const char *path, struct act_error *err)
     while (nftw(path, remove_entry, OPEN_FOLDERS, FTW_DEPTH | FTW_PHYS) < 0) {
         if (errno != ENOENT)
             return act_error_errno(err, errno, "cannot remove '%s'", path);
-        if (!exists(path))
+        if (!tree_exists(path))
             break;
     }
     return 0;

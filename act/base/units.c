@@ -21,7 +21,7 @@ void act_size_to_text(uint64_t bytes, char out[ACT_UNIT_TEXT])
         snprintf(out, ACT_UNIT_TEXT, "%.1f %ciB", v, prefixes[unit]);
 }
 
-/* The number of powers of 1024 in "", "B", "K", "KiB", "m", "MIB", ...; -1 for anything else. */
+/* Returns how many powers of 1024 "", "B", "K", "KiB", "m", "MIB", ... stand for; -1 for anything else. */
 static int unit_from_text(const char *text)
 {
     if (*text == '\0' || strcasecmp(text, "b") == 0)

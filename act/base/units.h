@@ -7,24 +7,24 @@
 
 #define ACT_UNIT_TEXT 32
 
-/* "12.3 MiB", "512 B". */
+/* Writes "12.3 MiB" or "512 B". */
 void act_size_to_text(uint64_t bytes, char out[ACT_UNIT_TEXT]);
-/* "64M", "8MiB", "1.5G", "500k", "512 B", "100" to bytes: a decimal number, then perhaps K, M, G, T or P (powers
- * of 1024, with "iB" after it or not) or B, in any case, with or without a blank before it. A fraction needs
- * such a power and is rounded down to whole bytes. False, and *out_bytes is untouched, for anything else: signs,
- * exponents, no digits, "10MB" (which means 1000s to some), more than 64 bits. */
+/* Reads "64M", "8MiB", "1.5G", "500k", "512 B" or "100": a decimal number, then perhaps K, M, G, T or P (powers of
+ * 1024, with "iB" after it or not) or B, in any case, with or without a blank before it. A fraction needs such a power
+ * and is rounded down to whole bytes. Returns false, and leaves *out_bytes alone, for anything else: signs, exponents,
+ * no digits, "10MB" (which means 1000s to some), more than 64 bits. */
 bool act_size_from_text(const char *text, uint64_t *out_bytes);
 
-/* "41s", "12m03s", "3h20m", "2d04h". */
+/* Writes "41s", "12m03s", "3h20m" or "2d04h". */
 void act_duration_to_text(int64_t seconds, char out[ACT_UNIT_TEXT]);
-/* "90", "90s", "15m", "24h", "7d" to seconds. */
+/* Reads "90", "90s", "15m", "24h" or "7d"; false if text is anything else. */
 bool act_duration_from_text(const char *text, int64_t *out_seconds);
 
-/* A quantity as Kubernetes writes it ("16Gi", "500m", "2") in thousandths; -1: it is none.
+/* Reads a quantity as Kubernetes writes it ("16Gi", "500m", "2"), and returns it in thousandths; -1: it is not one.
  * Source: kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/. */
 int64_t act_quantity_from_text(const char *text);
 
-/* A whole decimal number that fits; nothing before or after it. */
+/* Reads a whole decimal number; false if it does not fit, or anything is before or after it. */
 bool act_int_from_text(const char *text, int64_t *out);
 
 #endif

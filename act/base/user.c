@@ -8,13 +8,13 @@
 
 enum { ENTRY_MAX = 16 << 10 };
 
-/* As for getpwuid_r(): the texts are in room. */
-struct entry {
+/* What passwd(5) says of a user. As with getpwuid_r(), the texts are in room. */
+struct user_entry {
     struct passwd pw;
     char room[ENTRY_MAX];
 };
 
-static bool find_in(FILE *from, uid_t uid, struct entry *out)
+static bool user_find_in(FILE *from, uid_t uid, struct user_entry *out)
 {
     struct passwd *found = NULL;
 
@@ -24,42 +24,42 @@ static bool find_in(FILE *from, uid_t uid, struct entry *out)
     return false;
 }
 
-static bool in_passwd_file(uid_t uid, struct entry *out)
+static bool in_passwd_file(uid_t uid, struct user_entry *out)
 {
     FILE *file = fopen("/etc/passwd", "re");
-    bool found = file && find_in(file, uid, out);
+    bool found = file && user_find_in(file, uid, out);
 
     if (file)
         fclose(file);
     return found;
 }
 
-static bool from_getent(uid_t uid, struct entry *out)
+static bool from_getent(uid_t uid, struct user_entry *out)
 {
     ACT_AUTOFREE char *command = act_sprintf("getent passwd %u 2>/dev/null", (unsigned)uid);
     FILE *answer = popen(command, "re");
-    bool found = answer && find_in(answer, uid, out);
+    bool found = answer && user_find_in(answer, uid, out);
 
     if (answer)
         pclose(answer);
     return found;
 }
 
-static bool find_user(uid_t uid, struct entry *out)
+static bool find_user(uid_t uid, struct user_entry *out)
 {
     return in_passwd_file(uid, out) || from_getent(uid, out);
 }
 
 char *act_user_name(uid_t uid)
 {
-    struct entry user;
+    struct user_entry user;
 
     return find_user(uid, &user) ? act_strdup(user.pw.pw_name) : act_sprintf("%u", (unsigned)uid);
 }
 
 char *act_user_home(uid_t uid)
 {
-    struct entry user;
+    struct user_entry user;
 
     return find_user(uid, &user) ? act_strdup(user.pw.pw_dir) : NULL;
 }

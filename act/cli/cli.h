@@ -269,9 +269,9 @@ void cli_size(const struct cli_options *options, uint64_t bytes, char out[ACT_UN
 char *cli_path_of(const char *word, const struct transfer_path *what, const char *key);
 /* Likewise of rel, relative to what: below "data/voc" and "a" that is "data/voc/a", below "RUN:" it is "RUN:a". */
 char *cli_path_below(const char *word, const struct transfer_path *what, const char *rel);
-/* with_reason: adds a column that says why each waits or failed. */
 /* Says on stderr that the list is empty, and what it was asked for: "no run is named 'x'". */
 void cli_note_no_runs(const struct flow_table *table);
+/* Prints a table of runs; with_reason: with a column that says why each waits or failed. */
 void cli_print_runs(const struct flow_runs *runs, bool with_reason);
 /* The last piece of an id, which is unique enough to be typed. */
 const char *cli_short_id(const char *id);
@@ -349,6 +349,8 @@ size_t cli_paragraph(const char *text);
 /* Prints the words of text in lines of at most width columns: the first begins at column at, which is where the output
  * is, the others are indented. */
 void cli_wrap(FILE *out, const char *text, size_t len, int at, int indent, int width);
+/* Prints a line of prose, on a terminal in lines that fit. */
+void cli_put_prose(const char *text, int at, int indent);
 /* Prints the lines of examples: an explanation that has no room beside its example comes below it. */
 void cli_put_examples(FILE *out, const char *text, int indent, int width);
 

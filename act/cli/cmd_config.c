@@ -45,14 +45,25 @@ static void print_origin(const struct config *c)
                c->project_root);
 }
 
+/* The keys of folders are long, and alike where they are cut: on a terminal they come last, in a table of their own,
+ * whole where there is room. */
+enum { NARROW_KEY = 22, FOR_WHOLE_KEYS = 72 };
+
+static void print_rows(const struct act_strv *cells, int narrow_key)
+{
+    const struct cli_column columns[] = {{NULL, 'l', .min = narrow_key, .pad = 44},
+                                         {NULL, 'l', .rank = 1, .min = 16, .pad = 32},
+                                         {NULL, 'l', .rank = 2, .below = true}};
+
+    if (cells->n)
+        cli_print_table(columns, sizeof(columns) / sizeof(columns[0]), cells);
+}
+
 static int show_values(struct cli *cli, struct act_error *err)
 {
     const struct config *c = &cli->flow.config;
     json_t *values = config_show(c);
-    static const struct cli_column columns[] = {{NULL, 'l', .min = 22, .pad = 44},
-                                                {NULL, 'l', .rank = 1, .min = 16, .pad = 32},
-                                                {NULL, 'l', .rank = 2, .below = true}};
-    ACT_AUTO(act_strv) cells = {0};
+    ACT_AUTO(act_strv) cells = {0}, of_folders = {0};
     const char *key;
     json_t *row;
     size_t left_out = 0;
@@ -67,10 +78,11 @@ static int show_values(struct cli *cli, struct act_error *err)
         bool shown = cli->options.all || !json_is_null(json_object_get(row, "value")) || json_object_get(row, "error");
         left_out += !shown;
         if (shown)
-            push_value(&cells, key, row);
+            push_value(cli_width() > 0 && act_starts_with(key, "config_param.") ? &of_folders : &cells, key, row);
     }
     json_decref(values);
-    cli_print_table(columns, sizeof(columns) / sizeof(columns[0]), &cells);
+    print_rows(&cells, NARROW_KEY);
+    print_rows(&of_folders, cli_width() >= FOR_WHOLE_KEYS ? 0 : NARROW_KEY);
     if (left_out)
         printf("# %zu keys have no value; --all shows them\n", left_out);
     return 0;

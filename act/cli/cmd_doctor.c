@@ -1,3 +1,6 @@
+#include <string.h>
+
+#include "base/terminal.h"
 #include "cli/cli.h"
 #include "codec/json.h"
 #include "flow/cluster/doctor.h"
@@ -20,11 +23,9 @@ static void print_findings(const struct platform_findings *findings)
     for (size_t i = 0; i < findings->n; i++) {
         const struct platform_finding *f = &findings->v[i];
         cli_print_coloured(stdout, f->ok ? "32" : "31", "%-4s", f->ok ? "ok" : "fail");
-        fputs("  ", stdout);
-        cli_put_name(f->what);
-        fputs(": ", stdout);
-        cli_put_name(f->text);
-        putchar('\n');
+        ACT_AUTOFREE char *what = cli_name(f->what), *text = cli_name(f->text);
+        printf("  %s: ", what);
+        cli_put_prose(text, (int)strlen("fail  : ") + act_columns(what), (int)strlen("fail  "));
     }
 }
 

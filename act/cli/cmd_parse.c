@@ -1,4 +1,7 @@
+#include <errno.h>
+#include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "cli/cli.h"
@@ -71,6 +74,15 @@ static int parse_folder(const struct cli *cli, const char *folder, struct act_er
     return rc < 0 ? rc : print(cli, "folder", folder, &codes, err);
 }
 
+/* No id of a run has a '/' in it. */
+static int no_folder(const char *word, struct act_error *err)
+{
+    if (access(word, F_OK) == 0)
+        return act_error_set(err, ACT_USAGE, "'%s' is no folder: 'a parse' takes a run, or a folder with its logs",
+                             word);
+    return act_error_errno(err, errno, "cannot read the folder of logs '%s'", word);
+}
+
 int cmd_parse(struct cli *cli, struct act_error *err)
 {
     const char *word = cli->words.v[0];
@@ -79,6 +91,10 @@ int cmd_parse(struct cli *cli, struct act_error *err)
 
     if (stat(word, &st) == 0 && S_ISDIR(st.st_mode))
         return parse_folder(cli, word, err);
+    if (strchr(word, '/'))
+        return no_folder(word, err);
     int rc = flow_find_run(&cli->flow, word, &run, err);
+    if (rc == -ACT_NOT_FOUND)
+        act_error_hint(err, "nor is there a folder of logs '%s'", word);
     return rc < 0 ? rc : parse(cli, &run, err);
 }

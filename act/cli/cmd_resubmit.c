@@ -1,6 +1,8 @@
+#include <string.h>
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/path.h"
 #include "cli/cli.h"
 #include "flow/code/code.h"
 #include "flow/flow.h"
@@ -73,6 +75,21 @@ static int open_home(struct cli *cli, const struct flow_run *old, struct flow *h
     return 0;
 }
 
+/* Of two projects, the user may mean the other one. */
+static void say_whose_code(const struct cli *cli, const struct flow_run *old, const struct flow *to)
+{
+    const char *root = to->config.project_root;
+    ACT_AUTOFREE char *here = getcwd(NULL, 0);
+
+    if (!cli->options.code)
+        return;
+    if (strcmp(root, old->row.project) != 0)
+        act_note("with the code of '%s', which is not the project of '%s': that is '%s'", root, old->row.id,
+                 old->row.project);
+    else if (here && !act_path_is_within(here, root))
+        act_note("with the code of '%s', the project of '%s'", root, old->row.id);
+}
+
 static int resubmit(struct cli *cli, struct flow_run *old, json_t *list, struct act_error *err)
 {
     struct cli_packing packing;
@@ -89,6 +106,7 @@ static int resubmit(struct cli *cli, struct flow_run *old, json_t *list, struct 
     rc = open_target(cli, old, &to, err);
     if (rc < 0)
         return rc;
+    say_whose_code(cli, old, &to);
     rc = open_home(cli, old, &home, err);
     if (rc == 0) {
         cli_packing_start(&packing, cli, &code);

@@ -52,13 +52,16 @@ static void print_difference(void *arg, enum transfer_difference what, const cha
 static void print_summary(struct comparison *c, const struct transfer_report *report)
 {
     const struct transfer_progress *t = &report->total;
-    count_t failed = t->failed_objects;
+    ACT_AUTO(act_buf) more = {0};
 
     cli_progress_clear(&c->progress);
-    act_note(failed ? "compared %llu object%s in %.1f s; %llu difference%s; %llu could not be compared"
-                    : "compared %llu object%s in %.1f s; %llu difference%s",
-             (count_t)t->done_objects, t->done_objects == 1 ? "" : "s", cli_progress_seconds(&c->progress),
-             (count_t)c->differences, c->differences == 1 ? "" : "s", failed);
+    if (t->failed_objects)
+        act_buf_addf(&more, "; %llu could not be compared", (count_t)t->failed_objects);
+    if (t->skipped_links)
+        act_buf_addf(&more, "; %llu left out (--skip-links)", (count_t)t->skipped_links);
+    act_note("compared %llu object%s in %.1f s; %llu difference%s%s", (count_t)t->done_objects,
+             t->done_objects == 1 ? "" : "s", cli_progress_seconds(&c->progress), (count_t)c->differences,
+             c->differences == 1 ? "" : "s", more.len ? more.data : "");
     cli_print_failures(report);
 }
 
@@ -73,6 +76,7 @@ static int verify_all(struct cli *cli, struct flow *from, struct act_error *err)
 
     if (rc < 0)
         return rc;
+    c.io.options.links = cli->options.skip_links ? TRANSFER_SKIP_LINKS : TRANSFER_KEEP_LINKS;
     cli_progress_start(&c.progress, "verifying", cli->options.quiet, &c.io.options);
     for (size_t i = 0; i < cli->words.n; i++) {
         struct act_error failed = {0};

@@ -107,10 +107,15 @@ static void put_text(const char *text)
     printf("%s%s\n", shown, n < len ? "..." : "");
 }
 
+enum { FIELD = 10 }; /* how wide a name and its blank are */
+
+/* What is ours to say. */
 static void put_field(const char *name, const char *text)
 {
+    ACT_AUTOFREE char *shown = cli_name(text);
+
     printf("%-9s ", name);
-    put_text(text);
+    cli_put_prose(shown, FIELD, FIELD);
 }
 
 /* What the agent reports about the rank, without its name: "exited with status 1", "killed by signal 9 (Killed)",
@@ -155,7 +160,8 @@ static void put_evidence(const struct flow_why *why)
     bool is_others = why->cause_rank >= 0 && why->cause_rank != why->rank;
     ACT_AUTOFREE char *text = is_others ? act_sprintf("rank %d, %s: %s", why->cause_rank, why->log, why->line)
                                         : act_sprintf("%s: %s", why->log ? why->log : "the agent", why->line);
-    put_field("evidence", text);
+    printf("%-9s ", "evidence"); /* a line of a log, as it is */
+    put_text(text);
 }
 
 static void put_where_to_look(const struct flow_run *run, const struct flow_why *why)
@@ -164,10 +170,12 @@ static void put_where_to_look(const struct flow_run *run, const struct flow_why 
         printf("%-9s a q %s; it has no log of that rank\n", "next", run->row.id);
         return;
     }
-    printf("%-9s a logs --rank %d", "next", why->rank >= 0 ? why->rank : 0);
+    ACT_AUTO(act_buf) text = {0};
+    act_buf_addf(&text, "a logs --rank %d", why->rank >= 0 ? why->rank : 0);
     if (why->attempt != run->status.attempt)
-        printf(" --attempt %d", why->attempt);
-    printf(" %s; own rules can be added in aux_data/diagnosis.yaml\n", run->row.id);
+        act_buf_addf(&text, " --attempt %d", why->attempt);
+    act_buf_addf(&text, " %s; own rules can be added in aux_data/diagnosis.yaml", run->row.id);
+    put_field("next", text.data);
 }
 
 static void put_diagnosis(const struct flow_run *run, const struct flow_why *why)

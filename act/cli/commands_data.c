@@ -179,12 +179,13 @@ const struct cli_command cli_data_commands[] = {
                  "a verify data | grep '^content '\n",
      .details = "Prints a line for each difference: a word, a blank and the path. missing: not in the store; extra:\n"
                 "only in the store; kind: a file on one side, a link or folder on the other; size; content: the\n"
-                "bytes, by the store's checksum or, where it keeps none, by reading them. --follow works as in 'a\n"
-                "upload'. Exit status: 0 if there is no difference, 8 if there are any.\n"
+                "bytes, by the store's checksum or, where it keeps none, by reading them. --follow and --skip-links\n"
+                "work as in 'a upload'. Exit status: 0 if there is no difference, 8 if there are any.\n"
                 "--json: a line each with version (1), difference, path, and from (the local side, or that of -f) and\n"
                 "to (the store): kind, size and mtime, or null.",
-     .options = "cluster param from-cluster deep follow-links include exclude filter-from json transfers bwlimit "
-                "memory part-size",
+     .options =
+         "cluster param from-cluster deep follow-links skip-links include exclude filter-from json transfers bwlimit "
+         "memory part-size",
      PATHS,
      .run = cmd_verify},
     {.name = "url",

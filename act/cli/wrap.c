@@ -58,6 +58,16 @@ void cli_wrap(FILE *out, const char *text, size_t len, int at, int indent, int w
     fputc('\n', out);
 }
 
+void cli_put_prose(const char *text, int at, int indent)
+{
+    int width = cli_width();
+
+    if (width >= NARROWEST)
+        cli_wrap(stdout, text, strlen(text), at, indent, width);
+    else
+        printf("%s\n", text);
+}
+
 /* One that is too long has its explanation, which follows at least two blanks, below it. */
 static void put_example(FILE *out, const char *line, size_t len, int indent, int width)
 {

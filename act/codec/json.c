@@ -1,9 +1,15 @@
 #include "codec/json.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
 #include "base/hash.h"
+
+void codec_json_wipe_memory(void)
+{
+    json_set_alloc_funcs(malloc, act_free_wiping);
+}
 
 int codec_json_parse(const char *text, size_t len, const char *name, json_t **out, struct act_error *err)
 {
@@ -17,7 +23,7 @@ int codec_json_parse(const char *text, size_t len, const char *name, json_t **ou
 
 int codec_json_read(const char *path, size_t max_bytes, json_t **out, struct act_error *err)
 {
-    ACT_AUTOFREE char *text = NULL;
+    ACT_AUTOWIPE char *text = NULL;
     size_t len;
     int rc = act_file_read(path, max_bytes, &text, &len, err);
 
@@ -27,13 +33,12 @@ int codec_json_read(const char *path, size_t max_bytes, json_t **out, struct act
 
 int codec_json_write(const char *path, const json_t *value, unsigned mode, struct act_error *err)
 {
-    ACT_AUTO(act_buf) text = {0};
-    ACT_AUTOFREE char *dump = json_dumps(value, JSON_INDENT(2) | JSON_ENCODE_ANY);
+    ACT_AUTOWIPE char *dump = json_dumps(value, JSON_INDENT(2) | JSON_ENCODE_ANY);
 
     if (!dump)
         return act_error_set(err, ACT_FAIL, "cannot write '%s': the value is not JSON", path);
-    act_buf_addf(&text, "%s\n", dump);
-    return act_file_write(path, text.data, text.len, (mode_t)mode, err);
+    ACT_AUTOWIPE char *text = act_sprintf("%s\n", dump);
+    return act_file_write(path, text, strlen(text), (mode_t)mode, err);
 }
 
 char *codec_json_line(const json_t *value)

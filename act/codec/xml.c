@@ -20,12 +20,12 @@ struct xml {
     struct act_buf path;
     struct act_buf texts[MAX_DEPTH + 1]; /* the text directly inside each open element */
     size_t depth;
-    int rc; /* set once: nothing is called any more */
+    int rc; /* once it is set, no handler is called any more */
     struct act_error *err;
 };
 
 /* Ends the parsing with rc. */
-static void stop(struct xml *x, int rc)
+static void xml_stop(struct xml *x, int rc)
 {
     x->rc = rc;
     XML_StopParser(x->parser, XML_FALSE);
@@ -33,8 +33,8 @@ static void stop(struct xml *x, int rc)
 
 static void refuse_xml(struct xml *x, const char *why)
 {
-    stop(x, act_error_set(x->err, ACT_FAIL, "%s:%lu:%lu: %s", x->name, XML_GetCurrentLineNumber(x->parser),
-                          XML_GetCurrentColumnNumber(x->parser) + 1, why));
+    xml_stop(x, act_error_set(x->err, ACT_FAIL, "%s:%lu:%lu: %s", x->name, XML_GetCurrentLineNumber(x->parser),
+                              XML_GetCurrentColumnNumber(x->parser) + 1, why));
 }
 
 static void on_start(void *arg, const XML_Char *element, const XML_Char **attributes)
@@ -52,10 +52,10 @@ static void on_start(void *arg, const XML_Char *element, const XML_Char **attrib
     x->texts[++x->depth].len = 0;
     int rc = x->handler->start ? x->handler->start(x->arg, x->path.data, attributes, x->err) : 0;
     if (rc < 0)
-        stop(x, rc);
+        xml_stop(x, rc);
 }
 
-static void on_end(void *arg, const XML_Char *element)
+static void xml_on_end(void *arg, const XML_Char *element)
 {
     struct xml *x = arg;
 
@@ -65,7 +65,7 @@ static void on_end(void *arg, const XML_Char *element)
     act_buf_add(text, "", 0); /* so that there is a NUL, also when there was no text */
     int rc = x->handler->end ? x->handler->end(x->arg, x->path.data, text->data, x->err) : 0;
     if (rc < 0)
-        return stop(x, rc);
+        return xml_stop(x, rc);
     x->path.len -= strlen(element) + 1;
     x->path.data[x->path.len] = '\0';
     x->depth--;
@@ -122,7 +122,7 @@ int xml_parse(const char *text, size_t len, const char *name, const struct xml_h
     if (!x.parser)
         return act_error_set(err, ACT_FAIL, "%s: not enough memory", name);
     XML_SetUserData(x.parser, &x);
-    XML_SetElementHandler(x.parser, on_start, on_end);
+    XML_SetElementHandler(x.parser, on_start, xml_on_end);
     XML_SetCharacterDataHandler(x.parser, on_text);
     XML_SetStartDoctypeDeclHandler(x.parser, on_doctype);
     feed(&x, text, len);

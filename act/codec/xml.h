@@ -1,5 +1,5 @@
 /* xml.h - XML responses of a service as a stream of elements (expat). Entities are never expanded from outside,
- * no DTD is accepted; depth is bounded to 64 and the text of one element to 64 KiB.
+ * no DTD is accepted; there are at most 64 levels and 64 KiB of text in one element.
  */
 #ifndef ACT_CODEC_XML_H
 #define ACT_CODEC_XML_H
@@ -15,11 +15,11 @@ struct xml_handler {
     /* All may be NULL. path is "/EnumerationResults/Blobs/Blob/Name" for the current element. A negative
      * result stops the parsing; the handler has set err then. */
     int (*start)(void *arg, const char *path, xml_attributes attributes, struct act_error *err);
-    int (*end)(void *arg, const char *path, const char *text, struct act_error *err); /* text: directly inside */
+    int (*end)(void *arg, const char *path, const char *text, struct act_error *err); /* text: that directly inside */
 };
 
-/* Parses a whole document of len bytes. A truncated or malformed document is an error ("name:line:column:
- * ..."). */
+/* Parses a whole document of len bytes, and calls the handler with arg. A truncated or malformed document is an error
+ * ("name:line:column: ..."). */
 int xml_parse(const char *text, size_t len, const char *name, const struct xml_handler *handler, void *arg,
               struct act_error *err) ACT_NODISCARD;
 

@@ -32,11 +32,11 @@ struct name {
 /* The last definition of its name, as in YAML 1.1. */
 struct anchor {
     char *name;
-    const struct yaml *value; /* in the unfinished tree */
+    const struct yaml *value; /* it stands in the unfinished tree */
     bool open;                /* its end has not been read yet */
 };
 
-struct reader {
+struct yaml_reader {
     yaml_parser_t parser;
     yaml_event_t event; /* the current one; type YAML_NO_EVENT when consumed */
     const char *text;
@@ -50,7 +50,7 @@ struct reader {
 
 /* -- values -- */
 
-static struct name *name_of(char *text)
+static struct name *yaml_name_of(char *text)
 {
     return (struct name *)(void *)(text - offsetof(struct name, text));
 }
@@ -67,19 +67,19 @@ static char *name_new(const char *text)
 
 static char *name_ref(char *text)
 {
-    name_of(text)->refs++;
+    yaml_name_of(text)->refs++;
     return text;
 }
 
 static void name_unref(char *text)
 {
-    struct name *name = name_of(text);
+    struct name *name = yaml_name_of(text);
 
     if (--name->refs == 0)
         free(name);
 }
 
-/* A value that holds a reference to the shared name already. */
+/* Makes a value, which takes over a reference to the shared name. */
 static struct yaml *value_new(enum yaml_kind kind, char *shared_name)
 {
     struct yaml *value = act_calloc(1, sizeof(*value));
@@ -89,7 +89,6 @@ static struct yaml *value_new(enum yaml_kind kind, char *shared_name)
     return value;
 }
 
-// NOLINTNEXTLINE(misc-no-recursion): as deep as the tree, which is bounded
 void yaml_tree_free(struct yaml *value)
 {
     if (!value)
@@ -134,7 +133,7 @@ void yaml_push(struct yaml *list, struct yaml *value)
     ACT_PUSH(list->items, list->n, value);
 }
 
-static struct yaml **find(const struct yaml *map, const char *key)
+static struct yaml **yaml_find(const struct yaml *map, const char *key)
 {
     for (size_t i = 0; map && map->kind == YAML_MAP && i < map->n; i++)
         if (strcmp(map->items[i]->key, key) == 0)
@@ -144,14 +143,14 @@ static struct yaml **find(const struct yaml *map, const char *key)
 
 struct yaml *yaml_get(const struct yaml *map, const char *key)
 {
-    struct yaml **slot = find(map, key);
+    struct yaml **slot = yaml_find(map, key);
 
     return slot ? *slot : NULL;
 }
 
 void yaml_put(struct yaml *map, const char *key, struct yaml *value)
 {
-    struct yaml **slot = find(map, key);
+    struct yaml **slot = yaml_find(map, key);
     char *name = act_strdup(key);
 
     free(value->key);
@@ -164,7 +163,6 @@ void yaml_put(struct yaml *map, const char *key, struct yaml *value)
     *slot = value;
 }
 
-// NOLINTNEXTLINE(misc-no-recursion): as deep as the tree, which is bounded
 void yaml_merge(struct yaml *base, struct yaml *over)
 {
     for (size_t i = 0; i < over->n; i++) {
@@ -192,18 +190,18 @@ int yaml_error(const struct yaml *at, struct act_error *err, const char *fmt, ..
                     : act_error_set(err, ACT_CONFIG, "%s: %s", at->file, what);
 }
 
-static int refuse_at(struct reader *r, yaml_mark_t mark, const char *why)
+static int refuse_at(struct yaml_reader *r, yaml_mark_t mark, const char *why)
 {
     return act_error_set(r->err, ACT_CONFIG, "%s:%zu:%zu: %s", r->name, mark.line + 1, mark.column + 1, why);
 }
 
-static int refuse_yaml(struct reader *r, const char *why)
+static int refuse_yaml(struct yaml_reader *r, const char *why)
 {
     return refuse_at(r, r->event.start_mark, why);
 }
 
-/* The place of a byte of the text. */
-static yaml_mark_t mark_of(const struct reader *r, size_t offset)
+/* Returns the line and column of a byte of the text. */
+static yaml_mark_t yaml_mark_of(const struct yaml_reader *r, size_t offset)
 {
     yaml_mark_t mark = {.index = offset};
 
@@ -217,7 +215,7 @@ static yaml_mark_t mark_of(const struct reader *r, size_t offset)
     return mark;
 }
 
-static bool is_tab_at(const struct reader *r, yaml_mark_t mark)
+static bool is_tab_at(const struct yaml_reader *r, yaml_mark_t mark)
 {
     const char *line = r->text, *end = r->text + r->len;
 
@@ -231,11 +229,11 @@ static bool is_tab_at(const struct reader *r, yaml_mark_t mark)
     return line && line + blank < end && line[blank] == '\t';
 }
 
-static int refuse_syntax(struct reader *r)
+static int refuse_syntax(struct yaml_reader *r)
 {
     const yaml_parser_t *p = &r->parser;
     const char *why = p->problem ? p->problem : "not YAML";
-    yaml_mark_t mark = p->error == YAML_READER_ERROR ? mark_of(r, p->problem_offset) : p->problem_mark;
+    yaml_mark_t mark = p->error == YAML_READER_ERROR ? yaml_mark_of(r, p->problem_offset) : p->problem_mark;
 
     refuse_at(r, mark, why);
     if (is_tab_at(r, mark))
@@ -243,14 +241,14 @@ static int refuse_syntax(struct reader *r)
     return -ACT_CONFIG;
 }
 
-static int next_event(struct reader *r)
+static int next_event(struct yaml_reader *r)
 {
     yaml_event_delete(&r->event);
     return yaml_parser_parse(&r->parser, &r->event) ? 0 : refuse_syntax(r);
 }
 
 /* Takes one value with len bytes of text from what is left. */
-static int charge(struct reader *r, size_t len)
+static int yaml_charge(struct yaml_reader *r, size_t len)
 {
     if (r->values_left == 0)
         return refuse_yaml(r, "too many values (limit: 100000, aliases counted)");
@@ -261,7 +259,7 @@ static int charge(struct reader *r, size_t len)
     return 0;
 }
 
-static struct yaml *value_at_event(struct reader *r, enum yaml_kind kind)
+static struct yaml *value_at_event(struct yaml_reader *r, enum yaml_kind kind)
 {
     struct yaml *value = value_new(kind, name_ref(r->name));
 
@@ -279,7 +277,7 @@ static void anchor_free(void *anchor)
 }
 
 /* Remembers a value under its anchor, if it has one; NULL: it has none. */
-static struct anchor *anchor_open(struct reader *r, const yaml_char_t *name, const struct yaml *value)
+static struct anchor *anchor_open(struct yaml_reader *r, const yaml_char_t *name, const struct yaml *value)
 {
     if (!name)
         return NULL;
@@ -295,25 +293,24 @@ static struct anchor *anchor_open(struct reader *r, const yaml_char_t *name, con
     return *slot;
 }
 
-/* The end of the value was read; inside of it the name may have been given to another one. */
+/* Notes that the end of the value was read. Inside it the name may have been given to another value. */
 static void anchor_close(struct anchor *anchor, const struct yaml *value)
 {
     if (anchor && anchor->value == value)
         anchor->open = false;
 }
 
-static const struct anchor *anchor_find(const struct reader *r, char *name)
+static const struct anchor *anchor_find(const struct yaml_reader *r, char *name)
 {
     struct anchor **slot = tfind(&(struct anchor){.name = name}, &r->anchors, act_by_text);
 
     return slot ? *slot : NULL;
 }
 
-// NOLINTNEXTLINE(misc-no-recursion): bounded by MAX_DEPTH
-static int copy_value(struct reader *r, const struct yaml *from, int depth, struct yaml **out)
+static int copy_value(struct yaml_reader *r, const struct yaml *from, int depth, struct yaml **out)
 {
     struct yaml *to = NULL;
-    int rc = charge(r, (from->text ? strlen(from->text) : 0) + (from->key ? strlen(from->key) : 0));
+    int rc = yaml_charge(r, (from->text ? strlen(from->text) : 0) + (from->key ? strlen(from->key) : 0));
 
     if (rc == 0 && depth > MAX_DEPTH)
         rc = refuse_yaml(r, "nested too deeply (limit: 64 levels)");
@@ -339,7 +336,7 @@ static int copy_value(struct reader *r, const struct yaml *from, int depth, stru
     return rc;
 }
 
-static int read_alias(struct reader *r, int depth, struct yaml **out)
+static int read_alias(struct yaml_reader *r, int depth, struct yaml **out)
 {
     const struct anchor *anchor = anchor_find(r, (char *)r->event.data.alias.anchor);
 
@@ -358,8 +355,8 @@ static int read_alias(struct reader *r, int depth, struct yaml **out)
 
 /* -- scalars, lists, maps -- */
 
-/* What a tag says about a scalar: 1: it is text; 0: nothing; -1: YAML's words count although it is quoted; -2: not
- * supported. */
+/* Returns the meaning of a scalar's tag: 1: the scalar is text; 0: none; -1: YAML's words count although it is quoted;
+ * -2: the tag is not supported. */
 static int tag_meaning(const yaml_char_t *tag)
 {
     static const struct {
@@ -377,12 +374,12 @@ static int tag_meaning(const yaml_char_t *tag)
     return -2;
 }
 
-static int read_scalar(struct reader *r, struct yaml **out)
+static int read_scalar(struct yaml_reader *r, struct yaml **out)
 {
     const char *text = (const char *)r->event.data.scalar.value;
     size_t len = r->event.data.scalar.length;
     int meaning = tag_meaning(r->event.data.scalar.tag);
-    int rc = charge(r, len);
+    int rc = yaml_charge(r, len);
 
     if (rc < 0)
         return rc;
@@ -398,16 +395,15 @@ static int read_scalar(struct reader *r, struct yaml **out)
     return 0;
 }
 
-static int read_value(struct reader *r, int depth, struct yaml **out);
+static int yaml_read_value(struct yaml_reader *r, int depth, struct yaml **out);
 
-// NOLINTNEXTLINE(misc-no-recursion): bounded by MAX_DEPTH
-static int read_list(struct reader *r, int depth, struct yaml *list)
+static int read_list(struct yaml_reader *r, int depth, struct yaml *list)
 {
     int rc;
 
     while ((rc = next_event(r)) == 0 && r->event.type != YAML_SEQUENCE_END_EVENT) {
         struct yaml *item = NULL;
-        rc = read_value(r, depth + 1, &item);
+        rc = yaml_read_value(r, depth + 1, &item);
         if (rc < 0)
             return rc;
         yaml_push(list, item);
@@ -416,13 +412,13 @@ static int read_list(struct reader *r, int depth, struct yaml *list)
 }
 
 /* Adds copies of the members of one map after "<<" that are not there already. */
-static int merge_defaults(struct reader *r, int depth, struct yaml *map, const struct yaml *from)
+static int merge_defaults(struct yaml_reader *r, int depth, struct yaml *map, const struct yaml *from)
 {
     int rc = from->kind == YAML_MAP ? 0 : yaml_error(from, r->err, "'<<' takes a map or a list of maps");
 
     for (size_t i = 0; i < from->n && rc == 0; i++) {
         struct yaml *value = NULL;
-        rc = map->n < MAX_KEYS ? charge(r, 0) : refuse_yaml(r, "too many keys in one map (limit: 4096)");
+        rc = map->n < MAX_KEYS ? yaml_charge(r, 0) : refuse_yaml(r, "too many keys in one map (limit: 4096)");
         if (rc < 0 || yaml_get(map, from->items[i]->key))
             continue;
         rc = copy_value(r, from->items[i], depth + 1, &value);
@@ -432,9 +428,9 @@ static int merge_defaults(struct reader *r, int depth, struct yaml *map, const s
     return rc;
 }
 
-/* Applies what followed "<<"; of several maps the first wins. The source lives on until the document is
+/* Applies the value of "<<"; if it has several maps, the first one wins. The source lives on until the document is
  * read, because anchors may point into it. */
-static int apply_merge_key(struct reader *r, int depth, struct yaml *map, struct yaml *source)
+static int apply_merge_key(struct yaml_reader *r, int depth, struct yaml *map, struct yaml *source)
 {
     int rc = 0;
 
@@ -446,7 +442,7 @@ static int apply_merge_key(struct reader *r, int depth, struct yaml *map, struct
     return rc;
 }
 
-static int read_key(struct reader *r, const struct yaml *map, bool seen_merge, char **out)
+static int yaml_read_key(struct yaml_reader *r, const struct yaml *map, bool seen_merge, char **out)
 {
     const char *key = (const char *)r->event.data.scalar.value;
 
@@ -459,22 +455,21 @@ static int read_key(struct reader *r, const struct yaml *map, bool seen_merge, c
     if (map->n >= MAX_KEYS)
         return refuse_yaml(r, "too many keys in one map (limit: 4096)");
     *out = act_strdup(key);
-    return charge(r, strlen(key));
+    return yaml_charge(r, strlen(key));
 }
 
 /* Reads the value of a key and puts it into the map, or into merge when the key is "<<". */
-// NOLINTNEXTLINE(misc-no-recursion): bounded by MAX_DEPTH
-static int read_member(struct reader *r, int depth, struct yaml *map, struct yaml **merge)
+static int read_member(struct yaml_reader *r, int depth, struct yaml *map, struct yaml **merge)
 {
     char *key = NULL;
     struct yaml *value = NULL;
     yaml_mark_t mark = r->event.start_mark;
-    int rc = read_key(r, map, *merge != NULL, &key);
+    int rc = yaml_read_key(r, map, *merge != NULL, &key);
 
     if (rc == 0)
         rc = next_event(r);
     if (rc == 0)
-        rc = read_value(r, depth + 1, &value);
+        rc = yaml_read_value(r, depth + 1, &value);
     if (!value) {
         free(key);
         return rc;
@@ -489,8 +484,7 @@ static int read_member(struct reader *r, int depth, struct yaml *map, struct yam
     return 0;
 }
 
-// NOLINTNEXTLINE(misc-no-recursion): bounded by MAX_DEPTH
-static int read_map(struct reader *r, int depth, struct yaml *map)
+static int yaml_read_map(struct yaml_reader *r, int depth, struct yaml *map)
 {
     struct yaml *merge = NULL;
     int rc;
@@ -506,8 +500,7 @@ static int read_map(struct reader *r, int depth, struct yaml *map)
     return rc;
 }
 
-// NOLINTNEXTLINE(misc-no-recursion): bounded by MAX_DEPTH
-static int read_collection(struct reader *r, int depth, struct yaml **out)
+static int read_collection(struct yaml_reader *r, int depth, struct yaml **out)
 {
     bool is_map = r->event.type == YAML_MAPPING_START_EVENT;
     const yaml_char_t *tag = is_map ? r->event.data.mapping_start.tag : r->event.data.sequence_start.tag;
@@ -517,13 +510,13 @@ static int read_collection(struct reader *r, int depth, struct yaml **out)
         return refuse_yaml(r, "nested too deeply (limit: 64 levels)");
     if (tag && strcmp((const char *)tag, plain_tag) != 0)
         return refuse_yaml(r, "a tag (!...) that is not supported");
-    int rc = charge(r, 0);
+    int rc = yaml_charge(r, 0);
     if (rc < 0)
         return rc;
     struct yaml *value = value_at_event(r, is_map ? YAML_MAP : YAML_LIST);
     struct anchor *anchor =
         anchor_open(r, is_map ? r->event.data.mapping_start.anchor : r->event.data.sequence_start.anchor, value);
-    rc = is_map ? read_map(r, depth, value) : read_list(r, depth, value);
+    rc = is_map ? yaml_read_map(r, depth, value) : read_list(r, depth, value);
     anchor_close(anchor, value);
     if (rc < 0)
         yaml_tree_free(value);
@@ -532,9 +525,8 @@ static int read_collection(struct reader *r, int depth, struct yaml **out)
     return rc;
 }
 
-/* The value that begins with the current event. *out is set only on success. */
-// NOLINTNEXTLINE(misc-no-recursion): bounded by MAX_DEPTH
-static int read_value(struct reader *r, int depth, struct yaml **out)
+/* Reads the value that begins with the current event. Sets *out only on success. */
+static int yaml_read_value(struct yaml_reader *r, int depth, struct yaml **out)
 {
     switch (r->event.type) {
     case YAML_ALIAS_EVENT:
@@ -548,7 +540,7 @@ static int read_value(struct reader *r, int depth, struct yaml **out)
 
 /* -- the document -- */
 
-static int read_root(struct reader *r, struct yaml **out)
+static int read_root(struct yaml_reader *r, struct yaml **out)
 {
     int rc = next_event(r); /* the start of the stream */
 
@@ -557,7 +549,7 @@ static int read_root(struct reader *r, struct yaml **out)
     if (rc == 0 && r->event.type == YAML_DOCUMENT_START_EVENT) {
         rc = next_event(r);
         if (rc == 0)
-            rc = read_value(r, 1, out);
+            rc = yaml_read_value(r, 1, out);
         if (rc == 0)
             rc = next_event(r); /* the end of the document */
         if (rc == 0)
@@ -574,18 +566,18 @@ static int read_root(struct reader *r, struct yaml **out)
 }
 
 /* libyaml compares each directive "%TAG" with all before it. */
-static int check_tags(struct reader *r)
+static int check_tags(struct yaml_reader *r)
 {
     static const char word[] = "%TAG";
     const char *at = r->text, *end = r->text + r->len;
 
     for (int n = 0; (at = memmem(at, (size_t)(end - at), word, strlen(word))); at += strlen(word))
         if (++n > MAX_TAGS)
-            return refuse_at(r, mark_of(r, (size_t)(at - r->text)), "too many '%TAG' (limit: 16)");
+            return refuse_at(r, yaml_mark_of(r, (size_t)(at - r->text)), "too many '%TAG' (limit: 16)");
     return 0;
 }
 
-static int read_document(struct reader *r, struct yaml **out)
+static int read_document(struct yaml_reader *r, struct yaml **out)
 {
     if (r->len > MAX_TEXT_BYTES)
         return act_error_set(r->err, ACT_CONFIG, "%s: larger than 1 MiB", r->name);
@@ -593,7 +585,7 @@ static int read_document(struct reader *r, struct yaml **out)
         const char *end = memchr(r->text + at, '\n', r->len - at);
         n = end ? (size_t)(end - r->text) + 1 - at : r->len - at;
         if (!act_utf8_valid(r->text + at, n))
-            return refuse_at(r, mark_of(r, at), "the line is not UTF-8 text");
+            return refuse_at(r, yaml_mark_of(r, at), "the line is not UTF-8 text");
     }
     if (check_tags(r) < 0)
         return -ACT_CONFIG;
@@ -610,7 +602,7 @@ static int read_document(struct reader *r, struct yaml **out)
 int yaml_parse(const char *text, size_t len, const char *name, struct yaml **out, struct act_error *err)
 {
     bool bom = len >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0;
-    struct reader r = {
+    struct yaml_reader r = {
         .text = text + (bom ? 3 : 0),
         .len = len - (bom ? 3 : 0),
         .name = name_new(name),
@@ -648,7 +640,7 @@ int yaml_read(const char *path, const char *name, struct yaml **out, struct act_
 
 /* -- what a scalar means -- */
 
-static bool is_one_of(const char *text, const char *const *words)
+static bool yaml_is_one_of(const char *text, const char *const *words)
 {
     for (; *words; words++)
         if (strcmp(text, *words) == 0)
@@ -665,7 +657,7 @@ bool yaml_is_null_word(const struct yaml *value)
 {
     static const char *const words[] = {"", "~", "null", "Null", "NULL", NULL};
 
-    return is_plain_scalar(value) && is_one_of(value->text, words);
+    return is_plain_scalar(value) && yaml_is_one_of(value->text, words);
 }
 
 bool yaml_as_bool(const struct yaml *value, bool *out)
@@ -675,8 +667,8 @@ bool yaml_as_bool(const struct yaml *value, bool *out)
 
     if (!is_plain_scalar(value))
         return false;
-    *out = is_one_of(value->text, yes);
-    return *out || is_one_of(value->text, no);
+    *out = yaml_is_one_of(value->text, yes);
+    return *out || yaml_is_one_of(value->text, no);
 }
 
 bool yaml_as_int(const struct yaml *value, int64_t *out)
@@ -723,7 +715,7 @@ bool yaml_is_text(const struct yaml *value)
     return !yaml_is_null_word(value) && !yaml_as_bool(value, &truth) && !yaml_as_int(value, &number);
 }
 
-static bool has_members_of(const struct yaml *a, const struct yaml *b)
+static bool yaml_has_members_of(const struct yaml *a, const struct yaml *b)
 {
     for (size_t i = 0; i < a->n; i++) {
         const struct yaml *other = a->kind == YAML_MAP ? yaml_get(b, a->items[i]->key) : b->items[i];
@@ -733,7 +725,6 @@ static bool has_members_of(const struct yaml *a, const struct yaml *b)
     return true;
 }
 
-// NOLINTNEXTLINE(misc-no-recursion): as deep as the tree, which is bounded
 bool yaml_is_same(const struct yaml *a, const struct yaml *b)
 {
     if (a->kind != b->kind || a->n != b->n)
@@ -741,5 +732,5 @@ bool yaml_is_same(const struct yaml *a, const struct yaml *b)
     if (yaml_is_null_word(a) && yaml_is_null_word(b))
         return true;
     return a->kind == YAML_SCALAR ? strcmp(a->text, b->text) == 0 && yaml_is_text(a) == yaml_is_text(b)
-                                  : has_members_of(a, b);
+                                  : yaml_has_members_of(a, b);
 }

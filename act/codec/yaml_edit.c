@@ -1,4 +1,4 @@
-/* yaml_edit.c - the places of values in a text, and what is put there. */
+/* yaml_edit.c - finds the places of values in a text, and changes the text there. */
 #include "codec/yaml_edit.h"
 
 #include <stdlib.h>
@@ -12,18 +12,18 @@
 enum { STEP = 2 };
 
 /* A value and where it stands: bytes of the text. */
-struct node {
+struct edit_node {
     yaml_event_type_t
-        type;          /* YAML_SCALAR_EVENT, YAML_ALIAS_EVENT, YAML_SEQUENCE_START_EVENT, YAML_MAPPING_START_EVENT */
-    bool flow;         /* {...} or [...] */
-    bool null;         /* a scalar that says nothing */
-    char *text;        /* of a scalar */
-    size_t start, end; /* of a collection in block form: the end of its last value */
-    struct node *v;    /* of a map: keys and values in turn */
+        type;            /* YAML_SCALAR_EVENT, YAML_ALIAS_EVENT, YAML_SEQUENCE_START_EVENT, YAML_MAPPING_START_EVENT */
+    bool flow;           /* {...} or [...] */
+    bool null;           /* a scalar that says nothing */
+    char *text;          /* of a scalar */
+    size_t start, end;   /* of a collection in block form: the end of its last value */
+    struct edit_node *v; /* of a map: keys and values in turn */
     size_t n;
 };
 
-struct reader {
+struct edit_reader {
     yaml_parser_t parser;
     yaml_event_t event;
     const char *text;
@@ -38,7 +38,7 @@ static size_t beginning(const char *text)
 }
 
 /* libyaml counts characters, after the byte order mark. */
-static size_t byte_of(struct reader *r, yaml_mark_t mark)
+static size_t byte_of(struct edit_reader *r, yaml_mark_t mark)
 {
     if (mark.index < r->chars) {
         r->chars = 0;
@@ -52,16 +52,15 @@ static size_t byte_of(struct reader *r, yaml_mark_t mark)
     return r->bytes;
 }
 
-// NOLINTNEXTLINE(misc-no-recursion): as deep as a YAML file may be
-static void node_release(struct node *node)
+static void edit_node_release(struct edit_node *node)
 {
     for (size_t i = 0; i < node->n; i++)
-        node_release(&node->v[i]);
+        edit_node_release(&node->v[i]);
     act_wipe(&node->text);
     free(node->v);
 }
 
-static bool next(struct reader *r)
+static bool next(struct edit_reader *r)
 {
     yaml_event_delete(&r->event);
     return yaml_parser_parse(&r->parser, &r->event);
@@ -79,7 +78,7 @@ static bool is_flow(const yaml_event_t *event)
                : event->type == YAML_MAPPING_START_EVENT && event->data.mapping_start.style == YAML_FLOW_MAPPING_STYLE;
 }
 
-static bool says_nothing(const yaml_event_t *event)
+static bool edit_says_nothing(const yaml_event_t *event)
 {
     struct yaml scalar = {.text = (char *)event->data.scalar.value,
                           .quoted = event->data.scalar.style != YAML_PLAIN_SCALAR_STYLE || event->data.scalar.tag};
@@ -88,24 +87,23 @@ static bool says_nothing(const yaml_event_t *event)
 }
 
 /* Reads the value that begins with the event at hand. */
-// NOLINTNEXTLINE(misc-no-recursion): as deep as a YAML file may be
-static bool read_node(struct reader *r, struct node *out)
+static bool edit_read_node(struct edit_reader *r, struct edit_node *out)
 {
     bool ok = true;
 
-    *out = (struct node){.type = r->event.type,
-                         .flow = is_flow(&r->event),
-                         .start = byte_of(r, r->event.start_mark),
-                         .end = byte_of(r, r->event.end_mark)};
+    *out = (struct edit_node){.type = r->event.type,
+                              .flow = is_flow(&r->event),
+                              .start = byte_of(r, r->event.start_mark),
+                              .end = byte_of(r, r->event.end_mark)};
     if (out->type == YAML_SCALAR_EVENT) {
         out->text = act_strdup((const char *)r->event.data.scalar.value);
-        out->null = says_nothing(&r->event);
+        out->null = edit_says_nothing(&r->event);
     }
     if (out->type != YAML_SEQUENCE_START_EVENT && out->type != YAML_MAPPING_START_EVENT)
         return true;
     while ((ok = next(r)) && !is_end(r->event.type)) {
-        struct node item;
-        ok = read_node(r, &item);
+        struct edit_node item;
+        ok = edit_read_node(r, &item);
         ACT_PUSH(out->v, out->n, item);
         out->end = item.end > out->end ? item.end : out->end;
         if (!ok)
@@ -116,13 +114,14 @@ static bool read_node(struct reader *r, struct node *out)
     return ok;
 }
 
-/* The document of a text that yaml_parse() has taken. One without a value is a scalar that says nothing, at its end. */
-static bool read_places(const char *text, struct node *out)
+/* Reads the document of a text that yaml_parse() has taken. A document without a value is a scalar that says nothing,
+ * at its end. */
+static bool read_places(const char *text, struct edit_node *out)
 {
-    struct reader r = {.text = text, .bytes = beginning(text)};
+    struct edit_reader r = {.text = text, .bytes = beginning(text)};
     bool ok = yaml_parser_initialize(&r.parser);
 
-    *out = (struct node){0};
+    *out = (struct edit_node){0};
     if (!ok)
         return false;
     yaml_parser_set_encoding(&r.parser, YAML_UTF8_ENCODING);
@@ -130,16 +129,16 @@ static bool read_places(const char *text, struct node *out)
     ok = next(&r); /* the start of the stream */
     ok = ok && next(&r);
     if (ok && r.event.type == YAML_DOCUMENT_START_EVENT)
-        ok = next(&r) && read_node(&r, out);
+        ok = next(&r) && edit_read_node(&r, out);
     else
-        *out = (struct node){.type = YAML_SCALAR_EVENT, .null = true, .start = strlen(text), .end = strlen(text)};
+        *out = (struct edit_node){.type = YAML_SCALAR_EVENT, .null = true, .start = strlen(text), .end = strlen(text)};
     yaml_event_delete(&r.event);
     yaml_parser_delete(&r.parser);
     return ok;
 }
 
-/* The index of a key in a map; the number of its nodes if it is not there. */
-static size_t find_key(const struct node *map, const char *key)
+/* Returns the index of a key in a map, or the number of its nodes if it is not there. */
+static size_t find_key(const struct edit_node *map, const char *key)
 {
     size_t i = 0;
 
@@ -150,7 +149,7 @@ static size_t find_key(const struct node *map, const char *key)
 
 /* ---- writing values ---- */
 
-/* Words that YAML, in one version or another, takes for something else than text. */
+/* Tells whether YAML, in one version or another, takes the word for something else than text. */
 static bool is_word(const char *text)
 {
     static const char *const words[] = {"null", "true", "false", "yes", "no", "on", "off", "y", "n"};
@@ -161,8 +160,8 @@ static bool is_word(const char *text)
     return false;
 }
 
-/* Whether a text can stand without quotes anywhere, and means nothing else then. */
-static bool is_plain(const char *text)
+/* Tells whether a text can stand without quotes anywhere, and means nothing else then. */
+static bool edit_is_plain(const char *text)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_/";
     static const char more[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./@+-";
@@ -178,14 +177,14 @@ static bool is_fraction(const char *text)
     return strspn(text, "0123456789.eE+-") == strlen(text) && strtod(text, &end) != 0 && !*end;
 }
 
-/* Whether a scalar without quotes is what it looks like: a number, true, null. */
-static bool is_bare(const struct yaml *value)
+/* Tells whether a scalar without quotes is what it looks like: a number, true, null. */
+static bool edit_is_bare(const struct yaml *value)
 {
     return !value->quoted && *value->text && (!yaml_is_text(value) || is_fraction(value->text));
 }
 
-/* Whether the text begins with a character that YAML takes for the end of a line or refuses, and JSON takes as it is:
- * the number of its bytes; 0: it does not. */
+/* Returns the bytes of the character at text if YAML takes it for the end of a line or refuses it, and JSON takes it as
+ * it is; else 0. */
 static size_t special_len(const char *text, unsigned *out_code)
 {
     static const struct {
@@ -215,7 +214,7 @@ bool yaml_has_special(const char *text)
     return *text;
 }
 
-static bool put_text(struct act_buf *out, const char *text)
+static bool edit_put_text(struct act_buf *out, const char *text)
 {
     json_t *string = json_string(text);
     ACT_AUTOWIPE char *quoted = string ? json_dumps(string, JSON_ENCODE_ANY) : NULL;
@@ -233,39 +232,38 @@ static bool put_text(struct act_buf *out, const char *text)
     return quoted != NULL;
 }
 
-static bool put_scalar(struct act_buf *out, const struct yaml *value)
+static bool edit_put_scalar(struct act_buf *out, const struct yaml *value)
 {
     if (!value->quoted && !*value->text)
         act_buf_adds(out, "null");
-    else if (is_bare(value) || is_plain(value->text))
+    else if (edit_is_bare(value) || edit_is_plain(value->text))
         act_buf_adds(out, value->text);
     else
-        return put_text(out, value->text);
+        return edit_put_text(out, value->text);
     return true;
 }
 
-static bool put_key(struct act_buf *out, const char *key)
+static bool edit_put_key(struct act_buf *out, const char *key)
 {
-    bool plain = is_plain(key);
+    bool plain = edit_is_plain(key);
 
     if (plain)
         act_buf_adds(out, key);
-    return plain || put_text(out, key);
+    return plain || edit_put_text(out, key);
 }
 
-// NOLINTNEXTLINE(misc-no-recursion): as deep as a YAML file may be
-static bool put_value(struct act_buf *out, const struct yaml *value)
+static bool edit_put_value(struct act_buf *out, const struct yaml *value)
 {
     bool map = value->kind == YAML_MAP, ok = true;
 
     if (value->kind == YAML_SCALAR)
-        return put_scalar(out, value);
+        return edit_put_scalar(out, value);
     act_buf_addc(out, map ? '{' : '[');
     for (size_t i = 0; i < value->n && ok; i++) {
         act_buf_adds(out, i ? ", " : "");
-        ok = !map || put_key(out, value->items[i]->key);
+        ok = !map || edit_put_key(out, value->items[i]->key);
         act_buf_adds(out, map ? ": " : "");
-        ok = ok && put_value(out, value->items[i]);
+        ok = ok && edit_put_value(out, value->items[i]);
     }
     act_buf_addc(out, map ? '}' : ']');
     return ok;
@@ -275,7 +273,7 @@ char *yaml_flow_text(const struct yaml *value)
 {
     ACT_AUTO(act_buf) out = {0};
 
-    return put_value(&out, value) ? act_buf_steal(&out) : NULL;
+    return edit_put_value(&out, value) ? act_buf_steal(&out) : NULL;
 }
 
 /* ---- the change ---- */
@@ -283,9 +281,9 @@ char *yaml_flow_text(const struct yaml *value)
 struct edit {
     const char *text, *name, *path;
     struct act_strv keys;
-    const char *key; /* the last of them */
+    const char *key; /* the last name of the path */
     const char *newline;
-    size_t from, to; /* what is replaced */
+    size_t from, to; /* the bytes that are replaced */
     struct act_buf by;
 };
 
@@ -295,12 +293,12 @@ static void edit_release(struct edit *e)
     act_buf_release(&e->by);
 }
 
-static int refuse(const struct edit *e, const char *why, struct act_error *err)
+static int edit_refuse(const struct edit *e, const char *why, struct act_error *err)
 {
     return act_error_set(err, ACT_CONFIG, "%s: cannot change '%s' here, %s: edit the file", e->name, e->path, why);
 }
 
-static int begin(struct edit *e, struct act_error *err)
+static int edit_begin(struct edit *e, struct act_error *err)
 {
     ACT_AUTOFREE char *rest = act_strdup(e->path);
     const char *line = strchr(e->text, '\n');
@@ -312,28 +310,28 @@ static int begin(struct edit *e, struct act_error *err)
     for (size_t i = 0; i < e->keys.n; e->key = e->keys.v[i], i++)
         whole = whole && *e->keys.v[i];
     if (!whole)
-        return act_error_set(err, ACT_USAGE, "'%s' is no key: it is like 'num_gpu' or 'docker.image'", e->path);
+        return act_error_set(err, ACT_USAGE, "'%s' is not a key: a key is like 'num_gpu' or 'docker.image'", e->path);
     return 0;
 }
 
-/* "a:\n  b: value" from the key at this depth on, in lines with that indentation. */
-static void put_lines(struct edit *e, size_t depth, const char *indent, size_t indent_len, const char *value)
+/* Writes "a:\n  b: value" from the key at this depth on, in lines with that indentation. */
+static void edit_put_lines(struct edit *e, size_t depth, const char *indent, size_t indent_len, const char *value)
 {
     for (size_t i = depth; i < e->keys.n; i++) {
         act_buf_add(&e->by, indent, indent_len);
         act_buf_addf(&e->by, "%*s", (int)((i - depth) * STEP), "");
-        put_key(&e->by, e->keys.v[i]);
+        edit_put_key(&e->by, e->keys.v[i]);
         act_buf_addf(&e->by, ":%s", i + 1 < e->keys.n ? e->newline : " ");
     }
     act_buf_adds(&e->by, value);
 }
 
-/* "a: {b: value}" likewise. */
+/* Writes "a: {b: value}" from the key at this depth on. */
 static void put_members(struct edit *e, size_t depth, const char *value)
 {
     for (size_t i = depth; i < e->keys.n; i++) {
         act_buf_adds(&e->by, i > depth ? "{" : "");
-        put_key(&e->by, e->keys.v[i]);
+        edit_put_key(&e->by, e->keys.v[i]);
         act_buf_adds(&e->by, ": ");
     }
     act_buf_adds(&e->by, value);
@@ -341,7 +339,7 @@ static void put_members(struct edit *e, size_t depth, const char *value)
         act_buf_addc(&e->by, '}');
 }
 
-static size_t line_of(const char *text, size_t at)
+static size_t edit_line_of(const char *text, size_t at)
 {
     while (at > beginning(text) && text[at - 1] != '\n')
         at--;
@@ -353,34 +351,34 @@ static size_t end_of_line(const char *text, size_t at)
     return at + strcspn(text + at, "\r\n");
 }
 
-/* Behind the last value of a map in block form, and the comment beside it. */
-static void insert_line(struct edit *e, const struct node *map, size_t depth, const char *value)
+/* Inserts a line behind the last value of a map in block form and the comment beside it. */
+static void insert_line(struct edit *e, const struct edit_node *map, size_t depth, const char *value)
 {
-    size_t line = line_of(e->text, map->v[0].start), indent = map->v[0].start - line;
+    size_t line = edit_line_of(e->text, map->v[0].start), indent = map->v[0].start - line;
     bool at_line = map->end > 0 && e->text[map->end - 1] == '\n'; /* behind text in lines of its own */
 
     e->from = e->to = at_line ? map->end : end_of_line(e->text, map->end);
     act_buf_adds(&e->by, at_line ? "" : e->newline);
-    put_lines(e, depth, e->text + line, indent, value);
+    edit_put_lines(e, depth, e->text + line, indent, value);
     if (at_line || !e->text[e->to])
         act_buf_adds(&e->by, e->newline);
 }
 
-static void insert_member(struct edit *e, const struct node *map, size_t depth, const char *value)
+static void insert_member(struct edit *e, const struct edit_node *map, size_t depth, const char *value)
 {
     e->from = e->to = map->n ? map->v[map->n - 1].end : map->end - 1;
     act_buf_adds(&e->by, map->n ? ", " : "");
     put_members(e, depth, value);
 }
 
-/* In a document that says nothing yet. */
-static void append(struct edit *e, const char *value)
+/* Appends the value to a document that says nothing yet. */
+static void edit_append(struct edit *e, const char *value)
 {
     size_t len = strlen(e->text);
 
     e->from = e->to = len;
     act_buf_adds(&e->by, len > beginning(e->text) && e->text[len - 1] != '\n' ? e->newline : "");
-    put_lines(e, 0, "", 0, value);
+    edit_put_lines(e, 0, "", 0, value);
     act_buf_adds(&e->by, e->newline);
 }
 
@@ -392,22 +390,22 @@ static bool has_comment(const char *text, size_t from, size_t to)
     return false;
 }
 
-/* Where the value of a key may begin: behind the ':'. */
-static size_t behind_colon(const char *text, const struct node *key)
+/* Returns where the value of a key may begin: behind the ':'. */
+static size_t behind_colon(const char *text, const struct edit_node *key)
 {
     size_t at = key->end + strspn(text + key->end, " ");
 
     return text[at] == ':' ? at + 1 : key->end;
 }
 
-static int replace_value(struct edit *e, const struct node *key, const struct node *old, const char *value,
+static int replace_value(struct edit *e, const struct edit_node *key, const struct edit_node *old, const char *value,
                          struct act_error *err)
 {
     bool block = old->n > 0 && !old->flow;
     size_t colon = behind_colon(e->text, key);
 
     if (old->n > 0 && has_comment(e->text, colon, old->end))
-        return refuse(e, "where comments would be lost", err);
+        return edit_refuse(e, "where comments would be lost", err);
     e->from = block ? colon : old->start;
     e->to = old->end;
     if (e->from > 0 && e->text[e->from - 1] == ':')
@@ -418,11 +416,11 @@ static int replace_value(struct edit *e, const struct node *key, const struct no
     return 0;
 }
 
-/* A key whose value says nothing becomes a map. */
-static void open_map(struct edit *e, const struct node *key, const struct node *old, bool in_flow, size_t depth,
-                     const char *value)
+/* Makes a map of a key whose value says nothing. */
+static void edit_open_map(struct edit *e, const struct edit_node *key, const struct edit_node *old, bool in_flow,
+                          size_t depth, const char *value)
 {
-    size_t line = line_of(e->text, key->start);
+    size_t line = edit_line_of(e->text, key->start);
     ACT_AUTOFREE char *indent = act_sprintf("%*s", (int)(key->start - line) + STEP, "");
 
     e->from = in_flow ? old->start : behind_colon(e->text, key);
@@ -435,30 +433,31 @@ static void open_map(struct edit *e, const struct node *key, const struct node *
     }
     act_buf_add(&e->by, e->text + old->end, e->to - old->end); /* the comment */
     act_buf_adds(&e->by, e->newline);
-    put_lines(e, depth, indent, strlen(indent), value);
+    edit_put_lines(e, depth, indent, strlen(indent), value);
 }
 
-static int change(struct edit *e, const struct node *root, const char *value, struct act_error *err)
+static int edit_change(struct edit *e, const struct edit_node *root, const char *value, struct act_error *err)
 {
-    const struct node *map = root;
+    const struct edit_node *map = root;
 
     if (root->type == YAML_SCALAR_EVENT && root->null) {
-        append(e, value);
+        edit_append(e, value);
         return 0;
     }
     for (size_t depth = 0;; depth++) {
         if (map->type != YAML_MAPPING_START_EVENT)
-            return refuse(e, map->type == YAML_ALIAS_EVENT ? "in what an alias stands for" : "in what is no map", err);
+            return edit_refuse(
+                e, map->type == YAML_ALIAS_EVENT ? "in what an alias stands for" : "in what is not a map", err);
         size_t at = find_key(map, e->keys.v[depth]);
         if (at == map->n) {
             (map->flow || !map->n ? insert_member : insert_line)(e, map, depth, value);
             return 0;
         }
-        const struct node *key = &map->v[at], *old = &map->v[at + 1];
+        const struct edit_node *key = &map->v[at], *old = &map->v[at + 1];
         if (depth + 1 == e->keys.n)
             return replace_value(e, key, old, value, err);
         if (old->type == YAML_SCALAR_EVENT && old->null) {
-            open_map(e, key, old, map->flow, depth + 1, value);
+            edit_open_map(e, key, old, map->flow, depth + 1, value);
             return 0;
         }
         map = old;
@@ -467,7 +466,7 @@ static int change(struct edit *e, const struct node *root, const char *value, st
 
 /* ---- what must come out ---- */
 
-static struct yaml *map_of(struct yaml *tree, const struct act_strv *keys, bool make)
+static struct yaml *edit_map_of(struct yaml *tree, const struct act_strv *keys, bool make)
 {
     for (size_t i = 0; i + 1 < keys->n && tree; i++) {
         struct yaml *below = yaml_get(tree, keys->v[i]);
@@ -480,7 +479,7 @@ static struct yaml *map_of(struct yaml *tree, const struct act_strv *keys, bool 
     return tree && tree->kind == YAML_MAP ? tree : NULL;
 }
 
-static void drop(struct yaml *map, const char *key)
+static void edit_drop(struct yaml *map, const char *key)
 {
     for (size_t i = 0; i < map->n; i++)
         if (strcmp(map->items[i]->key, key) == 0) {
@@ -496,8 +495,8 @@ static char *spliced(const struct edit *e)
     return act_sprintf("%.*s%s%s", (int)e->from, e->text, e->by.data ? e->by.data : "", e->text + e->to);
 }
 
-/* Takes the change only if the text means what it should. wanted: freed here. */
-static int finish(struct edit *e, struct yaml *wanted, char **out, struct act_error *err)
+/* Takes the change only if the new text means the same as wanted, which it frees. */
+static int edit_finish(struct edit *e, struct yaml *wanted, char **out, struct act_error *err)
 {
     char *text = spliced(e);
     struct yaml *now = NULL;
@@ -510,30 +509,30 @@ static int finish(struct edit *e, struct yaml *wanted, char **out, struct act_er
         return 0;
     }
     act_wipe(&text);
-    return refuse(e, "in the form that it is written in", err);
+    return edit_refuse(e, "in the form that it is written in", err);
 }
 
-static int set(struct edit *e, struct yaml *wanted, const struct yaml *value, char **out, struct act_error *err)
+static int edit_set(struct edit *e, struct yaml *wanted, const struct yaml *value, char **out, struct act_error *err)
 {
     ACT_AUTOFREE char *text = yaml_flow_text(value);
-    struct yaml *map = map_of(wanted, &e->keys, true), *given = NULL;
-    struct node root = {0};
+    struct yaml *map = edit_map_of(wanted, &e->keys, true), *given = NULL;
+    struct edit_node root = {0};
     int rc = 0;
 
     if (!text)
         rc = act_error_set(err, ACT_USAGE, "the value of '%s' is not UTF-8 text", e->path);
     else if (!map)
-        rc = refuse(e, "in what is no map", err);
+        rc = edit_refuse(e, "in what is not a map", err);
     else
         rc = yaml_parse(text, strlen(text), e->name, &given, err);
     if (rc == 0 && !read_places(e->text, &root))
-        rc = refuse(e, "in the form that it is written in", err);
+        rc = edit_refuse(e, "in the form that it is written in", err);
     if (rc == 0)
-        rc = change(e, &root, text, err);
-    node_release(&root);
+        rc = edit_change(e, &root, text, err);
+    edit_node_release(&root);
     if (rc == 0) {
         yaml_put(map, e->key, given);
-        return finish(e, wanted, out, err);
+        return edit_finish(e, wanted, out, err);
     }
     yaml_tree_free(given);
     yaml_tree_free(wanted);
@@ -545,23 +544,23 @@ int yaml_edit_set(const char *text, const char *name, const char *path, const st
 {
     ACT_AUTO(edit) e = {.text = text, .name = name, .path = path};
     struct yaml *wanted = NULL;
-    int rc = begin(&e, err);
+    int rc = edit_begin(&e, err);
 
     *out = NULL;
     if (rc == 0)
         rc = yaml_parse(text, strlen(text), name, &wanted, err);
-    return rc < 0 ? rc : set(&e, wanted, value, out, err);
+    return rc < 0 ? rc : edit_set(&e, wanted, value, out, err);
 }
 
 /* ---- removing ---- */
 
-/* The lines of a member of a map in block form. */
-static int cut_lines(struct edit *e, const struct node *key, const struct node *value, struct act_error *err)
+/* Cuts the lines of a member of a map in block form. */
+static int cut_lines(struct edit *e, const struct edit_node *key, const struct edit_node *value, struct act_error *err)
 {
-    size_t line = line_of(e->text, key->start), end = value->end;
+    size_t line = edit_line_of(e->text, key->start), end = value->end;
 
     if (strspn(e->text + line, " ") < key->start - line)
-        return refuse(e, "in the form that it is written in", err);
+        return edit_refuse(e, "in the form that it is written in", err);
     if (!(end > line && e->text[end - 1] == '\n')) {
         end = end_of_line(e->text, end);
         end += e->text[end] == '\r';
@@ -572,7 +571,7 @@ static int cut_lines(struct edit *e, const struct node *key, const struct node *
     return 0;
 }
 
-static void cut_member(struct edit *e, const struct node *map, size_t at)
+static void cut_member(struct edit *e, const struct edit_node *map, size_t at)
 {
     bool last = at + 2 == map->n;
 
@@ -580,39 +579,40 @@ static void cut_member(struct edit *e, const struct node *map, size_t at)
     e->to = last ? map->v[at + 1].end : map->v[at + 2].start;
 }
 
-/* A member of a map, so many levels below the root. */
-struct member {
-    const struct node *map;
+/* A member of a map, and how many levels below the root it is. */
+struct edit_member {
+    const struct edit_node *map;
     size_t at, depth;
 };
 
-/* The key, or the map above it that would be empty without it. Members are NULL if an alias or '<<' gives it. */
-static struct member find_removed(const struct edit *e, const struct node *root)
+/* Finds the key, or the map above it that would be empty without it. Its nodes are NULL if it comes from an alias or
+ * '<<'. */
+static struct edit_member find_removed(const struct edit *e, const struct edit_node *root)
 {
-    struct member found = {0};
-    const struct node *map = root;
+    struct edit_member found = {0};
+    const struct edit_node *map = root;
 
     for (size_t depth = 0; depth < e->keys.n; depth++) {
         size_t at = map->type == YAML_MAPPING_START_EVENT ? find_key(map, e->keys.v[depth]) : map->n;
         if (at == map->n)
-            return (struct member){0};
+            return (struct edit_member){0};
         if (depth == 0 || map->n > 2)
-            found = (struct member){.map = map, .at = at, .depth = depth};
+            found = (struct edit_member){.map = map, .at = at, .depth = depth};
         map = &map->v[at + 1];
     }
     return found;
 }
 
 /* Cuts it out of the text, and drops it from the tree. */
-static int cut(struct edit *e, const struct node *root, struct yaml *wanted, struct act_error *err)
+static int edit_cut(struct edit *e, const struct edit_node *root, struct yaml *wanted, struct act_error *err)
 {
-    struct member found = find_removed(e, root);
+    struct edit_member found = find_removed(e, root);
     struct act_strv above = {.v = e->keys.v, .n = found.depth + 1};
 
     if (!found.map || !found.map->v)
-        return refuse(e, "where an alias or '<<' gives it", err);
-    const struct node *key = &found.map->v[found.at];
-    drop(map_of(wanted, &above, false), key->text);
+        return edit_refuse(e, "where an alias or '<<' gives it", err);
+    const struct edit_node *key = &found.map->v[found.at];
+    edit_drop(edit_map_of(wanted, &above, false), key->text);
     if (!found.map->flow)
         return cut_lines(e, key, key + 1, err);
     cut_member(e, found.map, found.at);
@@ -623,22 +623,23 @@ int yaml_edit_unset(const char *text, const char *name, const char *path, char *
 {
     ACT_AUTO(edit) e = {.text = text, .name = name, .path = path};
     struct yaml *wanted = NULL, *map = NULL;
-    struct node root = {0};
-    int rc = begin(&e, err);
+    struct edit_node root = {0};
+    int rc = edit_begin(&e, err);
 
     *out = NULL;
     if (rc == 0)
         rc = yaml_parse(text, strlen(text), name, &wanted, err);
     if (rc == 0)
-        map = map_of(wanted, &e.keys, false);
+        map = edit_map_of(wanted, &e.keys, false);
     if (rc < 0 || !map || !yaml_get(map, e.key)) {
         yaml_tree_free(wanted);
         return rc;
     }
-    rc = read_places(text, &root) ? cut(&e, &root, wanted, err) : refuse(&e, "in the form that it is written in", err);
-    node_release(&root);
+    rc = read_places(text, &root) ? edit_cut(&e, &root, wanted, err)
+                                  : edit_refuse(&e, "in the form that it is written in", err);
+    edit_node_release(&root);
     if (rc == 0)
-        return finish(&e, wanted, out, err);
+        return edit_finish(&e, wanted, out, err);
     yaml_tree_free(wanted);
     return rc;
 }

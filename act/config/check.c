@@ -1,7 +1,6 @@
 /* check.c - everything that is wrong with a configuration. */
 #include <string.h>
 
-#include "base/units.h"
 #include "config/config_internal.h"
 
 static void check_account(const struct config *config, const struct config_folder *folder, struct act_strv *seen,
@@ -36,14 +35,6 @@ static bool has_platform(const struct config *c)
     return yaml_is_null(said) ? !config_misspelt_platform(c->values->tree) : act_streq(said->text, c->platform);
 }
 
-static void check_hang(const struct config *c, struct config_findings *f)
-{
-    int64_t seconds;
-
-    if (c->hang && (!act_duration_from_text(c->hang, &seconds) || seconds == 0))
-        config_problem(f, yaml_get(c->values->tree, "hang"), CONFIG_HANG_FORM, c->hang);
-}
-
 /* Needed by some verbs only; the others work without it. */
 static void check_platform(const struct config *c, struct config_findings *f)
 {
@@ -73,7 +64,6 @@ int config_check(const struct config_request *request, struct config_report *out
     int rc = config_load_all(request, &c, &f, err);
 
     if (rc == 0) {
-        check_hang(&c, &f);
         check_platform(&c, &f);
         check_account(&c, &c.code, &seen, &f);
         for (size_t i = 0; i < c.n_folders; i++)
@@ -82,8 +72,9 @@ int config_check(const struct config_request *request, struct config_report *out
         act_strv_push(&f.problems, err ? act_error_text(err) : "not readable");
         rc = 0;
     }
-    *out = (struct config_report){
-        .cluster = act_strdup(c.cluster), .file = act_strdup(c.file), .platform = act_strdup(c.platform)};
+    *out = (struct config_report){.cluster = act_strdup(c.cluster), .file = act_strdup(c.file)};
+    if (c.values && has_platform(&c))
+        out->platform = act_strdup(c.platform);
     act_strv_copy(&out->problems, f.warnings.v, f.warnings.n); /* a misspelt key may be the cause of all others */
     act_strv_copy(&out->problems, f.problems.v, f.problems.n);
     return rc;

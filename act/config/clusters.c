@@ -2,6 +2,7 @@
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/dirs.h"
 #include "base/path.h"
@@ -71,15 +72,41 @@ static void add_folder(struct config_listing *list, const char *dir, bool is_use
         add(list, names.v[i], act_sprintf("%s/%s.yaml", dir, names.v[i]), is_users);
 }
 
+/* However it is written, as AML_CONFIG_PATH may write it. */
+static bool is_same_file(const char *one, const char *other)
+{
+    struct stat a, b;
+
+    if (!one || !other)
+        return one == other;
+    return strcmp(one, other) == 0 ||
+           (stat(one, &a) == 0 && stat(other, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino);
+}
+
+/* The cluster of a file that AML_CONFIG_PATH names is in none of the folders: it comes first. */
+static void put_first(struct config_listing *list, const struct config_place *place)
+{
+    ACT_GROW(list->v, list->n);
+    memmove(list->v + 1, list->v, list->n * sizeof(*list->v));
+    list->v[0] =
+        (struct config_named){.name = act_strdup(place->cluster), .file = act_strdup(place->file), .is_default = true};
+    list->n++;
+}
+
 static void mark_default(const char *start_dir, struct config_listing *list)
 {
     ACT_AUTO(config_place) place = {0};
     struct act_error ignored;
+    bool found = false;
 
     if (config_find(&(struct config_request){.start_dir = start_dir}, &place, &ignored) < 0)
         return;
-    for (size_t i = 0; i < list->n; i++)
-        list->v[i].is_default = act_streq(list->v[i].file, place.file);
+    for (size_t i = 0; i < list->n; i++) {
+        list->v[i].is_default = !found && is_same_file(list->v[i].file, place.file);
+        found = found || list->v[i].is_default;
+    }
+    if (!found)
+        put_first(list, &place);
 }
 
 void config_list_all(const char *start_dir, struct config_listing *out)

@@ -206,18 +206,18 @@ static void check_store_path(struct config_folder *folder, const struct yaml *ro
 {
     const struct yaml *at = yaml_get(row, "path");
 
-    if (!folder->path || (!*folder->path && !folder->claim)) {
+    if (!folder->path) {
         config_problem(f, at ? at : row, "'%s' has no 'path', its place in the store", row->key);
         return;
     }
     if (act_path_has_parent(folder->path) || act_has_control(folder->path))
         config_problem(f, at, "the path of '%s' must not contain '..' or control characters", row->key);
     ACT_AUTOFREE char *clean = act_path_clean(folder->path), *given = inside_slashes(folder->path);
-    const char *start = clean + strspn(clean, "/");
-    if (strcmp(given, start) != 0)
+    const char *start = strcmp(clean, ".") == 0 ? "" : clean + strspn(clean, "/"); /* "": all of the store */
+    if (*start && strcmp(given, start) != 0)
         config_doubt(f, at, "the path of '%s' is taken for '%s', without empty segments and '.'", row->key, start);
     free(folder->path);
-    folder->path = act_strdup(strcmp(start, ".") == 0 ? "" : start);
+    folder->path = act_strdup(start);
     if (!*folder->path && strcmp(row->key, "code_path") == 0)
         config_problem(f, at, "the path of 'code_path' must be that of a zip file");
 }
@@ -295,14 +295,21 @@ static char *folder_of_key(const char *key)
     return act_strndup(key, n - (sizeof(suffix) - 1));
 }
 
+bool config_is_row(const struct yaml *row, struct config_findings *f)
+{
+    ACT_AUTOFREE char *name = folder_of_key(row->key);
+
+    if (!name && strcmp(row->key, "code_path") != 0)
+        config_problem(f, row,
+                       "unknown key '%s' in 'config_param': a folder '%s' is '%s_folder', and the code is 'code_path'",
+                       row->key, row->key, row->key);
+    return name || strcmp(row->key, "code_path") == 0;
+}
+
 static void read_folder(struct config *c, const struct yaml *row, struct config_findings *f)
 {
     char *name = folder_of_key(row->key);
 
-    if (!name) {
-        config_doubt(f, row, "unknown key '%s' in 'config_param'; there are 'code_path' and '<name>_folder'", row->key);
-        return;
-    }
     if (!act_path_is_safe(name, strlen(name)) || strchr(name, '/') || act_has_control(name)) {
         config_problem(f, row, "'%s' cannot be a folder of the project; only folders at its top are mapped", name);
         free(name);
@@ -321,7 +328,7 @@ static void read_rows(struct config *c, struct config_findings *f)
     c->code.name = act_strdup("code");
     for (size_t i = 0; rows && rows->kind == YAML_MAP && i < rows->n; i++) {
         const struct yaml *row = rows->items[i];
-        if (yaml_is_null(row))
+        if (!config_is_row(row, f) || yaml_is_null(row))
             continue;
         if (row->kind != YAML_MAP)
             config_problem(f, row, "'%s' must be a map with 'azure_blob_config_file' and 'path', or a path", row->key);

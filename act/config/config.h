@@ -120,8 +120,6 @@ struct config {
     struct config_values *values; /* every value with its origin, for "config show"; opaque */
 };
 
-#define CONFIG_HANG_FORM "'hang' must be a time such as 90s, 20m or 2h, not '%s'"
-
 struct config_override {
     const char *key;   /* "num_gpu", "docker.image" */
     const char *value; /* YAML text; for a key that holds text, the text as it is */
@@ -237,7 +235,7 @@ bool config_is_secret(const char *name);
 struct config_report {
     char *cluster;            /* the one that was checked; NULL: it could not be found out which */
     char *file;               /* its file; NULL: the built-in configuration */
-    char *platform;           /* NULL: it could not be read */
+    char *platform;           /* NULL: it could not be read, or there is none of that name */
     struct act_strv problems; /* everything that is wrong, one line each ("file:line:column: ...") */
 };
 void config_report_release(struct config_report *report);
@@ -305,9 +303,10 @@ struct config_listing {
     struct config_named *v;
     size_t n;
 };
-/* Those of the project, then the user's, then the built-in one, each sorted by name. Reads no cluster file. */
+/* Those of the project, then the user's, then the built-in one, each sorted by name; before them the one whose file
+ * only AML_CONFIG_PATH names. Reads no cluster file. */
 void config_list(const char *start_dir, struct config_listing *out);
-/* The same without saying which one is the default. */
+/* The same without saying which one is the default, and without that of AML_CONFIG_PATH. */
 void config_list_all(const char *start_dir, struct config_listing *out);
 void config_listing_release(struct config_listing *listing);
 /* The value of a key that holds text, of whatever platform: "slurm.login". NULL: it is not given. */

@@ -85,6 +85,11 @@ int config_layers(const struct config_request *request, const struct config_plac
 /* show.c: the value of a key such as "slurm.login" in a tree, or NULL. */
 const struct yaml *config_tree_value(const struct yaml *tree, const char *key);
 
+/* config.c */
+
+/* Whether the key of a row of config_param is one; what else was meant is a problem. */
+bool config_is_row(const struct yaml *row, struct config_findings *f);
+
 /* read.c */
 void config_read_keys(const struct config_key *keys, const char *prefix, const struct yaml *map, void *base,
                       struct config_findings *f);

@@ -89,7 +89,6 @@ static int read_map(const char *file, const char *text, const char *root, struct
 }
 
 /* A file that says "_base_: other.yaml" completes that one; the other may have a base in turn. */
-// NOLINTNEXTLINE(misc-no-recursion): bounded by MAX_BASES
 static int read_with_bases(const char *file, const char *text, const char *root, int depth, struct yaml **out,
                            struct act_error *err)
 {
@@ -220,9 +219,7 @@ static void add_keys_of_environment(struct yaml *tree)
 /* The keys of one row of config_param. */
 static void doubt_row(const struct yaml *row, struct config_findings *f)
 {
-    if (strcmp(row->key, "code_path") != 0 && !act_ends_with(row->key, "_folder"))
-        config_doubt(f, row, "unknown key '%s' in 'config_param'; there are 'code_path' and '<name>_folder'", row->key);
-    else
+    if (config_is_row(row, f))
         config_warn_unknown(config_cluster_keys, "config_param.*.", row, f);
 }
 

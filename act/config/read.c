@@ -196,7 +196,6 @@ static json_t *scalar_json(const struct yaml *value)
     return yaml_as_bool(value, &truth) ? json_boolean(truth) : codec_json_bytes_new(value->text);
 }
 
-// NOLINTNEXTLINE(misc-no-recursion): as deep as a YAML file may be
 static json_t *tree_json(const struct yaml *value)
 {
     if (value->kind == YAML_SCALAR)

@@ -30,7 +30,6 @@ int config_recall(const struct config_recorded *recorded, struct config *out, st
 }
 
 /* Masked secrets are not known any more, and text that is not UTF-8 is no YAML. */
-// NOLINTNEXTLINE(misc-no-recursion): as deep as the tables of keys
 static void drop_unknown(json_t *object)
 {
     const char *key;

@@ -24,7 +24,8 @@ const struct config_key config_general_keys[] = {
     {"config_param.*.azure_blob_config_file", CONFIG_TEXT, FOLDER(account_file),
      .help = "the account file of this row"},
     {"config_param.*.path", CONFIG_TEXT, FOLDER(path),
-     .help = "the path in the store; on the platform k8s also pvc:NAME/path, a path in a PersistentVolumeClaim"},
+     .help = "the path in the store, '' for all of it; on the platform k8s also pvc:NAME/path, a path in a "
+             "PersistentVolumeClaim"},
     {"config_param.*.storage_type", CONFIG_CHOICE, FOLDER(storage_type), "blob", .choices = "blob|file",
      .help = "the kind of storage: blob, or file, a share of Azure Files, which only jobs of Azure Machine Learning "
              "mount"},

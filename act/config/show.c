@@ -184,7 +184,6 @@ static void add_row(json_t *out, const char *path, json_t *value, const char *or
 }
 
 /* Every leaf of an object below path, with the place of the value in the tree beside it. */
-// NOLINTNEXTLINE(misc-no-recursion): as deep as the tables of keys
 static void flatten(json_t *out, const char *path, json_t *object, const struct yaml *tree)
 {
     const char *key;

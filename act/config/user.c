@@ -187,7 +187,6 @@ bool config_account_is_own(const struct config *config, const struct config_fold
 }
 
 /* Most values come from the same file as the previous one. */
-// NOLINTNEXTLINE(misc-no-recursion): bounded by the levels of codec/yaml
 static void add_files(const struct yaml *value, const char *before, struct act_strv *names)
 {
     if (!is_in_no_file(value) && !act_streq(value->file, before) && !act_strv_has(names, value->file))

@@ -1,4 +1,4 @@
-/* attempt.c - what an attempt left, read in the order of what explains most. */
+/* attempt.c - reads the logs of an attempt, beginning with those that explain most. */
 #include <string.h>
 
 #include "diagnose/diagnose_internal.h"
@@ -8,7 +8,7 @@ enum {
     PREPARE_LOGS = 16, /* a node has two of them */
 };
 
-/* What the preparation prints counts only if the preparation failed: pip warns about many things. */
+/* The output of the preparation counts only if the preparation failed: pip warns about many things. */
 static bool is_asked(const struct diagnose_attempt *a, unsigned where)
 {
     if (where & (DIAGNOSE_MPIRUN | DIAGNOSE_SLURM))
@@ -26,7 +26,7 @@ static int ask_log(struct diagnose_verdict *v, const struct diagnose_attempt *a,
     return rc;
 }
 
-/* Whether a log is one of the node that failed. */
+/* Tells whether a log is one of the node that failed. */
 static bool is_of_node(const struct diagnose_attempt *a, const char *log)
 {
     ACT_AUTOFREE char *name = act_sprintf("_%s.", a->node ? a->node : "");
@@ -34,9 +34,9 @@ static bool is_of_node(const struct diagnose_attempt *a, const char *log)
     return strstr(log, name) != NULL;
 }
 
-/* Of what many nodes have, the ones of the node that failed come first, and the rest is bounded. */
-static int ask_logs(struct diagnose_verdict *v, const struct diagnose_attempt *a, bool of_node, int *budget,
-                    struct act_error *err)
+/* Of the logs that many nodes have, it reads those of the node that failed first, and not all of the rest. */
+static int attempt_ask_logs(struct diagnose_verdict *v, const struct diagnose_attempt *a, bool of_node, int *budget,
+                            struct act_error *err)
 {
     int rc = 0;
 
@@ -72,8 +72,8 @@ int diagnose_judge_attempt(struct diagnose_verdict *v, const struct diagnose_att
     if (a->said->len > 0)
         diagnose_judge_failed_rank(v, a->said->data, a->said->len, a->said_log, a->rank);
     diagnose_judge_end(v, a->reason, a->rank);
-    int rc = ask_logs(v, a, true, &budget, err);
+    int rc = attempt_ask_logs(v, a, true, &budget, err);
     if (rc == 0)
-        rc = ask_logs(v, a, false, &budget, err);
+        rc = attempt_ask_logs(v, a, false, &budget, err);
     return rc < 0 || diagnose_is_settled(v) ? rc : ask_other_ranks(v, a, err);
 }

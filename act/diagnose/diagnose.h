@@ -38,7 +38,7 @@
 
 enum { DIAGNOSE_LINE = 4096 };
 
-/* What kind of text it is; a set of bits. */
+/* The kinds of text, a set of bits. */
 enum diagnose_where {
     DIAGNOSE_FAILED_RANK = 1,
     DIAGNOSE_OTHER_RANK = 2,
@@ -48,7 +48,7 @@ enum diagnose_where {
     DIAGNOSE_AGENT = 32,
     DIAGNOSE_METRICS = 64,
 };
-/* From the name of the log in a run's folder; 0: such a log tells nothing. */
+/* Returns the kind of a log from its name in a run's folder; 0: such a log tells nothing. */
 unsigned diagnose_where_of(const char *log_name, int failed_rank);
 
 enum diagnose_kind { DIAGNOSE_CAUSE, DIAGNOSE_EFFECT, DIAGNOSE_LAST_RESORT };
@@ -66,21 +66,21 @@ struct diagnose_rule {
 };
 
 struct diagnose;
-/* The rules of own_file (NULL, or not there: none) and those of the program. What is wrong with a file is ACT_CONFIG,
+/* Reads the rules of own_file (NULL, or not there: none) and those of the program. A fault in a file is -ACT_CONFIG,
  * "file:line:column: ...". */
 int diagnose_open(const char *own_file, struct diagnose **out, struct act_error *err) ACT_NODISCARD;
-/* Only the rules of a text. */
+/* Reads the rules of a text, and no others. */
 int diagnose_parse(const char *text, size_t len, const char *name, struct diagnose **out,
                    struct act_error *err) ACT_NODISCARD;
 void diagnose_free(struct diagnose *d);
 size_t diagnose_count(const struct diagnose *d);
 const struct diagnose_rule *diagnose_rule(const struct diagnose *d, size_t i);
-/* The rule of this id; NULL: there is none. */
+/* Returns the rule of this id; NULL: there is none. */
 const struct diagnose_rule *diagnose_find(const struct diagnose *d, const char *id);
-/* Like diagnose_open() with the text of the own file; NULL: none. */
+/* Does what diagnose_open() does with the text of the user's own file; NULL: there is none. */
 int diagnose_open_text(const char *own, struct diagnose **out, struct act_error *err) ACT_NODISCARD;
 
-/* What matched one rule in a text. */
+/* A rule that matched in a text, and where. */
 struct diagnose_hit {
     const struct diagnose_rule *rule;
     char *line;       /* the last one that matched, without colours and prefixes, printable */
@@ -93,26 +93,26 @@ struct diagnose_hits {
 };
 void diagnose_hits_release(struct diagnose_hits *hits);
 
-/* Takes a text of one kind, in pieces of any size. */
+/* A scan of a text of one kind, which comes in pieces of any size. */
 struct diagnose_scan;
 struct diagnose_scan *diagnose_scan_new(const struct diagnose *d, enum diagnose_where where);
 void diagnose_scan_feed(struct diagnose_scan *scan, const char *data, size_t len);
-/* Frees the scan. */
+/* Ends the text, and frees the scan. */
 void diagnose_scan_end(struct diagnose_scan *scan, struct diagnose_hits *out);
 
-/* ---- verdict.c: which of all hits is the best explanation of a failure
+/* ---- verdict.c: finds the best explanation of a failure among all hits
  *
  * Hits compete, first by place (enum diagnose_quality), then by the order of the rules. */
 
-/* How good an explanation is by the place it was found in; the first is the best. */
+/* How good an explanation is, by the place where it was found; the first is the best. */
 enum diagnose_quality {
     DIAGNOSE_NEAR,        /* near the end of the failed rank's log, or in the words of the agent, Slurm or mpirun */
     DIAGNOSE_UNEXPLAINED, /* an exception near the end of that log */
     DIAGNOSE_ENDING,      /* how the rank ended: a signal, an exit status */
-    DIAGNOSE_OTHERS_NEAR, /* likewise of other ranks */
+    DIAGNOSE_OTHERS_NEAR, /* near the end of another rank's log */
     DIAGNOSE_OTHERS_UNEXPLAINED,
     DIAGNOSE_FAR,       /* earlier in the failed rank's log */
-    DIAGNOSE_FOLLOWS,   /* what follows from another failure */
+    DIAGNOSE_FOLLOWS,   /* it follows from another failure */
     DIAGNOSE_AFTERMATH, /* the abort of a rank that had said what it could not go on after */
     DIAGNOSE_OTHERS_FOLLOW,
     DIAGNOSE_NOTHING
@@ -129,20 +129,21 @@ struct diagnose_verdict {
     int rank;                         /* of that log; -1: of none */
 };
 void diagnose_verdict_release(struct diagnose_verdict *v);
-/* What is near the end of a log: the last lines of any number. log is its name, or NULL. */
+/* Judge the end of a rank's log: text is any number of its last lines, log its name or NULL. */
 void diagnose_judge_failed_rank(struct diagnose_verdict *v, const char *text, size_t len, const char *log, int rank);
 void diagnose_judge_other_rank(struct diagnose_verdict *v, const char *text, size_t len, const char *log, int rank);
-/* A text in which the place does not matter. */
+/* Judges a text in which the place does not matter. */
 void diagnose_judge_text(struct diagnose_verdict *v, enum diagnose_where where, const char *text, size_t len,
                          const char *log);
-/* How the rank ended (-1: not one rank's failure), and the words of the agent. */
+/* Judges how the rank ended (-1: it was not one rank's failure), and the words of the agent. */
 void diagnose_judge_end(struct diagnose_verdict *v, const char *reason, int rank);
-/* Whether other ranks cannot tell more. */
+/* Tells whether the logs of other ranks cannot tell more. */
 bool diagnose_is_settled(const struct diagnose_verdict *v);
 
-/* ---- attempt.c: the verdict on an attempt from what it left
+/* ---- attempt.c: the verdict on an attempt
  *
- * The agent has that in a folder, 'a why' in a store; what is read of it, and in which order, is the same. */
+ * The agent has the logs of an attempt in a folder, 'a why' in a store; both read the same of them in the same
+ * order. */
 
 enum { DIAGNOSE_FAILED_TAIL = 256 << 10, DIAGNOSE_OTHER_TAIL = 64 << 10 }; /* so much of the end of a log is read */
 
@@ -159,12 +160,13 @@ struct diagnose_attempt {
     int (*read_rank)(void *arg, int rank, struct act_buf *out, const char **out_log, struct act_error *err);
     void *arg;
 };
-/* Reads the logs of other ranks only if the failed one says nothing, or merely that it lost its peer. */
+/* Judges an attempt. It reads the logs of other ranks only if the failed one says nothing, or merely that it lost its
+ * peer. */
 int diagnose_judge_attempt(struct diagnose_verdict *v, const struct diagnose_attempt *a,
                            struct act_error *err) ACT_NODISCARD;
 
-/* The line without escape sequences and what launchers write before it ("[1,0]<stderr>:", "[rank3]: "); control
- * characters become blanks. Cuts in place, returns the new length. */
+/* Removes escape sequences from a line, and the words of launchers before it ("[1,0]<stderr>:", "[rank3]: "); control
+ * characters become blanks. Cuts in place, and returns the new length. */
 size_t diagnose_clean(char *line, size_t len);
 
 #endif

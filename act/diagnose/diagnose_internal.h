@@ -29,7 +29,7 @@ struct traceback {
     char prefix[128]; /* what stands before each of its lines */
     size_t prefix_len;
 };
-/* A line with TRACEBACK_HEAD was seen. */
+/* Begins at a line with TRACEBACK_HEAD. */
 void traceback_begin(struct traceback *t);
 /* Takes the next line. Returns where the exception begins in it; len: it has none. */
 size_t traceback_take(struct traceback *t, const char *line, size_t len);
@@ -62,7 +62,8 @@ struct diagnose {
     struct words *words; /* word i is the text of pattern i, but for those of "unless" */
 };
 
-/* The longest piece of text that whatever matches the expression must hold; empty: none. New string. */
+/* Returns the longest piece of text that anything which matches the expression must hold; empty: there is none. New
+ * string. */
 char *pattern_literal(const char *regex);
 bool pattern_matches(const struct pattern *p, const char *line, size_t len);
 

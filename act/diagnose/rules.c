@@ -1,4 +1,4 @@
-/* rules.c - rule files, read and checked. */
+/* rules.c - reads and checks rule files. */
 #include <ctype.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,7 +11,7 @@ enum { RULES_MAX = 1000, PATTERNS_MAX = 5000, TEXT_MAX = 400, LITERAL_MIN = 3 };
 static const char *const retries[] = {"no", "yes", "other_node", "after_change", NULL};
 static const char *const kinds[] = {"cause", "effect", "last_resort", NULL};
 
-/* What "where" may name. */
+/* The words of "where". */
 static const struct {
     const char *name;
     unsigned bits;
@@ -49,8 +49,8 @@ static void keep_longer(struct act_buf *best, struct act_buf *run)
     act_buf_release(run);
 }
 
-/* The end of a bracket expression that begins at s. */
-static const char *skip_bracket(const char *s)
+/* Returns the end of a bracket expression that begins at s. */
+static const char *rules_skip_bracket(const char *s)
 {
     s += s[1] == '^' ? 2 : 1;
     if (*s == ']')
@@ -88,7 +88,7 @@ char *pattern_literal(const char *regex)
         depth += (*s == '(') - (*s == ')');
         keep_longer(&best, &run);
         if (*s == '[')
-            s = skip_bracket(s);
+            s = rules_skip_bracket(s);
         else if (*s == '\\' && s[1])
             s++;
     }
@@ -96,7 +96,7 @@ char *pattern_literal(const char *regex)
     return act_buf_steal(&best);
 }
 
-/* Neither back-references nor counts: these can take any time and memory. */
+/* Refuses back-references and counts, which can take any time and memory. */
 static bool is_plain_regex(const char *regex)
 {
     for (const char *s = regex; *s; s++) {
@@ -108,13 +108,13 @@ static bool is_plain_regex(const char *regex)
     return true;
 }
 
-static void to_lower(char *text)
+static void rules_to_lower(char *text)
 {
     for (; *text; text++)
         *text = (char)tolower((unsigned char)*text);
 }
 
-static int compile(const struct yaml *at, const char *text, struct pattern *p, struct act_error *err)
+static int rules_compile(const struct yaml *at, const char *text, struct pattern *p, struct act_error *err)
 {
     char why[200];
 
@@ -142,13 +142,13 @@ bool pattern_matches(const struct pattern *p, const char *line, size_t len)
     if (!p->ignore_case)
         return memmem(line, len, p->text, strlen(p->text)) != NULL;
     ACT_AUTOFREE char *folded = act_strndup(line, len);
-    to_lower(folded);
+    rules_to_lower(folded);
     return strstr(folded, p->text) != NULL;
 }
 
 /* ---- reading */
 
-struct reader {
+struct rules_reader {
     struct diagnose *d;
     size_t n_own; /* rules of the user's file, which replace */
     struct act_error *err;
@@ -173,8 +173,9 @@ static int one_of(const struct yaml *value, const char *const *words, int fallba
     return yaml_error(value, err, "'%s' must be one of: %s", value->key, list);
 }
 
-/* A line of text. */
-static int take_text(const struct yaml *rule, const char *key, const char *fallback, char **out, struct act_error *err)
+/* Takes a line of text. */
+static int rules_take_text(const struct yaml *rule, const char *key, const char *fallback, char **out,
+                           struct act_error *err)
 {
     const struct yaml *value = yaml_get(rule, key);
 
@@ -190,7 +191,7 @@ static int take_text(const struct yaml *rule, const char *key, const char *fallb
     return 0;
 }
 
-static struct pattern *new_pattern(struct reader *r, enum pattern_role role, bool ignore_case)
+static struct pattern *new_pattern(struct rules_reader *r, enum pattern_role role, bool ignore_case)
 {
     struct diagnose *d = r->d;
 
@@ -200,7 +201,7 @@ static struct pattern *new_pattern(struct reader *r, enum pattern_role role, boo
     return p;
 }
 
-static int take_pattern(struct reader *r, const struct yaml *value, enum pattern_role role, bool ignore_case)
+static int take_pattern(struct rules_reader *r, const struct yaml *value, enum pattern_role role, bool ignore_case)
 {
     const struct yaml *regex = value->kind == YAML_MAP && value->n == 1 ? yaml_get(value, "regex") : NULL;
     const struct yaml *text = regex ? regex : value;
@@ -213,14 +214,14 @@ static int take_pattern(struct reader *r, const struct yaml *value, enum pattern
         return yaml_error(value, r->err, "more than %d patterns", PATTERNS_MAX);
     struct pattern *p = new_pattern(r, role, ignore_case);
     if (regex)
-        return compile(value, text->text, p, r->err);
+        return rules_compile(value, text->text, p, r->err);
     p->text = act_strdup(text->text);
     if (ignore_case)
-        to_lower(p->text);
+        rules_to_lower(p->text);
     return 0;
 }
 
-static int take_patterns(struct reader *r, const struct yaml *rule, const char *key, enum pattern_role role,
+static int take_patterns(struct rules_reader *r, const struct yaml *rule, const char *key, enum pattern_role role,
                          bool ignore_case)
 {
     const struct yaml *list = yaml_get(rule, key);
@@ -257,7 +258,7 @@ static int take_where(const struct yaml *rule, unsigned *out, struct act_error *
     return 0;
 }
 
-static int take_context(struct reader *r, const struct yaml *rule, const char *key, enum pattern_role role,
+static int take_context(struct rules_reader *r, const struct yaml *rule, const char *key, enum pattern_role role,
                         bool *out_has)
 {
     const struct yaml *value = yaml_get(rule, key);
@@ -266,7 +267,7 @@ static int take_context(struct reader *r, const struct yaml *rule, const char *k
     return value ? take_pattern(r, value, role, false) : 0;
 }
 
-static int check_keys(const struct yaml *rule, struct act_error *err)
+static int rules_check_keys(const struct yaml *rule, struct act_error *err)
 {
     static const char *const keys[] = {"id",        "code",   "title",       "patterns", "unless",    "after",
                                        "not_after", "times",  "ignore_case", "where",    "kind",      "retry",
@@ -285,7 +286,7 @@ static int check_keys(const struct yaml *rule, struct act_error *err)
     return 0;
 }
 
-static int check_id(const struct reader *r, const struct yaml *rule, const char *id)
+static int rules_check_id(const struct rules_reader *r, const struct yaml *rule, const char *id)
 {
     const struct diagnose *d = r->d;
 
@@ -297,7 +298,7 @@ static int check_id(const struct reader *r, const struct yaml *rule, const char 
     return 0;
 }
 
-/* A missing key leaves the value unchanged. */
+/* Takes a switch; a missing key leaves the value unchanged. */
 static int take_switch(const struct yaml *rule, const char *key, bool *out, struct act_error *err)
 {
     const struct yaml *value = yaml_get(rule, key);
@@ -322,18 +323,18 @@ static int take_numbers(const struct yaml *rule, struct rule *out, bool *ignore_
     return rc < 0 ? rc : take_switch(rule, "bad_node", &out->shown.bad_node, err);
 }
 
-static int take_words(const struct yaml *rule, struct diagnose_rule *out, struct act_error *err)
+static int rules_take_words(const struct yaml *rule, struct diagnose_rule *out, struct act_error *err)
 {
-    int kind = 0, retry = 0, rc = take_text(rule, "id", NULL, &out->id, err);
+    int kind = 0, retry = 0, rc = rules_take_text(rule, "id", NULL, &out->id, err);
 
     if (rc == 0)
-        rc = take_text(rule, "code", out->id, &out->code, err);
+        rc = rules_take_text(rule, "code", out->id, &out->code, err);
     if (rc == 0)
-        rc = take_text(rule, "title", NULL, &out->title, err);
+        rc = rules_take_text(rule, "title", NULL, &out->title, err);
     if (rc == 0)
-        rc = take_text(rule, "summary", NULL, &out->summary, err);
+        rc = rules_take_text(rule, "summary", NULL, &out->summary, err);
     if (rc == 0)
-        rc = take_text(rule, "advice", NULL, &out->advice, err);
+        rc = rules_take_text(rule, "advice", NULL, &out->advice, err);
     if (rc == 0 && !yaml_get(rule, "retry"))
         rc = yaml_error(rule, err, "a rule without 'retry'");
     if (rc == 0)
@@ -347,7 +348,7 @@ static int take_words(const struct yaml *rule, struct diagnose_rule *out, struct
     return rc;
 }
 
-static bool is_replaced(const struct reader *r, const struct yaml *rule)
+static bool is_replaced(const struct rules_reader *r, const struct yaml *rule)
 {
     const struct yaml *id = yaml_get(rule, "id");
 
@@ -357,7 +358,7 @@ static bool is_replaced(const struct reader *r, const struct yaml *rule)
     return false;
 }
 
-static int take_rule(struct reader *r, const struct yaml *rule)
+static int rules_take_one(struct rules_reader *r, const struct yaml *rule)
 {
     struct diagnose *d = r->d;
     bool ignore_case;
@@ -372,11 +373,11 @@ static int take_rule(struct reader *r, const struct yaml *rule)
     struct rule *new = &d->rules[d->n_rules];
     *new = (struct rule){.shown = {.order = d->n_rules}};
     d->n_rules++;
-    int rc = check_keys(rule, r->err);
+    int rc = rules_check_keys(rule, r->err);
     if (rc == 0)
-        rc = take_words(rule, &new->shown, r->err);
+        rc = rules_take_words(rule, &new->shown, r->err);
     if (rc == 0)
-        rc = check_id(r, rule, new->shown.id);
+        rc = rules_check_id(r, rule, new->shown.id);
     if (rc == 0)
         rc = take_numbers(rule, new, &ignore_case, r->err);
     if (rc == 0 && !yaml_get(rule, "patterns"))
@@ -394,7 +395,7 @@ static int take_rule(struct reader *r, const struct yaml *rule)
     return rc;
 }
 
-static int take_file(struct reader *r, const struct yaml *tree)
+static int rules_take_file(struct rules_reader *r, const struct yaml *tree)
 {
     const struct yaml *rules = yaml_get(tree, "rules"), *version = yaml_get(tree, "version");
     int64_t number;
@@ -407,7 +408,7 @@ static int take_file(struct reader *r, const struct yaml *tree)
     if (!rules || rules->kind != YAML_LIST)
         return yaml_error(rules ? rules : tree, r->err, "'rules' must be a list");
     for (size_t i = 0; i < rules->n && rc == 0; i++)
-        rc = take_rule(r, rules->items[i]);
+        rc = rules_take_one(r, rules->items[i]);
     return rc;
 }
 
@@ -423,7 +424,7 @@ static void index_words(struct diagnose *d)
     free(words);
 }
 
-static int read_own(struct reader *r, const char *path)
+static int read_own(struct rules_reader *r, const char *path)
 {
     struct yaml *tree;
 
@@ -432,20 +433,20 @@ static int read_own(struct reader *r, const char *path)
     int rc = yaml_read(path, path, &tree, r->err);
     if (rc < 0)
         return rc;
-    rc = take_file(r, tree);
+    rc = rules_take_file(r, tree);
     yaml_tree_free(tree);
     r->n_own = r->d->n_rules;
     return rc;
 }
 
-static int read_text(struct reader *r, const char *text, size_t len, const char *name)
+static int rules_read_text(struct rules_reader *r, const char *text, size_t len, const char *name)
 {
     struct yaml *tree;
     int rc = yaml_parse(text, len, name, &tree, r->err);
 
     if (rc < 0)
         return rc;
-    rc = take_file(r, tree);
+    rc = rules_take_file(r, tree);
     yaml_tree_free(tree);
     return rc;
 }
@@ -461,26 +462,26 @@ static int finish_rules(struct diagnose *d, int rc, struct diagnose **out)
     return 0;
 }
 
-/* rc: of reading the user's own. */
-static int add_builtin(struct reader *r, int rc, struct diagnose **out)
+/* Adds the program's rules; rc: the result of reading the user's own. */
+static int add_builtin(struct rules_reader *r, int rc, struct diagnose **out)
 {
     if (rc == 0)
-        rc = read_text(r, diagnose_builtin, (size_t)(diagnose_builtin_end - diagnose_builtin),
-                       "diagnosis.yaml of the program");
+        rc = rules_read_text(r, diagnose_builtin, (size_t)(diagnose_builtin_end - diagnose_builtin),
+                             "diagnosis.yaml of the program");
     return finish_rules(r->d, rc, out);
 }
 
 int diagnose_open(const char *own_file, struct diagnose **out, struct act_error *err)
 {
-    struct reader r = {.d = act_calloc(1, sizeof(*r.d)), .err = err};
+    struct rules_reader r = {.d = act_calloc(1, sizeof(*r.d)), .err = err};
 
     return add_builtin(&r, read_own(&r, own_file), out);
 }
 
 int diagnose_open_text(const char *own, struct diagnose **out, struct act_error *err)
 {
-    struct reader r = {.d = act_calloc(1, sizeof(*r.d)), .err = err};
-    int rc = own ? read_text(&r, own, strlen(own), "diagnosis.yaml of the project") : 0;
+    struct rules_reader r = {.d = act_calloc(1, sizeof(*r.d)), .err = err};
+    int rc = own ? rules_read_text(&r, own, strlen(own), "diagnosis.yaml of the project") : 0;
 
     r.n_own = r.d->n_rules;
     return add_builtin(&r, rc, out);
@@ -488,9 +489,9 @@ int diagnose_open_text(const char *own, struct diagnose **out, struct act_error 
 
 int diagnose_parse(const char *text, size_t len, const char *name, struct diagnose **out, struct act_error *err)
 {
-    struct reader r = {.d = act_calloc(1, sizeof(*r.d)), .err = err};
+    struct rules_reader r = {.d = act_calloc(1, sizeof(*r.d)), .err = err};
 
-    return finish_rules(r.d, read_text(&r, text, len, name), out);
+    return finish_rules(r.d, rules_read_text(&r, text, len, name), out);
 }
 
 void diagnose_free(struct diagnose *d)

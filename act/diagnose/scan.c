@@ -1,4 +1,4 @@
-/* scan.c - which rules match the lines of a text.
+/* scan.c - finds the rules that match the lines of a text.
  *
  * One pass finds the words of all patterns; only a line that holds one is cleaned and looked at.
  */
@@ -10,7 +10,7 @@
 
 enum { CONTEXT_LINES = 100 };
 
-/* What is known of one rule so far. Lines are counted from 1; 0: never. */
+/* The state of one rule so far. Lines are counted from 1; 0: never. */
 struct progress {
     uint64_t after, not_after; /* the last line that held that text */
     uint64_t times;
@@ -59,7 +59,7 @@ unsigned diagnose_where_of(const char *log_name, int failed_rank)
 
 /* ---- cleaning */
 
-/* The length of an escape sequence at text: "ESC [ ... letter", or ESC and what follows it. */
+/* Returns the length of an escape sequence at text: "ESC [ ... letter", or ESC and the character behind it. */
 static size_t escape_length(const char *text, size_t len)
 {
     size_t i = 2;
@@ -80,7 +80,7 @@ static size_t digits(const char *text, size_t len)
     return n;
 }
 
-/* "[1,0]<stderr>:", as mpirun --tag-output writes. */
+/* Returns the length of "[1,0]<stderr>:", as mpirun --tag-output writes. */
 static size_t mpirun_prefix(const char *text, size_t len)
 {
     size_t i = 1;
@@ -97,7 +97,7 @@ static size_t mpirun_prefix(const char *text, size_t len)
     return end ? (size_t)(end - text) + 2 : 0;
 }
 
-/* "[rank3]: ", as PyTorch writes. */
+/* Returns the length of "[rank3]: ", as PyTorch writes. */
 static size_t torch_prefix(const char *text, size_t len)
 {
     static const char word[] = "[rank";
@@ -146,7 +146,7 @@ static void note_word(void *arg, size_t pattern, const char *end)
     s->found[s->n_found++] = pattern;
 }
 
-static bool is_near(uint64_t context, uint64_t line_no)
+static bool scan_is_near(uint64_t context, uint64_t line_no)
 {
     return context > 0 && line_no - context <= CONTEXT_LINES;
 }
@@ -177,8 +177,8 @@ static void try_pattern(struct diagnose_scan *s, const struct pattern *p, const 
 
     if (p->role != PATTERN_MATCH || !(rule->shown.where & s->where) || has_matched(s, p->rule))
         return;
-    if ((rule->has_after && !is_near(of->after, s->line_no)) ||
-        (rule->has_not_after && is_near(of->not_after, s->line_no)))
+    if ((rule->has_after && !scan_is_near(of->after, s->line_no)) ||
+        (rule->has_not_after && scan_is_near(of->not_after, s->line_no)))
         return;
     if (!pattern_matches(p, line, len))
         return;
@@ -188,7 +188,7 @@ static void try_pattern(struct diagnose_scan *s, const struct pattern *p, const 
         s->matched[s->n_matched++] = p->rule;
 }
 
-/* The line is the exception that a traceback ends with. */
+/* Takes a line that is the exception with which a traceback ends. */
 static void take_exception(struct diagnose_scan *s)
 {
     for (size_t i = 0; i < s->d->n_rules; i++)
@@ -232,7 +232,7 @@ static void note_matches(struct diagnose_scan *s, const char *line, size_t len)
             note_match(s, s->matched[i], line, len);
 }
 
-static void look_at(struct diagnose_scan *s, const char *text, size_t len)
+static void scan_look_at(struct diagnose_scan *s, const char *text, size_t len)
 {
     char line[DIAGNOSE_LINE + 1];
 
@@ -250,17 +250,17 @@ static void look_at(struct diagnose_scan *s, const char *text, size_t len)
         note_context(s, &s->d->patterns[s->found[i]], line, len);
 }
 
-/* A line, or a piece of at most DIAGNOSE_LINE bytes of a longer one. */
-static void take_line(struct diagnose_scan *s, const char *text, size_t len)
+/* Takes a line, or a piece of at most DIAGNOSE_LINE bytes of a longer one. */
+static void scan_take_line(struct diagnose_scan *s, const char *text, size_t len)
 {
     s->line_no++;
     s->n_found = 0;
     words_find(s->d->words, text, len, note_word, s);
     if (s->n_found > 0 || s->traceback.phase != TRACEBACK_NONE)
-        look_at(s, text, len);
+        scan_look_at(s, text, len);
 }
 
-static void take_part(struct diagnose_scan *s, const char *text, size_t len)
+static void scan_take_part(struct diagnose_scan *s, const char *text, size_t len)
 {
     while (len > 0) {
         size_t room = DIAGNOSE_LINE - s->part_len, n = len < room ? len : room;
@@ -269,16 +269,16 @@ static void take_part(struct diagnose_scan *s, const char *text, size_t len)
         text += n;
         len -= n;
         if (s->part_len == DIAGNOSE_LINE) {
-            take_line(s, s->part, s->part_len);
+            scan_take_line(s, s->part, s->part_len);
             s->part_len = 0;
         }
     }
 }
 
-static void end_part(struct diagnose_scan *s)
+static void scan_end_part(struct diagnose_scan *s)
 {
     if (s->part_len > 0)
-        take_line(s, s->part, s->part_len);
+        scan_take_line(s, s->part, s->part_len);
     s->part_len = 0;
 }
 
@@ -287,12 +287,12 @@ static void take_until_end(struct diagnose_scan *s, const char *data, size_t len
 {
     for (const char *end; (end = memchr(data, '\r', len));) {
         size_t n = (size_t)(end - data);
-        take_part(s, data, n);
-        end_part(s);
+        scan_take_part(s, data, n);
+        scan_end_part(s);
         data = end + 1;
         len -= n + 1;
     }
-    take_part(s, data, len);
+    scan_take_part(s, data, len);
 }
 
 void diagnose_scan_feed(struct diagnose_scan *s, const char *data, size_t len)
@@ -300,7 +300,7 @@ void diagnose_scan_feed(struct diagnose_scan *s, const char *data, size_t len)
     for (const char *end; (end = memchr(data, '\n', len));) {
         size_t n = (size_t)(end - data);
         take_until_end(s, data, n);
-        end_part(s);
+        scan_end_part(s);
         data = end + 1;
         len -= n + 1;
     }
@@ -325,7 +325,7 @@ struct diagnose_scan *diagnose_scan_new(const struct diagnose *d, enum diagnose_
 
 void diagnose_scan_end(struct diagnose_scan *s, struct diagnose_hits *out)
 {
-    end_part(s);
+    scan_end_part(s);
     *out = (struct diagnose_hits){.lines = s->line_no};
     out->v = act_calloc(s->d->n_rules + 1, sizeof(*out->v));
     for (size_t i = 0; i < s->d->n_rules; i++)

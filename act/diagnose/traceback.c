@@ -1,8 +1,9 @@
-/* traceback.c - which line of a text ends a Python traceback: that one is the exception, whatever its name.
+/* traceback.c - finds the line that ends a Python traceback: that is the exception, whatever its name.
  *
  *   none --head--> begun --frame--> frames --line that is not indented--> begun, as a remote traceback may follow
  *
- * Whatever a launcher, a table or a group of exceptions writes before each frame stands before the exception too. */
+ * If a launcher, a table or a group of exceptions writes something before each frame, it also stands before the
+ * exception. */
 #include <ctype.h>
 #include <string.h>
 
@@ -15,7 +16,8 @@ void traceback_begin(struct traceback *t)
     *t = (struct traceback){.phase = TRACEBACK_BEGUN};
 }
 
-/* Where what a launcher may have written before a frame ends; NULL: it is no frame. */
+/* Returns where a frame begins in a line, behind what a launcher may have written before it; NULL: it is not a
+ * frame. */
 static const char *find_frame(const char *line, size_t len)
 {
     static const char frame[] = "  File \"";
@@ -23,7 +25,7 @@ static const char *find_frame(const char *line, size_t len)
     return memmem(line, len, frame, sizeof(frame) - 1);
 }
 
-/* "ValueError: bad", "queue.Empty", "__main__.f.<locals>.Odd", "RayTaskError(Empty): ..." */
+/* Recognizes "ValueError: bad", "queue.Empty", "__main__.f.<locals>.Odd", "RayTaskError(Empty): ...". */
 static bool is_exception(const char *line, size_t len)
 {
     size_t n = 0;
@@ -34,7 +36,7 @@ static bool is_exception(const char *line, size_t len)
            (n == len || (line[n] == ':' && (n + 1 == len || line[n + 1] == ' ')));
 }
 
-/* A line that tells nothing of the traceback. */
+/* Passes a line that tells nothing of the traceback. */
 static size_t pass(struct traceback *t, size_t len)
 {
     if (++t->strangers > STRANGERS)
@@ -42,8 +44,8 @@ static size_t pass(struct traceback *t, size_t len)
     return len;
 }
 
-/* What stands before a frame stands before all of them. */
-static size_t take_first(struct traceback *t, const char *line, size_t len)
+/* Takes the first frame: the text before it stands before all of them. */
+static size_t traceback_take_first(struct traceback *t, const char *line, size_t len)
 {
     const char *frame = find_frame(line, len);
     size_t n = frame ? (size_t)(frame - line) : 0;
@@ -55,7 +57,7 @@ static size_t take_first(struct traceback *t, const char *line, size_t len)
     return len;
 }
 
-static size_t take_next(struct traceback *t, const char *line, size_t len)
+static size_t traceback_take_next(struct traceback *t, const char *line, size_t len)
 {
     size_t n = t->prefix_len;
 
@@ -73,9 +75,9 @@ size_t traceback_take(struct traceback *t, const char *line, size_t len)
 {
     switch (t->phase) {
     case TRACEBACK_BEGUN:
-        return take_first(t, line, len);
+        return traceback_take_first(t, line, len);
     case TRACEBACK_FRAMES:
-        return take_next(t, line, len);
+        return traceback_take_next(t, line, len);
     case TRACEBACK_NONE:
         break;
     }

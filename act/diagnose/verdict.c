@@ -1,11 +1,11 @@
-/* verdict.c - the best explanation of a failure among all that the rules find. */
+/* verdict.c - chooses the best explanation of a failure among all that the rules find. */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "diagnose/diagnose_internal.h"
 
-enum { NEAR_LINES = 200 /* what a log says near its end */ };
+enum { NEAR_LINES = 200 /* so many lines are the end of a log */ };
 
 void diagnose_verdict_release(struct diagnose_verdict *v)
 {
@@ -44,7 +44,8 @@ static bool is_ending(const struct diagnose_rule *rule)
     return rule->kind == DIAGNOSE_LAST_RESORT && (rule->where & DIAGNOSE_AGENT);
 }
 
-/* A signal that came from outside says more than what the rank complained of; an abort is what it did about that. */
+/* A signal from outside says more than the complaint of the rank; an abort is the rank's own answer to the
+ * complaint. */
 static enum diagnose_quality ending_quality(const struct diagnose_verdict *v, enum diagnose_quality otherwise)
 {
     bool has_aborted = v->signal == SIGABRT || v->exit_status == 128 + SIGABRT;
@@ -52,7 +53,7 @@ static enum diagnose_quality ending_quality(const struct diagnose_verdict *v, en
     return has_aborted && v->said_effect ? DIAGNOSE_AFTERMATH : otherwise;
 }
 
-static bool is_near(const struct diagnose_hits *hits, size_t i)
+static bool verdict_is_near(const struct diagnose_hits *hits, size_t i)
 {
     return hits->lines - hits->v[i].line_no < NEAR_LINES;
 }
@@ -60,7 +61,7 @@ static bool is_near(const struct diagnose_hits *hits, size_t i)
 static bool says_effect(const struct diagnose_hits *hits)
 {
     for (size_t i = 0; i < hits->n; i++)
-        if (hits->v[i].rule->kind == DIAGNOSE_EFFECT && is_near(hits, i))
+        if (hits->v[i].rule->kind == DIAGNOSE_EFFECT && verdict_is_near(hits, i))
             return true;
     return false;
 }
@@ -91,7 +92,7 @@ void diagnose_judge_failed_rank(struct diagnose_verdict *v, const char *text, si
     v->said_effect = says_effect(&hits);
     for (size_t i = 0; i < hits.n; i++) {
         enum diagnose_quality quality = near[hits.v[i].rule->kind];
-        if (is_near(&hits, i))
+        if (verdict_is_near(&hits, i))
             consider(v, is_ending(hits.v[i].rule) ? ending_quality(v, quality) : quality, &hits.v[i], log, rank);
         else if (hits.v[i].rule->kind == DIAGNOSE_CAUSE)
             consider(v, DIAGNOSE_FAR, &hits.v[i], log, rank);
@@ -108,7 +109,7 @@ void diagnose_judge_other_rank(struct diagnose_verdict *v, const char *text, siz
     scan(v, DIAGNOSE_OTHER_RANK, text, len, &hits);
     bool has_effect = says_effect(&hits);
     for (size_t i = 0; i < hits.n; i++)
-        if (!(has_effect && is_ending(hits.v[i].rule)) && is_near(&hits, i))
+        if (!(has_effect && is_ending(hits.v[i].rule)) && verdict_is_near(&hits, i))
             consider(v, near[hits.v[i].rule->kind], &hits.v[i], log, rank);
 }
 

@@ -1,4 +1,4 @@
-/* words.c - many words, one pass. A table of states: from each, for each class of bytes, the next one. */
+/* words.c - finds many words in one pass. A table of states has the next state for each state and class of bytes. */
 #include <string.h>
 
 #include "diagnose/diagnose_internal.h"
@@ -27,7 +27,7 @@ static size_t word_length(const char *word)
     return strnlen(word, WORD_MAX);
 }
 
-/* Gives each byte that occurs a class; both cases of a letter the same one. */
+/* Gives each byte that occurs a class, and both cases of a letter the same one. */
 static void make_classes(struct words *w, const char *const *words, size_t n)
 {
     w->n_classes = 1;
@@ -60,8 +60,8 @@ static void add_word(struct words *w, const char *text, uint32_t index)
     w->word[state] = index;
 }
 
-/* Row by row in the order of their depth, so that the ending of a state is complete before the state is. */
-static void complete(struct words *w)
+/* Completes row by row in the order of their depth, so that the ending of a state is complete before the state is. */
+static void diagnose_words_complete(struct words *w)
 {
     ACT_AUTOFREE uint32_t *queue = act_calloc(w->n_states, sizeof(*queue));
     size_t first = 0, last = 0;
@@ -100,7 +100,7 @@ struct words *words_new(const char *const *words, size_t n)
     w->n_states = 1;
     for (size_t i = 0; i < n; i++)
         add_word(w, words[i], (uint32_t)i);
-    complete(w);
+    diagnose_words_complete(w);
     return w;
 }
 

@@ -1,4 +1,4 @@
-/* axis.c - what range is drawn, and how its numbers are written. */
+/* axis.c - chooses the range that is drawn, and writes its numbers. */
 #include <math.h>
 #include <stdio.h>
 
@@ -44,7 +44,7 @@ static void find_ranges(const struct draw_chart *chart, struct draw_axes *out)
     }
 }
 
-/* 1, 2, 2.5 or 5 times a power of ten, of bytes of two. */
+/* Returns 1, 2, 2.5 or 5 times a power of ten or, for bytes, of two. */
 static double nice_step(double range, enum draw_unit unit)
 {
     enum { STEPS = 4 };

@@ -1,6 +1,6 @@
-/* draw.h - curves as a part of an HTML page, as a picture (SVG), and as text for a terminal; and text from outside as
- * HTML that is nothing but text. Nothing here needs a script, an attribute "style", or anything from elsewhere: a page
- * with the sheet draw_style() works under "default-src 'none'; style-src <its hash>".
+/* draw.h - draws curves as a part of an HTML page, as a picture (SVG) and as text for a terminal, and turns text from
+ * outside into HTML that is nothing but text. Nothing here needs a script, an attribute "style", or anything from
+ * elsewhere: a page with the sheet draw_style() works under "default-src 'none'; style-src <its hash>".
  */
 #ifndef ACT_DRAW_DRAW_H
 #define ACT_DRAW_DRAW_H
@@ -43,7 +43,7 @@ struct draw_chart {
     enum draw_unit x_unit, y_unit;
     double x_origin;      /* what is written as 0 */
     double x_low, x_high; /* both the same: as the curves need them */
-    double y_low, y_high; /* likewise: then they are rounded outwards */
+    double y_low, y_high; /* both the same: as the curves need them, rounded outwards */
     double gap;           /* points farther apart than that are not joined; 0: all are. Only in pictures */
 };
 
@@ -53,17 +53,18 @@ struct draw_axes {
     int steps;     /* of the y axis, all the same, 1 to 6 */
     bool is_empty; /* there is no point */
 };
+/* Chooses them for a chart. */
 void draw_axes(const struct draw_chart *chart, struct draw_axes *out);
 
-/* Text from outside, as HTML text or the value of an attribute in double quotes. Control characters, those that change
- * the direction of text and bytes that are not UTF-8 become '?'; line ends stay. */
+/* Appends text from outside as HTML text or the value of an attribute in double quotes. Control characters, those that
+ * change the direction of text and bytes that are not UTF-8 become '?'; line ends stay. */
 void draw_escaped(struct act_buf *out, const char *text);
 
-/* The sheet for what follows. Light and dark as the reader's system has it, light on paper. */
+/* Returns the sheet for a figure: light or dark as the reader's system has it, light on paper. */
 const char *draw_style(void);
-/* A <figure>. */
+/* Appends a <figure>. */
 void draw_figure(const struct draw_chart *chart, struct act_buf *out);
-/* A picture of its own, with its sheet. */
+/* Appends a picture of its own, with its sheet. */
 void draw_svg(const struct draw_chart *chart, struct act_buf *out);
 /* Lines for a terminal of so many columns. plain: only ASCII, else braille. coloured: each curve in its colour, as
  * "ESC [ 3N m". */
@@ -72,7 +73,7 @@ struct draw_text {
     bool plain, coloured;
 };
 void draw_text(const struct draw_chart *chart, const struct draw_text *how, struct act_buf *out);
-/* A curve in at most so many characters of one line, without axes: for a table. plain: only ASCII. */
+/* Appends a curve in at most columns characters of one line, without axes, for a table. plain: only ASCII. */
 void draw_spark(const struct series *series, size_t columns, bool plain, struct act_buf *out);
 
 #endif

@@ -1,4 +1,4 @@
-/* html.c - text from outside as HTML. */
+/* html.c - turns text from outside into HTML. */
 #include <string.h>
 
 #include "base/terminal.h"

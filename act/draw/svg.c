@@ -1,4 +1,4 @@
-/* svg.c - curves as SVG, alone and in a page. */
+/* svg.c - draws curves as SVG, alone and in a page. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -32,7 +32,7 @@ const char *draw_style(void)
 
 /* ---- curves */
 
-/* Where a value is in the box. */
+/* Returns where a value is in the box. */
 static int scaled(double value, double low, double high, int size)
 {
     double at = (value / 2 - low / 2) / (high / 2 - low / 2) * size; /* halves: the largest numbers do not overflow */
@@ -56,7 +56,7 @@ static struct pen moved(const struct pen *pen, const struct series_point *p)
                         .y = BOX_HEIGHT - scaled(p->y, a->y_low, a->y_high, BOX_HEIGHT)};
 }
 
-/* A step as "x y", with the blank only where it is needed. */
+/* Appends a step as "x y", with the blank only where it is needed. */
 static void add_step(struct act_buf *out, struct pen *pen, const struct pen *to)
 {
     int dx = to->x - pen->x, dy = to->y - pen->y;
@@ -71,7 +71,7 @@ static void add_step(struct act_buf *out, struct pen *pen, const struct pen *to)
     pen->drawn++;
 }
 
-/* A point without neighbours is a dash. */
+/* Ends a stroke; a point without neighbours becomes a dash. */
 static void end_stroke(struct act_buf *out, struct pen *pen)
 {
     if (pen->drawn == 1)
@@ -79,7 +79,7 @@ static void end_stroke(struct act_buf *out, struct pen *pen)
     pen->drawn = 0;
 }
 
-static void add_path(struct act_buf *out, const struct draw_chart *chart, const struct draw_axes *axes, size_t i)
+static void svg_add_path(struct act_buf *out, const struct draw_chart *chart, const struct draw_axes *axes, size_t i)
 {
     const struct series *s = chart->curves[i].series;
     struct pen pen = {.axes = axes};
@@ -112,7 +112,7 @@ static void add_marks(struct act_buf *out, const struct draw_chart *chart, const
     }
 }
 
-/* Lines, marks and curves in the box. */
+/* Appends the lines, marks and curves in the box. */
 static void add_plot(struct act_buf *out, const struct draw_chart *chart, const struct draw_axes *axes)
 {
     act_buf_adds(out, "<path class=\"grid\" d=\"");
@@ -121,7 +121,7 @@ static void add_plot(struct act_buf *out, const struct draw_chart *chart, const 
     act_buf_adds(out, "\"/>");
     add_marks(out, chart, axes);
     for (size_t i = 0; i < chart->n; i++)
-        add_path(out, chart, axes, i);
+        svg_add_path(out, chart, axes, i);
 }
 
 /* ---- texts */
@@ -156,7 +156,7 @@ static void add_legend(struct act_buf *out, const struct draw_chart *chart)
     act_buf_adds(out, "</ul>");
 }
 
-/* What a reader who does not see the curves is told. */
+/* Appends a text for a reader who does not see the curves. */
 static void add_summary(struct act_buf *out, const struct draw_chart *chart)
 {
     char low[DRAW_NUMBER_TEXT], high[DRAW_NUMBER_TEXT], last[DRAW_NUMBER_TEXT];
@@ -210,7 +210,7 @@ void draw_figure(const struct draw_chart *chart, struct act_buf *out)
 
 enum { WIDTH = 800, HEIGHT = 400, LEFT = 90, TOP = 40, RIGHT = 20, BOTTOM = 60, ROW = 18 };
 
-static void add_text(struct act_buf *out, int x, int y, const char *anchor, const char *text)
+static void svg_add_text(struct act_buf *out, int x, int y, const char *anchor, const char *text)
 {
     act_buf_addf(out, "<text x=\"%d\" y=\"%d\" text-anchor=\"%s\">", x, y, anchor);
     draw_escaped(out, text);
@@ -225,13 +225,13 @@ static void add_axis_texts(struct act_buf *out, const struct draw_chart *chart, 
 
     for (int i = 0; i <= axes->steps; i++) {
         y_text(chart, axes, i, text);
-        add_text(out, LEFT - 8, HEIGHT - BOTTOM - height * i / axes->steps + baseline, "end", text);
+        svg_add_text(out, LEFT - 8, HEIGHT - BOTTOM - height * i / axes->steps + baseline, "end", text);
     }
     for (int i = 0; i <= 2; i++) {
         x_text(chart, axes, i / 2.0, text);
-        add_text(out, LEFT + width * i / 2, HEIGHT - BOTTOM + ROW, anchors[i], text);
+        svg_add_text(out, LEFT + width * i / 2, HEIGHT - BOTTOM + ROW, anchors[i], text);
     }
-    add_text(out, LEFT + width / 2, HEIGHT - BOTTOM + 2 * ROW, "middle", chart->x_name);
+    svg_add_text(out, LEFT + width / 2, HEIGHT - BOTTOM + 2 * ROW, "middle", chart->x_name);
 }
 
 void draw_svg(const struct draw_chart *chart, struct act_buf *out)
@@ -249,7 +249,7 @@ void draw_svg(const struct draw_chart *chart, struct act_buf *out)
     act_buf_addf(
         out, "</title><style>%s.back{fill:var(--back)}</style><rect class=\"back\" width=\"100%%\" height=\"100%%\"/>",
         style);
-    add_text(out, LEFT, TOP / 2 + 4, "start", chart->title);
+    svg_add_text(out, LEFT, TOP / 2 + 4, "start", chart->title);
     add_axis_texts(out, chart, &axes);
     act_buf_addf(out,
                  "<svg class=\"plot\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" "
@@ -261,7 +261,7 @@ void draw_svg(const struct draw_chart *chart, struct act_buf *out)
         int y = HEIGHT + (int)i * ROW;
         act_buf_addf(out, "<g class=\"plot\"><path class=\"c%zu%s\" d=\"M%d %dh20\"/></g>", i % DRAW_COLOURS,
                      i / DRAW_COLOURS % 2 ? " d" : "", LEFT, y - 4);
-        add_text(out, LEFT + 28, y, "start", chart->curves[i].label);
+        svg_add_text(out, LEFT + 28, y, "start", chart->curves[i].label);
     }
     act_buf_adds(out, "</svg>\n");
 }

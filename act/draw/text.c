@@ -1,4 +1,4 @@
-/* text.c - curves on a terminal: of braille each character is two dots wide and four high. */
+/* text.c - draws curves on a terminal: a character of braille is two dots wide and four high. */
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -54,7 +54,7 @@ static void draw_curve(struct canvas *c, const struct draw_axes *axes, const str
     }
 }
 
-static void add_cell(struct act_buf *out, const struct canvas *c, const struct draw_text *how, int cell)
+static void draw_text_add_cell(struct act_buf *out, const struct canvas *c, const struct draw_text *how, int cell)
 {
     static const char marks[] = "*+x#o%@&";
     unsigned char curve = c->curve[cell];
@@ -73,7 +73,7 @@ static void add_cell(struct act_buf *out, const struct canvas *c, const struct d
         act_buf_adds(out, "\033[0m");
 }
 
-/* At the rows where the steps of the axis are. */
+/* Appends the label of a row, if a step of the axis is there. */
 static void add_label(struct act_buf *out, const struct draw_chart *chart, const struct draw_axes *axes, int row,
                       int rows)
 {
@@ -87,13 +87,13 @@ static void add_label(struct act_buf *out, const struct draw_chart *chart, const
     act_buf_addf(out, "%*.*s %s", LABEL - 2, LABEL - 2, text, *text ? "|" : ":");
 }
 
-static void add_rows(struct act_buf *out, const struct draw_chart *chart, const struct draw_axes *axes,
-                     const struct canvas *c, const struct draw_text *how)
+static void draw_text_add_rows(struct act_buf *out, const struct draw_chart *chart, const struct draw_axes *axes,
+                               const struct canvas *c, const struct draw_text *how)
 {
     for (int row = 0; row < c->rows; row++) {
         add_label(out, chart, axes, row, c->rows);
         for (int column = 0; column < c->columns; column++)
-            add_cell(out, c, how, row * c->columns + column);
+            draw_text_add_cell(out, c, how, row * c->columns + column);
         while (out->data[out->len - 1] == ' ')
             out->data[--out->len] = '\0';
         act_buf_addc(out, '\n');
@@ -123,7 +123,7 @@ static void add_names(struct act_buf *out, const struct draw_chart *chart, const
         draw_number(s->high, chart->y_unit, high);
         draw_number(s->last.y, chart->y_unit, last);
         act_buf_addf(out, "%*s", LABEL, "");
-        add_cell(out, &key, how, 0);
+        draw_text_add_cell(out, &key, how, 0);
         act_buf_addf(out, " %s: %s to %s, at last %s", chart->curves[i].label, low, high, last);
         if (s->odd > 0)
             act_buf_addf(out, "; %llu not finite, the first at %.10g", (unsigned long long)s->odd, s->odd_x);
@@ -146,7 +146,7 @@ void draw_text(const struct draw_chart *chart, const struct draw_text *how, stru
     for (size_t i = 0; i < chart->n; i++)
         draw_curve(&c, &axes, chart->curves[i].series, i);
     act_buf_addf(out, "%*s%s\n", LABEL, "", chart->title);
-    add_rows(out, chart, &axes, &c, how);
+    draw_text_add_rows(out, chart, &axes, &c, how);
     add_x(out, chart, &axes, c.columns);
     add_names(out, chart, how);
 }

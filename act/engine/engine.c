@@ -19,6 +19,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
@@ -38,16 +39,16 @@ enum {
     EVENTS = 128,       /* taken from epoll at once */
 };
 
-struct work {
+struct engine_item {
     void (*run)(void *arg);
     void (*done)(void *arg);
     void *arg;
     struct engine_lane *lane; /* or NULL */
-    struct work *next;
+    struct engine_item *next;
 };
 
 struct work_list {
-    struct work *first, **end;
+    struct engine_item *first, **end;
 };
 
 /* Guarded by the lock of the pool. */
@@ -67,7 +68,7 @@ struct transfer {
     struct transfer *next; /* in engine->ended */
 };
 
-struct watched {
+struct engine_watched {
     bool own;                  /* opened by open_socket(), not closed yet */
     uint32_t wanted, watching; /* events: what libcurl wants, what epoll looks for */
     void (*ready)(void *arg);  /* whose descriptor it is, when it is not libcurl's to look after */
@@ -88,14 +89,14 @@ struct pool {
 struct engine {
     struct engine_options options;
     CURLM *multi;
-    int epoll_fd;            /* -1: not there */
-    struct watched *watched; /* by descriptor */
+    int epoll_fd;                   /* -1: not there */
+    struct engine_watched *watched; /* by descriptor */
     size_t watched_n;
     int64_t curl_due_ms; /* when libcurl wants to be called next; -1: never */
     struct timers timers;
     struct timer_queue due;               /* to be fired in this turn */
     struct transfer *ended, **ended_tail; /* to be delivered in this turn */
-    struct work *ready;                   /* to be delivered in this turn */
+    struct engine_item *ready;            /* to be delivered in this turn */
     size_t transfers, works;
     size_t endless; /* of the transfers */
     struct pool pool;
@@ -103,7 +104,7 @@ struct engine {
     int threads_n;
 };
 
-static void list_add(struct work_list *list, struct work *w)
+static void list_add(struct work_list *list, struct engine_item *w)
 {
     w->next = NULL;
     if (!list->first)
@@ -112,19 +113,19 @@ static void list_add(struct work_list *list, struct work *w)
     list->end = &w->next;
 }
 
-static struct work *list_take(struct work_list *list)
+static struct engine_item *list_take(struct work_list *list)
 {
-    struct work *w = list->first;
+    struct engine_item *w = list->first;
 
     if (w)
         list->first = w->next;
     return w;
 }
 
-static void free_works(struct work *w)
+static void free_works(struct engine_item *w)
 {
     while (w) {
-        struct work *next = w->next;
+        struct engine_item *next = w->next;
         free(w);
         w = next;
     }
@@ -221,8 +222,8 @@ static void wake_loop(int fd)
         ;
 }
 
-/* Whether to wake a worker once the lock is free. One at a time, and only while there is something to do: each wakes
- * the next. Most small items are taken by a worker that is awake anyway. */
+/* Tells whether to wake a worker once the lock is free. Workers are woken one at a time, and only while there is
+ * something to do: each wakes the next. A worker that is awake anyway takes most small items. */
 static bool should_wake_worker(struct pool *p)
 {
     if (!p->todo.first || p->idle == 0 || p->waking)
@@ -231,8 +232,8 @@ static bool should_wake_worker(struct pool *p)
     return true;
 }
 
-/* Has the pool run the work, now or after what is before it in its lane. With the lock held, as the next two. */
-static void queue_work(struct pool *p, struct work *w)
+/* Has the pool run the work, now or after the work before it in its lane. This and the next two need the lock. */
+static void queue_work(struct pool *p, struct engine_item *w)
 {
     if (w->lane && w->lane->busy) {
         list_add(&w->lane->waiting, w);
@@ -244,23 +245,24 @@ static void queue_work(struct pool *p, struct work *w)
     p->todo_n++;
 }
 
-static struct work *take_work(struct pool *p)
+static struct engine_item *take_work(struct pool *p)
 {
-    struct work *w = list_take(&p->todo);
+    struct engine_item *w = list_take(&p->todo);
 
     if (w)
         p->todo_n--;
     return w;
 }
 
-/* The next in the lane comes after what the pool already has to do: a long lane does not hold up others. */
-static void finish_work(struct pool *p, struct work *w)
+/* The next work of the lane comes after what the pool already has to do, so that a long lane does not hold up
+ * others. */
+static void finish_work(struct pool *p, struct engine_item *w)
 {
     list_add(&p->finished, w);
     if (!w->lane)
         return;
     w->lane->busy = false;
-    struct work *next = list_take(&w->lane->waiting);
+    struct engine_item *next = list_take(&w->lane->waiting);
     if (next)
         queue_work(p, next);
 }
@@ -279,7 +281,7 @@ static void *worker(void *arg)
         }
         if (p->quit)
             break;
-        struct work *w = take_work(p);
+        struct engine_item *w = take_work(p);
         bool wake = should_wake_worker(p);
         pthread_mutex_unlock(&p->lock);
         if (wake)
@@ -326,7 +328,7 @@ static bool need_wake_fd(struct engine *e)
     return true;
 }
 
-static struct watched *watched_of(struct engine *e, curl_socket_t fd)
+static struct engine_watched *watched_of(struct engine *e, curl_socket_t fd)
 {
     size_t index = (size_t)fd;
 
@@ -334,7 +336,7 @@ static struct watched *watched_of(struct engine *e, curl_socket_t fd)
         size_t n = index < 64 ? 64 : 2 * index;
         e->watched = act_realloc(e->watched, n * sizeof(*e->watched));
         for (size_t i = e->watched_n; i < n; i++)
-            e->watched[i] = (struct watched){0};
+            e->watched[i] = (struct engine_watched){0};
         e->watched_n = n;
     }
     return &e->watched[index];
@@ -342,7 +344,7 @@ static struct watched *watched_of(struct engine *e, curl_socket_t fd)
 
 /* Makes epoll watch for these events. A descriptor that was closed without our knowledge is gone from epoll, and its
  * number may be reused: each of the two calls stands in for the other. */
-static void watch(struct engine *e, curl_socket_t fd, struct watched *w, uint32_t events)
+static void engine_watch_events(struct engine *e, curl_socket_t fd, struct engine_watched *w, uint32_t events)
 {
     struct epoll_event event = {.events = events, .data.fd = fd};
 
@@ -362,13 +364,13 @@ static void watch(struct engine *e, curl_socket_t fd, struct watched *w, uint32_
 static int socket_wanted(CURL *easy, curl_socket_t fd, int what, void *arg, void *socket_arg)
 {
     struct engine *e = arg;
-    struct watched *w = watched_of(e, fd);
+    struct engine_watched *w = watched_of(e, fd);
 
     (void)easy, (void)socket_arg;
     w->wanted = (what & CURL_POLL_IN && what != CURL_POLL_REMOVE ? EPOLLIN : 0U) |
                 (what & CURL_POLL_OUT && what != CURL_POLL_REMOVE ? EPOLLOUT : 0U);
     if (w->wanted || !w->own)
-        watch(e, fd, w, w->wanted);
+        engine_watch_events(e, fd, w, w->wanted);
     return 0;
 }
 
@@ -379,13 +381,13 @@ static curl_socket_t open_socket(void *arg, curlsocktype purpose, struct curl_so
 
     (void)purpose;
     if (fd >= 0)
-        *watched_of(e, fd) = (struct watched){.own = true};
+        *watched_of(e, fd) = (struct engine_watched){.own = true};
     return fd;
 }
 
 static int close_socket(void *arg, curl_socket_t fd)
 {
-    *watched_of(arg, fd) = (struct watched){0};
+    *watched_of(arg, fd) = (struct engine_watched){0};
     return close(fd);
 }
 
@@ -395,13 +397,13 @@ bool engine_watch(struct engine *e, int fd, bool out, void (*ready)(void *arg), 
 
     if (!need_epoll(e))
         return false;
-    struct watched *w = watched_of(e, fd);
+    struct engine_watched *w = watched_of(e, fd);
     if (!w->watching) {
         if (epoll_ctl(e->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0 && errno != EEXIST)
             return false;
         w->watching = EPOLLIN;
     }
-    watch(e, fd, w, EPOLLIN | (out ? EPOLLOUT : 0U));
+    engine_watch_events(e, fd, w, EPOLLIN | (out ? EPOLLOUT : 0U));
     w->ready = ready;
     w->arg = arg;
     return true;
@@ -409,10 +411,10 @@ bool engine_watch(struct engine *e, int fd, bool out, void (*ready)(void *arg), 
 
 void engine_unwatch(struct engine *e, int fd)
 {
-    struct watched *w = watched_of(e, fd);
+    struct engine_watched *w = watched_of(e, fd);
 
     if (w->watching)
-        watch(e, fd, w, 0);
+        engine_watch_events(e, fd, w, 0);
     w->ready = NULL;
 }
 
@@ -442,11 +444,22 @@ static int allowed_connections(int wanted)
                                             : clamp((int)(limit.rlim_cur / 2), 1, wanted);
 }
 
+/* libcurl counts these calls, and keeps the functions of the first one. */
+static CURLcode start_curl(void)
+{
+    return curl_global_init_mem(CURL_GLOBAL_DEFAULT, malloc, act_free_wiping, act_realloc_wiping, strdup, calloc);
+}
+
+CURL *engine_easy(void)
+{
+    return start_curl() == CURLE_OK ? curl_easy_init() : NULL;
+}
+
 static CURLcode need_multi(struct engine *e)
 {
     if (e->multi)
         return CURLE_OK;
-    CURLcode code = curl_global_init(CURL_GLOBAL_DEFAULT);
+    CURLcode code = start_curl();
     if (code != CURLE_OK)
         return code;
     e->options.max_connections = allowed_connections(e->options.max_connections);
@@ -467,7 +480,7 @@ static CURLcode need_multi(struct engine *e)
 
 /* --- starting ------------------------------------------------------------------------------------------- */
 
-static bool start_thread(struct engine *e)
+static bool engine_start_thread(struct engine *e)
 {
     pthread_attr_t attr;
 
@@ -489,7 +502,7 @@ static void add_worker(struct engine *e)
         return;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
-    if (start_thread(e))
+    if (engine_start_thread(e))
         e->threads_n++;
     pthread_sigmask(SIG_SETMASK, &old, NULL);
 }
@@ -502,10 +515,10 @@ void engine_work(struct engine *e, void (*run)(void *arg), void (*done)(void *ar
 void engine_work_in(struct engine *e, struct engine_lane *lane, void (*run)(void *arg), void (*done)(void *arg),
                     void *arg)
 {
-    struct work *w = act_alloc(sizeof(*w));
+    struct engine_item *w = act_alloc(sizeof(*w));
     struct pool *p = &e->pool;
 
-    *w = (struct work){.run = run, .done = done, .arg = arg, .lane = lane};
+    *w = (struct engine_item){.run = run, .done = done, .arg = arg, .lane = lane};
     e->works++;
     pthread_mutex_lock(&p->lock);
     queue_work(p, w);
@@ -591,7 +604,7 @@ static void remove_transfer(void *arg)
     add_ended(t, CURLE_ABORTED_BY_CALLBACK);
 }
 
-/* By a timer, because libcurl lets go of nothing from inside its callbacks. */
+/* A timer does it, because libcurl lets go of nothing from inside its callbacks. */
 void engine_cancel(struct engine *e, CURL *easy)
 {
     struct transfer *t = NULL;
@@ -651,10 +664,10 @@ static void deliver_transfers(struct engine *e)
     }
 }
 
-/* Without any thread: do the queued work here. */
+/* Does the queued work here if there is no thread. */
 static void work_here(struct engine *e)
 {
-    struct work *w;
+    struct engine_item *w;
 
     while (e->threads_n == 0 && (w = take_work(&e->pool))) {
         w->run(w->arg);
@@ -664,7 +677,7 @@ static void work_here(struct engine *e)
 
 static void deliver_work(struct engine *e)
 {
-    struct work *w;
+    struct engine_item *w;
 
     if (e->works == 0)
         return;
@@ -676,7 +689,7 @@ static void deliver_work(struct engine *e)
         pthread_mutex_unlock(&e->pool.lock);
     }
     while ((w = e->ready)) {
-        struct work ended = *w;
+        struct engine_item ended = *w;
         e->ready = w->next;
         free(w);
         e->works--;
@@ -696,7 +709,7 @@ static void deliver_timers(struct engine *e)
 
 /* --- waiting -------------------------------------------------------------------------------------------- */
 
-static void move(struct engine *e, curl_socket_t fd, int what)
+static void engine_move(struct engine *e, curl_socket_t fd, int what)
 {
     int running;
 
@@ -709,13 +722,13 @@ static void heed_clock(struct engine *e)
 {
     for (int i = 0; i < 2 && e->curl_due_ms >= 0 && e->curl_due_ms <= act_now_monotonic_ms(); i++) {
         e->curl_due_ms = -1;
-        move(e, CURL_SOCKET_TIMEOUT, 0);
+        engine_move(e, CURL_SOCKET_TIMEOUT, 0);
     }
 }
 
 static void heed_socket(struct engine *e, curl_socket_t fd, uint32_t events)
 {
-    struct watched *w = watched_of(e, fd);
+    struct engine_watched *w = watched_of(e, fd);
 
     if (w->ready) {
         w->ready(w->arg);
@@ -724,9 +737,9 @@ static void heed_socket(struct engine *e, curl_socket_t fd, uint32_t events)
     if (events & (EPOLLERR | EPOLLHUP))
         events |= w->wanted; /* the next call on the socket reports what is wrong */
     if (w->wanted == 0)
-        watch(e, fd, w, 0); /* a peer closed an idle connection */
+        engine_watch_events(e, fd, w, 0); /* a peer closed an idle connection */
     else
-        move(e, fd, (events & EPOLLIN ? CURL_CSELECT_IN : 0) | (events & EPOLLOUT ? CURL_CSELECT_OUT : 0));
+        engine_move(e, fd, (events & EPOLLIN ? CURL_CSELECT_IN : 0) | (events & EPOLLOUT ? CURL_CSELECT_OUT : 0));
 }
 
 static bool must_not_wait(const struct engine *e)
@@ -791,19 +804,19 @@ bool engine_busy(const struct engine *e)
 }
 
 /* Without a flag there is nobody whom an endless transfer could tell that it is time. */
-static bool goes_on(const struct engine *e, const bool *stop)
+static bool engine_goes_on(const struct engine *e, const bool *stop)
 {
     return stop ? !*stop && engine_busy(e) : engine_busy(e) && !is_only_endless(e);
 }
 
 void engine_run(struct engine *e, const bool *stop)
 {
-    while (goes_on(e, stop)) {
+    while (engine_goes_on(e, stop)) {
         deliver_transfers(e);
         deliver_work(e);
         deliver_timers(e);
         heed_clock(e);
-        if (goes_on(e, stop))
+        if (engine_goes_on(e, stop))
             wait_for_something(e);
     }
 }

@@ -32,7 +32,7 @@ static void no_op(void *arg)
     (void)arg;
 }
 
-static void forget(struct timer *timer, const void *arg)
+static void timers_forget_one(struct timer *timer, const void *arg)
 {
     if (timer->arg == arg)
         timer->fire = no_op;
@@ -41,7 +41,7 @@ static void forget(struct timer *timer, const void *arg)
 void timer_queue_forget(struct timer_queue *q, const void *arg)
 {
     for (size_t i = 0; i < q->n; i++)
-        forget(&q->v[(q->first + i) & (q->cap - 1)], arg);
+        timers_forget_one(&q->v[(q->first + i) & (q->cap - 1)], arg);
 }
 
 void timer_queue_release(struct timer_queue *q)
@@ -113,7 +113,7 @@ int64_t timers_next_ms(const struct timers *t)
 void timers_forget(struct timers *t, const void *arg)
 {
     for (size_t i = 0; i < t->n; i++)
-        forget(&t->heap[i], arg);
+        timers_forget_one(&t->heap[i], arg);
     timer_queue_forget(&t->soon, arg);
 }
 

@@ -5,33 +5,33 @@
 
 #include "filter/pattern.h"
 
-struct rule {
+struct filter_rule {
     struct filter_pattern pattern;
     char *name; /* its origin and text, for messages */
     uint64_t matches;
 };
 
 struct rules {
-    struct rule *v;
+    struct filter_rule *v;
     size_t n;
 };
 
-/* What the rules say about one folder of the last path. */
-struct level {
+/* The verdict of the rules on one folder of the last path. */
+struct filter_level {
     bool left_out;
     bool included;
 };
 
 struct filter {
     struct rules list, includes;
-    struct filter_path path; /* the last one asked about */
-    struct level *levels;    /* of its folders, from the root */
+    struct filter_path path;     /* the last one asked about */
+    struct filter_level *levels; /* of its folders, from the root */
     size_t n_levels, cap;
 };
 
 static int add_rule(struct rules *rules, const char *pattern, char *name, enum act_code code, struct act_error *err)
 {
-    struct rule rule = {.name = name};
+    struct filter_rule rule = {.name = name};
 
     filter_pattern_init(&rule.pattern, pattern);
     const char *problem = filter_pattern_problem(&rule.pattern);
@@ -39,7 +39,7 @@ static int add_rule(struct rules *rules, const char *pattern, char *name, enum a
     return problem ? act_error_set(err, code, "%s %s", name, problem) : 0;
 }
 
-static int add_file(struct filter *f, const char *file, struct act_error *err)
+static int filter_add_file(struct filter *f, const char *file, struct act_error *err)
 {
     ACT_AUTO(act_strv) lines = {0};
     int rc = filter_read_lines(file, &lines, err);
@@ -81,7 +81,7 @@ static int load(struct filter *f, const struct filter_options *options, struct a
     int rc = 0;
 
     for (size_t i = 0; rc == 0 && options->files && i < options->files->n; i++)
-        rc = add_file(f, options->files->v[i], err);
+        rc = filter_add_file(f, options->files->v[i], err);
     if (rc == 0)
         rc = add_excludes(f, options->excludes, err);
     if (rc == 0)
@@ -122,14 +122,15 @@ void filter_free(struct filter *f)
     free(f);
 }
 
-/* The last rule that matches the path of the first depth segments, or NULL. Rules that have matched nothing yet are
- * tried even if they cannot decide, for filter_idle(). */
-static const struct rule *last_match(struct rules *rules, const struct filter_path *path, size_t depth, bool is_folder)
+/* Returns the last rule that matches the path of the first depth segments, or NULL. It tries rules that have matched
+ * nothing yet even if they cannot decide, for filter_idle(). */
+static const struct filter_rule *filter_last_match(struct rules *rules, const struct filter_path *path, size_t depth,
+                                                   bool is_folder)
 {
-    const struct rule *by = NULL;
+    const struct filter_rule *by = NULL;
 
     for (size_t i = rules->n; i-- > 0;) {
-        struct rule *rule = &rules->v[i];
+        struct filter_rule *rule = &rules->v[i];
         if (by && rule->matches > 0)
             continue;
         if (!filter_pattern_matches(&rule->pattern, path, depth, is_folder))
@@ -141,21 +142,21 @@ static const struct rule *last_match(struct rules *rules, const struct filter_pa
     return by;
 }
 
-/* What the rules say about the path of the first depth segments, given its parent. */
-static struct level judge_path(struct filter *f, struct level parent, size_t depth, bool is_folder)
+/* Returns the verdict on the path of the first depth segments, given that on its parent. */
+static struct filter_level judge_path(struct filter *f, struct filter_level parent, size_t depth, bool is_folder)
 {
-    struct level level = parent;
+    struct filter_level level = parent;
 
     if (level.left_out)
         return level;
-    const struct rule *by = last_match(&f->list, &f->path, depth, is_folder);
+    const struct filter_rule *by = filter_last_match(&f->list, &f->path, depth, is_folder);
     level.left_out = by && !by->pattern.take_back;
-    if (!level.left_out && last_match(&f->includes, &f->path, depth, is_folder))
+    if (!level.left_out && filter_last_match(&f->includes, &f->path, depth, is_folder))
         level.included = true;
     return level;
 }
 
-/* The number of folders that the path has in common with the last one. */
+/* Counts the folders that the path has in common with the last one. */
 static size_t known_levels(const struct filter *f, const char *rel)
 {
     size_t i;
@@ -170,7 +171,7 @@ static size_t known_levels(const struct filter *f, const char *rel)
 }
 
 /* Makes the path the last one, with the state of its folders. */
-static void enter(struct filter *f, const char *rel)
+static void filter_enter(struct filter *f, const char *rel)
 {
     f->n_levels = known_levels(f, rel);
     filter_path_set(&f->path, rel);
@@ -184,10 +185,10 @@ static void enter(struct filter *f, const char *rel)
     }
 }
 
-static struct level ask_patterns(struct filter *f, const char *rel, bool is_folder)
+static struct filter_level ask_patterns(struct filter *f, const char *rel, bool is_folder)
 {
-    struct level level = {.included = f->includes.n == 0};
-    enter(f, rel);
+    struct filter_level level = {.included = f->includes.n == 0};
+    filter_enter(f, rel);
     if (f->n_levels > 0)
         level = f->levels[f->n_levels - 1];
     for (; f->n_levels + 1 < f->path.n; f->n_levels++)
@@ -200,7 +201,7 @@ bool filter_takes(struct filter *f, const char *rel, bool is_folder)
 {
     if (!f)
         return true;
-    struct level level = ask_patterns(f, rel, is_folder);
+    struct filter_level level = ask_patterns(f, rel, is_folder);
     return !level.left_out && level.included;
 }
 

@@ -54,7 +54,7 @@ void filter_path_release(struct filter_path *path)
 
 /* ---- patterns */
 
-static enum part_kind kind_of(const char *part)
+static enum part_kind pattern_kind_of(const char *part)
 {
     size_t stars = strspn(part, "*");
 
@@ -65,17 +65,17 @@ static enum part_kind kind_of(const char *part)
     return strpbrk(part, specials) ? PART_GLOB : PART_LITERAL;
 }
 
-static void add_part(struct filter_pattern *pattern, const char *text, size_t len)
+static void pattern_add_part(struct filter_pattern *pattern, const char *text, size_t len)
 {
     struct filter_part part = {.text = act_strndup(text, len), .len = len};
 
-    part.kind = kind_of(part.text);
+    part.kind = pattern_kind_of(part.text);
     ACT_PUSH(pattern->parts, pattern->n_parts, part);
 }
 
-/* The position after the ']' that ends the bracket expression at p, or NULL. A ']' that comes first belongs to the
- * set, and so do those of "[:class:]". */
-static const char *skip_bracket(const char *p)
+/* Returns the position after the ']' that ends the bracket expression at p, or NULL. A ']' that comes first belongs to
+ * the set, and so do those of "[:class:]". */
+static const char *pattern_skip_bracket(const char *p)
 {
     p++;
     p += *p == '!' || *p == '^';
@@ -92,12 +92,12 @@ static const char *skip_bracket(const char *p)
     return *p ? p + 1 : NULL;
 }
 
-/* The slash that ends the segment at p, or end. One in brackets is a character that never matches; one with
- * a backslash before it is a slash like any other, and the backslash is given. */
+/* Returns the slash that ends the segment at p, or end. A slash in brackets is a character that never matches; for one
+ * with a backslash before it, which is a slash like any other, it returns the backslash. */
 static const char *segment_end(const char *p, const char *end)
 {
     while (p < end && *p != '/') {
-        const char *behind = *p == '[' ? skip_bracket(p) : NULL;
+        const char *behind = *p == '[' ? pattern_skip_bracket(p) : NULL;
         if (*p == '\\' && p + 1 < end && p[1] == '/')
             return p;
         if (behind && behind <= end)
@@ -115,7 +115,7 @@ static void add_parts(struct filter_pattern *pattern, const char *text, size_t l
 
     while (len > 0 && text <= end) {
         const char *stop = segment_end(text, end);
-        add_part(pattern, text, (size_t)(stop - text));
+        pattern_add_part(pattern, text, (size_t)(stop - text));
         text = stop + (*stop == '\\' ? 2 : 1);
     }
 }
@@ -160,7 +160,7 @@ static const char *part_problem(const char *part)
         if (*p == '\\' && p[1] == '\0')
             return "has a backslash that protects nothing";
         if (*p == '[') {
-            p = skip_bracket(p);
+            p = pattern_skip_bracket(p);
             if (!p)
                 return "has no ']' for its '[' (write '\\[' for the character itself)";
         } else {
@@ -208,7 +208,7 @@ static bool part_matches(const struct filter_part *part, const char *segment, bo
     return false;
 }
 
-/* Goes back to the last "**" only: it can always do what those before it could. */
+/* It is enough to go back to the last "**", which can always do what those before it could. */
 static bool parts_match(const struct filter_pattern *pattern, char *const *path, size_t n)
 {
     size_t p = 0, s = 0, star = SIZE_MAX, star_s = 0;
@@ -260,7 +260,8 @@ static void trim_line(char *line)
     *end = '\0';
 }
 
-static int take_lines(const char *file, const char *text, size_t len, struct act_strv *out, struct act_error *err)
+static int pattern_take_lines(const char *file, const char *text, size_t len, struct act_strv *out,
+                              struct act_error *err)
 {
     if (strlen(text) != len || !act_utf8_valid(text, len))
         return act_error_set(err, ACT_CONFIG, "cannot use '%s': it is not UTF-8 text", file);
@@ -281,7 +282,7 @@ int filter_read_lines(const char *file, struct act_strv *out, struct act_error *
     size_t len = 0;
     int rc = act_file_read(file, MAX_FILE_BYTES, &text, &len, err);
 
-    return rc < 0 ? rc : take_lines(file, text, len, out, err);
+    return rc < 0 ? rc : pattern_take_lines(file, text, len, out, err);
 }
 
 int filter_read_regular_lines(const char *file, struct act_strv *out, struct act_error *err)
@@ -290,5 +291,5 @@ int filter_read_regular_lines(const char *file, struct act_strv *out, struct act
     size_t len = 0;
     int rc = act_file_read_regular(file, MAX_FILE_BYTES, &text, &len, err);
 
-    return rc < 0 ? rc : take_lines(file, text, len, out, err);
+    return rc < 0 ? rc : pattern_take_lines(file, text, len, out, err);
 }

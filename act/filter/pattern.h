@@ -36,26 +36,26 @@ struct filter_pattern {
     bool bytes; /* '?' and '[...]' stand for a byte, as git has it; set it when it is initialised */
 };
 
-/* Any text is a pattern, though perhaps one that matches nothing. Release it. */
+/* Makes a pattern of any text, though perhaps one that matches nothing. */
 void filter_pattern_init(struct filter_pattern *pattern, const char *text);
 void filter_pattern_release(struct filter_pattern *pattern);
 
-/* Why no path can match, or NULL: a sentence without a subject, such as "has no ']' for its '['". */
+/* Says why no path can match, or returns NULL: a sentence without a subject, such as "has no ']' for its '['". */
 const char *filter_pattern_problem(const struct filter_pattern *pattern);
 
-/* Whether the path of the first depth (at least one) segments matches. Does not look at matching parent folders: see
- * filter.h. */
+/* Tells whether the path of the first depth (at least one) segments matches. It does not look at matching parent
+ * folders: see filter.h. */
 bool filter_pattern_matches(const struct filter_pattern *pattern, const struct filter_path *path, size_t depth,
                             bool is_folder);
 
-/* Whether the pattern has neither wildcards nor backslashes. */
+/* Tells whether the pattern has neither wildcards nor backslashes. */
 bool filter_pattern_is_plain(const struct filter_pattern *pattern);
 
-/* The lines of a gitignore file, the n-th at v[n - 1]: without line ends and blanks at the end that no backslash
- * protects; comments are empty. -ACT_NOT_FOUND: there is no such file. -ACT_CONFIG: it is not UTF-8 text. At
- * most 1 MiB. Release the lines. */
+/* Reads the lines of a gitignore file of at most 1 MiB, the n-th into v[n - 1]: without line ends, and without blanks
+ * at the end that no backslash protects; comments become empty. -ACT_NOT_FOUND: there is no such file. -ACT_CONFIG: it
+ * is not UTF-8 text. */
 int filter_read_lines(const char *file, struct act_strv *out, struct act_error *err) ACT_NODISCARD;
-/* The same for a regular file only: in a project it may be a FIFO. */
+/* Does the same, but only with a regular file: in a project it may be a FIFO. */
 int filter_read_regular_lines(const char *file, struct act_strv *out, struct act_error *err) ACT_NODISCARD;
 
 #endif

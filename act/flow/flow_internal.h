@@ -27,8 +27,11 @@ int flow_ledger(struct flow *flow, struct ledger **out, struct act_error *err) A
  * disk, the user is told once, and from then on an in-memory copy is used. */
 int flow_with_ledger(struct flow *flow, int (*what)(struct ledger *ledger, void *arg, struct act_error *err), void *arg,
                      struct act_error *err) ACT_NODISCARD;
-/* Puts a run into the ledger; an existing one is left as it is. */
+/* Puts a run into the ledger; an existing one is left as it is. -ACT_USAGE: another run takes the place of the one that
+ * this is to replace. */
 int flow_remember(struct flow *flow, const struct run_spec *spec, struct act_error *err) ACT_NODISCARD;
+/* That error. */
+int flow_refuse_other(const char *other, struct act_error *err);
 /* Whether it could be read and written, without doing either. -ACT_NOT_FOUND: there is none yet, but it can be created.
  * -ACT_FAIL: it is damaged. */
 int flow_look_at_ledger(struct act_error *err) ACT_NODISCARD;
@@ -51,6 +54,9 @@ int flow_platform_named(struct flow *flow, const char *cluster, struct platform 
                         struct act_error *err) ACT_NODISCARD;
 int flow_platform_of(struct flow *flow, const struct ledger_run *row, struct platform **out,
                      struct act_error *err) ACT_NODISCARD;
+/* Whether a platform that was opened, and tells by itself what becomes of its runs, has something new; from now on they
+ * set *news then. */
+bool flow_watch_platforms(struct flow *flow, bool *news);
 void flow_close_platforms(struct flow *flow);
 /* Which place a run's cluster is, without opening it: runs for which that is equal are on one platform. New string. */
 int flow_place_of(const struct ledger_run *row, char **out, struct act_error *err) ACT_NODISCARD;
@@ -80,7 +86,7 @@ struct ledger_run flow_row_of(const struct run_spec *spec);
 /* ---- names.c */
 
 /* The folder of the packages in the store: code_path without .zip, or with .packages appended if it has no .zip. New
- * string. */
+ * string; NULL: there is no code_path. */
 char *flow_code_base(const struct config *config);
 /* "<flow_code_base()>/" followed by the formatted text. New string. */
 char *flow_code_key(const struct flow *flow, const char *fmt, ...) ACT_PRINTF(2, 3);

@@ -208,13 +208,34 @@ int flow_with_ledger(struct flow *flow, int (*what)(struct ledger *ledger, void 
     return rc;
 }
 
+/* Whether it was added; another process may be quicker. */
+static int check_added(struct ledger *ledger, const struct ledger_run *row, struct act_error *err)
+{
+    ACT_AUTO(ledger_runs) others = {0};
+    bool added;
+    int rc = ledger_has(ledger, row->id, &added, err);
+
+    if (rc < 0 || added)
+        return rc;
+    rc = ledger_repeats(ledger, row->replaces, &others, err);
+    return rc < 0 ? rc : flow_refuse_other(others.n ? others.v[0].id : "another run", err);
+}
+
 int flow_remember(struct flow *flow, const struct run_spec *spec, struct act_error *err)
 {
     ACT_AUTO(ledger_run) row = flow_row_of(spec);
     struct ledger *ledger;
     int rc = flow_ledger(flow, &ledger, err);
 
+    if (spec->resubmit_of && act_strv_has(&spec->after, spec->resubmit_of))
+        row.replaces = act_strdup(spec->resubmit_of);
     if (rc == 0)
         rc = ledger_add(ledger, &row, err);
-    return rc;
+    return rc == 0 && row.replaces ? check_added(ledger, &row, err) : rc;
+}
+
+int flow_refuse_other(const char *other, struct act_error *err)
+{
+    return act_error_set(err, ACT_USAGE, "'%s' takes its place already; 'a resubmit %s' replaces that one", other,
+                         other);
 }

@@ -13,6 +13,8 @@ char *flow_code_base(const struct config *config)
 {
     const char *path = config->code.path;
 
+    if (!path)
+        return NULL;
     return act_ends_with(path, ".zip") ? act_strndup(path, strlen(path) - strlen(".zip"))
                                        : act_sprintf("%s.packages", path);
 }

@@ -165,3 +165,14 @@ void flow_close_platforms(struct flow *flow)
     flow->opened = NULL;
     flow->n_opened = 0;
 }
+
+bool flow_watch_platforms(struct flow *flow, bool *news)
+{
+    bool any = false;
+
+    for (size_t i = 0; i < flow->n_opened; i++) {
+        struct platform *platform = flow->opened[i].platform;
+        any = (platform_row(platform)->watch && platform_watch(platform, news)) || any;
+    }
+    return any;
+}

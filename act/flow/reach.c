@@ -16,6 +16,7 @@
 #include "flow/trust.h"
 #include "http/http.h"
 #include "platform/platform.h"
+#include "run/run.h"
 
 char *flow_real_place(const char *path)
 {
@@ -101,11 +102,22 @@ void flow_reach_logs(const char *project, struct act_strv *items)
     }
 }
 
+/* Whether this is a command of a run, typed in the folder of its code, where its agent has linked the folders. */
+static bool is_run_itself(const char *root)
+{
+    const char *code = getenv(RUN_ENV_CODE);
+    ACT_AUTOFREE char *of_run = code && *code ? realpath(code, NULL) : NULL;
+    ACT_AUTOFREE char *here = of_run ? realpath(root, NULL) : NULL;
+
+    return here && strcmp(here, of_run) == 0;
+}
+
 static void add_folder(const struct config *config, const char *name, struct act_strv *items)
 {
     ACT_AUTOFREE char *below = act_sprintf("/%s", name);
 
-    add_link(config->project_root, name, items);
+    if (!is_run_itself(config->project_root))
+        add_link(config->project_root, name, items);
     if (!is_ordinary_place(below))
         add(items, act_sprintf("'%s' is a mapped folder, and programs run what is found there", name));
 }

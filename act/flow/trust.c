@@ -104,7 +104,7 @@ static int change_record(const char *real, const struct act_strv *keep, bool *ou
     ACT_AUTOFREE char *dir = act_state_dir();
     CODEC_AUTOJSON json_t *record = NULL;
     ACT_AUTO(act_strv) all = {0};
-    int rc = act_mkdir_all(dir, 0700, err), lock = rc < 0 ? rc : act_lock(lock_path, true, err);
+    int rc = act_mkdir_all(dir, 0700, err), lock = rc < 0 ? rc : act_lock_shortly(lock_path, err);
 
     if (lock < 0)
         return lock;

@@ -18,13 +18,13 @@ struct bucket {
 
 void bucket_init(struct bucket *bucket, uint64_t rate, int64_t now_ms);
 
-/* How long until bytes may move; 0: now. Brings the bucket to now_ms. */
+/* Brings the bucket to now_ms, and returns how long it is until bytes may move; 0: now. */
 int64_t bucket_wait_ms(struct bucket *bucket, int64_t now_ms);
 
 /* Takes bytes; negative: gives them back. */
 void bucket_take(struct bucket *bucket, double bytes);
 
-/* The largest piece that keeps the flow smooth: what a twentieth of a second gives, low <= piece <= high. */
+/* Returns the largest piece, from low to high, that keeps the flow smooth: what a twentieth of a second gives. */
 size_t bucket_piece(const struct bucket *bucket, size_t low, size_t high);
 
 #endif

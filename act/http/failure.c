@@ -1,11 +1,11 @@
-/* failure.c - what libcurl's results mean to the user, and whether they may pass. */
+/* failure.c - says what libcurl's results mean to the user, and whether they may pass. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/dirs.h"
 #include "http/http_internal.h"
 
-enum kind { UNREACHABLE, BROKEN, SLOW, UNTRUSTED, NO_CERTIFICATES, REFUSED, OTHER };
+enum failure_kind { UNREACHABLE, BROKEN, SLOW, UNTRUSTED, NO_CERTIFICATES, REFUSED, OTHER };
 
 /* Until 8.6 libcurl has no other word for a line that is longer than it takes. */
 #if LIBCURL_VERSION_NUM < 0x080600
@@ -18,7 +18,7 @@ enum kind { UNREACHABLE, BROKEN, SLOW, UNTRUSTED, NO_CERTIFICATES, REFUSED, OTHE
 /* CURLE_SSL_CONNECT_ERROR is a failed handshake: a reset in its middle may pass, so it is tried again. */
 static const struct {
     CURLcode code;
-    enum kind kind;
+    enum failure_kind kind;
     const char *reason; /* NULL: libcurl's own words */
 } kinds[] = {
     {CURLE_COULDNT_RESOLVE_HOST, UNREACHABLE, "its name cannot be resolved"},
@@ -39,7 +39,7 @@ static const struct {
 
 /* ---- proxies ---- */
 
-/* As libcurl chooses it from the environment, without user and password. New string; NULL: none. */
+/* Returns the proxy that libcurl chooses from the environment, without user and password, a new string; NULL: none. */
 static char *proxy_of(const struct http_call *call)
 {
     static const char *const secure[] = {"https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"};
@@ -57,7 +57,7 @@ static char *proxy_of(const struct http_call *call)
     return NULL;
 }
 
-/* Whether it was the proxy that could not be reached: libcurl names the host that it failed at. */
+/* Tells whether it was the proxy that could not be reached: libcurl names the host that it failed at. */
 static bool is_failure_of_proxy(const struct http_try *t, CURLcode code)
 {
     ACT_AUTOFREE char *host = act_strndup(t->peer->name, strcspn(t->peer->name, ":["));
@@ -68,7 +68,7 @@ static bool is_failure_of_proxy(const struct http_try *t, CURLcode code)
            (code == CURLE_COULDNT_CONNECT && t->handle->why[0] && !strstr(t->handle->why, host));
 }
 
-/* The proxy that was asked for a tunnel refused. Whether that may pass. */
+/* Says that the proxy refused a tunnel. Returns whether that may pass. */
 static bool describe_refusal(struct http_try *t, const char *proxy, int status)
 {
     struct act_error *err = &t->call->error;
@@ -82,7 +82,8 @@ static bool describe_refusal(struct http_try *t, const char *proxy, int status)
     return may_pass;
 }
 
-/* False: it has nothing to do with a proxy. libcurl's own words may have the password in them. */
+/* Describes a failure at a proxy; false: it has nothing to do with one. libcurl's own words may have the password in
+ * them. */
 static bool describe_proxy(struct http_try *t, CURLcode code, bool *out_may_pass)
 {
     ACT_AUTOFREE char *proxy = proxy_of(t->call);
@@ -110,7 +111,7 @@ static bool describe_proxy(struct http_try *t, CURLcode code, bool *out_may_pass
 
 /* ---- peers ---- */
 
-/* The system's words for a failed connection. */
+/* Returns the system's words for a failed connection. */
 static const char *connect_reason(const struct http_try *t, char *text, size_t size)
 {
     long errnum = 0;
@@ -139,7 +140,7 @@ bool http_describe_failure(struct http_try *t, CURLcode code)
 {
     struct act_error *err = &t->call->error;
     const char *reason = NULL;
-    enum kind kind = OTHER;
+    enum failure_kind kind = OTHER;
     bool may_pass;
     char text[128];
 

@@ -1,4 +1,4 @@
-/* handle.c - one try on an easy handle: what is set, what libcurl calls.
+/* handle.c - carries out one try on an easy handle: the settings, and what libcurl calls.
  *
  * A handle keeps its settings from use to use; each use sets only what differs. Buffers are as large as the
  * bodies deserve: all parts in memory together have a budget, and so their buffers have a small part of it.
@@ -12,6 +12,7 @@
 
 enum {
     MAX_HEADERS = 256,
+    MAX_WARNINGS = 64, /* of these */
     MAX_HEADER_BYTES = 64 << 10,
     DEFAULT_MAX_BODY = 8 << 20,
     SMALL_BUFFER = 16 << 10, /* the least that libcurl takes for sending */
@@ -19,7 +20,7 @@ enum {
     BODY_PER_BUFFER = 16, /* a body is at least this many buffers */
 };
 
-enum kind { UNSET, PLAIN, HEAD, MEMORY_BODY, LIMITED_BODY };
+enum handle_kind { UNSET, PLAIN, HEAD, MEMORY_BODY, LIMITED_BODY };
 
 /* --- what libcurl calls --------------------------------------------------------------------------------- */
 
@@ -60,7 +61,7 @@ static void take_header(struct http_headers *response, const char *line, size_t 
     http_header_add(response, name, name_len, value, value_len);
 }
 
-static void note_status(struct http_handle *h)
+static void handle_note_status(struct http_handle *h)
 {
     long status = 0;
 
@@ -68,8 +69,8 @@ static void note_status(struct http_handle *h)
     h->status = (int)status;
 }
 
-/* Content-MD5 is that of the body, also of a part (RFC 1864, RFC 2616 section 14.15), where the body is what was asked
- * for: the answer to a PUT may name that of the request. */
+/* Returns the Content-MD5 of the response, which is that of its body, also of a part (RFC 1864, RFC 2616 section
+ * 14.15), if the body was asked for: the answer to a PUT may name that of the request. */
 static const char *md5_of_body(const struct http_call *call)
 {
     const char *md5 = strcmp(call->method, "GET") == 0 ? http_header_get(&call->response_headers, "Content-MD5") : NULL;
@@ -95,6 +96,14 @@ bool http_body_is_damaged(struct http_handle *h)
     return strcmp(md5, md5_of_body(h->t->call)) != 0;
 }
 
+/* Warnings are advice (RFC 7234, 5.5): a server that has a thousand of them has done what it was asked all the same. */
+static bool is_one_too_many(struct http_handle *h, const char *line, size_t len)
+{
+    static const char name[] = "Warning:";
+
+    return len >= strlen(name) && strncasecmp(line, name, strlen(name)) == 0 && h->n_warnings++ >= MAX_WARNINGS;
+}
+
 static size_t on_header(char *line, size_t size, size_t count, void *arg)
 {
     struct http_handle *h = arg;
@@ -102,6 +111,8 @@ static size_t on_header(char *line, size_t size, size_t count, void *arg)
     size_t len = size * count;
     const char *colon = memchr(line, ':', len);
 
+    if (is_one_too_many(h, line, len))
+        return len;
     h->header_bytes += len;
     if (response->n >= MAX_HEADERS || h->header_bytes > MAX_HEADER_BYTES) {
         snprintf(h->refused, sizeof(h->refused), "more than %d headers or %d bytes of them", MAX_HEADERS,
@@ -113,7 +124,7 @@ static size_t on_header(char *line, size_t size, size_t count, void *arg)
         h->head_complete = false;
     } else if (len > 0 && (*line == '\r' || *line == '\n')) {
         h->head_complete = true;
-        note_status(h);
+        handle_note_status(h);
         begin_sum(h);
     } else if (colon && colon > line) {
         take_header(response, line, len, colon);
@@ -121,8 +132,8 @@ static size_t on_header(char *line, size_t size, size_t count, void *arg)
     return len;
 }
 
-/* take() may look at the status, which is that of the call only when all has come. */
-static void give(struct http_call *call, int status, size_t at, const char *data, size_t len)
+/* Gives bytes to take(), which may look at the status: that of the call is set only when all has come. */
+static void handle_give(struct http_call *call, int status, size_t at, const char *data, size_t len)
 {
     call->status = status;
     call->take(call, at, data, len);
@@ -153,14 +164,14 @@ static size_t on_body(char *data, size_t size, size_t count, void *arg)
         return len;
     }
     if (call->take)
-        give(call, h->status, used, data, len);
+        handle_give(call, h->status, used, data, len);
     else
         memcpy((char *)call->sink + used, data, len);
     call->sink_len += len;
     return len;
 }
 
-/* Only under a limit: otherwise libcurl has the body. */
+/* libcurl calls this only under a limit; otherwise it has the body itself. */
 static size_t give_body(char *to, size_t size, size_t count, void *arg)
 {
     struct http_handle *h = arg;
@@ -258,7 +269,7 @@ static bool takes_body(const char *method)
     return strcmp(method, "PUT") == 0 || strcmp(method, "POST") == 0 || strcmp(method, "PATCH") == 0;
 }
 
-static enum kind kind_of(const struct http_handle *h, const struct http_call *call)
+static enum handle_kind handle_kind_of(const struct http_handle *h, const struct http_call *call)
 {
     if (call->body_len > 0 && h->http->limit)
         return LIMITED_BODY;
@@ -267,7 +278,7 @@ static enum kind kind_of(const struct http_handle *h, const struct http_call *ca
     return strcmp(call->method, "HEAD") == 0 ? HEAD : PLAIN;
 }
 
-static void set_kind(struct http_handle *h, enum kind kind)
+static void set_kind(struct http_handle *h, enum handle_kind kind)
 {
     static const CURLoption options[] = {[PLAIN] = CURLOPT_HTTPGET,
                                          [HEAD] = CURLOPT_NOBODY,
@@ -284,7 +295,7 @@ static void set_kind(struct http_handle *h, enum kind kind)
  * length 0 is announced as such. Under a limit libcurl asks for it piece by piece. */
 static void set_body(struct http_handle *h, const struct http_call *call)
 {
-    enum kind kind = kind_of(h, call);
+    enum handle_kind kind = handle_kind_of(h, call);
 
     set_kind(h, kind);
     if (kind != MEMORY_BODY && kind != LIMITED_BODY)
@@ -355,8 +366,8 @@ static void set_pem(const struct http_handle *h, CURLoption option, char *pem)
         curl_easy_setopt(h->easy, option, &blob);
 }
 
-/* On a handle that is new and has no other call. */
-static void set_tls(struct http_handle *h, const struct http_tls *tls)
+/* Sets TLS on a handle that is new and will have no other call. */
+static void handle_set_tls(struct http_handle *h, const struct http_tls *tls)
 {
     if (tls->ca) /* and not the system's folder beside it */
         curl_easy_setopt(h->easy, CURLOPT_CAPATH, NULL);
@@ -381,8 +392,8 @@ static void set_tls(struct http_handle *h, const struct http_tls *tls)
 
 /* --- the request's headers ------------------------------------------------------------------------------ */
 
-/* Lines for libcurl, without copying: "Name: value", "Name;" for an empty value, "Name:" to drop a header that libcurl
- * would add. */
+/* Gives libcurl a line without copying it: "Name: value", "Name;" for an empty value, "Name:" to drop a header that
+ * libcurl would add. */
 static void add_header_line(struct http_handle *h, size_t n, char *line)
 {
     h->lines[n].data = line;
@@ -400,7 +411,7 @@ static int check_header(const struct http_header *header, struct act_error *err)
     return 0;
 }
 
-static char *line_of(struct http_handle *h, const struct http_header *header)
+static char *handle_line_of(struct http_handle *h, const struct http_header *header)
 {
     if (*header->value)
         return header->line;
@@ -421,7 +432,7 @@ static int set_headers(struct http_handle *h, const struct http_call *call, stru
     add_header_line(h, n++, no_expect);
     for (size_t i = 0; i < call->headers.n && rc == 0; i++) {
         rc = check_header(&call->headers.v[i], err);
-        add_header_line(h, n++, line_of(h, &call->headers.v[i]));
+        add_header_line(h, n++, handle_line_of(h, &call->headers.v[i]));
     }
     if (!http_header_get(&call->headers, "Content-Type"))
         add_header_line(h, n++, no_type);
@@ -449,7 +460,7 @@ static struct http_handle *new_handle(struct http *http)
         curl_share_setopt(http->share, CURLSHOPT_SHARE, CURL_LOCK_DATA_SSL_SESSION);
     }
     h->http = http;
-    h->easy = curl_easy_init();
+    h->easy = engine_easy();
     if (!h->easy) {
         free(h);
         return NULL;
@@ -465,6 +476,7 @@ static void start_use(struct http_handle *h, struct http_try *t)
     h->sends = h->status = 0;
     h->head_complete = h->summed = false;
     h->header_bytes = h->sent = 0;
+    h->n_warnings = 0;
     h->moved = 0;
     h->moved_ms = act_now_monotonic_ms();
     h->refused[0] = h->why[0] = '\0';
@@ -495,7 +507,7 @@ struct http_handle *http_handle_take(struct http_try *t)
     set_patience(h, call);
     set_way(h, t);
     if (h->tls)
-        set_tls(h, h->tls);
+        handle_set_tls(h, h->tls);
     return h;
 }
 

@@ -56,7 +56,7 @@ static struct http_header *header_named(const struct http_headers *h, const char
     return NULL;
 }
 
-static struct http_header *append(struct http_headers *h)
+static struct http_header *headers_append(struct http_headers *h)
 {
     ACT_GROW(h->v, h->n);
     return &h->v[h->n++];
@@ -64,14 +64,14 @@ static struct http_header *append(struct http_headers *h)
 
 void http_header_add(struct http_headers *h, const char *name, size_t name_len, const char *value, size_t value_len)
 {
-    write_header(h, append(h), name, name_len, value, value_len);
+    write_header(h, headers_append(h), name, name_len, value, value_len);
 }
 
 static void set_value(struct http_headers *h, const char *name, const char *value, size_t value_len)
 {
     struct http_header *header = header_named(h, name);
 
-    write_header(h, header ? header : append(h), name, strlen(name), value, value_len);
+    write_header(h, header ? header : headers_append(h), name, strlen(name), value, value_len);
 }
 
 void http_header_set(struct http_headers *h, const char *name, const char *value)
@@ -84,7 +84,7 @@ void http_header_setf(struct http_headers *h, const char *name, const char *fmt,
     va_list ap;
 
     va_start(ap, fmt);
-    ACT_AUTOFREE char *value = act_vsprintf(fmt, ap);
+    ACT_AUTOWIPE char *value = act_vsprintf(fmt, ap);
     va_end(ap);
     set_value(h, name, value, strlen(value));
 }
@@ -102,7 +102,7 @@ void http_headers_release(struct http_headers *h)
 
     for (struct http_text *t = h->text; t; t = next) {
         next = t->next;
-        free(t);
+        act_free_wiping(t);
     }
     free(h->v);
     *h = (struct http_headers){0};

@@ -98,17 +98,17 @@ static void drop_response(struct http_call *call)
     call->status = 0;
     call->sink_len = 0;
     http_headers_release(&call->response_headers);
-    act_buf_release(&call->body_text);
+    act_buf_wipe(&call->body_text); /* it may have brought a key or a token */
 }
 
-static void end_try(struct http_try *t)
+static void http_end_try(struct http_try *t)
 {
     if (t->handle)
         http_handle_give(t->handle);
     t->handle = NULL;
 }
 
-/* For the next try the URL is again what it was. */
+/* Gives the call its own URL back, for the next try and for done. */
 static void restore_url(struct http_try *t)
 {
     if (!t->call->sign)
@@ -118,11 +118,11 @@ static void restore_url(struct http_try *t)
 }
 
 /* The last step: everything of this try is freed before done is called, which may start the call again. */
-static void end_call(struct http_try *t, int rc)
+static void http_end_call(struct http_try *t, int rc)
 {
     struct http_call *call = t->call;
 
-    end_try(t);
+    http_end_try(t);
     if (call->sign) {
         free(call->url);
         call->url = t->url;
@@ -137,7 +137,7 @@ static void end_call(struct http_try *t, int rc)
     call->done(call);
 }
 
-/* The quota left before the service throttles, as reported by it: " <header> <value>". New string. */
+/* Returns the quota that the service says is left before it throttles: " <header> <value>". New string. */
 static char *limits_of(const struct http_call *call)
 {
     static const char prefix[] = "x-ms-ratelimit-remaining-";
@@ -189,7 +189,8 @@ static CURLcode note_response(struct http_try *t)
 
 /* --- what follows from a try ---------------------------------------------------------------------------- */
 
-/* A peer throttles when it has more clients than it can serve at once. But a peer that does nothing else is broken. */
+/* Tells whether a try uses up no retry. A peer throttles when it has more clients than it can serve at once; but a peer
+ * that does nothing else is broken. */
 static bool is_free(const struct http_try *t, bool throttled)
 {
     const struct http_call *call = t->call;
@@ -199,7 +200,7 @@ static bool is_free(const struct http_try *t, bool throttled)
            act_now_monotonic_ms() - well_ms < RECENT_MS;
 }
 
-/* Whether the pause that a throttled peer wants is longer than anybody waits. The clock starts with the first one. */
+/* Tells whether the pause that a peer wants is longer than anybody waits. The clock starts with the first one. */
 static bool is_too_long(struct http_try *t, int64_t pause_ms)
 {
     int64_t now_ms = act_now_monotonic_ms();
@@ -209,7 +210,7 @@ static bool is_too_long(struct http_try *t, int64_t pause_ms)
     return now_ms - t->failed_ms + pause_ms > t->http->options.give_up_ms;
 }
 
-/* Explains a long silence, but not every second. */
+/* Tells the user of a long wait, but not every second. */
 static void tell_wait(struct http_try *t, int64_t ms, bool throttled)
 {
     enum { SHORT_MS = 900, REST_MS = 10000 };
@@ -228,8 +229,8 @@ static void tell_wait(struct http_try *t, int64_t ms, bool throttled)
         act_note("%s does not answer; the next try is in %lld s", peer, seconds);
 }
 
-/* A connection that had been kept and died before anything was answered tells nothing about the peer. libcurl
- * repeats most of these by itself, but not when it notices by sending before by receiving. */
+/* Tells whether a kept connection died before anything was answered, which says nothing about the peer. libcurl repeats
+ * most of these by itself, but not if it notices by sending rather than by receiving. */
 static bool was_dead(const struct http_try *t, CURLcode code)
 {
     long opened = 1;
@@ -240,7 +241,7 @@ static bool was_dead(const struct http_try *t, CURLcode code)
     return opened == 0 && t->handle->header_bytes == 0 && !t->fresh;
 }
 
-/* The clock of giving up starts with the first failure: a long transfer that breaks deserves another try. */
+/* The time after which to give up starts with the first failure: a long transfer that breaks deserves another try. */
 static int64_t next_delay_ms(struct http_try *t, bool network_error, int64_t asked_ms)
 {
     const struct http_call *call = t->call;
@@ -260,7 +261,7 @@ static int64_t next_delay_ms(struct http_try *t, bool network_error, int64_t ask
                             now_ms - t->failed_ms, o->give_up_ms, asked_ms, random / 4294967296.0);
 }
 
-static void wait_again(void *arg)
+static void http_wait_again(void *arg)
 {
     http_peer_wait(arg, true);
 }
@@ -268,7 +269,7 @@ static void wait_again(void *arg)
 static void try_for_free(struct http_try *t)
 {
     t->free_tries++;
-    end_try(t);
+    http_end_try(t);
     http_peer_wait(t, true);
 }
 
@@ -307,16 +308,16 @@ static void try_ended(void *arg, CURLcode code)
     }
     int64_t delay_ms = is_final ? -1 : next_delay_ms(t, may_pass, asked_ms);
     if (delay_ms < 0) {
-        end_call(t, call->rc);
+        http_end_call(t, call->rc);
         return;
     }
     tell_wait(t, delay_ms > pause_ms ? delay_ms : pause_ms, throttled);
-    end_try(t);
-    engine_timer(t->http->engine, delay_ms, wait_again, t);
+    http_end_try(t);
+    engine_timer(t->http->engine, delay_ms, http_wait_again, t);
 }
 
-/* Whether it has nothing to do with the pace of its peer. */
-static bool is_alone(const struct http_call *call)
+/* Tells whether a call has nothing to do with the pace of its peer. */
+static bool http_is_alone(const struct http_call *call)
 {
     return call->endless || call->connected;
 }
@@ -341,14 +342,14 @@ static void endless_ended(void *arg, CURLcode code)
         http_describe_failure(t, code);
     call->rc = -(int)call->error.code;
     trace_try(t);
-    end_call(t, call->rc);
+    http_end_call(t, call->rc);
 }
 
 static void give_up_call(struct http_try *t, int rc)
 {
-    if (!is_alone(t->call))
+    if (!http_is_alone(t->call))
         http_peer_ended(t, false, -1);
-    end_call(t, rc);
+    http_end_call(t, rc);
 }
 
 void http_begin(struct http_try *t)
@@ -382,7 +383,7 @@ static void begin_endless(void *arg)
     struct http_try *t = arg;
 
     if (t->cancelled)
-        end_call(t, act_error_set(&t->call->error, ACT_INTERRUPTED, "its reader has enough"));
+        http_end_call(t, act_error_set(&t->call->error, ACT_INTERRUPTED, "its reader has enough"));
     else
         http_begin(t);
 }
@@ -394,7 +395,7 @@ static void refuse_url(void *arg)
     struct http_try *t = arg;
     ACT_AUTOFREE char *shown = http_redact_url(t->call->url);
 
-    end_call(t, act_error_set(&t->call->error, ACT_CONFIG, "'%s' is not an address of http or https", shown));
+    http_end_call(t, act_error_set(&t->call->error, ACT_CONFIG, "'%s' is not an address of http or https", shown));
 }
 
 void http_start(struct http *http, struct http_call *call)
@@ -413,7 +414,7 @@ void http_start(struct http *http, struct http_call *call)
     t->peer = http_peer_of(http, call->url);
     if (!t->peer)
         engine_timer(http->engine, 0, refuse_url, t);
-    else if (is_alone(call))
+    else if (http_is_alone(call))
         engine_timer(http->engine, 0, begin_endless, t);
     else
         http_peer_wait(t, false);

@@ -36,12 +36,14 @@ struct http_options {
     const char *ca_file;   /* NULL: the system's, where each distribution has it */
 };
 
-/* Where an option is 0 the environment may set it: ACT_CONNECT_TIMEOUT, ACT_STALL_TIMEOUT, ACT_GIVE_UP (seconds),
- * ACT_MAX_RETRIES, ACT_MAX_TRANSFERS and ACT_CA_FILE (or SSL_CERT_FILE, as for OpenSSL's programs). A peer that never
- * answered gets only two retries when it cannot be reached. The clock of give_up_ms starts with the first failure. Free
- * it before its engine, with no call under way. */
+/* Makes a client on the engine. Where an option is 0 the environment may set it: ACT_CONNECT_TIMEOUT,
+ * ACT_STALL_TIMEOUT, ACT_GIVE_UP (seconds), ACT_MAX_RETRIES, ACT_MAX_TRANSFERS and ACT_CA_FILE (or SSL_CERT_FILE, as
+ * for OpenSSL's programs). A peer that never answered gets only two retries when it cannot be reached. The clock of
+ * give_up_ms starts with the first failure. */
 struct http *http_new(struct engine *engine, const struct http_options *options);
+/* Frees a client that has no call under way; it must come before its engine. */
 void http_free(struct http *http);
+/* Returns the engine of http_new(). */
 struct engine *http_engine(struct http *http);
 
 struct http_header {
@@ -57,14 +59,17 @@ struct http_headers {
 };
 /* Appends a header, even if there is one of the same name. */
 void http_header_add(struct http_headers *h, const char *name, size_t name_len, const char *value, size_t value_len);
-void http_header_set(struct http_headers *h, const char *name, const char *value); /* replaces */
+/* Replace the header name, or append it. */
+void http_header_set(struct http_headers *h, const char *name, const char *value);
 void http_header_setf(struct http_headers *h, const char *name, const char *fmt, ...) ACT_PRINTF(3, 4);
-const char *http_header_get(const struct http_headers *h, const char *name); /* any case; NULL: absent */
+/* Returns the value of the header name, in any case; NULL: there is none. */
+const char *http_header_get(const struct http_headers *h, const char *name);
+/* Frees all headers, and wipes their text. */
 void http_headers_release(struct http_headers *h);
 
-/* What one server wants of TLS, and the way to it, where that is not what all others want. It is the caller's, outlives
- * the calls, and is read each time one is sent, so that it may change. Certificates and keys are PEM. Calls with
- * different ones share neither a connection nor a session. */
+/* TLS for one server, and the way to it, if they differ from those for all others. The caller owns it and keeps it for
+ * longer than the calls; each try reads it, so that it may change. Certificates and keys are PEM. Calls with different
+ * ones share neither a connection nor a session. */
 struct http_tls {
     char *ca;               /* the only authorities to trust; NULL: those of the options. Never written to. */
     char *cert, *key;       /* the client's; NULL: none. The key is secret */
@@ -124,52 +129,53 @@ struct http_call {
     struct http_try *under_way; /* opaque; NULL: it is not */
 };
 
-/* Starts it. done is called exactly once, on the loop, with rc and the response set. The length of the response has
- * been checked against Content-Length. 4xx and 5xx responses that are not (or no longer) retried have rc 0: the caller
- * interprets them. A failed connection names host, port and reason. */
+/* Starts call. done is called exactly once, on the loop, with rc and the response set, and the length of the body
+ * checked against Content-Length. 4xx and 5xx responses that are not (or no longer) retried have rc 0: the caller
+ * interprets them. The error of a failed connection names host, port and reason. */
 void http_start(struct http *http, struct http_call *call);
-/* Ends an endless call or a connection, if it is under way: done comes with -ACT_INTERRUPTED.
- * Also from take(). */
+/* Ends an endless call or a connection that is under way: done comes with -ACT_INTERRUPTED. take() may call it. */
 void http_cancel(struct http_call *call);
 void http_call_release(struct http_call *call);
 
-/* How many requests to the peer of this URL are currently worth having in flight. It changes with every response. More
- * do no harm but keep their bodies in memory while they wait; with clearly fewer (less than three quarters) the pace
+/* Returns how many requests to the peer of this URL are worth having in flight; it changes with every response. More do
+ * no harm but keep their bodies in memory while they wait; with clearly fewer (less than three quarters) the pace
  * cannot tell whether more would be faster. */
 int http_window(struct http *http, const char *url);
 
-/* Milliseconds to wait before the next try, or -1: no further try. status 0: no response came (network).
- * random01 in [0, 1). retry_after_ms: -1 when the service said nothing. */
+/* Returns the milliseconds to wait before the next try; -1: no further try. status 0: no response came (network).
+ * random01: in [0, 1). retry_after_ms: -1 if the service said nothing. */
 int64_t http_retry_delay(int status, bool network_error, int tries, int max_retries, int64_t elapsed_ms,
                          int64_t give_up_ms, int64_t retry_after_ms, double random01);
 
-/* What the response asks to wait: retry-after-ms, x-ms-retry-after-ms or Retry-After; -1: nothing (usable). A date is
- * by the service's clock (the response's Date); now_unix_s is for responses without one. */
+/* Returns how long the response asks to wait, by retry-after-ms, x-ms-retry-after-ms or Retry-After; -1: it asks for
+ * nothing, or nothing usable. A date is by the service's clock (the response's Date); now_unix_s is for responses
+ * without one. */
 int64_t http_retry_after_ms(const struct http_headers *response, int64_t now_unix_s);
 
-/* How many seconds the service's clock (the response's Date) is ahead of now_unix_s, this machine's; 0: no Date. A
- * response takes time, so small differences mean nothing. */
+/* Returns how many seconds the service's clock (the response's Date) is ahead of now_unix_s, this machine's; 0: there
+ * is no Date. A response takes time, so small differences mean nothing. */
 int64_t http_clock_ahead_s(const struct http_headers *response, int64_t now_unix_s);
 
 /* Percent-encodes everything but A-Z a-z 0-9 - . _ ~ and, where keep_slash, '/'. New string. */
 char *http_encode(const char *text, bool keep_slash);
+/* Decodes "%XX", but leaves invalid escapes, and %00, as they are. New string. */
 char *http_decode(const char *text);
 
-/* Whether nobody on the way can read what is sent to this URL: https, or this machine itself. */
+/* Tells whether nobody on the way can read what is sent to this URL: it is https, or this machine itself. */
 bool http_is_private(const char *url);
-/* Whether it leads to this machine and nowhere else: localhost, 127.x.x.x, [::1]. */
+/* Tells whether url leads to this machine and nowhere else: localhost, 127.x.x.x, [::1]. */
 bool http_is_here(const char *url);
-/* The host of an http or https URL, as libcurl would connect to it: in lower case, an IPv6 address in brackets, without
- * a final dot. NULL: it has none that is plain, or a user before it. New string. */
+/* Returns the host of an http or https URL, as libcurl would connect to it, a new string: in lower case, an IPv6
+ * address in brackets, without a final dot. NULL: it has no plain host, or a user before it. */
 char *http_host(const char *url);
-/* Its port, also where it only follows from the scheme; 0: no such URL. */
+/* Returns the port of such a URL, also one that only follows from the scheme; 0: it is no such URL. */
 int http_port(const char *url);
 
-/* url with the values of secret query parameters ("sig", "code", ...) replaced by "REDACTED". New string. */
+/* Replaces the values of secret query parameters ("sig", "code", ...) of url by "REDACTED". New string. */
 char *http_redact_url(const char *url);
 
-/* Text from a service, which may repeat what it was sent, with whatever looks like a token (three parts of base64url,
- * RFC 7519), the signature of a SAS or an account key replaced, also where all was encoded again. New string. */
+/* Replaces in text from a service, which may repeat what it was sent, whatever looks like a token (three parts of
+ * base64url, RFC 7519), the signature of a SAS or an account key, also if all was encoded again. New string. */
 char *http_redact_text(const char *text);
 
 #endif

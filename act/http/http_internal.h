@@ -20,10 +20,10 @@ struct http {
     struct http_limit *limit; /* NULL: none */
 };
 
-/* The file of trusted certificates: the user's, or this distribution's. NULL: there is none. */
+/* Returns the file of trusted certificates: the user's, or this distribution's. NULL: there is none. */
 const char *http_ca_file(void);
 
-/* Whether a 2xx body is passed to the caller as it arrives. */
+/* Tells whether a 2xx body is passed to the caller as it arrives. */
 static inline bool http_has_sink(const struct http_call *call)
 {
     return call->sink || call->take;
@@ -80,6 +80,7 @@ struct http_handle {
     int status;          /* of the last complete head */
     bool head_complete;  /* the empty line after the headers came */
     size_t header_bytes; /* of the response */
+    int n_warnings;      /* in it */
     bool summed;         /* the head names the MD5 of the body, which is computed in md5 */
     struct act_md5 md5;
     size_t sent;       /* of the body, where a limit makes us hand it over */
@@ -95,23 +96,25 @@ struct http_handle {
 
 /* --- handle.c: sending one try ------------------------------------------------------------------------- */
 
-/* A handle set up for this try, which has been signed. NULL: call->error says why. */
+/* Returns a handle that is set up for this try, which has been signed. NULL: call->error says why. */
 struct http_handle *http_handle_take(struct http_try *t);
+/* Takes the handle back, for another use. */
 void http_handle_give(struct http_handle *handle);
 void http_handles_free(struct http *http);
 
-/* At the end of a response: whether its body is another than the head says. */
+/* Tells at the end of a response whether its body is another than the head says. */
 bool http_body_is_damaged(struct http_handle *h);
 
 /* --- peer.c: who may be sent now ----------------------------------------------------------------------- */
 
-/* The peer of a URL; NULL: it names none. */
+/* Returns the peer of url, which is made if it is new; NULL: url names none. */
 struct http_peer *http_peer_of(struct http *http, const char *url);
+/* Lets t wait for its turn at its peer, behind all others or in_front of them. */
 void http_peer_wait(struct http_try *t, bool in_front);
-/* A try has ended. */
+/* Notes that t has ended; throttled: the peer asked for fewer requests, and for a pause of asked_ms (-1: none). */
 void http_peer_ended(struct http_try *t, bool throttled, int64_t asked_ms);
 void http_peers_free(struct http *http);
-/* http.c: a try whose turn has come. */
+/* Begins a try whose turn has come; it is in http.c. */
 void http_begin(struct http_try *t);
 
 /* --- limit.c: bytes per second ------------------------------------------------------------------------- */
@@ -120,29 +123,30 @@ enum http_direction { HTTP_UP, HTTP_DOWN };
 
 struct http_limit *http_limit_new(struct engine *engine, uint64_t rate);
 void http_limit_free(struct http_limit *limit);
-/* How many of len bytes may move now; 0: none, and the handle waits until resumed. For a response, all or none. */
+/* Returns how many of len bytes may move now, of a response all or none; 0: none, and the handle waits until it is
+ * resumed. */
 size_t http_limit_ask(struct http_limit *limit, struct http_handle *handle, enum http_direction direction, size_t len);
-/* The largest piece to be received at once. */
+/* Returns the largest piece that a handle should receive at once. */
 long http_limit_piece(const struct http_limit *limit);
-/* The handle has ended. */
+/* Forgets a handle that has ended. */
 void http_limit_leave(struct http_limit *limit, struct http_handle *handle);
 
 /* ------------------------------------------------------------------------------------------------------- */
 
-/* The handle of a connection. */
+/* Returns libcurl's handle of a call whose connection is there. */
 CURL *http_handle_of(const struct http_call *call);
 
 /* Describes a failed try in call->error. Returns whether a retry may succeed. */
 bool http_describe_failure(struct http_try *t, CURLcode code);
 
-/* Whether a retry after this status may get a different one. */
+/* Tells whether a retry after this status may get a different one. */
 bool http_may_pass(int status);
 
-/* Whether the response says that the peer is overloaded. */
+/* Tells whether the response says that the peer is overloaded. */
 bool http_is_throttled(int status, const struct http_headers *response);
 
-/* "host:port" of an http or https URL, and whether it is this machine (or its metadata service), which no
- * proxy can reach. New string; NULL: not such a URL. */
+/* Returns "host:port" of an http or https URL, a new string; NULL: it is no such URL. *out_local: whether that is this
+ * machine (or its metadata service), which no proxy can reach. */
 char *http_peer_name(const char *url, bool *out_local);
 
 #endif

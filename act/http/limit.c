@@ -8,7 +8,7 @@
 
 enum { LOW_PIECE = 1024, HIGH_PIECE = 256 << 10 };
 
-struct line {
+struct limit_line {
     struct engine *engine;
     struct bucket bucket;
     enum http_direction direction;
@@ -17,7 +17,7 @@ struct line {
 };
 
 struct http_limit {
-    struct line lines[2]; /* by enum http_direction */
+    struct limit_line lines[2]; /* by enum http_direction */
 };
 
 struct http_limit *http_limit_new(struct engine *engine, uint64_t rate)
@@ -25,8 +25,8 @@ struct http_limit *http_limit_new(struct engine *engine, uint64_t rate)
     struct http_limit *limit = act_calloc(1, sizeof(*limit));
 
     for (int i = 0; i < 2; i++) {
-        struct line *line = &limit->lines[i];
-        *line = (struct line){.engine = engine, .direction = i, .end = &line->first};
+        struct limit_line *line = &limit->lines[i];
+        *line = (struct limit_line){.engine = engine, .direction = i, .end = &line->first};
         bucket_init(&line->bucket, rate, act_now_monotonic_ms());
     }
     return limit;
@@ -41,29 +41,29 @@ void http_limit_free(struct http_limit *limit)
     free(limit);
 }
 
-static size_t piece_of(const struct line *line)
+static size_t limit_piece_of(const struct limit_line *line)
 {
     return bucket_piece(&line->bucket, LOW_PIECE, HIGH_PIECE);
 }
 
 long http_limit_piece(const struct http_limit *limit)
 {
-    return (long)piece_of(&limit->lines[HTTP_DOWN]);
+    return (long)limit_piece_of(&limit->lines[HTTP_DOWN]);
 }
 
-/* One piece, but not more than the body has left: granted bytes are unavailable to others until used. */
-static size_t grant_for(const struct line *line, const struct http_handle *h)
+/* Grants one piece, but not more than the body has left: nobody else can use granted bytes. */
+static size_t grant_for(const struct limit_line *line, const struct http_handle *h)
 {
     const struct http_call *call = h->t->call;
     size_t left = line->direction == HTTP_UP ? call->body_len - h->sent
                   : http_has_sink(call)      ? call->sink_cap - call->sink_len
                                              : 0;
-    size_t piece = piece_of(line);
+    size_t piece = limit_piece_of(line);
 
     return left < LOW_PIECE ? LOW_PIECE : left < piece ? left : piece;
 }
 
-static void resume(struct line *line, struct http_handle *h)
+static void resume(struct limit_line *line, struct http_handle *h)
 {
     h->waits[line->direction] = false;
     h->granted[line->direction] = grant_for(line, h);
@@ -74,7 +74,7 @@ static void resume(struct line *line, struct http_handle *h)
 
 static void time_has_come(void *arg);
 
-static void set_line_timer(struct line *line)
+static void set_line_timer(struct limit_line *line)
 {
     if (line->timer || !line->first)
         return;
@@ -84,7 +84,7 @@ static void set_line_timer(struct line *line)
 
 static void time_has_come(void *arg)
 {
-    struct line *line = arg;
+    struct limit_line *line = arg;
     struct http_handle *h;
 
     line->timer = false;
@@ -97,7 +97,7 @@ static void time_has_come(void *arg)
     set_line_timer(line);
 }
 
-static void stand_in_line(struct line *line, struct http_handle *h)
+static void stand_in_line(struct limit_line *line, struct http_handle *h)
 {
     h->waits[line->direction] = true;
     h->next_waiting[line->direction] = NULL;
@@ -108,14 +108,14 @@ static void stand_in_line(struct line *line, struct http_handle *h)
 
 size_t http_limit_ask(struct http_limit *limit, struct http_handle *h, enum http_direction direction, size_t len)
 {
-    struct line *line = &limit->lines[direction];
+    struct limit_line *line = &limit->lines[direction];
     size_t granted = h->granted[direction];
 
     if (granted == 0 && (line->first || bucket_wait_ms(&line->bucket, act_now_monotonic_ms()) > 0)) {
         stand_in_line(line, h);
         return 0;
     }
-    size_t piece = granted > 0 ? granted : piece_of(line);
+    size_t piece = granted > 0 ? granted : limit_piece_of(line);
     if (direction == HTTP_UP && len > piece)
         len = piece;
     size_t from_grant = len < granted ? len : granted;
@@ -127,7 +127,7 @@ size_t http_limit_ask(struct http_limit *limit, struct http_handle *h, enum http
 void http_limit_leave(struct http_limit *limit, struct http_handle *h)
 {
     for (int i = 0; i < 2; i++) {
-        struct line *line = &limit->lines[i];
+        struct limit_line *line = &limit->lines[i];
         struct http_handle **at = &line->first;
         bucket_take(&line->bucket, -(double)h->granted[i]);
         h->granted[i] = 0;

@@ -13,7 +13,7 @@ enum {
     LEAST_PAUSE_MS = 100, /* where it says that it wants none */
 };
 
-static int least(int a, int b)
+static int pace_least(int a, int b)
 {
     return a < b ? a : b;
 }
@@ -27,7 +27,7 @@ static void start_period(struct pace *p, int64_t now_ms)
 
 void pace_init(struct pace *p, int max)
 {
-    *p = (struct pace){.window = least(START, max), .max = max};
+    *p = (struct pace){.window = pace_least(START, max), .max = max};
     p->base_window = p->window;
     p->cut_ms = -1;
 }
@@ -46,10 +46,10 @@ static void try_larger(struct pace *p)
     p->base_window = p->window;
     p->base_rate = p->rate;
     if (p->window < p->max)
-        set_window(p, least(p->max, p->window + (step > REGAIN_STEP ? step : REGAIN_STEP)));
+        set_window(p, pace_least(p->max, p->window + (step > REGAIN_STEP ? step : REGAIN_STEP)));
 }
 
-/* A quarter of what the growth would bring if nothing else limited the rate. */
+/* Tells whether the growth brought at least a quarter of what it would if nothing else limited the rate. */
 static bool has_paid(const struct pace *p)
 {
     double growth = (double)p->window / p->base_window - 1;
@@ -65,7 +65,7 @@ static void step_back(struct pace *p)
 
 static void regain(struct pace *p)
 {
-    set_window(p, least(p->regain, p->window + REGAIN_STEP));
+    set_window(p, pace_least(p->regain, p->window + REGAIN_STEP));
     p->base_window = p->window;
     if (p->window == p->regain) {
         p->regain = 0;
@@ -73,7 +73,7 @@ static void regain(struct pace *p)
     }
 }
 
-/* What follows from a period. */
+/* Chooses the window that follows from a period. */
 static void choose_window(struct pace *p, bool used)
 {
     bool on_trial = p->window > p->base_window;
@@ -130,7 +130,7 @@ void pace_throttled(struct pace *p, int64_t now_ms, int64_t started_ms, int64_t 
         return;
     p->cut_ms = now_ms;
     p->regain = p->window > p->regain ? p->window : p->regain;
-    set_window(p, p->window / 2 > FLOOR ? p->window / 2 : least(FLOOR, p->max));
+    set_window(p, p->window / 2 > FLOOR ? p->window / 2 : pace_least(FLOOR, p->max));
     p->base_window = p->window;
     p->settled = true;
 }

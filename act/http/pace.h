@@ -1,4 +1,4 @@
-/* pace.h - how many requests may be under way at one peer. Pure: the caller brings clock, counts and chance.
+/* pace.h - decides how many requests may be under way at one peer. Pure: the caller brings clock, counts and chance.
  *
  * The window starts small and grows while more requests under way bring more work done: it is measured over
  * some round trips during which the window was used; then a larger one is tried, for as long again, and kept
@@ -31,18 +31,18 @@ struct pace {
 /* max: the limit of the window. */
 void pace_init(struct pace *pace, int max);
 
-/* Requests were started: under_way were before, now there are so many. */
+/* Notes that requests were started: before, so many were under way, and now under_way are. */
 void pace_started(struct pace *pace, int64_t now_ms, int before, int under_way);
 
-/* A response came, and not a throttling one; bytes: of both bodies. */
+/* Notes a response that did not throttle. bytes: the length of both bodies. */
 void pace_done(struct pace *pace, int64_t now_ms, uint64_t bytes);
 
-/* A request, started at started_ms, was throttled. asked_ms: the pause the peer asks for (a short
- * one is made even for 0), -1: none. random01 in [0, 1). What was started before the last such response counts as the
- * same event. */
+/* Notes that a request of started_ms was throttled. asked_ms: the pause that the peer asks for (even 0 makes a short
+ * one); -1: none. random01: in [0, 1). Requests that were started before the last such response count as the same
+ * event. */
 void pace_throttled(struct pace *pace, int64_t now_ms, int64_t started_ms, int64_t asked_ms, double random01);
 
-/* For how many milliseconds nothing may be started; 0: now. */
+/* Returns for how many milliseconds nothing may be started; 0: it may now. */
 int64_t pace_hold_ms(const struct pace *pace, int64_t now_ms);
 
 #endif

@@ -91,14 +91,14 @@ int http_window(struct http *http, const char *url)
 
 /* --- turns ---------------------------------------------------------------------------------------------- */
 
-static void pump(struct http_peer *peer);
+static void peer_pump(struct http_peer *peer);
 
 static void hold_is_over(void *arg)
 {
     struct http_peer *peer = arg;
 
     peer->hold_timer = false;
-    pump(peer);
+    peer_pump(peer);
 }
 
 static bool is_held(struct http_peer *peer, int64_t now_ms)
@@ -112,7 +112,7 @@ static bool is_held(struct http_peer *peer, int64_t now_ms)
     return hold_ms > 0;
 }
 
-static struct http_try *take_first(struct http_peer *peer)
+static struct http_try *peer_take_first(struct http_peer *peer)
 {
     struct http_try *t = peer->first;
 
@@ -122,7 +122,7 @@ static struct http_try *take_first(struct http_peer *peer)
     return t;
 }
 
-static void pump(struct http_peer *peer)
+static void peer_pump(struct http_peer *peer)
 {
     int64_t now_ms = act_now_monotonic_ms();
     int before = peer->under_way;
@@ -130,7 +130,7 @@ static void pump(struct http_peer *peer)
     if (!peer->first || is_held(peer, now_ms))
         return;
     while (peer->first && peer->under_way < peer->pace.window) {
-        struct http_try *t = take_first(peer);
+        struct http_try *t = peer_take_first(peer);
         peer->under_way++;
         t->started_ms = now_ms;
         http_begin(t);
@@ -144,7 +144,7 @@ static void pump_all(void *arg)
 
     http->pump_soon = false;
     for (struct http_peer *p = http->peers; p; p = p->next)
-        pump(p);
+        peer_pump(p);
 }
 
 static void ask_for_pump(struct http *http)

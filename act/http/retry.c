@@ -1,4 +1,4 @@
-/* retry.c - whether and when a request is sent again. Pure. */
+/* retry.c - decides whether and when a request is sent again. Pure. */
 #include <string.h>
 
 #include "base/clock.h"
@@ -23,7 +23,7 @@ bool http_may_pass(int status)
     return false;
 }
 
-/* Doubles from try to try; spread over [0.8, 1.3) so that many clients do not come back as one. */
+/* The delay doubles from try to try, spread over [0.8, 1.3) so that many clients do not come back as one. */
 static int64_t backoff_ms(int tries, double random01)
 {
     int64_t delay_ms = FIRST_DELAY_MS;

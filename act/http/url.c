@@ -1,4 +1,4 @@
-/* url.c - URLs as text: encoding, hiding secrets, the host they lead to. */
+/* url.c - URLs as text: encodes them, hides their secrets, finds the host they lead to. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,8 +70,8 @@ static bool is_secret_name(const char *name, size_t len)
     return false;
 }
 
-/* The part before the query, without a user and password before the host. */
-static void add_base(struct act_buf *out, const char *url, size_t len)
+/* Appends the part before the query, without a user and password before the host. */
+static void url_add_base(struct act_buf *out, const char *url, size_t len)
 {
     const char *scheme_end = memmem(url, len, "://", 3);
     const char *host = scheme_end ? scheme_end + 3 : url, *end = url + len;
@@ -89,7 +89,7 @@ char *http_redact_url(const char *url)
     struct act_buf out = {0};
     const char *p = url + strcspn(url, "?#");
 
-    add_base(&out, url, (size_t)(p - url));
+    url_add_base(&out, url, (size_t)(p - url));
     while (*p) {
         act_buf_addc(&out, *p++);
         size_t name_len = strcspn(p, "=?&#"), len = strcspn(p, "&#");
@@ -104,7 +104,7 @@ char *http_redact_url(const char *url)
     return act_buf_steal(&out);
 }
 
-/* How many bytes at text are one token: "eyJ" is how base64 of a JSON object begins. 0: none. */
+/* Returns how many bytes at text are one token, which begins with "eyJ" as base64 of a JSON object does; 0: none. */
 static size_t token_length(const char *text)
 {
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.=";
@@ -113,8 +113,8 @@ static size_t token_length(const char *text)
     return n > 20 ? n : 0;
 }
 
-/* What stands between a name and its value: in a query, in one that was encoded once or twice, in JSON and YAML. 0:
- * nothing of that, or how many bytes it is. */
+/* Returns how many bytes separate a name from its value here: in a query, in one that was encoded once or twice, in
+ * JSON and YAML; 0: none. */
 static size_t separator_length(const char *text)
 {
     static const char *const all[] = {"=", "%3D", "%253D", "\\u003d", "\":\"", "\": \"", ": ", ":"};
@@ -125,8 +125,8 @@ static size_t separator_length(const char *text)
     return 0;
 }
 
-/* Whether text begins with the name and value of a SAS's signature or of an account key; *out_name is the length of the
- * name and what follows it. 0, or how many bytes all of it is. */
+/* Returns how many bytes at text are the name and value of a SAS's signature or of an account key; 0: none. *out_name:
+ * the length of the name and its separator. */
 static size_t signature_length(const char *text, size_t *out_name)
 {
     enum { SHORTEST = 20 }; /* of 32 bytes in base64 it is 44 at least */
@@ -144,7 +144,7 @@ static size_t signature_length(const char *text, size_t *out_name)
     return 0;
 }
 
-/* How many bytes at text are an account key, which is 64 bytes in base64. 0: none. */
+/* Returns how many bytes at text are an account key, which is 64 bytes in base64; 0: none. */
 static size_t key_length(const char *text)
 {
     enum { LETTERS = 86 };
@@ -173,11 +173,11 @@ char *http_redact_text(const char *text)
 }
 
 /* The parts of an http or https URL that say whom it leads to, as libcurl takes it when it connects. */
-struct peer {
+struct url_peer {
     char *scheme, *host, *port;
 };
 
-static bool take_apart(const char *url, struct peer *out)
+static bool url_take_apart(const char *url, struct url_peer *out)
 {
     CURLU *u = curl_url();
     bool ok = u && curl_url_set(u, CURLUPART_URL, url, CURLU_PATH_AS_IS | CURLU_DISALLOW_USER) == CURLUE_OK &&
@@ -190,15 +190,15 @@ static bool take_apart(const char *url, struct peer *out)
     return ok;
 }
 
-static void peer_release(struct peer *peer)
+static void url_peer_release(struct url_peer *peer)
 {
     curl_free(peer->scheme);
     curl_free(peer->host);
     curl_free(peer->port);
 }
 
-/* A name of ASCII letters, digits, '-' and '_' between dots, or an address: a resolver may read any other spelling as a
- * different name. */
+/* Tells whether the host is a name of ASCII letters, digits, '-' and '_' between dots, or an address: a resolver may
+ * read any other spelling as a different name. */
 static bool is_plain_host(const char *host)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789-_.";
@@ -211,11 +211,11 @@ static bool is_plain_host(const char *host)
 
 char *http_host(const char *url)
 {
-    struct peer peer = {0};
-    char *host = take_apart(url, &peer) ? act_strdup(peer.host) : NULL;
+    struct url_peer peer = {0};
+    char *host = url_take_apart(url, &peer) ? act_strdup(peer.host) : NULL;
     size_t n = host ? strlen(host) : 0;
 
-    peer_release(&peer);
+    url_peer_release(&peer);
     if (n > 1 && host[n - 1] == '.') /* the same name, said absolutely */
         host[--n] = '\0';
     for (size_t i = 0; i < n; i++)
@@ -230,32 +230,32 @@ char *http_host(const char *url)
 
 int http_port(const char *url)
 {
-    ACT_AUTO(peer) peer = {0};
+    ACT_AUTO(url_peer) peer = {0};
 
-    return take_apart(url, &peer) ? atoi(peer.port) : 0;
+    return url_take_apart(url, &peer) ? atoi(peer.port) : 0;
 }
 
 bool http_is_here(const char *url)
 {
-    ACT_AUTO(peer) peer = {0};
+    ACT_AUTO(url_peer) peer = {0};
 
-    return take_apart(url, &peer) && act_host_is_loopback(peer.host);
+    return url_take_apart(url, &peer) && act_host_is_loopback(peer.host);
 }
 
 bool http_is_private(const char *url)
 {
-    ACT_AUTO(peer) peer = {0};
+    ACT_AUTO(url_peer) peer = {0};
 
-    return take_apart(url, &peer) && (strcmp(peer.scheme, "https") == 0 || act_host_is_loopback(peer.host));
+    return url_take_apart(url, &peer) && (strcmp(peer.scheme, "https") == 0 || act_host_is_loopback(peer.host));
 }
 
 /* Addresses 169.254.x.x are those of the link: the metadata service, and identities of hosted jobs. */
 char *http_peer_name(const char *url, bool *out_local)
 {
-    ACT_AUTO(peer) peer = {0};
+    ACT_AUTO(url_peer) peer = {0};
     char *name = NULL;
 
-    if (take_apart(url, &peer)) {
+    if (url_take_apart(url, &peer)) {
         name = act_sprintf("%s:%s", peer.host, peer.port);
         *out_local = act_host_is_loopback(peer.host) || act_host_is_below(peer.host, "169.254.");
     }

@@ -23,7 +23,7 @@ enum {
     CONTROL_MAX = 125, /* bytes of such a frame */
     RESERVED = 0x70,   /* for extensions, none of which was asked for */
     MASK = 4,
-    UNREAD_MAX = 4 << 10, /* so much a server reads, whatever becomes of it */
+    UNREAD_MAX = 4 << 10, /* a server reads so much, whatever becomes of it */
     KEY_BYTES = 16,
     HEAD_MAX = 64 << 10,
     MESSAGE_MAX = 64 << 20,
@@ -39,7 +39,7 @@ static void forget_timers(struct http_websocket *ws)
     engine_forget(http_engine(ws->http), &ws->pulse);
 }
 
-static void end(struct http_websocket *ws, int rc)
+static void websocket_end(struct http_websocket *ws, int rc)
 {
     curl_socket_t fd = CURL_SOCKET_BAD;
 
@@ -56,18 +56,18 @@ static void end(struct http_websocket *ws, int rc)
 
 static void broke(struct http_websocket *ws, const char *how)
 {
-    end(ws, act_error_set(&ws->why, ACT_TEMPORARY, "%s: the connection %s", ws->call->what, how));
+    websocket_end(ws, act_error_set(&ws->why, ACT_TEMPORARY, "%s: the connection %s", ws->call->what, how));
     ws->why.network = true;
 }
 
-static void refuse(struct http_websocket *ws, const char *what)
+static void websocket_refuse(struct http_websocket *ws, const char *what)
 {
-    end(ws, act_error_set(&ws->why, ACT_FAIL, "%s: the server does not speak WebSocket as it should: %s",
-                          ws->call->what, what));
+    websocket_end(ws, act_error_set(&ws->why, ACT_FAIL, "%s: the server does not speak WebSocket as it should: %s",
+                                    ws->call->what, what));
 }
 
 /* The connection is gone. */
-static void ended(struct http_call *call)
+static void websocket_ended(struct http_call *call)
 {
     struct http_websocket *ws = call->arg;
 
@@ -85,7 +85,7 @@ static void ended(struct http_call *call)
 
 static void on_socket(void *arg);
 
-static void wait_for(struct http_websocket *ws, bool out)
+static void websocket_wait_for(struct http_websocket *ws, bool out)
 {
     curl_socket_t fd = CURL_SOCKET_BAD;
 
@@ -95,7 +95,7 @@ static void wait_for(struct http_websocket *ws, bool out)
         broke(ws, "cannot be waited for");
 }
 
-/* What OpenSSL could not send at once must be given to it again at the same address: so there are two buffers. */
+/* There are two buffers, because OpenSSL wants bytes that it could not send at once again at the same address. */
 static bool next_buffer(struct http_websocket *ws)
 {
     struct act_buf sent = ws->sending;
@@ -109,7 +109,7 @@ static bool next_buffer(struct http_websocket *ws)
     return ws->sending.len > 0;
 }
 
-static void flush(struct http_websocket *ws)
+static void websocket_flush(struct http_websocket *ws)
 {
     CURLcode code = CURLE_OK;
 
@@ -123,14 +123,14 @@ static void flush(struct http_websocket *ws)
     if (code != CURLE_OK && code != CURLE_AGAIN)
         broke(ws, "broke");
     else if (ws->waits_to_send != (code == CURLE_AGAIN))
-        wait_for(ws, code == CURLE_AGAIN);
+        websocket_wait_for(ws, code == CURLE_AGAIN);
 }
 
 static void flush_later(void *arg)
 {
     struct http_websocket *ws = arg;
 
-    flush(ws);
+    websocket_flush(ws);
     if (!ws->is_over && ws->is_open && http_websocket_unsent(ws) == 0)
         ws->drained(ws);
 }
@@ -140,7 +140,7 @@ size_t http_websocket_unsent(const struct http_websocket *ws)
     return ws->sending.len - ws->sent + ws->queued.len;
 }
 
-/* What a client sends is masked, with another mask for each frame, so that nobody on the way takes it for something
+/* A client masks what it sends, with another mask for each frame, so that nobody on the way takes it for something
  * else. */
 static void add_frame(struct http_websocket *ws, int opcode, const uint8_t *data, size_t len)
 {
@@ -190,7 +190,7 @@ static enum beat next_beat(const struct http_websocket_pulse *pulse)
 
 static void start_beat(struct http_websocket *ws);
 
-static void beat(void *arg)
+static void websocket_beat(void *arg)
 {
     struct http_websocket_pulse *pulse = arg;
     struct http_websocket *ws = pulse->ws;
@@ -213,10 +213,10 @@ static void beat(void *arg)
 static void start_beat(struct http_websocket *ws)
 {
     ws->pulse.ws = ws;
-    engine_timer(http_engine(ws->http), (int64_t)ws->http->options.stall_timeout_s * 1000, beat, &ws->pulse);
+    engine_timer(http_engine(ws->http), (int64_t)ws->http->options.stall_timeout_s * 1000, websocket_beat, &ws->pulse);
 }
 
-/* What was sent before the ping has been read. */
+/* Notes that the server has read what was sent before the ping. */
 static void take_pong(struct http_websocket_pulse *pulse)
 {
     pulse->unread -= pulse->asked ? pulse->before : 0;
@@ -242,8 +242,8 @@ static void take_message(struct http_websocket *ws, bool is_last, const char *da
     act_buf_release(&whole);
 }
 
-/* What RFC 6455, 5.2 to 5.5, does not allow in a frame of that first byte and so many bytes of data; NULL: it is well.
- * Without the bound a server could have any number of bytes sent back to it. */
+/* Says what RFC 6455, 5.2 to 5.5, does not allow in a frame of that first byte and so many bytes of data; NULL: it is
+ * well. Without the bound a server could have any number of bytes sent back to it. */
 static const char *fault_of(const struct http_websocket *ws, int first, size_t len)
 {
     int opcode = first & 0xf;
@@ -267,12 +267,12 @@ static void take_frame(struct http_websocket *ws, int first, const char *data, s
     int opcode = first & 0xf;
 
     if (fault) {
-        refuse(ws, fault);
+        websocket_refuse(ws, fault);
     } else if (opcode == PING) {
         add_frame(ws, PONG, (const uint8_t *)data, len);
         send_later(ws);
     } else if (opcode == CLOSE) {
-        end(ws, 0);
+        websocket_end(ws, 0);
     } else if (opcode == PONG) {
         take_pong(&ws->pulse);
     } else {
@@ -280,7 +280,7 @@ static void take_frame(struct http_websocket *ws, int first, const char *data, s
     }
 }
 
-/* The first frame, where it is all there. Returns its length with its head; 0: it is not; SIZE_MAX: it is none. */
+/* Returns the length of the first frame with its head; 0: it is not all there; SIZE_MAX: it is not a frame. */
 static size_t frame_at(const uint8_t *bytes, size_t len, size_t *out_head)
 {
     size_t head = 2, n = len >= 2 ? bytes[1] : 0;
@@ -314,14 +314,14 @@ static void take_frames(struct http_websocket *ws)
         take_frame(ws, frame[0], (const char *)frame + head, n - head);
     }
     if (!ws->is_over && n == SIZE_MAX)
-        refuse(ws, "a frame that is masked or too long");
+        websocket_refuse(ws, "a frame that is masked or too long");
     memmove(ws->in.data, ws->in.data + at, ws->in.len - at);
     ws->in.len -= at;
 }
 
 /* ---- the response ---- */
 
-static void take_headers(struct http_call *call, char *head)
+static void websocket_take_headers(struct http_call *call, char *head)
 {
     char *rest = NULL;
 
@@ -359,11 +359,11 @@ static void take_body(struct http_websocket *ws, bool has_closed)
     if (ws->in.len < wanted && wanted <= HEAD_MAX && !has_closed)
         return;
     act_buf_add(&ws->call->body_text, ws->in.data, ws->in.len < wanted ? ws->in.len : wanted);
-    end(ws, 0);
+    websocket_end(ws, 0);
 }
 
-/* "HTTP/1.1 101 Switching Protocols"; 0: it is none that there can be. */
-static int status_of(const char *head)
+/* Reads the status of "HTTP/1.1 101 Switching Protocols"; 0: it is no possible one. */
+static int websocket_status_of(const char *head)
 {
     char version, digits[4];
     int end = 0;
@@ -374,29 +374,29 @@ static int status_of(const char *head)
     return *digits >= '1' && *digits <= '5' ? (int)strtol(digits, NULL, 10) : 0;
 }
 
-static void take_head(struct http_websocket *ws)
+static void websocket_take_head(struct http_websocket *ws)
 {
     char *stop = ws->in.len ? strstr(ws->in.data, "\r\n\r\n") : NULL;
 
     if (!stop) {
         if (ws->in.len > HEAD_MAX || memchr(ws->in.data, '\0', ws->in.len))
-            refuse(ws, "its response has no end");
+            websocket_refuse(ws, "its response has no end");
         return;
     }
     size_t head = (size_t)(stop - ws->in.data) + strlen("\r\n\r\n");
     *stop = '\0';
-    ws->call->status = status_of(ws->in.data);
+    ws->call->status = websocket_status_of(ws->in.data);
     if (!ws->call->status) {
-        refuse(ws, "its response is not one of HTTP");
+        websocket_refuse(ws, "its response is not one of HTTP");
         return;
     }
-    take_headers(ws->call, ws->in.data);
+    websocket_take_headers(ws->call, ws->in.data);
     memmove(ws->in.data, ws->in.data + head, ws->in.len - head);
     ws->in.len -= head;
     if (ws->call->status != SWITCHING)
         return;
     if (!proves_it(ws)) {
-        refuse(ws, "it did not understand what it agreed to");
+        websocket_refuse(ws, "it did not understand what it agreed to");
         return;
     }
     engine_forget(http_engine(ws->http), ws);
@@ -406,10 +406,10 @@ static void take_head(struct http_websocket *ws)
     ws->opened(ws);
 }
 
-static void take(struct http_websocket *ws)
+static void websocket_take(struct http_websocket *ws)
 {
     if (!ws->is_open && ws->call->status == 0)
-        take_head(ws);
+        websocket_take_head(ws);
     if (!ws->is_over && ws->call->status && !ws->is_open)
         take_body(ws, false);
     if (!ws->is_over && ws->is_open)
@@ -424,8 +424,8 @@ static void closed(struct http_websocket *ws)
         broke(ws, "ended before it was over");
 }
 
-/* OpenSSL may have more than the socket says. */
-static void receive(struct http_websocket *ws)
+/* Receives until nothing is left: OpenSSL may have more than the socket says. */
+static void websocket_receive(struct http_websocket *ws)
 {
     ACT_AUTOFREE char *buffer = act_alloc(READ_SIZE);
     CURLcode code = CURLE_OK;
@@ -436,7 +436,7 @@ static void receive(struct http_websocket *ws)
         if (code == CURLE_OK && n > 0) {
             ws->pulse.heard = true;
             act_buf_add(&ws->in, buffer, n);
-            take(ws);
+            websocket_take(ws);
         }
     }
     if (ws->is_over)
@@ -451,7 +451,7 @@ static void on_socket(void *arg)
 {
     struct http_websocket *ws = arg;
 
-    receive(ws);
+    websocket_receive(ws);
     if (!ws->is_over && ws->waits_to_send)
         flush_later(ws);
 }
@@ -488,8 +488,8 @@ static void connected(struct http_call *call)
     struct http_websocket *ws = call->arg;
 
     add_request(ws);
-    wait_for(ws, false);
-    flush(ws);
+    websocket_wait_for(ws, false);
+    websocket_flush(ws);
     if (!ws->is_over)
         engine_timer(http_engine(ws->http), (int64_t)ws->http->options.stall_timeout_s * 1000, gave_no_response, ws);
 }
@@ -499,7 +499,7 @@ void http_websocket_start(struct http *http, struct http_websocket *ws)
     ws->http = http;
     ws->call->method = "GET";
     ws->call->connected = connected;
-    ws->call->done = ended;
+    ws->call->done = websocket_ended;
     ws->call->arg = ws;
     http_start(http, ws->call);
 }

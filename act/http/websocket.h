@@ -4,9 +4,9 @@
  * That of libcurl itself is an option which few builds of it have, and its functions, an experiment up to 8.11, make
  * the socket a blocking one.
  *
- * A server that has said nothing for the time after which a request counts as stalled (ACT_STALL_TIMEOUT) is sent a
- * ping, and counts as gone when it says nothing for as long again (RFC 6455, 5.5.2 and 5.5.3: it must answer). One that
- * may be busy with what it was sent, as while a command does not read its input, is waited for.
+ * A server that has said nothing for the time after which a request counts as stalled (ACT_STALL_TIMEOUT) gets a ping,
+ * and counts as gone when it says nothing for as long again (RFC 6455, 5.5.2 and 5.5.3: it must answer). This waits for
+ * a server that may be busy with what it was sent, as while a command does not read its input.
  *
  * All runs on the loop of http. Source: RFC 6455 sections 4 and 5.
  */
@@ -19,15 +19,15 @@
 
 #include "http/http.h"
 
-/* The caller keeps it until done was called; release it then. {0} but for what is set. */
+/* The caller sets what it wants, leaves the rest 0, keeps it until done was called, and releases it then. */
 struct http_websocket {
     /* in: its url (http or https), headers, tls, direct and what. Out: its rc, error, status, response_headers and,
      * when the server refused the protocol, body_text. */
     struct http_call *call;
     const char *protocols; /* "v2, v1": what to speak on it, the best first; not copied */
-    /* The server agreed; protocol says on what. */
+    /* The server agreed to speak the protocol. */
     void (*opened)(struct http_websocket *ws);
-    /* A whole message; only while it is called. It may send and cancel. */
+    /* Gets a whole message, which is valid during the call. It may send and cancel. */
     void (*message)(struct http_websocket *ws, const char *data, size_t len);
     /* All that was sent is on its way: a good moment for more. */
     void (*drained)(struct http_websocket *ws);
@@ -52,13 +52,15 @@ struct http_websocket {
         size_t unread, before; /* bytes that the server may not have read yet; of these, those before the ping */
     } pulse;
 };
+/* Starts ws on the loop of http. */
 void http_websocket_start(struct http *http, struct http_websocket *ws);
-/* A message of bytes. It is copied; http_websocket_unsent() says how much of such waits. */
+/* Sends len bytes, which it copies, as one message. */
 void http_websocket_send(struct http_websocket *ws, const void *data, size_t len);
+/* Returns how many bytes still wait to be sent. */
 size_t http_websocket_unsent(const struct http_websocket *ws);
-/* done comes later, from the loop. */
+/* Ends it: done comes later, from the loop. */
 void http_websocket_cancel(struct http_websocket *ws);
-/* Without the call. */
+/* Releases all but ws->call. */
 void http_websocket_release(struct http_websocket *ws);
 
 #endif

@@ -22,6 +22,36 @@ static enum act_code meaning_of(int status)
     return status >= 500 ? ACT_TEMPORARY : ACT_FAIL;
 }
 
+/* What else a status means, by the words of the server: not every 403 is a missing right, and what a webhook fails at
+ * has not been done. Source: kubernetes.io/docs/concepts/policy/resource-quotas; .../reference/access-authn-authz/
+ * authorization and extensible-admission-controllers (failurePolicy). */
+static const struct cause {
+    int status;
+    const char *words;
+    enum act_code code;
+    const char *service_code; /* NULL: the Status' reason */
+    const char *hint;
+} causes[] = {
+    {401, "", ACT_DENIED, NULL,
+     "the cluster does not accept the credentials of the kubeconfig: log in again as your provider says, and try "
+     "'kubectl get pods'"},
+    {403, "exceeded quota", ACT_NO_CAPACITY, KUBE_NO_QUOTA,
+     "'kubectl describe quota' shows what the namespace may have, and 'a prune' removes what old runs left"},
+    {403, " cannot ", ACT_DENIED, NULL, "ask whoever runs the cluster for this right"},
+    {403, "is forbidden: ", ACT_DENIED, KUBE_NOT_ADMITTED, NULL},
+    {403, "denied the request", ACT_DENIED, KUBE_NOT_ADMITTED, NULL},
+    {500, "failed calling webhook", ACT_TEMPORARY, KUBE_NO_WEBHOOK,
+     "nothing was made: a program that the cluster asks does not answer; tell whoever runs it, and try again then"},
+};
+
+static const struct cause *cause_of(int status, const char *text)
+{
+    for (size_t i = 0; i < sizeof(causes) / sizeof(causes[0]); i++)
+        if (causes[i].status == status && strstr(text, causes[i].words))
+            return &causes[i];
+    return NULL;
+}
+
 /* "field: message; ...", as far as the message does not say it itself. */
 static void add_causes(struct act_buf *out, const json_t *body)
 {
@@ -92,13 +122,10 @@ static bool is_unknown_api(const struct http_call *http, const json_t *body)
     return http->status == 404 && !is_status(body);
 }
 
-static void hint(struct act_error *err, int status)
+static void hint(struct act_error *err, int status, const struct cause *cause)
 {
-    if (status == 401)
-        act_error_hint(err, "the cluster does not accept the credentials of the kubeconfig: log in again as your "
-                            "provider says, and try 'kubectl get pods'");
-    else if (status == 403)
-        act_error_hint(err, "ask whoever runs the cluster for this right");
+    if (cause && cause->hint)
+        act_error_hint(err, "%s", cause->hint);
     else if (status >= 300 && status < 400)
         act_error_hint(err, "redirections are not followed: correct 'server' in the kubeconfig");
 }
@@ -108,16 +135,19 @@ int kube_describe(struct act_error *err, const char *what, const struct http_cal
 {
     ACT_AUTOFREE char *text = text_of(http, body, authorization);
     bool unknown = is_unknown_api(http, body);
-    const char *reason = unknown ? "NoSuchApi" : codec_json_str(body, "reason", "");
+    const struct cause *cause = cause_of(http->status, text);
+    const char *reason = unknown                        ? "NoSuchApi"
+                         : cause && cause->service_code ? cause->service_code
+                                                        : codec_json_str(body, "reason", "");
 
     if (unknown)
         act_error_set(err, ACT_NOT_FOUND, "cannot %s: the server does not know this part of the API (%s)", what,
                       *text ? text : "HTTP 404");
     else
-        act_error_set(err, meaning_of(http->status), "cannot %s: HTTP %d%s%s", what, http->status, *text ? ": " : "",
-                      text);
+        act_error_set(err, cause ? cause->code : meaning_of(http->status), "cannot %s: HTTP %d%s%s", what, http->status,
+                      *text ? ": " : "", text);
     err->http_status = http->status;
     snprintf(err->service_code, sizeof(err->service_code), "%s", reason);
-    hint(err, http->status);
+    hint(err, http->status, cause);
     return -(int)err->code;
 }

@@ -10,11 +10,13 @@
  * redirection is not followed. It is sent again as http.h says, except after a 500 in the server's own words. A 401
  * asks the plugin, or the token file, once more. No token, key or body goes into traces or error texts.
  *
- * Errors: "cannot <what>: <the server's message>". 401 and 403 are -ACT_DENIED, 404 -ACT_NOT_FOUND, 409 -ACT_FAIL, 422
- * -ACT_CONFIG, 408, 410, 429 and 5xx -ACT_TEMPORARY, else -ACT_FAIL; err->http_status is set, and err->service_code is
- * the Status' reason ("AlreadyExists"), or "NoSuchApi" where the server does not know the group or version at all.
+ * Errors: "cannot <what>: <the server's message>". 401 and 403 are -ACT_DENIED, but -ACT_NO_CAPACITY where a quota is
+ * exceeded, 404 -ACT_NOT_FOUND, 409 -ACT_FAIL, 422 -ACT_CONFIG, 408, 410, 429 and 5xx -ACT_TEMPORARY, else -ACT_FAIL;
+ * err->http_status is set, and err->service_code is the Status' reason ("AlreadyExists"), "NoSuchApi" where the server
+ * does not know the group or version at all, or one of the KUBE_... below.
  *
- * All runs on the loop of http; kube_do(), kube_get(), kube_each() and kube_may() run it themselves.
+ * All runs on the loop of http; kube_do(), kube_get(), kube_each(), kube_watch_items() and kube_may() run it
+ * themselves.
  *
  * Source: kubernetes.io/docs/reference/using-api/api-concepts, reference/config-api/kubeconfig.v1 and
  * client-authentication.v1; github.com/kubernetes/client-go tools/clientcmd (loader.go, client_config.go,
@@ -29,6 +31,10 @@
 
 #include "base/error.h"
 #include "base/text.h"
+
+#define KUBE_NOT_ADMITTED "NotAdmitted"   /* a policy of the cluster refuses the object; no right is missing */
+#define KUBE_NO_QUOTA     "QuotaExceeded" /* likewise, until the quota has room */
+#define KUBE_NO_WEBHOOK   "WebhookFailed" /* what decides on the object does not answer: nothing was done */
 
 struct http;
 struct kube; /* one cluster: server, credentials, namespace */
@@ -126,6 +132,23 @@ void kube_stream_start(struct kube *kube, struct kube_stream *stream);
 /* done comes later, from the loop. What is not under way is left alone. */
 void kube_stream_cancel(struct kube_stream *stream);
 void kube_stream_release(struct kube_stream *stream);
+
+/* The items of a list, kept as the server has them: listed once, and then watched while the loop runs, so that nothing
+ * is asked as long as nothing changes. A watch that ends goes on from the last version that it has seen; one whose
+ * version the server has forgotten (410), or that brings what is no watch, begins anew with a list. One that fails
+ * again and again, or that the user may not have, becomes a list every now and then, ever more rarely, at most every
+ * ten seconds; that is said once.
+ *
+ * Source: kubernetes.io/docs/reference/using-api/api-concepts (efficient detection of changes, watch bookmarks). */
+struct kube_watch;
+/* path: of kube_path(), of a list; what: "the pods". Asks nothing yet. changed: on the loop, when kube_watch_items()
+ * has something new to say. */
+struct kube_watch *kube_watch_new(struct kube *kube, const char *path, const char *what, void (*changed)(void *arg),
+                                  void *arg);
+/* The items now, a new array of items that must not be changed. It runs the engine where they have to be listed. */
+int kube_watch_items(struct kube_watch *watch, json_t **out, struct act_error *err) ACT_NODISCARD;
+/* Ends the watch, for which it runs the engine. NULL is fine. */
+void kube_watch_free(struct kube_watch *watch);
 
 /* A command in a container, by WebSocket. {0} but for what is set; release it after done.
  *

@@ -70,6 +70,7 @@ struct kube {
     struct kube_try *waiting; /* for the plugin */
     int64_t ahead_s;          /* as kube_ahead_s() */
     struct act_strv warned;   /* what the server has warned of, each once */
+    bool told_of_lists;       /* that what cannot be watched is listed again and again */
 };
 
 /* One request and what it is for. */
@@ -102,6 +103,38 @@ void kube_try_free(struct kube_try *t);
 void kube_add_headers(struct kube_try *t, const char *accept);
 /* Whether refused credentials are renewed, for the request to be made again. */
 bool kube_renew(struct kube_try *t);
+
+/* ---- list.c ---- */
+
+/* What tells an object from the others of a list: "namespace/name". New string. */
+char *kube_key(const json_t *item);
+/* kube_each(), and the version that the list has, a new string, "" or NULL where the server gives none. */
+int kube_list(struct kube *kube, const char *path, const char *what,
+              int (*each)(void *arg, const json_t *item, struct act_error *err), void *arg, char **out_version,
+              struct act_error *err) ACT_NODISCARD;
+
+/* ---- mirror.c: the items of a list as a watch changes them ---- */
+
+/* {0} is empty. */
+struct kube_mirror {
+    json_t *items;       /* by kube_key() */
+    char *version;       /* up to which it has seen all changes; NULL or "": not known */
+    bool has_bookmarks;  /* the server sends some */
+    bool changed;        /* an item did; the reader's to clear */
+    struct act_buf line; /* what there is of one that has no end yet */
+};
+/* Takes over the items of a list, and its version. */
+void kube_mirror_begin(struct kube_mirror *mirror, json_t *items, char *version);
+/* A stream begins: what another one left of a line is no part of it. */
+void kube_mirror_begin_stream(struct kube_mirror *mirror);
+/* Bytes of a watch. Negative: it has to be listed anew, as the server says (err->http_status 410: it has forgotten what
+ * changed since), or as this is no watch. */
+int kube_mirror_take(struct kube_mirror *mirror, const char *data, size_t len, struct act_error *err) ACT_NODISCARD;
+void kube_mirror_release(struct kube_mirror *mirror);
+
+/* ---- watch.c ---- */
+
+extern int64_t kube_silent_ms; /* then a watch that brought bookmarks before is dead; changed by tests only */
 
 /* ---- command.c ---- */
 

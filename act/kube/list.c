@@ -27,9 +27,17 @@ struct listing {
     const char *path, *what;
     int (*each)(void *arg, const json_t *item, struct act_error *err);
     void *arg;
-    char *token;  /* of the page that comes; NULL: the first */
-    json_t *seen; /* "namespace/name" of what was passed on */
+    char *token;   /* of the page that comes; NULL: the first */
+    char *version; /* of the list, as its last page says; NULL: none came */
+    json_t *seen;  /* kube_key() of what was passed on */
 };
+
+char *kube_key(const json_t *item)
+{
+    const json_t *metadata = json_object_get(item, "metadata");
+
+    return act_sprintf("%s/%s", codec_json_str(metadata, "namespace", ""), codec_json_str(metadata, "name", ""));
+}
 
 /* New string. */
 static char *page_path(const struct listing *l)
@@ -42,12 +50,10 @@ static char *page_path(const struct listing *l)
 
 static bool is_new(const struct listing *l, const json_t *item)
 {
-    const json_t *metadata = json_object_get(item, "metadata");
-    const char *name = codec_json_str(metadata, "name", "");
-    ACT_AUTOFREE char *key = act_sprintf("%s/%s", codec_json_str(metadata, "namespace", ""), name);
-    bool is_known = json_object_get(l->seen, key);
+    ACT_AUTOFREE char *key = kube_key(item);
+    bool is_known = json_object_get(l->seen, key), has_name = key[strlen(key) - 1] != '/';
 
-    if (*name && !is_known)
+    if (has_name && !is_known)
         json_object_set_new(l->seen, key, json_true());
     return !is_known;
 }
@@ -69,7 +75,7 @@ static int take_page(const struct listing *l, const json_t *page, struct act_err
     return rc;
 }
 
-/* Replaces the token by that of the next page. */
+/* Replaces the token by that of the next page. All pages of a list have its version. */
 static int one_page(struct kube *kube, struct listing *l, struct act_error *err)
 {
     ACT_AUTOFREE char *path = page_path(l);
@@ -80,7 +86,9 @@ static int one_page(struct kube *kube, struct listing *l, struct act_error *err)
         rc = take_page(l, page, err);
     if (rc)
         return rc;
-    const char *next = codec_json_str(json_object_get(page, "metadata"), "continue", "");
+    const json_t *metadata = json_object_get(page, "metadata");
+    const char *next = codec_json_str(metadata, "continue", "");
+    act_str_replace(&l->version, codec_json_str(metadata, "resourceVersion", ""));
     act_str_replace(&l->token, *next ? next : NULL);
     return 0;
 }
@@ -98,8 +106,9 @@ static int all_pages(struct kube *kube, struct listing *l, struct act_error *err
     return rc;
 }
 
-int kube_each(struct kube *kube, const char *path, const char *what,
-              int (*each)(void *arg, const json_t *item, struct act_error *err), void *arg, struct act_error *err)
+int kube_list(struct kube *kube, const char *path, const char *what,
+              int (*each)(void *arg, const json_t *item, struct act_error *err), void *arg, char **out_version,
+              struct act_error *err)
 {
     struct listing l = {.path = path, .what = what, .each = each, .arg = arg, .seen = json_object()};
     struct act_error why = {0};
@@ -113,7 +122,16 @@ int kube_each(struct kube *kube, const char *path, const char *what,
         *err = why;
     free(l.token);
     json_decref(l.seen);
+    *out_version = l.version;
     return rc < 0 ? rc : 0;
+}
+
+int kube_each(struct kube *kube, const char *path, const char *what,
+              int (*each)(void *arg, const json_t *item, struct act_error *err), void *arg, struct act_error *err)
+{
+    ACT_AUTOFREE char *version = NULL;
+
+    return kube_list(kube, path, what, each, arg, &version, err);
 }
 
 /* ---- rights ---- */

@@ -48,7 +48,6 @@ static bool has_members_of(const struct yaml *a, const struct yaml *b)
     return true;
 }
 
-// NOLINTNEXTLINE(misc-no-recursion): as deep as a YAML file may be
 static bool is_same(const struct yaml *a, const struct yaml *b)
 {
     if (a->kind != b->kind || a->n != b->n)
@@ -126,7 +125,6 @@ static void put_item(struct act_buf *out, const struct yaml *item, size_t depth)
         put_scalar(out, item);
 }
 
-// NOLINTNEXTLINE(misc-no-recursion): as deep as a YAML file may be
 static void put_value(struct act_buf *out, const struct yaml *value, size_t depth)
 {
     if (value->kind == YAML_SCALAR) {

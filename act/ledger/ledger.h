@@ -20,15 +20,17 @@ struct ledger_run {
     char *id, *cluster, *platform, *experiment;
     char *project; /* absolute path it was submitted from */
     char *spec;    /* run.json as one line */
-    char *state;   /* run_state_name() */
+    char *state;   /* a run_state_name() */
     char *status;  /* run_status_to_json() as one line, or NULL */
     int64_t created_unix_s;
     int64_t num_gpu; /* nodes x GPUs; 0: without GPUs */
     char *command;   /* for people, one line */
-    char *place;     /* where it was sent, JSON, as flow/place.h has it; NULL: not known */
-    char *name;      /* that its user gave it; NULL: none */
-    char *tags;      /* JSON, as run_tags_line(); NULL: none */
-    bool found;      /* at a service that others use too, so that it may be somebody else's */
+    char *place;     /* where it was sent, as JSON of flow/place.h; NULL: not known */
+    char *name;      /* the name that its user gave it; NULL: none */
+    char *tags;      /* the JSON of run_tags_line(); NULL: none */
+    bool found;      /* it was found at a service that others use too, so it may be somebody else's */
+    char *replaces;  /* for ledger_add(): the id of a run that goes on and whose place this one takes; NULL: of none. It
+                      * is never read */
 };
 void ledger_run_release(struct ledger_run *run);
 
@@ -38,90 +40,99 @@ struct ledger_runs {
 };
 void ledger_runs_release(struct ledger_runs *runs);
 
+/* Opens the ledger at path, and makes or migrates it as needed. */
 int ledger_open(const char *path, struct ledger **out, struct act_error *err) ACT_NODISCARD;
+/* Closes it; ledger may be NULL. */
 void ledger_close(struct ledger *ledger);
-/* Whether this call created it, so that it has no runs. */
+/* Tells whether ledger_open() created the file, so that it has no runs. */
 bool ledger_is_new(const struct ledger *ledger);
 
-/* Opens a copy in memory of what can be read, for when the file cannot be written or another process keeps it
- * locked; an empty one if nothing can be read. A newer schema is an error. */
+/* Copies what can be read of the file at path into memory and opens the copy, for when the file cannot be written or
+ * another process keeps it locked. If nothing can be read, the copy is empty. A newer schema is an error. */
 int ledger_copy(const char *path, struct ledger **out, struct act_error *err) ACT_NODISCARD;
 
-/* Whether the file can be read; nothing is written. -ACT_NOT_FOUND: it does not exist; -ACT_FAIL: it is damaged. */
+/* Checks that the file at path can be read, and writes nothing. -ACT_NOT_FOUND: it does not exist; -ACT_FAIL: it is
+ * damaged. */
 int ledger_look(const char *path, struct act_error *err) ACT_NODISCARD;
 
-/* Renames a damaged ledger, with its journal. One process does so at a time; if the file is sound, perhaps because
- * another process has just created a new one, nothing is renamed and *out_name is NULL. Else it is the new path, the
- * caller's. -ACT_TEMPORARY: another process keeps it locked. */
+/* Renames a damaged ledger and its journal, one process at a time. *out_name is the new path, which the caller frees;
+ * or NULL if the file is sound, perhaps because another process has just created a new one, and keeps its name.
+ * -ACT_TEMPORARY: another process keeps it locked. */
 int ledger_set_aside(const char *path, char **out_name, struct act_error *err) ACT_NODISCARD;
-/* The rows that can still be read from a file that was set aside, in no order, some perhaps twice. */
+/* Reads the rows that can still be read from a file that was set aside, in no order, some perhaps twice. */
 void ledger_salvage(const char *path, struct ledger_runs *out);
 
-/* Adds a run; an existing one with this id is left as it is. NULL strings count as empty, except status. */
+/* Adds run; a run of this id that is there already stays as it is, and nothing is added if another run takes the place
+ * of run->replaces already. The strings that may be NULL by struct ledger_run stay NULL, others become empty. */
 int ledger_add(struct ledger *ledger, const struct ledger_run *run, struct act_error *err) ACT_NODISCARD;
-/* The same for many, all in one transaction. */
+/* Does the same with many runs, in one transaction. */
 int ledger_add_all(struct ledger *ledger, const struct ledger_runs *runs, struct act_error *err) ACT_NODISCARD;
 
-/* Stores new states, all in one transaction. A status of NULL keeps the stored one; an id that is not in the ledger
- * is skipped. */
 struct ledger_update {
-    const char *id, *state, *status;
+    const char *id, *state;
+    const char *status; /* NULL keeps the stored one */
 };
+/* Stores n new states in one transaction, and skips ids that are not in the ledger. */
 int ledger_update(struct ledger *ledger, const struct ledger_update *updates, size_t n,
                   struct act_error *err) ACT_NODISCARD;
 
-/* Where a run really is: its cluster, project and place from now on. An id that is not in the ledger is skipped. */
+/* Stores the cluster, project and place of run, for a run that turned out to be elsewhere. Does nothing if its id is
+ * not in the ledger. */
 int ledger_move(struct ledger *ledger, const struct ledger_run *run, struct act_error *err) ACT_NODISCARD;
 
-/* Takes runs out, all in one transaction; an id that is not in the ledger is skipped. */
+/* Removes n runs in one transaction, and skips ids that are not in the ledger. */
 int ledger_remove(struct ledger *ledger, const char *const *ids, size_t n, struct act_error *err) ACT_NODISCARD;
 
 /* A node that was to blame for the failure of a run. */
 struct ledger_bad {
     char *cluster, *node, *class, *run;
     int64_t unix_s;
-    char *place; /* in words, where the run was; NULL: not known. Not read */
+    char *place; /* in words, where the run was; NULL: not known. ledger_list_bads() does not read it */
 };
 struct ledger_bads {
     struct ledger_bad *v;
     size_t n;
 };
 void ledger_bads_release(struct ledger_bads *bads);
-/* Notes them, all in one transaction; what is there already, even forgotten, is left as it is. */
+/* Adds notes in one transaction. A note that is there already, even a forgotten one, stays as it is. */
 int ledger_add_bads(struct ledger *ledger, const struct ledger_bads *bads, struct act_error *err) ACT_NODISCARD;
-/* Whose nodes: those of the place; where one of the two is not known, those of the cluster of that name. */
+/* Selects nodes: those of the place or, of notes without a place or if place is NULL, those of the cluster of that
+ * name. */
 struct ledger_whose {
     const char *cluster; /* NULL: all nodes */
     const char *place;
 };
-/* Those since then that were not forgotten, newest first: each node once. */
+/* Lists the nodes noted since since_unix_s and not forgotten, each once, newest first. */
 int ledger_list_bads(struct ledger *ledger, const struct ledger_whose *whose, int64_t since_unix_s,
                      struct ledger_bads *out, struct act_error *err) ACT_NODISCARD;
-/* Forgets a node; *out_n: how many notes of it there were. */
+/* Marks all notes about node as forgotten; *out_n: how many there were. */
 int ledger_forget_bad(struct ledger *ledger, const struct ledger_whose *whose, const char *node, int *out_n,
                       struct act_error *err) ACT_NODISCARD;
 
 struct ledger_query {
     const char *cluster; /* NULL: all */
-    bool without_spec;   /* leave spec NULL of runs that have ended: much cheaper for tables */
-    size_t max;          /* no more than that, and no others are read; 0: all */
+    bool without_spec;   /* leaves spec of runs that have ended NULL: much cheaper for tables */
+    size_t max;          /* reads no more rows than that; 0: all */
 };
-/* Newest first. */
+/* Lists runs, newest first. */
 int ledger_list(struct ledger *ledger, const struct ledger_query *query, struct ledger_runs *out,
                 struct act_error *err) ACT_NODISCARD;
-/* Fills in spec of these rows where such a list has left it out; of those that have gone meanwhile it stays NULL. */
+/* Fills in the specs that ledger_list() left out of these n runs. That of a run that has gone meanwhile stays NULL. */
 int ledger_fill_specs(struct ledger *ledger, struct ledger_run *const *runs, size_t n,
                       struct act_error *err) ACT_NODISCARD;
-/* How many runs there are; cluster NULL: on all. */
+/* Counts the runs of cluster, or all if it is NULL. */
 int ledger_count(struct ledger *ledger, const char *cluster, size_t *out, struct act_error *err) ACT_NODISCARD;
-/* The n-th run of that list, from 1; cluster NULL: of all. None: the list is empty, which is success. */
+/* Reads the n-th newest run, from 1, of cluster, or of all if it is NULL. If there is none, out is empty: that is
+ * success. */
 int ledger_nth(struct ledger *ledger, const char *cluster, int64_t n, struct ledger_runs *out,
                struct act_error *err) ACT_NODISCARD;
-/* Whether there is a run of exactly this id. */
+/* Lists the runs that repeat the run of this id and have not ended, newest first. */
+int ledger_repeats(struct ledger *ledger, const char *id, struct ledger_runs *out, struct act_error *err) ACT_NODISCARD;
+/* Tells in *out whether there is a run of exactly this id. */
 int ledger_has(struct ledger *ledger, const char *id, bool *out, struct act_error *err) ACT_NODISCARD;
 
-/* The run whose id is the piece, or else the runs of that name, or else those whose id contains it (literally, no
- * wildcards), newest first. If nothing matches, or the piece is empty, the list is empty; that is success. */
+/* Finds the run whose id is piece, or else the runs of that name, or else those whose id contains it (literally, no
+ * wildcards), newest first. If nothing matches, or piece is empty, out is empty: that is success. */
 int ledger_find(struct ledger *ledger, const char *piece, struct ledger_runs *out, struct act_error *err) ACT_NODISCARD;
 
 #endif

@@ -19,7 +19,7 @@ static bool may_be_tried_again(const struct supervisor *s)
 
 static void take_facts(const struct supervisor *s, struct retry_facts *out)
 {
-    const struct record *r =
+    const struct node_record *r =
         s->first_failed >= 0 && s->status.failed_rank >= 0 ? &s->ranks[s->first_failed].record : NULL;
     bool alone = s->node.spec.nodes == 1;
 
@@ -40,7 +40,7 @@ static void take_facts(const struct supervisor *s, struct retry_facts *out)
         out->seconds = s->status.ended_unix_s - s->status.started_unix_s;
 }
 
-static void wait_for_next(struct supervisor *s, int next, int64_t pause_s)
+static void again_wait_for_next(struct supervisor *s, int next, int64_t pause_s)
 {
     s->status.state = RUN_QUEUED;
     s->status.failed_rank = -1;
@@ -63,7 +63,7 @@ static bool is_abort(const struct supervisor *s, int sig)
     return sig == SIGTERM || sig == SIGINT || (sig == SIGUSR2 && attempt_abort_is_asked(s));
 }
 
-/* False: the user has asked to abort. */
+/* Waits for pause_s; false: the user has asked to abort. */
 static bool pause_here(struct supervisor *s, int64_t pause_s)
 {
     enum { BEAT_MS = 10 * 1000 };
@@ -112,7 +112,7 @@ static void try_here(struct supervisor *s, int next)
     int64_t pause_s = retry_pause_s(history.n);
     s->status.attempt = next;
     s->status.started_unix_s = 0;
-    wait_for_next(s, next, pause_s);
+    again_wait_for_next(s, next, pause_s);
     if (pause_here(s, pause_s)) {
         begin_here(s);
         attempt_finish(s, RUN_FAILED, ACT_WRAPPER, "the next attempt could not be started");
@@ -135,7 +135,7 @@ static void say_nodes(struct supervisor *s, const struct act_strv *out_of, bool 
 }
 
 /* Slurm ends this process once the job is in the queue again. */
-static void wait_for_end(struct supervisor *s)
+static void again_wait_for_end(struct supervisor *s)
 {
     enum { WAIT_MS = 60 * 1000 };
     int64_t end = act_now_monotonic_ms() + WAIT_MS, left;
@@ -160,9 +160,9 @@ static void try_in_slurm(struct supervisor *s, int next)
             act_strv_push(&nodes, history.v[i].node);
     job_choose_excluded(&s->job, &s->node, &nodes, &out_of, &is_short);
     say_nodes(s, &out_of, is_short);
-    wait_for_next(s, next, pause_s);
+    again_wait_for_next(s, next, pause_s);
     if (job_requeue(&s->job, &out_of, pause_s, &err) == 0)
-        return wait_for_end(s);
+        return again_wait_for_end(s);
     s->status = failed;
     retry_forget(&s->node, s->status.attempt);
     snprintf(s->status.retry, sizeof(s->status.retry), "not tried again: %.250s", act_error_text(&err));

@@ -65,7 +65,7 @@ static bool wait_for_other(struct supervisor *s, struct run_status *other)
     return true;
 }
 
-/* What stays known in every attempt. */
+/* Takes over what stays known in every attempt. */
 static void keep_of_earlier(struct supervisor *s, const struct run_status *last)
 {
     memcpy(s->status.retry, last->retry, sizeof(last->retry));
@@ -97,8 +97,8 @@ bool attempt_find(struct supervisor *s)
 
 /* ---- the beginning ---- */
 
-/* What an interrupted try has already moved is left in place. */
-static int move_entries(const char *from, const char *to, struct act_error *err)
+/* Moves the entries, and leaves those that an interrupted try has already moved. */
+static int attempt_move_entries(const char *from, const char *to, struct act_error *err)
 {
     DIR *dir = opendir(from);
     const struct dirent *e;
@@ -132,12 +132,12 @@ int attempt_put_away(const struct node *node, int attempt, const struct run_stat
     for (size_t i = 0; rc == 0 && i < sizeof(folders) / sizeof(folders[0]); i++) {
         ACT_AUTOFREE char *from = node_path(node, folders[i]);
         ACT_AUTOFREE char *target = act_path_join(to, folders[i]);
-        rc = move_entries(from, target, err);
+        rc = attempt_move_entries(from, target, err);
     }
     return rc < 0 || !last ? rc : run_status_write(status, last, err);
 }
 
-static void make_reserve(const struct supervisor *s)
+static void attempt_make_reserve(const struct supervisor *s)
 {
     ACT_AUTOFREE char *path = node_path(&s->node, FILE_RESERVE);
     ACT_AUTOFREE char *bytes = act_alloc(RESERVE_BYTES);
@@ -173,7 +173,7 @@ void attempt_note_failed_nodes(struct run_status *status, const struct act_strv 
 }
 
 /* The nodes that ranks have reported from. */
-static void list_nodes(const struct supervisor *s, struct act_strv *out)
+static void attempt_list_nodes(const struct supervisor *s, struct act_strv *out)
 {
     enum { RANKS_MAX = 16 * 1024 * 1024 };
     ACT_AUTOFREE char *path = node_path(&s->node, RUN_FILE_RANKS);
@@ -198,7 +198,7 @@ static void explain_silence(struct supervisor *s, struct run_status *earlier)
     struct supervisor then = {.node = s->node, .status = *earlier};
     ACT_AUTO(act_strv) nodes = {0};
 
-    list_nodes(s, &nodes);
+    attempt_list_nodes(s, &nodes);
     job_find_down(&nodes, &then.job.failed);
     if (then.job.failed.n > 0) {
         job_say_failed(&then.job.failed, earlier->reason, sizeof(earlier->reason));
@@ -223,7 +223,7 @@ int attempt_begin(struct supervisor *s, struct act_error *err)
     if (rc == 0)
         rc = attempt_make_folders(&s->node, err);
     if (rc == 0)
-        make_reserve(s);
+        attempt_make_reserve(s);
     s->status.attempts = retry_attempts(&s->node, s->status.attempt);
     return rc;
 }
@@ -284,7 +284,7 @@ void attempt_end(const struct supervisor *s)
 
 /* ---- the ranks ---- */
 
-void attempt_note(const struct supervisor *s, const char *event, const struct record *r)
+void attempt_note(const struct supervisor *s, const char *event, const struct node_record *r)
 {
     CODEC_AUTOJSON json_t *json =
         json_pack("{s:I, s:s, s:i, s:s, s:i, s:i, s:i}", "time", (json_int_t)act_now_unix_s(), "event", event, "rank",
@@ -299,7 +299,7 @@ void attempt_note(const struct supervisor *s, const char *event, const struct re
         close(fd);
 }
 
-static json_t *failure_json(const struct supervisor *s, const struct record *r, const char *reason)
+static json_t *attempt_failure_json(const struct supervisor *s, const struct node_record *r, const char *reason)
 {
     ACT_AUTOFREE char *log = act_sprintf("%s/" RUN_DIR_SYSTEM "/%s.txt", s->node.dir, launcher_name(&s->node));
     const char *node = r                    ? r->node
@@ -318,10 +318,10 @@ static json_t *failure_json(const struct supervisor *s, const struct record *r, 
                      s->status.class[0] ? s->status.class : NULL);
 }
 
-void attempt_save_failure(const struct supervisor *s, const struct record *r, const char *reason)
+void attempt_save_failure(const struct supervisor *s, const struct node_record *r, const char *reason)
 {
     ACT_AUTOFREE char *path = node_path(&s->node, RUN_FILE_FAILURE);
-    CODEC_AUTOJSON json_t *json = failure_json(s, r, reason);
+    CODEC_AUTOJSON json_t *json = attempt_failure_json(s, r, reason);
     struct act_error err;
 
     if (codec_json_write(path, json, 0600, &err) == 0)

@@ -37,7 +37,7 @@ static char *seen_at(const char *mount, const char *group)
 
 /* The path in the line "<number>:<controller>:<path>" of /proc/self/cgroup (cgroups(7)); version 2 has no controller.
  * New string. */
-static char *group_of(const char *groups, const char *controller)
+static char *cgroup_group_of(const char *groups, const char *controller)
 {
     ACT_AUTOFREE char *mark = act_sprintf(":%s:/", controller);
 
@@ -52,7 +52,8 @@ static char *group_of(const char *groups, const char *controller)
     return NULL;
 }
 
-/* Where the first mount of a type (" - cgroup2 ") with an option at its end (NULL: any) shows a group. New string. */
+/* Returns where the first mount of a type (" - cgroup2 ") with an option at its end (NULL: any) shows a group. New
+ * string. */
 static char *find_mounted(const char *mounts, const char *type, const char *option, const char *group)
 {
     char *found = NULL;
@@ -69,14 +70,14 @@ static char *find_mounted(const char *mounts, const char *type, const char *opti
 
 char *cgroup_find(const char *mounts, const char *groups)
 {
-    ACT_AUTOFREE char *group = group_of(groups, "");
+    ACT_AUTOFREE char *group = cgroup_group_of(groups, "");
 
     return find_mounted(mounts, " - cgroup2 ", NULL, group);
 }
 
 char *cgroup_find_memory(const char *mounts, const char *groups)
 {
-    ACT_AUTOFREE char *group = group_of(groups, "memory");
+    ACT_AUTOFREE char *group = cgroup_group_of(groups, "memory");
     char *found = find_mounted(mounts, " - cgroup ", ",memory", group);
 
     return found ? found : cgroup_find(mounts, groups);
@@ -107,7 +108,7 @@ static char *name_for(const char *run_dir)
 /* ---- make ---- */
 
 /* It need not outlive the machine, whose cgroups do not. */
-static bool write_record(const struct cgroup *c)
+static bool cgroup_write_record(const struct cgroup *c)
 {
     int fd = open(c->record, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     bool written = fd >= 0 && act_write_all(fd, c->path, strlen(c->path)) == 0;
@@ -117,7 +118,7 @@ static bool write_record(const struct cgroup *c)
     return written;
 }
 
-static void forget(struct cgroup *c)
+static void cgroup_forget(struct cgroup *c)
 {
     free(c->path);
     free(c->record);
@@ -135,7 +136,7 @@ void cgroup_make(struct cgroup *c, const char *run_dir)
         return;
     c->path = act_path_join(parent, name);
     c->record = act_path_join(run_dir, RUN_FILE_CGROUP);
-    if (write_record(c) && mkdir(c->path, 0755) == 0) {
+    if (cgroup_write_record(c) && mkdir(c->path, 0755) == 0) {
         int fd = open(c->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (fd > 0) {
             c->fd = fd;
@@ -144,7 +145,7 @@ void cgroup_make(struct cgroup *c, const char *run_dir)
         rmdir(c->path);
     }
     unlink(c->record);
-    forget(c);
+    cgroup_forget(c);
 }
 
 /* ---- end ---- */
@@ -195,7 +196,7 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 }
 
 /* Its files are removed with it; a command may have made cgroups in it. One with processes cannot be removed. */
-static bool remove_all(const char *path)
+static bool cgroup_remove_all(const char *path)
 {
     if (rmdir(path) == 0 || errno == ENOENT)
         return true;
@@ -208,7 +209,7 @@ static bool empty_and_remove(const char *path, const char *record)
     enum { LIMIT_MS = 5000, PAUSE_MS = 2 };
     int64_t deadline = act_now_monotonic_ms() + LIMIT_MS;
 
-    while (!remove_all(path)) {
+    while (!cgroup_remove_all(path)) {
         if (act_now_monotonic_ms() >= deadline)
             return false;
         kill_all(path);
@@ -224,7 +225,7 @@ bool cgroup_end(struct cgroup *c)
 
     if (c->fd > 0)
         close(c->fd);
-    forget(c);
+    cgroup_forget(c);
     return empty;
 }
 

@@ -21,8 +21,8 @@ void cgroup_make(struct cgroup *c, const char *run_dir);
  * emptied. */
 bool cgroup_end(struct cgroup *c);
 
-/* Likewise, after the run's supervisor was killed. False: the run's folder names no cgroup that belongs to the run and
- * this user. */
+/* Does the same after the run's supervisor was killed. False: the run's folder names no cgroup that belongs to the run
+ * and this user. */
 bool cgroup_sweep(const char *run_dir);
 
 /* The path of this process's cgroup where its memory is counted, which may be one of version 1. New string; NULL: it is
@@ -32,7 +32,7 @@ char *cgroup_of_memory(void);
 /* The path of this process's cgroup: mounts is the text of /proc/self/mountinfo, groups that of /proc/self/cgroup.
  * New string; NULL: it is not visible. */
 char *cgroup_find(const char *mounts, const char *groups);
-/* Likewise for cgroup_of_memory(). */
+/* Does the same for cgroup_of_memory(). */
 char *cgroup_find_memory(const char *mounts, const char *groups);
 /* Kills all processes in and below a cgroup one by one, for kernels that have no cgroup.kill (before Linux 5.14).
  * Those that are forked meanwhile survive. */

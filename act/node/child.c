@@ -106,8 +106,8 @@ static int redirect(const struct child *child)
     return child->cwd && chdir(child->cwd) < 0 ? errno : 0;
 }
 
-/* In the child. Returns an errno, only if exec or a step before it failed. */
-static int enter(const struct child *child, pid_t parent, int report_fd)
+/* Runs in the child. Returns an errno, and only if exec or a step before it failed. */
+static int child_enter_group(const struct child *child, pid_t parent, int report_fd)
 {
     if (!child->guarded)
         prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -147,7 +147,7 @@ pid_t child_start(const struct child *child)
         return -1;
     pid_t pid = child->cgroup ? fork_into(child->cgroup) : fork();
     if (pid == 0) {
-        errnum = enter(child, parent, ends[1]);
+        errnum = child_enter_group(child, parent, ends[1]);
         _exit(act_write_all(ends[1], &errnum, sizeof(errnum)) < 0 ? ACT_WRAPPER : 0);
     }
     int fork_errno = errno;
@@ -193,7 +193,7 @@ bool child_reap(pid_t pid, int *out_status)
     return found;
 }
 
-struct process {
+struct child_process {
     pid_t pid, parent;
     bool ours;
 };
@@ -219,16 +219,16 @@ static pid_t parent_of(const char *pid)
     return strcmp(name + 1, RUN_MOUNT_KEEPER) == 0 ? -1 : parent;
 }
 
-static struct process *list_processes(size_t *out_n)
+static struct child_process *list_processes(size_t *out_n)
 {
-    struct process *list = NULL;
+    struct child_process *list = NULL;
     size_t n = 0;
     DIR *proc = opendir("/proc");
 
     for (struct dirent *e; proc && (e = readdir(proc));) {
         if (!isdigit((unsigned char)e->d_name[0]))
             continue;
-        ACT_PUSH(list, n, (struct process){.pid = atoi(e->d_name), .parent = parent_of(e->d_name)});
+        ACT_PUSH(list, n, (struct child_process){.pid = atoi(e->d_name), .parent = parent_of(e->d_name)});
     }
     if (proc)
         closedir(proc);
@@ -236,7 +236,7 @@ static struct process *list_processes(size_t *out_n)
     return list;
 }
 
-static bool is_descendant(const struct process *list, size_t n, pid_t pid)
+static bool is_descendant(const struct child_process *list, size_t n, pid_t pid)
 {
     if (pid == getpid())
         return true;
@@ -247,9 +247,9 @@ static bool is_descendant(const struct process *list, size_t n, pid_t pid)
 }
 
 /* All processes of the machine, with the descendants of this one marked. */
-static struct process *find_descendants(size_t *out_n)
+static struct child_process *find_descendants(size_t *out_n)
 {
-    struct process *list = list_processes(out_n);
+    struct child_process *list = list_processes(out_n);
     size_t n = *out_n;
 
     for (bool more = true; more;) {
@@ -264,7 +264,7 @@ static struct process *find_descendants(size_t *out_n)
 void child_signal_all(int sig)
 {
     size_t n;
-    ACT_AUTOFREE struct process *list = find_descendants(&n);
+    ACT_AUTOFREE struct child_process *list = find_descendants(&n);
 
     for (size_t i = 0; i < n; i++)
         if (list[i].ours)
@@ -296,7 +296,7 @@ static bool catches(pid_t pid, int sig)
 int child_signal_catchers(int sig)
 {
     size_t n;
-    ACT_AUTOFREE struct process *list = find_descendants(&n);
+    ACT_AUTOFREE struct child_process *list = find_descendants(&n);
     int told = 0;
 
     for (size_t i = 0; i < n; i++)
@@ -305,7 +305,7 @@ int child_signal_catchers(int sig)
 }
 
 /* Besides those that keep folders mounted. */
-static bool has_children(void)
+static bool child_has_children(void)
 {
     int status;
     size_t n;
@@ -313,7 +313,7 @@ static bool has_children(void)
     child_reap(-1, &status);
     if (waitpid(-1, &status, WNOHANG) != 0)
         return false;
-    ACT_AUTOFREE struct process *list = find_descendants(&n);
+    ACT_AUTOFREE struct child_process *list = find_descendants(&n);
     for (size_t i = 0; i < n; i++)
         if (list[i].ours)
             return true;
@@ -324,7 +324,7 @@ void child_kill_all(void)
 {
     int status;
 
-    while (has_children()) {
+    while (child_has_children()) {
         child_signal_all(SIGKILL);
         while (waitpid(-1, &status, 0) < 0 && errno == EINTR)
             continue;
@@ -336,11 +336,11 @@ void child_end_all(struct watch *w, int64_t grace_ms)
     int64_t deadline = act_now_monotonic_ms() + grace_ms;
     int signal;
 
-    if (!has_children())
+    if (!child_has_children())
         return;
     if (grace_ms > 0)
         child_signal_all(SIGTERM);
-    while (has_children()) {
+    while (child_has_children()) {
         int64_t left = deadline - act_now_monotonic_ms();
         if (left <= 0 || watch_wait(w, left, &signal) == WATCH_GONE)
             break;

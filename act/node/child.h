@@ -65,7 +65,7 @@ bool child_mask_has(const char *hex, int sig);
  * the old one. Returns the new limit. For at most two resources. */
 rlim_t child_own_limit(int resource, rlim_t wanted);
 
-/* As a shell gives it: the exit status, or 128 + the signal. */
+/* Returns the status as a shell gives it: the exit status, or 128 + the signal. */
 int child_exit_status(int wait_status);
 
 #endif

@@ -42,7 +42,7 @@ static bool has_scheme(const char *image)
     return strstr(image, "://");
 }
 
-static bool is_file(const char *image)
+static bool container_is_file(const char *image)
 {
     return image[0] == '/' || act_starts_with(image, "./") || act_ends_with(image, ".sif") ||
            act_ends_with(image, ".sqsh");
@@ -50,7 +50,7 @@ static bool is_file(const char *image)
 
 /* ---- what the container sees ---- */
 
-static int check_path(const char *path, struct act_error *err)
+static int container_check_path(const char *path, struct act_error *err)
 {
     if (!path[strcspn(path, ":,")])
         return 0;
@@ -63,24 +63,24 @@ struct paths {
     int rc;
 };
 
-static void add_path(struct paths *p, const char *path, bool read_only)
+static void container_add_path(struct paths *p, const char *path, bool read_only)
 {
     if (p->rc == 0)
-        p->rc = check_path(path, p->err);
+        p->rc = container_check_path(path, p->err);
     act_strv_push(&p->v, path);
     act_strv_push(&p->v, read_only ? ":ro" : "");
 }
 
-static void add_run(struct paths *p, const struct node *node)
+static void container_add_run(struct paths *p, const struct node *node)
 {
-    add_path(p, node->dir, false);
+    container_add_path(p, node->dir, false);
     for (size_t i = 0; i < node->spec.n_folders; i++)
         if (node->spec.folders[i].link)
-            add_path(p, node->spec.folders[i].link, node->spec.folders[i].mode == RUN_FOLDER_RO_MOUNT);
+            container_add_path(p, node->spec.folders[i].link, node->spec.folders[i].mode == RUN_FOLDER_RO_MOUNT);
     for (size_t i = 0; node->local && i < node->spec.n_folders; i++) {
         ACT_AUTOFREE char *point = mount_point(node, &node->spec.folders[i]);
         if (mount_is_for(node, &node->spec.folders[i]))
-            add_path(p, point, node->spec.folders[i].mode == RUN_FOLDER_RO_MOUNT);
+            container_add_path(p, point, node->spec.folders[i].mode == RUN_FOLDER_RO_MOUNT);
     }
 }
 
@@ -106,20 +106,21 @@ static int wrap(const struct node *node, struct act_strv *out, struct act_error 
     act_strv_push(out, "exec");
     if (node->spec.gpus_per_node > 0)
         act_strv_push(out, "--nv");
-    add_run(&binds, node);
+    container_add_run(&binds, node);
     if (!act_path_is_within(node->code, node->dir))
-        add_path(&binds, node->code, false);
+        container_add_path(&binds, node->code, false);
     add_binds(&binds, out);
     act_strv_release(&binds.v);
     act_strv_push(out, "--pwd");
     act_strv_push(out, node->code);
-    act_strv_pushf(out, "%s%s", has_scheme(image) || is_file(image) ? "" : "docker://", image);
+    act_strv_pushf(out, "%s%s", has_scheme(image) || container_is_file(image) ? "" : "docker://", image);
     return binds.rc;
 }
 
 /* ---- docker, podman ---- */
 
-/* What the container needs of the rank's environment; the values are passed on by name. PYTHONPATH is the image's. */
+/* The variables of the rank's environment that the container needs; they are passed on by name. PYTHONPATH is the
+ * image's. */
 static const char *const passed_on[] = {
     "RANK",
     "LOCAL_RANK",
@@ -133,6 +134,7 @@ static const char *const passed_on[] = {
     "MASTER_ADDR",
     "MASTER_PORT",
     "ACT_RUN_ID",
+    RUN_ENV_CODE,
     "AZ_BATCH_HOST_LIST",
     "AZ_BATCHAI_JOB_MASTER_NODE_IP",
     "AZ_BATCHAI_NUM_GPUS",
@@ -148,7 +150,7 @@ static void add_env_options(const struct node *node, struct act_strv *out)
         act_strv_pushf(out, "--env=%s", node->spec.env[i].name);
 }
 
-static void add_name(const struct node *node, int rank, const char *option, struct act_strv *out)
+static void container_add_name(const struct node *node, int rank, const char *option, struct act_strv *out)
 {
     act_strv_pushf(out, "%sact-%s-%d", option, node->spec.id, rank);
 }
@@ -163,10 +165,10 @@ static int wrap_fresh(const struct node *node, int rank, struct act_strv *out, s
     for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
         act_strv_push(out, options[i]);
     if (rank >= 0)
-        add_name(node, rank, "--name=", out);
+        container_add_name(node, rank, "--name=", out);
     if (node->spec.gpus_per_node > 0)
         act_strv_push(out, "--gpus=all");
-    add_run(&volumes, node);
+    container_add_run(&volumes, node);
     for (size_t i = 0; i < volumes.v.n; i += 2)
         act_strv_pushf(out, "--volume=%s:%s%s", volumes.v.v[i], volumes.v.v[i], volumes.v.v[i + 1]);
     act_strv_release(&volumes.v);
@@ -201,7 +203,7 @@ void container_remove_all(const struct node *node)
     act_strv_push(&words, "rm");
     act_strv_push(&words, "-f");
     for (int rank = 0; rank < node_world_size(node); rank++)
-        add_name(node, rank, "", &words);
+        container_add_name(node, rank, "", &words);
     const struct proc_call call = {.argv = words.v, .sees = OF_DOCKER, .timeout_s = REMOVE_S, .max_bytes = ANSWER_MAX};
     if (proc_call(&call, &result, &err) < 0)
         node_say("the containers of the run may still be there: %s", act_error_text(&err));
@@ -217,7 +219,7 @@ static char *enroot_name(const char *image)
     bool registry = name[first] && (strcspn(name, ".:") < first || strncmp(name, "localhost/", first + 1) == 0);
     char *out = act_strdup(name);
 
-    if (registry && !is_file(name) && !strchr(name, '#'))
+    if (registry && !container_is_file(name) && !strchr(name, '#'))
         out[first] = '#';
     return out;
 }
@@ -240,10 +242,10 @@ int container_srun_options(const struct node *node, const char *program, struct 
         return 0;
     ACT_AUTOFREE char *image = enroot_name(node->spec.image);
     act_strv_pushf(out, "--container-image=%s", image);
-    add_run(&mounts, node);
-    add_path(&mounts, bin, true);
+    container_add_run(&mounts, node);
+    container_add_path(&mounts, bin, true);
     if (node->spec.scratch)
-        add_path(&mounts, node->spec.scratch, false);
+        container_add_path(&mounts, node->spec.scratch, false);
     add_mounts(&mounts, out);
     act_strv_release(&mounts.v);
     return mounts.rc;

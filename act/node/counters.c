@@ -15,7 +15,7 @@
 
 /* ---- single files ---- */
 
-static char *read_text(const char *path)
+static char *counters_read_text(const char *path)
 {
     enum { MAX_BYTES = 4 * 1024 * 1024 };
     char *text = NULL;
@@ -27,14 +27,14 @@ static char *read_text(const char *path)
 /* Calls visit with every line, which it may change. */
 static void for_lines(const char *path, void (*visit)(char *line, struct counters *), struct counters *c)
 {
-    ACT_AUTOFREE char *text = read_text(path);
+    ACT_AUTOFREE char *text = counters_read_text(path);
     char *rest, *line = strtok_r(text, "\n", &rest);
 
     for (; line; line = strtok_r(NULL, "\n", &rest))
         visit(line, c);
 }
 
-/* "cpu  user nice system idle iowait irq softirq steal ..." */
+/* Reads "cpu  user nice system idle iowait irq softirq steal ...". */
 static void add_cpu(char *line, struct counters *c)
 {
     uint64_t t[8] = {0};
@@ -57,7 +57,7 @@ static void add_memory(char *line, struct counters *c)
         c->memory_available = kib * 1024;
 }
 
-/* No partitions, and no devices stacked on other disks: their bytes would count twice. */
+/* Leaves out partitions, and devices stacked on other disks: their bytes would count twice. */
 static bool is_disk(const char *name)
 {
     static const char *const others[] = {"loop", "ram", "dm-", "md", "zram"};
@@ -83,7 +83,8 @@ static void add_disk(char *line, struct counters *c)
     c->disk_written += sectors_written * SECTOR_BYTES;
 }
 
-/* " eth0: received packets errs drop fifo frame compressed multicast sent ..."; the first two lines are a header. */
+/* Reads " eth0: received packets errs drop fifo frame compressed multicast sent ..."; the first two lines are a header.
+ */
 static void add_interface(char *line, struct counters *c)
 {
     char *name = line + strspn(line, " "), *colon = strchr(name, ':');
@@ -105,13 +106,14 @@ static uint64_t read_ib_counter(const char *port, const char *name)
 {
     enum { UNIT_BYTES = 4 };
     ACT_AUTOFREE char *path = act_sprintf("%s/counters/%s", port, name);
-    ACT_AUTOFREE char *text = read_text(path);
+    ACT_AUTOFREE char *text = counters_read_text(path);
 
     return strtoull(text, NULL, 10) * UNIT_BYTES;
 }
 
 /* Calls visit with the path of every entry of dir. */
-static void for_entries(const char *dir, void (*visit)(const char *path, struct counters *), struct counters *c)
+static void counters_for_entries(const char *dir, void (*visit)(const char *path, struct counters *),
+                                 struct counters *c)
 {
     DIR *d = opendir(dir);
 
@@ -124,18 +126,18 @@ static void for_entries(const char *dir, void (*visit)(const char *path, struct 
         closedir(d);
 }
 
-static void add_port(const char *port, struct counters *c)
+static void counters_add_port(const char *port, struct counters *c)
 {
     c->has_infiniband = true;
     c->ib_received += read_ib_counter(port, "port_rcv_data");
     c->ib_sent += read_ib_counter(port, "port_xmit_data");
 }
 
-static void add_adapter(const char *adapter, struct counters *c)
+static void counters_add_adapter(const char *adapter, struct counters *c)
 {
     ACT_AUTOFREE char *ports = act_path_join(adapter, "ports");
 
-    for_entries(ports, add_port, c);
+    counters_for_entries(ports, counters_add_port, c);
 }
 
 /* ---- the run's processes ---- */
@@ -152,7 +154,7 @@ static bool is_rank_agent(const struct process *p, const char *run_dir)
     return n > at + sizeof(verb) && strcmp(words + at, verb) == 0 && strcmp(words + at + sizeof(verb), run_dir) == 0;
 }
 
-static void add_processes(const char *run_dir, struct counters *c)
+static void counters_add_processes(const char *run_dir, struct counters *c)
 {
     struct processes list = {0};
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
@@ -176,6 +178,6 @@ void counters_read(const char *run_dir, struct counters *out)
     for_lines("/proc/meminfo", add_memory, out);
     for_lines("/proc/diskstats", add_disk, out);
     for_lines("/proc/net/dev", add_interface, out);
-    for_entries("/sys/class/infiniband", add_adapter, out);
-    add_processes(run_dir, out);
+    counters_for_entries("/sys/class/infiniband", counters_add_adapter, out);
+    counters_add_processes(run_dir, out);
 }

@@ -14,8 +14,8 @@ struct counters {
     uint64_t memory_total, memory_available, run_memory; /* bytes, now */
 };
 
-/* What cannot be read stays 0. The run's processes are the agents "act-node rank <run_dir>" on this machine and all
- * their descendants. */
+/* Reads the counters; one that cannot be read stays 0. The run's processes are the agents "act-node rank <run_dir>" on
+ * this machine and all their descendants. */
 void counters_read(const char *run_dir, struct counters *out);
 
 #endif

@@ -13,7 +13,7 @@
 #include "node/launcher.h"
 #include "proc/environment.h"
 
-static bool get_int(const char *name, int *out)
+static bool env_get_int(const char *name, int *out)
 {
     int64_t value;
     const char *text = getenv(name);
@@ -32,8 +32,8 @@ struct names {
 
 static bool get_place(const struct names *names, struct rank_place *out)
 {
-    return get_int(names->rank, &out->rank) && get_int(names->size, &out->world_size) &&
-           get_int(names->local_rank, &out->local_rank);
+    return env_get_int(names->rank, &out->rank) && env_get_int(names->size, &out->world_size) &&
+           env_get_int(names->local_rank, &out->local_rank);
 }
 
 /* A launcher that places ranks round-robin gives other local ranks than one that fills node by node; then the service's
@@ -43,7 +43,7 @@ static int node_rank_of(const struct node *node, const struct rank_place *place)
     int per_node = node->spec.procs_per_node, n;
     bool by_node = place->rank % per_node != place->local_rank;
 
-    if (get_int("AZUREML_CR_NODE_RANK", &n) && n < node->spec.nodes && (n > 0 || by_node))
+    if (env_get_int("AZUREML_CR_NODE_RANK", &n) && n < node->spec.nodes && (n > 0 || by_node))
         return n;
     return place->rank / per_node;
 }
@@ -146,6 +146,7 @@ static void set_numbers(const struct node *node, const struct rank_place *place)
     env_set_int("NODE_RANK", place->node_rank);
     env_set_int("AZ_BATCHAI_NUM_GPUS", node->spec.gpus_per_node);
     setenv("ACT_RUN_ID", node->spec.id, 1);
+    setenv(RUN_ENV_CODE, node->code, 1);
 }
 
 static void set_users(const struct node *node)
@@ -167,8 +168,8 @@ static void set_torch_home(const struct node *node)
     }
 }
 
-/* As the original ACT: the first folder is that of its images, and an empty rest is the current folder, so that scripts
- * in any folder of the code can import from its root. */
+/* Sets PYTHONPATH: the first folder is that of the images, and an empty rest is the current folder, so that scripts in
+ * any folder of the code can import from its root. */
 static void set_python(const struct node *node)
 {
     static const char caffe[] = "/app/caffe/python:";
@@ -180,7 +181,7 @@ static void set_python(const struct node *node)
     set_torch_home(node);
 }
 
-/* What logs in for the submitter, from whose shell a run on this machine has it. */
+/* The variables that log in for the submitter, from whose shell a run on this machine has them. */
 static struct act_strv credentials;
 
 static void hide_credentials(const struct node *node)
@@ -221,7 +222,7 @@ static const char *colon_of_master(void)
     return master ? strrchr(master, ':') : NULL;
 }
 
-/* New string; NULL: not known. */
+/* Returns the address of the first node, a new string; NULL: it is not known. */
 static char *find_master(const struct node *node)
 {
     const char *hosts = getenv("AZ_BATCH_HOST_LIST"), *master = getenv("AZ_BATCH_MASTER_NODE");
@@ -237,7 +238,7 @@ static char *find_master(const struct node *node)
     return node->spec.nodes == 1 ? act_strdup("127.0.0.1") : NULL;
 }
 
-static bool is_port(const char *text)
+static bool env_is_port(const char *text)
 {
     int64_t port;
 
@@ -252,9 +253,9 @@ static char *find_port(const struct node *node)
     struct act_sha256 h;
     uint32_t digest;
 
-    if (colon && is_port(colon + 1))
+    if (colon && env_is_port(colon + 1))
         return act_strdup(colon + 1);
-    if (is_port(getenv("MASTER_PORT")))
+    if (env_is_port(getenv("MASTER_PORT")))
         return act_strdup(getenv("MASTER_PORT"));
     act_sha256_init(&h);
     act_sha256_add(&h, node->spec.id, strlen(node->spec.id));

@@ -8,16 +8,16 @@ struct rank_place {
     int rank, world_size, local_rank, local_size, node_rank;
 };
 
-/* From the launcher, srun or Open MPI; without one, the only rank of a single-process run. Ranks are numbered node by
- * node, unless AZUREML_CR_NODE_RANK says otherwise. */
+/* Finds the rank's place by the variables of the launcher, srun or Open MPI; without one, it is the only rank of a
+ * single-process run. Ranks are numbered node by node, unless AZUREML_CR_NODE_RANK says otherwise. */
 int env_find_place(const struct node *node, struct rank_place *out, struct act_error *err) ACT_NODISCARD;
 
 /* Sets all of it in the environment of this process. */
 void env_set(const struct node *node, const struct rank_place *place);
 
-/* Likewise in the job of a service, which has set some of it: existing values are kept. The first node's address comes
- * from the service's host list, else from its master address; the port is the one that goes with the master, else one
- * derived from the run's id. Writes the host file if there is none. */
+/* Sets the rank's environment in the job of a service, which has set some of it: existing values stay. The first node's
+ * address comes from the service's host list, else from its master address; the port is the one that goes with the
+ * master, else one derived from the run's id. Writes the host file if there is none. */
 int env_set_of_service(const struct node *node, const struct rank_place *place, struct act_error *err) ACT_NODISCARD;
 
 /* setenv() of a number. */

@@ -13,8 +13,8 @@
 #include "node/mount.h"
 #include "proc/proc.h"
 
-/* Where the files of a folder of mode upload are kept until they are sent: the same for all nodes of the run. New
- * string. */
+/* Returns where the files of a folder of mode upload are kept until they are sent, the same for all nodes of the run.
+ * New string. */
 static char *outbox(const struct node *node, const struct run_folder *folder)
 {
     return act_sprintf("%s/" RUN_DIR_FOLDERS "/%s", node->dir, folder->name);
@@ -26,7 +26,7 @@ static char *log_name(const struct node *node)
     return act_sprintf(FOLDER_LOG, node->name);
 }
 
-/* Of act. New string, which may be empty. */
+/* Returns the last words of act, a new string, which may be empty. */
 static char *last_words(const struct node *node)
 {
     ACT_AUTOFREE char *name = log_name(node);
@@ -85,14 +85,14 @@ int folder_move(const struct node *node, const char *direction, const char *name
     return rc;
 }
 
-static int make_link(const char *to, const char *at, struct act_error *err)
+static int folder_make_link(const char *to, const char *at, struct act_error *err)
 {
     return symlink(to, at) == 0 ? 0 : act_error_errno(err, errno, "cannot link '%s'", at);
 }
 
 /* A missing store is created on the user's machine only; on a node it would be a different one, and the run's results
  * there would be lost. */
-static int check_store(const struct node *node, const struct run_folder *folder, struct act_error *err)
+static int folder_check_store(const struct node *node, const struct run_folder *folder, struct act_error *err)
 {
     static const char kind[] = "folder:";
     const char *place = act_starts_with(folder->store, kind) ? folder->store + strlen(kind) : folder->link;
@@ -109,14 +109,14 @@ static int check_store(const struct node *node, const struct run_folder *folder,
 static int link_place(const struct node *node, const struct run_folder *folder, const char *at, struct act_error *err)
 {
     if (access(folder->link, R_OK | X_OK) == 0)
-        return make_link(folder->link, at, err);
+        return folder_make_link(folder->link, at, err);
     return act_error_errno(err, errno, "'%s', which 'mode: path' says is there, cannot be read on node '%s'",
                            folder->link, node->name);
 }
 
 static int link_folder(const struct node *node, const struct run_folder *folder, const char *at, struct act_error *err)
 {
-    int rc = check_store(node, folder, err);
+    int rc = folder_check_store(node, folder, err);
 
     if (rc < 0)
         return rc;
@@ -127,7 +127,7 @@ static int link_folder(const struct node *node, const struct run_folder *folder,
     } else {
         rc = act_mkdir_all(folder->link, 0777, err);
     }
-    return rc == 0 ? make_link(folder->link, at, err) : rc;
+    return rc == 0 ? folder_make_link(folder->link, at, err) : rc;
 }
 
 static int make_outbox(const struct node *node, const struct run_folder *folder, const char *at, struct act_error *err)
@@ -135,7 +135,7 @@ static int make_outbox(const struct node *node, const struct run_folder *folder,
     ACT_AUTOFREE char *dir = outbox(node, folder);
     int rc = act_mkdir_all(dir, 0777, err);
 
-    return rc == 0 ? make_link(dir, at, err) : rc;
+    return rc == 0 ? folder_make_link(dir, at, err) : rc;
 }
 
 static int mount_folder(const struct node *node, const struct run_folder *folder, const char *at, struct act_error *err)
@@ -143,11 +143,11 @@ static int mount_folder(const struct node *node, const struct run_folder *folder
     ACT_AUTOFREE char *point = mount_point(node, folder);
     if (run_folder_is_copied(&node->spec, folder)) {
         int copied = mount_copy(node, folder, err);
-        return copied == 0 ? make_link(point, at, err) : copied;
+        return copied == 0 ? folder_make_link(point, at, err) : copied;
     }
     int rc = call_act(node, (const char *const[]){"mount-folder", node->dir, folder->name, node->local, NULL}, err);
 
-    return rc == 0 ? make_link(point, at, err) : rc;
+    return rc == 0 ? folder_make_link(point, at, err) : rc;
 }
 
 /* Files fetched by an earlier attempt are kept: only missing or different ones are fetched again. */

@@ -19,8 +19,8 @@ int folder_fetch_package(const struct node *node, struct act_error *err) ACT_NOD
 bool folder_any_to_send(const struct node *node);
 /* Sends the contents of the folders of mode upload. For struct child. Returns an exit status. */
 int folder_send_all(void *node);
-/* Likewise the logs of this attempt and of earlier ones, where the run's stores.json says. Only for nodes that do not
- * share the run folder. */
+/* Sends the logs of this attempt and of earlier ones to the place that the run's stores.json names. Only nodes that do
+ * not share the run folder need it. */
 int folder_send_logs(const struct node *node, int attempt);
 
 /* The last attempt whose logs were sent, by pods that are no more; 0: of none, or it cannot be found out. */
@@ -29,7 +29,7 @@ int folder_find_sent(const struct node *node);
 /* Why not all were sent: FOLDER_UNSENT, and what was said last. New string. */
 char *folder_why_unsent(const struct node *node);
 
-/* What is said of a run that could not send all, and why it has failed if its command succeeded. */
+/* The words for a run that could not send all, and the reason of its failure if its command succeeded. */
 #define FOLDER_UNSENT "not all folders could be sent; see " RUN_DIR_SYSTEM "/folders_*.txt"
 #define FOLDER_LOG    RUN_DIR_SYSTEM "/folders_%s.txt" /* with the name of the node */
 

@@ -27,7 +27,7 @@ static const struct {
 };
 enum { N_COLUMNS = sizeof(columns) / sizeof(columns[0]) };
 
-/* A number, JSON null for "[N/A]" and the like; NULL for anything else. */
+/* Reads a number; returns JSON null for "[N/A]" and the like, and NULL for anything else. */
 static json_t *parse_value(const char *text, double unit)
 {
     char *end;
@@ -124,7 +124,7 @@ void gpu_close(struct gpu_query *q)
 }
 
 /* Waits for the next event. False if the time is over, or this process was told to end. */
-static bool wait_on(struct gpu_query *q, int64_t deadline_ms)
+static bool gpu_wait_on(struct gpu_query *q, int64_t deadline_ms)
 {
     int64_t left = deadline_ms - act_now_monotonic_ms();
     int sig;
@@ -137,7 +137,7 @@ static bool wait_on(struct gpu_query *q, int64_t deadline_ms)
 }
 
 /* Reads its output to the end. */
-static bool read_all(struct gpu_query *q, int fd, struct act_buf *out, int64_t deadline_ms)
+static bool gpu_read_all(struct gpu_query *q, int fd, struct act_buf *out, int64_t deadline_ms)
 {
     char chunk[4096];
 
@@ -148,12 +148,12 @@ static bool read_all(struct gpu_query *q, int fd, struct act_buf *out, int64_t d
             return true;
         if (n > 0)
             act_buf_add(out, chunk, (size_t)n);
-        if (out->len > OUTPUT_MAX || (n < 0 && (errno != EAGAIN || !wait_on(q, deadline_ms))))
+        if (out->len > OUTPUT_MAX || (n < 0 && (errno != EAGAIN || !gpu_wait_on(q, deadline_ms))))
             return false;
     }
 }
 
-static bool reap(struct gpu_query *q, int *out_status)
+static bool gpu_reap(struct gpu_query *q, int *out_status)
 {
     if (!child_reap(q->pid, out_status))
         return false;
@@ -189,11 +189,11 @@ static bool run_query(struct gpu_query *q, struct act_buf *out)
 
     if (!start_query(q, &fd))
         return false;
-    bool good = read_all(q, fd, out, deadline_ms);
+    bool good = gpu_read_all(q, fd, out, deadline_ms);
     q->watch->extra_fd = -1;
     close(fd);
-    while (good && !reap(q, &status))
-        good = wait_on(q, deadline_ms);
+    while (good && !gpu_reap(q, &status))
+        good = gpu_wait_on(q, deadline_ms);
     if (good)
         return status == 0;
     kill(-q->pid, SIGKILL);
@@ -208,7 +208,7 @@ json_t *gpu_ask(struct gpu_query *q)
 
     if (!q->program)
         return NULL;
-    bool free_to_ask = q->pid == 0 || reap(q, &status); /* a killed one may still hang in the driver */
+    bool free_to_ask = q->pid == 0 || gpu_reap(q, &status); /* a killed one may still hang in the driver */
     if (q->failures >= FAILURES_MAX || q->told_to_end)
         return json_null();
     if (free_to_ask && run_query(q, &out))

@@ -21,18 +21,21 @@ struct gpu_query {
 void gpu_open(struct gpu_query *q, struct watch *watch);
 void gpu_close(struct gpu_query *q);
 
-/* NULL if there is no nvidia-smi; JSON null if it did not answer, or is no longer run because it failed three times in
- * a row; else the array of metrics.h. A signal to end makes it stop waiting and sets told_to_end. */
+/* Asks nvidia-smi, and returns the array of metrics.h; NULL if there is no nvidia-smi; JSON null if it did not answer,
+ * or is no longer run because it failed three times in a row. A signal to end makes it stop waiting and sets
+ * told_to_end.
+ */
 json_t *gpu_ask(struct gpu_query *q);
 
-/* What the GPUs of a run are doing. */
+/* Whether the GPUs of a run work. */
 enum gpu_use {
     GPU_NOT_ASKED, /* yet */
     GPU_UNKNOWN,   /* there are none, or it does not answer, or does not say */
     GPU_IDLE,      /* all of them */
     GPU_BUSY       /* at least one */
 };
-/* From the result of gpu_ask(). visible: the value of CUDA_VISIBLE_DEVICES; of numbers, only those GPUs count. */
+/* Judges the result of gpu_ask(). visible: the value of CUDA_VISIBLE_DEVICES; if it has numbers, only those GPUs count.
+ */
 enum gpu_use gpu_use_of(const json_t *gpus, const char *visible);
 
 /* The array from its output; NULL when the output is something else. */

@@ -30,12 +30,12 @@ int64_t hang_step_ms(const struct run_spec *spec)
     return step > MOST_MS ? MOST_MS : step;
 }
 
-static int64_t least(int64_t a, int64_t b)
+static int64_t hang_least(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
 
-/* What the ranks of a node say of it; those that say nothing do not count. */
+/* The reports of a node's ranks; ranks that say nothing do not count. */
 struct node_view {
     bool by_gpus;
     int64_t silent_ms, idle_ms, gpus_idle_ms;
@@ -43,11 +43,11 @@ struct node_view {
 
 static void take_view(struct node_view *view, const struct hang_rank *r)
 {
-    view->silent_ms = least(view->silent_ms, r->silent_ms);
+    view->silent_ms = hang_least(view->silent_ms, r->silent_ms);
     if (r->by_gpus)
-        view->gpus_idle_ms = least(view->gpus_idle_ms, r->idle_ms);
+        view->gpus_idle_ms = hang_least(view->gpus_idle_ms, r->idle_ms);
     else
-        view->idle_ms = least(view->idle_ms, r->idle_ms);
+        view->idle_ms = hang_least(view->idle_ms, r->idle_ms);
     view->by_gpus = view->by_gpus || r->by_gpus;
 }
 
@@ -111,7 +111,7 @@ static void count_time(struct supervisor *s)
 void hang_on_record(struct supervisor *s, int rank)
 {
     struct hang_rank *r = s->hang.ranks ? &s->hang.ranks[rank] : NULL;
-    const struct record *record = &s->ranks[rank].record;
+    const struct node_record *record = &s->ranks[rank].record;
 
     if (!r)
         return;
@@ -124,7 +124,7 @@ void hang_on_record(struct supervisor *s, int rank)
 
 /* ---- what is done ---- */
 
-/* "no rank has written a line for 20m00s, and all GPUs were idle" */
+/* Says "no rank has written a line for 20m00s, and all GPUs were idle". */
 static void say_rule(const struct supervisor *s, char *out, size_t size)
 {
     char time[ACT_UNIT_TEXT];
@@ -184,7 +184,7 @@ void hang_on_stacks(struct supervisor *s, int rank, const json_t *message)
 }
 
 /* The log that has the stacks of a node: the pods print theirs. New string. */
-static char *stacks_log(const struct supervisor *s, const struct record *r)
+static char *stacks_log(const struct supervisor *s, const struct node_record *r)
 {
     int pod = r->rank / s->node.spec.procs_per_node;
     const char *at = s->options.group;
@@ -196,7 +196,7 @@ static char *stacks_log(const struct supervisor *s, const struct record *r)
     return act_sprintf(RUN_DIR_SYSTEM "/agent_%d.txt", at ? atoi(at) : pod);
 }
 
-static void make_reason(struct supervisor *s, const struct record *r)
+static void make_reason(struct supervisor *s, const struct node_record *r)
 {
     ACT_AUTOFREE char *log = stacks_log(s, r);
     char rule[128];
@@ -208,7 +208,7 @@ static void make_reason(struct supervisor *s, const struct record *r)
 
 void hang_end_run(struct supervisor *s)
 {
-    struct record as_ended = s->ranks[s->hang.rank].record;
+    struct node_record as_ended = s->ranks[s->hang.rank].record;
 
     s->alarms_ms[ALARM_STACKS] = 0;
     if (s->hang.phase != HANG_ASKS || s->phase == RANKS_STOPPING || s->phase == RANKS_GONE || s->first_failed >= 0)

@@ -40,7 +40,7 @@ int64_t hang_clock_step(struct hang_clock *clock, int64_t now_ms, int64_t most_m
 /* Between two reports of a rank, milliseconds. */
 int64_t hang_step_ms(const struct run_spec *spec);
 
-/* What the supervisor knows of a rank. */
+/* The knowledge of the supervisor about a rank. */
 struct hang_rank {
     bool started, ended;
     bool heard;                 /* it has reported */
@@ -71,7 +71,7 @@ struct hang {
 
 void hang_open(struct supervisor *s);
 void hang_close(struct supervisor *s);
-/* A rank has started, or ended. */
+/* Notes that a rank has started, or ended. */
 void hang_on_record(struct supervisor *s, int rank);
 /* Messages "pulse" and "stacks" of a rank, see ranks.c. */
 void hang_on_pulse(struct supervisor *s, int rank, const json_t *message);

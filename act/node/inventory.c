@@ -20,8 +20,8 @@
 
 /* ---- files of the system */
 
-/* New string; empty: it cannot be read, or is no text. */
-static char *read_text(const char *path)
+/* Returns a small file as a new string; empty: it cannot be read, or is not text. */
+static char *inventory_read_text(const char *path)
 {
     enum { MAX_BYTES = 64 * 1024 };
     char *text = NULL;
@@ -29,7 +29,7 @@ static char *read_text(const char *path)
     return act_file_read(path, MAX_BYTES, &text, NULL, NULL) < 0 ? act_strdup("") : text;
 }
 
-/* What follows a key at the beginning of a line, without quotes. New string; empty: no line begins so. */
+/* Returns the value behind a key at the beginning of a line, without quotes, a new string; empty: no line begins so. */
 static char *value_in(const char *text, const char *key)
 {
     for (const char *line = text; *line; line += strcspn(line, "\n"), line += *line == '\n')
@@ -62,7 +62,7 @@ static void each_name(const char *dir, void (*each)(const char *dir, const char 
 static char *attribute(const char *dir, const char *name)
 {
     ACT_AUTOFREE char *path = act_path_join(dir, name);
-    ACT_AUTOFREE char *text = read_text(path);
+    ACT_AUTOFREE char *text = inventory_read_text(path);
 
     return value_in(text, "");
 }
@@ -79,9 +79,9 @@ static void add_system(const struct inventory *what, struct act_buf *out)
 {
     ACT_AUTOFREE char *path = act_sprintf("%s/etc/os-release", what->root);
     ACT_AUTOFREE char *memory_path = act_sprintf("%s/proc/meminfo", what->root);
-    ACT_AUTOFREE char *text = read_text(path);
+    ACT_AUTOFREE char *text = inventory_read_text(path);
     ACT_AUTOFREE char *name = value_in(text, "PRETTY_NAME=");
-    ACT_AUTOFREE char *memory_text = read_text(memory_path);
+    ACT_AUTOFREE char *memory_text = inventory_read_text(memory_path);
     ACT_AUTOFREE char *memory = value_in(memory_text, "MemTotal:");
     struct utsname machine;
     char size[ACT_UNIT_TEXT];
@@ -134,8 +134,8 @@ static bool is_told(const struct ifaddrs *a)
            (a->ifa_addr->sa_family == AF_INET6 && !IN6_IS_ADDR_LINKLOCAL(ipv6_of(a)));
 }
 
-/* "eth0 10.0.0.4 (40000 Mbit/s)" */
-static void add_address(const struct inventory *what, const struct ifaddrs *a, struct act_buf *out)
+/* Adds "eth0 10.0.0.4 (40000 Mbit/s)". */
+static void inventory_add_address(const struct inventory *what, const struct ifaddrs *a, struct act_buf *out)
 {
     const void *address = a->ifa_addr->sa_family == AF_INET
                               ? (const void *)&((const struct sockaddr_in *)(const void *)a->ifa_addr)->sin_addr
@@ -151,7 +151,7 @@ static void add_address(const struct inventory *what, const struct ifaddrs *a, s
         act_buf_addf(out, " (%s Mbit/s)", speed);
 }
 
-static void add_network(const struct inventory *what, struct act_buf *out)
+static void inventory_add_network(const struct inventory *what, struct act_buf *out)
 {
     struct ifaddrs *all = NULL;
 
@@ -159,12 +159,12 @@ static void add_network(const struct inventory *what, struct act_buf *out)
         return;
     for (const struct ifaddrs *a = all; a; a = a->ifa_next)
         if (is_told(a))
-            add_address(what, a, out);
+            inventory_add_address(what, a, out);
     freeifaddrs(all);
 }
 
-/* "mlx5_0 port 1: 4: ACTIVE, 200 Gb/sec (4X HDR), InfiniBand" */
-static void add_port(const char *dir, const char *port, struct act_buf *out)
+/* Adds "mlx5_0 port 1: 4: ACTIVE, 200 Gb/sec (4X HDR), InfiniBand". */
+static void inventory_add_port(const char *dir, const char *port, struct act_buf *out)
 {
     ACT_AUTOFREE char *at = act_path_join(dir, port);
     ACT_AUTOFREE char *state = attribute(at, "state");
@@ -176,45 +176,45 @@ static void add_port(const char *dir, const char *port, struct act_buf *out)
     act_buf_addf(out, "%s port %s: %s, %s, %s", act_path_basename(above), port, state, rate, layer);
 }
 
-static void add_adapter(const char *dir, const char *name, struct act_buf *out)
+static void inventory_add_adapter(const char *dir, const char *name, struct act_buf *out)
 {
     ACT_AUTOFREE char *ports = act_sprintf("%s/%s/ports", dir, name);
 
-    each_name(ports, add_port, out);
+    each_name(ports, inventory_add_port, out);
 }
 
 static void add_infiniband(const struct inventory *what, struct act_buf *out)
 {
     ACT_AUTOFREE char *dir = act_sprintf("%s/sys/class/infiniband", what->root);
 
-    each_name(dir, add_adapter, out);
+    each_name(dir, inventory_add_adapter, out);
 }
 
-static void add_gpu(const char *dir, const char *name, struct act_buf *out)
+static void inventory_add_gpu(const char *dir, const char *name, struct act_buf *out)
 {
     ACT_AUTOFREE char *at = act_path_join(dir, name);
     ACT_AUTOFREE char *path = act_path_join(at, "information");
-    ACT_AUTOFREE char *text = read_text(path);
+    ACT_AUTOFREE char *text = inventory_read_text(path);
     ACT_AUTOFREE char *model = value_in(text, "Model:");
 
     separate(out);
     act_buf_addf(out, "%s (%s)", *model ? model : "a GPU", name);
 }
 
-static void add_gpus(const struct inventory *what, struct act_buf *out)
+static void inventory_add_gpus(const struct inventory *what, struct act_buf *out)
 {
     ACT_AUTOFREE char *dir = act_sprintf("%s/proc/driver/nvidia/gpus", what->root);
     ACT_AUTOFREE char *proc = act_sprintf("%s/proc/driver/nvidia", what->root);
     ACT_AUTOFREE char *driver = attribute(proc, "version");
 
-    each_name(dir, add_gpu, out);
+    each_name(dir, inventory_add_gpu, out);
     if (*driver) {
         separate(out);
         act_buf_adds(out, driver);
     }
 }
 
-/* As those of pyenv are, which look only when they run for what they start. */
+/* Tells whether a program is a script, like those of pyenv, which choose a Python only when they run. */
 static bool is_script(const char *path)
 {
     char mark[2] = "";
@@ -226,7 +226,7 @@ static bool is_script(const char *path)
     return is;
 }
 
-static void add_python(const struct inventory *what, struct act_buf *out)
+static void inventory_add_python(const struct inventory *what, struct act_buf *out)
 {
     ACT_AUTO(act_strv) packages = {0};
 
@@ -240,7 +240,7 @@ static void add_python(const struct inventory *what, struct act_buf *out)
     act_buf_addf(out, "%s, %zu package%s", what->python, packages.n, packages.n == 1 ? "" : "s");
 }
 
-/* In lines that a terminal shows as lines. */
+/* Adds the packages in lines that are short enough for a terminal. */
 static void add_package_lines(const struct inventory *what, struct act_strv *out)
 {
     enum { LINE_BYTES = 100 };
@@ -265,8 +265,8 @@ void inventory_take(const struct inventory *what, struct act_strv *out)
     static const struct {
         const char *name;
         void (*add)(const struct inventory *what, struct act_buf *out);
-    } parts[] = {{"system", add_system},         {"disk", add_disks}, {"network", add_network},
-                 {"InfiniBand", add_infiniband}, {"GPUs", add_gpus},  {"Python", add_python}};
+    } parts[] = {{"system", add_system},         {"disk", add_disks},          {"network", inventory_add_network},
+                 {"InfiniBand", add_infiniband}, {"GPUs", inventory_add_gpus}, {"Python", inventory_add_python}};
 
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
         ACT_AUTO(act_buf) text = {0};

@@ -38,7 +38,7 @@ static char *ask_slurm(const char *const *argv, int timeout_s)
 
 /* ---- the job ---- */
 
-static void add_lines(const char *text, struct act_strv *out)
+static void job_add_lines(const char *text, struct act_strv *out)
 {
     while (*text) {
         size_t len = strcspn(text, "\n");
@@ -77,7 +77,7 @@ int job_find_hosts(struct job *job, const struct node *node, struct act_error *e
     names = ask_slurm((const char *const[]){"scontrol", "show", "hostnames", list, NULL}, STEP_S);
     if (!names)
         return act_error_set(err, ACT_FAIL, "cannot find out the nodes '%s': 'scontrol show hostnames' failed", list);
-    add_lines(names, &job->hosts);
+    job_add_lines(names, &job->hosts);
     if ((int)job->hosts.n != node->spec.nodes)
         return act_error_set(err, ACT_FAIL, "the run needs %d nodes, and job %s has %zu", node->spec.nodes, job->id,
                              job->hosts.n);
@@ -142,7 +142,7 @@ int64_t job_parse_kill_wait(const char *show_config)
 }
 
 /* The beginning of a log of the run from some byte on, with a 0 at its end; nothing if there is no such log. */
-static void read_part(const struct node *node, const char *log, off_t from, char *text, size_t size)
+static void job_read_part(const struct node *node, const char *log, off_t from, char *text, size_t size)
 {
     ACT_AUTOFREE char *path = node_path(node, log);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -158,7 +158,7 @@ static bool output_says(const struct job *job, const struct node *node, const ch
 {
     char text[PART_MAX];
 
-    read_part(node, RUN_FILE_SLURM, job->output_from, text, sizeof(text));
+    job_read_part(node, RUN_FILE_SLURM, job->output_from, text, sizeof(text));
     return strstr(text, words);
 }
 
@@ -212,12 +212,12 @@ void job_say_failed(const struct act_strv *failed, char *out, size_t size)
         snprintf(out, size, "a node of it failed (NODE_FAIL)");
 }
 
-static void ask_lines(const char *const *argv, struct act_strv *out)
+static void job_ask_lines(const char *const *argv, struct act_strv *out)
 {
     ACT_AUTOFREE char *text = ask_slurm(argv, STEP_S);
 
     if (text)
-        add_lines(text, out);
+        job_add_lines(text, out);
 }
 
 /* Every srun of the job names the nodes that it loses. They may be back already when sinfo is asked. */
@@ -227,12 +227,12 @@ static void find_named(struct job *job, const struct node *node)
     ACT_AUTO(act_strv) lists = {0};
     char text[PART_MAX];
 
-    read_part(node, RUN_FILE_SLURM, job->output_from, text, sizeof(text));
+    job_read_part(node, RUN_FILE_SLURM, job->output_from, text, sizeof(text));
     job_parse_failed(text, &lists);
-    read_part(node, launcher, 0, text, sizeof(text));
+    job_read_part(node, launcher, 0, text, sizeof(text));
     job_parse_failed(text, &lists);
     for (size_t i = 0; i < lists.n; i++)
-        ask_lines((const char *const[]){"scontrol", "show", "hostnames", lists.v[i], NULL}, &job->failed);
+        job_ask_lines((const char *const[]){"scontrol", "show", "hostnames", lists.v[i], NULL}, &job->failed);
 }
 
 /* Slurm's state does not tell: a job that is queued again after a failed node is one that is requeued. */
@@ -322,7 +322,7 @@ bool job_find_blind(const struct node *node, const char *nodes, int n_nodes, str
 
     if (!blind)
         return false;
-    add_lines(blind, out_blind);
+    job_add_lines(blind, out_blind);
     act_strv_sort(out_blind);
     return true;
 }
@@ -340,13 +340,13 @@ void job_sweep(const struct node *node, const char *nodes, int n_nodes)
 
 /* ---- again ---- */
 
-/* A list of nodes of "scontrol show job". */
+/* Reads a list of nodes of "scontrol show job". */
 static void get_nodes(const char *show, const char *key, struct act_strv *out)
 {
     char list[4096] = "";
 
     if (get_value(show, key, list, sizeof(list)) && *list && strcmp(list, "(null)") != 0)
-        ask_lines((const char *const[]){"scontrol", "show", "hostnames", list, NULL}, out);
+        job_ask_lines((const char *const[]){"scontrol", "show", "hostnames", list, NULL}, out);
 }
 
 /* The nodes of the job's partition that work, but for those that it excludes already. */
@@ -357,9 +357,9 @@ static void get_usable(const char *show, const struct act_strv *excluded, struct
 
     if (!get_value(show, "Partition", partition, sizeof(partition)))
         return;
-    ask_lines((const char *const[]){"sinfo", "--noheader", "--Node", "--partition", partition, "--states",
-                                    "idle,alloc,mix,comp", "--format", "%N", NULL},
-              &all);
+    job_ask_lines((const char *const[]){"sinfo", "--noheader", "--Node", "--partition", partition, "--states",
+                                        "idle,alloc,mix,comp", "--format", "%N", NULL},
+                  &all);
     for (size_t i = 0; i < all.n; i++)
         if (!act_strv_has(excluded, all.v[i]) && !act_strv_has(out, all.v[i]))
             act_strv_push(out, all.v[i]);

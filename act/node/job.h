@@ -36,7 +36,7 @@ void job_parse_failed(const char *said, struct act_strv *out);
 void job_parse_down(const char *sinfo, struct act_strv *out);
 /* Asks for those of these nodes. */
 void job_find_down(const struct act_strv *hosts, struct act_strv *out);
-/* "node 'n2' of it failed (NODE_FAIL)", and how many more did. */
+/* Says "node 'n2' of it failed (NODE_FAIL)", and how many more did. */
 void job_say_failed(const struct act_strv *failed, char *out, size_t size);
 /* Whether a program can be started on a node of the job now. */
 bool job_answers(const char *node);
@@ -44,7 +44,7 @@ bool job_answers(const char *node);
 bool job_is_requeued(const struct job *job);
 /* KillWait from the output of "scontrol show config", in seconds; -1: it is missing. */
 int64_t job_parse_kill_wait(const char *show_config);
-/* "time limit reached"; NULL: the job goes on. */
+/* Returns why the job ends, "time limit reached"; NULL: it goes on. */
 const char *job_end_text(const struct job *job);
 
 /* Appends to out_blind those nodes (separated by commas) that do not see the run's folder. False: this could not be

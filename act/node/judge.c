@@ -56,7 +56,7 @@ static void finish_by_slurm(struct supervisor *s)
 
 /* An agent that was killed may have been the only one, or its node has failed, and the other end of the connection was
  * closed with it. */
-static void look_for_node(struct supervisor *s, struct record *r)
+static void look_for_node(struct supervisor *s, struct node_record *r)
 {
     const char *node = s->job.id ? s->job.hosts.v[r->rank / s->node.spec.procs_per_node] : NULL;
 
@@ -124,8 +124,8 @@ bool judge_is_blind(const struct supervisor *s)
     return *reason != '\0';
 }
 
-/* What an agent said last that could not join the run, or start a launcher's daemon; long messages of the launcher may
- * follow from that. New string; NULL: nothing. */
+/* Returns the last words of an agent that could not join the run, or start a launcher's daemon, a new string; NULL:
+ * there are none. Long messages of the launcher may follow them. */
 static char *agent_words(const char *log)
 {
     static const char agent[] = "act-node: ";
@@ -177,7 +177,7 @@ static void finish_without_record(struct supervisor *s)
     attempt_save_failure(s, NULL, s->status.reason);
 }
 
-/* A failure before the abort stays a failure. */
+/* Decides how the run ended. A failure before the abort stays a failure. */
 void judge_run(struct supervisor *s)
 {
     char reason[440];
@@ -191,7 +191,7 @@ void judge_run(struct supervisor *s)
     } else if (ended_by_slurm(s)) {
         finish_by_slurm(s);
     } else if (s->first_failed >= 0 && !ended_by_launcher(s)) {
-        struct record *r = &s->ranks[s->first_failed].record;
+        struct node_record *r = &s->ranks[s->first_failed].record;
         look_for_node(s, r);
         record_describe(r, reason, sizeof(reason));
         s->status.failed_rank = r->rank;
@@ -207,26 +207,29 @@ void judge_run(struct supervisor *s)
 
 /* ---- what is not in a log ---- */
 
-/* "the log of rank 3 (and of 2 others) is not whole: No space left on device". New string; NULL: they are. */
+/* Returns "the log of rank 3 (and of 2 others) is not whole: No space left on device", a new string; NULL: all are
+ * whole. A log that surely is not whole is named before those that may not be. */
 static char *words_of_cut_logs(const struct supervisor *s)
 {
-    const struct record *first = NULL;
+    const struct node_record *first = NULL;
     ACT_AUTOFREE char *others = NULL;
     int n = 0;
 
     for (int rank = 0; rank < node_world_size(&s->node); rank++) {
-        const struct record *r = &s->ranks[rank].record;
+        const struct node_record *r = &s->ranks[rank].record;
         n += r->no_room != 0;
-        if (r->no_room && !first)
+        if (r->no_room && (!first || (first->room_again && !r->room_again)))
             first = r;
     }
     if (!first)
         return NULL;
     others = n > 1 ? act_sprintf(" (and of %d others)", n - 1) : act_strdup("");
-    return act_sprintf("the log of rank %d%s is not whole: %s", first->rank, others, strerror(first->no_room));
+    return act_sprintf("the log of rank %d%s %s: %s%s", first->rank, others,
+                       first->room_again ? "may not be whole" : "is not whole", strerror(first->no_room),
+                       first->room_again ? " for a time" : "");
 }
 
-/* That does not change how the run ended. */
+/* Adds to the reason which logs are not whole, which does not change how the run ended. */
 void judge_cut_logs(struct supervisor *s)
 {
     ACT_AUTOFREE char *words = words_of_cut_logs(s);

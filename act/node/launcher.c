@@ -219,22 +219,22 @@ void launcher_set_remote_start(const struct node *node, const char *program)
     set_for_mpirun(WHOLE_NAMES, "1");
 }
 
-static void forget(enum setting which)
+static void launcher_forget(enum setting which)
 {
     unsetenv(settings[which].in_4);
     unsetenv(settings[which].in_5);
 }
 
-/* How a site starts daemons stays as it is. */
+/* Removes our settings of the launcher from the environment; a site's own way to start daemons stays. */
 void launcher_forget_settings(const struct node *node)
 {
     const char *agent = getenv(settings[REMOTE_AGENT].in_4);
     ACT_AUTOFREE char *ours = act_sprintf(" rsh %s", node->dir);
 
-    forget(KILL_TIMEOUT);
+    launcher_forget(KILL_TIMEOUT);
     if (!agent || !act_ends_with(agent, ours))
         return;
-    forget(REMOTE_AGENT);
-    forget(NO_TREE);
-    forget(WHOLE_NAMES);
+    launcher_forget(REMOTE_AGENT);
+    launcher_forget(NO_TREE);
+    launcher_forget(WHOLE_NAMES);
 }

@@ -4,7 +4,8 @@
 
 #include "node/node.h"
 
-/* "mpirun", "srun", "direct" (see pod_launch.c), or "rank" for a run of one process, which needs no other. */
+/* Returns "mpirun", "srun", "direct" (see pod_launch.c), or "rank" for a run of one process, which needs no
+ * launcher. */
 const char *launcher_name(const struct node *node);
 
 /* The variables that every rank gets from the supervisor's environment. Ends with NULL. */

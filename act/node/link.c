@@ -123,7 +123,7 @@ bool link_flush(struct link *l)
 
 bool link_send(struct link *l, const json_t *message)
 {
-    ACT_AUTOFREE char *line = codec_json_line(message);
+    ACT_AUTOWIPE char *line = codec_json_line(message);
 
     if (l->fd < 0)
         return false;

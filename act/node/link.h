@@ -56,10 +56,10 @@ void link_close(struct link *l);
 
 /* Connects to the supervisor that the environment names, tries all its addresses for some seconds, says hello and is
  * accepted. hello, which names the rank, gets the proof. *out_stop: the ranks are being stopped already. Removes
- * LINK_ENV from the environment. */
+ * LINK_ENV from the environment. Messages that came right behind the acceptance are still to be read from l->fd. */
 int link_connect(struct link *l, json_t *hello, bool *out_stop, struct act_error *err) ACT_NODISCARD;
 
-/* Likewise, but tries each address of the target once: "<token> tcp <port> <address> <address> ...", the form of
+/* Does the same, but tries each address of the target once: "<token> tcp <port> <address> <address> ...", the form of
  * link_address(). */
 int link_connect_once(struct link *l, const char *target, json_t *hello, bool *out_stop,
                       struct act_error *err) ACT_NODISCARD;
@@ -68,7 +68,7 @@ int link_connect_once(struct link *l, const char *target, json_t *hello, bool *o
 
 struct link_server;
 
-/* What happens on the connections of a server. */
+/* The events on the connections of a server. */
 struct link_events {
     /* A rank that knows the token has connected. False: it is rejected (the rank is connected already). */
     bool (*hello)(void *arg, int rank, const json_t *message);
@@ -77,7 +77,7 @@ struct link_events {
     void (*gone)(void *arg, int rank, int errnum);
 };
 
-/* Where the ranks are. */
+/* The place of the ranks. */
 struct link_where {
     const char *dir; /* the run's folder, if all ranks are on this machine; NULL: there are several nodes */
     const struct act_strv *hosts; /* the names of all nodes; NULL: not known */
@@ -92,8 +92,8 @@ int link_listen(int n_ranks, const struct link_where *where, const struct link_e
                 struct link_server **out, struct act_error *err) ACT_NODISCARD;
 /* The value of LINK_ENV for the ranks. Lives as long as the server. */
 const char *link_address(const struct link_server *s);
-/* A descriptor that becomes readable when there is something for link_serve(), including a stranger's expired time
- * limit. */
+/* Returns a descriptor that becomes readable when there is something for link_serve(), including a stranger's expired
+ * time limit. */
 int link_fd(const struct link_server *s);
 /* Handles pending events, without waiting. */
 void link_serve(struct link_server *s);

@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
@@ -15,14 +16,14 @@
 
 enum { CONNECT_MS = 3000, ANSWER_MS = 10000, ALL_TRIES_MS = 10000, PAUSE_MS = 200 };
 
-/* Where the supervisor is: "<token> unix <dir>" or "<token> tcp <port> <address> <address> ...". */
-struct target {
+/* The place of the supervisor: "<token> unix <dir>" or "<token> tcp <port> <address> <address> ...". */
+struct connect_target {
     char *text;
     const char *token, *dir, *addresses; /* in text; dir NULL: TCP */
     uint16_t port;
 };
 
-static bool parse_target(struct target *t, char *text)
+static bool parse_target(struct connect_target *t, char *text)
 {
     int64_t port = 0;
 
@@ -40,7 +41,7 @@ static bool parse_target(struct target *t, char *text)
     return true;
 }
 
-static int read_target(struct target *t, struct act_error *err)
+static int connect_read_target(struct connect_target *t, struct act_error *err)
 {
     const char *value = getenv(LINK_ENV);
 
@@ -106,7 +107,24 @@ static int connect_tcp(const char *address, uint16_t port, int *out_fd)
     return errnum;
 }
 
-/* NULL: it hung up, or took too long. */
+/* Takes no more than a line from the network: whoever polls the descriptor from now on hears of what comes behind it.
+ * Returns false when the connection has ended. */
+static bool fill_line(struct link *l)
+{
+    char chunk[4096];
+    ssize_t n = recv(l->fd, chunk, sizeof(chunk), MSG_DONTWAIT | MSG_PEEK);
+    const char *end = n > 0 ? memchr(chunk, '\n', (size_t)n) : NULL;
+
+    if (end)
+        n = end + 1 - chunk;
+    if (n > 0)
+        n = recv(l->fd, chunk, (size_t)n, MSG_DONTWAIT);
+    if (n > 0)
+        act_buf_add(&l->in, chunk, (size_t)n);
+    return n > 0 || (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR));
+}
+
+/* Returns the next message; NULL: the other side hung up, or took too long. */
 static json_t *wait_message(struct link *l)
 {
     int64_t deadline = act_now_monotonic_ms() + ANSWER_MS, left = ANSWER_MS;
@@ -115,7 +133,7 @@ static json_t *wait_message(struct link *l)
 
     for (; got == 0 && left > 0; left = deadline - act_now_monotonic_ms()) {
         poll(&(struct pollfd){.fd = l->fd, .events = POLLIN}, 1, (int)left);
-        bool more = link_fill(l);
+        bool more = fill_line(l);
         got = link_take(l, &message);
         if (!more)
             break;
@@ -133,7 +151,7 @@ static void prove(json_t *hello, const char *token, const char *theirs, const ch
 }
 
 /* Whether it is our supervisor, and accepts us. */
-static bool greet(struct link *l, json_t *hello, const char *token, bool *out_stop)
+static bool connect_greet(struct link *l, json_t *hello, const char *token, bool *out_stop)
 {
     CODEC_AUTOJSON json_t *challenge = wait_message(l);
     CODEC_AUTOJSON json_t *answer = NULL;
@@ -154,12 +172,12 @@ static bool greet(struct link *l, json_t *hello, const char *token, bool *out_st
 }
 
 /* Tries one address. why: the result, for the error message. */
-static bool try_one(struct link *l, const struct target *t, const char *address, json_t *hello, bool *out_stop,
+static bool try_one(struct link *l, const struct connect_target *t, const char *address, json_t *hello, bool *out_stop,
                     struct act_buf *why)
 {
     int errnum = t->dir ? connect_unix(t->dir, &l->fd) : connect_tcp(address, t->port, &l->fd);
 
-    if (errnum == 0 && greet(l, hello, t->token, out_stop))
+    if (errnum == 0 && connect_greet(l, hello, t->token, out_stop))
         return true;
     act_buf_addf(why, "%s%s: %s", why->len ? ", " : "", address,
                  errnum ? strerror(errnum) : "what answers there is not the supervisor of this run");
@@ -168,7 +186,7 @@ static bool try_one(struct link *l, const struct target *t, const char *address,
 }
 
 /* Tries every address once. */
-static bool try_all(struct link *l, const struct target *t, json_t *hello, bool *out_stop, struct act_buf *why)
+static bool try_all(struct link *l, const struct connect_target *t, json_t *hello, bool *out_stop, struct act_buf *why)
 {
     ACT_AUTOFREE char *copy = act_strdup(t->addresses);
     char *rest = copy;
@@ -182,7 +200,7 @@ static bool try_all(struct link *l, const struct target *t, json_t *hello, bool 
     return false;
 }
 
-static int report_unreachable(const struct target *t, const char *why, struct act_error *err)
+static int report_unreachable(const struct connect_target *t, const char *why, struct act_error *err)
 {
     if (t->dir)
         return act_error_set(err, ACT_FAIL, "cannot reach the supervisor of the run (%s)", why);
@@ -194,7 +212,7 @@ static int report_unreachable(const struct target *t, const char *why, struct ac
 
 int link_connect_once(struct link *l, const char *target, json_t *hello, bool *out_stop, struct act_error *err)
 {
-    struct target t = {.text = act_strdup(target)};
+    struct connect_target t = {.text = act_strdup(target)};
     ACT_AUTO(act_buf) why = {0};
     int rc = 0;
 
@@ -209,10 +227,10 @@ int link_connect_once(struct link *l, const char *target, json_t *hello, bool *o
 
 int link_connect(struct link *l, json_t *hello, bool *out_stop, struct act_error *err)
 {
-    struct target t = {0};
+    struct connect_target t = {0};
     ACT_AUTO(act_buf) why = {0};
     int64_t deadline = act_now_monotonic_ms() + ALL_TRIES_MS;
-    int rc = read_target(&t, err);
+    int rc = connect_read_target(&t, err);
 
     *l = (struct link){.fd = -1};
     while (rc == 0 && !try_all(l, &t, hello, out_stop, &why)) {

@@ -12,7 +12,7 @@ enum { LINK_SECRET_BYTES = 32, LINK_SECRET_TEXT = 2 * LINK_SECRET_BYTES + 1 };
 
 /* Keep-alive and time limits of a connection over TCP; nothing else has them. */
 void link_tune(int fd);
-/* An address as numbers. Returns its length; 0: it is none. */
+/* Reads an address of numbers. Returns its length; 0: it is not an address. */
 socklen_t link_parse_address(const char *text, uint16_t port, struct sockaddr_storage *out);
 
 /* ---- link_proof.c: who knows the token ---- */

@@ -70,7 +70,7 @@ static int listen_unix(struct link_listeners *l, const char *dir)
 
 /* ---- addresses ---- */
 
-static void add_address(struct act_strv *addresses, const struct sockaddr *at)
+static void listen_add_address(struct act_strv *addresses, const struct sockaddr *at)
 {
     char text[INET6_ADDRSTRLEN];
     const void *bytes = at->sa_family == AF_INET6 ? (const void *)&((const struct sockaddr_in6 *)at)->sin6_addr
@@ -100,7 +100,7 @@ static void add_interfaces(struct act_strv *addresses)
     for (size_t f = 0; f < sizeof(families) / sizeof(families[0]); f++)
         for (const struct ifaddrs *i = list; i; i = i->ifa_next)
             if (is_useful(i) && i->ifa_addr->sa_family == families[f])
-                add_address(addresses, i->ifa_addr);
+                listen_add_address(addresses, i->ifa_addr);
     freeifaddrs(list);
 }
 
@@ -115,7 +115,7 @@ static void add_way_to(struct act_strv *addresses, const char *to)
     if (fd >= 0 && connect(fd, (struct sockaddr *)&at, len) == 0) {
         len = sizeof(at);
         if (getsockname(fd, (struct sockaddr *)&at, &len) == 0)
-            add_address(addresses, (struct sockaddr *)&at);
+            listen_add_address(addresses, (struct sockaddr *)&at);
     }
     if (fd >= 0)
         close(fd);
@@ -123,7 +123,7 @@ static void add_way_to(struct act_strv *addresses, const char *to)
 
 /* The output of getent(1) for the hosts, a line per address; NULL if it does not know all of them. It uses the system's
  * resolver, which a static program cannot. New string. */
-static char *look_up(const struct act_strv *hosts)
+static char *listen_look_up(const struct act_strv *hosts)
 {
     enum { TIMEOUT_S = 10, OUTPUT_MAX = 4 * 1024 * 1024 };
     ACT_AUTO(act_strv) words = {0};
@@ -143,7 +143,7 @@ static char *look_up(const struct act_strv *hosts)
 
 static void add_ways(struct act_strv *addresses, const struct act_strv *hosts)
 {
-    ACT_AUTOFREE char *text = hosts && hosts->n ? look_up(hosts) : NULL;
+    ACT_AUTOFREE char *text = hosts && hosts->n ? listen_look_up(hosts) : NULL;
     char *rest = text;
 
     for (char *line; rest && (line = strsep(&rest, "\n"));) {

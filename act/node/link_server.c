@@ -15,12 +15,12 @@
 enum { EVENTS = 256, ACCEPTED_AT_ONCE = 256, REST_MS = 100, HELLO_MAX = 4096 };
 
 /* A connection; a stranger until it has proved that it knows the token. */
-struct peer {
+struct link_peer {
     struct link link;
     int rank;                     /* -1: a stranger */
     char nonce[LINK_SECRET_TEXT]; /* for the peer to answer */
     int64_t until_ms;             /* monotonic; then a stranger is disconnected */
-    struct peer *next;            /* the next younger stranger, or the next that is gone */
+    struct link_peer *next;       /* the next younger stranger, or the next that is gone */
 };
 
 struct link_server {
@@ -30,13 +30,13 @@ struct link_server {
     char *address;
     const struct link_events *events;
     void *arg;
-    struct peer **ranks; /* n_ranks; NULL: not connected */
+    struct link_peer **ranks; /* n_ranks; NULL: not connected */
     int n_ranks, n_connected, n_strangers;
-    struct peer *strangers; /* the oldest */
-    struct peer **youngest; /* where the next one is linked */
-    struct peer *gone;      /* to be freed later: pending epoll events may refer to them */
-    int64_t rests_until_ms; /* accepting is suspended, for lack of file descriptors; 0: it is not */
-    int64_t timer_ms;       /* when the timer fires; 0: it is not set */
+    struct link_peer *strangers; /* the oldest */
+    struct link_peer **youngest; /* where the next one is linked */
+    struct link_peer *gone;      /* to be freed later: pending epoll events may refer to them */
+    int64_t rests_until_ms;      /* accepting is suspended, for lack of file descriptors; 0: it is not */
+    int64_t timer_ms;            /* when the timer fires; 0: it is not set */
     bool stopping;
 };
 
@@ -49,7 +49,7 @@ static int watch_fd(struct link_server *s, int fd, uint32_t events, void *what, 
     return epoll_ctl(s->epoll_fd, how, fd, &e);
 }
 
-/* NULL: anything but a listener. */
+/* Returns what if it is a listener, else NULL. */
 static const int *listener_of(const struct link_server *s, const void *what)
 {
     for (size_t i = 0; i < s->listeners.n; i++)
@@ -89,7 +89,7 @@ int link_listen(int n_ranks, const struct link_where *where, const struct link_e
                               .listeners.dir_fd = -1,
                               .events = events,
                               .arg = arg,
-                              .ranks = act_calloc((size_t)n_ranks, sizeof(struct peer *)),
+                              .ranks = act_calloc((size_t)n_ranks, sizeof(struct link_peer *)),
                               .n_ranks = n_ranks};
     s->youngest = &s->strangers;
     if (where->token)
@@ -117,9 +117,9 @@ int link_fd(const struct link_server *s)
 
 /* ---- peers ---- */
 
-static void remove_stranger(struct link_server *s, struct peer *p)
+static void remove_stranger(struct link_server *s, struct link_peer *p)
 {
-    struct peer **at = &s->strangers;
+    struct link_peer **at = &s->strangers;
 
     while (*at && *at != p)
         at = &(*at)->next;
@@ -131,12 +131,21 @@ static void remove_stranger(struct link_server *s, struct peer *p)
     s->n_strangers--;
 }
 
+/* A child process of this one may hold a copy of the descriptor, with which the connection, and what epoll knows of it,
+ * would outlive close(). */
+static void hang_up(struct link_server *s, struct link_peer *p)
+{
+    (void)watch_fd(s, p->link.fd, 0, NULL, EPOLL_CTL_DEL);
+    shutdown(p->link.fd, SHUT_RDWR);
+    link_close(&p->link);
+}
+
 /* The connection has ended. */
-static void drop(struct link_server *s, struct peer *p, int errnum)
+static void link_drop(struct link_server *s, struct link_peer *p, int errnum)
 {
     int rank = p->rank;
 
-    link_close(&p->link);
+    hang_up(s, p);
     if (rank < 0) {
         remove_stranger(s, p);
     } else {
@@ -149,10 +158,10 @@ static void drop(struct link_server *s, struct peer *p, int errnum)
         s->events->gone(s->arg, rank, errnum);
 }
 
-static void free_list(struct peer **list)
+static void free_list(struct link_peer **list)
 {
     while (*list) {
-        struct peer *p = *list;
+        struct link_peer *p = *list;
         *list = p->next;
         link_close(&p->link);
         free(p);
@@ -160,7 +169,7 @@ static void free_list(struct peer **list)
 }
 
 /* Waits for writability only if there is something to send. */
-static bool send_to(struct link_server *s, struct peer *p, const json_t *message)
+static bool send_to(struct link_server *s, struct link_peer *p, const json_t *message)
 {
     bool good = link_send(&p->link, message);
 
@@ -191,9 +200,9 @@ static void meet(struct link_server *s, int fd)
         return;
     }
     if (s->n_strangers >= s->n_ranks + LINK_STRANGERS_MORE)
-        drop(s, s->strangers, 0);
-    struct peer *p = act_calloc(1, sizeof(*p));
-    *p = (struct peer){.link.fd = fd, .rank = -1, .until_ms = act_now_monotonic_ms() + LINK_STRANGER_MS};
+        link_drop(s, s->strangers, 0);
+    struct link_peer *p = act_calloc(1, sizeof(*p));
+    *p = (struct link_peer){.link.fd = fd, .rank = -1, .until_ms = act_now_monotonic_ms() + LINK_STRANGER_MS};
     link_make_secret(p->nonce);
     link_tune(fd);
     *s->youngest = p;
@@ -201,7 +210,7 @@ static void meet(struct link_server *s, int fd)
     s->n_strangers++;
     CODEC_AUTOJSON json_t *challenge = json_pack("{s:s, s:s}", "type", "challenge", "nonce", p->nonce);
     if (watch_fd(s, fd, EPOLLIN, p, EPOLL_CTL_ADD) < 0 || !send_to(s, p, challenge))
-        drop(s, p, 0);
+        link_drop(s, p, 0);
 }
 
 /* Disconnects a stranger to free its file descriptor; if there is none, suspends accepting for a moment instead of
@@ -209,7 +218,7 @@ static void meet(struct link_server *s, int fd)
 static bool make_room(struct link_server *s)
 {
     if (s->strangers) {
-        drop(s, s->strangers, 0);
+        link_drop(s, s->strangers, 0);
         return true;
     }
     s->rests_until_ms = act_now_monotonic_ms() + REST_MS;
@@ -230,7 +239,7 @@ static bool is_passing(int errnum)
     return errnum == EINTR || errnum == ECONNABORTED;
 }
 
-static void accept_some(struct link_server *s, int listen_fd)
+static void link_accept_some(struct link_server *s, int listen_fd)
 {
     for (int i = 0; i < ACCEPTED_AT_ONCE; i++) {
         int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
@@ -242,7 +251,7 @@ static void accept_some(struct link_server *s, int listen_fd)
 }
 
 /* The first message of a connection. False: hang up. */
-static bool greet(struct link_server *s, struct peer *p, const json_t *message)
+static bool link_greet(struct link_server *s, struct link_peer *p, const json_t *message)
 {
     int64_t rank = codec_json_int(message, "rank", -1);
     const char *theirs = codec_json_str(message, "nonce", "");
@@ -261,8 +270,8 @@ static bool greet(struct link_server *s, struct peer *p, const json_t *message)
     return send_to(s, p, answer);
 }
 
-/* False: hang up. */
-static bool handle(struct link_server *s, struct peer *p)
+/* Takes the messages of a peer; false: hang up. */
+static bool link_handle(struct link_server *s, struct link_peer *p)
 {
     json_t *message;
     int got;
@@ -271,7 +280,7 @@ static bool handle(struct link_server *s, struct peer *p)
         return false;
     while ((got = link_take(&p->link, &message)) > 0) {
         CODEC_AUTOJSON json_t *held = message;
-        if (p->rank < 0 && !greet(s, p, held))
+        if (p->rank < 0 && !link_greet(s, p, held))
             return false;
         if (!act_streq(codec_json_str(held, "type", ""), "hello"))
             s->events->message(s->arg, p->rank, held);
@@ -279,17 +288,17 @@ static bool handle(struct link_server *s, struct peer *p)
     return got == 0;
 }
 
-static void serve_peer(struct link_server *s, struct peer *p, uint32_t events)
+static void serve_peer(struct link_server *s, struct link_peer *p, uint32_t events)
 {
     bool more = link_fill(&p->link);
     int errnum = more ? 0 : errno;
 
-    if (!handle(s, p) || !more || !link_flush(&p->link)) {
-        drop(s, p, errnum);
+    if (!link_handle(s, p) || !more || !link_flush(&p->link)) {
+        link_drop(s, p, errnum);
         return;
     }
     if ((events & EPOLLOUT) && p->link.out.len == 0 && watch_fd(s, p->link.fd, EPOLLIN, p, EPOLL_CTL_MOD) < 0)
-        drop(s, p, errno);
+        link_drop(s, p, errno);
 }
 
 /* ---- times ---- */
@@ -299,7 +308,7 @@ static void drop_late_strangers(struct link_server *s)
     int64_t now = act_now_monotonic_ms();
 
     while (s->strangers && s->strangers->until_ms <= now)
-        drop(s, s->strangers, 0);
+        link_drop(s, s->strangers, 0);
 }
 
 static void end_rest(struct link_server *s)
@@ -329,13 +338,13 @@ static void clear_timer(struct link_server *s)
         s->timer_ms = 0;
 }
 
-static void serve_one(struct link_server *s, const struct epoll_event *event)
+static void link_serve_one(struct link_server *s, const struct epoll_event *event)
 {
     const int *listener = listener_of(s, event->data.ptr);
-    struct peer *p = event->data.ptr;
+    struct link_peer *p = event->data.ptr;
 
     if (listener)
-        accept_some(s, *listener);
+        link_accept_some(s, *listener);
     else if (p && p->link.fd >= 0) /* not dropped meanwhile */
         serve_peer(s, p, event->events);
 }
@@ -346,7 +355,7 @@ void link_serve(struct link_server *s)
     int n = epoll_wait(s->epoll_fd, ready, EVENTS, 0);
 
     for (int i = 0; i < n; i++)
-        serve_one(s, &ready[i]);
+        link_serve_one(s, &ready[i]);
     clear_timer(s);
     if (n < EVENTS) /* all arrived messages were handled: no peer is dropped because we were slow */
         drop_late_strangers(s);
@@ -359,7 +368,7 @@ void link_serve(struct link_server *s)
 
 void link_tell(struct link_server *s, int rank, const json_t *message)
 {
-    struct peer *p = rank >= 0 && rank < s->n_ranks ? s->ranks[rank] : NULL;
+    struct link_peer *p = rank >= 0 && rank < s->n_ranks ? s->ranks[rank] : NULL;
 
     /* a broken connection is reported by epoll, not from here: the caller may be in mid-operation */
     if (p && !send_to(s, p, message))
@@ -386,7 +395,7 @@ void link_cut(struct link_server *s)
 {
     for (int rank = 0; rank < s->n_ranks; rank++)
         if (s->ranks[rank])
-            drop(s, s->ranks[rank], ETIMEDOUT);
+            link_drop(s, s->ranks[rank], ETIMEDOUT);
 }
 
 void link_server_free(struct link_server *s)

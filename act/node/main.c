@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "codec/json.h"
 #include "node/child.h"
 #include "node/node.h"
 #include "node/unzip.h"
@@ -11,7 +12,7 @@
 #include "site/site.h"
 
 /* Started by the client on a machine behind ssh. */
-static int serve(int argc, char **argv)
+static int main_serve(int argc, char **argv)
 {
     (void)argc;
     (void)argv;
@@ -31,7 +32,7 @@ static int unzip(int argc, char **argv)
     return -rc;
 }
 
-/* How a process protects its secrets. */
+/* The ways in which a process protects its secrets. */
 enum privacy {
     OPEN, /* it has none */
     /* No core dump. Other agent processes read its /proc entry, which may be visible only for traceable processes
@@ -51,7 +52,7 @@ static const struct {
     {"pod", node_pod, HIDDEN},
     {"rsh", node_rsh, HIDDEN},
     {"direct", node_direct, HIDDEN},
-    {"serve", serve, HIDDEN},
+    {"serve", main_serve, HIDDEN},
     {"sweep", node_sweep, OPEN},
     {"unzip", unzip, OPEN},
 };
@@ -71,6 +72,7 @@ int main(int argc, char **argv)
     for (size_t i = 0; argc > 1 && i < sizeof(verbs) / sizeof(verbs[0]); i++)
         if (strcmp(argv[1], verbs[i].name) == 0) {
             keep_secrets(verbs[i].privacy);
+            codec_json_wipe_memory();
             return verbs[i].run(argc - 1, argv + 1);
         }
     fputs("act-node: the part of ACT that runs on the nodes; 'act submit' starts it\n", stderr);

@@ -15,7 +15,7 @@ static const char *const event_files[] = {"memory.events", "memory.oom_control"}
 static const char *const limit_files[] = {"memory.max", "memory.limit_in_bytes"};
 enum { VERSIONS = 2 };
 
-/* New string; NULL: neither is there. */
+/* Reads the file of either version, a new string; NULL: neither is there. */
 static char *read_either(const char *path, const char *const names[VERSIONS])
 {
     enum { TEXT_MAX = 64 * 1024 };
@@ -40,7 +40,7 @@ static bool go_up(char *path)
     return true;
 }
 
-/* "oom_kill 3" in a line of its own. */
+/* Reads "oom_kill 3" in a line of its own. */
 static int64_t kills_in(const char *text)
 {
     static const char key[] = "oom_kill ";

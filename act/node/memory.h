@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* How many processes were killed so far; -1: it is not known. */
+/* Returns how many processes were killed so far; -1: it is not known. */
 int64_t memory_kills(void);
 /* Words for the reason of a rank: "it used more memory than it may (2.0 GiB)". */
 void memory_describe(char *out, size_t size);

@@ -81,7 +81,7 @@ static json_t *make_network(uint64_t received, uint64_t received_before, uint64_
                      rate(sent, sent_before, seconds));
 }
 
-/* A new reference. */
+/* Returns a sample, a new reference. */
 static json_t *take_sample(struct metrics *m)
 {
     struct counters now;
@@ -146,7 +146,7 @@ static void add_rest(struct act_buf *text, const char *name, const json_t *room,
     add_size(text, used, total);
 }
 
-static void add_gpus(struct act_buf *text, const json_t *gpus)
+static void metrics_add_gpus(struct act_buf *text, const json_t *gpus)
 {
     const json_t *gpu;
     size_t i;
@@ -172,7 +172,7 @@ char *metrics_text(struct metrics *m)
     add_share(&text, json_object_get(json_object_get(sample, "cpu"), "busy"));
     add_rest(&text, "memory", json_object_get(sample, "memory"), "available");
     add_rest(&text, "disk", json_is_object(code) ? code : json_object_get(disk, "run"), "free");
-    add_gpus(&text, json_object_get(sample, "gpus"));
+    metrics_add_gpus(&text, json_object_get(sample, "gpus"));
     act_time_to_iso(act_now_unix_s(), now);
     act_buf_addf(&text, ", at %s\n", now);
     return text.data;
@@ -202,8 +202,8 @@ void metrics_free(struct metrics *m)
 
 /* ---- the sampler ---- */
 
-/* False if nothing can be written any more: a full disk must not also fill the agent's log. */
-static bool append(int fd, struct metrics *m)
+/* Appends a sample; false if nothing can be written any more: a full disk must not also fill the agent's log. */
+static bool metrics_append(int fd, struct metrics *m)
 {
     ACT_AUTOFREE char *line = metrics_line(m);
     size_t len = strlen(line);
@@ -214,7 +214,7 @@ static bool append(int fd, struct metrics *m)
     return false;
 }
 
-static bool wait_for_next(struct metrics *m, int64_t at_ms)
+static bool metrics_wait_for_next(struct metrics *m, int64_t at_ms)
 {
     int sig;
 
@@ -232,16 +232,16 @@ static void sample(struct metrics *m, int fd, _Atomic(enum gpu_use) *use)
     int64_t next_ms = act_now_monotonic_ms();
     bool last = false;
 
-    while (append(fd, m) && !last) {
+    while (metrics_append(fd, m) && !last) {
         if (use)
             *use = m->use;
         next_ms += EVERY_MS;
-        last = m->gpu.told_to_end || !wait_for_next(m, next_ms);
+        last = m->gpu.told_to_end || !metrics_wait_for_next(m, next_ms);
         m->gpu.told_to_end = last; /* do not wait for nvidia-smi any more */
     }
 }
 
-static int open_file(const struct node *node)
+static int metrics_open_file(const struct node *node)
 {
     ACT_AUTOFREE char *dir = node_path(node, RUN_DIR_METRICS);
     ACT_AUTOFREE char *name = act_sprintf(RUN_DIR_METRICS "/%s.jsonl", node->name);
@@ -257,7 +257,7 @@ static int open_file(const struct node *node)
     return fd;
 }
 
-struct start {
+struct metrics_begin {
     const struct node *node;
     _Atomic(enum gpu_use) *use; /* as of metrics_start() */
     int fd;                     /* of the rank's log */
@@ -267,8 +267,8 @@ struct start {
 
 static int run_sampler(void *arg)
 {
-    const struct start *start = arg;
-    int fd = open_file(start->node);
+    const struct metrics_begin *start = arg;
+    int fd = metrics_open_file(start->node);
     struct metrics *m = fd < 0 ? NULL : metrics_new(start->node);
 
     close(start->ready[1]);
@@ -292,7 +292,7 @@ static void wait_until_ready(int fd)
         continue;
 }
 
-static void start_child(struct start *start, int (*run)(void *))
+static void start_child(struct metrics_begin *start, int (*run)(void *))
 {
     struct child child = {.run = run, .arg = start, .out_fd = -1};
     bool started = pipe2(start->ready, O_CLOEXEC) == 0;
@@ -310,12 +310,12 @@ static void start_child(struct start *start, int (*run)(void *))
 
 void metrics_start(const struct node *node, _Atomic(enum gpu_use) *use)
 {
-    start_child(&(struct start){.node = node, .use = use}, run_sampler);
+    start_child(&(struct metrics_begin){.node = node, .use = use}, run_sampler);
 }
 
 /* ---- the reporter ---- */
 
-/* What the node is, once: by now it is prepared. */
+/* Reports once what the node is; by now it is prepared. */
 static void report_inventory(struct metrics *m, int fd)
 {
     ACT_AUTO(act_strv) lines = {0};
@@ -334,7 +334,7 @@ static void report_sample(struct metrics *m, int fd, int64_t every_ms)
     bool first = true;
 
     json_decref(take_sample(m)); /* shares are measured from here */
-    for (; !m->gpu.told_to_end && wait_for_next(m, next_ms); first = false) {
+    for (; !m->gpu.told_to_end && metrics_wait_for_next(m, next_ms); first = false) {
         ACT_AUTOFREE char *text = metrics_text(m);
         if (first)
             report_inventory(m, fd);
@@ -346,7 +346,7 @@ static void report_sample(struct metrics *m, int fd, int64_t every_ms)
 
 static int run_reporter(void *arg)
 {
-    const struct start *start = arg;
+    const struct metrics_begin *start = arg;
     struct metrics *m = metrics_new(start->node);
 
     close(start->ready[1]);
@@ -366,5 +366,5 @@ void metrics_report(const struct node *node, int log_fd)
     if (!text || !act_int_from_text(text, &seconds) || seconds < 0 || seconds > LONGEST_S)
         seconds = EVERY_S;
     if (seconds > 0)
-        start_child(&(struct start){.node = node, .fd = log_fd, .every_ms = seconds * 1000}, run_reporter);
+        start_child(&(struct metrics_begin){.node = node, .fd = log_fd, .every_ms = seconds * 1000}, run_reporter);
 }

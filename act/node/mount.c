@@ -122,8 +122,8 @@ static int try_lock(const char *dir)
     return fd;
 }
 
-/* A pidfd of the keeper that the lock names; -1: it does not name one that lives. The number may be another process's
- * by now, so it is compared after the pidfd was opened. */
+/* Returns a pidfd of the keeper that the lock names; -1: it does not name one that lives. The number may be another
+ * process's by now, so this compares it after it has opened the pidfd. */
 static int open_keeper(const char *dir, pid_t *out_pid)
 {
     enum { TEXT_MAX = 64 };
@@ -144,7 +144,7 @@ static int open_keeper(const char *dir, pid_t *out_pid)
     return fd;
 }
 
-/* False: it holds the lock, and has not written down yet who it is. */
+/* Tells the keeper to end; false: it holds the lock, and has not written down yet who it is. */
 static bool try_to_tell(const char *dir, const char *name)
 {
     pid_t pid;
@@ -161,7 +161,7 @@ static bool try_to_tell(const char *dir, const char *name)
     return is_done;
 }
 
-/* One that has not been told ends by itself, a little later. */
+/* Tells the keeper to end. One that has not been told ends by itself, a little later. */
 static int tell_keeper(const char *dir, const char *name, struct act_error *err)
 {
     enum { TRIES = 50, PAUSE_MS = 20 };
@@ -173,8 +173,8 @@ static int tell_keeper(const char *dir, const char *name, struct act_error *err)
     return 0;
 }
 
-/* What the keeper wrote; without it, it was killed. */
-static int read_end(const char *dir, const char *name, struct act_error *err)
+/* Reads what the keeper wrote at its end; if it wrote nothing, it was killed. */
+static int mount_read_end(const char *dir, const char *name, struct act_error *err)
 {
     enum { END_MAX = 1 << 16 };
     ACT_AUTOFREE char *path = act_path_join(dir, RUN_FILE_MOUNT_END);
@@ -190,7 +190,7 @@ static int read_end(const char *dir, const char *name, struct act_error *err)
     return why ? act_error_set(err, ACT_FAIL, "folder '%s': %s", name, why) : 0;
 }
 
-static int wait_for_keeper(const char *dir, const char *name, struct act_error *err)
+static int mount_wait_for_keeper(const char *dir, const char *name, struct act_error *err)
 {
     ACT_AUTOFREE char *path = act_path_join(dir, RUN_FILE_MOUNT_LOCK);
     int fd = open(path, O_RDWR | O_CLOEXEC);
@@ -200,7 +200,7 @@ static int wait_for_keeper(const char *dir, const char *name, struct act_error *
     while (flock(fd, LOCK_EX) < 0 && errno == EINTR)
         continue;
     close(fd);
-    return read_end(dir, name, err);
+    return mount_read_end(dir, name, err);
 }
 
 int mount_end_all(const struct node *node, const char *node_dir, struct act_error *err)
@@ -209,7 +209,7 @@ int mount_end_all(const struct node *node, const char *node_dir, struct act_erro
         return send_all_changes(node, node_dir, err);
     if (for_mounts(node_dir, tell_keeper, err) < 0) /* all at once */
         return -ACT_FAIL;
-    return for_mounts(node_dir, wait_for_keeper, err);
+    return for_mounts(node_dir, mount_wait_for_keeper, err);
 }
 
 /* ---- what is left ---- */

@@ -13,7 +13,7 @@
 /* Whether the agent has to mount this folder, or to copy it instead (run_folder_is_copied()). */
 bool mount_is_for(const struct node *node, const struct run_folder *folder);
 bool mount_any(const struct node *node);
-/* Where its files are then. New string. */
+/* Returns where its files are then. New string. */
 char *mount_point(const struct node *node, const struct run_folder *folder);
 
 /* Brings the folder, with 'mount: copy'. What an earlier attempt has not sent is sent before. */

@@ -21,7 +21,7 @@ static int log_fd = STDERR_FILENO;
 static const char *log_who = "agent";
 
 ACT_PRINTF(1, 0)
-static void say(const char *fmt, va_list ap)
+static void node_say_line(const char *fmt, va_list ap)
 {
     char now[ACT_TIME_TEXT], text[4096], line[sizeof(text) + ACT_TIME_TEXT + 64];
 
@@ -38,7 +38,7 @@ void node_say(const char *fmt, ...)
     va_list ap;
 
     va_start(ap, fmt);
-    say(fmt, ap);
+    node_say_line(fmt, ap);
     va_end(ap);
 }
 

@@ -43,25 +43,25 @@ struct node {
 
 /* Reads run.json in dir and opens the agent's own log; who ("supervisor", "rank 3") begins its lines. */
 int node_open(struct node *node, const char *dir, const char *who, struct act_error *err) ACT_NODISCARD;
-/* Only reads run.json at path and finds the node's name: for a run that has no run folder yet. */
+/* Reads run.json at path and finds the node's name, but no more, for a run that has no run folder yet. */
 int node_read(struct node *node, const char *path, const char *who, struct act_error *err) ACT_NODISCARD;
 /* Opens the agent's own log, perhaps again after the old one was put away. */
 void node_own_log(const struct node *node);
 void node_release(struct node *node);
-/* A file of the run folder. New string. */
+/* Returns the path of a file of the run folder. New string. */
 char *node_path(const struct node *node, const char *name);
 /* Set by the supervisor for the ranks: the number of the attempt. */
 #define NODE_ENV_ATTEMPT "ACT_ATTEMPT"
-/* How often the run was started, from 1, according to the supervisor. */
+/* Returns how often the run was started, from 1, according to the supervisor. */
 int node_attempt(void);
-/* How long a command may take to end when told to. */
+/* Returns how long a command may take to end when told to. */
 int64_t node_abort_grace_ms(void);
 static inline int node_world_size(const struct node *node)
 {
     return node->spec.nodes * node->spec.procs_per_node;
 }
 
-/* One line in system_logs/node_<node>.txt. */
+/* Writes one line into system_logs/node_<node>.txt. */
 void node_say(const char *fmt, ...) ACT_PRINTF(1, 2);
 
 /* Opens a log of the run folder for appending; -1 with errno. */

@@ -10,7 +10,7 @@
 #include "base/path.h"
 #include "node/inventory.h"
 
-/* "3.11", which the name of the program behind all links ends with; empty: not known. New string. */
+/* Returns "3.11", with which the name of the program behind all links ends, a new string; empty: it is not known. */
 static char *version_of(const char *python)
 {
     static const char stem[] = "python";
@@ -20,7 +20,8 @@ static char *version_of(const char *python)
     return act_strdup(act_starts_with(name, stem) ? name + strlen(stem) : "");
 }
 
-/* "numpy-1.24.2.dist-info" is numpy==1.24.2, "PyYAML-6.0-py3.11.egg-info" PyYAML==6.0. New string; NULL: no package. */
+/* Makes numpy==1.24.2 of "numpy-1.24.2.dist-info" and PyYAML==6.0 of "PyYAML-6.0-py3.11.egg-info", a new string; NULL:
+ * it is not a package. */
 static char *package_of(const char *name)
 {
     static const char *const endings[] = {".dist-info", ".egg-info"};
@@ -52,8 +53,8 @@ static void add_packages(const char *dir, struct act_strv *out)
     closedir(d);
 }
 
-/* Those of base/lib/python3.11, and of base/lib/python3, where Debian has those of all versions. */
-static void add_base(const char *base, const char *version, struct act_strv *out)
+/* Adds the packages of base/lib/python3.11, and of base/lib/python3, where Debian has those of all versions. */
+static void packages_add_base(const char *base, const char *version, struct act_strv *out)
 {
     static const char *const libraries[] = {"lib", "lib64"};
     static const char *const folders[] = {"site-packages", "dist-packages"};
@@ -87,12 +88,12 @@ static char *venv_value(const char *text, const char *key)
 
 static void add_installation(const char *prefix, const char *version, const char *home, struct act_strv *out)
 {
-    add_base(prefix, version, out);
+    packages_add_base(prefix, version, out);
     if (strcmp(prefix, "/usr") == 0)
-        add_base("/usr/local", version, out);
+        packages_add_base("/usr/local", version, out);
     if (home && *home) {
         ACT_AUTOFREE char *own = act_path_join(home, ".local");
-        add_base(own, version, out);
+        packages_add_base(own, version, out);
     }
 }
 
@@ -111,7 +112,7 @@ void inventory_packages(const char *python, const char *home, struct act_strv *o
         ACT_AUTOFREE char *sees_system = venv_value(text, "include-system-site-packages");
         ACT_AUTOFREE char *from = venv_value(text, "home");
         ACT_AUTOFREE char *system = from ? act_path_dirname(from) : NULL;
-        add_base(prefix, version, out);
+        packages_add_base(prefix, version, out);
         if (system && sees_system && strcasecmp(sees_system, "true") == 0)
             add_installation(system, version, home, out);
     }

@@ -18,7 +18,7 @@
 #define ENDED      "ended."
 
 /* TMPDIR came from the first node, where it may have been made for this job alone. */
-static bool is_usable(const char *temp)
+static bool place_is_usable(const char *temp)
 {
     return temp && *temp == '/' && access(temp, W_OK | X_OK) == 0;
 }
@@ -28,7 +28,7 @@ static const char *find_disk(const struct node *node)
 {
     const char *temp = getenv("TMPDIR");
 
-    return node->spec.scratch ? node->spec.scratch : is_usable(temp) ? temp : "/tmp";
+    return node->spec.scratch ? node->spec.scratch : place_is_usable(temp) ? temp : "/tmp";
 }
 
 static char *find_code(const struct node *node)
@@ -44,7 +44,7 @@ static char *find_code(const struct node *node)
 
 /* /tmp is world-writable: another user may have made the folder, or a link of that name, first. A folder that is ours,
  * and in which nobody else can have made anything, is safe from then on. */
-static bool is_private(const char *base)
+static bool place_is_private(const char *base)
 {
     struct stat st;
 
@@ -64,7 +64,7 @@ static char *find_other_base(const char *disk)
         if (!act_starts_with(e->d_name, start))
             continue;
         char *path = act_path_join(disk, e->d_name);
-        if (is_private(path) && (!found || strcmp(path, found) < 0)) {
+        if (place_is_private(path) && (!found || strcmp(path, found) < 0)) {
             free(found);
             found = path;
         } else {
@@ -88,7 +88,7 @@ static int lock_disk(const char *disk)
     return fd;
 }
 
-/* An unpredictable name. New string; NULL with errno. */
+/* Finds or makes a folder with an unpredictable name, and returns its path, a new string; NULL with errno. */
 static char *make_other_base(const char *disk)
 {
     int lock = lock_disk(disk);
@@ -108,14 +108,14 @@ static char *make_other_base(const char *disk)
     return base;
 }
 
-/* New string; NULL with err. */
+/* Opens the folder above all private ones, and returns its path, a new string; NULL with err. */
 static char *open_base(const struct node *node, struct act_error *err)
 {
     const char *disk = find_disk(node);
     char *base = act_sprintf("%s/act-%u", disk, (unsigned)getuid());
     bool made = mkdir(base, 0700) == 0 || errno == EEXIST;
 
-    if (made && is_private(base))
+    if (made && place_is_private(base))
         return base;
     char *other = made ? make_other_base(disk) : NULL;
     if (!other)
@@ -126,7 +126,7 @@ static char *open_base(const struct node *node, struct act_error *err)
 }
 
 /* Whether the opened file still has that name: the locked file may have been removed and created again. */
-static bool is_current(int fd, const char *path)
+static bool place_is_current(int fd, const char *path)
 {
     struct stat held, there;
 
@@ -135,7 +135,7 @@ static bool is_current(int fd, const char *path)
 }
 
 /* A sweeper may have removed the folder between our creating and locking it: then try again. */
-static int hold(const char *dir, const char *name, struct act_error *err)
+static int place_hold(const char *dir, const char *name, struct act_error *err)
 {
     enum { TRIES = 100 };
     ACT_AUTOFREE char *path = act_path_join(dir, FILE_USERS);
@@ -153,7 +153,7 @@ static int hold(const char *dir, const char *name, struct act_error *err)
                 close(fd);
             return rc;
         }
-        if (is_current(fd, path))
+        if (place_is_current(fd, path))
             return fd;
         close(fd);
     }
@@ -173,7 +173,7 @@ int place_open(struct node *node, const struct rank_place *place, int attempt, s
                               node->launch ? node->launch : "");
     free(node->code);
     node->code = find_code(node);
-    node->users_fd = hold(node->local, node->name, err);
+    node->users_fd = place_hold(node->local, node->name, err);
     if (node->users_fd < 0)
         return act_error_hint(err, "%s names another folder", node->spec.scratch ? "slurm.scratch" : "TMPDIR");
     return 0;
@@ -223,7 +223,7 @@ int place_close(struct node *node, const struct rank_place *place, struct act_er
 }
 
 /* The folder of the run's places. New string; NULL: there is none. */
-static char *find_places(const struct node *node)
+static char *place_find_all(const struct node *node)
 {
     struct act_error ignored;
     ACT_AUTOFREE char *base = open_base(node, &ignored);
@@ -233,7 +233,7 @@ static char *find_places(const struct node *node)
 
 int place_end_mounts(const struct node *node, struct act_error *err)
 {
-    ACT_AUTOFREE char *places = mount_any(node) ? find_places(node) : NULL;
+    ACT_AUTOFREE char *places = mount_any(node) ? place_find_all(node) : NULL;
     DIR *d = places ? opendir(places) : NULL;
     const struct dirent *e;
     struct act_error other;
@@ -286,7 +286,7 @@ static void sweep_one(const char *dir, const struct node *node)
     ACT_AUTOFREE char *gone = act_sprintf("%s.gone", dir);
     int fd = open(path, O_RDWR | O_CLOEXEC);
 
-    if (fd >= 0 && is_of_this_node(fd, node->name) && flock(fd, LOCK_EX | LOCK_NB) == 0 && is_current(fd, path) &&
+    if (fd >= 0 && is_of_this_node(fd, node->name) && flock(fd, LOCK_EX | LOCK_NB) == 0 && place_is_current(fd, path) &&
         !is_between_ranks(dir) && mount_clear(dir) && rename(dir, gone) == 0)
         remove_place(gone);
     if (fd >= 0)
@@ -294,7 +294,8 @@ static void sweep_one(const char *dir, const struct node *node)
 }
 
 /* Calls visit with the path of every entry of dir. */
-static void for_entries(const char *dir, void (*visit)(const char *, const struct node *), const struct node *node)
+static void place_for_entries(const char *dir, void (*visit)(const char *, const struct node *),
+                              const struct node *node)
 {
     DIR *d = opendir(dir);
     const struct dirent *e;
@@ -311,7 +312,7 @@ static void for_entries(const char *dir, void (*visit)(const char *, const struc
 
 static void sweep_run(const char *dir, const struct node *node)
 {
-    for_entries(dir, sweep_one, node);
+    place_for_entries(dir, sweep_one, node);
 }
 
 void place_sweep(const struct node *node)
@@ -319,5 +320,5 @@ void place_sweep(const struct node *node)
     ACT_AUTOFREE char *run = act_path_dirname(node->local);
     ACT_AUTOFREE char *base = act_path_dirname(run);
 
-    for_entries(base, sweep_run, node); /* our own is locked */
+    place_for_entries(base, sweep_run, node); /* our own is locked */
 }

@@ -28,7 +28,8 @@ int place_open(struct node *node, const struct rank_place *place, int attempt, s
  * something written to a mounted folder is not in the store. */
 int place_close(struct node *node, const struct rank_place *place, struct act_error *err) ACT_NODISCARD;
 
-/* For the supervisor, when the ranks are gone: ends what they left mounted on this node. As place_close(). */
+/* Unmounts, for the supervisor, what the ranks left mounted on this node when they are gone. Returns what place_close()
+ * does. */
 int place_end_mounts(const struct node *node, struct act_error *err) ACT_NODISCARD;
 
 /* Removes the private folders of this node that no living rank uses, except those where a rank has just ended. */

@@ -66,7 +66,7 @@ void pod_hosts(const char *job, int n, const char *pods, struct act_strv *out)
 void pod_leave_word(const struct run_status *status)
 {
     CODEC_AUTOJSON json_t *json = run_status_to_json(status);
-    ACT_AUTOFREE char *line = codec_json_line(json);
+    ACT_AUTOWIPE char *line = codec_json_line(json);
     int fd = open(TERMINATION_LOG, O_WRONLY | O_TRUNC | O_CLOEXEC);
     size_t len = strlen(line);
 
@@ -80,7 +80,7 @@ void pod_leave_word(const struct run_status *status)
 /* ---- an attempt on this pod ---- */
 
 /* The place of the pod in the list, and how many there are. */
-static int place_among(const char *pods, int index, int *out_n)
+static int pod_place_among(const char *pods, int index, int *out_n)
 {
     int place = 0;
 
@@ -95,11 +95,11 @@ static int place_among(const char *pods, int index, int *out_n)
 }
 
 /* The run folder is that of a run of the present size. */
-static int resize(struct pod *pod, const char *pods, struct act_error *err)
+static int pod_resize(struct pod *pod, const char *pods, struct act_error *err)
 {
     ACT_AUTOFREE char *path = node_path(&pod->node, RUN_FILE_SPEC);
 
-    pod->place = place_among(pods, pod->index, &pod->node.spec.nodes);
+    pod->place = pod_place_among(pods, pod->index, &pod->node.spec.nodes);
     return run_spec_write(&pod->node.spec, path, err);
 }
 
@@ -112,7 +112,7 @@ int pod_begin(struct pod *pod, int attempt, const char *pods, const struct run_s
     if (rc == 0)
         rc = attempt_make_folders(&pod->node, err);
     if (rc == 0 && pods)
-        rc = resize(pod, pods, err);
+        rc = pod_resize(pod, pods, err);
     pod_hosts(pod->options.job, spec->nodes, pods, &hosts);
     if (rc == 0)
         rc = launcher_write_hosts(&pod->node, &hosts, err);
@@ -138,6 +138,15 @@ int64_t pod_ran_ms(const struct pod *pod)
     return pod->has_begun ? act_now_monotonic_ms() - pod->began_ms : 0;
 }
 
+bool pod_waits_too_long(int64_t since_ms)
+{
+    const char *text = getenv("ACT_POD_GANG_WAIT"); /* seconds, which job.c of the platform sets */
+    int64_t s;
+
+    return text && act_int_from_text(text, &s) && s > 0 && s < INT32_MAX &&
+           act_now_monotonic_ms() - since_ms >= s * 1000;
+}
+
 void pod_end(struct pod *pod, int64_t grace_ms)
 {
     child_signal_all(SIGTERM);
@@ -145,14 +154,14 @@ void pod_end(struct pod *pod, int64_t grace_ms)
     pod->until_ms = act_now_monotonic_ms() + grace_ms;
 }
 
-static bool has_children(void)
+static bool pod_has_children(void)
 {
     return waitid(P_ALL, 0, &(siginfo_t){0}, WEXITED | WNOHANG | WNOWAIT) == 0 || errno != ECHILD;
 }
 
 bool pod_ended(struct pod *pod)
 {
-    if (has_children()) {
+    if (pod_has_children()) {
         if (act_now_monotonic_ms() >= pod->until_ms)
             child_signal_all(SIGKILL);
         return false;
@@ -163,7 +172,7 @@ bool pod_ended(struct pod *pod)
 
 /* ---- the loop ---- */
 
-static void reap(struct pod *pod)
+static void pod_reap(struct pod *pod)
 {
     int status;
     pid_t pid;
@@ -178,7 +187,7 @@ static void reap(struct pod *pod)
     }
 }
 
-static void on_signal(struct pod *pod, int sig)
+static void pod_on_signal(struct pod *pod, int sig)
 {
     if (sig == SIGTERM || sig == SIGINT)
         pod->told++;
@@ -197,8 +206,8 @@ static void loop(struct pod *pod)
 
     while (pod->phase != POD_OVER) {
         watch_wait(&pod->watch, more ? 0 : TICK_MS, &sig);
-        on_signal(pod, sig);
-        reap(pod);
+        pod_on_signal(pod, sig);
+        pod_reap(pod);
         more = pod_output_follow(&pod->output);
         pod_send_step(pod);
         if (pod->group)
@@ -210,7 +219,7 @@ static void loop(struct pod *pod)
 
 /* ---- the program ---- */
 
-static int parse_options(int argc, char **argv, struct pod_options *o, struct act_error *err)
+static int pod_parse_options(int argc, char **argv, struct pod_options *o, struct act_error *err)
 {
     static const struct option table[] = {{"job", required_argument, NULL, 'j'},
                                           {"nodes", required_argument, NULL, 'n'},
@@ -245,7 +254,7 @@ static int open_pod(struct pod *pod, int argc, char **argv, struct act_error *er
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     signal(SIGPIPE, SIG_IGN);
     if (rc == 0)
-        rc = parse_options(argc, argv, &pod->options, err);
+        rc = pod_parse_options(argc, argv, &pod->options, err);
     if (rc == 0)
         rc = pod_take_files(pod, err);
     if (rc == 0)
@@ -257,7 +266,7 @@ static int open_pod(struct pod *pod, int argc, char **argv, struct act_error *er
     return rc;
 }
 
-static void fail(struct pod *pod, const struct act_error *err)
+static void pod_fail(struct pod *pod, const struct act_error *err)
 {
     struct run_status status = {.state = RUN_FAILED,
                                 .exit_status = ACT_WRAPPER,
@@ -277,7 +286,7 @@ int node_pod(int argc, char **argv)
     struct act_error err;
 
     if (open_pod(&pod, argc, argv, &err) < 0)
-        fail(&pod, &err);
+        pod_fail(&pod, &err);
     else
         loop(&pod);
     group_close(&pod);

@@ -28,7 +28,8 @@
  *   launcher -> first   {"type": "start", "pod", ...}, and likewise "done" with "pod" back; it is a node of the attempt
  *
  * hello has the last "attempt" that a pod knows, and for how long the run has "ran": so the count and the run's time go
- * on when the first pod is a new one. Where all pods are new, the count goes on after the logs that others have sent.
+ * on when the first pod is a new one. Where all pods are new, the count goes on after the logs that others have sent,
+ * and after as many attempts as the cluster says that there were pods before.
  *
  * The group of an elastic run is what is there: once the least number of pods is, and no more have come for a while, or
  * all are, an attempt begins with them. Node i of the attempt is pod number i of those that are there, and run.json in
@@ -45,8 +46,9 @@
 
 enum {
     POD_PORT = 6427,
-    POD_EXIT_LOST = 121, /* this pod has lost its group: Kubernetes should make a new pod */
-    POD_END_MS = 5000,   /* for processes that are left when an attempt is over */
+    POD_EXIT_ALONE = 123, /* this pod waited in vain for the others, and gives back what it holds */
+    POD_EXIT_LOST = 121,  /* this pod has lost its group: Kubernetes should make a new pod */
+    POD_END_MS = 5000,    /* for processes that are left when an attempt is over */
     POD_ATTEMPTS_MAX = 1 << 20,
 };
 
@@ -75,12 +77,13 @@ struct pod_task {
     int n;
 };
 
-/* What is sent. */
+/* The things to send. */
 enum { SEND_FOLDERS = 1, SEND_LOGS = 2 };
 
 struct pod_send {
     int has;                  /* what there is to send, of SEND_... */
-    int before;               /* the last attempt whose logs earlier pods have sent, as far as the first pod knows */
+    int before;               /* the last attempt of earlier pods, as far as the first pod knows: each of them counts
+                               * for one, and those whose logs they have sent are known */
     int sending, failed;      /* what is being sent, and what of the last sending of it could not be */
     int begun;                /* of what the last sending has begun */
     pid_t pid;                /* which sends it; 0: nobody */
@@ -119,19 +122,21 @@ struct pod {
 void pod_say(const char *fmt, ...) ACT_PRINTF(1, 2);
 /* The host name of pod i. New string. */
 char *pod_host(const char *job, int i);
-/* Those of all n pods, or of those in the list pods ("0,2,3"; NULL: all). None for a single pod: nobody needs its name.
- */
+/* Appends the names of all n pods, or of those in the list pods ("0,2,3"; NULL: all). A single pod has none, because
+ * nobody needs its name. */
 void pod_hosts(const char *job, int n, const char *pods, struct act_strv *out);
-/* How a run of this pod that could not begin is recorded: the last thing before exit. */
+/* Records that a run of this pod could not begin; this is the last thing before exit. */
 void pod_leave_word(const struct run_status *status);
-/* An attempt begins on this pod; pods: see "begin" above, or NULL; earlier: the status of the last one, for its folder;
+/* Begins an attempt on this pod. pods: see "begin" above, or NULL; earlier: the status of the last one, for its folder;
  * may be NULL. */
 int pod_begin(struct pod *pod, int attempt, const char *pods, const struct run_status *earlier,
               struct act_error *err) ACT_NODISCARD;
 /* The run has been going on for at least so long: all its attempts, and what is between them. */
 void pod_has_run(struct pod *pod, int64_t ms);
-/* For how long, as far as this pod knows; 0: it has not begun. */
+/* Returns how long the run has run, as far as this pod knows; 0: it has not begun. */
 int64_t pod_ran_ms(const struct pod *pod);
+/* Whether a pod that has waited for the others since then is to give back what it holds. */
+bool pod_waits_too_long(int64_t since_ms);
 /* Ends all that was started on this pod, within grace_ms; poll pod_ended() to learn when. */
 void pod_end(struct pod *pod, int64_t grace_ms);
 /* True, once, when nothing is left: then the output is complete. */
@@ -147,7 +152,7 @@ int pod_take_files(struct pod *pod, struct act_error *err) ACT_NODISCARD;
 /* Does what a message "start" says. The message "done" if nothing could be started, else NULL. A new reference. */
 json_t *pod_programs_start(struct pod *pod, const json_t *message);
 void pod_programs_stop(struct pod *pod, int id);
-/* A child has ended. Likewise "done" when it was the last one of its task. */
+/* Takes the end of a child. Returns "done" if it was the last one of its task. */
 json_t *pod_programs_done(struct pod *pod, pid_t pid, int wait_status);
 void pod_programs_release(struct pod *pod);
 
@@ -155,7 +160,7 @@ void pod_programs_release(struct pod *pod);
 
 /* Finds what this pod has to send, from what the run's Secret holds. */
 void pod_send_open(struct pod *pod);
-/* In every turn of the loop: begins to send what is due. */
+/* Begins, in every turn of the loop, to send what is due. */
 void pod_send_step(struct pod *pod);
 /* Whether pid was the sender. */
 bool pod_send_ended(struct pod *pod, pid_t pid, int wait_status);
@@ -166,7 +171,7 @@ bool pod_send_last(struct pod *pod, int what);
 
 int group_open(struct pod *pod, struct act_error *err) ACT_NODISCARD;
 void group_close(struct pod *pod);
-/* In every turn of the loop. */
+/* Goes on with the group, in every turn of the loop. */
 void group_step(struct pod *pod);
 void group_child_ended(struct pod *pod, pid_t pid, int wait_status);
 void group_on_signal(struct pod *pod, int sig);

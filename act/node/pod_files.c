@@ -24,7 +24,7 @@ static int find_index(struct pod *pod, struct act_error *err)
     int64_t index;
 
     if (!text)
-        return act_error_set(err, ACT_USAGE, ENV_INDEX " is not set: this is no pod of an Indexed Job");
+        return act_error_set(err, ACT_USAGE, ENV_INDEX " is not set: this is not a pod of an Indexed Job");
     if (!act_int_from_text(text, &index) || index < 0)
         return act_error_set(err, ACT_USAGE, ENV_INDEX " is '%s', and no number of a pod", text);
     if (index >= pod->options.nodes)
@@ -35,7 +35,7 @@ static int find_index(struct pod *pod, struct act_error *err)
 }
 
 /* Copies name from the Secret to the run folder. */
-static int take(const struct pod *pod, const char *dir, const char *name, struct act_error *err)
+static int pod_files_take(const struct pod *pod, const char *dir, const char *name, struct act_error *err)
 {
     ACT_AUTOFREE char *from = act_path_join(pod->options.secret, name);
     ACT_AUTOFREE char *to = act_path_join(dir, name);
@@ -46,7 +46,7 @@ static int take(const struct pod *pod, const char *dir, const char *name, struct
     return rc < 0 ? rc : act_file_write_quickly(to, data, len, 0600, err);
 }
 
-static bool is_there(const struct pod *pod, const char *name)
+static bool pod_files_is_there(const struct pod *pod, const char *name)
 {
     ACT_AUTOFREE char *path = act_path_join(pod->options.secret, name);
 
@@ -56,7 +56,7 @@ static bool is_there(const struct pod *pod, const char *name)
 static int take_token(struct pod *pod, const char *dir, struct act_error *err)
 {
     ACT_AUTOFREE char *path = act_path_join(dir, POD_FILE_TOKEN);
-    int rc = take(pod, dir, POD_FILE_TOKEN, err);
+    int rc = pod_files_take(pod, dir, POD_FILE_TOKEN, err);
 
     if (rc == 0)
         rc = act_file_read(path, SECRET_MAX, &pod->token, NULL, err);
@@ -65,7 +65,7 @@ static int take_token(struct pod *pod, const char *dir, struct act_error *err)
     return rc;
 }
 
-static int append(const char *from, int to, struct act_error *err)
+static int pod_files_append(const char *from, int to, struct act_error *err)
 {
     ACT_AUTOFREE char *data = NULL;
     size_t len;
@@ -80,10 +80,10 @@ static int append(const char *from, int to, struct act_error *err)
 static int take_package(const struct pod *pod, const char *dir, struct act_error *err)
 {
     ACT_AUTOFREE char *whole = act_path_join(dir, RUN_FILE_PACKAGE);
-    bool in_one = is_there(pod, RUN_FILE_PACKAGE);
+    bool in_one = pod_files_is_there(pod, RUN_FILE_PACKAGE);
     int fd, rc = 0, i = 0;
 
-    if (!in_one && !is_there(pod, RUN_FILE_PACKAGE ".000"))
+    if (!in_one && !pod_files_is_there(pod, RUN_FILE_PACKAGE ".000"))
         return 0;
     fd = open(whole, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (fd < 0)
@@ -92,14 +92,14 @@ static int take_package(const struct pod *pod, const char *dir, struct act_error
         ACT_AUTOFREE char *name = in_one ? act_strdup(RUN_FILE_PACKAGE) : act_sprintf(RUN_FILE_PACKAGE ".%03d", i);
         ACT_AUTOFREE char *next = act_sprintf(RUN_FILE_PACKAGE ".%03d", i + 1);
         ACT_AUTOFREE char *path = act_path_join(pod->options.secret, name);
-        rc = append(path, fd, err);
-        more = !in_one && is_there(pod, next);
+        rc = pod_files_append(path, fd, err);
+        more = !in_one && pod_files_is_there(pod, next);
     }
     close(fd);
     return rc;
 }
 
-static int check(const struct pod *pod, struct act_error *err)
+static int pod_files_check(const struct pod *pod, struct act_error *err)
 {
     const struct run_spec *spec = &pod->node.spec;
 
@@ -123,16 +123,16 @@ int pod_take_files(struct pod *pod, struct act_error *err)
     if (rc == 0)
         rc = take_token(pod, dir, err);
     if (rc == 0)
-        rc = take(pod, dir, RUN_FILE_SPEC, err);
-    if (rc == 0 && is_there(pod, RUN_FILE_SECRETS))
-        rc = take(pod, dir, RUN_FILE_SECRETS, err);
-    if (rc == 0 && is_there(pod, RUN_FILE_STORES))
-        rc = take(pod, dir, RUN_FILE_STORES, err);
+        rc = pod_files_take(pod, dir, RUN_FILE_SPEC, err);
+    if (rc == 0 && pod_files_is_there(pod, RUN_FILE_SECRETS))
+        rc = pod_files_take(pod, dir, RUN_FILE_SECRETS, err);
+    if (rc == 0 && pod_files_is_there(pod, RUN_FILE_STORES))
+        rc = pod_files_take(pod, dir, RUN_FILE_STORES, err);
     if (rc == 0)
         rc = take_package(pod, dir, err);
     if (rc < 0)
         return act_error_prefix(err, "cannot take the run from its Secrets");
     snprintf(who, sizeof(who), "pod %d", pod->index);
     rc = node_open(&pod->node, dir, who, err);
-    return rc < 0 ? rc : check(pod, err);
+    return rc < 0 ? rc : pod_files_check(pod, err);
 }

@@ -33,14 +33,14 @@ enum {
 #define ENV_SETTLE "ACT_POD_SETTLE" /* seconds */
 
 /* Another pod; the first one is always there. One that has just joined owes no reply. */
-struct member {
+struct group_member {
     bool there, answered;
     bool taken; /* it is of the attempt */
 };
 
 struct pod_group {
     struct link_server *server;
-    struct member *members;
+    struct group_member *members;
     char *status_path;
     struct run_status status;
     pid_t supervisor;    /* 0: it does not run */
@@ -53,6 +53,7 @@ struct pod_group {
     const char *awaited; /* the type of a reply */
     bool again;          /* the attempt has failed, and another one follows */
     int64_t begin_ms;    /* monotonic: no attempt begins before */
+    int64_t waits_ms;    /* monotonic: since when it waits for pods */
     bool last;           /* no attempt follows */
     bool unsent;         /* folders of other pods could not be sent */
     int64_t farewell_ms; /* monotonic: the others have until then to end what is left there */
@@ -83,7 +84,7 @@ static bool is_elastic(const struct pod *pod)
     return run_spec_is_elastic(&pod->node.spec);
 }
 
-/* No pod has come or gone for a while: pods that arrive together should not cost an attempt each. */
+/* Tells whether no pod has come or gone for a while: pods that arrive together should not cost an attempt each. */
 static bool has_settled(const struct pod *pod)
 {
     enum { USUAL_S = 15, MOST_S = 3600 };
@@ -95,13 +96,17 @@ static bool has_settled(const struct pod *pod)
     return act_now_monotonic_ms() - pod->group->changed_ms >= s * 1000;
 }
 
+/* Whether as many are there as an attempt needs. */
+static bool has_enough(const struct pod *pod)
+{
+    int least = is_elastic(pod) ? pod->node.spec.min_nodes : pod->options.nodes;
+
+    return pod->options.nodes - count_missing(pod) >= least;
+}
+
 static bool is_gathered(const struct pod *pod)
 {
-    int missing = count_missing(pod);
-
-    if (!is_elastic(pod) || missing == 0)
-        return missing == 0;
-    return pod->options.nodes - missing >= pod->node.spec.min_nodes && has_settled(pod);
+    return has_enough(pod) && (!is_elastic(pod) || count_missing(pod) == 0 || has_settled(pod));
 }
 
 /* Pods that are there, and not of the attempt. */
@@ -114,7 +119,7 @@ static int count_more(const struct pod *pod)
     return more;
 }
 
-/* A pod that is there and has not replied; 0: all have. */
+/* Returns a pod that is there and has not replied; 0: all have. */
 static int first_silent(const struct pod *pod)
 {
     for (int i = 1; i < pod->options.nodes; i++)
@@ -151,7 +156,7 @@ static void lose(struct pod *pod, int i, const char *how)
         stop_supervisor(pod);
 }
 
-/* More pods have come to an elastic run. */
+/* Ends the attempt of an elastic run if more pods have come. */
 static void step_run(struct pod *pod)
 {
     int more = is_elastic(pod) && !pod->group->stopped ? count_more(pod) : 0;
@@ -190,7 +195,7 @@ static void set_status(struct pod *pod, enum run_state state, int exit_status, c
     snprintf(status->reason, sizeof(status->reason), "%.*s", (int)sizeof(status->reason) - 1, reason);
 }
 
-/* What is left of the run's time, which all attempts share; at least a second. */
+/* Returns the rest of the run's time, which all attempts share; at least a second. */
 static int64_t time_left_s(const struct pod *pod)
 {
     int64_t left = pod->node.spec.limit_s - pod_ran_ms(pod) / 1000;
@@ -215,7 +220,7 @@ static void supervisor_words(struct pod *pod, const char *self, const char *pods
     act_strv_push(out, pod->node.dir);
 }
 
-static int start_supervisor(struct pod *pod, const char *pods, struct act_error *err)
+static int group_start_supervisor(struct pod *pod, const char *pods, struct act_error *err)
 {
     ACT_AUTO(act_strv) words = {0};
     char self[PATH_MAX] = "";
@@ -234,7 +239,7 @@ static int start_supervisor(struct pod *pod, const char *pods, struct act_error 
     return 0;
 }
 
-/* Those that are there. New string for an elastic run, else NULL. */
+/* Takes the pods that are there as members. Returns their list, a new string, for an elastic run, else NULL. */
 static char *take_members(struct pod *pod)
 {
     struct pod_group *group = pod->group;
@@ -264,7 +269,7 @@ static void tell_taken(struct pod *pod, const json_t *message)
             link_tell(pod->group->server, i, message);
 }
 
-static int begin(struct pod *pod, struct act_error *err)
+static int group_begin(struct pod *pod, struct act_error *err)
 {
     struct pod_group *group = pod->group;
     int attempt = (group->known_attempt > pod->attempt ? group->known_attempt : pod->attempt) + 1;
@@ -288,7 +293,7 @@ static int begin(struct pod *pod, struct act_error *err)
     group->again = false;
     save_status(pod);
     tell_taken(pod, message);
-    return start_supervisor(pod, pods, err);
+    return group_start_supervisor(pod, pods, err);
 }
 
 static int64_t farewell_of(const struct pod *pod)
@@ -305,7 +310,7 @@ static json_t *end_message(bool over)
 
 /* The attempt is over, and perhaps the run. If this pod was told to end, the run may go on with a new one in its place:
  * then the others wait for that. */
-static void end(struct pod *pod, bool last)
+static void group_end_attempt(struct pod *pod, bool last)
 {
     CODEC_AUTOJSON json_t *message = end_message(last && !pod->told);
 
@@ -315,7 +320,7 @@ static void end(struct pod *pod, bool last)
     pod_end(pod, POD_END_MS);
 }
 
-static void judge(struct pod *pod)
+static void group_judge(struct pod *pod)
 {
     struct pod_group *group = pod->group;
     int tries = 0;
@@ -324,9 +329,9 @@ static void judge(struct pod *pod)
     if (group->again)
         group->begin_ms = act_now_monotonic_ms() + retry_pause_s(tries) * 1000;
     if (group->status.state == RUN_COMPLETED || pod->told || pod->options.nodes == 1) {
-        end(pod, !group->again);
+        group_end_attempt(pod, !group->again);
     } else if (is_broken(group)) {
-        end(pod, false);
+        group_end_attempt(pod, false);
     } else {
         CODEC_AUTOJSON json_t *ping = json_pack("{s:s}", "type", "ping");
         pod->phase = POD_CHECKS;
@@ -341,17 +346,17 @@ static void on_supervisor_end(struct pod *pod, int wait_status)
 
     group->supervisor = 0;
     if (run_status_read(group->status_path, &group->status, NULL) == 0 && run_state_is_final(group->status.state)) {
-        judge(pod);
+        group_judge(pod);
         return;
     }
     ACT_AUTOFREE char *reason = act_sprintf("the supervisor ended with status %d", child_exit_status(wait_status));
     set_status(pod, RUN_FAILED, ACT_WRAPPER, reason);
-    judge(pod);
+    group_judge(pod);
 }
 
 /* A failure before this pod was told to end remains one, unless a lost pod caused it. If the whole run was told to end,
  * nobody asks for its status; if only this pod was, a new one carries on. */
-static void finish(struct pod *pod)
+static void group_finish(struct pod *pod)
 {
     struct run_status *status = &pod->group->status;
 
@@ -374,7 +379,7 @@ static void say_wait(const struct pod *pod)
             pod->options.nodes - count_missing(pod), pod->node.spec.min_nodes, pod->options.nodes);
 }
 
-static void wait_again(struct pod *pod)
+static void group_wait_again(struct pod *pod)
 {
     struct pod_group *group = pod->group;
     int lost = group->lost;
@@ -391,6 +396,7 @@ static void wait_again(struct pod *pod)
     set_status(pod, RUN_QUEUED, 0, reason);
     pod->group->status.failed_rank = -1;
     save_status(pod);
+    pod->group->waits_ms = act_now_monotonic_ms();
     pod->phase = POD_WAITS;
     if (count_missing(pod) > 0 && is_elastic(pod))
         say_wait(pod);
@@ -405,10 +411,10 @@ static void step_check(struct pod *pod)
     if (silent > 0 && act_now_monotonic_ms() >= pod->until_ms)
         lose(pod, silent, "does not answer");
     if (pod->group->lost || silent == 0)
-        end(pod, !pod->group->lost && !pod->group->again);
+        group_end_attempt(pod, !pod->group->lost && !pod->group->again);
 }
 
-/* Those who come only now. */
+/* Sends pods home that come only now. */
 static void send_home(struct pod *pod)
 {
     CODEC_AUTOJSON json_t *message = end_message(true);
@@ -434,7 +440,7 @@ static bool group_is_over(const struct pod *pod)
     return pod->group->last && !pod->told;
 }
 
-static void step_end(struct pod *pod)
+static void group_step_end(struct pod *pod)
 {
     bool final = pod->group->last || pod->told;
 
@@ -449,9 +455,23 @@ static void step_end(struct pod *pod)
     if (is_elastic(pod) && group_is_over(pod) && !has_settled(pod))
         return;
     if (final)
-        finish(pod);
+        group_finish(pod);
     else
-        wait_again(pod);
+        group_wait_again(pod);
+}
+
+/* Others could use what those hold that are there. */
+static void give_back(struct pod *pod)
+{
+    ACT_AUTOFREE char *reason =
+        act_sprintf("only %d of its %d pods were there at once for as long as k8s.gang_wait allows, so it gave them "
+                    "back: pod %d is missing; 'a resubmit' tries again, and with fewer nodes (-n) it needs less",
+                    pod->options.nodes - count_missing(pod), pod->options.nodes, first_missing(pod));
+
+    pod->group->lost = 0;
+    pod->group->grows = false;
+    set_status(pod, RUN_FAILED, ACT_NO_CAPACITY, reason);
+    group_end_attempt(pod, true);
 }
 
 void group_step(struct pod *pod)
@@ -460,14 +480,16 @@ void group_step(struct pod *pod)
 
     switch (pod->phase) {
     case POD_WAITS:
-        if (!is_gathered(pod) || act_now_monotonic_ms() < pod->group->begin_ms || begin(pod, &err) == 0)
+        if (!has_enough(pod) && pod_waits_too_long(pod->group->waits_ms))
+            return give_back(pod);
+        if (!is_gathered(pod) || act_now_monotonic_ms() < pod->group->begin_ms || group_begin(pod, &err) == 0)
             return;
         set_status(pod, RUN_FAILED, ACT_WRAPPER, act_error_text(&err));
-        return end(pod, true);
+        return group_end_attempt(pod, true);
     case POD_CHECKS:
         return step_check(pod);
     case POD_ENDS:
-        return step_end(pod);
+        return group_step_end(pod);
     case POD_LEAVES:
         pod->phase = pod_send_last(pod, SEND_LOGS) ? POD_OVER : POD_LEAVES;
         return;
@@ -490,7 +512,7 @@ static void answer_launcher(struct pod *pod, int from, const json_t *done)
     link_tell(pod->group->server, codec_json_int_in(done, "id", nodes, 2 * nodes - 1, -1), message);
 }
 
-static void pass_on(struct pod *pod, int launcher, const json_t *start)
+static void group_pass_on(struct pod *pod, int launcher, const json_t *start)
 {
     CODEC_AUTOJSON json_t *message = json_deep_copy(start);
     int64_t node = codec_json_int(start, "pod", -1);
@@ -521,7 +543,7 @@ void group_child_ended(struct pod *pod, pid_t pid, int wait_status)
 
 /* ---- the link ---- */
 
-static bool on_hello(void *arg, int who, const json_t *message)
+static bool group_on_hello(void *arg, int who, const json_t *message)
 {
     struct pod *pod = arg;
     int attempt = codec_json_int_in(message, "attempt", 0, POD_ATTEMPTS_MAX, 0);
@@ -531,7 +553,7 @@ static bool on_hello(void *arg, int who, const json_t *message)
         return false;
     if (who >= pod->options.nodes)
         return pod->phase == POD_RUNS;
-    pod->group->members[who] = (struct member){.there = true, .answered = true};
+    pod->group->members[who] = (struct group_member){.there = true, .answered = true};
     if (attempt > pod->group->known_attempt)
         pod->group->known_attempt = attempt;
     if (ran_ms > 0)
@@ -541,14 +563,14 @@ static bool on_hello(void *arg, int who, const json_t *message)
     return true;
 }
 
-static void on_message(void *arg, int who, const json_t *message)
+static void group_on_message(void *arg, int who, const json_t *message)
 {
     struct pod *pod = arg;
     const char *type = codec_json_str(message, "type", "");
 
     if (who >= pod->options.nodes) {
         if (strcmp(type, "start") == 0)
-            pass_on(pod, who, message);
+            group_pass_on(pod, who, message);
         return;
     }
     if (strcmp(type, "done") == 0)
@@ -561,7 +583,7 @@ static void on_message(void *arg, int who, const json_t *message)
         pod->group->members[who].answered = true;
 }
 
-static void on_gone(void *arg, int who, int errnum)
+static void group_on_gone(void *arg, int who, int errnum)
 {
     struct pod *pod = arg;
     CODEC_AUTOJSON json_t *stop = json_pack("{s:s, s:i}", "type", "stop", "id", who);
@@ -578,7 +600,7 @@ static void on_gone(void *arg, int who, int errnum)
     }
 }
 
-static bool serve(void *arg)
+static bool group_serve(void *arg)
 {
     link_serve(((struct pod *)arg)->group->server);
     return true;
@@ -586,14 +608,15 @@ static bool serve(void *arg)
 
 static int listen_for_pods(struct pod *pod, struct act_error *err)
 {
-    static const struct link_events events = {.hello = on_hello, .message = on_message, .gone = on_gone};
+    static const struct link_events events = {
+        .hello = group_on_hello, .message = group_on_message, .gone = group_on_gone};
     const struct link_where where = {.port = POD_PORT, .token = pod->token};
     int rc = link_listen(2 * pod->options.nodes, &where, &events, pod, &pod->group->server, err);
 
     if (rc < 0)
         return rc;
     pod->watch.extra_fd = link_fd(pod->group->server);
-    pod->watch.extra = serve;
+    pod->watch.extra = group_serve;
     pod->watch.extra_arg = pod;
     if (is_elastic(pod))
         say_wait(pod);
@@ -610,6 +633,7 @@ int group_open(struct pod *pod, struct act_error *err)
     pod->group->members = act_calloc((size_t)pod->options.nodes, sizeof(*pod->group->members));
     pod->group->nodes = act_calloc((size_t)pod->options.nodes, sizeof(*pod->group->nodes));
     pod->group->changed_ms = act_now_monotonic_ms();
+    pod->group->waits_ms = pod->group->changed_ms;
     pod->group->awaited = "";
     pod->group->known_attempt = pod->send.before;
     pod->group->status_path = node_path(&pod->node, RUN_FILE_STATUS);
@@ -643,5 +667,5 @@ void group_on_signal(struct pod *pod, int sig)
     if (pod->phase == POD_RUNS && (!group->stopped || pod->told > 1))
         stop_supervisor(pod);
     if (pod->phase == POD_WAITS)
-        end(pod, true);
+        group_end_attempt(pod, true);
 }

@@ -41,13 +41,13 @@ static int connect_to_pod(struct link *l, const struct node *node, int offset, s
     return link_connect_once(l, target, hello, &stop, err);
 }
 
-/* How what was started ended. */
-struct outcome {
+/* The end of the programs that were started. */
+struct launch_outcome {
     int status;     /* the first that is not 0 */
     char last[256]; /* the last line that it printed, if it failed */
 };
 
-static void take_end(struct outcome *o, const json_t *done)
+static void launch_take_end(struct launch_outcome *o, const json_t *done)
 {
     ACT_AUTO(act_strv) lines = {0};
 
@@ -62,7 +62,7 @@ static void take_end(struct outcome *o, const json_t *done)
 }
 
 /* Waits for n ends, or for that of the connection. */
-static void wait_for_ends(struct link *l, int n, struct outcome *o)
+static void wait_for_ends(struct link *l, int n, struct launch_outcome *o)
 {
     json_t *message = NULL;
     bool more = true;
@@ -76,7 +76,7 @@ static void wait_for_ends(struct link *l, int n, struct outcome *o)
             more = link_fill(l);
             continue;
         }
-        take_end(o, message);
+        launch_take_end(o, message);
         json_decref(message);
         n--;
     }
@@ -84,7 +84,7 @@ static void wait_for_ends(struct link *l, int n, struct outcome *o)
         o->status = EXIT_NOT_THERE;
 }
 
-static int report(const struct act_error *err)
+static int launch_report(const struct act_error *err)
 {
     fprintf(stderr, "act-node: %s\n", act_error_text(err));
     return EXIT_NOT_THERE;
@@ -115,7 +115,7 @@ static int find_host(const struct node *node, const char *host)
     return -1;
 }
 
-static int run_on(const struct node *node, int pod, char *const *words, int n_words, struct outcome *o,
+static int run_on(const struct node *node, int pod, char *const *words, int n_words, struct launch_outcome *o,
                   struct act_error *err)
 {
     struct link l = {.fd = -1};
@@ -136,8 +136,8 @@ static int run_on(const struct node *node, int pod, char *const *words, int n_wo
     return 0;
 }
 
-/* For "a why": what mpirun says of it is long, and says less. */
-static void say_failure(const char *host, const struct outcome *o)
+/* Says it for "a why": mpirun's own words are longer, and say less. */
+static void launch_say_failure(const char *host, const struct launch_outcome *o)
 {
     fprintf(stderr, "act-node: the daemon of mpirun on '%s' ended with status %d%s%s\n", host, o->status,
             o->last[0] ? ": " : "", o->last);
@@ -146,26 +146,26 @@ static void say_failure(const char *host, const struct outcome *o)
 int node_rsh(int argc, char **argv)
 {
     ACT_AUTO(node) node = {0};
-    struct outcome o = {0};
+    struct launch_outcome o = {0};
     struct act_error err;
 
     if (argc < 4)
         return ACT_USAGE;
     if (node_open(&node, argv[1], "rsh", &err) < 0)
-        return report(&err);
+        return launch_report(&err);
     int pod = find_host(&node, argv[2]);
-    int rc = pod < 0 ? act_error_set(&err, ACT_NOT_FOUND, "'%s' is no pod of this run", argv[2])
+    int rc = pod < 0 ? act_error_set(&err, ACT_NOT_FOUND, "'%s' is not a pod of this run", argv[2])
                      : run_on(&node, pod, argv + 3, argc - 3, &o, &err);
     if (rc < 0)
-        return report(&err);
+        return launch_report(&err);
     if (o.status != 0)
-        say_failure(argv[2], &o);
+        launch_say_failure(argv[2], &o);
     return o.status;
 }
 
 /* ---- direct ---- */
 
-/* What a rank needs to know of the supervisor and its group. A new reference. */
+/* Returns what a rank needs to know of the supervisor and its group. A new reference. */
 static json_t *environment_of_ranks(void)
 {
     json_t *env = json_object();
@@ -175,7 +175,7 @@ static json_t *environment_of_ranks(void)
     return env;
 }
 
-static bool start_ranks(struct link *l, const struct node *node, const char *self)
+static bool launch_start_ranks(struct link *l, const struct node *node, const char *self)
 {
     const struct run_spec *spec = &node->spec;
     bool good = true;
@@ -194,7 +194,7 @@ int node_direct(int argc, char **argv)
 {
     ACT_AUTO(node) node = {0};
     struct link l = {.fd = -1};
-    struct outcome o = {0};
+    struct launch_outcome o = {0};
     struct act_error err;
     char self[PATH_MAX] = "";
 
@@ -206,8 +206,8 @@ int node_direct(int argc, char **argv)
     if (rc == 0)
         rc = connect_to_pod(&l, &node, 0, &err);
     if (rc < 0)
-        return report(&err);
-    if (start_ranks(&l, &node, self))
+        return launch_report(&err);
+    if (launch_start_ranks(&l, &node, self))
         wait_for_ends(&l, node.spec.nodes, &o);
     else
         o.status = EXIT_NOT_THERE;

@@ -24,7 +24,7 @@ static int64_t patience_ms(void)
     return (text && act_int_from_text(text, &s) && s >= 0 && s <= MOST_S ? s : USUAL_S) * 1000;
 }
 
-static void leave(struct pod *pod, int exit_status)
+static void member_leave(struct pod *pod, int exit_status)
 {
     pod->exit_status = exit_status;
     pod->phase = POD_LEAVES;
@@ -52,7 +52,7 @@ static void lose_group(struct pod *pod)
 
 /* ---- what the first pod says ---- */
 
-static void tell(struct pod *pod, const json_t *message)
+static void member_tell(struct pod *pod, const json_t *message)
 {
     if (pod->link.fd >= 0 && (!link_send(&pod->link, message) || !link_drain(&pod->link, SEND_MS)))
         lose_group(pod);
@@ -62,18 +62,18 @@ static void tell_type(struct pod *pod, const char *type)
 {
     CODEC_AUTOJSON json_t *message = json_pack("{s:s}", "type", type);
 
-    tell(pod, message);
+    member_tell(pod, message);
 }
 
-static void start(struct pod *pod, const json_t *message)
+static void member_start(struct pod *pod, const json_t *message)
 {
     CODEC_AUTOJSON json_t *done = pod_programs_start(pod, message);
 
     if (done)
-        tell(pod, done);
+        member_tell(pod, done);
 }
 
-static void begin(struct pod *pod, const json_t *message)
+static void member_begin(struct pod *pod, const json_t *message)
 {
     struct act_error err;
 
@@ -82,10 +82,10 @@ static void begin(struct pod *pod, const json_t *message)
                   NULL, &err) == 0)
         return;
     pod_say("%s", act_error_text(&err));
-    leave(pod, POD_EXIT_LOST);
+    member_leave(pod, POD_EXIT_LOST);
 }
 
-static void on_message(struct pod *pod, const json_t *message)
+static void member_on_message(struct pod *pod, const json_t *message)
 {
     const char *type = codec_json_str(message, "type", "");
 
@@ -94,9 +94,9 @@ static void on_message(struct pod *pod, const json_t *message)
     else if (pod->phase == POD_LEAVES)
         return;
     else if (strcmp(type, "begin") == 0)
-        begin(pod, message);
+        member_begin(pod, message);
     else if (strcmp(type, "start") == 0)
-        start(pod, message);
+        member_start(pod, message);
     else if (strcmp(type, "stop") == 0)
         pod_programs_stop(pod, codec_json_int_in(message, "id", 0, INT_MAX, -1));
     else if (strcmp(type, "end") == 0) {
@@ -106,7 +106,7 @@ static void on_message(struct pod *pod, const json_t *message)
 }
 
 /* Fits struct watch. */
-static bool read_messages(void *arg)
+static bool member_read_messages(void *arg)
 {
     struct pod *pod = arg;
     bool more = link_fill(&pod->link);
@@ -114,7 +114,7 @@ static bool read_messages(void *arg)
     int got = 0;
 
     while (pod->link.fd >= 0 && (got = link_take(&pod->link, &message)) > 0) {
-        on_message(pod, message);
+        member_on_message(pod, message);
         json_decref(message);
     }
     if (pod->link.fd >= 0 && (!more || got < 0))
@@ -124,7 +124,7 @@ static bool read_messages(void *arg)
 
 /* ---- find it ---- */
 
-/* New string. */
+/* Returns the target of the first pod, a new string. */
 static char *find_target(const struct pod *pod)
 {
     ACT_AUTOFREE char *host = pod_host(pod->options.job, 0);
@@ -153,7 +153,7 @@ static bool connect_to_first(struct pod *pod)
         return false;
     }
     pod->watch.extra_fd = pod->link.fd;
-    pod->watch.extra = read_messages;
+    pod->watch.extra = member_read_messages;
     pod->watch.extra_arg = pod;
     return true;
 }
@@ -170,23 +170,24 @@ static void step_seek(struct pod *pod)
         return;
     }
     pod->seek_ms = act_now_monotonic_ms() + SEEK_EVERY_MS;
-    if (now - pod->lost_ms < patience_ms())
+    bool too_long = pod_waits_too_long(pod->lost_ms);
+    if (!too_long && now - pod->lost_ms < patience_ms())
         return;
     ACT_AUTOFREE char *host = pod_host(pod->options.job, 0);
     pod_say("cannot find the first pod, '%s'", host);
-    leave(pod, POD_EXIT_LOST);
+    member_leave(pod, too_long ? POD_EXIT_ALONE : POD_EXIT_LOST);
 }
 
 /* ---- the program ---- */
 
-static void step_end(struct pod *pod)
+static void member_step_end(struct pod *pod)
 {
     if (!pod_ended(pod))
         return;
     if (pod->over) {
-        leave(pod, 0);
+        member_leave(pod, 0);
     } else if (pod->told) {
-        leave(pod, POD_EXIT_LOST);
+        member_leave(pod, POD_EXIT_LOST);
     } else if (pod->link.fd < 0) {
         seek(pod);
     } else {
@@ -195,7 +196,7 @@ static void step_end(struct pod *pod)
     }
 }
 
-/* What was told is there before the connection ends. */
+/* Leaves once all is sent. The messages are there before the connection ends. */
 static void step_leave(struct pod *pod)
 {
     if (!pod_send_last(pod, SEND_FOLDERS | SEND_LOGS))
@@ -212,7 +213,7 @@ void member_step(struct pod *pod)
     case POD_SEEKS:
         return step_seek(pod);
     case POD_ENDS:
-        return step_end(pod);
+        return member_step_end(pod);
     case POD_LEAVES:
         return step_leave(pod);
     case POD_RUNS:
@@ -231,7 +232,7 @@ void member_child_ended(struct pod *pod, pid_t pid, int wait_status)
     CODEC_AUTOJSON json_t *done = pod_programs_done(pod, pid, wait_status);
 
     if (done)
-        tell(pod, done);
+        member_tell(pod, done);
 }
 
 /* The supervisor ends the ranks of all pods, and gives them time to save; what Kubernetes told this pod is told the
@@ -247,7 +248,7 @@ void member_on_signal(struct pod *pod, int sig)
     } else if (pod->phase == POD_RUNS) {
         pod_end(pod, 0);
     } else if (pod->phase != POD_ENDS) {
-        leave(pod, POD_EXIT_LOST);
+        member_leave(pod, POD_EXIT_LOST);
     }
 }
 

@@ -17,7 +17,7 @@ static void mark(struct pod_framer *f, struct act_buf *out)
     f->marked = f->printed;
 }
 
-static void print_line(struct pod_framer *f, bool whole, struct act_buf *out)
+static void output_print_line(struct pod_framer *f, bool whole, struct act_buf *out)
 {
     if (f->rank < 0)
         act_buf_adds(out, RUN_LOG_AGENT "stacks: ");
@@ -40,7 +40,7 @@ void pod_framer_add(struct pod_framer *f, const char *data, size_t len, struct a
 
         act_buf_add(&f->line, data, taken);
         if (newline || len > room)
-            print_line(f, newline, out);
+            output_print_line(f, newline, out);
         taken += newline ? 1 : 0;
         data += taken;
         len -= taken;
@@ -50,7 +50,7 @@ void pod_framer_add(struct pod_framer *f, const char *data, size_t len, struct a
 void pod_framer_end(struct pod_framer *f, struct act_buf *out)
 {
     if (f->line.len > 0)
-        print_line(f, false, out);
+        output_print_line(f, false, out);
     if (f->rank >= 0 && f->marked != f->printed)
         mark(f, out);
 }
@@ -69,7 +69,7 @@ struct pod_log {
 };
 
 /* The reader of our output may be gone; the run continues, and its logs are complete in the run folder. */
-static void print(const struct act_buf *text)
+static void output_print(const struct act_buf *text)
 {
     if (text->len > 0 && act_write_all(STDOUT_FILENO, text->data, text->len) < 0)
         node_say("cannot print: %m");
@@ -90,11 +90,11 @@ void pod_output_begin(struct pod_output *o, const struct node *node, int first_r
     o->logs[n] = (struct pod_log){.path = node_path(node, stacks), .fd = -1, .framer = {.rank = -1, .marked = -1}};
     if (attempt > 1)
         act_buf_addf(&text, RUN_LOG_AGENT "attempt %d\n", attempt);
-    print(&text);
+    output_print(&text);
 }
 
 /* At most so much at once that the other logs get their turn. Returns the bytes read. */
-static size_t follow(struct pod_log *log)
+static size_t output_follow(struct pod_log *log)
 {
     enum { AT_ONCE = 256 * 1024, CHUNK = 64 * 1024 };
     ACT_AUTO(act_buf) text = {0};
@@ -108,7 +108,7 @@ static size_t follow(struct pod_log *log)
         pod_framer_add(&log->framer, chunk, (size_t)n, &text);
         all += (size_t)n;
     }
-    print(&text);
+    output_print(&text);
     return n > 0 ? all : 0;
 }
 
@@ -117,11 +117,11 @@ bool pod_output_follow(struct pod_output *o)
     bool more = false;
 
     for (int i = 0; i < o->n; i++)
-        more = follow(&o->logs[i]) > 0 || more;
+        more = output_follow(&o->logs[i]) > 0 || more;
     return more;
 }
 
-static void end_log(struct pod_log *log)
+static void output_end_log(struct pod_log *log)
 {
     ACT_AUTO(act_buf) text = {0};
 
@@ -129,7 +129,7 @@ static void end_log(struct pod_log *log)
         pod_framer_end(&log->framer, &text);
         close(log->fd);
     }
-    print(&text);
+    output_print(&text);
     pod_framer_release(&log->framer);
     free(log->path);
 }
@@ -139,7 +139,7 @@ void pod_output_end(struct pod_output *o)
     while (pod_output_follow(o))
         continue;
     for (int i = 0; i < o->n; i++)
-        end_log(&o->logs[i]);
+        output_end_log(&o->logs[i]);
     free(o->logs);
     *o = (struct pod_output){0};
 }

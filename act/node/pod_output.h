@@ -46,7 +46,7 @@ struct pod_output {
     int n; /* 0: no attempt has begun */
 };
 
-/* An attempt begins, of these ranks on the pod with the name of this node. Their logs need not exist yet. */
+/* Begins an attempt with these ranks on the pod that has the name of this node. Their logs need not exist yet. */
 void pod_output_begin(struct pod_output *o, const struct node *node, int first_rank, int n, int attempt);
 /* Prints what the logs have got; at most some hundred KiB of each. True: there may be more already. */
 bool pod_output_follow(struct pod_output *o);

@@ -23,17 +23,17 @@
 
 enum { EXIT_NOT_FOUND = 127 };
 
-/* What a child needs to become the program. */
-struct start {
+/* The things that a child needs to become the program. */
+struct programs_start {
     char *const *argv;
     json_t *env;                 /* may be NULL */
     int rank, world, local_rank; /* of the next process */
 };
 
-/* In the child. */
-static int become(void *arg)
+/* Runs in the child. */
+static int programs_become(void *arg)
 {
-    struct start *start = arg;
+    struct programs_start *start = arg;
     const char *name;
     json_t *value;
 
@@ -52,14 +52,14 @@ static int become(void *arg)
     return EXIT_NOT_FOUND;
 }
 
-/* One that cannot be started ends the others. */
-static void start_all(struct pod *pod, struct pod_task *task, struct start *start)
+/* Starts all; one that cannot be started ends the others. */
+static void start_all(struct pod *pod, struct pod_task *task, struct programs_start *start)
 {
     int fd = node_open_log(&pod->node, FILE_OUTPUT);
 
     for (int i = 0; i < task->n && task->status == 0; i++) {
         start->local_rank = i;
-        task->pids[i] = child_start(&(struct child){.run = become, .arg = start, .out_fd = fd});
+        task->pids[i] = child_start(&(struct child){.run = programs_become, .arg = start, .out_fd = fd});
         if (task->pids[i] > 0) {
             task->left++;
             start->rank++;
@@ -73,14 +73,14 @@ static void start_all(struct pod *pod, struct pod_task *task, struct start *star
     node_say("started %d process(es) of '%s'", task->left, start->argv[0]);
 }
 
-static void stop(const struct pod_task *task)
+static void programs_stop(const struct pod_task *task)
 {
     for (int i = 0; i < task->n; i++)
         if (task->pids[i] > 0)
             kill(task->pids[i], SIGTERM);
 }
 
-static json_t *done(struct pod *pod, struct pod_task *task)
+static json_t *programs_done(struct pod *pod, struct pod_task *task)
 {
     ACT_AUTOFREE char *log = node_path(&pod->node, FILE_OUTPUT);
     ACT_AUTO(act_strv) lines = {0};
@@ -94,8 +94,9 @@ static json_t *done(struct pod *pod, struct pod_task *task)
     return message;
 }
 
-/* No pod has more processes than the run says, and no rank is beyond the last. False: the message says otherwise. */
-static bool read_counts(const struct pod *pod, const json_t *message, struct start *start, struct pod_task *task)
+/* Reads the counts; false: a pod would have more processes than the run says, or a rank would be beyond the last. */
+static bool read_counts(const struct pod *pod, const json_t *message, struct programs_start *start,
+                        struct pod_task *task)
 {
     const struct node *node = &pod->node;
 
@@ -108,7 +109,7 @@ static bool read_counts(const struct pod *pod, const json_t *message, struct sta
 
 json_t *pod_programs_start(struct pod *pod, const json_t *message)
 {
-    struct start start = {.env = json_object_get(message, "env")};
+    struct programs_start start = {.env = json_object_get(message, "env")};
     struct pod_task task = {.id = codec_json_int_in(message, "id", 0, INT_MAX, -1)};
     ACT_AUTO(act_strv) argv = {0};
 
@@ -124,19 +125,19 @@ json_t *pod_programs_start(struct pod *pod, const json_t *message)
     }
     ACT_PUSH(pod->tasks, pod->n_tasks, task);
     if (task.status != 0)
-        stop(&task);
-    return task.left == 0 ? done(pod, &pod->tasks[pod->n_tasks - 1]) : NULL;
+        programs_stop(&task);
+    return task.left == 0 ? programs_done(pod, &pod->tasks[pod->n_tasks - 1]) : NULL;
 }
 
 void pod_programs_stop(struct pod *pod, int id)
 {
     for (size_t i = 0; i < pod->n_tasks; i++)
         if (pod->tasks[i].id == id)
-            stop(&pod->tasks[i]);
+            programs_stop(&pod->tasks[i]);
 }
 
-/* False: it was none of them. */
-static bool take_end(struct pod_task *task, pid_t pid, int wait_status)
+/* Takes the end of one of the task's children; false: pid is not one of them. */
+static bool programs_take_end(struct pod_task *task, pid_t pid, int wait_status)
 {
     for (int i = 0; i < task->n; i++) {
         if (task->pids[i] != pid)
@@ -153,8 +154,8 @@ static bool take_end(struct pod_task *task, pid_t pid, int wait_status)
 json_t *pod_programs_done(struct pod *pod, pid_t pid, int wait_status)
 {
     for (size_t i = 0; i < pod->n_tasks; i++)
-        if (take_end(&pod->tasks[i], pid, wait_status))
-            return pod->tasks[i].left == 0 ? done(pod, &pod->tasks[i]) : NULL;
+        if (programs_take_end(&pod->tasks[i], pid, wait_status))
+            return pod->tasks[i].left == 0 ? programs_done(pod, &pod->tasks[i]) : NULL;
     return NULL;
 }
 

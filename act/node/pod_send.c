@@ -3,10 +3,12 @@
  *
  * The logs are sent whole, so the time between two sendings grows with what there is to send.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/path.h"
+#include "base/units.h"
 #include "codec/json.h"
 #include "node/folder.h"
 #include "node/pod.h"
@@ -28,6 +30,21 @@ static bool has_log_store(const struct pod *pod)
            json_object_get(json_object_get(stores, "folders"), RUN_STORE_LOGS);
 }
 
+/* How many pods there were before this one in its place: job.c of the platform has the variables made. */
+static int lives_before(void)
+{
+    static const char *const names[] = {"ACT_POD_FAILED", "ACT_POD_IGNORED"};
+    int lives = 0;
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        const char *text = getenv(names[i]);
+        int64_t n;
+        if (text && act_int_from_text(text, &n) && n > 0 && n < POD_ATTEMPTS_MAX / 2)
+            lives += (int)n;
+    }
+    return lives;
+}
+
 void pod_send_open(struct pod *pod)
 {
     int64_t now = act_now_monotonic_ms();
@@ -37,11 +54,13 @@ void pod_send_open(struct pod *pod)
         pod->send.has |= SEND_FOLDERS;
     if (has_log_store(pod))
         pod->send.has |= SEND_LOGS;
-    if (pod->index == 0 && (pod->send.has & SEND_LOGS))
-        pod->send.before = folder_find_sent(&pod->node);
+    if (pod->index == 0)
+        pod->send.before = lives_before();
+    int sent = pod->index == 0 && (pod->send.has & SEND_LOGS) ? folder_find_sent(&pod->node) : 0;
+    pod->send.before = sent > pod->send.before ? sent : pod->send.before;
 }
 
-/* In a process of its own. */
+/* Runs in a process of its own. */
 static int send_them(void *arg)
 {
     struct pod *pod = arg;
@@ -55,7 +74,7 @@ static int send_them(void *arg)
     return failed;
 }
 
-static void start(struct pod *pod, int what)
+static void send_start(struct pod *pod, int what)
 {
     pod->send.sending = what;
     pod->send.begun_ms = act_now_monotonic_ms();
@@ -78,7 +97,7 @@ void pod_send_step(struct pod *pod)
         if ((pod->send.has & each[i]) && now >= pod->send.due_ms[i])
             due |= each[i];
     if (due)
-        start(pod, due);
+        send_start(pod, due);
 }
 
 bool pod_send_ended(struct pod *pod, pid_t pid, int wait_status)
@@ -111,7 +130,7 @@ bool pod_send_last(struct pod *pod, int what)
         return false;
     if (left) {
         s->begun |= left;
-        start(pod, left);
+        send_start(pod, left);
     }
     return s->pid == 0;
 }

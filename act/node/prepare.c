@@ -19,7 +19,7 @@
 #include "node/unzip.h"
 #include "proc/proc.h"
 
-struct outcome {
+struct prepare_outcome {
     int exit_status; /* 0: all went well */
     char reason[300];
 };
@@ -48,7 +48,7 @@ bool prepare_result(const struct node *node, int *out_exit_status, char *out_rea
     return true;
 }
 
-static int write_result(const struct node *node, const struct outcome *o, struct act_error *err)
+static int write_result(const struct node *node, const struct prepare_outcome *o, struct act_error *err)
 {
     ACT_AUTOFREE char *path = result_path(node);
     CODEC_AUTOJSON json_t *json = json_pack("{s:i, s:i, s:o}", "version", 1, "exit_status", o->exit_status, "reason",
@@ -59,7 +59,7 @@ static int write_result(const struct node *node, const struct outcome *o, struct
 
 /* ---- the steps ---- */
 
-static int unpack_code(const struct node *node, struct outcome *o, struct act_error *err)
+static int unpack_code(const struct node *node, struct prepare_outcome *o, struct act_error *err)
 {
     bool has_code = node->spec.package_sha256[0], again = node->attempt > 1;
     int64_t start = act_now_monotonic_ms();
@@ -77,14 +77,14 @@ static int unpack_code(const struct node *node, struct outcome *o, struct act_er
     return rc;
 }
 
-static int get_folders(const struct node *node, struct outcome *o, struct act_error *err)
+static int prepare_get_folders(const struct node *node, struct prepare_outcome *o, struct act_error *err)
 {
     (void)o;
     return folder_prepare_all(node, err);
 }
 
 /* Runs argv in the code root; its output goes to the preparation's log, its last line into reason. */
-static int run_words(const struct node *node, const char *name, const char *const *argv, struct outcome *o,
+static int run_words(const struct node *node, const char *name, const char *const *argv, struct prepare_outcome *o,
                      struct act_error *err)
 {
     ACT_AUTOFREE char *log = prepare_log(node);
@@ -109,9 +109,9 @@ static int run_words(const struct node *node, const char *name, const char *cons
                          last[0] ? last : "it said nothing");
 }
 
-/* Likewise, but where the command will run: in the run's container if it has one. */
-static int run_step(const struct node *node, const char *name, const char *const *argv, struct outcome *o,
-                    struct act_error *err)
+/* Does the same where the command will run: in the run's container if it has one. */
+static int prepare_run_step(const struct node *node, const char *name, const char *const *argv,
+                            struct prepare_outcome *o, struct act_error *err)
 {
     ACT_AUTO(act_strv) words = {0};
     int rc = container_wrap(node, -1, argv, &words, err);
@@ -122,12 +122,12 @@ static int run_step(const struct node *node, const char *name, const char *const
 }
 
 /* Fetched once instead of by every rank. */
-static int fetch_image(const struct node *node, struct outcome *o, struct act_error *err)
+static int fetch_image(const struct node *node, struct prepare_outcome *o, struct act_error *err)
 {
     static const char *const nothing[] = {"true", NULL};
     ACT_AUTOFREE char *name = container_is_used(node) ? act_sprintf("image '%s'", node->spec.image) : NULL;
 
-    return name ? run_step(node, name, nothing, o, err) : 0;
+    return name ? prepare_run_step(node, name, nothing, o, err) : 0;
 }
 
 /* Blank lines and comments, as pip defines them. */
@@ -159,7 +159,7 @@ static char *compile_line(const struct node *node)
     return act_sprintf("exec ./compile.aml.sh %s", node->spec.compile_args ? node->spec.compile_args : "");
 }
 
-/* A step of it, in the order of run_steps(); one process of the node after the other, as they share the code. */
+/* The script of a step. The processes of a node run it one after the other, as they share the code. */
 static const char script_begin[] = "lock=$1; shift\n"
                                    "end() { rmdir \"$lock\"; }\n"
                                    "fail() { s=$?; end; echo \"act: preparation failed: $1 ended with status $s\"; "
@@ -191,7 +191,7 @@ void prepare_words(const struct node *node, struct act_strv *out)
         act_strv_push(out, line);
 }
 
-static int install_requirements(const struct node *node, struct outcome *o, struct act_error *err)
+static int install_requirements(const struct node *node, struct prepare_outcome *o, struct act_error *err)
 {
     static const char *const with_python[] = {
         "python3", "-m", "pip", "install", "-r", "requirements.txt", "--no-input", "--disable-pip-version-check", NULL};
@@ -200,10 +200,11 @@ static int install_requirements(const struct node *node, struct outcome *o, stru
     if (!has_requirements(node) || container_is_fresh(node))
         return 0;
     bool has_python = container_is_used(node) || python;
-    return run_step(node, "'pip install -r requirements.txt'", has_python ? with_python : with_python + 2, o, err);
+    return prepare_run_step(node, "'pip install -r requirements.txt'", has_python ? with_python : with_python + 2, o,
+                            err);
 }
 
-static int compile(const struct node *node, struct outcome *o, struct act_error *err)
+static int prepare_compile(const struct node *node, struct prepare_outcome *o, struct act_error *err)
 {
     ACT_AUTOFREE char *path = act_path_join(node->code, "compile.aml.sh");
     ACT_AUTOFREE char *line = compile_line(node);
@@ -214,17 +215,17 @@ static int compile(const struct node *node, struct outcome *o, struct act_error 
     if (chmod(path, (st.st_mode | 0111) & 0777) < 0)
         return act_error_errno(err, errno, "cannot make 'compile.aml.sh' executable");
     const char *const argv[] = {"/bin/sh", "-c", line, NULL};
-    int rc = run_step(node, "compile.aml.sh", argv, o, err);
+    int rc = prepare_run_step(node, "compile.aml.sh", argv, o, err);
     if (rc == 0 || !node_has_windows_lines(path))
         return rc;
     ACT_AUTOFREE char *text = act_strdup(act_error_text(err)); /* the shell says only that it is not found */
     return act_error_set(err, ACT_FAIL, "%s; " NODE_WINDOWS_LINES, text);
 }
 
-static void run_steps(const struct node *node, struct outcome *o)
+static void run_steps(const struct node *node, struct prepare_outcome *o)
 {
-    static int (*const steps[])(const struct node *, struct outcome *, struct act_error *) = {
-        unpack_code, get_folders, fetch_image, install_requirements, compile};
+    static int (*const steps[])(const struct node *, struct prepare_outcome *, struct act_error *) = {
+        unpack_code, prepare_get_folders, fetch_image, install_requirements, prepare_compile};
     struct act_error err = {0};
     int rc = 0;
 
@@ -248,7 +249,7 @@ static void tell_inventory(const struct node *node)
         node_say("%s", lines.v[i]);
 }
 
-static int report_failure(const struct act_error *err)
+static int prepare_report_failure(const struct act_error *err)
 {
     node_say("preparation failed: %s", act_error_text(err));
     return ACT_WRAPPER;
@@ -258,17 +259,17 @@ int prepare_node(void *arg)
 {
     const struct node *node = arg;
     ACT_AUTOFREE char *lock = act_path_join(node->local, "prepare.lock");
-    struct outcome o = {0};
+    struct prepare_outcome o = {0};
     struct act_error err;
 
     if (prepare_result(node, &o.exit_status, o.reason, sizeof(o.reason)))
         return o.exit_status;
     if (act_lock(lock, true, &err) < 0)
-        return report_failure(&err); /* the lock is released when this process exits */
+        return prepare_report_failure(&err); /* the lock is released when this process exits */
     if (prepare_result(node, &o.exit_status, o.reason, sizeof(o.reason)))
         return o.exit_status;
     place_sweep(node);
     run_steps(node, &o);
     tell_inventory(node);
-    return write_result(node, &o, &err) < 0 ? report_failure(&err) : o.exit_status;
+    return write_result(node, &o, &err) < 0 ? prepare_report_failure(&err) : o.exit_status;
 }

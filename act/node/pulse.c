@@ -53,8 +53,8 @@ bool pulse_computed(uint64_t ticks, int64_t passed_ms, int64_t ticks_per_s)
     return (int64_t)ticks * 100 * 1000 > BUSY_PERCENT * passed_ms * ticks_per_s;
 }
 
-/* Also when somebody holds a process, as a debugger does. When one ends that nobody waits for, ticks are lost:
- * something has happened. */
+/* Tells whether the processes have computed, or somebody holds one of them, as a debugger does. When one ends that
+ * nobody waits for, ticks are lost, so something has happened. */
 static bool has_computed(struct pulse *p, int64_t passed_ms)
 {
     struct processes list;
@@ -78,7 +78,7 @@ static bool is_running(const struct rank *r)
     return r->record.started_unix_ns && !r->record.ended_unix_ns;
 }
 
-static void report(struct pulse *p, struct rank *r, int64_t step_ms)
+static void pulse_report(struct pulse *p, struct rank *r, int64_t step_ms)
 {
     int64_t passed_ms = p->clock.last_ms ? act_now_monotonic_ms() - p->clock.last_ms : step_ms;
     bool written = has_written(p, r->log_fd), computed = has_computed(p, passed_ms);
@@ -96,7 +96,7 @@ static void report(struct pulse *p, struct rank *r, int64_t step_ms)
 
 /* ---- stacks ---- */
 
-static void answer(struct pulse *p, struct rank *r)
+static void pulse_answer(struct pulse *p, struct rank *r)
 {
     CODEC_AUTOJSON json_t *message = json_pack("{s:s, s:s}", "type", "stacks", "where",
                                                p->shared && p->shared->stacks_taken ? p->shared->where : "");
@@ -118,14 +118,15 @@ void pulse_take_stacks(struct pulse *p, struct rank *r)
     task.done = &p->shared->stacks_taken;
     p->taker = is_running(r) ? child_start(&(struct child){.run = stacks_take, .arg = &task, .out_fd = -1}) : 0;
     if (p->taker <= 0) {
-        answer(p, r);
+        pulse_answer(p, r);
         return;
     }
     p->taker_killed_ms = act_now_monotonic_ms() + TAKER_MS;
     r->tick_at_ms = act_now_monotonic_ms() + LOOK_MS;
 }
 
-/* What hangs in the kernel may hold up whoever looks at it. */
+/* Answers once the stacks are taken or their time is over: a process that hangs in the kernel may hold up whoever looks
+ * at it. */
 static void look_after_taker(struct pulse *p, struct rank *r)
 {
     if (!p->shared->stacks_taken && act_now_monotonic_ms() < p->taker_killed_ms)
@@ -134,7 +135,7 @@ static void look_after_taker(struct pulse *p, struct rank *r)
         node_say("the stacks could not be taken in time");
         kill(-p->taker, SIGKILL);
     }
-    answer(p, r);
+    pulse_answer(p, r);
 }
 
 void pulse_step(struct pulse *p, struct rank *r)
@@ -144,6 +145,6 @@ void pulse_step(struct pulse *p, struct rank *r)
     if (p->taker > 0)
         look_after_taker(p, r);
     else if (is_running(r))
-        report(p, r, step_ms);
+        pulse_report(p, r, step_ms);
     r->tick_at_ms = act_now_monotonic_ms() + (p->taker > 0 ? LOOK_MS : step_ms);
 }

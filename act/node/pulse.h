@@ -12,7 +12,7 @@
 #include "node/hang.h"
 #include "node/rank.h"
 
-/* What the children of the agent tell it: in memory that they share. */
+/* The messages of the agent's children to it, in memory that they share. */
 struct pulse_shared {
     _Atomic(enum gpu_use) gpus; /* of the node, from the sampler; only local rank 0 has one */
     _Atomic bool stacks_taken;

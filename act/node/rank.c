@@ -68,7 +68,7 @@ static void send_record(struct rank *r)
     tell_supervisor(r, message);
 }
 
-static void on_message(struct rank *r, const json_t *message)
+static void rank_on_message(struct rank *r, const json_t *message)
 {
     const char *type = codec_json_str(message, "type", "");
     int sig = (int)codec_json_int(message, "signal", 0);
@@ -84,7 +84,7 @@ static void on_message(struct rank *r, const json_t *message)
 }
 
 /* Fits struct watch. */
-static bool read_messages(void *arg)
+static bool rank_read_messages(void *arg)
 {
     struct rank *r = arg;
     bool more = link_fill(link_of(r));
@@ -92,7 +92,7 @@ static bool read_messages(void *arg)
     int got;
 
     while ((got = link_take(link_of(r), &message)) > 0) {
-        on_message(r, message);
+        rank_on_message(r, message);
         json_decref(message);
     }
     return more && got == 0;
@@ -111,12 +111,12 @@ static int connect_to_supervisor(struct rank *r, bool *out_stop, struct act_erro
         return act_error_prefix(err, "rank %d on node '%s'", r->place.rank, r->node.name);
     }
     r->watch.extra_fd = link_of(r)->fd;
-    r->watch.extra = read_messages;
+    r->watch.extra = rank_read_messages;
     r->watch.extra_arg = r;
     return 0;
 }
 
-static int join_run(struct rank *r, const char *dir, bool *out_stop, struct act_error *err)
+static int rank_join_run(struct rank *r, const char *dir, bool *out_stop, struct act_error *err)
 {
     static char who[RANK_WHO]; /* the log keeps it */
     int rc = watch_open(&r->watch, err);
@@ -128,7 +128,7 @@ static int join_run(struct rank *r, const char *dir, bool *out_stop, struct act_
     return rc < 0 ? rc : connect_to_supervisor(r, out_stop, err);
 }
 
-static int open_place(struct rank *r, struct act_error *err)
+static int rank_open_place(struct rank *r, struct act_error *err)
 {
     ACT_AUTOFREE char *log = run_rank_log(r->place.rank);
 
@@ -138,11 +138,11 @@ static int open_place(struct rank *r, struct act_error *err)
     return place_open(&r->node, &r->place, node_attempt(), err);
 }
 
-static int work(struct rank *r)
+static int rank_work_on(struct rank *r)
 {
     struct act_error err;
 
-    if (open_place(r, &err) < 0) {
+    if (rank_open_place(r, &err) < 0) {
         rank_fail(r, ACT_WRAPPER, act_error_text(&err));
         return ACT_WRAPPER;
     }
@@ -153,8 +153,10 @@ static int work(struct rank *r)
     return rank_work(r);
 }
 
-/* Not in the record: how the command ended is another matter, and the supervisor may know that already. */
-static void end(struct rank *r)
+/* Says the end outside of the record: how the command ended is another matter, and the supervisor may know that
+ * already.
+ */
+static void rank_say_end(struct rank *r)
 {
     struct act_error err;
 
@@ -192,13 +194,13 @@ int node_rank(int argc, char **argv)
     if (argc != 2)
         return ACT_USAGE;
     prctl(PR_SET_CHILD_SUBREAPER, 1);
-    if (join_run(r, argv[1], &stopping, &err) < 0) {
+    if (rank_join_run(r, argv[1], &stopping, &err) < 0) {
         fprintf(stderr, "act-node: %s\n", act_error_text(&err));
         return ACT_WRAPPER;
     }
     if (!stopping)
-        exit_status = work(r);
-    end(r);
+        exit_status = rank_work_on(r);
+    rank_say_end(r);
     say_goodbye(r);
     /* The record carries the result. mpirun and srun would end the other ranks at once when one fails; the supervisor
      * gives them time to save, and no more than they need. */

@@ -16,7 +16,7 @@ struct rank {
     struct node node;
     struct rank_place place;
     struct watch watch;
-    struct record record;
+    struct node_record record;
     pid_t child;                    /* the running process, or 0 */
     int64_t kill_at_ms;             /* when it is killed (monotonic); 0: never */
     int64_t grace_ms;               /* for a command that got SIGTERM; -1: the sender decides when to kill it */

@@ -41,7 +41,7 @@ void rank_warn(const struct rank *r, int sig)
 
 /* ---- wait ---- */
 
-static void on_signal(struct rank *r, int sig)
+static void rank_work_on_signal(struct rank *r, int sig)
 {
     if (sig == SIGTERM || sig == SIGINT)
         rank_stop(r, sig == SIGTERM ? "SIGTERM" : "SIGINT");
@@ -51,13 +51,13 @@ static void on_signal(struct rank *r, int sig)
         kill(r->child, sig);
 }
 
-/* Of two times; 0: never. */
+/* Returns the earlier of two times, where 0 is never. */
 static int64_t earlier(int64_t a_ms, int64_t b_ms)
 {
     return a_ms && (!b_ms || a_ms < b_ms) ? a_ms : b_ms;
 }
 
-/* Until then; -1: for ever. */
+/* Returns the time until then; -1: for ever. */
 static int64_t time_left(int64_t at_ms)
 {
     int64_t left = at_ms - act_now_monotonic_ms();
@@ -66,7 +66,7 @@ static int64_t time_left(int64_t at_ms)
 }
 
 /* Waits for one event; returns the signal that came, or 0. */
-static int wait_event(struct rank *r)
+static int rank_work_wait_event(struct rank *r)
 {
     int sig = 0;
 
@@ -82,17 +82,17 @@ static int wait_event(struct rank *r)
     int64_t next_ms = earlier(r->room.look_at_ms, earlier(r->kill_at_ms, r->tick_at_ms));
     if (watch_wait(&r->watch, time_left(next_ms), &sig) == WATCH_GONE)
         r->gone(r);
-    on_signal(r, sig);
+    rank_work_on_signal(r, sig);
     return sig;
 }
 
-/* Until the child has ended; returns its wait status. */
+/* Waits until the child has ended, and returns its wait status. */
 static int wait_child(struct rank *r, pid_t pid)
 {
     int status = 0;
 
     r->child = pid;
-    while (wait_event(r) != SIGCHLD || !child_reap(pid, &status))
+    while (rank_work_wait_event(r) != SIGCHLD || !child_reap(pid, &status))
         continue;
     r->child = 0;
     return status;
@@ -128,7 +128,7 @@ void rank_fail(struct rank *r, int exit_status, const char *reason)
     r->report(r);
 }
 
-static int prepare(struct rank *r)
+static int rank_work_prepare(struct rank *r)
 {
     char reason[370], text[400];
     int exit_status = 0, status;
@@ -179,7 +179,7 @@ static void keep_node(struct rank *r)
 {
     node_say("the node is kept for a look; abort the run to release it");
     for (bool stopped = r->record.stopped; !stopped; stopped = r->record.stopped)
-        wait_event(r);
+        rank_work_wait_event(r);
 }
 
 static int command_words(const struct rank *r, struct act_strv *out, struct act_error *err)
@@ -201,7 +201,7 @@ static void explain_kill(struct rank *r, int64_t kills_before)
         memory_describe(r->record.reason, sizeof(r->record.reason));
 }
 
-static int run_command(struct rank *r)
+static int rank_work_run_command(struct rank *r)
 {
     const struct run_spec *spec = &r->node.spec;
     int64_t kills = memory_kills();
@@ -231,6 +231,7 @@ static int run_command(struct rank *r)
 
     int status = wait_child(r, pid);
     r->record.no_room = room_close(&r->room, r->log_fd);
+    r->record.room_again = r->room.again;
     r->record.ended_unix_ns = act_now_unix_ns();
     r->record.exit_status = child_exit_status(status);
     r->record.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
@@ -259,9 +260,9 @@ int rank_find_place(struct rank *r, char who[RANK_WHO], struct act_error *err)
 
 int rank_work(struct rank *r)
 {
-    int exit_status = prepare(r);
+    int exit_status = rank_work_prepare(r);
 
-    return exit_status ? exit_status : run_command(r);
+    return exit_status ? exit_status : rank_work_run_command(r);
 }
 
 int rank_end(struct rank *r, struct act_error *err)

@@ -22,7 +22,7 @@ enum { CUT_AFTER_MS = 3000 };
 
 /* ---- what they say ---- */
 
-static void on_failure(struct supervisor *s, const struct record *r)
+static void on_failure(struct supervisor *s, const struct node_record *r)
 {
     char reason[440];
 
@@ -38,7 +38,7 @@ static void on_failure(struct supervisor *s, const struct record *r)
     ranks_stop(s, node_abort_grace_ms());
 }
 
-static void tell_kept(struct supervisor *s, const struct record *r)
+static void tell_kept(struct supervisor *s, const struct node_record *r)
 {
     char what[400], reason[440];
 
@@ -50,7 +50,7 @@ static void tell_kept(struct supervisor *s, const struct record *r)
 
 static void on_record(struct supervisor *s, struct rank_state *state, const json_t *message)
 {
-    struct record news, *r = &state->record;
+    struct node_record news, *r = &state->record;
     int rank = r->rank;
     bool started = r->started_unix_ns, ended = r->ended_unix_ns;
 
@@ -75,7 +75,7 @@ static void on_record(struct supervisor *s, struct rank_state *state, const json
     }
 }
 
-static bool on_hello(void *arg, int rank, const json_t *message)
+static bool ranks_on_hello(void *arg, int rank, const json_t *message)
 {
     struct supervisor *s = arg;
     struct rank_state *state = &s->ranks[rank];
@@ -95,7 +95,7 @@ static void on_unsent(struct supervisor *s, const json_t *message)
     judge_note_unsent(s, reason ? reason : "");
 }
 
-static void on_message(void *arg, int rank, const json_t *message)
+static void ranks_on_message(void *arg, int rank, const json_t *message)
 {
     struct supervisor *s = arg;
     const char *type = codec_json_str(message, "type", "");
@@ -120,10 +120,10 @@ void ranks_last_lines(const struct supervisor *s, int rank, struct act_strv *out
     record_tail(log, out);
 }
 
-static void on_gone(void *arg, int rank, int errnum)
+static void ranks_on_gone(void *arg, int rank, int errnum)
 {
     struct supervisor *s = arg;
-    struct record *r = &s->ranks[rank].record;
+    struct node_record *r = &s->ranks[rank].record;
 
     if (s->ranks[rank].presence == RANK_SAID_BYE || r->ended_unix_ns)
         return;
@@ -146,15 +146,15 @@ static void on_gone(void *arg, int rank, int errnum)
 
 /* ---- open ---- */
 
-static const struct link_events events = {.hello = on_hello, .message = on_message, .gone = on_gone};
+static const struct link_events events = {.hello = ranks_on_hello, .message = ranks_on_message, .gone = ranks_on_gone};
 
-static bool serve(void *arg)
+static bool ranks_serve(void *arg)
 {
     link_serve(((struct supervisor *)arg)->link);
     return true;
 }
 
-/* A file descriptor for each rank, for strangers, and some more. */
+/* Makes room for a descriptor for each rank, for strangers, and some more. */
 static void raise_file_limit(int n_ranks)
 {
     enum { OTHERS = 128 };
@@ -183,7 +183,7 @@ int ranks_open(struct supervisor *s, struct act_error *err)
         return rc;
     setenv(LINK_ENV, link_address(s->link), 1);
     s->watch.extra_fd = link_fd(s->link);
-    s->watch.extra = serve;
+    s->watch.extra = ranks_serve;
     s->watch.extra_arg = s;
     return 0;
 }
@@ -202,7 +202,8 @@ void ranks_close(struct supervisor *s)
 
 /* ---- to them ---- */
 
-/* Not to mpirun, which would kill. Ranks that it starts from now on are told when they say hello. */
+/* Tells the ranks to end, and not mpirun, which would kill them. Ranks that it starts from now on hear it when they say
+ * hello. */
 void ranks_stop(struct supervisor *s, int64_t grace_ms)
 {
     CODEC_AUTOJSON json_t *message = json_pack("{s:s, s:I}", "type", "stop", "grace_ms", (json_int_t)grace_ms);

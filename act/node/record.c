@@ -8,25 +8,25 @@
 #include "base/file.h"
 #include "codec/json.h"
 
-void record_release(struct record *r)
+void record_release(struct node_record *r)
 {
     act_strv_release(&r->lines);
 }
 
-json_t *record_to_json(const struct record *r)
+json_t *record_to_json(const struct node_record *r)
 {
-    return json_pack("{s:i, s:s, s:i, s:I, s:I, s:i, s:i, s:b, s:b, s:i, s:o, s:o}", "rank", r->rank, "node", r->node,
-                     "pid", (int)r->pid, "started_unix_ns", (json_int_t)r->started_unix_ns, "ended_unix_ns",
+    return json_pack("{s:i, s:s, s:i, s:I, s:I, s:i, s:i, s:b, s:b, s:i, s:b, s:o, s:o}", "rank", r->rank, "node",
+                     r->node, "pid", (int)r->pid, "started_unix_ns", (json_int_t)r->started_unix_ns, "ended_unix_ns",
                      (json_int_t)r->ended_unix_ns, "exit_status", r->exit_status, "signal", r->signal, "stopped",
-                     r->stopped, "kept", r->kept, "no_room", r->no_room, "reason", codec_json_bytes_new(r->reason),
-                     "lines", codec_json_strv_new(&r->lines));
+                     r->stopped, "kept", r->kept, "no_room", r->no_room, "room_again", r->room_again, "reason",
+                     codec_json_bytes_new(r->reason), "lines", codec_json_strv_new(&r->lines));
 }
 
-void record_from_json(const json_t *json, struct record *out)
+void record_from_json(const json_t *json, struct node_record *out)
 {
     ACT_AUTOFREE char *reason = codec_json_bytes_get(json_object_get(json, "reason"));
 
-    *out = (struct record){
+    *out = (struct node_record){
         .rank = (int)codec_json_int(json, "rank", 0),
         .pid = (pid_t)codec_json_int(json, "pid", 0),
         .started_unix_ns = codec_json_int(json, "started_unix_ns", 0),
@@ -36,6 +36,7 @@ void record_from_json(const json_t *json, struct record *out)
         .stopped = json_is_true(json_object_get(json, "stopped")),
         .kept = json_is_true(json_object_get(json, "kept")),
         .no_room = (int)codec_json_int(json, "no_room", 0),
+        .room_again = json_is_true(json_object_get(json, "room_again")),
     };
     snprintf(out->node, sizeof(out->node), "%s", codec_json_str(json, "node", ""));
     snprintf(out->reason, sizeof(out->reason), "%s", reason ? reason : "");
@@ -79,7 +80,7 @@ void record_tail(const char *path, struct act_strv *out)
 
 /* ---- in words ---- */
 
-void record_describe(const struct record *r, char *out, size_t size)
+void record_describe(const struct node_record *r, char *out, size_t size)
 {
     if (r->lost)
         snprintf(out, size, "rank %d is lost: %s", r->rank, r->reason);

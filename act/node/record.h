@@ -8,7 +8,7 @@
 
 enum { RECORD_LINES = 20, RECORD_LINES_BYTES = 8192 };
 
-struct record {
+struct node_record {
     int rank;
     char node[NODE_NAME_MAX + 1];
     pid_t pid;               /* of the command; 0: it was not started */
@@ -20,25 +20,26 @@ struct record {
     bool kept;               /* it has ended, and its node is kept for inspection */
     bool lost;               /* its agent is gone and cannot say how it ended */
     int no_room;             /* its log is not whole: the errno, of a full disk or a quota; 0: it is */
+    bool room_again;         /* ... or may be: there was room at its end */
     char reason[400];        /* why it could not do its work; may be empty */
     struct act_strv lines;   /* the end of its log, if it failed: UTF-8 without control characters */
 };
-void record_release(struct record *record);
+void record_release(struct node_record *record);
 
-/* A new reference. Reading checks every member; what is missing is 0. */
-json_t *record_to_json(const struct record *record);
-void record_from_json(const json_t *json, struct record *out);
+/* Make JSON of a record, a new reference, and read it, which checks every member; a missing one is 0. */
+json_t *record_to_json(const struct node_record *record);
+void record_from_json(const json_t *json, struct node_record *out);
 
 /* The last lines of a log: at most RECORD_LINES, RECORD_LINES_BYTES together. */
 void record_tail(const char *path, struct act_strv *out);
 
-/* "rank 1 exited with status 3", "rank 0 was killed by signal 9 (Killed)". */
-void record_describe(const struct record *record, char *out, size_t size);
-static inline bool record_failed(const struct record *record)
+/* Says "rank 1 exited with status 3" or "rank 0 was killed by signal 9 (Killed)". */
+void record_describe(const struct node_record *record, char *out, size_t size);
+static inline bool record_failed(const struct node_record *record)
 {
     return record->ended_unix_ns && record->exit_status != 0 && !record->stopped;
 }
-static inline bool record_succeeded(const struct record *record)
+static inline bool record_succeeded(const struct node_record *record)
 {
     return record->ended_unix_ns && record->exit_status == 0 && !record->stopped;
 }

@@ -10,7 +10,7 @@
 
 #include "base/file.h"
 
-static bool has_word(char *line, const char *name)
+static bool resolve_has_word(char *line, const char *name)
 {
     for (const char *word; (word = strsep(&line, " \t"));)
         if (strcasecmp(word, name) == 0)
@@ -27,7 +27,7 @@ void resolve_in_hosts(const char *hosts, const char *name, struct act_strv *out)
         line[strcspn(line, "#\r")] = '\0';
         line += strspn(line, " \t");
         const char *address = strsep(&line, " \t");
-        if (line && has_word(line, name) && !act_strv_has(out, address))
+        if (line && resolve_has_word(line, name) && !act_strv_has(out, address))
             act_strv_push(out, address);
     }
 }
@@ -48,7 +48,7 @@ void resolve_in_answer(const uint8_t *bytes, int len, int type, struct act_strv 
             act_strv_push(out, text);
 }
 
-static void ask(struct __res_state *state, const char *name, int type, struct act_strv *out)
+static void resolve_ask(struct __res_state *state, const char *name, int type, struct act_strv *out)
 {
     enum { ANSWER_MAX = 64 * 1024 };
     ACT_AUTOFREE uint8_t *answer = act_alloc(ANSWER_MAX);
@@ -70,7 +70,7 @@ void resolve_host(const char *name, struct act_strv *out)
         return;
     state.retrans = ANSWER_S;
     state.retry = TRIES;
-    ask(&state, name, ns_t_a, out);
-    ask(&state, name, ns_t_aaaa, out);
+    resolve_ask(&state, name, ns_t_a, out);
+    resolve_ask(&state, name, ns_t_aaaa, out);
     res_nclose(&state);
 }

@@ -11,10 +11,10 @@
 /* Appends them as numbers, IPv4 first; none: the name is not known, or nobody answers within some seconds. */
 void resolve_host(const char *name, struct act_strv *out);
 
-/* Those in a text of the form of /etc/hosts. */
+/* Appends the addresses of a name in a text of the form of /etc/hosts. */
 void resolve_in_hosts(const char *hosts, const char *name, struct act_strv *out);
 
-/* Those in a name server's response (RFC 1035; RFC 3596 for IPv6). type: 1 (A) or 28 (AAAA). */
+/* Appends the addresses in a name server's response (RFC 1035; RFC 3596 for IPv6). type: 1 (A) or 28 (AAAA). */
 void resolve_in_answer(const uint8_t *answer, int len, int type, struct act_strv *out);
 
 #endif

@@ -24,7 +24,7 @@ enum {
 /* ---- the class ---- */
 
 /* The end of a file, not before from; one that is not there is empty. */
-static void read_tail(const char *path, size_t max, int64_t from, struct act_buf *out)
+static void retry_read_tail(const char *path, size_t max, int64_t from, struct act_buf *out)
 {
     ACT_AUTOFREE char *bytes = act_alloc(max);
     struct stat st;
@@ -41,38 +41,38 @@ static void read_tail(const char *path, size_t max, int64_t from, struct act_buf
         act_buf_add(out, bytes, (size_t)n);
 }
 
-/* What a failed attempt left in the run's folder. */
+/* The logs and notes of a failed attempt in the run's folder. */
 struct left {
     const struct node *node;
     const struct retry_facts *facts;
 };
 
-static int read_log(void *arg, const char *log, struct act_buf *out, struct act_error *err)
+static int retry_read_log(void *arg, const char *log, struct act_buf *out, struct act_error *err)
 {
     const struct left *left = arg;
     ACT_AUTOFREE char *path = node_path(left->node, log);
 
     (void)err;
-    read_tail(path, DIAGNOSE_OTHER_TAIL, strcmp(log, RUN_FILE_SLURM) == 0 ? left->facts->slurm_from : 0, out);
+    retry_read_tail(path, DIAGNOSE_OTHER_TAIL, strcmp(log, RUN_FILE_SLURM) == 0 ? left->facts->slurm_from : 0, out);
     return 0;
 }
 
-static int read_rank(void *arg, int rank, struct act_buf *out, const char **out_log, struct act_error *err)
+static int retry_read_rank(void *arg, int rank, struct act_buf *out, const char **out_log, struct act_error *err)
 {
     ACT_AUTOFREE char *name = run_rank_log(rank);
 
     *out_log = NULL;
-    return read_log(arg, name, out, err);
+    return retry_read_log(arg, name, out, err);
 }
 
-static void read_failed_rank(const struct left *left, struct act_buf *out)
+static void retry_read_failed_rank(const struct left *left, struct act_buf *out)
 {
     const struct retry_facts *facts = left->facts;
     ACT_AUTOFREE char *name = facts->rank >= 0 ? run_rank_log(facts->rank) : NULL;
     ACT_AUTOFREE char *path = name ? node_path(left->node, name) : NULL;
 
     if (path)
-        read_tail(path, DIAGNOSE_FAILED_TAIL, 0, out);
+        retry_read_tail(path, DIAGNOSE_FAILED_TAIL, 0, out);
     size_t n = out->len == 0 && facts->lines ? facts->lines->n : 0;
     for (size_t i = 0; i < n; i++)
         act_buf_addf(out, "%s\n", facts->lines->v[i]);
@@ -91,7 +91,7 @@ static void list_system_logs(const struct node *node, struct act_strv *out)
     act_strv_sort(out);
 }
 
-static void ask_logs(const struct node *node, const struct retry_facts *facts, struct diagnose_verdict *v)
+static void retry_ask_logs(const struct node *node, const struct retry_facts *facts, struct diagnose_verdict *v)
 {
     struct left left = {node, facts};
     ACT_AUTO(act_buf) said = {0};
@@ -103,17 +103,18 @@ static void ask_logs(const struct node *node, const struct retry_facts *facts, s
                                              .node = facts->node,
                                              .said = &said,
                                              .logs = &logs,
-                                             .read_log = read_log,
-                                             .read_rank = read_rank,
+                                             .read_log = retry_read_log,
+                                             .read_rank = retry_read_rank,
                                              .arg = &left};
 
-    read_failed_rank(&left, &said);
+    retry_read_failed_rank(&left, &said);
     list_system_logs(node, &logs);
     if (diagnose_judge_attempt(v, &attempt, &err) < 0)
         node_say("%s", act_error_text(&err));
 }
 
-/* Not cut inside of a character: JSON would not take it, and the try would be missing from the record. */
+/* Copies a text, and cuts it only between characters: JSON would not take half of one, and the try would be missing
+ * from the record. */
 static void copy_text(char *out, size_t size, const char *text)
 {
     ACT_AUTOFREE char *line = act_one_line(text, strlen(text));
@@ -125,7 +126,7 @@ static void copy_text(char *out, size_t size, const char *text)
     out[n] = '\0';
 }
 
-static bool is_of_name(char c)
+static bool retry_is_of_name(char c)
 {
     return isalnum((unsigned char)c) || c == '-' || c == '_';
 }
@@ -135,7 +136,7 @@ static bool names(const char *line, const char *host)
     size_t len = strlen(host);
 
     for (const char *at = line; len > 0 && (at = strstr(at, host)); at += len)
-        if ((at == line || !is_of_name(at[-1])) && !is_of_name(at[len]))
+        if ((at == line || !retry_is_of_name(at[-1])) && !retry_is_of_name(at[len]))
             return true;
     return false;
 }
@@ -151,8 +152,8 @@ static void find_peer(const struct retry_facts *facts, const char *line, struct 
         }
 }
 
-static void take_rule(const struct retry_facts *facts, const struct diagnose_rule *rule, const char *line,
-                      struct retry_class *out)
+static void retry_take_rule(const struct retry_facts *facts, const struct diagnose_rule *rule, const char *line,
+                            struct retry_class *out)
 {
     if (!rule)
         return;
@@ -175,7 +176,7 @@ void retry_classify(const struct node *node, const struct retry_facts *facts, st
         return;
     }
     if (facts->class_of_elsewhere) {
-        take_rule(facts, diagnose_find(rules, facts->class_of_elsewhere), facts->reason, out);
+        retry_take_rule(facts, diagnose_find(rules, facts->class_of_elsewhere), facts->reason, out);
     } else {
         ACT_AUTO(diagnose_verdict)
         v = {.rules = rules,
@@ -183,8 +184,8 @@ void retry_classify(const struct node *node, const struct retry_facts *facts, st
              .signal = facts->signal,
              .quality = DIAGNOSE_NOTHING,
              .rank = -1};
-        ask_logs(node, facts, &v);
-        take_rule(facts, v.rule, v.line ? v.line : "", out);
+        retry_ask_logs(node, facts, &v);
+        retry_take_rule(facts, v.rule, v.line ? v.line : "", out);
     }
     diagnose_free(rules);
 }
@@ -342,8 +343,8 @@ int64_t retry_pause_s(int n_tries)
 
 /* ---- in words ---- */
 
-static void say(const struct retry_facts *facts, const struct retry_class *class, enum retry_verdict verdict,
-                struct run_status *status)
+static void retry_say(const struct retry_facts *facts, const struct retry_class *class, enum retry_verdict verdict,
+                      struct run_status *status)
 {
     static const char *const whys[] = {
         [RETRY_OTHER] = "not tried again: retry.on does not list this failure",
@@ -370,7 +371,7 @@ static void note_bad_node(const char *node, const struct retry_class *class, str
     run_status_add_bad(status, &bad);
 }
 
-/* For "a why", which then explains the failure as it was judged here. */
+/* Notes the class for "a why", which then explains the failure as it was judged here. */
 static void note_class(const struct node *node, const struct retry_class *class)
 {
     enum { FILE_MAX = 1024 * 1024 };
@@ -405,7 +406,7 @@ int retry_consider(const struct node *node, const struct retry_facts *facts, str
     if (verdict == RETRY_NOT_ASKED && !facts->class_of_elsewhere)
         return 0;
     note_class(node, &class);
-    say(facts, &class, verdict, status);
+    retry_say(facts, &class, verdict, status);
     if (verdict != RETRY_AGAIN)
         return 0;
     if (retry_history_add(node, &history, &failed, &err) < 0) {

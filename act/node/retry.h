@@ -9,7 +9,7 @@
 
 #include "node/node.h"
 
-/* What is known of an attempt that has failed. */
+/* The facts of an attempt that has failed. */
 struct retry_facts {
     int attempt;
     int rank; /* that failed first; -1: not one rank's failure */
@@ -76,7 +76,7 @@ void retry_forget(const struct node *node, int attempt);
 
 /* Whether retry.json says that this attempt is followed by another one. */
 bool retry_follows(const struct node *node, int attempt, int *out_tries);
-/* How many attempts there are at most, this one included; 0: it is not tried again. */
+/* Returns how many attempts there are at most, this one included; 0: the run is not tried again. */
 int retry_attempts(const struct node *node, int attempt);
 
 #endif

@@ -52,13 +52,18 @@ int room_close(struct room *room, int log_fd)
 {
     if (room->fd < 0)
         return 0;
-    if (!room->errnum)
-        take(room, TRIED_BYTES);
+    int seen = room->errnum;
+    room->errnum = 0;
+    take(room, TRIED_BYTES);
+    room->again = seen && !room->errnum;
+    if (room->again)
+        room->errnum = seen;
     close(room->fd);
     unlink(room->path);
     free(room->path);
-    if (room->errnum && dprintf(log_fd, "\n" RUN_LOG_AGENT "this log is not whole: %s while it was written\n",
-                                strerror(room->errnum)) < 0)
+    if (room->errnum && dprintf(log_fd, "\n" RUN_LOG_AGENT "this log %s: %s %s it was written\n",
+                                room->again ? "may not be whole" : "is not whole", strerror(room->errnum),
+                                room->again ? "for a time while" : "while") < 0)
         node_say("cannot write to the rank's log: %m");
     room->fd = -1;
     room->look_at_ms = 0;

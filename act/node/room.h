@@ -9,9 +9,10 @@
 #include "node/node.h"
 
 struct room {
-    char *path;         /* of a small file beside the logs, which is given up for the last line of a log */
-    int fd;             /* -1: none */
-    int errnum;         /* ENOSPC or EDQUOT: there was no room; 0: there always was, as far as anybody saw */
+    char *path; /* of a small file beside the logs, which is given up for the last line of a log */
+    int fd;     /* -1: none */
+    int errnum; /* ENOSPC or EDQUOT: there was no room; 0: there always was, as far as anybody saw */
+    bool again; /* ... but at the end there was: the command may have written nothing meanwhile, or tried again */
     int64_t look_at_ms; /* monotonic; 0: never */
 };
 
@@ -19,7 +20,7 @@ struct room {
 void room_open(struct room *room, const struct node *node, int rank);
 /* When look_at_ms has come. */
 void room_look(struct room *room);
-/* Tries the disk, gives the file up, and says at the end of the log that it is not whole, if it is not. Returns the
+/* Tries the disk, gives the file up, and says at the end of the log that it is not whole, or may not be. Returns the
  * errno. */
 int room_close(struct room *room, int log_fd);
 

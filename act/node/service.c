@@ -39,7 +39,7 @@ struct service {
 /* ---- the run */
 
 /* The client makes the arguments. */
-static bool parse(int argc, char **argv, struct service *s)
+static bool service_parse(int argc, char **argv, struct service *s)
 {
     for (int i = 1; i + 1 < argc; i += 2) {
         if (strcmp(argv[i], "--spec") == 0)
@@ -54,7 +54,7 @@ static bool parse(int argc, char **argv, struct service *s)
     return argc % 2 == 1 && s->spec;
 }
 
-/* New string. */
+/* Returns the absolute path, a new string. */
 static char *absolute(const char *path)
 {
     ACT_AUTOFREE char *here = *path == '/' ? NULL : getcwd(NULL, 0);
@@ -63,7 +63,7 @@ static char *absolute(const char *path)
 }
 
 /* Links a mapped folder, where the service has put it, into the code root. */
-static int take_folder(struct run_spec *spec, const char *word, struct act_error *err)
+static int service_take_folder(struct run_spec *spec, const char *word, struct act_error *err)
 {
     size_t digits = strspn(word, "0123456789");
     ACT_AUTOFREE char *number = act_strndup(word, digits);
@@ -93,7 +93,7 @@ static int take_data(struct service *s, struct act_error *err)
     int rc = 0;
 
     for (size_t i = 0; i < s->folders.n && rc == 0; i++)
-        rc = take_folder(spec, s->folders.v[i], err);
+        rc = service_take_folder(spec, s->folders.v[i], err);
     for (size_t i = 0; i < spec->n_folders && rc == 0; i++)
         if (!spec->folders[i].link)
             rc = act_error_set(err, ACT_USAGE, "the job says nothing of folder '%s': '--folder %zu=PATH' is missing",
@@ -127,7 +127,7 @@ static char *find_launch(const struct rank_place *place)
 }
 
 /* The node's private folder is the folder of the run. */
-static int open_place(struct rank *r, struct act_error *err)
+static int service_open_place(struct rank *r, struct act_error *err)
 {
     static const char *const dirs[] = {RUN_DIR_SYSTEM, RUN_DIR_USER, RUN_DIR_TEMP};
     struct node *node = &r->node;
@@ -145,7 +145,7 @@ static int open_place(struct rank *r, struct act_error *err)
     return rc;
 }
 
-static int join_run(struct service *s, struct act_error *err)
+static int service_join_run(struct service *s, struct act_error *err)
 {
     static char who[RANK_WHO]; /* the log keeps it */
     struct rank *r = &s->rank;
@@ -161,9 +161,9 @@ static int join_run(struct service *s, struct act_error *err)
 /* ---- inside */
 
 /* 'a why' reads this line if it has nothing but the logs. */
-static void print_failure(const struct rank *r)
+static void service_print_failure(const struct rank *r)
 {
-    const struct record *record = &r->record;
+    const struct node_record *record = &r->record;
     char when[ACT_TIME_TEXT];
 
     act_time_to_iso_ns(record->ended_unix_ns, when);
@@ -176,10 +176,10 @@ static void print_failure(const struct rank *r)
 }
 
 /* Fits struct rank. */
-static void report_failure(struct rank *r)
+static void service_report_failure(struct rank *r)
 {
     if (record_failed(&r->record))
-        print_failure(r);
+        service_print_failure(r);
     if (r->record.kept)
         dprintf(r->log_fd, "act: the node is kept for a look; abort the run to release it\n");
 }
@@ -196,7 +196,7 @@ static bool outer_is_gone(void *arg)
     return true;
 }
 
-static int work(struct service *s)
+static int service_work(struct service *s)
 {
     struct rank *r = &s->rank;
     struct act_error err;
@@ -206,7 +206,7 @@ static int work(struct service *s)
     r->watch.extra = outer_is_gone;
     r->watch.extra_arg = r;
     if (rc == 0)
-        rc = open_place(r, &err);
+        rc = service_open_place(r, &err);
     if (rc == 0)
         rc = env_set_of_service(&r->node, &r->place, &err);
     if (rc == 0 && r->place.local_rank == 0)
@@ -226,7 +226,7 @@ static int run_inside(void *arg)
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     signal(SIGPIPE, SIG_IGN); /* the reader of our output may exit first */
     struct act_error err;
-    int exit_status = work(s);
+    int exit_status = service_work(s);
     int rc = rank_end(&s->rank, &err);
     return exit_status || rc == 0 ? exit_status : ACT_WRAPPER;
 }
@@ -271,16 +271,16 @@ int node_job(int argc, char **argv)
                                  .out_fd = -1,
                                  .room.fd = -1,
                                  .grace_ms = node_abort_grace_ms(),
-                                 .report = report_failure}};
+                                 .report = service_report_failure}};
     struct act_error err;
 
-    if (!parse(argc, argv, &s)) {
+    if (!service_parse(argc, argv, &s)) {
         fputs(usage, stderr);
         return ACT_USAGE;
     }
     remove_copy();
     prctl(PR_SET_CHILD_SUBREAPER, 1);
-    int rc = join_run(&s, &err);
+    int rc = service_join_run(&s, &err);
     if (rc == 0)
         rc = watch_inside(&s, &err);
     if (rc < 0)

@@ -12,7 +12,10 @@
 #include "base/file.h"
 #include "base/path.h"
 #include "base/text.h"
+#include "node/node.h"
 #include "run/run.h"
+
+#define QUEUE_FILE "queue.lock"
 
 /* The kernel reports a closed file a moment before its lock is free; and an occasional check without an event, if files
  * cannot be watched (a home on NFS). */
@@ -36,11 +39,80 @@ static int open_lock_file(const char *dir, const char *name, struct act_error *e
     return fd < 0 ? act_error_errno(err, errno, "cannot open '%s'", path) : fd;
 }
 
-/* ---- the queue: one lock, held while slots are collected ---- */
+/* ---- who asks ---- */
+
+struct asker {
+    const struct slots_request *request;
+    struct watch *w;
+    int queue_fd;  /* the lock of the queue */
+    int notify_fd; /* of what is watched; -1: nothing */
+    char *why;     /* why it waits, as it was told last */
+};
+
+/* Takes why. */
+static void tell(struct asker *a, char *why)
+{
+    bool same = act_streq(a->why, why);
+
+    free(same ? why : a->why);
+    if (same)
+        return;
+    a->why = why;
+    a->request->waiting(a->request->arg, why);
+}
+
+/* From now on w ends a wait when the file changes so. */
+static void notice(struct asker *a, const char *path, uint32_t changes)
+{
+    a->notify_fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+    if (a->notify_fd >= 0)
+        inotify_add_watch(a->notify_fd, path, changes);
+    a->w->extra_fd = a->notify_fd;
+}
+
+static void notice_no_more(struct asker *a)
+{
+    if (a->notify_fd >= 0)
+        close(a->notify_fd);
+    a->w->extra_fd = a->notify_fd = -1;
+}
+
+static void slots_drain(int fd)
+{
+    char events[4096];
+
+    while (read(fd, events, sizeof(events)) > 0)
+        continue;
+}
+
+/* ---- the queue: one lock, held while slots are collected. Who holds it writes into the file what it waits for, which
+ * those behind it tell their users. */
 
 static int cannot_lock(struct act_error *err, int errnum, const char *dir)
 {
     return act_error_errno(err, errnum, "cannot lock the files in '%s' by which runs wait for one another", dir);
+}
+
+static void write_line(int fd, const char *line)
+{
+    size_t len = strlen(line);
+
+    if (pwrite(fd, line, len, 0) != (ssize_t)len || ftruncate(fd, (off_t)len) < 0)
+        node_say("cannot write for the runs behind this one what it waits for: %m");
+}
+
+/* Nothing, where the next one does not wait, or has not yet written it. */
+static void tell_what_is_before(struct asker *a)
+{
+    char line[256];
+    ssize_t n = pread(a->queue_fd, line, sizeof(line) - 1, 0);
+
+    line[n > 0 ? n : 0] = '\0';
+    line[strcspn(line, "\n")] = '\0';
+    if (*line)
+        tell(a, act_sprintf("waits behind %s", line));
+    else if (!a->why)
+        tell(a, act_strdup("waits behind another run"));
 }
 
 /* Its result is the errno, which fits into an exit status. */
@@ -53,8 +125,8 @@ static int lock_and_leave(void *fd)
 }
 
 /* A child waits in flock(), so that this process still hears signals. The lock belongs to the open file that
- * both share and stays when the child has ended. */
-static int queue_wait(int fd, const char *dir, struct watch *w, struct act_error *err)
+ * both share and stays when the child has ended. a: who says meanwhile what is before it; NULL: nobody. */
+static int queue_wait(int fd, const char *dir, struct asker *a, struct watch *w, struct act_error *err)
 {
     int signal, status = 0;
     pid_t pid = child_start(&(struct child){.run = lock_and_leave, .arg = &fd, .out_fd = -1});
@@ -62,13 +134,17 @@ static int queue_wait(int fd, const char *dir, struct watch *w, struct act_error
     if (pid < 0)
         return act_error_errno(err, errno, "cannot wait in the queue");
     for (;;) {
-        watch_wait(w, -1, &signal);
+        if (watch_wait(w, a ? LOOK_AGAIN_MS : -1, &signal) == WATCH_EXTRA && a)
+            slots_drain(a->notify_fd);
         if (is_stop(signal)) {
             child_kill_all();
             return interrupted(err);
         }
-        if (!child_reap(pid, &status))
+        if (!child_reap(pid, &status)) {
+            if (a)
+                tell_what_is_before(a);
             continue;
+        }
         if (WIFEXITED(status))
             return WEXITSTATUS(status) == 0 ? 0 : cannot_lock(err, WEXITSTATUS(status), dir);
         return act_error_set(err, ACT_FAIL, "cannot wait in the queue: the process that waits was killed by %s",
@@ -76,23 +152,28 @@ static int queue_wait(int fd, const char *dir, struct watch *w, struct act_error
     }
 }
 
-/* Returns the descriptor that has the lock. */
-static int queue_pass(const char *dir, int need, struct watch *w, void (*waiting)(void *, int), void *arg,
-                      struct act_error *err)
+static int queue_pass(struct asker *a, struct act_error *err)
 {
-    int fd = open_lock_file(dir, "queue.lock", err), rc = 0;
+    const char *dir = a->request->dir;
+    ACT_AUTOFREE char *path = act_path_join(dir, QUEUE_FILE);
 
-    if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) == 0)
-        return fd;
-    if (errno != EWOULDBLOCK) {
-        rc = cannot_lock(err, errno, dir);
-    } else {
-        waiting(arg, need);
-        rc = queue_wait(fd, dir, w, err);
-    }
-    if (rc < 0)
-        close(fd);
-    return rc < 0 ? rc : fd;
+    a->queue_fd = open_lock_file(dir, QUEUE_FILE, err);
+    if (a->queue_fd < 0 || flock(a->queue_fd, LOCK_EX | LOCK_NB) == 0)
+        return a->queue_fd;
+    if (errno != EWOULDBLOCK)
+        return cannot_lock(err, errno, dir);
+    notice(a, path, IN_MODIFY);
+    tell_what_is_before(a);
+    int rc = queue_wait(a->queue_fd, dir, a, a->w, err);
+    notice_no_more(a);
+    return rc;
+}
+
+/* What this one waited for is not what the next one waits for. */
+static void queue_leave(struct asker *a)
+{
+    write_line(a->queue_fd, "");
+    close(a->queue_fd);
 }
 
 int slots_wait_for(const char *dir, struct watch *w, struct act_error *err)
@@ -102,7 +183,7 @@ int slots_wait_for(const char *dir, struct watch *w, struct act_error *err)
 
     if (fd < 0) /* the folder was removed: nothing is left of the run */
         return errno == ENOENT ? 0 : act_error_errno(err, errno, "cannot open '%s'", path);
-    int rc = queue_wait(fd, dir, w, err);
+    int rc = queue_wait(fd, dir, NULL, w, err);
     close(fd);
     return rc;
 }
@@ -112,10 +193,9 @@ int slots_wait_for(const char *dir, struct watch *w, struct act_error *err)
 struct collector {
     struct slots *slots;
     int *open_fd; /* of each slot; the file is opened once, since closing one wakes everybody who waits */
-    int notify_fd;
 };
 
-static void collect(struct collector *c)
+static void slots_collect(struct collector *c)
 {
     struct slots *s = c->slots;
 
@@ -126,35 +206,34 @@ static void collect(struct collector *c)
         }
 }
 
-static void drain(int fd)
+static void tell_what_is_missing(struct asker *a, int missing)
 {
-    char events[4096];
+    const struct slots_request *r = a->request;
+    ACT_AUTOFREE char *why = act_sprintf("waits for %d of %d %s", missing, r->need, r->unit);
+    ACT_AUTOFREE char *line = act_sprintf("'%s', which %s\n", r->run, why);
 
-    while (read(fd, events, sizeof(events)) > 0)
-        continue;
+    if (act_streq(a->why, why))
+        return;
+    tell(a, act_strdup(why));
+    write_line(a->queue_fd, line);
 }
 
-static int collect_all(struct collector *c, const char *dir, struct watch *w, void (*waiting)(void *, int), void *arg,
-                       struct act_error *err)
+static int collect_all(struct collector *c, struct asker *a, struct act_error *err)
 {
     struct slots *s = c->slots;
-    int retries = RETRIES, told = 0, signal;
+    int retries = RETRIES, signal;
 
-    collect(c);
+    slots_collect(c);
     if (s->taken == s->need)
         return 0;
-    c->notify_fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
-    if (c->notify_fd >= 0)
-        inotify_add_watch(c->notify_fd, dir, IN_CLOSE_WRITE);
-    w->extra_fd = c->notify_fd;
-    for (collect(c); s->taken < s->need; collect(c)) {
-        if (told != s->need - s->taken)
-            waiting(arg, told = s->need - s->taken);
-        enum watch_event event = watch_wait(w, retries > 0 ? RETRY_MS : LOOK_AGAIN_MS, &signal);
+    notice(a, a->request->dir, IN_CLOSE_WRITE);
+    for (slots_collect(c); s->taken < s->need; slots_collect(c)) {
+        tell_what_is_missing(a, s->need - s->taken);
+        enum watch_event event = watch_wait(a->w, retries > 0 ? RETRY_MS : LOOK_AGAIN_MS, &signal);
         if (is_stop(signal))
             return interrupted(err);
         if (event == WATCH_EXTRA) {
-            drain(c->notify_fd);
+            slots_drain(a->notify_fd);
             retries = RETRIES;
         } else if (retries > 0) {
             retries--;
@@ -163,56 +242,65 @@ static int collect_all(struct collector *c, const char *dir, struct watch *w, vo
     return 0;
 }
 
-static int open_and_collect(struct collector *c, const char *dir, struct watch *w, void (*waiting)(void *, int),
-                            void *arg, struct act_error *err)
+static int open_and_collect(struct collector *c, struct asker *a, struct act_error *err)
 {
     for (int i = 0; i < c->slots->total; i++) {
         ACT_AUTOFREE char *name = act_sprintf("%d.lock", i);
-        int fd = open_lock_file(dir, name, err);
+        int fd = open_lock_file(a->request->dir, name, err);
         if (fd < 0)
             return fd;
         c->open_fd[i] = fd;
     }
-    return collect_all(c, dir, w, waiting, arg, err);
+    return collect_all(c, a, err);
 }
 
-static int take_in_turn(struct slots *s, const char *dir, struct watch *w, void (*waiting)(void *, int), void *arg,
-                        struct act_error *err)
+static int take_in_turn(struct slots *s, struct asker *a, struct act_error *err)
 {
-    struct collector c = {.slots = s, .notify_fd = -1};
+    struct collector c = {.slots = s};
 
     c.open_fd = act_alloc((size_t)s->total * sizeof(int));
     for (int i = 0; i < s->total; i++)
         c.open_fd[i] = -1;
-    int rc = open_and_collect(&c, dir, w, waiting, arg, err);
+    int rc = open_and_collect(&c, a, err);
     for (int i = 0; i < s->total; i++)
         if (c.open_fd[i] >= 0 && s->fd[i] < 0)
             close(c.open_fd[i]);
     free(c.open_fd);
-    if (c.notify_fd >= 0)
-        close(c.notify_fd);
-    w->extra_fd = -1;
+    notice_no_more(a);
     return rc;
 }
 
-int slots_take(struct slots *s, const char *dir, int total, int need, struct watch *w,
-               void (*waiting)(void *arg, int missing), void *arg, struct act_error *err)
+static int take_all(struct slots *s, struct asker *a, struct act_error *err)
 {
+    int rc = queue_pass(a, err);
+
+    if (rc < 0)
+        return rc;
+    s->fd = act_alloc((size_t)s->total * sizeof(int));
+    for (int i = 0; i < s->total; i++)
+        s->fd[i] = -1;
+    rc = take_in_turn(s, a, err);
+    queue_leave(a);
+    a->queue_fd = -1;
+    return rc;
+}
+
+int slots_take(struct slots *s, const struct slots_request *request, struct watch *w, struct act_error *err)
+{
+    struct asker asker = {.request = request, .w = w, .queue_fd = -1, .notify_fd = -1};
+    int need = request->need, total = request->total;
+
     *s = (struct slots){.total = total, .need = need};
     if (need == 0)
         return 0;
     if (need > total)
         return act_error_set(err, ACT_NO_CAPACITY, "it needs %d slots and this machine has %d", need, total);
-    int rc = act_mkdir_all(dir, 0700, err);
-    int queue = rc < 0 ? rc : queue_pass(dir, need, w, waiting, arg, err);
-    if (queue < 0)
-        return queue;
-
-    s->fd = act_alloc((size_t)total * sizeof(int));
-    for (int i = 0; i < total; i++)
-        s->fd[i] = -1;
-    rc = take_in_turn(s, dir, w, waiting, arg, err);
-    close(queue);
+    int rc = act_mkdir_all(request->dir, 0700, err);
+    if (rc == 0)
+        rc = take_all(s, &asker, err);
+    if (asker.queue_fd >= 0)
+        close(asker.queue_fd);
+    free(asker.why);
     if (rc < 0)
         slots_release(s);
     return rc;

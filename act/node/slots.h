@@ -10,16 +10,23 @@ struct slots {
     int total, need, taken;
 };
 
-/* Takes need of total slots in dir, waiting as long as necessary; runs are served in order of arrival. waiting is
- * called if nothing is free at once, and when the number of missing slots changes. A SIGTERM or SIGINT ends the wait
- * with -ACT_INTERRUPTED. */
-int slots_take(struct slots *s, const char *dir, int total, int need, struct watch *w,
-               void (*waiting)(void *arg, int missing), void *arg, struct act_error *err) ACT_NODISCARD;
+struct slots_request {
+    const char *dir; /* of the lock files */
+    int total, need;
+    const char *run, *unit; /* whose they will be, and what they are: "GPUs" */
+    /* Why it waits: called if nothing is free at once, and when that changes. */
+    void (*waiting)(void *arg, const char *why);
+    void *arg;
+};
+/* Takes so many slots, waiting as long as necessary; runs are served in order of arrival. A SIGTERM or SIGINT ends the
+ * wait with -ACT_INTERRUPTED. */
+int slots_take(struct slots *s, const struct slots_request *request, struct watch *w,
+               struct act_error *err) ACT_NODISCARD;
 void slots_release(struct slots *s);
 /* Waits until the run whose folder is dir has ended, whatever became of it; signals as above. */
 int slots_wait_for(const char *dir, struct watch *w, struct act_error *err) ACT_NODISCARD;
 
-/* "0,3": the slots that are ours. New string. */
+/* Returns the slots that are ours, "0,3". New string. */
 char *slots_text(const struct slots *s);
 
 #endif

@@ -17,7 +17,7 @@ enum { BYTES_MAX = 256 * 1024, PROCESSES_MAX = 64, THREADS_MAX = 64, PYTHONS_MAX
 
 /* ---- one process ---- */
 
-static void add_command(const struct process *p, struct act_buf *out)
+static void stacks_add_command(const struct process *p, struct act_buf *out)
 {
     char words[2048];
     size_t n = processes_read(p->pid, "cmdline", words, sizeof(words));
@@ -29,7 +29,7 @@ static void add_command(const struct process *p, struct act_buf *out)
     act_buf_addf(out, "---- process %d, started by %d: %s\n", (int)p->pid, (int)p->parent, n ? words : p->name);
 }
 
-/* A file of a thread without its last newline; empty: it is refused. */
+/* Reads a file of a thread without its last newline; empty: the kernel refuses it. */
 static void read_of_thread(pid_t pid, const char *thread, const char *name, char *out, size_t size)
 {
     char path[64];
@@ -40,8 +40,9 @@ static void read_of_thread(pid_t pid, const char *thread, const char *name, char
         out[--n] = '\0';
 }
 
-/* Not "0", which the kernel says of what it does not tell, and of what runs. */
-static bool is_place(const char *wchan)
+/* Tells whether it is a place, and not "0", by which the kernel means that it does not tell, or that the thread
+ * runs. */
+static bool stacks_is_place(const char *wchan)
 {
     return *wchan && strcmp(wchan, "0") != 0;
 }
@@ -66,7 +67,7 @@ static void add_thread(pid_t pid, const char *thread, struct act_buf *out)
     if (!name || !end)
         return;
     act_buf_addf(out, "  thread %s %.*s: state %c", thread, (int)(end - name + 1), name, end[1] ? end[2] : '?');
-    if (is_place(wchan))
+    if (stacks_is_place(wchan))
         act_buf_addf(out, ", waits in %s", wchan);
     if (*call)
         act_buf_addf(out, ", system call %s", call);
@@ -102,7 +103,7 @@ static const char *next_line(const char *line)
     return end ? end + 1 : line + strlen(line);
 }
 
-/* "    wait (threading.py:320)" without the blanks; 0: no frame. */
+/* Returns the length of "    wait (threading.py:320)" without the blanks; 0: it is not a frame. */
 static int frame_length(const char *line)
 {
     return act_starts_with(line, "    ") ? (int)strcspn(line + 4, "\r\n") : 0;
@@ -121,7 +122,7 @@ bool stacks_python_place(const char *dump, char *out, size_t size)
 }
 
 /* It does not stop the process, which the end of py-spy might then leave stopped. */
-static void add_python(char *py_spy, pid_t pid, char *where, size_t size, struct act_buf *out)
+static void stacks_add_python(char *py_spy, pid_t pid, char *where, size_t size, struct act_buf *out)
 {
     ACT_AUTOFREE char *number = act_sprintf("%d", (int)pid);
     char *argv[] = {py_spy, (char[]){"dump"}, (char[]){"--nonblocking"}, (char[]){"--pid"}, number, NULL};
@@ -149,8 +150,8 @@ static bool has_child(const struct processes *list, pid_t pid)
     return false;
 }
 
-/* Of the first process that waits for no other: "sleep in hrtimer_nanosleep". */
-static void find_place(const struct processes *list, char *where, size_t size)
+/* Finds where the first process is that waits for no other: "sleep in hrtimer_nanosleep". */
+static void stacks_find_place(const struct processes *list, char *where, size_t size)
 {
     char wchan[128] = "";
 
@@ -159,7 +160,7 @@ static void find_place(const struct processes *list, char *where, size_t size)
         if (!p->ours || has_child(list, p->pid))
             continue;
         processes_read(p->pid, "wchan", wchan, sizeof(wchan));
-        if (is_place(wchan))
+        if (stacks_is_place(wchan))
             snprintf(where, size, "%s (process %d, %s)", wchan, (int)p->pid, p->name);
         else
             snprintf(where, size, "process %d, %s, in state %c", (int)p->pid, p->name, p->state);
@@ -167,7 +168,7 @@ static void find_place(const struct processes *list, char *where, size_t size)
     }
 }
 
-static void add_processes(const struct processes *list, char *where, size_t size, struct act_buf *out)
+static void stacks_add_processes(const struct processes *list, char *where, size_t size, struct act_buf *out)
 {
     ACT_AUTOFREE char *py_spy = proc_find_in_path("py-spy");
     int shown = 0, pythons = 0;
@@ -176,17 +177,17 @@ static void add_processes(const struct processes *list, char *where, size_t size
         const struct process *p = &list->v[i];
         if (!p->ours || ++shown > PROCESSES_MAX)
             continue;
-        add_command(p, out);
+        stacks_add_command(p, out);
         add_threads(p->pid, out);
         if (py_spy && act_starts_with(p->name, "python") && ++pythons <= PYTHONS_MAX)
-            add_python(py_spy, p->pid, where, size, out);
+            stacks_add_python(py_spy, p->pid, where, size, out);
     }
     if (shown > PROCESSES_MAX)
         act_buf_addf(out, "and %d more processes\n", shown - PROCESSES_MAX);
 }
 
-/* One write, so that the ranks of the node do not mix. */
-static void append(const struct node *node, const struct act_buf *text)
+/* Appends by one write, so that the ranks of the node do not mix. */
+static void stacks_append(const struct node *node, const struct act_buf *text)
 {
     ACT_AUTOFREE char *name = act_sprintf(RUN_FILE_STACKS, node->name);
     int fd = node_open_log(node, name);
@@ -215,11 +216,11 @@ int stacks_take(void *arg)
     processes_list(&list);
     processes_mark_commands(&list, task->agent);
     act_buf_addf(&text, "==== rank %d on %s, %s\n", task->rank, task->node->name, when);
-    add_processes(&list, where, sizeof(where), &text);
+    stacks_add_processes(&list, where, sizeof(where), &text);
     if (!*where)
-        find_place(&list, where, sizeof(where));
+        stacks_find_place(&list, where, sizeof(where));
     processes_release(&list);
-    append(task->node, &text);
+    stacks_append(task->node, &text);
     make_ascii(where);
     snprintf(task->where, task->where_size, "%s", where);
     *task->done = true;

@@ -25,11 +25,11 @@ struct stacks_task {
     _Atomic bool *done; /* likewise: set at the end */
 };
 
-/* For struct child. Returns an exit status. */
+/* Takes the stacks, as a struct child. Returns an exit status. */
 int stacks_take(void *task);
 
-/* From the output of py-spy: "wait (threading.py:320), called by main (train.py:12)" of the main thread. False: there
- * is none. */
+/* Finds "wait (threading.py:320), called by main (train.py:12)" of the main thread in the output of py-spy. False:
+ * there is none. */
 bool stacks_python_place(const char *dump, char *out, size_t size);
 
 #endif

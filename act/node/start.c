@@ -14,40 +14,53 @@
 
 /* ---- slots ---- */
 
-static void tell_waiting(void *arg, int missing)
+static void tell_waiting(void *arg, const char *why)
 {
     struct supervisor *s = arg;
-    ACT_AUTOFREE char *reason = act_sprintf("waits for %d of %d %s", missing, s->node.spec.gpus_per_node,
-                                            s->options.gpus ? "GPUs" : "processors");
 
-    attempt_set_reason(s, reason);
-    node_say("%s", reason);
+    attempt_set_reason(s, why);
+    node_say("%s", why);
     attempt_save_status(s);
 }
 
-/* The run that this one replaces is told to end when this one is sure to begin. */
-static int wait_for_old(struct supervisor *s, struct act_error *err)
+static int wait_for_run(struct supervisor *s, const char *id, struct act_error *err)
 {
-    if (!s->options.after)
-        return 0;
-    ACT_AUTOFREE char *reason = act_sprintf("waits for the end of '%s'", act_path_basename(s->options.after));
-    attempt_set_reason(s, reason);
-    node_say("%s", reason);
-    attempt_save_status(s);
-    return slots_wait_for(s->options.after, &s->watch, err);
+    ACT_AUTOFREE char *runs = act_path_dirname(s->node.dir);
+    ACT_AUTOFREE char *dir = act_path_join(runs, id);
+    ACT_AUTOFREE char *reason = act_sprintf("waits for the end of '%s'", id);
+
+    tell_waiting(s, reason);
+    return slots_wait_for(dir, &s->watch, err);
+}
+
+/* A run that this one replaces is told to end when this one is sure to begin. */
+static int wait_for_others(struct supervisor *s, struct act_error *err)
+{
+    const struct act_strv *after = &s->node.spec.after;
+    int rc = 0;
+
+    for (size_t i = 0; i < after->n && rc == 0; i++)
+        rc = wait_for_run(s, after->v[i], err);
+    return rc;
 }
 
 static int take_slots(struct supervisor *s, struct act_error *err)
 {
-    int rc = slots_take(&s->slots, s->options.slots_dir, s->options.slots, s->node.spec.gpus_per_node, &s->watch,
-                        tell_waiting, s, err);
+    const struct slots_request request = {.dir = s->options.slots_dir,
+                                          .total = s->options.slots,
+                                          .need = s->node.spec.gpus_per_node,
+                                          .run = s->node.spec.id,
+                                          .unit = s->options.gpus ? "GPUs" : "processors",
+                                          .waiting = tell_waiting,
+                                          .arg = s};
+    int rc = slots_take(&s->slots, &request, &s->watch, err);
 
     if (rc < 0)
         return rc;
     ACT_AUTOFREE char *mine = slots_text(&s->slots);
     if (s->options.gpus || s->slots.need == 0)
         setenv("CUDA_VISIBLE_DEVICES", mine, 1);
-    node_say("%s: %s", s->options.gpus ? "GPUs" : "processors", *mine ? mine : "none");
+    node_say("%s: %s", request.unit, *mine ? mine : "none");
     return 0;
 }
 
@@ -104,7 +117,7 @@ static void log_spec(const struct node *node)
         node_say("env %s=%s", spec->env[i].name, run_env_is_secret(&spec->env[i]) ? "***" : spec->env[i].value);
 }
 
-static int make_ready(struct supervisor *s, struct act_error *err)
+static int start_make_ready(struct supervisor *s, struct act_error *err)
 {
     int rc = attempt_begin(s, err);
 
@@ -116,8 +129,8 @@ static int make_ready(struct supervisor *s, struct act_error *err)
         pod_hosts(s->options.pods, s->node.spec.nodes, s->options.group, &s->job.hosts);
     if (rc == 0 && attempt_abort_is_asked(s))
         rc = act_error_set(err, ACT_INTERRUPTED, "canceled before it began");
-    if (rc == 0)
-        rc = wait_for_old(s, err);
+    if (rc == 0 && s->options.where == IN_SLOTS)
+        rc = wait_for_others(s, err);
     if (rc == 0 && s->options.where == IN_SLOTS)
         rc = take_slots(s, err);
     if (rc == 0)
@@ -129,7 +142,7 @@ static int make_ready(struct supervisor *s, struct act_error *err)
 
 int start_run(struct supervisor *s, struct act_error *err)
 {
-    int rc = make_ready(s, err);
+    int rc = start_make_ready(s, err);
 
     if (rc < 0)
         return rc;

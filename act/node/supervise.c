@@ -71,7 +71,7 @@ static void end_with_job(struct supervisor *s)
     ranks_stop(s, grace_ms < LEAST_MS ? LEAST_MS : grace_ms);
 }
 
-static void on_signal(struct supervisor *s, int sig)
+static void supervise_on_signal(struct supervisor *s, int sig)
 {
     bool end = sig == SIGTERM || sig == SIGINT;
 
@@ -97,7 +97,7 @@ static void start_sending(struct supervisor *s)
     set_alarm(s, ALARM_SEND, SEND_EVERY_MS);
 }
 
-static void beat(struct supervisor *s)
+static void supervise_beat(struct supervisor *s)
 {
     if (s->job.end == JOB_GOES_ON) /* else the end is recorded already */
         attempt_save_status(s);
@@ -109,7 +109,7 @@ static void warn_of_limit(struct supervisor *s)
     ranks_signal(s, SIGUSR1);
 }
 
-/* What the ranks make of SIGTERM does not count: their time was up. */
+/* Ends the run by its limit. How the ranks take SIGTERM does not count: their time was up. */
 static void end_by_limit(struct supervisor *s)
 {
     char time[ACT_UNIT_TEXT];
@@ -195,9 +195,8 @@ static int64_t next_timeout_ms(const struct supervisor *s)
 static void act_in_time(struct supervisor *s)
 {
     static void (*const acts[N_ALARMS])(struct supervisor *) = {
-        [ALARM_PHASE] = end_phase,    [ALARM_LAUNCHER] = kill_launcher,
-        [ALARM_SEND] = start_sending, [ALARM_STACKS] = hang_end_run,
-        [ALARM_BEAT] = beat,          [ALARM_WARN] = warn_of_limit,
+        [ALARM_PHASE] = end_phase,     [ALARM_LAUNCHER] = kill_launcher, [ALARM_SEND] = start_sending,
+        [ALARM_STACKS] = hang_end_run, [ALARM_BEAT] = supervise_beat,    [ALARM_WARN] = warn_of_limit,
         [ALARM_LIMIT] = end_by_limit};
     int64_t now = act_now_monotonic_ms();
 
@@ -210,12 +209,12 @@ static void act_in_time(struct supervisor *s)
 
 /* ---- while they run ---- */
 
-static void wait_event(struct supervisor *s, int64_t timeout_ms)
+static void supervise_wait_event(struct supervisor *s, int64_t timeout_ms)
 {
     int sig;
 
     if (watch_wait(&s->watch, timeout_ms, &sig) == WATCH_SIGNAL)
-        on_signal(s, sig);
+        supervise_on_signal(s, sig);
     if (s->main_pid > 0 && child_reap(s->main_pid, &s->main_status)) {
         s->main_pid = 0;
         s->alarms_ms[ALARM_LAUNCHER] = 0;
@@ -250,7 +249,7 @@ static void end_the_rest(struct supervisor *s)
 static void wait_for_ranks(struct supervisor *s)
 {
     while (s->main_pid > 0 || link_connected(s->link) > 0) {
-        wait_event(s, next_timeout_ms(s));
+        supervise_wait_event(s, next_timeout_ms(s));
         act_in_time(s);
         end_the_rest(s);
         if (s->phase == RANKS_RUN && some_are_late(s)) {
@@ -270,7 +269,7 @@ static void wait_for_slurm(struct supervisor *s)
     if (!judge_only_terminated(s))
         return;
     for (; left > 0 && !s->aborted && s->job.end == JOB_GOES_ON; left = deadline - act_now_monotonic_ms())
-        wait_event(s, left);
+        supervise_wait_event(s, left);
 }
 
 /* ---- the end ---- */
@@ -281,7 +280,7 @@ static bool is_sender(const struct supervisor *s)
     return s->options.where != IN_PODS && folder_any_to_send(&s->node);
 }
 
-/* False when not all could be sent. */
+/* Sends the folders; false if not all could be sent. */
 static bool send_folders(struct supervisor *s)
 {
     int status = 0, sig;
@@ -382,14 +381,18 @@ static bool parse_int(const char *text, int high, int *out)
     return true;
 }
 
-static int parse_options(int argc, char **argv, struct supervise_options *o)
+static int supervise_parse_options(int argc, char **argv, struct supervise_options *o)
 {
     static const struct option table[] = {
-        {"slots-dir", required_argument, NULL, 'd'}, {"slots", required_argument, NULL, 's'},
-        {"lock-fd", required_argument, NULL, 'l'},   {"gpus", no_argument, NULL, 'g'},
-        {"slurm", no_argument, NULL, 'b'},           {"pods", required_argument, NULL, 'p'},
-        {"group", required_argument, NULL, 'e'},     {"after", required_argument, NULL, 'a'},
-        {"time-left", required_argument, NULL, 't'}, {NULL, 0, NULL, 0},
+        {"slots-dir", required_argument, NULL, 'd'},
+        {"slots", required_argument, NULL, 's'},
+        {"lock-fd", required_argument, NULL, 'l'},
+        {"gpus", no_argument, NULL, 'g'},
+        {"slurm", no_argument, NULL, 'b'},
+        {"pods", required_argument, NULL, 'p'},
+        {"group", required_argument, NULL, 'e'},
+        {"time-left", required_argument, NULL, 't'},
+        {NULL, 0, NULL, 0},
     };
     enum { SLOTS_MAX = 65536 };
     int c;
@@ -412,8 +415,6 @@ static int parse_options(int argc, char **argv, struct supervise_options *o)
             o->pods = optarg;
         } else if (c == 'e')
             o->group = optarg;
-        else if (c == 'a')
-            o->after = optarg;
         else if (c == 't')
             good = good && parse_int(optarg, RUN_LIMIT_MOST_S, &o->left_s);
         else
@@ -424,7 +425,7 @@ static int parse_options(int argc, char **argv, struct supervise_options *o)
 }
 
 /* The preconditions for writing anything about the run. */
-static int open_run(struct supervisor *s, struct act_error *err)
+static int supervise_open_run(struct supervisor *s, struct act_error *err)
 {
     int rc = watch_open(&s->watch, err);
 
@@ -443,14 +444,13 @@ int node_supervise(int argc, char **argv)
     struct supervisor s = {.first_failed = -1, .status = {.state = RUN_QUEUED, .failed_rank = -1, .attempt = 1}};
     struct act_error err;
 
-    if (parse_options(argc, argv, &s.options) < 0) {
-        node_say(
-            "usage: act-node supervise --slots-dir DIR --slots N [--gpus] [--lock-fd N] [--after RUN_DIR] RUN_DIR, "
-            "or --slurm RUN_DIR, or --pods NAME [--group LIST] [--time-left SECONDS] RUN_DIR");
+    if (supervise_parse_options(argc, argv, &s.options) < 0) {
+        node_say("usage: act-node supervise --slots-dir DIR --slots N [--gpus] [--lock-fd N] RUN_DIR, "
+                 "or --slurm RUN_DIR, or --pods NAME [--group LIST] [--time-left SECONDS] RUN_DIR");
         return ACT_USAGE;
     }
     prctl(PR_SET_CHILD_SUBREAPER, 1);
-    if (open_run(&s, &err) < 0) {
+    if (supervise_open_run(&s, &err) < 0) {
         fprintf(stderr, "act-node: %s\n", act_error_text(&err));
         return ACT_WRAPPER;
     }

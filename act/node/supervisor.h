@@ -22,7 +22,7 @@
 #include "node/record.h"
 #include "node/slots.h"
 
-/* Where the ranks run, and so what has allocated the run's resources. */
+/* The place where the ranks run, and so who has allocated the run's resources. */
 enum where {
     IN_SLOTS, /* of this machine, which are still to be taken */
     IN_SLURM, /* this is the batch step of a job */
@@ -31,10 +31,9 @@ enum where {
 
 struct supervise_options {
     const char *run_dir, *slots_dir;
-    int slots;         /* of this machine */
-    int lock_fd;       /* of supervisor.lock, locked; -1: still to be taken */
-    bool gpus;         /* the slots are GPUs */
-    const char *after; /* the folder of a run here that ends before this one begins; NULL: none */
+    int slots;   /* of this machine */
+    int lock_fd; /* of supervisor.lock, locked; -1: still to be taken */
+    bool gpus;   /* the slots are GPUs */
     enum where where;
     const char *pods;  /* the name that all pods have in common */
     const char *group; /* which of them the attempt has, "0,2,3"; NULL: all */
@@ -42,11 +41,11 @@ struct supervise_options {
 };
 
 struct rank_state {
-    struct record record;
+    struct node_record record;
     enum { RANK_AWAITED, RANK_CAME, RANK_SAID_BYE } presence;
 };
 
-/* How far the ranks are. Each phase may be left for any later one, and RANKS_GIVEN_UP, when more come after all, for
+/* The phases of the ranks. Each leads to any later one, and RANKS_GIVEN_UP, if more ranks come after all, to
  * RANKS_STOPPING. */
 enum ranks_phase {
     RANKS_RUN,
@@ -57,7 +56,7 @@ enum ranks_phase {
     RANKS_GONE,
 };
 
-/* What is due at a time. */
+/* The things that are due at a time. */
 enum alarm {
     ALARM_PHASE,    /* the phase of the ranks is over */
     ALARM_LAUNCHER, /* it is killed */
@@ -120,7 +119,7 @@ void ranks_last_lines(const struct supervisor *s, int rank, struct act_strv *out
 
 /* ---- judge.c ---- */
 
-/* How many have said hello. */
+/* Returns how many ranks have said hello. */
 int judge_count_came(const struct supervisor *s);
 /* Whether the first failure is only a SIGTERM, which Slurm sends to everything at once when it ends a job or a step. */
 bool judge_only_terminated(const struct supervisor *s);
@@ -155,9 +154,9 @@ void attempt_finish(struct supervisor *s, enum run_state state, int exit_status,
 /* Writes status.json; when the disk is full, with the help of the reserve. */
 void attempt_save_status(struct supervisor *s);
 /* Appends a line to ranks.jsonl. */
-void attempt_note(const struct supervisor *s, const char *event, const struct record *record);
+void attempt_note(const struct supervisor *s, const char *event, const struct node_record *record);
 /* Writes failure.json; synced to disk when it returns. record NULL: not the failure of one rank. */
-void attempt_save_failure(const struct supervisor *s, const struct record *record, const char *reason);
+void attempt_save_failure(const struct supervisor *s, const struct node_record *record, const char *reason);
 /* Remembers that these nodes have failed. */
 void attempt_note_failed_nodes(struct run_status *status, const struct act_strv *nodes);
 /* Releases the reserve. */

@@ -42,8 +42,8 @@ static bool is_of_this_user(const char *pid)
     return stat(path, &st) == 0 && st.st_uid == geteuid();
 }
 
-/* An agent may have been started from inside another run. */
-static bool is_agent(const char *pid)
+/* Tells whether a process is an agent, which may have been started from inside another run. */
+static bool sweep_is_agent(const char *pid)
 {
     ACT_AUTOFREE char *path = act_sprintf("/proc/%s/exe", pid);
     char program[PATH_MAX] = "";
@@ -59,7 +59,7 @@ static int kill_once(const char *variable)
 
     while (proc && (e = readdir(proc)))
         if (isdigit((unsigned char)e->d_name[0]) && atoi(e->d_name) != getpid() && is_of_this_user(e->d_name) &&
-            !is_agent(e->d_name) && began_with(e->d_name, variable) && kill(atoi(e->d_name), SIGKILL) == 0)
+            !sweep_is_agent(e->d_name) && began_with(e->d_name, variable) && kill(atoi(e->d_name), SIGKILL) == 0)
             killed++;
     if (proc)
         closedir(proc);
@@ -91,8 +91,8 @@ static void remove_containers(const char *dir)
         container_remove_all(&node);
 }
 
-/* Whatever of the run is mounted here: its id is in the path, below a private folder (place.h). */
-static void unmount(const char *dir)
+/* Unmounts all that the run has mounted here: its id is in the path, below a private folder (place.h). */
+static void sweep_unmount(const char *dir)
 {
     ACT_AUTOFREE char *part = act_sprintf("/%s/", act_path_basename(dir));
     ACT_AUTO(act_strv) points = {0};
@@ -113,7 +113,7 @@ int node_sweep(int argc, char **argv)
         return ACT_USAGE;
     if (!cgroup_sweep(argv[1]))
         sweep_processes(act_path_basename(argv[1]));
-    unmount(argv[1]);
+    sweep_unmount(argv[1]);
     remove_containers(argv[1]);
     return 0;
 }

@@ -48,7 +48,7 @@ struct worker {
 /* ---- folders ---- */
 
 /* Makes one folder whose parent exists. With over, a link of that name is replaced: nothing is written through it. */
-static int make_folder(const struct unzip *u, const char *path, struct act_error *err)
+static int unzip_make_folder(const struct unzip *u, const char *path, struct act_error *err)
 {
     struct stat st;
 
@@ -77,13 +77,13 @@ static int make_parents(const struct unzip *u, const char *name, const char *bef
             same = i + 1;
     for (char *slash = strchr(path + same, '/'); rc == 0 && slash; slash = strchr(slash + 1, '/')) {
         *slash = '\0';
-        rc = make_folder(u, path, err);
+        rc = unzip_make_folder(u, path, err);
         *slash = '/';
     }
     return rc;
 }
 
-static int make_folders(const struct unzip *u, struct act_error *err)
+static int unzip_make_folders(const struct unzip *u, struct act_error *err)
 {
     const char *before = "";
     int rc = 0;
@@ -121,7 +121,7 @@ static int write_out(void *arg, const void *data, size_t len, struct act_error *
     return act_write_all(f->fd, data, len) == 0 ? 0 : act_error_errno(err, errno, "cannot write '%s'", f->entry->name);
 }
 
-static int open_new(const struct unzip *u, const char *name)
+static int unzip_open_new(const struct unzip *u, const char *name)
 {
     enum { FLAGS = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC };
     int fd = openat(u->target_fd, name, FLAGS, 0600);
@@ -133,7 +133,7 @@ static int open_new(const struct unzip *u, const char *name)
 
 static int unpack_file(const struct worker *w, const struct zip_entry *e, struct act_error *err)
 {
-    struct file f = {.entry = e, .fd = open_new(w->u, e->name)};
+    struct file f = {.entry = e, .fd = unzip_open_new(w->u, e->name)};
 
     if (f.fd < 0)
         return act_error_errno(err, errno, "cannot make '%s'", e->name);
@@ -146,7 +146,7 @@ static int unpack_file(const struct worker *w, const struct zip_entry *e, struct
 }
 
 /* Entries are sorted by name: a thread that takes a batch of them works in one folder. */
-static void *work(void *arg)
+static void *unzip_work(void *arg)
 {
     struct worker *w = arg;
     const struct zip *zip = &w->u->zip;
@@ -185,9 +185,9 @@ static int unpack_files(struct unzip *u, struct act_error *err)
 
     for (size_t i = 0; i < THREADS_MAX; i++)
         w[i] = (struct worker){.u = u};
-    while (started < n && pthread_create(&w[started].thread, NULL, work, &w[started]) == 0)
+    while (started < n && pthread_create(&w[started].thread, NULL, unzip_work, &w[started]) == 0)
         started++;
-    work(&w[0]);
+    unzip_work(&w[0]);
     for (size_t i = 1; i < started; i++)
         pthread_join(w[i].thread, NULL);
     for (size_t i = 0; rc == 0 && i < started; i++)
@@ -205,7 +205,7 @@ static int keep_text(void *buf, const void *data, size_t len, struct act_error *
     return 0;
 }
 
-static int make_link(const struct unzip *u, const struct zip_entry *e, const char *to, struct act_error *err)
+static int unzip_make_link(const struct unzip *u, const struct zip_entry *e, const char *to, struct act_error *err)
 {
     if (u->over)
         unlinkat(u->target_fd, e->name, 0);
@@ -222,7 +222,7 @@ static int unpack_link(const struct unzip *u, const struct zip_entry *e, struct 
     int rc = zip_read(&u->zip, e, reader, keep_text, &text, err);
 
     if (rc == 0)
-        rc = strlen(text.data) == text.len ? make_link(u, e, text.data, err)
+        rc = strlen(text.data) == text.len ? unzip_make_link(u, e, text.data, err)
                                            : zip_refuse(e, "is a link to an impossible name", err);
     return rc;
 }
@@ -241,7 +241,7 @@ static int unpack_links(const struct unzip *u, struct act_error *err)
 
 /* ---- all of it ---- */
 
-static int check_size(const struct unzip *u, uint64_t *out_total, struct act_error *err)
+static int unzip_check_size(const struct unzip *u, uint64_t *out_total, struct act_error *err)
 {
     struct stat st;
 
@@ -259,7 +259,7 @@ static int check_room(const struct unzip *u, struct act_error *err)
     char needed[ACT_UNIT_TEXT], there[ACT_UNIT_TEXT];
     struct statvfs fs;
     uint64_t total;
-    int rc = check_size(u, &total, err);
+    int rc = unzip_check_size(u, &total, err);
 
     if (rc < 0)
         return rc;
@@ -273,7 +273,7 @@ static int check_room(const struct unzip *u, struct act_error *err)
     return act_error_set(err, ACT_FAIL, "it needs %s, and the disk of '%s' has room for %s", needed, u->target, there);
 }
 
-static int open_target(struct unzip *u, struct act_error *err)
+static int unzip_open_target(struct unzip *u, struct act_error *err)
 {
     int rc = act_mkdir_all(u->target, 0755, err);
 
@@ -283,12 +283,12 @@ static int open_target(struct unzip *u, struct act_error *err)
     return u->target_fd < 0 ? act_error_errno(err, errno, "cannot open '%s'", u->target) : 0;
 }
 
-static int unpack(struct unzip *u, struct act_error *err)
+static int unzip_unpack(struct unzip *u, struct act_error *err)
 {
     int rc = check_room(u, err);
 
     if (rc == 0)
-        rc = make_folders(u, err);
+        rc = unzip_make_folders(u, err);
     if (rc == 0)
         rc = unpack_files(u, err);
     if (rc == 0)
@@ -303,9 +303,9 @@ static int open_and_unpack(const char *zip, const char *target, bool over, struc
 
     if (rc < 0)
         return rc;
-    rc = open_target(&u, err);
+    rc = unzip_open_target(&u, err);
     if (rc == 0)
-        rc = unpack(&u, err);
+        rc = unzip_unpack(&u, err);
     if (u.target_fd >= 0)
         close(u.target_fd);
     zip_close(&u.zip);
@@ -366,7 +366,7 @@ int node_unzip(const char *zip, const char *sha256, const char *target, bool ove
 struct apart {
     const char *zip, *sha256, *target;
     bool over;
-    struct outcome { /* in shared memory */
+    struct unzip_outcome { /* in shared memory */
         int rc;
         char text[ACT_ERROR_TEXT];
     } * outcome;

@@ -17,8 +17,8 @@
  * SHA-256 differs, unless over. */
 int node_unzip(const char *zip, const char *sha256, const char *target, bool over, struct act_error *err) ACT_NODISCARD;
 
-/* Likewise in a separate process, confined to this task (see confine.h). For a process without threads, like all
- * children of the agent. */
+/* Does the same in a separate process that is confined to this task (see confine.h). The caller has no threads, like
+ * all children of the agent. */
 int node_unzip_apart(const char *zip, const char *sha256, const char *target, bool over,
                      struct act_error *err) ACT_NODISCARD;
 

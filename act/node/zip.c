@@ -70,7 +70,7 @@ static int bad_table(struct act_error *err)
 
 /* ---- where the table is ---- */
 
-struct end {
+struct zip_end {
     uint64_t entries, table_bytes, table_at, at; /* at: of the end record, which follows the table */
 };
 
@@ -80,7 +80,7 @@ static bool read_at(int fd, void *out, size_t len, uint64_t at)
 }
 
 /* A count, size or offset too large for the old record is in another one before it. */
-static bool read_end64(int fd, struct end *end)
+static bool read_end64(int fd, struct zip_end *end)
 {
     uint8_t locator[LOCATOR64_BYTES], record[END64_BYTES];
 
@@ -96,9 +96,9 @@ static bool read_end64(int fd, struct end *end)
     return true;
 }
 
-static bool read_end(int fd, const uint8_t *record, uint64_t at, struct end *out)
+static bool zip_read_end(int fd, const uint8_t *record, uint64_t at, struct zip_end *out)
 {
-    *out = (struct end){
+    *out = (struct zip_end){
         .entries = get16(record + 10), .table_bytes = get32(record + 12), .table_at = get32(record + 16), .at = at};
     bool is_64 = out->entries == UINT16_MAX || out->table_bytes == UINT32_MAX || out->table_at == UINT32_MAX;
 
@@ -106,7 +106,7 @@ static bool read_end(int fd, const uint8_t *record, uint64_t at, struct end *out
 }
 
 /* The end record comes last, except for a comment whose length it gives. */
-static bool find_end(int fd, uint64_t size, struct end *out)
+static bool zip_find_end(int fd, uint64_t size, struct zip_end *out)
 {
     size_t len = size < END_BYTES + COMMENT_MAX ? (size_t)size : END_BYTES + COMMENT_MAX;
     ACT_AUTOFREE char *tail = act_alloc(len + 1);
@@ -115,7 +115,7 @@ static bool find_end(int fd, uint64_t size, struct end *out)
     if (len >= END_BYTES && read_at(fd, tail, len, size - len))
         for (size_t at = len - END_BYTES + 1; !found && at-- > 0;)
             found = get32(tail + at) == SIGNATURE_END && at + END_BYTES + get16(tail + at + 20) == len &&
-                    read_end(fd, (const uint8_t *)tail + at, size - len + at, out);
+                    zip_read_end(fd, (const uint8_t *)tail + at, size - len + at, out);
     return found;
 }
 
@@ -186,8 +186,9 @@ static int check_entry(const struct zip *zip, const struct zip_entry *e, size_t 
     return 0;
 }
 
-/* One record; *at is moved past it. The name is moved over bytes already read, to make room for its NUL. */
-static int read_entry(struct zip *zip, uint64_t table_bytes, uint64_t *at, struct zip_entry *e, struct act_error *err)
+/* Reads one record, and moves *at past it. It moves the name over bytes already read, to make room for its NUL. */
+static int zip_read_entry(struct zip *zip, uint64_t table_bytes, uint64_t *at, struct zip_entry *e,
+                          struct act_error *err)
 {
     char *start = zip->table + *at;
     uint8_t record[ENTRY_BYTES];
@@ -216,7 +217,7 @@ static int read_entry(struct zip *zip, uint64_t table_bytes, uint64_t *at, struc
 
 /* ---- what only all of them together show ---- */
 
-/* By name, where a folder and a file of the same name are next to each other. */
+/* Compares by name, so that a folder and a file of the same name are next to each other. */
 static int by_entry_name(const void *a, const void *b)
 {
     const struct zip_entry *x = a, *y = b;
@@ -235,7 +236,7 @@ static int by_offset(const void *a, const void *b)
     return ((*x)->offset > (*y)->offset) - ((*x)->offset < (*y)->offset);
 }
 
-static int check_names(const struct zip *zip, struct act_error *err)
+static int zip_check_names(const struct zip *zip, struct act_error *err)
 {
     for (size_t i = 1; i < zip->n; i++)
         if (by_entry_name(&zip->v[i - 1], &zip->v[i]) == 0)
@@ -262,7 +263,7 @@ static int check_overlap(const struct zip *zip, struct act_error *err)
 
 /* ---- all of it ---- */
 
-static int read_table(struct zip *zip, const struct end *end, struct act_error *err)
+static int read_table(struct zip *zip, const struct zip_end *end, struct act_error *err)
 {
     uint64_t at = 0;
     int rc = 0;
@@ -273,24 +274,24 @@ static int read_table(struct zip *zip, const struct end *end, struct act_error *
         return no_zip(err);
     zip->v = act_calloc(end->entries + 1, sizeof(*zip->v));
     for (; rc == 0 && zip->n < end->entries; zip->n++)
-        rc = read_entry(zip, end->table_bytes, &at, &zip->v[zip->n], err);
+        rc = zip_read_entry(zip, end->table_bytes, &at, &zip->v[zip->n], err);
     if (rc == 0 && at != end->table_bytes)
         rc = bad_table(err);
     if (rc == 0 && zip->n > 0)
         qsort(zip->v, zip->n, sizeof(*zip->v), by_entry_name);
     if (rc == 0)
-        rc = check_names(zip, err);
+        rc = zip_check_names(zip, err);
     return rc == 0 ? check_overlap(zip, err) : rc;
 }
 
 static int open_table(struct zip *zip, struct act_error *err)
 {
     struct stat st;
-    struct end end;
+    struct zip_end end;
 
     if (fstat(zip->fd, &st) < 0)
         return act_error_errno(err, errno, "cannot look at it");
-    if (!S_ISREG(st.st_mode) || !find_end(zip->fd, (uint64_t)st.st_size, &end))
+    if (!S_ISREG(st.st_mode) || !zip_find_end(zip->fd, (uint64_t)st.st_size, &end))
         return no_zip(err);
     if (end.table_at > end.at || end.table_bytes != end.at - end.table_at || end.table_bytes > table_max ||
         end.entries > end.table_bytes / ENTRY_BYTES)

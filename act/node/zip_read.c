@@ -57,7 +57,7 @@ static uint32_t le32(const char *at)
     return p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
 }
 
-/* How many bytes precede the data; 0: the header before it is that of another entry. */
+/* Returns how many bytes precede the data; 0: the header before it is that of another entry. */
 static size_t header_bytes(const struct zip_entry *e, const char *header, size_t len)
 {
     size_t name = strlen(e->name);
@@ -126,7 +126,7 @@ static int read_whole(const struct zip *zip, const struct zip_entry *e, struct z
 
 /* ---- in pieces ---- */
 
-struct stream {
+struct zip_stream {
     const struct zip *zip;
     const struct zip_entry *entry;
     z_stream z;
@@ -138,7 +138,7 @@ struct stream {
     struct act_error *err;
 };
 
-static int fill_stream(struct stream *s)
+static int fill_stream(struct zip_stream *s)
 {
     size_t len = s->packed_left < CHUNK ? (size_t)s->packed_left : CHUNK;
 
@@ -151,7 +151,7 @@ static int fill_stream(struct stream *s)
     return 0;
 }
 
-static int give(struct stream *s, const char *data, size_t len)
+static int zip_give(struct zip_stream *s, const char *data, size_t len)
 {
     if (len > s->left)
         return zip_refuse(s->entry, "is longer than it says", s->err);
@@ -160,19 +160,19 @@ static int give(struct stream *s, const char *data, size_t len)
     return len > 0 ? s->sink(s->arg, data, len, s->err) : 0;
 }
 
-static int copy_stored(struct stream *s)
+static int copy_stored(struct zip_stream *s)
 {
     int rc = 0;
 
     while (rc == 0 && s->packed_left > 0) {
         rc = fill_stream(s);
         if (rc == 0)
-            rc = give(s, s->in, s->z.avail_in);
+            rc = zip_give(s, s->in, s->z.avail_in);
     }
     return rc;
 }
 
-static int inflate_stream(struct stream *s, char *out)
+static int inflate_stream(struct zip_stream *s, char *out)
 {
     int rc = 0, state = Z_OK;
 
@@ -184,14 +184,14 @@ static int inflate_stream(struct stream *s, char *out)
         if (rc == 0)
             state = inflate(&s->z, Z_NO_FLUSH); /* Z_BUF_ERROR: there is no more */
         if (rc == 0)
-            rc = give(s, out, CHUNK - s->z.avail_out);
+            rc = zip_give(s, out, CHUNK - s->z.avail_out);
     }
     if (rc == 0 && (state != Z_STREAM_END || s->z.avail_in > 0 || s->packed_left > 0))
         rc = damaged(s->entry, s->err);
     return rc;
 }
 
-static int run_stream(struct stream *s, struct zip_reader *r)
+static int run_stream(struct zip_stream *s, struct zip_reader *r)
 {
     int rc;
 
@@ -209,8 +209,8 @@ static int run_stream(struct stream *s, struct zip_reader *r)
     return rc == 0 && s->crc != s->entry->crc ? bad_crc(s->entry, s->err) : rc;
 }
 
-static int read_stream(const struct zip *zip, const struct zip_entry *e, struct zip_reader *r, zip_sink *sink,
-                       void *arg, struct act_error *err)
+static int zip_read_stream(const struct zip *zip, const struct zip_entry *e, struct zip_reader *r, zip_sink *sink,
+                           void *arg, struct act_error *err)
 {
     size_t want = LOCAL_BYTES + strlen(e->name);
     char *header = sized_buffer(&r->in, &r->in_cap, want);
@@ -219,14 +219,14 @@ static int read_stream(const struct zip *zip, const struct zip_entry *e, struct 
 
     if (head == 0 || e->offset + head + e->packed_size > zip->table_at)
         return damaged(e, err);
-    struct stream s = {.zip = zip,
-                       .entry = e,
-                       .at = e->offset + head,
-                       .packed_left = e->packed_size,
-                       .left = e->size,
-                       .sink = sink,
-                       .arg = arg,
-                       .err = err};
+    struct zip_stream s = {.zip = zip,
+                           .entry = e,
+                           .at = e->offset + head,
+                           .packed_left = e->packed_size,
+                           .left = e->size,
+                           .sink = sink,
+                           .arg = arg,
+                           .err = err};
     return run_stream(&s, r);
 }
 
@@ -235,5 +235,5 @@ int zip_read(const struct zip *zip, const struct zip_entry *entry, struct zip_re
 {
     bool whole = entry->size <= WHOLE_MAX && entry->packed_size <= WHOLE_MAX;
 
-    return (whole ? read_whole : read_stream)(zip, entry, reader, sink, arg, err);
+    return (whole ? read_whole : zip_read_stream)(zip, entry, reader, sink, arg, err);
 }

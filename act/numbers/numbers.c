@@ -35,7 +35,7 @@ static const char *const measures[] = {
     "temperature", "entropy", "kl",         "time",  "bpb",       "bpc",
 };
 
-/* Who and where, not how much. */
+/* Names that say who and where, not how much. */
 static const char *const denied[] = {
     "pid", "tid", "port", "rank", "seed", "version", "line", "lineno", "timestamp", "ts", "uid", "gid", "id", "date",
 };
@@ -163,7 +163,7 @@ struct numbers_key *numbers_find(struct numbers *n, const char *name)
     return NULL;
 }
 
-static struct numbers_key *find_or_add(struct numbers *n, const struct numbers_pair *pair, enum numbers_by by)
+static struct numbers_key *numbers_find_or_add(struct numbers *n, const struct numbers_pair *pair, enum numbers_by by)
 {
     struct numbers_word *word = numbers_word(&n->words, pair->name);
     struct numbers_key *found = word->key > 0 ? &n->keys[word->key - 1] : numbers_find(n, pair->name);
@@ -191,9 +191,9 @@ static double x_of(const struct numbers *n, const struct numbers_key *key)
     return (double)(key->series.count + key->series.odd + 1);
 }
 
-static void take_value(struct numbers *n, const struct numbers_pair *pair, enum numbers_by by)
+static void numbers_take_value(struct numbers *n, const struct numbers_pair *pair, enum numbers_by by)
 {
-    struct numbers_key *key = find_or_add(n, pair, by);
+    struct numbers_key *key = numbers_find_or_add(n, pair, by);
 
     if (key)
         series_add(&key->series, x_of(n, key), pair->value);
@@ -201,7 +201,7 @@ static void take_value(struct numbers *n, const struct numbers_pair *pair, enum 
 
 /* ---- where the program is */
 
-static void take_step(struct numbers *n, double step)
+static void numbers_take_step(struct numbers *n, double step)
 {
     bool is_new_epoch = n->epoch > n->lap_epoch;
 
@@ -213,29 +213,29 @@ static void take_step(struct numbers *n, double step)
     n->step_age = 0;
 }
 
-static bool is_whole(double x)
+static bool numbers_is_whole(double x)
 {
     return x == floor(x);
 }
 
-/* What one line says about that. */
-struct place {
+/* The place that one line names. */
+struct numbers_place {
     double step, epoch, part; /* NAN: nothing; part: of the epoch */
 };
 
-static void take_place(struct numbers *n, const struct place *p)
+static void numbers_take_place(struct numbers *n, const struct numbers_place *p)
 {
-    bool has_part = isfinite(p->part) && !isfinite(p->step) && isfinite(p->epoch) && is_whole(p->epoch);
+    bool has_part = isfinite(p->part) && !isfinite(p->step) && isfinite(p->epoch) && numbers_is_whole(p->epoch);
 
     if (isfinite(p->epoch))
         n->epoch = has_part ? p->epoch + p->part : p->epoch;
     if (isfinite(p->step))
-        take_step(n, p->step);
+        numbers_take_step(n, p->step);
 }
 
-static struct place find_place(const struct numbers_line *line)
+static struct numbers_place numbers_find_place(const struct numbers_line *line)
 {
-    struct place p = {NAN, NAN, NAN};
+    struct numbers_place p = {NAN, NAN, NAN};
 
     for (size_t i = 0; i < line->n; i++) {
         const struct numbers_meaning *m = &line->v[i].meaning;
@@ -251,18 +251,18 @@ static struct place find_place(const struct numbers_line *line)
     return p;
 }
 
-static void take_line(struct numbers *n, const struct numbers_line *line)
+static void numbers_take_line(struct numbers *n, const struct numbers_line *line)
 {
-    struct place place = find_place(line);
+    struct numbers_place place = numbers_find_place(line);
 
-    take_place(n, &place);
+    numbers_take_place(n, &place);
     enum numbers_by by = isfinite(place.step)                             ? NUMBERS_BY_STEP
                          : isfinite(place.epoch)                          ? NUMBERS_BY_EPOCH
                          : isfinite(n->step) && n->step_age <= NEAR_LINES ? NUMBERS_BY_STEP
                                                                           : NUMBERS_BY_COUNT;
     for (size_t i = 0; i < line->n; i++)
         if (!line->v[i].meaning.is_position && !line->v[i].meaning.is_denied)
-            take_value(n, &line->v[i], by);
+            numbers_take_value(n, &line->v[i], by);
 }
 
 /* ---- lines of JSON */
@@ -301,7 +301,7 @@ static void take_json(json_t *object, const char *above, int depth, struct numbe
     }
 }
 
-static bool read_json(const char *text, size_t len, struct numbers_words *words, struct numbers_line *out)
+static bool numbers_read_json(const char *text, size_t len, struct numbers_words *words, struct numbers_line *out)
 {
     CODEC_AUTOJSON json_t *json = NULL;
 
@@ -318,7 +318,7 @@ static bool may_have_number(const char *text)
     return text[strcspn(text, "0123456789")] || strcasestr(text, "nan") || strcasestr(text, "inf");
 }
 
-static void end_line(struct numbers *n)
+static void numbers_end_line(struct numbers *n)
 {
     static const char agent[] = "act: ";
     struct numbers_line line;
@@ -331,10 +331,10 @@ static void end_line(struct numbers *n)
     if (n->len > 0 && !act_starts_with(text, agent)) {
         n->step_age++;
         numbers_line_begin(&line);
-        if (may_have_number(text) && !read_json(text, n->len, &n->words, &line))
+        if (may_have_number(text) && !numbers_read_json(text, n->len, &n->words, &line))
             numbers_read_words(text, &n->words, &line);
         if (line.n > 0 || line.bare_total > 0)
-            take_line(n, &line);
+            numbers_take_line(n, &line);
     }
     n->len = 0;
 }
@@ -347,7 +347,7 @@ static size_t until_end(const char *text, size_t len)
     return back ? (size_t)(back - text) : end ? (size_t)(end - text) : len;
 }
 
-static void take_part(struct numbers *n, const char *text, size_t len)
+static void numbers_take_part(struct numbers *n, const char *text, size_t len)
 {
     size_t room = NUMBERS_LINE - n->len, taken = len < room ? len : room;
 
@@ -361,9 +361,9 @@ void numbers_feed(struct numbers *n, const char *text, size_t len)
 
     while (len > 0) {
         size_t block = len < BLOCK ? len : BLOCK, until = until_end(text, block);
-        take_part(n, text, until);
+        numbers_take_part(n, text, until);
         if (until < block)
-            end_line(n);
+            numbers_end_line(n);
         until += until < block;
         text += until;
         len -= until;
@@ -372,5 +372,5 @@ void numbers_feed(struct numbers *n, const char *text, size_t len)
 
 void numbers_end(struct numbers *n)
 {
-    end_line(n);
+    numbers_end_line(n);
 }

@@ -38,7 +38,7 @@ struct numbers_key {
 struct numbers;
 struct numbers *numbers_new(void);
 void numbers_feed(struct numbers *n, const char *text, size_t len);
-/* The end of a log: a last line without a newline counts. Another log may follow, as the next attempt's. */
+/* Ends a log: a last line without a newline counts. Another log may follow, as the next attempt's. */
 void numbers_end(struct numbers *n);
 void numbers_free(struct numbers *n);
 
@@ -46,7 +46,7 @@ void numbers_free(struct numbers *n);
  * key. Valid until the next piece. */
 size_t numbers_count(const struct numbers *n);
 struct numbers_key *numbers_key(struct numbers *n, size_t i);
-/* NULL: there is none of this name, in any case of letters. */
+/* Returns the key of this name, in any case of letters; NULL: there is none. */
 struct numbers_key *numbers_find(struct numbers *n, const char *name);
 
 #endif

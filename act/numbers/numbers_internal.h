@@ -7,7 +7,7 @@
 
 #include "numbers/numbers.h"
 
-/* What a word says. */
+/* The meaning of a word. */
 struct numbers_meaning {
     bool is_measure, is_denied, is_amount;
     bool is_position; /* where the program is, counted by */
@@ -16,7 +16,7 @@ struct numbers_meaning {
 };
 void numbers_judge_word(const char *word, struct numbers_meaning *out);
 
-/* The same words come in every line: what they mean is looked up once. {0} begins. */
+/* The same words come in every line, so each is looked up once. {0} begins. */
 struct numbers_word {
     char text[NUMBERS_NAME + 1];
     struct numbers_meaning meaning;
@@ -37,7 +37,7 @@ struct numbers_pair {
     double value;
 };
 
-/* What a line says. */
+/* The numbers of a line. */
 struct numbers_line {
     struct numbers_pair v[NUMBERS_PAIRS];
     size_t n;
@@ -50,10 +50,10 @@ static inline void numbers_line_begin(struct numbers_line *line)
     line->bare = line->bare_total = 0;
     line->bare_is_step = false;
 }
-/* False: its name is too long, or there are too many. */
+/* Adds a pair; false: its name is too long, or there are too many. */
 bool numbers_line_add(struct numbers_line *line, struct numbers_words *words, const char *name, double value);
 
-/* Without escape sequences. Cuts in place, returns the new length; text ends with NUL. */
+/* Cuts escape sequences out of text, which ends with NUL, in place. Returns the new length. */
 size_t numbers_clean(char *text, size_t len);
 /* Reads a line of text. */
 void numbers_read_words(const char *text, struct numbers_words *words, struct numbers_line *out);

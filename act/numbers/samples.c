@@ -11,7 +11,7 @@
 #include "codec/json.h"
 #include "numbers/numbers_internal.h"
 
-/* What is read from a line; the curves follow from that. */
+/* The numbers that are read from a line; the curves follow from them. */
 enum raw {
     RAW_TIME,
     RAW_CPU,
@@ -54,7 +54,7 @@ static const struct {
 static const char *const gpu_parts[] = {[GPU_BUSY] = "busy", [GPU_USED] = "memory_used", [GPU_TOTAL] = "memory_total"};
 
 /* A line as a sequence of a fixed text and a number (or null), again and again. */
-struct piece {
+struct samples_piece {
     size_t from, len; /* of the text, in the pattern line */
     int raw;          /* what the number behind it is */
 };
@@ -64,7 +64,7 @@ struct samples {
     char line[SAMPLES_LINE + 1], pattern[SAMPLES_LINE + 1];
     size_t len, pattern_len;
     bool too_long;
-    struct piece pieces[PIECES];
+    struct samples_piece pieces[PIECES];
     size_t n_pieces; /* 0: there is no pattern */
     size_t rest;     /* where the text behind the last number begins */
     double raw[RAW_N + 1];
@@ -107,7 +107,7 @@ uint64_t samples_bad(const struct samples *s)
 
 /* ---- from raw numbers to curves */
 
-static void add(struct samples *s, int what, double y)
+static void samples_add(struct samples *s, int what, double y)
 {
     if (!isnan(y)) /* null: not known */
         series_add(&s->curves[what], s->raw[RAW_TIME], y);
@@ -118,29 +118,29 @@ static double share_used(double total, double unused)
     return total > 0 ? (total - unused) / total : NAN;
 }
 
-static void add_gpu(struct samples *s, int gpu)
+static void samples_add_gpu(struct samples *s, int gpu)
 {
     const double *raw = &s->raw[RAW_GPUS + GPU_PARTS * gpu];
 
     if (isnan(raw[GPU_BUSY]) && isnan(raw[GPU_TOTAL]))
         return;
     s->gpus = gpu >= s->gpus ? gpu + 1 : s->gpus;
-    add(s, SAMPLES_GPU_BUSY + gpu, raw[GPU_BUSY]);
-    add(s, SAMPLES_GPU_MEMORY + gpu, raw[GPU_TOTAL] > 0 ? raw[GPU_USED] / raw[GPU_TOTAL] : NAN);
+    samples_add(s, SAMPLES_GPU_BUSY + gpu, raw[GPU_BUSY]);
+    samples_add(s, SAMPLES_GPU_MEMORY + gpu, raw[GPU_TOTAL] > 0 ? raw[GPU_USED] / raw[GPU_TOTAL] : NAN);
 }
 
 static void take_raw(struct samples *s)
 {
     const double *raw = s->raw;
 
-    add(s, SAMPLES_CPU_BUSY, raw[RAW_CPU]);
-    add(s, SAMPLES_MEMORY, share_used(raw[RAW_MEMORY_TOTAL], raw[RAW_MEMORY_FREE]));
-    add(s, SAMPLES_DISK_FULL, share_used(raw[RAW_CODE_TOTAL], raw[RAW_CODE_FREE]));
-    add(s, SAMPLES_RUN_FULL, share_used(raw[RAW_RUN_TOTAL], raw[RAW_RUN_FREE]));
+    samples_add(s, SAMPLES_CPU_BUSY, raw[RAW_CPU]);
+    samples_add(s, SAMPLES_MEMORY, share_used(raw[RAW_MEMORY_TOTAL], raw[RAW_MEMORY_FREE]));
+    samples_add(s, SAMPLES_DISK_FULL, share_used(raw[RAW_CODE_TOTAL], raw[RAW_CODE_FREE]));
+    samples_add(s, SAMPLES_RUN_FULL, share_used(raw[RAW_RUN_TOTAL], raw[RAW_RUN_FREE]));
     for (int what = SAMPLES_DISK_READ; what < SAMPLES_GPU_BUSY; what++)
-        add(s, what, raw[RAW_RATES + what - SAMPLES_DISK_READ]);
+        samples_add(s, what, raw[RAW_RATES + what - SAMPLES_DISK_READ]);
     for (int gpu = 0; gpu < SAMPLES_GPUS; gpu++)
-        add_gpu(s, gpu);
+        samples_add_gpu(s, gpu);
     s->lines++;
 }
 
@@ -221,7 +221,7 @@ bool samples_take_text(struct samples *s, const char *line, char **out_node)
 
 /* ---- a line like the one before */
 
-static const char *read_number(const char *s, double *out)
+static const char *samples_read_number(const char *s, double *out)
 {
     if (*s != 'n')
         return numbers_decimal(s, out);
@@ -246,10 +246,10 @@ static bool read_like_before(struct samples *s)
     const char *at = s->line;
 
     for (size_t i = 0; i < s->n_pieces; i++) {
-        const struct piece *p = &s->pieces[i];
+        const struct samples_piece *p = &s->pieces[i];
         if ((size_t)(s->line + s->len - at) < p->len || memcmp(at, s->pattern + p->from, p->len) != 0)
             return false;
-        at = p->raw == RAW_NONE ? skip_number(at + p->len) : read_number(at + p->len, &s->raw[p->raw]);
+        at = p->raw == RAW_NONE ? skip_number(at + p->len) : samples_read_number(at + p->len, &s->raw[p->raw]);
         if (!at)
             return false;
     }
@@ -276,17 +276,17 @@ static int raw_of_gpu(int gpu, const char *key)
 }
 
 /* Where in a JSON text one is. The text is known to be JSON. */
-struct walk {
+struct samples_walk {
     struct samples *s;
     const char *at;
     char path[128];
     int gpu; /* the index in the present object of "gpus"; -1: none */
 };
 
-static void walk_value(struct walk *w);
+static void walk_value(struct samples_walk *w);
 
 /* The text between quotes, as it stands there. */
-static void walk_string(struct walk *w, char *out, size_t size)
+static void walk_string(struct samples_walk *w, char *out, size_t size)
 {
     size_t n = 0;
 
@@ -300,13 +300,13 @@ static void walk_string(struct walk *w, char *out, size_t size)
     w->at++;
 }
 
-static void skip_blanks(struct walk *w)
+static void skip_blanks(struct samples_walk *w)
 {
     while (isspace((unsigned char)*w->at))
         w->at++;
 }
 
-static void walk_object(struct walk *w)
+static void walk_object(struct samples_walk *w)
 {
     size_t len = strlen(w->path);
     char key[64];
@@ -328,7 +328,7 @@ static void walk_object(struct walk *w)
     w->at++;
 }
 
-static void walk_array(struct walk *w)
+static void walk_array(struct samples_walk *w)
 {
     for (w->at++, skip_blanks(w); *w->at != ']'; skip_blanks(w)) {
         if (*w->at == ',')
@@ -341,7 +341,7 @@ static void walk_array(struct walk *w)
 
 /* Which GPU a number is of is a part of the text, as "index" comes before its numbers: one that changes there makes
  * another pattern. */
-static bool is_gpu_index(struct walk *w)
+static bool is_gpu_index(struct samples_walk *w)
 {
     char *end;
 
@@ -351,7 +351,7 @@ static bool is_gpu_index(struct walk *w)
     return true;
 }
 
-static void walk_number(struct walk *w)
+static void walk_number(struct samples_walk *w)
 {
     static const char gpus[] = "gpus.";
     struct samples *s = w->s;
@@ -359,17 +359,17 @@ static void walk_number(struct walk *w)
     double value;
 
     bool is_fixed = is_gpu_index(w);
-    w->at = read_number(w->at, &value);
+    w->at = samples_read_number(w->at, &value);
     if (is_fixed || s->n_pieces == PIECES)
         return;
     int raw = act_starts_with(w->path, gpus) ? raw_of_gpu(w->gpu, w->path + strlen(gpus)) : raw_of(w->path);
     size_t from = s->rest;
-    s->pieces[s->n_pieces++] = (struct piece){from, (size_t)(begin - s->line) - from, raw};
+    s->pieces[s->n_pieces++] = (struct samples_piece){from, (size_t)(begin - s->line) - from, raw};
     s->rest = (size_t)(w->at - s->line);
     s->raw[raw] = value;
 }
 
-static void walk_value(struct walk *w)
+static void walk_value(struct samples_walk *w)
 {
     char ignored[2];
 
@@ -390,7 +390,7 @@ static void walk_value(struct walk *w)
 static bool read_as_json(struct samples *s)
 {
     CODEC_AUTOJSON json_t *json = NULL;
-    struct walk w = {.s = s, .at = s->line, .gpu = -1};
+    struct samples_walk w = {.s = s, .at = s->line, .gpu = -1};
 
     s->n_pieces = s->rest = 0;
     if (s->line[0] != '{' || memchr(s->line, '\0', s->len) ||
@@ -402,7 +402,7 @@ static bool read_as_json(struct samples *s)
     return true;
 }
 
-static void end_line(struct samples *s)
+static void samples_end_line(struct samples *s)
 {
     s->line[s->len] = '\0';
     if (s->len > 0) {
@@ -427,7 +427,7 @@ void samples_feed(struct samples *s, const char *text, size_t len)
         s->len += n < room ? n : room;
         if (!end)
             return;
-        end_line(s);
+        samples_end_line(s);
         text += n + 1;
         len -= n + 1;
     }
@@ -437,6 +437,6 @@ void samples_end(struct samples *s)
 {
     uint64_t bad = s->bad;
 
-    end_line(s);
+    samples_end_line(s);
     s->bad = bad; /* the rest of a line that is cut may still come */
 }

@@ -44,7 +44,7 @@ bool samples_take_text(struct samples *s, const char *line, char **out_node);
 /* The curve of SAMPLES_..., of a GPU SAMPLES_GPU_... + its index: Unix seconds against values, to be sorted by
  * series_end(). */
 struct series *samples_curve(struct samples *s, int what);
-/* How many GPUs there are: one more than the highest index. */
+/* Returns how many GPUs there are: one more than the highest index. */
 int samples_gpus(const struct samples *s);
 uint64_t samples_lines(const struct samples *s); /* that were read */
 uint64_t samples_bad(const struct samples *s);   /* that were no samples; a cut one at an end does not count */

@@ -89,8 +89,8 @@ static struct series_point mean(const struct series_point *v, size_t n)
     return sum;
 }
 
-static size_t largest(const struct series_point *v, size_t from, size_t to, struct series_point before,
-                      struct series_point after)
+static size_t series_largest(const struct series_point *v, size_t from, size_t to, struct series_point before,
+                             struct series_point after)
 {
     double best = -1;
     size_t found = from;
@@ -116,7 +116,7 @@ void series_reduce(struct series *s, size_t n)
     for (size_t i = 0; i < stretches; i++) {
         size_t from = 1 + i * inner / stretches, to = 1 + (i + 1) * inner / stretches;
         size_t next = i + 1 < stretches ? 1 + (i + 2) * inner / stretches : s->n;
-        v[kept] = v[largest(v, from, to, v[kept - 1], mean(v + to, next - to))];
+        v[kept] = v[series_largest(v, from, to, v[kept - 1], mean(v + to, next - to))];
         kept++;
     }
     v[kept++] = v[s->n - 1];

@@ -23,7 +23,7 @@ struct series {
     double ended_y;           /* the value that came last, finite or not; 0: none */
 };
 
-/* An x that is not finite is left out. */
+/* Adds a point, unless its x is not finite. */
 void series_add(struct series *s, double x, double y);
 /* Sorts by x. Of points with the same x the one that was added last stays. */
 void series_end(struct series *s);

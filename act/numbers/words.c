@@ -63,17 +63,17 @@ static const char *const qualifiers[] = {
 };
 /* "the loss is 2.31", "loss: tensor(2.31)". */
 static const char *const fillers[] = {"is", "of", "was", "at", "no", "tensor", "array", "float32", "float64"};
-/* What may stand behind a number without a blank. */
+/* The units that may stand behind a number without a blank. */
 static const char *const units[] = {"s", "ms", "us", "sec", "it/s", "s/it", "x"};
 
-static bool is_one_of(const char *const *list, size_t n, const char *word)
+static bool words_is_one_of(const char *const *list, size_t n, const char *word)
 {
     for (size_t i = 0; i < n; i++)
         if (strcasecmp(list[i], word) == 0)
             return true;
     return false;
 }
-#define IS_ONE_OF(list, word) is_one_of(list, sizeof(list) / sizeof((list)[0]), word)
+#define IS_ONE_OF(list, word) words_is_one_of(list, sizeof(list) / sizeof((list)[0]), word)
 
 void numbers_judge_word(const char *word, struct numbers_meaning *out)
 {
@@ -117,8 +117,8 @@ const char *numbers_decimal(const char *s, double *out)
     return s;
 }
 
-/* A decimal number; NULL: there is none. strtod() would take "0x1f" and "infinite" too. */
-static const char *read_number(const char *s, struct number *out)
+/* Reads a decimal number; NULL: there is none. strtod() would take "0x1f" and "infinite" too. */
+static const char *words_read_number(const char *s, struct number *out)
 {
     bool is_negative = *s == '-';
     const char *end;
@@ -160,14 +160,14 @@ static const char *read_rest(const char *s)
 static const char *read_amount(const char *s, struct number *out)
 {
     struct number total;
-    const char *end = read_number(s, out), *behind;
+    const char *end = words_read_number(s, out), *behind;
 
     if (!end)
         return NULL;
     const char *below = *end == '/' ? end + 1 + strspn(end + 1, " ") : end; /* "200/ 2983" */
     if (below == end || !isdigit((unsigned char)*below))
         return read_rest(end);
-    behind = read_number(below, &total);
+    behind = words_read_number(below, &total);
     if (!behind || *behind == '/' || !(behind = read_rest(behind)))
         return NULL;
     out->total = total.value;
@@ -176,7 +176,7 @@ static const char *read_amount(const char *s, struct number *out)
 
 /* ---- a line */
 
-struct reader {
+struct words_reader {
     struct numbers_line *out;
     struct numbers_words *words;
     char name[NUMBERS_NAME + 1];
@@ -186,33 +186,33 @@ struct reader {
     bool in_brackets;
 };
 
-static void forget_name(struct reader *r)
+static void forget_name(struct words_reader *r)
 {
     r->sep = 0;
 }
 
 /* Whether a number behind the name is its value. */
-static bool is_value(const struct reader *r, const struct numbers_meaning *m, const struct number *number)
+static bool words_is_value(const struct words_reader *r, const struct numbers_meaning *m, const struct number *number)
 {
     if (m->is_position || m->is_measure || r->sep == '=')
         return true;
     return r->sep == ':' && (!r->glued || number->is_decimal);
 }
 
-static void take_number(struct reader *r, const struct number *number)
+static void words_take_number(struct words_reader *r, const struct number *number)
 {
     struct numbers_meaning m = {0};
 
     if (r->sep)
         m = numbers_word(r->words, r->name)->meaning;
     bool fits = m.is_position ? number->value >= 0 && isfinite(number->value) : number->total == 0;
-    if (r->sep && fits && is_value(r, &m, number))
+    if (r->sep && fits && words_is_value(r, &m, number))
         numbers_line_add(r->out, r->words, r->name, number->value);
     forget_name(r);
 }
 
 /* "45/100 [00:12<00:15", "1875/1875 [=====]", "[100/1000]". */
-static void take_bare(struct reader *r, const struct number *number, const char *behind)
+static void take_bare(struct words_reader *r, const struct number *number, const char *behind)
 {
     bool is_bar = act_starts_with(behind, " [");
 
@@ -223,15 +223,15 @@ static void take_bare(struct reader *r, const struct number *number, const char 
     r->out->bare_is_step = is_bar || (r->in_brackets && *behind == ']');
 }
 
-static void take_amount(struct reader *r, const struct number *number, const char *behind)
+static void take_amount(struct words_reader *r, const struct number *number, const char *behind)
 {
     if (number->total > 0 && !r->sep)
         take_bare(r, number, behind);
     else
-        take_number(r, number);
+        words_take_number(r, number);
 }
 
-static void take_name(struct reader *r, const char *word, bool is_qualifier)
+static void words_take_name(struct words_reader *r, const char *word, bool is_qualifier)
 {
     size_t before = r->sep == ' ' && r->is_qualifier ? strlen(r->name) : 0, len = strlen(word);
 
@@ -244,19 +244,19 @@ static void take_name(struct reader *r, const char *word, bool is_qualifier)
     r->is_qualifier = is_qualifier;
 }
 
-static void take_word(struct reader *r, const char *word)
+static void words_take_any(struct words_reader *r, const char *word)
 {
     const struct numbers_meaning m = numbers_word(r->words, word)->meaning;
 
     if (r->sep && m.is_odd)
-        take_number(
+        words_take_number(
             r, &(struct number){.value = tolower((unsigned char)*word) == 'n' ? NAN : INFINITY, .is_decimal = true});
     else if (!(r->sep && m.is_filler))
-        take_name(r, word, m.is_qualifier);
+        words_take_name(r, word, m.is_qualifier);
 }
 
 /* A word too long for a name is none. */
-static const char *read_word(struct reader *r, const char *s)
+static const char *read_word(struct words_reader *r, const char *s)
 {
     char word[NUMBERS_NAME + 1];
     size_t n = 0;
@@ -272,12 +272,12 @@ static const char *read_word(struct reader *r, const char *s)
     }
     memcpy(word, s, len);
     word[len] = '\0';
-    take_word(r, word);
+    words_take_any(r, word);
     return s + n;
 }
 
-/* A number that is none, to its end. */
-static const char *skip_junk(struct reader *r, const char *s)
+/* Skips a text that only begins like a number, to its end. */
+static const char *skip_junk(struct words_reader *r, const char *s)
 {
     forget_name(r);
     s++;
@@ -286,7 +286,7 @@ static const char *skip_junk(struct reader *r, const char *s)
     return s;
 }
 
-static const char *take_colon(struct reader *r, const char *s)
+static const char *take_colon(struct words_reader *r, const char *s)
 {
     if (act_starts_with(s, "://")) {
         forget_name(r);
@@ -299,14 +299,14 @@ static const char *take_colon(struct reader *r, const char *s)
 }
 
 /* "Epoch [3/10]", "lr=[0.0001, 0.0002]", of which the first one counts. */
-static bool may_be_listed(const struct reader *r)
+static bool may_be_listed(const struct words_reader *r)
 {
     const struct numbers_meaning *m = &numbers_word(r->words, r->name)->meaning;
 
     return m->is_position || (m->is_measure && r->sep != ' ');
 }
 
-static const char *take_mark(struct reader *r, const char *s)
+static const char *take_mark(struct words_reader *r, const char *s)
 {
     static const char between[] = " \t'\"`#"; /* a name and its value */
 
@@ -342,7 +342,7 @@ static const char *take_mark(struct reader *r, const char *s)
 
 void numbers_read_words(const char *text, struct numbers_words *words, struct numbers_line *out)
 {
-    struct reader r = {.out = out, .words = words};
+    struct words_reader r = {.out = out, .words = words};
     struct number number;
 
     for (const char *s = text; *s;) {

@@ -17,12 +17,13 @@ void package_contents_release(struct package_contents *contents)
     *contents = (struct package_contents){0};
 }
 
-static int fail(const char *file, zip_error_t *error, struct act_error *err)
+static int contents_fail(const char *file, zip_error_t *error, struct act_error *err)
 {
     return act_error_set(err, ACT_FAIL, "cannot read the package '%s': %s", file, zip_error_strerror(error));
 }
 
-static int add_entry(zip_t *zip, zip_uint64_t i, const char *file, struct package_contents *out, struct act_error *err)
+static int contents_add_entry(zip_t *zip, zip_uint64_t i, const char *file, struct package_contents *out,
+                              struct act_error *err)
 {
     zip_uint8_t system;
     zip_uint32_t attributes = 0;
@@ -30,7 +31,7 @@ static int add_entry(zip_t *zip, zip_uint64_t i, const char *file, struct packag
 
     if (zip_stat_index(zip, i, ZIP_FL_ENC_RAW, &st) < 0 ||
         zip_file_get_external_attributes(zip, i, 0, &system, &attributes) < 0)
-        return fail(file, zip_get_error(zip), err);
+        return contents_fail(file, zip_get_error(zip), err);
     ACT_PUSH(out->v, out->n,
              (struct package_file){.path = act_strdup(st.name),
                                    .size = st.size,
@@ -39,7 +40,7 @@ static int add_entry(zip_t *zip, zip_uint64_t i, const char *file, struct packag
     return 0;
 }
 
-static int by_path(const void *a, const void *b)
+static int contents_by_path(const void *a, const void *b)
 {
     return strcmp(((const struct package_file *)a)->path, ((const struct package_file *)b)->path);
 }
@@ -53,16 +54,16 @@ int package_contents(const char *file, struct package_contents *out, struct act_
     *out = (struct package_contents){0};
     if (!zip) {
         zip_error_init_with_code(&error, code);
-        rc = fail(file, &error, err);
+        rc = contents_fail(file, &error, err);
         zip_error_fini(&error);
         return rc;
     }
     zip_int64_t n = zip_get_num_entries(zip, 0);
     for (zip_int64_t i = 0; rc == 0 && i < n; i++)
-        rc = add_entry(zip, (zip_uint64_t)i, file, out, err);
+        rc = contents_add_entry(zip, (zip_uint64_t)i, file, out, err);
     zip_discard(zip);
     if (out->n > 0)
-        qsort(out->v, out->n, sizeof(*out->v), by_path);
+        qsort(out->v, out->n, sizeof(*out->v), contents_by_path);
     if (rc < 0)
         package_contents_release(out);
     return rc;

@@ -18,12 +18,12 @@ enum { MAX_BYTES = 1 << 20, MAX_DEPTH = 10, MAX_FILES = 200 };
 
 /* ---- the syntax */
 
-struct parser {
+struct gitconfig_parser {
     const char *at;
     char section[32]; /* in lower case; "": one with a subsection, or a long one */
 };
 
-static void skip_line(struct parser *p)
+static void skip_line(struct gitconfig_parser *p)
 {
     p->at += strcspn(p->at, "\n");
 }
@@ -34,7 +34,7 @@ static bool is_blank(char c)
 }
 
 /* "core]", behind the bracket. False: that is none. */
-static bool take_section(struct parser *p)
+static bool take_section(struct gitconfig_parser *p)
 {
     size_t len = strcspn(p->at, "]\n"), n = strcspn(p->at, "] \t\"\n");
 
@@ -50,7 +50,7 @@ static bool take_section(struct parser *p)
     return true;
 }
 
-/* What a backslash and this character stand for; 0: nothing. */
+/* Returns what a backslash and this character stand for; 0: nothing. */
 static char escaped(char c)
 {
     static const char from[] = "nt\"\\b", to[] = "\n\t\"\\\b";
@@ -59,8 +59,9 @@ static char escaped(char c)
     return found ? to[found - from] : '\0';
 }
 
-/* Up to the end of the line, which a backslash takes into the next one. New string; NULL: it is malformed. */
-static char *take_value(struct parser *p)
+/* Takes the value up to the end of the line, which a backslash takes into the next one. New string; NULL: it is
+ * malformed. */
+static char *gitconfig_take_value(struct gitconfig_parser *p)
 {
     struct act_buf out = {0};
     size_t end = 0; /* without the blanks behind it */
@@ -94,8 +95,8 @@ static char *take_value(struct parser *p)
     return value;
 }
 
-/* A key and its value; without one *out_value is NULL. False: malformed. */
-static bool take_key(struct parser *p, char key[32], char **out_value)
+/* Takes a key and its value; without one *out_value is NULL. False: it is malformed. */
+static bool gitconfig_take_key(struct gitconfig_parser *p, char key[32], char **out_value)
 {
     size_t n = 0;
 
@@ -113,14 +114,14 @@ static bool take_key(struct parser *p, char key[32], char **out_value)
         return true;
     }
     p->at++;
-    *out_value = take_value(p);
+    *out_value = gitconfig_take_value(p);
     return *out_value != NULL;
 }
 
 void package_gitconfig_parse(const char *text, void (*each)(void *arg, const char *name, const char *value), void *arg)
 {
     static const char mark[] = "\xef\xbb\xbf";
-    struct parser p = {.at = text + (act_starts_with(text, mark) ? strlen(mark) : 0)};
+    struct gitconfig_parser p = {.at = text + (act_starts_with(text, mark) ? strlen(mark) : 0)};
     bool good = true;
 
     while (good && *p.at) {
@@ -134,7 +135,7 @@ void package_gitconfig_parse(const char *text, void (*each)(void *arg, const cha
         } else {
             char key[32];
             ACT_AUTOFREE char *value = NULL;
-            good = take_key(&p, key, &value);
+            good = gitconfig_take_key(&p, key, &value);
             ACT_AUTOFREE char *name = act_sprintf("%s.%s", p.section, key);
             if (good && value && p.section[0])
                 each(arg, name, value);
@@ -144,18 +145,18 @@ void package_gitconfig_parse(const char *text, void (*each)(void *arg, const cha
 
 /* ---- the files */
 
-struct found {
+struct gitconfig_found {
     char *excludes; /* the last value wins */
     int files;      /* that were read */
 };
 
-struct reading {
+struct gitconfig_reading {
     const char *file;
     int depth;
-    struct found *found;
+    struct gitconfig_found *found;
 };
 
-static void read_config(const char *file, int depth, struct found *found);
+static void read_config(const char *file, int depth, struct gitconfig_found *found);
 
 char *package_path_from(const char *dir, const char *path)
 {
@@ -168,7 +169,7 @@ char *package_path_from(const char *dir, const char *path)
 
 static void take_setting(void *arg, const char *name, const char *value)
 {
-    const struct reading *r = arg;
+    const struct gitconfig_reading *r = arg;
 
     if (act_streq(name, "core.excludesfile")) {
         free(r->found->excludes);
@@ -181,9 +182,9 @@ static void take_setting(void *arg, const char *name, const char *value)
 }
 
 /* One that is not there, or cannot be read, says nothing. */
-static void read_config(const char *file, int depth, struct found *found)
+static void read_config(const char *file, int depth, struct gitconfig_found *found)
 {
-    struct reading r = {.file = file, .depth = depth, .found = found};
+    struct gitconfig_reading r = {.file = file, .depth = depth, .found = found};
     ACT_AUTOFREE char *text = NULL;
     struct act_error ignored;
     size_t len;
@@ -203,7 +204,7 @@ static char *in_user_config(const char *name)
     return act_sprintf("%s/.config/git/%s", home, name);
 }
 
-static void read_users(struct found *found)
+static void read_users(struct gitconfig_found *found)
 {
     const char *instead = getenv("GIT_CONFIG_GLOBAL");
     ACT_AUTOFREE char *config = in_user_config("config"), *home = act_home_dir();
@@ -217,7 +218,7 @@ static void read_users(struct found *found)
     read_config(own, 0, found);
 }
 
-static void read_systems(struct found *found)
+static void read_systems(struct gitconfig_found *found)
 {
     const char *instead = getenv("GIT_CONFIG_SYSTEM"), *off = getenv("GIT_CONFIG_NOSYSTEM");
 
@@ -227,7 +228,7 @@ static void read_systems(struct found *found)
 
 char *package_git_excludes(const char *git_dir, const char *top)
 {
-    struct found found = {0};
+    struct gitconfig_found found = {0};
 
     read_systems(&found);
     read_users(&found);

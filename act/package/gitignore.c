@@ -18,7 +18,7 @@
 #define GITIGNORE ".gitignore"
 
 /* The lines of one file. Paths are relative to its folder: without their first `drop` bytes, after `add`. */
-struct level {
+struct gitignore_level {
     char *folder; /* its folder below the root, "" for the root and above */
     size_t drop;
     char *add;   /* of a file above the root: the way to the root, "exp/proj/"; else "" */
@@ -30,12 +30,12 @@ struct level {
 
 struct package_gitignore {
     char *root;
-    struct level *v; /* those that apply at this point of the walk, the nearest last */
+    struct gitignore_level *v; /* those that apply at this point of the walk, the nearest last */
     size_t n;
     struct filter_path parts; /* the current path; kept to reuse its memory */
 };
 
-static void release_level(struct level *level)
+static void release_level(struct gitignore_level *level)
 {
     for (size_t i = 0; i < level->n; i++)
         filter_pattern_release(&level->patterns[i]);
@@ -46,7 +46,7 @@ static void release_level(struct level *level)
     free(level->shown);
 }
 
-static void take_lines(struct level *level, const struct act_strv *lines)
+static void gitignore_take_lines(struct gitignore_level *level, const struct act_strv *lines)
 {
     level->patterns = act_calloc(lines->n + 1, sizeof(*level->patterns));
     level->numbers = act_calloc(lines->n + 1, sizeof(*level->numbers));
@@ -59,7 +59,7 @@ static void take_lines(struct level *level, const struct act_strv *lines)
 }
 
 /* Reads a file, if there is one. Takes level's strings. */
-static int push_file(struct package_gitignore *g, const char *path, struct level level, struct act_error *err)
+static int push_file(struct package_gitignore *g, const char *path, struct gitignore_level level, struct act_error *err)
 {
     ACT_AUTO(act_strv) lines = {0};
     struct stat st;
@@ -68,7 +68,7 @@ static int push_file(struct package_gitignore *g, const char *path, struct level
     if (stat(path, &st) == 0 && S_ISREG(st.st_mode))
         rc = filter_read_regular_lines(path, &lines, err);
     if (lines.n > 0) {
-        take_lines(&level, &lines);
+        gitignore_take_lines(&level, &lines);
         ACT_PUSH(g->v, g->n, level);
     } else {
         release_level(&level);
@@ -77,7 +77,7 @@ static int push_file(struct package_gitignore *g, const char *path, struct level
 }
 
 /* The file of a folder; like git, not through a link. */
-static int push_level(struct package_gitignore *g, const char *dir, struct level level, struct act_error *err)
+static int push_level(struct package_gitignore *g, const char *dir, struct gitignore_level level, struct act_error *err)
 {
     ACT_AUTOFREE char *path = act_path_join(dir, GITIGNORE);
     struct stat st;
@@ -97,7 +97,7 @@ static bool is_top(const char *dir, const char *root)
     return lstat(git, &st) == 0 && (act_streq(dir, root) || !act_is_foreign(git, NULL));
 }
 
-/* The folder above that is the top of the repository the root lies in, or NULL. */
+/* Returns the top of the repository in which root lies, or NULL. */
 static char *find_top(const char *root)
 {
     char *dir = act_strdup(root);
@@ -115,7 +115,7 @@ static char *find_top(const char *root)
     return dir;
 }
 
-/* The first line of a small file of git's, without a prefix; NULL: there is none. New string. */
+/* Reads the first line of a small file of git's, without a prefix, a new string; NULL: there is none. */
 static char *read_pointer(const char *path, const char *prefix)
 {
     enum { MOST = 64 << 10 };
@@ -148,15 +148,15 @@ static int push_whole(struct package_gitignore *g, const char *top, const char *
     size_t len = strlen(top);
     bool is_above = !act_streq(top, g->root);
 
-    return push_file(
-        g, path,
-        (struct level){.folder = act_strdup(""),
-                       .add = is_above ? act_sprintf("%s/", g->root + (len > 1 ? len + 1 : 1)) : act_strdup(""),
-                       .shown = act_strdup(path)},
-        err);
+    return push_file(g, path,
+                     (struct gitignore_level){.folder = act_strdup(""),
+                                              .add = is_above ? act_sprintf("%s/", g->root + (len > 1 ? len + 1 : 1))
+                                                              : act_strdup(""),
+                                              .shown = act_strdup(path)},
+                     err);
 }
 
-/* What does not travel with the repository: the nearer last. */
+/* Reads the files that do not travel with the repository, the nearer one last. */
 static int push_own(struct package_gitignore *g, const char *top, struct act_error *err)
 {
     const char *whole = top ? top : g->root ? g->root : "";
@@ -181,9 +181,9 @@ static int push_above(struct package_gitignore *g, const char *top, struct act_e
         ACT_AUTOFREE char *path = act_path_join(dir, GITIGNORE);
         if (!act_is_foreign(path, NULL))
             rc = push_level(g, dir,
-                            (struct level){.folder = act_strdup(""),
-                                           .add = act_sprintf("%s/", slash + 1),
-                                           .shown = act_strdup(path)},
+                            (struct gitignore_level){.folder = act_strdup(""),
+                                                     .add = act_sprintf("%s/", slash + 1),
+                                                     .shown = act_strdup(path)},
                             err);
     }
     return rc;
@@ -218,7 +218,7 @@ void package_gitignore_free(struct package_gitignore *g)
     free(g);
 }
 
-static bool applies(const struct level *level, const char *folder)
+static bool applies(const struct gitignore_level *level, const char *folder)
 {
     size_t len = strlen(level->folder);
 
@@ -232,15 +232,16 @@ int package_gitignore_enter(struct package_gitignore *g, const char *folder, str
     while (g->n > 0 && !applies(&g->v[g->n - 1], folder))
         release_level(&g->v[--g->n]);
     return push_level(g, dir,
-                      (struct level){.folder = act_strdup(folder),
-                                     .drop = *folder ? strlen(folder) + 1 : 0,
-                                     .add = act_strdup(""),
-                                     .shown = act_path_join(folder, GITIGNORE)},
+                      (struct gitignore_level){.folder = act_strdup(folder),
+                                               .drop = *folder ? strlen(folder) + 1 : 0,
+                                               .add = act_strdup(""),
+                                               .shown = act_path_join(folder, GITIGNORE)},
                       err);
 }
 
-/* The last line of the level that matches, or -1. */
-static ptrdiff_t last_match(struct package_gitignore *g, const struct level *level, const char *path, bool is_folder)
+/* Returns the last line of the level that matches, or -1. */
+static ptrdiff_t gitignore_last_match(struct package_gitignore *g, const struct gitignore_level *level,
+                                      const char *path, bool is_folder)
 {
     ACT_AUTOFREE char *seen = act_sprintf("%s%s", level->add, path + level->drop);
 
@@ -254,8 +255,8 @@ static ptrdiff_t last_match(struct package_gitignore *g, const struct level *lev
 char *package_gitignore_ask(struct package_gitignore *g, const char *path, bool is_folder)
 {
     for (size_t i = g->n; i > 0; i--) {
-        const struct level *level = &g->v[i - 1];
-        ptrdiff_t line = last_match(g, level, path, is_folder);
+        const struct gitignore_level *level = &g->v[i - 1];
+        ptrdiff_t line = gitignore_last_match(g, level, path, is_folder);
         if (line < 0)
             continue;
         const struct filter_pattern *pattern = &level->patterns[line];

@@ -32,7 +32,7 @@ struct head {
     uint64_t bytes, n_blocks, n, path_bytes;
 };
 
-struct record {
+struct index_record {
     uint64_t size, inode, offset, data, packed;
     int64_t mtime_ns, ctime_ns;
     uint32_t mode, crc, path_len;
@@ -56,7 +56,7 @@ static void checksum(const void *data, size_t len, char out[ACT_SHA256_HEX])
 
 /* Reading */
 
-static bool is_whole(const char *data, size_t len)
+static bool index_is_whole(const char *data, size_t len)
 {
     char sum[ACT_SHA256_HEX];
 
@@ -67,7 +67,7 @@ static bool is_whole(const char *data, size_t len)
 }
 
 /* The checksum shows that we wrote it; the lengths are still checked. */
-static bool fits(const struct head *h, size_t len)
+static bool index_fits(const struct head *h, size_t len)
 {
     struct head ours;
 
@@ -75,11 +75,11 @@ static bool fits(const struct head *h, size_t len)
     return memcmp(h->magic, ours.magic, sizeof(ours.magic)) == 0 &&
            memcmp(h->made_with, ours.made_with, sizeof(ours.made_with)) == 0 && h->n_blocks < len && h->n < len &&
            h->path_bytes < len &&
-           len == sizeof(*h) + h->n_blocks * sizeof(struct package_block) + h->n * sizeof(struct record) +
+           len == sizeof(*h) + h->n_blocks * sizeof(struct package_block) + h->n * sizeof(struct index_record) +
                       h->path_bytes + CHECKSUM;
 }
 
-static struct package_known known_of(const struct record *r, const char *path)
+static struct package_known known_of(const struct index_record *r, const char *path)
 {
     return (struct package_known){.path = path,
                                   .size = r->size,
@@ -103,10 +103,10 @@ static bool covers(const struct package_block *blocks, size_t n, uint64_t bytes)
 }
 
 /* data + at may not be aligned. */
-static bool unpack(const char *data, const struct head *h, struct package_index *out)
+static bool index_unpack(const char *data, const struct head *h, struct package_index *out)
 {
     size_t at = sizeof(*h), path = 0;
-    struct record r;
+    struct index_record r;
 
     out->blocks = act_calloc(h->n_blocks + 1, sizeof(*out->blocks));
     memcpy(out->blocks, data + at, h->n_blocks * sizeof(*out->blocks));
@@ -138,9 +138,9 @@ void package_index_load(const char *path, struct package_index *out)
     *out = (struct package_index){0};
     if (!path || act_file_read(path, MAX_INDEX, &data, &len, NULL) < 0)
         return;
-    if (is_whole(data, len)) {
+    if (index_is_whole(data, len)) {
         memcpy(&h, data, sizeof(h));
-        if (fits(&h, len) && !unpack(data, &h, out))
+        if (index_fits(&h, len) && !index_unpack(data, &h, out))
             package_index_release(out);
     }
     free(data);
@@ -202,8 +202,8 @@ static void add_change(struct package_summary *out, const char *path)
         act_strv_push(&out->changed, path);
 }
 
-static bool has_changed(const struct package_index *index, const struct package_entry *e,
-                        const struct package_item *item)
+static bool index_has_changed(const struct package_index *index, const struct package_entry *e,
+                              const struct package_item *item)
 {
     const struct package_known *k = find_known(index, e->path);
 
@@ -229,7 +229,7 @@ void package_index_compare(const struct package_index *index, const struct packa
             continue;
         if (gone < index->n && act_streq(index->v[gone].path, e->path))
             gone++;
-        if (S_ISDIR(e->mode) || !has_changed(index, e, items ? &items[i] : NULL))
+        if (S_ISDIR(e->mode) || !index_has_changed(index, e, items ? &items[i] : NULL))
             continue;
         add_change(out, e->path);
         out->changed_bytes += e->size;
@@ -241,17 +241,17 @@ void package_index_compare(const struct package_index *index, const struct packa
 static void add_record(struct act_buf *b, const struct package_entry *e, const struct package_item *item,
                        int64_t started_ns)
 {
-    struct record r = {.size = e->size,
-                       .inode = e->inode,
-                       .offset = item->offset,
-                       .data = item->data,
-                       .packed = item->packed,
-                       .mtime_ns = e->mtime_ns,
-                       .ctime_ns = e->ctime_ns,
-                       .mode = e->mode,
-                       .crc = item->crc,
-                       .path_len = (uint32_t)strlen(e->path),
-                       .fresh = e->mtime_ns > started_ns - FRESH_NS || e->ctime_ns > started_ns - FRESH_NS};
+    struct index_record r = {.size = e->size,
+                             .inode = e->inode,
+                             .offset = item->offset,
+                             .data = item->data,
+                             .packed = item->packed,
+                             .mtime_ns = e->mtime_ns,
+                             .ctime_ns = e->ctime_ns,
+                             .mode = e->mode,
+                             .crc = item->crc,
+                             .path_len = (uint32_t)strlen(e->path),
+                             .fresh = e->mtime_ns > started_ns - FRESH_NS || e->ctime_ns > started_ns - FRESH_NS};
 
     act_buf_add(b, &r, sizeof(r));
 }

@@ -18,7 +18,7 @@
 /* Judging so many new files costs less than starting a package twice. */
 enum { FEW = 256 };
 
-static bool is_new(const struct package_index *last, const struct package_entry *e)
+static bool judge_is_new(const struct package_index *last, const struct package_entry *e)
 {
     return S_ISREG(e->mode) && e->size > 0 && e->size <= PACKAGE_JUDGED && !package_index_find(last, e);
 }
@@ -70,7 +70,7 @@ static void judge_new(const struct package_options *options, const struct packag
     size_t n = 0, n_held = 0;
 
     for (size_t i = 0; i < list->n; i++)
-        if (is_new(last, &list->v[i]))
+        if (judge_is_new(last, &list->v[i]))
             new[n++] = i;
     ACT_AUTOFREE char *data = n ? act_alloc(PACKAGE_JUDGED) : NULL;
     for (size_t i = 0; i < n; i++) {

@@ -47,6 +47,9 @@ struct package_options {
 };
 #define PACKAGE_JUDGED ((size_t)1 << 20)
 
+/* Whether zip_options are understood: else -ACT_CONFIG. */
+int package_check_options(const struct act_strv *zip_options, struct act_error *err) ACT_NODISCARD;
+
 /* Whether a path below root is or looks like configuration: below aux_data, *.yaml, *.yml. */
 bool package_is_config(const char *path);
 
@@ -146,8 +149,8 @@ int package_write(const struct package_options *options, const struct package_li
                   const struct package_output *output, struct package_summary *out,
                   struct act_error *err) ACT_NODISCARD;
 
-/* What package_write() would do, judging by the list and the index: read_files, read_bytes, and for an unchanged
- * tree also the rest. Reads only the index. */
+/* Foretells what package_write() would do, by the list and the index: read_files, read_bytes, and for an unchanged tree
+ * also the rest. Reads only the index. */
 void package_forecast(const struct package_list *list, const char *folder, const char *index,
                       struct package_summary *out);
 
@@ -155,7 +158,7 @@ void package_forecast(const struct package_list *list, const char *folder, const
  * project was renamed. Stops at the first; a missing or damaged index knows none. */
 bool package_index_is_of(const char *index, const char *root);
 
-/* What a package holds, sorted by path: to compare it with another. Any zip. */
+/* The contents of a package, or any zip, sorted by path, to compare it with another. */
 struct package_file {
     char *path;
     uint64_t size;

@@ -32,7 +32,7 @@ struct package_gitignore;
 /* Reads the files above the root, if it lies in a repository. */
 int package_gitignore_new(const char *root, struct package_gitignore **out, struct act_error *err) ACT_NODISCARD;
 void package_gitignore_free(struct package_gitignore *gitignore);
-/* As package_rules_enter(). */
+/* Does the part of package_rules_enter() for .gitignore. */
 int package_gitignore_enter(struct package_gitignore *gitignore, const char *folder,
                             struct act_error *err) ACT_NODISCARD;
 /* The line that leaves the path out ("src/.gitignore:3 '*.pt'", a new string), or NULL. */
@@ -40,16 +40,17 @@ char *package_gitignore_ask(struct package_gitignore *gitignore, const char *pat
 
 /* ---- gitconfig.c */
 
-/* Where the user's own excludes are (core.excludesFile, or git's default), if they are there; NULL: nowhere. git_dir:
- * of the repository, with its own configuration; NULL: there is none. New string. */
+/* Returns where the user's own excludes are (core.excludesFile, or git's default), a new string; NULL: there are none.
+ * git_dir: that of the repository, with its own configuration; NULL: there is none. */
 char *package_git_excludes(const char *git_dir, const char *top);
-/* A path of git's, as seen from a folder: "~/x", absolute or relative. New string. */
+/* Returns a path of git's, "~/x", absolute or relative, as seen from the folder dir. New string. */
 char *package_path_from(const char *dir, const char *path);
 /* Calls each for the values of a text in git's syntax, in order: "section.key" in lower case. Sections with a
  * subsection are passed over; what is malformed ends it. */
 void package_gitconfig_parse(const char *text, void (*each)(void *arg, const char *name, const char *value), void *arg);
 
-/* A name for an error text: at most a line's worth, control characters and bytes that are not UTF-8 as \xNN. */
+/* Returns a path for an error text: at most a line's worth, with control characters and bytes that are not UTF-8 as
+ * \xNN. */
 char *package_printable(const char *path);
 
 /* ---- deflate.c: the half MiB that a thread needs to compress comes from a shared pool */
@@ -62,14 +63,14 @@ struct package_deflaters *package_deflaters_new(void);
 void package_deflaters_free(struct package_deflaters *all);
 struct package_deflater *package_deflater_take(struct package_deflaters *all);
 void package_deflater_give(struct package_deflaters *all, struct package_deflater *d);
-/* What the compressed bytes depend on besides the data. */
+/* Names all that the compressed bytes depend on besides the data. */
 const char *package_deflate_version(void);
 
 uint32_t package_crc(const void *data, size_t len);
-/* Of two adjacent ranges, from that of each. */
+/* Returns the checksum of two adjacent ranges from that of each. */
 uint32_t package_crc_join(uint32_t first, uint32_t second, uint64_t second_len);
 
-/* A whole file into out (package_piece_bound(len) bytes). Returns the length. */
+/* Compresses a whole file into out (package_piece_bound(len) bytes). Returns the length. */
 size_t package_deflate_whole(struct package_deflater *d, const void *data, size_t len, void *out);
 /* A piece of a larger file into out (package_piece_bound(len) bytes), for which the `before` bytes in front of
  * data are known to the reader (at most PACKAGE_DICTIONARY). Returns the length. */
@@ -102,7 +103,7 @@ int package_sink_close(struct package_sink *sink, char out[ACT_SHA256_HEX]) ACT_
 
 /* ---- zip.c */
 
-/* What the archive says of an entry besides its path, size and mode, and where it is. */
+/* The facts of an entry in the archive besides its path, size and mode, and where it is. */
 struct package_item {
     uint64_t offset; /* of its local header */
     uint64_t data;   /* of its data, which it ends with */
@@ -127,7 +128,7 @@ struct package_zip {
 int package_zip_write(const struct package_zip *zip, struct act_error *err) ACT_NODISCARD;
 /* Whether an entry's data is raw deflate; else it is stored. */
 bool package_is_deflated(const struct package_entry *entry);
-/* What the headers depend on besides the entries. */
+/* Names all that the headers depend on besides the entries. */
 const char *package_zip_version(void);
 
 /* ---- index.c: what the last package of a project was made of */
@@ -154,14 +155,14 @@ struct package_index {
 /* Reads an index; one that is missing, damaged or of another version is an empty one. */
 void package_index_load(const char *path, struct package_index *out);
 void package_index_release(struct package_index *index);
-/* What is other than in the index, into out's is_first, n_changed, changed and changed_bytes. items: of the list, as
- * they were packed; NULL: they were not, and a file's size and times tell. */
+/* Compares the list with the index, and sets is_first, n_changed, changed and changed_bytes of out. items: those of the
+ * list, as they were packed; NULL: they were not, and a file's size and times tell. */
 void package_index_compare(const struct package_index *index, const struct package_list *list,
                            const struct package_item *items, struct package_summary *out);
 /* Replaces it by what was just written. */
 int package_index_save(const char *path, const struct package_list *list, const struct package_item *items,
                        const struct package_summary *summary, struct act_error *err) ACT_NODISCARD;
-/* What is known of an entry, when it can be taken from the last package as it is; else NULL. */
+/* Returns an entry of the last package that can be taken as it is, else NULL. */
 const struct package_known *package_index_find(const struct package_index *index, const struct package_entry *entry);
 
 #endif

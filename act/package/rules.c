@@ -17,20 +17,20 @@
 #define IGNORE_FILE ".actignore"
 
 /* One line in gitignore syntax. */
-struct line {
+struct rules_line {
     struct filter_pattern pattern;
     int number; /* in .actignore; 0 for the built-in list */
 };
 
-/* What leaves a path out, until a line of .actignore takes it back. */
-struct reason {
-    const struct line *line; /* NULL: none */
-    char *gitignore;         /* the line of a .gitignore, new; NULL: none */
+/* The reason for which a path is left out, until a line of .actignore takes it back. */
+struct rules_reason {
+    const struct rules_line *line; /* NULL: none */
+    char *gitignore;               /* the line of a .gitignore, new; NULL: none */
 };
 
 struct package_rules {
     struct act_strv kept_out;
-    struct line *lines; /* the built-in list, then .actignore */
+    struct rules_line *lines; /* the built-in list, then .actignore */
     size_t n_lines, n_built_in;
     struct package_gitignore *gitignore; /* NULL: it does not count */
     struct act_strv excludes, includes;  /* the patterns of -x and -i */
@@ -40,8 +40,8 @@ struct package_rules {
 #define UNFINISHED ".act-part-" Q16 "-" Q16 Q16
 #define Q16        "????????????????"
 
-/* Of no use on a node, or dangerous there. The more general last. What the original left out by its own zip_options
- * does not count beside those of the user. */
+/* The built-in list: files that are of no use on a node, or dangerous there. The more general patterns come last. Some
+ * do not count beside the zip_options of the user. */
 static const struct {
     const char *pattern;
     bool is_option; /* patterns of zip_options replace it */
@@ -87,9 +87,9 @@ enum package_rule_weight package_rule_weight(const char *rule)
 
 /* gitignore lines */
 
-static void add_line(struct package_rules *rules, const char *text, int number)
+static void rules_add_line(struct package_rules *rules, const char *text, int number)
 {
-    struct line line = {.number = number};
+    struct rules_line line = {.number = number};
 
     filter_pattern_init(&line.pattern, text);
     ACT_PUSH(rules->lines, rules->n_lines, line);
@@ -104,14 +104,14 @@ static int load_ignore_file(struct package_rules *rules, const char *root, struc
 
     for (size_t i = 0; i < lines.n; i++)
         if (*lines.v[i])
-            add_line(rules, lines.v[i], (int)i + 1);
+            rules_add_line(rules, lines.v[i], (int)i + 1);
     return rc == 0 || rc == -ACT_NOT_FOUND ? 0 : act_error_set(err, local.code, "%s", act_error_text(&local));
 }
 
 /* Sweeping lines such as "!*" and "!*" "/" are common below a "*" and do not mean .git or account files: what
  * the built-in list leaves out is taken back by a line without wildcards or with the very pattern of the
  * list. The top-level dot files are also taken back by a pattern that is more than wildcards ("!.*"). */
-static bool takes_back(const struct line *line, const struct line *built)
+static bool takes_back(const struct rules_line *line, const struct rules_line *built)
 {
     const char *pattern = line->pattern.text + 1;
 
@@ -120,45 +120,45 @@ static bool takes_back(const struct line *line, const struct line *built)
     return act_streq(built->pattern.text, "/.*") && strspn(pattern, "*?/") != strlen(pattern);
 }
 
-static bool matches(const struct line *line, const struct filter_path *parts, bool is_folder)
+static bool rules_matches(const struct rules_line *line, const struct filter_path *parts, bool is_folder)
 {
     return filter_pattern_matches(&line->pattern, parts, parts->n, is_folder);
 }
 
-static const struct line *ask_built_in(const struct package_rules *rules, const struct filter_path *parts,
-                                       bool is_folder)
+static const struct rules_line *ask_built_in(const struct package_rules *rules, const struct filter_path *parts,
+                                             bool is_folder)
 {
     for (size_t i = 0; i < rules->n_built_in; i++)
-        if (matches(&rules->lines[i], parts, is_folder))
+        if (rules_matches(&rules->lines[i], parts, is_folder))
             return &rules->lines[i];
     return NULL;
 }
 
-/* What a line of .actignore that matches changes. */
-static void apply_line(const struct line *line, struct reason *by)
+/* Applies a line of .actignore that matches. */
+static void apply_line(const struct rules_line *line, struct rules_reason *by)
 {
     if (!line->pattern.take_back && !by->line && !by->gitignore) {
         by->line = line;
     } else if (line->pattern.take_back &&
                (by->gitignore || (by->line && (by->line->number > 0 || takes_back(line, by->line))))) {
         free(by->gitignore);
-        *by = (struct reason){0};
+        *by = (struct rules_reason){0};
     }
 }
 
-/* What leaves the path out, if something does: the first line that did since the last that took it back. */
-static struct reason ask_lines(const struct package_rules *rules, const char *path, bool is_folder)
+/* Returns the reason for which the path is left out: the first line since the last that took it back. */
+static struct rules_reason rules_ask_lines(const struct package_rules *rules, const char *path, bool is_folder)
 {
     ACT_AUTO(filter_path) parts = {0};
-    struct reason by = {0};
+    struct rules_reason by = {0};
 
     filter_path_set(&parts, path);
     by.line = ask_built_in(rules, &parts, is_folder);
     if (!by.line && rules->gitignore)
         by.gitignore = package_gitignore_ask(rules->gitignore, path, is_folder);
-    for (const struct line *line = rules->lines + rules->n_built_in, *end = rules->lines + rules->n_lines; line < end;
-         line++)
-        if (matches(line, &parts, is_folder))
+    for (const struct rules_line *line = rules->lines + rules->n_built_in, *end = rules->lines + rules->n_lines;
+         line < end; line++)
+        if (rules_matches(line, &parts, is_folder))
             apply_line(line, &by);
     return by;
 }
@@ -171,7 +171,7 @@ static const char *const harmless_words[] = {
     "--quiet", "--recurse-paths", "--symlinks", "--update", "--verbose", "--no-extra",
 };
 
-static bool is_harmless(const char *option)
+static bool rules_is_harmless(const char *option)
 {
     for (size_t i = 0; i < sizeof(harmless_words) / sizeof(harmless_words[0]); i++)
         if (act_streq(option, harmless_words[i]))
@@ -179,8 +179,7 @@ static bool is_harmless(const char *option)
     return option[1] != '\0' && strspn(option + 1, harmless_letters) == strlen(option + 1);
 }
 
-/* What a shell and zip would have made of the word: no backslashes, no quotes around it, no leading "./" or
- * "/". */
+/* Makes of a word what a shell and zip would: no backslashes, no quotes around it, no leading "./" or "/". */
 static char *clean_pattern(const char *word)
 {
     size_t len = strlen(word);
@@ -197,7 +196,8 @@ static char *clean_pattern(const char *word)
     return text;
 }
 
-/* The list that an option opens, NULL for others; *out_pattern is what is attached to it ("-x*.ckpt"). */
+/* Returns the list that an option opens, NULL for others; *out_pattern: the pattern that is attached to it
+ * ("-x*.ckpt"). */
 static struct act_strv *list_of_option(struct package_rules *rules, const char *option, const char **out_pattern)
 {
     *out_pattern = NULL;
@@ -232,7 +232,7 @@ static int parse_zip_words(struct package_rules *rules, const struct act_strv *w
             if (open)
                 return no_pattern(open, err);
             list = list_of_option(rules, word, &pattern);
-            if (!list && !is_harmless(word))
+            if (!list && !rules_is_harmless(word))
                 return act_error_set(err, ACT_CONFIG,
                                      "zip_options: '%s' is not supported; '-x PATTERN' leaves files out, '-i "
                                      "PATTERN' takes only these",
@@ -278,6 +278,16 @@ static int load_zip_options(struct package_rules *rules, const struct act_strv *
     return parse_zip_words(rules, &words, err);
 }
 
+int package_check_options(const struct act_strv *options, struct act_error *err)
+{
+    struct package_rules rules = {0};
+    int rc = load_zip_options(&rules, options, err);
+
+    act_strv_release(&rules.excludes);
+    act_strv_release(&rules.includes);
+    return rc;
+}
+
 /* zip matches the whole path, a folder's with a slash after it; '*' stands for slashes too. */
 static const char *match_any(const struct act_strv *patterns, const char *name)
 {
@@ -309,17 +319,17 @@ static enum package_verdict ask_zip_options(const struct package_rules *rules, c
 
 /* All together */
 
-static void add_built_in(struct package_rules *rules)
+static void rules_add_built_in(struct package_rules *rules)
 {
     bool replaced = rules->excludes.n + rules->includes.n > 0;
 
     for (size_t i = 0; i < sizeof(built_in) / sizeof(built_in[0]); i++)
         if (!replaced || !built_in[i].is_option)
-            add_line(rules, built_in[i].pattern, 0);
+            rules_add_line(rules, built_in[i].pattern, 0);
     rules->n_built_in = rules->n_lines;
 }
 
-static char *say_line(const struct line *line)
+static char *rules_say_line(const struct rules_line *line)
 {
     const char *text = line->pattern.text;
 
@@ -335,9 +345,9 @@ enum package_verdict package_rules_ask(const struct package_rules *rules, const 
         *out_rule = act_sprintf("the configuration's '%s'", path);
         return PACKAGE_PRUNE;
     }
-    struct reason by = ask_lines(rules, path, is_folder);
+    struct rules_reason by = rules_ask_lines(rules, path, is_folder);
     if (by.line || by.gitignore) {
-        *out_rule = by.line ? say_line(by.line) : by.gitignore;
+        *out_rule = by.line ? rules_say_line(by.line) : by.gitignore;
         return PACKAGE_PRUNE;
     }
     return ask_zip_options(rules, path, is_folder, out_rule);
@@ -360,7 +370,7 @@ int package_rules_new(const struct package_options *options, struct package_rule
     }
     int rc = load_zip_options(rules, options->zip_options, err);
     if (rc == 0)
-        add_built_in(rules);
+        rules_add_built_in(rules);
     if (rc == 0)
         rc = load_ignore_file(rules, options->root, err);
     if (rc == 0 && !options->no_gitignore)

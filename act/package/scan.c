@@ -85,7 +85,7 @@ static void add_left_out(struct scan *scan, const char *path, bool is_folder, ch
              (struct package_left_out){.path = act_sprintf("%s%s", path, is_folder ? "/" : ""), .rule = rule});
 }
 
-static void add_entry(struct scan *scan, const char *path, const struct stat *st)
+static void scan_add_entry(struct scan *scan, const char *path, const struct stat *st)
 {
     struct package_list *list = &scan->list;
 
@@ -157,7 +157,7 @@ static void take_path(struct scan *scan, const char *path, const struct stat *st
         note_link_target(scan, path);
     if (S_ISDIR(st->st_mode))
         act_strv_push(&scan->todo, path);
-    add_entry(scan, path, st);
+    scan_add_entry(scan, path, st);
 }
 
 static void visit(struct scan *scan, const char *path, unsigned char type)
@@ -188,7 +188,7 @@ static bool is_dot(const char *name)
 }
 
 /* folder is "" for the root. */
-static void read_folder(struct scan *scan, const char *folder)
+static void scan_read_folder(struct scan *scan, const char *folder)
 {
     const struct dirent *entry;
     struct act_error err = {0};
@@ -216,13 +216,13 @@ static void read_folder(struct scan *scan, const char *folder)
     closedir(stream);
 }
 
-static void walk(struct scan *scan)
+static void scan_walk(struct scan *scan)
 {
-    read_folder(scan, "");
+    scan_read_folder(scan, "");
     while (scan->todo.n > 0) {
         ACT_AUTOFREE char *folder = scan->todo.v[--scan->todo.n];
         scan->todo.v[scan->todo.n] = NULL;
-        read_folder(scan, folder);
+        scan_read_folder(scan, folder);
     }
 }
 
@@ -281,7 +281,7 @@ int package_scan(const struct package_options *options, struct package_list *out
     rc = package_rules_new(options, &scan.rules, err);
     if (rc < 0)
         goto out;
-    walk(&scan);
+    scan_walk(&scan);
     rc = report_problems(&scan, err);
     if (rc < 0)
         goto out;

@@ -55,7 +55,7 @@ static int fail_errno(struct package_task *task, const struct package_entry *ent
 
 /* Files */
 
-static int check(struct package_task *task, const struct package_entry *entry, int fd)
+static int task_check(struct package_task *task, const struct package_entry *entry, int fd)
 {
     struct stat st;
 
@@ -72,14 +72,14 @@ static int check(struct package_task *task, const struct package_entry *entry, i
 static int read_checked(struct package_task *task, const struct package_entry *entry, int fd, uint64_t offset,
                         void *data, size_t len)
 {
-    int rc = check(task, entry, fd);
+    int rc = task_check(task, entry, fd);
 
     if (rc < 0)
         return rc;
     ssize_t n = act_pread_all(fd, data, len, (off_t)offset);
     if (n < 0)
         return fail_errno(task, entry, errno);
-    return (size_t)n < len ? fail_changed(task, entry) : check(task, entry, fd);
+    return (size_t)n < len ? fail_changed(task, entry) : task_check(task, entry, fd);
 }
 
 /* Exactly the range, of a file that is as it was when it was scanned. */
@@ -114,7 +114,7 @@ static int read_link(struct package_task *task, const struct package_entry *entr
 
 /* Batches */
 
-static uint64_t largest(const struct package_task *task)
+static uint64_t task_largest(const struct package_task *task)
 {
     uint64_t most = 0;
 
@@ -146,8 +146,8 @@ static int judge_entry(struct package_task *task, const struct package_entry *en
 }
 
 /* What is not a file, or an empty one, is stored. data holds the largest entry, out the rest of the bound. */
-static int add_entry(struct package_task *task, size_t i, struct package_deflater *d, uint8_t *data, size_t at,
-                     uint8_t *out)
+static int task_add_entry(struct package_task *task, size_t i, struct package_deflater *d, uint8_t *data, size_t at,
+                          uint8_t *out)
 {
     const struct package_entry *entry = &task->entries[i];
     size_t len = entry->size, packed = len;
@@ -171,14 +171,14 @@ static int add_entry(struct package_task *task, size_t i, struct package_deflate
 
 static int run_batch(struct package_task *task)
 {
-    ACT_AUTOFREE uint8_t *data = act_alloc(largest(task) + 1);
+    ACT_AUTOFREE uint8_t *data = act_alloc(task_largest(task) + 1);
     struct package_deflater *d = package_deflater_take(task->deflaters);
     int rc = 0;
 
     task->buffer = act_alloc(batch_bound(task));
     task->bytes = task->buffer;
     for (size_t i = 0; i < task->n && rc == 0; i++) {
-        rc = add_entry(task, i, d, data, task->n_bytes, (uint8_t *)task->buffer + task->n_bytes);
+        rc = task_add_entry(task, i, d, data, task->n_bytes, (uint8_t *)task->buffer + task->n_bytes);
         task->n_bytes += task->items[i].packed;
     }
     package_deflater_give(task->deflaters, d);
@@ -242,7 +242,7 @@ size_t package_task_memory(const struct package_task *task)
 {
     switch (task->kind) {
     case PACKAGE_BATCH:
-        return largest(task) + batch_bound(task);
+        return task_largest(task) + batch_bound(task);
     case PACKAGE_PIECE:
         return PACKAGE_DICTIONARY + task->len + package_piece_bound(task->len);
     case PACKAGE_COPY:

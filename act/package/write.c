@@ -48,7 +48,7 @@ static char empty_marker[] = ".act-empty";
 static const struct package_entry marker = {.path = empty_marker, .mode = S_IFREG | 0644};
 
 /* A task on its way through the build. */
-struct step {
+struct write_step {
     struct package_task task;
     struct build *build;
     size_t first;    /* its first entry */
@@ -57,7 +57,7 @@ struct step {
     bool ends_entry; /* the last of these */
     size_t memory;
     bool ready;
-    struct step *next;
+    struct write_step *next;
 };
 
 /* Where an entry lay in the last package. */
@@ -85,7 +85,7 @@ struct build {
     uint64_t next_from; /* what of it is in tasks already */
 
     /* under way */
-    struct step *first, **end; /* in order */
+    struct write_step *first, **end; /* in order */
     size_t tasks, running, digests;
     uint64_t memory;
     bool is_ready; /* the first task */
@@ -174,7 +174,7 @@ static int fail_libzip(struct build *b, const struct act_error *why)
                          act_error_text(why));
 }
 
-/* A worker has finished something. */
+/* Goes on when a worker has finished something. */
 static void look_around(struct build *b)
 {
     b->is_ready = b->first && b->first->ready;
@@ -200,7 +200,7 @@ static void fail_sink(struct build *b)
         b->rc = fail_output(b, errno);
 }
 
-static void add_block(struct build *b, struct package_block block, bool has_id)
+static void write_add_block(struct build *b, struct package_block block, bool has_id)
 {
     struct package_summary *out = b->out;
 
@@ -218,7 +218,7 @@ static void add_block(struct build *b, struct package_block block, bool has_id)
 }
 
 /* Ends a block at an offset up to which everything is settled. */
-static void cut(struct build *b, uint64_t at)
+static void write_cut(struct build *b, uint64_t at)
 {
     struct package_block block = {.offset = b->block_start, .len = at - b->block_start};
 
@@ -229,7 +229,7 @@ static void cut(struct build *b, uint64_t at)
         block.crc64 = same->crc64;
         memcpy(block.id, same->id, sizeof(block.id));
     }
-    add_block(b, block, same != NULL);
+    write_add_block(b, block, same != NULL);
     b->block_start = at;
 }
 
@@ -258,7 +258,7 @@ static uint64_t hash_path(const char *path)
     return h * UINT64_C(0x9e3779b97f4a7c15);
 }
 
-/* The longer an entry, the likelier; so blocks have about the same size whatever the files have. */
+/* A block ends the likelier the longer an entry is, so that blocks have about the same size whatever the files have. */
 static bool is_border(const struct build *b, const char *path, uint64_t entry_len, uint64_t end)
 {
     uint64_t len = end - b->block_start;
@@ -279,7 +279,7 @@ static uint64_t end_of(const struct package_known *k)
 }
 
 /* Whole entries that lie one after another in the same block, from k, the current one. */
-static void plan_copies(struct build *b, struct step *s, const struct package_known *k)
+static void plan_copies(struct build *b, struct write_step *s, const struct package_known *k)
 {
     uint64_t end = s->task.block->offset + s->task.block->len;
 
@@ -294,7 +294,7 @@ static void plan_copies(struct build *b, struct step *s, const struct package_kn
     } while (k && !is_wide(&b->list->v[b->next]) && k->item.offset == s->task.offset + s->task.len && end_of(k) <= end);
 }
 
-static void plan_wide_copy(struct build *b, struct step *s, const struct package_known *k)
+static void plan_wide_copy(struct build *b, struct write_step *s, const struct package_known *k)
 {
     uint64_t block_end = s->task.block->offset + s->task.block->len, end = end_of(k);
 
@@ -308,17 +308,17 @@ static void plan_wide_copy(struct build *b, struct step *s, const struct package
     s->ends_entry = end <= block_end;
 }
 
-/* Of a wide entry, its data alone. */
-static uint64_t start_of(const struct build *b, const struct package_known *k)
+/* Returns where an entry begins; of a wide entry, where its data does. */
+static uint64_t write_start_of(const struct build *b, const struct package_known *k)
 {
     return is_wide(&b->list->v[b->next]) ? k->item.data + b->next_from : k->item.offset;
 }
 
-static void plan_copy(struct build *b, struct step *s, const struct package_known *k)
+static void plan_copy(struct build *b, struct write_step *s, const struct package_known *k)
 {
     s->task.kind = PACKAGE_COPY;
     s->task.last_fd = b->last_fd;
-    s->task.block = find_block(&b->last, start_of(b, k));
+    s->task.block = find_block(&b->last, write_start_of(b, k));
     s->task.is_good = b->good_blocks[s->task.block - b->last.blocks];
     if (is_wide(&b->list->v[b->next]))
         plan_wide_copy(b, s, k);
@@ -326,7 +326,7 @@ static void plan_copy(struct build *b, struct step *s, const struct package_know
         plan_copies(b, s, k);
 }
 
-static void plan_piece(struct build *b, struct step *s)
+static void plan_piece(struct build *b, struct write_step *s)
 {
     const struct package_entry *entry = &b->list->v[b->next];
     uint64_t left = entry->size - b->next_from;
@@ -340,7 +340,7 @@ static void plan_piece(struct build *b, struct step *s)
     b->next_from += s->task.len;
 }
 
-static void plan_batch(struct build *b, struct step *s)
+static void plan_batch(struct build *b, struct write_step *s)
 {
     uint64_t bytes = 0;
 
@@ -353,7 +353,7 @@ static void plan_batch(struct build *b, struct step *s)
     s->task.items = act_calloc(s->task.n, sizeof(*s->task.items));
 }
 
-static void count_read(struct build *b, const struct step *s)
+static void count_read(struct build *b, const struct write_step *s)
 {
     for (size_t i = s->first; i < s->first + s->task.n; i++)
         if (S_ISREG(b->list->v[i].mode) && s->from == 0) {
@@ -362,12 +362,12 @@ static void count_read(struct build *b, const struct step *s)
         }
 }
 
-static struct step *plan(struct build *b)
+static struct write_step *plan(struct build *b)
 {
-    struct step *s = act_calloc(1, sizeof(*s));
+    struct write_step *s = act_calloc(1, sizeof(*s));
     const struct package_known *k = known(b, b->next);
 
-    *s = (struct step){.build = b, .first = b->next, .from = b->next_from};
+    *s = (struct write_step){.build = b, .first = b->next, .from = b->next_from};
     s->task.entries = &b->list->v[b->next];
     s->task.grew = b->options->takes_grown ? &b->grew[b->next] : NULL;
     s->task.judge = b->options->judge;
@@ -391,16 +391,16 @@ static struct step *plan(struct build *b)
 
 /* The loop */
 
-static void run_step(void *arg)
+static void write_run_step(void *arg)
 {
-    struct step *s = arg;
+    struct write_step *s = arg;
 
     package_task_run(&s->task);
 }
 
 static void step_done(void *arg)
 {
-    struct step *s = arg;
+    struct write_step *s = arg;
     struct build *b = s->build;
 
     s->ready = true;
@@ -412,14 +412,14 @@ static void step_done(void *arg)
     look_around(b);
 }
 
-static void start_step(struct build *b, struct step *s)
+static void start_step(struct build *b, struct write_step *s)
 {
     *b->end = s;
     b->end = &s->next;
     b->tasks++;
     b->running++;
     b->memory += s->memory;
-    engine_work(b->output->engine, run_step, step_done, s);
+    engine_work(b->output->engine, write_run_step, step_done, s);
 }
 
 static void start_more(struct build *b)
@@ -430,7 +430,7 @@ static void start_more(struct build *b)
 
 /* The archive, in order */
 
-static void show_progress(struct build *b)
+static void write_show_progress(struct build *b)
 {
     int64_t now = act_now_monotonic_ms();
 
@@ -440,7 +440,7 @@ static void show_progress(struct build *b)
     b->output->progress(b->output->arg, &b->progress);
 }
 
-/* The next task is there, whose data is asked for now. */
+/* Waits for the next task, whose data is wanted now. */
 static void wait_for_first(struct build *b)
 {
     start_more(b);
@@ -449,9 +449,9 @@ static void wait_for_first(struct build *b)
         engine_run(b->output->engine, &b->is_ready);
 }
 
-static void drop_first(struct build *b)
+static void write_drop_first(struct build *b)
 {
-    ACT_AUTOFREE struct step *s = b->first;
+    ACT_AUTOFREE struct write_step *s = b->first;
 
     b->first = s->next;
     if (!b->first)
@@ -470,9 +470,9 @@ static int fail_task(struct build *b, const struct package_task *task)
 }
 
 /* Takes what the first task has of entry i. */
-static void take_share(struct build *b, size_t i)
+static void write_take_share(struct build *b, size_t i)
 {
-    const struct step *s = b->first;
+    const struct write_step *s = b->first;
     struct package_item *item = &b->items[i];
 
     b->data = s->task.bytes + (s->is_part ? 0 : item->data);
@@ -489,11 +489,11 @@ static void next_share(struct build *b, size_t i)
     if (b->rc == 0 && b->first->task.rc < 0)
         b->rc = fail_task(b, &b->first->task);
     if (b->rc == 0)
-        take_share(b, i);
-    show_progress(b);
+        write_take_share(b, i);
+    write_show_progress(b);
 }
 
-static void open_entry(struct build *b, size_t i)
+static void write_open_entry(struct build *b, size_t i)
 {
     next_share(b, i);
     b->is_open = true;
@@ -506,7 +506,7 @@ static void open_entry(struct build *b, size_t i)
 }
 
 /* Blocks of a wide entry are so many pieces, or as they were. */
-static bool is_inner_border(const struct build *b, size_t i, const struct step *s)
+static bool is_inner_border(const struct build *b, size_t i, const struct write_step *s)
 {
     return is_wide(&b->list->v[i]) && (s->task.kind == PACKAGE_COPY || (s->from / PIECE + 1) % PIECES_PER_BLOCK == 0);
 }
@@ -515,18 +515,18 @@ static void go_on_in_entry(struct build *b, size_t i)
 {
     if (is_inner_border(b, i, b->first))
         act_buf_add(&b->cuts, &b->given, sizeof(b->given));
-    drop_first(b);
+    write_drop_first(b);
     next_share(b, i);
 }
 
-static int64_t read_entry(void *arg, size_t i, void *data, size_t len)
+static int64_t write_read_entry(void *arg, size_t i, void *data, size_t len)
 {
     struct build *b = arg;
 
     if (i >= b->list->n)
         return 0;
     if (!b->is_open)
-        open_entry(b, i);
+        write_open_entry(b, i);
     while (b->rc == 0 && b->left == 0 && b->first->is_part && !b->first->ends_entry)
         go_on_in_entry(b, i);
     if (b->rc < 0)
@@ -543,11 +543,11 @@ static void cut_wide(struct build *b, const struct package_item *item)
 {
     uint64_t given;
 
-    cut(b, item->offset);
+    write_cut(b, item->offset);
     for (size_t at = 0; at < b->cuts.len; at += sizeof(given)) {
         memcpy(&given, b->cuts.data + at, sizeof(given));
         note_origin(b, item);
-        cut(b, item->data + given);
+        write_cut(b, item->data + given);
     }
 }
 
@@ -560,11 +560,11 @@ static void count_entry(struct build *b, size_t i)
 
 static void close_entry(struct build *b, size_t i)
 {
-    const struct step *s = b->first;
+    const struct write_step *s = b->first;
 
     count_entry(b, i);
     if (s->is_part || i + 1 == s->first + s->task.n)
-        drop_first(b);
+        write_drop_first(b);
     b->cuts.len = 0;
     b->is_open = false;
 }
@@ -582,29 +582,29 @@ static void entry_settled(void *arg, size_t i)
         cut_wide(b, item);
     note_origin(b, item);
     if (is_wide(entry) || is_border(b, entry->path, b->entries_end - item->offset, b->entries_end))
-        cut(b, b->entries_end);
+        write_cut(b, b->entries_end);
     close_entry(b, i);
 }
 
 /* The blocks of the table of contents, which follows the entries. */
 static void cut_directory(struct build *b)
 {
-    cut(b, b->entries_end);
+    write_cut(b, b->entries_end);
     b->block_copied = false;
     while (b->sink.end - b->block_start > BLOCK_MAX)
-        cut(b, b->block_start + BLOCK_MAX);
-    cut(b, b->sink.end);
+        write_cut(b, b->block_start + BLOCK_MAX);
+    write_cut(b, b->sink.end);
 }
 
 /* rc has the reason; libzip need not know it. */
-static void write_archive(struct build *b)
+static void write_zip_file(struct build *b)
 {
     bool is_empty = b->list->n == 0;
     const struct package_zip zip = {.entries = is_empty ? &marker : b->list->v,
                                     .n = is_empty ? 1 : b->list->n,
                                     .items = b->items,
                                     .sink = &b->sink,
-                                    .read = read_entry,
+                                    .read = write_read_entry,
                                     .settled = entry_settled,
                                     .arg = b};
     struct act_error why = {0};
@@ -623,7 +623,7 @@ static void wait_for_all(struct build *b)
     if (!b->is_idle)
         engine_run(b->output->engine, &b->is_idle);
     while (b->first)
-        drop_first(b);
+        write_drop_first(b);
 }
 
 static void run_build(struct build *b)
@@ -635,7 +635,7 @@ static void run_build(struct build *b)
     b->deflaters = package_deflaters_new();
     b->progress = (struct package_progress){.entries = b->list->n, .bytes = b->list->bytes};
     b->shown_ms = act_now_monotonic_ms() + FIRST_PROGRESS_MS - PROGRESS_MS;
-    write_archive(b);
+    write_zip_file(b);
     wait_for_all(b);
     package_deflaters_free(b->deflaters);
     b->out->bytes = b->sink.end;
@@ -646,7 +646,7 @@ static void run_build(struct build *b)
 /* All together */
 
 /* temp gets the name of its content, and the index says what it holds. */
-static int publish(struct build *b, const char *temp)
+static int write_publish(struct build *b, const char *temp)
 {
     ACT_AUTOFREE char *path = act_sprintf("%s/%s.zip", b->output->folder, b->out->sha256);
 
@@ -685,7 +685,7 @@ static int build_into_temp(struct build *b)
     run_build(b);
     if (package_sink_close(&b->sink, b->out->sha256) < 0)
         fail_sink(b);
-    int rc = b->rc == 0 ? publish(b, temp) : b->rc;
+    int rc = b->rc == 0 ? write_publish(b, temp) : b->rc;
     if (rc == 0)
         package_index_compare(&b->last, b->list, b->items, b->out);
     if (rc < 0)
@@ -742,7 +742,7 @@ static void take_last(struct package_index *last, struct package_summary *out)
     last->blocks = NULL;
 }
 
-static int build_once(struct build *b)
+static int write_build_once(struct build *b)
 {
     int rc = 0;
 
@@ -759,16 +759,16 @@ static int build_once(struct build *b)
     return rc;
 }
 
-static int build(struct build *b)
+static int write_build(struct build *b)
 {
     const struct build fresh = *b;
-    int rc = build_once(b);
+    int rc = write_build_once(b);
 
     if (rc < 0 && b->is_damaged) { /* a copy is only faster: go on without it */
         package_summary_release(b->out);
         unlink(b->output->index);
         *b = fresh;
-        rc = build_once(b);
+        rc = write_build_once(b);
     }
     return rc;
 }
@@ -785,7 +785,7 @@ int package_write(const struct package_options *options, const struct package_li
     b.root_fd = open(options->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (b.root_fd < 0)
         return act_error_errno(err, errno, "cannot read the project folder '%s'", options->root);
-    rc = build(&b);
+    rc = write_build(&b);
     close(b.root_fd);
     malloc_trim(0); /* what tasks held is for the upload now */
     if (rc < 0) {

@@ -25,12 +25,12 @@ struct archive {
     const struct package_zip *zip;
     zip_error_t error; /* of the last call that failed: libzip asks for it */
     time_t time;       /* of all entries */
-    struct source *sources;
+    struct archive_source *sources;
     size_t i;      /* the current entry */
     uint64_t data; /* where its data begins */
 };
 
-struct source {
+struct archive_source {
     struct archive *archive;
     size_t i;
 };
@@ -53,7 +53,7 @@ static zip_int64_t fail_archive(struct archive *a, int code, int errnum)
 
 /* An entry */
 
-static zip_int64_t stat_entry(const struct source *s, zip_stat_t *st)
+static zip_int64_t stat_entry(const struct archive_source *s, zip_stat_t *st)
 {
     const struct package_zip *zip = s->archive->zip;
 
@@ -65,14 +65,14 @@ static zip_int64_t stat_entry(const struct source *s, zip_stat_t *st)
     return sizeof(*st);
 }
 
-static zip_int64_t open_entry(const struct source *s)
+static zip_int64_t archive_open_entry(const struct archive_source *s)
 {
     s->archive->i = s->i;
     s->archive->data = s->archive->zip->sink->at;
     return 0;
 }
 
-static zip_int64_t read_entry(const struct source *s, void *data, zip_uint64_t len)
+static zip_int64_t archive_read_entry(const struct archive_source *s, void *data, zip_uint64_t len)
 {
     int64_t n = s->archive->zip->read(s->archive->zip->arg, s->i, data, len);
 
@@ -81,7 +81,7 @@ static zip_int64_t read_entry(const struct source *s, void *data, zip_uint64_t l
 
 static zip_int64_t serve_entry(void *arg, void *data, zip_uint64_t len, zip_source_cmd_t command)
 {
-    struct source *s = arg;
+    struct archive_source *s = arg;
 
     switch (command) {
     case ZIP_SOURCE_SUPPORTS:
@@ -90,9 +90,9 @@ static zip_int64_t serve_entry(void *arg, void *data, zip_uint64_t len, zip_sour
     case ZIP_SOURCE_STAT:
         return stat_entry(s, data);
     case ZIP_SOURCE_OPEN:
-        return open_entry(s);
+        return archive_open_entry(s);
     case ZIP_SOURCE_READ:
-        return read_entry(s, data, len);
+        return archive_read_entry(s, data, len);
     case ZIP_SOURCE_CLOSE:
     case ZIP_SOURCE_FREE:
         return 0;
@@ -105,12 +105,12 @@ static zip_int64_t serve_entry(void *arg, void *data, zip_uint64_t len, zip_sour
 
 /* The archive */
 
-static zip_int64_t write_archive(struct archive *a, const void *data, zip_uint64_t len)
+static zip_int64_t archive_write(struct archive *a, const void *data, zip_uint64_t len)
 {
     return package_sink_write(a->zip->sink, data, len) < 0 ? fail_archive(a, ZIP_ER_WRITE, errno) : (zip_int64_t)len;
 }
 
-static void settle(struct archive *a)
+static void archive_settle(struct archive *a)
 {
     struct package_sink *sink = a->zip->sink;
     struct package_item *item = &a->zip->items[a->i];
@@ -131,7 +131,7 @@ static zip_int64_t seek_archive(struct archive *a, void *data, zip_uint64_t len)
         return -1;
     sink->at = (uint64_t)to;
     if (sink->at == sink->end)
-        settle(a);
+        archive_settle(a);
     return 0;
 }
 
@@ -145,7 +145,7 @@ static zip_int64_t serve_archive(void *arg, void *data, zip_uint64_t len, zip_so
     case ZIP_SOURCE_STAT:
         return fail_archive(a, ZIP_ER_READ, ENOENT);
     case ZIP_SOURCE_WRITE:
-        return write_archive(a, data, len);
+        return archive_write(a, data, len);
     case ZIP_SOURCE_SEEK_WRITE:
         return seek_archive(a, data, len);
     case ZIP_SOURCE_TELL_WRITE:
@@ -174,7 +174,7 @@ static time_t first_time(void)
     return mktime(&tm);
 }
 
-static int describe(zip_t *za, zip_uint64_t i, const struct package_entry *entry, time_t time)
+static int archive_describe(zip_t *za, zip_uint64_t i, const struct package_entry *entry, time_t time)
 {
     zip_uint32_t attributes = (zip_uint32_t)entry->mode << MODE_SHIFT | (S_ISDIR(entry->mode) ? DOS_FOLDER : 0);
     int method = package_is_deflated(entry) ? ZIP_CM_DEFLATE : ZIP_CM_STORE;
@@ -185,7 +185,7 @@ static int describe(zip_t *za, zip_uint64_t i, const struct package_entry *entry
                : 0;
 }
 
-static int add_entry(zip_t *za, struct source *s, const struct package_entry *entry)
+static int archive_add_entry(zip_t *za, struct archive_source *s, const struct package_entry *entry)
 {
     zip_source_t *source = zip_source_function(za, serve_entry, s);
     zip_int64_t i = source ? zip_file_add(za, entry->path, source, ZIP_FL_ENC_UTF_8) : -1;
@@ -194,7 +194,7 @@ static int add_entry(zip_t *za, struct source *s, const struct package_entry *en
         zip_source_free(source);
         return -1;
     }
-    return describe(za, (zip_uint64_t)i, entry, s->archive->time);
+    return archive_describe(za, (zip_uint64_t)i, entry, s->archive->time);
 }
 
 static zip_t *open_archive(struct archive *a, zip_error_t *error)
@@ -212,8 +212,8 @@ static int fill_archive(zip_t *za, struct archive *a)
     const struct package_zip *zip = a->zip;
 
     for (size_t i = 0; i < zip->n; i++) {
-        a->sources[i] = (struct source){.archive = a, .i = i};
-        if (add_entry(za, &a->sources[i], &zip->entries[i]) < 0)
+        a->sources[i] = (struct archive_source){.archive = a, .i = i};
+        if (archive_add_entry(za, &a->sources[i], &zip->entries[i]) < 0)
             return -1;
     }
     return zip_close(za);

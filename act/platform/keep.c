@@ -266,6 +266,8 @@ int platform_remove_agents(struct platform *p, int64_t older_s, bool dry_run, st
 
     *out = (struct platform_kept){0};
     *out_busy = false;
+    if (p->row->remove_agents)
+        return p->row->remove_agents(p, older_s, dry_run, out, err);
     if (rc < 0 || !site)
         return rc;
     rc = is_busy(site, out_busy, err);

@@ -119,10 +119,17 @@ static int check_words(const struct run_spec *spec, struct act_error *err)
     return 0;
 }
 
+int platform_check_settings(struct platform *p, const struct run_spec *spec, struct act_error *err)
+{
+    return p->row->check_settings ? p->row->check_settings(p, spec, err) : 0;
+}
+
 int platform_check(struct platform *p, const struct run_spec *spec, struct act_error *err)
 {
     int rc = check_words(spec, err);
 
+    if (rc == 0)
+        rc = platform_check_settings(p, spec, err);
     return rc == 0 && p->row->check ? p->row->check(p, spec, err) : rc;
 }
 
@@ -178,6 +185,11 @@ int platform_status(struct platform *p, const char *const *ids, size_t n, struct
 static int check_id(const char *id, struct act_error *err)
 {
     return run_name_valid(id) ? 0 : act_error_set(err, ACT_NOT_FOUND, "there is no run '%s'", id);
+}
+
+bool platform_watch(struct platform *p, bool *news)
+{
+    return p->row->watch ? p->row->watch(p, news) : true;
 }
 
 int platform_abort(struct platform *p, const char *id, bool *out_was_final, struct act_error *err)

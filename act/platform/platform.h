@@ -126,6 +126,12 @@ struct platform_runs {
 };
 void platform_runs_release(struct platform_runs *runs);
 
+/* What ACT has put there: bytes are 0 where nobody tells them. */
+struct platform_kept {
+    uint64_t bytes;
+    size_t n;
+};
+
 struct platform_submission {
     const struct run_spec *spec;
     const char *package; /* local path of the package, verified; NULL for a run without code */
@@ -139,9 +145,6 @@ struct platform_submission {
      * the run; after an earlier one it certainly has not. May be NULL for callers, never for the platforms'
      * submit(). */
     bool *asked;
-    /* The id of a run: if the platform has it, this one begins only when that one has ended. Platforms that cannot wait
-     * so begin it at once. NULL: there is none. */
-    const char *after;
 };
 
 /* Several runs that differ in id, name, tags and command. Their ids are of one row, one after another
@@ -214,6 +217,8 @@ struct platform_row {
     bool nodes_have_addresses;
     /* Deleting a run there ends it and leaves no trace: one that it had and does not know any more is cancelled. */
     bool deletion_ends;
+    /* For so long it knows a run that has ended; 0: for ever, as far as is known. */
+    int64_t kept_s;
     /* A run has begun when its first attempt did, of which the platform may know nothing any more. */
     bool begins_once;
     /* Its runs can change their size. */
@@ -266,8 +271,11 @@ struct platform_row {
     int (*open)(const struct config *config, struct platform **out, struct act_error *err);
     /* What this platform's nodes offer, from config where the platform cannot tell. */
     int (*limits)(struct platform *p, struct platform_limits *out, struct act_error *err);
-    /* Whether such a run could start here; called before anything is uploaded for it. The package may not be known yet.
-     * May be NULL: submit() will find out. */
+    /* Whether the platform's part of the configuration is valid for such a run, without contacting any host. May be
+     * NULL: check() finds out. */
+    int (*check_settings)(struct platform *p, const struct run_spec *spec, struct act_error *err);
+    /* Whether such a run could start here; called after that, before anything is uploaded for it. The package may not
+     * be known yet. May be NULL: submit() will find out. */
     int (*check)(struct platform *p, const struct run_spec *spec, struct act_error *err);
     /* Whether the package of a run, of spec->package_bytes, can get to its nodes; asked before it is stored. May be
      * NULL: any can. */
@@ -283,16 +291,20 @@ struct platform_row {
      * a trace. A second call changes nothing. May be NULL: there is nothing of the kind. */
     int (*prepare)(struct platform *p, const struct run_spec *spec, struct act_error *err);
     /* Starts or queues a run. Idempotent: a second call with the same id succeeds and changes nothing. Returns when the
-     * platform has the run. */
+     * platform has the run. One that cannot let it wait for the runs of spec->after begins it at once. */
     int (*submit)(struct platform *p, const struct platform_submission *submission, struct act_error *err);
     /* Likewise for several, all or none, as one thing of the platform's that also sees to max_parallel; they begin when
-     * all that the run `after` was submitted with have ended. NULL: it has nothing of the kind. */
+     * all that the runs of spec->after were submitted with have ended. NULL: it has nothing of the kind. */
     int (*submit_several)(struct platform *p, const struct platform_several *several, struct act_error *err);
     /* How many runs submit_several() takes at most, and of what numbers: they are less. 1: none here. */
     int (*most_together)(struct platform *p);
     /* The status of n runs at once, out[n]. An id unknown to the platform is no error, but RUN_UNKNOWN without a
      * reason; RUN_UNKNOWN with a reason is a run whose state this version does not know. */
     int (*status)(struct platform *p, const char *const *ids, size_t n, struct run_status *out, struct act_error *err);
+    /* Whether status() may say something else than it did the last time. From the first call on the platform keeps up
+     * itself, while the loop runs, with whatever status() and the logs of its runs ask for, and sets *news when that is
+     * new. news NULL: nobody wants to know any more. The member NULL: it has to be asked again and again. */
+    bool (*watch)(struct platform *p, bool *news);
     /* Cancels a run. If it has already ended: success, *out_was_final true. Returns when the run has ended, or the
      * platform has accepted the request. */
     int (*abort)(struct platform *p, const char *id, bool *out_was_final, struct act_error *err);
@@ -311,6 +323,10 @@ struct platform_row {
     /* Removes what it has of a run that has ended; one that it does not have any more is success. NULL: that is the
      * folder on its site, or without one it keeps its runs itself. */
     int (*remove)(struct platform *p, const char *id, struct act_error *err);
+    /* Removes the agents of other versions that are older and that no run there needs; dry_run: they are only counted.
+     * NULL: those on its site, or without one it has none. */
+    int (*remove_agents)(struct platform *p, int64_t older_s, bool dry_run, struct platform_kept *out,
+                         struct act_error *err);
     /* The URL of a run's web page; contacts no host. New string. May be NULL. */
     char *(*page)(struct platform *p, const char *id);
     /* The run.json of a run that this machine's ledger does not know. May be NULL. */
@@ -373,6 +389,8 @@ void platform_free(struct platform *p);
 
 /* Wrappers: they supply the error text for what a platform cannot do. */
 int platform_limits(struct platform *p, struct platform_limits *out, struct act_error *err) ACT_NODISCARD;
+int platform_check_settings(struct platform *p, const struct run_spec *spec, struct act_error *err) ACT_NODISCARD;
+/* With those of the settings. */
 int platform_check(struct platform *p, const struct run_spec *spec, struct act_error *err) ACT_NODISCARD;
 /* *out is NULL if there is nothing but run.json to show. */
 int platform_preview(struct platform *p, const struct run_spec *spec, json_t **out,
@@ -388,6 +406,8 @@ int platform_submit_several(struct platform *p, const struct platform_several *s
 int platform_most_together(struct platform *p);
 int platform_status(struct platform *p, const char *const *ids, size_t n, struct run_status *out,
                     struct act_error *err) ACT_NODISCARD;
+/* Always, on platforms that have to be asked. */
+bool platform_watch(struct platform *p, bool *news);
 int platform_abort(struct platform *p, const char *id, bool *out_was_final, struct act_error *err) ACT_NODISCARD;
 int platform_scale(struct platform *p, const char *id, int nodes, bool dry_run, struct act_error *err) ACT_NODISCARD;
 struct store *platform_open_logs(struct platform *p, const char *id, bool ended);
@@ -414,10 +434,6 @@ int platform_size(struct platform *p, const char *id, uint64_t *out_bytes, bool 
                   struct act_error *err) ACT_NODISCARD;
 int platform_remove(struct platform *p, const char *id, struct act_error *err) ACT_NODISCARD;
 
-struct platform_kept {
-    uint64_t bytes;
-    size_t n;
-};
 /* The packages of this user there that no folder of a run there refers to, whose ever it is, but for the runs of going.
  * is_old: they came there so long ago. */
 struct platform_package {
@@ -437,7 +453,7 @@ void platform_packages_release(struct platform_packages *packages);
 int platform_remove_package(struct platform *p, const char *sha256, bool dry_run, struct platform_kept *out,
                             struct act_error *err) ACT_NODISCARD;
 /* The agents of other versions that this user brought there and that are older; none while a run there, whose ever it
- * is, has not ended. *out_busy: so it is. */
+ * is, has not ended. *out_busy: so it is. Where runs are no folders, those that no run needs, whoever brought them. */
 int platform_remove_agents(struct platform *p, int64_t older_s, bool dry_run, struct platform_kept *out, bool *out_busy,
                            struct act_error *err) ACT_NODISCARD;
 /* What commands of this user that were killed have left there, and it is removed. dry_run: it is only measured. */

@@ -6,7 +6,8 @@
 #include "platform/platform_internal.h"
 #include "store/store.h"
 
-static const char *const log_folders[] = {RUN_DIR_USER, RUN_DIR_SYSTEM, RUN_DIR_METRICS, RUN_DIR_ATTEMPTS};
+static const char *const log_folders[] = {RUN_DIR_USER, RUN_DIR_SYSTEM, RUN_DIR_METRICS, RUN_DIR_ATTEMPTS,
+                                          RUN_DIR_OUTPUTS};
 
 static int site_of(void *p, struct site **out, struct act_error *err)
 {

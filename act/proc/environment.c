@@ -1,8 +1,10 @@
 #include "proc/environment.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#define IN_JOB       "SLURM_JOB_ID" /* which every job has, and nothing else */
 #define BIT(program) (1U << (program))
 
 /* What begins a job or a run, and so decides where it is and how large. */
@@ -26,6 +28,11 @@ static const struct environment_row rows[] = {
     {"SBATCH_*", BEGINNERS,
      "would change the number of jobs, their GPUs, names, files or signals, which ACT itself says; `sbatch_options` "
      "of the cluster file can say the others"},
+    {"SLURM_MPI_TYPE SLURM_PMIX_* SLURM_CPU_BIND SLURM_MEM_BIND SLURM_GPU_BIND SLURM_DISTRIBUTION SLURM_DIST_PLANESIZE "
+     "SLURM_CPU_FREQ_REQ SLURM_GPU_FREQ SLURM_NETWORK SLURM_TASK_PROLOG SLURM_TASK_EPILOG SLURM_TMPDIR",
+     BEGINNERS | ENVIRONMENT_IN_JOB,
+     "may belong to that job; elsewhere a site or you have set them, to say how `srun` starts processes and where "
+     "their files go"},
     {"SLURM_* SLURMD_* SRUN_* SALLOC_*", BEGINNERS,
      "belong to the job in which you type the command; the new job gets its own from Slurm, and a run on this machine "
      "is in none"},
@@ -106,12 +113,27 @@ static bool row_has(const struct environment_row *row, const char *name)
     return false;
 }
 
-bool environment_shows(enum environment_of program, const char *name)
+static bool keeps(const struct environment_row *row, enum environment_of program, bool in_job)
+{
+    return (row->kept_from & BIT(program)) && (in_job || !(row->kept_from & ENVIRONMENT_IN_JOB));
+}
+
+static bool shows(enum environment_of program, const char *name, bool in_job)
 {
     for (int i = 0; i < N_ROWS; i++)
         if (row_has(&rows[i], name))
-            return !(rows[i].kept_from & BIT(program));
+            return !keeps(&rows[i], program, in_job);
     return true;
+}
+
+static bool is_in_job(void)
+{
+    return getenv(IN_JOB) != NULL;
+}
+
+bool environment_shows(enum environment_of program, const char *name)
+{
+    return shows(program, name, is_in_job());
 }
 
 /* ---- environments */
@@ -139,9 +161,10 @@ void environment_make(enum environment_of program, char *const *set, struct act_
 void environment_reduce(enum environment_of program, struct act_strv *out_taken)
 {
     char **kept = environ;
+    bool in_job = is_in_job(); /* which is one of them */
 
     for (char **variable = environ; variable && *variable; variable++)
-        if (environment_shows(program, *variable))
+        if (shows(program, *variable, in_job))
             *kept++ = *variable;
         else if (out_taken)
             act_strv_push(out_taken, *variable);
@@ -161,9 +184,14 @@ char *environment_script(enum environment_of program)
 {
     struct act_buf script = {0};
 
+    act_buf_adds(&script, "j=${" IN_JOB "-}\n");
     act_buf_adds(&script, "for v in $(env | sed -n 's/^\\([A-Za-z_][A-Za-z_0-9]*\\)=.*/\\1/p'); do case $v in\n");
     for (int i = 0; i < N_ROWS; i++)
-        add_case(&rows[i], rows[i].kept_from & BIT(program) ? "unset \"$v\"" : ":", &script);
+        add_case(&rows[i],
+                 keeps(&rows[i], program, false)  ? "unset \"$v\""
+                 : keeps(&rows[i], program, true) ? "[ -z \"$j\" ] || unset \"$v\""
+                                                  : ":",
+                 &script);
     act_buf_adds(&script, "esac; done\n");
     return act_buf_steal(&script);
 }

@@ -26,28 +26,30 @@ enum environment_of {
     N_ENVIRONMENTS
 };
 
-/* Whether such a program sees the variable of this name (which ends with NUL or '='). */
+/* Tells whether such a program sees the variable of this name (which ends with NUL or '=') of this process. */
 bool environment_shows(enum environment_of program, const char *name);
 
-/* This process's environment as such a program sees it, with the variables of set (text such as "NAME=value"; ends with
- * NULL; may be NULL; of one name the first counts) in the place of others of these names. */
+/* Appends to out this process's environment as such a program sees it. The variables of set replace others of their
+ * names: texts such as "NAME=value", of which the first of a name counts, that end with NULL; set may be NULL. */
 void environment_make(enum environment_of program, char *const *set, struct act_strv *out);
 
-/* Takes out of this process's environment what such a program does not see, and appends it to out_taken (may be
- * NULL). */
+/* Removes from this process's environment what such a program does not see, and appends it to out_taken, which may be
+ * NULL. */
 void environment_reduce(enum environment_of program, struct act_strv *out_taken);
 
-/* Lines for a shell that do the same to its environment. New string. */
+/* Returns lines for a shell that do the same to its environment. New string. */
 char *environment_script(enum environment_of program);
 
 /* The rows of the table, for what documents it: false after the last one. */
 struct environment_row {
     const char *names;  /* with blanks between them; '*' at the end of one stands for any rest */
-    unsigned kept_from; /* a bit for each kind of program; 0: nobody */
+    unsigned kept_from; /* a bit for each kind of program, and perhaps ENVIRONMENT_IN_JOB; 0: nobody */
     const char *because;
 };
+/* Only in a job of Slurm, which may have set them; elsewhere a site or its user has. */
+#define ENVIRONMENT_IN_JOB (1U << N_ENVIRONMENTS)
 bool environment_get_row(int i, struct environment_row *out);
-/* As documents call it. */
+/* Returns what documents call such a program. */
 const char *environment_name(enum environment_of program);
 
 #endif

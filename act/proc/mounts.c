@@ -17,7 +17,7 @@ const char *mounts_tool_name(enum mounts_tool tool)
 
 /* ---- what is there ---- */
 
-/* New string; NULL: neither is there. */
+/* Finds fusermount3 or fusermount, a new string; NULL: neither is there. */
 static char *find_fusermount(void)
 {
     char *program = proc_find_in_path("fusermount3");
@@ -58,7 +58,7 @@ int mounts_find_tool(const char *wanted, enum mounts_tool *out, char **out_progr
 
 /* ---- what is mounted ---- */
 
-/* "\040" stands for a space, and so on. */
+/* Replaces "\040" by a space, and so on. */
 static void unescape(char *text)
 {
     char *to = text;
@@ -76,7 +76,7 @@ static void unescape(char *text)
 }
 
 /* The kernel names mount points without symbolic links; one whose server is gone cannot be resolved itself. */
-static char *resolve(const char *path)
+static char *mounts_resolve(const char *path)
 {
     ACT_AUTOFREE char *parent = act_path_dirname(path);
     ACT_AUTOFREE char *real = realpath(parent, NULL);
@@ -108,21 +108,21 @@ static void find_below(const char *dir, struct act_strv *out)
 
 void mounts_below(const char *dir, struct act_strv *out)
 {
-    ACT_AUTOFREE char *real = resolve(dir);
+    ACT_AUTOFREE char *real = mounts_resolve(dir);
 
     find_below(real, out);
 }
 
 bool mounts_is_one(const char *path)
 {
-    ACT_AUTOFREE char *real = resolve(path);
+    ACT_AUTOFREE char *real = mounts_resolve(path);
     ACT_AUTO(act_strv) points = {0};
 
     find_below(real, &points);
     return act_strv_has(&points, real);
 }
 
-/* "36 35 98:0 / /mnt rw,noatime master:1 - nfs4 server:/data rw,vers=4.2" */
+/* Reads lines like "36 35 98:0 / /mnt rw,noatime master:1 - nfs4 server:/data rw,vers=4.2". */
 char *mounts_find_source(const char *source)
 {
     FILE *file = fopen("/proc/self/mountinfo", "re");

@@ -49,7 +49,7 @@ static bool folder_has_ended(int folder)
     return name_end && name_end[1] && strchr("ZX", name_end[2]);
 }
 
-static bool folder_wait(int folder, int timeout_ms)
+static bool pidfd_folder_wait(int folder, int timeout_ms)
 {
     int64_t started = act_now_monotonic_ms();
 
@@ -65,7 +65,7 @@ bool proc_pidfd_wait(int fd, int timeout_ms)
 {
     struct pollfd end = {.fd = fd, .events = POLLIN};
 
-    return proc_pidfd_is_pollable(fd) ? poll(&end, 1, timeout_ms) > 0 : folder_wait(fd, timeout_ms);
+    return proc_pidfd_is_pollable(fd) ? poll(&end, 1, timeout_ms) > 0 : pidfd_folder_wait(fd, timeout_ms);
 }
 
 int64_t proc_began(pid_t pid)

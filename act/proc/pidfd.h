@@ -7,15 +7,15 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Returns -1 with errno when there is no such process. Close it with close(). */
+/* Opens a descriptor for the process pid, which close() closes. Returns -1 with errno if there is no such process. */
 int proc_pidfd_open(pid_t pid);
-/* Whether poll() reports the end; otherwise only proc_pidfd_wait() does. */
+/* Tells whether poll() reports the end; otherwise only proc_pidfd_wait() does. */
 bool proc_pidfd_is_pollable(int fd);
 /* Waits for the process to end, at most timeout_ms (-1: without limit; 0: only looks), and returns whether it has. A
  * child is a zombie then. */
 bool proc_pidfd_wait(int fd, int timeout_ms);
-/* When the process of this number began, in clock ticks since the boot (field 22 of /proc/<pid>/stat, proc(5)): with
- * the number it tells this process from all others. -1: there is none. */
+/* Returns when the process pid began, in clock ticks since the boot (field 22 of /proc/<pid>/stat, proc(5)), which
+ * together with pid tells it from all others. -1: there is no such process. */
 int64_t proc_began(pid_t pid);
 /* Signals the process, whose number is pid; does nothing if it has ended. */
 void proc_pidfd_signal(int fd, pid_t pid, int signal);

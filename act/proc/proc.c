@@ -30,7 +30,7 @@ static int spawn_error(struct act_error *err, int errnum, const char *name)
     return act_error_errno(err, errnum, "cannot start '%s'", name);
 }
 
-static void set_attributes(posix_spawnattr_t *attributes, bool own_group)
+static void proc_set_attributes(posix_spawnattr_t *attributes, bool own_group)
 {
     sigset_t none, all;
 
@@ -64,7 +64,7 @@ int proc_start(const struct proc_start *start, pid_t *out_pid, struct act_error 
     environment_make(start->sees, start->set, &env);
     posix_spawnattr_init(&attributes);
     posix_spawn_file_actions_init(&files);
-    set_attributes(&attributes, start->own_group);
+    proc_set_attributes(&attributes, start->own_group);
     set_files(&files, start);
     int errnum = posix_spawnp(out_pid, start->argv[0], &files, &attributes, start->argv, env.v);
     posix_spawn_file_actions_destroy(&files);
@@ -76,7 +76,7 @@ int proc_start(const struct proc_start *start, pid_t *out_pid, struct act_error 
 
 enum { LOOK_MS = 10 }; /* between looks at a child whose end poll() does not report */
 
-struct stream {
+struct proc_stream {
     int fd; /* -1: not captured, or has ended */
     struct act_buf text;
 };
@@ -88,7 +88,7 @@ struct capture {
     int end_fd; /* of proc_pidfd_open() */
     int64_t deadline_ms;
     size_t max_bytes; /* of each stream */
-    struct stream streams[2];
+    struct proc_stream streams[2];
 };
 
 static int time_left_ms(const struct capture *c)
@@ -99,14 +99,14 @@ static int time_left_ms(const struct capture *c)
     return left < 0 ? 0 : left > INT_MAX ? INT_MAX : (int)left;
 }
 
-/* The shorter of two timeouts of poll(), where -1 is never. */
+/* Returns the shorter of two timeouts of poll(), where -1 is never. */
 static int sooner_ms(int a, int b)
 {
     return a < 0 ? b : b < 0 || a < b ? a : b;
 }
 
 /* Reads what is available. */
-static int take_output(const struct capture *c, struct stream *s, struct act_error *err)
+static int proc_take_output(const struct capture *c, struct proc_stream *s, struct act_error *err)
 {
     char chunk[16384];
     ssize_t n = read(s->fd, chunk, sizeof(chunk));
@@ -123,9 +123,9 @@ static int take_output(const struct capture *c, struct stream *s, struct act_err
     return 0;
 }
 
-/* Until both the output and the child have ended. It does not wait for a grandchild that keeps the output open once
- * the child is gone and nothing is left to read. */
-static int wait_for_end(struct capture *c, struct act_error *err)
+/* Waits until both the output and the child have ended, but not for a grandchild that keeps the output open once the
+ * child is gone and nothing is left to read. */
+static int proc_wait_for_end(struct capture *c, struct act_error *err)
 {
     for (;;) {
         bool pollable = proc_pidfd_is_pollable(c->end_fd);
@@ -143,13 +143,13 @@ static int wait_for_end(struct capture *c, struct act_error *err)
             return act_error_set(err, ACT_TIMEOUT, "'%s' took too long", c->name);
         for (int i = 0; i < 2 && n > 0 && rc == 0; i++)
             if (fds[i].revents)
-                rc = take_output(c, &c->streams[i], err);
+                rc = proc_take_output(c, &c->streams[i], err);
         if (rc < 0)
             return rc;
     }
 }
 
-static pid_t wait_for(pid_t pid, int *out_status)
+static pid_t proc_wait_for(pid_t pid, int *out_status)
 {
     pid_t got;
 
@@ -167,18 +167,18 @@ static int capture_all(struct capture *c, int *out_status, struct act_error *err
     if (c->end_fd < 0)
         rc = act_error_errno(err, errno, "cannot watch '%s'", c->name);
     else
-        rc = wait_for_end(c, err);
+        rc = proc_wait_for_end(c, err);
     if (rc < 0)
         kill(c->own_group ? -c->pid : c->pid, SIGKILL);
-    wait_for(c->pid, out_status);
+    proc_wait_for(c->pid, out_status);
     if (c->end_fd >= 0)
         close(c->end_fd);
     return rc;
 }
 
-/* Starts it with captured[i] telling whether stdout and stderr are wanted, and waits for its end. */
-static int run(struct proc_start *start, const bool captured[2], struct capture *c, int *out_status,
-               struct act_error *err)
+/* Starts the child and waits for its end. captured[0] and captured[1]: whether stdout and stderr are wanted. */
+static int proc_run_child(struct proc_start *start, const bool captured[2], struct capture *c, int *out_status,
+                          struct act_error *err)
 {
     int ends[2][2] = {{-1, -1}, {-1, -1}};
     int rc = 0;
@@ -215,7 +215,7 @@ int proc_run(char *const *argv, int timeout_s, size_t max_bytes, char **out, int
     const bool captured[] = {out != NULL, false};
     struct proc_start start = {.argv = argv, .in_fd = -1, .own_group = true};
     struct capture c = {.deadline_ms = deadline_in(timeout_s), .max_bytes = max_bytes};
-    int rc = run(&start, captured, &c, out_status, err);
+    int rc = proc_run_child(&start, captured, &c, out_status, err);
 
     if (rc == 0 && out)
         *out = act_buf_steal(&c.streams[0].text);
@@ -253,7 +253,7 @@ int proc_call(const struct proc_call *call, struct proc_result *result, struct a
         start.in_fd = rc = open_input(call, err);
     if (rc < 0)
         return rc;
-    rc = run(&start, captured, &c, &result->status, err);
+    rc = proc_run_child(&start, captured, &c, &result->status, err);
     if (call->input)
         close(start.in_fd);
     result->out_len = c.streams[0].text.len;
@@ -333,7 +333,7 @@ static int redirect_to(const char *log_path)
     return chdir("/") < 0 ? errno : 0;
 }
 
-/* The second child: never returns. */
+/* Becomes the daemon in the second child. */
 __attribute__((noreturn)) static void become_daemon(const struct daemon *d, int report_fd)
 {
     int errnum = redirect_to(d->log_path);
@@ -363,8 +363,8 @@ __attribute__((noreturn)) static void fork_daemon(const struct daemon *d, int re
     _exit(0);
 }
 
-/* The first report says the pid, a second one (or a first with an errno) that it failed; the end of the pipe
- * without one that exec succeeded. Returns an errno. */
+/* The first report has the pid; a second one, or a first with an errno, says that it failed; the end of the pipe
+ * without a second one means that exec succeeded. Returns an errno. */
 static int read_reports(int fd, pid_t *out_pid)
 {
     struct daemon_report report;
@@ -399,7 +399,7 @@ int proc_daemon(char *const *argv, enum environment_of sees, const char *log_pat
     close(ends[1]);
     if (pid > 0) {
         errnum = read_reports(ends[0], out_pid);
-        wait_for(pid, &status);
+        proc_wait_for(pid, &status);
     }
     close(ends[0]);
     return errnum ? spawn_error(err, errnum, argv[0]) : 0;
@@ -422,7 +422,7 @@ static bool is_program(const char *path)
     return access(path, X_OK) == 0;
 }
 
-/* The folder of the running program, NULL when the kernel does not say. New string. */
+/* Returns the folder of the running program, a new string; NULL: the kernel does not say. */
 static char *own_folder(void)
 {
     char path[PATH_MAX];
@@ -449,8 +449,8 @@ char *proc_find_in_path(const char *name)
     return NULL;
 }
 
-/* In PATH may be what another installation left. What cannot be started here is for machines of another kind. */
-static int check_version(char *path, struct act_error *err)
+/* Another installation may have left a program in PATH. One that cannot be started here is for other machines. */
+static int proc_check_version(char *path, struct act_error *err)
 {
     enum { SECONDS = 10, OUTPUT_MAX = 4096 };
     ACT_AUTOFREE char *said = NULL;
@@ -481,7 +481,7 @@ int proc_find_sibling(const char *name, char **out, struct act_error *err)
         free(candidate);
     }
     ACT_AUTOFREE char *installed = proc_find_in_path(name);
-    int rc = installed ? check_version(installed, err) : 0;
+    int rc = installed ? proc_check_version(installed, err) : 0;
     *out = rc == 0 ? installed : NULL;
     if (*out)
         installed = NULL;

@@ -1,5 +1,5 @@
-/* proc.h - child processes. Arguments are vectors, never shell lines. Of this process's environment they get what
- * programs of their kind may see. */
+/* proc.h - starts child processes. Arguments are vectors, never shell lines. A child gets that part of this process's
+ * environment which programs of its kind may see. */
 #ifndef ACT_PROC_PROC_H
 #define ACT_PROC_PROC_H
 
@@ -10,15 +10,14 @@
 #include "base/error.h"
 #include "proc/environment.h"
 
-/* Runs argv (argv[0] looked up in PATH, argv ends with NULL) with /dev/null as input, all of the environment and stderr
- * passed on, waits for at most timeout_s (0: no limit; on timeout the child's process group is killed and -ACT_TIMEOUT
- * returned). *out: stdout as text, at most max_bytes (more is an error), a new string; may be NULL to let
- * stdout through. Returns 0 with *out_status as from waitpid(), -ACT_NOT_FOUND when the program does not
- * exist. */
+/* Runs argv, which ends with NULL and whose argv[0] is looked up in PATH, with /dev/null as input, all of the
+ * environment and this process's stderr. Waits for timeout_s (0: without limit), then kills the child's process group
+ * and returns -ACT_TIMEOUT. *out: stdout as text of at most max_bytes (more is an error), a new string; out NULL lets
+ * stdout through. *out_status: as from waitpid(). -ACT_NOT_FOUND: the program does not exist. */
 int proc_run(char *const *argv, int timeout_s, size_t max_bytes, char **out, int *out_status,
              struct act_error *err) ACT_NODISCARD;
 
-/* The same with the caller in control of the input and both output streams. */
+/* Does the same with more choices. */
 struct proc_call {
     char *const *argv; /* argv[0] is looked up in PATH; ends with NULL */
     enum environment_of sees;
@@ -40,7 +39,7 @@ struct proc_result {
 int proc_call(const struct proc_call *call, struct proc_result *result, struct act_error *err) ACT_NODISCARD;
 void proc_result_release(struct proc_result *result);
 
-/* Starts a child that the caller talks to and waits for. */
+/* A child that the caller talks to and waits for. */
 struct proc_start {
     char *const *argv;
     enum environment_of sees;
@@ -50,6 +49,7 @@ struct proc_start {
     int out_fd, err_fd; /* -1: this process's */
     bool own_group;     /* a process group of its own */
 };
+/* Starts it. */
 int proc_start(const struct proc_start *start, pid_t *out_pid, struct act_error *err) ACT_NODISCARD;
 
 /* Starts argv as a daemon: a session of its own, the parent is init, cwd is "/", stdin /dev/null, stdout and
@@ -58,19 +58,19 @@ int proc_start(const struct proc_start *start, pid_t *out_pid, struct act_error 
 int proc_daemon(char *const *argv, enum environment_of sees, const char *log_path, int keep_fd, pid_t *out_pid,
                 struct act_error *err) ACT_NODISCARD;
 
-/* For a child before exec: every signal does what it does by default, none is blocked. Async-signal-safe. */
+/* Resets all signals to their default and blocks none, for a child before exec. Async-signal-safe. */
 void proc_reset_signals(void);
 
-/* From now on only root can look into this process's memory, and no core is written (PR_SET_DUMPABLE in prctl(2)):
- * for programs that hold secrets. Programs that it starts are unaffected, because exec resets it. ACT_DUMPABLE=1 in
- * the environment leaves everything as it is, for debuggers and strace. */
+/* Hides this process's memory, which may hold secrets: from now on only root can look into it, and no core is written
+ * (PR_SET_DUMPABLE in prctl(2)). Programs that it starts are unaffected, because exec resets this. With ACT_DUMPABLE=1
+ * in the environment it does nothing, for debuggers and strace. */
 void proc_hide(void);
 
-/* The program beside the running one ("act-node" beside "act"), or in "../libexec/act" of it, or in PATH, where it must
- * say with --version that it is of the same version: -ACT_CONFIG. New string. */
+/* Finds the program name beside the running one ("act-node" beside "act"), in "../libexec/act" of it, or in PATH. That
+ * in PATH must say by --version that it is of the same version, else: -ACT_CONFIG. *out: a new string. */
 int proc_find_sibling(const char *name, char **out, struct act_error *err) ACT_NODISCARD;
 
-/* The first program of this name in PATH, NULL when there is none. New string. */
+/* Returns the first program of this name in PATH, a new string; NULL: there is none. */
 char *proc_find_in_path(const char *name);
 
 #endif

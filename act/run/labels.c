@@ -1,4 +1,4 @@
-/* labels.c - what users call their runs: a name and tags. */
+/* labels.c - the name and the tags that users give to their runs. */
 #include <ctype.h>
 #include <string.h>
 
@@ -19,13 +19,14 @@ int run_check_name(const char *name, struct act_error *err)
 {
     if (run_label_valid(name))
         return 0;
-    return act_error_set(err, ACT_USAGE,
-                         "'%s' is no name of a run: it has at most %d letters, digits, '.', '_' and '-', and begins "
-                         "with a letter or digit",
-                         name, LABEL_MAX);
+    return act_error_set(
+        err, ACT_USAGE,
+        "'%s' is not a name of a run: a name has at most %d letters, digits, '.', '_' and '-', and begins "
+        "with a letter or digit",
+        name, LABEL_MAX);
 }
 
-static bool is_value(const char *value)
+static bool labels_is_value(const char *value)
 {
     size_t n = strlen(value);
 
@@ -38,12 +39,13 @@ int run_tags_add(json_t *tags, const char *text, struct act_error *err)
     ACT_AUTOFREE char *key = equals ? act_strndup(text, (size_t)(equals - text)) : act_strdup(text);
 
     if (!equals)
-        return act_error_set(err, ACT_USAGE, "'%s' is no tag: it is KEY=VALUE", text);
+        return act_error_set(err, ACT_USAGE, "'%s' is not a tag: a tag is KEY=VALUE", text);
     if (!run_label_valid(key))
-        return act_error_set(err, ACT_USAGE,
-                             "'%s' is no tag: '%s' is no key, which has at most %d letters, digits, '.', '_' and '-'",
-                             text, key, LABEL_MAX);
-    if (!is_value(equals + 1))
+        return act_error_set(
+            err, ACT_USAGE,
+            "'%s' is not a tag: '%s' is not a key, which has at most %d letters, digits, '.', '_' and '-'", text, key,
+            LABEL_MAX);
+    if (!labels_is_value(equals + 1))
         return act_error_set(err, ACT_USAGE,
                              "the value of tag '%s' must be UTF-8 without control characters, at most %d bytes", key,
                              VALUE_MAX);
@@ -65,7 +67,7 @@ json_t *run_tags_parse(const char *line)
         json = NULL;
     json_object_foreach(json, key, value)
     {
-        if (run_label_valid(key) && json_is_string(value) && is_value(json_string_value(value)))
+        if (run_label_valid(key) && json_is_string(value) && labels_is_value(json_string_value(value)))
             json_object_set(tags, key, value);
     }
     return tags;

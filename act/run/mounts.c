@@ -1,4 +1,4 @@
-/* mounts.c - what is left in the folder of a mount. */
+/* mounts.c - finds what is left in the folder of a mount. */
 #include <dirent.h>
 #include <errno.h>
 #include <fts.h>
@@ -16,8 +16,8 @@
 #include "codec/json.h"
 #include "run/run.h"
 
-/* What rclone writes down of each file in its cache (vfs/vfscache/item.go, Info). One that cannot be read is being
- * written at the moment, as its file is written to. */
+/* Reads what rclone notes of each file in its cache (vfs/vfscache/item.go, Info). A note that cannot be read is being
+ * written at the moment, because somebody writes to its file. */
 static bool is_unsent(const char *path)
 {
     enum { INFO_MAX = 1 << 20 };
@@ -28,7 +28,7 @@ static bool is_unsent(const char *path)
 }
 
 /* Counts the files below a folder that counts() says; a folder that is not there has none. */
-static size_t count_files(const char *folder, bool (*counts)(const char *path))
+static size_t unsent_count_files(const char *folder, bool (*counts)(const char *path))
 {
     ACT_AUTOFREE char *root = act_strdup(folder);
     FTS *tree = fts_open((char *[]){root, NULL}, FTS_PHYSICAL | FTS_NOCHDIR | FTS_XDEV, NULL);
@@ -50,13 +50,13 @@ bool run_folder_is_copied(const struct run_spec *spec, const struct run_folder *
 
 /* ---- copies */
 
-/* What the command does to a file gives it another size, or time of writing. */
+/* A command that writes to a file changes its size or its time of writing. */
 static char *written_of(uint64_t size, int64_t mtime_ns)
 {
     return act_sprintf("%" PRIu64 " %" PRId64 " ", size, mtime_ns);
 }
 
-/* Whatever changes a file changes its last two numbers: the kernel alone sets that time, though it may go back with the
+/* Any change of a file changes the last two numbers: the kernel alone sets that time, though it may go back with the
  * clock. */
 static void note_name(struct act_buf *note, const char *path, const struct stat *st)
 {
@@ -68,16 +68,16 @@ static void note_name(struct act_buf *note, const char *path, const struct stat 
     act_buf_add(note, known, strlen(known) + 1);
 }
 
-static int by_name(const FTSENT **a, const FTSENT **b)
+static int unsent_by_name(const FTSENT **a, const FTSENT **b)
 {
     return strcmp((*a)->fts_name, (*b)->fts_name);
 }
 
-/* All names of the copy, in an order that is always the same. */
+/* Notes all names of the copy, in an order that is always the same. */
 static int note_copy(const char *dir, struct act_buf *note, struct act_error *err)
 {
     ACT_AUTOFREE char *root = act_path_join(dir, RUN_DIR_MOUNT_COPY);
-    FTS *tree = fts_open((char *[]){root, NULL}, FTS_PHYSICAL | FTS_NOCHDIR, by_name);
+    FTS *tree = fts_open((char *[]){root, NULL}, FTS_PHYSICAL | FTS_NOCHDIR, unsent_by_name);
     int rc = tree ? 0 : act_error_errno(err, errno, "cannot read '%s'", root);
 
     for (const FTSENT *e; rc == 0 && (e = fts_read(tree));) {
@@ -104,7 +104,7 @@ int run_mount_note_fetched(const char *dir, struct act_error *err)
     return act_file_write_quickly(fetched, note.data ? note.data : "", note.len, 0600, err);
 }
 
-static int by_path(const void *a, const void *b)
+static int unsent_by_path(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
@@ -125,7 +125,7 @@ int run_fetched_read(const char *dir, struct run_fetched *out, struct act_error 
     const char *at = out->text;
     for (size_t i = 0; i < out->n; i++, at += strlen(at) + 1, at += strlen(at) + 1)
         out->paths[i] = at;
-    qsort(out->paths, out->n, sizeof(*out->paths), by_path);
+    qsort(out->paths, out->n, sizeof(*out->paths), unsent_by_path);
     return 0;
 }
 
@@ -139,7 +139,7 @@ void run_fetched_release(struct run_fetched *fetched)
 bool run_fetched_has(const struct run_fetched *fetched, const char *path, uint64_t size, int64_t mtime_ns)
 {
     ACT_AUTOFREE char *written = written_of(size, mtime_ns);
-    const char *const *found = bsearch(&path, fetched->paths, fetched->n, sizeof(*fetched->paths), by_path);
+    const char *const *found = bsearch(&path, fetched->paths, fetched->n, sizeof(*fetched->paths), unsent_by_path);
 
     return found && act_starts_with(*found + strlen(*found) + 1, written);
 }
@@ -164,7 +164,7 @@ size_t run_mount_waiting(const char *dir)
 {
     ACT_AUTOFREE char *notes = act_path_join(dir, RUN_DIR_MOUNT_CACHE "/vfsMeta");
 
-    return count_files(notes, is_unsent);
+    return unsent_count_files(notes, is_unsent);
 }
 
 static bool is_any(const char *path)
@@ -181,7 +181,7 @@ size_t run_mount_unsent(const char *dir)
 
     while (d && (e = readdir(d))) {
         ACT_AUTOFREE char *cache = act_path_join(all, e->d_name);
-        n += act_starts_with(e->d_name, "blobfuse2.") ? count_files(cache, is_any) : 0;
+        n += act_starts_with(e->d_name, "blobfuse2.") ? unsent_count_files(cache, is_any) : 0;
     }
     if (d)
         closedir(d);
@@ -192,5 +192,5 @@ bool run_mount_holds(const char *dir)
 {
     ACT_AUTOFREE char *point = act_path_join(dir, RUN_DIR_MOUNT_POINT);
 
-    return run_mount_unsent(dir) > 0 || run_mount_changed(dir) || count_files(point, is_any) > 0;
+    return run_mount_unsent(dir) > 0 || run_mount_changed(dir) || unsent_count_files(point, is_any) > 0;
 }

@@ -19,7 +19,7 @@ static const char *const mode_names[] = {
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
-/* The index of name in the table, -1 when it is not there. */
+/* Returns the index of name in the table, or -1 if it is not there. */
 static int index_of(const char *name, const char *const *table, size_t n)
 {
     for (size_t i = 0; name && i < n; i++)
@@ -202,7 +202,7 @@ char *run_rank_log(int rank)
     return act_sprintf(RUN_DIR_USER "/std_log_process_%d.txt", rank);
 }
 
-/* The part before ".txt", and before the number if there is one. */
+/* A row is the part before ".txt", and before the number if there is one. */
 struct log_name {
     const char *stem;
     bool numbered;
@@ -220,12 +220,23 @@ static const struct log_name log_names[] = {
     {"ps-0_stdout", false, true},
 };
 
+bool run_is_own_folder(const char *name, size_t len)
+{
+    static const char *const names[] = {RUN_DIR_USER,    RUN_DIR_SYSTEM, RUN_DIR_METRICS, RUN_DIR_ATTEMPTS,
+                                        RUN_DIR_OUTPUTS, "logs",         "azureml-logs"};
+
+    for (size_t i = 0; i < COUNT_OF(names); i++)
+        if (strlen(names[i]) == len && memcmp(names[i], name, len) == 0)
+            return true;
+    return false;
+}
+
 static bool is_digit(char c)
 {
     return c >= '0' && c <= '9';
 }
 
-/* The rank in the first len bytes of name, or -1. */
+/* Returns the rank in the first len bytes of name, or -1. */
 static int match_log(const struct log_name *row, const char *name, size_t len)
 {
     enum { DIGITS_MAX = 8 };

@@ -50,7 +50,7 @@ struct run_folder {
 /* An output directory of its job file, which people name by its id. */
 struct run_output {
     char *id;
-    char *path; /* in a mapped folder or RUN_DIR_USER; else one of the nodes; with "$ACT_RUN_ID" in it */
+    char *path; /* in a mapped folder or RUN_DIR_OUTPUTS; else one of the nodes; with "$ACT_RUN_ID" in it */
 };
 
 struct run_env {
@@ -72,7 +72,7 @@ struct run_spec {
     char *package_store, *package_key;   /* as in run_folder.store; where the package is stored */
     char package_sha256[ACT_SHA256_HEX]; /* empty: a run without code */
     int64_t package_bytes;
-    char *logs_store, *logs_path; /* likewise: where its nodes send their logs; NULL: nowhere */
+    char *logs_store, *logs_path; /* the same of the place where its nodes send their logs; NULL: nowhere */
 
     struct run_folder *folders;
     size_t n_folders;
@@ -100,6 +100,7 @@ struct run_spec {
     char *scratch;            /* a folder on each node's disk, for the code; may be NULL */
     char *mount;              /* what mounts folders: "blobfuse2", "rclone"; or "copy"; NULL: what the node has */
     char *resubmit_of;        /* the id of the run this one repeats; may be NULL */
+    struct act_strv after;    /* it begins when these runs have ended, on a platform that can wait and has them */
     char *name;               /* what its user calls it, not unique; may be NULL */
     json_t *tags;             /* an object of texts; NULL: none */
     bool own_image;           /* image is of its job file, not of the cluster file */
@@ -115,9 +116,9 @@ struct run_spec {
 enum { RUN_HANG_MOST_S = 30 * 86400, RUN_LIMIT_MOST_S = 3650 * 86400 };
 
 void run_spec_release(struct run_spec *spec);
-/* The value of an environment variable of the run, the last of several; NULL: it has none. */
+/* Returns the value of an environment variable of the run, the last of several; NULL: there is none. */
 const char *run_spec_variable(const struct run_spec *spec, const char *name);
-/* How many processes of the user a node has, whoever starts them. */
+/* Returns how many processes of the user a node has, whoever starts them. */
 static inline int run_spec_processes(const struct run_spec *spec)
 {
     return spec->started_per_node ? spec->started_per_node : spec->procs_per_node;
@@ -129,14 +130,14 @@ static inline bool run_spec_is_elastic(const struct run_spec *spec)
 void run_spec_add_output(struct run_spec *spec, const char *id, const char *path);
 void run_spec_add_env(struct run_spec *spec, const char *name, const char *value);
 
-/* Why a package of so many bytes must not be unpacked to so many: a few megabytes could fill the disks of all nodes.
- * 0, or -ACT_FAIL. */
+/* Refuses a package of package_bytes that would be unpacked to so many: a few megabytes could fill the disks of all
+ * nodes. Returns 0 or -ACT_FAIL. */
 int run_check_unpacked(uint64_t package_bytes, uint64_t unpacked_bytes, struct act_error *err) ACT_NODISCARD;
 
-/* ACT_ABORT_GRACE, the seconds that a run has between SIGTERM and SIGKILL. text is its value; NULL, and what is no
- * number of seconds less than a day, is the usual ten. */
+/* Reads ACT_ABORT_GRACE, the seconds that a run has between SIGTERM and SIGKILL, from its value text. NULL, and
+ * anything but a number of seconds less than a day, means the usual ten. */
 int64_t run_abort_grace_s(const char *text);
-/* How long to wait for a run that was asked to end before killing it; from ACT_ABORT_GRACE of this process. */
+/* Returns how long to wait for a run that was asked to end before killing it, by ACT_ABORT_GRACE of this process. */
 int64_t run_abort_wait_ms(void);
 
 /* "<experiment>_<unix time>_<8 hex>"; characters of experiment outside [A-Za-z0-9_-] become '-'. New string. */
@@ -181,40 +182,41 @@ struct run_fetched {
 };
 int run_fetched_read(const char *dir, struct run_fetched *out, struct act_error *err) ACT_NODISCARD;
 void run_fetched_release(struct run_fetched *fetched);
-/* Whether the file of this path below RUN_DIR_MOUNT_COPY is as it was: nothing has been written to it. */
+/* Tells whether the file at path below RUN_DIR_MOUNT_COPY is as it was: nobody has written to it. */
 bool run_fetched_has(const struct run_fetched *fetched, const char *path, uint64_t size, int64_t mtime_ns);
 
-/* How many files written to a mounted folder will still be sent, as rclone keeps count in the cache of the mount (its
- * folder is dir). */
+/* Counts the files of a mounted folder that will still be sent, by the notes of rclone in the cache of the mount, whose
+ * folder is dir. */
 size_t run_mount_waiting(const char *dir);
-/* How many are perhaps not in the store, when the tool has ended: those, and all that blobfuse2 has left in its caches,
- * RUN_DIR_MOUNT_CACHE "/blobfuse2.<n>". It sends a file while it is closed, keeps no count, and empties the cache when
- * it ends in order (component/file_cache/file_cache.go of github.com/Azure/azure-storage-fuse); so what a killed one
- * left was open for writing, or only read. Nothing tells which. */
+/* Counts the files that may not be in the store when the tool has ended: those, and all that blobfuse2 has left in its
+ * caches, RUN_DIR_MOUNT_CACHE "/blobfuse2.<n>". It sends a file while it closes it, keeps no count, and empties the
+ * cache when it ends in order (component/file_cache/file_cache.go of github.com/Azure/azure-storage-fuse). So a file
+ * that a killed one left was open for writing, or was only read; nothing tells which. */
 size_t run_mount_unsent(const char *dir);
-/* Whether something that is nowhere else is left in the folder of a mount: unsent files, changes of a copy, or what was
- * written to the mount point while nothing was mounted there. */
+/* Tells whether the folder of a mount has something that is nowhere else: unsent files, changes of a copy, or files
+ * that were written to the mount point while nothing was mounted there. */
 bool run_mount_holds(const char *dir);
 
-/* ---- labels.c: what users call their runs */
+/* ---- labels.c */
 
-/* Whether it may be a name, or the key of a tag: at most 64 letters, digits, '.', '_' and '-', the first a letter or
- * digit. So it can stand before the ':' of RUN:PATH, and in an annotation of Kubernetes. */
+/* Tells whether label may be a name, or the key of a tag: at most 64 letters, digits, '.', '_' and '-', the first a
+ * letter or digit. So it can stand before the ':' of RUN:PATH, and in an annotation of Kubernetes. */
 bool run_label_valid(const char *label);
-/* -ACT_USAGE if it is not. */
+/* Refuses any other name with -ACT_USAGE. */
 int run_check_name(const char *name, struct act_error *err) ACT_NODISCARD;
 /* Adds "KEY=VALUE" to an object of texts. VALUE is UTF-8 without control characters, at most 256 bytes. Anything else,
  * or another value for a key that is there: -ACT_USAGE. */
 int run_tags_add(json_t *tags, const char *text, struct act_error *err) ACT_NODISCARD;
-/* An object as one line of JSON, and back. New string, NULL of no tags; a new reference, without what is no tag. */
+/* Returns tags as one line of JSON, a new string; NULL: there are none. */
 char *run_tags_line(const json_t *tags);
+/* Returns the tags of such a line, a new reference, and leaves out members that are not tags. */
 json_t *run_tags_parse(const char *line);
-/* Whether all that are wanted (NULL: none) are there, with these values. */
+/* Tells whether all wanted tags (NULL: none) are there, with these values. */
 bool run_tags_have(const json_t *tags, json_t *wanted);
 
-/* The GPU arithmetic (as in the original): num_gpu <= gpu_per_node: one node, num_gpu processes; more must be
- * a multiple of gpu_per_node: num_gpu / gpu_per_node nodes; multi_process false: one process on each node;
- * num_gpu 0: one process without GPUs. Anything else is -ACT_USAGE. */
+/* The GPU arithmetic: num_gpu <= gpu_per_node makes one node with num_gpu processes; more must be a multiple of
+ * gpu_per_node, and makes num_gpu / gpu_per_node nodes. multi_process false: one process on each node. num_gpu 0: one
+ * process without GPUs. Anything else is -ACT_USAGE. */
 struct run_shape {
     int nodes, procs_per_node, gpus_per_node;
 };
@@ -240,6 +242,7 @@ struct run_status {
     bool has_size;                        /* num_gpu is known; else it is as submitted */
     int num_gpu;                          /* what an elastic run has now, as its size is counted */
     bool unsubmitted;                     /* it failed before its platform got it, so the platform does not know it */
+    bool seen;                            /* its platform has told of it, where what is deleted there leaves no trace */
     bool aborted;     /* the user asked its platform to end it; not every platform says who ended a run */
     bool ranks_asked; /* a service's run failed, and the logs of its ranks were searched for the reason */
     char class[48];   /* why it failed: the id of a rule of diagnose.h, where the agent knows it; may be empty */
@@ -248,13 +251,14 @@ struct run_status {
     struct run_bad_node bad[RUN_BAD_NODES]; /* the latest ones */
     int n_bad;
 };
-/* Adds a node, in the place of the oldest if there are many; one that is there already, or has a longer name: no. */
+/* Adds a node, in the place of the oldest one if there are many. Ignores a node that is there already, or whose name is
+ * too long. */
 void run_status_add_bad(struct run_status *status, const struct run_bad_node *bad);
 json_t *run_status_to_json(const struct run_status *status);
 void run_status_from_json(const json_t *json, struct run_status *out);
 
-/* status.json out and in. A final state is on the disk when write returns; earlier states are replaced atomically,
- * too, but without waiting for the disk: after a power cut they mean nothing. */
+/* Write and read status.json. A final state is on the disk when run_status_write() returns; earlier states are replaced
+ * atomically, too, but without waiting for the disk: after a power cut they mean nothing. */
 int run_status_write(const char *path, const struct run_status *status, struct act_error *err) ACT_NODISCARD;
 int run_status_read(const char *path, struct run_status *out, struct act_error *err) ACT_NODISCARD;
 
@@ -277,11 +281,12 @@ int run_record_write(const char *path, const json_t *value, struct act_error *er
 #define RUN_FILE_STORES "stores.json"
 /* On a node: the last attempt whose logs other nodes have sent. */
 #define RUN_FILE_SENT "sent_attempts"
-/* In place of names there: where nodes that share no folder send their logs, and find a package that is too large to be
- * handed over. */
+/* These stand for names there: where nodes that share no folder send their logs, and find a package that is too large
+ * to be handed over. */
 #define RUN_STORE_LOGS    "/logs"
 #define RUN_STORE_PACKAGE "/package"
 #define RUN_FILE_STATUS   "status.json"
+#define RUN_ENV_CODE      "ACT_RUN_CODE"    /* a variable of its processes: the folder of its code, on their node */
 #define RUN_FILE_LOCK     "supervisor.lock" /* locked (flock) while a supervisor lives */
 #define RUN_FILE_ABORT    "abort"           /* exists: the run is to be cancelled */
 #define RUN_FILE_HOSTS    "hostfile"
@@ -289,6 +294,7 @@ int run_record_write(const char *path, const json_t *value, struct act_error *er
 #define RUN_DIR_CODE      "code"   /* in "nodes/<node rank>/" when there are several nodes */
 #define RUN_DIR_TEMP      "temp"
 #define RUN_DIR_USER      "user_logs"
+#define RUN_DIR_OUTPUTS   "outputs" /* <id>/: output directories of a job file that lie in no mapped folder */
 #define RUN_DIR_SYSTEM    "system_logs"
 #define RUN_DIR_NODES     "nodes"
 #define RUN_DIR_METRICS   "metrics"
@@ -320,26 +326,30 @@ int run_record_write(const char *path, const json_t *value, struct act_error *er
 /* A line for everything that happened to a rank: {"time", "event": "started" | "ended" | "lost", "rank", "node", "pid",
  * "exit_status", "signal"} */
 #define RUN_FILE_RANKS "system_logs/ranks.jsonl"
-/* What the processes of a node's ranks were doing when the run hung (node/stacks.h); %s: the node. */
+/* The stacks of the processes of a node's ranks when the run hung (node/stacks.h); %s: the node. */
 #define RUN_FILE_STACKS RUN_DIR_SYSTEM "/stacks_%s.txt"
 /* The attempts after which the run was tried again: {"version": 1, "tries": [{"attempt", "class", "node", "words",
  * "seconds"}]} */
 #define RUN_FILE_RETRY "retry.json"
 char *run_rank_log(int rank); /* "user_logs/std_log_process_<rank>.txt", new string */
-/* The rank whose log has this name, in the words of all platforms, those of Azure Machine Learning's runtimes included
- * ("user_logs/std_log_process_03.txt", "azureml-logs/70_driver_log_3.txt"); -1: it is no rank's log. out_choice (may be
- * NULL): where there are several of one rank, the one with the smallest is its log. */
+/* Returns the rank whose log has this name on any platform, also by Azure Machine Learning's runtimes
+ * ("user_logs/std_log_process_03.txt", "azureml-logs/70_driver_log_3.txt"); -1: it is not a rank's log. *out_choice: of
+ * several files of one rank, that with the smallest number is its log; out_choice may be NULL. */
 int run_log_rank(const char *name, int *out_choice);
 
-/* Whether the value must stay hidden: it is marked so, or its name or value gives it away. */
+/* Tells whether the len bytes of a name are that of a folder which runs have for themselves, on some platform. */
+bool run_is_own_folder(const char *name, size_t len);
+
+/* Tells whether the value must stay hidden: it is marked so, or its name or value gives it away. */
 bool run_env_is_secret(const struct run_env *env);
 
 /* run.json only names the variables that are secret. Their values are in a separate file (0600), which is written
  * only if there are any. Reading it completes a specification from run.json; a missing file changes nothing. */
 int run_secrets_write(const struct run_spec *spec, const char *path, struct act_error *err) ACT_NODISCARD;
 int run_secrets_read(struct run_spec *spec, const char *path, struct act_error *err) ACT_NODISCARD;
-/* The content of that file: an object of names and values. */
+/* Returns the content of that file: an object of names and values. */
 json_t *run_secrets_to_json(const struct run_spec *spec);
+/* Completes a specification from such an object. */
 void run_secrets_from_json(struct run_spec *spec, const json_t *values);
 
 #endif

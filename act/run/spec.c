@@ -59,7 +59,7 @@ static const struct text_row env_texts[] = {
     {"value", offsetof(struct run_env, value), false},
 };
 
-static char **text_at(void *object, const struct text_row *row)
+static char **spec_text_at(void *object, const struct text_row *row)
 {
     return (char **)((char *)object + row->offset);
 }
@@ -72,7 +72,7 @@ static char *const *const_text_at(const void *object, const struct text_row *row
 static void release_texts(void *object, const struct text_row *rows, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        free(*text_at(object, &rows[i]));
+        free(*spec_text_at(object, &rows[i]));
 }
 
 const char *run_spec_variable(const struct run_spec *spec, const char *name)
@@ -100,6 +100,7 @@ void run_spec_release(struct run_spec *spec)
     act_strv_release(&spec->argv);
     act_strv_release(&spec->retry_on);
     act_strv_release(&spec->avoid);
+    act_strv_release(&spec->after);
     json_decref(spec->config);
     json_decref(spec->tags);
     *spec = (struct run_spec){0};
@@ -224,6 +225,8 @@ json_t *run_spec_to_json(const struct run_spec *spec)
             json_pack("{s:i, s:o}", "times", spec->retry_times, "on", codec_json_strv_new(&spec->retry_on)));
     if (spec->avoid.n)
         json_object_set_new(json, "avoid_nodes", codec_json_strv_new(&spec->avoid));
+    if (spec->after.n)
+        json_object_set_new(json, "after", codec_json_strv_new(&spec->after));
     if (json_object_size(spec->tags))
         json_object_set(json, "tags", spec->tags);
     if (spec->own_image)
@@ -244,7 +247,7 @@ int run_spec_write(const struct run_spec *spec, const char *path, struct act_err
 
 /* ---- in ---- */
 
-static int malformed(struct act_error *err, const char *key, const char *rule)
+static int spec_malformed(struct act_error *err, const char *key, const char *rule)
 {
     return act_error_set(err, ACT_FAIL, "the run specification is malformed: '%s' must be %s", key, rule);
 }
@@ -253,18 +256,19 @@ static int get_texts(const json_t *json, void *object, const struct text_row *ro
 {
     for (size_t i = 0; i < n; i++) {
         const json_t *value = json_object_get(json, rows[i].key);
-        char **text = text_at(object, &rows[i]);
+        char **text = spec_text_at(object, &rows[i]);
 
         if (value && !json_is_null(value))
             *text = codec_json_bytes_get(value);
         bool absent = !value || json_is_null(value);
         if (absent ? rows[i].required : !*text)
-            return malformed(err, rows[i].key, "a text");
+            return spec_malformed(err, rows[i].key, "a text");
     }
     return 0;
 }
 
-static int get_int(const json_t *json, const char *key, int64_t low, int64_t high, int64_t *out, struct act_error *err)
+static int spec_get_int(const json_t *json, const char *key, int64_t low, int64_t high, int64_t *out,
+                        struct act_error *err)
 {
     const json_t *value = json_object_get(json, key);
 
@@ -282,11 +286,11 @@ static int get_counts(const json_t *json, struct run_spec *spec, struct act_erro
 {
     int64_t nodes, procs, gpus;
 
-    if (get_int(json, "created", 0, INT64_MAX, &spec->created_unix_s, err) < 0 ||
-        get_int(json, "package_bytes", 0, INT64_MAX, &spec->package_bytes, err) < 0 ||
-        get_int(json, "nodes", 1, NODES_MAX, &nodes, err) < 0 ||
-        get_int(json, "processes_per_node", 1, PER_NODE_MAX, &procs, err) < 0 ||
-        get_int(json, "gpus_per_node", 0, PER_NODE_MAX, &gpus, err) < 0)
+    if (spec_get_int(json, "created", 0, INT64_MAX, &spec->created_unix_s, err) < 0 ||
+        spec_get_int(json, "package_bytes", 0, INT64_MAX, &spec->package_bytes, err) < 0 ||
+        spec_get_int(json, "nodes", 1, NODES_MAX, &nodes, err) < 0 ||
+        spec_get_int(json, "processes_per_node", 1, PER_NODE_MAX, &procs, err) < 0 ||
+        spec_get_int(json, "gpus_per_node", 0, PER_NODE_MAX, &gpus, err) < 0)
         return -ACT_FAIL;
     spec->nodes = (int)nodes;
     spec->procs_per_node = (int)procs;
@@ -300,8 +304,8 @@ static int get_range(const json_t *json, struct run_spec *spec, struct act_error
 
     if (!json_object_get(json, "max_nodes"))
         return 0;
-    if (get_int(json, "max_nodes", spec->nodes, NODES_MAX, &max, err) < 0 ||
-        get_int(json, "min_nodes", 1, max, &min, err) < 0)
+    if (spec_get_int(json, "max_nodes", spec->nodes, NODES_MAX, &max, err) < 0 ||
+        spec_get_int(json, "min_nodes", 1, max, &min, err) < 0)
         return -ACT_FAIL;
     spec->min_nodes = (int)min;
     spec->max_nodes = (int)max;
@@ -311,7 +315,7 @@ static int get_range(const json_t *json, struct run_spec *spec, struct act_error
 static int get_command(const json_t *json, struct run_spec *spec, struct act_error *err)
 {
     if (!codec_json_strv_get(json_object_get(json, "command"), &spec->argv) || spec->argv.n == 0)
-        return malformed(err, "command", "a list of at least one text");
+        return spec_malformed(err, "command", "a list of at least one text");
     return 0;
 }
 
@@ -321,7 +325,7 @@ static int get_starter(const json_t *json, struct run_spec *spec, struct act_err
 
     if (!json_object_get(json, "started_per_node"))
         return 0;
-    if (get_int(json, "started_per_node", 1, PER_NODE_MAX, &started, err) < 0)
+    if (spec_get_int(json, "started_per_node", 1, PER_NODE_MAX, &started, err) < 0)
         return -ACT_FAIL;
     spec->started_per_node = (int)started;
     return 0;
@@ -335,11 +339,11 @@ static int get_hang(const json_t *json, struct run_spec *spec, struct act_error 
 
     if (!hang)
         return 0;
-    if (get_int(hang, "silent_s", 1, RUN_HANG_MOST_S, &silent, err) < 0)
+    if (spec_get_int(hang, "silent_s", 1, RUN_HANG_MOST_S, &silent, err) < 0)
         return -ACT_FAIL;
     spec->hang_s = (int)silent;
     spec->hang_any_gpus = strcmp(gpus, "any") == 0;
-    return spec->hang_any_gpus || strcmp(gpus, "idle") == 0 ? 0 : malformed(err, "gpus", "idle or any");
+    return spec->hang_any_gpus || strcmp(gpus, "idle") == 0 ? 0 : spec_malformed(err, "gpus", "idle or any");
 }
 
 static int get_limit(const json_t *json, struct run_spec *spec, struct act_error *err)
@@ -348,8 +352,8 @@ static int get_limit(const json_t *json, struct run_spec *spec, struct act_error
 
     if (!limit)
         return 0;
-    int rc = get_int(limit, "seconds", 1, RUN_LIMIT_MOST_S, &spec->limit_s, err);
-    return rc < 0 ? rc : get_int(limit, "warn_seconds", 0, RUN_LIMIT_MOST_S, &spec->warn_s, err);
+    int rc = spec_get_int(limit, "seconds", 1, RUN_LIMIT_MOST_S, &spec->limit_s, err);
+    return rc < 0 ? rc : spec_get_int(limit, "warn_seconds", 0, RUN_LIMIT_MOST_S, &spec->warn_s, err);
 }
 
 static int get_retry(const json_t *json, struct run_spec *spec, struct act_error *err)
@@ -358,15 +362,26 @@ static int get_retry(const json_t *json, struct run_spec *spec, struct act_error
     int64_t times;
 
     if (avoid && !codec_json_strv_get(avoid, &spec->avoid))
-        return malformed(err, "avoid_nodes", "a list of texts");
+        return spec_malformed(err, "avoid_nodes", "a list of texts");
     if (!retry)
         return 0;
-    if (get_int(retry, "times", 1, RUN_RETRY_MOST, &times, err) < 0)
+    if (spec_get_int(retry, "times", 1, RUN_RETRY_MOST, &times, err) < 0)
         return -ACT_FAIL;
     spec->retry_times = (int)times;
     if (!codec_json_strv_get(json_object_get(retry, "on"), &spec->retry_on))
-        return malformed(err, "on", "a list of texts");
+        return spec_malformed(err, "on", "a list of texts");
     return 0;
+}
+
+/* Their folders are beside that of the run. */
+static int get_after(const json_t *json, struct run_spec *spec, struct act_error *err)
+{
+    const json_t *after = json_object_get(json, "after");
+    bool good = !after || codec_json_strv_get(after, &spec->after);
+
+    for (size_t i = 0; i < spec->after.n; i++)
+        good = good && run_name_valid(spec->after.v[i]);
+    return good ? 0 : spec_malformed(err, "after", "a list of run ids");
 }
 
 static int get_sha256(const json_t *json, struct run_spec *spec, struct act_error *err)
@@ -374,7 +389,7 @@ static int get_sha256(const json_t *json, struct run_spec *spec, struct act_erro
     const char *text = codec_json_str(json, "package_sha256", "?");
 
     if (*text && !act_is_hex(text, ACT_SHA256_HEX - 1))
-        return malformed(err, "package_sha256", "64 lower-case hex digits, or empty");
+        return spec_malformed(err, "package_sha256", "64 lower-case hex digits, or empty");
     snprintf(spec->package_sha256, sizeof(spec->package_sha256), "%s", text);
     return 0;
 }
@@ -391,13 +406,13 @@ static int get_folder(const json_t *json, struct run_folder *folder, struct act_
     if (rc < 0)
         return rc;
     if (!is_folder_name(folder->name))
-        return malformed(err, "name", "a folder name without slashes");
+        return spec_malformed(err, "name", "a folder name without slashes");
     if (folder->link && folder->link[0] != '/')
-        return malformed(err, "link", "an absolute path");
+        return spec_malformed(err, "link", "an absolute path");
     if (!run_folder_mode_from_name(codec_json_str(json, "mode", ""), &folder->mode))
-        return malformed(err, "mode", "rw_mount, ro_mount, download, upload or path");
+        return spec_malformed(err, "mode", "rw_mount, ro_mount, download, upload or path");
     if (folder->mode == RUN_FOLDER_PATH && !folder->link)
-        return malformed(err, "link", "an absolute path");
+        return spec_malformed(err, "link", "an absolute path");
     return 0;
 }
 
@@ -408,7 +423,7 @@ int run_volumes_from_json(const json_t *array, struct run_spec *spec, struct act
     int rc = 0;
 
     if (!json_is_array(array))
-        return malformed(err, "folders", "a list");
+        return spec_malformed(err, "folders", "a list");
     json_array_foreach(array, i, member)
     {
         ACT_PUSH(spec->folders, spec->n_folders, (struct run_folder){0});
@@ -419,7 +434,7 @@ int run_volumes_from_json(const json_t *array, struct run_spec *spec, struct act
     return 0;
 }
 
-static int get_folders(const json_t *json, struct run_spec *spec, struct act_error *err)
+static int spec_get_folders(const json_t *json, struct run_spec *spec, struct act_error *err)
 {
     return run_volumes_from_json(json_object_get(json, "folders"), spec, err);
 }
@@ -431,7 +446,7 @@ static int get_outputs(const json_t *json, struct run_spec *spec, struct act_err
     int rc = 0;
 
     if (array && !json_is_array(array))
-        return malformed(err, "outputs", "a list");
+        return spec_malformed(err, "outputs", "a list");
     json_array_foreach(array, i, member)
     {
         ACT_PUSH(spec->outputs, spec->n_outputs, (struct run_output){0});
@@ -448,7 +463,7 @@ static int get_env(const json_t *json, struct run_spec *spec, struct act_error *
     size_t i;
 
     if (!json_is_array(array))
-        return malformed(err, "env", "a list");
+        return spec_malformed(err, "env", "a list");
     json_array_foreach(array, i, member)
     {
         ACT_PUSH(spec->env, spec->n_env, (struct run_env){0});
@@ -456,30 +471,30 @@ static int get_env(const json_t *json, struct run_spec *spec, struct act_error *
         if (rc < 0)
             return act_error_prefix(err, "variable %zu", i + 1);
         if (!*spec->env[i].name || strchr(spec->env[i].name, '='))
-            return malformed(err, "env", "a list of names without '=' and values");
+            return spec_malformed(err, "env", "a list of names without '=' and values");
     }
     return 0;
 }
 
-/* They were checked when they were given; who writes run.json otherwise may have put anything there. */
+/* They were checked when they were given; another program that writes run.json may have put anything there. */
 static int get_labels(const json_t *json, struct run_spec *spec, struct act_error *err)
 {
     json_t *tags = json_object_get(json, "tags"), *value;
     const char *key;
 
     if (spec->name && !run_label_valid(spec->name))
-        return malformed(err, "name", "a name of a run");
+        return spec_malformed(err, "name", "a name of a run");
     if (!tags)
         return 0;
     if (!json_is_object(tags))
-        return malformed(err, "tags", "an object");
+        return spec_malformed(err, "tags", "an object");
     spec->tags = json_object();
     json_object_foreach(tags, key, value)
     {
         ACT_AUTOFREE char *tag = act_sprintf("%s=%s", key, json_is_string(value) ? json_string_value(value) : "\n");
         int rc = run_tags_add(spec->tags, tag, err);
         if (rc < 0)
-            return malformed(err, "tags", "an object of tags");
+            return spec_malformed(err, "tags", "an object of tags");
     }
     return 0;
 }
@@ -489,10 +504,10 @@ static int get_flag(const json_t *json, const char *key, bool *out, struct act_e
     const json_t *value = json_object_get(json, key);
 
     *out = json_is_true(value);
-    return json_is_boolean(value) ? 0 : malformed(err, key, "true or false");
+    return json_is_boolean(value) ? 0 : spec_malformed(err, key, "true or false");
 }
 
-/* One that is only written where it is true. */
+/* Reads a flag that is only written where it is true. */
 static int get_rare_flag(const json_t *json, const char *key, bool *out, struct act_error *err)
 {
     return json_object_get(json, key) ? get_flag(json, key, out, err) : 0;
@@ -507,21 +522,21 @@ static int get_version(const json_t *json, struct act_error *err)
                              "the run specification has version %lld, this program knows version %d; "
                              "update ACT",
                              (long long)version, SPEC_VERSION);
-    return version == SPEC_VERSION ? 0 : malformed(err, "version", "1");
+    return version == SPEC_VERSION ? 0 : spec_malformed(err, "version", "1");
 }
 
 static int get_all(const json_t *json, struct run_spec *spec, struct act_error *err)
 {
     static int (*const parts[])(const json_t *, struct run_spec *, struct act_error *) = {
-        get_counts, get_range,  get_command, get_starter, get_retry, get_hang,
-        get_limit,  get_sha256, get_folders, get_outputs, get_env,   get_labels,
+        get_counts, get_range,  get_command,      get_starter, get_retry, get_hang,   get_limit,
+        get_after,  get_sha256, spec_get_folders, get_outputs, get_env,   get_labels,
     };
     int rc = get_version(json, err);
 
     if (rc == 0)
         rc = get_texts(json, spec, spec_texts, COUNT_OF(spec_texts), err);
     if (rc == 0 && !run_name_valid(spec->id))
-        rc = malformed(err, "id", "a run id");
+        rc = spec_malformed(err, "id", "a run id");
     for (size_t i = 0; rc == 0 && i < COUNT_OF(parts); i++)
         rc = parts[i](json, spec, err);
     if (rc == 0)

@@ -104,7 +104,7 @@ static const struct {
 
 /* ---- options ---- */
 
-/* The name of the option that a word is, "-" as "_", in at most size bytes; empty: it is none. */
+/* Writes the name of the option that a word is, with "_" for "-", into size bytes; empty: it is not an option. */
 static void option_name(const char *word, char *out, size_t size)
 {
     bool is_long = word[0] == '-' && word[1] == '-';
@@ -132,7 +132,7 @@ static bool list_has(const char *list, const char *name)
 
 enum { NAME_MAX_BYTES = 64 };
 
-/* How many words an option takes: it, and its value. */
+/* Returns how many words an option takes: itself, and its value. */
 static size_t option_words(const struct starter_kind *kind, const char *word)
 {
     char name[NAME_MAX_BYTES];
@@ -143,22 +143,22 @@ static size_t option_words(const struct starter_kind *kind, const char *word)
     return holds_value || list_has(kind->alone, name) ? 1 : 2;
 }
 
-static bool is_option(const char *word)
+static bool starter_is_option(const char *word)
 {
     return word[0] == '-' && word[1] && strcmp(word, "--") != 0;
 }
 
-/* The position of the program that it starts. */
-static size_t find_end(const struct starter_kind *kind, const struct act_strv *argv, size_t first)
+/* Returns the position of the program that the starter starts. */
+static size_t starter_find_end(const struct starter_kind *kind, const struct act_strv *argv, size_t first)
 {
     size_t i = first;
 
-    while (i < argv->n && is_option(argv->v[i]))
+    while (i < argv->n && starter_is_option(argv->v[i]))
         i += option_words(kind, argv->v[i]);
     return i < argv->n ? i : argv->n;
 }
 
-/* The value of an option as the user wrote it, empty for one without; the last one counts. NULL: it is not there. */
+/* Returns the value of an option as the user wrote it last, empty for one without; NULL: it is not there. */
 static const char *find_option(const struct run_starter *s, const struct act_strv *argv, const char *option)
 {
     const char *value = NULL;
@@ -198,12 +198,12 @@ static bool is_python(const char *word)
            strspn(name + strlen(python), "0123456789.") == strlen(name + strlen(python));
 }
 
-/* "python -u -m torch.distributed.run": where the module's name is; 0: none. */
+/* Returns where the module's name is in "python -u -m torch.distributed.run"; 0: there is none. */
 static size_t find_module(const struct act_strv *argv)
 {
     size_t i = 1;
 
-    while (i < argv->n && is_option(argv->v[i]) && strcmp(argv->v[i], "-m") != 0)
+    while (i < argv->n && starter_is_option(argv->v[i]) && strcmp(argv->v[i], "-m") != 0)
         i += strcmp(argv->v[i], "-W") == 0 || strcmp(argv->v[i], "-X") == 0 ? 2 : 1;
     return i + 1 < argv->n && is_python(argv->v[0]) && strcmp(argv->v[i], "-m") == 0 ? i + 1 : 0;
 }
@@ -220,8 +220,10 @@ bool run_starter_find(const struct act_strv *argv, bool has_gpus, struct run_sta
             (calls[i].next && strcmp(next, calls[i].next) != 0) || (calls[i].kind->needs_gpus && !has_gpus))
             continue;
         size_t first = word + 1 + (calls[i].next != NULL);
-        *out = (struct run_starter){
-            .name = calls[i].word, .kind = calls[i].kind, .first = first, .end = find_end(calls[i].kind, argv, first)};
+        *out = (struct run_starter){.name = calls[i].word,
+                                    .kind = calls[i].kind,
+                                    .first = first,
+                                    .end = starter_find_end(calls[i].kind, argv, first)};
         return true;
     }
     return false;

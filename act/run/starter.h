@@ -19,10 +19,11 @@ struct run_starter {
     size_t first, end;               /* its own options are the words from first to before end */
 };
 
-/* Whether the command is a starter. has_gpus: the nodes have GPUs; some are starters only then. */
+/* Tells whether the command argv is a starter. has_gpus: the nodes have GPUs; some are starters only then. */
 bool run_starter_find(const struct act_strv *argv, bool has_gpus, struct run_starter *out);
 
-/* Whether the user has written one of these of its options; names without dashes, blanks between them, "_" for "-". */
+/* Tells whether the user has written one of these options of the starter: names without dashes, with "_" for "-" and
+ * blanks between them. */
 bool run_starter_has(const struct run_starter *starter, const struct act_strv *argv, const char *options);
 
 /* What a run knows and a starter needs. */
@@ -35,13 +36,13 @@ struct run_starter_place {
     bool narrowed;              /* the environment says which GPUs of the node belong to the run */
 };
 
-/* Adds the missing options before the user's own, which come last and so win. */
+/* Adds the missing options to argv, before the user's own, which come last and so win. */
 void run_starter_fill(const struct run_starter *starter, const struct run_starter_place *place, struct act_strv *argv);
 
 /* The numbers that the user may have given. */
 enum run_starter_number { RUN_STARTER_NODES, RUN_STARTER_PER_NODE, RUN_STARTER_TOTAL };
 
-/* The user's text for that number, in argv; NULL: none. out_option: the option, without dashes. */
+/* Returns the user's text for that number, in argv; NULL: there is none. *out_option: the option, without dashes. */
 const char *run_starter_written(const struct run_starter *starter, const struct act_strv *argv,
                                 enum run_starter_number number, const char **out_option);
 

@@ -51,14 +51,14 @@ static void bad_from_json(const json_t *list, struct run_status *out)
 
 json_t *run_status_to_json(const struct run_status *status)
 {
-    return json_pack("{s:i, s:s, s:I, s:I, s:i, s:i, s:i, s:I, s:o, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*, s:s*}",
+    return json_pack("{s:i, s:s, s:I, s:I, s:i, s:i, s:i, s:I, s:o, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*, s:s*}",
                      "version", 1, "state", run_state_name(status->state), "started",
                      (json_int_t)status->started_unix_s, "ended", (json_int_t)status->ended_unix_s, "exit_status",
                      status->exit_status, "failed_rank", status->failed_rank, "attempt", status->attempt, "heartbeat",
                      (json_int_t)status->heartbeat_unix_s, "reason", reason_json(status->reason), "unsubmitted",
                      status->unsubmitted ? json_true() : NULL, "ranks_asked", status->ranks_asked ? json_true() : NULL,
-                     "aborted", status->aborted ? json_true() : NULL, "attempts",
-                     status->attempts ? json_integer(status->attempts) : NULL, "retry",
+                     "seen", status->seen ? json_true() : NULL, "aborted", status->aborted ? json_true() : NULL,
+                     "attempts", status->attempts ? json_integer(status->attempts) : NULL, "retry",
                      status->retry[0] ? reason_json(status->retry) : NULL, "bad_nodes", bad_to_json(status), "class",
                      status->class[0] ? status->class : NULL);
 }
@@ -83,6 +83,7 @@ void run_status_from_json(const json_t *json, struct run_status *out)
         .attempt = bounded(json, "attempt", 1, RANK_MAX, 1),
         .heartbeat_unix_s = codec_json_int(json, "heartbeat", 0),
         .unsubmitted = json_is_true(json_object_get(json, "unsubmitted")),
+        .seen = json_is_true(json_object_get(json, "seen")),
         .aborted = json_is_true(json_object_get(json, "aborted")),
         .ranks_asked = json_is_true(json_object_get(json, "ranks_asked")),
         .attempts = bounded(json, "attempts", 0, RANK_MAX, 0),
@@ -93,7 +94,8 @@ void run_status_from_json(const json_t *json, struct run_status *out)
     snprintf(out->reason, sizeof(out->reason), "%s", codec_json_str(json, "reason", ""));
 }
 
-/* Not synced to the disk: after a power cut there is no supervisor any more, and a torn record is read as none. */
+/* It does not wait for the disk: after a power cut there is no supervisor any more, and a torn record counts as
+ * none. */
 int run_record_write(const char *path, const json_t *value, struct act_error *err)
 {
     ACT_AUTOFREE char *text = codec_json_line(value);

@@ -124,21 +124,22 @@ int channel_write(struct channel *c, const void *data, size_t len, struct act_er
 int frame_write(struct channel *c, json_t *head, const struct frame_part *parts, size_t n, struct act_error *err)
 {
     json_t *lengths = json_array();
-    ACT_AUTO(act_buf) line = {0};
+    struct act_buf line = {0};
 
     for (size_t i = 0; i < n; i++)
         json_array_append_new(lengths, json_integer((json_int_t)parts[i].len));
     json_object_set_new(head, "parts", lengths);
-    ACT_AUTOFREE char *text = codec_json_line(head);
+    ACT_AUTOWIPE char *text = codec_json_line(head);
     json_decref(head);
     act_buf_addf(&line, "%s\n", text);
     int rc = channel_write(c, line.data, line.len, err);
     for (size_t i = 0; i < n && rc == 0; i++)
         rc = channel_write(c, parts[i].data, parts[i].len, err);
+    act_buf_wipe(&line); /* what begins a run has its secrets */
     return rc;
 }
 
-static int read_part(struct channel *c, size_t len, struct act_buf *out, struct act_error *err)
+static int frame_read_part(struct channel *c, size_t len, struct act_buf *out, struct act_error *err)
 {
     char chunk[16384];
     size_t got;
@@ -165,7 +166,7 @@ static int read_parts(struct channel *c, size_t max, struct frame *out, struct a
         if (len < 0 || (uint64_t)len > max)
             return act_error_set(err, ACT_FAIL, "the other side sent a part of %lld bytes", (long long)len);
         max -= (size_t)len;
-        int rc = read_part(c, (size_t)len, &out->parts[out->n_parts++], err);
+        int rc = frame_read_part(c, (size_t)len, &out->parts[out->n_parts++], err);
         if (rc < 0)
             return rc;
     }

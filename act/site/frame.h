@@ -23,15 +23,15 @@ struct channel {
     char buffer[CHANNEL_BUFFER];
 };
 
-/* For all of them: the end of the other side or of the connection is -ACT_TEMPORARY with err->network; a malformed
- * frame is -ACT_FAIL. err is not NULL. */
+/* All of these return -ACT_TEMPORARY, with err->network, if the other side or the connection has ended, and -ACT_FAIL
+ * for a malformed frame. err is not NULL. */
 
-/* A line without its end, of at most max bytes; a NUL follows. */
+/* Reads a line of at most max bytes, without its end; a NUL follows. */
 int channel_read_line(struct channel *c, size_t max, struct act_buf *out, struct act_error *err) ACT_NODISCARD;
 /* Passes over all bytes up to the mark, and the mark; more than max before it is -ACT_FAIL. The first byte of the mark
  * is in no other place of it. */
 int channel_skip_to(struct channel *c, const char *mark, size_t max, struct act_error *err) ACT_NODISCARD;
-/* From 1 to len bytes. */
+/* Reads from 1 to len bytes. */
 int channel_read_some(struct channel *c, void *data, size_t len, size_t *out_got, struct act_error *err) ACT_NODISCARD;
 int channel_write(struct channel *c, const void *data, size_t len, struct act_error *err) ACT_NODISCARD;
 
@@ -48,7 +48,7 @@ struct frame {
     struct act_buf parts[FRAME_PARTS];
     size_t n_parts;
 };
-/* With at most max bytes in the parts. Release it in every case. */
+/* Reads a frame with at most max bytes in its parts. Release it in every case. */
 int frame_read(struct channel *c, size_t max, struct frame *out, struct act_error *err) ACT_NODISCARD;
 void frame_release(struct frame *frame);
 

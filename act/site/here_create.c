@@ -51,8 +51,8 @@ char *here_package_path(const struct site *site, const char *sha256)
 
 /* A hard link costs nothing, and packages never change: they are named by their content. From another file system
  * the package is copied once for all its runs. */
-static int add_package(const struct site *site, const char *dir, const char *package, const char *sha256,
-                       struct act_error *err)
+static int here_create_add_package(const struct site *site, const char *dir, const char *package, const char *sha256,
+                                   struct act_error *err)
 {
     ACT_AUTOFREE char *to = act_path_join(dir, RUN_FILE_PACKAGE);
     ACT_AUTOFREE char *kept = here_package_path(site, sha256);
@@ -89,11 +89,11 @@ static int fill_run_dir(const struct site *site, const char *dir, const struct r
     if (rc == 0)
         rc = run_status_write(status, &queued, err);
     if (rc == 0)
-        rc = add_package(site, dir, package, spec->package_sha256, err);
+        rc = here_create_add_package(site, dir, package, spec->package_sha256, err);
     return rc;
 }
 
-static int publish(const char *temp, const char *dir, bool *out_existed, struct act_error *err)
+static int here_create_publish(const char *temp, const char *dir, bool *out_existed, struct act_error *err)
 {
     if (rename(temp, dir) == 0)
         return 0;
@@ -101,18 +101,17 @@ static int publish(const char *temp, const char *dir, bool *out_existed, struct 
     return *out_existed ? 0 : act_error_errno(err, errno, "cannot make the run's folder '%s'", dir);
 }
 
-/* A new folder that is being filled. What others have left goes before. */
+/* Makes a folder to fill, after it has removed what others have left. */
 static int make_filling(struct site *site, const char *id, struct here_filling *out, struct act_error *err)
 {
     ACT_AUTOFREE char *runs = act_path_join(site->root, "runs");
     struct act_error ignored;
-    struct site_left left;
     int rc = act_mkdir_all(runs, 0700, err);
 
     *out = (struct here_filling){.lock_fd = -1};
     if (rc < 0)
         return rc;
-    if (here_clear(site, false, &left, &ignored) < 0)
+    if (here_clear(site, false, NULL, &ignored) < 0)
         (void)ignored; /* the next one tries again */
     rc = here_fill(site, id, out, err);
     if (rc == 0 && mkdir(out->path, 0700) < 0)
@@ -142,7 +141,7 @@ static int fill_and_publish(struct site *site, const struct run_spec *spec, cons
     if (rc == 0)
         rc = fill_run_dir(site, f.path, spec, package, err);
     if (rc == 0)
-        rc = publish(f.path, dir, out_existed, err);
+        rc = here_create_publish(f.path, dir, out_existed, err);
     if (made && (rc < 0 || *out_existed)) {
         struct act_error ignored;
         if (act_remove_tree(f.path, &ignored) < 0)

@@ -21,7 +21,7 @@ static int no_run(const struct site *site, const char *id, struct act_error *err
     return act_error_set(err, ACT_NOT_FOUND, "there is no run '%s' in '%s/runs'", id, site->root);
 }
 
-static int open_run(const struct site *site, const char *id, struct act_error *err)
+static int here_open_run(const struct site *site, const char *id, struct act_error *err)
 {
     if (!run_id_valid(id))
         return no_run(site, id, err);
@@ -32,7 +32,7 @@ static int open_run(const struct site *site, const char *id, struct act_error *e
     return errno == ENOENT ? no_run(site, id, err) : act_error_errno(err, errno, "cannot read '%s'", dir);
 }
 
-/* The folder that holds the last component of name, which *out_last points at. -1 with errno. */
+/* Opens the folder that holds the last component of name, to which it points *out_last. -1 with errno. */
 static int open_folder_of(int run_fd, const char *name, const char **out_last)
 {
     int fd = openat(run_fd, ".", FOLDER_FLAGS);
@@ -55,7 +55,7 @@ static int file_error(const char *doing, const char *id, const char *name, struc
     return act_error_errno(err, errno, "cannot %s '%s' of run '%s'", doing, name, id);
 }
 
-static int check_name(const char *id, const char *name, struct act_error *err)
+static int here_check_name(const char *id, const char *name, struct act_error *err)
 {
     size_t len = strlen(name);
 
@@ -65,11 +65,11 @@ static int check_name(const char *id, const char *name, struct act_error *err)
 }
 
 /* The folder of name in the run. */
-static int open_place(const struct site *site, const char *doing, const char *id, const char *name,
-                      const char **out_last, struct act_error *err)
+static int here_open_place(const struct site *site, const char *doing, const char *id, const char *name,
+                           const char **out_last, struct act_error *err)
 {
-    int rc = check_name(id, name, err);
-    int run_fd = rc < 0 ? rc : open_run(site, id, err);
+    int rc = here_check_name(id, name, err);
+    int run_fd = rc < 0 ? rc : here_open_run(site, id, err);
 
     if (run_fd < 0)
         return run_fd;
@@ -82,12 +82,12 @@ static int open_place(const struct site *site, const char *doing, const char *id
 
 /* ---- reading ---- */
 
-static int open_file(const struct site *site, const char *id, const char *name, uint64_t *out_size,
-                     struct act_error *err)
+static int here_open_file(const struct site *site, const char *id, const char *name, uint64_t *out_size,
+                          struct act_error *err)
 {
     const char *last;
     struct stat st;
-    int folder = open_place(site, "read", id, name, &last, err);
+    int folder = here_open_place(site, "read", id, name, &last, err);
 
     if (folder < 0)
         return folder;
@@ -107,7 +107,7 @@ int here_read(struct site *site, const char *id, const char *name, uint64_t offs
               size_t *out_got, struct act_error *err)
 {
     uint64_t size = 0;
-    int fd = open_file(site, id, name, &size, err);
+    int fd = here_open_file(site, id, name, &size, err);
 
     *out_got = 0;
     if (fd < 0)
@@ -122,7 +122,7 @@ int here_read(struct site *site, const char *id, const char *name, uint64_t offs
 int here_read_text(struct site *site, const char *id, const char *name, char **out, struct act_error *err)
 {
     uint64_t size = 0;
-    int fd = open_file(site, id, name, &size, err);
+    int fd = here_open_file(site, id, name, &size, err);
 
     *out = NULL;
     if (fd < 0)
@@ -150,7 +150,7 @@ int here_write(struct site *site, const char *id, const char *name, const char *
                struct act_error *err)
 {
     const char *last;
-    int rc = 0, folder = open_place(site, "write", id, name, &last, err);
+    int rc = 0, folder = here_open_place(site, "write", id, name, &last, err);
 
     if (folder < 0)
         return folder;
@@ -179,7 +179,7 @@ static int64_t idle_s(const struct stat *st)
 }
 
 /* Adds what is below the folder fd, which it closes; name is its name in the run. */
-static void add_files(int fd, const char *name, int depth, struct site_files *out)
+static void here_add_files(int fd, const char *name, int depth, struct site_files *out)
 {
     enum { DEPTH_MAX = 16 };
     DIR *d = depth > DEPTH_MAX ? NULL : fdopendir(fd);
@@ -196,7 +196,7 @@ static void add_files(int fd, const char *name, int depth, struct site_files *ou
             site_files_add(out, below, (uint64_t)st.st_size, idle_s(&st));
         int folder = S_ISDIR(st.st_mode) ? openat(fd, e->d_name, FOLDER_FLAGS) : -1;
         if (folder >= 0)
-            add_files(folder, below, depth + 1, out);
+            here_add_files(folder, below, depth + 1, out);
     }
     if (d)
         closedir(d);
@@ -205,17 +205,17 @@ static void add_files(int fd, const char *name, int depth, struct site_files *ou
 int here_files(struct site *site, const char *id, const char *const *folders, size_t n_folders, struct site_files *out,
                struct act_error *err)
 {
-    int run_fd = open_run(site, id, err);
+    int run_fd = here_open_run(site, id, err);
 
     *out = (struct site_files){0};
     if (run_fd < 0)
         return run_fd;
     for (size_t i = 0; i < n_folders; i++) {
         const char *last;
-        int parent = check_name(id, folders[i], NULL) < 0 ? -1 : open_folder_of(run_fd, folders[i], &last);
+        int parent = here_check_name(id, folders[i], NULL) < 0 ? -1 : open_folder_of(run_fd, folders[i], &last);
         int folder = parent < 0 ? -1 : openat(parent, last, FOLDER_FLAGS);
         if (folder >= 0)
-            add_files(folder, folders[i], 0, out);
+            here_add_files(folder, folders[i], 0, out);
         if (parent >= 0)
             close(parent);
     }
@@ -231,8 +231,8 @@ int here_files(struct site *site, const char *id, const char *const *folders, si
 
 /* ---- states ---- */
 
-/* A small JSON file; NULL if it does not exist or is not JSON. */
-static json_t *read_json(int run_fd, const char *name)
+/* Reads a small JSON file; NULL: it does not exist or is not JSON. */
+static json_t *here_read_json(int run_fd, const char *name)
 {
     char text[65536];
     json_t *json = NULL;
@@ -244,15 +244,15 @@ static json_t *read_json(int run_fd, const char *name)
     return n > 0 && codec_json_parse(text, (size_t)n, name, &json, NULL) == 0 ? json : NULL;
 }
 
-static int state_of(const struct site *site, const char *id, struct site_state *out, struct act_error *err)
+static int here_state_of(const struct site *site, const char *id, struct site_state *out, struct act_error *err)
 {
-    int run_fd = open_run(site, id, err);
+    int run_fd = here_open_run(site, id, err);
 
     *out = (struct site_state){.status = {.state = RUN_UNKNOWN, .failed_rank = -1, .attempt = 1}};
     if (run_fd < 0)
         return run_fd == -ACT_NOT_FOUND ? 0 : run_fd;
-    CODEC_AUTOJSON json_t *status = read_json(run_fd, RUN_FILE_STATUS);
-    CODEC_AUTOJSON json_t *job = read_json(run_fd, RUN_FILE_JOB);
+    CODEC_AUTOJSON json_t *status = here_read_json(run_fd, RUN_FILE_STATUS);
+    CODEC_AUTOJSON json_t *job = here_read_json(run_fd, RUN_FILE_JOB);
     close(run_fd);
     out->there = true;
     if (status)
@@ -267,7 +267,7 @@ int here_states(struct site *site, const char *const *ids, size_t n, struct site
 
     memset(out, 0, n * sizeof(*out));
     for (size_t i = 0; i < n && rc == 0; i++)
-        rc = state_of(site, ids[i], &out[i], err);
+        rc = here_state_of(site, ids[i], &out[i], err);
     if (rc < 0)
         site_states_release(out, n);
     return rc;

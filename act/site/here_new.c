@@ -1,12 +1,13 @@
 /* here_new.c - what is being made, or on its way out, below <root>/new.
  *
- * A folder or file is filled there as NAME.<12 hex>@<host> and then renamed to its place. Whoever fills one holds a
+ * A folder or file is filled there as NAME.<12 hex>@<machine> and then renamed to its place. Whoever fills one holds a
  * shared lock of this machine's lock file there; so who gets that lock alone knows that nobody fills anything on this
  * machine, and that what is there was left by processes that were killed. What came from another machine, whose locks
- * may not reach here, is left for an hour.
+ * may not reach here, is left for an hour. A machine is known by its host name and its id, because several may have one
+ * of these; one that gets another name is another machine.
  *
- * A run goes away as gone.<12 hex>@<host>. That needs no lock: whatever is called so, anybody removes. Its secrets go
- * first.
+ * A run goes away as gone.<12 hex>@<machine>. That needs no lock: whatever is called so, anybody removes. Its secrets
+ * go first.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -33,26 +34,49 @@ static char *folder_of(const struct site *site)
     return act_path_join(site->root, "new");
 }
 
-/* "@<host>", which ends the names of this machine. New string. */
-static char *mark_of_host(void)
+/* What machine-id(5) says, which is for nobody else to see, or in containers without one the kernel. Nothing: "". New
+ * string. */
+static char *read_machine_id(void)
 {
-    char host[256] = "";
+    enum { ID_MAX = 256 };
+    static const char *const files[] = {"/etc/machine-id", "/proc/sys/kernel/random/boot_id"};
+
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+        char *id = NULL;
+        if (act_file_read(files[i], ID_MAX, &id, NULL, NULL) == 0 && *id)
+            return id;
+        free(id);
+    }
+    return act_strdup("");
+}
+
+/* "@<host>-<8 hex>", which ends the names of this machine. New string. */
+static char *mark_of_machine(void)
+{
+    static const char salt[] = "act new ";
+    ACT_AUTOFREE char *id = read_machine_id();
+    char host[256] = "", hex[ACT_SHA256_HEX];
+    struct act_sha256 hash;
 
     if (gethostname(host, sizeof(host) - 1) < 0 || strchr(host, '/'))
         *host = '\0';
-    return act_sprintf("@%s", host);
+    act_sha256_init(&hash);
+    act_sha256_add(&hash, salt, strlen(salt));
+    act_sha256_add(&hash, id, strlen(id));
+    act_sha256_done(&hash, hex);
+    return act_sprintf("@%s-%.8s", host, hex);
 }
 
 /* An unused name. New string. */
 static char *new_name(const char *folder, const char *name)
 {
-    ACT_AUTOFREE char *host = mark_of_host();
+    ACT_AUTOFREE char *machine = mark_of_machine();
     uint8_t bytes[6];
     char random[2 * sizeof(bytes) + 1];
 
     act_random(bytes, sizeof(bytes)); /* several machines may work in this folder */
     act_hex(bytes, sizeof(bytes), random);
-    return act_sprintf("%s/%s.%s%s", folder, name, random, host);
+    return act_sprintf("%s/%s.%s%s", folder, name, random, machine);
 }
 
 /* ---- filling */
@@ -61,8 +85,8 @@ static char *new_name(const char *folder, const char *name)
  * and then only age tells what was left. */
 static int lock_folder(const char *folder, int how)
 {
-    ACT_AUTOFREE char *host = mark_of_host();
-    ACT_AUTOFREE char *path = act_sprintf("%s/" LOCK "%u%s", folder, (unsigned)geteuid(), host);
+    ACT_AUTOFREE char *machine = mark_of_machine();
+    ACT_AUTOFREE char *path = act_sprintf("%s/" LOCK "%u%s", folder, (unsigned)geteuid(), machine);
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600), rc;
 
     if (fd < 0)
@@ -155,19 +179,20 @@ enum here { NOBODY_FILLS, SOMEBODY_FILLS, NO_LOCKS };
 
 /* Whether its maker has ended. The clock of a file server may be hours behind, so that age counts only where no lock
  * tells. */
-static bool is_left(const char *path, const struct stat *st, const char *host, enum here here)
+static bool is_left(const char *path, const struct stat *st, const char *machine, enum here here)
 {
     if (is_gone(path))
         return true;
-    if (here != NO_LOCKS && act_ends_with(path, host))
+    if (here != NO_LOCKS && act_ends_with(path, machine))
         return here == NOBODY_FILLS;
     return st->st_mtime <= act_now_unix_s() - OLD_S;
 }
 
 /* ---- removing */
 
-/* Gives a run's folder, or what was to become one, the name of what anybody removes. One that is not there is fine. */
-static int send_away(const char *folder, const char *path, struct act_error *err)
+/* Gives a run's folder, or what was to become one, the name of what anybody removes. One that is not there is fine.
+ * out_gone: that path, a new string; may be NULL. */
+static int send_away(const char *folder, const char *path, char **out_gone, struct act_error *err)
 {
     ACT_AUTOFREE char *gone = new_name(folder, "gone");
     ACT_AUTOFREE char *secrets = act_path_join(path, RUN_FILE_SECRETS);
@@ -176,6 +201,8 @@ static int send_away(const char *folder, const char *path, struct act_error *err
         return act_error_errno(err, errno, "cannot remove '%s'", secrets);
     if (rename(path, gone) < 0 && errno != ENOENT)
         return act_error_errno(err, errno, "cannot remove '%s'", path);
+    if (out_gone)
+        *out_gone = act_strdup(gone);
     return 0;
 }
 
@@ -198,10 +225,11 @@ static int remove_gone(const char *folder, struct act_error *err)
     return rc;
 }
 
-/* Sends away what was left. Nobody begins to fill something meanwhile, so this does not take long. */
-static int send_left_away(const char *folder, bool dry_run, struct site_left *out, struct act_error *err)
+/* Sends away what was left, in a dry run nothing. Nobody begins to fill something meanwhile, so this does not take
+ * long: it says where everything is then, and reads none of it. */
+static int send_left_away(const char *folder, bool dry_run, struct act_strv *left, struct act_error *err)
 {
-    ACT_AUTOFREE char *host = mark_of_host();
+    ACT_AUTOFREE char *machine = mark_of_machine();
     int lock = lock_folder(folder, LOCK_EX | LOCK_NB), rc = 0;
     enum here here = lock >= 0 ? NOBODY_FILLS : errno == EWOULDBLOCK ? SOMEBODY_FILLS : NO_LOCKS;
     struct look look;
@@ -210,14 +238,14 @@ static int send_left_away(const char *folder, bool dry_run, struct site_left *ou
     open_look(&look, folder);
     for (char *path; (path = next_path(&look, &st)); free(path)) {
         struct act_error why;
-        if (!is_left(path, &st, host, here))
+        char *gone = NULL;
+        if (!is_left(path, &st, machine, here))
             continue;
-        out->n++;
-        out->bytes += act_tree_size(path);
-        if (!dry_run && !is_gone(path) && send_away(folder, path, &why) < 0 && rc == 0) {
+        if (!dry_run && !is_gone(path) && send_away(folder, path, &gone, &why) < 0 && rc == 0) {
             *err = why;
             rc = -why.code;
         }
+        act_strv_take(left, gone ? gone : act_strdup(path));
     }
     close_look(&look);
     if (lock >= 0)
@@ -228,12 +256,18 @@ static int send_left_away(const char *folder, bool dry_run, struct site_left *ou
 int here_clear(struct site *site, bool dry_run, struct site_left *out, struct act_error *err)
 {
     ACT_AUTOFREE char *folder = folder_of(site);
+    ACT_AUTO(act_strv) left = {0};
     struct act_error more;
 
-    *out = (struct site_left){0};
+    if (out)
+        *out = (struct site_left){0};
     if (access(folder, F_OK) < 0)
         return 0;
-    int rc = send_left_away(folder, dry_run, out, err);
+    int rc = send_left_away(folder, dry_run, &left, err);
+    for (size_t i = 0; out && i < left.n; i++) {
+        out->n++;
+        out->bytes += act_tree_size(left.v[i]);
+    }
     int removed = dry_run ? 0 : remove_gone(folder, rc < 0 ? &more : err);
     return rc < 0 ? rc : removed;
 }
@@ -249,7 +283,7 @@ static int send_filled_away(const char *folder, const char *id, struct act_error
     open_look(&look, folder);
     for (char *path; (path = next_path(&look, &st)); free(path))
         if (rc == 0 && act_starts_with(act_path_basename(path), prefix))
-            rc = send_away(folder, path, err);
+            rc = send_away(folder, path, NULL, err);
     close_look(&look);
     return rc;
 }
@@ -257,7 +291,7 @@ static int send_filled_away(const char *folder, const char *id, struct act_error
 int here_remove_run(struct site *site, const char *id, struct act_error *err)
 {
     ACT_AUTOFREE char *dir = site_run_dir(site, id), *folder = folder_of(site);
-    struct site_left left = {0};
+    ACT_AUTO(act_strv) left = {0};
     struct act_error others;
     int rc = 0;
 
@@ -266,7 +300,7 @@ int here_remove_run(struct site *site, const char *id, struct act_error *err)
     if (access(dir, F_OK) == 0) {
         rc = act_mkdir_all(folder, 0700, err);
         if (rc == 0)
-            rc = send_away(folder, dir, err);
+            rc = send_away(folder, dir, NULL, err);
     }
     if (rc == 0)
         rc = send_filled_away(folder, id, err);

@@ -22,7 +22,7 @@ struct request {
     size_t n_parts;
 };
 
-static const char *text_of(const struct request *r, const char *key)
+static const char *serve_text_of(const struct request *r, const char *key)
 {
     return codec_json_str(r->frame.head, key, "");
 }
@@ -38,7 +38,7 @@ static const char *part_text(const struct request *r, size_t i)
     return i < r->frame.n_parts && r->frame.parts[i].data ? r->frame.parts[i].data : "";
 }
 
-static int malformed(const char *what, struct act_error *err)
+static int serve_malformed(const char *what, struct act_error *err)
 {
     return act_error_set(err, ACT_USAGE, "the request has no valid '%s'", what);
 }
@@ -50,7 +50,7 @@ static int strings_of(const struct request *r, const char *key, struct act_strv 
     if (json_is_array(array) && codec_json_strv_get(array, out))
         return 0;
     act_strv_release(out);
-    return malformed(key, err);
+    return serve_malformed(key, err);
 }
 
 /* ---- what can be asked ---- */
@@ -60,7 +60,7 @@ static int serve_open(struct request *r, struct act_error *err)
     ACT_AUTOFREE char *root = bytes_of(r, "root");
 
     if (!root)
-        return malformed("root", err);
+        return serve_malformed("root", err);
     free(r->site->root);
     r->site->root = here_root(root);
     json_object_set_new(r->response, "root", codec_json_bytes_new(r->site->root));
@@ -75,9 +75,9 @@ static int serve_read(struct request *r, struct act_error *err)
     size_t got;
 
     if (offset < 0 || len < 0 || len > SITE_READ_MAX_BYTES || !name)
-        return malformed("offset", err);
+        return serve_malformed("offset", err);
     ACT_AUTOFREE char *data = act_alloc((size_t)len + 1);
-    int rc = here_read(r->site, text_of(r, "id"), name, (uint64_t)offset, data, (size_t)len, &got, err);
+    int rc = here_read(r->site, serve_text_of(r, "id"), name, (uint64_t)offset, data, (size_t)len, &got, err);
     act_buf_add(&r->parts[0], data, rc < 0 ? 0 : got);
     r->n_parts = 1;
     return rc;
@@ -87,7 +87,7 @@ static int serve_text(struct request *r, struct act_error *err)
 {
     ACT_AUTOFREE char *name = bytes_of(r, "name");
     ACT_AUTOFREE char *text = NULL;
-    int rc = name ? here_read_text(r->site, text_of(r, "id"), name, &text, err) : malformed("name", err);
+    int rc = name ? here_read_text(r->site, serve_text_of(r, "id"), name, &text, err) : serve_malformed("name", err);
 
     if (rc == 0)
         act_buf_adds(&r->parts[0], text);
@@ -101,8 +101,8 @@ static int serve_write(struct request *r, struct act_error *err)
     bool existed = false, exclusive = json_is_true(json_object_get(r->frame.head, "exclusive"));
 
     if (!name)
-        return malformed("name", err);
-    int rc = here_write(r->site, text_of(r, "id"), name, part_text(r, 0), exclusive ? &existed : NULL, err);
+        return serve_malformed("name", err);
+    int rc = here_write(r->site, serve_text_of(r, "id"), name, part_text(r, 0), exclusive ? &existed : NULL, err);
     json_object_set_new(r->response, "existed", json_boolean(existed));
     return rc;
 }
@@ -115,7 +115,7 @@ static int serve_files(struct request *r, struct act_error *err)
     int rc = strings_of(r, "folders", &folders, err);
 
     if (rc == 0)
-        rc = here_files(r->site, text_of(r, "id"), (const char *const *)folders.v, folders.n, &files, err);
+        rc = here_files(r->site, serve_text_of(r, "id"), (const char *const *)folders.v, folders.n, &files, err);
     for (size_t i = 0; i < files.n; i++)
         json_array_append_new(list, json_pack("[o, I, I]", codec_json_bytes_new(files.v[i].name),
                                               (json_int_t)files.v[i].size, (json_int_t)files.v[i].idle_s));
@@ -158,10 +158,10 @@ static int serve_run(struct request *r, struct act_error *err)
     ACT_AUTO(site_result) result = {0};
 
     if (timeout_s <= 0 || timeout_s > INT32_MAX || max <= 0)
-        return malformed("timeout", err);
+        return serve_malformed("timeout", err);
     int rc = strings_of(r, "argv", &argv, err);
     if (rc == 0 && argv.n == 0)
-        rc = malformed("argv", err);
+        rc = serve_malformed("argv", err);
     if (rc < 0)
         return rc;
     rc = here_run(r->site,
@@ -180,7 +180,7 @@ static int serve_run(struct request *r, struct act_error *err)
 }
 
 /* Asks for the package if it is not here yet. */
-static int create(struct request *r, const struct run_spec *spec, struct act_error *err)
+static int serve_create_run(struct request *r, const struct run_spec *spec, struct act_error *err)
 {
     const json_t *package = json_object_get(r->frame.head, "package");
     const char *sha256 = codec_json_str(package, "sha256", "");
@@ -190,7 +190,7 @@ static int create(struct request *r, const struct run_spec *spec, struct act_err
     int rc = 0;
 
     if (package && !act_is_hex(sha256, ACT_SHA256_HEX - 1))
-        return malformed("package", err);
+        return serve_malformed("package", err);
     bool needed = package && !existed && !here_is_there(path, codec_json_int(package, "bytes", -1));
     if (!existed && !needed)
         rc = here_create_run(r->site, spec, path, NULL, &existed, err);
@@ -207,13 +207,13 @@ static int serve_create(struct request *r, struct act_error *err)
     if (rc == 0)
         run_secrets_from_json(&spec, json_object_get(r->frame.head, "secrets"));
     if (rc == 0)
-        rc = create(r, &spec, err);
+        rc = serve_create_run(r, &spec, err);
     return rc;
 }
 
 static int serve_remove(struct request *r, struct act_error *err)
 {
-    return here_remove_run(r->site, text_of(r, "id"), err);
+    return here_remove_run(r->site, serve_text_of(r, "id"), err);
 }
 
 static int serve_clear(struct request *r, struct act_error *err)
@@ -231,12 +231,12 @@ static int serve_agent(struct request *r, struct act_error *err)
 {
     static const char *const names[] = {SITE_ACT, SITE_AGENT};
     const json_t *programs = json_object_get(r->frame.head, "programs");
-    const char *hash = text_of(r, "hash");
+    const char *hash = serve_text_of(r, "hash");
     json_t *missing = json_array();
 
     json_object_set_new(r->response, "missing", missing);
     if (!act_is_hex(hash, SITE_AGENT_HEX))
-        return malformed("hash", err);
+        return serve_malformed("hash", err);
     ACT_AUTOFREE char *dir = site_agent_dir(r->site, hash);
     ACT_AUTOFREE char *agent = act_path_join(dir, SITE_AGENT);
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
@@ -251,10 +251,11 @@ static int serve_agent(struct request *r, struct act_error *err)
 
 /* ---- files that are brought ---- */
 
-/* Where an uploaded file belongs; NULL: no such file is allowed. New string. */
+/* Returns where an uploaded file belongs, a new string; NULL: no such file is allowed. */
 static char *path_of_request(const struct request *r, mode_t *out_mode)
 {
-    const char *program = text_of(r, "program"), *hash = text_of(r, "hash"), *sha256 = text_of(r, "sha256");
+    const char *program = serve_text_of(r, "program"), *hash = serve_text_of(r, "hash"),
+               *sha256 = serve_text_of(r, "sha256");
     const bool known = act_streq(program, SITE_AGENT) || act_streq(program, SITE_ACT);
 
     *out_mode = known ? 0700 : 0600;
@@ -268,8 +269,8 @@ static char *path_of_request(const struct request *r, mode_t *out_mode)
 
 /* Reads what follows the request, all of it even if it cannot be written, because the next request comes after it.
  * channel_rc reports an error of the connection. */
-static int receive(struct request *r, int fd, const char *path, int64_t bytes, int *out_channel_rc,
-                   struct act_error *err)
+static int serve_receive(struct request *r, int fd, const char *path, int64_t bytes, int *out_channel_rc,
+                         struct act_error *err)
 {
     ACT_AUTOFREE char *chunk = act_alloc(CHANNEL_BUFFER);
     char sha256[ACT_SHA256_HEX];
@@ -288,7 +289,7 @@ static int receive(struct request *r, int fd, const char *path, int64_t bytes, i
             rc = act_error_errno(err, errno, "cannot write '%s'", path);
     }
     act_sha256_done(&hash, sha256);
-    if (rc == 0 && !act_streq(sha256, text_of(r, "sha256")))
+    if (rc == 0 && !act_streq(sha256, serve_text_of(r, "sha256")))
         rc = act_error_set(err, ACT_TEMPORARY, "'%s' did not arrive as it was sent", path);
     return rc;
 }
@@ -305,7 +306,7 @@ static int receive_file(struct request *r, const char *path, mode_t mode, int64_
         if (fd < 0)
             rc = act_error_errno(err, errno, "cannot write '%s'", f.path);
     }
-    int received = receive(r, fd, path, bytes, out_channel_rc, rc < 0 ? &why : err);
+    int received = serve_receive(r, fd, path, bytes, out_channel_rc, rc < 0 ? &why : err);
     rc = rc < 0 ? rc : received;
     if (fd >= 0 && fsync(fd) < 0 && rc == 0)
         rc = act_error_errno(err, errno, "cannot write '%s'", path);
@@ -321,7 +322,7 @@ static int serve_put(struct request *r, int *out_channel_rc, struct act_error *e
     ACT_AUTOFREE char *path = path_of_request(r, &mode);
 
     if (bytes < 0 || !path) /* it is unknown where the next request begins */
-        return *out_channel_rc = malformed("bytes", err);
+        return *out_channel_rc = serve_malformed("bytes", err);
     return receive_file(r, path, mode, bytes, out_channel_rc, err);
 }
 
@@ -338,7 +339,7 @@ static const struct {
 
 static int find_and_serve(struct request *r, int *out_channel_rc, struct act_error *err)
 {
-    const char *name = text_of(r, "op");
+    const char *name = serve_text_of(r, "op");
 
     if (!r->site->root && !act_streq(name, "open"))
         return act_error_set(err, ACT_USAGE, "the first request must be 'open'");
@@ -351,7 +352,7 @@ static int find_and_serve(struct request *r, int *out_channel_rc, struct act_err
 }
 
 /* Negative: the connection cannot be used any more. */
-static int serve_one(struct site *site, struct channel *channel)
+static int serve_request(struct site *site, struct channel *channel)
 {
     struct request r = {.site = site, .channel = channel};
     struct frame_part parts[FRAME_PARTS];
@@ -387,7 +388,7 @@ int site_serve(int in_fd, int out_fd)
     channel->out_fd = out_fd;
     int rc = channel_write(channel, SITE_BANNER "ready\n", strlen(SITE_BANNER "ready\n"), &err);
     while (rc == 0)
-        rc = serve_one(&site, channel);
+        rc = serve_request(&site, channel);
     free(site.root);
     return rc == -ACT_TEMPORARY ? 0 : -rc;
 }

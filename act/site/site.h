@@ -36,8 +36,8 @@ struct site_options {
  * key changed, not allowed) is one message with ssh's own words. */
 int site_open(const struct site_options *options, struct site **out, struct act_error *err) ACT_NODISCARD;
 void site_free(struct site *site);
-/* From now on ssh asks nothing on the terminal, which shows something else; where it would, site_open() fails. Before
- * other threads use sites. */
+/* Keeps ssh from asking on the terminal, which shows something else: site_open() fails instead. Call it before other
+ * threads use sites. */
 void site_never_ask(void);
 
 /* Absolute, on the site. Lives as long as the site. */
@@ -45,10 +45,10 @@ const char *site_root(const struct site *site);
 /* <root>/runs/<id>, absolute. New string. */
 char *site_run_dir(const struct site *site, const char *id);
 
-/* Where the agent of this version is on the site; brings it there if necessary. New string. */
+/* Returns where the agent of this version is on the site, a new string, and brings it there if necessary. */
 int site_agent(struct site *site, char **out, struct act_error *err) ACT_NODISCARD;
 
-/* The same path, and whether it is there; it is not brought. */
+/* Returns the same path, and in *out_there whether the agent is there, without bringing it. */
 int site_find_agent(struct site *site, char **out, bool *out_there, struct act_error *err) ACT_NODISCARD;
 
 /* Runs a program (looked up in PATH) on the site, with TZ=UTC and what Slurm's tools may see of the environment there;
@@ -66,8 +66,8 @@ struct site_result {
     char *out, *err;
     size_t out_len, err_len;
 };
-/* 0 even if the program fails. A missing program is -ACT_NOT_FOUND, a timeout -ACT_TIMEOUT. Release result in every
- * case. */
+/* Runs a program. Returns 0 even if that fails; a missing program is -ACT_NOT_FOUND, a timeout -ACT_TIMEOUT. Release
+ * result in every case. */
 int site_run(struct site *site, const struct site_command *command, struct site_result *result,
              struct act_error *err) ACT_NODISCARD;
 void site_result_release(struct site_result *result);
@@ -98,7 +98,7 @@ int site_clear(struct site *site, bool dry_run, struct site_left *out, struct ac
  * -ACT_NOT_FOUND. */
 int site_read(struct site *site, const char *id, const char *name, uint64_t offset, void *data, size_t len,
               size_t *out_got, struct act_error *err) ACT_NODISCARD;
-/* A small file, whole, as text. New string. */
+/* Reads a small file whole, as text. New string. */
 int site_read_text(struct site *site, const char *id, const char *name, char **out,
                    struct act_error *err) ACT_NODISCARD;
 /* Writes a small file (0600) atomically. out_existed NULL: replaces it; else only creates it, and sets *out_existed
@@ -130,16 +130,16 @@ int site_states(struct site *site, const char *const *ids, size_t n, struct site
                 struct act_error *err) ACT_NODISCARD;
 void site_states_release(struct site_state *states, size_t n);
 
-/* The ids of all runs there, sorted. */
+/* Lists the ids of all runs there, sorted. */
 int site_list(struct site *site, struct act_strv *out_ids, struct act_error *err) ACT_NODISCARD;
 
-/* The command that runs argv on the site, with a terminal if there is one: argv itself here, ssh elsewhere. */
+/* Makes the command that runs argv on the site, with a terminal if there is one: argv itself here, ssh elsewhere. */
 void site_shell_words(const struct site *site, const struct act_strv *argv, struct act_strv *out);
 
-/* The same for a machine that is not a site: login is "user@host" or "host", port 0 is ssh's own. */
+/* Does the same for a machine that is not a site: login is "user@host" or "host", port 0 is ssh's own. */
 void site_ssh_words(const char *login, int port, const struct act_strv *argv, struct act_strv *out);
 
-/* The other side: answers requests from in_fd on out_fd until its end. Called by act-node. */
+/* Is the other side, which act-node calls: answers requests from in_fd on out_fd until its end. */
 int site_serve(int in_fd, int out_fd);
 
 #endif

@@ -73,6 +73,7 @@ void here_filling_release(struct here_filling *f);
 /* When rc is 0 renames a file to path, making its folder; else removes it. Returns rc, or its own error. */
 int here_publish(struct here_filling *f, const char *path, int rc, struct act_error *err) ACT_NODISCARD;
 int here_remove_run(struct site *site, const char *id, struct act_error *err) ACT_NODISCARD;
+/* out: how much that is; NULL: nobody wants to know. */
 int here_clear(struct site *site, bool dry_run, struct site_left *out, struct act_error *err) ACT_NODISCARD;
 
 /* wire.c */

@@ -47,7 +47,7 @@ void ssh_release(struct ssh *ssh)
 /* ---- what ssh says ---- */
 
 /* The last line that is not blank, without its end. */
-static void last_line(char *said, char *out, size_t size)
+static void ssh_last_line(char *said, char *out, size_t size)
 {
     char *rest = said, *line;
 
@@ -68,7 +68,7 @@ static void make_text(char *said, size_t len)
         *nul = ' ';
 }
 
-static int explain(struct ssh *ssh, char *said, struct act_error *err)
+static int ssh_explain(struct ssh *ssh, char *said, struct act_error *err)
 {
     static const struct {
         const char *said;
@@ -99,7 +99,7 @@ static int explain(struct ssh *ssh, char *said, struct act_error *err)
 
     while (!strstr(said, rows[row].said))
         row++;
-    last_line(said, line, sizeof(line));
+    ssh_last_line(said, line, sizeof(line));
     ssh->busy = rows[row].busy;
     act_error_set(err, rows[row].code, "cannot connect to '%s': %s", ssh->login, *line ? line : "ssh ended");
     return act_error_hint(err, "%s", rows[row].advice);
@@ -122,7 +122,7 @@ int ssh_explain_loss(const struct ssh *ssh, struct act_error *err)
     ACT_AUTOFREE char *said = read_said(ssh->err_fd);
     char line[512];
 
-    last_line(said, line, sizeof(line));
+    ssh_last_line(said, line, sizeof(line));
     act_error_prefix(err, "'%s'", ssh->login);
     return *line ? act_error_hint(err, "ssh said: %s; try again", line) : act_error_hint(err, "try again");
 }
@@ -169,7 +169,8 @@ void ssh_disconnect(struct ssh *ssh, struct channel *channel)
     ssh->err_fd = -1;
 }
 
-/* What follows the banner. Login shells may print anything before it, a terminal's title without a line end as well. */
+/* Reads up to the end of the banner. Login shells may print anything before it, also a terminal's title without a line
+ * end. */
 static int read_banner(struct channel *channel, struct act_buf *line, struct act_error *err)
 {
     int rc = channel_skip_to(channel, SITE_BANNER, NOISE_MAX, err);
@@ -254,7 +255,7 @@ static int copy_agent(const struct ssh *ssh, struct act_error *err)
     make_text(result.err, result.err_len);
     if (rc == 0 && result.status != 0) {
         char line[512];
-        last_line(result.err, line, sizeof(line));
+        ssh_last_line(result.err, line, sizeof(line));
         rc = act_error_set(err, ACT_FAIL, "cannot bring the agent to '%s' on '%s': %s", ssh->root, ssh->login,
                            *line ? line : "it could not be written");
     }
@@ -282,8 +283,8 @@ static bool cut_to_mark(struct site_result *result)
     return mark;
 }
 
-static int run_script(struct ssh *ssh, const char *script, const struct site_command *limits, struct site_result *out,
-                      struct act_error *err)
+static int ssh_run_script(struct ssh *ssh, const char *script, const struct site_command *limits,
+                          struct site_result *out, struct act_error *err)
 {
     ACT_AUTOFREE char *input = act_sprintf("printf \"%%s\\n\" \"" SITE_BANNER "shell\"\n%s\n", script);
     struct proc_result got = {0};
@@ -306,7 +307,7 @@ static int run_script(struct ssh *ssh, const char *script, const struct site_com
                              .err_len = got.err_len};
     make_text(out->err, out->err_len);
     if (rc == 0 && out->status == SSH_FAILED)
-        rc = explain(ssh, out->err, err);
+        rc = ssh_explain(ssh, out->err, err);
     if (!cut_to_mark(out) && rc == 0 && out->status == 0)
         rc = act_error_set(err, ACT_FAIL, "the login shell on '%s' does not run what it is given", ssh->login);
     return rc;
@@ -321,7 +322,7 @@ int ssh_find_root(struct ssh *ssh, char **out, struct act_error *err)
     act_buf_adds(&script, "set -- ");
     act_buf_add_quoted(&script, ssh->root);
     act_buf_adds(&script, "; " SET_ROOT "printf \"%s\" \"$r\"");
-    int rc = run_script(ssh, script.data, &limits, &result, err);
+    int rc = ssh_run_script(ssh, script.data, &limits, &result, err);
     if (rc == 0 && (!result.out || *result.out != '/'))
         rc = act_error_set(err, ACT_FAIL, "cannot find '%s' on '%s': it answers '%s'", ssh->root, ssh->login,
                            result.out ? result.out : "");
@@ -340,7 +341,7 @@ int ssh_run(struct ssh *ssh, const struct site_command *command, struct site_res
         act_buf_addc(&script, ' ');
         act_buf_add_quoted(&script, *word);
     }
-    int rc = run_script(ssh, script.data, command, result, err);
+    int rc = ssh_run_script(ssh, script.data, command, result, err);
     if (rc == 0 && result->status == NOT_FOUND_STATUS)
         rc = act_error_set(err, ACT_NOT_FOUND, "'%s' is not on '%s'", command->argv[0], ssh->login);
     return rc;
@@ -364,7 +365,7 @@ static int wait_for_ssh(struct ssh *ssh)
     return status;
 }
 
-/* No valid response came: waits for ssh's message. */
+/* Waits for ssh's message, because no valid response came. */
 static int explain_start(struct ssh *ssh, struct channel *channel, struct act_error *err)
 {
     if (!err->network || !channel->ended)
@@ -373,11 +374,11 @@ static int explain_start(struct ssh *ssh, struct channel *channel, struct act_er
     ACT_AUTOFREE char *said = read_said(ssh->err_fd);
     if (WIFEXITED(status) && WEXITSTATUS(status) != SSH_FAILED) {
         char line[512];
-        last_line(said, line, sizeof(line));
+        ssh_last_line(said, line, sizeof(line));
         return act_error_set(err, ACT_FAIL, "cannot start the agent on '%s' (exit status %d): %s", ssh->login,
                              WEXITSTATUS(status), *line ? line : "it said nothing");
     }
-    return explain(ssh, said, err);
+    return ssh_explain(ssh, said, err);
 }
 
 /* Waits for the other side's first bytes. Meanwhile ssh may be asking the user something: the menu of a second
@@ -400,7 +401,7 @@ static void wait_for_response(const struct ssh *ssh, const struct channel *chann
         close(terminal);
 }
 
-/* One try. *out_needs: what the other side is, when the agent is not there; else NULL. New string. */
+/* Tries once. *out_needs: a new string, the machine of the other side if the agent is not there; else NULL. */
 static int try_to_start(struct ssh *ssh, struct channel *channel, char **out_needs, struct act_error *err)
 {
     const int limit_s = ssh_has_terminal() ? HELLO_TERMINAL_S : HELLO_BATCH_S;
@@ -486,12 +487,13 @@ static int start_or_bring(struct ssh *ssh, struct channel *channel, struct act_e
                                   ssh->login, ssh->root);
 }
 
-/* One after the other: the first asks for the password and makes the connection that the others share, and no server
- * gets more new connections at once than it accepts. */
+/* Processes connect one after the other: the first one asks for the password and makes the connection that the others
+ * share, and no server gets more new connections at once than it accepts. */
 int ssh_connect(struct ssh *ssh, struct channel *channel, struct act_error *err)
 {
     ACT_AUTOFREE char *path = ssh_lock_path(ssh);
-    int lock = path ? act_lock(path, true, err) : -1;
+    ACT_AUTOFREE char *doing = act_sprintf("connects to '%s'", ssh->login);
+    int lock = path ? act_lock_told(path, doing, err) : -1;
 
     if (path && lock < 0)
         return lock;

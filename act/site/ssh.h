@@ -38,19 +38,18 @@ int ssh_find_root(struct ssh *ssh, char **out, struct act_error *err) ACT_NODISC
 int ssh_run(struct ssh *ssh, const struct site_command *command, struct site_result *result,
             struct act_error *err) ACT_NODISCARD;
 
-/* The program that belongs to the machine there: "act-node" or "act-node-<machine>". New string; NULL: there is
- * none. */
+/* Returns the program for the machine there, "act-node" or "act-node-<machine>", a new string; NULL: there is none. */
 char *ssh_find_program(const struct ssh *ssh, const char *name);
 
 /* ssh_words.c */
 bool ssh_has_terminal(void); /* whether a user can be asked */
 /* Locked while a connection to this login is made. New string; NULL: there is no folder for it. */
 char *ssh_lock_path(const struct ssh *ssh);
-/* The command that runs an sh script there with the arguments root, hash of the agent, last. The script is one line
- * without single quotes, which every login shell reads alike. */
+/* Makes the command that runs an sh script there with the arguments root, hash of the agent, last. The script is one
+ * line without single quotes, which every login shell reads alike. */
 void ssh_command_words(const struct ssh *ssh, const char *script, const char *last, struct act_strv *argv);
-/* The words of ssh with a terminal that run argv there, in a login shell when programs are only found with one. port 0:
- * as ssh is configured. */
+/* Makes the words of ssh with a terminal that run argv there, in a login shell if programs are only found with one.
+ * port 0: as ssh is configured. */
 void ssh_shell_words(const char *login, int port, bool in_login_shell, const struct act_strv *argv,
                      struct act_strv *out);
 

@@ -33,7 +33,7 @@ bool ssh_has_terminal(void)
 
 /* Whether sockets may be made in dir: ours alone, and a path that a socket address can hold and that ssh takes as it
  * is. */
-static bool is_private(const char *dir)
+static bool ssh_words_is_private(const char *dir)
 {
     enum { NAME_MAX_LEN = 1 + 40 + 17 }; /* a slash, %C, and what ssh appends while it makes the socket */
     struct stat st;
@@ -57,7 +57,7 @@ static char *control_dir(void)
     for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
         const char *parent = getenv(places[i].variable);
         char *dir = parent && *parent == '/' ? act_path_join(parent, places[i].below) : NULL;
-        if (dir && is_private(dir))
+        if (dir && ssh_words_is_private(dir))
             return dir;
         free(dir);
     }

@@ -24,7 +24,7 @@ struct wire {
 
 /* ---- one request ---- */
 
-static bool is_open(const struct wire *w)
+static bool wire_is_open(const struct wire *w)
 {
     return w->channel.in_fd >= 0;
 }
@@ -35,7 +35,7 @@ static void disconnect(struct wire *w)
         ssh_disconnect(&w->ssh, &w->channel);
         return;
     }
-    if (is_open(w)) {
+    if (wire_is_open(w)) {
         close(w->channel.in_fd);
         if (w->channel.out_fd != w->channel.in_fd)
             close(w->channel.out_fd);
@@ -60,7 +60,7 @@ static int check_response(const struct frame *response, struct act_error *err)
 }
 
 /* After a failure of the connection, not of the request. */
-static int drop(struct wire *w, struct act_error *err)
+static int wire_drop(struct wire *w, struct act_error *err)
 {
     if (!err->network) {
         act_error_prefix(err, "cannot understand the response of '%s'", w->ssh.login ? w->ssh.login : "the site");
@@ -116,7 +116,7 @@ static int exchange(struct wire *w, struct exchange *x, struct act_error *err)
     w->channel.deadline_ms = act_now_monotonic_ms() + (int64_t)x->timeout_s * 1000;
     if (rc == 0)
         rc = frame_read(&w->channel, x->max_response, &x->response, err);
-    return rc < 0 ? drop(w, err) : check_response(&x->response, err);
+    return rc < 0 ? wire_drop(w, err) : check_response(&x->response, err);
 }
 
 static int say_hello(struct site *site, struct act_error *err)
@@ -144,7 +144,7 @@ static int connect_again(struct site *site, struct act_error *err)
 {
     struct wire *w = site->wire;
 
-    if (is_open(w) || w->ssh.absent)
+    if (wire_is_open(w) || w->ssh.absent)
         return 0;
     if (!w->ssh.login)
         return act_error_set(err, ACT_TEMPORARY, "the connection was lost");
@@ -186,7 +186,7 @@ static json_t *texts_json(const char *const *texts, size_t n)
 
 /* ---- opening ---- */
 
-static int check_names(const char *login, const char *root, struct act_error *err)
+static int wire_check_names(const char *login, const char *root, struct act_error *err)
 {
     bool plain = true;
 
@@ -205,7 +205,7 @@ static int check_names(const char *login, const char *root, struct act_error *er
 int wire_open(const struct site_options *options, struct site *site, struct act_error *err)
 {
     const char *root = options->root;
-    int rc = check_names(options->login, root, err);
+    int rc = wire_check_names(options->login, root, err);
 
     if (rc < 0)
         return rc;

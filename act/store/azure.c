@@ -39,7 +39,7 @@ void azure_request(struct azure_op *op, const char *method, const char *blob, co
     op->http.url = act_sprintf("%s%s%s", url, query ? "?" : "", query ? query : "");
 }
 
-/* A request may have waited for its turn, or between two tries, for longer than its token lived. */
+/* Signs a request, which may have waited for its turn, or between two tries, for longer than its token lived. */
 static int sign(struct http_call *http, struct act_error *err)
 {
     struct azure_op *op = http->sign_arg;
@@ -67,7 +67,7 @@ static void set_request_id(struct http_headers *headers)
     http_header_set(headers, "x-ms-client-request-id", id);
 }
 
-/* Whether the service refused the signature because of our clock. Then its time is taken from now on. */
+/* Returns whether the service refused the signature because of our clock, and takes the service's time from then on. */
 static bool clock_was_wrong(struct azure_op *op)
 {
     const char *date = http_header_get(&op->http.response_headers, "Date");
@@ -94,7 +94,7 @@ static void no_answer(struct azure_op *op, const struct act_error *err)
 }
 
 /* Sends the request again with another credential, remembering what its earlier tries may have done. */
-static void send_again(struct azure_op *op)
+static void azure_send_again(struct azure_op *op)
 {
     op->ambiguous |= op->http.ambiguous;
     azure_send(op);
@@ -105,18 +105,18 @@ static void http_ended(struct http_call *http)
     struct azure_op *op = http->arg;
 
     if (http->rc && op->token_ended && ++op->endings <= MAX_ENDINGS) {
-        send_again(op);
+        azure_send_again(op);
     } else if (http->rc) {
         no_answer(op, &http->error);
     } else if (clock_was_wrong(op) || azure_renew_login(op)) {
-        send_again(op);
+        azure_send_again(op);
     } else {
         op->answer(op);
     }
 }
 
 /* The emulator responds with 500 to what it does not implement: with this code, or, with a SAS, without any. */
-static bool is_final(const struct http_call *http)
+static bool azure_is_final(const struct http_call *http)
 {
     enum store_op op = ((const struct azure_op *)http->arg)->call->op;
     bool is_optional = op == STORE_DELETE_MANY || op == STORE_PUT_FROM || op == STORE_BLOCK_FROM;
@@ -129,7 +129,8 @@ static void send_now(struct azure_op *op)
 {
     http_call_release(&op->http);
     act_buf_release(&op->body);
-    op->http = (struct http_call){.sign = sign, .sign_arg = op, .is_final = is_final, .done = http_ended, .arg = op};
+    op->http =
+        (struct http_call){.sign = sign, .sign_arg = op, .is_final = azure_is_final, .done = http_ended, .arg = op};
     op->build(op);
     http_header_set(&op->http.headers, "x-ms-version", op->azure->version);
     if (op->azure->files)
@@ -190,7 +191,7 @@ void azure_finish_failed(struct azure_op *op)
 
 /* ---- folder markers: "a/b" with metadata as most tools write them, or "a/b/"; that may be a blob with content, too */
 
-static bool is_bare(const struct azure_op *op)
+static bool marker_is_bare(const struct azure_op *op)
 {
     return !act_ends_with(op->blob, "/");
 }
@@ -204,18 +205,18 @@ static void look_behind_slash(struct azure_op *op)
     azure_send_next(op, azure_build_head, answer_folder);
 }
 
-/* Both markers are one folder: a caller that does not say which one to delete means both. */
+/* Both markers stand for one folder: a caller that does not say which one to delete means both. */
 static void answer_delete_folder(struct azure_op *op)
 {
-    if (azure_succeeded(op) && is_bare(op) && !op->call->delete.if_match) {
-        op->deleted = true;
+    if (azure_succeeded(op) && marker_is_bare(op) && !op->call->delete.if_match) {
+        op->bare = BARE_DELETED;
         look_behind_slash(op);
     } else {
         azure_answer_delete(op);
     }
 }
 
-/* Of two markers the other one is meant, or this one has changed. */
+/* Returns whether the caller means the other one of two markers, or this one has changed. */
 static bool is_another(const struct azure_op *op)
 {
     const struct store_call *call = op->call;
@@ -224,7 +225,7 @@ static bool is_another(const struct azure_op *op)
            strcmp(call->delete.if_match, call->entry.etag) != 0;
 }
 
-/* If the listed marker no longer exists, the service says so of the first. */
+/* If the listed marker no longer exists, the first one is asked to go, so that the service says what is missing. */
 static void delete_folder(struct azure_op *op, bool found)
 {
     if (!found)
@@ -238,17 +239,17 @@ static void answer_folder(struct azure_op *op)
     bool found = rc == 0 && (op->call->entry.kind == STORE_FOLDER || strcmp(azure_blob_of(op), op->call->key) == 0);
     bool another = found && is_another(op), missing = !found && (rc == 0 || rc == -(int)ACT_NOT_FOUND);
 
-    op->passed |= another;
-    if ((missing || another) && is_bare(op)) {
+    op->bare = another ? BARE_PASSED : op->bare;
+    if ((missing || another) && marker_is_bare(op)) {
         look_behind_slash(op);
-    } else if (op->call->op == STORE_DELETE && (found || (missing && op->passed))) {
+    } else if (op->call->op == STORE_DELETE && (found || (missing && op->bare == BARE_PASSED))) {
         delete_folder(op, found);
     } else if (found && op->call->op == STORE_GET && op->call->entry.size > op->call->get.offset) {
         azure_send_next(op, azure_build_get, azure_answer_get);
     } else {
         if (rc == 0 && !found)
             rc = act_error_set(&op->call->error, ACT_NOT_FOUND, "%s: not a folder", azure_what(op));
-        azure_finish(op, missing && op->deleted ? 0 : rc);
+        azure_finish(op, missing && op->bare == BARE_DELETED ? 0 : rc);
     }
 }
 
@@ -280,29 +281,27 @@ static void start_folder(struct azure_op *op)
 
 /* ---- calls */
 
+/* How each call begins: with a request, or with a function of its own. */
 static const struct {
     void (*build)(struct azure_op *op);
     void (*answer)(struct azure_op *op);
-} steps[STORE_OPS] = {
-    [STORE_HEAD] = {azure_build_head, azure_answer_head},
-    [STORE_GET] = {azure_build_get, azure_answer_get},
-    [STORE_PUT_FROM] = {azure_build_put_from, azure_answer_write},
-    [STORE_BLOCK_FROM] = {azure_build_block_from, azure_answer_write},
-    [STORE_BLOCKS] = {azure_build_blocks, azure_answer_blocks},
-    [STORE_DELETE] = {azure_build_delete, azure_answer_delete},
-};
-
-/* Those that begin otherwise. */
-static void (*const starts[STORE_OPS])(struct azure_op *op) = {
-    [STORE_PUT] = azure_put,           [STORE_BLOCK] = azure_block,  [STORE_COMMIT] = azure_commit,
-    [STORE_DELETE_MANY] = azure_batch, [STORE_COPY] = azure_copy,    [STORE_LIST] = azure_list,
-    [STORE_CLEAR] = azure_clear,       [STORE_URL] = azure_make_url,
-};
-
-/* Those that have the state of a write. */
-static const bool is_write[STORE_OPS] = {
-    [STORE_PUT] = true,      [STORE_BLOCK] = true,      [STORE_COMMIT] = true,
-    [STORE_PUT_FROM] = true, [STORE_BLOCK_FROM] = true, [STORE_CLEAR] = true,
+    void (*start)(struct azure_op *op);
+    bool is_write; /* it has the state of one */
+} beginnings[STORE_OPS] = {
+    [STORE_HEAD] = {.build = azure_build_head, .answer = azure_answer_head},
+    [STORE_GET] = {.build = azure_build_get, .answer = azure_answer_get},
+    [STORE_PUT] = {.start = azure_put, .is_write = true},
+    [STORE_BLOCK] = {.start = azure_block, .is_write = true},
+    [STORE_COMMIT] = {.start = azure_commit, .is_write = true},
+    [STORE_BLOCKS] = {.build = azure_build_blocks, .answer = azure_answer_blocks},
+    [STORE_DELETE] = {.build = azure_build_delete, .answer = azure_answer_delete},
+    [STORE_DELETE_MANY] = {.start = azure_batch},
+    [STORE_COPY] = {.start = azure_copy},
+    [STORE_PUT_FROM] = {.build = azure_build_put_from, .answer = azure_answer_write, .is_write = true},
+    [STORE_BLOCK_FROM] = {.build = azure_build_block_from, .answer = azure_answer_write, .is_write = true},
+    [STORE_LIST] = {.start = azure_list},
+    [STORE_CLEAR] = {.start = azure_clear, .is_write = true},
+    [STORE_URL] = {.start = azure_make_url},
 };
 
 static bool is_folder_call(const struct store_call *call)
@@ -317,12 +316,12 @@ void azure_start(struct azure_op *op)
 
     if (is_folder_call(call))
         start_folder(op);
-    else if (starts[call->op])
-        starts[call->op](op);
+    else if (beginnings[call->op].start)
+        beginnings[call->op].start(op);
     else if (call->op == STORE_GET && call->get.sink_cap == 0)
         azure_send_next(op, azure_build_head, azure_answer_head_of_get);
     else
-        azure_send_next(op, steps[call->op].build, steps[call->op].answer);
+        azure_send_next(op, beginnings[call->op].build, beginnings[call->op].answer);
 }
 
 struct azure_op *azure_new_op(struct store *store, struct store_call *call)
@@ -338,7 +337,7 @@ static void start_op(struct store *store, struct store_call *call)
 {
     struct azure_op *op = azure_new_op(store, call);
 
-    if (is_write[call->op])
+    if (beginnings[call->op].is_write)
         azure_begin_write(op);
     azure_start(op);
 }
@@ -434,7 +433,7 @@ static int check_azure_options(const struct store_azure_options *o, struct act_e
     return 0;
 }
 
-static char *endpoint_of(const struct store_azure_options *o)
+static char *azure_endpoint_of(const struct store_azure_options *o)
 {
     char *endpoint = o->endpoint
                          ? act_strdup(o->endpoint)
@@ -446,10 +445,10 @@ static char *endpoint_of(const struct store_azure_options *o)
     return endpoint;
 }
 
-/* Whether the requests' credential may be sent there. *out_foreign: the host is not trusted. */
-static int check_address(const struct store_azure_options *o, bool *out_foreign, struct act_error *err)
+/* Checks whether the credential may be sent to the endpoint. Sets *out_foreign if its host is not trusted. */
+static int azure_check_address(const struct store_azure_options *o, bool *out_foreign, struct act_error *err)
 {
-    ACT_AUTOFREE char *endpoint = endpoint_of(o);
+    ACT_AUTOFREE char *endpoint = azure_endpoint_of(o);
     ACT_AUTOFREE char *said_by =
         act_sprintf("'%s' of '%s'", o->is_share ? "file_endpoint" : "endpoint", o->file ? o->file : o->account);
     bool has_secret = (o->key && *o->key) || (o->sas && *o->sas);
@@ -471,7 +470,7 @@ static int check_address(const struct store_azure_options *o, bool *out_foreign,
 
 static int new_login(const struct store_azure_options *o, struct auth **out, struct act_error *err)
 {
-    ACT_AUTOFREE char *endpoint = endpoint_of(o);
+    ACT_AUTOFREE char *endpoint = azure_endpoint_of(o);
     struct token_want want = {.scope = AUTH_STORAGE_SCOPE, .use_cli = o->use_cli};
     int rc = auth_cloud_find(endpoint, &want.cloud, err);
 
@@ -491,7 +490,7 @@ int store_azure_open(struct http *http, const struct store_azure_options *option
     int rc = check_azure_options(options, err);
 
     if (rc == 0 && !options->is_checked)
-        rc = check_address(options, &foreign, err);
+        rc = azure_check_address(options, &foreign, err);
     if (rc == 0 && options->tokens)
         rc = new_login(options, &auth, err);
     else if (rc == 0)
@@ -507,7 +506,7 @@ int store_azure_open(struct http *http, const struct store_azure_options *option
         .ops = &azure->ops,
         .http = http,
         .name = act_sprintf("%s:%s/%s", options->is_share ? "file" : "blob", options->account, options->container)};
-    azure->endpoint = endpoint_of(options);
+    azure->endpoint = azure_endpoint_of(options);
     azure->container = act_strdup(options->container);
     azure->version = act_strdup(version && *version ? version : VERSION);
     azure->auth = auth;

@@ -47,13 +47,11 @@ struct azure_op {
     bool clock_checked;
     bool ambiguous; /* an earlier try may have succeeded after all */
 
-    bool passed;  /* the folder marker without a slash is not the one meant */
-    bool deleted; /* that marker is already gone */
+    /* What became of the marker without a slash of a folder that is to be deleted: it is not the one meant, or gone. */
+    enum { BARE_UNKNOWN, BARE_PASSED, BARE_DELETED } bare;
 
-    struct azure_op *next_waiting;
-    void (*then)(struct azure_op *op); /* called once there is a key to sign URLs with, */
-    int64_t life_s;                    /* valid for this long */
-    size_t id_len;                     /* of the block ids in the request */
+    struct azure_op *next_waiting; /* for a key, the length of ids, a folder or an upload */
+    size_t id_len;                 /* of the block ids in the request */
     int id_lookups;
 
     /* The state of the operation, known to its own file only, which also sets what frees it. */
@@ -63,14 +61,14 @@ struct azure_op {
         struct azure_batch *batch;
         struct azure_list *list;
         struct azure_leftovers *left; /* of a LIST whose page is there */
-        struct files_write *file;     /* of all that write to a share */
+        struct files_op *file;        /* of what is done to a share */
     };
     void (*release)(struct azure_op *op); /* NULL: there is no state */
 };
 
 /* ---- azure.c */
 
-/* A new op for the call, without a request. */
+/* Returns a new op for `call`, without a request. */
 struct azure_op *azure_new_op(struct store *store, struct store_call *call);
 /* For struct store_ops. */
 int azure_window(const struct store *store);
@@ -79,24 +77,26 @@ void azure_close(struct store *store);
 void azure_start(struct azure_op *op);
 /* Sends the request that op->build makes; op->answer handles the response. */
 void azure_send(struct azure_op *op);
+/* Sends a request that `build` makes and whose response `answer` handles. */
 void azure_send_next(struct azure_op *op, void (*build)(struct azure_op *), void (*answer)(struct azure_op *));
-/* Ends the op and the call. rc: 0, or the code of the error that is in call->error. */
+/* Ends the op and the call with `rc`: 0, or the negative code of the error that is in call->error. */
 void azure_finish(struct azure_op *op, int rc);
-/* Ends both with the error of the current response. */
+/* Ends the op and the call with the error of the current response. */
 void azure_finish_failed(struct azure_op *op);
 
-/* "cannot put 'container/key'", for error texts. */
+/* Returns "cannot put 'container/key'", for error texts. It lives as long as the op. */
 const char *azure_what(struct azure_op *op);
-/* The URL of a blob (NULL: of the container), without a query. New string. */
+/* Returns the URL of `blob` (NULL: of the container), without a query. New string. */
 char *azure_url(const struct azure *azure, const char *blob);
-/* For build: method and URL; query may be NULL. */
+/* For build: sets method and URL of `blob` (NULL: of the container) with `query` (NULL: none). */
 void azure_request(struct azure_op *op, const char *method, const char *blob, const char *query);
-/* The op's blob: the key, unless op->blob names another. */
+/* Returns the op's blob: the key, unless op->blob names another one. */
 static inline const char *azure_blob_of(const struct azure_op *op)
 {
     return op->blob ? op->blob : op->call->key;
 }
 
+/* Returns whether the current response says that the request succeeded. */
 static inline bool azure_succeeded(const struct azure_op *op)
 {
     return op->http.status / 100 == 2;
@@ -118,7 +118,7 @@ void azure_begin_write(struct azure_op *op);
 void azure_replace_that(struct azure_op *op);
 /* COMMIT: sends this header, too. */
 void azure_keep_property(struct azure_op *op, const char *name, const char *value);
-/* Whether the current response describes the object that azure_set_upload() marked. */
+/* Returns whether the current response describes the object that azure_set_upload() marked. */
 bool azure_is_ours(const struct azure_op *op);
 /* PUT and BLOCK: computes the checksums, then sends the request. */
 void azure_put(struct azure_op *op);
@@ -136,10 +136,11 @@ void azure_answer_delete(struct azure_op *op);
 
 /* ---- azure_meta.c */
 
+/* Sets the metadata that keeps `attr`. */
 void azure_set_attributes(struct http_headers *headers, const struct store_attributes *attr);
-/* Likewise, but omits the kind of object. */
+/* Sets only those that do not say what kind of object it is. */
 void azure_set_metadata(struct http_headers *headers, const struct store_attributes *attr);
-/* Takes one metadata item; name excludes "x-ms-meta-". */
+/* Takes an item of metadata, whose `name` comes without "x-ms-meta-". */
 void azure_take_metadata(struct store_entry *entry, const char *name, const char *value);
 void azure_take_etag(struct store_entry *entry, const char *etag);
 void azure_take_md5(struct store_entry *entry, const char *md5);
@@ -149,10 +150,12 @@ void azure_take_key(struct store_entry *entry, const char *name);
 void azure_fill(struct store_entry *entry, const char *name, uint64_t size, int status,
                 const struct http_headers *headers);
 
+/* Returns why a container cannot have `key`, or NULL. */
 const char *azure_key_problem(const char *key);
-/* Likewise, why the service would take the key for another one. */
+/* Returns why the service would take `key` for another one, or NULL. */
 const char *azure_alias_problem(const char *key);
-/* What no key of a container or a share may be, whose service takes these control characters. NULL: it is none. */
+/* Returns why neither a container nor a share can have `key`, or NULL. The service takes the control characters in
+ * `controls`. */
 const char *azure_text_problem(const char *key, const char *controls);
 /* Characters as the services count them: UTF-16 units. */
 size_t azure_count_units(const char *text, size_t len);
@@ -181,19 +184,19 @@ int azure_describe(const struct azure *azure, const char *what, const struct azu
 
 /* Sets call->error from the current response; returns the negative code. */
 int azure_answer_error(struct azure_op *op);
-/* Whether the current response has this error code. */
+/* Returns whether the response has this error code. */
 bool azure_has_code(const struct http_call *http, const char *code);
 
 /* ---- azure_login.c */
 
-/* Whether the token was refused and the request is to be retried with another one. */
+/* Returns whether the token was refused and the request is to be sent again with another one. */
 bool azure_renew_login(struct azure_op *op);
 /* Adds what to do to the error if the login was refused. */
 void azure_hint_login(const struct azure_op *op, struct act_error *err);
-/* Calls then() once the login has a key that signs URLs valid for life_s; otherwise ends the op. */
-void azure_need_delegation(struct azure_op *op, int64_t life_s, void (*then)(struct azure_op *));
+/* Goes on with a COPY or URL once the login has a key that signs URLs valid for `life_s`; else ends the op. */
+void azure_need_delegation(struct azure_op *op, int64_t life_s);
 void azure_delegation_free(struct azure_delegation *delegation);
-/* A URL as for STORE_URL; blob NULL: of the container. A login must already have its key. */
+/* Makes a URL as for STORE_URL of `blob` (NULL: of the container). A login must already have its key. */
 int azure_mint_url(const struct azure *azure, const char *blob, const char *permissions, int64_t life_s, char **out,
                    struct act_error *err) ACT_NODISCARD;
 void azure_make_url(struct azure_op *op);
@@ -203,15 +206,15 @@ void azure_make_url(struct azure_op *op);
 #define AZURE_ID_MIN 8 /* the shortest id that can identify its upload, in bytes */
 #define AZURE_ID_MAX 64
 
-/* The required length of block ids at this key: STORE_BLOCK_ID, unless it has ids of another length. */
+/* Returns the length of block ids that `key` takes: STORE_BLOCK_ID, unless it has ids of another length. */
 size_t azure_id_length(const struct azure *azure, const char *key);
 /* Sets this length until azure_forget_ids(). */
 void azure_set_id_length(struct azure *azure, const char *key, size_t len);
 void azure_forget_ids(struct azure *azure, const char *key);
 void azure_free_ids(struct azure *azure);
-/* The id encoded at this length, as base64. New string. */
+/* Returns the id in its form of `len` bytes, as base64. New string. */
 char *azure_encode_id(const uint8_t id[STORE_BLOCK_ID], size_t len);
-/* The id that these len bytes represent; false: it cannot be an upload's. */
+/* Gives the id that these `len` bytes stand for. Returns false if it cannot be one of the upload. */
 bool azure_decode_id(const struct store_upload_id *upload, const uint8_t *form, size_t len, uint8_t id[STORE_BLOCK_ID]);
 /* For a block that the service refused because its id is not as long as the existing ones (InvalidBlobOrBlock): finds
  * out their length, once for all blocks refused at the same time, and resends op. */
@@ -220,6 +223,8 @@ void azure_fit_ids(struct azure_op *op);
 /* ---- azure_copy.c, azure_list.c, azure_blocks.c, azure_batch.c */
 
 void azure_copy(struct azure_op *op);
+/* Starts a copy that the service makes by itself. A login has the key by which the service reads the source. */
+void azure_copy_later(struct azure_op *op);
 void azure_build_put_from(struct azure_op *op);
 void azure_build_block_from(struct azure_op *op);
 void azure_commit(struct azure_op *op);
@@ -229,17 +234,17 @@ struct azure_pages {
     long n;    /* pages */
     long poor; /* in a row that brought next to nothing; one that brought nothing counts as ten */
 };
-/* Whether a listing comes to its end: next (NULL: that is it) is not the marker of the page itself, few pages in a row
- * bring next to nothing, and all are no more than any container fills. n: names on the page. Names that come twice are
- * the caller's to notice. */
+/* Checks that a listing comes to its end: `next` (NULL: this is the last page) is not the `marker` of the page itself,
+ * few pages in a row bring next to nothing (`n` names are on this one), and there are no more than any container fills.
+ * The caller has to notice names that come twice. */
 int azure_check_page(const char *marker, const char *next, size_t n, struct azure_pages *io, struct act_error *err);
-/* The query that requests a page; marker "": the first one. New string. */
+/* Returns the query that requests a page; `marker` "": the first one. New string. */
 char *azure_page_query(const struct store_call *call, const char *marker);
 /* For build: the request for a page. */
 void azure_request_page(struct azure_op *op, const char *query);
 /* Starts prefetching the page after the one that op just received, if op says that it will be needed. */
 void azure_ahead_start(struct azure_op *op);
-/* Whether the page for this query was prefetched or is in flight; if so, op->answer will get it. */
+/* Returns whether the page for `query` was prefetched or is in flight: then op->answer gets it. */
 bool azure_ahead_take(struct azure_op *op, const char *query);
 /* Waits for prefetches in flight and frees them. */
 void azure_ahead_end(struct azure *azure);

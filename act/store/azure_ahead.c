@@ -36,7 +36,7 @@ void azure_ahead_end(struct azure *azure)
 
 /* ---- the marker */
 
-/* Decodes the predefined entities in place; false: there are others. */
+/* Decodes the predefined entities in place. Returns false if there are others. */
 static bool decode_entities(char *text)
 {
     static const struct {
@@ -58,7 +58,7 @@ static bool decode_entities(char *text)
     return true;
 }
 
-/* The marker at the end of a page that is not parsed yet. New string; NULL: none that is certain. */
+/* Returns the marker at the end of a page that is not parsed yet: a new string, or NULL if none is certain. */
 static char *find_marker(const struct act_buf *page)
 {
     static const char open[] = "<NextMarker>", close[] = "</NextMarker></EnumerationResults>";
@@ -96,7 +96,7 @@ static void answer_ahead(struct azure_op *op)
     azure_finish(op, 0);
 }
 
-/* Gives the page to the op that wants it; without one it makes the request itself, and says what is wrong. */
+/* Gives the page to the op that wants it. Where none came, that op makes the request itself, and says what is wrong. */
 static void hand_page_over(struct azure_op *op)
 {
     struct azure_ahead *ahead = op->azure->ahead;
@@ -113,7 +113,7 @@ static void hand_page_over(struct azure_op *op)
     ahead_free(ahead);
 }
 
-static void ended(struct store_call *call)
+static void ahead_ended(struct store_call *call)
 {
     struct azure_ahead *ahead = ((struct azure *)call->arg)->ahead;
 
@@ -132,7 +132,7 @@ void azure_ahead_start(struct azure_op *op)
     ahead_free(azure->ahead);
     azure->ahead = act_calloc(1, sizeof(*azure->ahead));
     azure->ahead->query = azure_page_query(op->call, marker);
-    azure->ahead->call = (struct store_call){.op = STORE_LIST, .key = "", .done = ended, .arg = azure};
+    azure->ahead->call = (struct store_call){.op = STORE_LIST, .key = "", .done = ahead_ended, .arg = azure};
     struct azure_op *fetch = act_calloc(1, sizeof(*fetch));
     fetch->azure = azure;
     fetch->call = &azure->ahead->call;

@@ -19,7 +19,7 @@
 #define BOUNDARY   "batch_%s"
 #define NO_ANSWER  (-1)
 
-/* One delete in a call of its own. */
+/* A deletion that is a call of its own. */
 struct single {
     struct store_call call;
     struct azure_op *op;
@@ -50,7 +50,7 @@ static struct store_deletion *deletion_of(const struct azure_op *op, size_t part
     return &op->call->delete_many.v[op->batch->parts[part]];
 }
 
-/* New string. */
+/* Returns what a deletion does, for error texts. New string. */
 static char *what_of(const struct azure_op *op, const struct store_deletion *deletion)
 {
     return act_sprintf("cannot delete '%s/%s'", op->azure->container, deletion->key);
@@ -112,16 +112,16 @@ static void do_parts_one_by_one(struct azure_op *op)
 
 /* ---- the request */
 
-/* The path and query of a URL. */
-static const char *target_of(const char *url)
+/* Returns the path and query of a URL. */
+static const char *batch_target(const char *url)
 {
     const char *host = strstr(url, "://");
 
     return host + 3 + strcspn(host + 3, "/");
 }
 
-/* x-ms-version is that of the whole; a part has and signs none. */
-static int add_part(struct azure_op *op, size_t part)
+/* Adds a part to the body. Only the batch as a whole has an x-ms-version; parts neither have nor sign one. */
+static int batch_add_part(struct azure_op *op, size_t part)
 {
     const struct azure *azure = op->azure;
     const struct store_deletion *deletion = deletion_of(op, part);
@@ -134,7 +134,7 @@ static int add_part(struct azure_op *op, size_t part)
         act_buf_addf(&op->body,
                      "--%s\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n"
                      "Content-ID: %zu\r\n\r\nDELETE %s HTTP/1.1\r\n",
-                     op->batch->boundary, part, target_of(one.url));
+                     op->batch->boundary, part, batch_target(one.url));
         for (size_t i = 0; i < one.headers.n; i++)
             act_buf_addf(&op->body, "%s: %s\r\n", one.headers.v[i].name, one.headers.v[i].value);
         act_buf_adds(&op->body, "Content-Length: 0\r\n\r\n");
@@ -152,7 +152,7 @@ static void build_batch(struct azure_op *op)
     act_hex(random, sizeof(random), hex);
     snprintf(batch->boundary, sizeof(batch->boundary), BOUNDARY, hex);
     for (size_t i = 0; i < batch->n_parts; i++)
-        add_part(op, i);
+        batch_add_part(op, i);
     act_buf_addf(&op->body, "--%s--\r\n", batch->boundary);
     azure_request(op, "POST", NULL, "restype=container&comp=batch");
     http_header_setf(&op->http.headers, "Content-Type", "multipart/mixed; boundary=%s", batch->boundary);
@@ -162,7 +162,7 @@ static void build_batch(struct azure_op *op)
 
 /* ---- the response */
 
-/* Takes the line at *at, which ends in CR LF, without that. */
+/* Moves *at past a line, and returns that without its CR LF. New string. */
 static char *take_response_line(const char **at)
 {
     size_t len = strcspn(*at, "\r\n");
@@ -174,8 +174,8 @@ static char *take_response_line(const char **at)
     return line;
 }
 
-/* Header lines up to the empty one. */
-static void take_headers(const char **at, struct http_headers *out)
+/* Takes header lines up to the empty one. */
+static void batch_take_headers(const char **at, struct http_headers *out)
 {
     bool more = **at != '\0';
 
@@ -190,28 +190,28 @@ static void take_headers(const char **at, struct http_headers *out)
     }
 }
 
-/* "HTTP/1.1 202 Accepted" */
-static int status_of(const char *line)
+/* Returns the 202 of "HTTP/1.1 202 Accepted"; 0: the line is not a status line. */
+static int batch_status(const char *line)
 {
     int status = 0;
 
     return sscanf(line, "HTTP/%*d.%*d %d", &status) == 1 ? status : 0;
 }
 
-/* One part of the response: headers, among them the request part that it belongs to, then an HTTP response.
- * False: it is malformed, or the second response to one part. */
+/* Takes a part of the response: headers, which name the part of the request that it belongs to, then an HTTP
+ * response. Returns false if it is malformed, or the second response to one part. */
 static bool take_part_response(struct azure_batch *batch, const char *text)
 {
     struct http_headers outer = {0}, inner = {0};
     const char *at = text;
 
-    take_headers(&at, &outer);
+    batch_take_headers(&at, &outer);
     ACT_AUTOFREE char *line = take_response_line(&at);
-    take_headers(&at, &inner);
+    batch_take_headers(&at, &inner);
     const char *id = http_header_get(&outer, "Content-ID");
     char *end = NULL;
     size_t part = id ? strtoul(id, &end, 10) : 0;
-    int status = status_of(line);
+    int status = batch_status(line);
     bool fine =
         id && end != id && *end == '\0' && part < batch->n_parts && status && batch->answers[part].status == NO_ANSWER;
     if (fine)
@@ -221,7 +221,7 @@ static bool take_part_response(struct azure_batch *batch, const char *text)
     return fine;
 }
 
-/* The delimiter "\r\n--boundary" of the response; NULL: it is not a multipart one. New string. */
+/* Returns the delimiter "\r\n--boundary" of the response; NULL: it is not a multipart one. New string. */
 static char *delimiter_of(const struct http_call *http)
 {
     const char *type = http_header_get(&http->response_headers, "Content-Type");
@@ -235,8 +235,8 @@ static char *delimiter_of(const struct http_call *http)
     return *text ? act_sprintf("--%s", text) : NULL;
 }
 
-/* Whether every part of the request has its response. A batch that was refused as a whole has one part without
- * an id, inside a 202. */
+/* Takes the responses to all parts. Returns false if one is missing: a batch that the service refused as a whole has
+ * one part without an id, inside a 202. */
 static bool read_responses(struct azure_op *op)
 {
     struct azure_batch *batch = op->batch;
@@ -264,7 +264,7 @@ static bool may_pass(int status)
     return status == 408 || status == 429 || status == 500 || (status >= 502 && status <= 504);
 }
 
-static void settle(struct azure_op *op, size_t part, const struct azure_refusal *answer)
+static void batch_settle(struct azure_op *op, size_t part, const struct azure_refusal *answer)
 {
     struct azure_batch *batch = op->batch;
     struct store_deletion *deletion = deletion_of(op, part);
@@ -279,13 +279,13 @@ static void settle(struct azure_op *op, size_t part, const struct azure_refusal 
     deletion->rc = azure_describe(op->azure, what, answer, &deletion->error);
 }
 
-/* Whether the token ended between signing the part and its turn: alone it gets another one. */
+/* Returns whether the token ended after the part was signed: a call of its own gets another token. */
 static bool needs_token(const struct azure_op *op, int status)
 {
     return status == 401 && auth_kind_of(op->azure->auth) == AUTH_LOGIN;
 }
 
-/* Settles every part; those that may pass are the parts of the next batch. Returns a status of theirs. */
+/* Settles every part. Those that may succeed later become the next batch; returns a status that they got. */
 static int settle_all(struct azure_op *op)
 {
     struct azure_batch *batch = op->batch;
@@ -293,7 +293,7 @@ static int settle_all(struct azure_op *op)
     int status = 0;
 
     for (size_t i = 0; i < batch->n_parts; i++) {
-        settle(op, i, &batch->answers[i]);
+        batch_settle(op, i, &batch->answers[i]);
         if (needs_token(op, batch->answers[i].status)) {
             batch->ones[batch->n_ones++] = batch->parts[i];
         } else if (may_pass(batch->answers[i].status)) {
@@ -311,7 +311,7 @@ static void send_rest(void *op)
     azure_send(op);
 }
 
-/* Sends the parts that are left again, later; false: not any more. */
+/* Sends the parts that are left again, later. Returns false if they were tried too often. */
 static bool retry(struct azure_op *op, int status)
 {
     struct azure_batch *batch = op->batch;
@@ -329,8 +329,8 @@ static bool retry(struct azure_op *op, int status)
     return true;
 }
 
-/* Whether the refusal of a batch says something about batches, and not about the credential or the container:
- * a SAS without the right to it, a service or a namespace without batches. */
+/* Returns whether the refusal says something about batches, and not about the credential or the container: a SAS
+ * does not permit them, or a service or namespace has none. */
 static bool has_no_batches(const struct azure_op *op)
 {
     int status = op->http.status;
@@ -342,7 +342,7 @@ static bool has_no_batches(const struct azure_op *op)
     return status / 100 == 2 || status == 400 || status == 405 || status == 409 || status == 500 || status == 501;
 }
 
-/* No response came: what the parts may have done is not known. */
+/* No response came, so nobody knows which parts took effect. */
 static void batch_failed(struct azure_op *op)
 {
     for (size_t i = 0; i < op->batch->n_parts; i++) {
@@ -360,7 +360,7 @@ static void batch_refused(struct azure_op *op)
     struct azure_refusal refusal = azure_refusal_of(&op->http);
 
     for (size_t i = 0; i < op->batch->n_parts; i++)
-        settle(op, i, &refusal);
+        batch_settle(op, i, &refusal);
     start_singles(op);
 }
 

@@ -36,7 +36,7 @@ static void take_block_id(struct block_reader *reader, const char *text)
     }
 }
 
-static void add_block(struct block_reader *reader, bool committed)
+static void blocks_add(struct block_reader *reader, bool committed)
 {
     ACT_GROW(reader->v, reader->n);
     reader->block.committed = committed;
@@ -47,13 +47,13 @@ static int end_block(struct block_reader *reader, bool committed, struct act_err
 {
     if (!reader->has_size)
         return act_error_set(err, ACT_FAIL, "a block without a size");
-    add_block(reader, committed);
+    blocks_add(reader, committed);
     reader->block = (struct listed){0};
     reader->has_size = false;
     return 0;
 }
 
-static int end_element(void *arg, const char *path, const char *text, struct act_error *err)
+static int blocks_end_element(void *arg, const char *path, const char *text, struct act_error *err)
 {
     struct block_reader *reader = arg;
     bool committed = act_starts_with(path, "/BlockList/CommittedBlocks/");
@@ -77,7 +77,7 @@ static int end_element(void *arg, const char *path, const char *text, struct act
     return 0;
 }
 
-/* The length that ids must have here: uncommitted blocks count first. 0: there are no blocks. */
+/* Returns the length that ids must have here, which uncommitted blocks decide first. 0: there are no blocks. */
 static size_t length_of_ids(const struct block_reader *reader)
 {
     size_t len = 0;
@@ -107,7 +107,7 @@ static void find_blocks(const struct block_reader *reader, struct store_blocks *
 
 static int parse_block_list(const struct azure_op *op, struct store_blocks *out, struct act_error *err)
 {
-    static const struct xml_handler handler = {.end = end_element};
+    static const struct xml_handler handler = {.end = blocks_end_element};
     struct block_reader reader = {0};
     const struct act_buf *text = &op->http.body_text;
     int rc = xml_parse(text->data ? text->data : "", text->len, "block list", &handler, &reader, err);
@@ -159,7 +159,7 @@ void azure_answer_blocks(struct azure_op *op)
 
 /* ---- STORE_CLEAR */
 
-/* Anything written meanwhile is kept: it has another ETag. */
+/* What somebody wrote meanwhile stays: it has another ETag. */
 static void answer_deleted(struct azure_op *op)
 {
     if (azure_succeeded(op) || op->http.status == 404 || op->http.status == 412)
@@ -174,7 +174,8 @@ static void build_delete_empty(struct azure_op *op)
     http_header_set(&op->http.headers, "If-Match", op->call->entry.etag);
 }
 
-/* The empty blob that took the place of the blocks is ours: made just now, or by a first try that failed. */
+/* Deletes the empty blob that took the place of the blocks. It is ours: we made it just now, or by a first try that
+ * failed. */
 static void delete_empty(struct azure_op *op)
 {
     azure_take_etag(&op->call->entry, http_header_get(&op->http.response_headers, "ETag"));
@@ -200,7 +201,7 @@ static void answer_empty(struct azure_op *op)
         azure_finish_failed(op);
 }
 
-/* An empty list of blocks, where no blob is, makes an empty blob and discards the blocks. */
+/* Where there is no blob, an empty list of blocks makes an empty one and discards the blocks. */
 static void build_empty(struct azure_op *op)
 {
     static const char list[] = "<?xml version=\"1.0\" encoding=\"utf-8\"?><BlockList></BlockList>";

@@ -41,7 +41,8 @@ static void set_source_condition(struct azure_op *op, const char *match)
         http_header_set(&op->http.headers, "x-ms-source-if-match", match);
 }
 
-/* What permits the service to read a source of this store: the URL alone, or beside it the token of the login. */
+/* Names a source in this store and permits the service to read it: by the URL alone, or by the login's token beside
+ * it. */
 static void set_own_source(struct azure_op *op, bool with_token)
 {
     ACT_AUTOWIPE char *bearer = with_token ? auth_bearer(op->azure->auth) : NULL;
@@ -57,7 +58,7 @@ static void set_own_source(struct azure_op *op, bool with_token)
     set_source_condition(op, op->call->copy.source_match);
 }
 
-/* At once the service only reads what the request itself permits it to. */
+/* Asks for a copy at once, for which the service only reads what the request itself permits it to read. */
 static void build_sync_copy(struct azure_op *op)
 {
     azure_request(op, "PUT", op->call->key, NULL);
@@ -65,7 +66,8 @@ static void build_sync_copy(struct azure_op *op)
     set_own_source(op, true);
 }
 
-/* With the key of the account, the account's own blobs need no permission of their own. */
+/* Asks for a copy that the service makes later. A request that the account's key signs needs no other permission to
+ * read. */
 static void build_copy(struct azure_op *op)
 {
     azure_request(op, "PUT", op->call->key, NULL);
@@ -79,13 +81,13 @@ static void build_copy(struct azure_op *op)
     set_source_condition(op, op->call->copy.source_match);
 }
 
-static void poll(void *arg)
+static void copy_poll(void *arg)
 {
     azure_send(arg);
 }
 
-/* Polls again later; -ACT_TIMEOUT when nothing has moved for too long. */
-static int poll_later(struct azure_op *op)
+/* Polls again later. Returns -ACT_TIMEOUT when nothing has moved for too long. */
+static int copy_poll_later(struct azure_op *op)
 {
     const char *progress = http_header_get(&op->http.response_headers, "x-ms-copy-progress");
     int64_t now = act_now_monotonic_ms();
@@ -100,12 +102,12 @@ static int poll_later(struct azure_op *op)
     op->copy->poll_ms = op->copy->poll_ms == 0                 ? FIRST_POLL_MS
                         : op->copy->poll_ms < LAST_POLL_MS / 2 ? 2 * op->copy->poll_ms
                                                                : LAST_POLL_MS;
-    engine_timer(http_engine(op->azure->store.http), op->copy->poll_ms, poll, op);
+    engine_timer(http_engine(op->azure->store.http), op->copy->poll_ms, copy_poll, op);
     return 0;
 }
 
-/* Both the first response and those of polling carry the copy's id and status. */
-static void take_status(struct azure_op *op)
+/* Takes the first response, or one to a poll: all carry the copy's id and status. */
+static void copy_take_status(struct azure_op *op)
 {
     const struct http_headers *headers = &op->http.response_headers;
     const char *id = http_header_get(headers, "x-ms-copy-id");
@@ -124,8 +126,8 @@ static void take_status(struct azure_op *op)
         rc = act_error_set(err, ACT_TEMPORARY, "%s: something else was written there meanwhile", azure_what(op));
     else if (strcmp(status, "pending") == 0) {
         op->build = azure_build_head;
-        op->answer = take_status;
-        rc = poll_later(op);
+        op->answer = copy_take_status;
+        rc = copy_poll_later(op);
         if (rc == 0)
             return;
     } else if (strcmp(status, "success") != 0)
@@ -137,7 +139,7 @@ static void take_status(struct azure_op *op)
     azure_finish(op, rc);
 }
 
-/* The first try of the request did start a copy, though it seemed to fail. */
+/* Returns whether the first try of the request did start a copy, though it seemed to fail. */
 static bool is_ours_pending(const struct azure_op *op)
 {
     return op->http.ambiguous && azure_has_code(&op->http, "PendingCopyOperation");
@@ -146,27 +148,27 @@ static bool is_ours_pending(const struct azure_op *op)
 static void answer_copy(struct azure_op *op)
 {
     if (is_ours_pending(op))
-        azure_send_next(op, azure_build_head, take_status);
+        azure_send_next(op, azure_build_head, copy_take_status);
     else
-        take_status(op);
+        copy_take_status(op);
 }
 
-static void copy_the_other_way(struct azure_op *op)
+void azure_copy_later(struct azure_op *op)
 {
     azure_send_next(op, build_copy, answer_copy);
 }
 
-/* Blobs that are too large for it, or not permitted that way, are copied the other way, which takes no token for the
- * source. */
+/* Blobs that are too large to be copied at once, or that the service may not read that way, are copied later, for
+ * which the service takes no token. */
 static void answer_sync_copy(struct azure_op *op)
 {
     if (azure_succeeded(op) || azure_has_code(&op->http, "BlobNotFound") || op->http.status == 412 ||
         op->http.status >= 502)
-        take_status(op);
+        copy_take_status(op);
     else if (auth_kind_of(op->azure->auth) == AUTH_LOGIN)
-        azure_need_delegation(op, SOURCE_LIFE_S, copy_the_other_way);
+        azure_need_delegation(op, SOURCE_LIFE_S);
     else
-        copy_the_other_way(op);
+        azure_copy_later(op);
 }
 
 void azure_copy(struct azure_op *op)
@@ -217,7 +219,7 @@ static void build_source_head(struct azure_op *op)
     op->http.sign = NULL; /* the URL is what permits it */
 }
 
-/* The name of the request header that sets this blob header. NULL: it is not taken over. */
+/* Returns the request header that sets this blob header; NULL: it is not taken over. */
 static const char *property_to_set(const char *name)
 {
     static const struct {

@@ -9,7 +9,7 @@
 #include "codec/xml.h"
 #include "store/azure.h"
 
-/* The first row that fits decides; status 0: any, code NULL: any. */
+/* What an error means: the first row that fits decides. Status 0 and code NULL fit any. */
 static const struct {
     int status;
     const char *code;
@@ -63,7 +63,7 @@ static const struct {
     {0, NULL, ACT_FAIL, NULL},
 };
 
-/* As above, but none need fit. */
+/* The facts that callers decide by, in rows of the same kind; an error may fit none. */
 static const struct {
     int status;
     const char *code;
@@ -96,7 +96,7 @@ static int take_element(void *arg, const char *path, const char *text, struct ac
     return 0;
 }
 
-/* Cuts text after its first sentence: the rest is a request id, a time and general advice. */
+/* Cuts a message after its first sentence: a request id, a time and general advice follow. */
 static void keep_first_sentence(char *text)
 {
     char *end = strstr(text, ". ");
@@ -118,7 +118,7 @@ static void hide_secrets(char message[AZURE_SENTENCE])
     snprintf(message, AZURE_SENTENCE, "%s", shown);
 }
 
-/* The service's result of reading the source of a copy. */
+/* Takes what the service got when it read the source of a copy. */
 static void read_source(struct azure_refusal *out, const struct http_headers *headers)
 {
     const char *status = http_header_get(headers, "x-ms-copy-source-status-code");
@@ -128,7 +128,7 @@ static void read_source(struct azure_refusal *out, const struct http_headers *he
     snprintf(out->source_code, sizeof(out->source_code), "%s", code ? code : "");
 }
 
-/* A body that is missing or malformed (a proxy's, a truncated one) only leaves the fields empty. */
+/* A body that is missing or malformed, such as a proxy's or a truncated one, leaves the fields empty. */
 void azure_read_refusal(struct azure_refusal *out, int status, const struct http_headers *headers, const char *body,
                         size_t len)
 {
@@ -170,7 +170,7 @@ static bool row_fits(int row_status, const char *row_code, int status, const cha
     return (!row_status || row_status == status) && (!row_code || strcmp(row_code, code) == 0);
 }
 
-static size_t find_meaning(int status, const char *code)
+static size_t refusal_meaning(int status, const char *code)
 {
     size_t i = 0;
 
@@ -187,7 +187,7 @@ static enum act_fact find_fact(int status, const char *code)
     return ACT_FACT_NONE;
 }
 
-/* When the SAS expired, if it has. */
+/* Returns whether the SAS has expired, and when in `out`. */
 static bool sas_expired(const char *sas, char out[ACT_TIME_TEXT])
 {
     int64_t ns = 0;
@@ -220,7 +220,8 @@ static void set_facts(const char *what, const struct azure_refusal *r, enum act_
         act_error_hint(err, "the source answered %d %s", r->source_status, r->source_code);
 }
 
-/* If the source refused, its response says whether to retry; otherwise we may be able to read it. */
+/* Judges a copy whose source refused: it says whether a later try may succeed; otherwise we may be able to read it
+ * ourselves. */
 static int source_refused(const struct azure_refusal *r, struct act_error *err)
 {
     bool may_pass = r->source_status == 412 || r->source_status == 429 || r->source_status >= 500;
@@ -233,7 +234,7 @@ static int source_refused(const struct azure_refusal *r, struct act_error *err)
 
 int azure_describe(const struct azure *azure, const char *what, const struct azure_refusal *r, struct act_error *err)
 {
-    size_t row = find_meaning(r->status, r->code);
+    size_t row = refusal_meaning(r->status, r->code);
     char ended[ACT_TIME_TEXT];
 
     set_facts(what, r, meanings[row].result, err);

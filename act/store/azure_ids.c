@@ -33,7 +33,7 @@ static struct azure_ids *ids_of_upload(const struct azure *azure, const char *ke
     return ids;
 }
 
-static struct azure_ids *find_or_add(struct azure *azure, const char *key)
+static struct azure_ids *ids_find_or_add(struct azure *azure, const char *key)
 {
     struct azure_ids *ids = ids_of_upload(azure, key);
 
@@ -58,7 +58,7 @@ void azure_set_id_length(struct azure *azure, const char *key, size_t len)
     struct azure_ids *ids = ids_of_upload(azure, key);
 
     if (ids || len != STORE_BLOCK_ID)
-        find_or_add(azure, key)->len = len;
+        ids_find_or_add(azure, key)->len = len;
 }
 
 static void free_ids(struct azure_ids *ids)
@@ -103,7 +103,7 @@ char *azure_encode_id(const uint8_t id[STORE_BLOCK_ID], size_t len)
     return act_base64_encode(form, len);
 }
 
-static bool is_zero(const uint8_t *bytes, size_t len)
+static bool id_is_zero(const uint8_t *bytes, size_t len)
 {
     while (len && bytes[len - 1] == 0)
         len--;
@@ -116,7 +116,7 @@ bool azure_decode_id(const struct store_upload_id *upload, const uint8_t *form, 
 
     if (len >= STORE_BLOCK_ID) {
         memcpy(id, form, STORE_BLOCK_ID);
-        return is_zero(form + STORE_BLOCK_ID, len - STORE_BLOCK_ID);
+        return id_is_zero(form + STORE_BLOCK_ID, len - STORE_BLOCK_ID);
     }
     if (len < SURE_UPLOAD + INDEX_BYTES || memcmp(form, upload->bytes, kept) != 0)
         return false;
@@ -127,14 +127,14 @@ bool azure_decode_id(const struct store_upload_id *upload, const uint8_t *form, 
 
 /* ---- finding out their length */
 
-/* A call of ours about the blocks at a key, for those that wait. */
-struct lookup {
+/* A call of this file that asks for the blocks at a key, while ops wait for the length of their ids. */
+struct ids_lookup {
     struct store_call call;
     struct azure *azure;
     char *key;
 };
 
-static void end_lookup(struct lookup *lookup, bool fits)
+static void end_lookup(struct ids_lookup *lookup, bool fits)
 {
     struct azure_ids *ids = ids_of_upload(lookup->azure, lookup->key);
     struct azure_op *waiting = ids->waiting;
@@ -160,11 +160,10 @@ static void cleared(struct store_call *call)
     end_lookup(call->arg, call->rc == 0 || call->rc == -(int)ACT_NOT_FOUND);
 }
 
-/* Where ours cannot be made to fit, and there is no blob that could
- * suffer, the blocks are removed. */
+/* Removes the blocks where our ids cannot be made to fit, and there is no blob that could suffer. */
 static void looked_up(struct store_call *call)
 {
-    struct lookup *lookup = call->arg;
+    struct ids_lookup *lookup = call->arg;
 
     if (call->rc || call->blocks.id_len == 0 || call->blocks.id_len >= AZURE_ID_MIN) {
         end_lookup(lookup, call->rc == 0);
@@ -178,7 +177,7 @@ static void looked_up(struct store_call *call)
 
 static void look_up_ids(struct azure *azure, struct azure_ids *ids)
 {
-    struct lookup *lookup = act_calloc(1, sizeof(*lookup));
+    struct ids_lookup *lookup = act_calloc(1, sizeof(*lookup));
 
     lookup->azure = azure;
     lookup->key = act_strdup(ids->key);
@@ -189,7 +188,7 @@ static void look_up_ids(struct azure *azure, struct azure_ids *ids)
 
 void azure_fit_ids(struct azure_op *op)
 {
-    struct azure_ids *ids = find_or_add(op->azure, op->call->key);
+    struct azure_ids *ids = ids_find_or_add(op->azure, op->call->key);
     bool is_running = ids->waiting != NULL;
 
     if (ids->len && ids->len != op->id_len) { /* found out while this block was on its way */

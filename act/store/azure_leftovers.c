@@ -9,7 +9,7 @@
 
 #define CHECKS 16 /* under way at once */
 
-struct check {
+struct leftover_check {
     struct store_call call;
     struct azure_op *op;
     struct store_entry *entry;
@@ -17,7 +17,7 @@ struct check {
 };
 
 struct azure_leftovers {
-    struct check *checks; /* one for each entry of the page */
+    struct leftover_check *checks; /* one for each entry of the page */
     size_t next, running;
     struct act_error error; /* the first; code 0: none */
 };
@@ -28,7 +28,7 @@ static void release_leftovers(struct azure_op *op)
     free(op->left);
 }
 
-/* Leaves on the page what turned out to be a leftover. */
+/* Keeps on the page what turned out to be leftovers. */
 static void keep_leftovers(struct azure_op *op)
 {
     struct store_page *page = &op->call->list.page;
@@ -45,7 +45,7 @@ static void keep_leftovers(struct azure_op *op)
 
 static void run_checks(struct azure_op *op);
 
-static void check_ended(struct check *check)
+static void check_ended(struct leftover_check *check)
 {
     struct azure_op *op = check->op;
 
@@ -54,7 +54,7 @@ static void check_ended(struct check *check)
     run_checks(op);
 }
 
-static void check_failed(struct check *check)
+static void check_failed(struct leftover_check *check)
 {
     if (!check->op->left->error.code)
         check->op->left->error = check->call.error;
@@ -63,7 +63,7 @@ static void check_failed(struct check *check)
 
 static void blocks_known(struct store_call *call)
 {
-    struct check *check = call->arg;
+    struct leftover_check *check = call->arg;
 
     if (call->rc) {
         check_failed(check);
@@ -76,7 +76,7 @@ static void blocks_known(struct store_call *call)
 
 static void head_known(struct store_call *call)
 {
-    struct check *check = call->arg;
+    struct leftover_check *check = call->arg;
 
     if (call->rc == -(int)ACT_NOT_FOUND) {
         call->op = STORE_BLOCKS;
@@ -90,7 +90,7 @@ static void head_known(struct store_call *call)
     }
 }
 
-/* The service keeps the MD5 of a blob that it got whole, also of an empty one. */
+/* A blob that the service got whole, even an empty one, has an MD5. */
 static bool may_be_leftover(const struct store_entry *entry)
 {
     return entry->kind == STORE_FILE && entry->size == 0 && !entry->md5[0] && entry->mtime_ns == 0;
@@ -102,7 +102,7 @@ static void run_checks(struct azure_op *op)
     struct store_page *page = &op->call->list.page;
 
     while (left->next < page->n && left->running < CHECKS && !left->error.code) {
-        struct check *check = &left->checks[left->next];
+        struct leftover_check *check = &left->checks[left->next];
         check->op = op;
         check->entry = &page->v[left->next++];
         if (!may_be_leftover(check->entry))

@@ -69,7 +69,7 @@ static void release_list(struct azure_op *op)
 
 /* ---- the marker: "service marker|last name|pages|poor pages|key,mtime,mode|...", each text percent-encoded */
 
-static char *take_text(const char **at, const char *end_chars)
+static char *marker_take_text(const char **at, const char *end_chars)
 {
     size_t n = strcspn(*at, end_chars);
     ACT_AUTOFREE char *raw = act_strndup(*at, n);
@@ -80,7 +80,7 @@ static char *take_text(const char **at, const char *end_chars)
 
 static long take_count(const char **at)
 {
-    ACT_AUTOFREE char *text = take_text(at, "|");
+    ACT_AUTOFREE char *text = marker_take_text(at, "|");
 
     return strtol(text, NULL, 10);
 }
@@ -89,16 +89,16 @@ static void read_marker(struct azure_list *list, const char *marker)
 {
     const char *at = marker ? marker : "";
 
-    list->service_marker = take_text(&at, "|");
-    list->last = take_text(&at, "|");
+    list->service_marker = marker_take_text(&at, "|");
+    list->last = marker_take_text(&at, "|");
     list->pages.n = take_count(&at);
     list->pages.poor = take_count(&at);
     while (*at) {
         struct store_entry *folder = store_page_add(&list->held);
         folder->kind = STORE_FOLDER;
-        folder->key = take_text(&at, ",|");
-        ACT_AUTOFREE char *mtime = take_text(&at, ",|");
-        ACT_AUTOFREE char *mode = take_text(&at, ",|");
+        folder->key = marker_take_text(&at, ",|");
+        ACT_AUTOFREE char *mtime = marker_take_text(&at, ",|");
+        ACT_AUTOFREE char *mode = marker_take_text(&at, ",|");
         folder->mtime_ns = strtoll(mtime, NULL, 10);
         folder->mode = (int)strtol(mode, NULL, 10);
     }
@@ -129,7 +129,7 @@ static char *write_marker(const struct azure_list *list, const char *last)
 
 /* ---- the response */
 
-/* The part of path after prefix, or NULL. */
+/* Returns the part of `path` behind `prefix`, or NULL. */
 static const char *element_below(const char *path, const char *prefix)
 {
     size_t n = strlen(prefix);
@@ -137,7 +137,7 @@ static const char *element_below(const char *path, const char *prefix)
     return strncmp(path, prefix, n) == 0 ? path + n : NULL;
 }
 
-static int start_element(void *arg, const char *path, xml_attributes attributes, struct act_error *err)
+static int listed_start_element(void *arg, const char *path, xml_attributes attributes, struct act_error *err)
 {
     struct azure_list *list = arg;
     const char *name = element_below(path, BLOBS);
@@ -158,7 +158,7 @@ static int start_element(void *arg, const char *path, xml_attributes attributes,
     return 0;
 }
 
-static int take_name(struct azure_list *list, const char *text, struct act_error *err)
+static int listed_take_name(struct azure_list *list, const char *text, struct act_error *err)
 {
     if (*text == '\0' || (list->encoded && strstr(text, "%00")))
         return act_error_set(err, ACT_FAIL, "a name that is empty or contains a NUL byte");
@@ -167,7 +167,7 @@ static int take_name(struct azure_list *list, const char *text, struct act_error
     return 0;
 }
 
-/* Takes the name. */
+/* Takes over the name, which may be the first or the last one of the page. */
 static void remember_name(struct azure_list *list)
 {
     if (!list->first_found || strcmp(list->name, list->first_found) < 0) {
@@ -229,7 +229,7 @@ static int end_of_blobs(struct azure_list *list, const char *name, const char *t
     if ((part = element_below(name, BLOB "/Metadata/")) != NULL)
         azure_take_metadata(&list->entry, part, text);
     else if (strcmp(name, BLOB "/Name") == 0 || strcmp(name, PREFIX "/Name") == 0)
-        return take_name(list, text, err);
+        return listed_take_name(list, text, err);
     else if (strcmp(name, BLOB) == 0)
         return end_blob(list, false, err);
     else if (strcmp(name, PREFIX) == 0)
@@ -237,7 +237,7 @@ static int end_of_blobs(struct azure_list *list, const char *name, const char *t
     return 0;
 }
 
-static int take_next(struct azure_list *list, const char *text, struct act_error *err)
+static int listed_take_next(struct azure_list *list, const char *text, struct act_error *err)
 {
     if (list->next)
         return act_error_set(err, ACT_FAIL, "a page with two markers of the next one");
@@ -245,7 +245,7 @@ static int take_next(struct azure_list *list, const char *text, struct act_error
     return 0;
 }
 
-static int end_element(void *arg, const char *path, const char *text, struct act_error *err)
+static int listed_end_element(void *arg, const char *path, const char *text, struct act_error *err)
 {
     struct azure_list *list = arg;
     const char *name = element_below(path, BLOBS);
@@ -255,7 +255,7 @@ static int end_element(void *arg, const char *path, const char *text, struct act
     if (name)
         list->complete = true;
     else if (strcmp(path, "/EnumerationResults/NextMarker") == 0 && *text)
-        return take_next(list, text, err);
+        return listed_take_next(list, text, err);
     return 0;
 }
 
@@ -275,7 +275,7 @@ int azure_check_page(const char *marker, const char *next, size_t n, struct azur
 
 static int parse_answer(struct azure_op *op, struct act_error *err)
 {
-    static const struct xml_handler handler = {.start = start_element, .end = end_element};
+    static const struct xml_handler handler = {.start = listed_start_element, .end = listed_end_element};
     struct azure_list *list = op->list;
     const struct act_buf *text = &op->http.body_text;
     int rc = xml_parse(text->data ? text->data : "", text->len, "listing", &handler, list, err);
@@ -293,14 +293,14 @@ static int parse_answer(struct azure_op *op, struct act_error *err)
 
 /* ---- the page */
 
-/* The marker of a folder, its marker with a slash, anything else. */
+/* Orders entries of one key: the marker of a folder, its marker with a slash, anything else. */
 static int rank(const struct store_entry *entry)
 {
     return entry->kind == STORE_FOLDER ? entry->slashed : 2;
 }
 
-/* A folder marker before the prefix or the other marker of the same key, so that it is left out for it. */
-static int by_key(const void *a, const void *b)
+/* Puts a folder's marker before the prefix or the other marker of the same key, for which it is left out. */
+static int listed_by_key(const void *a, const void *b)
 {
     const struct store_entry *x = a, *y = b;
     int order = strcmp(x->key, y->key);
@@ -308,7 +308,8 @@ static int by_key(const void *a, const void *b)
     return order ? order : rank(x) - rank(y);
 }
 
-/* Two markers of one folder are one; everything else has a name of its own, below the prefix. */
+/* Checks that all names lie below the prefix and that none comes twice, but for the two markers that a folder may
+ * have. */
 static int check_listed_names(const struct store_page *sorted, const char *prefix, struct act_error *err)
 {
     for (size_t i = 0; i < sorted->n; i++) {
@@ -331,8 +332,8 @@ static void move_entry(struct store_page *to, struct store_entry *from)
 
 enum fate { EMIT, HOLD, LEAVE_OUT };
 
-/* What becomes of a folder. next: the entry after it, NULL: none on this page; another one of the same key, or what
- * stands for it with a delimiter, learns its mode. */
+/* Decides what becomes of a folder. `next` is the entry behind it on this page, or NULL; if that has the same key,
+ * as a second marker or with a delimiter, it learns the folder's mode. */
 static enum fate judge_folder(const struct azure_list *list, const struct store_call *call, struct store_entry *folder,
                               struct store_entry *next)
 {
@@ -360,7 +361,7 @@ static int sort_found(struct azure_list *list, const char *prefix, struct act_er
         move_entry(found, &list->held.v[i]);
     store_page_release(&list->held);
     if (found->n)
-        qsort(found->v, found->n, sizeof(*found->v), by_key);
+        qsort(found->v, found->n, sizeof(*found->v), listed_by_key);
     return check_listed_names(found, prefix, err);
 }
 

@@ -66,14 +66,17 @@ void azure_hint_login(const struct azure_op *op, struct act_error *err)
 
 struct azure_delegation {
     struct auth_delegation key;
-    bool busy;
-    struct azure_op *waiting;
+    struct store_call call;   /* of the op that asks for a key, */
+    int64_t life_s;           /* which is to sign URLs of this life */
+    struct azure_op *waiting; /* NULL: nobody asks */
 };
 
 void azure_delegation_free(struct azure_delegation *delegation)
 {
-    if (delegation)
-        auth_delegation_release(&delegation->key);
+    if (!delegation)
+        return;
+    auth_delegation_release(&delegation->key);
+    store_call_release(&delegation->call);
     free(delegation);
 }
 
@@ -92,7 +95,7 @@ static bool lasts(const struct azure *azure, int64_t life_s)
 static void build_key(struct azure_op *op)
 {
     char start[ACT_TIME_TEXT], expiry[ACT_TIME_TEXT];
-    int64_t now = now_s(op->azure), life_s = op->life_s + DAY_S;
+    int64_t now = now_s(op->azure), life_s = op->azure->delegation->life_s + DAY_S;
 
     act_time_to_iso(now - EARLIER_S, start);
     act_time_to_iso(now + (life_s < MAX_LIFE_S ? life_s : MAX_LIFE_S), expiry);
@@ -127,7 +130,7 @@ static int take_member(void *arg, const char *path, const char *text, struct act
     return 0;
 }
 
-static bool take_key(struct azure_op *op)
+static bool login_take_key(struct azure_op *op)
 {
     static const struct xml_handler handler = {.end = take_member};
     const struct act_buf *body = &op->http.body_text;
@@ -146,78 +149,79 @@ static bool take_key(struct azure_op *op)
     return true;
 }
 
-/* The ops that waited continue, or end as this one does, which comes last. */
-static void go_on_signing(struct azure_op *op, int rc)
-{
-    struct azure_delegation *delegation = op->azure->delegation;
-    struct azure_op *waiting = delegation->waiting, *next;
-
-    delegation->waiting = NULL;
-    delegation->busy = false;
-    op->failed = NULL;
-    op->next_waiting = NULL;
-    for (struct azure_op *o = waiting; o; o = next) {
-        next = o->next_waiting;
-        o->next_waiting = NULL;
-        if (rc < 0) {
-            o->call->error = op->call->error;
-            azure_finish(o, rc);
-        } else {
-            o->then(o);
-        }
-    }
-    if (rc < 0)
-        azure_finish(op, rc);
-    else
-        op->then(op);
-}
-
 static void answer_key(struct azure_op *op)
 {
     struct act_error *err = &op->call->error;
+    int rc = azure_succeeded(op) ? 0 : azure_answer_error(op);
 
-    if (!azure_succeeded(op)) {
-        int rc = azure_answer_error(op);
-        go_on_signing(op, rc == -ACT_DENIED
-                              ? act_error_hint(err, "a URL needs a key of the account, or a login that may have "
-                                                    "such keys made (a role on the whole account)")
-                              : rc);
-    } else if (!take_key(op)) {
-        go_on_signing(op,
-                      act_error_set(err, ACT_FAIL, "%s: the service gave no key to sign URLs with", azure_what(op)));
-    } else {
-        go_on_signing(op, 0);
+    if (rc == -ACT_DENIED)
+        act_error_hint(err, "a URL needs a key of the account, or a login that may have such keys made (a role on the "
+                            "whole account)");
+    else if (rc == 0 && !login_take_key(op))
+        rc = act_error_set(err, ACT_FAIL, "%s: the service gave no key to sign URLs with", azure_what(op));
+    azure_finish(op, rc);
+}
+
+static void mint(struct azure_op *op);
+
+static void go_on_signing(struct azure_op *op)
+{
+    if (op->call->op == STORE_COPY)
+        azure_copy_later(op);
+    else
+        mint(op);
+}
+
+/* Lets the ops that waited go on, or ends them with the error of the question. */
+static void key_known(struct store_call *call)
+{
+    struct azure_delegation *delegation = call->arg;
+    struct azure_op *waiting = delegation->waiting, *op;
+
+    delegation->waiting = NULL;
+    while ((op = waiting)) {
+        waiting = op->next_waiting;
+        op->next_waiting = NULL;
+        op->call->error = call->error;
+        if (call->rc < 0)
+            azure_finish(op, call->rc);
+        else
+            go_on_signing(op);
     }
 }
 
-static void key_failed(struct azure_op *op)
+static void login_ask_for_key(struct azure_op *op, int64_t life_s)
 {
-    go_on_signing(op, act_error_prefix(&op->call->error, "%s", azure_what(op)));
+    struct azure_delegation *delegation = op->azure->delegation;
+
+    store_call_release(&delegation->call);
+    delegation->call = (struct store_call){.op = STORE_URL, .key = "", .done = key_known, .arg = delegation};
+    delegation->life_s = life_s;
+    struct azure_op *asks = azure_new_op(&op->azure->store, &delegation->call);
+    asks->what = act_strdup(azure_what(op));
+    azure_send_next(asks, build_key, answer_key);
 }
 
-void azure_need_delegation(struct azure_op *op, int64_t life_s, void (*then)(struct azure_op *))
+void azure_need_delegation(struct azure_op *op, int64_t life_s)
 {
     struct azure *azure = op->azure;
 
     if (!azure->delegation)
         azure->delegation = act_calloc(1, sizeof(*azure->delegation));
-    op->then = then;
-    op->life_s = life_s;
     if (lasts(azure, life_s)) {
-        then(op);
-    } else if (azure->delegation->busy) {
-        op->next_waiting = azure->delegation->waiting;
-        azure->delegation->waiting = op;
-    } else {
-        azure->delegation->busy = true;
-        op->failed = key_failed;
-        azure_send_next(op, build_key, answer_key);
+        go_on_signing(op);
+        return;
     }
+    bool is_asked = azure->delegation->waiting;
+    op->next_waiting = azure->delegation->waiting;
+    azure->delegation->waiting = op;
+    if (!is_asked)
+        login_ask_for_key(op, life_s);
 }
 
 /* ---- URLs ---- */
 
-/* A SAS that lasts no longer than its key; NULL: there is no key. New string. */
+/* Returns a SAS that lasts no longer than its key; NULL: there is no key. New string. */
 static char *sign_by_login(const struct azure *azure, const char *blob, const char *permissions, int64_t start_s,
                            int64_t end_s, bool https)
 {
@@ -262,7 +266,7 @@ static void mint(struct azure_op *op)
                                     &call->url.text, &call->error));
 }
 
-/* It may give more than the URL is for, to more than one file, and for longer. */
+/* Refuses to put the SAS into a URL: it may permit more, on more files and for longer, than the URL is made for. */
 static int refuse_sas(struct store_call *call)
 {
     call->url.only_sas = true;
@@ -287,7 +291,7 @@ static void make_login_url(void *arg)
         azure_finish(
             op, act_error_set(&op->call->error, ACT_USAGE, "a URL that is made with a login lives for at most 7 days"));
     else
-        azure_need_delegation(op, op->call->url.life_s, mint);
+        azure_need_delegation(op, op->call->url.life_s);
 }
 
 void azure_make_url(struct azure_op *op)

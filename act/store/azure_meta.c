@@ -108,9 +108,10 @@ void azure_take_key(struct store_entry *entry, const char *name)
     entry->key = entry->kind == STORE_FOLDER && !slash ? act_sprintf("%s/", name) : act_strdup(name);
 }
 
-/* When the content of a file on a share was written last, in steps of 100 ns. Who mounts the share writes bytes and
- * leaves metadata and properties as they are: what they say is of these bytes only as long as the time is the one that
- * they were written with. That of a folder changes with what is put into it. Returns whether they say nothing. */
+/* Takes when the content of a file on a share was written last, in steps of 100 ns. Who mounts the share writes
+ * bytes and leaves metadata and properties alone: those describe the bytes only while the time is the one that was
+ * written with them. The time of a folder changes with what is put into it. Returns whether metadata and properties
+ * are outdated. */
 static bool is_outdated(struct store_entry *entry, const char *last_write)
 {
     enum { STEP_NS = 100 };

@@ -5,8 +5,8 @@
 
 #include "store/azure.h"
 
-/* A decimal number from *text on; moves *text past it. */
-static bool take_number(const char **text, uint64_t *out)
+/* Takes a decimal number and moves *text past it. */
+static bool blob_take_number(const char **text, uint64_t *out)
 {
     char *end = NULL;
 
@@ -17,14 +17,14 @@ static bool take_number(const char **text, uint64_t *out)
     return true;
 }
 
-/* "bytes 0-9/100" (RFC 9110 section 14.4). */
+/* Takes "bytes 0-9/100" apart (RFC 9110 section 14.4). */
 static bool parse_content_range(const char *text, uint64_t *first, uint64_t *last, uint64_t *total)
 {
     if (!text || !act_starts_with(text, "bytes "))
         return false;
     text += strlen("bytes ");
-    return take_number(&text, first) && *text++ == '-' && take_number(&text, last) && *text++ == '/' &&
-           take_number(&text, total) && *text == '\0' && *last >= *first && *total > *last;
+    return blob_take_number(&text, first) && *text++ == '-' && blob_take_number(&text, last) && *text++ == '/' &&
+           blob_take_number(&text, total) && *text == '\0' && *last >= *first && *total > *last;
 }
 
 void azure_build_head(struct azure_op *op)
@@ -32,7 +32,6 @@ void azure_build_head(struct azure_op *op)
     azure_request(op, "HEAD", azure_blob_of(op), NULL);
 }
 
-/* Fills the entry from the response to HEAD. */
 int azure_take_head(struct azure_op *op)
 {
     const char *length = http_header_get(&op->http.response_headers, "Content-Length");
@@ -40,7 +39,7 @@ int azure_take_head(struct azure_op *op)
 
     if (!azure_succeeded(op))
         return azure_answer_error(op);
-    if (!length || !take_number(&length, &size))
+    if (!length || !blob_take_number(&length, &size))
         return act_error_set(&op->call->error, ACT_FAIL, "%s: the answer does not tell the size", azure_what(op));
     azure_fill(&op->call->entry, azure_blob_of(op), size, op->http.status, &op->http.response_headers);
     return 0;
@@ -51,7 +50,7 @@ static int not_a_file(struct azure_op *op)
     return act_error_set(&op->call->error, ACT_NOT_FOUND, "%s: there is only a folder of this name", azure_what(op));
 }
 
-static int has_changed(struct azure_op *op)
+static int blob_has_changed(struct azure_op *op)
 {
     return act_error_set(&op->call->error, ACT_TEMPORARY, "%s: it has changed", azure_what(op));
 }
@@ -65,8 +64,8 @@ void azure_answer_head(struct azure_op *op)
     azure_finish(op, rc);
 }
 
-/* GET with nothing to get (the emulator says 206 to some of it): the range begins at the end of the blob or
- * after it, or has no length. */
+/* Answers a GET that can bring nothing, as its range begins at the end of the blob or behind it, or has no length.
+ * The emulator responds to some of them with 206. */
 void azure_answer_head_of_get(struct azure_op *op)
 {
     const struct store_call *call = op->call;
@@ -76,11 +75,11 @@ void azure_answer_head_of_get(struct azure_op *op)
         rc = not_a_file(op);
     if (rc == 0 && ((call->get.if_match && strcmp(call->get.if_match, call->entry.etag) != 0) ||
                     (call->get.sink_cap && call->entry.size > call->get.offset)))
-        rc = has_changed(op);
+        rc = blob_has_changed(op);
     azure_finish(op, rc);
 }
 
-/* Whether the response is of the version that was asked for. */
+/* Returns whether the response is of the version that was asked for. */
 static bool is_same_version(const struct azure_op *op)
 {
     const char *etag = http_header_get(&op->http.response_headers, "ETag");
@@ -88,7 +87,7 @@ static bool is_same_version(const struct azure_op *op)
     return !op->call->get.if_match || !etag || strcmp(op->call->get.if_match, etag) == 0;
 }
 
-/* Whether the body begins with the first byte that was asked for. A proxy may ignore the range. */
+/* Returns whether the body begins with the first byte that was asked for: a proxy may ignore the range. */
 static bool begins_at_offset(const struct azure_op *op)
 {
     const char *text = http_header_get(&op->http.response_headers, "Content-Range");
@@ -99,8 +98,9 @@ static bool begins_at_offset(const struct azure_op *op)
     return op->http.status == 206 && parse_content_range(text, &first, &last, &total) && first == op->call->get.offset;
 }
 
-/* The head is judged before any byte is handed on: a later try may succeed, and what was taken before stays. */
-static void take_bytes(struct http_call *http, size_t at, const void *data, size_t len)
+/* Hands bytes on, once the head of the response is known to be right: a later try may succeed, and what was taken
+ * stays. */
+static void blob_take_bytes(struct http_call *http, size_t at, const void *data, size_t len)
 {
     struct azure_op *op = http->arg;
 
@@ -119,12 +119,11 @@ void azure_build_get(struct azure_op *op)
         http_header_set(&op->http.headers, "If-Match", call->get.if_match);
     op->http.sink = call->get.sink;
     op->http.sink_cap = call->get.sink_cap;
-    op->http.take = call->get.take ? take_bytes : NULL;
+    op->http.take = call->get.take ? blob_take_bytes : NULL;
 }
 
-/* Whether the bytes that came are those that were asked for; gives the size of the whole blob. A proxy may
- * ignore the range. */
-static int check_range(struct azure_op *op, uint64_t *out_size)
+/* Checks that the bytes that came are those that were asked for, and gives the size of the whole blob. */
+static int blob_check_range(struct azure_op *op, uint64_t *out_size)
 {
     const struct store_call *call = op->call;
     const char *text = http_header_get(&op->http.response_headers, "Content-Range");
@@ -168,7 +167,7 @@ void azure_answer_get(struct azure_op *op)
         azure_finish_failed(op);
         return;
     }
-    int rc = is_same_version(op) ? check_range(op, &size) : has_changed(op);
+    int rc = is_same_version(op) ? blob_check_range(op, &size) : blob_has_changed(op);
     if (rc == 0) {
         call->get.got = op->http.sink_len;
         azure_fill(&call->entry, call->key, size, op->http.status, &op->http.response_headers);

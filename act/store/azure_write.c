@@ -49,7 +49,7 @@ void azure_keep_property(struct azure_op *op, const char *name, const char *valu
 
 /* ---- checksums */
 
-/* On a worker, or for little data on the loop. */
+/* Computes the checksums, on a worker, or on the loop if that is little work. */
 static void compute_sums(void *arg)
 {
     struct azure_op *op = arg;
@@ -77,7 +77,7 @@ static void send_summed(void *op)
     azure_send(op);
 }
 
-/* Whether compute_sums() does little. */
+/* Returns whether compute_sums() is little work. */
 static bool sums_are_cheap(const struct azure_op *op)
 {
     const struct store_data *data = store_data_of(op->call);
@@ -109,7 +109,7 @@ static void set_sum(struct azure_op *op)
     }
 }
 
-/* Whether the service received what was sent, if it says what it received. */
+/* Returns whether the service received what was sent, as far as it says what it received. */
 static bool echo_is_right(const struct azure_op *op)
 {
     const struct http_headers *answer = &op->http.response_headers;
@@ -124,8 +124,8 @@ static bool echo_is_right(const struct azure_op *op)
     return !text || (act_crc64_from_base64(text, &crc64) && crc64 == op->write->crc64);
 }
 
-/* The emulator's code for a wrong MD5 is a general one. */
-static bool was_damaged(const struct azure_op *op)
+/* Returns whether the body arrived damaged. The emulator has only a general code for a wrong MD5. */
+static bool body_was_damaged(const struct azure_op *op)
 {
     return azure_succeeded(op)
                ? !echo_is_right(op)
@@ -149,7 +149,7 @@ void azure_replace_that(struct azure_op *op)
     memcpy(op->write->replaces, entry.etag, sizeof(op->write->replaces));
 }
 
-/* If a conditional write did succeed, the next one replaces its result. */
+/* Sends a body that arrived damaged again. If the condition of the write was met, the next try replaces its result. */
 static void send_again_or_give_up(struct azure_op *op)
 {
     if (azure_succeeded(op) && is_conditional(op->call))
@@ -217,8 +217,9 @@ static void build_put(struct azure_op *op)
     op->http.body_len = put->data.len;
 }
 
-/* With a hierarchical namespace a folder with something in it is no blob that can be replaced: it can only be
- * described, and what it is must not be said again (azcopy, ste/sender-blobFolders.go). */
+/* Returns whether the write met a folder that has something in it, in a hierarchical namespace. No request can
+ * replace that: it can only be described, without the metadata that says it is a folder (azcopy,
+ * ste/sender-blobFolders.go). */
 static bool is_real_folder(const struct azure_op *op)
 {
     return op->call->op == STORE_PUT && op->call->put.attr.kind == STORE_FOLDER && op->write->replaces[0] &&
@@ -256,8 +257,8 @@ static void send_write(struct azure_op *op)
     azure_send_next(op, build, azure_answer_write);
 }
 
-/* The blob that is in the way of a write: is it what an earlier try wrote? The marker of a folder is no object, and in
- * nobody's way. */
+/* Finds out whether the blob in the way of a write is what an earlier try wrote. The marker of a folder is not an
+ * object, and in nobody's way. */
 static void answer_whose(struct azure_op *op)
 {
     bool there = azure_take_head(op) == 0, is_marker = op->call->entry.kind == STORE_FOLDER;
@@ -274,7 +275,7 @@ static void answer_whose(struct azure_op *op)
     }
 }
 
-/* Whether only a look at the blob can tell what the refusal means. */
+/* Returns whether only a look at the blob can tell what the refusal means. */
 static bool may_be_in_order(const struct azure_op *op, int rc)
 {
     bool sent_twice = (op->http.ambiguous || op->ambiguous) && op->write->upload[0];
@@ -283,7 +284,7 @@ static bool may_be_in_order(const struct azure_op *op, int rc)
            (sent_twice && (op->http.status == 409 || op->http.status == 412));
 }
 
-/* Whether the service refused the kind of checksum; the other one is sent from now on. */
+/* Returns whether the service refused the kind of checksum, and sends the other kind from then on. */
 static bool crc64_was_refused(struct azure_op *op)
 {
     if (op->write->sum != SUM_CRC64 || op->http.status != 500 || !azure_has_code(&op->http, "FeatureNotSupported"))
@@ -301,7 +302,7 @@ void azure_answer_write(struct azure_op *op)
             sum_and_send(op);
         return;
     }
-    if (was_damaged(op)) {
+    if (body_was_damaged(op)) {
         send_again_or_give_up(op);
         return;
     }
@@ -363,7 +364,7 @@ static void write_block_list(const struct store_commit *commit, size_t id_len, s
     act_buf_adds(out, "</BlockList>");
 }
 
-/* The checksum is that of the list. */
+/* Sets the checksum of the list, which is the body. */
 static void sum_block_list(struct azure_op *op)
 {
     struct act_md5 md5;

@@ -18,7 +18,7 @@ struct files_folder {
     struct files_folder *next;
 };
 
-/* The table that files->folders points at is made with the first folder. */
+/* Returns the place in the table that files->folders points at, which is made with the first folder. */
 static size_t bucket_of(const char *key, size_t len)
 {
     size_t hash = 5381;
@@ -28,7 +28,7 @@ static size_t bucket_of(const char *key, size_t len)
     return hash % BUCKETS;
 }
 
-static struct files_folder *find_folder(const struct files *files, const char *key, size_t len)
+static struct files_folder *files_find_folder(const struct files *files, const char *key, size_t len)
 {
     struct files_folder *folder = files->folders ? files->folders[bucket_of(key, len)].next : NULL;
 
@@ -37,7 +37,7 @@ static struct files_folder *find_folder(const struct files *files, const char *k
     return folder;
 }
 
-static struct files_folder *add_folder(struct files *files, const char *key, size_t len)
+static struct files_folder *files_add_folder(struct files *files, const char *key, size_t len)
 {
     struct files_folder *folder = act_calloc(1, sizeof(*folder));
 
@@ -57,7 +57,7 @@ static void free_folder(struct files_folder *folder)
     free(folder);
 }
 
-/* Those that are asked for stay: somebody waits for them. */
+/* Folders that somebody asks for stay: others may wait for them. */
 void files_forget_folders(struct files *files)
 {
     for (size_t i = 0; files->folders && i < BUCKETS; i++)
@@ -80,217 +80,176 @@ void files_free_folders(struct files *files)
 
 /* ---- making one */
 
-static void make_next(struct azure_op *op);
-
-/* The folder that op asked for. */
-static struct files_folder *asked_by(const struct azure_op *op)
+/* Returns the folder that `op` asks for. */
+static struct files_folder *folder_asked_by(const struct azure_op *op)
 {
-    return find_folder(op->azure->files, op->file->asked, strlen(op->file->asked));
+    return files_find_folder(op->azure->files, op->file->asked, strlen(op->file->asked));
 }
 
-/* Those that waited look again: they find it there, or ask for it themselves. */
-static void wake(struct azure_op *waiting)
+void files_wake(struct azure_op *waiting)
 {
     while (waiting) {
         struct azure_op *op = waiting;
         waiting = op->next_waiting;
         op->next_waiting = NULL;
-        make_next(op);
+        files_make_folders(op);
     }
 }
 
-/* From now on a failure is again one of what the folder is made for. */
-static void stop_asking(struct azure_op *op)
+struct azure_op *files_stop_asking(struct azure_op *op)
 {
-    op->failed = op->file->failed;
-    op->file->give_up = NULL;
+    if (!op->file->asking)
+        return NULL;
+    struct files_folder *folder = folder_asked_by(op), **at;
+    struct azure_op *waiting = folder->waiting;
+
+    for (at = &op->azure->files->folders[bucket_of(folder->key, strlen(folder->key))].next; *at != folder;)
+        at = &(*at)->next;
+    *at = folder->next;
+    free_folder(folder);
+    op->file->asking = false;
+    return waiting;
 }
 
 static void folder_known(struct azure_op *op, enum files_found found)
 {
-    struct files_folder *folder = asked_by(op);
+    struct files_folder *folder = folder_asked_by(op);
     struct azure_op *waiting = folder->waiting;
 
     folder->waiting = NULL;
     folder->state = found == FILES_FOLDER ? FOLDER_THERE : FOLDER_REFUSED;
     folder->found = found;
     folder->other = act_strdup(op->file->other);
-    stop_asking(op);
-    make_next(op);
-    wake(waiting);
+    op->file->asking = false;
+    files_make_folders(op);
+    files_wake(waiting);
 }
 
-/* Nothing is known of the folder; this op ends. */
-static void folder_failed(struct azure_op *op, int rc)
+static void answer_what_is_there(struct azure_op *op)
 {
-    struct files *files = op->azure->files;
-    struct files_folder *folder = asked_by(op), **at;
-    struct azure_op *waiting = folder->waiting;
+    int rc = files_looked_up(op);
 
-    for (at = &files->folders[bucket_of(folder->key, strlen(folder->key))].next; *at != folder;)
-        at = &(*at)->next;
-    *at = folder->next;
-    free_folder(folder);
-    stop_asking(op);
-    files_fail(op, rc);
-    wake(waiting);
-}
-
-static void no_answer(struct azure_op *op)
-{
-    folder_failed(op, act_error_prefix(&op->call->error, "%s", azure_what(op)));
-}
-
-static void looked(struct azure_op *op)
-{
-    if (op->file->found == FILES_NOTHING) /* it was removed just now, or is another thing that is no file */
-        folder_failed(op, act_error_set(&op->call->error, ACT_TEMPORARY, "%s: the folder '%s' changes meanwhile",
-                                        azure_what(op), op->file->asked));
+    if (rc == 0 && op->file->found == FILES_NOTHING) /* it was removed just now, or is another thing that is no file */
+        rc = act_error_set(&op->call->error, ACT_TEMPORARY, "%s: the folder '%s' changes meanwhile", azure_what(op),
+                           op->file->asked);
+    if (rc < 0)
+        files_fail(op, rc);
     else
         folder_known(op, op->file->found);
 }
 
-static void build_folder(struct azure_op *op)
+static void build_make_folder(struct azure_op *op)
 {
     files_request_folder(op, "PUT", op->file->asked, NULL);
 }
 
-static void answer_folder(struct azure_op *op)
+static bool folder_exists(const struct azure_op *op)
 {
-    if (azure_succeeded(op)) {
-        folder_known(op, FILES_FOLDER);
-    } else if (op->http.status == 409 && (azure_has_code(&op->http, "ResourceAlreadyExists") ||
-                                          azure_has_code(&op->http, "ResourceTypeMismatch"))) {
-        files_look_up(op, op->file->asked, looked);
-    } else {
-        folder_failed(op, azure_answer_error(op));
-    }
+    return op->http.status == 409 &&
+           (azure_has_code(&op->http, "ResourceAlreadyExists") || azure_has_code(&op->http, "ResourceTypeMismatch"));
 }
 
-static void ask_for(struct azure_op *op, const char *key, size_t len)
+static void answer_make_folder(struct azure_op *op)
 {
-    add_folder(op->azure->files, key, len);
+    if (azure_succeeded(op))
+        folder_known(op, FILES_FOLDER);
+    else if (folder_exists(op))
+        files_look_up(op, op->file->asked, answer_what_is_there);
+    else
+        files_fail_by_answer(op);
+}
+
+static void note_asked(struct azure_op *op, const char *key, size_t len)
+{
     free(op->file->asked);
     op->file->asked = act_strndup(key, len);
-    op->file->failed = op->failed;
-    op->failed = no_answer;
-    op->file->give_up = folder_failed;
-    azure_send_next(op, build_folder, answer_folder);
 }
 
-/* From the share down, the first one that is not known to be there. */
-static void make_next(struct azure_op *op)
+static void ask_for_folder(struct azure_op *op, const char *key, size_t len)
 {
-    const char *key = op->file->folder;
-    size_t whole = strlen(key), len = 0;
+    files_add_folder(op->azure->files, key, len);
+    note_asked(op, key, len);
+    op->file->asking = true;
+    azure_send_next(op, build_make_folder, answer_make_folder);
+}
 
-    for (;;) {
-        len += strcspn(key + len, "/") + 1;
-        if (len >= whole) { /* what is behind the last slash is not one of them */
-            op->file->parents_there(op);
-            return;
-        }
-        struct files_folder *folder = find_folder(op->azure->files, key, len);
-        if (!folder) {
-            ask_for(op, key, len);
-            return;
-        }
-        if (folder->state == FOLDER_ASKED) {
-            op->next_waiting = folder->waiting;
-            folder->waiting = op;
-            return;
-        }
-        if (folder->state == FOLDER_REFUSED) {
-            files_fail(op, files_refuse_name(op, folder->key, folder->found, folder->other));
-            return;
-        }
+/* Asks, from the share down, for the first folder that is not known to be there. */
+void files_make_folders(struct azure_op *op)
+{
+    const char *key = op->call->key;
+    size_t whole = strlen(key) - act_ends_with(key, "/"), len = strcspn(key, "/") + 1;
+    struct files_folder *folder = NULL;
+
+    for (; len < whole; len += strcspn(key + len, "/") + 1) { /* what is behind the last slash is not one of them */
+        folder = files_find_folder(op->azure->files, key, len);
+        if (!folder || folder->state != FOLDER_THERE)
+            break;
     }
-}
-
-static void start_making(void *op)
-{
-    make_next(op);
-}
-
-void files_make_parents(struct azure_op *op, const char *key, void (*then)(struct azure_op *op))
-{
-    files_state(op)->folder = key;
-    op->file->parents_there = then;
-    engine_timer(http_engine(op->azure->store.http), 0, start_making, op);
+    if (len >= whole) {
+        files_next(op);
+    } else if (!folder) {
+        ask_for_folder(op, key, len);
+    } else if (folder->state == FOLDER_ASKED) {
+        op->next_waiting = folder->waiting;
+        folder->waiting = op;
+    } else {
+        files_fail(op, files_refuse_name(op, folder->key, folder->found, folder->other));
+    }
 }
 
 /* ---- the capitals of those that are there */
 
-static void check_behind(struct azure_op *op, size_t len);
+static void check_folders_behind(struct azure_op *op, size_t len);
 
-static void checked(struct azure_op *op)
-{
-    op->file->give_up = NULL;
-    op->file->parents_there(op);
-}
-
-/* What follows will say so. */
-static void cannot_check(struct azure_op *op, int rc)
-{
-    if (rc == -ACT_DENIED || rc == -ACT_NOT_FOUND)
-        checked(op);
-    else
-        azure_finish(op, rc);
-}
-
-/* One that is being asked for is left to whoever asks. */
+/* Notes that a folder is there, unless somebody is asking for it. */
 static void note_there(struct files *files, const char *key, size_t len)
 {
-    struct files_folder *folder = find_folder(files, key, len);
+    struct files_folder *folder = files_find_folder(files, key, len);
 
     if (!folder)
-        add_folder(files, key, len)->state = FOLDER_THERE;
+        files_add_folder(files, key, len)->state = FOLDER_THERE;
     else if (folder->state == FOLDER_REFUSED)
         folder->state = FOLDER_THERE;
 }
 
-static void seen(struct azure_op *op)
+/* A folder that cannot be looked up is left to what follows. */
+static void answer_check_folder(struct azure_op *op)
 {
     const char *key = op->file->asked;
+    int rc = files_looked_up(op);
 
-    if (op->file->found == FILES_OTHER_CASE) {
+    if (rc == 0 && op->file->found == FILES_OTHER_CASE) {
         azure_finish(op, files_other_name(op));
-    } else if (op->file->found != FILES_FOLDER) {
-        checked(op);
-    } else {
+    } else if (rc == 0 && op->file->found == FILES_FOLDER) {
         note_there(op->azure->files, key, strlen(key));
-        check_behind(op, strlen(key));
+        check_folders_behind(op, strlen(key));
+    } else if (rc == 0 || rc == -ACT_DENIED || rc == -ACT_NOT_FOUND) {
+        files_next(op);
+    } else {
+        azure_finish(op, rc);
     }
 }
 
-/* The first one whose name is not known, behind those that the first len bytes name. */
-static void check_behind(struct azure_op *op, size_t len)
+/* Looks up the first folder that is not known to be there, behind those that the first `len` bytes name. */
+static void check_folders_behind(struct azure_op *op, size_t len)
 {
-    const char *key = op->file->folder;
+    const char *key = op->call->key;
     size_t whole = strlen(key);
 
-    for (;;) {
-        len += strcspn(key + len, "/") + 1;
-        if (len > whole) {
-            checked(op);
-            return;
-        }
-        const struct files_folder *folder = find_folder(op->azure->files, key, len);
+    for (len += strcspn(key + len, "/") + 1; len <= whole; len += strcspn(key + len, "/") + 1) {
+        const struct files_folder *folder = files_find_folder(op->azure->files, key, len);
         if (!folder || folder->state != FOLDER_THERE) {
-            free(op->file->asked);
-            op->file->asked = act_strndup(key, len);
-            files_look_up(op, op->file->asked, seen);
+            note_asked(op, key, len);
+            files_look_up(op, op->file->asked, answer_check_folder);
             return;
         }
     }
+    files_next(op);
 }
 
-void files_check_folders(struct azure_op *op, const char *key, void (*then)(struct azure_op *op))
+void files_check_folders(struct azure_op *op)
 {
-    files_state(op)->folder = key;
-    op->file->parents_there = then;
-    op->file->give_up = cannot_check;
-    check_behind(op, 0);
+    check_folders_behind(op, 0);
 }
 
 /* ---- PUT of a folder */
@@ -301,31 +260,35 @@ static void finish_folder(struct azure_op *op)
 
     entry->key = act_strdup(op->call->key);
     azure_take_etag(entry, http_header_get(&op->http.response_headers, "ETag"));
-    azure_finish(op, 0);
+    files_next(op);
 }
 
-static void build_description(struct azure_op *op)
+static void build_describe_folder(struct azure_op *op)
 {
     files_request_folder(op, "PUT", op->call->key, "comp=metadata");
     azure_set_metadata(&op->http.headers, &op->call->put.attr);
 }
 
-static void answer_description(struct azure_op *op)
+static void answer_describe_folder(struct azure_op *op)
 {
     if (azure_succeeded(op))
         finish_folder(op);
     else
-        files_fail(op, azure_answer_error(op));
+        files_fail_by_answer(op);
 }
 
-/* One that is there gets the attributes; a request without any would take those that it has. */
-static void own_name_looked_up(struct azure_op *op)
+/* A folder that is there gets the attributes. Where there are none, nothing is sent, which would remove those that
+ * it has. */
+static void answer_is_folder_there(struct azure_op *op)
 {
     const struct store_put *put = &op->call->put;
+    int rc = files_looked_up(op);
     enum files_found found = op->file->found;
 
-    if (found == FILES_FOLDER && (put->attr.mode >= 0 || put->attr.mtime_ns))
-        azure_send_next(op, build_description, answer_description);
+    if (rc < 0)
+        files_fail(op, rc);
+    else if (found == FILES_FOLDER && (put->attr.mode >= 0 || put->attr.mtime_ns))
+        azure_send_next(op, build_describe_folder, answer_describe_folder);
     else if (found == FILES_FOLDER)
         finish_folder(op);
     else if (found == FILES_FILE && put->condition.if_absent)
@@ -335,31 +298,23 @@ static void own_name_looked_up(struct azure_op *op)
         files_fail(op, files_refuse_name(op, op->call->key, found, op->file->other));
 }
 
-static void build_own(struct azure_op *op)
+static void build_put_folder(struct azure_op *op)
 {
     files_request_folder(op, "PUT", op->call->key, NULL);
     azure_set_metadata(&op->http.headers, &op->call->put.attr);
 }
 
-static void answer_own(struct azure_op *op)
+static void answer_put_folder(struct azure_op *op)
 {
     if (azure_succeeded(op))
         finish_folder(op);
     else if (op->http.status == 409)
-        files_look_up(op, op->call->key, own_name_looked_up);
+        files_look_up(op, op->call->key, answer_is_folder_there);
     else
-        files_fail(op, azure_answer_error(op));
-}
-
-static void make_own(struct azure_op *op)
-{
-    azure_send_next(op, build_own, answer_own);
+        files_fail_by_answer(op);
 }
 
 void files_put_folder(struct azure_op *op)
 {
-    ACT_AUTOFREE char *bare = act_strndup(op->call->key, strlen(op->call->key) - 1);
-
-    act_str_replace(&files_state(op)->bare, bare);
-    files_make_parents(op, op->file->bare, make_own);
+    azure_send_next(op, build_put_folder, answer_put_folder);
 }

@@ -35,7 +35,7 @@ struct page_reader {
     bool encoded, has_size, complete;
 };
 
-static int start_element(void *arg, const char *path, xml_attributes attributes, struct act_error *err)
+static int page_start_element(void *arg, const char *path, xml_attributes attributes, struct act_error *err)
 {
     struct page_reader *reader = arg;
 
@@ -67,7 +67,7 @@ static int end_entry(struct page_reader *reader, bool is_folder, struct act_erro
     return 0;
 }
 
-static int take_size(struct page_reader *reader, const char *text, struct act_error *err)
+static int page_take_size(struct page_reader *reader, const char *text, struct act_error *err)
 {
     int64_t size = 0;
 
@@ -78,7 +78,7 @@ static int take_size(struct page_reader *reader, const char *text, struct act_er
     return 0;
 }
 
-static int take_name(struct page_reader *reader, const char *text, struct act_error *err)
+static int page_take_name(struct page_reader *reader, const char *text, struct act_error *err)
 {
     if (reader->encoded && strstr(text, "%00"))
         return act_error_set(err, ACT_FAIL, "a name with a NUL byte");
@@ -87,14 +87,14 @@ static int take_name(struct page_reader *reader, const char *text, struct act_er
     return 0;
 }
 
-static int end_element(void *arg, const char *path, const char *text, struct act_error *err)
+static int page_end_element(void *arg, const char *path, const char *text, struct act_error *err)
 {
     struct page_reader *reader = arg;
 
     if (strcmp(path, ENTRIES "/File/Name") == 0 || strcmp(path, ENTRIES "/Directory/Name") == 0)
-        return take_name(reader, text, err);
+        return page_take_name(reader, text, err);
     if (strcmp(path, ENTRIES "/File/Properties/Content-Length") == 0)
-        return take_size(reader, text, err);
+        return page_take_size(reader, text, err);
     if (strcmp(path, ENTRIES "/File") == 0)
         return end_entry(reader, false, err);
     if (strcmp(path, ENTRIES "/Directory") == 0)
@@ -110,7 +110,7 @@ static int end_element(void *arg, const char *path, const char *text, struct act
 
 int files_read_page(const struct act_buf *text, const char *dir, struct store_page *out, struct act_error *err)
 {
-    static const struct xml_handler handler = {.start = start_element, .end = end_element};
+    static const struct xml_handler handler = {.start = page_start_element, .end = page_end_element};
     struct page_reader reader = {.dir = dir, .out = out, .entry.mode = -1};
     int rc = xml_parse(text->data ? text->data : "", text->len, "listing", &handler, &reader, err);
 
@@ -138,23 +138,30 @@ struct dir {
     struct dir *parent;
 };
 
-/* The walk is of one listing, which may have many pages. */
+/* The way through one listing, which may have many pages. */
 struct files_list {
     struct azure *azure;
-    struct azure_op *op; /* that wants a page; NULL: the walk rests */
-    char *key, *after;   /* the key that the page begins behind; NULL: from the start */
+    enum {
+        WALK_RESTS,     /* nobody wants a page */
+        WALK_FILLS,     /* the page of an op */
+        WALK_LOOKS,     /* at what is on it */
+        WALK_ABANDONED, /* it goes when nothing is pending */
+    } state;
+    char *key, *after; /* the key that the page begins behind; NULL: from the start */
     bool delimiter, whole, leftovers;
     struct dir *top; /* where it is; NULL: at its end */
     struct dir *root;
-    size_t pending;     /* folders that are asked for */
-    bool abandoned;     /* it goes when nothing is pending */
-    struct look *looks; /* one for each entry of the page */
-    size_t next_look, looking;
-    struct act_error error; /* the first of the looks; code 0: none */
+    size_t pending;      /* folders that are asked for */
+    struct azure_op *op; /* WALK_FILLS, WALK_LOOKS */
+    struct {
+        struct entry_look *v; /* one for each entry of the page */
+        size_t next, running;
+        struct act_error error; /* the first; code 0: none */
+    } looks;
     struct files_list *next;
 };
 
-struct look {
+struct entry_look {
     struct store_call call;
     struct files_list *walk;
     bool is_gone;
@@ -162,12 +169,12 @@ struct look {
 
 static void go_on(struct files_list *walk);
 
-static void free_dir(struct dir *dir)
+static void dir_free(struct dir *dir)
 {
     if (!dir)
         return;
     for (size_t i = 0; dir->children && i < dir->page.n; i++)
-        free_dir(dir->children[i]);
+        dir_free(dir->children[i]);
     free(dir->children);
     store_page_release(&dir->page);
     store_call_release(&dir->call);
@@ -178,21 +185,21 @@ static void free_dir(struct dir *dir)
 
 static void free_walk(struct files_list *walk)
 {
-    free_dir(walk->root);
+    dir_free(walk->root);
     free(walk->key);
     free(walk->after);
-    free(walk->looks);
+    free(walk->looks.v);
     free(walk);
 }
 
 void files_abandon_walk(struct files_list *walk)
 {
-    walk->abandoned = true;
+    walk->state = WALK_ABANDONED;
     if (walk->pending == 0)
         free_walk(walk);
 }
 
-static int by_key(const void *a, const void *b)
+static int entries_by_key(const void *a, const void *b)
 {
     return strcmp(((const struct store_entry *)a)->key, ((const struct store_entry *)b)->key);
 }
@@ -208,9 +215,9 @@ static void dir_ended(struct store_call *call)
     walk->azure->files->idle = walk->azure->files->listing == 0;
     if (dir->page.n > 0)
         dir->children = act_calloc(dir->page.n, sizeof(struct dir *));
-    if (walk->abandoned && walk->pending == 0)
+    if (walk->state == WALK_ABANDONED && walk->pending == 0)
         free_walk(walk);
-    else if (walk->op && !walk->looks)
+    else if (walk->state == WALK_FILLS)
         go_on(walk);
 }
 
@@ -239,15 +246,15 @@ static void build_dir(struct azure_op *op)
     act_buf_release(&query);
 }
 
-/* Sorts what is there, at the end and whenever it is twice as much as before: a listing that leads back to its own
- * beginning would never end. */
-static int check_names(struct dir *dir, struct act_error *err)
+/* Sorts the names and refuses one that comes twice, at the end and whenever there are twice as many as before: a
+ * listing that leads back to its own beginning would never end. */
+static int dir_check_names(struct dir *dir, struct act_error *err)
 {
     struct store_page *page = &dir->page;
 
     if (page->n == 0 || (page->next && page->n / 2 < dir->checked))
         return 0;
-    qsort(page->v, page->n, sizeof(*page->v), by_key);
+    qsort(page->v, page->n, sizeof(*page->v), entries_by_key);
     for (size_t i = 1; i < page->n; i++)
         if (strcmp(page->v[i - 1].key, page->v[i].key) == 0)
             return act_error_set(err, ACT_FAIL, "the service gives '%s' twice", page->v[i].key);
@@ -255,7 +262,7 @@ static int check_names(struct dir *dir, struct act_error *err)
     return 0;
 }
 
-static int take_page(struct dir *dir, const struct act_buf *text, struct act_error *err)
+static int dir_take_page(struct dir *dir, const struct act_buf *text, struct act_error *err)
 {
     ACT_AUTOFREE char *marker = dir->page.next;
     size_t before = dir->page.n;
@@ -265,14 +272,14 @@ static int take_page(struct dir *dir, const struct act_buf *text, struct act_err
     rc = files_read_page(text, dir->key, &dir->page, err);
     if (rc == 0)
         rc = azure_check_page(marker, dir->page.next, dir->page.n - before, &dir->pages, err);
-    return rc ? rc : check_names(dir, err);
+    return rc ? rc : dir_check_names(dir, err);
 }
 
 static void read_dir(void *arg)
 {
     struct azure_op *op = arg;
 
-    op->call->rc = take_page(dir_of(op), &op->http.body_text, &op->call->error);
+    op->call->rc = dir_take_page(dir_of(op), &op->http.body_text, &op->call->error);
     if (op->call->rc)
         act_error_prefix(&op->call->error, "%s: unusable answer", azure_what(op));
 }
@@ -287,7 +294,7 @@ static void dir_read(void *arg)
         azure_send(op);
 }
 
-/* A folder that is not there, or not any more, has nothing in it. */
+/* A folder that is not there, or not any more, contains nothing. */
 static void end_missing(struct azure_op *op)
 {
     store_page_release(&dir_of(op)->page);
@@ -321,7 +328,7 @@ static struct dir *ask_for_dir(struct files_list *walk, const char *key, const c
 
 /* ---- the way through them */
 
-/* Whether the page begins behind this entry, and, for a folder, behind all that is in it. */
+/* Returns whether the page begins behind this entry and, if it is a folder, behind all that is in it. */
 static bool is_passed(const struct files_list *walk, const struct store_entry *entry)
 {
     bool is_folder = entry->kind == STORE_PREFIX;
@@ -331,14 +338,14 @@ static bool is_passed(const struct files_list *walk, const struct store_entry *e
     return !is_folder || walk->delimiter || !act_starts_with(walk->after, entry->key);
 }
 
-/* The service's filter takes small letters for capitals. */
-static bool is_wanted(const struct dir *dir, const struct store_entry *entry)
+/* Returns whether the entry is asked for: the service's filter takes small letters for capitals. */
+static bool dir_wants(const struct dir *dir, const struct store_entry *entry)
 {
     return !is_passed(dir->walk, entry) && act_starts_with(entry->key + strlen(dir->key), dir->filter);
 }
 
-/* A journal goes with its file, which stands before it. */
-static bool is_shown(const struct dir *dir, const struct store_entry *entry)
+/* Returns whether the entry is shown. A journal goes with its file, which stands before it. */
+static bool dir_shows(const struct dir *dir, const struct store_entry *entry)
 {
     bool is_temp = entry->kind == STORE_FILE && files_is_temp(entry->key);
     bool goes_along = entry > dir->page.v && files_is_journal(entry->key) && files_is_temp(entry[-1].key) &&
@@ -360,11 +367,11 @@ static void ask_for_child(struct dir *dir, size_t i)
 static void ask_ahead(struct dir *dir)
 {
     for (size_t i = dir->at; i < dir->page.n && (i == dir->at || dir->walk->pending < AHEAD); i++)
-        if (dir->page.v[i].kind == STORE_PREFIX && !dir->children[i] && is_wanted(dir, &dir->page.v[i]))
+        if (dir->page.v[i].kind == STORE_PREFIX && !dir->children[i] && dir_wants(dir, &dir->page.v[i]))
             ask_for_child(dir, i);
 }
 
-static void emit(struct files_list *walk, const struct store_entry *entry)
+static void walk_emit(struct files_list *walk, const struct store_entry *entry)
 {
     struct store_entry *out = store_page_add(&walk->op->call->list.page);
 
@@ -380,7 +387,7 @@ static bool has_shown(const struct dir *dir)
     return false;
 }
 
-/* A folder is an entry when it is empty, or when the whole is asked for. */
+/* Gives the entry of a folder that is empty, or of any folder when the whole is asked for. */
 static void announce(struct dir *dir)
 {
     bool filled = has_shown(dir);
@@ -388,10 +395,10 @@ static void announce(struct dir *dir)
 
     dir->announced = true;
     if (!dir->walk->leftovers && (!filled || dir->walk->whole))
-        emit(dir->walk, &entry);
+        walk_emit(dir->walk, &entry);
 }
 
-static void leave(struct files_list *walk)
+static void dir_leave(struct files_list *walk)
 {
     struct dir *dir = walk->top;
 
@@ -399,20 +406,20 @@ static void leave(struct files_list *walk)
     if (!walk->top)
         return;
     walk->top->children[walk->top->at - 1] = NULL;
-    free_dir(dir);
+    dir_free(dir);
 }
 
-static void take_entry(struct dir *dir)
+static void dir_take_entry(struct dir *dir)
 {
     struct files_list *walk = dir->walk;
     struct store_entry *entry = &dir->page.v[dir->at];
-    bool wanted = is_wanted(dir, entry);
+    bool wanted = dir_wants(dir, entry);
 
     if (wanted && entry->kind == STORE_PREFIX && !walk->delimiter) {
         ask_ahead(dir);
         walk->top = dir->children[dir->at];
-    } else if (wanted && is_shown(dir, entry)) {
-        emit(walk, entry);
+    } else if (wanted && dir_shows(dir, entry)) {
+        walk_emit(walk, entry);
     }
     dir->at++;
 }
@@ -424,7 +431,7 @@ static void page_ended(struct files_list *walk, int rc)
     struct azure_op *op = walk->op;
     struct store_page *page = &op->call->list.page;
 
-    walk->op = NULL;
+    walk->state = WALK_RESTS;
     if (rc == 0 && walk->top && walk->after)
         page->next = act_strdup(walk->after);
     if (rc == 0 && walk->top) {
@@ -454,9 +461,9 @@ static void go_on(struct files_list *walk)
         if (!dir->announced)
             announce(dir);
         else if (dir->at < dir->page.n)
-            take_entry(dir);
+            dir_take_entry(dir);
         else
-            leave(walk);
+            dir_leave(walk);
     }
     if (call->list.page.n > 0)
         act_str_replace(&walk->after, call->list.page.v[call->list.page.n - 1].key);
@@ -471,7 +478,7 @@ static void keep_what_is_there(struct files_list *walk)
     size_t n = 0;
 
     for (size_t i = 0; i < page->n; i++) {
-        if (walk->looks[i].is_gone)
+        if (walk->looks.v[i].is_gone)
             store_entry_release(&page->v[i]);
         else
             page->v[n++] = page->v[i];
@@ -481,26 +488,26 @@ static void keep_what_is_there(struct files_list *walk)
 
 static void looks_ended(struct files_list *walk)
 {
-    int rc = -(int)walk->error.code;
+    int rc = -(int)walk->looks.error.code;
 
     if (rc)
-        walk->op->call->error = walk->error;
+        walk->op->call->error = walk->looks.error;
     else
         keep_what_is_there(walk);
-    free(walk->looks);
-    walk->looks = NULL;
+    free(walk->looks.v);
+    walk->looks.v = NULL;
     page_ended(walk, rc);
 }
 
 static void look_on(struct files_list *walk);
 
-static void looked(struct store_call *call)
+static void entry_looked_at(struct store_call *call)
 {
-    struct look *look = call->arg;
+    struct entry_look *look = call->arg;
     struct files_list *walk = look->walk;
-    struct store_entry *entry = &walk->op->call->list.page.v[look - walk->looks];
+    struct store_entry *entry = &walk->op->call->list.page.v[look - walk->looks.v];
 
-    walk->looking--;
+    walk->looks.running--;
     look->is_gone = call->rc == -ACT_NOT_FOUND && call->error.fact != ACT_FACT_CONTAINER_MISSING;
     if (call->rc == 0) {
         bool filled = entry->filled;
@@ -508,8 +515,8 @@ static void looked(struct store_call *call)
         *entry = call->entry;
         entry->filled = filled;
         call->entry = (struct store_entry){.mode = -1};
-    } else if (!look->is_gone && !walk->error.code) {
-        walk->error = call->error;
+    } else if (!look->is_gone && !walk->looks.error.code) {
+        walk->looks.error = call->error;
     }
     store_call_release(call);
     look_on(walk);
@@ -517,31 +524,32 @@ static void looked(struct store_call *call)
 
 bool files_is_listed(const struct store_call *call)
 {
-    return call->done == looked;
+    return call->done == entry_looked_at;
 }
 
 static void look_on(struct files_list *walk)
 {
     struct store_page *page = &walk->op->call->list.page;
 
-    while (walk->next_look < page->n && walk->looking < LOOKS && !walk->error.code) {
-        struct look *look = &walk->looks[walk->next_look];
-        const struct store_entry *entry = &page->v[walk->next_look++];
+    while (walk->looks.next < page->n && walk->looks.running < LOOKS && !walk->looks.error.code) {
+        struct entry_look *look = &walk->looks.v[walk->looks.next];
+        const struct store_entry *entry = &page->v[walk->looks.next++];
         look->walk = walk;
         if (entry->kind == STORE_PREFIX || walk->leftovers)
             continue;
-        look->call = (struct store_call){.op = STORE_HEAD, .key = entry->key, .done = looked, .arg = look};
-        walk->looking++;
+        look->call = (struct store_call){.op = STORE_HEAD, .key = entry->key, .done = entry_looked_at, .arg = look};
+        walk->looks.running++;
         store_start(&walk->azure->store, &look->call);
     }
-    if (walk->looking == 0)
+    if (walk->looks.running == 0)
         looks_ended(walk);
 }
 
 static void look_at_page(struct files_list *walk)
 {
-    walk->looks = act_calloc(walk->op->call->list.page.n + 1, sizeof(*walk->looks));
-    walk->next_look = 0;
+    walk->state = WALK_LOOKS;
+    walk->looks.v = act_calloc(walk->op->call->list.page.n + 1, sizeof(*walk->looks.v));
+    walk->looks.next = 0;
     look_on(walk);
 }
 
@@ -571,7 +579,8 @@ static bool goes_on_with(const struct files_list *walk, const struct store_call 
            walk->leftovers == call->list.leftovers;
 }
 
-/* The walk that rests where the call wants to go on; NULL: none does. Those that nobody came back to go. */
+/* Returns the walk that rests where the call wants to go on; NULL: none does. Lets walks go that nobody came back
+ * to. */
 static struct files_list *take_resting(struct azure_op *op)
 {
     struct files_list **at = &op->azure->files->walks, *found = NULL;
@@ -593,16 +602,17 @@ static struct files_list *take_resting(struct azure_op *op)
     return found;
 }
 
-static void give_page(struct azure_op *op)
+void files_give_page(struct azure_op *op)
 {
     struct files_list *walk = op->file->walk;
 
     op->file->walk = NULL;
     walk->op = op;
+    walk->state = WALK_FILLS;
     go_on(walk);
 }
 
-/* The prefix begins with the way to a folder, which is a path of the service. */
+/* Refuses a prefix that the service would take for another one, as it begins with the path of a folder. */
 static int check_prefix(struct azure_op *op)
 {
     const char *prefix = op->call->key, *slash = strrchr(prefix, '/');
@@ -612,37 +622,26 @@ static int check_prefix(struct azure_op *op)
     return problem ? act_error_set(&op->call->error, ACT_FAIL, "%s: the name %s", azure_what(op), problem) : 0;
 }
 
-/* The folder is asked for while the names on the way to it are looked at. */
-static void start_walk(void *arg)
+/* A new walk asks for its folder while the names on the way to that are looked at. */
+void files_find_walk(struct azure_op *op)
 {
-    struct azure_op *op = arg;
     int rc = check_prefix(op);
 
     if (rc < 0) {
         azure_finish(op, rc);
         return;
     }
-    struct files_list *walk = op->call->list.marker ? take_resting(op) : NULL;
-    bool resting = walk;
-
-    if (!walk)
-        walk = new_walk(op);
-    files_state(op)->walk = walk;
-    if (resting)
-        give_page(op);
-    else
-        files_check_folders(op, walk->root->key, give_page);
-}
-
-void files_list(struct azure_op *op)
-{
-    engine_timer(http_engine(op->azure->store.http), 0, start_walk, op);
+    op->file->walk = op->call->list.marker ? take_resting(op) : NULL;
+    if (op->file->walk) {
+        files_give_page(op);
+        return;
+    }
+    op->file->walk = new_walk(op);
+    files_next(op);
 }
 
 void files_free_walks(struct files *files, struct engine *engine)
 {
-    for (struct files_list *walk = files->walks; walk; walk = walk->next)
-        walk->op = NULL;
     if (files->listing > 0)
         engine_run(engine, &files->idle);
     while (files->walks) {

@@ -14,7 +14,7 @@
 
 enum { MAX_PATH = 2048, MAX_SEGMENT = 255, MAX_DEPTH = 250, UPLOAD_DIGITS = 32, OWN_DIGITS = 16 };
 
-/* Devices of DOS. */
+/* Returns whether a segment is the name of a device of DOS. */
 static bool is_reserved(const char *segment, size_t len)
 {
     static const char *const names[] = {"CON",  "PRN",  "AUX",  "NUL",  "CLOCK$", "COM1", "COM2", "COM3",
@@ -27,7 +27,7 @@ static bool is_reserved(const char *segment, size_t len)
     return false;
 }
 
-static const char *segment_problem(const char *segment, size_t len)
+static const char *files_segment_problem(const char *segment, size_t len)
 {
     const char *problem = store_segment_problem(segment, len);
 
@@ -38,7 +38,7 @@ static const char *segment_problem(const char *segment, size_t len)
     return is_reserved(segment, len) ? "contains the name of a device, which a share does not take" : NULL;
 }
 
-/* The first problem of a segment. *out_depth: how many there are. */
+/* Returns the first problem that a segment has, and counts segments in *out_depth. */
 static const char *segments_problem(const char *key, const char *(*of)(const char *segment, size_t len),
                                     size_t *out_depth)
 {
@@ -71,7 +71,7 @@ const char *files_key_problem(const char *key)
         return "is longer than 2048 characters";
     if (strpbrk(key, "\"\\:|<>*?"))
         return "contains one of \" \\ : | < > * ?, which a share does not take";
-    problem = segments_problem(key, segment_problem, &depth);
+    problem = segments_problem(key, files_segment_problem, &depth);
     if (!problem && depth > MAX_DEPTH)
         problem = "has more than 250 segments";
     if (!problem && files_is_temp(key))
@@ -148,7 +148,7 @@ char *files_temp(const char *key)
 
 /* ---- what is there */
 
-/* Without the slash of a folder. */
+/* Returns the length without the slash of a folder. */
 static size_t bare_len(const char *key)
 {
     size_t len = strlen(key);
@@ -156,19 +156,19 @@ static size_t bare_len(const char *key)
     return len - (len > 0 && key[len - 1] == '/');
 }
 
-static void take_found(struct files_write *write, const struct store_page *page)
+static void files_take_found(struct files_op *op, const char *wanted, const struct store_page *page)
 {
-    size_t len = bare_len(write->looked_up), units = azure_count_units(write->looked_up, len);
+    size_t len = bare_len(wanted), units = azure_count_units(wanted, len);
 
-    write->found = FILES_NOTHING;
-    for (size_t i = 0; i < page->n && write->found != FILES_FILE && write->found != FILES_FOLDER; i++) {
+    op->found = FILES_NOTHING;
+    for (size_t i = 0; i < page->n && op->found != FILES_FILE && op->found != FILES_FOLDER; i++) {
         const char *key = page->v[i].key;
         size_t key_len = bare_len(key);
-        if (key_len == len && strncmp(key, write->looked_up, len) == 0) {
-            write->found = page->v[i].kind == STORE_PREFIX ? FILES_FOLDER : FILES_FILE;
+        if (key_len == len && strncmp(key, wanted, len) == 0) {
+            op->found = page->v[i].kind == STORE_PREFIX ? FILES_FOLDER : FILES_FILE;
         } else if (azure_count_units(key, key_len) == units) { /* it begins with the name, for the service */
-            write->found = FILES_OTHER_CASE;
-            act_str_replace(&write->other, key);
+            op->found = FILES_OTHER_CASE;
+            act_str_replace(&op->other, key);
         }
     }
 }
@@ -198,28 +198,21 @@ static void build_look_up(struct azure_op *op)
     files_request_names(op, op->file->looked_up);
 }
 
-static void answer_look_up(struct azure_op *op)
+void files_look_up(struct azure_op *op, const char *key, void (*answer)(struct azure_op *op))
 {
-    struct files_write *write = op->file;
-    struct store_page page = {0};
-    int rc = files_take_names(op, write->looked_up, &page);
-
-    if (rc == 0)
-        take_found(write, &page);
-    store_page_release(&page);
-    if (rc)
-        (write->give_up ? write->give_up : files_fail)(op, rc);
-    else
-        write->then(op);
+    op->file->looked_up = key;
+    azure_send_next(op, build_look_up, answer);
 }
 
-void files_look_up(struct azure_op *op, const char *key, void (*then)(struct azure_op *op))
+int files_looked_up(struct azure_op *op)
 {
-    struct files_write *write = files_state(op);
+    struct store_page page = {0};
+    int rc = files_take_names(op, op->file->looked_up, &page);
 
-    write->then = then;
-    act_str_replace(&write->looked_up, key);
-    azure_send_next(op, build_look_up, answer_look_up);
+    if (rc == 0)
+        files_take_found(op->file, op->file->looked_up, &page);
+    store_page_release(&page);
+    return rc;
 }
 
 int files_other_name(struct azure_op *op)

@@ -31,7 +31,7 @@ struct files_upload {
     struct files_upload *next;
 };
 
-static struct files_upload **find_upload(struct files *files, const char *name)
+static struct files_upload **files_find_upload(struct files *files, const char *name)
 {
     struct files_upload **at = &files->uploads;
 
@@ -40,9 +40,24 @@ static struct files_upload **find_upload(struct files *files, const char *name)
     return at;
 }
 
-static struct files_upload *upload_of(struct azure_op *op)
+static const struct store_upload_id *upload_id_of(const struct store_call *call)
 {
-    struct files_upload **at = find_upload(op->azure->files, op->file->upload);
+    return call->op == STORE_BLOCK    ? &call->block.upload_id
+           : call->op == STORE_BLOCKS ? &call->blocks.upload_id
+           : call->op == STORE_COMMIT ? &call->commit.upload_id
+                                      : &call->drop.upload_id;
+}
+
+static const char *upload_name_of(struct azure_op *op)
+{
+    if (!op->file->upload)
+        op->file->upload = files_upload_of(op->call->key, upload_id_of(op->call));
+    return op->file->upload;
+}
+
+static struct files_upload *files_own_upload(struct azure_op *op)
+{
+    struct files_upload **at = files_find_upload(op->azure->files, upload_name_of(op));
 
     if (!*at) {
         *at = act_calloc(1, sizeof(**at));
@@ -51,29 +66,29 @@ static struct files_upload *upload_of(struct azure_op *op)
     return *at;
 }
 
-static void free_upload(struct files_upload *upload)
+static void files_free_upload(struct files_upload *upload)
 {
     free(upload->name);
     free(upload->temp);
     free(upload);
 }
 
-/* Nothing is known of it any more. */
+/* Forgets what is known of the upload, unless somebody is preparing it. */
 static void forget_upload(struct azure_op *op)
 {
-    struct files_upload **at = find_upload(op->azure->files, op->file->upload), *upload = *at;
+    struct files_upload **at = files_find_upload(op->azure->files, upload_name_of(op)), *upload = *at;
 
     if (!upload || upload->busy)
         return;
     *at = upload->next;
-    free_upload(upload);
+    files_free_upload(upload);
 }
 
 void files_free_uploads(struct files *files)
 {
     while (files->uploads) {
         struct files_upload *next = files->uploads->next;
-        free_upload(files->uploads);
+        files_free_upload(files->uploads);
         files->uploads = next;
     }
 }
@@ -85,18 +100,18 @@ static void request_journal(struct azure_op *op, const char *method, const char 
     files_request(op, method, journal, query);
 }
 
-static void fail_by_answer(struct azure_op *op)
-{
-    files_fail(op, azure_answer_error(op));
-}
-
 void files_blocks_gone(struct azure_op *op)
 {
-    upload_of(op)->state = UPLOAD_UNKNOWN;
+    files_own_upload(op)->state = UPLOAD_UNKNOWN;
     act_error_set(&op->call->error, ACT_TEMPORARY, "%s: blocks of this upload are gone; upload it again",
                   azure_what(op));
     op->call->error.fact = ACT_FACT_BLOCKS_MISSING;
     files_fail(op, -ACT_TEMPORARY);
+}
+
+static void use_temp(struct azure_op *op, const struct files_upload *upload)
+{
+    act_str_replace(&op->file->temp, upload->temp);
 }
 
 /* ---- finding its temporary file */
@@ -106,7 +121,7 @@ static void build_find(struct azure_op *op)
     files_request_names(op, op->file->upload);
 }
 
-/* Of several, the first one by name, so that all who look take the same. */
+/* Takes the temporary file that a listing shows. If there are several, all who look take the first one by name. */
 static void take_temp(struct files_upload *upload, const struct store_page *page)
 {
     const struct store_entry *first = NULL;
@@ -127,61 +142,49 @@ static void answer_find(struct azure_op *op)
 {
     struct store_page page = {0};
     int rc = files_take_names(op, op->file->upload, &page);
+    bool is_known = rc == 0 || files_is_missing(op);
 
-    if (rc == 0 || files_is_missing(op)) {
-        take_temp(upload_of(op), &page);
-        rc = 0;
-    }
+    if (is_known)
+        take_temp(files_own_upload(op), &page);
     store_page_release(&page);
-    if (rc)
-        files_fail(op, rc);
+    if (is_known)
+        files_next(op);
     else
-        op->file->then(op);
+        files_fail(op, rc);
 }
 
-static void find(struct azure_op *op, void (*then)(struct azure_op *op))
+/* BLOCKS always asks: another process may have begun the upload. A DROP that keeps what was sent need not know where
+ * that is. */
+void files_find(struct azure_op *op)
 {
-    op->file->then = then;
-    azure_send_next(op, build_find, answer_find);
+    const struct store_call *call = op->call;
+    struct files_upload *upload = files_own_upload(op);
+    bool is_kept = call->op == STORE_DROP && call->drop.keep;
+
+    if (call->op == STORE_BLOCKS)
+        upload->total = call->blocks.total;
+    if (call->op == STORE_BLOCKS || (upload->state == UPLOAD_UNKNOWN && !is_kept))
+        azure_send_next(op, build_find, answer_find);
+    else
+        files_next(op);
 }
 
 /* ---- making it ready: the temporary file is there, and large enough */
 
-static void make_ready(struct azure_op *op);
-
-static uint64_t needed(const struct azure_op *op)
+static uint64_t block_end(const struct azure_op *op)
 {
     return op->call->block.offset + op->call->block.data.len;
 }
 
 static struct azure_op *stop_preparing(struct azure_op *op)
 {
-    struct files_upload *upload = op->file->preparing;
+    struct files_upload *upload = files_own_upload(op);
     struct azure_op *waiting = upload->waiting;
 
     upload->waiting = NULL;
     upload->busy = false;
-    op->file->preparing = NULL;
-    op->failed = NULL;
+    op->file->prepares = false;
     return waiting;
-}
-
-static void wake(struct azure_op *waiting)
-{
-    while (waiting) {
-        struct azure_op *op = waiting;
-        waiting = op->next_waiting;
-        op->next_waiting = NULL;
-        make_ready(op);
-    }
-}
-
-static void is_ready(struct azure_op *op)
-{
-    struct azure_op *waiting = stop_preparing(op);
-
-    make_ready(op);
-    wake(waiting);
 }
 
 void files_upload_failed(struct azure_op *op)
@@ -197,46 +200,78 @@ void files_upload_failed(struct azure_op *op)
     azure_finish(op, -(int)op->call->error.code);
 }
 
-static void no_answer(struct azure_op *op)
+/* Begins the way to what is unknown or missing next. Each of these ways leads back to FILES_READY. */
+static void prepare_upload(struct azure_op *op, struct files_upload *upload)
 {
-    act_error_prefix(&op->call->error, "%s", azure_what(op));
-    files_upload_failed(op);
+    static const enum files_phase ways[][5] = {
+        [UPLOAD_UNKNOWN] = {FILES_FIND, FILES_READY},
+        [UPLOAD_ABSENT] = {FILES_MAKE_FOLDERS, FILES_MAKE_JOURNAL, FILES_MAKE_TEMP, FILES_PREPARED, FILES_READY},
+        [UPLOAD_THERE] = {FILES_SIZE, FILES_PREPARED, FILES_READY},
+    };
+
+    upload->busy = true;
+    op->file->prepares = true;
+    op->file->size = block_end(op) > upload->total ? block_end(op) : upload->total;
+    if (upload->state == UPLOAD_ABSENT) {
+        free(upload->temp);
+        upload->temp = files_temp_of(upload->name);
+        use_temp(op, upload);
+    }
+    files_begin(op, ways[upload->state]);
 }
 
-static void made(struct azure_op *op)
+void files_prepared(struct azure_op *op)
 {
-    op->file->preparing->state = UPLOAD_THERE;
-    op->file->preparing->size = op->file->size;
-    is_ready(op);
+    struct files_upload *upload = files_own_upload(op);
+
+    upload->state = UPLOAD_THERE;
+    upload->size = op->file->size;
+    files_next(op);
 }
 
-static void build_journal(struct azure_op *op)
+void files_get_ready(struct azure_op *op)
+{
+    static const enum files_phase write_block[] = {FILES_SUM, FILES_DATA, FILES_RECORD, FILES_END};
+    struct files_upload *upload = files_own_upload(op);
+    struct azure_op *waiting = op->file->prepares ? stop_preparing(op) : NULL;
+
+    if (upload->busy) {
+        op->next_waiting = upload->waiting;
+        upload->waiting = op;
+    } else if (upload->state == UPLOAD_THERE && upload->size >= block_end(op)) {
+        use_temp(op, upload);
+        files_begin(op, write_block);
+    } else {
+        use_temp(op, upload);
+        prepare_upload(op, upload);
+    }
+    while (waiting) {
+        op = waiting;
+        waiting = op->next_waiting;
+        op->next_waiting = NULL;
+        files_get_ready(op);
+    }
+}
+
+static void build_make_journal(struct azure_op *op)
 {
     request_journal(op, "PUT", NULL);
     http_header_set(&op->http.headers, "x-ms-type", "file");
     http_header_setf(&op->http.headers, "x-ms-content-length", "%" PRIu64, JOURNAL_BYTES);
 }
 
-static void make_temp(struct azure_op *op)
+static void answer_make_journal(struct azure_op *op)
 {
-    op->failed = no_answer;
-    files_make(op, made);
+    if (azure_succeeded(op) || !files_make_folders_again(op))
+        files_next_if_succeeded(op);
 }
 
-static void answer_journal(struct azure_op *op)
+void files_make_journal(struct azure_op *op)
 {
-    if (azure_succeeded(op))
-        make_temp(op);
-    else
-        fail_by_answer(op);
+    azure_send_next(op, build_make_journal, answer_make_journal);
 }
 
-static void make_journal(struct azure_op *op)
-{
-    op->failed = no_answer;
-    azure_send_next(op, build_journal, answer_journal);
-}
-
+/* A whole file gets its length and properties before it gets its name. */
 static void build_resize(struct azure_op *op)
 {
     struct http_headers *headers = &op->http.headers;
@@ -253,62 +288,27 @@ static void build_resize(struct azure_op *op)
         http_header_set(headers, "x-ms-content-md5", op->call->commit.attr.md5);
 }
 
-static void answer_grow(struct azure_op *op)
+/* Goes on if the request succeeded; what it names must be there while the upload lasts. */
+static void next_unless_gone(struct azure_op *op)
 {
-    if (azure_succeeded(op))
-        made(op);
-    else if (files_is_missing(op))
+    if (files_is_missing(op))
         files_blocks_gone(op);
     else
-        fail_by_answer(op);
+        files_next_if_succeeded(op);
 }
 
-static void use_temp(struct azure_op *op, const struct files_upload *upload)
+static void answer_resize(struct azure_op *op)
 {
-    act_str_replace(&op->file->temp, upload->temp);
+    files_keep_id(op);
+    next_unless_gone(op);
 }
 
-static void make_new(struct azure_op *op, struct files_upload *upload)
+void files_resize(struct azure_op *op)
 {
-    free(upload->temp);
-    upload->temp = files_temp_of(upload->name);
-    use_temp(op, upload);
-    files_make_parents(op, op->call->key, make_journal);
+    azure_send_next(op, build_resize, answer_resize);
 }
 
-/* Takes one step, of which each ends here again. */
-static void make_ready(struct azure_op *op)
-{
-    struct files_upload *upload = upload_of(op);
-
-    if (upload->busy) {
-        op->next_waiting = upload->waiting;
-        upload->waiting = op;
-        return;
-    }
-    use_temp(op, upload);
-    if (upload->state == UPLOAD_THERE && upload->size >= needed(op)) {
-        op->file->ready(op);
-        return;
-    }
-    upload->busy = true;
-    op->file->preparing = upload;
-    op->failed = no_answer;
-    op->file->size = needed(op) > upload->total ? needed(op) : upload->total;
-    if (upload->state == UPLOAD_UNKNOWN)
-        find(op, is_ready);
-    else if (upload->state == UPLOAD_THERE)
-        azure_send_next(op, build_resize, answer_grow);
-    else
-        make_new(op, upload);
-}
-
-static void with_upload(struct azure_op *op, const struct store_upload_id *id)
-{
-    files_state(op)->upload = files_upload_of(op->call->key, id);
-}
-
-/* ---- BLOCK */
+/* ---- the journal */
 
 static void put_number(uint8_t out[RECORD], uint64_t number)
 {
@@ -342,44 +342,15 @@ static void build_record(struct azure_op *op)
 
 static void answer_record(struct azure_op *op)
 {
-    struct files_write *write = op->file;
-
-    if (files_is_missing(op)) {
-        files_blocks_gone(op);
-        return;
-    }
-    if (!azure_succeeded(op)) {
-        fail_by_answer(op);
-        return;
-    }
-    if (write->summed)
-        *op->call->block.data.sums = write->sums;
-    azure_finish(op, 0);
+    if (azure_succeeded(op) && op->file->summed)
+        *op->call->block.data.sums = op->file->sums;
+    next_unless_gone(op);
 }
 
-static void block_sent(struct azure_op *op)
+void files_record(struct azure_op *op)
 {
     azure_send_next(op, build_record, answer_record);
 }
-
-static void send_block(struct azure_op *op)
-{
-    files_send(op, block_sent);
-}
-
-static void start_ready(void *op)
-{
-    make_ready(op);
-}
-
-void files_block(struct azure_op *op)
-{
-    with_upload(op, &op->call->block.upload_id);
-    op->file->ready = send_block;
-    engine_timer(http_engine(op->azure->store.http), 0, start_ready, op);
-}
-
-/* ---- BLOCKS */
 
 static void build_read_journal(struct azure_op *op)
 {
@@ -399,7 +370,7 @@ static uint64_t record_at(const struct azure_op *op, size_t i)
     return get_number(op->http.body_text.data + i * RECORD);
 }
 
-static void take_journal(struct azure_op *op)
+static void take_blocks(struct azure_op *op)
 {
     struct store_blocks *blocks = &op->call->blocks;
 
@@ -413,115 +384,97 @@ static void take_journal(struct azure_op *op)
     }
 }
 
-static void answer_blocks(struct azure_op *op)
+/* Without a journal nobody knows which bytes of the file are blocks. */
+static void answer_read_blocks(struct azure_op *op)
 {
-    if (azure_succeeded(op)) {
-        take_journal(op);
-        azure_finish(op, 0);
-    } else if (files_is_missing(op)) { /* nothing tells which of its bytes are any */
-        upload_of(op)->state = UPLOAD_ABSENT;
-        azure_finish(op, 0);
-    } else {
-        fail_by_answer(op);
+    if (files_is_missing(op)) {
+        files_own_upload(op)->state = UPLOAD_ABSENT;
+        files_next(op);
+        return;
     }
+    if (azure_succeeded(op))
+        take_blocks(op);
+    files_next_if_succeeded(op);
 }
 
-static void read_blocks(struct azure_op *op)
-{
-    use_temp(op, upload_of(op));
-    if (op->file->temp)
-        azure_send_next(op, build_read_journal, answer_blocks);
-    else
-        azure_finish(op, 0);
-}
-
-void files_blocks(struct azure_op *op)
-{
-    with_upload(op, &op->call->blocks.upload_id);
-    upload_of(op)->total = op->call->blocks.total;
-    find(op, read_blocks);
-}
-
-/* ---- COMMIT */
-
-static void answer_finish(struct azure_op *op)
-{
-    const char *id = http_header_get(&op->http.response_headers, "x-ms-file-id");
-
-    if (azure_succeeded(op)) {
-        snprintf(op->file->file_id, sizeof(op->file->file_id), "%s", id ? id : "");
-        files_put_in_place(op);
-    } else if (files_is_missing(op)) {
-        files_blocks_gone(op);
-    } else {
-        fail_by_answer(op);
-    }
-}
-
-/* The whole gets its length and its properties before it gets its name. */
-static void answer_are_whole(struct azure_op *op)
+/* Returns whether the journal has all blocks, and whether they make up the whole. */
+static bool journal_is_whole(const struct azure_op *op)
 {
     const struct store_commit *commit = &op->call->commit;
     uint64_t total = 0;
-    bool is_whole = azure_succeeded(op) && n_records(op) >= commit->n_blocks;
 
-    for (size_t i = 0; is_whole && i < commit->n_blocks; i++) {
-        uint64_t len = record_at(op, i);
-        is_whole = len > 0;
-        total += len;
+    if (!azure_succeeded(op) || n_records(op) < commit->n_blocks)
+        return false;
+    for (size_t i = 0; i < commit->n_blocks; i++) {
+        if (!record_at(op, i))
+            return false;
+        total += record_at(op, i);
     }
-    if (!azure_succeeded(op) && !files_is_missing(op)) {
-        fail_by_answer(op);
-    } else if (!is_whole || total != commit->total) {
-        files_blocks_gone(op);
-    } else {
-        op->file->size = total;
-        azure_send_next(op, build_resize, answer_finish);
-    }
+    return total == commit->total;
 }
 
-static void check_whole(struct azure_op *op)
+static void answer_is_whole(struct azure_op *op)
 {
-    use_temp(op, upload_of(op));
+    op->file->size = op->call->commit.total;
+    if (azure_succeeded(op) && !journal_is_whole(op))
+        files_blocks_gone(op);
+    else
+        next_unless_gone(op);
+}
+
+void files_read_journal(struct azure_op *op)
+{
+    bool commits = op->call->op == STORE_COMMIT;
+
+    use_temp(op, files_own_upload(op));
     if (op->file->temp)
-        azure_send_next(op, build_read_journal, answer_are_whole);
-    else
+        azure_send_next(op, build_read_journal, commits ? answer_is_whole : answer_read_blocks);
+    else if (commits)
         files_blocks_gone(op);
-}
-
-/* Goes on once it is known whether there is a temporary file, and under which name. */
-static void with_temp(struct azure_op *op, const struct store_upload_id *id, void (*then)(struct azure_op *op))
-{
-    with_upload(op, id);
-    if (upload_of(op)->state == UPLOAD_UNKNOWN)
-        find(op, then);
     else
-        then(op);
-}
-
-static void start_commit(void *arg)
-{
-    struct azure_op *op = arg;
-
-    with_temp(op, &op->call->commit.upload_id, check_whole);
-}
-
-void files_commit(struct azure_op *op)
-{
-    if (op->call->commit.n_blocks > 0) {
-        engine_timer(http_engine(op->azure->store.http), 0, start_commit, op);
-        return;
-    }
-    with_upload(op, &op->call->commit.upload_id);
-    op->file->temp = files_temp(op->call->key);
-    files_make(op, files_put_in_place);
+        files_next(op);
 }
 
 /* ---- what is left */
 
-static void build_delete_temp(struct azure_op *op)
+/* A journal may stand alone: its file was put in its place. */
+static void answer_drop(struct azure_op *op)
 {
-    files_request(op, "DELETE", op->file->temp, NULL);
+    bool is_journal = files_is_journal(op->file->temp);
+    bool may_be_gone = is_journal || op->call->op == STORE_DROP;
+
+    if (!azure_succeeded(op) && !(may_be_gone && files_is_missing(op)))
+        files_fail_by_answer(op);
+    else if (is_journal)
+        azure_finish(op, 0);
+    else
+        files_next(op);
+}
+
+static int take_leftover(struct azure_op *op)
+{
+    if (!files_is_temp(op->call->key))
+        return act_error_set(&op->call->error, ACT_FAIL, "%s: it is an object, not what an interrupted upload left",
+                             azure_what(op));
+    op->file->temp = act_strdup(op->call->key);
+    return 0;
+}
+
+void files_drop(struct azure_op *op)
+{
+    bool is_kept = op->call->op == STORE_DROP && op->call->drop.keep;
+    int rc = 0;
+
+    if (op->call->op == STORE_CLEAR) {
+        rc = take_leftover(op);
+    } else {
+        use_temp(op, files_own_upload(op));
+        forget_upload(op);
+    }
+    if (rc == 0 && op->file->temp && !is_kept)
+        azure_send_next(op, files_build_delete_temp, answer_drop);
+    else
+        azure_finish(op, rc);
 }
 
 static void build_delete_journal(struct azure_op *op)
@@ -529,93 +482,18 @@ static void build_delete_journal(struct azure_op *op)
     request_journal(op, "DELETE", NULL);
 }
 
-/* The object is written, whatever becomes of what told of its blocks: that is a leftover then. */
-static void journal_gone(struct azure_op *op)
+/* A committed object is in its place, whatever becomes of its journal. */
+static void answer_forget(struct azure_op *op)
 {
-    azure_finish(op, 0);
-}
-
-void files_upload_ended(struct azure_op *op)
-{
-    forget_upload(op);
-    op->failed = journal_gone;
-    azure_send_next(op, build_delete_journal, journal_gone);
-}
-
-static void answer_drop_journal(struct azure_op *op)
-{
-    if (azure_succeeded(op) || files_is_missing(op))
-        azure_finish(op, 0);
+    if (files_is_missing(op) || op->call->op == STORE_COMMIT)
+        files_next(op);
     else
-        fail_by_answer(op);
+        files_next_if_succeeded(op);
 }
 
-static void answer_drop(struct azure_op *op)
+void files_forget(struct azure_op *op)
 {
-    if (azure_succeeded(op) || files_is_missing(op))
-        azure_send_next(op, build_delete_journal, answer_drop_journal);
-    else
-        fail_by_answer(op);
-}
-
-static void drop_it(struct azure_op *op)
-{
-    use_temp(op, upload_of(op));
-    forget_upload(op);
-    if (op->file->temp && !op->call->drop.keep)
-        azure_send_next(op, build_delete_temp, answer_drop);
-    else
-        azure_finish(op, 0);
-}
-
-static void start_drop(void *arg)
-{
-    struct azure_op *op = arg;
-
-    if (op->call->drop.keep) {
-        with_upload(op, &op->call->drop.upload_id);
-        drop_it(op);
-    } else {
-        with_temp(op, &op->call->drop.upload_id, drop_it);
-    }
-}
-
-void files_drop(struct azure_op *op)
-{
-    engine_timer(http_engine(op->azure->store.http), 0, start_drop, op);
-}
-
-/* ---- CLEAR */
-
-static void answer_clear(struct azure_op *op)
-{
-    if (azure_succeeded(op))
-        azure_send_next(op, build_delete_journal, answer_drop_journal);
-    else
-        fail_by_answer(op);
-}
-
-static void build_clear(struct azure_op *op)
-{
-    files_request(op, "DELETE", op->call->key, NULL);
-}
-
-static void refuse_clear(void *arg)
-{
-    struct azure_op *op = arg;
-
-    azure_finish(op, act_error_set(&op->call->error, ACT_FAIL,
-                                   "%s: it is an object, not what an interrupted upload left", azure_what(op)));
-}
-
-/* A journal alone is what is left when its file was put in its place. */
-void files_clear(struct azure_op *op)
-{
-    files_state(op)->temp = act_strdup(op->call->key);
-    if (!files_is_temp(op->call->key))
-        engine_timer(http_engine(op->azure->store.http), 0, refuse_clear, op);
-    else if (files_is_journal(op->call->key))
-        azure_send_next(op, build_clear, answer_drop_journal);
-    else
-        azure_send_next(op, build_clear, answer_clear);
+    if (op->call->op == STORE_COMMIT)
+        forget_upload(op);
+    azure_send_next(op, build_delete_journal, answer_forget);
 }

@@ -1,4 +1,5 @@
-/* files_write.c - PUT and COPY on a share, and what all writes have: the temporary file, its ranges, and the rename.
+/* files_write.c - what all writes on a share have: the temporary file, its ranges or a copy by the service, and the
+ * rename.
  *
  * Source: learn.microsoft.com/rest/api/storageservices/create-file, put-range, rename-file, copy-file.
  *
@@ -21,41 +22,27 @@
 
 /* ---- the end of what failed */
 
-static void build_delete_temp(struct azure_op *op)
+void files_build_delete_temp(struct azure_op *op)
 {
     files_request(op, "DELETE", op->file->temp, NULL);
 }
 
-static void temp_gone(struct azure_op *op)
+void files_undone(struct azure_op *op)
 {
     op->call->error = op->file->refused;
     azure_finish(op, -(int)op->file->refused.code);
 }
 
-void files_fail(struct azure_op *op, int rc)
+void files_undo(struct azure_op *op)
 {
-    struct files_write *write = op->file;
-
-    if (write && write->preparing) {
-        files_upload_failed(op);
-    } else if (write && write->made) {
-        write->made = false;
-        write->refused = op->call->error;
-        op->failed = temp_gone;
-        azure_send_next(op, build_delete_temp, temp_gone);
-    } else {
-        azure_finish(op, rc);
-    }
-}
-
-static void fail_by_answer(struct azure_op *op)
-{
-    files_fail(op, azure_answer_error(op));
+    op->file->made = false;
+    op->file->refused = op->call->error;
+    azure_send_next(op, files_build_delete_temp, files_undone);
 }
 
 /* ---- the temporary file */
 
-/* With seven digits, as the service has them. */
+/* Sets the time with seven digits, as the service has them. */
 static void set_last_write(struct http_headers *headers, int64_t ns)
 {
     enum { PER_S = 1000000000, STEP_NS = 100 };
@@ -67,9 +54,9 @@ static void set_last_write(struct http_headers *headers, int64_t ns)
     http_header_setf(headers, "x-ms-file-last-write-time", "%s.%07" PRId64 "Z", time, (ns - s * PER_S) / STEP_NS);
 }
 
-/* What the file gets; a time in any case, by which is known what the checksums are of. NULL: nothing, while it is in
- * parts. */
-static const struct store_attributes *attributes_of(struct azure_op *op)
+/* Returns what the file gets; NULL: nothing yet, as it comes in parts. It always gets a time, which tells later
+ * whether its checksums are still those of its bytes. */
+static const struct store_attributes *files_attributes(struct azure_op *op)
 {
     const struct store_call *call = op->call;
     struct store_attributes *attr = &op->file->attr;
@@ -85,15 +72,15 @@ static const struct store_attributes *attributes_of(struct azure_op *op)
 
 void files_set_times(struct azure_op *op)
 {
-    const struct store_attributes *attr = attributes_of(op);
+    const struct store_attributes *attr = files_attributes(op);
 
     if (attr)
         set_last_write(&op->http.headers, attr->mtime_ns);
 }
 
-static void set_attributes(struct azure_op *op)
+static void files_set_attributes(struct azure_op *op)
 {
-    const struct store_attributes *attr = attributes_of(op);
+    const struct store_attributes *attr = files_attributes(op);
 
     if (attr)
         azure_set_attributes(&op->http.headers, attr);
@@ -101,7 +88,7 @@ static void set_attributes(struct azure_op *op)
         http_header_set(&op->http.headers, op->file->kept.v[i].name, op->file->kept.v[i].value);
 }
 
-/* The MD5 of the whole, if it is known. */
+/* Returns the MD5 of the whole, if it is known. */
 static const char *whole_md5(const struct azure_op *op)
 {
     const struct store_call *call = op->call;
@@ -113,7 +100,7 @@ static const char *whole_md5(const struct azure_op *op)
     return call->put.data.md5 ? call->put.data.md5 : call->put.data.len <= RANGE ? op->file->md5 : NULL;
 }
 
-static void build_make(struct azure_op *op)
+static void build_make_temp(struct azure_op *op)
 {
     struct http_headers *headers = &op->http.headers;
     const char *md5 = whole_md5(op);
@@ -124,45 +111,44 @@ static void build_make(struct azure_op *op)
     http_header_set(headers, "x-ms-content-type", "application/octet-stream");
     if (md5 && *md5)
         http_header_set(headers, "x-ms-content-md5", md5);
-    set_attributes(op);
+    files_set_attributes(op);
     files_set_times(op);
 }
 
-static void make_it(struct azure_op *op);
-
-/* The folder may have been removed since this store made it. */
-static bool make_folder_again(struct azure_op *op)
+bool files_make_folders_again(struct azure_op *op)
 {
     if (op->file->again || !azure_has_code(&op->http, "ParentNotFound"))
         return false;
     op->file->again = true;
     files_forget_folders(op->azure->files);
-    files_make_parents(op, op->call->key, make_it);
+    while (*op->file->at != FILES_MAKE_FOLDERS)
+        op->file->at--;
+    files_make_folders(op);
     return true;
 }
 
-static void answer_make(struct azure_op *op)
+void files_keep_id(struct azure_op *op)
 {
     const char *id = http_header_get(&op->http.response_headers, "x-ms-file-id");
 
-    if (azure_succeeded(op)) {
-        snprintf(op->file->file_id, sizeof(op->file->file_id), "%s", id ? id : "");
-        op->file->made = op->call->op == STORE_PUT;
-        op->file->written(op);
-    } else if (!make_folder_again(op)) {
-        fail_by_answer(op);
-    }
+    snprintf(op->file->id, sizeof(op->file->id), "%s", id ? id : "");
 }
 
-static void make_it(struct azure_op *op)
+static void answer_make_temp(struct azure_op *op)
 {
-    azure_send_next(op, build_make, answer_make);
+    files_keep_id(op);
+    op->file->made = azure_succeeded(op) && op->call->op == STORE_PUT;
+    if (azure_succeeded(op) || !files_make_folders_again(op))
+        files_next_if_succeeded(op);
 }
 
-void files_make(struct azure_op *op, void (*then)(struct azure_op *op))
+void files_make_temp(struct azure_op *op)
 {
-    op->file->written = then;
-    files_make_parents(op, op->call->key, make_it);
+    if (op->call->op == STORE_PUT)
+        op->file->size = op->call->put.data.len;
+    if (!op->file->temp)
+        op->file->temp = files_temp(op->call->key);
+    azure_send_next(op, build_make_temp, answer_make_temp);
 }
 
 /* ---- its ranges */
@@ -174,7 +160,7 @@ static size_t range_len(const struct azure_op *op)
     return rest < RANGE ? (size_t)rest : RANGE;
 }
 
-static void md5_of(const void *bytes, size_t len, char out[ACT_MD5_BASE64])
+static void range_md5(const void *bytes, size_t len, char out[ACT_MD5_BASE64])
 {
     struct act_md5 md5;
 
@@ -183,12 +169,12 @@ static void md5_of(const void *bytes, size_t len, char out[ACT_MD5_BASE64])
     act_md5_done(&md5, out);
 }
 
-/* On a worker, or for little data on the loop: the MD5 of the next range, and once the sums that the caller wants. An
- * MD5 of all data that is more than one range can only be compared here. */
-static void compute_sums(void *arg)
+/* Computes the MD5 of the next range and, once, the sums that the caller wants, on a worker, or for little data on
+ * the loop. Of data that is more than one range, only this function can compare the MD5 of all of it. */
+static void compute_range(void *arg)
 {
     struct azure_op *op = arg;
-    struct files_write *write = op->file;
+    struct files_op *write = op->file;
     const struct store_data *data = store_data_of(op->call);
 
     if (data->sums && !write->summed) {
@@ -197,16 +183,18 @@ static void compute_sums(void *arg)
         write->summed = true;
     }
     if (data->md5 && data->len > RANGE && write->sent == 0) {
-        md5_of(data->bytes, data->len, write->md5);
+        range_md5(data->bytes, data->len, write->md5);
         write->mismatch = strcmp(write->md5, data->md5) != 0;
     }
     if (data->md5 && data->len <= RANGE)
         snprintf(write->md5, sizeof(write->md5), "%s", data->md5);
     else
-        md5_of((const char *)data->bytes + write->sent, range_len(op), write->md5);
+        range_md5((const char *)data->bytes + write->sent, range_len(op), write->md5);
 }
 
-static void summed(void *arg)
+static void send_range(struct azure_op *op);
+
+static void range_summed(void *arg)
 {
     struct azure_op *op = arg;
 
@@ -214,18 +202,19 @@ static void summed(void *arg)
         files_fail(op, act_error_set(&op->call->error, ACT_FAIL,
                                      "%s: the data is not what its checksum says; check the memory of this machine",
                                      azure_what(op)));
+    else if (*op->file->at == FILES_SUM)
+        files_next(op);
     else
-        op->file->sums_there(op);
+        send_range(op);
 }
 
-static void sum_next(struct azure_op *op, void (*then)(struct azure_op *op))
+void files_sum(struct azure_op *op)
 {
-    op->file->sums_there = then;
     if (store_data_of(op->call)->len <= SMALL) {
-        compute_sums(op);
-        summed(op);
+        compute_range(op);
+        range_summed(op);
     } else {
-        engine_work(http_engine(op->azure->store.http), compute_sums, summed, op);
+        engine_work(http_engine(op->azure->store.http), compute_range, range_summed, op);
     }
 }
 
@@ -245,7 +234,7 @@ static void build_range(struct azure_op *op)
     op->http.body_len = len;
 }
 
-static bool was_damaged(const struct azure_op *op)
+static bool range_was_damaged(const struct azure_op *op)
 {
     const char *echo = http_header_get(&op->http.response_headers, "Content-MD5");
 
@@ -253,15 +242,13 @@ static bool was_damaged(const struct azure_op *op)
                                : op->http.status == 400 && azure_has_code(&op->http, "Md5Mismatch");
 }
 
-static void send_range(struct azure_op *op);
-
 static void answer_range(struct azure_op *op)
 {
-    struct files_write *write = op->file;
+    struct files_op *write = op->file;
 
-    if (was_damaged(op) && ++write->damaged < MAX_DAMAGED) {
+    if (range_was_damaged(op) && ++write->damaged < MAX_DAMAGED) {
         azure_send(op);
-    } else if (was_damaged(op)) {
+    } else if (range_was_damaged(op)) {
         files_fail(op, act_error_set(&op->call->error, ACT_FAIL,
                                      "%s: the data did not arrive as it was sent, %d times; check the memory and the "
                                      "network of this machine",
@@ -270,13 +257,13 @@ static void answer_range(struct azure_op *op)
         write->damaged = 0;
         write->sent += range_len(op);
         if (write->sent < store_data_of(op->call)->len)
-            sum_next(op, send_range);
+            files_sum(op);
         else
-            write->written(op);
+            files_next(op);
     } else if (op->call->op == STORE_BLOCK && files_is_missing(op)) {
         files_blocks_gone(op);
     } else {
-        fail_by_answer(op);
+        files_fail_by_answer(op);
     }
 }
 
@@ -285,13 +272,12 @@ static void send_range(struct azure_op *op)
     azure_send_next(op, build_range, answer_range);
 }
 
-void files_send(struct azure_op *op, void (*then)(struct azure_op *op))
+void files_send(struct azure_op *op)
 {
-    op->file->written = then;
     if (op->file->sent < store_data_of(op->call)->len)
-        sum_next(op, send_range);
+        send_range(op);
     else
-        then(op);
+        files_next(op);
 }
 
 /* ---- its name */
@@ -305,76 +291,61 @@ static void build_rename(struct azure_op *op)
     http_header_set(headers, "x-ms-file-rename-source", source);
     http_header_set(headers, "x-ms-source-allow-trailing-dot", "true");
     http_header_set(headers, "x-ms-file-rename-replace-if-exists", op->file->replaces ? "true" : "false");
-    set_attributes(op); /* which a rename with metadata replaces */
+    files_set_attributes(op); /* which a rename with metadata replaces */
 }
 
-static void finish_in_place(struct azure_op *op)
+static void file_in_place(struct azure_op *op)
 {
     struct store_call *call = op->call;
-    const struct store_data *data = store_data_of(call);
 
     store_entry_release(&call->entry);
     call->entry.key = act_strdup(call->key);
     azure_take_etag(&call->entry, http_header_get(&op->http.response_headers, "ETag"));
     if (op->file->summed)
-        *data->sums = op->file->sums;
-    if (call->op == STORE_COMMIT)
-        files_upload_ended(op);
-    else
-        azure_finish(op, 0);
+        *store_data_of(call)->sums = op->file->sums;
+    files_next(op);
 }
 
-static int gone(struct azure_op *op)
+static int upload_is_gone(struct azure_op *op)
 {
     op->call->error.fact = ACT_FACT_BLOCKS_MISSING;
     return act_error_hint(&op->call->error, "what was uploaded is gone; upload it again");
 }
 
-/* The first try of the rename may have succeeded: then the file is there by its own id. */
-static void answer_whose(struct azure_op *op)
+/* If the first try of the rename succeeded after all, the object has the id of our file. */
+static void answer_whose_file(struct azure_op *op)
 {
     const char *id = http_header_get(&op->http.response_headers, "x-ms-file-id");
 
-    if (azure_succeeded(op) && op->file->file_id[0] && act_streq(id, op->file->file_id)) {
-        finish_in_place(op);
+    if (azure_succeeded(op) && op->file->id[0] && act_streq(id, op->file->id)) {
+        file_in_place(op);
         return;
     }
     op->call->error = op->file->refused;
     op->file->made = false;
-    files_fail(op, gone(op));
+    files_fail(op, upload_is_gone(op));
 }
 
-static void build_whose(struct azure_op *op)
+static void build_head_place(struct azure_op *op)
 {
     files_request(op, "HEAD", op->call->key, NULL);
 }
 
-static void rename_it(struct azure_op *op);
-
-/* Only the very same name is replaced. */
-static void own_name_looked_up(struct azure_op *op)
+/* Only a file of the very same name is replaced. */
+static void answer_in_the_way(struct azure_op *op)
 {
-    if (op->file->found == FILES_FILE && store_condition_of(op->call)->if_absent) {
+    int rc = files_looked_up(op);
+    enum files_found found = op->file->found;
+    bool is_free = rc == 0 && (found == FILES_FILE || (found == FILES_NOTHING && !op->file->checked));
+
+    if (rc == 0 && found == FILES_FILE && store_condition_of(op->call)->if_absent) {
         files_fail(op, act_error_set(&op->call->error, ACT_PARTIAL, "%s: it exists already", azure_what(op)));
-        return;
-    }
-    op->file->replaces = op->file->found == FILES_FILE;
-    if (op->file->found == FILES_FILE || (op->file->found == FILES_NOTHING && !op->file->checked)) {
+    } else if (is_free) {
+        op->file->replaces = found == FILES_FILE;
         op->file->checked = true;
-        rename_it(op);
+        files_rename(op);
     } else {
-        files_fail(op, files_refuse_name(op, op->call->key, op->file->found, op->file->other));
-    }
-}
-
-static void in_the_way(struct azure_op *op)
-{
-    int rc = azure_answer_error(op);
-
-    if (!op->file->replaces) {
-        files_look_up(op, op->call->key, own_name_looked_up);
-    } else {
-        files_fail(op, rc);
+        files_fail(op, rc < 0 ? rc : files_refuse_name(op, op->call->key, found, op->file->other));
     }
 }
 
@@ -384,72 +355,31 @@ static void answer_rename(struct azure_op *op)
         azure_has_code(&op->http, "ResourceAlreadyExists") || azure_has_code(&op->http, "ResourceTypeMismatch");
 
     if (azure_succeeded(op)) {
-        finish_in_place(op);
-    } else if (op->http.status == 409 && taken) {
-        in_the_way(op);
+        file_in_place(op);
+    } else if (op->http.status == 409 && taken && !op->file->replaces) {
+        files_look_up(op, op->call->key, answer_in_the_way);
     } else if (op->http.status == 404 && (op->http.ambiguous || op->ambiguous)) {
         (void)azure_answer_error(op);
         op->file->refused = op->call->error;
-        azure_send_next(op, build_whose, answer_whose);
+        azure_send_next(op, build_head_place, answer_whose_file);
     } else if (op->http.status == 404 && op->call->op == STORE_COMMIT && files_is_missing(op)) {
         (void)azure_answer_error(op);
         op->call->error.code = ACT_TEMPORARY;
-        (void)gone(op);
+        (void)upload_is_gone(op);
         files_fail(op, -ACT_TEMPORARY);
     } else {
-        fail_by_answer(op);
+        files_fail_by_answer(op);
     }
 }
 
-static void rename_it(struct azure_op *op)
+void files_rename(struct azure_op *op)
 {
     azure_send_next(op, build_rename, answer_rename);
 }
 
-static void replace_it(struct azure_op *op)
-{
-    op->file->replaces = true;
-    rename_it(op);
-}
+/* ---- a copy by the service, which is renamed as well */
 
-void files_put_in_place(struct azure_op *op)
-{
-    const struct store_condition *condition = store_condition_of(op->call);
-
-    if (condition->if_match)
-        files_check_match(op, op->call->key, condition->if_match, replace_it);
-    else
-        rename_it(op);
-}
-
-/* ---- PUT */
-
-static void put_made(struct azure_op *op)
-{
-    files_send(op, files_put_in_place);
-}
-
-static void put_summed(struct azure_op *op)
-{
-    files_make(op, put_made);
-}
-
-void files_put(struct azure_op *op)
-{
-    struct files_write *write = files_state(op);
-
-    if (op->call->put.attr.kind == STORE_FOLDER) {
-        files_put_folder(op);
-        return;
-    }
-    write->temp = files_temp(op->call->key);
-    write->size = op->call->put.data.len;
-    sum_next(op, put_summed);
-}
-
-/* ---- COPY: by the service, then renamed as well */
-
-static void build_copy(struct azure_op *op)
+static void build_copy_file(struct azure_op *op)
 {
     struct http_headers *headers = &op->http.headers;
     ACT_AUTOWIPE char *source = files_source_url(op, op->call->copy.source);
@@ -460,74 +390,58 @@ static void build_copy(struct azure_op *op)
     http_header_set(headers, "x-ms-file-last-write-time", "source");
 }
 
-static void build_look_at_copy(struct azure_op *op)
+static void answer_copy_file(struct azure_op *op)
+{
+    op->file->made = azure_succeeded(op);
+    files_next_if_succeeded(op);
+}
+
+void files_copy(struct azure_op *op)
+{
+    op->file->temp = files_temp(op->call->key);
+    azure_send_next(op, build_copy_file, answer_copy_file);
+}
+
+static void build_head_temp(struct azure_op *op)
 {
     files_request(op, "HEAD", op->file->temp, NULL);
 }
 
-static void look_at_copy(void *arg);
-
 static void keep_metadata(struct azure_op *op)
 {
     const struct http_headers *headers = &op->http.response_headers;
-    const char *id = http_header_get(headers, "x-ms-file-id");
 
-    snprintf(op->file->file_id, sizeof(op->file->file_id), "%s", id ? id : "");
     for (size_t i = 0; i < headers->n; i++)
         if (strncasecmp(headers->v[i].name, "x-ms-meta-", strlen("x-ms-meta-")) == 0)
             http_header_set(&op->file->kept, headers->v[i].name, headers->v[i].value);
 }
 
-static void answer_look_at_copy(struct azure_op *op)
+static void look_at_copy(void *op)
 {
-    struct files_write *write = op->file;
+    files_watch(op);
+}
+
+static void answer_watch(struct azure_op *op)
+{
+    int64_t *poll_ms = &op->file->poll_ms;
     const char *status = http_header_get(&op->http.response_headers, "x-ms-copy-status");
 
     if (!azure_succeeded(op)) {
-        fail_by_answer(op);
+        files_fail_by_answer(op);
     } else if (act_streq(status, "pending")) {
-        write->poll_ms = write->poll_ms < LAST_POLL_MS ? write->poll_ms + FIRST_POLL_MS : LAST_POLL_MS;
-        engine_timer(http_engine(op->azure->store.http), write->poll_ms, look_at_copy, op);
+        *poll_ms += *poll_ms < LAST_POLL_MS ? FIRST_POLL_MS : 0;
+        engine_timer(http_engine(op->azure->store.http), *poll_ms, look_at_copy, op);
     } else if (!act_streq(status, "success")) {
         files_fail(op, act_error_set(&op->call->error, ACT_FAIL, "%s: copy %s", azure_what(op),
                                      status ? status : "without a result"));
     } else {
+        files_keep_id(op);
         keep_metadata(op);
-        files_put_in_place(op);
+        files_next(op);
     }
 }
 
-static void look_at_copy(void *op)
+void files_watch(struct azure_op *op)
 {
-    azure_send_next(op, build_look_at_copy, answer_look_at_copy);
-}
-
-static void answer_copy(struct azure_op *op)
-{
-    if (azure_succeeded(op)) {
-        op->file->made = true;
-        look_at_copy(op);
-    } else {
-        fail_by_answer(op);
-    }
-}
-
-static void start_copy(struct azure_op *op)
-{
-    azure_send_next(op, build_copy, answer_copy);
-}
-
-static void source_checked(struct azure_op *op)
-{
-    files_make_parents(op, op->call->key, start_copy);
-}
-
-void files_copy(struct azure_op *op)
-{
-    const struct store_copy *copy = &op->call->copy;
-
-    files_state(op)->temp = files_temp(op->call->key);
-    op->what = act_sprintf("cannot copy '%s/%s' to '%s/%s'", op->azure->container, copy->source, op->azure->container,
-                           op->call->key);
-    files_check_match(op, copy->source, copy->source_match, source_checked);
+    azure_send_next(op, build_head_temp, answer_watch);
 }

@@ -19,13 +19,13 @@
 
 #define MAX_PUT (64U << 20) /* bytes at once; bounds the memory of a transfer, not the file system */
 
-/* Another object came in the meantime: the caller may look again. */
+/* Says that another object came in the meantime: the caller may look again. */
 int folder_changed(struct act_error *err)
 {
     return act_error_set(err, ACT_TEMPORARY, "it has changed");
 }
 
-static int missing(struct act_error *err)
+static int folder_missing(struct act_error *err)
 {
     return act_error_set(err, ACT_NOT_FOUND, "no such file");
 }
@@ -36,9 +36,9 @@ static int missing(struct act_error *err)
 int folder_stat(const struct folder_place *place, struct stat *st, struct act_error *err)
 {
     if (fstatat(place->fd, place->name, st, AT_SYMLINK_NOFOLLOW))
-        return errno == ENOENT ? missing(err) : act_error_errno(err, errno, "cannot stat");
+        return errno == ENOENT ? folder_missing(err) : act_error_errno(err, errno, "cannot stat");
     if (place->is_folder != S_ISDIR(st->st_mode))
-        return missing(err);
+        return folder_missing(err);
     if (!S_ISREG(st->st_mode) && !S_ISDIR(st->st_mode) && !S_ISLNK(st->st_mode))
         return act_error_set(err, ACT_FAIL, "neither a file, nor a folder, nor a link");
     return 0;
@@ -105,7 +105,8 @@ static int open_object(const struct folder_job *job, const struct folder_place *
     return *followed ? openat(place->fd, place->name, flags) : fd;
 }
 
-/* What cannot be opened and read as a file: a link, a folder (which has no bytes), or the reason why not. */
+/* Reads what cannot be opened as a file: a link, or a folder, which has no bytes. For anything else it says why it
+ * cannot. */
 static int get_other(struct store_call *call, struct folder_place *place, int errnum, struct act_error *err)
 {
     struct stat st;
@@ -153,7 +154,7 @@ static int read_file(struct store_call *call, struct folder_place *place, int fd
     return 0;
 }
 
-static int get(struct folder_job *job, struct folder_place *place, struct act_error *err)
+static int folder_get_on_loop(struct folder_job *job, struct folder_place *place, struct act_error *err)
 {
     bool followed = false;
     int fd = place->is_folder ? -1 : open_object(job, place, &followed);
@@ -180,20 +181,19 @@ static int remove_object(struct folder_job *job, struct folder_place *place, str
         return 0;
     if (errno == ENOTEMPTY || errno == EEXIST)
         return act_error_set(err, ACT_FAIL, "the folder is not empty");
-    return errno == ENOENT ? missing(err) : act_error_errno(err, errno, "cannot remove");
+    return errno == ENOENT ? folder_missing(err) : act_error_errno(err, errno, "cannot remove");
 }
 
 /* ---- calls */
 
-/* What each operation does once the place is found, which keys it takes, and whether missing folders are made
- * on the way. */
+/* The work of each operation once the place is found, the check of its key, and whether it makes missing folders. */
 static const struct {
     int (*run)(struct folder_job *job, struct folder_place *place, struct act_error *err);
     const char *(*problem)(const char *key);
     bool create;
 } steps[STORE_OPS] = {
     [STORE_HEAD] = {head, folder_key_problem, false},
-    [STORE_GET] = {get, folder_key_problem, false},
+    [STORE_GET] = {folder_get_on_loop, folder_key_problem, false},
     [STORE_PUT] = {folder_put, folder_key_problem, true},
     [STORE_BLOCK] = {folder_block, folder_key_problem, true},
     [STORE_COMMIT] = {folder_commit, folder_key_problem, true},
@@ -247,7 +247,7 @@ static int remove_key(struct folder *folder, struct store_deletion *d)
     return run_at_place(&job, &d->error);
 }
 
-/* As a GET of no bytes. */
+/* Does what a GET of no bytes would do. */
 static int may_read(struct store *store, const char *key, struct act_error *err)
 {
     struct store_call call = {.op = STORE_GET, .key = key};
@@ -329,8 +329,8 @@ static void folder_start(struct store *store, struct store_call *call)
     engine_work_in(http_engine(store->http), folder_upload_lane(job), folder_work, folder_work_done, job);
 }
 
-/* Each worker has the next call waiting when it has done one. */
-static int window(const struct store *store)
+/* Returns two calls for each worker, so that the next one waits when a worker has done one. */
+static int folder_window(const struct store *store)
 {
     return 2 * engine_workers(http_engine(store->http));
 }
@@ -352,13 +352,13 @@ static void url_made(void *arg)
     store_finish(call, call->rc);
 }
 
-static void start_url(struct store *store, struct store_call *call)
+static void folder_start_url(struct store *store, struct store_call *call)
 {
     call->rc = folder_url((const struct folder *)store, call);
     engine_timer(http_engine(store->http), 0, url_made, call);
 }
 
-static void close_folder(struct store *store)
+static void folder_close_store(struct store *store)
 {
     struct folder *folder = (struct folder *)store;
 
@@ -386,14 +386,14 @@ static const struct store_ops ops = {
               [STORE_BLOCKS] = folder_start,
               [STORE_DELETE_MANY] = folder_start,
               [STORE_CLEAR] = folder_start,
-              [STORE_URL] = start_url,
+              [STORE_URL] = folder_start_url,
               [STORE_SYNC] = folder_start},
     .key_problem = folder_key_problem,
-    .window = window,
+    .window = folder_window,
     .hurry = folder_hurry,
     .open_up = folder_may_open_up,
     .may_read = may_read,
-    .close = close_folder,
+    .close = folder_close_store,
     .max_put = MAX_PUT,
     .sums_are_free = true,
     .takes_pieces = true,

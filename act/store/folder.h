@@ -103,21 +103,22 @@ struct folder_job {
 
 /* ---- folder_path.c: from keys to files */
 
+/* Returns why a folder cannot have `key`, or NULL. */
 const char *folder_key_problem(const char *key);
-/* Likewise, for the key of a part file. */
+/* Returns why `key` cannot be that of a part file, or NULL. */
 const char *folder_part_problem(const char *key);
-/* Likewise, for a prefix: its last segment may be empty or part of a name. */
+/* Returns why no key can begin with `prefix`, or NULL. Its last segment may be empty or part of a name. */
 const char *folder_prefix_problem(const char *prefix);
 
 /* Opens (O_PATH) the folder at path (len bytes, below the root; "" is the root). With create, makes missing folders;
  * otherwise a missing one is -ACT_NOT_FOUND. */
 int folder_open_dir(struct folder *folder, const char *path, size_t len, bool create, int *out_fd,
                     struct act_error *err);
-/* fresh: do not use a folder that was kept open. */
+/* Finds the place of `key`. With `create` makes missing folders; with `fresh` uses no folder that was kept open. */
 int folder_find(struct folder *folder, const char *key, bool create, bool fresh, struct folder_place *out,
                 struct act_error *err);
 
-/* Why a link must not be made at this key (its target is absolute or leads out of the root), or NULL. */
+/* Returns why a link must not be made at `key` (its target is absolute or leads out of the root), or NULL. */
 const char *folder_link_problem(const char *key, const char *target, size_t len);
 
 void folder_etag(const struct stat *st, char out[STORE_ETAG]);
@@ -127,48 +128,48 @@ void folder_fill(struct store_entry *entry, const char *key, const struct stat *
 
 void folder_dirs_init(struct folder_dirs *dirs, dev_t root);
 void folder_dirs_close(struct folder_dirs *dirs);
-/* Sets place->dir, fd and kept; otherwise as folder_open_dir(). Any thread. */
+/* Does what folder_open_dir() does, and sets place->dir, fd and kept. Any thread. */
 int folder_dir_open(struct folder *folder, const char *path, size_t len, bool create, bool fresh,
                     struct folder_place *place, struct act_error *err);
-/* The names of the part files and maps in the place's folder, as of its first scan since it was opened: scanned once,
- * not for each of many uploads. Valid as long as the place. Any thread. */
+/* Returns the names of the part files and maps in the place's folder, which is scanned once after it was opened, not
+ * for each of many uploads. They live as long as the place. Any thread. */
 const struct act_strv *folder_dir_parts(const struct folder_place *place);
-/* Whether the folder is on a file system that does not survive a power cut. */
+/* Returns whether the folder is on a file system that does not survive a power cut. */
 bool folder_dir_is_in_memory(const struct folder_place *place);
 /* Notes that a file in the folder was linked or renamed. */
 void folder_dir_changed(const struct folder_place *place);
-/* Syncs the folder itself. 0, or -1 with errno. Best effort: some file systems cannot. */
+/* Syncs the folder itself, if its file system can. Returns 0, or -1 with errno. */
 int folder_sync_dir(const struct folder_place *place);
 /* Makes open folders be checked again for write access. */
 void folder_dirs_distrust(struct folder_dirs *dirs);
-/* Whether to retry what was denied in the folder: another process that was filling the same read-only folder has ended
- * and made it read-only again. At most FOLDER_TRIES times. Any thread. */
+/* Returns whether to try again, at most FOLDER_TRIES times, what was denied in the folder: another process that was
+ * filling the same read-only folder has ended and made it read-only again. Any thread. */
 enum { FOLDER_TRIES = 20 };
 bool folder_dir_was_closed(struct folder *folder, const struct folder_place *place, int rc, int *tries);
-/* folder_open_up() of the place's folder. Any thread. */
+/* Does what folder_open_up() does with the place's folder. Any thread. */
 void folder_dir_open_up(struct folder *folder, const struct folder_place *place);
 /* Syncs everything that changed, on a worker. */
 int folder_sync(struct folder *folder, struct act_error *err);
-/* Call it also when nothing was found. */
+/* Releases a place, also when nothing was found. */
 void folder_place_release(struct folder_place *place);
 
 /* ---- folder.c: shared by reading and writing */
 
 /* Stats the place. A folder matches only a key with a trailing slash, a file only a key without. */
 int folder_stat(const struct folder_place *place, struct stat *st, struct act_error *err);
-/* -ACT_TEMPORARY if the ETag is not if_match; NULL: any. */
+/* Returns -ACT_TEMPORARY if the ETag is not `if_match` (NULL: any). */
 int folder_check_match(const char *if_match, const struct stat *st, struct act_error *err);
 /* Sets the error for an object that has changed since the caller saw it. */
 int folder_changed(struct act_error *err);
 
-/* Whether to open the folder again: it was open already, and may have been moved. */
+/* Returns whether to open the folder again, which was open already and may have been moved. */
 bool folder_was_elsewhere(const struct folder_place *place, int rc);
 /* Ends a call that has waited; on the loop. */
 void folder_job_end(struct folder_job *job);
 
 /* ---- folder_land.c: see there */
 
-/* Whether files in this place must be on the disk before they become visible. */
+/* Returns whether files in this place must be on the disk before they become visible. */
 bool folder_syncs(const struct folder *folder, const struct folder_place *place);
 /* Starts writing the file's data to the disk, without waiting for it. */
 void folder_write_back(int fd);
@@ -188,7 +189,7 @@ void folder_modes_release(struct folder_modes *modes);
  * may write. A mode without write permission for the owner is set at the end. Leaves other users' folders alone. 0, or
  * -1 with errno. */
 int folder_set_mode(struct folder *folder, int fd, const char *path, size_t len, int mode);
-/* store_open_up() */
+/* Does what store_open_up() promises. */
 void folder_may_open_up(struct store *store, const char *key);
 /* Makes a read-only folder of ours writable until the end, if store_open_up() allows it. Returns whether it is writable
  * now. */
@@ -203,14 +204,14 @@ int folder_end_modes(struct folder *folder, struct act_error *err);
 int folder_write_sparse(int fd, const char *data, size_t len, off_t offset, bool fresh, bool *holes);
 /* Frees the space that was reserved for holes. */
 void folder_give_back_holes(int fd, off_t size);
-/* Whether the part of the range that lies within the file is a hole. */
+/* Returns whether the part of the range that lies within the file is a hole. */
 bool folder_is_hole(int fd, off_t offset, size_t len);
 
 /* ---- folder_pieces.c: bytes and their sums, on a worker */
 
-/* Like act_pread_all(), and adds what was read to sums unless that is NULL. */
+/* Reads as act_pread_all() does, and adds what was read to `sums`, unless that is NULL. */
 ssize_t folder_read(int fd, void *sink, size_t len, off_t offset, struct store_sums *sums);
-/* Writes the data of a BLOCK that comes again over whatever is there, as folder_write_sparse(), and adds it to sums.
+/* Writes the data of a BLOCK as folder_write_sparse() does, over whatever is there, and adds it to `sums`. Returns
  * 0, or -1 with errno. */
 int folder_write(int fd, const struct store_put_block *block, struct store_sums *sums, bool *holes);
 
@@ -221,8 +222,9 @@ int folder_copy(struct folder_job *job, struct folder_place *place, struct act_e
 
 /* Compares data with the checksums that came with it. */
 int folder_check_data(const struct store_data *data, struct act_error *err);
-/* Likewise, for sums computed while the data was written. folder_begin_sums(): {0}, ready for those needed. */
+/* Returns {0}, ready for the sums that are needed to check the data while it is written. */
 struct store_sums folder_begin_sums(const struct store_data *data);
+/* Compares these sums, in the end, with the checksums that came with the data. */
 int folder_check_sums(const struct store_data *data, struct store_sums *sums, struct act_error *err);
 void folder_part_name(const char *key, const struct store_upload_id *id, char out[FOLDER_PART_NAME]);
 /* Sets mode and modification time. 0, or -1 with errno. */
@@ -232,18 +234,18 @@ int folder_set_attributes(const struct store_attributes *attr, int fd);
 int folder_flush(int fd);
 /* Makes the finished part file the object. */
 int folder_put_in_place(struct store_call *call, struct folder_place *place, const char *part, struct act_error *err);
-/* Likewise, as the name() of a landing. */
+/* Does so as the name() of a landing. */
 int folder_name_part(struct folder_job *job, struct folder_place *place, struct act_error *err);
 
 /* ---- folder_upload.c: objects that come in blocks */
 
-/* On the loop, before and after the work: attach finds the open upload of a call (if something is missing, call->rc is
- * set already), detach records what the call did. */
+/* On the loop, before the work: finds the open upload of the call. If something is missing, call->rc is set. */
 void folder_upload_attach(struct folder_job *job);
+/* On the loop, after the work: notes what the call did. */
 void folder_upload_detach(struct folder_job *job);
-/* On the loop, after attach: where the job's work waits for its turn, NULL: nowhere. Blocks of one upload are written
- * one at a time: the kernel lets one write into a file at a time, and workers that wait for its lock only use up
- * processor time. */
+/* On the loop, after folder_upload_attach(): returns the lane in which the work waits for its turn; NULL: it need
+ * not. Blocks of one upload are written one at a time: the kernel lets one write into a file at a time, and workers
+ * that wait for its lock only use up processor time. */
 struct engine_lane *folder_upload_lane(const struct folder_job *job);
 /* On a worker: runs a call of job->upload. */
 int folder_upload_run(struct folder_job *job, struct act_error *err);
@@ -255,18 +257,19 @@ int folder_drop(struct folder_job *job, struct folder_place *place, struct act_e
 /* Closes the open uploads, which can be resumed. */
 void folder_uploads_close(struct folder *folder);
 
-/* Whether it is the name of a part file. */
+/* Returns whether `name` is that of a part file. */
 bool folder_is_part(const char *name);
-/* Whether it is that of a part file or of its map. */
+/* Returns whether `name` is that of a part file or of its map. */
 bool folder_is_temporary(const char *name);
-/* Whether no process is using the part file. */
+/* Returns whether no process uses the part file. */
 bool folder_part_is_free(int dir, const char *part);
 int folder_clear(struct folder_job *job, struct folder_place *place, struct act_error *err);
 
 /* ---- folder_list.c */
 
-/* Runs on a worker. *walk: where to continue (NULL: from the marker); set to where this page ended, or NULL. */
+/* Lists a page, on a worker, from *walk on (NULL: from the marker), and sets that to where the page ended, or NULL. */
 int folder_list(struct folder *folder, struct store_call *call, struct folder_walk **walk, struct act_error *err);
+/* Returns whether the walk rests where the call wants to go on. */
 bool folder_walk_fits(const struct folder_walk *walk, const struct store_call *call);
 void folder_walk_free(struct folder_walk *walk);
 

@@ -50,7 +50,7 @@ static int sync_dir(int dir_fd)
     return failed ? -1 : 0;
 }
 
-static void free_dir(struct folder_dir *dir)
+static void folder_free_dir(struct folder_dir *dir)
 {
     if (!dir)
         return;
@@ -91,8 +91,8 @@ static void put_dir_first(struct folder_dirs *dirs, struct folder_dir *dir)
     dir->kept = true;
 }
 
-/* The open folder, moved to the front, or NULL. One that is too old is dropped, and returned in *old if it must be
- * freed. */
+/* Returns the folder if it is kept open, moved to the front, or NULL. Drops one that is too old, and returns it in
+ * *old if it must be freed. */
 static struct folder_dir *take_kept(struct folder_dirs *dirs, const char *path, size_t len, bool fresh,
                                     struct folder_dir **old)
 {
@@ -155,7 +155,7 @@ int folder_dir_open(struct folder *folder, const char *path, size_t len, bool cr
     if (!dir) {
         int rc = folder_open_dir(folder, path, len, create, &fd, err);
         if (rc) {
-            free_dir(old);
+            folder_free_dir(old);
             return rc;
         }
         dir = new_dir(dirs, fd, path, len);
@@ -163,11 +163,11 @@ int folder_dir_open(struct folder *folder, const char *path, size_t len, bool cr
             dir->changed = true;
             old->changed = false;
         }
-        free_dir(old);
+        folder_free_dir(old);
         pthread_mutex_lock(&dirs->lock);
         old = keep_dir(dirs, dir);
         pthread_mutex_unlock(&dirs->lock);
-        free_dir(old);
+        folder_free_dir(old);
     }
     place->dir = dir;
     place->fd = dir->fd;
@@ -257,8 +257,8 @@ int folder_sync_dir(const struct folder_place *place)
     return sync_dir(place->fd);
 }
 
-/* Descriptors of the folders that changed and are open: at most MAX_DIRS, the caller's to close. Whether these are
- * all that changed. */
+/* Gives descriptors of the folders that changed and are open, at most MAX_DIRS, which the caller closes. Returns
+ * whether these are all that changed. */
 static bool take_changed(struct folder_dirs *dirs, int fds[MAX_DIRS], size_t *n)
 {
     pthread_mutex_lock(&dirs->lock);
@@ -275,7 +275,7 @@ static bool take_changed(struct folder_dirs *dirs, int fds[MAX_DIRS], size_t *n)
     return all;
 }
 
-/* Also what is not there any more as an open folder: the whole file system. */
+/* Syncs the whole file system, and so the folders that are not open any more. */
 static int sync_file_system(const struct folder *folder)
 {
     struct statfs fs;
@@ -319,7 +319,7 @@ void folder_place_release(struct folder_place *place)
     bool last = --dir->users == 0 && !dir->kept;
     pthread_mutex_unlock(&dir->dirs->lock);
     if (last)
-        free_dir(dir);
+        folder_free_dir(dir);
     place->dir = NULL;
     place->fd = -1;
 }
@@ -333,6 +333,6 @@ void folder_dirs_init(struct folder_dirs *dirs, dev_t root)
 void folder_dirs_close(struct folder_dirs *dirs)
 {
     while (dirs->first)
-        free_dir(take_dir_out(dirs, &dirs->first));
+        folder_free_dir(take_dir_out(dirs, &dirs->first));
     pthread_mutex_destroy(&dirs->lock);
 }

@@ -35,7 +35,7 @@ bool folder_syncs(const struct folder *folder, const struct folder_place *place)
     return !folder->store.no_sync && !folder_dir_is_in_memory(place);
 }
 
-/* Not every file system can sync. 0, or -1 with errno. */
+/* Forgives a file system that cannot sync. Returns 0, or -1 with errno. */
 static int check_sync(int failed)
 {
     return failed && (errno == EIO || errno == ENOSPC || errno == EDQUOT) ? -1 : 0;
@@ -112,7 +112,7 @@ struct batch {
     size_t n;
 };
 
-/* Syncs the whole file system that the first one is on. False: they have to be synced one by one. */
+/* Syncs the whole file system that the first file is on. Returns false if the files have to be synced one by one. */
 static bool sync_together(const struct batch *b, int first, dev_t *dev)
 {
     int64_t began_ms = act_now_monotonic_ms();
@@ -174,8 +174,8 @@ static void land_all(void *arg)
 
 static void begin_batch(struct folder *folder);
 
-/* A call that ends may bring others, and the next batch. */
-static void batch_done(void *arg)
+/* Ends the calls. Each may bring others, and with them the next batch. */
+static void landing_batch_done(void *arg)
 {
     struct batch *b = arg;
     struct folder *folder = b->folder;
@@ -229,7 +229,7 @@ static void begin_batch(struct folder *folder)
     *b = (struct batch){.folder = folder, .jobs = l->first, .n = l->n};
     set_landing_timer(folder, false);
     *l = (struct folder_landings){.syncing = true, .n_syncing = l->n};
-    engine_work(engine_of(folder), land_all, batch_done, b);
+    engine_work(engine_of(folder), land_all, landing_batch_done, b);
 }
 
 void folder_wait(struct folder_job *job)

@@ -16,7 +16,7 @@
 #define DISK_BLOCK 512    /* what stat counts st_blocks in */
 #define MAX_LINKED 100000 /* folders entered through links that were found behind links */
 
-struct level {
+struct folder_level {
     struct act_strv names; /* sorted; of folders with '/' */
     size_t next;
     size_t path_len; /* of the folder's own key */
@@ -30,13 +30,13 @@ struct folder_walk {
     bool delimiter, whole, leftovers, follow;
     char *after;         /* only keys after this one; NULL: all. After a page: its last key */
     struct act_buf path; /* key of the current folder, "" or with a final '/' */
-    struct level *levels;
+    struct folder_level *levels;
     size_t depth;
     size_t linked; /* folders entered through links behind links so far */
     int fd;        /* of the current folder; -1: to be opened again */
 };
 
-struct listing {
+struct folder_listing {
     struct folder *folder;
     struct folder_walk *walk;
     struct store_page *page;
@@ -49,7 +49,7 @@ static void close_fd(struct folder_walk *walk)
     walk->fd = -1;
 }
 
-static const char *path_of(const struct folder_walk *walk)
+static const char *listing_path(const struct folder_walk *walk)
 {
     return walk->path.data ? walk->path.data : "";
 }
@@ -92,8 +92,8 @@ bool folder_walk_fits(const struct folder_walk *walk, const struct store_call *c
 
 /* ---- the names of one folder */
 
-/* DT_DIR, DT_REG, DT_LNK, another type, or -1: gone in the meantime. What cannot be examined counts as a file; listing
- * it finds out. */
+/* Returns DT_DIR, DT_REG, DT_LNK or another type; -1: it is gone. What cannot be examined counts as a file, and
+ * shows its error when it is listed. */
 static int type_of(int fd, const struct dirent *entry)
 {
     struct stat st;
@@ -105,7 +105,7 @@ static int type_of(int fd, const struct dirent *entry)
     return (int)IFTODT(st.st_mode);
 }
 
-/* Whether the prefix asks for this name (of a folder: with '/') in the current folder. */
+/* Returns whether the prefix asks for this name (of a folder: with '/') in the current folder. */
 static bool is_asked_for(const struct folder_walk *walk, const char *name)
 {
     size_t n = walk->path.len;
@@ -113,10 +113,10 @@ static bool is_asked_for(const struct folder_walk *walk, const char *name)
     return strlen(walk->prefix) <= n || act_starts_with(name, walk->prefix + n);
 }
 
-/* Whether the name was listed by an earlier page, with all that lies below it. */
+/* Returns whether an earlier page listed the name, with all that lies below it. */
 static bool is_behind_us(const struct folder_walk *walk, const char *name)
 {
-    if (!walk->after || !act_starts_with(walk->after, path_of(walk)))
+    if (!walk->after || !act_starts_with(walk->after, listing_path(walk)))
         return false;
     const char *rest = walk->after + walk->path.len;
     if (!walk->delimiter && act_ends_with(name, "/") && act_starts_with(rest, name))
@@ -124,7 +124,7 @@ static bool is_behind_us(const struct folder_walk *walk, const char *name)
     return strcmp(name, rest) <= 0;
 }
 
-/* Whether the walk passes by names like this one. */
+/* Returns whether the listing is of names like this one. */
 static bool is_of_interest(const struct folder_walk *walk, const struct dirent *entry, int type)
 {
     const char *name = entry->d_name;
@@ -136,18 +136,18 @@ static bool is_of_interest(const struct folder_walk *walk, const struct dirent *
     return type == DT_DIR || !folder_is_temporary(name);
 }
 
-/* Whether a link in the current folder would be refused in another folder store, in which what exists of a followed
- * link would be a folder. */
+/* Returns whether another folder store would refuse a link of the current folder, in which the folders that a
+ * followed link leads to would be real ones. */
 static bool leads_out(const struct folder_walk *walk, size_t base_len, const char *name)
 {
     char target[PATH_MAX];
     ssize_t n = readlinkat(walk->fd, name, target, sizeof(target));
-    ACT_AUTOFREE char *key = act_sprintf("%s%s", path_of(walk) + base_len, name);
+    ACT_AUTOFREE char *key = act_sprintf("%s%s", listing_path(walk) + base_len, name);
 
     return n < 0 || folder_link_problem(key, target, (size_t)n) != NULL;
 }
 
-/* The type of a link's target, if the link is to be followed and the target exists. */
+/* Returns the type of a link's target, if the link is to be followed and the target exists. */
 static int followed_type(const struct folder_walk *walk, size_t base_len, const char *name)
 {
     struct stat st;
@@ -158,7 +158,8 @@ static int followed_type(const struct folder_walk *walk, size_t base_len, const 
 }
 
 /* Takes one name of the current folder into names. */
-static void add_name(const struct folder_walk *walk, const struct dirent *entry, struct level *level, bool *found)
+static void listing_add_name(const struct folder_walk *walk, const struct dirent *entry, struct folder_level *level,
+                             bool *found)
 {
     const char *name = entry->d_name;
     int type = type_of(walk->fd, entry);
@@ -176,23 +177,23 @@ static void add_name(const struct folder_walk *walk, const struct dirent *entry,
 }
 
 /* When it fails errno says why. */
-static int read_names(const struct folder_walk *walk, struct level *level, bool *found, struct act_error *err)
+static int read_names(const struct folder_walk *walk, struct folder_level *level, bool *found, struct act_error *err)
 {
     struct dirent *entry;
     int rc = 0, fd = openat(walk->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
 
     if (!dir) {
-        rc = act_error_errno(err, errno, "cannot read the folder '%s'", path_of(walk));
+        rc = act_error_errno(err, errno, "cannot read the folder '%s'", listing_path(walk));
         if (fd >= 0)
             close(fd);
         return rc;
     }
     for (errno = 0; (entry = readdir(dir)) != NULL; errno = 0)
-        add_name(walk, entry, level, found);
+        listing_add_name(walk, entry, level, found);
     int saved = errno;
     if (saved)
-        rc = act_error_errno(err, saved, "cannot read the folder '%s'", path_of(walk));
+        rc = act_error_errno(err, saved, "cannot read the folder '%s'", listing_path(walk));
     closedir(dir);
     errno = saved;
     act_strv_sort(&level->names);
@@ -202,17 +203,18 @@ static int read_names(const struct folder_walk *walk, struct level *level, bool 
 /* ---- the walk */
 
 /* When it fails errno says why. */
-static int open_at_hand(struct listing *l, struct act_error *err)
+static int open_at_hand(struct folder_listing *l, struct act_error *err)
 {
     struct folder_walk *walk = l->walk;
 
     if (walk->fd >= 0)
         return 0;
-    return folder_open_dir(l->folder, path_of(walk), walk->path.len ? walk->path.len - 1 : 0, false, &walk->fd, err);
+    return folder_open_dir(l->folder, listing_path(walk), walk->path.len ? walk->path.len - 1 : 0, false, &walk->fd,
+                           err);
 }
 
-/* The entry is valid until the next one is added. */
-static struct store_entry *emit(struct listing *l, const char *key, const struct stat *st)
+/* Adds an entry, which is valid until the next one is added. */
+static struct store_entry *listing_emit(struct folder_listing *l, const char *key, const struct stat *st)
 {
     struct store_entry *entry = store_page_add(l->page);
 
@@ -220,24 +222,24 @@ static struct store_entry *emit(struct listing *l, const char *key, const struct
     return entry;
 }
 
-/* The current folder is an entry itself, unless it is the one that is listed. */
-static int emit_folder(struct listing *l, const struct level *level, bool filled, struct act_error *err)
+/* Adds the current folder itself, unless it is the one that is listed. */
+static int emit_folder(struct folder_listing *l, const struct folder_level *level, bool filled, struct act_error *err)
 {
     struct folder_walk *walk = l->walk;
-    const char *key = path_of(walk);
+    const char *key = listing_path(walk);
     struct stat st;
 
     if (walk->leftovers || walk->depth == 0 || (walk->after && strcmp(key, walk->after) <= 0))
         return 0;
     if (fstat(walk->fd, &st))
         return act_error_errno(err, errno, "folder '%s'", key);
-    struct store_entry *entry = emit(l, key, &st);
+    struct store_entry *entry = listing_emit(l, key, &st);
     entry->filled = filled;
     entry->leads_out = level->base_len == level->path_len;
     return 0;
 }
 
-static struct store_entry *emit_unreadable(struct listing *l, const char *key, int errnum)
+static struct store_entry *emit_unreadable(struct folder_listing *l, const char *key, int errnum)
 {
     struct store_entry *entry = store_page_add(l->page);
 
@@ -247,52 +249,52 @@ static struct store_entry *emit_unreadable(struct listing *l, const char *key, i
     return entry;
 }
 
-/* The folder whose key is in walk->path could not be read. It is an entry all the same, unless it is the one that is
- * listed, or gone in the meantime. */
-static int pass_by(struct listing *l, int rc, int errnum)
+/* Adds the folder whose key is in walk->path and which could not be read, unless it is the one that is listed, or
+ * gone. */
+static int pass_by(struct folder_listing *l, int rc, int errnum)
 {
     if (rc == -(int)ACT_NOT_FOUND)
         return 0;
     if (l->walk->depth == 0)
         return rc;
-    emit_unreadable(l, path_of(l->walk), errnum);
+    emit_unreadable(l, listing_path(l->walk), errnum);
     return 0;
 }
 
-/* A folder that contains itself would never end. */
-static int check_loop(const struct folder_walk *walk, struct level *level, struct act_error *err)
+/* Refuses a folder that contains itself: its listing would never end. */
+static int check_loop(const struct folder_walk *walk, struct folder_level *level, struct act_error *err)
 {
     struct stat st;
 
     if (fstat(walk->fd, &st))
-        return act_error_errno(err, errno, "folder '%s'", path_of(walk));
+        return act_error_errno(err, errno, "folder '%s'", listing_path(walk));
     level->dev = st.st_dev;
     level->ino = st.st_ino;
     for (size_t i = 0; i < walk->depth; i++)
         if (walk->levels[i].ino == level->ino && walk->levels[i].dev == level->dev) {
             errno = ELOOP;
-            return act_error_errno(err, errno, "folder '%s'", path_of(walk));
+            return act_error_errno(err, errno, "folder '%s'", listing_path(walk));
         }
     return 0;
 }
 
-/* Folders that link to each other without a loop can be reached by more ways than anybody could walk: two links in each
- * of forty are a million million. */
-static int check_ways(struct folder_walk *walk, const struct level *level, struct act_error *err)
+/* Refuses folders that link to each other, without a loop, in more ways than anybody could walk: two links in each
+ * of forty folders are a million million. */
+static int check_ways(struct folder_walk *walk, const struct folder_level *level, struct act_error *err)
 {
     bool behind = walk->depth && walk->levels[walk->depth - 1].base_len;
 
     if (!behind || level->base_len != level->path_len || ++walk->linked <= MAX_LINKED)
         return 0;
     errno = EMLINK;
-    return act_error_errno(err, errno, "folder '%s'", path_of(walk));
+    return act_error_errno(err, errno, "folder '%s'", listing_path(walk));
 }
 
 /* Goes down into the folder whose key is in walk->path. */
-static int push(struct listing *l, size_t base_len, struct act_error *err)
+static int push(struct folder_listing *l, size_t base_len, struct act_error *err)
 {
     struct folder_walk *walk = l->walk;
-    struct level level = {.path_len = walk->path.len, .base_len = base_len};
+    struct folder_level level = {.path_len = walk->path.len, .base_len = base_len};
     bool found = false;
 
     close_fd(walk);
@@ -314,40 +316,40 @@ static int push(struct listing *l, size_t base_len, struct act_error *err)
     return 0;
 }
 
-static void emit_leftover(struct listing *l, const char *key, const char *name, const struct stat *st)
+static void emit_leftover(struct folder_listing *l, const char *key, const char *name, const struct stat *st)
 {
     if (!folder_part_is_free(l->walk->fd, name))
         return;
-    emit(l, key, st)->size = (uint64_t)st->st_blocks * DISK_BLOCK;
+    listing_emit(l, key, st)->size = (uint64_t)st->st_blocks * DISK_BLOCK;
 }
 
-/* What is at a name and is no object: a pipe, a socket, a device, or a folder in place of what was listed. */
-static struct store_entry *emit_odd(struct listing *l, const char *key, const struct stat *st)
+/* Adds what has a name and is not an object: a pipe, a socket, a device, or a folder in place of what was listed. */
+static struct store_entry *emit_odd(struct folder_listing *l, const char *key, const struct stat *st)
 {
     return emit_unreadable(l, key, S_ISDIR(st->st_mode) ? EISDIR : ENXIO);
 }
 
-static void emit_outward(struct listing *l, const char *key, const char *name, const struct stat *link)
+static void emit_outward(struct folder_listing *l, const char *key, const char *name, const struct stat *link)
 {
     struct stat st;
 
     if (!l->walk->follow)
-        emit(l, key, link)->leads_out = true;
+        listing_emit(l, key, link)->leads_out = true;
     else if (fstatat(l->walk->fd, name, &st, 0))
         emit_unreadable(l, key, errno)->leads_out = true;
     else if (S_ISREG(st.st_mode))
-        emit(l, key, &st);
+        listing_emit(l, key, &st);
     else
         emit_odd(l, key, &st)->leads_out = true;
 }
 
-/* Skips what is gone in the meantime. */
-static void emit_file(struct listing *l, const char *name)
+/* Adds a file or a link, unless it is gone in the meantime. */
+static void emit_file(struct folder_listing *l, const char *name)
 {
     struct folder_walk *walk = l->walk;
     struct act_error ignored;
     struct stat st;
-    ACT_AUTOFREE char *key = act_sprintf("%s%s", path_of(walk), name);
+    ACT_AUTOFREE char *key = act_sprintf("%s%s", listing_path(walk), name);
     int rc = open_at_hand(l, &ignored);
 
     if (rc == 0 && fstatat(walk->fd, name, &st, AT_SYMLINK_NOFOLLOW))
@@ -361,25 +363,25 @@ static void emit_file(struct listing *l, const char *name)
     else if (S_ISLNK(st.st_mode) && leads_out(walk, walk->levels[walk->depth - 1].base_len, name))
         emit_outward(l, key, name, &st);
     else if (S_ISREG(st.st_mode) || S_ISLNK(st.st_mode))
-        emit(l, key, &st);
+        listing_emit(l, key, &st);
     else
         emit_odd(l, key, &st);
 }
 
-static void emit_prefix(struct listing *l, const char *name)
+static void emit_prefix(struct folder_listing *l, const char *name)
 {
-    ACT_AUTOFREE char *key = act_sprintf("%s%s", path_of(l->walk), name);
+    ACT_AUTOFREE char *key = act_sprintf("%s%s", listing_path(l->walk), name);
     struct act_error ignored;
     struct stat st;
 
     if (open_at_hand(l, &ignored) == 0 && fstatat(l->walk->fd, name, &st, 0) == 0)
-        emit(l, key, &st)->kind = STORE_PREFIX;
+        listing_emit(l, key, &st)->kind = STORE_PREFIX;
     else
         *store_page_add(l->page) = (struct store_entry){.key = act_strdup(key), .kind = STORE_PREFIX, .mode = -1};
 }
 
-/* Of a folder in the current one, name with its '/'. */
-static size_t base_of(struct listing *l, const struct level *top, const char *name)
+/* Returns where the path of a folder of the current one begins, whose name ends in '/'. */
+static size_t base_of(struct folder_listing *l, const struct folder_level *top, const char *name)
 {
     ACT_AUTOFREE char *bare = act_strndup(name, strlen(name) - 1);
     struct act_error ignored;
@@ -391,11 +393,11 @@ static size_t base_of(struct listing *l, const struct level *top, const char *na
     return top->path_len + strlen(name);
 }
 
-/* One name further. */
-static int step(struct listing *l, struct act_error *err)
+/* Goes one name further. */
+static int step(struct folder_listing *l, struct act_error *err)
 {
     struct folder_walk *walk = l->walk;
-    struct level *top = &walk->levels[walk->depth - 1];
+    struct folder_level *top = &walk->levels[walk->depth - 1];
 
     if (walk->path.len != top->path_len) { /* back from a folder that was not entered */
         truncate_path(walk, top->path_len);
@@ -407,7 +409,7 @@ static int step(struct listing *l, struct act_error *err)
     }
     const char *name = top->names.v[top->next++];
     if (!act_utf8_valid(name, strlen(name))) {
-        ACT_AUTOFREE char *key = act_sprintf("%s%s", path_of(walk), name);
+        ACT_AUTOFREE char *key = act_sprintf("%s%s", listing_path(walk), name);
         emit_unreadable(l, key, EILSEQ);
         return 0;
     }
@@ -441,7 +443,7 @@ static struct folder_walk *walk_new(const struct folder *folder, const struct st
 }
 
 /* Fills the page from where the walk stopped. */
-static int fill_listing(struct listing *l, size_t max, struct act_error *err)
+static int fill_listing(struct folder_listing *l, size_t max, struct act_error *err)
 {
     int rc = 0;
 
@@ -452,7 +454,7 @@ static int fill_listing(struct listing *l, size_t max, struct act_error *err)
 
 int folder_list(struct folder *folder, struct store_call *call, struct folder_walk **walk, struct act_error *err)
 {
-    struct listing l = {.folder = folder, .walk = *walk, .page = &call->list.page};
+    struct folder_listing l = {.folder = folder, .walk = *walk, .page = &call->list.page};
     const char *problem = folder_prefix_problem(call->key);
     size_t max = call->list.max > 0 && call->list.max < STORE_PAGE_MAX ? (size_t)call->list.max : STORE_PAGE_MAX;
     int rc = 0;

@@ -11,7 +11,7 @@
 
 #include "store/folder.h"
 
-/* Of a folder on disk, what store_folder_mode() leaves to its creator. */
+/* The bits of a folder on disk that store_folder_mode() leaves to its creator. */
 #define OWN_BITS 07002
 
 struct folder_mode {
@@ -33,7 +33,7 @@ void folder_modes_release(struct folder_modes *modes)
     pthread_mutex_destroy(&modes->lock);
 }
 
-/* With the lock held. The last one wins. */
+/* Notes a mode; the last one wins. The lock is held. */
 static void note_mode(struct folder_modes *modes, const char *path, size_t len, mode_t mode)
 {
     struct folder_mode *m = act_alloc(sizeof(*m) + len);
@@ -44,8 +44,8 @@ static void note_mode(struct folder_modes *modes, const char *path, size_t len, 
     modes->end = &m->next;
 }
 
-/* A folder of another user keeps its mode. 0, or -1 with errno. */
-static int change(int fd, mode_t mode)
+/* Changes the mode, unless the folder is another user's. Returns 0, or -1 with errno. */
+static int mode_change(int fd, mode_t mode)
 {
     return fchmodat(fd, ".", mode, 0) && errno != EPERM ? -1 : 0;
 }
@@ -63,31 +63,31 @@ int folder_set_mode(struct folder *folder, int fd, const char *path, size_t len,
     if (now != wanted || modes->first)
         note_mode(modes, path, len, wanted);
     if ((st.st_mode & 07777) != now)
-        failed = change(fd, now);
+        failed = mode_change(fd, now);
     pthread_mutex_unlock(&modes->lock);
     return failed;
 }
 
-static int compare(const char *path, size_t len, const char *other)
+static int mode_compare(const char *path, size_t len, const char *other)
 {
     int order = strncmp(path, other, len);
 
     return order ? order : -(other[len] != '\0');
 }
 
-/* Where the path is among those, or would be. With the lock. */
-static size_t place_among(const struct act_strv *paths, const char *path, size_t len, bool *found)
+/* Returns the place that the path has in the list, or would have. The lock is held. */
+static size_t mode_place_among(const struct act_strv *paths, const char *path, size_t len, bool *found)
 {
     size_t from = 0, to = paths->n;
 
     while (from < to) {
         size_t middle = from + (to - from) / 2;
-        if (compare(path, len, paths->v[middle]) > 0)
+        if (mode_compare(path, len, paths->v[middle]) > 0)
             from = middle + 1;
         else
             to = middle;
     }
-    *found = from < paths->n && compare(path, len, paths->v[from]) == 0;
+    *found = from < paths->n && mode_compare(path, len, paths->v[from]) == 0;
     return from;
 }
 
@@ -99,7 +99,7 @@ void folder_may_open_up(struct store *store, const char *key)
     bool found;
 
     pthread_mutex_lock(&modes->lock);
-    size_t at = place_among(paths, key, len, &found);
+    size_t at = mode_place_among(paths, key, len, &found);
     if (!found) { /* at the end, where keys come in order */
         act_strv_take(paths, act_strndup(key, len));
         char *path = paths->v[paths->n - 1];
@@ -116,7 +116,7 @@ bool folder_open_up(struct folder *folder, int fd, const char *path, size_t len)
     bool can;
 
     pthread_mutex_lock(&modes->lock);
-    (void)place_among(&modes->read_only, path, len, &can);
+    (void)mode_place_among(&modes->read_only, path, len, &can);
     can = can && fstat(fd, &st) == 0 && st.st_uid == geteuid();
     if (can && !(st.st_mode & S_IWUSR)) {
         can = fchmodat(fd, ".", (st.st_mode & 07777) | S_IWUSR, 0) == 0;
@@ -134,7 +134,7 @@ static int end_mode(struct folder *folder, const struct folder_mode *m, struct a
 
     if (rc)
         return rc == -(int)ACT_NOT_FOUND ? 0 : rc;
-    if (change(fd, m->mode))
+    if (mode_change(fd, m->mode))
         rc = act_error_errno(err, errno, "cannot make the folder '%.*s' read-only", (int)m->len, m->path);
     close(fd);
     return rc;

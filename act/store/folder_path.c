@@ -14,7 +14,7 @@
 
 /* ---- names */
 
-static const char *segment_problem(const char *s, size_t n)
+static const char *folder_segment_problem(const char *s, size_t n)
 {
     const char *problem = store_segment_problem(s, n);
 
@@ -35,7 +35,7 @@ static const char *path_problem(const char *path, size_t len)
     for (const char *s = path; !problem && s < path + len;) {
         const char *slash = memchr(s, '/', (size_t)(path + len - s));
         size_t n = slash ? (size_t)(slash - s) : (size_t)(path + len - s);
-        problem = segment_problem(s, n);
+        problem = folder_segment_problem(s, n);
         s += n + 1;
     }
     return problem;
@@ -100,7 +100,7 @@ static int open_step(const struct folder *folder, int fd, const char *name)
     return openat(fd, name, O_PATH | O_DIRECTORY | O_CLOEXEC | (folder->store.follow ? 0 : O_NOFOLLOW));
 }
 
-/* The len bytes of path are the folder fd. */
+/* Opens, or makes, the folder `name` in the folder fd, whose path is the len bytes of `path`. */
 static int open_or_make(struct folder *folder, int fd, const char *path, size_t len, const char *name, bool create)
 {
     int next = open_step(folder, fd, name);
@@ -120,7 +120,7 @@ static int open_or_make(struct folder *folder, int fd, const char *path, size_t 
 }
 
 /* Says why the step to name in the folder fd failed; path of len bytes names it from the root. */
-static int step_error(int fd, const char *name, const char *path, size_t len, bool create, struct act_error *err)
+static int folder_step_error(int fd, const char *name, const char *path, size_t len, bool create, struct act_error *err)
 {
     int saved = errno;
     struct stat st;
@@ -150,7 +150,7 @@ static int open_by_steps(struct folder *folder, const char *path, size_t len, bo
         name[n] = '\0';
         int next = open_or_make(folder, fd, path, i ? i - 1 : 0, name, create);
         if (next < 0) {
-            int rc = step_error(fd, name, path, i + n, create, err);
+            int rc = folder_step_error(fd, name, path, i + n, create, err);
             close(fd);
             return rc;
         }
@@ -162,8 +162,8 @@ static int open_by_steps(struct folder *folder, const char *path, size_t len, bo
     return 0;
 }
 
-/* One system call instead of one for each segment, on Linux 5.6 and later. Failure says nothing: the steps
- * find out. */
+/* Opens a path by one system call instead of one for each segment, on Linux 5.6 and later. Why it fails, the single
+ * steps find out. */
 static int open_at_once(const struct folder *folder, const char *path, size_t len)
 {
     struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_CLOEXEC,

@@ -11,7 +11,7 @@
 
 enum { PIECE = 256 << 10 };
 
-static size_t piece_len(size_t left)
+static size_t folder_piece_len(size_t left)
 {
     return left < PIECE ? left : PIECE;
 }
@@ -23,7 +23,7 @@ ssize_t folder_read(int fd, void *sink, size_t len, off_t offset, struct store_s
     if (!sums)
         return act_pread_all(fd, sink, len, offset);
     while (done < len) {
-        size_t want = piece_len(len - done);
+        size_t want = folder_piece_len(len - done);
         ssize_t n = act_pread_all(fd, (char *)sink + done, want, offset + (off_t)done);
         if (n < 0)
             return -1;
@@ -40,7 +40,7 @@ int folder_write(int fd, const struct store_put_block *block, struct store_sums 
     const char *bytes = block->data.bytes;
 
     for (size_t n, at = 0; at < block->data.len; at += n) {
-        n = piece_len(block->data.len - at);
+        n = folder_piece_len(block->data.len - at);
         store_sums_add(sums, bytes + at, n);
         if (folder_write_sparse(fd, bytes + at, n, (off_t)(block->offset + at), false, holes))
             return -1;

@@ -10,7 +10,7 @@
 
 enum { CHUNK = 64 << 10 }; /* looked at as one, at multiples of it in the file */
 
-static bool is_zero(const char *data, size_t len)
+static bool sparse_is_zero(const char *data, size_t len)
 {
     return data[0] == 0 && memcmp(data, data + 1, len - 1) == 0;
 }
@@ -22,15 +22,15 @@ static size_t chunk_len(size_t len, off_t offset)
     return rest < len ? rest : len;
 }
 
-/* How many bytes from the start are of one kind: *zero, or not. */
+/* Returns how many bytes from the start are zeros, or are not, which *zero says. */
 static size_t run_len(const char *data, size_t len, off_t offset, bool *zero)
 {
     size_t n = chunk_len(len, offset);
 
-    *zero = is_zero(data, n);
+    *zero = sparse_is_zero(data, n);
     while (n < len) {
         size_t more = chunk_len(len - n, offset + (off_t)n);
-        if (is_zero(data + n, more) != *zero)
+        if (sparse_is_zero(data + n, more) != *zero)
             break;
         n += more;
     }

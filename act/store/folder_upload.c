@@ -50,8 +50,8 @@ struct folder_upload {
 
 /* ---- the open uploads, on the loop */
 
-/* The upload that the call belongs to; NULL: none. */
-static const struct store_upload_id *upload_of(const struct store_call *call)
+/* Returns the upload that the call belongs to; NULL: none. */
+static const struct store_upload_id *folder_own_upload(const struct store_call *call)
 {
     return call->op == STORE_BLOCKS   ? &call->blocks.upload_id
            : call->op == STORE_BLOCK  ? &call->block.upload_id
@@ -61,7 +61,8 @@ static const struct store_upload_id *upload_of(const struct store_call *call)
                                       : NULL;
 }
 
-static struct folder_upload *find_upload(const struct folder *folder, const char *key, const struct store_upload_id *id)
+static struct folder_upload *folder_find_upload(const struct folder *folder, const char *key,
+                                                const struct store_upload_id *id)
 {
     struct folder_upload *u = folder->uploads;
 
@@ -80,7 +81,7 @@ static void close_files(struct folder_upload *u)
     folder_place_release(&u->place);
 }
 
-static void free_upload(struct folder_upload *u)
+static void folder_free_upload(struct folder_upload *u)
 {
     if (!u)
         return;
@@ -109,7 +110,7 @@ static void forget_record(struct folder_upload *u, uint32_t index)
         u->blocks[index].len = 0;
 }
 
-/* The end of the complete blocks that begin at offset without a gap. */
+/* Returns the end of the complete blocks that follow one another from `offset` on. */
 static uint64_t complete_from(const struct folder_upload *u, uint64_t offset)
 {
     for (uint32_t i = 0; i < u->n_blocks; i++) {
@@ -120,7 +121,7 @@ static uint64_t complete_from(const struct folder_upload *u, uint64_t offset)
     return offset;
 }
 
-/* Whether the blocks of a COMMIT are all there, one after another. */
+/* Checks that the blocks of a COMMIT are all there, one after another. */
 static int check_whole(const struct folder_upload *u, struct store_call *call)
 {
     uint64_t end = 0;
@@ -137,8 +138,8 @@ static int check_whole(const struct folder_upload *u, struct store_call *call)
     return 0;
 }
 
-/* Whether the bytes of a GET are there. */
-static int check_range(const struct folder_upload *u, struct store_call *call)
+/* Checks that the bytes of a GET are there. */
+static int upload_check_range(const struct folder_upload *u, struct store_call *call)
 {
     uint64_t end = call->get.offset + call->get.sink_cap;
 
@@ -152,11 +153,11 @@ static int check_range(const struct folder_upload *u, struct store_call *call)
 void folder_upload_attach(struct folder_job *job)
 {
     struct store_call *call = job->call;
-    const struct store_upload_id *id = upload_of(call);
+    const struct store_upload_id *id = folder_own_upload(call);
 
     if (!id)
         return;
-    job->upload = find_upload(job->folder, call->key, id);
+    job->upload = folder_find_upload(job->folder, call->key, id);
     if (!job->upload) {
         if (call->op == STORE_GET)
             call->rc = act_error_set(&call->error, ACT_NOT_FOUND, "this upload was not begun");
@@ -166,7 +167,7 @@ void folder_upload_attach(struct folder_job *job)
     if (call->op == STORE_COMMIT)
         call->rc = check_whole(job->upload, call);
     else if (call->op == STORE_GET)
-        call->rc = check_range(job->upload, call);
+        call->rc = upload_check_range(job->upload, call);
     else if (call->op == STORE_BLOCK)
         forget_record(job->upload, call->block.index);
 }
@@ -186,7 +187,7 @@ static void unlink_upload(struct folder *folder, struct folder_upload *u)
         *at = u->next;
 }
 
-/* The complete blocks, for the caller. */
+/* Tells the caller which blocks are complete. */
 static void tell_blocks(const struct folder_upload *u, struct store_blocks *out)
 {
     out->found = act_calloc(u->n_blocks + 1, sizeof(*out->found));
@@ -222,7 +223,7 @@ void folder_upload_detach(struct folder_job *job)
         unlink_upload(job->folder, u);
     }
     if (--u->calls == 0 && u->over)
-        free_upload(u);
+        folder_free_upload(u);
 }
 
 void folder_uploads_close(struct folder *folder)
@@ -230,7 +231,7 @@ void folder_uploads_close(struct folder *folder)
     while (folder->uploads) {
         struct folder_upload *u = folder->uploads;
         folder->uploads = u->next;
-        free_upload(u);
+        folder_free_upload(u);
     }
 }
 
@@ -241,7 +242,8 @@ static void map_name(const char *part, char out[NAME_MAX + 1])
     snprintf(out, NAME_MAX + 1, "%s" MAP, part);
 }
 
-/* Without locks nobody can go on with an upload, but one under another id needs none. */
+/* Says why an upload cannot be locked. Without locks nobody can go on with one, but an upload under another id needs
+ * none. */
 static int lock_error(int errnum, struct act_error *err)
 {
     if (errnum == EWOULDBLOCK)
@@ -251,7 +253,7 @@ static int lock_error(int errnum, struct act_error *err)
 
 /* Opens the part file and locks it. Returns a descriptor, or -1 with *rc: -ACT_TEMPORARY when another process
  * has it. The holder of the lock may rename or remove the file, so it must still be there once locked. */
-static int open_locked(int dir, const char *part, int flags, mode_t mode, int *rc, struct act_error *err)
+static int upload_open_locked(int dir, const char *part, int flags, mode_t mode, int *rc, struct act_error *err)
 {
     enum { TRIES = 10 };
     struct stat there, own;
@@ -273,7 +275,8 @@ static int open_locked(int dir, const char *part, int flags, mode_t mode, int *r
     return -1;
 }
 
-/* A symbolic link on its way to its place: it cannot be locked, but is there for a moment only. */
+/* Returns whether it is a symbolic link on its way to its place, which cannot be locked, and is there for a moment
+ * only. */
 static bool is_link(int dir, const char *part)
 {
     struct stat st;
@@ -285,7 +288,7 @@ static bool is_link(int dir, const char *part)
 static int remove_part(int dir, const char *part, struct act_error *err)
 {
     char map[NAME_MAX + 1];
-    int rc = 0, fd = open_locked(dir, part, 0, 0, &rc, err);
+    int rc = 0, fd = upload_open_locked(dir, part, 0, 0, &rc, err);
 
     if (fd < 0 && is_link(dir, part) && unlinkat(dir, part, 0) == 0)
         return 0;
@@ -298,8 +301,8 @@ static int remove_part(int dir, const char *part, struct act_error *err)
     return rc;
 }
 
-/* Whether a name in the folder is a part file of this object, or the map of one, but not of this upload. Gives the
- * name of the part file. */
+/* Returns whether a name in the folder is a part file of this object, or the map of one, but not of this upload.
+ * Gives the name of the part file. */
 static bool is_of_another(const struct folder_upload *u, const char *name, char part[FOLDER_PART_NAME])
 {
     size_t len = strlen(name) - (act_ends_with(name, MAP) ? strlen(MAP) : 0);
@@ -312,7 +315,7 @@ static bool is_of_another(const struct folder_upload *u, const char *name, char 
 }
 
 /* Removes leftovers of this object's earlier uploads from another source: nobody will resume them. */
-static void remove_stale(const struct folder_upload *u)
+static void upload_remove_stale(const struct folder_upload *u)
 {
     const struct act_strv *names = folder_dir_parts(&u->place);
     char part[FOLDER_PART_NAME];
@@ -323,7 +326,7 @@ static void remove_stale(const struct folder_upload *u)
             unlinkat(u->place.fd, names->v[i], 0);
 }
 
-/* 0, or -1 with errno: what is free is less than what is still to come. */
+/* Returns 0, or -1 with errno when there is less room than what is still to come needs. */
 static int look_for_room(const struct folder_upload *u, const struct statfs *fs)
 {
     struct stat st;
@@ -338,9 +341,9 @@ static int look_for_room(const struct folder_upload *u, const struct statfs *fs)
     return -1;
 }
 
-/* Takes the room of the whole file at once, where the file system can: a full disk shows before anything was
- * sent. The length stays that of what was written: should the power fail, it tells what is not there. On tmpfs
- * taking it is as much work as writing, all of it before the first byte: there only a look at what is free. */
+/* Takes the room of the whole file at once, where the file system can, so that a full disk shows before anything was
+ * sent. The length stays that of what was written: should the power fail, it tells what is missing. On tmpfs taking
+ * room is as much work as writing, so there this only looks how much is free. */
 static int take_room(const struct folder_upload *u, struct act_error *err)
 {
     struct statfs fs;
@@ -359,8 +362,8 @@ static uint32_t check_of(const struct folder_record *r)
     return (uint32_t)act_crc64(0, r, offsetof(struct folder_record, check));
 }
 
-/* Whether the record is intact and matches the bytes on disk. */
-static bool is_true(const struct folder_upload *u, const struct folder_record *r, char *buf)
+/* Returns whether the record is intact and matches the bytes on disk. */
+static bool record_is_true(const struct folder_upload *u, const struct folder_record *r, char *buf)
 {
     uint64_t crc = 0, done = 0, end = u->total ? u->total : INT64_MAX;
 
@@ -378,7 +381,7 @@ static bool is_true(const struct folder_upload *u, const struct folder_record *r
 }
 
 /* Reads the records of a map and keeps those that are true, in the map as well. */
-static int read_map(struct folder_upload *u, struct act_error *err)
+static int upload_read_map(struct folder_upload *u, struct act_error *err)
 {
     size_t size = MAX_RECORDS * sizeof(struct folder_record), kept = 0;
     ACT_AUTOFREE struct folder_record *records = act_alloc(size);
@@ -388,7 +391,7 @@ static int read_map(struct folder_upload *u, struct act_error *err)
     if (got < 0)
         return act_error_errno(err, errno, "cannot read the map of its part file");
     for (size_t i = 0; i < (size_t)got / sizeof(*records); i++)
-        if (is_true(u, &records[i], buf)) {
+        if (record_is_true(u, &records[i], buf)) {
             note_record(u, &records[i]);
             records[kept++] = records[i];
             u->resumed = true;
@@ -400,7 +403,7 @@ static int read_map(struct folder_upload *u, struct act_error *err)
     return 0;
 }
 
-static int open_map(struct folder_upload *u, const char *map, struct act_error *err)
+static int upload_open_map(struct folder_upload *u, const char *map, struct act_error *err)
 {
     u->map_fd = openat(u->place.fd, map, O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
     return u->map_fd < 0 ? act_error_errno(err, errno, "cannot open the map of its part file") : 0;
@@ -415,8 +418,8 @@ static void give_back_room(const struct folder_upload *u)
         act_trace("store", "the room of '%s' is not given back", u->part);
 }
 
-/* An upload that cannot begin leaves nothing that was not there, and does not keep the room it took. */
-static void give_up(const struct folder_upload *u, const char *map)
+/* Ends an upload that cannot begin: removes what it made, and gives back the room that it took. */
+static void upload_give_up(const struct folder_upload *u, const char *map)
 {
     struct stat st;
 
@@ -432,18 +435,18 @@ static int open_upload(struct folder_upload *u, mode_t mode, struct act_error *e
     char map[NAME_MAX + 1];
     int rc = 0;
 
-    u->fd = open_locked(u->place.fd, u->part, O_CREAT, mode, &rc, err);
+    u->fd = upload_open_locked(u->place.fd, u->part, O_CREAT, mode, &rc, err);
     if (u->fd < 0)
         return rc;
-    remove_stale(u);
+    upload_remove_stale(u);
     map_name(u->part, map);
-    rc = open_map(u, map, err);
+    rc = upload_open_map(u, map, err);
     if (rc == 0)
         rc = take_room(u, err);
     if (rc == 0)
-        rc = read_map(u, err);
+        rc = upload_read_map(u, err);
     if (rc)
-        give_up(u, map);
+        upload_give_up(u, map);
     return rc;
 }
 
@@ -462,10 +465,10 @@ int folder_blocks(struct folder_job *job, struct folder_place *place, struct act
                                 .calls = 1};
     place->dir = NULL; /* it is the upload's now */
     folder_part_name(call->key, &u->id, u->part);
-    /* Nobody may read a part of what will not be theirs to read. */
+    /* who may not read the object may not read parts of it either */
     int rc = open_upload(u, call->blocks.mode > 0 ? (mode_t)(call->blocks.mode & 0666) | 0600 : 0666, err);
     if (rc) {
-        free_upload(u);
+        folder_free_upload(u);
         return rc;
     }
     job->begun = u;
@@ -474,7 +477,7 @@ int folder_blocks(struct folder_job *job, struct folder_place *place, struct act
 
 /* ---- calls of an open upload, on a worker */
 
-/* The caller's sums, which it may chain, from those of this block. */
+/* Adds the sums of this block to the caller's, which may chain them. */
 static void give_sums(const struct store_data *data, uint64_t crc64)
 {
     struct store_sums *sums = data->sums;
@@ -486,7 +489,7 @@ static void give_sums(const struct store_data *data, uint64_t crc64)
         act_md5_add(&sums->md5, data->bytes, data->len);
 }
 
-/* Says that a block is complete. Of pieces data is the last one, which ends where the block does. */
+/* Records that a block is complete. If it came in pieces, data is the last one, which ends where the block does. */
 static int record_block(struct folder_job *job, uint64_t crc64, struct act_error *err)
 {
     const struct folder_upload *u = job->upload;
@@ -503,7 +506,7 @@ static int record_block(struct folder_job *job, uint64_t crc64, struct act_error
     return 0;
 }
 
-/* The bytes may be written before it is known that they are not damaged: only the record makes them a block. */
+/* Writes a block. Its bytes may be written before they are known to be sound: only the record makes them a block. */
 static int write_block(struct folder_job *job, struct act_error *err)
 {
     struct folder_upload *u = job->upload;
@@ -523,8 +526,8 @@ static int write_block(struct folder_job *job, struct act_error *err)
     return record_block(job, sums.crc64, err);
 }
 
-/* Of a block that comes in pieces. Its checksum comes with the last one. */
-static int write_piece(struct folder_job *job, struct act_error *err)
+/* Writes a piece of a block. The checksum of the block comes with the last one. */
+static int upload_write_piece(struct folder_job *job, struct act_error *err)
 {
     struct folder_upload *u = job->upload;
     const struct store_put_block *block = &job->call->block;
@@ -597,7 +600,7 @@ static int commit_upload(struct folder_job *job, struct act_error *err)
     const struct store_commit *commit = &job->call->commit;
     struct stat st;
 
-    /* What is past the end is not of this upload: all its blocks are before it, and the last may be a hole. */
+    /* what lies behind the end is not of this upload, whose blocks all lie before it; the last may be a hole */
     if (fstat(u->fd, &st) ||
         (((uint64_t)st.st_size > commit->total || u->holes) && ftruncate(u->fd, (off_t)commit->total)))
         return act_error_errno(err, errno, "cannot set the length of its part file");
@@ -610,8 +613,8 @@ static int commit_upload(struct folder_job *job, struct act_error *err)
     return folder_land(job, &u->place, err);
 }
 
-/* An empty upload is not worth keeping. */
-static bool is_kept(const struct folder_upload *u, const struct store_call *call)
+/* Returns whether DROP keeps the part file: an empty one is not worth it. */
+static bool upload_is_kept(const struct folder_upload *u, const struct store_call *call)
 {
     struct stat st;
 
@@ -623,7 +626,7 @@ static int drop_upload(struct folder_job *job, struct act_error *err)
     struct folder_upload *u = job->upload;
     char map[NAME_MAX + 1];
 
-    if (is_kept(u, job->call)) {
+    if (upload_is_kept(u, job->call)) {
         give_back_room(u);
         close_files(u);
         return 0;
@@ -641,7 +644,7 @@ int folder_upload_run(struct folder_job *job, struct act_error *err)
     case STORE_BLOCKS:
         return 0;
     case STORE_BLOCK:
-        return job->call->block.block_len ? write_piece(job, err) : write_block(job, err);
+        return job->call->block.block_len ? upload_write_piece(job, err) : write_block(job, err);
     case STORE_COMMIT:
         return commit_upload(job, err);
     case STORE_DROP:
@@ -675,7 +678,7 @@ bool folder_is_temporary(const char *name)
 bool folder_part_is_free(int dir, const char *part)
 {
     struct act_error err;
-    int rc = 0, fd = open_locked(dir, part, 0, 0, &rc, &err);
+    int rc = 0, fd = upload_open_locked(dir, part, 0, 0, &rc, &err);
 
     if (fd >= 0)
         close(fd);

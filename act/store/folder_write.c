@@ -69,12 +69,12 @@ static void random_part_name(const char *key, char out[FOLDER_PART_NAME])
     folder_part_name(key, &id, out);
 }
 
-static mode_t mode_of(const struct store_attributes *attr)
+static mode_t folder_mode_of(const struct store_attributes *attr)
 {
     return attr->mode >= 0 ? (mode_t)attr->mode & 0777 : 0666;
 }
 
-static int set_time(const struct store_attributes *attr, int fd)
+static int folder_set_time(const struct store_attributes *attr, int fd)
 {
     struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, act_ns_timespec(attr->mtime_ns)};
 
@@ -85,11 +85,11 @@ int folder_set_attributes(const struct store_attributes *attr, int fd)
 {
     struct stat st;
 
-    /* A new file has its mode already, unless the umask or the folder took something from it. */
-    if (attr->mode >= 0 &&
-        (fstat(fd, &st) || ((st.st_mode & 0777) != mode_of(attr) && fchmod(fd, (st.st_mode & 07000) | mode_of(attr)))))
+    /* a new file has its mode already, unless the umask or the folder took something from it */
+    if (attr->mode >= 0 && (fstat(fd, &st) || ((st.st_mode & 0777) != folder_mode_of(attr) &&
+                                               fchmod(fd, (st.st_mode & 07000) | folder_mode_of(attr)))))
         return -1;
-    return set_time(attr, fd);
+    return folder_set_time(attr, fd);
 }
 
 int folder_flush(int fd)
@@ -99,9 +99,9 @@ int folder_flush(int fd)
     return copy < 0 ? -1 : close(copy);
 }
 
-/* Says that a file with the name of a part file is in use, to anyone looking for leftovers. Where a file system has no
- * locks, its age has to tell. */
-static void hold(int fd)
+/* Shows, to anyone who looks for leftovers, that a file with the name of a part file is in use. Where a file system
+ * has no locks, its age has to tell. */
+static void folder_hold_part(int fd)
 {
     if (flock(fd, LOCK_EX | LOCK_NB))
         act_trace("store", "a part file is not locked: %s", strerrordesc_np(errno));
@@ -112,8 +112,8 @@ static int folder_in_the_way(struct act_error *err)
     return act_error_set(err, ACT_FAIL, "there is a folder of this name: move it away first");
 }
 
-/* A file or a link does; a folder is no object of this name. */
-static int exists(const struct folder_place *place, struct act_error *err)
+/* Says why the place is taken: by an object, or by a folder, which is in the way and not an object. */
+static int folder_place_exists(const struct folder_place *place, struct act_error *err)
 {
     struct stat st;
 
@@ -134,7 +134,7 @@ int folder_put_in_place(struct store_call *call, struct folder_place *place, con
     int failed = condition->if_absent ? act_rename_new(place->fd, part, place->name)
                                       : renameat(place->fd, part, place->fd, place->name);
     if (failed && condition->if_absent && errno == EEXIST)
-        return exists(place, err);
+        return folder_place_exists(place, err);
     if (failed && (errno == EISDIR || errno == ENOTEMPTY || errno == EEXIST))
         return folder_in_the_way(err);
     if (failed || fstatat(place->fd, place->name, &st, AT_SYMLINK_NOFOLLOW))
@@ -154,25 +154,25 @@ static int open_part(int dir, const char *part, mode_t mode)
     int fd = openat(dir, part, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
 
     if (fd >= 0)
-        hold(fd);
+        folder_hold_part(fd);
     return fd;
 }
 
-/* Opens the file of a PUT: without a name where the file system can, so that nothing is left when this process
- * is killed, otherwise as a part file. */
-static int open_new(const struct store_call *call, int dir, char part[FOLDER_PART_NAME])
+/* Opens the file of a PUT. Where the file system can, it has no name, so that nothing is left when this process is
+ * killed; elsewhere it is a part file. */
+static int folder_open_new(const struct store_call *call, int dir, char part[FOLDER_PART_NAME])
 {
-    int fd = openat(dir, ".", O_WRONLY | O_TMPFILE | O_CLOEXEC, mode_of(&call->put.attr));
+    int fd = openat(dir, ".", O_WRONLY | O_TMPFILE | O_CLOEXEC, folder_mode_of(&call->put.attr));
 
     *part = '\0';
     if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL))
         return fd;
     random_part_name(call->key, part);
-    return open_part(dir, part, mode_of(&call->put.attr));
+    return open_part(dir, part, folder_mode_of(&call->put.attr));
 }
 
-/* Gives a file without a name its first one, which nothing has. Before Linux 6.10 the direct way is only for
- * those who may read everything. */
+/* Gives a file without a name its first one, which nothing else has. Before Linux 6.10 the direct way is open only
+ * to those who may read everything. */
 static int name_file(int fd, int dir, const char *name)
 {
     char path[32];
@@ -185,8 +185,8 @@ static int name_file(int fd, int dir, const char *name)
     return linkat(AT_FDCWD, path, dir, name, AT_SYMLINK_FOLLOW);
 }
 
-/* What a killed process left under this name, of which nobody is alive. */
-static bool remove_stale(int dir, const char *part)
+/* Removes what a killed process left under this name, unless a living process uses it. Returns whether it did. */
+static bool folder_remove_stale(int dir, const char *part)
 {
     int fd = openat(dir, part, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     bool removed = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && unlinkat(dir, part, 0) == 0;
@@ -196,15 +196,15 @@ static bool remove_stale(int dir, const char *part)
     return removed;
 }
 
-/* Gives a file without a name one that it is renamed from: the same each time, so that what a killed process left there
- * goes when the object is written again; another while somebody uses that. */
+/* Gives a file without a name one that it is renamed from. The name is the same each time, so that what a killed
+ * process left there goes when the object is written again; while somebody uses it, it is another one. */
 static int name_part(int fd, int dir, const char *key, char part[FOLDER_PART_NAME])
 {
-    hold(fd);
+    folder_hold_part(fd);
     folder_part_name(key, &(struct store_upload_id){{0}}, part);
     if (name_file(fd, dir, part) == 0)
         return 0;
-    if (errno == EEXIST && remove_stale(dir, part) && name_file(fd, dir, part) == 0)
+    if (errno == EEXIST && folder_remove_stale(dir, part) && name_file(fd, dir, part) == 0)
         return 0;
     random_part_name(key, part);
     return name_file(fd, dir, part);
@@ -229,13 +229,13 @@ static int name_unnamed(struct folder_job *job, struct folder_place *place, stru
     if (!condition->if_match && errno != EEXIST)
         return act_error_errno(err, errno, "cannot move the finished file into place");
     if (!condition->if_match && condition->if_absent)
-        return exists(place, err);
+        return folder_place_exists(place, err);
     if (name_part(fd, place->fd, call->key, part))
         return act_error_errno(err, errno, "cannot name the finished file");
     return folder_put_in_place(call, place, part, err);
 }
 
-static int write_new(int fd, const void *data, size_t len)
+static int folder_write_new(int fd, const void *data, size_t len)
 {
     bool holes = false;
 
@@ -244,19 +244,19 @@ static int write_new(int fd, const void *data, size_t len)
     return holes ? ftruncate(fd, (off_t)len) : 0;
 }
 
-static int put_file(struct folder_job *job, const struct folder_place *place, struct act_error *err)
+static int folder_put_file(struct folder_job *job, const struct folder_place *place, struct act_error *err)
 {
     const struct store_call *call = job->call;
     struct folder_landing *l = &job->landing;
     int rc = 0;
 
     *l = (struct folder_landing){0};
-    l->fd = open_new(call, place->fd, l->part);
+    l->fd = folder_open_new(call, place->fd, l->part);
     bool unnamed = *l->part == '\0';
     if (l->fd < 0)
         return act_error_errno(err, errno, "cannot write");
-    if (write_new(l->fd, call->put.data.bytes, call->put.data.len) || folder_set_attributes(&call->put.attr, l->fd) ||
-        (!unnamed && folder_flush(l->fd))) {
+    if (folder_write_new(l->fd, call->put.data.bytes, call->put.data.len) ||
+        folder_set_attributes(&call->put.attr, l->fd) || (!unnamed && folder_flush(l->fd))) {
         rc = act_error_errno(err, errno, "cannot write");
         folder_landing_end(l, place, true);
         return rc;
@@ -276,7 +276,7 @@ static int make_symlink(const char *target, const struct store_attributes *attr,
     return attr->mtime_ns ? utimensat(dir, part, times, AT_SYMLINK_NOFOLLOW) : 0;
 }
 
-/* mode: -1: none. Only the owner of the folder can set anything. */
+/* Sets mode (-1: none) and time of a folder, which only its owner can. */
 static int set_folder_attributes(struct folder_job *job, int fd, int mode)
 {
     struct store_call *call = job->call;
@@ -284,7 +284,7 @@ static int set_folder_attributes(struct folder_job *job, int fd, int mode)
 
     if (mode >= 0 && folder_set_mode(job->folder, fd, call->key, strlen(call->key) - 1, mode))
         return -1;
-    if ((set_time(&call->put.attr, fd) && errno != EPERM) || fstat(fd, &st))
+    if ((folder_set_time(&call->put.attr, fd) && errno != EPERM) || fstat(fd, &st))
         return -1;
     folder_fill(&call->entry, call->key, &st);
     if (mode >= 0 && call->entry.mode == (mode | S_IWUSR)) /* it is what it will be */
@@ -319,8 +319,8 @@ static int put_link(struct store_call *call, struct folder_place *place, struct 
 
     if (problem)
         return act_error_set(err, ACT_DENIED, "%s", problem);
-    /* One name for every link of this key: what a kill leaves behind is replaced the next time. Another process may
-     * do the same just now, and then take ours away or put it in place for its own. */
+    /* Every link of this key has one temporary name, so that the next one replaces what a kill leaves behind.
+     * Another process may do the same just now, and take our link away or put it in place for its own. */
     folder_part_name(call->key, &(struct store_upload_id){{0}}, part);
     for (int tries = 0;; tries++) {
         unlinkat(place->fd, part, 0);
@@ -344,18 +344,18 @@ int folder_put(struct folder_job *job, struct folder_place *place, struct act_er
         return rc;
     if (place->is_folder)
         return put_folder(job, place, err);
-    return call->put.attr.kind == STORE_SYMLINK ? put_link(call, place, err) : put_file(job, place, err);
+    return call->put.attr.kind == STORE_SYMLINK ? put_link(call, place, err) : folder_put_file(job, place, err);
 }
 
 /* ---- copying */
 
-/* The attributes of what is at source. */
-static struct store_attributes attributes_of(const struct stat *st)
+/* Returns the attributes of what is at the source. */
+static struct store_attributes folder_attributes_of(const struct stat *st)
 {
     return (struct store_attributes){.mode = (int)(st->st_mode & 0777), .mtime_ns = act_timespec_ns(st->st_mtim)};
 }
 
-/* Gives the part file in *to: it is held until it is in its place. */
+/* Copies into a part file, which it gives in *to and which is held until it is in its place. */
 static int copy_file(const struct store_call *call, const struct folder_place *source, const struct folder_place *place,
                      const char *part, int *to, struct act_error *err)
 {
@@ -366,8 +366,8 @@ static int copy_file(const struct store_call *call, const struct folder_place *s
         rc = act_error_errno(err, errno, "cannot open '%s'", call->copy.source);
         goto out;
     }
-    struct store_attributes attr = attributes_of(&st);
-    *to = open_part(place->fd, part, mode_of(&attr));
+    struct store_attributes attr = folder_attributes_of(&st);
+    *to = open_part(place->fd, part, folder_mode_of(&attr));
     if (*to < 0 || act_copy_content(from, *to) || folder_set_attributes(&attr, *to) || folder_flush(*to))
         rc = act_error_errno(err, errno, "cannot copy '%s'", call->copy.source);
 out:
@@ -381,7 +381,7 @@ static int copy_link(const struct store_call *call, const struct folder_place *s
 {
     char target[PATH_MAX + 1];
     ssize_t n = readlinkat(source->fd, source->name, target, sizeof(target) - 1);
-    struct store_attributes attr = attributes_of(st);
+    struct store_attributes attr = folder_attributes_of(st);
 
     if (n < 0)
         return act_error_errno(err, errno, "cannot read the link '%s'", call->copy.source);

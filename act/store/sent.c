@@ -21,8 +21,9 @@ struct sent_store {
 
 /* ---- names */
 
-/* "attempts/3/user_logs/x" in sent: 3, and the rest; 0: it is nothing of the kind. */
-static int attempt_of(const struct sent_store *s, const char *key, const char **out_rest)
+/* Takes "attempts/3/user_logs/x" of the sent logs apart: returns 3, and gives the rest; 0: the key is not of this
+ * form. */
+static int sent_attempt_of(const struct sent_store *s, const char *key, const char **out_rest)
 {
     const char *at = key + strlen(s->root) + strlen(ATTEMPTS), *slash = strchr(at, '/');
     int64_t n = 0;
@@ -34,21 +35,21 @@ static int attempt_of(const struct sent_store *s, const char *key, const char **
     return act_int_from_text(text, &n) && n > 0 && n < INT32_MAX ? (int)n : 0;
 }
 
-/* New strings. */
-static char *key_of(const struct sent_store *s, const char *name)
+/* Turns the name of a log into the key that it was sent to, and back. New strings. */
+static char *sent_key_of(const struct sent_store *s, const char *name)
 {
     return act_starts_with(name, ATTEMPTS) ? act_sprintf("%s%s", s->root, name)
                                            : act_sprintf("%s" ATTEMPTS "%d/%s", s->root, s->attempt, name);
 }
 
-static char *name_of(const struct sent_store *s, int attempt, const char *rest)
+static char *sent_name_of(const struct sent_store *s, int attempt, const char *rest)
 {
     return attempt < s->attempt ? act_sprintf(ATTEMPTS "%d/%s", attempt, rest) : act_strdup(rest);
 }
 
 /* ---- listing */
 
-static bool has(const struct store_page *page, const char *key)
+static bool sent_has(const struct store_page *page, const char *key)
 {
     for (size_t i = 0; i < page->n; i++)
         if (strcmp(page->v[i].key, key) == 0)
@@ -56,7 +57,7 @@ static bool has(const struct store_page *page, const char *key)
     return false;
 }
 
-static void move_entries(struct store_page *from, struct store_page *to)
+static void sent_move_entries(struct store_page *from, struct store_page *to)
 {
     for (size_t i = 0; i < from->n; i++) {
         *store_page_add(to) = from->v[i];
@@ -64,7 +65,7 @@ static void move_entries(struct store_page *from, struct store_page *to)
     }
 }
 
-/* All entries of a store below a key. */
+/* Lists all entries of a store below a key. */
 static int list_all(struct store *store, const char *key, struct store_page *out, struct act_error *err)
 {
     ACT_AUTOFREE char *marker = NULL;
@@ -73,7 +74,7 @@ static int list_all(struct store *store, const char *key, struct store_page *out
     do {
         struct store_call call = {.op = STORE_LIST, .key = key, .list = {.marker = marker}};
         rc = store_do(store, &call, err);
-        move_entries(&call.list.page, out);
+        sent_move_entries(&call.list.page, out);
         free(marker);
         marker = call.list.page.next ? act_strdup(call.list.page.next) : NULL;
         store_call_release(&call);
@@ -86,20 +87,20 @@ static void add_sent(struct sent_store *s, const char *prefix, const struct stor
     const char *rest;
 
     for (size_t i = 0; i < sent->n; i++) {
-        int attempt = attempt_of(s, sent->v[i].key, &rest);
+        int attempt = sent_attempt_of(s, sent->v[i].key, &rest);
         s->attempt = attempt > s->attempt ? attempt : s->attempt;
     }
     for (size_t i = 0; i < sent->n; i++) {
-        int attempt = attempt_of(s, sent->v[i].key, &rest);
-        ACT_AUTOFREE char *name = attempt > 0 ? name_of(s, attempt, rest) : NULL;
-        if (!name || !strchr(name, '/') || !act_starts_with(name, prefix) || has(out, name))
+        int attempt = sent_attempt_of(s, sent->v[i].key, &rest);
+        ACT_AUTOFREE char *name = attempt > 0 ? sent_name_of(s, attempt, rest) : NULL;
+        if (!name || !strchr(name, '/') || !act_starts_with(name, prefix) || sent_has(out, name))
             continue;
         *store_page_add(out) = (struct store_entry){
             .key = act_strdup(name), .size = sent->v[i].size, .last_modified_s = sent->v[i].last_modified_s};
     }
 }
 
-/* Who asks because of news of the other store gets them without another request each time. */
+/* Lists what was sent, or gives it without another request to who asks only because the other store has news. */
 static int list_sent(struct sent_store *s, const char *below, bool by_news, struct act_error *err)
 {
     enum { GOOD_MS = 500 };
@@ -112,7 +113,7 @@ static int list_sent(struct sent_store *s, const char *below, bool by_news, stru
     return list_all(s->sent, below, &s->page, err);
 }
 
-static int list(struct store *store, struct store_call *call, struct store_page *out)
+static int sent_list(struct store *store, struct store_call *call, struct store_page *out)
 {
     struct sent_store *s = (struct sent_store *)store;
     ACT_AUTOFREE char *below = act_sprintf("%s" ATTEMPTS, s->root);
@@ -152,10 +153,10 @@ static int read_from(struct store *store, const char *key, struct store_call *ca
     return rc;
 }
 
-static int get(struct store *store, struct store_call *call)
+static int sent_get(struct store *store, struct store_call *call)
 {
     const struct sent_store *s = (const struct sent_store *)store;
-    ACT_AUTOFREE char *key = key_of(s, call->key);
+    ACT_AUTOFREE char *key = sent_key_of(s, call->key);
     int rc = read_from(s->live, call->key, call);
 
     return rc == -ACT_NOT_FOUND ? read_from(s->sent, key, call) : rc;
@@ -163,8 +164,8 @@ static int get(struct store *store, struct store_call *call)
 
 /* ---- the store */
 
-/* What the nodes send they print as well. */
-static bool watch(struct store *store, bool *news)
+/* The platform's logs tell of all news: what the nodes send they print as well. */
+static bool sent_watch(struct store *store, bool *news)
 {
     struct sent_store *s = (struct sent_store *)store;
     bool tells = store_watch(s->live, news);
@@ -186,9 +187,9 @@ static void close_both(struct store *store)
 
 static const struct store_ops ops = {
     .start = STORE_READ_ON_LOOP,
-    .get = get,
-    .list = list,
-    .watch = watch,
+    .get = sent_get,
+    .list = sent_list,
+    .watch = sent_watch,
     .close = close_both,
     .real_folders = true,
     .is_disk = true,

@@ -13,7 +13,7 @@ struct site_store {
     struct store_site_options options;
 };
 
-static int list(struct store *store, struct store_call *call, struct store_page *out)
+static int site_log_list(struct store *store, struct store_call *call, struct store_page *out)
 {
     const struct store_site_options *o = &((const struct site_store *)store)->options;
     struct site_files files = {0};
@@ -48,8 +48,8 @@ static bool is_below_folders(const struct store_site_options *o, const char *key
     return false;
 }
 
-/* The size is that of the file only where its end was met. */
-static int get(struct store *store, struct store_call *call)
+/* Reads a log. The size in the entry is that of the file only if the reading came to its end. */
+static int site_log_get(struct store *store, struct store_call *call)
 {
     const struct store_site_options *o = &((const struct site_store *)store)->options;
     struct site *site;
@@ -77,8 +77,8 @@ static void close_site(struct store *store)
 
 static const struct store_ops ops = {
     .start = STORE_READ_ON_LOOP,
-    .get = get,
-    .list = list,
+    .get = site_log_get,
+    .list = site_log_list,
     .close = close_site,
     .real_folders = true,
     .is_disk = true,

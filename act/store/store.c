@@ -1,4 +1,4 @@
-/* store.c - what both stores share: the life of a call, and the checks made before a store sees it. */
+/* store.c - what all stores share: the life of a call, and the checks made before a store sees it. */
 #include "store/store.h"
 
 #include <errno.h>
@@ -84,7 +84,7 @@ static void release_blocks(struct store_blocks *blocks)
     blocks->uncommitted = 0;
 }
 
-/* What the operation found. */
+/* Frees what the operation found. */
 static void release_found(struct store_call *call)
 {
     store_entry_release(&call->entry);
@@ -145,8 +145,8 @@ char *store_logs_name(const char *id, const char **out_id)
     return name;
 }
 
-/* Leaves one level of it: what lies deeper becomes the folder that it is in. */
-static void fold(struct store_page *page, size_t prefix_len)
+/* Leaves one level of a listing: what lies deeper becomes the folder that it is in. */
+static void store_fold(struct store_page *page, size_t prefix_len)
 {
     size_t n = 0;
 
@@ -167,8 +167,8 @@ static void fold(struct store_page *page, size_t prefix_len)
     page->n = n;
 }
 
-/* The entry of the key itself. */
-static int take_entry(struct store *store, struct store_call *call, struct store_page *page)
+/* Takes the entry of the key itself. */
+static int store_take_entry(struct store *store, struct store_call *call, struct store_page *page)
 {
     for (size_t i = 0; i < page->n; i++)
         if (strcmp(page->v[i].key, call->key) == 0) {
@@ -179,7 +179,7 @@ static int take_entry(struct store *store, struct store_call *call, struct store
     return act_error_set(&call->error, ACT_NOT_FOUND, "there is no '%s' in '%s'", call->key, store->name);
 }
 
-static int by_key(const void *a, const void *b)
+static int store_by_key(const void *a, const void *b)
 {
     return strcmp(((const struct store_entry *)a)->key, ((const struct store_entry *)b)->key);
 }
@@ -187,12 +187,12 @@ static int by_key(const void *a, const void *b)
 void store_finish_listed(struct store *store, struct store_call *call, int rc, struct store_page *page)
 {
     if (page->n > 1)
-        qsort(page->v, page->n, sizeof(*page->v), by_key);
+        qsort(page->v, page->n, sizeof(*page->v), store_by_key);
     if (rc == 0 && call->op == STORE_HEAD)
-        rc = take_entry(store, call, page);
+        rc = store_take_entry(store, call, page);
     if (rc == 0 && call->op == STORE_LIST && !call->list.leftovers) {
         if (call->list.delimiter)
-            fold(page, strlen(call->key));
+            store_fold(page, strlen(call->key));
         call->list.page = *page;
         *page = (struct store_page){0};
     }
@@ -246,26 +246,26 @@ static bool writes(enum store_op op)
            op == STORE_BLOCK_FROM;
 }
 
-/* Those that speak of one object. */
+/* Returns whether the operation is about one object. */
 static bool names_object(enum store_op op)
 {
     return op != STORE_LIST && op != STORE_DELETE_MANY && op != STORE_SYNC;
 }
 
-static const char *problem_of(const struct store *store, const struct store_call *call)
+static const char *store_problem_of(const struct store *store, const struct store_call *call)
 {
     if (writes(call->op))
         return store_key_problem(store, call->key);
     return names_object(call->op) && store->ops->alias_problem ? store->ops->alias_problem(call->key) : NULL;
 }
 
-/* What no store can do. 0, or the error in call->error. */
+/* Refuses what no store can do. Returns 0, or the code of the error in call->error. */
 static int check_call(const struct store *store, struct store_call *call)
 {
     struct act_error *err = &call->error;
     const struct store_data *data = store_data_of(call);
     const char *verb = store_verb(call->op);
-    const char *problem = problem_of(store, call);
+    const char *problem = store_problem_of(store, call);
     bool folder_key = act_ends_with(call->key, "/");
 
     if (!store_can(store, call->op))

@@ -73,11 +73,10 @@ struct store_page {
     char *next; /* marker of the next page, owned; NULL: this is the last */
 };
 void store_page_release(struct store_page *page);
-/* A new, empty entry at the end of the page. Valid until the next one is added. */
+/* Adds an empty entry to the end of the page and returns it. It is valid until the next one is added. */
 struct store_entry *store_page_add(struct store_page *page);
 
-/* What a call does to the object at its key. Of those that take or give more, the struct of the operation below says
- * what. */
+/* What a call does to the object at its key. Operations that take or give more have a struct below. */
 enum store_op {
     STORE_HEAD, /* looks at it -> entry; -ACT_NOT_FOUND when there is none */
     STORE_GET,
@@ -114,9 +113,9 @@ struct store_block {
     bool has_crc64;
     uint64_t crc64;
 };
-/* The id of the block with this index. */
+/* Gives the id of the block with this index. */
 void store_block_id(const struct store_upload_id *upload, uint32_t index, uint8_t out[STORE_BLOCK_ID]);
-/* The index of a block that belongs to the upload, or -1. */
+/* Returns the index of a block of the upload; -1: it belongs to another one. */
 int64_t store_block_index(const struct store_upload_id *upload, const struct store_block *block);
 
 /* Running checksums, computed on a worker and carried from call to call by the caller. Start with {0} and
@@ -126,6 +125,7 @@ struct store_sums {
     bool want_md5;
     struct act_md5 md5;
 };
+/* Adds these bytes to the sums. */
 void store_sums_add(struct store_sums *sums, const void *data, size_t len);
 
 /* ---- what several operations take. Strings and buffers stay the caller's and must live until done */
@@ -135,7 +135,7 @@ struct store_data {
     const void *bytes;
     size_t len;
     const char *md5;         /* base64; the store verifies it before it keeps anything. NULL: not known */
-    const uint64_t *crc64;   /* likewise; a service that does not support it gets the MD5. NULL: not known */
+    const uint64_t *crc64;   /* the store verifies it, too, or gets the MD5 if it does not know it. NULL: not known */
     struct store_sums *sums; /* the bytes are added; NULL: not wanted */
 };
 
@@ -145,7 +145,7 @@ struct store_attributes {
     int mode;              /* -1: none */
     int64_t mtime_ns;      /* 0: none */
     const char *md5;       /* COMMIT: of the whole object; NULL: not known. PUT takes that of the data */
-    const uint64_t *crc64; /* likewise */
+    const uint64_t *crc64; /* COMMIT: of the whole object; NULL: not known */
 };
 
 /* What a write may replace; {0}: anything. */
@@ -327,7 +327,7 @@ struct store_call {
     struct store_entry entry; /* owned by the call */
 };
 
-/* The condition of a write, which lives in the call; {0} for any other operation. */
+/* Returns the condition of a write, which lives in the call; {0} for any other operation. */
 const struct store_condition *store_condition_of(const struct store_call *call);
 /* Starts a call; done is called exactly once, on the engine's loop. */
 void store_start(struct store *store, struct store_call *call);
@@ -346,9 +346,9 @@ void store_open_up(struct store *store, const char *key);
 int store_may_read(struct store *store, const char *key, struct act_error *err) ACT_NODISCARD;
 /* Tells calls that wait to be batched not to wait any longer: no other will be started before one of them is done. */
 void store_hurry(struct store *store);
-/* From now on, for as long as the store is open, *news becomes true, on the loop, when LIST has more to tell than at
- * its last call, and false when LIST has told it. That other things are new as well, such as another log, is only found
- * by asking without that. False: the store does not tell (logs of a run). */
+/* Sets *news to true, on the loop and for as long as the store is open, when LIST has more to tell than at its last
+ * call, and to false when LIST has told it. Whoever wants to know of other things that are new, such as another log,
+ * has to call LIST without news, too. Returns false if the store does not tell (logs of a run). */
 bool store_watch(struct store *store, bool *news);
 /* From now on a power cut may lose or truncate what is written (folder). */
 void store_no_sync(struct store *store);
@@ -358,31 +358,33 @@ void store_no_sync(struct store *store);
  * to (folder). */
 void store_follow_links(struct store *store);
 
-/* "blob:account/container", "file:account/share" or "folder:/path", without secrets. Valid as long as the store. */
+/* Returns "blob:account/container", "file:account/share" or "folder:/path", without secrets. It lives as long as the
+ * store. */
 const char *store_name(const struct store *store);
-/* The most bytes that one PUT or BLOCK takes. */
+/* Returns the most bytes that one PUT or BLOCK takes. */
 uint64_t store_max_put(const struct store *store);
-/* Whether the store has this operation. Some lack PUT_FROM, BLOCK_FROM or SYNC. */
+/* Returns whether the store has this operation. Some lack PUT_FROM, BLOCK_FROM or SYNC. */
 bool store_can(const struct store *store, enum store_op op);
-/* Whether bytes pass through a worker anyway when they are read or written, so that sums need no extra pass through
- * one. */
+/* Returns whether bytes pass through a worker anyway when they are read or written, so that sums cost no extra pass
+ * through one. */
 bool store_sums_are_free(const struct store *store);
-/* Whether GET supports take, and whether BLOCK accepts pieces. */
+/* Returns whether GET knows `take`. */
 bool store_gives_pieces(const struct store *store);
+/* Returns whether BLOCK takes pieces. */
 bool store_takes_pieces(const struct store *store);
-/* How many calls are currently worth having in flight at once; at least 1. */
+/* Returns how many calls are worth having in flight at once now; at least 1. */
 int store_window(const struct store *store);
 
-/* Whether BLOCK takes id and COMMIT takes blocks, including those that the object already has. */
+/* Returns whether BLOCK takes `id`, and COMMIT takes `blocks`, also those that the object already has. */
 bool store_takes_block_ids(const struct store *store);
 
-/* Whether folders stay when the last object in them is removed, as on a disk. */
+/* Returns whether folders stay when the last object in them is removed, as on a disk. */
 bool store_has_real_folders(const struct store *store);
-/* Whether it is a disk that this machine sees: its ETags have the grain of the clock, new files get the modes that the
- * umask leaves, and no requests are sent. */
+/* Returns whether it is a disk that this machine sees: its ETags have the grain of the clock, new files get the modes
+ * that the umask leaves, and no requests are sent. */
 bool store_is_disk(const struct store *store);
 
-/* Why a key cannot be written to this store, or NULL if it can. A sentence without a subject: "contains a '..'". */
+/* Returns why `key` cannot be written to this store, or NULL: a sentence without a subject, "contains a '..'". */
 const char *store_key_problem(const struct store *store, const char *key);
 
 /* A URL that grants permissions ("r", "rl", "racwdl") on the object, or on the container if key is NULL, for life_s
@@ -477,11 +479,11 @@ struct store_texts { /* {0} has none */
     bool incomplete; /* something could not be gathered: the texts may grow yet, whatever became of the run */
     bool is_whole;   /* they grow no more, though others may come */
 };
-/* A new text, which is empty. Its place in v. */
+/* Adds an empty text and returns its place in v. */
 size_t store_texts_new(struct store_texts *texts);
-/* Adds to the i-th text; 0, or the negative errno of the file. */
+/* Adds to the i-th text. Returns 0, or the negative errno of the file. */
 int store_texts_add(struct store_texts *texts, size_t i, const char *data, size_t len) ACT_NODISCARD;
-/* What was added can be read afterwards. 0, or the negative errno of the file. */
+/* Lets what was added be read. Returns 0, or the negative errno of the file. */
 int store_texts_flush(struct store_texts *texts) ACT_NODISCARD;
 void store_texts_release(struct store_texts *texts);
 struct store_texts_options {

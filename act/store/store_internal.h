@@ -41,10 +41,10 @@ struct store {
 /* Sets call->rc (the error is in call->error already) and calls call->done. */
 void store_finish(struct store_call *call, int rc);
 
-/* The name of a store of a run's logs, new, and the run's id in it. */
+/* Returns the name of a store of a run's logs, a new string, and in *out_id the run's id in it. */
 char *store_logs_name(const char *id, const char **out_id);
 
-/* What is wrong with a segment of a key that is a path: it is empty, "." or "..". NULL: nothing. */
+/* Returns what is wrong with a segment of a key that is a path: it is empty, "." or "..". NULL: nothing is. */
 const char *store_segment_problem(const char *segment, size_t len);
 
 /* Ends a LIST or HEAD of a store that lists everything at once: takes the page's entries (if rc is 0), all of which
@@ -60,10 +60,10 @@ void store_read_on_loop(struct store *store, struct store_call *call);
         [STORE_HEAD] = store_read_on_loop, [STORE_GET] = store_read_on_loop, [STORE_LIST] = store_read_on_loop         \
     }
 
-/* The bytes of a PUT or BLOCK; NULL for any other operation. */
+/* Returns the bytes of a PUT or BLOCK; NULL for any other operation. */
 const struct store_data *store_data_of(const struct store_call *call);
 
-/* "put", for error texts: "cannot put 'container/key'". */
+/* Returns "put", for error texts: "cannot put 'container/key'". */
 const char *store_verb(enum store_op op);
 
 #define STORE_PAGE_MAX 5000 /* entries per page, the most that Blob Storage gives */

@@ -88,7 +88,7 @@ void store_texts_release(struct store_texts *texts)
     *texts = (struct store_texts){0};
 }
 
-/* The stretch that has the byte; there is one. */
+/* Returns the stretch that has the byte; there is one. */
 static const struct store_stretch *stretch_at(const struct store_text *text, uint64_t offset)
 {
     size_t low = 0, high = text->n_stretches;
@@ -103,9 +103,9 @@ static const struct store_stretch *stretch_at(const struct store_text *text, uin
     return &text->stretches[low];
 }
 
-/* As pread(). */
-static ssize_t read_some(const struct store_texts *texts, const struct store_text *text, char *to, size_t len,
-                         uint64_t offset)
+/* Reads as pread() does. */
+static ssize_t text_read_some(const struct store_texts *texts, const struct store_text *text, char *to, size_t len,
+                              uint64_t offset)
 {
     if (offset >= text->size)
         return 0;
@@ -117,7 +117,7 @@ static ssize_t read_some(const struct store_texts *texts, const struct store_tex
 
 /* ---- the store ---- */
 
-static const struct store_text *find(const struct texts_store *s, const char *key)
+static const struct store_text *text_find(const struct texts_store *s, const char *key)
 {
     const struct store_texts *texts = s->options.texts;
 
@@ -127,8 +127,8 @@ static const struct store_text *find(const struct texts_store *s, const char *ke
     return NULL;
 }
 
-/* The loop runs meanwhile. */
-static int gather(struct texts_store *s, struct act_error *err)
+/* Has the owner gather the texts, while the loop runs. */
+static int texts_gather(struct texts_store *s, struct act_error *err)
 {
     s->gathering = true;
     int rc = s->options.gather(s->options.arg, err);
@@ -136,7 +136,7 @@ static int gather(struct texts_store *s, struct act_error *err)
     return rc;
 }
 
-static void fill_entry(const struct texts_store *s, const struct store_text *text, struct store_entry *entry)
+static void text_fill_entry(const struct texts_store *s, const struct store_text *text, struct store_entry *entry)
 {
     entry->key = act_strdup(text->key);
     entry->size = text->size;
@@ -144,23 +144,23 @@ static void fill_entry(const struct texts_store *s, const struct store_text *tex
     entry->grows = s->options.texts->incomplete || (s->options.grow && !s->options.texts->is_whole);
 }
 
-static int list(struct store *store, struct store_call *call, struct store_page *page)
+static int texts_list(struct store *store, struct store_call *call, struct store_page *page)
 {
     struct texts_store *s = (struct texts_store *)store;
     const struct store_texts *texts = s->options.texts;
-    int rc = gather(s, &call->error);
+    int rc = texts_gather(s, &call->error);
 
     for (size_t i = 0; rc == 0 && i < texts->n; i++)
         if (act_starts_with(texts->v[i].key, call->key))
-            fill_entry(s, &texts->v[i], store_page_add(page));
+            text_fill_entry(s, &texts->v[i], store_page_add(page));
     return rc;
 }
 
-static int read_text(const struct texts_store *s, const struct store_text *text, struct store_call *call)
+static int text_read(const struct texts_store *s, const struct store_text *text, struct store_call *call)
 {
     while (call->get.got < call->get.sink_cap) {
-        ssize_t n = read_some(s->options.texts, text, (char *)call->get.sink + call->get.got,
-                              call->get.sink_cap - call->get.got, call->get.offset + call->get.got);
+        ssize_t n = text_read_some(s->options.texts, text, (char *)call->get.sink + call->get.got,
+                                   call->get.sink_cap - call->get.got, call->get.offset + call->get.got);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
@@ -171,23 +171,23 @@ static int read_text(const struct texts_store *s, const struct store_text *text,
     }
     if (call->get.sums)
         store_sums_add(call->get.sums, call->get.sink, call->get.got);
-    fill_entry(s, text, &call->entry);
+    text_fill_entry(s, text, &call->entry);
     return 0;
 }
 
-/* What was not gathered yet may be there by now. */
-static int get(struct store *store, struct store_call *call)
+/* Reads a text, and gathers first when its end was reached, as there may be more by now. */
+static int texts_get(struct store *store, struct store_call *call)
 {
     struct texts_store *s = (struct texts_store *)store;
-    const struct store_text *text = find(s, call->key);
-    int rc = text && call->get.offset < text->size ? 0 : gather(s, &call->error);
+    const struct store_text *text = text_find(s, call->key);
+    int rc = text && call->get.offset < text->size ? 0 : texts_gather(s, &call->error);
 
-    text = find(s, call->key);
+    text = text_find(s, call->key);
     if (rc < 0)
         return rc;
     if (!text)
         return act_error_set(&call->error, ACT_NOT_FOUND, "run '%s' has no log '%s'", s->options.id, call->key);
-    return read_text(s, text, call);
+    return text_read(s, text, call);
 }
 
 static bool is_gathering(const struct store *store)
@@ -195,7 +195,7 @@ static bool is_gathering(const struct store *store)
     return ((const struct texts_store *)store)->gathering;
 }
 
-static bool watch(struct store *store, bool *news)
+static bool texts_watch(struct store *store, bool *news)
 {
     struct texts_store *s = (struct texts_store *)store;
 
@@ -214,10 +214,10 @@ static void close_texts(struct store *store)
 
 static const struct store_ops ops = {
     .start = STORE_READ_ON_LOOP,
-    .get = get,
-    .list = list,
+    .get = texts_get,
+    .list = texts_list,
     .is_busy = is_gathering,
-    .watch = watch,
+    .watch = texts_watch,
     .close = close_texts,
     .real_folders = true,
     .is_disk = true,

@@ -37,7 +37,7 @@ void store_urls_release(struct store_urls *urls)
     *urls = (struct store_urls){0};
 }
 
-/* Asks for the URLs. The loop runs meanwhile. */
+/* Asks for the URLs, while the loop runs. */
 static int ask_for_urls(struct urls_store *s)
 {
     struct store_urls urls = {0};
@@ -55,8 +55,8 @@ static int ask_for_urls(struct urls_store *s)
     return 0;
 }
 
-/* A call that waited for the request of another takes its outcome, good or bad. */
-static int renew(struct urls_store *s, bool has_waited, struct act_error *err)
+/* Asks for new URLs. A call that waited for the question of another one takes its outcome, good or bad. */
+static int urls_renew(struct urls_store *s, bool has_waited, struct act_error *err)
 {
     int rc = has_waited ? s->rc : ask_for_urls(s);
 
@@ -65,7 +65,7 @@ static int renew(struct urls_store *s, bool has_waited, struct act_error *err)
     return rc;
 }
 
-/* One question at a time: whether one is under way, after which again(arg) is called. */
+/* Returns whether a question is under way, after which again(arg) is called: there is one at a time. */
 static bool wait_for_question(struct urls_store *s, bool *has_waited, void (*again)(void *arg), void *arg)
 {
     if (!s->asking)
@@ -100,7 +100,7 @@ static int64_t time_in(const struct http_call *http, const char *header)
     return text && act_time_from_http(text, &unix_s) ? unix_s : 0;
 }
 
-/* Bytes may be added for some time after the end. */
+/* Returns whether no bytes come any more: they may for some time after the end. */
 static bool are_settled(const struct url_listing *l)
 {
     const struct urls_store *s = l->s;
@@ -114,7 +114,7 @@ static bool are_settled(const struct url_listing *l)
     return s->urls.ended_unix_s > 0;
 }
 
-/* -1: it was not told. */
+/* Returns the size that the response tells; -1: it tells none. */
 static int64_t told_size(const struct url_head *h)
 {
     const char *length = http_header_get(&h->http.response_headers, "Content-Length");
@@ -123,7 +123,7 @@ static int64_t told_size(const struct url_head *h)
     return length && act_int_from_text(length, &size) && size >= 0 ? size : -1;
 }
 
-/* A size that was not told is not 0. An object that is not there (yet) is. */
+/* Takes the size. One that the service does not tell is an error; an object that is not there (yet) has 0 bytes. */
 static int check_head(const struct urls_store *s, const struct url_head *h, const char *key, struct act_error *err)
 {
     if (h->http.rc < 0) {
@@ -139,7 +139,7 @@ static int check_head(const struct urls_store *s, const struct url_head *h, cons
                          "cannot look at log '%s' of '%s': HTTP %d", key, s->options.id, h->http.status);
 }
 
-static void fill_entry(const struct url_head *h, struct store_entry *entry)
+static void urls_fill_entry(const struct url_head *h, struct store_entry *entry)
 {
     int64_t size = h->http.status == 200 ? told_size(h) : 0;
     int64_t idle_s = h->asked_s > h->changed_s ? h->asked_s - h->changed_s : 0;
@@ -157,7 +157,7 @@ static void end_listing(struct url_listing *l, int rc)
         struct store_entry *entry = &l->page.v[i];
         if (rc == 0)
             rc = check_head(l->s, &l->v[i], entry->key, &call->error);
-        fill_entry(&l->v[i], entry);
+        urls_fill_entry(&l->v[i], entry);
         entry->grows = grow;
         http_call_release(&l->v[i].http);
     }
@@ -168,7 +168,7 @@ static void end_listing(struct url_listing *l, int rc)
     store_finish_listed(&s->store, call, rc, &page);
 }
 
-static void head_done(struct http_call *http)
+static void urls_head_done(struct http_call *http)
 {
     struct url_head *h = http->arg;
 
@@ -178,7 +178,7 @@ static void head_done(struct http_call *http)
         end_listing(h->of, 0);
 }
 
-static bool is_wanted(const struct store_call *call, const char *key)
+static bool urls_wants(const struct store_call *call, const char *key)
 {
     return call->op == STORE_HEAD ? strcmp(key, call->key) == 0 : act_starts_with(key, call->key);
 }
@@ -189,12 +189,13 @@ static void ask_heads(struct url_listing *l)
 
     l->v = act_calloc(urls->n, sizeof(*l->v));
     for (size_t i = 0; i < urls->n && l->n < OBJECTS_MAX; i++) {
-        if (!is_wanted(l->call, urls->v[i].key))
+        if (!urls_wants(l->call, urls->v[i].key))
             continue;
         store_page_add(&l->page)->key = act_strdup(urls->v[i].key);
         l->v[l->n++] = (struct url_head){
             .of = l,
-            .http = {.method = "HEAD", .what = "look at a log", .url = act_strdup(urls->v[i].url), .done = head_done}};
+            .http = {
+                .method = "HEAD", .what = "look at a log", .url = act_strdup(urls->v[i].url), .done = urls_head_done}};
     }
     l->left = l->n;
     for (size_t i = 0; i < l->n; i++) {
@@ -203,13 +204,13 @@ static void ask_heads(struct url_listing *l)
     }
 }
 
-static void begin_listing(void *arg)
+static void urls_begin_listing(void *arg)
 {
     struct url_listing *l = arg;
 
-    if (wait_for_question(l->s, &l->has_waited, begin_listing, l))
+    if (wait_for_question(l->s, &l->has_waited, urls_begin_listing, l))
         return;
-    int rc = renew(l->s, l->has_waited, &l->call->error);
+    int rc = urls_renew(l->s, l->has_waited, &l->call->error);
     if (rc == 0 && l->s->urls.n > 0)
         ask_heads(l);
     if (l->n == 0)
@@ -221,7 +222,7 @@ static void start_list(struct store *store, struct store_call *call)
     struct url_listing *l = act_calloc(1, sizeof(*l));
 
     *l = (struct url_listing){.s = (struct urls_store *)store, .call = call};
-    engine_timer(http_engine(store->http), 0, begin_listing, l);
+    engine_timer(http_engine(store->http), 0, urls_begin_listing, l);
 }
 
 /* ---- GET ---- */
@@ -235,7 +236,7 @@ struct url_reading {
     bool refused, has_waited;
 };
 
-static void end_reading(struct url_reading *r, int rc)
+static void urls_end_reading(struct url_reading *r, int rc)
 {
     struct store_call *call = r->call;
 
@@ -245,7 +246,7 @@ static void end_reading(struct url_reading *r, int rc)
     store_finish(call, rc);
 }
 
-/* Whether a part of an object is the one that was asked for: "bytes 100-199/1000". */
+/* Returns whether "bytes 100-199/1000" of the response begins at `offset`, and gives the size of the whole. */
 static bool begins_at(const struct http_call *http, uint64_t offset, uint64_t *out_size)
 {
     const char *range = http_header_get(&http->response_headers, "Content-Range");
@@ -258,8 +259,8 @@ static bool begins_at(const struct http_call *http, uint64_t offset, uint64_t *o
     return range && sscanf(range, "bytes %llu-", &first) == 1 && first == offset;
 }
 
-/* No bytes for an empty object, and for a range past its end (416). */
-static int take_answer(const struct url_reading *r, struct store_call *call)
+/* Takes the bytes: none of an empty object, or of a range behind its end (416). */
+static int urls_take_answer(const struct url_reading *r, struct store_call *call)
 {
     const struct http_call *http = &r->http;
     struct act_error *err = &call->error;
@@ -298,7 +299,7 @@ static void read_done(struct http_call *http)
         http_call_release(http);
         begin_reading(r);
     } else {
-        end_reading(r, take_answer(r, r->call));
+        urls_end_reading(r, urls_take_answer(r, r->call));
     }
 }
 
@@ -327,7 +328,7 @@ static const char *find_url(const struct urls_store *s, const char *key)
     return found ? found->url : NULL;
 }
 
-/* Asks for new URLs when there is none, as for an object that is new, and when the latest was refused. */
+/* Asks for new URLs when there is none, as for a new object, or the latest was refused. */
 static void begin_reading(void *arg)
 {
     struct url_reading *r = arg;
@@ -338,7 +339,7 @@ static void begin_reading(void *arg)
         return;
     const char *url = find_url(s, r->call->key);
     if (!url || r->turn == s->turn) {
-        rc = renew(s, r->has_waited, &r->call->error);
+        rc = urls_renew(s, r->has_waited, &r->call->error);
         url = rc == 0 ? find_url(s, r->call->key) : NULL;
     }
     if (rc == 0 && !url)
@@ -346,10 +347,10 @@ static void begin_reading(void *arg)
     if (url)
         send_reading(r, url);
     else
-        end_reading(r, rc);
+        urls_end_reading(r, rc);
 }
 
-static void start_get(struct store *store, struct store_call *call)
+static void urls_start_get(struct store *store, struct store_call *call)
 {
     struct urls_store *s = (struct urls_store *)store;
     struct url_reading *r = act_calloc(1, sizeof(*r));
@@ -361,7 +362,7 @@ static void start_get(struct store *store, struct store_call *call)
 
 /* ---- the store ---- */
 
-static int window(const struct store *store)
+static int urls_window(const struct store *store)
 {
     const struct urls_store *s = (const struct urls_store *)store;
 
@@ -377,8 +378,8 @@ static void close_urls(struct store *store)
 }
 
 static const struct store_ops ops = {
-    .start = {[STORE_HEAD] = start_list, [STORE_GET] = start_get, [STORE_LIST] = start_list},
-    .window = window,
+    .start = {[STORE_HEAD] = start_list, [STORE_GET] = urls_start_get, [STORE_LIST] = start_list},
+    .window = urls_window,
     .close = close_urls,
 };
 

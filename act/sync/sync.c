@@ -31,7 +31,7 @@ const char *sync_reason_text(enum sync_reason reason)
 
 #define SECOND_NS INT64_C(1000000000)
 
-/* The resolution of a time, guessed from its zeros, as nanoseconds hardly ever end in zeros: whole seconds, exFAT's,
+/* Guesses the resolution of a time from its zeros, as nanoseconds hardly ever end in zeros: whole seconds, exFAT's,
  * milliseconds, microseconds, Windows'. */
 static int64_t grain_ns(int64_t ns)
 {
@@ -43,7 +43,7 @@ static int64_t grain_ns(int64_t ns)
     return 1;
 }
 
-static int64_t cut(int64_t ns, int64_t grain)
+static int64_t sync_cut(int64_t ns, int64_t grain)
 {
     int64_t rest = ns % grain;
 
@@ -54,7 +54,7 @@ static bool same_time(int64_t a, int64_t b)
 {
     int64_t grain = grain_ns(a) > grain_ns(b) ? grain_ns(a) : grain_ns(b);
 
-    return cut(a, grain) == cut(b, grain);
+    return sync_cut(a, grain) == sync_cut(b, grain);
 }
 
 int64_t sync_mtime_ns(const struct store_entry *entry)
@@ -80,8 +80,8 @@ bool sync_is_written_later(const struct store_entry *from, const struct store_en
            to->last_modified_s > from->last_modified_s;
 }
 
-/* Whether the copy has the time of an original whose only time is when the store wrote it, in whole seconds. It may
- * have been written twice in that second, so the copy must be younger. */
+/* Tells whether the copy has the time of an original whose only time is when the store wrote it, in whole seconds. The
+ * store may have written it twice in that second, so the copy must be younger. */
 static bool written_behind(const struct store_entry *from, const struct store_entry *to)
 {
     return !from->mtime_ns && to->mtime_ns && to->mtime_ns == sync_mtime_ns(from) &&
@@ -112,7 +112,7 @@ static bool knows_sum(const struct store_entry *entry)
     return entry->md5[0] || entry->has_crc64;
 }
 
-/* Both are files, or links, of one size. */
+/* Compares two files, or links, of one size. */
 static enum sync_reason compare_content(const struct store_entry *from, const struct store_entry *to, bool checksum)
 {
     enum comparison sums = compare_sums(from, to), times = compare_times(from, to);
@@ -151,7 +151,7 @@ enum sync_action sync_decide(const struct store_entry *from, const struct store_
 
 /* ---- modes */
 
-/* The bits that a copy may get; has: those of the existing object that it replaces. */
+/* Returns the bits that a copy may get; has: those of the existing object that it replaces. */
 static unsigned allowed_bits(const struct sync_modes *modes, enum store_kind kind, unsigned has)
 {
     if (!modes->stay_closed)
@@ -181,7 +181,7 @@ struct sync *sync_new(const struct sync_options *options)
     return s;
 }
 
-/* Entries before "next" were handed over already. */
+/* Releases the entries that were not handed over, from "next" on. */
 static void release_rest(struct side *side)
 {
     for (size_t i = side->next; i < side->page.n; i++)
@@ -222,7 +222,7 @@ bool sync_wants(const struct sync *s, enum sync_side which)
     return exhausted(side) && !side->last;
 }
 
-static const char *rel_of(const struct side *side, const struct store_entry *entry)
+static const char *sync_rel_of(const struct side *side, const struct store_entry *entry)
 {
     return entry->key + strlen(side->prefix);
 }
@@ -269,7 +269,7 @@ static struct store_entry *head_of(struct side *side)
 }
 
 /* Moves the current entry out of the page. */
-static struct store_entry take_head(struct side *side)
+static struct store_entry sync_take_head(struct side *side)
 {
     struct store_entry *head = head_of(side), entry = *head;
 
@@ -285,7 +285,7 @@ static int order_of(struct sync *s)
 
     if (exhausted(from) || exhausted(to))
         return exhausted(from) - exhausted(to);
-    return strcmp(rel_of(from, head_of(from)), rel_of(to, head_of(to)));
+    return strcmp(sync_rel_of(from, head_of(from)), sync_rel_of(to, head_of(to)));
 }
 
 static bool is_unreadable(const struct store_entry *entry)
@@ -293,7 +293,7 @@ static bool is_unreadable(const struct store_entry *entry)
     return entry->key && entry->kind == STORE_UNREADABLE;
 }
 
-static bool takes(const struct sync *s, const char *rel)
+static bool sync_takes(const struct sync *s, const char *rel)
 {
     return !s->options.takes || s->options.takes(s->options.arg, rel, act_ends_with(rel, "/"));
 }
@@ -315,7 +315,7 @@ static int compare_stem(const void *a, const void *b)
     return order ? order : -(name[stem->len] != '\0');
 }
 
-/* They come in order, except that "a-" comes before the folder "a/". */
+/* Remembers a name; names come in order, except that "a-" comes before the folder "a/". */
 static void protect(struct sync *s, const char *rel)
 {
     size_t at = s->behind.n, len = strlen(rel);
@@ -339,13 +339,14 @@ static bool is_protected(const struct sync *s, const char *rel)
     return false;
 }
 
-/* The contents of a folder behind a link are known, unless there are none: a disk may not be mounted there. */
+/* Tells whether a folder may have more than was listed. The contents of one behind a link are known, unless there are
+ * none: a disk may not be mounted there. */
 static bool hides_more(const struct store_entry *from)
 {
     return from->key && (from->kind == STORE_UNREADABLE || (from->leads_out && !from->filled));
 }
 
-/* The next pair, or one of it. False: a page is needed, or both sides are at their end. */
+/* Takes the next pair, or one of it. False: a page is needed, or both sides are at their end. */
 static bool next_pair(struct sync *s, struct sync_item *out)
 {
     struct side *from = &s->sides[SYNC_FROM], *to = &s->sides[SYNC_TO];
@@ -355,35 +356,35 @@ static bool next_pair(struct sync *s, struct sync_item *out)
     int order = order_of(s);
     *out = (struct sync_item){0};
     if (order <= 0)
-        out->from = take_head(from);
+        out->from = sync_take_head(from);
     if (order >= 0)
-        out->to = take_head(to);
-    out->rel = order <= 0 ? rel_of(from, &out->from) : rel_of(to, &out->to);
+        out->to = sync_take_head(to);
+    out->rel = order <= 0 ? sync_rel_of(from, &out->from) : sync_rel_of(to, &out->to);
     if (hides_more(&out->from))
         protect(s, out->rel);
     out->is_protected = !out->from.key && is_protected(s, out->rel);
     return true;
 }
 
-/* The next entry of the side when it lies in the folder, else NULL. */
+/* Returns the next entry of the side if it lies in the folder, else NULL. */
 static const struct store_entry *below(struct side *side, const char *folder)
 {
     const struct store_entry *head = head_of(side);
 
-    return head && act_starts_with(rel_of(side, head), folder) ? head : NULL;
+    return head && act_starts_with(sync_rel_of(side, head), folder) ? head : NULL;
 }
 
-/* An empty folder of the source that has contents at the destination exists already, unless these contents may be
- * deleted. */
-static bool is_there(struct sync *s, const struct sync_item *item)
+/* Tells whether an empty folder of the source exists already: it does if it has contents at the destination that nobody
+ * may delete. */
+static bool sync_is_there(struct sync *s, const struct sync_item *item)
 {
     struct side *to = &s->sides[SYNC_TO];
     const struct store_entry *head = below(to, item->rel);
 
-    return item->to.key || item->from.filled || (head && !(s->options.extras && takes(s, rel_of(to, head))));
+    return item->to.key || item->from.filled || (head && !(s->options.extras && sync_takes(s, sync_rel_of(to, head))));
 }
 
-/* A folder that both sides have, or will have through its contents. */
+/* Decides on the mode of a folder that both sides have, or will have through its contents. */
 static void decide_mode(const struct sync *s, struct sync_item *item)
 {
     int there = item->to.key && item->to.mode >= 0 ? item->to.mode : s->options.folder_mode;
@@ -402,13 +403,14 @@ static void decide_action(struct sync *s, struct sync_item *item)
         item->action = SYNC_UNREADABLE;
     else if (!item->from.key)
         item->action = SYNC_EXTRA;
-    else if (folder && is_there(s, item))
+    else if (folder && sync_is_there(s, item))
         decide_mode(s, item);
     else
         item->action = sync_decide(&item->from, item->to.key ? &item->to : NULL, s->options.checksum, &item->reason);
 }
 
-/* Whether the caller wants it. An empty folder of the destination that has contents at the source is not extra. */
+/* Tells whether the caller wants it. An empty folder of the destination that has contents at the source is not
+ * extra. */
 static bool takes_part(struct sync *s, const struct sync_item *item)
 {
     const struct store_entry *entry = item->from.key ? &item->from : &item->to;
@@ -418,7 +420,7 @@ static bool takes_part(struct sync *s, const struct sync_item *item)
         return false;
     if (is_unreadable(entry) && act_ends_with(item->rel, "/"))
         return !s->options.enters || s->options.enters(s->options.arg, item->rel);
-    return takes(s, item->rel);
+    return sync_takes(s, item->rel);
 }
 
 bool sync_next(struct sync *s, struct sync_item *out)

@@ -41,7 +41,8 @@ enum sync_reason {
 /* "new", "kind", "size", "time", "content", "mode", "nothing known"; "" for none. */
 const char *sync_reason_text(enum sync_reason reason);
 
-/* The same when kind, size and, where both sides know it, mode agree, no checksum that both know differs, and
+/* Compares two entries. They are the same if kind, size and, where both sides know it, mode agree, no checksum that
+ * both know differs, and
  *  - the modification times agree. A side that keeps them less finely (whole seconds to 100 ns, as its time tells by
  *    its zeros) is compared as finely as it can. A source that knows only when the store last wrote the object, in
  *    whole seconds, agrees with a copy that has this time and was itself written in a later second;
@@ -52,14 +53,14 @@ const char *sync_reason_text(enum sync_reason reason);
 enum sync_action sync_decide(const struct store_entry *from, const struct store_entry *to, bool checksum,
                              enum sync_reason *out_reason);
 
-/* The time to give a copy, so that it counts as the same next time: that of the original or, if it is not known,
- * when the store last wrote it. 0: neither is known. */
+/* Returns the time to give a copy, so that it counts as the same next time: that of the original or, if it is not
+ * known, that at which the store last wrote it. 0: neither is known. */
 int64_t sync_mtime_ns(const struct store_entry *entry);
 
-/* Whether the destination is newer than the source, by those times, at the coarser resolution of the two. False if a
- * time is not known, and for folders, whose times mean nothing. */
+/* Tells whether the destination is newer than the source, by those times, at the coarser resolution of the two. False
+ * if a time is not known, and for folders, whose times mean nothing. */
 bool sync_is_newer(const struct store_entry *from, const struct store_entry *to);
-/* Likewise, by when the stores wrote them. */
+/* Tells the same by the times at which the stores wrote them. */
 bool sync_is_written_later(const struct store_entry *from, const struct store_entry *to);
 
 /* How open copies may be. {0}: as open as their originals. */
@@ -69,7 +70,7 @@ struct sync_modes {
     /* What exists is opened up to nobody but its owner, except that those who may read a file may execute it. */
     bool stay_closed;
 };
-/* The permission bits of a copy; -1: the source knows none. to NULL or without key: it is new. */
+/* Returns the permission bits of a copy; -1: the source knows none. to NULL or without a key: the copy is new. */
 int sync_mode(const struct sync_modes *modes, const struct store_entry *from, const struct store_entry *to);
 
 enum sync_side { SYNC_FROM, SYNC_TO };
@@ -80,10 +81,10 @@ struct sync_options {
     bool extras;     /* give SYNC_EXTRA items too */
     int folder_mode; /* that a folder of the destination has by itself; 0: whatever it is, it will do */
     struct sync_modes modes;
-    /* Whether an object takes part; what does not is never given, from neither side. rel of a folder ends in '/'.
-     * NULL: all. */
+    /* Tells whether an object takes part; one that does not is never given, from neither side. rel of a folder ends in
+     * '/'. NULL: all take part. */
     bool (*takes)(void *arg, const char *rel, bool is_folder);
-    /* The same for a folder that cannot be read: whether anything below it may take part. NULL: it may. */
+    /* Tells of a folder that cannot be read whether anything below it may take part. NULL: it may. */
     bool (*enters)(void *arg, const char *rel);
     void *arg;
 };
@@ -93,7 +94,7 @@ struct sync;
 struct sync *sync_new(const struct sync_options *options);
 void sync_free(struct sync *sync);
 
-/* Which side's next page is needed before sync_next() can go on. */
+/* Tells whether the next page of a side is needed before sync_next() can go on. */
 bool sync_wants(const struct sync *sync, enum sync_side side);
 /* Takes the entries of a page (the page is empty afterwards). last: there is no further one. -ACT_FAIL, and the page
  * stays the caller's: a key is not greater than the one before it, or not below the prefix. */
@@ -114,7 +115,7 @@ struct sync_item {
 };
 void sync_item_release(struct sync_item *item);
 
-/* The next object, in order. False: more pages are needed, or this was the end (sync_finished). */
+/* Gives the next object, in order. False: more pages are needed, or this was the end (sync_finished()). */
 bool sync_next(struct sync *sync, struct sync_item *out);
 bool sync_finished(const struct sync *sync);
 

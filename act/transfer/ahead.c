@@ -10,7 +10,7 @@
 
 enum { PAGE = 64 << 10 };
 
-/* The fields before these are copied as they are. */
+/* The members of an entry before its texts are copied as they are. */
 #define ENTRY_HEAD offsetof(struct store_entry, md5)
 static_assert(offsetof(struct store_entry, etag) == ENTRY_HEAD + ACT_MD5_BASE64 &&
                   sizeof(struct store_entry) - offsetof(struct store_entry, etag) < STORE_ETAG + sizeof(void *),

@@ -29,13 +29,13 @@ static void free_batch(struct transfer_batch *b)
     free(b);
 }
 
-/* A missing object counts as removed; a missing container says nothing about it. */
-static bool is_gone(int rc, const struct act_error *error)
+/* Returns whether the object is gone: a missing one counts, a missing container says nothing about it. */
+static bool deletion_is_gone(int rc, const struct act_error *error)
 {
     return rc >= 0 || (rc == -ACT_NOT_FOUND && (error->http_status == 0 || error->fact == ACT_FACT_OBJECT_MISSING));
 }
 
-static void batch_done(struct store_call *call)
+static void deletions_done(struct store_call *call)
 {
     struct transfer_batch *b = call->arg;
     struct transfer_deleter *d = b->deleter;
@@ -44,7 +44,7 @@ static void batch_done(struct store_call *call)
     for (size_t i = 0; i < b->n; i++) {
         int rc = whole ? call->rc : b->deletions[i].rc;
         const struct act_error *error = whole ? &call->error : &b->deletions[i].error;
-        d->deleted(d->arg, &b->entries[i], is_gone(rc, error) ? NULL : error);
+        d->deleted(d->arg, &b->entries[i], deletion_is_gone(rc, error) ? NULL : error);
     }
     store_call_release(call);
     free_batch(b);
@@ -60,7 +60,7 @@ void transfer_deleter_flush(struct transfer_deleter *d)
         return;
     d->open = NULL;
     d->under_way++;
-    b->call = (struct store_call){.done = batch_done, .arg = b};
+    b->call = (struct store_call){.done = deletions_done, .arg = b};
     if (b->n > 1) {
         b->call.op = STORE_DELETE_MANY;
         b->call.key = "";

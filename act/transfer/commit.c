@@ -20,8 +20,8 @@ bool object_agrees(struct object *o, bool has_crc64, uint64_t crc64)
 {
     char ours[ACT_CRC64_HEX], theirs[ACT_CRC64_HEX];
 
-    if (o->md5[0] && o->from.md5[0] && strcmp(o->md5, o->from.md5) != 0) {
-        refuse_whole(o, "MD5", o->md5, o->from.md5);
+    if (o->whole.md5[0] && o->from.md5[0] && strcmp(o->whole.md5, o->from.md5) != 0) {
+        refuse_whole(o, "MD5", o->whole.md5, o->from.md5);
         return false;
     }
     if (has_crc64 && o->from.has_crc64 && crc64 != o->from.crc64) {
@@ -33,14 +33,14 @@ bool object_agrees(struct object *o, bool has_crc64, uint64_t crc64)
     return true;
 }
 
-/* Computes the CRC-64 of the whole from those of the parts; false: not all of them are known. */
+/* Computes the CRC-64 of the whole from those of the parts. Returns false if not all of them are known. */
 static bool combine_parts(struct object *o)
 {
-    o->crc64 = 0;
-    for (uint32_t i = 0; i < o->n_parts; i++) {
-        if (!o->states[i].has_crc64)
+    o->whole.crc64 = 0;
+    for (uint32_t i = 0; i < o->plan.n_parts; i++) {
+        if (!o->moved.states[i].has_crc64)
             return false;
-        o->crc64 = act_crc64_combine(o->crc64, o->states[i].crc64, object_part_len(o, i));
+        o->whole.crc64 = act_crc64_combine(o->whole.crc64, o->moved.states[i].crc64, object_part_len(o, i));
     }
     return true;
 }
@@ -52,8 +52,8 @@ struct store_condition object_condition(const struct object *o)
 {
     bool folder = o->from.kind == STORE_FOLDER;
 
-    return (struct store_condition){.if_absent = o->to_absent || folder,
-                                    .if_match = o->to_etag[0] && !folder ? o->to_etag : NULL,
+    return (struct store_condition){.if_absent = o->to.absent || folder,
+                                    .if_match = o->to.etag[0] && !folder ? o->to.etag : NULL,
                                     .unmarked = true};
 }
 
@@ -78,33 +78,33 @@ bool object_is_not_as_listed(const struct store_call *call)
 
 void object_note_refusal(struct object *o, const struct act_error *error)
 {
-    if (!o->refusal)
-        o->refusal = act_alloc(sizeof(*o->refusal));
-    *o->refusal = *error;
+    if (!o->end.refusal)
+        o->end.refusal = act_alloc(sizeof(*o->end.refusal));
+    *o->end.refusal = *error;
     o->phase = OBJECT_LOOK;
 }
 
-/* What the object will look like when it has arrived. */
+/* Returns what the object will look like when it has arrived. */
 static struct store_entry expected_entry(const struct object *o)
 {
     struct store_entry entry = o->from;
 
-    if (o->md5[0])
-        memcpy(entry.md5, o->md5, sizeof(entry.md5));
-    if (o->has_crc64) {
-        entry.crc64 = o->crc64;
+    if (o->whole.md5[0])
+        memcpy(entry.md5, o->whole.md5, sizeof(entry.md5));
+    if (o->whole.has_crc64) {
+        entry.crc64 = o->whole.crc64;
         entry.has_crc64 = true;
     }
     return entry;
 }
 
-/* In Blob Storage an object may have the name of a folder and exist beside what the folder contains. The copy is then
- * complete without the folder's mode. */
+/* Does without the mode of a folder. In Blob Storage an object may have the name of the folder and exist beside what
+ * that contains; the copy is complete then. */
 static void lose_mode(struct object *o)
 {
     act_warn("the mode of the folder '%s' is not kept: there is an object of this name without the '/' in %s; rename "
              "or remove it",
-             o->to_key, store_name(o->walk->to));
+             o->to.key, store_name(o->walk->to));
     o->outcome = OBJECT_IN_VAIN;
 }
 
@@ -112,32 +112,33 @@ static void refuse_replacement(struct object *o, bool found)
 {
     bool beside = !found && o->from.kind == STORE_FOLDER;
 
-    if (!are_blocks_gone(o->refusal))
-        act_error_hint(o->refusal, beside ? "there is an object of this name without the '/': rename or remove it"
-                                          : "it is not as it was listed, and was not replaced: run the same command "
-                                            "again");
-    object_fail(o, OBJECT_FAILED, o->refusal);
+    if (!are_blocks_gone(o->end.refusal))
+        act_error_hint(o->end.refusal, beside
+                                           ? "there is an object of this name without the '/': rename or remove it"
+                                           : "it is not as it was listed, and was not replaced: run the same command "
+                                             "again");
+    object_fail(o, OBJECT_FAILED, o->end.refusal);
 }
 
-/* Once only. Asks again which blocks are there. */
-static void send_again(struct object *o)
+/* Begins anew, once, with the question which blocks are there. */
+static void object_send_again(struct object *o)
 {
-    o->recommitted = true;
+    o->end.again = true;
     object_start_over(o);
-    for (uint32_t i = 0; i < o->n_parts; i++)
-        o->states[i].present = false;
+    for (uint32_t i = 0; i < o->plan.n_parts; i++)
+        o->moved.states[i].present = false;
     o->phase = OBJECT_ASK;
 }
 
-static void looked(struct store_call *call)
+static void destination_looked_at(struct store_call *call)
 {
     struct object *o = call->arg;
     struct store_entry entry = expected_entry(o);
     bool found = call->rc != -(int)ACT_NOT_FOUND;
     bool same = call->rc == 0 && sync_decide(&entry, &call->entry, o->walk->options->checksum, NULL) == SYNC_SAME;
 
-    if (!same && are_blocks_gone(o->refusal) && !o->recommitted) {
-        send_again(o);
+    if (!same && are_blocks_gone(o->end.refusal) && !o->end.again) {
+        object_send_again(o);
         object_call_ended(o);
         return;
     }
@@ -147,8 +148,8 @@ static void looked(struct store_call *call)
         lose_mode(o);
     else
         refuse_replacement(o, found);
-    while (!object_has_failed(o) && o->written < o->n_parts)
-        object_count_written(o, o->written, false);
+    while (!object_has_failed(o) && o->moved.written < o->plan.n_parts)
+        object_count_written(o, o->moved.written, false);
     o->phase = OBJECT_DROP;
     object_call_ended(o);
 }
@@ -158,8 +159,8 @@ static void looked(struct store_call *call)
  * another process makes the same copy), that is fine; anything else is left alone. */
 void object_look_at_destination(struct object *o)
 {
-    o->call = (struct store_call){.op = STORE_HEAD, .key = o->to_key};
-    object_call(o, o->walk->to, looked);
+    o->call = (struct store_call){.op = STORE_HEAD, .key = o->to.key};
+    object_call(o, o->walk->to, destination_looked_at);
 }
 
 static void commit_done(struct store_call *call)
@@ -206,19 +207,19 @@ char *object_take_url(struct store_call *call)
 
 void object_commit(struct object *o)
 {
-    if (!o->has_crc64)
-        o->crc64 = o->from.crc64;
+    if (!o->whole.has_crc64)
+        o->whole.crc64 = o->from.crc64;
     o->call = (struct store_call){.op = STORE_COMMIT,
-                                  .key = o->to_key,
-                                  .commit = {.upload_id = o->upload_id,
-                                             .n_blocks = o->n_parts,
+                                  .key = o->to.key,
+                                  .commit = {.upload_id = o->plan.upload_id,
+                                             .n_blocks = o->plan.n_parts,
                                              .total = o->from.size,
                                              .attr = object_attributes(o),
                                              .condition = object_condition(o),
-                                             .source.url = o->source_url},
+                                             .source.url = o->end.source_url},
                                   .kept = commit_kept};
-    o->call.commit.attr.md5 = o->md5[0] ? o->md5 : o->from.md5[0] ? o->from.md5 : NULL;
-    o->call.commit.attr.crc64 = o->has_crc64 || o->from.has_crc64 ? &o->crc64 : NULL;
+    o->call.commit.attr.md5 = o->whole.md5[0] ? o->whole.md5 : o->from.md5[0] ? o->from.md5 : NULL;
+    o->call.commit.attr.crc64 = o->whole.has_crc64 || o->from.has_crc64 ? &o->whole.crc64 : NULL;
     object_call(o, o->walk->to, commit_done);
 }
 
@@ -228,7 +229,7 @@ static void sign_done(struct store_call *call)
 
     if (call->rc < 0)
         object_fail(o, OBJECT_FAILED, &call->error);
-    o->source_url = object_take_url(call);
+    o->end.source_url = object_take_url(call);
     o->phase = OBJECT_COMMIT;
     object_call_ended(o);
 }
@@ -241,12 +242,12 @@ void object_sign(struct object *o)
 
 void object_finish(struct object *o)
 {
-    o->has_crc64 = combine_parts(o);
-    if (o->way == OBJECT_READ_ONLY || o->n_parts == 1)
+    o->whole.has_crc64 = combine_parts(o);
+    if (o->plan.way == OBJECT_READ_ONLY || o->plan.n_parts == 1)
         o->phase = OBJECT_END;
-    else if (o->way == OBJECT_BY_SERVICE && !o->source_url)
+    else if (o->plan.way == OBJECT_BY_SERVICE && !o->end.source_url)
         o->phase = OBJECT_SIGN;
-    else if (o->way == OBJECT_BY_SERVICE || object_agrees(o, o->has_crc64, o->crc64))
+    else if (o->plan.way == OBJECT_BY_SERVICE || object_agrees(o, o->whole.has_crc64, o->whole.crc64))
         o->phase = OBJECT_COMMIT;
     object_settle(o);
 }
@@ -262,14 +263,14 @@ static void drop_done(struct store_call *call)
 /* Only an object of several parts leaves blocks behind. */
 void object_drop(struct object *o)
 {
-    if (o->way == OBJECT_READ_ONLY || o->n_parts == 1) {
+    if (o->plan.way == OBJECT_READ_ONLY || o->plan.n_parts == 1) {
         o->phase = OBJECT_END;
         object_settle(o);
         return;
     }
-    o->call =
-        (struct store_call){.op = STORE_DROP,
-                            .key = o->to_key,
-                            .drop = {.upload_id = o->upload_id, .keep = o->resumable && o->outcome == OBJECT_FAILED}};
+    o->call = (struct store_call){
+        .op = STORE_DROP,
+        .key = o->to.key,
+        .drop = {.upload_id = o->plan.upload_id, .keep = o->plan.resumable && o->outcome == OBJECT_FAILED}};
     object_call(o, o->walk->to, drop_done);
 }

@@ -5,7 +5,7 @@
 #include "transfer/copy.h"
 
 struct compared_side {
-    struct comparison *comparison;
+    struct object_comparison *comparison;
     struct store *store;
     const struct store_entry *entry;
     bool has_md5, has_crc64;
@@ -13,7 +13,7 @@ struct compared_side {
     uint64_t crc64;
 };
 
-struct comparison {
+struct object_comparison {
     struct walk *walk;
     struct sync_item item;
     struct compared_side from, to;
@@ -30,17 +30,17 @@ static void take_stored(struct compared_side *side)
     side->crc64 = side->entry->crc64;
 }
 
-static bool is_known(const struct compared_side *side)
+static bool side_is_known(const struct compared_side *side)
 {
     return side->has_md5 || side->has_crc64;
 }
 
-static bool are_comparable(const struct comparison *c)
+static bool are_comparable(const struct object_comparison *c)
 {
     return (c->from.has_crc64 && c->to.has_crc64) || (c->from.has_md5 && c->to.has_md5);
 }
 
-static bool are_equal(const struct comparison *c)
+static bool are_equal(const struct object_comparison *c)
 {
     if (c->from.has_crc64 && c->to.has_crc64)
         return c->from.crc64 == c->to.crc64;
@@ -49,7 +49,7 @@ static bool are_equal(const struct comparison *c)
 
 static void end_comparison(void *arg)
 {
-    struct comparison *c = arg;
+    struct object_comparison *c = arg;
     struct walk *walk = c->walk;
 
     c->done(walk, &c->item, c->failed ? -ACT_FAIL : are_equal(c));
@@ -59,14 +59,14 @@ static void end_comparison(void *arg)
 
 static void side_was_read(struct object *o)
 {
-    struct compared_side *side = o->arg;
-    struct comparison *c = side->comparison;
+    struct compared_side *side = o->only_read.arg;
+    struct object_comparison *c = side->comparison;
 
     c->failed |= object_has_failed(o);
     side->has_crc64 = true;
-    side->crc64 = o->crc64;
-    side->has_md5 = o->md5[0] != '\0';
-    memcpy(side->md5, o->md5, sizeof(side->md5));
+    side->crc64 = o->whole.crc64;
+    side->has_md5 = o->whole.md5[0] != '\0';
+    memcpy(side->md5, o->whole.md5, sizeof(side->md5));
     if (--c->reading == 0)
         end_comparison(c);
 }
@@ -84,9 +84,9 @@ static void read_side(struct compared_side *side, bool want_md5)
 void compare_start(struct walk *walk, struct sync_item *item, bool deep,
                    void (*done)(struct walk *walk, struct sync_item *item, int rc))
 {
-    struct comparison *c = act_calloc(1, sizeof(*c));
+    struct object_comparison *c = act_calloc(1, sizeof(*c));
 
-    *c = (struct comparison){.walk = walk, .item = *item, .done = done};
+    *c = (struct object_comparison){.walk = walk, .item = *item, .done = done};
     c->from = (struct compared_side){.comparison = c, .store = walk->from, .entry = &c->item.from};
     c->to = (struct compared_side){.comparison = c, .store = walk->to, .entry = &c->item.to};
     if (!deep) {
@@ -95,9 +95,9 @@ void compare_start(struct walk *walk, struct sync_item *item, bool deep,
     }
     if (are_comparable(c)) {
         engine_timer(walk->engine, 0, end_comparison, c);
-    } else if (is_known(&c->to)) {
+    } else if (side_is_known(&c->to)) {
         read_side(&c->from, !c->to.has_crc64);
-    } else if (is_known(&c->from)) {
+    } else if (side_is_known(&c->from)) {
         read_side(&c->to, !c->from.has_crc64);
     } else {
         read_side(&c->from, false);

@@ -19,14 +19,14 @@ static void tell_plan(const struct walk *walk, const struct sync_item *item, con
                                                                         .reason = sync_reason_text(item->reason)});
 }
 
-/* Takes the item over, as copy_item() does. */
+/* Begins a copy, and takes over the item, as copy_item() does. */
 static void begin_copy(struct walk *walk, struct sync_item *item)
 {
     walk_enqueue(walk, object_new(walk, &item->from, key_for(walk, item), &item->to), false);
     sync_item_release(item);
 }
 
-/* What a dry run can find out without reading anything. */
+/* Finds out what a dry run can know without reading anything. */
 static bool will_fail(struct walk *walk, const struct sync_item *item)
 {
     struct act_error err;
@@ -38,8 +38,8 @@ static bool will_fail(struct walk *walk, const struct sync_item *item)
     return true;
 }
 
-/* Why the destination cannot have it. New string; NULL: it can. */
-static char *problem_of(const struct walk *walk, const struct sync_item *item, const char *to_key)
+/* Returns why the destination cannot have it: a new string, or NULL. */
+static char *copy_problem_of(const struct walk *walk, const struct sync_item *item, const char *to_key)
 {
     const char *problem = store_key_problem(walk->to, to_key);
 
@@ -55,7 +55,7 @@ static void copy_item(struct walk *walk, struct sync_item *item)
 {
     struct transfer_progress *t = &walk->report->total;
     ACT_AUTOFREE char *to_key = key_for(walk, item);
-    ACT_AUTOFREE char *problem = problem_of(walk, item, to_key);
+    ACT_AUTOFREE char *problem = copy_problem_of(walk, item, to_key);
     struct act_error err;
 
     if (problem) {
@@ -74,7 +74,7 @@ static void copy_item(struct walk *walk, struct sync_item *item)
     sync_item_release(item);
 }
 
-static void count_same(struct walk *walk, struct sync_item *item)
+static void copy_count_same(struct walk *walk, struct sync_item *item)
 {
     walk->report->total.same_objects += !item->from.filled;
     sync_item_release(item);
@@ -82,7 +82,7 @@ static void count_same(struct walk *walk, struct sync_item *item)
 
 /* ---- a destination that is newer, or a link out of its folder */
 
-/* What a followed link of the destination led to may have become a file at the source. */
+/* Returns whether it is a link out of the destination. What the link led to may have become a file at the source. */
 static bool is_link_away(const struct store_entry *to)
 {
     return to->key && to->kind == STORE_SYMLINK && to->leads_out;
@@ -98,7 +98,7 @@ static bool must_keep(const struct walk *walk, const struct sync_item *item)
     return is_newer || (item->reason == SYNC_KIND && is_link_away(&item->to));
 }
 
-/* Takes the item over. */
+/* Leaves the destination as it is, and takes over the item. */
 static void leave_item(struct walk *walk, struct sync_item *item)
 {
     const struct transfer_options *o = walk->options;
@@ -126,7 +126,7 @@ static void copy_unless_same(struct walk *walk, struct sync_item *item, int rc)
     if (rc < 0) {
         sync_item_release(item);
     } else if (rc == 1) {
-        count_same(walk, item);
+        copy_count_same(walk, item);
     } else {
         item->reason = SYNC_CONTENT;
         copy_or_leave(walk, item);
@@ -143,19 +143,19 @@ static bool has_checksum(const struct store_entry *entry)
     return entry->md5[0] || entry->has_crc64;
 }
 
-/* Reading both sides to compare them costs as much as a copy. */
+/* Returns whether to compare by content: to read both sides costs as much as a copy. */
 static bool is_worth_comparing(const struct walk *walk, const struct sync_item *item)
 {
     return walk->options->checksum || has_checksum(&item->from) || has_checksum(&item->to);
 }
 
-/* The same size, but touched later at the destination: the content may still be the same. */
+/* Returns whether the sizes agree and the destination is newer: the content may still be the same. */
 static bool is_only_touched(const struct walk *walk, const struct sync_item *item)
 {
     return item->reason == SYNC_TIME && must_keep(walk, item);
 }
 
-/* A link that leads out of the source. Takes the item over. */
+/* Passes by a link that leads out of the source, and takes over the item. */
 static void pass_by_link(struct walk *walk, struct sync_item *item)
 {
     struct act_error err;
@@ -188,7 +188,7 @@ static void open_up(struct walk *walk, const struct sync_item *item)
         store_open_up(walk->to, to_key);
 }
 
-static bool is_wanted(const struct walk *walk, const struct sync_item *item)
+static bool copy_wants(const struct walk *walk, const struct sync_item *item)
 {
     const struct transfer_options *o = walk->options;
 
@@ -197,7 +197,7 @@ static bool is_wanted(const struct walk *walk, const struct sync_item *item)
 
 static void copy_or_compare(struct walk *walk, struct sync_item *item)
 {
-    if (!is_wanted(walk, item)) {
+    if (!copy_wants(walk, item)) {
         sync_item_release(item);
         return;
     }
@@ -215,7 +215,7 @@ static void copy_or_compare(struct walk *walk, struct sync_item *item)
             copy_or_leave(walk, item);
         break;
     case SYNC_SAME:
-        count_same(walk, item);
+        copy_count_same(walk, item);
         break;
     case SYNC_UNREADABLE:
         walk_fail_unreadable(walk, item);

@@ -1,8 +1,8 @@
 /* copy.h - for the files that copy or compare whole trees: a walk through both sides, and one object of it.
  *
  * A walk lists both sides, merges them (sync) and gives each item to its own take(): transfer_copy() copies what
- * differs, mirror.c deletes what is left over, verify.c reports. struct object is one object under way, struct part one
- * part of it:
+ * differs, mirror.c deletes what is left over, verify.c reports. struct object is one object under way, struct
+ * object_part one part of it:
  *
  *   PLAN ──► ASK ──► MOVE: each part READ ──► (CHAIN) ──► WRITE ──► SIGN ──► COMMIT ──► END
  *
@@ -21,7 +21,7 @@
 #include "transfer/transfer_internal.h"
 
 struct walk;
-struct part;
+struct object_part;
 
 /* Takes over an item of the merge. */
 typedef void walk_take(struct walk *walk, struct sync_item *item);
@@ -48,7 +48,7 @@ enum object_sums {
     OBJECT_SUMS_AND_MD5,  /* and the MD5 of the whole: with several parts, in the chain */
 };
 
-/* What is done, or comes next. A failure skips to DROP. */
+/* What an object does, or does next. A failure skips to DROP. */
 enum object_phase {
     OBJECT_PLAN, /* how it is moved; once more where the service turns out to be unable to fetch it */
     OBJECT_ASK,  /* for the blocks that are there already */
@@ -73,49 +73,55 @@ struct object {
     struct walk *walk;
     struct store *source;
     struct store_entry from;
-    char *to_key;                   /* NULL: only read */
-    char to_etag[STORE_ETAG];       /* of what is replaced, as it was listed; "": any */
-    bool to_absent;                 /* there was nothing to replace */
-    struct object *next;            /* in walk->waiting */
-    struct object *younger, **link; /* in walk->oldest */
-    int64_t begun_ms;
-    void (*read)(struct object *object); /* only read: called at its end, also when it failed */
-    void *arg;
+    struct {
+        char *key;             /* NULL: the object is only read */
+        char etag[STORE_ETAG]; /* of what is replaced, as it was listed; "": any */
+        bool absent;           /* there was nothing to replace */
+    } to;
+    struct {
+        void (*done)(struct object *object); /* called at the end, also when it failed; NULL: the object is copied */
+        void *arg;
+    } only_read;
+    struct {
+        struct object *next;            /* in walk->waiting */
+        struct object *younger, **link; /* in walk->oldest */
+        int64_t begun_ms;
+    } queue;
+    struct {
+        enum object_way way;
+        enum object_sums sums;
+        struct store_upload_id upload_id;
+        bool resumable; /* the upload id identifies the source */
+        uint64_t part_size;
+        uint32_t n_parts;
+    } plan;
 
-    /* how it is moved */
-    enum object_way way;
-    enum object_sums sums;
-    struct store_upload_id upload_id;
-    bool resumable; /* the upload id identifies the source */
-    uint64_t part_size;
-    uint32_t n_parts;
-
-    /* where it is */
     enum object_phase phase;
     enum object_outcome outcome;
     int under_way; /* calls, plus one while there are parts to start */
     struct store_call call;
     bool kept; /* the call only waits for the disk, and is not counted among those of the walk */
 
-    /* MOVE */
-    struct part_state *states; /* of n_parts */
-    uint32_t started, written;
-    uint64_t counted_bytes, resumed_bytes; /* of it, in the report */
-    struct {
+    struct {                       /* MOVE */
+        struct part_state *states; /* of all parts */
+        uint32_t started, written;
+        uint64_t counted_bytes, resumed_bytes; /* of the object, in the report */
+    } moved;
+    struct { /* MOVE, of the MD5 in order */
         struct act_md5 md5;
         bool hashing;
-        struct part *parts, **tail; /* not hashed yet, by index */
+        struct object_part *parts, **tail; /* not hashed yet, by index */
     } chain;
-
-    /* the whole, when all parts are known */
-    char md5[ACT_MD5_BASE64]; /* "": not computed */
-    uint64_t crc64;
-    bool has_crc64;
-
-    /* COMMIT, LOOK */
-    char *source_url;
-    bool recommitted;          /* blocks were gone, and are sent once more */
-    struct act_error *refusal; /* why the destination was not replaced */
+    struct {                      /* the whole, when all parts are known */
+        char md5[ACT_MD5_BASE64]; /* "": not computed */
+        uint64_t crc64;
+        bool has_crc64;
+    } whole;
+    struct { /* COMMIT, LOOK */
+        char *source_url;
+        bool again;                /* blocks were gone, and are sent once more */
+        struct act_error *refusal; /* why the destination was not replaced */
+    } end;
 };
 
 struct side_listing {
@@ -186,18 +192,19 @@ void walk_later(struct walk *walk, struct sync_item *item, walk_take *begin);
 /* Queues an object whose next step needs its turn; first: ahead of the others. */
 void walk_enqueue(struct walk *walk, struct object *object, bool first);
 void walk_fail(struct walk *walk, const struct act_error *error);
-/* For an item of SYNC_UNREADABLE. */
+/* Counts and names a failure of an item that is SYNC_UNREADABLE. */
 void walk_fail_unreadable(struct walk *walk, const struct sync_item *item);
 
 /* ---- object.c */
 
-/* Both take over the entry, and object_new() also to_key. to is the destination's entry there (key NULL: none), the
- * only one that will be replaced. Nothing is started. */
+/* Returns an object that is not started yet. It takes over `from` and `to_key`. `to` is the destination's entry there
+ * (key NULL: none), the only one that will be replaced. */
 struct object *object_new(struct walk *walk, struct store_entry *from, char *to_key, const struct store_entry *to);
+/* Returns an object that is only read, for its checksums: it takes over `entry`. `read` is called at its end. */
 struct object *object_new_read(struct walk *walk, struct store *source, struct store_entry *entry, bool want_md5,
                                void (*read)(struct object *object), void *arg);
 bool object_has_failed(const struct object *object);
-/* Bytes of memory that the next step needs. */
+/* Returns the bytes of memory that the next step needs. */
 size_t object_needs(const struct object *object);
 /* Takes the next step: asks for the existing blocks, or starts a part. False: no step for now, and the caller must not
  * touch the object again: it ends or is enqueued again by itself. */

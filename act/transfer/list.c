@@ -22,8 +22,8 @@ bool transfer_is_leftover_of(const char *key, const char *path)
     return *path == '\0' || act_path_is_within(key, path);
 }
 
-/* The key relative to the listed folder. */
-static const char *rel_of(const struct listed_path *l, const char *key)
+/* Returns the key relative to the listed folder. */
+static const char *list_rel_of(const struct listed_path *l, const char *key)
 {
     const char *rel = key + strlen(l->what->path);
 
@@ -37,13 +37,13 @@ static int give_entry(struct listed_path *l, const struct store_entry *entry)
     if (l->scope == TRANSFER_LEFTOVERS && !transfer_is_leftover_of(entry->key, l->what->path))
         return 0;
     if (entry->kind != STORE_UNREADABLE)
-        return l->each(l->arg, entry, rel_of(l, entry->key), l->err);
+        return l->each(l->arg, entry, list_rel_of(l, entry->key), l->err);
     if (l->unreadable++ == 0)
         (void)store_entry_problem(entry, &l->first);
     return 0;
 }
 
-/* Everything else was listed nevertheless. */
+/* Returns the result: an error, though all else was listed, if something could not be read. */
 static int say_unreadable(struct listed_path *l)
 {
     if (l->rc < 0 || l->unreadable == 0)

@@ -110,7 +110,7 @@ static void keep_within_bound(struct branch *b, struct store_page *page)
         store_entry_release(&page->v[--page->n]);
 }
 
-/* How many of the folders right below prefix have entries on the page. */
+/* Returns how many of the folders right below the prefix have entries on the page. */
 static size_t count_folders(const struct store_page *page, const char *prefix)
 {
     const char *folder = NULL;
@@ -154,13 +154,13 @@ static void branch_take_page(struct branch *b, struct store_page *page)
     *page = (struct store_page){0};
 }
 
-/* A folder with nothing listed in it may exist as an empty folder, which its own listing does not show. */
+/* Returns whether the branch may be an empty folder, which its own listing does not show. */
 static bool may_be_empty_folder(const struct branch *b)
 {
     return b->is_folder && b->ended && !b->failed && !b->cut && b->entries == 0;
 }
 
-static void head_done(struct store_call *call)
+static void lister_head_done(struct store_call *call)
 {
     struct branch *b = call->arg;
 
@@ -180,7 +180,7 @@ static void head_done(struct store_call *call)
 static void look_for_marker(struct branch *b)
 {
     b->under_way = true;
-    b->call = (struct store_call){.op = STORE_HEAD, .key = b->prefix, .done = head_done, .arg = b};
+    b->call = (struct store_call){.op = STORE_HEAD, .key = b->prefix, .done = lister_head_done, .arg = b};
     store_start(b->lister->store, &b->call);
 }
 
@@ -269,7 +269,7 @@ static void branch_off(struct branch *b, const struct parted_level *level)
     }
 }
 
-/* From now on b lists only the folder that it has reached; NULL: nothing more. */
+/* Confines the branch to the folder that it has reached; NULL: it lists nothing more. */
 static void confine(struct branch *b, const char *folder)
 {
     free(b->bound);
@@ -315,7 +315,7 @@ static void look_done(struct store_call *call)
     lister_go_on(l);
 }
 
-/* Whether its folders are worth a lookup: the branch is long, and one or two folders fill its last page. */
+/* Returns whether to look up its folders: the branch is long, and one or two folders fill its last page. */
 static bool should_look(const struct branch *b)
 {
     return !b->ended && b->look && b->pages >= LOOK_AFTER && b->spread >= 1 && b->spread <= MAX_SPREAD;
@@ -393,14 +393,14 @@ static struct store_page take_ready(struct branch *b)
     return page;
 }
 
-/* Whether there is something to deliver. */
+/* Returns whether there is something to deliver. */
 static bool can_answer(const struct transfer_lister *l)
 {
     return !l->front || l->front->n_ready > 0 || l->front->failed;
 }
 
 /* Delivers a page or an error. Do not touch l afterwards: done() may have freed it. */
-static void answer(struct transfer_lister *l)
+static void lister_answer(struct transfer_lister *l)
 {
     void (*done)(void *, struct store_page *, bool, const struct act_error *) = l->done;
     ACT_AUTO(store_page) page = {0};
@@ -450,10 +450,10 @@ static void lister_go_on(struct transfer_lister *l)
     look_for_folders(l);
     ask_for_more(l);
     if (l->done && !l->timer && can_answer(l))
-        answer(l);
+        lister_answer(l);
 }
 
-static void fire(void *arg)
+static void lister_fire(void *arg)
 {
     struct transfer_lister *l = arg;
 
@@ -483,7 +483,7 @@ void transfer_lister_next(struct transfer_lister *l,
     if (!can_answer(l))
         return;
     l->timer = true;
-    engine_timer(l->engine, 0, fire, l);
+    engine_timer(l->engine, 0, lister_fire, l);
 }
 
 void transfer_lister_free(struct transfer_lister *l)

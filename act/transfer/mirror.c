@@ -18,14 +18,15 @@ struct count {
     char *emptied; /* the first with nothing but folders in it of which the destination has something */
 };
 
-/* Whether it is to be deleted: a folder, once it is empty. */
+/* Returns whether it is to be deleted; a folder is once it is empty. */
 static bool is_left_over(const struct sync_item *item)
 {
     return item->action == SYNC_EXTRA && !item->is_protected;
 }
 
-/* A link that leads out, or something unreadable, may be all that is left when a disk is gone. */
-static bool is_known(const struct store_entry *from)
+/* Returns whether the source is known to have something: a link that leads out, or something unreadable, may be all
+ * that is left when a disk is gone. */
+static bool mirror_knows(const struct store_entry *from)
 {
     return from->key && !from->leads_out && from->kind != STORE_UNREADABLE;
 }
@@ -45,13 +46,13 @@ static void enter_linked(struct count *n, const char *rel)
     ACT_PUSH(n->linked, n->n_linked, (struct linked){.rel = act_strdup(rel)});
 }
 
-/* A link that leads to a folder with nothing but folders in it may lead to where a disk is not mounted. */
+/* Notes a folder that a link leads to: if only folders are in it, a disk may not be mounted there. */
 static void note_linked(struct count *n, const struct sync_item *item)
 {
     while (n->n_linked && !act_starts_with(item->rel, n->linked[n->n_linked - 1].rel))
         leave_linked(n);
     for (size_t i = 0; i < n->n_linked; i++) {
-        n->linked[i].content |= is_known(&item->from) && item->from.kind != STORE_FOLDER;
+        n->linked[i].content |= mirror_knows(&item->from) && item->from.kind != STORE_FOLDER;
         n->linked[i].extra |= item->action == SYNC_EXTRA;
     }
     if (item->from.key && item->from.kind == STORE_FOLDER && item->from.leads_out)
@@ -72,7 +73,7 @@ static void count_item(struct walk *walk, struct sync_item *item)
         n->extras++;
         n->bytes += item->to.size;
     }
-    if (is_known(&item->from))
+    if (mirror_knows(&item->from))
         *(item->from.kind == STORE_FOLDER ? &n->folders : &n->sources) += 1;
     sync_item_release(item);
 }
@@ -140,8 +141,8 @@ int mirror_check(const struct walk_setup *setup, uint64_t *out_agreed, struct ac
     return o->confirm && !o->dry_run ? o->confirm(o->arg, n.extras, n.bytes, err) : 0;
 }
 
-/* Copying may have taken hours. What was agreed must still be what would be deleted: the source may have disappeared
- * meanwhile, for example because its disk is no longer mounted. */
+/* Counts again, as copying may have taken hours: what was agreed must still be what would be deleted. The source may
+ * have disappeared meanwhile, for example because its disk is no longer mounted. */
 static int check_again(const struct walk_setup *setup, uint64_t agreed, struct act_error *err)
 {
     struct count n;
@@ -217,7 +218,7 @@ static void delete_item(struct walk *walk, struct sync_item *item)
     sync_item_release(item);
 }
 
-static void flush(struct walk *walk)
+static void mirror_flush(struct walk *walk)
 {
     struct deletion *d = walk->arg;
 
@@ -248,7 +249,7 @@ int mirror_run(const struct walk_setup *setup, uint64_t agreed, struct act_error
     own.checksum = false;
     own.extras = true;
     own.take = setup->options->dry_run ? tell_deletion : delete_item;
-    own.listed = flush;
+    own.listed = mirror_flush;
     own.arg = &deletion;
     do {
         before = t->deleted_objects;

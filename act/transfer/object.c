@@ -10,10 +10,10 @@ static void join_walk(struct object *o)
 {
     struct walk *walk = o->walk;
 
-    o->begun_ms = act_now_monotonic_ms();
-    o->link = walk->youngest;
-    *o->link = o;
-    walk->youngest = &o->younger;
+    o->queue.begun_ms = act_now_monotonic_ms();
+    o->queue.link = walk->youngest;
+    *o->queue.link = o;
+    walk->youngest = &o->queue.younger;
     walk->objects_under_way++;
 }
 
@@ -21,11 +21,11 @@ static void leave_walk(struct object *o)
 {
     struct walk *walk = o->walk;
 
-    *o->link = o->younger;
-    if (o->younger)
-        o->younger->link = o->link;
+    *o->queue.link = o->queue.younger;
+    if (o->queue.younger)
+        o->queue.younger->queue.link = o->queue.link;
     else
-        walk->youngest = o->link;
+        walk->youngest = o->queue.link;
     walk->objects_under_way--;
     walk->report->total.slow = NULL;
 }
@@ -46,10 +46,10 @@ struct object *object_new(struct walk *walk, struct store_entry *from, char *to_
 {
     struct object *o = new_object(walk, walk->from, from);
 
-    o->to_key = to_key;
-    o->to_absent = !to->key;
+    o->to.key = to_key;
+    o->to.absent = !to->key;
     if (to->key)
-        memcpy(o->to_etag, to->etag, sizeof(o->to_etag));
+        memcpy(o->to.etag, to->etag, sizeof(o->to.etag));
     object_plan(o);
     return o;
 }
@@ -59,10 +59,10 @@ struct object *object_new_read(struct walk *walk, struct store *source, struct s
 {
     struct object *o = new_object(walk, source, entry);
 
-    o->read = read;
-    o->arg = arg;
-    o->way = OBJECT_READ_ONLY;
-    o->sums = want_md5 ? OBJECT_SUMS_AND_MD5 : OBJECT_SUMS_ON_READ;
+    o->only_read.done = read;
+    o->only_read.arg = arg;
+    o->plan.way = OBJECT_READ_ONLY;
+    o->plan.sums = want_md5 ? OBJECT_SUMS_AND_MD5 : OBJECT_SUMS_ON_READ;
     o->phase = OBJECT_MOVE;
     object_cut(o, walk->pool.part_size);
     return o;
@@ -70,15 +70,15 @@ struct object *object_new_read(struct walk *walk, struct store *source, struct s
 
 size_t object_part_len(const struct object *o, uint32_t index)
 {
-    uint64_t offset = (uint64_t)index * o->part_size;
+    uint64_t offset = (uint64_t)index * o->plan.part_size;
     uint64_t rest = o->from.size - offset;
 
-    return rest < o->part_size ? rest : o->part_size;
+    return rest < o->plan.part_size ? rest : o->plan.part_size;
 }
 
 bool object_is_chained(const struct object *o)
 {
-    return o->sums == OBJECT_SUMS_AND_MD5 && o->n_parts > 1;
+    return o->plan.sums == OBJECT_SUMS_AND_MD5 && o->plan.n_parts > 1;
 }
 
 /* ---- its life */
@@ -122,24 +122,24 @@ void object_count_written(struct object *o, uint32_t index, bool resumed)
     struct transfer_progress *t = &o->walk->report->total;
     size_t len = object_part_len(o, index);
 
-    o->written++;
-    if (o->way == OBJECT_READ_ONLY)
+    o->moved.written++;
+    if (o->plan.way == OBJECT_READ_ONLY)
         return;
-    resumed = resumed && !o->recommitted;
+    resumed = resumed && !o->end.again;
     t->done_bytes += len;
     t->resumed_bytes += resumed ? len : 0;
-    o->counted_bytes += len;
-    o->resumed_bytes += resumed ? len : 0;
+    o->moved.counted_bytes += len;
+    o->moved.resumed_bytes += resumed ? len : 0;
 }
 
 static void free_object(struct object *o)
 {
     leave_walk(o);
     store_entry_release(&o->from);
-    free(o->to_key);
-    free(o->states);
-    free(o->source_url);
-    free(o->refusal);
+    free(o->to.key);
+    free(o->moved.states);
+    free(o->end.source_url);
+    free(o->end.refusal);
     free(o);
 }
 
@@ -147,8 +147,8 @@ static void end_object(struct object *o)
 {
     struct transfer_progress *t = &o->walk->report->total;
 
-    if (o->read) {
-        o->read(o);
+    if (o->only_read.done) {
+        o->only_read.done(o);
     } else if (!object_has_failed(o)) {
         t->done_objects += !o->from.filled;
         t->folder_modes += o->from.filled && o->outcome != OBJECT_IN_VAIN;
@@ -171,7 +171,7 @@ void object_settle(struct object *o)
         walk_enqueue(o->walk, o, true);
         break;
     case OBJECT_MOVE:
-        if (o->written < o->n_parts)
+        if (o->moved.written < o->plan.n_parts)
             walk_enqueue(o->walk, o, true);
         else
             object_finish(o);
@@ -196,22 +196,23 @@ void object_settle(struct object *o)
 
 /* ---- blocks that exist already */
 
-/* Whether damage to an existing block would be noticed. A block holds what was received, which is not always what the
- * source has: comparing the whole reveals that, but an upload can be interrupted before, and not every store can drop
- * blocks. So blocks of a remote source are reused only if their checksums are known or their bytes can be read. */
+/* Returns whether damage to an existing block would be noticed. A block holds what was received, which is not always
+ * what the source has. Comparing the whole reveals that, but an upload can be interrupted before, and not every
+ * store can drop blocks. So blocks of a remote source are reused only if their checksums are known or their bytes
+ * can be read. */
 static bool can_be_proved(const struct object *o, const struct part_state *state)
 {
-    return state->has_crc64 || o->way == OBJECT_BY_SERVICE || store_sums_are_free(o->walk->from) ||
+    return state->has_crc64 || o->plan.way == OBJECT_BY_SERVICE || store_sums_are_free(o->walk->from) ||
            store_sums_are_free(o->walk->to);
 }
 
 static void note_block(struct object *o, const struct store_block *block)
 {
-    int64_t index = store_block_index(&o->upload_id, block);
+    int64_t index = store_block_index(&o->plan.upload_id, block);
 
-    if (index < 0 || index >= o->n_parts || block->len != object_part_len(o, (uint32_t)index))
+    if (index < 0 || index >= o->plan.n_parts || block->len != object_part_len(o, (uint32_t)index))
         return;
-    struct part_state *state = &o->states[index];
+    struct part_state *state = &o->moved.states[index];
     if (block->has_crc64) {
         state->has_crc64 = true;
         state->crc64 = block->crc64;
@@ -229,9 +230,9 @@ static void blocks_done(struct store_call *call)
         for (size_t i = 0; i < call->blocks.n_found; i++)
             note_block(o, &call->blocks.found[i]);
     } else if (taken) { /* another process uploads the same: each goes on by itself, the last one wins */
-        o->phase = o->resumable ? OBJECT_ASK : OBJECT_MOVE;
-        o->resumable = false;
-        act_random(&o->upload_id, sizeof(o->upload_id));
+        o->phase = o->plan.resumable ? OBJECT_ASK : OBJECT_MOVE;
+        o->plan.resumable = false;
+        act_random(&o->plan.upload_id, sizeof(o->plan.upload_id));
     } else {
         object_fail(o, OBJECT_FAILED, &call->error);
     }
@@ -240,39 +241,40 @@ static void blocks_done(struct store_call *call)
 
 static void ask_for_blocks(struct object *o)
 {
-    o->call = (struct store_call){.op = STORE_BLOCKS,
-                                  .key = o->to_key,
-                                  .blocks = {.upload_id = o->upload_id, .total = o->from.size, .mode = o->from.mode}};
+    o->call =
+        (struct store_call){.op = STORE_BLOCKS,
+                            .key = o->to.key,
+                            .blocks = {.upload_id = o->plan.upload_id, .total = o->from.size, .mode = o->from.mode}};
     object_call(o, o->walk->to, blocks_done);
 }
 
-/* Whether nothing needs to be done about a part: it is at the destination, and its checksum is known or not needed.
- * Where the source knows the checksum of the whole, that of a part that the service has verified is not needed. */
+/* Returns whether nothing needs to be done about a part: it is at the destination, and its checksum is known or not
+ * needed. Where the source knows the checksum of the whole, parts that the service has verified need none. */
 static bool is_finished(const struct object *o, uint32_t index)
 {
-    const struct part_state *state = &o->states[index];
+    const struct part_state *state = &o->moved.states[index];
 
     return state->present && !object_is_chained(o) &&
-           (state->has_crc64 || o->way == OBJECT_BY_SERVICE || o->from.has_crc64);
+           (state->has_crc64 || o->plan.way == OBJECT_BY_SERVICE || o->from.has_crc64);
 }
 
 static void skip_finished(struct object *o)
 {
-    while (o->started < o->n_parts && is_finished(o, o->started))
-        object_count_written(o, o->started++, true);
+    while (o->moved.started < o->plan.n_parts && is_finished(o, o->moved.started))
+        object_count_written(o, o->moved.started++, true);
 }
 
 /* ---- steps */
 
-/* Whether there are parts to start. */
+/* Returns whether there are parts to start. */
 static bool has_more(const struct object *o)
 {
-    return o->phase == OBJECT_MOVE && !object_has_failed(o) && o->started < o->n_parts;
+    return o->phase == OBJECT_MOVE && !object_has_failed(o) && o->moved.started < o->plan.n_parts;
 }
 
 size_t object_needs(const struct object *o)
 {
-    return has_more(o) && o->way != OBJECT_BY_SERVICE ? object_part_len(o, o->started) : 0;
+    return has_more(o) && o->plan.way != OBJECT_BY_SERVICE ? object_part_len(o, o->moved.started) : 0;
 }
 
 bool object_step(struct object *o)
@@ -284,7 +286,7 @@ bool object_step(struct object *o)
     o->under_way++; /* it must not end in here */
     skip_finished(o);
     if (has_more(o))
-        object_start_part(o, o->started++);
+        object_start_part(o, o->moved.started++);
     skip_finished(o);
     o->under_way--;
     if (has_more(o))

@@ -1,7 +1,7 @@
 /* part.c - one part of an object: read, hashed in order, and written, or fetched by the service. See copy.h. */
 #include "transfer/object.h"
 
-struct part {
+struct object_part {
     struct object *object;
     uint32_t index;
     uint64_t offset;
@@ -16,10 +16,10 @@ struct part {
     } phase;
     struct store_sums sums;
     struct store_call call;
-    struct part *next; /* in object->chain, by index */
+    struct object_part *next; /* in object->chain, by index */
 };
 
-static void part_free(struct part *p)
+static void part_free(struct object_part *p)
 {
     struct object *o = p->object;
 
@@ -33,7 +33,7 @@ static void part_free(struct part *p)
     free(p);
 }
 
-static void part_ended(struct part *p)
+static void part_ended(struct object_part *p)
 {
     struct object *o = p->object;
     struct walk *walk = o->walk;
@@ -43,22 +43,23 @@ static void part_ended(struct part *p)
     walk_pump(walk);
 }
 
-static void part_is_there(struct part *p)
+static void part_is_there(struct object_part *p)
 {
     struct object *o = p->object;
-    struct part_state *state = &o->states[p->index];
+    struct part_state *state = &o->moved.states[p->index];
     const struct store_entry *written = &p->call.entry;
 
     if (o->from.filled && written->mode >= 0 && written->mode != o->from.mode)
         o->outcome = OBJECT_IN_VAIN;
-    if (o->sums != OBJECT_NO_SUMS) {
+    if (o->plan.sums != OBJECT_NO_SUMS) {
         state->crc64 = p->sums.crc64;
         state->has_crc64 = true;
     }
     object_count_written(o, p->index, state->present);
 }
 
-/* The service cannot fetch it: its bytes go through us, and those of all objects that follow. */
+/* Plans the object anew, as the service cannot fetch it: its bytes go through us, and so do those of all that
+ * follow. */
 static void plan_again(struct object *o)
 {
     o->walk->by_service = false;
@@ -67,12 +68,12 @@ static void plan_again(struct object *o)
 
 static void part_written(struct store_call *call)
 {
-    struct part *p = call->arg;
+    struct object_part *p = call->arg;
     struct object *o = p->object;
 
     if (call->rc == 0) {
         part_is_there(p);
-    } else if (o->way == OBJECT_BY_SERVICE && call->error.fact == ACT_FACT_NOT_BY_SERVICE) {
+    } else if (o->plan.way == OBJECT_BY_SERVICE && call->error.fact == ACT_FACT_NOT_BY_SERVICE) {
         plan_again(o);
     } else if (object_is_not_as_listed(call)) {
         object_note_refusal(o, &call->error);
@@ -84,7 +85,7 @@ static void part_written(struct store_call *call)
 
 static void put_kept(struct store_call *call)
 {
-    struct part *p = call->arg;
+    struct object_part *p = call->arg;
     struct walk *walk = p->object->walk;
 
     if (p->buffer)
@@ -95,9 +96,9 @@ static void put_kept(struct store_call *call)
     walk_pump(walk);
 }
 
-/* Writes a whole object at once, with the checksum that the store verifies: Blob Storage the MD5, which it also keeps;
- * a folder, on its worker, whichever the source knows. */
-static void fill_put(struct part *p)
+/* Fills in the call that writes a whole object at once, with the checksum that the store verifies: Blob Storage
+ * takes the MD5, which it also keeps; a folder, on its worker, takes whichever the source knows. */
+static void fill_put(struct object_part *p)
 {
     struct object *o = p->object;
 
@@ -105,50 +106,52 @@ static void fill_put(struct part *p)
     p->call.kept = put_kept;
     p->call.put = (struct store_put){
         .data = {.bytes = p->buffer, .len = p->len}, .attr = object_attributes(o), .condition = object_condition(o)};
-    if (o->sums == OBJECT_SUMS_AND_MD5)
-        p->call.put.data.md5 = o->md5;
+    if (o->plan.sums == OBJECT_SUMS_AND_MD5)
+        p->call.put.data.md5 = o->whole.md5;
     else if (o->from.md5[0])
         p->call.put.data.md5 = o->from.md5;
-    else if (o->sums == OBJECT_SUMS_ON_READ)
+    else if (o->plan.sums == OBJECT_SUMS_ON_READ)
         p->call.put.data.crc64 = &p->sums.crc64;
     else if (o->from.has_crc64)
         p->call.put.data.crc64 = &o->from.crc64;
 }
 
-static void fill_block(struct part *p)
+static void fill_block(struct object_part *p)
 {
     struct object *o = p->object;
 
     p->call.op = STORE_BLOCK;
-    p->call.block = (struct store_put_block){
-        .upload_id = o->upload_id, .index = p->index, .offset = p->offset, .data = {.bytes = p->buffer, .len = p->len}};
-    if (o->sums >= OBJECT_SUMS_ON_READ)
+    p->call.block = (struct store_put_block){.upload_id = o->plan.upload_id,
+                                             .index = p->index,
+                                             .offset = p->offset,
+                                             .data = {.bytes = p->buffer, .len = p->len}};
+    if (o->plan.sums >= OBJECT_SUMS_ON_READ)
         p->call.block.data.crc64 = &p->sums.crc64;
     else
         p->call.block.data.sums = &p->sums;
 }
 
-static void write_part(struct part *p)
+static void write_part(struct object_part *p)
 {
     struct object *o = p->object;
 
     store_call_release(&p->call);
-    p->call = (struct store_call){.key = o->to_key, .done = part_written, .arg = p};
-    o->n_parts == 1 ? fill_put(p) : fill_block(p);
+    p->call = (struct store_call){.key = o->to.key, .done = part_written, .arg = p};
+    o->plan.n_parts == 1 ? fill_put(p) : fill_block(p);
     store_start(o->walk->to, &p->call);
 }
 
 /* The bytes are in the buffer and their sums are known. */
-static void part_is_here(struct part *p)
+static void part_is_here(struct object_part *p)
 {
     struct object *o = p->object;
-    bool whole = o->n_parts == 1, only_read = o->way == OBJECT_READ_ONLY;
+    bool whole = o->plan.n_parts == 1, only_read = o->plan.way == OBJECT_READ_ONLY;
 
     if (p->sums.want_md5)
-        act_md5_done(&p->sums.md5, o->md5);
-    if (whole && !only_read && !object_agrees(o, o->sums >= OBJECT_SUMS_ON_READ, p->sums.crc64)) {
+        act_md5_done(&p->sums.md5, o->whole.md5);
+    if (whole && !only_read && !object_agrees(o, o->plan.sums >= OBJECT_SUMS_ON_READ, p->sums.crc64)) {
         part_ended(p);
-    } else if (only_read || o->states[p->index].present) {
+    } else if (only_read || o->moved.states[p->index].present) {
         part_is_there(p);
         part_ended(p);
     } else {
@@ -158,10 +161,10 @@ static void part_is_here(struct part *p)
 
 /* ---- the chain: the MD5 of the whole, part by part in order */
 
-/* On a worker. */
+/* Adds a part to the MD5 of the whole, on a worker. */
 static void chain_part(void *arg)
 {
-    struct part *p = arg;
+    struct object_part *p = arg;
 
     act_md5_add(&p->object->chain.md5, p->buffer, p->len);
 }
@@ -170,26 +173,26 @@ static void chain_next(struct object *o);
 
 static void chain_done(void *arg)
 {
-    struct part *p = arg;
+    struct object_part *p = arg;
     struct object *o = p->object;
 
     o->chain.hashing = false;
-    if (p->index + 1 == o->n_parts)
-        act_md5_done(&o->chain.md5, o->md5);
+    if (p->index + 1 == o->plan.n_parts)
+        act_md5_done(&o->chain.md5, o->whole.md5);
     chain_next(o); /* before this part ends: the object may end with its last part */
     object_has_failed(o) ? part_ended(p) : part_is_here(p);
 }
 
-static void chain_add(struct part *p)
+static void chain_add(struct object_part *p)
 {
     *p->object->chain.tail = p;
     p->object->chain.tail = &p->next;
 }
 
 /* Removes and returns the part to which this place of the chain points. */
-static struct part *chain_take(struct object *o, struct part **at)
+static struct object_part *chain_take(struct object *o, struct object_part **at)
 {
-    struct part *p = *at;
+    struct object_part *p = *at;
 
     *at = p->next;
     if (!p->next)
@@ -200,7 +203,7 @@ static struct part *chain_take(struct object *o, struct part **at)
 /* Hands the next part in order to a worker, if it has arrived. */
 static void chain_next(struct object *o)
 {
-    struct part *p = o->chain.parts;
+    struct object_part *p = o->chain.parts;
 
     if (o->chain.hashing || !p || p->phase != PART_ARRIVED)
         return;
@@ -211,7 +214,7 @@ static void chain_next(struct object *o)
 /* Ends the parts that have arrived but will never be hashed. */
 static void chain_end(struct object *o)
 {
-    for (struct part **at = &o->chain.parts; *at;)
+    for (struct object_part **at = &o->chain.parts; *at;)
         if ((*at)->phase == PART_ARRIVED)
             part_free(chain_take(o, at));
         else
@@ -220,9 +223,9 @@ static void chain_end(struct object *o)
 
 /* ---- reading */
 
-/* Whether what was received is what was asked for. A growing object may only grow; any other is guarded by its ETag, so
- * a mismatch is the fault of the store or the service. */
-static bool check_read(struct part *p)
+/* Checks that what was received is what was asked for. A growing object may only grow; any other is guarded by its
+ * ETag, so a mismatch is the fault of the store or the service. */
+static bool check_read(struct object_part *p)
 {
     struct object *o = p->object;
     const struct store_entry *now = &p->call.entry;
@@ -243,7 +246,7 @@ static bool check_read(struct part *p)
 
 static void get_done(struct store_call *call)
 {
-    struct part *p = call->arg;
+    struct object_part *p = call->arg;
     struct object *o = p->object;
     struct walk *walk = o->walk;
 
@@ -268,7 +271,7 @@ static void get_done(struct store_call *call)
 
 static void pieces_written(void *arg, const struct act_error *error)
 {
-    struct part *p = arg;
+    struct object_part *p = arg;
     struct object *o = p->object;
 
     if (error)
@@ -280,15 +283,15 @@ static void pieces_written(void *arg, const struct act_error *error)
 
 static void take_piece(struct store_call *call, size_t at, const void *data, size_t len)
 {
-    pieces_take(((struct part *)call->arg)->pieces, at, data, len);
+    pieces_take(((struct object_part *)call->arg)->pieces, at, data, len);
 }
 
-static void write_in_pieces(struct part *p)
+static void write_in_pieces(struct object_part *p)
 {
     struct object *o = p->object;
 
-    p->pieces = pieces_new(o->walk->to, &(struct pieces_setup){.key = o->to_key,
-                                                               .upload_id = o->upload_id,
+    p->pieces = pieces_new(o->walk->to, &(struct pieces_setup){.key = o->to.key,
+                                                               .upload_id = o->plan.upload_id,
                                                                .block = p->index,
                                                                .offset = p->offset,
                                                                .buffer = p->buffer,
@@ -298,24 +301,24 @@ static void write_in_pieces(struct part *p)
                                                                .arg = p});
 }
 
-/* Bytes that are already in the part file of a folder are read from there. */
-static void get_part(struct part *p)
+/* Reads a part. Bytes that are already in the part file of a folder are read from there. */
+static void get_part(struct object_part *p)
 {
     struct object *o = p->object;
     struct walk *walk = o->walk;
-    bool from_disk = o->states[p->index].present && store_sums_are_free(walk->to);
+    bool from_disk = o->moved.states[p->index].present && store_sums_are_free(walk->to);
 
-    if (o->way == OBJECT_IN_PIECES && !o->states[p->index].present)
+    if (o->plan.way == OBJECT_IN_PIECES && !o->moved.states[p->index].present)
         write_in_pieces(p);
 
     p->call = (struct store_call){.op = STORE_GET,
-                                  .key = from_disk ? o->to_key : o->from.key,
-                                  .get = {.upload = from_disk ? &o->upload_id : NULL,
+                                  .key = from_disk ? o->to.key : o->from.key,
+                                  .get = {.upload = from_disk ? &o->plan.upload_id : NULL,
                                           .offset = p->offset,
                                           .sink = p->pieces ? NULL : p->buffer,
                                           .sink_cap = p->len,
                                           .take = p->pieces ? take_piece : NULL,
-                                          .sums = o->sums >= OBJECT_SUMS_ON_READ ? &p->sums : NULL},
+                                          .sums = o->plan.sums >= OBJECT_SUMS_ON_READ ? &p->sums : NULL},
                                   .done = get_done,
                                   .arg = p};
     if (!from_disk && !o->from.grows && o->from.etag[0])
@@ -326,7 +329,7 @@ static void get_part(struct part *p)
 /* Without a URL by which the other service can read the source, the bytes go through us. */
 static void part_url_done(struct store_call *call)
 {
-    struct part *p = call->arg;
+    struct object_part *p = call->arg;
     struct object *o = p->object;
 
     if (call->rc == -ACT_DENIED) {
@@ -342,19 +345,19 @@ static void part_url_done(struct store_call *call)
     }
     struct store_source source = {.url = p->source_url,
                                   .match = o->from.etag[0] && !o->from.grows ? o->from.etag : NULL};
-    p->call = (struct store_call){.key = o->to_key, .done = part_written, .arg = p};
-    if (o->n_parts == 1) {
+    p->call = (struct store_call){.key = o->to.key, .done = part_written, .arg = p};
+    if (o->plan.n_parts == 1) {
         p->call.op = STORE_PUT_FROM;
         p->call.put_from = (struct store_put_from){.source = source, .condition = object_condition(o)};
     } else {
         p->call.op = STORE_BLOCK_FROM;
         p->call.block_from = (struct store_block_from){
-            .upload_id = o->upload_id, .index = p->index, .source = source, .offset = p->offset, .len = p->len};
+            .upload_id = o->plan.upload_id, .index = p->index, .source = source, .offset = p->offset, .len = p->len};
     }
     store_start(o->walk->to, &p->call);
 }
 
-static void copy_by_service(struct part *p)
+static void copy_by_service(struct object_part *p)
 {
     p->call = object_url_call(p->object);
     p->call.done = part_url_done;
@@ -364,17 +367,17 @@ static void copy_by_service(struct part *p)
 
 void object_start_part(struct object *o, uint32_t index)
 {
-    struct part *p = act_calloc(1, sizeof(*p));
+    struct object_part *p = act_calloc(1, sizeof(*p));
 
     p->object = o;
     p->index = index;
-    p->offset = (uint64_t)index * o->part_size;
+    p->offset = (uint64_t)index * o->plan.part_size;
     p->len = object_part_len(o, index);
-    p->sums.want_md5 = o->sums == OBJECT_SUMS_AND_MD5 && o->n_parts == 1;
+    p->sums.want_md5 = o->plan.sums == OBJECT_SUMS_AND_MD5 && o->plan.n_parts == 1;
     act_md5_init(&p->sums.md5);
     o->under_way++;
     o->walk->calls_under_way++;
-    if (o->way == OBJECT_BY_SERVICE) {
+    if (o->plan.way == OBJECT_BY_SERVICE) {
         copy_by_service(p);
         return;
     }

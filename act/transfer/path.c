@@ -15,8 +15,8 @@ void transfer_path_release(struct transfer_path *path)
     *path = (struct transfer_path){0};
 }
 
-/* 1: there is a file with this key, 0: there is none, negative: unknown, with an error. */
-static int is_file(struct store *store, const char *key, bool *is_link, struct act_error *err)
+/* Returns 1 if there is a file with this key, 0 if there is none, or the negative code of an error. */
+static int path_is_file(struct store *store, const char *key, bool *is_link, struct act_error *err)
 {
     ACT_AUTO(store_call) call = {.op = STORE_HEAD, .key = key};
     int rc = store_do(store, &call, err);
@@ -26,7 +26,7 @@ static int is_file(struct store *store, const char *key, bool *is_link, struct a
     return rc == -ACT_NOT_FOUND ? 0 : rc < 0 ? rc : file;
 }
 
-static int is_folder(struct store *store, const char *path, struct act_error *err)
+static int path_is_folder(struct store *store, const char *path, struct act_error *err)
 {
     ACT_AUTOFREE char *prefix = transfer_prefix(path);
     struct store_call call = {.op = STORE_LIST, .key = prefix, .list.max = 1};
@@ -50,11 +50,11 @@ int transfer_resolve(struct store *store, const char *path, struct transfer_path
     ACT_AUTOFREE char *key = act_strndup(path, strlen(path) - act_ends_with(path, "/"));
 
     bool is_link = false;
-    int file = wants_folder ? 0 : is_file(store, key, &is_link, err);
+    int file = wants_folder ? 0 : path_is_file(store, key, &is_link, err);
     if (file < 0)
         return file;
     /* on a disk a name is one thing, and a link to a folder cannot be listed */
-    int folder = file && store_has_real_folders(store) ? 0 : is_folder(store, key, err);
+    int folder = file && store_has_real_folders(store) ? 0 : path_is_folder(store, key, err);
     if (folder < 0)
         return folder;
     if (!file && !folder)

@@ -17,7 +17,7 @@
 
 enum { PIECE = 512 << 10 };
 
-struct piece {
+struct part_piece {
     struct pieces *of;
     struct store_call call;
     struct store_sums sums;
@@ -27,7 +27,7 @@ struct piece {
 struct pieces {
     struct store *to;
     struct pieces_setup setup;
-    struct piece *v;
+    struct part_piece *v;
     size_t came, given; /* bytes: that are here, that were handed to the store */
     size_t under_way;   /* calls */
     uint32_t *free, n_free;
@@ -59,7 +59,7 @@ void pieces_free(struct pieces *p)
     free(p);
 }
 
-static size_t piece_len(const struct pieces *p, size_t at)
+static size_t pieces_len_at(const struct pieces *p, size_t at)
 {
     size_t left = p->setup.len - at;
 
@@ -75,7 +75,7 @@ static void write_pieces(struct pieces *p);
 
 static void piece_written(struct store_call *call)
 {
-    struct piece *piece = call->arg;
+    struct part_piece *piece = call->arg;
     struct pieces *p = piece->of;
 
     p->under_way--;
@@ -87,21 +87,21 @@ static void piece_written(struct store_call *call)
     write_pieces(p);
 }
 
-/* The sum of the block until now, which the last piece goes on with. */
-static void add_up(const struct pieces *p)
+/* Adds up the sum of the block until now, with which the last piece goes on. */
+static void pieces_add_up(const struct pieces *p)
 {
     for (size_t at = 0; at < p->given; at += PIECE)
         *p->setup.crc64 = act_crc64_combine(*p->setup.crc64, p->v[at / PIECE].sums.crc64, PIECE);
 }
 
-static void write_piece(struct pieces *p, size_t len)
+static void pieces_write_next(struct pieces *p, size_t len)
 {
     const struct pieces_setup *s = &p->setup;
-    struct piece *piece = &p->v[p->given / PIECE];
+    struct part_piece *piece = &p->v[p->given / PIECE];
     bool more = p->given + len < s->len;
 
     if (!more)
-        add_up(p);
+        pieces_add_up(p);
     piece->of = p;
     piece->sums = (struct store_sums){.crc64 = more ? 0 : *s->crc64};
     piece->call = (struct store_call){.op = STORE_BLOCK,
@@ -121,7 +121,7 @@ static void write_piece(struct pieces *p, size_t len)
     store_start(p->to, &piece->call);
 }
 
-/* Whether the next piece may be written: the last one only once all before it are. */
+/* Returns whether the next piece may be written: the last one has to wait for all before it. */
 static bool is_next_ready(const struct pieces *p, size_t len)
 {
     bool is_last = p->given + len == p->setup.len;
@@ -129,7 +129,7 @@ static bool is_next_ready(const struct pieces *p, size_t len)
     return !p->failed && len > 0 && p->came - p->given >= len && (!is_last || (p->good && p->under_way == 0));
 }
 
-/* Nothing is under way, and nothing more will be. */
+/* Ends the part: nothing is under way, and nothing more will be. */
 static void finish_pieces(struct pieces *p)
 {
     if (!p->failed && p->given == p->setup.len)
@@ -137,17 +137,17 @@ static void finish_pieces(struct pieces *p)
     p->setup.done(p->setup.arg, p->failed ? &p->error : NULL);
 }
 
-/* All that is here. */
+/* Writes all pieces that are here. */
 static void write_pieces(struct pieces *p)
 {
-    for (size_t len; is_next_ready(p, len = piece_len(p, p->given));)
-        write_piece(p, len);
+    for (size_t len; is_next_ready(p, len = pieces_len_at(p, p->given));)
+        pieces_write_next(p, len);
     if (p->ended && p->under_way == 0)
         finish_pieces(p);
 }
 
-/* Bytes of one piece. */
-static void take_some(struct pieces *p, const char *data, size_t len)
+/* Takes bytes of one piece. */
+static void pieces_take_some(struct pieces *p, const char *data, size_t len)
 {
     if (p->came % PIECE == 0)
         p->v[p->came / PIECE].place = p->free[--p->n_free];
@@ -157,16 +157,16 @@ static void take_some(struct pieces *p, const char *data, size_t len)
         write_pieces(p);
 }
 
-/* After a failed try of the request it comes from the start once more: it is the same object, by its ETag, and what was
- * taken stays. */
+/* After a failed try of the request the bytes come from the start once more. They are of the same object, by its
+ * ETag, and what was taken stays. */
 void pieces_take(struct pieces *p, size_t at, const char *data, size_t len)
 {
     size_t known = at < p->came ? p->came - at : 0, n = 0;
 
     for (size_t done = known < len ? known : len; done < len; done += n) {
-        size_t room = piece_len(p, p->came - p->came % PIECE) - p->came % PIECE;
+        size_t room = pieces_len_at(p, p->came - p->came % PIECE) - p->came % PIECE;
         n = len - done < room ? len - done : room;
-        take_some(p, data + done, n);
+        pieces_take_some(p, data + done, n);
     }
 }
 

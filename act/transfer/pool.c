@@ -14,20 +14,20 @@ void transfer_pool_release(struct transfer_pool *pool)
     *pool = (struct transfer_pool){0};
 }
 
-/* Every large buffer has the size of a part, so that it fits any part. */
-static uint64_t charge(const struct transfer_pool *pool, size_t len)
+/* Returns what a buffer takes of the budget: large ones all have the size of a part, so that they fit any part. */
+static uint64_t pool_charge(const struct transfer_pool *pool, size_t len)
 {
     return len > pool->part_size / 2 && len < pool->part_size ? pool->part_size : len;
 }
 
 bool transfer_pool_has_room(const struct transfer_pool *pool, size_t len)
 {
-    return pool->used == 0 || pool->used + charge(pool, len) <= pool->limit;
+    return pool->used == 0 || pool->used + pool_charge(pool, len) <= pool->limit;
 }
 
 char *transfer_pool_take(struct transfer_pool *pool, size_t len)
 {
-    uint64_t size = charge(pool, len);
+    uint64_t size = pool_charge(pool, len);
 
     pool->used += size;
     if (size == pool->part_size && pool->n_spare > 0)
@@ -37,7 +37,7 @@ char *transfer_pool_take(struct transfer_pool *pool, size_t len)
 
 void transfer_pool_give(struct transfer_pool *pool, char *buffer, size_t len)
 {
-    uint64_t size = charge(pool, len);
+    uint64_t size = pool_charge(pool, len);
 
     pool->used -= size;
     if (size != pool->part_size) {

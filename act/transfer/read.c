@@ -14,10 +14,10 @@
 
 enum { LEAST_SLOTS = 4 };
 
-struct reading;
+struct transfer_reading;
 
 struct read_slot {
-    struct reading *reading;
+    struct transfer_reading *reading;
     struct store_call call;
     struct store_sums sums;
     char *buffer;
@@ -26,7 +26,7 @@ struct read_slot {
     bool arrived;
 };
 
-struct reading {
+struct transfer_reading {
     struct engine *engine;
     struct store *store;
     const char *key;
@@ -46,9 +46,9 @@ struct reading {
     struct act_error *err;
 };
 
-static void read_more(struct reading *r);
+static void read_more(struct transfer_reading *r);
 
-static void fail_reading(struct reading *r, const struct act_error *error)
+static void fail_reading(struct transfer_reading *r, const struct act_error *error)
 {
     if (r->rc == 0) {
         *r->err = *error;
@@ -58,16 +58,16 @@ static void fail_reading(struct reading *r, const struct act_error *error)
 
 /* ---- parts */
 
-static bool needs_md5(const struct reading *r)
+static bool needs_md5(const struct transfer_reading *r)
 {
     return r->whole && !r->entry.has_crc64 && r->entry.md5[0];
 }
 
-/* On a worker, which alone touches the reading's md5 meanwhile. */
+/* Writes a slot on a worker, which alone touches the reading's md5 meanwhile. */
 static void write_slot(void *arg)
 {
     struct read_slot *s = arg;
-    struct reading *r = s->reading;
+    struct transfer_reading *r = s->reading;
     struct act_error error;
 
     if (needs_md5(r))
@@ -80,7 +80,7 @@ static void write_slot(void *arg)
 static void slot_written(void *arg)
 {
     struct read_slot *s = arg;
-    struct reading *r = s->reading;
+    struct transfer_reading *r = s->reading;
 
     r->writing = false;
     r->written++;
@@ -95,7 +95,7 @@ static void slot_written(void *arg)
 static void part_done(struct store_call *call)
 {
     struct read_slot *s = call->arg;
-    struct reading *r = s->reading;
+    struct transfer_reading *r = s->reading;
     struct act_error error;
 
     r->under_way--;
@@ -110,7 +110,7 @@ static void part_done(struct store_call *call)
     read_more(r);
 }
 
-static void start_part(struct reading *r)
+static void start_part(struct transfer_reading *r)
 {
     struct read_slot *s = &r->slots[r->started % r->n_slots];
     uint64_t offset = r->begin + r->started * r->part_size, rest = r->end - offset;
@@ -135,7 +135,7 @@ static void start_part(struct reading *r)
     store_start(r->store, &s->call);
 }
 
-static void read_more(struct reading *r)
+static void read_more(struct transfer_reading *r)
 {
     struct read_slot *next = &r->slots[r->written % r->n_slots];
 
@@ -150,7 +150,7 @@ static void read_more(struct reading *r)
 
 /* ---- the whole */
 
-static int find_entry(struct reading *r)
+static int find_entry(struct transfer_reading *r)
 {
     ACT_AUTO(store_call) head = {.op = STORE_HEAD, .key = r->key};
     int rc = store_do(r->store, &head, r->err);
@@ -162,7 +162,7 @@ static int find_entry(struct reading *r)
     return rc;
 }
 
-static void set_range(struct reading *r, const struct transfer_range *range)
+static void set_range(struct transfer_reading *r, const struct transfer_range *range)
 {
     uint64_t size = r->entry.size;
 
@@ -171,7 +171,7 @@ static void set_range(struct reading *r, const struct transfer_range *range)
     r->whole = r->begin == 0 && r->end == size;
 }
 
-static void read_in_parts(struct reading *r, uint64_t memory)
+static void read_in_parts(struct transfer_reading *r, uint64_t memory)
 {
     uint64_t total = r->end - r->begin;
 
@@ -194,7 +194,7 @@ static void read_in_parts(struct reading *r, uint64_t memory)
 }
 
 /* Verifies what was written against the store's checksum of the whole. */
-static int check_sum(struct reading *r)
+static int check_sum(struct transfer_reading *r)
 {
     char md5[ACT_MD5_BASE64];
 
@@ -213,9 +213,9 @@ static int check_sum(struct reading *r)
                          store_name(r->store), r->entry.md5);
 }
 
-/* What grows is read without its ETag, so it must not have become shorter; an append blob must still be one. A log,
- * which has no ETag, may have stopped growing. */
-static int check_grown(struct reading *r)
+/* Checks an object that grows, which is read without its ETag: it must not have become shorter, and an append blob
+ * must still be one. A log, which has no ETag, may have stopped growing. */
+static int check_grown(struct transfer_reading *r)
 {
     ACT_AUTO(store_call) head = {.op = STORE_HEAD, .key = r->key};
 
@@ -232,7 +232,7 @@ int transfer_read(struct engine *engine, const struct transfer_path *what, const
                   uint64_t memory, int (*write)(void *arg, const void *data, size_t len, struct act_error *err),
                   void *arg, struct act_error *err)
 {
-    struct reading r = {
+    struct transfer_reading r = {
         .engine = engine, .store = what->store, .key = what->path, .write = write, .arg = arg, .err = err};
 
     act_md5_init(&r.md5);

@@ -116,7 +116,7 @@ static void init_removal(struct removal *r, struct store *store, bool leftovers)
         .store = store, .leftovers = leftovers, .deleted = entry_removed, .more = batch_ended, .arg = r};
 }
 
-/* One pass over what is listed below r->prefix. */
+/* Removes what is listed below r->prefix, in one pass. */
 static void remove_listed(struct removal *r, struct engine *engine)
 {
     r->lister = transfer_lister_new(engine, r->deleter.store, r->prefix,
@@ -154,7 +154,8 @@ static uint64_t remove_empty_level(struct engine *engine, const struct removal *
     return report->total.done_objects;
 }
 
-/* Deepest first. Only failures of the last round count: what failed earlier may have been removed since. */
+/* Removes empty folders, the deepest first. Only failures of the last round count: what failed earlier may be gone
+ * since. */
 static void remove_empty_levels(struct engine *engine, struct removal *r)
 {
     struct transfer_report report;
@@ -184,7 +185,7 @@ static void remove_empty_folders(struct engine *engine, struct removal *r)
         transfer_report_failure(r->report, &err);
 }
 
-/* An empty folder is what there is to remove. */
+/* Removes an empty folder, when that is all there is. */
 static void remove_empty_folder(struct engine *engine, struct removal *r)
 {
     struct act_error err;

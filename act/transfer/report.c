@@ -20,7 +20,7 @@ void transfer_report_release(struct transfer_report *report)
 
 #define BEHIND_NAME "': "
 
-/* The text of an error after the name of its object. */
+/* Returns the text of an error behind the name of its object. */
 static const char *reason_of(const char *text)
 {
     const char *at = strstr(text, BEHIND_NAME);
@@ -28,15 +28,15 @@ static const char *reason_of(const char *text)
     return at ? at + strlen(BEHIND_NAME) : text;
 }
 
-/* The first name in an error such as "cannot read 'name': ...". New string; NULL: none. */
-static char *name_of(const char *text)
+/* Returns the first name in an error such as "cannot read 'name': ...": a new string, or NULL. */
+static char *report_name_of(const char *text)
 {
     const char *begin = strchr(text, '\''), *end = strstr(text, BEHIND_NAME);
 
     return begin && end && begin < end ? act_strndup(begin + 1, (size_t)(end - begin) - 1) : NULL;
 }
 
-/* Whether two texts give the same reason: what is in brackets (a request id) may differ. */
+/* Returns whether two texts give the same reason: what is in brackets, such as a request id, may differ. */
 static bool same_reason(const char *a, const char *b)
 {
     size_t bracket = strcspn(a, "(");
@@ -44,7 +44,7 @@ static bool same_reason(const char *a, const char *b)
     return bracket == strcspn(b, "(") && strncmp(a, b, bracket) == 0 && act_streq(strchr(a, ')'), strchr(b, ')'));
 }
 
-/* The group of failures like this one, with n 0 if it is the first; NULL: there are too many groups. */
+/* Returns the group of failures like this one, with n 0 if it is the first; NULL: there are too many groups. */
 static struct transfer_failure *group_for(struct transfer_report *report, const char *text)
 {
     for (size_t i = 0; i < report->n_failures; i++)
@@ -57,7 +57,7 @@ static struct transfer_failure *group_for(struct transfer_report *report, const 
     return &report->failures[report->n_failures++];
 }
 
-static void take_name(struct transfer_failure *failure, char *name)
+static void report_take_name(struct transfer_failure *failure, char *name)
 {
     if (name && failure->also.n < TRANSFER_MAX_FAILURES)
         act_strv_take(&failure->also, name);
@@ -72,7 +72,7 @@ static void add_failure(struct transfer_report *report, const char *text, uint64
     if (!failure)
         return;
     if (failure->n > 0)
-        take_name(failure, name_of(text));
+        report_take_name(failure, report_name_of(text));
     failure->n += n;
 }
 
@@ -99,7 +99,7 @@ void transfer_report_add_failures(struct transfer_report *sum, const struct tran
         add_failure(sum, from->text, from->n);
         struct transfer_failure *to = group_for(sum, from->text);
         for (size_t k = 0; to && k < from->also.n; k++)
-            take_name(to, act_strdup(from->also.v[k]));
+            report_take_name(to, act_strdup(from->also.v[k]));
     }
 }
 

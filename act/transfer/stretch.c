@@ -66,7 +66,7 @@ static void fail_stretches(struct stretches *all, int rc, const struct act_error
 
 /* ---- slices ---- */
 
-static void drop_first(struct stretching *s)
+static void slice_drop_first(struct stretching *s)
 {
     struct slice *slice = s->first;
 
@@ -80,7 +80,7 @@ static void drop_first(struct stretching *s)
     free(slice);
 }
 
-/* What arrived of the slice after those that are written. */
+/* Compares what arrived of the next slice to write. */
 static void compare_slice(struct stretching *s, const struct slice *slice)
 {
     const struct store_call *call = &slice->call;
@@ -121,7 +121,7 @@ static void write_done(void *arg)
         if (all->moved)
             all->moved(all->arg, s->stretch, slice->call.get.got - slice->before);
     }
-    drop_first(s);
+    slice_drop_first(s);
     write_next_slice(s);
     continue_stretches(all);
 }
@@ -137,7 +137,7 @@ static void write_next_slice(struct stretching *s)
             s->writing = true;
             engine_work(s->all->engine, write_work, write_done, slice);
         } else {
-            drop_first(s);
+            slice_drop_first(s);
         }
     }
 }
@@ -160,7 +160,7 @@ static size_t next_before(const struct stretching *s)
     return s->started > 0 ? 0 : s->stretch->before_len;
 }
 
-/* The bytes of the next slice; 0: none. */
+/* Returns the bytes of the next slice; 0: there is none. */
 static size_t next_len(const struct stretching *s)
 {
     uint64_t left = s->stretch->end - s->stretch->offset - s->started, len = left + next_before(s);
@@ -194,21 +194,21 @@ static void start_slice(struct stretching *s)
     store_start(all->store, &slice->call);
 }
 
-/* Whether there is room for the next slice of the object. */
-static bool has_room(const struct stretches *all, const struct stretching *s)
+/* Returns whether there is room for the next slice of the object. */
+static bool stretches_have_room(const struct stretches *all, const struct stretching *s)
 {
     return all->n_slices == 0 ||
            (all->memory + next_len(s) <= all->limit && all->under_way < (size_t)store_window(all->store));
 }
 
-/* Object after object, so that most of them are whole when this is interrupted. */
+/* Starts slices, object after object, so that most of them are whole when this is interrupted. */
 static void continue_stretches(struct stretches *all)
 {
     while (all->rc == 0 && all->at < all->n) {
         struct stretching *s = &all->v[all->at];
         if (s->over || next_len(s) == 0)
             all->at++;
-        else if (has_room(all, s))
+        else if (stretches_have_room(all, s))
             start_slice(s);
         else
             break;

@@ -122,7 +122,7 @@ struct transfer_options {
     bool keep_newer;
     /* Which destination is newer; NULL: by the times of the originals (sync_is_newer()). */
     bool (*is_newer)(void *arg, const struct store_entry *source, const struct store_entry *destination);
-    /* Whether an object of the source takes part; NULL: all do. For copies without delete_extra. */
+    /* Returns whether an object of the source takes part; NULL: all do. For copies without delete_extra. */
     bool (*wants)(void *arg, const struct store_entry *source);
     enum transfer_links links; /* what lies below the name of such a link is never deleted */
     void (*left)(void *arg, const struct transfer_step *step);

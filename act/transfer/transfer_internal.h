@@ -6,41 +6,41 @@
 #include "store/store.h"
 #include "transfer/transfer.h"
 
-/* Pages of what lies below a prefix ("" for all), in order of keys. Some are fetched ahead, in bounded memory; the
- * folders of a long listing are listed side by side where the store gains by that (lister.c). Everything on the
- * loop.
- *
- * new: starts fetching at once. next: asks for one page. done is called once, later; it may take entries out of page,
- * which may be empty, and what it leaves there is freed. last: there are no more pages. error: not NULL if the listing
- * failed; page is then empty, and nothing more may be asked for. free: at any time, also from within done and while a
- * page is asked for (done is then not called); requests under way still need the store until the engine has run dry. */
+/* Pages of what lies below a prefix, in order of keys. Some are fetched ahead, in bounded memory; the folders of a long
+ * listing are listed side by side where the store gains by that (lister.c). All runs on the loop. */
 struct transfer_lister;
+/* Starts to fetch what lies below `prefix` ("" for all) at once. */
 struct transfer_lister *transfer_lister_new(struct engine *engine, struct store *store, const char *prefix,
                                             enum transfer_scope scope);
+/* Asks for a page. done() is called once, later. It may take entries out of `page`, which may be empty; what it
+ * leaves is freed. `last`: there are no more pages. `error` is not NULL if the listing failed: then the page is
+ * empty, and nothing more may be asked for. */
 void transfer_lister_next(struct transfer_lister *lister,
                           void (*done)(void *arg, struct store_page *page, bool last, const struct act_error *error),
                           void *arg);
+/* Frees the lister at any time, also inside done() and while a page is asked for: then done() is not called. Requests
+ * under way need the store until the engine has run dry. */
 void transfer_lister_free(struct transfer_lister *lister);
 
-/* The prefix of what lies below a folder path: "a" gives "a/", "" gives "". New string. */
+/* Returns the prefix of what lies below a folder: of "a" it is "a/", of "" it is "". New string. */
 char *transfer_prefix(const char *path);
 
-/* Whether a leftover with this key lies at or below the path. */
+/* Returns whether a leftover with this key lies at or below `path`. */
 bool transfer_is_leftover_of(const char *key, const char *path);
 
 /* Counts and names a failure. */
 void transfer_report_failure(struct transfer_report *report, const struct act_error *error);
 
-/* The same for an entry that is STORE_UNREADABLE. */
+/* Counts and names an entry that is STORE_UNREADABLE. */
 void transfer_report_unreadable(struct transfer_report *report, const struct store_entry *entry);
 
 /* Adds the failures of a part of the work, and counts them. */
 void transfer_report_add(struct transfer_report *report, const struct transfer_report *part);
 
-/* The result of a finished walk: 0, -ACT_PARTIAL, or the first failure when nothing was done. */
+/* Returns the result of a finished walk: 0, -ACT_PARTIAL, or the first failure when nothing was done. */
 int transfer_report_result(const struct transfer_report *report, struct act_error *err);
 
-/* Whether further objects would meet the same error: refused credentials, an unreachable service. */
+/* Returns whether further objects would meet the same error: refused credentials, an unreachable service. */
 bool transfer_is_hopeless(const struct act_error *error);
 
 /* Calls the progress callback if it is due, or now in any case. */
@@ -76,7 +76,7 @@ struct transfer_pool {
 };
 void transfer_pool_init(struct transfer_pool *pool, uint64_t limit, uint64_t part_size);
 void transfer_pool_release(struct transfer_pool *pool);
-/* Whether a buffer of len bytes (at most a part) may be taken now; one always may. */
+/* Returns whether a buffer of `len` bytes (at most a part) may be taken now. One always may. */
 bool transfer_pool_has_room(const struct transfer_pool *pool, size_t len);
 char *transfer_pool_take(struct transfer_pool *pool, size_t len);
 void transfer_pool_give(struct transfer_pool *pool, char *buffer, size_t len);

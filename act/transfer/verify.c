@@ -57,10 +57,22 @@ static void verify_pair(struct walk *walk, struct sync_item *item)
     sync_item_release(item);
 }
 
+/* One that an upload leaves out as well. */
+static bool is_skipped(const struct walk *walk, const struct sync_item *item)
+{
+    return walk->options->links == TRANSFER_SKIP_LINKS && item->from.key && item->from.leads_out &&
+           item->from.kind == STORE_SYMLINK;
+}
+
 static void verify_item(struct walk *walk, struct sync_item *item)
 {
     struct transfer_progress *t = &walk->report->total;
 
+    if (is_skipped(walk, item)) {
+        t->skipped_links++;
+        sync_item_release(item);
+        return;
+    }
     if (item->from.key && item->to.key && item->action != SYNC_UNREADABLE) {
         t->found_objects++;
         t->found_bytes += item->from.size;

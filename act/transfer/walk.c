@@ -54,7 +54,7 @@ static void list_more(struct walk *walk, enum sync_side side)
     transfer_lister_next(l->lister, page_came, l);
 }
 
-/* Each part makes a call to both stores, one after the other. */
+/* Returns how many calls may be under way: each part makes one to both stores, one after the other. */
 static int max_calls(const struct walk *walk)
 {
     return store_window(walk->from) + store_window(walk->to);
@@ -67,7 +67,8 @@ static uint64_t memory_of_machine(void)
     return pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : 0;
 }
 
-/* The sooner all objects are known, the sooner progress can say how long it will take. */
+/* Returns whether to list ahead: the sooner all objects are known, the sooner progress can say how long it will
+ * take. */
 static bool may_list_ahead(const struct walk *walk)
 {
     size_t least = OBJECTS_AHEAD + (size_t)max_calls(walk);
@@ -107,17 +108,17 @@ void walk_later(struct walk *walk, struct sync_item *item, walk_take *begin)
 void walk_enqueue(struct walk *walk, struct object *o, bool first)
 {
     o->under_way++; /* while it is in the queue */
-    o->next = first ? walk->waiting : NULL;
+    o->queue.next = first ? walk->waiting : NULL;
     *(first ? &walk->waiting : walk->waiting_tail) = o;
-    if (!o->next)
-        walk->waiting_tail = &o->next;
+    if (!o->queue.next)
+        walk->waiting_tail = &o->queue.next;
 }
 
-static struct object *take_first(struct walk *walk)
+static struct object *walk_take_first(struct walk *walk)
 {
     struct object *o = walk->waiting;
 
-    walk->waiting = o->next;
+    walk->waiting = o->queue.next;
     if (!walk->waiting)
         walk->waiting_tail = &walk->waiting;
     o->under_way--;
@@ -129,12 +130,12 @@ static bool may_call(const struct walk *walk)
     return walk->calls_under_way < max_calls(walk);
 }
 
-static bool has_room(const struct walk *walk, const struct object *o)
+static bool walk_has_room(const struct walk *walk, const struct object *o)
 {
     return may_call(walk) && transfer_pool_has_room(&walk->pool, object_needs(o));
 }
 
-/* Whether any object waits. Those already begun come first, then what was listed. */
+/* Returns whether an object waits. Those already begun come first, then what was listed. */
 static bool has_waiting(struct walk *walk)
 {
     walk_take *begin;
@@ -152,12 +153,12 @@ static void start_objects(struct walk *walk)
     while (has_waiting(walk)) {
         struct object *o = walk->waiting;
         if (object_has_failed(o) || walk->stop) {
-            object_give_up(take_first(walk));
+            object_give_up(walk_take_first(walk));
             continue;
         }
-        if (!has_room(walk, o))
+        if (!walk_has_room(walk, o))
             return;
-        take_first(walk);
+        walk_take_first(walk);
         if (object_step(o))
             walk_enqueue(walk, o, true);
     }
@@ -166,7 +167,7 @@ static void start_objects(struct walk *walk)
 static void name_slow(struct walk *walk)
 {
     const struct object *o = walk->oldest;
-    bool is_slow = o && act_now_monotonic_ms() - o->begun_ms >= SLOW_MS;
+    bool is_slow = o && act_now_monotonic_ms() - o->queue.begun_ms >= SLOW_MS;
 
     walk->report->total.slow = is_slow ? o->from.key : NULL;
 }
@@ -201,8 +202,8 @@ static bool filter_lets_enter(void *filter, const char *rel)
     return filter_enters(filter, rel);
 }
 
-static void begin_listing(struct walk *walk, enum sync_side side, struct store *store, const char *prefix,
-                          enum transfer_scope scope)
+static void walk_begin_listing(struct walk *walk, enum sync_side side, struct store *store, const char *prefix,
+                               enum transfer_scope scope)
 {
     walk->listings[side] = (struct side_listing){
         .walk = walk, .side = side, .lister = transfer_lister_new(walk->engine, store, prefix, scope)};
@@ -217,7 +218,7 @@ static struct sync_modes modes_of(const struct walk_setup *setup)
                                .stay_closed = setup->options->stay_closed};
 }
 
-/* The folder's content goes below to_path. */
+/* Begins a walk whose content goes below to_path. */
 static void begin_tree(struct walk *walk, const struct walk_setup *setup)
 {
     ACT_AUTOFREE char *from_prefix = transfer_prefix(setup->from->path);
@@ -235,12 +236,12 @@ static void begin_tree(struct walk *walk, const struct walk_setup *setup)
                                                  .takes = filter ? filter_lets_pass : NULL,
                                                  .enters = filter ? filter_lets_enter : NULL,
                                                  .arg = filter});
-    begin_listing(walk, SYNC_FROM, walk->from, from_prefix, scope);
-    begin_listing(walk, SYNC_TO, walk->to, to_prefix, scope);
+    walk_begin_listing(walk, SYNC_FROM, walk->from, from_prefix, scope);
+    walk_begin_listing(walk, SYNC_TO, walk->to, to_prefix, scope);
     walk_pump(walk);
 }
 
-/* A single file: there is nothing to list. Its folder at the destination need not exist. */
+/* Begins a walk of a single file: there is nothing to list, and its folder at the destination need not exist. */
 static int begin_single(struct walk *walk, const struct walk_setup *setup, struct act_error *err)
 {
     ACT_AUTO(store_call) from = {.op = STORE_HEAD, .key = setup->from->path};

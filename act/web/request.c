@@ -1,4 +1,4 @@
-/* request.c - what a request asks for. Whatever is not exactly as RFC 9112 has it is refused. */
+/* request.c - reads requests, and refuses whatever is not exactly as RFC 9112 has it. */
 #include <string.h>
 #include <strings.h>
 
@@ -14,7 +14,7 @@ size_t web_head_end(const char *data, size_t len)
 }
 
 /* Ends the line that begins at text, and returns the next one; NULL: a line feed or a return stands alone. */
-static char *end_line(char *text)
+static char *request_end_line(char *text)
 {
     char *end = strpbrk(text, "\r\n");
 
@@ -32,7 +32,7 @@ static bool is_printable(const char *text)
     return true;
 }
 
-/* Whether it is a token (RFC 9110 section 5.6.2), as methods and names of headers are. */
+/* Tells whether text is a token (RFC 9110 section 5.6.2), as methods and names of headers are. */
 static bool is_token(const char *text)
 {
     return *text && is_printable(text) && !strpbrk(text, "\"(),/:;<=>?@[\\]{}");
@@ -62,12 +62,12 @@ static char *trimmed(char *value)
     return value;
 }
 
-/* Of all headers only Host matters; there must be one (RFC 9112 section 3.2). */
+/* Reads the headers, of which only Host matters; there must be one (RFC 9112 section 3.2). */
 static int read_headers(char *line, char **out_host)
 {
     *out_host = NULL;
     while (*line != '\r') {
-        char *next = end_line(line), *colon = strchr(line, ':');
+        char *next = request_end_line(line), *colon = strchr(line, ':');
         if (!next || !colon)
             return 400;
         *colon = '\0';
@@ -83,7 +83,7 @@ static int read_headers(char *line, char **out_host)
     return *out_host ? 200 : 400;
 }
 
-/* With any port: the one that the browser knows is another one behind "ssh -L". */
+/* Takes any port, because the browser knows another one behind "ssh -L". */
 static bool is_this_machine(const char *host)
 {
     static const char *const names[] = {"127.0.0.1", "localhost"};
@@ -100,7 +100,7 @@ static bool is_this_machine(const char *host)
 }
 
 /* Splits "/KEY/path?query". */
-static int read_target(char *target, const char *key, struct web_request *out)
+static int request_read_target(char *target, const char *key, struct web_request *out)
 {
     char *query = target + strcspn(target, "?"), *slash;
 
@@ -120,7 +120,7 @@ static int read_target(char *target, const char *key, struct web_request *out)
 int web_read_head(char *head, size_t len, const char *key, struct web_request *out)
 {
     bool is_whole = strlen(head) == len && act_ends_with(head, "\r\n\r\n");
-    char *method, *target, *host, *headers = is_whole ? end_line(head) : NULL;
+    char *method, *target, *host, *headers = is_whole ? request_end_line(head) : NULL;
 
     *out = (struct web_request){0};
     if (!headers)
@@ -133,7 +133,7 @@ int web_read_head(char *head, size_t len, const char *key, struct web_request *o
     if (status != 200)
         return status;
     out->is_head = strcmp(method, "HEAD") == 0;
-    return out->is_head || strcmp(method, "GET") == 0 ? read_target(target, key, out) : 405;
+    return out->is_head || strcmp(method, "GET") == 0 ? request_read_target(target, key, out) : 405;
 }
 
 char *web_param(const char *query, const char *name, size_t nth)
@@ -153,7 +153,7 @@ char *web_param(const char *query, const char *name, size_t nth)
     return NULL;
 }
 
-static bool is_one_of(const char *const *names, const char *name, size_t len)
+static bool request_is_one_of(const char *const *names, const char *name, size_t len)
 {
     for (; *names; names++)
         if (strlen(*names) == len && strncmp(*names, name, len) == 0)
@@ -165,7 +165,7 @@ bool web_params_are(const char *query, const char *const *names)
 {
     for (const char *at = query; *at;) {
         size_t n = strcspn(at, "&"), len = strcspn(at, "&=");
-        if (n > 0 && !is_one_of(names, at, len))
+        if (n > 0 && !request_is_one_of(names, at, len))
             return false;
         at += n + (at[n] == '&');
     }

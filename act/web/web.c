@@ -67,7 +67,7 @@ struct web_body *web_body_new(struct act_buf *text)
     return body;
 }
 
-static struct web_body *hold(struct web_body *body)
+static struct web_body *web_hold(struct web_body *body)
 {
     body->holders++;
     return body;
@@ -97,14 +97,14 @@ static void end_visit(struct web_visit *v)
     v->stage = FREE;
 }
 
-static void enter(struct web_visit *v, enum stage stage, int64_t time_ms)
+static void web_enter(struct web_visit *v, enum stage stage, int64_t time_ms)
 {
     v->stage = stage;
     v->deadline_ms = act_now_monotonic_ms() + time_ms;
 }
 
-/* Whoever has ended what it says is always readable, and is written to at each tick instead. */
-static void watch(struct web_visit *v)
+/* A client that has ended what it says is always readable, so each tick writes to it instead. */
+static void web_watch(struct web_visit *v)
 {
     struct engine *engine = v->web->options.engine;
 
@@ -114,7 +114,7 @@ static void watch(struct web_visit *v)
         end_visit(v);
 }
 
-/* The next piece of what is to be written. */
+/* Returns the length of the next piece to write, and the piece in *out. */
 static size_t next_piece(const struct web_visit *v, const char **out)
 {
     size_t done = v->n_out < v->head.len ? 0 : v->n_out - v->head.len;
@@ -134,7 +134,7 @@ static void begin_to_linger(struct web_visit *v)
     if (v->is_deaf)
         end_visit(v);
     else
-        enter(v, LINGERING, LINGER_MS);
+        web_enter(v, LINGERING, LINGER_MS);
 }
 
 static void write_on(struct web_visit *v)
@@ -159,10 +159,10 @@ static void write_on(struct web_visit *v)
 static void begin_to_write(struct web_visit *v)
 {
     v->n_out = 0;
-    enter(v, WRITING, WRITE_MS);
+    web_enter(v, WRITING, WRITE_MS);
     write_on(v);
     if (v->stage != FREE)
-        watch(v);
+        web_watch(v);
 }
 
 /* ---- answers */
@@ -193,8 +193,9 @@ static const char *phrase(int status)
     return "";
 }
 
-/* Nothing is kept, guessed, shown in a frame, shared with windows of others, or told to the next server. */
-static void add_head(struct act_buf *out, int status, const char *type, size_t len)
+/* A browser must not keep a page, guess its type, show it in a frame, share it with windows of others, or tell the next
+ * server of it. */
+static void web_add_head(struct act_buf *out, int status, const char *type, size_t len)
 {
     act_buf_addf(out,
                  "HTTP/1.1 %d %s\r\nConnection: close\r\nContent-Type: %s; charset=utf-8\r\nContent-Length: %zu\r\n"
@@ -206,23 +207,23 @@ static void add_head(struct act_buf *out, int status, const char *type, size_t l
 
 void web_answer(struct web_visit *v, const struct web_answer *answer)
 {
-    add_head(&v->head, answer->status, "text/html", answer->body->text.len);
+    web_add_head(&v->head, answer->status, "text/html", answer->body->text.len);
     act_buf_addf(&v->head, "Content-Security-Policy: %s\r\n", answer->policy);
     if (answer->refresh_s > 0)
         act_buf_addf(&v->head, "Refresh: %d\r\n", answer->refresh_s);
     act_buf_adds(&v->head, "\r\n");
-    v->body = v->is_head ? NULL : hold(answer->body);
+    v->body = v->is_head ? NULL : web_hold(answer->body);
     begin_to_write(v);
 }
 
-/* What is said to strangers tells nothing. */
-static void refuse(struct web_visit *v, int status)
+/* Refuses a stranger, and tells him nothing. */
+static void web_refuse(struct web_visit *v, int status)
 {
     ACT_AUTOFREE char *why =
         act_sprintf("%d %s%s\n", status, phrase(status),
                     status == 403 ? ": open the address that 'a ui' printed last; it has a new key each time" : "");
 
-    add_head(&v->head, status, "text/plain", strlen(why));
+    web_add_head(&v->head, status, "text/plain", strlen(why));
     act_buf_addf(&v->head, "%sContent-Security-Policy: default-src 'none'\r\n\r\n%s",
                  status == 405 ? "Allow: GET, HEAD\r\n" : "", v->is_head ? "" : why);
     begin_to_write(v);
@@ -230,7 +231,7 @@ static void refuse(struct web_visit *v, int status)
 
 /* ---- requests */
 
-static void take_head(struct web_visit *v, size_t len)
+static void web_take_head(struct web_visit *v, size_t len)
 {
     const struct web_options *o = &v->web->options;
     struct web_request request;
@@ -239,7 +240,7 @@ static void take_head(struct web_visit *v, size_t len)
     int status = web_read_head(v->in, len, v->web->key, &request);
     v->is_head = request.is_head;
     if (status != 200) {
-        refuse(v, status);
+        web_refuse(v, status);
         return;
     }
     engine_unwatch(o->engine, v->fd);
@@ -248,7 +249,7 @@ static void take_head(struct web_visit *v, size_t len)
 }
 
 /* Returns false when nothing more comes for now, or ever. */
-static bool read_some(struct web_visit *v, char *to, size_t room, size_t *out_n)
+static bool web_read_some(struct web_visit *v, char *to, size_t room, size_t *out_n)
 {
     ssize_t n = recv(v->fd, to, room, MSG_DONTWAIT);
 
@@ -267,7 +268,7 @@ static void read_request(struct web_visit *v)
 {
     size_t n, len;
 
-    if (!read_some(v, v->in + v->n_in, WEB_HEAD_BYTES - v->n_in, &n)) {
+    if (!web_read_some(v, v->in + v->n_in, WEB_HEAD_BYTES - v->n_in, &n)) {
         if (v->is_deaf)
             end_visit(v);
         return;
@@ -275,9 +276,9 @@ static void read_request(struct web_visit *v)
     v->n_in += n;
     len = web_head_end(v->in, v->n_in);
     if (len > 0)
-        take_head(v, len);
+        web_take_head(v, len);
     else if (v->n_in == WEB_HEAD_BYTES)
-        refuse(v, 431);
+        web_refuse(v, 431);
 }
 
 static void discard(struct web_visit *v)
@@ -285,8 +286,8 @@ static void discard(struct web_visit *v)
     char ignored[16384];
     size_t n;
 
-    if (!read_some(v, ignored, sizeof(ignored), &n) && v->is_deaf && v->stage != FREE)
-        watch(v);
+    if (!web_read_some(v, ignored, sizeof(ignored), &n) && v->is_deaf && v->stage != FREE)
+        web_watch(v);
     if (v->stage == LINGERING && (v->is_deaf || (v->n_out += n) > LINGER_BYTES))
         end_visit(v);
 }
@@ -303,13 +304,14 @@ static void ready(void *visit)
     if (v->stage == WRITING)
         write_on(v);
     if (v->stage == LINGERING)
-        watch(v);
+        web_watch(v);
 }
 
 /* ---- all connections */
 
-/* A place for one more: a free one, or that of who has waited longest without having shown the key. NULL: all have. */
-static struct web_visit *find_place(struct web *web)
+/* Finds a place for one more: a free one, or that of the client that has waited longest without showing the key. NULL:
+ * all have shown it. */
+static struct web_visit *web_find_place(struct web *web)
 {
     struct web_visit *oldest = NULL;
 
@@ -327,7 +329,7 @@ static struct web_visit *find_place(struct web *web)
 
 static void begin_visit(struct web *web, int fd)
 {
-    struct web_visit *v = find_place(web);
+    struct web_visit *v = web_find_place(web);
 
     if (!v) {
         close(fd);
@@ -337,12 +339,12 @@ static void begin_visit(struct web *web, int fd)
     v->number = web->visits++;
     v->n_in = v->n_out = 0;
     v->is_head = v->is_deaf = false;
-    enter(v, READING, READ_MS);
-    watch(v);
+    web_enter(v, READING, READ_MS);
+    web_watch(v);
 }
 
-/* Without descriptors the waiting connection would wake the loop for ever. */
-static void accept_some(void *arg)
+/* Accepts some connections. Without descriptors it pauses, because the waiting one would wake the loop for ever. */
+static void web_accept_some(void *arg)
 {
     struct web *web = arg;
 
@@ -361,7 +363,7 @@ static void accept_some(void *arg)
     }
 }
 
-static void tick(void *arg)
+static void web_tick(void *arg)
 {
     struct web *web = arg;
     int64_t now_ms = act_now_monotonic_ms();
@@ -376,8 +378,8 @@ static void tick(void *arg)
             write_on(v);
     }
     if (web->is_paused)
-        web->is_paused = !engine_watch(web->options.engine, web->fd, false, accept_some, web);
-    engine_timer(web->options.engine, TICK_MS, tick, web);
+        web->is_paused = !engine_watch(web->options.engine, web->fd, false, web_accept_some, web);
+    engine_timer(web->options.engine, TICK_MS, web_tick, web);
 }
 
 /* ---- the server */
@@ -402,7 +404,7 @@ static int listen_here(struct web *web, struct act_error *err)
     return act_error_errno(err, errno, "cannot listen on 127.0.0.1, port %d", web->options.port);
 }
 
-static int make_url(struct web *web, struct act_error *err)
+static int web_make_url(struct web *web, struct act_error *err)
 {
     struct sockaddr_in address = {0};
     socklen_t len = sizeof(address);
@@ -425,11 +427,11 @@ int web_open(const struct web_options *options, struct web **out, struct act_err
         web->v[i].web = web;
     int rc = listen_here(web, err);
     if (rc == 0)
-        rc = make_url(web, err);
-    if (rc == 0 && !engine_watch(options->engine, web->fd, false, accept_some, web))
+        rc = web_make_url(web, err);
+    if (rc == 0 && !engine_watch(options->engine, web->fd, false, web_accept_some, web))
         rc = act_error_errno(err, errno, "cannot wait for connections");
     if (rc == 0)
-        engine_timer(options->engine, TICK_MS, tick, web);
+        engine_timer(options->engine, TICK_MS, web_tick, web);
     *out = web;
     if (rc == 0)
         return 0;

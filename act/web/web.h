@@ -1,7 +1,7 @@
 /* web.h - pages for the browser of this user: a server of HTTP/1.1 (RFC 9110, RFC 9112) on the loopback interface.
  *
- * It answers GET and HEAD and nothing else, takes no body, and closes each connection after its answer: what goes wrong
- * in servers, lengths, chunks and a second request behind the first, does not exist here.
+ * It answers GET and HEAD and nothing else, takes no body, and closes each connection after its answer: the usual
+ * faults of servers, in lengths, chunks and a second request behind the first, do not exist here.
  *
  * Who may ask: any user and any program of the machine reaches a port of it, and so do pages from elsewhere in the
  * user's browser. So a path begins with a key of 128 random bits, which is compared in constant time and stays in the
@@ -34,16 +34,16 @@ struct web_options {
     void *arg;
 };
 
-/* A port that is taken: -ACT_USAGE. From then on engine_run() has something to do. */
+/* Opens a server; a port that is taken is -ACT_USAGE. From then on engine_run() has something to do. */
 int web_open(const struct web_options *options, struct web **out, struct act_error *err) ACT_NODISCARD;
-/* "http://127.0.0.1:PORT/KEY/": whoever has it sees everything. */
+/* Returns "http://127.0.0.1:PORT/KEY/"; whoever has it sees everything. */
 const char *web_url(const struct web *web);
-/* Ends all connections; visits that are not answered are gone. NULL is fine. */
+/* Ends all connections, also of visits that are not answered; web may be NULL. */
 void web_close(struct web *web);
 
-/* What many are answered with; it is freed when nobody holds it. */
+/* The body of many answers; it is freed when nobody holds it. */
 struct web_body;
-/* Takes what is in text. The caller holds it. */
+/* Makes a body of text, which is empty afterwards. The caller holds it. */
 struct web_body *web_body_new(struct act_buf *text);
 void web_body_drop(struct web_body *body); /* NULL is fine */
 
@@ -55,10 +55,10 @@ struct web_answer {
 };
 void web_answer(struct web_visit *visit, const struct web_answer *answer);
 
-/* The nth value (from 0) of a name in a query, as forms write it (application/x-www-form-urlencoded). New string; NULL:
- * there is none. */
+/* Returns the nth value (from 0) of a name in a query, as forms write it (application/x-www-form-urlencoded), a new
+ * string; NULL: there is none. */
 char *web_param(const char *query, const char *name, size_t nth);
-/* Whether a query has only these names, which end with NULL. */
+/* Tells whether a query has only these names, which end with NULL. */
 bool web_params_are(const char *query, const char *const *names);
 
 #endif

@@ -1,4 +1,4 @@
-/* web_internal.h - request.c: what a request asks for; web.c: connections. */
+/* web_internal.h - for the files of web/ only: request.c reads requests, web.c has the connections. */
 #ifndef ACT_WEB_WEB_INTERNAL_H
 #define ACT_WEB_WEB_INTERNAL_H
 
@@ -12,7 +12,7 @@ struct web_request {
     const char *query; /* "": none */
 };
 
-/* How long the head at the beginning of len bytes is, with its empty line; 0: it has not ended. */
+/* Returns the length of the head at the beginning of len bytes, with its empty line; 0: it has not ended. */
 size_t web_head_end(const char *data, size_t len);
 
 /* Reads a head of len bytes, a NUL behind it, which is changed; out points into it. Returns the status to answer with:

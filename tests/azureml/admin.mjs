@@ -119,8 +119,9 @@ const ACTIONS = {
         Object.entries(pools).forEach(([pool, changes]) => Object.assign(cluster.pools.get(pool), changes));
     },
     fileserver: addFileAccount,
-    compute(world, { name, shown, idle }) {
+    compute(world, { name, shown, idle, properties }) {
         const compute = world.computes.get(name);
+        Object.assign(compute.properties, properties);
         compute.properties.properties.shown = shown;
         compute.idle = idle;
     },

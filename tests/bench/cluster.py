@@ -67,6 +67,8 @@ class Cluster:
         """An empty cluster, of which ACT knows nothing; what it packs of the project is packed."""
         self.double.tell("reset")
         (self.act.home / "ledger.db").unlink(missing_ok=True)
+        for known in (self.act.home / "cache").glob("k8s-*.json"):
+            known.unlink()
         self.double.cluster()
         self.act.run(*K8S, "init")
 
@@ -129,10 +131,10 @@ class Submit(Line):
 
     def run(self, cluster):
         cluster.reset()
-        if not self.first:
-            cluster.submit()
         if self.gpus:
             cluster.double.cluster(k8s={"gpu_resource": "nvidia.com/gpu"})
+        if not self.first:
+            cluster.submit()
         before = len(cluster.double.objects("Job"))
         figures, requests = cluster.a(*K8S, "submit", "python3", "train.py")
         expect("new Jobs", len(cluster.double.objects("Job")) - before, 1)
@@ -235,7 +237,7 @@ def lines(quick):
     count, size = (60, 2 * MIB) if quick else (1000, 50 * MIB)
     return [
         Start("k8s-start", "start of `a q` to its first request", wall=.005),
-        Submit("k8s-submit-first", "submit, first time in a namespace", requests=7, first=True),
+        Submit("k8s-submit-first", "submit, first time in a namespace", requests=8, first=True),
         Submit("k8s-submit", "submit", requests=5),
         Submit("k8s-submit-gpus", "submit of a run with GPUs", requests=6, gpus=True),
         Table("k8s-table", f"table of {count:,} runs", requests=3, count=count, running=count // 20),

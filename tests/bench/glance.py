@@ -122,14 +122,14 @@ def peak_memory(pid):
 
 
 class Watched:
-    """`a top` on a terminal of this size."""
+    """`a top`, or other words, on a terminal of this size."""
 
-    def __init__(self, act, rows=50, columns=200):
+    def __init__(self, act, rows=50, columns=200, words=("top",)):
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
             fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("4H", rows, columns, 0, 0))
             os.chdir(act.project)
-            os.execve(act.programs / "a", ["a", "top"], {**act.env, "TERM": "xterm-256color"})
+            os.execve(act.programs / "a", ["a", *words], {**act.env, "TERM": "xterm-256color"})
         self.seen = b""
         threading.Thread(target=self.read, daemon=True).start()
 
@@ -144,13 +144,13 @@ class Watched:
         end = time.monotonic() + 60
         while text not in self.seen:
             if time.monotonic() > end:
-                raise WrongResult(f"'a top' does not show {text!r}")
+                raise WrongResult(f"it does not show {text!r}")
             time.sleep(0.05)
 
     def close(self):
         os.write(self.fd, b"q")
         if os.waitpid(self.pid, 0)[1] != 0:
-            raise WrongResult("'a top' did not end well")
+            raise WrongResult("it did not end well")
         os.close(self.fd)
 
 

@@ -12,12 +12,10 @@ import datetime
 import hashlib
 import hmac
 import os
-import socket
+import re
 import subprocess
 import sys
 import tempfile
-import time
-import urllib.error
 import urllib.parse
 import urllib.request
 
@@ -26,6 +24,7 @@ ACCOUNT = "devstoreaccount1"
 KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 SKIPPED = 77
 VERSION = "2021-12-02"
+LISTENS = re.compile(r"successfully listens on https?://127\.0\.0\.1:(\d+)")
 
 
 def sign(text):
@@ -68,28 +67,20 @@ def find_azurite():
     return path if os.access(path, os.X_OK) else None
 
 
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
-def start_azurite(path, folder, port):
-    """Starts it and waits until it answers, whatever it answers."""
-    command = [path, "--disableTelemetry", "--silent", "--blobHost", "127.0.0.1", "--blobPort", str(port),
-               "--location", folder]
-    server = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-    for _ in range(600):
-        if server.poll() is not None:
-            sys.exit(f"azurite ended with {server.returncode}")
-        try:
-            urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=5).close()
-        except urllib.error.HTTPError:
-            return server
-        except OSError:
-            time.sleep(0.1)
-    server.kill()
-    sys.exit("azurite does not answer")
+@contextlib.contextmanager
+def azurite(path):
+    """The port of one, which the kernel has chosen and the server says when it listens."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [path, "--disableTelemetry", "--silent", "--blobHost", "127.0.0.1", "--blobPort", "0", "--location",
+                   folder]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+            try:
+                said = next((said for line in server.stdout if (said := LISTENS.search(line))), None)
+                if not said:
+                    sys.exit(f"azurite ended with {server.wait()}")
+                yield int(said[1])
+            finally:
+                server.terminate()
 
 
 def make_container(port, name):
@@ -103,18 +94,6 @@ def make_share(port, name):
 def make(url):
     request = urllib.request.Request(url, method="PUT", headers={"x-ms-version": VERSION})
     urllib.request.urlopen(request, timeout=30).close()
-
-
-@contextlib.contextmanager
-def azurite(path):
-    with tempfile.TemporaryDirectory() as folder:
-        port = free_port()
-        server = start_azurite(path, folder, port)
-        try:
-            yield port
-        finally:
-            server.terminate()
-            server.wait()
 
 
 @contextlib.contextmanager

@@ -3,7 +3,7 @@ import base64
 import contextlib
 import os
 import pathlib
-import socket
+import re
 import subprocess
 import time
 
@@ -11,12 +11,18 @@ from authority import Authority
 from blob_service import BlobService
 
 PROGRAM = pathlib.Path(__file__).resolve().parent.parent / "node_modules/azurite/dist/src/blob/main.js"
+LISTENS = re.compile(r"successfully listens on https?://127\.0\.0\.1:(\d+)")
 
 
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+def port_of(process, log):
+    """The kernel has chosen it, and the server says it when it listens."""
+    for _ in range(600):
+        if said := LISTENS.search(log.read_text()):
+            return int(said[1])
+        if process.poll() is not None:
+            raise RuntimeError(log.read_text())
+        time.sleep(0.1)
+    raise RuntimeError(f"azurite did not start: {log.read_text()}")
 
 
 @contextlib.contextmanager
@@ -27,23 +33,14 @@ def running(folder, with_logins=False):
     if authority:
         certificate = authority.issue()
         options = ["--oauth", "basic", "--cert", certificate, "--key", certificate]
-    key, port = base64.b64encode(os.urandom(64)).decode(), free_port()
+    key = base64.b64encode(os.urandom(64)).decode()
     with open(folder / "log", "wb") as log:
         process = subprocess.Popen(
-            ["node", PROGRAM, "--blobHost", "127.0.0.1", "--blobPort", str(port), "--location", folder / "data",
+            ["node", PROGRAM, "--blobHost", "127.0.0.1", "--blobPort", "0", "--location", folder / "data",
              "--disableTelemetry", "--skipApiVersionCheck", "--silent", *options], stdin=subprocess.DEVNULL, stdout=log,
             stderr=log, cwd=folder, env={**os.environ, "AZURITE_ACCOUNTS": f"actaccount:{key}"})
     try:
-        for _ in range(600):
-            if process.poll() is not None:
-                raise RuntimeError((folder / "log").read_text())
-            with socket.socket() as s:
-                if s.connect_ex(("127.0.0.1", port)) == 0:
-                    break
-            time.sleep(0.1)
-        else:
-            raise RuntimeError("azurite did not start")
-        yield BlobService(port, "actaccount", key, authority)
+        yield BlobService(port_of(process, folder / "log"), "actaccount", key, authority)
     finally:
         process.terminate()
         try:

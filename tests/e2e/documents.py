@@ -25,7 +25,8 @@ INLINE = re.compile(r"`((?:a|scripts/[\w-]+) [^`]+)`")
 
 def documents():
     """Those for users and developers, relative to the root."""
-    found = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "act/README.md")]
+    found = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "STYLE.md", "CHANGELOG.md", "SECURITY.md",
+                                  "act/README.md")]
     found += sorted((ROOT / "docs").rglob("*.md")) + [ROOT / "aux_data/example/README.md"]
     return [str(path.relative_to(ROOT)) for path in found]
 

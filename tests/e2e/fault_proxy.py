@@ -74,7 +74,7 @@ class Exchange(socketserver.StreamRequestHandler):
     """One connection of a client."""
 
     def handle(self):
-        self.keep = True
+        self.keep, self.answered = True, False
         try:
             while self.keep and self.read_request():
                 self.server.serve(self)
@@ -82,6 +82,7 @@ class Exchange(socketserver.StreamRequestHandler):
             pass
 
     def read_request(self):
+        self.answered = False
         first = self.rfile.readline().decode("latin-1").split()
         if len(first) != 3:
             return False
@@ -129,6 +130,7 @@ class Exchange(socketserver.StreamRequestHandler):
             self.send(body)
 
     def send(self, data):
+        self.answered = True
         self.wfile.write(data)
         self.wfile.flush()
 
@@ -148,6 +150,7 @@ class FaultProxy(socketserver.ThreadingTCPServer):
         if tls:
             self.socket = tls.wrap_socket(self.socket, server_side=True)
         self.upstream, self.rules, self.seen, self.lock = upstream, [], [], threading.Lock()
+        self.forgotten = []
         self.port = self.server_address[1]
         self.thread = threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
         self.thread.start()
@@ -162,6 +165,8 @@ class FaultProxy(socketserver.ThreadingTCPServer):
             rule = next((r for r in self.rules if r.wants(exchange.method, exchange.path)), None)
         if rule:
             rule.act(exchange)
+            if exchange.keep and not exchange.answered:
+                self.forgotten.append((exchange.method, exchange.path))
         else:
             exchange.reply(*exchange.forward())
 
@@ -172,3 +177,4 @@ class FaultProxy(socketserver.ThreadingTCPServer):
         self.shutdown()
         self.server_close()
         self.thread.join()
+        assert not self.forgotten, f"a rule left these without an answer, so they were sent again: {self.forgotten}"

@@ -77,6 +77,10 @@ class Kubernetes(service_double.ServiceDouble):
         """What was asked over https since the beginning or forget()."""
         return [r for r in self.tell("look")["requests"] if r["server"] == "secure"]
 
+    def changes(self):
+        """Those requests that were to change something; a dry run is not."""
+        return [r for r in self.requests() if r["method"] != "GET" and "dryRun=All" not in r["url"]]
+
     # ---- the API, as somebody else uses it
 
     def call(self, method, path, body=None, content_type="application/json"):

@@ -3,6 +3,7 @@ import contextlib
 import json
 import os
 import pathlib
+import random
 import select
 import shutil
 import signal
@@ -19,9 +20,13 @@ def is_installed():
 
 
 def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+    """It stays free while the server is down: it is none of those that the kernel gives to connections, that runs take
+    or that a bed of Slurm has."""
+    while True:
+        port = random.randrange(7000, 10000)
+        with contextlib.suppress(OSError), socket.socket() as s:
+            s.bind(("127.0.0.1", port))
+            return port
 
 
 class Sshd:

@@ -202,8 +202,9 @@ def test_abort_of_a_run_that_waits(act, azureml):
     run = submit(act, "true")
     act.until(lambda: azureml.job(run)["status"] == "Queued", "it waits")
     assert act.state(run) == "Queued"
-    act.run("abort", run)
+    assert "Running" not in act.run("abort", run).err
     act.until_state(run, "Canceled")
+    assert act.info(run)["started"] is None and "elapsed" not in act.run("q", run, status=None).out
 
 
 @pytest.mark.smoke
@@ -386,7 +387,7 @@ def test_unknown_workspace(act, azureml):
 
 def test_unknown_compute(act, azureml):
     azureml.cluster(compute_target="nothing")
-    act.fail("submit", "true", status=3, match="nothing not found")
+    act.fail("submit", "true", status=3, match="compute 'nothing'.* 'a cluster list' shows what is there")
 
 
 def test_unknown_experiment(act, azureml):
@@ -407,7 +408,7 @@ def test_quota_is_exceeded(act, azureml):
             {"code": "QuotaExceeded", "message": "The requested 192 cores exceed the quota of 96 of the family."}]}}}})
     act.fail("submit", "true", status=6, match="quota of 96")
     azureml.faults()
-    act.fail("-n", "100", "submit", "true", status=1, match="maximum node count 4")
+    act.fail("-n", "100", "submit", "true", status=6, match="needs 50 nodes, and 'gpu' has at most 4; use at most -n 8")
 
 
 def test_run_ends_for_want_of_quota(act, azureml):

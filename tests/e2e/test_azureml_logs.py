@@ -68,7 +68,9 @@ def test_metrics_are_no_reason(act, azureml):
 def test_metrics_in_the_log(act, azureml):
     azureml.cluster(env={"ACT_METRICS_EVERY": "1"})
     run = submit(act, "sh", "-c", "while :; do sleep 1; done")
-    act.until(lambda: "act: metrics: node " in act.run("logs", run).out, "the numbers of the node")
+    line = act.until(lambda: next((line for line in act.run("logs", run).out.splitlines()
+                                   if line.startswith("act: metrics: node ")), None), "the numbers of the node")
+    assert ", cpu" in line and ", memory " in line, line
     act.run("abort", run)
 
 

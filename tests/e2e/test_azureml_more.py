@@ -134,7 +134,8 @@ def test_virtual_cluster(act, azureml):
 
 def test_unknown_virtual_cluster(act, azureml):
     azureml.cluster(platform="singularity", compute_target="nothing")
-    act.fail("submit", "true", status=None, match="to 'nothing' of the workspace 'ws'.*not found")
+    act.fail("submit", "true", status=None,
+             match="the virtual cluster 'nothing': .* was not found.*; compute_target names it")
 
 
 @pytest.mark.parametrize("preemption", [False, True])
@@ -254,6 +255,7 @@ def test_connection_that_is_told_in_another_form(act, azureml, same):
     (name, had), = azureml.tell("objects")["connections"].items()
     azureml.tell("object", kind="connections", name=name, properties={**had["properties"], **same})
     submit(act, "true")
+    assert list(azureml.tell("objects")["connections"]) == [name] and len(azureml.tell("jobs")) == 2
 
 
 def test_connection_and_environment_that_others_make_at_the_same_moment(act, azureml):
@@ -264,6 +266,8 @@ def test_connection_and_environment_that_others_make_at_the_same_moment(act, azu
                       "answer": {"status": 409, "json": {"error": {"code": "Conflict"}}}}
                      for kind in ("/connections/", "/environments/")))
     submit(act, "true")
+    made = azureml.tell("objects")
+    assert len(made["connections"]) == len(made["environments"]) == len(azureml.tell("jobs")) == 1
 
 
 # ---- environments

@@ -215,8 +215,9 @@ def test_share_is_nothing_that_doctor_and_check_complain_of(act, azureml, contai
     act.account("files", account_name=azureml.service.account, account_key=azureml.service.key,
                 endpoint=azureml.service.endpoint)
     azureml.cluster(config_param=rows(data=share(azure_blob_config_file="aux_data/configs/files.yaml")))
-    act.run("config", "check")
-    act.run("doctor")
+    for words in (("config", "check"), ("doctor",)):
+        said = act.run(*words)
+        assert "files.yaml" not in said.err and "warning" not in said.err, said
 
 
 @pytest.mark.parametrize("platform", ["local", "slurm"])

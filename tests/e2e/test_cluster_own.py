@@ -1,5 +1,6 @@
 """Clusters of the user's own: making their files, choosing one, and changing them."""
 import concurrent.futures
+import fcntl
 import os
 import pathlib
 import re
@@ -61,8 +62,8 @@ def test_from_nothing_to_a_run(bare, scratch):
 def test_trust_is_not_asked_for(bare):
     del bare.env["ACT_TRUSTED_PROJECTS"]
     bare.run("cluster", "add", "far", "--kind", "local", "-p", f"env: {{WHERE: {bare.scratch}}}")
-    bare.run("-c", "far", "config", "show")
-    bare.run("-c", "far", "ls", "data", status=(0, 3))
+    for words, status in ((("config", "show"), 0), (("ls", "data"), (0, 3))):
+        assert "trust" not in bare.run("-c", "far", *words, status=status).err
 
 
 def test_files_of_the_project_win(act):
@@ -370,6 +371,30 @@ def test_a_list_of_broken_files(bare):
     assert "1 problem" in act.run("cluster", "list").out
 
 
+def test_a_list_says_what_config_check_says(act):
+    """A platform that is none is no aml, and what submit would refuse is a problem."""
+    act.write("aux_data/aml/one.yaml", "platform: slrum\n")
+    act.write("aux_data/aml/two.yaml", "platform: local\nhang: soon\n")
+    rows = own(act)
+    assert rows["one"]["kind"] is None and not rows["one"]["ok"]
+    assert rows["two"]["kind"] == "local" and "'hang' must be a time" in rows["two"]["problems"][0]
+    assert ["one", "-", "1", "problem"] in [line.split()[:4] for line in act.run("cluster", "list").out.splitlines()]
+
+
+def test_the_cluster_that_the_variable_names(act):
+    """It is the default one, whether or not it is in a folder of clusters."""
+    file = act.write("conf/abc.yaml", "platform: local\n")
+    env = {"AML_CONFIG_PATH": "conf/abc.yaml"}
+    rows = {row["name"]: row for row in act.run("cluster", "list", "--json", env=env).json["own"]}
+    assert rows["abc"]["default"] and rows["abc"]["file"] == str(file) and not rows["abc"]["yours"]
+    assert not rows["aml"]["default"] and not rows["aml"]["hidden"]
+    assert act.run("cluster", "list", env=env).out.splitlines()[1].split()[:3] == ["*", "abc", "local"]
+    act.fail("cluster", "remove", "-y", "abc", status=3, env=env, match="no cluster 'abc' is your own")
+    (act.project / "link").symlink_to("aux_data")
+    rows = act.run("cluster", "list", "--json", env={"AML_CONFIG_PATH": "link/aml/aml.yaml"}).json["own"]
+    assert [row["name"] for row in rows if row["default"]] == ["aml"] and len(rows) == len(own(act))
+
+
 def test_a_file_that_others_can_write(bare):
     bare.run("cluster", "add", "one", "--kind", "local")
     mine(bare, "one").chmod(0o666)
@@ -525,6 +550,21 @@ def test_two_that_set_at_once_lose_nothing(act):
             assert result.status == 0 or "meanwhile" in result.err, result
             assert result.status != 0 or f"AT_ONCE_{i}:" in text, (i, result, text)
             act.run("config", "unset", f"env.AT_ONCE_{i}")
+
+
+@pytest.mark.parametrize("key", ["env.MINE", "trusted_hosts"])
+def test_a_folder_that_is_locked_for_long(act, key):
+    """By a process that hangs: which one that is, and nothing was changed."""
+    folder = act.home / "config" if key == "trusted_hosts" else act.project / "aux_data/aml"
+    folder.mkdir(parents=True, exist_ok=True)
+    before = {path: path.read_text() for path in folder.iterdir()}
+    held = os.open(folder, os.O_RDONLY)
+    fcntl.flock(held, fcntl.LOCK_EX)
+    act.fail("config", "set", key, "[x]", status=5, match=rf"was not changed: process {os.getpid()} has had '{folder}' "
+                                                          r"locked for \d+ s; try again when it has ended")
+    os.close(held)
+    assert {path: path.read_text() for path in folder.iterdir()} == before
+    act.run("config", "set", key, "[x]")
 
 
 def test_config_set_of_the_users_settings(act):

@@ -64,6 +64,9 @@ zip_options:
 """
 
 
+ITP = "{platform: itp, preemption_allowed: true, num_gpu: 4}"
+
+
 def everything(act):
     act.write("aux_data/aml/aml.yaml", EVERYTHING)
     act.write("aux_data/aml/config.json", json.dumps(
@@ -85,13 +88,13 @@ def test_files_of_the_original_work_unchanged(act):
     assert got["num_gpu"]["origin"].startswith("aux_data/aml/aml.yaml:")
     assert got["experiment_name"]["origin"].split(":")[1] == str(
         EVERYTHING.splitlines().index("experiment_name: experiment_name") + 1)
-    assert "warning" not in act.run("-p", "platform: itp", "config", "check").err
+    assert "warning" not in act.run("-p", ITP, "config", "check").err
 
 
 def test_secrets_are_masked(act):
     everything(act)
     for words in (("config", "show"), ("config", "show", "--json"), ("config", "check")):
-        result = act.run("-p", "platform: itp", *words)
+        result = act.run("-p", ITP, *words)
         for secret in ("pass-word-of-docker", "c2VjcmV0LWtleQ==", "secret-sig"):
             assert secret not in result.out + result.err
 
@@ -277,6 +280,72 @@ def test_check_says_what_submit_would_refuse(act):
     act.fail("-c", "lab", "submit", "true", status=7, match="unknown key 'platfrom'; did you mean 'platform'\\?")
     act.write("aux_data/aml/lab.yaml", "platform: aml\ncompute_taget: gpus\n")
     assert "unknown key 'compute_taget'" in act.run("-c", "lab", "config", "check", status=7).out.splitlines()[0]
+
+
+@pytest.mark.parametrize("row", [{"path": "data"}, "data", None])
+def test_a_folder_without_its_suffix_is_no_folder(act, row):
+    """A run would go without it."""
+    act.write("aux_data/aml/lab.yaml", json.dumps({"platform": "local", "config_param": {"data": row}}))
+    said = "unknown key 'data' in 'config_param': a folder 'data' is 'data_folder', and the code is 'code_path'"
+    assert said in act.run("-c", "lab", "config", "check", status=7).out
+    act.fail("-c", "lab", "submit", "true", status=7, match=said)
+
+
+def test_a_code_path_that_is_taken_away(act):
+    """Each verb says that there is none."""
+    act.write("aux_data/aml/lab.yaml", "platform: local\nconfig_param: {code_path: null}\n")
+    act.fail("-c", "lab", "submit", "true", status=7, match="no 'code_path' in 'config_param'")
+    act.run("-c", "lab", "prune", "--older", "30d", "--dry-run")
+
+
+AZURE = {"platform": "aml", "compute_target": "gpu", "docker": {"image": "x"},
+         "aml_config": {"subscription_id": "s", "resource_group": "r", "workspace_name": "w"}}
+PODS = {"platform": "k8s", "k8s": {"image": "x"}}
+MORE_REFUSED = [
+    ({"retry": {"times": 2, "on": ["nccl_timeot"]}}, "retry.on: there is no class of failures 'nccl_timeot'"),
+    ({"retry": {"on": ["nccl_timeout"]}}, "nothing says how often"),
+    ({"hang": "soon"}, "'hang' must be a time such as 90s"),
+    ({"hang": "31d"}, "'hang' must be at most 30d"),
+    ({"zip_options": ["-q9"]}, None),
+    ({"zip_options": ["-P", "word"]}, "zip_options: '-P' is not supported"),
+    ({"zip_options": ["-x"]}, "zip_options: '-x' is not followed by a pattern"),
+    ({**AZURE, "retry": 2}, "on the platform 'aml' the service starts the processes"),
+    ({**AZURE, "hang": "20m"}, "cannot be watched for hangs"),
+    ({**AZURE, "num_gpu": 6}, "cannot use 6 GPUs with 4 on each node"),
+    ({**AZURE, "azureml": {"timeout": "soon"}}, "azureml.timeout is 'soon'"),
+    ({**AZURE, "azureml": {"shm_size": "much"}}, "azureml.shm_size is 'much'"),
+    ({**AZURE, "azureml": {"priority": 2}}, "azureml.priority is for"),
+    ({**AZURE, "azureml": {"identity": "me"}}, "azureml.identity is 'me'"),
+    ({**AZURE, "docker": {"image": "x", "username": "me"}}, "needs 'docker.password' too"),
+    ({**PODS, "k8s": {"image": "x", "pod": {"containers": []}}}, "'k8s.pod' is merged into"),
+    ({**PODS, "k8s": {"image": "x", "volumes": [{"mount_path": "data"}]}}, "needs 'mount_path', a path in the pods"),
+    ({"platform": "slurm", "slurm": {"warn_seconds": 99999}}, "slurm.warn_seconds is 99999"),
+    ({"platform": "slurm", "num_gpu": 6}, "cannot use 6 GPUs with 4 on each node"),
+]
+
+
+@pytest.mark.parametrize("keys, match", MORE_REFUSED)
+def test_check_knows_the_values_that_submit_refuses(act, keys, match):
+    act.account("store", account_name="acct", account_key="c2VjcmV0LWtleQ==", container_name="cont")
+    act.cluster("lab", folders=(), extra=keys)
+    checked = act.run("-c", "lab", "config", "check", status=7 if match else 0)
+    if match:
+        assert len(checked.out.splitlines()) == 1 and match in checked.out, checked
+        assert match in act.fail("-c", "lab", "submit", "--dry-run", "true", status=(2, 6, 7))
+
+
+def test_check_lists_all_wrong_values(act):
+    act.account("store", folder=str(act.store))
+    act.cluster("aml", extra={"hang": "soon", "zip_options": ["-P"], "retry": {"times": 1, "on": ["nothing"]}})
+    said = act.run("config", "check", status=7)
+    assert [re.sub(r":\d+: ", ": ", line)[:44] for line in said.out.splitlines()] == [
+        "aux_data/aml/aml.yaml: 'hang' must be a time", "aux_data/aml/aml.yaml: retry.on: there is no",
+        "aux_data/aml/aml.yaml: zip_options: '-P' is "], said
+    act.cluster("aml")
+    before = (act.project / "aux_data/aml/aml.yaml").read_text()
+    for key, value in (("hang", "soon"), ("zip_options", "['-P']"), ("retry", "{times: 1, on: [nothing]}")):
+        act.fail("config", "set", key, value, status=7, match=f"{key}")
+    assert (act.project / "aux_data/aml/aml.yaml").read_text() == before
 
 
 @pytest.mark.parametrize("data, shared", [("shared/data", "shared"), ("one", "one"), ("data", "files/code")])

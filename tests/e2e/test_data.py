@@ -681,7 +681,12 @@ def test_interrupted(act, azure, proxy, how, status):
     for i in range(4):
         act.write(f"data/{i}", content(100_000, i))
     stall = threading.Event()
-    proxy.add(fault_proxy.Rule(lambda e: stall.wait(30), method="PUT", times=None))
+
+    def keep_waiting(exchange):
+        stall.wait(30)
+        exchange.reset()
+
+    proxy.add(fault_proxy.Rule(keep_waiting, method="PUT", times=None))
     client = act.start("u", "data")
     act.until(lambda: any(m == "PUT" for m, _ in proxy.seen), "something is under way")
     client.send_signal(how)

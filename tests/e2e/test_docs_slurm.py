@@ -12,5 +12,6 @@ def cluster():
 
 
 def test_tutorial(act, cluster):
+    del act.env["ACT_TRUSTED_PROJECTS"]
     act.env["SLURM_CONF"] = str(cluster.conf)
     assert documents.Reader("docs/tutorials/slurm.md", act.env, act.scratch / "home").read() > 10

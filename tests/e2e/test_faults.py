@@ -348,7 +348,12 @@ def test_full_temporary_folder(act, tiny_disk):
 def test_interrupted_upload_can_simply_be_run_again(act, azure, proxy, data):
     act.write("data/huge.bin", BIG * 2)
     stall = threading.Event()
-    proxy.add(Rule(lambda e: stall.wait(30), method="PUT", path="comp=block&", skip=2, times=None))
+
+    def keep_waiting(exchange):
+        stall.wait(30)
+        exchange.reset()
+
+    proxy.add(Rule(keep_waiting, method="PUT", path="comp=block&", skip=2, times=None))
     client = act.start("u", "data/huge.bin")
     act.until(lambda: sum("comp=block" in p for _, p in proxy.seen) >= 3, "blocks are under way")
     client.terminate()

@@ -148,7 +148,7 @@ def test_waits_for_one_that_is_being_made(act, azureml):
     (("--size", "101T"), "cannot hold 101.0 TiB"),
     (("--size", "153601M"), "in whole GiB"),
     (("--redundancy", "grs"), "--redundancy is lrs (in one place) or zrs (in several zones), not 'grs'"),
-    (("--tag", "act:fileserver=x"), "'act:fileserver' is no key"),
+    (("--tag", "act:fileserver=x"), "'act:fileserver' is not a key"),
     (("--max", "3"), "--max"),
     (("--all",), "takes no --all")])
 def test_create_what_there_cannot_be(act, azureml, words, match):
@@ -200,6 +200,7 @@ def test_the_name_is_taken_meanwhile(act, azureml):
         "error": {"code": "StorageAccountAlreadyTaken",
                   "message": "The storage account named teamdata is already taken."}}}}])
     refuse(act, "-y", match="somebody else in Azure has this name; choose another")
+    assert [name for name, _ in sent(azureml)] == ["teamdata"], "it goes no further"
 
 
 def test_regions(act, azureml):
@@ -230,6 +231,7 @@ def test_no_permission(act, azureml):
     azureml.tell("faults", [{"method": "PUT", "match": "storageAccounts/teamdata",
                              "forbidden": "Microsoft.Storage/storageAccounts/write"}])
     refuse(act, "-y", status=DENIED, match="the role 'Storage Account Contributor' on the resource group allows it")
+    assert [name for name, _ in sent(azureml)] == ["teamdata"], "it goes no further"
 
 
 def test_an_account_of_others(act, azureml):

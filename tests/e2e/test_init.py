@@ -1,4 +1,5 @@
 """init: the package, judged by unzip and Python's zipfile, and what is stored of it."""
+import fcntl
 import hashlib
 import json
 import os
@@ -513,6 +514,19 @@ def test_names_that_cannot_be_packed(act, name):
     act.run("init")
 
 
+def test_who_waits_for_another_one_that_packs_is_told(act):
+    act.write("x.txt", "x")
+    act.run("init")
+    lock, = act.home.rglob("*.lock")
+    with open(lock, encoding="utf-8") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        waiting = act.start("init")
+        said = waiting.stderr.readline().decode()
+    assert said == f"waiting for process {os.getpid()}, which packs this project ...\n"
+    waiting.communicate(timeout=60)
+    assert waiting.returncode == 0
+
+
 def test_many_at_once_pack_once(act):
     act.write("big.bin", os.urandom(8 << 20))
     inits = [act.start("init") for _ in range(8)]
@@ -677,20 +691,25 @@ def test_killed_at_any_request(blocks):
 
 
 def test_a_package_that_came_there_meanwhile(act, azure, proxy):
-    """The last request of a process that was killed arrives between the look and the upload of the next one."""
+    """The last request of a process that was killed arrives between the look and the upload of the next one. Its file
+    in the cache was of another time, by which an upload of any other file takes it for another one."""
     act.write("a.txt", "x")
     sha256 = act.run("init").out.strip()
     key = f"code/project/{sha256}.zip"
     package = azure.get(key)
     azure.service.delete(f"{azure.container}/files/{key}")
 
+    answers = []
+
     def other_first(exchange):
-        azure.put(key, package)
-        exchange.forward()
+        azure.service.put(f"{azure.container}/files/{key}", package, {"x-ms-meta-mtime": "2026-01-02T03:04:05Z"})
+        answer = exchange.forward()
+        answers.append(answer[0])
+        exchange.reply(*answer)
 
     rule = proxy.add(Rule(other_first, method="PUT", path=sha256))
     assert act.run("init").out.strip() == sha256
-    assert rule.hits == 1 and azure.get(key) == package
+    assert rule.hits == 1 and answers == [409] and azure.get(key) == package
 
 
 def test_two_inits_at_once(blocks):
@@ -842,6 +861,22 @@ def test_why_names_the_rule_that_left_out_what_is_missing(act, path, line, rule)
     assert f"'{shown}' is not in the package: built-in rule '{rule}' leaves it out" in said, said
     other = act.finish("sh", "-c", "echo \"ModuleNotFoundError: No module named 'other'\"; exit 1", status=None)
     assert "is not in the package" not in act.run("why", other).out
+
+
+def test_data_that_git_ignores_is_said_once(act):
+    """A repository has none, whether or not a run needs it; what is small or has no name of data is no word worth."""
+    act.write(".gitignore", "models/\n/big/\nlogs/\n*.egg-info/\n/empty/weights/\n")
+    act.write("models/a.pt", "x")
+    act.write("big/deep/b", "").touch()
+    os.truncate(act.project / "big/deep/b", 20 << 20)
+    act.write("logs/l", "x")
+    act.write("deep/models/c.pt", "x")
+    said = act.run("init").err
+    assert ("left out: 'big/' (.gitignore:2 '/big/'), 'models/' (.gitignore:1 'models/'); a line such as '!NAME' in "
+            ".actignore takes it back, or map the folder in config_param") in said, said
+    assert "left out" not in act.run("init").err
+    (act.project / ".actignore").write_text("!models/\n!big/\n")
+    assert "left out" not in act.run("init").err
 
 
 def test_gitignore_can_be_turned_off(act):

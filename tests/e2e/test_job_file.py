@@ -280,6 +280,24 @@ def test_two_volumes_at_one_path(act, azureml):
         status=7, match=r"azureBlobFileSystems\[0\]' is mounted at 'data', as another volume is")
 
 
+def test_where_a_volume_is_mounted(act, azureml, container):
+    """Its path as it may be written; at the mount root itself is the code."""
+    volume = {"accountName": azureml.service.account, "containerName": container,
+              "credentials": {"accountKey": azureml.service.key}}
+    azureml.service.put(f"{container}/in", b"from the container\n")
+    for path in ("/bfs/", "./bfs", "bfs"):
+        file = job_file(act, **custom("cat $AZ_BATCHAI_MOUNT_ROOT/bfs/in"), mountVolumes={
+            "azureBlobFileSystems": [{**volume, "relativeMountPath": path}]})
+        run, said = finish(act, file)
+        assert act.lines(run) == ["from the container"] and "not mounted" not in said
+    for path in ("/", ".", "./", "//"):
+        file = job_file(act, **custom("true"), mountVolumes={
+            "azureBlobFileSystems": [{**volume, "relativeMountPath": path}]})
+        act.fail("submit", "-f", file, status=7,
+                 match="mounted at the mount root itself, which is the folder of the code here: give it a "
+                       "relativeMountPath such as 'bfs'")
+
+
 @pytest.mark.parametrize("text, match", [
     ('{"properties": {\n  // how many\n  "nodeCount": 1}}', r"job\.json:2:3: this is a comment"),
     ('{"properties": /* all */ {"nodeCount": 1}}', r"job\.json:1:16: this is a comment"),
@@ -410,7 +428,8 @@ def look_at_outputs(act, cluster):
     line = ("echo model >$AZ_BATCHAI_OUTPUT_MODEL/m; echo kept >external/$ACT_RUN_ID/m/k; "
             "mkdir $AZ_BATCHAI_OUTPUT_KEPT/sub; echo deep >$AZ_BATCHAI_OUTPUT_KEPT/sub/d")
     run, said = finish(act, job_file(act, **custom(line), outputDirectories=OUTPUTS), before=("-c", cluster))
-    assert "output 'KEPT': '$AZ_BATCHAI_JOB_MOUNT_ROOT/external' is in no mapped folder: it is kept with" in said
+    assert ("output 'KEPT': '$AZ_BATCHAI_JOB_MOUNT_ROOT/external' is in no mapped folder: it is kept with the run, in "
+            "'outputs/KEPT'") in said
     assert "output 'THERE': '/tmp' is in no mapped folder: what is written there stays on the node" in said
 
     def names(folder):
@@ -418,19 +437,31 @@ def look_at_outputs(act, cluster):
         return [json.loads(text)["path"] for text in lines]
 
     assert names("MODEL") == [f"output/{run}/models/m"]
-    assert names("KEPT") == [f"{run}:user_logs/KEPT/k", f"{run}:user_logs/KEPT/sub/d"]
-    assert names("KEPT/sub") == [f"{run}:user_logs/KEPT/sub/d"]
+    assert names("KEPT") == [f"{run}:outputs/KEPT/k", f"{run}:outputs/KEPT/sub/d"] == names("outputs/KEPT")
+    assert names("KEPT/sub") == [f"{run}:outputs/KEPT/sub/d"]
     act.fail("files", "-d", "THERE", run, status=3, match="'THERE' of .* was '/tmp' on its nodes, in no mapped folder")
     act.fail("files", "-d", "ELSE", run, status=3, match="it has: logs, .*output, MODEL, KEPT, THERE")
     for follow in (), ("-f",):
         assert act.run("cat", *follow, f"{run}:MODEL/m").out == "model\n"
         assert act.run("cat", *follow, f"{run}:KEPT/sub/d").out == "deep\n"
         act.fail("cat", *follow, f"{run}:MODEL/n", status=3)
+    assert act.run("cat", f"{run}:outputs/MODEL/m").out == "model\n"
     assert act.run("ls", f"{run}:MODEL/").out.split()[-1] == "m"
-    act.run("download", f"{run}:KEPT")
-    assert (act.project / "assets" / run / "user_logs/KEPT/k").read_text() == "kept\n"
+    look_at_copies(act, run)
     act.fail("download", f"{run}:MODEL", status=2, match=f"'output/{run}/models' in a mapped folder: download that")
     return run
+
+
+def look_at_copies(act, run):
+    """What may be a model of any size comes only when it is asked for, also beside copies that are whole."""
+    copies = act.project / "assets" / run / "outputs"
+    assert "outputs/" not in act.run("q", run).out and "outputs/" in act.run("ls", "-r", f"{run}:").out
+    assert (copies.parent / "user_logs").is_dir() and not copies.exists()
+    act.run("download", f"{run}:KEPT/sub")
+    assert (copies / "KEPT/sub/d").read_text() == "deep\n" and not (copies / "KEPT/k").exists()
+    act.run("download", f"{run}:")
+    assert (copies / "KEPT/k").read_text() == "kept\n"
+    assert "outputs/" not in act.run("q", run).out and "outputs/" in act.run("files", run).out
 
 
 def test_outputs_by_id_on_this_machine(act):
@@ -457,6 +488,21 @@ def test_outputs_by_id_on_azure(act, azureml):
     act.fail("cat", f"{run}:KEPT/k", status=3, match="'KEPT' of .* was 'external/.*/m' on its nodes, in no mapped")
 
 
+def test_an_output_called_like_a_folder_of_logs(act, azureml):
+    """It does not hide the folder that the run has itself."""
+    outputs = [{"id": name, "pathPrefix": "$AZ_BATCHAI_MOUNT_ROOT/output/", "pathSuffix": name}
+               for name in ("logs", "outputs", "user_logs")]
+    line = "for name in logs outputs user_logs; do eval echo $name '>$AZ_BATCHAI_OUTPUT_'$name/m; done; echo printed"
+    run, said = finish(act, job_file(act, **custom(line), outputDirectories=outputs))
+    assert "'RUN:logs' is a folder of the run itself; the output is 'RUN:outputs/logs'" in said
+    azureml.tell("log", id=run, name="logs/azureml/m", text="of the service\n")
+    assert act.run("cat", f"{run}:logs/azureml/m").out == "of the service\n"
+    assert "std_log" in act.run("ls", f"{run}:user_logs/").out
+    assert "user_logs/" in act.run("files", "-d", "logs", run).out
+    for name in "logs", "outputs", "user_logs":
+        assert act.run("cat", f"{run}:outputs/{name}/m").out == f"{name}\n"
+
+
 def test_an_output_that_grows(act):
     """`a cat -f` is the file stream of Batch AI."""
     act.cluster("local", extra={"platform": "local"})
@@ -475,7 +521,7 @@ def test_outputs_of_several_processes(act):
     run, _ = finish(act, job_file(act, customMpiSettings={
         "commandLine": "echo $RANK >$AZ_BATCHAI_OUTPUT_KEPT/$RANK", "processCount": 4}, outputDirectories=OUTPUTS[1:2]))
     listed = act.run("files", "-d", "KEPT", "--urls", run).out.split()
-    assert listed == [f"{run}:user_logs/KEPT/{rank}" for rank in range(4)]
+    assert listed == [f"{run}:outputs/KEPT/{rank}" for rank in range(4)]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts")
@@ -599,7 +645,8 @@ def test_preparation_that_fails(act):
 
 
 def test_exit_status(act):
-    finish(act, job_file(act, **custom("exit 9")), status=9)
+    run, _ = finish(act, job_file(act, **custom("exit 9")), status=9)
+    assert act.info(run)["exit_status"] == 9
 
 
 def test_secrets(act):

@@ -13,9 +13,15 @@ def secrets_below(act):
     return sorted(act.home.rglob("secrets.json"))
 
 
-def leave_behind(act, run, host=None, age=0):
+def this_machine(act):
+    """As ACT calls it, where it has submitted a run."""
+    lock, = (act.home / "new").glob(".lock-*")
+    return lock.name.split("@")[1]
+
+
+def leave_behind(act, run, machine=None, age=0):
     """What a submission leaves of a run when it is killed."""
-    folder = act.home / f"new/{run}.0123456789ab@{host or socket.gethostname()}"
+    folder = act.home / f"new/{run}.0123456789ab@{machine or this_machine(act)}"
     folder.mkdir(parents=True)
     (folder / "secrets.json").write_text('{"MY_TOKEN": "hush"}')
     os.utime(folder, (time.time() - age,) * 2)
@@ -42,13 +48,16 @@ def test_what_killed_commands_left(act):
         assert not secrets_below(act) and not leftovers(act), command
 
 
-def test_what_was_left_on_another_machine(act):
-    """Its locks may not reach here: only age tells, or the removal of the run itself."""
+@pytest.mark.parametrize("machine", ["elsewhere", "{host}", "{host}-01234567"])
+def test_what_was_left_on_another_machine(act, machine):
+    """Which may have the same host name. Its locks may not reach here: only age tells, or the removal of the run
+    itself."""
+    machine = machine.format(host=socket.gethostname())
     run = act.finish("true")
-    leave_behind(act, "exp_1_00000000", "elsewhere", 7200)
-    young = leave_behind(act, "exp_1_00000001", "elsewhere")
-    own = leave_behind(act, run, "elsewhere")
-    act.run("submit", "true")
+    leave_behind(act, "exp_1_00000000", machine, 7200)
+    young = leave_behind(act, "exp_1_00000001", machine)
+    own = leave_behind(act, run, machine)
+    act.finish("true")
     assert sorted(leftovers(act)) == sorted([young, own])
     act.run("rm", "-y", run + ":")
     assert leftovers(act) == [young]
@@ -166,6 +175,18 @@ def test_the_disk_is_full_while_a_log_is_written(act, small_disk, command, state
         assert "NoSpace" in said or "disk" in said, said
     last = act.run("logs", run, status=None).out.splitlines()[-1]
     assert last == "act: this log is not whole: No space left on device while it was written"
+
+
+def test_the_disk_is_full_for_a_time(act, small_disk):
+    """Nobody knows whether the command has tried to write meanwhile."""
+    command = f"echo first; {WRITE} >big || true; sleep 8; rm big; echo last"
+    run = fill_the_disk(act, small_disk, command)
+    (row,) = [r for r in act.run("q", "--json").json["runs"] if r["id"] == run]
+    assert (row["state"], row["reason"]) == (
+        "Completed", "the log of rank 0 may not be whole: No space left on device for a time")
+    lines = act.run("logs", run).out.splitlines()
+    assert lines[0] == "first" and lines[-3:] == [
+        "last", "", "act: this log may not be whole: No space left on device for a time while it was written"]
 
 
 def test_a_log_that_is_whole(act):

@@ -4,6 +4,7 @@ import gzip
 import hashlib
 import json
 import random
+import re
 import shutil
 import subprocess
 
@@ -28,13 +29,14 @@ def test_a_command_from_submit_to_logs(act, kubernetes):
     assert act.run("logs", run).out == "hello from the pod\n"
 
 
-def test_a_submit_is_five_requests_and_the_first_one_two_more(act, kubernetes):
+def test_a_submit_is_five_requests_and_the_first_one_three_more(act, kubernetes):
+    """The version, the agent's Secret, and whether the pods would be let in."""
     act.run(*K8S, "init")
     kubernetes.forget()
     act.finish("true", before=K8S)
     first = kubernetes.requests()
     until = next(i for i, r in enumerate(first) if r["method"] == "PATCH") + 1
-    assert [r["method"] for r in first[:until]] == ["GET", "GET", "POST", "POST", "POST", "POST", "PATCH"]
+    assert [r["method"] for r in first[:until]] == ["GET", "GET", "POST", "POST", "POST", "POST", "POST", "PATCH"]
     kubernetes.forget()
     run = act.submit("true", before=K8S)
     assert len(kubernetes.requests()) == 5
@@ -49,10 +51,13 @@ def test_a_submit_does_not_ask_about_the_runs_that_have_not_ended(act, kubernete
     assert [r["method"] for r in kubernetes.requests()] == ["GET", "POST", "POST", "POST", "PATCH"]
     kubernetes.cluster(k8s={"gpu_resource": "nvidia.com/gpu"})
     kubernetes.forget()
-    run = act.submit("true", before=K8S)
+    runs = [act.submit("true", before=K8S)]
+    assert [r["url"] for r in kubernetes.requests() if "dryRun" in r["url"]], "they are other pods"
+    kubernetes.forget()
+    runs.append(act.submit("true", before=K8S))
     assert [r["method"] for r in kubernetes.requests()] == ["GET", "GET", "POST", "POST", "POST", "PATCH"]
     act.run("abort", earlier)
-    act.run("wait", later, run)
+    act.run("wait", later, *runs)
 
 
 def test_a_program_that_somebody_else_put_there_does_not_run(act, kubernetes):
@@ -125,16 +130,6 @@ def test_a_job_that_somebody_deletes_is_cancelled(act, kubernetes):
     assert act.info(run)["reason"] == "somebody deleted it from the cluster"
 
 
-def test_resubmit_runs_the_same_again(act, kubernetes):
-    act.write("say.sh", "echo $WORD\n")
-    kubernetes.cluster(env={"WORD": "first"})
-    run = act.finish("sh", "say.sh", before=K8S)
-    kubernetes.cluster(env={"WORD": "second"})
-    again = act.run("resubmit", run).out.strip()
-    act.run("wait", again)
-    assert act.run("logs", again).out == "first\n"
-
-
 def test_a_resubmit_keeps_the_image_and_says_so_only_if_it_is_another(act, kubernetes):
     run = act.finish("true", before=K8S)
     same = act.run("resubmit", run)
@@ -156,7 +151,7 @@ def test_a_dry_run_of_a_resubmit_is_that_of_a_submit(act, kubernetes):
     kubernetes.forget()
     printed = act.run("resubmit", "--dry-run", run)
     assert [i["kind"] for i in printed.json["items"]] == ["Job", "Secret", "Service"]
-    assert all(r["method"] == "GET" for r in kubernetes.requests())
+    assert kubernetes.changes() == []
 
 
 def test_code_that_is_too_much_is_refused_before_it_is_stored(act, kubernetes):
@@ -190,7 +185,7 @@ def test_a_dry_run_prints_what_kubectl_takes(act, kubernetes):
     assert [i["kind"] for i in printed.json["items"]] == ["Job", "Secret", "Secret", "Service"]
     spec = json.loads(printed.json["items"][2]["stringData"]["run.json"])
     assert spec["command"] == ["echo", "hello"]
-    assert all(r["method"] == "GET" for r in kubernetes.requests())
+    assert kubernetes.changes() == []
     for item in printed.json["items"]:
         kubernetes.create(item)
 
@@ -202,11 +197,29 @@ def test_doctor(act, kubernetes):
     kubernetes.forbid({"verb": "create", "resource": "services"}, {"verb": "get", "resource": "secrets"})
     found = {c["what"]: c for c in act.run(*K8S, "doctor", "--json", status=None).json["checks"]}
     assert "you may not: get secrets, create services;" in found["rights"]["text"] and not found["rights"]["ok"]
+    for tool in ("/bin/sh", "gzip", "sha256sum", "chmod", "cat"):
+        assert tool in found["image"]["text"]
     kubernetes.forbid({"verb": "list", "resource": "nodes"})
     kubernetes.cluster(k8s={"gpu_resource": "nvidia.com/gpu", "namespace": "nowhere"})
     found = {c["what"]: c for c in act.run(*K8S, "doctor", "--json", status=None).json["checks"]}
     assert found["GPUs"]["ok"] and found["GPUs"]["text"].startswith("not known: you may not list the nodes")
     assert not found["namespace"]["ok"] and "rights" not in found
+
+
+def test_doctor_asks_for_what_only_some_verbs_need(act, kubernetes):
+    def rights():
+        found = act.run(*K8S, "doctor", "--json", status=None).json["checks"]
+        assert all(c["ok"] for c in found if "rights" in c["what"]), found
+        return [c["text"] for c in found if c["what"] == "other rights"]
+
+    assert rights() == []
+    kubernetes.forbid({"verb": "create", "resource": "pods/exec"})
+    assert rights() == [], "this server does not ask for it"
+    kubernetes.tell("settings", version="1.35")
+    assert rights() == ["you may not create pods/exec, which only 'a ssh' needs"]
+    kubernetes.forbid({"verb": "get", "resource": "pods/exec"}, {"verb": "delete", "resource": "secrets"})
+    text, = rights()
+    assert text.startswith("you may not get pods/exec, which only 'a ssh' needs; delete secrets, which only 'a prune'")
 
 
 def test_a_log_that_grows_and_is_rotated_has_no_line_twice(act, kubernetes):
@@ -253,7 +266,7 @@ def test_what_the_pod_before_said_is_an_attempt_of_its_own(act, kubernetes, tmp_
     gate.touch()
     act.run("wait", run)
     assert [act.run("logs", "--attempt", str(n), run).out for n in (1, 2, 3)] == ["life 0\n", "life 1\n", "life 2\n"]
-    assert act.run("cat", f"{run}:system_logs/agent_0.txt").out == "act: Completed\n"
+    assert act.run("cat", f"{run}:system_logs/agent_0.txt").out == "act: attempt 3\nact: Completed\n"
     assert act.info(run)["attempt"] == 3
 
 
@@ -272,12 +285,34 @@ def test_a_first_pod_that_somebody_deletes_is_an_attempt(act, kubernetes, tmp_pa
     assert act.info(run)["attempt"] == 2
 
 
+@pytest.mark.parametrize("launcher", ["direct", "mpirun"])
+@pytest.mark.parametrize("index", [0, 1])
+def test_a_pod_that_is_deleted_by_force_is_one_attempt(act, kubernetes, tmp_path, index, launcher):
+    """The cluster makes another one at once, while the old one still has its time to end."""
+    several(kubernetes, volumes=[{"mount_path": str(tmp_path), "hostPath": {"path": str(tmp_path)}}], launcher=launcher)
+    gate = tmp_path / "gate"
+    script = f"trap 'sleep 2' TERM; echo attempt $ACT_ATTEMPT; while [ ! -e {gate} ]; do sleep 0.05; done"
+    run = act.submit("sh", "-c", script, before=("-c", "k8s", "-n", "2"))
+    act.until(lambda: act.run("logs", "--rank", "1", run, status=None).out, "rank 1 runs")
+    pod = kubernetes.pods_of(kubernetes.objects("Job")[0]["metadata"]["name"])[index]
+    kubernetes.tell("delete", kind="Pod", name=pod["metadata"]["name"], options={"gracePeriodSeconds": 0})
+    act.until(lambda: "attempt 2" in act.run("logs", "--rank", "1", run, status=None).out, "rank 1 runs again")
+    if index == 1:  # the first pod is still there to say it
+        said = act.run("why", run).out
+        assert re.search("attempt 1: pod 1 was (lost|told to end): attempt 1 ends", said) and "lost pod" in said, said
+    gate.touch()
+    act.run("wait", run)
+    assert act.info(run)["attempt"] == 2, act.run("cat", f"{run}:system_logs/agent_0.txt").out
+    assert act.info(run)["state"] == "Completed"
+
+
 def test_the_agent_has_the_variables_that_are_for_it(act, kubernetes):
     kubernetes.cluster(env={"ACT_ABORT_GRACE": "2", "ACT_POD_PATIENCE": "900", "MINE": "1"})
     act.finish("true", before=K8S)
     pod = kubernetes.objects("Job")[0]["spec"]["template"]["spec"]
-    assert pod["containers"][0]["env"] == [{"name": "ACT_ABORT_GRACE", "value": "2"},
-                                           {"name": "ACT_POD_PATIENCE", "value": "900"}]
+    given = [variable for variable in pod["containers"][0]["env"] if "value" in variable]
+    assert given == [{"name": "ACT_ABORT_GRACE", "value": "2"},
+                     {"name": "ACT_POD_PATIENCE", "value": "900"}]
     assert pod["terminationGracePeriodSeconds"] == 22
 
 

@@ -65,7 +65,7 @@ def test_what_an_unknown_namespace_does_not_have(act, kubernetes, keys):
 
 def test_whoever_may_not_look_at_namespaces_submits(act, kubernetes):
     kubernetes.forbid({"verb": "get", "resource": "namespaces"})
-    act.run("wait", act.submit("true", before=K8S))
+    assert act.state(act.finish("true", before=K8S)) == "Completed"
 
 
 def test_a_token_that_is_not_accepted(act, kubernetes):
@@ -120,6 +120,17 @@ def test_an_image_that_cannot_start(act, kubernetes, kind, said, title):
     assert title in act.run("why", run).out
 
 
+def test_an_agent_that_somebody_kills(act, kubernetes):
+    run = act.submit("sleep", "1000", before=K8S)
+    act.until_state(run, "Running")
+    pod = kubernetes.pods_of(kubernetes.objects("Job")[0]["metadata"]["name"])[0]["metadata"]["name"]
+    kubernetes.pod(pod, "kill")
+    act.run("wait", run, status=137)
+    assert f"pod '{pod}' ended with exit status 137" in act.info(run)["reason"]
+    said = act.run("why", run).out
+    assert "pod killed" in said and "not known" not in said, said
+
+
 @pytest.mark.parametrize("index", [0, 1])
 def test_a_pod_that_used_too_much_memory(act, kubernetes, index):
     kubernetes.cluster(gpu_per_node=1, k8s={"gpu_resource": "none", "launcher": "direct"})
@@ -156,6 +167,36 @@ def test_an_image_that_is_not_there(act, kubernetes):
     assert act.info(run)["state"] == "Queued"
     act.run("abort", run)
     act.until_state(run, "Canceled")
+
+
+@pytest.mark.parametrize("who", ["a abort", "kubectl"])
+def test_a_run_that_never_began_has_no_time(act, kubernetes, who):
+    """Its Job waits for its pods to go, which never ran."""
+    kubernetes.tell("settings", images={IMAGE: "ErrImagePull"})
+    run = act.submit("true", before=K8S)
+    waits(act, run, "the image cannot be pulled")
+    name = kubernetes.objects("Job")[0]["metadata"]["name"]
+    kubernetes.tell("patch", kind="Job", name=name, patch={"metadata": {"finalizers": ["example.com/slow"]}})
+    if who == "a abort":
+        assert f"{run}  Canceled\n" in act.run("abort", run).err
+    else:
+        kubernetes.call("DELETE", f"/apis/batch/v1/namespaces/default/jobs/{name}?propagationPolicy=Foreground")
+    for _ in range(2):
+        info = act.info(run)
+        assert (info["state"], info["started"]) == ("Canceled", None), info
+        assert info["reason"] == ("aborted" if who == "a abort" else "somebody deleted it from the cluster")
+        act.until(lambda: kubernetes.objects("Pod") == [], "its pods are gone")
+    assert kubernetes.objects("Job") and "elapsed" not in act.run("q", run, status=None).out
+
+
+def test_a_run_that_waits_and_is_deleted_was_no_interruption(act, kubernetes):
+    kubernetes.tell("settings", images={IMAGE: "ErrImagePull"})
+    run = act.submit("true", before=K8S)
+    waits(act, run, "the image cannot be pulled")
+    kubernetes.tell("delete", kind="Job", name=kubernetes.objects("Job")[0]["metadata"]["name"])
+    act.until(lambda: kubernetes.objects("Job") == [], "it is gone")
+    info = act.info(run)
+    assert (info["state"], info["reason"]) == ("Canceled", "somebody deleted it from the cluster")
 
 
 def test_a_selector_that_no_node_has(act, kubernetes):
@@ -225,6 +266,21 @@ def test_a_typing_error_in_the_pod_is_told(act, kubernetes_api):
     assert kubernetes_api.objects("Job") == [] and "Run" not in act.run("q").out
 
 
+def test_a_server_that_drops_fields_in_silence(act, kubernetes):
+    """Whatever version it says it is: what it made of the Job is looked at."""
+    kubernetes.tell("settings", strict=False, contract=False)
+    pod = {"metadata": {"labels": {"team": "a"}}, "spec": {
+        "hostNetwork": False, "tolerations": [], "priority": None, "securityContext": {"fsGroup": 100},
+        "containers": [{"name": "main", "env": [{"name": "A", "value": "b"}], "securityContext": {"privilegd": True}}]}}
+    kubernetes.cluster(k8s={"pod": pod})
+    message = act.fail(*K8S, "submit", "true", status=7, match="no field 'privilegd', which 'k8s.pod' in .*k8s.yaml")
+    assert "kubectl explain" in message and nothing_is_left(kubernetes)
+    assert len(kubernetes.requests()) < 12
+    del pod["spec"]["containers"][0]["securityContext"]
+    kubernetes.cluster(k8s={"pod": pod})
+    act.finish("true", before=K8S)
+
+
 @pytest.mark.parametrize("version", ["1.24", "1.25"])
 def test_a_server_that_lacks_what_is_ours(act, kubernetes, version):
     """It does without: only what the user has written must be known."""
@@ -241,7 +297,7 @@ def test_warnings_of_the_server(act, kubernetes):
     said = act.run(*K8S, "submit", "true").err
     assert said.count(f"act: warning: the cluster says: {pods}\n") == 1 and said.count("the cluster says") == 2
     assert "the cluster says: old \\ thing\n" in said
-    kubernetes.tell("settings", warnings=[f"thing {i} is deprecated" for i in range(200)])
+    kubernetes.tell("settings", warnings=[f"thing {i} is deprecated" for i in range(1000)])
     said = act.run(*K8S, "submit", "true").err
     assert said.count("the cluster says") == 10
     for run in [r["id"] for r in act.run("q", "--json").json["runs"]]:

@@ -131,6 +131,27 @@ def test_refused_before_the_upgrade(act, kubernetes, run):
     fail(act, run, "cannot run a command", status=None)
 
 
+def fake_kubectl(tmp_path, act):
+    """It says what it was asked; the environment that has it."""
+    (tmp_path / "kubectl").write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
+    (tmp_path / "kubectl").chmod(0o755)
+    return {"PATH": f"{tmp_path}:{act.env['PATH']}"}
+
+
+def test_the_rights_that_a_server_asks_for(act, kubernetes, run, tmp_path):
+    """From 1.35 on a WebSocket needs create beside get; with create alone kubectl gets in by a POST."""
+    kubernetes.forbid({"verb": "create", "resource": "pods/exec"})
+    act.run("ssh", run, "--", "true")
+    kubernetes.tell("settings", version="1.35")
+    fail(act, run, 'cannot create resource "pods/exec".*; ask whoever runs the cluster for this right', status=4)
+    kubernetes.forbid({"verb": "get", "resource": "pods/exec"})
+    without = {"PATH": str(tmp_path)}
+    act.fail("ssh", run, "--", "true", match='cannot get resource "pods/exec".*which is enough with kubectl in PATH',
+             status=4, env=without)
+    said = act.run("ssh", run, "--", "hostname", env=fake_kubectl(tmp_path, act)).out.splitlines()
+    assert "exec" in said and said[-1] == "hostname"
+
+
 def test_a_server_that_ends_early(act, kubernetes, run):
     kubernetes.faults({"match": "/exec", "cut": "within", "bytes": 3})
     done = act.run("ssh", run, "--", "sh", "-c", "echo one; sleep 1000", status=None)
@@ -154,9 +175,7 @@ def test_a_command_that_is_silent_is_waited_for(act, kubernetes, run):
 def test_a_server_that_is_too_old(act, kubernetes, run, tmp_path):
     kubernetes.tell("settings", execProtocols=["v4.channel.k8s.io"])
     assert "kubectl" in fail(act, run, "run a command in the pod", status=None)
-    (tmp_path / "kubectl").write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
-    (tmp_path / "kubectl").chmod(0o755)
-    said = act.run("ssh", run, "--", "hostname", env={"PATH": f"{tmp_path}:{act.env['PATH']}"}).out.splitlines()
+    said = act.run("ssh", run, "--", "hostname", env=fake_kubectl(tmp_path, act)).out.splitlines()
     pod = kubernetes.pods_of(kubernetes.objects("Job")[0]["metadata"]["name"])[0]["metadata"]["name"]
     assert said[said.index("exec"):][:4] == ["exec", "--stdin", f"pod/{pod}", "--container=main"]
     assert said[-1] == "hostname"

@@ -137,14 +137,15 @@ def test_resubmitted_runs_keep_their_names(act):
 
 
 def test_wrong_names_and_tags(act):
-    for words, match in (((("--name", "a:b")), "'a:b' is no name"), (("--name", "@"), "is no name"),
-                         (("--name", ""), "'' is no name"), (("--tag", "alone"), "'alone' is no tag: it is KEY=VALUE"),
-                         (("--tag", "=x"), "'' is no key"), (("--tag", "a=1", "--tag", "a=2"), "given twice")):
+    for words, match in (((("--name", "a:b")), "'a:b' is not a name"), (("--name", "@"), "is not a name"),
+                         (("--name", ""), "'' is not a name"),
+                         (("--tag", "alone"), "'alone' is not a tag: a tag is KEY=VALUE"),
+                         (("--tag", "=x"), "'' is not a key"), (("--tag", "a=1", "--tag", "a=2"), "given twice")):
         act.fail("submit", *words, "true", status=2, match=match)
         act.fail("q", *words, status=2, match=match)
         act.fail("qq", *words, status=2, match=match)
     run = act.finish("true", before=("-n", 1))
-    act.fail("resubmit", "--tag", "alone", run, status=2, match="'alone' is no tag")
+    act.fail("resubmit", "--tag", "alone", run, status=2, match="'alone' is not a tag")
     act.fail("q", "--name", "a", run, status=2, match="--name is about the table of runs")
     assert len(listed(act, "q")) == 1
 
@@ -282,7 +283,7 @@ def test_abort_of_nothing_in_particular(act):
     act.fail("abort", status=2, match=r"'a abort' needs more: a abort RUN\.\.\. .* --name NAME .*'a abort --help'")
     act.fail("abort", "--all", "one", status=2, match="'one' cannot be named as well")
     act.fail("abort", "--all", "--forget", status=2, match="--forget is for runs that are named")
-    act.fail("abort", "--tag", "alone", status=2, match="'alone' is no tag")
+    act.fail("abort", "--tag", "alone", status=2, match="'alone' is not a tag")
 
 
 def test_abort_all_leaves_what_others_may_own(act, azureml):

@@ -217,6 +217,31 @@ def test_query_of_a_run_without_logs_yet(act):
     act.run("abort", queued, blocker)
 
 
+def test_behind_another_run(act):
+    """Runs are served in order of arrival: one that waits behind another says so, and what that waits for."""
+    cores = os.cpu_count()
+    if cores < 2:
+        pytest.skip("one of two runs must fit beside what runs")
+    running = act.submit("sleep", "300", before=("-n", "1"))
+    act.until_state(running, "Running")
+    first = act.submit("sleep", "300", before=("-n", cores))
+    missing = f"waits for 1 of {cores} processors"
+    act.until(lambda: act.info(first)["reason"] == missing, "it waits for one that is taken")
+    second, third = (act.submit("sleep", "300", before=("-n", "1")) for _ in range(2))
+    for run in (second, third):
+        act.until(lambda run=run: act.info(run)["reason"] == f"waits behind '{first}', which {missing}", "it is behind")
+    assert f"waits behind '{first}', which {missing}" in act.run("q", second).out
+    assert f"waits behind '{first}', which {missing}" in act.run("qq").out
+    act.run("abort", running)
+    act.until_state(first, "Running")
+    next_one = act.until(lambda: [run for run in (second, third) if act.info(run)["reason"] ==
+                                  "waits for 1 of 1 processors"], "one of the others is next")[0]
+    last = second if next_one == third else third
+    act.until(lambda: act.info(last)["reason"] == f"waits behind '{next_one}', which waits for 1 of 1 processors",
+              "the last one is behind that")
+    act.run("abort", first, second, third)
+
+
 # ---- logs and wait
 
 
@@ -1145,3 +1170,10 @@ def test_a_project_that_was_moved_is_not_made_again(act):
     assert result.out.startswith("moved\n") and f"cannot be kept in '{old}/assets': No such file" in result.err
     act.fail("d", f"{run}:", cwd=new, status=3, match="AML_LOG_FOLDER names another folder")
     assert not old.exists()
+
+
+def test_parse_names_what_is_missing(act):
+    act.fail("parse", "assets/nowhere", status=3, match="cannot read the folder of logs 'assets/nowhere': No such file")
+    act.fail("parse", "nowhere", status=3, match="no run 'nowhere'.*nor is there a folder of logs 'nowhere'")
+    act.write("log.txt", "x")
+    act.fail("parse", "./log.txt", status=2, match="'./log.txt' is no folder: 'a parse' takes a run, or a folder")

@@ -54,6 +54,7 @@ def files_of(size):
 @pytest.fixture
 def slow(act):
     """A run that ends only when the gate is there: the run, the gate, and what this run and the next ones say."""
+    act.env["ACT_ABORT_GRACE"] = "300"
     gate, said = act.scratch / "gate", act.scratch / "said"
     act.write("stay.sh", f'say() {{ echo "$1 $ACT_RUN_ID" >>{said}; }}\n'
                          f'trap "until [ -e {gate} ]; do sleep 0.05; done; say end; exit 0" TERM\n'
@@ -92,6 +93,76 @@ def test_one_that_waits_for_the_old_one_can_be_aborted(act, slow):
         replacing.communicate(timeout=60)
     act.until_state(old, "Canceled")
     assert new not in said.read_text()
+
+
+def reasons(act):
+    return {r["id"]: r["reason"] for r in act.run("qq", "--json").json["runs"]}
+
+
+def waiting_one(act, *others):
+    """The only one that waits besides those."""
+    return act.until(lambda: [r for r in reasons(act) if r not in others], "the new one waits")[0]
+
+
+@pytest.mark.parametrize("aborted", [False, True])
+def test_in_place_of_one_that_waits(act, slow, aborted):
+    """It waits for all that the other one waited for, also when that was aborted before it began."""
+    old, gate, said = slow
+    replacing = act.start("resubmit", old)
+    try:
+        second = waiting_one(act)
+        if aborted:
+            act.run("abort", second)
+        third = act.run("resubmit", second).out.strip()
+        act.until(lambda: reasons(act) == {third: f"waits for the end of '{old}'"}, "the third one waits")
+        assert act.state(second) == "Canceled" and said.read_text() == f"begin {old}\n"
+        spec = json.loads((act.run_dir(third) / "run.json").read_text())
+        assert spec["after"] == ([old] if aborted else [old, second])
+    finally:
+        gate.touch()
+        replacing.communicate(timeout=60)
+    act.until(lambda: f"begin {third}\n" in said.read_text(), "the third one begins")
+    assert said.read_text() == f"begin {old}\nend {old}\nbegin {third}\n"
+    act.run("abort", third)
+
+
+def test_a_run_is_replaced_once(act, slow):
+    """As long as it goes on; what was replaced and has ended can be repeated as often as one likes."""
+    old, gate, said = slow
+    replacing = act.start("resubmit", old)
+    try:
+        new = waiting_one(act)
+        for dry in ((), ("--dry-run",)):
+            assert act.fail("resubmit", *dry, old, status=2, match="cannot resubmit") == (
+                f"act: cannot resubmit '{old}': '{new}' takes its place already; 'a resubmit {new}' replaces that one")
+        assert list(reasons(act)) == [new]
+    finally:
+        gate.touch()
+        replacing.communicate(timeout=60)
+    act.until(lambda: f"begin {new}\n" in said.read_text(), "the new one begins")
+    another = act.run("resubmit", old).out.strip()
+    act.until(lambda: f"begin {another}\n" in said.read_text(), "another one begins")
+    act.run("abort", new)
+    act.run("abort", another)
+
+
+def test_two_resubmissions_at_once(act, slow):
+    """One of them is refused, however close they are."""
+    old, gate, said = slow
+    both = [act.start("resubmit", old) for _ in range(2)]
+    try:
+        new = waiting_one(act)
+        act.until(lambda: [p for p in both if p.poll() is not None], "one is refused")
+        assert list(reasons(act)) == [new]
+    finally:
+        gate.touch()
+        ends = [(*p.communicate(timeout=60), p.returncode) for p in both]
+    out, err, _ = sorted(ends, key=lambda end: end[2])[1]
+    assert sorted(end[2] for end in ends) == [0, 2] and not out
+    assert f"'{new}' takes its place already" in err.decode() and "goes on" not in err.decode()
+    act.until(lambda: f"begin {new}\n" in said.read_text(), "the new one begins")
+    assert said.read_text() == f"begin {old}\nend {old}\nbegin {new}\n"
+    act.run("abort", new)
 
 
 def test_a_full_disk(act):
@@ -219,6 +290,26 @@ def test_which_code_it_has(act):
     assert act.info(new.out.strip())["resubmit_of"] == old
 
 
+def test_whose_code_it_has(act, scratch):
+    """Typed in another project, --code may mean either: it says which."""
+    act.write("code.txt", "of the run\n")
+    old = act.finish("cat", "code.txt", before=WITH)
+    other = scratch / "other"
+    (other / "aux_data/aml").mkdir(parents=True)
+    (other / "aux_data/aml/there.yaml").write_text("platform: local\n")
+    (other / "code.txt").write_text("of another\n")
+    assert "with the code of" not in act.run("resubmit", "--code", "--dry-run", old).err
+    assert "with the code of" not in act.run("resubmit", "--dry-run", old, cwd=other).err
+    first = act.run("resubmit", "--code", old, cwd=other)
+    assert f"with the code of '{act.project}', the project of '{old}'" in first.err
+    second = act.run("-c", "there", "resubmit", "--code", old, cwd=other)
+    assert f"with the code of '{other}', which is not the project of '{old}': that is '{act.project}'" in second.err
+    for result, line in ((first, "of the run"), (second, "of another")):
+        run = result.out.strip()
+        act.run("wait", run)
+        assert act.run("logs", run).out == line + "\n"
+
+
 def test_todays_code_is_checked_before_the_old_run_is_lost(act):
     act.write("train.sh", "sleep 1000\n")
     old = start(act, words=("sh", "train.sh"))
@@ -261,6 +352,32 @@ def test_slurm_begins_it_when_the_old_one_has_ended(lab):
     assert said.read_text() == f"begin {old}\nend {old}\nbegin {new}\n"
     assert lab.act.state(old) == "Canceled"
     lab.act.run("abort", new)
+
+
+@pytest.mark.parametrize("aborted", [False, True])
+def test_slurm_in_place_of_one_that_waits(lab, aborted):
+    """It waits for all that the other one waited for, also when that was aborted before it began."""
+    gate, said = lab.act.scratch / "gate", lab.act.scratch / "said"
+    lab.act.write("stay.sh", f'say() {{ echo "$1 $ACT_RUN_ID" >>{said}; }}\n'
+                             f'trap "until [ -e {gate} ]; do sleep 0.05; done; say end; exit 0" TERM\n'
+                             "say begin; while :; do sleep 0.05; done\n")
+    lab.act.env["ACT_ABORT_GRACE"] = "300"
+    old = started_there(lab, "bash", "stay.sh")
+    lab.act.until(said.exists, "it has begun")
+    replacing = lab.act.start("-c", "lab", "resubmit", old)
+    try:
+        second = lab.act.until(lambda: lab.act.run("qq", "--json").json["runs"], "the new one waits")[0]["id"]
+        if aborted:
+            lab.act.run("abort", second)
+        third = lab.act.run("-c", "lab", "resubmit", second).out.strip()
+        assert f"afterany:{lab.bed.job(old)}" in lab.bed.show(lab.bed.job(third))["Dependency"]
+        assert said.read_text() == f"begin {old}\n"
+    finally:
+        gate.touch()
+        replacing.communicate(timeout=60)
+    lab.act.until(lambda: f"begin {third}\n" in said.read_text(), "the third one begins")
+    assert said.read_text() == f"begin {old}\nend {old}\nbegin {third}\n"
+    lab.act.run("abort", third)
 
 
 def test_slurm_refuses_the_new_job(lab):

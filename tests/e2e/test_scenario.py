@@ -82,12 +82,7 @@ def expected_logs(step, run):
             for rank, lines in logs.items()}
 
 
-@pytest.mark.parametrize("step", STEPS, ids=lambda step: step["name"].replace(" ", "-"))
-def test_step(act, cluster, step):
-    prepare(act, cluster, step)
-    run = act.submit(*step["submit"], before=("-c", cluster.name, "-n", step["n"], *step.get("options", [])))
-    if "abort_when" in step:
-        abort_when(act, run, step["abort_when"])
+def check(act, cluster, step, run):
     act.run("wait", run, status=step["exit"])
     assert act.state(run) == step["state"]
     if step["state"] == "Failed":
@@ -98,3 +93,15 @@ def test_step(act, cluster, step):
         assert cluster.lines(run, rank) == lines
     for name, text in step.get("stored", {}).items():
         assert cluster.stored(name) == text
+
+
+@pytest.mark.parametrize("step", STEPS, ids=lambda step: step["name"].replace(" ", "-"))
+def test_step(act, cluster, step):
+    prepare(act, cluster, step)
+    run = act.submit(*step["submit"], before=("-c", cluster.name, "-n", step["n"], *step.get("options", [])))
+    if "abort_when" in step:
+        abort_when(act, run, step["abort_when"])
+    check(act, cluster, step, run)
+    if "repeat" in step:
+        prepare(act, cluster, {"files": step["repeat"]})
+        check(act, cluster, step, act.run("resubmit", run).out.split()[-1])

@@ -267,6 +267,17 @@ def test_a_folder_vanishes_and_then_the_connection(act, there):
     assert not visible(there)
 
 
+@pytest.mark.parametrize("name", [r"/\.act-part-[0-9a-f]+$", r"\.blocks$"])
+@pytest.mark.parametrize("mib", [1, 60])
+def test_a_folder_vanishes(act, there, mib, name):
+    """Between making it and writing into it, a file or what tells of the blocks of one: it is made again."""
+    data = content(mib * MIB)
+    act.write("data/file", data)
+    there.service.fault("answer", status=404, code="ParentNotFound", method="PUT", path=name)
+    act.run("u", "data")
+    assert there.get("data/file") == data and there.keys() == {"data/file": len(data)}
+
+
 @pytest.mark.parametrize("kind, values", [
     ("answer", {"status": 503, "code": "ServerBusy", "retry_after": 0, "times": 4}),
     ("answer", {"status": 500, "code": "InternalError", "times": 3}),

@@ -221,9 +221,11 @@ def test_queued_says_why_and_is_aborted(lab):
     info = lab.act.until(lambda: lab.act.info(second)["reason"] and lab.act.info(second), "there is a reason")
     assert info["state"] == "Queued"
     assert "waits" in info["reason"], info
-    lab.act.run("abort", second)
+    assert "Running" not in lab.act.run("abort", second).err
     lab.wait(second, "Canceled", status=143)
     assert lab.bed.show(lab.bed.job(second))["JobState"] == "CANCELLED"
+    assert lab.act.info(second)["started"] is None, "it never ran"
+    assert "elapsed" not in lab.act.run("q", second, status=None).out
     assert lab.act.state(first) == "Running"
     lab.act.run("abort", first)
     lab.wait(first, "Canceled", status=143)

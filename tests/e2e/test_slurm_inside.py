@@ -64,7 +64,7 @@ def test_the_task_of_an_array_is_not_queued_again(lab, outer):
 def test_from_a_job_with_memory_for_each_node(lab, outer, start):
     """SLURM_MEM_PER_NODE, which srun does not take beside the SLURM_MEM_PER_CPU of the job."""
     run = outer.submits(start, "-n 4 submit true", "--mem=200")
-    lab.wait(run, "Completed", status=0)
+    assert lab.wait(run, "Completed", status=0)["exit_status"] == 0
 
 
 def test_from_a_job_that_was_queued_again(lab, outer):
@@ -116,6 +116,19 @@ def test_what_sbatch_may_be_told(lab):
     told = check["text"]
     assert check["ok"] and "SBATCH_WAIT" in told and "SBATCH_GRES" in told
     assert "SBATCH_PARTITION" not in told and "slurm.sbatch_options" in told
+
+
+@pytest.mark.parametrize("start", [None, "salloc"])
+def test_what_srun_may_be_told(lab, outer, start):
+    """By a module of the site, or a profile; in a job nobody knows whether it is of that job."""
+    told = {"SLURM_MPI_TYPE": "none", "SLURM_CPU_BIND": "none", "SLURM_TASK_PROLOG": "/nonexistent",
+            "SLURM_TMPDIR": "/scratch"}
+    lab.act.env |= told
+    outer.env |= told
+    words = "printf '%s,%s,%s,%s\n' $SLURM_MPI_TYPE. $SLURM_CPU_BIND. $SLURM_TASK_PROLOG. $SLURM_TMPDIR."
+    run = outer.submits(start, f'-n 1 submit sh -c "{words}"'.replace("$", "\\$")) if start else lab.shell(words)
+    lab.wait(run, "Completed", status=0)
+    assert lab.act.lines(run) == [".,.,.,." if start else ",".join(f"{value}." for value in told.values())]
 
 
 def test_a_site_that_hands_nothing_on(lab):

@@ -51,6 +51,7 @@ def test_every_agent_of_a_node_is_killed(lab, mounted):
         with contextlib.suppress(ProcessLookupError):  # the end of another one may have ended it
             os.kill(pid, signal.SIGKILL)
     lab.act.run("-c", "lab", "wait", run, status=None)
+    assert lab.act.state(run) == "Failed"
     lab.act.until(lambda: not points(lab), "all to be unmounted")
 
 

@@ -34,6 +34,26 @@ def test_arguments_reach_every_rank_byte_for_byte(act, two_ranks):
         assert json.loads(act.lines(run, rank)[-1]) == [a.hex() for a in AWKWARD]
 
 
+def test_a_new_project_is_said(act, scratch):
+    """A folder that nothing but the command makes a project, the first time; and the one above it that was meant."""
+    plain = scratch / "plain"
+    (plain / "sub").mkdir(parents=True)
+    first = act.run("local", "true", cwd=plain).err
+    assert f"project: '{plain}' (no aux_data or .git in it or above)\n" in first
+    assert "project: " not in act.run("local", "true", cwd=plain).err
+    inside = act.project / "inside"
+    inside.mkdir()
+    act.write("conf/c.yaml", "platform: local\n")
+    said = act.run("local", "true", cwd=inside, env={"AML_CONFIG_PATH": "../conf/c.yaml"}).err
+    assert f"project: '{inside}' (no aux_data or .git in it; '{act.project}' above it has one, and is not used)" in said
+    assert "project: " not in act.run("local", "true").err
+    said = act.run("local", "true", cwd=plain / "sub").err
+    assert (f"project: '{plain}/sub' (no aux_data or .git in it); runs were submitted from '{plain}' above it, whose "
+            f"code and folders this one has not: 'cd {plain}' goes there") in said, said
+    (plain / "marked/.git").mkdir(parents=True)
+    assert "project: " not in act.run("local", "true", cwd=plain / "marked").err
+
+
 def test_arguments_without_mpirun(act):
     act.write("argv.py", PRINT_ARGV)
     run = act.finish("python3", "argv.py", *AWKWARD, before=("-n", "1"))
@@ -45,14 +65,6 @@ def test_words_after_the_command_are_the_commands(act):
     act.write("argv.py", PRINT_ARGV)
     run = act.finish("--", "python3", "argv.py", "-n", "7", "--dry-run", "-c", "nowhere")
     assert json.loads(act.lines(run)[-1]) == [a.hex() for a in (b"-n", b"7", b"--dry-run", b"-c", b"nowhere")]
-
-
-def test_resubmit_keeps_the_arguments(act):
-    act.write("argv.py", PRINT_ARGV)
-    first = act.finish("python3", "argv.py", *AWKWARD, before=("-n", "1"))
-    second = act.run("resubmit", first).out.strip()
-    act.run("wait", second)
-    assert act.lines(second)[-1] == act.lines(first)[-1]
 
 
 def test_environment_of_every_rank(act, two_ranks):

@@ -127,7 +127,7 @@ def test_dry_run(act):
     (("--grid", "a=1", "--tag", "a=2", "--", "echo", "{a}"), "the tag 'a' is that of the grid"),
     (("--grid", "a=1", "--tag", "sweep=2", "--", "echo", "{a}"), "the tag 'sweep' is the sweep's own"),
     (("--grid", "a=1", "--name", "n" * 57, "--", "echo", "{a}"), "has no room for the numbers of the runs"),
-    (("--grid", "a=1", "--name", "a b", "--", "echo", "{a}"), "'a b' is no name of a run"),
+    (("--grid", "a=1", "--name", "a b", "--", "echo", "{a}"), "'a b' is not a name of a run"),
     (("--grid", "a=1", "--max-parallel", "0", "--", "echo", "{a}"), "--max-parallel 0 would run nothing"),
     (("--grid", "a=1", "--max-parallel", "x", "--", "echo", "{a}"), "--max-parallel takes a number, not 'x'"),
     (("--grid", "a=1", "--metric", "loss", "--", "echo", "{a}"), "go with --show SWEEP"),

@@ -152,6 +152,18 @@ def test_a_link_that_leads_out_is_named_and_not_stored(act, linked):
     act.run("u", "--exclude", "climbs", "data")
 
 
+def test_verify_leaves_out_what_an_upload_leaves_out(act, linked):
+    act.run("u", "--skip-links", "data")
+    assert act.run("verify", "data", status=8).out == "missing data/link\n"
+    result = act.run("verify", "--skip-links", "data")
+    assert result.out == "" and "0 differences; 1 left out (--skip-links)" in result.err
+    linked.put("data/link/a", b"what another upload has followed")
+    assert act.run("verify", "--skip-links", "data").out == ""
+    (act.project / "data/f").write_text("changed")
+    assert act.run("verify", "--skip-links", "data", status=8).out.split()[1] == "data/f"
+    act.fail("verify", "--skip-links", "--follow", "data", status=2, match="exclude each other")
+
+
 def test_a_mirror_spares_what_a_link_stands_for(act, linked):
     act.run("u", "data/link")
     held = {"link/a", "link/deep/b"}

@@ -564,7 +564,8 @@ def test_what_is_the_users_own_needs_no_trust(other, scratch):
                          [("*", 0), ("{p}", 0), ("/nowhere:{p}/..", 0), ("{p}x", 4), ("", 4), (".", 4)])
 def test_the_environment_trusts_for_programs(other, listed, status):
     link(other)
-    other.run("u", "data", env={"ACT_TRUSTED_PROJECTS": listed.format(p=other.project)}, status=status)
+    done = other.run("u", "data", env={"ACT_TRUSTED_PROJECTS": listed.format(p=other.project)}, status=status)
+    assert ("if you trust it" in done.err) == (status != 0), done
 
 
 def test_the_words_of_a_project_do_nothing_to_the_terminal(other, scratch):
@@ -626,3 +627,27 @@ def test_store_below_slurm_root_through_a_link(act, scratch):
     assert act.run("trust", "--json").json["reaches"] == []
     (root / "store").symlink_to(elsewhere)
     assert any("slurm.root" in line and str(elsewhere) in line for line in act.run("trust", "--json").json["untrusted"])
+
+
+def test_a_run_is_not_asked_about_its_own_folders(act):
+    """In the folder of its code they are links that its agent has made, and nobody answers there."""
+    act.write("data/x.txt", "x")
+    act.env["ACT_TRUSTED_PROJECTS"] = str(act.project)
+    said, inner = act.scratch / "said", act.scratch / "inner"
+    words = (f"a -c local trust --json >{said}; a -c local -n 1 submit cat data/x.txt >{inner} && "
+             f"a wait $(cat {inner})")
+    act.finish("sh", "-c", words, before=("-c", "local", "-n", "1"))
+    assert json.loads(said.read_text())["reaches"] == []
+    assert act.run("logs", inner.read_text().strip()).out == "x"
+
+
+def test_what_a_run_links_elsewhere_is_asked_about(act, scratch):
+    """What lies there is no project of this run, whatever a variable of it says."""
+    (scratch / "elsewhere").mkdir()
+    copied = act.project.with_name("copied")
+    shutil.copytree(act.project, copied)
+    (copied / "data").symlink_to(scratch / "elsewhere")
+    act.env["ACT_TRUSTED_PROJECTS"] = str(act.project)
+    words = f"cd {copied} && a -n 1 submit true"
+    run = act.finish("sh", "-c", words, before=("-n", "1"), status=4)
+    assert "'data' is a link to" in act.log(run).decode()

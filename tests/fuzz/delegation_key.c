@@ -11,7 +11,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     act_buf_add(&op.http.body_text, data, size);
     act_buf_addc(&op.http.body_text, '\n');
-    if (take_key(&op))
+    if (login_take_key(&op))
         free(auth_delegation_sas(&delegation.key, "acct", "c", "a b", "r", 0, delegation.key.expiry_s - 1, true));
     auth_delegation_release(&delegation.key);
     http_call_release(&op.http);

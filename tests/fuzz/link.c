@@ -7,7 +7,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct link link = {.fd = -1};
-    struct record record;
+    struct node_record record;
     json_t *message = NULL;
     size_t half = size / 2;
 

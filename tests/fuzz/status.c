@@ -8,7 +8,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     CODEC_AUTOJSON json_t *json = fuzz_json(data, size);
     struct run_status status, again;
-    struct record record;
+    struct node_record record;
 
     if (!json)
         return 0;

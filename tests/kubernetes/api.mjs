@@ -1,11 +1,12 @@
 // The verbs of the API, on the objects of the store.
 import { admit } from "./admission.mjs";
-import { checkBody } from "./contract.mjs";
+import { checkBody, dropUnknown } from "./contract.mjs";
 import { complete, dropNewer, newerFields, validates } from "./defaults.mjs";
 import { findPlural, groupsOf, NAMESPACE, POD, resourcesOf } from "./kinds.mjs";
 import { list, selector, Watch } from "./list.mjs";
 import { checkChange, checkObject } from "./validate.mjs";
 import { applyPatch, asBody } from "./patch.mjs";
+import { warningsOf } from "./podsecurity.mjs";
 import { alreadyExists, badRequest, conflict, forbidden, invalid, noMethod, notFound, pageNotFound, Refusal, success,
     unsupported, wrongValue }
     from "./status.mjs";
@@ -58,8 +59,12 @@ export class Api {
         const verb = this.verbOf(request, target);
         const call = { ...request, ...target, verb, query: request.url.searchParams };
         this.authorize(call);
+        if (call.subresource === "exec" && needsCreate(this.world.settings)) {
+            this.authorize({ ...call, verb: "create" });
+        }
         const answer = await this.judged(call);
         const warnings = [...(answer.warning ? [answer.warning] : []),
+            ...(verb === "create" ? warningsOf(this.world, target.type, answer.body) : []),
             ...(verb === "create" && target.type.kind === "Job" ? this.world.settings.warnings : [])];
         return warnings.length ? { ...answer, headers: {
             Warning: warnings.map((text) => `299 - "${text.replace(/["\\]/g, "\\$&")}"`) } } : answer;
@@ -227,7 +232,8 @@ export class Api {
     /** Creates what a client or a controller wants. */
     make(type, given, isDry = false) {
         const { settings } = this.world;
-        const object = dropNewer(settings, type, structuredClone(given));
+        const object = dropNewer(settings, type, structuredClone(settings.strict ? given
+            : dropUnknown(type, given)));
         for (const field of ["uid", "resourceVersion", "creationTimestamp", "deletionTimestamp", "generation"]) {
             delete object.metadata[field];
         }
@@ -346,6 +352,10 @@ export class Api {
             { resourceVersion: String(this.store.version) }, this.world) };
     }
 }
+
+/** A WebSocket begins with a GET. Source: kubernetes.io/docs/reference/command-line-tools-reference/feature-gates
+ * (AuthorizePodWebsocketUpgradeCreatePermission, on from 1.35). */
+const needsCreate = ({ version }) => Number(version.split(".")[1]) >= 35;
 
 function refuse(type, name, causes) {
     if (causes.length) {

@@ -129,12 +129,34 @@ test("Watches: what changes, bookmarks, their end, and what is too old", async (
     const seen = (await watch).text.trim().split("\n").map((line) => JSON.parse(line));
     assert.deepEqual(seen.map(({ type, object }) => `${type} ${object.metadata.name}`),
         ["MODIFIED a", "ADDED c", "DELETED a", "DELETED c"]);
+    assert.deepEqual(seen.map(({ object }) => object.metadata.labels.x), ["1", "1", "1", "1"]);
+    const versions = seen.map(({ object }) => Number(object.metadata.resourceVersion));
+    assert.deepEqual(versions, [...new Set(versions)].sort((a, b) => a - b));
     await bed.tell("settings", { bookmarkMs: 10 });
     const marked = (await bed.get(`${MAPS}?watch=1&allowWatchBookmarks=true&timeoutSeconds=1`)).text;
     assert.match(marked, /"type":"ADDED".*\n(.*\n)*.*"type":"BOOKMARK"/);
     await bed.tell("compact");
     const [error] = (await bed.get(`${MAPS}?watch=1&resourceVersion=${resourceVersion}`)).text.trim().split("\n");
     assert.deepEqual([JSON.parse(error).type, JSON.parse(error).object.code], ["ERROR", 410]);
+});
+
+test("Watches: their last bookmark, none at all, and versions that nobody has given out", async () => {
+    const watch = async (query) => (await bed.get(`${MAPS}?watch=1&allowWatchBookmarks=true&${query}`)).text;
+    const { metadata: { resourceVersion } } = (await bed.get(MAPS)).body;
+    await bed.tell("settings", { bookmarkMs: 60000 });
+    const last = watch(`timeoutSeconds=3&resourceVersion=${resourceVersion}`);
+    const { metadata: { resourceVersion: made } } = await bed.make("/api/v1/namespaces/other/configmaps",
+        { ...map("m"), metadata: { name: "m" } });
+    const { type, object } = JSON.parse(await last);
+    assert.deepEqual([type, object.metadata.resourceVersion, object.metadata.name], ["BOOKMARK", made, undefined]);
+    await bed.tell("settings", { bookmarkMs: 0 });
+    assert.equal(await watch(`timeoutSeconds=3&resourceVersion=${resourceVersion}`), "");
+    const error = JSON.parse(await watch("resourceVersion=999999999"));
+    assert.deepEqual([error.type, error.object.code, error.object.reason], ["ERROR", 504, "Timeout"]);
+    const wrong = await bed.get(`${MAPS}?watch=1&resourceVersion=abc`);
+    assert.deepEqual([wrong.status, wrong.body.reason], [422, "Invalid"]);
+    await bed.tell("forbid", [{ verb: "watch", resource: "configmaps" }]);
+    assert.deepEqual([(await bed.get(MAPS)).status, (await bed.get(`${MAPS}?watch=1`)).status], [200, 403]);
 });
 
 test("Patches", async () => {
@@ -260,4 +282,77 @@ test("Bodies that are none", async () => {
     assert.equal((await bed.send("PUT", MAPS, map("m"))).status, 405);
     assert.equal((await bed.get(`${MAPS}/m/nothing`)).status, 404);
     assert.equal((await bed.post(MAPS, { ...map("m"), kind: "Secret" })).status, 400);
+});
+
+// ---- what admission has against objects
+
+const NAMESPACE = "/api/v1/namespaces/default";
+const label = (labels) => bed.tell("patch", { kind: "Namespace", name: "default", patch: { metadata: {
+    labels: Object.fromEntries(Object.entries(labels).map(([key, value]) =>
+        [`pod-security.kubernetes.io/${key}`, value])) } } });
+const pod = (spec = {}, container = {}) => ({ apiVersion: "v1", kind: "Pod", metadata: { generateName: "p-" },
+    spec: { containers: [{ name: "main", image: "i", ...container }], ...spec } });
+const hardened = pod({ securityContext: { runAsNonRoot: true, seccompProfile: { type: "RuntimeDefault" } } },
+    { securityContext: { allowPrivilegeEscalation: false, capabilities: { drop: ["ALL"] } } });
+
+test("Pod Security refuses pods, and only warns of what makes them", async () => {
+    await label({ enforce: "restricted" });
+    const refused = await bed.post(`${PODS}?dryRun=All`, pod());
+    assert.equal(refused.status, 403);
+    assert.match(refused.body.message, new RegExp('^pods "p-\\w{5}" is forbidden: violates PodSecurity '
+        + '"restricted:latest": allowPrivilegeEscalation != false \\(container "main" must set securityContext\\.'
+        + 'allowPrivilegeEscalation=false\\), unrestricted capabilities .*, runAsNonRoot != true .*, seccompProfile'));
+    assert.equal((await bed.post(`${PODS}?dryRun=All`, hardened)).status, 201);
+    assert.deepEqual((await bed.get(PODS)).body.items, [], "a dry run makes nothing");
+    const warned = await bed.post(JOBS, job("j", "true", { suspend: true }));
+    assert.equal(warned.status, 201);
+    assert.match(warned.headers.get("warning"), /^299 - "would violate PodSecurity \\"restricted:latest\\": allow/);
+    await label({ enforce: "baseline", warn: "privileged" });
+    assert.equal((await bed.post(PODS, pod())).status, 201);
+    for (const [spec, container, said] of [
+        [{ hostNetwork: true }, {}, "host namespaces (hostNetwork=true)"],
+        [{ volumes: [{ name: "v", hostPath: { path: "/" } }] }, {}, 'hostPath volumes (volume "v")'],
+        [{}, { securityContext: { privileged: true } }, 'privileged (container "main" must not set']]) {
+        const { body } = await bed.post(PODS, pod(spec, container));
+        assert.ok(body.message.includes(`violates PodSecurity "baseline:latest": ${said}`), body.message);
+    }
+});
+
+test("Servers before 1.26 do not warn of what they enforce", async () => {
+    await label({ enforce: "restricted" });
+    await bed.tell("settings", { version: "1.25" });
+    assert.equal((await bed.post(JOBS, job("j", "true", { suspend: true }))).headers.get("warning"), null);
+});
+
+test("A LimitRange fills in what is not said, and refuses what is too much", async () => {
+    await bed.tell("create", { kind: "LimitRange", object: { metadata: { name: "l", namespace: "default" },
+        spec: { limits: [{ type: "Container", max: { memory: "1Gi" }, min: { cpu: "100m" } }] } } });
+    const { spec: { containers: [{ resources }] } } = await bed.make(PODS, pod());
+    assert.deepEqual(resources, { limits: { memory: "1Gi" }, requests: { memory: "1Gi", cpu: "100m" } });
+    const refused = await bed.post(PODS, pod({}, { resources: { limits: { memory: "2Gi", cpu: "50m" } } }));
+    assert.deepEqual([refused.status, refused.body.message.replace(/"p-\w+"/, "it")], [403,
+        "pods it is forbidden: [maximum memory usage per Container is 1Gi, but limit is 2Gi, minimum cpu usage per "
+        + "Container is 100m, but request is 50m]"]);
+});
+
+test("A quota of memory wants limits", async () => {
+    await bed.tell("create", { kind: "ResourceQuota", object: { metadata: { name: "q", namespace: "default" },
+        spec: { hard: { "limits.memory": "1Gi", "requests.cpu": "1" } } } });
+    assert.match((await bed.post(PODS, pod())).body.message,
+        /failed quota: q: must specify limits\.memory for: main; requests\.cpu for: main$/);
+    await bed.make(PODS, pod({}, { resources: { limits: { memory: "1Gi", cpu: "1" } } }));
+    assert.match((await bed.post(PODS, pod({}, { resources: { limits: { memory: "1Gi", cpu: "1" } } }))).body.message,
+        /exceeded quota: q, requested: limits\.memory=1Gi/);
+});
+
+test("Webhooks deny, or do not answer, also in a dry run", async () => {
+    await bed.tell("settings", { webhooks: [{ name: "a.example.com", resources: ["secrets"] },
+        { name: "b.example.com", resources: ["pods"], denies: "no" }] });
+    const failed = await bed.post(`${SECRETS}?dryRun=All`, secret("s"));
+    assert.deepEqual([failed.status, failed.body.reason], [500, "InternalError"]);
+    assert.match(failed.body.message, /^Internal error occurred: failed calling webhook "a.example.com": failed to /);
+    const denied = await bed.post(PODS, pod());
+    assert.deepEqual([denied.status, denied.body.message], [403,
+        'admission webhook "b.example.com" denied the request: no']);
+    assert.equal((await bed.get(`${NAMESPACE}`)).status, 200);
 });

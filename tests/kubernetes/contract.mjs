@@ -81,6 +81,22 @@ function* walkModel(value, attributes, where) {
     }
 }
 
+/** What a server that is not strict keeps of a value. */
+function known(value, type) {
+    const list = LIST.exec(type)?.[1], map = MAP.exec(type)?.[1];
+    if (PLAIN[type] || value === null || typeof value !== "object") {
+        return value;
+    }
+    if (list) {
+        return value.map((item) => known(item, list));
+    }
+    const typeOf = (name) => map ?? models[type].getAttributeTypeMap().find(({ baseName }) => baseName === name)?.type;
+    return Object.fromEntries(Object.entries(value).filter(([name]) => typeOf(name)).map(
+        ([name, member]) => [name, known(member, typeOf(name))]));
+}
+
+export const dropUnknown = (type, body) => (type.checked ? known(body, type.checked) : body);
+
 function missing(kind, body) {
     try {
         new schemas[kind](body).validate();

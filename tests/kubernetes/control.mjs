@@ -17,7 +17,8 @@
 //   node      {name, do, ...}     lose (evict: whether its pods are asked to go), back, remove, cordon, uncordon,
 //                                 drain, add (with what world.mjs has of nodes)
 //   kueue     {namespace, name}   Kueue takes the quota of a Job away, for one of higher priority
-//   pod       {namespace, name, do, ...}   preempt, evict, oom, kill (signal), pid: of its first process
+//   pod       {namespace, name, do, ...}   preempt, evict, oom, kill (signal), pid: of its first process, collect: its
+//                                 node makes room by removing the logs
 //   log       {namespace, name, container, text or size, end}   adds to a pod's log
 //   written   {namespace, name, container}   everything that was ever written to a log, whatever was rotated
 import { filler } from "../doubles.mjs";
@@ -61,6 +62,7 @@ const PODS = {
         running.signal("SIGKILL");
     },
     kill: (double, pod, { container, signal = "SIGKILL" }) => runningIn(double, pod, container).signal(signal),
+    collect: ({ kubelet }, pod) => kubelet.logsOf(pod).forEach((log) => { log.isCollected = true; }),
     pid: (double, pod, { container }) => ({ pid: runningIn(double, pod, container).pid }),
 };
 

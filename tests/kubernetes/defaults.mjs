@@ -17,7 +17,7 @@ export function dropNewer(settings, type, object) {
 }
 
 /** Whether it heeds fieldValidation; earlier ones ignored it. */
-export const validates = (settings) => minor(settings) >= 25;
+export const validates = (settings) => settings.strict && minor(settings) >= 25;
 
 export const knows = (settings, field) => minor(settings) >= SINCE[field];
 

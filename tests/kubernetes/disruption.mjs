@@ -39,6 +39,16 @@ export function evict({ world, kubelet }, pod, message = "The node was low on re
     runner?.evict();
 }
 
+/** What the cluster's own eye on nodes does with the pods of one that says nothing: their containers may still run. */
+function markNotReady(world, pods) {
+    for (const pod of pods.filter((one) => !isFinished(one))) {
+        const { reason } = pod.status.conditions?.find(({ type }) => type === "Ready") ?? {};
+        const marked = world.store.change(POD, pod, (next) => setCondition(world, next,
+            { type: "Ready", status: "False", ...(reason && { reason }) }));
+        world.event("Warning", marked, "NodeNotReady", "Node is not ready", "node-controller");
+    }
+}
+
 const podsOn = ({ store }, node) => store.list(POD).filter((pod) => pod.spec.nodeName === node.metadata.name);
 
 function setReady(world, node, condition, taints) {
@@ -59,6 +69,7 @@ export function loseNode({ world, kubelet }, node, { evict = true }) {
     setReady(world, node, { status: "Unknown", reason: "NodeStatusUnknown",
         message: "Kubelet stopped posting node status." },
     [{ key, effect: "NoSchedule" }, { key, effect: "NoExecute" }]);
+    markNotReady(world, podsOn(world, node));
     podsOn(world, node).filter(() => evict).forEach((pod) => disrupt(world, pod, "DeletionByTaintManager"));
 }
 
@@ -74,7 +85,8 @@ export function removeNode(double, node) {
                 message: WHY.DeletionByPodGC.message });
             next.status.phase = "Failed";
         });
-        world.store.remove(POD, failed);
+        world.store.delete(POD, failed);
+        world.store.settle(POD, failed);
     }
 }
 
@@ -90,7 +102,7 @@ export function returnNode({ world }, node) {
                 started: false, state: { terminated } }));
         });
         if (pod.metadata.deletionTimestamp) {
-            world.store.remove(POD, failed);
+            world.store.settle(POD, failed);
         }
     }
 }

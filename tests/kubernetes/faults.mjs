@@ -3,7 +3,7 @@
 //   skip, times     how many of them go well before, and how many it is for (1)
 // and one of
 //   status          429, 500, 503 ...: a Status with that code; retryAfter: seconds of that header; message
-//   answer          {status, headers, body (text) or json}
+//   answer          {status, headers, body (text) or json; fill: how many bytes of body there are, of its one letter}
 //   cut             "before": the connection is cut before the request is looked at; "after": it is carried out first;
 //                   "within": in the middle of its answer; in a stream, or a command's output, after `bytes` of it
 //   merge           a merge patch on the answer: what another server would say
@@ -24,7 +24,8 @@ export function findFault(world, method, url) {
 /** The answer of a fault that is one, or undefined. */
 export function faultAnswer({ status, retryAfter, message, answer }) {
     if (answer) {
-        return { status: answer.status, headers: answer.headers, text: answer.body, body: answer.json };
+        const text = answer.fill ? answer.body.repeat(answer.fill) : answer.body;
+        return { status: answer.status, headers: answer.headers, text, body: answer.json };
     }
     return status && { status, headers: retryAfter === undefined ? {} : { "Retry-After": String(retryAfter) },
         body: { kind: "Status", apiVersion: "v1", metadata: {}, status: "Failure",

@@ -7,6 +7,9 @@ import { suffix } from "./world.mjs";
 
 const SOURCE = "job-controller";
 const INDEX = "batch.kubernetes.io/job-completion-index";
+const FAILED = "batch.kubernetes.io/job-index-failure-count";
+const IGNORED = "batch.kubernetes.io/job-index-ignored-failure-count";
+const TRACKING = "batch.kubernetes.io/job-tracking"; // a finalizer: a pod goes when it was counted
 
 export const isTrue = (object, type) => object.status?.conditions?.some(
     (one) => one.type === type && one.status === "True");
@@ -86,7 +89,8 @@ export class JobController {
     podChanged(pod, isGone) {
         const owner = pod.metadata.ownerReferences?.find(({ kind, controller }) => kind === "Job" && controller);
         const job = owner && this.world.store.find(JOB, pod.metadata.namespace, owner.name);
-        if (job?.metadata.uid !== owner?.uid || !job) {
+        if (job?.metadata.uid !== owner?.uid || !job || job.metadata.deletionTimestamp) {
+            this.untrack(pod);
             return;
         }
         if (isFinished(pod) || isGone) {
@@ -123,9 +127,11 @@ export class JobController {
 
     sync(job) {
         if (job.metadata.deletionTimestamp) {
+            this.podsOf(job).forEach((pod) => this.untrack(pod));
             return;
         }
         if (isOver(job)) {
+            this.podsOf(job).forEach((pod) => this.untrack(pod));
             this.forget(job);
             return;
         }
@@ -141,6 +147,28 @@ export class JobController {
             this.scale(job, active, pods);
         }
         this.tellStatus(job);
+        this.podsOf(job).filter((pod) => this.countsOf(job).seen.has(pod.metadata.uid)
+            && this.lastFailed(job, indexOf(pod)) !== pod).forEach((pod) => this.untrack(pod));
+    }
+
+    // ---- pods that were counted
+
+    /** Nothing of this controller holds the pod any more. */
+    untrack(pod) {
+        if (pod.metadata.finalizers?.includes(TRACKING)) {
+            this.world.store.change(POD, pod, ({ metadata }) => {
+                metadata.finalizers = metadata.finalizers.filter((name) => name !== TRACKING);
+            });
+        }
+    }
+
+    /** With a limit for each index the last failed pod of one stays until there is another, which has its count. */
+    lastFailed(job, index) {
+        const all = this.podsOf(job).filter((pod) => index !== undefined && indexOf(pod) === index);
+        const isHeld = job.spec.backoffLimitPerIndex !== undefined && !all.some((pod) => !isFinished(pod)
+            && !pod.metadata.deletionTimestamp);
+        const failed = all.filter(({ status }) => status.phase === "Failed").sort((a, b) => livesOf(a) - livesOf(b));
+        return isHeld ? failed.at(-1) : undefined;
     }
 
     /** Why a job is over: {type, reason, message}; undefined while it is not. */
@@ -257,7 +285,8 @@ export class JobController {
 
     createPod(job, index) {
         try {
-            const { metadata: { name } } = this.api.make(POD, podOf(this.world.settings, job, index));
+            const { metadata: { name } } = this.api.make(POD, this.withCounts(job, index,
+                podOf(this.world.settings, job, index)));
             this.world.event("Normal", job, "SuccessfulCreate", `Created pod: ${name}`, SOURCE);
             return true;
         } catch (error) {
@@ -265,6 +294,20 @@ export class JobController {
             this.soon(job.metadata.namespace, job.metadata.name, this.world.settings.retryMs);
             return false;
         }
+    }
+
+    /** How many pods of its index have failed before, and how many of those did not count. */
+    withCounts({ spec: { backoffLimitPerIndex, podFailurePolicy }, ...job }, index, pod) {
+        if (backoffLimitPerIndex === undefined) {
+            return pod;
+        }
+        const before = this.lastFailed({ spec: { backoffLimitPerIndex }, ...job }, index);
+        const isIgnored = before && podFailurePolicy && judge(podFailurePolicy, before).action === "Ignore";
+        const failed = countOf(before, FAILED) + Number(Boolean(before && !isIgnored));
+        const ignored = countOf(before, IGNORED) + Number(Boolean(isIgnored));
+        Object.assign(pod.metadata.annotations, { [FAILED]: String(failed),
+            ...(ignored && { [IGNORED]: String(ignored) }) });
+        return pod;
     }
 
     deletePod(job, pod) {
@@ -329,6 +372,9 @@ function indexOf(pod) {
     return index === undefined ? undefined : Number(index);
 }
 
+const countOf = (pod, key) => Number(pod?.metadata.annotations?.[key] ?? 0);
+const livesOf = (pod) => countOf(pod, FAILED) + countOf(pod, IGNORED);
+
 /** The pod of a job, and of an index of it. */
 function podOf(settings, job, index) {
     const { metadata: { name, namespace, uid }, spec: { template } } = job;
@@ -339,7 +385,7 @@ function podOf(settings, job, index) {
         `metadata.${hasLabel ? "labels" : "annotations"}['${INDEX}']` } } };
     const withIndex = (container) => ({ ...container, env: [...(container.env ?? []), env] });
     const pod = {
-        metadata: { name: stem.slice(0, 58) + suffix(), generateName: stem, namespace,
+        metadata: { finalizers: [TRACKING], name: stem.slice(0, 58) + suffix(), generateName: stem, namespace,
             labels: { ...template.metadata?.labels, ...(isIndexed && hasLabel && { [INDEX]: String(index) }) },
             annotations: { ...template.metadata?.annotations, ...(isIndexed && { [INDEX]: String(index) }) },
             ownerReferences: [{ apiVersion: "batch/v1", kind: "Job", name, uid, controller: true,

@@ -265,3 +265,33 @@ test("Kueue: a Job that takes fewer pods is admitted in part", async () => {
     await pods("j", 1);
     assert.equal((await bed.get(`${JOBS}/k`)).body.spec.suspend, true);
 });
+
+test("With a limit for each index a failed pod stays until there is another, which knows their number", async () => {
+    await bed.make(JOBS, job("j", "", { podFailurePolicy: POLICY, backoffLimit: 6, backoffLimitPerIndex: 6 }));
+    const [first] = byIndex(await pods("j", 2));
+    const notes = ({ metadata: { annotations } }) => [annotations["batch.kubernetes.io/job-index-failure-count"],
+        annotations["batch.kubernetes.io/job-index-ignored-failure-count"]];
+    assert.deepEqual(notes(first), ["0", undefined]);
+    assert.deepEqual(first.metadata.finalizers, ["batch.kubernetes.io/job-tracking"]);
+    await bed.tell("settings", { backoffMs: 300 });
+    await setPod(first, ended(121, [{ type: "DisruptionTarget", status: "True", reason: "PreemptionByScheduler" }]));
+    await bed.delete(`${PODS}/${first.metadata.name}`);
+    const held = (await bed.podsOf("j")).find(({ metadata: { name } }) => name === first.metadata.name);
+    assert.ok(held.metadata.deletionTimestamp);
+    const [second] = byIndex(await pods("j", 2));
+    assert.deepEqual(notes(second), ["0", "1"]);
+    await bed.until(PODS, ({ items }) => !items.some(({ metadata: { name } }) => name === first.metadata.name));
+    await setPod(second, ended(121));
+    const [third] = byIndex({ items: (await pods("j", 2)).items.filter(({ status }) => status.phase === "Pending") });
+    assert.deepEqual(notes(third), ["1", "1"]);
+});
+
+test("A quota says how much of it is used", async () => {
+    await bed.make(QUOTAS, { apiVersion: "v1", kind: "ResourceQuota", metadata: { name: "q" },
+        spec: { hard: { pods: "5", "requests.nvidia.com/gpu": "8" } } });
+    await bed.make(JOBS, job("j", "", {}));
+    await pods("j", 2);
+    const { status } = await bed.until(`${QUOTAS}/q`, ({ status: { used } }) => used.pods === "2");
+    assert.deepEqual(status, { hard: { pods: "5", "requests.nvidia.com/gpu": "8" },
+        used: { pods: "2", "requests.nvidia.com/gpu": "0" } });
+});

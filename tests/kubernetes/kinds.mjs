@@ -46,7 +46,7 @@ export const byKind = (kind) => KINDS.find((type) => type.kind === kind);
 export const POD = byKind("Pod"), JOB = byKind("Job"), EVENT = byKind("Event"), NODE = byKind("Node"),
     SECRET = byKind("Secret"), CONFIG_MAP = byKind("ConfigMap"), SERVICE = byKind("Service"),
     NAMESPACE = byKind("Namespace"), CLAIM = byKind("PersistentVolumeClaim"), QUOTA = byKind("ResourceQuota"),
-    PRIORITY = byKind("PriorityClass"), ACCOUNT = byKind("ServiceAccount");
+    LIMITS = byKind("LimitRange"), PRIORITY = byKind("PriorityClass"), ACCOUNT = byKind("ServiceAccount");
 
 // ---- what the server says about itself
 

@@ -83,6 +83,53 @@ test("kubectl changes objects", async () => {
     assert.match(await kubectl(["get", "events"]), /Suspended/);
 });
 
+test("kubectl is refused by Pod Security, LimitRanges and quotas, and warned of a Job", async () => {
+    await bed.tell("patch", { kind: "Namespace", name: "default",
+        patch: { metadata: { labels: { "pod-security.kubernetes.io/enforce": "restricted" } } } });
+    const pod = { apiVersion: "v1", kind: "Pod", metadata: { name: "p" },
+        spec: { containers: [{ name: "main", image: "registry.example.com/test:1" }] } };
+    await assert.rejects(create(pod), /\(Forbidden\).*pods "p" is forbidden: violates PodSecurity "restricted:/);
+    const made = run(KUBECTL, ["--kubeconfig", bed.links.kubeconfig.token, "--cache-dir", `${bed.folder}/cache`,
+        "create", "--validate=false", "-f", "-"], { env: { PATH: process.env.PATH, HOME: bed.folder } });
+    made.child.stdin.end(JSON.stringify(job("k", "true", { suspend: true })));
+    const { stdout, stderr } = await made;
+    assert.equal(stdout, "job.batch/k created\n");
+    assert.match(stderr, /^Warning: would violate PodSecurity "restricted:latest": /);
+    await bed.tell("create", { kind: "ResourceQuota", object: { metadata: { name: "q", namespace: "default" },
+        spec: { hard: { "count/secrets": "0" } } } });
+    await assert.rejects(create(secret("s", { a: "text" })), /exceeded quota: q, requested: count\/secrets=1/);
+    await bed.tell("patch", { kind: "Namespace", name: "default",
+        patch: { metadata: { labels: { "pod-security.kubernetes.io/enforce": "privileged" } } } });
+    await bed.tell("create", { kind: "LimitRange", object: { metadata: { name: "l", namespace: "default" },
+        spec: { limits: [{ type: "Container", max: { memory: "1Gi" } }] } } });
+    pod.spec.containers[0].resources = { limits: { memory: "2Gi" } };
+    await assert.rejects(create(pod), /maximum memory usage per Container is 1Gi, but limit is 2Gi/);
+});
+
+test("kubectl is told of webhooks that deny, and that do not answer", async () => {
+    await bed.tell("settings", { webhooks: [{ name: "a.example.com", resources: ["secrets"] },
+        { name: "b.example.com", resources: ["services"], denies: "no" }] });
+    await assert.rejects(create(secret("s", {})), /\(InternalError\).*failed calling webhook "a.example.com"/);
+    await assert.rejects(create(service("s")), /admission webhook "b.example.com" denied the request: no/);
+});
+
+test("kubectl watches: changes as they come, from where it was, and anew when that is too old", async () => {
+    await create(job("k", "true", { suspend: true }));
+    const watch = run(KUBECTL, ["--kubeconfig", bed.links.kubeconfig.token, "--cache-dir", `${bed.folder}/cache`, "get",
+        "jobs", "-w", "-o", "name", "--request-timeout", "5s"], { env: { PATH: process.env.PATH, HOME: bed.folder } });
+    await bed.until(JOBS, ({ items }) => items.length === 1 && bed.double.world.watches.size > 0);
+    await kubectl(["label", "job", "k", "a=b"]);
+    await kubectl(["delete", "job", "k"]);
+    assert.equal((await watch.catch((error) => error)).stdout, "job.batch/k\n".repeat(3)); // there, changed, gone
+    await create(job("w", "true", { suspend: true }));
+    const waits = kubectl(["wait", "--for=jsonpath={.metadata.labels.a}=b", "--timeout=30s", "job/w"]);
+    await bed.until(JOBS, () => bed.double.world.watches.size > 0);
+    await bed.tell("compact");
+    await bed.tell("cut");
+    await kubectl(["label", "job", "w", "a=b"]);
+    assert.equal(await waits, "job.batch/w condition met\n");
+});
+
 const test130 = (name, body) => plainTest(name,
     { skip: reason ?? (minor < 30 && "this kubectl has no WebSocket") }, body);
 
@@ -101,4 +148,8 @@ test130("kubectl runs commands in a pod", async () => {
     await assert.rejects(kubectl(["exec", name, "-c", "other", "--", "true"]), /container other is not valid/);
     await bed.tell("forbid", [{ verb: "*", resource: "pods/exec" }]);
     await assert.rejects(kubectl(["exec", name, "--", "true"]), /cannot (get|create) resource "pods\/exec"/);
+    await bed.tell("forbid", [{ verb: "create", resource: "pods/exec" }]);
+    assert.equal(await kubectl(["exec", name, "--", "echo", "by get alone"]), "by get alone\n");
+    await bed.tell("settings", { version: "1.35" });
+    await assert.rejects(kubectl(["exec", name, "--", "true"]), /cannot create resource "pods\/exec"/);
 });

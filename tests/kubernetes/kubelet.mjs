@@ -15,7 +15,8 @@ const DOMAIN = "svc.cluster.local";
 
 export class Kubelet {
     constructor(world) {
-        Object.assign(this, { world, runners: new Map(), logs: new Map(), network: new Network() });
+        Object.assign(this, { world, runners: new Map(), abandoned: new Set(), logs: new Map(),
+            network: new Network() });
         world.store.events.on("change", (change) => this.changed(change));
     }
 
@@ -33,7 +34,7 @@ export class Kubelet {
 
     async reset() {
         this.isStopping = true;
-        const all = [...this.runners.values()];
+        const all = [...this.runners.values(), ...this.abandoned];
         await Promise.all(all.map((runner) => runner.kill()));
         this.runners.clear();
         this.logs.clear();
@@ -75,12 +76,19 @@ export class Kubelet {
         if (runner && !runner.isLost) {
             runner.terminate(pod.metadata.deletionGracePeriodSeconds * 1000);
         } else if (!runner) {
-            setImmediate(() => this.world.store.remove(POD, pod));
+            setImmediate(() => this.world.store.settle(POD, pod));
         }
     }
 
+    /** One that was deleted by force is ended all the same, though the API does not know it any more, with a small time
+     * of grace. Source: kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-termination-forced */
     async gone(pod, runner) {
         this.runners.delete(pod.metadata.uid);
+        if (runner && !runner.isOver && !runner.isLost) {
+            this.abandoned.add(runner);
+            await runner.abandon(this.world.settings.forcedMs);
+            this.abandoned.delete(runner);
+        }
         await runner?.kill();
         this.logs.delete(pod.metadata.uid);
     }
@@ -155,7 +163,10 @@ export class Kubelet {
     }
 
     serve(pod, container, options) {
-        const { current, previous } = this.logsOf(pod).get(container) ?? {};
+        const { current, previous, isCollected } = this.logsOf(pod).get(container) ?? {};
+        if (isCollected) { // no error, in the words of a kubelet
+            return { status: 200, text: `unable to retrieve container logs for containerd://${pod.metadata.uid}` };
+        }
         const log = options.previous ? previous : current;
         if (options.previous && !log) {
             throw badRequest(`previous terminated container "${container}" in pod "${pod.metadata.name}" not found`);

@@ -1,6 +1,9 @@
 // Lists, in pages, and watches.
+//
+// Source: kubernetes.io/docs/reference/using-api/api-concepts; github.com/kubernetes/apiserver pkg/storage/cacher
+// (cacher.go: what is an ERROR event; cache_watcher.go: when bookmarks are sent).
 import { asked } from "./table.mjs";
-import { badRequest, expired } from "./status.mjs";
+import { badRequest, expired, invalid, tooLargeVersion, wrongValue } from "./status.mjs";
 import { fieldSelector, labelSelector } from "./select.mjs";
 
 /** The function of an object that a query asks for. */
@@ -46,11 +49,17 @@ export function list(world, type, namespace, query, accept) {
     return asked(accept).list(type, items, metadata, world);
 }
 
+const LAST_BOOKMARK_MS = 2000; // before the time is over
+
 /** Streams what changes, until the client, the time or a fault ends it. */
 export class Watch {
     constructor(world, type, namespace, query, accept) {
         Object.assign(this, { world, type, namespace, query, chosen: selector(type, query), form: asked(accept) });
         this.since = query.get("resourceVersion") ?? "";
+        if (!/^\d*$/.test(this.since)) {
+            throw invalid({ kind: type.plural, group: type.group, plural: type.plural }, "",
+                [wrongValue("resourceVersion", this.since, "invalid syntax")]);
+        }
     }
 
     run(response, headers) {
@@ -63,9 +72,12 @@ export class Watch {
         world.store.events.on("change", this.listener);
         response.once("close", () => this.end());
         const seconds = Number(query.get("timeoutSeconds") ?? 0) || 1800;
-        this.timer = setTimeout(() => this.end(), seconds * 1000);
-        if (query.get("allowWatchBookmarks") === "true") {
-            this.bookmarks = setInterval(() => this.bookmark(), world.settings.bookmarkMs);
+        this.timers = [setTimeout(() => this.end(), seconds * 1000)];
+        if (query.get("allowWatchBookmarks") === "true" && world.settings.bookmarkMs) {
+            this.timers.push(setInterval(() => this.bookmark(), world.settings.bookmarkMs));
+            if (seconds * 1000 > LAST_BOOKMARK_MS) {
+                this.timers.push(setTimeout(() => this.bookmark(), seconds * 1000 - LAST_BOOKMARK_MS));
+            }
         }
         this.begin();
     }
@@ -75,14 +87,16 @@ export class Watch {
         if (this.since === "" || this.since === "0") {
             store.list(this.type, this.namespace).filter(this.chosen).forEach((object) => this.write("ADDED", object));
         } else if (Number(this.since) < store.oldest) {
-            this.fail();
+            this.fail(expired(`too old resource version: ${this.since} (${store.oldest})`));
+        } else if (Number(this.since) > store.version) {
+            this.fail(tooLargeVersion(this.since, store.version));
         } else {
             store.history.filter(({ version }) => version > Number(this.since)).forEach(this.listener);
         }
     }
 
-    fail() {
-        const { status } = expired(`too old resource version: ${this.since} (${this.world.store.oldest})`);
+    /** The watch has begun: what is wrong now is an event. */
+    fail({ status }) {
         this.response.write(`${JSON.stringify({ type: "ERROR", object: status })}\n`);
         this.end();
     }
@@ -92,8 +106,11 @@ export class Watch {
             return;
         }
         const was = action !== "ADDED" && this.chosen(before), is = action !== "DELETED" && this.chosen(object);
-        if (was || is) {
-            this.write(was ? (is ? "MODIFIED" : "DELETED") : "ADDED", object);
+        if (is) {
+            this.write(was ? "MODIFIED" : "ADDED", object);
+        } else if (was) { // what it was, of the version at which it is no more
+            this.write("DELETED", { ...before, metadata: { ...before.metadata,
+                resourceVersion: object.metadata.resourceVersion } });
         }
     }
 
@@ -112,8 +129,7 @@ export class Watch {
     end() {
         this.world.watches.delete(this);
         this.world.store.events.off("change", this.listener);
-        clearTimeout(this.timer);
-        clearInterval(this.bookmarks);
+        this.timers.forEach(clearTimeout); // which also ends an interval
         this.response.end();
     }
 }

@@ -42,7 +42,7 @@ export class PodRunner {
             await this.sandbox?.release();
             this.isOver = true;
             if (this.isEnding && !this.isLost && !this.isKept) {
-                this.world.store.remove(POD, this.pod);
+                this.world.store.settle(POD, this.pod);
             }
         }
     }
@@ -274,8 +274,15 @@ export class PodRunner {
         this.timer = setTimeout(() => this.containers.forEach((one) => one.signal("SIGKILL")), graceMs);
         if (this.isOver) {
             clearTimeout(this.timer);
-            setImmediate(() => this.world.store.remove(POD, this.pod));
+            setImmediate(() => this.world.store.settle(POD, this.pod));
         }
+    }
+
+    /** The API does not know it any more: it ends as it would, and tells nobody. */
+    async abandon(graceMs) {
+        this.isLost = true;
+        this.terminate(graceMs);
+        await this.life;
     }
 
     /** Its node needs what it uses: it has failed, whatever it says, and stays to be looked at. */

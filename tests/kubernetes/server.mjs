@@ -15,6 +15,7 @@ import { createServer as createTlsServer } from "node:https";
 import { randomUUID } from "node:crypto";
 
 import { readBody, runDouble } from "../doubles.mjs";
+import { Quotas } from "./admission.mjs";
 import { Api } from "./api.mjs";
 import { refuseUpgrade, serveExec } from "./exec.mjs";
 import { loadContract } from "./contract.mjs";
@@ -40,6 +41,7 @@ export class Double {
         this.jobs = new JobController(this.world, this.api);
         this.scheduler = new Scheduler(this.world);
         this.kueue = new Kueue(this.world);
+        this.quotas = new Quotas(this.world);
         this.servers = [];
         this.sockets = new Set();
     }

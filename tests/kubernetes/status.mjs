@@ -36,6 +36,11 @@ export const conflict = (type, name, why = "the object has been modified; please
     + "version and try again") => new Refusal(409, "Conflict",
     `Operation cannot be fulfilled on ${qualified(type)} "${name}": ${why}`, { details: about(type, name) });
 
+/** A version that the server has not come to. */
+export const tooLargeVersion = (wanted, current) => new Refusal(504, "Timeout", `Timeout: Too large resource version: `
+    + `${wanted}, current: ${current}`, { details: { causes: [{ reason: "ResourceVersionTooLarge",
+        message: "Too large resource version" }], retryAfterSeconds: 1 } });
+
 export const badRequest = (message) => new Refusal(400, "BadRequest", message);
 
 /** causes: [{reason, message, field}], reason as FieldValueRequired. */

@@ -163,9 +163,22 @@ export class Store {
     /** An object that shall go, and that nobody holds any more, goes. */
     finalize(type, object) {
         const { deletionTimestamp, deletionGracePeriodSeconds: grace, finalizers } = object.metadata;
-        if (deletionTimestamp && !finalizers?.length && grace === 0 && !type.graceful) {
+        if (deletionTimestamp && !finalizers?.length && grace === 0) {
             this.remove(type, object);
         }
+    }
+
+    /** Nothing of a pod that shall go is left on its node: it goes, unless somebody holds it. */
+    settle(type, object) {
+        const { deletionTimestamp, finalizers } = this.current(type, object)?.metadata ?? {};
+        if (!deletionTimestamp || !finalizers?.length) {
+            this.remove(type, object);
+            return;
+        }
+        this.change(type, object, (next) => {
+            next.metadata.deletionGracePeriodSeconds = 0;
+            next.status.phase = isFinished(next) ? next.status.phase : "Failed";
+        });
     }
 
     // ---- garbage

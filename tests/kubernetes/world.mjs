@@ -29,13 +29,16 @@ const DEFAULTS = {
     logPart: 16 * 1024, // longer lines are taken apart
     keptLogs: 5,
     followRotation: "on", // "end": a log that is followed ends when it is rotated
+    forcedMs: 1000, // grace of a pod that is deleted by force
     backoffMs: 50, // before the Job controller makes another pod for one that failed
     pullMs: 0, retryMs: 100, // how long an image takes; how often what is missing is looked for
     ttlUnitMs: 1000, // a second of ttlSecondsAfterFinished
     collectMs: 10, // before the garbage collector looks
-    bookmarkMs: 1000,
+    bookmarkMs: 1000, // between the bookmarks of a watch; 0: none are sent, as no client may rely on them
     execProtocols: ["v5.channel.k8s.io", "v4.channel.k8s.io"], // for commands in containers, the best first
     warnings: [], // that the server has of each Job that is made
+    strict: true, // whether it heeds fieldValidation=Strict, as servers from 1.25 on do
+    webhooks: [], // {name, resources: ["pods"], denies}: does not answer, or denies with these words
     limit: 0, // most objects in a page, where a client wants pages; 0: as it wants them
 };
 

@@ -563,6 +563,23 @@ TEST(lock_excludes)
     close(a);
 }
 
+/* A lock is in the way of all ways to take it, and who waits for it is not in anybody's way. */
+TEST(locks_of_files_and_folders)
+{
+    ACT_AUTOFREE char *path = act_path_join(scratch, "lock");
+    int a = act_lock_shortly(path, &err), b = act_lock_folder(scratch, &err);
+
+    assert_true(a >= 0 && b >= 0);
+    assert_int_equal(act_lock(path, false, &err), -ACT_TEMPORARY);
+    close(a);
+    a = act_lock_told(path, "tests", &err);
+    assert_true(a >= 0);
+    close(a);
+    close(b);
+    ACT_AUTOFREE char *nowhere = act_path_join(scratch, "nowhere");
+    assert_int_equal(act_lock_folder(nowhere, &err), -ACT_NOT_FOUND);
+}
+
 TEST(digests_of_known_texts)
 {
     struct act_sha256 s;

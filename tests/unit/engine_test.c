@@ -205,6 +205,7 @@ TEST(work_runs_at_the_same_time)
     for (int i = 0; i < 3; i++)
         engine_work(e, meet, no_op, &barrier);
     engine_run(e, NULL);
+    assert_false(engine_busy(e));
     pthread_barrier_destroy(&barrier);
     engine_free(e);
 }
@@ -284,6 +285,7 @@ TEST(lanes_run_beside_each_other)
     engine_work_in(e, other, meet, no_op, &barrier);
     engine_work(e, meet, no_op, &barrier);
     engine_run(e, NULL);
+    assert_false(engine_busy(e));
     pthread_barrier_destroy(&barrier);
     engine_lane_free(one);
     engine_lane_free(other);

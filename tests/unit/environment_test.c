@@ -23,6 +23,30 @@ static void kept_from(const char *name, char out[N_ENVIRONMENTS + 1])
     *out = '\0';
 }
 
+/* What says how srun starts processes is kept from a new job where it may be the old job's. */
+TEST(test_what_may_be_of_a_job)
+{
+    static const char *const either[] = {"SLURM_MPI_TYPE",      "SLURM_CPU_BIND", "SLURM_DISTRIBUTION",
+                                         "SLURM_TASK_PROLOG",   "SLURM_TMPDIR",   "SLURM_PMIX_DIRECT_CONN",
+                                         "SLURM_DIST_PLANESIZE"};
+    static const char *const never[] = {"SLURM_CPU_BIND_LIST", "SLURM_HINT", "SLURM_JOB_ID", "SLURM_NTASKS"};
+    char got[N_ENVIRONMENTS + 1];
+
+    for (int in_job = 0; in_job < 2; in_job++) {
+        if (in_job)
+            setenv("SLURM_JOB_ID", "7", 1);
+        for (size_t i = 0; i < COUNT(either); i++) {
+            kept_from(either[i], got);
+            assert_string_equal(got, in_job ? "sjr" : "");
+        }
+        for (size_t i = 0; i < COUNT(never); i++) {
+            kept_from(never[i], got);
+            assert_string_equal(got, "sjr");
+        }
+    }
+    unsetenv("SLURM_JOB_ID");
+}
+
 TEST(test_table)
 {
     static const struct {
@@ -95,6 +119,7 @@ TEST(test_every_row_counts)
 {
     struct environment_row row;
 
+    setenv("SLURM_JOB_ID", "7", 1);
     for (int i = 0; environment_get_row(i, &row); i++)
         for (const char *name = row.names; *name; name += strspn(name, " ")) {
             size_t len = strcspn(name, " ");
@@ -105,6 +130,7 @@ TEST(test_every_row_counts)
                     fail_msg("an earlier row than its own has %s", sample);
             name += len;
         }
+    unsetenv("SLURM_JOB_ID");
 }
 
 static bool has(const struct act_strv *env, const char *variable)
@@ -121,11 +147,13 @@ TEST(test_make)
     setenv("MINES", "1", 1);
     setenv("SLURM_JOB_ID", "7", 1);
     setenv("SLURM_NTASKS", "7", 1);
+    setenv("SLURM_MPI_TYPE", "pmix", 1);
     environment_make(OF_JOB, set, &env);
     environment_make(OF_USER, NULL, &plain);
     assert_true(has(&env, "MINE=2") && !has(&env, "MINE=1") && has(&env, "MINES=1"));
     assert_true(has(&env, "SLURM_JOB_ID=of the caller") && !has(&env, "SLURM_JOB_ID=7"));
-    assert_true(!has(&env, "SLURM_NTASKS=7") && has(&plain, "SLURM_NTASKS=7") && has(&plain, "MINE=1"));
+    assert_true(!has(&env, "SLURM_MPI_TYPE=pmix") && !has(&env, "SLURM_NTASKS=7") && has(&plain, "SLURM_NTASKS=7") &&
+                has(&plain, "MINE=1"));
 }
 
 TEST(test_reduce)
@@ -145,8 +173,8 @@ TEST(test_reduce)
 /* Whoever starts a program may hand anything over; what has no '=' cannot be unset. */
 TEST(test_reduce_of_what_has_no_value)
 {
-    char *odd[] = {(char[]){"SLURM_JOB_ID"}, (char[]){"KEPT"},        (char[]){""}, (char[]){"=x"},
-                   (char[]){"PMIX_RANK=0"},  (char[]){"PMIX_RANK=1"}, NULL};
+    char *odd[] = {(char[]){"SLURM_JOB_NAME"}, (char[]){"KEPT"},        (char[]){""}, (char[]){"=x"},
+                   (char[]){"PMIX_RANK=0"},    (char[]){"PMIX_RANK=1"}, NULL};
     char **mine = environ;
     ACT_AUTO(act_strv) taken = {0};
 
@@ -158,15 +186,34 @@ TEST(test_reduce_of_what_has_no_value)
     environ = mine;
     assert_int_equal(n, 3);
     assert_int_equal(taken.n, 3);
-    assert_true(has(&taken, "SLURM_JOB_ID") && has(&taken, "PMIX_RANK=0") && has(&taken, "PMIX_RANK=1"));
+    assert_true(has(&taken, "SLURM_JOB_NAME") && has(&taken, "PMIX_RANK=0") && has(&taken, "PMIX_RANK=1"));
+}
+
+/* The job's own number is taken out first, and what may be of the job thereafter. */
+TEST(test_reduce_in_a_job)
+{
+    char *in_job[] = {(char[]){"SLURM_JOB_ID=7"}, (char[]){"SLURM_MPI_TYPE=pmix"}, (char[]){"KEPT=1"}, NULL};
+    char *outside[] = {(char[]){"SLURM_JOB_NAME=x"}, (char[]){"SLURM_MPI_TYPE=pmix"}, (char[]){"KEPT=1"}, NULL};
+    char **mine = environ;
+
+    environ = in_job;
+    environment_reduce(OF_JOB, NULL);
+    environ = outside;
+    environment_reduce(OF_JOB, NULL);
+    environ = mine;
+    assert_string_equal(in_job[0], "KEPT=1");
+    assert_null(in_job[1]);
+    assert_string_equal(outside[0], "SLURM_MPI_TYPE=pmix");
+    assert_string_equal(outside[1], "KEPT=1");
+    assert_null(outside[2]);
 }
 
 /* Shells do as this program does, whatever is in values. */
 TEST(test_script)
 {
     ACT_AUTOFREE char *reduce = environment_script(OF_SLURM);
-    ACT_AUTOFREE char *script =
-        act_sprintf("%s\necho \"$SLURM_CONF,$SLURM_JOB_ID,$SQUEUE_FORMAT,$SBATCH_QOS,$SBATCH_WAIT,$ODD\"", reduce);
+    ACT_AUTOFREE char *script = act_sprintf(
+        "%s\necho \"$SLURM_CONF,$SLURM_JOB_ID,$SQUEUE_FORMAT,$SBATCH_QOS,$SBATCH_WAIT,$SLURM_MPI_TYPE,$ODD\"", reduce);
     static const char *const shells[] = {"sh", "bash"};
 
     setenv("SLURM_CONF", "conf", 1);
@@ -174,14 +221,19 @@ TEST(test_script)
     setenv("SQUEUE_FORMAT", "%i", 1);
     setenv("SBATCH_QOS", "high", 1);
     setenv("SBATCH_WAIT", "1", 1);
+    setenv("SLURM_MPI_TYPE", "pmix", 1);
     setenv("ODD", "a\nSLURM_X=1\n$(false) '\"", 1);
-    for (size_t i = 0; i < COUNT(shells); i++) {
-        char *const argv[] = {act_strdup(shells[i]), (char[]){"-c"}, script, NULL};
+    for (size_t i = 0; i < 2 * COUNT(shells); i++) {
+        bool in_job = i < COUNT(shells);
+        char *const argv[] = {act_strdup(shells[i % COUNT(shells)]), (char[]){"-c"}, script, NULL};
         ACT_AUTOFREE char *out = NULL;
         int status;
         assert_ok(proc_run(argv, 60, 1000, &out, &status, &err), err);
-        assert_string_equal(out, "conf,,,high,,a\nSLURM_X=1\n$(false) '\"\n");
+        assert_string_equal(out, in_job ? "conf,,,high,,,a\nSLURM_X=1\n$(false) '\"\n"
+                                        : "conf,,,high,,pmix,a\nSLURM_X=1\n$(false) '\"\n");
         free(argv[0]);
+        if (i + 1 == COUNT(shells))
+            unsetenv("SLURM_JOB_ID");
     }
 }
 
@@ -199,7 +251,8 @@ static void add_row(const struct environment_row *row, struct act_buf *out)
     for (int k = 0, n = 0; k < N_ENVIRONMENTS; k++)
         if (row->kept_from & 1U << k)
             act_buf_addf(out, "%s%s", n++ ? ", " : "", environment_name((enum environment_of)k));
-    act_buf_addf(out, "%s | %s |\n", row->kept_from ? "" : "nobody", row->because);
+    act_buf_addf(out, "%s%s | %s |\n", row->kept_from ? "" : "nobody",
+                 row->kept_from & ENVIRONMENT_IN_JOB ? ", in a job of Slurm" : "", row->because);
 }
 
 /* To mend it, copy there what this prints when it fails. */

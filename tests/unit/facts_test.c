@@ -67,7 +67,7 @@ static void resubmit(int code)
     first.id = run_id_new("facts", first.created_unix_s);
     act_strv_push(&first.argv, "true");
     assert_ok(flow_platform(&flow, &platform, &err), err);
-    assert_ok(flow_start_run(&flow, platform, &first, NULL, NULL, &err), err);
+    assert_ok(flow_start_run(&flow, platform, &first, NULL, &err), err);
     old.spec = first;
     old.row = flow_row_of(&first);
     fake.fail_submit = code;

@@ -110,6 +110,25 @@ TEST(a_patch_is_merged_as_kubectl_does)
     }
 }
 
+TEST(what_a_server_dropped_is_found)
+{
+    static const char *const rows[][3] = {
+        {"{'a':1,'b':{'c':'x'}}", "{'a':1,'b':{'c':'x','d':2}}", NULL},
+        {"{'a':{'b':{'typo':1}}}", "{'a':{'b':{}}}", "typo"},
+        /* what is left out is nothing, and what is normalized is there */
+        {"{'a':null,'b':false,'c':0,'d':'','e':[],'f':{},'g':0.0,'h':'1000m'}", "{'h':'1'}", NULL},
+        {"{'l':[{'name':'y','k':1},{'name':'x','typo':true}]}", "{'l':[{'name':'x'},{'name':'y','k':1}]}", "typo"},
+        {"{'l':[{'k':1},{'typo':1.5}]}", "{'l':[{'k':1},{'k':2}]}", "typo"},
+        {"{'l':['a','b']}", "{'l':['a']}", NULL},
+    };
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        CODEC_AUTOJSON json_t *patch = json_of(rows[i][0]), *made = json_of(rows[i][1]);
+        const char *dropped = kubernetes_dropped(patch, made);
+        assert_true(act_streq(dropped, rows[i][2]));
+    }
+}
+
 /* ---- the objects ---- */
 
 static struct k8s_keys keys;
@@ -156,11 +175,13 @@ TEST(a_run_is_an_indexed_job_that_is_suspended)
                 "{'act/run':'" RUN "','act/title':'python train.py a b','act/user':'me',"
                 "'act/cluster':'c1','act/num-gpu':'8'}");
     json_object_del(at(job, "spec"), "template");
-    assert_json(at(job, "spec"),
-                "{'completionMode':'Indexed','completions':2,'parallelism':2,'suspend':true,'backoffLimit':12,"
-                "'ttlSecondsAfterFinished':604800,'podFailurePolicy':{'rules':[{'action':'Ignore','onPodConditions':"
-                "[{'type':'DisruptionTarget','status':'True'}]},{'action':'FailJob','onExitCodes':{'containerName':"
-                "'main','operator':'NotIn','values':[121]}}]}}");
+    assert_json(
+        at(job, "spec"),
+        "{'completionMode':'Indexed','completions':2,'parallelism':2,'suspend':true,'backoffLimit':12,"
+        "'backoffLimitPerIndex':12,'ttlSecondsAfterFinished':604800,'podFailurePolicy':{'rules':[{'action':'Ignore',"
+        "'onPodConditions':"
+        "[{'type':'DisruptionTarget','status':'True'}]},{'action':'FailJob','onExitCodes':{'containerName':"
+        "'main','operator':'NotIn','values':[121]}}]}}");
 }
 
 TEST(pods_check_the_agent_before_it_runs)
@@ -559,7 +580,7 @@ static const struct {
     {JOB(FAILED("PodFailurePolicy")),
      "[" POD("0", ENDED("'exitCode':128,'reason':'StartError','message':'exec: /bin/sh: stat /bin/sh: no such file or "
                         "directory: unknown'")) "]",
-     NULL, RUN_FAILED, "the image has no /bin/sh; use an image with /bin/sh and gzip", 128},
+     NULL, RUN_FAILED, "the image has no /bin/sh; use an image with /bin/sh, gzip and sha256sum", 128},
     {JOB(FAILED("PodFailurePolicy")),
      "[" POD("0", ENDED("'exitCode':255,'reason':'Error','message':'exec /bin/sh: exec format error'")) "]", NULL,
      RUN_FAILED,

@@ -88,12 +88,48 @@ static void assert_ids(const struct ledger_runs *runs, const char *expected)
     assert_string_equal(text, expected);
 }
 
+/* Adds a run that repeats "old", and takes its place if it replaces that. */
+static void add_repeat(struct ledger *ledger, char *id, const char *of, char *replaces)
+{
+    ACT_AUTOFREE char *spec = act_sprintf("{\"resubmit_of\": \"%s\"}", of);
+    char queued[] = "Queued";
+    const struct ledger_run run = {.id = id, .state = queued, .spec = spec, .replaces = replaces};
+
+    assert_ok(ledger_add(ledger, &run, &err), err);
+}
+
+/* Whatever else repeats it, and whichever run another one replaces. */
+TEST(a_run_is_replaced_by_one_other)
+{
+    char ids[][16] = {"a", "b", "c", "d", "e"}, old[] = "old";
+    struct ledger *ledger = open_ledger();
+    struct ledger_update ended = {"b", "Canceled", NULL};
+    ACT_AUTO(ledger_runs) runs = {0}, now = {0};
+    bool there;
+
+    add_repeat(ledger, ids[0], "another", NULL);
+    add_repeat(ledger, ids[1], old, old);
+    add_repeat(ledger, ids[2], old, old);
+    add_repeat(ledger, ids[1], old, old); /* again the same */
+    assert_ok(ledger_repeats(ledger, old, &runs, &err), err);
+    assert_ids(&runs, "b");
+    assert_ok(ledger_has(ledger, "c", &there, &err), err);
+    assert_false(there);
+    add_repeat(ledger, ids[3], old, NULL); /* when that one has ended, it is replaced no more but repeated */
+    assert_ok(ledger_update(ledger, &ended, 1, &err), err);
+    assert_ok(ledger_remove(ledger, (const char *[]){"d"}, 1, &err), err);
+    add_repeat(ledger, ids[4], old, old);
+    assert_ok(ledger_repeats(ledger, old, &now, &err), err);
+    assert_ids(&now, "e");
+    ledger_close(ledger);
+}
+
 TEST(a_run_comes_back_as_it_went_in)
 {
     char values[][24] = {"exp_1_0a", "c",         "local",  "exp",     "/p \xc3\xa9'\"", "{\"a\":[1]}",
                          "Running",  "{\"x\":0}", "echo ;", "my-name", "{\"k\":\"v\"}"};
     struct ledger_run run = {values[0], values[1], values[2], values[3], values[4], values[5],  values[6], values[7],
-                             INT64_MAX, -1,        values[8], NULL,      values[9], values[10], true};
+                             INT64_MAX, -1,        values[8], NULL,      values[9], values[10], true,      NULL};
     ACT_AUTO(ledger_runs) runs = {0};
     struct ledger *ledger = open_ledger();
 

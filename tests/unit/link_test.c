@@ -10,6 +10,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -278,6 +279,75 @@ TEST(test_broken_connections)
 {
     for (size_t i = 0; i < COUNT(both); i++)
         break_on(both[i]);
+}
+
+/* Whether a message waits where poll() sees it. */
+static int look_at_once(struct link *l, bool stop, int rank)
+{
+    (void)stop;
+    (void)rank;
+    return poll(&(struct pollfd){.fd = l->fd, .events = POLLIN}, 1, 0) == 1 ? 7 : 8;
+}
+
+static void tell_at_once_on(const struct link_where *where)
+{
+    CODEC_AUTOJSON json_t *message = json_pack("{s:s}", "type", "stop");
+    struct heard heard;
+    struct link_server *s = open_server(1, where, &heard);
+    pid_t pid = start_rank(link_address(s), 0, look_at_once);
+    int status;
+
+    while (heard.hellos == 0) {
+        assert_int_equal(poll(&(struct pollfd){.fd = link_fd(s), .events = POLLIN}, 1, HANGS_MS), 1);
+        kill(pid, SIGSTOP);
+        assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
+        link_serve(s);
+        link_tell(s, 0, message);
+        kill(pid, SIGCONT);
+    }
+    assert_int_equal(wait_rank(pid), 7);
+    link_server_free(s);
+}
+
+/* What comes together with the acceptance is heard: nothing else may come for a long time. */
+TEST(test_told_at_once)
+{
+    for (size_t i = 0; i < COUNT(both); i++)
+        tell_at_once_on(both[i]);
+}
+
+static void share_on(const struct link_where *where)
+{
+    struct heard heard;
+    struct link_server *s = open_server(2, where, &heard);
+    struct pollfd ready = {.fd = link_fd(s), .events = POLLIN};
+
+    pid_t killed = start_rank(link_address(s), 0, wait_end), cut = start_rank(link_address(s), 1, wait_end);
+    serve_until(s, &heard.hellos, 2);
+    pid_t holder = fork();
+    if (holder == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        for (;;)
+            pause();
+    }
+    kill(killed, SIGKILL);
+    serve_until(s, &heard.gone, 1);
+    assert_int_equal(poll(&ready, 1, 0), 0);
+    link_serve(s);
+    link_cut(s);
+    assert_int_equal(wait_rank(cut), 5);
+    assert_int_equal(heard.gone, 2);
+    assert_int_equal(wait_rank(killed), 128 + SIGKILL);
+    kill(holder, SIGKILL);
+    assert_int_equal(wait_rank(holder), 128 + SIGKILL);
+    link_server_free(s);
+}
+
+/* A connection that has ended is over, although a child process holds a copy of its descriptor. */
+TEST(test_copies_in_a_child)
+{
+    for (size_t i = 0; i < COUNT(both); i++)
+        share_on(both[i]);
 }
 
 /* ---- strangers ---- */

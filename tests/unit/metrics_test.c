@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -215,23 +216,19 @@ TEST(test_hanging_smi)
     struct node node = make_node();
     ACT_AUTOFREE char *pid_file = act_path_join(dir, "pid");
     ACT_AUTOFREE char *text = NULL;
-    int64_t pid;
 
     make_smi("echo $$ >\"${0%/*}/pid\"; trap '' TERM; while :; do sleep 1000; done");
     struct metrics *m = metrics_new(&node);
     CODEC_AUTOJSON json_t *json = next(m);
     assert_true(json_is_null(json_object_get(json, "gpus")));
     assert_true(json_is_object(json_object_get(json, "memory")));
-    make_smi("echo 0, 1, 2, 3, 4, 5, 6");
-    for (int i = 0; i < 100 && !json_is_array(json_object_get(json, "gpus")); i++) {
-        usleep(10000); /* until the killed one can be waited for */
-        json_decref(json);
-        json = next(m);
-    }
-    assert_int_equal(json_array_size(json_object_get(json, "gpus")), 1);
     assert_ok(act_file_read(pid_file, 100, &text, NULL, &err), err);
-    pid = strtol(text, NULL, 10);
-    assert_int_equal(kill((pid_t)pid, 0), -1);
+    pid_t pid = (pid_t)strtol(text, NULL, 10);
+    assert_int_equal(waitid(P_PID, (id_t)pid, &(siginfo_t){0}, WEXITED | WNOWAIT), 0); /* it was killed */
+    make_smi("echo 0, 1, 2, 3, 4, 5, 6");
+    CODEC_AUTOJSON json_t *later = next(m);
+    assert_int_equal(json_array_size(json_object_get(later, "gpus")), 1);
+    assert_int_equal(kill(pid, 0), -1);
     metrics_free(m);
 }
 

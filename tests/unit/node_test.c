@@ -38,7 +38,7 @@ static bool is_there(const char *path)
 /* Strings of a struct node are its own, those of the specification too. */
 static struct node make_node(const char *id, int nodes, const char *scratch)
 {
-    struct node node = {.dir = act_sprintf("/shared/%s", id)};
+    struct node node = {.dir = act_sprintf("/shared/%s", id), .code = act_sprintf("/shared/%s/code", id)};
 
     strcpy(node.name, "n1");
     node.spec = (struct run_spec){
@@ -330,6 +330,7 @@ TEST(test_environment_of_a_service)
         assert_env("AZ_BATCH_HOST_LIST", rows[i].hosts, rows[i].service);
         assert_env("AZ_BATCHAI_JOB_MASTER_NODE_IP", rows[i].ip, rows[i].service);
         assert_env("RANK", "1", rows[i].service);
+        assert_env("ACT_RUN_CODE", "/shared/" RUN_A "/code", rows[i].service);
         ACT_AUTOFREE char *text = NULL;
         if (rows[i].file) {
             assert_ok(act_file_read(file, 1000, &text, NULL, &err), err);
@@ -544,9 +545,9 @@ int __wrap_flock(int fd, int operation)
     return -1;
 }
 
-static void count(void *arg, int missing)
+static void count(void *arg, const char *why)
 {
-    (void)missing;
+    assert_string_equal(why, "waits behind another run");
     ++*(int *)arg;
 }
 
@@ -566,7 +567,9 @@ TEST(test_queue_without_locks)
         assert_ok(watch_open(&w, &err), err);
         no_locks = ENOLCK;
         no_locks_of = operations[i];
-        assert_int_equal(slots_take(&slots, slots_dir, 2, 1, &w, count, &waited, &err), -ACT_FAIL);
+        const struct slots_request request = {
+            .dir = slots_dir, .total = 2, .need = 1, .run = "r", .unit = "GPUs", .waiting = count, .arg = &waited};
+        assert_int_equal(slots_take(&slots, &request, &w, &err), -ACT_FAIL);
         no_locks = 0;
         assert_int_equal(waited, i);
         assert_contains(act_error_text(&err), slots_dir);

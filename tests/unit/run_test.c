@@ -420,7 +420,7 @@ TEST(names_and_tags)
     assert_int_equal(run_tags_add(tags, "lr=0.2", &err), -ACT_USAGE);
     assert_string_equal(act_error_text(&err), "tag 'lr' is given twice: '0.1' and '0.2'");
     assert_int_equal(run_tags_add(tags, "lr", &err), -ACT_USAGE);
-    assert_string_equal(act_error_text(&err), "'lr' is no tag: it is KEY=VALUE");
+    assert_string_equal(act_error_text(&err), "'lr' is not a tag: a tag is KEY=VALUE");
     assert_int_equal(run_tags_add(tags, "=x", &err), -ACT_USAGE);
     assert_int_equal(run_tags_add(tags, "k=a\nb", &err), -ACT_USAGE);
     assert_int_equal(run_tags_add(tags, "k=\xff", &err), -ACT_USAGE);

@@ -498,6 +498,54 @@ TEST_IN(test_remove_is_killed_at_every_step, setup_here, teardown)
     assert_true(left > 3);
 }
 
+uint64_t __real_act_tree_size(const char *path);
+uint64_t __wrap_act_tree_size(const char *path);
+
+static int measured, locked_meanwhile;
+
+/* Somebody else begins to fill something just now. */
+uint64_t __wrap_act_tree_size(const char *path)
+{
+    ACT_AUTOFREE char *folder = act_path_dirname(path);
+    DIR *dir = opendir(folder);
+
+    for (const struct dirent *e; dir && (e = readdir(dir));) {
+        if (!act_starts_with(e->d_name, ".lock-"))
+            continue;
+        int fd = openat(dirfd(dir), e->d_name, O_RDWR | O_CLOEXEC);
+        locked_meanwhile += fd < 0 || flock(fd, LOCK_SH | LOCK_NB) < 0;
+        close(fd);
+    }
+    if (dir)
+        closedir(dir);
+    measured++;
+    return __real_act_tree_size(path);
+}
+
+/* However large that is which was left. */
+TEST_IN(test_nobody_waits_while_it_is_measured, setup_here, teardown)
+{
+    for (int dry = 1; dry >= 0; dry--) {
+        struct here_filling f;
+        struct site_left found;
+        assert_ok(here_fill(site, "x_1_00000000", &f, &err), err);
+        assert_ok(act_mkdir_all(f.path, 0700, &err), err);
+        ACT_AUTOFREE char *file = act_path_join(f.path, "big");
+        put_file(file, "big");
+        here_filling_release(&f);
+        measured = locked_meanwhile = 0;
+        assert_ok(site_clear(site, dry, &found, &err), err);
+        assert_int_equal(found.n, dry ? 1 : 2);
+        assert_int_equal(measured, found.n);
+        assert_true(found.bytes > 0);
+        assert_int_equal(locked_meanwhile, 0);
+    }
+    assert_int_equal(count_left(""), 0);
+    measured = 0;
+    ACT_AUTOFREE char *id = make_run();
+    assert_int_equal(measured, 0);
+}
+
 /* What is being filled belongs to somebody who lives: only this run's own removal ends it. The file server's clock is
  * behind. */
 TEST_IN(test_clear_leaves_the_living, setup_here, teardown)

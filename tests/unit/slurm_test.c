@@ -712,7 +712,6 @@ TEST(test_checks)
     };
     struct run_spec spec = make_spec();
 
-    spec.id = NULL; /* so that no cluster is asked */
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct slurm s = make_slurm();
         err = (struct act_error){0};
@@ -723,7 +722,7 @@ TEST(test_checks)
         s.config.launcher = kept(&keep, rows[i].launcher);
         s.config.mpi = kept(&keep, rows[i].mpi);
         s.config.sbatch_options = (struct act_strv){&option, option != NULL};
-        assert_int_equal(slurm_check(&s.base, &spec, &err), -(int)rows[i].code);
+        assert_int_equal(slurm_check_settings(&s.base, &spec, &err), -(int)rows[i].code);
         assert_contains(act_error_text(&err), rows[i].says);
         act_strv_release(&keep);
     }

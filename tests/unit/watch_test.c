@@ -668,7 +668,7 @@ static struct run_spec start_run(int code)
     act_strv_push(&spec.argv, "true");
     assert_ok(flow_platform_of(&flow, &run.row, &platform, &err), err);
     fake.fail_submit = code;
-    assert_int_equal(flow_start_run(&flow, platform, &spec, NULL, NULL, &err), -code);
+    assert_int_equal(flow_start_run(&flow, platform, &spec, NULL, &err), -code);
     if (code)
         assert_contains(act_error_text(&err), "no answer");
     return spec;

@@ -83,7 +83,7 @@ TEST(status)
     };
 
     for (size_t i = 0; i < COUNT(rows); i++)
-        assert_int_equal(status_of(rows[i].head), rows[i].status);
+        assert_int_equal(websocket_status_of(rows[i].head), rows[i].status);
 }
 
 TEST(beats)

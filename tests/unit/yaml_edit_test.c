@@ -136,19 +136,19 @@ TEST(edit_refuses)
     static const struct {
         const char *text, *path, *value, *error;
     } rows[] = {
-        {"a: 1\n", "a.b", "2", "no map"},
-        {"a: [1]\n", "a.b", "2", "no map"},
+        {"a: 1\n", "a.b", "2", "not a map"},
+        {"a: [1]\n", "a.b", "2", "not a map"},
         {"x: &x {b: 1}\na: *x\n", "a.b", "2", "alias"},
         {"x: &x {b: 1}\na: *x\n", "x.b", "2", "form"},
         {"a: &x 1\nb: *x\n", "a", "2", "form"},
         {"a: # why\n- 1\n", "a", "2", "comments"},
         {"a:\n- 1\n# why\n- 2\n", "a", "2", "comments"},
         {"x: &x {b: 1, c: 2}\na: {<<: *x}\n", "a.b", NULL, "alias"},
-        {"a: 1\n", "a..b", "2", "no key"},
-        {"a: 1\n", "", "2", "no key"},
+        {"a: 1\n", "a..b", "2", "not a key"},
+        {"a: 1\n", "", "2", "not a key"},
         {"a: 1\na: 2\n", "a", "2", "twice"},
         {"a: [1\n", "a", "2", "t:"},
-        {"- 1\n", "a", "2", "no map"},
+        {"- 1\n", "a", "2", "not a map"},
     };
 
     for (size_t i = 0; i < COUNT(rows); i++) {

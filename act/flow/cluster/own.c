@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -13,6 +12,7 @@
 #include "base/path.h"
 #include "base/secrets.h"
 #include "codec/yaml_edit.h"
+#include "flow/cluster/doctor.h"
 #include "flow/flow_internal.h"
 
 enum { MAX_FILE = 1 << 20 };
@@ -21,10 +21,10 @@ static const char DEFAULT[] = "default_cluster";
 
 void flow_own_state(const struct config_named *named, struct config_report *out)
 {
-    const struct config_request request = {.cluster = named->name, .file = named->file};
+    const struct config_request request = {.cluster = named->name, .file = named->file, .quiet = true};
     struct act_error err = {0};
 
-    if (config_check(&request, out, &err) < 0)
+    if (flow_check_config(&request, out, &err) < 0)
         act_strv_push(&out->problems, act_error_text(&err));
 }
 
@@ -97,26 +97,28 @@ int flow_draft_open(const char *file, bool must_exist, struct flow_draft *out, s
     return rc;
 }
 
-/* Locks the folder of the file, because the file becomes another one. -1 where a file system cannot do that: then the
- * look before the file is replaced must do. */
-static int lock_folder_of(const char *file)
+/* Locks the folder of the file, because the file becomes another one. *out_fd is -1 where a file system cannot do that:
+ * then the look before the file is replaced must do. */
+static int lock_folder_of(const char *file, int *out_fd, struct act_error *err)
 {
     ACT_AUTOFREE char *dir = act_path_dirname(file);
-    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = act_lock_folder(dir, err);
 
-    while (fd >= 0 && flock(fd, LOCK_EX) < 0 && errno == EINTR)
-        continue;
-    return fd;
+    *out_fd = fd < 0 ? -1 : fd;
+    if (fd == -ACT_TEMPORARY || fd == -ACT_INTERRUPTED)
+        return act_error_prefix(err, "'%s' was not changed", file);
+    return 0;
 }
 
 int flow_draft_open_locked(const char *file, bool must_exist, struct flow_draft *out, struct act_error *err)
 {
     ACT_AUTOFREE char *real = realpath(file, NULL);
     ACT_AUTOFREE char *dir = act_path_dirname(file);
-    int rc = must_exist ? 0 : act_mkdir_all(dir, 0700, err);
-    int fd = rc < 0 ? -1 : lock_folder_of(real ? real : file);
+    int rc = must_exist ? 0 : act_mkdir_all(dir, 0700, err), fd = -1;
 
     *out = (struct flow_draft){0};
+    if (rc == 0)
+        rc = lock_folder_of(real ? real : file, &fd, err);
     if (rc == 0)
         rc = flow_draft_open(file, must_exist, out, err);
     out->is_locked = fd >= 0;
@@ -136,7 +138,7 @@ void flow_draft_release(struct flow_draft *draft)
 static int problems_of(const struct flow_draft *draft, const char *text, struct config_report *out,
                        struct act_error *err)
 {
-    return config_check(&(struct config_request){.file = draft->file, .text = text}, out, err);
+    return flow_check_config(&(struct config_request){.file = draft->file, .text = text, .quiet = true}, out, err);
 }
 
 /* A problem without its place, which may have moved. */
@@ -197,8 +199,10 @@ int flow_draft_save(const struct flow_draft *draft, const char *text, struct act
         rc = act_mkdir_all(dir, 0700, err);
         return rc < 0 ? rc : write_new(draft, text, err);
     }
-    int fd = draft->is_locked ? -1 : lock_folder_of(draft->file);
-    rc = write_unchanged(draft, text, err);
+    int fd = -1;
+    rc = draft->is_locked ? 0 : lock_folder_of(draft->file, &fd, err);
+    if (rc == 0)
+        rc = write_unchanged(draft, text, err);
     if (fd >= 0)
         close(fd);
     return rc;

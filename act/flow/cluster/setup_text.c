@@ -41,7 +41,6 @@ static int set(char **text, const char *path, const struct yaml *value, struct a
 }
 
 /* Maps are merged, as those of -p are. */
-// NOLINTNEXTLINE(misc-no-recursion): as deep as a YAML text may be
 static int set_all(char **text, const char *above, const struct yaml *map, struct act_error *err)
 {
     int rc = 0;

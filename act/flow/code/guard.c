@@ -90,7 +90,6 @@ static bool may_be_config(const struct act_buf *text)
 static const char *const login_keys[] = {"token", "password", "client-key-data"};
 
 /* The first scalar, at any depth, whose URL has a password. */
-// NOLINTNEXTLINE(misc-no-recursion): as deep as the tree, which is bounded
 static bool has_secret_url(const struct yaml *value)
 {
     bool has = value->kind == YAML_SCALAR && act_text_is_secret(value->text);
@@ -154,7 +153,6 @@ static bool has_mount_password(const struct yaml *value)
 }
 
 /* The credentials of a job file's volumes and registries, and its secret variables, anywhere in it. */
-// NOLINTNEXTLINE(misc-no-recursion): as deep as the tree, which is bounded
 static char *secret_of_job(const struct yaml *tree)
 {
     static const char *const keys[] = {"accountKey", "password"};
@@ -175,7 +173,6 @@ static char *secret_of_job(const struct yaml *tree)
 }
 
 /* A variable of the pods, which the cluster file patches: [{name, value}] at "env" of any container. */
-// NOLINTNEXTLINE(misc-no-recursion): as deep as the tree, which is bounded
 static char *secret_of_pod(const struct yaml *tree)
 {
     char *what = NULL;

@@ -15,7 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -440,10 +439,13 @@ static int lock_project(const struct flow *flow)
     ACT_AUTOFREE char *packages = flow_packages_dir();
     ACT_AUTOFREE char *index = index_path(flow);
     ACT_AUTOFREE char *path = act_sprintf("%s.lock", index);
-    int fd = act_mkdir_all(packages, 0700, NULL) < 0 ? -1 : open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    struct act_error err;
+    int fd = act_mkdir_all(packages, 0700, &err);
 
-    if (fd >= 0 && flock(fd, LOCK_EX) < 0)
-        act_warn("cannot lock '%s': %s", path, strerror(errno));
+    if (fd == 0)
+        fd = act_lock_told(path, "packs this project", &err);
+    if (fd < 0 && fd != -ACT_INTERRUPTED)
+        act_warn("%s", act_error_text(&err));
     return fd;
 }
 
@@ -458,6 +460,8 @@ int flow_init(struct flow *flow, struct flow_init *io, struct act_error *err)
     struct work w = {.flow = flow, .io = io};
     int lock = io->dry_run ? -1 : lock_project(flow);
 
+    if (lock == -ACT_INTERRUPTED)
+        return act_error_set(err, ACT_INTERRUPTED, "interrupted while another process packed this project");
     kept_out(&flow->config, &out);
     w.options = (struct package_options){.root = flow->config.project_root,
                                          .zip_options = &flow->config.zip_options,

@@ -3,7 +3,10 @@
  *   <sha256>.left       {"version": 1, "left_out": [[PATH, RULE], ...]}
  *   index-<hash>.said   of a project: what was said last
  */
+#include <dirent.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -15,7 +18,12 @@
 #include "flow/flow_internal.h"
 #include "package/package.h"
 
-enum { NOTED = 2000, SAID = 3, NOTE_BYTES = 4 << 20 };
+enum { NOTED = 2000, SAID = 3, NOTE_BYTES = 4 << 20, LARGE = 16 << 20, MAX_LOOKS = 2000 };
+
+struct weight {
+    uint64_t bytes;
+    int looks; /* at an entry of a folder */
+};
 
 static char *note_path(const char *sha256)
 {
@@ -26,15 +34,71 @@ static char *note_path(const char *sha256)
 
 /* ---- saying it */
 
+/* What a .gitignore or git's other lists keep out: "src/.gitignore:3 '*.bin'". */
+static bool is_gits(const char *rule)
+{
+    return strstr(rule, ".gitignore:") || strstr(rule, "exclude:") || strstr(rule, "git/ignore:");
+}
+
+static bool has_name_of_data(const char *path)
+{
+    static const char *const names[] = {"data/",    "dataset/",     "datasets/",   "model/",     "models/",
+                                        "weights/", "checkpoints/", "checkpoint/", "pretrained/"};
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (strcmp(path, names[i]) == 0)
+            return true;
+    return false;
+}
+
+/* Adds up what is in a folder, until it is enough to tell. */
+// NOLINTNEXTLINE(misc-no-recursion): MAX_LOOKS ends it
+static void weigh(const char *folder, struct weight *w)
+{
+    DIR *dir = opendir(folder);
+    struct stat st;
+
+    for (struct dirent *e; dir && w->bytes < LARGE && w->looks < MAX_LOOKS && (e = readdir(dir));) {
+        w->looks++;
+        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 ||
+            fstatat(dirfd(dir), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+            continue;
+        ACT_AUTOFREE char *below = S_ISDIR(st.st_mode) ? act_path_join(folder, e->d_name) : NULL;
+        if (below)
+            weigh(below, w);
+        else
+            w->bytes += S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
+    }
+    if (dir)
+        closedir(dir);
+}
+
+/* Whether a command may well want a folder that git ignores: at the top, where mapped folders are, of such a name or
+ * with much in it. Data is in no repository, whether or not a run needs it. */
+static bool is_wanted_folder(const char *project, const struct package_left_out *one)
+{
+    const char *slash = strchr(one->path, '/');
+    struct weight w = {0};
+
+    if (!slash || slash[1] || !is_gits(one->rule))
+        return false;
+    ACT_AUTOFREE char *folder = act_path_join(project, one->path);
+    weigh(folder, &w);
+    return w.bytes >= LARGE || (w.bytes > 0 && has_name_of_data(one->path));
+}
+
 /* "left out: 'pkg/_C.so' (built-in rule '*.so') and 3 more; ...". New string; NULL: none. */
-static char *words_of(const struct package_list *list)
+static char *words_of(const char *project, const struct package_list *list)
 {
     struct act_buf out = {0};
+    bool any_folder = false;
     size_t n = 0;
 
     for (size_t i = 0; i < list->n_left_out; i++) {
         const struct package_left_out *one = &list->left_out[i];
-        if (package_rule_weight(one->rule) < PACKAGE_RULE_SAID || n++ >= SAID)
+        bool is_folder = is_wanted_folder(project, one);
+        any_folder = any_folder || is_folder;
+        if ((!is_folder && package_rule_weight(one->rule) < PACKAGE_RULE_SAID) || n++ >= SAID)
             continue;
         ACT_AUTOFREE char *name = act_printable(one->path);
         act_buf_addf(&out, "%s'%s' (%s)", n > 1 ? ", " : "left out: ", name, one->rule);
@@ -42,13 +106,14 @@ static char *words_of(const struct package_list *list)
     if (n > SAID)
         act_buf_addf(&out, " and %zu more", n - SAID);
     if (n > 0)
-        act_buf_adds(&out, "; a line such as '!NAME' in .actignore takes it back, or zip_options of your own");
+        act_buf_addf(&out, "; a line such as '!NAME' in .actignore takes it back, or %s",
+                     any_folder ? "map the folder in config_param" : "zip_options of your own");
     return n > 0 ? act_buf_steal(&out) : NULL;
 }
 
 void flow_say_left_out(const char *project, const struct package_list *list)
 {
-    ACT_AUTOFREE char *index = flow_package_index(project), *words = words_of(list), *before = NULL;
+    ACT_AUTOFREE char *index = flow_package_index(project), *words = words_of(project, list), *before = NULL;
     ACT_AUTOFREE char *said = act_sprintf("%s.said", index);
     const char *now = words ? words : "";
     struct act_error err;

@@ -116,7 +116,7 @@ static int make_private(char **out, int *out_lock, struct act_error *err)
     ACT_AUTOFREE char *cache = act_cache_dir();
     ACT_AUTOFREE char *all = act_path_join(cache, "mounts");
     ACT_AUTOFREE char *lock = act_path_join(all, RUN_FILE_MOUNT_LOCK);
-    int rc = act_mkdir_all(all, 0700, err), fd = rc < 0 ? rc : act_lock(lock, true, err);
+    int rc = act_mkdir_all(all, 0700, err), fd = rc < 0 ? rc : act_lock_shortly(lock, err);
 
     if (fd < 0)
         return fd;

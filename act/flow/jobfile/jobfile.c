@@ -88,7 +88,7 @@ static void keep_output(struct job_build *b, const char *id)
 {
     act_buf_addf(
         &b->line,
-        "act_kept=\"$AZ_BATCHAI_STDOUTERR_DIR/%1$s\"\n"
+        "act_kept=\"${AZ_BATCHAI_STDOUTERR_DIR%%/*}/" RUN_DIR_OUTPUTS "/%1$s\"\n"
         "mkdir -p \"$act_kept\" \"$(dirname \"$AZ_BATCHAI_OUTPUT_%1$s\")\" || exit\n"
         "[ -e \"$AZ_BATCHAI_OUTPUT_%1$s\" ] || ln -sn \"$act_kept\" \"$AZ_BATCHAI_OUTPUT_%1$s\" 2>/dev/null || "
         "[ -d \"$AZ_BATCHAI_OUTPUT_%1$s\" ] || exit\n",
@@ -99,9 +99,9 @@ static void note_place(struct job_build *b, const char *id, const char *prefix, 
 {
     if (is_kept)
         job_note(b,
-                 "output '%s': '%s' is in no mapped folder: it is kept with the logs of the run, in '" RUN_DIR_USER
-                 "/%s'",
-                 id, prefix, id);
+                 "output '%s': '%s' is in no mapped folder: it is kept with the run, in '" RUN_DIR_OUTPUTS
+                 "/%s', which 'a q' does not fetch, but 'a d RUN:" RUN_DIR_OUTPUTS "/%s'",
+                 id, prefix, id, id);
     else
         job_note(b, "output '%s': '%s' is in no mapped folder: what is written there stays on the node", id, prefix);
 }
@@ -121,8 +121,8 @@ static void add_output(struct job_build *b, const json_t *item)
     const char *rel = mounted_part(path);
     bool is_mapped = rel && job_is_mapped(b, rel),
          is_kept = rel && !is_mapped && keeps_runs(b) && !job_is_in_code(b->config, rel);
-    struct run_output output = {.id = act_strdup(id),
-                                .path = is_kept ? act_sprintf(RUN_DIR_USER "/%s", id) : act_strdup(rel ? rel : path)};
+    struct run_output output = {
+        .id = act_strdup(id), .path = is_kept ? act_sprintf(RUN_DIR_OUTPUTS "/%s", id) : act_strdup(rel ? rel : path)};
 
     ACT_PUSH(b->out->outputs, b->out->n_outputs, output);
     export_path(b, "AZ_BATCHAI_OUTPUT", id, path);
@@ -132,6 +132,10 @@ static void add_output(struct job_build *b, const json_t *item)
         act_buf_addf(&b->line, "mkdir -p \"$AZ_BATCHAI_OUTPUT_%s\" || exit\n", id);
     if (!is_mapped)
         note_place(b, id, prefix, is_kept);
+    if (run_is_own_folder(id, strlen(id)))
+        job_note(
+            b, "output '%1$s': 'RUN:%1$s' is a folder of the run itself; the output is 'RUN:" RUN_DIR_OUTPUTS "/%1$s'",
+            id);
 }
 
 static int add_outputs(struct job_build *b)

@@ -356,9 +356,24 @@ static int take_volume(struct job_build *b, const struct volume *v)
     return 0;
 }
 
+/* "afs" of "afs", "/afs/" and "./afs"; "" of the mount root itself. New string. */
+static char *mount_path(const char *given)
+{
+    ACT_AUTOFREE char *clean = act_path_clean(given);
+    const char *rel = clean + strspn(clean, "/");
+
+    return act_strdup(strcmp(rel, ".") == 0 ? "" : rel);
+}
+
 /* Takes note of its path. */
 static int check_path(const struct job_build *b, const struct volume *v, struct act_strv *taken)
 {
+    if (!*v->path)
+        return act_error_set(b->err, ACT_CONFIG,
+                             "%s: 'properties.mountVolumes.%s[%zu]' is mounted at the mount root itself, which is the "
+                             "folder of the code here: give it a relativeMountPath such as 'bfs', and write "
+                             "$AZ_BATCHAI_MOUNT_ROOT/bfs where it is used",
+                             b->file, v->kind->list, v->i);
     if (act_strv_has(taken, v->path))
         return act_error_set(b->err, ACT_CONFIG,
                              "%s: 'properties.mountVolumes.%s[%zu]' is mounted at '%s', as another volume is: give it "
@@ -379,7 +394,8 @@ int job_take_volumes(struct job_build *b)
     for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++)
         json_array_foreach(json_object_get(all, kinds[k].list), i, item)
         {
-            struct volume v = {&kinds[k], i, item, job_text(item, "relativeMountPath")};
+            ACT_AUTOFREE char *path = mount_path(job_text(item, "relativeMountPath"));
+            struct volume v = {&kinds[k], i, item, path};
             rc = check_path(b, &v, &taken);
             rc = rc < 0 ? rc : take_volume(b, &v);
             if (rc < 0)

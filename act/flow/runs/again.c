@@ -5,6 +5,7 @@
  * what became of it is not known. It is locked while the platform is asked: a process that finds it locked submits the
  * same at the same time, as a run of its own.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -29,7 +30,7 @@
 /* What differs from one submission of the same run to the next. */
 static char *path_of(const struct run_spec *spec)
 {
-    static const char *const own[] = {"id", "created", "package_key", "package_store", "logs_path"};
+    static const char *const own[] = {"id", "created", "package_key", "package_store", "logs_path", "after"};
     CODEC_AUTOJSON json_t *json = run_spec_to_json(spec);
     struct act_sha256 h;
     char hex[ACT_SHA256_HEX];
@@ -61,6 +62,33 @@ static int open_locked(const char *path)
         return fd;
     close(fd);
     return -1;
+}
+
+static bool names(int dir_fd, const char *name, const char *id)
+{
+    char text[1024];
+    int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text));
+    CODEC_AUTOJSON json_t *json = NULL;
+
+    if (fd >= 0)
+        close(fd);
+    return n > 0 && codec_json_parse(text, (size_t)n, "submission", &json, NULL) == 0 &&
+           strcmp(codec_json_str(json, "id", ""), id) == 0;
+}
+
+bool flow_again_is_open(const char *id)
+{
+    ACT_AUTOFREE char *state = act_state_dir();
+    ACT_AUTOFREE char *path = act_path_join(state, "submitting");
+    DIR *dir = opendir(path);
+    bool open = false;
+
+    for (const struct dirent *e; dir && !open && (e = readdir(dir));)
+        open = e->d_name[0] != '.' && names(dirfd(dir), e->d_name, id);
+    if (dir)
+        closedir(dir);
+    return open;
 }
 
 /* Whether it is still unknown what became of the run. */

@@ -2,15 +2,19 @@
  * them. */
 #include "flow/runs/board.h"
 
+#include <errno.h>
 #include <malloc.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/text.h"
 #include "config/config.h"
+#include "engine/engine.h"
 #include "flow/flow_internal.h"
 #include "flow/runs/board_internal.h"
 #include "flow/runs/runs_internal.h"
@@ -18,25 +22,54 @@
 #include "platform/platform.h"
 #include "site/site.h"
 
-enum { END_MS = 500 }; /* how long threads have to end */
+/* END_MS: how long threads have to end. NEWS_MS: so soon, at most, the runs are listed again. DEAF_MS: see
+ * board_wait(). */
+enum { END_MS = 500, NEWS_MS = 250, DEAF_MS = 100 };
 
 /* ---- threads */
 
-static void init_cond(pthread_cond_t *cond)
+static struct board_bell new_bell(void)
 {
-    pthread_condattr_t monotonic;
-
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(cond, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    return (struct board_bell){.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
 }
 
-void board_wait(struct flow_board *board, pthread_cond_t *cond, int64_t due_ms)
+void board_ring(const struct board_bell *bell)
 {
-    struct timespec due = {.tv_sec = due_ms / 1000, .tv_nsec = due_ms % 1000 * 1000000};
+    const uint64_t one = 1;
 
-    pthread_cond_timedwait(cond, &board->lock, &due);
+    while (write(bell->fd, &one, sizeof(one)) < 0 && errno == EINTR)
+        ;
+}
+
+static void hear(void *arg)
+{
+    struct board_bell *bell = arg;
+    uint64_t times;
+
+    bell->rung = read(bell->fd, &times, sizeof(times)) > 0 || bell->rung;
+}
+
+static void end_wait(void *arg)
+{
+    ((struct board_bell *)arg)->rung = true;
+}
+
+/* Who has no bell, for want of descriptors, looks now and then. */
+void board_wait(struct flow_board *board, struct flow *flow, struct board_bell *bell, int64_t due_ms)
+{
+    struct engine *engine = flow_engine(flow);
+
+    pthread_mutex_unlock(&board->lock);
+    bool hears = bell->fd >= 0 && engine_watch(engine, bell->fd, false, hear, bell);
+    int64_t rest_ms = due_ms - act_now_monotonic_ms();
+    rest_ms = rest_ms > 0 ? rest_ms : 0;
+    engine_timer(engine, hears || rest_ms < DEAF_MS ? rest_ms : DEAF_MS, end_wait, bell);
+    engine_run(engine, &bell->rung);
+    engine_forget(engine, bell);
+    if (hears)
+        engine_unwatch(engine, bell->fd);
+    bell->rung = false;
+    pthread_mutex_lock(&board->lock);
 }
 
 void board_changed(struct flow_board *board)
@@ -107,9 +140,9 @@ static struct board_place *add_place(struct flow_board *board, const struct ledg
     *place = (struct board_place){.board = board,
                                   .where = act_strdup(where),
                                   .sample = copy_sample(row),
+                                  .bell = new_bell(),
                                   .index = board->n_places,
                                   .shown = {.name = act_strdup(row->cluster), .asked = why != NULL}};
-    init_cond(&place->wake);
     if (why)
         place->shown.error = act_strdup(act_error_text(why));
     ACT_PUSH(board->places, board->n_places, place);
@@ -351,14 +384,23 @@ static void list(struct lister *l)
     board_changed(board);
 }
 
-/* Whether to go on, at the next time. */
-static bool wait_to_list(struct flow_board *board)
+/* When the runs are to be listed again. With the lock held. */
+static int64_t when_due(struct lister *l, int64_t listed_ms)
 {
-    int64_t due_ms = act_now_monotonic_ms() + board->options.interval_ms;
+    bool news = l->board->options.table_only && flow_watch_platforms(&l->flow, &l->board->bell.rung);
+
+    return l->board->hurry ? 0 : listed_ms + (news ? NEWS_MS : l->board->options.interval_ms);
+}
+
+/* Whether to go on, at the next time. */
+static bool wait_to_list(struct lister *l)
+{
+    struct flow_board *board = l->board;
+    int64_t listed_ms = act_now_monotonic_ms(), due_ms;
 
     pthread_mutex_lock(&board->lock);
-    while (!board->stop && !board->hurry && act_now_monotonic_ms() < due_ms)
-        board_wait(board, &board->wake, due_ms);
+    while (!board->stop && act_now_monotonic_ms() < (due_ms = when_due(l, listed_ms)))
+        board_wait(board, &l->flow, &board->bell, due_ms);
     board->hurry = false;
     bool stop = board->stop;
     board->lister_ended = stop;
@@ -375,7 +417,7 @@ static void *list_runs(void *arg)
         add_own_cluster(&l);
     do
         list(&l);
-    while (wait_to_list(l.board));
+    while (wait_to_list(&l));
     release_known(&l.known);
     flow_close(&l.flow);
     return NULL;
@@ -393,7 +435,7 @@ struct flow_board *flow_board_new(const struct flow_board_options *options)
     board->options = *options;
     board->options.table.as_known = !options->table_only;
     pthread_mutex_init(&board->lock, NULL);
-    init_cond(&board->wake);
+    board->bell = new_bell();
     board->lister_ended = !start_thread(&board->lister, list_runs, board);
     return board;
 }
@@ -402,10 +444,10 @@ void flow_board_hurry(struct flow_board *board)
 {
     pthread_mutex_lock(&board->lock);
     board->hurry = true;
-    pthread_cond_signal(&board->wake);
+    board_ring(&board->bell);
     for (size_t i = 0; i < board->n_places; i++) {
         board->places[i]->hurry = true;
-        pthread_cond_signal(&board->places[i]->wake);
+        board_ring(&board->places[i]->bell);
     }
     pthread_mutex_unlock(&board->lock);
 }
@@ -424,7 +466,7 @@ void flow_board_follow(struct flow_board *board, const char *const *ids, size_t 
         if (board->n_places > 0 && !entry->shown.live && entry->shown.run.status.state == RUN_RUNNING) {
             struct board_place *place = board->places[entry->shown.cluster];
             place->look_at_logs = true;
-            pthread_cond_signal(&place->wake);
+            board_ring(&place->bell);
         }
     }
     pthread_mutex_unlock(&board->lock);
@@ -437,7 +479,7 @@ void flow_board_abort(struct flow_board *board, const char *id)
     struct board_place *place = entry && board->n_places ? board->places[entry->shown.cluster] : NULL;
     if (place && place->has_thread) {
         act_strv_push(&place->aborts, id);
-        pthread_cond_signal(&place->wake);
+        board_ring(&place->bell);
     }
     free(board->view.said);
     board->view.said = place && place->has_thread ? act_sprintf("aborting %s ...", id)
@@ -461,9 +503,9 @@ static void stop_threads(struct flow_board *board)
     int64_t until_ms = act_now_monotonic_ms() + END_MS;
 
     board->stop = true;
-    pthread_cond_signal(&board->wake);
+    board_ring(&board->bell);
     for (size_t i = 0; i < board->n_places; i++)
-        pthread_cond_signal(&board->places[i]->wake);
+        board_ring(&board->places[i]->bell);
     while (!have_ended(board) && act_now_monotonic_ms() < until_ms) {
         pthread_mutex_unlock(&board->lock);
         nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
@@ -475,7 +517,7 @@ static void free_place(struct board_place *place)
 {
     if (place->has_thread)
         pthread_join(place->thread, NULL);
-    pthread_cond_destroy(&place->wake);
+    close(place->bell.fd);
     free(place->where);
     free(place->shown.name);
     free(place->shown.error);
@@ -506,7 +548,7 @@ bool flow_board_free(struct flow_board *board)
     free(board->view.said);
     free(board->by_id);
     free(board->places);
-    pthread_cond_destroy(&board->wake);
+    close(board->bell.fd);
     pthread_mutex_destroy(&board->lock);
     free(board);
     return true;

@@ -3,9 +3,17 @@
 #define ACT_FLOW_RUNS_BOARD_INTERNAL_H
 
 #include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
 
 #include "flow/flow.h"
 #include "flow/runs/board.h"
+
+/* A thread waits on its own loop, so that what its platforms watch goes on. */
+struct board_bell {
+    int fd;    /* others ring it */
+    bool rung; /* or a platform has news; the thread's own */
+};
 
 struct board_place {
     struct flow_board *board;
@@ -14,7 +22,7 @@ struct board_place {
     struct ledger_run sample;        /* of a run there: how it is opened */
     size_t index;                    /* of the view's clusters */
     pthread_t thread;
-    pthread_cond_t wake;
+    struct board_bell bell;
     bool has_thread, ended;
     bool hurry, look_at_logs;
     struct act_strv aborts;
@@ -29,8 +37,8 @@ struct board_entry {
 struct flow_board {
     struct flow_board_options options;
     pthread_mutex_t lock; /* of all below */
-    pthread_cond_t wake;  /* of the thread that lists runs */
     pthread_t lister;
+    struct board_bell bell; /* of the thread that lists runs */
     bool lister_ended, hurry, stop;
     bool chosen; /* flow_board_follow() said which runs are followed */
     struct flow_board_view view;
@@ -45,8 +53,9 @@ struct board_entry *board_find(struct flow_board *board, const char *id);
 bool board_follows(const struct flow_board *board, const struct board_entry *entry);
 /* Tells whoever shows the view. Without the lock. */
 void board_changed(struct flow_board *board);
-/* Waits, with the lock held, until due_ms or until cond is signalled. */
-void board_wait(struct flow_board *board, pthread_cond_t *cond, int64_t due_ms);
+void board_ring(const struct board_bell *bell);
+/* Waits until due_ms, or until the bell rings. With the lock held, which is free meanwhile. */
+void board_wait(struct flow_board *board, struct flow *flow, struct board_bell *bell, int64_t due_ms);
 
 /* ---- board_place.c */
 

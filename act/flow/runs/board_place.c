@@ -12,7 +12,9 @@
 #include "run/run.h"
 
 enum {
-    LOAD_MS = 10000, /* between questions for the load of a cluster */
+    LOAD_MS = 10000,         /* between questions for the load of a cluster, */
+    LOAD_WATCHED_MS = 60000, /* of one that tells by itself what becomes of runs */
+    NEWS_MS = 250,
     PARTS = 4, /* a round takes at most one of so many parts of the time, so that a busy scheduler is left alone, */
     PATIENCE_MS = 60000, /* but it is never put off for longer */
     LOGS_MS = 5000,      /* between looks at logs that are requests to a service */
@@ -26,6 +28,7 @@ struct asker {
     struct board_follow *follows[FLOW_BOARD_FOLLOWED];
     size_t n_follows;
     int64_t due_ms, load_ms, logs_ms;
+    int64_t soonest_ms; /* when it is asked because it has news */
 };
 
 static bool is_of(const struct asker *a, const struct board_entry *entry)
@@ -92,7 +95,7 @@ static int ask_load(struct asker *a, struct act_error *err)
     int rc = platform_summary(a->platform, &summary, err);
     if (rc < 0)
         return rc;
-    a->load_ms = now_ms + LOAD_MS;
+    a->load_ms = now_ms + (platform_row(a->platform)->watch ? LOAD_WATCHED_MS : LOAD_MS);
     pthread_mutex_lock(&a->board->lock);
     platform_summary_release(&a->place->shown.summary);
     a->place->shown.summary = summary;
@@ -235,6 +238,7 @@ static void ask_all(struct asker *a)
     int64_t rest_ms = begun_ms + a->board->options.interval_ms - now_ms;
     pause_ms = pause_ms > PATIENCE_MS ? PATIENCE_MS : pause_ms;
     a->due_ms = now_ms + (pause_ms > rest_ms ? pause_ms : rest_ms);
+    a->soonest_ms = now_ms + (pause_ms > NEWS_MS ? pause_ms : NEWS_MS);
     pthread_mutex_lock(&a->board->lock);
     a->place->shown.asked = true;
     pthread_mutex_unlock(&a->board->lock);
@@ -246,16 +250,26 @@ struct wish {
     bool ask, logs, stop;
 };
 
+/* Those that have to be asked always may know more. */
+static int64_t when_due(struct asker *a)
+{
+    bool tells = a->platform && platform_row(a->platform)->watch;
+
+    return tells && platform_watch(a->platform, &a->place->bell.rung) && a->soonest_ms < a->due_ms ? a->soonest_ms
+                                                                                                   : a->due_ms;
+}
+
 static void wait_for_wish(struct asker *a, struct wish *out)
 {
     struct board_place *place = a->place;
+    int64_t due_ms;
 
     pthread_mutex_lock(&a->board->lock);
     while (!a->board->stop && !place->hurry && !place->look_at_logs && place->aborts.n == 0 &&
-           act_now_monotonic_ms() < a->due_ms)
-        board_wait(a->board, &place->wake, a->due_ms);
+           act_now_monotonic_ms() < (due_ms = when_due(a)))
+        board_wait(a->board, &a->flow, &place->bell, due_ms);
     *out = (struct wish){.aborts = place->aborts,
-                         .ask = place->hurry || place->aborts.n > 0 || act_now_monotonic_ms() >= a->due_ms,
+                         .ask = place->hurry || place->aborts.n > 0 || act_now_monotonic_ms() >= when_due(a),
                          .logs = place->look_at_logs,
                          .stop = a->board->stop};
     if (place->hurry)

@@ -159,6 +159,7 @@ static const char *const apart[] = {
     "name",
     "tags",
     "resubmit_of",
+    "after",
     "package_key",
     "package_store",
     "package_bytes",
@@ -184,7 +185,6 @@ static char *text_of(const json_t *value)
 }
 
 /* "a.b" and so on; of a list of things with names, those. */
-// NOLINTNEXTLINE(misc-no-recursion): as deep as a configuration is
 static void flatten(const char *before, const char *name, json_t *value, struct items *out)
 {
     ACT_AUTOFREE char *path = *before ? act_sprintf("%s.%s", before, name) : act_strdup(name);

@@ -136,6 +136,7 @@ static int list_logs(struct flow *flow, const struct flow_run *run, const char *
     if (run->status.unsubmitted)
         return act_error_set(err, ACT_NOT_FOUND, "run '%s' was never submitted and has no files", run->row.id);
     int rc = flow_log_source_open_there(flow, run, &source, err);
+    source.with_outputs = true;
     if (rc == 0)
         rc = flow_log_source_list(&source, &page, err);
     for (size_t i = 0; rc == 0 && i < page.n; i++)

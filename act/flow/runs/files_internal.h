@@ -34,13 +34,16 @@ int flow_list_folder_of_run(struct flow *project, struct store *store, const str
 
 /* Where something in an output directory of the run's job file is. */
 struct flow_output {
-    const struct run_folder *folder; /* the mapped folder; NULL: among the logs of the run */
+    const struct run_folder *folder; /* the mapped folder; NULL: in the run's own */
     char *path;                      /* in it */
 };
-/* Whether a path such as "MODEL" or "MODEL/model.pt" begins with the id of one: 1, or 0. -ACT_NOT_FOUND: it was on the
- * nodes only. Release out in any case. */
+/* Whether a path such as "MODEL", "MODEL/model.pt" or "outputs/MODEL" begins with the id of one: 1, or 0. Where the id
+ * is also the name of a folder of logs, only the last form means the output. -ACT_NOT_FOUND: it was on the nodes only.
+ * Release out in any case. */
 int flow_find_output(const struct flow_run *run, const char *path, struct flow_output *out,
                      struct act_error *err) ACT_NODISCARD;
+/* Whether outputs are in the run's own folder. */
+bool flow_keeps_outputs(const struct run_spec *spec);
 void flow_output_release(struct flow_output *output);
 
 #endif

@@ -51,7 +51,7 @@ static int note_submission(struct flow *flow, const struct run_spec *spec, int r
 }
 
 int flow_hand_over(struct flow *flow, struct platform *platform, struct run_spec *spec, const char *package,
-                   const char *after, bool *asked, struct act_error *err)
+                   bool *asked, struct act_error *err)
 {
     const struct platform_row *row = platform_row(platform);
     ACT_AUTOWIPE char *stores = NULL;
@@ -78,8 +78,7 @@ int flow_hand_over(struct flow *flow, struct platform *platform, struct run_spec
                                                  .agent_url = files.agent_url,
                                                  .spec_url = files.spec_url,
                                                  .package_url = files.package_url,
-                                                 .asked = asked,
-                                                 .after = after};
+                                                 .asked = asked};
         rc = platform_submit(platform, &submission, err);
         rc = note_submission(flow, spec, rc, *asked && flow_may_pass(rc), err);
     }
@@ -87,15 +86,15 @@ int flow_hand_over(struct flow *flow, struct platform *platform, struct run_spec
 }
 
 int flow_start_run(struct flow *flow, struct platform *platform, struct run_spec *spec, const char *package,
-                   const char *after, struct act_error *err)
+                   struct act_error *err)
 {
     struct flow_again again;
     bool asked = false;
 
     if (!platform_row(platform)->answers_by_request)
-        return flow_hand_over(flow, platform, spec, package, after, &asked, err);
+        return flow_hand_over(flow, platform, spec, package, &asked, err);
     asked = flow_again_begin(flow, spec, &again);
-    int rc = flow_hand_over(flow, platform, spec, package, after, &asked, err);
+    int rc = flow_hand_over(flow, platform, spec, package, &asked, err);
     bool unclear = asked && flow_may_pass(rc);
     flow_again_end(&again, !unclear);
     return unclear ? act_error_hint(err, "the same command again is the same run") : rc;
@@ -113,9 +112,11 @@ int step_trust(struct passage *p, struct act_error *err)
     return flow_trust_submitted(&p->flow->config, err);
 }
 
-/* A limit may let only one of the two be there. */
+/* A limit may let only one of the two be there. It does not go on if another run takes its place. */
 static int say_goes_on(const char *id, int rc, struct act_error *err)
 {
+    if (rc == -ACT_USAGE)
+        return rc;
     if (rc == -ACT_NO_CAPACITY)
         return act_error_hint(err, "'%s' goes on; if there is room for one of them only, 'a abort %s' comes first", id,
                               id);
@@ -128,6 +129,6 @@ int step_hand_over(struct passage *p, struct act_error *err)
 
     if (p->hand_over)
         return p->hand_over(p->arg, err);
-    int rc = flow_start_run(p->flow, p->platform, p->spec, p->package.file, goes_on ? p->old->row.id : NULL, err);
+    int rc = flow_start_run(p->flow, p->platform, p->spec, p->package.file, err);
     return rc < 0 && goes_on ? say_goes_on(p->old->row.id, rc, err) : rc;
 }

@@ -14,18 +14,33 @@ static int refuse_here(const struct config *c, const struct platform_row *row, s
                          c->cluster, row->kind->name);
 }
 
+/* *out is 0 where nobody looks. */
+static int read_hang(const struct config *c, const struct platform_row *row, int64_t *out, struct act_error *err)
+{
+    *out = 0;
+    if (!c->hang)
+        return 0;
+    if (!act_duration_from_text(c->hang, out) || *out == 0)
+        return act_error_set(err, ACT_CONFIG, "'hang' must be a time such as 90s, 20m or 2h, not '%s'", c->hang);
+    if (*out > RUN_HANG_MOST_S)
+        return act_error_set(err, ACT_CONFIG, "'hang' must be at most 30d, not '%s'", c->hang);
+    return row->keeps_record ? 0 : refuse_here(c, row, err);
+}
+
+int flow_check_hang(const struct config *c, const struct platform_row *row, struct act_error *err)
+{
+    int64_t ignored;
+
+    return read_hang(c, row, &ignored, err);
+}
+
 int flow_take_hang(const struct config *c, const struct platform_row *row, struct run_spec *spec, struct act_error *err)
 {
     int64_t seconds;
+    int rc = read_hang(c, row, &seconds, err);
 
-    if (!c->hang)
-        return 0;
-    if (!act_duration_from_text(c->hang, &seconds) || seconds == 0)
-        return act_error_set(err, ACT_CONFIG, CONFIG_HANG_FORM, c->hang);
-    if (seconds > RUN_HANG_MOST_S)
-        return act_error_set(err, ACT_CONFIG, "'hang' must be at most 30d, not '%s'", c->hang);
-    if (!row->keeps_record)
-        return refuse_here(c, row, err);
+    if (rc < 0 || seconds == 0)
+        return rc;
     if (seconds < SHORT_S)
         act_warn("'hang: %s' is very short: whatever is silent and idle for that long is ended, even if it only waits "
                  "for data",

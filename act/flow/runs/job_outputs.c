@@ -13,15 +13,38 @@ void flow_output_release(struct flow_output *output)
     *output = (struct flow_output){0};
 }
 
-/* Of a path that begins with its id; NULL: it begins with none. */
-static const struct run_output *find(const struct run_spec *spec, const char *path)
+static const struct run_output *find(const struct run_spec *spec, const char *id, size_t len)
 {
-    size_t n = strcspn(path, "/");
-
     for (size_t i = 0; i < spec->n_outputs; i++)
-        if (strlen(spec->outputs[i].id) == n && strncmp(spec->outputs[i].id, path, n) == 0)
+        if (strlen(spec->outputs[i].id) == len && strncmp(spec->outputs[i].id, id, len) == 0)
             return &spec->outputs[i];
     return NULL;
+}
+
+/* Of a path that begins with its id; NULL: it begins with none. *out_rest is what follows. */
+static const struct run_output *find_in_path(const struct run_spec *spec, const char *path, const char **out_rest)
+{
+    static const char kept[] = RUN_DIR_OUTPUTS "/";
+    bool is_kept = act_starts_with(path, kept);
+    const char *id = is_kept ? path + strlen(kept) : path;
+    size_t len = strcspn(id, "/");
+
+    *out_rest = id + len;
+    return is_kept || !run_is_own_folder(id, len) ? find(spec, id, len) : NULL;
+}
+
+/* Before there was a folder for them, they were kept among the logs. */
+static bool is_in_run(const char *place)
+{
+    return act_starts_with(place, RUN_DIR_OUTPUTS "/") || act_starts_with(place, RUN_DIR_USER "/");
+}
+
+bool flow_keeps_outputs(const struct run_spec *spec)
+{
+    for (size_t i = 0; i < spec->n_outputs; i++)
+        if (is_in_run(spec->outputs[i].path))
+            return true;
+    return false;
 }
 
 /* Where it is, as the run saw it. New string. */
@@ -40,18 +63,18 @@ static char *place_of(const struct flow_run *run, const struct run_output *outpu
 
 int flow_find_output(const struct flow_run *run, const char *path, struct flow_output *out, struct act_error *err)
 {
-    const struct run_output *output = find(&run->spec, path);
+    const char *rest;
+    const struct run_output *output = find_in_path(&run->spec, path, &rest);
 
     *out = (struct flow_output){0};
     if (!output)
         return 0;
-    const char *rest = path + strlen(output->id);
     ACT_AUTOFREE char *place = place_of(run, output);
     ACT_AUTOFREE char *name = act_strndup(place, strcspn(place, "/"));
     const char *below = place + strlen(name);
 
     out->folder = *name ? flow_find_folder(&run->spec, name) : NULL;
-    if (!out->folder && !act_starts_with(place, RUN_DIR_USER "/"))
+    if (!out->folder && !is_in_run(place))
         return act_error_set(err, ACT_NOT_FOUND, "the output '%s' of '%s' was '%s' on its nodes, in no mapped folder",
                              output->id, run->row.id, place);
     out->path = act_sprintf("%s%s", out->folder ? below + (*below == '/') : place, rest);

@@ -214,6 +214,21 @@ static void list_copies(const struct store_page *copies, struct store_page *out)
     }
 }
 
+/* Only where runs share a folder ACT keeps any; what has such a name elsewhere is a log of the service's. */
+static void drop_outputs(const struct flow_log_source *s, struct store_page *logs)
+{
+    size_t n = 0;
+
+    if (s->with_outputs || (s->platform && !platform_row(s->platform)->nodes_share_folder))
+        return;
+    for (size_t i = 0; i < logs->n; i++)
+        if (act_starts_with(logs->v[i].key, RUN_DIR_OUTPUTS "/"))
+            store_entry_release(&logs->v[i]);
+        else
+            logs->v[n++] = logs->v[i];
+    logs->n = n;
+}
+
 int flow_log_source_list(const struct flow_log_source *s, struct store_page *out, struct act_error *err)
 {
     struct store_call call = {.op = STORE_LIST, .key = s->only ? s->only : ""};
@@ -224,6 +239,8 @@ int flow_log_source_list(const struct flow_log_source *s, struct store_page *out
     store_call_release(&call);
     if (s->is_copies)
         list_copies(&s->copies, out);
+    if (!s->only)
+        drop_outputs(s, out);
     return rc;
 }
 

@@ -223,30 +223,57 @@ static int copied_attempt(int folder)
     return act_int_from_text(text, &n) && n > 0 && n < ATTEMPT_MAX ? (int)n : 1;
 }
 
-/* Copies of another attempt's logs are no beginning of this one's: they go, those below attempts/ take their place. */
-static int replace_copies(int folder, int attempt, struct act_error *err)
+/* Whether some of these logs are in a folder of an earlier attempt: attempts/1/user_logs. */
+static bool is_there(const struct store_page *page, int attempt, const char *name)
+{
+    ACT_AUTOFREE char *below = act_sprintf(RUN_DIR_ATTEMPTS "/%d/%s/", attempt, name);
+
+    for (size_t i = 0; i < page->n; i++)
+        if (act_starts_with(page->v[i].key, below))
+            return true;
+    return false;
+}
+
+/* Moves the copies of one folder into that of their attempt, or removes them. */
+static int put_away(int folder, const char *name, int attempt_folder, struct act_error *err)
+{
+    ACT_AUTOFREE char *copies = act_held_path(folder, name);
+
+    if (attempt_folder >= 0 && renameat(folder, name, attempt_folder, name) == 0)
+        return 0;
+    return act_remove_tree(copies, err);
+}
+
+/* Copies of another attempt's logs are no beginning of this one's: they go, and those below attempts/ are fetched in
+ * their place. Where the platform has those no more, as it took the nodes away, the copies are all that is left of
+ * them, and become theirs. */
+static int replace_copies(const struct flow_logs *logs, const struct listed_logs *listed, int folder,
+                          struct act_error *err)
 {
     static const char *const moved[] = {RUN_DIR_USER, RUN_DIR_SYSTEM, RUN_DIR_METRICS};
+    int copied = copied_attempt(folder), rc = 0;
     ACT_AUTOFREE char *path = act_held_path(folder, ATTEMPT_FILE);
-    ACT_AUTOFREE char *text = act_sprintf("%d\n", attempt);
-    int rc = 0;
+    ACT_AUTOFREE char *text = act_sprintf("%d\n", listed->attempt);
+    ACT_AUTOFREE char *below = act_sprintf("%s/" RUN_DIR_ATTEMPTS "/%d", logs->folder, copied);
+    struct act_error ignored;
 
-    if (copied_attempt(folder) == attempt)
+    if (copied == listed->attempt)
         return 0;
-    for (size_t i = 0; i < sizeof(moved) / sizeof(moved[0]) && rc == 0; i++) {
-        ACT_AUTOFREE char *copies = act_held_path(folder, moved[i]);
-        rc = act_remove_tree(copies, err);
-    }
+    int earlier = act_folder_below(logs->root, below, copied < listed->attempt, &ignored);
+    for (size_t i = 0; i < sizeof(moved) / sizeof(moved[0]) && rc == 0; i++)
+        rc = put_away(folder, moved[i], is_there(&listed->page, copied, moved[i]) ? -1 : earlier, err);
+    if (earlier >= 0)
+        close(earlier);
     return rc < 0 ? rc : act_file_write(path, text, strlen(text), 0666, err);
 }
 
-static int begin_anew(const struct flow_logs *logs, int attempt, struct act_error *err)
+static int begin_anew(const struct flow_logs *logs, const struct listed_logs *listed, struct act_error *err)
 {
-    int folder = act_folder_below(logs->root, logs->folder, attempt > 1, err);
+    int folder = act_folder_below(logs->root, logs->folder, listed->attempt > 1, err);
 
     if (folder < 0) /* where there is no folder yet there are no copies */
-        return folder == -ACT_NOT_FOUND && attempt == 1 ? 0 : folder;
-    int rc = replace_copies(folder, attempt, err);
+        return folder == -ACT_NOT_FOUND && listed->attempt == 1 ? 0 : folder;
+    int rc = replace_copies(logs, listed, folder, err);
     close(folder);
     return rc;
 }
@@ -290,7 +317,7 @@ static int fetch_attempt(struct flow *flow, const struct flow_log_source *from, 
     while (rc == 0 && !what->plan && (attempt != logs.attempt || (replaced > 0 && tries++ < REPLACED_TRIES))) {
         forget_fetched(out);
         attempt = logs.attempt;
-        rc = begin_anew(out, attempt, err);
+        rc = begin_anew(out, &logs, err);
         if (rc == 0)
             rc = replaced = fetch_all(flow, from, &logs.page, what, out, err);
         if (rc < 0 || (replaced == 0 && run_state_is_final(run->status.state)))
@@ -325,6 +352,17 @@ static int why_not_kept(const char *project, const char *folder)
     return act_path_is_within(folder, project) && access(project, F_OK) < 0 ? errno : why_not_writable(folder);
 }
 
+/* What was not asked for by a path is logs alone, whose copies may do. */
+static int open_wanted(struct flow *flow, const struct flow_run *run, const struct flow_fetch *wanted,
+                       struct flow_log_source *out, struct act_error *err)
+{
+    bool outputs = wanted->path && flow_keeps_outputs(&run->spec);
+    int rc = (outputs ? flow_log_source_open_there : flow_log_source_open)(flow, run, out, err);
+
+    out->with_outputs = outputs;
+    return rc;
+}
+
 /* What is in a mapped folder has its place there, here too. */
 static int find_wanted(const struct flow_run *run, struct flow_fetch *wanted, struct flow_output *output,
                        struct act_error *err)
@@ -354,7 +392,7 @@ int flow_fetch_logs(struct flow *flow, struct flow_run *run, const struct flow_f
     if (rc == 0 && what->refresh)
         rc = flow_forget_complete(run, err);
     if (rc == 0)
-        rc = flow_log_source_open(flow, run, &from, err);
+        rc = open_wanted(flow, run, &wanted, &from, err);
     if (rc == 0 && from.store)
         flow_mention_limits(flow, from.store, NULL);
     if (rc == 0)
@@ -702,6 +740,8 @@ static int follow(struct follower *f, struct act_error *err)
     int64_t begun_ms = act_now_monotonic_ms();
 
     watch->tells = what->follow && f->from.store && store_watch(f->from.store, &watch->news);
+    if (what->follow && f->from.platform)
+        flow_watch_begin(watch, f->from.platform);
     for (;;) {
         /* the state was asked for just before this began */
         int rc = f->attempt ? flow_watch_look(watch, f->flow, f->from.platform, &f->run, 1, err) : 0;
@@ -750,6 +790,8 @@ static void release_follower(struct follower *f)
     }
     free(f->v);
     store_page_release(&f->logs);
+    if (f->what->follow && f->from.platform)
+        flow_watch_end(f->from.platform);
     flow_log_source_close(&f->from);
 }
 
@@ -762,7 +804,9 @@ int flow_follow_log(struct flow *flow, struct flow_run *run, const struct flow_f
 
     if (rc >= 0)
         rc = output.folder ? flow_log_source_open_output(flow, run, &output, &f.from, err)
+             : output.path ? flow_log_source_open_there(flow, run, &f.from, err)
                            : flow_log_source_open(flow, run, &f.from, err);
+    f.from.with_outputs = output.path && !output.folder;
     const char *name = f.from.only ? f.from.only : output.path ? output.path : what->name;
     if (!what->all)
         add_stream(&f, 0, 0, name ? name : rank_log);

@@ -35,7 +35,8 @@ void flow_logs_release(struct flow_logs *logs);
 /* Fetches the new part of every log into assets/<run id>/ of the run's project. At any moment, even after a crash, a
  * copy is a prefix of its log. */
 struct flow_fetch {
-    const char *path;      /* only this log or folder of logs (-ACT_NOT_FOUND: none); NULL or "": all */
+    const char *path;      /* only this log or folder of logs (-ACT_NOT_FOUND: none); "": all of the run;
+                            * NULL: all logs, without the outputs that it keeps */
     struct filter *filter; /* of what lies in it; NULL: everything */
     uint64_t max_bytes;    /* maximum for each log; 0: all */
     uint64_t memory;       /* as in the options of a transfer */

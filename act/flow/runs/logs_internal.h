@@ -34,6 +34,7 @@ struct flow_log_source {
     struct platform *platform; /* NULL: it never had the run, so there are no logs */
     struct store *store;       /* the platform's, or the folder of the copies; NULL: none */
     bool is_copies;            /* the copies are read instead of the platform */
+    bool with_outputs;         /* the outputs that are kept with the run are listed, too */
     struct flow_sent sent;     /* a part of store, or the project that store needs */
     char *only;                /* the one name that is listed; NULL: all are */
     struct store_page copies;
@@ -51,7 +52,8 @@ int flow_log_source_open_output(struct flow *flow, const struct flow_run *run, c
 int flow_log_source_open_here(struct flow *flow, const struct flow_run *run, struct flow_log_source *out,
                               struct act_error *err) ACT_NODISCARD;
 void flow_log_source_close(struct flow_log_source *source);
-/* All logs, sorted by name. */
+/* All logs, sorted by name. Outputs that the run keeps are none, and may be of any size: they are listed only
+ * where the caller sets with_outputs. */
 int flow_log_source_list(const struct flow_log_source *source, struct store_page *out,
                          struct act_error *err) ACT_NODISCARD;
 /* Bytes of one of them; *out_got 0 at its end. */

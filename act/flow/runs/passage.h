@@ -53,6 +53,10 @@ int flow_pass_over(struct passage *p, struct act_error *err) ACT_NODISCARD;
 int flow_pass(struct passage *p, struct act_error *err) ACT_NODISCARD;
 void flow_passage_release(struct passage *p);
 
+/* ---- project.c: says where the project is, when it is a new one that nothing but the current folder makes it */
+
+int step_say_project(struct passage *p, struct act_error *err) ACT_NODISCARD;
+
 /* ---- submit.c: DESCRIBE */
 
 int step_read_job_file(struct passage *p, struct act_error *err) ACT_NODISCARD;
@@ -70,6 +74,8 @@ int step_take_place(struct passage *p, struct act_error *err) ACT_NODISCARD;
 
 /* ---- resubmit.c: the same of a run that is repeated */
 
+/* Which runs the new one waits for: the old one, and what that waits for itself. */
+int step_wait_for_old(struct passage *p, struct act_error *err) ACT_NODISCARD;
 int step_find_secrets(struct passage *p, struct act_error *err) ACT_NODISCARD;
 int step_repeat_config(struct passage *p, struct act_error *err) ACT_NODISCARD;
 int step_repeat_command(struct passage *p, struct act_error *err) ACT_NODISCARD;
@@ -78,6 +84,8 @@ int step_repeat_hang(struct passage *p, struct act_error *err) ACT_NODISCARD;
 int step_repeat_retry(struct passage *p, struct act_error *err) ACT_NODISCARD;
 int step_repeat_settings(struct passage *p, struct act_error *err) ACT_NODISCARD;
 int step_repeat_foreign(struct passage *p, struct act_error *err) ACT_NODISCARD;
+/* REFUSE: a run that goes on is replaced by one other. */
+int step_check_place(struct passage *p, struct act_error *err) ACT_NODISCARD;
 /* LOSE, which fails no more: if the run does not end, the user is told how to end it. */
 void step_end_old_run(struct passage *p);
 

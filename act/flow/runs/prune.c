@@ -377,7 +377,7 @@ static void sweep_store(struct flow *flow, const struct sweep *s)
     struct store *store = NULL;
     struct act_error err;
 
-    if (!config_is_built_in(code) || config_account(&flow->config, code, &a, &err) < 0 || !a.folder ||
+    if (!base || !config_is_built_in(code) || config_account(&flow->config, code, &a, &err) < 0 || !a.folder ||
         !act_path_is_within(a.folder, state) || access(a.folder, F_OK) < 0)
         return;
     int rc = flow_store(flow, code, &store, &err);

@@ -9,6 +9,7 @@
 #include "flow/runs/passage.h"
 #include "flow/runs/runs.h"
 #include "flow/runs/submit_internal.h"
+#include "ledger/ledger.h"
 #include "platform/platform.h"
 #include "run/run.h"
 
@@ -160,6 +161,63 @@ int step_repeat_foreign(struct passage *p, struct act_error *err)
                              "cluster '%s' does not have",
                              p->flow->config.cluster);
     return 0;
+}
+
+/* ---- the place of the old run */
+
+/* Whether a run has ended, or is nowhere; when in doubt it has not. */
+static bool has_ended(struct flow *flow, const char *id)
+{
+    struct flow_run run = {0};
+    struct act_error ignored;
+    int rc = flow_find_run(flow, id, &run, &ignored);
+    bool ended = rc < 0 ? rc == -ACT_NOT_FOUND : run_state_is_final(run.status.state);
+
+    if (rc == 0)
+        flow_run_release(&run);
+    return ended;
+}
+
+/* The old one may have ended before it began, and what it waited for goes on. */
+int step_wait_for_old(struct passage *p, struct act_error *err)
+{
+    const struct act_strv *before = &p->old->spec.after;
+
+    (void)err;
+    for (size_t i = 0; i < before->n; i++)
+        if (!has_ended(p->from, before->v[i]))
+            act_strv_push(&p->spec->after, before->v[i]);
+    if (!run_state_is_final(p->old->status.state))
+        act_strv_push(&p->spec->after, p->old->row.id);
+    return 0;
+}
+
+/* The runs that take the place of one. */
+struct repeats {
+    const char *id;
+    struct ledger_runs rows;
+};
+
+static int find_repeats(struct ledger *ledger, void *arg, struct act_error *err)
+{
+    struct repeats *r = arg;
+
+    return ledger_repeats(ledger, r->id, &r->rows, err);
+}
+
+/* One of which it is not known whether it was submitted may be this very one (again.c); flow_remember() looks again. */
+int step_check_place(struct passage *p, struct act_error *err)
+{
+    struct repeats others = {.id = p->old->row.id};
+
+    if (run_state_is_final(p->old->status.state))
+        return 0;
+    int rc = flow_with_ledger(p->from, find_repeats, &others, err);
+    for (size_t i = 0; i < others.rows.n && rc == 0; i++)
+        if (!flow_again_is_open(others.rows.v[i].id) && !has_ended(p->from, others.rows.v[i].id))
+            rc = flow_refuse_other(others.rows.v[i].id, err);
+    ledger_runs_release(&others.rows);
+    return rc;
 }
 
 void step_end_old_run(struct passage *p)

@@ -110,7 +110,8 @@ static int check_retry(const struct config *c, const struct platform_row *row, s
     return 0;
 }
 
-int flow_set_retry(const struct config *c, const struct platform_row *row, struct run_spec *spec, struct act_error *err)
+static int take_retry(const struct config *c, const struct platform_row *row, struct run_spec *spec,
+                      struct act_error *err)
 {
     ACT_AUTOFREE char *own = act_path_join(c->project_root, "aux_data/diagnosis.yaml");
     struct diagnose *rules = NULL;
@@ -126,9 +127,23 @@ int flow_set_retry(const struct config *c, const struct platform_row *row, struc
     if (rc == 0)
         rc = read_own_rules(own, &spec->own_rules, err);
     spec->retry_times = (int)c->retry.times;
-    if (rc == 0 && !row->tries_elsewhere && !row->is_here)
-        act_note("each attempt is made on the same nodes: a pod stays where it is");
     diagnose_free(rules);
+    return rc;
+}
+
+int flow_check_retry(const struct config *c, const struct platform_row *row, struct act_error *err)
+{
+    ACT_AUTO(run_spec) ignored = {0};
+
+    return take_retry(c, row, &ignored, err);
+}
+
+int flow_set_retry(const struct config *c, const struct platform_row *row, struct run_spec *spec, struct act_error *err)
+{
+    int rc = take_retry(c, row, spec, err);
+
+    if (rc == 0 && spec->retry_times > 0 && !row->tries_elsewhere && !row->is_here)
+        act_note("each attempt is made on the same nodes: a pod stays where it is");
     return rc;
 }
 

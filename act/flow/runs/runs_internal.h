@@ -50,11 +50,16 @@ bool flow_may_pass(int rc);
 struct flow_watch {
     int64_t begun_ms;        /* of the first check */
     int64_t due_ms, look_ms; /* when the state is checked next (monotonic), and the delay that led to it */
+    int64_t asked_ms;        /* when it was checked */
+    int64_t wake_ms;         /* when news are looked at that came too early; 0: there are none */
     int64_t pause_ms;        /* between rounds */
     int64_t trial_ms;        /* likewise while the platform cannot be reached; 0: it can */
     int64_t round_ms;        /* duration of a round, if it is many requests to a service; else 0 */
     bool tells, news;        /* what is watched says itself that there is something new: that ends a pause */
 };
+/* From now on a platform that can watch tells what is new, until flow_watch_end(), before the watch goes. */
+void flow_watch_begin(struct flow_watch *w, struct platform *platform);
+void flow_watch_end(struct platform *platform);
 /* flow_refresh_all() if it is due, otherwise nothing. */
 int flow_watch_look(struct flow_watch *w, struct flow *flow, struct platform *platform, struct flow_run *const *runs,
                     size_t n, struct act_error *err) ACT_NODISCARD;

@@ -26,7 +26,7 @@ void flow_describe_sent(const struct config *config, struct run_spec *spec)
 
     free(spec->logs_store);
     free(spec->logs_path);
-    spec->logs_store = code_store(config);
+    spec->logs_store = base ? code_store(config) : NULL;
     spec->logs_path = spec->logs_store ? act_sprintf("%s/runs/%s", base, spec->id) : NULL;
 }
 

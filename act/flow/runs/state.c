@@ -52,16 +52,27 @@ void flow_status_of_row(const struct ledger_run *row, struct run_status *out)
  * its 'a submit' was killed in between. */
 enum { SUBMIT_GRACE_S = 30 };
 
+/* Where a run that is gone was there before. */
+static void judge_deleted(const struct flow_run *run, int64_t kept_s, struct run_status *now)
+{
+    bool may_have_ended = kept_s && run->row.created_unix_s + kept_s < act_now_unix_s();
+
+    *now = run->status;
+    now->state = RUN_CANCELED;
+    now->ended_unix_s = act_now_unix_s();
+    snprintf(now->reason, sizeof(now->reason), "%s",
+             may_have_ended && !now->aborted
+                 ? "it is not in the cluster any more: somebody deleted it, or it ended before, and its time there is "
+                   "over"
+                 : ""); /* keep_abort() knows it */
+}
+
 static void judge_unknown(const struct flow_run *run, struct run_status *now)
 {
-    bool deletion_ends = platform_find(run->row.platform)->deletion_ends;
+    const struct platform_row *row = platform_find(run->row.platform);
 
-    if (deletion_ends && (run->status.aborted || run->status.state == RUN_RUNNING)) {
-        *now = run->status;
-        now->state = RUN_CANCELED;
-        now->ended_unix_s = act_now_unix_s();
-        snprintf(now->reason, sizeof(now->reason), "%s",
-                 now->aborted ? "aborted" : "somebody deleted it from the cluster");
+    if (row->deletion_ends && (run->status.aborted || run->status.seen || run->status.state == RUN_RUNNING)) {
+        judge_deleted(run, row->kept_s, now);
         return;
     }
     if (run->status.state != RUN_QUEUED)
@@ -72,7 +83,8 @@ static void judge_unknown(const struct flow_run *run, struct run_status *now)
     now->state = RUN_FAILED;
     now->exit_status = -1;
     now->unsubmitted = true;
-    snprintf(now->reason, sizeof(now->reason), "never submitted: 'a submit' was interrupted; submit it again");
+    snprintf(now->reason, sizeof(now->reason), "never submitted: 'a submit' was interrupted%s; submit it again",
+             row->deletion_ends ? ", or somebody deleted it from the cluster before anybody looked" : "");
 }
 
 /* A table asks the service only for its own word: what the ranks have said of the same end stays. */
@@ -86,12 +98,19 @@ static void keep_words(const struct run_status *old, struct run_status *now)
     memcpy(now->reason, old->reason, sizeof(now->reason));
 }
 
-/* A service may say only that a run was cancelled. */
-static void keep_abort(const struct run_status *old, struct run_status *now)
+static const char *why_canceled(const struct flow_run *run, const struct run_status *now)
 {
-    now->aborted = now->aborted || old->aborted;
-    if (now->aborted && now->state == RUN_CANCELED && !*now->reason)
-        snprintf(now->reason, sizeof(now->reason), "aborted");
+    return now->aborted                                      ? "aborted"
+           : platform_find(run->row.platform)->deletion_ends ? "somebody deleted it from the cluster"
+                                                             : "";
+}
+
+/* A service may say only that a run was cancelled. */
+static void keep_abort(const struct flow_run *run, struct run_status *now)
+{
+    now->aborted = now->aborted || run->status.aborted;
+    if (now->state == RUN_CANCELED && !*now->reason)
+        snprintf(now->reason, sizeof(now->reason), "%s", why_canceled(run, now));
 }
 
 /* What was there when the run began may be gone, as the first pods are that others have replaced. */
@@ -111,6 +130,13 @@ static void keep_attempt(const struct run_status *old, struct run_status *now)
         now->attempt = old->attempt;
 }
 
+/* Why the last attempt ended is known as long as what it left is there. */
+static void keep_retry(const struct run_status *old, struct run_status *now)
+{
+    if (!*now->retry && now->attempt > 1 && now->attempt == old->attempt)
+        memcpy(now->retry, old->retry, sizeof(now->retry));
+}
+
 int flow_saw_attempt(struct flow *flow, struct flow_run *run, int attempt, struct act_error *err)
 {
     if (run->status.state != RUN_RUNNING || attempt <= run->status.attempt)
@@ -124,18 +150,21 @@ void flow_take_status(struct flow_run *run, struct run_status *now)
 {
     const struct run_status *old = &run->status;
 
+    now->seen = old->seen || (now->state != RUN_UNKNOWN && platform_find(run->row.platform)->deletion_ends);
     if (now->state == RUN_UNKNOWN && run_state_is_final(old->state))
         return;
     if (now->state == RUN_UNKNOWN && !now->reason[0]) /* the run is unknown, not just its state */
         judge_unknown(run, now);
     keep_start(run, now);
     keep_attempt(old, now);
+    keep_retry(old, now);
     keep_words(old, now);
-    keep_abort(old, now);
-    run->changed = run->changed || now->state != old->state || now->started_unix_s != old->started_unix_s ||
-                   now->ended_unix_s != old->ended_unix_s || now->attempt != old->attempt ||
-                   now->ranks_asked != old->ranks_asked || strcmp(now->reason, old->reason) != 0 ||
-                   now->attempts != old->attempts || now->n_bad != old->n_bad || strcmp(now->retry, old->retry) != 0;
+    keep_abort(run, now);
+    run->changed = run->changed || now->state != old->state || now->seen != old->seen ||
+                   now->started_unix_s != old->started_unix_s || now->ended_unix_s != old->ended_unix_s ||
+                   now->attempt != old->attempt || now->ranks_asked != old->ranks_asked ||
+                   strcmp(now->reason, old->reason) != 0 || now->attempts != old->attempts ||
+                   now->n_bad != old->n_bad || strcmp(now->retry, old->retry) != 0;
     run->status = *now;
 }
 

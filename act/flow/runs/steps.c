@@ -78,11 +78,13 @@ struct step {
 };
 
 static const struct step describe[] = {
+    {"project", FRESH, step_say_project},
     {"job file", FRESH, step_read_job_file},
     {"platform", ALWAYS, step_open_platform},
     {"old secrets", AGAIN, step_find_secrets},
     {"old configuration", AGAIN, step_repeat_config},
     {"id", ALWAYS, step_identify},
+    {"old runs", AGAIN, step_wait_for_old},
     {"name and tags", ALWAYS, step_label},
     {"platform's part", ALWAYS, step_ask_row},
     {"command", FRESH, step_take_command},
@@ -101,6 +103,7 @@ static const struct step describe[] = {
 };
 
 static const struct step refuse[] = {
+    {"old run's place", AGAIN, step_check_place},
     {"shared folder", ALWAYS, check_shared_temp},
     {"stored folders", HERE, check_stored},
     {"platform's check", ALWAYS, check_platform},

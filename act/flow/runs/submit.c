@@ -367,18 +367,21 @@ int step_take_place(struct passage *p, struct act_error *err)
 
 int flow_check_run(struct flow *flow, struct act_error *err)
 {
-    ACT_AUTO(run_spec) spec = {.nodes = 1, .procs_per_node = 1}; /* how many there are is a matter of the machine */
+    ACT_AUTO(run_spec) spec = {.nodes = 1, .procs_per_node = 1};
     struct platform *platform;
     int rc = flow_platform(flow, &platform, err);
 
     if (rc < 0)
         return rc;
+    bool is_here = platform_row(platform)->is_here;
     act_strv_push(&spec.argv, "true");
     spec.mount = act_strdup(flow->config.mount);
     rc = describe_folders(flow, platform_row(platform), &spec, err);
-    if (rc == 0 && !platform_row(platform)->answers_by_request) /* it would be asked */
-        rc = platform_check(platform, &spec, err);
-    return rc;
+    if (rc == 0 && !is_here) /* else how many there are is a matter of the machine */
+        rc = flow_take_shape(&flow->config, platform, &spec, err);
+    if (rc < 0)
+        return rc;
+    return (is_here ? platform_check : platform_check_settings)(platform, &spec, err);
 }
 
 int flow_submit(struct flow *flow, struct flow_submit *io, struct act_error *err)

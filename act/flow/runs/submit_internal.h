@@ -41,7 +41,10 @@ int flow_take_hang(const struct config *c, const struct platform_row *row, struc
                    struct act_error *err) ACT_NODISCARD;
 int flow_repeat_hang(const struct config *c, const struct platform_row *row, const struct run_spec *old,
                      struct run_spec *spec, struct act_error *err) ACT_NODISCARD;
-/* Whether a run would be refused because of the configuration; contacts no host. */
+/* The same, without a run: whether the configuration is valid there. */
+int flow_check_hang(const struct config *c, const struct platform_row *row, struct act_error *err) ACT_NODISCARD;
+int flow_check_retry(const struct config *c, const struct platform_row *row, struct act_error *err) ACT_NODISCARD;
+/* Whether a run would be refused because of its size, its folders or its platform's settings; contacts no host. */
 int flow_check_run(struct flow *flow, struct act_error *err) ACT_NODISCARD;
 /* Call it when the run's command and size are known: if the command is a starter (run/starter.h), it is started once
  * per node, and the user is told; warns if the user's words contradict the size. */
@@ -83,10 +86,12 @@ struct flow_again {
 /* True if the same submission was begun before and its outcome is unknown: then spec gets the id of that one. */
 bool flow_again_begin(struct flow *flow, struct run_spec *spec, struct flow_again *out);
 void flow_again_end(struct flow_again *again, bool known);
+/* Whether it is not known (yet) what became of the submission of this run. */
+bool flow_again_is_open(const char *id);
 /* The same without again.c, for an id that is remembered elsewhere. Sets *asked when the platform is asked for the
- * run. after: as in struct platform_submission. */
+ * run. */
 int flow_hand_over(struct flow *flow, struct platform *platform, struct run_spec *spec, const char *package,
-                   const char *after, bool *asked, struct act_error *err) ACT_NODISCARD;
+                   bool *asked, struct act_error *err) ACT_NODISCARD;
 /* What the run is tried again after, from the configuration; a repeated run keeps what the first one had. What cannot
  * be: -ACT_USAGE or -ACT_CONFIG, by where it was said. */
 int flow_set_retry(const struct config *c, const struct platform_row *row, struct run_spec *spec,
@@ -98,7 +103,7 @@ int flow_avoid_bad_nodes(struct flow *flow, struct platform *platform, struct ru
                          struct act_error *err) ACT_NODISCARD;
 /* Records a finished specification in the ledger, then hands it to the platform, so that no run goes unrecorded. */
 int flow_start_run(struct flow *flow, struct platform *platform, struct run_spec *spec, const char *package,
-                   const char *after, struct act_error *err) ACT_NODISCARD;
+                   struct act_error *err) ACT_NODISCARD;
 /* Warns about settings in config that have no effect on the run; here: it is a run of 'a local'; in_image: docker.image
  * is used. */
 void flow_mention_unused(const struct config *config, bool here, bool in_image);

@@ -239,6 +239,16 @@ static void note_queued(struct sweep *s, const struct ledger_runs *rows)
         act_warn("%s", act_error_text(&err));
 }
 
+/* An array that may have only so many at once begins when the one before has ended. */
+static void wait_for_last(struct sweep *s)
+{
+    struct act_strv *after = &s->io->spec.after;
+
+    act_strv_release(after);
+    if (s->io->max_parallel > 0 && s->record.last)
+        act_strv_push(after, s->record.last);
+}
+
 static int submit_several(struct sweep *s, bool *asked, struct act_error *err)
 {
     ACT_AUTO(ledger_runs) rows = {0};
@@ -246,6 +256,7 @@ static int submit_several(struct sweep *s, bool *asked, struct act_error *err)
     struct ledger *ledger;
     int64_t begun_s = act_now_unix_s();
 
+    wait_for_last(s);
     make_rows(s, &rows);
     int rc = flow_run_stores(s->flow, &s->io->spec, &stores, err);
     if (rc == 0)
@@ -254,11 +265,7 @@ static int submit_several(struct sweep *s, bool *asked, struct act_error *err)
         rc = ledger_add_all(ledger, &rows, err);
     if (rc == 0) {
         const struct platform_several several = {
-            .submission = {.spec = &s->io->spec,
-                           .package = s->passage.package.file,
-                           .stores = stores,
-                           .asked = asked,
-                           .after = s->io->max_parallel > 0 ? s->record.last : NULL},
+            .submission = {.spec = &s->io->spec, .package = s->passage.package.file, .stores = stores, .asked = asked},
             .n = (size_t)s->record.step,
             .turn = turn,
             .arg = s,
@@ -272,8 +279,9 @@ static int submit_several(struct sweep *s, bool *asked, struct act_error *err)
 
 static int submit_one(struct sweep *s, bool *asked, struct act_error *err)
 {
+    act_strv_release(&s->io->spec.after);
     turn(s, 0);
-    int rc = flow_hand_over(s->flow, s->passage.platform, &s->io->spec, s->passage.package.file, NULL, asked, err);
+    int rc = flow_hand_over(s->flow, s->passage.platform, &s->io->spec, s->passage.package.file, asked, err);
     if (rc == 0 && s->io->max_parallel > 0 && !act_strv_has(&s->active, s->io->spec.id))
         act_strv_push(&s->active, s->io->spec.id);
     return rc;

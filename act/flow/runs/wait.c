@@ -104,8 +104,10 @@ static int add_to_groups(struct waiting *w, struct flow_run *run, struct act_err
         return rc;
     while (i < w->n_groups && w->groups[i].platform != platform)
         i++;
-    if (i == w->n_groups)
+    if (i == w->n_groups) {
         w->groups[w->n_groups++] = (struct group){.platform = platform};
+        flow_watch_begin(&w->groups[i].watch, platform);
+    }
     ACT_PUSH(w->groups[i].v, w->groups[i].n, run);
     return 0;
 }
@@ -124,8 +126,10 @@ static int make_groups(struct waiting *w, struct act_error *err)
 
 static void release_groups(struct waiting *w)
 {
-    for (size_t i = 0; i < w->n_groups; i++)
+    for (size_t i = 0; i < w->n_groups; i++) {
+        flow_watch_end(w->groups[i].platform);
         free(w->groups[i].v);
+    }
     free(w->groups);
     free(w->told);
 }

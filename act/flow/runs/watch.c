@@ -7,6 +7,7 @@
 #include "engine/engine.h"
 #include "flow/flow_internal.h"
 #include "flow/runs/runs_internal.h"
+#include "platform/platform.h"
 
 enum {
     SHORTEST_MS = 10,
@@ -21,6 +22,8 @@ enum {
     PARTS_LAST = 300,
     PARTS_MOVED = 10, /* of a round that brought something: there may be more. If it took long, it brought much. */
     LONGEST_MOVED_MS = 1000,
+    PARTS_TOLD = 4,     /* of a platform that tells by itself, which is asked nothing, */
+    UNASKED_MS = 10000, /* and looked at so often nevertheless */
 };
 
 static int64_t at_most(int64_t value, int64_t most)
@@ -33,21 +36,66 @@ bool flow_may_pass(int rc)
     return rc == -ACT_TEMPORARY || rc == -ACT_TIMEOUT;
 }
 
+void flow_watch_begin(struct flow_watch *w, struct platform *platform)
+{
+    w->tells = w->tells || platform_row(platform)->watch;
+    platform_watch(platform, &w->news);
+}
+
+void flow_watch_end(struct platform *platform)
+{
+    platform_watch(platform, NULL);
+}
+
+/* A platform that has nothing to say is asked now and then nevertheless: time alone may tell what became of a run. What
+ * comes too early is known when it is due. */
+static bool is_due(struct flow_watch *w, struct platform *platform, int64_t now)
+{
+    w->news = false;
+    bool may_know_more = platform_watch(platform, &w->news);
+    w->wake_ms = may_know_more && platform_row(platform)->watch ? w->due_ms : 0;
+    return w->trial_ms || now >= (may_know_more ? w->due_ms : w->asked_ms + UNASKED_MS);
+}
+
+static int64_t longer(int64_t ms)
+{
+    return ms ? at_most(ms * 3 / 2, LONGEST_MS) : SHORTEST_MS;
+}
+
+/* How long a platform is left alone that was asked just now. */
+static int64_t rest_of_asked(struct flow_watch *w, int64_t start, int64_t end)
+{
+    int64_t parts = at_most(PARTS_FIRST + (start - w->begun_ms) / 1000, PARTS_LAST);
+    int64_t patience = at_most(SOON_MS + (end - w->begun_ms) / SOON_PARTS, LONGEST_TRIAL_MS);
+    int64_t by_cost = at_most((end - start) * parts, patience);
+
+    w->look_ms = longer(w->look_ms);
+    return by_cost > w->look_ms ? by_cost : w->look_ms;
+}
+
+/* How long the news of one that tells by itself are left to come, of which there are several at once mostly. */
+static int64_t rest_of_told(struct flow_watch *w, int64_t start, int64_t end)
+{
+    int64_t by_cost = at_most((end - start) * PARTS_TOLD, LONGEST_MOVED_MS);
+    bool was_quiet = start - w->asked_ms > SOON_MS;
+
+    w->look_ms = longer(was_quiet ? 0 : w->look_ms);
+    return by_cost > w->look_ms ? by_cost : w->look_ms;
+}
+
 int flow_watch_look(struct flow_watch *w, struct flow *flow, struct platform *platform, struct flow_run *const *runs,
                     size_t n, struct act_error *err)
 {
     int64_t start = act_now_monotonic_ms();
 
-    if (start < w->due_ms && w->trial_ms == 0)
+    if (!is_due(w, platform, start))
         return 0;
     int rc = flow_refresh_all(flow, platform, runs, n, err);
     int64_t end = act_now_monotonic_ms();
     w->begun_ms = w->begun_ms ? w->begun_ms : start;
-    int64_t parts = at_most(PARTS_FIRST + (start - w->begun_ms) / 1000, PARTS_LAST);
-    int64_t patience = at_most(SOON_MS + (end - w->begun_ms) / SOON_PARTS, LONGEST_TRIAL_MS);
-    int64_t by_cost = at_most((end - start) * parts, patience);
-    w->look_ms = w->look_ms ? at_most(w->look_ms * 3 / 2, LONGEST_MS) : SHORTEST_MS;
-    w->due_ms = end + (by_cost > w->look_ms ? by_cost : w->look_ms);
+    w->due_ms = end + (platform_row(platform)->watch ? rest_of_told(w, start, end) : rest_of_asked(w, start, end));
+    w->asked_ms = end;
+    w->wake_ms = 0;
     return rc;
 }
 
@@ -106,6 +154,7 @@ void flow_watch_pause(struct flow_watch *w, struct flow *flow, bool moved, int64
 
     w->pause_ms = moved || !w->pause_ms ? SHORTEST_MS : at_most(w->pause_ms * 3 / 2, LONGEST_MS);
     pause = w->trial_ms ? w->trial_ms : w->pause_ms > by_cost ? w->pause_ms : by_cost;
+    until_ms = w->wake_ms && (!until_ms || w->wake_ms < until_ms) ? w->wake_ms : until_ms;
     if (until_ms && until_ms - now < pause)
         pause = until_ms > now ? until_ms - now : 0;
     int64_t deaf = w->tells && !w->trial_ms ? at_most(pause, SHORTEST_MS) : pause;

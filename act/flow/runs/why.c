@@ -132,6 +132,21 @@ static void take_class(struct asking *a, const json_t *record)
     a->class_line = codec_json_bytes_get(json_object_get(record, "class_line"));
 }
 
+/* Of an attempt that lost a pod there is no status where the pods share nothing: the first one has said it in its own
+ * log, "act: pod 1 was lost: attempt 2 ends". */
+static int take_agents_word(struct asking *a, struct act_error *err)
+{
+    static const char name[] = RUN_DIR_SYSTEM "/agent_0.txt", from[] = "act: ", mark[] = ": attempt ";
+    const struct store_entry *log = find_log(a, name);
+    ACT_AUTO(act_buf) text = {0};
+    int rc = log ? read_tail(a, log, DIAGNOSE_OTHER_TAIL, &text, err) : 0;
+
+    for (char *rest = text.data, *line; (line = strsep(&rest, "\n"));)
+        if (act_starts_with(line, from) && strstr(line, mark))
+            act_str_replace(&a->out->reason, line + strlen(from));
+    return rc;
+}
+
 /* The status of the attempt, and what the agent wrote down besides. A record of another attempt does not count. */
 static int read_record(struct asking *a, struct act_error *err)
 {
@@ -163,6 +178,8 @@ static int read_record(struct asking *a, struct act_error *err)
     bool failed = a->status.state == RUN_FAILED || *a->prefix;
     if (rc == 0 && !a->has_record && !out->node && failed && !platform_row(a->from.platform)->keeps_record)
         rc = find_failed_rank(a, err);
+    if (rc == 0 && *a->prefix && !*out->reason)
+        rc = take_agents_word(a, err);
     return rc;
 }
 

@@ -286,11 +286,11 @@ const struct platform_row platform_azureml[] = {
         .datastore = azureml_datastore_name, .set_time_limit = azureml_set_time_limit,                                 \
         .set_shm_size = azureml_set_shm_size, .time_limit_key = "azureml.timeout", .shm_size_key = "azureml.shm_size", \
         .describe = azureml_describe, .repeat = azureml_repeat, .open = azureml_open, .limits = azureml_limits,        \
-        .check = azureml_check, .submit = azureml_submit, .status = azureml_status, .abort = azureml_abort,            \
-        .remove = azureml_remove, .open_logs = azureml_open_logs, .page = azureml_page, .spec = azureml_spec,          \
-        .list = azureml_list, .recent = azureml_recent, .nodes = azureml_nodes, .shell = azureml_shell,                \
-        .summary = azureml_summary, .jobs = azureml_jobs, .examine = azureml_examine, .close = azureml_close,          \
-        __VA_ARGS__                                                                                                    \
+        .check_settings = azureml_check_settings, .check = azureml_check, .submit = azureml_submit,                    \
+        .status = azureml_status, .abort = azureml_abort, .remove = azureml_remove, .open_logs = azureml_open_logs,    \
+        .page = azureml_page, .spec = azureml_spec, .list = azureml_list, .recent = azureml_recent,                    \
+        .nodes = azureml_nodes, .shell = azureml_shell, .summary = azureml_summary, .jobs = azureml_jobs,              \
+        .examine = azureml_examine, .close = azureml_close, __VA_ARGS__                                                \
     }
     [AZUREML_MANAGED] = ROW(.kind = &azureml_kinds[AZUREML_MANAGED], .clusters = &azureml_clusters),
     [AZUREML_ITP] = ROW(.kind = &azureml_kinds[AZUREML_ITP], .is_elastic = true),

@@ -8,6 +8,7 @@
  *   image.c    its image's environment, and the connection to the registry
  *   repeat.c   pure: the body of another tool's job as one of a new job
  *   submit.c   submit, abort
+ *   start.c    whether the compute could ever start a run
  *   history.c  locating the run history, and requests to it
  *   state.c    the state of a run, from its job and the run history
  *   runs.c     status of many runs, and listings of runs
@@ -53,6 +54,9 @@ struct azureml {
     bool history_trusted, history_answered;
     struct act_strv history_failed; /* base URLs that turned out to be wrong */
     struct act_strv datastores;     /* known to exist: name and content */
+    struct azureml_shape {
+        int nodes, gpus; /* of each */
+    } could_start;       /* the last run that the compute can start */
 };
 
 static inline struct azureml *azureml_of(struct platform *p)
@@ -153,8 +157,20 @@ int azureml_read_spec(const struct azureml *a, const char *id, const json_t *job
 
 /* ---- cluster.c */
 
-/* The compute of the cluster, as the service describes it. A new reference. */
+/* The compute of the cluster, or its virtual cluster, as the service describes it. A new reference. */
 int azureml_compute(struct azureml *a, json_t **out, struct act_error *err) ACT_NODISCARD;
+/* The most GPUs that a quota of a virtual cluster allows this tier; -1: it tells none. */
+int64_t azureml_tier_limit(const json_t *virtual_cluster, const char *tier);
+
+/* ---- start.c */
+
+/* Whether the compute could ever start such a run: else -ACT_NO_CAPACITY. Warns of what somebody may still change. */
+int azureml_check_start(struct azureml *a, const struct run_spec *spec, struct act_error *err) ACT_NODISCARD;
+/* What speaks against a compute, whatever the run. New string; NULL: nothing. *out_passes: it may change by itself. */
+char *azureml_compute_fault(const struct azureml *a, const json_t *compute, bool *out_passes);
+/* What the service says of a size of machines in a region; asked once. *out: a new reference; NULL: it knows none. */
+int azureml_vm_size(struct azureml *a, const char *location, const char *size, json_t **out,
+                    struct act_error *err) ACT_NODISCARD;
 
 /* ---- logs.c */
 /* The number of the last "user_logs/retry_<n>/" among the logs of a run; 0: it was not started again. */
@@ -210,6 +226,7 @@ extern const struct platform_clusters_ops azureml_clusters;
 
 /* The functions of platform.h: submit.c has check, submit, abort; state.c spec; runs.c status, recent, list; logs.c
  * open_logs; nodes.c nodes, shell; cluster.c summary, jobs. */
+int azureml_check_settings(struct platform *p, const struct run_spec *spec, struct act_error *err);
 int azureml_check(struct platform *p, const struct run_spec *spec, struct act_error *err);
 int azureml_submit(struct platform *p, const struct platform_submission *submission, struct act_error *err);
 int azureml_remove(struct platform *p, const char *id, struct act_error *err);

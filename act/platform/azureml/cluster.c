@@ -23,18 +23,19 @@ enum { PAGE = 100, PAGES_MAX = 20, JOBS_MAX = PAGE * PAGES_MAX, COUNT_MAX = 1 <<
 int azureml_compute(struct azureml *a, json_t **out, struct act_error *err)
 {
     ACT_AUTOFREE char *url = azureml_compute_id(a);
+    bool is_virtual = a->kind == AZUREML_SINGULARITY;
     struct arm *arm;
     int rc = azureml_arm(a, &arm, err);
 
     *out = NULL;
     if (rc == 0 && !url)
-        rc = act_error_set(err, ACT_CONFIG,
-                           "the cluster '%s' has no compute_target: the name of a compute of the workspace",
-                           a->config->cluster);
+        rc = act_error_set(err, ACT_CONFIG, "the cluster '%s' has no compute_target: the name of %s",
+                           a->config->cluster, is_virtual ? "a virtual cluster" : "a compute of the workspace");
     if (rc < 0)
         return rc;
-    ACT_AUTOFREE char *what = act_sprintf("look at the compute '%s'", act_path_basename(a->config->compute_target));
-    return arm_get(arm, url, a->api_version, what, out, err);
+    ACT_AUTOFREE char *what = act_sprintf("look at the %s '%s'", is_virtual ? "virtual cluster" : "compute",
+                                          act_path_basename(a->config->compute_target));
+    return arm_get(arm, url, is_virtual ? AZUREML_VIRTUAL_CLUSTER_VERSION : a->api_version, what, out, err);
 }
 
 /* -1: not said. */
@@ -107,6 +108,11 @@ static int summarize_compute(struct azureml *a, struct platform_summary *out, st
 
 /* ---- quota of a virtual cluster ---- */
 
+static json_t *quotas_of(const json_t *virtual_cluster)
+{
+    return json_object_get(json_object_get(json_object_get(virtual_cluster, "properties"), "managed"), "quotas");
+}
+
 /* Processors have quotas as well, and only the name of a quota tells what it counts: "... Family vCPUs". */
 static bool is_quota_of(const json_t *limit, const char *tier)
 {
@@ -148,6 +154,18 @@ static void add_quotas(json_t *quotas, const char *tier, struct platform_summary
     }
 }
 
+int64_t azureml_tier_limit(const json_t *virtual_cluster, const char *tier)
+{
+    struct platform_summary all = {0};
+    int64_t most = -1;
+
+    add_quotas(quotas_of(virtual_cluster), tier, &all);
+    for (size_t i = 0; i < all.n_pools; i++)
+        most = all.pools[i].gpus > most ? all.pools[i].gpus : most;
+    platform_summary_release(&all);
+    return most;
+}
+
 static void add(int *sum, int n)
 {
     *sum = n < INT_MAX - *sum ? *sum + n : INT_MAX;
@@ -168,21 +186,13 @@ static void add_up(struct platform_summary *out)
 static int summarize_virtual(struct azureml *a, struct platform_summary *out, struct act_error *err)
 {
     const char *tier = a->config->singularity_sla_tier;
-    ACT_AUTOFREE char *url = azureml_compute_id(a);
     CODEC_AUTOJSON json_t *response = NULL;
-    struct arm *arm;
-    int rc = azureml_arm(a, &arm, err);
+    int rc = azureml_compute(a, &response, err);
 
-    if (rc == 0 && !url)
-        rc = act_error_set(err, ACT_CONFIG, "the cluster '%s' has no compute_target: the name of a virtual cluster",
-                           a->config->cluster);
-    if (rc == 0)
-        rc = arm_get(arm, url, AZUREML_VIRTUAL_CLUSTER_VERSION, "look at the virtual cluster", &response, err);
     if (rc < 0)
         return rc;
-    const json_t *managed = json_object_get(json_object_get(response, "properties"), "managed");
     forget_nodes(&out->total);
-    add_quotas(json_object_get(managed, "quotas"), tier, out);
+    add_quotas(quotas_of(response), tier, out);
     if (out->n_pools)
         add_up(out);
     else

@@ -57,27 +57,77 @@ static void examine_history(struct azureml *a, struct platform_findings *finding
         platform_findings_add(findings, true, what, "at %s", url);
 }
 
+/* ---- the quota of a managed compute's machines */
+
+struct wanted_usage {
+    const char *family;
+    int64_t used, limit; /* of processors; limit -1: not told */
+};
+
+static int take_usage(void *arg, const json_t *item, struct act_error *err)
+{
+    struct wanted_usage *u = arg;
+
+    (void)err;
+    if (strcasecmp(codec_json_str(json_object_get(item, "name"), "value", ""), u->family) != 0)
+        return 0;
+    u->used = codec_json_int(item, "currentValue", 0);
+    u->limit = codec_json_int(item, "limit", -1);
+    return 1;
+}
+
+static int find_usage(struct azureml *a, const char *location, struct wanted_usage *u, struct act_error *err)
+{
+    ACT_AUTOFREE char *region = arm_segment(location),
+                      *subscription = arm_segment(aml_config_keys(a->config)->subscription_id);
+    ACT_AUTOFREE char *url = act_sprintf(
+        "/subscriptions/%s/providers/Microsoft.MachineLearningServices/locations/%s/usages", subscription, region);
+
+    u->limit = -1;
+    return arm_each(a->arm, url, a->api_version, false, "value", "look at the quotas of the region", take_usage, u,
+                    err);
+}
+
+/* Whether the nodes that it may have fit. Who may not look at quotas learns nothing of them. */
+static void examine_quota(struct azureml *a, const json_t *compute, struct platform_findings *findings)
+{
+    const json_t *own = json_object_get(json_object_get(compute, "properties"), "properties");
+    const char *size = codec_json_str(own, "vmSize", NULL), *location = codec_json_str(compute, "location", NULL);
+    int64_t most = codec_json_int(json_object_get(own, "scaleSettings"), "maxNodeCount", 0);
+    CODEC_AUTOJSON json_t *facts = NULL;
+    struct act_error ignored;
+
+    if (!size || !location || strcasecmp(codec_json_str(own, "vmPriority", ""), "LowPriority") == 0)
+        return; /* those have a quota of their own, for all families together */
+    if (azureml_vm_size(a, location, size, &facts, &ignored) < 0 || !facts)
+        return;
+    struct wanted_usage u = {.family = codec_json_str(facts, "family", "")};
+    int64_t each = codec_json_int(facts, "vCPUs", 0);
+    if (each <= 0 || find_usage(a, location, &u, &ignored) < 0 || u.limit < 0)
+        return;
+    platform_findings_add(findings, u.limit / each >= most, "quota",
+                          "%lld of %lld processors of the family '%s' in %s are in use: the quota is for %lld nodes of "
+                          "the size %s, and '%s' may have %lld",
+                          (long long)u.used, (long long)u.limit, u.family, location, (long long)(u.limit / each), size,
+                          a->config->compute_target, (long long)most);
+}
+
+/* ---- the compute */
+
 /* What the service says of the compute, in the words of the user. */
 static void judge_compute(const struct azureml *a, const json_t *compute, struct platform_findings *findings)
 {
-    static const char *const types[] = {[AZUREML_MANAGED] = "AmlCompute", [AZUREML_ITP] = "Kubernetes"};
     static const char what[] = "compute";
-    const char *target = a->config->compute_target, *wanted = types[a->kind];
-    const json_t *properties = json_object_get(compute, "properties"), *own = json_object_get(properties, "properties"),
+    const char *target = a->config->compute_target;
+    const json_t *own = json_object_get(json_object_get(compute, "properties"), "properties"),
                  *scale = json_object_get(own, "scaleSettings");
-    const char *type = codec_json_str(properties, "computeType", "unknown"),
-               *state = codec_json_str(properties, "provisioningState", "Succeeded");
+    bool ignored;
+    ACT_AUTOFREE char *fault = azureml_compute_fault(a, compute, &ignored);
 
-    if (strcmp(type, wanted) != 0)
-        platform_findings_add(findings, false, what, "'%s' is of type '%s'; platform '%s' needs '%s'", target, type,
-                              a->base.row->kind->name, wanted);
-    else if (strcasecmp(state, "Succeeded") != 0 && strcasecmp(state, "Updating") != 0)
-        platform_findings_add(findings, false, what, "'%s' is '%s': no run begins there", target, state);
+    if (fault)
+        platform_findings_add(findings, false, what, "%s", fault);
     else if (a->kind == AZUREML_ITP)
         platform_findings_add(findings, true, what, "'%s' is there", target);
-    else if (codec_json_int(scale, "maxNodeCount", 1) == 0)
-        platform_findings_add(findings, false, what,
-                              "'%s' may have no nodes; 'a cluster autoscale %s --max N' changes that", target, target);
     else
         platform_findings_add(findings, true, what, "'%s' is there: %s, at most %lld nodes", target,
                               codec_json_str(own, "vmSize", "unknown size"),
@@ -100,14 +150,14 @@ static void examine_compute(struct azureml *a, struct platform_findings *finding
                                     : "there is no compute_target in the cluster file");
         return;
     }
-    ACT_AUTOFREE char *doing = act_sprintf("look at the compute '%s'", act_path_basename(target));
-    int rc = arm_get(a->arm, id, is_virtual ? AZUREML_VIRTUAL_CLUSTER_VERSION : a->api_version, doing, &compute, &err);
-    if (rc < 0)
+    if (azureml_compute(a, &compute, &err) < 0)
         platform_findings_add(findings, false, what, "%s", act_error_text(&err));
     else if (is_virtual)
         platform_findings_add(findings, true, what, "the virtual cluster '%s' is there", act_path_basename(target));
     else
         judge_compute(a, compute, findings);
+    if (compute && a->kind == AZUREML_MANAGED)
+        examine_quota(a, compute, findings);
 }
 
 void azureml_examine(struct platform *p, struct platform_findings *findings)

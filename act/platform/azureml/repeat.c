@@ -8,7 +8,6 @@
 #include "platform/azureml/azureml_internal.h"
 
 /* Members that are not there are null in responses, and cannot be sent as that. */
-// NOLINTNEXTLINE(misc-no-recursion): as deep as a JSON text may be, which is bounded
 static void drop_nulls(json_t *json)
 {
     const char *key;

@@ -60,7 +60,7 @@ static int check_login(struct azureml *a, struct act_error *err)
     return rc < 0 ? rc : token_wait(services_tokens(a->base.services), arm_want(arm), err);
 }
 
-int azureml_check(struct platform *p, const struct run_spec *spec, struct act_error *err)
+int azureml_check_settings(struct platform *p, const struct run_spec *spec, struct act_error *err)
 {
     struct azureml *a = azureml_of(p);
     const struct config *c = a->config;
@@ -80,9 +80,15 @@ int azureml_check(struct platform *p, const struct run_spec *spec, struct act_er
         rc = azureml_check_stores(a, err);
     if (rc == 0)
         rc = azureml_job_check(a, spec, err);
-    if (rc == 0)
-        rc = check_ssh_key(a, err);
-    return rc < 0 ? rc : check_login(a, err);
+    return rc < 0 ? rc : check_ssh_key(a, err);
+}
+
+int azureml_check(struct platform *p, const struct run_spec *spec, struct act_error *err)
+{
+    struct azureml *a = azureml_of(p);
+    int rc = check_login(a, err);
+
+    return rc < 0 ? rc : azureml_check_start(a, spec, err);
 }
 
 /* ---- submit ---- */

@@ -8,20 +8,44 @@
 #include "platform/kubernetes/kubernetes_internal.h"
 #include "proc/proc.h"
 
-/* What ACT does in the namespace. */
-static const struct {
+/* A command in a pod is a GET by its protocol, and later servers ask for the other right as well. Source:
+ * kubernetes.io/docs/reference/command-line-tools-reference/feature-gates, of which it is
+ * AuthorizePodWebsocketUpgradeCreatePermission */
+enum { EXEC_CREATES = 35 };
+
+struct right {
     const char *verb, *group, *resource;
-} rights[] = {
-    {"create", "batch", "jobs"}, {"get", "batch", "jobs"}, {"list", "batch", "jobs"}, {"patch", "batch", "jobs"},
-    {"delete", "batch", "jobs"}, {"get", "", "secrets"},   {"create", "", "secrets"}, {"create", "", "services"},
-    {"list", "", "pods"},        {"get", "", "pods/log"},  {"list", "", "events"},
+    const char *use; /* the only thing that needs it; NULL: runs do */
+    int since;       /* the minor version that asks for it */
 };
 
-static bool examine_server(struct kubernetes *k, struct platform_findings *findings)
+/* What ACT does in the namespace. */
+static const struct right rights[] = {
+    {"create", "batch", "jobs", NULL, 0},
+    {"get", "batch", "jobs", NULL, 0},
+    {"list", "batch", "jobs", NULL, 0},
+    {"patch", "batch", "jobs", NULL, 0},
+    {"delete", "batch", "jobs", NULL, 0},
+    {"get", "", "secrets", NULL, 0},
+    {"create", "", "secrets", NULL, 0},
+    {"create", "", "services", NULL, 0},
+    {"list", "", "pods", NULL, 0},
+    {"get", "", "pods/log", NULL, 0},
+    {"list", "", "events", NULL, 0},
+    {"get", "", "pods/exec", "'a ssh'", 0},
+    {"create", "", "pods/exec", "'a ssh'", EXEC_CREATES},
+    {"create", "", "pods", "the question, before a run is submitted, whether its pods would be let in", 0},
+    {"list", "", "secrets", "'a prune', for the programs of old releases,", 0},
+    {"delete", "", "secrets", "'a prune', for the programs of old releases,", 0},
+};
+
+static bool examine_server(struct kubernetes *k, int *out_minor, struct platform_findings *findings)
 {
     ACT_AUTOFREE char *name = NULL;
     struct act_error err;
-    int minor, rc = kubernetes_version(k, &name, &minor, &err);
+    int minor = 0, rc = kubernetes_version(k, &name, &minor, &err);
+
+    *out_minor = minor;
 
     if (rc < 0) {
         platform_findings_add(findings, false, "server", "%s", act_error_text(&err));
@@ -55,28 +79,81 @@ static bool examine_namespace(struct kubernetes *k, struct platform_findings *fi
     return rc != -ACT_NOT_FOUND;
 }
 
-static void examine_rights(struct kubernetes *k, struct platform_findings *findings)
+static void add_missing(const struct right *right, struct act_buf *needed, struct act_buf *useful)
 {
-    struct act_buf missing = {0};
-    struct act_error err;
-    bool allowed;
+    if (right->use)
+        act_buf_addf(useful, "%s%s %s, which only %s needs", useful->len ? "; " : "", right->verb, right->resource,
+                     right->use);
+    else
+        act_buf_addf(needed, "%s%s %s", needed->len ? ", " : "", right->verb, right->resource);
+}
 
-    for (size_t i = 0; i < sizeof(rights) / sizeof(rights[0]); i++) {
-        if (kube_may(k->kube, rights[i].verb, rights[i].group, rights[i].resource, &allowed, &err) < 0) {
-            platform_findings_add(findings, false, "rights", "%s", act_error_text(&err));
-            act_buf_release(&missing);
-            return;
-        }
-        if (!allowed)
-            act_buf_addf(&missing, "%s%s %s", missing.len ? ", " : "", rights[i].verb, rights[i].resource);
+/* What the user may not do: of what runs need, and of what is only useful. */
+static int find_missing(struct kubernetes *k, int minor, struct act_buf *needed, struct act_buf *useful,
+                        struct act_error *err)
+{
+    bool allowed;
+    int rc = 0;
+
+    for (size_t i = 0; rc == 0 && i < sizeof(rights) / sizeof(rights[0]); i++) {
+        if (minor < rights[i].since)
+            continue;
+        rc = kube_may(k->kube, rights[i].verb, rights[i].group, rights[i].resource, &allowed, err);
+        if (rc == 0 && !allowed)
+            add_missing(&rights[i], needed, useful);
     }
-    if (missing.len > 0)
+    return rc;
+}
+
+static void examine_rights(struct kubernetes *k, int minor, struct platform_findings *findings)
+{
+    ACT_AUTO(act_buf) needed = {0}, useful = {0};
+    struct act_error err;
+
+    if (find_missing(k, minor, &needed, &useful, &err) < 0)
+        platform_findings_add(findings, false, "rights", "%s", act_error_text(&err));
+    else if (needed.len > 0)
         platform_findings_add(findings, false, "rights",
-                              "you may not: %s; ask for a role in the namespace '%s' with it", missing.data,
+                              "you may not: %s; ask for a role in the namespace '%s' with it", needed.data,
                               kube_namespace(k->kube));
     else
         platform_findings_add(findings, true, "rights", "you may do in '%s' what runs need", kube_namespace(k->kube));
-    act_buf_release(&missing);
+    if (useful.len > 0)
+        platform_findings_add(findings, true, "other rights", "you may not %s", useful.data);
+}
+
+/* Nobody needs to. */
+static void examine_quotas(struct kubernetes *k, struct platform_findings *findings)
+{
+    struct act_error ignored;
+    bool allowed;
+
+    if (kube_may(k->kube, "list", "", "resourcequotas", &allowed, &ignored) < 0)
+        return;
+    platform_findings_add(findings, true, "quotas", "%s",
+                          allowed ? "runs of several pods are held against them before they are made"
+                                  : "not known: you may not list quotas, so no run is held against them before");
+}
+
+/* Who may list and not watch is no worse off, but the server is. */
+static void examine_watching(struct kubernetes *k, struct platform_findings *findings)
+{
+    static const struct {
+        const char *group, *resource;
+    } watched[] = {{"batch", "jobs"}, {"", "pods"}, {"", "events"}};
+    ACT_AUTO(act_buf) missing = {0};
+    struct act_error ignored;
+    bool allowed;
+
+    for (size_t i = 0; i < sizeof(watched) / sizeof(watched[0]); i++)
+        if (kube_may(k->kube, "watch", watched[i].group, watched[i].resource, &allowed, &ignored) == 0 && !allowed)
+            act_buf_addf(&missing, "%swatch %s", missing.len ? ", " : "", watched[i].resource);
+    if (missing.len > 0)
+        platform_findings_add(
+            findings, true, "watch",
+            "you may not: %s; so who waits for runs asks the server again and again, which that right "
+            "spares it",
+            missing.data);
 }
 
 struct gpus {
@@ -123,9 +200,9 @@ static void examine_image(struct kubernetes *k, struct platform_findings *findin
     bool direct = act_streq(k8s_keys(k->config)->launcher, "direct");
 
     if (image) /* else the configuration is not sound */
-        platform_findings_add(findings, true, "image", "'%s', which needs /bin/sh, gzip%s", image,
-                              direct ? ""
-                                     : " and, for more than one process, Open MPI (k8s.launcher: direct needs none)");
+        platform_findings_add(findings, true, "image", "'%s', which needs /bin/sh, gzip, sha256sum, chmod and cat%s",
+                              image,
+                              direct ? "" : ", and Open MPI for more than one process (k8s.launcher: direct: none)");
 }
 
 static void examine_kubectl(struct platform_findings *findings)
@@ -139,12 +216,16 @@ static void examine_kubectl(struct platform_findings *findings)
 void kubernetes_examine(struct platform *p, struct platform_findings *findings)
 {
     struct kubernetes *k = kubernetes_of(p);
+    int minor = 0;
 
     examine_image(k, findings);
     examine_kubectl(findings);
-    if (!examine_server(k, findings))
+    if (!examine_server(k, &minor, findings))
         return;
-    if (examine_namespace(k, findings))
-        examine_rights(k, findings);
+    if (examine_namespace(k, findings)) {
+        examine_rights(k, minor, findings);
+        examine_watching(k, findings);
+    }
+    examine_quotas(k, findings);
     examine_nodes(k, findings);
 }

@@ -17,10 +17,9 @@
 #define CLIENT  "/run/act/client"
 
 enum {
-    RETRIES = 6, /* of each pod that lost its group, which takes half a day; what ends a run does so at once */
-    KEPT_S = 7 * 24 * 3600, /* a finished Job, with the logs of its pods */
-    GRACE_MORE_S = 20,      /* for the agent, after its processes had theirs */
-    GRACE_SEND_S = 300,     /* and to send what has to outlive the pod */
+    RETRIES = 6,        /* of each pod that lost its group, which takes half a day; what ends a run does so at once */
+    GRACE_MORE_S = 20,  /* for the agent, after its processes had theirs */
+    GRACE_SEND_S = 300, /* and to send what has to outlive the pod */
     TITLE_MAX = 1024,
     LABEL_MAX = 63,
     HASH_SHOWN = 12,
@@ -121,7 +120,6 @@ static bool has_names(const json_t *list)
     return json_array_size(list) > 0;
 }
 
-// NOLINTNEXTLINE(misc-no-recursion): as deep as a YAML file may be
 static void merge_lists(json_t *list, json_t *patch)
 {
     size_t i;
@@ -137,7 +135,6 @@ static void merge_lists(json_t *list, json_t *patch)
     }
 }
 
-// NOLINTNEXTLINE(misc-no-recursion): as deep as a YAML file may be
 void kubernetes_merge(json_t *object, json_t *patch)
 {
     const char *key;
@@ -158,6 +155,51 @@ void kubernetes_merge(json_t *object, json_t *patch)
             json_object_set_new(object, key, json_deep_copy(value));
         }
     }
+}
+
+/* What a server leaves out of its answer, because it is the same as nothing. */
+static bool is_nothing(const json_t *value)
+{
+    switch (json_typeof(value)) {
+    case JSON_OBJECT:
+        return json_object_size(value) == 0;
+    case JSON_ARRAY:
+        return json_array_size(value) == 0;
+    case JSON_STRING:
+        return json_string_length(value) == 0;
+    case JSON_INTEGER:
+    case JSON_REAL:
+        return json_number_value(value) == 0;
+    case JSON_TRUE:
+        return false;
+    case JSON_FALSE:
+    case JSON_NULL:
+        return true;
+    }
+    return false;
+}
+
+// NOLINTNEXTLINE(misc-no-recursion): as deep as a YAML file may be
+const char *kubernetes_dropped(json_t *patch, const json_t *made)
+{
+    const char *key, *dropped = NULL;
+    json_t *value;
+    size_t i;
+
+    json_object_foreach(patch, key, value)
+    {
+        const json_t *there = json_object_get(made, key);
+        if (!dropped && !is_nothing(value))
+            dropped = there ? kubernetes_dropped(value, there) : key;
+    }
+    json_array_foreach(patch, i, value)
+    {
+        const char *name = codec_json_str(value, "name", NULL);
+        const json_t *there = name ? codec_json_find(made, "name", name) : json_array_get(made, i);
+        if (!dropped)
+            dropped = kubernetes_dropped(value, there);
+    }
+    return dropped;
 }
 
 /* ---- the pod ---- */
@@ -317,9 +359,21 @@ static int64_t grace_of(const struct kubernetes_run *run)
     return run_abort_grace_s(run_spec_variable(run->spec, "ACT_ABORT_GRACE")) + GRACE_MORE_S + sending_s;
 }
 
-/* The variables of the run that are for the agent itself. */
-static void add_env(const struct run_spec *spec, json_t *container)
+/* The value of an annotation of the pod itself. */
+static json_t *variable_of(const char *name, const char *annotation)
 {
+    ACT_AUTOFREE char *path = act_sprintf("metadata.annotations['%s']", annotation);
+
+    return json_pack("{s:s, s:{s:{s:s}}}", "name", name, "valueFrom", "fieldRef", "fieldPath", path);
+}
+
+/* What is for the agent itself: variables of the run, for how long a part of its pods is held, and how many pods were
+ * there before it. */
+static void add_env(const struct kubernetes_run *run, json_t *container)
+{
+    const struct run_spec *spec = run->spec;
+    const char *gang_wait = k8s_keys(run->config)->gang_wait;
+    int64_t seconds;
     static const char *const names[] = {"ACT_ABORT_GRACE", "ACT_POD_PATIENCE", "ACT_POD_SETTLE"};
     json_t *env = json_array();
 
@@ -327,9 +381,13 @@ static void add_env(const struct run_spec *spec, json_t *container)
         if (run_spec_variable(spec, names[i]))
             json_array_append_new(
                 env, json_pack("{s:s, s:s}", "name", names[i], "value", run_spec_variable(spec, names[i])));
-    if (json_array_size(env) > 0)
-        json_object_set(container, "env", env);
-    json_decref(env);
+    if (spec->nodes > 1 && gang_wait && act_duration_from_text(gang_wait, &seconds)) {
+        ACT_AUTOFREE char *text = act_sprintf("%lld", (long long)seconds);
+        json_array_append_new(env, json_pack("{s:s, s:s}", "name", "ACT_POD_GANG_WAIT", "value", text));
+    }
+    json_array_append_new(env, variable_of("ACT_POD_FAILED", KUBERNETES_FAILED));
+    json_array_append_new(env, variable_of("ACT_POD_IGNORED", KUBERNETES_IGNORED));
+    json_object_set_new(container, "env", env);
 }
 
 static bool has_login(const struct config_docker *docker)
@@ -381,7 +439,7 @@ static json_t *pod_of(const struct kubernetes_run *run)
     json_t *main = json_pack("{s:s, s:s, s:[s, s, s], s:o, s:o, s:s}", "name", KUBERNETES_MAIN, "image", image,
                              "command", "/bin/sh", "-c", script, "resources", resources_of(run), "volumeMounts", mounts,
                              "terminationMessagePolicy", "FallbackToLogsOnError");
-    add_env(run->spec, main);
+    add_env(run, main);
     json_t *pod = json_pack("{s:s, s:s, s:I, s:b, s:[o], s:o}", "restartPolicy", "Never", "subdomain", run->name,
                             "terminationGracePeriodSeconds", (json_int_t)grace_of(run), "enableServiceLinks", 0,
                             "containers", main, "volumes", volumes);
@@ -487,7 +545,10 @@ static json_t *template_of(const struct kubernetes_run *run)
     json_t *template =
         json_pack("{s:{s:o, s:{s:s, s:s}}, s:o}", "metadata", "labels", labels_of(run->spec), "annotations",
                   KUBERNETES_RUN, run->spec->id, KUBERNETES_USER, run->user, "spec", pod_of(run));
+    json_t *notes = json_object_get(json_object_get(template, "metadata"), "annotations");
 
+    if (run->spec->logs_path)
+        json_object_set_new(notes, KUBERNETES_SENDS, json_string("true"));
     kubernetes_merge(template, k8s_keys(run->config)->pod);
     if (run->spec->avoid.n)
         keep_off(json_object_get(template, "spec"), &run->spec->avoid);
@@ -500,15 +561,18 @@ json_t *kubernetes_job(const struct kubernetes_run *run, bool suspended)
     json_t *job = object_new("batch/v1", "Job", run, run->name, NULL);
     json_t *spec = json_pack("{s:s, s:i, s:i, s:b, s:i, s:i, s:o, s:o}", "completionMode", "Indexed", "completions",
                              run->spec->nodes, "parallelism", run->spec->nodes, "suspend", suspended || c->queue,
-                             "backoffLimit", RETRIES * run->spec->nodes, "ttlSecondsAfterFinished", KEPT_S,
+                             "backoffLimit", RETRIES * run->spec->nodes, "ttlSecondsAfterFinished", KUBERNETES_KEPT_S,
                              "podFailurePolicy", failure_policy(), "template", template_of(run));
 
+    /* As many as all may fail, so it ends nothing before that does. But it has the cluster tell each pod how many were
+     * there before it, and keep the last one that failed until the next one is there (Kubernetes 1.29). */
+    json_object_set_new(spec, "backoffLimitPerIndex", json_integer((json_int_t)RETRIES * run->spec->nodes));
     /* The first pod has the result, and there may never be as many as the run could use. */
     if (run_spec_is_elastic(run->spec))
         json_object_set_new(spec, "successPolicy", json_pack("{s:[{s:s}]}", "rules", "succeededIndexes", "0"));
     /* The last resort: at this deadline the Job's pods are deleted, with their logs. The agent ends the run before. */
     if (run->spec->limit_s)
-        json_object_set_new(spec, "activeDeadlineSeconds", json_integer(run->spec->limit_s + KEPT_S));
+        json_object_set_new(spec, "activeDeadlineSeconds", json_integer(run->spec->limit_s + KUBERNETES_KEPT_S));
     add_notes(run, job);
     if (c->queue)
         add_queue(run, job);

@@ -29,6 +29,9 @@ static const struct config_key keys[] = {
      .help = "for how long a run may run, after which it is ended: 90m, 24h, 7d; by default for ever"},
     {"k8s.warn_seconds", CONFIG_INT, AT(warn_seconds), "120", .min = 0,
      .help = "how long before the time limit processes that catch SIGUSR1 get it; 0: never"},
+    {"k8s.gang_wait", CONFIG_TEXT, AT(gang_wait), "1h",
+     .help = "for how long a run of several nodes holds those that it got while others are missing, after which it "
+             "gives them back and fails; 0s: for ever"},
     {"k8s.launcher", CONFIG_CHOICE, AT(launcher), "mpirun", .choices = "mpirun|direct",
      .help = "what starts the processes: Open MPI's mpirun of the image, or the agent itself"},
     {"k8s.volumes", CONFIG_OBJECTS, AT(volumes),
@@ -84,6 +87,9 @@ static void check_values(struct config *config, struct config_findings *f)
     if (k8s->time && (!act_duration_from_text(k8s->time, &seconds) || seconds <= 0))
         config_problem(f, config_value(config, "k8s.time"),
                        "'k8s.time' must be a duration such as 90m, 24h or 7d, not '%s'", k8s->time);
+    if (k8s->gang_wait && !act_duration_from_text(k8s->gang_wait, &seconds))
+        config_problem(f, config_value(config, "k8s.gang_wait"),
+                       "'k8s.gang_wait' must be a duration such as 30m or 2h, not '%s'", k8s->gang_wait);
     for (size_t i = 0; i < sizeof(quantities) / sizeof(quantities[0]); i++)
         check_quantity(config, quantities[i], f);
 }

@@ -10,7 +10,7 @@ struct k8s_keys {
     char *context, *namespace_;
     char *image, *queue, *priority_class, *service_account;
     char *gpu_resource; /* "none": nodes without GPUs */
-    char *cpu, *memory, *shm_size, *time;
+    char *cpu, *memory, *shm_size, *time, *gang_wait;
     int64_t warn_seconds;          /* before the time limit */
     char *launcher;                /* "mpirun" or "direct" */
     json_t *node_selector, *pod;   /* objects */

@@ -50,11 +50,13 @@ static void kubernetes_close(struct platform *p)
 {
     struct kubernetes *k = kubernetes_of(p);
 
+    kubernetes_watch(p, NULL);
     kube_free(k->kube);
     aks_free(k->aks);
     free(k->program);
     free(k->client);
     act_strv_release(&k->aborted);
+    act_strv_release(&k->losses);
     free(k);
 }
 
@@ -161,7 +163,6 @@ static void add_context(const struct config *config, const struct kube *kube, st
 }
 
 /* "spec.containers.securityContext.privileged": the values may be secret. */
-// NOLINTNEXTLINE(misc-no-recursion): as deep as the configuration, which is bounded
 static void add_leaves(json_t *value, const char *path, struct act_strv *out)
 {
     const char *key;
@@ -322,6 +323,7 @@ const struct platform_row platform_kubernetes = {
     .keeps_list = true,
     .logs_in_to_registry = true,
     .deletion_ends = true,
+    .kept_s = KUBERNETES_KEPT_S,
     .begins_once = true,
     .nodes_send_logs = true,
     .package_most = KUBERNETES_PART,
@@ -341,14 +343,17 @@ const struct platform_row platform_kubernetes = {
     .image_key = "k8s.image",
     .open = kubernetes_open,
     .limits = kubernetes_limits,
+    .check_settings = kubernetes_check_settings,
     .check = kubernetes_check,
     .check_package = kubernetes_check_package,
     .preview = kubernetes_preview,
     .prepare = kubernetes_prepare,
     .submit = kubernetes_submit,
     .status = kubernetes_status,
+    .watch = kubernetes_watch,
     .abort = kubernetes_abort,
     .remove = kubernetes_remove,
+    .remove_agents = kubernetes_remove_agents,
     .usable_nodes = kubernetes_usable_nodes,
     .scale = kubernetes_scale,
     .open_logs = kubernetes_open_logs,

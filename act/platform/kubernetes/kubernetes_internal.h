@@ -6,9 +6,14 @@
  *   volumes.c     pure: the folders of a run, and what else is mounted
  *   gzip.c        programs, compressed for Secrets
  *   client.c      the program act, for pods that move files
+ *   admission.c   whether the cluster would let the pods in
+ *   programs.c    removes the programs of other releases
  *   submit.c      check, preview, prepare, submit, abort, scale
+ *   room.c        before a run is made: whether the cluster and the namespace could ever have all of its pods
  *   state.c       pure: the state of a run, from its Job, the pods and what the cluster says of them
+ *   loss.c        pure: pods that were taken away, nodes that do not answer
  *   runs.c        status of many runs, and listings of runs
+ *   watched.c     lists that are kept as the cluster has them, for who watches
  *   pod_log.c     pure: the logs of the ranks, from what a pod prints
  *   logs.c        the logs of a run as a store
  *   nodes.c       nodes, shell
@@ -43,6 +48,16 @@ struct kubernetes {
     size_t client_parts;     /* how many there are */
     struct aks *aks;         /* opened by aks_open() */
     struct act_strv aborted; /* the ids of the runs that were deleted by this process */
+    struct act_strv losses;  /* "run id/attempt": of those the events were asked why a pod was lost before */
+    struct watched {
+        char *path;
+        struct kube_watch *watch;
+        int64_t used_ms;
+    } * watched; /* the lists that were asked for since somebody watches */
+    size_t n_watched;
+    json_t *caught_up; /* the uids of the Jobs that ended, and whose pods were asked for since */
+    bool *news;        /* of who watches; NULL: nobody does */
+    bool changed;      /* a list did, since status() */
 };
 
 static inline struct kubernetes *kubernetes_of(struct platform *p)
@@ -72,15 +87,21 @@ int kubernetes_kube(struct kubernetes *k, struct kube **out, struct act_error *e
 #define KUBERNETES_MAIN      "main"  /* the container */
 #define KUBERNETES_TOKEN     "token" /* of the ranks' link, in the run's Secret */
 #define KUBERNETES_INDEX     "batch.kubernetes.io/job-completion-index"
+#define KUBERNETES_SENDS     "act/sends-logs" /* of pods whose logs outlive them */
+/* How many pods of its index have failed before a pod: those that count for the Job, and those that do not. */
+#define KUBERNETES_FAILED  "batch.kubernetes.io/job-index-failure-count"
+#define KUBERNETES_IGNORED "batch.kubernetes.io/job-index-ignored-failure-count"
 /* The Accept header that asks for an object's metadata alone. */
 #define KUBERNETES_METADATA_ONLY "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=1,application/json"
 #define KUBERNETES_FOLDERS       "/run/act/folders/" /* where the pods have the mapped folders */
 
 enum {
     KUBERNETES_NAME_MAX = 40,
-    KUBERNETES_PART = 700000, /* bytes of a package in one Secret, of which the limit is 1 MiB */
+    KUBERNETES_KEPT_S = 7 * 24 * 3600, /* a finished Job, with the logs of its pods */
+    KUBERNETES_PART = 700000,          /* bytes of a package in one Secret, of which the limit is 1 MiB */
     KUBERNETES_PACKAGE_MAX = 32 << 20,
     KUBERNETES_LOST_GROUP = 121, /* exit status of a pod that the Job is to replace */
+    KUBERNETES_ALONE = 123,      /* and of one that waited in vain for the first one */
     KUBERNETES_NOT_OURS = 124,   /* and of one that finds another program in the Secrets than was submitted */
     KUBERNETES_NO_GZIP = 125,    /* and of one whose image cannot unpack the agent */
     KUBERNETES_NO_CLIENT = 126,  /* and of one whose image cannot run act */
@@ -149,6 +170,15 @@ const char *kubernetes_gpu_resource(const struct config *config);
 /* patch merged into object as JSON merge patch (RFC 7396), except that lists whose members have names ("containers")
  * are merged by name, as kubectl does. */
 void kubernetes_merge(json_t *object, json_t *patch);
+/* The first key of a patch that is missing in what the server made of the object; NULL: all that says something is
+ * there. Points into patch. */
+const char *kubernetes_dropped(json_t *patch, const json_t *made);
+
+/* ---- admission.c */
+
+/* Whether the policies of the namespace let the run's pods in, as far as the user may ask; -ACT_CONFIG names the key.
+ * k->program is known. */
+int kubernetes_check_admission(struct kubernetes *k, const struct run_spec *spec, struct act_error *err) ACT_NODISCARD;
 
 /* ---- cluster.c */
 
@@ -158,6 +188,13 @@ int kubernetes_version(struct kubernetes *k, char **out_name, int *out_minor, st
 /* Calls each for every node. -ACT_DENIED: the user may not list them. */
 int kubernetes_each_node(struct kubernetes *k, int (*each)(void *arg, const json_t *node, struct act_error *err),
                          void *arg, struct act_error *err) ACT_NODISCARD;
+
+/* ---- room.c */
+
+/* Whether all pods of the run could be there at once: -ACT_NO_CAPACITY where they never can, a warning where what is
+ * there or free now does not do. What the user may not see is not asked again. */
+int kubernetes_check_room(struct kubernetes *k, const struct run_spec *spec, const json_t *job,
+                          struct act_error *err) ACT_NODISCARD;
 
 /* ---- gzip.c */
 
@@ -174,10 +211,27 @@ int kubernetes_need_client(struct kubernetes *k, bool make, struct act_error *er
 
 /* ---- runs.c */
 
-/* The Job of a run, NULL where there is none, or one of the name that is not the run's. A new reference. */
+/* The Job of a run as it is now, NULL where there is none, or one of the name that is not the run's. A new
+ * reference. */
 int kubernetes_find_job(struct kubernetes *k, const char *id, json_t **out, struct act_error *err) ACT_NODISCARD;
-/* The pods of a run, also those that have ended and were not deleted. A new array. */
+/* The same, as it is known where it is watched. It must not be changed. */
+int kubernetes_know_job(struct kubernetes *k, const char *id, json_t **out, struct act_error *err) ACT_NODISCARD;
+/* Likewise the pods of a run, also those that have ended and were not deleted. A new array. */
 int kubernetes_find_pods(struct kubernetes *k, const char *name, json_t **out, struct act_error *err) ACT_NODISCARD;
+
+/* ---- watched.c */
+
+/* The items of a list of this path, a new array of what must not be changed; what: "the pods". Nobody is asked where
+ * they are watched. */
+int kubernetes_items(struct kubernetes *k, const char *path, const char *what, json_t **out,
+                     struct act_error *err) ACT_NODISCARD;
+/* Whether somebody watches the list. */
+bool kubernetes_watches(const struct kubernetes *k, const char *version, const char *plural, const char *query);
+/* As they are now, for whoever watches, too. */
+int kubernetes_items_now(struct kubernetes *k, const char *path, const char *what, json_t **out,
+                         struct act_error *err) ACT_NODISCARD;
+/* Forgets those lists that nobody has asked for in a while. */
+void kubernetes_drop_unused(struct kubernetes *k);
 
 /* ---- volumes.c */
 
@@ -212,8 +266,13 @@ struct kubernetes_view {
     int64_t ahead_s;        /* of the clock that the cluster's times are of: kube_ahead_s() */
 };
 void kubernetes_read_status(const struct kubernetes_view *view, struct run_status *out);
+/* What the words mean by which a policy refuses a pod, and what to do: "<meaning>: <words>; <todo>". New string. */
+char *kubernetes_refusal(const char *words);
 /* Whether the pods of a Job add to what the Job itself says of its state. */
 bool kubernetes_wants_pods(const json_t *job);
+/* What the events may say why the run waits of: the first pod that is not up, or the Job where it lacks one. NULL: it
+ * lacks none. Owned by the view. */
+const json_t *kubernetes_waits_for(const struct kubernetes_view *view);
 /* Whether only the events, or Kueue's Workload, may say why a run waits. */
 bool kubernetes_wants_events(const json_t *job, const struct run_status *status);
 bool kubernetes_wants_workload(const json_t *job);
@@ -232,10 +291,26 @@ int kubernetes_index(const json_t *pod);
 int kubernetes_completions(const json_t *job);
 /* Whether a pod was made in the place of the other (NULL: none), which then is over. */
 bool kubernetes_is_newer(const json_t *pod, const json_t *than);
+/* How many pods there were before it in its place, also those that are gone; 0 where the cluster does not say. */
+int kubernetes_lives_before(const json_t *pod);
 /* The pods that are the n nodes of a run now: the newest of each index; NULL: none. New memory. */
 const json_t **kubernetes_pods_of(const json_t *pods, int n);
 /* "Running", "Pending: ImagePullBackOff", "Terminating": what people call the state of a pod. New string. */
 char *kubernetes_pod_state(const json_t *pod);
+
+/* ---- loss.c */
+
+/* Why the last of the pods that were taken away was, of the n indexes of a run: "pod 'x' was preempted: ...". only_now:
+ * of those whose place no other has yet, also of those that are only ending. New string; NULL: none was. */
+char *kubernetes_loss(const json_t *pods, int n, bool only_now);
+/* The same of pods of a Job that are gone, by the events "Preempted" of the namespace. New string; NULL: none was. */
+char *kubernetes_loss_in_events(const json_t *events, const char *job);
+/* Since when the node of a pod does not answer, by the clock of the cluster; 0: it does, as far as is known. */
+int64_t kubernetes_silent_since(const json_t *pod);
+/* "node 'a' does not answer since ..."; ahead_s: see kubernetes_view. New string; NULL: it does answer. */
+char *kubernetes_silence(const json_t *pod, int64_t ahead_s);
+/* The same of the first such pod, with what follows and what to do. is_ending: the run is. New string or NULL. */
+char *kubernetes_silent_node(const json_t *pods, bool is_ending, int64_t ahead_s);
 
 /* ---- pod_log.c: the logs of the ranks, from what the agent in a pod prints */
 
@@ -247,6 +322,8 @@ struct kubernetes_pod_log *kubernetes_pod_log_new(kubernetes_log_text *text, voi
 void kubernetes_pod_log_take(struct kubernetes_pod_log *log, const char *bytes, size_t len);
 /* The container has ended: no more bytes will come. */
 void kubernetes_pod_log_end(struct kubernetes_pod_log *log);
+/* Whether the node said that it has it no more, as of pods that were evicted; known at the end. */
+bool kubernetes_pod_log_is_gone(const struct kubernetes_pod_log *log);
 /* The next bytes are of another connection, which repeats what was there at that second. Returns the value of its
  * sinceTime, or NULL: from the beginning. New string. */
 char *kubernetes_pod_log_resume(struct kubernetes_pod_log *log);
@@ -266,6 +343,7 @@ int kubernetes_run_in(struct kubernetes *k, const char *pod, const struct act_st
                       bool *out_not_spoken, struct act_error *err) ACT_NODISCARD;
 
 /* The functions of platform.h. */
+int kubernetes_check_settings(struct platform *p, const struct run_spec *spec, struct act_error *err);
 int kubernetes_check(struct platform *p, const struct run_spec *spec, struct act_error *err);
 int kubernetes_check_package(const struct run_spec *spec, struct act_error *err);
 int kubernetes_preview(struct platform *p, const struct run_spec *spec, json_t **out, struct act_error *err);
@@ -273,9 +351,12 @@ int kubernetes_prepare(struct platform *p, const struct run_spec *spec, struct a
 int kubernetes_submit(struct platform *p, const struct platform_submission *submission, struct act_error *err);
 int kubernetes_abort(struct platform *p, const char *id, bool *out_was_final, struct act_error *err);
 int kubernetes_remove(struct platform *p, const char *id, struct act_error *err);
+int kubernetes_remove_agents(struct platform *p, int64_t older_s, bool dry_run, struct platform_kept *out,
+                             struct act_error *err);
 int kubernetes_scale(struct platform *p, const char *id, int nodes, bool dry_run, struct act_error *err) ACT_NODISCARD;
 int kubernetes_status(struct platform *p, const char *const *ids, size_t n, struct run_status *out,
                       struct act_error *err);
+bool kubernetes_watch(struct platform *p, bool *news);
 int kubernetes_spec(struct platform *p, const char *id, struct run_spec *out, struct act_error *err);
 int kubernetes_list(struct platform *p, struct act_strv *out_ids, struct act_error *err);
 int kubernetes_recent(struct platform *p, const enum run_state *only, size_t max, struct platform_runs *out,

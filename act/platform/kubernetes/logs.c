@@ -21,45 +21,54 @@
 #include "platform/kubernetes/kubernetes_internal.h"
 #include "store/store.h"
 
-/* LAST_WORDS_MS: so long may the stream that follows a log take to end when its pod has, or be ahead of it; then
- * the pod is looked at after LOOK_MS, and ever more rarely. LISTED_MS: so long is a list of pods good enough for
- * who is told of news. */
-enum { TEXTS_MAX = 1 << 20, LAST_WORDS_MS = 5000, LOOK_MS = 10, LISTED_MS = 500 };
+/* LAST_WORDS_MS: the stream that follows a log may end so long after its pod did, or before. */
+enum { TEXTS_MAX = 1 << 20, LAST_WORDS_MS = 5000 };
 
-/* What a request for a log is for. */
+/* What a request asks a log for. */
 enum reading {
     READ,   /* what there is */
-    FOLLOW, /* and what comes */
-    PROVE,  /* that nothing was added to what was read */
+    FOLLOW, /* and what the pod prints from now on */
+    PROVE,  /* its last lines, which show whether anything was added to what was read */
 };
 
 struct logs;
 
-/* A pod, and how far it was read. */
-struct reader {
+/* How far a log was read. */
+enum log_state {
+    LOG_UNREAD,   /* not at all, or the last reading failed */
+    LOG_READ,     /* as far as it was then */
+    LOG_FOLLOWED, /* its stream is under way, or nobody has looked yet at how that ended */
+    LOG_AT_END,   /* the stream came to its end, at ended_ms; nobody knows yet whether the log did */
+    LOG_WHOLE,    /* to its end, which will not change */
+};
+
+/* A pod, and how far its log was read. */
+struct pod_reader {
     struct logs *of;
-    char *pod;
+    char *pod, *what;
     int index;
-    struct kubernetes_pod_log *log;
-    struct reader *before; /* of the pod whose place it took; NULL: of none */
-    int last_attempt;      /* that it has something of; 0: of none */
-    int more;              /* what its count lacks; -1: not known yet */
-    bool is_replaced, has_begun;
-    bool is_whole; /* read to its end, which will not change */
-    bool has_ended;
-    bool was_missed; /* its log could not be had, which was said */
-    int rc;          /* of the last reading */
-    struct act_error why;
-    bool was_read; /* as far as it was then */
-    bool follows;  /* its stream does, and is under way, or nobody has looked yet at how it ended */
-    bool awaited;
-    bool has_news;    /* since the stream began */
-    bool came_to_end; /* the stream that followed, at ended_ms; it is not known yet whether the log did */
-    int64_t ended_ms;
+    enum { POD_WAITS, POD_RUNS, POD_HAS_ENDED } phase;
+    struct pod_reader *before; /* of the pod whose place it took; NULL: of none */
+    bool is_replaced;          /* another pod took its place */
+    int lives_before;          /* how many pods there were before it in its place, as far as the cluster says */
+    bool sends;                /* the logs of such pods are elsewhere */
+    bool said_gone;            /* that the logs of some of those are nowhere */
+
+    /* the attempts that it tells of */
+    int last_attempt; /* 0: none */
+    int more;         /* what its count lacks; -1: not known yet */
     size_t last_kept; /* where the last text went */
-    char *what;
-    struct act_buf last_lines;
+
+    struct kubernetes_pod_log *log;
+    enum log_state state;
+    int64_t ended_ms;
+    struct act_error why; /* the last reading failed; code 0: it did not */
+    bool was_missed;      /* that was said */
+
     struct kube_stream stream;
+    bool awaited;  /* somebody waits until it ends */
+    bool has_news; /* it has brought something */
+    struct act_buf last_lines;
 };
 
 /* A text of the store. */
@@ -71,24 +80,22 @@ struct logs {
     struct kubernetes *k;
     char *id, *name;
     bool ended; /* the run has */
-    struct reader **readers;
+    struct pod_reader **readers;
     size_t n_readers;
     struct kept *kept; /* one for each of texts */
     size_t n_kept;
     json_t *places; /* of kept, by what they are of */
     struct store_texts texts;
-    int attempt;       /* the last one */
-    bool *news;        /* of who watches; NULL: nobody said so */
-    int64_t listed_ms; /* when the pods were; 0: they are to be listed */
-    int64_t look_ms;   /* after which they are looked at again, as one is about to end; 0: none is */
-    size_t awaited;    /* streams */
-    bool idle;         /* none is awaited */
-    int rc;            /* of the first text that could not be kept */
+    int attempt;    /* the last one */
+    bool *news;     /* of who watches; NULL: nobody said so */
+    size_t awaited; /* streams */
+    bool idle;      /* none is awaited */
+    int rc;         /* of the first text that could not be kept */
 };
 
 /* ---- the texts ---- */
 
-/* The place of a text in both lists; -1: a pod says that there are more than a run can have. */
+/* Returns the place of a text in both lists; -1: a pod says that there are more than a run can have. */
 static int64_t find_kept(struct logs *l, int attempt, int rank, int index)
 {
     char name[64];
@@ -103,7 +110,7 @@ static int64_t find_kept(struct logs *l, int attempt, int rank, int index)
     return at;
 }
 
-/* The last attempt of those pods that others took the place of. */
+/* Returns the last attempt of the pods that others took the place of. */
 static int last_replaced(const struct logs *l)
 {
     int last = 0;
@@ -114,23 +121,25 @@ static int last_replaced(const struct logs *l)
     return last;
 }
 
-/* Which attempt of the run a pod means. Its first words may come before anybody told it. */
-static int attempt_of(struct reader *r, int attempt, int rank)
+/* Returns which attempt of the run a pod means by `attempt`. It may print its first words before anybody told it. */
+static int reader_attempt(struct pod_reader *r, int attempt, int rank)
 {
-    const struct reader *before = r->before;
+    const struct pod_reader *before = r->before;
 
     while (before && before->last_attempt == 0) /* it said nothing */
         before = before->before;
     int had = before ? before->last_attempt : 0;
-    if (r->more < 0 && had > 0 && rank < 0 && attempt <= 1)
-        return last_replaced(r->of) + 1;
+    if (r->more < 0 && rank < 0 && attempt <= 1 && (had > 0 || r->lives_before > 0)) {
+        int last = had > 0 ? last_replaced(r->of) : 0;
+        return (last > r->lives_before ? last : r->lives_before) + 1;
+    }
     if (r->more < 0)
         r->more = attempt <= had ? last_replaced(r->of) + 1 - attempt : 0;
     return attempt + r->more;
 }
 
-/* Mostly it is the one of the line before. */
-static int64_t kept_for(struct reader *r, int attempt, int rank)
+/* Returns the place of the text that a line belongs to. Mostly it is the one of the line before. */
+static int64_t kept_for(struct pod_reader *r, int attempt, int rank)
 {
     struct logs *l = r->of;
     const struct kept *last = r->last_kept < l->n_kept ? &l->kept[r->last_kept] : NULL;
@@ -148,11 +157,11 @@ static void tell_news(struct logs *l)
         *l->news = true;
 }
 
-static void take_text(void *arg, int counted, int rank, const char *text, size_t len)
+static void reader_take_text(void *arg, int counted, int rank, const char *text, size_t len)
 {
-    struct reader *r = arg;
+    struct pod_reader *r = arg;
     struct logs *l = r->of;
-    int attempt = attempt_of(r, counted, rank);
+    int attempt = reader_attempt(r, counted, rank);
     int64_t at = kept_for(r, attempt, rank);
     int rc = at < 0 ? -EFBIG : store_texts_add(&l->texts, (size_t)at, text, len);
 
@@ -164,7 +173,7 @@ static void take_text(void *arg, int counted, int rank, const char *text, size_t
     l->rc = rc < 0 ? rc : l->rc;
 }
 
-static char *key_of(const struct logs *l, const struct kept *t)
+static char *logs_key(const struct logs *l, const struct kept *t)
 {
     ACT_AUTOFREE char *plain =
         t->rank >= 0 ? run_rank_log(t->rank) : act_sprintf(RUN_DIR_SYSTEM "/agent_%d.txt", t->index);
@@ -175,19 +184,19 @@ static char *key_of(const struct logs *l, const struct kept *t)
 static bool is_all_whole(const struct logs *l)
 {
     for (size_t i = 0; i < l->n_readers; i++)
-        if (!l->readers[i]->is_whole)
+        if (l->readers[i]->state != LOG_WHOLE)
             return false;
     return true;
 }
 
-/* The texts as they are now: those of an attempt get other names when the next one begins. */
-static int publish(struct logs *l, struct act_error *err)
+/* Names the texts as they are now: those of an attempt get other names when the next one begins. */
+static int logs_publish(struct logs *l, struct act_error *err)
 {
     int rc = l->rc < 0 ? l->rc : store_texts_flush(&l->texts);
 
     for (size_t i = 0; i < l->n_kept; i++) {
         free(l->texts.v[i].key);
-        l->texts.v[i].key = key_of(l, &l->kept[i]);
+        l->texts.v[i].key = logs_key(l, &l->kept[i]);
     }
     l->texts.is_whole = is_all_whole(l);
     if (l->news)
@@ -198,52 +207,51 @@ static int publish(struct logs *l, struct act_error *err)
 
 /* ---- the pods ---- */
 
-static struct reader *find_reader(struct logs *l, const json_t *pod)
+static struct pod_reader *find_reader(struct logs *l, const json_t *pod)
 {
     const char *name = kubernetes_name_of(pod);
 
     for (size_t i = 0; i < l->n_readers; i++)
         if (strcmp(l->readers[i]->pod, name) == 0)
             return l->readers[i];
-    struct reader *r = act_calloc(1, sizeof(*r));
-    *r = (struct reader){.of = l, .pod = act_strdup(name), .index = kubernetes_index(pod), .more = -1};
+    struct pod_reader *r = act_calloc(1, sizeof(*r));
+    *r = (struct pod_reader){.of = l, .pod = act_strdup(name), .index = kubernetes_index(pod), .more = -1};
     for (size_t i = l->n_readers; i-- > 0 && !r->before;)
         if (l->readers[i]->index == r->index && r->index >= 0)
             r->before = l->readers[i];
     if (r->before)
         r->before->is_replaced = true;
-    r->log = kubernetes_pod_log_new(take_text, r);
+    r->log = kubernetes_pod_log_new(reader_take_text, r);
     r->what = act_sprintf("read the log of the pod '%s'", name);
     ACT_PUSH(l->readers, l->n_readers, r);
     return r;
 }
 
-static void take_bytes(struct kube_stream *stream, const char *data, size_t len)
+static void reader_take_bytes(struct kube_stream *stream, const char *data, size_t len)
 {
-    kubernetes_pod_log_take(((struct reader *)stream->arg)->log, data, len);
+    kubernetes_pod_log_take(((struct pod_reader *)stream->arg)->log, data, len);
 }
 
-static void take_last_lines(struct kube_stream *stream, const char *data, size_t len)
+static void reader_take_last_lines(struct kube_stream *stream, const char *data, size_t len)
 {
-    act_buf_add(&((struct reader *)stream->arg)->last_lines, data, len);
+    act_buf_add(&((struct pod_reader *)stream->arg)->last_lines, data, len);
 }
 
-/* That a stream ended which brought something is news: the pod may have ended. */
+/* It is news when a stream has brought something and ends: the pod may have ended. */
 static void reading_done(struct kube_stream *stream)
 {
-    struct reader *r = stream->arg;
+    struct pod_reader *r = stream->arg;
 
-    if (r->follows)
+    if (r->state == LOG_FOLLOWED)
         r->ended_ms = act_now_monotonic_ms();
-    if (r->follows && r->has_news)
+    if (r->state == LOG_FOLLOWED && r->has_news)
         tell_news(r->of);
-    if (r->awaited)
-        r->of->awaited--;
+    r->of->awaited -= r->awaited;
     r->awaited = false;
     r->of->idle = r->of->awaited == 0;
 }
 
-static void await(struct reader *r)
+static void await(struct pod_reader *r)
 {
     r->awaited = true;
     r->of->awaited++;
@@ -256,8 +264,8 @@ static void run_until_idle(struct logs *l)
         engine_run(services_engine(l->k->base.services), &l->idle);
 }
 
-/* "&sinceTime=...", or "&tailLines=2". New string. */
-static char *query_of(const struct reader *r, enum reading reading)
+/* Returns what the request adds to the query: "&sinceTime=...", or "&tailLines=2". New string. */
+static char *reader_query(const struct pod_reader *r, enum reading reading)
 {
     if (reading == PROVE)
         return act_sprintf("&tailLines=%lld", (long long)kubernetes_pod_log_proof(r->log));
@@ -266,94 +274,94 @@ static char *query_of(const struct reader *r, enum reading reading)
     return act_sprintf("%s%s%s", reading == FOLLOW ? "&follow=true" : "", since ? "&sinceTime=" : "", escaped);
 }
 
-static void start_reading(struct reader *r, enum reading reading)
+static void start_reading(struct pod_reader *r, enum reading reading)
 {
     struct logs *l = r->of;
-    ACT_AUTOFREE char *query = query_of(r, reading);
+    ACT_AUTOFREE char *query = reader_query(r, reading);
     ACT_AUTOFREE char *pod = kube_path(l->k->kube, "v1", "pods", r->pod, NULL);
 
     kube_stream_release(&r->stream);
     r->stream =
         (struct kube_stream){.path = act_sprintf("%s/log?container=" KUBERNETES_MAIN "&timestamps=true%s", pod, query),
                              .what = r->what,
-                             .take = reading == PROVE ? take_last_lines : take_bytes,
+                             .take = reading == PROVE ? reader_take_last_lines : reader_take_bytes,
                              .done = reading_done,
                              .arg = r};
-    r->follows = reading == FOLLOW;
-    r->came_to_end = r->came_to_end && reading == PROVE;
     r->has_news = false;
-    if (!r->follows)
+    if (reading == FOLLOW)
+        r->state = LOG_FOLLOWED;
+    else
         await(r);
+    if (reading == READ && r->state != LOG_UNREAD)
+        r->state = LOG_READ;
     kube_stream_start(l->k->kube, &r->stream);
 }
 
-static void end_log(struct reader *r)
+static void reader_end_log(struct pod_reader *r)
 {
     kubernetes_pod_log_end(r->log);
-    r->is_whole = true;
+    r->state = LOG_WHOLE;
 }
 
-/* A pod that is gone, or has not begun, has no log: that is no failure. */
-static int end_reading(struct reader *r, struct act_error *err)
+/* A pod that is gone, or has not begun, has no log: that is no failure. A log that its node has removed is one. */
+static void reader_end(struct pod_reader *r)
 {
     int rc = r->stream.rc, status = r->stream.status;
-    struct act_error why = r->stream.error;
+    bool is_fine = rc == 0 || rc == -ACT_INTERRUPTED || status == 404 || status == 400;
 
-    r->was_read = rc == 0;
-    if (rc == 0 && r->has_ended && !r->follows)
-        end_log(r);
-    r->came_to_end = rc == 0 && r->follows && kubernetes_pod_log_proof(r->log) > 0;
-    r->follows = false;
+    r->why = is_fine ? (struct act_error){0} : r->stream.error;
+    if (rc < 0)
+        r->state = LOG_UNREAD;
+    else if (r->state == LOG_FOLLOWED)
+        r->state = kubernetes_pod_log_proof(r->log) > 0 ? LOG_AT_END : LOG_READ;
+    else if (r->phase == POD_HAS_ENDED)
+        reader_end_log(r);
+    else
+        r->state = LOG_READ;
+    if (kubernetes_pod_log_is_gone(r->log))
+        (void)act_error_set(&r->why, ACT_NOT_FOUND, "the node of the pod '%s' has removed its log", r->pod);
     kube_stream_release(&r->stream);
-    if (rc == 0 || rc == -ACT_INTERRUPTED || status == 404 || status == 400)
-        return 0;
-    *err = why;
-    return rc;
 }
 
-static bool has_begun(const json_t *pod)
+static void note_phase(struct pod_reader *r, const json_t *pod)
 {
-    return strcmp(codec_json_str(json_object_get(pod, "status"), "phase", "Pending"), "Pending") != 0;
+    const char *phase = codec_json_str(json_object_get(pod, "status"), "phase", "Pending");
+    bool has_ended = strcmp(phase, "Succeeded") == 0 || strcmp(phase, "Failed") == 0;
+
+    r->phase = has_ended ? POD_HAS_ENDED : strcmp(phase, "Pending") == 0 ? POD_WAITS : POD_RUNS;
 }
 
-static bool has_ended(const json_t *pod)
-{
-    const char *phase = codec_json_str(json_object_get(pod, "status"), "phase", "");
-
-    return strcmp(phase, "Succeeded") == 0 || strcmp(phase, "Failed") == 0;
-}
-
-/* The log of a pod whose node is lost cannot be had, those of the others can. Said once for each pod. */
-static void miss(struct reader *r)
+/* Says, once for each pod, that its log cannot be had: its node may be lost, while those of other pods go on. */
+static void miss(struct pod_reader *r)
 {
     if (!r->was_missed)
         act_warn("the logs are not complete: %s", act_error_text(&r->why));
     r->was_missed = true;
 }
 
-/* What was read, of n pods. Nothing of what was asked for: the first error. */
+/* Judges the readings of n pods: when all failed and nothing was read before, the first error is the result. */
 static int end_readings(struct logs *l, size_t n, struct act_error *err)
 {
-    const struct reader *first = NULL;
+    const struct pod_reader *first = NULL;
     size_t failed = 0;
 
     for (size_t i = l->n_readers; i-- > 0;) {
-        failed += l->readers[i]->rc < 0;
-        first = l->readers[i]->rc < 0 ? l->readers[i] : first;
+        failed += l->readers[i]->why.code != 0;
+        first = l->readers[i]->why.code ? l->readers[i] : first;
     }
     if (first && failed == n && l->n_kept == 0) {
         *err = first->why;
-        return first->rc;
+        return -(int)first->why.code;
     }
     for (size_t i = 0; i < l->n_readers; i++)
-        if (l->readers[i]->rc < 0)
+        if (l->readers[i]->why.code)
             miss(l->readers[i]);
     if (n > 0)
         l->texts.incomplete = failed > 0;
     return 0;
 }
 
-static int by_age(const void *a, const void *b)
+static int pods_by_age(const void *a, const void *b)
 {
     const json_t *one = *(json_t *const *)a, *other = *(json_t *const *)b;
 
@@ -364,35 +372,36 @@ static int by_age(const void *a, const void *b)
     return strcmp(kubernetes_name_of(one), kubernetes_name_of(other));
 }
 
-/* The readers of the pods, those of each index in the order in which the pods were made. New memory. */
-static struct reader **find_readers(struct logs *l, const json_t *pods)
+/* Returns the readers of the pods, those of one index in the order in which the pods were made. New memory. */
+static struct pod_reader **find_readers(struct logs *l, const json_t *pods)
 {
     size_t n = json_array_size(pods), i;
     ACT_AUTOFREE json_t **sorted = act_calloc(n + 1, sizeof(json_t *));
-    struct reader **readers = act_calloc(n + 1, sizeof(struct reader *));
+    struct pod_reader **readers = act_calloc(n + 1, sizeof(struct pod_reader *));
 
     for (i = 0; i < n; i++)
         sorted[i] = json_array_get(pods, i);
-    qsort(sorted, n, sizeof(json_t *), by_age);
+    qsort(sorted, n, sizeof(json_t *), pods_by_age);
     for (i = 0; i < n; i++) {
         readers[i] = find_reader(l, sorted[i]);
-        readers[i]->has_begun = has_begun(sorted[i]);
-        readers[i]->has_ended = has_ended(sorted[i]);
+        readers[i]->lives_before = kubernetes_lives_before(sorted[i]);
+        readers[i]->sends = kubernetes_annotation(sorted[i], KUBERNETES_SENDS) != NULL;
+        note_phase(readers[i], sorted[i]);
     }
     return readers;
 }
 
 static void cut_off(void *arg)
 {
-    kube_stream_cancel(&((struct reader *)arg)->stream);
+    kube_stream_cancel(&((struct pod_reader *)arg)->stream);
 }
 
-/* Those whose pods have ended come to their end soon. */
+/* Waits for the streams of pods that have ended: they end soon, or are cut off. */
 static void await_last_words(struct logs *l)
 {
     for (size_t i = 0; i < l->n_readers; i++) {
-        struct reader *r = l->readers[i];
-        if (!r->follows || !r->has_ended || !r->stream.under_way)
+        struct pod_reader *r = l->readers[i];
+        if (r->state != LOG_FOLLOWED || r->phase != POD_HAS_ENDED || !r->stream.under_way)
             continue;
         await(r);
         engine_timer(services_engine(l->k->base.services), LAST_WORDS_MS, cut_off, r);
@@ -402,81 +411,89 @@ static void await_last_words(struct logs *l)
         engine_forget(services_engine(l->k->base.services), l->readers[i]);
 }
 
-/* How those that followed have ended. One that broke off is read anew at once, and what becomes of that counts. */
+/* Looks how the streams that followed have ended. A log whose stream broke off is read anew at once, and the result of
+ * that counts. */
 static void end_following(struct logs *l)
 {
     for (size_t i = 0; i < l->n_readers; i++) {
-        struct reader *r = l->readers[i];
-        if (r->follows && !r->stream.under_way)
-            end_reading(r, &r->why);
-        r->rc = 0;
+        struct pod_reader *r = l->readers[i];
+        if (r->state == LOG_FOLLOWED && !r->stream.under_way)
+            reader_end(r);
+        r->why = (struct act_error){0};
     }
 }
 
-/* Whether those whose streams came to their ends are read to the ends of their logs. */
+/* Finds out whether the logs whose streams came to their ends are read to their own ends. */
 static void prove_ends(struct logs *l)
 {
     for (size_t i = 0; i < l->n_readers; i++)
-        if (l->readers[i]->came_to_end)
+        if (l->readers[i]->state == LOG_AT_END)
             start_reading(l->readers[i], PROVE);
     run_until_idle(l);
     for (size_t i = 0; i < l->n_readers; i++) {
-        struct reader *r = l->readers[i];
-        if (!r->came_to_end)
+        struct pod_reader *r = l->readers[i];
+        if (r->state != LOG_AT_END)
             continue;
         bool proven = r->stream.rc == 0 && kubernetes_pod_log_proves(r->log, r->last_lines.data, r->last_lines.len);
-        r->came_to_end = proven && !r->has_ended;
-        if (proven && r->has_ended)
-            end_log(r);
+        if (proven && r->phase == POD_HAS_ENDED)
+            reader_end_log(r);
+        else if (!proven)
+            r->state = LOG_READ;
         act_buf_release(&r->last_lines);
         kube_stream_release(&r->stream);
     }
 }
 
 /* A log may end a moment before the cluster says so of its pod. */
-static bool is_about_to_end(const struct reader *r)
+static bool is_about_to_end(const struct pod_reader *r)
 {
-    return r->came_to_end && act_now_monotonic_ms() - r->ended_ms < LAST_WORDS_MS;
+    return r->state == LOG_AT_END && act_now_monotonic_ms() - r->ended_ms < LAST_WORDS_MS;
 }
 
-static bool has_to_be_read(const struct reader *r)
+static bool has_to_be_read(const struct pod_reader *r)
 {
-    return r->has_begun && !r->is_whole && !r->stream.under_way && !is_about_to_end(r);
+    return r->phase != POD_WAITS && r->state != LOG_WHOLE && !r->stream.under_way && !is_about_to_end(r);
 }
 
-/* Who watches is told at once what those print that go on. */
+/* Whether the next reading only has to bring what the pod prints from now on. */
+static bool can_be_followed(const struct pod_reader *r)
+{
+    return r->state != LOG_UNREAD && r->phase != POD_HAS_ENDED;
+}
+
+/* Follows the pods that go on: who watches is told at once what they print. */
 static void follow_on(struct logs *l)
 {
     for (size_t i = 0; i < l->n_readers; i++) {
-        struct reader *r = l->readers[i];
-        if (r->was_read && !r->has_ended && has_to_be_read(r))
+        struct pod_reader *r = l->readers[i];
+        if (can_be_followed(r) && has_to_be_read(r))
             start_reading(r, FOLLOW);
     }
 }
 
-/* A pod whose log cannot be had has an attempt nevertheless: those that come after it count on from there. Returns how
- * many were read; the others are followed. */
-static size_t read_all(struct logs *l, struct reader *const *readers, size_t n)
+/* Returns how many of the logs were read; the others are followed. A pod whose log cannot be had made an attempt, too:
+ * the pods that come after it count on from there. */
+static size_t readers_read(struct logs *l, struct pod_reader *const *readers, size_t n)
 {
     size_t n_read = 0;
 
     for (size_t i = 0; i < n; i++)
-        start_reading(readers[i], readers[i]->was_read && !readers[i]->has_ended ? FOLLOW : READ);
+        start_reading(readers[i], can_be_followed(readers[i]) ? FOLLOW : READ);
     run_until_idle(l);
     for (size_t i = 0; i < n; i++) {
-        struct reader *r = readers[i];
-        if (r->follows)
+        struct pod_reader *r = readers[i];
+        if (r->state == LOG_FOLLOWED)
             continue;
-        r->rc = end_reading(r, &r->why);
-        if (r->rc < 0 && r->last_attempt == 0)
+        reader_end(r);
+        if (r->why.code && r->last_attempt == 0)
             r->last_attempt = 1;
         n_read++;
     }
     return n_read;
 }
 
-/* How many pods were there before it in its place. */
-static size_t age_of(const struct reader *r)
+/* Returns how many pods were there before it in its place. */
+static size_t reader_age(const struct pod_reader *r)
 {
     size_t age = 0;
 
@@ -485,13 +502,69 @@ static size_t age_of(const struct reader *r)
     return age;
 }
 
-/* Of each index the oldest at once, then the next ones; those that nobody replaced are the last. */
+static bool has_attempt(const struct logs *l, int attempt)
+{
+    for (size_t i = 0; i < l->n_kept; i++)
+        if (l->kept[i].attempt == attempt)
+            return true;
+    return false;
+}
+
+/* In the place of attempts of which nothing is left, so that the names of the logs tell which attempt is the last. */
+static void note_gone(struct logs *l, int lives)
+{
+    enum { MOST = 100 };
+    static const char text[] = RUN_LOG_AGENT "the pod of this attempt took its log along\n";
+
+    for (int attempt = lives > MOST ? lives - MOST : 1; attempt <= lives; attempt++) {
+        int64_t at = has_attempt(l, attempt) ? -1 : find_kept(l, attempt, -1, 0);
+        int rc = at < 0 ? 0 : store_texts_add(&l->texts, (size_t)at, text, strlen(text));
+        l->rc = rc < 0 ? rc : l->rc;
+    }
+    l->attempt = lives + 1 > l->attempt ? lives + 1 : l->attempt;
+}
+
+/* A pod that is gone took its log along. Said once for each place, of which the newest pod knows how many it had. */
+static void say_gone(struct logs *l)
+{
+    for (size_t i = 0; i < l->n_readers; i++) {
+        struct pod_reader *r = l->readers[i];
+        int gone = r->is_replaced || r->sends || r->said_gone ? 0 : r->lives_before - (int)reader_age(r);
+        if (gone <= 0)
+            continue;
+        r->said_gone = true;
+        if (r->index == 0) /* whose lives the agent counts */
+            note_gone(l, r->lives_before);
+        act_warn("the logs are not complete: pod %d of the run is the %d. in its place, and %d of those before it took "
+                 "their logs along; of later runs they stay, if the code is in Blob Storage ('code_path')",
+                 r->index, r->lives_before + 1, gone);
+    }
+}
+
+/* Moves the readers whose turn it is from `readers`, of which *io_n are left, to `out`; returns how many these are. */
+static size_t take_turn(struct pod_reader **readers, size_t *io_n, size_t age, struct pod_reader **out)
+{
+    size_t n = *io_n, n_out = 0;
+    bool any_replaced = false;
+
+    for (size_t i = 0; i < n; i++)
+        any_replaced |= readers[i]->is_replaced;
+    *io_n = 0;
+    for (size_t i = 0; i < n; i++)
+        if (!any_replaced || (readers[i]->is_replaced && reader_age(readers[i]) <= age))
+            out[n_out++] = readers[i];
+        else
+            readers[(*io_n)++] = readers[i];
+    return n_out;
+}
+
+/* Reads the first pods of all indexes at once, then those that took their places, and so on. The pods that nobody
+ * replaced come last, all at once. */
 static int read_pods(struct logs *l, const json_t *pods, struct act_error *err)
 {
-    size_t n = json_array_size(pods), left = 0;
-    ACT_AUTOFREE struct reader **readers = find_readers(l, pods);
-    ACT_AUTOFREE struct reader **now = act_calloc(n + 1, sizeof(struct reader *));
-    size_t n_read = 0;
+    size_t n = json_array_size(pods), left = 0, n_read = 0;
+    ACT_AUTOFREE struct pod_reader **readers = find_readers(l, pods);
+    ACT_AUTOFREE struct pod_reader **now = act_calloc(n + 1, sizeof(struct pod_reader *));
 
     await_last_words(l);
     end_following(l);
@@ -500,29 +573,19 @@ static int read_pods(struct logs *l, const json_t *pods, struct act_error *err)
         if (has_to_be_read(readers[i]))
             readers[left++] = readers[i];
     for (size_t age = 0; left > 0; age++) {
-        size_t n_now = 0, later = 0;
-        bool any_replaced = false;
-        for (size_t i = 0; i < left; i++)
-            any_replaced = any_replaced || readers[i]->is_replaced;
-        for (size_t i = 0; i < left; i++) {
-            bool turn = !any_replaced || (readers[i]->is_replaced && age_of(readers[i]) <= age);
-            if (turn)
-                now[n_now++] = readers[i];
-            else
-                readers[later++] = readers[i];
-        }
-        left = later;
-        n_read += read_all(l, now, n_now);
+        size_t n_now = take_turn(readers, &left, age, now);
+        n_read += readers_read(l, now, n_now);
     }
     if (l->news)
         follow_on(l);
+    say_gone(l);
     return end_readings(l, n_read, err);
 }
 
-static int check_run(struct logs *l, struct act_error *err)
+static int logs_check_run(struct logs *l, struct act_error *err)
 {
     CODEC_AUTOJSON json_t *job = NULL;
-    int rc = l->n_readers > 0 ? 0 : kubernetes_find_job(l->k, l->id, &job, err);
+    int rc = l->n_readers > 0 ? 0 : kubernetes_know_job(l->k, l->id, &job, err);
 
     if (rc < 0 || l->n_readers > 0 || job)
         return rc;
@@ -534,56 +597,21 @@ static int check_run(struct logs *l, struct act_error *err)
                                     kube_namespace(l->k->kube));
 }
 
-/* Whether only that has come what the streams brought, of the pods that were there just now. */
-static bool is_only_text(const struct logs *l)
-{
-    for (size_t i = 0; i < l->n_readers; i++)
-        if (l->readers[i]->follows && !l->readers[i]->stream.under_way)
-            return false;
-    return l->news && *l->news && act_now_monotonic_ms() < l->listed_ms + LISTED_MS;
-}
-
-static void look_again(void *arg)
-{
-    struct logs *l = arg;
-
-    l->listed_ms = 0;
-    tell_news(l);
-}
-
-/* Who watches need not wait until the cluster has to be asked anyway. */
-static void await_ends(struct logs *l)
-{
-    struct engine *engine = services_engine(l->k->base.services);
-    bool any = false;
-
-    for (size_t i = 0; i < l->n_readers; i++)
-        any = any || is_about_to_end(l->readers[i]);
-    engine_forget(engine, l);
-    l->look_ms = !any || !l->news ? 0 : !l->look_ms ? LOOK_MS : l->look_ms < LISTED_MS ? l->look_ms * 3 / 2 : LISTED_MS;
-    if (l->look_ms)
-        engine_timer(engine, l->look_ms, look_again, l);
-}
-
-static int gather(void *arg, struct act_error *err)
+static int logs_gather(void *arg, struct act_error *err)
 {
     struct logs *l = arg;
     CODEC_AUTOJSON json_t *pods = NULL;
 
-    if (is_only_text(l))
-        return publish(l, err);
     int rc = kubernetes_find_pods(l->k, l->name, &pods, err);
-    l->listed_ms = rc == 0 ? act_now_monotonic_ms() : 0;
 
     if (rc == 0 && json_array_size(pods) == 0)
-        rc = check_run(l, err);
+        rc = logs_check_run(l, err);
     if (rc == 0)
         rc = read_pods(l, pods, err);
-    await_ends(l);
-    return rc < 0 ? rc : publish(l, err);
+    return rc < 0 ? rc : logs_publish(l, err);
 }
 
-static void watch(void *arg, bool *news)
+static void logs_watch(void *arg, bool *news)
 {
     ((struct logs *)arg)->news = news;
 }
@@ -593,7 +621,6 @@ static void close_logs(void *arg)
     struct logs *l = arg;
 
     l->news = NULL;
-    engine_forget(services_engine(l->k->base.services), l);
     for (size_t i = 0; i < l->n_readers; i++) {
         if (!l->readers[i]->stream.under_way)
             continue;
@@ -602,7 +629,7 @@ static void close_logs(void *arg)
     }
     run_until_idle(l);
     for (size_t i = 0; i < l->n_readers; i++) {
-        struct reader *r = l->readers[i];
+        struct pod_reader *r = l->readers[i];
         kube_stream_release(&r->stream);
         act_buf_release(&r->last_lines);
         kubernetes_pod_log_free(r->log);
@@ -632,8 +659,8 @@ struct store *kubernetes_open_logs(struct platform *p, const char *id, bool ende
                        .attempt = 1,
                        .idle = true};
     return store_texts_open(services_http(k->base.services), &(struct store_texts_options){.id = l->id,
-                                                                                           .gather = gather,
-                                                                                           .watch = watch,
+                                                                                           .gather = logs_gather,
+                                                                                           .watch = logs_watch,
                                                                                            .close = close_logs,
                                                                                            .arg = l,
                                                                                            .texts = &l->texts,

@@ -1,6 +1,7 @@
 /* nodes.c - the nodes of a run, which are its pods, and shells on them. */
 #include <string.h>
 
+#include "base/clock.h"
 #include "platform/kubernetes/kubernetes_internal.h"
 #include "proc/proc.h"
 
@@ -28,15 +29,26 @@ static char *address_of(const json_t *pod)
     return *ip ? act_strdup(ip) : NULL;
 }
 
-/* Of an elastic run those that are there have the ranks. */
-static void add_node(const json_t *pod, const struct run_spec *spec, struct platform_nodes *out)
+/* "Running on a", "Unreachable since 2026-11-28T10:00:00Z on a". New string. */
+static char *state_of(const json_t *pod, int64_t ahead_s)
 {
     ACT_AUTOFREE char *state = kubernetes_pod_state(pod);
+    int64_t since = kubernetes_silent_since(pod);
+    char text[ACT_TIME_TEXT] = "";
+
+    if (since)
+        act_time_to_iso(since - ahead_s, text);
+    return act_sprintf("%s%s%s on %s", state, since ? " since " : "", text, node_of(pod));
+}
+
+/* Of an elastic run those that are there have the ranks. */
+static void add_node(const json_t *pod, const struct run_spec *spec, int64_t ahead_s, struct platform_nodes *out)
+{
     int index = kubernetes_index(pod), place = run_spec_is_elastic(spec) ? (int)out->n : index;
 
     ACT_PUSH(out->v, out->n,
              (struct platform_node){.name = act_strdup(kubernetes_name_of(pod)),
-                                    .state = act_sprintf("%s on %s", state, node_of(pod)),
+                                    .state = state_of(pod, ahead_s),
                                     .rank = index,
                                     .first_rank = place * spec->procs_per_node,
                                     .n_ranks = spec->procs_per_node,
@@ -56,7 +68,7 @@ int kubernetes_nodes(struct platform *p, const char *id, struct platform_nodes *
     ACT_AUTOFREE const json_t **nodes = kubernetes_pods_of(pods, n);
     for (int i = 0; rc == 0 && i < n; i++)
         if (nodes[i] && *node_of(nodes[i]))
-            add_node(nodes[i], &spec, out);
+            add_node(nodes[i], &spec, kube_ahead_s(kubernetes_of(p)->kube), out);
     return rc;
 }
 
@@ -116,6 +128,16 @@ static void add_kubectl(struct kubernetes *k, const char *kubectl, const char *p
     act_strv_push(out, "--");
 }
 
+/* A WebSocket begins with a GET, which the user may not do; kubectl can begin with a POST, which is another right. */
+static bool may_post(struct kubernetes *k, int rc, const struct act_error *err)
+{
+    struct act_error ignored;
+    bool allowed = false;
+
+    return rc == -ACT_DENIED && err->http_status == 403 &&
+           kube_may(k->kube, "create", "", "pods/exec", &allowed, &ignored) == 0 && allowed;
+}
+
 static int run_in(struct kubernetes *k, const char *pod, const struct act_strv *command, struct platform_shell *out,
                   struct act_error *err)
 {
@@ -125,8 +147,13 @@ static int run_in(struct kubernetes *k, const char *pod, const struct act_strv *
 
     add_command(command, &words);
     int rc = kubernetes_run_in(k, pod, &words, &out->status, &not_spoken, err);
-    if (rc == 0 || !not_spoken)
+    bool only_post = rc < 0 && !not_spoken && may_post(k, rc, err);
+
+    if (rc == 0 || (!not_spoken && !only_post))
         return rc;
+    if (!kubectl && only_post)
+        return act_error_hint(err,
+                              "you may create 'pods/exec', which is enough with kubectl in PATH: 'a ssh' uses that");
     if (!kubectl)
         return act_error_hint(err, "the server, or a proxy before it, does not take commands by WebSocket, as "
                                    "Kubernetes 1.30 and later do; with kubectl in PATH, 'a ssh' uses that");

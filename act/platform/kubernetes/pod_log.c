@@ -31,6 +31,7 @@ struct kubernetes_pod_log {
     uint64_t n_attempts; /* that have begun */
     int64_t last_ns;     /* the timestamp of the last line; 0: there was none */
     int64_t with_last;   /* how many lines had it */
+    bool is_gone;        /* the node has removed it */
     int64_t to_skip;     /* of the lines with it, how many come again; -1: nothing comes again */
 };
 
@@ -182,6 +183,10 @@ static void take_line(struct kubernetes_pod_log *log, char *line, size_t len)
         log->with_last = ns == log->last_ns ? log->with_last + 1 : 1;
         log->last_ns = ns;
     }
+    if (!ns && !log->last_ns && act_starts_with(line, "unable to retrieve container logs for ")) {
+        log->is_gone = true; /* by a kubelet, which answers with success: it has lines without timestamps alone */
+        return;
+    }
     take_content(log, line + (text - line), len - (size_t)(text - line));
 }
 
@@ -209,6 +214,11 @@ void kubernetes_pod_log_end(struct kubernetes_pod_log *log)
 {
     if (log->line.len > 0)
         end_line(log);
+}
+
+bool kubernetes_pod_log_is_gone(const struct kubernetes_pod_log *log)
+{
+    return log->is_gone;
 }
 
 char *kubernetes_pod_log_resume(struct kubernetes_pod_log *log)

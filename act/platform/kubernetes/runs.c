@@ -12,18 +12,12 @@
 #define ALL_OF_ACT "labelSelector=app.kubernetes.io%2Fmanaged-by%3Dact"
 
 enum {
-    FEW = 20,            /* of so many runs every reason is asked for */
+    FEW = 20,            /* of so many runs every reason is asked for, */
+    EVENTS_OF = 4,       /* and of so many that wait, each one's events by themselves */
     SELECTOR_MAX = 3000, /* characters: a longer query may be refused */
 };
 
 /* ---- lists ---- */
-
-static int keep(void *arg, const json_t *item, struct act_error *err)
-{
-    (void)err;
-    json_array_append_new(arg, json_deep_copy(item));
-    return 0;
-}
 
 /* Objects of the namespace, a new array. */
 static int list(struct kubernetes *k, const char *version, const char *plural, const char *query, const char *what,
@@ -32,11 +26,17 @@ static int list(struct kubernetes *k, const char *version, const char *plural, c
     struct kube *kube;
     int rc = kubernetes_kube(k, &kube, err);
 
-    *out = json_array();
+    *out = NULL;
     if (rc < 0)
         return rc;
     ACT_AUTOFREE char *path = kube_path(kube, version, plural, NULL, query);
-    return kube_each(kube, path, what, keep, *out, err);
+    return kubernetes_items(k, path, what, out, err);
+}
+
+/* A query. New string. */
+static char *pods_of(const char *job)
+{
+    return act_sprintf("labelSelector=job-name%%3D%s", job);
 }
 
 int kubernetes_find_job(struct kubernetes *k, const char *id, json_t **out, struct act_error *err)
@@ -60,11 +60,41 @@ int kubernetes_find_job(struct kubernetes *k, const char *id, json_t **out, stru
     return rc;
 }
 
+/* Who may get Jobs and not list them has to be told anew each time. */
+int kubernetes_know_job(struct kubernetes *k, const char *id, json_t **out, struct act_error *err)
+{
+    ACT_AUTOFREE char *name = kubernetes_name(id);
+    ACT_AUTOFREE char *query = act_sprintf("fieldSelector=metadata.name%%3D%s", name);
+    CODEC_AUTOJSON json_t *jobs = NULL;
+
+    if (!k->news)
+        return kubernetes_find_job(k, id, out, err);
+    int rc = list(k, "batch/v1", "jobs", query, "the Job of the run", &jobs, err);
+    *out = NULL;
+    if (rc == -ACT_DENIED)
+        return kubernetes_find_job(k, id, out, err);
+    if (rc == 0 && act_streq(kubernetes_run_of(json_array_get(jobs, 0)), id))
+        *out = json_incref(json_array_get(jobs, 0));
+    return rc;
+}
+
 int kubernetes_find_pods(struct kubernetes *k, const char *name, json_t **out, struct act_error *err)
 {
-    ACT_AUTOFREE char *query = act_sprintf("labelSelector=job-name%%3D%s", name);
+    ACT_AUTOFREE char *query = pods_of(name);
+    CODEC_AUTOJSON json_t *all = NULL;
+    size_t i;
+    json_t *pod;
 
-    return list(k, "v1", "pods", query, "list the pods of the run", out, err);
+    if (!kubernetes_watches(k, "v1", "pods", ALL_OF_ACT))
+        return list(k, "v1", "pods", query, "the pods of the run", out, err);
+    int rc = list(k, "v1", "pods", ALL_OF_ACT, "the pods", &all, err);
+    *out = json_array();
+    json_array_foreach(all, i, pod)
+    {
+        if (act_streq(kubernetes_label(pod, "job-name"), name))
+            json_array_append(*out, pod);
+    }
+    return rc;
 }
 
 /* ---- what is known of each ---- */
@@ -100,22 +130,27 @@ static const json_t *workload_of(const struct views *v, const json_t *job)
     return NULL;
 }
 
-static void read_one(const struct views *v, size_t i, struct run_status *out)
+static struct kubernetes_view view_of(const struct views *v, size_t i)
 {
     const json_t *job = v->jobs[i];
 
-    kubernetes_read_status(
-        &(struct kubernetes_view){.job = job,
-                                  .pods = job ? json_object_get(v->pods, kubernetes_name_of(job)) : NULL,
-                                  .events = v->events,
-                                  .workload = workload_of(v, job),
-                                  .ahead_s = kube_ahead_s(v->k->kube)},
-        out);
+    return (struct kubernetes_view){.job = job,
+                                    .pods = job ? json_object_get(v->pods, kubernetes_name_of(job)) : NULL,
+                                    .events = v->events,
+                                    .workload = workload_of(v, job),
+                                    .ahead_s = kube_ahead_s(v->k->kube)};
+}
+
+static void read_one(const struct views *v, size_t i, struct run_status *out)
+{
+    const struct kubernetes_view view = view_of(v, i);
+
+    kubernetes_read_status(&view, out);
 }
 
 static int find_one_job(struct views *v, const char *id, struct act_error *err)
 {
-    return kubernetes_find_job(v->k, id, &v->jobs[0], err);
+    return kubernetes_know_job(v->k, id, &v->jobs[0], err);
 }
 
 /* The run that a Job is of. The annotation alone would let any Job of the namespace pass for it. NULL: none. */
@@ -134,7 +169,7 @@ static int find_jobs(struct views *v, const char *const *ids, struct act_error *
     CODEC_AUTOJSON json_t *jobs = NULL, *places = json_object();
     size_t i;
     json_t *job;
-    int rc = list(v->k, "batch/v1", "jobs", ALL_OF_ACT, "list the Jobs", &jobs, err);
+    int rc = list(v->k, "batch/v1", "jobs", ALL_OF_ACT, "the Jobs", &jobs, err);
 
     for (i = 0; i < v->n; i++)
         json_object_set_new(places, ids[i], json_integer((json_int_t)i));
@@ -150,59 +185,162 @@ static int find_jobs(struct views *v, const char *const *ids, struct act_error *
     return rc;
 }
 
-/* The names of the Jobs whose pods are wanted, as a selector; those of all runs where it would be too long. New
- * string; NULL: nobody wants any. */
-static char *pods_wanted(const struct views *v)
+static bool wants_pods(const struct views *v, size_t i)
 {
-    struct act_buf names = {0};
+    return v->jobs[i] && (v->n <= FEW || kubernetes_wants_pods(v->jobs[i]));
+}
 
+static const char *uid_of(const json_t *object)
+{
+    return codec_json_str(json_object_get(object, "metadata"), "uid", "");
+}
+
+/* Where Jobs and pods are watched, a Job may be seen to end before its last pod is: its pods are then asked for. */
+static bool may_be_ahead(const struct views *v, size_t i)
+{
+    const json_t *job = v->jobs[i];
+    bool is_over = kubernetes_condition(job, "Complete") || kubernetes_condition(job, "Failed");
+
+    return v->k->news && is_over && !json_object_get(v->k->caught_up, uid_of(job));
+}
+
+static void note_caught_up(struct views *v)
+{
     for (size_t i = 0; i < v->n; i++)
-        if (v->jobs[i] && (v->n <= FEW || kubernetes_wants_pods(v->jobs[i])))
-            act_buf_addf(&names, "%s%s", names.len ? "%2C" : "", kubernetes_name_of(v->jobs[i]));
-    char *query = names.len == 0             ? NULL
-                  : names.len > SELECTOR_MAX ? act_strdup(ALL_OF_ACT)
-                                             : act_sprintf("labelSelector=job-name+in+%%28%s%%29", names.data);
-    act_buf_release(&names);
-    return query;
+        if (wants_pods(v, i) && may_be_ahead(v, i))
+            json_object_set_new(v->k->caught_up, uid_of(v->jobs[i]), json_true());
+}
+
+/* The Jobs whose pods are wanted, as a selector: those that may be ahead of them, or the others. Where it would be too
+ * long, or would change as runs end while somebody watches, it is that of all runs. New string; NULL: nobody wants
+ * any. */
+static char *pods_wanted(const struct views *v, bool ahead)
+{
+    ACT_AUTO(act_buf) names = {0};
+    const char *one = NULL;
+    size_t n = 0;
+
+    for (size_t i = 0; i < v->n; i++) {
+        if (!wants_pods(v, i) || may_be_ahead(v, i) != ahead)
+            continue;
+        one = kubernetes_name_of(v->jobs[i]);
+        act_buf_addf(&names, "%s%s", n++ ? "%2C" : "", one);
+    }
+    if (n == 0)
+        return NULL;
+    if (v->n == 1)
+        return pods_of(one);
+    return names.len > SELECTOR_MAX || (v->k->news && !ahead)
+               ? act_strdup(ALL_OF_ACT)
+               : act_sprintf("labelSelector=job-name+in+%%28%s%%29", names.data);
+}
+
+static void add_pods(struct views *v, const json_t *pods)
+{
+    size_t i;
+    json_t *pod;
+
+    json_array_foreach(pods, i, pod)
+    {
+        const char *name = kubernetes_label(pod, "job-name");
+        if (name)
+            json_array_append(json_object_get(v->pods, name), pod);
+    }
 }
 
 static int find_pods(struct views *v, struct act_error *err)
 {
-    ACT_AUTOFREE char *query = pods_wanted(v);
-    CODEC_AUTOJSON json_t *pods = NULL;
-    size_t i;
-    json_t *pod;
-    int rc = query ? list(v->k, "v1", "pods", query, "list the pods", &pods, err) : 0;
+    ACT_AUTOFREE char *query = pods_wanted(v, false), *ahead = pods_wanted(v, true);
+    CODEC_AUTOJSON json_t *pods = NULL, *last = NULL;
+    int rc = query ? list(v->k, "v1", "pods", query, "the pods", &pods, err) : 0;
 
-    v->pods = json_object();
-    json_array_foreach(pods, i, pod)
-    {
-        const char *name = kubernetes_label(pod, "job-name");
-        if (name && !json_object_get(v->pods, name))
-            json_object_set_new(v->pods, name, json_array());
-        if (name)
-            json_array_append(json_object_get(v->pods, name), pod);
+    if (rc == 0 && ahead) {
+        ACT_AUTOFREE char *path = kube_path(v->k->kube, "v1", "pods", NULL, ahead);
+        rc = kubernetes_items_now(v->k, path, "the pods", &last, err);
+        if (rc == 0)
+            note_caught_up(v);
     }
+    v->pods = json_object();
+    for (size_t i = 0; rc == 0 && i < v->n; i++)
+        if (wants_pods(v, i)) /* there may be none */
+            json_object_set_new(v->pods, kubernetes_name_of(v->jobs[i]), json_array());
+    add_pods(v, pods);
+    add_pods(v, last);
     return rc;
 }
 
-/* What only the events and Kueue say. Users without permission to read those are told less. */
-static void find_reasons(struct views *v)
-{
-    bool events = false, workloads = false;
-    struct act_error ignored;
-    struct run_status status;
+/* ---- what only the events and Kueue say; users without permission to read those are told less ---- */
 
+/* The uids of what the runs wait for. */
+static void list_waiting(const struct views *v, struct act_strv *out)
+{
     for (size_t i = 0; v->n <= FEW && i < v->n; i++) {
-        read_one(v, i, &status);
-        events = events || (v->jobs[i] && kubernetes_wants_events(v->jobs[i], &status));
-        workloads = workloads || (v->jobs[i] && kubernetes_wants_workload(v->jobs[i]));
+        const struct kubernetes_view view = view_of(v, i);
+        struct run_status status;
+        if (!view.job)
+            continue;
+        kubernetes_read_status(&view, &status);
+        const json_t *object = kubernetes_wants_events(view.job, &status) ? kubernetes_waits_for(&view) : NULL;
+        const char *uid = uid_of(object);
+        if (*uid)
+            act_strv_push(out, uid);
     }
-    if (events && list(v->k, "v1", "events", NULL, "list the events", &v->events, &ignored) < 0)
-        json_array_clear(v->events);
-    if (workloads && list(v->k, "kueue.x-k8s.io/v1beta1", "workloads", NULL, "list the workloads of Kueue",
-                          &v->workloads, &ignored) < 0)
+}
+
+static void add_events(struct views *v, const char *query)
+{
+    CODEC_AUTOJSON json_t *events = NULL;
+    struct act_error ignored;
+
+    if (list(v->k, "v1", "events", query, "the events", &events, &ignored) == 0)
+        json_array_extend(v->events, events);
+}
+
+/* A server reads all events of a namespace for each such question: those of many are asked for at once. */
+static void find_events(struct views *v)
+{
+    ACT_AUTO(act_strv) uids = {0};
+
+    list_waiting(v, &uids);
+    v->events = json_array();
+    if (uids.n > EVENTS_OF)
+        add_events(v, NULL);
+    for (size_t i = 0; uids.n <= EVENTS_OF && i < uids.n; i++) {
+        ACT_AUTOFREE char *uid = http_encode(uids.v[i], false);
+        ACT_AUTOFREE char *query = act_sprintf("fieldSelector=involvedObject.uid%%3D%s", uid);
+        add_events(v, query);
+    }
+}
+
+static void find_workloads(struct views *v)
+{
+    struct act_error ignored;
+    bool wanted = false;
+
+    for (size_t i = 0; v->n <= FEW && i < v->n; i++)
+        wanted = wanted || (v->jobs[i] && kubernetes_wants_workload(v->jobs[i]));
+    if (wanted &&
+        list(v->k, "kueue.x-k8s.io/v1beta1", "workloads", NULL, "the workloads of Kueue", &v->workloads, &ignored) < 0)
         json_array_clear(v->workloads);
+}
+
+/* A pod that was preempted while nobody looked is gone, but the event is there for an hour. Asked once for each
+ * attempt: what is found is kept. Source: kubernetes.io/docs/concepts/scheduling-eviction/pod-priority-preemption/. */
+static void find_loss(struct views *v, size_t i, const char *id, struct run_status *status)
+{
+    ACT_AUTOFREE char *key = act_sprintf("%s/%d", id, status->attempt);
+    CODEC_AUTOJSON json_t *events = NULL;
+    struct act_error ignored;
+
+    if (v->n > FEW || status->state == RUN_UNKNOWN || status->attempt < 2 || *status->retry ||
+        run_state_is_final(status->state) || act_strv_has(&v->k->losses, key))
+        return;
+    act_strv_push(&v->k->losses, key);
+    if (list(v->k, "v1", "events", "fieldSelector=involvedObject.kind%3DPod%2Creason%3DPreempted",
+             "list the events of preempted pods", &events, &ignored) < 0)
+        return;
+    ACT_AUTOFREE char *loss = kubernetes_loss_in_events(events, kubernetes_name_of(v->jobs[i]));
+    snprintf(status->retry, sizeof(status->retry), "%.300s", loss ? loss : "");
 }
 
 /* The run is gone by our own request. */
@@ -218,14 +356,19 @@ int kubernetes_status(struct platform *p, const char *const *ids, size_t n, stru
                       struct act_error *err)
 {
     struct views v = {.k = kubernetes_of(p), .n = n, .jobs = act_calloc(n + 1, sizeof(*v.jobs))};
-    int rc = n == 1 ? find_one_job(&v, ids[0], err) : find_jobs(&v, ids, err);
 
+    v.k->changed = false;
+    kubernetes_drop_unused(v.k);
+    int rc = n == 1 ? find_one_job(&v, ids[0], err) : find_jobs(&v, ids, err);
     if (rc == 0)
         rc = find_pods(&v, err);
     if (rc == 0)
-        find_reasons(&v);
+        find_events(&v);
+    if (rc == 0)
+        find_workloads(&v);
     for (size_t i = 0; rc == 0 && i < n; i++) {
         read_one(&v, i, &out[i]);
+        find_loss(&v, i, ids[i], &out[i]);
         if (!v.jobs[i] && act_strv_has(&v.k->aborted, ids[i]))
             say_aborted(&out[i]);
     }
@@ -274,7 +417,7 @@ static int find_all(struct views *v, struct act_error *err)
     CODEC_AUTOJSON json_t *jobs = NULL;
     size_t i;
     json_t *job;
-    int rc = list(v->k, "batch/v1", "jobs", ALL_OF_ACT, "list the Jobs", &jobs, err);
+    int rc = list(v->k, "batch/v1", "jobs", ALL_OF_ACT, "the Jobs", &jobs, err);
 
     v->jobs = act_calloc(json_array_size(jobs) + 1, sizeof(*v->jobs));
     json_array_foreach(jobs, i, job)

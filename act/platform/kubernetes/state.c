@@ -75,6 +75,21 @@ int kubernetes_completions(const json_t *job)
     return n < 0 ? 0 : n > PODS_MAX ? PODS_MAX : (int)n;
 }
 
+/* A number from 0 on that is the text of an annotation. */
+static int noted(const json_t *pod, const char *key)
+{
+    enum { MOST = 1 << 20 };
+    const char *text = kubernetes_annotation(pod, key);
+    int64_t n;
+
+    return text && act_int_from_text(text, &n) && n > 0 && n < MOST ? (int)n : 0;
+}
+
+int kubernetes_lives_before(const json_t *pod)
+{
+    return noted(pod, KUBERNETES_FAILED) + noted(pod, KUBERNETES_IGNORED);
+}
+
 static const char *phase_of(const json_t *pod)
 {
     return codec_json_str(json_object_get(pod, "status"), "phase", "");
@@ -118,6 +133,8 @@ char *kubernetes_pod_state(const json_t *pod)
                       : unscheduled && !is_true(unscheduled) ? codec_json_str(unscheduled, "reason", "")
                                                              : "";
 
+    if (kubernetes_silent_since(pod))
+        return act_strdup("Unreachable");
     if (json_object_get(metadata_of(pod), "deletionTimestamp"))
         return act_strdup("Terminating");
     return strcmp(phase_of(pod), "Pending") == 0 && *why ? act_sprintf("Pending: %s", why) : act_strdup(phase_of(pod));
@@ -171,6 +188,10 @@ static const struct meaning refused_meanings[] = {
     {"cpu usage per", "a LimitRange of the namespace forbids its processors", "set k8s.cpu"},
     {"no PriorityClass", "its priority class is missing", "look at k8s.priority_class"},
     {"service account", "its service account is missing", "look at k8s.service_account"},
+    {"usage per", "a LimitRange of the namespace forbids what it asks for",
+     "set gpu_per_node, or resources in k8s.pod"},
+    {"denied the request", "a webhook of the cluster forbids its pods", "set in k8s.pod what it wants"},
+    {"failed calling webhook", "a webhook of the cluster does not answer", "tell whoever runs the cluster"},
     {NULL, NULL, NULL},
 };
 
@@ -187,7 +208,7 @@ static const struct meaning job_meanings[] = {
     {NULL, NULL, NULL},
 };
 
-#define NO_SHELL "the image has no /bin/sh", "use an image with /bin/sh and gzip"
+#define NO_SHELL "the image has no /bin/sh", "use an image with /bin/sh, gzip and sha256sum"
 
 /* What container runtimes, or the container's own output, say of an image that cannot start; any case. */
 static const struct meaning image_meanings[] = {
@@ -197,6 +218,7 @@ static const struct meaning image_meanings[] = {
     {"exec format error", "the image is for another processor than the node's",
      "use an image for it, or choose nodes by k8s.node_selector (kubernetes.io/arch)"},
     {"act: the image has no gzip", "the image has no gzip, which unpacks the agent", "add it to the image"},
+    {"act: the image has no sha256sum", "the image has no sha256sum, which verifies the agent", "add it to the image"},
     {NULL, NULL, NULL},
 };
 
@@ -219,6 +241,14 @@ static const struct meaning *find_meaning(const struct meaning *table, const cha
         if (strcmp(table->reason, reason) == 0)
             return table;
     return NULL;
+}
+
+char *kubernetes_refusal(const char *words)
+{
+    const struct meaning *m = find_in_message(refused_meanings, words);
+
+    return m ? act_sprintf("%s: %s%s%s", m->text, words, m->todo ? "; " : "", m->todo ? m->todo : "")
+             : act_strdup(words);
 }
 
 static bool has_reason(const struct run_status *status)
@@ -312,7 +342,7 @@ static int64_t began_at(const json_t *pods)
     return first;
 }
 
-/* How often pods were made in the place of others, of the n indexes of a run. */
+/* How often pods were made in the place of others, of the n indexes of a run. Newer ones tell of what is gone. */
 static int replaced(const json_t *pods, int n)
 {
     ACT_AUTOFREE int *of_index = act_calloc((size_t)n + 1, sizeof(int));
@@ -322,11 +352,14 @@ static int replaced(const json_t *pods, int n)
 
     json_array_foreach(pods, i, pod)
     {
-        int index = kubernetes_index(pod);
-        if (index >= 0 && index < n && ++of_index[index] > most)
-            most = of_index[index];
+        int index = kubernetes_index(pod), before = kubernetes_lives_before(pod);
+        if (index < 0 || index >= n)
+            continue;
+        most = before > most ? before : most;
+        if (++of_index[index] - 1 > most)
+            most = of_index[index] - 1;
     }
-    return most > 1 ? most - 1 : 0;
+    return most;
 }
 
 /* ---- the end ---- */
@@ -364,6 +397,11 @@ static bool explain_by_exit(const json_t *pod, struct run_status *out)
         snprintf(out->reason, sizeof(out->reason),
                  "pod '%s' found another program than the submitted one in a Secret 'act-program-...' or "
                  "'act-client-...', which its log names: delete that",
+                 kubernetes_name_of(pod));
+    } else if (exit_status == KUBERNETES_ALONE) {
+        snprintf(out->reason, sizeof(out->reason),
+                 "pod '%s' waited for the first one as long as k8s.gang_wait allows, so the run gave back what it had; "
+                 "'a resubmit' tries again, and with fewer nodes (-n) it needs less",
                  kubernetes_name_of(pod));
     } else if (exit_status == KUBERNETES_NO_CLIENT) {
         snprintf(out->reason, sizeof(out->reason),
@@ -583,6 +621,11 @@ static void explain_suspension(const struct kubernetes_view *view, struct run_st
         say(out, &half, "");
 }
 
+static bool is_suspended(const json_t *job)
+{
+    return json_is_true(json_object_get(json_object_get(job, "spec"), "suspend"));
+}
+
 /* It runs, and nothing ends it. */
 static bool is_there(const json_t *pod)
 {
@@ -644,20 +687,36 @@ static bool is_late(const struct kubernetes_view *view, const json_t *pod)
     return start && made > start + BEGINNING_S && began && began < made;
 }
 
+/* What the cluster has taken from the run, and what it knows no more. */
+static void add_loss(const struct kubernetes_view *view, int n, struct run_status *out)
+{
+    ACT_AUTOFREE char *silent = kubernetes_silent_node(view->pods, false, view->ahead_s);
+    ACT_AUTOFREE char *last = kubernetes_loss(view->pods, n, false), *now = kubernetes_loss(view->pods, n, true);
+    ACT_AUTOFREE char *why = act_strdup(out->reason);
+
+    if (last)
+        snprintf(out->retry, sizeof(out->retry), "%.300s", last);
+    if (silent)
+        snprintf(out->reason, sizeof(out->reason), "%.380s%s%.120s", silent, *why ? "; " : "", why);
+    else if (now)
+        snprintf(out->reason, sizeof(out->reason), "%.250s; another attempt follows%s%.200s", now, *why ? "; " : "",
+                 why);
+}
+
 static void read_course(const struct kubernetes_view *view, struct run_status *out)
 {
-    const json_t *spec = json_object_get(view->job, "spec"), *waits;
+    const json_t *waits;
     int n = kubernetes_completions(view->job);
     int lost = replaced(view->pods, n), there;
 
     out->state = RUN_QUEUED;
-    if (json_is_true(json_object_get(spec, "suspend"))) {
+    if (is_suspended(view->job)) {
         explain_suspension(view, out);
         return;
     }
     int up = count_up(view->pods, n, &there, &waits);
-    out->attempt = lost + 1;
-    if (up >= least_of(view->job, n) || lost > 0 || is_late(view, waits))
+    out->attempt = lost + 1 + (waits && is_over(waits));
+    if (up >= least_of(view->job, n) || (up > 0 && (lost > 0 || is_late(view, waits))))
         out->state = RUN_RUNNING;
     if (out->state == RUN_RUNNING)
         out->started_unix_s = here(view, began_at(view->pods));
@@ -668,20 +727,29 @@ static void read_course(const struct kubernetes_view *view, struct run_status *o
     else if (up < n)
         explain_by_events(view->events, "Job", kubernetes_name_of(view->job), out);
     add_count(there, n, out);
+    add_loss(view, n, out);
 }
 
-/* The cluster is ending it, at someone's request: its pods may be gone already. */
+/* The cluster is ending it, at someone's request. What runs goes on until it is gone; where no pod runs any more, or
+ * ever did, nothing begins any more: that is the end. The Job's startTime is when it was let go, not when a pod began.
+ */
 static void say_deletion(const struct kubernetes_view *view, struct run_status *out)
 {
-    int64_t started = kubernetes_time(json_object_get(view->job, "status"), "startTime");
+    int64_t deleted = kubernetes_time(metadata_of(view->job), "deletionTimestamp");
 
-    if (!json_object_get(metadata_of(view->job), "deletionTimestamp"))
+    if (!deleted)
         return;
-    if (started)
+    out->started_unix_s = here(view, began_at(view->pods));
+    if (!out->started_unix_s && (view->pods || is_suspended(view->job))) {
+        out->state = RUN_CANCELED;
+        out->ended_unix_s = here(view, deleted);
+        out->reason[0] = '\0';
+        return;
+    }
+    if (kubernetes_time(json_object_get(view->job, "status"), "startTime"))
         out->state = RUN_RUNNING;
-    if (!out->started_unix_s)
-        out->started_unix_s = here(view, started);
-    snprintf(out->reason, sizeof(out->reason), "it is being ended");
+    ACT_AUTOFREE char *silent = kubernetes_silent_node(view->pods, true, view->ahead_s);
+    snprintf(out->reason, sizeof(out->reason), "it is being ended%s%.400s", silent ? "; " : "", silent ? silent : "");
 }
 
 void kubernetes_read_status(const struct kubernetes_view *view, struct run_status *out)
@@ -701,14 +769,18 @@ void kubernetes_read_status(const struct kubernetes_view *view, struct run_statu
 
 /* ---- what else to ask ---- */
 
-static bool is_suspended(const json_t *job)
-{
-    return json_is_true(json_object_get(json_object_get(job, "spec"), "suspend"));
-}
-
 bool kubernetes_wants_pods(const json_t *job)
 {
     return !kubernetes_condition(job, "Complete") && !is_suspended(job);
+}
+
+const json_t *kubernetes_waits_for(const struct kubernetes_view *view)
+{
+    int n = kubernetes_completions(view->job), there;
+    const json_t *waits;
+    int up = count_up(view->pods, n, &there, &waits);
+
+    return waits ? waits : up < n ? view->job : NULL;
 }
 
 bool kubernetes_wants_events(const json_t *job, const struct run_status *status)

@@ -128,57 +128,6 @@ static int make_program(struct kubernetes *k, struct act_error *err)
 
 /* ---- what is refused before anything is made ---- */
 
-static bool matches(const json_t *node, json_t *selector)
-{
-    const char *key;
-    json_t *value;
-
-    json_object_foreach(selector, key, value)
-    {
-        ACT_AUTOFREE char *text = json_is_string(value) ? act_strdup(json_string_value(value)) : codec_json_line(value);
-        if (!act_streq(kubernetes_label(node, key), text))
-            return false;
-    }
-    return true;
-}
-
-struct largest {
-    const struct config *config;
-    int64_t gpus; /* of any node, in thousandths; -1: there is none with GPUs */
-};
-
-static int take_node(void *arg, const json_t *node, struct act_error *err)
-{
-    struct largest *l = arg;
-    const json_t *has = json_object_get(json_object_get(node, "status"), "allocatable");
-    int64_t gpus = act_quantity_from_text(codec_json_str(has, kubernetes_gpu_resource(l->config), ""));
-
-    (void)err;
-    if (gpus > l->gpus && matches(node, k8s_keys(l->config)->node_selector))
-        l->gpus = gpus;
-    return 0;
-}
-
-/* A pod that no node can ever have. Where nothing is known of the nodes, it is not refused: they may not be listed, or
- * their pool is empty as long as nobody asks for it. */
-static int check_nodes(struct kubernetes *k, const struct run_spec *spec, struct act_error *err)
-{
-    enum { THOUSANDTHS = 1000 };
-    struct largest l = {k->config, -1};
-    struct act_error said;
-
-    if (!kubernetes_gpu_resource(k->config) || spec->gpus_per_node == 0)
-        return 0;
-    int rc = kubernetes_each_node(k, take_node, &l, &said);
-    if (rc < 0 || l.gpus <= 0 || l.gpus >= (int64_t)spec->gpus_per_node * THOUSANDTHS)
-        return 0;
-    return act_error_set(err, ACT_NO_CAPACITY,
-                         "a pod with %d '%s' fits no node of '%s': the largest has %lld; set gpu_per_node to that, and "
-                         "-n makes more nodes",
-                         spec->gpus_per_node, kubernetes_gpu_resource(k->config), k->config->cluster,
-                         (long long)(l.gpus / THOUSANDTHS));
-}
-
 /* What the configuration names must be there. Takes the path. */
 static int check_named(struct kubernetes *k, char *path, const char *what, const char *key, const char *name,
                        struct act_error *err)
@@ -310,26 +259,6 @@ static int check_version(struct kubernetes *k, const struct run_spec *spec, stru
     return kubernetes_version(k, &name, &minor, &said) < 0 ? 0 : too_old(spec, minor, err);
 }
 
-/* Whether there is a namespace is left to kubernetes_prepare(), as nothing is made or sent before, unless the run needs
- * a store. */
-int kubernetes_check(struct platform *p, const struct run_spec *spec, struct act_error *err)
-{
-    struct kubernetes *k = kubernetes_of(p);
-    int rc = kubernetes_check_job(k->config, spec, err);
-
-    if (rc == 0)
-        rc = look_for_program(k, err);
-    if (rc == 0 && needs_client(spec))
-        rc = check_namespace(k, err);
-    if (rc == 0 && (!k->has_program || run_spec_is_elastic(spec)))
-        rc = check_version(k, spec, err);
-    if (rc == 0)
-        rc = check_names(k, err);
-    if (rc == 0)
-        rc = check_claims(k, spec, err);
-    return rc < 0 ? rc : check_nodes(k, spec, err);
-}
-
 /* ---- the objects of a run ---- */
 
 struct submission {
@@ -436,6 +365,44 @@ static int each_object(struct submission *s, submit_object *each, void *arg, str
     return rc < 0 ? rc : each(s, kubernetes_service(&s->run, s->uid), arg, err);
 }
 
+/* ---- what is refused, at last ---- */
+
+/* By the pods as they would be made. */
+static int check_room(struct kubernetes *k, const struct run_spec *spec, struct act_error *err)
+{
+    struct submission s;
+
+    describe(k, spec, &s);
+    CODEC_AUTOJSON json_t *job = kubernetes_job(&s.run, true);
+    release(&s);
+    return kubernetes_check_room(k, spec, job, err);
+}
+
+int kubernetes_check_settings(struct platform *p, const struct run_spec *spec, struct act_error *err)
+{
+    return kubernetes_check_job(kubernetes_of(p)->config, spec, err);
+}
+
+/* Whether there is a namespace is left to kubernetes_prepare(), as nothing is made or sent before, unless the run needs
+ * a store. */
+int kubernetes_check(struct platform *p, const struct run_spec *spec, struct act_error *err)
+{
+    struct kubernetes *k = kubernetes_of(p);
+    int rc = look_for_program(k, err);
+
+    if (rc == 0 && needs_client(spec))
+        rc = check_namespace(k, err);
+    if (rc == 0 && (!k->has_program || run_spec_is_elastic(spec)))
+        rc = check_version(k, spec, err);
+    if (rc == 0)
+        rc = check_names(k, err);
+    if (rc == 0)
+        rc = check_claims(k, spec, err);
+    if (rc == 0)
+        rc = check_room(k, spec, err);
+    return rc < 0 ? rc : kubernetes_check_admission(k, spec, err);
+}
+
 /* ---- making them ---- */
 
 static const char *plural_of(const json_t *object)
@@ -517,6 +484,16 @@ static char *unknown_in_pod(json_t *pod, const char *text)
     return NULL;
 }
 
+static int no_such_field(const struct submission *s, const char *name, struct act_error *err)
+{
+    ACT_AUTOFREE char *file = config_file_of(s->k->config, "k8s.pod");
+
+    act_error_set(err, ACT_CONFIG,
+                  "cannot create the Job '%s': the cluster knows no field '%s', which 'k8s.pod' in %s has", s->name,
+                  name, file);
+    return act_error_hint(err, "'kubectl explain pod.spec --recursive' lists those it knows");
+}
+
 /* Servers drop fields that they do not know without an error: of a typing error in k8s.pod nobody would hear. Source:
  * kubernetes.io/docs/reference/using-api/api-concepts (field validation); servers before 1.25 ignore the query. */
 static int post_strictly(struct submission *s, json_t *job, json_t **out, struct act_error *err)
@@ -527,13 +504,7 @@ static int post_strictly(struct submission *s, json_t *job, json_t **out, struct
     if (rc == 0 || status != 400 || !strstr(act_error_text(err), "strict decoding error"))
         return rc;
     ACT_AUTOFREE char *name = unknown_in_pod(k8s_keys(s->k->config)->pod, act_error_text(err));
-    if (!name)
-        return post(s, job, "fieldValidation=Ignore", NULL, out, err);
-    ACT_AUTOFREE char *file = config_file_of(s->k->config, "k8s.pod");
-    act_error_set(err, ACT_CONFIG,
-                  "cannot create the Job '%s': the cluster knows no field '%s', which 'k8s.pod' in %s has",
-                  kubernetes_name_of(job), name, file);
-    return act_error_hint(err, "'kubectl explain pod.spec --recursive' lists those it knows");
+    return name ? no_such_field(s, name, err) : post(s, job, "fieldValidation=Ignore", NULL, out, err);
 }
 
 /* uid: of the one that is meant; policy: what becomes of what it owns. */
@@ -638,14 +609,17 @@ static int create_other(struct submission *s, json_t *object, void *arg, struct 
                          kubernetes_name_of(owned), kube_namespace(s->k->kube), kubernetes_name_of(owned));
 }
 
-/* What the run needs, and the server dropped without a word. */
-static int check_kept(const struct run_spec *run, const json_t *job, struct act_error *err)
+/* What the run needs, or its user has written, and the server dropped without a word. */
+static int check_kept(const struct submission *s, const json_t *job, struct act_error *err)
 {
+    const struct run_spec *run = s->run.spec;
     const json_t *spec = json_object_get(job, "spec");
+    const char *dropped = kubernetes_dropped(k8s_keys(s->run.config)->pod, json_object_get(spec, "template"));
 
     if (!json_object_get(spec, "completionMode") || !json_object_get(spec, "suspend"))
         return too_old(run, KUBERNETES_OLDEST - 1, err);
-    return json_object_get(spec, "successPolicy") ? 0 : too_old(run, KUBERNETES_ELASTIC - 1, err);
+    int rc = json_object_get(spec, "successPolicy") ? 0 : too_old(run, KUBERNETES_ELASTIC - 1, err);
+    return rc == 0 && dropped ? no_such_field(s, dropped, err) : rc;
 }
 
 /* The Job may go. */
@@ -672,13 +646,19 @@ static int start_job(struct submission *s, const json_t *job, struct act_error *
     return rc;
 }
 
+/* Whether a request that failed may have been carried out. */
+static bool may_be_done(int rc, const struct act_error *err)
+{
+    return (rc == -ACT_TEMPORARY || rc == -ACT_TIMEOUT) && strcmp(err->service_code, KUBE_NO_WEBHOOK) != 0;
+}
+
 /* Nothing is left of what was refused; of what may have been done, the next attempt makes the rest. A Job that another
  * try has started stays. */
-static void clean_up(struct submission *s, const json_t *job, int rc, bool *asked)
+static void clean_up(struct submission *s, const json_t *job, bool *asked)
 {
     struct act_error ignored;
 
-    if (rc == -ACT_TEMPORARY || rc == -ACT_TIMEOUT || !*s->uid || !s->may_undo)
+    if (!*s->uid || !s->may_undo)
         return;
     if (delete_object(s->k, job, s->uid, "Background", &ignored) == 0)
         *asked = false;
@@ -691,16 +671,16 @@ static int make_run(struct submission *s, bool *asked, struct act_error *err)
     *asked = true;
     int rc = create_job(s, &job, err);
     if (rc < 0) {
-        *asked = rc == -ACT_TEMPORARY || rc == -ACT_TIMEOUT;
+        *asked = may_be_done(rc, err);
         return rc;
     }
-    rc = check_kept(s->run.spec, job, err);
+    rc = check_kept(s, job, err);
     if (rc == 0)
         rc = each_object(s, create_other, NULL, err);
     if (rc == 0)
         rc = start_job(s, job, err);
-    if (rc < 0)
-        clean_up(s, job, rc, asked);
+    if (rc < 0 && !may_be_done(rc, err))
+        clean_up(s, job, asked);
     return rc;
 }
 
@@ -787,10 +767,22 @@ int kubernetes_preview(struct platform *p, const struct run_spec *spec, json_t *
 
 /* ---- abort ---- */
 
+/* The Job goes when all of its pods have, of which a node that does not answer tells nobody. */
+static void warn_of_silence(struct kubernetes *k, const json_t *job)
+{
+    CODEC_AUTOJSON json_t *pods = NULL;
+    struct act_error ignored;
+    int rc = kubernetes_find_pods(k, kubernetes_name_of(job), &pods, &ignored);
+    ACT_AUTOFREE char *silent = rc == 0 ? kubernetes_silent_node(pods, true, kube_ahead_s(k->kube)) : NULL;
+
+    if (silent)
+        act_warn("%s", silent);
+}
+
 int kubernetes_abort(struct platform *p, const char *id, bool *out_was_final, struct act_error *err)
 {
     struct kubernetes *k = kubernetes_of(p);
-    CODEC_AUTOJSON json_t *job = NULL;
+    CODEC_AUTOJSON json_t *job = NULL, *pods = NULL;
     struct run_status status;
     int rc = kubernetes_find_job(k, id, &job, err);
 
@@ -800,13 +792,19 @@ int kubernetes_abort(struct platform *p, const char *id, bool *out_was_final, st
     if (!job)
         return act_error_set(err, ACT_NOT_FOUND, "there is no run '%s' in the namespace '%s'", id,
                              kube_namespace(k->kube));
-    kubernetes_read_status(&(struct kubernetes_view){.job = job}, &status);
+    if (json_object_get(json_object_get(job, "metadata"), "deletionTimestamp"))
+        rc = kubernetes_find_pods(k, kubernetes_name_of(job), &pods, err); /* which say whether any still runs */
+    if (rc < 0)
+        return rc;
+    kubernetes_read_status(&(struct kubernetes_view){.job = job, .pods = pods}, &status);
     *out_was_final = run_state_is_final(status.state);
     if (*out_was_final)
         return 0;
     rc = delete_object(k, job, uid_of(job), "Foreground", err);
     if (rc == 0)
         act_strv_push(&k->aborted, id);
+    if (rc == 0)
+        warn_of_silence(k, job);
     return rc;
 }
 
@@ -836,6 +834,18 @@ static int patch_size(struct kubernetes *k, const json_t *job, int nodes, struct
     return rc;
 }
 
+/* The pods that are too many go with their logs. */
+static void warn_of_logs(const json_t *job, int nodes)
+{
+    const json_t *template = json_object_get(json_object_get(job, "spec"), "template");
+    int now = kubernetes_completions(job);
+
+    if (nodes < now && !kubernetes_annotation(template, KUBERNETES_SENDS))
+        act_warn("the logs of the last %d of its %d pods go with them; of later runs they stay, if the code is in Blob "
+                 "Storage ('code_path')",
+                 now - nodes, now);
+}
+
 int kubernetes_scale(struct platform *p, const char *id, int nodes, bool dry_run, struct act_error *err)
 {
     struct kubernetes *k = kubernetes_of(p);
@@ -851,6 +861,8 @@ int kubernetes_scale(struct platform *p, const char *id, int nodes, bool dry_run
                            "other size; it has what the queue had room for, and 'a -n MIN:MAX resubmit' changes the "
                            "range",
                            kubernetes_label(job, KUBERNETES_QUEUE));
+    if (rc == 0)
+        warn_of_logs(job, nodes);
     return rc < 0 || dry_run ? rc : patch_size(k, job, nodes, err);
 }
 

@@ -121,9 +121,7 @@ static int local_check(struct platform *p, const struct run_spec *spec, struct a
     return rc < 0 ? rc : check_mpirun(spec, err);
 }
 
-/* after: the folder of a run that ends before; NULL: none. */
-static int start_supervisor(const struct local *l, const char *dir, int lock_fd, const char *after,
-                            struct act_error *err)
+static int start_supervisor(const struct local *l, const char *dir, int lock_fd, struct act_error *err)
 {
     ACT_AUTOFREE char *agent = NULL;
     ACT_AUTOFREE char *log = act_path_join(dir, AGENT_LOG);
@@ -143,8 +141,6 @@ static int start_supervisor(const struct local *l, const char *dir, int lock_fd,
     act_strv_pushf(&argv, "%d", lock_fd);
     if (l->machine.has_gpus)
         act_strv_push(&argv, "--gpus");
-    if (after)
-        act_strv_pushf(&argv, "--after=%s", after);
     act_strv_push(&argv, dir);
     return proc_daemon(argv.v, OF_RUN, log, lock_fd, &pid, err);
 }
@@ -167,20 +163,18 @@ static int submit_again(const struct local *l, const char *dir, struct act_error
     if (run_status_read(status_path, &status, NULL) < 0)
         status.state = RUN_QUEUED;
     if (!begun && !run_state_is_final(status.state))
-        rc = start_supervisor(l, dir, fd, NULL, err);
+        rc = start_supervisor(l, dir, fd, err);
     close(fd);
     return rc;
 }
 
 /* From now on the run exists; if its supervisor cannot be started, it is undone. */
-static int start_new(const struct local *l, const struct platform_submission *submission, const char *dir, int lock_fd,
-                     struct act_error *err)
+static int start_new(const struct local *l, const char *id, const char *dir, int lock_fd, struct act_error *err)
 {
-    ACT_AUTOFREE char *after = submission->after ? site_run_dir(l->site, submission->after) : NULL;
     struct act_error more;
-    int rc = start_supervisor(l, dir, lock_fd, after, err);
+    int rc = start_supervisor(l, dir, lock_fd, err);
 
-    if (rc < 0 && site_remove_run(l->site, submission->spec->id, &more) < 0)
+    if (rc < 0 && site_remove_run(l->site, id, &more) < 0)
         return act_error_hint(err, "its folder '%s' is left: %s", dir, act_error_text(&more));
     return rc;
 }
@@ -202,7 +196,7 @@ static int local_submit(struct platform *p, const struct platform_submission *su
     if (rc == 0 && existed)
         return submit_again(l, dir, err);
     if (rc == 0) {
-        rc = start_new(l, submission, dir, lock_fd, err);
+        rc = start_new(l, id, dir, lock_fd, err);
         close(lock_fd);
     }
     return rc < 0 ? act_error_prefix(err, "cannot submit '%s'", id) : 0;

@@ -378,6 +378,7 @@ const struct platform_row platform_slurm = {
     .describe = slurm_describe,
     .open = slurm_open,
     .limits = slurm_limits,
+    .check_settings = slurm_check_settings,
     .check = slurm_check,
     .own_folders = slurm_own_folders,
     .usable_nodes = slurm_usable_nodes,

@@ -73,10 +73,11 @@ int slurm_spec(struct platform *p, const char *id, struct run_spec *out, struct 
 
 /* ---- submit.c */
 
+int slurm_check_settings(struct platform *p, const struct run_spec *spec, struct act_error *err) ACT_NODISCARD;
 int slurm_check(struct platform *p, const struct run_spec *spec, struct act_error *err) ACT_NODISCARD;
 int slurm_submit(struct platform *p, const struct platform_submission *submission, struct act_error *err) ACT_NODISCARD;
 /* The arguments for sbatch, and the script it is given. */
-/* after: the job that must have ended before; NULL: none. */
+/* after: the jobs that must have ended before, "7:8_3"; NULL: none. */
 void slurm_sbatch_words(const struct slurm *s, const struct run_spec *spec, const char *run_dir, const char *after,
                         struct act_strv *out);
 char *slurm_job_script(const char *agent, const char *run_dir); /* new string */

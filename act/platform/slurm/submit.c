@@ -80,7 +80,7 @@ static int check_container(const struct slurm *s, struct act_error *err)
     return 0;
 }
 
-int slurm_check(struct platform *p, const struct run_spec *spec, struct act_error *err)
+int slurm_check_settings(struct platform *p, const struct run_spec *spec, struct act_error *err)
 {
     const struct slurm *s = slurm_of(p);
 
@@ -98,7 +98,12 @@ int slurm_check(struct platform *p, const struct run_spec *spec, struct act_erro
         rc = check_options(s, err);
     if (rc == 0)
         rc = platform_check_shares(spec, "the nodes of a Slurm cluster", err);
-    return rc < 0 || !spec->id ? rc : slurm_check_start(slurm_of(p), spec, err);
+    return rc;
+}
+
+int slurm_check(struct platform *p, const struct run_spec *spec, struct act_error *err)
+{
+    return slurm_check_start(slurm_of(p), spec, err);
 }
 
 static void push_option(struct act_strv *out, const char *option, const char *value)
@@ -141,7 +146,7 @@ struct form {
     const char *name, *run_dir;
     const char *task; /* the rest of the name of a task's folder, for sbatch to fill in */
     const char *cwd;
-    const char *after; /* the job that must have ended before; NULL: none */
+    const char *after; /* the jobs that must have ended before, "7:8_3"; NULL: none */
 };
 
 /* sbatch expands "%j" and the like in the name of the output. */
@@ -307,7 +312,7 @@ struct handover {
     const char *name;            /* of the job */
     struct act_strv ids;         /* of all */
     struct slurm_array array;    /* if they are several */
-    char *after;                 /* the job that must have ended before; NULL: none */
+    char *after;                 /* the jobs that must have ended before, "7:8_3"; NULL: none */
     char *agent, *claim;         /* what this client writes into its claim */
     int number;                  /* of the claim that it holds, or whose end it waits for */
     int64_t claimed_ms;
@@ -592,33 +597,47 @@ static int make_folder(struct handover *h, const struct platform_submission *sub
     return rc;
 }
 
-/* The job of the run after which this one begins; several begin after all that it was submitted with. */
-static int find_before(struct handover *h, const char *id, struct act_error *err)
+/* Slurm refuses to wait for a job that it does not know any more, as one that ended long ago. */
+static void add_before(const struct handover *h, const struct site_state *old, struct act_buf *out)
 {
-    struct site_state state;
     bool is_array;
+    int64_t number = slurm_job_number(old->job, &is_array);
 
-    if (!id)
-        return 0;
-    int rc = site_states(h->site, &id, 1, &state, err);
+    if (number == 0 || run_state_is_final(old->status.state))
+        return;
+    act_buf_adds(out, out->len ? ":" : "");
+    if (is_array || h->array.row)
+        act_buf_addf(out, "%lld", (long long)number);
+    else
+        act_buf_adds(out, old->job);
+}
+
+/* The jobs of the runs after which this one begins; several begin after all that those were submitted with. */
+static int find_before(struct handover *h, struct act_error *err)
+{
+    const struct act_strv *ids = &h->spec->after;
+    ACT_AUTOFREE struct site_state *states = act_calloc(ids->n + 1, sizeof(*states));
+    struct act_buf jobs = {0};
+    int rc = ids->n ? site_states(h->site, (const char *const *)ids->v, ids->n, states, err) : 0;
+
     if (rc < 0)
         return rc;
-    int64_t number = slurm_job_number(state.job, &is_array);
-    if (number)
-        h->after = is_array || h->array.row ? act_sprintf("%lld", (long long)number) : act_strdup(state.job);
-    site_states_release(&state, 1);
+    for (size_t i = 0; i < ids->n; i++)
+        add_before(h, &states[i], &jobs);
+    site_states_release(states, ids->n);
+    h->after = jobs.len ? act_buf_steal(&jobs) : NULL;
     return 0;
 }
 
-static int begin(struct handover *h, const char *after, struct act_error *err)
+static int begin(struct handover *h, struct act_error *err)
 {
-    int rc = slurm_check(&h->s->base, h->spec, err);
+    int rc = platform_check(&h->s->base, h->spec, err);
 
     if (rc == 0)
         rc = slurm_site(h->s, &h->site, err);
     if (rc == 0)
         rc = site_agent(h->site, &h->agent, err);
-    return rc == 0 ? find_before(h, after, err) : rc;
+    return rc == 0 ? find_before(h, err) : rc;
 }
 
 static int finish(struct handover *h, bool *asked, bool is_new, struct act_error *err)
@@ -640,7 +659,7 @@ int slurm_submit(struct platform *p, const struct platform_submission *submissio
 {
     struct handover h = {.s = slurm_of(p), .spec = submission->spec, .name = submission->spec->id};
     bool existed = true;
-    int rc = begin(&h, submission->after, err);
+    int rc = begin(&h, err);
 
     if (rc == 0)
         rc = make_folder(&h, submission, &existed, err);
@@ -679,7 +698,7 @@ int slurm_submit_several(struct platform *p, const struct platform_several *seve
     h.name = h.array.row = row;
     h.array.last = h.array.first + (int)several->n - 1;
     h.array.most = several->max_parallel;
-    int rc = begin(&h, submission->after, err);
+    int rc = begin(&h, err);
     for (size_t i = 0; i < several->n && rc == 0; i++) {
         several->turn(several->arg, i);
         rc = make_folder(&h, submission, i == 0 ? &first_existed : &existed, err);
