@@ -28,7 +28,8 @@ struct fake {
 };
 extern struct fake fake;
 
-/* As it is when a test begins, and before platform_begin(): a run is running, nothing fails, what was counted is forgotten. */
+/* As it is when a test begins, and before platform_begin(): a run is running, nothing fails, and what was counted is
+ * forgotten. */
 void fake_reset(void);
 
 #endif
