@@ -1053,7 +1053,8 @@ TEST(test_local_queue)
         status = status_of(third.id);
     while (!status.reason[0]);
     assert_state(&status, RUN_QUEUED);
-    assert_contains(status.reason, "waits for 1 of 1 ");
+    ACT_AUTOFREE char *behind = act_sprintf("waits behind '%s', which waits for 1 of 2 ", second.id);
+    assert_contains(status.reason, behind);
     cpu.gpus_per_node = 0; /* needs nothing */
     run_to_end(&cpu, NULL, RUN_COMPLETED, 0);
 
