@@ -86,6 +86,7 @@ char *act_strndup(const char *s, size_t len)
 }
 
 /* Returns the length that the text will have. */
+ACT_PRINTF(1, 0)
 static size_t text_measure(const char *fmt, va_list ap)
 {
     va_list again;

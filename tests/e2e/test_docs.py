@@ -143,7 +143,7 @@ def test_variables():
     text = (ROOT / "docs/reference/environment.md").read_text()
     known = set(re.findall(r'"((?:ACT|AML)_[A-Z_]+)"', sources)) - inside
     told = set(re.findall(r"`((?:ACT|AML)_[A-Z_]+)`", text)) - inside
-    assert told - {"ACT_NUM_GPU", "ACT_RUN_ID"} == known - {"ACT_RUN_ID"}
+    assert told - {"ACT_NUM_GPU", "ACT_RUN_ID", "ACT_RUN_CODE"} == known - {"ACT_RUN_ID", "ACT_RUN_CODE"}
 
 
 def test_exit_statuses(act):

@@ -291,7 +291,7 @@ def test_a_pod_that_is_deleted_by_force_is_one_attempt(act, kubernetes, tmp_path
     """The cluster makes another one at once, while the old one still has its time to end."""
     several(kubernetes, volumes=[{"mount_path": str(tmp_path), "hostPath": {"path": str(tmp_path)}}], launcher=launcher)
     gate = tmp_path / "gate"
-    script = f"trap 'sleep 2' TERM; echo attempt $ACT_ATTEMPT; while [ ! -e {gate} ]; do sleep 0.05; done"
+    script = f"trap 'sleep 0.5; exit 1' TERM; echo attempt $ACT_ATTEMPT; while [ ! -e {gate} ]; do sleep 0.05; done"
     run = act.submit("sh", "-c", script, before=("-c", "k8s", "-n", "2"))
     act.until(lambda: act.run("logs", "--rank", "1", run, status=None).out, "rank 1 runs")
     pod = kubernetes.pods_of(kubernetes.objects("Job")[0]["metadata"]["name"])[index]

@@ -99,8 +99,9 @@ def test_who_may_not_look_is_not_refused(act, cluster):
 
 
 def test_only_runs_of_several_pods_ask_for_quotas(act, cluster):
-    act.finish("true", before=K8S)
+    """Once the cluster has been asked whether it would let such pods in."""
     for size, more in (("1", 0), ("2", 1)):
+        act.finish("true", before=(*K8S, "-n", size))
         cluster.forget()
         run = act.submit("true", before=(*K8S, "-n", size))
         asked = [r["url"].partition("?")[0].rpartition("/")[2] for r in cluster.requests()]

@@ -90,7 +90,7 @@ def test_the_file_of_a_kubernetes_cluster_is_gone(act, kube):
     assert act.info(run)["state"] in ("Queued", "Running")
     act.run("abort", run)
     act.until_state(run, "Canceled")
-    assert not kube.objects("Job")
+    act.until(lambda: not kube.objects("Job"), "the Job is gone")
 
 
 def test_a_claim_is_in_what_a_run_writes_down(act, kube, scratch):
@@ -117,7 +117,7 @@ def test_the_kubeconfig_of_the_environment_is_remembered(act, kube):
     run = act.submit("sleep", "100", before=K8S, env={"KUBECONFIG": str(own)})
     act.run("abort", run)
     act.until_state(run, "Canceled")
-    assert not kube.objects("Job")
+    act.until(lambda: not kube.objects("Job"), "the Job is gone")
 
 
 def test_a_context_that_leads_to_another_server(act, kube):
@@ -136,7 +136,7 @@ def test_a_context_that_leads_to_another_server(act, kube):
     kube.cluster()  # the file of this name leads there again, by another kubeconfig
     act.run("abort", run)
     act.until_state(run, "Canceled")
-    assert not kube.objects("Job")
+    act.until(lambda: not kube.objects("Job"), "the Job is gone")
 
 
 def test_bad_nodes_are_those_of_the_place(act, lab):

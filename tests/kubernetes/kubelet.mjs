@@ -74,7 +74,7 @@ export class Kubelet {
     /** A pod that shall go: its processes first. */
     end(pod, runner) {
         if (runner && !runner.isLost) {
-            runner.terminate(pod.metadata.deletionGracePeriodSeconds * 1000);
+            runner.terminate(Math.max(pod.metadata.deletionGracePeriodSeconds * 1000, this.world.settings.forcedMs));
         } else if (!runner) {
             setImmediate(() => this.world.store.settle(POD, pod));
         }

@@ -29,7 +29,7 @@ const DEFAULTS = {
     logPart: 16 * 1024, // longer lines are taken apart
     keptLogs: 5,
     followRotation: "on", // "end": a log that is followed ends when it is rotated
-    forcedMs: 1000, // grace of a pod that is deleted by force
+    forcedMs: 2000, // grace of a pod that is deleted by force: no kubelet gives less
     backoffMs: 50, // before the Job controller makes another pod for one that failed
     pullMs: 0, retryMs: 100, // how long an image takes; how often what is missing is looked for
     ttlUnitMs: 1000, // a second of ttlSecondsAfterFinished

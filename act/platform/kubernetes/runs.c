@@ -235,17 +235,24 @@ static char *pods_wanted(const struct views *v, bool ahead)
                : act_sprintf("labelSelector=job-name+in+%%28%s%%29", names.data);
 }
 
-static void add_pods(struct views *v, const json_t *pods)
+/* Those of the Jobs that may be ahead, or of the others: a list may have those of all runs. */
+static void add_pods(struct views *v, const json_t *pods, bool ahead)
 {
+    CODEC_AUTOJSON json_t *own = json_object();
+    const char *name;
+    json_t *list_of_job, *pod;
     size_t i;
-    json_t *pod;
 
+    for (i = 0; i < v->n; i++)
+        if (wants_pods(v, i) && may_be_ahead(v, i) == ahead) /* there may be none */
+            json_object_set_new(own, kubernetes_name_of(v->jobs[i]), json_array());
     json_array_foreach(pods, i, pod)
     {
-        const char *name = kubernetes_label(pod, "job-name");
+        name = kubernetes_label(pod, "job-name");
         if (name)
-            json_array_append(json_object_get(v->pods, name), pod);
+            json_array_append(json_object_get(own, name), pod);
     }
+    json_object_foreach(own, name, list_of_job) json_object_set(v->pods, name, list_of_job);
 }
 
 static int find_pods(struct views *v, struct act_error *err)
@@ -257,16 +264,14 @@ static int find_pods(struct views *v, struct act_error *err)
     if (rc == 0 && ahead) {
         ACT_AUTOFREE char *path = kube_path(v->k->kube, "v1", "pods", NULL, ahead);
         rc = kubernetes_items_now(v->k, path, "the pods", &last, err);
-        if (rc == 0)
-            note_caught_up(v);
     }
     v->pods = json_object();
-    for (size_t i = 0; rc == 0 && i < v->n; i++)
-        if (wants_pods(v, i)) /* there may be none */
-            json_object_set_new(v->pods, kubernetes_name_of(v->jobs[i]), json_array());
-    add_pods(v, pods);
-    add_pods(v, last);
-    return rc;
+    if (rc < 0)
+        return rc;
+    add_pods(v, pods, false);
+    add_pods(v, last, true);
+    note_caught_up(v);
+    return 0;
 }
 
 /* ---- what only the events and Kueue say; users without permission to read those are told less ---- */
