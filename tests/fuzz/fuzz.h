@@ -16,6 +16,7 @@
 #include "base/text.h"
 #include "codec/json.h"
 
+int LLVMFuzzerInitialize(int *argc, char ***argv); /* of those that have to prepare something once */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define FUZZ_CHECK(what) ((what) ? (void)0 : (fprintf(stderr, "does not hold: %s\n", #what), abort()))
