@@ -26,9 +26,10 @@ from browser import browser  # noqa: E402,F401
 from double_fixtures import az, blobserver, double, double_server, file_server, login, shares  # noqa: E402,F401
 from fault_proxy import FaultProxy  # noqa: E402
 from listener import listener, other_listener  # noqa: E402,F401
-from kubernetes_fixtures import kubernetes, kubernetes_api, kubernetes_server  # noqa: E402,F401
+from kubernetes_fixtures import kubernetes, kubernetes_api, kubernetes_server, still  # noqa: E402,F401
 from pod_fixtures import pod_bed  # noqa: E402,F401
 from slurm_fixtures import lab, slurm  # noqa: E402,F401
+from terminal_fixtures import terminal  # noqa: E402,F401
 
 
 def pytest_configure(config):

@@ -2,10 +2,16 @@
 import pathlib
 import shutil
 import tempfile
+import time
 
 import pytest
 
 import kubernetes_double
+
+NOW = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+RUNNING = {"phase": "Running", "containerStatuses": [{"name": "main", "state": {"running": {"startedAt": NOW}}}]}
+ENDED = {"phase": "Succeeded", "containerStatuses": [
+    {"name": "main", "state": {"terminated": {"exitCode": 0, "finishedAt": NOW}}}]}
 
 
 @pytest.fixture(scope="session")
@@ -39,3 +45,17 @@ def kubernetes(act, kubernetes_api):
         pytest.skip(f"no pods here: {reason}")
     kubernetes_api.use(act)
     return kubernetes_api
+
+
+@pytest.fixture
+def still(act, tmp_path):
+    """The project on a cluster of its own, whose pods do not run: a test says what becomes of them."""
+    if kubernetes_double.missing():
+        pytest.skip(kubernetes_double.missing())
+    server = kubernetes_double.Kubernetes(tmp_path, run=False)
+    server.use(act)
+    yield server
+    try:
+        server.check()
+    finally:
+        server.stop()

@@ -1,28 +1,8 @@
 """Logs of Kubernetes that are followed, from pods that do not run: a test says what becomes of them."""
 import time
 
-import pytest
-
-import kubernetes_double
 from gated import job_of
-
-NOW = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-RUNNING = {"phase": "Running", "containerStatuses": [{"name": "main", "state": {"running": {"startedAt": NOW}}}]}
-ENDED = {"phase": "Succeeded", "containerStatuses": [
-    {"name": "main", "state": {"terminated": {"exitCode": 0, "finishedAt": NOW}}}]}
-
-
-@pytest.fixture
-def still(act, tmp_path):
-    if kubernetes_double.missing():
-        pytest.skip(kubernetes_double.missing())
-    server = kubernetes_double.Kubernetes(tmp_path, run=False)
-    server.use(act)
-    yield server
-    try:
-        server.check()
-    finally:
-        server.stop()
+from kubernetes_fixtures import ENDED, RUNNING
 
 
 def set_pod(still, name, status):

@@ -8,29 +8,12 @@ import time
 
 import pytest
 
-import kubernetes_double
 import tmux
 from act_tool import SANITIZER
+from kubernetes_fixtures import ENDED, RUNNING
 
-NOW = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-RUNNING = {"phase": "Running", "containerStatuses": [{"name": "main", "state": {"running": {"startedAt": NOW}}}]}
-ENDED = {"phase": "Succeeded", "containerStatuses": [
-    {"name": "main", "state": {"terminated": {"exitCode": 0, "finishedAt": NOW}}}]}
 ALWAYS = 1 << 30
 WHILE_S = 3  # in which a poller would have asked several times
-
-
-@pytest.fixture
-def still(act, tmp_path):
-    if kubernetes_double.missing():
-        pytest.skip(kubernetes_double.missing())
-    server = kubernetes_double.Kubernetes(tmp_path, run=False)
-    server.use(act)
-    yield server
-    try:
-        server.check()
-    finally:
-        server.stop()
 
 
 def kind_of(request):
@@ -94,19 +77,6 @@ def end(process, status=0):
     out, err = process.communicate(timeout=60)
     assert process.returncode == status and not SANITIZER.search(err), (process.returncode, out, err)
     return out.decode()
-
-
-@pytest.fixture
-def terminal(act):
-    started = []
-
-    def start(*words, **options):
-        started.append(tmux.Tmux(act, *words, **options))
-        return started[-1]
-
-    yield start
-    for one in started:
-        one.close()
 
 
 # ---- nothing while nothing changes, and every change at once

@@ -16,20 +16,6 @@ import tmux
 pytestmark = pytest.mark.skipif(bool(tmux.MISSING), reason=str(tmux.MISSING))
 
 
-@pytest.fixture
-def terminal(act):
-    """Starts programs on a terminal."""
-    started = []
-
-    def start(*words, **options):
-        started.append(tmux.Tmux(act, *words, **options))
-        return started[-1]
-
-    yield start
-    for one in started:
-        one.close()
-
-
 class Speaker:
     """A run that says what it is told to."""
 
