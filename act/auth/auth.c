@@ -187,7 +187,7 @@ static void add_service_header(struct act_buf *out, const struct http_header *he
     act_buf_addc(out, '\n');
 }
 
-static void add_service_headers(struct act_buf *out, const struct http_call *call)
+static void auth_add_service_headers(struct act_buf *out, const struct http_call *call)
 {
     const struct http_header **found = act_alloc((call->headers.n + 1) * sizeof(*found));
     size_t n = 0;
@@ -219,7 +219,7 @@ static void split_query(const char *query, size_t len, struct http_headers *pair
 
 /* The path stays as it is on the wire; the query is decoded and sorted, one name with several values is one
  * line. */
-static void add_resource(struct act_buf *out, const char *account, const char *url)
+static void auth_add_resource(struct act_buf *out, const char *account, const char *url)
 {
     const char *host = strstr(url, "://");
     const char *path = host ? host + 3 + strcspn(host + 3, "/?#") : url;
@@ -245,8 +245,8 @@ char *auth_string_to_sign(const char *account, const struct http_call *call)
 
     act_buf_addf(&out, "%s\n", call->method);
     add_standard_headers(&out, call);
-    add_service_headers(&out, call);
-    add_resource(&out, account, call->url);
+    auth_add_service_headers(&out, call);
+    auth_add_resource(&out, account, call->url);
     return act_buf_steal(&out);
 }
 

@@ -305,7 +305,7 @@ static void token_keep(void *arg)
     unlock(slot);
 }
 
-static void kept(void *arg)
+static void token_kept(void *arg)
 {
     token_take_found(arg);
 }
@@ -357,7 +357,7 @@ static void no_source(struct slot *slot)
     token_take_failure(slot);
 }
 
-static void asked(struct token_ask *ask)
+static void token_asked(struct token_ask *ask)
 {
     struct slot *slot = ask->arg;
     const char *name = ask->source->name;
@@ -366,7 +366,7 @@ static void asked(struct token_ask *ask)
         slot->found = ask->token;
         ask->token = (struct token){0};
         token_ask_release(ask);
-        engine_work(http_engine(slot->tokens->http), token_keep, kept, slot);
+        engine_work(http_engine(slot->tokens->http), token_keep, token_kept, slot);
         return;
     }
     act_trace("auth", "%s: %s", name, act_error_text(&ask->error));
@@ -394,7 +394,7 @@ static void ask_next(struct slot *slot)
                                    .http = slot->tokens->http,
                                    .want = slot->want,
                                    .authority = slot->authority,
-                                   .done = asked,
+                                   .done = token_asked,
                                    .arg = slot};
     slot->ask.source->ask(&slot->ask);
 }
@@ -491,14 +491,14 @@ static void refresh(struct slot *slot)
 
 /* ---- calls ---- */
 
-static bool is_fresh(const struct slot *slot)
+static bool token_still_fresh(const struct slot *slot)
 {
     return slot && slot->token.text && slot->token.refresh_s > act_now_unix_s();
 }
 
 bool token_is_fresh(struct tokens *tokens, const struct token_want *want)
 {
-    return is_fresh(find_slot(tokens, want));
+    return token_still_fresh(find_slot(tokens, want));
 }
 
 const char *token_now(struct tokens *tokens, const struct token_want *want)
@@ -529,8 +529,8 @@ void token_start(struct tokens *tokens, struct token_call *call)
     call->error = (struct act_error){0};
     if (!slot && add_slot(tokens, &call->want, &slot, &call->error) < 0) {
         engine_timer(http_engine(tokens->http), 0, answer_now, call);
-    } else if (!slot->busy && (is_fresh(slot) || failed_lately(slot))) {
-        if (!is_fresh(slot))
+    } else if (!slot->busy && (token_still_fresh(slot) || failed_lately(slot))) {
+        if (!token_still_fresh(slot))
             call->error = slot->error;
         engine_timer(http_engine(tokens->http), 0, answer_now, call);
     } else {

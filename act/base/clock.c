@@ -89,7 +89,7 @@ static int64_t parse_decimals(const char *s, const char **end)
 
 /* Reads a number of at most so many digits and the character behind it, which is one of ends; '\0' stands for the end
  * of the text. Moves *s past both. */
-static bool parse_part(const char **s, int digits, const char *ends, int *out)
+static bool clock_parse_part(const char **s, int digits, const char *ends, int *out)
 {
     const char *start = *s;
 
@@ -121,7 +121,7 @@ static bool parse_zone(const char *s, int *out_s)
     if (*s != '-' && *s != '+')
         return false;
     s++;
-    if (!parse_part(&s, 2, ":", &hours) || !parse_part(&s, 2, "", &minutes))
+    if (!clock_parse_part(&s, 2, ":", &hours) || !clock_parse_part(&s, 2, "", &minutes))
         return false;
     *out_s = sign * (hours * 3600 + minutes * 60);
     return true;
@@ -133,8 +133,9 @@ bool act_time_from_iso_ns(const char *text, int64_t *out_unix_ns)
     int year, month, day, hour, minute, second, offset_s;
     int64_t ns = 0;
 
-    if (!parse_part(&text, 4, "-", &year) || !parse_part(&text, 2, "-", &month) || !parse_part(&text, 2, "Tt ", &day) ||
-        !parse_part(&text, 2, ":", &hour) || !parse_part(&text, 2, ":", &minute) || !parse_part(&text, 2, "", &second))
+    if (!clock_parse_part(&text, 4, "-", &year) || !clock_parse_part(&text, 2, "-", &month) ||
+        !clock_parse_part(&text, 2, "Tt ", &day) || !clock_parse_part(&text, 2, ":", &hour) ||
+        !clock_parse_part(&text, 2, ":", &minute) || !clock_parse_part(&text, 2, "", &second))
         return false;
     if (month < 1 || month > 12)
         return false;

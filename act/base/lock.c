@@ -74,7 +74,7 @@ static void say_waiting(int fd, const struct patience *patience)
     act_note("waiting for %s, which %s ...", holder, patience->doing);
 }
 
-static int wait_for(int fd, const char *path, const struct patience *patience, struct act_error *err)
+static int lock_wait_for(int fd, const char *path, const struct patience *patience, struct act_error *err)
 {
     int64_t start_ms = act_now_monotonic_ms();
     bool told = !patience->doing;
@@ -104,7 +104,7 @@ static int open_and_wait(const char *path, int flags, const struct patience *pat
 
     if (fd < 0)
         return act_error_errno(err, errno, "cannot open '%s'", path);
-    int rc = wait_for(fd, path, patience, err);
+    int rc = lock_wait_for(fd, path, patience, err);
     if (rc < 0)
         close(fd);
     return rc < 0 ? rc : fd;

@@ -169,7 +169,7 @@ static size_t terminal_take_some(struct act_harmless *t, const char *s, size_t l
 }
 
 /* Only an incomplete character or colour is held back, so there is room for it. */
-static void take_all(struct act_harmless *t, const char *s, size_t len, bool is_end, struct act_buf *out)
+static void terminal_take_all(struct act_harmless *t, const char *s, size_t len, bool is_end, struct act_buf *out)
 {
     size_t n;
 
@@ -186,12 +186,12 @@ void act_harmless_add(struct act_harmless *text, const char *data, size_t len, s
     ACT_AUTO(act_buf) joined = {0};
 
     if (text->n_held == 0) {
-        take_all(text, data, len, false, out);
+        terminal_take_all(text, data, len, false, out);
         return;
     }
     act_buf_add(&joined, text->held, text->n_held);
     act_buf_add(&joined, data, len);
-    take_all(text, joined.data, joined.len, false, out);
+    terminal_take_all(text, joined.data, joined.len, false, out);
 }
 
 void act_harmless_end(struct act_harmless *text, struct act_buf *out)
@@ -199,7 +199,7 @@ void act_harmless_end(struct act_harmless *text, struct act_buf *out)
     char held[sizeof(text->held)];
 
     memcpy(held, text->held, text->n_held);
-    take_all(text, held, text->n_held, true, out);
+    terminal_take_all(text, held, text->n_held, true, out);
     if (text->colours_changed)
         act_buf_adds(out, "\033[0m");
     text->colours_changed = false;

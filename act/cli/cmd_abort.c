@@ -32,7 +32,7 @@ static void say_plan(const struct cli *cli, const struct flow_run *run)
                  cli->options.forget ? ", unless its cluster answers" : "");
 }
 
-static int abort_run(struct cli *cli, struct flow_run *run, json_t *list, struct act_error *err)
+static int cmd_abort_run(struct cli *cli, struct flow_run *run, json_t *list, struct act_error *err)
 {
     bool had_ended = run_state_is_final(run->status.state);
     int rc = 0;
@@ -82,7 +82,7 @@ static void say_which(const struct flow_runs *runs)
         act_note("and %zu more", runs->n - SHOWN);
 }
 
-static int confirm(const struct cli *cli, const struct flow_runs *runs, struct act_error *err)
+static int cmd_abort_confirm(const struct cli *cli, const struct flow_runs *runs, struct act_error *err)
 {
     if (cli->options.dry_run || cli->options.yes)
         return 0;
@@ -104,7 +104,7 @@ static int abort_all(struct cli *cli, const struct cli_each_run *each, const str
     if (rc == 0 && runs.n == 0)
         act_note("nothing to cancel: no such run of yours is active");
     else if (rc == 0)
-        rc = confirm(cli, &runs, err);
+        rc = cmd_abort_confirm(cli, &runs, err);
     return rc < 0 ? rc : cli_these_runs(cli, each, &runs, err);
 }
 
@@ -112,7 +112,7 @@ int cmd_abort(struct cli *cli, struct act_error *err)
 {
     const struct cli_options *o = &cli->options;
     struct cli_each_run each = {
-        .act = abort_run, .find = o->forget ? flow_find_unasked : find_run_to_end, .list = o->json};
+        .act = cmd_abort_run, .find = o->forget ? flow_find_unasked : find_run_to_end, .list = o->json};
     bool many = o->all || o->name || o->tags.n > 0;
     struct flow_labels labels;
     int rc = cli_labels(cli, &labels, err);

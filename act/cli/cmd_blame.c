@@ -37,7 +37,7 @@ static void push_duration(struct act_strv *cells, int64_t seconds)
     act_strv_push(cells, text);
 }
 
-static void print_table(const struct platform_jobs *jobs, size_t n)
+static void cmd_blame_print_table(const struct platform_jobs *jobs, size_t n)
 {
     static const struct cli_column columns[] = {
         {"RUNNING", 'r', .rank = 2},         {"LIMIT", 'r', .rank = 7},
@@ -75,7 +75,7 @@ int cmd_blame(struct cli *cli, struct act_error *err)
     if (cli->options.json)
         rc = print_jobs_json(&cli->flow.config, &jobs, n, err);
     else
-        print_table(&jobs, n);
+        cmd_blame_print_table(&jobs, n);
     if (n < jobs.n)
         act_note("%zu of %zu jobs; --max 0 shows all", n, jobs.n);
     return rc;

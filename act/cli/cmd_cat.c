@@ -6,7 +6,7 @@
 #include "flow/runs/logs.h"
 
 /* On a worker. */
-static int print(void *arg, const void *data, size_t len, struct act_error *err)
+static int cmd_cat_print(void *arg, const void *data, size_t len, struct act_error *err)
 {
     return cli_write_stdout(arg, data, len, err);
 }
@@ -23,7 +23,7 @@ static int cat(struct cli *cli, const char *word, struct act_error *err)
     if (p.path.is_folder)
         rc = act_error_set(err, ACT_USAGE, "'%s' is a folder; 'a ls' lists it, 'a d' downloads it", word);
     else
-        rc = transfer_read(services_engine(&cli->services), &p.path, &range, o->memory, print, NULL, err);
+        rc = transfer_read(services_engine(&cli->services), &p.path, &range, o->memory, cmd_cat_print, NULL, err);
     cli_end_text();
     return rc;
 }
@@ -49,7 +49,7 @@ static int check_follow(struct cli *cli, struct act_error *err)
 }
 
 /* What is there already must be a file. */
-static int check_file(struct cli *cli, const char *word, const char *path, struct act_error *err)
+static int cmd_cat_check_file(struct cli *cli, const char *word, const char *path, struct act_error *err)
 {
     ACT_AUTO(flow_path) p = {0};
     struct act_error ignored;
@@ -60,7 +60,7 @@ static int check_file(struct cli *cli, const char *word, const char *path, struc
     return is_folder ? act_error_set(err, ACT_USAGE, "'%s' is a folder; 'a ls' lists it", word) : 0;
 }
 
-static int follow(struct cli *cli, struct act_error *err)
+static int cmd_cat_follow(struct cli *cli, struct act_error *err)
 {
     const char *word = cli->words.v[0];
     ACT_AUTO(flow_run) run = {0};
@@ -70,7 +70,7 @@ static int follow(struct cli *cli, struct act_error *err)
     if (rc == 0)
         rc = flow_find_named_run(&cli->flow, word, &run, &path, err);
     if (rc == 0)
-        rc = check_file(cli, word, path, err);
+        rc = cmd_cat_check_file(cli, word, path, err);
     if (rc < 0)
         return rc;
     const struct flow_follow what = {
@@ -86,7 +86,7 @@ int cmd_cat(struct cli *cli, struct act_error *err)
     struct cli_outcome outcome = {0};
 
     if (cli->options.follow)
-        return follow(cli, err);
+        return cmd_cat_follow(cli, err);
     if (cli->options.first && cli->options.last)
         return act_error_set(err, ACT_USAGE, "--first and --last exclude each other");
     for (size_t i = 0; i < cli->words.n; i++)

@@ -22,7 +22,7 @@ static json_t *states_json(const struct platform_cluster *c)
                      cli_count_json(c->preempted));
 }
 
-static json_t *cluster_json(const struct platform_cluster *c)
+static json_t *cmd_cluster_json(const struct platform_cluster *c)
 {
     return json_pack("{s:s,s:s?,s:s?,s:s?,s:s?,s:s?,s:s?,s:s?,s:s?,s:s?,s:s?,s:s?,s:o,s:o,s:o,s:o,s:o,s:o}", "name",
                      c->name, "owner", c->owner, "type", c->type, "location", c->location, "state", c->state, "error",
@@ -167,14 +167,14 @@ static void print_nodes(const struct platform_cluster_nodes *nodes)
 
 #define GOES_ON "the change goes on at the service; 'a cluster show' tells how it stands"
 
-static const struct platform_clusters_words *words_of(const struct cli *cli)
+static const struct platform_clusters_words *cmd_cluster_words_of(const struct cli *cli)
 {
     return platform_clusters_words(cli->flow.config.platform);
 }
 
 static const char *noun_of(const struct cli *cli)
 {
-    return words_of(cli)->noun;
+    return cmd_cluster_words_of(cli)->noun;
 }
 
 /* ---- the verbs ---- */
@@ -191,10 +191,10 @@ static int list_managed(struct cli *cli, struct act_error *err)
     if (rc == 0 && cli->options.json) {
         json_t *all = json_array();
         for (size_t i = 0; i < clusters.n; i++)
-            json_array_append_new(all, cluster_json(&clusters.v[i]));
+            json_array_append_new(all, cmd_cluster_json(&clusters.v[i]));
         rc = cli_print_json(json_pack("{s:i,s:o}", "version", 1, "clusters", all), err);
     } else if (rc == 0 && clusters.n == 0) {
-        act_note("the %s has no %ss; 'a cluster create' makes one", words_of(cli)->owner, noun_of(cli));
+        act_note("the %s has no %ss; 'a cluster create' makes one", cmd_cluster_words_of(cli)->owner, noun_of(cli));
     } else if (rc == 0) {
         print_clusters(&clusters, cli->options.all);
     }
@@ -219,7 +219,7 @@ static bool open_managed(struct cli *cli)
 }
 
 /* Without -c it is the cluster files that are listed, unless the default cluster has something to list itself. */
-static int list(struct cli *cli, const char *name, struct act_error *err)
+static int cmd_cluster_list(struct cli *cli, const char *name, struct act_error *err)
 {
     const struct cli_options *o = &cli->options;
     bool named = o->cluster || o->params.n;
@@ -244,7 +244,7 @@ static int show_cluster(struct cli *cli, const char *name, struct act_error *err
     if (rc == 0)
         rc = platform_get_cluster(platform, name, &cluster, err);
     if (rc == 0 && cli->options.json)
-        rc = cli_print_json(json_pack("{s:i,s:o}", "version", 1, "cluster", cluster_json(&cluster)), err);
+        rc = cli_print_json(json_pack("{s:i,s:o}", "version", 1, "cluster", cmd_cluster_json(&cluster)), err);
     else if (rc == 0)
         print_cluster(&cluster);
     return rc;
@@ -305,7 +305,7 @@ static char *scale_text(const struct platform_scale *s)
 }
 
 /* "a, b": new string, "" where there are none. */
-static char *join(const struct act_strv *words)
+static char *cmd_cluster_join(const struct act_strv *words)
 {
     struct act_buf out = {0};
 
@@ -326,7 +326,7 @@ static char *tags_text(json_t *tags)
     return act_buf_steal(&out);
 }
 
-static int64_t least_of(const struct platform_new_cluster *c)
+static int64_t cmd_cluster_least_of(const struct platform_new_cluster *c)
 {
     return c->scale.min_nodes < 0 ? 0 : c->scale.min_nodes;
 }
@@ -334,14 +334,15 @@ static int64_t least_of(const struct platform_new_cluster *c)
 /* What a new cluster would be, as prepared. */
 static void print_wanted(const struct cli *cli, const struct platform_new_cluster *c)
 {
-    ACT_AUTOFREE char *identities = join(c->identities), *tags = tags_text(c->tags);
-    ACT_AUTOFREE char *location = act_sprintf("that of the %s", words_of(cli)->owner);
+    ACT_AUTOFREE char *identities = cmd_cluster_join(c->identities), *tags = tags_text(c->tags);
+    ACT_AUTOFREE char *location = act_sprintf("that of the %s", cmd_cluster_words_of(cli)->owner);
 
     cli_print_fact("name", c->name);
     cli_print_fact("location", c->location ? c->location : location);
     cli_print_fact("vm size", c->vm_size);
     cli_print_fact("priority", c->low_priority ? "low: the nodes may be taken away" : "normal");
-    print_sizes(&(struct platform_cluster){.nodes = -1, .min_nodes = least_of(c), .max_nodes = c->scale.max_nodes});
+    print_sizes(
+        &(struct platform_cluster){.nodes = -1, .min_nodes = cmd_cluster_least_of(c), .max_nodes = c->scale.max_nodes});
     print_idle(c->scale.idle_s ? c->scale.idle_s : -1);
     cli_print_fact("admin user", c->admin_user);
     cli_print_fact("ssh key", c->ssh_key);
@@ -358,7 +359,7 @@ static json_t *wanted_json(const struct platform_new_cluster *c)
 
     return json_pack("{s:s, s:s?, s:s?, s:b, s:o, s:o, s:o, s:s?, s:s?, s:s?, s:b, s:o, s:s?, s:O?}", "name", c->name,
                      "location", c->location, "vm_size", c->vm_size, "low_priority", c->low_priority, "min_nodes",
-                     cli_count_json(least_of(c)), "max_nodes", cli_count_json(c->scale.max_nodes), "idle_s",
+                     cli_count_json(cmd_cluster_least_of(c)), "max_nodes", cli_count_json(c->scale.max_nodes), "idle_s",
                      cli_count_json(c->scale.idle_s ? c->scale.idle_s : -1), "admin_user", c->admin_user, "ssh_key",
                      c->ssh_key, "subnet", c->subnet, "no_public_ip", c->no_public_ip, "identities",
                      codec_json_strv_new(c->identities ? c->identities : &none), "node_image", c->node_image, "tags",
@@ -389,7 +390,7 @@ static int ask_setup(struct cli *cli, const char *setup, struct act_error *err)
     return cli_confirm(cli, question, err);
 }
 
-static int make(struct cli *cli, struct platform_new_cluster *cluster, struct act_error *err)
+static int cmd_cluster_make(struct cli *cli, struct platform_new_cluster *cluster, struct act_error *err)
 {
     struct cli_told told = {.noun = noun_of(cli), .name = cluster->name, .goes_on = GOES_ON};
     struct platform_follow follow = cli_follow(cli, &told);
@@ -454,7 +455,7 @@ static int read_description(const struct cli_options *o, struct flow_batch_clust
     return rc;
 }
 
-static int create(struct cli *cli, const char *name, struct act_error *err)
+static int cmd_cluster_create(struct cli *cli, const char *name, struct act_error *err)
 {
     const struct cli_options *o = &cli->options;
     ACT_AUTO(flow_batch_cluster) description = {0};
@@ -481,7 +482,7 @@ static int create(struct cli *cli, const char *name, struct act_error *err)
         act_note("neither the file nor --ssh-key gives a public key: nobody can log in to the nodes");
     if (!c->ssh_key || !c->admin_user)
         c->admin_user = c->ssh_key ? "azureuser" : NULL;
-    return make(cli, c, err);
+    return cmd_cluster_make(cli, c, err);
 }
 
 static int scale(struct cli *cli, const char *name, const struct platform_scale *wanted, struct act_error *err)
@@ -499,7 +500,7 @@ static int scale(struct cli *cli, const char *name, const struct platform_scale 
     return rc < 0 ? rc : finish_cluster(cli, name, "the new size", err);
 }
 
-static int resize(struct cli *cli, const char *name, struct act_error *err)
+static int cmd_cluster_resize(struct cli *cli, const char *name, struct act_error *err)
 {
     int64_t n = cli->options.nodes;
 
@@ -570,7 +571,11 @@ static int nodes(struct cli *cli, const char *name, struct act_error *err)
 
 #define FOR_SERVICES "cluster param json "
 static const struct cli_verb verbs[] = {
-    {.name = "list", .run = list, .options = "cluster param json own all", .takes_no_name = true, .own = true},
+    {.name = "list",
+     .run = cmd_cluster_list,
+     .options = "cluster param json own all",
+     .takes_no_name = true,
+     .own = true},
     {.name = "add", .run = cli_add_cluster, .options = "param json dry-run yes " CLI_ADD_OPTIONS, .own = true},
     {.name = "use", .run = cli_use_cluster, .options = "json dry-run", .needs_name = true, .own = true},
     {.name = "edit", .run = cli_edit_cluster, .options = "cluster", .own = true},
@@ -578,11 +583,11 @@ static const struct cli_verb verbs[] = {
     {.name = "remove", .run = cli_remove_cluster, .options = "json dry-run yes", .needs_name = true, .own = true},
     {.name = "show", .run = show_cluster, .options = FOR_SERVICES},
     {.name = "create",
-     .run = create,
+     .run = cmd_cluster_create,
      .options = FOR_SERVICES "file vm-size min max idle low-priority admin-user ssh-key location identity subnet "
                              "no-public-ip node-image tag no-wait yes dry-run",
      .needs_name = true},
-    {.name = "resize", .run = resize, .options = FOR_SERVICES "nodes no-wait dry-run"},
+    {.name = "resize", .run = cmd_cluster_resize, .options = FOR_SERVICES "nodes no-wait dry-run"},
     {.name = "autoscale", .run = autoscale, .options = FOR_SERVICES "min max idle no-wait dry-run"},
     {.name = "delete", .run = delete, .options = FOR_SERVICES "no-wait yes dry-run", .needs_name = true},
     {.name = "nodes", .run = nodes, .options = FOR_SERVICES},
@@ -590,7 +595,7 @@ static const struct cli_verb verbs[] = {
     {.name = NULL},
 };
 
-static int check_words(const struct cli *cli, const struct cli_verb *verb, struct act_error *err)
+static int cmd_cluster_check_words(const struct cli *cli, const struct cli_verb *verb, struct act_error *err)
 {
     const char *given = cli->words.n > 1 ? cli->words.v[1] : NULL;
 
@@ -608,10 +613,10 @@ static int check_words(const struct cli *cli, const struct cli_verb *verb, struc
 }
 
 /* The name, or if it is NULL that of the cluster file (compute_target, aks.pool). */
-static int name_of(const struct cli *cli, const char *name, const char **out, struct act_error *err)
+static int cmd_cluster_name_of(const struct cli *cli, const char *name, const char **out, struct act_error *err)
 {
     const struct config *config = &cli->flow.config;
-    const struct platform_clusters_words *words = words_of(cli);
+    const struct platform_clusters_words *words = cmd_cluster_words_of(cli);
 
     *out = name ? name : words->usual(config);
     if (*out && **out)
@@ -629,7 +634,7 @@ static int run_managed(struct cli *cli, const struct cli_verb *verb, const char 
     if (rc == 0 && verb->needs_name && !given)
         rc = act_error_set(err, ACT_USAGE, "which %s? 'a cluster %s NAME'", noun_of(cli), verb->name);
     if (rc == 0 && !verb->takes_no_name)
-        rc = name_of(cli, given, &name, err);
+        rc = cmd_cluster_name_of(cli, given, &name, err);
     return rc < 0 ? rc : verb->run(cli, name, err);
 }
 
@@ -640,7 +645,7 @@ int cmd_cluster(struct cli *cli, struct act_error *err)
 
     if (!verb)
         return -ACT_USAGE;
-    int rc = check_words(cli, verb, err);
+    int rc = cmd_cluster_check_words(cli, verb, err);
     if (rc < 0)
         return rc;
     return verb->own ? verb->run(cli, given, err) : run_managed(cli, verb, given, err);

@@ -81,8 +81,8 @@ static char *read_answer(const struct flow_question *question, const struct flow
 }
 
 /* Until an answer is right. */
-static int ask(struct flow_setup *setup, const struct flow_question *question, const struct flow_choices *choices,
-               struct act_error *err)
+static int cmd_cluster_add_ask(struct flow_setup *setup, const struct flow_question *question,
+                               const struct flow_choices *choices, struct act_error *err)
 {
     if (is_list(choices))
         show_choices(question, choices);
@@ -141,8 +141,8 @@ static int refuse_strangers(const struct cli_options *o, const struct flow_setup
     return 0;
 }
 
-static int answer(struct cli *cli, struct flow_setup *setup, const struct flow_question *question, const char *given,
-                  struct act_error *err)
+static int cmd_cluster_add_answer(struct cli *cli, struct flow_setup *setup, const struct flow_question *question,
+                                  const char *given, struct act_error *err)
 {
     ACT_AUTO(flow_choices) choices = {0};
     int rc = flow_question_look(question, setup, &choices, err);
@@ -155,7 +155,8 @@ static int answer(struct cli *cli, struct flow_setup *setup, const struct flow_q
     if (given)
         return flow_question_take(question, setup, &choices, given, err);
     if (!taken)
-        return (is_terminal() ? ask(setup, question, &choices, err) : name_missing(question, &choices, err));
+        return (is_terminal() ? cmd_cluster_add_ask(setup, question, &choices, err)
+                              : name_missing(question, &choices, err));
     rc = flow_question_take(question, setup, &choices, word_of(taken), err);
     if (rc == 0)
         act_note("%s: %s", question->text, word_of(taken));
@@ -163,7 +164,8 @@ static int answer(struct cli *cli, struct flow_setup *setup, const struct flow_q
 }
 
 /* Names are looked at first: who asks for a wrong one should not answer the rest in vain. */
-static int answer_all(struct cli *cli, struct flow_setup *setup, const char *name, struct act_error *err)
+static int cmd_cluster_add_answer_all(struct cli *cli, struct flow_setup *setup, const char *name,
+                                      struct act_error *err)
 {
     const struct flow_question *question = flow_questions, *naming = flow_questions;
     int rc = 0;
@@ -171,11 +173,11 @@ static int answer_all(struct cli *cli, struct flow_setup *setup, const char *nam
     while (!act_streq(naming->option, "name"))
         naming++;
     if (name)
-        rc = answer(cli, setup, naming, name, err);
+        rc = cmd_cluster_add_answer(cli, setup, naming, name, err);
     for (; question->option && rc == 0; question++) {
         if (!flow_question_is_for(question, setup) || *flow_question_answer(question, setup))
             continue;
-        rc = answer(cli, setup, question, given_answer(&cli->options, name, question->option), err);
+        rc = cmd_cluster_add_answer(cli, setup, question, given_answer(&cli->options, name, question->option), err);
         if (rc == 0 && question == flow_questions)
             rc = refuse_strangers(&cli->options, setup, err);
     }
@@ -212,7 +214,7 @@ static int print_added(struct cli *cli, const struct flow_setup *setup, const ch
 }
 
 /* What is not known does not make the answers worthless. */
-static void finish(struct flow_setup *setup)
+static void cmd_cluster_add_finish(struct flow_setup *setup)
 {
     struct act_error err = {0};
 
@@ -239,14 +241,14 @@ static void note_added(const struct flow_setup *setup, const char *file, bool is
         act_warn("the project here has a cluster '%s' too, which comes before it", setup->name);
 }
 
-static int add(struct cli *cli, struct flow_setup *setup, const char *name, struct act_error *err)
+static int cmd_cluster_add_add(struct cli *cli, struct flow_setup *setup, const char *name, struct act_error *err)
 {
     bool is_default = false;
-    int rc = answer_all(cli, setup, name, err);
+    int rc = cmd_cluster_add_answer_all(cli, setup, name, err);
 
     if (rc < 0)
         return rc;
-    finish(setup);
+    cmd_cluster_add_finish(setup);
     ACT_AUTOFREE char *file = flow_setup_file(setup);
     if (cli->options.dry_run)
         rc = show_text(cli, setup, file, err);
@@ -274,7 +276,7 @@ int cli_add_cluster(struct cli *cli, const char *name, struct act_error *err)
                                                                   : act_path_join(here, cli->options.kubeconfig);
         setup.kubeconfig = act_path_clean(path);
     }
-    int rc = add(cli, &setup, name, err);
+    int rc = cmd_cluster_add_add(cli, &setup, name, err);
     flow_setup_release(&setup);
     return rc;
 }

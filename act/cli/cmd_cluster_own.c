@@ -238,7 +238,7 @@ static char *place_of_copy(const char *file)
     return act_sprintf("%s/.%d-%s", dir, (int)getpid(), act_path_basename(file));
 }
 
-static int edit(const struct flow_draft *draft, const char *editor, struct act_error *err)
+static int cmd_cluster_own_edit(const struct flow_draft *draft, const char *editor, struct act_error *err)
 {
     ACT_AUTOFREE char *copy = place_of_copy(draft->file);
     ACT_AUTOWIPE char *text = NULL;
@@ -262,7 +262,7 @@ static int edit(const struct flow_draft *draft, const char *editor, struct act_e
 }
 
 /* The file of a name, or of the cluster that counts here. */
-static int find_file(struct cli *cli, const char *name, char **out, struct act_error *err)
+static int cmd_cluster_own_find_file(struct cli *cli, const char *name, char **out, struct act_error *err)
 {
     ACT_AUTO(config_listing) all = {0};
     const struct config_named *named = NULL;
@@ -293,10 +293,10 @@ int cli_edit_cluster(struct cli *cli, const char *name, struct act_error *err)
 
     if (name && cli->options.cluster)
         return act_error_set(err, ACT_USAGE, "'a cluster edit' takes a name or -c, not both");
-    int rc = find_file(cli, name, &file, err);
+    int rc = cmd_cluster_own_find_file(cli, name, &file, err);
     if (rc == 0 && (!editor || !*editor))
         return act_error_set(err, ACT_USAGE, "EDITOR is not set; 'EDITOR=nano a cluster edit', or edit '%s'", file);
     if (rc == 0)
         rc = flow_draft_open(file, true, &draft, err);
-    return rc < 0 ? rc : edit(&draft, editor, err);
+    return rc < 0 ? rc : cmd_cluster_own_edit(&draft, editor, err);
 }

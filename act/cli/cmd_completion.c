@@ -240,7 +240,7 @@ static const struct cli_option *option_with_value(const struct cli_command *comm
     return o && o->argument && !value ? o : NULL;
 }
 
-static bool takes(const struct cli_option *o, const char *argument)
+static bool cmd_completion_takes(const struct cli_option *o, const char *argument)
 {
     return o && act_streq(o->argument, argument);
 }
@@ -292,15 +292,15 @@ int cmd_complete(struct cli *cli, struct act_error *err)
 
     flow_trust_asks(NULL); /* completion must not ask */
     (void)err;
-    if (takes(before, "CLUSTER"))
+    if (cmd_completion_takes(before, "CLUSTER"))
         offer_clusters(typed);
-    else if (takes(before, "SWEEP"))
+    else if (cmd_completion_takes(before, "SWEEP"))
         offer_sweeps(cli, typed);
-    else if (takes(before, "FOLDER")) /* of a run, which mostly has those that are mapped now */
+    else if (cmd_completion_takes(before, "FOLDER")) /* of a run, which mostly has those that are mapped now */
         offer_folders(cluster, "", typed);
-    else if (takes(before, "YAML"))
+    else if (cmd_completion_takes(before, "YAML"))
         offer_keys(typed);
-    else if (takes(before, "FILE"))
+    else if (cmd_completion_takes(before, "FILE"))
         return 0; /* the shell knows files */
     else if (typed[0] == '-')
         offer_options(command, typed);

@@ -88,7 +88,7 @@ static int show_values(struct cli *cli, struct act_error *err)
     return 0;
 }
 
-static int print_report(const struct config_report *report, struct act_error *err)
+static int cmd_config_print_report(const struct config_report *report, struct act_error *err)
 {
     return cli_print_json(json_pack("{s:i,s:s?,s:s?,s:b,s:o}", "version", 1, "cluster", report->cluster, "file",
                                     report->file, "ok", report->problems.n == 0, "problems",
@@ -96,7 +96,7 @@ static int print_report(const struct config_report *report, struct act_error *er
                           err);
 }
 
-static int check(struct cli *cli, struct act_error *err)
+static int cmd_config_check(struct cli *cli, struct act_error *err)
 {
     ACT_AUTO(config_report) report = {0};
     const struct act_strv *problems = &report.problems;
@@ -105,7 +105,7 @@ static int check(struct cli *cli, struct act_error *err)
     cli_request(cli, &request);
     int rc = flow_check_config(&request.config, &report, err);
     if (rc == 0 && cli->options.json)
-        rc = print_report(&report, err);
+        rc = cmd_config_print_report(&report, err);
     for (size_t i = 0; i < problems->n && !cli->options.json; i++)
         puts(problems->v[i]);
     if (rc == 0 && problems->n > 0)
@@ -185,7 +185,7 @@ static void push_key(void *arg, const struct config_key_text *key)
 }
 
 /* All that 'a config get' takes. */
-static int list_keys(struct cli *cli, struct act_error *err)
+static int cmd_config_list_keys(struct cli *cli, struct act_error *err)
 {
     ACT_AUTO(act_strv) keys = {0};
 
@@ -199,10 +199,10 @@ static int list_keys(struct cli *cli, struct act_error *err)
     return 0;
 }
 
-static int get(struct cli *cli, const char *key, struct act_error *err)
+static int cmd_config_get(struct cli *cli, const char *key, struct act_error *err)
 {
     if (!key)
-        return list_keys(cli, err);
+        return cmd_config_list_keys(cli, err);
     if (config_home_of(key, NULL) == CONFIG_IN_SETTINGS)
         return get_setting(cli, key, err);
     int rc = cli_open(cli, err);
@@ -220,7 +220,7 @@ static int get(struct cli *cli, const char *key, struct act_error *err)
 }
 
 /* value NULL: removes the key. */
-static int change(struct cli *cli, const char *key, const char *value, struct act_error *err)
+static int cmd_config_change(struct cli *cli, const char *key, const char *value, struct act_error *err)
 {
     static const char *const words[2][2] = {{"set", "removed"}, {"would set", "would remove"}};
     const struct cli_options *o = &cli->options;
@@ -281,7 +281,7 @@ static const struct verb *find_verb(const char *name)
 }
 
 /* The user's own settings are for all clusters. */
-static int check_key(const struct cli *cli, const char *key, struct act_error *err)
+static int cmd_config_check_key(const struct cli *cli, const char *key, struct act_error *err)
 {
     const struct cli_options *o = &cli->options;
 
@@ -301,15 +301,15 @@ int cmd_config(struct cli *cli, struct act_error *err)
     }
     int rc = check_usage(cli, verb, err);
     if (rc == 0 && cli->words.n > 1)
-        rc = check_key(cli, words[1], err);
+        rc = cmd_config_check_key(cli, words[1], err);
     if (rc < 0)
         return rc;
     if (strcmp(verb->name, "check") == 0)
-        return check(cli, err);
+        return cmd_config_check(cli, err);
     if (strcmp(verb->name, "get") == 0)
-        return get(cli, cli->words.n > 1 ? words[1] : NULL, err);
+        return cmd_config_get(cli, cli->words.n > 1 ? words[1] : NULL, err);
     if (strcmp(verb->name, "show") != 0)
-        return change(cli, words[1], words[2], err);
+        return cmd_config_change(cli, words[1], words[2], err);
     rc = cli_open(cli, err);
     return rc < 0 ? rc : show_values(cli, err);
 }

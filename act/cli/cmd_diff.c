@@ -7,20 +7,21 @@
 #include "flow/runs/diff.h"
 #include "flow/runs/runs.h"
 
-static json_t *text_or_null(const char *text)
+static json_t *cmd_diff_text_or_null(const char *text)
 {
     return text ? codec_json_bytes_new(text) : json_null();
 }
 
-static int print_json(const struct flow_run *from, const struct flow_run *to, const struct flow_diff *diff,
-                      struct act_error *err)
+static int cmd_diff_print_json(const struct flow_run *from, const struct flow_run *to, const struct flow_diff *diff,
+                               struct act_error *err)
 {
     json_t *list = json_array();
 
     for (size_t i = 0; i < diff->n; i++)
         json_array_append_new(list, json_pack("{s:s,s:o,s:o,s:o}", "part", diff->v[i].part, "name",
-                                              text_or_null(*diff->v[i].name ? diff->v[i].name : NULL), "from",
-                                              text_or_null(diff->v[i].from), "to", text_or_null(diff->v[i].to)));
+                                              cmd_diff_text_or_null(*diff->v[i].name ? diff->v[i].name : NULL), "from",
+                                              cmd_diff_text_or_null(diff->v[i].from), "to",
+                                              cmd_diff_text_or_null(diff->v[i].to)));
     return cli_print_json(
         json_pack("{s:i,s:s,s:s,s:o}", "version", 1, "from", from->row.id, "to", to->row.id, "differences", list), err);
 }
@@ -34,7 +35,8 @@ static void put_side(const char *sign, const char *colour, const char *name, con
     putchar('\n');
 }
 
-static void print_for_people(const struct flow_run *from, const struct flow_run *to, const struct flow_diff *diff)
+static void cmd_diff_print_for_people(const struct flow_run *from, const struct flow_run *to,
+                                      const struct flow_diff *diff)
 {
     const char *part = "";
 
@@ -61,10 +63,10 @@ int cmd_diff(struct cli *cli, struct act_error *err)
         return rc;
     flow_diff(&cli->flow, &from, &to, &diff);
     if (cli->options.json)
-        return print_json(&from, &to, &diff, err);
+        return cmd_diff_print_json(&from, &to, &diff, err);
     if (diff.n == 0)
         act_note("the runs do not differ");
     else
-        print_for_people(&from, &to, &diff);
+        cmd_diff_print_for_people(&from, &to, &diff);
     return 0;
 }

@@ -86,7 +86,7 @@ static int count_object(void *arg, const struct store_entry *entry, const char *
     return cli_check_stdout(err);
 }
 
-static int measure(struct cli *cli, const char *word, struct act_error *err)
+static int cmd_du_measure(struct cli *cli, const char *word, struct act_error *err)
 {
     int64_t asked = cli->options.depth > 0 ? cli->options.depth : 0;
     size_t depth = asked < MAX_DEPTH ? (size_t)asked : MAX_DEPTH;
@@ -145,6 +145,6 @@ int cmd_du(struct cli *cli, struct act_error *err)
     if (cli->words.n == 0)
         return measure_kept(cli, err);
     for (size_t i = 0; i < cli->words.n; i++)
-        cli_outcome_add(&outcome, measure(cli, cli->words.v[i], err), err);
+        cli_outcome_add(&outcome, cmd_du_measure(cli, cli->words.v[i], err), err);
     return cli_outcome_end(&outcome, err);
 }

@@ -11,7 +11,7 @@
 #include "flow/runs/files.h"
 #include "flow/runs/runs.h"
 
-static char *place_of(const struct run_folder *f)
+static char *cmd_files_place_of(const struct run_folder *f)
 {
     return act_path_join(f->store, f->path);
 }
@@ -40,7 +40,8 @@ static void print_folder_json(const struct run_folder *f)
                                   codec_json_bytes_new(f->path)));
 }
 
-static void print_json(const struct flow_run *run, const struct flow_files *files, const struct cli_options *o)
+static void cmd_files_print_json(const struct flow_run *run, const struct flow_files *files,
+                                 const struct cli_options *o)
 {
     for (size_t i = 0; i < files->n; i++)
         print_file_json(&files->v[i]);
@@ -81,7 +82,7 @@ static void print_folders(const struct run_spec *spec)
     ACT_AUTO(act_strv) cells = {0};
 
     for (size_t i = 0; i < spec->n_folders; i++) {
-        ACT_AUTOFREE char *place = place_of(&spec->folders[i]);
+        ACT_AUTOFREE char *place = cmd_files_place_of(&spec->folders[i]);
         act_strv_take(&cells, cli_name(spec->folders[i].name));
         act_strv_push(&cells, run_folder_mode_name(spec->folders[i].mode));
         act_strv_take(&cells, cli_name(place));
@@ -90,7 +91,7 @@ static void print_folders(const struct run_spec *spec)
         cli_print_table(columns, sizeof(columns) / sizeof(columns[0]), &cells);
 }
 
-static void print_summary(const struct flow_files *files)
+static void cmd_files_print_summary(const struct flow_files *files)
 {
     char size[ACT_UNIT_TEXT];
     uint64_t bytes = 0;
@@ -105,10 +106,10 @@ static void print_summary(const struct flow_files *files)
                  files->n_others == 1 ? "it" : "them");
 }
 
-static void print(const struct flow_run *run, const struct flow_files *files, const struct cli_options *o)
+static void cmd_files_print(const struct flow_run *run, const struct flow_files *files, const struct cli_options *o)
 {
     if (o->json) {
-        print_json(run, files, o);
+        cmd_files_print_json(run, files, o);
         return;
     }
     if (o->urls)
@@ -118,11 +119,11 @@ static void print(const struct flow_run *run, const struct flow_files *files, co
     if (!o->urls && !o->folder)
         print_folders(&run->spec);
     fflush(stdout);
-    print_summary(files);
+    cmd_files_print_summary(files);
 }
 
 /* The completion of shells puts a slash behind a folder. */
-static char *folder_of(const struct cli_options *o)
+static char *cmd_files_folder_of(const struct cli_options *o)
 {
     size_t n = o->folder ? strlen(o->folder) : 0;
 
@@ -131,7 +132,7 @@ static char *folder_of(const struct cli_options *o)
     return o->folder ? act_strndup(o->folder, n) : NULL;
 }
 
-static int check_options(const struct cli_options *o, struct act_error *err)
+static int cmd_files_check_options(const struct cli_options *o, struct act_error *err)
 {
     if (o->all && !o->folder)
         return act_error_set(err, ACT_USAGE, "--all is about a folder: which one? -d FOLDER");
@@ -144,19 +145,19 @@ static int check_options(const struct cli_options *o, struct act_error *err)
 int cmd_files(struct cli *cli, struct act_error *err)
 {
     const struct cli_options *o = &cli->options;
-    ACT_AUTOFREE char *folder = folder_of(o);
+    ACT_AUTOFREE char *folder = cmd_files_folder_of(o);
     const struct flow_files_wanted what = {
         .folder = folder, .all = o->all, .urls = o->urls, .life_s = o->expires_s, .share_sas = o->share_sas};
     struct flow_files files = {0};
     ACT_AUTO(flow_run) run = {0};
-    int rc = check_options(o, err);
+    int rc = cmd_files_check_options(o, err);
 
     if (rc == 0)
         rc = flow_find_run(&cli->flow, cli->words.v[0], &run, err);
     if (rc == 0)
         rc = flow_list_files(&cli->flow, &run, &what, &files, err);
     if (rc == 0)
-        print(&run, &files, o);
+        cmd_files_print(&run, &files, o);
     flow_files_release(&files);
     return rc;
 }

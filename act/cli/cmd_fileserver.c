@@ -20,7 +20,7 @@ static int open_servers(struct cli *cli, struct flow_fileservers **out, struct a
 
 /* ---- printing ---- */
 
-static json_t *share_json(const struct flow_fileserver *s, const struct flow_share *share)
+static json_t *cmd_fileserver_share_json(const struct flow_fileserver *s, const struct flow_share *share)
 {
     bool mounts = flow_fileserver_mounts(s, share);
     ACT_AUTOFREE char *address = mounts ? flow_fileserver_address(s->host, s->name, share->name) : NULL;
@@ -36,7 +36,7 @@ static json_t *server_json(const struct flow_fileserver *s)
     json_t *shares = json_array();
 
     for (size_t i = 0; i < s->n_shares; i++)
-        json_array_append_new(shares, share_json(s, &s->shares[i]));
+        json_array_append_new(shares, cmd_fileserver_share_json(s, &s->shares[i]));
     return json_pack("{s:s, s:s?, s:s?, s:s?, s:s?, s:b, s:o, s:I, s:b, s:o}", "name", s->name, "resource_group",
                      s->group, "location", s->location, "redundancy", s->redundancy, "state", s->state, "made_by_act",
                      s->is_ours, "networks", codec_json_strv_new(&s->subnets), "private_endpoints",
@@ -157,7 +157,8 @@ static void print_servers(const struct flow_fileserver_list *list, bool with_gro
 
 /* ---- list, show ---- */
 
-static int print_list(const struct cli *cli, const struct flow_fileserver_list *list, struct act_error *err)
+static int cmd_fileserver_print_list(const struct cli *cli, const struct flow_fileserver_list *list,
+                                     struct act_error *err)
 {
     if (cli->options.json) {
         json_t *all = json_array();
@@ -173,7 +174,7 @@ static int print_list(const struct cli *cli, const struct flow_fileserver_list *
     return 0;
 }
 
-static int list(struct cli *cli, const char *name, struct act_error *err)
+static int cmd_fileserver_list(struct cli *cli, const char *name, struct act_error *err)
 {
     ACT_AUTO(flow_fileserver_list) found = {0};
     struct flow_fileservers *servers;
@@ -183,10 +184,10 @@ static int list(struct cli *cli, const char *name, struct act_error *err)
     if (rc == 0)
         rc = flow_list_fileservers(servers, cli->options.all, &found, err);
     flow_fileservers_close(servers);
-    return rc < 0 ? rc : print_list(cli, &found, err);
+    return rc < 0 ? rc : cmd_fileserver_print_list(cli, &found, err);
 }
 
-static int show(struct cli *cli, const char *name, struct act_error *err)
+static int cmd_fileserver_show(struct cli *cli, const char *name, struct act_error *err)
 {
     ACT_AUTO(flow_fileserver) found = {0};
     struct flow_fileservers *servers;
@@ -262,8 +263,8 @@ static int print_made(struct cli *cli, struct flow_fileservers *servers, const s
     return rc;
 }
 
-static int make(struct cli *cli, struct flow_fileservers *servers, const struct flow_new_fileserver *wanted,
-                struct act_error *err)
+static int cmd_fileserver_make(struct cli *cli, struct flow_fileservers *servers,
+                               const struct flow_new_fileserver *wanted, struct act_error *err)
 {
     ACT_AUTO(flow_fileserver_plan) plan = {0};
     struct cli_told told = {.noun = FLOW_FILESERVER_NOUN, .name = wanted->name, .goes_on = GOES_ON};
@@ -280,7 +281,7 @@ static int make(struct cli *cli, struct flow_fileservers *servers, const struct 
     return rc < 0 ? rc : print_made(cli, servers, &plan, err);
 }
 
-static int create(struct cli *cli, const char *name, struct act_error *err)
+static int cmd_fileserver_create(struct cli *cli, const char *name, struct act_error *err)
 {
     const struct cli_options *o = &cli->options;
     struct flow_new_fileserver wanted = {
@@ -297,7 +298,7 @@ static int create(struct cli *cli, const char *name, struct act_error *err)
         rc = open_servers(cli, &servers, err);
     wanted.tags = cli->tags;
     if (rc == 0)
-        rc = make(cli, servers, &wanted, err);
+        rc = cmd_fileserver_make(cli, servers, &wanted, err);
     flow_fileservers_close(servers);
     return rc;
 }
@@ -363,11 +364,11 @@ static int delete (struct cli *cli, const char *name, struct act_error *err)
 #define EVERYWHERE "cluster param subscription resource-group json "
 static const struct cli_verb verbs[] = {
     {.name = "create",
-     .run = create,
+     .run = cmd_fileserver_create,
      .options = EVERYWHERE "size subnet location redundancy tag no-wait yes dry-run",
      .needs_name = true},
-    {.name = "list", .run = list, .options = EVERYWHERE "all", .takes_no_name = true},
-    {.name = "show", .run = show, .options = EVERYWHERE, .needs_name = true},
+    {.name = "list", .run = cmd_fileserver_list, .options = EVERYWHERE "all", .takes_no_name = true},
+    {.name = "show", .run = cmd_fileserver_show, .options = EVERYWHERE, .needs_name = true},
     {.name = "delete", .run = delete, .options = EVERYWHERE "yes dry-run", .needs_name = true},
     {.name = NULL},
 };

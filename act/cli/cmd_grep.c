@@ -20,7 +20,7 @@ struct searching {
     size_t n_found;
 };
 
-static int print_json(const struct flow_match *m, struct act_error *err)
+static int cmd_grep_print_json(const struct flow_match *m, struct act_error *err)
 {
     ACT_AUTOFREE char *text = act_strndup(m->text, strnlen(m->text, m->len)); /* JSON has no NUL bytes for us */
     char changed[ACT_TIME_TEXT];
@@ -36,7 +36,7 @@ static int print_json(const struct flow_match *m, struct act_error *err)
 }
 
 /* The time of the line, or "<" the time when its log was last written to. New string. */
-static char *time_of(const struct flow_match *m)
+static char *cmd_grep_time_of(const struct flow_match *m)
 {
     char changed[ACT_TIME_TEXT];
 
@@ -80,7 +80,7 @@ static void put_place(const struct flow_match *m)
     printf(":%llu: ", (unsigned long long)m->line);
 }
 
-static void put_text(const struct searching *s, const struct flow_match *m)
+static void cmd_grep_put_text(const struct searching *s, const struct flow_match *m)
 {
     struct act_harmless line = {.allow = ACT_SHOW_COLOURS};
     size_t len = m->len > 0 && m->text[m->len - 1] == '\r' ? m->len - 1 : m->len;
@@ -101,8 +101,8 @@ static int print_match(void *arg, const struct flow_match *m, struct act_error *
     const struct searching *s = arg;
 
     if (s->cli->options.json)
-        return print_json(m, err);
-    ACT_AUTOFREE char *time = time_of(m);
+        return cmd_grep_print_json(m, err);
+    ACT_AUTOFREE char *time = cmd_grep_time_of(m);
     if (s->terminal)
         put_short_place(m);
     else
@@ -110,7 +110,7 @@ static int print_match(void *arg, const struct flow_match *m, struct act_error *
     if (m->rank >= 0)
         cli_print_coloured(stdout, "36", "[%d] ", m->rank);
     printf("%s ", s->terminal ? short_time(time) : time);
-    put_text(s, m);
+    cmd_grep_put_text(s, m);
     return cli_check_stdout(err);
 }
 
@@ -144,7 +144,7 @@ static int grep_newest(struct cli *cli, const struct cli_each_run *each, struct 
     return rc;
 }
 
-static int check_words(const struct cli *cli, struct act_error *err)
+static int cmd_grep_check_words(const struct cli *cli, struct act_error *err)
 {
     const struct cli_options *o = &cli->options;
 
@@ -158,7 +158,7 @@ int cmd_grep(struct cli *cli, struct act_error *err)
 {
     const struct cli_each_run each = {.act = grep_run, .first = 1};
     struct searching searching = {.cli = cli, .terminal = isatty(STDOUT_FILENO)};
-    int rc = check_words(cli, err);
+    int rc = cmd_grep_check_words(cli, err);
 
     cli->arg = &searching;
     if (rc == 0)

@@ -4,7 +4,7 @@
 #include "flow/flow.h"
 #include "flow/runs/submit.h"
 
-static int confirm(void *arg, const char *question, struct act_error *err)
+static int cmd_local_confirm(void *arg, const char *question, struct act_error *err)
 {
     return cli_confirm(arg, question, err);
 }
@@ -19,7 +19,7 @@ int cmd_local(struct cli *cli, struct act_error *err)
                             .no_container = cli->options.no_container,
                             .stored_folders = cli->options.mount,
                             .dry_run = cli->options.dry_run,
-                            .confirm = confirm,
+                            .confirm = cmd_local_confirm,
                             .arg = cli,
                             .sink = {.write = cli_write_stdout},
                             .interrupted = &cli_interrupted};

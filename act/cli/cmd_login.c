@@ -12,7 +12,7 @@ static void show_message(void *arg, const char *message)
     fprintf(stderr, "%s\n", shown);
 }
 
-static json_t *identity_json(const struct token_identity *who)
+static json_t *cmd_login_identity_json(const struct token_identity *who)
 {
     char expires[ACT_TIME_TEXT];
 
@@ -51,7 +51,7 @@ int cmd_login(struct cli *cli, struct act_error *err)
     if (rc == 0)
         rc = flow_identify(&cli->flow, &who, err);
     if (rc == 0 && o->json)
-        rc = cli_print_json(identity_json(&who), err);
+        rc = cli_print_json(cmd_login_identity_json(&who), err);
     else if (rc == 0)
         print_identity(&who);
     return rc;

@@ -60,7 +60,7 @@ int cli_check_rank(const struct cli_options *o, const struct flow_run *run, stru
                          (long long)o->rank);
 }
 
-static int check_options(const struct cli_options *o, const struct flow_run *run, struct act_error *err)
+static int cmd_logs_check_options(const struct cli_options *o, const struct flow_run *run, struct act_error *err)
 {
     if (o->all && (o->rank >= 0 || o->name))
         return act_error_set(err, ACT_USAGE, "--all is every rank's log: it does not go with --%s",
@@ -70,7 +70,7 @@ static int check_options(const struct cli_options *o, const struct flow_run *run
     return cli_check_rank(o, run, err);
 }
 
-static int follow(struct cli *cli, struct flow_run *run, struct act_error *err)
+static int cmd_logs_follow(struct cli *cli, struct flow_run *run, struct act_error *err)
 {
     const struct cli_options *o = &cli->options;
     int world = run->spec.nodes * run->spec.procs_per_node;
@@ -127,8 +127,8 @@ int cmd_logs(struct cli *cli, struct act_error *err)
                                  : flow_find_run(&cli->flow, piece, &run, err);
 
     if (rc == 0)
-        rc = check_options(&cli->options, &run, err);
+        rc = cmd_logs_check_options(&cli->options, &run, err);
     if (rc == 0)
-        rc = follow(cli, &run, err);
+        rc = cmd_logs_follow(cli, &run, err);
     return rc == 0 ? tell_end(&cli->options, &run) : rc;
 }

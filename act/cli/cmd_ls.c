@@ -48,7 +48,7 @@ static void print_columns(const struct listing *l, const struct cli_column *colu
             printf(columns[i].align == 'r' ? "%*s  " : "%-*s  ", l->widths[i], texts[i]);
 }
 
-static int64_t time_of(const struct store_entry *e)
+static int64_t cmd_ls_time_of(const struct store_entry *e)
 {
     return e->mtime_ns ? e->mtime_ns / 1000000000 : e->last_modified_s;
 }
@@ -69,7 +69,7 @@ static void mode_text(const struct store_entry *e, char out[11])
     out[e->mode < 0 ? 1 : 10] = '\0';
 }
 
-static void print_name(const struct listing *l, const struct store_entry *entry, const char *rel)
+static void cmd_ls_print_name(const struct listing *l, const struct store_entry *entry, const char *rel)
 {
     (void)l;
     (void)entry;
@@ -84,10 +84,10 @@ static void print_long(const struct listing *l, const struct store_entry *e, con
     mode_text(e, mode);
     if (!is_folder(e))
         cli_size(l->options, e->size, size);
-    if (time_of(e))
-        act_time_to_local(time_of(e), when);
+    if (cmd_ls_time_of(e))
+        act_time_to_local(cmd_ls_time_of(e), when);
     print_columns(l, long_columns, (const char *const[]){mode, size, when});
-    print_name(l, e, rel);
+    cmd_ls_print_name(l, e, rel);
 }
 
 static const char *const place_words[FLOW_PLACES] = {[FLOW_STORE] = "store", [FLOW_HERE] = "here"};
@@ -97,11 +97,11 @@ static void print_leftover(const struct listing *l, const struct store_entry *e,
     char size[ACT_UNIT_TEXT], time[ACT_UNIT_TEXT] = "-", age[ACT_UNIT_TEXT + 4];
 
     cli_size(l->options, e->size, size);
-    if (time_of(e))
-        act_duration_to_text(l->now_s > time_of(e) ? l->now_s - time_of(e) : 0, time);
+    if (cmd_ls_time_of(e))
+        act_duration_to_text(l->now_s > cmd_ls_time_of(e) ? l->now_s - cmd_ls_time_of(e) : 0, time);
     snprintf(age, sizeof(age), "%s old", time);
     print_columns(l, leftover_columns, (const char *const[]){place_words[l->place], size, age});
-    print_name(l, e, rel);
+    cmd_ls_print_name(l, e, rel);
 }
 
 static void print_entry_json(const struct listing *l, const struct store_entry *e, const char *rel)
@@ -109,13 +109,13 @@ static void print_entry_json(const struct listing *l, const struct store_entry *
     ACT_AUTOFREE char *path = cli_path_of(l->word, l->what, e->key);
     char when[ACT_TIME_TEXT], mode[8];
 
-    act_time_to_iso(time_of(e), when);
+    act_time_to_iso(cmd_ls_time_of(e), when);
     snprintf(mode, sizeof(mode), "%04o", (unsigned)e->mode & 07777U);
     bool leftover = l->scope == TRANSFER_LEFTOVERS;
     cli_print_json_line(json_pack("{s:i,s:o,s:o,s:s,s:I,s:s?,s:s?,s:s?,s:s*}", "version", 1, "path",
                                   codec_json_bytes_new(path), "name", codec_json_bytes_new(rel), "kind",
                                   leftover ? "leftover" : cli_kind(e->kind), "size", (json_int_t)e->size, "mtime",
-                                  time_of(e) ? when : NULL, "mode", e->mode < 0 ? NULL : mode, "md5",
+                                  cmd_ls_time_of(e) ? when : NULL, "mode", e->mode < 0 ? NULL : mode, "md5",
                                   e->md5[0] ? e->md5 : NULL, "place", leftover ? place_words[l->place] : NULL));
 }
 
@@ -130,7 +130,7 @@ static int print_entry(void *arg, const struct store_entry *entry, const char *r
     return cli_check_stdout(err);
 }
 
-static int list(void *arg, const char *word, enum flow_place place, struct flow_path *p, struct act_error *err)
+static int cmd_ls_list(void *arg, const char *word, enum flow_place place, struct flow_path *p, struct act_error *err)
 {
     struct listing *l = arg;
 
@@ -156,13 +156,13 @@ static int list_word(struct cli *cli, const char *word, struct listing *l, struc
 {
     if (cli->words.n > 1 && !cli->options.json)
         printf("%s%s\n", word, act_ends_with(word, ":") ? "" : ":");
-    int rc = cli_each_place(cli, word, list, l, err);
+    int rc = cli_each_place(cli, word, cmd_ls_list, l, err);
     if (rc == -ACT_NOT_FOUND)
         hint_run(cli, word, err);
     return rc;
 }
 
-static void print_summary(const struct listing *l)
+static void cmd_ls_print_summary(const struct listing *l)
 {
     char size[ACT_UNIT_TEXT], folders[48] = "";
 
@@ -180,12 +180,15 @@ int cmd_ls(struct cli *cli, struct act_error *err)
     struct cli_outcome outcome = {0};
 
     l.scope = o->leftovers ? TRANSFER_LEFTOVERS : o->recursive ? TRANSFER_TREE : TRANSFER_LEVEL;
-    l.print = o->json ? print_entry_json : o->leftovers ? print_leftover : o->long_form ? print_long : print_name;
+    l.print = o->json        ? print_entry_json
+              : o->leftovers ? print_leftover
+              : o->long_form ? print_long
+                             : cmd_ls_print_name;
     fit(&l);
     cli_buffer_stdout();
     for (size_t i = 0; i < cli->words.n; i++)
         cli_outcome_add(&outcome, list_word(cli, cli->words.v[i], &l, err), err);
     if (!o->json && outcome.n_failed < outcome.n)
-        print_summary(&l);
+        cmd_ls_print_summary(&l);
     return cli_outcome_end(&outcome, err);
 }

@@ -35,7 +35,7 @@ static void push_ranks(struct act_strv *cells, const struct platform_node *n)
         act_strv_push(cells, "-");
 }
 
-static void print_table(const struct platform_nodes *nodes)
+static void cmd_nodes_print_table(const struct platform_nodes *nodes)
 {
     static const struct cli_column columns[] = {
         {"NODE", 'r', .rank = 0}, {"NAME", 'l', .rank = 1},    {"STATE", 'l', .rank = 0},   {"RANKS", 'l', .rank = 2},
@@ -126,7 +126,7 @@ static int bad_nodes(struct cli *cli, struct act_error *err)
     return rc;
 }
 
-static int check_words(const struct cli *cli, struct act_error *err)
+static int cmd_nodes_check_words(const struct cli *cli, struct act_error *err)
 {
     if (cli->options.forget)
         return act_error_set(err, ACT_USAGE, "--forget goes with --bad: 'a nodes --bad --forget NODE'");
@@ -143,7 +143,7 @@ int cmd_nodes(struct cli *cli, struct act_error *err)
 
     if (cli->options.bad)
         return bad_nodes(cli, err);
-    int rc = check_words(cli, err);
+    int rc = cmd_nodes_check_words(cli, err);
     if (rc == 0)
         rc = flow_find_run(&cli->flow, cli->words.v[0], &run, err);
 
@@ -155,6 +155,6 @@ int cmd_nodes(struct cli *cli, struct act_error *err)
         rc = act_error_set(err, ACT_NOT_FOUND, "run '%s' is %s and has no nodes%s%s", run.row.id,
                            run_state_name(run.status.state), run.status.reason[0] ? ": " : "", run.status.reason);
     else if (rc == 0)
-        print_table(&nodes);
+        cmd_nodes_print_table(&nodes);
     return rc;
 }

@@ -67,7 +67,7 @@ static char *query_of(const struct cli *cli)
     return act_buf_steal(&query);
 }
 
-static int print(const struct act_buf *page, int refresh_s, struct act_error *err)
+static int cmd_page_print(const struct act_buf *page, int refresh_s, struct act_error *err)
 {
     cli_buffer_stdout();
     printf(PAGE_REFRESH "%d\n", refresh_s);
@@ -78,7 +78,7 @@ static int print(const struct act_buf *page, int refresh_s, struct act_error *er
 
 /* ---- the table */
 
-static int print_table(struct cli *cli, struct hush *hush, struct act_strv *said, struct act_error *err)
+static int cmd_page_print_table(struct cli *cli, struct hush *hush, struct act_strv *said, struct act_error *err)
 {
     const struct cli_options *o = &cli->options;
     struct page_filter filter = {
@@ -95,7 +95,7 @@ static int print_table(struct cli *cli, struct hush *hush, struct act_strv *said
     if (rc < 0)
         return rc;
     page_runs(&runs, &filter, &(struct page_live){said, true, query}, &page);
-    return print(&page, REFRESH_S, err);
+    return cmd_page_print(&page, REFRESH_S, err);
 }
 
 /* ---- reports */
@@ -121,7 +121,7 @@ static int find_run(struct cli *cli, const char *word, struct flow_run *out, str
     return 0;
 }
 
-static int find_runs(struct cli *cli, struct flow_runs *out, struct act_error *err)
+static int cmd_page_find_runs(struct cli *cli, struct flow_runs *out, struct act_error *err)
 {
     int rc = cli->words.n <= RUNS_MAX
                  ? 0
@@ -144,7 +144,7 @@ static bool is_one_active(const struct flow_runs *runs)
     return false;
 }
 
-static int print_report(struct cli *cli, struct hush *hush, struct act_strv *said, struct act_error *err)
+static int cmd_page_print_report(struct cli *cli, struct hush *hush, struct act_strv *said, struct act_error *err)
 {
     ACT_AUTOFREE struct flow_report *reports = act_calloc(cli->words.n, sizeof(*reports));
     ACT_AUTOFREE char *query = query_of(cli);
@@ -152,7 +152,7 @@ static int print_report(struct cli *cli, struct hush *hush, struct act_strv *sai
     ACT_AUTO(act_buf) page = {0};
     size_t n = 0;
 
-    int rc = find_runs(cli, &runs, err), refresh_s = is_one_active(&runs) ? REFRESH_S : 0;
+    int rc = cmd_page_find_runs(cli, &runs, err), refresh_s = is_one_active(&runs) ? REFRESH_S : 0;
     for (; n < runs.n && rc == 0; n++)
         rc = flow_report(&cli->flow, &runs.v[n], -1, n > 0 ? &runs.v[0] : NULL, &reports[n], err);
     hush_end(hush, said);
@@ -160,7 +160,7 @@ static int print_report(struct cli *cli, struct hush *hush, struct act_strv *sai
         page_write(reports, n, NULL, &(struct page_live){said, refresh_s > 0, query}, &page);
     for (size_t i = 0; i < n; i++)
         flow_report_release(&reports[i]);
-    return rc < 0 ? rc : print(&page, refresh_s, err);
+    return rc < 0 ? rc : cmd_page_print(&page, refresh_s, err);
 }
 
 int cmd_page(struct cli *cli, struct act_error *err)
@@ -169,5 +169,6 @@ int cmd_page(struct cli *cli, struct act_error *err)
     struct hush hush;
 
     hush_begin(&hush);
-    return cli->words.n > 0 ? print_report(cli, &hush, &said, err) : print_table(cli, &hush, &said, err);
+    return cli->words.n > 0 ? cmd_page_print_report(cli, &hush, &said, err)
+                            : cmd_page_print_table(cli, &hush, &said, err);
 }

@@ -38,8 +38,8 @@ static void tell_errors(const struct flow_codes *codes)
 }
 
 /* Takes over the codes. */
-static int print(const struct cli *cli, const char *key, const char *name, struct flow_codes *codes,
-                 struct act_error *err)
+static int cmd_parse_print(const struct cli *cli, const char *key, const char *name, struct flow_codes *codes,
+                           struct act_error *err)
 {
     int rc = cli->options.json ? print_codes_json(key, name, codes, err) : 0;
 
@@ -53,7 +53,7 @@ static int print(const struct cli *cli, const char *key, const char *name, struc
     return rc;
 }
 
-static int parse(struct cli *cli, struct flow_run *run, struct act_error *err)
+static int cmd_parse_parse(struct cli *cli, struct flow_run *run, struct act_error *err)
 {
     ACT_AUTO(flow_logs) logs = {0};
     struct flow_codes codes = {0};
@@ -63,7 +63,7 @@ static int parse(struct cli *cli, struct flow_run *run, struct act_error *err)
         rc = cli_check_kept(run, &logs, err);
     if (rc == 0)
         rc = flow_parse(run, &codes, err);
-    return rc < 0 ? rc : print(cli, "run", run->row.id, &codes, err);
+    return rc < 0 ? rc : cmd_parse_print(cli, "run", run->row.id, &codes, err);
 }
 
 static int parse_folder(const struct cli *cli, const char *folder, struct act_error *err)
@@ -71,11 +71,11 @@ static int parse_folder(const struct cli *cli, const char *folder, struct act_er
     struct flow_codes codes;
     int rc = flow_parse_folder(folder, &codes, err);
 
-    return rc < 0 ? rc : print(cli, "folder", folder, &codes, err);
+    return rc < 0 ? rc : cmd_parse_print(cli, "folder", folder, &codes, err);
 }
 
 /* No id of a run has a '/' in it. */
-static int no_folder(const char *word, struct act_error *err)
+static int cmd_parse_no_folder(const char *word, struct act_error *err)
 {
     if (access(word, F_OK) == 0)
         return act_error_set(err, ACT_USAGE, "'%s' is no folder: 'a parse' takes a run, or a folder with its logs",
@@ -92,9 +92,9 @@ int cmd_parse(struct cli *cli, struct act_error *err)
     if (stat(word, &st) == 0 && S_ISDIR(st.st_mode))
         return parse_folder(cli, word, err);
     if (strchr(word, '/'))
-        return no_folder(word, err);
+        return cmd_parse_no_folder(word, err);
     int rc = flow_find_run(&cli->flow, word, &run, err);
     if (rc == -ACT_NOT_FOUND)
         act_error_hint(err, "nor is there a folder of logs '%s'", word);
-    return rc < 0 ? rc : parse(cli, &run, err);
+    return rc < 0 ? rc : cmd_parse_parse(cli, &run, err);
 }

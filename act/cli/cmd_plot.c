@@ -23,7 +23,7 @@ struct plot {
 
 /* ---- what is printed */
 
-static void print_csv(const struct plot *p)
+static void cmd_plot_print_csv(const struct plot *p)
 {
     printf("run,%s,%s\n", p->chart.x_name, p->chart.title);
     for (size_t i = 0; i < p->chart.n; i++)
@@ -44,7 +44,7 @@ static json_t *curve_json(const struct draw_curve *curve)
                      s->low, "max", s->high, "last", s->last.y, "not_finite", (json_int_t)s->odd, "points", points);
 }
 
-static int print_json(const struct plot *p, struct act_error *err)
+static int cmd_plot_print_json(const struct plot *p, struct act_error *err)
 {
     json_t *runs = json_array();
 
@@ -54,7 +54,7 @@ static int print_json(const struct plot *p, struct act_error *err)
         json_pack("{s:i,s:s,s:s,s:o}", "version", 1, "key", p->chart.title, "by", p->chart.x_name, "runs", runs), err);
 }
 
-static void print_text(const struct plot *p)
+static void cmd_plot_print_text(const struct plot *p)
 {
     int width = cli_width();
     struct draw_text how = {
@@ -75,19 +75,19 @@ static void print_svg(const struct plot *p)
     fwrite(text.data, 1, text.len, stdout);
 }
 
-static int print(const struct cli *cli, const struct plot *p, struct act_error *err)
+static int cmd_plot_print(const struct cli *cli, const struct plot *p, struct act_error *err)
 {
     const struct cli_options *o = &cli->options;
 
     cli_buffer_stdout();
     if (o->json)
-        return print_json(p, err);
+        return cmd_plot_print_json(p, err);
     if (o->csv)
-        print_csv(p);
+        cmd_plot_print_csv(p);
     else if (o->svg)
         print_svg(p);
     else
-        print_text(p);
+        cmd_plot_print_text(p);
     fflush(stdout);
     return cli_check_stdout(err);
 }
@@ -116,14 +116,14 @@ static int say_missing(const struct plot *p, const char *key, struct act_error *
                          p->runs->n - n, p->runs->n, key, ids.data);
 }
 
-static size_t points_of(const struct cli_options *o)
+static size_t cmd_plot_points_of(const struct cli_options *o)
 {
     if (o->csv || o->json)
         return 0;
     return o->svg ? SVG_POINTS : (size_t)(cli_width() ? cli_width() : COLUMNS) * POINTS_PER_COLUMN;
 }
 
-static int read_all(const struct cli *cli, struct plot *p, struct act_error *err)
+static int cmd_plot_read_all(const struct cli *cli, struct plot *p, struct act_error *err)
 {
     int rc = 0, rank;
 
@@ -141,12 +141,12 @@ static int plot(const struct cli *cli, const struct flow_runs *runs, struct act_
                      .of = act_calloc(runs->n, sizeof(struct flow_run *)),
                      .numbers = act_calloc(runs->n, sizeof(struct numbers *)),
                      .curves = act_calloc(runs->n, sizeof(struct draw_curve))};
-    int rc = read_all(cli, &p, err);
+    int rc = cmd_plot_read_all(cli, &p, err);
 
     if (rc == 0)
-        page_key_chart(p.numbers, p.of, runs->n, key, points_of(&cli->options), p.curves, &p.chart);
+        page_key_chart(p.numbers, p.of, runs->n, key, cmd_plot_points_of(&cli->options), p.curves, &p.chart);
     if (rc == 0)
-        rc = p.chart.n > 0 ? print(cli, &p, err) : no_such_key(&p, key, err);
+        rc = p.chart.n > 0 ? cmd_plot_print(cli, &p, err) : no_such_key(&p, key, err);
     if (rc == 0)
         rc = say_missing(&p, key, err);
     for (size_t i = 0; i < runs->n; i++)

@@ -33,13 +33,13 @@ static char *sum_of(const struct flow_prune *p, size_t n_runs)
                        p->n_agents, plural(p->n_agents), left, size);
 }
 
-static bool is_empty(const struct flow_prune *p)
+static bool cmd_prune_is_empty(const struct flow_prune *p)
 {
     return p->n + p->n_packages + p->n_agents + p->n_left == 0;
 }
 
 /* What is old and stays all the same. */
-static void say_left(const struct flow_prune *p)
+static void cmd_prune_say_left(const struct flow_prune *p)
 {
     const struct {
         size_t n;
@@ -60,7 +60,7 @@ static void say_left(const struct flow_prune *p)
         act_note("left: packages, because there are runs of others that may need them");
 }
 
-static json_t *json_of(const struct flow_prune *p, size_t n_runs, bool dry_run)
+static json_t *cmd_prune_json_of(const struct flow_prune *p, size_t n_runs, bool dry_run)
 {
     json_t *runs = json_array();
 
@@ -90,7 +90,7 @@ void cli_print_removed(const struct flow_prune *p)
 }
 
 /* "30d", as it may have been typed. New string. */
-static char *age_of(int64_t s)
+static char *cmd_prune_age_of(int64_t s)
 {
     static const struct {
         int64_t s;
@@ -103,10 +103,10 @@ static char *age_of(int64_t s)
     return act_sprintf("%llds", (long long)s);
 }
 
-static int confirm(const struct cli *cli, const struct flow_prune *p, struct act_error *err)
+static int cmd_prune_confirm(const struct cli *cli, const struct flow_prune *p, struct act_error *err)
 {
     ACT_AUTOFREE char *sum = sum_of(p, p->n);
-    ACT_AUTOFREE char *age = age_of(p->older_s);
+    ACT_AUTOFREE char *age = cmd_prune_age_of(p->older_s);
     ACT_AUTOFREE char *question = act_sprintf("Remove what ended more than %s ago for good: %s?", age, sum);
 
     fflush(stdout);
@@ -116,7 +116,7 @@ static int confirm(const struct cli *cli, const struct flow_prune *p, struct act
 static int remove_all(struct cli *cli, struct flow_prune *p, struct act_error *err)
 {
     size_t n = 0;
-    int rc = confirm(cli, p, err);
+    int rc = cmd_prune_confirm(cli, p, err);
 
     if (rc < 0)
         return rc;
@@ -124,7 +124,7 @@ static int remove_all(struct cli *cli, struct flow_prune *p, struct act_error *e
     ACT_AUTOFREE char *sum = sum_of(p, n);
     act_note("removed %s", sum);
     if (rc == 0 && cli->options.json)
-        rc = cli_print_json(json_of(p, n, false), err);
+        rc = cli_print_json(cmd_prune_json_of(p, n, false), err);
     return rc;
 }
 
@@ -141,11 +141,11 @@ int cmd_prune(struct cli *cli, struct act_error *err)
     if (rc == 0 && !o->json)
         cli_print_removed(&p);
     if (rc == 0)
-        say_left(&p);
-    if (rc == 0 && (o->dry_run || is_empty(&p))) {
+        cmd_prune_say_left(&p);
+    if (rc == 0 && (o->dry_run || cmd_prune_is_empty(&p))) {
         ACT_AUTOFREE char *sum = sum_of(&p, p.n);
-        act_note(!is_empty(&p) ? "would remove %s" : "nothing to remove: %s", sum);
-        rc = o->json ? cli_print_json(json_of(&p, 0, o->dry_run), err) : 0;
+        act_note(!cmd_prune_is_empty(&p) ? "would remove %s" : "nothing to remove: %s", sum);
+        rc = o->json ? cli_print_json(cmd_prune_json_of(&p, 0, o->dry_run), err) : 0;
     } else if (rc == 0) {
         rc = remove_all(cli, &p, err);
     }

@@ -33,7 +33,7 @@ struct watched {
 };
 
 /* So many of the runs are above it. */
-static char *bottom_of(const struct watched *w, const struct flow_board_view *view, size_t shown)
+static char *cmd_query_bottom_of(const struct watched *w, const struct flow_board_view *view, size_t shown)
 {
     if (view->error || w->live.said || !view->listed)
         return act_strdup(view->error ? view->error : w->live.said ? w->live.said : "...");
@@ -58,14 +58,14 @@ static void draw_table(void *arg, const struct flow_board_view *view, struct act
         act_strv_push(lines, line);
     while (lines->n < room)
         act_strv_push(lines, "");
-    ACT_AUTOFREE char *bottom = bottom_of(w, view, shown);
+    ACT_AUTOFREE char *bottom = cmd_query_bottom_of(w, view, shown);
     cli_add_line(&last, bottom, screen->columns, CLI_CUT_WORDS);
     if (screen->rows > 1)
         act_strv_take(lines, act_buf_steal(&last));
     act_buf_release(&last);
 }
 
-static void take_key(void *arg, int key)
+static void cmd_query_take_key(void *arg, int key)
 {
     struct watched *w = arg;
 
@@ -81,7 +81,7 @@ static int watch_table(struct cli *cli, const struct flow_table *table, struct a
     struct watched w = {.coloured = cli_colour(stdout),
                         .live = {.options = {.table = *table, .table_only = true, .interval_ms = interval_s * 1000},
                                  .draw = draw_table,
-                                 .key = take_key,
+                                 .key = cmd_query_take_key,
                                  .arg = &w}};
 
     if (cli->options.json)
@@ -89,7 +89,7 @@ static int watch_table(struct cli *cli, const struct flow_table *table, struct a
     return live_run(&w.live, cli, "without --watch the table is printed once", err);
 }
 
-static int print_table(struct cli *cli, const char *state, struct act_error *err)
+static int cmd_query_print_table(struct cli *cli, const char *state, struct act_error *err)
 {
     bool with_reason = act_streq(state, run_state_name(RUN_QUEUED)) || act_streq(state, run_state_name(RUN_FAILED));
     struct flow_table table = {.cluster = cli->options.cluster,
@@ -120,7 +120,7 @@ static int print_table(struct cli *cli, const char *state, struct act_error *err
 
 /* ---- the logs of one run, of which there may be thousands: those that differ only in numbers are one line */
 
-static void put_line(const char *name, size_t more)
+static void cmd_query_put_line(const char *name, size_t more)
 {
     fputs("  ", stdout);
     cli_put_name(name);
@@ -166,11 +166,11 @@ static void print_logs(const struct flow_logs *logs)
     while (i < logs->n && shown < SHOWN_LOGS) {
         ACT_AUTOFREE char *pattern = pattern_of(logs->v[i].path);
         size_t alike = count_alike(logs, i, pattern);
-        put_line(logs->v[i].path, 0);
+        cmd_query_put_line(logs->v[i].path, 0);
         if (alike > SHOWN_ALIKE)
-            put_line(pattern, alike);
+            cmd_query_put_line(pattern, alike);
         for (size_t k = 1; k < alike && alike <= SHOWN_ALIKE; k++)
-            put_line(logs->v[i + k].path, 0);
+            cmd_query_put_line(logs->v[i + k].path, 0);
         shown += alike <= SHOWN_ALIKE ? alike : 2;
         i += alike;
     }
@@ -187,8 +187,8 @@ static int print_tail(struct cli *cli, struct flow_run *run, struct act_error *e
     return rc;
 }
 
-static int print_for_people(struct cli *cli, struct flow_run *run, const struct flow_logs *logs, bool with_tail,
-                            struct act_error *err)
+static int cmd_query_print_for_people(struct cli *cli, struct flow_run *run, const struct flow_logs *logs,
+                                      bool with_tail, struct act_error *err)
 {
     int rc = with_tail ? print_tail(cli, run, err) : 0;
 
@@ -227,7 +227,7 @@ static int query_run(struct cli *cli, struct flow_run *run, json_t *list, struct
         json_array_append_new(list, json);
         return rc;
     }
-    int printed = print_for_people(cli, run, &logs, rc == 0 && !cli->options.no_logs, err);
+    int printed = cmd_query_print_for_people(cli, run, &logs, rc == 0 && !cli->options.no_logs, err);
     return rc < 0 ? rc : printed;
 }
 
@@ -262,7 +262,7 @@ int cmd_query(struct cli *cli, struct act_error *err)
     if (rc < 0)
         return rc;
     if (cli->words.n == 0)
-        return print_table(cli, NULL, err);
+        return cmd_query_print_table(cli, NULL, err);
     if (cli->words.n > 1 && !cli->options.json && !cli->options.no_details)
         return cli_each_run(cli, &(struct cli_each_run){.act = fetch_run, .after = cli_compare_runs}, err);
     return cli_each_run(cli, &(struct cli_each_run){.act = query_run, .list = cli->options.json}, err);
@@ -270,15 +270,15 @@ int cmd_query(struct cli *cli, struct act_error *err)
 
 int cmd_query_running(struct cli *cli, struct act_error *err)
 {
-    return print_table(cli, run_state_name(RUN_RUNNING), err);
+    return cmd_query_print_table(cli, run_state_name(RUN_RUNNING), err);
 }
 
 int cmd_query_queued(struct cli *cli, struct act_error *err)
 {
-    return print_table(cli, run_state_name(RUN_QUEUED), err);
+    return cmd_query_print_table(cli, run_state_name(RUN_QUEUED), err);
 }
 
 int cmd_query_failed(struct cli *cli, struct act_error *err)
 {
-    return print_table(cli, run_state_name(RUN_FAILED), err);
+    return cmd_query_print_table(cli, run_state_name(RUN_FAILED), err);
 }

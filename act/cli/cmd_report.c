@@ -11,7 +11,7 @@
 #include "flow/runs/report.h"
 #include "flow/runs/runs.h"
 
-static int find_all(struct cli *cli, size_t first, struct flow_runs *out, struct act_error *err)
+static int cmd_report_find_all(struct cli *cli, size_t first, struct flow_runs *out, struct act_error *err)
 {
     int rc = 0;
 
@@ -30,7 +30,7 @@ int cli_find_with_logs(struct cli *cli, size_t first, struct flow_runs *out, str
     int rc = cli_check_which(cli, first, err);
 
     if (rc == 0)
-        rc = named ? find_all(cli, first, out, err) : cli_labelled_runs(cli, true, out, err);
+        rc = named ? cmd_report_find_all(cli, first, out, err) : cli_labelled_runs(cli, true, out, err);
     for (size_t i = 0; i < out->n && rc == 0; i++) {
         ACT_AUTO(flow_logs) logs = {0};
         rc = cli_check_rank(&cli->options, &out->v[i], err);
@@ -58,7 +58,7 @@ static int check_output(const char *path, struct act_error *err)
     return 0;
 }
 
-static int write_file(const char *path, const struct act_buf *page, struct act_error *err)
+static int cmd_report_write_file(const char *path, const struct act_buf *page, struct act_error *err)
 {
     struct stat st;
     bool exists = stat(path, &st) == 0;
@@ -68,10 +68,10 @@ static int write_file(const char *path, const struct act_buf *page, struct act_e
                           err);
 }
 
-static int write_page(const struct cli *cli, const struct act_buf *page, struct act_error *err)
+static int cmd_report_write_page(const struct cli *cli, const struct act_buf *page, struct act_error *err)
 {
     if (cli->options.output)
-        return write_file(cli->options.output, page, err);
+        return cmd_report_write_file(cli->options.output, page, err);
     cli_buffer_stdout();
     fwrite(page->data, 1, page->len, stdout);
     fflush(stdout);
@@ -79,8 +79,8 @@ static int write_page(const struct cli *cli, const struct act_buf *page, struct 
 }
 
 /* The best of them, if a number was given to compare them by. */
-static int compare(const struct cli *cli, const struct flow_runs *runs, const struct flow_report *reports,
-                   struct page_leaders *out, struct act_error *err)
+static int cmd_report_compare(const struct cli *cli, const struct flow_runs *runs, const struct flow_report *reports,
+                              struct page_leaders *out, struct act_error *err)
 {
     const char *key = cli->options.metric;
     enum flow_best best = cli->options.highest ? FLOW_HIGHEST : FLOW_LOWEST;
@@ -113,14 +113,14 @@ static int report(struct cli *cli, const struct flow_runs *runs, struct act_erro
     for (; n < runs->n && rc == 0; n++)
         rc = flow_report(&cli->flow, &runs->v[n], (int)cli->options.rank, n > 0 ? &runs->v[0] : NULL, &reports[n], err);
     if (rc == 0)
-        rc = compare(cli, runs, reports, &leaders, err);
+        rc = cmd_report_compare(cli, runs, reports, &leaders, err);
     if (rc == 0)
         page_write(reports, n, cli->options.metric ? &leaders : NULL, NULL, &page);
     act_strv_release(&leaders.heads);
     act_strv_release(&leaders.cells);
     for (size_t i = 0; i < n; i++)
         flow_report_release(&reports[i]);
-    return rc < 0 ? rc : write_page(cli, &page, err);
+    return rc < 0 ? rc : cmd_report_write_page(cli, &page, err);
 }
 
 int cmd_report(struct cli *cli, struct act_error *err)

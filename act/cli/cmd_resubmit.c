@@ -57,7 +57,7 @@ static int confirm_loss(const struct cli *cli, const struct flow_run *old, struc
     return rc == -ACT_FAIL ? act_error_set(err, ACT_FAIL, "not confirmed: '%s' goes on", old->row.id) : rc;
 }
 
-static int confirm(void *arg, const char *question, struct act_error *err)
+static int cmd_resubmit_confirm(void *arg, const char *question, struct act_error *err)
 {
     return cli_confirm(arg, question, err);
 }
@@ -90,12 +90,14 @@ static void say_whose_code(const struct cli *cli, const struct flow_run *old, co
         act_note("with the code of '%s', the project of '%s'", root, old->row.id);
 }
 
-static int resubmit(struct cli *cli, struct flow_run *old, json_t *list, struct act_error *err)
+static int cmd_resubmit_resubmit(struct cli *cli, struct flow_run *old, json_t *list, struct act_error *err)
 {
     struct cli_packing packing;
     ACT_AUTO(flow_init) code = {0};
-    struct flow_submit again = {
-        .dry_run = cli->options.dry_run, .code = cli->options.code ? &code : NULL, .confirm = confirm, .arg = cli};
+    struct flow_submit again = {.dry_run = cli->options.dry_run,
+                                .code = cli->options.code ? &code : NULL,
+                                .confirm = cmd_resubmit_confirm,
+                                .arg = cli};
     struct flow home, to;
     int rc = cli_labels(cli, &again.labels, err);
 
@@ -123,7 +125,7 @@ static int resubmit(struct cli *cli, struct flow_run *old, json_t *list, struct 
 int cmd_resubmit(struct cli *cli, struct act_error *err)
 {
     struct cli_each_run each = {
-        .act = resubmit, .all_or_none = true, .list = cli->options.json && !cli->options.dry_run};
+        .act = cmd_resubmit_resubmit, .all_or_none = true, .list = cli->options.json && !cli->options.dry_run};
 
     struct flow_labels labels; /* a wrong one is known before anything is done */
     int rc = cli_labels(cli, &labels, err);

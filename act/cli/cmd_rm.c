@@ -20,7 +20,7 @@ struct removing {
     size_t n_runs; /* removed, or in a dry run those that would be */
 };
 
-static void print_step(void *arg, const struct transfer_step *step)
+static void cmd_rm_print_step(void *arg, const struct transfer_step *step)
 {
     struct removing *removing = arg;
     ACT_AUTOFREE char *path = cli_path_of(removing->word, removing->what, step->entry->key);
@@ -63,7 +63,7 @@ static int ask_to_remove(struct removing *removing, const struct transfer_progre
 }
 
 /* Counts what would be removed and asks. */
-static int confirm(struct removing *removing, struct act_error *err)
+static int cmd_rm_confirm(struct removing *removing, struct act_error *err)
 {
     struct transfer_options count = {.filter = removing->options.filter, .dry_run = true};
     struct transfer_report report;
@@ -172,7 +172,7 @@ static int rm_runs(struct removing *removing, struct act_error *err)
 /* ---- paths */
 
 /* A folder that must not be removed is refused before anything else is: of a single one rm() knows in time. */
-static bool check_folders(struct cli *cli, struct cli_outcome *outcome)
+static bool cmd_rm_check_folders(struct cli *cli, struct cli_outcome *outcome)
 {
     for (size_t i = 0; i < cli->words.n && cli->words.n > 1 && !cli->options.leftovers; i++) {
         struct act_error err = {0};
@@ -189,9 +189,10 @@ static bool check_folders(struct cli *cli, struct cli_outcome *outcome)
     return outcome->n_failed == 0;
 }
 
-static bool check_words(struct cli *cli, struct cli_outcome *outcome)
+static bool cmd_rm_check_words(struct cli *cli, struct cli_outcome *outcome)
 {
-    return cli_check_paths(cli, NULL, flow_check_path, "nothing was removed", outcome) && check_folders(cli, outcome);
+    return cli_check_paths(cli, NULL, flow_check_path, "nothing was removed", outcome) &&
+           cmd_rm_check_folders(cli, outcome);
 }
 
 static int rm(void *arg, const char *word, enum flow_place place, struct flow_path *p, struct act_error *err)
@@ -206,7 +207,7 @@ static int rm(void *arg, const char *word, enum flow_place place, struct flow_pa
     if (p->path.is_folder && !removing->cli->options.leftovers)
         rc = flow_may_remove(&removing->cli->flow, word, err);
     if (rc == 0)
-        rc = confirm(removing, err);
+        rc = cmd_rm_confirm(removing, err);
     if (rc == 0)
         rc = run_removal(removing, &removing->options, &report, err);
     cli_progress_add(&removing->progress, &removing->sum, &report);
@@ -214,7 +215,7 @@ static int rm(void *arg, const char *word, enum flow_place place, struct flow_pa
     return rc;
 }
 
-static void print_summary_json(const struct removing *removing, const struct cli_outcome *outcome)
+static void cmd_rm_print_summary_json(const struct removing *removing, const struct cli_outcome *outcome)
 {
     const struct transfer_progress *t = &removing->sum.total;
     bool dry = removing->options.dry_run;
@@ -226,14 +227,14 @@ static void print_summary_json(const struct removing *removing, const struct cli
                   "failures", cli_failures_json(&removing->sum), "errors", cli_errors_json(outcome)));
 }
 
-static void print_summary(struct removing *removing, const struct cli_outcome *outcome)
+static void cmd_rm_print_summary(struct removing *removing, const struct cli_outcome *outcome)
 {
     const struct transfer_progress *t = &removing->sum.total;
     bool only_runs = removing->cli->words.n == 0;
 
     cli_progress_clear(&removing->progress);
     if (removing->cli->options.json)
-        print_summary_json(removing, outcome);
+        cmd_rm_print_summary_json(removing, outcome);
     else if (only_runs)
         return;
     else if (removing->options.dry_run && (outcome->n_failed < outcome->n || t->found_objects > 0))
@@ -254,13 +255,13 @@ int cmd_rm(struct cli *cli, struct act_error *err)
     cli_progress_start(&removing.progress, "removing", cli->options.quiet || removing.options.dry_run,
                        &removing.options);
     if (removing.options.dry_run)
-        removing.options.plan = print_step;
-    bool checked = take_runs(&removing, &outcome) && check_words(cli, &outcome);
+        removing.options.plan = cmd_rm_print_step;
+    bool checked = take_runs(&removing, &outcome) && cmd_rm_check_words(cli, &outcome);
     for (size_t i = 0; checked && i < cli->words.n; i++)
         cli_outcome_add(&outcome, cli_each_place(cli, cli->words.v[i], rm, &removing, err), err);
     if (checked && removing.runs.n > 0)
         cli_outcome_add(&outcome, rm_runs(&removing, err), err);
-    print_summary(&removing, &outcome);
+    cmd_rm_print_summary(&removing, &outcome);
     cli_warn_idle_patterns(cli, &outcome);
     transfer_report_release(&removing.sum);
     flow_prune_release(&removing.runs);

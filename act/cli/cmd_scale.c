@@ -3,7 +3,8 @@
 #include "flow/flow.h"
 #include "flow/runs/runs.h"
 
-static int say(const struct cli *cli, const struct flow_run *run, int64_t num_gpu, int nodes, struct act_error *err)
+static int cmd_scale_say(const struct cli *cli, const struct flow_run *run, int64_t num_gpu, int nodes,
+                         struct act_error *err)
 {
     if (cli->options.json)
         return cli_print_json(json_pack("{s:i, s:s, s:I, s:i, s:b}", "version", 1, "id", run->row.id, "num_gpu",
@@ -28,7 +29,7 @@ int cmd_scale(struct cli *cli, struct act_error *err)
         return rc;
     rc = flow_scale(&cli->flow, &run, num_gpu, cli->options.dry_run, &nodes, err);
     if (rc == 0)
-        rc = say(cli, &run, num_gpu, nodes, err);
+        rc = cmd_scale_say(cli, &run, num_gpu, nodes, err);
     flow_run_release(&run);
     return rc;
 }

@@ -15,7 +15,7 @@ static bool is_address(const char *word)
     return inet_pton(AF_INET, word, &address) == 1;
 }
 
-static int check_words(const struct cli *cli, struct act_error *err)
+static int cmd_ssh_check_words(const struct cli *cli, struct act_error *err)
 {
     if (cli->words_before == 2 && is_address(cli->words.v[0]))
         return act_error_set(err, ACT_USAGE, "'%s' is one node: '%s' is too much", cli->words.v[0], cli->words.v[1]);
@@ -60,7 +60,7 @@ static int find_shell(struct cli *cli, struct platform_shell *shell, struct act_
 int cmd_ssh(struct cli *cli, struct act_error *err)
 {
     ACT_AUTO(platform_shell) shell = {0};
-    int rc = check_words(cli, err);
+    int rc = cmd_ssh_check_words(cli, err);
 
     if (rc == 0)
         rc = find_shell(cli, &shell, err);

@@ -4,7 +4,7 @@
 #include "flow/flow.h"
 #include "flow/runs/submit.h"
 
-static int confirm(void *arg, const char *question, struct act_error *err)
+static int cmd_submit_confirm(void *arg, const char *question, struct act_error *err)
 {
     return cli_confirm(arg, question, err);
 }
@@ -21,7 +21,7 @@ int cmd_submit(struct cli *cli, struct act_error *err)
                              .own_size = o->num_gpu.most >= 0 || o->single,
                              .dry_run = o->dry_run,
                              .code = o->last_package ? NULL : &code,
-                             .confirm = confirm,
+                             .confirm = cmd_submit_confirm,
                              .arg = cli};
 
     if (o->job_file && cli->words.n)

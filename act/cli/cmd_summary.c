@@ -19,7 +19,7 @@ static json_t *node_states_json(const struct platform_summary *s)
     return states;
 }
 
-static json_t *pool_json(const struct platform_pool *p)
+static json_t *cmd_summary_pool_json(const struct platform_pool *p)
 {
     json_t *nodes = counts_json(p->nodes, p->nodes_idle, p->nodes_busy, p->nodes_down);
     json_t *gpus = counts_json(p->gpus, p->gpus_idle, p->gpus_busy, p->gpus_down);
@@ -29,16 +29,16 @@ static json_t *pool_json(const struct platform_pool *p)
                      cli_count_json(p->jobs_queued), "queued_gpus", cli_count_json(p->gpus_queued));
 }
 
-static int print_summary_json(const struct config *config, const struct flow_summary *s, struct act_error *err)
+static int cmd_summary_print_json(const struct config *config, const struct flow_summary *s, struct act_error *err)
 {
     json_t *pools = json_array();
 
     for (size_t i = 0; i < s->cluster.n_pools; i++)
-        json_array_append_new(pools, pool_json(&s->cluster.pools[i]));
+        json_array_append_new(pools, cmd_summary_pool_json(&s->cluster.pools[i]));
     return cli_print_json(json_pack("{s:i,s:s,s:s,s:b,s:o,s:o,s:o,s:o,s:{s:I,s:I}}", "version", 1, "cluster",
                                     config->cluster, "platform", config->platform, "has_gpus", s->cluster.has_gpus,
                                     "load", s->cluster.has_load ? json_real(s->cluster.load) : json_null(), "total",
-                                    pool_json(&s->cluster.total), "partitions", pools, "node_states",
+                                    cmd_summary_pool_json(&s->cluster.total), "partitions", pools, "node_states",
                                     node_states_json(&s->cluster), "own_runs", "running", (json_int_t)s->running,
                                     "queued", (json_int_t)s->queued),
                           err);
@@ -56,7 +56,7 @@ static void push_pool(struct act_strv *cells, const struct platform_pool *p, con
         cli_push_count(cells, counts[i]);
 }
 
-static void print_table(const struct platform_summary *s)
+static void cmd_summary_print_table(const struct platform_summary *s)
 {
     const struct cli_column columns[] = {
         {s->n_pools ? "PARTITION" : "MACHINE", 'l', .rank = 0},
@@ -99,10 +99,10 @@ int cmd_summary(struct cli *cli, struct act_error *err)
     if (rc < 0)
         return rc;
     if (cli->options.json) {
-        rc = print_summary_json(config, &s, err);
+        rc = cmd_summary_print_json(config, &s, err);
     } else {
         printf("cluster %s (%s)\n", config->cluster, config->platform);
-        print_table(&s.cluster);
+        cmd_summary_print_table(&s.cluster);
         print_node_states(&s.cluster);
         if (s.cluster.has_load)
             printf("load: %.2f\n", s.cluster.load);

@@ -26,7 +26,7 @@ static int confirm_copies(void *arg, const char *question, struct act_error *err
 }
 
 /* A line now and then: there may be a million of them. */
-static void show(void *arg, int64_t done)
+static void cmd_sweep_show(void *arg, int64_t done)
 {
     enum { EACH_S = 10 };
     struct shown *shown = arg;
@@ -38,7 +38,7 @@ static void show(void *arg, int64_t done)
     act_note("%lld of %lld runs are submitted", (long long)done, (long long)shown->total);
 }
 
-static int confirm(const struct cli *cli, const struct flow_grids *grids, struct act_error *err)
+static int cmd_sweep_confirm(const struct cli *cli, const struct flow_grids *grids, struct act_error *err)
 {
     ACT_AUTOFREE char *question = act_sprintf("Submit %lld runs?", (long long)grids->points);
 
@@ -55,7 +55,7 @@ static void print_points(const struct flow_grids *grids, const struct act_strv *
     }
 }
 
-static json_t *sweep_json(const struct flow_sweep *io)
+static json_t *cmd_sweep_json(const struct flow_sweep *io)
 {
     json_t *parameters = json_object();
 
@@ -79,10 +79,10 @@ static void say_more(const struct flow_sweep *io)
              io->id, io->id, io->id, io->id);
 }
 
-static int print(const struct cli *cli, const struct flow_sweep *io, struct act_error *err)
+static int cmd_sweep_print(const struct cli *cli, const struct flow_sweep *io, struct act_error *err)
 {
     if (cli->options.json)
-        return cli_print_json(sweep_json(io), err);
+        return cli_print_json(cmd_sweep_json(io), err);
     if (io->dry_run) {
         print_points(io->grids, io->argv);
         act_note("would be %lld runs on %s, %s", (long long)io->grids->points, io->spec.cluster,
@@ -102,7 +102,7 @@ static int open_project(struct cli *cli, struct act_error *err)
     return cli_open(cli, err);
 }
 
-static int submit(struct cli *cli, const struct flow_grids *grids, struct act_error *err)
+static int cmd_sweep_submit(struct cli *cli, const struct flow_grids *grids, struct act_error *err)
 {
     const struct cli_options *o = &cli->options;
     struct cli_packing packing;
@@ -113,13 +113,13 @@ static int submit(struct cli *cli, const struct flow_grids *grids, struct act_er
                             .max_parallel = o->max_parallel > 0 ? (int)o->max_parallel : 0,
                             .dry_run = o->dry_run,
                             .code = o->last_package ? NULL : &code,
-                            .each = show,
+                            .each = cmd_sweep_show,
                             .confirm = confirm_copies,
                             .arg = &shown};
     int rc = cli_labels(cli, &io.labels, err);
 
     if (rc == 0)
-        rc = confirm(cli, grids, err);
+        rc = cmd_sweep_confirm(cli, grids, err);
     if (rc == 0)
         rc = open_project(cli, err);
     if (rc == 0) {
@@ -128,7 +128,7 @@ static int submit(struct cli *cli, const struct flow_grids *grids, struct act_er
         rc = flow_sweep(&cli->flow, &io, err);
     }
     if (rc == 0)
-        rc = print(cli, &io, err);
+        rc = cmd_sweep_print(cli, &io, err);
     run_spec_release(&io.spec);
     return rc;
 }
@@ -169,7 +169,7 @@ static json_t *number_json(bool is_there, double value)
     return is_there && isfinite(value) ? json_real(value) : json_null();
 }
 
-static json_t *row_json(const struct show *s, const struct flow_leader_row *row)
+static json_t *cmd_sweep_row_json(const struct show *s, const struct flow_leader_row *row)
 {
     const struct series *c = row->curve;
     json_t *parameters = json_object();
@@ -187,19 +187,19 @@ static json_t *row_json(const struct show *s, const struct flow_leader_row *row)
     return json;
 }
 
-static int print_json(const struct show *s, struct act_error *err)
+static int cmd_sweep_print_json(const struct show *s, struct act_error *err)
 {
     static const char *const names[] = {[FLOW_LOWEST] = "min", [FLOW_HIGHEST] = "max"};
     json_t *runs = json_array();
 
     for (size_t i = 0; i < s->leaders.n; i++)
-        json_array_append_new(runs, row_json(s, &s->leaders.v[i]));
+        json_array_append_new(runs, cmd_sweep_row_json(s, &s->leaders.v[i]));
     return cli_print_json(json_pack("{s:i, s:s, s:s?, s:s?, s:o}", "version", 1, "sweep", s->sweep, "metric", s->key,
                                     "by", s->key ? names[s->best] : NULL, "runs", runs),
                           err);
 }
 
-static void print_table(const struct show *s)
+static void cmd_sweep_print_table(const struct show *s)
 {
     ACT_AUTO(act_strv) heads = {0};
     ACT_AUTO(act_strv) cells = {0};
@@ -223,7 +223,7 @@ static void print_table(const struct show *s)
 
 /* A value with a comma or a quote is quoted, as in RFC 4180; one that a spreadsheet would take for a formula is not
  * changed. */
-static void put_field(const char *text, bool last)
+static void cmd_sweep_put_field(const char *text, bool last)
 {
     if (text[strcspn(text, ",\"\n\r")]) {
         putchar('"');
@@ -236,7 +236,7 @@ static void put_field(const char *text, bool last)
     putchar(last ? '\n' : ',');
 }
 
-static void print_csv(const struct show *s)
+static void cmd_sweep_print_csv(const struct show *s)
 {
     ACT_AUTO(act_strv) cells = {0};
 
@@ -245,18 +245,18 @@ static void print_csv(const struct show *s)
     for (size_t i = 0; i < s->leaders.n; i++)
         cli_leaders_cells(&s->leaders, i, s->key, &cells);
     for (size_t i = 0; i < cells.n; i++)
-        put_field(cells.v[i], i % n == n - 1);
+        cmd_sweep_put_field(cells.v[i], i % n == n - 1);
 }
 
 static int print_leaders(const struct cli *cli, const struct show *s, struct act_error *err)
 {
     cli_buffer_stdout();
     if (cli->options.json)
-        return print_json(s, err);
+        return cmd_sweep_print_json(s, err);
     if (cli->options.csv)
-        print_csv(s);
+        cmd_sweep_print_csv(s);
     else
-        print_table(s);
+        cmd_sweep_print_table(s);
     fflush(stdout);
     return cli_check_stdout(err);
 }
@@ -361,7 +361,7 @@ int cmd_sweep(struct cli *cli, struct act_error *err)
     if (rc == 0)
         rc = flow_grids_check(&grids, &cli->words, err);
     if (rc == 0)
-        rc = submit(cli, &grids, err);
+        rc = cmd_sweep_submit(cli, &grids, err);
     flow_grids_release(&grids);
     return rc;
 }

@@ -21,7 +21,7 @@ struct top {
 
 /* ---- frames */
 
-static char *bottom_of(const struct top *top, const struct flow_board_view *view)
+static char *cmd_top_bottom_of(const struct top *top, const struct flow_board_view *view)
 {
     if (top->mode == TYPES_FILTER)
         return act_sprintf("/%s_", top->typed.len ? top->typed.data : "");
@@ -34,10 +34,10 @@ static char *bottom_of(const struct top *top, const struct flow_board_view *view
                                        : NULL);
 }
 
-static void draw(void *arg, const struct flow_board_view *view, struct act_strv *lines)
+static void cmd_top_draw(void *arg, const struct flow_board_view *view, struct act_strv *lines)
 {
     struct top *top = arg;
-    ACT_AUTOFREE char *bottom = bottom_of(top, view);
+    ACT_AUTOFREE char *bottom = cmd_top_bottom_of(top, view);
 
     act_strv_release(&top->seen);
     top->look.rows = top->live.screen.rows;
@@ -48,7 +48,7 @@ static void draw(void *arg, const struct flow_board_view *view, struct act_strv 
     top->look.bottom = NULL;
 }
 
-static bool same_words(const struct act_strv *a, const struct act_strv *b)
+static bool cmd_top_same_words(const struct act_strv *a, const struct act_strv *b)
 {
     bool same = a->n == b->n;
 
@@ -62,7 +62,7 @@ static void follow_seen(void *arg)
 {
     struct top *top = arg;
 
-    if (same_words(&top->seen, &top->followed))
+    if (cmd_top_same_words(&top->seen, &top->followed))
         return;
     act_strv_release(&top->followed);
     act_strv_copy(&top->followed, top->seen.v, top->seen.n);
@@ -92,7 +92,7 @@ static void run_verb(struct top *top, const char *head, const char *const *words
 }
 
 /* RUN_UNKNOWN if it is not there any more. */
-static enum run_state state_of(struct top *top, const char *id)
+static enum run_state cmd_top_state_of(struct top *top, const char *id)
 {
     const struct flow_board_view *view = flow_board_lock(top->live.board);
     enum run_state state = RUN_UNKNOWN;
@@ -112,7 +112,7 @@ static bool is_folded(struct top *top)
     return top->look.folded > 0;
 }
 
-static void fold(struct top *top)
+static void cmd_top_fold(struct top *top)
 {
     if (top->look.sweep)
         top_toggle(&top->look, top->look.sweep);
@@ -124,7 +124,7 @@ static void show_log(struct top *top)
 {
     static const char *const follow[] = {"logs", "-f", "-n", "100"}, *const end[] = {"logs", "-n", "1000"};
     const char *id = top->look.chosen;
-    enum run_state state = id ? state_of(top, id) : RUN_UNKNOWN;
+    enum run_state state = id ? cmd_top_state_of(top, id) : RUN_UNKNOWN;
 
     if (!id || is_folded(top))
         return;
@@ -155,7 +155,7 @@ static void ask_abort(struct top *top)
 {
     if (!top->look.chosen || is_folded(top))
         return;
-    if (run_state_is_final(state_of(top, top->look.chosen))) {
+    if (run_state_is_final(cmd_top_state_of(top, top->look.chosen))) {
         top->notice = act_sprintf("%s has ended", top->look.chosen);
         return;
     }
@@ -225,7 +225,7 @@ static void choose(struct top *top, int key)
         set_filter(top, NULL);
         break;
     case 'f':
-        fold(top);
+        cmd_top_fold(top);
         break;
     case 'r':
         flow_board_hurry(top->live.board);
@@ -239,7 +239,7 @@ static void choose(struct top *top, int key)
     }
 }
 
-static void confirm(struct top *top, int key)
+static void cmd_top_confirm(struct top *top, int key)
 {
     top->mode = CHOOSES;
     if (key == 'y' || key == 'Y')
@@ -281,7 +281,7 @@ static void type(struct top *top, int key)
     set_filter(top, key == SCREEN_ESCAPE ? NULL : top->typed.data);
 }
 
-static void take_key(void *arg, int key)
+static void cmd_top_take_key(void *arg, int key)
 {
     struct top *top = arg;
 
@@ -292,14 +292,14 @@ static void take_key(void *arg, int key)
     else if (top->mode == TYPES_FILTER)
         type(top, key);
     else if (top->mode == CONFIRMS)
-        confirm(top, key);
+        cmd_top_confirm(top, key);
     else
         choose(top, key);
 }
 
 /* ---- the command */
 
-static void print_text(struct top *top, const struct flow_board_view *view)
+static void cmd_top_print_text(struct top *top, const struct flow_board_view *view)
 {
     ACT_AUTO(act_buf) text = {0};
     ACT_AUTO(act_strv) lines = {0};
@@ -325,7 +325,7 @@ static int print_once(struct top *top, struct act_error *err)
     if (rc == 0 && top->cli->options.json)
         json = top_json(view);
     else if (rc == 0)
-        print_text(top, view);
+        cmd_top_print_text(top, view);
     flow_board_unlock(top->live.board);
     if (json)
         rc = cli_print_json(json, err);
@@ -333,14 +333,14 @@ static int print_once(struct top *top, struct act_error *err)
     return rc;
 }
 
-static int check_options(const struct cli_options *o, bool once, struct act_error *err)
+static int cmd_top_check_options(const struct cli_options *o, bool once, struct act_error *err)
 {
     if (once && o->interval_s > 0)
         return act_error_set(err, ACT_USAGE, "--interval is for a terminal that is redrawn: one frame has none");
     return 0;
 }
 
-static void release(struct top *top)
+static void cmd_top_release(struct top *top)
 {
     set_filter(top, NULL);
     act_strv_release(&top->seen);
@@ -359,9 +359,9 @@ int cmd_top(struct cli *cli, struct act_error *err)
     bool once = o->once || o->json || !isatty(STDOUT_FILENO);
     struct top top = {.cli = cli,
                       .look = {.coloured = cli_colour(stdout), .plain = !cli_utf8(), .folds = !o->name && !o->tags.n},
-                      .live = {.draw = draw, .drawn = follow_seen, .key = take_key, .arg = &top}};
+                      .live = {.draw = cmd_top_draw, .drawn = follow_seen, .key = cmd_top_take_key, .arg = &top}};
     struct flow_board_options *options = &top.live.options;
-    int rc = check_options(o, once, err);
+    int rc = cmd_top_check_options(o, once, err);
 
     *options = (struct flow_board_options){
         .table = {.cluster = o->cluster, .max = o->max >= 0 ? o->max : DEFAULT_MAX, .with_spec = o->json},
@@ -371,6 +371,6 @@ int cmd_top(struct cli *cli, struct act_error *err)
         rc = cli_labels(cli, &options->table.labels, err);
     if (rc == 0)
         rc = once ? print_once(&top, err) : live_run(&top.live, cli, "'a top --once' prints it once", err);
-    release(&top);
+    cmd_top_release(&top);
     return rc;
 }

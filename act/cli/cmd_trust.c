@@ -30,7 +30,7 @@ int cli_ask_trust(const char *project, const struct act_strv *items, struct act_
     return act_error_set(err, ACT_DENIED, "'%s' is not trusted: nothing was done", project);
 }
 
-static int print_list(struct cli *cli, struct act_error *err)
+static int cmd_trust_print_list(struct cli *cli, struct act_error *err)
 {
     CODEC_AUTOJSON json_t *projects = NULL;
     size_t i;
@@ -59,7 +59,7 @@ static int print_list(struct cli *cli, struct act_error *err)
 }
 
 /* The project at path, which need not exist any more; without a path, the current one. */
-static int forget(struct cli *cli, struct act_error *err)
+static int cmd_trust_forget(struct cli *cli, struct act_error *err)
 {
     struct flow flow = {0};
     bool had = false;
@@ -139,9 +139,9 @@ int cmd_trust(struct cli *cli, struct act_error *err)
         return act_error_set(err, ACT_USAGE,
                              "'a trust' is about the project of the current folder; a path goes with --remove");
     if (cli->options.list)
-        return print_list(cli, err);
+        return cmd_trust_print_list(cli, err);
     if (cli->options.remove)
-        return forget(cli, err);
+        return cmd_trust_forget(cli, err);
     int rc = cli_open_to_look(cli, &flow, err);
     if (rc == 0) {
         flow_reach(&flow.config, &all);

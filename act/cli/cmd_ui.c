@@ -37,7 +37,7 @@ static void add_values(const char *query, const char *name, const char *option, 
     }
 }
 
-static void words_of(const char *query, bool is_table, struct act_strv *out)
+static void cmd_ui_words_of(const char *query, bool is_table, struct act_strv *out)
 {
     add_values(query, "cluster", "--cluster", out);
     if (is_table) {
@@ -50,7 +50,7 @@ static void words_of(const char *query, bool is_table, struct act_strv *out)
     add_values(query, "id", NULL, out);
 }
 
-static void refuse(struct web_visit *visit, int status, const char *title, const char *text)
+static void cmd_ui_refuse(struct web_visit *visit, int status, const char *title, const char *text)
 {
     ACT_AUTOFREE char *policy = page_policy(false);
     struct act_buf page = {0};
@@ -61,7 +61,7 @@ static void refuse(struct web_visit *visit, int status, const char *title, const
     web_body_drop(body);
 }
 
-static void answer(void *arg, struct web_visit *visit, const char *path, const char *query)
+static void cmd_ui_answer(void *arg, struct web_visit *visit, const char *path, const char *query)
 {
     static const char *const of_table[] = {"cluster", "name", "tag", "max", "live", NULL};
     static const char *const of_runs[] = {"cluster", "id", "live", NULL};
@@ -70,13 +70,13 @@ static void answer(void *arg, struct web_visit *visit, const char *path, const c
     ACT_AUTOFREE char *live = web_param(query, "live", 0);
     bool is_table = *path == '\0';
 
-    words_of(query, is_table, &words);
+    cmd_ui_words_of(query, is_table, &words);
     if (!is_table && strcmp(path, "run") != 0)
-        refuse(visit, 404, "There is no such page", "The table of all runs leads to all pages that there are.");
+        cmd_ui_refuse(visit, 404, "There is no such page", "The table of all runs leads to all pages that there are.");
     else if (!web_params_are(query, is_table ? of_table : of_runs))
-        refuse(visit, 400, "That cannot be asked", "The table is filtered by name, tag, cluster and max.");
+        cmd_ui_refuse(visit, 400, "That cannot be asked", "The table is filtered by name, tag, cluster and max.");
     else if (!is_table && act_streq(words.v[words.n - 1], "--"))
-        refuse(visit, 400, "Which run?", "None is marked.");
+        cmd_ui_refuse(visit, 400, "Which run?", "None is marked.");
     else
         made_answer(ui->made, &words, act_streq(live, "0"), visit);
 }
@@ -84,7 +84,7 @@ static void answer(void *arg, struct web_visit *visit, const char *path, const c
 /* ---- the address */
 
 /* With the filters of the command line. New string. */
-static char *address_of(const struct cli *cli, const struct web *web)
+static char *cmd_ui_address_of(const struct cli *cli, const struct web *web)
 {
     const struct cli_options *o = &cli->options;
     ACT_AUTO(act_buf) query = {0};
@@ -137,9 +137,9 @@ static void look_for_signal(void *arg)
         engine_timer(ui->engine, LOOK_MS, look_for_signal, ui);
 }
 
-static int serve(struct cli *cli, struct ui *ui, struct act_error *err)
+static int cmd_ui_serve(struct cli *cli, struct ui *ui, struct act_error *err)
 {
-    ACT_AUTOFREE char *address = address_of(cli, ui->web);
+    ACT_AUTOFREE char *address = cmd_ui_address_of(cli, ui->web);
     char *opened = NULL;
 
     cli_catch_signals(NULL);
@@ -159,7 +159,7 @@ static int serve(struct cli *cli, struct ui *ui, struct act_error *err)
     return rc;
 }
 
-static int check(struct cli *cli, struct act_error *err)
+static int cmd_ui_check(struct cli *cli, struct act_error *err)
 {
     struct flow_labels ignored;
     int64_t port = cli->options.port;
@@ -172,7 +172,7 @@ static int check(struct cli *cli, struct act_error *err)
 int cmd_ui(struct cli *cli, struct act_error *err)
 {
     struct ui ui = {0};
-    int rc = check(cli, err);
+    int rc = cmd_ui_check(cli, err);
 
     if (rc < 0)
         return rc;
@@ -180,11 +180,11 @@ int cmd_ui(struct cli *cli, struct act_error *err)
     ui.made = made_new(ui.engine);
     rc = web_open(&(struct web_options){.engine = ui.engine,
                                         .port = cli->options.port > 0 ? (int)cli->options.port : 0,
-                                        .visit = answer,
+                                        .visit = cmd_ui_answer,
                                         .arg = &ui},
                   &ui.web, err);
     if (rc == 0)
-        rc = serve(cli, &ui, err);
+        rc = cmd_ui_serve(cli, &ui, err);
     web_close(ui.web);
     made_free(ui.made);
     engine_forget(ui.engine, &ui);

@@ -46,7 +46,7 @@ static void print_planned(const struct moving *moving, enum transfer_action acti
     printf("  (%s)\n", reason);
 }
 
-static void print_step(void *arg, const struct transfer_step *step)
+static void cmd_upload_print_step(void *arg, const struct transfer_step *step)
 {
     struct moving *moving = arg;
     ACT_AUTOFREE char *path = flow_step_path(&moving->io, step);
@@ -69,7 +69,7 @@ static void note_left(void *arg, const struct transfer_step *step)
     struct moving *moving = arg;
 
     if (moving->options.dry_run)
-        print_step(arg, step);
+        cmd_upload_print_step(arg, step);
     moving->left_links |= act_streq(step->reason, "a link");
     if (moving->left.n < TRANSFER_MAX_FAILURES) {
         ACT_AUTOFREE char *path = flow_step_path(&moving->io, step);
@@ -93,7 +93,7 @@ static int ask_to_delete(void *arg, uint64_t objects, uint64_t bytes, struct act
 
 /* ---- at the end */
 
-static void print_summary_json(const struct moving *moving)
+static void cmd_upload_print_summary_json(const struct moving *moving)
 {
     const struct transfer_progress *t = &moving->sum.total;
     bool dry = moving->options.dry_run;
@@ -125,7 +125,7 @@ static void print_plan_summary(const struct moving *moving)
     cli_print_failures(&moving->sum);
 }
 
-static void print_summary(struct moving *moving)
+static void cmd_upload_print_summary(struct moving *moving)
 {
     const struct transfer_progress *t = &moving->sum.total;
     bool only_an_error = moving->outcome.n_failed == moving->outcome.n &&
@@ -135,7 +135,7 @@ static void print_summary(struct moving *moving)
 
     cli_progress_clear(&moving->progress);
     if (moving->cli->options.json)
-        print_summary_json(moving);
+        cmd_upload_print_summary_json(moving);
     else if (only_an_error)
         return;
     else if (moving->options.dry_run)
@@ -225,7 +225,7 @@ static void transfer(struct moving *moving, const char *path)
 }
 
 /* Catches a source and a target, as for scp, before anything is copied. */
-static bool check_words(struct moving *moving)
+static bool cmd_upload_check_words(struct moving *moving)
 {
     return cli_check_paths(moving->cli, moving->from, moving->from ? flow_check_path : flow_check_local_path,
                            "nothing was copied: paths are of the project, and each is copied to the same place",
@@ -245,10 +245,10 @@ static int transfer_all(struct cli *cli, struct flow *from, bool up, struct act_
     moving.options.left = note_left;
     if (up)
         moving.options.links = cli->options.skip_links ? TRANSFER_SKIP_LINKS : TRANSFER_REFUSE_LINKS;
-    moving.options.plan = moving.options.dry_run ? print_step : NULL;
-    for (size_t i = 0, n = check_words(&moving) ? cli->words.n : 0; i < n; i++)
+    moving.options.plan = moving.options.dry_run ? cmd_upload_print_step : NULL;
+    for (size_t i = 0, n = cmd_upload_check_words(&moving) ? cli->words.n : 0; i < n; i++)
         transfer(&moving, cli->words.v[i]);
-    print_summary(&moving);
+    cmd_upload_print_summary(&moving);
     warn_left(&moving);
     cli_warn_idle_patterns(cli, &moving.outcome);
     rc = cli_outcome_end(&moving.outcome, err);

@@ -49,7 +49,7 @@ static void print_difference(void *arg, enum transfer_difference what, const cha
     putchar('\n');
 }
 
-static void print_summary(struct comparison *c, const struct transfer_report *report)
+static void cmd_verify_print_summary(struct comparison *c, const struct transfer_report *report)
 {
     const struct transfer_progress *t = &report->total;
     ACT_AUTO(act_buf) more = {0};
@@ -88,7 +88,7 @@ static int verify_all(struct cli *cli, struct flow *from, struct act_error *err)
     }
     cli_progress_clear(&c.progress);
     if (outcome.n_failed < outcome.n || sum.total.done_objects + sum.total.failed_objects > 0)
-        print_summary(&c, &sum);
+        cmd_verify_print_summary(&c, &sum);
     cli_warn_idle_patterns(cli, &outcome);
     return cli_outcome_end(&outcome, err);
 }

@@ -18,7 +18,7 @@ struct shown {
     int64_t at_s; /* when the status line was written: once a second is enough; 0: there is none */
 };
 
-static char *line_of(const struct flow_runs *runs, size_t n_ended, int64_t now_s)
+static char *cmd_wait_line_of(const struct flow_runs *runs, size_t n_ended, int64_t now_s)
 {
     const struct flow_run *run = runs->v;
     int64_t since_s = run->status.started_unix_s > 0 ? run->status.started_unix_s : run->row.created_unix_s;
@@ -30,7 +30,7 @@ static char *line_of(const struct flow_runs *runs, size_t n_ended, int64_t now_s
     return act_sprintf("%s  %s  %s", run->row.id, run_state_name(run->status.state), time);
 }
 
-static void show(void *arg, const struct flow_runs *runs, size_t n_ended)
+static void cmd_wait_show(void *arg, const struct flow_runs *runs, size_t n_ended)
 {
     struct shown *shown = arg;
     int64_t now_s = act_now_unix_s();
@@ -38,11 +38,11 @@ static void show(void *arg, const struct flow_runs *runs, size_t n_ended)
     if (!shown->terminal || now_s == shown->at_s)
         return;
     shown->at_s = now_s;
-    ACT_AUTOFREE char *line = line_of(runs, n_ended, now_s);
+    ACT_AUTOFREE char *line = cmd_wait_line_of(runs, n_ended, now_s);
     cli_put_in_place(line);
 }
 
-static void clear(struct shown *shown)
+static void cmd_wait_clear(struct shown *shown)
 {
     if (shown->at_s)
         cli_put_in_place("");
@@ -98,11 +98,11 @@ static void notify(const struct cli *cli, const struct flow_run *run)
 
 /* ---- how they ended */
 
-static void tell_ended(void *arg, const struct flow_run *run)
+static void cmd_wait_tell_ended(void *arg, const struct flow_run *run)
 {
     struct shown *shown = arg;
 
-    clear(shown);
+    cmd_wait_clear(shown);
     act_note("%s  %s%s%s", run->row.id, run_state_name(run->status.state), run->status.reason[0] ? ": " : "",
              run->status.reason);
     if (shown->cli->options.notify)
@@ -120,7 +120,7 @@ static int exit_status(const struct flow_run *runs, size_t n)
 }
 
 /* Of one run that was named, that one; else a list of those that were waited for. */
-static int print_json(const struct cli *cli, const struct flow_run *runs, size_t n, struct act_error *err)
+static int cmd_wait_print_json(const struct cli *cli, const struct flow_run *runs, size_t n, struct act_error *err)
 {
     json_t *list = json_array();
 
@@ -144,7 +144,7 @@ static int find_labelled(struct cli *cli, struct act_strv *out, struct act_error
     return rc;
 }
 
-static int wait_for(struct cli *cli, const struct flow_waiting *how, struct flow_runs *runs, struct act_error *err)
+static int cmd_wait_for(struct cli *cli, const struct flow_waiting *how, struct flow_runs *runs, struct act_error *err)
 {
     ACT_AUTO(act_strv) labelled = {0};
     int rc = cli_check_which(cli, 0, err);
@@ -157,18 +157,21 @@ static int wait_for(struct cli *cli, const struct flow_waiting *how, struct flow
 int cmd_wait(struct cli *cli, struct act_error *err)
 {
     struct shown shown = {.cli = cli, .terminal = isatty(STDERR_FILENO) && !cli->options.quiet};
-    struct flow_waiting how = {
-        .timeout_s = cli->options.timeout_s, .any = cli->options.any, .each = show, .ended = tell_ended, .arg = &shown};
+    struct flow_waiting how = {.timeout_s = cli->options.timeout_s,
+                               .any = cli->options.any,
+                               .each = cmd_wait_show,
+                               .ended = cmd_wait_tell_ended,
+                               .arg = &shown};
     ACT_AUTO(flow_runs) runs = {0};
 
     if (cli->options.notify && !*cli->options.notify)
         return act_error_set(err, ACT_USAGE, "--notify needs a command");
     cli_end_with(CLI_RUN_GOES_ON);
-    int rc = wait_for(cli, &how, &runs, err);
-    clear(&shown);
+    int rc = cmd_wait_for(cli, &how, &runs, err);
+    cmd_wait_clear(&shown);
     if (rc < 0)
         return rc;
     size_t n = cli->options.any ? 1 : runs.n;
-    int printed = cli->options.json ? print_json(cli, runs.v, n, err) : 0;
+    int printed = cli->options.json ? cmd_wait_print_json(cli, runs.v, n, err) : 0;
     return printed < 0 ? printed : exit_status(runs.v, n);
 }

@@ -10,7 +10,7 @@
 
 /* ---- for programs */
 
-static json_t *text_or_null(const char *text)
+static json_t *cmd_why_text_or_null(const char *text)
 {
     return text && *text ? codec_json_bytes_new(text) : json_null();
 }
@@ -35,9 +35,9 @@ static json_t *failure_json(const struct flow_why *why)
     if (why->attempt == 0)
         return json_null();
     return json_pack("{s:i,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "attempt", why->attempt, "rank",
-                     number_or_null(why->rank, why->rank >= 0), "node", text_or_null(why->node), "exit_status",
+                     number_or_null(why->rank, why->rank >= 0), "node", cmd_why_text_or_null(why->node), "exit_status",
                      number_or_null(why->exit_status, why->exit_status >= 0), "signal",
-                     number_or_null(why->signal, why->signal > 0), "reason", text_or_null(why->reason), "time",
+                     number_or_null(why->signal, why->signal > 0), "reason", cmd_why_text_or_null(why->reason), "time",
                      time_or_null(why->failed_unix_s), "lines", codec_json_strv_new(&why->lines));
 }
 
@@ -49,8 +49,8 @@ static json_t *diagnosis_json(const struct flow_why *why)
         return json_null();
     return json_pack("{s:s,s:s,s:s,s:s,s:s,s:s,s:o,s:o,s:o}", "id", rule->id, "code", rule->code, "class", rule->title,
                      "summary", rule->summary, "retry", diagnose_retry_name(rule->retry), "advice", why->advice, "rank",
-                     number_or_null(why->cause_rank, why->cause_rank >= 0), "log", text_or_null(why->log), "line",
-                     text_or_null(why->line));
+                     number_or_null(why->cause_rank, why->cause_rank >= 0), "log", cmd_why_text_or_null(why->log),
+                     "line", cmd_why_text_or_null(why->line));
 }
 
 static json_t *said_json(const struct flow_rank_lines *said)
@@ -59,9 +59,9 @@ static json_t *said_json(const struct flow_rank_lines *said)
 
     for (size_t i = 0; i < said->n; i++) {
         const struct flow_rank_line *l = &said->v[i];
-        json_array_append_new(list,
-                              json_pack("{s:i,s:o,s:o,s:b}", "rank", l->rank, "line", text_or_null(l->line), "silent_s",
-                                        number_or_null(l->silent_s, l->silent_s >= 0), "longer", l->longer));
+        json_array_append_new(list, json_pack("{s:i,s:o,s:o,s:b}", "rank", l->rank, "line",
+                                              cmd_why_text_or_null(l->line), "silent_s",
+                                              number_or_null(l->silent_s, l->silent_s >= 0), "longer", l->longer));
     }
     return list;
 }
@@ -80,18 +80,18 @@ static int print_why_json(const struct flow_run *run, const struct flow_why *why
 
     return cli_print_json(
         json_pack("{s:i,s:s,s:s,s:o,s:i,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "version", 1, "run", run->row.id, "state",
-                  run_state_name(s->state), "reason", text_or_null(s->reason), "attempt", s->attempt, "attempts",
-                  s->attempts ? json_integer(s->attempts) : json_null(), "retry", text_or_null(s->retry), "heartbeat",
-                  time_or_null(s->heartbeat_unix_s), "last_line", text_or_null(last_line_of_rank_0(&why->said)),
-                  "ranks", said_json(&why->said), "failure", failure_json(why), "diagnosis", diagnosis_json(why),
-                  "notes", codec_json_strv_new(&why->notes)),
+                  run_state_name(s->state), "reason", cmd_why_text_or_null(s->reason), "attempt", s->attempt,
+                  "attempts", s->attempts ? json_integer(s->attempts) : json_null(), "retry",
+                  cmd_why_text_or_null(s->retry), "heartbeat", time_or_null(s->heartbeat_unix_s), "last_line",
+                  cmd_why_text_or_null(last_line_of_rank_0(&why->said)), "ranks", said_json(&why->said), "failure",
+                  failure_json(why), "diagnosis", diagnosis_json(why), "notes", codec_json_strv_new(&why->notes)),
         err);
 }
 
 /* ---- for people */
 
 /* Text from a log, on one line of reasonable length. */
-static void put_text(const char *text)
+static void cmd_why_put_text(const char *text)
 {
     enum { SHOWN = 400 };
     size_t len = strlen(text), n = len < SHOWN ? len : SHOWN;
@@ -110,7 +110,7 @@ static void put_text(const char *text)
 enum { FIELD = 10 }; /* how wide a name and its blank are */
 
 /* What is ours to say. */
-static void put_field(const char *name, const char *text)
+static void cmd_why_put_field(const char *name, const char *text)
 {
     ACT_AUTOFREE char *shown = cli_name(text);
 
@@ -137,7 +137,7 @@ static const char *without_rank(const char *reason, int rank)
 static void put_how_it_ended(const struct flow_why *why)
 {
     if (why->rank < 0 || why->class[0]) { /* which rank failed is not all there is to say */
-        put_text(why->reason && *why->reason ? why->reason : "the run failed, and nobody wrote down why");
+        cmd_why_put_text(why->reason && *why->reason ? why->reason : "the run failed, and nobody wrote down why");
         return;
     }
     const char *said = without_rank(why->reason, why->rank);
@@ -146,7 +146,7 @@ static void put_how_it_ended(const struct flow_why *why)
         cli_put_name(why->node);
     fputs(" failed first: ", stdout);
     if (said)
-        put_text(said);
+        cmd_why_put_text(said);
     else if (why->signal)
         printf("killed by signal %d (%s)\n", why->signal, sigdescr_np(why->signal) ?: "unknown");
     else
@@ -161,7 +161,7 @@ static void put_evidence(const struct flow_why *why)
     ACT_AUTOFREE char *text = is_others ? act_sprintf("rank %d, %s: %s", why->cause_rank, why->log, why->line)
                                         : act_sprintf("%s: %s", why->log ? why->log : "the agent", why->line);
     printf("%-9s ", "evidence"); /* a line of a log, as it is */
-    put_text(text);
+    cmd_why_put_text(text);
 }
 
 static void put_where_to_look(const struct flow_run *run, const struct flow_why *why)
@@ -175,7 +175,7 @@ static void put_where_to_look(const struct flow_run *run, const struct flow_why 
     if (why->attempt != run->status.attempt)
         act_buf_addf(&text, " --attempt %d", why->attempt);
     act_buf_addf(&text, " %s; own rules can be added in aux_data/diagnosis.yaml", run->row.id);
-    put_field("next", text.data);
+    cmd_why_put_field("next", text.data);
 }
 
 static void put_diagnosis(const struct flow_run *run, const struct flow_why *why)
@@ -189,18 +189,18 @@ static void put_diagnosis(const struct flow_run *run, const struct flow_why *why
 
     if (why->rule) {
         printf("%-9s %s\n", "class", why->rule->title);
-        put_field("why", why->rule->summary);
+        cmd_why_put_field("why", why->rule->summary);
         printf("%-9s %s\n", "again", again[why->rule->retry]);
-        put_field("next", why->advice);
+        cmd_why_put_field("next", why->advice);
         put_evidence(why);
     } else if (why->attempt > 0) {
         printf("%-9s not known: no rule fits\n", "class");
         put_where_to_look(run, why);
     }
     for (size_t i = 0; i < why->notes.n; i++)
-        put_field("also", why->notes.v[i]);
+        cmd_why_put_field("also", why->notes.v[i]);
     if (why->attempt > 0 && *run->status.retry)
-        put_field("retry", run->status.retry);
+        cmd_why_put_field("retry", run->status.retry);
 }
 
 static void put_failure(const struct flow_run *run, const struct flow_why *why)
@@ -212,7 +212,7 @@ static void put_failure(const struct flow_run *run, const struct flow_why *why)
     put_how_it_ended(why);
     for (size_t i = 0; i < why->lines.n; i++) {
         fputs("  ", stdout);
-        put_text(why->lines.v[i]);
+        cmd_why_put_text(why->lines.v[i]);
     }
 }
 
@@ -261,7 +261,7 @@ static void put_running(const struct flow_run *run, const struct flow_why *why)
     }
     putchar('\n');
     if (*s->reason)
-        put_field("reason", s->reason);
+        cmd_why_put_field("reason", s->reason);
     put_what_ranks_said(why);
 }
 
@@ -272,19 +272,19 @@ static void put_state(const struct flow_run *run, const struct flow_why *why)
     switch (s->state) {
     case RUN_COMPLETED:
         if (*s->reason)
-            put_field(run_state_name(s->state), s->reason);
+            cmd_why_put_field(run_state_name(s->state), s->reason);
         else
             puts("completed: there is nothing to explain");
         break;
     case RUN_CANCELED:
-        put_field(run_state_name(s->state), *s->reason ? s->reason : "nobody wrote down why");
+        cmd_why_put_field(run_state_name(s->state), *s->reason ? s->reason : "nobody wrote down why");
         break;
     case RUN_FAILED:
         if (s->unsubmitted)
-            put_field(run_state_name(s->state), s->reason);
+            cmd_why_put_field(run_state_name(s->state), s->reason);
         break;
     case RUN_QUEUED:
-        put_field(run_state_name(s->state), *s->reason ? s->reason : "waits for its turn");
+        cmd_why_put_field(run_state_name(s->state), *s->reason ? s->reason : "waits for its turn");
         break;
     case RUN_RUNNING:
         put_running(run, why);

@@ -8,26 +8,26 @@
 #include "flow/runs/runs.h"
 #include "flow/runs/why.h"
 
-static char *id_of(struct flow *flow, const struct flow_run *run)
+static char *compare_id_of(struct flow *flow, const struct flow_run *run)
 {
     (void)flow;
     return act_strdup(run->row.id);
 }
 
-static char *name_of(struct flow *flow, const struct flow_run *run)
+static char *compare_name_of(struct flow *flow, const struct flow_run *run)
 {
     (void)flow;
     return act_strdup(run->row.name);
 }
 
-static char *state_of(struct flow *flow, const struct flow_run *run)
+static char *compare_state_of(struct flow *flow, const struct flow_run *run)
 {
     (void)flow;
     return act_strdup(run_state_name(run->status.state));
 }
 
 /* The class of a failure, as 'a why' finds it. */
-static char *cause_of(struct flow *flow, const struct flow_run *run)
+static char *compare_cause_of(struct flow *flow, const struct flow_run *run)
 {
     struct act_error ignored;
     struct flow_why why;
@@ -45,25 +45,25 @@ static char *exit_of(struct flow *flow, const struct flow_run *run)
     return cli_has_exit_status(&run->status) ? act_sprintf("%d", run->status.exit_status) : NULL;
 }
 
-static char *cluster_of(struct flow *flow, const struct flow_run *run)
+static char *compare_cluster_of(struct flow *flow, const struct flow_run *run)
 {
     (void)flow;
     return act_strdup(run->row.cluster);
 }
 
-static char *gpus_of(struct flow *flow, const struct flow_run *run)
+static char *compare_gpus_of(struct flow *flow, const struct flow_run *run)
 {
     (void)flow;
     return cli_gpus(run) > 0 ? act_sprintf("%lld", (long long)cli_gpus(run)) : NULL;
 }
 
-static char *nodes_of(struct flow *flow, const struct flow_run *run)
+static char *compare_nodes_of(struct flow *flow, const struct flow_run *run)
 {
     (void)flow;
     return run->spec.nodes > 0 ? act_sprintf("%d", run->spec.nodes) : NULL;
 }
 
-static char *created_of(struct flow *flow, const struct flow_run *run)
+static char *compare_created_of(struct flow *flow, const struct flow_run *run)
 {
     char text[ACT_TIME_TEXT];
 
@@ -108,15 +108,15 @@ static const struct fact {
     struct cli_column column;
     char *(*of)(struct flow *flow, const struct flow_run *run); /* new string; NULL: it has none */
 } facts[] = {
-    {"id", {"ID", 'l', .rank = 0}, id_of},
-    {"name", {"NAME", 'l', .rank = 3, .min = 8}, name_of},
-    {"status", {"STATUS", 'l', .rank = 1, .is_state = true}, state_of},
-    {"cause", {"CAUSE", 'l', .rank = 2}, cause_of},
+    {"id", {"ID", 'l', .rank = 0}, compare_id_of},
+    {"name", {"NAME", 'l', .rank = 3, .min = 8}, compare_name_of},
+    {"status", {"STATUS", 'l', .rank = 1, .is_state = true}, compare_state_of},
+    {"cause", {"CAUSE", 'l', .rank = 2}, compare_cause_of},
     {"exit", {"EXIT", 'r', .rank = 8}, exit_of},
-    {"cluster", {"CLUSTER", 'l', .rank = 6, .min = 8}, cluster_of},
-    {"nodes", {"NODES", 'r', .rank = 10}, nodes_of},
-    {"gpus", {"GPUS", 'r', .rank = 5}, gpus_of},
-    {"created", {"CREATED", 'l', .rank = 9}, created_of},
+    {"cluster", {"CLUSTER", 'l', .rank = 6, .min = 8}, compare_cluster_of},
+    {"nodes", {"NODES", 'r', .rank = 10}, compare_nodes_of},
+    {"gpus", {"GPUS", 'r', .rank = 5}, compare_gpus_of},
+    {"created", {"CREATED", 'l', .rank = 9}, compare_created_of},
     {"elapsed", {"ELAPSED", 'r', .rank = 4}, elapsed_of},
     {"tags", {"TAGS", 'l', .rank = 7, .min = 8, .cut = CLI_CUT_WORDS}, tags_of},
     {"code", {"CODE", 'l', .rank = 11}, code_of},

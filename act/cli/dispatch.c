@@ -29,7 +29,7 @@ static int check_transfers(const struct cli_options *o, struct act_error *err)
 }
 
 /* A list in YAML; what is in it is looked at where the classes are known. */
-static void write_list(const char *names, char *out, size_t size)
+static void dispatch_write_list(const char *names, char *out, size_t size)
 {
     size_t len = (size_t)snprintf(out, size, "['");
 
@@ -58,7 +58,7 @@ void cli_request(const struct cli *cli, struct cli_request *out)
     snprintf(out->retry, sizeof(out->retry), "%lld", (long long)o->retry);
     push_override(out->overrides, &r->n_overrides, "retry.times", o->retry >= 0 ? out->retry : NULL, "--retry");
     if (o->retry_on)
-        write_list(o->retry_on, out->retry_on, sizeof(out->retry_on));
+        dispatch_write_list(o->retry_on, out->retry_on, sizeof(out->retry_on));
     push_override(out->overrides, &r->n_overrides, "retry.on", o->retry_on ? out->retry_on : NULL, "--retry-on");
     push_override(out->overrides, &r->n_overrides, "multi_process", o->single ? "false" : NULL, "-single");
     push_override(out->overrides, &r->n_overrides, "compile_args", o->compile_args, "-ca");

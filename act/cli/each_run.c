@@ -5,8 +5,8 @@
 #include "flow/flow.h"
 #include "flow/runs/runs.h"
 
-static void find_all(struct cli *cli, const struct cli_each_run *each, struct flow_runs *runs,
-                     struct cli_outcome *outcome)
+static void each_run_find_all(struct cli *cli, const struct cli_each_run *each, struct flow_runs *runs,
+                              struct cli_outcome *outcome)
 {
     for (size_t i = each->first; i < cli->words.n; i++) {
         struct act_error err = {0};
@@ -98,7 +98,7 @@ int cli_each_run(struct cli *cli, const struct cli_each_run *each, struct act_er
     struct cli_outcome outcome = {0};
     ACT_AUTO(flow_runs) runs = {0};
 
-    find_all(cli, each, &runs, &outcome);
+    each_run_find_all(cli, each, &runs, &outcome);
     if (each->all_or_none && outcome.n_failed > 0) {
         nothing_done(cli, &outcome);
         flow_runs_release(&runs);

@@ -23,7 +23,7 @@ struct rows {
     size_t n;
 };
 
-static struct row *row_of(struct rows *rows, const char *name, size_t len)
+static struct row *explain_row_of(struct rows *rows, const char *name, size_t len)
 {
     for (size_t i = rows->n; i-- > 0;) /* the same row is looked up many times in succession */
         if (strncmp(rows->v[i].name, name, len) == 0 && rows->v[i].name[len] == '\0')
@@ -48,7 +48,8 @@ static struct rows sum_folders(const struct package_list *list)
     for (size_t i = 0; i < list->n; i++) {
         const struct package_entry *e = &list->v[i];
         const char *slash = strchr(e->path, '/');
-        struct row *row = slash ? row_of(&rows, e->path, (size_t)(slash - e->path) + 1) : row_of(&rows, "./", 2);
+        struct row *row =
+            slash ? explain_row_of(&rows, e->path, (size_t)(slash - e->path) + 1) : explain_row_of(&rows, "./", 2);
         row->files += !S_ISDIR(e->mode);
         row->bytes += S_ISREG(e->mode) ? e->size : 0;
     }
@@ -67,7 +68,7 @@ static struct rows sum_rules(const struct package_list *list)
     struct rows rows = {0};
 
     for (size_t i = 0; i < list->n_left_out; i++) {
-        struct row *row = row_of(&rows, list->left_out[i].rule, strlen(list->left_out[i].rule));
+        struct row *row = explain_row_of(&rows, list->left_out[i].rule, strlen(list->left_out[i].rule));
         row->files++;
         if (!row->example)
             row->example = list->left_out[i].path;
@@ -100,7 +101,7 @@ size_t cli_find_largest(const struct package_list *list, const struct package_en
     return n;
 }
 
-static uint64_t count_files(const struct package_list *list)
+static uint64_t explain_count_files(const struct package_list *list)
 {
     uint64_t n = 0;
 
@@ -113,7 +114,7 @@ static uint64_t count_files(const struct package_list *list)
 
 typedef unsigned long long count_t; /* for printf */
 
-static void print_size(uint64_t bytes)
+static void explain_print_size(uint64_t bytes)
 {
     char size[ACT_UNIT_TEXT];
 
@@ -121,7 +122,7 @@ static void print_size(uint64_t bytes)
     printf("  %10s  ", size);
 }
 
-static void print_name(const char *name)
+static void explain_print_name(const char *name)
 {
     cli_put_name(name);
     putchar('\n');
@@ -133,15 +134,15 @@ static void print_content(const struct package_list *list)
 
     puts("goes in:");
     for (size_t i = 0; i < list->n && list->n <= SHORT; i++) {
-        print_size(S_ISREG(list->v[i].mode) ? list->v[i].size : 0);
-        print_name(list->v[i].path);
+        explain_print_size(S_ISREG(list->v[i].mode) ? list->v[i].size : 0);
+        explain_print_name(list->v[i].path);
     }
     if (list->n > SHORT)
         rows = sum_folders(list);
     for (size_t i = 0; i < rows.n; i++) {
-        print_size(rows.v[i].bytes);
+        explain_print_size(rows.v[i].bytes);
         printf("%8llu file%s  ", (count_t)rows.v[i].files, rows.v[i].files == 1 ? " " : "s");
-        print_name(rows.v[i].name);
+        explain_print_name(rows.v[i].name);
     }
     release_rows(&rows);
 }
@@ -171,8 +172,8 @@ static void print_largest(const struct package_list *list)
 
     puts("largest:");
     for (size_t i = 0; i < n; i++) {
-        print_size(largest[i]->size);
-        print_name(largest[i]->path);
+        explain_print_size(largest[i]->size);
+        explain_print_name(largest[i]->path);
     }
 }
 
@@ -183,7 +184,7 @@ static void print_work(const struct flow_init *io)
         [FLOW_YES] = "the store has this package",
         [FLOW_NO] = "the store does not have this package yet",
     };
-    uint64_t files = count_files(&io->list);
+    uint64_t files = explain_count_files(&io->list);
     char bytes[ACT_UNIT_TEXT], to_read[ACT_UNIT_TEXT];
 
     act_size_to_text(io->list.bytes, bytes);
@@ -263,7 +264,7 @@ static json_t *package_json(const struct flow_init *io)
     const char *sha256 = io->package.sha256[0] ? io->package.sha256 : NULL;
 
     return json_pack("{s:i,s:I,s:I,s:I,s:o,s:o,s:o,s:o,s:o,s:I,s:I,s:s?,s:o}", "version", 1, "files",
-                     (json_int_t)count_files(&io->list), "entries", (json_int_t)io->list.n, "bytes",
+                     (json_int_t)explain_count_files(&io->list), "entries", (json_int_t)io->list.n, "bytes",
                      (json_int_t)io->list.bytes, "content", all_entries_json(&io->list), "folders",
                      folders_json(&io->list), "left_out", left_out_json(&io->list), "rules", rules_json(&io->list),
                      "largest", entries_json(largest, n), "files_to_compress", (json_int_t)io->package.read_files,

@@ -41,7 +41,7 @@ static void take_said(struct live *live)
     }
 }
 
-static void draw(struct live *live)
+static void live_draw(struct live *live)
 {
     ACT_AUTO(act_strv) lines = {0};
 
@@ -59,7 +59,7 @@ static void draw_news(void *arg)
     struct live *live = arg;
 
     live->due = false;
-    draw(live);
+    live_draw(live);
 }
 
 static void draw_later(struct live *live)
@@ -93,12 +93,12 @@ static void on_key(void *arg, int key)
     struct live *live = arg;
 
     live->key(live->arg, key);
-    draw(live);
+    live_draw(live);
 }
 
 static void on_redraw(void *arg)
 {
-    draw(arg);
+    live_draw(arg);
 }
 
 static void on_end(void *arg, int signal)
@@ -156,7 +156,7 @@ int live_run(struct live *live, struct cli *cli, const char *what, struct act_er
     if (rc == 0) {
         live->board = flow_board_new(&live->options);
         flow_board_follow(live->board, NULL, 0); /* until it is known what is on the screen */
-        draw(live);
+        live_draw(live);
         tick(live);
         engine_run(live->engine, &live->over);
     }

@@ -79,7 +79,7 @@ struct made *made_new(struct engine *engine)
 
 /* ---- answers */
 
-static void answer(const struct page *p, struct web_visit *visit, int refresh_s)
+static void made_give_answer(const struct page *p, struct web_visit *visit, int refresh_s)
 {
     web_answer(visit, &(struct web_answer){
                           .status = p->status, .policy = p->all->policy, .refresh_s = refresh_s, .body = p->body});
@@ -95,7 +95,7 @@ static int left_s(const struct page *p)
 
 static void answer_made(const struct page *p, bool held, struct web_visit *visit)
 {
-    answer(p, visit, p->changes && !held ? left_s(p) : 0);
+    made_give_answer(p, visit, p->changes && !held ? left_s(p) : 0);
 }
 
 static void answer_briefly(const struct made *made, struct web_visit *visit, int status, int refresh_s,
@@ -117,14 +117,14 @@ static void answer_impatient(void *arg)
 
     for (size_t i = 0; i < p->n_visits; i++)
         if (p->body)
-            answer(p, p->visits[i].visit, p->visits[i].held ? 0 : SOON_S);
+            made_give_answer(p, p->visits[i].visit, p->visits[i].held ? 0 : SOON_S);
         else
             answer_briefly(p->all, p->visits[i].visit, 202, SOON_S, "One moment",
                            "This page is being made; the first time, the logs of the run are fetched.");
     p->n_visits = 0;
 }
 
-static void answer_all(struct page *p)
+static void made_answer_all(struct page *p)
 {
     engine_forget(p->all->engine, p);
     for (size_t i = 0; i < p->n_visits; i++)
@@ -156,7 +156,7 @@ static int64_t due_ms(const struct page *p, int64_t refresh_s)
     return now_ms + (good_ms > rest_ms ? good_ms : rest_ms);
 }
 
-static bool take_page(struct page *p)
+static bool made_take_page(struct page *p)
 {
     struct act_buf body = {0};
     int64_t refresh_s;
@@ -173,7 +173,7 @@ static bool take_page(struct page *p)
     return true;
 }
 
-static int status_of(int exit_status)
+static int made_status_of(int exit_status)
 {
     switch (exit_status) {
     case ACT_USAGE:
@@ -195,7 +195,7 @@ static void take_failure(struct page *p, int exit_status)
     page_message("This page cannot be shown", said, &body);
     web_body_drop(p->body);
     p->body = web_body_new(&body);
-    p->status = p->given_up ? 502 : status_of(exit_status);
+    p->status = p->given_up ? 502 : made_status_of(exit_status);
     p->changes = p->status == 502;
     p->due_ms = due_ms(p, FAILED_S);
 }
@@ -204,7 +204,7 @@ static void take_failure(struct page *p, int exit_status)
 
 static void make_waiting(struct made *made);
 
-static void end_stream(struct stream *s)
+static void made_end_stream(struct stream *s)
 {
     if (s->fd < 0)
         return;
@@ -218,7 +218,7 @@ static void kill_maker(const struct page *p)
     kill(-p->pid, SIGKILL); /* its own group, as long as it is our child that has not been waited for */
 }
 
-static void give_up(struct page *p, const char *why)
+static void made_give_up(struct page *p, const char *why)
 {
     p->given_up = p->given_up ? p->given_up : why;
     kill_maker(p);
@@ -231,13 +231,13 @@ static bool read_stream(struct stream *s)
     ssize_t n = s->fd < 0 ? 0 : read(s->fd, chunk, sizeof(chunk));
 
     if (n == 0)
-        end_stream(s);
+        made_end_stream(s);
     if (n <= 0)
         return n < 0 && errno == EINTR;
     size_t room = s->max - s->text.len;
     act_buf_add(&s->text, chunk, (size_t)n < room ? (size_t)n : room);
     if ((size_t)n > room && s == &s->page->out)
-        give_up(s->page, "it is larger than 8 MiB; 'a q' and 'a report' have no such limit");
+        made_give_up(s->page, "it is larger than 8 MiB; 'a q' and 'a report' have no such limit");
     return true;
 }
 
@@ -248,8 +248,8 @@ static void stream_ready(void *stream)
 
 static void release_maker(struct page *p)
 {
-    end_stream(&p->out);
-    end_stream(&p->err);
+    made_end_stream(&p->out);
+    made_end_stream(&p->err);
     if (p->end_fd >= 0) {
         engine_unwatch(p->all->engine, p->end_fd);
         close(p->end_fd);
@@ -274,11 +274,11 @@ static void maker_ended(void *arg)
     kill_maker(p); /* what it started and left behind */
     waitpid(p->pid, &status, 0);
     bool ok = !p->given_up && WIFEXITED(status) && WEXITSTATUS(status) == 0;
-    if (!ok || !take_page(p))
+    if (!ok || !made_take_page(p))
         take_failure(p, WIFEXITED(status) ? WEXITSTATUS(status) : ACT_FAIL);
     p->state = MADE;
     release_maker(p);
-    answer_all(p);
+    made_answer_all(p);
     make_waiting(p->all);
 }
 
@@ -293,7 +293,7 @@ static void look_for_end(void *arg)
 
 static void took_too_long(void *arg)
 {
-    give_up(arg, "it took more than five minutes to make, and was given up");
+    made_give_up(arg, "it took more than five minutes to make, and was given up");
 }
 
 static int open_stream(struct stream *s, struct page *page, size_t max, struct act_error *err)
@@ -344,7 +344,7 @@ static bool watch_maker(struct page *p)
     return true;
 }
 
-static void make(struct page *p)
+static void made_make(struct page *p)
 {
     struct act_error err = {0};
 
@@ -365,7 +365,7 @@ static void make(struct page *p)
     take_failure(p, ACT_FAIL);
     p->state = MADE;
     release_maker(p);
-    answer_all(p);
+    made_answer_all(p);
 }
 
 /* The one that waits longest. */
@@ -378,13 +378,13 @@ static void make_waiting(struct made *made)
                 next = &made->v[i];
         if (!next)
             return;
-        make(next);
+        made_make(next);
     }
 }
 
 /* ---- the pages that are kept */
 
-static bool same_words(const struct act_strv *a, const struct act_strv *b)
+static bool made_same_words(const struct act_strv *a, const struct act_strv *b)
 {
     for (size_t i = 0; a->n == b->n && i < a->n; i++)
         if (strcmp(a->v[i], b->v[i]) != 0)
@@ -409,7 +409,7 @@ static struct page *find_page(struct made *made, const struct act_strv *words)
 
     for (size_t i = 0; i < KEPT; i++) {
         struct page *p = &made->v[i];
-        if (p->state != UNUSED && same_words(&p->words, words))
+        if (p->state != UNUSED && made_same_words(&p->words, words))
             return p;
         bool is_free = p->state == UNUSED || p->state == MADE;
         if (is_free && (!place || p->used_ms < place->used_ms))

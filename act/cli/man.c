@@ -11,7 +11,7 @@
 #include "proc/proc.h"
 
 /* Text as roff shows it byte for byte: no request at the start of a line, and dashes that can be copied. */
-static void put_text(FILE *out, const char *text, size_t n)
+static void man_put_text(FILE *out, const char *text, size_t n)
 {
     if (n > 0 && (text[0] == '.' || text[0] == '\''))
         fputs("\\&", out);
@@ -25,14 +25,14 @@ static void put_text(FILE *out, const char *text, size_t n)
     }
 }
 
-static void put(FILE *out, const char *text)
+static void man_put(FILE *out, const char *text)
 {
-    put_text(out, text, strlen(text));
+    man_put_text(out, text, strlen(text));
 }
 
-static void put_line(FILE *out, const char *text)
+static void man_put_line(FILE *out, const char *text)
 {
-    put(out, text);
+    man_put(out, text);
     fputc('\n', out);
 }
 
@@ -40,11 +40,11 @@ static void put_line(FILE *out, const char *text)
 static void put_bold(FILE *out, const char *bold, const char *more)
 {
     fputs("\\fB", out);
-    put(out, bold);
+    man_put(out, bold);
     fputs("\\fR", out);
     if (more && *more) {
         fputc(' ', out);
-        put(out, more);
+        man_put(out, more);
     }
     fputc('\n', out);
 }
@@ -53,14 +53,14 @@ static void put_entry(FILE *out, const char *term, const char *more, const char 
 {
     fputs(".TP\n", out);
     put_bold(out, term, more);
-    put_line(out, text);
+    man_put_line(out, text);
 }
 
 static void put_lines(FILE *out, const char *text, size_t len)
 {
     for (const char *end = text + len; text < end;) {
         size_t n = strcspn(text, "\n");
-        put_text(out, text, n);
+        man_put_text(out, text, n);
         fputc('\n', out);
         text += n + (text[n] == '\n');
     }
@@ -120,9 +120,9 @@ static void put_title(FILE *out, const char *name, int section, const char *summ
     for (const char *c = name; *c; c++)
         fputc(*c >= 'a' && *c <= 'z' ? *c - 'a' + 'A' : *c, out);
     fprintf(out, " %d \"" ACT_DATE "\" \"ACT " ACT_VERSION "\" \"ACT\"\n.SH NAME\n", section);
-    put(out, name);
+    man_put(out, name);
     fputs(" \\- ", out);
-    put_line(out, summary);
+    man_put_line(out, summary);
 }
 
 static void put_verb(FILE *out, const struct cli_command *c)
@@ -136,7 +136,7 @@ static void put_verb(FILE *out, const struct cli_command *c)
     put_bold(out, call, words);
     if (c->aliases) {
         fputs(".PP\nalso: ", out);
-        put_line(out, c->aliases);
+        man_put_line(out, c->aliases);
     }
     if (c->details) {
         fputs(".SH DESCRIPTION\n", out);
@@ -176,7 +176,7 @@ static void put_overview(FILE *out)
     put_documents(out);
 }
 
-static void put_key(void *arg, const struct config_key_text *key)
+static void man_put_key(void *arg, const struct config_key_text *key)
 {
     ACT_AUTOFREE char *text = cli_key_help(key);
 
@@ -191,7 +191,7 @@ static void put_file_format(FILE *out, const struct cli_command *command)
     put_prose(out, cli_file_format);
     for (size_t i = 0; i < CLI_FILES; i++) {
         fprintf(out, ".SH %s\n%s", cli_files[i].title, cli_files[i].what);
-        config_each_key(cli_files[i].file, put_key, out);
+        config_each_key(cli_files[i].file, man_put_key, out);
     }
     fputs(".SH SEE ALSO\n.BR a (1)\n", out);
     put_documents(out);
@@ -207,8 +207,8 @@ static void put_page(FILE *out, const struct cli_command *command)
 
 typedef void page_fn(FILE *out, const struct cli_command *command);
 
-static int write_page(const char *dir, const char *name, page_fn *page, const struct cli_command *command,
-                      struct act_error *err)
+static int man_write_page(const char *dir, const char *name, page_fn *page, const struct cli_command *command,
+                          struct act_error *err)
 {
     ACT_AUTOFREE char *path = act_sprintf("%s/%s", dir, name);
     FILE *out = fopen(path, "w");
@@ -237,13 +237,13 @@ int cmd_man(struct cli *cli, struct act_error *err)
     int rc = make_folders(dir, err);
 
     if (rc == 0)
-        rc = write_page(dir, "man1/a.1", put_page, NULL, err);
+        rc = man_write_page(dir, "man1/a.1", put_page, NULL, err);
     if (rc == 0)
-        rc = write_page(dir, "man5/act.yaml.5", put_file_format, NULL, err);
+        rc = man_write_page(dir, "man5/act.yaml.5", put_file_format, NULL, err);
     for (const struct cli_command *c = cli_next_command(NULL); rc == 0 && c; c = cli_next_command(c)) {
         ACT_AUTOFREE char *name = act_sprintf("man1/a-%s.1", c->name);
         if (!c->hidden)
-            rc = write_page(dir, name, put_page, c, err);
+            rc = man_write_page(dir, name, put_page, c, err);
     }
     return rc;
 }
@@ -278,7 +278,7 @@ static int run_man(char *man, int page, int nowhere)
     return status;
 }
 
-static bool show(page_fn *what, const struct cli_command *command)
+static bool man_show(page_fn *what, const struct cli_command *command)
 {
     ACT_AUTOFREE char *man = isatty(STDOUT_FILENO) ? proc_find_in_path("man") : NULL;
 
@@ -295,10 +295,10 @@ static bool show(page_fn *what, const struct cli_command *command)
 
 bool cli_show_page(const struct cli_command *command)
 {
-    return show(put_page, command);
+    return man_show(put_page, command);
 }
 
 bool cli_show_file_format(void)
 {
-    return show(put_file_format, NULL);
+    return man_show(put_file_format, NULL);
 }

@@ -17,7 +17,7 @@ static void show_stage(struct cli_packing *p, const char *verb, const struct tra
         p->shown.progress(&p->line, now);
 }
 
-static void show_packing(void *arg, const struct transfer_progress *now)
+static void packing_show(void *arg, const struct transfer_progress *now)
 {
     static const char verb[] = "packing";
 
@@ -32,7 +32,7 @@ static void show_uploading(void *arg, const struct transfer_progress *now)
     show_stage(arg, verb, now);
 }
 
-static void clear(void *arg)
+static void packing_clear(void *arg)
 {
     struct cli_packing *p = arg;
 
@@ -73,9 +73,9 @@ static int ask_large(void *arg, const struct flow_init *io, struct act_error *er
 void cli_packing_start(struct cli_packing *p, const struct cli *cli, struct flow_init *io)
 {
     *p = (struct cli_packing){.cli = cli};
-    io->packing = show_packing;
+    io->packing = packing_show;
     io->uploading = show_uploading;
-    io->done = clear;
+    io->done = packing_clear;
     io->large = ask_large;
     io->arg = p;
 }

@@ -28,7 +28,7 @@ static void add_field(struct act_buf *out, const char *name, const char *value)
     act_buf_adds(out, "</td></tr>\n");
 }
 
-static void add_time(struct act_buf *out, const char *name, int64_t unix_s)
+static void page_add_time(struct act_buf *out, const char *name, int64_t unix_s)
 {
     char text[ACT_TIME_TEXT];
 
@@ -72,7 +72,7 @@ static void add_elapsed(struct act_buf *out, const struct run_status *s)
     add_field(out, s->ended_unix_s ? "took" : "running for", text);
 }
 
-static void add_tags(struct act_buf *out, const struct ledger_run *row)
+static void page_add_tags(struct act_buf *out, const struct ledger_run *row)
 {
     CODEC_AUTOJSON json_t *tags = run_tags_parse(row->tags);
     ACT_AUTO(act_buf) text = {0};
@@ -96,7 +96,7 @@ static void add_overview(struct act_buf *out, const struct flow_report *r)
 
     act_buf_adds(out, "<table><tbody>\n");
     add_field(out, "name", run->row.name);
-    add_tags(out, &run->row);
+    page_add_tags(out, &run->row);
     add_field(out, "state", run_state_name(s->state));
     add_field(out, "reason", s->reason);
     add_field(out, "command", run->row.command);
@@ -107,9 +107,9 @@ static void add_overview(struct act_buf *out, const struct flow_report *r)
         add_field(out, "nodes", size);
     add_field(out, "package", run->spec.package_sha256);
     add_field(out, "repeats", run->spec.resubmit_of);
-    add_time(out, "created", run->row.created_unix_s);
-    add_time(out, "started", s->started_unix_s);
-    add_time(out, "ended", s->ended_unix_s);
+    page_add_time(out, "created", run->row.created_unix_s);
+    page_add_time(out, "started", s->started_unix_s);
+    page_add_time(out, "ended", s->ended_unix_s);
     add_elapsed(out, s);
     if (run_state_is_final(s->state) && s->state != RUN_CANCELED && s->exit_status >= 0)
         add_field(out, "exit status", status);
@@ -170,7 +170,7 @@ static void add_why(struct act_buf *out, const struct flow_report *r)
 
 /* ---- settings */
 
-static bool differs(const struct flow_setting *s)
+static bool page_differs(const struct flow_setting *s)
 {
     return !act_streq(s->value, s->before);
 }
@@ -198,7 +198,7 @@ static void add_differences(struct act_buf *out, const struct flow_report *r)
     draw_escaped(out, r->compared);
     act_buf_adds(out, "</h3>\n");
     for (size_t i = 0; i < r->n_settings; i++)
-        n += differs(&r->settings[i]);
+        n += page_differs(&r->settings[i]);
     if (n == 0) {
         act_buf_adds(out, "<p>nothing</p>\n");
         return;
@@ -206,7 +206,7 @@ static void add_differences(struct act_buf *out, const struct flow_report *r)
     act_buf_adds(out, "<table><thead><tr><th scope=\"col\">name</th><th scope=\"col\">this run</th>"
                       "<th scope=\"col\">that run</th></tr></thead><tbody>\n");
     for (size_t i = 0; i < r->n_settings; i++)
-        if (differs(&r->settings[i]))
+        if (page_differs(&r->settings[i]))
             add_setting(out, &r->settings[i], true);
     act_buf_adds(out, "</tbody></table>\n");
 }
@@ -243,7 +243,7 @@ void page_key_chart(struct numbers *const *numbers, const struct flow_run *const
 }
 
 /* The keys of all runs that have a curve, in order: measures first. */
-static void list_keys(struct numbers *const *numbers, size_t n, struct act_strv *out)
+static void page_list_keys(struct numbers *const *numbers, size_t n, struct act_strv *out)
 {
     for (int measures = 1; measures >= 0; measures--)
         for (size_t i = 0; i < n; i++)
@@ -283,7 +283,7 @@ static void add_numbers(struct act_buf *out, struct flow_report *reports, size_t
         numbers[i] = reports[i].numbers;
         runs[i] = reports[i].run;
     }
-    list_keys(numbers, n, &keys);
+    page_list_keys(numbers, n, &keys);
     size_t shown = keys.n < KEYS_SHOWN ? keys.n : KEYS_SHOWN, points = KEY_POINTS / n / (shown ? shown : 1);
     points = points < LEAST_POINTS ? LEAST_POINTS : points > MOST_POINTS ? MOST_POINTS : points;
     act_buf_adds(out, "<h2>Numbers in the logs</h2>\n");
@@ -427,7 +427,7 @@ static void add_attempts_note(struct act_buf *out, const struct timeline *t)
     act_buf_adds(out, ".</p>\n");
 }
 
-static void add_nodes(struct act_buf *out, const struct flow_report *r)
+static void page_add_nodes(struct act_buf *out, const struct flow_report *r)
 {
     struct timeline t;
     char from[ACT_TIME_TEXT];
@@ -457,7 +457,7 @@ static void add_nodes(struct act_buf *out, const struct flow_report *r)
 
 /* ---- logs */
 
-static void add_tails(struct act_buf *out, const struct flow_report *r)
+static void page_add_tails(struct act_buf *out, const struct flow_report *r)
 {
     if (r->n_tails == 0)
         return;
@@ -471,7 +471,7 @@ static void add_tails(struct act_buf *out, const struct flow_report *r)
     }
 }
 
-static void add_file(struct act_buf *out, const char *name, uint64_t size)
+static void page_add_file(struct act_buf *out, const char *name, uint64_t size)
 {
     char text[ACT_UNIT_TEXT];
 
@@ -497,7 +497,7 @@ static void ACT_PRINTF(3, 4) begin_files(struct act_buf *out, bool is_open, cons
 
 static const char FILES_END[] = "</tbody></table></details>\n";
 
-static void add_outputs(struct act_buf *out, const struct flow_report *r)
+static void page_add_outputs(struct act_buf *out, const struct flow_report *r)
 {
     char size[ACT_UNIT_TEXT];
 
@@ -507,27 +507,27 @@ static void add_outputs(struct act_buf *out, const struct flow_report *r)
     begin_files(out, r->n_outputs <= 20, "%zu file%s in its folders, written while it ran, %s%s", r->n_all_outputs,
                 r->n_all_outputs == 1 ? "" : "s", size, r->n_outputs < r->n_all_outputs ? "; the biggest:" : "");
     for (size_t i = 0; i < r->n_outputs; i++)
-        add_file(out, r->outputs[i].name, r->outputs[i].size);
+        page_add_file(out, r->outputs[i].name, r->outputs[i].size);
     act_buf_adds(out, FILES_END);
 }
 
-static void add_files(struct act_buf *out, const struct flow_report *r)
+static void page_add_files(struct act_buf *out, const struct flow_report *r)
 {
     const struct run_spec *spec = &r->run->spec;
 
     act_buf_adds(out, "<h2>Artefacts</h2>\n");
-    add_outputs(out, r);
+    page_add_outputs(out, r);
     begin_files(out, r->n_files <= 20, "%zu logs and other files", r->n_files);
     if (spec->package_key)
-        add_file(out, spec->package_key, spec->package_bytes > 0 ? (uint64_t)spec->package_bytes : 0);
+        page_add_file(out, spec->package_key, spec->package_bytes > 0 ? (uint64_t)spec->package_bytes : 0);
     for (size_t i = 0; i < r->n_files; i++)
-        add_file(out, r->files[i].name, r->files[i].size);
+        page_add_file(out, r->files[i].name, r->files[i].size);
     act_buf_adds(out, FILES_END);
 }
 
 /* ---- the page */
 
-static void add_run(struct act_buf *out, struct flow_report *r, bool is_alone)
+static void page_add_run(struct act_buf *out, struct flow_report *r, bool is_alone)
 {
     act_buf_addf(out, "<section>\n%s", is_alone ? "<h1>Run " : "<h2>Run ");
     draw_escaped(out, r->run->row.id);
@@ -537,10 +537,10 @@ static void add_run(struct act_buf *out, struct flow_report *r, bool is_alone)
     add_why(out, r);
     if (is_alone)
         add_numbers(out, r, 1);
-    add_nodes(out, r);
+    page_add_nodes(out, r);
     add_settings(out, r);
-    add_tails(out, r);
-    add_files(out, r);
+    page_add_tails(out, r);
+    page_add_files(out, r);
     act_buf_adds(out, "</section>\n");
 }
 
@@ -568,7 +568,7 @@ static void add_leaders(struct act_buf *out, const struct page_leaders *leaders)
 }
 
 /* "ID", or "ID and 2 more". New string. */
-static char *title_of(const struct flow_report *reports, size_t n)
+static char *page_title_of(const struct flow_report *reports, size_t n)
 {
     const char *id = reports[0].run->row.id;
 
@@ -578,7 +578,7 @@ static char *title_of(const struct flow_report *reports, size_t n)
 void page_write(struct flow_report *reports, size_t n, const struct page_leaders *leaders, const struct page_live *live,
                 struct act_buf *out)
 {
-    ACT_AUTOFREE char *title = title_of(reports, n);
+    ACT_AUTOFREE char *title = page_title_of(reports, n);
 
     page_begin(title, false, out);
     page_add_live(live, false, out);
@@ -589,6 +589,6 @@ void page_write(struct flow_report *reports, size_t n, const struct page_leaders
     if (n > 1)
         add_numbers(out, reports, n);
     for (size_t i = 0; i < n; i++)
-        add_run(out, &reports[i], n == 1);
+        page_add_run(out, &reports[i], n == 1);
     page_end(out);
 }

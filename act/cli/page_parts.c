@@ -110,7 +110,7 @@ void page_end(struct act_buf *out)
     act_buf_addf(out, "</main>\n<footer class=\"dim\"><p>As of %s.</p></footer>\n</body></html>\n", now);
 }
 
-static void add_said(const struct act_strv *said, struct act_buf *out)
+static void page_parts_add_said(const struct act_strv *said, struct act_buf *out)
 {
     if (said->n == 0)
         return;
@@ -123,7 +123,8 @@ static void add_said(const struct act_strv *said, struct act_buf *out)
     act_buf_adds(out, "</div>\n");
 }
 
-static void add_link(struct act_buf *out, const char *path, const char *query, const char *more, const char *text)
+static void page_parts_add_link(struct act_buf *out, const char *path, const char *query, const char *more,
+                                const char *text)
 {
     act_buf_addf(out, "<a href=\"%s?", path);
     draw_escaped(out, query);
@@ -141,11 +142,11 @@ void page_add_live(const struct page_live *live, bool is_table, struct act_buf *
         act_buf_adds(out, "<a href=\"./\">all runs</a>\n");
     if (live->changes) {
         act_buf_adds(out, "<span class=\"dim\">renewed by itself:</span>\n");
-        add_link(out, path, live->query, "live=0", "hold");
-        add_link(out, path, live->query, "", "go on");
+        page_parts_add_link(out, path, live->query, "live=0", "hold");
+        page_parts_add_link(out, path, live->query, "", "go on");
     }
     act_buf_adds(out, "</nav>\n");
-    add_said(live->said, out);
+    page_parts_add_said(live->said, out);
 }
 
 void page_message(const char *title, const char *text, struct act_buf *out)

@@ -24,7 +24,7 @@ static void add_filter(struct act_buf *out, const struct page_filter *filter)
     act_buf_adds(out, "<button>filter</button>\n<a href=\"./\">no filter</a>\n</form>\n");
 }
 
-static void add_link(struct act_buf *out, const char *path, const struct act_buf *query, const char *text)
+static void page_runs_add_link(struct act_buf *out, const char *path, const struct act_buf *query, const char *text)
 {
     act_buf_addf(out, "<a href=\"%s?", path);
     draw_escaped(out, query->data);
@@ -40,11 +40,11 @@ static void add_run_link(struct act_buf *out, const struct flow_run *run, const 
 
     page_add_query(&query, "id", run->row.id);
     page_add_query(&query, "cluster", filter->cluster);
-    add_link(out, "run", &query, run->row.id);
+    page_runs_add_link(out, "run", &query, run->row.id);
 }
 
 /* Each one a link to the table of the runs tagged so. */
-static void add_tags(struct act_buf *out, const struct flow_run *run)
+static void page_runs_add_tags(struct act_buf *out, const struct flow_run *run)
 {
     CODEC_AUTOJSON json_t *tags = run_tags_parse(run->row.tags);
     const char *key;
@@ -55,12 +55,12 @@ static void add_tags(struct act_buf *out, const struct flow_run *run)
         ACT_AUTOFREE char *tag = act_sprintf("%s=%s", key, json_string_value(value));
         ACT_AUTO(act_buf) query = {0};
         page_add_query(&query, "tag", tag);
-        add_link(out, "./", &query, tag);
+        page_runs_add_link(out, "./", &query, tag);
         act_buf_addc(out, ' ');
     }
 }
 
-static void add_cell(struct act_buf *out, const char *class, const char *text)
+static void page_runs_add_cell(struct act_buf *out, const char *class, const char *text)
 {
     act_buf_addf(out, "</td><td%s%s%s>", *class ? " class=\"" : "", class, *class ? "\"" : "");
     page_add_cut(out, text ? text : "");
@@ -77,7 +77,7 @@ static void add_age(struct act_buf *out, const struct flow_run *run)
     act_buf_addf(out, "</td><td><time datetime=\"%s\">%s</time>", created, age);
 }
 
-static void add_row(struct act_buf *out, const struct flow_run *run, const struct page_filter *filter)
+static void page_runs_add_row(struct act_buf *out, const struct flow_run *run, const struct page_filter *filter)
 {
     act_buf_adds(out, "<tr><td><input type=\"checkbox\" name=\"id\" value=\"");
     draw_escaped(out, run->row.id);
@@ -87,17 +87,17 @@ static void add_row(struct act_buf *out, const struct flow_run *run, const struc
     add_run_link(out, run, filter);
     act_buf_adds(out, "</th><td class=\"any\">");
     page_add_cut(out, run->row.name ? run->row.name : "");
-    add_cell(out, run_state_name(run->status.state), run_state_name(run->status.state));
-    add_cell(out, "", run->row.cluster);
+    page_runs_add_cell(out, run_state_name(run->status.state), run_state_name(run->status.state));
+    page_runs_add_cell(out, "", run->row.cluster);
     add_age(out, run);
     act_buf_adds(out, "</td><td class=\"any\">");
-    add_tags(out, run);
+    page_runs_add_tags(out, run);
     act_buf_adds(out, "</td><td class=\"any cmd\"><div>");
     page_add_cut(out, run->row.command);
     act_buf_adds(out, "</div></td></tr>\n");
 }
 
-static void add_table(struct act_buf *out, const struct flow_runs *runs, const struct page_filter *filter)
+static void page_runs_add_table(struct act_buf *out, const struct flow_runs *runs, const struct page_filter *filter)
 {
     act_buf_adds(out, "<form action=\"run\" method=\"get\">\n<div class=\"wide\" tabindex=\"0\" role=\"region\" "
                       "aria-label=\"runs\">\n<table class=\"runs\"><thead><tr><td></td><th scope=\"col\">id</th>"
@@ -105,7 +105,7 @@ static void add_table(struct act_buf *out, const struct flow_runs *runs, const s
                       "<th scope=\"col\">age</th><th scope=\"col\">tags</th><th scope=\"col\">command</th></tr></thead>"
                       "<tbody>\n");
     for (size_t i = 0; i < runs->n; i++)
-        add_row(out, &runs->v[i], filter);
+        page_runs_add_row(out, &runs->v[i], filter);
     act_buf_adds(out, "</tbody></table>\n</div>\n");
     if (filter->cluster) {
         act_buf_adds(out, "<input type=\"hidden\" name=\"cluster\" value=\"");
@@ -115,7 +115,7 @@ static void add_table(struct act_buf *out, const struct flow_runs *runs, const s
     act_buf_adds(out, "<p><button>show the marked runs in one picture</button></p>\n</form>\n");
 }
 
-static void add_count(struct act_buf *out, const struct flow_runs *runs, const struct page_filter *filter)
+static void page_runs_add_count(struct act_buf *out, const struct flow_runs *runs, const struct page_filter *filter)
 {
     ACT_AUTO(act_buf) query = {0};
 
@@ -129,7 +129,7 @@ static void add_count(struct act_buf *out, const struct flow_runs *runs, const s
         page_add_query(&query, "tag", filter->tags->v[i]);
     page_add_query(&query, "max", "0");
     act_buf_addf(out, "<p class=\"dim\">the newest %zu of %zu runs; ", runs->n, runs->total);
-    add_link(out, "./", &query, "all");
+    page_runs_add_link(out, "./", &query, "all");
     act_buf_adds(out, "</p>\n");
 }
 
@@ -140,8 +140,8 @@ void page_runs(const struct flow_runs *runs, const struct page_filter *filter, c
     page_add_live(live, true, out);
     act_buf_adds(out, "<h1>Runs</h1>\n");
     add_filter(out, filter);
-    add_count(out, runs, filter);
+    page_runs_add_count(out, runs, filter);
     if (runs->n > 0)
-        add_table(out, runs, filter);
+        page_runs_add_table(out, runs, filter);
     page_end(out);
 }

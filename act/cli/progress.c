@@ -74,7 +74,7 @@ int64_t cli_rate_left_s(const struct cli_rate *r, const struct transfer_progress
 
 /* ---- the line */
 
-static int share(uint64_t part, uint64_t whole)
+static int progress_share(uint64_t part, uint64_t whole)
 {
     return whole && part < whole ? (int)((double)part * 100 / (double)whole) : 100;
 }
@@ -82,15 +82,15 @@ static int share(uint64_t part, uint64_t whole)
 /* The lesser share of bytes and objects; -1: not known. */
 static int percent_of(const struct transfer_progress *now)
 {
-    int bytes = share(now->done_bytes, now->found_bytes);
-    int objects = share(now->done_objects + now->failed_objects, now->found_objects);
+    int bytes = progress_share(now->done_bytes, now->found_bytes);
+    int objects = progress_share(now->done_objects + now->failed_objects, now->found_objects);
 
     if (!now->listing_done || now->found_objects == 0)
         return -1;
     return bytes < objects ? bytes : objects;
 }
 
-static void add_counts(const struct cli_rate *rate, const struct transfer_progress *now, struct act_buf *out)
+static void progress_add_counts(const struct cli_rate *rate, const struct transfer_progress *now, struct act_buf *out)
 {
     const char *more = now->listing_done ? "" : "+";
     char done[ACT_UNIT_TEXT], found[ACT_UNIT_TEXT], text[ACT_UNIT_TEXT];
@@ -139,7 +139,7 @@ void cli_progress_line(const char *verb, const struct cli_rate *rate, const stru
     int percent = percent_of(now), ignored;
     ACT_AUTO(act_buf) counts = {0};
 
-    add_counts(rate, now, &counts);
+    progress_add_counts(rate, now, &counts);
     act_buf_adds(out, verb);
     if (percent >= 0)
         act_buf_addf(out, " %d%%", percent);
@@ -186,7 +186,7 @@ void cli_put_in_place(const char *text)
     act_terminal_show(stderr, ACT_SHOW_LINES);
 }
 
-static void show_progress(void *arg, const struct transfer_progress *of_path)
+static void progress_show(void *arg, const struct transfer_progress *of_path)
 {
     struct cli_progress *p = arg;
     struct transfer_progress now = cli_progress_sum(&p->before, of_path);
@@ -211,7 +211,7 @@ void cli_progress_start(struct cli_progress *p, const char *verb, bool quiet, st
     p->last_plain_ms = p->started_ms;
     p->terminal = isatty(STDERR_FILENO);
     cli_rate_add(&p->rate, p->started_ms, &p->before);
-    options->progress = quiet ? NULL : show_progress;
+    options->progress = quiet ? NULL : progress_show;
     options->arg = p;
     /* safe at any moment: what was written is complete, and partial transfers are resumed */
     cli_end_with("interrupted; the same command goes on where it stopped");
@@ -231,13 +231,13 @@ double cli_progress_seconds(const struct cli_progress *p)
 
 /* ---- the summary */
 
-static void add_count(struct act_buf *line, uint64_t n, const char *what)
+static void progress_add_count(struct act_buf *line, uint64_t n, const char *what)
 {
     if (n > 0)
         act_buf_addf(line, "; %llu %s", (count_t)n, what);
 }
 
-static void print_summary(const struct cli_progress *p, const char *verb, const struct transfer_progress *t)
+static void progress_print_summary(const struct cli_progress *p, const char *verb, const struct transfer_progress *t)
 {
     double seconds = cli_progress_seconds(p);
     char size[ACT_UNIT_TEXT];
@@ -254,12 +254,12 @@ static void print_summary(const struct cli_progress *p, const char *verb, const 
         act_size_to_text(t->resumed_bytes, size);
         act_buf_addf(&line, "; %s of it were there from an interrupted transfer", size);
     }
-    add_count(&line, t->folder_modes, t->folder_modes == 1 ? "folder mode" : "folder modes");
-    add_count(&line, t->same_objects, "already the same");
-    add_count(&line, t->newer_objects, "newer at the destination, left");
-    add_count(&line, t->skipped_links, "left out (--skip-links)");
-    add_count(&line, t->deleted_objects, "deleted");
-    add_count(&line, t->failed_objects, "failed");
+    progress_add_count(&line, t->folder_modes, t->folder_modes == 1 ? "folder mode" : "folder modes");
+    progress_add_count(&line, t->same_objects, "already the same");
+    progress_add_count(&line, t->newer_objects, "newer at the destination, left");
+    progress_add_count(&line, t->skipped_links, "left out (--skip-links)");
+    progress_add_count(&line, t->deleted_objects, "deleted");
+    progress_add_count(&line, t->failed_objects, "failed");
     act_note("%s", line.data);
 }
 
@@ -296,6 +296,6 @@ void cli_print_failures(const struct transfer_report *report)
 void cli_progress_end(struct cli_progress *p, const char *done_verb, const struct transfer_report *report)
 {
     cli_progress_clear(p);
-    print_summary(p, done_verb, &report->total);
+    progress_print_summary(p, done_verb, &report->total);
     cli_print_failures(report);
 }

@@ -113,7 +113,7 @@ static void set_time(json_t *object, const char *key, int64_t unix_s)
     json_object_set_new(object, key, unix_s ? json_string(text) : json_null());
 }
 
-static void set_text(json_t *object, const char *key, const char *text)
+static void render_set_text(json_t *object, const char *key, const char *text)
 {
     json_object_set_new(object, key, text && *text ? codec_json_bytes_new(text) : json_null());
 }
@@ -123,7 +123,7 @@ static void set_line(json_t *object, const char *key, const char *text)
 {
     ACT_AUTOFREE char *line = act_one_line(text, strlen(text));
 
-    set_text(object, key, line);
+    render_set_text(object, key, line);
 }
 
 bool cli_has_exit_status(const struct run_status *s)
@@ -136,17 +136,17 @@ json_t *cli_run_json(const struct flow_run *run)
     const struct run_status *s = &run->status;
     json_t *j = json_object();
 
-    set_text(j, "id", run->row.id);
-    set_text(j, "state", run_state_name(s->state));
-    set_text(j, "name", run->row.name);
+    render_set_text(j, "id", run->row.id);
+    render_set_text(j, "state", run_state_name(s->state));
+    render_set_text(j, "name", run->row.name);
     json_object_set_new(j, "tags", run_tags_parse(run->row.tags));
-    set_text(j, "cluster", run->row.cluster);
-    set_text(j, "platform", run->row.platform);
-    set_text(j, "project", run->row.project);
+    render_set_text(j, "cluster", run->row.cluster);
+    render_set_text(j, "platform", run->row.platform);
+    render_set_text(j, "project", run->row.project);
     json_object_set_new(j, "command", codec_json_strv_new(&run->spec.argv));
-    set_text(j, "title", run->spec.title);
+    render_set_text(j, "title", run->spec.title);
     ACT_AUTOFREE char *tool = flow_tool(&run->spec);
-    set_text(j, "tool", tool);
+    render_set_text(j, "tool", tool);
     ACT_AUTOFREE char *param = flow_batch_param(&run->spec.argv);
     json_object_set_new(j, "param", param ? codec_json_bytes_new(param) : json_null());
     json_object_set_new(j, "num_gpu", json_integer(cli_gpus(run)));
@@ -159,9 +159,9 @@ json_t *cli_run_json(const struct flow_run *run)
     json_object_set_new(j, "attempts", s->attempts ? json_integer(s->attempts) : json_null());
     set_line(j, "retry", s->retry);
     json_object_set_new(j, "attempt", json_integer(s->attempt));
-    set_text(j, "package", run->spec.package_sha256);
-    set_text(j, "package_key", run->spec.package_key);
-    set_text(j, "resubmit_of", run->spec.resubmit_of);
+    render_set_text(j, "package", run->spec.package_sha256);
+    render_set_text(j, "package_key", run->spec.package_key);
+    render_set_text(j, "resubmit_of", run->spec.resubmit_of);
     json_object_set_new(j, "nodes", json_integer(run->spec.nodes));
     json_object_set_new(j, "processes_per_node", json_integer(run->spec.procs_per_node));
     return j;
@@ -172,14 +172,14 @@ json_t *cli_spec_json(const struct run_spec *spec)
     json_t *j = json_object();
 
     json_object_set_new(j, "version", json_integer(1));
-    set_text(j, "id", spec->id);
-    set_text(j, "cluster", spec->cluster);
-    set_text(j, "platform", spec->platform);
+    render_set_text(j, "id", spec->id);
+    render_set_text(j, "cluster", spec->cluster);
+    render_set_text(j, "platform", spec->platform);
     json_object_set_new(j, "nodes", json_integer(spec->nodes));
     json_object_set_new(j, "processes_per_node", json_integer(spec->procs_per_node));
-    set_text(j, "package", spec->package_sha256);
-    set_text(j, "resubmit_of", spec->resubmit_of);
-    set_text(j, "name", spec->name);
+    render_set_text(j, "package", spec->package_sha256);
+    render_set_text(j, "resubmit_of", spec->resubmit_of);
+    render_set_text(j, "name", spec->name);
     json_object_set_new(j, "tags", spec->tags ? json_incref(spec->tags) : json_object());
     return j;
 }
@@ -209,7 +209,7 @@ static void push_times(struct act_strv *cells, const struct flow_run *run, bool 
         act_strv_push(cells, elapsed);
 }
 
-static bool has_names(const struct flow_runs *runs)
+static bool render_has_names(const struct flow_runs *runs)
 {
     for (size_t i = 0; i < runs->n; i++)
         if (runs->v[i].row.name)
@@ -254,7 +254,7 @@ int64_t cli_gpus(const struct flow_run *run)
     return run->row.num_gpu > 0 && shows_size(&run->status) ? run->status.num_gpu : run->row.num_gpu;
 }
 
-static void add_tags(json_t *tags, struct act_buf *out)
+static void render_add_tags(json_t *tags, struct act_buf *out)
 {
     const char *key;
     json_t *value;
@@ -268,7 +268,7 @@ char *cli_tags_text(const struct ledger_run *row)
     CODEC_AUTOJSON json_t *tags = run_tags_parse(row->tags);
     struct act_buf text = {0};
 
-    add_tags(tags, &text);
+    render_add_tags(tags, &text);
     return text.len ? act_buf_steal(&text) : NULL;
 }
 
@@ -278,7 +278,7 @@ void cli_note_no_runs(const struct flow_table *table)
     ACT_AUTO(act_buf) tags = {0};
     ACT_AUTOFREE char *where = table->cluster ? act_sprintf(" on cluster '%s'", table->cluster) : act_strdup("");
 
-    add_tags(table->labels.tags, &tags);
+    render_add_tags(table->labels.tags, &tags);
     if (name && tags.len)
         act_note("no run%s is named '%s' and tagged '%s'", where, name, tags.data);
     else if (name || tags.len)
@@ -299,7 +299,7 @@ void cli_runs_text(const struct flow_runs *runs, bool with_reason, int room, boo
     const struct cli_column reasons[] = {{"REASON", 'l', .rank = 1, .pad = 80, .below = true},
                                          {"COMMAND", 'l', .rank = 2, .min = 12, .cut = CLI_CUT_WORDS}};
     const struct cli_column *last = with_reason ? reasons : plain;
-    bool named = has_names(runs), tools = has_tools(runs);
+    bool named = render_has_names(runs), tools = has_tools(runs);
     struct cli_column columns[10];
     size_t n = 0;
     ACT_AUTO(act_strv) cells = {0};
@@ -416,7 +416,7 @@ static void print_param(const struct act_strv *argv)
 }
 
 /* In GPUs, or else in processes. */
-static void print_size(const struct flow_run *run)
+static void render_print_size(const struct flow_run *run)
 {
     int64_t all = (int64_t)run->spec.nodes * run_spec_processes(&run->spec);
     int64_t processes = shows_size(&run->status) ? run->status.num_gpu : all;
@@ -458,7 +458,7 @@ void cli_print_run(const struct flow_run *run, const char *page)
         act_duration_to_text(cli_elapsed_s(s), elapsed);
         print_field("elapsed", elapsed);
     }
-    print_size(run);
+    render_print_size(run);
     if (cli_has_exit_status(s)) {
         snprintf(number, sizeof(number), "%d", s->exit_status);
         print_field("exit", number);

@@ -29,22 +29,22 @@ static const char LEAVE[] = "\033[0m\033[?7h\033[?25h\033[?1049l";
 static struct termios before;
 static struct screen *taken; /* NULL: the terminal is as it was */
 
-static void put(const char *text, size_t len)
+static void screen_put(const char *text, size_t len)
 {
     if (act_write_all(STDOUT_FILENO, text, len) < 0)
         (void)0; /* the terminal is gone, which SIGHUP tells */
 }
 
-static void give_back(void)
+static void screen_give_back(void)
 {
     if (!taken)
         return;
-    put(LEAVE, strlen(LEAVE));
+    screen_put(LEAVE, strlen(LEAVE));
     tcsetattr(STDIN_FILENO, TCSADRAIN, &before);
     taken = NULL;
 }
 
-static void take_size(struct screen *s)
+static void screen_take_size(struct screen *s)
 {
     struct winsize w = {0};
 
@@ -54,7 +54,7 @@ static void take_size(struct screen *s)
     s->columns = w.ws_col;
 }
 
-static void take(struct screen *s)
+static void screen_take(struct screen *s)
 {
     struct termios raw;
 
@@ -67,14 +67,14 @@ static void take(struct screen *s)
     raw.c_cc[VTIME] = 0;
     tcsetattr(STDIN_FILENO, TCSADRAIN, &raw);
     taken = s;
-    put(ENTER, strlen(ENTER));
-    take_size(s);
+    screen_put(ENTER, strlen(ENTER));
+    screen_take_size(s);
     act_strv_release(&s->frame);
 }
 
 /* ---- what is written to stderr meanwhile would tear the frame */
 
-static void catch_stderr(struct screen *s)
+static void screen_catch_stderr(struct screen *s)
 {
     s->said = memfd_create("said", MFD_CLOEXEC);
     s->stderr_fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
@@ -189,7 +189,7 @@ static void read_keys(void *arg)
 
 /* ---- signals */
 
-static sigset_t signals(void)
+static sigset_t screen_signals(void)
 {
     static const int all[] = {SIGWINCH, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGCONT};
     sigset_t set;
@@ -201,15 +201,15 @@ static sigset_t signals(void)
 }
 
 /* As SIGTSTP does to programs that do not catch it. Returns when SIGCONT came. */
-static void stop(struct screen *s)
+static void screen_stop(struct screen *s)
 {
-    give_back();
+    screen_give_back();
     raise(SIGSTOP);
-    take(s);
+    screen_take(s);
     s->redraw(s->arg);
 }
 
-static void on_signal(void *arg)
+static void screen_on_signal(void *arg)
 {
     struct screen *s = arg;
     struct signalfd_siginfo info;
@@ -218,17 +218,17 @@ static void on_signal(void *arg)
         return;
     switch (info.ssi_signo) {
     case SIGWINCH:
-        take_size(s);
-        put("\033[2J", 4);
+        screen_take_size(s);
+        screen_put("\033[2J", 4);
         act_strv_release(&s->frame);
         s->redraw(s->arg);
         break;
     case SIGTSTP:
-        stop(s);
+        screen_stop(s);
         break;
     case SIGCONT: /* whoever had the terminal meanwhile may have changed it */
-        give_back();
-        take(s);
+        screen_give_back();
+        screen_take(s);
         s->redraw(s->arg);
         break;
     default:
@@ -255,38 +255,38 @@ int screen_check(const char *what, struct act_error *err)
 int screen_open(struct screen *s, struct act_error *err)
 {
     static bool registered;
-    sigset_t set = signals();
+    sigset_t set = screen_signals();
 
     s->said = s->stderr_fd = -1;
     s->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     if (s->signals < 0)
         return act_error_errno(err, errno, "cannot watch for signals");
     pthread_sigmask(SIG_BLOCK, &set, NULL);
-    if (!engine_watch(s->engine, s->signals, false, on_signal, s) ||
+    if (!engine_watch(s->engine, s->signals, false, screen_on_signal, s) ||
         !engine_watch(s->engine, STDIN_FILENO, false, read_keys, s)) {
         close(s->signals);
         return act_error_set(err, ACT_FAIL, "cannot wait for keys of this terminal");
     }
     if (!registered)
-        atexit(give_back);
+        atexit(screen_give_back);
     registered = true;
     fflush(stdout);
-    catch_stderr(s);
-    take(s);
+    screen_catch_stderr(s);
+    screen_take(s);
     s->on = true;
     return 0;
 }
 
 void screen_close(struct screen *s)
 {
-    sigset_t set = signals();
+    sigset_t set = screen_signals();
 
     if (!s->on)
         return;
     engine_unwatch(s->engine, STDIN_FILENO);
     engine_unwatch(s->engine, s->signals);
     close(s->signals);
-    give_back();
+    screen_give_back();
     release_stderr(s);
     act_strv_release(&s->frame);
     pthread_sigmask(SIG_UNBLOCK, &set, NULL);
@@ -305,7 +305,7 @@ void screen_draw(struct screen *s, const struct act_strv *lines)
             act_buf_addf(&out, "\033[%zu;1H%s\033[0m\033[K", i + 1, now);
     }
     if (out.len > 0)
-        put(out.data, out.len);
+        screen_put(out.data, out.len);
     act_strv_release(&s->frame);
     act_strv_copy(&s->frame, lines->v, lines->n);
 }
@@ -381,7 +381,7 @@ int screen_run(struct screen *s, const char *head, char *const *argv, struct act
     int status = 0, signal = 0;
     pid_t pid;
 
-    give_back();
+    screen_give_back();
     printf("-- %s --\n", head);
     fflush(stdout);
     int rc = proc_start(&(struct proc_start){.argv = argv, .in_fd = STDIN_FILENO, .out_fd = -1, .err_fd = s->stderr_fd},
@@ -394,7 +394,7 @@ int screen_run(struct screen *s, const char *head, char *const *argv, struct act
                (WIFEXITED(status) && WEXITSTATUS(status) == ACT_INTERRUPTED);
     if (rc == 0 && !cut && !signal)
         signal = ask_for_key(s);
-    take(s);
+    screen_take(s);
     if (signal)
         s->end(s->arg, signal);
     s->redraw(s->arg);

@@ -11,7 +11,7 @@ static const char *volatile farewell;
 /* The lines printed at the next signals if it does not end; up to a NULL. */
 static const char *const *volatile steps;
 
-static void say(const char *text)
+static void signal_say(const char *text)
 {
     ssize_t ignored = write(STDERR_FILENO, text, strlen(text));
 
@@ -21,10 +21,10 @@ static void say(const char *text)
 static void say_line(const char *text)
 {
     if (isatty(STDERR_FILENO))
-        say("\n");
-    say("act: ");
-    say(text);
-    say("\n");
+        signal_say("\n");
+    signal_say("act: ");
+    signal_say(text);
+    signal_say("\n");
 }
 
 static void handle(int signal)
@@ -38,7 +38,7 @@ static void handle(int signal)
         say_line(*steps++);
 }
 
-static void set(void (*handler)(int))
+static void signal_set(void (*handler)(int))
 {
     struct sigaction action = {.sa_handler = handler};
 
@@ -51,7 +51,7 @@ void cli_catch_signals(const char *const *said)
 {
     farewell = NULL;
     steps = said;
-    set(handle);
+    signal_set(handle);
 }
 
 const char *cli_end_with(const char *text)
@@ -59,6 +59,6 @@ const char *cli_end_with(const char *text)
     const char *before = farewell;
 
     farewell = text;
-    set(text ? handle : SIG_DFL);
+    signal_set(text ? handle : SIG_DFL);
     return before;
 }

@@ -51,7 +51,7 @@ static int choose_columns(const struct cli_column *columns, int *widths, size_t 
 }
 
 /* Distributes the remaining room to columns that need more than their minimum, the lowest rank first. */
-static void share(const struct cli_column *columns, int *widths, size_t n, int left)
+static void table_share(const struct cli_column *columns, int *widths, size_t n, int left)
 {
     for (int rank = 0; rank <= CLI_RANK_MAX; rank++)
         for (size_t i = 0; i < n; i++) {
@@ -67,7 +67,7 @@ static void share(const struct cli_column *columns, int *widths, size_t n, int l
 void cli_fit(const struct cli_column *columns, int *widths, size_t n, int room)
 {
     if (room > 0)
-        share(columns, widths, n, choose_columns(columns, widths, n, room));
+        table_share(columns, widths, n, choose_columns(columns, widths, n, room));
 }
 
 /* ---- the text of it */
@@ -129,7 +129,7 @@ struct layout {
     bool coloured;
 };
 
-static void add_cell(const struct layout *l, size_t i, const char *text, const char *colour, struct act_buf *out)
+static void table_add_cell(const struct layout *l, size_t i, const char *text, const char *colour, struct act_buf *out)
 {
     ACT_AUTO(act_buf) cell = {0};
     int blanks = l->widths[i] - add_cut(&cell, text, l->room > 0 ? l->widths[i] : INT_MAX, l->columns[i].cut);
@@ -142,15 +142,15 @@ static void add_cell(const struct layout *l, size_t i, const char *text, const c
     act_buf_adds(out, i < l->last ? "  " : "\n");
 }
 
-static void add_head(const struct layout *l, struct act_buf *out)
+static void table_add_head(const struct layout *l, struct act_buf *out)
 {
     for (size_t i = 0; i < l->n; i++)
         if (l->widths[i] > 0)
-            add_cell(l, i, l->columns[i].head, NULL, out);
+            table_add_cell(l, i, l->columns[i].head, NULL, out);
 }
 
 /* How much of text goes into a line: whole words, if one fits. */
-static size_t line_of(const char *text, int width)
+static size_t table_line_of(const char *text, int width)
 {
     int columns;
     size_t n = act_columns_fit(text, width, &columns), end = n;
@@ -166,27 +166,27 @@ static void add_below(const struct layout *l, const char *text, struct act_buf *
     int indent = l->room > 2 * INDENT ? INDENT : 0;
 
     for (size_t n; *text && strcmp(text, "-") != 0; text += n + strspn(text + n, " ")) {
-        n = line_of(text, l->room - indent);
+        n = table_line_of(text, l->room - indent);
         add_blanks(out, indent);
         act_buf_add(out, text, n);
         act_buf_adds(out, "\n");
     }
 }
 
-static void add_row(const struct layout *l, char *const *cells, struct act_buf *out)
+static void table_add_row(const struct layout *l, char *const *cells, struct act_buf *out)
 {
     for (size_t i = 0; i < l->n; i++) {
         if (l->widths[i] == 0)
             continue;
         bool coloured = l->coloured && l->columns[i].is_state;
-        add_cell(l, i, cells[i], coloured ? cli_state_colour(run_state_from_name(cells[i])) : NULL, out);
+        table_add_cell(l, i, cells[i], coloured ? cli_state_colour(run_state_from_name(cells[i])) : NULL, out);
     }
     if (l->below < l->n)
         add_below(l, cells[l->below], out);
 }
 
 /* The width of a column if nothing has to be cut; never 0. */
-static int measure(const struct layout *l, size_t i, const struct act_strv *lines)
+static int table_measure(const struct layout *l, size_t i, const struct act_strv *lines)
 {
     const struct cli_column *column = &l->columns[i];
     int most = column->head ? act_columns(column->head) : 1;
@@ -200,7 +200,7 @@ static int measure(const struct layout *l, size_t i, const struct act_strv *line
     return most;
 }
 
-static bool is_number(const char *text)
+static bool table_is_number(const char *text)
 {
     char *end;
 
@@ -214,7 +214,7 @@ static int whole(const struct cli_column *column, const char *text)
     const char *gap = column->cut == CLI_CUT_PARTS ? strstr(text, PARTS_GAP) : NULL;
 
     if (!gap)
-        return column->cut == CLI_CUT_PARTS || is_number(text) ? act_columns(text) : 0;
+        return column->cut == CLI_CUT_PARTS || table_is_number(text) ? act_columns(text) : 0;
     ACT_AUTOFREE char *part = act_strndup(text, (size_t)(gap - text));
     return act_columns(part);
 }
@@ -243,7 +243,7 @@ static bool has_room(const struct layout *l, size_t column)
 static void lay_out(struct layout *l, const struct act_strv *lines)
 {
     for (size_t i = 0; i < l->n; i++) {
-        l->widths[i] = measure(l, i, lines);
+        l->widths[i] = table_measure(l, i, lines);
         raise_least(l, i, lines);
     }
     l->below = l->n;
@@ -274,9 +274,9 @@ void cli_table_text(const struct cli_column *columns, size_t n, const struct act
     }
     lay_out(&l, &lines);
     if (columns[0].head)
-        add_head(&l, out);
+        table_add_head(&l, out);
     for (size_t i = 0; lines.v && i + n <= lines.n; i += n)
-        add_row(&l, lines.v + i, out);
+        table_add_row(&l, lines.v + i, out);
     free(l.widths);
     free(l.columns);
 }

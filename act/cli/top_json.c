@@ -7,7 +7,7 @@
 #include "cli/top_rows.h"
 #include "codec/json.h"
 
-static json_t *share_json(bool known, int n)
+static json_t *top_json_share(bool known, int n)
 {
     return known && n >= 0 ? json_integer(n) : json_null();
 }
@@ -20,16 +20,16 @@ static json_t *error_json(const char *error)
     return line ? json_string(line) : json_null();
 }
 
-static json_t *cluster_json(const struct flow_board_cluster *c)
+static json_t *top_json_cluster(const struct flow_board_cluster *c)
 {
     const struct platform_pool *t = &c->summary.total;
     bool known = c->has_summary;
 
     return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:I,s:I}", "name", codec_json_bytes_new(c->name), "error",
                      error_json(c->error), "has_gpus", known ? json_boolean(c->summary.has_gpus) : json_null(), "nodes",
-                     share_json(known, t->nodes), "nodes_idle", share_json(known, t->nodes_idle), "gpus",
-                     share_json(known, t->gpus), "gpus_idle", share_json(known, t->gpus_idle), "queue",
-                     share_json(known, t->jobs_queued), "running", (json_int_t)c->running, "queued",
+                     top_json_share(known, t->nodes), "nodes_idle", top_json_share(known, t->nodes_idle), "gpus",
+                     top_json_share(known, t->gpus), "gpus_idle", top_json_share(known, t->gpus_idle), "queue",
+                     top_json_share(known, t->jobs_queued), "running", (json_int_t)c->running, "queued",
                      (json_int_t)c->queued);
 }
 
@@ -65,7 +65,7 @@ static json_t *run_json(const struct flow_board_run *run)
     return json;
 }
 
-static json_t *sweep_json(const struct top_row *row)
+static json_t *top_json_sweep(const struct top_row *row)
 {
     const struct flow_live_number *best = top_best(row);
     json_t *counts = json_object();
@@ -84,12 +84,12 @@ json_t *top_json(const struct flow_board_view *view)
 
     top_rows(view, &(struct top_look){.sort = TOP_BY_TIME, .folds = true}, &rows);
     for (size_t i = 0; i < view->n_clusters; i++)
-        json_array_append_new(clusters, cluster_json(view->clusters[i]));
+        json_array_append_new(clusters, top_json_cluster(view->clusters[i]));
     for (size_t i = 0; i < view->n; i++)
         json_array_append_new(runs, run_json(view->runs[i]));
     for (size_t i = 0; i < rows.n; i++)
         if (rows.v[i].folded)
-            json_array_append_new(sweeps, sweep_json(&rows.v[i]));
+            json_array_append_new(sweeps, top_json_sweep(&rows.v[i]));
     top_rows_release(&rows);
     return json_pack("{s:i,s:o,s:I,s:o,s:o}", "version", 1, "clusters", clusters, "total", (json_int_t)view->total,
                      "runs", runs, "sweeps", sweeps);

@@ -9,7 +9,7 @@
 
 /* ---- which runs, in which order */
 
-static bool has_word(const struct flow_run *run, const char *word)
+static bool top_rows_has_word(const struct flow_run *run, const char *word)
 {
     const char *const texts[] = {run->row.id,      run->row.name, run->row.cluster, run_state_name(run->status.state),
                                  run->row.command, run->row.tags};
@@ -38,7 +38,7 @@ static bool passes(const struct flow_run *run, const char *filter)
     bool pass = true;
 
     while ((word = strsep(&rest, " ")))
-        pass = pass && (has_word(run, word) || has_tag(run, word));
+        pass = pass && (top_rows_has_word(run, word) || has_tag(run, word));
     return pass;
 }
 
@@ -50,7 +50,7 @@ static int state_order(enum run_state state)
     return order[state];
 }
 
-static double use_of(const struct flow_board_run *run)
+static double top_rows_use_of(const struct flow_board_run *run)
 {
     return run->live && run->run.status.state == RUN_RUNNING ? run->live->busy : -2;
 }
@@ -63,13 +63,13 @@ static int64_t spoke_of(const struct flow_board_run *run)
 }
 
 /* Equal ones stay in the order of the ledger. */
-static int compare(const struct flow_board_run *x, const struct flow_board_run *y, enum top_sort sort)
+static int top_rows_compare(const struct flow_board_run *x, const struct flow_board_run *y, enum top_sort sort)
 {
     switch (sort) {
     case TOP_BY_STATE:
         return state_order(x->run.status.state) - state_order(y->run.status.state);
     case TOP_BY_USE:
-        return use_of(x) > use_of(y) ? -1 : use_of(x) < use_of(y);
+        return top_rows_use_of(x) > top_rows_use_of(y) ? -1 : top_rows_use_of(x) < top_rows_use_of(y);
     case TOP_BY_SILENCE:
         return spoke_of(x) < spoke_of(y) ? -1 : spoke_of(x) > spoke_of(y);
     case TOP_BY_CLUSTER:
@@ -88,7 +88,7 @@ struct ordered {
 static int by_sort(const void *a, const void *b)
 {
     const struct ordered *x = a, *y = b;
-    int order = compare(x->run, y->run, x->sort);
+    int order = top_rows_compare(x->run, y->run, x->sort);
 
     return order ? order : x->at < y->at ? -1 : 1;
 }
@@ -125,13 +125,13 @@ static struct top_row *find_folded(struct top_rows *rows, const char *sweep)
     return NULL;
 }
 
-static void fold(struct top_row *row, const struct flow_board_run *run)
+static void top_rows_fold(struct top_row *row, const struct flow_board_run *run)
 {
     ACT_PUSH(row->folded, row->n_folded, run);
     row->counts[run->run.status.state]++;
 }
 
-static void add_row(struct top_rows *rows, const struct flow_board_run *run, const struct top_look *look)
+static void top_rows_add_row(struct top_rows *rows, const struct flow_board_run *run, const struct top_look *look)
 {
     ACT_AUTOFREE char *sweep = flow_sweep_of(&run->run.row);
     bool folds = sweep && !is_unfolded(look, sweep);
@@ -142,7 +142,7 @@ static void add_row(struct top_rows *rows, const struct flow_board_run *run, con
         row = &rows->v[rows->n - 1];
     }
     if (folds)
-        fold(row, run);
+        top_rows_fold(row, run);
 }
 
 void top_rows(const struct flow_board_view *view, const struct top_look *look, struct top_rows *out)
@@ -152,7 +152,7 @@ void top_rows(const struct flow_board_view *view, const struct top_look *look, s
 
     *out = (struct top_rows){0};
     for (size_t i = 0; i < n; i++)
-        add_row(out, runs[i], look);
+        top_rows_add_row(out, runs[i], look);
     for (size_t i = 0; i < out->n; i++)
         if (out->v[i].n_folded == 1) { /* which is as short as the run */
             free(out->v[i].folded);
@@ -220,7 +220,7 @@ const struct flow_live_number *top_best(const struct top_row *row)
 
 /* ---- the chosen one */
 
-static bool is_of(const struct top_row *row, const char *id)
+static bool top_rows_is_of(const struct top_row *row, const char *id)
 {
     for (size_t i = 0; i < row->n_folded; i++)
         if (strcmp(row->folded[i]->run.row.id, id) == 0)
@@ -231,7 +231,7 @@ static bool is_of(const struct top_row *row, const char *id)
 size_t top_find(const struct top_rows *rows, const char *chosen)
 {
     for (size_t i = 0; i < rows->n && chosen; i++)
-        if (is_of(&rows->v[i], chosen))
+        if (top_rows_is_of(&rows->v[i], chosen))
             return i;
     return 0;
 }

@@ -57,7 +57,7 @@ static void add_line(struct act_strv *lines, const struct top_look *look, const 
     add_cut_line(lines, look, text, CLI_CUT_WORDS);
 }
 
-static void add_table(struct act_strv *lines, const struct act_buf *text)
+static void top_text_add_table(struct act_strv *lines, const struct act_buf *text)
 {
     ACT_AUTOFREE char *copy = act_strdup(text->data ? text->data : "");
     char *rest = copy, *line;
@@ -67,7 +67,7 @@ static void add_table(struct act_strv *lines, const struct act_buf *text)
             act_strv_push(lines, line);
 }
 
-static void add_head(const struct flow_board_view *view, const struct top_look *look, struct act_strv *lines)
+static void top_text_add_head(const struct flow_board_view *view, const struct top_look *look, struct act_strv *lines)
 {
     size_t counts[RUN_UNKNOWN + 1] = {0};
     char now[ACT_TIME_TEXT];
@@ -135,7 +135,7 @@ static void add_clusters(const struct flow_board_view *view, const struct top_lo
     for (size_t i = 0; i < n; i++)
         push_cluster(&cells, view->clusters[i]);
     cli_table_text(columns, N, &cells, look->columns, look->coloured, &text);
-    add_table(lines, &text);
+    top_text_add_table(lines, &text);
     if (n < view->n_clusters)
         add_line(lines, look, "and %zu more clusters", view->n_clusters - n);
     act_strv_push(lines, "");
@@ -207,7 +207,7 @@ static void push_numbers(struct act_strv *cells, const struct flow_live *live, c
     act_strv_push(cells, text.len ? text.data : "-");
 }
 
-static void add_said(struct act_buf *out, const struct flow_live *live, const struct top_look *look)
+static void top_text_add_said(struct act_buf *out, const struct flow_live *live, const struct top_look *look)
 {
     char age[ACT_UNIT_TEXT];
     int64_t silent_s = live->spoke_unix_s > 0 ? since(look, live->spoke_unix_s) : 0;
@@ -229,7 +229,7 @@ static void push_said(struct act_strv *cells, const struct flow_board_run *run, 
     ACT_AUTO(act_buf) text = {0};
 
     if (s->state == RUN_RUNNING && run->live)
-        add_said(&text, run->live, look);
+        top_text_add_said(&text, run->live, look);
     else if (*s->reason)
         act_buf_adds(&text, s->reason);
     act_strv_push(cells, text.len ? text.data : "-");
@@ -270,7 +270,7 @@ static void push_run(struct act_strv *cells, const struct flow_board_run *run, b
 }
 
 /* Means over the runs that run. */
-static struct flow_live use_of(const struct top_row *row)
+static struct flow_live top_text_use_of(const struct top_row *row)
 {
     struct flow_live use = {.busy = -1, .memory = -1};
     double busy = 0, memory = 0;
@@ -292,7 +292,7 @@ static struct flow_live use_of(const struct top_row *row)
 }
 
 /* "4 done  6 running  1 failed": those that are not none. */
-static void add_counts(struct act_buf *out, const struct top_row *row)
+static void top_text_add_counts(struct act_buf *out, const struct top_row *row)
 {
     static const struct {
         enum run_state state;
@@ -316,7 +316,7 @@ static char *name_of_sweep(const struct top_row *row)
 static void push_sweep(struct act_strv *cells, const struct top_row *row, bool chosen, const struct top_look *look)
 {
     const struct flow_live_number *best = top_best(row);
-    const struct flow_live use = use_of(row);
+    const struct flow_live use = top_text_use_of(row);
     struct flow_run oldest = row->run->run;
     ACT_AUTO(act_buf) counts = {0};
     ACT_AUTO(act_buf) number = {0};
@@ -335,7 +335,7 @@ static void push_sweep(struct act_strv *cells, const struct top_row *row, bool c
         add_number(&number, best, 0, look);
     act_strv_pushf(cells, "%s%s", best ? number.data : "-", best ? "  best" : "");
     act_strv_take(cells, name_of_sweep(row));
-    add_counts(&counts, row);
+    top_text_add_counts(&counts, row);
     act_strv_pushf(cells, "sweep of %zu: %s", row->n_folded, counts.data);
 }
 
@@ -452,7 +452,7 @@ static void add_rows(const struct top_rows *rows, size_t chosen, size_t room, st
     ACT_AUTO(act_strv) table = {0};
 
     rows_text(rows->v + look->first, shown, look, &text);
-    add_table(&table, &text);
+    top_text_add_table(&table, &text);
     for (size_t i = !has_head; i < table.n; i++) {
         bool inverted = look->rows > 0 && i == chosen - look->first + 1;
         act_strv_take(lines, inverted ? inverse(table.v[i]) : act_strdup(table.v[i]));
@@ -464,7 +464,7 @@ static void add_rows(const struct top_rows *rows, size_t chosen, size_t room, st
 /* ---- more about the chosen run */
 
 /* "ID  NAME  on CLUSTER  KEY=VALUE". */
-static void add_labels(struct act_buf *out, const struct ledger_run *row)
+static void top_text_add_labels(struct act_buf *out, const struct ledger_run *row)
 {
     CODEC_AUTOJSON json_t *tags = run_tags_parse(row->tags);
     const char *key;
@@ -484,11 +484,11 @@ static void add_chosen(const struct flow_board_run *run, const struct top_look *
     ACT_AUTO(act_buf) said = {0};
     ACT_AUTO(act_buf) labels = {0};
 
-    add_labels(&labels, row);
+    top_text_add_labels(&labels, row);
     for (size_t i = 0; run->live && i < run->live->n_numbers; i++)
         add_number(&numbers, &run->live->numbers[i], LONG_SPARK, look);
     if (run->live && run->run.status.state == RUN_RUNNING)
-        add_said(&said, run->live, look);
+        top_text_add_said(&said, run->live, look);
     act_strv_push(lines, "");
     add_cut_line(lines, look, labels.data, CLI_CUT_PARTS);
     add_line(lines, look, "%s", row->command);
@@ -503,7 +503,7 @@ static void add_chosen_sweep(const struct top_row *row, const struct top_look *l
     ACT_AUTO(act_buf) counts = {0};
     ACT_AUTO(act_buf) number = {0};
 
-    add_counts(&counts, row);
+    top_text_add_counts(&counts, row);
     ACT_AUTOFREE char *head = act_sprintf("sweep %s  %s  %zu runs  %s", row->sweep, name, row->n_folded, counts.data);
     if (best)
         add_number(&number, best, LONG_SPARK, look);
@@ -590,7 +590,7 @@ static void add_body(const struct flow_board_view *view, struct top_look *look, 
     bool with_chosen = look->rows >= CHOSEN_ROWS && row;
     keep_chosen(look, row);
     if (look->rows == 0 || look->rows >= CLUSTER_ROWS) {
-        add_head(view, look, lines);
+        top_text_add_head(view, look, lines);
         add_clusters(view, look, look->rows == 0 ? SIZE_MAX : room / 3, lines);
     }
     room -= with_chosen ? CHOSEN_LINES : 0;

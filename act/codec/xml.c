@@ -96,7 +96,7 @@ static void on_doctype(void *arg, const XML_Char *name, const XML_Char *sysid, c
         refuse_xml(x, "a document type declaration is not allowed");
 }
 
-static void feed(struct xml *x, const char *text, size_t len)
+static void xml_feed(struct xml *x, const char *text, size_t len)
 {
     bool last;
 
@@ -125,7 +125,7 @@ int xml_parse(const char *text, size_t len, const char *name, const struct xml_h
     XML_SetElementHandler(x.parser, on_start, xml_on_end);
     XML_SetCharacterDataHandler(x.parser, on_text);
     XML_SetStartDoctypeDeclHandler(x.parser, on_doctype);
-    feed(&x, text, len);
+    xml_feed(&x, text, len);
     XML_ParserFree(x.parser);
     act_buf_release(&x.path);
     for (size_t i = 0; i <= MAX_DEPTH; i++)

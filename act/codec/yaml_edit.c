@@ -60,7 +60,7 @@ static void edit_node_release(struct edit_node *node)
     free(node->v);
 }
 
-static bool next(struct edit_reader *r)
+static bool yaml_edit_next(struct edit_reader *r)
 {
     yaml_event_delete(&r->event);
     return yaml_parser_parse(&r->parser, &r->event);
@@ -101,7 +101,7 @@ static bool edit_read_node(struct edit_reader *r, struct edit_node *out)
     }
     if (out->type != YAML_SEQUENCE_START_EVENT && out->type != YAML_MAPPING_START_EVENT)
         return true;
-    while ((ok = next(r)) && !is_end(r->event.type)) {
+    while ((ok = yaml_edit_next(r)) && !is_end(r->event.type)) {
         struct edit_node item;
         ok = edit_read_node(r, &item);
         ACT_PUSH(out->v, out->n, item);
@@ -126,10 +126,10 @@ static bool read_places(const char *text, struct edit_node *out)
         return false;
     yaml_parser_set_encoding(&r.parser, YAML_UTF8_ENCODING);
     yaml_parser_set_input_string(&r.parser, (const unsigned char *)text + r.bytes, strlen(text) - r.bytes);
-    ok = next(&r); /* the start of the stream */
-    ok = ok && next(&r);
+    ok = yaml_edit_next(&r); /* the start of the stream */
+    ok = ok && yaml_edit_next(&r);
     if (ok && r.event.type == YAML_DOCUMENT_START_EVENT)
-        ok = next(&r) && edit_read_node(&r, out);
+        ok = yaml_edit_next(&r) && edit_read_node(&r, out);
     else
         *out = (struct edit_node){.type = YAML_SCALAR_EVENT, .null = true, .start = strlen(text), .end = strlen(text)};
     yaml_event_delete(&r.event);

@@ -82,7 +82,7 @@ static void add_secrets_of_environment(struct yaml *tree)
     }
 }
 
-static bool is_elsewhere(const struct yaml *secret)
+static bool config_account_is_elsewhere(const struct yaml *secret)
 {
     return *secret->file == '$' || (secret->kind == YAML_SCALAR && config_is_in_vault(secret->text));
 }
@@ -92,12 +92,13 @@ static bool is_lent(const struct yaml *tree)
 {
     const struct yaml *key = yaml_get(tree, "account_key"), *sas = yaml_get(tree, "sas_token");
 
-    return (!yaml_is_null(key) && is_elsewhere(key)) || (!yaml_is_null(sas) && is_elsewhere(sas));
+    return (!yaml_is_null(key) && config_account_is_elsewhere(key)) ||
+           (!yaml_is_null(sas) && config_account_is_elsewhere(sas));
 }
 
 /* -- checks -- */
 
-static bool consists_of(const char *text, const char *more)
+static bool config_account_consists_of(const char *text, const char *more)
 {
     for (; *text; text++)
         if (!islower((unsigned char)*text) && !isdigit((unsigned char)*text) && !strchr(more, *text))
@@ -105,8 +106,8 @@ static bool consists_of(const char *text, const char *more)
     return true;
 }
 
-static void check_names(const struct config_account *a, const struct yaml *tree, bool is_share,
-                        struct config_findings *f)
+static void config_account_check_names(const struct config_account *a, const struct yaml *tree, bool is_share,
+                                       struct config_findings *f)
 {
     const struct yaml *account = yaml_get(tree, "account_name"), *container = yaml_get(tree, "container_name");
     size_t n = a->container_name ? strlen(a->container_name) : 0;
@@ -115,7 +116,7 @@ static void check_names(const struct config_account *a, const struct yaml *tree,
         config_problem(f, account ? account : tree,
                        "'account_name' is missing (or 'folder', for a store that "
                        "is a folder)");
-    else if (!consists_of(a->account_name, "-") || strlen(a->account_name) > MAX_ACCOUNT)
+    else if (!config_account_consists_of(a->account_name, "-") || strlen(a->account_name) > MAX_ACCOUNT)
         config_problem(f, account,
                        "'%s' cannot be the name of a storage account, which consists of lower-case "
                        "letters and digits",
@@ -124,7 +125,7 @@ static void check_names(const struct config_account *a, const struct yaml *tree,
         return;
     if (n == 0)
         config_problem(f, container ? container : tree, "'container_name' is missing");
-    else if (!consists_of(a->container_name + (*a->container_name == '$'), "-") || n < MIN_CONTAINER ||
+    else if (!config_account_consists_of(a->container_name + (*a->container_name == '$'), "-") || n < MIN_CONTAINER ||
              n > MAX_CONTAINER)
         config_problem(f, container,
                        "'%s' cannot be the name of a container, which consists of %d to %d "
@@ -142,7 +143,7 @@ static bool is_base64(const char *text)
     return is;
 }
 
-static void check_key(char *key, const struct yaml *at, struct config_findings *f)
+static void config_account_check_key(char *key, const struct yaml *at, struct config_findings *f)
 {
     if (!is_base64(key))
         config_problem(f, at, "'account_key' is not base64; copy it again, as a whole");
@@ -164,7 +165,7 @@ static void check_secret(char *secret, const struct yaml *at,
 static void check_secrets(struct config_account *a, const struct yaml *tree, struct config_findings *f)
 {
     check_secret(a->sas_token, yaml_get(tree, "sas_token"), config_check_sas, f);
-    check_secret(a->account_key, yaml_get(tree, "account_key"), check_key, f);
+    check_secret(a->account_key, yaml_get(tree, "account_key"), config_account_check_key, f);
     if (act_streq(a->auth, "key") && !a->account_key)
         config_problem(f, yaml_get(tree, "auth"), "'auth: key' without 'account_key' or $AZURE_STORAGE_KEY");
     if (act_streq(a->auth, "sas") && !a->sas_token)
@@ -252,7 +253,8 @@ static void check_mode(const struct config *config, const struct config_account 
 {
     struct stat st;
     const struct yaml *key = yaml_get(tree, "account_key"), *sas = yaml_get(tree, "sas_token");
-    bool has_secret = (!yaml_is_null(key) && !is_elsewhere(key)) || (!yaml_is_null(sas) && !is_elsewhere(sas));
+    bool has_secret = (!yaml_is_null(key) && !config_account_is_elsewhere(key)) ||
+                      (!yaml_is_null(sas) && !config_account_is_elsewhere(sas));
 
     if (!has_secret || act_strv_has(&config->values->warned, a->file) || stat(a->file, &st) < 0 ||
         (st.st_mode & (S_IRGRP | S_IROTH)) == 0)
@@ -264,8 +266,8 @@ static void check_mode(const struct config *config, const struct config_account 
 
 /* -- reading -- */
 
-static int read_tree(const struct config *config, const struct config_folder *folder, struct yaml **out,
-                     struct act_error *err)
+static int config_account_read_tree(const struct config *config, const struct config_folder *folder, struct yaml **out,
+                                    struct act_error *err)
 {
     const struct yaml *origin = config_account_origin(config, folder);
     const char *file = folder->account_file;
@@ -308,7 +310,7 @@ int config_account_read(const struct config *config, const struct config_folder 
     *out = (struct config_account){0};
     *out_tree = NULL;
     if (rc == 0)
-        rc = read_tree(config, folder, out_tree, err);
+        rc = config_account_read_tree(config, folder, out_tree, err);
     if (rc < 0) {
         yaml_tree_free(*out_tree);
         *out_tree = NULL;
@@ -330,7 +332,7 @@ int config_account_read(const struct config *config, const struct config_folder 
                            "is in a storage account",
                            folder->name);
     } else {
-        check_names(out, tree, config_is_share(folder), f);
+        config_account_check_names(out, tree, config_is_share(folder), f);
         check_secrets(out, tree, f);
         check_endpoints(out, tree, f);
     }
@@ -340,9 +342,9 @@ int config_account_read(const struct config *config, const struct config_folder 
 }
 
 /* Replaces one secret by what is in the key vault, which has to be what such a secret is. */
-static int fetch(const struct config *config, const struct yaml *at, const char *name, char **secret,
-                 void (*check)(char *, const struct yaml *, struct config_findings *), struct config_findings *f,
-                 struct act_error *err)
+static int config_account_fetch(const struct config *config, const struct yaml *at, const char *name, char **secret,
+                                void (*check)(char *, const struct yaml *, struct config_findings *),
+                                struct config_findings *f, struct act_error *err)
 {
     if (!config_is_in_vault(*secret))
         return 0;
@@ -355,17 +357,19 @@ static int fetch(const struct config *config, const struct yaml *at, const char 
 }
 
 /* Both, unless 'auth' says that only one of them is used. */
-static int fetch_secrets(const struct config *config, const struct yaml *tree, struct config_account *a,
-                         struct config_findings *f, struct act_error *err)
+static int config_account_fetch_secrets(const struct config *config, const struct yaml *tree, struct config_account *a,
+                                        struct config_findings *f, struct act_error *err)
 {
     int rc = 0;
 
     if (act_streq(a->auth, "login") || act_streq(a->auth, "anonymous"))
         return 0;
     if (!act_streq(a->auth, "sas"))
-        rc = fetch(config, yaml_get(tree, "account_key"), "account_key", &a->account_key, check_key, f, err);
+        rc = config_account_fetch(config, yaml_get(tree, "account_key"), "account_key", &a->account_key,
+                                  config_account_check_key, f, err);
     if (rc == 0 && !act_streq(a->auth, "key"))
-        rc = fetch(config, yaml_get(tree, "sas_token"), "sas_token", &a->sas_token, config_check_sas, f, err);
+        rc = config_account_fetch(config, yaml_get(tree, "sas_token"), "sas_token", &a->sas_token, config_check_sas, f,
+                                  err);
     return rc;
 }
 
@@ -377,7 +381,7 @@ int config_account(const struct config *config, const struct config_folder *fold
     int rc = config_account_read(config, folder, out, &tree, &f, err);
 
     if (rc == 0 && f.problems.n == 0)
-        rc = fetch_secrets(config, tree, out, &f, err);
+        rc = config_account_fetch_secrets(config, tree, out, &f, err);
     yaml_tree_free(tree);
     for (size_t i = 0; i < f.warnings.n; i++)
         act_warn("%s", f.warnings.v[i]);

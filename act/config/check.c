@@ -36,7 +36,7 @@ static bool has_platform(const struct config *c)
 }
 
 /* Needed by some verbs only; the others work without it. */
-static void check_platform(const struct config *c, struct config_findings *f)
+static void config_check_platform(const struct config *c, struct config_findings *f)
 {
     const struct config_kind *kind = config_kind_named(c->platform);
 
@@ -64,7 +64,7 @@ int config_check(const struct config_request *request, struct config_report *out
     int rc = config_load_all(request, &c, &f, err);
 
     if (rc == 0) {
-        check_platform(&c, &f);
+        config_check_platform(&c, &f);
         check_account(&c, &c.code, &seen, &f);
         for (size_t i = 0; i < c.n_folders; i++)
             check_account(&c, &c.folders[i], &seen, &f);

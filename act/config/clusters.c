@@ -39,7 +39,7 @@ int config_check_name(const char *name, struct act_error *err)
                          name, MAX_NAME);
 }
 
-static bool has(const struct config_listing *list, const char *name)
+static bool config_clusters_has(const struct config_listing *list, const char *name)
 {
     for (size_t i = 0; i < list->n; i++)
         if (strcmp(list->v[i].name, name) == 0)
@@ -47,15 +47,15 @@ static bool has(const struct config_listing *list, const char *name)
     return false;
 }
 
-static void add(struct config_listing *list, const char *name, char *file, bool is_users)
+static void config_clusters_add(struct config_listing *list, const char *name, char *file, bool is_users)
 {
     struct config_named named = {
-        .name = act_strdup(name), .file = file, .is_users = is_users, .is_hidden = has(list, name)};
+        .name = act_strdup(name), .file = file, .is_users = is_users, .is_hidden = config_clusters_has(list, name)};
 
     ACT_PUSH(list->v, list->n, named);
 }
 
-static void add_folder(struct config_listing *list, const char *dir, bool is_users)
+static void config_clusters_add_folder(struct config_listing *list, const char *dir, bool is_users)
 {
     ACT_AUTO(act_strv) names = {0};
     DIR *folder = opendir(dir);
@@ -69,7 +69,7 @@ static void add_folder(struct config_listing *list, const char *dir, bool is_use
         closedir(folder);
     act_strv_sort(&names);
     for (size_t i = 0; i < names.n; i++)
-        add(list, names.v[i], act_sprintf("%s/%s.yaml", dir, names.v[i]), is_users);
+        config_clusters_add(list, names.v[i], act_sprintf("%s/%s.yaml", dir, names.v[i]), is_users);
 }
 
 /* However it is written, as AML_CONFIG_PATH may write it. */
@@ -93,7 +93,7 @@ static void put_first(struct config_listing *list, const struct config_place *pl
     list->n++;
 }
 
-static void mark_default(const char *start_dir, struct config_listing *list)
+static void config_clusters_mark_default(const char *start_dir, struct config_listing *list)
 {
     ACT_AUTO(config_place) place = {0};
     struct act_error ignored;
@@ -117,17 +117,17 @@ void config_list_all(const char *start_dir, struct config_listing *out)
     if (dir)
         do {
             ACT_AUTOFREE char *folder = act_path_join(dir, CLUSTER_DIR);
-            add_folder(out, folder, false);
+            config_clusters_add_folder(out, folder, false);
         } while (config_go_up(&dir));
-    add_folder(out, users, true);
-    if (!has(out, CONFIG_BUILT_IN_CLUSTER))
-        add(out, CONFIG_BUILT_IN_CLUSTER, NULL, false);
+    config_clusters_add_folder(out, users, true);
+    if (!config_clusters_has(out, CONFIG_BUILT_IN_CLUSTER))
+        config_clusters_add(out, CONFIG_BUILT_IN_CLUSTER, NULL, false);
 }
 
 void config_list(const char *start_dir, struct config_listing *out)
 {
     config_list_all(start_dir, out);
-    mark_default(start_dir, out);
+    config_clusters_mark_default(start_dir, out);
 }
 
 void config_listing_release(struct config_listing *list)

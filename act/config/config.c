@@ -135,8 +135,8 @@ static bool has_mount(const struct config_kind *kind)
     return kind->has_mount;
 }
 
-static void check_claim(const struct config *c, const struct config_folder *folder, const struct yaml *row,
-                        struct config_findings *f)
+static void config_check_claim(const struct config *c, const struct config_folder *folder, const struct yaml *row,
+                               struct config_findings *f)
 {
     const struct yaml *at = yaml_get(row, "path");
     ACT_AUTOFREE char *names = config_kinds_that(has_claims);
@@ -162,8 +162,8 @@ static void check_claim(const struct config *c, const struct config_folder *fold
 }
 
 /* What the nodes have is a store that is a folder, and the folder is all of it. */
-static void take_place(const struct config *c, struct config_folder *folder, const struct yaml *row,
-                       struct config_findings *f)
+static void config_take_place(const struct config *c, struct config_folder *folder, const struct yaml *row,
+                              struct config_findings *f)
 {
     static const char *const of_stores[] = {"azure_blob_config_file", "datastore_name", "file_share",
                                             "blob_cache_timeout", "submit_with_url"};
@@ -222,7 +222,7 @@ static void check_store_path(struct config_folder *folder, const struct yaml *ro
         config_problem(f, at, "the path of 'code_path' must be that of a zip file");
 }
 
-static void check_share(const struct config_folder *folder, const struct yaml *row, struct config_findings *f)
+static void config_check_share(const struct config_folder *folder, const struct yaml *row, struct config_findings *f)
 {
     enum { SHORTEST = 3, LONGEST = 63 };
     const struct yaml *at = yaml_get(row, "file_share");
@@ -274,12 +274,12 @@ static void read_row(const struct config *c, const struct yaml *row, struct conf
     config_read_keys(config_cluster_keys, ROW, row, folder, f);
     config_warn_unknown(config_cluster_keys, ROW, row, f);
     if (config_is_place(folder))
-        return take_place(c, folder, row, f);
+        return config_take_place(c, folder, row, f);
     take_claim(folder);
     check_store_path(folder, row, f);
-    check_share(folder, row, f);
+    config_check_share(folder, row, f);
     if (folder->claim)
-        check_claim(c, folder, row, f);
+        config_check_claim(c, folder, row, f);
     else
         find_account_file(c, row, folder, f);
 }
@@ -427,7 +427,7 @@ static void apply_platform(struct config *c)
         c->gpu_per_node = -1;
 }
 
-static void check_parts(struct config *c, struct config_findings *f)
+static void config_check_parts(struct config *c, struct config_findings *f)
 {
     for (const struct config_part *const *part = config_parts(); *part; part++)
         if ((*part)->check)
@@ -450,7 +450,7 @@ void config_read_tree(struct config *c, struct config_findings *f)
     check_experiment_name(c, f);
     check_image(c, f);
     check_mount(c, f);
-    check_parts(c, f);
+    config_check_parts(c, f);
     read_rows(c, f);
 }
 

@@ -123,7 +123,7 @@ static void built_in(struct config_place *out)
 }
 
 /* Whether there is a file for this cluster; then out is complete. */
-static bool find_cluster(const char *cluster, struct config_place *out)
+static bool config_find_cluster(const char *cluster, struct config_place *out)
 {
     ACT_AUTOFREE char *name = act_sprintf(CLUSTER_DIR "/%s.yaml", cluster);
 
@@ -210,7 +210,7 @@ static int find_by_name(const char *cluster, const char *origin, struct config_p
                       cluster);
         return hint_clusters(cluster, out->current_dir, err);
     }
-    if (find_cluster(cluster, out)) {
+    if (config_find_cluster(cluster, out)) {
         out->cluster = act_strdup(cluster);
         return 0;
     }
@@ -244,7 +244,7 @@ static int find_default(struct config_place *out, struct act_error *err)
 {
     ACT_AUTOFREE char *name = NULL;
 
-    if (find_cluster("aml", out) || find_cluster(CONFIG_BUILT_IN_CLUSTER, out)) {
+    if (config_find_cluster("aml", out) || config_find_cluster(CONFIG_BUILT_IN_CLUSTER, out)) {
         out->origin = act_strdup(CONFIG_DEFAULT);
         out->cluster = cluster_of_file(out->file);
         return 0;
@@ -304,7 +304,7 @@ char *config_project_cluster_file(const char *start_dir, const char *name)
     return act_sprintf("%s/" CLUSTER_DIR "/%s.yaml", root, name);
 }
 
-static void add_new(struct act_strv *out, const char *path)
+static void config_find_add_new(struct act_strv *out, const char *path)
 {
     if (!act_strv_has(out, path))
         act_strv_push(out, path);
@@ -315,7 +315,7 @@ static void add_login_file(const struct config *config, const struct yaml *named
     if (yaml_is_null(named) || named->kind != YAML_SCALAR || !*named->text)
         return;
     ACT_AUTOFREE char *path = config_absolute(named->text, config->project_root);
-    add_new(out, path);
+    config_find_add_new(out, path);
 }
 
 static void add_login_files_of(const struct config *config, const char *file, struct act_strv *out)
@@ -338,7 +338,7 @@ void config_login_files(const struct config *config, struct act_strv *out)
     for (const struct config_kind *const *kind = config_kinds(); *kind; kind++) {
         const char *file = (*kind)->login_file_key ? config_text(config, (*kind)->login_file_key) : NULL;
         if (file)
-            add_new(out, file);
+            config_find_add_new(out, file);
     }
     config_list(config->project_root, &clusters);
     for (size_t i = 0; i < clusters.n; i++)

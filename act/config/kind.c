@@ -164,7 +164,7 @@ void *config_part(const struct config *config, const struct config_part *part)
 }
 
 /* Where the value of a row is. */
-static const void *place_of(const struct config *config, const struct config_key *key)
+static const void *config_kind_place_of(const struct config *config, const struct config_key *key)
 {
     for (size_t i = 0; parts[i]; i++) {
         size_t len = strlen(parts[i]->name);
@@ -182,7 +182,7 @@ const char *config_text(const struct config *config, const char *name)
         key++;
     if (!key->path || key->offset == CONFIG_NOWHERE || (key->type != CONFIG_TEXT && key->type != CONFIG_CHOICE))
         return NULL;
-    return *(char *const *)place_of(config, key);
+    return *(char *const *)config_kind_place_of(config, key);
 }
 
 void config_make_absolute(const struct config *config, char **path)

@@ -44,7 +44,7 @@ static void expand_retry(struct yaml *tree)
 }
 
 /* Each layer, so that another one completes what is said in short as it does what is said in full. */
-static void expand(struct yaml *layer)
+static void config_layers_expand(struct yaml *layer)
 {
     expand_retry(layer);
     expand_rows(yaml_get(layer, "config_param"));
@@ -80,7 +80,7 @@ static int read_map(const char *file, const char *text, const char *root, struct
     if (rc == 0)
         rc = must_be_map(*out, err);
     if (rc == 0) {
-        expand(*out);
+        config_layers_expand(*out);
     } else {
         yaml_tree_free(*out);
         *out = NULL;
@@ -255,7 +255,7 @@ static int add_param(struct yaml *tree, const char *text, struct act_error *err)
     if (rc == 0)
         rc = must_be_map(over, err);
     if (rc == 0)
-        expand(over);
+        config_layers_expand(over);
     if (rc == 0)
         rc = check_param(over, err);
     if (rc < 0) {
@@ -300,7 +300,7 @@ static int add_override(struct yaml *tree, const struct config_override *o, stru
     }
     struct yaml *over = yaml_new_map(o->flag);
     yaml_put(over, path, value);
-    expand(over);
+    config_layers_expand(over);
     lay_over(tree, over);
     return 0;
 }

@@ -5,7 +5,7 @@
 #include "base/text.h"
 #include "config/config_internal.h"
 
-static const struct config_folder *find_folder(const struct config *config, const char *name, size_t len)
+static const struct config_folder *config_paths_find_folder(const struct config *config, const char *name, size_t len)
 {
     for (size_t i = 0; i < config->n_folders; i++) {
         const char *own = config->folders[i].name;
@@ -22,7 +22,7 @@ static void hint_root(const struct config *config, const char *path, struct act_
     ACT_AUTO(act_buf) up = {0};
 
     if (!act_path_is_within(config->values->current_dir, config->project_root) ||
-        !find_folder(config, path, strcspn(path, "/")))
+        !config_paths_find_folder(config, path, strcspn(path, "/")))
         return;
     for (; *below; below += strcspn(below, "/")) {
         below += strspn(below, "/");
@@ -107,7 +107,7 @@ static const struct config_folder *folder_around(const struct config *config, co
     if (!act_path_is_within(place, config->project_root))
         return NULL;
     const char *inside = inside_project(config, place);
-    return find_folder(config, inside, strcspn(inside, "/"));
+    return config_paths_find_folder(config, inside, strcspn(inside, "/"));
 }
 
 /* Goes the way to a mapped folder that a path begins with. From there on names are those of a store, in which "a//b" is

@@ -43,7 +43,7 @@ void config_findings_release(struct config_findings *f)
 }
 
 /* What a value looks like, for messages: never a secret. */
-static char *shown(const struct config_key *key, const struct yaml *value)
+static char *config_read_shown(const struct config_key *key, const struct yaml *value)
 {
     if (value->kind != YAML_SCALAR)
         return act_strdup(value->kind == YAML_MAP ? "a map" : "a list");
@@ -53,7 +53,7 @@ static char *shown(const struct config_key *key, const struct yaml *value)
 static void wrong_type(struct config_findings *f, const struct config_key *key, const struct yaml *value,
                        const char *wanted)
 {
-    ACT_AUTOFREE char *text = shown(key, value);
+    ACT_AUTOFREE char *text = config_read_shown(key, value);
 
     config_problem(f, value, "'%s' must be %s, not %s", value->key ? value->key : key->path, wanted, text);
 }
@@ -97,7 +97,8 @@ static void put_int(const struct config_key *key, const struct yaml *value, int6
     }
 }
 
-static void put_text(const struct config_key *key, const struct yaml *value, char **out, struct config_findings *f)
+static void config_read_put_text(const struct config_key *key, const struct yaml *value, char **out,
+                                 struct config_findings *f)
 {
     bool is_text = !yaml_is_null(value) && value->kind == YAML_SCALAR;
 
@@ -119,7 +120,7 @@ static struct act_strv split_choices(const char *choices)
 
 static void put_choice(const struct config_key *key, const struct yaml *value, char **out, struct config_findings *f)
 {
-    put_text(key, value, out, f);
+    config_read_put_text(key, value, out, f);
     if (!*out)
         return;
     ACT_AUTO(act_strv) choices = split_choices(key->choices);
@@ -136,8 +137,8 @@ static void put_choice(const struct config_key *key, const struct yaml *value, c
     }
 }
 
-static void put_list(const struct config_key *key, const struct yaml *value, struct act_strv *out,
-                     struct config_findings *f)
+static void config_read_put_list(const struct config_key *key, const struct yaml *value, struct act_strv *out,
+                                 struct config_findings *f)
 {
     bool numbers = key->type == CONFIG_INTS;
     int64_t number;
@@ -234,7 +235,8 @@ static void put_objects(const struct config_key *key, const struct yaml *value, 
         config_problem(f, value, "'%s' must be a list of maps", key->path);
 }
 
-static void put_value(const struct config_key *key, const struct yaml *value, void *at, struct config_findings *f)
+static void config_read_put_value(const struct config_key *key, const struct yaml *value, void *at,
+                                  struct config_findings *f)
 {
     switch (key->type) {
     case CONFIG_BOOL:
@@ -244,14 +246,14 @@ static void put_value(const struct config_key *key, const struct yaml *value, vo
         put_int(key, value, at, f);
         break;
     case CONFIG_TEXT:
-        put_text(key, value, at, f);
+        config_read_put_text(key, value, at, f);
         break;
     case CONFIG_CHOICE:
         put_choice(key, value, at, f);
         break;
     case CONFIG_TEXTS:
     case CONFIG_INTS:
-        put_list(key, value, at, f);
+        config_read_put_list(key, value, at, f);
         break;
     case CONFIG_ENV:
         put_env(key, value, at, f);
@@ -298,7 +300,7 @@ void config_read_keys(const struct config_key *keys, const char *prefix, const s
         if (member && keys->offset == CONFIG_NOWHERE)
             check_only(keys, value, f);
         else if (member)
-            put_value(keys, value, (char *)base + keys->offset, f);
+            config_read_put_value(keys, value, (char *)base + keys->offset, f);
     }
 }
 
@@ -374,7 +376,7 @@ void config_release_keys(const struct config_key *keys, const char *prefix, void
 }
 
 /* The value of a key as "docker.password"; NULL: none. */
-static const struct yaml *value_at(const struct yaml *tree, const char *path)
+static const struct yaml *config_read_value_at(const struct yaml *tree, const char *path)
 {
     for (size_t n; tree; path += n + 1) {
         n = strcspn(path, ".");
@@ -389,7 +391,7 @@ static const struct yaml *value_at(const struct yaml *tree, const char *path)
 static const char *find_secret(const struct config_key *keys, const struct yaml *tree)
 {
     for (; keys->path; keys++) {
-        const struct yaml *value = keys->secret ? value_at(tree, keys->path) : NULL;
+        const struct yaml *value = keys->secret ? config_read_value_at(tree, keys->path) : NULL;
         if (value && value->kind == YAML_SCALAR && *value->text && !yaml_is_null(value))
             return keys->path;
     }

@@ -190,7 +190,7 @@ void config_each_key(enum config_file file, void (*each)(void *arg, const struct
 /* ---- keys by their names */
 
 /* The row of "docker.image"; a star of the table stands for any name, and what is in a map of any form has its row. */
-static const struct config_key *row_of(const struct config_key *keys, const char *key)
+static const struct config_key *config_schema_row_of(const struct config_key *keys, const char *key)
 {
     for (; keys->path; keys++) {
         const char *star = strchr(keys->path, '*');
@@ -208,9 +208,9 @@ enum config_home config_home_of(const char *key, char **out_near)
 {
     ACT_AUTO(act_strv) names = {0};
 
-    if (row_of(config_user_keys, key))
+    if (config_schema_row_of(config_user_keys, key))
         return CONFIG_IN_SETTINGS;
-    if (row_of(config_cluster_keys, key))
+    if (config_schema_row_of(config_cluster_keys, key))
         return CONFIG_IN_CLUSTER;
     for (const struct config_key *k = config_cluster_keys; k->path; k++)
         act_strv_push(&names, k->path);
@@ -221,9 +221,9 @@ enum config_home config_home_of(const char *key, char **out_near)
 
 bool config_is_text_key(const char *key)
 {
-    const struct config_key *row = row_of(config_user_keys, key);
+    const struct config_key *row = config_schema_row_of(config_user_keys, key);
 
-    row = row ? row : row_of(config_cluster_keys, key);
+    row = row ? row : config_schema_row_of(config_cluster_keys, key);
     return row && (row->type == CONFIG_TEXT || row->type == CONFIG_CHOICE ||
                    (row->type == CONFIG_ENV && strcmp(row->path, key) != 0));
 }

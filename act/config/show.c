@@ -9,7 +9,7 @@
 
 /* -- values -- */
 
-static json_t *text_or_null(const char *text, bool secret)
+static json_t *config_show_text_or_null(const char *text, bool secret)
 {
     if (!text)
         return json_null();
@@ -40,7 +40,7 @@ static json_t *value_json(const struct config_key *key, const void *at)
         return number < 0 ? json_null() : json_integer(number);
     case CONFIG_TEXT:
     case CONFIG_CHOICE:
-        return text_or_null(*(char *const *)at, key->secret);
+        return config_show_text_or_null(*(char *const *)at, key->secret);
     case CONFIG_ENV:
         return env_json(at);
     case CONFIG_TEXTS:
@@ -58,7 +58,7 @@ static json_t *tree_text(const struct config *config, const char *key)
 {
     const struct yaml *value = yaml_get(config->values->tree, key);
 
-    return text_or_null(yaml_is_null(value) ? NULL : value->text, false);
+    return config_show_text_or_null(yaml_is_null(value) ? NULL : value->text, false);
 }
 
 static bool is_shown(const struct config_key *key)
@@ -84,7 +84,7 @@ static json_t *members_json(const struct config *config, const struct config_key
     return object;
 }
 
-static json_t *row_json(const struct config *config, const struct config_folder *folder)
+static json_t *config_show_row_json(const struct config *config, const struct config_folder *folder)
 {
     json_t *row = members_json(config, config_general_keys, ROW, folder);
     bool is_place = config_is_place(folder);
@@ -92,13 +92,14 @@ static json_t *row_json(const struct config *config, const struct config_folder 
     for (const char *const *key = config_keys_of_stores; (is_place || folder->claim) && *key; key++)
         json_object_set_new(row, *key, json_null());
     if (is_place) {
-        json_object_set_new(row, "path", text_or_null(folder->account_file, false));
+        json_object_set_new(row, "path", config_show_text_or_null(folder->account_file, false));
     } else if (folder->claim) {
         ACT_AUTOFREE char *path = act_sprintf("pvc:%s%s%s", folder->claim, *folder->path ? "/" : "", folder->path);
-        json_object_set_new(row, "path", text_or_null(path, false));
+        json_object_set_new(row, "path", config_show_text_or_null(path, false));
     } else if (folder->account_file) {
-        json_object_set_new(row, "azure_blob_config_file",
-                            text_or_null(config_display(folder->account_file, config->project_root), false));
+        json_object_set_new(
+            row, "azure_blob_config_file",
+            config_show_text_or_null(config_display(folder->account_file, config->project_root), false));
     }
     return row;
 }
@@ -123,7 +124,7 @@ json_t *config_resolved(const struct config *config)
     json_t *all = members_json(config, config_general_keys, "", config), *rows = json_object();
     const struct config_folder *folder;
 
-    json_object_set_new(all, "cluster", text_or_null(config->cluster, false));
+    json_object_set_new(all, "cluster", config_show_text_or_null(config->cluster, false));
     for (const char *const *section = config_general_maps; *section; section++) {
         ACT_AUTOFREE char *prefix = act_sprintf("%s.", *section);
         json_object_set_new(all, *section, members_json(config, config_general_keys, prefix, config));
@@ -135,7 +136,7 @@ json_t *config_resolved(const struct config *config)
     }
     for (size_t i = 0; (folder = row_at(config, i)); i++) {
         ACT_AUTOFREE char *key = row_key(config, folder);
-        json_object_set_new(rows, key, row_json(config, folder));
+        json_object_set_new(rows, key, config_show_row_json(config, folder));
     }
     json_object_set_new(all, "config_param", rows);
     return all;
@@ -178,13 +179,13 @@ char *config_origin(const struct config *config, const char *key)
 }
 
 /* {"value": value, "origin": where}; takes the reference to value. */
-static void add_row(json_t *out, const char *path, json_t *value, const char *origin)
+static void config_show_add_row(json_t *out, const char *path, json_t *value, const char *origin)
 {
     json_object_set_new(out, path, json_pack("{s:o, s:o}", "value", value, "origin", codec_json_bytes_new(origin)));
 }
 
 /* Every leaf of an object below path, with the place of the value in the tree beside it. */
-static void flatten(json_t *out, const char *path, json_t *object, const struct yaml *tree)
+static void config_show_flatten(json_t *out, const char *path, json_t *object, const struct yaml *tree)
 {
     const char *key;
     json_t *value;
@@ -195,15 +196,15 @@ static void flatten(json_t *out, const char *path, json_t *object, const struct 
         const struct yaml *at = yaml_get(tree, key);
         bool is_leaf = !json_is_object(value) || json_object_size(value) == 0;
         if (!is_leaf && !(at && at->kind == YAML_SCALAR)) { /* text that is not UTF-8 is an object as well */
-            flatten(out, full, value, at);
+            config_show_flatten(out, full, value, at);
             continue;
         }
         ACT_AUTOFREE char *origin = origin_of(at);
-        add_row(out, full, json_incref(value), origin);
+        config_show_add_row(out, full, json_incref(value), origin);
     }
 }
 
-static void add_account(json_t *out, const struct config *config, const struct config_folder *folder)
+static void config_show_add_account(json_t *out, const struct config *config, const struct config_folder *folder)
 {
     ACT_AUTO(config_findings) f = {0};
     ACT_AUTO(config_account) account = {0};
@@ -214,11 +215,11 @@ static void add_account(json_t *out, const struct config *config, const struct c
 
     if (config_account_read(config, folder, &account, &tree, &f, &err) < 0) {
         ACT_AUTOFREE char *origin = origin_of(config_account_origin(config, folder));
-        add_row(out, path, json_null(), origin);
+        config_show_add_row(out, path, json_null(), origin);
         json_object_set_new(json_object_get(out, path), "error", json_string(act_error_text(&err)));
     } else {
         CODEC_AUTOJSON json_t *members = members_json(config, config_account_keys, "", &account);
-        flatten(out, path, members, tree);
+        config_show_flatten(out, path, members, tree);
     }
     yaml_tree_free(tree);
 }
@@ -250,11 +251,12 @@ json_t *config_show(const struct config *config)
     const struct config_folder *folder;
 
     json_object_del(all, "cluster");
-    add_row(out, "cluster", text_or_null(config->cluster, false), config->values->cluster_origin);
-    flatten(out, "", all, config->values->tree);
+    config_show_add_row(out, "cluster", config_show_text_or_null(config->cluster, false),
+                        config->values->cluster_origin);
+    config_show_flatten(out, "", all, config->values->tree);
     for (size_t i = 0; (folder = row_at(config, i)); i++) {
         point_at_top_level(out, config, folder);
-        add_account(out, config, folder);
+        config_show_add_account(out, config, folder);
     }
     return out;
 }

@@ -41,7 +41,7 @@ static int check_owner(const char *file, struct act_error *err)
 }
 
 /* Anybody who can write to its folder can replace the file; in a sticky folder only the owners can. */
-static int check_folder(const char *file, struct act_error *err)
+static int config_user_check_folder(const char *file, struct act_error *err)
 {
     ACT_AUTOFREE char *dir = act_path_dirname(file);
     struct stat st;
@@ -63,12 +63,13 @@ int config_check_users(const char *file, struct act_error *err)
     int rc = check_owner(file, err);
 
     if (rc == 0)
-        rc = check_folder(file, err);
-    return rc < 0 || !real ? rc : check_folder(real, err);
+        rc = config_user_check_folder(file, err);
+    return rc < 0 || !real ? rc : config_user_check_folder(real, err);
 }
 
 /* text: what the file would hold; NULL: what it holds. */
-static int read_tree(const char *file, const char *text, struct config_user *out, bool warns, struct act_error *err)
+static int config_user_read_tree(const char *file, const char *text, struct config_user *out, bool warns,
+                                 struct act_error *err)
 {
     ACT_AUTO(config_findings) f = {0};
     struct yaml *tree = NULL;
@@ -101,7 +102,7 @@ static int read_settings(struct config_user *out, bool warns, struct act_error *
     else
         rc = act_error_errno(err, errno, "cannot read '%s'", file);
     if (rc == 0)
-        rc = read_tree(file, NULL, out, warns, err);
+        rc = config_user_read_tree(file, NULL, out, warns, err);
     if (rc < 0)
         config_user_release(out);
     return rc;
@@ -118,7 +119,7 @@ int config_user_check(const char *text, struct act_error *err)
     ACT_AUTO(config_user) user = {0};
     int rc = access(file, F_OK) == 0 ? config_check_users(file, err) : 0;
 
-    return rc < 0 ? rc : read_tree(file, text, &user, true, err);
+    return rc < 0 ? rc : config_user_read_tree(file, text, &user, true, err);
 }
 
 /* Every command asks, so that only those that need the settings warn about them. */
@@ -187,19 +188,19 @@ bool config_account_is_own(const struct config *config, const struct config_fold
 }
 
 /* Most values come from the same file as the previous one. */
-static void add_files(const struct yaml *value, const char *before, struct act_strv *names)
+static void config_user_add_files(const struct yaml *value, const char *before, struct act_strv *names)
 {
     if (!is_in_no_file(value) && !act_streq(value->file, before) && !act_strv_has(names, value->file))
         act_strv_push(names, value->file);
     for (size_t i = 0; i < value->n; i++)
-        add_files(value->items[i], value->file, names);
+        config_user_add_files(value->items[i], value->file, names);
 }
 
 void config_files(const struct config *config, struct act_strv *out)
 {
     ACT_AUTO(act_strv) names = {0};
 
-    add_files(config->values->tree, NULL, &names);
+    config_user_add_files(config->values->tree, NULL, &names);
     for (size_t i = 0; i < names.n; i++) {
         char *path = config_absolute(names.v[i], config->project_root);
         if (is_own_file(config, path) || act_strv_has(out, path))

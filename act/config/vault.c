@@ -20,7 +20,7 @@ static const char *after_host(const char *url)
 }
 
 /* The length of a name of a secret or a version. */
-static size_t name_length(const char *text)
+static size_t config_vault_name_length(const char *text)
 {
     size_t n = 0;
 
@@ -34,12 +34,12 @@ static bool is_vault_url(const char *url)
 {
     static const char folder[] = "/secrets/";
     const char *path = after_host(url);
-    size_t n = path && act_starts_with(path, folder) ? name_length(path + strlen(folder)) : 0;
+    size_t n = path && act_starts_with(path, folder) ? config_vault_name_length(path + strlen(folder)) : 0;
 
     if (n == 0)
         return false;
     path += strlen(folder) + n;
-    return *path == '\0' || (*path == '/' && (n = name_length(path + 1)) > 0 && path[1 + n] == '\0');
+    return *path == '\0' || (*path == '/' && (n = config_vault_name_length(path + 1)) > 0 && path[1 + n] == '\0');
 }
 
 int config_check_vault(const char *secret, struct act_error *err)

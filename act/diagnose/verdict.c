@@ -28,8 +28,8 @@ static void consider(struct diagnose_verdict *v, enum diagnose_quality quality, 
     v->line = act_strdup(hit->line);
 }
 
-static void scan(const struct diagnose_verdict *v, enum diagnose_where where, const char *text, size_t len,
-                 struct diagnose_hits *out)
+static void verdict_scan(const struct diagnose_verdict *v, enum diagnose_where where, const char *text, size_t len,
+                         struct diagnose_hits *out)
 {
     struct diagnose_scan *s = diagnose_scan_new(v->rules, where);
 
@@ -74,7 +74,7 @@ void diagnose_judge_text(struct diagnose_verdict *v, enum diagnose_where where, 
                                                       [DIAGNOSE_LAST_RESORT] = DIAGNOSE_ENDING};
     ACT_AUTO(diagnose_hits) hits = {0};
 
-    scan(v, where, text, len, &hits);
+    verdict_scan(v, where, text, len, &hits);
     for (size_t i = 0; i < hits.n; i++) {
         enum diagnose_quality quality = qualities[hits.v[i].rule->kind];
         consider(v, quality == DIAGNOSE_ENDING ? ending_quality(v, quality) : quality, &hits.v[i], log, -1);
@@ -88,7 +88,7 @@ void diagnose_judge_failed_rank(struct diagnose_verdict *v, const char *text, si
                                                  [DIAGNOSE_LAST_RESORT] = DIAGNOSE_UNEXPLAINED};
     ACT_AUTO(diagnose_hits) hits = {0};
 
-    scan(v, DIAGNOSE_FAILED_RANK, text, len, &hits);
+    verdict_scan(v, DIAGNOSE_FAILED_RANK, text, len, &hits);
     v->said_effect = says_effect(&hits);
     for (size_t i = 0; i < hits.n; i++) {
         enum diagnose_quality quality = near[hits.v[i].rule->kind];
@@ -106,7 +106,7 @@ void diagnose_judge_other_rank(struct diagnose_verdict *v, const char *text, siz
                                                  [DIAGNOSE_LAST_RESORT] = DIAGNOSE_OTHERS_UNEXPLAINED};
     ACT_AUTO(diagnose_hits) hits = {0};
 
-    scan(v, DIAGNOSE_OTHER_RANK, text, len, &hits);
+    verdict_scan(v, DIAGNOSE_OTHER_RANK, text, len, &hits);
     bool has_effect = says_effect(&hits);
     for (size_t i = 0; i < hits.n; i++)
         if (!(has_effect && is_ending(hits.v[i].rule)) && verdict_is_near(&hits, i))

@@ -69,7 +69,7 @@ struct transfer {
 };
 
 struct engine_watched {
-    bool own;                  /* opened by open_socket(), not closed yet */
+    bool own;                  /* opened by engine_open_socket(), not closed yet */
     uint32_t wanted, watching; /* events: what libcurl wants, what epoll looks for */
     void (*ready)(void *arg);  /* whose descriptor it is, when it is not libcurl's to look after */
     void *arg;
@@ -374,7 +374,7 @@ static int socket_wanted(CURL *easy, curl_socket_t fd, int what, void *arg, void
     return 0;
 }
 
-static curl_socket_t open_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *address)
+static curl_socket_t engine_open_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *address)
 {
     struct engine *e = arg;
     int fd = socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
@@ -565,7 +565,7 @@ static void start_transfer(struct transfer what)
     e->endless += t->endless;
     curl_easy_setopt(easy, CURLOPT_PRIVATE, t);
     if (failed == CURLE_OK) {
-        curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, open_socket);
+        curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, engine_open_socket);
         curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, e);
         curl_easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION, close_socket);
         curl_easy_setopt(easy, CURLOPT_CLOSESOCKETDATA, e);

@@ -27,7 +27,7 @@ bool timer_queue_pop(struct timer_queue *q, struct timer *out)
     return true;
 }
 
-static void no_op(void *arg)
+static void timers_no_op(void *arg)
 {
     (void)arg;
 }
@@ -35,7 +35,7 @@ static void no_op(void *arg)
 static void timers_forget_one(struct timer *timer, const void *arg)
 {
     if (timer->arg == arg)
-        timer->fire = no_op;
+        timer->fire = timers_no_op;
 }
 
 void timer_queue_forget(struct timer_queue *q, const void *arg)

@@ -76,7 +76,7 @@ static int add_includes(struct filter *f, const struct act_strv *patterns, struc
     return rc;
 }
 
-static int load(struct filter *f, const struct filter_options *options, struct act_error *err)
+static int filter_load(struct filter *f, const struct filter_options *options, struct act_error *err)
 {
     int rc = 0;
 
@@ -92,7 +92,7 @@ static int load(struct filter *f, const struct filter_options *options, struct a
 int filter_new(const struct filter_options *options, struct filter **out, struct act_error *err)
 {
     struct filter *f = act_calloc(1, sizeof(*f));
-    int rc = load(f, options, err);
+    int rc = filter_load(f, options, err);
 
     if (rc < 0 || f->list.n + f->includes.n == 0) {
         filter_free(f);

@@ -35,7 +35,7 @@ struct cluster_runs {
     size_t n;
 };
 
-static int count_runs(struct ledger *ledger, void *arg, struct act_error *err)
+static int flow_count_runs(struct ledger *ledger, void *arg, struct act_error *err)
 {
     struct cluster_runs *runs = arg;
 
@@ -43,12 +43,12 @@ static int count_runs(struct ledger *ledger, void *arg, struct act_error *err)
 }
 
 /* Whether the ledger has runs on the cluster: that is how clusters of other projects are known. */
-static bool has_runs(struct flow *flow, const char *cluster)
+static bool flow_has_runs(struct flow *flow, const char *cluster)
 {
     struct cluster_runs runs = {.cluster = cluster};
     struct act_error ignored;
 
-    return cluster && flow_with_ledger(flow, count_runs, &runs, &ignored) == 0 && runs.n > 0;
+    return cluster && flow_with_ledger(flow, flow_count_runs, &runs, &ignored) == 0 && runs.n > 0;
 }
 
 int flow_check_cluster(struct flow *flow, struct act_error *err)
@@ -56,7 +56,7 @@ int flow_check_cluster(struct flow *flow, struct act_error *err)
     const struct config_request request = {.cluster = flow->cluster};
     int rc = config_is_there(&request, err);
 
-    return rc < 0 && has_runs(flow, flow->cluster) ? 0 : rc;
+    return rc < 0 && flow_has_runs(flow, flow->cluster) ? 0 : rc;
 }
 
 void flow_close(struct flow *flow)

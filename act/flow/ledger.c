@@ -83,7 +83,7 @@ static void find_runs_here(struct flow *flow, struct ledger_runs *out)
 }
 
 /* Filling the ledger is best effort: a failure is only reported. */
-static void add_found(struct ledger *ledger, const struct ledger_runs *runs)
+static void ledger_add_found(struct ledger *ledger, const struct ledger_runs *runs)
 {
     struct act_error err;
 
@@ -99,8 +99,8 @@ static void fill_ledger(struct flow *flow, struct ledger *ledger, const char *as
     if (aside)
         ledger_salvage(aside, &left);
     find_runs_here(flow, &here);
-    add_found(ledger, &left);
-    add_found(ledger, &here);
+    ledger_add_found(ledger, &left);
+    ledger_add_found(ledger, &here);
     if (aside)
         act_warn("the ledger was damaged and is kept as '%s'; a new one has the runs that could be read there and "
                  "those of this machine, 'a -c CLUSTER q --rebuild' takes those of a cluster",

@@ -144,7 +144,7 @@ static bool leads_to(const struct config *config, const char *platform, const ch
 /* ---- a configuration that leads there */
 
 /* The configuration that a run wrote down, a new reference; NULL: none. */
-static json_t *config_of(const struct ledger_run *row)
+static json_t *place_config_of(const struct ledger_run *row)
 {
     CODEC_AUTOJSON json_t *spec = NULL;
     struct act_error ignored;
@@ -162,9 +162,9 @@ struct source {
     char *text;
 };
 
-static void find_source(const struct ledger_run *row, struct source *out)
+static void place_find_source(const struct ledger_run *row, struct source *out)
 {
-    *out = (struct source){.recorded = config_of(row),
+    *out = (struct source){.recorded = place_config_of(row),
                            .request = {.cluster = row->cluster, .start_dir = row->project, .quiet = true}};
     ACT_AUTOFREE char *name = codec_json_bytes_get(json_object_get(out->recorded, "cluster"));
     if (act_streq(name, row->cluster)) /* else the run was moved to another one */
@@ -186,7 +186,7 @@ static int load_file(const struct ledger_run *row, struct config *out, struct ac
 {
     struct source source;
 
-    find_source(row, &source);
+    place_find_source(row, &source);
     source.request.quiet = false;
     int rc = config_load(&source.request, out, err);
     release_source(&source);
@@ -270,7 +270,7 @@ int flow_open_of_run(const struct ledger_run *row, const struct config_request *
 {
     struct source source;
 
-    find_source(row, &source);
+    place_find_source(row, &source);
     int chosen = choose_source(row, &source, err), rc = chosen;
     if (with) {
         source.request.params = with->params;
@@ -296,7 +296,7 @@ static bool has_cluster(const char *project, const char *cluster)
 }
 
 /* There is no such cluster file: only runs know the name. */
-static int check_name(const struct flow *flow, const struct ledger_run *row, struct act_error *err)
+static int place_check_name(const struct flow *flow, const struct ledger_run *row, struct act_error *err)
 {
     if (act_streq(flow->cluster, row->cluster))
         return 0;
@@ -324,7 +324,7 @@ int flow_point_at(const struct flow *flow, struct ledger_run *row, bool *out_poi
     if (!flow->cluster || flow->cluster_is_target)
         return 0;
     if (config_is_there(&request, &ignored) < 0)
-        return check_name(flow, row, err);
+        return place_check_name(flow, row, err);
     int rc = config_load(&request, &config, err);
     if (rc < 0)
         return rc;
@@ -349,7 +349,7 @@ void flow_say_elsewhere(const struct ledger_run *row)
 
     if (!went)
         return;
-    find_source(row, &source);
+    place_find_source(row, &source);
     int rc = config_load(&source.request, &today, &ignored);
     release_source(&source);
     if (rc < 0)

@@ -35,7 +35,7 @@ char *flow_real_place(const char *path)
     return real ? act_path_join(strcmp(real, "/") == 0 ? "" : real, rest + strspn(rest, "/")) : act_strdup(path);
 }
 
-static void add(struct act_strv *items, char *text)
+static void reach_add(struct act_strv *items, char *text)
 {
     if (act_strv_has(items, text))
         free(text);
@@ -77,14 +77,14 @@ static bool is_for_data(const char *place, const char *real_root)
 }
 
 /* root/name, if it is a link out of root, or to a place in root that is not for data (hidden folders, aux_data). */
-static void add_link(const char *root, const char *name, struct act_strv *items)
+static void reach_add_link(const char *root, const char *name, struct act_strv *items)
 {
     ACT_AUTOFREE char *path = act_path_join(root, name);
     ACT_AUTOFREE char *target = target_of(path);
     ACT_AUTOFREE char *real_root = flow_real_place(root);
 
     if (target && !is_for_data(target, real_root))
-        add(items, act_sprintf("'%s' is a link to '%s'", name, target));
+        reach_add(items, act_sprintf("'%s' is a link to '%s'", name, target));
 }
 
 void flow_reach_logs(const char *project, struct act_strv *items)
@@ -98,7 +98,7 @@ void flow_reach_logs(const char *project, struct act_strv *items)
         end += strspn(end, "/");
         end += strcspn(end, "/");
         ACT_AUTOFREE char *name = act_strndup(below + 1, (size_t)(end - below) - 1);
-        add_link(project, name, items);
+        reach_add_link(project, name, items);
     }
 }
 
@@ -112,14 +112,14 @@ static bool is_run_itself(const char *root)
     return here && strcmp(here, of_run) == 0;
 }
 
-static void add_folder(const struct config *config, const char *name, struct act_strv *items)
+static void reach_add_folder(const struct config *config, const char *name, struct act_strv *items)
 {
     ACT_AUTOFREE char *below = act_sprintf("/%s", name);
 
     if (!is_run_itself(config->project_root))
-        add_link(config->project_root, name, items);
+        reach_add_link(config->project_root, name, items);
     if (!is_ordinary_place(below))
-        add(items, act_sprintf("'%s' is a mapped folder, and programs run what is found there", name));
+        reach_add(items, act_sprintf("'%s' is a mapped folder, and programs run what is found there", name));
 }
 
 void flow_reach_path(const struct config *config, const char *folder, const char *rest, struct act_strv *items)
@@ -135,12 +135,12 @@ void flow_reach_path(const struct config *config, const char *folder, const char
 
     bool stays = act_path_is_within(place, real_top) && !strstr(place + strlen(real_top), "/.");
     if (strcmp(place, clean) != 0 && !stays && !is_for_data(place, root))
-        add(items, act_sprintf("'%s/%s' leads by a link to '%s'", folder, rest, place));
+        reach_add(items, act_sprintf("'%s/%s' leads by a link to '%s'", folder, rest, place));
 }
 
 /* ---- what the configuration says */
 
-static bool is_outside(const struct config *config, const char *path)
+static bool reach_is_outside(const struct config *config, const char *path)
 {
     ACT_AUTOFREE char *place = flow_real_place(path);
     ACT_AUTOFREE char *root = flow_real_place(config->project_root);
@@ -154,13 +154,13 @@ static char *login_line(const struct platform_reach *r)
     return act_sprintf(r->in_words ? "'%s' leads to %s" : "'%s' is '%s'", r->key, r->value);
 }
 
-static void add_login(const struct config *config, const struct platform_reach *r, struct act_strv *items)
+static void reach_add_login(const struct config *config, const struct platform_reach *r, struct act_strv *items)
 {
     ACT_AUTOFREE char *file = config_file_of(config, r->key);
     ACT_AUTOFREE char *line = r->value ? login_line(r) : NULL;
 
     if (line)
-        add(items, act_sprintf("%s: %s", file, line));
+        reach_add(items, act_sprintf("%s: %s", file, line));
 }
 
 static void show_value(const struct config *config, const char *key, const char *value, struct act_strv *items)
@@ -168,7 +168,7 @@ static void show_value(const struct config *config, const char *key, const char 
     ACT_AUTOFREE char *file = config_file_of(config, key);
 
     if (value)
-        add(items, act_sprintf("%s: '%s' is '%s'", file, key, value));
+        reach_add(items, act_sprintf("%s: '%s' is '%s'", file, key, value));
 }
 
 static void add_value(const struct config *config, const char *key, const char *value, struct act_strv *items)
@@ -187,7 +187,7 @@ static bool is_foreign(const char *url)
 
 static void add_outside(const struct config *config, const struct platform_reach *r, struct act_strv *items)
 {
-    if (r->value && is_outside(config, r->value)) {
+    if (r->value && reach_is_outside(config, r->value)) {
         ACT_AUTOFREE char *place = flow_real_place(r->value);
         add_value(config, r->key, place, items);
     }
@@ -209,7 +209,7 @@ void flow_reach_platform(const struct config *config, struct act_strv *items)
         else if (r->kind == PLATFORM_HOST && is_foreign(r->value))
             add_value(config, r->key, r->value, items);
         else if (r->kind == PLATFORM_LOGIN && !own_login)
-            add_login(config, r, items);
+            reach_add_login(config, r, items);
     }
 }
 
@@ -222,30 +222,30 @@ void flow_reach_recalled(const struct config *config, struct act_strv *items)
     platform_reach(config, &reaches);
     for (size_t i = 0; i < reaches.n; i++)
         if (act_streq(reaches.v[i].key, key))
-            add(items, login_line(&reaches.v[i]));
+            reach_add(items, login_line(&reaches.v[i]));
 }
 
 /* By its resolved path, so that a link in it cannot be redirected later. */
-static void add_file(const struct config *config, const char *kind, const char *path, struct act_strv *items)
+static void reach_add_file(const struct config *config, const char *kind, const char *path, struct act_strv *items)
 {
     ACT_AUTOFREE char *place = flow_real_place(path);
     const char *shown = config_shown_path(config, path);
 
-    if (!is_outside(config, path))
+    if (!reach_is_outside(config, path))
         return;
     if (strcmp(place, path) == 0)
-        add(items, act_sprintf("the %s file '%s' lies outside of the project", kind, shown));
+        reach_add(items, act_sprintf("the %s file '%s' lies outside of the project", kind, shown));
     else
-        add(items, act_sprintf("the %s file '%s' lies outside of the project: it is '%s'", kind, shown, place));
+        reach_add(items, act_sprintf("the %s file '%s' lies outside of the project: it is '%s'", kind, shown, place));
 }
 
-static void add_files(const struct config *config, struct act_strv *items)
+static void reach_add_files(const struct config *config, struct act_strv *items)
 {
     ACT_AUTO(act_strv) files = {0};
 
     config_files(config, &files);
     for (size_t i = 0; i < files.n; i++)
-        add_file(config, "configuration", files.v[i], items);
+        reach_add_file(config, "configuration", files.v[i], items);
 }
 
 /* Whether a link in a path in a folder store leads out of the store and the project, or to a place in the project that
@@ -260,8 +260,8 @@ static void add_place_in_store(const struct config *config, const char *file, co
     bool stays = act_path_is_within(place, real_store);
 
     if (act_path_is_within(real_store, root) ? !is_for_data(place, root) : !stays)
-        add(items,
-            act_sprintf("%s: '%s' in the store %s '%s'", file, path, stays ? "is" : "leads by a link to", place));
+        reach_add(items,
+                  act_sprintf("%s: '%s' in the store %s '%s'", file, path, stays ? "is" : "leads by a link to", place));
 }
 
 static void add_store(const struct config *config, const struct config_folder *folder, const char *file,
@@ -269,8 +269,8 @@ static void add_store(const struct config *config, const struct config_folder *f
 {
     ACT_AUTOFREE char *place = flow_real_place(store);
 
-    if (is_outside(config, store))
-        add(items, act_sprintf("%s: the store is the folder '%s'", file, place));
+    if (reach_is_outside(config, store))
+        reach_add(items, act_sprintf("%s: the store is the folder '%s'", file, place));
     add_place_in_store(config, file, store, folder->path, items);
     if (folder != &config->code)
         return;
@@ -289,29 +289,29 @@ static void add_place_in_root(const struct config *config, const struct config_f
 }
 
 /* What is on a claim of the cluster may be others', or the user's of another project. */
-static void add_claim(const struct config *config, const struct config_folder *folder, struct act_strv *items)
+static void reach_add_claim(const struct config *config, const struct config_folder *folder, struct act_strv *items)
 {
     ACT_AUTOFREE char *key = act_sprintf("config_param.%s_folder.path", folder->name);
 
     if (!config_is_own(config, key))
-        add(items,
-            act_sprintf("'%s' is '%s' on the claim '%s' of the cluster", folder->name, folder->path, folder->claim));
+        reach_add(items, act_sprintf("'%s' is '%s' on the claim '%s' of the cluster", folder->name, folder->path,
+                                     folder->claim));
 }
 
 /* On the nodes, and here where this machine sees it, too. */
-static void add_place(const struct config *config, const struct config_folder *folder, struct act_strv *items)
+static void reach_add_place(const struct config *config, const struct config_folder *folder, struct act_strv *items)
 {
     ACT_AUTOFREE char *key = act_sprintf("config_param.%s_folder.path", folder->name);
 
     if (!config_is_own(config, key))
-        add(items, act_sprintf("'%s' is '%s', here and on the nodes", folder->name, folder->account_file));
+        reach_add(items, act_sprintf("'%s' is '%s', here and on the nodes", folder->name, folder->account_file));
 }
 
 static void add_vault(const char *file, const char *key, const char *secret, struct act_strv *items)
 {
     if (config_is_in_vault(secret))
-        add(items,
-            act_sprintf("%s: '%s' is what your login reads at '%s'", file, key, secret + strlen(CONFIG_KEYVAULT)));
+        reach_add(items, act_sprintf("%s: '%s' is what your login reads at '%s'", file, key,
+                                     secret + strlen(CONFIG_KEYVAULT)));
 }
 
 /* The registry that is logged in to for an image, where the project says which; else NULL. New string. */
@@ -344,7 +344,7 @@ static void add_password(const struct config *config, struct act_strv *items)
     for (size_t i = 0; config_is_in_vault(secret) && i < sizeof(rows) / sizeof(rows[0]); i++) {
         ACT_AUTOFREE char *registry = registry_of_project(config, rows[i].key, rows[i].image);
         if (registry)
-            add(items, act_sprintf("%s: '%s' is for the registry '%s'", file, key, registry));
+            reach_add(items, act_sprintf("%s: '%s' is for the registry '%s'", file, key, registry));
     }
 }
 
@@ -363,28 +363,29 @@ static void add_endpoint(const struct config_folder *folder, const struct config
     if (!url || !is_foreign(url) || (http_is_here(url) && !takes_credential(a)))
         return;
     ACT_AUTOFREE char *shown = http_redact_url(url);
-    add(items, act_sprintf("%s: '%s' is '%s'", file, config_is_share(folder) ? "file_endpoint" : "endpoint", shown));
+    reach_add(items,
+              act_sprintf("%s: '%s' is '%s'", file, config_is_share(folder) ? "file_endpoint" : "endpoint", shown));
 }
 
-static void add_account(const struct config *config, const struct config_folder *folder, struct act_strv *items)
+static void reach_add_account(const struct config *config, const struct config_folder *folder, struct act_strv *items)
 {
     ACT_AUTO(config_account) a = {0};
 
     if (config_is_place(folder))
-        return add_place(config, folder, items);
+        return reach_add_place(config, folder, items);
     if (folder->claim)
-        add_claim(config, folder, items);
+        reach_add_claim(config, folder, items);
     if (!folder->account_file || !folder->path || config_account_is_own(config, folder))
         return;
     if (config_is_users(folder->account_file)) { /* the account is the user's; the folder in its store may not be */
         ACT_AUTOFREE char *place = flow_real_place(folder->account_file);
-        add(items,
-            act_sprintf("'%s' is '%s' in the store of your own account file '%s'", folder->name, folder->path, place));
+        reach_add(items, act_sprintf("'%s' is '%s' in the store of your own account file '%s'", folder->name,
+                                     folder->path, place));
         return;
     }
     const char *file = config_shown_path(config, folder->account_file);
     if (!config_is_built_in(folder))
-        add_file(config, "account", folder->account_file, items);
+        reach_add_file(config, "account", folder->account_file, items);
     if (!config_account_peek(config, folder, &a))
         return; /* reported when the account is used */
     add_vault(file, "account_key", a.account_key, items);
@@ -404,7 +405,7 @@ static void add_owner(const struct config *config, const char *path, struct act_
     if (!act_is_foreign(path, &owner))
         return;
     ACT_AUTOFREE char *name = act_user_name(owner);
-    add(items, act_sprintf("'%s' belongs to the user '%s'", config_shown_path(config, path), name));
+    reach_add(items, act_sprintf("'%s' belongs to the user '%s'", config_shown_path(config, path), name));
 }
 
 /* Commands in the configuration run as the user. Somebody else may have put the configuration there, even above the
@@ -425,12 +426,12 @@ void flow_reach(const struct config *config, struct act_strv *items)
 {
     add_owners(config, items);
     for (size_t i = 0; i < config->n_folders; i++)
-        add_folder(config, config->folders[i].name, items);
+        reach_add_folder(config, config->folders[i].name, items);
     flow_reach_logs(config->project_root, items);
-    add_files(config, items);
+    reach_add_files(config, items);
     add_password(config, items);
-    add_account(config, &config->code, items);
+    reach_add_account(config, &config->code, items);
     for (size_t i = 0; i < config->n_folders; i++)
-        add_account(config, &config->folders[i], items);
+        reach_add_account(config, &config->folders[i], items);
     flow_reach_platform(config, items);
 }

@@ -47,8 +47,8 @@ bool flow_uses_login(const struct config_account *a)
     return act_streq(a->auth, "login") || (!a->auth && !a->account_key && !a->sas_token);
 }
 
-static int open_azure(struct flow *flow, const struct config_folder *folder, const struct config_account *a,
-                      struct store **out, struct act_error *err)
+static int stores_open_azure(struct flow *flow, const struct config_folder *folder, const struct config_account *a,
+                             struct store **out, struct act_error *err)
 {
     bool anonymous = act_streq(a->auth, "anonymous"), is_share = config_is_share(folder);
     struct store_azure_options o = {.account = a->account_name,
@@ -74,7 +74,7 @@ static int open_azure(struct flow *flow, const struct config_folder *folder, con
 
 /* A built-in store is private, like everything in ACT's own folder. Other folders get the modes that the user's umask
  * gives. */
-static int make_private(const char *folder, bool is_built_in, struct act_error *err)
+static int stores_make_private(const char *folder, bool is_built_in, struct act_error *err)
 {
     ACT_AUTOFREE char *state = act_state_dir();
     ACT_AUTOFREE char *here = *state == '/' ? NULL : getcwd(NULL, 0);
@@ -105,13 +105,13 @@ int flow_store(struct flow *flow, const struct config_folder *folder, struct sto
     if (rc < 0)
         return rc;
     if (a.folder)
-        rc = make_private(a.folder, config_is_built_in(folder), err);
+        rc = stores_make_private(a.folder, config_is_built_in(folder), err);
     if (rc == 0 && a.folder && config_is_place(folder) && access(a.folder, F_OK) < 0)
         rc = no_such_place(flow, folder, errno, err);
     if (rc == 0 && a.folder)
         rc = store_folder_open(flow_http(flow), a.folder, !config_is_place(folder), out, err);
     else if (rc == 0)
-        rc = open_azure(flow, folder, &a, out, err);
+        rc = stores_open_azure(flow, folder, &a, out, err);
     return rc;
 }
 

@@ -29,7 +29,7 @@ static char *record_path(const char *suffix)
 }
 
 /* An empty one if nothing was ever trusted. */
-static int read_record(json_t **out, struct act_error *err)
+static int trust_read_record(json_t **out, struct act_error *err)
 {
     enum { RECORD_MAX = 16 << 20 };
     ACT_AUTOFREE char *path = record_path("");
@@ -71,7 +71,7 @@ static void trusted_in(const json_t *record, const char *real, struct act_strv *
 static int trusted_of(const char *real, struct act_strv *out, struct act_error *err)
 {
     CODEC_AUTOJSON json_t *record = NULL;
-    int rc = read_record(&record, err);
+    int rc = trust_read_record(&record, err);
 
     if (rc == 0)
         trusted_in(record, real, out);
@@ -90,7 +90,7 @@ int flow_untrusted(const char *project, const struct act_strv *items, struct act
     return rc;
 }
 
-static void add_new(struct act_strv *all, const struct act_strv *items)
+static void trust_add_new(struct act_strv *all, const struct act_strv *items)
 {
     for (size_t i = 0; i < items->n; i++)
         if (!act_strv_has(all, items->v[i]))
@@ -108,10 +108,10 @@ static int change_record(const char *real, const struct act_strv *keep, bool *ou
 
     if (lock < 0)
         return lock;
-    rc = read_record(&record, err);
+    rc = trust_read_record(&record, err);
     if (rc == 0 && keep) {
         trusted_in(record, real, &all);
-        add_new(&all, keep);
+        trust_add_new(&all, keep);
     }
     json_t *projects = json_object_get(record, "projects");
     size_t at = find_project(projects, real);
@@ -145,7 +145,7 @@ int flow_trust_forget(const char *project, bool *out_had, struct act_error *err)
 int flow_trust_list(json_t **out, struct act_error *err)
 {
     CODEC_AUTOJSON json_t *record = NULL;
-    int rc = read_record(&record, err);
+    int rc = trust_read_record(&record, err);
 
     *out = rc == 0 ? json_incref(json_object_get(record, "projects")) : NULL;
     return rc;
@@ -182,7 +182,7 @@ struct matter {
     const char *recalled;        /* the cluster of a run whose place config is; NULL: it is the project's */
 };
 
-static void collect(const struct matter *m, struct act_strv *items)
+static void trust_collect(const struct matter *m, struct act_strv *items)
 {
     if (m->recalled)
         flow_reach_recalled(m->config, items);
@@ -233,7 +233,7 @@ static int nobody_to_ask(const struct matter *m, const struct act_strv *items, s
 /* The questions that were answered with no: commands that go through many runs come back to the same one. */
 static struct act_strv refused;
 
-static char *question_of(const struct matter *m, const struct act_strv *items)
+static char *trust_question_of(const struct matter *m, const struct act_strv *items)
 {
     ACT_AUTO(act_buf) text = {0};
 
@@ -244,9 +244,9 @@ static char *question_of(const struct matter *m, const struct act_strv *items)
 }
 
 /* Asks once; what follows from no is said again. */
-static int ask_once(const struct matter *m, const struct act_strv *shown, struct act_error *err)
+static int trust_ask_once(const struct matter *m, const struct act_strv *shown, struct act_error *err)
 {
-    ACT_AUTOFREE char *question = question_of(m, shown);
+    ACT_AUTOFREE char *question = trust_question_of(m, shown);
 
     if (!ask_user)
         return 1;
@@ -263,13 +263,13 @@ static int ask_trust(const struct matter *m, const struct act_strv *shown, const
                      struct act_error *err)
 {
     ACT_AUTO(act_strv) now = {0};
-    int rc = ask_once(m, shown, err);
+    int rc = trust_ask_once(m, shown, err);
 
     if (rc == 1)
         return nobody_to_ask(m, shown, err);
     if (rc < 0)
         return rc;
-    collect(m, &now);
+    trust_collect(m, &now);
     return is_the_same(all, &now) ? flow_trust_keep(m->project, shown, err)
                                   : act_error_set(err, ACT_DENIED,
                                                   "what leads out of '%s' was changed while you were asked: "
@@ -284,7 +284,7 @@ static int decide_trust(const struct matter *m, struct act_error *err)
 
     if (environment_trusts(m->project))
         return 0;
-    collect(m, &all);
+    trust_collect(m, &all);
     rc = flow_untrusted(m->project, &all, &unknown, err);
     if (rc == 0 && unknown.n > 0)
         rc = ask_trust(m, &unknown, &all, err);
@@ -292,7 +292,7 @@ static int decide_trust(const struct matter *m, struct act_error *err)
 }
 
 /* Whether a line says the item of some file. */
-static bool is_said(const struct act_strv *trusted, const char *item)
+static bool trust_is_said(const struct act_strv *trusted, const char *item)
 {
     ACT_AUTOFREE char *end = act_sprintf(": %s", item);
     bool said = act_strv_has(trusted, item);
@@ -364,9 +364,9 @@ int flow_trust_recalled(const char *project, const char *cluster, const struct c
     int rc = trusted_of(real, &trusted, err);
     if (rc < 0 || (!is_in_project(project, kubeconfig) && !was_asked(&trusted, key, kubeconfig)))
         return rc;
-    collect(&m, &all);
+    trust_collect(&m, &all);
     for (size_t i = 0; i < all.n; i++)
-        if (!is_said(&trusted, all.v[i]))
+        if (!trust_is_said(&trusted, all.v[i]))
             act_strv_push(&unknown, all.v[i]);
     return unknown.n ? ask_trust(&m, &unknown, &all, err) : 0;
 }

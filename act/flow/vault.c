@@ -26,7 +26,7 @@ struct flow_secret {
 };
 
 /* The vault's host must be one of a cloud's, or one that the user trusts (arm_new() tells). */
-static int check_host(const struct auth_cloud *cloud, const char *url, struct act_error *err)
+static int vault_check_host(const struct auth_cloud *cloud, const char *url, struct act_error *err)
 {
     ACT_AUTOFREE char *host = http_host(url);
 
@@ -43,7 +43,7 @@ static int open_vault(struct flow *flow, const char *url, struct arm **out, stru
     int rc = auth_cloud_find(base, &cloud, err);
 
     if (rc == 0)
-        rc = check_host(cloud, base, err);
+        rc = vault_check_host(cloud, base, err);
     if (rc < 0)
         return rc;
     struct arm_options options = {.http = flow_http(flow),
@@ -81,7 +81,7 @@ static int read_value(const json_t *response, const char *url, char **out, struc
     return 0;
 }
 
-static int ask(struct flow *flow, const char *url, char **out, struct act_error *err)
+static int vault_ask(struct flow *flow, const char *url, char **out, struct act_error *err)
 {
     ACT_AUTOFREE char *what = act_sprintf("get the secret '%s'", url);
     struct arm *arm = NULL;
@@ -99,7 +99,7 @@ static int ask(struct flow *flow, const char *url, char **out, struct act_error 
     return rc;
 }
 
-static int get(void *arg, const char *url, char **out, struct act_error *err)
+static int vault_get(void *arg, const char *url, char **out, struct act_error *err)
 {
     struct flow *flow = arg;
 
@@ -108,7 +108,7 @@ static int get(void *arg, const char *url, char **out, struct act_error *err)
             *out = act_strdup(flow->secrets[i].value);
             return 0;
         }
-    int rc = ask(flow, url, out, err);
+    int rc = vault_ask(flow, url, out, err);
     if (rc == 0)
         ACT_PUSH(flow->secrets, flow->n_secrets,
                  ((struct flow_secret){.url = act_strdup(url), .value = act_strdup(*out)}));
@@ -117,7 +117,7 @@ static int get(void *arg, const char *url, char **out, struct act_error *err)
 
 void flow_use_vaults(struct flow *flow, struct config *config)
 {
-    config_use_vault(config, (struct config_vault){.get = get, .arg = flow});
+    config_use_vault(config, (struct config_vault){.get = vault_get, .arg = flow});
 }
 
 void flow_forget_secrets(struct flow *flow)

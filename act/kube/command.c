@@ -38,7 +38,7 @@ char *kube_command_path(const struct kube *kube, const char *pod, const char *co
 /* ---- what comes ---- */
 
 /* How it ended: the exit status is among the causes of a failure. */
-static int take_status(struct kube_command *command, const json_t *status)
+static int kube_command_take_status(struct kube_command *command, const json_t *status)
 {
     const json_t *causes = json_object_get(json_object_get(status, "details"), "causes");
     const char *message = codec_json_str(status, "message", "it said not why");
@@ -74,7 +74,7 @@ static void message(struct http_websocket *ws, const char *data, size_t len)
     if (codec_json_parse(data + 1, len - 1, "status", &status, NULL) < 0)
         status = NULL;
     socket->has_status = true;
-    command->rc = take_status(command, status);
+    command->rc = kube_command_take_status(command, status);
 }
 
 /* ---- the beginning and the end ---- */
@@ -104,7 +104,7 @@ static bool is_not_spoken(const struct http_call *http, const json_t *body)
                           http->status < 300);
 }
 
-static int refused(struct kube_try *t)
+static int kube_command_refused(struct kube_try *t)
 {
     const struct act_buf *text = &t->http.body_text;
     CODEC_AUTOJSON json_t *body = NULL;
@@ -115,7 +115,7 @@ static int refused(struct kube_try *t)
     return kube_describe(&t->command->error, t->what, &t->http, body, t->kube->login.authorization);
 }
 
-static int judge(struct kube_try *t)
+static int kube_command_judge(struct kube_try *t)
 {
     struct kube_command *command = t->command;
 
@@ -124,12 +124,12 @@ static int judge(struct kube_try *t)
     if (t->http.rc < 0)
         command->error = t->http.error;
     if (t->http.rc < 0 || t->http.status != SWITCHING)
-        return t->http.rc < 0 ? t->http.rc : refused(t);
+        return t->http.rc < 0 ? t->http.rc : kube_command_refused(t);
     return act_error_set(&command->error, ACT_TEMPORARY,
                          "cannot %s: the server ended the connection before the command had ended", t->what);
 }
 
-static void done(struct http_websocket *ws)
+static void kube_command_done(struct http_websocket *ws)
 {
     struct kube_try *t = ((struct kube_socket *)ws->arg)->t;
 
@@ -141,17 +141,17 @@ static void done(struct http_websocket *ws)
         kube_need_login(t);
         return;
     }
-    kube_command_end(t, judge(t));
+    kube_command_end(t, kube_command_judge(t));
 }
 
-static void opened(struct http_websocket *ws)
+static void kube_command_opened(struct http_websocket *ws)
 {
     struct kube_command *command = ((struct kube_socket *)ws->arg)->t->command;
 
     command->opened(command);
 }
 
-static void drained(struct http_websocket *ws)
+static void kube_command_drained(struct http_websocket *ws)
 {
     struct kube_command *command = ((struct kube_socket *)ws->arg)->t->command;
 
@@ -165,10 +165,10 @@ void kube_command_send(struct kube_try *t)
     *socket = (struct kube_socket){.t = t,
                                    .ws = {.call = &t->http,
                                           .protocols = t->command->ends_input ? V5 : V5 ", " V4,
-                                          .opened = opened,
+                                          .opened = kube_command_opened,
                                           .message = message,
-                                          .drained = drained,
-                                          .done = done,
+                                          .drained = kube_command_drained,
+                                          .done = kube_command_done,
                                           .arg = socket}};
     t->command->socket = socket;
     t->http.url = act_sprintf("%s%s", t->kube->base, t->command->path);

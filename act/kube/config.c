@@ -48,8 +48,8 @@ void kube_config_release(struct kube_config *c)
 static const struct kube_kind contexts = {"contexts", "context"}, clusters = {"clusters", "cluster"},
                               users = {"users", "user"};
 
-static int find_in(const struct kube_file *file, const struct kube_kind *kind, const char *name, struct kube_found *out,
-                   struct act_error *err)
+static int kube_config_find_in(const struct kube_file *file, const struct kube_kind *kind, const char *name,
+                               struct kube_found *out, struct act_error *err)
 {
     const struct yaml *list;
     int rc = kube_part_of(file->tree, kind->list, YAML_LIST, &list, err);
@@ -67,14 +67,14 @@ static int find_in(const struct kube_file *file, const struct kube_kind *kind, c
     return rc;
 }
 
-static int find(const struct kube_files *files, const struct kube_kind *kind, const char *name, struct kube_found *out,
-                struct act_error *err)
+static int kube_config_find(const struct kube_files *files, const struct kube_kind *kind, const char *name,
+                            struct kube_found *out, struct act_error *err)
 {
     int rc = 0;
 
     *out = (struct kube_found){0};
     for (size_t i = 0; i < files->n && rc == 0 && !out->file; i++)
-        rc = find_in(&files->v[i], kind, name, out, err);
+        rc = kube_config_find_in(&files->v[i], kind, name, out, err);
     return rc;
 }
 
@@ -134,7 +134,7 @@ static char *whole_server(const struct kube_config *c, const char *text)
     return act_sprintf("%s%.*s", strstr(text, "://") ? "" : secure ? "https://" : "http://", (int)n, text);
 }
 
-static int check_server(const struct kube_found *at, const struct kube_config *c, struct act_error *err)
+static int kube_config_check_server(const struct kube_found *at, const struct kube_config *c, struct act_error *err)
 {
     const struct yaml *server = yaml_get(at->map, "server");
     ACT_AUTOFREE char *host = http_host(c->server);
@@ -190,7 +190,7 @@ static int read_extension(const struct kube_found *at, json_t **out, struct act_
     return rc;
 }
 
-static int read_cluster(const struct kube_found *at, struct kube_config *c, struct act_error *err)
+static int kube_config_read_cluster(const struct kube_found *at, struct kube_config *c, struct act_error *err)
 {
     const char *server = NULL;
     int rc = kube_text_of(at->map, "server", &server, err);
@@ -212,7 +212,7 @@ static int read_cluster(const struct kube_found *at, struct kube_config *c, stru
     if (rc < 0)
         return rc;
     c->server = whole_server(c, server);
-    rc = check_server(at, c, err);
+    rc = kube_config_check_server(at, c, err);
     return rc < 0 ? rc : check_way(at, c, err);
 }
 
@@ -255,7 +255,7 @@ static int read_account(struct kube_config *c, struct act_error *err)
 /* ---- all of it ---- */
 
 /* Whether no file says anything, as where there is none. */
-static bool is_empty(const struct kube_files *files)
+static bool kube_config_is_empty(const struct kube_files *files)
 {
     for (size_t i = 0; i < files->n; i++)
         if (!yaml_is_null(yaml_get(files->v[i].tree, "contexts")) ||
@@ -264,8 +264,8 @@ static bool is_empty(const struct kube_files *files)
     return true;
 }
 
-static int choose_context(const struct kube_files *files, const char *named, struct kube_config *c,
-                          struct act_error *err)
+static int kube_config_choose_context(const struct kube_files *files, const char *named, struct kube_config *c,
+                                      struct act_error *err)
 {
     int rc = 0;
 
@@ -283,7 +283,7 @@ static int find_part(const struct kube_files *files, const struct kube_found *co
 
     *out = (struct kube_found){0};
     if (rc == 0 && name)
-        rc = find(files, kind, name, out, err);
+        rc = kube_config_find(files, kind, name, out, err);
     if (rc < 0 || out->file || (!name && kind == &users))
         return rc;
     return act_error_set(err, ACT_CONFIG, "the context '%s' in '%s' names the %s '%s', which is not defined",
@@ -294,10 +294,10 @@ static int read_context(const struct kube_files *files, const struct kube_option
                         struct act_error *err)
 {
     struct kube_found context = {0}, cluster = {0}, user = {0};
-    int rc = choose_context(files, options->context, c, err);
+    int rc = kube_config_choose_context(files, options->context, c, err);
 
     if (rc == 0 && c->context)
-        rc = find(files, &contexts, c->context, &context, err);
+        rc = kube_config_find(files, &contexts, c->context, &context, err);
     if (rc < 0)
         return rc;
     if (!context.file)
@@ -308,7 +308,7 @@ static int read_context(const struct kube_files *files, const struct kube_option
     if (rc == 0)
         rc = find_part(files, &context, &users, c, &user, err);
     if (rc == 0 && cluster.file)
-        rc = read_cluster(&cluster, c, err);
+        rc = kube_config_read_cluster(&cluster, c, err);
     return rc < 0 || !user.map ? rc : kube_user_read(&user, c, err);
 }
 
@@ -335,7 +335,7 @@ int kube_config_read(const struct kube_options *options, struct kube_config *out
 
     if (rc < 0 && options->kubeconfig && options->said_by)
         act_error_hint(&why, "it is named by %s", options->said_by);
-    if (rc == 0 && is_empty(&files)) {
+    if (rc == 0 && kube_config_is_empty(&files)) {
         bool account = !options->kubeconfig && !options->context && is_in_cluster();
         rc = account ? read_account(out, &why) : refuse_nothing(&files, &why);
     } else if (rc == 0) {

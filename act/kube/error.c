@@ -44,7 +44,7 @@ static const struct cause {
      "nothing was made: a program that the cluster asks does not answer; tell whoever runs it, and try again then"},
 };
 
-static const struct cause *cause_of(int status, const char *text)
+static const struct cause *kube_error_cause_of(int status, const char *text)
 {
     for (size_t i = 0; i < sizeof(causes) / sizeof(causes[0]); i++)
         if (causes[i].status == status && strstr(text, causes[i].words))
@@ -98,7 +98,7 @@ static bool is_status(const json_t *body)
 }
 
 /* The words of the server, redacted; "" where it has none. New string. */
-static char *text_of(const struct http_call *http, const json_t *body, const char *authorization)
+static char *kube_error_text_of(const struct http_call *http, const json_t *body, const char *authorization)
 {
     struct act_buf out = {0};
 
@@ -133,9 +133,9 @@ static void hint(struct act_error *err, int status, const struct cause *cause)
 int kube_describe(struct act_error *err, const char *what, const struct http_call *http, const json_t *body,
                   const char *authorization)
 {
-    ACT_AUTOFREE char *text = text_of(http, body, authorization);
+    ACT_AUTOFREE char *text = kube_error_text_of(http, body, authorization);
     bool unknown = is_unknown_api(http, body);
-    const struct cause *cause = cause_of(http->status, text);
+    const struct cause *cause = kube_error_cause_of(http->status, text);
     const char *reason = unknown                        ? "NoSuchApi"
                          : cause && cause->service_code ? cause->service_code
                                                         : codec_json_str(body, "reason", "");

@@ -24,14 +24,14 @@ void kube_files_release(struct kube_files *files)
 }
 
 /* From the root: plugins and later reads begin elsewhere. New string. */
-static char *folder_of(const char *name)
+static char *kube_files_folder_of(const char *name)
 {
     ACT_AUTOFREE char *dir = act_path_dirname(name), *here = *dir == '/' ? NULL : getcwd(NULL, 0);
 
     return here ? act_path_join(here, dir) : act_strdup(dir);
 }
 
-static int add_file(struct kube_files *files, const char *name, bool must_exist, struct act_error *err)
+static int kube_files_add_file(struct kube_files *files, const char *name, bool must_exist, struct act_error *err)
 {
     struct yaml *tree = NULL;
     int rc = 0;
@@ -49,11 +49,12 @@ static int add_file(struct kube_files *files, const char *name, bool must_exist,
         yaml_tree_free(tree);
         return rc;
     }
-    ACT_PUSH(files->v, files->n, (struct kube_file){.name = act_strdup(name), .dir = folder_of(name), .tree = tree});
+    ACT_PUSH(files->v, files->n,
+             (struct kube_file){.name = act_strdup(name), .dir = kube_files_folder_of(name), .tree = tree});
     return 0;
 }
 
-static int add_list(struct kube_files *files, const char *list, struct act_error *err)
+static int kube_files_add_list(struct kube_files *files, const char *list, struct act_error *err)
 {
     int rc = 0;
 
@@ -61,7 +62,7 @@ static int add_list(struct kube_files *files, const char *list, struct act_error
         size_t n = strcspn(at, ":");
         ACT_AUTOFREE char *name = act_strndup(at, n);
         if (n > 0)
-            rc = add_file(files, name, false, err);
+            rc = kube_files_add_file(files, name, false, err);
         at += n;
     }
     return rc;
@@ -72,12 +73,12 @@ int kube_files_read(const char *named, struct kube_files *out, struct act_error 
     const char *list = getenv("KUBECONFIG");
 
     if (named)
-        return add_file(out, named, true, err);
+        return kube_files_add_file(out, named, true, err);
     if (list && *list)
-        return add_list(out, list, err);
+        return kube_files_add_list(out, list, err);
     ACT_AUTOFREE char *home = act_home_dir();
     ACT_AUTOFREE char *usual = act_path_join(home, ".kube/config");
-    return add_file(out, usual, false, err);
+    return kube_files_add_file(out, usual, false, err);
 }
 
 /* ---- values ---- */

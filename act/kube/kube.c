@@ -175,7 +175,7 @@ void kube_try_free(struct kube_try *t)
     free(t);
 }
 
-static void end_call(struct kube_try *t, int rc)
+static void kube_end_call(struct kube_try *t, int rc)
 {
     struct kube_call *call = t->call;
 
@@ -184,7 +184,7 @@ static void end_call(struct kube_try *t, int rc)
     call->rc = rc;
 }
 
-static void end_stream(struct kube_try *t, int rc)
+static void kube_end_stream(struct kube_try *t, int rc)
 {
     struct kube_stream *stream = t->stream;
 
@@ -199,12 +199,12 @@ static struct act_error *error_of(struct kube_try *t)
     return t->call ? &t->call->error : t->stream ? &t->stream->error : &t->command->error;
 }
 
-static void end(struct kube_try *t, int rc)
+static void kube_end(struct kube_try *t, int rc)
 {
     if (t->call)
-        end_call(t, rc);
+        kube_end_call(t, rc);
     else if (t->stream)
-        end_stream(t, rc);
+        kube_end_stream(t, rc);
     else
         kube_command_end(t, rc);
 }
@@ -261,7 +261,7 @@ static void show_warnings(struct kube_try *t)
     }
 }
 
-static int judge(struct kube_try *t)
+static int kube_judge(struct kube_try *t)
 {
     struct kube_call *call = t->call;
     struct act_buf *body = &t->http.body_text;
@@ -310,12 +310,12 @@ static void answered(struct http_call *http)
 
     if (http->rc < 0) {
         *error_of(t) = http->error;
-        end(t, http->rc);
+        kube_end(t, http->rc);
     } else if (kube_renew(t)) {
         http_call_release(http);
         kube_need_login(t);
     } else {
-        end(t, t->call ? judge(t) : judge_stream(t));
+        kube_end(t, t->call ? kube_judge(t) : judge_stream(t));
     }
 }
 
@@ -325,7 +325,7 @@ static bool is_final(const struct http_call *http)
     return http->status == 500 && http->body_text.len && strstr(http->body_text.data, "\"Status\"");
 }
 
-static void take(struct http_call *http, size_t at, const void *data, size_t len)
+static void kube_take(struct http_call *http, size_t at, const void *data, size_t len)
 {
     struct kube_try *t = http->arg;
 
@@ -379,7 +379,7 @@ static void send_stream(struct kube_try *t)
     t->http.method = "GET";
     t->http.url = act_sprintf("%s%s", t->kube->base, t->stream->path);
     t->http.endless = true;
-    t->http.take = take;
+    t->http.take = kube_take;
     kube_add_headers(t, t->stream->accept ? t->stream->accept : "*/*");
     http_start(t->kube->http, &t->http);
 }
@@ -392,7 +392,7 @@ void kube_have_login(struct kube_try *t, int rc, const struct act_error *err)
         *error_of(t) = *err;
     if (rc < 0) {
         act_error_prefix(error_of(t), "%s", t->cannot);
-        end(t, rc);
+        kube_end(t, rc);
         return;
     }
     t->http = (struct http_call){.what = t->cannot,
@@ -408,7 +408,7 @@ void kube_have_login(struct kube_try *t, int rc, const struct act_error *err)
         kube_command_send(t);
 }
 
-static void begin(void *arg)
+static void kube_begin(void *arg)
 {
     kube_need_login(arg);
 }
@@ -420,7 +420,7 @@ struct kube_try *kube_try_new(struct kube *kube, const char *what)
     t->kube = kube;
     t->what = what;
     t->cannot = act_sprintf("cannot %s", what);
-    engine_timer(http_engine(kube->http), 0, begin, t);
+    engine_timer(http_engine(kube->http), 0, kube_begin, t);
     return t;
 }
 

@@ -59,7 +59,7 @@ static bool is_new(const struct listing *l, const json_t *item)
 }
 
 /* 1: each has enough. */
-static int take_page(const struct listing *l, const json_t *page, struct act_error *err)
+static int kube_list_take_page(const struct listing *l, const json_t *page, struct act_error *err)
 {
     const json_t *items = json_object_get(page, "items"), *item;
     size_t i;
@@ -83,7 +83,7 @@ static int one_page(struct kube *kube, struct listing *l, struct act_error *err)
     int rc = kube_get(kube, path, l->what, &page, err);
 
     if (rc == 0)
-        rc = take_page(l, page, err);
+        rc = kube_list_take_page(l, page, err);
     if (rc)
         return rc;
     const json_t *metadata = json_object_get(page, "metadata");

@@ -38,7 +38,7 @@ static void use_config(struct kube *kube)
 }
 
 /* One that cannot be read now is not missed while there is the one read before. */
-static int use_file(struct kube *kube, struct act_error *err)
+static int kube_login_use_file(struct kube *kube, struct act_error *err)
 {
     const char *path = kube->config.token_file;
     ACT_AUTOWIPE char *text = NULL;
@@ -86,7 +86,7 @@ void kube_need_login(struct kube_try *t)
         return;
     }
     if (source == KUBE_FILE && !is_file_fresh(&kube->login))
-        rc = use_file(kube, &err);
+        rc = kube_login_use_file(kube, &err);
     else if (source == KUBE_CONFIG && !kube->login.ready)
         use_config(kube);
     kube_have_login(t, rc, &err);

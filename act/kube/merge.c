@@ -91,7 +91,7 @@ static void indent(struct act_buf *out, size_t n)
     act_buf_addf(out, "%*s", (int)n, "");
 }
 
-static void put_key(struct act_buf *out, const char *key)
+static void kube_merge_put_key(struct act_buf *out, const char *key)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./-";
 
@@ -102,7 +102,7 @@ static void put_key(struct act_buf *out, const char *key)
     act_buf_adds(out, ":");
 }
 
-static void put_value(struct act_buf *out, const struct yaml *value, size_t depth);
+static void kube_merge_put_value(struct act_buf *out, const struct yaml *value, size_t depth);
 
 /* The first member continues the line that the caller began. */
 static void put_map(struct act_buf *out, const struct yaml *map, size_t depth)
@@ -110,8 +110,8 @@ static void put_map(struct act_buf *out, const struct yaml *map, size_t depth)
     for (size_t i = 0; i < map->n; i++) {
         if (i > 0)
             indent(out, depth);
-        put_key(out, map->items[i]->key);
-        put_value(out, map->items[i], depth);
+        kube_merge_put_key(out, map->items[i]->key);
+        kube_merge_put_value(out, map->items[i], depth);
     }
 }
 
@@ -125,7 +125,7 @@ static void put_item(struct act_buf *out, const struct yaml *item, size_t depth)
         put_scalar(out, item);
 }
 
-static void put_value(struct act_buf *out, const struct yaml *value, size_t depth)
+static void kube_merge_put_value(struct act_buf *out, const struct yaml *value, size_t depth)
 {
     if (value->kind == YAML_SCALAR) {
         act_buf_adds(out, " ");
@@ -183,7 +183,7 @@ static bool find_dash(const char *text, const struct yaml *item, size_t *out)
            *out + 1 + strspn(line + *out + 1, " ") + 1 == (size_t)item->column;
 }
 
-static void replace(char **text, size_t from, size_t to, const char *with)
+static void kube_merge_replace(char **text, size_t from, size_t to, const char *with)
 {
     const char *gap = from > 0 && (*text)[from - 1] != '\n' ? "\n" : "";
     char *out = act_sprintf("%.*s%s%s%s", (int)from, *text, gap, with, *text + to);
@@ -214,13 +214,14 @@ static int put_in_list(char **text, const char *name, const struct kube_kind *ki
         return refuse_form(name, kind->list, err);
     size_t start = start_of(*text, at->line), end = end_of_item(*text, start, dash);
     put_item(&block, entry, dash);
-    replace(text, old ? start : end, end, block.data);
+    kube_merge_replace(text, old ? start : end, end, block.data);
     act_buf_wipe(&block);
     return 0;
 }
 
 /* As the only entry of a list that is not there, or empty. */
-static void put_list(char **text, const struct kube_kind *kind, const struct yaml *list, const struct yaml *entry)
+static void kube_merge_put_list(char **text, const struct kube_kind *kind, const struct yaml *list,
+                                const struct yaml *entry)
 {
     ACT_AUTO(act_buf) block = {0};
     size_t len = strlen(*text), from = list ? start_of(*text, list->line) : len,
@@ -228,12 +229,12 @@ static void put_list(char **text, const struct kube_kind *kind, const struct yam
 
     act_buf_addf(&block, "%s:\n", kind->list);
     put_item(&block, entry, 0);
-    replace(text, from, to, block.data);
+    kube_merge_replace(text, from, to, block.data);
     act_buf_wipe(&block);
 }
 
-static int add_entry(char **text, const char *name, const struct kube_kind *kind, const struct yaml *entry,
-                     struct kube_addition *out, struct act_error *err)
+static int kube_merge_add_entry(char **text, const char *name, const struct kube_kind *kind, const struct yaml *entry,
+                                struct kube_addition *out, struct act_error *err)
 {
     const struct yaml *list = NULL, *its_name = entry->kind == YAML_MAP ? yaml_get(entry, "name") : NULL;
     struct yaml *tree = NULL;
@@ -252,7 +253,7 @@ static int add_entry(char **text, const char *name, const struct kube_kind *kind
         if (list && list->n)
             rc = put_in_list(text, name, kind, list, entry, err);
         else
-            put_list(text, kind, yaml_get(tree, kind->list), entry);
+            kube_merge_put_list(text, kind, yaml_get(tree, kind->list), entry);
     }
     yaml_tree_free(tree);
     return rc;
@@ -261,7 +262,7 @@ static int add_entry(char **text, const char *name, const struct kube_kind *kind
 /* ---- all of it ---- */
 
 /* What kubectl takes without --context, unless there is one. */
-static int choose_context(char **text, const char *name, const char *context, struct act_error *err)
+static int kube_merge_choose_context(char **text, const char *name, const char *context, struct act_error *err)
 {
     struct yaml *tree = NULL;
     int rc = yaml_parse(*text, strlen(*text), name, &tree, err);
@@ -273,8 +274,8 @@ static int choose_context(char **text, const char *name, const char *context, st
         act_buf_adds(&line, "current-context: ");
         put_string(&line, context);
         act_buf_adds(&line, "\n");
-        replace(text, current ? start_of(*text, current->line) : len,
-                current ? start_of(*text, current->line + 1) : len, line.data);
+        kube_merge_replace(text, current ? start_of(*text, current->line) : len,
+                           current ? start_of(*text, current->line + 1) : len, line.data);
     }
     yaml_tree_free(tree);
     return rc;
@@ -311,8 +312,8 @@ static bool is_list_name(const char *key)
     return strcmp(key, "current-context") == 0;
 }
 
-static int check(const char *text, const char *name, const struct yaml *old, const struct yaml *added,
-                 struct act_error *err)
+static int kube_merge_check(const char *text, const char *name, const struct yaml *old, const struct yaml *added,
+                            struct act_error *err)
 {
     struct yaml *now = NULL;
     int rc = yaml_parse(text, strlen(text), name, &now, NULL) < 0 || now->kind != YAML_MAP
@@ -341,13 +342,13 @@ static int add_all(const struct yaml *added, const char *name, struct kube_addit
         const struct yaml *list = NULL;
         rc = kube_part_of(added, kinds[k].list, YAML_LIST, &list, err);
         for (size_t i = 0; rc == 0 && list && i < list->n; i++)
-            rc = add_entry(&out->text, name, &kinds[k], list->items[i], out, err);
+            rc = kube_merge_add_entry(&out->text, name, &kinds[k], list->items[i], out, err);
     }
     if (rc == 0 && !context)
         rc = act_error_set(err, ACT_FAIL, "the kubeconfig of the service names no context");
     if (rc == 0) {
         out->context = act_strdup(context);
-        rc = choose_context(&out->text, name, context, err);
+        rc = kube_merge_choose_context(&out->text, name, context, err);
     }
     return rc;
 }
@@ -368,7 +369,7 @@ int kube_config_add(const char *text, const char *name, const char *added, struc
         rc = add_all(more, name, out, err);
     }
     if (rc == 0)
-        rc = check(out->text, name, old, more, err);
+        rc = kube_merge_check(out->text, name, old, more, err);
     yaml_tree_free(old);
     yaml_tree_free(more);
     if (rc < 0)

@@ -59,7 +59,7 @@ static void take_change(struct kube_mirror *m, json_t *object, bool is_deleted)
     m->changed = true;
 }
 
-static const char *name_of(const json_t *object)
+static const char *kube_mirror_name_of(const json_t *object)
 {
     return codec_json_str(json_object_get(object, "metadata"), "name", "");
 }
@@ -74,7 +74,7 @@ static int take_event(struct kube_mirror *m, const json_t *event, struct act_err
     if (strcmp(type, "ERROR") == 0)
         return take_error(object, err);
     bool is_change = is_deleted || strcmp(type, "ADDED") == 0 || strcmp(type, "MODIFIED") == 0;
-    if (!*type || !json_is_object(object) || (is_change && !*name_of(object)))
+    if (!*type || !json_is_object(object) || (is_change && !*kube_mirror_name_of(object)))
         return act_error_set(err, ACT_FAIL, "what the server sends is no watch");
     if (is_change)
         take_change(m, object, is_deleted);
@@ -83,7 +83,7 @@ static int take_event(struct kube_mirror *m, const json_t *event, struct act_err
     return 0;
 }
 
-static int take_line(struct kube_mirror *m, struct act_error *err)
+static int kube_mirror_take_line(struct kube_mirror *m, struct act_error *err)
 {
     CODEC_AUTOJSON json_t *event = NULL;
     int rc = m->line.len == 0 ? 0 : codec_json_parse(m->line.data, m->line.len, "watch", &event, err);
@@ -106,7 +106,7 @@ int kube_mirror_take(struct kube_mirror *m, const char *data, size_t len, struct
         len -= n;
         if (!end)
             break;
-        rc = take_line(m, err);
+        rc = kube_mirror_take_line(m, err);
         m->line.len = 0;
     }
     return rc;

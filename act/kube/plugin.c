@@ -28,7 +28,7 @@ struct question {
 
 /* ---- what it is told ---- */
 
-static void set_text(json_t *object, const char *key, const char *text)
+static void kube_plugin_set_text(json_t *object, const char *key, const char *text)
 {
     if (text)
         json_object_set_new(object, key, json_string(text));
@@ -40,9 +40,9 @@ static json_t *cluster_info(const struct kube_config *c)
     json_t *info = json_pack("{s:s}", "server", c->server);
     ACT_AUTOFREE char *ca = c->ca ? act_base64_encode(c->ca, strlen(c->ca)) : NULL;
 
-    set_text(info, "tls-server-name", c->server_name);
-    set_text(info, "certificate-authority-data", ca);
-    set_text(info, "proxy-url", c->proxy);
+    kube_plugin_set_text(info, "tls-server-name", c->server_name);
+    kube_plugin_set_text(info, "certificate-authority-data", ca);
+    kube_plugin_set_text(info, "proxy-url", c->proxy);
     if (c->insecure)
         json_object_set_new(info, "insecure-skip-tls-verify", json_true());
     if (c->exec.cluster_config)
@@ -61,7 +61,7 @@ static char *exec_info(const struct kube_config *c, bool talks)
     return codec_json_line(info);
 }
 
-static void set_env(struct question *q)
+static void kube_plugin_set_env(struct question *q)
 {
     const struct kube_config *c = &q->kube->config;
     ACT_AUTOFREE char *info = exec_info(c, q->talks);
@@ -108,7 +108,7 @@ static void run_it(void *arg)
 /* ---- its output ---- */
 
 /* The last of what it said, as one line. New string. */
-static char *words_of(const struct proc_result *result)
+static char *kube_plugin_words_of(const struct proc_result *result)
 {
     size_t n = result->err_len, start;
 
@@ -121,7 +121,7 @@ static char *words_of(const struct proc_result *result)
 
 static int say_failure(struct question *q)
 {
-    ACT_AUTOFREE char *words = words_of(&q->result);
+    ACT_AUTOFREE char *words = kube_plugin_words_of(&q->result);
     int status = q->result.status;
     bool exited = WIFEXITED(status);
 
@@ -137,7 +137,7 @@ static int is_wrong(struct question *q, const char *what)
     return act_error_set(&q->error, ACT_FAIL, "the plugin '%s' of the kubeconfig %s", q->argv.v[0], what);
 }
 
-static int take_end(struct question *q, const char *text)
+static int kube_plugin_take_end(struct question *q, const char *text)
 {
     struct kube_login *login = &q->kube->login;
     int64_t ends_ns = 0;
@@ -151,7 +151,7 @@ static int take_end(struct question *q, const char *text)
     return 0;
 }
 
-static void take_credentials(struct kube *kube, const char *token, const char *cert, const char *key)
+static void kube_plugin_take_credentials(struct kube *kube, const char *token, const char *cert, const char *key)
 {
     struct kube_login *login = &kube->login;
 
@@ -166,7 +166,7 @@ static void take_credentials(struct kube *kube, const char *token, const char *c
     login->number++;
 }
 
-static int take_status(struct question *q, const json_t *answer)
+static int kube_plugin_take_status(struct question *q, const json_t *answer)
 {
     const json_t *status = json_object_get(answer, "status");
     const char *token = codec_json_str(status, "token", ""),
@@ -186,9 +186,9 @@ static int take_status(struct question *q, const json_t *answer)
         return is_wrong(q, "answers a certificate or a key, not both");
     if (strpbrk(token, "\r\n"))
         return is_wrong(q, "answers a token of more than one line");
-    int rc = take_end(q, codec_json_str(status, "expirationTimestamp", NULL));
+    int rc = kube_plugin_take_end(q, codec_json_str(status, "expirationTimestamp", NULL));
     if (rc == 0)
-        take_credentials(q->kube, *token ? token : NULL, *cert ? cert : NULL, *key ? key : NULL);
+        kube_plugin_take_credentials(q->kube, *token ? token : NULL, *cert ? cert : NULL, *key ? key : NULL);
     return rc;
 }
 
@@ -200,12 +200,12 @@ static int take_answer(struct question *q)
         return act_error_prefix(&q->error, "the plugin of the kubeconfig");
     if (!WIFEXITED(q->result.status) || WEXITSTATUS(q->result.status) != 0)
         return say_failure(q);
-    ACT_AUTOFREE char *words = words_of(&q->result);
+    ACT_AUTOFREE char *words = kube_plugin_words_of(&q->result);
     if (*words)
         act_note("%s", words);
     if (codec_json_parse(q->result.out, q->result.out_len, "answer", &answer, NULL) < 0)
         return is_wrong(q, "does not answer JSON");
-    return take_status(q, answer);
+    return kube_plugin_take_status(q, answer);
 }
 
 static void wipe_output(struct proc_result *result)
@@ -215,7 +215,7 @@ static void wipe_output(struct proc_result *result)
     proc_result_release(result);
 }
 
-static void ended(void *arg)
+static void kube_plugin_ended(void *arg)
 {
     struct question *q = arg;
     struct kube *kube = q->kube;
@@ -237,7 +237,7 @@ static void ended(void *arg)
 
 /* ---- asking it ---- */
 
-static int prepare(struct question *q)
+static int kube_plugin_prepare(struct question *q)
 {
     enum kube_interactive mode = q->kube->config.exec.interactive;
 
@@ -270,7 +270,7 @@ void kube_plugin_ask(struct kube_try *t)
         return;
     q = act_calloc(1, sizeof(*q));
     q->kube = kube;
-    q->rc = prepare(q);
+    q->rc = kube_plugin_prepare(q);
     if (q->rc < 0) {
         struct act_error err = q->error;
         kube->waiting = NULL;
@@ -279,6 +279,6 @@ void kube_plugin_ask(struct kube_try *t)
         kube_have_login(t, -(int)err.code, &err);
         return;
     }
-    set_env(q);
-    engine_work(http_engine(kube->http), run_it, ended, q);
+    kube_plugin_set_env(q);
+    engine_work(http_engine(kube->http), run_it, kube_plugin_ended, q);
 }

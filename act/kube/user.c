@@ -59,7 +59,7 @@ static int read_interactive(const struct yaml *map, struct kube_exec *exec, stru
     return mode ? yaml_error(map, err, "'interactiveMode' must be Never, IfAvailable or Always") : 0;
 }
 
-static int check_version(const struct yaml *map, const struct kube_exec *exec, struct act_error *err)
+static int kube_user_check_version(const struct yaml *map, const struct kube_exec *exec, struct act_error *err)
 {
     static const char group[] = "client.authentication.k8s.io/";
     const char *version = exec->api_version ? exec->api_version : "";
@@ -97,7 +97,7 @@ static int read_exec(const struct kube_found *at, struct kube_exec *exec, struct
     if (rc == 0)
         rc = kube_bool_of(map, "provideClusterInfo", &exec->provide_cluster, err);
     if (rc == 0)
-        rc = check_version(map, exec, err);
+        rc = kube_user_check_version(map, exec, err);
     return rc < 0 ? rc : read_interactive(map, exec, err);
 }
 

@@ -54,7 +54,7 @@ struct kube_watch {
     bool ends, has_ended; /* kube_watch_free() */
 };
 
-static struct engine *engine_of(const struct kube_watch *w)
+static struct engine *kube_watch_engine_of(const struct kube_watch *w)
 {
     return http_engine(w->kube->http);
 }
@@ -71,7 +71,7 @@ static int from_random(int most)
 
 static void start_stream(struct kube_watch *w);
 
-static void go_on(void *arg)
+static void kube_watch_go_on(void *arg)
 {
     struct kube_watch *w = arg;
 
@@ -98,7 +98,7 @@ static void rest(struct kube_watch *w, bool lists_then)
 {
     w->state = RESTING;
     w->lists_then = lists_then;
-    engine_timer(engine_of(w), rest_ms(w->failures), go_on, w);
+    engine_timer(kube_watch_engine_of(w), rest_ms(w->failures), kube_watch_go_on, w);
 }
 
 static void count_failure(struct kube_watch *w, int least)
@@ -106,7 +106,7 @@ static void count_failure(struct kube_watch *w, int least)
     w->failures = w->failures + 1 > least ? w->failures + 1 : least;
 }
 
-static void tell(struct kube_watch *w)
+static void kube_watch_tell(struct kube_watch *w)
 {
     if (w->kube->told_of_lists || (!w->denied && w->failures < TOLD))
         return;
@@ -122,7 +122,7 @@ static void tell(struct kube_watch *w)
 
 /* ---- the stream ---- */
 
-static void take(struct kube_stream *stream, const char *data, size_t len)
+static void kube_watch_take(struct kube_stream *stream, const char *data, size_t len)
 {
     struct kube_watch *w = stream->arg;
 
@@ -140,7 +140,7 @@ static void take(struct kube_stream *stream, const char *data, size_t len)
 
 /* What became of the stream: 0, it goes on from where it was, if that does not fail again and again; else why it has to
  * be listed anew. */
-static int judge(struct kube_watch *w, bool lasted)
+static int kube_watch_judge(struct kube_watch *w, bool lasted)
 {
     const struct kube_stream *stream = &w->stream;
     bool was_there = stream->status >= 200 && stream->status <= 299;
@@ -156,20 +156,20 @@ static int judge(struct kube_watch *w, bool lasted)
     return was_there && lasted ? 0 : stream->rc;
 }
 
-static void ended(struct kube_stream *stream)
+static void kube_watch_ended(struct kube_stream *stream)
 {
     struct kube_watch *w = stream->arg;
 
-    engine_forget(engine_of(w), w);
+    engine_forget(kube_watch_engine_of(w), w);
     w->has_ended = true;
     if (w->ends)
         return;
     bool lasted = act_now_monotonic_ms() - w->began_ms >= STEADY_MS;
-    int rc = judge(w, lasted);
+    int rc = kube_watch_judge(w, lasted);
     w->failures = lasted ? 0 : w->failures;
     if (!lasted || rc < 0)
         count_failure(w, w->denied ? SECOND : 0);
-    tell(w);
+    kube_watch_tell(w);
     rest(w, rc < 0 || w->failures >= SECOND);
 }
 
@@ -183,7 +183,7 @@ static void look_whether_it_lives(void *arg)
     if (is_silent || now > w->ends_ms)
         kube_stream_cancel(&w->stream);
     else
-        engine_timer(engine_of(w), kube_silent_ms / LOOKS, look_whether_it_lives, w);
+        engine_timer(kube_watch_engine_of(w), kube_silent_ms / LOOKS, look_whether_it_lives, w);
 }
 
 /* New string. */
@@ -209,16 +209,16 @@ static void start_stream(struct kube_watch *w)
     w->stream = (struct kube_stream){.path = stream_path(w, seconds),
                                      .what = w->to_watch,
                                      .accept = "application/json",
-                                     .take = take,
-                                     .done = ended,
+                                     .take = kube_watch_take,
+                                     .done = kube_watch_ended,
                                      .arg = w};
-    engine_timer(engine_of(w), kube_silent_ms / LOOKS, look_whether_it_lives, w);
+    engine_timer(kube_watch_engine_of(w), kube_silent_ms / LOOKS, look_whether_it_lives, w);
     kube_stream_start(w->kube, &w->stream);
 }
 
 /* ---- the list ---- */
 
-static int keep(void *arg, const json_t *item, struct act_error *err)
+static int kube_watch_keep(void *arg, const json_t *item, struct act_error *err)
 {
     ACT_AUTOFREE char *key = kube_key(item);
 
@@ -232,7 +232,7 @@ static void list_anew(struct kube_watch *w)
     json_t *items = json_object();
     char *version = NULL;
 
-    w->rc = kube_list(w->kube, w->path, w->to_list, keep, items, &version, &w->error);
+    w->rc = kube_list(w->kube, w->path, w->to_list, kube_watch_keep, items, &version, &w->error);
     if (w->rc < 0) {
         json_decref(items);
         free(version);
@@ -288,10 +288,10 @@ void kube_watch_free(struct kube_watch *w)
     if (!w)
         return;
     w->ends = true;
-    engine_forget(engine_of(w), w);
+    engine_forget(kube_watch_engine_of(w), w);
     kube_stream_cancel(&w->stream);
     if (!w->has_ended)
-        engine_run(engine_of(w), &w->has_ended);
+        engine_run(kube_watch_engine_of(w), &w->has_ended);
     kube_stream_release(&w->stream);
     kube_mirror_release(&w->mirror);
     free(w->path);

@@ -186,7 +186,7 @@ static void kill_all(const char *path)
         close(fd);
 }
 
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
+static int cgroup_remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
 {
     (void)st;
     (void)at;
@@ -200,7 +200,7 @@ static bool cgroup_remove_all(const char *path)
 {
     if (rmdir(path) == 0 || errno == ENOENT)
         return true;
-    (void)nftw(path, remove_one, OPEN_FOLDERS, FTW_PHYS | FTW_MOUNT | FTW_DEPTH);
+    (void)nftw(path, cgroup_remove_one, OPEN_FOLDERS, FTW_PHYS | FTW_MOUNT | FTW_DEPTH);
     return access(path, F_OK) < 0;
 }
 

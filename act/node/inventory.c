@@ -30,7 +30,7 @@ static char *inventory_read_text(const char *path)
 }
 
 /* Returns the value behind a key at the beginning of a line, without quotes, a new string; empty: no line begins so. */
-static char *value_in(const char *text, const char *key)
+static char *inventory_value_in(const char *text, const char *key)
 {
     for (const char *line = text; *line; line += strcspn(line, "\n"), line += *line == '\n')
         if (act_starts_with(line, key)) {
@@ -64,7 +64,7 @@ static char *attribute(const char *dir, const char *name)
     ACT_AUTOFREE char *path = act_path_join(dir, name);
     ACT_AUTOFREE char *text = inventory_read_text(path);
 
-    return value_in(text, "");
+    return inventory_value_in(text, "");
 }
 
 static void separate(struct act_buf *out)
@@ -80,9 +80,9 @@ static void add_system(const struct inventory *what, struct act_buf *out)
     ACT_AUTOFREE char *path = act_sprintf("%s/etc/os-release", what->root);
     ACT_AUTOFREE char *memory_path = act_sprintf("%s/proc/meminfo", what->root);
     ACT_AUTOFREE char *text = inventory_read_text(path);
-    ACT_AUTOFREE char *name = value_in(text, "PRETTY_NAME=");
+    ACT_AUTOFREE char *name = inventory_value_in(text, "PRETTY_NAME=");
     ACT_AUTOFREE char *memory_text = inventory_read_text(memory_path);
-    ACT_AUTOFREE char *memory = value_in(memory_text, "MemTotal:");
+    ACT_AUTOFREE char *memory = inventory_value_in(memory_text, "MemTotal:");
     struct utsname machine;
     char size[ACT_UNIT_TEXT];
 
@@ -195,7 +195,7 @@ static void inventory_add_gpu(const char *dir, const char *name, struct act_buf 
     ACT_AUTOFREE char *at = act_path_join(dir, name);
     ACT_AUTOFREE char *path = act_path_join(at, "information");
     ACT_AUTOFREE char *text = inventory_read_text(path);
-    ACT_AUTOFREE char *model = value_in(text, "Model:");
+    ACT_AUTOFREE char *model = inventory_value_in(text, "Model:");
 
     separate(out);
     act_buf_addf(out, "%s (%s)", *model ? model : "a GPU", name);

@@ -71,7 +71,7 @@ static int finish_connection(int fd, const struct sockaddr *at, socklen_t len)
 }
 
 /* Returns an errno; if that is 0, the file descriptor. */
-static int connect_to(const struct sockaddr *at, socklen_t len, int *out_fd)
+static int link_connect_to(const struct sockaddr *at, socklen_t len, int *out_fd)
 {
     int fd = socket(at->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     int errnum = fd < 0 ? errno : finish_connection(fd, at, len);
@@ -91,7 +91,7 @@ static int connect_unix(const char *dir, int *out_fd)
     if (dir_fd < 0)
         return errno;
     link_unix_address(dir_fd, &at);
-    int errnum = connect_to((struct sockaddr *)&at, sizeof(at), out_fd);
+    int errnum = link_connect_to((struct sockaddr *)&at, sizeof(at), out_fd);
     close(dir_fd);
     return errnum;
 }
@@ -100,7 +100,7 @@ static int connect_tcp(const char *address, uint16_t port, int *out_fd)
 {
     struct sockaddr_storage at;
     socklen_t len = link_parse_address(address, port, &at);
-    int errnum = len ? connect_to((struct sockaddr *)&at, len, out_fd) : EINVAL;
+    int errnum = len ? link_connect_to((struct sockaddr *)&at, len, out_fd) : EINVAL;
 
     if (errnum == 0)
         link_tune(*out_fd);

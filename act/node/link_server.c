@@ -66,7 +66,7 @@ static int watch_listeners(struct link_server *s, uint32_t events, int how)
     return 0;
 }
 
-static int open_server(struct link_server *s, const struct link_where *where, struct act_error *err)
+static int link_server_open(struct link_server *s, const struct link_where *where, struct act_error *err)
 {
     if (s->epoll_fd < 0 || s->timer_fd < 0 || watch_fd(s, s->timer_fd, EPOLLIN, NULL, EPOLL_CTL_ADD) < 0)
         return act_error_errno(err, errno, "cannot wait for the ranks");
@@ -96,7 +96,7 @@ int link_listen(int n_ranks, const struct link_where *where, const struct link_e
         snprintf(s->token, sizeof(s->token), "%s", where->token);
     else
         link_make_secret(s->token);
-    int rc = open_server(s, where, err);
+    int rc = link_server_open(s, where, err);
     if (rc < 0) {
         link_server_free(s);
         return rc;
@@ -133,7 +133,7 @@ static void remove_stranger(struct link_server *s, struct link_peer *p)
 
 /* A child process of this one may hold a copy of the descriptor, with which the connection, and what epoll knows of it,
  * would outlive close(). */
-static void hang_up(struct link_server *s, struct link_peer *p)
+static void link_server_hang_up(struct link_server *s, struct link_peer *p)
 {
     (void)watch_fd(s, p->link.fd, 0, NULL, EPOLL_CTL_DEL);
     shutdown(p->link.fd, SHUT_RDWR);
@@ -145,7 +145,7 @@ static void link_drop(struct link_server *s, struct link_peer *p, int errnum)
 {
     int rank = p->rank;
 
-    hang_up(s, p);
+    link_server_hang_up(s, p);
     if (rank < 0) {
         remove_stranger(s, p);
     } else {
@@ -193,7 +193,7 @@ static bool is_of_other_user(int fd)
     return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) < 0 || (who.uid != geteuid() && who.uid != 0);
 }
 
-static void meet(struct link_server *s, int fd)
+static void link_server_meet(struct link_server *s, int fd)
 {
     if (is_of_other_user(fd)) {
         close(fd);
@@ -244,7 +244,7 @@ static void link_accept_some(struct link_server *s, int listen_fd)
     for (int i = 0; i < ACCEPTED_AT_ONCE; i++) {
         int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd >= 0)
-            meet(s, fd);
+            link_server_meet(s, fd);
         else if (needs_room(listen_fd, errno) ? !make_room(s) : !is_passing(errno))
             return;
     }

@@ -292,7 +292,7 @@ static void wait_until_ready(int fd)
         continue;
 }
 
-static void start_child(struct metrics_begin *start, int (*run)(void *))
+static void metrics_start_child(struct metrics_begin *start, int (*run)(void *))
 {
     struct child child = {.run = run, .arg = start, .out_fd = -1};
     bool started = pipe2(start->ready, O_CLOEXEC) == 0;
@@ -310,7 +310,7 @@ static void start_child(struct metrics_begin *start, int (*run)(void *))
 
 void metrics_start(const struct node *node, _Atomic(enum gpu_use) *use)
 {
-    start_child(&(struct metrics_begin){.node = node, .use = use}, run_sampler);
+    metrics_start_child(&(struct metrics_begin){.node = node, .use = use}, run_sampler);
 }
 
 /* ---- the reporter ---- */
@@ -366,5 +366,6 @@ void metrics_report(const struct node *node, int log_fd)
     if (!text || !act_int_from_text(text, &seconds) || seconds < 0 || seconds > LONGEST_S)
         seconds = EVERY_S;
     if (seconds > 0)
-        start_child(&(struct metrics_begin){.node = node, .fd = log_fd, .every_ms = seconds * 1000}, run_reporter);
+        metrics_start_child(&(struct metrics_begin){.node = node, .fd = log_fd, .every_ms = seconds * 1000},
+                            run_reporter);
 }

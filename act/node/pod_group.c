@@ -97,7 +97,7 @@ static bool has_settled(const struct pod *pod)
 }
 
 /* Whether as many are there as an attempt needs. */
-static bool has_enough(const struct pod *pod)
+static bool pod_group_has_enough(const struct pod *pod)
 {
     int least = is_elastic(pod) ? pod->node.spec.min_nodes : pod->options.nodes;
 
@@ -106,7 +106,7 @@ static bool has_enough(const struct pod *pod)
 
 static bool is_gathered(const struct pod *pod)
 {
-    return has_enough(pod) && (!is_elastic(pod) || count_missing(pod) == 0 || has_settled(pod));
+    return pod_group_has_enough(pod) && (!is_elastic(pod) || count_missing(pod) == 0 || has_settled(pod));
 }
 
 /* Pods that are there, and not of the attempt. */
@@ -461,7 +461,7 @@ static void group_step_end(struct pod *pod)
 }
 
 /* Others could use what those hold that are there. */
-static void give_back(struct pod *pod)
+static void pod_group_give_back(struct pod *pod)
 {
     ACT_AUTOFREE char *reason =
         act_sprintf("only %d of its %d pods were there at once for as long as k8s.gang_wait allows, so it gave them "
@@ -480,8 +480,8 @@ void group_step(struct pod *pod)
 
     switch (pod->phase) {
     case POD_WAITS:
-        if (!has_enough(pod) && pod_waits_too_long(pod->group->waits_ms))
-            return give_back(pod);
+        if (!pod_group_has_enough(pod) && pod_waits_too_long(pod->group->waits_ms))
+            return pod_group_give_back(pod);
         if (!is_gathered(pod) || act_now_monotonic_ms() < pod->group->begin_ms || group_begin(pod, &err) == 0)
             return;
         set_status(pod, RUN_FAILED, ACT_WRAPPER, act_error_text(&err));

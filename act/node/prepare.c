@@ -84,8 +84,8 @@ static int prepare_get_folders(const struct node *node, struct prepare_outcome *
 }
 
 /* Runs argv in the code root; its output goes to the preparation's log, its last line into reason. */
-static int run_words(const struct node *node, const char *name, const char *const *argv, struct prepare_outcome *o,
-                     struct act_error *err)
+static int prepare_run_words(const struct node *node, const char *name, const char *const *argv,
+                             struct prepare_outcome *o, struct act_error *err)
 {
     ACT_AUTOFREE char *log = prepare_log(node);
     ACT_AUTOFREE char *log_path = node_path(node, log);
@@ -117,7 +117,7 @@ static int prepare_run_step(const struct node *node, const char *name, const cha
     int rc = container_wrap(node, -1, argv, &words, err);
 
     if (rc == 0)
-        rc = run_words(node, name, (const char *const *)words.v, o, err);
+        rc = prepare_run_words(node, name, (const char *const *)words.v, o, err);
     return rc;
 }
 

@@ -131,7 +131,7 @@ static bool retry_is_of_name(char c)
     return isalnum((unsigned char)c) || c == '-' || c == '_';
 }
 
-static bool names(const char *line, const char *host)
+static bool node_retry_names(const char *line, const char *host)
 {
     size_t len = strlen(host);
 
@@ -145,7 +145,7 @@ static bool names(const char *line, const char *host)
 static void find_peer(const struct retry_facts *facts, const char *line, struct retry_class *out)
 {
     for (size_t i = 0; facts->hosts && i < facts->hosts->n; i++)
-        if (strcmp(facts->hosts->v[i], facts->node) != 0 && names(line, facts->hosts->v[i])) {
+        if (strcmp(facts->hosts->v[i], facts->node) != 0 && node_retry_names(line, facts->hosts->v[i])) {
             copy_text(out->peer, sizeof(out->peer), facts->hosts->v[i]);
             out->blames_node = true;
             return;

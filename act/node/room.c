@@ -19,7 +19,7 @@ static bool is_full(int errnum)
 }
 
 /* More bytes at the end of the file. File systems may not store zeros. */
-static void take(struct room *room, size_t len)
+static void node_room_take(struct room *room, size_t len)
 {
     ACT_AUTOFREE char *bytes = act_alloc(len);
 
@@ -35,7 +35,7 @@ void room_open(struct room *room, const struct node *node, int rank)
     *room = (struct room){.path = node_path(node, name), .look_at_ms = act_now_monotonic_ms() + LOOK_MS};
     room->fd = open(room->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (room->fd >= 0)
-        take(room, OWN_BYTES);
+        node_room_take(room, OWN_BYTES);
 }
 
 /* Quotas are not seen here, and some file systems say nothing. */
@@ -54,7 +54,7 @@ int room_close(struct room *room, int log_fd)
         return 0;
     int seen = room->errnum;
     room->errnum = 0;
-    take(room, TRIED_BYTES);
+    node_room_take(room, TRIED_BYTES);
     room->again = seen && !room->errnum;
     if (room->again)
         room->errnum = seen;

@@ -218,7 +218,7 @@ static int service_work(struct service *s)
 }
 
 /* Fits struct child. */
-static int run_inside(void *arg)
+static int service_run_inside(void *arg)
 {
     struct service *s = arg;
 
@@ -242,7 +242,7 @@ static int watch_inside(struct service *s, struct act_error *err)
         rc = act_error_errno(err, errno, "cannot make a pipe");
     if (rc < 0)
         return rc;
-    pid_t pid = child_start(&(struct child){.run = run_inside, .arg = s, .out_fd = -1, .guarded = true});
+    pid_t pid = child_start(&(struct child){.run = service_run_inside, .arg = s, .out_fd = -1, .guarded = true});
     if (pid < 0)
         return act_error_errno(err, errno, "cannot start a process");
     close(s->life[0]);

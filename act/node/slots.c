@@ -50,7 +50,7 @@ struct asker {
 };
 
 /* Takes why. */
-static void tell(struct asker *a, char *why)
+static void slots_tell(struct asker *a, char *why)
 {
     bool same = act_streq(a->why, why);
 
@@ -110,9 +110,9 @@ static void tell_what_is_before(struct asker *a)
     line[n > 0 ? n : 0] = '\0';
     line[strcspn(line, "\n")] = '\0';
     if (*line)
-        tell(a, act_sprintf("waits behind %s", line));
+        slots_tell(a, act_sprintf("waits behind %s", line));
     else if (!a->why)
-        tell(a, act_strdup("waits behind another run"));
+        slots_tell(a, act_strdup("waits behind another run"));
 }
 
 /* Its result is the errno, which fits into an exit status. */
@@ -214,7 +214,7 @@ static void tell_what_is_missing(struct asker *a, int missing)
 
     if (act_streq(a->why, why))
         return;
-    tell(a, act_strdup(why));
+    slots_tell(a, act_strdup(why));
     write_line(a->queue_fd, line);
 }
 
@@ -270,7 +270,7 @@ static int take_in_turn(struct slots *s, struct asker *a, struct act_error *err)
     return rc;
 }
 
-static int take_all(struct slots *s, struct asker *a, struct act_error *err)
+static int slots_take_all(struct slots *s, struct asker *a, struct act_error *err)
 {
     int rc = queue_pass(a, err);
 
@@ -297,7 +297,7 @@ int slots_take(struct slots *s, const struct slots_request *request, struct watc
         return act_error_set(err, ACT_NO_CAPACITY, "it needs %d slots and this machine has %d", need, total);
     int rc = act_mkdir_all(request->dir, 0700, err);
     if (rc == 0)
-        rc = take_all(s, &asker, err);
+        rc = slots_take_all(s, &asker, err);
     if (asker.queue_fd >= 0)
         close(asker.queue_fd);
     free(asker.why);

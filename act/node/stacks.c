@@ -96,7 +96,7 @@ static void add_threads(pid_t pid, struct act_buf *out)
 
 /* ---- Python ---- */
 
-static const char *next_line(const char *line)
+static const char *stacks_next_line(const char *line)
 {
     const char *end = strchr(line, '\n');
 
@@ -112,7 +112,7 @@ static int frame_length(const char *line)
 bool stacks_python_place(const char *dump, char *out, size_t size)
 {
     const char *thread = strstr(dump, "\"MainThread\"");
-    const char *top = thread ? next_line(thread) : "", *caller = next_line(top);
+    const char *top = thread ? stacks_next_line(thread) : "", *caller = stacks_next_line(top);
     int n = frame_length(top), m = n ? frame_length(caller) : 0;
 
     if (n == 0)

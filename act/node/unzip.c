@@ -254,7 +254,7 @@ static int unzip_check_size(const struct unzip *u, uint64_t *out_total, struct a
     return run_check_unpacked((uint64_t)st.st_size, *out_total, err);
 }
 
-static int check_room(const struct unzip *u, struct act_error *err)
+static int unzip_check_room(const struct unzip *u, struct act_error *err)
 {
     char needed[ACT_UNIT_TEXT], there[ACT_UNIT_TEXT];
     struct statvfs fs;
@@ -285,7 +285,7 @@ static int unzip_open_target(struct unzip *u, struct act_error *err)
 
 static int unzip_unpack(struct unzip *u, struct act_error *err)
 {
-    int rc = check_room(u, err);
+    int rc = unzip_check_room(u, err);
 
     if (rc == 0)
         rc = unzip_make_folders(u, err);

@@ -154,7 +154,7 @@ void package_index_release(struct package_index *index)
     *index = (struct package_index){0};
 }
 
-static const struct package_known *find_known(const struct package_index *index, const char *path)
+static const struct package_known *index_find_known(const struct package_index *index, const char *path)
 {
     return index->n ? bsearch(&path, index->v, index->n, sizeof(*index->v), act_by_text) : NULL;
 }
@@ -168,7 +168,7 @@ static bool looks_same(const struct package_known *k, const struct package_entry
 
 const struct package_known *package_index_find(const struct package_index *index, const struct package_entry *entry)
 {
-    const struct package_known *k = find_known(index, entry->path);
+    const struct package_known *k = index_find_known(index, entry->path);
 
     return k && looks_same(k, entry) && (!k->fresh || S_ISDIR(entry->mode)) ? k : NULL;
 }
@@ -205,7 +205,7 @@ static void add_change(struct package_summary *out, const char *path)
 static bool index_has_changed(const struct package_index *index, const struct package_entry *e,
                               const struct package_item *item)
 {
-    const struct package_known *k = find_known(index, e->path);
+    const struct package_known *k = index_find_known(index, e->path);
 
     if (!k || k->mode != e->mode)
         return true;

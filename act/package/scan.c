@@ -55,7 +55,7 @@ char *package_printable(const char *path)
     return cut;
 }
 
-static const char *name_problem(const char *path)
+static const char *scan_name_problem(const char *path)
 {
     if (!act_utf8_valid(path, strlen(path)))
         return "the name is not UTF-8";
@@ -64,7 +64,7 @@ static const char *name_problem(const char *path)
 
 /* Results */
 
-static void add_problem(struct scan *scan, const char *path, enum act_code code, const char *reason)
+static void scan_add_problem(struct scan *scan, const char *path, enum act_code code, const char *reason)
 {
     ACT_AUTOFREE char *name = package_printable(path);
 
@@ -74,7 +74,7 @@ static void add_problem(struct scan *scan, const char *path, enum act_code code,
 
 static void add_errno_problem(struct scan *scan, const char *path, int errnum)
 {
-    add_problem(scan, path, errnum == EACCES || errnum == EPERM ? ACT_DENIED : ACT_FAIL, strerrordesc_np(errnum));
+    scan_add_problem(scan, path, errnum == EACCES || errnum == EPERM ? ACT_DENIED : ACT_FAIL, strerrordesc_np(errnum));
 }
 
 static void add_left_out(struct scan *scan, const char *path, bool is_folder, char *rule)
@@ -140,14 +140,14 @@ static int check_readable(const struct scan *scan, const char *path, const struc
 
 static void take_path(struct scan *scan, const char *path, const struct stat *st)
 {
-    const char *bad_name = name_problem(path);
+    const char *bad_name = scan_name_problem(path);
 
     if (!S_ISDIR(st->st_mode) && !S_ISREG(st->st_mode) && !S_ISLNK(st->st_mode)) {
         add_left_out(scan, path, false, act_strdup(special_kind(st->st_mode)));
         return;
     }
     if (bad_name) {
-        add_problem(scan, path, ACT_FAIL, bad_name);
+        scan_add_problem(scan, path, ACT_FAIL, bad_name);
         return;
     }
     int errnum = S_ISREG(st->st_mode) ? check_readable(scan, path, st) : 0;
@@ -203,7 +203,7 @@ static void scan_read_folder(struct scan *scan, const char *folder)
     }
     if (package_rules_enter(scan->rules, folder, &err) < 0) {
         ACT_AUTOFREE char *path = act_path_join(folder, ".gitignore");
-        add_problem(scan, path, err.code, act_error_text(&err));
+        scan_add_problem(scan, path, err.code, act_error_text(&err));
     }
     while ((errno = 0, entry = readdir(stream))) {
         if (is_dot(entry->d_name))

@@ -130,7 +130,7 @@ static bool is_wide(const struct package_entry *e)
 /* Blocks */
 
 /* The last package's block that this one is, or NULL. */
-static const struct package_block *find_block(const struct package_index *last, uint64_t offset)
+static const struct package_block *write_find_block(const struct package_index *last, uint64_t offset)
 {
     size_t low = 0, high = last->n_blocks;
 
@@ -149,7 +149,7 @@ static const struct package_block *same_block(const struct build *b, uint64_t le
     if (!b->block_copied)
         return NULL;
     uint64_t there = (uint64_t)((int64_t)b->block_start - b->block_shift);
-    const struct package_block *block = find_block(&b->last, there);
+    const struct package_block *block = write_find_block(&b->last, there);
     return block->offset == there && block->len == len ? block : NULL;
 }
 
@@ -318,7 +318,7 @@ static void plan_copy(struct build *b, struct write_step *s, const struct packag
 {
     s->task.kind = PACKAGE_COPY;
     s->task.last_fd = b->last_fd;
-    s->task.block = find_block(&b->last, write_start_of(b, k));
+    s->task.block = write_find_block(&b->last, write_start_of(b, k));
     s->task.is_good = b->good_blocks[s->task.block - b->last.blocks];
     if (is_wide(&b->list->v[b->next]))
         plan_wide_copy(b, s, k);

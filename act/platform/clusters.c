@@ -39,7 +39,8 @@ static char *those_with_clusters(void)
     return act_buf_steal(&out);
 }
 
-static int find_cluster(const struct platform *p, const struct platform_clusters_ops **out, struct act_error *err)
+static int platform_clusters_find_cluster(const struct platform *p, const struct platform_clusters_ops **out,
+                                          struct act_error *err)
 {
     *out = p->row->clusters;
     if (*out)
@@ -88,7 +89,7 @@ int platform_change(struct arm *arm, struct arm_call *call, const struct platfor
 int platform_list_clusters(struct platform *p, struct platform_clusters *out, struct act_error *err)
 {
     const struct platform_clusters_ops *ops;
-    int rc = find_cluster(p, &ops, err);
+    int rc = platform_clusters_find_cluster(p, &ops, err);
 
     *out = (struct platform_clusters){0};
     return rc < 0 ? rc : ops->list(p, out, err);
@@ -97,7 +98,7 @@ int platform_list_clusters(struct platform *p, struct platform_clusters *out, st
 int platform_list_all_clusters(struct platform *p, struct platform_clusters *out, struct act_error *err)
 {
     const struct platform_clusters_ops *ops;
-    int rc = find_cluster(p, &ops, err);
+    int rc = platform_clusters_find_cluster(p, &ops, err);
 
     *out = (struct platform_clusters){0};
     if (rc < 0)
@@ -111,7 +112,7 @@ int platform_list_all_clusters(struct platform *p, struct platform_clusters *out
 int platform_get_cluster(struct platform *p, const char *name, struct platform_cluster *out, struct act_error *err)
 {
     const struct platform_clusters_ops *ops;
-    int rc = find_cluster(p, &ops, err);
+    int rc = platform_clusters_find_cluster(p, &ops, err);
 
     *out = (struct platform_cluster){0};
     return rc < 0 ? rc : ops->get(p, name, out, err);
@@ -121,7 +122,7 @@ int platform_prepare_cluster(struct platform *p, struct platform_new_cluster *cl
                              struct act_error *err)
 {
     const struct platform_clusters_ops *ops;
-    int rc = find_cluster(p, &ops, err);
+    int rc = platform_clusters_find_cluster(p, &ops, err);
 
     *out_setup = NULL;
     return rc < 0 ? rc : ops->prepare(p, cluster, out_setup, err);
@@ -131,7 +132,7 @@ int platform_create_cluster(struct platform *p, const struct platform_new_cluste
                             const struct platform_follow *follow, struct act_error *err)
 {
     const struct platform_clusters_ops *ops;
-    int rc = find_cluster(p, &ops, err);
+    int rc = platform_clusters_find_cluster(p, &ops, err);
 
     return rc < 0 ? rc : ops->create(p, cluster, follow, err);
 }
@@ -140,7 +141,7 @@ int platform_scale_cluster(struct platform *p, const char *name, const struct pl
                            const struct platform_follow *follow, struct act_error *err)
 {
     const struct platform_clusters_ops *ops;
-    int rc = find_cluster(p, &ops, err);
+    int rc = platform_clusters_find_cluster(p, &ops, err);
 
     return rc < 0 ? rc : ops->scale(p, name, scale, follow, err);
 }
@@ -149,7 +150,7 @@ int platform_delete_cluster(struct platform *p, const char *name, const struct p
                             struct act_error *err)
 {
     const struct platform_clusters_ops *ops;
-    int rc = find_cluster(p, &ops, err);
+    int rc = platform_clusters_find_cluster(p, &ops, err);
 
     return rc < 0 ? rc : ops->remove(p, name, follow, err);
 }
@@ -158,7 +159,7 @@ int platform_list_cluster_nodes(struct platform *p, const char *name, struct pla
                                 struct act_error *err)
 {
     const struct platform_clusters_ops *ops;
-    int rc = find_cluster(p, &ops, err);
+    int rc = platform_clusters_find_cluster(p, &ops, err);
 
     *out = (struct platform_cluster_nodes){0};
     return rc < 0 ? rc : ops->nodes(p, name, out, err);
@@ -171,7 +172,7 @@ enum { LOGIN_MAX = 1 << 20 };
 int platform_fetch_login(struct platform *p, struct platform_login *out, struct act_error *err)
 {
     const struct platform_clusters_ops *ops;
-    int rc = find_cluster(p, &ops, err);
+    int rc = platform_clusters_find_cluster(p, &ops, err);
 
     *out = (struct platform_login){0};
     if (rc < 0)

@@ -41,7 +41,7 @@ static int run_script(struct site *site, const char *script, const char *const *
     return 0;
 }
 
-static int open_site(struct platform *p, struct site **out, struct act_error *err)
+static int platform_keep_open_site(struct platform *p, struct site **out, struct act_error *err)
 {
     *out = NULL;
     return p->row->site ? p->row->site(p, out, err) : 0;
@@ -58,7 +58,7 @@ int platform_size(struct platform *p, const char *id, uint64_t *out_bytes, bool 
     const char *const there[] = {"runs", id, NULL}, *const own[] = {"runs", "-name", id, NULL};
     struct platform_kept all = {0}, mine = {0};
     struct site *site = NULL;
-    int rc = open_site(p, &site, err);
+    int rc = platform_keep_open_site(p, &site, err);
 
     if (rc == 0 && site && run_id_valid(id))
         rc = run_script(site, SUM, own, &mine, err);
@@ -72,7 +72,7 @@ int platform_size(struct platform *p, const char *id, uint64_t *out_bytes, bool 
 int platform_remove(struct platform *p, const char *id, struct act_error *err)
 {
     struct site *site = NULL;
-    int rc = p->row->remove ? p->row->remove(p, id, err) : open_site(p, &site, err);
+    int rc = p->row->remove ? p->row->remove(p, id, err) : platform_keep_open_site(p, &site, err);
 
     if (rc < 0 || p->row->remove)
         return rc;
@@ -196,7 +196,7 @@ int platform_unused_packages(struct platform *p, int64_t older_s, const struct a
     ACT_AUTO(site_result) result = {0};
     struct references r = {0};
     struct site *site = NULL;
-    int rc = open_site(p, &site, err);
+    int rc = platform_keep_open_site(p, &site, err);
 
     *out = (struct platform_packages){0};
     if (rc < 0 || !site)
@@ -218,7 +218,7 @@ int platform_remove_package(struct platform *p, const char *sha256, bool dry_run
     ACT_AUTOFREE char *name = act_sprintf("%s.zip", sha256);
     const char *const words[] = {"packages", "-type", "f", "-name", name, NULL};
     struct site *site = NULL;
-    int rc = open_site(p, &site, err);
+    int rc = platform_keep_open_site(p, &site, err);
 
     *out = (struct platform_kept){0};
     return rc < 0 || !site ? rc : run_script(site, dry_run ? SUM : REMOVE, words, out, err);
@@ -262,7 +262,7 @@ int platform_remove_agents(struct platform *p, int64_t older_s, bool dry_run, st
     ACT_AUTOFREE char *age = act_sprintf("+%lld", (long long)older_s / 60);
     ACT_AUTOFREE char *own = NULL;
     struct site *site = NULL;
-    int rc = open_site(p, &site, err);
+    int rc = platform_keep_open_site(p, &site, err);
 
     *out = (struct platform_kept){0};
     *out_busy = false;
@@ -282,7 +282,7 @@ int platform_clear(struct platform *p, bool dry_run, struct platform_kept *out, 
 {
     struct site_left left = {0};
     struct site *site = NULL;
-    int rc = open_site(p, &site, err);
+    int rc = platform_keep_open_site(p, &site, err);
 
     if (rc == 0 && site)
         rc = site_clear(site, dry_run, &left, err);
@@ -297,7 +297,7 @@ int platform_keeps(struct platform *p, struct platform_keeps *out, struct act_er
         struct platform_kept *kept;
     } rows[] = {{"runs", &out->runs}, {"packages", &out->packages}, {"bin", &out->agents}};
     struct site *site = NULL;
-    int rc = open_site(p, &site, err);
+    int rc = platform_keep_open_site(p, &site, err);
 
     *out = (struct platform_keeps){0};
     for (size_t i = 0; rc == 0 && site && i < sizeof(rows) / sizeof(rows[0]); i++) {

@@ -99,7 +99,7 @@ int platform_limits(struct platform *p, struct platform_limits *out, struct act_
 /* The kernel of a node starts nothing with a longer word or variable: execve(2), MAX_ARG_STRLEN. */
 enum { WORD_MAX = 128 * 1024 };
 
-static int check_words(const struct run_spec *spec, struct act_error *err)
+static int platform_check_words(const struct run_spec *spec, struct act_error *err)
 {
     for (size_t i = 0; i < spec->argv.n; i++)
         if (strlen(spec->argv.v[i]) >= WORD_MAX)
@@ -126,7 +126,7 @@ int platform_check_settings(struct platform *p, const struct run_spec *spec, str
 
 int platform_check(struct platform *p, const struct run_spec *spec, struct act_error *err)
 {
-    int rc = check_words(spec, err);
+    int rc = platform_check_words(spec, err);
 
     if (rc == 0)
         rc = platform_check_settings(p, spec, err);
@@ -182,7 +182,7 @@ int platform_status(struct platform *p, const char *const *ids, size_t n, struct
     return p->row->status(p, ids, n, out, err);
 }
 
-static int check_id(const char *id, struct act_error *err)
+static int platform_check_id(const char *id, struct act_error *err)
 {
     return run_name_valid(id) ? 0 : act_error_set(err, ACT_NOT_FOUND, "there is no run '%s'", id);
 }
@@ -194,14 +194,14 @@ bool platform_watch(struct platform *p, bool *news)
 
 int platform_abort(struct platform *p, const char *id, bool *out_was_final, struct act_error *err)
 {
-    int rc = check_id(id, err);
+    int rc = platform_check_id(id, err);
 
     return rc < 0 ? rc : p->row->abort(p, id, out_was_final, err);
 }
 
 int platform_scale(struct platform *p, const char *id, int nodes, bool dry_run, struct act_error *err)
 {
-    int rc = check_id(id, err);
+    int rc = platform_check_id(id, err);
 
     if (rc < 0)
         return rc;
@@ -220,7 +220,7 @@ char *platform_page(struct platform *p, const char *id)
 
 int platform_spec(struct platform *p, const char *id, struct run_spec *out, struct act_error *err)
 {
-    int rc = check_id(id, err);
+    int rc = platform_check_id(id, err);
 
     if (rc < 0)
         return rc;
@@ -241,7 +241,7 @@ int platform_recent(struct platform *p, const enum run_state *only, size_t max, 
 
 int platform_nodes(struct platform *p, const char *id, struct platform_nodes *out, struct act_error *err)
 {
-    int rc = check_id(id, err);
+    int rc = platform_check_id(id, err);
 
     *out = (struct platform_nodes){0};
     if (rc < 0)
@@ -252,7 +252,7 @@ int platform_nodes(struct platform *p, const char *id, struct platform_nodes *ou
 int platform_shell(struct platform *p, const char *id, const char *node, const struct act_strv *command,
                    struct platform_shell *out, struct act_error *err)
 {
-    int rc = id ? check_id(id, err) : 0;
+    int rc = id ? platform_check_id(id, err) : 0;
 
     *out = (struct platform_shell){0};
     if (rc == 0 && !id && !p->row->nodes_have_addresses)
@@ -400,7 +400,7 @@ void platform_summary_release(struct platform_summary *summary)
     *summary = (struct platform_summary){0};
 }
 
-static int longest_first(const void *a, const void *b)
+static int platform_longest_first(const void *a, const void *b)
 {
     const struct platform_job *x = a, *y = b;
 
@@ -410,7 +410,7 @@ static int longest_first(const void *a, const void *b)
 void platform_jobs_sort(struct platform_jobs *jobs)
 {
     if (jobs->n)
-        qsort(jobs->v, jobs->n, sizeof(*jobs->v), longest_first);
+        qsort(jobs->v, jobs->n, sizeof(*jobs->v), platform_longest_first);
 }
 
 void platform_jobs_release(struct platform_jobs *jobs)

@@ -9,7 +9,7 @@
 static const char *const log_folders[] = {RUN_DIR_USER, RUN_DIR_SYSTEM, RUN_DIR_METRICS, RUN_DIR_ATTEMPTS,
                                           RUN_DIR_OUTPUTS};
 
-static int site_of(void *p, struct site **out, struct act_error *err)
+static int platform_folders_site_of(void *p, struct site **out, struct act_error *err)
 {
     return ((struct platform *)p)->row->site(p, out, err);
 }
@@ -18,7 +18,7 @@ static int site_of(void *p, struct site **out, struct act_error *err)
 struct store *platform_site_open_logs(struct platform *p, const char *id, bool ended)
 {
     return store_site_open(services_http(p->services),
-                           &(struct store_site_options){.site = site_of,
+                           &(struct store_site_options){.site = platform_folders_site_of,
                                                         .arg = p,
                                                         .id = id,
                                                         .folders = log_folders,

@@ -93,7 +93,7 @@ const char *environment_name(enum environment_of program)
 }
 
 /* pattern: of this length, and not of the length of a name. */
-static bool matches(const char *pattern, size_t len, const char *name)
+static bool environment_matches(const char *pattern, size_t len, const char *name)
 {
     size_t name_len = strcspn(name, "=");
 
@@ -106,7 +106,7 @@ static bool row_has(const struct environment_row *row, const char *name)
 {
     for (const char *pattern = row->names; *pattern;) {
         size_t len = strcspn(pattern, " ");
-        if (matches(pattern, len, name))
+        if (environment_matches(pattern, len, name))
             return true;
         pattern += len + strspn(pattern + len, " ");
     }
@@ -138,7 +138,7 @@ bool environment_shows(enum environment_of program, const char *name)
 
 /* ---- environments */
 
-static bool is_set(char *const *set, const char *variable)
+static bool environment_is_set(char *const *set, const char *variable)
 {
     size_t len = strcspn(variable, "=") + 1;
 
@@ -153,7 +153,7 @@ void environment_make(enum environment_of program, char *const *set, struct act_
     for (char *const *variable = set; variable && *variable; variable++)
         act_strv_push(out, *variable);
     for (char **variable = environ; variable && *variable; variable++)
-        if (environment_shows(program, *variable) && !is_set(set, *variable))
+        if (environment_shows(program, *variable) && !environment_is_set(set, *variable))
             act_strv_push(out, *variable);
 }
 

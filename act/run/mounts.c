@@ -58,7 +58,7 @@ static char *written_of(uint64_t size, int64_t mtime_ns)
 
 /* Any change of a file changes the last two numbers: the kernel alone sets that time, though it may go back with the
  * clock. */
-static void note_name(struct act_buf *note, const char *path, const struct stat *st)
+static void mounts_note_name(struct act_buf *note, const char *path, const struct stat *st)
 {
     ACT_AUTOFREE char *written = written_of((uint64_t)st->st_size, act_timespec_ns(st->st_mtim));
     ACT_AUTOFREE char *known =
@@ -84,7 +84,7 @@ static int note_copy(const char *dir, struct act_buf *note, struct act_error *er
         if (e->fts_info == FTS_NS || e->fts_info == FTS_DNR || e->fts_info == FTS_ERR)
             rc = act_error_errno(err, e->fts_errno, "cannot read '%s'", e->fts_path);
         else if (e->fts_info != FTS_DP && e->fts_level > FTS_ROOTLEVEL)
-            note_name(note, e->fts_path + strlen(root) + 1, e->fts_statp);
+            mounts_note_name(note, e->fts_path + strlen(root) + 1, e->fts_statp);
     }
     if (tree)
         fts_close(tree);

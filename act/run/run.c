@@ -20,7 +20,7 @@ static const char *const mode_names[] = {
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
 /* Returns the index of name in the table, or -1 if it is not there. */
-static int index_of(const char *name, const char *const *table, size_t n)
+static int run_index_of(const char *name, const char *const *table, size_t n)
 {
     for (size_t i = 0; name && i < n; i++)
         if (strcmp(name, table[i]) == 0)
@@ -35,7 +35,7 @@ const char *run_state_name(enum run_state state)
 
 enum run_state run_state_from_name(const char *name)
 {
-    int i = index_of(name, state_names, COUNT_OF(state_names));
+    int i = run_index_of(name, state_names, COUNT_OF(state_names));
 
     return i < 0 ? RUN_UNKNOWN : (enum run_state)i;
 }
@@ -47,7 +47,7 @@ const char *run_folder_mode_name(enum run_folder_mode mode)
 
 bool run_folder_mode_from_name(const char *name, enum run_folder_mode *out)
 {
-    int i = index_of(name, mode_names, COUNT_OF(mode_names));
+    int i = run_index_of(name, mode_names, COUNT_OF(mode_names));
 
     if (i < 0)
         return false;

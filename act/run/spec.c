@@ -298,7 +298,7 @@ static int get_counts(const json_t *json, struct run_spec *spec, struct act_erro
     return 0;
 }
 
-static int get_range(const json_t *json, struct run_spec *spec, struct act_error *err)
+static int spec_get_range(const json_t *json, struct run_spec *spec, struct act_error *err)
 {
     int64_t min, max;
 
@@ -528,8 +528,8 @@ static int get_version(const json_t *json, struct act_error *err)
 static int get_all(const json_t *json, struct run_spec *spec, struct act_error *err)
 {
     static int (*const parts[])(const json_t *, struct run_spec *, struct act_error *) = {
-        get_counts, get_range,  get_command,      get_starter, get_retry, get_hang,   get_limit,
-        get_after,  get_sha256, spec_get_folders, get_outputs, get_env,   get_labels,
+        get_counts, spec_get_range, get_command,      get_starter, get_retry, get_hang,   get_limit,
+        get_after,  get_sha256,     spec_get_folders, get_outputs, get_env,   get_labels,
     };
     int rc = get_version(json, err);
 

@@ -194,7 +194,7 @@ struct programs {
     char *agent, *act, *dir;
 };
 
-static int find_programs(const struct site *site, struct programs *out, struct act_error *err)
+static int here_create_find_programs(const struct site *site, struct programs *out, struct act_error *err)
 {
     char sha256[ACT_SHA256_HEX];
     int rc = proc_find_sibling(SITE_AGENT, &out->agent, err);
@@ -218,7 +218,7 @@ static void programs_release(struct programs *p)
 int here_agent(struct site *site, char **out, struct act_error *err)
 {
     ACT_AUTO(programs) p = {0};
-    int rc = find_programs(site, &p, err);
+    int rc = here_create_find_programs(site, &p, err);
 
     *out = NULL;
     if (rc == 0) {
@@ -237,7 +237,7 @@ int here_find_agent(struct site *site, char **out, bool *out_there, struct act_e
 {
     ACT_AUTO(programs) p = {0};
     int64_t size = 0, act_size = 0;
-    int rc = find_programs(site, &p, err);
+    int rc = here_create_find_programs(site, &p, err);
 
     if (rc == 0)
         rc = here_size_of(p.agent, &size, err);

@@ -29,7 +29,7 @@
 
 enum { OLD_S = 3600 };
 
-static char *folder_of(const struct site *site)
+static char *here_new_folder_of(const struct site *site)
 {
     return act_path_join(site->root, "new");
 }
@@ -104,7 +104,7 @@ static int lock_folder(const char *folder, int how)
 
 int here_fill(const struct site *site, const char *name, struct here_filling *out, struct act_error *err)
 {
-    ACT_AUTOFREE char *folder = folder_of(site);
+    ACT_AUTOFREE char *folder = here_new_folder_of(site);
     int rc = act_mkdir_all(folder, 0700, err);
 
     *out = (struct here_filling){.lock_fd = -1};
@@ -169,7 +169,7 @@ static void close_look(struct look *look)
         closedir(look->dir);
 }
 
-static bool is_gone(const char *path)
+static bool here_new_is_gone(const char *path)
 {
     return act_starts_with(act_path_basename(path), GONE);
 }
@@ -181,7 +181,7 @@ enum here { NOBODY_FILLS, SOMEBODY_FILLS, NO_LOCKS };
  * tells. */
 static bool is_left(const char *path, const struct stat *st, const char *machine, enum here here)
 {
-    if (is_gone(path))
+    if (here_new_is_gone(path))
         return true;
     if (here != NO_LOCKS && act_ends_with(path, machine))
         return here == NOBODY_FILLS;
@@ -216,7 +216,7 @@ static int remove_gone(const char *folder, struct act_error *err)
     open_look(&look, folder);
     for (char *path; (path = next_path(&look, &st)); free(path)) {
         struct act_error why;
-        if (is_gone(path) && act_remove_tree(path, &why) < 0 && rc == 0) {
+        if (here_new_is_gone(path) && act_remove_tree(path, &why) < 0 && rc == 0) {
             *err = why;
             rc = -why.code;
         }
@@ -241,7 +241,7 @@ static int send_left_away(const char *folder, bool dry_run, struct act_strv *lef
         char *gone = NULL;
         if (!is_left(path, &st, machine, here))
             continue;
-        if (!dry_run && !is_gone(path) && send_away(folder, path, &gone, &why) < 0 && rc == 0) {
+        if (!dry_run && !here_new_is_gone(path) && send_away(folder, path, &gone, &why) < 0 && rc == 0) {
             *err = why;
             rc = -why.code;
         }
@@ -255,7 +255,7 @@ static int send_left_away(const char *folder, bool dry_run, struct act_strv *lef
 
 int here_clear(struct site *site, bool dry_run, struct site_left *out, struct act_error *err)
 {
-    ACT_AUTOFREE char *folder = folder_of(site);
+    ACT_AUTOFREE char *folder = here_new_folder_of(site);
     ACT_AUTO(act_strv) left = {0};
     struct act_error more;
 
@@ -290,7 +290,7 @@ static int send_filled_away(const char *folder, const char *id, struct act_error
 
 int here_remove_run(struct site *site, const char *id, struct act_error *err)
 {
-    ACT_AUTOFREE char *dir = site_run_dir(site, id), *folder = folder_of(site);
+    ACT_AUTOFREE char *dir = site_run_dir(site, id), *folder = here_new_folder_of(site);
     ACT_AUTO(act_strv) left = {0};
     struct act_error others;
     int rc = 0;

@@ -28,7 +28,7 @@ static const char *serve_text_of(const struct request *r, const char *key)
 }
 
 /* Text of any bytes; NULL when there is none. New string. */
-static char *bytes_of(const struct request *r, const char *key)
+static char *serve_bytes_of(const struct request *r, const char *key)
 {
     return codec_json_bytes_get(json_object_get(r->frame.head, key));
 }
@@ -57,7 +57,7 @@ static int strings_of(const struct request *r, const char *key, struct act_strv 
 
 static int serve_open(struct request *r, struct act_error *err)
 {
-    ACT_AUTOFREE char *root = bytes_of(r, "root");
+    ACT_AUTOFREE char *root = serve_bytes_of(r, "root");
 
     if (!root)
         return serve_malformed("root", err);
@@ -71,7 +71,7 @@ static int serve_open(struct request *r, struct act_error *err)
 static int serve_read(struct request *r, struct act_error *err)
 {
     int64_t offset = codec_json_int(r->frame.head, "offset", -1), len = codec_json_int(r->frame.head, "len", -1);
-    ACT_AUTOFREE char *name = bytes_of(r, "name");
+    ACT_AUTOFREE char *name = serve_bytes_of(r, "name");
     size_t got;
 
     if (offset < 0 || len < 0 || len > SITE_READ_MAX_BYTES || !name)
@@ -85,7 +85,7 @@ static int serve_read(struct request *r, struct act_error *err)
 
 static int serve_text(struct request *r, struct act_error *err)
 {
-    ACT_AUTOFREE char *name = bytes_of(r, "name");
+    ACT_AUTOFREE char *name = serve_bytes_of(r, "name");
     ACT_AUTOFREE char *text = NULL;
     int rc = name ? here_read_text(r->site, serve_text_of(r, "id"), name, &text, err) : serve_malformed("name", err);
 
@@ -97,7 +97,7 @@ static int serve_text(struct request *r, struct act_error *err)
 
 static int serve_write(struct request *r, struct act_error *err)
 {
-    ACT_AUTOFREE char *name = bytes_of(r, "name");
+    ACT_AUTOFREE char *name = serve_bytes_of(r, "name");
     bool existed = false, exclusive = json_is_true(json_object_get(r->frame.head, "exclusive"));
 
     if (!name)
@@ -153,7 +153,7 @@ static int serve_run(struct request *r, struct act_error *err)
 {
     const int64_t timeout_s = codec_json_int(r->frame.head, "timeout", 0),
                   max = codec_json_int(r->frame.head, "max", 0);
-    ACT_AUTOFREE char *cwd = bytes_of(r, "cwd");
+    ACT_AUTOFREE char *cwd = serve_bytes_of(r, "cwd");
     ACT_AUTO(act_strv) argv = {0};
     ACT_AUTO(site_result) result = {0};
 

@@ -119,7 +119,7 @@ static int exchange(struct wire *w, struct exchange *x, struct act_error *err)
     return rc < 0 ? wire_drop(w, err) : check_response(&x->response, err);
 }
 
-static int say_hello(struct site *site, struct act_error *err)
+static int wire_say_hello(struct site *site, struct act_error *err)
 {
     struct wire *w = site->wire;
     struct exchange x = {.request = json_pack("{s:s, s:o}", "op", "open", "root", codec_json_bytes_new(w->root)),
@@ -151,7 +151,7 @@ static int connect_again(struct site *site, struct act_error *err)
     int rc = ssh_connect(&w->ssh, &w->channel, err);
     if (rc == 0 && w->ssh.absent)
         return ssh_find_root(&w->ssh, &site->root, err);
-    return rc < 0 ? rc : say_hello(site, err);
+    return rc < 0 ? rc : wire_say_hello(site, err);
 }
 
 static int call(struct site *site, struct exchange *x, struct act_error *err)
@@ -228,7 +228,7 @@ int wire_open_fds(int in_fd, int out_fd, const char *root, struct site *site, st
     w->channel.in_fd = in_fd;
     w->channel.out_fd = out_fd;
     int rc = channel_read_line(&w->channel, CHANNEL_BUFFER, &line, err);
-    return rc < 0 ? rc : say_hello(site, err);
+    return rc < 0 ? rc : wire_say_hello(site, err);
 }
 
 void wire_free(struct wire *wire)

@@ -40,7 +40,7 @@ void azure_request(struct azure_op *op, const char *method, const char *blob, co
 }
 
 /* Signs a request, which may have waited for its turn, or between two tries, for longer than its token lived. */
-static int sign(struct http_call *http, struct act_error *err)
+static int azure_sign(struct http_call *http, struct act_error *err)
 {
     struct azure_op *op = http->sign_arg;
     const struct azure *azure = op->azure;
@@ -129,8 +129,8 @@ static void send_now(struct azure_op *op)
 {
     http_call_release(&op->http);
     act_buf_release(&op->body);
-    op->http =
-        (struct http_call){.sign = sign, .sign_arg = op, .is_final = azure_is_final, .done = http_ended, .arg = op};
+    op->http = (struct http_call){
+        .sign = azure_sign, .sign_arg = op, .is_final = azure_is_final, .done = http_ended, .arg = op};
     op->build(op);
     http_header_set(&op->http.headers, "x-ms-version", op->azure->version);
     if (op->azure->files)

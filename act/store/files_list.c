@@ -167,7 +167,7 @@ struct entry_look {
     bool is_gone;
 };
 
-static void go_on(struct files_list *walk);
+static void files_list_go_on(struct files_list *walk);
 
 static void dir_free(struct dir *dir)
 {
@@ -218,7 +218,7 @@ static void dir_ended(struct store_call *call)
     if (walk->state == WALK_ABANDONED && walk->pending == 0)
         free_walk(walk);
     else if (walk->state == WALK_FILLS)
-        go_on(walk);
+        files_list_go_on(walk);
 }
 
 static struct dir *dir_of(const struct azure_op *op)
@@ -444,7 +444,7 @@ static void page_ended(struct files_list *walk, int rc)
 }
 
 /* Fills the page as far as the folders on the way are known. */
-static void go_on(struct files_list *walk)
+static void files_list_go_on(struct files_list *walk)
 {
     struct store_call *call = walk->op->call;
     size_t max = call->list.max > 0 && call->list.max < STORE_PAGE_MAX ? (size_t)call->list.max : STORE_PAGE_MAX;
@@ -609,7 +609,7 @@ void files_give_page(struct azure_op *op)
     op->file->walk = NULL;
     walk->op = op;
     walk->state = WALK_FILLS;
-    go_on(walk);
+    files_list_go_on(walk);
 }
 
 /* Refuses a prefix that the service would take for another one, as it begins with the path of a folder. */

@@ -15,7 +15,7 @@
 enum { MAX_PATH = 2048, MAX_SEGMENT = 255, MAX_DEPTH = 250, UPLOAD_DIGITS = 32, OWN_DIGITS = 16 };
 
 /* Returns whether a segment is the name of a device of DOS. */
-static bool is_reserved(const char *segment, size_t len)
+static bool files_name_is_reserved(const char *segment, size_t len)
 {
     static const char *const names[] = {"CON",  "PRN",  "AUX",  "NUL",  "CLOCK$", "COM1", "COM2", "COM3",
                                         "COM4", "COM5", "COM6", "COM7", "COM8",   "COM9", "LPT1", "LPT2",
@@ -35,7 +35,7 @@ static const char *files_segment_problem(const char *segment, size_t len)
         return problem;
     if (azure_count_units(segment, len) > MAX_SEGMENT)
         return "contains a segment of more than 255 characters";
-    return is_reserved(segment, len) ? "contains the name of a device, which a share does not take" : NULL;
+    return files_name_is_reserved(segment, len) ? "contains the name of a device, which a share does not take" : NULL;
 }
 
 /* Returns the first problem that a segment has, and counts segments in *out_depth. */

@@ -54,7 +54,7 @@ int folder_check_match(const char *if_match, const struct stat *st, struct act_e
     return strcmp(if_match, etag) != 0 ? folder_changed(err) : 0;
 }
 
-static int head(struct folder_job *job, struct folder_place *place, struct act_error *err)
+static int folder_head(struct folder_job *job, struct folder_place *place, struct act_error *err)
 {
     struct stat st;
     int rc = folder_stat(place, &st, err);
@@ -140,7 +140,7 @@ static ssize_t read_range_of_file(struct store_call *call, int fd)
 
 /* The ETag is looked at after the bytes were read: a file that was rewritten in the meantime has another than
  * the one the caller knows. */
-static int read_file(struct store_call *call, struct folder_place *place, int fd, struct act_error *err)
+static int folder_read_file(struct store_call *call, struct folder_place *place, int fd, struct act_error *err)
 {
     struct stat st;
     ssize_t n = read_range_of_file(call, fd);
@@ -162,7 +162,7 @@ static int folder_get_on_loop(struct folder_job *job, struct folder_place *place
     if (fd < 0)
         return followed ? act_error_errno(err, errno, "cannot follow the link")
                         : get_other(job->call, place, errno, err);
-    int rc = read_file(job->call, place, fd, err);
+    int rc = folder_read_file(job->call, place, fd, err);
     close(fd);
     return rc;
 }
@@ -192,7 +192,7 @@ static const struct {
     const char *(*problem)(const char *key);
     bool create;
 } steps[STORE_OPS] = {
-    [STORE_HEAD] = {head, folder_key_problem, false},
+    [STORE_HEAD] = {folder_head, folder_key_problem, false},
     [STORE_GET] = {folder_get_on_loop, folder_key_problem, false},
     [STORE_PUT] = {folder_put, folder_key_problem, true},
     [STORE_BLOCK] = {folder_block, folder_key_problem, true},

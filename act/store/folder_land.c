@@ -199,7 +199,7 @@ static void patience_ends(void *arg)
     begin_batch(folder);
 }
 
-static struct engine *engine_of(const struct folder *folder)
+static struct engine *folder_land_engine_of(const struct folder *folder)
 {
     return http_engine(folder->store.http);
 }
@@ -209,9 +209,9 @@ static void set_landing_timer(struct folder *folder, bool set)
     struct folder_landings *l = &folder->landings;
 
     if (l->timer && !set)
-        engine_forget(engine_of(folder), folder);
+        engine_forget(folder_land_engine_of(folder), folder);
     if (set && !l->timer)
-        engine_timer(engine_of(folder), PATIENCE_MS, patience_ends, folder);
+        engine_timer(folder_land_engine_of(folder), PATIENCE_MS, patience_ends, folder);
     l->timer = set;
 }
 
@@ -229,7 +229,7 @@ static void begin_batch(struct folder *folder)
     *b = (struct batch){.folder = folder, .jobs = l->first, .n = l->n};
     set_landing_timer(folder, false);
     *l = (struct folder_landings){.syncing = true, .n_syncing = l->n};
-    engine_work(engine_of(folder), land_all, landing_batch_done, b);
+    engine_work(folder_land_engine_of(folder), land_all, landing_batch_done, b);
 }
 
 void folder_wait(struct folder_job *job)

@@ -122,7 +122,7 @@ static uint64_t complete_from(const struct folder_upload *u, uint64_t offset)
 }
 
 /* Checks that the blocks of a COMMIT are all there, one after another. */
-static int check_whole(const struct folder_upload *u, struct store_call *call)
+static int folder_upload_check_whole(const struct folder_upload *u, struct store_call *call)
 {
     uint64_t end = 0;
 
@@ -165,7 +165,7 @@ void folder_upload_attach(struct folder_job *job)
     }
     job->upload->calls++;
     if (call->op == STORE_COMMIT)
-        call->rc = check_whole(job->upload, call);
+        call->rc = folder_upload_check_whole(job->upload, call);
     else if (call->op == STORE_GET)
         call->rc = upload_check_range(job->upload, call);
     else if (call->op == STORE_BLOCK)

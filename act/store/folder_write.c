@@ -292,7 +292,7 @@ static int set_folder_attributes(struct folder_job *job, int fd, int mode)
     return 0;
 }
 
-static int put_folder(struct folder_job *job, struct folder_place *place, struct act_error *err)
+static int folder_write_put(struct folder_job *job, struct folder_place *place, struct act_error *err)
 {
     int wanted = job->call->put.attr.mode, mode = wanted < 0 ? -1 : store_folder_mode((unsigned)wanted);
     bool made = mkdirat(place->fd, place->name, mode < 0 ? 0777 : (mode_t)mode | S_IRWXU) == 0;
@@ -343,7 +343,7 @@ int folder_put(struct folder_job *job, struct folder_place *place, struct act_er
     if (rc)
         return rc;
     if (place->is_folder)
-        return put_folder(job, place, err);
+        return folder_write_put(job, place, err);
     return call->put.attr.kind == STORE_SYMLINK ? put_link(call, place, err) : folder_put_file(job, place, err);
 }
 

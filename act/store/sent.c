@@ -66,7 +66,7 @@ static void sent_move_entries(struct store_page *from, struct store_page *to)
 }
 
 /* Lists all entries of a store below a key. */
-static int list_all(struct store *store, const char *key, struct store_page *out, struct act_error *err)
+static int store_sent_list_all(struct store *store, const char *key, struct store_page *out, struct act_error *err)
 {
     ACT_AUTOFREE char *marker = NULL;
     int rc;
@@ -110,7 +110,7 @@ static int list_sent(struct sent_store *s, const char *below, bool by_news, stru
         return 0;
     store_page_release(&s->page);
     s->listed_ms = now;
-    return list_all(s->sent, below, &s->page, err);
+    return store_sent_list_all(s->sent, below, &s->page, err);
 }
 
 static int sent_list(struct store *store, struct store_call *call, struct store_page *out)
@@ -118,7 +118,7 @@ static int sent_list(struct store *store, struct store_call *call, struct store_
     struct sent_store *s = (struct sent_store *)store;
     ACT_AUTOFREE char *below = act_sprintf("%s" ATTEMPTS, s->root);
     bool by_news = s->news && *s->news;
-    int rc = list_all(s->live, call->key, out, &call->error);
+    int rc = store_sent_list_all(s->live, call->key, out, &call->error);
 
     if (rc < 0 && rc != -ACT_NOT_FOUND)
         return rc;

@@ -70,7 +70,7 @@ static int site_log_get(struct store *store, struct store_call *call)
     return 0;
 }
 
-static void close_site(struct store *store)
+static void store_site_close(struct store *store)
 {
     free(store);
 }
@@ -79,7 +79,7 @@ static const struct store_ops ops = {
     .start = STORE_READ_ON_LOOP,
     .get = site_log_get,
     .list = site_log_list,
-    .close = close_site,
+    .close = store_site_close,
     .real_folders = true,
     .is_disk = true,
 };

@@ -205,14 +205,14 @@ struct loop_read {
     struct store_call *call;
 };
 
-static void carry_out(void *arg)
+static void store_carry_out(void *arg)
 {
     enum { LOOK_AGAIN_MS = 20 };
     struct loop_read own = *(struct loop_read *)arg;
     const struct store_ops *ops = own.store->ops;
 
     if (ops->is_busy && ops->is_busy(own.store)) {
-        engine_timer(http_engine(own.store->http), LOOK_AGAIN_MS, carry_out, arg);
+        engine_timer(http_engine(own.store->http), LOOK_AGAIN_MS, store_carry_out, arg);
         return;
     }
     free(arg);
@@ -230,7 +230,7 @@ void store_read_on_loop(struct store *store, struct store_call *call)
     struct loop_read *own = act_calloc(1, sizeof(*own));
 
     *own = (struct loop_read){.store = store, .call = call};
-    engine_timer(http_engine(store->http), 0, carry_out, own);
+    engine_timer(http_engine(store->http), 0, store_carry_out, own);
 }
 
 static void finish_with_error(void *arg)

@@ -204,7 +204,7 @@ static bool texts_watch(struct store *store, bool *news)
     return s->options.watch != NULL;
 }
 
-static void close_texts(struct store *store)
+static void texts_close(struct store *store)
 {
     struct texts_store *s = (struct texts_store *)store;
 
@@ -218,7 +218,7 @@ static const struct store_ops ops = {
     .list = texts_list,
     .is_busy = is_gathering,
     .watch = texts_watch,
-    .close = close_texts,
+    .close = texts_close,
     .real_folders = true,
     .is_disk = true,
 };

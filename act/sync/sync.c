@@ -279,7 +279,7 @@ static struct store_entry sync_take_head(struct side *side)
 }
 
 /* Negative: the source's object comes first, positive: the destination's, 0: both have it. */
-static int order_of(struct sync *s)
+static int sync_order_of(struct sync *s)
 {
     struct side *from = &s->sides[SYNC_FROM], *to = &s->sides[SYNC_TO];
 
@@ -353,7 +353,7 @@ static bool next_pair(struct sync *s, struct sync_item *out)
 
     if (sync_wants(s, SYNC_FROM) || sync_wants(s, SYNC_TO) || (exhausted(from) && exhausted(to)))
         return false;
-    int order = order_of(s);
+    int order = sync_order_of(s);
     *out = (struct sync_item){0};
     if (order <= 0)
         out->from = sync_take_head(from);
@@ -367,7 +367,7 @@ static bool next_pair(struct sync *s, struct sync_item *out)
 }
 
 /* Returns the next entry of the side if it lies in the folder, else NULL. */
-static const struct store_entry *below(struct side *side, const char *folder)
+static const struct store_entry *sync_below(struct side *side, const char *folder)
 {
     const struct store_entry *head = head_of(side);
 
@@ -379,7 +379,7 @@ static const struct store_entry *below(struct side *side, const char *folder)
 static bool sync_is_there(struct sync *s, const struct sync_item *item)
 {
     struct side *to = &s->sides[SYNC_TO];
-    const struct store_entry *head = below(to, item->rel);
+    const struct store_entry *head = sync_below(to, item->rel);
 
     return item->to.key || item->from.filled || (head && !(s->options.extras && sync_takes(s, sync_rel_of(to, head))));
 }
@@ -416,7 +416,7 @@ static bool takes_part(struct sync *s, const struct sync_item *item)
     const struct store_entry *entry = item->from.key ? &item->from : &item->to;
 
     if (!item->from.key &&
-        (!s->options.extras || (entry->kind == STORE_FOLDER && below(&s->sides[SYNC_FROM], item->rel))))
+        (!s->options.extras || (entry->kind == STORE_FOLDER && sync_below(&s->sides[SYNC_FROM], item->rel))))
         return false;
     if (is_unreadable(entry) && act_ends_with(item->rel, "/"))
         return !s->options.enters || s->options.enters(s->options.arg, item->rel);

@@ -172,7 +172,7 @@ static void pass_by_link(struct walk *walk, struct sync_item *item)
     sync_item_release(item);
 }
 
-static bool is_read_only(const struct store_entry *folder)
+static bool transfer_copy_is_read_only(const struct store_entry *folder)
 {
     return folder->key && folder->mode >= 0 && !(folder->mode & S_IWUSR);
 }
@@ -181,7 +181,7 @@ static bool is_read_only(const struct store_entry *folder)
 static void open_up(struct walk *walk, const struct sync_item *item)
 {
     if (item->from.kind != STORE_FOLDER || item->from.mode < 0 || walk->options->dry_run ||
-        !(is_read_only(&item->from) || is_read_only(&item->to)))
+        !(transfer_copy_is_read_only(&item->from) || transfer_copy_is_read_only(&item->to)))
         return;
     ACT_AUTOFREE char *to_key = key_for(walk, item);
     if (!store_key_problem(walk->to, to_key))

@@ -46,7 +46,7 @@ struct transfer_reading {
     struct act_error *err;
 };
 
-static void read_more(struct transfer_reading *r);
+static void transfer_read_more(struct transfer_reading *r);
 
 static void fail_reading(struct transfer_reading *r, const struct act_error *error)
 {
@@ -89,7 +89,7 @@ static void slot_written(void *arg)
         fail_reading(r, &s->call.error);
     s->arrived = false;
     store_call_release(&s->call);
-    read_more(r);
+    transfer_read_more(r);
 }
 
 static void part_done(struct store_call *call)
@@ -107,7 +107,7 @@ static void part_done(struct store_call *call)
         fail_reading(r, &error);
     }
     s->arrived = true;
-    read_more(r);
+    transfer_read_more(r);
 }
 
 static void start_part(struct transfer_reading *r)
@@ -135,7 +135,7 @@ static void start_part(struct transfer_reading *r)
     store_start(r->store, &s->call);
 }
 
-static void read_more(struct transfer_reading *r)
+static void transfer_read_more(struct transfer_reading *r)
 {
     struct read_slot *next = &r->slots[r->written % r->n_slots];
 
@@ -184,7 +184,7 @@ static void read_in_parts(struct transfer_reading *r, uint64_t memory)
     if (r->n_parts == 0)
         return;
     r->slots = act_calloc(r->n_slots, sizeof(*r->slots));
-    read_more(r);
+    transfer_read_more(r);
     engine_run(r->engine, NULL);
     for (size_t i = 0; i < r->n_slots; i++) {
         store_call_release(&r->slots[i].call);

@@ -264,7 +264,7 @@ static bool web_read_some(struct web_visit *v, char *to, size_t room, size_t *ou
     return n > 0;
 }
 
-static void read_request(struct web_visit *v)
+static void web_read_request(struct web_visit *v)
 {
     size_t n, len;
 
@@ -297,7 +297,7 @@ static void ready(void *visit)
     struct web_visit *v = visit;
 
     if (v->stage == READING) {
-        read_request(v);
+        web_read_request(v);
         return;
     }
     discard(v);

@@ -57,7 +57,7 @@ bool auth_allows(const struct request *r, const char *letters)
     return !r->rights || strpbrk(r->rights, letters);
 }
 
-static const struct account *find(const char *name)
+static const struct account *blob_auth_find(const char *name)
 {
     for (size_t i = 0; i < n_accounts; i++)
         if (!strcmp(accounts[i].name, name))
@@ -77,7 +77,7 @@ static bool signature_fits(const struct account *a, const struct text *t, const 
 
 /* ---- shared key */
 
-static int by_name(const void *a, const void *b)
+static int blob_auth_by_name(const void *a, const void *b)
 {
     const struct pair *x = a, *y = b;
     int order = strcasecmp(x->name, y->name);
@@ -85,7 +85,7 @@ static int by_name(const void *a, const void *b)
     return order ? order : strcmp(x->value, y->value);
 }
 
-static void add_service_headers(struct text *t, const struct request *r)
+static void blob_auth_add_service_headers(struct text *t, const struct request *r)
 {
     struct pair sorted[MAX_HEADERS];
     size_t n = 0;
@@ -93,7 +93,7 @@ static void add_service_headers(struct text *t, const struct request *r)
     for (size_t i = 0; i < r->n_headers; i++)
         if (!strncmp(r->headers[i].name, "x-ms-", 5))
             sorted[n++] = r->headers[i];
-    qsort(sorted, n, sizeof(sorted[0]), by_name);
+    qsort(sorted, n, sizeof(sorted[0]), blob_auth_by_name);
     for (size_t i = 0; i < n; i++) {
         for (const char *c = sorted[i].name; *c; c++)
             text_add(t, (const char[]){(char)tolower((unsigned char)*c)}, 1);
@@ -103,7 +103,7 @@ static void add_service_headers(struct text *t, const struct request *r)
     }
 }
 
-static void add_resource(struct text *t, const struct request *r)
+static void blob_auth_add_resource(struct text *t, const struct request *r)
 {
     struct pair sorted[MAX_PARAMS];
 
@@ -111,7 +111,7 @@ static void add_resource(struct text *t, const struct request *r)
     text_str(t, r->account);
     text_str(t, r->path);
     memcpy(sorted, r->params, r->n_params * sizeof(sorted[0]));
-    qsort(sorted, r->n_params, sizeof(sorted[0]), by_name);
+    qsort(sorted, r->n_params, sizeof(sorted[0]), blob_auth_by_name);
     for (size_t i = 0; i < r->n_params; i++) {
         bool same = i && !strcmp(sorted[i].name, sorted[i - 1].name);
         text_add(t, same ? "," : "\n", 1);
@@ -123,7 +123,7 @@ static void add_resource(struct text *t, const struct request *r)
     }
 }
 
-static int check_key(struct request *r, struct reply *reply, const struct account *a, const char *signature)
+static int blob_auth_check_key(struct request *r, struct reply *reply, const struct account *a, const char *signature)
 {
     static const char *const standard[] = {
         "content-encoding",  "content-language", "content-length", "content-md5",         "content-type", "date",
@@ -142,8 +142,8 @@ static int check_key(struct request *r, struct reply *reply, const struct accoun
             text_str(&t, value);
         text_add(&t, "\n", 1);
     }
-    add_service_headers(&t, r);
-    add_resource(&t, r);
+    blob_auth_add_service_headers(&t, r);
+    blob_auth_add_resource(&t, r);
     date = date ? date : header(r, "date");
     int64_t when = date ? date_parse(date) : -1;
     bool in_time = when >= blobs_now() - SKEW && when <= blobs_now() + SKEW;
@@ -155,7 +155,7 @@ static int check_key(struct request *r, struct reply *reply, const struct accoun
 
 /* ---- shared access signatures */
 
-static void add_params(struct text *t, const struct request *r, const char *const *names, size_t n)
+static void blob_auth_add_params(struct text *t, const struct request *r, const char *const *names, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         text_add(t, "\n", 1);
@@ -168,7 +168,7 @@ static void text_of_account_sas(struct text *t, const struct request *r)
     static const char *const names[] = {"sp", "ss", "srt", "st", "se", "sip", "spr", "sv"};
 
     text_str(t, r->account);
-    add_params(t, r, names, COUNT(names));
+    blob_auth_add_params(t, r, names, COUNT(names));
     text_str(t, strcmp(param(r, "sv"), "2020-12-06") >= 0 ? "\n" : "");
     text_str(t, param(r, "ses"));
     text_str(t, "\n");
@@ -182,10 +182,10 @@ static void text_of_file_sas(struct text *t, const struct request *r)
     bool file = !strcmp(param(r, "sr"), "f");
 
     text_str(t, param(r, "sp"));
-    add_params(t, r, first, COUNT(first));
+    blob_auth_add_params(t, r, first, COUNT(first));
     text_addf(t, "\n/file/%s/%s%s%s", r->account, r->container, file ? "/" : "", file ? r->blob : "");
-    add_params(t, r, second, COUNT(second));
-    add_params(t, r, last, COUNT(last));
+    blob_auth_add_params(t, r, second, COUNT(second));
+    blob_auth_add_params(t, r, last, COUNT(last));
 }
 
 static void text_of_service_sas(struct text *t, const struct request *r)
@@ -195,12 +195,12 @@ static void text_of_service_sas(struct text *t, const struct request *r)
     bool blob = strcmp(param(r, "sr"), "c") != 0;
 
     text_str(t, param(r, "sp"));
-    add_params(t, r, first, COUNT(first));
+    blob_auth_add_params(t, r, first, COUNT(first));
     text_addf(t, "\n/blob/%s/%s%s%s", r->account, r->container, blob ? "/" : "", blob ? r->blob : "");
-    add_params(t, r, second, COUNT(second));
+    blob_auth_add_params(t, r, second, COUNT(second));
     text_str(t, strcmp(param(r, "sv"), "2020-12-06") >= 0 ? "\n\n" : "\n"); /* snapshot, encryption scope */
     text_str(t, param(r, "ses"));
-    add_params(t, r, last, COUNT(last));
+    blob_auth_add_params(t, r, last, COUNT(last));
 }
 
 /* An account SAS names the kinds of resource that it is good for. */
@@ -240,7 +240,7 @@ static int check_sas(struct request *r, struct reply *reply, const struct accoun
 
 int auth_check(struct request *r, struct reply *reply)
 {
-    const struct account *a = find(r->account);
+    const struct account *a = blob_auth_find(r->account);
     const char *authorization = header(r, "authorization");
 
     if (!a)
@@ -258,5 +258,5 @@ int auth_check(struct request *r, struct reply *reply)
     if (strncmp(authorization, "SharedKey ", 10) != 0 || strncmp(authorization + 10, a->name, n) != 0 ||
         authorization[10 + n] != ':')
         return reply_error(reply, 403, "AuthenticationFailed");
-    return check_key(r, reply, a, authorization + 11 + n);
+    return blob_auth_check_key(r, reply, a, authorization + 11 + n);
 }

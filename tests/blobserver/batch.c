@@ -9,7 +9,7 @@
 enum { BATCH_MAX = 256 };
 
 /* Cuts the next line off; NULL at the end. */
-static char *next_line(char **at)
+static char *blob_batch_next_line(char **at)
 {
     char *line = *at, *end = line ? strchr(line, '\n') : NULL;
 
@@ -23,15 +23,15 @@ static char *next_line(char **at)
 }
 
 /* Reads one part into a request; returns its Content-ID, or NULL when it is none. */
-static const char *parse_part(struct request *part, const struct request *outer, char **at)
+static const char *blob_batch_parse_part(struct request *part, const struct request *outer, char **at)
 {
     const char *id = "";
     char *line;
 
-    while ((line = next_line(at)) && *line)
+    while ((line = blob_batch_next_line(at)) && *line)
         if (!strncasecmp(line, "content-id:", 11))
             id = line + 11 + strspn(line + 11, " ");
-    line = next_line(at);
+    line = blob_batch_next_line(at);
     char *target = line ? strchr(line, ' ') : NULL;
     char *end = target ? strchr(target + 1, ' ') : NULL;
     if (!end)
@@ -42,7 +42,7 @@ static const char *parse_part(struct request *part, const struct request *outer,
     part->rights = NULL;
     part->by_key = false;
     part->login_object[0] = '\0';
-    while ((line = next_line(at)) && *line)
+    while ((line = blob_batch_next_line(at)) && *line)
         if (!request_header(part, line))
             return NULL;
     return request_target(part, method, target, outer->host_account) ? id : NULL;
@@ -76,7 +76,7 @@ static char *next_part(char *at, const char *boundary)
     return end ? end + 1 : NULL;
 }
 
-static size_t count_parts(char *body, const char *boundary)
+static size_t blob_batch_count_parts(char *body, const char *boundary)
 {
     size_t n = 0;
 
@@ -94,7 +94,7 @@ static void serve_parts(struct request *r, struct reply *reply, char *body, cons
 
     while ((at = next_part(at, boundary))) {
         reply_clear(&answer);
-        const char *id = parse_part(part, r, &at);
+        const char *id = blob_batch_parse_part(part, r, &at);
         if (!id || (scoped && strcmp(part->container, r->container) != 0))
             reply_error(&answer, 400, "InvalidInput");
         else
@@ -118,7 +118,7 @@ int delete_batch(struct request *r, struct reply *reply)
     snprintf(boundary, sizeof(boundary), "--%.*s", (int)strcspn(mark, "\";"), mark);
     r->body->bytes[r->body->n] = '\0'; /* there is room for it */
     char *body = (char *)r->body->bytes;
-    if (count_parts(body, boundary) > BATCH_MAX) {
+    if (blob_batch_count_parts(body, boundary) > BATCH_MAX) {
         struct reply all = {0};
         reply_error(&all, 400, "ExceedsMaxBatchRequestCount");
         add_answer(&reply->body, out, "", &all);

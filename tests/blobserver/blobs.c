@@ -17,7 +17,7 @@ static void grab(unsigned *refs)
     __atomic_add_fetch(refs, 1, __ATOMIC_RELAXED);
 }
 
-static bool drop(unsigned *refs)
+static bool blob_blobs_drop(unsigned *refs)
 {
     return __atomic_sub_fetch(refs, 1, __ATOMIC_ACQ_REL) == 0;
 }
@@ -40,7 +40,7 @@ struct data *data_ref(struct data *d)
 
 void data_unref(struct data *d)
 {
-    if (!d || !drop(&d->refs))
+    if (!d || !blob_blobs_drop(&d->refs))
         return;
     free(d->bytes);
     free(d);
@@ -86,7 +86,7 @@ struct content *content_ref(struct content *c)
 
 void content_unref(struct content *c)
 {
-    if (!c || !drop(&c->refs))
+    if (!c || !blob_blobs_drop(&c->refs))
         return;
     for (size_t i = 0; i < c->n_pieces; i++)
         data_unref(c->pieces[i].data);
@@ -184,7 +184,7 @@ struct version *version_new(enum blob_type type, struct content *content)
     return v;
 }
 
-static char *copy_of(const char *s)
+static char *blob_blobs_copy_of(const char *s)
 {
     return s ? need(strdup(s)) : NULL;
 }
@@ -198,7 +198,7 @@ struct version *version_copy(const struct version *v)
     for (size_t i = 0; i < v->blocks.n; i++)
         blocks_put(&copy->blocks, i, v->blocks.v[i].id, content_ref(v->blocks.v[i].content));
     for (size_t i = 0; i < PROPS; i++)
-        copy->props[i] = copy_of(v->props[i]);
+        copy->props[i] = blob_blobs_copy_of(v->props[i]);
     text_add(&copy->meta, v->meta.s, v->meta.n);
     memcpy(copy->tier, v->tier, sizeof(copy->tier));
     return copy;
@@ -212,7 +212,7 @@ struct version *version_ref(struct version *v)
 
 void version_unref(struct version *v)
 {
-    if (!v || !drop(&v->refs))
+    if (!v || !blob_blobs_drop(&v->refs))
         return;
     content_unref(v->content);
     blocks_clear(&v->blocks);
@@ -272,8 +272,8 @@ struct container *container_add(const char *account, const char *name)
     struct container *c = need(calloc(1, sizeof(*c)));
 
     *c = (struct container){.next = containers,
-                            .account = copy_of(account),
-                            .name = copy_of(name),
+                            .account = blob_blobs_copy_of(account),
+                            .name = blob_blobs_copy_of(name),
                             .etag = etag_new(),
                             .modified = blobs_now()};
     return containers = c;
@@ -365,7 +365,7 @@ static void chunk_insert(struct container *c, size_t at)
 }
 
 /* A full chunk becomes two; one that is appended to stays full, so that sorted input fills all. */
-static void split(struct container *c, struct cursor *at)
+static void blob_blobs_split(struct container *c, struct cursor *at)
 {
     struct chunk *k = c->chunks[at->chunk];
 
@@ -391,7 +391,7 @@ static void entry_insert(struct container *c, struct cursor at, struct entry *e)
         at.chunk--;
         at.at = c->chunks[at.chunk]->n;
     }
-    split(c, &at);
+    blob_blobs_split(c, &at);
     struct chunk *k = c->chunks[at.chunk];
     memmove(&k->v[at.at + 1], &k->v[at.at], (k->n++ - at.at) * sizeof(k->v[0]));
     k->v[at.at] = e;
@@ -438,7 +438,7 @@ static void preload(struct container *c, const char *prefix, uint64_t count, uin
     struct version *v = version_new(BLOCK_BLOB, content_of(data_new(size, true)));
     struct text name = {0};
 
-    v->props[PROP_TYPE] = copy_of("application/octet-stream");
+    v->props[PROP_TYPE] = blob_blobs_copy_of("application/octet-stream");
     for (uint64_t i = 0; i < count; i++) {
         text_clear(&name);
         text_addf(&name, "%s%07llu", prefix, (unsigned long long)i);
@@ -452,7 +452,7 @@ static void preload(struct container *c, const char *prefix, uint64_t count, uin
 
 bool blobs_preload(const char *account, const char *text)
 {
-    char *copy = copy_of(text), *rest = NULL, *field[4] = {0};
+    char *copy = blob_blobs_copy_of(text), *rest = NULL, *field[4] = {0};
 
     for (size_t i = 0; i < COUNT(field) && (!i || field[i - 1]); i++)
         field[i] = strtok_r(i ? NULL : copy, ":", &rest);

@@ -75,12 +75,12 @@ static void parse_list(const struct request *r, struct parse *p)
     XML_ParserFree(xml);
 }
 
-static int by_id(const void *a, const void *b)
+static int blob_blocklist_by_id(const void *a, const void *b)
 {
     return strcmp(((const struct block *)a)->id, ((const struct block *)b)->id);
 }
 
-static struct content *find_block(const struct blocks *sorted, const char *id)
+static struct content *blob_blocklist_find_block(const struct blocks *sorted, const char *id)
 {
     size_t at = blocks_seek(sorted, id);
 
@@ -97,12 +97,12 @@ static struct version *assemble(const struct parse *p, const struct entry *e)
     for (size_t i = 0; e->current && i < e->current->blocks.n; i++)
         blocks_put(&committed, i, e->current->blocks.v[i].id, content_ref(e->current->blocks.v[i].content));
     if (committed.n)
-        qsort(committed.v, committed.n, sizeof(committed.v[0]), by_id);
+        qsort(committed.v, committed.n, sizeof(committed.v[0]), blob_blocklist_by_id);
     for (size_t i = 0; i < p->n && complete; i++) {
         const struct wanted *w = &p->v[i];
-        struct content *c = w->from == COMMITTED ? NULL : find_block(&e->pending, w->id);
+        struct content *c = w->from == COMMITTED ? NULL : blob_blocklist_find_block(&e->pending, w->id);
         if (!c && w->from != UNCOMMITTED)
-            c = find_block(&committed, w->id);
+            c = blob_blocklist_find_block(&committed, w->id);
         complete = c;
         if (c)
             blocks_put(&chosen, i, w->id, content_ref(contents[i] = c));
@@ -117,7 +117,7 @@ static struct version *assemble(const struct parse *p, const struct entry *e)
     return v;
 }
 
-static int commit(struct request *r, struct reply *reply, const struct parse *p)
+static int blob_blocklist_commit(struct request *r, struct reply *reply, const struct parse *p)
 {
     static const struct entry nothing;
     struct container *c = its_container(r, reply);
@@ -144,7 +144,7 @@ int put_block_list(struct request *r, struct reply *reply)
     if (p.bad)
         status = reply_error(reply, 400, p.too_long ? "BlockListTooLong" : "InvalidXmlDocument");
     else
-        status = commit(r, reply, &p);
+        status = blob_blocklist_commit(r, reply, &p);
     free(p.v);
     return status;
 }

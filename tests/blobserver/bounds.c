@@ -38,7 +38,7 @@ static double seconds(void)
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-static void *need(void *memory)
+static void *blob_bounds_need(void *memory)
 {
     if (!memory) {
         fputs("bounds: out of memory\n", stderr);
@@ -47,7 +47,7 @@ static void *need(void *memory)
     return memory;
 }
 
-static void check(int fine, const char *what)
+static void blob_bounds_check(int fine, const char *what)
 {
     if (fine)
         return;
@@ -57,7 +57,7 @@ static void check(int fine, const char *what)
 
 static double measure_memcpy(void)
 {
-    char *from = need(malloc(MEMORY)), *to = need(malloc(MEMORY));
+    char *from = blob_bounds_need(malloc(MEMORY)), *to = blob_bounds_need(malloc(MEMORY));
 
     memset(from, 1, MEMORY);
     memset(to, 2, MEMORY);
@@ -70,16 +70,16 @@ static double measure_memcpy(void)
     return MEMORY / took / 1e9;
 }
 
-static void *send_all(void *arg)
+static void *blob_bounds_send_all(void *arg)
 {
     int fd = *(int *)arg, file = memfd_create("bounds", MFD_CLOEXEC);
-    char *bytes = need(calloc(1, FILE_SIZE));
+    char *bytes = blob_bounds_need(calloc(1, FILE_SIZE));
 
-    check(file >= 0 && write(file, bytes, FILE_SIZE) == FILE_SIZE, "bounds: memfd");
+    blob_bounds_check(file >= 0 && write(file, bytes, FILE_SIZE) == FILE_SIZE, "bounds: memfd");
     for (uint64_t sent = 0; sent < LOOPBACK_BYTES;) {
         off_t offset = (off_t)(sent % FILE_SIZE);
         ssize_t n = sendfile(fd, file, &offset, (size_t)(FILE_SIZE - offset));
-        check(n > 0, "bounds: sendfile");
+        blob_bounds_check(n > 0, "bounds: sendfile");
         sent += (uint64_t)n;
     }
     close(file);
@@ -87,11 +87,11 @@ static void *send_all(void *arg)
     return NULL;
 }
 
-static int open_socket(void)
+static int blob_bounds_open_socket(void)
 {
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-    check(fd >= 0, "bounds: socket");
+    blob_bounds_check(fd >= 0, "bounds: socket");
     return fd;
 }
 
@@ -101,12 +101,12 @@ static struct sockaddr_in loopback(int port)
         .sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 }
 
-static int connect_to(int port)
+static int blob_bounds_connect_to(int port)
 {
     struct sockaddr_in address = loopback(port);
-    int fd = open_socket();
+    int fd = blob_bounds_open_socket();
 
-    check(!connect(fd, (struct sockaddr *)&address, sizeof(address)), "bounds: connect");
+    blob_bounds_check(!connect(fd, (struct sockaddr *)&address, sizeof(address)), "bounds: connect");
     return fd;
 }
 
@@ -114,20 +114,20 @@ static double measure_loopback(void)
 {
     struct sockaddr_in address = loopback(0);
     socklen_t n = sizeof(address);
-    int listener = open_socket();
-    char *buffer = need(malloc(BUFFER));
+    int listener = blob_bounds_open_socket();
+    char *buffer = blob_bounds_need(malloc(BUFFER));
     pthread_t thread;
 
-    check(!bind(listener, (struct sockaddr *)&address, n) && !listen(listener, 1) &&
-              !getsockname(listener, (struct sockaddr *)&address, &n),
-          "bounds: listen");
-    int to = connect_to(ntohs(address.sin_port)), from = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
-    check(from >= 0, "bounds: accept");
+    blob_bounds_check(!bind(listener, (struct sockaddr *)&address, n) && !listen(listener, 1) &&
+                          !getsockname(listener, (struct sockaddr *)&address, &n),
+                      "bounds: listen");
+    int to = blob_bounds_connect_to(ntohs(address.sin_port)), from = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+    blob_bounds_check(from >= 0, "bounds: accept");
     double started = seconds();
-    check(!pthread_create(&thread, NULL, send_all, &from), "bounds: thread");
+    blob_bounds_check(!pthread_create(&thread, NULL, blob_bounds_send_all, &from), "bounds: thread");
     for (uint64_t got = 0; got < LOOPBACK_BYTES;) {
         ssize_t more = recv(to, buffer, BUFFER, 0);
-        check(more > 0, "bounds: recv");
+        blob_bounds_check(more > 0, "bounds: recv");
         got += (uint64_t)more;
     }
     double took = seconds() - started;
@@ -156,17 +156,17 @@ struct client {
     char buffer[64 << 10];
 };
 
-static void ask(const struct client *c, const char *request, size_t n)
+static void blob_bounds_ask(const struct client *c, const char *request, size_t n)
 {
-    check(send(c->fd, request, n, MSG_NOSIGNAL) == (ssize_t)n, "bounds: send");
+    blob_bounds_check(send(c->fd, request, n, MSG_NOSIGNAL) == (ssize_t)n, "bounds: send");
 }
 
 /* Reads what there is; returns whether the answer is complete. */
-static int hear(struct client *c)
+static int blob_bounds_hear(struct client *c)
 {
     ssize_t n = recv(c->fd, c->buffer + c->n, sizeof(c->buffer) - 1 - c->n, 0);
 
-    check(n > 0, "bounds: recv");
+    blob_bounds_check(n > 0, "bounds: recv");
     c->n += (size_t)n;
     c->buffer[c->n] = '\0';
     if (!answer_length(c->buffer, c->n))
@@ -188,21 +188,21 @@ static double measure_requests(int port, const char *target, int connections)
     int n = snprintf(request, sizeof(request), "GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", target);
     uint64_t done = 0;
 
-    check(epoll >= 0 && n < (int)sizeof(request) && connections <= MAX_CONNECTIONS, "bounds: requests");
+    blob_bounds_check(epoll >= 0 && n < (int)sizeof(request) && connections <= MAX_CONNECTIONS, "bounds: requests");
     double started = seconds();
     for (int i = 0; i < connections; i++) {
-        clients[i].fd = connect_to(port);
+        clients[i].fd = blob_bounds_connect_to(port);
         clients[i].n = 0;
         struct epoll_event event = {.events = EPOLLIN, .data.ptr = &clients[i]};
-        check(!epoll_ctl(epoll, EPOLL_CTL_ADD, clients[i].fd, &event), "bounds: epoll");
-        ask(&clients[i], request, (size_t)n);
+        blob_bounds_check(!epoll_ctl(epoll, EPOLL_CTL_ADD, clients[i].fd, &event), "bounds: epoll");
+        blob_bounds_ask(&clients[i], request, (size_t)n);
     }
     while (seconds() - started < REQUESTS_SECONDS) {
         int ready = epoll_wait(epoll, events, 64, -1);
         for (int i = 0; i < ready; i++)
-            if (hear(events[i].data.ptr)) {
+            if (blob_bounds_hear(events[i].data.ptr)) {
                 done++;
-                ask(events[i].data.ptr, request, (size_t)n);
+                blob_bounds_ask(events[i].data.ptr, request, (size_t)n);
             }
     }
     double took = seconds() - started;
@@ -233,10 +233,10 @@ static size_t ask_range(int fd, const struct download *d, uint64_t from, uint64_
                  d->target, (unsigned long long)from, (unsigned long long)(from + n - 1));
     const char *end = NULL;
 
-    check(send(fd, request, (size_t)len, MSG_NOSIGNAL) == len, "bounds: send");
+    blob_bounds_check(send(fd, request, (size_t)len, MSG_NOSIGNAL) == len, "bounds: send");
     while (!end) {
         ssize_t more = recv(fd, buffer + got, PIECE - got, 0);
-        check(more > 0, "bounds: recv");
+        blob_bounds_check(more > 0, "bounds: recv");
         got += (size_t)more;
         end = memmem(buffer, got, "\r\n\r\n", 4);
     }
@@ -253,9 +253,9 @@ static void receive_range(int fd, struct download *d, uint64_t from, uint64_t n,
     for (uint64_t done = 0; done < n; got = 0) {
         size_t want = n - done < PIECE ? (size_t)(n - done) : PIECE;
         ssize_t more = got < want ? recv(fd, buffer + got, want - got, MSG_WAITALL) : 0;
-        check(got + (size_t)more == want, "bounds: recv");
+        blob_bounds_check(got + (size_t)more == want, "bounds: recv");
         sum = act_crc64(sum, buffer, want);
-        check(pwrite(d->file, buffer, want, (off_t)(from + done)) == (ssize_t)want, "bounds: write");
+        blob_bounds_check(pwrite(d->file, buffer, want, (off_t)(from + done)) == (ssize_t)want, "bounds: write");
         done += want;
     }
     d->sums ^= sum;
@@ -264,8 +264,8 @@ static void receive_range(int fd, struct download *d, uint64_t from, uint64_t n,
 static void *receive_ranges(void *arg)
 {
     struct download *d = arg;
-    char *buffer = need(malloc(PIECE));
-    int fd = connect_to(d->port);
+    char *buffer = blob_bounds_need(malloc(PIECE));
+    int fd = blob_bounds_connect_to(d->port);
     uint64_t from;
 
     while ((from = atomic_fetch_add(&d->next, RANGE)) < d->size)
@@ -291,9 +291,9 @@ static void measure_receive(int port, const char *target, uint64_t size, const c
     pthread_t threads[RECEIVERS];
 
     d.file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    check(d.file >= 0, path);
+    blob_bounds_check(d.file >= 0, path);
     for (int i = 0; i < RECEIVERS; i++)
-        check(!pthread_create(&threads[i], NULL, receive_ranges, &d), "bounds: thread");
+        blob_bounds_check(!pthread_create(&threads[i], NULL, receive_ranges, &d), "bounds: thread");
     for (int i = 0; i < RECEIVERS; i++)
         pthread_join(threads[i], NULL);
     close(d.file);

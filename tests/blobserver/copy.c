@@ -62,7 +62,7 @@ int check_source_access(struct request *r, struct reply *reply, struct request *
 }
 
 /* The version that x-ms-copy-source names, or NULL and an error in the reply. */
-static struct version *find_source(struct request *r, struct reply *reply, bool key_is_enough)
+static struct version *blob_copy_find_source(struct request *r, struct reply *reply, bool key_is_enough)
 {
     struct request *source = need(calloc(1, sizeof(*source)));
     char *url = need(strdup(header(r, "x-ms-copy-source"))), account[64];
@@ -122,7 +122,7 @@ bool has_metadata(const struct request *r)
 static int put_from_url(struct request *r, struct reply *reply)
 {
     const char *keep = header(r, "x-ms-copy-source-blob-properties");
-    struct version *source = find_source(r, reply, false);
+    struct version *source = blob_copy_find_source(r, reply, false);
 
     if (!source)
         return reply->status;
@@ -161,11 +161,11 @@ void start_copy(const struct request *r, struct reply *reply, struct version *v,
               r->pending_ms && !at_once ? "pending" : "success");
 }
 
-static int copy(struct request *r, struct reply *reply)
+static int blob_copy_copy(struct request *r, struct reply *reply)
 {
     const char *sync = header(r, "x-ms-requires-sync");
     bool is_sync = sync && !strcmp(sync, "true");
-    struct version *source = find_source(r, reply, true);
+    struct version *source = blob_copy_find_source(r, reply, true);
 
     if (!source)
         return reply->status;
@@ -185,12 +185,12 @@ static int copy(struct request *r, struct reply *reply)
 
 int copy_blob(struct request *r, struct reply *reply)
 {
-    return header(r, "x-ms-blob-type") ? put_from_url(r, reply) : copy(r, reply);
+    return header(r, "x-ms-blob-type") ? put_from_url(r, reply) : blob_copy_copy(r, reply);
 }
 
 int put_block_from_url(struct request *r, struct reply *reply)
 {
-    struct version *source = find_source(r, reply, false);
+    struct version *source = blob_copy_find_source(r, reply, false);
     uint64_t from, n;
 
     if (!source)

@@ -42,7 +42,7 @@ static const char *const places[] = {
     [AT_HEADERS] = "headers", [AT_BODY] = "body",
 };
 
-static int index_of(const char *const *names, size_t n, const char *name)
+static int blob_fault_index_of(const char *const *names, size_t n, const char *name)
 {
     for (size_t i = 0; i < n; i++)
         if (names[i] && !strcmp(names[i], name))
@@ -50,7 +50,7 @@ static int index_of(const char *const *names, size_t n, const char *name)
     return -1;
 }
 
-static bool set_text(char *out, size_t cap, const char *value)
+static bool blob_fault_set_text(char *out, size_t cap, const char *value)
 {
     size_t n = strlen(value);
 
@@ -67,23 +67,23 @@ static bool set_page(struct fault *f, const char *value)
                                         [PAGE_EMPTY] = "empty",
                                         [PAGE_LOOP] = "loop",
                                         [PAGE_ENDLESS] = "endless"};
-    int page = index_of(names, COUNT(names), value);
+    int page = blob_fault_index_of(names, COUNT(names), value);
 
     f->page = page < 0 ? PAGE_RIGHT : (enum page_fault)page;
     f->torn = page == PAGE_RIGHT;
     return page >= 0;
 }
 
-static bool set(struct rule *rule, const char *name, const char *value)
+static bool blob_fault_set(struct rule *rule, const char *name, const char *value)
 {
     struct fault *f = &rule->fault;
 
     if (!strcmp(name, "method"))
-        return set_text(rule->method, sizeof(rule->method), value);
+        return blob_fault_set_text(rule->method, sizeof(rule->method), value);
     if (!strcmp(name, "code"))
-        return set_text(f->code, sizeof(f->code), value);
+        return blob_fault_set_text(f->code, sizeof(f->code), value);
     if (!strcmp(name, "retry_after"))
-        return set_text(f->retry_after, sizeof(f->retry_after), value);
+        return blob_fault_set_text(f->retry_after, sizeof(f->retry_after), value);
     if (!strcmp(name, "page"))
         return set_page(f, value);
     if (!strcmp(name, "path")) {
@@ -91,7 +91,7 @@ static bool set(struct rule *rule, const char *name, const char *value)
         return !regcomp(&rule->path, value, REG_EXTENDED | REG_NOSUB);
     }
     if (!strcmp(name, "where")) {
-        int where = index_of(places, COUNT(places), value);
+        int where = blob_fault_index_of(places, COUNT(places), value);
         f->where = where < 0 ? AT_ANSWER : (enum fault_where)where;
         return where >= 0;
     }
@@ -125,7 +125,7 @@ static struct rule *parse_rule(char *line)
 {
     struct rule *rule = need(calloc(1, sizeof(*rule)));
     char *rest = NULL, *word = strtok_r(line, " ", &rest);
-    int kind = word ? index_of(kinds, COUNT(kinds), word) : -1;
+    int kind = word ? blob_fault_index_of(kinds, COUNT(kinds), word) : -1;
     bool fine = kind > 0 && !regcomp(&rule->path, "", REG_EXTENDED | REG_NOSUB);
 
     rule->times = 1;
@@ -137,7 +137,7 @@ static struct rule *parse_rule(char *line)
         char *value = strchr(word, '=');
         if (value)
             *value++ = '\0';
-        fine = value && percent_decode(value, strlen(value), false, value) >= 0 && set(rule, word, value);
+        fine = value && percent_decode(value, strlen(value), false, value) >= 0 && blob_fault_set(rule, word, value);
     }
     if (fine)
         return rule;
@@ -145,7 +145,7 @@ static struct rule *parse_rule(char *line)
     return NULL;
 }
 
-static void append(struct rule *rule)
+static void blob_fault_append(struct rule *rule)
 {
     struct rule **link = &rules;
 
@@ -165,7 +165,7 @@ int fault_add(const char *text)
         struct rule *rule = parse_rule(line);
         number++;
         if (rule)
-            append(rule);
+            blob_fault_append(rule);
         else
             wrong = number;
     }

@@ -16,7 +16,7 @@ int64_t files_now(void)
     return blobs_now() * TICKS;
 }
 
-static char *copy_of(const char *s)
+static char *blob_files_copy_of(const char *s)
 {
     return need(strdup(s));
 }
@@ -79,7 +79,7 @@ static struct node *node_new(const char *name, bool directory)
     struct node *node = need(calloc(1, sizeof(*node)));
     int64_t now = files_now();
 
-    *node = (struct node){.name = copy_of(name),
+    *node = (struct node){.name = blob_files_copy_of(name),
                           .key = name_key(name),
                           .directory = directory,
                           .id = ids += 1 << 14,
@@ -115,7 +115,7 @@ static void insert(struct node *directory, struct node *node)
     node->parent = directory;
 }
 
-static void take_out(struct node *node)
+static void blob_files_take_out(struct node *node)
 {
     struct node *directory = node->parent;
     size_t at = node_seek(directory, node->key);
@@ -135,16 +135,16 @@ struct node *node_add(struct node *directory, const char *name, bool is_director
 void node_remove(struct share *s, struct node *node)
 {
     s->stored -= node->stored;
-    take_out(node);
+    blob_files_take_out(node);
     node_free(node);
 }
 
 void node_move(struct node *node, struct node *directory, const char *name)
 {
-    take_out(node);
+    blob_files_take_out(node);
     free(node->name);
     free(node->key);
-    node->name = copy_of(name);
+    node->name = blob_files_copy_of(name);
     node->key = name_key(name);
     insert(directory, node);
 }
@@ -203,8 +203,8 @@ struct share *share_add(const char *account, const char *name)
     struct share *s = need(calloc(1, sizeof(*s)));
 
     *s = (struct share){.next = shares,
-                        .account = copy_of(account),
-                        .name = copy_of(name),
+                        .account = blob_files_copy_of(account),
+                        .name = blob_files_copy_of(name),
                         .root = node_new("", true),
                         .etag = etag_new(),
                         .modified = blobs_now(),
@@ -252,7 +252,7 @@ static struct node *need_directory(struct share *s, char *path, const char **las
 
 bool files_preload(const char *account, const char *text)
 {
-    char *copy = copy_of(text), *rest = NULL, *field[4] = {0};
+    char *copy = blob_files_copy_of(text), *rest = NULL, *field[4] = {0};
 
     for (size_t i = 0; i < COUNT(field) && (!i || field[i - 1]); i++)
         field[i] = strtok_r(i ? NULL : copy, ":", &rest);
@@ -289,7 +289,7 @@ void files_replace(const struct request *r)
 {
     struct share *s = share_find(r->account, r->container);
     struct node *node = s ? s->root : NULL;
-    char *path = copy_of(r->blob), *rest = NULL;
+    char *path = blob_files_copy_of(r->blob), *rest = NULL;
 
     for (char *name = strtok_r(path, "/", &rest); name && node; name = strtok_r(NULL, "/", &rest))
         node = node_find(node, name);

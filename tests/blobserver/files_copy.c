@@ -6,7 +6,7 @@
 #include <string.h>
 
 /* The file that x-ms-copy-source names, or NULL and an error in the reply. */
-static struct node *find_source(struct request *r, struct reply *reply, bool key_is_enough)
+static struct node *blob_files_copy_find_source(struct request *r, struct reply *reply, bool key_is_enough)
 {
     struct request *source = need(calloc(1, sizeof(*source)));
     char *url = need(strdup(header(r, "x-ms-copy-source"))), account[64];
@@ -31,7 +31,7 @@ static struct node *find_source(struct request *r, struct reply *reply, bool key
 
 int copy_file(struct request *r, struct reply *reply, const struct place *p)
 {
-    struct node *source = find_source(r, reply, true);
+    struct node *source = blob_files_copy_find_source(r, reply, true);
 
     if (!source)
         return reply->status;
@@ -56,7 +56,7 @@ int copy_file(struct request *r, struct reply *reply, const struct place *p)
 
 int put_range_from_url(struct request *r, struct reply *reply, const struct place *p, uint64_t from, uint64_t n)
 {
-    struct node *source = find_source(r, reply, false);
+    struct node *source = blob_files_copy_find_source(r, reply, false);
     uint64_t start, length;
 
     if (!source)

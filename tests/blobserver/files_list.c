@@ -11,7 +11,7 @@ struct listing {
     bool times, etag, attributes, key; /* what was asked for */
 };
 
-static void add_time(struct text *t, const char *element, int64_t ticks)
+static void blob_files_list_add_time(struct text *t, const char *element, int64_t ticks)
 {
     char text[FILE_TIME];
 
@@ -19,7 +19,7 @@ static void add_time(struct text *t, const char *element, int64_t ticks)
     text_addf(t, "<%s>%s</%s>", element, text, element);
 }
 
-static void add_properties(const struct listing *l, const struct node *node)
+static void blob_files_list_add_properties(const struct listing *l, const struct node *node)
 {
     struct text *t = l->out;
     char date[RFC1123];
@@ -28,10 +28,10 @@ static void add_properties(const struct listing *l, const struct node *node)
     if (!node->directory)
         text_addf(t, "<Content-Length>%llu</Content-Length>", (unsigned long long)node->version->content->n);
     if (l->times) {
-        add_time(t, "CreationTime", node->created);
-        add_time(t, "LastAccessTime", node->written);
-        add_time(t, "LastWriteTime", node->written);
-        add_time(t, "ChangeTime", node->changed);
+        blob_files_list_add_time(t, "CreationTime", node->created);
+        blob_files_list_add_time(t, "LastAccessTime", node->written);
+        blob_files_list_add_time(t, "LastWriteTime", node->written);
+        blob_files_list_add_time(t, "ChangeTime", node->changed);
         date_http(node->version->modified, date);
         text_addf(t, "<Last-Modified>%s</Last-Modified>", date);
     }
@@ -40,7 +40,7 @@ static void add_properties(const struct listing *l, const struct node *node)
     text_str(t, "</Properties>");
 }
 
-static void add_node(const struct listing *l, const struct node *node)
+static void blob_files_list_add_node(const struct listing *l, const struct node *node)
 {
     const char *element = node->directory ? "Directory" : "File";
     struct text *t = l->out;
@@ -50,7 +50,7 @@ static void add_node(const struct listing *l, const struct node *node)
     list_name(t, node->name);
     if (extended)
         text_addf(t, "<FileId>%llu</FileId>", (unsigned long long)node->id);
-    add_properties(l, node);
+    blob_files_list_add_properties(l, node);
     if (l->attributes)
         text_addf(t, "<Attributes>%s</Attributes>", node->attributes);
     if (l->key)
@@ -58,7 +58,7 @@ static void add_node(const struct listing *l, const struct node *node)
     text_addf(t, "</%s>", element);
 }
 
-static void add_head(const struct request *r, struct text *t)
+static void blob_files_list_add_head(const struct request *r, struct text *t)
 {
     text_addf(t,
               "<?xml version=\"1.0\" encoding=\"utf-8\"?><EnumerationResults ServiceEndpoint=\"http://localhost/%s/\"",
@@ -75,7 +75,7 @@ static void add_head(const struct request *r, struct text *t)
         list_element(t, "MaxResults", param(r, "maxresults"));
 }
 
-static bool starts_with(const char *s, const char *prefix)
+static bool blob_files_list_starts_with(const char *s, const char *prefix)
 {
     return !strncmp(s, prefix, strlen(prefix));
 }
@@ -98,16 +98,16 @@ int list_directory(struct request *r, struct reply *reply)
                         strcasestr(include, "Attributes"), strcasestr(include, "PermissionKey")};
     char *prefix = name_key(param(r, "prefix"));
     size_t begin = node_seek(directory, prefix), first = *marker ? node_seek(directory, start) : begin, i = first;
-    add_head(r, t);
+    blob_files_list_add_head(r, t);
     if (l.times || l.etag || l.attributes || l.key)
         text_addf(t, "<DirectoryId>%llu</DirectoryId>", (unsigned long long)directory->id);
     text_str(t, "<Entries>");
     if (r->page == PAGE_ENDLESS)
         list_endless(t, "File", "", *marker ? start : "", start, sizeof(start));
     for (long n = 0; r->page != PAGE_EMPTY && r->page != PAGE_ENDLESS && n < max && i < directory->n &&
-                     starts_with(directory->children[i]->key, prefix);
+                     blob_files_list_starts_with(directory->children[i]->key, prefix);
          n++)
-        add_node(&l, directory->children[i++]);
+        blob_files_list_add_node(&l, directory->children[i++]);
     text_str(t, "</Entries><NextMarker>");
     if (r->page == PAGE_REPEAT)
         i = first;
@@ -115,7 +115,7 @@ int list_directory(struct request *r, struct reply *reply)
         i = begin + (*marker && first == begin);
     if (r->page == PAGE_ENDLESS)
         list_marker(t, start);
-    else if (i < directory->n && starts_with(directory->children[i]->key, prefix))
+    else if (i < directory->n && blob_files_list_starts_with(directory->children[i]->key, prefix))
         list_marker(t, directory->children[i]->key);
     text_str(t, "</NextMarker></EnumerationResults>");
     free(prefix);
@@ -128,10 +128,10 @@ int list_shares(struct request *r, struct reply *reply)
     struct text *t = &reply->body;
     char date[RFC1123];
 
-    add_head(r, t);
+    blob_files_list_add_head(r, t);
     text_str(t, "<Shares>");
     for (const struct share *s = share_first(); s; s = s->next) {
-        if (strcmp(s->account, r->account) != 0 || !starts_with(s->name, param(r, "prefix")))
+        if (strcmp(s->account, r->account) != 0 || !blob_files_list_starts_with(s->name, param(r, "prefix")))
             continue;
         date_http(s->modified, date);
         text_addf(t,

@@ -19,7 +19,7 @@ enum {
 
 /* ---- names and places */
 
-static bool is_reserved(const char *name)
+static bool blob_files_service_is_reserved(const char *name)
 {
     static const char *const devices[] = {"PRN", "AUX", "NUL", "CON", "CLOCK$"};
     bool numbered =
@@ -31,7 +31,7 @@ static bool is_reserved(const char *name)
 }
 
 /* What is wrong with a name, or NULL. */
-static const char *name_problem(const char *name)
+static const char *blob_files_service_name_problem(const char *name)
 {
     size_t characters = 0;
 
@@ -40,7 +40,7 @@ static const char *name_problem(const char *name)
         if (*s < 0x20 || strchr("\"\\:|<>*?", *s))
             return "InvalidResourceName";
     }
-    if (!*name || is_reserved(name))
+    if (!*name || blob_files_service_is_reserved(name))
         return "InvalidResourceName";
     return characters > NAME_MAX_CHARACTERS ? "InvalidFileOrDirectoryPathName" : NULL;
 }
@@ -86,7 +86,7 @@ bool find_place(const struct request *r, struct reply *reply, bool keep_dots, st
         }
         const char *problem = ++depth > DEPTH_MAX || !take_name(p->name, sizeof(p->name), s, n, keep_dots)
                                   ? "InvalidFileOrDirectoryPathName"
-                                  : name_problem(p->name);
+                                  : blob_files_service_name_problem(p->name);
         if (problem) {
             reply_error(reply, 400, problem);
             return false;
@@ -208,7 +208,7 @@ static void reply_system(struct reply *reply, const struct node *node)
               (unsigned long long)(node->parent ? node->parent->id : 0));
 }
 
-static int done(struct reply *reply, const struct node *node, int status)
+static int blob_files_service_done(struct reply *reply, const struct node *node, int status)
 {
     reply_system(reply, node);
     reply_header(reply, "x-ms-request-server-encrypted", "true");
@@ -253,7 +253,7 @@ static int create_directory(struct request *r, struct reply *reply)
         return reply->status;
     }
     node->version->meta = meta;
-    return done(reply, node, 201);
+    return blob_files_service_done(reply, node, 201);
 }
 
 static int get_directory(struct request *r, struct reply *reply)
@@ -377,7 +377,7 @@ static int take_length(const struct request *r, struct reply *reply, uint64_t *n
     return *end || end == value || *n > FILE_MAX ? reply_error(reply, 400, "InvalidHeaderValue") : 0;
 }
 
-static bool is_read_only(const struct node *node)
+static bool blob_files_service_is_read_only(const struct node *node)
 {
     return strstr(node->attributes, "ReadOnly");
 }
@@ -387,7 +387,7 @@ static int check_replaced(struct reply *reply, const struct place *p)
 {
     if (p->node && p->node->directory)
         return reply_error(reply, 409, "ResourceTypeMismatch");
-    return p->node && is_read_only(p->node) ? reply_error(reply, 409, "ReadOnlyAttribute") : 0;
+    return p->node && blob_files_service_is_read_only(p->node) ? reply_error(reply, 409, "ReadOnlyAttribute") : 0;
 }
 
 struct node *replace_file(const struct request *r, struct reply *reply, const struct place *p, struct version *v,
@@ -435,7 +435,7 @@ static int create_file(struct request *r, struct reply *reply)
         return reply->status;
     }
     struct node *node = replace_file(r, reply, &p, v, NULL);
-    return node ? done(reply, node, 201) : reply->status;
+    return node ? blob_files_service_done(reply, node, 201) : reply->status;
 }
 
 static int delete_file(struct request *r, struct reply *reply)
@@ -445,7 +445,7 @@ static int delete_file(struct request *r, struct reply *reply)
 
     if (!node)
         return reply->status;
-    if (is_read_only(node))
+    if (blob_files_service_is_read_only(node))
         return reply_error(reply, 409, "ReadOnlyAttribute");
     node_remove(p.share, node);
     return reply->status = 202;
@@ -515,7 +515,7 @@ static int put_range(struct request *r, struct reply *reply)
         return reply_error(reply, 400, "InvalidHeaderValue");
     if (from + n > p.node->version->content->n)
         return reply_error(reply, 416, "InvalidRange");
-    if (is_read_only(p.node))
+    if (blob_files_service_is_read_only(p.node))
         return reply_error(reply, 409, "ReadOnlyAttribute");
     if (from_url)
         return put_range_from_url(r, reply, &p, from, n);
@@ -534,7 +534,7 @@ static int set_file_metadata(struct request *r, struct reply *reply)
         return reply->status;
     }
     node_set(node, v);
-    return done(reply, node, 200);
+    return blob_files_service_done(reply, node, 200);
 }
 
 static int set_directory_metadata(struct request *r, struct reply *reply)
@@ -542,7 +542,7 @@ static int set_directory_metadata(struct request *r, struct reply *reply)
     struct node *node = its_directory(r, reply);
 
     if (node && take_metadata(r, reply, &node->version->meta))
-        done(reply, node, 200);
+        blob_files_service_done(reply, node, 200);
     return reply->status;
 }
 
@@ -551,7 +551,7 @@ static int set_directory_properties(struct request *r, struct reply *reply)
     struct node *node = its_directory(r, reply);
 
     if (node && take_system(r, reply, node))
-        done(reply, node, 200);
+        blob_files_service_done(reply, node, 200);
     return reply->status;
 }
 
@@ -585,7 +585,7 @@ static int set_file_properties(struct request *r, struct reply *reply)
         node->stored = size;
     }
     node_set(node, v);
-    return done(reply, node, 200);
+    return blob_files_service_done(reply, node, 200);
 }
 
 /* ---- renaming */
@@ -602,7 +602,7 @@ static bool parse_rename_source(const struct request *r, struct request *source,
            !strcmp(source->account, r->account) && *source->blob;
 }
 
-static bool lies_in(const struct node *node, const struct node *directory)
+static bool blob_files_service_lies_in(const struct node *node, const struct node *directory)
 {
     while (node && node != directory)
         node = node->parent;
@@ -614,7 +614,7 @@ static int check_target(const struct request *r, struct reply *reply, const stru
 {
     if (from->node->directory != !strcmp(param(r, "restype"), "directory"))
         return reply_error(reply, 409, "ResourceTypeMismatch");
-    if (from->share != to->share || !to->parent || lies_in(to->parent, from->node))
+    if (from->share != to->share || !to->parent || blob_files_service_lies_in(to->parent, from->node))
         return reply_error(reply, 400, "InvalidInput");
     if (!to->node || to->node == from->node)
         return 0;
@@ -624,7 +624,7 @@ static int check_target(const struct request *r, struct reply *reply, const stru
         return reply_error(reply, 409, "ResourceTypeMismatch");
     if (to->node->n)
         return reply_error(reply, 409, "DirectoryNotEmpty");
-    if (is_read_only(to->node) && !wants(r, "x-ms-file-rename-ignore-readonly"))
+    if (blob_files_service_is_read_only(to->node) && !wants(r, "x-ms-file-rename-ignore-readonly"))
         return reply_error(reply, 409, "ReadOnlyAttribute");
     return 0;
 }
@@ -647,7 +647,7 @@ static int rename_node(const struct request *r, struct reply *reply, const struc
         node_remove(to->share, to->node);
     node_move(node, to->parent, to->name);
     node_set(node, v);
-    return done(reply, node, 200);
+    return blob_files_service_done(reply, node, 200);
 }
 
 static bool find_renamed(const struct request *source, struct reply *reply, bool keep_dots, struct place *p)
@@ -830,7 +830,7 @@ static const struct operation {
     {"GET", "properties", "service", ACCOUNT, "r", "", get_service_properties, true},
 };
 
-static const struct operation *find_operation(const struct request *r)
+static const struct operation *blob_files_service_find_operation(const struct request *r)
 {
     unsigned level = *r->blob ? PATH : *r->container ? SHARE : ACCOUNT;
     const char *version = header(r, "x-ms-version");
@@ -862,7 +862,7 @@ static int check_headers(const struct request *r, struct reply *reply)
 }
 
 /* Checks the body against its length and its MD5, and says what arrived. What was swallowed is taken on trust. */
-static int check_body(const struct request *r, struct reply *reply)
+static int blob_files_service_check_body(const struct request *r, struct reply *reply)
 {
     const char *md5 = header(r, "content-md5");
     char got[25];
@@ -878,11 +878,11 @@ static int check_body(const struct request *r, struct reply *reply)
     return 0;
 }
 
-static const struct operation *admit(struct request *r, struct reply *reply)
+static const struct operation *blob_files_service_admit(struct request *r, struct reply *reply)
 {
     if (auth_check(r, reply) || check_headers(r, reply))
         return NULL;
-    const struct operation *op = find_operation(r);
+    const struct operation *op = blob_files_service_find_operation(r);
     if (!op)
         reply_error(reply, 400, "UnsupportedHttpVerb");
     else if (!auth_allows(r, op->rights))
@@ -894,9 +894,9 @@ static const struct operation *admit(struct request *r, struct reply *reply)
 
 void files_service(struct request *r, struct reply *reply)
 {
-    const struct operation *op = admit(r, reply);
+    const struct operation *op = blob_files_service_admit(r, reply);
 
-    if (!op || check_body(r, reply))
+    if (!op || blob_files_service_check_body(r, reply))
         return;
     if (op->reads)
         blobs_read();

@@ -22,7 +22,7 @@ const char *param(const struct request *r, const char *name)
 }
 
 /* Decodes a piece of the target into the request's own memory, in which there is room. */
-static char *decode(struct request *r, const char *s, size_t n, bool plus)
+static char *blob_http_decode(struct request *r, const char *s, size_t n, bool plus)
 {
     char *out = r->decoded.s + r->decoded.n;
     long got = percent_decode(s, n, plus, out);
@@ -40,8 +40,8 @@ static bool parse_query(struct request *r)
         const char *value = name < n ? s + name + 1 : s + n;
         if (n && r->n_params < MAX_PARAMS) {
             struct pair *p = &r->params[r->n_params++];
-            p->name = decode(r, s, name, true);
-            p->value = decode(r, value, (size_t)(s + n - value), true);
+            p->name = blob_http_decode(r, s, name, true);
+            p->value = blob_http_decode(r, value, (size_t)(s + n - value), true);
             if (!p->name || !p->value)
                 return false;
             for (char *c = p->name; *c; c++)
@@ -63,7 +63,7 @@ static bool parse_path(struct request *r, const char *host_account)
     r->container = r->blob = "";
     for (size_t i = first; i < 3 && *s; i++) {
         size_t n = i == 2 ? strlen(s) : strcspn(s, "/");
-        if (!(*part[i] = decode(r, s, n, false)))
+        if (!(*part[i] = blob_http_decode(r, s, n, false)))
             return false;
         s += n + (s[n] == '/');
     }
@@ -86,7 +86,7 @@ bool request_target(struct request *r, const char *method, char *target, const c
 }
 
 /* Ends a line at its CR LF and returns the start of the next. */
-static char *end_line(char *s)
+static char *blob_http_end_line(char *s)
 {
     char *end = strchr(s, '\n');
 
@@ -134,7 +134,7 @@ bool request_parse(struct request *r, char *head, size_t n)
     r->rights = NULL;
     r->by_key = false;
     r->page = PAGE_RIGHT;
-    char *line = end_line(head);
+    char *line = blob_http_end_line(head);
     char *target = strchr(head, ' ');
     if (!line || !target || strlen(head) + 1 > (size_t)(line - head))
         return false;
@@ -144,7 +144,7 @@ bool request_parse(struct request *r, char *head, size_t n)
         return false;
     *end = '\0';
     while (line && *line && *line != '\r') {
-        char *next = end_line(line);
+        char *next = blob_http_end_line(line);
         if (!request_header(r, line))
             return false;
         line = next;

@@ -61,7 +61,7 @@ void list_element(struct text *t, const char *name, const char *value)
     text_addf(t, "</%s>", name);
 }
 
-static void add_properties(struct listing *l, const struct version *v)
+static void blob_list_add_properties(struct listing *l, const struct version *v)
 {
     struct text *t = l->out;
 
@@ -96,7 +96,7 @@ static void add_properties(struct listing *l, const struct version *v)
     text_str(t, v->meta.n ? "</Metadata>" : "");
 }
 
-static void add_blob(struct listing *l, const struct entry *e)
+static void blob_list_add(struct listing *l, const struct entry *e)
 {
     struct text *t = l->out;
 
@@ -109,7 +109,7 @@ static void add_blob(struct listing *l, const struct entry *e)
         text_add(t, t->s + l->last_from, l->last_to - l->last_from);
     } else {
         l->last_from = t->n;
-        add_properties(l, e->current);
+        blob_list_add_properties(l, e->current);
         l->last_to = t->n;
         l->last = e->current;
     }
@@ -127,7 +127,7 @@ static bool add_next(struct listing *l, struct cursor *at)
     }
     const char *end = *l->delimiter ? strstr(e->name + strlen(l->prefix), l->delimiter) : NULL;
     if (!end) {
-        add_blob(l, e);
+        blob_list_add(l, e);
         entry_next(at);
         return true;
     }
@@ -171,7 +171,7 @@ bool list_read_marker(const char *marker, char *name, size_t cap)
     return true;
 }
 
-static bool has_word(const char *list, const char *word)
+static bool blob_list_has_word(const char *list, const char *word)
 {
     size_t n = strlen(word);
 
@@ -181,7 +181,7 @@ static bool has_word(const char *list, const char *word)
     return false;
 }
 
-static bool starts_with(const char *s, const char *prefix)
+static bool blob_list_starts_with(const char *s, const char *prefix)
 {
     return !strncmp(s, prefix, strlen(prefix));
 }
@@ -194,7 +194,7 @@ long list_page_size(const struct request *r)
     return n < 0 ? 0 : n > PAGE ? PAGE : n;
 }
 
-static void add_head(const struct request *r, struct text *t)
+static void blob_list_add_head(const struct request *r, struct text *t)
 {
     text_addf(t,
               "\xef\xbb\xbf<?xml version=\"1.0\" encoding=\"utf-8\"?><EnumerationResults "
@@ -222,16 +222,16 @@ int list_blobs(struct request *r, struct reply *reply)
         return reply_error(reply, 400, "OutOfRangeQueryParameterValue");
     if (*marker && !list_read_marker(marker, start, sizeof(start)))
         return reply_error(reply, 400, "InvalidQueryParameterValue");
-    l.metadata = has_word(param(r, "include"), "metadata");
-    l.uncommitted = has_word(param(r, "include"), "uncommittedblobs");
+    l.metadata = blob_list_has_word(param(r, "include"), "metadata");
+    l.uncommitted = blob_list_has_word(param(r, "include"), "uncommittedblobs");
     struct cursor begin = entry_seek(c, l.prefix), at = *marker ? entry_seek(c, start) : begin, first = at;
-    add_head(r, l.out);
+    blob_list_add_head(r, l.out);
     text_str(l.out, "<Blobs>");
     const struct entry *e;
     if (r->page == PAGE_ENDLESS)
         list_endless(l.out, "Blob", l.prefix, *marker ? start : "", start, sizeof(start));
     for (long n = 0; r->page != PAGE_EMPTY && r->page != PAGE_ENDLESS && n < max && (e = entry_at(&at)) &&
-                     starts_with(e->name, l.prefix);)
+                     blob_list_starts_with(e->name, l.prefix);)
         n += add_next(&l, &at);
     text_str(l.out, "</Blobs><NextMarker>");
     if (r->page == PAGE_LOOP && *marker && entry_at(&first) == entry_at(&begin))
@@ -239,7 +239,7 @@ int list_blobs(struct request *r, struct reply *reply)
     e = entry_at(r->page == PAGE_REPEAT ? &first : r->page == PAGE_LOOP ? &begin : &at);
     if (r->page == PAGE_ENDLESS)
         list_marker(l.out, start);
-    else if (e && starts_with(e->name, l.prefix))
+    else if (e && blob_list_starts_with(e->name, l.prefix))
         list_marker(l.out, e->name);
     text_str(l.out, "</NextMarker></EnumerationResults>");
     reply_header(reply, "Content-Type", "application/xml");
@@ -256,7 +256,7 @@ int list_containers(struct request *r, struct reply *reply)
               "ServiceEndpoint=\"http://localhost/%s/\"><Containers>",
               r->account);
     for (const struct container *c = container_first(); c; c = c->next) {
-        if (strcmp(c->account, r->account) != 0 || !starts_with(c->name, param(r, "prefix")))
+        if (strcmp(c->account, r->account) != 0 || !blob_list_starts_with(c->name, param(r, "prefix")))
             continue;
         date_http(c->modified, date);
         text_addf(t,

@@ -35,7 +35,7 @@ static void hmac(const uint8_t *key, size_t key_len, const char *text, size_t n,
 /* ---- tokens: JSON web tokens with HS256 */
 
 /* Without padding, and with '-' and '_'. Returns the length or -1. */
-static long decode(const char *s, size_t n, uint8_t *out, size_t cap)
+static long blob_login_decode(const char *s, size_t n, uint8_t *out, size_t cap)
 {
     struct text plain = {0};
 
@@ -49,7 +49,7 @@ static long decode(const char *s, size_t n, uint8_t *out, size_t cap)
 }
 
 /* The text or number of a claim of one line of JSON without blanks; "" when it is not there. */
-static void claim(const char *claims, const char *name, char out[MEMBER])
+static void blob_login_claim(const char *claims, const char *name, char out[MEMBER])
 {
     char pattern[64];
 
@@ -61,22 +61,23 @@ static void claim(const char *claims, const char *name, char out[MEMBER])
 }
 
 /* The claims of a token that the login double signed; false: it is none. */
-static bool verify(const char *token, char claims[CLAIMS_MAX])
+static bool blob_login_verify(const char *token, char claims[CLAIMS_MAX])
 {
     const char *first = strchr(token, '.'), *second = first ? strchr(first + 1, '.') : NULL;
     uint8_t signature[64], wanted[SHA256_DIGEST_LENGTH];
 
-    if (!second || !login_key_len || decode(second + 1, strlen(second + 1), signature, sizeof(signature)) != 32)
+    if (!second || !login_key_len ||
+        blob_login_decode(second + 1, strlen(second + 1), signature, sizeof(signature)) != 32)
         return false;
     hmac(login_key, login_key_len, token, (size_t)(second - token), wanted);
-    long n = decode(first + 1, (size_t)(second - first - 1), (uint8_t *)claims, CLAIMS_MAX - 1);
+    long n = blob_login_decode(first + 1, (size_t)(second - first - 1), (uint8_t *)claims, CLAIMS_MAX - 1);
     if (n < 0 || memcmp(signature, wanted, sizeof(wanted)) != 0)
         return false;
     claims[n] = '\0';
     return true;
 }
 
-static int refuse(struct reply *reply, const char *claims)
+static int blob_login_refuse(struct reply *reply, const char *claims)
 {
     text_addf(&reply->head,
               "WWW-Authenticate: Bearer authorization_uri=https://login.microsoftonline.com/%s/oauth2/authorize "
@@ -90,8 +91,8 @@ static bool is_in_time(const char *claims)
 {
     char from[MEMBER], until[MEMBER];
 
-    claim(claims, "nbf", from);
-    claim(claims, "exp", until);
+    blob_login_claim(claims, "nbf", from);
+    blob_login_claim(claims, "exp", until);
     return atoll(until) > blobs_now() && atoll(from) <= blobs_now() + SKEW;
 }
 
@@ -101,25 +102,25 @@ int login_check(struct request *r, struct reply *reply, const char *token)
     char claims[CLAIMS_MAX], audience[MEMBER], tenant[MEMBER], more[MEMBER];
     const char *version = header(r, "x-ms-version");
 
-    if (!verify(token, claims))
-        return refuse(reply, "");
-    claim(claims, "aud", audience);
-    claim(claims, "tid", tenant);
-    claim(claims, "challenge", more);
+    if (!blob_login_verify(token, claims))
+        return blob_login_refuse(reply, "");
+    blob_login_claim(claims, "aud", audience);
+    blob_login_claim(claims, "tid", tenant);
+    blob_login_claim(claims, "challenge", more);
     if (strcmp(audience, AUDIENCE) != 0 || strcmp(tenant, login_tenant) != 0 || !is_in_time(claims) || *more)
-        return refuse(reply, more);
+        return blob_login_refuse(reply, more);
     const char *intent = header(r, "x-ms-file-request-intent");
     if (auth_are_files() && (!intent || strcmp(intent, "backup") != 0))
         return reply_error(reply, 400, intent ? "InvalidHeaderValue" : "MissingRequiredHeader");
     const char *first = auth_are_files() ? "2022-11-02" : "2017-11-09";
     if (header(r, "host") && (!version || strcmp(version, first) < 0))
         return reply_error(reply, 400, "UnsupportedHeader");
-    claim(claims, "parts", more); /* as if it had ended before the turn of the parts of a batch */
+    blob_login_claim(claims, "parts", more); /* as if it had ended before the turn of the parts of a batch */
     if (!header(r, "host") && !strcmp(more, "false"))
-        return refuse(reply, "");
-    claim(claims, "rights", r->login_rights);
-    claim(claims, "oid", r->login_object);
-    claim(claims, "delegation", more);
+        return blob_login_refuse(reply, "");
+    blob_login_claim(claims, "rights", r->login_rights);
+    blob_login_claim(claims, "oid", r->login_object);
+    blob_login_claim(claims, "delegation", more);
     r->rights = *r->login_rights ? r->login_rights : NULL;
     r->may_delegate = strcmp(more, "false") != 0;
     return 0;

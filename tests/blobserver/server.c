@@ -114,7 +114,7 @@ static void leave(struct connection *c)
     c->loop->gone = c;
 }
 
-static bool hang_up(struct connection *c, bool reset)
+static bool blob_hang_up(struct connection *c, bool reset)
 {
     if (reset)
         setsockopt(c->stream.fd, SOL_SOCKET, SO_LINGER, &(struct linger){.l_onoff = 1}, sizeof(struct linger));
@@ -139,7 +139,7 @@ static void bury(struct loop *loop)
 
 /* ---- the answer */
 
-static void add_head(struct connection *c)
+static void blob_add_head(struct connection *c)
 {
     const struct request *r = &c->request;
     const char *version = header(r, "x-ms-version"), *id = header(r, "x-ms-client-request-id");
@@ -290,7 +290,7 @@ static void start_reply(struct connection *c)
 
     spoil_reply(c);
     c->close |= c->fault.kind == FAULT_OVERLONG;
-    add_head(c);
+    blob_add_head(c);
     uint64_t head = c->out.n;
     if (!no_body && reply->body.n)
         text_add(&c->out, reply->body.s, reply->body.n);
@@ -332,7 +332,7 @@ static ssize_t send_content(struct connection *c, uint64_t limit)
 static bool end_of_reply(struct connection *c)
 {
     if (c->close)
-        return hang_up(c, false);
+        return blob_hang_up(c, false);
     data_unref(c->request.body);
     c->request.body = NULL;
     reply_clear(&c->reply);
@@ -353,7 +353,7 @@ static void next_drop(struct connection *c)
     }
 }
 
-static bool cut_off(struct connection *c)
+static bool blob_cut_off(struct connection *c)
 {
     enum cut cut = c->cut;
 
@@ -364,7 +364,7 @@ static bool cut_off(struct connection *c)
         fall_asleep(c, c->fault.ms);
         return false;
     }
-    return hang_up(c, cut == CUT_RESET);
+    return blob_hang_up(c, cut == CUT_RESET);
 }
 
 /* Returns whether the connection can go on at once. */
@@ -375,7 +375,7 @@ static bool send_reply(struct connection *c)
         if (!limit && !stream_flush(&c->stream))
             break;
         if (!limit && c->cut)
-            return cut_off(c);
+            return blob_cut_off(c);
         if (!limit)
             return end_of_reply(c);
         ssize_t n = 0;
@@ -386,7 +386,7 @@ static bool send_reply(struct connection *c)
             n = send_content(c, limit);
         }
         if (n < 0 && errno != EAGAIN)
-            return hang_up(c, false);
+            return blob_hang_up(c, false);
         if (n < 0)
             break;
         c->sent += (uint64_t)n;
@@ -397,7 +397,7 @@ static bool send_reply(struct connection *c)
 
 /* ---- the request */
 
-static void refuse(struct connection *c)
+static void blob_refuse(struct connection *c)
 {
     if (*c->fault.retry_after)
         reply_header(&c->reply, "Retry-After", c->fault.retry_after);
@@ -420,7 +420,7 @@ static void replace_blob(const struct request *r)
     }
 }
 
-static void replace(const struct request *r)
+static void blob_replace(const struct request *r)
 {
     blobs_write();
     if (options.files)
@@ -430,17 +430,17 @@ static void replace(const struct request *r)
     blobs_unlock();
 }
 
-static bool serve(struct connection *c)
+static bool blob_serve(struct connection *c)
 {
     struct request *r = &c->request;
 
     if (c->refuse)
-        refuse(c);
+        blob_refuse(c);
     else if (!strncmp(r->path, "/-/", 3))
         control(r, &c->reply);
     else {
         if (c->fault.kind == FAULT_REPLACE)
-            replace(r);
+            blob_replace(r);
         r->page = c->fault.page;
         r->pending_ms = c->fault.kind == FAULT_PENDING ? c->fault.ms : 0;
         if (options.files)
@@ -490,7 +490,7 @@ static bool start_body(struct connection *c)
     c->refuse = c->fault.kind == FAULT_ANSWER || c->fault.kind == FAULT_THROTTLE;
     if (c->fault.kind == FAULT_RESET && c->fault.where == AT_REQUEST) {
         log_add(r->method, c->target, 0, 0, 0);
-        return hang_up(c, true);
+        return blob_hang_up(c, true);
     }
     if (header(r, "transfer-encoding"))
         return bad_request(c, 411, "MissingContentLengthHeader");
@@ -502,7 +502,7 @@ static bool start_body(struct connection *c)
     return true;
 }
 
-static bool read_more(struct connection *c)
+static bool blob_read_more(struct connection *c)
 {
     if (c->in_n == c->in_cap)
         c->in = need(realloc(c->in, c->in_cap = c->in_cap * 2 + FIRST_READ));
@@ -510,7 +510,7 @@ static bool read_more(struct connection *c)
     if (n > 0)
         c->in_n += (size_t)n;
     else if (!n || errno != EAGAIN)
-        hang_up(c, false);
+        blob_hang_up(c, false);
     else
         want(c, EPOLLIN);
     return n > 0;
@@ -531,7 +531,7 @@ static bool read_head(struct connection *c)
     if (!end && c->in_n > MAX_HEAD)
         return bad_request(c, 400, "InvalidInput");
     if (!end)
-        return read_more(c);
+        return blob_read_more(c);
     c->head_n = (size_t)(end - c->in) + 4;
     free(c->target);
     c->target = join_target(c->in, c->head_n);
@@ -570,17 +570,17 @@ static bool read_body(struct connection *c)
         if (n > 0)
             c->received += (uint64_t)n;
         else if (!n || errno != EAGAIN)
-            return hang_up(c, false);
+            return blob_hang_up(c, false);
         if (cut && c->received >= r->length / 2) {
             log_add(r->method, c->target, 0, c->received, 0);
-            return hang_up(c, true);
+            return blob_hang_up(c, true);
         }
         if (n < 0) {
             want(c, EPOLLIN);
             return false;
         }
     }
-    return serve(c);
+    return blob_serve(c);
 }
 
 /* The head's memory is in use until the answer is sent; then the next request moves to the front. */

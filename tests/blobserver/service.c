@@ -588,7 +588,7 @@ static enum level level_of(const struct request *r)
     return *r->blob ? BLOB : *r->container ? CONTAINER : ACCOUNT;
 }
 
-static const struct operation *find_operation(const struct request *r)
+static const struct operation *blob_service_find_operation(const struct request *r)
 {
     static const struct operation account = {.rights = "rlw", .serve = get_account, .reads = true};
     const char *comp = param(r, "comp"), *restype = param(r, "restype");
@@ -605,7 +605,7 @@ static const struct operation *find_operation(const struct request *r)
 }
 
 /* Checks the body against the checksums that were sent, and says what arrived. What was swallowed is taken on trust. */
-static int check_body(struct request *r, struct reply *reply)
+static int blob_service_check_body(struct request *r, struct reply *reply)
 {
     const char *md5 = header(r, "content-md5"), *crc = header(r, "x-ms-content-crc64");
     bool there = !r->body || r->body->bytes;
@@ -634,11 +634,11 @@ static int check_body(struct request *r, struct reply *reply)
     return 0;
 }
 
-static const struct operation *admit(struct request *r, struct reply *reply)
+static const struct operation *blob_service_admit(struct request *r, struct reply *reply)
 {
     if (auth_check(r, reply))
         return NULL;
-    const struct operation *op = find_operation(r);
+    const struct operation *op = blob_service_find_operation(r);
     if (!op)
         reply_error(reply, 400, "UnsupportedHttpVerb");
     else if (!auth_allows(r, op->rights))
@@ -650,7 +650,7 @@ static const struct operation *admit(struct request *r, struct reply *reply)
 
 void service_part(struct request *r, struct reply *reply)
 {
-    const struct operation *op = admit(r, reply);
+    const struct operation *op = blob_service_admit(r, reply);
 
     if (op && op->serve != delete_blob)
         reply_error(reply, 400, "InvalidInput");
@@ -660,9 +660,9 @@ void service_part(struct request *r, struct reply *reply)
 
 void service(struct request *r, struct reply *reply)
 {
-    const struct operation *op = admit(r, reply);
+    const struct operation *op = blob_service_admit(r, reply);
 
-    if (!op || check_body(r, reply))
+    if (!op || blob_service_check_body(r, reply))
         return;
     if (op->reads)
         blobs_read();

@@ -35,7 +35,7 @@ static struct {
 
 /* ---- the two worlds: a log is written, and a run ends */
 
-static void write_log(const char *name, const char *text)
+static void conform_logs_write_log(const char *name, const char *text)
 {
     ACT_AUTOFREE char *key = act_path_join(t.id, name);
 
@@ -50,7 +50,7 @@ static void write_log(const char *name, const char *text)
     assert_ok(act_file_write_quickly(path, text, strlen(text), 0644, &err), err);
 }
 
-static int site_of(void *arg, struct site **out, struct act_error *e)
+static int conform_logs_site_of(void *arg, struct site **out, struct act_error *e)
 {
     (void)arg;
     (void)e;
@@ -58,7 +58,7 @@ static int site_of(void *arg, struct site **out, struct act_error *e)
     return 0;
 }
 
-static int sign(const struct store_entry *blob, struct store_urls *out, struct act_error *e)
+static int conform_logs_sign(const struct store_entry *blob, struct store_urls *out, struct act_error *e)
 {
     struct store_call call = {
         .op = STORE_URL, .key = blob->key, .url = {.permissions = "r", .life_s = 600, .share_sas = true}};
@@ -70,7 +70,7 @@ static int sign(const struct store_entry *blob, struct store_urls *out, struct a
     return rc;
 }
 
-static int ask(void *arg, const char *id, struct store_urls *out, struct act_error *e)
+static int conform_logs_ask(void *arg, const char *id, struct store_urls *out, struct act_error *e)
 {
     ACT_AUTOFREE char *prefix = act_sprintf("%s/", t.id);
     struct store_call call = {.op = STORE_LIST, .key = prefix};
@@ -79,19 +79,19 @@ static int ask(void *arg, const char *id, struct store_urls *out, struct act_err
     (void)arg;
     assert_string_equal(id, t.id);
     for (size_t i = 0; rc == 0 && i < call.list.page.n; i++)
-        rc = sign(&call.list.page.v[i], out, e);
+        rc = conform_logs_sign(&call.list.page.v[i], out, e);
     store_call_release(&call);
     out->ended_unix_s = t.ended;
     return rc;
 }
 
-static void open_logs(bool ended)
+static void conform_logs_open(bool ended)
 {
     static const char *const folders[] = {"user_logs", "system_logs"};
     ACT_AUTOFREE char *id = act_strdup(t.id); /* the store has its own */
-    const struct store_urls_options urls = {.id = id, .ask = ask};
+    const struct store_urls_options urls = {.id = id, .ask = conform_logs_ask};
     const struct store_site_options files = {
-        .site = site_of, .id = id, .folders = folders, .n_folders = COUNT(folders), .grow = !ended};
+        .site = conform_logs_site_of, .id = id, .folders = folders, .n_folders = COUNT(folders), .grow = !ended};
 
     t.ended = ended;
     store_free(t.store);
@@ -102,12 +102,12 @@ static int open_run(void **state)
 {
     (void)state;
     snprintf(t.id, sizeof(t.id), "exp_1700000000_%08x", (unsigned)++t.runs);
-    write_log("user_logs/std_log_process_0.txt", "0123456789");
-    write_log("user_logs/std_log_process_1.txt", "");
-    write_log("user_logs/deep/er/x", "x");
-    write_log("system_logs/a b%41+\xc3\xa4", "words");
-    write_log("user_logs-not.txt", "beside");
-    open_logs(false);
+    conform_logs_write_log("user_logs/std_log_process_0.txt", "0123456789");
+    conform_logs_write_log("user_logs/std_log_process_1.txt", "");
+    conform_logs_write_log("user_logs/deep/er/x", "x");
+    conform_logs_write_log("system_logs/a b%41+\xc3\xa4", "words");
+    conform_logs_write_log("user_logs-not.txt", "beside");
+    conform_logs_open(false);
     return 0;
 }
 
@@ -121,20 +121,20 @@ static int close_run(void **state)
 
 /* ---- short forms */
 
-static int look(const char *key, struct store_call *call)
+static int conform_logs_look(const char *key, struct store_call *call)
 {
     *call = (struct store_call){.op = STORE_HEAD, .key = key};
     return store_do(t.store, call, &err);
 }
 
-static int get(const char *key, uint64_t offset, char *sink, size_t cap, struct store_call *call)
+static int conform_logs_get(const char *key, uint64_t offset, char *sink, size_t cap, struct store_call *call)
 {
     *call = (struct store_call){.op = STORE_GET, .key = key, .get = {.offset = offset, .sink = sink, .sink_cap = cap}};
     return store_do(t.store, call, &err);
 }
 
 /* In one page, which all stores of logs have. */
-static void assert_list(const char *prefix, bool delimiter, const char *const *expected, size_t n)
+static void conform_logs_assert_list(const char *prefix, bool delimiter, const char *const *expected, size_t n)
 {
     struct store_call call = {.op = STORE_LIST, .key = prefix, .list = {.delimiter = delimiter, .max = 1}};
 
@@ -150,7 +150,8 @@ static void assert_list(const char *prefix, bool delimiter, const char *const *e
 }
 
 #define ASSERT_LIST(prefix, delimiter, ...)                                                                            \
-    assert_list(prefix, delimiter, (const char *const[]){__VA_ARGS__}, COUNT(((const char *const[]){__VA_ARGS__})))
+    conform_logs_assert_list(prefix, delimiter, (const char *const[]){__VA_ARGS__},                                    \
+                             COUNT(((const char *const[]){__VA_ARGS__})))
 
 static void assert_refused(struct store_call call, enum act_code code)
 {
@@ -169,11 +170,11 @@ TEST(listing)
 
     if (!t.blobs)
         memmove(&all[1], &all[2], 3 * sizeof(all[0]));
-    assert_list("", false, all, COUNT(all) - !t.blobs);
+    conform_logs_assert_list("", false, all, COUNT(all) - !t.blobs);
     ASSERT_LIST("user_logs/", false, "user_logs/deep/er/x", "user_logs/std_log_process_0.txt",
                 "user_logs/std_log_process_1.txt");
     ASSERT_LIST("user_logs/std_log_process_1", false, "user_logs/std_log_process_1.txt");
-    assert_list("user_logs/none", false, NULL, 0);
+    conform_logs_assert_list("user_logs/none", false, NULL, 0);
 }
 
 TEST(one_level)
@@ -219,13 +220,13 @@ TEST(one_entry)
                                          "std_log_process_0.txt"};
     struct store_call call;
 
-    assert_ok(look("user_logs/std_log_process_0.txt", &call), err);
+    assert_ok(conform_logs_look("user_logs/std_log_process_0.txt", &call), err);
     assert_string_equal(call.entry.key, "user_logs/std_log_process_0.txt");
     assert_int_equal(call.entry.kind, STORE_FILE);
     assert_int_equal(call.entry.size, 10);
     store_call_release(&call);
     for (size_t i = 0; i < COUNT(others); i++) {
-        assert_int_equal(look(others[i], &call), -ACT_NOT_FOUND);
+        assert_int_equal(conform_logs_look(others[i], &call), -ACT_NOT_FOUND);
         store_call_release(&call);
     }
 }
@@ -244,15 +245,15 @@ TEST(ranges)
     struct store_call call;
 
     for (size_t i = 0; i < COUNT(rows); i++) {
-        assert_ok(get("user_logs/std_log_process_0.txt", rows[i].offset, sink, rows[i].cap, &call), err);
+        assert_ok(conform_logs_get("user_logs/std_log_process_0.txt", rows[i].offset, sink, rows[i].cap, &call), err);
         assert_int_equal(call.get.got, strlen(rows[i].bytes));
         assert_memory_equal(sink, rows[i].bytes, call.get.got);
         store_call_release(&call);
     }
-    assert_ok(get("user_logs/std_log_process_1.txt", 0, sink, sizeof(sink), &call), err);
+    assert_ok(conform_logs_get("user_logs/std_log_process_1.txt", 0, sink, sizeof(sink), &call), err);
     assert_int_equal(call.get.got, 0);
     store_call_release(&call);
-    assert_ok(get("system_logs/a b%41+\xc3\xa4", 1, sink, sizeof(sink), &call), err);
+    assert_ok(conform_logs_get("system_logs/a b%41+\xc3\xa4", 1, sink, sizeof(sink), &call), err);
     assert_int_equal(call.get.got, 4);
     assert_memory_equal(sink, "ords", 4);
     store_call_release(&call);
@@ -283,16 +284,16 @@ TEST(what_is_no_log)
     char sink[20];
     struct store_call call;
 
-    write_log("secret", "s");
+    conform_logs_write_log("secret", "s");
     for (size_t i = 0; i < COUNT(names); i++) {
-        assert_int_not_equal(get(names[i], 0, sink, sizeof(sink), &call), 0);
+        assert_int_not_equal(conform_logs_get(names[i], 0, sink, sizeof(sink), &call), 0);
         store_call_release(&call);
     }
-    assert_int_equal(get("user_logs/none", 0, sink, sizeof(sink), &call), -ACT_NOT_FOUND);
+    assert_int_equal(conform_logs_get("user_logs/none", 0, sink, sizeof(sink), &call), -ACT_NOT_FOUND);
     store_call_release(&call);
 }
 
-static void count(struct store_call *call)
+static void conform_logs_count(struct store_call *call)
 {
     ++*(int *)call->arg;
 }
@@ -308,7 +309,7 @@ TEST(many_at_once)
         calls[i] = (struct store_call){.op = STORE_GET,
                                        .key = "user_logs/std_log_process_0.txt",
                                        .get = {.offset = i, .sink = &sinks[i], .sink_cap = 1},
-                                       .done = count,
+                                       .done = conform_logs_count,
                                        .arg = &done};
         store_start(t.store, &calls[i]);
         assert_int_equal(done, 0);
@@ -330,18 +331,18 @@ TEST(growing)
     struct store_call call;
     char sink[20];
 
-    assert_ok(look(log, &call), err);
+    assert_ok(conform_logs_look(log, &call), err);
     assert_true(call.entry.grows);
     store_call_release(&call);
-    write_log(log, "more");
-    write_log(new, "n");
-    assert_ok(get(log, 0, sink, sizeof(sink), &call), err);
+    conform_logs_write_log(log, "more");
+    conform_logs_write_log(new, "n");
+    assert_ok(conform_logs_get(log, 0, sink, sizeof(sink), &call), err);
     assert_int_equal(call.get.got, 4);
     store_call_release(&call);
-    assert_ok(get(new, 0, sink, sizeof(sink), &call), err); /* without a new listing */
+    assert_ok(conform_logs_get(new, 0, sink, sizeof(sink), &call), err); /* without a new listing */
     assert_int_equal(call.get.got, 1);
     store_call_release(&call);
-    assert_ok(look(log, &call), err);
+    assert_ok(conform_logs_look(log, &call), err);
     assert_int_equal(call.entry.size, 4);
     store_call_release(&call);
     ASSERT_LIST("user_logs/std", false, "user_logs/std_log_process_0.txt", log, new);
@@ -351,7 +352,7 @@ TEST(ended)
 {
     struct store_call call = {.op = STORE_LIST, .key = ""};
 
-    open_logs(true);
+    conform_logs_open(true);
     assert_ok(store_do(t.store, &call, &err), err);
     assert_true(call.list.page.n > 0);
     for (size_t i = 0; i < call.list.page.n; i++)
@@ -383,7 +384,7 @@ TEST(name_without_secrets)
 
 /* ---- */
 
-static int setup(void **state)
+static int conform_logs_setup(void **state)
 {
     const char *endpoint = getenv("TEST_AZURE_ENDPOINT");
 
@@ -404,7 +405,7 @@ static int setup(void **state)
                             &t.blobs, &err);
 }
 
-static int teardown(void **state)
+static int conform_logs_teardown(void **state)
 {
     (void)state;
     store_free(t.blobs);
@@ -416,5 +417,5 @@ static int teardown(void **state)
 
 int main(void)
 {
-    return tests_run(setup, teardown);
+    return tests_run(conform_logs_setup, conform_logs_teardown);
 }

@@ -68,7 +68,7 @@ static char *temp_file(const char *name)
     return act_path_join(home, name);
 }
 
-static int open_platform(struct platform **out, struct act_error *e)
+static int conform_platform_open(struct platform **out, struct act_error *e)
 {
     ACT_AUTOFREE char *root = world->root ? temp_file(world->root) : NULL;
     ACT_AUTOFREE char *name = act_strdup(world->name);
@@ -111,7 +111,7 @@ static struct run_spec make_wide_spec(int nodes, int procs, const char *const *a
     return spec;
 }
 
-static struct run_spec make_spec(int procs, const char *const *argv)
+static struct run_spec conform_platform_make_spec(int procs, const char *const *argv)
 {
     return make_wide_spec(1, procs, argv);
 }
@@ -134,8 +134,8 @@ static void store_files(struct run_spec *spec, const char *package, struct flow_
         assert_ok(flow_store_job(&flow, spec, package, out, &err), err);
 }
 
-static int hand_over(struct platform *to, const struct run_spec *spec, const char *package,
-                     const struct flow_job_files *files, struct act_error *e)
+static int conform_platform_hand_over(struct platform *to, const struct run_spec *spec, const char *package,
+                                      const struct flow_job_files *files, struct act_error *e)
 {
     struct platform_submission submission = {
         .spec = spec, .package = package, .agent_key = files->agent_key, .spec_key = files->spec_key};
@@ -143,12 +143,12 @@ static int hand_over(struct platform *to, const struct run_spec *spec, const cha
     return platform_submit(to, &submission, e);
 }
 
-static void submit(struct run_spec *spec, const char *package)
+static void conform_platform_submit(struct run_spec *spec, const char *package)
 {
     ACT_AUTO(flow_job_files) files = {0};
 
     store_files(spec, package, &files);
-    assert_ok(hand_over(platform, spec, package, &files, &err), err);
+    assert_ok(conform_platform_hand_over(platform, spec, package, &files, &err), err);
 }
 
 /* Which rank failed first is in the logs only, where a service started the ranks. */
@@ -164,7 +164,7 @@ static void add_last_words(const char *id, struct run_status *status)
     flow_run_release(&run);
 }
 
-static struct run_status status_of(const char *id)
+static struct run_status conform_platform_status_of(const char *id)
 {
     struct run_status status;
 
@@ -180,16 +180,16 @@ static struct run_status wait_state(const char *id, enum run_state state)
     enum { HANGS_MS = 120000 };
 
     for (long ms = 0; ms < HANGS_MS; ms += world->step_ms) {
-        struct run_status status = status_of(id);
+        struct run_status status = conform_platform_status_of(id);
         if (status.state == state || run_state_is_final(status.state))
             return status;
         pause_ms(world->step_ms);
     }
-    fail_msg("run '%s' hangs: %s", id, status_of(id).reason);
+    fail_msg("run '%s' hangs: %s", id, conform_platform_status_of(id).reason);
     return (struct run_status){0};
 }
 
-static struct run_status wait_end(const char *id)
+static struct run_status conform_platform_wait_end(const char *id)
 {
     return wait_state(id, RUN_COMPLETED);
 }
@@ -200,17 +200,17 @@ static struct run_status wait_reason(const char *id, enum run_state state)
     enum { HANGS_MS = 120000 };
 
     for (long ms = 0; ms < HANGS_MS; ms += world->step_ms) {
-        struct run_status status = status_of(id);
+        struct run_status status = conform_platform_status_of(id);
         if (run_state_is_final(status.state) || (status.state == state && status.reason[0]))
             return status;
         pause_ms(world->step_ms);
     }
-    fail_msg("run '%s' says nothing: %s", id, run_state_name(status_of(id).state));
+    fail_msg("run '%s' says nothing: %s", id, run_state_name(conform_platform_status_of(id).state));
     return (struct run_status){0};
 }
 
-static int get_log(const char *id, const char *name, uint64_t offset, void *data, size_t len, size_t *got,
-                   struct act_error *e)
+static int conform_platform_get_log(const char *id, const char *name, uint64_t offset, void *data, size_t len,
+                                    size_t *got, struct act_error *e)
 {
     struct store *store = platform_open_logs(platform, id, false);
     struct store_call call = {.op = STORE_GET, .key = name, .get = {.offset = offset, .sink = data, .sink_cap = len}};
@@ -223,7 +223,7 @@ static int get_log(const char *id, const char *name, uint64_t offset, void *data
 }
 
 /* The page is in call. */
-static int list_logs(const char *id, struct store_call *call, struct act_error *e)
+static int conform_platform_list_logs(const char *id, struct store_call *call, struct act_error *e)
 {
     struct store *store = platform_open_logs(platform, id, false);
 
@@ -233,13 +233,13 @@ static int list_logs(const char *id, struct store_call *call, struct act_error *
     return rc;
 }
 
-static char *read_log(const char *id, const char *name)
+static char *conform_platform_read_log(const char *id, const char *name)
 {
     enum { LOG_MAX = 1 << 20 };
     char *text = act_calloc(1, LOG_MAX + 1);
     size_t got;
 
-    assert_ok(get_log(id, name, 0, text, LOG_MAX, &got, &err), err);
+    assert_ok(conform_platform_get_log(id, name, 0, text, LOG_MAX, &got, &err), err);
     return text;
 }
 
@@ -247,7 +247,7 @@ static char *read_log(const char *id, const char *name)
 static char *rank_log_name(const char *id, int rank)
 {
     ACT_AUTO(store_call) call = {0};
-    int rc = list_logs(id, &call, &err);
+    int rc = conform_platform_list_logs(id, &call, &err);
 
     assert_true(rc == 0 || rc == -ACT_NOT_FOUND);
     const struct store_entry *log = flow_find_rank_log(&call.list.page, "", rank);
@@ -261,7 +261,7 @@ static char *rank_log(const char *id, int rank)
 
     if (!name)
         fail_msg("run '%s' has no log of rank %d", id, rank);
-    return read_log(id, name);
+    return conform_platform_read_log(id, name);
 }
 
 /* Waits until the rank's log holds the text; returns the log's name. */
@@ -271,7 +271,7 @@ static char *wait_rank_log(const char *id, int rank, const char *part)
 
     for (long ms = 0; ms < HANGS_MS; ms += world->step_ms) {
         char *name = rank_log_name(id, rank);
-        ACT_AUTOFREE char *text = name ? read_log(id, name) : act_strdup("");
+        ACT_AUTOFREE char *text = name ? conform_platform_read_log(id, name) : act_strdup("");
         if (strstr(text, part))
             return name;
         free(name);
@@ -290,14 +290,14 @@ static void assert_state(const struct run_status *status, enum run_state state)
 /* Submits, waits, checks the state and the exit status; returns the status. */
 static struct run_status run_to_end(struct run_spec *spec, const char *package, enum run_state state, int exit_status)
 {
-    submit(spec, package);
-    struct run_status status = wait_end(spec->id);
+    conform_platform_submit(spec, package);
+    struct run_status status = conform_platform_wait_end(spec->id);
     assert_state(&status, state);
     assert_int_equal(status.exit_status, exit_status);
     return status;
 }
 
-static char *run_file(const char *id, const char *name)
+static char *conform_platform_run_file(const char *id, const char *name)
 {
     return act_sprintf("%s/%s/runs/%s/%s", home, world->root, id, name);
 }
@@ -322,7 +322,7 @@ static char *wait_lines(const char *path, int lines)
     return NULL;
 }
 
-static bool is_gone(pid_t pid)
+static bool conform_platform_is_gone(pid_t pid)
 {
     return kill(pid, 0) < 0 && errno == ESRCH;
 }
@@ -347,7 +347,7 @@ static void assert_all_gone(const char *pids)
         pid_t pid = atoi(line);
         assert_true(pid > 1);
         int ms = 0;
-        while (ms < HANGS_MS && !is_gone(pid) && !is_zombie(pid)) {
+        while (ms < HANGS_MS && !conform_platform_is_gone(pid) && !is_zombie(pid)) {
             pause_ms(STEP_MS);
             ms += STEP_MS;
         }
@@ -357,7 +357,7 @@ static void assert_all_gone(const char *pids)
 }
 
 /* Runs Python, which makes the package: z is an open zipfile.ZipFile, add(name, text, mode) is there. */
-static char *make_package(struct run_spec *spec, const char *python)
+static char *conform_platform_make_package(struct run_spec *spec, const char *python)
 {
     char *path = temp_file("package.zip");
     ACT_AUTOFREE char *script =
@@ -385,7 +385,7 @@ static char *make_package(struct run_spec *spec, const char *python)
 
 TEST(test_completes)
 {
-    ACT_AUTO(run_spec) spec = make_spec(1, (const char *const[]){"echo", "hello", NULL}), again = {0};
+    ACT_AUTO(run_spec) spec = conform_platform_make_spec(1, (const char *const[]){"echo", "hello", NULL}), again = {0};
     ACT_AUTO(act_strv) ids = {0};
 
     struct run_status status = run_to_end(&spec, NULL, RUN_COMPLETED, 0);
@@ -432,19 +432,19 @@ TEST(test_failures)
 
 TEST(test_cannot_start)
 {
-    ACT_AUTO(run_spec) missing = make_spec(1, (const char *const[]){"no-such-command-xyz", NULL});
-    ACT_AUTO(run_spec) in_code = make_spec(1, (const char *const[]){"run.sh", NULL});
-    ACT_AUTO(run_spec) no_mode = make_spec(1, (const char *const[]){"./run.sh", NULL});
+    ACT_AUTO(run_spec) missing = conform_platform_make_spec(1, (const char *const[]){"no-such-command-xyz", NULL});
+    ACT_AUTO(run_spec) in_code = conform_platform_make_spec(1, (const char *const[]){"run.sh", NULL});
+    ACT_AUTO(run_spec) no_mode = conform_platform_make_spec(1, (const char *const[]){"./run.sh", NULL});
 
     struct run_status status = run_to_end(&missing, NULL, RUN_FAILED, 127);
     assert_contains(status.reason, "cannot start 'no-such-command-xyz': No such file or directory");
     ACT_AUTOFREE char *log = rank_log(missing.id, 0);
     assert_contains(log, "cannot start 'no-such-command-xyz'");
 
-    ACT_AUTOFREE char *zip = make_package(&in_code, "add('run.sh', 'echo hi')");
+    ACT_AUTOFREE char *zip = conform_platform_make_package(&in_code, "add('run.sh', 'echo hi')");
     status = run_to_end(&in_code, zip, RUN_FAILED, 127);
     assert_contains(status.reason, "write './' before it");
-    ACT_AUTOFREE char *again = make_package(&no_mode, "add('run.sh', 'echo hi')");
+    ACT_AUTOFREE char *again = conform_platform_make_package(&no_mode, "add('run.sh', 'echo hi')");
     status = run_to_end(&no_mode, again, RUN_FAILED, 126);
     assert_contains(status.reason, "Permission denied");
 }
@@ -509,7 +509,7 @@ TEST(test_awkward_arguments)
 }
 
 /* The value of a variable in the output of env; NULL: not there. New string. */
-static char *value_in(const char *log, const char *name)
+static char *conform_platform_value_in(const char *log, const char *name)
 {
     ACT_AUTOFREE char *start = act_sprintf("\n%s=", name);
     const char *found = strstr(log, start);
@@ -522,7 +522,7 @@ static char *value_in(const char *log, const char *name)
 
 static void assert_variable(const char *log, const char *name, const char *value)
 {
-    ACT_AUTOFREE char *found = value_in(log, name);
+    ACT_AUTOFREE char *found = conform_platform_value_in(log, name);
 
     if (!found || strcmp(found, value) != 0)
         fail_msg("%s is '%s' instead of '%s' in: %s", name, found ? found : "(not set)", value, log);
@@ -541,9 +541,9 @@ static void assert_masked(const char *id)
     ACT_AUTO(store_call) call = {0};
     bool seen = false;
 
-    assert_ok(list_logs(id, &call, &err), err);
+    assert_ok(conform_platform_list_logs(id, &call, &err), err);
     for (size_t i = 0; i < call.list.page.n; i++) {
-        ACT_AUTOFREE char *text = read_log(id, call.list.page.v[i].key);
+        ACT_AUTOFREE char *text = conform_platform_read_log(id, call.list.page.v[i].key);
         assert_true(i == 0 || strcmp(call.list.page.v[i - 1].key, call.list.page.v[i].key) < 0);
         if (!act_starts_with(call.list.page.v[i].key, "system_logs/"))
             continue;
@@ -553,7 +553,8 @@ static void assert_masked(const char *id)
     assert_true(seen || world->is_service); /* whose logs are not the agent's */
 }
 
-static void check_environment(const struct run_spec *spec, int rank, const char *log, const char *master)
+static void conform_platform_check_environment(const struct run_spec *spec, int rank, const char *log,
+                                               const char *master)
 {
     static const char *const lines[] = {
         "\nMASTER_PORT=",          "\nAZ_BATCHAI_MPI_HOST_FILE=/",
@@ -599,11 +600,11 @@ TEST(test_environment)
         run_spec_add_env(&spec, "MY_TOKEN", "hush-hush");
         run_to_end(&spec, NULL, RUN_COMPLETED, 0);
         ACT_AUTOFREE char *zero = rank_log(spec.id, 0);
-        ACT_AUTOFREE char *first = value_in(zero, "first");
+        ACT_AUTOFREE char *first = conform_platform_value_in(zero, "first");
         for (int rank = 0; rank < 2 * nodes; rank++) {
             ACT_AUTOFREE char *log = rank_log(spec.id, rank);
             bool named = !world->master_addr || (world->has_pods && nodes > 1);
-            check_environment(&spec, rank, log, named ? first : world->master_addr);
+            conform_platform_check_environment(&spec, rank, log, named ? first : world->master_addr);
         }
         assert_masked(spec.id);
         run_spec_release(&spec);
@@ -655,12 +656,13 @@ TEST(test_code_and_folders)
     assert_ok(act_mkdir_all(root, 0755, &err), err);
     map_data(&spec, root, store);
     spec.compile_args = act_strdup("one 'two three'");
-    ACT_AUTOFREE char *zip = make_package(&spec, "add('sub/file.txt', 'content\\n')\n"
-                                                 "add('link', 'sub/file.txt', 0o120777)\n"
-                                                 "add('run.sh', '#!/bin/sh\\necho runs in $(pwd)\\n', 0o100755)\n"
-                                                 "add('empty/', '', 0o40750)\n"
-                                                 "add('data/old', 'gives way')\n"
-                                                 "add('compile.aml.sh', 'printf \"%s.\" \"$@\" >> compiled')");
+    ACT_AUTOFREE char *zip =
+        conform_platform_make_package(&spec, "add('sub/file.txt', 'content\\n')\n"
+                                             "add('link', 'sub/file.txt', 0o120777)\n"
+                                             "add('run.sh', '#!/bin/sh\\necho runs in $(pwd)\\n', 0o100755)\n"
+                                             "add('empty/', '', 0o40750)\n"
+                                             "add('data/old', 'gives way')\n"
+                                             "add('compile.aml.sh', 'printf \"%s.\" \"$@\" >> compiled')");
     run_to_end(&spec, zip, RUN_COMPLETED, 0);
     ACT_AUTOFREE char *log = rank_log(spec.id, 0);
     ACT_AUTOFREE char *expected = act_sprintf(
@@ -681,7 +683,7 @@ TEST(test_prepared_once_on_each_node)
     for (int nodes = 1; nodes <= world->nodes; nodes++) {
         struct run_spec spec = wide_shell_spec(nodes, 2, "cat mine");
         ACT_AUTOFREE char *text = NULL;
-        ACT_AUTOFREE char *zip = make_package(&spec, python);
+        ACT_AUTOFREE char *zip = conform_platform_make_package(&spec, python);
         unlink(count);
         run_to_end(&spec, zip, RUN_COMPLETED, 0);
         for (int rank = 0; rank < 2 * nodes; rank++) {
@@ -710,7 +712,7 @@ TEST(test_preparation_fails)
 
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct run_spec spec = shell_spec(2, "echo must not run");
-        ACT_AUTOFREE char *zip = make_package(&spec, rows[i].package);
+        ACT_AUTOFREE char *zip = conform_platform_make_package(&spec, rows[i].package);
         struct run_status status = run_to_end(&spec, zip, RUN_FAILED, rows[i].exit_status);
         assert_contains(status.reason, "preparation failed: ");
         assert_contains(status.reason, rows[i].reason);
@@ -722,7 +724,7 @@ TEST(test_preparation_fails)
     }
 
     struct run_spec spec = shell_spec(1, "echo must not run");
-    ACT_AUTOFREE char *zip = make_package(&spec, "add('a', 'b')");
+    ACT_AUTOFREE char *zip = conform_platform_make_package(&spec, "add('a', 'b')");
     memset(spec.package_sha256, '0', ACT_SHA256_HEX - 1);
     struct run_status status = run_to_end(&spec, zip, RUN_FAILED, 125);
     assert_contains(status.reason, "its SHA-256 is ");
@@ -743,8 +745,8 @@ TEST(test_same_id_twice)
         children[i] = fork();
         if (children[i] == 0) {
             struct platform *own; /* connections cannot be shared */
-            int rc = open_platform(&own, &err);
-            _exit(rc == 0 && hand_over(own, &spec, NULL, &files, &err) == 0 ? 0 : 1);
+            int rc = conform_platform_open(&own, &err);
+            _exit(rc == 0 && conform_platform_hand_over(own, &spec, NULL, &files, &err) == 0 ? 0 : 1);
         }
     }
     for (size_t i = 0; i < COUNT(children); i++) {
@@ -752,10 +754,10 @@ TEST(test_same_id_twice)
         waitpid(children[i], &status, 0);
         assert_int_equal(status, 0);
     }
-    struct run_status status = wait_end(spec.id);
+    struct run_status status = conform_platform_wait_end(spec.id);
     assert_state(&status, RUN_COMPLETED);
-    submit(&spec, NULL); /* and after its end */
-    status = wait_end(spec.id);
+    conform_platform_submit(&spec, NULL); /* and after its end */
+    status = conform_platform_wait_end(spec.id);
     assert_state(&status, RUN_COMPLETED);
     ACT_AUTOFREE char *text = wait_lines(count, 1);
     assert_string_equal(text, "started\n");
@@ -778,14 +780,14 @@ TEST(test_abort)
         if (rows[i].nodes > world->nodes)
             continue;
         struct run_spec spec = wide_shell_spec(rows[i].nodes, rows[i].procs, rows[i].script);
-        submit(&spec, NULL);
+        conform_platform_submit(&spec, NULL);
         struct run_status status = wait_state(spec.id, RUN_RUNNING);
         assert_state(&status, RUN_RUNNING);
         for (int rank = 0; rank < rows[i].nodes * rows[i].procs; rank++)
             free(wait_rank_log(spec.id, rank, "up\n"));
         assert_ok(platform_abort(platform, spec.id, &was_final, &err), err);
         assert_false(was_final);
-        status = wait_end(spec.id);
+        status = conform_platform_wait_end(spec.id);
         assert_state(&status, RUN_CANCELED);
         assert_true(status.ended_unix_s > 0);
         assert_ok(platform_abort(platform, spec.id, &was_final, &err), err);
@@ -803,9 +805,9 @@ TEST(test_abort_at_once)
 
     for (int i = 0; i < 10; i++) {
         struct run_spec spec = shell_spec(1, "exec sleep 1000");
-        submit(&spec, NULL);
+        conform_platform_submit(&spec, NULL);
         assert_ok(platform_abort(platform, spec.id, &was_final, &err), err);
-        struct run_status status = wait_end(spec.id);
+        struct run_status status = conform_platform_wait_end(spec.id);
         assert_state(&status, RUN_CANCELED);
         run_spec_release(&spec);
     }
@@ -822,22 +824,22 @@ TEST(test_abort_while_queued)
     size_t got;
 
     first.gpus_per_node = second.gpus_per_node = GPUS;
-    submit(&first, NULL);
+    conform_platform_submit(&first, NULL);
     struct run_status status = wait_state(first.id, RUN_RUNNING);
     assert_state(&status, RUN_RUNNING);
-    submit(&second, NULL);
+    conform_platform_submit(&second, NULL);
     status = wait_reason(second.id, RUN_QUEUED);
     assert_state(&status, RUN_QUEUED);
     assert_int_equal(status.started_unix_s, 0);
     assert_ok(platform_abort(platform, second.id, &was_final, &err), err);
     assert_false(was_final);
-    status = wait_end(second.id);
+    status = conform_platform_wait_end(second.id);
     assert_state(&status, RUN_CANCELED);
-    assert_int_equal(get_log(second.id, log, 0, &byte, 1, &got, &err), -ACT_NOT_FOUND);
-    status = status_of(first.id);
+    assert_int_equal(conform_platform_get_log(second.id, log, 0, &byte, 1, &got, &err), -ACT_NOT_FOUND);
+    status = conform_platform_status_of(first.id);
     assert_state(&status, RUN_RUNNING);
     assert_ok(platform_abort(platform, first.id, &was_final, &err), err);
-    status = wait_end(first.id);
+    status = conform_platform_wait_end(first.id);
     assert_state(&status, RUN_CANCELED);
 }
 
@@ -851,22 +853,22 @@ TEST(test_logs_grow)
     size_t got = 0;
 
     unlink(gate);
-    submit(&spec, NULL);
+    conform_platform_submit(&spec, NULL);
     ACT_AUTOFREE char *name = wait_rank_log(spec.id, world->nodes * 2 - 1, "first\n");
-    assert_int_equal(status_of(spec.id).state, RUN_RUNNING);
+    assert_int_equal(conform_platform_status_of(spec.id).state, RUN_RUNNING);
     close(open(gate, O_CREAT | O_WRONLY, 0600));
-    wait_end(spec.id);
-    assert_ok(get_log(spec.id, name, 6, text, sizeof(text), &got, &err), err);
+    conform_platform_wait_end(spec.id);
+    assert_ok(conform_platform_get_log(spec.id, name, 6, text, sizeof(text), &got, &err), err);
     assert_int_equal(got, 7);
     assert_memory_equal(text, "second\n", 7);
-    assert_ok(get_log(spec.id, name, 13, text, sizeof(text), &got, &err), err);
+    assert_ok(conform_platform_get_log(spec.id, name, 13, text, sizeof(text), &got, &err), err);
     assert_int_equal(got, 0);
 
     static const char *const bad[] = {"user_logs/none.txt", "../run.json",   "user_logs/../run.json",
                                       "/etc/passwd",        "run.json",      "user_logs",
                                       "user_logs/",         "system_logs//x"};
     for (size_t i = 0; i < COUNT(bad); i++)
-        assert_int_equal(get_log(spec.id, bad[i], 0, text, sizeof(text), &got, &err), -ACT_NOT_FOUND);
+        assert_int_equal(conform_platform_get_log(spec.id, bad[i], 0, text, sizeof(text), &got, &err), -ACT_NOT_FOUND);
 }
 
 TEST(test_unknown_run)
@@ -879,7 +881,7 @@ TEST(test_unknown_run)
     assert_ok(platform_status(platform, ids, COUNT(ids), status, &err), err);
     for (size_t i = 0; i < COUNT(ids); i++) {
         assert_int_equal(status[i].state, RUN_UNKNOWN);
-        assert_int_equal(list_logs(ids[i], &call, &err), -ACT_NOT_FOUND);
+        assert_int_equal(conform_platform_list_logs(ids[i], &call, &err), -ACT_NOT_FOUND);
         store_call_release(&call);
         assert_int_equal(platform_spec(platform, ids[i], &spec, &err), -ACT_NOT_FOUND);
     }
@@ -922,7 +924,7 @@ TEST(test_kept_for_a_look)
         struct run_spec spec = shell_spec(1, rows[i].script);
         spec.sleep_if_fail = rows[i].if_fail;
         spec.sleep_if_succeed = !rows[i].if_fail;
-        submit(&spec, NULL);
+        conform_platform_submit(&spec, NULL);
         if (world->has_pods) { /* what the agent does not print nobody knows before the end */
             wait_state(spec.id, RUN_RUNNING);
         } else if (world->is_service) { /* it only sees that its process goes on */
@@ -931,10 +933,10 @@ TEST(test_kept_for_a_look)
             struct run_status kept = wait_reason(spec.id, RUN_RUNNING);
             assert_string_equal(kept.reason, rows[i].reason);
         }
-        struct run_status status = status_of(spec.id);
+        struct run_status status = conform_platform_status_of(spec.id);
         assert_state(&status, RUN_RUNNING);
         assert_ok(platform_abort(platform, spec.id, &was_final, &err), err);
-        status = wait_end(spec.id);
+        status = conform_platform_wait_end(spec.id);
         assert_state(&status, world->is_service ? RUN_CANCELED : rows[i].end);
         run_spec_release(&spec);
     }
@@ -1010,13 +1012,13 @@ TEST(test_local_refuses_mounts_without_a_tool)
     setenv("PATH", path, 1);
     assert_int_equal(rc, -ACT_CONFIG);
     assert_contains(act_error_text(&err), "install blobfuse2, or rclone and fuse3; or set 'mount: copy'");
-    assert_int_equal(status_of(spec.id).state, RUN_UNKNOWN);
+    assert_int_equal(conform_platform_status_of(spec.id).state, RUN_UNKNOWN);
 }
 
 TEST(test_local_needs_mpirun)
 {
-    ACT_AUTO(run_spec) one = make_spec(1, (const char *const[]){"/bin/true", NULL});
-    ACT_AUTO(run_spec) two = make_spec(2, (const char *const[]){"/bin/true", NULL});
+    ACT_AUTO(run_spec) one = conform_platform_make_spec(1, (const char *const[]){"/bin/true", NULL});
+    ACT_AUTO(run_spec) two = conform_platform_make_spec(2, (const char *const[]){"/bin/true", NULL});
     ACT_AUTOFREE char *old = act_strdup(getenv("PATH"));
 
     setenv("PATH", build_path, 1); /* the agent only */
@@ -1037,20 +1039,20 @@ TEST(test_local_queue)
 
     unlink(gate);
     first.gpus_per_node = 3; /* of 4 */
-    submit(&first, NULL);
+    conform_platform_submit(&first, NULL);
     struct run_status status = wait_state(first.id, RUN_RUNNING);
     assert_state(&status, RUN_RUNNING);
 
-    submit(&second, NULL); /* needs one more than is free */
+    conform_platform_submit(&second, NULL); /* needs one more than is free */
     do
-        status = status_of(second.id);
+        status = conform_platform_status_of(second.id);
     while (!status.reason[0]);
     assert_state(&status, RUN_QUEUED);
     assert_contains(status.reason, "waits for 1 of 2 ");
 
-    submit(&third, NULL); /* would fit, but its turn comes after the second's */
+    conform_platform_submit(&third, NULL); /* would fit, but its turn comes after the second's */
     do
-        status = status_of(third.id);
+        status = conform_platform_status_of(third.id);
     while (!status.reason[0]);
     assert_state(&status, RUN_QUEUED);
     ACT_AUTOFREE char *behind = act_sprintf("waits behind '%s', which waits for 1 of 2 ", second.id);
@@ -1059,17 +1061,17 @@ TEST(test_local_queue)
     run_to_end(&cpu, NULL, RUN_COMPLETED, 0);
 
     assert_ok(platform_abort(platform, third.id, &was_final, &err), err); /* in the queue */
-    status = status_of(third.id);
+    status = conform_platform_status_of(third.id);
     assert_state(&status, RUN_CANCELED);
     ACT_AUTO(run_spec) fourth = shell_spec(4, "exit 0");
-    submit(&fourth, NULL);
+    conform_platform_submit(&fourth, NULL);
 
     close(open(gate, O_CREAT | O_WRONLY, 0600));
-    status = wait_end(first.id);
+    status = conform_platform_wait_end(first.id);
     assert_state(&status, RUN_COMPLETED);
-    status = wait_end(second.id);
+    status = conform_platform_wait_end(second.id);
     assert_state(&status, RUN_COMPLETED);
-    status = wait_end(fourth.id);
+    status = conform_platform_wait_end(fourth.id);
     assert_state(&status, RUN_COMPLETED);
     run_spec_release(&first);
     run_spec_release(&second);
@@ -1086,15 +1088,15 @@ TEST(test_local_abort_while_collecting)
 
     first.gpus_per_node = 2;
     second.gpus_per_node = 4;
-    submit(&first, NULL);
+    conform_platform_submit(&first, NULL);
     wait_state(first.id, RUN_RUNNING);
-    submit(&second, NULL);
+    conform_platform_submit(&second, NULL);
     do
-        status = status_of(second.id);
+        status = conform_platform_status_of(second.id);
     while (!status.reason[0]);
     assert_contains(status.reason, "waits for 2 of 4 ");
     assert_ok(platform_abort(platform, second.id, &was_final, &err), err);
-    status = status_of(second.id);
+    status = conform_platform_status_of(second.id);
     assert_state(&status, RUN_CANCELED);
     ACT_AUTO(run_spec) third = shell_spec(2, "exit 0");
     run_to_end(&third, NULL, RUN_COMPLETED, 0);
@@ -1103,7 +1105,7 @@ TEST(test_local_abort_while_collecting)
 
 static pid_t supervisor_of(const char *id)
 {
-    ACT_AUTOFREE char *path = run_file(id, RUN_FILE_LOCK);
+    ACT_AUTOFREE char *path = conform_platform_run_file(id, RUN_FILE_LOCK);
     ACT_AUTOFREE char *text = wait_lines(path, 1);
 
     return atoi(text);
@@ -1119,14 +1121,14 @@ TEST(test_local_supervisor_killed)
     for (int procs = 1; procs <= 2; procs++) {
         struct run_spec spec = shell_spec(procs, script);
         unlink(pids);
-        submit(&spec, NULL);
+        conform_platform_submit(&spec, NULL);
         ACT_AUTOFREE char *text = wait_lines(pids, 4 * procs);
         assert_int_equal(kill(supervisor_of(spec.id), SIGKILL), 0);
-        struct run_status status = wait_end(spec.id);
+        struct run_status status = conform_platform_wait_end(spec.id);
         assert_state(&status, RUN_FAILED);
         assert_string_equal(status.reason, "lost: the supervisor is gone (killed, or the machine restarted)");
         assert_all_gone(text);
-        status = status_of(spec.id); /* written down */
+        status = conform_platform_status_of(spec.id); /* written down */
         assert_state(&status, RUN_FAILED);
         run_spec_release(&spec);
     }
@@ -1143,10 +1145,10 @@ TEST(test_local_rank_killed)
                                                     agent ? "$PPID" : "$$", pids);
             struct run_spec spec = shell_spec(procs, script);
             unlink(pids);
-            submit(&spec, NULL);
+            conform_platform_submit(&spec, NULL);
             ACT_AUTOFREE char *text = wait_lines(pids, 1);
             assert_int_equal(kill(atoi(text), SIGKILL), 0);
-            struct run_status status = wait_end(spec.id);
+            struct run_status status = conform_platform_wait_end(spec.id);
             assert_state(&status, RUN_FAILED);
             assert_int_equal(status.exit_status, 137);
             assert_int_equal(status.failed_rank, procs - 1);
@@ -1167,16 +1169,16 @@ TEST(test_local_submission_interrupted)
 
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct run_spec spec = shell_spec(1, "exit 0");
-        ACT_AUTOFREE char *json = run_file(spec.id, RUN_FILE_SPEC);
-        ACT_AUTOFREE char *status_path = run_file(spec.id, RUN_FILE_STATUS);
-        ACT_AUTOFREE char *logs = run_file(spec.id, RUN_DIR_SYSTEM);
+        ACT_AUTOFREE char *json = conform_platform_run_file(spec.id, RUN_FILE_SPEC);
+        ACT_AUTOFREE char *status_path = conform_platform_run_file(spec.id, RUN_FILE_STATUS);
+        ACT_AUTOFREE char *logs = conform_platform_run_file(spec.id, RUN_DIR_SYSTEM);
         struct run_status status = {.state = RUN_QUEUED, .failed_rank = -1, .attempt = 1};
         assert_ok(act_mkdir_all(logs, 0755, &err), err);
         assert_ok(run_spec_write(&spec, json, &err), err);
         assert_ok(run_status_write(status_path, &status, &err), err);
         if (rows[i].again)
-            submit(&spec, NULL);
-        status = wait_end(spec.id);
+            conform_platform_submit(&spec, NULL);
+        status = conform_platform_wait_end(spec.id);
         assert_state(&status, rows[i].end);
         run_spec_release(&spec);
     }
@@ -1188,14 +1190,15 @@ TEST(test_local_torn_status)
     ACT_AUTO(run_spec) spec = shell_spec(1, "exit 0");
 
     run_to_end(&spec, NULL, RUN_COMPLETED, 0);
-    ACT_AUTOFREE char *path = run_file(spec.id, RUN_FILE_STATUS);
+    ACT_AUTOFREE char *path = conform_platform_run_file(spec.id, RUN_FILE_STATUS);
     assert_ok(act_file_write(path, "", 0, 0600, &err), err);
-    struct run_status status = wait_end(spec.id); /* the supervisor may still hold the lock for a moment */
+    struct run_status status =
+        conform_platform_wait_end(spec.id); /* the supervisor may still hold the lock for a moment */
     assert_state(&status, RUN_FAILED);
     assert_contains(status.reason, "lost: ");
 }
 
-static void add_folder(struct run_spec *spec, const char *name, enum run_folder_mode mode)
+static void conform_platform_add_folder(struct run_spec *spec, const char *name, enum run_folder_mode mode)
 {
     spec->folders = act_realloc(spec->folders, (spec->n_folders + 1) * sizeof(*spec->folders));
     spec->folders[spec->n_folders++] = (struct run_folder){
@@ -1241,8 +1244,8 @@ TEST(test_local_moved_folders)
     setenv("PATH", path, 1);
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct run_spec spec = shell_spec(1, rows[i].script);
-        add_folder(&spec, "data", RUN_FOLDER_DOWNLOAD);
-        add_folder(&spec, "output", RUN_FOLDER_UPLOAD);
+        conform_platform_add_folder(&spec, "data", RUN_FOLDER_DOWNLOAD);
+        conform_platform_add_folder(&spec, "output", RUN_FOLDER_UPLOAD);
         assert_ok(act_file_write(calls, "", 0, 0600, &err), err);
         assert_ok(act_file_write(sent, "", 0, 0600, &err), err);
         setenv(rows[i].fails, "1", 1);
@@ -1268,7 +1271,7 @@ TEST(test_local_no_agent)
     setenv("PATH", "/usr/bin:/bin", 1);
     assert_int_equal(platform_submit(platform, &(struct platform_submission){.spec = &spec}, &err), -ACT_NOT_FOUND);
     assert_contains(act_error_text(&err), "'act-node'");
-    assert_int_equal(status_of(spec.id).state, RUN_UNKNOWN); /* nothing half-done is left */
+    assert_int_equal(conform_platform_status_of(spec.id).state, RUN_UNKNOWN); /* nothing half-done is left */
     setenv("PATH", old, 1);
 }
 
@@ -1290,13 +1293,13 @@ static int open_world(struct act_error *e)
     struct config_request request = {.cluster = "aml"};
 
     if (!world->is_service)
-        return open_platform(&platform, e);
+        return conform_platform_open(&platform, e);
     int rc = flow_open(&request, &flow, e);
     return rc < 0 ? rc : flow_platform(&flow, &platform, e);
 }
 
 /* The agent is built beside: ../act/act-node. */
-static int make_world(void **state)
+static int conform_platform_make_world(void **state)
 {
     const char *tmp = getenv("TMPDIR");
     char self[PATH_MAX] = "";
@@ -1318,7 +1321,7 @@ static int make_world(void **state)
     return rc;
 }
 
-static int remove_world(void **state)
+static int conform_platform_remove_world(void **state)
 {
     (void)state;
     if (world->is_service)
@@ -1339,5 +1342,5 @@ int main(void)
     printf("platform: %s\n", world->name);
     if (world != &worlds[0])
         tests_leave_out("test_local_");
-    return tests_run(make_world, remove_world);
+    return tests_run(conform_platform_make_world, conform_platform_remove_world);
 }

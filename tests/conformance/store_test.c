@@ -28,17 +28,17 @@ static struct {
     struct act_error err;
 } t;
 
-static int open_store(void);
+static int conform_store_open(void);
 
 /* As a later process would. */
-static void reopen(void)
+static void conform_store_reopen(void)
 {
     store_free(t.store);
-    assert_ok(open_store(), t.err);
+    assert_ok(conform_store_open(), t.err);
 }
 
 /* For tests of what not every store can. */
-static void need(enum store_op op)
+static void conform_store_need(enum store_op op)
 {
     if (!store_can(t.store, op))
         skip();
@@ -56,19 +56,19 @@ static int put_call(struct store_call *call, const void *data, size_t len)
     return rc;
 }
 
-static int put(const char *key, const void *data, size_t len)
+static int conform_store_put(const char *key, const void *data, size_t len)
 {
     struct store_call call = call_of(STORE_PUT, key);
 
     return put_call(&call, data, len);
 }
 
-static void put_text(const char *key, const char *text)
+static void conform_store_put_text(const char *key, const char *text)
 {
-    assert_ok(put(key, text, strlen(text)), t.err);
+    assert_ok(conform_store_put(key, text, strlen(text)), t.err);
 }
 
-static int get_range(const char *key, uint64_t offset, void *sink, size_t cap, struct store_call *call)
+static int conform_store_get_range(const char *key, uint64_t offset, void *sink, size_t cap, struct store_call *call)
 {
     *call = call_of(STORE_GET, key);
     call->get.offset = offset;
@@ -77,19 +77,19 @@ static int get_range(const char *key, uint64_t offset, void *sink, size_t cap, s
     return store_do(t.store, call, &t.err);
 }
 
-static void assert_content(const char *key, const void *data, size_t len)
+static void conform_store_assert_content(const char *key, const void *data, size_t len)
 {
     ACT_AUTO(store_call) call = {0};
     ACT_AUTOFREE char *sink = act_alloc(len + 10);
 
-    assert_ok(get_range(key, 0, sink, len + 10, &call), t.err);
+    assert_ok(conform_store_get_range(key, 0, sink, len + 10, &call), t.err);
     assert_int_equal(call.get.got, len);
     assert_int_equal(call.entry.size, len);
     if (len)
         assert_memory_equal(sink, data, len);
 }
 
-static int head(const char *key, struct store_call *call)
+static int conform_store_head(const char *key, struct store_call *call)
 {
     *call = call_of(STORE_HEAD, key);
     return store_do(t.store, call, &t.err);
@@ -122,7 +122,7 @@ static void release_all(struct store_call *calls, int n)
         store_call_release(&calls[i]);
 }
 
-static int delete_key(const char *key)
+static int conform_store_delete_key(const char *key)
 {
     ACT_AUTO(store_call) call = call_of(STORE_DELETE, key);
 
@@ -155,17 +155,17 @@ static struct act_strv list_as(const char *prefix, bool delimiter, bool whole, i
     return keys;
 }
 
-static struct act_strv list(const char *prefix, bool delimiter, int max)
+static struct act_strv conform_store_list(const char *prefix, bool delimiter, int max)
 {
     return list_as(prefix, delimiter, false, max);
 }
 
-static void assert_list(const char *prefix, bool delimiter, const char *const *expected, size_t n)
+static void conform_store_assert_list(const char *prefix, bool delimiter, const char *const *expected, size_t n)
 {
     static const int sizes[] = {0, 1, 2, 3};
 
     for (size_t s = 0; s < COUNT(sizes); s++) {
-        struct act_strv keys = list(prefix, delimiter, sizes[s]);
+        struct act_strv keys = conform_store_list(prefix, delimiter, sizes[s]);
         for (size_t i = 0; i < keys.n && i < n; i++)
             assert_string_equal(keys.v[i], expected[i]);
         assert_int_equal(keys.n, n);
@@ -173,7 +173,7 @@ static void assert_list(const char *prefix, bool delimiter, const char *const *e
     }
 }
 
-static void md5_of(const void *data, size_t len, char out[ACT_MD5_BASE64])
+static void conform_store_md5_of(const void *data, size_t len, char out[ACT_MD5_BASE64])
 {
     struct act_md5 h;
 
@@ -195,14 +195,14 @@ TEST(test_put_get)
     };
 
     for (size_t i = 0; i < COUNT(rows); i++) {
-        assert_ok(put(rows[i].key, rows[i].data, rows[i].len), t.err);
-        assert_content(rows[i].key, rows[i].data, rows[i].len);
+        assert_ok(conform_store_put(rows[i].key, rows[i].data, rows[i].len), t.err);
+        conform_store_assert_content(rows[i].key, rows[i].data, rows[i].len);
     }
-    put_text("put/text", "replaced by something longer");
-    assert_content("put/text", "replaced by something longer", 28);
-    put_text("put/text", "");
-    assert_content("put/text", "", 0);
-    assert_ok(delete_key("top"), t.err);
+    conform_store_put_text("put/text", "replaced by something longer");
+    conform_store_assert_content("put/text", "replaced by something longer", 28);
+    conform_store_put_text("put/text", "");
+    conform_store_assert_content("put/text", "", 0);
+    assert_ok(conform_store_delete_key("top"), t.err);
 }
 
 TEST(test_md5)
@@ -211,13 +211,13 @@ TEST(test_md5)
     ACT_AUTO(store_call) seen = {0};
     char md5[ACT_MD5_BASE64];
 
-    md5_of("hello", 5, md5);
+    conform_store_md5_of("hello", 5, md5);
     call.put.data.md5 = md5;
     assert_ok(put_call(&call, "hello", 5), t.err);
-    assert_ok(head("md5/x", &seen), t.err);
+    assert_ok(conform_store_head("md5/x", &seen), t.err);
     assert_string_equal(seen.entry.md5, t.azure || t.share ? md5 : "");
     assert_int_not_equal(put_call(&call, "hellO", 5), 0);
-    assert_content("md5/x", "hello", 5);
+    conform_store_assert_content("md5/x", "hello", 5);
     call = call_of(STORE_BLOCK, "md5/b");
     call.block.data = (struct store_data){.bytes = "hellO", .len = 5, .md5 = md5};
     assert_int_not_equal(store_do(t.store, &call, &t.err), 0);
@@ -231,7 +231,7 @@ TEST(test_crc64)
 
     call.put.data.crc64 = &right;
     assert_ok(put_call(&call, "hello", 5), t.err);
-    assert_content("crc/x", "hello", 5);
+    conform_store_assert_content("crc/x", "hello", 5);
     if (t.azure || t.share)
         return; /* an emulator may not look at it, and a share does not */
     call.put.data.crc64 = &wrong;
@@ -239,14 +239,14 @@ TEST(test_crc64)
     call = call_of(STORE_BLOCK, "crc/x");
     call.block.data = (struct store_data){.bytes = "hello", .len = 5, .crc64 = &wrong};
     assert_int_not_equal(store_do(t.store, &call, &t.err), 0);
-    assert_content("crc/x", "hello", 5);
+    conform_store_assert_content("crc/x", "hello", 5);
 }
 
 static void assert_sums(struct store_sums *sums, const void *data, size_t len)
 {
     char expected[ACT_MD5_BASE64], md5[ACT_MD5_BASE64];
 
-    md5_of(data, len, expected);
+    conform_store_md5_of(data, len, expected);
     act_md5_done(&sums->md5, md5);
     assert_string_equal(md5, expected);
     assert_int_equal(sums->crc64, act_crc64(0, data, len));
@@ -267,7 +267,7 @@ TEST(test_sums)
     struct store_call call = call_of(STORE_PUT, "sums/x");
     char sink[20];
 
-    need(STORE_BLOCKS);
+    conform_store_need(STORE_BLOCKS);
     call.put.data.sums = &sums;
     assert_ok(put_call(&call, "one, ", 5), t.err);
     call.put.condition.if_absent = true;
@@ -280,7 +280,7 @@ TEST(test_sums)
     assert_sums(&sums, "one, two", 8);
 
     sums = new_sums();
-    put_text("sums/y", "0123456789");
+    conform_store_put_text("sums/y", "0123456789");
     for (uint64_t at = 0; at < 20; at += 4) {
         call = call_of(STORE_GET, "sums/y");
         call.get.sums = &sums;
@@ -298,18 +298,18 @@ TEST(test_missing)
     ACT_AUTO(store_call) call = {0};
     char sink[4];
 
-    put_text("missing/file", "x");
-    assert_fails(head("missing/nothing", &call), t.err, ACT_NOT_FOUND, "missing/nothing");
-    assert_int_equal(head("missing/no/such/path", &call), -ACT_NOT_FOUND);
-    assert_int_equal(head("missing/file/below", &call), -ACT_NOT_FOUND);
-    assert_int_equal(head("missing", &call), -ACT_NOT_FOUND); /* a folder is no object */
-    assert_int_equal(get_range("missing/nothing", 0, sink, 4, &call), -ACT_NOT_FOUND);
-    assert_int_equal(get_range("missing", 0, sink, 4, &call), -ACT_NOT_FOUND);
-    assert_int_equal(get_range("missing/nothing", 5, sink, 0, &call), -ACT_NOT_FOUND);
-    assert_int_equal(delete_key("missing/nothing"), -ACT_NOT_FOUND);
-    assert_int_equal(delete_key("missing/no/path"), -ACT_NOT_FOUND);
-    assert_int_equal(delete_key("missing/nofolder/"), -ACT_NOT_FOUND);
-    assert_int_equal(head("missing/nofolder/", &call), -ACT_NOT_FOUND);
+    conform_store_put_text("missing/file", "x");
+    assert_fails(conform_store_head("missing/nothing", &call), t.err, ACT_NOT_FOUND, "missing/nothing");
+    assert_int_equal(conform_store_head("missing/no/such/path", &call), -ACT_NOT_FOUND);
+    assert_int_equal(conform_store_head("missing/file/below", &call), -ACT_NOT_FOUND);
+    assert_int_equal(conform_store_head("missing", &call), -ACT_NOT_FOUND); /* a folder is no object */
+    assert_int_equal(conform_store_get_range("missing/nothing", 0, sink, 4, &call), -ACT_NOT_FOUND);
+    assert_int_equal(conform_store_get_range("missing", 0, sink, 4, &call), -ACT_NOT_FOUND);
+    assert_int_equal(conform_store_get_range("missing/nothing", 5, sink, 0, &call), -ACT_NOT_FOUND);
+    assert_int_equal(conform_store_delete_key("missing/nothing"), -ACT_NOT_FOUND);
+    assert_int_equal(conform_store_delete_key("missing/no/path"), -ACT_NOT_FOUND);
+    assert_int_equal(conform_store_delete_key("missing/nofolder/"), -ACT_NOT_FOUND);
+    assert_int_equal(conform_store_head("missing/nofolder/", &call), -ACT_NOT_FOUND);
 
     call = call_of(STORE_COPY, "missing/copy");
     call.copy.source = "missing/nothing";
@@ -320,17 +320,17 @@ TEST(test_delete)
 {
     struct store_call call;
 
-    put_text("delete/a", "a");
-    put_text("delete/b", "b");
-    assert_ok(delete_key("delete/a"), t.err);
-    assert_int_equal(head("delete/a", &call), -ACT_NOT_FOUND);
-    assert_int_equal(delete_key("delete/a"), -ACT_NOT_FOUND);
-    assert_content("delete/b", "b", 1);
+    conform_store_put_text("delete/a", "a");
+    conform_store_put_text("delete/b", "b");
+    assert_ok(conform_store_delete_key("delete/a"), t.err);
+    assert_int_equal(conform_store_head("delete/a", &call), -ACT_NOT_FOUND);
+    assert_int_equal(conform_store_delete_key("delete/a"), -ACT_NOT_FOUND);
+    conform_store_assert_content("delete/b", "b", 1);
 
     call = call_of(STORE_DELETE, "delete/b");
     call.delete.if_match = "\"0x0\"";
     assert_int_equal(store_do(t.store, &call, &t.err), -ACT_TEMPORARY);
-    assert_content("delete/b", "b", 1);
+    conform_store_assert_content("delete/b", "b", 1);
 }
 
 TEST(test_delete_many)
@@ -346,11 +346,11 @@ TEST(test_delete_many)
     struct store_deletion deletions[STORE_MAX_DELETIONS + 1] = {0};
     struct store_call call = call_of(STORE_DELETE_MANY, "");
 
-    need(STORE_DELETE_MANY);
-    put_text("dm/a", "a");
-    put_text("dm/b", "b");
-    put_text("dm/deep/c d", "c");
-    put_text("dm/\xc3\xa9", "e");
+    conform_store_need(STORE_DELETE_MANY);
+    conform_store_put_text("dm/a", "a");
+    conform_store_put_text("dm/b", "b");
+    conform_store_put_text("dm/deep/c d", "c");
+    conform_store_put_text("dm/\xc3\xa9", "e");
     for (size_t i = 0; i < COUNT(rows); i++)
         deletions[i] = (struct store_deletion){.key = rows[i].key, .if_match = rows[i].if_match};
     call.delete_many.v = deletions;
@@ -363,10 +363,10 @@ TEST(test_delete_many)
         if (rows[i].rc)
             assert_non_null(strstr(act_error_text(&deletions[i].error), rows[i].key));
     }
-    ACT_AUTO(act_strv) keys = list("dm/", false, 0);
+    ACT_AUTO(act_strv) keys = conform_store_list("dm/", false, 0);
     for (size_t i = 0; i < keys.n && i < COUNT(left); i++)
         assert_true(strcmp(keys.v[i], left[i]) == 0 || act_ends_with(keys.v[i], "/"));
-    assert_content("dm/b", "b", 1);
+    conform_store_assert_content("dm/b", "b", 1);
 
     call.delete_many.n = 0;
     assert_ok(store_do(t.store, &call, &t.err), t.err);
@@ -388,12 +388,12 @@ TEST(test_ranges)
         {"range/none", 0, 1, 0},  {"range/none", 0, 0, 0},   {"range/none", 5, 5, 0},
     };
 
-    put_text("range/ten", "0123456789");
-    put_text("range/none", "");
+    conform_store_put_text("range/ten", "0123456789");
+    conform_store_put_text("range/none", "");
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct store_call call;
         char sink[128] = "";
-        assert_ok(get_range(rows[i].key, rows[i].offset, sink, rows[i].cap, &call), t.err);
+        assert_ok(conform_store_get_range(rows[i].key, rows[i].offset, sink, rows[i].cap, &call), t.err);
         assert_int_equal(call.get.got, rows[i].got);
         assert_int_equal(call.entry.size, rows[i].key[6] == 't' ? 10 : 0);
         assert_string_equal(call.entry.key, rows[i].key);
@@ -408,8 +408,8 @@ TEST(test_ranges)
 
 enum { BLOCK = 2 << 20, TOTAL = 5 << 20 };
 
-static void send_block(const char *key, struct store_upload_id id, uint32_t index, const char *data, size_t total,
-                       size_t block)
+static void conform_store_send_block(const char *key, struct store_upload_id id, uint32_t index, const char *data,
+                                     size_t total, size_t block)
 {
     ACT_AUTO(store_call) call = call_of(STORE_BLOCK, key);
     size_t offset = index * block;
@@ -420,7 +420,7 @@ static void send_block(const char *key, struct store_upload_id id, uint32_t inde
     call.block.offset = offset;
     call.block.data.bytes = data + offset;
     call.block.data.len = total - offset < block ? total - offset : block;
-    md5_of(call.block.data.bytes, call.block.data.len, md5);
+    conform_store_md5_of(call.block.data.bytes, call.block.data.len, md5);
     call.block.data.md5 = md5;
     assert_ok(store_do(t.store, &call, &t.err), t.err);
 }
@@ -460,28 +460,28 @@ TEST(test_blocks)
     struct store_upload_id id = new_id();
     struct store_call call, seen;
 
-    put_text("block/x", "the old one");
+    conform_store_put_text("block/x", "the old one");
     for (size_t i = 0; i < COUNT(order); i++)
-        send_block("block/x", id, order[i], data, TOTAL, BLOCK);
-    assert_content("block/x", "the old one", 11);
+        conform_store_send_block("block/x", id, order[i], data, TOTAL, BLOCK);
+    conform_store_assert_content("block/x", "the old one", 11);
     static const char *const only[] = {"block/x"};
-    assert_list("block/", false, only, 1);
+    conform_store_assert_list("block/", false, only, 1);
 
-    md5_of(data, TOTAL, md5);
+    conform_store_md5_of(data, TOTAL, md5);
     call = commit_call("block/x", id, 3, TOTAL);
     call.commit.attr.md5 = md5;
     call.commit.attr.mode = 0640;
     call.commit.attr.mtime_ns = 1700000000123456789;
     assert_ok(store_do(t.store, &call, &t.err), t.err);
-    assert_ok(head("block/x", &seen), t.err);
+    assert_ok(conform_store_head("block/x", &seen), t.err);
     assert_string_equal(seen.entry.etag, call.entry.etag);
     assert_string_equal(seen.entry.md5, t.azure || t.share ? md5 : "");
     assert_int_equal(seen.entry.mode, 0640);
     assert_int_equal(seen.entry.mtime_ns, 1700000000123456789);
     store_call_release(&call);
     store_call_release(&seen);
-    assert_content("block/x", data, TOTAL);
-    assert_list("block/", false, only, 1);
+    conform_store_assert_content("block/x", data, TOTAL);
+    conform_store_assert_list("block/", false, only, 1);
 }
 
 TEST(test_two_uploads)
@@ -490,23 +490,23 @@ TEST(test_two_uploads)
     struct store_upload_id id1 = new_id(), id2 = new_id();
     struct store_call call;
 
-    send_block("two/x", id1, 0, one, 3000, 1000);
-    send_block("two/x", id2, 1, two, 3000, 1000);
-    send_block("two/x", id2, 0, two, 3000, 1000);
-    send_block("two/x", id1, 2, one, 3000, 1000);
-    send_block("two/x", id2, 2, two, 3000, 1000);
-    send_block("two/x", id1, 1, one, 3000, 1000);
+    conform_store_send_block("two/x", id1, 0, one, 3000, 1000);
+    conform_store_send_block("two/x", id2, 1, two, 3000, 1000);
+    conform_store_send_block("two/x", id2, 0, two, 3000, 1000);
+    conform_store_send_block("two/x", id1, 2, one, 3000, 1000);
+    conform_store_send_block("two/x", id2, 2, two, 3000, 1000);
+    conform_store_send_block("two/x", id1, 1, one, 3000, 1000);
     call = commit_call("two/x", id2, 3, 3000);
     assert_ok(store_do(t.store, &call, &t.err), t.err);
     store_call_release(&call);
-    assert_content("two/x", two, 3000);
+    conform_store_assert_content("two/x", two, 3000);
 
     /* A commit discards the blocks of others on Blob Storage; a folder keeps them. */
     call = commit_call("two/x", id1, 3, 3000);
     int rc = store_do(t.store, &call, &t.err);
     assert_int_equal(rc, t.azure ? -ACT_TEMPORARY : 0);
     store_call_release(&call);
-    assert_content("two/x", t.azure ? two : one, 3000);
+    conform_store_assert_content("two/x", t.azure ? two : one, 3000);
     free(one);
     free(two);
 }
@@ -544,35 +544,35 @@ TEST(test_resume)
     struct store_upload_id id = new_id(), other = new_id();
     struct store_call call;
 
-    need(STORE_BLOCKS);
+    conform_store_need(STORE_BLOCKS);
     ACT_AUTOFREE char *data = pattern(2500, 7);
-    put_text("resume/x", "old");
+    conform_store_put_text("resume/x", "old");
     assert_blocks("resume/x", id, 2500, "---");
-    send_block("resume/x", id, 1, data, 2500, 1000);
+    conform_store_send_block("resume/x", id, 1, data, 2500, 1000);
     assert_blocks("resume/x", id, 2500, "-x-");
-    reopen();
+    conform_store_reopen();
     assert_blocks("resume/x", id, 2500, "-x-");
-    send_block("resume/x", id, 2, data, 2500, 1000);
-    reopen();
+    conform_store_send_block("resume/x", id, 2, data, 2500, 1000);
+    conform_store_reopen();
     assert_blocks("resume/x", id, 2500, "-xx");
 
     call = commit_call("resume/x", id, 3, 2500);
     assert_fails(store_do(t.store, &call, &t.err), t.err, ACT_TEMPORARY, "upload it again");
-    assert_content("resume/x", "old", 3);
-    send_block("resume/x", id, 0, data, 2500, 1000);
+    conform_store_assert_content("resume/x", "old", 3);
+    conform_store_send_block("resume/x", id, 0, data, 2500, 1000);
     call.commit.condition.if_absent = true;
     assert_int_equal(store_do(t.store, &call, &t.err), -ACT_PARTIAL);
-    reopen();
+    conform_store_reopen();
     assert_blocks("resume/x", id, 2500, "xxx");
     call.commit.condition.if_absent = false;
     call.commit.attr.mtime_ns = 1700000000000000000;
     assert_ok(store_do(t.store, &call, &t.err), t.err);
     store_call_release(&call);
-    assert_content("resume/x", data, 2500);
+    conform_store_assert_content("resume/x", data, 2500);
     assert_blocks("resume/x", id, 2500, "---");
 
     /* The blocks of another upload are not ours, nor those of another object. */
-    send_block("resume/x", id, 0, data, 2500, 1000);
+    conform_store_send_block("resume/x", id, 0, data, 2500, 1000);
     assert_blocks("resume/y", id, 2500, "---");
     assert_blocks("resume/x", other, 2500, "---");
     static const char *const keys[] = {"resume/x", "resume/y"};
@@ -583,7 +583,7 @@ TEST(test_resume)
             assert_ok(store_do(t.store, &call, &t.err), t.err);
             store_call_release(&call);
         }
-    assert_content("resume/x", data, 2500);
+    conform_store_assert_content("resume/x", data, 2500);
 }
 
 static void send_piece(const char *key, struct store_upload_id id, const char *data, size_t from, size_t to,
@@ -614,18 +614,18 @@ TEST(test_pieces_taken)
     assert_blocks("pieces/x", id, 2500, "-");
     send_piece("pieces/x", id, data, 0, 1000, 2500);
     send_piece("pieces/x", id, data, 1000, 2000, 2500);
-    reopen();
+    conform_store_reopen();
     assert_blocks("pieces/x", id, 2500, "-");
     for (size_t at = 0; at < 2500; at += 500)
         send_piece("pieces/x", id, data, at, at + 500, 2500);
-    reopen();
+    conform_store_reopen();
     assert_blocks("pieces/x", id, 2500, "x");
     ACT_AUTO(store_call) call = commit_call("pieces/x", id, 1, 2500);
     assert_ok(store_do(t.store, &call, &t.err), t.err);
-    assert_content("pieces/x", data, 2500);
+    conform_store_assert_content("pieces/x", data, 2500);
 }
 
-static void count_done(struct store_call *call)
+static void conform_store_count_done(struct store_call *call)
 {
     assert_ok(call->rc, call->error);
     ++*(int *)call->arg;
@@ -648,7 +648,7 @@ TEST(test_blocks_at_once)
         calls[i].block.offset = (uint64_t)i * LEN;
         calls[i].block.data.bytes = data + calls[i].block.offset;
         calls[i].block.data.len = LEN;
-        calls[i].done = count_done;
+        calls[i].done = conform_store_count_done;
         calls[i].arg = &n_done;
         store_start(t.store, &calls[i]);
     }
@@ -659,7 +659,7 @@ TEST(test_blocks_at_once)
     assert_blocks("at-once/x", id, BLOCKS * LEN, "xxxxxxxxx");
     ACT_AUTO(store_call) call = commit_call("at-once/x", id, BLOCKS, BLOCKS * LEN);
     assert_ok(store_do(t.store, &call, &t.err), t.err);
-    assert_content("at-once/x", data, BLOCKS * LEN);
+    conform_store_assert_content("at-once/x", data, BLOCKS * LEN);
 }
 
 static void take_into(struct store_call *call, size_t at, const void *data, size_t len)
@@ -670,7 +670,7 @@ static void take_into(struct store_call *call, size_t at, const void *data, size
     act_buf_add(got, data, len);
 }
 
-static void taken(struct store_call *call)
+static void conform_store_taken(struct store_call *call)
 {
     assert_ok(call->rc, call->error);
 }
@@ -679,14 +679,14 @@ TEST(test_pieces_given)
 {
     if (!store_gives_pieces(t.store))
         skip();
-    put_text("pieces/y", "0123456789");
+    conform_store_put_text("pieces/y", "0123456789");
     ACT_AUTO(act_buf) got = {0};
     ACT_AUTO(store_call) call = call_of(STORE_GET, "pieces/y");
     call.get.offset = 3;
     call.get.sink_cap = 5;
     call.get.take = take_into;
     call.arg = &got;
-    call.done = taken;
+    call.done = conform_store_taken;
     store_start(t.store, &call);
     engine_run(t.engine, NULL);
     assert_int_equal(call.get.got, 5);
@@ -715,16 +715,16 @@ TEST(test_leftovers)
 {
     struct store_upload_id id = new_id();
 
-    need(STORE_CLEAR);
+    conform_store_need(STORE_CLEAR);
     ACT_AUTOFREE char *data = pattern(2500, 8);
-    put_text("left/old", "old");
+    conform_store_put_text("left/old", "old");
     struct act_strv none = leftovers("left/");
     assert_int_equal(none.n, 0);
     assert_blocks("left/deep/new", id, 2500, "---");
-    send_block("left/deep/new", id, 0, data, 2500, 1000);
+    conform_store_send_block("left/deep/new", id, 0, data, 2500, 1000);
     assert_blocks("left/new", id, 2500, "---");
-    send_block("left/new", id, 1, data, 2500, 1000);
-    reopen();
+    conform_store_send_block("left/new", id, 1, data, 2500, 1000);
+    conform_store_reopen();
     ACT_AUTO(act_strv) all = leftovers("left/"), deep = leftovers("left/deep/");
     assert_int_equal(all.n, 2);
     assert_int_equal(deep.n, 1);
@@ -738,7 +738,7 @@ TEST(test_leftovers)
     assert_int_equal(none.n, 0);
     struct store_call call = call_of(STORE_CLEAR, "left/old");
     assert_int_not_equal(store_do(t.store, &call, &t.err), 0);
-    assert_content("left/old", "old", 3);
+    conform_store_assert_content("left/old", "old", 3);
 }
 
 TEST(test_commit_edges)
@@ -747,20 +747,20 @@ TEST(test_commit_edges)
     struct store_call call = commit_call("edge/empty", id, 0, 0);
 
     assert_ok(store_do(t.store, &call, &t.err), t.err);
-    assert_content("edge/empty", "", 0);
+    conform_store_assert_content("edge/empty", "", 0);
     store_call_release(&call);
 
-    put_text("edge/kept", "kept");
+    conform_store_put_text("edge/kept", "kept");
     call = commit_call("edge/kept", id, 2, 2000);
     assert_fails(store_do(t.store, &call, &t.err), t.err, ACT_TEMPORARY, "upload it again");
-    assert_content("edge/kept", "kept", 4);
+    conform_store_assert_content("edge/kept", "kept", 4);
 
-    send_block("edge/kept", id, 0, "abc", 3, 3);
+    conform_store_send_block("edge/kept", id, 0, "abc", 3, 3);
     call = call_of(STORE_DROP, "edge/kept");
     call.drop.upload_id = id;
     assert_ok(store_do(t.store, &call, &t.err), t.err);
     assert_ok(store_do(t.store, &call, &t.err), t.err);
-    assert_content("edge/kept", "kept", 4);
+    conform_store_assert_content("edge/kept", "kept", 4);
 }
 
 /* ---- attributes */
@@ -778,12 +778,12 @@ static void assert_everywhere(const char *key, enum store_kind kind, int64_t mti
     struct store_call call;
     char sink[100];
 
-    assert_ok(head(key, &call), t.err);
+    assert_ok(conform_store_head(key, &call), t.err);
     assert_attributes(&call.entry, kind, mtime_ns, mode);
     ACT_AUTOFREE char *etag = act_strdup(call.entry.etag);
     store_call_release(&call);
 
-    assert_ok(get_range(key, 0, sink, sizeof(sink), &call), t.err);
+    assert_ok(conform_store_get_range(key, 0, sink, sizeof(sink), &call), t.err);
     assert_attributes(&call.entry, kind, mtime_ns, mode);
     assert_string_equal(call.entry.etag, etag);
     store_call_release(&call);
@@ -827,16 +827,16 @@ TEST(test_symlink)
     call.put.attr.mtime_ns = 1500000000000000001;
     assert_ok(put_call(&call, "../target", 9), t.err);
     assert_everywhere("sym/dir/link", STORE_SYMLINK, 1500000000000000001, -1);
-    assert_content("sym/dir/link", "../target", 9);
+    conform_store_assert_content("sym/dir/link", "../target", 9);
     assert_ok(put_call(&call, "other", 5), t.err); /* replaces it */
-    assert_content("sym/dir/link", "other", 5);
+    conform_store_assert_content("sym/dir/link", "other", 5);
 
     struct store_call part;
     char sink[3];
-    assert_ok(get_range("sym/dir/link", 0, NULL, 0, &part), t.err);
+    assert_ok(conform_store_get_range("sym/dir/link", 0, NULL, 0, &part), t.err);
     assert_int_equal(part.entry.size, 5);
     store_call_release(&part);
-    assert_ok(get_range("sym/dir/link", 2, sink, 3, &part), t.err);
+    assert_ok(conform_store_get_range("sym/dir/link", 2, sink, 3, &part), t.err);
     assert_int_equal(part.get.got, 3);
     assert_memory_equal(sink, "her", 3);
     store_call_release(&part);
@@ -845,7 +845,7 @@ TEST(test_symlink)
     call.copy.source = "sym/dir/link";
     assert_ok(store_do(t.store, &call, &t.err), t.err);
     assert_everywhere("sym/dir/copied", STORE_SYMLINK, 1500000000000000001, -1);
-    assert_ok(delete_key("sym/dir/link"), t.err);
+    assert_ok(conform_store_delete_key("sym/dir/link"), t.err);
 }
 
 TEST(test_folders)
@@ -861,21 +861,21 @@ TEST(test_folders)
     assert_ok(put_call(&call, NULL, 0), t.err);
     call.key = "fold/full/";
     assert_ok(put_call(&call, NULL, 0), t.err);
-    put_text("fold/full/x", "x");
-    put_text("fold/a-b", "");
-    put_text("fold/full0", "");
+    conform_store_put_text("fold/full/x", "x");
+    conform_store_put_text("fold/a-b", "");
+    conform_store_put_text("fold/full0", "");
     assert_everywhere("fold/a/", STORE_FOLDER, 1500000000000000001, 0750);
-    assert_list("fold/", false, with, COUNT(with));
-    assert_list("fold", false, with, COUNT(with));
-    assert_list("fold/", true, level, COUNT(level));
-    assert_int_equal(head("fold/a", &call), -ACT_NOT_FOUND);
-    assert_ok(delete_key("fold/a/"), t.err);
-    assert_int_equal(delete_key("fold/a/"), -ACT_NOT_FOUND);
-    assert_list("fold/", false, without, COUNT(without));
-    assert_content("fold/full/x", "x", 1);
+    conform_store_assert_list("fold/", false, with, COUNT(with));
+    conform_store_assert_list("fold", false, with, COUNT(with));
+    conform_store_assert_list("fold/", true, level, COUNT(level));
+    assert_int_equal(conform_store_head("fold/a", &call), -ACT_NOT_FOUND);
+    assert_ok(conform_store_delete_key("fold/a/"), t.err);
+    assert_int_equal(conform_store_delete_key("fold/a/"), -ACT_NOT_FOUND);
+    conform_store_assert_list("fold/", false, without, COUNT(without));
+    conform_store_assert_content("fold/full/x", "x", 1);
 }
 
-static void put_folder(const char *key, int mode)
+static void conform_store_put_folder(const char *key, int mode)
 {
     struct store_call call = call_of(STORE_PUT, key);
 
@@ -899,20 +899,20 @@ TEST(test_modes_of_folders)
                                            "modes/a0",  "modes/empty/", "modes/later/ 775", "modes/later/x"};
     static const int sizes[] = {0, 1, 2, 3};
 
-    put_folder("modes/a/", 0700);
-    put_folder("modes/a/b/", 0555);
-    put_text("modes/a/b/x", "x");
-    put_text("modes/a-b", "");
-    put_text("modes/a0", "");
-    put_folder("modes/empty/", 0700);
-    put_text("modes/later/x", "x");
-    put_folder("modes/later/", 0750);
-    put_folder("modes/later/", 07777);
+    conform_store_put_folder("modes/a/", 0700);
+    conform_store_put_folder("modes/a/b/", 0555);
+    conform_store_put_text("modes/a/b/x", "x");
+    conform_store_put_text("modes/a-b", "");
+    conform_store_put_text("modes/a0", "");
+    conform_store_put_folder("modes/empty/", 0700);
+    conform_store_put_text("modes/later/x", "x");
+    conform_store_put_folder("modes/later/", 0750);
+    conform_store_put_folder("modes/later/", 07777);
     assert_ok(sync_store(), t.err);
-    put_text("modes/a/b/x", "again");
-    assert_ok(delete_key("modes/a/b/x"), t.err);
-    put_text("modes/a/b/x", "again");
-    reopen();
+    conform_store_put_text("modes/a/b/x", "again");
+    assert_ok(conform_store_delete_key("modes/a/b/x"), t.err);
+    conform_store_put_text("modes/a/b/x", "again");
+    conform_store_reopen();
     for (size_t s = 0; s < COUNT(sizes); s++) {
         struct act_strv keys = list_as("modes/", false, true, sizes[s]);
         assert_int_equal(keys.n, COUNT(expected));
@@ -920,12 +920,12 @@ TEST(test_modes_of_folders)
             assert_string_equal(keys.v[i], expected[i]);
         act_strv_release(&keys);
     }
-    put_text("modes/file", "file");
+    conform_store_put_text("modes/file", "file");
     struct store_call call = call_of(STORE_PUT, "modes/file/");
     call.put.attr.kind = STORE_FOLDER;
     call.put.condition.if_absent = true;
     assert_int_not_equal(put_call(&call, NULL, 0), 0);
-    assert_content("modes/file", "file", 4);
+    conform_store_assert_content("modes/file", "file", 4);
 }
 
 /* ---- conditions */
@@ -938,12 +938,12 @@ TEST(test_conditions)
     call.put.condition.if_absent = true;
     assert_ok(put_call(&call, "one", 3), t.err);
     assert_fails(put_call(&call, "two", 3), t.err, ACT_PARTIAL, "exists");
-    assert_content("cond/x", "one", 3);
+    conform_store_assert_content("cond/x", "one", 3);
 
     call.put.condition.if_absent = false;
     call.put.condition.if_match = "\"0x123\"";
     assert_fails(put_call(&call, "two", 3), t.err, ACT_TEMPORARY, "changed");
-    assert_ok(head("cond/x", &seen), t.err);
+    assert_ok(conform_store_head("cond/x", &seen), t.err);
     call.put.condition.if_match = seen.entry.etag;
     assert_ok(put_call(&call, "two", 3), t.err);
     assert_int_equal(put_call(&call, "three", 5), -ACT_TEMPORARY);
@@ -956,14 +956,14 @@ TEST(test_conditions)
     get.get.sink_cap = 0;
     assert_int_equal(store_do(t.store, &get, &t.err), -ACT_TEMPORARY);
     store_call_release(&seen);
-    assert_ok(head("cond/x", &seen), t.err);
+    assert_ok(conform_store_head("cond/x", &seen), t.err);
     get.get.if_match = seen.entry.etag;
     get.get.sink_cap = sizeof(sink);
     assert_ok(store_do(t.store, &get, &t.err), t.err);
     assert_int_equal(get.get.got, 3);
     assert_string_equal(get.entry.etag, seen.entry.etag);
     store_call_release(&seen);
-    assert_content("cond/x", "two", 3);
+    conform_store_assert_content("cond/x", "two", 3);
 }
 
 TEST(test_commit_conditions)
@@ -971,18 +971,18 @@ TEST(test_commit_conditions)
     struct store_upload_id id = new_id();
     ACT_AUTO(store_call) call = {0};
 
-    put_text("ccond/x", "old");
-    send_block("ccond/x", id, 0, "new", 3, 3);
+    conform_store_put_text("ccond/x", "old");
+    conform_store_send_block("ccond/x", id, 0, "new", 3, 3);
     call = commit_call("ccond/x", id, 1, 3);
     call.commit.condition.if_absent = true;
     assert_int_equal(store_do(t.store, &call, &t.err), -ACT_PARTIAL);
     call.commit.condition.if_absent = false;
     call.commit.condition.if_match = "\"0x123\"";
     assert_int_equal(store_do(t.store, &call, &t.err), -ACT_TEMPORARY);
-    assert_content("ccond/x", "old", 3);
+    conform_store_assert_content("ccond/x", "old", 3);
     call.commit.condition.if_match = NULL;
     assert_ok(store_do(t.store, &call, &t.err), t.err);
-    assert_content("ccond/x", "new", 3);
+    conform_store_assert_content("ccond/x", "new", 3);
 }
 
 /* ---- listing */
@@ -996,29 +996,29 @@ TEST(test_list)
     static const char *const vo[] = {"ls/voc", "ls/voc2/", "ls/voc2012/"};
 
     for (size_t i = COUNT(keys); i-- > 0;)
-        put_text(keys[i], "x");
-    assert_list("ls/", false, keys, COUNT(keys));
-    assert_list("ls/", true, top, COUNT(top));
-    assert_list("ls/voc2/", false, voc2, COUNT(voc2));
-    assert_list("ls/vo", false, keys + 5, 4);
-    assert_list("ls/vo", true, vo, COUNT(vo));
-    assert_list("ls/voc2", true, vo + 1, 2);
-    assert_list("ls/voc2/", true, (const char *const[]){"ls/voc2/1x", "ls/voc2/deep/"}, 2);
-    assert_list("ls/voc2/d", true, (const char *const[]){"ls/voc2/deep/"}, 1);
-    assert_list("ls/a0", false, keys + 4, 1);
-    assert_list("ls/a", false, keys, 5);
-    assert_list("ls/nothing", false, NULL, 0);
-    assert_list("ls/voc2/nothing/", false, NULL, 0);
-    assert_list("ls/voc/", false, NULL, 0);
-    assert_list("nothing/at/all", true, NULL, 0);
+        conform_store_put_text(keys[i], "x");
+    conform_store_assert_list("ls/", false, keys, COUNT(keys));
+    conform_store_assert_list("ls/", true, top, COUNT(top));
+    conform_store_assert_list("ls/voc2/", false, voc2, COUNT(voc2));
+    conform_store_assert_list("ls/vo", false, keys + 5, 4);
+    conform_store_assert_list("ls/vo", true, vo, COUNT(vo));
+    conform_store_assert_list("ls/voc2", true, vo + 1, 2);
+    conform_store_assert_list("ls/voc2/", true, (const char *const[]){"ls/voc2/1x", "ls/voc2/deep/"}, 2);
+    conform_store_assert_list("ls/voc2/d", true, (const char *const[]){"ls/voc2/deep/"}, 1);
+    conform_store_assert_list("ls/a0", false, keys + 4, 1);
+    conform_store_assert_list("ls/a", false, keys, 5);
+    conform_store_assert_list("ls/nothing", false, NULL, 0);
+    conform_store_assert_list("ls/voc2/nothing/", false, NULL, 0);
+    conform_store_assert_list("ls/voc/", false, NULL, 0);
+    conform_store_assert_list("nothing/at/all", true, NULL, 0);
 }
 
 TEST(test_list_entries)
 {
     ACT_AUTO(store_call) call = call_of(STORE_LIST, "entries/");
 
-    put_text("entries/a", "12345");
-    put_text("entries/dir/b", "");
+    conform_store_put_text("entries/a", "12345");
+    conform_store_put_text("entries/dir/b", "");
     call.list.delimiter = true;
     assert_ok(store_do(t.store, &call, &t.err), t.err);
     assert_int_equal(call.list.page.n, 2);
@@ -1043,18 +1043,18 @@ TEST(test_list_many)
     }
     do_at_once(calls, N);
     release_all(calls, N);
-    ACT_AUTO(act_strv) all = list("many/", false, 0);
+    ACT_AUTO(act_strv) all = conform_store_list("many/", false, 0);
     assert_int_equal(all.n, N);
     for (size_t i = 1; i < all.n; i++)
         assert_true(strcmp(all.v[i - 1], all.v[i]) < 0);
     for (size_t s = 0; s < COUNT(sizes); s++) {
-        struct act_strv paged = list("many/", false, sizes[s]);
+        struct act_strv paged = conform_store_list("many/", false, sizes[s]);
         assert_int_equal(paged.n, N);
         for (size_t i = 0; i < paged.n; i++)
             assert_string_equal(paged.v[i], all.v[i]);
         act_strv_release(&paged);
     }
-    ACT_AUTO(act_strv) folders = list("many/", true, 5);
+    ACT_AUTO(act_strv) folders = conform_store_list("many/", true, 5);
     assert_int_equal(folders.n, 12);
 }
 
@@ -1113,14 +1113,14 @@ TEST(test_awkward_names)
     for (size_t i = 0; i < expected.n; i++) {
         const char *key = expected.v[i];
         assert_null(store_key_problem(t.store, key));
-        assert_ok(put(key, key, strlen(key)), t.err);
+        assert_ok(conform_store_put(key, key, strlen(key)), t.err);
     }
     for (size_t i = 0; i < expected.n; i++)
-        assert_content(expected.v[i], expected.v[i], strlen(expected.v[i]));
-    assert_list("awk/", false, (const char *const *)expected.v, expected.n);
+        conform_store_assert_content(expected.v[i], expected.v[i], strlen(expected.v[i]));
+    conform_store_assert_list("awk/", false, (const char *const *)expected.v, expected.n);
     for (size_t i = 0; i < expected.n; i++)
-        assert_ok(delete_key(expected.v[i]), t.err);
-    assert_list("awk/", false, NULL, 0);
+        assert_ok(conform_store_delete_key(expected.v[i]), t.err);
+    conform_store_assert_list("awk/", false, NULL, 0);
 }
 
 TEST(test_key_problems)
@@ -1131,17 +1131,17 @@ TEST(test_key_problems)
 
     for (size_t i = 0; i < COUNT(bad); i++) {
         assert_non_null(store_key_problem(t.store, bad[i]));
-        assert_int_not_equal(put(bad[i], "x", 1), 0);
+        assert_int_not_equal(conform_store_put(bad[i], "x", 1), 0);
     }
     memset(huge, 'x', 5000);
     assert_non_null(store_key_problem(t.store, huge));
-    assert_int_equal(put(huge, "x", 1), -ACT_FAIL);
+    assert_int_equal(conform_store_put(huge, "x", 1), -ACT_FAIL);
     for (size_t i = 1; i < 5000; i += 2)
         huge[i] = '/';
     assert_non_null(store_key_problem(t.store, huge));
     assert_null(store_key_problem(t.store, "a/b c/\xc3\xa9.tar.gz"));
     assert_null(store_key_problem(t.store, "folder/"));
-    assert_int_equal(put("folder/", "x", 1), -ACT_USAGE); /* not with the kind of a file */
+    assert_int_equal(conform_store_put("folder/", "x", 1), -ACT_USAGE); /* not with the kind of a file */
 }
 
 TEST(test_copy)
@@ -1149,18 +1149,18 @@ TEST(test_copy)
     struct store_call call = call_of(STORE_COPY, "copy/new/to & fro"), seen;
     ACT_AUTOFREE char *data = pattern(1000000, 3);
 
-    assert_ok(put("copy/from \xc3\xa9", data, 1000000), t.err);
+    assert_ok(conform_store_put("copy/from \xc3\xa9", data, 1000000), t.err);
     call.copy.source = "copy/from \xc3\xa9";
     assert_ok(store_do(t.store, &call, &t.err), t.err);
-    assert_ok(head(call.key, &seen), t.err);
+    assert_ok(conform_store_head(call.key, &seen), t.err);
     assert_string_equal(call.entry.etag, seen.entry.etag);
     store_call_release(&call);
     store_call_release(&seen);
-    assert_content("copy/new/to & fro", data, 1000000);
-    put_text("copy/new/to & fro", "old");
+    conform_store_assert_content("copy/new/to & fro", data, 1000000);
+    conform_store_put_text("copy/new/to & fro", "old");
     assert_ok(store_do(t.store, &call, &t.err), t.err); /* replaces */
     store_call_release(&call);
-    assert_content("copy/new/to & fro", data, 1000000);
+    conform_store_assert_content("copy/new/to & fro", data, 1000000);
 }
 
 /* None mixes with another. */
@@ -1186,15 +1186,15 @@ TEST(test_concurrent)
 
 /* ---- the folder store alone */
 
-static char *in_root(const char *path)
+static char *conform_store_in_root(const char *path)
 {
     return act_sprintf("%s/root/%s", t.root, path);
 }
 
 TEST(test_folder_never_through_links)
 {
-    ACT_AUTOFREE char *link = in_root("evil"), *outside = act_sprintf("%s/outside", t.root);
-    ACT_AUTOFREE char *victim = act_sprintf("%s/outside/victim", t.root), *to_file = in_root("direct");
+    ACT_AUTOFREE char *link = conform_store_in_root("evil"), *outside = act_sprintf("%s/outside", t.root);
+    ACT_AUTOFREE char *victim = act_sprintf("%s/outside/victim", t.root), *to_file = conform_store_in_root("direct");
     struct store_call call;
     char sink[10];
 
@@ -1203,11 +1203,11 @@ TEST(test_folder_never_through_links)
     assert_int_equal(symlink(outside, link), 0);
     assert_int_equal(symlink(victim, to_file), 0);
 
-    assert_fails(put("evil/victim", "gone", 4), t.err, ACT_FAIL, "leads through a symbolic link");
-    assert_int_equal(put("evil/new/x", "gone", 4), -ACT_FAIL);
-    assert_int_equal(get_range("evil/victim", 0, sink, 10, &call), -ACT_FAIL);
-    assert_int_equal(head("evil/victim", &call), -ACT_FAIL);
-    assert_int_equal(delete_key("evil/victim"), -ACT_FAIL);
+    assert_fails(conform_store_put("evil/victim", "gone", 4), t.err, ACT_FAIL, "leads through a symbolic link");
+    assert_int_equal(conform_store_put("evil/new/x", "gone", 4), -ACT_FAIL);
+    assert_int_equal(conform_store_get_range("evil/victim", 0, sink, 10, &call), -ACT_FAIL);
+    assert_int_equal(conform_store_head("evil/victim", &call), -ACT_FAIL);
+    assert_int_equal(conform_store_delete_key("evil/victim"), -ACT_FAIL);
     call = call_of(STORE_BLOCK, "evil/victim");
     call.block.data.bytes = "gone";
     call.block.data.len = 4;
@@ -1218,7 +1218,7 @@ TEST(test_folder_never_through_links)
     call.put.attr.kind = STORE_FOLDER;
     assert_int_equal(put_call(&call, NULL, 0), -ACT_FAIL);
 
-    put_text("direct", "replaced, not followed");
+    conform_store_put_text("direct", "replaced, not followed");
     struct stat st;
     assert_int_equal(lstat(to_file, &st), 0);
     assert_true(S_ISREG(st.st_mode));
@@ -1268,15 +1268,15 @@ TEST(test_folder_collisions)
 {
     struct store_call call = call_of(STORE_PUT, "coll/file/");
 
-    put_text("coll/file", "x");
-    put_text("coll/dir/x", "x");
-    assert_fails(put("coll/file/below", "x", 1), t.err, ACT_FAIL, "is a file, not a folder");
-    assert_fails(put("coll/dir", "x", 1), t.err, ACT_FAIL, "folder of this name");
+    conform_store_put_text("coll/file", "x");
+    conform_store_put_text("coll/dir/x", "x");
+    assert_fails(conform_store_put("coll/file/below", "x", 1), t.err, ACT_FAIL, "is a file, not a folder");
+    assert_fails(conform_store_put("coll/dir", "x", 1), t.err, ACT_FAIL, "folder of this name");
     call.put.attr.kind = STORE_FOLDER;
     assert_int_equal(put_call(&call, NULL, 0), -ACT_FAIL);
-    assert_fails(delete_key("coll/dir/"), t.err, ACT_FAIL, "not empty");
+    assert_fails(conform_store_delete_key("coll/dir/"), t.err, ACT_FAIL, "not empty");
     static const char *const keys[] = {"coll/dir/x", "coll/file"};
-    assert_list("coll/", false, keys, COUNT(keys)); /* and no part file is left */
+    conform_store_assert_list("coll/", false, keys, COUNT(keys)); /* and no part file is left */
 }
 
 /* Nothing but the names that uploads give is kept for them. */
@@ -1289,28 +1289,28 @@ TEST(test_temporary_names)
     static const char *const of_folder[] = {PART, "x/" PART, "x/" PART ".map"}, *const of_share[] = {TEMP, "x/" TEMP};
 
     for (size_t i = 0; i < COUNT(of_folder) && store_is_disk(t.store); i++)
-        assert_fails(put(of_folder[i], "x", 1), t.err, ACT_FAIL, "ACT gives to uploads");
+        assert_fails(conform_store_put(of_folder[i], "x", 1), t.err, ACT_FAIL, "ACT gives to uploads");
     for (size_t i = 0; i < COUNT(of_share) && store_has_real_folders(t.store) && !store_is_disk(t.store); i++)
-        assert_fails(put(of_share[i], "x", 1), t.err, ACT_FAIL, "ACT gives to files");
+        assert_fails(conform_store_put(of_share[i], "x", 1), t.err, ACT_FAIL, "ACT gives to files");
     for (size_t i = 0; i < COUNT(users); i++)
-        put_text(users[i], users[i]);
+        conform_store_put_text(users[i], users[i]);
     for (size_t i = 0; i < COUNT(users); i++)
-        assert_content(users[i], users[i], strlen(users[i]));
-    assert_list("temp/", false, users, COUNT(users));
+        conform_store_assert_content(users[i], users[i], strlen(users[i]));
+    conform_store_assert_list("temp/", false, users, COUNT(users));
     for (size_t i = 0; i < COUNT(users); i++)
-        assert_ok(delete_key(users[i]), t.err);
+        assert_ok(conform_store_delete_key(users[i]), t.err);
 #undef PART
 #undef TEMP
 }
 
 TEST(test_folder_odd_files)
 {
-    ACT_AUTOFREE char *pipe_path = in_root("odd/pipe"), *bad = in_root("odd/bad\xff");
-    ACT_AUTOFREE char *part = in_root("odd/.act-part-0123456789abcdef-0123456789abcdef0123456789abcdef");
+    ACT_AUTOFREE char *pipe_path = conform_store_in_root("odd/pipe"), *bad = conform_store_in_root("odd/bad\xff");
+    ACT_AUTOFREE char *part = conform_store_in_root("odd/.act-part-0123456789abcdef-0123456789abcdef0123456789abcdef");
     static const char *const keys[] = {"odd/x"};
     struct store_call call;
 
-    put_text("odd/x", "x");
+    conform_store_put_text("odd/x", "x");
     assert_int_equal(mkfifo(pipe_path, 0644), 0);
     assert_ok(act_file_write(part, "x", 1, 0644, &t.err), t.err);
     call = call_of(STORE_LIST, "odd/");
@@ -1320,9 +1320,9 @@ TEST(test_folder_odd_files)
     assert_fails(store_entry_problem(&call.list.page.v[0], &t.err), t.err, ACT_PARTIAL,
                  "'odd/pipe': it is neither a file");
     store_call_release(&call);
-    assert_int_equal(head("odd/pipe", &call), -ACT_FAIL);
+    assert_int_equal(conform_store_head("odd/pipe", &call), -ACT_FAIL);
     assert_int_equal(unlink(pipe_path), 0);
-    assert_list("odd/", false, keys, 1);
+    conform_store_assert_list("odd/", false, keys, 1);
 
     assert_ok(act_file_write(bad, "x", 1, 0644, &t.err), t.err);
     call = call_of(STORE_LIST, "odd/");
@@ -1349,18 +1349,18 @@ TEST(test_folder_deep)
 {
     enum { DEPTH = 25 };
     char name[201];
-    ACT_AUTOFREE char *root = in_root("deep");
+    ACT_AUTOFREE char *root = conform_store_in_root("deep");
     int fds[DEPTH + 1];
 
     memset(name, 'd', 200);
     name[200] = '\0';
-    put_text("deep/x", "x");
+    conform_store_put_text("deep/x", "x");
     assert_true((fds[0] = open(root, O_RDONLY | O_DIRECTORY)) >= 0);
     for (int i = 0; i < DEPTH; i++) {
         assert_int_equal(mkdirat(fds[i], name, 0755), 0);
         assert_true((fds[i + 1] = openat(fds[i], name, O_RDONLY | O_DIRECTORY)) >= 0);
     }
-    ACT_AUTO(act_strv) keys = list("deep/", false, 1);
+    ACT_AUTO(act_strv) keys = conform_store_list("deep/", false, 1);
     assert_int_equal(keys.n, 2);
     assert_int_equal(strlen(keys.v[0]), 5 + DEPTH * 201);
     assert_non_null(store_key_problem(t.store, keys.v[0]));
@@ -1374,12 +1374,12 @@ TEST(test_folder_deep)
 
 TEST(test_folder_unreadable)
 {
-    ACT_AUTOFREE char *dir = in_root("secret/dir");
+    ACT_AUTOFREE char *dir = conform_store_in_root("secret/dir");
     ACT_AUTO(store_call) call = call_of(STORE_LIST, "secret/");
 
     bool root = geteuid() == 0; /* who reads everything */
-    put_text("secret/dir/x", "x");
-    put_text("secret/z", "z");
+    conform_store_put_text("secret/dir/x", "x");
+    conform_store_put_text("secret/z", "z");
     assert_int_equal(chmod(dir, 0), 0);
     assert_int_equal(root ? seteuid(65534) : 0, 0);
     int rc = store_do(t.store, &call, &t.err);
@@ -1399,27 +1399,29 @@ TEST(test_folder_unreadable)
 /* As its owner, who may not write it before; somebody else's keeps its mode. */
 TEST(test_folder_read_only)
 {
-    ACT_AUTOFREE char *root = in_root("."), *ro = in_root("ro"), *sub = in_root("ro/sub"), *its = in_root("its");
+    ACT_AUTOFREE char *root = conform_store_in_root("."), *ro = conform_store_in_root("ro"),
+                      *sub = conform_store_in_root("ro/sub"), *its = conform_store_in_root("its");
     struct store_call link = call_of(STORE_PUT, "ro/link");
     struct stat st;
     uid_t nobody = 65534;
 
     if (geteuid() != 0)
         skip();
-    put_folder("ro/sub/", 0755);
-    put_folder("its/", 0750);
+    conform_store_put_folder("ro/sub/", 0755);
+    conform_store_put_folder("its/", 0750);
     assert_int_equal(chown(root, nobody, (gid_t)-1) + chown(ro, nobody, (gid_t)-1) + chown(sub, nobody, (gid_t)-1), 0);
     assert_int_equal(chmod(sub, 0555) + chmod(ro, 02555) + chmod(root, 0755), 0);
-    reopen();
+    conform_store_reopen();
     assert_int_equal(seteuid(nobody), 0);
-    int refused = put("ro/x", "x", 1);
+    int refused = conform_store_put("ro/x", "x", 1);
     store_open_up(t.store, "ro/sub/");
     store_open_up(t.store, "ro/");
     store_open_up(t.store, "other/");
-    int failed = put("ro/x", "x", 1) | put("ro/sub/new/x", "x", 1) | delete_key("ro/x");
+    int failed = conform_store_put("ro/x", "x", 1) | conform_store_put("ro/sub/new/x", "x", 1) |
+                 conform_store_delete_key("ro/x");
     link.put.attr.kind = STORE_SYMLINK;
     failed |= put_call(&link, "x", 1);
-    put_folder("its/", 0700);
+    conform_store_put_folder("its/", 0700);
     failed |= sync_store();
     assert_int_equal(seteuid(0) + chown(root, 0, (gid_t)-1), 0);
     assert_int_equal(refused, -ACT_DENIED);
@@ -1431,12 +1433,12 @@ TEST(test_folder_read_only)
 
 TEST(test_folder_changing)
 {
-    ACT_AUTOFREE char *path = in_root("chg/x");
+    ACT_AUTOFREE char *path = conform_store_in_root("chg/x");
     struct store_call call, get;
     char sink[10];
 
-    put_text("chg/x", "one");
-    assert_ok(head("chg/x", &call), t.err);
+    conform_store_put_text("chg/x", "one");
+    assert_ok(conform_store_head("chg/x", &call), t.err);
     assert_ok(act_file_write(path, "two", 3, 0644, &t.err), t.err);
     get = call_of(STORE_GET, "chg/x");
     get.get.sink = sink;
@@ -1451,13 +1453,13 @@ TEST(test_folder_part_length)
     struct store_upload_id id = new_id();
     ACT_AUTO(store_call) call = {0};
 
-    send_block("len/x", id, 1, "abcdefghij", 10, 5);
-    send_block("len/x", id, 0, "abcdefghij", 10, 5);
+    conform_store_send_block("len/x", id, 1, "abcdefghij", 10, 5);
+    conform_store_send_block("len/x", id, 0, "abcdefghij", 10, 5);
     call = commit_call("len/x", id, 2, 11);
     assert_fails(store_do(t.store, &call, &t.err), t.err, ACT_TEMPORARY, "10 of 11 bytes");
     call.commit.total = 10;
     assert_ok(store_do(t.store, &call, &t.err), t.err);
-    assert_content("len/x", "abcdefghij", 10);
+    conform_store_assert_content("len/x", "abcdefghij", 10);
 }
 
 TEST(test_folder_url)
@@ -1475,18 +1477,18 @@ TEST(test_folder_url)
 TEST(test_folder_open)
 {
     ACT_AUTOFREE char *missing = act_sprintf("%s/nowhere", t.root), *link = act_sprintf("%s/link", t.root);
-    ACT_AUTOFREE char *root = act_sprintf("%s/root", t.root), *file = in_root("file");
+    ACT_AUTOFREE char *root = act_sprintf("%s/root", t.root), *file = conform_store_in_root("file");
     struct store *store = NULL;
 
     assert_int_equal(store_folder_open(t.http, missing, false, &store, &t.err), -ACT_NOT_FOUND);
-    put_text("file", "x");
+    conform_store_put_text("file", "x");
     assert_int_not_equal(store_folder_open(t.http, file, false, &store, &t.err), 0);
     assert_int_equal(symlink(root, link), 0);
     assert_ok(store_folder_open(t.http, link, false, &store, &t.err), t.err); /* the root may be a link */
     ACT_AUTO(store_call) call = call_of(STORE_HEAD, "file");
     assert_ok(store_do(store, &call, &t.err), t.err);
     store_free(store);
-    assert_ok(delete_key("file"), t.err);
+    assert_ok(conform_store_delete_key("file"), t.err);
 }
 
 /* Files that appear and vanish while a listing is paged. */
@@ -1494,18 +1496,18 @@ TEST(test_folder_list_moving)
 {
     struct store_call call = call_of(STORE_LIST, "mov/");
 
-    put_text("mov/a/1", "x");
-    put_text("mov/b/1", "x");
-    put_text("mov/b/2", "x");
-    put_text("mov/c", "x");
+    conform_store_put_text("mov/a/1", "x");
+    conform_store_put_text("mov/b/1", "x");
+    conform_store_put_text("mov/b/2", "x");
+    conform_store_put_text("mov/c", "x");
     call.list.max = 1;
     assert_ok(store_do(t.store, &call, &t.err), t.err);
     assert_string_equal(call.list.page.v[0].key, "mov/a/1");
     ACT_AUTOFREE char *marker = act_strdup(call.list.page.next);
     store_call_release(&call);
-    assert_ok(delete_key("mov/b/1"), t.err);
-    assert_ok(delete_key("mov/b/2"), t.err);
-    assert_ok(delete_key("mov/b/"), t.err);
+    assert_ok(conform_store_delete_key("mov/b/1"), t.err);
+    assert_ok(conform_store_delete_key("mov/b/2"), t.err);
+    assert_ok(conform_store_delete_key("mov/b/"), t.err);
     call.list.marker = marker;
     call.list.max = 0;
     assert_ok(store_do(t.store, &call, &t.err), t.err);
@@ -1518,7 +1520,7 @@ TEST(test_folder_list_moving)
 /* ---- Azure Storage */
 
 /* A server on this machine that the user trusts, which may so be given URLs to copy from. */
-static int open_azure(const char *key, const char *container, const char *endpoint, struct store **out)
+static int conform_store_open_azure(const char *key, const char *container, const char *endpoint, struct store **out)
 {
     struct store_azure_options options = {.account = getenv("TEST_AZURE_ACCOUNT"),
                                           .container = container,
@@ -1550,18 +1552,18 @@ static void assert_refusals(const char *missing)
     struct store *store = NULL;
     const char *endpoint = getenv("TEST_AZURE_ENDPOINT"), *container = container_name();
 
-    assert_ok(open_azure("bm90IHRoZSBrZXk=", container, endpoint, &store), t.err);
+    assert_ok(conform_store_open_azure("bm90IHRoZSBrZXk=", container, endpoint, &store), t.err);
     assert_int_equal(head_there(store), -ACT_DENIED);
     assert_int_equal(t.err.http_status, 403);
     assert_true(t.err.service_code[0] && t.err.request_id[0]);
     assert_contains(act_error_text(&t.err), "HTTP 403");
 
-    assert_ok(open_azure(getenv("TEST_AZURE_KEY"), container, "http://127.0.0.1:1/x", &store), t.err);
+    assert_ok(conform_store_open_azure(getenv("TEST_AZURE_KEY"), container, "http://127.0.0.1:1/x", &store), t.err);
     assert_int_equal(head_there(store), -ACT_TEMPORARY);
 
     if (!getenv("TEST_AZURE_KEY"))
         return; /* a SAS is for one container: another one is denied */
-    assert_ok(open_azure(getenv("TEST_AZURE_KEY"), "no-such-container", endpoint, &store), t.err);
+    assert_ok(conform_store_open_azure(getenv("TEST_AZURE_KEY"), "no-such-container", endpoint, &store), t.err);
     assert_fails(head_there(store), t.err, ACT_NOT_FOUND, missing);
     assert_int_equal(t.err.fact, ACT_FACT_CONTAINER_MISSING);
 }
@@ -1576,7 +1578,7 @@ TEST(test_share_refused)
     assert_refusals("ShareNotFound");
 }
 
-static void set_flag(struct http_call *call)
+static void conform_store_set_flag(struct http_call *call)
 {
     *(bool *)call->arg = true;
 }
@@ -1585,7 +1587,7 @@ static void assert_fetched(struct http_call *call, int status)
 {
     bool ended = false;
 
-    call->done = set_flag;
+    call->done = conform_store_set_flag;
     call->arg = &ended;
     http_start(t.http, call);
     engine_run(t.engine, &ended);
@@ -1612,7 +1614,7 @@ static void assert_url_works(void)
     struct http_call call = {.method = "GET"};
     char *url = NULL;
 
-    put_text("url/a b&\xc3\xa9", "by url");
+    conform_store_put_text("url/a b&\xc3\xa9", "by url");
     assert_ok(any_url("url/a b&\xc3\xa9", "r", &url), t.err);
     call.url = url;
     assert_fetched(&call, 200);
@@ -1643,11 +1645,11 @@ TEST(test_azure_url)
 TEST(test_azure_stranger)
 {
     /* The name is legal on Blob Storage, and a folder cannot have it. */
-    put_text("str/a", "file");
-    put_text("str/a/b", "below the file");
+    conform_store_put_text("str/a", "file");
+    conform_store_put_text("str/a/b", "below the file");
     static const char *const keys[] = {"str/a", "str/a/b"}, *const level[] = {"str/a", "str/a/"};
-    assert_list("str/", false, keys, 2);
-    assert_list("str/", true, level, 2);
+    conform_store_assert_list("str/", false, keys, 2);
+    conform_store_assert_list("str/", true, level, 2);
     assert_true(act_starts_with(store_name(t.store), "blob:"));
 }
 
@@ -1678,10 +1680,10 @@ TEST(test_azure_delete_many)
     for (size_t i = 0; i < COUNT(deletions); i++)
         if (deletions[i].rc != (i % 8 != 1 ? 0 : -ACT_NOT_FOUND))
             fail_msg("%s: %d %s", keys.v[i], deletions[i].rc, act_error_text(&deletions[i].error));
-    assert_list("batch/", false, NULL, 0);
+    conform_store_assert_list("batch/", false, NULL, 0);
 }
 
-static int64_t find_block(const struct store_call *call, const struct store_upload_id *id, bool committed)
+static int64_t conform_store_find_block(const struct store_call *call, const struct store_upload_id *id, bool committed)
 {
     for (size_t i = 0; i < call->blocks.n_found; i++)
         if (store_block_index(id, &call->blocks.found[i]) >= 0 && call->blocks.found[i].committed == committed)
@@ -1698,18 +1700,18 @@ TEST(test_azure_reuse_blocks)
 
     assert_true(store_takes_block_ids(t.store));
     for (uint32_t i = 0; i < 3; i++)
-        send_block("reuse/x", old, i, "aaabbbccc", 9, 3);
+        conform_store_send_block("reuse/x", old, i, "aaabbbccc", 9, 3);
     assert_ok(store_do(t.store, &call, &t.err), t.err);
     store_call_release(&call);
-    send_block("reuse/x", new, 1, "xxxyyyzzz", 9, 3);
+    conform_store_send_block("reuse/x", new, 1, "xxxyyyzzz", 9, 3);
 
     found = call_of(STORE_BLOCKS, "reuse/x");
     found.blocks.upload_id = new;
     assert_ok(store_do(t.store, &found, &t.err), t.err);
     assert_int_equal(found.blocks.n_found, 4);
-    assert_true(find_block(&found, &old, true) >= 0);
-    assert_int_equal(find_block(&found, &old, false), -1);
-    int64_t sent = find_block(&found, &new, false);
+    assert_true(conform_store_find_block(&found, &old, true) >= 0);
+    assert_int_equal(conform_store_find_block(&found, &old, false), -1);
+    int64_t sent = conform_store_find_block(&found, &new, false);
     assert_true(sent >= 0);
     assert_int_equal(store_block_index(&new, &found.blocks.found[sent]), 1);
     assert_int_equal(found.blocks.found[sent].len, 3);
@@ -1722,12 +1724,12 @@ TEST(test_azure_reuse_blocks)
     call.commit.blocks = blocks;
     assert_ok(store_do(t.store, &call, &t.err), t.err);
     store_call_release(&call);
-    assert_content("reuse/x", "cccyyyaaa", 9);
+    conform_store_assert_content("reuse/x", "cccyyyaaa", 9);
 
     store_block_id(&old, 1, blocks[0].id); /* gone since */
     assert_int_equal(store_do(t.store, &call, &t.err), -ACT_TEMPORARY);
     assert_int_equal(t.err.fact, ACT_FACT_BLOCKS_MISSING);
-    assert_content("reuse/x", "cccyyyaaa", 9);
+    conform_store_assert_content("reuse/x", "cccyyyaaa", 9);
 
     struct store_call copy = call_of(STORE_COPY, "reuse/copy"); /* takes the blocks along */
     copy.copy.source = "reuse/x";
@@ -1736,7 +1738,7 @@ TEST(test_azure_reuse_blocks)
     found = call_of(STORE_BLOCKS, "reuse/copy");
     assert_ok(store_do(t.store, &found, &t.err), t.err);
     assert_int_equal(found.blocks.n_found, 3);
-    assert_true(find_block(&found, &old, true) >= 0 && find_block(&found, &new, true) >= 0);
+    assert_true(conform_store_find_block(&found, &old, true) >= 0 && conform_store_find_block(&found, &new, true) >= 0);
     store_call_release(&found);
 
     found = call_of(STORE_BLOCKS, "reuse/nothing");
@@ -1765,7 +1767,7 @@ TEST(test_azure_from_url)
 
     call.put.attr.mtime_ns = 1700000000123456789;
     assert_ok(put_call(&call, "aaabbbccc", 9), t.err);
-    assert_ok(head("from/source", &seen), t.err);
+    assert_ok(conform_store_head("from/source", &seen), t.err);
     assert_ok(any_url("from/source", "r", &url), t.err);
     const struct store_source source = {.url = url, .match = seen.entry.etag};
     call = from_call(STORE_PUT_FROM, source);
@@ -1774,7 +1776,7 @@ TEST(test_azure_from_url)
         assert_lacks(act_error_text(&t.err), "sig=");
         goto end;
     }
-    assert_content("from/to", "aaabbbccc", 9);
+    conform_store_assert_content("from/to", "aaabbbccc", 9);
     assert_everywhere("from/to", STORE_FILE, 1700000000123456789, -1);
 
     for (uint32_t i = 0; i < 3; i++) {
@@ -1790,10 +1792,10 @@ TEST(test_azure_from_url)
     call = commit_call("from/to", id, 3, 9);
     call.commit.source.url = url;
     assert_ok(store_do(t.store, &call, &t.err), t.err);
-    assert_content("from/to", "cccbbbaaa", 9);
+    conform_store_assert_content("from/to", "cccbbbaaa", 9);
     assert_everywhere("from/to", STORE_FILE, 1700000000123456789, -1);
 
-    put_text("from/source", "something else");
+    conform_store_put_text("from/source", "something else");
     static const enum store_op ops[] = {STORE_PUT_FROM, STORE_BLOCK_FROM};
     for (size_t i = 0; i < COUNT(ops); i++) {
         store_call_release(&call);
@@ -1801,7 +1803,7 @@ TEST(test_azure_from_url)
         assert_int_equal(store_do(t.store, &call, &t.err), -ACT_TEMPORARY);
         assert_int_not_equal(t.err.fact, ACT_FACT_NOT_BY_SERVICE);
     }
-    assert_content("from/to", "cccbbbaaa", 9);
+    conform_store_assert_content("from/to", "cccbbbaaa", 9);
 end:
     store_call_release(&call);
     store_call_release(&seen);
@@ -1815,20 +1817,20 @@ TEST(test_azure_copy_of_one_version)
     struct store_call seen;
     char etag[STORE_ETAG];
 
-    put_text("version/from", "one");
-    assert_ok(head("version/from", &seen), t.err);
+    conform_store_put_text("version/from", "one");
+    assert_ok(conform_store_head("version/from", &seen), t.err);
     memcpy(etag, seen.entry.etag, sizeof(etag));
     store_call_release(&seen);
-    put_text("version/from", "two");
+    conform_store_put_text("version/from", "two");
     call.copy.source = "version/from";
     call.copy.source_match = etag;
     assert_int_equal(store_do(t.store, &call, &t.err), -ACT_TEMPORARY);
-    assert_int_equal(head("version/copy", &seen), -ACT_NOT_FOUND);
-    assert_ok(head("version/from", &seen), t.err);
+    assert_int_equal(conform_store_head("version/copy", &seen), -ACT_NOT_FOUND);
+    assert_ok(conform_store_head("version/from", &seen), t.err);
     memcpy(etag, seen.entry.etag, sizeof(etag));
     store_call_release(&seen);
     assert_ok(store_do(t.store, &call, &t.err), t.err);
-    assert_content("version/copy", "two", 3);
+    conform_store_assert_content("version/copy", "two", 3);
 }
 
 /* Leaves a block with an id of len bytes, as another program would. */
@@ -1853,13 +1855,13 @@ static void assert_upload(const char *key)
     ACT_AUTO(store_call) call = commit_call(key, id, 3, 9);
 
     for (uint32_t i = 0; i < 2; i++)
-        send_block(key, id, i, "aaabbbccc", 9, 3);
+        conform_store_send_block(key, id, i, "aaabbbccc", 9, 3);
     assert_blocks(key, id, 9, "xx-");
-    reopen();
+    conform_store_reopen();
     assert_blocks(key, id, 9, "xx-");
-    send_block(key, id, 2, "aaabbbccc", 9, 3);
+    conform_store_send_block(key, id, 2, "aaabbbccc", 9, 3);
     assert_ok(store_do(t.store, &call, &t.err), t.err);
-    assert_content(key, "aaabbbccc", 9);
+    conform_store_assert_content(key, "aaabbbccc", 9);
 }
 
 /* Blocks of interrupted uploads of other programs, whose ids have other lengths, are in nobody's way. */
@@ -1875,19 +1877,19 @@ TEST(test_azure_foreign_blocks)
         assert_upload(none);
         if (lengths[i] < 8)
             continue;
-        put_text(whole, "in one piece");
+        conform_store_put_text(whole, "in one piece");
         leave_block(whole, lengths[i]);
-        assert_content(whole, "in one piece", 12);
+        conform_store_assert_content(whole, "in one piece", 12);
         assert_upload(whole);
     }
 
-    put_text("foreign/short", "kept");
+    conform_store_put_text("foreign/short", "kept");
     leave_block("foreign/short", 6);
     struct store_call call = call_of(STORE_BLOCK, "foreign/short");
     call.block.data.bytes = "x";
     call.block.data.len = 1;
     assert_fails(store_do(t.store, &call, &t.err), t.err, ACT_FAIL, "another program's upload are in the way");
-    assert_content("foreign/short", "kept", 4);
+    conform_store_assert_content("foreign/short", "kept", 4);
 }
 
 /* Several blocks of one upload meet them at once. */
@@ -1909,7 +1911,7 @@ TEST(test_azure_foreign_blocks_at_once)
     release_all(calls, N);
     ACT_AUTO(store_call) call = commit_call("foreign/once", id, N, N);
     assert_ok(store_do(t.store, &call, &t.err), t.err);
-    assert_content("foreign/once", "01234567", N);
+    conform_store_assert_content("foreign/once", "01234567", N);
 }
 
 /* The checksum of the whole is kept with the object, and gone with it. */
@@ -1921,21 +1923,21 @@ TEST(test_azure_crc64)
     struct store_call seen;
     char sink[11];
 
-    send_block("crcs/x", id, 0, "hello world", 11, 11);
+    conform_store_send_block("crcs/x", id, 0, "hello world", 11, 11);
     call.commit.attr.crc64 = &crc64;
     assert_ok(store_do(t.store, &call, &t.err), t.err);
-    assert_ok(head("crcs/x", &seen), t.err);
+    assert_ok(conform_store_head("crcs/x", &seen), t.err);
     assert_true(seen.entry.has_crc64 && seen.entry.crc64 == crc64);
     store_call_release(&seen);
-    assert_ok(get_range("crcs/x", 0, sink, sizeof(sink), &seen), t.err);
+    assert_ok(conform_store_get_range("crcs/x", 0, sink, sizeof(sink), &seen), t.err);
     assert_true(seen.entry.has_crc64 && seen.entry.crc64 == crc64);
     store_call_release(&seen);
     seen = call_of(STORE_LIST, "crcs/");
     assert_ok(store_do(t.store, &seen, &t.err), t.err);
     assert_true(seen.list.page.v[0].has_crc64 && seen.list.page.v[0].crc64 == crc64);
     store_call_release(&seen);
-    put_text("crcs/x", "another");
-    assert_ok(head("crcs/x", &seen), t.err);
+    conform_store_put_text("crcs/x", "another");
+    assert_ok(conform_store_head("crcs/x", &seen), t.err);
     assert_false(seen.entry.has_crc64);
     store_call_release(&seen);
 }
@@ -1948,21 +1950,21 @@ TEST(test_share_capitals)
     static const char *const keys[] = {"case/Dir/Name", "case/lower"};
     struct store_call call = call_of(STORE_PUT, "case/dir/");
 
-    put_text("case/Dir/Name", "first");
-    put_text("case/lower", "x");
-    reopen();
-    assert_fails(put("case/Dir/name", "second", 6), t.err, ACT_FAIL, "'case/Dir/Name' is there");
-    assert_fails(put("case/dir/other", "second", 6), t.err, ACT_FAIL, "'case/Dir/' is there");
+    conform_store_put_text("case/Dir/Name", "first");
+    conform_store_put_text("case/lower", "x");
+    conform_store_reopen();
+    assert_fails(conform_store_put("case/Dir/name", "second", 6), t.err, ACT_FAIL, "'case/Dir/Name' is there");
+    assert_fails(conform_store_put("case/dir/other", "second", 6), t.err, ACT_FAIL, "'case/Dir/' is there");
     call.put.attr.kind = STORE_FOLDER;
     assert_fails(put_call(&call, NULL, 0), t.err, ACT_FAIL, "does not tell capitals");
-    assert_fails(head("case/dir/Name", &call), t.err, ACT_NOT_FOUND, "its name there is 'case/Dir/'");
+    assert_fails(conform_store_head("case/dir/Name", &call), t.err, ACT_NOT_FOUND, "its name there is 'case/Dir/'");
     call = call_of(STORE_LIST, "case/dir/");
     assert_fails(store_do(t.store, &call, &t.err), t.err, ACT_NOT_FOUND, "its name there is 'case/Dir/'");
     call = call_of(STORE_HEAD, "case/dir/");
     assert_fails(store_do(t.store, &call, &t.err), t.err, ACT_NOT_FOUND, "its name there is 'case/Dir/'");
-    put_text("case/Dir/Name", "third");
-    assert_content("case/Dir/Name", "third", 5);
-    assert_list("case/", false, keys, COUNT(keys));
+    conform_store_put_text("case/Dir/Name", "third");
+    conform_store_assert_content("case/Dir/Name", "third", 5);
+    conform_store_assert_list("case/", false, keys, COUNT(keys));
     struct act_strv none = leftovers("case/");
     assert_int_equal(none.n, 0);
 }
@@ -1973,14 +1975,14 @@ TEST(test_share_kinds)
     static const char *const keys[] = {"kinds/dir/x", "kinds/file"};
     struct store_call call = call_of(STORE_PUT, "kinds/file/");
 
-    put_text("kinds/file", "x");
-    put_text("kinds/dir/x", "x");
-    assert_fails(put("kinds/file/below", "x", 1), t.err, ACT_FAIL, "is a file, not a folder");
-    assert_fails(put("kinds/dir", "x", 1), t.err, ACT_FAIL, "folder of this name");
+    conform_store_put_text("kinds/file", "x");
+    conform_store_put_text("kinds/dir/x", "x");
+    assert_fails(conform_store_put("kinds/file/below", "x", 1), t.err, ACT_FAIL, "is a file, not a folder");
+    assert_fails(conform_store_put("kinds/dir", "x", 1), t.err, ACT_FAIL, "folder of this name");
     call.put.attr.kind = STORE_FOLDER;
     assert_int_equal(put_call(&call, NULL, 0), -ACT_FAIL);
-    assert_fails(delete_key("kinds/dir/"), t.err, ACT_FAIL, "not empty");
-    assert_list("kinds/", false, keys, COUNT(keys));
+    assert_fails(conform_store_delete_key("kinds/dir/"), t.err, ACT_FAIL, "not empty");
+    conform_store_assert_list("kinds/", false, keys, COUNT(keys));
     struct act_strv none = leftovers("kinds/");
     assert_int_equal(none.n, 0);
 }
@@ -1990,17 +1992,17 @@ TEST(test_share_folder_of_others)
 {
     struct store_call call;
 
-    put_text("made/dir", "x");
-    assert_fails(put("made/dir/x", "x", 1), t.err, ACT_FAIL, "is a file, not a folder");
-    assert_ok(delete_key("made/dir"), t.err);
+    conform_store_put_text("made/dir", "x");
+    assert_fails(conform_store_put("made/dir/x", "x", 1), t.err, ACT_FAIL, "is a file, not a folder");
+    assert_ok(conform_store_delete_key("made/dir"), t.err);
     struct store *here = t.store;
-    assert_ok(open_store(), t.err);
-    put_text("made/dir/x", "y");
+    assert_ok(conform_store_open(), t.err);
+    conform_store_put_text("made/dir/x", "y");
     store_free(t.store);
     t.store = here;
-    assert_ok(head("made/dir/x", &call), t.err);
+    assert_ok(conform_store_head("made/dir/x", &call), t.err);
     store_call_release(&call);
-    put_text("made/dir/x", "z");
+    conform_store_put_text("made/dir/x", "z");
 }
 
 TEST(test_share_names)
@@ -2012,7 +2014,7 @@ TEST(test_share_names)
 
     for (size_t i = 0; i < COUNT(bad); i++) {
         assert_non_null(store_key_problem(t.store, bad[i]));
-        assert_int_equal(put(bad[i], "x", 1), -ACT_FAIL);
+        assert_int_equal(conform_store_put(bad[i], "x", 1), -ACT_FAIL);
     }
     memset(longest, 'n', 256);
     longest[256] = '\0';
@@ -2020,10 +2022,10 @@ TEST(test_share_names)
     longest[255] = '\0';
     assert_null(store_key_problem(t.store, longest));
     for (size_t i = 0; i < COUNT(keys); i++)
-        put_text(keys[i], keys[i]);
+        conform_store_put_text(keys[i], keys[i]);
     for (size_t i = 0; i < COUNT(keys); i++)
-        assert_content(keys[i], keys[i], strlen(keys[i]));
-    assert_list("names/", false, keys, COUNT(keys));
+        conform_store_assert_content(keys[i], keys[i], strlen(keys[i]));
+    conform_store_assert_list("names/", false, keys, COUNT(keys));
 }
 
 /* More than one range, at once and in blocks. */
@@ -2036,20 +2038,20 @@ TEST(test_share_ranges)
     struct store_sums sums = new_sums();
     char md5[ACT_MD5_BASE64];
 
-    md5_of(data, LEN, md5);
+    conform_store_md5_of(data, LEN, md5);
     call.put.data.md5 = md5;
     call.put.data.sums = &sums;
     assert_ok(put_call(&call, data, LEN), t.err);
     assert_sums(&sums, data, LEN);
-    assert_content("ranges/whole", data, LEN);
+    conform_store_assert_content("ranges/whole", data, LEN);
     md5[0] ^= 1;
     assert_fails(put_call(&call, data, LEN), t.err, ACT_FAIL, "checksum");
     for (uint32_t i = 2; i-- > 0;)
-        send_block("ranges/blocks", id, i, data, LEN, BLOCK_LEN);
+        conform_store_send_block("ranges/blocks", id, i, data, LEN, BLOCK_LEN);
     call = commit_call("ranges/blocks", id, 2, LEN);
     assert_ok(store_do(t.store, &call, &t.err), t.err);
     store_call_release(&call);
-    assert_content("ranges/blocks", data, LEN);
+    conform_store_assert_content("ranges/blocks", data, LEN);
     struct act_strv none = leftovers("ranges/");
     assert_int_equal(none.n, 0);
 }
@@ -2076,17 +2078,17 @@ TEST(test_share_written_by_others)
     struct store_upload_id id = new_id();
     struct store_call call = commit_call("others/x", id, 1, 5), seen;
 
-    send_block("others/x", id, 0, "hello", 5, 5);
+    conform_store_send_block("others/x", id, 0, "hello", 5, 5);
     call.commit.attr.crc64 = &crc64;
     call.commit.attr.md5 = "XUFAKrxLKna5cZ2REBfFkg==";
     call.commit.attr.mtime_ns = 1500000000000000001;
     assert_ok(store_do(t.store, &call, &t.err), t.err);
     store_call_release(&call);
-    assert_ok(head("others/x", &seen), t.err);
+    assert_ok(conform_store_head("others/x", &seen), t.err);
     assert_true(seen.entry.has_crc64 && seen.entry.md5[0]);
     store_call_release(&seen);
     write_as_others("others/x", "other");
-    assert_ok(head("others/x", &seen), t.err);
+    assert_ok(conform_store_head("others/x", &seen), t.err);
     assert_true(!seen.entry.has_crc64 && !seen.entry.md5[0]);
     assert_true(seen.entry.mtime_ns > 1600000000000000000);
     store_call_release(&seen);
@@ -2095,16 +2097,16 @@ TEST(test_share_written_by_others)
 /* Folders are made again when somebody removed them since. */
 TEST(test_share_folders_vanish)
 {
-    put_text("vanish/a/b/x", "x");
+    conform_store_put_text("vanish/a/b/x", "x");
     struct store *other = t.store;
-    assert_ok(open_store(), t.err);
-    assert_ok(delete_key("vanish/a/b/x"), t.err);
-    assert_ok(delete_key("vanish/a/b/"), t.err);
-    assert_ok(delete_key("vanish/a/"), t.err);
+    assert_ok(conform_store_open(), t.err);
+    assert_ok(conform_store_delete_key("vanish/a/b/x"), t.err);
+    assert_ok(conform_store_delete_key("vanish/a/b/"), t.err);
+    assert_ok(conform_store_delete_key("vanish/a/"), t.err);
     store_free(t.store);
     t.store = other;
-    put_text("vanish/a/b/x", "again");
-    assert_content("vanish/a/b/x", "again", 5);
+    conform_store_put_text("vanish/a/b/x", "again");
+    conform_store_assert_content("vanish/a/b/x", "again", 5);
     assert_true(act_starts_with(store_name(t.store), "file:"));
 }
 
@@ -2117,12 +2119,13 @@ static int setup_engine(void)
     return 0;
 }
 
-static int open_store(void)
+static int conform_store_open(void)
 {
     ACT_AUTOFREE char *root = act_sprintf("%s/root", t.root);
 
     if (t.azure || t.share)
-        return open_azure(getenv("TEST_AZURE_KEY"), container_name(), getenv("TEST_AZURE_ENDPOINT"), &t.store);
+        return conform_store_open_azure(getenv("TEST_AZURE_KEY"), container_name(), getenv("TEST_AZURE_ENDPOINT"),
+                                        &t.store);
     return store_folder_open(t.http, root, true, &t.store, &t.err);
 }
 
@@ -2135,7 +2138,7 @@ static int setup_folder(void **state)
     snprintf(t.root, sizeof(t.root), "%.40s/act-store-XXXXXX", tmp && strlen(tmp) < 40 ? tmp : "/tmp");
     if (!mkdtemp(t.root))
         return -1;
-    return open_store();
+    return conform_store_open();
 }
 
 static int setup_azure(void **state)
@@ -2144,13 +2147,13 @@ static int setup_azure(void **state)
     setup_engine();
     t.share = getenv("TEST_AZURE_SHARE");
     t.azure = !t.share;
-    int rc = open_store();
+    int rc = conform_store_open();
     if (rc)
         fprintf(stderr, "%s\n", act_error_text(&t.err));
     return rc;
 }
 
-static int teardown(void **state)
+static int conform_store_teardown(void **state)
 {
     (void)state;
     store_free(t.store);
@@ -2169,5 +2172,6 @@ int main(void)
         tests_leave_out("test_azure_");
     if (!is_share)
         tests_leave_out("test_share_");
-    return is_service ? tests_run(setup_azure, teardown) : tests_run(setup_folder, teardown);
+    return is_service ? tests_run(setup_azure, conform_store_teardown)
+                      : tests_run(setup_folder, conform_store_teardown);
 }

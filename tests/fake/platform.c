@@ -20,7 +20,7 @@ static int unreachable(int *left, struct act_error *err)
     return act_error_set(err, fake.fail_code, "the controller does not answer");
 }
 
-static void note(const char *what)
+static void fake_note(const char *what)
 {
     size_t n = strlen(fake.did);
 
@@ -96,7 +96,7 @@ static int fake_limits(struct platform *p, struct platform_limits *out, struct a
 static int fake_submit(struct platform *p, const struct platform_submission *submission, struct act_error *err)
 {
     (void)p;
-    note("submit");
+    fake_note("submit");
     *submission->asked = true;
     return fake.fail_submit ? act_error_set(err, fake.fail_submit, "no answer") : 0;
 }
@@ -119,7 +119,7 @@ static int fake_abort(struct platform *p, const char *id, bool *out_was_final, s
     (void)p;
     (void)id;
     (void)err;
-    note("abort");
+    fake_note("abort");
     *out_was_final = false;
     return 0;
 }
@@ -129,11 +129,11 @@ static int fake_list(struct platform *p, struct act_strv *out_ids, struct act_er
     (void)p;
     (void)out_ids; /* a new ledger finds none here */
     (void)err;
-    note("list");
+    fake_note("list");
     return 0;
 }
 
-static int list_logs(struct store_call *call)
+static int fake_list_logs(struct store_call *call)
 {
     fake.n_logs_calls++;
     nanosleep(&(struct timespec){.tv_nsec = fake.logs_take_ms * 1000000L}, NULL);
@@ -148,7 +148,7 @@ static int list_logs(struct store_call *call)
     return 0;
 }
 
-static int get_log(struct store_call *call)
+static int fake_get_log(struct store_call *call)
 {
     fake.n_read++;
     if (fake.before_read)
@@ -165,24 +165,25 @@ static int get_log(struct store_call *call)
     return act_error_set(&call->error, ACT_NOT_FOUND, "no log '%s'", call->key);
 }
 
-static void answer(void *call)
+static void fake_answer(void *call)
 {
-    store_finish(call, ((struct store_call *)call)->op == STORE_LIST ? list_logs(call) : get_log(call));
+    store_finish(call, ((struct store_call *)call)->op == STORE_LIST ? fake_list_logs(call) : fake_get_log(call));
 }
 
-static void start(struct store *store, struct store_call *call)
+static void fake_start(struct store *store, struct store_call *call)
 {
-    engine_timer(http_engine(store->http), 0, answer, call);
+    engine_timer(http_engine(store->http), 0, fake_answer, call);
 }
 
-static void forget(struct store *store)
+static void fake_forget(struct store *store)
 {
     free(store);
 }
 
 static struct store *fake_open_logs(struct platform *p, const char *id, bool ended)
 {
-    static const struct store_ops ops = {.start = {[STORE_LIST] = start, [STORE_GET] = start}, .close = forget};
+    static const struct store_ops ops = {.start = {[STORE_LIST] = fake_start, [STORE_GET] = fake_start},
+                                         .close = fake_forget};
     struct store *store = act_calloc(1, sizeof(*store));
 
     (void)ended;

@@ -3,7 +3,7 @@
 
 #include "package/package_internal.h"
 
-static void look(void *arg, const char *name, const char *value)
+static void fuzz_gitconfig_look(void *arg, const char *name, const char *value)
 {
     *(size_t *)arg += strlen(name) + strlen(value);
 }
@@ -13,6 +13,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     ACT_AUTOFREE char *text = fuzz_text(data, size);
     size_t sum = 0;
 
-    package_gitconfig_parse(text, look, &sum);
+    package_gitconfig_parse(text, fuzz_gitconfig_look, &sum);
     return 0;
 }

@@ -3,7 +3,7 @@
 
 #include "kube/kube_internal.h"
 
-static void check(const struct kube_config *c)
+static void fuzz_kubeconfig_check(const struct kube_config *c)
 {
     FUZZ_CHECK(c->context && c->namespace_ && c->server && http_is_private(c->server));
     FUZZ_CHECK(!c->cert == !c->key);
@@ -37,7 +37,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     setenv("KUBECONFIG", list, 1);
     unsetenv("KUBERNETES_SERVICE_HOST");
     if (kube_config_read(&(struct kube_options){0}, &config, NULL) == 0) {
-        check(&config);
+        fuzz_kubeconfig_check(&config);
         kube_config_release(&config);
     }
     try_to_open();

@@ -3,7 +3,7 @@
 
 #include "platform/kubernetes/kubernetes_internal.h"
 
-static void take(void *arg, int attempt, int rank, const char *text, size_t len)
+static void fuzz_pod_log_take(void *arg, int attempt, int rank, const char *text, size_t len)
 {
     FUZZ_CHECK(attempt > 0 && rank >= -1);
     for (size_t i = 0; i < len; i++)
@@ -14,7 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     unsigned sum = 0;
     size_t half = size / 2;
-    struct kubernetes_pod_log *log = kubernetes_pod_log_new(take, &sum);
+    struct kubernetes_pod_log *log = kubernetes_pod_log_new(fuzz_pod_log_take, &sum);
 
     kubernetes_pod_log_take(log, (const char *)data, half);
     kubernetes_pod_log_take(log, (const char *)data + half, size - half);

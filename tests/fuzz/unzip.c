@@ -9,7 +9,7 @@
 #include "node/unzip.h"
 
 /* What is outside: names, modes, sizes and changes, also of the folders themselves. New string. */
-static char *look(const char *outside)
+static char *fuzz_unzip_look(const char *outside)
 {
     struct act_buf text = {0};
     struct dirent **v = NULL;
@@ -36,10 +36,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct act_error err;
 
     FUZZ_CHECK(mkdir(target, 0700) == 0 && symlink("../outside", link) == 0);
-    ACT_AUTOFREE char *before = look(outside);
+    ACT_AUTOFREE char *before = fuzz_unzip_look(outside);
     for (int i = 0; i < 2; i++) { /* the second time its own links are there, too */
         (void)!node_unzip(zip, NULL, target, true, &err);
-        ACT_AUTOFREE char *after = look(outside);
+        ACT_AUTOFREE char *after = fuzz_unzip_look(outside);
         FUZZ_CHECK(strcmp(before, after) == 0);
     }
     FUZZ_CHECK(act_remove_tree(target, &err) == 0);

@@ -9,7 +9,7 @@ static void take_sum(struct http_websocket *ws, const char *data, size_t len)
         *(unsigned *)ws->arg += (unsigned char)data[i];
 }
 
-static void give(const uint8_t *data, size_t size, size_t piece)
+static void fuzz_websocket_give(const uint8_t *data, size_t size, size_t piece)
 {
     unsigned sum = 0;
     size_t head = 0;
@@ -33,7 +33,7 @@ static void give(const uint8_t *data, size_t size, size_t piece)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    give(data, size, size ? size : 1);
-    give(data, size, 1);
+    fuzz_websocket_give(data, size, size ? size : 1);
+    fuzz_websocket_give(data, size, 1);
     return 0;
 }

@@ -3,7 +3,7 @@
 
 #include "codec/xml.h"
 
-static int start(void *arg, const char *path, xml_attributes attributes, struct act_error *err)
+static int fuzz_xml_start(void *arg, const char *path, xml_attributes attributes, struct act_error *err)
 {
     (void)err;
     for (; *attributes; attributes += 2)
@@ -12,7 +12,7 @@ static int start(void *arg, const char *path, xml_attributes attributes, struct 
     return ++*(int *)arg > 64 ? -ACT_FAIL : 0;
 }
 
-static int end(void *arg, const char *path, const char *text, struct act_error *err)
+static int fuzz_xml_end(void *arg, const char *path, const char *text, struct act_error *err)
 {
     (void)err;
     FUZZ_CHECK(*path == '/' && strlen(text) <= 65536);
@@ -22,7 +22,7 @@ static int end(void *arg, const char *path, const char *text, struct act_error *
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const struct xml_handler handler = {.start = start, .end = end};
+    static const struct xml_handler handler = {.start = fuzz_xml_start, .end = fuzz_xml_end};
     struct act_error err = {0};
     int depth = 0;
     int rc = xml_parse((const char *)data, size, "input", &handler, &depth, &err);

@@ -3,7 +3,7 @@
 
 #include "codec/yaml.h"
 
-static void read_all(const struct yaml *value)
+static void fuzz_yaml_read_all(const struct yaml *value)
 {
     bool truth;
     int64_t number;
@@ -11,7 +11,7 @@ static void read_all(const struct yaml *value)
     (void)(yaml_is_null(value) || yaml_as_bool(value, &truth) || yaml_as_int(value, &number));
     FUZZ_CHECK(value->line > 0 && value->column > 0);
     for (size_t i = 0; i < value->n; i++)
-        read_all(value->items[i]);
+        fuzz_yaml_read_all(value->items[i]);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -22,7 +22,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     FUZZ_CHECK(rc == 0 ? root != NULL : rc == -ACT_CONFIG && !root && *act_error_text(&err));
     if (rc == 0)
-        read_all(root);
+        fuzz_yaml_read_all(root);
     yaml_tree_free(root);
     return 0;
 }

@@ -3,7 +3,7 @@
 
 #include "codec/yaml_edit.h"
 
-static const struct yaml *value_at(const struct yaml *tree, const char *path)
+static const struct yaml *fuzz_yaml_edit_value_at(const struct yaml *tree, const char *path)
 {
     ACT_AUTOFREE char *names = act_strdup(path);
 
@@ -13,13 +13,13 @@ static const struct yaml *value_at(const struct yaml *tree, const char *path)
 }
 
 /* What was edited is YAML, and has this value; NULL: it has none. */
-static void check(const char *text, const char *path, const struct yaml *value)
+static void fuzz_yaml_edit_check(const char *text, const char *path, const struct yaml *value)
 {
     struct yaml *now = NULL;
     struct act_error err = {0};
 
     FUZZ_CHECK(yaml_parse(text, strlen(text), "edited", &now, &err) == 0);
-    const struct yaml *found = value_at(now, path);
+    const struct yaml *found = fuzz_yaml_edit_value_at(now, path);
     FUZZ_CHECK(value ? found && yaml_is_same(found, value) : !found);
     yaml_tree_free(now);
 }
@@ -34,9 +34,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!text || yaml_parse(word, strlen(word), "value", &value, &err) < 0)
         return 0;
     if (yaml_edit_set(text, "input", path, value, &more, &err) == 0)
-        check(more, path, value);
+        fuzz_yaml_edit_check(more, path, value);
     if (yaml_edit_unset(text, "input", path, &less, &err) == 0 && less)
-        check(less, path, NULL);
+        fuzz_yaml_edit_check(less, path, NULL);
     yaml_tree_free(value);
     return 0;
 }

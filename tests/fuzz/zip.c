@@ -3,7 +3,7 @@
 
 #include "node/zip.h"
 
-static int count(void *arg, const void *data, size_t len, struct act_error *err)
+static int fuzz_zip_count(void *arg, const void *data, size_t len, struct act_error *err)
 {
     (void)err;
     FUZZ_CHECK(data && len > 0);
@@ -23,7 +23,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct zip_reader *reader = zip_reader_new();
     for (size_t i = 0; i < zip.n; i++) {
         uint64_t got = 0;
-        int rc = zip_read(&zip, &zip.v[i], reader, count, &got, &err);
+        int rc = zip_read(&zip, &zip.v[i], reader, fuzz_zip_count, &got, &err);
         FUZZ_CHECK(rc == 0 ? got == zip.v[i].size : got <= zip.v[i].size);
     }
     zip_reader_free(reader);

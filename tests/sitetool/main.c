@@ -40,7 +40,7 @@ static int do_create(struct site *site, const char *package, json_t *answer, str
     return rc;
 }
 
-static int do_list(struct site *site, const char *word, json_t *answer, struct act_error *err)
+static int sitetool_do_list(struct site *site, const char *word, json_t *answer, struct act_error *err)
 {
     struct act_strv ids = {0};
     int rc = site_list(site, &ids, err);
@@ -85,7 +85,7 @@ static const struct {
     const char *name;
     int (*run)(struct site *site, const char *rest, json_t *answer, struct act_error *err);
 } verbs[] = {
-    {"agent", do_agent}, {"create", do_create}, {"list", do_list}, {"run", do_run}, {"shell", do_shell},
+    {"agent", do_agent}, {"create", do_create}, {"list", sitetool_do_list}, {"run", do_run}, {"shell", do_shell},
 };
 
 /* Takes the reference of answer. */

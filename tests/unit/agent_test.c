@@ -23,30 +23,30 @@
 #include "node/supervisor.h"
 #include "node/sweep.h"
 
-static char *below(const char *name)
+static char *agent_test_below(const char *name)
 {
     return act_path_join(dir, name);
 }
 
-static void write_file(const char *name, const char *text)
+static void agent_test_write_file(const char *name, const char *text)
 {
-    ACT_AUTOFREE char *path = below(name);
+    ACT_AUTOFREE char *path = agent_test_below(name);
 
     assert_ok(act_file_write(path, text, strlen(text), 0600, &err), err);
 }
 
-static char *read_file(const char *name)
+static char *agent_test_read_file(const char *name)
 {
-    ACT_AUTOFREE char *path = below(name);
+    ACT_AUTOFREE char *path = agent_test_below(name);
     char *text = NULL;
 
     assert_ok(act_file_read(path, 1 << 20, &text, NULL, &err), err);
     return text;
 }
 
-static bool is_there(const char *name)
+static bool agent_test_is_there(const char *name)
 {
-    ACT_AUTOFREE char *path = below(name);
+    ACT_AUTOFREE char *path = agent_test_below(name);
 
     return access(path, F_OK) == 0;
 }
@@ -319,7 +319,7 @@ TEST(test_sweep)
 
 static struct act_strv tail_of(const char *text, size_t len)
 {
-    ACT_AUTOFREE char *path = below("log");
+    ACT_AUTOFREE char *path = agent_test_below("log");
     struct act_strv lines = {0};
 
     assert_ok(act_file_write(path, text, len, 0600, &err), err);
@@ -437,7 +437,7 @@ static struct supervisor make_attempt(int attempt)
 
     s.node.dir = dir;
     s.node.spec = (struct run_spec){.id = id, .nodes = 1, .procs_per_node = 1};
-    s.status_path = below(RUN_FILE_STATUS);
+    s.status_path = agent_test_below(RUN_FILE_STATUS);
     return s;
 }
 
@@ -448,30 +448,32 @@ TEST(test_attempts)
 
     first.status.state = RUN_RUNNING;
     attempt_save_status(&first);
-    write_file("user_logs/std_log_process_0.txt", "first\n");
-    write_file("system_logs/slurm.txt", "both\n");
-    write_file("system_logs/failure.json", "{}\n");
-    write_file("metrics/n1.jsonl", "{}\n");
-    write_file("code/checkpoint", "1\n");
+    agent_test_write_file("user_logs/std_log_process_0.txt", "first\n");
+    agent_test_write_file("system_logs/slurm.txt", "both\n");
+    agent_test_write_file("system_logs/failure.json", "{}\n");
+    agent_test_write_file("metrics/n1.jsonl", "{}\n");
+    agent_test_write_file("code/checkpoint", "1\n");
     for (int i = 0; i < 2; i++) {
         assert_ok(attempt_begin(&second, &err), err);
-        assert_true(is_there("attempts/1/user_logs/std_log_process_0.txt"));
-        assert_true(is_there("attempts/1/system_logs/failure.json"));
-        assert_true(is_there("attempts/1/metrics/n1.jsonl"));
-        assert_true(is_there("system_logs/slurm.txt") && is_there("code/checkpoint") && is_there("user_logs"));
-        assert_false(is_there("attempts/1/system_logs/slurm.txt"));
-        assert_false(is_there("user_logs/std_log_process_0.txt") || is_there("system_logs/failure.json"));
-        assert_true(is_there(RUN_FILE_STATUS)); /* there always is one */
+        assert_true(agent_test_is_there("attempts/1/user_logs/std_log_process_0.txt"));
+        assert_true(agent_test_is_there("attempts/1/system_logs/failure.json"));
+        assert_true(agent_test_is_there("attempts/1/metrics/n1.jsonl"));
+        assert_true(agent_test_is_there("system_logs/slurm.txt") && agent_test_is_there("code/checkpoint") &&
+                    agent_test_is_there("user_logs"));
+        assert_false(agent_test_is_there("attempts/1/system_logs/slurm.txt"));
+        assert_false(agent_test_is_there("user_logs/std_log_process_0.txt") ||
+                     agent_test_is_there("system_logs/failure.json"));
+        assert_true(agent_test_is_there(RUN_FILE_STATUS)); /* there always is one */
     }
-    ACT_AUTOFREE char *old = read_file("attempts/1/status.json");
+    ACT_AUTOFREE char *old = agent_test_read_file("attempts/1/status.json");
     assert_non_null(strstr(old, "\"attempt\":1"));
     attempt_save_status(&second);
-    write_file("user_logs/std_log_process_0.txt", "second\n");
+    agent_test_write_file("user_logs/std_log_process_0.txt", "second\n");
     assert_ok(attempt_begin(&second, &err), err); /* of this attempt: nothing is moved */
-    assert_true(is_there("user_logs/std_log_process_0.txt"));
-    assert_true(is_there("reserve"));
+    assert_true(agent_test_is_there("user_logs/std_log_process_0.txt"));
+    assert_true(agent_test_is_there("reserve"));
     attempt_end(&second);
-    assert_false(is_there("reserve"));
+    assert_false(agent_test_is_there("reserve"));
     free(first.status_path);
     free(second.status_path);
 }
@@ -527,7 +529,7 @@ TEST(test_failure_record)
 
     act_strv_push(&r.lines, "Traceback");
     attempt_save_failure(&s, &r, "rank 5 exited with status 9");
-    ACT_AUTOFREE char *text = read_file(RUN_FILE_FAILURE);
+    ACT_AUTOFREE char *text = agent_test_read_file(RUN_FILE_FAILURE);
     CODEC_AUTOJSON json_t *json = NULL;
     assert_ok(codec_json_parse(text, strlen(text), "failure", &json, &err), err);
     assert_int_equal(codec_json_int(json, "attempt", 0), 3);
@@ -572,7 +574,7 @@ static int end_on_full_disk(const char *disk)
 /* The end is written also when the run has filled the disk. */
 TEST(test_full_disk)
 {
-    ACT_AUTOFREE char *disk = below("disk");
+    ACT_AUTOFREE char *disk = agent_test_below("disk");
     int status;
 
     assert_int_equal(mkdir(disk, 0700), 0);

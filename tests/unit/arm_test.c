@@ -29,7 +29,7 @@ struct fixture {
 };
 
 /* The answers in their order; the first token comes before them. */
-static void set_up(struct fixture *f, const char *const *answers, size_t n)
+static void arm_test_set_up(struct fixture *f, const char *const *answers, size_t n)
 {
     char home[] = "/tmp/act-arm-XXXXXX";
     const struct auth_cloud *cloud;
@@ -59,7 +59,7 @@ static void set_up(struct fixture *f, const char *const *answers, size_t n)
               f->err);
 }
 
-static void tear_down(struct fixture *f)
+static void arm_test_tear_down(struct fixture *f)
 {
     arm_free(f->arm);
     tokens_free(f->tokens);
@@ -72,7 +72,7 @@ static void tear_down(struct fixture *f)
 }
 
 /* What the request after the token said; the first is 1. */
-static const char *asked(const struct fixture *f, size_t n)
+static const char *arm_test_asked(const struct fixture *f, size_t n)
 {
     assert_true(n < f->server.requests_n);
     return f->server.requests[n].data;
@@ -82,10 +82,10 @@ static bool has_header(const struct fixture *f, size_t n, const char *line)
 {
     ACT_AUTOFREE char *whole = act_sprintf("\r\n%s\r\n", line);
 
-    return strcasestr(asked(f, n), whole) != NULL;
+    return strcasestr(arm_test_asked(f, n), whole) != NULL;
 }
 
-static int get(struct fixture *f, json_t **out)
+static int arm_test_get(struct fixture *f, json_t **out)
 {
     return arm_get(f->arm, "/x", "2024-10-01", "look at 'x'", out, &f->err);
 }
@@ -98,8 +98,8 @@ TEST(what_a_request_has)
     CODEC_AUTOJSON json_t *answer = NULL;
     struct fixture f;
 
-    set_up(&f, answers, COUNT(answers));
-    assert_ok(get(&f, &answer), f.err);
+    arm_test_set_up(&f, answers, COUNT(answers));
+    assert_ok(arm_test_get(&f, &answer), f.err);
     assert_int_equal(codec_json_int(answer, "a", 0), 1);
     struct arm_call put = {.method = "PUT",
                            .what = "make 'x'",
@@ -112,17 +112,18 @@ TEST(what_a_request_has)
     ACT_AUTO(arm_call) post = {.method = "POST", .what = "end 'x'", .url = act_strdup("/x")};
     assert_ok(arm_do(f.arm, &post, &f.err), f.err);
 
-    assert_non_null(strstr(asked(&f, 0), "client_secret=the"));
-    assert_true(act_starts_with(asked(&f, 1), "GET /x?api-version=2024-10-01 HTTP/1.1\r\n"));
+    assert_non_null(strstr(arm_test_asked(&f, 0), "client_secret=the"));
+    assert_true(act_starts_with(arm_test_asked(&f, 1), "GET /x?api-version=2024-10-01 HTTP/1.1\r\n"));
     assert_true(has_header(&f, 1, "Authorization: Bearer first"));
     assert_true(has_header(&f, 1, "Accept: application/json"));
-    assert_null(strcasestr(asked(&f, 1), "\r\nContent-Type:"));
-    assert_true(act_starts_with(asked(&f, 2), "PUT /x?b=1&api-version=v HTTP/1.1\r\n"));
+    assert_null(strcasestr(arm_test_asked(&f, 1), "\r\nContent-Type:"));
+    assert_true(act_starts_with(arm_test_asked(&f, 2), "PUT /x?b=1&api-version=v HTTP/1.1\r\n"));
     assert_true(has_header(&f, 2, "Content-Type: application/json"));
-    assert_true(act_ends_with(asked(&f, 2), "\r\n\r\n{\"c\": 2}") || act_ends_with(asked(&f, 2), "\r\n\r\n{\"c\":2}"));
-    assert_true(act_starts_with(asked(&f, 3), "POST /x HTTP/1.1\r\n"));
+    assert_true(act_ends_with(arm_test_asked(&f, 2), "\r\n\r\n{\"c\": 2}") ||
+                act_ends_with(arm_test_asked(&f, 2), "\r\n\r\n{\"c\":2}"));
+    assert_true(act_starts_with(arm_test_asked(&f, 3), "POST /x HTTP/1.1\r\n"));
     assert_true(has_header(&f, 3, "Content-Length: 0"));
-    tear_down(&f);
+    arm_test_tear_down(&f);
 }
 
 /* A version 4 UUID of its own for each request. */
@@ -133,11 +134,11 @@ TEST(client_request_ids)
     char ids[2][37];
     struct fixture f;
 
-    set_up(&f, answers, COUNT(answers));
+    arm_test_set_up(&f, answers, COUNT(answers));
     for (size_t i = 0; i < 2; i++) {
         CODEC_AUTOJSON json_t *answer = NULL;
-        assert_ok(get(&f, &answer), f.err);
-        const char *at = strcasestr(asked(&f, i + 1), name);
+        assert_ok(arm_test_get(&f, &answer), f.err);
+        const char *at = strcasestr(arm_test_asked(&f, i + 1), name);
         assert_non_null(at);
         snprintf(ids[i], sizeof(ids[i]), "%.36s", at + strlen(name));
         assert_int_equal(strspn(ids[i], "0123456789abcdef-"), 36);
@@ -145,7 +146,7 @@ TEST(client_request_ids)
         assert_non_null(strchr("89ab", ids[i][19]));
     }
     assert_string_not_equal(ids[0], ids[1]);
-    tear_down(&f);
+    arm_test_tear_down(&f);
 }
 
 TEST(a_token_that_is_refused_is_renewed_once)
@@ -157,22 +158,22 @@ TEST(a_token_that_is_refused_is_renewed_once)
     CODEC_AUTOJSON json_t *answer = NULL;
     struct fixture f;
 
-    set_up(&f, good, COUNT(good));
-    assert_ok(get(&f, &answer), f.err);
+    arm_test_set_up(&f, good, COUNT(good));
+    assert_ok(arm_test_get(&f, &answer), f.err);
     assert_true(has_header(&f, 1, "Authorization: Bearer first"));
     assert_true(has_header(&f, 3, "Authorization: Bearer second"));
-    tear_down(&f);
+    arm_test_tear_down(&f);
 
     json_t *none = NULL;
-    set_up(&f, bad, COUNT(bad));
-    assert_int_equal(get(&f, &none), -ACT_DENIED);
+    arm_test_set_up(&f, bad, COUNT(bad));
+    assert_int_equal(arm_test_get(&f, &none), -ACT_DENIED);
     assert_null(none);
     assert_int_equal(f.err.http_status, 401);
     assert_string_equal(f.err.service_code, "ExpiredAuthenticationToken");
     assert_contains(act_error_text(&f.err), "log in again");
     assert_lacks(act_error_text(&f.err), "second");
     assert_int_equal(f.server.requests_n, 4);
-    tear_down(&f);
+    arm_test_tear_down(&f);
 }
 
 /* No other token would help. */
@@ -184,11 +185,11 @@ TEST(a_claims_challenge_names_the_command)
     json_t *none = NULL;
     struct fixture f;
 
-    set_up(&f, answers, COUNT(answers));
-    assert_fails(get(&f, &none), f.err, ACT_DENIED, "az login");
+    arm_test_set_up(&f, answers, COUNT(answers));
+    assert_fails(arm_test_get(&f, &none), f.err, ACT_DENIED, "az login");
     assert_contains(act_error_text(&f.err), "eyJhIjoxfQ==");
     assert_int_equal(f.server.requests_n, 2);
-    tear_down(&f);
+    arm_test_tear_down(&f);
 }
 
 TEST(no_token_for_strangers)
@@ -197,7 +198,7 @@ TEST(no_token_for_strangers)
                                        "{endpoint}@evil.example/x", "{endpoint}1/x"};
     struct fixture f;
 
-    set_up(&f, NULL, 0);
+    arm_test_set_up(&f, NULL, 0);
     for (size_t i = 0; i < COUNT(urls); i++) {
         const char *rest = strchr(urls[i], '}');
         ACT_AUTOFREE char *url = rest ? act_sprintf("%s%s", f.endpoint, rest + 1) : act_strdup(urls[i]);
@@ -211,7 +212,7 @@ TEST(no_token_for_strangers)
     assert_fails(arm_trust(f.arm, "http://127.0.0.1:1", "the test", false, &f.err), f.err, ACT_DENIED,
                  "trusted_hosts: [\"127.0.0.1:1\"]");
     assert_ok(arm_trust(f.arm, "http://127.0.0.1:1", "the test", true, &f.err), f.err);
-    tear_down(&f);
+    arm_test_tear_down(&f);
 }
 
 TEST(answers_are_bounded)
@@ -219,11 +220,11 @@ TEST(answers_are_bounded)
     static const char *const answers[] = {OK "{\"long\": \"0123456789012345678901234567890123456789\"}"};
     struct fixture f;
 
-    set_up(&f, answers, COUNT(answers));
+    arm_test_set_up(&f, answers, COUNT(answers));
     ACT_AUTO(arm_call) call = {.method = "GET", .what = "look at 'x'", .url = act_strdup("/x"), .max_body = 16};
     assert_true(arm_do(f.arm, &call, &f.err) < 0);
     assert_true(act_starts_with(act_error_text(&f.err), "cannot look at 'x'"));
-    tear_down(&f);
+    arm_test_tear_down(&f);
 }
 
 /* ---- errors ---- */
@@ -293,14 +294,14 @@ TEST(errors_table)
     for (size_t i = 0; i < COUNT(rows); i++) {
         json_t *none = NULL;
         struct fixture f;
-        set_up(&f, &rows[i].answer, 1);
-        int rc = get(&f, &none);
+        arm_test_set_up(&f, &rows[i].answer, 1);
+        int rc = arm_test_get(&f, &none);
         if (rc != rows[i].rc || !strstr(act_error_text(&f.err), rows[i].text))
             fail_msg("row %zu: %d %s", i, rc, act_error_text(&f.err));
         assert_string_equal(f.err.service_code, rows[i].code);
         assert_string_equal(f.err.request_id, rows[i].id);
         assert_null(none);
-        tear_down(&f);
+        arm_test_tear_down(&f);
     }
 }
 
@@ -315,12 +316,12 @@ TEST(a_long_body_is_cut)
     memset(body, 'x', SENT);
     ACT_AUTOFREE char *answer = act_sprintf("HTTP/1.1 400 No\r\n\r\n%s", body);
     const char *const answers[] = {answer};
-    set_up(&f, answers, 1);
-    assert_int_equal(get(&f, &none), -ACT_FAIL);
+    arm_test_set_up(&f, answers, 1);
+    assert_int_equal(arm_test_get(&f, &none), -ACT_FAIL);
     const char *shown = strstr(act_error_text(&f.err), "xxx");
     assert_non_null(shown);
     assert_true(strspn(shown, "x") <= SHOWN);
-    tear_down(&f);
+    arm_test_tear_down(&f);
 }
 
 TEST(what_is_missing_may_be_fine)
@@ -329,13 +330,13 @@ TEST(what_is_missing_may_be_fine)
         "HTTP/1.1 404 No\r\n\r\n{\"error\": {\"code\": \"ResourceNotFound\", \"message\": \"m\"}}"};
     struct fixture f;
 
-    set_up(&f, answers, COUNT(answers));
+    arm_test_set_up(&f, answers, COUNT(answers));
     struct arm_call call = {.method = "GET", .what = "look at 'x'", .url = act_strdup("/x"), .missing_is_fine = true};
     assert_ok(arm_do(f.arm, &call, &f.err), f.err);
     assert_int_equal(call.status, 404);
     assert_null(call.response);
     arm_call_release(&call);
-    tear_down(&f);
+    arm_test_tear_down(&f);
 }
 
 TEST(how_long_to_wait)
@@ -353,20 +354,20 @@ TEST(how_long_to_wait)
                                                 rows[i].header);
         const char *const answers[] = {answer};
         struct fixture f;
-        set_up(&f, answers, 1);
+        arm_test_set_up(&f, answers, 1);
         struct arm_call call = {.method = "DELETE", .what = "delete 'x'", .url = act_strdup("/x")};
         assert_ok(arm_do(f.arm, &call, &f.err), f.err);
         assert_int_equal(call.retry_after_ms, rows[i].ms);
         assert_string_equal(call.location, "/l");
         assert_string_equal(call.operation, "/o");
         arm_call_release(&call);
-        tear_down(&f);
+        arm_test_tear_down(&f);
     }
 }
 
 /* ---- pages ---- */
 
-static int add_item(void *arg, const json_t *item, struct act_error *e)
+static int arm_test_add_item(void *arg, const json_t *item, struct act_error *e)
 {
     struct act_buf *out = arg;
 
@@ -377,7 +378,7 @@ static int add_item(void *arg, const json_t *item, struct act_error *e)
 
 static int each(struct fixture *f, bool post, struct act_buf *out)
 {
-    return arm_each(f->arm, "/x", "v", post, post ? "nodes" : "value", "list 'x'", add_item, out, &f->err);
+    return arm_each(f->arm, "/x", "v", post, post ? "nodes" : "value", "list 'x'", arm_test_add_item, out, &f->err);
 }
 
 TEST(all_pages)
@@ -389,13 +390,13 @@ TEST(all_pages)
     ACT_AUTO(act_buf) out = {0};
     struct fixture f;
 
-    set_up(&f, answers, COUNT(answers));
+    arm_test_set_up(&f, answers, COUNT(answers));
     assert_ok(each(&f, true, &out), f.err);
     assert_string_equal(out.data, "ab");
-    assert_true(act_starts_with(asked(&f, 1), "POST /x?api-version=v "));
-    assert_true(act_starts_with(asked(&f, 2), "GET /x?$skip=1&api-version=v "));
-    assert_true(act_starts_with(asked(&f, 3), "GET /x?$skip=2&api-version=v "));
-    tear_down(&f);
+    assert_true(act_starts_with(arm_test_asked(&f, 1), "POST /x?api-version=v "));
+    assert_true(act_starts_with(arm_test_asked(&f, 2), "GET /x?$skip=1&api-version=v "));
+    assert_true(act_starts_with(arm_test_asked(&f, 3), "GET /x?$skip=2&api-version=v "));
+    arm_test_tear_down(&f);
 }
 
 TEST(pages_that_end_early)
@@ -405,10 +406,10 @@ TEST(pages_that_end_early)
     ACT_AUTO(act_buf) out = {0};
     struct fixture f;
 
-    set_up(&f, answers, COUNT(answers));
+    arm_test_set_up(&f, answers, COUNT(answers));
     assert_ok(each(&f, false, &out), f.err);
     assert_string_equal(out.data, "stop");
-    tear_down(&f);
+    arm_test_tear_down(&f);
 }
 
 TEST(pages_that_go_wrong)
@@ -435,11 +436,11 @@ TEST(pages_that_go_wrong)
         size_t n = 0;
         while (rows[i].answers[n])
             n++;
-        set_up(&f, rows[i].answers, n);
+        arm_test_set_up(&f, rows[i].answers, n);
         assert_fails(each(&f, false, &out), f.err, ACT_FAIL, rows[i].text);
         assert_int_equal(f.server.requests_n, n + 1);
         act_buf_release(&out);
-        tear_down(&f);
+        arm_test_tear_down(&f);
     }
 }
 
@@ -451,7 +452,7 @@ static void note_progress(void *arg, const char *status, int percent)
 }
 
 /* Sends a request and follows it; what was told is in told. */
-static int change(struct fixture *f, const char *method, int64_t timeout_s, struct act_buf *told, json_t **out)
+static int arm_test_change(struct fixture *f, const char *method, int64_t timeout_s, struct act_buf *told, json_t **out)
 {
     ACT_AUTO(arm_call) call = {.method = method, .what = "change 'x'", .url = act_strdup("/x"), .api_version = "v"};
     int rc = arm_do(f->arm, &call, &f->err);
@@ -556,8 +557,8 @@ TEST(operations_table)
         size_t n = 0;
         while (rows[i].answers[n])
             n++;
-        set_up(&f, rows[i].answers, n);
-        int rc = change(&f, rows[i].method, 0, &told, &out);
+        arm_test_set_up(&f, rows[i].answers, n);
+        int rc = arm_test_change(&f, rows[i].method, 0, &told, &out);
         const char *said = rc < 0 ? act_error_text(&f.err) : told.data ? told.data : "";
         if (rc != rows[i].rc || !strstr(said, rows[i].told) || (rc == 0 && strcmp(said, rows[i].told) != 0))
             fail_msg("row %zu: %d %s", i, rc, said);
@@ -568,7 +569,7 @@ TEST(operations_table)
         assert_int_equal(f.server.requests_n, n + 1);
         json_decref(out);
         act_buf_release(&told);
-        tear_down(&f);
+        arm_test_tear_down(&f);
     }
 }
 
@@ -580,10 +581,10 @@ TEST(an_operation_that_takes_too_long)
     json_t *out;
     struct fixture f;
 
-    set_up(&f, answers, COUNT(answers));
-    assert_fails(change(&f, "PUT", 10, &told, &out), f.err, ACT_TIMEOUT, "it goes on at the service");
+    arm_test_set_up(&f, answers, COUNT(answers));
+    assert_fails(arm_test_change(&f, "PUT", 10, &told, &out), f.err, ACT_TIMEOUT, "it goes on at the service");
     assert_null(out);
-    tear_down(&f);
+    arm_test_tear_down(&f);
 }
 
 /* ---- the client ---- */

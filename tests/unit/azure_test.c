@@ -42,7 +42,7 @@ static size_t body_length(const char *head)
     return length ? strtoul(length + 17, NULL, 10) : 0;
 }
 
-static char *read_request(int fd)
+static char *azure_test_read_request(int fd)
 {
     struct act_buf request = {0};
     char chunk[4096];
@@ -87,7 +87,7 @@ static void serve_one(int fd, size_t i)
 {
     const char *upload = NULL;
 
-    server.requests[i] = read_request(fd);
+    server.requests[i] = azure_test_read_request(fd);
     atomic_fetch_add(&server.received, 1);
     if ((upload = strcasestr(server.requests[i], "x-ms-meta-act_upload: ")) != NULL)
         snprintf(server.upload, sizeof(server.upload), "%.*s", (int)strcspn(upload + 22, "\r"), upload + 22);
@@ -97,7 +97,7 @@ static void serve_one(int fd, size_t i)
     (void)!send(fd, text, strlen(text), MSG_NOSIGNAL);
 }
 
-static void *serve(void *arg)
+static void *azure_test_serve(void *arg)
 {
     for (; server.used < server.n; server.used++) {
         int fd = accept(server.listener, NULL, NULL);
@@ -109,7 +109,7 @@ static void *serve(void *arg)
     return arg;
 }
 
-static void start_server(const char *const *answers, size_t n)
+static void azure_test_start_server(const char *const *answers, size_t n)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t len = sizeof(address);
@@ -122,7 +122,7 @@ static void start_server(const char *const *answers, size_t n)
     assert_int_equal(listen(server.listener, 8), 0);
     assert_int_equal(getsockname(server.listener, (struct sockaddr *)&address, &len), 0);
     server.port = ntohs(address.sin_port);
-    assert_int_equal(pthread_create(&server.thread, NULL, serve, NULL), 0);
+    assert_int_equal(pthread_create(&server.thread, NULL, azure_test_serve, NULL), 0);
 }
 
 /* All answers must have been asked for. */
@@ -150,7 +150,7 @@ static struct http *http;
 /* Services here may be given URLs to copy from. */
 #define TRUSTED "127.0.0.1"
 
-static struct store *open_store(const char *sas)
+static struct store *azure_test_open_store(const char *sas)
 {
     ACT_AUTOFREE char *endpoint = act_sprintf("http://127.0.0.1:%d/acct/", server.port);
     struct store_azure_options options = {
@@ -164,8 +164,8 @@ static struct store *open_store(const char *sas)
 /* Runs a call against the answers. Release it afterwards; the requests stay until forget_requests(). */
 static int run_with(const char *sas, struct store_call *call, const char *const *answers, size_t n)
 {
-    start_server(answers, n);
-    struct store *store = open_store(sas);
+    azure_test_start_server(answers, n);
+    struct store *store = azure_test_open_store(sas);
     int rc = store_do(store, call, &err);
 
     store_free(store);
@@ -177,7 +177,7 @@ static int run_with(const char *sas, struct store_call *call, const char *const 
     run_with(NULL, call, (const char *const[]){__VA_ARGS__},                                                           \
              sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *))
 
-static void end_call(struct store_call *call)
+static void azure_test_end_call(struct store_call *call)
 {
     store_call_release(call);
     forget_requests();
@@ -263,7 +263,7 @@ TEST(test_get)
             assert_memory_equal(sink, &"0123456789"[call.get.offset], call.get.got);
         assert_has(server.requests[0], "GET /acct/cont/k HTTP/1.1\r\n");
         assert_has(server.requests[0], "\r\nx-ms-range: bytes=");
-        end_call(&call);
+        azure_test_end_call(&call);
     }
 }
 
@@ -303,7 +303,7 @@ TEST(test_metadata)
         assert_string_equal(call.entry.etag, "\"0x8D\"");
         assert_string_equal(call.entry.md5, "XrY7u+Ae7tCTyyK7j1rNww==");
         assert_int_equal(call.entry.last_modified_s, 1795165200);
-        end_call(&call);
+        azure_test_end_call(&call);
     }
 
     struct store_call call = call_of(STORE_HEAD, "k"); /* a folder is no object, unless asked for as one */
@@ -313,7 +313,7 @@ TEST(test_metadata)
     assert_ok(RUN(&call, "404 Not Found", "200 OK|Content-Length: 0|"), err);
     assert_string_equal(call.entry.key, "k/");
     assert_has(server.requests[1], "HEAD /acct/cont/k/ HTTP");
-    end_call(&call);
+    azure_test_end_call(&call);
 }
 
 /* ---- lists of blocks */
@@ -368,18 +368,18 @@ TEST(test_list_malformed)
         assert_has(act_error_text(&err), "cannot list 'cont/': unusable answer");
         assert_null(call.list.page.next);
         assert_int_equal(call.list.page.n, 0);
-        end_call(&call);
+        azure_test_end_call(&call);
     }
 }
 
 /* Follows the markers through the answers; gives "key kind key kind ..." with '|' between pages. */
-static char *list_all(const char *prefix, bool delimiter, const char *const *answers, size_t n, int *rc)
+static char *azure_test_list_all(const char *prefix, bool delimiter, const char *const *answers, size_t n, int *rc)
 {
     struct act_buf out = {0};
     char *marker = NULL;
 
-    start_server(answers, n);
-    struct store *store = open_store(NULL);
+    azure_test_start_server(answers, n);
+    struct store *store = azure_test_open_store(NULL);
     do {
         struct store_call call = call_of(STORE_LIST, prefix);
         call.list.delimiter = delimiter;
@@ -445,7 +445,8 @@ TEST(test_list_pages)
 
     for (size_t i = 0; i < COUNT(rows); i++) {
         int rc = 0;
-        ACT_AUTOFREE char *keys = list_all(rows[i].prefix, rows[i].delimiter, rows[i].answers, ANSWERS(rows[i]), &rc);
+        ACT_AUTOFREE char *keys =
+            azure_test_list_all(rows[i].prefix, rows[i].delimiter, rows[i].answers, ANSWERS(rows[i]), &rc);
         assert_int_equal(rc, rows[i].expected ? 0 : -ACT_FAIL);
         if (rows[i].expected && strcmp(keys, rows[i].expected) != 0)
             fail_msg("row %zu: '%s' is not '%s'", i, keys, rows[i].expected);
@@ -473,7 +474,7 @@ TEST(test_list_without_end)
             assert_string_equal(call.list.page.next, rows[i].next);
         else
             assert_non_null(strstr(act_error_text(&err), "without end"));
-        end_call(&call);
+        azure_test_end_call(&call);
     }
 }
 
@@ -501,12 +502,12 @@ TEST(test_list_request)
     assert_int_equal(call.list.page.v[0].mtime_ns, 1700000000000000000);
     assert_int_equal(call.list.page.v[0].mode, 0750);
     assert_null(call.list.page.next);
-    end_call(&call);
+    azure_test_end_call(&call);
 
     call = call_of(STORE_LIST, ""); /* a marker that is not ours does no harm */
     call.list.marker = "||||,,|%zz,x,y";
     assert_ok(RUN(&call, LIST("", "")), err);
-    end_call(&call);
+    azure_test_end_call(&call);
 }
 
 /* ---- writing */
@@ -539,7 +540,7 @@ TEST(test_requests)
         assert_has(server.requests[0], pieces[i]);
     assert_has_not(server.requests[0], "act_upload");
     assert_has_not(server.requests[0], "\r\nIf-");
-    end_call(&call);
+    azure_test_end_call(&call);
 
     call = call_of(STORE_BLOCK, "k");
     for (size_t i = 0; i < 16; i++)
@@ -564,7 +565,7 @@ TEST(test_requests)
     assert_has_not(server.requests[0], "\r\nContent-MD5:");
     assert_has(server.requests[0], "<BlockList><Latest>AAECAwQFBgcICQoLDA0ODwAAAAA=</Latest>"
                                    "<Latest>AAECAwQFBgcICQoLDA0ODwAAAAE=</Latest></BlockList>");
-    end_call(&call);
+    azure_test_end_call(&call);
 }
 
 /* The next page is on its way while one is read; whoever asks for it gets it, asks for another, or does not. */
@@ -580,8 +581,8 @@ TEST(test_list_ahead)
         const char *key;
     } rows[] = {{NULL, 2, "a"}, {"m%261|a", 3, "b"}, {"m2|b", 5, "c"}, {NULL, 6, "a"}, {"m2|b", 7, "c"}};
 
-    start_server(answers, COUNT(answers));
-    struct store *store = open_store(NULL);
+    azure_test_start_server(answers, COUNT(answers));
+    struct store *store = azure_test_open_store(NULL);
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct store_call call = call_of(STORE_LIST, "");
         call.list.ahead = true;
@@ -624,12 +625,12 @@ TEST(test_list_kinds)
     assert_true(call.list.page.v[0].grows);
     assert_true(call.list.page.v[0].has_crc64 && call.list.page.v[0].crc64 == 0x8d29d5c3f6ea8ebe);
     assert_false(call.list.page.v[1].grows || call.list.page.v[1].has_crc64);
-    end_call(&call);
+    azure_test_end_call(&call);
 
     call = call_of(STORE_HEAD, "k");
     assert_ok(RUN(&call, "200 OK|Content-Length: 1|x-ms-blob-type: AppendBlob|"), err);
     assert_true(call.entry.grows);
-    end_call(&call);
+    azure_test_end_call(&call);
 }
 
 /* Of names with blocks alone, empty blobs and others, the first are leftovers. */
@@ -648,16 +649,16 @@ TEST(test_leftovers)
     assert_string_equal(call.list.page.v[0].key, "a");
     assert_int_equal(call.list.page.v[0].size, 12);
     assert_has(server.requests[0], "&include=metadata,uncommittedblobs&");
-    end_call(&call);
+    azure_test_end_call(&call);
 
     static const char *const empty[] = {LIST(EMPTY("a", ""), ""), "200 OK|Content-Length: 0|"};
     assert_ok(run_with(NULL, &call, empty, COUNT(empty)), err);
     assert_int_equal(call.list.page.n, 0);
-    end_call(&call);
+    azure_test_end_call(&call);
 
     static const char *const refused[] = {LIST(EMPTY("a", ""), ""), "403 F|"};
     assert_int_equal(run_with(NULL, &call, refused, COUNT(refused)), -ACT_DENIED);
-    end_call(&call);
+    azure_test_end_call(&call);
 }
 
 /* ---- checksums */
@@ -714,7 +715,7 @@ TEST(test_checksums)
             assert_has(server.requests[r], piece);
             assert_has_not(server.requests[r], strstr(piece, "crc64") ? "\r\nContent-MD5:" : "-crc64:");
         }
-        end_call(&call);
+        azure_test_end_call(&call);
     }
 }
 
@@ -725,8 +726,8 @@ TEST(test_no_crc64)
     ACT_AUTO(store_call) block = call_of(STORE_BLOCK, "k"), commit = call_of(STORE_COMMIT, "k");
     const uint64_t crc64 = 0x8d29d5c3f6ea8ebe;
 
-    start_server(answers, COUNT(answers));
-    struct store *store = open_store(NULL);
+    azure_test_start_server(answers, COUNT(answers));
+    struct store *store = azure_test_open_store(NULL);
     block.block.data.bytes = "hello world";
     block.block.data.len = 11;
     assert_ok(store_do(store, &block, &err), err);
@@ -781,7 +782,7 @@ TEST(test_blocks)
             assert_int_equal(call.blocks.found[b].committed, rows[i].found[b][2]);
         }
         assert_has(server.requests[0], "GET /acct/cont/k?comp=blocklist&blocklisttype=all HTTP");
-        end_call(&call);
+        azure_test_end_call(&call);
     }
 }
 
@@ -952,7 +953,7 @@ TEST(test_ambiguous)
         assert_row(i, rc, rows[i].rc);
         if (rc == 0 && call.op != STORE_DELETE)
             assert_string_equal(call.entry.etag, "\"1\"");
-        end_call(&call);
+        azure_test_end_call(&call);
     }
 }
 
@@ -1030,7 +1031,7 @@ TEST(test_errors)
         assert_string_equal(act_error_text(&err), text);
         assert_int_equal(rc, rows[i].rc);
         assert_int_equal(err.http_status, atoi(rows[i].answer));
-        end_call(&call);
+        azure_test_end_call(&call);
     }
 }
 
@@ -1057,7 +1058,7 @@ TEST(test_clock)
     ACT_AUTOFREE char *text = act_strndup(date + 13, strcspn(date + 13, "\r"));
     assert_true(act_time_from_http(text, &sent));
     assert_true(sent - act_now_unix_s() > 7000 && sent - act_now_unix_s() < 7400);
-    end_call(&call);
+    azure_test_end_call(&call);
 
     assert_int_equal(RUN(&call, refusal, refusal), -ACT_DENIED); /* once */
     forget_requests();
@@ -1142,14 +1143,14 @@ TEST(test_copy)
         assert_has(server.requests[0], "\r\nx-ms-requires-sync: true\r\n");
         assert_has(server.requests[0], "\r\nx-ms-copy-source: http://127.0.0.1:");
         assert_has(server.requests[0], "/acct/cont/a%20b?sv=");
-        end_call(&call);
+        azure_test_end_call(&call);
     }
 
     struct store_call call = call_of(STORE_COPY, "k");
     call.copy.source = "s";
     assert_ok(run_with("?sv=1&sig=a%2Fb", &call, rows[0].answers, 1), err);
     assert_has(server.requests[0], "/acct/cont/s?sv=1&sig=a%2Fb\r\n");
-    end_call(&call);
+    azure_test_end_call(&call);
 }
 
 TEST(test_put_from)
@@ -1202,7 +1203,7 @@ TEST(test_put_from)
         assert_has_not(server.requests[0], "content-crc64");
         assert_has(server.requests[0],
                    i % 2 ? "\r\nx-ms-blob-type: BlockBlob\r\n" : "\r\nx-ms-source-range: bytes=7-9\r\n");
-        end_call(&call);
+        azure_test_end_call(&call);
     }
 }
 
@@ -1215,8 +1216,8 @@ TEST(test_commit_from)
         "201 C|ETag: 7|", "200 OK|ETag: \"0x2\"|", "404 N|x-ms-error-code: BlobNotFound|"};
     ACT_AUTO(store_call) call = call_of(STORE_COMMIT, "k");
 
-    start_server(answers, COUNT(answers));
-    struct store *store = open_store(NULL);
+    azure_test_start_server(answers, COUNT(answers));
+    struct store *store = azure_test_open_store(NULL);
     ACT_AUTOFREE char *source = act_sprintf("http://127.0.0.1:%d/theirs/s?sv=1&sig=geheim", server.port);
     call.commit.n_blocks = 1;
     call.commit.attr.mtime_ns = 1700000000123456789;
@@ -1290,7 +1291,7 @@ TEST(test_fit_ids)
         if (rc)
             assert_has(act_error_text(&err), "another program's upload are in the way");
         assert_has(server.requests[n - 1], rows[i].last);
-        end_call(&call);
+        azure_test_end_call(&call);
     }
 }
 
@@ -1326,7 +1327,7 @@ TEST(test_clear)
             assert_has(server.requests[n - 1], "DELETE /acct/cont/k HTTP");
             assert_has(server.requests[n - 1], "\r\nIf-Match: \"0x7\"\r\n");
         }
-        end_call(&call);
+        azure_test_end_call(&call);
     }
 }
 
@@ -1480,7 +1481,7 @@ TEST(test_url)
     store_free(store);
 }
 
-static int setup(void **state)
+static int azure_test_setup(void **state)
 {
     (void)state;
     unsetenv("ACT_AZURE_API_VERSION");
@@ -1490,7 +1491,7 @@ static int setup(void **state)
     return 0;
 }
 
-static int teardown(void **state)
+static int azure_test_teardown(void **state)
 {
     (void)state;
     http_free(http);
@@ -1498,4 +1499,4 @@ static int teardown(void **state)
     return 0;
 }
 
-TEST_MAIN(setup, teardown)
+TEST_MAIN(azure_test_setup, azure_test_teardown)

@@ -64,7 +64,7 @@ static void will_be(struct bed *b, const char *state)
     will_say(b, text, NULL);
 }
 
-static void prepare(struct bed *b, const char *platform)
+static void azureml_answers_test_prepare(struct bed *b, const char *platform)
 {
     char home[] = "/tmp/act-answers-XXXXXX";
 
@@ -86,7 +86,7 @@ static void prepare(struct bed *b, const char *platform)
     will_say(b, token, NULL);
 }
 
-static struct platform *begin(struct bed *b)
+static struct platform *azureml_answers_test_begin(struct bed *b)
 {
     struct platform *p = NULL;
 
@@ -106,7 +106,7 @@ static struct platform *begin(struct bed *b)
 }
 
 /* All that was to be said was asked for. */
-static void end(struct bed *b)
+static void azureml_answers_test_end(struct bed *b)
 {
     platform_free(&b->a->base);
     services_close(&b->services);
@@ -139,9 +139,9 @@ TEST(a_job)
     ACT_AUTO(run_spec) spec = {0};
     struct run_status status;
 
-    prepare(&b, "aml");
+    azureml_answers_test_prepare(&b, "aml");
     will_say(&b, OK, "job");
-    struct platform *p = begin(&b);
+    struct platform *p = azureml_answers_test_begin(&b);
     assert_ok(azureml_spec(p, RUN, &spec, &b.err), b.err);
     assert_int_equal(spec.created_unix_s, CREATED);
     assert_string_equal(spec.argv.v[1], "train.py");
@@ -153,7 +153,7 @@ TEST(a_job)
     azureml_read_run(json_object_get(job, "properties"), &status);
     assert_int_equal(status.state, RUN_QUEUED);
     assert_non_null(strstr(status.reason, "3 in the cluster"));
-    end(&b);
+    azureml_answers_test_end(&b);
 }
 
 TEST(runs)
@@ -187,16 +187,16 @@ TEST(a_cancel_says_null)
     struct bed b;
     bool was_final = true;
 
-    prepare(&b, "aml");
+    azureml_answers_test_prepare(&b, "aml");
     will_be(&b, "Running");
     will_say(&b,
              "HTTP/1.1 202 Accepted\r\nContent-Type: application/json; charset=utf-8\r\nContent-Length: 4\r\n"
              "Location: https://management.azure.com/mfeOperationResults/jc:w:r?api-version=v\r\n\r\nnull",
              NULL);
-    struct platform *p = begin(&b);
+    struct platform *p = azureml_answers_test_begin(&b);
     assert_ok(platform_abort(p, RUN, &was_final, &b.err), b.err);
     assert_false(was_final);
-    end(&b);
+    azureml_answers_test_end(&b);
 }
 
 TEST(a_cancel_that_comes_too_late)
@@ -206,11 +206,11 @@ TEST(a_cancel_that_comes_too_late)
     for (size_t i = 0; i < COUNT(after); i++) {
         struct bed b;
         bool was_final = false;
-        prepare(&b, "aml");
+        azureml_answers_test_prepare(&b, "aml");
         will_be(&b, "Running");
         will_say(&b, "HTTP/1.1 400 Bad Request\r\n\r\n", "cancel_refused");
         will_be(&b, after[i]);
-        struct platform *p = begin(&b);
+        struct platform *p = azureml_answers_test_begin(&b);
         int rc = platform_abort(p, RUN, &was_final, &b.err);
         assert_int_equal(rc, i == 0 ? 0 : -ACT_FAIL);
         assert_int_equal(was_final, i == 0);
@@ -218,7 +218,7 @@ TEST(a_cancel_that_comes_too_late)
             assert_string_equal(b.err.service_code, "CancelRunInTerminalStatus");
             assert_string_equal(b.err.request_id, "o1");
         }
-        end(&b);
+        azureml_answers_test_end(&b);
     }
 }
 
@@ -229,9 +229,9 @@ TEST(clusters)
     struct platform_clusters found;
     struct bed b;
 
-    prepare(&b, "aml");
+    azureml_answers_test_prepare(&b, "aml");
     will_say(&b, OK, "clusters"); /* the last page has no nextLink */
-    struct platform *p = begin(&b);
+    struct platform *p = azureml_answers_test_begin(&b);
     assert_ok(platform_list_clusters(p, &found, &b.err), b.err);
     assert_int_equal(found.n, 2);
     const struct platform_cluster *ready = &found.v[0], *new = &found.v[1];
@@ -242,7 +242,7 @@ TEST(clusters)
     assert_true(new->nodes == -1 && new->target_nodes == -1 && new->running == -1 && new->max_nodes == 4);
     assert_true(!new->admin_user && !new->allocation && !new->error);
     platform_clusters_release(&found);
-    end(&b);
+    azureml_answers_test_end(&b);
 }
 
 TEST(a_cluster_that_is_not_there)
@@ -250,13 +250,13 @@ TEST(a_cluster_that_is_not_there)
     struct platform_cluster found;
     struct bed b;
 
-    prepare(&b, "aml");
+    azureml_answers_test_prepare(&b, "aml");
     will_say(&b, "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nx-ms-correlation-request-id: c1\r\n\r\n", NULL);
-    struct platform *p = begin(&b);
+    struct platform *p = azureml_answers_test_begin(&b);
     assert_int_equal(platform_get_cluster(p, "none", &found, &b.err), -ACT_NOT_FOUND);
     assert_non_null(strstr(act_error_text(&b.err), "cannot look at the cluster 'none': HTTP 404: there is none"));
     assert_contains(act_error_text(&b.err), "'a cluster list'");
-    end(&b);
+    azureml_answers_test_end(&b);
 }
 
 /* Of the family of processors and of other tiers nothing. */
@@ -265,10 +265,10 @@ TEST(quotas_of_a_virtual_cluster)
     struct platform_summary found;
     struct bed b;
 
-    prepare(&b, "singularity");
+    azureml_answers_test_prepare(&b, "singularity");
     will_say(&b, OK, "virtual_cluster");
     will_say(&b, OK "{\"value\": []}", NULL);
-    struct platform *p = begin(&b);
+    struct platform *p = azureml_answers_test_begin(&b);
     assert_ok(platform_summary(p, &found, &b.err), b.err);
     assert_int_equal(found.n_pools, 3);
     assert_string_equal(found.pools[0].name, "eastus/NCv3");
@@ -276,7 +276,7 @@ TEST(quotas_of_a_virtual_cluster)
     assert_string_equal(found.pools[2].name, "westus2/NDv2");
     assert_true(found.total.gpus == 160 && found.total.gpus_busy == 11 && found.total.gpus_idle == 149);
     platform_summary_release(&found);
-    end(&b);
+    azureml_answers_test_end(&b);
 }
 
 TEST_MAIN(NULL, NULL)

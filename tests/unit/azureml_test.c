@@ -31,7 +31,7 @@
 
 /* ---- a configuration and a run ---- */
 
-static struct config config_of(const char *platform)
+static struct config azureml_test_config_of(const char *platform)
 {
     static char name[16]; /* of the last one, as are its parts */
     static struct aml_config_keys workspace;
@@ -58,7 +58,7 @@ static struct config config_of(const char *platform)
 
 static struct services services;
 
-static struct azureml *open_it(const struct config *config)
+static struct azureml *azureml_test_open_it(const struct config *config)
 {
     struct platform *p = NULL;
 
@@ -89,7 +89,8 @@ static struct run_spec spec_of(int nodes, int procs, int gpus)
     return spec;
 }
 
-static void add_folder(struct run_spec *spec, const char *name, const char *path, enum run_folder_mode mode)
+static void azureml_test_add_folder(struct run_spec *spec, const char *name, const char *path,
+                                    enum run_folder_mode mode)
 {
     spec->folders = act_realloc(spec->folders, (spec->n_folders + 1) * sizeof(*spec->folders));
     spec->folders[spec->n_folders++] = (struct run_folder){
@@ -114,7 +115,7 @@ static int make_body(const struct azureml *a, const struct run_spec *spec, json_
 /* The body of a run of so many nodes with a configuration, which may have been changed. A new reference. */
 static json_t *body_of(const struct config *config, struct run_spec *spec)
 {
-    struct azureml *a = open_it(config);
+    struct azureml *a = azureml_test_open_it(config);
     json_t *body = NULL;
 
     assert_ok(make_body(a, spec, &body, &err), err);
@@ -124,9 +125,9 @@ static json_t *body_of(const struct config *config, struct run_spec *spec)
 }
 
 /* That there is no body, and that the error has this text. */
-static void refused(const struct config *config, struct run_spec *spec, const char *part)
+static void azureml_test_refused(const struct config *config, struct run_spec *spec, const char *part)
 {
-    struct azureml *a = open_it(config);
+    struct azureml *a = azureml_test_open_it(config);
     json_t *body = NULL;
 
     err = (struct act_error){0};
@@ -139,7 +140,7 @@ static void refused(const struct config *config, struct run_spec *spec, const ch
 }
 
 /* That the member at "a/b/c" below properties is this JSON, with ' for ". NULL: it is not there. */
-static void expect(const json_t *body, const char *path, const char *wanted)
+static void azureml_test_expect(const json_t *body, const char *path, const char *wanted)
 {
     const json_t *at = json_object_get(body, "properties");
     ACT_AUTOFREE char *want = act_strdup(wanted);
@@ -163,13 +164,13 @@ TEST(folders_that_cannot_be)
     } rows[] = {{"a/${{name}}", NULL, "'data' has the path 'a/${{name}}'"},
                 {"a\xff", NULL, "folder 'data' is not UTF-8"},
                 {"a", "/store/a", "'data' is in a folder store"}};
-    struct config config = config_of("aml");
+    struct config config = azureml_test_config_of("aml");
 
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct run_spec spec = spec_of(1, 1, 1);
-        add_folder(&spec, "data", rows[i].path, RUN_FOLDER_RW_MOUNT);
+        azureml_test_add_folder(&spec, "data", rows[i].path, RUN_FOLDER_RW_MOUNT);
         spec.folders[0].link = act_strdup(rows[i].link);
-        refused(&config, &spec, rows[i].said);
+        azureml_test_refused(&config, &spec, rows[i].said);
     }
 }
 
@@ -177,12 +178,12 @@ TEST(environment_that_is_not_utf8)
 {
     static const char *const rows[][3] = {{"MY_TOKEN", "a\xff", "'MY_TOKEN' is not UTF-8"},
                                           {"A\xff", "a", "the name of environment variable 1 is not UTF-8"}};
-    struct config config = config_of("aml");
+    struct config config = azureml_test_config_of("aml");
 
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct run_spec spec = spec_of(1, 1, 1);
         run_spec_add_env(&spec, rows[i][0], rows[i][1]);
-        refused(&config, &spec, rows[i][2]);
+        azureml_test_refused(&config, &spec, rows[i][2]);
     }
 }
 
@@ -194,7 +195,7 @@ TEST(time_to_end)
         const char *seconds;
     } rows[] = {{NULL, NULL, "'5'"}, {"30", NULL, "'15'"},  {"0", NULL, "'0'"},        {"5", NULL, "'3'"},
                 {"-1", NULL, "'5'"}, {"long", NULL, "'5'"}, {"99999999", NULL, "'5'"}, {"30", "7", "'7'"}};
-    struct config config = config_of("aml");
+    struct config config = azureml_test_config_of("aml");
 
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct run_spec spec = spec_of(1, 2, 2);
@@ -203,37 +204,38 @@ TEST(time_to_end)
         if (rows[i].own)
             run_spec_add_env(&spec, "OMPI_MCA_odls_base_sigkill_timeout", rows[i].own);
         CODEC_AUTOJSON json_t *body = body_of(&config, &spec);
-        expect(body, "environmentVariables/OMPI_MCA_odls_base_sigkill_timeout", rows[i].seconds);
-        expect(body, "environmentVariables/PRTE_MCA_odls_base_sigkill_timeout", rows[i].own ? "'15'" : rows[i].seconds);
+        azureml_test_expect(body, "environmentVariables/OMPI_MCA_odls_base_sigkill_timeout", rows[i].seconds);
+        azureml_test_expect(body, "environmentVariables/PRTE_MCA_odls_base_sigkill_timeout",
+                            rows[i].own ? "'15'" : rows[i].seconds);
     }
 }
 
 TEST(attached_kubernetes)
 {
-    struct config config = config_of("itp");
+    struct config config = azureml_test_config_of("itp");
     struct run_spec spec = spec_of(2, 4, 4);
     azureml_keys(&config)->instance_type = FIXED("gpu4");
     CODEC_AUTOJSON json_t *body = body_of(&config, &spec);
 
-    expect(body, "resources/instanceType", "'gpu4'");
-    expect(body, "resources/properties/itp",
-           "{'priority_configuration':{'is_preemptible':false,'job_priority':200},"
-           "'resource_configuration':{'gpu_count':4}}");
+    azureml_test_expect(body, "resources/instanceType", "'gpu4'");
+    azureml_test_expect(body, "resources/properties/itp",
+                        "{'priority_configuration':{'is_preemptible':false,'job_priority':200},"
+                        "'resource_configuration':{'gpu_count':4}}");
     config.preemption_allowed = true;
     act_strv_push(&config.elastic_num_gpu, "6");
     spec = spec_of(1, 1, 0);
-    refused(&config, &spec, "multiple of the 0 GPUs");
+    azureml_test_refused(&config, &spec, "multiple of the 0 GPUs");
     config.preemption_allowed = false;
     spec = spec_of(2, 4, 4);
-    refused(&config, &spec, "needs 'preemption_allowed: true'");
+    azureml_test_refused(&config, &spec, "needs 'preemption_allowed: true'");
     act_strv_release(&config.elastic_num_gpu);
     azureml_keys(&config)->priority = 3;
     spec = spec_of(2, 4, 4);
-    refused(&config, &spec, "azureml.priority is 3: on the platform 'itp' it is 100 to 200");
+    azureml_test_refused(&config, &spec, "azureml.priority is 3: on the platform 'itp' it is 100 to 200");
     azureml_keys(&config)->priority = -1;
     azureml_keys(&config)->docker_args = FIXED("--rm");
     spec = spec_of(2, 4, 4);
-    refused(&config, &spec, "docker_args is for managed clusters");
+    azureml_test_refused(&config, &spec, "docker_args is for managed clusters");
 }
 
 TEST(durations)
@@ -270,12 +272,12 @@ TEST(durations)
 TEST(shared_memory)
 {
     static const char *const wrong[] = {"64", "g", "64gb", "64 g", "1.5g", ""};
-    struct config config = config_of("aml");
+    struct config config = azureml_test_config_of("aml");
 
     for (size_t i = 0; i < COUNT(wrong); i++) {
         struct run_spec spec = spec_of(1, 1, 1);
         azureml_keys(&config)->shm_size = act_strdup(wrong[i]);
-        refused(&config, &spec, "azureml.shm_size is '");
+        azureml_test_refused(&config, &spec, "azureml.shm_size is '");
         free(azureml_keys(&config)->shm_size);
     }
 }
@@ -284,12 +286,12 @@ TEST(shared_memory)
 
 TEST(run_comes_back)
 {
-    struct config config = config_of("aml");
+    struct config config = azureml_test_config_of("aml");
     struct run_spec spec = spec_of(2, 4, 4), back;
     spec.resubmit_of = act_strdup("exp_1_0123abcd");
     run_spec_add_env(&spec, "N", "1");
     CODEC_AUTOJSON json_t *job = body_of(&config, &spec);
-    struct azureml *a = open_it(&config);
+    struct azureml *a = azureml_test_open_it(&config);
 
     json_object_set_new(job, "systemData", json_pack("{s:s}", "createdAt", "2026-05-01T12:34:56.999Z"));
     assert_ok(azureml_read_spec(a, RUN, job, &back, &err), err);
@@ -310,8 +312,8 @@ TEST(run_comes_back)
 
 TEST(job_of_another_tool)
 {
-    struct config config = config_of("aml");
-    struct azureml *a = open_it(&config);
+    struct config config = azureml_test_config_of("aml");
+    struct azureml *a = azureml_test_open_it(&config);
     struct run_spec back = {0};
     CODEC_AUTOJSON json_t *job =
         json_pack("{s:{s:s, s:s, s:n, s:{s:i}, s:{s:i}, s:n, s:{s:s}}}", "properties", "command", "python x.py | tee y",
@@ -455,35 +457,37 @@ TEST(datastores)
 
     assert_memory_equal(name, "acct_my_data_", 13);
     assert_int_equal(strlen(name), 13 + 16);
-    expect(body, "endpoint", "'core.windows.net'");
-    expect(body, "protocol", "'https'");
-    expect(body, "containerName", "'my-data'");
+    azureml_test_expect(body, "endpoint", "'core.windows.net'");
+    azureml_test_expect(body, "protocol", "'https'");
+    azureml_test_expect(body, "containerName", "'my-data'");
     ACT_AUTOFREE char *tags = act_sprintf("{'act.credential':'%s'}", name + 13);
-    expect(body, "tags", tags);
-    expect(body, "credentials", "{'credentialsType':'AccountKey','secrets':{'key':'a2V5','secretsType':'AccountKey'}}");
+    azureml_test_expect(body, "tags", tags);
+    azureml_test_expect(body, "credentials",
+                        "{'credentialsType':'AccountKey','secrets':{'key':'a2V5','secretsType':'AccountKey'}}");
     account.account_key = FIXED("b3RoZXI=");
     ACT_AUTOFREE char *rotated = azureml_datastore_name(&row, &account);
     assert_string_not_equal(name, rotated);
 
     account.sas_token = FIXED("sv=1&sig=x"); /* the key is preferred, unless auth says otherwise */
     CODEC_AUTOJSON json_t *both = azureml_datastore_body(&row, &account);
-    expect(both, "credentials/credentialsType", "'AccountKey'");
+    azureml_test_expect(both, "credentials/credentialsType", "'AccountKey'");
     account.auth = FIXED("sas");
     CODEC_AUTOJSON json_t *sas = azureml_datastore_body(&row, &account);
     ACT_AUTOFREE char *of_sas = azureml_datastore_name(&row, &account);
-    expect(sas, "credentials", "{'credentialsType':'Sas','secrets':{'sasToken':'?sv=1&sig=x','secretsType':'Sas'}}");
+    azureml_test_expect(sas, "credentials",
+                        "{'credentialsType':'Sas','secrets':{'sasToken':'?sv=1&sig=x','secretsType':'Sas'}}");
     assert_string_not_equal(of_sas, rotated);
     account.sas_token = FIXED("sv=2&sig=y");
     ACT_AUTOFREE char *renewed = azureml_datastore_name(&row, &account);
     assert_string_not_equal(of_sas, renewed);
     account.auth = FIXED("login");
     CODEC_AUTOJSON json_t *login = azureml_datastore_body(&row, &account);
-    expect(login, "credentials", "{'credentialsType':'None'}");
+    azureml_test_expect(login, "credentials", "{'credentialsType':'None'}");
 
     account.endpoint = FIXED("http://127.0.0.1:10000/acct"); /* an emulator */
     CODEC_AUTOJSON json_t *emulated = azureml_datastore_body(&row, &account);
-    expect(emulated, "endpoint", "'127.0.0.1:10000'");
-    expect(emulated, "protocol", "'http'");
+    azureml_test_expect(emulated, "endpoint", "'127.0.0.1:10000'");
+    azureml_test_expect(emulated, "protocol", "'http'");
     char far[600];
     memset(far, 'x', sizeof(far) - 1);
     far[sizeof(far) - 1] = '\0';
@@ -506,12 +510,13 @@ TEST(shares)
 
     assert_memory_equal(name, "file_acct_my_files_", 19);
     assert_int_equal(strlen(name), 19 + 16);
-    expect(body, "datastoreType", "'AzureFile'");
-    expect(body, "accountName", "'acct'");
-    expect(body, "fileShareName", "'my-files'");
-    expect(body, "containerName", NULL);
-    expect(body, "endpoint", "'core.chinacloudapi.cn'");
-    expect(body, "credentials", "{'credentialsType':'AccountKey','secrets':{'key':'a2V5','secretsType':'AccountKey'}}");
+    azureml_test_expect(body, "datastoreType", "'AzureFile'");
+    azureml_test_expect(body, "accountName", "'acct'");
+    azureml_test_expect(body, "fileShareName", "'my-files'");
+    azureml_test_expect(body, "containerName", NULL);
+    azureml_test_expect(body, "endpoint", "'core.chinacloudapi.cn'");
+    azureml_test_expect(body, "credentials",
+                        "{'credentialsType':'AccountKey','secrets':{'key':'a2V5','secretsType':'AccountKey'}}");
     row.file_share = FIXED("my-other");
     ACT_AUTOFREE char *other = azureml_datastore_name(&row, &account);
     assert_string_not_equal(name + 19, strrchr(other, '_') + 1);
@@ -596,13 +601,13 @@ TEST(environments_that_are_there)
         {WORKSPACE "/environments/e/versions/1?x=y", bad},
         {"/images/a", bad},
     };
-    struct config config = config_of("aml");
+    struct config config = azureml_test_config_of("aml");
 
     for (size_t i = 0; i < COUNT(rows); i++) {
         err = (struct act_error){0};
         ACT_AUTOFREE char *id = NULL;
         config.docker.image = act_strdup(rows[i][0]);
-        struct azureml *a = open_it(&config);
+        struct azureml *a = azureml_test_open_it(&config);
         int rc = azureml_environment_id(a, &id, &err);
         if (rc != (rows[i][1] == bad ? -ACT_CONFIG : 0) || (rc == 0 && !act_streq(id, rows[i][1]) && rows[i][1]))
             fail_msg("'%s' is '%s' (%s)", rows[i][0], id ? id : "none", act_error_text(&err));
@@ -614,11 +619,11 @@ TEST(environments_that_are_there)
 
 TEST(names_are_escaped)
 {
-    struct config config = config_of("aml");
+    struct config config = azureml_test_config_of("aml");
     aml_config_keys(&config)->workspace_name = FIXED("my ws/../x?");
     aml_config_keys(&config)->resource_group = FIXED("r(g)\xc3\xbc");
     config.compute_target = FIXED("a b");
-    struct azureml *a = open_it(&config);
+    struct azureml *a = azureml_test_open_it(&config);
     ACT_AUTOFREE char *url = azureml_url(a, "/jobs/%s", "j");
     ACT_AUTOFREE char *compute = azureml_compute_id(a);
 
@@ -628,11 +633,11 @@ TEST(names_are_escaped)
     close_it(a);
     struct run_spec spec = spec_of(1, 1, 1);
     CODEC_AUTOJSON json_t *body = body_of(&config, &spec); /* ids in it are texts */
-    expect(body, "computeId",
-           "'/subscriptions/s/resourceGroups/r(g)\xc3\xbc/providers/Microsoft.MachineLearningServices/"
-           "workspaces/my ws/../x?/computes/a b'");
+    azureml_test_expect(body, "computeId",
+                        "'/subscriptions/s/resourceGroups/r(g)\xc3\xbc/providers/Microsoft.MachineLearningServices/"
+                        "workspaces/my ws/../x?/computes/a b'");
     config.compute_target = FIXED("/subscriptions/o/virtualclusters/vc"); /* an id is itself */
-    a = open_it(&config);
+    a = azureml_test_open_it(&config);
     ACT_AUTOFREE char *id = azureml_compute_id(a);
     assert_string_equal(id, config.compute_target);
     close_it(a);
@@ -703,12 +708,12 @@ static struct {
     size_t asked_behind;               /* parts that begin behind the end */
 } service;
 
-static char byte_at(size_t i)
+static char azureml_test_byte_at(size_t i)
 {
     return (char)('a' + i * 7 / 5 % 26);
 }
 
-static void answer(int fd, int status, const char *headers, const char *body, size_t len)
+static void azureml_test_answer(int fd, int status, const char *headers, const char *body, size_t len)
 {
     ACT_AUTOFREE char *head =
         act_sprintf("HTTP/1.1 %d X\r\nConnection: close\r\nContent-Length: %zu\r\n%s\r\n", status, len, headers);
@@ -751,28 +756,28 @@ static void answer_part(int fd, const char *request)
 
     service.parts++;
     if (strstr(request, "Authorization")) { /* a URL that is signed needs no more, and the token is not for it */
-        answer(fd, 400, "", "", 0);
+        azureml_test_answer(fd, 400, "", "", 0);
         return;
     }
     if (sig && atoi(sig + 4) < service.valid_from) {
-        answer(fd, 403, "", "", 0);
+        azureml_test_answer(fd, 403, "", "", 0);
         return;
     }
     if (range && !service.ignores_ranges && sscanf(range, "bytes=%zu-%zu", &from, &to) == 2)
         to = to + 1 < service.size ? to + 1 : service.size;
     if (from >= service.size) {
         service.asked_behind++;
-        answer(fd, 416, "", "", 0);
+        azureml_test_answer(fd, 416, "", "", 0);
         return;
     }
     from += service.sends_others;
     size_t len = to - from - (service.short_at && from == service.short_at ? 1 : 0);
     ACT_AUTOFREE char *body = act_alloc(len);
     for (size_t i = 0; i < len; i++)
-        body[i] = byte_at(from + i);
+        body[i] = azureml_test_byte_at(from + i);
     ACT_AUTOFREE char *headers =
         act_sprintf("Content-Range: bytes %zu-%zu/%zu\r\n", from, from + len - 1, service.size);
-    answer(fd, service.ignores_ranges ? 200 : 206, service.ignores_ranges ? "" : headers, body, len);
+    azureml_test_answer(fd, service.ignores_ranges ? 200 : 206, service.ignores_ranges ? "" : headers, body, len);
 }
 
 static void answer_one(int fd, const char *request)
@@ -798,10 +803,10 @@ static void answer_one(int fd, const char *request)
                            service.ended ? "Completed" : "Running", service.ended ? ended : "", log);
     } else
         body = act_sprintf("{\"location\":\"x\",\"n\":%d}", ++service.workspaces);
-    answer(fd, 200, "Content-Type: application/json\r\n", body, strlen(body));
+    azureml_test_answer(fd, 200, "Content-Type: application/json\r\n", body, strlen(body));
 }
 
-static void *serve(void *arg)
+static void *azureml_test_serve(void *arg)
 {
     enum { REQUEST_MAX = 16 << 10 };
     ACT_AUTOFREE char *request = act_alloc(REQUEST_MAX);
@@ -832,7 +837,7 @@ static void *serve(void *arg)
 
 static char home[] = "/tmp/act-azureml-test-XXXXXX";
 
-static int start(void **state)
+static int azureml_test_start(void **state)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
     socklen_t len = sizeof(address);
@@ -851,10 +856,10 @@ static int start(void **state)
     setenv("AZURE_CLIENT_ID", "c", 1);
     setenv("AZURE_CLIENT_SECRET", "s", 1);
     setenv("NO_PROXY", "127.0.0.1", 1);
-    return pthread_create(&service.thread, NULL, serve, NULL);
+    return pthread_create(&service.thread, NULL, azureml_test_serve, NULL);
 }
 
-static int stop(void **state)
+static int azureml_test_stop(void **state)
 {
     (void)state;
     shutdown(service.socket, SHUT_RDWR);
@@ -876,7 +881,8 @@ struct reader {
 
 static struct reader reader_of(size_t size)
 {
-    struct reader r = {.config = config_of("aml"), .url = act_sprintf("http://127.0.0.1:%d", service.port)};
+    struct reader r = {.config = azureml_test_config_of("aml"),
+                       .url = act_sprintf("http://127.0.0.1:%d", service.port)};
 
     azureml_keys(&r.config)->endpoint = r.url;
     azureml_keys(&r.config)->history_endpoint = r.url;
@@ -893,10 +899,10 @@ static struct reader reader_of(size_t size)
 
 #define LOG "user_logs/std_log.txt"
 
-static struct store *store_of(struct reader *r)
+static struct store *azureml_test_store_of(struct reader *r)
 {
     if (!r->store) {
-        r->a = open_it(&r->config);
+        r->a = azureml_test_open_it(&r->config);
         r->store = platform_open_logs(&r->a->base, RUN, false);
     }
     return r->store;
@@ -905,12 +911,12 @@ static struct store *store_of(struct reader *r)
 static int read_it(struct reader *r, uint64_t offset, size_t len, size_t *got, struct act_error *e)
 {
     struct store_call call = {.op = STORE_GET, .key = LOG, .get = {.offset = offset, .sink = r->data, .sink_cap = len}};
-    int rc = store_do(store_of(r), &call, e);
+    int rc = store_do(azureml_test_store_of(r), &call, e);
 
     *got = call.get.got;
     store_call_release(&call);
     for (size_t i = 0; rc == 0 && i < *got; i++)
-        if (r->data[i] != byte_at(offset + i))
+        if (r->data[i] != azureml_test_byte_at(offset + i))
             fail_msg("byte %zu of the %zu from %llu is wrong", i, *got, (unsigned long long)offset);
     return rc;
 }
@@ -991,7 +997,7 @@ TEST(log_that_is_not_there)
     struct store_call call = {.op = STORE_GET, .key = "user_logs/other.txt", .get = {.sink = r.data, .sink_cap = 10}};
 
     for (int i = 1; i <= 2; i++) { /* the second time, it may be new */
-        assert_int_equal(store_do(store_of(&r), &call, &err), -ACT_NOT_FOUND);
+        assert_int_equal(store_do(azureml_test_store_of(&r), &call, &err), -ACT_NOT_FOUND);
         assert_int_equal(service.details, i);
         store_call_release(&call);
     }
@@ -1030,7 +1036,7 @@ static struct part part_of(const char *name, uint64_t offset, uint64_t end)
     ACT_AUTOFREE char *before = act_calloc(1, offset + 1);
 
     for (size_t i = 0; i < offset; i++)
-        before[i] = byte_at(i);
+        before[i] = azureml_test_byte_at(i);
     assert_ok(act_file_write(part.copy.path, before, offset, 0600, &err), err);
     return part;
 }
@@ -1045,7 +1051,7 @@ static void assert_beginning(const struct part *part, uint64_t size)
     assert_ok(act_file_read(part->copy.path, FILE_MAX, &text, &len, &err), err);
     assert_int_equal(len, size);
     for (size_t i = 0; i < len; i++)
-        if (text[i] != byte_at(i))
+        if (text[i] != azureml_test_byte_at(i))
             fail_msg("byte %zu is wrong", i);
 }
 
@@ -1065,7 +1071,7 @@ static uint64_t memory; /* for copies; 0: the default */
 static int copy_parts(struct reader *r, struct part *parts, size_t n, uint64_t *moved, struct act_error *e)
 {
     struct transfer_stretch stretches[8];
-    struct store *store = store_of(r);
+    struct store *store = azureml_test_store_of(r);
 
     for (size_t i = 0; i < n; i++)
         stretches[i] = parts[i].stretch;
@@ -1231,7 +1237,7 @@ TEST(logs_are_settled)
         service.ended = rows[i].ended;
         service.changed = rows[i].changed;
         service.now = rows[i].now;
-        assert_ok(store_do(store_of(&r), &call, &err), err);
+        assert_ok(store_do(azureml_test_store_of(&r), &call, &err), err);
         assert_int_equal(call.list.page.n, 1);
         assert_int_equal(call.list.page.v[0].size, 10);
         if (call.list.page.v[0].grows == rows[i].settled)
@@ -1298,7 +1304,7 @@ TEST(history_is_remembered)
 
     azureml_keys(&r.config)->history_endpoint = NULL;
     for (int i = 0; i < 2; i++) {
-        r.a = open_it(&r.config);
+        r.a = azureml_test_open_it(&r.config);
         assert_ok(azureml_history(r.a, &history, &err), err);
         assert_string_equal(history, "https://x.api.azureml.ms");
         assert_int_equal(service.workspaces, 1);
@@ -1307,10 +1313,10 @@ TEST(history_is_remembered)
     }
     close_it(r.a);
     aml_config_keys(&r.config)->workspace_name = FIXED("other"); /* another one is not mistaken for it */
-    r.a = open_it(&r.config);
+    r.a = azureml_test_open_it(&r.config);
     assert_ok(azureml_history(r.a, &history, &err), err);
     assert_int_equal(service.workspaces, 2);
     end_reader(&r);
 }
 
-TEST_MAIN(start, stop)
+TEST_MAIN(azureml_test_start, azureml_test_stop)

@@ -97,7 +97,7 @@ TEST(utf8_table)
 }
 
 /* step: bytes in a piece. */
-static char *shown(const char *text, size_t len, unsigned allow, size_t step)
+static char *base_test_shown(const char *text, size_t len, unsigned allow, size_t step)
 {
     struct act_harmless h = {.allow = allow};
     struct act_buf out = {0};
@@ -117,7 +117,7 @@ TEST(harmless_table)
         unsigned allow;
         const char *shown;
     } rows[] = {
-#define ROW(text, allow, shown) {text, sizeof(text) - 1, allow, shown}
+#define ROW(text, allow, base_test_shown) {text, sizeof(text) - 1, allow, base_test_shown}
         ROW("plain\ttext\n", LINES, "plain\ttext\n"),
         ROW("a\nb", 0, "a?b"),
         ROW("a\0b\x01\x7f", LOG, "a?b??"),
@@ -150,7 +150,7 @@ TEST(harmless_table)
 
     for (size_t i = 0; i < COUNT(rows); i++)
         for (size_t step = 1; step <= rows[i].len; step++) {
-            ACT_AUTOFREE char *text = shown(rows[i].text, rows[i].len, rows[i].allow, step);
+            ACT_AUTOFREE char *text = base_test_shown(rows[i].text, rows[i].len, rows[i].allow, step);
             assert_string_equal(text, rows[i].shown);
         }
 }
@@ -169,7 +169,7 @@ TEST(marks_are_few)
             act_buf_adds(&wanted, mark);
         act_buf_adds(&wanted, "?");
     }
-    ACT_AUTOFREE char *out = shown(text.data, text.len, ACT_SHOW_LINES, 7);
+    ACT_AUTOFREE char *out = base_test_shown(text.data, text.len, ACT_SHOW_LINES, 7);
     assert_string_equal(out, wanted.data);
     act_buf_release(&text);
     act_buf_release(&wanted);

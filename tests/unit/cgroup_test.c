@@ -81,7 +81,7 @@ TEST(test_where_memory_is_counted)
     }
 }
 
-static void write_file(const char *folder, const char *name, const char *text)
+static void cgroup_test_write_file(const char *folder, const char *name, const char *text)
 {
     ACT_AUTOFREE char *path = act_path_join(folder, name);
 
@@ -117,9 +117,9 @@ TEST(test_one_by_one)
     ACT_AUTOFREE char *below = act_sprintf("%d\n1\n", (int)pids[1]);
     int status;
 
-    write_file(root, "cgroup.procs", top);
-    write_file(root, "a/cgroup.procs", above);
-    write_file(root, "a/b/cgroup.procs", below);
+    cgroup_test_write_file(root, "cgroup.procs", top);
+    cgroup_test_write_file(root, "a/cgroup.procs", above);
+    cgroup_test_write_file(root, "a/b/cgroup.procs", below);
     cgroup_kill_each(root);
     expect_killed(pids[0]);
     expect_killed(pids[1]);
@@ -212,13 +212,13 @@ static void sweep_after_supervisor(void)
     pid_t pid = start_in(&c, where);
     int status;
 
-    write_file(other, RUN_FILE_CGROUP, c.path);
+    cgroup_test_write_file(other, RUN_FILE_CGROUP, c.path);
     assert_false(cgroup_sweep(other)); /* it is not that run's */
     assert_int_equal(waitpid(pid, &status, WNOHANG), 0);
     assert_true(cgroup_sweep(where));
     expect_killed(pid);
     assert_int_equal(access(c.path, F_OK), -1);
-    write_file(where, RUN_FILE_CGROUP, c.path);
+    cgroup_test_write_file(where, RUN_FILE_CGROUP, c.path);
     assert_true(cgroup_sweep(where)); /* the machine has restarted: it is gone */
     assert_int_equal(access(record, F_OK), -1);
     assert_true(cgroup_end(&c));
@@ -246,7 +246,7 @@ TEST(test_only_cgroups)
 
     assert_int_equal(mkdir(folder, 0700), 0);
     for (size_t i = 0; i < COUNT(texts); i++) {
-        write_file(where, RUN_FILE_CGROUP, texts[i]);
+        cgroup_test_write_file(where, RUN_FILE_CGROUP, texts[i]);
         assert_false(cgroup_sweep(where));
     }
     assert_int_equal(access(folder, F_OK), 0);
@@ -260,25 +260,25 @@ TEST(test_memory)
     assert_ok(act_mkdir_all(inner, 0755, &err), err);
     int64_t around = memory_limit_at(inner); /* of the machine on which this is tried */
     assert_int_equal(memory_kills_at(inner), -1);
-    write_file(dir, "memory.events", "low 0\noom 4\noom_kill 3\noom_group_kill 0\n");
-    write_file(dir, "memory.max", "1000\n");
+    cgroup_test_write_file(dir, "memory.events", "low 0\noom 4\noom_kill 3\noom_group_kill 0\n");
+    cgroup_test_write_file(dir, "memory.max", "1000\n");
     assert_int_equal(memory_kills_at(inner), 3);
     assert_int_equal(memory_limit_at(inner), 1000);
-    write_file(inner, "memory.events", "oom_kill 0\n");
-    write_file(inner, "memory.max", "max\n");
+    cgroup_test_write_file(inner, "memory.events", "oom_kill 0\n");
+    cgroup_test_write_file(inner, "memory.max", "max\n");
     assert_int_equal(memory_kills_at(inner), 0);
     assert_int_equal(memory_limit_at(inner), 1000);
-    write_file(inner, "memory.max", "900\n");
+    cgroup_test_write_file(inner, "memory.max", "900\n");
     assert_int_equal(memory_limit_at(inner), 900);
 
     ACT_AUTOFREE char *old = act_path_join(dir, "old");
     assert_ok(act_mkdir_all(old, 0755, &err), err);
-    write_file(dir, "memory.max", "max\n");
-    write_file(old, "memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 7\n");
-    write_file(old, "memory.limit_in_bytes", "9223372036854771712\n");
+    cgroup_test_write_file(dir, "memory.max", "max\n");
+    cgroup_test_write_file(old, "memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 7\n");
+    cgroup_test_write_file(old, "memory.limit_in_bytes", "9223372036854771712\n");
     assert_int_equal(memory_kills_at(old), 7);
     assert_int_equal(memory_limit_at(old), around);
-    write_file(old, "memory.oom_control", "under_oom 0\n"); /* before Linux 4.13 */
+    cgroup_test_write_file(old, "memory.oom_control", "under_oom 0\n"); /* before Linux 4.13 */
     assert_int_equal(memory_kills_at(old), -1);
 }
 

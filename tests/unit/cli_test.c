@@ -5,7 +5,7 @@
 #include "cli/cli.h"
 
 /* Parses words separated by '|'. */
-static int parse(const char *words, struct cli *cli, struct act_error *e)
+static int cli_test_parse(const char *words, struct cli *cli, struct act_error *e)
 {
     ACT_AUTO(act_strv) argv = {0};
     ACT_AUTOFREE char *copy = act_strdup(words);
@@ -50,7 +50,7 @@ TEST(verbs_and_their_words)
         err = (struct act_error){0};
         struct act_buf rest = {0};
         struct cli cli;
-        assert_ok(parse(rows[i].words, &cli, &err), err);
+        assert_ok(cli_test_parse(rows[i].words, &cli, &err), err);
         assert_string_equal(cli.command->name, rows[i].verb);
         for (size_t k = 0; k < cli.words.n; k++)
             act_buf_addf(&rest, "%s%s", k ? "|" : "", cli.words.v[k]);
@@ -64,8 +64,9 @@ TEST(options_reach_their_place)
 {
     struct cli cli;
 
-    assert_ok(parse("-c|eu|-n|8|-p|a: 1|--param=b: 2|-single|-ca|x y|--resubmit_to|we|-no-s|resubmit|x", &cli, &err),
-              err);
+    assert_ok(
+        cli_test_parse("-c|eu|-n|8|-p|a: 1|--param=b: 2|-single|-ca|x y|--resubmit_to|we|-no-s|resubmit|x", &cli, &err),
+        err);
     assert_string_equal(cli.options.cluster, "eu");
     assert_int_equal(cli.options.num_gpu.most, 8);
     assert_int_equal(cli.options.params.n, 2);
@@ -75,28 +76,28 @@ TEST(options_reach_their_place)
     assert_string_equal(cli.options.resubmit_to, "we");
     cli_release(&cli);
 
-    assert_ok(parse("-no-wl|-no-dt|-no-lf|--max|5|-no-wg|-ic|x|q", &cli, &err), err);
+    assert_ok(cli_test_parse("-no-wl|-no-dt|-no-lf|--max|5|-no-wg|-ic|x|q", &cli, &err), err);
     assert_true(cli.options.no_logs && cli.options.no_details && cli.options.no_full_logs);
     assert_int_equal(cli.options.max, 5);
     cli_release(&cli);
 
-    assert_int_equal(parse("--timeout=2h|wait|id", &cli, &err), -ACT_USAGE); /* it is wait's own: behind it */
+    assert_int_equal(cli_test_parse("--timeout=2h|wait|id", &cli, &err), -ACT_USAGE); /* it is wait's own: behind it */
     cli_release(&cli);
-    assert_ok(parse("-n16|submit|-n|8|x|-n|4", &cli, &err), err);
+    assert_ok(cli_test_parse("-n16|submit|-n|8|x|-n|4", &cli, &err), err);
     assert_int_equal(cli.options.num_gpu.most, 8);
     assert_int_equal(cli.options.num_gpu.least, 8);
     cli_release(&cli);
-    assert_ok(parse("-n4:16|submit|x", &cli, &err), err);
+    assert_ok(cli_test_parse("-n4:16|submit|x", &cli, &err), err);
     assert_int_equal(cli.options.num_gpu.least, 4);
     assert_int_equal(cli.options.num_gpu.most, 16);
     cli_release(&cli);
-    assert_int_equal(parse("-n|16:4|submit|x", &cli, &err), -ACT_USAGE);
+    assert_int_equal(cli_test_parse("-n|16:4|submit|x", &cli, &err), -ACT_USAGE);
     cli_release(&cli);
-    assert_ok(parse("wait|--timeout=2h|id", &cli, &err), err);
+    assert_ok(cli_test_parse("wait|--timeout=2h|id", &cli, &err), err);
     assert_int_equal(cli.options.timeout_s, 7200);
     cli_release(&cli);
 
-    assert_ok(parse("logs|-f|--rank|3|-n5|id", &cli, &err), err);
+    assert_ok(cli_test_parse("logs|-f|--rank|3|-n5|id", &cli, &err), err);
     assert_true(cli.options.follow);
     assert_null(cli.options.from_cluster);
     assert_int_equal(cli.options.rank, 3);
@@ -104,10 +105,10 @@ TEST(options_reach_their_place)
     assert_int_equal(cli.options.num_gpu.most, -1);
     cli_release(&cli);
 
-    assert_ok(parse("-f|we|u|data", &cli, &err), err);
+    assert_ok(cli_test_parse("-f|we|u|data", &cli, &err), err);
     assert_string_equal(cli.options.from_cluster, "we");
     cli_release(&cli);
-    assert_ok(parse("ls|-lr|data", &cli, &err), err);
+    assert_ok(cli_test_parse("ls|-lr|data", &cli, &err), err);
     assert_true(cli.options.long_form && cli.options.recursive);
     cli_release(&cli);
 }
@@ -116,9 +117,9 @@ TEST(transfers_have_options)
 {
     struct cli cli;
 
-    assert_ok(parse("u|--transfers|7|--memory|1.5G|--part-size=16MiB|--bwlimit|500k|--checksum|--md5|--delete|"
-                    "--max-delete|0|--include|*.a|--exclude|b|--include|c|--filter-from|rules|data",
-                    &cli, &err),
+    assert_ok(cli_test_parse("u|--transfers|7|--memory|1.5G|--part-size=16MiB|--bwlimit|500k|--checksum|--md5|--delete|"
+                             "--max-delete|0|--include|*.a|--exclude|b|--include|c|--filter-from|rules|data",
+                             &cli, &err),
               err);
     const struct cli_options *o = &cli.options;
     assert_int_equal(o->transfers, 7);
@@ -133,7 +134,7 @@ TEST(transfers_have_options)
     assert_string_equal(o->filter_files.v[0], "rules");
     cli_release(&cli);
 
-    assert_ok(parse("d|data", &cli, &err), err);
+    assert_ok(cli_test_parse("d|data", &cli, &err), err);
     assert_int_equal(cli.options.transfers, -1);
     assert_int_equal(cli.options.max_delete, -1);
     assert_int_equal(cli.options.memory, 0);
@@ -146,14 +147,14 @@ TEST(the_environment_is_a_default)
 
     setenv("ACT_MEMORY", "32M", 1);
     setenv("ACT_BWLIMIT", "1M", 1);
-    assert_ok(parse("u|--memory|16M|data", &cli, &err), err);
+    assert_ok(cli_test_parse("u|--memory|16M|data", &cli, &err), err);
     assert_int_equal(cli.options.memory, 16 << 20);
     assert_int_equal(cli.options.bwlimit, 1 << 20);
     cli_release(&cli);
     setenv("ACT_MEMORY", "lots", 1);
-    assert_fails(parse("u|data", &cli, &err), err, ACT_USAGE, "ACT_MEMORY takes a size");
+    assert_fails(cli_test_parse("u|data", &cli, &err), err, ACT_USAGE, "ACT_MEMORY takes a size");
     cli_release(&cli);
-    assert_ok(parse("q", &cli, &err), err); /* what does not concern a verb cannot break it */
+    assert_ok(cli_test_parse("q", &cli, &err), err); /* what does not concern a verb cannot break it */
     cli_release(&cli);
     unsetenv("ACT_MEMORY");
     unsetenv("ACT_BWLIMIT");
@@ -164,7 +165,7 @@ struct second {
     uint64_t bytes, resumed, objects;
 };
 
-static void feed(struct cli_rate *rate, const struct second *v, size_t n, struct transfer_progress *now)
+static void cli_test_feed(struct cli_rate *rate, const struct second *v, size_t n, struct transfer_progress *now)
 {
     *rate = (struct cli_rate){0};
     for (size_t i = 0; i < n; i++) {
@@ -183,13 +184,13 @@ TEST(the_rate_is_that_of_the_last_seconds)
 
     for (size_t i = 0; i < 60; i++) /* fast for half a minute, then a tenth of it */
         v[i] = (struct second){.bytes = i < 30 ? i * 1000 : 29000 + (i - 29) * 100};
-    feed(&rate, v, 2, &now);
+    cli_test_feed(&rate, v, 2, &now);
     assert_true(cli_rate_bytes(&rate) < 0); /* too early */
     assert_int_equal(cli_rate_left_s(&rate, &now), -1);
-    feed(&rate, v, 4, &now);
+    cli_test_feed(&rate, v, 4, &now);
     assert_int_equal((int)cli_rate_bytes(&rate), 1000);
     assert_int_equal(cli_rate_left_s(&rate, &now), 97);
-    feed(&rate, v, 60, &now);
+    cli_test_feed(&rate, v, 60, &now);
     assert_int_equal((int)cli_rate_bytes(&rate), 100);
     assert_int_equal(cli_rate_left_s(&rate, &now), (100000 - 32000) / 100);
     now.listing_done = false;
@@ -202,7 +203,7 @@ TEST(the_rate_does_not_count_what_was_there)
     struct transfer_progress now = {.found_bytes = 602000, .found_objects = 1, .listing_done = true};
     struct cli_rate rate;
 
-    feed(&rate, v, COUNT(v), &now);
+    cli_test_feed(&rate, v, COUNT(v), &now);
     assert_int_equal((int)(cli_rate_bytes(&rate) * 3), 2000);
     assert_int_equal(cli_rate_left_s(&rate, &now), 150);
 }
@@ -215,17 +216,17 @@ TEST(small_files_are_bound_by_their_number)
 
     for (size_t i = 0; i < COUNT(v); i++)
         v[i] = (struct second){.bytes = i * 10001, .objects = i};
-    feed(&rate, v, COUNT(v), &now); /* one large file is over, many tiny ones are left */
+    cli_test_feed(&rate, v, COUNT(v), &now); /* one large file is over, many tiny ones are left */
     assert_int_equal(cli_rate_left_s(&rate, &now), 10000);
     for (size_t i = 0; i < COUNT(v); i++) /* empty files only */
         v[i] = (struct second){.objects = i * 10};
     now.found_bytes = 0;
-    feed(&rate, v, COUNT(v), &now);
+    cli_test_feed(&rate, v, COUNT(v), &now);
     assert_int_equal(cli_rate_left_s(&rate, &now), (10010 - 100) / 10);
     for (size_t i = 0; i < COUNT(v); i++) /* nothing moves: nobody knows */
         v[i] = (struct second){.bytes = 7};
     now.found_bytes = 100;
-    feed(&rate, v, COUNT(v), &now);
+    cli_test_feed(&rate, v, COUNT(v), &now);
     assert_int_equal(cli_rate_left_s(&rate, &now), -1);
 }
 
@@ -237,7 +238,7 @@ TEST(the_line_fits_the_terminal)
     struct act_buf line = {0};
     struct cli_rate rate;
 
-    feed(&rate, v, COUNT(v), &now);
+    cli_test_feed(&rate, v, COUNT(v), &now);
     cli_progress_line("uploading", &rate, &now, 0, &line);
     assert_string_equal(line.data, "uploading 25% 12/40 objects, 2.0 MiB/8.0 MiB, 1.0 MiB/s, 6s left, 2 failed, "
                                    "5 the same");
@@ -344,7 +345,7 @@ TEST(mistakes_are_explained)
     for (size_t i = 0; i < COUNT(rows); i++) {
         err = (struct act_error){0};
         struct cli cli;
-        assert_int_equal(parse(rows[i].words, &cli, &err), -ACT_USAGE);
+        assert_int_equal(cli_test_parse(rows[i].words, &cli, &err), -ACT_USAGE);
         if (!strstr(act_error_text(&err), rows[i].text))
             fail_msg("'%s' gives '%s', not '%s'", rows[i].words, act_error_text(&err), rows[i].text);
         cli_release(&cli);
@@ -467,7 +468,7 @@ static void check_pair(const struct cli_command *c, const struct cli_option *o, 
         act_buf_adds(&line, words);
         for (int i = 0; i < c->min_words; i++)
             act_buf_adds(&line, "|word");
-        int rc = parse(line.data, &cli, &err);
+        int rc = cli_test_parse(line.data, &cli, &err);
         bool works = cli_takes(c, o) && !(before && o->place == CLI_BEHIND);
         if (works && rc < 0)
             fail_msg("'%s': %s", line.data, act_error_text(&err));

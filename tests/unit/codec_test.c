@@ -150,7 +150,7 @@ static void render(const struct yaml *value, struct act_buf *out)
     act_buf_addc(out, value->kind == YAML_MAP ? '}' : ']');
 }
 
-static struct yaml *parse(const char *text)
+static struct yaml *codec_test_parse(const char *text)
 {
     struct yaml *root = NULL;
 
@@ -187,7 +187,7 @@ TEST(yaml_reads)
     };
 
     for (size_t i = 0; i < COUNT(rows); i++) {
-        struct yaml *root = parse(rows[i].text);
+        struct yaml *root = codec_test_parse(rows[i].text);
         struct act_buf out = {0};
         render(root, &out);
         assert_string_equal(out.data, rows[i].tree);
@@ -237,7 +237,7 @@ TEST(yaml_refuses)
 
 TEST(yaml_places)
 {
-    struct yaml *root = parse("a: 1\n\xc3\xa9: {b: 2,\n  c: 3}\n");
+    struct yaml *root = codec_test_parse("a: 1\n\xc3\xa9: {b: 2,\n  c: 3}\n");
     struct yaml *second = yaml_get(root, "\xc3\xa9");
 
     assert_int_equal(second->line, 2);
@@ -288,7 +288,7 @@ TEST(yaml_bounds)
 /* The last definition before an alias counts, and one inside of another of the same name. */
 TEST(yaml_anchors)
 {
-    struct yaml *root = parse("a: &x 1\nb: *x\nc: &x 2\nd: *x\ne: &x [&x 3, *x]\nf: *x\n");
+    struct yaml *root = codec_test_parse("a: &x 1\nb: *x\nc: &x 2\nd: *x\ne: &x [&x 3, *x]\nf: *x\n");
 
     assert_string_equal(yaml_get(root, "b")->text, "1");
     assert_string_equal(yaml_get(root, "d")->text, "2");
@@ -392,7 +392,7 @@ TEST(yaml_words)
 
     for (size_t i = 0; i < COUNT(rows); i++) {
         ACT_AUTOFREE char *text = act_sprintf("- %s\n", rows[i].text);
-        struct yaml *root = parse(text);
+        struct yaml *root = codec_test_parse(text);
         bool b = false;
         int64_t n = 0;
         assert_int_equal(yaml_as_bool(root->items[0], &b), rows[i].boolean >= 0);
@@ -409,7 +409,7 @@ TEST(yaml_words)
 
 TEST(yaml_merges)
 {
-    struct yaml *base = parse("a: 1\nm: {x: 1, y: {z: 1}}\nl: [1, 2]\n");
+    struct yaml *base = codec_test_parse("a: 1\nm: {x: 1, y: {z: 1}}\nl: [1, 2]\n");
     struct yaml *over = NULL;
     ACT_AUTO(act_buf) out = {0};
 
@@ -539,7 +539,7 @@ TEST(xml_bounds)
     expect_xml_refused(&text, "an element name is too long");
 }
 
-static int count_end(void *arg, const char *path, const char *text, struct act_error *e)
+static int codec_test_count_end(void *arg, const char *path, const char *text, struct act_error *e)
 {
     (void)path;
     (void)e;
@@ -557,7 +557,8 @@ TEST(xml_long_document)
     for (int i = 0; i < 300000; i++)
         act_buf_adds(&text, "<b>123</b>");
     act_buf_adds(&text, "</a>");
-    assert_ok(xml_parse(text.data, text.len, "t", &(struct xml_handler){.end = count_end}, &bytes, &err), err);
+    assert_ok(xml_parse(text.data, text.len, "t", &(struct xml_handler){.end = codec_test_count_end}, &bytes, &err),
+              err);
     assert_int_equal(bytes, 900000);
 }
 

@@ -1,7 +1,7 @@
 /* config_test.c - configuration files: what the original took, what everybody gets wrong, who wins, and that
  * no secret comes out. */
-#define TEST_SETUP    set_up
-#define TEST_TEARDOWN tear_down
+#define TEST_SETUP    config_test_set_up
+#define TEST_TEARDOWN config_test_tear_down
 #include "unit/test.h"
 
 #include <fcntl.h>
@@ -52,7 +52,7 @@ static void clean_environment(void)
         unsetenv(names[i]);
 }
 
-static int set_up(void **state)
+static int config_test_set_up(void **state)
 {
     (void)state;
     clean_environment();
@@ -66,7 +66,7 @@ static int set_up(void **state)
     return act_mkdir_all(project, 0755, &err);
 }
 
-static int tear_down(void **state)
+static int config_test_tear_down(void **state)
 {
     (void)state;
     free(project);
@@ -81,17 +81,17 @@ static char *put_mode(const char *name, const char *text, mode_t mode)
     return path;
 }
 
-static void put(const char *name, const char *text)
+static void config_test_put(const char *name, const char *text)
 {
     free(put_mode(name, text, 0600));
 }
 
 static void put_cluster(const char *text)
 {
-    put("aux_data/aml/aml.yaml", text);
+    config_test_put("aux_data/aml/aml.yaml", text);
 }
 
-static int load(const char *start, const char *cluster, struct config *out)
+static int config_test_load(const char *start, const char *cluster, struct config *out)
 {
     return config_load(&(struct config_request){.start_dir = start, .cluster = cluster}, out, &err);
 }
@@ -136,7 +136,7 @@ TEST(reads_the_sample)
     ACT_AUTO(config) c = {0};
 
     capture_begin();
-    int rc = load(PROJECT, NULL, &c);
+    int rc = config_test_load(PROJECT, NULL, &c);
     ACT_AUTOFREE char *said = capture_end();
     assert_ok(rc, err);
     assert_string_equal(said, "");
@@ -187,7 +187,7 @@ TEST(reads_every_key)
                                       "DATA_URL=https://x.example.org/?sv=1&sig=env-secret-sig"};
     ACT_AUTO(config) c = {0};
 
-    assert_ok(load(PROJECT, "full", &c), err);
+    assert_ok(config_test_load(PROJECT, "full", &c), err);
     assert_string_equal(c.platform, "itp");
     assert_string_equal(aml_config_keys(&c)->workspace_name, "space");
     assert_string_equal(c.code.path, "short/code.zip");
@@ -233,7 +233,7 @@ TEST(reads_other_spellings)
     ACT_AUTO(config) c = {0};
 
     capture_begin();
-    int rc = load(PROJECT, "other", &c);
+    int rc = config_test_load(PROJECT, "other", &c);
     ACT_AUTOFREE char *said = capture_end();
     assert_ok(rc, err);
     assert_string_equal(said, "");
@@ -256,13 +256,13 @@ TEST(reads_platforms_and_bases)
 
     for (size_t i = 0; i < COUNT(platforms); i++) {
         ACT_AUTOFREE char *cluster = act_sprintf("p_%s", platforms[i]);
-        assert_ok(load(PROJECT, cluster, &c), err);
+        assert_ok(config_test_load(PROJECT, cluster, &c), err);
         assert_string_equal(c.platform, platforms[i]);
         assert_int_equal(c.gpu_per_node, strcmp(platforms[i], "local") == 0 ? -1 : 4);
         assert_int_equal(c.code.path != NULL, i >= FIRST_WITH_A_STORE);
         config_release(&c);
     }
-    assert_ok(load(PROJECT, "derived", &c), err);
+    assert_ok(config_test_load(PROJECT, "derived", &c), err);
     assert_int_equal(c.num_gpu, 32);
     assert_int_equal(c.gpu_per_node, 8);
     assert_string_equal(c.docker.image, "other:2");
@@ -276,7 +276,7 @@ TEST(looks_upwards)
 {
     ACT_AUTO(config) c = {0};
 
-    assert_ok(load(PROJECT "/src/deep", "full", &c), err);
+    assert_ok(config_test_load(PROJECT "/src/deep", "full", &c), err);
     assert_string_equal(c.project_root, PROJECT);
 }
 
@@ -285,21 +285,21 @@ TEST(variable_names_the_file)
     struct config c;
 
     setenv("AML_CONFIG_PATH", PROJECT "/aux_data/aml/full.yaml", 1);
-    assert_ok(load(project, NULL, &c), err);
+    assert_ok(config_test_load(project, NULL, &c), err);
     assert_string_equal(c.cluster, "full");
     assert_string_equal(c.project_root, PROJECT);
     config_release(&c);
-    put("elsewhere.yaml", "platform: slurm\n");
+    config_test_put("elsewhere.yaml", "platform: slurm\n");
     setenv("AML_CONFIG_PATH", "elsewhere.yaml", 1);
-    assert_ok(load(project, NULL, &c), err);
+    assert_ok(config_test_load(project, NULL, &c), err);
     assert_string_equal(c.cluster, "elsewhere");
     assert_string_equal(c.project_root, project);
     config_release(&c);
-    assert_ok(load(PROJECT, "p_k8s", &c), err); /* -c wins */
+    assert_ok(config_test_load(PROJECT, "p_k8s", &c), err); /* -c wins */
     assert_string_equal(c.platform, "k8s");
     config_release(&c);
     setenv("AML_CONFIG_PATH", "nowhere.yaml", 1);
-    assert_fails(load(project, NULL, &c), err, ACT_NOT_FOUND, "AML_CONFIG_PATH");
+    assert_fails(config_test_load(project, NULL, &c), err, ACT_NOT_FOUND, "AML_CONFIG_PATH");
     assert_contains(act_error_text(&err), "nowhere.yaml");
 }
 
@@ -307,14 +307,14 @@ TEST(unknown_cluster)
 {
     struct config c;
 
-    assert_fails(load(PROJECT "/src", "ful", &c), err, ACT_NOT_FOUND,
+    assert_fails(config_test_load(PROJECT "/src", "ful", &c), err, ACT_NOT_FOUND,
                  "no cluster 'ful': no file 'aux_data/aml/ful.yaml' in '" PROJECT "/src' or above");
     assert_contains(act_error_text(&err), "did you mean 'full'?");
     assert_contains(act_error_text(&err), "'derived'");
-    assert_int_equal(load(PROJECT, "../aml/full", &c), -ACT_NOT_FOUND);
-    assert_int_equal(load(PROJECT, "/etc/passwd", &c), -ACT_NOT_FOUND);
-    assert_int_equal(load(PROJECT, "", &c), -ACT_NOT_FOUND);
-    assert_int_equal(load("/nonexistent/project", NULL, &c), -ACT_NOT_FOUND);
+    assert_int_equal(config_test_load(PROJECT, "../aml/full", &c), -ACT_NOT_FOUND);
+    assert_int_equal(config_test_load(PROJECT, "/etc/passwd", &c), -ACT_NOT_FOUND);
+    assert_int_equal(config_test_load(PROJECT, "", &c), -ACT_NOT_FOUND);
+    assert_int_equal(config_test_load("/nonexistent/project", NULL, &c), -ACT_NOT_FOUND);
 }
 
 TEST(lists_clusters)
@@ -336,9 +336,9 @@ TEST(link_names_the_cluster)
     ACT_AUTO(config) c = {0};
     ACT_AUTOFREE char *link = act_path_join(project, "aux_data/aml/aml.yaml");
 
-    put("aux_data/aml/eu.yaml", "platform: slurm\n");
+    config_test_put("aux_data/aml/eu.yaml", "platform: slurm\n");
     assert_int_equal(symlink("eu.yaml", link), 0);
-    assert_ok(load(project, NULL, &c), err);
+    assert_ok(config_test_load(project, NULL, &c), err);
     assert_string_equal(c.cluster, "eu");
 }
 
@@ -356,7 +356,7 @@ static void expect_cluster(const char *cluster, const char *name, const char *pl
 {
     ACT_AUTO(config) c = {0};
 
-    assert_ok(load(project, cluster, &c), err);
+    assert_ok(config_test_load(project, cluster, &c), err);
     assert_string_equal(c.cluster, name);
     assert_string_equal(c.platform, platform);
     assert_string_equal(c.project_root, project);
@@ -364,14 +364,14 @@ static void expect_cluster(const char *cluster, const char *name, const char *pl
 
 TEST(clusters_of_the_user)
 {
-    put(".git/config", "");
+    config_test_put(".git/config", "");
     put_own("clusters/lab.yaml", "platform: slurm\n", 0600);
     put_own("clusters/big.yaml", "platform: k8s\n", 0600);
     expect_cluster("lab", "lab", "slurm");
     expect_cluster(NULL, "local", "local");
     put_own("config.yaml", "default_cluster: big\n", 0600);
     expect_cluster(NULL, "big", "k8s");
-    put("aux_data/aml/big.yaml", "platform: aml\n");
+    config_test_put("aux_data/aml/big.yaml", "platform: aml\n");
     expect_cluster(NULL, "big", "aml"); /* the project's wins, by name */
     put_cluster("platform: itp\n");
     expect_cluster(NULL, "aml", "itp"); /* and as the default */
@@ -389,12 +389,12 @@ TEST(clusters_of_the_user_that_are_refused)
     struct config c;
 
     put_own("clusters/lab.yaml", "platform: slurm\n", 0602);
-    assert_fails(load(project, "lab", &c), err, ACT_DENIED, "can be written by everybody");
-    assert_fails(load(project, "lob", &c), err, ACT_NOT_FOUND, "did you mean 'lab'?");
+    assert_fails(config_test_load(project, "lab", &c), err, ACT_DENIED, "can be written by everybody");
+    assert_fails(config_test_load(project, "lob", &c), err, ACT_NOT_FOUND, "did you mean 'lab'?");
     put_own("config.yaml", "default_cluster: gone\n", 0600);
-    assert_fails(load(project, NULL, &c), err, ACT_NOT_FOUND, "config.yaml names it");
+    assert_fails(config_test_load(project, NULL, &c), err, ACT_NOT_FOUND, "config.yaml names it");
     put_own("config.yaml", "default_cluster: [a]\n", 0600);
-    assert_fails(load(project, NULL, &c), err, ACT_CONFIG, "'default_cluster' must be text");
+    assert_fails(config_test_load(project, NULL, &c), err, ACT_CONFIG, "'default_cluster' must be text");
 }
 
 TEST(lists_all_clusters)
@@ -404,7 +404,7 @@ TEST(lists_all_clusters)
     put_own("clusters/lab.yaml", "", 0600);
     put_own("clusters/eu.yaml", "", 0600);
     put_own("clusters/.eu.yaml", "", 0600);
-    put("aux_data/aml/eu.yaml", "");
+    config_test_put("aux_data/aml/eu.yaml", "");
     put_own("config.yaml", "default_cluster: lab\n", 0600);
     config_list(project, &all);
     assert_int_equal(all.n, 4);
@@ -438,9 +438,9 @@ TEST(an_account_for_all_projects)
     ACT_AUTO(config) c = {0};
     ACT_AUTOFREE char *prefix = config_built_in_prefix(project);
 
-    put(".git/config", "");
+    config_test_put(".git/config", "");
     put_own("clusters/gpu.yaml", "platform: aml\nazure_blob_config_file: ~/.config/act/accounts/gpu.yaml\n", 0600);
-    assert_ok(load(project, "gpu", &c), err);
+    assert_ok(config_test_load(project, "gpu", &c), err);
     ACT_AUTOFREE char *code = act_path_join(prefix, "code.zip"), *data = act_path_join(prefix, "data");
     assert_string_equal(c.code.path, code);
     assert_string_equal(folder(&c, "data")->path, data);
@@ -485,12 +485,12 @@ TEST(built_in_cluster)
     ACT_AUTOFREE char *store = act_sprintf("%s/.local/share/act/store", dir);
 
     assert_ok(act_mkdir_all(sub, 0755, &err), err);
-    assert_ok(load(sub, NULL, &c), err);
+    assert_ok(config_test_load(sub, NULL, &c), err);
     assert_string_equal(c.project_root, sub); /* nothing marks a project */
     config_release(&c);
     assert_ok(act_mkdir_all(git, 0755, &err), err);
     for (int i = 0; i < 2; i++) {
-        assert_ok(load(sub, i ? "local" : NULL, &c), err);
+        assert_ok(config_test_load(sub, i ? "local" : NULL, &c), err);
         assert_string_equal(c.cluster, "local");
         assert_null(c.file);
         assert_string_equal(c.project_root, project);
@@ -520,7 +520,7 @@ TEST(home_bounds_the_project)
 
     setenv("HOME", project, 1);
     assert_ok(act_mkdir_all(git, 0755, &err), err);
-    assert_ok(load(project, NULL, &c), err);
+    assert_ok(config_test_load(project, NULL, &c), err);
     assert_string_equal(c.project_root, project);
 }
 
@@ -528,20 +528,20 @@ TEST(local_files_get_built_in_rows)
 {
     struct config c;
 
-    put("aux_data/aml/local.yaml", "platform: local\n");
-    assert_ok(load(project, NULL, &c), err); /* no aml.yaml: local.yaml is next */
+    config_test_put("aux_data/aml/local.yaml", "platform: local\n");
+    assert_ok(config_test_load(project, NULL, &c), err); /* no aml.yaml: local.yaml is next */
     assert_string_equal(c.cluster, "local");
     assert_non_null(c.file);
     assert_int_equal(c.n_folders, 2);
     config_release(&c);
-    put("aux_data/aml/local.yaml",
-        "platform: local\nconfig_param: {x_folder: {azure_blob_config_file: a.yaml, path: x}}\n");
-    assert_ok(load(project, "local", &c), err);
+    config_test_put("aux_data/aml/local.yaml",
+                    "platform: local\nconfig_param: {x_folder: {azure_blob_config_file: a.yaml, path: x}}\n");
+    assert_ok(config_test_load(project, "local", &c), err);
     assert_int_equal(c.n_folders, 1);
     assert_string_equal(c.code.account_file, "built-in");
     config_release(&c);
     const char *const params[] = {"config_param: {data_folder: {mode: download}}", NULL};
-    put("aux_data/aml/local.yaml", "platform: local\n");
+    config_test_put("aux_data/aml/local.yaml", "platform: local\n");
     assert_ok(config_load(&(struct config_request){.start_dir = project, .params = params}, &c, &err), err);
     assert_int_equal(c.n_folders, 2);
     assert_string_equal(folder(&c, "data")->mode, "download");
@@ -604,7 +604,7 @@ TEST(environment_keys)
     setenv("ACT_VERSION", "9", 1);
     setenv("ACT_HOME", "/x", 1);
     capture_begin();
-    int rc = load(project, NULL, &c);
+    int rc = config_test_load(project, NULL, &c);
     ACT_AUTOFREE char *said = capture_end();
     assert_ok(rc, err);
     assert_string_equal(said, "");
@@ -614,7 +614,7 @@ TEST(environment_keys)
     assert_int_equal(c.env.n, 0);
     config_release(&c);
     setenv("ACT_GPU_PER_NODE", "many", 1);
-    assert_int_equal(load(project, NULL, &c), -ACT_CONFIG);
+    assert_int_equal(config_test_load(project, NULL, &c), -ACT_CONFIG);
     assert_string_equal(act_error_text(&err),
                         "$ACT_GPU_PER_NODE: 'gpu_per_node' must be a whole number from 0 to 1000000000, "
                         "not 'many'");
@@ -734,7 +734,7 @@ TEST(refuses_cluster_files)
 
     for (size_t i = 0; i < COUNT(rows); i++) {
         put_cluster(rows[i].text);
-        int rc = load(project, NULL, &c);
+        int rc = config_test_load(project, NULL, &c);
         if (rc >= 0 || !strstr(act_error_text(&err), rows[i].error))
             fail_msg("'%s' gives %d '%s', not '%s'", rows[i].text, rc, act_error_text(&err), rows[i].error);
         assert_null(c.values);
@@ -750,10 +750,10 @@ TEST(refuses_what_is_no_file)
 
     assert_int_equal(mkfifo(fifo, 0600), 0);
     put_cluster("_base_: ../../fifo\n");
-    assert_true(load(project, NULL, &c) < 0);
+    assert_true(config_test_load(project, NULL, &c) < 0);
     assert_contains(act_error_text(&err), "it is not a regular file");
     put_cluster("platform: aml\naml_config: fifo\n");
-    assert_true(load(project, NULL, &c) < 0);
+    assert_true(config_test_load(project, NULL, &c) < 0);
     assert_contains(act_error_text(&err), "it is not a regular file");
     assert_int_equal(unlink(fifo), 0);
 }
@@ -771,11 +771,11 @@ TEST(refuses_workspace_files)
 
     put_cluster("aml_config: w.json\n");
     for (size_t i = 0; i < COUNT(rows); i++) {
-        put("w.json", rows[i].text);
-        assert_fails(load(project, NULL, &c), err, ACT_CONFIG, rows[i].error);
+        config_test_put("w.json", rows[i].text);
+        assert_fails(config_test_load(project, NULL, &c), err, ACT_CONFIG, rows[i].error);
     }
     put_cluster("aml_config: no.json\nplatform: slurm\n"); /* which needs none */
-    assert_ok(load(project, NULL, &c), err);
+    assert_ok(config_test_load(project, NULL, &c), err);
     assert_null(aml_config_keys(&c)->workspace_name);
 }
 
@@ -786,16 +786,16 @@ TEST(unreadable_files)
     ACT_AUTOFREE char *path = put_mode("aux_data/aml/aml.yaml", "a: 1\n", 0);
 
     if (geteuid() != 0)
-        assert_int_equal(load(project, NULL, &c), -ACT_DENIED);
+        assert_int_equal(config_test_load(project, NULL, &c), -ACT_DENIED);
     assert_int_equal(unlink(path), 0);
     assert_int_equal(mkdir(path, 0700), 0);
-    assert_true(load(project, NULL, &c) < 0);
+    assert_true(config_test_load(project, NULL, &c) < 0);
     assert_contains(act_error_text(&err), "aux_data/aml/aml.yaml");
     assert_int_equal(rmdir(path), 0);
     while (huge.len <= 1 << 20)
         act_buf_adds(&huge, "# a long comment\n");
     put_cluster(huge.data);
-    assert_true(load(project, NULL, &c) < 0);
+    assert_true(config_test_load(project, NULL, &c) < 0);
     assert_contains(act_error_text(&err), "larger than");
 }
 
@@ -809,7 +809,7 @@ TEST(unknown_keys_warn)
                 "o_folder: {azure_blob_config_file: a, path: /b//c/./d/}, "
                 "p_folder: {azure_blob_config_file: a, path: /b/c//}}\n");
     capture_begin();
-    int rc = load(project, NULL, &c);
+    int rc = config_test_load(project, NULL, &c);
     ACT_AUTOFREE char *said = capture_end();
     assert_ok(rc, err);
     assert_contains(said, "aux_data/aml/aml.yaml:2:1: unknown key 'num_gpus'; did you mean 'num_gpu'?");
@@ -827,9 +827,9 @@ static int load_account(const char *text, struct config_account *out)
 {
     ACT_AUTO(config) c = {0};
 
-    put("a.yaml", text);
+    config_test_put("a.yaml", text);
     put_cluster("platform: slurm\nconfig_param:\n  data_folder: {azure_blob_config_file: a.yaml, path: x}\n");
-    assert_ok(load(project, NULL, &c), err);
+    assert_ok(config_test_load(project, NULL, &c), err);
     return config_account(&c, folder(&c, "data"), out, &err);
 }
 
@@ -838,7 +838,7 @@ TEST(reads_accounts)
     struct config c;
     struct config_account a;
 
-    assert_ok(load(PROJECT, "full", &c), err);
+    assert_ok(config_test_load(PROJECT, "full", &c), err);
     assert_ok(config_account(&c, &c.code, &a, &err), err);
     assert_string_equal(a.account_name, "devstoreaccount1");
     assert_string_equal(a.container_name, "data-1");
@@ -855,7 +855,7 @@ TEST(reads_accounts)
     assert_null(a.file_endpoint); /* an emulator's does not follow */
     config_account_release(&a);
     config_release(&c);
-    assert_ok(load(PROJECT, NULL, &c), err);
+    assert_ok(config_test_load(PROJECT, NULL, &c), err);
     capture_begin();
     int rc = config_account(&c, &c.code, &a, &err);
     free(capture_end());
@@ -939,7 +939,7 @@ TEST(missing_accounts)
     struct config_account a;
 
     put_cluster("platform: itp\nconfig_param:\n  data_folder: {azure_blob_config_file: no.yaml, path: x}\n");
-    assert_ok(load(project, NULL, &c), err);
+    assert_ok(config_test_load(project, NULL, &c), err);
     assert_fails(config_account(&c, folder(&c, "data"), &a, &err), err, ACT_NOT_FOUND,
                  "aux_data/aml/aml.yaml:3:17: 'azure_blob_config_file' of 'data': cannot read '");
     assert_contains(act_error_text(&err), "no.yaml'");
@@ -986,9 +986,9 @@ TEST(account_warnings)
     ACT_AUTOFREE char *path = act_path_join(project, "a.yaml");
 
     put_cluster("platform: slurm\nazure_blob_config_file: a.yaml\nconfig_param: {code_path: c.zip, x_folder: x}\n");
-    put("a.yaml", GOOD "account_key: b3du\nendpoint: http://store.example.org\nacount: x\n");
+    config_test_put("a.yaml", GOOD "account_key: b3du\nendpoint: http://store.example.org\nacount: x\n");
     assert_int_equal(chmod(path, 0644), 0);
-    assert_ok(load(project, NULL, &c), err);
+    assert_ok(config_test_load(project, NULL, &c), err);
     capture_begin();
     assert_ok(config_account(&c, &c.code, &a, &err), err);
     config_account_release(&a);
@@ -1003,8 +1003,8 @@ TEST(account_warnings)
     ACT_AUTOFREE char *again = capture_end();
     assert_lacks(again, "chmod"); /* once per file */
     config_release(&c);
-    put("a.yaml", GOOD "account_key: b3du\nendpoint: http://127.0.0.1:10000/acct\n");
-    assert_ok(load(project, NULL, &c), err);
+    config_test_put("a.yaml", GOOD "account_key: b3du\nendpoint: http://127.0.0.1:10000/acct\n");
+    assert_ok(config_test_load(project, NULL, &c), err);
     capture_begin();
     assert_ok(config_account(&c, &c.code, &a, &err), err);
     config_account_release(&a);
@@ -1028,7 +1028,7 @@ TEST(shows_values_and_origins)
 {
     struct config c;
 
-    assert_ok(load(PROJECT, "full", &c), err);
+    assert_ok(config_test_load(PROJECT, "full", &c), err);
     CODEC_AUTOJSON json_t *all = config_show(&c);
     expect_row(all, "cluster", "\"full\"", "-c");
     expect_row(all, "platform", "\"itp\"", "aux_data/aml/full.yaml:2");
@@ -1050,14 +1050,14 @@ TEST(shows_values_and_origins)
     expect_row(all, "config_param.in_folder.datastore_name", "null", "default");
     expect_row(all, "config_param.data_folder.datastore_name", "\"top_store\"", "aux_data/aml/full.yaml:8");
     config_release(&c);
-    assert_ok(load(PROJECT, NULL, &c), err);
+    assert_ok(config_test_load(PROJECT, NULL, &c), err);
     CODEC_AUTOJSON json_t *sample = config_show(&c);
     expect_row(sample, "aml_config.workspace_name", "\"vision-workspace\"", "aux_data/aml/config.json");
     expect_row(sample, "num_gpu", "null", "default");
     expect_row(sample, "config_param.data_folder.account.account_key", "\"***\"",
                "aux_data/configs/east_account.yaml:2");
     config_release(&c);
-    assert_ok(load(PROJECT, "other", &c), err);
+    assert_ok(config_test_load(PROJECT, "other", &c), err);
     CODEC_AUTOJSON json_t *other = config_show(&c);
     expect_row(other, "platform", "\"itp\"", "aux_data/aml/other.yaml:1");
     config_release(&c);
@@ -1071,10 +1071,11 @@ TEST(short_forms_are_completed)
                                          NULL};
     struct config c;
 
-    put("w.json", "{\"workspace_name\": \"said\", \"resource_group\": \"group\", \"subscription_id\": \"sub\"}");
-    put("aux_data/aml/base.yaml", "aml_config: w.json\nretry: 3\nconfig_param:\n  code_path: a/code.zip\n"
-                                  "  data_folder: {azure_blob_config_file: own.yaml, path: a/data}\n"
-                                  "azure_blob_config_file: store.yaml\n");
+    config_test_put("w.json",
+                    "{\"workspace_name\": \"said\", \"resource_group\": \"group\", \"subscription_id\": \"sub\"}");
+    config_test_put("aux_data/aml/base.yaml", "aml_config: w.json\nretry: 3\nconfig_param:\n  code_path: a/code.zip\n"
+                                              "  data_folder: {azure_blob_config_file: own.yaml, path: a/data}\n"
+                                              "azure_blob_config_file: store.yaml\n");
     put_cluster("_base_: base.yaml\nplatform: aml\naml_config: {resource_group: other}\n");
     struct config_request request = {.start_dir = project, .params = params};
     assert_ok(config_load(&request, &c, &err), err);
@@ -1100,7 +1101,7 @@ TEST(shows_every_key)
 {
     ACT_AUTO(config) c = {0};
 
-    assert_ok(load(project, NULL, &c), err);
+    assert_ok(config_test_load(project, NULL, &c), err);
     CODEC_AUTOJSON json_t *all = config_show(&c);
     for (const struct config_key *key = config_cluster_keys; key->path; key++) {
         if (key->type == CONFIG_ANY || key->type == CONFIG_MAP || key->type == CONFIG_MAP_FILE ||
@@ -1142,7 +1143,7 @@ TEST(resolved_is_nested)
 {
     ACT_AUTO(config) c = {0};
 
-    assert_ok(load(PROJECT, "full", &c), err);
+    assert_ok(config_test_load(PROJECT, "full", &c), err);
     CODEC_AUTOJSON json_t *all = config_resolved(&c);
     assert_string_equal(codec_json_str(all, "cluster", ""), "full");
     assert_int_equal(codec_json_int(all, "num_gpu", 0), 16);
@@ -1173,7 +1174,7 @@ TEST(check_collects)
                 "  data_folder: {azure_blob_config_file: a.yaml, path: x}\n"
                 "  again_folder: {azure_blob_config_file: a.yaml, path: x}\n"
                 "  gone_folder: {azure_blob_config_file: no.yaml, path: x}\nnonsens: 1\n");
-    put("a.yaml", "account_name: Bad\n");
+    config_test_put("a.yaml", "account_name: Bad\n");
     assert_ok(config_check(&(struct config_request){.start_dir = project}, &report, &err), err);
     for (size_t i = 0; i < COUNT(expected); i++) {
         size_t found = 0;
@@ -1184,7 +1185,7 @@ TEST(check_collects)
     }
     config_report_release(&report);
     struct config c;
-    assert_fails(load(project, NULL, &c), err, ACT_CONFIG, "2 more problems: 'a config check' lists them");
+    assert_fails(config_test_load(project, NULL, &c), err, ACT_CONFIG, "2 more problems: 'a config check' lists them");
 }
 
 TEST(check_of_kubernetes)
@@ -1279,9 +1280,9 @@ TEST(maps_paths)
         {"", "@/data/../../x", NULL, "are allowed only at the beginning", ACT_USAGE},
     };
 
-    put(".git/x", "");
-    put("sub/deep/x", "");
-    put("data/voc/x", "");
+    config_test_put(".git/x", "");
+    config_test_put("sub/deep/x", "");
+    config_test_put("data/voc/x", "");
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct config c;
         const struct config_folder *found = NULL;
@@ -1289,7 +1290,7 @@ TEST(maps_paths)
         ACT_AUTOFREE char *start = act_path_join(project, rows[i].from);
         ACT_AUTOFREE char *path =
             *rows[i].path == '@' ? act_sprintf("%s%s", project, rows[i].path + 1) : act_strdup(rows[i].path);
-        assert_ok(load(start, NULL, &c), err);
+        assert_ok(config_test_load(start, NULL, &c), err);
         int rc = config_map_path(&c, path, &found, &rest, &err);
         if (rc != -rows[i].code)
             fail_msg("'%s': %d %s", path, rc, act_error_text(&err));
@@ -1311,7 +1312,7 @@ TEST(keys_of_kubernetes_are_maps_and_lists_of_any_form)
 
     put_cluster("platform: k8s\nk8s:\n  kubeconfig: conf/kube\n  node_selector: {gpu: true, n: 2, quoted: '3'}\n"
                 "  tolerations: [{key: sku, operator: Exists}]\n  pod: {spec: {hostIPC: yes, a: [1, b, null]}}\n");
-    assert_ok(load(project, NULL, &c), err);
+    assert_ok(config_test_load(project, NULL, &c), err);
     ACT_AUTOFREE char *selector = codec_json_line(k8s_keys(&c)->node_selector),
                       *pod = codec_json_line(k8s_keys(&c)->pod),
                       *tolerations = codec_json_line(k8s_keys(&c)->tolerations),
@@ -1324,7 +1325,7 @@ TEST(keys_of_kubernetes_are_maps_and_lists_of_any_form)
     assert_null(k8s_keys(&c)->volumes);
     config_release(&c);
     put_cluster("platform: k8s\nk8s: {tolerations: {key: sku}, pod: [1], volumes: [a]}\n");
-    assert_fails(load(project, NULL, &c), err, ACT_CONFIG, "'k8s.tolerations' must be a list of maps");
+    assert_fails(config_test_load(project, NULL, &c), err, ACT_CONFIG, "'k8s.tolerations' must be a list of maps");
 }
 
 /* -- the schemas -- */
@@ -1404,11 +1405,11 @@ TEST(schemas_are_the_tables)
     compare_schema("account.schema.json", config_account_keys);
 }
 
-static int begin(void **state)
+static int config_test_begin(void **state)
 {
     (void)state;
     platform_begin();
     return 0;
 }
 
-TEST_MAIN(begin, NULL)
+TEST_MAIN(config_test_begin, NULL)

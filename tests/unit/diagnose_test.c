@@ -36,7 +36,8 @@ static char *codes_of(const struct diagnose *d, enum diagnose_where where, const
     return act_buf_steal(&codes);
 }
 
-static void expect(const struct diagnose *d, enum diagnose_where where, const char *text, const char *wanted)
+static void diagnose_test_expect(const struct diagnose *d, enum diagnose_where where, const char *text,
+                                 const char *wanted)
 {
     static const size_t pieces[] = {1, 7, 1 << 20};
 
@@ -49,7 +50,7 @@ static void expect(const struct diagnose *d, enum diagnose_where where, const ch
 
 /* ---- words */
 
-static void add_found(void *arg, size_t word, const char *end)
+static void diagnose_test_add_found(void *arg, size_t word, const char *end)
 {
     act_buf_addf(arg, "%zu%c ", word, end[-1]);
 }
@@ -60,10 +61,10 @@ TEST(words_are_found_wherever_they_end)
     struct words *w = words_new(words, COUNT(words));
     struct act_buf found = {0};
 
-    words_find(w, "uSHErs", 6, add_found, &found);
+    words_find(w, "uSHErs", 6, diagnose_test_add_found, &found);
     assert_string_equal(found.data, "0E 4E 1E 2s ");
     act_buf_release(&found);
-    words_find(w, "hi h\xffs", 6, add_found, &found);
+    words_find(w, "hi h\xffs", 6, diagnose_test_add_found, &found);
     assert_null(found.data);
     words_free(w);
 }
@@ -133,19 +134,19 @@ TEST(rules_match)
                     RULE("slurm", "patterns: ['Disk Full'], where: [slurm]")
                         RULE("last", "patterns: ['Disk', 'odd'], kind: last_resort"));
 
-    expect(d, DIAGNOSE_OTHER_RANK, "a\nthe Disk Full x\n", "text");
-    expect(d, DIAGNOSE_OTHER_RANK, "the disk full\n", "");
-    expect(d, DIAGNOSE_FAILED_RANK, "LOW mem", "folded");
-    expect(d, DIAGNOSE_PREPARE, "exit 12 now\n", "regex");
-    expect(d, DIAGNOSE_PREPARE, "exit 12 now \rexit x now\n\nexit 1 nowhere\n", "regex");
-    expect(d, DIAGNOSE_PREPARE, "so exit 12 now\n", "");
-    expect(d, DIAGNOSE_PREPARE, "[1,0]<stderr>:exit 12 now\n", "regex");
-    expect(d, DIAGNOSE_PREPARE, "a bad thing\n", "unless");
-    expect(d, DIAGNOSE_PREPARE, "not a bad thing\n3 bad thing\n", "");
-    expect(d, DIAGNOSE_SLURM, "Disk Full\n", "slurm");
-    expect(d, DIAGNOSE_AGENT, "Disk Full\n", "");
-    expect(d, DIAGNOSE_OTHER_RANK, "an odd thing\n", "last");
-    expect(d, DIAGNOSE_OTHER_RANK, "Disk Full\nDisk half full\n", "text last");
+    diagnose_test_expect(d, DIAGNOSE_OTHER_RANK, "a\nthe Disk Full x\n", "text");
+    diagnose_test_expect(d, DIAGNOSE_OTHER_RANK, "the disk full\n", "");
+    diagnose_test_expect(d, DIAGNOSE_FAILED_RANK, "LOW mem", "folded");
+    diagnose_test_expect(d, DIAGNOSE_PREPARE, "exit 12 now\n", "regex");
+    diagnose_test_expect(d, DIAGNOSE_PREPARE, "exit 12 now \rexit x now\n\nexit 1 nowhere\n", "regex");
+    diagnose_test_expect(d, DIAGNOSE_PREPARE, "so exit 12 now\n", "");
+    diagnose_test_expect(d, DIAGNOSE_PREPARE, "[1,0]<stderr>:exit 12 now\n", "regex");
+    diagnose_test_expect(d, DIAGNOSE_PREPARE, "a bad thing\n", "unless");
+    diagnose_test_expect(d, DIAGNOSE_PREPARE, "not a bad thing\n3 bad thing\n", "");
+    diagnose_test_expect(d, DIAGNOSE_SLURM, "Disk Full\n", "slurm");
+    diagnose_test_expect(d, DIAGNOSE_AGENT, "Disk Full\n", "");
+    diagnose_test_expect(d, DIAGNOSE_OTHER_RANK, "an odd thing\n", "last");
+    diagnose_test_expect(d, DIAGNOSE_OTHER_RANK, "Disk Full\nDisk half full\n", "text last");
     diagnose_free(d);
 }
 
@@ -155,21 +156,21 @@ TEST(rules_count_and_look_back)
         "after", "patterns: [crash], after: barrier") RULE("alone", "patterns: [crash], not_after: barrier"));
     ACT_AUTO(act_buf) text = {0};
 
-    expect(d, DIAGNOSE_OTHER_RANK, "busy 100\nbusy 100\n", "");
-    expect(d, DIAGNOSE_OTHER_RANK, "busy 100\nx\nbusy 100\nbusy 100\n", "often");
-    expect(d, DIAGNOSE_OTHER_RANK, "busy 100\nbusy 100\nbusy 1000\nbusy 100\n", "");
-    expect(d, DIAGNOSE_OTHER_RANK, "crash\n", "alone");
-    expect(d, DIAGNOSE_OTHER_RANK, "barrier\ncrash\n", "after");
-    expect(d, DIAGNOSE_OTHER_RANK, "crash in barrier\n", "alone");
+    diagnose_test_expect(d, DIAGNOSE_OTHER_RANK, "busy 100\nbusy 100\n", "");
+    diagnose_test_expect(d, DIAGNOSE_OTHER_RANK, "busy 100\nx\nbusy 100\nbusy 100\n", "often");
+    diagnose_test_expect(d, DIAGNOSE_OTHER_RANK, "busy 100\nbusy 100\nbusy 1000\nbusy 100\n", "");
+    diagnose_test_expect(d, DIAGNOSE_OTHER_RANK, "crash\n", "alone");
+    diagnose_test_expect(d, DIAGNOSE_OTHER_RANK, "barrier\ncrash\n", "after");
+    diagnose_test_expect(d, DIAGNOSE_OTHER_RANK, "crash in barrier\n", "alone");
     act_buf_adds(&text, "barrier\n");
     for (int i = 0; i < 100; i++)
         act_buf_adds(&text, "line\n");
     act_buf_adds(&text, "crash\n");
-    expect(d, DIAGNOSE_OTHER_RANK, text.data, "alone");
-    expect(d, DIAGNOSE_OTHER_RANK, text.data + strlen("barrier\n"), "alone");
+    diagnose_test_expect(d, DIAGNOSE_OTHER_RANK, text.data, "alone");
+    diagnose_test_expect(d, DIAGNOSE_OTHER_RANK, text.data + strlen("barrier\n"), "alone");
     text.data[8] = 'L'; /* still 100 lines between them */
     text.data[12] = ' ';
-    expect(d, DIAGNOSE_OTHER_RANK, text.data, "after");
+    diagnose_test_expect(d, DIAGNOSE_OTHER_RANK, text.data, "after");
     diagnose_free(d);
 }
 
@@ -264,7 +265,7 @@ TEST(own_rules_come_first_and_replace)
     for (size_t i = 0; i < diagnose_count(d); i++)
         same += strcmp(diagnose_rule(d, i)->id, "no_space") == 0;
     assert_int_equal(same, 1);
-    expect(d, DIAGNOSE_OTHER_RANK, "No space left on device\n", "no_space");
+    diagnose_test_expect(d, DIAGNOSE_OTHER_RANK, "No space left on device\n", "no_space");
     diagnose_free(d);
     assert_ok(diagnose_open("/nowhere/diagnosis.yaml", &d, &err), err);
     diagnose_free(d);
@@ -342,11 +343,11 @@ static void expect_winner(struct seen *seen, enum diagnose_where where, const ch
 /* A fixture is samples, each begun by a line "== <place> <rule ids>": what the sample must give, all of it and in this
  * order; "-" is nothing. A line ".. N" repeats the sample's text before it N times. Each line below "== each <place>
  * <rule id>" is a sample by itself, which that rule must explain best. */
-static void check_whole(struct seen *seen, enum diagnose_where where, const char *text, char *ids)
+static void diagnose_test_check_whole(struct seen *seen, enum diagnose_where where, const char *text, char *ids)
 {
     const struct diagnose_rule *rule = winner(seen->d, where, text, strlen(text));
 
-    expect(seen->d, where, text, strcmp(ids, "-") == 0 ? "" : ids);
+    diagnose_test_expect(seen->d, where, text, strcmp(ids, "-") == 0 ? "" : ids);
     for (char *word; (word = strsep(&ids, " "));)
         act_strv_push(&seen->rules, word);
     if (rule)
@@ -372,7 +373,7 @@ static void check_sample(struct seen *seen, char *head, struct act_buf *text)
     if (each)
         check_each(seen, where, text->data, head);
     else
-        check_whole(seen, where, text->data, head);
+        diagnose_test_check_whole(seen, where, text->data, head);
 }
 
 static void take_fixture(struct seen *seen, char *content)

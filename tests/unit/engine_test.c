@@ -185,12 +185,12 @@ TEST(work_runs_once_on_other_threads)
     engine_free(current);
 }
 
-static void meet(void *arg)
+static void engine_test_meet(void *arg)
 {
     pthread_barrier_wait(arg);
 }
 
-static void no_op(void *arg)
+static void engine_test_no_op(void *arg)
 {
     (void)arg;
 }
@@ -203,7 +203,7 @@ TEST(work_runs_at_the_same_time)
 
     pthread_barrier_init(&barrier, NULL, 3);
     for (int i = 0; i < 3; i++)
-        engine_work(e, meet, no_op, &barrier);
+        engine_work(e, engine_test_meet, engine_test_no_op, &barrier);
     engine_run(e, NULL);
     assert_false(engine_busy(e));
     pthread_barrier_destroy(&barrier);
@@ -280,10 +280,10 @@ TEST(lanes_run_beside_each_other)
     pthread_barrier_t barrier;
 
     pthread_barrier_init(&barrier, NULL, 3);
-    engine_work_in(e, one, meet, no_op, &barrier);
-    engine_work_in(e, one, no_op, no_op, NULL);
-    engine_work_in(e, other, meet, no_op, &barrier);
-    engine_work(e, meet, no_op, &barrier);
+    engine_work_in(e, one, engine_test_meet, engine_test_no_op, &barrier);
+    engine_work_in(e, one, engine_test_no_op, engine_test_no_op, NULL);
+    engine_work_in(e, other, engine_test_meet, engine_test_no_op, &barrier);
+    engine_work(e, engine_test_meet, engine_test_no_op, &barrier);
     engine_run(e, NULL);
     assert_false(engine_busy(e));
     pthread_barrier_destroy(&barrier);
@@ -308,7 +308,7 @@ TEST(a_long_lane_does_not_hold_up_others)
     pthread_barrier_t barrier;
 
     pthread_barrier_init(&barrier, NULL, 2);
-    engine_work(e, meet, no_op, &barrier);
+    engine_work(e, engine_test_meet, engine_test_no_op, &barrier);
     for (int i = 0; i < 3; i++)
         engine_work_in(e, lane.lane, note_number, lane_item_done, &first[i]);
     engine_work(e, note_number, lane_item_done, &other);
@@ -343,12 +343,12 @@ TEST(stop_leaves_the_rest_for_later)
 }
 
 /* A callback that waits for work of its own, while other finished work waits for delivery. */
-static void run_inside(void *arg)
+static void engine_test_run_inside(void *arg)
 {
     struct item *item = arg;
     bool stop = false;
 
-    engine_work(current, no_op, set_true, &stop);
+    engine_work(current, engine_test_no_op, set_true, &stop);
     engine_run(current, &stop);
     item->dones++;
 }
@@ -359,8 +359,8 @@ TEST(a_callback_may_run_the_engine)
 
     current = engine_new(&(struct engine_options){.workers = 2});
     for (size_t i = 0; i < COUNT(items); i++) {
-        engine_work(current, item_run, run_inside, &items[i]);
-        engine_timer(current, 0, run_inside, &items[i]);
+        engine_work(current, item_run, engine_test_run_inside, &items[i]);
+        engine_timer(current, 0, engine_test_run_inside, &items[i]);
     }
     engine_run(current, NULL);
     for (size_t i = 0; i < COUNT(items); i++)
@@ -420,7 +420,7 @@ static void *serve_together(void *arg)
     return NULL;
 }
 
-static void server_start(struct server *s, int max_open)
+static void engine_test_server_start(struct server *s, int max_open)
 {
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t len = sizeof(at);
@@ -434,7 +434,7 @@ static void server_start(struct server *s, int max_open)
     assert_int_equal(pthread_create(&s->thread, NULL, serve_together, s), 0);
 }
 
-static void server_stop(struct server *s)
+static void engine_test_server_stop(struct server *s)
 {
     pthread_join(s->thread, NULL);
     close(s->listener);
@@ -477,7 +477,7 @@ TEST(many_connections_are_open_together)
     struct server server;
 
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
-    server_start(&server, PEERS);
+    engine_test_server_start(&server, PEERS);
     current = engine_new(&(struct engine_options){.max_connections = 2 * PEERS});
     ACT_AUTOFREE char *url = act_sprintf("http://127.0.0.1:%d/", server.port);
     for (size_t i = 0; i < PEERS; i++) {
@@ -499,7 +499,7 @@ TEST(many_connections_are_open_together)
         curl_easy_cleanup(askers[i].easy);
     }
     engine_free(current);
-    server_stop(&server);
+    engine_test_server_stop(&server);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
 }
 

@@ -133,7 +133,7 @@ TEST(test_every_row_counts)
     unsetenv("SLURM_JOB_ID");
 }
 
-static bool has(const struct act_strv *env, const char *variable)
+static bool environment_test_has(const struct act_strv *env, const char *variable)
 {
     return act_strv_has(env, variable);
 }
@@ -150,10 +150,12 @@ TEST(test_make)
     setenv("SLURM_MPI_TYPE", "pmix", 1);
     environment_make(OF_JOB, set, &env);
     environment_make(OF_USER, NULL, &plain);
-    assert_true(has(&env, "MINE=2") && !has(&env, "MINE=1") && has(&env, "MINES=1"));
-    assert_true(has(&env, "SLURM_JOB_ID=of the caller") && !has(&env, "SLURM_JOB_ID=7"));
-    assert_true(!has(&env, "SLURM_MPI_TYPE=pmix") && !has(&env, "SLURM_NTASKS=7") && has(&plain, "SLURM_NTASKS=7") &&
-                has(&plain, "MINE=1"));
+    assert_true(environment_test_has(&env, "MINE=2") && !environment_test_has(&env, "MINE=1") &&
+                environment_test_has(&env, "MINES=1"));
+    assert_true(environment_test_has(&env, "SLURM_JOB_ID=of the caller") &&
+                !environment_test_has(&env, "SLURM_JOB_ID=7"));
+    assert_true(!environment_test_has(&env, "SLURM_MPI_TYPE=pmix") && !environment_test_has(&env, "SLURM_NTASKS=7") &&
+                environment_test_has(&plain, "SLURM_NTASKS=7") && environment_test_has(&plain, "MINE=1"));
 }
 
 TEST(test_reduce)
@@ -167,7 +169,7 @@ TEST(test_reduce)
     assert_null(getenv("PMIX_RANK"));
     assert_string_equal(getenv("PMIX_MCA_gds"), "hash");
     assert_int_equal(taken.n, 2);
-    assert_true(has(&taken, "PMIX_RANK=0") && has(&taken, "PMIX_NAMESPACE=x=y"));
+    assert_true(environment_test_has(&taken, "PMIX_RANK=0") && environment_test_has(&taken, "PMIX_NAMESPACE=x=y"));
 }
 
 /* Whoever starts a program may hand anything over; what has no '=' cannot be unset. */
@@ -186,7 +188,8 @@ TEST(test_reduce_of_what_has_no_value)
     environ = mine;
     assert_int_equal(n, 3);
     assert_int_equal(taken.n, 3);
-    assert_true(has(&taken, "SLURM_JOB_NAME") && has(&taken, "PMIX_RANK=0") && has(&taken, "PMIX_RANK=1"));
+    assert_true(environment_test_has(&taken, "SLURM_JOB_NAME") && environment_test_has(&taken, "PMIX_RANK=0") &&
+                environment_test_has(&taken, "PMIX_RANK=1"));
 }
 
 /* The job's own number is taken out first, and what may be of the job thereafter. */
@@ -239,7 +242,7 @@ TEST(test_script)
 
 /* ---- the document */
 
-static void add_row(const struct environment_row *row, struct act_buf *out)
+static void environment_test_add_row(const struct environment_row *row, struct act_buf *out)
 {
     act_buf_adds(out, "| ");
     for (const char *name = row->names; *name; name += strspn(name, " ")) {
@@ -265,7 +268,7 @@ TEST(test_document)
 
     act_buf_adds(&wanted, head);
     for (int i = 0; environment_get_row(i, &row); i++)
-        add_row(&row, &wanted);
+        environment_test_add_row(&row, &wanted);
     act_buf_addc(&wanted, '\n');
     assert_ok(act_file_read(DOCUMENT, 1 << 20, &text, NULL, &err), err);
     if (!strstr(text, wanted.data))

@@ -1,6 +1,6 @@
 /* What a platform's row says decides what is done with it, whatever it is called. */
-#define TEST_SETUP    set_up
-#define TEST_TEARDOWN tear_down
+#define TEST_SETUP    facts_test_set_up
+#define TEST_TEARDOWN facts_test_tear_down
 #include "unit/test.h"
 
 #include <stdio.h>
@@ -25,7 +25,7 @@
 static char *scratch;
 static struct flow flow;
 
-static int set_up(void **state)
+static int facts_test_set_up(void **state)
 {
     static const char yaml[] = "platform: fake\nfake:\n  login: me@here\nexperiment_name: facts\n";
     ACT_AUTOFREE char *file = act_path_join(scratch, "aux_data/aml/lab.yaml");
@@ -41,7 +41,7 @@ static int set_up(void **state)
     return 0;
 }
 
-static int tear_down(void **state)
+static int facts_test_tear_down(void **state)
 {
     (void)state;
     flow_close(&flow);
@@ -50,7 +50,7 @@ static int tear_down(void **state)
 }
 
 /* Submits a run that is running again, with this outcome. */
-static void resubmit(int code)
+static void facts_test_resubmit(int code)
 {
     struct run_spec first = {.experiment = act_strdup("facts"),
                              .cluster = act_strdup("lab"),
@@ -79,13 +79,13 @@ static void resubmit(int code)
 
 TEST(what_may_be_refused_comes_first)
 {
-    resubmit(0);
+    facts_test_resubmit(0);
     assert_string_equal(fake.did, "submit abort ");
-    resubmit(ACT_DENIED);
+    facts_test_resubmit(ACT_DENIED);
     assert_string_equal(fake.did, "submit ");
     assert_non_null(strstr(act_error_text(&err), "' goes on"));
     assert_null(strstr(act_error_text(&err), "a abort"));
-    resubmit(ACT_NO_CAPACITY);
+    facts_test_resubmit(ACT_NO_CAPACITY);
     assert_string_equal(fake.did, "submit ");
     assert_non_null(strstr(act_error_text(&err), "' comes first"));
 }

@@ -50,7 +50,7 @@ TEST(a_network_is_needed)
     assert_non_null(strstr(act_error_text(&e), "--subnet"));
 }
 
-static void assert_json(json_t *found, const char *wanted)
+static void fileserver_test_assert_json(json_t *found, const char *wanted)
 {
     ACT_AUTOFREE char *text = json_dumps(found, JSON_COMPACT | JSON_SORT_KEYS);
 
@@ -63,14 +63,16 @@ TEST(bodies)
     CODEC_AUTOJSON json_t *tags = json_pack("{s:s}", "team", "vision");
     const struct flow_new_fileserver wanted = {.name = "teamdata", .subnet = SUBNET, .redundancy = "zrs", .tags = tags};
 
-    assert_json(fileserver_account_json(&wanted, "eastus"),
-                "{\"kind\":\"FileStorage\",\"location\":\"eastus\",\"properties\":{\"allowBlobPublicAccess\":false,"
-                "\"minimumTlsVersion\":\"TLS1_2\",\"networkAcls\":{\"defaultAction\":\"Deny\",\"virtualNetworkRules\":"
-                "[{\"action\":\"Allow\",\"id\":\"" SUBNET "\"}]},\"supportsHttpsTrafficOnly\":false},\"sku\":{\"name\":"
-                "\"Premium_ZRS\"},\"tags\":{\"act:fileserver\":\"data\",\"team\":\"vision\"}}");
+    fileserver_test_assert_json(
+        fileserver_account_json(&wanted, "eastus"),
+        "{\"kind\":\"FileStorage\",\"location\":\"eastus\",\"properties\":{\"allowBlobPublicAccess\":false,"
+        "\"minimumTlsVersion\":\"TLS1_2\",\"networkAcls\":{\"defaultAction\":\"Deny\",\"virtualNetworkRules\":"
+        "[{\"action\":\"Allow\",\"id\":\"" SUBNET "\"}]},\"supportsHttpsTrafficOnly\":false},\"sku\":{\"name\":"
+        "\"Premium_ZRS\"},\"tags\":{\"act:fileserver\":\"data\",\"team\":\"vision\"}}");
     assert_int_equal(json_object_size(tags), 1); /* the caller's are as they were */
-    assert_json(fileserver_share_json(100), "{\"properties\":{\"enabledProtocols\":\"NFS\",\"rootSquash\":"
-                                            "\"NoRootSquash\",\"shareQuota\":100}}");
+    fileserver_test_assert_json(fileserver_share_json(100),
+                                "{\"properties\":{\"enabledProtocols\":\"NFS\",\"rootSquash\":"
+                                "\"NoRootSquash\",\"shareQuota\":100}}");
 }
 
 TEST(reads_what_little_there_is)

@@ -15,7 +15,7 @@
 #include "filter/pattern.h"
 
 /* Not act_file_write(): that waits for the disk, a thousand times here. */
-static void put(const char *file, const char *data, size_t len)
+static void filter_test_put(const char *file, const char *data, size_t len)
 {
     FILE *f = fopen(file, "we");
 
@@ -28,7 +28,7 @@ static char *write_rules(const char *text)
 {
     char *file = act_path_join(dir, "rules.txt");
 
-    put(file, text, strlen(text));
+    filter_test_put(file, text, strlen(text));
     return file;
 }
 
@@ -66,18 +66,18 @@ static struct filter *new_filter(const struct texts *texts)
     return filter;
 }
 
-static bool takes(struct filter *filter, const char *path)
+static bool filter_test_takes(struct filter *filter, const char *path)
 {
     return filter_takes(filter, path, act_ends_with(path, "/"));
 }
 
-static char *taken(struct filter *filter, const char *paths)
+static char *filter_test_taken(struct filter *filter, const char *paths)
 {
     ACT_AUTO(act_strv) words = words_of(paths);
     struct act_buf out = {0};
 
     for (size_t i = 0; i < words.n; i++)
-        if (takes(filter, words.v[i]))
+        if (filter_test_takes(filter, words.v[i]))
             act_buf_addf(&out, "%s%s", out.len ? " " : "", words.v[i]);
     return act_buf_steal(&out);
 }
@@ -127,7 +127,7 @@ TEST(takes_table)
 
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct filter *filter = new_filter(&rows[i].texts);
-        ACT_AUTOFREE char *result = taken(filter, rows[i].paths);
+        ACT_AUTOFREE char *result = filter_test_taken(filter, rows[i].paths);
         if (strcmp(result, rows[i].taken) != 0)
             fail_msg("row %zu: of '%s' took '%s'", i, rows[i].paths, result);
         filter_free(filter);
@@ -217,7 +217,7 @@ TEST(patterns_that_matched_nothing_are_known)
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct filter *filter = new_filter(&rows[i].texts);
         struct act_strv idle = {0};
-        free(taken(filter, rows[i].paths));
+        free(filter_test_taken(filter, rows[i].paths));
         filter_idle(filter, &idle);
         if (idle.n != (*rows[i].idle ? 1 : 0) || (idle.n && !act_ends_with(idle.v[0], rows[i].idle)))
             fail_msg("row %zu: %zu '%s'", i, idle.n, idle.n ? idle.v[0] : "");
@@ -316,7 +316,7 @@ enum { WORLDS = 300 };
 
 /* World number `world`: its rules and its folders. Whether a file is there makes no difference to git. Adds to `asked`
  * the paths as git is asked about them, without the slash of a folder: behind that git sees an empty name. */
-static void make_world(int world, const char *rules, const struct act_strv *paths, struct act_buf *asked)
+static void filter_test_make_world(int world, const char *rules, const struct act_strv *paths, struct act_buf *asked)
 {
     ACT_AUTOFREE char *folder = act_sprintf("%s/worlds/%d", dir, world);
     ACT_AUTOFREE char *file = act_path_join(folder, ".gitignore");
@@ -328,7 +328,7 @@ static void make_world(int world, const char *rules, const struct act_strv *path
         act_buf_addf(asked, "%d/%.*s", world, (int)(strlen(paths->v[i]) - act_ends_with(path, "/")), paths->v[i]);
         act_buf_addc(asked, '\0');
     }
-    put(file, rules, strlen(rules));
+    filter_test_put(file, rules, strlen(rules));
 }
 
 /* What git says of all that is asked, at once: whether its rules ignore it, in the same order. */
@@ -339,7 +339,7 @@ static void ask_git(const struct act_buf *asked, bool *ignored)
     ACT_AUTOFREE char *text = NULL;
     size_t len, at = 0;
 
-    put(question, asked->data, asked->len);
+    filter_test_put(question, asked->data, asked->len);
     int status = in_dir("GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_NOSYSTEM=1 "
                         "git -C worlds check-ignore --no-index -z --stdin <question >answer");
     assert_true(status == 0 || status == 1);
@@ -363,7 +363,7 @@ TEST(agrees_with_git)
     list_world("", 3, &paths);
     for (int world = 0; world < WORLDS; world++) {
         act_strv_take(&rules, random_rules(&seed));
-        make_world(world, rules.v[world], &paths, &asked);
+        filter_test_make_world(world, rules.v[world], &paths, &asked);
     }
     ACT_AUTOFREE bool *ignored = calloc(WORLDS * paths.n, sizeof *ignored);
     ask_git(&asked, ignored);
@@ -371,7 +371,7 @@ TEST(agrees_with_git)
         ACT_AUTOFREE char *usable = usable_rules(rules.v[world]);
         struct filter *filter = new_filter(&(struct texts){usable, "", ""});
         for (size_t i = 0; i < paths.n; i++)
-            if (takes(filter, paths.v[i]) == ignored[world * paths.n + i])
+            if (filter_test_takes(filter, paths.v[i]) == ignored[world * paths.n + i])
                 fail_msg("git and we differ on '%s' by\n%s", paths.v[i], rules.v[world]);
         filter_free(filter);
     }
@@ -395,7 +395,7 @@ TEST(order_does_not_matter)
         for (int i = 0; i < ASKED; i++) {
             const char *path = paths.v[(size_t)rand_r(&seed) % paths.n];
             assert_ok(filter_with(file, &texts, &fresh, &err), err);
-            if (takes(all, path) != takes(fresh, path))
+            if (filter_test_takes(all, path) != filter_test_takes(fresh, path))
                 fail_msg("round %d: two answers on '%s' by\n%s", round, path, rules);
             filter_free(fresh);
         }

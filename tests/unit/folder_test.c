@@ -1,7 +1,7 @@
 /* The folder store where its contract does not reach: what it leaves on disk, and what it believes of what it
  * finds there. Every test has a root of its own; the store is opened anew as a later process would. */
-#define TEST_SETUP    setup
-#define TEST_TEARDOWN teardown
+#define TEST_SETUP    folder_test_setup
+#define TEST_TEARDOWN folder_test_teardown
 #include "unit/killed.h"
 #include "unit/test.h"
 
@@ -41,7 +41,7 @@ static const struct store_upload_id id = {{1}}, other_id = {{2}};
 
 /* ---- short forms */
 
-static void open_store(void)
+static void folder_test_open_store(void)
 {
     t.engine = engine_new(NULL);
     t.http = http_new(t.engine, &(struct http_options){0});
@@ -56,13 +56,13 @@ static void close_store(void)
     t.store = NULL;
 }
 
-static void reopen(void)
+static void folder_test_reopen(void)
 {
     close_store();
-    open_store();
+    folder_test_open_store();
 }
 
-static struct store_call call_of(enum store_op op, const char *key, const struct store_upload_id *upload)
+static struct store_call folder_test_call_of(enum store_op op, const char *key, const struct store_upload_id *upload)
 {
     struct store_call call = {.op = op, .key = key};
 
@@ -79,7 +79,7 @@ static struct store_call call_of(enum store_op op, const char *key, const struct
     return call;
 }
 
-static int run(struct store_call *call)
+static int folder_test_run(struct store_call *call)
 {
     int rc = store_do(t.store, call, &t.err);
 
@@ -89,43 +89,43 @@ static int run(struct store_call *call)
 
 static int begin_upload(const char *key, const struct store_upload_id *upload)
 {
-    struct store_call call = call_of(STORE_BLOCKS, key, upload);
+    struct store_call call = folder_test_call_of(STORE_BLOCKS, key, upload);
 
-    return run(&call);
+    return folder_test_run(&call);
 }
 
-static int send_block(const char *key, const struct store_upload_id *upload, uint32_t index)
+static int folder_test_send_block(const char *key, const struct store_upload_id *upload, uint32_t index)
 {
-    struct store_call call = call_of(STORE_BLOCK, key, upload);
+    struct store_call call = folder_test_call_of(STORE_BLOCK, key, upload);
 
     call.block.index = index;
     call.block.offset = index * BLOCK;
     call.block.data.bytes = t.data + call.block.offset;
     call.block.data.len = index + 1 < BLOCKS ? BLOCK : TOTAL - BLOCK * (BLOCKS - 1);
-    return run(&call);
+    return folder_test_run(&call);
 }
 
-static int commit(const char *key, const struct store_upload_id *upload)
+static int folder_test_commit(const char *key, const struct store_upload_id *upload)
 {
-    struct store_call call = call_of(STORE_COMMIT, key, upload);
+    struct store_call call = folder_test_call_of(STORE_COMMIT, key, upload);
 
     call.commit.n_blocks = BLOCKS;
-    return run(&call);
+    return folder_test_run(&call);
 }
 
-static int put(const char *key, const void *data, size_t len)
+static int folder_test_put(const char *key, const void *data, size_t len)
 {
-    struct store_call call = call_of(STORE_PUT, key, &id);
+    struct store_call call = folder_test_call_of(STORE_PUT, key, &id);
 
     call.put.data.bytes = data;
     call.put.data.len = len;
-    return run(&call);
+    return folder_test_run(&call);
 }
 
 /* Begins the upload; a bit for each block that is there. What is there must be right. */
 static unsigned blocks_of(const char *key, const struct store_upload_id *upload)
 {
-    ACT_AUTO(store_call) call = call_of(STORE_BLOCKS, key, upload);
+    ACT_AUTO(store_call) call = folder_test_call_of(STORE_BLOCKS, key, upload);
     unsigned seen = 0;
 
     assert_ok(store_do(t.store, &call, &t.err), t.err);
@@ -141,17 +141,17 @@ static unsigned blocks_of(const char *key, const struct store_upload_id *upload)
 }
 
 /* Sends what is missing and commits. */
-static void finish(const char *key, const struct store_upload_id *upload)
+static void folder_test_finish(const char *key, const struct store_upload_id *upload)
 {
     unsigned there = blocks_of(key, upload);
 
     for (uint32_t i = 0; i < BLOCKS; i++)
         if (!(there & 1U << i))
-            assert_ok(send_block(key, upload, i), t.err);
-    assert_ok(commit(key, upload), t.err);
+            assert_ok(folder_test_send_block(key, upload, i), t.err);
+    assert_ok(folder_test_commit(key, upload), t.err);
 }
 
-static char *in_root(const char *name)
+static char *folder_test_in_root(const char *name)
 {
     return act_sprintf("%s/%s", t.root, name);
 }
@@ -187,7 +187,7 @@ static char *only_file(const char *suffix)
     for (size_t i = 0; i < names.n; i++)
         if (act_ends_with(names.v[i], ".map") == act_ends_with(suffix, ".map")) {
             assert_null(path);
-            path = in_root(names.v[i]);
+            path = folder_test_in_root(names.v[i]);
         }
     assert_non_null(path);
     return path;
@@ -208,14 +208,14 @@ static void spill(const char *path, const void *data, size_t len)
 
 static bool has_content(const char *key, const void *data, size_t len)
 {
-    ACT_AUTOFREE char *path = in_root(key);
+    ACT_AUTOFREE char *path = folder_test_in_root(key);
     size_t got = 0;
     ACT_AUTOFREE char *seen = slurp(path, &got);
 
     return got == len && memcmp(seen, data, len) == 0;
 }
 
-static void run_shell(const char *command)
+static void folder_test_run_shell(const char *command)
 {
     ACT_AUTOFREE char *line = act_sprintf("cd '%s' && %s", t.root, command);
 
@@ -225,7 +225,7 @@ static void run_shell(const char *command)
 /* What interrupted uploads left and nobody has. */
 static size_t count_leftovers(void)
 {
-    ACT_AUTO(store_call) call = call_of(STORE_LIST, "", &id);
+    ACT_AUTO(store_call) call = folder_test_call_of(STORE_LIST, "", &id);
 
     call.list.leftovers = true;
     assert_ok(store_do(t.store, &call, &t.err), t.err);
@@ -239,11 +239,11 @@ static void upload_without_commit(void)
 {
     assert_ok(begin_upload("x", &id), t.err);
     for (uint32_t i = 0; i < BLOCKS; i++)
-        assert_ok(send_block("x", &id, i), t.err);
+        assert_ok(folder_test_send_block("x", &id, i), t.err);
     close_store();
 }
 
-static int setup(void **state)
+static int folder_test_setup(void **state)
 {
     const char *tmp = getenv("TMPDIR");
 
@@ -253,11 +253,11 @@ static int setup(void **state)
         t.data[i] = (char)(i * 2654435761U >> 13);
     if (!mkdtemp(t.root))
         return -1;
-    open_store();
+    folder_test_open_store();
     return 0;
 }
 
-static int teardown(void **state)
+static int folder_test_teardown(void **state)
 {
     (void)state;
     if (t.store)
@@ -275,15 +275,15 @@ TEST(map_is_torn_at_every_byte)
     assert_int_equal(len % BLOCKS, 0);
     for (size_t cut = 0; cut <= len; cut++) {
         spill(map, records, cut);
-        open_store();
+        folder_test_open_store();
         assert_int_equal(blocks_of("x", &id), (1U << (cut / (len / BLOCKS))) - 1);
-        assert_ok(send_block("x", &id, 2), t.err); /* and what is added next is in its place */
-        reopen();
+        assert_ok(folder_test_send_block("x", &id, 2), t.err); /* and what is added next is in its place */
+        folder_test_reopen();
         assert_true(blocks_of("x", &id) & 4);
         close_store();
     }
-    open_store();
-    finish("x", &id);
+    folder_test_open_store();
+    folder_test_finish("x", &id);
     assert_true(has_content("x", t.data, TOTAL));
     assert_files(".act-part-", 0);
 }
@@ -298,12 +298,12 @@ TEST(map_is_damaged_at_every_byte)
     for (size_t at = 0; at < len; at++) {
         records[at] ^= 0x55;
         spill(map, records, len);
-        open_store();
+        folder_test_open_store();
         assert_int_equal(blocks_of("x", &id), 7U & ~(1U << (at / (len / BLOCKS))));
         close_store();
         records[at] ^= 0x55;
     }
-    open_store();
+    folder_test_open_store();
 }
 
 TEST(part_is_damaged_or_cut)
@@ -328,12 +328,12 @@ TEST(part_is_damaged_or_cut)
         bytes[rows[i].changed] ^= 1;
         spill(part, bytes, rows[i].len);
         spill(map, records, len);
-        open_store();
+        folder_test_open_store();
         assert_int_equal(blocks_of("x", &id), rows[i].there);
         close_store();
     }
-    open_store();
-    finish("x", &id);
+    folder_test_open_store();
+    folder_test_finish("x", &id);
     assert_true(has_content("x", t.data, TOTAL));
 }
 
@@ -342,86 +342,86 @@ TEST(part_is_damaged_or_cut)
 TEST(stale_uploads_go)
 {
     assert_ok(begin_upload("x", &id), t.err);
-    assert_ok(send_block("x", &id, 0), t.err);
+    assert_ok(folder_test_send_block("x", &id, 0), t.err);
     assert_ok(begin_upload("y", &id), t.err);
-    reopen();
+    folder_test_reopen();
     assert_files(".act-part-", 4);
     assert_int_equal(count_leftovers(), 2);
     assert_ok(begin_upload("x", &other_id), t.err); /* the source is another now */
     assert_files(".act-part-", 4);
     assert_int_equal(count_leftovers(), 1); /* that of y; ours is in use */
     assert_int_equal(blocks_of("x", &other_id), 0);
-    finish("x", &other_id);
-    reopen();
+    folder_test_finish("x", &other_id);
+    folder_test_reopen();
     assert_int_equal(blocks_of("x", &id), 0);
 }
 
 /* Killed before it had a map, or a link before it was in its place. */
 TEST(leftovers_of_other_kinds_go)
 {
-    struct store_call clear = call_of(STORE_CLEAR, NULL, &id);
+    struct store_call clear = folder_test_call_of(STORE_CLEAR, NULL, &id);
 
-    assert_ok(send_block("x", &other_id, 0), t.err);
+    assert_ok(folder_test_send_block("x", &other_id, 0), t.err);
     assert_files(".act-part-", 1);
     assert_int_equal(count_leftovers(), 1);
     assert_ok(begin_upload("x", &id), t.err);
     assert_files(".act-part-", 2); /* ours, with its map */
-    finish("x", &id);
+    folder_test_finish("x", &id);
 
-    run_shell("ln -s target .act-part-0123456789abcdef-0123456789abcdef0123456789abcdef");
+    folder_test_run_shell("ln -s target .act-part-0123456789abcdef-0123456789abcdef0123456789abcdef");
     assert_int_equal(count_leftovers(), 1);
     clear.key = ".act-part-0123456789abcdef-0123456789abcdef0123456789abcdef";
-    assert_ok(run(&clear), t.err);
+    assert_ok(folder_test_run(&clear), t.err);
     assert_int_equal(count_leftovers(), 0);
 }
 
 TEST(dropped_upload_leaves_nothing)
 {
-    struct store_call drop = call_of(STORE_DROP, "x", &id);
+    struct store_call drop = folder_test_call_of(STORE_DROP, "x", &id);
 
     assert_ok(begin_upload("x", &id), t.err);
-    assert_ok(send_block("x", &id, 0), t.err);
-    assert_ok(run(&drop), t.err);
+    assert_ok(folder_test_send_block("x", &id, 0), t.err);
+    assert_ok(folder_test_run(&drop), t.err);
     assert_files(".act-part-", 0);
     assert_ok(begin_upload("x", &id), t.err);
-    reopen();
-    assert_ok(run(&drop), t.err); /* also by who did not begin it */
+    folder_test_reopen();
+    assert_ok(folder_test_run(&drop), t.err); /* also by who did not begin it */
     assert_files(".act-part-", 0);
 }
 
 TEST(kept_upload_is_let_go_of)
 {
-    struct store_call keep = call_of(STORE_DROP, "x", &id);
+    struct store_call keep = folder_test_call_of(STORE_DROP, "x", &id);
 
     keep.drop.keep = true;
     assert_ok(begin_upload("x", &id), t.err);
-    assert_ok(run(&keep), t.err); /* without a block there is nothing to keep */
+    assert_ok(folder_test_run(&keep), t.err); /* without a block there is nothing to keep */
     assert_files(".act-part-", 0);
     assert_ok(begin_upload("x", &id), t.err);
-    assert_ok(send_block("x", &id, 0), t.err);
+    assert_ok(folder_test_send_block("x", &id, 0), t.err);
     assert_int_equal(count_leftovers(), 0);
-    assert_ok(run(&keep), t.err);
+    assert_ok(folder_test_run(&keep), t.err);
     assert_int_equal(count_leftovers(), 1);
-    assert_ok(run(&keep), t.err);
+    assert_ok(folder_test_run(&keep), t.err);
     assert_int_equal(count_leftovers(), 1);
     assert_int_equal(blocks_of("x", &id), 1);
-    finish("x", &id);
+    folder_test_finish("x", &id);
     assert_true(has_content("x", t.data, TOTAL));
 }
 
 TEST(uncommitted_bytes_can_be_read)
 {
-    ACT_AUTO(store_call) call = call_of(STORE_GET, "x", &id);
+    ACT_AUTO(store_call) call = folder_test_call_of(STORE_GET, "x", &id);
     char sink[TOTAL];
 
     call.get.upload = &id;
     call.get.sink = sink;
     call.get.sink_cap = BLOCK;
-    assert_int_equal(run(&call), -ACT_NOT_FOUND); /* not ours */
+    assert_int_equal(folder_test_run(&call), -ACT_NOT_FOUND); /* not ours */
     assert_ok(begin_upload("x", &id), t.err);
-    assert_ok(send_block("x", &id, 1), t.err);
-    assert_ok(send_block("x", &id, 2), t.err);
-    assert_int_equal(run(&call), -ACT_NOT_FOUND); /* not there */
+    assert_ok(folder_test_send_block("x", &id, 1), t.err);
+    assert_ok(folder_test_send_block("x", &id, 2), t.err);
+    assert_int_equal(folder_test_run(&call), -ACT_NOT_FOUND); /* not there */
     call.get.offset = BLOCK + 10;
     call.get.sink_cap = TOTAL;
     assert_ok(store_do(t.store, &call, &t.err), t.err);
@@ -431,11 +431,11 @@ TEST(uncommitted_bytes_can_be_read)
 
 TEST(part_of_a_secret_is_secret)
 {
-    struct store_call call = call_of(STORE_BLOCKS, "x", &id);
+    struct store_call call = folder_test_call_of(STORE_BLOCKS, "x", &id);
     struct stat st;
 
     call.blocks.mode = 0600;
-    assert_ok(run(&call), t.err);
+    assert_ok(folder_test_run(&call), t.err);
     ACT_AUTOFREE char *part = only_file("");
     assert_int_equal(stat(part, &st), 0);
     assert_int_equal(st.st_mode & 0777, 0600);
@@ -451,7 +451,7 @@ static pid_t child_that(void (*act)(void), int *out)
     close_store(); /* no threads while it forks */
     pid_t pid = fork();
     if (pid == 0) {
-        open_store();
+        folder_test_open_store();
         act();
         if (write(fds[1], "x", 1) == 1)
             pause();
@@ -460,13 +460,13 @@ static pid_t child_that(void (*act)(void), int *out)
     close(fds[1]);
     assert_int_equal(read(fds[0], &ready, 1), 1);
     *out = fds[0];
-    open_store();
+    folder_test_open_store();
     return pid;
 }
 
 static void begin_and_send(void)
 {
-    if (begin_upload("x", &id) || send_block("x", &id, 0))
+    if (begin_upload("x", &id) || folder_test_send_block("x", &id, 0))
         _exit(1);
 }
 
@@ -476,15 +476,15 @@ TEST(upload_of_another_process_is_let_be)
 
     pid_t pid = child_that(begin_and_send, &fd);
     ACT_AUTOFREE char *part = only_file("");
-    struct store_call clear = call_of(STORE_CLEAR, strrchr(part, '/') + 1, &id);
-    struct store_call drop = call_of(STORE_DROP, "x", &id);
+    struct store_call clear = folder_test_call_of(STORE_CLEAR, strrchr(part, '/') + 1, &id);
+    struct store_call drop = folder_test_call_of(STORE_DROP, "x", &id);
 
     assert_fails(begin_upload("x", &id), t.err, ACT_TEMPORARY, "another process");
-    assert_int_equal(run(&clear), -ACT_TEMPORARY);
-    assert_int_equal(run(&drop), -ACT_TEMPORARY);
+    assert_int_equal(folder_test_run(&clear), -ACT_TEMPORARY);
+    assert_int_equal(folder_test_run(&drop), -ACT_TEMPORARY);
     assert_int_equal(count_leftovers(), 0);
     assert_ok(begin_upload("x", &other_id), t.err); /* a newer source does not wait, nor does it take it away */
-    finish("x", &other_id);
+    folder_test_finish("x", &other_id);
     assert_files(".act-part-", 2);
 
     kill(pid, SIGKILL);
@@ -492,7 +492,7 @@ TEST(upload_of_another_process_is_let_be)
     close(fd);
     assert_int_equal(count_leftovers(), 1);
     assert_int_equal(blocks_of("x", &id), 1);
-    finish("x", &id);
+    folder_test_finish("x", &id);
     assert_files(".act-part-", 0);
 }
 
@@ -508,11 +508,11 @@ static void upload_until_done(void)
         else if (rc)
             _exit(1);
         for (uint32_t i = 0; i < BLOCKS; i++)
-            if (send_block(key, &own, i))
+            if (folder_test_send_block(key, &own, i))
                 _exit(2);
-        if (commit(key, &own))
+        if (folder_test_commit(key, &own))
             _exit(3);
-        if (put("both/small", t.data, (size_t)(TOTAL - round)))
+        if (folder_test_put("both/small", t.data, (size_t)(TOTAL - round)))
             _exit(4);
     }
 }
@@ -525,13 +525,13 @@ TEST(two_processes_upload_the_same)
     close_store();
     for (int i = 0; i < 2; i++)
         if (fork() == 0) {
-            open_store();
+            folder_test_open_store();
             upload_until_done();
             _exit(0);
         }
     while (wait(&status) > 0)
         assert_int_equal(status, 0);
-    open_store();
+    folder_test_open_store();
     for (int round = 0; round < 40; round++) {
         snprintf(key, sizeof(key), "both/%d", round);
         assert_true(has_content(key, t.data, TOTAL));
@@ -542,12 +542,12 @@ TEST(two_processes_upload_the_same)
 /* ---- killed at each system call */
 
 /* The child stops itself when the store is open: what comes next is counted. */
-static pid_t traced_child(void (*act)(void))
+static pid_t folder_test_traced_child(void (*act)(void))
 {
     pid_t pid = fork();
 
     if (pid == 0) {
-        open_store();
+        folder_test_open_store();
         if (ptrace(PTRACE_TRACEME, 0, 0, 0) || raise(SIGSTOP))
             _exit(2);
         act();
@@ -556,28 +556,28 @@ static pid_t traced_child(void (*act)(void))
     return pid;
 }
 
-static void upload_whole(void)
+static void folder_test_upload_whole(void)
 {
-    if (begin_upload("x", &id) || send_block("x", &id, 0) || send_block("x", &id, 1) || send_block("x", &id, 2) ||
-        commit("x", &id))
+    if (begin_upload("x", &id) || folder_test_send_block("x", &id, 0) || folder_test_send_block("x", &id, 1) ||
+        folder_test_send_block("x", &id, 2) || folder_test_commit("x", &id))
         _exit(1);
 }
 
-static void put_whole(void)
+static void folder_test_put_whole(void)
 {
-    if (put("x", t.data, TOTAL))
+    if (folder_test_put("x", t.data, TOTAL))
         _exit(1);
 }
 
 static void clear_leftovers(void)
 {
-    ACT_AUTO(store_call) call = call_of(STORE_LIST, "", &id);
+    ACT_AUTO(store_call) call = folder_test_call_of(STORE_LIST, "", &id);
 
     call.list.leftovers = true;
     assert_ok(store_do(t.store, &call, &t.err), t.err);
     for (size_t i = 0; i < call.list.page.n; i++) {
-        struct store_call clear = call_of(STORE_CLEAR, call.list.page.v[i].key, &id);
-        assert_ok(run(&clear), t.err);
+        struct store_call clear = folder_test_call_of(STORE_CLEAR, call.list.page.v[i].key, &id);
+        assert_ok(folder_test_run(&clear), t.err);
     }
 }
 
@@ -593,12 +593,12 @@ static void kill_at_every_step(void (*act)(void))
         skip();
     }
     for (int n = 1; killed; n++, steps++) {
-        assert_ok(put("x", "old", 3), t.err);
+        assert_ok(folder_test_put("x", "old", 3), t.err);
         close_store();
-        killed = kill_at(traced_child(act), n);
-        open_store();
+        killed = kill_at(folder_test_traced_child(act), n);
+        folder_test_open_store();
         assert_true(has_content("x", t.data, TOTAL) || (killed && has_content("x", "old", 3)));
-        finish("x", &id);
+        folder_test_finish("x", &id);
         assert_true(has_content("x", t.data, TOTAL));
         clear_leftovers();
         assert_files("", 1);
@@ -608,12 +608,12 @@ static void kill_at_every_step(void (*act)(void))
 
 TEST(upload_is_killed_at_every_step)
 {
-    kill_at_every_step(upload_whole);
+    kill_at_every_step(folder_test_upload_whole);
 }
 
 TEST(put_is_killed_at_every_step)
 {
-    kill_at_every_step(put_whole);
+    kill_at_every_step(folder_test_put_whole);
 }
 
 /* Whoever replaces a file needs a name for the new one for a moment. The same again finds it. */
@@ -624,11 +624,11 @@ TEST(put_again_leaves_nothing)
     if (!can_trace())
         skip();
     for (int n = 1; killed; n++) {
-        assert_ok(put("x", "old", 3), t.err);
+        assert_ok(folder_test_put("x", "old", 3), t.err);
         close_store();
-        killed = kill_at(traced_child(put_whole), n);
-        open_store();
-        assert_ok(put("x", t.data, TOTAL), t.err);
+        killed = kill_at(folder_test_traced_child(folder_test_put_whole), n);
+        folder_test_open_store();
+        assert_ok(folder_test_put("x", t.data, TOTAL), t.err);
         assert_true(has_content("x", t.data, TOTAL));
         assert_files("", 1);
     }
@@ -658,7 +658,7 @@ static void put_whole_without_tmpfile(void)
     deny(SYS_openat, 2, O_TMPFILE, EOPNOTSUPP);
     if (open(t.root, O_TMPFILE | O_WRONLY, 0600) >= 0 || errno != EOPNOTSUPP)
         _exit(4);
-    put_whole();
+    folder_test_put_whole();
 }
 
 TEST(put_without_tmpfile_is_killed_at_every_step)
@@ -671,7 +671,7 @@ static void put_whole_through_proc(void)
     deny(SYS_linkat, 4, AT_EMPTY_PATH, ENOENT);
     if (linkat(-1, "", -1, "", AT_EMPTY_PATH) == 0 || errno != ENOENT)
         _exit(4);
-    put_whole();
+    folder_test_put_whole();
 }
 
 TEST(put_through_proc_is_killed_at_every_step)
@@ -681,42 +681,42 @@ TEST(put_through_proc_is_killed_at_every_step)
 
 /* ---- folders that stay open */
 
-static int get(const char *key, char sink[TOTAL])
+static int folder_test_get(const char *key, char sink[TOTAL])
 {
-    struct store_call call = call_of(STORE_GET, key, &id);
+    struct store_call call = folder_test_call_of(STORE_GET, key, &id);
 
     call.get.sink = sink;
     call.get.sink_cap = TOTAL;
     memset(sink, 0, TOTAL);
-    return run(&call);
+    return folder_test_run(&call);
 }
 
 TEST(folders_are_found_again)
 {
-    struct store_call remove = call_of(STORE_DELETE, "a/x", &id);
+    struct store_call remove = folder_test_call_of(STORE_DELETE, "a/x", &id);
     char sink[TOTAL];
 
-    assert_ok(put("a/b/x", "one", 3), t.err);
-    assert_ok(put("a/x", "one", 3), t.err);
-    run_shell("rm -r a");
-    assert_ok(put("a/b/x", "two", 3), t.err);
-    assert_ok(get("a/b/x", sink), t.err);
+    assert_ok(folder_test_put("a/b/x", "one", 3), t.err);
+    assert_ok(folder_test_put("a/x", "one", 3), t.err);
+    folder_test_run_shell("rm -r a");
+    assert_ok(folder_test_put("a/b/x", "two", 3), t.err);
+    assert_ok(folder_test_get("a/b/x", sink), t.err);
     assert_string_equal(sink, "two");
-    run_shell("rm -r a/b && mkdir a/b && printf three >a/b/y && printf four >a/x");
-    assert_ok(get("a/b/y", sink), t.err);
+    folder_test_run_shell("rm -r a/b && mkdir a/b && printf three >a/b/y && printf four >a/x");
+    assert_ok(folder_test_get("a/b/y", sink), t.err);
     assert_string_equal(sink, "three");
-    assert_int_equal(get("a/b/x", sink), -ACT_NOT_FOUND);
-    assert_ok(get("a/x", sink), t.err);
+    assert_int_equal(folder_test_get("a/b/x", sink), -ACT_NOT_FOUND);
+    assert_ok(folder_test_get("a/x", sink), t.err);
     assert_string_equal(sink, "four");
-    run_shell("rm -r a && mkdir c a && printf five >a/x");
-    assert_ok(run(&remove), t.err);
-    assert_int_equal(run(&remove), -ACT_NOT_FOUND);
-    run_shell("rmdir a && ln -s c a");
-    assert_fails(put("a/x", "six", 3), t.err, ACT_FAIL, "symbolic link");
-    run_shell("test ! -e c/x");
+    folder_test_run_shell("rm -r a && mkdir c a && printf five >a/x");
+    assert_ok(folder_test_run(&remove), t.err);
+    assert_int_equal(folder_test_run(&remove), -ACT_NOT_FOUND);
+    folder_test_run_shell("rmdir a && ln -s c a");
+    assert_fails(folder_test_put("a/x", "six", 3), t.err, ACT_FAIL, "symbolic link");
+    folder_test_run_shell("test ! -e c/x");
 }
 
-static void count_done(struct store_call *call)
+static void folder_test_count_done(struct store_call *call)
 {
     assert_ok(call->rc, call->error);
     ++*(int *)call->arg;
@@ -745,10 +745,10 @@ TEST(many_folders_at_once)
     for (int round = 0; round < 2; round++) {
         for (int i = 0; i < N; i++) {
             snprintf(keys[i], sizeof(keys[i]), "f%03d/x%d", i * 7 % FOLDERS, i);
-            calls[i] = call_of(round ? STORE_DELETE : STORE_PUT, keys[i], &id);
+            calls[i] = folder_test_call_of(round ? STORE_DELETE : STORE_PUT, keys[i], &id);
             if (round == 0)
                 calls[i].put.data = (struct store_data){.bytes = keys[i], .len = 5};
-            calls[i].done = count_done;
+            calls[i].done = folder_test_count_done;
             calls[i].arg = &done;
             store_start(t.store, &calls[i]);
         }
@@ -764,31 +764,31 @@ TEST(many_folders_at_once)
 TEST(full_disk_is_said_early)
 {
     ACT_AUTOFREE char *big = act_calloc(1, 4 << 20);
-    struct store_call call = call_of(STORE_BLOCKS, "x", &id);
-    struct store_call block = call_of(STORE_BLOCK, "y", &id);
+    struct store_call call = folder_test_call_of(STORE_BLOCKS, "x", &id);
+    struct store_call block = folder_test_call_of(STORE_BLOCK, "y", &id);
 
     memset(big, 'x', 4 << 20); /* zeros would be a hole */
     if (geteuid() != 0 || mount("tmpfs", t.root, "tmpfs", 0, "size=1m")) {
         print_message("skipped: mounting a small file system needs root\n");
         skip();
     }
-    reopen();
-    assert_ok(put("x", "old", 3), t.err);
+    folder_test_reopen();
+    assert_ok(folder_test_put("x", "old", 3), t.err);
     call.blocks.total = 4 << 20;
-    assert_fails(run(&call), t.err, ACT_FAIL, "No space left");
-    assert_fails(put("x", big, 4 << 20), t.err, ACT_FAIL, "No space left");
+    assert_fails(folder_test_run(&call), t.err, ACT_FAIL, "No space left");
+    assert_fails(folder_test_put("x", big, 4 << 20), t.err, ACT_FAIL, "No space left");
     assert_true(has_content("x", "old", 3));
     assert_files(".act-part-", 0);
-    assert_ok(put("x", big, 512 << 10), t.err); /* and the room was given back */
+    assert_ok(folder_test_put("x", big, 512 << 10), t.err); /* and the room was given back */
 
     block.block.data.bytes = big;
     block.block.data.len = 4 << 20;
     assert_ok(begin_upload("y", &id), t.err);
-    assert_int_equal(run(&block), -ACT_FAIL);
+    assert_int_equal(folder_test_run(&block), -ACT_FAIL);
     assert_int_equal(blocks_of("y", &id), 0);
     close_store();
     assert_int_equal(umount2(t.root, MNT_DETACH), 0);
-    open_store();
+    folder_test_open_store();
 }
 
 /* ---- targets that cannot be written */
@@ -802,21 +802,22 @@ static void as_nobody(bool nobody)
 
 TEST(folder_that_cannot_be_written)
 {
-    assert_ok(put("ro/x", "old", 3), t.err);
+    assert_ok(folder_test_put("ro/x", "old", 3), t.err);
     assert_ok(begin_upload("ro/y", &other_id), t.err);
-    assert_ok(send_block("ro/y", &other_id, 0), t.err);
+    assert_ok(folder_test_send_block("ro/y", &other_id, 0), t.err);
     assert_int_equal(chmod(t.root, 0755), 0);
-    run_shell("chmod 555 ro");
+    folder_test_run_shell("chmod 555 ro");
     as_nobody(true);
-    int rc_put = put("ro/x", "new", 3), rc_new = put("ro/z", "new", 3), rc_begin = begin_upload("ro/x", &id);
+    int rc_put = folder_test_put("ro/x", "new", 3), rc_new = folder_test_put("ro/z", "new", 3),
+        rc_begin = begin_upload("ro/x", &id);
     as_nobody(false);
-    run_shell("chmod 755 ro");
+    folder_test_run_shell("chmod 755 ro");
     assert_int_equal(rc_put, -ACT_DENIED);
     assert_int_equal(rc_new, -ACT_DENIED);
     assert_int_equal(rc_begin, -ACT_DENIED);
     assert_true(has_content("ro/x", "old", 3));
-    run_shell("test \"$(ls -A ro | wc -l)\" = 3"); /* x, and the upload of y with its map */
-    finish("ro/y", &other_id);
+    folder_test_run_shell("test \"$(ls -A ro | wc -l)\" = 3"); /* x, and the upload of y with its map */
+    folder_test_finish("ro/y", &other_id);
 }
 
 TEST(file_system_that_is_read_only)
@@ -825,14 +826,14 @@ TEST(file_system_that_is_read_only)
         print_message("skipped: mounting a file system needs root\n");
         skip();
     }
-    reopen();
-    assert_ok(put("x", "old", 3), t.err);
+    folder_test_reopen();
+    assert_ok(folder_test_put("x", "old", 3), t.err);
     close_store();
     assert_int_equal(mount("tmpfs", t.root, NULL, MS_REMOUNT | MS_RDONLY, NULL), 0);
-    open_store();
+    folder_test_open_store();
     static const char *const keys[] = {"x", "y", "dir/z"};
     for (size_t i = 0; i < COUNT(keys); i++) {
-        assert_int_not_equal(put(keys[i], "new", 3), 0);
+        assert_int_not_equal(folder_test_put(keys[i], "new", 3), 0);
         assert_contains(act_error_text(&t.err), "Read-only file system");
         assert_int_not_equal(begin_upload(keys[i], &id), 0);
         assert_contains(act_error_text(&t.err), "Read-only file system");
@@ -840,7 +841,7 @@ TEST(file_system_that_is_read_only)
     assert_true(has_content("x", "old", 3));
     close_store();
     assert_int_equal(umount2(t.root, MNT_DETACH), 0);
-    open_store();
+    folder_test_open_store();
 }
 
 /* What cannot be put in place now is not lost: its blocks are there when the place is free. */
@@ -848,14 +849,14 @@ TEST(place_that_is_taken)
 {
     assert_ok(begin_upload("x", &id), t.err);
     for (uint32_t i = 0; i < BLOCKS; i++)
-        assert_ok(send_block("x", &id, i), t.err);
-    run_shell("mkdir x && touch x/inside");
-    assert_fails(commit("x", &id), t.err, ACT_FAIL, "folder of this name");
-    run_shell("test -e x/inside");
-    reopen();
+        assert_ok(folder_test_send_block("x", &id, i), t.err);
+    folder_test_run_shell("mkdir x && touch x/inside");
+    assert_fails(folder_test_commit("x", &id), t.err, ACT_FAIL, "folder of this name");
+    folder_test_run_shell("test -e x/inside");
+    folder_test_reopen();
     assert_int_equal(blocks_of("x", &id), 7);
-    run_shell("rm -r x");
-    assert_ok(commit("x", &id), t.err);
+    folder_test_run_shell("rm -r x");
+    assert_ok(folder_test_commit("x", &id), t.err);
     assert_true(has_content("x", t.data, TOTAL));
     assert_fails(begin_upload("x/below", &id), t.err, ACT_FAIL, "is a file, not a folder");
     assert_true(has_content("x", t.data, TOTAL));
@@ -865,10 +866,11 @@ TEST(place_that_is_taken)
 /* Holes of a file are zeros. */
 TEST(holes_are_zeros)
 {
-    ACT_AUTO(store_call) call = call_of(STORE_GET, "sparse", &id);
+    ACT_AUTO(store_call) call = folder_test_call_of(STORE_GET, "sparse", &id);
     char sink[100], zeros[99] = "";
 
-    run_shell("truncate -s 1G sparse && printf x | dd of=sparse bs=1 seek=500000000 conv=notrunc 2>/dev/null");
+    folder_test_run_shell(
+        "truncate -s 1G sparse && printf x | dd of=sparse bs=1 seek=500000000 conv=notrunc 2>/dev/null");
     call.get.offset = 499999901;
     call.get.sink = sink;
     call.get.sink_cap = sizeof(sink);
@@ -887,13 +889,13 @@ TEST(names_that_do_not_fit)
 
     memset(longest, 'n', sizeof(longest));
     longest[NAME_MAX] = '\0';
-    assert_ok(put(longest, "x", 1), t.err);
+    assert_ok(folder_test_put(longest, "x", 1), t.err);
     assert_ok(begin_upload(longest, &id), t.err);
-    finish(longest, &id);
+    folder_test_finish(longest, &id);
     assert_true(has_content(longest, t.data, TOTAL));
     longest[NAME_MAX] = 'n';
     longest[NAME_MAX + 1] = '\0';
-    assert_fails(put(longest, "x", 1), t.err, ACT_FAIL, "255 bytes");
+    assert_fails(folder_test_put(longest, "x", 1), t.err, ACT_FAIL, "255 bytes");
     assert_int_equal(begin_upload(longest, &id), -ACT_FAIL);
     assert_files("", 1);
 }
@@ -910,11 +912,11 @@ TEST(clear_takes_nothing_else)
     };
 
     for (size_t i = 0; i < COUNT(keys); i++) {
-        struct store_call clear = call_of(STORE_CLEAR, keys[i], &id);
-        ACT_AUTOFREE char *path = in_root(keys[i]);
+        struct store_call clear = folder_test_call_of(STORE_CLEAR, keys[i], &id);
+        ACT_AUTOFREE char *path = folder_test_in_root(keys[i]);
         struct stat st;
         spill(path, "x", 1);
-        assert_int_equal(run(&clear), -ACT_FAIL);
+        assert_int_equal(folder_test_run(&clear), -ACT_FAIL);
         assert_int_equal(stat(path, &st), 0);
         assert_int_equal(unlink(path), 0);
     }

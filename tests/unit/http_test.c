@@ -25,7 +25,8 @@ struct fixture {
     struct act_error err;
 };
 
-static void set_up(struct fixture *f, const struct step *steps, size_t steps_n, const struct http_options *options)
+static void http_test_set_up(struct fixture *f, const struct step *steps, size_t steps_n,
+                             const struct http_options *options)
 {
     *f = (struct fixture){.engine = engine_new(&(struct engine_options){.max_connections = 2})};
     f->http = http_new(f->engine, options);
@@ -34,7 +35,7 @@ static void set_up(struct fixture *f, const struct step *steps, size_t steps_n, 
         .method = "GET", .url = act_sprintf("http://127.0.0.1:%d/c/b", f->server.port), .what = "cannot get 'c/b'"};
 }
 
-static void tear_down(struct fixture *f)
+static void http_test_tear_down(struct fixture *f)
 {
     http_call_release(&f->call);
     http_free(f->http);
@@ -42,7 +43,7 @@ static void tear_down(struct fixture *f)
     server_stop(&f->server);
 }
 
-static void set_flag(struct http_call *call)
+static void http_test_set_flag(struct http_call *call)
 {
     *(bool *)call->arg = true;
 }
@@ -52,7 +53,7 @@ static int http_do(struct http *http, struct http_call *call, struct act_error *
 {
     bool ended = false;
 
-    call->done = set_flag;
+    call->done = http_test_set_flag;
     call->arg = &ended;
     http_start(http, call);
     engine_run(http_engine(http), &ended);
@@ -62,12 +63,12 @@ static int http_do(struct http *http, struct http_call *call, struct act_error *
 }
 
 /* Runs the call of a fixture that has one answer only, without retries. */
-static int ask_once(struct fixture *f, const char *text, enum then then)
+static int http_test_ask_once(struct fixture *f, const char *text, enum then then)
 {
     static struct step step;
 
     step = (struct step){text, then};
-    set_up(f, &step, 1, NULL);
+    http_test_set_up(f, &step, 1, NULL);
     f->call.no_retry = true;
     return http_do(f->http, &f->call, &f->err);
 }
@@ -106,7 +107,7 @@ TEST(answers_table)
     struct fixture f;
 
     for (size_t i = 0; i < COUNT(rows); i++) {
-        assert_int_equal(ask_once(&f, rows[i].answer, rows[i].then), rows[i].rc);
+        assert_int_equal(http_test_ask_once(&f, rows[i].answer, rows[i].then), rows[i].rc);
         assert_int_equal(f.call.status, rows[i].status);
         assert_int_equal(f.call.tries, 1);
         assert_null(f.call.under_way);
@@ -118,7 +119,7 @@ TEST(answers_table)
             assert_contains(act_error_text(&f.err), rows[i].text);
             assert_true(f.call.ambiguous || rows[i].rc == -ACT_FAIL);
         }
-        tear_down(&f);
+        http_test_tear_down(&f);
     }
 }
 
@@ -126,15 +127,15 @@ TEST(answer_headers_are_found_in_any_case)
 {
     struct fixture f;
 
-    assert_int_equal(ask_once(&f,
-                              "HTTP/1.1 200 OK\r\nETAG:\"1\"\r\nX-Empty:\r\nX-Spaces: \t a b \t\r\n"
-                              "Content-Length: 0\r\n\r\n",
-                              CLOSE),
+    assert_int_equal(http_test_ask_once(&f,
+                                        "HTTP/1.1 200 OK\r\nETAG:\"1\"\r\nX-Empty:\r\nX-Spaces: \t a b \t\r\n"
+                                        "Content-Length: 0\r\n\r\n",
+                                        CLOSE),
                      0);
     assert_string_equal(http_header_get(&f.call.response_headers, "etag"), "\"1\"");
     assert_string_equal(http_header_get(&f.call.response_headers, "x-empty"), "");
     assert_string_equal(http_header_get(&f.call.response_headers, "x-spaces"), "a b");
-    tear_down(&f);
+    http_test_tear_down(&f);
 }
 
 TEST(header_floods_are_refused)
@@ -150,14 +151,15 @@ TEST(header_floods_are_refused)
     for (int i = 0; i < 70; i++)
         act_buf_addf(&large, "X-%d: %01000d\r\n", i, 0);
     act_buf_adds(&large, "Content-Length: 0\r\n\r\n");
-    assert_fails(ask_once(&f, many.data, CLOSE), f.err, ACT_FAIL, "headers");
-    tear_down(&f);
-    assert_fails(ask_once(&f, large.data, CLOSE), f.err, ACT_FAIL, "headers");
-    tear_down(&f);
+    assert_fails(http_test_ask_once(&f, many.data, CLOSE), f.err, ACT_FAIL, "headers");
+    http_test_tear_down(&f);
+    assert_fails(http_test_ask_once(&f, large.data, CLOSE), f.err, ACT_FAIL, "headers");
+    http_test_tear_down(&f);
     static const char endless[] = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nX: ";
     ACT_AUTOFREE char *line = act_sprintf("%s%0400000d\r\n\r\n", endless, 0);
-    assert_fails(ask_once(&f, line, CLOSE), f.err, ACT_FAIL, "is not acceptable: a line of its head does not end");
-    tear_down(&f);
+    assert_fails(http_test_ask_once(&f, line, CLOSE), f.err, ACT_FAIL,
+                 "is not acceptable: a line of its head does not end");
+    http_test_tear_down(&f);
     act_buf_release(&many);
     act_buf_release(&large);
 }
@@ -181,7 +183,7 @@ TEST(sink_takes_only_what_fits_and_only_success)
     for (size_t i = 0; i < COUNT(rows); i++) {
         const struct step steps[] = {{rows[i].answer, CLOSE}};
         char *sink = act_alloc(rows[i].cap); /* its end is guarded by the sanitizer */
-        set_up(&f, steps, 1, NULL);
+        http_test_set_up(&f, steps, 1, NULL);
         f.call.sink = sink;
         f.call.sink_cap = rows[i].cap;
         f.call.max_body = rows[i].max_body;
@@ -194,7 +196,7 @@ TEST(sink_takes_only_what_fits_and_only_success)
             assert_contains(act_error_text(&f.err), rows[i].text);
             assert_int_equal(f.call.tries, 1);
         }
-        tear_down(&f);
+        http_test_tear_down(&f);
         free(sink);
     }
 }
@@ -212,7 +214,7 @@ TEST(put_arrives_byte_for_byte)
 
     for (size_t i = 0; i < SIZE; i++)
         body[i] = (char)(i * 31 + i / 251);
-    set_up(&f, steps, 1, NULL);
+    http_test_set_up(&f, steps, 1, NULL);
     f.call.method = "PUT";
     f.call.body = body;
     f.call.body_len = SIZE;
@@ -234,7 +236,7 @@ TEST(put_arrives_byte_for_byte)
     assert_null(strcasestr(got->data, "expect:"));
     assert_null(strcasestr(got->data, "accept-encoding:"));
     assert_null(strcasestr(got->data, "content-type:"));
-    tear_down(&f);
+    http_test_tear_down(&f);
     free(body);
 }
 
@@ -255,7 +257,7 @@ TEST(methods_table)
 
     for (size_t i = 0; i < COUNT(rows); i++) {
         const struct step steps[] = {{"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", CLOSE}};
-        set_up(&f, steps, 1, NULL);
+        http_test_set_up(&f, steps, 1, NULL);
         f.call.method = rows[i].method;
         f.call.body = rows[i].body;
         f.call.body_len = rows[i].body ? strlen(rows[i].body) : 0;
@@ -269,7 +271,7 @@ TEST(methods_table)
         assert_true(!length || act_starts_with(length, rows[i].length));
         assert_int_equal(type != NULL, rows[i].type != NULL);
         assert_null(strstr(got, "Transfer-Encoding"));
-        tear_down(&f);
+        http_test_tear_down(&f);
     }
 }
 
@@ -278,13 +280,13 @@ TEST(head_has_a_length_but_no_body)
     const struct step steps[] = {{"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\n", CLOSE}};
     struct fixture f;
 
-    set_up(&f, steps, 1, NULL);
+    http_test_set_up(&f, steps, 1, NULL);
     f.call.method = "HEAD";
     assert_ok(http_do(f.http, &f.call, &f.err), f.err);
     assert_int_equal(f.call.status, 200);
     assert_string_equal(http_header_get(&f.call.response_headers, "Content-Length"), "5");
     assert_int_equal(f.call.body_text.len, 0);
-    tear_down(&f);
+    http_test_tear_down(&f);
 }
 
 TEST(path_is_sent_as_it_is)
@@ -293,13 +295,13 @@ TEST(path_is_sent_as_it_is)
     static const char path[] = "/c/a/../x/./y//%2e%2E/%e4%20+?p=a%2Fb+c&q=/../";
     struct fixture f;
 
-    set_up(&f, steps, 1, NULL);
+    http_test_set_up(&f, steps, 1, NULL);
     free(f.call.url);
     f.call.url = act_sprintf("http://127.0.0.1:%d%s", f.server.port, path);
     assert_ok(http_do(f.http, &f.call, &f.err), f.err);
     ACT_AUTOFREE char *line = act_sprintf("GET %s HTTP/1.1\r\n", path);
     assert_true(act_starts_with(f.server.requests[0].data, line));
-    tear_down(&f);
+    http_test_tear_down(&f);
 }
 
 TEST(bad_requests_are_not_sent)
@@ -320,7 +322,7 @@ TEST(bad_requests_are_not_sent)
     struct fixture f;
 
     for (size_t i = 0; i < COUNT(rows); i++) {
-        set_up(&f, NULL, 0, NULL);
+        http_test_set_up(&f, NULL, 0, NULL);
         free(f.call.url);
         f.call.url = act_strdup(rows[i].url);
         if (rows[i].name)
@@ -329,7 +331,7 @@ TEST(bad_requests_are_not_sent)
         assert_contains(act_error_text(&f.err), rows[i].text);
         assert_lacks(act_error_text(&f.err), "secret");
         assert_int_equal(f.call.tries, 0);
-        tear_down(&f);
+        http_test_tear_down(&f);
     }
 }
 
@@ -369,7 +371,8 @@ TEST(retries_table)
     struct fixture f;
 
     for (size_t i = 0; i < COUNT(rows); i++) {
-        set_up(&f, rows[i].steps, rows[i].steps_n, &(struct http_options){.max_retries = rows[i].max_retries});
+        http_test_set_up(&f, rows[i].steps, rows[i].steps_n,
+                         &(struct http_options){.max_retries = rows[i].max_retries});
         f.call.sink = sink;
         f.call.sink_cap = sizeof(sink);
         assert_int_equal(http_do(f.http, &f.call, &f.err), rows[i].rc);
@@ -382,7 +385,7 @@ TEST(retries_table)
         } else {
             assert_contains(act_error_text(&f.err), "; tried 2 times");
         }
-        tear_down(&f);
+        http_test_tear_down(&f);
     }
 }
 
@@ -392,7 +395,7 @@ TEST(a_silent_repetition_is_ambiguous)
     const struct step steps[] = {{"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", KEEP}, {NULL, RESET}, {FINE, CLOSE}};
     struct fixture f;
 
-    set_up(&f, steps, COUNT(steps), NULL);
+    http_test_set_up(&f, steps, COUNT(steps), NULL);
     f.call.method = "PUT";
     f.call.body = "x";
     f.call.body_len = 1;
@@ -404,7 +407,7 @@ TEST(a_silent_repetition_is_ambiguous)
     assert_string_equal(f.call.body_text.data, "hello");
     assert_true(f.call.ambiguous);
     assert_int_equal(f.server.requests_n, 3);
-    tear_down(&f);
+    http_test_tear_down(&f);
 }
 
 /* The same while a body is sent; no retry is needed for it. */
@@ -416,7 +419,7 @@ TEST(a_connection_that_dies_under_a_body_is_replaced)
     struct fixture f;
     char *body = act_calloc(1, SIZE);
 
-    set_up(&f, steps, COUNT(steps), &(struct http_options){.max_retries = -1});
+    http_test_set_up(&f, steps, COUNT(steps), &(struct http_options){.max_retries = -1});
     assert_ok(http_do(f.http, &f.call, &f.err), f.err);
     f.call.method = "PUT";
     f.call.body = body;
@@ -428,7 +431,7 @@ TEST(a_connection_that_dies_under_a_body_is_replaced)
     /* a new connection that dies is a failure */
     assert_int_equal(http_do(f.http, &f.call, &f.err), -ACT_TEMPORARY);
     assert_int_equal(f.call.tries, 1);
-    tear_down(&f);
+    http_test_tear_down(&f);
     free(body);
 }
 
@@ -449,7 +452,7 @@ TEST(throttled_calls_wait_for_their_turn)
                                  {FINE, CLOSE}};
     struct fixture f;
 
-    set_up(&f, steps, COUNT(steps), &(struct http_options){.max_retries = 1});
+    http_test_set_up(&f, steps, COUNT(steps), &(struct http_options){.max_retries = 1});
     assert_ok(http_do(f.http, &f.call, &f.err), f.err);
     assert_int_equal(http_window(f.http, f.call.url), 32);
     int64_t start_ms = act_now_monotonic_ms();
@@ -459,7 +462,7 @@ TEST(throttled_calls_wait_for_their_turn)
     assert_int_equal(f.call.tries, 5);
     assert_true(f.call.ambiguous);
     assert_true(http_window(f.http, f.call.url) < 32);
-    tear_down(&f);
+    http_test_tear_down(&f);
 }
 
 /* A peer that is well otherwise and answers "now" for ever gets as many tries as with any other failure. */
@@ -468,12 +471,12 @@ TEST(no_pause_asked_for_is_no_throttling)
     const struct step steps[] = {{FINE, CLOSE}, {BUSY, CLOSE}, {BUSY, CLOSE}, {BUSY, CLOSE}, {BUSY, CLOSE}};
     struct fixture f;
 
-    set_up(&f, steps, COUNT(steps), &(struct http_options){.max_retries = 2});
+    http_test_set_up(&f, steps, COUNT(steps), &(struct http_options){.max_retries = 2});
     assert_ok(http_do(f.http, &f.call, &f.err), f.err);
     assert_ok(http_do(f.http, &f.call, &f.err), f.err);
     assert_int_equal(f.call.status, 503);
     assert_int_equal(f.call.tries, 3);
-    tear_down(&f);
+    http_test_tear_down(&f);
 }
 
 /* Whoever wants no second try gets none, and a peer that only throttles is tried as often as any other. */
@@ -482,7 +485,7 @@ TEST(throttling_may_be_the_answer)
     const struct step steps[] = {{BUSY, CLOSE}, {BUSY, CLOSE}, {FINE, CLOSE}, {BUSY, CLOSE}};
     struct fixture f;
 
-    set_up(&f, steps, COUNT(steps), &(struct http_options){.max_retries = 1});
+    http_test_set_up(&f, steps, COUNT(steps), &(struct http_options){.max_retries = 1});
     assert_ok(http_do(f.http, &f.call, &f.err), f.err);
     assert_int_equal(f.call.status, 503);
     assert_int_equal(f.call.tries, 2);
@@ -492,22 +495,22 @@ TEST(throttling_may_be_the_answer)
     assert_ok(http_do(f.http, &f.call, &f.err), f.err);
     assert_int_equal(f.call.status, 503);
     assert_int_equal(f.call.tries, 1);
-    tear_down(&f);
+    http_test_tear_down(&f);
 }
 
 TEST(windows_are_per_peer_and_limited)
 {
     struct fixture f;
 
-    set_up(&f, NULL, 0, &(struct http_options){.max_transfers = 3});
+    http_test_set_up(&f, NULL, 0, &(struct http_options){.max_transfers = 3});
     assert_int_equal(http_window(f.http, f.call.url), 3);
     assert_int_equal(http_window(f.http, "https://other.example/x"), 3);
     assert_int_equal(http_window(f.http, "nonsense"), 1);
-    tear_down(&f);
+    http_test_tear_down(&f);
     setenv("ACT_MAX_TRANSFERS", "7", 1);
-    set_up(&f, NULL, 0, NULL);
+    http_test_set_up(&f, NULL, 0, NULL);
     assert_int_equal(http_window(f.http, f.call.url), 7);
-    tear_down(&f);
+    http_test_tear_down(&f);
     unsetenv("ACT_MAX_TRANSFERS");
 }
 
@@ -530,7 +533,7 @@ TEST(calls_wait_in_line)
 
     for (size_t i = 0; i < CALLS; i++)
         steps[i] = (struct step){"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", KEEP};
-    set_up(&f, steps, CALLS, &(struct http_options){.max_transfers = 1});
+    http_test_set_up(&f, steps, CALLS, &(struct http_options){.max_transfers = 1});
     for (size_t i = 0; i < CALLS; i++) {
         calls[i] = (struct http_call){.method = "GET",
                                       .url = act_sprintf("%s/%c", f.call.url, letters[i]),
@@ -547,7 +550,7 @@ TEST(calls_wait_in_line)
         http_call_release(&calls[i]);
     }
     act_buf_release(&order);
-    tear_down(&f);
+    http_test_tear_down(&f);
 }
 
 /* --- bytes per second ----------------------------------------------------------------------------------- */
@@ -570,7 +573,8 @@ TEST(a_limit_is_no_stall)
     struct fixture f;
 
     memset(body, 'b', sizeof(body));
-    set_up(&f, steps, COUNT(steps), &(struct http_options){.bwlimit = 1000, .stall_timeout_s = 1, .max_retries = -1});
+    http_test_set_up(&f, steps, COUNT(steps),
+                     &(struct http_options){.bwlimit = 1000, .stall_timeout_s = 1, .max_retries = -1});
     int64_t start_ms = act_now_monotonic_ms();
     for (size_t i = 0; i < COUNT(calls); i++) {
         calls[i] = (struct http_call){
@@ -585,7 +589,7 @@ TEST(a_limit_is_no_stall)
         assert_memory_equal(got->data + got->len - SIZE, body, SIZE);
         http_call_release(&calls[i]);
     }
-    tear_down(&f);
+    http_test_tear_down(&f);
 }
 
 /* Both ways at once, in pieces, byte for byte. */
@@ -601,7 +605,7 @@ TEST(limited_bodies_arrive)
     act_buf_addf(&text, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n", SIZE);
     act_buf_add(&text, body, SIZE);
     const struct step steps[] = {{text.data, CLOSE}};
-    set_up(&f, steps, 1, &(struct http_options){.bwlimit = 1000000, .stall_timeout_s = 1});
+    http_test_set_up(&f, steps, 1, &(struct http_options){.bwlimit = 1000000, .stall_timeout_s = 1});
     f.call.method = "PUT";
     f.call.body = body;
     f.call.body_len = SIZE;
@@ -615,7 +619,7 @@ TEST(limited_bodies_arrive)
     assert_memory_equal(sink, body, SIZE);
     const struct act_buf *got = &f.server.requests[0];
     assert_memory_equal(got->data + got->len - SIZE, body, SIZE);
-    tear_down(&f);
+    http_test_tear_down(&f);
     free(body);
     free(sink);
 }
@@ -625,9 +629,9 @@ TEST(a_stall_under_a_limit_is_noticed)
     const struct step steps[] = {{"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf", STALL}};
     struct fixture f;
 
-    set_up(&f, steps, 1, &(struct http_options){.bwlimit = 1000000, .stall_timeout_s = 1, .max_retries = -1});
+    http_test_set_up(&f, steps, 1, &(struct http_options){.bwlimit = 1000000, .stall_timeout_s = 1, .max_retries = -1});
     assert_fails(http_do(f.http, &f.call, &f.err), f.err, ACT_TIMEOUT, "nothing for 1 s");
-    tear_down(&f);
+    http_test_tear_down(&f);
 }
 
 /* A kept connection dies under a limited request: it begins anew. */
@@ -636,7 +640,7 @@ TEST(a_limited_body_is_repeated_from_its_beginning)
     const struct step steps[] = {{"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", KEEP}, {NULL, RESET}, {FINE, CLOSE}};
     struct fixture f;
 
-    set_up(&f, steps, COUNT(steps), &(struct http_options){.bwlimit = 1000000, .max_retries = -1});
+    http_test_set_up(&f, steps, COUNT(steps), &(struct http_options){.bwlimit = 1000000, .max_retries = -1});
     f.call.method = "PUT";
     f.call.body = "0123456789";
     f.call.body_len = 10;
@@ -646,7 +650,7 @@ TEST(a_limited_body_is_repeated_from_its_beginning)
     assert_int_equal(f.server.requests_n, 3);
     for (size_t i = 0; i < 3; i++)
         assert_true(act_ends_with(f.server.requests[i].data, "\r\n\r\n0123456789"));
-    tear_down(&f);
+    http_test_tear_down(&f);
 }
 
 /* --- signing, failing ----------------------------------------------------------------------------------- */
@@ -669,7 +673,7 @@ TEST(every_try_is_signed_anew)
     const struct step steps[] = {{BUSY, CLOSE}, {BUSY, CLOSE}, {FINE, CLOSE}};
     struct fixture f;
 
-    set_up(&f, steps, COUNT(steps), NULL);
+    http_test_set_up(&f, steps, COUNT(steps), NULL);
     ACT_AUTOFREE char *url = act_strdup(f.call.url);
     signs = 0;
     f.call.sign = sign_anew;
@@ -686,7 +690,7 @@ TEST(every_try_is_signed_anew)
     f.call.sign_arg = &f;
     assert_int_equal(http_do(f.http, &f.call, &f.err), -ACT_DENIED);
     assert_string_equal(act_error_text(&f.err), "cannot get 'c/b': the login has expired");
-    tear_down(&f);
+    http_test_tear_down(&f);
 }
 
 TEST(unreachable_peers_fail_soon_with_their_name)
@@ -695,7 +699,7 @@ TEST(unreachable_peers_fail_soon_with_their_name)
     int port;
 
     close(listen_somewhere(&port));
-    set_up(&f, NULL, 0, NULL);
+    http_test_set_up(&f, NULL, 0, NULL);
     free(f.call.url);
     f.call.url = act_sprintf("http://127.0.0.1:%d/c/b", port);
     char *wanted = act_sprintf("cannot get 'c/b': cannot reach 127.0.0.1:%d: Connection refused; tried 3 times", port);
@@ -712,7 +716,7 @@ TEST(unreachable_peers_fail_soon_with_their_name)
     assert_int_equal(http_do(f.http, &f.call, &f.err), -ACT_TEMPORARY);
     assert_string_equal(act_error_text(&f.err), wanted);
     free(wanted);
-    tear_down(&f);
+    http_test_tear_down(&f);
 }
 
 /* The same peer gets the full number of tries once it has answered. */
@@ -721,13 +725,13 @@ TEST(a_peer_that_answered_is_tried_longer)
     const struct step steps[] = {{FINE, CLOSE}};
     struct fixture f;
 
-    set_up(&f, steps, 1, &(struct http_options){.max_retries = 3});
+    http_test_set_up(&f, steps, 1, &(struct http_options){.max_retries = 3});
     assert_ok(http_do(f.http, &f.call, &f.err), f.err);
     server_stop(&f.server);
     assert_int_equal(http_do(f.http, &f.call, &f.err), -ACT_TEMPORARY);
     assert_int_equal(f.call.tries, 4);
-    server_start(&f.server, NULL, 0); /* for tear_down() */
-    tear_down(&f);
+    server_start(&f.server, NULL, 0); /* for http_test_tear_down() */
+    http_test_tear_down(&f);
 }
 
 TEST(a_stall_is_a_timeout)
@@ -737,8 +741,8 @@ TEST(a_stall_is_a_timeout)
 
     setenv("ACT_STALL_TIMEOUT", "1", 1);
     for (size_t i = 0; i < COUNT(starts); i++) {
-        assert_fails(ask_once(&f, starts[i], STALL), f.err, ACT_TIMEOUT, "less than 1 KiB/s for 1 s");
-        tear_down(&f);
+        assert_fails(http_test_ask_once(&f, starts[i], STALL), f.err, ACT_TIMEOUT, "less than 1 KiB/s for 1 s");
+        http_test_tear_down(&f);
     }
     unsetenv("ACT_STALL_TIMEOUT");
 }
@@ -748,13 +752,13 @@ TEST(tls_against_a_plain_port_fails_cleanly)
     const struct step steps[] = {{"HTTP/1.1 400 Bad\r\nContent-Length: 0\r\n\r\n", SPEAK_FIRST}};
     struct fixture f;
 
-    set_up(&f, steps, 1, NULL);
+    http_test_set_up(&f, steps, 1, NULL);
     free(f.call.url);
     f.call.url = act_sprintf("https://127.0.0.1:%d/", f.server.port);
     f.call.no_retry = true;
     assert_fails(http_do(f.http, &f.call, &f.err), f.err, ACT_TEMPORARY, "cannot reach 127.0.0.1:");
     assert_false(f.call.ambiguous);
-    tear_down(&f);
+    http_test_tear_down(&f);
 }
 
 /* --- TLS, with the server that comes with OpenSSL ------------------------------------------------------- */
@@ -877,7 +881,7 @@ TEST(certificates_are_verified)
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct fixture f;
         setenv("SSL_CERT_FILE", rows[i].variable, 1);
-        set_up(&f, NULL, 0, &(struct http_options){.ca_file = rows[i].ca_file});
+        http_test_set_up(&f, NULL, 0, &(struct http_options){.ca_file = rows[i].ca_file});
         free(f.call.url);
         f.call.url = act_sprintf("https://%s:%d/", rows[i].host, tls.port);
         assert_int_equal(http_do(f.http, &f.call, &f.err), rows[i].rc);
@@ -885,7 +889,7 @@ TEST(certificates_are_verified)
         assert_contains(act_error_text(&f.err), rows[i].text);
         assert_int_equal(f.call.tries, 1);
         assert_false(f.call.ambiguous);
-        tear_down(&f);
+        http_test_tear_down(&f);
     }
     unsetenv("SSL_CERT_FILE");
     tls_server_stop(&tls, out);
@@ -895,7 +899,7 @@ TEST(certificates_are_verified)
 
 static int ended;
 
-static void count_end(struct http_call *call)
+static void http_test_count_end(struct http_call *call)
 {
     assert_int_equal(call->rc, 0);
     assert_int_equal(call->status, 200);
@@ -916,10 +920,11 @@ TEST(many_calls_share_few_connections)
 
     for (size_t i = 0; i < COUNT(steps); i++)
         steps[i] = (struct step){FINE, CLOSE};
-    set_up(&f, steps, COUNT(steps), NULL);
+    http_test_set_up(&f, steps, COUNT(steps), NULL);
     ended = 0;
     for (size_t i = 0; i < CALLS; i++) {
-        calls[i] = (struct http_call){.method = "GET", .url = act_strdup(f.call.url), .done = count_end, .arg = f.http};
+        calls[i] = (struct http_call){
+            .method = "GET", .url = act_strdup(f.call.url), .done = http_test_count_end, .arg = f.http};
         http_start(f.http, &calls[i]);
     }
     assert_int_equal(ended, 0);
@@ -929,7 +934,7 @@ TEST(many_calls_share_few_connections)
         assert_string_equal(calls[i].body_text.data, "hello");
         http_call_release(&calls[i]);
     }
-    tear_down(&f);
+    http_test_tear_down(&f);
 }
 
 TEST(proxies_are_used_but_not_for_this_machine)
@@ -940,9 +945,9 @@ TEST(proxies_are_used_but_not_for_this_machine)
     unsetenv("no_proxy");
     unsetenv("NO_PROXY");
     setenv("http_proxy", "http://127.0.0.1:1", 1);
-    assert_int_equal(ask_once(&f, FINE, CLOSE), 0);
-    tear_down(&f);
-    set_up(&f, steps, 1, NULL);
+    assert_int_equal(http_test_ask_once(&f, FINE, CLOSE), 0);
+    http_test_tear_down(&f);
+    http_test_set_up(&f, steps, 1, NULL);
     ACT_AUTOFREE char *proxy = act_sprintf("http://127.0.0.1:%d", f.server.port);
     setenv("http_proxy", proxy, 1);
     free(f.call.url);
@@ -967,7 +972,7 @@ TEST(proxies_are_used_but_not_for_this_machine)
     assert_int_equal(http_do(f.http, &f.call, &f.err), -ACT_TEMPORARY);
     assert_non_null(strstr(act_error_text(&f.err), "cannot reach other.example:80: its name cannot be resolved"));
     unsetenv("http_proxy");
-    tear_down(&f);
+    http_test_tear_down(&f);
 }
 
 TEST(trace_shows_tries_but_no_secret)
@@ -980,7 +985,7 @@ TEST(trace_shows_tries_but_no_secret)
     int old = dup(STDERR_FILENO);
 
     assert_non_null(file);
-    set_up(&f, steps, COUNT(steps), NULL);
+    http_test_set_up(&f, steps, COUNT(steps), NULL);
     free(f.call.url);
     f.call.url = act_sprintf("http://127.0.0.1:%d/c/b?sv=1&sig=SECRET", f.server.port);
     http_header_set(&f.call.headers, "Authorization", "SharedKey a:SECRET");
@@ -1000,7 +1005,7 @@ TEST(trace_shows_tries_but_no_secret)
     assert_non_null(strstr(text, "/c/b?sv=1&sig=REDACTED 201 out 0 in 0 "));
     assert_non_null(strstr(text, " try 1 id -\n"));
     assert_non_null(strstr(text, " try 2 id id-7\n"));
-    tear_down(&f);
+    http_test_tear_down(&f);
 }
 
 TEST(header_lists)

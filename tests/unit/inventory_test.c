@@ -13,14 +13,14 @@
 #include "base/path.h"
 #include "node/inventory.h"
 
-static void put(const char *root, const char *path, const char *text)
+static void inventory_test_put(const char *root, const char *path, const char *text)
 {
     ACT_AUTOFREE char *full = act_path_join(root, path);
 
     assert_ok(act_file_write(full, text, strlen(text), 0644, &err), err);
 }
 
-static void make(const char *root, const char *path)
+static void inventory_test_make(const char *root, const char *path)
 {
     ACT_AUTOFREE char *full = act_path_join(root, path);
 
@@ -28,7 +28,7 @@ static void make(const char *root, const char *path)
 }
 
 /* New string: the line that begins so; "": there is none. */
-static char *line_of(const struct act_strv *lines, const char *name)
+static char *inventory_test_line_of(const struct act_strv *lines, const char *name)
 {
     for (size_t i = 0; i < lines->n; i++)
         if (act_starts_with(lines->v[i], name))
@@ -42,21 +42,22 @@ TEST(test_files_of_the_system)
     const char *const places[] = {root, root, "/nowhere/at/all", NULL};
     ACT_AUTO(act_strv) lines = {0};
 
-    put(root, "etc/os-release", "ID=x\nPRETTY_NAME=\"Toy Linux 7 (seven)\"\n");
-    put(root, "proc/meminfo", "MemTotal:       16777216 kB\nMemFree: 1 kB\n");
-    put(root, "sys/class/infiniband/mlx5_1/ports/1/state", "1: DOWN\n");
-    put(root, "sys/class/infiniband/mlx5_0/ports/1/state", "4: ACTIVE\n");
-    put(root, "sys/class/infiniband/mlx5_0/ports/1/rate", "200 Gb/sec (4X HDR)\n");
-    put(root, "sys/class/infiniband/mlx5_0/ports/1/link_layer", "InfiniBand\n");
-    put(root, "proc/driver/nvidia/version", "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.1\nGCC\n");
-    put(root, "proc/driver/nvidia/gpus/0000:01:00.0/information", "Model: \t\t NVIDIA A100\nIRQ: 7\n");
+    inventory_test_put(root, "etc/os-release", "ID=x\nPRETTY_NAME=\"Toy Linux 7 (seven)\"\n");
+    inventory_test_put(root, "proc/meminfo", "MemTotal:       16777216 kB\nMemFree: 1 kB\n");
+    inventory_test_put(root, "sys/class/infiniband/mlx5_1/ports/1/state", "1: DOWN\n");
+    inventory_test_put(root, "sys/class/infiniband/mlx5_0/ports/1/state", "4: ACTIVE\n");
+    inventory_test_put(root, "sys/class/infiniband/mlx5_0/ports/1/rate", "200 Gb/sec (4X HDR)\n");
+    inventory_test_put(root, "sys/class/infiniband/mlx5_0/ports/1/link_layer", "InfiniBand\n");
+    inventory_test_put(root, "proc/driver/nvidia/version",
+                       "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.1\nGCC\n");
+    inventory_test_put(root, "proc/driver/nvidia/gpus/0000:01:00.0/information", "Model: \t\t NVIDIA A100\nIRQ: 7\n");
     inventory_take(&(struct inventory){.root = root, .places = places}, &lines);
 
-    ACT_AUTOFREE char *system = line_of(&lines, "system: ");
-    ACT_AUTOFREE char *disk = line_of(&lines, "disk: ");
-    ACT_AUTOFREE char *ports = line_of(&lines, "InfiniBand: ");
-    ACT_AUTOFREE char *gpus = line_of(&lines, "GPUs: ");
-    ACT_AUTOFREE char *python = line_of(&lines, "Python");
+    ACT_AUTOFREE char *system = inventory_test_line_of(&lines, "system: ");
+    ACT_AUTOFREE char *disk = inventory_test_line_of(&lines, "disk: ");
+    ACT_AUTOFREE char *ports = inventory_test_line_of(&lines, "InfiniBand: ");
+    ACT_AUTOFREE char *gpus = inventory_test_line_of(&lines, "GPUs: ");
+    ACT_AUTOFREE char *python = inventory_test_line_of(&lines, "Python");
     assert_true(act_starts_with(system, "system: Toy Linux 7 (seven), kernel "));
     assert_non_null(strstr(system, ", 16.0 GiB memory"));
     assert_non_null(strstr(disk, " free"));
@@ -76,9 +77,9 @@ TEST(test_python_that_is_a_script)
     ACT_AUTO(act_strv) lines = {0};
     ACT_AUTOFREE char *python = act_path_join(root, "shims/python3");
 
-    put(root, "shims/python3", "#!/bin/sh\n");
+    inventory_test_put(root, "shims/python3", "#!/bin/sh\n");
     inventory_take(&(struct inventory){.root = root, .places = places, .python = python}, &lines);
-    ACT_AUTOFREE char *line = line_of(&lines, "Python: ");
+    ACT_AUTOFREE char *line = inventory_test_line_of(&lines, "Python: ");
     assert_non_null(strstr(line, "a script: what it starts, and its packages, are not known"));
 }
 
@@ -113,16 +114,16 @@ TEST(test_packages)
     const char *root = dir;
     ACT_AUTO(act_strv) found = {0};
 
-    put(root, "base/bin/python3.11", "");
+    inventory_test_put(root, "base/bin/python3.11", "");
     ACT_AUTOFREE char *python = make_python(root, "opt", "base/bin/python3.11");
-    make(root, "opt/lib/python3.11/site-packages/numpy-1.24.2.dist-info");
-    make(root, "opt/lib/python3.11/site-packages/zipp-1.0.0.dist-info");
-    make(root, "opt/lib/python3.11/site-packages/numpy");
-    make(root, "opt/lib/python3.11/site-packages/no-version.dist-info");
-    make(root, "opt/lib/python3.9/site-packages/old-1.0.dist-info");
-    make(root, "opt/lib64/python3.11/site-packages/zipp-1.0.0.dist-info");
-    put(root, "opt/lib/python3/dist-packages/PyYAML-6.0-py3.11.egg-info", "");
-    make(root, "home/.local/lib/python3.11/site-packages/mine-0.1+cu121.dist-info");
+    inventory_test_make(root, "opt/lib/python3.11/site-packages/numpy-1.24.2.dist-info");
+    inventory_test_make(root, "opt/lib/python3.11/site-packages/zipp-1.0.0.dist-info");
+    inventory_test_make(root, "opt/lib/python3.11/site-packages/numpy");
+    inventory_test_make(root, "opt/lib/python3.11/site-packages/no-version.dist-info");
+    inventory_test_make(root, "opt/lib/python3.9/site-packages/old-1.0.dist-info");
+    inventory_test_make(root, "opt/lib64/python3.11/site-packages/zipp-1.0.0.dist-info");
+    inventory_test_put(root, "opt/lib/python3/dist-packages/PyYAML-6.0-py3.11.egg-info", "");
+    inventory_test_make(root, "home/.local/lib/python3.11/site-packages/mine-0.1+cu121.dist-info");
     ACT_AUTOFREE char *home = act_path_join(root, "home");
     inventory_packages(python, home, &found);
     const char *const wanted[] = {"PyYAML==6.0", "mine==0.1+cu121", "numpy==1.24.2", "zipp==1.0.0"};
@@ -136,20 +137,20 @@ TEST(test_packages_of_a_virtual_environment)
     const char *root = dir;
     ACT_AUTO(act_strv) alone = {0}, seeing = {0};
 
-    put(root, "base/bin/python3.11", "");
-    make(root, "base/lib/python3.11/site-packages/torch-2.1.0.dist-info");
+    inventory_test_put(root, "base/bin/python3.11", "");
+    inventory_test_make(root, "base/lib/python3.11/site-packages/torch-2.1.0.dist-info");
     ACT_AUTOFREE char *python = make_python(root, "venv", "base/bin/python3.11");
-    make(root, "venv/lib/python3.11/site-packages/pip-23.0.dist-info");
-    make(root, "home/.local/lib/python3.11/site-packages/mine-0.1.dist-info");
+    inventory_test_make(root, "venv/lib/python3.11/site-packages/pip-23.0.dist-info");
+    inventory_test_make(root, "home/.local/lib/python3.11/site-packages/mine-0.1.dist-info");
     ACT_AUTOFREE char *home = act_path_join(root, "home");
     ACT_AUTOFREE char *config = act_sprintf("home = %s/base/bin\ninclude-system-site-packages = false\n", root);
-    put(root, "venv/pyvenv.cfg", config);
+    inventory_test_put(root, "venv/pyvenv.cfg", config);
     inventory_packages(python, home, &alone);
     assert_int_equal(alone.n, 1);
     assert_string_equal(alone.v[0], "pip==23.0");
 
     ACT_AUTOFREE char *open = act_sprintf("home=%s/base/bin\r\ninclude-system-site-packages = true \r\n", root);
-    put(root, "venv/pyvenv.cfg", open);
+    inventory_test_put(root, "venv/pyvenv.cfg", open);
     inventory_packages(python, home, &seeing);
     assert_int_equal(seeing.n, 3);
     assert_string_equal(seeing.v[2], "torch==2.1.0");
@@ -164,11 +165,11 @@ TEST(test_fifos_are_not_waited_for)
                       *config = act_path_join(root, "venv/pyvenv.cfg");
     ACT_AUTO(act_strv) lines = {0};
 
-    make(root, "venv/bin");
+    inventory_test_make(root, "venv/bin");
     assert_int_equal(mkfifo(python, 0600), 0);
     assert_int_equal(mkfifo(config, 0600), 0);
     inventory_take(&(struct inventory){.root = root, .places = places, .python = python}, &lines);
-    ACT_AUTOFREE char *line = line_of(&lines, "Python: ");
+    ACT_AUTOFREE char *line = inventory_test_line_of(&lines, "Python: ");
     assert_non_null(strstr(line, "0 packages"));
 }
 

@@ -24,7 +24,7 @@
     "OMPI_MCA_mpi_oversubscribe\n"                                                                                     \
     "unset SLURM_MEM_PER_CPU; export SLURM_OVERLAP=1 SLURM_MEM_PER_NODE=0\n"
 
-static int parse(const char *text, struct flow_job_file *out, struct act_error *e)
+static int job_file_test_parse(const char *text, struct flow_job_file *out, struct act_error *e)
 {
     struct config_folder folders[] = {{.name = (char[]){"data"}}, {.name = (char[]){"output"}}};
     struct config config = {.folders = folders, .n_folders = 2};
@@ -80,7 +80,7 @@ TEST(lines_table)
         struct flow_job_file job;
         for (char *c = text; *c; c++)
             *c = *c == '\'' ? '"' : *c;
-        if (parse(text, &job, &err) < 0)
+        if (job_file_test_parse(text, &job, &err) < 0)
             fail_msg("row %zu: %s", i, act_error_text(&err));
         assert_string_equal(job.line, line);
         assert_int_equal(job.notes.n, rows[i].notes);
@@ -101,7 +101,7 @@ TEST(sizes_table)
                                               "{\"commandLine\": \"a\", \"processCount\": %s}}}",
                                               rows[i].count, rows[i].processes);
         struct flow_job_file job;
-        int rc = parse(text, &job, &err);
+        int rc = job_file_test_parse(text, &job, &err);
         assert_int_equal(rc, rows[i].nodes ? 0 : -ACT_CONFIG);
         assert_int_equal(job.nodes, rows[i].nodes);
         assert_int_equal(job.procs_per_node, rows[i].procs_per_node);
@@ -115,7 +115,8 @@ TEST(a_custom_command_is_for_the_first_node)
     struct flow_job_file job;
 
     assert_int_equal(
-        parse("{\"properties\": {\"nodeCount\": 2, \"customToolkitSettings\": {\"commandLine\": \"a\"}}}", &job, &err),
+        job_file_test_parse("{\"properties\": {\"nodeCount\": 2, \"customToolkitSettings\": {\"commandLine\": \"a\"}}}",
+                            &job, &err),
         0);
     assert_string_equal(job.line, HEAD FIRST "a");
     assert_int_equal(job.notes.n, 1);
@@ -141,7 +142,7 @@ TEST(the_title_is_what_the_user_wrote)
         struct flow_job_file job;
         for (char *c = text; *c; c++)
             *c = *c == '\'' ? '"' : *c;
-        if (parse(text, &job, &err) < 0)
+        if (job_file_test_parse(text, &job, &err) < 0)
             fail_msg("row %zu: %s", i, act_error_text(&err));
         assert_string_equal(job.title, rows[i].title);
         flow_job_file_release(&job);
@@ -177,7 +178,7 @@ static int parse_with(const char *members, struct flow_job_file *out, struct act
 
     for (char *c = text; *c; c++)
         *c = *c == '\'' ? '"' : *c;
-    return parse(text, out, e);
+    return job_file_test_parse(text, out, e);
 }
 
 TEST(environment_and_image)
@@ -328,7 +329,7 @@ TEST(tasks_table)
             "\"workerCount\": %s, \"parameterServerCount\": %s}}}",
             rows[i].nodes, rows[i].workers, rows[i].servers);
         struct flow_job_file job;
-        assert_int_equal(parse(text, &job, &err), rows[i].procs_per_node ? 0 : -ACT_CONFIG);
+        assert_int_equal(job_file_test_parse(text, &job, &err), rows[i].procs_per_node ? 0 : -ACT_CONFIG);
         assert_int_equal(job.procs_per_node, rows[i].procs_per_node);
         assert_true(job.fixed_size == (rows[i].distributed && rows[i].procs_per_node));
         flow_job_file_release(&job);

@@ -8,7 +8,7 @@
     "    cluster: aks\n    user: u\n  name: aks\ncurrent-context: aks\nkind: Config\nusers:\n- name: u\n  user:\n"     \
     "    exec: {command: kubelogin, args: [get-token, '--x'], env: null, env2: []}\n"
 
-static struct kube_addition add(const char *text)
+static struct kube_addition kube_merge_test_add(const char *text)
 {
     struct kube_addition out;
 
@@ -19,7 +19,7 @@ static struct kube_addition add(const char *text)
 
 TEST(a_file_that_is_not_there_begins_as_one)
 {
-    struct kube_addition out = add(NULL), again = add(out.text);
+    struct kube_addition out = kube_merge_test_add(NULL), again = kube_merge_test_add(out.text);
 
     assert_string_equal(out.text, "apiVersion: v1\nkind: Config\nclusters:\n- cluster:\n    server: https://aks:443\n"
                                   "  name: aks\ncontexts:\n- context:\n    cluster: aks\n    user: u\n  name: aks\n"
@@ -35,8 +35,9 @@ TEST(a_file_that_is_not_there_begins_as_one)
 
 TEST(entries_go_behind_those_of_their_list)
 {
-    struct kube_addition out = add("clusters:\n  - name: a # mine\n    cluster: {server: 'https://a'}\n\n# people\n"
-                                   "users: []\ncontexts: # none\ncurrent-context: ''");
+    struct kube_addition out =
+        kube_merge_test_add("clusters:\n  - name: a # mine\n    cluster: {server: 'https://a'}\n\n# people\n"
+                            "users: []\ncontexts: # none\ncurrent-context: ''");
 
     assert_string_equal(out.text, "clusters:\n  - name: a # mine\n    cluster: {server: 'https://a'}\n"
                                   "  - cluster:\n      server: https://aks:443\n    name: aks\n\n# people\n"
@@ -50,8 +51,9 @@ TEST(entries_go_behind_those_of_their_list)
 
 TEST(an_entry_of_the_same_name_is_replaced)
 {
-    struct kube_addition out = add("clusters:\n- name: aks\n  cluster:\n    server: |\n      old\n# next\n"
-                                   "- name: b\n  cluster:\n    server: https://b\ncurrent-context: b\n");
+    struct kube_addition out =
+        kube_merge_test_add("clusters:\n- name: aks\n  cluster:\n    server: |\n      old\n# next\n"
+                            "- name: b\n  cluster:\n    server: https://b\ncurrent-context: b\n");
 
     assert_non_null(strstr(out.text, "clusters:\n- cluster:\n    server: https://aks:443\n  name: aks\n# next\n"
                                      "- name: b\n  cluster:\n    server: https://b\ncurrent-context: b\n"));

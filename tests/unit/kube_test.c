@@ -33,14 +33,14 @@ struct fixture {
 static struct fixture f;
 
 /* A folder of one's own with this kubeconfig in it; "{port}" is that of the server. */
-static void write_config(const char *text)
+static void kube_test_write_config(const char *text)
 {
     ACT_AUTOFREE char *whole = with_port(text, f.server.port);
 
     assert_ok(act_file_write(f.file, whole, strlen(whole), 0600, &err), err);
 }
 
-static int make_home(void **state)
+static int kube_test_make_home(void **state)
 {
     char home[] = "/tmp/act-kube-XXXXXX";
 
@@ -56,7 +56,7 @@ static int make_home(void **state)
     return 0;
 }
 
-static int remove_home(void **state)
+static int kube_test_remove_home(void **state)
 {
     (void)state;
     kube_free(f.kube);
@@ -74,7 +74,7 @@ static int remove_home(void **state)
     return 0;
 }
 
-static int open_it(void)
+static int kube_test_open_it(void)
 {
     kube_free(f.kube);
     f.kube = NULL;
@@ -94,18 +94,18 @@ static void serve_answers(const char *const *answers, size_t n)
 static void serve_with_token(const char *const *answers, size_t n)
 {
     serve_answers(answers, n);
-    write_config(CLUSTER("http://127.0.0.1:{port}/prefix/") CONTEXT USER("token: abc"));
-    assert_ok(open_it(), err);
+    kube_test_write_config(CLUSTER("http://127.0.0.1:{port}/prefix/") CONTEXT USER("token: abc"));
+    assert_ok(kube_test_open_it(), err);
 }
 
-static const char *asked(size_t i)
+static const char *kube_test_asked(size_t i)
 {
     assert_true(i < f.server.requests_n);
     return f.server.requests[i].data;
 }
 
 #undef TEST
-#define TEST(name) TEST_IN(name, make_home, remove_home)
+#define TEST(name) TEST_IN(name, kube_test_make_home, kube_test_remove_home)
 
 /* ---- requests ---- */
 
@@ -118,9 +118,9 @@ TEST(a_request_has_the_token_and_the_path_of_the_server)
     ACT_AUTOFREE char *path = kube_path(f.kube, "batch/v1", "jobs", "a", NULL);
     assert_ok(kube_get(f.kube, path, "get job 'a'", &job, &err), err);
     assert_string_equal(codec_json_str(job, "kind", ""), "Job");
-    assert_contains(asked(0), "GET /prefix/apis/batch/v1/namespaces/team/jobs/a HTTP/1.1\r\n");
-    assert_contains(asked(0), "\r\nAuthorization: Bearer abc\r\n");
-    assert_contains(asked(0), "\r\nAccept: application/json\r\n");
+    assert_contains(kube_test_asked(0), "GET /prefix/apis/batch/v1/namespaces/team/jobs/a HTTP/1.1\r\n");
+    assert_contains(kube_test_asked(0), "\r\nAuthorization: Bearer abc\r\n");
+    assert_contains(kube_test_asked(0), "\r\nAccept: application/json\r\n");
 }
 
 TEST(the_server_says_what_is_wrong)
@@ -179,11 +179,11 @@ TEST(what_is_missing_or_there_may_be_fine)
         assert_null(call.response);
         kube_call_release(&call);
     }
-    assert_contains(asked(0), "\r\nContent-Type: application/json\r\n");
-    assert_contains(asked(0), "{\"a\":1}");
+    assert_contains(kube_test_asked(0), "\r\nContent-Type: application/json\r\n");
+    assert_contains(kube_test_asked(0), "{\"a\":1}");
 }
 
-static int count(void *arg, const json_t *item, struct act_error *why)
+static int kube_test_count(void *arg, const json_t *item, struct act_error *why)
 {
     (void)item, (void)why;
     ++*(int *)arg;
@@ -199,11 +199,11 @@ TEST(a_list_has_pages_and_begins_again_when_it_expires)
     int n = 0;
 
     serve_with_token(answers, COUNT(answers));
-    assert_ok(kube_each(f.kube, "/api/v1/pods?labelSelector=x", "list pods", count, &n, &err), err);
+    assert_ok(kube_each(f.kube, "/api/v1/pods?labelSelector=x", "list pods", kube_test_count, &n, &err), err);
     assert_int_equal(n, 5);
-    assert_contains(asked(0), "/api/v1/pods?labelSelector=x&limit=500 ");
-    assert_contains(asked(1), "&limit=500&continue=a%3D ");
-    assert_contains(asked(3), "&continue=b ");
+    assert_contains(kube_test_asked(0), "/api/v1/pods?labelSelector=x&limit=500 ");
+    assert_contains(kube_test_asked(1), "&limit=500&continue=a%3D ");
+    assert_contains(kube_test_asked(3), "&continue=b ");
 }
 
 static int stop_at_first(void *arg, const json_t *item, struct act_error *why)
@@ -224,7 +224,7 @@ TEST(nothing_comes_twice_of_a_list_that_begins_again)
     int n = 0;
 
     serve_with_token(answers, COUNT(answers));
-    assert_ok(kube_each(f.kube, "/api/v1/pods", "list pods", count, &n, &err), err);
+    assert_ok(kube_each(f.kube, "/api/v1/pods", "list pods", kube_test_count, &n, &err), err);
     assert_int_equal(n, 3);
 }
 
@@ -243,7 +243,8 @@ static void check_circle(const char *const *answers, size_t n_pages)
     int n = 0;
 
     serve_with_token(answers, n_pages);
-    assert_fails(kube_each(f.kube, "/api/v1/pods", "list pods", count, &n, &err), err, ACT_FAIL, "same pages again");
+    assert_fails(kube_each(f.kube, "/api/v1/pods", "list pods", kube_test_count, &n, &err), err, ACT_FAIL,
+                 "same pages again");
     assert_int_equal(n, n_pages);
 }
 
@@ -269,7 +270,8 @@ TEST(a_list_that_expires_twice_is_an_error)
     int n = 0;
 
     serve_with_token(answers, COUNT(answers));
-    assert_fails(kube_each(f.kube, "/api/v1/pods", "list pods", count, &n, &err), err, ACT_TEMPORARY, "too old");
+    assert_fails(kube_each(f.kube, "/api/v1/pods", "list pods", kube_test_count, &n, &err), err, ACT_TEMPORARY,
+                 "too old");
 }
 
 TEST(a_redirection_is_not_followed)
@@ -292,8 +294,8 @@ TEST(a_server_that_failed_in_its_own_words_is_not_asked_again)
     serve_answers(answers, COUNT(answers));
     http_free(f.http);
     f.http = http_new(f.engine, &(struct http_options){.max_retries = 3});
-    write_config(CLUSTER("http://127.0.0.1:{port}") CONTEXT USER("token: abc"));
-    assert_ok(open_it(), err);
+    kube_test_write_config(CLUSTER("http://127.0.0.1:{port}") CONTEXT USER("token: abc"));
+    assert_ok(kube_test_open_it(), err);
     assert_fails(kube_get(f.kube, "/x", "get it", &out, &err), err, ACT_TEMPORARY, "HTTP 500: failed calling webhook");
     assert_int_equal(err.http_status, 500);
 }
@@ -309,8 +311,8 @@ TEST(rights_are_asked_for)
     assert_true(allowed);
     assert_ok(kube_may(f.kube, "create", "batch", "jobs", &allowed, &err), err);
     assert_false(allowed);
-    assert_contains(asked(0), "POST /prefix/apis/authorization.k8s.io/v1/selfsubjectaccessreviews ");
-    assert_contains(asked(0),
+    assert_contains(kube_test_asked(0), "POST /prefix/apis/authorization.k8s.io/v1/selfsubjectaccessreviews ");
+    assert_contains(kube_test_asked(0),
                     "{\"namespace\":\"team\",\"verb\":\"get\",\"group\":\"\",\"resource\":\"pods\",\"subresource\":"
                     "\"log\"}");
 }
@@ -333,17 +335,17 @@ TEST(user_and_password_and_who_to_act_as_are_sent)
     CODEC_AUTOJSON json_t *out = NULL;
 
     serve_answers(answers, COUNT(answers));
-    write_config(CLUSTER("http://127.0.0.1:{port}")
-                     CONTEXT USER("username: ann, password: 'p:w', as: bob, as-groups: [g1, g2], as-uid: '7', "
-                                  "as-user-extra: {reason: [why]}"));
-    assert_ok(open_it(), err);
+    kube_test_write_config(CLUSTER("http://127.0.0.1:{port}") CONTEXT USER(
+        "username: ann, password: 'p:w', as: bob, as-groups: [g1, g2], as-uid: '7', "
+        "as-user-extra: {reason: [why]}"));
+    assert_ok(kube_test_open_it(), err);
     assert_ok(kube_get(f.kube, "/x", "get it", &out, &err), err);
-    assert_contains(asked(0), "\r\nAuthorization: Basic YW5uOnA6dw==\r\n");
-    assert_contains(asked(0), "\r\nImpersonate-User: bob\r\n");
-    assert_contains(asked(0), "\r\nImpersonate-Group: g1\r\n");
-    assert_contains(asked(0), "\r\nImpersonate-Group: g2\r\n");
-    assert_contains(asked(0), "\r\nImpersonate-Uid: 7\r\n");
-    assert_contains(asked(0), "\r\nImpersonate-Extra-reason: why\r\n");
+    assert_contains(kube_test_asked(0), "\r\nAuthorization: Basic YW5uOnA6dw==\r\n");
+    assert_contains(kube_test_asked(0), "\r\nImpersonate-User: bob\r\n");
+    assert_contains(kube_test_asked(0), "\r\nImpersonate-Group: g1\r\n");
+    assert_contains(kube_test_asked(0), "\r\nImpersonate-Group: g2\r\n");
+    assert_contains(kube_test_asked(0), "\r\nImpersonate-Uid: 7\r\n");
+    assert_contains(kube_test_asked(0), "\r\nImpersonate-Extra-reason: why\r\n");
 }
 
 /* ---- streams ---- */
@@ -355,7 +357,7 @@ struct reader {
     bool finished;
 };
 
-static void take(struct kube_stream *stream, const char *data, size_t len)
+static void kube_test_take(struct kube_stream *stream, const char *data, size_t len)
 {
     struct reader *r = stream->arg;
 
@@ -364,15 +366,16 @@ static void take(struct kube_stream *stream, const char *data, size_t len)
         kube_stream_cancel(stream);
 }
 
-static void finish(struct kube_stream *stream)
+static void kube_test_finish(struct kube_stream *stream)
 {
     ((struct reader *)stream->arg)->finished = true;
 }
 
-static void start_reading(struct reader *r, const char *path, size_t enough)
+static void kube_test_start_reading(struct reader *r, const char *path, size_t enough)
 {
-    *r = (struct reader){.enough = enough,
-                         .stream = {.path = act_strdup(path), .what = "follow it", .take = take, .done = finish}};
+    *r = (struct reader){
+        .enough = enough,
+        .stream = {.path = act_strdup(path), .what = "follow it", .take = kube_test_take, .done = kube_test_finish}};
     r->stream.arg = r;
     kube_stream_start(f.kube, &r->stream);
 }
@@ -389,7 +392,7 @@ TEST(a_stream_comes_to_its_end)
     ACT_AUTO(reader) r;
 
     serve_with_token(answers, COUNT(answers));
-    start_reading(&r, "/log?follow=true", 0);
+    kube_test_start_reading(&r, "/log?follow=true", 0);
     engine_run(f.engine, &r.finished);
     assert_ok(r.stream.rc, r.stream.error);
     assert_string_equal(r.text.data, "a\nb\n");
@@ -402,7 +405,7 @@ TEST(a_stream_that_is_cut_is_known)
     ACT_AUTO(reader) r;
 
     serve_with_token(answers, COUNT(answers));
-    start_reading(&r, "/log", 0);
+    kube_test_start_reading(&r, "/log", 0);
     engine_run(f.engine, &r.finished);
     assert_int_equal(r.stream.rc, -ACT_TEMPORARY);
     assert_true(r.stream.error.network);
@@ -416,7 +419,7 @@ TEST(a_stream_may_be_refused)
     ACT_AUTO(reader) r;
 
     serve_with_token(answers, COUNT(answers));
-    start_reading(&r, "/log", 0);
+    kube_test_start_reading(&r, "/log", 0);
     engine_run(f.engine, &r.finished);
     assert_int_equal(r.stream.rc, -ACT_FAIL);
     assert_string_equal(act_error_text(&r.stream.error), "cannot follow it: HTTP 400: is waiting to start");
@@ -429,11 +432,11 @@ TEST(the_reader_ends_a_stream_from_inside_and_before_it_began)
     f.engine = engine_new(&(struct engine_options){0});
     f.http = http_new(f.engine, NULL);
     server_start(&f.server, f.steps, 1);
-    write_config(CLUSTER("http://127.0.0.1:{port}") CONTEXT USER("token: abc"));
-    assert_ok(open_it(), err);
+    kube_test_write_config(CLUSTER("http://127.0.0.1:{port}") CONTEXT USER("token: abc"));
+    assert_ok(kube_test_open_it(), err);
     ACT_AUTO(reader) first, second;
-    start_reading(&first, "/log", 1);
-    start_reading(&second, "/log", 1);
+    kube_test_start_reading(&first, "/log", 1);
+    kube_test_start_reading(&second, "/log", 1);
     kube_stream_cancel(&second.stream);
     engine_run(f.engine, &first.finished);
     engine_run(f.engine, &second.finished);
@@ -454,10 +457,10 @@ TEST(a_silent_stream_is_no_stall_and_can_be_ended)
     f.engine = engine_new(&(struct engine_options){0});
     f.http = http_new(f.engine, &(struct http_options){.stall_timeout_s = 1});
     server_start(&f.server, f.steps, 1);
-    write_config(CLUSTER("http://127.0.0.1:{port}") CONTEXT USER("token: abc"));
-    assert_ok(open_it(), err);
+    kube_test_write_config(CLUSTER("http://127.0.0.1:{port}") CONTEXT USER("token: abc"));
+    assert_ok(kube_test_open_it(), err);
     ACT_AUTO(reader) r;
-    start_reading(&r, "/log", 0);
+    kube_test_start_reading(&r, "/log", 0);
     engine_timer(f.engine, 2500, cancel, &r.stream);
     engine_run(f.engine, &r.finished);
     assert_int_equal(r.stream.rc, -ACT_INTERRUPTED);
@@ -490,8 +493,8 @@ static void use_tls(int port, const char *cluster, const char *user)
                     "users: [{name: u, user: {%s}}]\n",
                     port, cluster, user);
 
-    write_config(text);
-    assert_ok(open_it(), err);
+    kube_test_write_config(text);
+    assert_ok(kube_test_open_it(), err);
 }
 
 #define NAMED   "tls-server-name: cluster.test, "
@@ -562,7 +565,7 @@ TEST(a_stream_over_tls_ends_when_its_reader_wants)
     ACT_AUTO(reader) r;
 
     use_tls(start_peer(), NAMED CA, AS("ann"));
-    start_reading(&r, "/stream", 4);
+    kube_test_start_reading(&r, "/stream", 4);
     engine_run(f.engine, &r.finished);
     assert_int_equal(r.stream.rc, -ACT_INTERRUPTED);
     assert_string_equal(r.text.data, "one\n");
@@ -575,18 +578,18 @@ TEST(a_proxy_is_the_one_of_the_kubeconfig)
     json_t *out = NULL;
 
     serve_answers(answers, COUNT(answers));
-    write_config("clusters: [{name: c, cluster: {server: 'https://cluster.test:6443', "
-                 "proxy-url: 'http://u:secret@127.0.0.1:{port}'}}]\n" CONTEXT USER("token: abc"));
-    assert_ok(open_it(), err);
+    kube_test_write_config("clusters: [{name: c, cluster: {server: 'https://cluster.test:6443', "
+                           "proxy-url: 'http://u:secret@127.0.0.1:{port}'}}]\n" CONTEXT USER("token: abc"));
+    assert_ok(kube_test_open_it(), err);
     assert_fails(kube_get(f.kube, "/x", "look", &out, &err), err, ACT_DENIED, "the proxy 'http://REDACTED@127.0.0.1:");
     assert_lacks(act_error_text(&err), "secret");
-    assert_contains(asked(0), "CONNECT cluster.test:6443 ");
-    assert_lacks(asked(0), "abc");
+    assert_contains(kube_test_asked(0), "CONNECT cluster.test:6443 ");
+    assert_lacks(kube_test_asked(0), "abc");
 }
 
 /* ---- token files ---- */
 
-static void write_file(const char *name, const char *text, mode_t mode)
+static void kube_test_write_file(const char *name, const char *text, mode_t mode)
 {
     ACT_AUTOFREE char *path = act_sprintf("%s/%s", f.home, name);
 
@@ -598,15 +601,15 @@ TEST(a_token_file_is_read_again_when_its_token_is_refused)
     const char *answers[] = {OK "{}", "HTTP/1.1 401 Unauthorized\r\n\r\n", OK "{}"};
 
     serve_answers(answers, COUNT(answers));
-    write_config(CLUSTER("http://127.0.0.1:{port}") CONTEXT USER("token: other, tokenFile: token"));
-    write_file("token", "first\n", 0600);
-    assert_ok(open_it(), err);
+    kube_test_write_config(CLUSTER("http://127.0.0.1:{port}") CONTEXT USER("token: other, tokenFile: token"));
+    kube_test_write_file("token", "first\n", 0600);
+    assert_ok(kube_test_open_it(), err);
     json_decref(seen());
-    write_file("token", "second", 0600);
+    kube_test_write_file("token", "second", 0600);
     json_decref(seen());
-    assert_contains(asked(0), "Bearer first\r\n");
-    assert_contains(asked(1), "Bearer first\r\n");
-    assert_contains(asked(2), "Bearer second\r\n");
+    assert_contains(kube_test_asked(0), "Bearer first\r\n");
+    assert_contains(kube_test_asked(1), "Bearer first\r\n");
+    assert_contains(kube_test_asked(2), "Bearer second\r\n");
 }
 
 TEST(an_empty_token_file_is_an_error)
@@ -614,9 +617,9 @@ TEST(an_empty_token_file_is_an_error)
     json_t *out = NULL;
 
     serve_answers(NULL, 0);
-    write_config(CLUSTER("http://127.0.0.1:{port}") CONTEXT USER("tokenFile: token"));
-    write_file("token", "\n", 0600);
-    assert_ok(open_it(), err);
+    kube_test_write_config(CLUSTER("http://127.0.0.1:{port}") CONTEXT USER("tokenFile: token"));
+    kube_test_write_file("token", "\n", 0600);
+    assert_ok(kube_test_open_it(), err);
     assert_fails(kube_get(f.kube, "/x", "look", &out, &err), err, ACT_CONFIG, "cannot look: the token file '");
 }
 
@@ -636,7 +639,7 @@ static void write_plugin(const char *answer, const char *more)
                                           "%s\ncat <<'END'\n%s\nEND\n",
                                           f.home, more, answer);
 
-    write_file("plugin", text, 0700);
+    kube_test_write_file("plugin", text, 0700);
 }
 
 /* What it noted: a line for each call. New string. */
@@ -656,8 +659,8 @@ static char *calls(size_t *out_n)
 static void use_plugin(const char *const *answers, size_t n)
 {
     serve_answers(answers, n);
-    write_config(CLUSTER("http://127.0.0.1:{port}") CONTEXT USER(EXEC("")));
-    assert_ok(open_it(), err);
+    kube_test_write_config(CLUSTER("http://127.0.0.1:{port}") CONTEXT USER(EXEC("")));
+    assert_ok(kube_test_open_it(), err);
 }
 
 TEST(a_plugin_is_asked_once)
@@ -674,7 +677,7 @@ TEST(a_plugin_is_asked_once)
     assert_string_equal(noted,
                         "2 two words ann {\"kind\":\"ExecCredential\",\"apiVersion\":\"client.authentication.k8s.io/"
                         "v1\",\"spec\":{\"interactive\":false}}\n");
-    assert_contains(asked(1), "\r\nAuthorization: Bearer tok\r\n");
+    assert_contains(kube_test_asked(1), "\r\nAuthorization: Bearer tok\r\n");
 }
 
 TEST(a_plugin_is_asked_again_when_its_answer_is_refused_or_has_ended)
@@ -707,8 +710,8 @@ TEST(requests_of_one_moment_ask_a_plugin_together)
 
     write_plugin(CREDENTIAL("\"token\": \"tok\", \"expirationTimestamp\": \"2090-01-01T00:00:00Z\""), "");
     use_plugin(answers, COUNT(answers));
-    start_reading(&r[0], "/a", 0);
-    start_reading(&r[1], "/b", 0);
+    kube_test_start_reading(&r[0], "/a", 0);
+    kube_test_start_reading(&r[1], "/b", 0);
     engine_run(f.engine, &r[0].finished);
     engine_run(f.engine, &r[1].finished);
     assert_true(r[0].finished && r[1].finished);
@@ -725,10 +728,10 @@ TEST(a_plugin_may_be_told_of_the_cluster)
 
     write_plugin(CREDENTIAL("\"token\": \"tok\""), "");
     serve_answers(answers, COUNT(answers));
-    write_config("clusters: [{name: c, cluster: {server: 'http://127.0.0.1:{port}', extensions: [{name: "
-                 "client.authentication.k8s.io/exec, extension: {audience: x, n: 1}}]}}]\n" CONTEXT USER(
-                     EXEC(", provideClusterInfo: true")));
-    assert_ok(open_it(), err);
+    kube_test_write_config("clusters: [{name: c, cluster: {server: 'http://127.0.0.1:{port}', extensions: [{name: "
+                           "client.authentication.k8s.io/exec, extension: {audience: x, n: 1}}]}}]\n" CONTEXT USER(
+                               EXEC(", provideClusterInfo: true")));
+    assert_ok(kube_test_open_it(), err);
     json_decref(seen());
     ACT_AUTOFREE char *noted = calls(&n);
     ACT_AUTOFREE char *wanted = act_sprintf(
@@ -761,13 +764,13 @@ TEST(a_plugin_is_beside_a_kubeconfig_that_is_named_from_here)
 
     write_plugin(CREDENTIAL("\"token\": \"tok\""), "");
     serve_answers(answers, COUNT(answers));
-    write_config(CLUSTER("http://127.0.0.1:{port}") CONTEXT USER(EXEC("")));
+    kube_test_write_config(CLUSTER("http://127.0.0.1:{port}") CONTEXT USER(EXEC("")));
     assert_int_equal(chdir(f.home), 0);
     setenv("KUBECONFIG", "config", 1);
     assert_ok(kube_open(&(struct kube_options){.http = f.http}, &f.kube, &err), err);
     assert_int_equal(chdir("/"), 0);
     json_decref(seen());
-    assert_contains(asked(0), "Bearer tok");
+    assert_contains(kube_test_asked(0), "Bearer tok");
 }
 
 TEST(a_plugin_that_fails_is_quoted)
@@ -792,8 +795,8 @@ TEST(a_plugin_that_fails_is_quoted)
     serve_answers(NULL, 0);
     for (size_t i = 0; i < COUNT(bad); i++) {
         write_plugin(bad[i].answer, bad[i].more);
-        write_config(CLUSTER("http://127.0.0.1:{port}") CONTEXT USER(EXEC("")));
-        assert_ok(open_it(), err);
+        kube_test_write_config(CLUSTER("http://127.0.0.1:{port}") CONTEXT USER(EXEC("")));
+        assert_ok(kube_test_open_it(), err);
         assert_fails(kube_get(f.kube, "/x", "look", &out, &err), err, bad[i].code, bad[i].said);
         assert_contains(act_error_text(&err), "cannot look: the plugin '");
     }
@@ -805,10 +808,10 @@ TEST(a_plugin_that_is_missing_is_named)
     json_t *out = NULL;
 
     serve_answers(NULL, 0);
-    write_config(CLUSTER("http://127.0.0.1:{port}")
-                     CONTEXT USER("exec: {apiVersion: client.authentication.k8s.io/v1beta1, command: no-such-plugin, "
-                                  "installHint: 'get it at example.com'}"));
-    assert_ok(open_it(), err);
+    kube_test_write_config(CLUSTER("http://127.0.0.1:{port}") CONTEXT USER(
+        "exec: {apiVersion: client.authentication.k8s.io/v1beta1, command: no-such-plugin, "
+        "installHint: 'get it at example.com'}"));
+    assert_ok(kube_test_open_it(), err);
     assert_fails(kube_get(f.kube, "/x", "look", &out, &err), err, ACT_NOT_FOUND,
                  "no program 'no-such-plugin' in PATH, which the kubeconfig wants for its credentials; get it at");
 }
@@ -865,8 +868,8 @@ TEST(what_is_wrong_in_a_kubeconfig_is_said)
     };
 
     for (size_t i = 0; i < COUNT(bad); i++) {
-        write_config(bad[i].text);
-        assert_fails(open_it(), err, bad[i].code, bad[i].said);
+        kube_test_write_config(bad[i].text);
+        assert_fails(kube_test_open_it(), err, bad[i].code, bad[i].said);
         assert_null(f.kube);
     }
 }
@@ -885,10 +888,10 @@ TEST(there_may_be_no_kubeconfig)
 
 TEST(options_come_before_the_kubeconfig)
 {
-    write_config(
+    kube_test_write_config(
         "clusters: [{name: c, cluster: {server: 'https://c'}}, {name: d, cluster: {server: 'https://d/p/'}}]\n"
         "contexts: [{name: x, context: {cluster: c}}, {name: y, context: {cluster: d}}]\ncurrent-context: x\n");
-    assert_ok(open_it(), err);
+    assert_ok(kube_test_open_it(), err);
     assert_string_equal(kube_server(f.kube), "https://c");
     assert_string_equal(kube_namespace(f.kube), "default");
     assert_null(kube_plugin(f.kube));
@@ -908,8 +911,8 @@ TEST(a_pod_has_an_account)
 {
     struct kube_options options = {0};
 
-    write_file("token", "t", 0600);
-    write_file("namespace", "inside", 0600);
+    kube_test_write_file("token", "t", 0600);
+    kube_test_write_file("namespace", "inside", 0600);
     kube_account_dir = f.home;
     setenv("KUBERNETES_SERVICE_HOST", "fd00::1", 1);
     setenv("KUBERNETES_SERVICE_PORT", "443", 1);
@@ -1042,10 +1045,10 @@ TEST(kubectl_reads_the_same)
         skip();
     setenv("KUBECONFIG", list, 1);
     for (size_t i = 0; i < COUNT(sets); i++) {
-        write_file("a/config", sets[i].first, 0600);
-        write_file("b/config", sets[i].second, 0600);
-        write_file("a/sub/ca.pem", PEM, 0600);
-        write_file("b/sub/ca.pem", PEM "another\n", 0600);
+        kube_test_write_file("a/config", sets[i].first, 0600);
+        kube_test_write_file("b/config", sets[i].second, 0600);
+        kube_test_write_file("a/sub/ca.pem", PEM, 0600);
+        kube_test_write_file("b/sub/ca.pem", PEM "another\n", 0600);
         compare_with_kubectl();
     }
 }

@@ -25,7 +25,7 @@ static struct kube_mirror begun(void)
     return mirror;
 }
 
-static int take(struct kube_mirror *mirror, const char *text)
+static int kube_watch_test_take(struct kube_mirror *mirror, const char *text)
 {
     return kube_mirror_take(mirror, text, strlen(text), &err);
 }
@@ -34,10 +34,11 @@ TEST(items_come_change_and_go)
 {
     struct kube_mirror mirror = begun();
 
-    assert_ok(take(&mirror, EVENT("ADDED", OBJECT("a", "2")) EVENT("ADDED", OBJECT("b", "3"))), err);
+    assert_ok(kube_watch_test_take(&mirror, EVENT("ADDED", OBJECT("a", "2")) EVENT("ADDED", OBJECT("b", "3"))), err);
     assert_true(mirror.changed);
     assert_int_equal(json_object_size(mirror.items), 2);
-    assert_ok(take(&mirror, EVENT("MODIFIED", OBJECT("a", "5")) EVENT("DELETED", OBJECT("b", "6"))), err);
+    assert_ok(kube_watch_test_take(&mirror, EVENT("MODIFIED", OBJECT("a", "5")) EVENT("DELETED", OBJECT("b", "6"))),
+              err);
     assert_int_equal(json_object_size(mirror.items), 1);
     const json_t *metadata = json_object_get(json_object_get(mirror.items, "team/a"), "metadata");
     assert_string_equal(codec_json_str(metadata, "resourceVersion", ""), "5");
@@ -49,8 +50,10 @@ TEST(a_bookmark_is_a_version_and_no_change)
 {
     struct kube_mirror mirror = begun();
 
-    assert_ok(take(&mirror, EVENT("BOOKMARK", "{\"metadata\": {\"resourceVersion\": \"9\"}}") "\n"), err);
-    assert_ok(take(&mirror, EVENT("NEWER", "{\"metadata\": {}}")), err); /* what this version does not know */
+    assert_ok(kube_watch_test_take(&mirror, EVENT("BOOKMARK", "{\"metadata\": {\"resourceVersion\": \"9\"}}") "\n"),
+              err);
+    assert_ok(kube_watch_test_take(&mirror, EVENT("NEWER", "{\"metadata\": {}}")),
+              err); /* what this version does not know */
     assert_false(mirror.changed);
     assert_string_equal(mirror.version, "9");
     kube_mirror_release(&mirror);
@@ -72,9 +75,9 @@ TEST(half_a_line_is_forgotten_with_its_stream)
 {
     struct kube_mirror mirror = begun();
 
-    assert_ok(take(&mirror, "{\"type\": \"ADD"), err);
+    assert_ok(kube_watch_test_take(&mirror, "{\"type\": \"ADD"), err);
     kube_mirror_begin_stream(&mirror);
-    assert_ok(take(&mirror, EVENT("ADDED", OBJECT("a", "2"))), err);
+    assert_ok(kube_watch_test_take(&mirror, EVENT("ADDED", OBJECT("a", "2"))), err);
     assert_int_equal(json_object_size(mirror.items), 1);
     kube_mirror_release(&mirror);
 }
@@ -97,7 +100,7 @@ TEST(what_is_no_watch)
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct kube_mirror mirror = begun();
         err = (struct act_error){0};
-        assert_true(take(&mirror, cases[i].text) < 0);
+        assert_true(kube_watch_test_take(&mirror, cases[i].text) < 0);
         assert_contains(act_error_text(&err), cases[i].said);
         assert_int_equal(err.http_status, cases[i].status);
         kube_mirror_release(&mirror);
@@ -133,7 +136,7 @@ struct fixture {
 };
 static struct fixture f;
 
-static void note(void *arg)
+static void kube_watch_test_note(void *arg)
 {
     (void)arg;
     f.news = true;
@@ -149,7 +152,7 @@ static int make_client(void **state)
 }
 
 /* A watch of a server that gives these answers in turn. */
-static void begin(const char *const *answers, size_t n, enum then last)
+static void kube_watch_test_begin(const char *const *answers, size_t n, enum then last)
 {
     char file[] = "/tmp/act-watch-XXXXXX";
     int fd = mkstemp(file);
@@ -167,10 +170,10 @@ static void begin(const char *const *answers, size_t n, enum then last)
     assert_ok(kube_open(&(struct kube_options){.http = f.http, .kubeconfig = file}, &f.kube, &err), err);
     unlink(file);
     ACT_AUTOFREE char *path = kube_path(f.kube, "v1", "pods", NULL, "labelSelector=a");
-    f.watch = kube_watch_new(f.kube, path, "the pods", note, NULL);
+    f.watch = kube_watch_new(f.kube, path, "the pods", kube_watch_test_note, NULL);
 }
 
-static int end(void **state)
+static int kube_watch_test_end(void **state)
 {
     (void)state;
     kube_watch_free(f.watch);
@@ -183,10 +186,10 @@ static int end(void **state)
 }
 
 #undef TEST
-#define TEST(name) TEST_IN(name, make_client, end)
+#define TEST(name) TEST_IN(name, make_client, kube_watch_test_end)
 
 /* Its names, "a b", at once. New string. */
-static char *names(void)
+static char *kube_watch_test_names(void)
 {
     ACT_AUTO(act_buf) out = {0};
     CODEC_AUTOJSON json_t *items = NULL;
@@ -203,7 +206,7 @@ static char *names(void)
 
 static void assert_names(const char *wanted)
 {
-    ACT_AUTOFREE char *found = names();
+    ACT_AUTOFREE char *found = kube_watch_test_names();
 
     assert_string_equal(found, wanted);
 }
@@ -225,7 +228,7 @@ TEST(it_is_listed_once_and_then_watched)
     const char *answers[] = {LIST("7", OBJECT("a", "5")),
                              OK EVENT("ADDED", OBJECT("b", "8")) EVENT("DELETED", OBJECT("a", "9"))};
 
-    begin(answers, COUNT(answers), STALL);
+    kube_watch_test_begin(answers, COUNT(answers), STALL);
     assert_names("a");
     await_news();
     assert_names("b");
@@ -240,7 +243,7 @@ TEST(one_that_ends_goes_on_where_it_was)
     const char *answers[] = {LIST("7", OBJECT("a", "5")), OK EVENT("MODIFIED", OBJECT("a", "8")),
                              OK EVENT("ADDED", OBJECT("b", "9"))};
 
-    begin(answers, COUNT(answers), STALL);
+    kube_watch_test_begin(answers, COUNT(answers), STALL);
     assert_names("a");
     await_news();
     await_news();
@@ -253,7 +256,7 @@ TEST(a_version_that_is_gone_is_listed_anew)
     const char *answers[] = {LIST("7", OBJECT("a", "5")), OK EVENT("ERROR", "{\"code\": 410}"),
                              LIST("20", OBJECT("b", "19")), OK EVENT("ADDED", OBJECT("c", "21"))};
 
-    begin(answers, COUNT(answers), STALL);
+    kube_watch_test_begin(answers, COUNT(answers), STALL);
     assert_names("a");
     await_news();
     assert_names("b");
@@ -268,7 +271,7 @@ TEST(who_may_not_watch_lists_again)
                              "HTTP/1.1 403 Forbidden\r\n\r\n{\"kind\": \"Status\", \"message\": \"you may not\"}",
                              LIST("8", OBJECT("b", "8")), LIST("9", OBJECT("c", "9"))};
 
-    begin(answers, COUNT(answers), CLOSE);
+    kube_watch_test_begin(answers, COUNT(answers), CLOSE);
     assert_names("a");
     await_news();
     assert_names("b");
@@ -284,7 +287,7 @@ TEST(one_that_is_silent_though_it_had_bookmarks_is_dead)
                              OK EVENT("BOOKMARK", "{\"metadata\": {\"resourceVersion\": \"9\"}}"),
                              OK EVENT("ADDED", OBJECT("b", "12"))};
 
-    begin(answers, COUNT(answers), STALL);
+    kube_watch_test_begin(answers, COUNT(answers), STALL);
     f.steps[1].then = STALL;
     kube_silent_ms = 100;
     assert_names("a");
@@ -300,7 +303,7 @@ TEST(a_list_that_fails_is_not_asked_for_at_once)
                              LIST("8", OBJECT("b", "8")), OK};
     CODEC_AUTOJSON json_t *first = NULL, *second = NULL;
 
-    begin(answers, COUNT(answers), STALL);
+    kube_watch_test_begin(answers, COUNT(answers), STALL);
     assert_int_equal(kube_watch_items(f.watch, &first, &err), -ACT_DENIED);
     assert_int_equal(kube_watch_items(f.watch, &second, &err), -ACT_DENIED);
     assert_contains(act_error_text(&err), "cannot list the pods: HTTP 403: you may not");

@@ -20,7 +20,7 @@
 #define NAME "exp-1795300000-0123abcd"
 
 /* JSON with apostrophes for quotes. A new reference. */
-static json_t *json_of(const char *text)
+static json_t *kubernetes_test_json_of(const char *text)
 {
     json_t *json = NULL;
     ACT_AUTOFREE char *copy = act_strdup(text);
@@ -32,9 +32,9 @@ static json_t *json_of(const char *text)
     return json;
 }
 
-static void assert_json(const json_t *value, const char *wanted)
+static void kubernetes_test_assert_json(const json_t *value, const char *wanted)
 {
-    CODEC_AUTOJSON json_t *other = json_of(wanted);
+    CODEC_AUTOJSON json_t *other = kubernetes_test_json_of(wanted);
 
     if (!json_equal(value, other)) {
         ACT_AUTOFREE char *text = value ? codec_json_line(value) : act_strdup("nothing");
@@ -43,7 +43,7 @@ static void assert_json(const json_t *value, const char *wanted)
 }
 
 /* The member at "spec.template.0.name". */
-static json_t *at(json_t *value, const char *path)
+static json_t *kubernetes_test_at(json_t *value, const char *path)
 {
     ACT_AUTOFREE char *copy = act_strdup(path);
 
@@ -104,9 +104,10 @@ TEST(a_patch_is_merged_as_kubectl_does)
     };
 
     for (size_t i = 0; i < COUNT(rows); i++) {
-        CODEC_AUTOJSON json_t *object = json_of(rows[i][0]), *patch = json_of(rows[i][1]);
+        CODEC_AUTOJSON json_t *object = kubernetes_test_json_of(rows[i][0]),
+                              *patch = kubernetes_test_json_of(rows[i][1]);
         kubernetes_merge(object, patch);
-        assert_json(object, rows[i][2]);
+        kubernetes_test_assert_json(object, rows[i][2]);
     }
 }
 
@@ -123,7 +124,7 @@ TEST(what_a_server_dropped_is_found)
     };
 
     for (size_t i = 0; i < COUNT(rows); i++) {
-        CODEC_AUTOJSON json_t *patch = json_of(rows[i][0]), *made = json_of(rows[i][1]);
+        CODEC_AUTOJSON json_t *patch = kubernetes_test_json_of(rows[i][0]), *made = kubernetes_test_json_of(rows[i][1]);
         const char *dropped = kubernetes_dropped(patch, made);
         assert_true(act_streq(dropped, rows[i][2]));
     }
@@ -170,13 +171,14 @@ TEST(a_run_is_an_indexed_job_that_is_suspended)
     struct kubernetes_run run = run_new();
     CODEC_AUTOJSON json_t *job = kubernetes_job(&run, true);
 
-    assert_json(at(job, "metadata/labels"), "{'app.kubernetes.io/managed-by':'act','act/run':'" RUN "'}");
-    assert_json(at(job, "metadata/annotations"),
-                "{'act/run':'" RUN "','act/title':'python train.py a b','act/user':'me',"
-                "'act/cluster':'c1','act/num-gpu':'8'}");
-    json_object_del(at(job, "spec"), "template");
-    assert_json(
-        at(job, "spec"),
+    kubernetes_test_assert_json(kubernetes_test_at(job, "metadata/labels"),
+                                "{'app.kubernetes.io/managed-by':'act','act/run':'" RUN "'}");
+    kubernetes_test_assert_json(kubernetes_test_at(job, "metadata/annotations"),
+                                "{'act/run':'" RUN "','act/title':'python train.py a b','act/user':'me',"
+                                "'act/cluster':'c1','act/num-gpu':'8'}");
+    json_object_del(kubernetes_test_at(job, "spec"), "template");
+    kubernetes_test_assert_json(
+        kubernetes_test_at(job, "spec"),
         "{'completionMode':'Indexed','completions':2,'parallelism':2,'suspend':true,'backoffLimit':12,"
         "'backoffLimitPerIndex':12,'ttlSecondsAfterFinished':604800,'podFailurePolicy':{'rules':[{'action':'Ignore',"
         "'onPodConditions':"
@@ -188,7 +190,7 @@ TEST(pods_check_the_agent_before_it_runs)
 {
     struct kubernetes_run run = run_new();
     CODEC_AUTOJSON json_t *job = kubernetes_job(&run, true);
-    const char *script = json_string_value(at(job, "spec/template/spec/containers/0/command/2"));
+    const char *script = json_string_value(kubernetes_test_at(job, "spec/template/spec/containers/0/command/2"));
     const char *checked = strstr(script, "check /run/act/node/act-node 0123456789ab1 'act-program-0123456789ab'\n");
 
     assert_non_null(checked);
@@ -202,7 +204,7 @@ TEST(a_program_of_others_is_known_by_its_labels)
 
     assert_ok(kubernetes_check_program(ours, "0123456789abcdef", &err), err);
     assert_int_equal(kubernetes_check_program(other, "0123456789abcdef", &err), -ACT_FAIL);
-    json_object_del(at(ours, "metadata"), "labels");
+    json_object_del(kubernetes_test_at(ours, "metadata"), "labels");
     assert_int_equal(kubernetes_check_program(ours, "0123456789abcdef", &err), -ACT_FAIL);
     assert_contains(act_error_text(&err),
                     "the namespace has a Secret 'act-program-0123456789ab' that ACT has not made");
@@ -216,7 +218,7 @@ TEST(an_elastic_run_ends_with_its_first_pod)
     spec.max_nodes = 2;
     CODEC_AUTOJSON json_t *job = kubernetes_job(&run, true);
     spec.min_nodes = spec.max_nodes = 0;
-    assert_json(at(job, "spec/successPolicy"), "{'rules':[{'succeededIndexes':'0'}]}");
+    kubernetes_test_assert_json(kubernetes_test_at(job, "spec/successPolicy"), "{'rules':[{'succeededIndexes':'0'}]}");
     assert_string_equal(kubernetes_annotation(job, KUBERNETES_MIN_NODES), "1");
 }
 
@@ -234,7 +236,7 @@ TEST(an_elastic_run_takes_part_of_what_its_queue_could_give)
     assert_string_equal(kubernetes_annotation(job, "kueue.x-k8s.io/job-min-parallelism"), "1");
     assert_string_equal(kubernetes_annotation(job, "kueue.x-k8s.io/job-completions-equal-parallelism"), "true");
     assert_string_equal(kubernetes_label(job, KUBERNETES_QUEUE), "team");
-    assert_true(json_is_true(at(job, "spec/suspend")));
+    assert_true(json_is_true(kubernetes_test_at(job, "spec/suspend")));
 }
 
 TEST(a_pod_has_the_agent_the_secret_and_room_to_work)
@@ -242,30 +244,34 @@ TEST(a_pod_has_the_agent_the_secret_and_room_to_work)
     struct kubernetes_run run = run_new();
     run.parts = 2;
     CODEC_AUTOJSON json_t *job = kubernetes_job(&run, true);
-    json_t *pod = at(job, "spec/template/spec"), *main = at(pod, "containers/0");
+    json_t *pod = kubernetes_test_at(job, "spec/template/spec"), *main = kubernetes_test_at(pod, "containers/0");
 
-    assert_json(at(pod, "volumes"),
-                "[{'name':'act-program','secret':{'secretName':'act-program-0123456789ab'}},{'name':'act-run',"
-                "'projected':{'sources':[{'secret':{'name':'" NAME "'}},{'secret':{'name':'" NAME "-package-0'}},"
-                "{'secret':{'name':'" NAME "-package-1'}}]}},{'name':'act-node','emptyDir':{}}]");
-    assert_json(at(main, "volumeMounts"), "[{'name':'act-program','mountPath':'/run/act/program','readOnly':true},"
-                                          "{'name':'act-run','mountPath':'/run/act/secret','readOnly':true},"
-                                          "{'name':'act-node','mountPath':'/run/act/node'}]");
-    assert_json(at(main, "resources"), "{'limits':{'nvidia.com/gpu':'4'},'requests':{}}");
-    assert_contains(json_string_value(at(main, "command/2")),
+    kubernetes_test_assert_json(
+        kubernetes_test_at(pod, "volumes"),
+        "[{'name':'act-program','secret':{'secretName':'act-program-0123456789ab'}},{'name':'act-run',"
+        "'projected':{'sources':[{'secret':{'name':'" NAME "'}},{'secret':{'name':'" NAME "-package-0'}},"
+        "{'secret':{'name':'" NAME "-package-1'}}]}},{'name':'act-node','emptyDir':{}}]");
+    kubernetes_test_assert_json(kubernetes_test_at(main, "volumeMounts"),
+                                "[{'name':'act-program','mountPath':'/run/act/program','readOnly':true},"
+                                "{'name':'act-run','mountPath':'/run/act/secret','readOnly':true},"
+                                "{'name':'act-node','mountPath':'/run/act/node'}]");
+    kubernetes_test_assert_json(kubernetes_test_at(main, "resources"),
+                                "{'limits':{'nvidia.com/gpu':'4'},'requests':{}}");
+    assert_contains(json_string_value(kubernetes_test_at(main, "command/2")),
                     "act-node pod --job " NAME " --nodes 2 --secret /run/act/secret --work /run/act/node");
-    assert_string_equal(json_string_value(at(pod, "subdomain")), NAME);
-    assert_string_equal(json_string_value(at(pod, "restartPolicy")), "Never");
-    assert_int_equal(json_integer_value(at(pod, "terminationGracePeriodSeconds")), 30);
-    assert_true(json_is_false(at(pod, "enableServiceLinks")));
+    assert_string_equal(json_string_value(kubernetes_test_at(pod, "subdomain")), NAME);
+    assert_string_equal(json_string_value(kubernetes_test_at(pod, "restartPolicy")), "Never");
+    assert_int_equal(json_integer_value(kubernetes_test_at(pod, "terminationGracePeriodSeconds")), 30);
+    assert_true(json_is_false(kubernetes_test_at(pod, "enableServiceLinks")));
 }
 
 TEST(settings_become_fields_of_the_pod)
 {
     struct kubernetes_run run = run_new();
-    CODEC_AUTOJSON json_t *selector = json_of("{'gpu':true,'size':2,'pool':'a'}"),
-                          *tolerations = json_of("[{'key':'sku'}]"),
-                          *patch = json_of("{'spec':{'hostIPC':true,'containers':[{'name':'main','tty':true}]}}");
+    CODEC_AUTOJSON json_t *selector = kubernetes_test_json_of("{'gpu':true,'size':2,'pool':'a'}"),
+                          *tolerations = kubernetes_test_json_of("[{'key':'sku'}]"),
+                          *patch = kubernetes_test_json_of(
+                              "{'spec':{'hostIPC':true,'containers':[{'name':'main','tty':true}]}}");
 
     spec.env = env;
     spec.n_env = 1;
@@ -284,42 +290,46 @@ TEST(settings_become_fields_of_the_pod)
                              .pod = patch};
     config.docker = (struct config_docker){.username = FIXED("me"), .password = FIXED("p")};
     CODEC_AUTOJSON json_t *job = kubernetes_job(&run, false);
-    json_t *pod = at(job, "spec/template/spec"), *main = at(pod, "containers/0");
+    json_t *pod = kubernetes_test_at(job, "spec/template/spec"), *main = kubernetes_test_at(pod, "containers/0");
 
-    assert_json(at(main, "resources"),
-                "{'limits':{'cpu':'16','memory':'200Gi'},'requests':{'cpu':'16','memory':'200Gi'}}");
-    assert_json(at(pod, "volumes/3"), "{'name':'act-shm','emptyDir':{'medium':'Memory','sizeLimit':'8Gi'}}");
-    assert_json(at(pod, "nodeSelector"), "{'gpu':'true','size':'2','pool':'a'}");
-    assert_json(at(pod, "tolerations"), "[{'key':'sku'}]");
-    assert_json(at(pod, "imagePullSecrets"), "[{'name':'" NAME "-registry'}]");
-    assert_string_equal(json_string_value(at(pod, "priorityClassName")), "high");
-    assert_string_equal(json_string_value(at(pod, "serviceAccountName")), "runner");
-    assert_int_equal(json_integer_value(at(pod, "terminationGracePeriodSeconds")), 60);
-    assert_true(json_is_true(at(pod, "hostIPC")) && json_is_true(at(main, "tty")));
-    assert_int_equal(json_integer_value(at(job, "spec/activeDeadlineSeconds")), 7200 + 7 * 86400);
-    assert_true(json_is_true(at(job, "spec/suspend"))); /* Kueue lets it go */
+    kubernetes_test_assert_json(kubernetes_test_at(main, "resources"),
+                                "{'limits':{'cpu':'16','memory':'200Gi'},'requests':{'cpu':'16','memory':'200Gi'}}");
+    kubernetes_test_assert_json(kubernetes_test_at(pod, "volumes/3"),
+                                "{'name':'act-shm','emptyDir':{'medium':'Memory','sizeLimit':'8Gi'}}");
+    kubernetes_test_assert_json(kubernetes_test_at(pod, "nodeSelector"), "{'gpu':'true','size':'2','pool':'a'}");
+    kubernetes_test_assert_json(kubernetes_test_at(pod, "tolerations"), "[{'key':'sku'}]");
+    kubernetes_test_assert_json(kubernetes_test_at(pod, "imagePullSecrets"), "[{'name':'" NAME "-registry'}]");
+    assert_string_equal(json_string_value(kubernetes_test_at(pod, "priorityClassName")), "high");
+    assert_string_equal(json_string_value(kubernetes_test_at(pod, "serviceAccountName")), "runner");
+    assert_int_equal(json_integer_value(kubernetes_test_at(pod, "terminationGracePeriodSeconds")), 60);
+    assert_true(json_is_true(kubernetes_test_at(pod, "hostIPC")) && json_is_true(kubernetes_test_at(main, "tty")));
+    assert_int_equal(json_integer_value(kubernetes_test_at(job, "spec/activeDeadlineSeconds")), 7200 + 7 * 86400);
+    assert_true(json_is_true(kubernetes_test_at(job, "spec/suspend"))); /* Kueue lets it go */
     assert_string_equal(kubernetes_label(job, KUBERNETES_QUEUE), "team");
 }
 
 TEST(a_run_is_kept_off_nodes_whatever_else_it_asks_for)
 {
     struct kubernetes_run run = run_new();
-    CODEC_AUTOJSON json_t *patch = json_of("{'spec':{'affinity':{'nodeAffinity':{"
-                                           "'requiredDuringSchedulingIgnoredDuringExecution':{'nodeSelectorTerms':["
-                                           "{'matchExpressions':[{'key':'a','operator':'Exists'}]}]}}}}}");
+    CODEC_AUTOJSON json_t *patch =
+        kubernetes_test_json_of("{'spec':{'affinity':{'nodeAffinity':{"
+                                "'requiredDuringSchedulingIgnoredDuringExecution':{'nodeSelectorTerms':["
+                                "{'matchExpressions':[{'key':'a','operator':'Exists'}]}]}}}}}");
     static const char *const where =
         "spec/template/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms";
 
     act_strv_push(&spec.avoid, "n1");
     act_strv_push(&spec.avoid, "n2");
     CODEC_AUTOJSON json_t *job = kubernetes_job(&run, false);
-    assert_json(at(job, where), "[{'matchFields':[{'key':'metadata.name','operator':'NotIn','values':['n1']},"
+    kubernetes_test_assert_json(kubernetes_test_at(job, where),
+                                "[{'matchFields':[{'key':'metadata.name','operator':'NotIn','values':['n1']},"
                                 "{'key':'metadata.name','operator':'NotIn','values':['n2']}]}]");
     keys.pod = patch;
     CODEC_AUTOJSON json_t *patched = kubernetes_job(&run, false);
-    assert_json(at(patched, where), "[{'matchExpressions':[{'key':'a','operator':'Exists'}],"
-                                    "'matchFields':[{'key':'metadata.name','operator':'NotIn','values':['n1']},"
-                                    "{'key':'metadata.name','operator':'NotIn','values':['n2']}]}]");
+    kubernetes_test_assert_json(kubernetes_test_at(patched, where),
+                                "[{'matchExpressions':[{'key':'a','operator':'Exists'}],"
+                                "'matchFields':[{'key':'metadata.name','operator':'NotIn','values':['n1']},"
+                                "{'key':'metadata.name','operator':'NotIn','values':['n2']}]}]");
     act_strv_release(&spec.avoid);
     keys.pod = NULL;
 }
@@ -329,10 +339,12 @@ TEST(the_job_owns_what_its_pods_need)
     struct kubernetes_run run = run_new();
     CODEC_AUTOJSON json_t *service = kubernetes_service(&run, "u1");
 
-    assert_json(at(service, "metadata/ownerReferences"),
-                "[{'apiVersion':'batch/v1','kind':'Job','name':'" NAME "','uid':'u1','controller':false}]");
-    assert_json(at(service, "spec"),
-                "{'clusterIP':'None','publishNotReadyAddresses':true,'selector':{'job-name':'" NAME "'}}");
+    kubernetes_test_assert_json(kubernetes_test_at(service, "metadata/ownerReferences"),
+                                "[{'apiVersion':'batch/v1','kind':'Job','name':'" NAME
+                                "','uid':'u1','controller':false}]");
+    kubernetes_test_assert_json(kubernetes_test_at(service, "spec"),
+                                "{'clusterIP':'None','publishNotReadyAddresses':true,'selector':{'job-name':'" NAME
+                                "'}}");
 }
 
 TEST(the_secret_holds_what_it_should_and_shows_only_the_specification)
@@ -342,13 +354,15 @@ TEST(the_secret_holds_what_it_should_and_shows_only_the_specification)
         .spec = "{}", .secrets = "{\"A\":\"b\"}", .token = "t0ken", .package = "PK", .package_len = 2};
     CODEC_AUTOJSON json_t *secret = kubernetes_secret(&run, &content, NULL);
 
-    assert_json(at(secret, "data"),
-                "{'run.json':'e30=','token':'dDBrZW4=','secrets.json':'eyJBIjoiYiJ9','package.zip':'UEs='}");
-    assert_true(json_is_true(at(secret, "immutable")));
-    assert_null(at(secret, "metadata/ownerReferences"));
+    kubernetes_test_assert_json(
+        kubernetes_test_at(secret, "data"),
+        "{'run.json':'e30=','token':'dDBrZW4=','secrets.json':'eyJBIjoiYiJ9','package.zip':'UEs='}");
+    assert_true(json_is_true(kubernetes_test_at(secret, "immutable")));
+    assert_null(kubernetes_test_at(secret, "metadata/ownerReferences"));
     kubernetes_mask(secret);
-    assert_null(at(secret, "data"));
-    assert_json(at(secret, "stringData"), "{'run.json':'{}','token':'***','secrets.json':'***','package.zip':'***'}");
+    assert_null(kubernetes_test_at(secret, "data"));
+    kubernetes_test_assert_json(kubernetes_test_at(secret, "stringData"),
+                                "{'run.json':'{}','token':'***','secrets.json':'***','package.zip':'***'}");
 }
 
 TEST(the_login_of_a_registry_is_a_pull_secret)
@@ -359,9 +373,10 @@ TEST(the_login_of_a_registry_is_a_pull_secret)
     config.docker = (struct config_docker){.username = FIXED("me"), .password = FIXED("p")};
     CODEC_AUTOJSON json_t *secret = kubernetes_registry(&run, "u1");
     size_t len;
-    ACT_AUTOFREE uint8_t *text = act_base64_decode(json_string_value(at(secret, "data/.dockerconfigjson")), &len);
+    ACT_AUTOFREE uint8_t *text =
+        act_base64_decode(json_string_value(kubernetes_test_at(secret, "data/.dockerconfigjson")), &len);
 
-    assert_string_equal(json_string_value(at(secret, "type")), "kubernetes.io/dockerconfigjson");
+    assert_string_equal(json_string_value(kubernetes_test_at(secret, "type")), "kubernetes.io/dockerconfigjson");
     assert_contains((char *)text,
                     "{\"auths\":{\"reg.example.com\":{\"username\":\"me\",\"password\":\"p\",\"auth\":\"bWU6cA==\"}}}");
 }
@@ -394,12 +409,15 @@ TEST(a_container_of_blobs_is_a_volume_of_the_driver)
     assert_ok(kubernetes_check_folders(&config, &spec, &err), err);
     spec.folders = NULL;
     spec.n_folders = 0;
-    assert_json(volumes, "[{'name':'folder-0','csi':{'driver':'blob.csi.azure.com','readOnly':true,'volumeAttributes':{"
-                         "'containerName':'cont','secretName':'" NAME "-folder-0','mountOptions':'-o allow_other "
-                         "--file-cache-timeout-in-seconds=120'}}}]");
-    assert_json(mounts, "[{'name':'folder-0','mountPath':'/run/act/folders/data','readOnly':true,'subPath':'a/b'}]");
-    assert_json(at(secret, "data"), "{'azurestorageaccountname':'YWNj','azurestorageaccountkey':'a2V5'}");
-    assert_string_equal(json_string_value(at(json, "folders/0/link")), "/run/act/folders/data");
+    kubernetes_test_assert_json(
+        volumes, "[{'name':'folder-0','csi':{'driver':'blob.csi.azure.com','readOnly':true,'volumeAttributes':{"
+                 "'containerName':'cont','secretName':'" NAME "-folder-0','mountOptions':'-o allow_other "
+                 "--file-cache-timeout-in-seconds=120'}}}]");
+    kubernetes_test_assert_json(
+        mounts, "[{'name':'folder-0','mountPath':'/run/act/folders/data','readOnly':true,'subPath':'a/b'}]");
+    kubernetes_test_assert_json(kubernetes_test_at(secret, "data"),
+                                "{'azurestorageaccountname':'YWNj','azurestorageaccountkey':'a2V5'}");
+    assert_string_equal(json_string_value(kubernetes_test_at(json, "folders/0/link")), "/run/act/folders/data");
 }
 
 TEST(folders_on_a_claim_share_its_volume)
@@ -418,12 +436,14 @@ TEST(folders_on_a_claim_share_its_volume)
     assert_ok(kubernetes_check_folders(&config, &spec, &err), err);
     spec.folders = NULL;
     spec.n_folders = 0;
-    assert_json(volumes, "[{'name':'folder-0','persistentVolumeClaim':{'claimName':'team.a','readOnly':false}},"
-                         "{'name':'folder-1','persistentVolumeClaim':{'claimName':'models','readOnly':true}}]");
-    assert_json(mounts, "[{'name':'folder-0','mountPath':'/run/act/folders/data','readOnly':true,'subPath':'a/b'},"
-                        "{'name':'folder-1','mountPath':'/run/act/folders/models','readOnly':true},"
-                        "{'name':'folder-0','mountPath':'/run/act/folders/output','readOnly':false,'subPath':'out'}]");
-    assert_string_equal(json_string_value(at(json, "folders/2/link")), "/run/act/folders/output");
+    kubernetes_test_assert_json(volumes,
+                                "[{'name':'folder-0','persistentVolumeClaim':{'claimName':'team.a','readOnly':false}},"
+                                "{'name':'folder-1','persistentVolumeClaim':{'claimName':'models','readOnly':true}}]");
+    kubernetes_test_assert_json(
+        mounts, "[{'name':'folder-0','mountPath':'/run/act/folders/data','readOnly':true,'subPath':'a/b'},"
+                "{'name':'folder-1','mountPath':'/run/act/folders/models','readOnly':true},"
+                "{'name':'folder-0','mountPath':'/run/act/folders/output','readOnly':false,'subPath':'out'}]");
+    assert_string_equal(json_string_value(kubernetes_test_at(json, "folders/2/link")), "/run/act/folders/output");
 }
 
 TEST(a_folder_that_is_moved_needs_act_in_the_pods)
@@ -443,18 +463,18 @@ TEST(a_folder_that_is_moved_needs_act_in_the_pods)
     assert_ok(kubernetes_check_folders(&config, &spec, &err), err);
     spec.folders = NULL;
     spec.n_folders = 0;
-    json_t *pod = at(job, "spec/template/spec");
-    assert_json(at(pod, "volumes/2"),
-                "{'name':'act-client','projected':{'sources':[{'secret':{'name':"
-                "'act-client-0123456789ab-0'}},{'secret':{'name':'act-client-0123456789ab-1'}}]}}");
-    assert_int_equal(json_array_size(at(pod, "volumes")), 4); /* it is not mounted */
-    assert_int_equal(json_integer_value(at(pod, "terminationGracePeriodSeconds")), 10 + 20 + 300);
-    const char *script = json_string_value(at(pod, "containers/0/command/2"));
+    json_t *pod = kubernetes_test_at(job, "spec/template/spec");
+    kubernetes_test_assert_json(kubernetes_test_at(pod, "volumes/2"),
+                                "{'name':'act-client','projected':{'sources':[{'secret':{'name':"
+                                "'act-client-0123456789ab-0'}},{'secret':{'name':'act-client-0123456789ab-1'}}]}}");
+    assert_int_equal(json_array_size(kubernetes_test_at(pod, "volumes")), 4); /* it is not mounted */
+    assert_int_equal(json_integer_value(kubernetes_test_at(pod, "terminationGracePeriodSeconds")), 10 + 20 + 300);
+    const char *script = json_string_value(kubernetes_test_at(pod, "containers/0/command/2"));
     const char *checked = strstr(script, "check /run/act/node/act 0123456789ab2 'act-client-0123456789ab-*'");
     assert_non_null(checked);
     assert_non_null(strstr(checked, "/run/act/node/act --version"));
-    assert_null(at(json, "folders/0/link"));
-    assert_string_equal(json_string_value(json_object_get(at(secret, "data"), "stores.json")), "e30=");
+    assert_null(kubernetes_test_at(json, "folders/0/link"));
+    assert_string_equal(json_string_value(json_object_get(kubernetes_test_at(secret, "data"), "stores.json")), "e30=");
 }
 
 static const struct {
@@ -477,7 +497,8 @@ TEST(folders_that_pods_cannot_have_are_refused)
         assert_fails(kubernetes_check_folders(&config, &spec, &err), err, ACT_CONFIG, refused[i].match);
     }
     struct run_folder folder = refused[0].folder;
-    CODEC_AUTOJSON json_t *volumes = json_of("[{'mount_path':'/x','persistentVolumeClaim':{'claimName':'c'}}]");
+    CODEC_AUTOJSON json_t *volumes =
+        kubernetes_test_json_of("[{'mount_path':'/x','persistentVolumeClaim':{'claimName':'c'}}]");
     keys.volumes = volumes;
     spec.folders = &folder;
     assert_ok(kubernetes_check_folders(&config, &spec, &err), err);
@@ -609,9 +630,9 @@ static const struct {
 TEST(states_and_reasons)
 {
     for (size_t i = 0; i < COUNT(states); i++) {
-        CODEC_AUTOJSON json_t *job = states[i].job ? json_of(states[i].job) : NULL,
-                              *pods = states[i].pods ? json_of(states[i].pods) : NULL,
-                              *events = states[i].events ? json_of(states[i].events) : NULL;
+        CODEC_AUTOJSON json_t *job = states[i].job ? kubernetes_test_json_of(states[i].job) : NULL,
+                              *pods = states[i].pods ? kubernetes_test_json_of(states[i].pods) : NULL,
+                              *events = states[i].events ? kubernetes_test_json_of(states[i].events) : NULL;
         struct run_status status;
         kubernetes_read_status(&(struct kubernetes_view){.job = job, .pods = pods, .events = events}, &status);
         assert_string_equal(status.reason, states[i].reason);
@@ -636,14 +657,15 @@ TEST(the_size_of_a_job_is_bounded)
     };
 
     for (size_t i = 0; i < COUNT(rows); i++) {
-        CODEC_AUTOJSON json_t *job = json_of(rows[i].job);
+        CODEC_AUTOJSON json_t *job = kubernetes_test_json_of(rows[i].job);
         assert_int_equal(kubernetes_completions(job), rows[i].n);
     }
 }
 
 TEST(the_last_words_of_the_first_pod_are_the_status)
 {
-    CODEC_AUTOJSON json_t *job = json_of(JOB(FAILED("PodFailurePolicy"))), *pods = json_of("[]");
+    CODEC_AUTOJSON json_t *job = kubernetes_test_json_of(JOB(FAILED("PodFailurePolicy"))),
+                          *pods = kubernetes_test_json_of("[]");
     struct run_status words = {.state = RUN_FAILED,
                                .exit_status = 3,
                                .failed_rank = 1,
@@ -668,10 +690,12 @@ TEST(the_last_words_of_the_first_pod_are_the_status)
 
 TEST(a_queue_says_why_a_run_waits)
 {
-    CODEC_AUTOJSON json_t *job = json_of("{'metadata':{'name':'x','labels':{'kueue.x-k8s.io/queue-name':'team'}},"
-                                         "'spec':{'suspend':true}}"),
-                          *workload = json_of("{'status':{'conditions':[{'type':'QuotaReserved','status':'False',"
-                                              "'message':'insufficient quota'}]}}");
+    CODEC_AUTOJSON json_t *job = kubernetes_test_json_of(
+                              "{'metadata':{'name':'x','labels':{'kueue.x-k8s.io/queue-name':'team'}},"
+                              "'spec':{'suspend':true}}"),
+                          *workload = kubernetes_test_json_of(
+                              "{'status':{'conditions':[{'type':'QuotaReserved','status':'False',"
+                              "'message':'insufficient quota'}]}}");
     struct run_status status;
 
     kubernetes_read_status(&(struct kubernetes_view){.job = job, .workload = workload}, &status);
@@ -682,11 +706,13 @@ TEST(a_queue_says_why_a_run_waits)
 
 TEST(a_queue_that_took_the_pods_away_says_so)
 {
-    CODEC_AUTOJSON json_t *job = json_of("{'metadata':{'name':'x','labels':{'kueue.x-k8s.io/queue-name':'team'}},"
-                                         "'spec':{'suspend':true}}"),
-                          *workload = json_of("{'status':{'conditions':[{'type':'QuotaReserved','status':'False',"
-                                              "'message':'no room'},{'type':'Evicted','status':'True','reason':"
-                                              "'Preempted','message':'x'}]}}");
+    CODEC_AUTOJSON json_t *job = kubernetes_test_json_of(
+                              "{'metadata':{'name':'x','labels':{'kueue.x-k8s.io/queue-name':'team'}},"
+                              "'spec':{'suspend':true}}"),
+                          *workload = kubernetes_test_json_of(
+                              "{'status':{'conditions':[{'type':'QuotaReserved','status':'False',"
+                              "'message':'no room'},{'type':'Evicted','status':'True','reason':"
+                              "'Preempted','message':'x'}]}}");
     struct run_status status;
 
     kubernetes_read_status(&(struct kubernetes_view){.job = job, .workload = workload}, &status);
@@ -698,12 +724,13 @@ TEST(a_queue_that_took_the_pods_away_says_so)
 
 TEST(times_are_those_of_this_machine_and_the_size_is_what_there_is)
 {
-    CODEC_AUTOJSON json_t *job = json_of("{'metadata':{'name':'x','annotations':{'act/min-nodes':'1',"
-                                         "'act/num-gpu-per-node':'4'}},'spec':{'completions':3}}"),
-                          *pods = json_of("[{'metadata':{'name':'x-0','labels':{'batch.kubernetes.io/"
-                                          "job-completion-index':'0'}},'status':{'phase':'Running',"
-                                          "'containerStatuses':[{'name':'main','state':{'running':{'startedAt':"
-                                          "'1970-01-01T00:20:00Z'}}}]}}]");
+    CODEC_AUTOJSON json_t *job = kubernetes_test_json_of("{'metadata':{'name':'x','annotations':{'act/min-nodes':'1',"
+                                                         "'act/num-gpu-per-node':'4'}},'spec':{'completions':3}}"),
+                          *pods = kubernetes_test_json_of(
+                              "[{'metadata':{'name':'x-0','labels':{'batch.kubernetes.io/"
+                              "job-completion-index':'0'}},'status':{'phase':'Running',"
+                              "'containerStatuses':[{'name':'main','state':{'running':{'startedAt':"
+                              "'1970-01-01T00:20:00Z'}}}]}}]");
     struct run_status status;
 
     kubernetes_read_status(&(struct kubernetes_view){.job = job, .pods = pods, .ahead_s = 200}, &status);

@@ -1,6 +1,6 @@
 /* The ledger: rows in and out, concurrent and killed writers, files that are not what they should be. */
-#define TEST_SETUP    make_dir
-#define TEST_TEARDOWN remove_dir
+#define TEST_SETUP    ledger_test_make_dir
+#define TEST_TEARDOWN ledger_test_remove_dir
 #include "unit/test.h"
 
 #include <fcntl.h>
@@ -21,7 +21,7 @@ enum { NOBODY = 65534 };
 static char *dir;  /* removed after each test */
 static char *path; /* the ledger in it */
 
-static int make_dir(void **state)
+static int ledger_test_make_dir(void **state)
 {
     const char *tmp = getenv("TMPDIR");
 
@@ -33,7 +33,7 @@ static int make_dir(void **state)
     return 0;
 }
 
-static int remove_dir(void **state)
+static int ledger_test_remove_dir(void **state)
 {
     (void)state;
     int rc = act_remove_tree(dir, NULL);
@@ -51,8 +51,8 @@ static struct ledger *open_ledger(void)
     return ledger;
 }
 
-static int add(struct ledger *ledger, const char *id, const char *cluster, const char *run_state,
-               int64_t created_unix_s, struct act_error *e)
+static int ledger_test_add(struct ledger *ledger, const char *id, const char *cluster, const char *run_state,
+                           int64_t created_unix_s, struct act_error *e)
 {
     char *copies[] = {act_strdup(id),    act_strdup(cluster),   act_strdup(run_state),
                       act_strdup("exp"), act_strdup("/home/u"), act_strdup("{\"v\":1}")};
@@ -73,7 +73,7 @@ static int add(struct ledger *ledger, const char *id, const char *cluster, const
     return rc;
 }
 
-static void put(const char *file, const char *text)
+static void ledger_test_put(const char *file, const char *text)
 {
     assert_ok(act_file_write(file, text, strlen(text), 0600, &err), err);
 }
@@ -167,8 +167,8 @@ TEST(adding_twice_changes_nothing)
     ACT_AUTO(ledger_runs) runs = {0};
     struct ledger *ledger = open_ledger();
 
-    assert_ok(add(ledger, "a", "one", "Queued", 1, &err), err);
-    assert_ok(add(ledger, "a", "two", "Failed", 2, &err), err);
+    assert_ok(ledger_test_add(ledger, "a", "one", "Queued", 1, &err), err);
+    assert_ok(ledger_test_add(ledger, "a", "two", "Failed", 2, &err), err);
     assert_ok(ledger_find(ledger, "a", &runs, &err), err);
     assert_int_equal(runs.n, 1);
     assert_string_equal(runs.v[0].cluster, "one");
@@ -183,7 +183,7 @@ TEST(what_is_removed_is_gone)
     struct ledger *ledger = open_ledger();
 
     for (size_t i = 0; i < COUNT(ids); i++)
-        assert_ok(add(ledger, (const char *[]){"a", "b", "c"}[i], "one", "Failed", (int64_t)i, &err), err);
+        assert_ok(ledger_test_add(ledger, (const char *[]){"a", "b", "c"}[i], "one", "Failed", (int64_t)i, &err), err);
     assert_ok(ledger_remove(ledger, ids, COUNT(ids), &err), err);
     assert_ok(ledger_remove(ledger, NULL, 0, &err), err);
     assert_ok(ledger_list(ledger, &(struct ledger_query){0}, &runs, &err), err);
@@ -199,8 +199,8 @@ TEST(updates_store_state_and_status)
     ACT_AUTO(ledger_runs) runs = {0};
     struct ledger *ledger = open_ledger();
 
-    assert_ok(add(ledger, "a", "c", "Queued", 2, &err), err);
-    assert_ok(add(ledger, "b", "c", "Queued", 1, &err), err);
+    assert_ok(ledger_test_add(ledger, "a", "c", "Queued", 2, &err), err);
+    assert_ok(ledger_test_add(ledger, "b", "c", "Queued", 1, &err), err);
     assert_ok(ledger_update(ledger, NULL, 0, &err), err);
     assert_ok(ledger_update(ledger, first, COUNT(first), &err), err);
     assert_ok(ledger_update(ledger, second, COUNT(second), &err), err);
@@ -226,11 +226,11 @@ TEST(list_table)
     struct ledger_runs runs;
     struct ledger *ledger = open_ledger();
 
-    assert_ok(add(ledger, "r3", "x", "Completed", 30, &err), err);
-    assert_ok(add(ledger, "r1", "x", "Queued", 10, &err), err);
-    assert_ok(add(ledger, "r2", "y", "Running", 20, &err), err);
-    assert_ok(add(ledger, "r4", "y", "Failed", 40, &err), err);
-    assert_ok(add(ledger, "r5", "x", "Unknown", 40, &err), err); /* same second: the later one is newer */
+    assert_ok(ledger_test_add(ledger, "r3", "x", "Completed", 30, &err), err);
+    assert_ok(ledger_test_add(ledger, "r1", "x", "Queued", 10, &err), err);
+    assert_ok(ledger_test_add(ledger, "r2", "y", "Running", 20, &err), err);
+    assert_ok(ledger_test_add(ledger, "r4", "y", "Failed", 40, &err), err);
+    assert_ok(ledger_test_add(ledger, "r5", "x", "Unknown", 40, &err), err); /* same second: the later one is newer */
     for (size_t i = 0; i < COUNT(rows); i++) {
         assert_ok(ledger_list(ledger, &rows[i].query, &runs, &err), err);
         assert_ids(&runs, rows[i].ids);
@@ -266,9 +266,9 @@ TEST(count_table)
     size_t n;
     bool known;
 
-    assert_ok(add(ledger, "r1", "x", "Running", 10, &err), err);
-    assert_ok(add(ledger, "r2", "y", "Failed", 20, &err), err);
-    assert_ok(add(ledger, "r3", "x", "Queued", 30, &err), err);
+    assert_ok(ledger_test_add(ledger, "r1", "x", "Running", 10, &err), err);
+    assert_ok(ledger_test_add(ledger, "r2", "y", "Failed", 20, &err), err);
+    assert_ok(ledger_test_add(ledger, "r3", "x", "Queued", 30, &err), err);
     for (size_t i = 0; i < COUNT(counts); i++) {
         assert_ok(ledger_count(ledger, counts[i].cluster, &n, &err), err);
         assert_int_equal(n, counts[i].n);
@@ -325,9 +325,9 @@ TEST(find_table)
     struct ledger_runs runs;
     struct ledger *ledger = open_ledger();
 
-    assert_ok(add(ledger, "exp_1_aa", "x", "Queued", 1, &err), err);
-    assert_ok(add(ledger, "exp_1_aab", "x", "Queued", 2, &err), err);
-    assert_ok(add(ledger, "exp_2_%z", "x", "Queued", 3, &err), err);
+    assert_ok(ledger_test_add(ledger, "exp_1_aa", "x", "Queued", 1, &err), err);
+    assert_ok(ledger_test_add(ledger, "exp_1_aab", "x", "Queued", 2, &err), err);
+    assert_ok(ledger_test_add(ledger, "exp_2_%z", "x", "Queued", 3, &err), err);
     for (size_t i = 0; i < COUNT(rows); i++) {
         assert_ok(ledger_find(ledger, rows[i].piece, &runs, &err), err);
         assert_ids(&runs, rows[i].ids);
@@ -337,7 +337,7 @@ TEST(find_table)
 }
 
 /* Runs write() in a child that leaves without the test's own clean-up. */
-static pid_t start_child(void (*work)(int), int argument)
+static pid_t ledger_test_start_child(void (*work)(int), int argument)
 {
     pid_t pid = fork();
 
@@ -349,7 +349,7 @@ static pid_t start_child(void (*work)(int), int argument)
     return pid;
 }
 
-static void write_rows(int writer)
+static void ledger_test_write_rows(int writer)
 {
     struct ledger *ledger;
     char id[32];
@@ -360,7 +360,7 @@ static void write_rows(int writer)
     for (int i = 0; i < 200; i++) {
         snprintf(id, sizeof(id), "w%d_%d", writer, i);
         const struct ledger_update update = {id, "Running", "{}"};
-        if (add(ledger, id, "x", "Queued", i, &err) < 0 || ledger_update(ledger, &update, 1, &err) < 0) {
+        if (ledger_test_add(ledger, id, "x", "Queued", i, &err) < 0 || ledger_update(ledger, &update, 1, &err) < 0) {
             fprintf(stderr, "writer %d: %s\n", writer, act_error_text(&err));
             _exit(1);
         }
@@ -375,7 +375,7 @@ TEST(two_writers_make_the_file_and_lose_nothing)
     int status;
 
     for (int i = 0; i < 2; i++)
-        pids[i] = start_child(write_rows, i);
+        pids[i] = ledger_test_start_child(ledger_test_write_rows, i);
     for (int i = 0; i < 2; i++) {
         assert_int_equal(waitpid(pids[i], &status, 0), pids[i]);
         assert_int_equal(status, 0);
@@ -398,7 +398,7 @@ static void write_until_killed(int pipe_fd)
         _exit(2);
     for (int i = 0;; i++) {
         snprintf(id, sizeof(id), "k%d_%d", (int)getpid(), i);
-        if (add(ledger, id, "x", "Queued", i, &err) < 0 || write(pipe_fd, "+", 1) != 1)
+        if (ledger_test_add(ledger, id, "x", "Queued", i, &err) < 0 || write(pipe_fd, "+", 1) != 1)
             _exit(1);
     }
 }
@@ -425,7 +425,7 @@ TEST(a_killed_writer_leaves_all_it_reported)
     for (unsigned round = 0; round < 10; round++) {
         int fds[2], status;
         assert_int_equal(pipe(fds), 0);
-        pid_t pid = start_child(write_until_killed, fds[1]);
+        pid_t pid = ledger_test_start_child(write_until_killed, fds[1]);
         close(fds[1]);
         assert_int_equal(read(fds[0], said, 1), 1); /* it is at work */
         reported++;
@@ -465,7 +465,7 @@ TEST(a_lock_that_stays_is_temporary)
     char said;
 
     assert_int_equal(pipe(fds), 0);
-    pid_t pid = start_child(hold_lock, fds[1]);
+    pid_t pid = ledger_test_start_child(hold_lock, fds[1]);
     assert_int_equal(read(fds[0], &said, 1), 1);
     assert_fails(ledger_list(ledger, &(struct ledger_query){0}, &runs, &err), err, ACT_TEMPORARY, path);
     assert_int_equal(runs.n, 0);
@@ -473,7 +473,7 @@ TEST(a_lock_that_stays_is_temporary)
     waitpid(pid, NULL, 0);
     close(fds[0]);
     close(fds[1]);
-    assert_ok(add(ledger, "a", "x", "Queued", 1, &err), err);
+    assert_ok(ledger_test_add(ledger, "a", "x", "Queued", 1, &err), err);
     ledger_close(ledger);
 }
 
@@ -484,7 +484,7 @@ TEST(a_file_that_is_no_ledger_is_an_error_and_stays)
     struct ledger *ledger = (struct ledger *)&err;
     ACT_AUTOFREE char *content = NULL;
 
-    put(path, text);
+    ledger_test_put(path, text);
     assert_int_equal(ledger_open(path, &ledger, &err), -ACT_FAIL);
     assert_null(ledger);
     assert_contains(act_error_text(&err), path);
@@ -502,7 +502,7 @@ TEST(a_damaged_ledger_is_an_error_not_an_empty_list)
 
     for (int i = 0; i < 100; i++) {
         snprintf(id, sizeof(id), "r%d", i);
-        assert_ok(add(ledger, id, "x", "Queued", i, &err), err);
+        assert_ok(ledger_test_add(ledger, id, "x", "Queued", i, &err), err);
     }
     ledger_close(ledger);
     memset(garbage, 0xa5, sizeof(garbage));
@@ -547,7 +547,7 @@ TEST(a_damaged_file_is_set_aside)
 
     make_broken_ledger(600);
     ACT_AUTOFREE char *journal = act_sprintf("%s-journal", path);
-    put(journal, "of the one before");
+    ledger_test_put(journal, "of the one before");
     assert_ok(ledger_set_aside(path, &aside, &err), err);
     assert_non_null(aside);
     assert_int_not_equal(access(path, F_OK), 0);
@@ -600,14 +600,14 @@ TEST(a_locked_ledger_can_be_copied)
     int fds[2];
     char said;
 
-    assert_ok(add(ledger, "a", "x", "Queued", 1, &err), err);
+    assert_ok(ledger_test_add(ledger, "a", "x", "Queued", 1, &err), err);
     ledger_close(ledger);
     assert_int_equal(pipe(fds), 0);
-    pid_t pid = start_child(hold_lock, fds[1]);
+    pid_t pid = ledger_test_start_child(hold_lock, fds[1]);
     assert_int_equal(read(fds[0], &said, 1), 1);
     assert_ok(ledger_copy(path, &copy, &err), err);
     assert_false(ledger_is_new(copy));
-    assert_ok(add(copy, "b", "x", "Queued", 2, &err), err);
+    assert_ok(ledger_test_add(copy, "b", "x", "Queued", 2, &err), err);
     assert_ok(ledger_list(copy, &(struct ledger_query){0}, &runs, &err), err);
     assert_int_equal(runs.n, 2);
     ledger_close(copy);
@@ -628,7 +628,7 @@ TEST(a_copy_of_no_ledger_is_new)
 
     for (size_t i = 0; i < COUNT(texts); i++) {
         if (texts[i])
-            put(path, texts[i]);
+            ledger_test_put(path, texts[i]);
         assert_ok(ledger_copy(path, &copy, &err), err);
         assert_true(ledger_is_new(copy));
         ledger_close(copy);
@@ -637,9 +637,9 @@ TEST(a_copy_of_no_ledger_is_new)
 
 TEST(an_empty_file_becomes_a_ledger)
 {
-    put(path, "");
+    ledger_test_put(path, "");
     struct ledger *ledger = open_ledger();
-    assert_ok(add(ledger, "a", "x", "Queued", 1, &err), err);
+    assert_ok(ledger_test_add(ledger, "a", "x", "Queued", 1, &err), err);
     ledger_close(ledger);
 }
 
@@ -824,7 +824,7 @@ static void use_read_only_folder(int with_file)
         _exit(rc == -ACT_DENIED && strstr(act_error_text(&err), path) ? 0 : 11);
     if (rc < 0 || ledger_list(ledger, &(struct ledger_query){0}, &runs, &err) < 0 || runs.n != 1)
         _exit(12);
-    rc = add(ledger, "b", "x", "Queued", 1, &err);
+    rc = ledger_test_add(ledger, "b", "x", "Queued", 1, &err);
     _exit(rc == -ACT_DENIED && strstr(act_error_text(&err), path) && strstr(act_error_text(&err), "writable") ? 0 : 13);
 }
 
@@ -833,16 +833,16 @@ TEST(a_read_only_folder_can_be_read)
     int status = 0;
 
     assert_int_equal(chmod(dir, 0555), 0);
-    waitpid(start_child(use_read_only_folder, 0), &status, 0);
+    waitpid(ledger_test_start_child(use_read_only_folder, 0), &status, 0);
     assert_int_equal(WEXITSTATUS(status), 0);
 
     assert_int_equal(chmod(dir, 0755), 0);
     struct ledger *ledger = open_ledger();
-    assert_ok(add(ledger, "a", "x", "Queued", 1, &err), err);
+    assert_ok(ledger_test_add(ledger, "a", "x", "Queued", 1, &err), err);
     ledger_close(ledger);
     assert_int_equal(chmod(path, 0644), 0);
     assert_int_equal(chmod(dir, 0555), 0);
-    waitpid(start_child(use_read_only_folder, 1), &status, 0);
+    waitpid(ledger_test_start_child(use_read_only_folder, 1), &status, 0);
     assert_int_equal(WEXITSTATUS(status), 0);
     assert_int_equal(chmod(dir, 0755), 0);
 }

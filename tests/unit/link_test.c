@@ -123,7 +123,7 @@ static const struct link_events events = {on_hello, on_message, on_gone};
 static const struct link_where on_unix = {.dir = "here"}, on_tcp = {.dir = NULL};
 static const struct link_where *const both[] = {&on_unix, &on_tcp};
 
-static struct link_server *open_server(int n_ranks, const struct link_where *where, struct heard *heard)
+static struct link_server *link_test_open_server(int n_ranks, const struct link_where *where, struct heard *heard)
 {
     const struct link_where here = {.dir = where->dir ? dir : NULL};
     struct link_server *s;
@@ -203,7 +203,7 @@ static int talk(struct link *l, bool stop, int rank)
 static void talk_on(const struct link_where *where)
 {
     struct heard heard;
-    struct link_server *s = open_server(4, where, &heard);
+    struct link_server *s = link_test_open_server(4, where, &heard);
 
     pid_t pid = start_rank(link_address(s), 3, talk);
     serve_until(s, &heard.messages, 1);
@@ -241,7 +241,7 @@ static int say_stop(struct link *l, bool stop, int rank)
 TEST(test_late_rank_is_told_to_stop)
 {
     struct heard heard;
-    struct link_server *s = open_server(1, &on_unix, &heard);
+    struct link_server *s = link_test_open_server(1, &on_unix, &heard);
 
     link_set_stopping(s);
     pid_t pid = start_rank(link_address(s), 0, say_stop);
@@ -251,7 +251,7 @@ TEST(test_late_rank_is_told_to_stop)
 }
 
 /* Until the supervisor hangs up. */
-static int wait_end(struct link *l, bool stop, int rank)
+static int link_test_wait_end(struct link *l, bool stop, int rank)
 {
     (void)stop;
     (void)rank;
@@ -261,9 +261,10 @@ static int wait_end(struct link *l, bool stop, int rank)
 static void break_on(const struct link_where *where)
 {
     struct heard heard;
-    struct link_server *s = open_server(2, where, &heard);
+    struct link_server *s = link_test_open_server(2, where, &heard);
 
-    pid_t killed = start_rank(link_address(s), 0, wait_end), cut = start_rank(link_address(s), 1, wait_end);
+    pid_t killed = start_rank(link_address(s), 0, link_test_wait_end),
+          cut = start_rank(link_address(s), 1, link_test_wait_end);
     serve_until(s, &heard.hellos, 2);
     kill(killed, SIGKILL);
     serve_until(s, &heard.gone, 1);
@@ -293,7 +294,7 @@ static void tell_at_once_on(const struct link_where *where)
 {
     CODEC_AUTOJSON json_t *message = json_pack("{s:s}", "type", "stop");
     struct heard heard;
-    struct link_server *s = open_server(1, where, &heard);
+    struct link_server *s = link_test_open_server(1, where, &heard);
     pid_t pid = start_rank(link_address(s), 0, look_at_once);
     int status;
 
@@ -319,10 +320,11 @@ TEST(test_told_at_once)
 static void share_on(const struct link_where *where)
 {
     struct heard heard;
-    struct link_server *s = open_server(2, where, &heard);
+    struct link_server *s = link_test_open_server(2, where, &heard);
     struct pollfd ready = {.fd = link_fd(s), .events = POLLIN};
 
-    pid_t killed = start_rank(link_address(s), 0, wait_end), cut = start_rank(link_address(s), 1, wait_end);
+    pid_t killed = start_rank(link_address(s), 0, link_test_wait_end),
+          cut = start_rank(link_address(s), 1, link_test_wait_end);
     serve_until(s, &heard.hellos, 2);
     pid_t holder = fork();
     if (holder == 0) {
@@ -529,7 +531,7 @@ TEST(test_strangers)
 
     for (size_t i = 0; i < COUNT(both) * COUNT(answers); i++) {
         struct heard heard;
-        struct link_server *s = open_server(2, both[i / COUNT(answers)], &heard);
+        struct link_server *s = link_test_open_server(2, both[i / COUNT(answers)], &heard);
         ACT_AUTOFREE char *token = token_of(s);
         char nonce[LINK_SECRET_TEXT];
         struct link l = meet_server(s, nonce);
@@ -563,7 +565,7 @@ TEST(test_slow_strangers)
 
     for (size_t i = 0; i < COUNT(both); i++) {
         struct heard heard;
-        struct link_server *s = open_server(1, both[i], &heard);
+        struct link_server *s = link_test_open_server(1, both[i], &heard);
         int idle = connect_raw(s), begins = connect_raw(s), drips = connect_raw(s);
         assert_int_equal(write(begins, half, strlen(half)), (ssize_t)strlen(half));
         while (send(drips, "{", 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1) {
@@ -578,7 +580,7 @@ TEST(test_slow_strangers)
     }
 }
 
-static int say_hello(struct link *l, bool stop, int rank)
+static int link_test_say_hello(struct link *l, bool stop, int rank)
 {
     (void)stop;
     (void)rank;
@@ -607,12 +609,12 @@ TEST(test_idle_strangers)
     int n = limit.rlim_cur < 2 * MANY + 100 ? SOME : MANY;
     for (size_t i = 0; i < COUNT(both); i++) {
         struct heard heard;
-        struct link_server *s = open_server(1, both[i], &heard);
+        struct link_server *s = link_test_open_server(1, both[i], &heard);
         for (int k = 0; k < n; k++) {
             fds[k] = connect_raw(s);
             link_serve(s);
         }
-        pid_t pid = start_rank(link_address(s), 0, say_hello);
+        pid_t pid = start_rank(link_address(s), 0, link_test_say_hello);
         serve_until(s, &heard.gone, 1);
         assert_int_equal(heard.hellos, 1);
         assert_int_equal(wait_rank(pid), 9);
@@ -627,7 +629,7 @@ TEST(test_no_descriptors)
 {
     enum { LOOKS = 1000 };
     struct heard heard;
-    struct link_server *s = open_server(1, &on_unix, &heard);
+    struct link_server *s = link_test_open_server(1, &on_unix, &heard);
     struct rlimit limit, none;
     int free_fd = dup(0), looks = 0;
 
@@ -645,7 +647,7 @@ TEST(test_no_descriptors)
     assert_true(looks < LOOKS);
     setrlimit(RLIMIT_NOFILE, &limit);
 
-    pid_t pid = start_rank(link_address(s), 0, say_hello);
+    pid_t pid = start_rank(link_address(s), 0, link_test_say_hello);
     serve_until(s, &heard.gone, 1);
     assert_int_equal(wait_rank(pid), 9);
     assert_hung_up(s, waiting);
@@ -659,7 +661,7 @@ TEST(test_no_descriptors)
     }
     while (poll(&(struct pollfd){.fd = link_fd(s), .events = POLLIN}, 1, HANGS_MS) != 1)
         fail_msg("no stranger comes");
-    pid = start_rank(link_address(s), 0, say_hello); /* which may have more */
+    pid = start_rank(link_address(s), 0, link_test_say_hello); /* which may have more */
     setrlimit(RLIMIT_NOFILE, &none);
     serve_until(s, &heard.gone, 2);
     setrlimit(RLIMIT_NOFILE, &limit);
@@ -693,7 +695,7 @@ TEST(test_other_users)
     if (getuid() != 0)
         skip();
     mode_t before = umask(0);
-    struct link_server *s = open_server(1, &on_unix, &heard);
+    struct link_server *s = link_test_open_server(1, &on_unix, &heard);
     umask(before);
     assert_int_equal(stat(path, &st), 0);
     assert_int_equal(st.st_mode & 0777, 0600);
@@ -850,7 +852,7 @@ TEST(test_many)
     allow_many_files();
     getrlimit(RLIMIT_NOFILE, &limit);
     int n = limit.rlim_cur < 2 * MANY + 100 ? (int)(limit.rlim_cur / 2) - 100 : MANY;
-    struct link_server *s = open_server(n, &on_tcp, &heard);
+    struct link_server *s = link_test_open_server(n, &on_tcp, &heard);
     ACT_AUTOFREE char *token = token_of(s);
     ACT_AUTOFREE int *fds = act_alloc((size_t)n * sizeof(*fds));
 

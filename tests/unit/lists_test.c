@@ -1,7 +1,7 @@
 /* Listing, removing and reading against a store in memory: what comes is complete and in order, however it is
  * fetched; what fails is told. */
-#define TEST_SETUP    setup
-#define TEST_TEARDOWN teardown
+#define TEST_SETUP    lists_test_setup
+#define TEST_TEARDOWN lists_test_teardown
 #include "unit/test.h"
 
 #include <stdio.h>
@@ -39,14 +39,14 @@ struct pending {
     int turns; /* of the loop until it is answered */
 };
 
-static struct names *names_of(struct store *store)
+static struct names *lists_test_names_of(struct store *store)
 {
     return (struct names *)store;
 }
 
 enum { FOLDER_MODE = 0750 };
 
-static void add_entry(struct store_page *page, const char *key, size_t len, enum store_kind kind)
+static void lists_test_add_entry(struct store_page *page, const char *key, size_t len, enum store_kind kind)
 {
     struct store_entry *e = store_page_add(page);
 
@@ -76,17 +76,17 @@ static size_t list_key(const struct names *s, size_t i, struct store_call *call)
         (!call->list.delimiter && !call->list.whole && is_full_folder(s, i)))
         return i + 1;
     if (!call->list.delimiter || !slash) {
-        add_entry(&call->list.page, key, strlen(key), act_ends_with(key, "/") ? STORE_FOLDER : STORE_FILE);
+        lists_test_add_entry(&call->list.page, key, strlen(key), act_ends_with(key, "/") ? STORE_FOLDER : STORE_FILE);
         call->list.page.v[call->list.page.n - 1].filled = is_full_folder(s, i);
         return i + 1;
     }
-    add_entry(&call->list.page, key, len, STORE_PREFIX);
+    lists_test_add_entry(&call->list.page, key, len, STORE_PREFIX);
     while (i < s->keys.n && act_starts_with(s->keys.v[i], call->list.page.v[call->list.page.n - 1].key))
         i++;
     return i;
 }
 
-static int list(struct names *s, struct store_call *call)
+static int lists_test_list(struct names *s, struct store_call *call)
 {
     size_t i = call->list.marker ? strtoul(call->list.marker, NULL, 10) : 0;
     bool empty = s->empty_every && s->lists % s->empty_every == 0;
@@ -103,7 +103,7 @@ static int list(struct names *s, struct store_call *call)
     return 0;
 }
 
-static char byte_at(const struct names *s, uint64_t offset)
+static char lists_test_byte_at(const struct names *s, uint64_t offset)
 {
     return s->content[offset % strlen(s->content)];
 }
@@ -113,13 +113,13 @@ static void add_sum(const struct names *s, struct store_entry *e)
 {
     e->has_crc64 = true;
     for (uint64_t i = 0; i < s->size; i++) {
-        char c = byte_at(s, i);
+        char c = lists_test_byte_at(s, i);
         e->crc64 = act_crc64(e->crc64, &c, 1);
     }
     e->crc64 ^= s->wrong_sum;
 }
 
-static int head(const struct names *s, struct store_call *call)
+static int lists_test_head(const struct names *s, struct store_call *call)
 {
     if (!act_strv_has(&s->keys, call->key))
         return act_error_set(&call->error, ACT_NOT_FOUND, "no '%s'", call->key);
@@ -133,7 +133,7 @@ static int head(const struct names *s, struct store_call *call)
 }
 
 /* Keys that are deleted become empty: the order of the others stays. */
-static int delete_key(struct names *s, const char *key, const char *if_match, struct act_error *e)
+static int lists_test_delete_key(struct names *s, const char *key, const char *if_match, struct act_error *e)
 {
     for (size_t i = 0; i < s->keys.n; i++)
         if (strcmp(s->keys.v[i], key) == 0) {
@@ -151,13 +151,13 @@ static int delete_many(struct names *s, struct store_call *call)
     assert_true(call->delete_many.n <= STORE_MAX_DELETIONS);
     for (size_t i = 0; i < call->delete_many.n; i++) {
         struct store_deletion *d = &call->delete_many.v[i];
-        d->rc = delete_key(s, d->key, d->if_match, &d->error);
+        d->rc = lists_test_delete_key(s, d->key, d->if_match, &d->error);
     }
     s->largest = call->delete_many.n > s->largest ? call->delete_many.n : s->largest;
     return 0;
 }
 
-static int get(struct names *s, struct store_call *call)
+static int lists_test_get(struct names *s, struct store_call *call)
 {
     char *sink = call->get.sink;
 
@@ -165,45 +165,45 @@ static int get(struct names *s, struct store_call *call)
         return act_error_set(&call->error, ACT_TEMPORARY, "told to fail");
     assert_non_null(call->get.if_match);
     for (; call->get.got < call->get.sink_cap && call->get.offset + call->get.got < s->size; call->get.got++)
-        sink[call->get.got] = byte_at(s, call->get.offset + call->get.got);
+        sink[call->get.got] = lists_test_byte_at(s, call->get.offset + call->get.got);
     store_sums_add(call->get.sums, call->get.sink, call->get.got);
     return 0;
 }
 
-static int perform(struct names *s, struct store_call *call)
+static int lists_test_perform(struct names *s, struct store_call *call)
 {
     if (call->op == STORE_GET)
-        return get(s, call);
+        return lists_test_get(s, call);
     if (call->op == STORE_LIST)
-        return list(s, call);
+        return lists_test_list(s, call);
     if (call->op == STORE_HEAD)
-        return head(s, call);
+        return lists_test_head(s, call);
     assert_int_equal(call->op == STORE_CLEAR, s->leftovers);
     s->deletes++;
     return call->op == STORE_DELETE_MANY ? delete_many(s, call)
-                                         : delete_key(s, call->key, call->delete.if_match, &call->error);
+                                         : lists_test_delete_key(s, call->key, call->delete.if_match, &call->error);
 }
 
-static void answer(void *arg)
+static void lists_test_answer(void *arg)
 {
     struct pending p = *(struct pending *)arg;
 
     free(arg);
     p.names->under_way--;
-    store_finish(p.call, perform(p.names, p.call));
+    store_finish(p.call, lists_test_perform(p.names, p.call));
 }
 
-static void take_turn(void *arg)
+static void lists_test_take_turn(void *arg)
 {
     struct pending *p = arg;
 
-    engine_timer(engine, 0, p->turns-- > 0 ? take_turn : answer, p);
+    engine_timer(engine, 0, p->turns-- > 0 ? lists_test_take_turn : lists_test_answer, p);
 }
 
 /* Later calls may be answered sooner. */
-static void start(struct store *store, struct store_call *call)
+static void lists_test_start(struct store *store, struct store_call *call)
 {
-    struct names *s = names_of(store);
+    struct names *s = lists_test_names_of(store);
     struct pending *p = act_alloc(sizeof(*p));
 
     *p = (struct pending){.names = s, .call = call};
@@ -211,7 +211,7 @@ static void start(struct store *store, struct store_call *call)
     if (++s->under_way > s->most_under_way)
         s->most_under_way = s->under_way;
     p->turns = s->lists % 3;
-    take_turn(p);
+    lists_test_take_turn(p);
 }
 
 static int window(const struct store *store)
@@ -221,16 +221,16 @@ static int window(const struct store *store)
 }
 
 static const struct store_ops names_ops = {
-    .start = {[STORE_HEAD] = start,
-              [STORE_GET] = start,
-              [STORE_LIST] = start,
-              [STORE_DELETE] = start,
-              [STORE_DELETE_MANY] = start,
-              [STORE_CLEAR] = start},
+    .start = {[STORE_HEAD] = lists_test_start,
+              [STORE_GET] = lists_test_start,
+              [STORE_LIST] = lists_test_start,
+              [STORE_DELETE] = lists_test_start,
+              [STORE_DELETE_MANY] = lists_test_start,
+              [STORE_CLEAR] = lists_test_start},
     .window = window,
 };
 
-static int setup(void **state)
+static int lists_test_setup(void **state)
 {
     struct names *s = act_calloc(1, sizeof(*s));
 
@@ -239,7 +239,7 @@ static int setup(void **state)
     return 0;
 }
 
-static int teardown(void **state)
+static int lists_test_teardown(void **state)
 {
     ACT_AUTOFREE struct names *s = *state;
 
@@ -248,7 +248,7 @@ static int teardown(void **state)
     return 0;
 }
 
-static int collect(void *arg, const struct store_entry *entry, const char *rel, struct act_error *e)
+static int lists_test_collect(void *arg, const struct store_entry *entry, const char *rel, struct act_error *e)
 {
     (void)e;
     assert_true(act_ends_with(entry->key, rel));
@@ -266,7 +266,7 @@ static void assert_complete_in(struct names *s, const char *path, enum transfer_
     ACT_AUTO(act_strv) got = {0};
     size_t n = 0;
 
-    assert_ok(transfer_list(engine, &what, scope, collect, &got, &err), err);
+    assert_ok(transfer_list(engine, &what, scope, lists_test_collect, &got, &err), err);
     for (size_t i = 0; i < s->keys.n; i++) {
         const char *key = s->keys.v[i];
         if (!act_starts_with(key, prefix) || strcmp(key, prefix) == 0 ||
@@ -390,7 +390,7 @@ TEST(a_broken_page_is_an_error)
         struct act_strv got = {0};
         s->lists = 0;
         s->fail_at = at;
-        int rc = transfer_list(engine, &what, TRANSFER_TREE, collect, &got, &err);
+        int rc = transfer_list(engine, &what, TRANSFER_TREE, lists_test_collect, &got, &err);
         /* a look that fails is no loss */
         assert_true(rc == -ACT_TEMPORARY || (rc == 0 && got.n == s->keys.n));
         assert_true(rc == 0 || strcmp(act_error_text(&err), "told to fail") == 0);
@@ -431,7 +431,7 @@ TEST(one_level_has_folders_once)
     add_tree(s, "a/", 25, 4);
     act_strv_push(&s->keys, "a/x");
     act_strv_sort(&s->keys);
-    assert_ok(transfer_list(engine, &what, TRANSFER_LEVEL, collect, &got, &err), err);
+    assert_ok(transfer_list(engine, &what, TRANSFER_LEVEL, lists_test_collect, &got, &err), err);
     assert_int_equal(got.n, 26);
     assert_string_equal(got.v[0], "a/000/");
     assert_string_equal(got.v[25], "a/x");
@@ -523,7 +523,7 @@ TEST(leftovers_of_a_path_are_cleared)
     s->leftovers = true;
     act_strv_push(&s->keys, "d/voc2"); /* of a file with this very name */
     act_strv_sort(&s->keys);
-    assert_ok(transfer_list(engine, &what, TRANSFER_LEFTOVERS, collect, &got, &err), err);
+    assert_ok(transfer_list(engine, &what, TRANSFER_LEFTOVERS, lists_test_collect, &got, &err), err);
     assert_int_equal(got.n, 902);
     assert_ok(transfer_clear(engine, &s->store, "d/voc2", &(struct transfer_options){0}, &report, &err), err);
     assert_int_equal(report.total.done_objects, 902);
@@ -532,7 +532,7 @@ TEST(leftovers_of_a_path_are_cleared)
 
 /* ---- reading */
 
-static int append(void *arg, const void *data, size_t len, struct act_error *e)
+static int lists_test_append(void *arg, const void *data, size_t len, struct act_error *e)
 {
     (void)e;
     act_buf_add(arg, data, len);
@@ -544,7 +544,7 @@ static int read_object(struct names *s, const struct transfer_range *range, stru
     ACT_AUTO(transfer_path) what = {.store = &s->store, .path = act_strdup("f")};
 
     act_buf_release(out);
-    return transfer_read(engine, &what, range, 16, append, out, e);
+    return transfer_read(engine, &what, range, 16, lists_test_append, out, e);
 }
 
 static void set_content(struct names *s, uint64_t size)
@@ -564,7 +564,7 @@ TEST(what_is_read_comes_in_order)
         assert_ok(read_object(s, NULL, &out, &err), err);
         assert_int_equal(out.len, s->size);
         for (size_t i = 0; i < out.len; i++)
-            assert_int_equal(out.data[i], byte_at(s, i));
+            assert_int_equal(out.data[i], lists_test_byte_at(s, i));
     }
     assert_int_equal(s->most_under_way, 4);
     assert_ok(read_object(s, &(struct transfer_range){.first = 20}, &out, &err), err);
@@ -601,11 +601,11 @@ TEST(a_part_that_fails_ends_reading)
         assert_string_equal(act_error_text(&err), "told to fail");
         assert_true(out.len < 100 && out.len % 4 == 0);
         for (size_t i = 0; i < out.len; i++)
-            assert_int_equal(out.data[i], byte_at(s, i));
+            assert_int_equal(out.data[i], lists_test_byte_at(s, i));
     }
 }
 
-static int refuse(void *arg, const void *data, size_t len, struct act_error *e)
+static int lists_test_refuse(void *arg, const void *data, size_t len, struct act_error *e)
 {
     (void)arg;
     (void)data;
@@ -619,12 +619,12 @@ TEST(a_writer_may_stop_reading)
     ACT_AUTO(transfer_path) what = {.store = &s->store, .path = act_strdup("f")};
 
     set_content(s, 1000);
-    assert_int_equal(transfer_read(engine, &what, NULL, 16, refuse, NULL, &err), -ACT_FAIL);
+    assert_int_equal(transfer_read(engine, &what, NULL, 16, lists_test_refuse, NULL, &err), -ACT_FAIL);
     assert_string_equal(act_error_text(&err), "the disk is full");
     assert_true(s->gets < 10);
 }
 
-static int open_engine(void **state)
+static int lists_test_open_engine(void **state)
 {
     (void)state;
     engine = engine_new(&(struct engine_options){.workers = 2});
@@ -632,7 +632,7 @@ static int open_engine(void **state)
     return 0;
 }
 
-static int close_engine(void **state)
+static int lists_test_close_engine(void **state)
 {
     (void)state;
     http_free(http);
@@ -640,4 +640,4 @@ static int close_engine(void **state)
     return 0;
 }
 
-TEST_MAIN(open_engine, close_engine)
+TEST_MAIN(lists_test_open_engine, lists_test_close_engine)

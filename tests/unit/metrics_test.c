@@ -1,7 +1,7 @@
 /* metrics_test.c - the lines of the sampler, with programs in the place of nvidia-smi that answer well, badly,
  * never. */
-#define TEST_SETUP    set_up
-#define TEST_TEARDOWN tear_down
+#define TEST_SETUP    metrics_test_set_up
+#define TEST_TEARDOWN metrics_test_tear_down
 #include "unit/temp_dir.h"
 #include "unit/test.h"
 
@@ -21,13 +21,13 @@
 
 static char *old_path;
 
-static int set_up(void **state)
+static int metrics_test_set_up(void **state)
 {
     old_path = act_strdup(getenv("PATH"));
     return make_dir(state);
 }
 
-static int tear_down(void **state)
+static int metrics_test_tear_down(void **state)
 {
     setenv("PATH", old_path, 1);
     free(old_path);
@@ -59,7 +59,7 @@ static int count_asked(void)
     return n;
 }
 
-static struct node make_node(void)
+static struct node metrics_test_make_node(void)
 {
     struct node node = {.dir = dir, .code = dir};
 
@@ -68,7 +68,7 @@ static struct node make_node(void)
 }
 
 /* The next line, as JSON. */
-static json_t *next(struct metrics *m)
+static json_t *metrics_test_next(struct metrics *m)
 {
     ACT_AUTOFREE char *line = metrics_line(m);
     json_t *json = NULL;
@@ -79,7 +79,7 @@ static json_t *next(struct metrics *m)
     return json;
 }
 
-static json_t *at(json_t *json, const char *a, const char *b)
+static json_t *metrics_test_at(json_t *json, const char *a, const char *b)
 {
     json_t *found = json_object_get(json_object_get(json, a), b);
 
@@ -99,32 +99,32 @@ static void burn(void)
 
 TEST(test_line)
 {
-    struct node node = make_node();
+    struct node node = metrics_test_make_node();
 
     struct metrics *m = metrics_new(&node);
-    CODEC_AUTOJSON json_t *first = next(m);
-    assert_true(json_is_null(at(first, "cpu", "busy")));
-    assert_true(json_is_null(at(first, "disk", "read_per_s")));
+    CODEC_AUTOJSON json_t *first = metrics_test_next(m);
+    assert_true(json_is_null(metrics_test_at(first, "cpu", "busy")));
+    assert_true(json_is_null(metrics_test_at(first, "disk", "read_per_s")));
     assert_null(json_object_get(first, "gpus"));
     burn();
-    CODEC_AUTOJSON json_t *second = next(m);
+    CODEC_AUTOJSON json_t *second = metrics_test_next(m);
     assert_string_equal(codec_json_str(second, "node", ""), "n1");
     assert_true(json_number_value(json_object_get(second, "time")) > json_number_value(json_object_get(first, "time")));
-    double busy = json_number_value(at(second, "cpu", "busy"));
+    double busy = json_number_value(metrics_test_at(second, "cpu", "busy"));
     assert_true(busy > 0 && busy <= 1);
-    assert_int_equal(json_integer_value(at(second, "cpu", "cores")), sysconf(_SC_NPROCESSORS_ONLN));
-    assert_true(json_integer_value(at(second, "memory", "total")) >
-                json_integer_value(at(second, "memory", "available")));
-    assert_true(json_integer_value(at(json_object_get(second, "disk"), "run", "total")) > 0);
-    assert_true(json_is_integer(at(second, "disk", "written_per_s")));
-    assert_true(json_is_integer(at(second, "network", "received_per_s")));
+    assert_int_equal(json_integer_value(metrics_test_at(second, "cpu", "cores")), sysconf(_SC_NPROCESSORS_ONLN));
+    assert_true(json_integer_value(metrics_test_at(second, "memory", "total")) >
+                json_integer_value(metrics_test_at(second, "memory", "available")));
+    assert_true(json_integer_value(metrics_test_at(json_object_get(second, "disk"), "run", "total")) > 0);
+    assert_true(json_is_integer(metrics_test_at(second, "disk", "written_per_s")));
+    assert_true(json_is_integer(metrics_test_at(second, "network", "received_per_s")));
     metrics_free(m);
 }
 
 /* Used of total; what is not known is a dash. */
 TEST(test_text)
 {
-    struct node node = make_node();
+    struct node node = metrics_test_make_node();
 
     make_smi("printf '0, 97, 30000, 40960, 61, 312.55, 0\\n1, [N/A], 12, 40960, 30, [N/A], [N/A]\\n'");
     struct metrics *m = metrics_new(&node);
@@ -176,13 +176,13 @@ TEST(test_gpu_output)
 /* Sixteen GPUs with long numbers fit into one write. */
 TEST(test_many_gpus)
 {
-    struct node node = make_node();
+    struct node node = metrics_test_make_node();
 
     make_smi("i=0; while [ $i -lt 16 ]; do echo \"$i, 33, 123456, 234567, 61, 312.55, 123456789\"; i=$((i+1)); done");
     struct metrics *m = metrics_new(&node);
-    CODEC_AUTOJSON json_t *first = next(m);
+    CODEC_AUTOJSON json_t *first = metrics_test_next(m);
     assert_int_equal(json_array_size(json_object_get(first, "gpus")), 16);
-    CODEC_AUTOJSON json_t *second = next(m);
+    CODEC_AUTOJSON json_t *second = metrics_test_next(m);
     assert_int_equal(json_array_size(json_object_get(second, "gpus")), 16);
     assert_int_equal(count_asked(), 2);
     metrics_free(m);
@@ -196,13 +196,13 @@ TEST(test_bad_smi_is_given_up)
         "yes 0, 1, 2, 3, 4, 5, 6",
         "kill -9 $$",
     };
-    struct node node = make_node();
+    struct node node = metrics_test_make_node();
 
     for (size_t i = 0; i < COUNT(scripts); i++) {
         make_smi(scripts[i]);
         struct metrics *m = metrics_new(&node);
         for (int line = 0; line < 5; line++) {
-            CODEC_AUTOJSON json_t *json = next(m);
+            CODEC_AUTOJSON json_t *json = metrics_test_next(m);
             assert_true(json_is_null(json_object_get(json, "gpus")));
         }
         assert_in_range(count_asked(), 1, 3); /* it is not asked again while a killed one is not gone */
@@ -213,20 +213,20 @@ TEST(test_bad_smi_is_given_up)
 /* The line comes all the same, and nothing of the program is left. */
 TEST(test_hanging_smi)
 {
-    struct node node = make_node();
+    struct node node = metrics_test_make_node();
     ACT_AUTOFREE char *pid_file = act_path_join(dir, "pid");
     ACT_AUTOFREE char *text = NULL;
 
     make_smi("echo $$ >\"${0%/*}/pid\"; trap '' TERM; while :; do sleep 1000; done");
     struct metrics *m = metrics_new(&node);
-    CODEC_AUTOJSON json_t *json = next(m);
+    CODEC_AUTOJSON json_t *json = metrics_test_next(m);
     assert_true(json_is_null(json_object_get(json, "gpus")));
     assert_true(json_is_object(json_object_get(json, "memory")));
     assert_ok(act_file_read(pid_file, 100, &text, NULL, &err), err);
     pid_t pid = (pid_t)strtol(text, NULL, 10);
     assert_int_equal(waitid(P_PID, (id_t)pid, &(siginfo_t){0}, WEXITED | WNOWAIT), 0); /* it was killed */
     make_smi("echo 0, 1, 2, 3, 4, 5, 6");
-    CODEC_AUTOJSON json_t *later = next(m);
+    CODEC_AUTOJSON json_t *later = metrics_test_next(m);
     assert_int_equal(json_array_size(json_object_get(later, "gpus")), 1);
     assert_int_equal(kill(pid, 0), -1);
     metrics_free(m);

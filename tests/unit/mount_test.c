@@ -23,7 +23,7 @@ static struct flow_blob blob = {.account = (char[]){"acct"},
                                 .sas = (char[]){SAS},
                                 .cache_s = 7};
 
-static struct mount_plan make_plan(enum mounts_tool tool, bool read_only)
+static struct mount_plan mount_test_make_plan(enum mounts_tool tool, bool read_only)
 {
     return (struct mount_plan){.name = "data",
                                .blob = &blob,
@@ -37,7 +37,7 @@ static struct mount_plan make_plan(enum mounts_tool tool, bool read_only)
 
 TEST(test_rclone_is_told_the_secret_by_a_descriptor)
 {
-    const struct mount_plan plan = make_plan(MOUNTS_RCLONE, false);
+    const struct mount_plan plan = mount_test_make_plan(MOUNTS_RCLONE, false);
     ACT_AUTO(act_strv) words = {0};
 
     mount_words(&plan, &words);
@@ -57,7 +57,7 @@ TEST(test_rclone_is_told_the_secret_by_a_descriptor)
 TEST(test_read_only)
 {
     for (int tool = 0; tool < MOUNTS_TOOLS; tool++) {
-        const struct mount_plan plan = make_plan((enum mounts_tool)tool, true);
+        const struct mount_plan plan = mount_test_make_plan((enum mounts_tool)tool, true);
         ACT_AUTO(act_strv) words = {0};
         mount_words(&plan, &words);
         assert_true(act_strv_has(&words, "--read-only"));
@@ -67,7 +67,7 @@ TEST(test_read_only)
 
 TEST(test_blobfuse2_is_told_the_secret_in_a_file)
 {
-    const struct mount_plan plan = make_plan(MOUNTS_BLOBFUSE2, false);
+    const struct mount_plan plan = mount_test_make_plan(MOUNTS_BLOBFUSE2, false);
     ACT_AUTO(act_strv) words = {0};
     ACT_AUTOFREE char *text = mount_config(&plan);
     CODEC_AUTOJSON json_t *file = NULL;
@@ -86,7 +86,7 @@ TEST(test_blobfuse2_is_told_the_secret_in_a_file)
     assert_string_equal(codec_json_str(json_object_get(file, "logging"), "file-path", ""), "/private/tool.txt");
 }
 
-static void put(const char *name, const char *text)
+static void mount_test_put(const char *name, const char *text)
 {
     ACT_AUTOFREE char *path = act_path_join(dir, name);
 
@@ -201,10 +201,10 @@ TEST(test_what_is_left)
 
     assert_int_equal(run_mount_unsent(mount), 0);
     assert_false(run_mount_holds(mount));
-    put("sent/cache/vfsMeta/act/cont/a", "{\"Size\": 1, \"Dirty\": false}");
+    mount_test_put("sent/cache/vfsMeta/act/cont/a", "{\"Size\": 1, \"Dirty\": false}");
     assert_int_equal(run_mount_unsent(mount), 0);
-    put("sent/cache/vfsMeta/act/cont/b", "{\"Size\": 1, \"Dirty\": true}");
-    put("sent/cache/vfsMeta/act/cont/c", "{\"Size\": "); /* it is being written */
+    mount_test_put("sent/cache/vfsMeta/act/cont/b", "{\"Size\": 1, \"Dirty\": true}");
+    mount_test_put("sent/cache/vfsMeta/act/cont/c", "{\"Size\": "); /* it is being written */
     assert_int_equal(run_mount_unsent(mount), 2);
     assert_true(run_mount_holds(mount));
 }
@@ -216,8 +216,8 @@ TEST(test_what_was_written_to_a_copy)
 
     assert_int_equal(run_fetched_read(mount, &fetched, &err), -ACT_NOT_FOUND);
     run_fetched_release(&fetched);
-    put("copied/copy/sub/b", "bb");
-    put("copied/copy/a\nb", "a");
+    mount_test_put("copied/copy/sub/b", "bb");
+    mount_test_put("copied/copy/a\nb", "a");
     assert_ok(run_mount_note_fetched(mount, &err), err);
     assert_ok(run_fetched_read(mount, &fetched, &err), err);
     assert_int_equal(fetched.n, 3);
@@ -245,13 +245,13 @@ TEST(test_damaged_notes_are_mended)
     static const char *const names[] = {"torn", "empty", "none"};
 
     assert_ok(mount_mend(cache, &err), err);
-    put("mend/cache/vfs/act/cont/sent", "sent");
-    put("mend/cache/vfsMeta/act/cont/sent", "{\"Size\": 4, \"Dirty\": false}");
-    put("mend/cache/vfs/act/cont/torn", "torn");
-    put("mend/cache/vfsMeta/act/cont/torn", "{\"Size\": 4, \"Di");
-    put("mend/cache/vfs/act/cont/empty", "");
-    put("mend/cache/vfsMeta/act/cont/empty", "");
-    put("mend/cache/vfs/act/cont/none", "none");
+    mount_test_put("mend/cache/vfs/act/cont/sent", "sent");
+    mount_test_put("mend/cache/vfsMeta/act/cont/sent", "{\"Size\": 4, \"Dirty\": false}");
+    mount_test_put("mend/cache/vfs/act/cont/torn", "torn");
+    mount_test_put("mend/cache/vfsMeta/act/cont/torn", "{\"Size\": 4, \"Di");
+    mount_test_put("mend/cache/vfs/act/cont/empty", "");
+    mount_test_put("mend/cache/vfsMeta/act/cont/empty", "");
+    mount_test_put("mend/cache/vfs/act/cont/none", "none");
     assert_ok(mount_mend(cache, &err), err);
     assert_int_equal(run_mount_waiting(mount), 3);
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
@@ -262,7 +262,7 @@ TEST(test_damaged_notes_are_mended)
         assert_int_equal(json_array_size(json_object_get(json, "Rs")), i == 1 ? 0 : 1);
         assert_int_equal(codec_json_int(json, "Size", -1), i == 1 ? 0 : 4);
     }
-    put("mend/cache/vfs/act/cont/sparse", "");
+    mount_test_put("mend/cache/vfs/act/cont/sparse", "");
     assert_int_equal(truncate(sparse, 1 << 20), 0);
     assert_int_equal(mount_mend(cache, &err), -ACT_FAIL);
     assert_non_null(strstr(act_error_text(&err), "part of that file is missing"));
@@ -272,10 +272,10 @@ TEST(test_what_a_killed_blobfuse2_left)
 {
     ACT_AUTOFREE char *mount = act_path_join(dir, "left");
 
-    put("left/read/sub/a", "was only read");
+    mount_test_put("left/read/sub/a", "was only read");
     assert_int_equal(run_mount_unsent(mount), 0);
-    put("left/cache/blobfuse2.1/sub/a", "perhaps not sent");
-    put("left/cache/blobfuse2.2/b", "likewise");
+    mount_test_put("left/cache/blobfuse2.1/sub/a", "perhaps not sent");
+    mount_test_put("left/cache/blobfuse2.2/b", "likewise");
     assert_int_equal(run_mount_unsent(mount), 2);
     assert_int_equal(run_mount_waiting(mount), 0);
     assert_true(run_mount_holds(mount));
@@ -285,7 +285,7 @@ TEST(test_what_was_written_beside_the_mount)
 {
     ACT_AUTOFREE char *mount = act_path_join(dir, "beside");
 
-    put("beside/at/lost.txt", "x");
+    mount_test_put("beside/at/lost.txt", "x");
     assert_int_equal(run_mount_unsent(mount), 0);
     assert_true(run_mount_holds(mount));
 }

@@ -20,7 +20,7 @@
 #define RUN_A "exp_1700000000_0123abcd"
 #define RUN_B "exp_1700000001_0123abcd"
 
-static char *below(const char *name)
+static char *node_test_below(const char *name)
 {
     return act_path_join(dir, name);
 }
@@ -30,13 +30,13 @@ static char *base_dir(void)
     return act_sprintf("%s/act-%u", dir, (unsigned)getuid());
 }
 
-static bool is_there(const char *path)
+static bool node_test_is_there(const char *path)
 {
     return access(path, F_OK) == 0;
 }
 
 /* Strings of a struct node are its own, those of the specification too. */
-static struct node make_node(const char *id, int nodes, const char *scratch)
+static struct node node_test_make(const char *id, int nodes, const char *scratch)
 {
     struct node node = {.dir = act_sprintf("/shared/%s", id), .code = act_sprintf("/shared/%s/code", id)};
 
@@ -64,7 +64,7 @@ TEST(test_code_roots)
 
     setenv("TMPDIR", dir, 1);
     for (size_t i = 0; i < COUNT(rows); i++) {
-        struct node node = make_node(RUN_A, rows[i].nodes, NULL);
+        struct node node = node_test_make(RUN_A, rows[i].nodes, NULL);
         struct rank_place place = {.local_size = 1, .node_rank = rows[i].node_rank};
         open_place(&node, &place, 1);
         assert_string_equal(node.code, rows[i].code);
@@ -72,9 +72,9 @@ TEST(test_code_roots)
         assert_ok(place_close(&node, &place, &err), err);
         node_release(&node);
     }
-    ACT_AUTOFREE char *scratch = below("nvme");
+    ACT_AUTOFREE char *scratch = node_test_below("nvme");
     assert_int_equal(mkdir(scratch, 0755), 0);
-    struct node node = make_node(RUN_A, 2, scratch);
+    struct node node = node_test_make(RUN_A, 2, scratch);
     struct rank_place place = {.local_size = 1, .node_rank = 1};
     ACT_AUTOFREE char *code = act_sprintf("%s/act-%u/" RUN_A "/1/code", scratch, (unsigned)getuid());
     open_place(&node, &place, 1);
@@ -124,7 +124,7 @@ TEST(test_base_of_others)
     for (size_t i = 0; i < COUNT(takes); i++) {
         if (takes[i] == take_by_other_user && getuid() != 0)
             continue;
-        struct node a = make_node(RUN_A, 1, NULL), b = make_node(RUN_A, 1, NULL);
+        struct node a = node_test_make(RUN_A, 1, NULL), b = node_test_make(RUN_A, 1, NULL);
         assert_ok(act_remove_tree(base, &err), err);
         takes[i](base);
         open_place(&a, &first, 1);
@@ -137,7 +137,7 @@ TEST(test_base_of_others)
         assert_int_equal(st.st_mode & 0777, 0700);
         assert_ok(place_close(&a, &first, &err), err);
         assert_ok(place_close(&b, &second, &err), err);
-        assert_false(is_there(run));
+        assert_false(node_test_is_there(run));
         node_release(&a);
         node_release(&b);
         assert_int_equal(remove(base), 0);
@@ -148,7 +148,7 @@ TEST(test_base_of_others)
 TEST(test_readable_base_is_closed)
 {
     ACT_AUTOFREE char *base = base_dir();
-    struct node node = make_node(RUN_A, 1, NULL);
+    struct node node = node_test_make(RUN_A, 1, NULL);
     struct rank_place place = {.local_size = 1};
     struct stat st;
 
@@ -167,15 +167,15 @@ TEST(test_disks_that_are_not_there)
 {
     struct rank_place place = {.local_size = 1};
 
-    ACT_AUTOFREE char *gone = below("gone");
+    ACT_AUTOFREE char *gone = node_test_below("gone");
     setenv("TMPDIR", gone, 1);
-    struct node node = make_node(RUN_A, 1, NULL);
+    struct node node = node_test_make(RUN_A, 1, NULL);
     open_place(&node, &place, 1);
     assert_true(act_path_is_within(node.local, "/tmp"));
     assert_ok(place_close(&node, &place, &err), err);
     node_release(&node);
 
-    node = make_node(RUN_A, 1, gone);
+    node = node_test_make(RUN_A, 1, gone);
     assert_true(place_open(&node, &place, 1, &err) < 0);
     assert_contains(act_error_text(&err), "on node 'n1', where 'slurm.scratch' wants the code");
     node_release(&node);
@@ -184,44 +184,44 @@ TEST(test_disks_that_are_not_there)
 /* It goes with the last rank of the node, of this attempt. */
 TEST(test_last_rank_removes)
 {
-    struct node a = make_node(RUN_A, 1, NULL), b = make_node(RUN_A, 1, NULL);
+    struct node a = node_test_make(RUN_A, 1, NULL), b = node_test_make(RUN_A, 1, NULL);
     struct rank_place first = {.rank = 0, .local_size = 2}, second = {.rank = 1, .local_size = 2};
 
     setenv("TMPDIR", dir, 1);
     open_place(&a, &first, 1);
     ACT_AUTOFREE char *local = act_strdup(a.local);
     assert_ok(place_close(&a, &first, &err), err);
-    assert_true(is_there(local));
+    assert_true(node_test_is_there(local));
     open_place(&a, &first, 2);
     open_place(&b, &second, 2);
     assert_ok(place_close(&b, &second, &err), err);
-    assert_true(is_there(local));
+    assert_true(node_test_is_there(local));
     assert_ok(place_close(&a, &first, &err), err);
-    assert_false(is_there(local));
+    assert_false(node_test_is_there(local));
     ACT_AUTOFREE char *run = act_path_dirname(local);
-    assert_false(is_there(run));
+    assert_false(node_test_is_there(run));
     node_release(&a);
     node_release(&b);
 }
 
 TEST(test_sweep)
 {
-    struct node dead = make_node(RUN_A, 1, NULL), alive = make_node(RUN_B, 1, NULL);
+    struct node dead = node_test_make(RUN_A, 1, NULL), alive = node_test_make(RUN_B, 1, NULL);
     struct rank_place place = {.local_size = 2};
 
     setenv("TMPDIR", dir, 1);
     open_place(&dead, &place, 1);
     open_place(&alive, &place, 1);
     place_sweep(&alive);
-    assert_true(is_there(dead.local) && is_there(alive.local));
+    assert_true(node_test_is_there(dead.local) && node_test_is_there(alive.local));
     close(dead.users_fd); /* as when it is killed */
     strcpy(alive.name, "n2");
     place_sweep(&alive);
-    assert_true(is_there(dead.local)); /* not ours to judge */
+    assert_true(node_test_is_there(dead.local)); /* not ours to judge */
     strcpy(alive.name, "n1");
     place_sweep(&alive);
-    assert_false(is_there(dead.local));
-    assert_true(is_there(alive.local));
+    assert_false(node_test_is_there(dead.local));
+    assert_true(node_test_is_there(alive.local));
     close(alive.users_fd);
     node_release(&dead);
     node_release(&alive);
@@ -241,7 +241,7 @@ TEST(test_sweep_between_two_ranks)
 
     setenv("TMPDIR", dir, 1);
     for (size_t i = 0; i < COUNT(rows); i++) {
-        struct node ended = make_node(rows[i].id, 2, NULL), sweeps = make_node(RUN_A, 2, NULL);
+        struct node ended = node_test_make(rows[i].id, 2, NULL), sweeps = node_test_make(RUN_A, 2, NULL);
         open_place(&ended, &first, 1);
         open_place(&sweeps, &other, 1);
         assert_ok(place_close(&ended, &first, &err), err);
@@ -249,8 +249,8 @@ TEST(test_sweep_between_two_ranks)
         struct timespec when = {.tv_sec = time(NULL) - rows[i].age_s};
         assert_int_equal(utimensat(AT_FDCWD, record, (struct timespec[]){when, when}, 0), 0);
         place_sweep(&sweeps);
-        assert_int_equal(is_there(ended.local), rows[i].stays);
-        assert_true(is_there(sweeps.local));
+        assert_int_equal(node_test_is_there(ended.local), rows[i].stays);
+        assert_true(node_test_is_there(sweeps.local));
         close(sweeps.users_fd);
         assert_ok(act_remove_tree(ended.local, &err), err);
         assert_ok(act_remove_tree(sweeps.local, &err), err);
@@ -315,11 +315,11 @@ TEST(test_environment_of_a_service)
          "n1 slots=2\nn2 slots=2\n"},
         {1, "AZ_BATCH_HOST_LIST=", "127.0.0.1", "22389", "127.0.0.1", "127.0.0.1", "127.0.0.1 slots=2\n"},
     };
-    ACT_AUTOFREE char *file = below(RUN_FILE_HOSTS);
+    ACT_AUTOFREE char *file = node_test_below(RUN_FILE_HOSTS);
     struct rank_place place = {.rank = 1, .world_size = 4, .local_rank = 1, .local_size = 2};
 
     for (size_t i = 0; i < COUNT(rows); i++) {
-        struct node node = make_node(RUN_A, rows[i].nodes, NULL);
+        struct node node = node_test_make(RUN_A, rows[i].nodes, NULL);
         free(node.dir);
         node.dir = act_strdup(dir);
         unlink(file);
@@ -337,11 +337,11 @@ TEST(test_environment_of_a_service)
             assert_string_equal(text, rows[i].file);
             assert_env("AZ_BATCHAI_MPI_HOST_FILE", file, rows[i].service);
         } else {
-            assert_false(is_there(file));
+            assert_false(node_test_is_there(file));
         }
         node_release(&node);
     }
-    struct node node = make_node(RUN_A, 2, NULL);
+    struct node node = node_test_make(RUN_A, 2, NULL);
     set_service("AZ_BATCHAI_MPI_HOST_FILE=/hosts");
     assert_fails(env_set_of_service(&node, &place, &err), err, ACT_FAIL, "AZ_BATCH_HOST_LIST");
     set_service("MASTER_ADDR=n1 AZ_BATCHAI_MPI_HOST_FILE=/hosts AZ_BATCHAI_JOB_TEMP=/temp");
@@ -369,7 +369,7 @@ TEST(test_node_ranks)
     struct rank_place place;
 
     for (size_t i = 0; i < COUNT(rows); i++) {
-        struct node node = make_node(RUN_A, 2, NULL);
+        struct node node = node_test_make(RUN_A, 2, NULL);
         set_service(rows[i].service);
         setenv("OMPI_COMM_WORLD_SIZE", "4", 1);
         assert_ok(env_find_place(&node, &place, &err), err);
@@ -381,7 +381,7 @@ TEST(test_node_ranks)
 
 /* ---- containers */
 
-static void add_folder(struct run_spec *spec, const char *name, const char *link, enum run_folder_mode mode)
+static void node_test_add_folder(struct run_spec *spec, const char *name, const char *link, enum run_folder_mode mode)
 {
     spec->folders = act_realloc(spec->folders, (spec->n_folders + 1) * sizeof(*spec->folders));
     spec->folders[spec->n_folders++] =
@@ -395,15 +395,15 @@ static struct node container_node(const char *kind, const char *image, int gpus)
     strcpy(node.name, "n1");
     node.spec = (struct run_spec){
         .container = kind ? act_strdup(kind) : NULL, .image = image ? act_strdup(image) : NULL, .gpus_per_node = gpus};
-    add_folder(&node.spec, "data", "/big/data", RUN_FOLDER_RO_MOUNT);
-    add_folder(&node.spec, "output", "/big/output", RUN_FOLDER_RW_MOUNT);
-    add_folder(&node.spec, "blob", NULL, RUN_FOLDER_DOWNLOAD);
+    node_test_add_folder(&node.spec, "data", "/big/data", RUN_FOLDER_RO_MOUNT);
+    node_test_add_folder(&node.spec, "output", "/big/output", RUN_FOLDER_RW_MOUNT);
+    node_test_add_folder(&node.spec, "blob", NULL, RUN_FOLDER_DOWNLOAD);
     return node;
 }
 
-static void make_program(const char *name)
+static void node_test_make_program(const char *name)
 {
-    ACT_AUTOFREE char *path = below(name);
+    ACT_AUTOFREE char *path = node_test_below(name);
 
     assert_ok(act_file_write(path, "#!/bin/sh\n", 10, 0755, &err), err);
 }
@@ -441,8 +441,8 @@ TEST(test_apptainer)
     };
 
     setenv("PATH", dir, 1);
-    make_program("apptainer");
-    make_program("singularity");
+    node_test_make_program("apptainer");
+    node_test_make_program("singularity");
     for (size_t i = 0; i < COUNT(images); i++) {
         struct node node = container_node("apptainer", images[i].image, i == 0 ? 4 : 0);
         ACT_AUTOFREE char *text = wrapped(&node);
@@ -453,7 +453,7 @@ TEST(test_apptainer)
         assert_string_equal(text, expected);
         node_release(&node);
     }
-    ACT_AUTOFREE char *apptainer = below("apptainer");
+    ACT_AUTOFREE char *apptainer = node_test_below("apptainer");
     assert_int_equal(unlink(apptainer), 0);
     struct node node = container_node("apptainer", "x", 0);
     free(node.code);
@@ -462,7 +462,7 @@ TEST(test_apptainer)
     assert_non_null(strstr(text, "/singularity\nexec\n"));
     assert_non_null(strstr(text, "--bind\n/nvme/code:/nvme/code\n--pwd\n/nvme/code\n"));
 
-    ACT_AUTOFREE char *singularity = below("singularity");
+    ACT_AUTOFREE char *singularity = node_test_below("singularity");
     assert_int_equal(unlink(singularity), 0);
     static const char *const argv[] = {"true", NULL};
     struct act_strv words = {0};
@@ -471,7 +471,7 @@ TEST(test_apptainer)
     assert_contains(act_error_text(&err), "slurm.container");
     act_strv_release(&words);
 
-    make_program("apptainer");
+    node_test_make_program("apptainer");
     free(node.dir);
     node.dir = act_strdup("/shared/a,b");
     assert_int_equal(container_wrap(&node, -1, argv, &words, &err), -ACT_CONFIG);
@@ -545,7 +545,7 @@ int __wrap_flock(int fd, int operation)
     return -1;
 }
 
-static void count(void *arg, const char *why)
+static void node_test_count(void *arg, const char *why)
 {
     assert_string_equal(why, "waits behind another run");
     ++*(int *)arg;
@@ -555,7 +555,7 @@ static void count(void *arg, const char *why)
 TEST(test_queue_without_locks)
 {
     static const int operations[] = {LOCK_EX | LOCK_NB, LOCK_EX};
-    ACT_AUTOFREE char *slots_dir = below("slots"), *queue = act_path_join(slots_dir, "queue.lock");
+    ACT_AUTOFREE char *slots_dir = node_test_below("slots"), *queue = act_path_join(slots_dir, "queue.lock");
     struct watch w;
 
     assert_ok(act_mkdir_all(slots_dir, 0700, &err), err);
@@ -567,8 +567,13 @@ TEST(test_queue_without_locks)
         assert_ok(watch_open(&w, &err), err);
         no_locks = ENOLCK;
         no_locks_of = operations[i];
-        const struct slots_request request = {
-            .dir = slots_dir, .total = 2, .need = 1, .run = "r", .unit = "GPUs", .waiting = count, .arg = &waited};
+        const struct slots_request request = {.dir = slots_dir,
+                                              .total = 2,
+                                              .need = 1,
+                                              .run = "r",
+                                              .unit = "GPUs",
+                                              .waiting = node_test_count,
+                                              .arg = &waited};
         assert_int_equal(slots_take(&slots, &request, &w, &err), -ACT_FAIL);
         no_locks = 0;
         assert_int_equal(waited, i);

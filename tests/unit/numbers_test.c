@@ -32,7 +32,7 @@ static char *found_in(const char *text, size_t piece)
     return act_buf_steal(&found);
 }
 
-static void expect(const char *text, const char *wanted)
+static void numbers_test_expect(const char *text, const char *wanted)
 {
     static const size_t pieces[] = {1, 7, 1 << 20};
 
@@ -130,7 +130,7 @@ TEST(lines_of_many_programs)
     };
 
     for (size_t i = 0; i < COUNT(rows); i++)
-        expect(rows[i].line, rows[i].wanted);
+        numbers_test_expect(rows[i].line, rows[i].wanted);
 }
 
 TEST(what_is_no_number_of_that_kind)
@@ -168,29 +168,31 @@ TEST(what_is_no_number_of_that_kind)
     };
 
     for (size_t i = 0; i < COUNT(lines); i++)
-        expect(lines[i], "");
+        numbers_test_expect(lines[i], "");
 }
 
 TEST(where_the_program_is_follows_from_lines_before)
 {
-    expect("step 10\nloss 1\nlr 2\n", "loss=1@10 lr=2@10");
-    expect("step 10\nx\nx\nx\nx\nloss 1\nloss 2\n", "loss=1@1,2@2");
-    expect("loss 1\nloss 2\n", "loss=1@1,2@2");
-    expect("step 1 loss 1\nstep 2 loss 2\nlosses are fine\nstep 2 LOSS 3\n", "loss=1@1,3@2");
-    expect("steps_per_epoch: 5 max_steps: 7\nstep 1 loss 1\n", "steps_per_epoch=5@1 max_steps=7@1 loss=1@1");
+    numbers_test_expect("step 10\nloss 1\nlr 2\n", "loss=1@10 lr=2@10");
+    numbers_test_expect("step 10\nx\nx\nx\nx\nloss 1\nloss 2\n", "loss=1@1,2@2");
+    numbers_test_expect("loss 1\nloss 2\n", "loss=1@1,2@2");
+    numbers_test_expect("step 1 loss 1\nstep 2 loss 2\nlosses are fine\nstep 2 LOSS 3\n", "loss=1@1,3@2");
+    numbers_test_expect("steps_per_epoch: 5 max_steps: 7\nstep 1 loss 1\n",
+                        "steps_per_epoch=5@1 max_steps=7@1 loss=1@1");
 }
 
 TEST(steps_that_begin_anew)
 {
-    expect("Epoch 1\nstep 1/2 loss 4\nstep 2/2 loss 3\nEpoch 2\nstep 1/2 loss 2\nstep 2/2 loss 1\n",
-           "loss=4@1,3@2,2@3,1@4");
+    numbers_test_expect("Epoch 1\nstep 1/2 loss 4\nstep 2/2 loss 3\nEpoch 2\nstep 1/2 loss 2\nstep 2/2 loss 1\n",
+                        "loss=4@1,3@2,2@3,1@4");
     /* resumed from a checkpoint */
-    expect("step 1 loss 4\nstep 2 loss 3\nstep 3 loss 9\nstep 2 loss 2\nstep 3 loss 1\n", "loss=4@1,2@2,1@3");
+    numbers_test_expect("step 1 loss 4\nstep 2 loss 3\nstep 3 loss 9\nstep 2 loss 2\nstep 3 loss 1\n",
+                        "loss=4@1,2@2,1@3");
 }
 
 TEST(progress_bars_overwrite_their_line)
 {
-    expect("\r 1/3 [00:01<00:02, loss=3]\r 2/3 [00:02<00:01, loss=2]\r\n", "loss=3@1,2@2");
+    numbers_test_expect("\r 1/3 [00:01<00:02, loss=3]\r 2/3 [00:02<00:01, loss=2]\r\n", "loss=3@1,2@2");
 }
 
 TEST(keys_and_lines_are_bounded)

@@ -11,7 +11,7 @@ struct line {
 };
 
 /* Requests are kept under way, as many as the window (times share) allows, until duration_ms. */
-static void load(struct pace *p, const struct line *line, double share, int64_t *now_ms, int64_t duration_ms)
+static void pace_test_load(struct pace *p, const struct line *line, double share, int64_t *now_ms, int64_t duration_ms)
 {
     double ends[512] = {0}, now = (double)*now_ms, free_at = now;
     int first = 0, n = 0;
@@ -48,7 +48,7 @@ TEST(window_grows_as_long_as_it_pays)
         int64_t now_ms = 1000;
         pace_init(&p, rows[i].max);
         assert_int_equal(p.window, rows[i].max < 32 ? rows[i].max : 32);
-        load(&p, &rows[i].line, 1, &now_ms, 10000);
+        pace_test_load(&p, &rows[i].line, 1, &now_ms, 10000);
         int window = p.window > p.base_window ? p.base_window : p.window; /* not one that is just tried */
         if (window < rows[i].low || window > rows[i].high)
             fail_msg("row %zu: window %d", i, p.window);
@@ -62,9 +62,9 @@ TEST(window_stays_when_it_is_not_used)
     int64_t now_ms = 0;
 
     pace_init(&p, 256);
-    load(&p, &line, 0.5, &now_ms, 20000);
+    pace_test_load(&p, &line, 0.5, &now_ms, 20000);
     assert_int_equal(p.window, 32);
-    load(&p, &line, 1, &now_ms, 20000);
+    pace_test_load(&p, &line, 1, &now_ms, 20000);
     assert_int_equal(p.window, 256);
 }
 
@@ -77,7 +77,7 @@ TEST(idle_time_is_not_measured)
 
     pace_init(&p, 256);
     for (int i = 0; i < 50; i++) {
-        load(&p, &line, 1, &now_ms, 3);
+        pace_test_load(&p, &line, 1, &now_ms, 3);
         now_ms += 5000;
     }
     assert_true(p.rate == 0 || p.rate > 100000);
@@ -115,12 +115,12 @@ TEST(window_comes_back_step_by_step)
     int64_t now_ms = 0;
 
     pace_init(&p, 64);
-    load(&p, &line, 1, &now_ms, 1000);
+    pace_test_load(&p, &line, 1, &now_ms, 1000);
     assert_int_equal(p.window, 64);
     pace_throttled(&p, now_ms, now_ms - 5, -1, 0);
     assert_int_equal(p.window, 32);
     for (int before = p.window, steps = 0; p.window < 64; before = p.window) {
-        load(&p, &line, 1, &now_ms, 1);
+        pace_test_load(&p, &line, 1, &now_ms, 1);
         assert_true(p.window == before || p.window == before + 4);
         assert_true(++steps < 10000);
     }
@@ -129,7 +129,7 @@ TEST(window_comes_back_step_by_step)
 /* --- bytes per second ----------------------------------------------------------------------------------- */
 
 /* Takes pieces whenever it may; returns how many bytes moved. */
-static uint64_t drain(struct bucket *b, int64_t from_ms, int64_t to_ms, size_t piece)
+static uint64_t pace_test_drain(struct bucket *b, int64_t from_ms, int64_t to_ms, size_t piece)
 {
     uint64_t moved = 0;
 
@@ -154,7 +154,7 @@ TEST(bucket_is_exact_over_seconds)
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct bucket b;
         bucket_init(&b, rows[i].rate, 500);
-        double moved = (double)drain(&b, 500, 60500, rows[i].piece), wanted = 60.0 * (double)rows[i].rate;
+        double moved = (double)pace_test_drain(&b, 500, 60500, rows[i].piece), wanted = 60.0 * (double)rows[i].rate;
         if (moved > wanted * 1.002 + (double)rows[i].piece || moved < wanted * 0.998 - (double)rows[i].piece)
             fail_msg("row %zu: %.0f of %.0f", i, moved, wanted);
     }
@@ -165,7 +165,8 @@ TEST(bucket_does_not_save_up)
     struct bucket b;
 
     bucket_init(&b, 1000000, 0);
-    assert_true(drain(&b, 3600000, 3600001, 1000) <= 102000); /* a tenth of a second, though idle for an hour */
+    assert_true(pace_test_drain(&b, 3600000, 3600001, 1000) <=
+                102000); /* a tenth of a second, though idle for an hour */
     bucket_init(&b, 0, 0);
     bucket_take(&b, 1e18);
     assert_int_equal(bucket_wait_ms(&b, 0), 0); /* no limit */

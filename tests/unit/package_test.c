@@ -1,6 +1,6 @@
 /* Packages: which files go in, the archive as unzip and Python read it, the same bytes for the same tree. */
-#define TEST_SETUP    make_dir
-#define TEST_TEARDOWN remove_dir
+#define TEST_SETUP    package_test_make_dir
+#define TEST_TEARDOWN package_test_remove_dir
 #include "unit/test.h"
 
 #include <errno.h>
@@ -33,10 +33,10 @@ static struct engine *engine;
 
 /* Set-up */
 
-static int run(const char *fmt, ...) ACT_PRINTF(1, 2);
+static int package_test_run(const char *fmt, ...) ACT_PRINTF(1, 2);
 
 /* The exit status of a shell command. */
-static int run(const char *fmt, ...)
+static int package_test_run(const char *fmt, ...)
 {
     ACT_AUTOFREE char *command = NULL;
     va_list ap;
@@ -48,7 +48,7 @@ static int run(const char *fmt, ...)
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-static int make_dir(void **state)
+static int package_test_make_dir(void **state)
 {
     const char *tmp = getenv("TMPDIR");
 
@@ -64,10 +64,10 @@ static int make_dir(void **state)
     return chmod(dir, 0755) < 0 || mkdir(project, 0755) < 0 ? -1 : 0;
 }
 
-static int remove_dir(void **state)
+static int package_test_remove_dir(void **state)
 {
     (void)state;
-    int rc = run("chmod -R u+rwX '%s' && rm -rf '%s'", dir, dir);
+    int rc = package_test_run("chmod -R u+rwX '%s' && rm -rf '%s'", dir, dir);
 
     engine_free(engine);
     free(zip);
@@ -79,8 +79,8 @@ static int remove_dir(void **state)
 
 static void start_again(void)
 {
-    assert_int_equal(remove_dir(NULL), 0);
-    assert_int_equal(make_dir(NULL), 0);
+    assert_int_equal(package_test_remove_dir(NULL), 0);
+    assert_int_equal(package_test_make_dir(NULL), 0);
 }
 
 static char *in_project(const char *name)
@@ -89,7 +89,7 @@ static char *in_project(const char *name)
 }
 
 /* "a/b/" is a folder, "a -> b" a link, anything else a file that holds its name. */
-static void make(const char *what)
+static void package_test_make(const char *what)
 {
     const char *arrow = strstr(what, " -> ");
     ACT_AUTOFREE char *name = arrow ? act_strndup(what, (size_t)(arrow - what)) : act_strdup(what);
@@ -103,7 +103,7 @@ static void make(const char *what)
         assert_ok(act_file_write(path, name, strlen(name), 0644, &err), err);
 }
 
-static void write_text(const char *name, const char *text)
+static void package_test_write_text(const char *name, const char *text)
 {
     ACT_AUTOFREE char *path = in_project(name);
 
@@ -115,7 +115,7 @@ static void make_all(const char *names)
     ACT_AUTO(act_strv) words = words_of(names);
 
     for (size_t i = 0; i < words.n; i++)
-        make(words.v[i]);
+        package_test_make(words.v[i]);
 }
 
 static struct package_options plain(void)
@@ -123,7 +123,7 @@ static struct package_options plain(void)
     return (struct package_options){.root = project};
 }
 
-static struct package_list scan(void)
+static struct package_list package_test_scan(void)
 {
     struct package_options options = plain();
     struct package_list list;
@@ -133,7 +133,7 @@ static struct package_list scan(void)
 }
 
 /* Into out_dir, without an index. */
-static int write_list(const struct package_list *list, struct package_summary *out, struct act_error *e)
+static int package_test_write_list(const struct package_list *list, struct package_summary *out, struct act_error *e)
 {
     struct package_options options = plain();
 
@@ -149,20 +149,20 @@ static int write_growing(const struct package_list *list, struct package_summary
     return package_write(&options, list, &(struct package_output){.engine = engine, .folder = out_dir}, out, e);
 }
 
-static struct package_summary pack(void)
+static struct package_summary package_test_pack(void)
 {
-    ACT_AUTO(package_list) list = scan();
+    ACT_AUTO(package_list) list = package_test_scan();
     struct package_summary summary;
 
-    assert_ok(write_list(&list, &summary, &err), err);
-    assert_int_equal(run("ln -f '%s/%s.zip' '%s'", out_dir, summary.sha256, zip), 0);
+    assert_ok(package_test_write_list(&list, &summary, &err), err);
+    assert_int_equal(package_test_run("ln -f '%s/%s.zip' '%s'", out_dir, summary.sha256, zip), 0);
     free(summary.blocks);
     summary.blocks = NULL;
     return summary;
 }
 
 /* Both without the ignore file itself, which is a top-level dot file. */
-static char *kept(const struct package_list *list)
+static char *package_test_kept(const struct package_list *list)
 {
     struct act_buf b = {0};
 
@@ -185,16 +185,16 @@ static char *left_out(const struct package_list *list)
 /* What both readers of zip files say, and an extra check in Python, where "z" is the archive. */
 static void assert_good_zip(const char *python)
 {
-    assert_int_equal(run("unzip -tqq '%s'", zip), 0);
-    assert_int_equal(run("python3 -c 'import sys, zipfile\nz = zipfile.ZipFile(sys.argv[1])\n"
-                         "assert z.testzip() is None\n%s' '%s'",
-                         python, zip),
+    assert_int_equal(package_test_run("unzip -tqq '%s'", zip), 0);
+    assert_int_equal(package_test_run("python3 -c 'import sys, zipfile\nz = zipfile.ZipFile(sys.argv[1])\n"
+                                      "assert z.testzip() is None\n%s' '%s'",
+                                      python, zip),
                      0);
 }
 
 static void assert_nothing_written(void)
 {
-    assert_int_equal(run("test -z \"$(ls -A '%s/out' 2>/dev/null)\"", dir), 0);
+    assert_int_equal(package_test_run("test -z \"$(ls -A '%s/out' 2>/dev/null)\"", dir), 0);
 }
 
 /* Rules */
@@ -314,10 +314,10 @@ TEST(rules_table)
         start_again();
         make_all(rows[i].tree);
         if (*rows[i].ignore)
-            write_text(".actignore", rows[i].ignore);
+            package_test_write_text(".actignore", rows[i].ignore);
         struct package_options with = {.root = project, .zip_options = &options, .kept_out = &kept_out};
         assert_ok(package_scan(&with, &list, &err), err);
-        ACT_AUTOFREE char *in = kept(&list);
+        ACT_AUTOFREE char *in = package_test_kept(&list);
         ACT_AUTOFREE char *out = left_out(&list);
         if (strcmp(in, rows[i].kept) != 0 || strcmp(out, rows[i].left_out) != 0)
             fail_msg("row %zu (%s | %s | %s): kept '%s', left out '%s'", i, rows[i].tree, rows[i].zip_options,
@@ -353,15 +353,15 @@ TEST(gitignore_table)
         start_again();
         make_all(rows[i].tree);
         if (rows[i].root)
-            write_text(".gitignore", rows[i].root);
+            package_test_write_text(".gitignore", rows[i].root);
         if (rows[i].sub)
-            write_text("d/.gitignore", rows[i].sub);
+            package_test_write_text("d/.gitignore", rows[i].sub);
         if (rows[i].actignore)
-            write_text(".actignore", rows[i].actignore);
+            package_test_write_text(".actignore", rows[i].actignore);
         for (int off = 0; off < 2; off++) {
             struct package_options with = {.root = project, .no_gitignore = off};
             assert_ok(package_scan(&with, &list, &err), err);
-            ACT_AUTOFREE char *in = kept(&list);
+            ACT_AUTOFREE char *in = package_test_kept(&list);
             ACT_AUTOFREE char *out = left_out(&list);
             if (off ? strstr(out, ".gitignore:") != NULL
                     : strcmp(in, rows[i].kept) != 0 || strcmp(out, rows[i].left_out) != 0)
@@ -440,7 +440,7 @@ TEST(ignore_files_that_are_fifos_are_not_waited_for)
     ACT_AUTOFREE char *path = act_path_join(project, ".actignore");
     struct package_list list;
 
-    make("a");
+    package_test_make("a");
     assert_int_equal(mkfifo(path, 0600), 0);
     assert_fails(package_scan(&with, &list, &err), err, ACT_FAIL, ".actignore': it is not a regular file");
 }
@@ -461,11 +461,11 @@ TEST(only_own_gitignore_files_above_count)
         err = (struct act_error){0};
 
         make_all("up/.git/config up/project/a");
-        write_text("up/.gitignore", "a");
+        package_test_write_text("up/.gitignore", "a");
         if (path)
             assert_int_equal(lchown(path, 65534, 65534), 0);
         assert_ok(package_scan(&with, &list, &err), err);
-        ACT_AUTOFREE char *in = kept(&list);
+        ACT_AUTOFREE char *in = package_test_kept(&list);
         assert_string_equal(in, foreign[i] ? "a" : "");
         package_list_release(&list);
     }
@@ -478,12 +478,12 @@ TEST(one_word_may_hold_option_and_patterns)
     ACT_AUTO(package_list) list = {0};
 
     make_all("a b c d");
-    make("e f");
+    package_test_make("e f");
     act_strv_push(&options, "-x a  b");
     act_strv_push(&options, "e f");
     act_strv_push(&options, "d");
     assert_ok(package_scan(&with, &list, &err), err);
-    ACT_AUTOFREE char *in = kept(&list);
+    ACT_AUTOFREE char *in = package_test_kept(&list);
     assert_string_equal(in, "c");
 }
 
@@ -532,7 +532,7 @@ TEST(a_broken_ignore_file_is_an_error)
     assert_ok(act_file_write(path, "\xff", 1, 0644, &err), err);
     assert_int_equal(package_scan(&options, &list, &err), -ACT_CONFIG);
     assert_int_equal(unlink(path), 0);
-    make(".actignore/");
+    package_test_make(".actignore/");
     assert_fails(package_scan(&options, &list, &err), err, ACT_FAIL, ".actignore");
 }
 
@@ -558,8 +558,8 @@ TEST(bad_names_are_named_before_anything_is_written)
 
         start_again();
         struct package_options options = plain();
-        make(rows[i].name);
-        make("good");
+        package_test_make(rows[i].name);
+        package_test_make("good");
         assert_int_equal(package_scan(&options, &list, &err), -ACT_FAIL);
         if (!strstr(act_error_text(&err), rows[i].said) || strstr(act_error_text(&err), "good"))
             fail_msg("row %zu: %s", i, act_error_text(&err));
@@ -609,12 +609,12 @@ TEST(deep_trees_are_packaged_up_to_what_a_path_holds)
     struct package_list list = {0};
 
     make_deep(1500);
-    list = scan();
+    list = package_test_scan();
     assert_int_equal(list.n, 1500);
     package_list_release(&list);
-    pack();
+    package_test_pack();
     assert_good_zip("assert len(z.infolist()) == 1500");
-    assert_int_equal(run("rm -rf '%s/d'", project), 0);
+    assert_int_equal(package_test_run("rm -rf '%s/d'", project), 0);
     make_deep(2200);
     assert_fails(package_scan(&options, &list, &err), err, ACT_FAIL, "File name too long");
 }
@@ -638,11 +638,11 @@ TEST(links_out_of_the_project_are_warned_of)
         char *said = NULL;
         err = (struct act_error){0};
 
-        make(rows[i].tree);
+        package_test_make(rows[i].tree);
         fflush(stderr);
         int keep = dup(STDERR_FILENO), fd = open(said_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
         dup2(fd, STDERR_FILENO);
-        struct package_list list = scan();
+        struct package_list list = package_test_scan();
         dup2(keep, STDERR_FILENO);
         close(keep);
         close(fd);
@@ -651,7 +651,7 @@ TEST(links_out_of_the_project_are_warned_of)
             fail_msg("row %zu: '%s'", i, said);
         free(said);
         package_list_release(&list);
-        assert_int_equal(run("rm -rf '%s'/*", project), 0);
+        assert_int_equal(package_test_run("rm -rf '%s'/*", project), 0);
     }
 }
 
@@ -660,33 +660,36 @@ TEST(links_out_of_the_project_are_warned_of)
 TEST(unzip_restores_the_tree)
 {
     make_all("a.sh empty d/sub/f d/none/ h\xc3\xa9llo/\xe4\xb8\xad.txt ro/f");
-    make("with space/and 'quotes' \"x\"");
-    make("d/link -> ../a.sh");
-    make("loop -> loop");
-    make("d/up -> .");
-    make("dangling -> no/such \xc3\xa9");
-    assert_int_equal(run("cd '%s' && : >empty && chmod 755 a.sh && chmod 4711 d/sub/f && chmod 1770 d/none && "
+    package_test_make("with space/and 'quotes' \"x\"");
+    package_test_make("d/link -> ../a.sh");
+    package_test_make("loop -> loop");
+    package_test_make("d/up -> .");
+    package_test_make("dangling -> no/such \xc3\xa9");
+    assert_int_equal(
+        package_test_run("cd '%s' && : >empty && chmod 755 a.sh && chmod 4711 d/sub/f && chmod 1770 d/none && "
                          "chmod 600 empty && chmod 555 ro && ln a.sh hard && truncate -s 3M sparse && "
                          "head -c 1000003 /dev/urandom >random",
                          project),
-                     0);
-    pack();
+        0);
+    package_test_pack();
     assert_good_zip("");
-    assert_int_equal(run("mkdir '%s/un' && cd '%s/un' && umask 077 && unzip -qq '%s'", dir, dir, zip), 0);
-    assert_int_equal(run("chmod u-s '%s/d/sub/f' && chmod -t '%s/d/none' && cd '%s' && "
+    assert_int_equal(package_test_run("mkdir '%s/un' && cd '%s/un' && umask 077 && unzip -qq '%s'", dir, dir, zip), 0);
+    assert_int_equal(
+        package_test_run("chmod u-s '%s/d/sub/f' && chmod -t '%s/d/none' && cd '%s' && "
                          "for d in project un; do (cd $d && find . -mindepth 1 -printf '%%P %%y %%m %%l\\n' | sort"
                          " && find . -type f -print0 | sort -z | xargs -0 sha256sum) >$d.txt; done && "
                          "diff -u project.txt un.txt",
                          project, project, dir),
-                     0);
+        0);
 }
 
 TEST(python_sees_what_is_promised)
 {
     make_all("a.sh empty d/sub/f d/none/ h\xc3\xa9llo z");
-    make("l -> a.sh");
-    assert_int_equal(run("cd '%s' && : >empty && chmod 4755 a.sh && chmod 750 d/none && seq 100 >text", project), 0);
-    struct package_summary summary = pack();
+    package_test_make("l -> a.sh");
+    assert_int_equal(
+        package_test_run("cd '%s' && : >empty && chmod 4755 a.sh && chmod 750 d/none && seq 100 >text", project), 0);
+    struct package_summary summary = package_test_pack();
     assert_good_zip("i = z.infolist()\nn = [e.filename for e in i]\n"
                     "assert n == sorted(n, key=str.encode), n\n"
                     "m = {e.filename: e.external_attr >> 16 for e in i}\n"
@@ -699,9 +702,10 @@ TEST(python_sees_what_is_promised)
                     "  assert f.read(2) == bytes(2) and e.extract_version <= 20, e\n"
                     "  assert bool(e.flag_bits & 0x800) == (not e.filename.isascii()), e\n"
                     "  assert e.compress_type == (8 if (e.external_attr >> 28) == 8 and e.file_size else 0), e\n");
-    assert_int_equal(run("test \"$(sha256sum <'%s')\" = '%s  -'", zip, summary.sha256), 0);
-    assert_int_equal(run("test $(stat -c '%%s %%a' '%s' | tr ' ' :) = %ju:600", zip, (uintmax_t)summary.bytes), 0);
-    assert_int_equal(run("test \"$(ls -A '%s')\" = %s.zip", out_dir, summary.sha256), 0);
+    assert_int_equal(package_test_run("test \"$(sha256sum <'%s')\" = '%s  -'", zip, summary.sha256), 0);
+    assert_int_equal(
+        package_test_run("test $(stat -c '%%s %%a' '%s' | tr ' ' :) = %ju:600", zip, (uintmax_t)summary.bytes), 0);
+    assert_int_equal(package_test_run("test \"$(ls -A '%s')\" = %s.zip", out_dir, summary.sha256), 0);
 }
 
 TEST(the_same_tree_gives_the_same_bytes)
@@ -709,28 +713,29 @@ TEST(the_same_tree_gives_the_same_bytes)
     struct package_summary summaries[3];
 
     make_all("a b c/d c/e.txt c/f/ x.py");
-    make("l -> c/d");
-    summaries[0] = pack();
-    assert_int_equal(run("cp '%s' '%s/first.zip'", zip, dir), 0);
+    package_test_make("l -> c/d");
+    summaries[0] = package_test_pack();
+    assert_int_equal(package_test_run("cp '%s' '%s/first.zip'", zip, dir), 0);
 
-    assert_int_equal(run("rm -rf '%s' && mkdir -m 700 '%s'", project, project), 0);
+    assert_int_equal(package_test_run("rm -rf '%s' && mkdir -m 700 '%s'", project, project), 0);
     setlocale(LC_ALL, "C.UTF-8");
     setenv("TZ", "Asia/Tokyo", 1);
-    make("l -> c/d"); /* another order, times, owner, zone, locale, umask */
+    package_test_make("l -> c/d"); /* another order, times, owner, zone, locale, umask */
     make_all("x.py c/f/ c/e.txt c/d b a");
-    assert_int_equal(run("cd '%s' && find . | TZ=UTC xargs touch -h -d '2001-02-03 04:05:06'", project), 0);
+    assert_int_equal(package_test_run("cd '%s' && find . | TZ=UTC xargs touch -h -d '2001-02-03 04:05:06'", project),
+                     0);
     if (getuid() == 0)
-        assert_int_equal(run("chown -hR 65534:65534 '%s'", project), 0);
+        assert_int_equal(package_test_run("chown -hR 65534:65534 '%s'", project), 0);
     umask(077);
-    summaries[1] = pack();
+    summaries[1] = package_test_pack();
     umask(022);
     unsetenv("TZ");
     setlocale(LC_ALL, "C");
     assert_string_equal(summaries[1].sha256, summaries[0].sha256);
-    assert_int_equal(run("cmp '%s' '%s/first.zip'", zip, dir), 0);
+    assert_int_equal(package_test_run("cmp '%s' '%s/first.zip'", zip, dir), 0);
 
-    assert_int_equal(run("chmod +x '%s/a'", project), 0);
-    summaries[2] = pack();
+    assert_int_equal(package_test_run("chmod +x '%s/a'", project), 0);
+    summaries[2] = package_test_pack();
     assert_string_not_equal(summaries[2].sha256, summaries[0].sha256);
 }
 
@@ -764,10 +769,10 @@ TEST(what_changed_since_the_scan_is_named)
 
         start_again();
         make_all("f d/g");
-        make("l -> f");
-        struct package_list list = scan();
-        assert_int_equal(run("cd '%s' && %s", project, rows[i].change), 0);
-        int rc = write_list(&list, &summary, &err);
+        package_test_make("l -> f");
+        struct package_list list = package_test_scan();
+        assert_int_equal(package_test_run("cd '%s' && %s", project, rows[i].change), 0);
+        int rc = package_test_write_list(&list, &summary, &err);
         if (rc != -ACT_TEMPORARY || !strstr(act_error_text(&err), rows[i].named) ||
             !strstr(act_error_text(&err), "changed") || !strstr(act_error_text(&err), "'.actignore'"))
             fail_msg("row %zu (%s): %d %s", i, rows[i].change, rc, act_error_text(&err));
@@ -783,14 +788,15 @@ TEST(of_a_file_that_grew_its_first_bytes_are_taken)
 
         start_again();
         ACT_AUTOFREE char *path = in_project("f");
-        assert_int_equal(run("head -c %zu /dev/zero | tr '\\0' y >'%s'", size, path), 0);
-        ACT_AUTO(package_list) list = scan();
-        assert_int_equal(run("echo more >>'%s'", path), 0);
-        assert_int_equal(write_list(&list, &summary, &err), -ACT_TEMPORARY); /* it may have been saved in place */
+        assert_int_equal(package_test_run("head -c %zu /dev/zero | tr '\\0' y >'%s'", size, path), 0);
+        ACT_AUTO(package_list) list = package_test_scan();
+        assert_int_equal(package_test_run("echo more >>'%s'", path), 0);
+        assert_int_equal(package_test_write_list(&list, &summary, &err),
+                         -ACT_TEMPORARY); /* it may have been saved in place */
         assert_ok(write_growing(&list, &summary, &err), err);
-        assert_int_equal(run("unzip -p '%s'/%s.zip f | head -c %zu | cmp -n %zu - '%s' && "
-                             "test $(unzip -p '%s'/%s.zip f | wc -c) = %zu",
-                             out_dir, summary.sha256, size, size, path, out_dir, summary.sha256, size),
+        assert_int_equal(package_test_run("unzip -p '%s'/%s.zip f | head -c %zu | cmp -n %zu - '%s' && "
+                                          "test $(unzip -p '%s'/%s.zip f | wc -c) = %zu",
+                                          out_dir, summary.sha256, size, size, path, out_dir, summary.sha256, size),
                          0);
         package_summary_release(&summary);
     }
@@ -815,11 +821,11 @@ TEST(a_change_while_a_file_is_read_is_noticed)
     pthread_t thread;
     void *failed;
 
-    assert_int_equal(run("truncate -s 256M '%s'", path), 0); /* takes long enough to compress */
-    ACT_AUTO(package_list) list = scan();
+    assert_int_equal(package_test_run("truncate -s 256M '%s'", path), 0); /* takes long enough to compress */
+    ACT_AUTO(package_list) list = package_test_scan();
     assert_true(inotify_add_watch(fd, path, IN_ACCESS) >= 0);
     assert_int_equal(pthread_create(&thread, NULL, truncate_when_opened, &fd), 0);
-    assert_int_equal(write_list(&list, &summary, &err), -ACT_TEMPORARY);
+    assert_int_equal(package_test_write_list(&list, &summary, &err), -ACT_TEMPORARY);
     pthread_join(thread, &failed);
     assert_null(failed);
     assert_contains(act_error_text(&err), "'big' changed");
@@ -840,7 +846,7 @@ static int pack_on_small_disk(void)
     engine = engine_new(NULL);
     if (package_scan(&options, &list, &err) < 0 || setrlimit(RLIMIT_FSIZE, &limit) < 0)
         return 1;
-    int rc = write_list(&list, &summary, &err);
+    int rc = package_test_write_list(&list, &summary, &err);
     return rc == -ACT_FAIL && strstr(act_error_text(&err), out_dir) && strstr(act_error_text(&err), strerror(EFBIG))
                ? 0
                : 2;
@@ -850,9 +856,9 @@ TEST(a_full_disk_leaves_the_old_package)
 {
     int status = 0;
 
-    make("a");
-    struct package_summary before = pack();
-    assert_int_equal(run("head -c 300000 /dev/urandom >'%s/r'", project), 0);
+    package_test_make("a");
+    struct package_summary before = package_test_pack();
+    assert_int_equal(package_test_run("head -c 300000 /dev/urandom >'%s/r'", project), 0);
     engine_free(engine); /* the child shall have threads, and the thread sanitizer wants none before */
     engine = NULL;
     pid_t pid = fork();
@@ -860,8 +866,8 @@ TEST(a_full_disk_leaves_the_old_package)
         _exit(pack_on_small_disk());
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_int_equal(status, 0);
-    assert_int_equal(run("test \"$(ls -A '%s')\" = %s.zip", out_dir, before.sha256), 0);
-    assert_int_equal(run("test \"$(sha256sum <'%s')\" = '%s  -'", zip, before.sha256), 0);
+    assert_int_equal(package_test_run("test \"$(ls -A '%s')\" = %s.zip", out_dir, before.sha256), 0);
+    assert_int_equal(package_test_run("test \"$(sha256sum <'%s')\" = '%s  -'", zip, before.sha256), 0);
 }
 
 static int pack_into_locked_folder(void)
@@ -874,7 +880,7 @@ static int pack_into_locked_folder(void)
     engine = engine_new(NULL); /* threads do not come along */
     if (package_scan(&options, &list, &err) < 0)
         return 1;
-    int rc = write_list(&list, &summary, &err);
+    int rc = package_test_write_list(&list, &summary, &err);
     return rc == -ACT_DENIED && strstr(act_error_text(&err), out_dir) ? 0 : 2;
 }
 
@@ -883,17 +889,17 @@ TEST(a_target_that_cannot_be_written_is_named)
     ACT_AUTO(package_list) list = {0};
     struct package_summary summary;
 
-    make("a");
-    struct package_summary before = pack();
-    assert_int_equal(run("rm -r '%s' && mkdir -m 555 '%s'", out_dir, out_dir), 0);
+    package_test_make("a");
+    struct package_summary before = package_test_pack();
+    assert_int_equal(package_test_run("rm -r '%s' && mkdir -m 555 '%s'", out_dir, out_dir), 0);
     assert_int_equal(run_as_nobody(pack_into_locked_folder), 0);
     assert_nothing_written();
 
-    assert_int_equal(run("chmod 755 '%s' && mkdir '%s/%s.zip'", out_dir, out_dir, before.sha256), 0);
-    list = scan(); /* a folder has the name */
-    assert_true(write_list(&list, &summary, &err) < 0);
+    assert_int_equal(package_test_run("chmod 755 '%s' && mkdir '%s/%s.zip'", out_dir, out_dir, before.sha256), 0);
+    list = package_test_scan(); /* a folder has the name */
+    assert_true(package_test_write_list(&list, &summary, &err) < 0);
     assert_contains(act_error_text(&err), before.sha256);
-    assert_int_equal(run("test \"$(ls -A '%s')\" = %s.zip", out_dir, before.sha256), 0);
+    assert_int_equal(package_test_run("test \"$(ls -A '%s')\" = %s.zip", out_dir, before.sha256), 0);
 }
 
 /* Unchanged files come from the last package */
@@ -908,7 +914,7 @@ static char *index_of_project(void)
 static struct package_summary pack_aged(int64_t age_s)
 {
     struct package_options options = plain();
-    ACT_AUTO(package_list) list = scan();
+    ACT_AUTO(package_list) list = package_test_scan();
     struct package_summary summary;
     ACT_AUTOFREE char *index = index_of_project();
 
@@ -933,10 +939,11 @@ static void assert_blocks_are_right(const struct package_summary *s)
         char hex[2 * PACKAGE_BLOCK_ID + 1];
         act_hex(s->blocks[i].id, PACKAGE_BLOCK_ID, hex);
         assert_int_equal(s->blocks[i].offset, at);
-        assert_int_equal(run("dd if='%s/%s.zip' bs=1M iflag=skip_bytes,count_bytes skip=%ju count=%ju status=none | "
+        assert_int_equal(
+            package_test_run("dd if='%s/%s.zip' bs=1M iflag=skip_bytes,count_bytes skip=%ju count=%ju status=none | "
                              "sha256sum | grep -q '^%s'",
                              out_dir, s->sha256, (uintmax_t)at, (uintmax_t)s->blocks[i].len, hex),
-                         0);
+            0);
     }
     assert_int_equal(at, s->bytes);
 }
@@ -944,11 +951,11 @@ static void assert_blocks_are_right(const struct package_summary *s)
 /* What was just made is what is made from nothing, byte for byte and block for block. */
 static void assert_same_as_from_nothing(const struct package_summary *again)
 {
-    ACT_AUTO(package_list) list = scan();
+    ACT_AUTO(package_list) list = package_test_scan();
     ACT_AUTO(package_summary) fresh = {0};
 
     assert_blocks_are_right(again);
-    assert_ok(write_list(&list, &fresh, &err), err);
+    assert_ok(package_test_write_list(&list, &fresh, &err), err);
     assert_string_equal(again->sha256, fresh.sha256);
     assert_int_equal(again->bytes, fresh.bytes);
     assert_int_equal(again->n_blocks, fresh.n_blocks);
@@ -962,7 +969,8 @@ static void assert_same_as_from_nothing(const struct package_summary *again)
 static void make_varied_tree(void)
 {
     assert_int_equal(
-        run("cd '%s' && mkdir -p e/f && ln -s e/f link && for i in $(seq 100 240); do d=d$((i %% 7)); mkdir -p $d; "
+        package_test_run(
+            "cd '%s' && mkdir -p e/f && ln -s e/f link && for i in $(seq 100 240); do d=d$((i %% 7)); mkdir -p $d; "
             "head -c $((i * i)) /dev/urandom >$d/noise$i; seq $i 1000 | head -n $i >$d/text$i; done; "
             "for mib in 1 3 7; do head -c ${mib}M /dev/urandom >d1/large$mib; seq 1 ${mib}00000 >d2/long$mib; done",
             project),
@@ -995,7 +1003,7 @@ TEST(unchanged_files_come_from_the_last_package)
     assert_same_as_from_nothing(&s);
     package_summary_release(&s);
     for (size_t i = 0; i < COUNT(rows); i++) {
-        assert_int_equal(run("cd '%s' && %s", project, rows[i].change), 0);
+        assert_int_equal(package_test_run("cd '%s' && %s", project, rows[i].change), 0);
         s = pack_again();
         if (s.read_files != rows[i].read_files && strncmp(rows[i].change, "mv", 2) != 0)
             fail_msg("row %zu (%s): %zu files were read", i, rows[i].change, s.read_files);
@@ -1009,7 +1017,7 @@ TEST(unchanged_files_come_from_the_last_package)
 TEST(files_that_had_just_been_written_are_read_again)
 {
     make_all("a b d/c");
-    make("l -> a");
+    package_test_make("l -> a");
     struct package_summary s = pack_aged(0);
     assert_int_equal(s.read_files, 3);
     package_summary_release(&s);
@@ -1042,11 +1050,11 @@ TEST(a_damaged_cache_is_not_used)
     for (size_t i = 0; i < COUNT(damages); i++) {
         start_again();
         make_all("a b d/c");
-        assert_int_equal(run("seq 300000 >'%s/long'; seq 20000 >'%s/short'", project, project), 0);
+        assert_int_equal(package_test_run("seq 300000 >'%s/long'; seq 20000 >'%s/short'", project, project), 0);
         struct package_summary s = pack_again();
         package_summary_release(&s);
-        make("z");
-        assert_int_equal(run("cd '%s' && %s", out_dir, damages[i]), 0);
+        package_test_make("z");
+        assert_int_equal(package_test_run("cd '%s' && %s", out_dir, damages[i]), 0);
         s = pack_again();
         if (s.read_files != 6)
             fail_msg("row %zu (%s): only %zu files were read", i, damages[i], s.read_files);
@@ -1067,7 +1075,7 @@ TEST(any_number_of_workers_gives_the_same_bytes)
     for (size_t i = 0; i < COUNT(workers); i++) {
         engine_free(engine);
         engine = engine_new(&(struct engine_options){.workers = workers[i]});
-        struct package_summary s = pack();
+        struct package_summary s = package_test_pack();
         if (i > 0)
             assert_string_equal(s.sha256, first);
         memcpy(first, s.sha256, sizeof(first));
@@ -1079,19 +1087,21 @@ TEST(what_a_killed_process_left_is_swept)
 {
     int held;
 
-    assert_int_equal(run("mkdir '%s' && cd '%s' && echo x >.act-new-abcdef && echo x >.act-new-123 && "
-                         "echo x >other.zip && mkdir .act-new-folder",
-                         out_dir, out_dir),
+    assert_int_equal(package_test_run("mkdir '%s' && cd '%s' && echo x >.act-new-abcdef && echo x >.act-new-123 && "
+                                      "echo x >other.zip && mkdir .act-new-folder",
+                                      out_dir, out_dir),
                      0);
     ACT_AUTOFREE char *live = act_path_join(out_dir, ".act-new-live00");
     held = open(live, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     assert_int_equal(flock(held, LOCK_EX), 0);
     act_temp_sweep(out_dir, 0);
     assert_int_equal(
-        run("cd '%s' && test \"$(ls -A | tr '\\n' ' ')\" = '.act-new-folder .act-new-live00 other.zip '", out_dir), 0);
+        package_test_run("cd '%s' && test \"$(ls -A | tr '\\n' ' ')\" = '.act-new-folder .act-new-live00 other.zip '",
+                         out_dir),
+        0);
     close(held);
     act_temp_sweep(out_dir, 0);
-    assert_int_equal(run("cd '%s' && test ! -e .act-new-live00", out_dir), 0);
+    assert_int_equal(package_test_run("cd '%s' && test ! -e .act-new-live00", out_dir), 0);
 }
 
 /* Sizes, offsets and counts beyond 32 and 16 bits, in a file that begins with a hole. */
@@ -1176,15 +1186,17 @@ TEST(sizes_beyond_four_gib)
     close(fd);
     assert_int_equal(zeros.settled, SMALL_FILES + 1);
     assert_true(items[0].offset == begin && items[1].offset == items[0].data + items[0].packed);
-    assert_int_equal(run("test \"$(tail -c +%ju '%s' | sha256sum)\" = '%s  -'", (uintmax_t)begin + 1, zip, sum), 0);
-    assert_int_equal(run("unzip -p '%s' small69999", zip), 0);
-    assert_int_equal(run("python3 -c 'import sys, zipfile\nz = zipfile.ZipFile(sys.argv[1])\n"
+    assert_int_equal(
+        package_test_run("test \"$(tail -c +%ju '%s' | sha256sum)\" = '%s  -'", (uintmax_t)begin + 1, zip, sum), 0);
+    assert_int_equal(package_test_run("unzip -p '%s' small69999", zip), 0);
+    assert_int_equal(
+        package_test_run("python3 -c 'import sys, zipfile\nz = zipfile.ZipFile(sys.argv[1])\n"
                          "assert len(z.infolist()) == 70001 and z.getinfo(\"large\").file_size == 5 << 30\n"
                          "assert z.getinfo(\"small69999\").header_offset > 5 << 30\n"
                          "assert z.open(\"large\").read(3 << 20) == bytes(3 << 20)\n"
                          "assert z.read(\"small69999\") == b\"\"' '%s'",
                          zip),
-                     0);
+        0);
     for (int i = 0; i <= SMALL_FILES; i++)
         free(entries[i].path);
     free(zeros.middle);

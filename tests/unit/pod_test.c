@@ -72,7 +72,7 @@ TEST(test_long_lines_come_in_pieces)
 }
 
 /* A reader puts the pieces together; NUL bytes are bytes, too. */
-static void take_apart(const struct act_buf *out, struct act_buf *log, long long *last_mark)
+static void pod_test_take_apart(const struct act_buf *out, struct act_buf *log, long long *last_mark)
 {
     for (const char *line = out->data, *end = out->data + out->len; line < end;) {
         const char *newline = memchr(line, '\n', (size_t)(end - line));
@@ -112,7 +112,7 @@ TEST(test_any_bytes_come_back_however_they_are_cut)
         }
         pod_framer_end(&f, &out);
         pod_framer_release(&f);
-        take_apart(&out, &log, &last_mark);
+        pod_test_take_apart(&out, &log, &last_mark);
         assert_int_equal(log.len, BYTES);
         assert_memory_equal(log.data, text, BYTES);
         assert_int_equal(last_mark, BYTES);
@@ -135,7 +135,7 @@ TEST(test_marks_come_every_so_often)
 
 /* ---- the logs of a pod ---- */
 
-static void append(const char *name, const char *text)
+static void pod_test_append(const char *name, const char *text)
 {
     ACT_AUTOFREE char *path = act_path_join(dir, name);
     int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
@@ -162,12 +162,12 @@ TEST_IN(test_logs_of_two_ranks_as_they_grow, make_dir, remove_dir)
     dup2(fd, STDOUT_FILENO);
     pod_output_begin(&o, &node, 2, 2, 2);
     bool more = pod_output_follow(&o);
-    append("user_logs/std_log_process_3.txt", "three, ");
-    append("user_logs/std_log_process_2.txt", "two\n");
+    pod_test_append("user_logs/std_log_process_3.txt", "three, ");
+    pod_test_append("user_logs/std_log_process_2.txt", "two\n");
     while (pod_output_follow(&o))
         continue;
-    append("user_logs/std_log_process_3.txt", "the rest\n");
-    append("system_logs/stacks_n1.txt", "==== rank 2\n[3] act: attempt 7\n");
+    pod_test_append("user_logs/std_log_process_3.txt", "the rest\n");
+    pod_test_append("system_logs/stacks_n1.txt", "==== rank 2\n[3] act: attempt 7\n");
     pod_output_end(&o);
     dup2(saved, STDOUT_FILENO);
     close(saved);

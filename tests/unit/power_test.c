@@ -1,7 +1,7 @@
 /* Data first, then the name: every file that gets its place has its bytes on the disk before. The system calls that
  * write, sync and name pass through here, and each name is checked against what was written to that file last. */
-#define TEST_SETUP    setup
-#define TEST_TEARDOWN teardown
+#define TEST_SETUP    power_test_setup
+#define TEST_TEARDOWN power_test_teardown
 #include "unit/test.h"
 
 #include <fcntl.h>
@@ -43,14 +43,14 @@ static struct {
     bool folders_dirty; /* a name was given since the last sync of all, or of a folder */
 } disk = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static void forget_all(void)
+static void power_test_forget_all(void)
 {
     disk.n = 0;
     disk.names = disk.early = disk.others_dirty = disk.data_syncs = disk.folder_syncs = disk.all_syncs = 0;
     disk.folders_dirty = false;
 }
 
-static void note(int fd, bool dirty)
+static void power_test_note(int fd, bool dirty)
 {
     struct stat st;
     size_t i = 0;
@@ -68,7 +68,7 @@ static void note(int fd, bool dirty)
 }
 
 /* Part files get their own names early. */
-static void note_name(int dir, const char *name)
+static void power_test_note_name(int dir, const char *name)
 {
     struct stat st;
 
@@ -113,13 +113,13 @@ int __wrap_fstatfs64(int fd, struct statfs *out);
 
 ssize_t __wrap_write(int fd, const void *data, size_t len)
 {
-    note(fd, true);
+    power_test_note(fd, true);
     return __real_write(fd, data, len);
 }
 
 ssize_t __wrap_pwrite64(int fd, const void *data, size_t len, off_t offset)
 {
-    note(fd, true);
+    power_test_note(fd, true);
     return __real_pwrite64(fd, data, len, offset);
 }
 
@@ -128,7 +128,7 @@ ssize_t __wrap_copy_file_range(int in, off_t *in_at, int out, off_t *out_at, siz
     ssize_t n = __real_copy_file_range(in, in_at, out, out_at, len, flags);
 
     if (n > 0)
-        note(out, true);
+        power_test_note(out, true);
     return n;
 }
 
@@ -137,7 +137,7 @@ static void count_sync(int fd)
     struct stat st;
     bool folder = fstat(fd, &st) == 0 && S_ISDIR(st.st_mode);
 
-    note(fd, false);
+    power_test_note(fd, false);
     pthread_mutex_lock(&disk.lock);
     if (folder)
         disk.folders_dirty = false;
@@ -174,7 +174,7 @@ int __wrap_linkat(int from_dir, const char *from, int to_dir, const char *to, in
     int rc = __real_linkat(from_dir, from, to_dir, to, flags);
 
     if (rc == 0)
-        note_name(to_dir, to);
+        power_test_note_name(to_dir, to);
     return rc;
 }
 
@@ -183,7 +183,7 @@ int __wrap_link(const char *from, const char *to)
     int rc = __real_link(from, to);
 
     if (rc == 0)
-        note_name(AT_FDCWD, to);
+        power_test_note_name(AT_FDCWD, to);
     return rc;
 }
 
@@ -192,7 +192,7 @@ int __wrap_renameat(int from_dir, const char *from, int to_dir, const char *to)
     int rc = __real_renameat(from_dir, from, to_dir, to);
 
     if (rc == 0)
-        note_name(to_dir, to);
+        power_test_note_name(to_dir, to);
     return rc;
 }
 
@@ -201,7 +201,7 @@ int __wrap_renameat2(int from_dir, const char *from, int to_dir, const char *to,
     int rc = __real_renameat2(from_dir, from, to_dir, to, flags);
 
     if (rc == 0)
-        note_name(to_dir, to);
+        power_test_note_name(to_dir, to);
     return rc;
 }
 
@@ -210,7 +210,7 @@ int __wrap_rename(const char *from, const char *to)
     int rc = __real_rename(from, to);
 
     if (rc == 0)
-        note_name(AT_FDCWD, to);
+        power_test_note_name(AT_FDCWD, to);
     return rc;
 }
 
@@ -253,7 +253,7 @@ static void open_stores(void)
     assert_ok(store_folder_open(t.http, to, true, &t.to, &t.err), t.err);
 }
 
-static int setup(void **state)
+static int power_test_setup(void **state)
 {
     (void)state;
     strcpy(t.dir, "/tmp/act-power-XXXXXX");
@@ -262,7 +262,7 @@ static int setup(void **state)
     return 0;
 }
 
-static int teardown(void **state)
+static int power_test_teardown(void **state)
 {
     (void)state;
     store_free(t.from);
@@ -272,7 +272,7 @@ static int teardown(void **state)
     return act_remove_tree(t.dir, &t.err);
 }
 
-static void write_text(const char *side, const char *name, const void *data, size_t len)
+static void power_test_write_text(const char *side, const char *name, const void *data, size_t len)
 {
     ACT_AUTOFREE char *path = act_sprintf("%s/%s/%s", t.dir, side, name);
 
@@ -287,12 +287,12 @@ static void make_trees(void)
     memset(large, 'x', LARGE);
     for (int i = 0; i < FILES; i++) {
         ACT_AUTOFREE char *name = act_sprintf("in/%d/file-%d", i % 3, i);
-        write_text("from", name, name, strlen(name));
+        power_test_write_text("from", name, name, strlen(name));
         if (i % 2)
-            write_text("to", name, "old", 3);
+            power_test_write_text("to", name, "old", 3);
     }
-    write_text("from", "large", large, LARGE);
-    write_text("to", "large", "old", 3);
+    power_test_write_text("from", "large", large, LARGE);
+    power_test_write_text("to", "large", "old", 3);
 }
 
 static void check_trees(void)
@@ -313,7 +313,7 @@ static void copy_all(bool no_sync)
     ACT_AUTO(transfer_report) report = {0};
 
     make_trees();
-    forget_all();
+    power_test_forget_all();
     assert_ok(transfer_copy(t.engine, &from, t.to, "", &options, &report, &t.err), t.err);
     assert_int_equal(report.total.done_objects, FILES + 1);
     check_trees();
@@ -340,7 +340,7 @@ TEST(test_each_alone)
         .op = STORE_PUT, .key = "a/b", .put = {.data.bytes = "text", .data.len = 4, .attr.mode = -1}};
     ACT_AUTO(store_call) copy = {.op = STORE_COPY, .copy.source = "a/b", .key = "a/c"};
 
-    forget_all();
+    power_test_forget_all();
     assert_ok(store_do(t.to, &put, &t.err), t.err);
     assert_in_order(1);
     store_call_release(&put);
@@ -356,7 +356,7 @@ TEST(test_blocks_alone)
     struct store_upload_id id = {0};
 
     for (int begun = 0; begun < 2; begun++) {
-        forget_all();
+        power_test_forget_all();
         id.bytes[0]++;
         struct store_call calls[] = {
             {.op = STORE_BLOCKS, .key = "large", .blocks = {.upload_id = id, .total = 8}},
@@ -378,7 +378,7 @@ TEST(test_state_files)
     ACT_AUTOFREE char *path = act_sprintf("%s/state", t.dir);
     ACT_AUTOFREE char *copy = act_sprintf("%s/copy", t.dir);
 
-    forget_all();
+    power_test_forget_all();
     assert_ok(act_file_write(path, "text", 4, 0600, &t.err), t.err);
     assert_in_order(1);
     assert_ok(act_file_copy(path, copy, 0600, &t.err), t.err);
@@ -397,7 +397,7 @@ TEST(test_copies_of_logs)
     struct flow_log copy = {.name = name, .path = path, .size = strlen("text")};
     struct flow_logs logs = {.folder = t.dir, .root = t.dir, .v = &copy, .n = 1};
 
-    forget_all();
+    power_test_forget_all();
     int fd = act_open_below(t.dir, path, O_WRONLY | O_CREAT, &t.err);
     assert_true(fd >= 0 && act_pwrite_all(fd, "text", strlen("text"), 0) == 0);
     close(fd);
@@ -413,7 +413,7 @@ TEST(test_claim)
 {
     struct supervisor s = {.node.dir = t.dir, .job.id = (char[]){"12"}};
 
-    forget_all();
+    power_test_forget_all();
     assert_ok(attempt_claim(&s, &t.err), t.err);
     assert_int_equal(disk.names, 1);
     assert_int_equal(disk.early, 0);

@@ -18,7 +18,7 @@
 #include "base/text.h"
 #include "proc/proc.h"
 
-static struct act_strv shell_words(const char *script)
+static struct act_strv proc_test_shell_words(const char *script)
 {
     struct act_strv argv = {0};
 
@@ -28,9 +28,10 @@ static struct act_strv shell_words(const char *script)
     return argv;
 }
 
-static int run_shell(const char *script, int timeout_s, size_t max, char **out, int *status, struct act_error *e)
+static int proc_test_run_shell(const char *script, int timeout_s, size_t max, char **out, int *status,
+                               struct act_error *e)
 {
-    ACT_AUTO(act_strv) argv = shell_words(script);
+    ACT_AUTO(act_strv) argv = proc_test_shell_words(script);
 
     return proc_run(argv.v, timeout_s, max, out, status, e);
 }
@@ -63,7 +64,7 @@ TEST(test_run)
         ACT_AUTOFREE char *out = NULL;
         err = (struct act_error){0};
         int status = -1;
-        int rc = run_shell(rows[i].script, rows[i].timeout_s, rows[i].max, &out, &status, &err);
+        int rc = proc_test_run_shell(rows[i].script, rows[i].timeout_s, rows[i].max, &out, &status, &err);
         if (rc != rows[i].rc)
             fail_msg("%s: %d %s", rows[i].script, rc, act_error_text(&err));
         if (rc < 0) {
@@ -83,7 +84,7 @@ TEST(test_run)
 TEST(test_call)
 {
     static const char script[] = "cat; cat </dev/stdin; pwd >&2; echo $A$HOME$B$SLURM_JOB_ID >&2; exit 3";
-    ACT_AUTO(act_strv) argv = shell_words(script), env = {0};
+    ACT_AUTO(act_strv) argv = proc_test_shell_words(script), env = {0};
     struct proc_result result;
 
     act_strv_push(&env, "A=b");
@@ -118,7 +119,7 @@ TEST(test_call_fails)
     };
 
     for (size_t i = 0; i < COUNT(rows); i++) {
-        struct act_strv argv = shell_words(rows[i].script);
+        struct act_strv argv = proc_test_shell_words(rows[i].script);
         const struct proc_call call = {.argv = argv.v, .timeout_s = rows[i].timeout_s, .max_bytes = 100000};
         struct proc_result result;
         assert_int_equal(proc_call(&call, &result, &err), rows[i].rc);
@@ -142,7 +143,7 @@ static int put_in_place(const char *path, int flags, int fd)
 TEST(test_call_talks)
 {
     ACT_AUTOFREE char *in = act_sprintf("%s/in", dir), *said = act_sprintf("%s/said", dir), *text = NULL;
-    struct act_strv argv = shell_words("cat; echo question >&2");
+    struct act_strv argv = proc_test_shell_words("cat; echo question >&2");
     ACT_AUTO(proc_result) result = {0};
     size_t len = 0;
 
@@ -185,7 +186,7 @@ TEST(test_run_signals)
     sigemptyset(&set);
     sigaddset(&set, SIGTERM);
     sigprocmask(SIG_BLOCK, &set, &old);
-    assert_ok(run_shell("kill -TERM $$; echo not reached", 60, 100, &out, &status, &err), err);
+    assert_ok(proc_test_run_shell("kill -TERM $$; echo not reached", 60, 100, &out, &status, &err), err);
     sigprocmask(SIG_SETMASK, &old, NULL);
     signal(SIGPIPE, SIG_DFL);
     assert_true(WIFSIGNALED(status));

@@ -8,7 +8,7 @@
 #include "diagnose/diagnose.h"
 #include "node/retry.h"
 
-static struct node node_of(int times, const char *class)
+static struct node retry_test_node_of(int times, const char *class)
 {
     struct node node = {.dir = dir, .name = "n1"};
 
@@ -20,7 +20,7 @@ static struct node node_of(int times, const char *class)
     return node;
 }
 
-static void write_log(const char *name, const char *text)
+static void retry_test_write_log(const char *name, const char *text)
 {
     ACT_AUTOFREE char *path = act_path_join(dir, name);
     ACT_AUTOFREE char *folder = act_path_dirname(path);
@@ -29,7 +29,7 @@ static void write_log(const char *name, const char *text)
     assert_ok(act_file_write(path, text, strlen(text), 0600, &err), err);
 }
 
-static void forget_all(void)
+static void retry_test_forget_all(void)
 {
     assert_ok(act_remove_tree(dir, &err), err);
     assert_ok(act_mkdir_all(dir, 0700, &err), err);
@@ -55,11 +55,11 @@ TEST(the_class_comes_from_the_logs)
     };
 
     for (size_t i = 0; i < COUNT(rows); i++) {
-        struct node node = node_of(0, NULL);
+        struct node node = retry_test_node_of(0, NULL);
         const struct retry_facts facts = {.attempt = 1, .rank = 0, .reason = rows[i].reason, .node = "n1"};
         struct retry_class class;
-        forget_all();
-        write_log(rows[i].log, rows[i].text);
+        retry_test_forget_all();
+        retry_test_write_log(rows[i].log, rows[i].text);
         retry_classify(&node, &facts, &class);
         if (strcmp(class.id, rows[i].class) != 0 || class.blames_node != rows[i].blames_node)
             fail_msg("'%s' is '%s', not '%s'", rows[i].text, class.id, rows[i].class);
@@ -68,17 +68,18 @@ TEST(the_class_comes_from_the_logs)
 
 TEST(the_logs_of_many_nodes_do_not_hide_what_the_scheduler_says)
 {
-    struct node node = node_of(0, NULL);
+    struct node node = retry_test_node_of(0, NULL);
     struct retry_class class;
 
-    forget_all();
+    retry_test_forget_all();
     for (int i = 0; i < 20; i++) {
         ACT_AUTOFREE char *folders = act_sprintf("system_logs/folders_n%d.txt", i);
         ACT_AUTOFREE char *prepare = act_sprintf("system_logs/prepare_n%d.txt", i);
-        write_log(folders, "download of 'data' ended\n");
-        write_log(prepare, "Requirement already satisfied: numpy\n");
+        retry_test_write_log(folders, "download of 'data' ended\n");
+        retry_test_write_log(prepare, "Requirement already satisfied: numpy\n");
     }
-    write_log("system_logs/slurm.txt", "slurmstepd: error: *** JOB 5 ON n1 CANCELLED AT x DUE TO NODE FAILURE ***\n");
+    retry_test_write_log("system_logs/slurm.txt",
+                         "slurmstepd: error: *** JOB 5 ON n1 CANCELLED AT x DUE TO NODE FAILURE ***\n");
     for (size_t i = 0; i < 2; i++) {
         const char *reason = i ? "the preparation failed" : "gone";
         retry_classify(&node, &(struct retry_facts){.rank = -1, .reason = reason, .node = "n1"}, &class);
@@ -88,11 +89,11 @@ TEST(the_logs_of_many_nodes_do_not_hide_what_the_scheduler_says)
 
 TEST(a_rank_on_another_machine_is_known_by_its_last_lines)
 {
-    struct node node = node_of(0, NULL);
+    struct node node = retry_test_node_of(0, NULL);
     ACT_AUTO(act_strv) lines = {0};
     struct retry_class class;
 
-    forget_all();
+    retry_test_forget_all();
     act_strv_push(&lines, "epoch 3");
     act_strv_push(&lines, "Watchdog caught collective operation timeout: W");
     act_strv_push(&lines, "terminate called");
@@ -110,7 +111,7 @@ TEST(an_error_of_the_network_blames_the_other_end)
         {"ncclRemoteError: n1 lost a connection", ""},
         {"Watchdog caught collective operation timeout on n2", ""}, /* whoever is slow */
     };
-    struct node node = node_of(0, NULL);
+    struct node node = retry_test_node_of(0, NULL);
     ACT_AUTO(act_strv) hosts = {0};
 
     act_strv_push(&hosts, "n1");
@@ -118,8 +119,8 @@ TEST(an_error_of_the_network_blames_the_other_end)
     for (size_t i = 0; i < COUNT(rows); i++) {
         const struct retry_facts facts = {.attempt = 1, .rank = 0, .reason = "", .node = "n1", .hosts = &hosts};
         struct run_status status = {.state = RUN_FAILED};
-        forget_all();
-        write_log("user_logs/std_log_process_0.txt", rows[i].line);
+        retry_test_forget_all();
+        retry_test_write_log("user_logs/std_log_process_0.txt", rows[i].line);
         assert_int_equal(retry_consider(&node, &facts, &status), 0);
         assert_string_equal(status.n_bad ? status.bad[0].node : "", rows[i].node);
     }
@@ -127,12 +128,12 @@ TEST(an_error_of_the_network_blames_the_other_end)
 
 TEST(the_class_may_be_known_without_the_logs)
 {
-    struct node node = node_of(1, "hang");
+    struct node node = retry_test_node_of(1, "hang");
     const struct retry_facts facts = {
         .attempt = 1, .rank = -1, .reason = "no line for 20 min", .node = "", .class_of_elsewhere = "hang"};
     struct run_status status = {.state = RUN_FAILED, .attempt = 1};
 
-    forget_all();
+    retry_test_forget_all();
     assert_int_equal(retry_consider(&node, &facts, &status), 2);
     assert_contains(status.retry, "(hang)");
     act_strv_release(&node.spec.retry_on);
@@ -154,7 +155,7 @@ TEST(whether_another_attempt_follows)
     };
 
     for (size_t i = 0; i < COUNT(rows); i++) {
-        struct node node = node_of(rows[i].times, "xid");
+        struct node node = retry_test_node_of(rows[i].times, "xid");
         struct retry_history history = {.n = rows[i].before};
         for (int n = 0; n < rows[i].before; n++)
             history.v[n] =
@@ -185,7 +186,7 @@ TEST(a_failed_node_of_a_job_that_slurm_requeues_is_tried_again_without_retry)
     };
 
     for (size_t i = 0; i < COUNT(rows); i++) {
-        struct node node = node_of(0, NULL);
+        struct node node = retry_test_node_of(0, NULL);
         struct retry_history history = {.n = rows[i].before};
         struct retry_try failed = {.attempt = 1, .seconds = 99};
         snprintf(failed.class, sizeof(failed.class), "%s", rows[i].class);
@@ -225,13 +226,13 @@ TEST(pauses_grow_to_five_minutes)
 
 TEST(what_was_tried_is_written_once_and_may_be_taken_back)
 {
-    struct node node = node_of(3, "ecc");
+    struct node node = retry_test_node_of(3, "ecc");
     const struct retry_facts facts = {.attempt = 1, .rank = 0, .reason = "rank 0 exited", .node = "n1", .seconds = 5};
     struct run_status status = {.state = RUN_FAILED, .attempt = 1};
     int tries = 0;
 
-    forget_all();
-    write_log("user_logs/std_log_process_0.txt", "uncorrectable ECC error 4711\n");
+    retry_test_forget_all();
+    retry_test_write_log("user_logs/std_log_process_0.txt", "uncorrectable ECC error 4711\n");
     assert_int_equal(retry_attempts(&node, 1), 4);
     assert_int_equal(retry_consider(&node, &facts, &status), 2);
     assert_int_equal(retry_consider(&node, &facts, &status), 2); /* as after a crash in between */
@@ -252,12 +253,12 @@ TEST(what_was_tried_is_written_once_and_may_be_taken_back)
 /* A history that lacks tries would let a run be tried again for ever. */
 TEST(a_try_that_cannot_be_written_is_an_error)
 {
-    struct node node = node_of(3, "ecc");
+    struct node node = retry_test_node_of(3, "ecc");
     struct retry_history history = {0};
     const struct retry_try good = {.attempt = 1, .class = "ecc"}, bad = {.attempt = 2, .words = "cut \xc3"};
     int tries;
 
-    forget_all();
+    retry_test_forget_all();
     assert_ok(retry_history_add(&node, &history, &good, &err), err);
     assert_int_equal(retry_history_add(&node, &history, &bad, &err), -ACT_FAIL);
     assert_contains(act_error_text(&err), "attempt 2");
@@ -276,11 +277,11 @@ TEST(why_it_is_not_tried_again_is_said_plainly)
     };
 
     for (size_t i = 0; i < COUNT(rows); i++) {
-        struct node node = node_of(1, "hang");
+        struct node node = retry_test_node_of(1, "hang");
         const struct retry_facts facts = {.attempt = 1, .rank = 0, .reason = "", .node = ""};
         struct run_status status = {.state = RUN_FAILED, .attempt = 1};
-        forget_all();
-        write_log("user_logs/std_log_process_0.txt", rows[i].line);
+        retry_test_forget_all();
+        retry_test_write_log("user_logs/std_log_process_0.txt", rows[i].line);
         assert_int_equal(retry_consider(&node, &facts, &status), 0);
         assert_contains(status.retry, rows[i].says);
         act_strv_release(&node.spec.retry_on);

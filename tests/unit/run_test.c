@@ -440,7 +440,7 @@ TEST(names_and_tags)
 
 /* ---- copies of folders */
 
-static void put(const char *name, const char *text)
+static void run_test_put(const char *name, const char *text)
 {
     ACT_AUTOFREE char *path = act_sprintf("%s/" RUN_DIR_MOUNT_COPY "/%s", dir, name);
     int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
@@ -450,13 +450,13 @@ static void put(const char *name, const char *text)
     close(fd);
 }
 
-static void fetch(void)
+static void run_test_fetch(void)
 {
     ACT_AUTOFREE char *below = act_path_join(dir, RUN_DIR_MOUNT_COPY "/below");
 
     assert_ok(act_mkdir_all(below, 0700, &err), err);
-    put("a", "a");
-    put("below/b", "b");
+    run_test_put("a", "a");
+    run_test_put("below/b", "b");
     assert_ok(run_mount_note_fetched(dir, &err), err);
     assert_false(run_mount_changed(dir));
 }
@@ -467,17 +467,17 @@ TEST_IN(every_change_of_a_copy_is_seen, make_dir, remove_dir)
                       *c = act_path_join(dir, RUN_DIR_MOUNT_COPY "/c");
 
     assert_false(run_mount_changed(dir)); /* nothing was fetched */
-    fetch();
-    put("below/b", "c");
+    run_test_fetch();
+    run_test_put("below/b", "c");
     assert_true(run_mount_changed(dir));
-    fetch();
+    run_test_fetch();
     assert_int_equal(rename(a, c), 0);
     assert_true(run_mount_changed(dir));
     assert_int_equal(rename(c, a), 0);
-    fetch();
+    run_test_fetch();
     assert_int_equal(chmod(a, 0640), 0);
     assert_true(run_mount_changed(dir));
-    fetch();
+    run_test_fetch();
     assert_int_equal(unlink(a), 0);
     assert_true(run_mount_changed(dir));
 }
@@ -488,9 +488,9 @@ TEST_IN(a_change_of_a_copy_is_seen_when_the_clock_was_set_back, make_dir, remove
     ACT_AUTOFREE char *fetched = act_path_join(dir, RUN_FILE_MOUNT_FETCHED);
     struct timespec hour_later[2] = {{.tv_sec = time(NULL) + 3600}, {.tv_sec = time(NULL) + 3600}};
 
-    fetch();
+    run_test_fetch();
     assert_int_equal(utimensat(AT_FDCWD, fetched, hour_later, 0), 0);
-    put("a", "b");
+    run_test_put("a", "b");
     assert_true(run_mount_changed(dir));
 }
 

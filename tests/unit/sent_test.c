@@ -9,7 +9,7 @@
 static struct engine *engine;
 static struct http *http;
 
-static void put(const char *path, const char *text)
+static void sent_test_put(const char *path, const char *text)
 {
     ACT_AUTOFREE char *file = act_path_join(dir, path);
     ACT_AUTOFREE char *folder = act_path_dirname(file);
@@ -18,7 +18,7 @@ static void put(const char *path, const char *text)
     assert_ok(act_file_write_quickly(file, text, strlen(text), 0644, &err), err);
 }
 
-static struct store *open_folder(const char *name)
+static struct store *sent_test_open_folder(const char *name)
 {
     ACT_AUTOFREE char *path = act_path_join(dir, name);
     struct store *store = NULL;
@@ -27,17 +27,18 @@ static struct store *open_folder(const char *name)
     return store;
 }
 
-static struct store *open_logs(int attempt)
+static struct store *sent_test_open_logs(int attempt)
 {
     engine = engine_new(NULL);
     http = http_new(engine, &(struct http_options){0});
-    return store_sent_open(
-        http,
-        &(struct store_sent_options){
-            .id = "r", .live = open_folder("live"), .sent = open_folder("sent"), .path = "runs/r", .attempt = attempt});
+    return store_sent_open(http, &(struct store_sent_options){.id = "r",
+                                                              .live = sent_test_open_folder("live"),
+                                                              .sent = sent_test_open_folder("sent"),
+                                                              .path = "runs/r",
+                                                              .attempt = attempt});
 }
 
-static void close_logs(struct store *logs)
+static void sent_test_close_logs(struct store *logs)
 {
     store_free(logs);
     http_free(http);
@@ -45,7 +46,7 @@ static void close_logs(struct store *logs)
 }
 
 /* All names and their sizes: "a:1 b:2". New string. */
-static char *names_of(struct store *logs)
+static char *sent_test_names_of(struct store *logs)
 {
     struct store_call call = {.op = STORE_LIST, .key = ""};
     struct act_buf out = {0};
@@ -70,33 +71,33 @@ static void assert_text(struct store *logs, const char *name, const char *wanted
 
 TEST(what_the_platform_has_comes_first)
 {
-    put("live/user_logs/0.txt", "live");
-    put("sent/runs/r/attempts/1/user_logs/0.txt", "li");
-    put("sent/runs/r/attempts/1/user_logs/1.txt", "of a pod that is gone");
-    put("sent/runs/r/attempts/1/status.json", "{}");
-    struct store *logs = open_logs(1);
-    ACT_AUTOFREE char *names = names_of(logs);
+    sent_test_put("live/user_logs/0.txt", "live");
+    sent_test_put("sent/runs/r/attempts/1/user_logs/0.txt", "li");
+    sent_test_put("sent/runs/r/attempts/1/user_logs/1.txt", "of a pod that is gone");
+    sent_test_put("sent/runs/r/attempts/1/status.json", "{}");
+    struct store *logs = sent_test_open_logs(1);
+    ACT_AUTOFREE char *names = sent_test_names_of(logs);
     assert_string_equal(names, "user_logs/0.txt:4 user_logs/1.txt:21");
     assert_text(logs, "user_logs/0.txt", "live");
     assert_text(logs, "user_logs/1.txt", "of a pod that is gone");
-    close_logs(logs);
+    sent_test_close_logs(logs);
 }
 
 TEST(the_last_attempt_has_plain_names)
 {
-    put("sent/runs/r/attempts/2/user_logs/0.txt", "two");
-    struct store *logs = open_logs(1);
-    ACT_AUTOFREE char *names = names_of(logs);
+    sent_test_put("sent/runs/r/attempts/2/user_logs/0.txt", "two");
+    struct store *logs = sent_test_open_logs(1);
+    ACT_AUTOFREE char *names = sent_test_names_of(logs);
     assert_non_null(strstr(names, "attempts/1/user_logs/1.txt:21"));
     assert_text(logs, "attempts/1/user_logs/1.txt", "of a pod that is gone");
-    close_logs(logs);
+    sent_test_close_logs(logs);
     assert_ok(act_remove_tree(dir, &err), err);
-    put("sent/runs/r/attempts/2/user_logs/0.txt", "two");
-    put("sent/runs/r/attempts/x/user_logs/0.txt", "nothing of ours");
-    logs = open_logs(3); /* of which nothing was sent yet */
-    ACT_AUTOFREE char *later = names_of(logs);
+    sent_test_put("sent/runs/r/attempts/2/user_logs/0.txt", "two");
+    sent_test_put("sent/runs/r/attempts/x/user_logs/0.txt", "nothing of ours");
+    logs = sent_test_open_logs(3); /* of which nothing was sent yet */
+    ACT_AUTOFREE char *later = sent_test_names_of(logs);
     assert_string_equal(later, "attempts/2/user_logs/0.txt:3");
-    close_logs(logs);
+    sent_test_close_logs(logs);
 }
 
 TEST_MAIN(make_dir, remove_dir)

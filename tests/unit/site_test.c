@@ -33,14 +33,14 @@ static pid_t server;
 
 /* ---- the two ways ---- */
 
-static int open_here(void **state)
+static int site_test_open_here(void **state)
 {
     (void)state;
     assert_ok(site_open(&(struct site_options){.root = root}, &site, &err), err);
     return 0;
 }
 
-static int start_server(void)
+static int site_test_start_server(void)
 {
     int ends[2];
 
@@ -64,13 +64,13 @@ static int open_wire(void **state)
         assert_ok(site_open(&(struct site_options){.login = login, .root = root}, &site, &err), err);
         return 0;
     }
-    int fd = start_server();
+    int fd = site_test_start_server();
     site = act_calloc(1, sizeof(*site));
     assert_ok(wire_open_fds(fd, fd, root, site, &err), err);
     return 0;
 }
 
-static int setup(void **state)
+static int site_test_setup(void **state)
 {
     (void)state;
     home = act_strdup("/tmp/act-site-XXXXXX");
@@ -81,15 +81,15 @@ static int setup(void **state)
 
 static int setup_here(void **state)
 {
-    return setup(state) || open_here(state);
+    return site_test_setup(state) || site_test_open_here(state);
 }
 
 static int setup_wire(void **state)
 {
-    return setup(state) || open_wire(state);
+    return site_test_setup(state) || open_wire(state);
 }
 
-static int teardown(void **state)
+static int site_test_teardown(void **state)
 {
     int status = 0;
 
@@ -114,7 +114,7 @@ static bool is_wire(void)
 
 /* ---- helpers ---- */
 
-static struct run_spec make_spec(void)
+static struct run_spec site_test_make_spec(void)
 {
     struct run_spec spec = {
         .id = run_id_new("site", act_now_unix_s()),
@@ -134,9 +134,9 @@ static struct run_spec make_spec(void)
 }
 
 /* A run with nothing but what every run has. New string: its id. */
-static char *make_run(void)
+static char *site_test_make_run(void)
 {
-    ACT_AUTO(run_spec) spec = make_spec();
+    ACT_AUTO(run_spec) spec = site_test_make_spec();
     bool existed = true;
 
     assert_ok(site_create_run(site, &spec, NULL, &existed, &err), err);
@@ -145,7 +145,7 @@ static char *make_run(void)
     return id;
 }
 
-static char *in_root(const char *name)
+static char *site_test_in_root(const char *name)
 {
     return act_path_join(root, name);
 }
@@ -155,12 +155,12 @@ static char *in_run(const char *id, const char *name)
     return act_sprintf("%s/runs/%s/%s", root, id, name);
 }
 
-static void put_file(const char *path, const char *text)
+static void site_test_put_file(const char *path, const char *text)
 {
     assert_ok(act_file_write(path, text, strlen(text), 0600, &err), err);
 }
 
-static mode_t mode_of(const char *path)
+static mode_t site_test_mode_of(const char *path)
 {
     struct stat st;
 
@@ -169,7 +169,7 @@ static mode_t mode_of(const char *path)
     return st.st_mode & 07777;
 }
 
-static int count_in(const char *dir)
+static int site_test_count_in(const char *dir)
 {
     DIR *d = opendir(dir);
     int n = 0;
@@ -181,7 +181,7 @@ static int count_in(const char *dir)
     return n;
 }
 
-static char *text_of(const char *id, const char *name)
+static char *site_test_text_of(const char *id, const char *name)
 {
     char *text;
 
@@ -194,14 +194,14 @@ static char *text_of(const char *id, const char *name)
 /* A test of this machine, and the same over the wire. */
 #define BOTH(name)                                                                                                     \
     static void name(void **state);                                                                                    \
-    TEST_ADD(name, name, setup_here, teardown)                                                                         \
-    TEST_ADD(name##_wire, name, setup_wire, teardown)                                                                  \
+    TEST_ADD(name, name, setup_here, site_test_teardown)                                                               \
+    TEST_ADD(name##_wire, name, setup_wire, site_test_teardown)                                                        \
     static void name(__attribute__((unused)) void **state)
 
 BOTH(test_names)
 {
     ACT_AUTOFREE char *dir = site_run_dir(site, "a_1_00000000");
-    ACT_AUTOFREE char *wanted = in_root("runs/a_1_00000000");
+    ACT_AUTOFREE char *wanted = site_test_in_root("runs/a_1_00000000");
 
     assert_string_equal(site_root(site), root);
     assert_string_equal(dir, wanted);
@@ -218,7 +218,7 @@ BOTH(test_create)
                 {RUN_FILE_STATUS, 0600},
                 {RUN_DIR_SYSTEM, 0700},
                 {"../../new", 0700}};
-    ACT_AUTO(run_spec) spec = make_spec(), back = {0};
+    ACT_AUTO(run_spec) spec = site_test_make_spec(), back = {0};
     struct site_state states;
     bool existed = true;
 
@@ -226,7 +226,7 @@ BOTH(test_create)
     assert_false(existed);
     for (size_t i = 0; i < COUNT(rows); i++) {
         ACT_AUTOFREE char *path = in_run(spec.id, rows[i].name);
-        assert_int_equal(mode_of(path), rows[i].mode);
+        assert_int_equal(site_test_mode_of(path), rows[i].mode);
     }
     ACT_AUTOFREE char *path = in_run(spec.id, RUN_FILE_SPEC);
     ACT_AUTOFREE char *secrets = in_run(spec.id, RUN_FILE_SECRETS);
@@ -244,32 +244,32 @@ BOTH(test_create)
     site_states_release(&states, 1);
 
     ACT_AUTOFREE char *mark = in_run(id, "mark");
-    ACT_AUTOFREE char *fresh = in_root("new");
-    put_file(mark, "x");
+    ACT_AUTOFREE char *fresh = site_test_in_root("new");
+    site_test_put_file(mark, "x");
     assert_ok(site_create_run(site, &spec, NULL, &existed, &err), err);
     assert_true(existed);
     assert_int_equal(access(mark, F_OK), 0);
-    assert_int_equal(count_in(fresh), 0);
+    assert_int_equal(site_test_count_in(fresh), 0);
 }
 
 BOTH(test_create_badly)
 {
     static const char *const ids[] = {"", "x", "../x", "..", "a/b_1_00000000"};
-    ACT_AUTOFREE char *runs = in_root("runs");
+    ACT_AUTOFREE char *runs = site_test_in_root("runs");
     bool existed;
 
     for (size_t i = 0; i < COUNT(ids); i++) {
-        struct run_spec spec = make_spec();
+        struct run_spec spec = site_test_make_spec();
         free(spec.id);
         spec.id = act_strdup(ids[i]);
         assert_true(site_create_run(site, &spec, NULL, &existed, &err) < 0);
         run_spec_release(&spec);
     }
-    assert_int_equal(count_in(runs), 0);
+    assert_int_equal(site_test_count_in(runs), 0);
 }
 
 /* A package of size bytes, which the specification names. New string: its path. */
-static char *make_package(struct run_spec *spec, const char *dir, size_t size)
+static char *site_test_make_package(struct run_spec *spec, const char *dir, size_t size)
 {
     ACT_AUTOFREE char *data = act_alloc(size);
     char *path = act_sprintf("%s/package-%d", dir, (int)getpid());
@@ -302,8 +302,8 @@ static ino_t inode_of(const char *path)
 BOTH(test_package)
 {
     enum { SIZE = 3000001 };
-    ACT_AUTO(run_spec) spec = make_spec(), second = make_spec();
-    ACT_AUTOFREE char *package = make_package(&spec, home, SIZE);
+    ACT_AUTO(run_spec) spec = site_test_make_spec(), second = site_test_make_spec();
+    ACT_AUTOFREE char *package = site_test_make_package(&spec, home, SIZE);
     ACT_AUTOFREE char *in_first = in_run(spec.id, RUN_FILE_PACKAGE);
     ACT_AUTOFREE char *in_second = in_run(second.id, RUN_FILE_PACKAGE);
     bool existed;
@@ -330,8 +330,8 @@ BOTH(test_package_of_another_disk)
 
     if (!on_another_disk("/dev/shm"))
         skip();
-    ACT_AUTO(run_spec) spec = make_spec(), second = make_spec();
-    ACT_AUTOFREE char *package = make_package(&spec, "/dev/shm", 100000);
+    ACT_AUTO(run_spec) spec = site_test_make_spec(), second = site_test_make_spec();
+    ACT_AUTOFREE char *package = site_test_make_package(&spec, "/dev/shm", 100000);
     ACT_AUTOFREE char *in_first = in_run(spec.id, RUN_FILE_PACKAGE);
     ACT_AUTOFREE char *in_second = in_run(second.id, RUN_FILE_PACKAGE);
     ACT_AUTOFREE char *kept = act_sprintf("%s/packages/%s.zip", root, spec.package_sha256);
@@ -341,23 +341,23 @@ BOTH(test_package_of_another_disk)
     unlink(package);
     assert_int_equal(inode_of(in_first), inode_of(kept));
     assert_int_equal(inode_of(in_second), inode_of(kept));
-    assert_int_equal(mode_of(kept), 0600);
+    assert_int_equal(site_test_mode_of(kept), 0600);
 }
 
 /* A package that is not what its name says never becomes one. */
-TEST_IN(test_package_is_checked, setup_wire, teardown)
+TEST_IN(test_package_is_checked, setup_wire, site_test_teardown)
 {
-    ACT_AUTO(run_spec) spec = make_spec();
-    ACT_AUTOFREE char *package = make_package(&spec, home, 1000);
-    ACT_AUTOFREE char *packages = in_root("packages");
-    ACT_AUTOFREE char *runs = in_root("runs");
-    ACT_AUTOFREE char *fresh = in_root("new");
+    ACT_AUTO(run_spec) spec = site_test_make_spec();
+    ACT_AUTOFREE char *package = site_test_make_package(&spec, home, 1000);
+    ACT_AUTOFREE char *packages = site_test_in_root("packages");
+    ACT_AUTOFREE char *runs = site_test_in_root("runs");
+    ACT_AUTOFREE char *fresh = site_test_in_root("new");
     bool existed;
 
-    put_file(package, "something else");
+    site_test_put_file(package, "something else");
     assert_int_equal(site_create_run(site, &spec, package, &existed, &err), -ACT_TEMPORARY);
-    assert_int_equal(count_in(packages) + count_in(runs) + count_in(fresh), 0);
-    free(make_run()); /* the connection is still of use */
+    assert_int_equal(site_test_count_in(packages) + site_test_count_in(runs) + site_test_count_in(fresh), 0);
+    free(site_test_make_run()); /* the connection is still of use */
 }
 
 /* The disk becomes full, the quota is reached: here the limit of a file's size. */
@@ -368,37 +368,37 @@ BOTH(test_no_space)
 
     if (!on_another_disk("/dev/shm") || getenv("ACT_TEST_LOGIN"))
         skip();
-    ACT_AUTO(run_spec) spec = make_spec();
-    ACT_AUTOFREE char *package = make_package(&spec, "/dev/shm", 100000);
-    ACT_AUTOFREE char *runs = in_root("runs");
-    ACT_AUTOFREE char *fresh = in_root("new");
-    ACT_AUTOFREE char *packages = in_root("packages");
+    ACT_AUTO(run_spec) spec = site_test_make_spec();
+    ACT_AUTOFREE char *package = site_test_make_package(&spec, "/dev/shm", 100000);
+    ACT_AUTOFREE char *runs = site_test_in_root("runs");
+    ACT_AUTOFREE char *fresh = site_test_in_root("new");
+    ACT_AUTOFREE char *packages = site_test_in_root("packages");
     assert_int_equal(prlimit(server, RLIMIT_FSIZE, &small, NULL), 0);
     int rc = site_create_run(site, &spec, package, &existed, &err);
     assert_int_equal(prlimit(server, RLIMIT_FSIZE, &any, NULL), 0);
     unlink(package);
     assert_fails(rc, err, ACT_FAIL, strerror(EFBIG));
-    assert_int_equal(count_in(runs) + count_in(fresh) + count_in(packages), 0);
-    free(make_run()); /* and later there is room again */
+    assert_int_equal(site_test_count_in(runs) + site_test_count_in(fresh) + site_test_count_in(packages), 0);
+    free(site_test_make_run()); /* and later there is room again */
 }
 
 BOTH(test_leftovers)
 {
     static const char *const names[] = {"new/old_1_00000000.abcdef", "new/young_1_00000000.abcdef"};
     const struct timespec old[2] = {{.tv_sec = act_now_unix_s() - 7200}, {.tv_sec = act_now_unix_s() - 7200}};
-    ACT_AUTOFREE char *fresh = in_root("new");
+    ACT_AUTOFREE char *fresh = site_test_in_root("new");
 
     for (size_t i = 0; i < COUNT(names); i++) {
-        ACT_AUTOFREE char *dir = in_root(names[i]);
+        ACT_AUTOFREE char *dir = site_test_in_root(names[i]);
         ACT_AUTOFREE char *file = act_path_join(dir, "file");
         assert_ok(act_mkdir_all(dir, 0700, &err), err);
-        put_file(file, "x");
+        site_test_put_file(file, "x");
         if (i == 0)
             assert_int_equal(utimensat(AT_FDCWD, dir, old, 0), 0);
     }
-    free(make_run());
-    ACT_AUTOFREE char *young = in_root(names[1]);
-    assert_int_equal(count_in(fresh), 1);
+    free(site_test_make_run());
+    ACT_AUTOFREE char *young = site_test_in_root(names[1]);
+    assert_int_equal(site_test_count_in(fresh), 1);
     assert_int_equal(access(young, F_OK), 0);
 }
 
@@ -407,7 +407,7 @@ BOTH(test_leftovers)
 /* Files called name in the folders of new/. */
 static int count_left(const char *name)
 {
-    ACT_AUTOFREE char *fresh = in_root("new");
+    ACT_AUTOFREE char *fresh = site_test_in_root("new");
     DIR *d = opendir(fresh);
     int n = 0;
 
@@ -421,7 +421,7 @@ static int count_left(const char *name)
 }
 
 /* The child does this with the run. */
-static pid_t traced_child(int (*act)(const struct run_spec *), const struct run_spec *spec)
+static pid_t site_test_traced_child(int (*act)(const struct run_spec *), const struct run_spec *spec)
 {
     pid_t pid = fork();
 
@@ -433,7 +433,7 @@ static pid_t traced_child(int (*act)(const struct run_spec *), const struct run_
     return pid;
 }
 
-static int create(const struct run_spec *spec)
+static int site_test_create(const struct run_spec *spec)
 {
     bool existed;
 
@@ -446,7 +446,7 @@ static int delete (const struct run_spec *spec)
 }
 
 /* What a killed submission left is gone when any other run has been submitted, and when it is removed itself. */
-TEST_IN(test_create_is_killed_at_every_step, setup_here, teardown)
+TEST_IN(test_create_is_killed_at_every_step, setup_here, site_test_teardown)
 {
     bool killed = true;
     int with_secrets = 0;
@@ -454,11 +454,11 @@ TEST_IN(test_create_is_killed_at_every_step, setup_here, teardown)
     if (!can_trace())
         skip();
     for (int n = 1; killed; n++) {
-        ACT_AUTO(run_spec) spec = make_spec();
-        killed = kill_at(traced_child(create, &spec), n);
+        ACT_AUTO(run_spec) spec = site_test_make_spec();
+        killed = kill_at(site_test_traced_child(site_test_create, &spec), n);
         with_secrets += count_left(RUN_FILE_SECRETS);
         if (n % 2) {
-            ACT_AUTOFREE char *other = make_run();
+            ACT_AUTOFREE char *other = site_test_make_run();
             assert_int_equal(count_left(""), 0);
         }
         ACT_AUTOFREE char *dir = in_run(spec.id, "");
@@ -470,7 +470,7 @@ TEST_IN(test_create_is_killed_at_every_step, setup_here, teardown)
 }
 
 /* The same of a removal; and the secrets are what goes first. */
-TEST_IN(test_remove_is_killed_at_every_step, setup_here, teardown)
+TEST_IN(test_remove_is_killed_at_every_step, setup_here, site_test_teardown)
 {
     bool killed = true;
     int left = 0;
@@ -478,10 +478,10 @@ TEST_IN(test_remove_is_killed_at_every_step, setup_here, teardown)
     if (!can_trace())
         skip();
     for (int n = 1; killed; n++) {
-        ACT_AUTO(run_spec) spec = make_spec();
+        ACT_AUTO(run_spec) spec = site_test_make_spec();
         struct site_left found;
-        assert_ok(create(&spec), err);
-        killed = kill_at(traced_child(delete, &spec), n);
+        assert_ok(site_test_create(&spec), err);
+        killed = kill_at(site_test_traced_child(delete, &spec), n);
         assert_int_equal(count_left(RUN_FILE_SECRETS), 0);
         left += count_left("");
         if (n % 2 == 0) {
@@ -523,7 +523,7 @@ uint64_t __wrap_act_tree_size(const char *path)
 }
 
 /* However large that is which was left. */
-TEST_IN(test_nobody_waits_while_it_is_measured, setup_here, teardown)
+TEST_IN(test_nobody_waits_while_it_is_measured, setup_here, site_test_teardown)
 {
     for (int dry = 1; dry >= 0; dry--) {
         struct here_filling f;
@@ -531,7 +531,7 @@ TEST_IN(test_nobody_waits_while_it_is_measured, setup_here, teardown)
         assert_ok(here_fill(site, "x_1_00000000", &f, &err), err);
         assert_ok(act_mkdir_all(f.path, 0700, &err), err);
         ACT_AUTOFREE char *file = act_path_join(f.path, "big");
-        put_file(file, "big");
+        site_test_put_file(file, "big");
         here_filling_release(&f);
         measured = locked_meanwhile = 0;
         assert_ok(site_clear(site, dry, &found, &err), err);
@@ -542,13 +542,13 @@ TEST_IN(test_nobody_waits_while_it_is_measured, setup_here, teardown)
     }
     assert_int_equal(count_left(""), 0);
     measured = 0;
-    ACT_AUTOFREE char *id = make_run();
+    ACT_AUTOFREE char *id = site_test_make_run();
     assert_int_equal(measured, 0);
 }
 
 /* What is being filled belongs to somebody who lives: only this run's own removal ends it. The file server's clock is
  * behind. */
-TEST_IN(test_clear_leaves_the_living, setup_here, teardown)
+TEST_IN(test_clear_leaves_the_living, setup_here, site_test_teardown)
 {
     const struct timespec old[2] = {{.tv_sec = act_now_unix_s() - 7200}, {.tv_sec = act_now_unix_s() - 7200}};
     struct here_filling f;
@@ -557,9 +557,9 @@ TEST_IN(test_clear_leaves_the_living, setup_here, teardown)
     assert_ok(here_fill(site, "x_1_00000000", &f, &err), err);
     assert_ok(act_mkdir_all(f.path, 0700, &err), err);
     ACT_AUTOFREE char *secrets = act_path_join(f.path, RUN_FILE_SECRETS);
-    put_file(secrets, "{}");
+    site_test_put_file(secrets, "{}");
     assert_int_equal(utimensat(AT_FDCWD, f.path, old, 0), 0);
-    ACT_AUTOFREE char *id = make_run();
+    ACT_AUTOFREE char *id = site_test_make_run();
     assert_ok(site_clear(site, false, &found, &err), err);
     assert_int_equal(found.n, 0);
     assert_int_equal(access(secrets, F_OK), 0);
@@ -574,13 +574,13 @@ TEST_IN(test_clear_leaves_the_living, setup_here, teardown)
 }
 
 /* Many remove the same runs and clear at once; none minds the others. */
-TEST_IN(test_removed_by_many, setup_here, teardown)
+TEST_IN(test_removed_by_many, setup_here, site_test_teardown)
 {
     enum { MANY = 8, RUNS = 12 };
     char *ids[RUNS];
 
     for (int i = 0; i < RUNS; i++) {
-        ids[i] = make_run();
+        ids[i] = site_test_make_run();
         for (int k = 0; k < 20; k++) {
             ACT_AUTOFREE char *name = act_sprintf("%s/d%d/e/f%d", RUN_DIR_USER, k, k);
             ACT_AUTOFREE char *path = in_run(ids[i], name);
@@ -605,33 +605,33 @@ TEST_IN(test_removed_by_many, setup_here, teardown)
         assert_true(wait(&status) > 0);
         assert_int_equal(status, 0);
     }
-    ACT_AUTOFREE char *runs = in_root("runs");
-    assert_int_equal(count_in(runs) + count_left(""), 0);
+    ACT_AUTOFREE char *runs = site_test_in_root("runs");
+    assert_int_equal(site_test_count_in(runs) + count_left(""), 0);
     for (int i = 0; i < RUNS; i++)
         free(ids[i]);
 }
 
 BOTH(test_remove)
 {
-    ACT_AUTOFREE char *id = make_run();
-    ACT_AUTOFREE char *other = make_run();
+    ACT_AUTOFREE char *id = site_test_make_run();
+    ACT_AUTOFREE char *other = site_test_make_run();
     ACT_AUTOFREE char *dir = in_run(id, "");
-    ACT_AUTOFREE char *fresh = in_root("new");
+    ACT_AUTOFREE char *fresh = site_test_in_root("new");
     ACT_AUTO(act_strv) ids = {0};
 
     assert_ok(site_remove_run(site, id, &err), err);
     assert_ok(site_remove_run(site, id, &err), err);
     assert_ok(site_remove_run(site, "..", &err), err);
     assert_int_equal(access(dir, F_OK), -1);
-    assert_int_equal(count_in(fresh), 0);
+    assert_int_equal(site_test_count_in(fresh), 0);
     assert_ok(site_list(site, &ids, &err), err);
     assert_int_equal(ids.n, 1);
     assert_string_equal(ids.v[0], other);
 }
 
-TEST_IN(test_locked, setup_here, teardown)
+TEST_IN(test_locked, setup_here, site_test_teardown)
 {
-    ACT_AUTO(run_spec) spec = make_spec();
+    ACT_AUTO(run_spec) spec = site_test_make_spec();
     ACT_AUTOFREE char *lock = in_run(spec.id, RUN_FILE_LOCK);
     bool existed;
     int fd = -1;
@@ -646,14 +646,14 @@ TEST_IN(test_locked, setup_here, teardown)
 
 BOTH(test_list)
 {
-    ACT_AUTOFREE char *other = in_root("runs/not a run/file");
+    ACT_AUTOFREE char *other = site_test_in_root("runs/not a run/file");
     ACT_AUTO(act_strv) ids = {0};
 
     assert_ok(site_list(site, &ids, &err), err);
     assert_int_equal(ids.n, 0);
-    ACT_AUTOFREE char *a = make_run();
-    ACT_AUTOFREE char *b = make_run();
-    put_file(other, "");
+    ACT_AUTOFREE char *a = site_test_make_run();
+    ACT_AUTOFREE char *b = site_test_make_run();
+    site_test_put_file(other, "");
     assert_ok(site_list(site, &ids, &err), err);
     assert_int_equal(ids.n, 2);
     assert_true(strcmp(ids.v[0], ids.v[1]) < 0);
@@ -674,7 +674,7 @@ static void make_traps(const char *id)
     ACT_AUTOFREE char *log = in_run(id, "user_logs/a");
     ACT_AUTOFREE char *fifo = in_run(id, "user_logs/fifo");
 
-    put_file(log, "0123456789");
+    site_test_put_file(log, "0123456789");
     for (size_t i = 0; i < COUNT(links); i++) {
         ACT_AUTOFREE char *path = in_run(id, links[i].link);
         assert_int_equal(symlink(links[i].target, path), 0);
@@ -712,7 +712,7 @@ BOTH(test_read)
         {"", 0, 4, -ACT_NOT_FOUND, ""},
         {"user_logs/\xff", 0, 4, -ACT_NOT_FOUND, ""},
     };
-    ACT_AUTOFREE char *id = make_run();
+    ACT_AUTOFREE char *id = site_test_make_run();
 
     make_traps(id);
     for (size_t i = 0; i < COUNT(rows); i++) {
@@ -736,7 +736,7 @@ BOTH(test_read)
 BOTH(test_read_much)
 {
     enum { SIZE = 9 * 1000 * 1000 + 7 };
-    ACT_AUTOFREE char *id = make_run();
+    ACT_AUTOFREE char *id = site_test_make_run();
     ACT_AUTOFREE char *path = in_run(id, "user_logs/big");
     ACT_AUTOFREE char *data = act_alloc(SIZE);
     ACT_AUTOFREE char *back = act_alloc(SIZE + 10);
@@ -752,7 +752,7 @@ BOTH(test_read_much)
 
 BOTH(test_write)
 {
-    ACT_AUTOFREE char *id = make_run();
+    ACT_AUTOFREE char *id = site_test_make_run();
     ACT_AUTOFREE char *dir = in_run(id, "");
     ACT_AUTOFREE char *job = in_run(id, "job.json");
     ACT_AUTOFREE char *target = act_path_join(home, "target");
@@ -760,19 +760,19 @@ BOTH(test_write)
     bool existed = true;
 
     make_traps(id);
-    int before = count_in(dir);
+    int before = site_test_count_in(dir);
     assert_ok(site_write(site, id, "job.json", "{\"job\": \"1\"}", &existed, &err), err);
     assert_false(existed);
     assert_ok(site_write(site, id, "job.json", "{\"job\": \"2\"}", &existed, &err), err);
     assert_true(existed);
-    ACT_AUTOFREE char *first = text_of(id, "job.json");
+    ACT_AUTOFREE char *first = site_test_text_of(id, "job.json");
     assert_string_equal(first, "{\"job\": \"1\"}");
     assert_ok(site_write(site, id, "job.json", "", NULL, &err), err);
-    ACT_AUTOFREE char *second = text_of(id, "job.json");
+    ACT_AUTOFREE char *second = site_test_text_of(id, "job.json");
     assert_string_equal(second, "");
-    assert_int_equal(mode_of(job), 0600);
+    assert_int_equal(site_test_mode_of(job), 0600);
 
-    put_file(target, "outside");
+    site_test_put_file(target, "outside");
     assert_int_equal(symlink(target, link), 0);
     assert_ok(site_write(site, id, "abort", "x", &existed, &err), err);
     assert_true(existed);
@@ -783,20 +783,20 @@ BOTH(test_write)
     static const char *const bad[] = {"metrics/x", "user_logs/out/tmp/x", "../x", "", "/tmp/x", "none/x", "x/"};
     for (size_t i = 0; i < COUNT(bad); i++)
         assert_int_equal(site_write(site, id, bad[i], "x", NULL, &err), -ACT_NOT_FOUND);
-    assert_int_equal(count_in(dir), before + 2); /* job.json, abort; no temporary name is left */
+    assert_int_equal(site_test_count_in(dir), before + 2); /* job.json, abort; no temporary name is left */
 }
 
 BOTH(test_files)
 {
     static const char *const folders[] = {"user_logs", "metrics", "none", "system_logs", "../..", "user_logs/out"};
     static const char *const wanted[] = {"system_logs/x", "user_logs/a", "user_logs/b/c/d", "user_logs/n\xff"};
-    ACT_AUTOFREE char *id = make_run();
+    ACT_AUTOFREE char *id = site_test_make_run();
     struct site_files files = {0};
 
     make_traps(id);
     for (size_t i = 0; i < COUNT(wanted); i++) {
         ACT_AUTOFREE char *path = in_run(id, wanted[i]);
-        put_file(path, "12345");
+        site_test_put_file(path, "12345");
     }
     assert_ok(site_files(site, id, folders, COUNT(folders), &files, &err), err);
     assert_int_equal(files.n, COUNT(wanted));
@@ -810,10 +810,10 @@ BOTH(test_files)
 
 BOTH(test_states)
 {
-    ACT_AUTOFREE char *queued = make_run();
-    ACT_AUTOFREE char *ended = make_run();
-    ACT_AUTOFREE char *damaged = make_run();
-    ACT_AUTOFREE char *linked = make_run();
+    ACT_AUTOFREE char *queued = site_test_make_run();
+    ACT_AUTOFREE char *ended = site_test_make_run();
+    ACT_AUTOFREE char *damaged = site_test_make_run();
+    ACT_AUTOFREE char *linked = site_test_make_run();
     const char *const ids[] = {queued, "none_1_00000000", ended, damaged, "../..", linked};
     const struct run_status status = {
         .state = RUN_FAILED, .exit_status = 3, .failed_rank = 2, .attempt = 4, .reason = "why"};
@@ -823,7 +823,7 @@ BOTH(test_states)
     struct site_state states[COUNT(ids)];
 
     assert_ok(run_status_write(path, &status, &err), err);
-    put_file(bad, "{\"state\":");
+    site_test_put_file(bad, "{\"state\":");
     unlink(link);
     assert_int_equal(symlink(path, link), 0);
     assert_ok(site_write(site, ended, RUN_FILE_JOB, "{\"job\": \"4711\"}", NULL, &err), err);
@@ -845,7 +845,7 @@ BOTH(test_states)
 
 /* ---- programs ---- */
 
-static int run_words(const char *const *argv, struct site_result *result, struct act_error *e)
+static int site_test_run_words(const char *const *argv, struct site_result *result, struct act_error *e)
 {
     return site_run(site, &(struct site_command){.argv = argv}, result, e);
 }
@@ -863,28 +863,28 @@ BOTH(test_run)
     static const char *const missing[] = {"no-such-program-here", NULL};
     struct site_result result;
 
-    assert_ok(run_words(awkward, &result, &err), err);
+    assert_ok(site_test_run_words(awkward, &result, &err), err);
     assert_int_equal(result.status, 0);
     assert_int_equal(result.out_len, sizeof(wanted) - 1);
     assert_memory_equal(result.out, wanted, result.out_len);
     site_result_release(&result);
 
-    assert_ok(run_words(both, &result, &err), err);
+    assert_ok(site_test_run_words(both, &result, &err), err);
     if (access(root, F_OK) < 0) /* nobody has brought the agent there */
         assert_string_equal(result.out, "/\nUTC\nnone none\n");
     site_result_release(&result);
     assert_ok(act_mkdir_all(root, 0700, &err), err);
-    assert_ok(run_words(both, &result, &err), err);
+    assert_ok(site_test_run_words(both, &result, &err), err);
     ACT_AUTOFREE char *text = act_sprintf("%s\nUTC\nnone none\n", root);
     assert_int_equal(result.status, 7);
     assert_string_equal(result.out, text);
     assert_string_equal(result.err, "no\n");
     site_result_release(&result);
 
-    assert_ok(run_words(killed, &result, &err), err);
+    assert_ok(site_test_run_words(killed, &result, &err), err);
     assert_int_equal(result.status, 128 + SIGKILL);
     site_result_release(&result);
-    assert_int_equal(run_words(missing, &result, &err), -ACT_NOT_FOUND);
+    assert_int_equal(site_test_run_words(missing, &result, &err), -ACT_NOT_FOUND);
     site_result_release(&result);
 }
 
@@ -931,7 +931,7 @@ BOTH(test_run_bounds)
     static const char *const slow[] = {"sh", "-c", "sleep 1000 & echo $! >pid; sleep 1000", NULL};
     static const char *const much[] = {"sh", "-c", "while :; do echo yyyyyyyyyyyyyyyy; done", NULL};
     static const char *const fine[] = {"true", NULL};
-    ACT_AUTOFREE char *pid_path = in_root("pid");
+    ACT_AUTOFREE char *pid_path = site_test_in_root("pid");
     ACT_AUTOFREE char *pid = NULL;
     struct site_result result;
 
@@ -944,7 +944,7 @@ BOTH(test_run_bounds)
     command = (struct site_command){.argv = much, .max_bytes = 100000};
     assert_int_equal(site_run(site, &command, &result, &err), -ACT_FAIL);
     site_result_release(&result);
-    assert_ok(run_words(fine, &result, &err), err);
+    assert_ok(site_test_run_words(fine, &result, &err), err);
     site_result_release(&result);
 }
 
@@ -956,19 +956,19 @@ BOTH(test_agent)
 
     assert_ok(site_agent(site, &path, &err), err);
     assert_true(act_starts_with(path, root));
-    assert_int_equal(mode_of(path), 0700);
+    assert_int_equal(site_test_mode_of(path), 0700);
     ACT_AUTOFREE char *dir = act_path_dirname(path);
     ACT_AUTOFREE char *act = act_path_join(dir, "act");
-    ACT_AUTOFREE char *fresh = in_root("new");
-    assert_int_equal(count_in(dir), 2);
-    assert_int_equal(count_in(fresh), 0);
+    ACT_AUTOFREE char *fresh = site_test_in_root("new");
+    assert_int_equal(site_test_count_in(dir), 2);
+    assert_int_equal(site_test_count_in(fresh), 0);
     ino_t first = inode_of(path), first_act = inode_of(act);
     assert_ok(site_agent(site, &again, &err), err);
     assert_string_equal(again, path);
     assert_int_equal(inode_of(path), first);
     assert_int_equal(inode_of(act), first_act);
     const char *const argv[] = {path, "--version", NULL};
-    assert_ok(run_words(argv, &result, &err), err);
+    assert_ok(site_test_run_words(argv, &result, &err), err);
     assert_int_equal(result.status, 0);
     assert_true(act_starts_with(result.out, "act-node "));
 
@@ -1101,7 +1101,7 @@ TEST(test_damaged_frames)
 }
 
 /* What a client might send that is no client of ours: the server goes on, or ends. */
-TEST_IN(test_damaged_requests, setup_here, teardown)
+TEST_IN(test_damaged_requests, setup_here, site_test_teardown)
 {
     static const char *const requests[] = {
         "{\"op\":\"states\",\"ids\":[\"a_1_00000000\",{\"base64\":\"eA==\"}]}\n",
@@ -1154,7 +1154,7 @@ static int ask_liar(const char *answer, int (*ask)(struct site *liar, struct act
     return rc;
 }
 
-static int ask_states(struct site *liar, struct act_error *e)
+static int site_test_ask_states(struct site *liar, struct act_error *e)
 {
     static const char *const ids[] = {"a_1_00000000", "b_1_00000000"};
     struct site_state states[2];
@@ -1213,8 +1213,8 @@ TEST(test_wrong_answers)
         {"{\"code\":1}\n", ask_list, -ACT_FAIL},
         {"{\"ids\":[\"../../etc\", 7, {}]}\n", ask_list, 0},
         {"{\"ids\":{}}\n", ask_list, 0},
-        {"{\"states\":[{}]}\n", ask_states, -ACT_FAIL},
-        {"{\"states\":[{},7]}\n", ask_states, 0},
+        {"{\"states\":[{}]}\n", site_test_ask_states, -ACT_FAIL},
+        {"{\"states\":[{},7]}\n", site_test_ask_states, 0},
         {"{\"files\":[[\"../x\",1]]}\n", ask_files, -ACT_FAIL},
         {"{\"files\":[[\"x\",-1]]}\n", ask_files, -ACT_FAIL},
         {"{\"files\":[\"x\"]}\n", ask_files, -ACT_FAIL},
@@ -1236,7 +1236,7 @@ TEST(test_wrong_answers)
 /* ---- main ---- */
 
 /* The agent is in the build folder, not beside this program. */
-static void find_programs(void)
+static void site_test_find_programs(void)
 {
     char exe[PATH_MAX];
     ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
@@ -1249,7 +1249,7 @@ static void find_programs(void)
 
 int main(void)
 {
-    find_programs();
+    site_test_find_programs();
     signal(SIGXFSZ, SIG_IGN); /* for test_no_space, also in the servers that are forked */
     setenv("SQUEUE_FORMAT", "%i", 1);
     setenv("SLURM_TIME_FORMAT", "relative", 1);

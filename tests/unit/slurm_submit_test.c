@@ -1,8 +1,8 @@
 /* slurm_submit_test.c - one run, one job, whatever happens: several clients at once, clients that are killed, answers
  * that are lost, refusals; and what Slurm is asked afterwards. Slurm's programs are stand-ins that do as the file
  * "mode" says. */
-#define TEST_SETUP    begin
-#define TEST_TEARDOWN end
+#define TEST_SETUP    slurm_submit_test_begin
+#define TEST_TEARDOWN slurm_submit_test_end
 #include "unit/test.h"
 
 #include <limits.h>
@@ -81,7 +81,7 @@ static char *file(const char *name)
     return act_path_join(home, name);
 }
 
-static void write_file(const char *name, const char *text, mode_t mode)
+static void slurm_submit_test_write_file(const char *name, const char *text, mode_t mode)
 {
     ACT_AUTOFREE char *path = file(name);
 
@@ -89,14 +89,14 @@ static void write_file(const char *name, const char *text, mode_t mode)
 }
 
 /* '^' stands for the separator; text is changed. */
-static void write_rows(const char *name, char *text)
+static void slurm_submit_test_write_rows(const char *name, char *text)
 {
     for (char *c = text; *c; c++)
         *c = *c == '^' ? '\x1f' : *c;
-    write_file(name, text, 0600);
+    slurm_submit_test_write_file(name, text, 0600);
 }
 
-static char *read_file(const char *name)
+static char *slurm_submit_test_read_file(const char *name)
 {
     ACT_AUTOFREE char *path = file(name);
     char *text = NULL;
@@ -104,14 +104,14 @@ static char *read_file(const char *name)
     return act_file_read(path, 1 << 20, &text, NULL, NULL) == 0 ? text : act_strdup("");
 }
 
-static char *run_file(const char *id, const char *name)
+static char *slurm_submit_test_run_file(const char *id, const char *name)
 {
     ACT_AUTOFREE char *path = act_sprintf("root/runs/%s/%s", id, name);
 
-    return read_file(path);
+    return slurm_submit_test_read_file(path);
 }
 
-static struct run_spec make_spec(void)
+static struct run_spec slurm_submit_test_make_spec(void)
 {
     struct run_spec spec = {.id = run_id_new("x", act_now_unix_s()),
                             .experiment = act_strdup("x"),
@@ -126,7 +126,7 @@ static struct run_spec make_spec(void)
     return spec;
 }
 
-static int submit(const struct run_spec *spec, struct act_error *e)
+static int slurm_submit_test_submit(const struct run_spec *spec, struct act_error *e)
 {
     return platform_submit(platform, &(struct platform_submission){.spec = spec}, e);
 }
@@ -138,12 +138,12 @@ static int submit_in_child(const struct run_spec *spec)
     pid_t pid = fork();
 
     if (pid == 0)
-        _exit(submit(spec, &err) == 0 ? 0 : 1);
+        _exit(slurm_submit_test_submit(spec, &err) == 0 ? 0 : 1);
     waitpid(pid, &status, 0);
     return status;
 }
 
-static struct run_status status_of(const char *id)
+static struct run_status slurm_submit_test_status_of(const char *id)
 {
     struct run_status status;
 
@@ -153,15 +153,15 @@ static struct run_status status_of(const char *id)
 
 static void assert_jobs(const struct run_spec *spec, const char *job)
 {
-    ACT_AUTOFREE char *jobs = read_file("jobs");
+    ACT_AUTOFREE char *jobs = slurm_submit_test_read_file("jobs");
     ACT_AUTOFREE char *line = act_sprintf("%s\n", spec->id);
-    ACT_AUTOFREE char *text = run_file(spec->id, RUN_FILE_JOB);
+    ACT_AUTOFREE char *text = slurm_submit_test_run_file(spec->id, RUN_FILE_JOB);
 
     assert_string_equal(jobs, line);
     assert_contains(text, job);
 }
 
-static int open_platform(char *login)
+static int slurm_submit_test_open_platform(char *login)
 {
     ACT_AUTOFREE char *root = file("root");
     struct slurm_keys keys = {.login = login, .root = root, .launcher = (char[]){"mpirun"}};
@@ -175,7 +175,7 @@ static int open_platform(char *login)
 }
 
 /* Slurm without jobs, and a client that knows nothing yet. */
-static int begin(void **state)
+static int slurm_submit_test_begin(void **state)
 {
     static const char *const names[] = {"jobs", "mode", "state", "scancel", "past", "queue", "asked", "config"};
 
@@ -184,7 +184,7 @@ static int begin(void **state)
         ACT_AUTOFREE char *path = file(names[i]);
         unlink(path);
     }
-    return open_platform(NULL);
+    return slurm_submit_test_open_platform(NULL);
 }
 
 /* The same behind a login node. */
@@ -192,12 +192,12 @@ static int begin_far(void **state)
 {
     char login[] = "me@there";
 
-    int rc = begin(state);
+    int rc = slurm_submit_test_begin(state);
     platform_free(platform);
-    return rc < 0 ? rc : open_platform(login);
+    return rc < 0 ? rc : slurm_submit_test_open_platform(login);
 }
 
-static int end(void **state)
+static int slurm_submit_test_end(void **state)
 {
     (void)state;
     platform_free(platform);
@@ -208,16 +208,16 @@ static int end(void **state)
 
 TEST(test_one_job)
 {
-    ACT_AUTO(run_spec) spec = make_spec();
+    ACT_AUTO(run_spec) spec = slurm_submit_test_make_spec();
 
-    assert_ok(submit(&spec, &err), err);
+    assert_ok(slurm_submit_test_submit(&spec, &err), err);
     assert_jobs(&spec, "\"1\"");
-    assert_ok(submit(&spec, &err), err);
+    assert_ok(slurm_submit_test_submit(&spec, &err), err);
     assert_jobs(&spec, "\"1\"");
-    struct run_status status = status_of(spec.id);
+    struct run_status status = slurm_submit_test_status_of(spec.id);
     assert_int_equal(status.state, RUN_QUEUED);
     assert_contains(status.reason, "waits for free nodes (Resources)");
-    ACT_AUTOFREE char *script = read_file("script");
+    ACT_AUTOFREE char *script = slurm_submit_test_read_file("script");
     assert_contains(script, "#!/bin/bash\nexport SLURM_EXPORT_ENV=ALL\nrun='");
     assert_contains(script, spec.id);
 }
@@ -228,13 +228,13 @@ TEST(test_killed)
     static const char *const modes[] = {"die_before", "die_after"};
 
     for (size_t i = 0; i < COUNT(modes); i++) {
-        struct run_spec spec = make_spec();
-        write_file("jobs", "", 0600);
-        write_file("mode", modes[i], 0600);
+        struct run_spec spec = slurm_submit_test_make_spec();
+        slurm_submit_test_write_file("jobs", "", 0600);
+        slurm_submit_test_write_file("mode", modes[i], 0600);
         assert_true(WIFSIGNALED(submit_in_child(&spec)));
-        ACT_AUTOFREE char *none = run_file(spec.id, RUN_FILE_JOB);
+        ACT_AUTOFREE char *none = slurm_submit_test_run_file(spec.id, RUN_FILE_JOB);
         assert_string_equal(none, "");
-        assert_ok(submit(&spec, &err), err);
+        assert_ok(slurm_submit_test_submit(&spec, &err), err);
         assert_jobs(&spec, "\"1\"");
         run_spec_release(&spec);
     }
@@ -243,15 +243,15 @@ TEST(test_killed)
 /* Nobody submits it again, but somebody looks. */
 TEST(test_killed_and_looked_at)
 {
-    ACT_AUTO(run_spec) spec = make_spec(), other = make_spec();
+    ACT_AUTO(run_spec) spec = slurm_submit_test_make_spec(), other = slurm_submit_test_make_spec();
 
-    write_file("mode", "die_after", 0600);
+    slurm_submit_test_write_file("mode", "die_after", 0600);
     assert_true(WIFSIGNALED(submit_in_child(&spec)));
-    assert_int_equal(status_of(spec.id).state, RUN_QUEUED);
+    assert_int_equal(slurm_submit_test_status_of(spec.id).state, RUN_QUEUED);
     assert_jobs(&spec, "\"1\"");
-    write_file("mode", "die_before", 0600);
+    slurm_submit_test_write_file("mode", "die_before", 0600);
     assert_true(WIFSIGNALED(submit_in_child(&other)));
-    struct run_status status = status_of(other.id);
+    struct run_status status = slurm_submit_test_status_of(other.id);
     assert_int_equal(status.state, RUN_QUEUED);
     assert_contains(status.reason, "handed to Slurm");
 }
@@ -264,18 +264,18 @@ TEST(test_killed_and_the_run_has_ended)
     } rows[] = {{"1\n", "\"1\""}, {"", ""}};
 
     for (size_t i = 0; i < COUNT(rows); i++) {
-        ACT_AUTO(run_spec) spec = make_spec();
+        ACT_AUTO(run_spec) spec = slurm_submit_test_make_spec();
         struct run_status status = {.state = RUN_COMPLETED, .failed_rank = -1, .attempt = 1, .started_unix_s = 1};
         ACT_AUTOFREE char *name = act_sprintf("root/runs/%s/" RUN_FILE_STATUS, spec.id);
         ACT_AUTOFREE char *path = file(name);
-        write_file("jobs", "", 0600);
-        write_file("mode", "die_after", 0600);
+        slurm_submit_test_write_file("jobs", "", 0600);
+        slurm_submit_test_write_file("mode", "die_after", 0600);
         assert_true(WIFSIGNALED(submit_in_child(&spec)));
         assert_ok(run_status_write(path, &status, &err), err);
-        write_file("queue", rows[i].queue, 0600);
-        assert_ok(submit(&spec, &err), err);
+        slurm_submit_test_write_file("queue", rows[i].queue, 0600);
+        assert_ok(slurm_submit_test_submit(&spec, &err), err);
         assert_jobs(&spec, rows[i].job);
-        assert_int_equal(status_of(spec.id).state, RUN_COMPLETED);
+        assert_int_equal(slurm_submit_test_status_of(spec.id).state, RUN_COMPLETED);
     }
 }
 
@@ -284,10 +284,10 @@ TEST(test_lost_answers)
     static const char *const modes[] = {"lost", "nothing", "silent", "dead"};
 
     for (size_t i = 0; i < COUNT(modes); i++) {
-        struct run_spec spec = make_spec();
-        write_file("jobs", "", 0600);
-        write_file("mode", modes[i], 0600);
-        assert_ok(submit(&spec, &err), err);
+        struct run_spec spec = slurm_submit_test_make_spec();
+        slurm_submit_test_write_file("jobs", "", 0600);
+        slurm_submit_test_write_file("mode", modes[i], 0600);
+        assert_ok(slurm_submit_test_submit(&spec, &err), err);
         assert_jobs(&spec, "\"1\"");
         run_spec_release(&spec);
     }
@@ -301,12 +301,12 @@ TEST(test_numbers_that_are_none)
     for (size_t i = 0; i < COUNT(said); i++) {
         ACT_AUTOFREE char *mode = act_sprintf("says %s", said[i]), *past = act_sprintf("%s\n", said[i]);
         const char *const modes[] = {mode, "nothing"}; /* the second time Slurm has no job, and sacct says so */
-        write_file("past", past, 0600);
+        slurm_submit_test_write_file("past", past, 0600);
         for (size_t k = 0; k < COUNT(modes); k++) {
-            struct run_spec spec = make_spec();
-            write_file("jobs", "", 0600);
-            write_file("mode", modes[k], 0600);
-            assert_ok(submit(&spec, &err), err);
+            struct run_spec spec = slurm_submit_test_make_spec();
+            slurm_submit_test_write_file("jobs", "", 0600);
+            slurm_submit_test_write_file("mode", modes[k], 0600);
+            assert_ok(slurm_submit_test_submit(&spec, &err), err);
             assert_jobs(&spec, "\"1\"");
             run_spec_release(&spec);
         }
@@ -314,17 +314,17 @@ TEST(test_numbers_that_are_none)
 }
 
 /* The connection breaks, before and after Slurm had the job: what ends is the other side of it. */
-TEST_IN(test_connection_lost, begin_far, end)
+TEST_IN(test_connection_lost, begin_far, slurm_submit_test_end)
 {
     static const char *const modes[] = {"", "die_before", "die_after"};
 
     for (size_t i = 0; i < COUNT(modes); i++) {
-        struct run_spec spec = make_spec();
-        write_file("jobs", "", 0600);
-        write_file("mode", modes[i], 0600);
-        assert_ok(submit(&spec, &err), err);
+        struct run_spec spec = slurm_submit_test_make_spec();
+        slurm_submit_test_write_file("jobs", "", 0600);
+        slurm_submit_test_write_file("mode", modes[i], 0600);
+        assert_ok(slurm_submit_test_submit(&spec, &err), err);
         assert_jobs(&spec, "\"1\"");
-        assert_int_equal(status_of(spec.id).state, RUN_QUEUED);
+        assert_int_equal(slurm_submit_test_status_of(spec.id).state, RUN_QUEUED);
         run_spec_release(&spec);
     }
 }
@@ -349,18 +349,18 @@ TEST(test_refusals)
     };
 
     for (size_t i = 0; i < COUNT(rows); i++) {
-        struct run_spec spec = make_spec();
-        write_file("mode", rows[i].mode, 0600);
-        assert_int_equal(submit(&spec, &err), -(int)rows[i].code);
+        struct run_spec spec = slurm_submit_test_make_spec();
+        slurm_submit_test_write_file("mode", rows[i].mode, 0600);
+        assert_int_equal(slurm_submit_test_submit(&spec, &err), -(int)rows[i].code);
         assert_contains(act_error_text(&err), rows[i].says);
         assert_contains(act_error_text(&err), rows[i].hint);
-        struct run_status status = status_of(spec.id);
+        struct run_status status = slurm_submit_test_status_of(spec.id);
         assert_int_equal(status.state, RUN_FAILED);
         assert_contains(status.reason, "not submitted: ");
         assert_contains(status.reason, rows[i].says);
-        ACT_AUTOFREE char *jobs = read_file("jobs");
+        ACT_AUTOFREE char *jobs = slurm_submit_test_read_file("jobs");
         assert_string_equal(jobs, "");
-        assert_int_equal(submit(&spec, &err), -ACT_FAIL); /* it stays as it is */
+        assert_int_equal(slurm_submit_test_submit(&spec, &err), -ACT_FAIL); /* it stays as it is */
         assert_contains(act_error_text(&err), "was submitted before: not submitted");
         run_spec_release(&spec);
     }
@@ -369,29 +369,29 @@ TEST(test_refusals)
 /* Slurm has the job, and its number cannot be written down. */
 TEST(test_not_written)
 {
-    ACT_AUTO(run_spec) spec = make_spec();
+    ACT_AUTO(run_spec) spec = slurm_submit_test_make_spec();
 
-    write_file("mode", "full", 0600);
-    assert_true(submit(&spec, &err) < 0);
+    slurm_submit_test_write_file("mode", "full", 0600);
+    assert_true(slurm_submit_test_submit(&spec, &err) < 0);
     assert_contains(act_error_text(&err), "job.json");
     assert_contains(act_error_text(&err), "its job 1 was canceled");
-    ACT_AUTOFREE char *told = read_file("scancel");
+    ACT_AUTOFREE char *told = slurm_submit_test_read_file("scancel");
     assert_string_equal(told, "1\n");
-    assert_int_equal(status_of(spec.id).state, RUN_FAILED);
+    assert_int_equal(slurm_submit_test_status_of(spec.id).state, RUN_FAILED);
 }
 
 TEST(test_abort_waiting)
 {
-    ACT_AUTO(run_spec) spec = make_spec();
+    ACT_AUTO(run_spec) spec = slurm_submit_test_make_spec();
     bool was_final;
 
-    assert_ok(submit(&spec, &err), err);
+    assert_ok(slurm_submit_test_submit(&spec, &err), err);
     assert_ok(platform_abort(platform, spec.id, &was_final, &err), err);
     assert_false(was_final);
-    ACT_AUTOFREE char *told = read_file("scancel");
+    ACT_AUTOFREE char *told = slurm_submit_test_read_file("scancel");
     assert_string_equal(told, "--state=PENDING 1\n");
-    write_file("jobs", "", 0600); /* Slurm forgets it, its end stays known */
-    struct run_status status = status_of(spec.id);
+    slurm_submit_test_write_file("jobs", "", 0600); /* Slurm forgets it, its end stays known */
+    struct run_status status = slurm_submit_test_status_of(spec.id);
     assert_int_equal(status.state, RUN_CANCELED);
     assert_string_equal(status.reason, "aborted");
     assert_ok(platform_abort(platform, spec.id, &was_final, &err), err);
@@ -403,35 +403,35 @@ TEST(test_abort_waiting)
 /* The file "abort" cannot be written: nobody waits for the agent. */
 TEST(test_abort_full)
 {
-    ACT_AUTO(run_spec) spec = make_spec();
+    ACT_AUTO(run_spec) spec = slurm_submit_test_make_spec();
     bool was_final;
 
-    assert_ok(submit(&spec, &err), err);
-    write_file("state", "RUNNING", 0600);
+    assert_ok(slurm_submit_test_submit(&spec, &err), err);
+    slurm_submit_test_write_file("state", "RUNNING", 0600);
     ACT_AUTOFREE char *in_the_way = act_sprintf("%s/root/runs/%s/%s/x", home, spec.id, RUN_FILE_ABORT);
     assert_ok(act_mkdir_all(in_the_way, 0700, &err), err);
     assert_ok(platform_abort(platform, spec.id, &was_final, &err), err);
-    ACT_AUTOFREE char *told = read_file("scancel");
+    ACT_AUTOFREE char *told = slurm_submit_test_read_file("scancel");
     assert_string_equal(told, "1\n");
-    assert_int_equal(status_of(spec.id).state, RUN_CANCELED);
+    assert_int_equal(slurm_submit_test_status_of(spec.id).state, RUN_CANCELED);
 }
 
 /* It starts between the look and the word; and a job of somebody else. */
 TEST(test_abort_moves)
 {
-    ACT_AUTO(run_spec) spec = make_spec();
+    ACT_AUTO(run_spec) spec = slurm_submit_test_make_spec();
     bool was_final;
 
-    assert_ok(submit(&spec, &err), err);
-    write_file("mode", "denied", 0600);
+    assert_ok(slurm_submit_test_submit(&spec, &err), err);
+    slurm_submit_test_write_file("mode", "denied", 0600);
     assert_int_equal(platform_abort(platform, spec.id, &was_final, &err), -ACT_DENIED);
-    write_file("scancel", "", 0600);
-    write_file("mode", "moved RUNNING", 0600);
+    slurm_submit_test_write_file("scancel", "", 0600);
+    slurm_submit_test_write_file("mode", "moved RUNNING", 0600);
     assert_ok(platform_abort(platform, spec.id, &was_final, &err), err);
     assert_false(was_final);
-    ACT_AUTOFREE char *told = read_file("scancel");
+    ACT_AUTOFREE char *told = slurm_submit_test_read_file("scancel");
     assert_string_equal(told, "--state=PENDING 1\n--batch --signal=USR2 1\n");
-    assert_int_equal(status_of(spec.id).state, RUN_CANCELED);
+    assert_int_equal(slurm_submit_test_status_of(spec.id).state, RUN_CANCELED);
 }
 
 /* ---- several runs */
@@ -454,7 +454,7 @@ TEST(test_how_many_are_one_array)
 
     assert_int_equal(platform_most_together(platform), 1); /* Slurm does not say */
     for (size_t i = 0; i < COUNT(rows); i++) {
-        write_file("config", rows[i].config, 0600);
+        slurm_submit_test_write_file("config", rows[i].config, 0600);
         assert_int_equal(platform_most_together(platform), rows[i].most);
     }
 }
@@ -464,27 +464,27 @@ TEST(test_how_many_are_one_array)
 /* Slurm's queue has forgotten the job, its agent was killed: the accounting knows, and what it says is written down. */
 TEST(test_accounting)
 {
-    ACT_AUTO(run_spec) spec = make_spec();
+    ACT_AUTO(run_spec) spec = slurm_submit_test_make_spec();
 
-    assert_ok(submit(&spec, &err), err);
+    assert_ok(slurm_submit_test_submit(&spec, &err), err);
     ACT_AUTOFREE char *past =
         act_sprintf("1^CANCELLED by 0^0:15^2026-11-20T09:31:20^2026-11-20T09:32:20^n1^%s\n", spec.id);
-    write_rows("past", past);
-    write_file("jobs", "", 0600);
-    write_file("asked", "", 0600);
-    struct run_status status = status_of(spec.id);
+    slurm_submit_test_write_rows("past", past);
+    slurm_submit_test_write_file("jobs", "", 0600);
+    slurm_submit_test_write_file("asked", "", 0600);
+    struct run_status status = slurm_submit_test_status_of(spec.id);
     assert_int_equal(status.state, RUN_CANCELED);
     assert_string_equal(status.reason, "canceled by an administrator (uid 0)");
     assert_int_equal(status.ended_unix_s - status.started_unix_s, 60);
-    ACT_AUTOFREE char *asked = read_file("asked");
+    ACT_AUTOFREE char *asked = slurm_submit_test_read_file("asked");
     assert_string_equal(asked, "squeue\nsacct\n");
-    assert_int_equal(status_of(spec.id).state, RUN_CANCELED);
-    ACT_AUTOFREE char *again = read_file("asked");
+    assert_int_equal(slurm_submit_test_status_of(spec.id).state, RUN_CANCELED);
+    ACT_AUTOFREE char *again = slurm_submit_test_read_file("asked");
     assert_string_equal(again, asked); /* nobody is asked about a run that has ended */
 }
 
 /* Quickly: nothing here has to survive a power cut. */
-static void put(const char *dir, const char *name, const char *text)
+static void slurm_submit_test_put(const char *dir, const char *name, const char *text)
 {
     ACT_AUTOFREE char *path = act_path_join(dir, name);
     FILE *f = fopen(path, "we");
@@ -505,15 +505,15 @@ TEST(test_many)
 
     for (int i = 0; i < JOBS; i++)
         act_buf_addf(&queue, "%d^%d^PENDING^Priority^N/A^N/A^0^0^^job%d^\n", i + 1, i + 1, i);
-    write_rows("queue", queue.data);
+    slurm_submit_test_write_rows("queue", queue.data);
     for (int i = 0; i < RUNS; i++) {
         ids[i] = act_sprintf("x_1795290000_%08x", i);
         ACT_AUTOFREE char *dir = act_sprintf("%s/root/runs/%s", home, ids[i]);
         ACT_AUTOFREE char *job = act_sprintf("{\"job\": \"%d\"}", 1 + i * (JOBS / RUNS));
         assert_ok(act_mkdir_all(dir, 0700, &err), err);
-        put(dir, RUN_FILE_SPEC, "{}");
-        put(dir, RUN_FILE_STATUS, "{\"version\":1,\"state\":\"Queued\",\"attempt\":1}");
-        put(dir, RUN_FILE_JOB, job);
+        slurm_submit_test_put(dir, RUN_FILE_SPEC, "{}");
+        slurm_submit_test_put(dir, RUN_FILE_STATUS, "{\"version\":1,\"state\":\"Queued\",\"attempt\":1}");
+        slurm_submit_test_put(dir, RUN_FILE_JOB, job);
     }
     getrusage(RUSAGE_SELF, &before);
     clock_t from = clock();
@@ -527,13 +527,13 @@ TEST(test_many)
         assert_contains(status[i].reason, "(Priority)");
         free(ids[i]);
     }
-    ACT_AUTOFREE char *asked = read_file("asked");
+    ACT_AUTOFREE char *asked = slurm_submit_test_read_file("asked");
     assert_string_equal(asked, "squeue\n");
 }
 
 /* ---- all of it */
 
-static int make_world(void **state)
+static int slurm_submit_test_make_world(void **state)
 {
     static const char *const programs[] = {"sbatch", "squeue", "sacct", "scancel", "sinfo", "scontrol"};
     const char *tmp = getenv("TMPDIR");
@@ -545,10 +545,10 @@ static int make_world(void **state)
         return -1;
     for (size_t i = 0; i < COUNT(programs); i++) {
         ACT_AUTOFREE char *name = act_sprintf("bin/%s", programs[i]);
-        write_file(name, stand_in, 0755);
+        slurm_submit_test_write_file(name, stand_in, 0755);
     }
     ACT_AUTOFREE char *ssh = file("ssh");
-    write_file("ssh", stand_in_ssh, 0755);
+    slurm_submit_test_write_file("ssh", stand_in_ssh, 0755);
     setenv("ACT_SSH", ssh, 1);
     ACT_AUTOFREE char *dir = act_path_dirname(self);
     ACT_AUTOFREE char *path = act_sprintf("%s/bin:%s/../act:%s", home, dir, getenv("PATH"));
@@ -556,7 +556,7 @@ static int make_world(void **state)
     return 0;
 }
 
-static int remove_world(void **state)
+static int slurm_submit_test_remove_world(void **state)
 {
     (void)state;
     int rc = act_remove_tree(home, &err);
@@ -564,4 +564,4 @@ static int remove_world(void **state)
     return rc;
 }
 
-TEST_MAIN(make_world, remove_world)
+TEST_MAIN(slurm_submit_test_make_world, slurm_submit_test_remove_world)

@@ -613,7 +613,7 @@ static struct slurm make_slurm(void)
     return (struct slurm){.config = {.launcher = launcher, .warn_seconds = 120}, .gpu_per_node = -1};
 }
 
-static struct run_spec make_spec(void)
+static struct run_spec slurm_test_make_spec(void)
 {
     static char id[] = RUN_ID, word[] = "true", *words[] = {word, NULL};
 
@@ -634,7 +634,7 @@ static char *sbatch_lines(const struct slurm *s, const struct run_spec *spec)
 TEST(test_words)
 {
     struct slurm s = make_slurm();
-    struct run_spec spec = make_spec();
+    struct run_spec spec = slurm_test_make_spec();
 
     ACT_AUTOFREE char *plain = sbatch_lines(&s, &spec);
     assert_string_equal(plain, "sbatch\n--parsable\n--job-name=" RUN_ID "\n--comment=act:" RUN_ID
@@ -679,7 +679,7 @@ TEST(test_words)
 }
 
 /* A copy that lives as long as keep; NULL stays NULL. */
-static char *kept(struct act_strv *keep, const char *text)
+static char *slurm_test_kept(struct act_strv *keep, const char *text)
 {
     if (!text)
         return NULL;
@@ -710,17 +710,17 @@ TEST(test_checks)
         {NULL, NULL, "mpirun", NULL, "--exclusive", ACT_OK, ""},
         {NULL, NULL, "mpirun", NULL, "--array=0-3", ACT_OK, ""},
     };
-    struct run_spec spec = make_spec();
+    struct run_spec spec = slurm_test_make_spec();
 
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct slurm s = make_slurm();
         err = (struct act_error){0};
         struct act_strv keep = {0};
-        char *option = kept(&keep, rows[i].option);
-        s.image = kept(&keep, rows[i].image);
-        s.config.container = kept(&keep, rows[i].container);
-        s.config.launcher = kept(&keep, rows[i].launcher);
-        s.config.mpi = kept(&keep, rows[i].mpi);
+        char *option = slurm_test_kept(&keep, rows[i].option);
+        s.image = slurm_test_kept(&keep, rows[i].image);
+        s.config.container = slurm_test_kept(&keep, rows[i].container);
+        s.config.launcher = slurm_test_kept(&keep, rows[i].launcher);
+        s.config.mpi = slurm_test_kept(&keep, rows[i].mpi);
         s.config.sbatch_options = (struct act_strv){&option, option != NULL};
         assert_int_equal(slurm_check_settings(&s.base, &spec, &err), -(int)rows[i].code);
         assert_contains(act_error_text(&err), rows[i].says);
@@ -739,7 +739,7 @@ TEST(test_arrays)
 
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct act_strv keep = {0};
-        char *options[] = {kept(&keep, rows[i].first), kept(&keep, rows[i].second)};
+        char *options[] = {slurm_test_kept(&keep, rows[i].first), slurm_test_kept(&keep, rows[i].second)};
         struct slurm s = make_slurm();
         bool is_array;
         s.config.sbatch_options = (struct act_strv){options, (options[0] != NULL) + (options[1] != NULL)};

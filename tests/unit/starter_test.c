@@ -4,7 +4,7 @@
 #include "run/starter.h"
 
 /* New string. */
-static char *text_of(const struct act_strv *words)
+static char *starter_test_text_of(const struct act_strv *words)
 {
     struct act_buf b = {0};
 
@@ -82,7 +82,7 @@ TEST(test_what_is_filled_in)
             fail_msg("'%s' was not found", rows[i].command);
         assert_string_equal(starter.name, rows[i].name);
         run_starter_fill(&starter, rows[i].place, &argv);
-        ACT_AUTOFREE char *text = text_of(&argv);
+        ACT_AUTOFREE char *text = starter_test_text_of(&argv);
         assert_string_equal(text, rows[i].filled);
         act_strv_release(&argv);
     }

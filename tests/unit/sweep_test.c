@@ -12,7 +12,7 @@
 /* ---- grids */
 
 /* From texts between '|'. */
-static struct act_strv split(const char *texts)
+static struct act_strv sweep_test_split(const char *texts)
 {
     struct act_strv out = {0};
     ACT_AUTOFREE char *copy = act_strdup(texts);
@@ -24,7 +24,7 @@ static struct act_strv split(const char *texts)
 
 static int read_grids(const char *texts, struct flow_grids *out)
 {
-    ACT_AUTO(act_strv) list = split(texts);
+    ACT_AUTO(act_strv) list = sweep_test_split(texts);
 
     return flow_grids_read(&list, out, &err);
 }
@@ -49,7 +49,7 @@ TEST(points_are_all_combinations)
 
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct flow_grids grids;
-        ACT_AUTO(act_strv) command = split(rows[i].command);
+        ACT_AUTO(act_strv) command = sweep_test_split(rows[i].command);
         ACT_AUTO(act_buf) lines = {0};
         assert_ok(read_grids(rows[i].grids, &grids), err);
         assert_ok(flow_grids_check(&grids, &command, &err), err);
@@ -108,7 +108,7 @@ TEST(placeholders_that_are_refused)
 
     assert_ok(read_grids("a=1|b=2", &grids), err);
     for (size_t i = 0; i < COUNT(rows); i++) {
-        ACT_AUTO(act_strv) command = split(rows[i].command);
+        ACT_AUTO(act_strv) command = sweep_test_split(rows[i].command);
         assert_int_equal(flow_grids_check(&grids, &command, &err), -ACT_USAGE);
         assert_contains(act_error_text(&err), rows[i].says);
     }
@@ -129,7 +129,7 @@ static void push_grid(struct act_strv *out, const char *name, int values)
 TEST(a_million_points_and_not_one_more)
 {
     ACT_AUTO(act_strv) texts = {0};
-    ACT_AUTO(act_strv) command = split("{a}|{b}");
+    ACT_AUTO(act_strv) command = sweep_test_split("{a}|{b}");
     struct flow_grids grids;
 
     push_grid(&texts, "a", 1000);
@@ -185,7 +185,7 @@ static void release_board(struct board *b)
 }
 
 /* Which runs they are, "20134". */
-static char *order_of(const struct board *b, const struct flow_leaders *leaders)
+static char *sweep_test_order_of(const struct board *b, const struct flow_leaders *leaders)
 {
     struct act_buf order = {0};
 
@@ -217,7 +217,7 @@ TEST(the_best_comes_first)
     for (size_t i = 0; i < COUNT(ways); i++) {
         struct flow_leaders leaders;
         flow_leaders(&b.list, b.numbers, ways[i].key, ways[i].best, &leaders);
-        ACT_AUTOFREE char *order = order_of(&b, &leaders);
+        ACT_AUTOFREE char *order = sweep_test_order_of(&b, &leaders);
         assert_string_equal(order, ways[i].order);
         assert_int_equal(leaders.parameters.n, 1);
         assert_string_equal(leaders.parameters.v[0], "lr");
@@ -239,7 +239,7 @@ TEST(where_the_best_value_was_reached)
 
     make_board(&b, rows, 4);
     flow_leaders(&b.list, b.numbers, "loss", FLOW_LOWEST, &leaders);
-    ACT_AUTOFREE char *order = order_of(&b, &leaders);
+    ACT_AUTOFREE char *order = sweep_test_order_of(&b, &leaders);
     assert_string_equal(order, "0213");
     assert_float_equal(leaders.v[0].best, 0.5, 0);
     assert_float_equal(leaders.v[0].best_x, 20, 0); /* where it was first */

@@ -186,7 +186,7 @@ static struct store_page page_of(const char *prefix, const char *text)
 
 /* Merges the pages of both sides (separated by '|') and gives "key" for copied, "=key" for the same, "-key" for what is
  * only at the destination; NULL when a listing is out of order. */
-static char *merge(const char *from_pages, const char *to_pages, bool extras)
+static char *sync_test_merge(const char *from_pages, const char *to_pages, bool extras)
 {
     static const char *const marks[] = {[SYNC_COPY] = "", [SYNC_SAME] = "=", [SYNC_UNSURE] = "?", [SYNC_EXTRA] = "-"};
     const char *rest[2] = {from_pages, to_pages};
@@ -265,7 +265,7 @@ TEST(merge_table)
 
     for (size_t i = 0; i < COUNT(rows); i++) {
         for (int extras = 0; extras < 2; extras++) {
-            char *result = merge(rows[i].from, rows[i].to, extras);
+            char *result = sync_test_merge(rows[i].from, rows[i].to, extras);
             assert_string_equal(result, extras ? rows[i].with_extras : rows[i].result);
             free(result);
         }
@@ -347,11 +347,11 @@ TEST(what_is_below_a_link_is_told_apart)
 
 TEST(disorder_is_an_error)
 {
-    assert_null(merge("a b c", "c a b", false));
-    assert_null(merge("a c|b", "a b c", true));
-    assert_null(merge("a|a", "", true));
-    assert_null(merge("a a", "", true));
-    assert_null(merge("", "b|a", true));
+    assert_null(sync_test_merge("a b c", "c a b", false));
+    assert_null(sync_test_merge("a c|b", "a b c", true));
+    assert_null(sync_test_merge("a|a", "", true));
+    assert_null(sync_test_merge("a a", "", true));
+    assert_null(sync_test_merge("", "b|a", true));
 }
 
 /* With listings out of order at random places: an error, or every object of the source was given. */
@@ -372,7 +372,7 @@ TEST(disorder_never_ends_in_a_plan)
         for (int side = 0; side < 2; side++)
             for (size_t k = 0; k < 8; k++)
                 act_buf_addf(&text[side], "%c%c", side == broken ? order[k] : keys[k], rand_r(&seed) % 3 ? ' ' : '|');
-        char *result = merge(text[0].data, text[1].data, round % 2);
+        char *result = sync_test_merge(text[0].data, text[1].data, round % 2);
         assert_int_equal(result != NULL, i == j);
         free(result);
         act_buf_release(&text[0]);
@@ -454,7 +454,7 @@ struct world {
     size_t n;
 };
 
-static size_t place_of(const struct world *w, const char *key)
+static size_t sync_test_place_of(const struct world *w, const char *key)
 {
     size_t i = 0;
 
@@ -494,16 +494,16 @@ TEST(what_is_newer)
             fail_msg("row %zu", i);
 }
 
-static const struct store_entry *find(const struct world *w, const char *key)
+static const struct store_entry *sync_test_find(const struct world *w, const char *key)
 {
-    size_t i = place_of(w, key);
+    size_t i = sync_test_place_of(w, key);
 
     return i < w->n && strcmp(w->v[i].key, key) == 0 ? &w->v[i] : NULL;
 }
 
-static void drop(struct world *w, const char *key)
+static void sync_test_drop(struct world *w, const char *key)
 {
-    size_t i = place_of(w, key);
+    size_t i = sync_test_place_of(w, key);
 
     free(w->v[i].key);
     memmove(&w->v[i], &w->v[i + 1], (w->n - i - 1) * sizeof(w->v[0]));
@@ -515,16 +515,16 @@ static void drop_markers_above(struct world *w, const char *key)
 {
     for (const char *slash = strchr(key, '/'); slash && slash[1]; slash = strchr(slash + 1, '/')) {
         char *folder = act_strndup(key, (size_t)(slash - key) + 1);
-        if (find(w, folder))
-            drop(w, folder);
+        if (sync_test_find(w, folder))
+            sync_test_drop(w, folder);
         free(folder);
     }
 }
 
-static void set(struct world *w, const char *key, const struct store_entry *entry)
+static void sync_test_set(struct world *w, const char *key, const struct store_entry *entry)
 {
     drop_markers_above(w, key);
-    size_t i = place_of(w, key);
+    size_t i = sync_test_place_of(w, key);
     if (i == w->n || strcmp(w->v[i].key, key) != 0) {
         assert_true(w->n < MAX_OBJECTS);
         memmove(&w->v[i + 1], &w->v[i], (w->n - i) * sizeof(w->v[0]));
@@ -539,12 +539,12 @@ static void set(struct world *w, const char *key, const struct store_entry *entr
 static void release_world(struct world *w)
 {
     while (w->n > 0)
-        drop(w, w->v[0].key);
+        sync_test_drop(w, w->v[0].key);
 }
 
 static bool has_below(const struct world *w, const char *folder)
 {
-    size_t i = place_of(w, folder);
+    size_t i = sync_test_place_of(w, folder);
 
     if (i < w->n && strcmp(w->v[i].key, folder) == 0)
         i++;
@@ -585,10 +585,10 @@ static void random_edits(struct world *w, int n, unsigned *seed)
             entry.size = 0;
             entry.mtime_ns = 1;
         }
-        if (rand_r(seed) % 4 == 0 && find(w, key))
-            drop(w, key);
+        if (rand_r(seed) % 4 == 0 && sync_test_find(w, key))
+            sync_test_drop(w, key);
         else if (is_listed(w, &(struct store_entry){.key = key, .kind = entry.kind}))
-            set(w, key, &entry);
+            sync_test_set(w, key, &entry);
         free(key);
     }
 }
@@ -596,7 +596,7 @@ static void random_edits(struct world *w, int n, unsigned *seed)
 static void copy_world(struct world *to, const struct world *from)
 {
     for (size_t i = 0; i < from->n; i++)
-        set(to, from->v[i].key, &from->v[i]);
+        sync_test_set(to, from->v[i].key, &from->v[i]);
 }
 
 /* Pages of random size. */
@@ -624,10 +624,10 @@ static bool equal(const struct store_entry *a, const struct store_entry *b)
 }
 
 /* One line of the plan, checked against what both sides were, and done to the model. */
-static void apply(const struct sync_item *item, const struct world *from, const struct world *before, struct world *to,
-                  struct filter *filter)
+static void sync_test_apply(const struct sync_item *item, const struct world *from, const struct world *before,
+                            struct world *to, struct filter *filter)
 {
-    const struct store_entry *source = find(from, item->rel), *old = find(before, item->rel);
+    const struct store_entry *source = sync_test_find(from, item->rel), *old = sync_test_find(before, item->rel);
     bool is_folder = act_ends_with(item->rel, "/");
 
     assert_true(filter_takes(filter, item->rel, is_folder));
@@ -635,7 +635,7 @@ static void apply(const struct sync_item *item, const struct world *from, const 
         assert_null(source);
         assert_false(is_folder && has_below(from, item->rel));
         assert_true(equal(old, &item->to));
-        drop(to, item->rel);
+        sync_test_drop(to, item->rel);
         return;
     }
     assert_non_null(source);
@@ -648,10 +648,11 @@ static void apply(const struct sync_item *item, const struct world *from, const 
     }
     assert_int_equal(item->action, SYNC_COPY);
     assert_false(old && is_listed(before, old) && equal(source, old));
-    set(to, item->rel, source);
+    sync_test_set(to, item->rel, source);
 }
 
-static size_t carry_out(const struct world *from, struct world *to, bool extras, struct filter *filter, unsigned *seed)
+static size_t sync_test_carry_out(const struct world *from, struct world *to, bool extras, struct filter *filter,
+                                  unsigned *seed)
 {
     struct sync *s = sync_new(&(struct sync_options){
         .from_prefix = "", .to_prefix = "", .extras = extras, .takes = takes_by_filter, .arg = filter});
@@ -666,7 +667,7 @@ static size_t carry_out(const struct world *from, struct world *to, bool extras,
         if (sync_wants(s, SYNC_TO))
             feed_some(s, SYNC_TO, &before, &at[SYNC_TO], seed);
         while (sync_next(s, &item)) {
-            apply(&item, from, &before, to, filter);
+            sync_test_apply(&item, from, &before, to, filter);
             changes += item.action != SYNC_SAME;
             sync_item_release(&item);
         }
@@ -680,7 +681,7 @@ static size_t carry_out(const struct world *from, struct world *to, bool extras,
 static bool is_within(const struct world *a, const struct world *b, struct filter *filter)
 {
     for (size_t i = 0; i < a->n; i++) {
-        const struct store_entry *e = &a->v[i], *other = find(b, e->key);
+        const struct store_entry *e = &a->v[i], *other = sync_test_find(b, e->key);
         if (!is_listed(a, e) || !filter_takes(filter, e->key, e->kind == STORE_FOLDER))
             continue;
         if (e->kind == STORE_FOLDER && has_below(b, e->key))
@@ -697,7 +698,7 @@ static void assert_left_alone(const struct world *before, const struct world *af
     for (int way = 0; way < 2; way++) {
         const struct world *a = way ? after : before, *b = way ? before : after;
         for (size_t i = 0; i < a->n; i++) {
-            const struct store_entry *e = &a->v[i], *other = find(b, e->key);
+            const struct store_entry *e = &a->v[i], *other = sync_test_find(b, e->key);
             if (is_listed(b, e) && !filter_takes(filter, e->key, e->kind == STORE_FOLDER))
                 assert_true(other && equal(e, other));
         }
@@ -736,11 +737,11 @@ TEST(plans_make_both_sides_equal)
         random_edits(&to, rand_r(&seed) % 20, &seed);
         copy_world(&before, &to);
 
-        carry_out(&from, &to, extras, filter, &seed);
+        sync_test_carry_out(&from, &to, extras, filter, &seed);
         assert_true(is_within(&from, &to, filter));
         assert_true(!extras || is_within(&to, &from, filter));
         assert_left_alone(&before, &to, filter);
-        size_t again = carry_out(&from, &to, extras, filter, &seed);
+        size_t again = sync_test_carry_out(&from, &to, extras, filter, &seed);
         if (again != 0)
             fail_msg("round %d: the second plan has %zu changes", round, again);
         filter_free(filter);

@@ -16,7 +16,7 @@
 
 #define NOW 1777638896 /* 2026-05-01T12:34:56Z */
 
-static json_t *parse(const char *text)
+static json_t *token_test_parse(const char *text)
 {
     json_t *value = NULL;
 
@@ -68,7 +68,7 @@ TEST(numbers)
     };
 
     for (size_t i = 0; i < COUNT(rows); i++) {
-        CODEC_AUTOJSON json_t *value = parse(rows[i].json);
+        CODEC_AUTOJSON json_t *value = token_test_parse(rows[i].json);
         if (token_number(json_array_get(value, 0)) != rows[i].wanted)
             fail_msg("%s gives %lld", rows[i].json, (long long)token_number(json_array_get(value, 0)));
     }
@@ -140,7 +140,7 @@ TEST(tokens_in_answers)
     };
 
     for (size_t i = 0; i < COUNT(rows); i++) {
-        CODEC_AUTOJSON json_t *answer = parse(rows[i].json);
+        CODEC_AUTOJSON json_t *answer = token_test_parse(rows[i].json);
         struct token token = {0};
         bool found = token_take(answer, &token_secret, NOW, rows[i].ahead_s, &token, &err) == 0;
         if (found != (rows[i].expires_s != 0) || token.expires_s != rows[i].expires_s)
@@ -399,7 +399,7 @@ TEST(delegation_sas)
 
 static char home[] = "/tmp/act-token-XXXXXX";
 
-static int make_home(void **state)
+static int token_test_make_home(void **state)
 {
     (void)state;
     assert_non_null(mkdtemp(home));
@@ -407,7 +407,7 @@ static int make_home(void **state)
     return 0;
 }
 
-static int remove_home(void **state)
+static int token_test_remove_home(void **state)
 {
     (void)state;
     return act_remove_tree(home, &err);
@@ -474,4 +474,4 @@ TEST(one_asks_at_a_time)
     close(other);
 }
 
-TEST_MAIN(make_home, remove_home)
+TEST_MAIN(token_test_make_home, token_test_remove_home)

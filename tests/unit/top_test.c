@@ -32,7 +32,7 @@ static struct flow_board_run run_of(char *id, enum run_state state, char *cluste
     return run;
 }
 
-static void set_up(struct fixture *f)
+static void top_test_set_up(struct fixture *f)
 {
     static char line[] = "step 4 loss 0.5", reason[] = "exit status 3", tags[] = "{\"sweep\":\"7\"}",
                 error[] = "no route";
@@ -71,14 +71,14 @@ static void set_up(struct fixture *f)
                                        .settled = true};
 }
 
-static void release(struct top_look *look)
+static void top_test_release(struct top_look *look)
 {
     act_strv_release(&look->unfolded);
     free(look->chosen);
     free(look->sweep);
 }
 
-static char *text_of(const struct fixture *f, struct top_look *look, struct act_strv *seen)
+static char *top_test_text_of(const struct fixture *f, struct top_look *look, struct act_strv *seen)
 {
     ACT_AUTO(act_strv) lines = {0};
     struct act_buf text = {0};
@@ -104,8 +104,8 @@ TEST(a_frame_has_all_that_there_is_room_for)
     struct top_look look = {.rows = 16, .columns = 100, .plain = true};
     ACT_AUTO(act_strv) seen = {0};
 
-    set_up(&f);
-    ACT_AUTOFREE char *text = text_of(&f, &look, &seen);
+    top_test_set_up(&f);
+    ACT_AUTOFREE char *text = top_test_text_of(&f, &look, &seen);
     assert_true(act_starts_with(text, "1 running, 1 queued, 1 failed  "));
     assert_string_equal(
         body(text),
@@ -127,14 +127,14 @@ TEST(a_frame_has_all_that_there_is_room_for)
         "q quit  h help  l log  w why  a abort  s sort  / filter  f fold\n");
     assert_int_equal(seen.n, 1);
     assert_string_equal(look.chosen, f.runs[2].run.row.id);
-    release(&look);
+    top_test_release(&look);
 }
 
 TEST(every_size_is_filled_and_no_line_is_too_wide)
 {
     struct fixture f;
 
-    set_up(&f);
+    top_test_set_up(&f);
     f.live.line = (char[]){"\033[2J\033]0;x\007 \xff \xe8\xae\xad\xe7\xbb\x83 \xe2\x80\xae end"};
     for (int rows = 1; rows < 40; rows++)
         for (int columns = 20; columns < 220; columns += 20) {
@@ -152,7 +152,7 @@ TEST(every_size_is_filled_and_no_line_is_too_wide)
                 assert_true(act_utf8_valid(bare, strlen(bare)));
                 assert_true(act_columns(bare) <= columns);
             }
-            release(&look);
+            top_test_release(&look);
         }
 }
 
@@ -162,21 +162,21 @@ TEST(what_is_cut_is_whole)
     struct top_look look = {.rows = 24, .columns = 40, .plain = true};
     ACT_AUTO(act_strv) seen = {0};
 
-    set_up(&f);
+    top_test_set_up(&f);
     f.live.has_gpus = false;
     f.live.busy = 1;
-    ACT_AUTOFREE char *narrow = text_of(&f, &look, &seen);
+    ACT_AUTOFREE char *narrow = top_test_text_of(&f, &look, &seen);
     assert_non_null(strstr(narrow, ">cccccccc  Running       45s  ##### 100%\033"));
     assert_non_null(strstr(narrow, "\nq quit  h help  l log  w why  a abort\n"));
     look.columns = 60;
-    ACT_AUTOFREE char *wider = text_of(&f, &look, &seen);
+    ACT_AUTOFREE char *wider = top_test_text_of(&f, &look, &seen);
     assert_non_null(strstr(wider, ">cccccccc  Running       45s  ##### 100%   40%  loss 0.5\033"));
     look.help = true;
     look.columns = 40;
-    ACT_AUTOFREE char *help = text_of(&f, &look, &seen);
+    ACT_AUTOFREE char *help = top_test_text_of(&f, &look, &seen);
     assert_null(strstr(help, "..."));
     assert_non_null(strstr(help, "failed.\n"));
-    release(&look);
+    top_test_release(&look);
 }
 
 TEST(no_number_is_cut)
@@ -184,7 +184,7 @@ TEST(no_number_is_cut)
     static const char *const whole[] = {"validation_loss 0.12345", "accuracy 0.98765"};
     struct fixture f;
 
-    set_up(&f);
+    top_test_set_up(&f);
     f.live.n_numbers = 2;
     f.live.numbers[0] = (struct flow_live_number){.name = "validation_loss", .last = 0.12345};
     f.live.numbers[1] = (struct flow_live_number){.name = "accuracy", .last = 0.98765};
@@ -192,7 +192,7 @@ TEST(no_number_is_cut)
     for (int columns = 20; columns < 160; columns++) {
         struct top_look look = {.rows = 12, .columns = columns, .plain = true};
         ACT_AUTO(act_strv) seen = {0};
-        ACT_AUTOFREE char *text = text_of(&f, &look, &seen);
+        ACT_AUTOFREE char *text = top_test_text_of(&f, &look, &seen);
         const char *at = strstr(text, ">cccccccc");
         assert_non_null(at);
         ACT_AUTOFREE char *row = act_strndup(at, strcspn(at, "\n"));
@@ -201,7 +201,7 @@ TEST(no_number_is_cut)
             assert_int_equal(strstr(row, whole[i]) != NULL, strstr(row, name) != NULL);
         }
         assert_int_equal(columns >= 65, strstr(row, whole[0]) != NULL);
-        release(&look);
+        top_test_release(&look);
     }
 }
 
@@ -213,12 +213,12 @@ TEST(columns_stay)
     ACT_AUTO(act_strv) seen = {0};
     ACT_AUTOFREE char *head = NULL;
 
-    set_up(&f);
+    top_test_set_up(&f);
     for (int i = 0; i < 6; i++) {
         f.runs[2].run.status.started_unix_s = NOW - 1 - i * i * i * 300;
         f.live.busy = i % 2 ? -1 : 0.5;
         f.live.n_numbers = i == 3 ? 0 : 1;
-        ACT_AUTOFREE char *text = text_of(&f, &look, &seen);
+        ACT_AUTOFREE char *text = top_test_text_of(&f, &look, &seen);
         char *begin = strstr(text, "RUN  ");
         assert_non_null(begin);
         begin[strcspn(begin, "\n")] = '\0';
@@ -230,7 +230,7 @@ TEST(columns_stay)
         else
             head = act_strdup(words.data);
     }
-    release(&look);
+    top_test_release(&look);
 }
 
 TEST(a_sweep_is_one_line_until_it_is_unfolded)
@@ -240,12 +240,12 @@ TEST(a_sweep_is_one_line_until_it_is_unfolded)
     struct top_look look = {.rows = 24, .columns = 100, .plain = true, .folds = true};
     ACT_AUTO(act_strv) seen = {0};
 
-    set_up(&f);
+    top_test_set_up(&f);
     for (size_t i = 0; i < 3; i++) {
         f.runs[i].run.row.tags = tags;
         f.runs[i].run.row.name = name;
     }
-    ACT_AUTOFREE char *folded = text_of(&f, &look, &seen);
+    ACT_AUTOFREE char *folded = top_test_text_of(&f, &look, &seen);
     assert_non_null(strstr(folded, ">0badcafe  0d 1r 1f      45s  lab      ####.  80%   40%  loss 0.5  best  first"));
     assert_non_null(strstr(folded, "\n dddddddd  Completed"));
     assert_null(strstr(folded, "cccccccc  Running"));
@@ -257,17 +257,17 @@ TEST(a_sweep_is_one_line_until_it_is_unfolded)
     assert_string_equal(look.chosen, f.runs[3].run.row.id);
     top_move(&f.view, &look, -1);
     top_toggle(&look, look.sweep);
-    ACT_AUTOFREE char *unfolded = text_of(&f, &look, &seen);
+    ACT_AUTOFREE char *unfolded = top_test_text_of(&f, &look, &seen);
     assert_non_null(strstr(unfolded, ">cccccccc  Running"));
     assert_non_null(strstr(unfolded, " aaaaaaaa  Failed"));
     assert_int_equal(look.folded, 0);
     assert_string_equal(look.sweep, "0badcafe");
     top_toggle(&look, look.sweep);
     look.filter = (char[]){"failed"};
-    ACT_AUTOFREE char *alone = text_of(&f, &look, &seen);
+    ACT_AUTOFREE char *alone = top_test_text_of(&f, &look, &seen);
     assert_non_null(strstr(alone, ">aaaaaaaa  Failed")); /* one run of a sweep is shown as that */
     look.filter = NULL;
-    release(&look);
+    top_test_release(&look);
 }
 
 TEST(runs_pass_a_filter_of_words)
@@ -281,7 +281,7 @@ TEST(runs_pass_a_filter_of_words)
     };
     struct fixture f;
 
-    set_up(&f);
+    top_test_set_up(&f);
     for (size_t i = 0; i < COUNT(rows); i++) {
         char filter[32] = "", found[RUNS + 1] = "";
         snprintf(filter, sizeof(filter), "%s", rows[i].filter ? rows[i].filter : "");
@@ -302,7 +302,7 @@ TEST(runs_are_sorted)
     };
     struct fixture f;
 
-    set_up(&f);
+    top_test_set_up(&f);
     for (int sort = 0; sort < TOP_SORTS; sort++) {
         struct top_look look = {.sort = (enum top_sort)sort};
         char found[RUNS + 1] = "";
@@ -320,10 +320,10 @@ TEST(the_chosen_run_stays_on_the_screen)
     struct fixture f;
     struct top_look look = {.rows = 4, .columns = 40};
 
-    set_up(&f);
+    top_test_set_up(&f);
     for (int i = 0; i < RUNS + 2; i++) {
         ACT_AUTO(act_strv) seen = {0};
-        ACT_AUTOFREE char *text = text_of(&f, &look, &seen);
+        ACT_AUTOFREE char *text = top_test_text_of(&f, &look, &seen);
         ACT_AUTOFREE char *mark = act_sprintf("\033[7m>%s", strrchr(look.chosen, '_') + 1);
         assert_non_null(strstr(text, mark));
         top_move(&f.view, &look, 1);
@@ -334,10 +334,10 @@ TEST(the_chosen_run_stays_on_the_screen)
     f.view.n = 0;
     top_move(&f.view, &look, 1);
     ACT_AUTO(act_strv) seen = {0};
-    ACT_AUTOFREE char *chosen_by_tag = text_of(&f, &look, &seen);
+    ACT_AUTOFREE char *chosen_by_tag = top_test_text_of(&f, &look, &seen);
     assert_non_null(strstr(chosen_by_tag, "no run has this name or tag"));
     look.folds = true;
-    ACT_AUTOFREE char *text = text_of(&f, &look, &seen);
+    ACT_AUTOFREE char *text = top_test_text_of(&f, &look, &seen);
     assert_non_null(strstr(text, "no runs yet"));
     assert_null(look.chosen);
 }
@@ -348,25 +348,25 @@ TEST(clocks_that_go_back_and_odd_numbers_are_shown)
     struct top_look look = {.plain = true};
     ACT_AUTO(act_strv) seen = {0};
 
-    set_up(&f);
+    top_test_set_up(&f);
     f.live.spoke_unix_s = NOW + 1000;
     f.live.held_up_by = 5;
     f.live.busy = 12;
     f.runs[2].run.status.started_unix_s = NOW + 50;
     f.live.numbers[0].last = -INFINITY;
-    ACT_AUTOFREE char *text = text_of(&f, &look, &seen);
+    ACT_AUTOFREE char *text = top_test_text_of(&f, &look, &seen);
     assert_non_null(strstr(text, "exp_1795571940_cccccccc  Running       0s"));
     assert_non_null(strstr(text, "#####"));
     assert_non_null(strstr(text, "loss -inf  #+~_"));
     assert_non_null(strstr(text, "0s ago, rank 5 holds it up: step 4"));
-    release(&look);
+    top_test_release(&look);
     look.chosen = look.sweep = NULL;
     f.live.spoke_unix_s = NOW - 600;
     f.live.numbers[0].last = NAN;
-    ACT_AUTOFREE char *other = text_of(&f, &look, &seen);
+    ACT_AUTOFREE char *other = top_test_text_of(&f, &look, &seen);
     assert_non_null(strstr(other, "loss NaN"));
     assert_non_null(strstr(other, "silent for 10m00s, rank 5"));
-    release(&look);
+    top_test_release(&look);
 }
 
 /* A reason is cut where its room ends, an error may quote a path of any bytes. */
@@ -375,7 +375,7 @@ TEST(what_is_no_text_is_in_the_json_all_the_same)
     static char error[] = "cannot read '/home/\xff/config'", project[] = "/home/\xff";
     struct fixture f;
 
-    set_up(&f);
+    top_test_set_up(&f);
     f.clusters[1].error = error;
     f.runs[0].run.row.project = project;
     snprintf(f.runs[0].run.status.reason, sizeof(f.runs[0].run.status.reason), "%s", "d\xc3\xa9j\xc3");

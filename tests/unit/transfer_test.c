@@ -1,7 +1,7 @@
 /* Transfers between stores that fail on command: what arrives is whole, what fails is named, what was there
  * stays. */
-#define TEST_SETUP    setup
-#define TEST_TEARDOWN teardown
+#define TEST_SETUP    transfer_test_setup
+#define TEST_TEARDOWN transfer_test_teardown
 #include "unit/test.h"
 
 #include <stdio.h>
@@ -54,7 +54,7 @@ static struct memory *memory_of(struct store *store)
     return (struct memory *)store;
 }
 
-static struct stored *find(struct memory *m, const char *key)
+static struct stored *transfer_test_find(struct memory *m, const char *key)
 {
     for (size_t i = 0; i < m->n; i++)
         if (strcmp(m->v[i].key, key) == 0)
@@ -62,7 +62,7 @@ static struct stored *find(struct memory *m, const char *key)
     return NULL;
 }
 
-static void md5_of(const void *data, size_t len, char out[ACT_MD5_BASE64])
+static void transfer_test_md5_of(const void *data, size_t len, char out[ACT_MD5_BASE64])
 {
     struct act_md5 h;
 
@@ -76,9 +76,9 @@ static int compare_objects(const void *a, const void *b)
     return strcmp(((const struct stored *)a)->key, ((const struct stored *)b)->key);
 }
 
-static void put(struct memory *m, const char *key, const void *data, size_t len)
+static void transfer_test_put(struct memory *m, const char *key, const void *data, size_t len)
 {
-    struct stored *o = find(m, key);
+    struct stored *o = transfer_test_find(m, key);
 
     if (!o) {
         o = &m->v[m->n++];
@@ -89,11 +89,11 @@ static void put(struct memory *m, const char *key, const void *data, size_t len)
     memcpy(o->data, data, len);
     o->len = len;
     o->version = ++m->versions;
-    md5_of(data, len, o->md5);
+    transfer_test_md5_of(data, len, o->md5);
     qsort(m->v, m->n, sizeof(m->v[0]), compare_objects);
 }
 
-static void describe(const struct memory *m, const struct stored *o, struct store_entry *e)
+static void transfer_test_describe(const struct memory *m, const struct stored *o, struct store_entry *e)
 {
     *e =
         (struct store_entry){.key = act_strdup(o->key), .size = m->claimed_size ? m->claimed_size : o->len, .mode = -1};
@@ -126,17 +126,17 @@ static int get_from_upload(struct memory *m, struct store_call *call)
 
 static int do_head(struct memory *m, struct store_call *call)
 {
-    struct stored *o = find(m, call->key);
+    struct stored *o = transfer_test_find(m, call->key);
 
     if (!o)
         return absent(call);
-    describe(m, o, &call->entry);
+    transfer_test_describe(m, o, &call->entry);
     return 0;
 }
 
 static int do_get(struct memory *m, struct store_call *call)
 {
-    struct stored *o = find(m, call->key);
+    struct stored *o = transfer_test_find(m, call->key);
     char etag[STORE_ETAG];
 
     if (!o)
@@ -144,7 +144,7 @@ static int do_get(struct memory *m, struct store_call *call)
     snprintf(etag, sizeof(etag), "\"%d\"", o->version);
     if (call->get.if_match && strcmp(call->get.if_match, etag) != 0)
         return act_error_set(&call->error, ACT_TEMPORARY, "'%s' changed", call->key);
-    describe(m, o, &call->entry);
+    transfer_test_describe(m, o, &call->entry);
     call->get.got = call->get.offset >= o->len ? 0 : o->len - call->get.offset;
     if (call->get.got > call->get.sink_cap)
         call->get.got = call->get.sink_cap;
@@ -155,12 +155,12 @@ static int do_get(struct memory *m, struct store_call *call)
     return 0;
 }
 
-/* As put(), with what the writer says of the whole. */
-static void put_whole(struct memory *m, const char *key, const struct store_attributes *attr, const void *data,
-                      size_t len)
+/* As transfer_test_put(), with what the writer says of the whole. */
+static void transfer_test_put_whole(struct memory *m, const char *key, const struct store_attributes *attr,
+                                    const void *data, size_t len)
 {
-    put(m, key, data, len);
-    struct stored *o = find(m, key);
+    transfer_test_put(m, key, data, len);
+    struct stored *o = transfer_test_find(m, key);
     o->has_crc64 = attr->crc64 != NULL;
     o->crc64 = attr->crc64 ? *attr->crc64 : 0;
     if (attr->crc64)
@@ -169,7 +169,7 @@ static void put_whole(struct memory *m, const char *key, const struct store_attr
         assert_string_equal(o->md5, attr->md5);
 }
 
-static struct block *find_block(struct memory *m, const struct store_upload_id *upload, uint32_t index)
+static struct block *transfer_test_find_block(struct memory *m, const struct store_upload_id *upload, uint32_t index)
 {
     for (size_t i = 0; i < m->n_blocks; i++)
         if (m->blocks[i].index == index && memcmp(&m->blocks[i].upload, upload, sizeof(*upload)) == 0)
@@ -187,7 +187,7 @@ static int check_data(const struct store_data *data, struct store_call *call)
 {
     char md5[ACT_MD5_BASE64];
 
-    md5_of(data->bytes, data->len, md5);
+    transfer_test_md5_of(data->bytes, data->len, md5);
     if ((data->md5 && strcmp(data->md5, md5) != 0) ||
         (data->crc64 && *data->crc64 != act_crc64(0, data->bytes, data->len)))
         return act_error_set(&call->error, ACT_FAIL, "'%s' was damaged: MD5 or CRC-64", call->key);
@@ -202,7 +202,7 @@ static int do_put(struct memory *m, struct store_call *call)
     int rc = check_data(&put->data, call);
 
     if (rc == 0)
-        put_whole(m, call->key, &put->attr, put->data.bytes, put->data.len);
+        transfer_test_put_whole(m, call->key, &put->attr, put->data.bytes, put->data.len);
     return rc;
 }
 
@@ -213,7 +213,8 @@ static int do_block(struct memory *m, struct store_call *call)
 
     if (rc)
         return rc;
-    struct block *b = find_block(m, &from->upload_id, from->index); /* it takes the place of an older one */
+    struct block *b =
+        transfer_test_find_block(m, &from->upload_id, from->index); /* it takes the place of an older one */
     if (b)
         remove_block(m, (size_t)(b - m->blocks));
     b = &m->blocks[m->n_blocks++];
@@ -256,7 +257,7 @@ static int do_commit(struct memory *m, struct store_call *call)
         remove_block(m, 0);
     m->lose_a_block = false;
     for (uint32_t i = 0; i < call->commit.n_blocks; i++) {
-        const struct block *b = find_block(m, &call->commit.upload_id, i);
+        const struct block *b = transfer_test_find_block(m, &call->commit.upload_id, i);
         if (!b) {
             act_buf_release(&whole);
             act_error_set(&call->error, ACT_TEMPORARY, "block %u of '%s' is missing", i, call->key);
@@ -266,14 +267,14 @@ static int do_commit(struct memory *m, struct store_call *call)
         act_buf_add(&whole, b->data, b->len);
     }
     assert_int_equal(whole.len, call->commit.total);
-    put_whole(m, call->key, &call->commit.attr, whole.data, whole.len);
+    transfer_test_put_whole(m, call->key, &call->commit.attr, whole.data, whole.len);
     act_buf_release(&whole);
     return 0;
 }
 
 static int do_delete(struct memory *m, struct store_call *call)
 {
-    struct stored *o = find(m, call->key);
+    struct stored *o = transfer_test_find(m, call->key);
 
     if (!o)
         return absent(call);
@@ -295,7 +296,7 @@ static int do_delete_many(struct memory *m, struct store_call *call)
     return 0;
 }
 
-static int do_list(struct memory *m, struct store_call *call)
+static int transfer_test_do_list(struct memory *m, struct store_call *call)
 {
     int max = call->list.max ? call->list.max : m->page;
 
@@ -310,7 +311,7 @@ static int do_list(struct memory *m, struct store_call *call)
             call->list.page.next = act_strdup(call->list.page.v[max - 1].key);
             break;
         }
-        describe(m, &m->v[i], &call->list.page.v[call->list.page.n++]);
+        transfer_test_describe(m, &m->v[i], &call->list.page.v[call->list.page.n++]);
     }
     return 0;
 }
@@ -320,7 +321,7 @@ static int do_url(struct memory *m, struct store_call *call)
 {
     assert_string_equal(call->url.permissions, "r");
     assert_true(call->url.life_s > 0);
-    call->url.text = act_sprintf("%p", (void *)find(m, call->key));
+    call->url.text = act_sprintf("%p", (void *)transfer_test_find(m, call->key));
     return 0;
 }
 
@@ -333,7 +334,7 @@ static int do_from(struct memory *m, struct store_call *call)
     snprintf(etag, sizeof(etag), "\"%d\"", source->version);
     if (call->put_from.source.match && strcmp(call->put_from.source.match, etag) != 0)
         return act_error_set(&call->error, ACT_TEMPORARY, "the source has changed");
-    put(m, call->key, source->data, source->len);
+    transfer_test_put(m, call->key, source->data, source->len);
     return 0;
 }
 
@@ -347,15 +348,21 @@ static int do_get_with_sums(struct memory *m, struct store_call *call)
 }
 
 static int (*const operations[STORE_OPS])(struct memory *m, struct store_call *call) = {
-    [STORE_HEAD] = do_head,     [STORE_GET] = do_get_with_sums,
-    [STORE_BLOCKS] = do_blocks, [STORE_DROP] = do_drop,
-    [STORE_PUT_FROM] = do_from, [STORE_PUT] = do_put,
-    [STORE_BLOCK] = do_block,   [STORE_COMMIT] = do_commit,
-    [STORE_DELETE] = do_delete, [STORE_DELETE_MANY] = do_delete_many,
-    [STORE_LIST] = do_list,     [STORE_URL] = do_url,
+    [STORE_HEAD] = do_head,
+    [STORE_GET] = do_get_with_sums,
+    [STORE_BLOCKS] = do_blocks,
+    [STORE_DROP] = do_drop,
+    [STORE_PUT_FROM] = do_from,
+    [STORE_PUT] = do_put,
+    [STORE_BLOCK] = do_block,
+    [STORE_COMMIT] = do_commit,
+    [STORE_DELETE] = do_delete,
+    [STORE_DELETE_MANY] = do_delete_many,
+    [STORE_LIST] = transfer_test_do_list,
+    [STORE_URL] = do_url,
 };
 
-static int perform(struct memory *m, struct store_call *call)
+static int transfer_test_perform(struct memory *m, struct store_call *call)
 {
     m->calls[call->op]++;
     if (call->op == m->fail_op && m->fail_at && --m->fail_at == 0) {
@@ -376,7 +383,7 @@ static void fire(void *arg)
 {
     ACT_AUTOFREE struct pending *p = arg;
     struct store_call *call = p->call;
-    int rc = perform(p->memory, call);
+    int rc = transfer_test_perform(p->memory, call);
 
     p->memory->under_way--;
     store_finish(call, rc);
@@ -457,7 +464,7 @@ struct pair {
     struct act_error err;
 };
 
-static int setup(void **state)
+static int transfer_test_setup(void **state)
 {
     struct pair *p = act_calloc(1, sizeof(*p));
 
@@ -467,7 +474,7 @@ static int setup(void **state)
     return 0;
 }
 
-static int teardown(void **state)
+static int transfer_test_teardown(void **state)
 {
     ACT_AUTOFREE struct pair *p = *state;
 
@@ -477,7 +484,7 @@ static int teardown(void **state)
     return 0;
 }
 
-static int copy(struct pair *p, const char *from, const char *to, const struct transfer_options *options)
+static int transfer_test_copy(struct pair *p, const char *from, const char *to, const struct transfer_options *options)
 {
     ACT_AUTO(transfer_path) path = {0};
     int rc = transfer_resolve(&p->from.store, from, &path, &p->err);
@@ -490,9 +497,9 @@ static int copy(struct pair *p, const char *from, const char *to, const struct t
 
 static const struct transfer_options small_parts = {.part_size = 4, .memory = 16, .md5_max = 1};
 
-static void assert_content(struct memory *m, const char *key, const char *data)
+static void transfer_test_assert_content(struct memory *m, const char *key, const char *data)
 {
-    struct stored *o = find(m, key);
+    struct stored *o = transfer_test_find(m, key);
 
     assert_non_null(o);
     assert_int_equal(o->len, strlen(data));
@@ -507,21 +514,21 @@ TEST(folder_arrives_whole)
     for (int i = 0; i < 6; i++) {
         char key[32];
         snprintf(key, sizeof(key), "d/voc2/f%d", i);
-        put(&p->from, key, data[i], strlen(data[i]));
+        transfer_test_put(&p->from, key, data[i], strlen(data[i]));
     }
-    put(&p->from, "d/voc2012/other", "no", 2);
-    assert_ok(copy(p, "d/voc2", "e", &small_parts), p->err);
+    transfer_test_put(&p->from, "d/voc2012/other", "no", 2);
+    assert_ok(transfer_test_copy(p, "d/voc2", "e", &small_parts), p->err);
     for (int i = 0; i < 6; i++) {
         char key[32];
         snprintf(key, sizeof(key), "e/f%d", i);
-        assert_content(&p->to, key, data[i]);
+        transfer_test_assert_content(&p->to, key, data[i]);
     }
     assert_int_equal(p->to.n, 6);
     assert_int_equal(p->report.total.done_objects, 6);
     assert_int_equal(p->report.total.done_bytes, 34);
     assert_true(p->from.most_under_way <= 3 + 3 + 1); /* parts, and a page */
     /* once more: nothing to do, since the MD5 agrees */
-    assert_ok(copy(p, "d/voc2", "e", &small_parts), p->err);
+    assert_ok(transfer_test_copy(p, "d/voc2", "e", &small_parts), p->err);
     assert_int_equal(p->report.total.done_objects, 0);
     assert_int_equal(p->report.total.same_objects, 6);
 }
@@ -552,9 +559,9 @@ TEST(all_objects_are_known_before_most_are_moved)
     for (int i = 0; i < 60; i++) {
         char key[32];
         snprintf(key, sizeof(key), "d/%02d", i);
-        put(&p->from, key, key, strlen(key));
+        transfer_test_put(&p->from, key, key, strlen(key));
     }
-    assert_ok(copy(p, "d", "e", &options), p->err);
+    assert_ok(transfer_test_copy(p, "d", "e", &options), p->err);
     assert_int_equal(f.known, 60);
     assert_int_equal(f.there, 0);
     assert_int_equal(p->to.n, 60);
@@ -568,22 +575,22 @@ TEST(torture)
     static const enum store_op ops[] = {STORE_GET, STORE_LIST, STORE_PUT, STORE_BLOCK, STORE_COMMIT};
     static const char old[] = "the old one stays", new[] = "this is the new content of it";
 
-    put(&p->from, "a/f", new, strlen(new));
-    put(&p->from, "a/g", "small", 4);
+    transfer_test_put(&p->from, "a/f", new, strlen(new));
+    transfer_test_put(&p->from, "a/g", "small", 4);
     for (size_t i = 0; i < COUNT(ops); i++)
         for (int at = 1; at < 12; at++) {
             struct memory *side = ops[i] <= STORE_GET || (ops[i] == STORE_LIST && at % 2) ? &p->from : &p->to;
-            put(&p->to, "b/f", old, strlen(old));
+            transfer_test_put(&p->to, "b/f", old, strlen(old));
             side->fail_op = ops[i];
             side->fail_at = ops[i] == STORE_LIST && side == &p->from ? at + 1 : at;
             act_error_set(&side->fail_with, ACT_FAIL, "told to fail");
-            int rc = copy(p, "a", "b", &small_parts);
+            int rc = transfer_test_copy(p, "a", "b", &small_parts);
             bool failed = side->fail_at == 0;
             side->fail_at = 0;
             assert_int_equal(rc != 0, failed);
             if (failed)
                 assert_contains(act_error_text(&p->err), "told to fail");
-            struct stored *o = find(&p->to, "b/f");
+            struct stored *o = transfer_test_find(&p->to, "b/f");
             assert_true((o->len == strlen(old) && memcmp(o->data, old, o->len) == 0) ||
                         (o->len == strlen(new) && memcmp(o->data, new, o->len) == 0));
         }
@@ -603,17 +610,17 @@ TEST(interrupted_uploads_go_on)
         char to[16], key[32];
         snprintf(to, sizeof(to), "b%d", variant);
         snprintf(key, sizeof(key), "%s/f", to);
-        put(&p->from, "a/f", large, strlen(large));
+        transfer_test_put(&p->from, "a/f", large, strlen(large));
         memset(p->to.calls, 0, sizeof(p->to.calls));
         p->to.fail_op = STORE_BLOCK;
         p->to.fail_at = 5;
         act_error_set(&p->to.fail_with, ACT_FAIL, "told to fail");
-        assert_true(copy(p, "a", to, &small_parts) < 0);
+        assert_true(transfer_test_copy(p, "a", to, &small_parts) < 0);
         assert_int_equal(p->report.total.resumed_bytes, 0);
         int sent = p->to.calls[STORE_BLOCK];
         assert_in_range(sent, 5, 6);
-        assert_ok(copy(p, "a", to, &small_parts), p->err);
-        assert_content(&p->to, key, large);
+        assert_ok(transfer_test_copy(p, "a", to, &small_parts), p->err);
+        transfer_test_assert_content(&p->to, key, large);
         assert_int_equal(p->report.total.done_bytes, strlen(large));
         if (variant & 3) {
             assert_int_equal(p->to.calls[STORE_BLOCK], 6 + 1);
@@ -622,7 +629,7 @@ TEST(interrupted_uploads_go_on)
             assert_int_equal(p->to.calls[STORE_BLOCK], sent + 6);
             assert_int_equal(p->report.total.resumed_bytes, 0);
         }
-        assert_true(find(&p->to, key)->has_crc64);
+        assert_true(transfer_test_find(&p->to, key)->has_crc64);
     }
 }
 
@@ -636,13 +643,13 @@ TEST(a_source_that_vanishes_deletes_nothing)
         for (char c = 'a'; c < 'f'; c++) {
             char from[] = "a/ ", to[] = "b/ ";
             from[2] = to[2] = c;
-            put(&p->from, from, &c, 1);
-            put(&p->to, to, &c, 1);
+            transfer_test_put(&p->from, from, &c, 1);
+            transfer_test_put(&p->to, to, &c, 1);
         }
-        put(&p->to, "b/x", "x", 1);
+        transfer_test_put(&p->to, "b/x", "x", 1);
         p->from.calls[STORE_LIST] = 0;
         p->from.vanishes = at;
-        int rc = copy(p, "a", "b", &mirror);
+        int rc = transfer_test_copy(p, "a", "b", &mirror);
         if (p->from.calls[STORE_LIST] < at) { /* it was there all the time */
             assert_int_equal(rc, 0);
             assert_int_equal(p->to.n, 5);
@@ -665,22 +672,22 @@ TEST(damaged_blocks_are_never_committed)
         char to[16], key[32];
         snprintf(to, sizeof(to), "b%d", variant);
         snprintf(key, sizeof(key), "%s/f", to);
-        put(&p->from, "a/f", large, strlen(large));
+        transfer_test_put(&p->from, "a/f", large, strlen(large));
         if (p->from.no_md5) {
-            find(&p->from, "a/f")->has_crc64 = true;
-            find(&p->from, "a/f")->crc64 = act_crc64(0, large, strlen(large));
+            transfer_test_find(&p->from, "a/f")->has_crc64 = true;
+            transfer_test_find(&p->from, "a/f")->crc64 = act_crc64(0, large, strlen(large));
         }
         p->from.corrupt_get = true;
         p->to.fail_op = STORE_BLOCK;
         p->to.fail_at = 5;
         act_error_set(&p->to.fail_with, ACT_FAIL, "told to fail");
-        assert_true(copy(p, "a", to, &small_parts) < 0);
+        assert_true(transfer_test_copy(p, "a", to, &small_parts) < 0);
         p->from.corrupt_get = false;
-        if (copy(p, "a", to, &small_parts) < 0) { /* now it is known, and nothing of it is left */
-            assert_null(find(&p->to, key));
-            assert_ok(copy(p, "a", to, &small_parts), p->err);
+        if (transfer_test_copy(p, "a", to, &small_parts) < 0) { /* now it is known, and nothing of it is left */
+            assert_null(transfer_test_find(&p->to, key));
+            assert_ok(transfer_test_copy(p, "a", to, &small_parts), p->err);
         }
-        assert_content(&p->to, key, large);
+        transfer_test_assert_content(&p->to, key, large);
     }
 }
 
@@ -688,14 +695,14 @@ TEST(nothing_of_another_source_is_reused)
 {
     struct pair *p = *state;
 
-    put(&p->from, "a/f", large, strlen(large));
+    transfer_test_put(&p->from, "a/f", large, strlen(large));
     p->to.fail_op = STORE_COMMIT;
     p->to.fail_at = 1;
     act_error_set(&p->to.fail_with, ACT_FAIL, "told to fail");
-    assert_true(copy(p, "a", "b", &small_parts) < 0);
-    put(&p->from, "a/f", "TWENTY-THREE BYTES LONG", strlen(large));
-    assert_ok(copy(p, "a", "b", &small_parts), p->err);
-    assert_content(&p->to, "b/f", "TWENTY-THREE BYTES LONG");
+    assert_true(transfer_test_copy(p, "a", "b", &small_parts) < 0);
+    transfer_test_put(&p->from, "a/f", "TWENTY-THREE BYTES LONG", strlen(large));
+    assert_ok(transfer_test_copy(p, "a", "b", &small_parts), p->err);
+    transfer_test_assert_content(&p->to, "b/f", "TWENTY-THREE BYTES LONG");
     assert_int_equal(p->report.total.resumed_bytes, 0);
 }
 
@@ -703,20 +710,20 @@ TEST(what_another_process_uploads_is_left_to_it)
 {
     struct pair *p = *state;
 
-    put(&p->from, "a/f", large, strlen(large));
+    transfer_test_put(&p->from, "a/f", large, strlen(large));
     p->to.busy = true;
-    assert_ok(copy(p, "a", "b", &small_parts), p->err);
-    assert_content(&p->to, "b/f", large);
+    assert_ok(transfer_test_copy(p, "a", "b", &small_parts), p->err);
+    transfer_test_assert_content(&p->to, "b/f", large);
 }
 
 TEST(lost_blocks_are_sent_again)
 {
     struct pair *p = *state;
 
-    put(&p->from, "a/f", large, strlen(large));
+    transfer_test_put(&p->from, "a/f", large, strlen(large));
     p->to.lose_a_block = true;
-    assert_ok(copy(p, "a", "b", &small_parts), p->err);
-    assert_content(&p->to, "b/f", large);
+    assert_ok(transfer_test_copy(p, "a", "b", &small_parts), p->err);
+    transfer_test_assert_content(&p->to, "b/f", large);
     assert_int_equal(p->to.calls[STORE_BLOCK], 6 + 1);
     assert_int_equal(p->report.total.done_bytes, strlen(large)); /* not once more */
     assert_int_equal(p->report.total.resumed_bytes, 0);
@@ -729,7 +736,7 @@ TEST(blocks_that_vanish_on_the_way_are_sent_again)
     struct transfer_options with_md5 = small_parts;
 
     with_md5.md5_max = 1024;
-    put(&p->from, "a/f", large, strlen(large));
+    transfer_test_put(&p->from, "a/f", large, strlen(large));
     p->to.fail_op = STORE_BLOCK;
     act_error_set(&p->to.fail_with, ACT_TEMPORARY, "gone");
     p->to.fail_with.fact = ACT_FACT_BLOCKS_MISSING;
@@ -738,8 +745,8 @@ TEST(blocks_that_vanish_on_the_way_are_sent_again)
         p->to.fail_at = at;
         ACT_AUTOFREE char *to = act_sprintf("b%d", at);
         ACT_AUTOFREE char *key = act_sprintf("%s/f", to);
-        assert_ok(copy(p, "a", to, at % 2 ? &small_parts : &with_md5), p->err);
-        assert_content(&p->to, key, large);
+        assert_ok(transfer_test_copy(p, "a", to, at % 2 ? &small_parts : &with_md5), p->err);
+        transfer_test_assert_content(&p->to, key, large);
         assert_int_equal(p->report.total.done_bytes, strlen(large));
         assert_int_equal(p->report.total.done_objects, 1);
     }
@@ -753,14 +760,14 @@ TEST(what_the_service_cannot_fetch_goes_through_the_client)
     for (int i = 0; i < 12; i++) {
         char key[16];
         snprintf(key, sizeof(key), "a/%02d", i);
-        put(&p->from, key, large, strlen(large));
+        transfer_test_put(&p->from, key, large, strlen(large));
     }
     p->to.fail_op = STORE_PUT_FROM;
     p->to.fail_at = 3;
     act_error_set(&p->to.fail_with, ACT_FAIL, "HTTP 501");
     p->to.fail_with.http_status = 501;
     p->to.fail_with.fact = ACT_FACT_NOT_BY_SERVICE;
-    assert_ok(copy(p, "a", "b", &small_parts), p->err);
+    assert_ok(transfer_test_copy(p, "a", "b", &small_parts), p->err);
     assert_int_equal(p->to.n, 12);
     assert_int_equal(p->report.total.done_objects, 12);
     assert_true(p->from.calls[STORE_GET] > 0);
@@ -770,9 +777,10 @@ TEST(what_no_object_can_hold_is_refused)
 {
     struct pair *p = *state;
 
-    put(&p->from, "a/huge", "x", 1);
+    transfer_test_put(&p->from, "a/huge", "x", 1);
     p->from.claimed_size = (uint64_t)memory_ops.max_put * 50000 + 1;
-    assert_fails(copy(p, "a", "b", &small_parts), p->err, ACT_FAIL, "more than an object in memory:to can have");
+    assert_fails(transfer_test_copy(p, "a", "b", &small_parts), p->err, ACT_FAIL,
+                 "more than an object in memory:to can have");
     assert_int_equal(p->to.n_blocks, 0);
 }
 
@@ -804,7 +812,7 @@ TEST(a_comparison_ends_later)
     assert_int_equal(calls, 1);
 }
 
-static int open_engine(void **state)
+static int transfer_test_open_engine(void **state)
 {
     (void)state;
     engine = engine_new(&(struct engine_options){.workers = 2});
@@ -816,7 +824,7 @@ static int open_engine(void **state)
     return 0;
 }
 
-static int close_engine(void **state)
+static int transfer_test_close_engine(void **state)
 {
     (void)state;
     http_free(http);
@@ -896,7 +904,7 @@ static void keep_call(struct store *store, struct store_call *call)
     w->calls[w->n++] = call;
 }
 
-static void end_call(struct writer *w, size_t i, int rc)
+static void transfer_test_end_call(struct writer *w, size_t i, int rc)
 {
     struct store_call *call = w->calls[i];
 
@@ -936,17 +944,17 @@ TEST(pieces_do_not_wait_for_one_another)
         assert_int_equal(w.n, 0);
         pieces_take(p, PIECE_LEN - 1, data + PIECE_LEN - 1, PIECES_LEN - PIECE_LEN + 1);
         assert_int_equal(w.n, 3); /* the last one waits */
-        end_call(&w, 2, 0);
+        transfer_test_end_call(&w, 2, 0);
         pieces_end(p, true);
-        end_call(&w, 0, fails ? -ACT_FAIL : 0);
+        transfer_test_end_call(&w, 0, fails ? -ACT_FAIL : 0);
         assert_int_equal(w.n, 3);
         assert_int_equal(w.ended, 0);
-        end_call(&w, 1, 0);
+        transfer_test_end_call(&w, 1, 0);
         if (!fails) {
             assert_int_equal(w.n, 4);
             assert_false(w.calls[3]->block.more);
             assert_memory_equal(w.calls[3]->block.data.bytes, data + PIECES_LEN - 10, 10);
-            end_call(&w, 3, 0);
+            transfer_test_end_call(&w, 3, 0);
             assert_true(crc64 == act_crc64(0, data, PIECES_LEN));
         }
         assert_int_equal(w.n, fails ? 3 : 4); /* what is not whole never becomes a block */
@@ -956,4 +964,4 @@ TEST(pieces_do_not_wait_for_one_another)
     }
 }
 
-TEST_MAIN(open_engine, close_engine)
+TEST_MAIN(transfer_test_open_engine, transfer_test_close_engine)

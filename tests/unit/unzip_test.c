@@ -1,6 +1,6 @@
 /* unzip_test.c - packages that come back as they were, and packages that want to do harm. Python makes them. */
-#define TEST_SETUP    set_up
-#define TEST_TEARDOWN tear_down
+#define TEST_SETUP    unzip_test_set_up
+#define TEST_TEARDOWN unzip_test_tear_down
 #include "unit/temp_dir.h"
 #include "unit/test.h"
 
@@ -27,7 +27,7 @@
 
 static char *zip, *target;
 
-static int set_up(void **state)
+static int unzip_test_set_up(void **state)
 {
     int rc = make_dir(state);
 
@@ -36,7 +36,7 @@ static int set_up(void **state)
     return rc;
 }
 
-static int tear_down(void **state)
+static int unzip_test_tear_down(void **state)
 {
     free(zip);
     free(target);
@@ -75,7 +75,7 @@ static void make_zip(const char *python)
     make_zip_only(python);
 }
 
-static mode_t mode_of(const char *name)
+static mode_t unzip_test_mode_of(const char *name)
 {
     ACT_AUTOFREE char *path = act_path_join(target, name);
     struct stat st;
@@ -124,15 +124,15 @@ TEST(test_tree_comes_back)
     assert_file("deep/up", "hello");
     assert_file("deep/er/far", "in");
     assert_file("new\nline 'q' \xc3\xa4", "odd");
-    assert_int_equal(mode_of("a.txt"), S_IFREG | 0644);
-    assert_int_equal(mode_of("deep/er/b.sh"), S_IFREG | 0755);
-    assert_int_equal(mode_of("ro"), S_IFDIR | 0755);
-    assert_int_equal(mode_of("ro/file"), S_IFREG | 0444);
-    assert_int_equal(mode_of("dos"), S_IFREG | 0644);
-    assert_int_equal(mode_of("setuid"), S_IFREG | 0755);
-    assert_true(S_ISLNK(mode_of("dangling")));
-    assert_true(S_ISLNK(mode_of("venv/bin/python3")));
-    assert_true(S_ISLNK(mode_of("out")));
+    assert_int_equal(unzip_test_mode_of("a.txt"), S_IFREG | 0644);
+    assert_int_equal(unzip_test_mode_of("deep/er/b.sh"), S_IFREG | 0755);
+    assert_int_equal(unzip_test_mode_of("ro"), S_IFDIR | 0755);
+    assert_int_equal(unzip_test_mode_of("ro/file"), S_IFREG | 0444);
+    assert_int_equal(unzip_test_mode_of("dos"), S_IFREG | 0644);
+    assert_int_equal(unzip_test_mode_of("setuid"), S_IFREG | 0755);
+    assert_true(S_ISLNK(unzip_test_mode_of("dangling")));
+    assert_true(S_ISLNK(unzip_test_mode_of("venv/bin/python3")));
+    assert_true(S_ISLNK(unzip_test_mode_of("out")));
     ACT_AUTOFREE char *link = act_path_join(target, "dangling");
     ssize_t n = readlink(link, to, sizeof(to));
     assert_int_equal(n, 10);
@@ -298,7 +298,7 @@ TEST(test_over)
         assert_file("to/be/b", "b");
         assert_file("now/own", "own\n");
         assert_file("checkpoints/10", "ten\n");
-        assert_true(S_ISDIR(mode_of("to")));
+        assert_true(S_ISDIR(unzip_test_mode_of("to")));
     }
     assert_int_equal(rmdir(elsewhere), 0); /* nothing was written through a link */
 
@@ -411,7 +411,7 @@ TEST(test_checksum)
 
 /* ---- in a process of its own ---- */
 
-static int use_file(const char *in, const char *name, int flags)
+static int unzip_test_use_file(const char *in, const char *name, int flags)
 {
     ACT_AUTOFREE char *path = act_path_join(in, name);
     int fd = open(path, flags | O_CLOEXEC, 0600);
@@ -430,15 +430,19 @@ static int live_confined(void *arg)
     (void)arg;
     if (prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1)
         return 1;
-    if (use_file(target, "in", O_WRONLY | O_CREAT) != 0 || use_file(target, "in", O_WRONLY | O_TRUNC) != 0)
+    if (unzip_test_use_file(target, "in", O_WRONLY | O_CREAT) != 0 ||
+        unzip_test_use_file(target, "in", O_WRONLY | O_TRUNC) != 0)
         return 2;
-    if (use_file(dir, "p.zip", O_RDONLY) != 0)
+    if (unzip_test_use_file(dir, "p.zip", O_RDONLY) != 0)
         return 3;
     if (!held)
         return 77; /* the kernel cannot: what follows does not hold */
-    if (use_file(dir, "out", O_WRONLY | O_CREAT) != EACCES)
+    if (unzip_test_use_file(dir, "out", O_WRONLY | O_CREAT) != EACCES)
         return 4;
-    return use_file(dir, "p.zip", O_WRONLY) == EACCES && use_file("/etc", "passwd", O_RDONLY) == EACCES ? 0 : 5;
+    return unzip_test_use_file(dir, "p.zip", O_WRONLY) == EACCES &&
+                   unzip_test_use_file("/etc", "passwd", O_RDONLY) == EACCES
+               ? 0
+               : 5;
 }
 
 TEST(test_confined)
@@ -447,7 +451,7 @@ TEST(test_confined)
     assert_ok(act_mkdir_all(target, 0755, &err), err);
     int got = child_exit_status(child_wait(child_start(&(struct child){.run = live_confined, .out_fd = -1})));
     assert_int_equal(prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0), 0); /* it is that process only */
-    assert_int_equal(use_file(dir, "out", O_WRONLY | O_CREAT), 0);
+    assert_int_equal(unzip_test_use_file(dir, "out", O_WRONLY | O_CREAT), 0);
     if (got == 77)
         print_message("not tested: this kernel has no Landlock\n");
     else
@@ -466,7 +470,7 @@ TEST(test_apart)
     assert_file("d1/l", "22");
     assert_ok(node_unzip_apart(zip, sha256, target, true, &err), err); /* over what is there */
     assert_file("d6/f6", "666666");
-    assert_int_equal(mode_of("d6/f6"), S_IFREG | 0640);
+    assert_int_equal(unzip_test_mode_of("d6/f6"), S_IFREG | 0640);
 
     assert_ok(act_remove_tree(target, &err), err);
     sha256[0] = sha256[0] == '0' ? '1' : '0';

@@ -18,13 +18,13 @@ struct world {
     bool done;
 };
 
-static void set_flag(void *flag)
+static void urls_test_set_flag(void *flag)
 {
     *(bool *)flag = true;
 }
 
 /* Runs the loop, as a request would. */
-static int ask(void *arg, const char *id, struct store_urls *out, struct act_error *error)
+static int urls_test_ask(void *arg, const char *id, struct store_urls *out, struct act_error *error)
 {
     struct world *w = arg;
     bool answered = false;
@@ -33,7 +33,7 @@ static int ask(void *arg, const char *id, struct store_urls *out, struct act_err
     w->asked++;
     w->at_once++;
     w->most_at_once = w->at_once > w->most_at_once ? w->at_once : w->most_at_once;
-    engine_timer(w->engine, QUESTION_MS, set_flag, &answered);
+    engine_timer(w->engine, QUESTION_MS, urls_test_set_flag, &answered);
     engine_run(w->engine, &answered);
     w->at_once--;
     ACT_AUTOFREE char *url = act_sprintf("http://127.0.0.1:%d/other", w->port);
@@ -42,14 +42,14 @@ static int ask(void *arg, const char *id, struct store_urls *out, struct act_err
     return w->rc < 0 ? act_error_set(error, (enum act_code) - w->rc, "cannot ask for the logs") : 0;
 }
 
-static void set_up(struct world *w, int rc)
+static void urls_test_set_up(struct world *w, int rc)
 {
     *w = (struct world){.engine = engine_new(&(struct engine_options){0}), .rc = rc, .port = 9};
     w->http = http_new(w->engine, &(struct http_options){.max_retries = -1});
-    w->store = store_urls_open(w->http, &(struct store_urls_options){.id = "run_1", .ask = ask, .arg = w});
+    w->store = store_urls_open(w->http, &(struct store_urls_options){.id = "run_1", .ask = urls_test_ask, .arg = w});
 }
 
-static void tear_down(struct world *w)
+static void urls_test_tear_down(struct world *w)
 {
     store_free(w->store);
     http_free(w->http);
@@ -96,24 +96,24 @@ TEST(a_failed_question_is_that_of_all_who_wait)
 {
     struct world w;
 
-    set_up(&w, -ACT_TEMPORARY);
+    urls_test_set_up(&w, -ACT_TEMPORARY);
     read_at_once(&w, -ACT_TEMPORARY, "cannot ask for the logs");
     assert_int_equal(w.asked, 1);
     read_at_once(&w, -ACT_TEMPORARY, "cannot ask for the logs");
     assert_int_equal(w.asked, 2); /* later ones ask anew */
     assert_int_equal(w.most_at_once, 1);
-    tear_down(&w);
+    urls_test_tear_down(&w);
 }
 
 TEST(an_answer_is_that_of_all_who_wait)
 {
     struct world w;
 
-    set_up(&w, 0);
+    urls_test_set_up(&w, 0);
     read_at_once(&w, -ACT_NOT_FOUND, "run 'run_1' has no log 'missing'");
     assert_int_equal(w.asked, 1);
     assert_int_equal(w.most_at_once, 1);
-    tear_down(&w);
+    urls_test_tear_down(&w);
 }
 
 TEST(lists_and_reads_share_a_question)
@@ -122,7 +122,7 @@ TEST(lists_and_reads_share_a_question)
     char sink[8];
     struct world w;
 
-    set_up(&w, -ACT_DENIED);
+    urls_test_set_up(&w, -ACT_DENIED);
     calls[0].get.sink = sink;
     calls[0].get.sink_cap = sizeof(sink);
     run_calls(&w, calls, COUNT(calls));
@@ -132,7 +132,7 @@ TEST(lists_and_reads_share_a_question)
         store_call_release(&calls[i]);
     }
     assert_int_equal(w.asked, 1);
-    tear_down(&w);
+    urls_test_tear_down(&w);
 }
 
 /* A log of which nobody knows how long it is would be an empty one, and its copy would be complete. */
@@ -154,13 +154,13 @@ TEST(a_size_that_is_not_told_is_not_zero)
         struct world w;
 
         server_start(&server, &step, 1);
-        set_up(&w, 0);
+        urls_test_set_up(&w, 0);
         w.port = server.port;
         run_calls(&w, &call, 1);
         assert_int_equal(call.rc, *rows[i].text ? -ACT_FAIL : 0);
         assert_string_equal(act_error_text(&call.error), rows[i].text);
         store_call_release(&call);
-        tear_down(&w);
+        urls_test_tear_down(&w);
         server_stop(&server);
     }
 }

@@ -1,7 +1,7 @@
 /* Watching runs, on a platform that goes away, forgets, and starts runs anew on command. usleep() is replaced: nobody
  * waits here. */
-#define TEST_SETUP    set_up
-#define TEST_TEARDOWN tear_down
+#define TEST_SETUP    watch_test_set_up
+#define TEST_TEARDOWN watch_test_tear_down
 #include "unit/test.h"
 
 #include <fcntl.h>
@@ -65,7 +65,7 @@ static void set_logs(size_t n, const char *const (*logs)[2])
 #define USER0 "user_logs/std_log_process_0.txt"
 #define USER1 "user_logs/std_log_process_1.txt"
 
-static int collect(void *arg, const char *data, size_t len, struct act_error *e)
+static int watch_test_collect(void *arg, const char *data, size_t len, struct act_error *e)
 {
     (void)arg;
     (void)e;
@@ -82,7 +82,7 @@ static int collect_line(void *arg, int rank, const char *text, size_t len, struc
 }
 
 /* A run of a cluster of a project, with a cluster file that names this login. */
-static struct flow_run make_run(const char *project, const char *login)
+static struct flow_run watch_test_make_run(const char *project, const char *login)
 {
     ACT_AUTOFREE char *root = act_path_join(scratch, project);
     ACT_AUTOFREE char *file = act_path_join(root, "aux_data/aml/lab.yaml");
@@ -106,7 +106,7 @@ static struct flow_run make_run(const char *project, const char *login)
 /* What goes to stderr between these two. */
 static int saved_stderr;
 
-static void catch_stderr(void)
+static void watch_test_catch_stderr(void)
 {
     ACT_AUTOFREE char *path = act_path_join(scratch, "stderr");
     int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
@@ -129,7 +129,7 @@ static char *caught_stderr(void)
     return text;
 }
 
-static int count_of(const char *text, const char *piece)
+static int watch_test_count_of(const char *text, const char *piece)
 {
     int n = 0;
 
@@ -151,7 +151,7 @@ static void make_ledger(void)
     flow_close(&flow);
 }
 
-static int set_up(void **state)
+static int watch_test_set_up(void **state)
 {
     ACT_AUTOFREE char *home = act_path_join(scratch, "home");
 
@@ -163,11 +163,11 @@ static int set_up(void **state)
     fake_reset();
     n_pauses = 0;
     flow_open_bare(NULL, &flow);
-    run = make_run("project", "me@here");
+    run = watch_test_make_run("project", "me@here");
     return 0;
 }
 
-static int tear_down(void **state)
+static int watch_test_tear_down(void **state)
 {
     (void)state;
     flow_run_release(&run);
@@ -193,13 +193,13 @@ TEST(wait_survives_an_outage)
 
     fake.status.state = RUN_COMPLETED;
     fake.fail_status = COUNT(longer);
-    catch_stderr();
+    watch_test_catch_stderr();
     int rc = flow_wait(&flow, &run, &err);
     ACT_AUTOFREE char *said = caught_stderr();
     assert_ok(rc, err);
     assert_int_equal(run.status.state, RUN_COMPLETED);
-    assert_int_equal(count_of(said, "the controller does not answer"), 1);
-    assert_int_equal(count_of(said, "answers again"), 1);
+    assert_int_equal(watch_test_count_of(said, "the controller does not answer"), 1);
+    assert_int_equal(watch_test_count_of(said, "answers again"), 1);
     while (at < n_pauses && pauses[at] < longer[0])
         at++;
     assert_int_equal(n_pauses - at, COUNT(longer));
@@ -225,14 +225,14 @@ TEST(first_question_is_as_patient)
 
     fake.status.state = RUN_COMPLETED;
     fake.fail_status = COUNT(longer);
-    catch_stderr();
+    watch_test_catch_stderr();
     int rc = flow_wait_for(&flow, &ids, &(struct flow_waiting){.timeout_s = 0}, &found, &err);
     ACT_AUTOFREE char *said = caught_stderr();
     assert_ok(rc, err);
     assert_int_equal(found.n, 1);
     assert_int_equal(found.v[0].status.state, RUN_COMPLETED);
-    assert_int_equal(count_of(said, "the controller does not answer (this goes on"), 1);
-    assert_int_equal(count_of(said, "answers again"), 1);
+    assert_int_equal(watch_test_count_of(said, "the controller does not answer (this goes on"), 1);
+    assert_int_equal(watch_test_count_of(said, "answers again"), 1);
     assert_int_equal(n_pauses, COUNT(longer));
     assert_memory_equal(pauses, longer, sizeof(longer));
 }
@@ -245,7 +245,7 @@ TEST(first_question_has_an_end)
     struct act_strv ids = {.v = &spec.id, .n = 1};
 
     fake.fail_status = INT_MAX;
-    catch_stderr();
+    watch_test_catch_stderr();
     int rc = flow_wait_for(&flow, &ids, &(struct flow_waiting){.timeout_s = 1}, &runs, &err);
     free(caught_stderr());
     assert_fails(rc, err, ACT_TIMEOUT, "the controller does not answer");
@@ -265,18 +265,18 @@ static void finish_later(int call)
 
 TEST(follow_survives_an_outage)
 {
-    struct flow_follow what = {.tail = -1, .follow = true, .sink = {.write = collect}};
+    struct flow_follow what = {.tail = -1, .follow = true, .sink = {.write = watch_test_collect}};
 
     LOGS({USER0, "one\ntwo\n"});
     fake.fail_logs = 2;
     fake.before_logs = finish_later;
-    catch_stderr();
+    watch_test_catch_stderr();
     int rc = flow_follow_log(&flow, &run, &what, &err);
     ACT_AUTOFREE char *said = caught_stderr();
     assert_ok(rc, err);
     assert_string_equal(out.data, "one\ntwo\n");
-    assert_int_equal(count_of(said, "the controller does not answer"), 1);
-    assert_int_equal(count_of(said, "answers again"), 1);
+    assert_int_equal(watch_test_count_of(said, "the controller does not answer"), 1);
+    assert_int_equal(watch_test_count_of(said, "answers again"), 1);
 }
 
 /* Every round asks a service about every log: the longer that takes, the fewer rounds there are. */
@@ -289,7 +289,7 @@ TEST(following_leaves_a_service_alone)
         MOST_US = 10000000,
         USUAL_US = 500000
     };
-    struct flow_follow what = {.tail = -1, .follow = true, .sink = {.write = collect}};
+    struct flow_follow what = {.tail = -1, .follow = true, .sink = {.write = watch_test_collect}};
 
     for (int service = 0; service < 2; service++) {
         fake.status.state = run.status.state = RUN_RUNNING;
@@ -321,11 +321,11 @@ static void begin_log_anew(int call)
 
 TEST(log_that_begins_anew_is_followed)
 {
-    struct flow_follow what = {.tail = -1, .follow = true, .sink = {.write = collect}};
+    struct flow_follow what = {.tail = -1, .follow = true, .sink = {.write = watch_test_collect}};
 
     LOGS({USER0, "a long first line\n"});
     fake.before_logs = begin_log_anew;
-    catch_stderr();
+    watch_test_catch_stderr();
     int rc = flow_follow_log(&flow, &run, &what, &err);
     ACT_AUTOFREE char *said = caught_stderr();
     assert_ok(rc, err);
@@ -335,7 +335,7 @@ TEST(log_that_begins_anew_is_followed)
 
 TEST(reading_once_does_not_wait)
 {
-    struct flow_follow what = {.tail = -1, .sink = {.write = collect}};
+    struct flow_follow what = {.tail = -1, .sink = {.write = watch_test_collect}};
 
     LOGS({USER0, "one\n"});
     fake.fail_logs = 1;
@@ -344,7 +344,7 @@ TEST(reading_once_does_not_wait)
 }
 
 /* Two attempts end between two looks. */
-static void begin_anew(int call)
+static void watch_test_begin_anew(int call)
 {
     if (call == 1)
         LOGS({USER0, "1a\n1"}, {USER1, "x"});
@@ -358,10 +358,10 @@ static void begin_anew(int call)
 
 TEST(follow_goes_through_attempts)
 {
-    struct flow_follow what = {.tail = -1, .follow = true, .sink = {.write = collect}};
+    struct flow_follow what = {.tail = -1, .follow = true, .sink = {.write = watch_test_collect}};
 
-    fake.before_logs = begin_anew;
-    catch_stderr();
+    fake.before_logs = watch_test_begin_anew;
+    watch_test_catch_stderr();
     int rc = flow_follow_log(&flow, &run, &what, &err);
     ACT_AUTOFREE char *said = caught_stderr();
     assert_ok(rc, err);
@@ -372,10 +372,10 @@ TEST(follow_goes_through_attempts)
 TEST(all_ranks_go_through_attempts)
 {
     struct flow_follow what = {
-        .all = true, .line = collect_line, .tail = -1, .follow = true, .sink = {.write = collect}};
+        .all = true, .line = collect_line, .tail = -1, .follow = true, .sink = {.write = watch_test_collect}};
 
-    fake.before_logs = begin_anew;
-    catch_stderr();
+    fake.before_logs = watch_test_begin_anew;
+    watch_test_catch_stderr();
     int rc = flow_follow_log(&flow, &run, &what, &err);
     ACT_AUTOFREE char *said = caught_stderr();
     assert_ok(rc, err);
@@ -385,7 +385,7 @@ TEST(all_ranks_go_through_attempts)
 
 TEST(ranks_come_in_their_order)
 {
-    struct flow_follow what = {.all = true, .line = collect_line, .tail = -1, .sink = {.write = collect}};
+    struct flow_follow what = {.all = true, .line = collect_line, .tail = -1, .sink = {.write = watch_test_collect}};
 
     LOGS({"system_logs/x.txt", "no\n"}, {USER0, "a\n"}, {USER0 ".old", "no\n"},
          {"user_logs/std_log_process_007.txt", "e\n"}, {USER1, "b\n"}, {"user_logs/std_log_process_10.txt", "d\n"},
@@ -453,7 +453,7 @@ TEST(replaced_logs_begin_anew)
     flow_logs_release(&logs);
 }
 
-static void count_bytes(void *arg, const struct transfer_progress *now)
+static void watch_test_count_bytes(void *arg, const struct transfer_progress *now)
 {
     *(uint64_t *)arg = now->done_bytes;
     assert_int_equal(now->found_objects, 2);
@@ -463,7 +463,7 @@ static void count_bytes(void *arg, const struct transfer_progress *now)
 TEST(fetching_tells_how_far_it_is)
 {
     uint64_t bytes = 0;
-    struct flow_fetch what = {.progress = count_bytes, .arg = &bytes, .max_bytes = 5};
+    struct flow_fetch what = {.progress = watch_test_count_bytes, .arg = &bytes, .max_bytes = 5};
     ACT_AUTO(flow_logs) logs = {0};
 
     LOGS({USER0, "rank 0 is long\n"}, {USER1, "two\n"});
@@ -472,7 +472,7 @@ TEST(fetching_tells_how_far_it_is)
     assert_in_range(bytes, 1, 9);
 }
 
-static void add_run(const struct flow_run *what)
+static void watch_test_add_run(const struct flow_run *what)
 {
     struct ledger *ledger;
 
@@ -492,8 +492,8 @@ TEST(one_question_for_each_place)
 
     for (size_t i = 0; i < COUNT(rows); i++)
         for (int k = 0; k < rows[i].runs; k++) {
-            struct flow_run added = make_run(rows[i].project, rows[i].login);
-            add_run(&added);
+            struct flow_run added = watch_test_make_run(rows[i].project, rows[i].login);
+            watch_test_add_run(&added);
             flow_run_release(&added);
         }
     assert_ok(flow_list_runs(&flow, &table, &runs, &err), err);
@@ -505,11 +505,11 @@ TEST(one_question_for_each_place)
     flow_runs_release(&runs);
 
     fake.fail_status = 1;
-    catch_stderr();
+    watch_test_catch_stderr();
     int rc = flow_list_runs(&flow, &table, &runs, &err);
     ACT_AUTOFREE char *said = caught_stderr();
     assert_ok(rc, err);
-    assert_int_equal(count_of(said, "may be old"), 1);
+    assert_int_equal(watch_test_count_of(said, "may be old"), 1);
     assert_int_equal(runs.n, 157);
     flow_runs_release(&runs);
 
@@ -548,8 +548,8 @@ TEST(a_board_asks_each_place_once)
 
     for (size_t i = 0; i < COUNT(rows); i++)
         for (int k = 0; k < rows[i].runs; k++) {
-            struct flow_run added = make_run(rows[i].project, rows[i].login);
-            add_run(&added);
+            struct flow_run added = watch_test_make_run(rows[i].project, rows[i].login);
+            watch_test_add_run(&added);
             flow_run_release(&added);
         }
     struct flow_board *board = new_board();
@@ -568,7 +568,7 @@ TEST(a_board_asks_each_place_once)
 
 TEST(a_place_that_fails_is_asked_again)
 {
-    add_run(&run);
+    watch_test_add_run(&run);
     fake.fail_status = 1;
     struct flow_board *board = new_board();
     const struct flow_board_view *view = lock_settled(board, 1);
@@ -607,7 +607,7 @@ static void until_line(struct flow_board *board, const char *line, double loss)
 
 TEST(a_board_reads_what_is_new)
 {
-    add_run(&run);
+    watch_test_add_run(&run);
     LOGS({USER0, "step 1 loss 2.5\nstep 2 loss 2.25\nact: metrics: node n1, cpu"});
     struct flow_board *board = new_board();
     until_line(board, "step 2 loss 2.25", 2.25);
@@ -637,7 +637,7 @@ TEST(runs_are_where_they_were_submitted)
     struct flow_runs runs;
 
     run.row.place = act_strdup("{\"config\": {\"fake\": {\"login\": null, \"root\": \"/elsewhere\"}}}");
-    add_run(&run);
+    watch_test_add_run(&run);
     assert_ok(flow_list_runs(&flow, &table, &runs, &err), err);
     assert_string_equal(fake.root, "/elsewhere");
     assert_int_equal(runs.v[0].status.state, RUN_RUNNING);

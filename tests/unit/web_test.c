@@ -13,7 +13,7 @@
 #define KEY  "0123456789abcdef0123456789abcdef"
 #define HOST "Host: localhost\r\n"
 
-static int status_of(const char *head, struct web_request *out)
+static int web_test_status_of(const char *head, struct web_request *out)
 {
     static char text[WEB_HEAD_BYTES + 1];
 
@@ -62,19 +62,19 @@ TEST(heads_are_read)
     struct web_request request;
 
     for (size_t i = 0; i < COUNT(rows); i++)
-        if (status_of(rows[i].head, &request) != rows[i].status)
-            fail_msg("%d, not %d: %s", status_of(rows[i].head, &request), rows[i].status, rows[i].head);
+        if (web_test_status_of(rows[i].head, &request) != rows[i].status)
+            fail_msg("%d, not %d: %s", web_test_status_of(rows[i].head, &request), rows[i].status, rows[i].head);
 }
 
 TEST(paths_and_queries)
 {
     struct web_request request;
 
-    assert_int_equal(status_of("HEAD /" KEY "/run/x?id=1&id=2?/ HTTP/1.1\r\n" HOST "\r\n", &request), 200);
+    assert_int_equal(web_test_status_of("HEAD /" KEY "/run/x?id=1&id=2?/ HTTP/1.1\r\n" HOST "\r\n", &request), 200);
     assert_true(request.is_head);
     assert_string_equal(request.path, "run/x");
     assert_string_equal(request.query, "id=1&id=2?/");
-    assert_int_equal(status_of("GET /" KEY "/ HTTP/1.1\r\n" HOST "\r\n", &request), 200);
+    assert_int_equal(web_test_status_of("GET /" KEY "/ HTTP/1.1\r\n" HOST "\r\n", &request), 200);
     assert_string_equal(request.path, "");
     assert_string_equal(request.query, "");
     assert_int_equal(web_head_end("a\r\n\r\nb", 6), 5);
@@ -125,7 +125,7 @@ struct site {
     int visits;
 };
 
-static void answer(struct site *site, struct web_visit *visit)
+static void web_test_answer(struct site *site, struct web_visit *visit)
 {
     struct act_buf text = {0};
 
@@ -144,10 +144,10 @@ static void visited(void *arg, struct web_visit *visit, const char *path, const 
     if (site->holds && strcmp(path, "held") == 0 && !*query)
         site->held = visit;
     else
-        answer(site, visit);
+        web_test_answer(site, visit);
 }
 
-static void open_site(struct site *site)
+static void web_test_open_site(struct site *site)
 {
     *site = (struct site){.engine = engine_new(NULL)};
     act_buf_adds(&site->page, "<p>here</p>");
@@ -157,27 +157,27 @@ static void open_site(struct site *site)
     site->path = strchr(web_url(site->web) + strlen("http://"), '/');
 }
 
-static void close_site(struct site *site)
+static void web_test_close_site(struct site *site)
 {
     web_close(site->web);
     act_buf_release(&site->page);
     engine_free(site->engine);
 }
 
-static void stop(void *arg)
+static void web_test_stop(void *arg)
 {
     ((struct site *)arg)->stop = true;
 }
 
 /* Lets the server do what there is to do. */
-static void turn(struct site *site)
+static void web_test_turn(struct site *site)
 {
     site->stop = false;
-    engine_timer(site->engine, 2, stop, site);
+    engine_timer(site->engine, 2, web_test_stop, site);
     engine_run(site->engine, &site->stop);
 }
 
-static int connect_to(const struct site *site)
+static int web_test_connect_to(const struct site *site)
 {
     struct sockaddr_in address = {
         .sin_family = AF_INET, .sin_port = htons((uint16_t)site->port), .sin_addr = {htonl(INADDR_LOOPBACK)}};
@@ -188,27 +188,27 @@ static int connect_to(const struct site *site)
     return fd;
 }
 
-static void say(int fd, const char *text)
+static void web_test_say(int fd, const char *text)
 {
     assert_int_equal(send(fd, text, strlen(text), MSG_NOSIGNAL), (ssize_t)strlen(text));
 }
 
-static void ask(const struct site *site, int fd, const char *path)
+static void web_test_ask(const struct site *site, int fd, const char *path)
 {
     ACT_AUTOFREE char *head = act_sprintf("GET %s%s HTTP/1.1\r\n" HOST "\r\n", site->path, path);
 
-    say(fd, head);
+    web_test_say(fd, head);
 }
 
 /* All that comes until the server closes; at most step bytes in a turn. */
-static void hear(struct site *site, int fd, size_t step, struct act_buf *out)
+static void web_test_hear(struct site *site, int fd, size_t step, struct act_buf *out)
 {
     char chunk[65536];
     ssize_t n;
 
     act_buf_adds(out, ""); /* a text, even if nothing comes */
     do {
-        turn(site);
+        web_test_turn(site);
         n = recv(fd, chunk, step, 0);
         if (n > 0)
             act_buf_add(out, chunk, (size_t)n);
@@ -221,29 +221,29 @@ TEST(an_answer)
     struct site site;
     ACT_AUTO(act_buf) heard = {0};
 
-    open_site(&site);
-    int fd = connect_to(&site);
-    ask(&site, fd, "");
-    hear(&site, fd, 4096, &heard);
+    web_test_open_site(&site);
+    int fd = web_test_connect_to(&site);
+    web_test_ask(&site, fd, "");
+    web_test_hear(&site, fd, 4096, &heard);
     assert_true(act_starts_with(heard.data, "HTTP/1.1 200 OK\r\n"));
     assert_true(act_ends_with(heard.data, "\r\n\r\n<p>here</p>"));
     assert_contains(heard.data, "Refresh: 7\r\n");
     assert_contains(heard.data, "Content-Length: 11\r\n");
     assert_contains(heard.data, "Referrer-Policy: no-referrer\r\n");
     assert_lacks(heard.data, "Cookie");
-    close_site(&site);
+    web_test_close_site(&site);
 }
 
 TEST(keys_differ)
 {
     struct site one, two;
 
-    open_site(&one);
-    open_site(&two);
+    web_test_open_site(&one);
+    web_test_open_site(&two);
     assert_string_not_equal(one.path, two.path);
     assert_int_equal(strlen(one.path), 2 + 2 * WEB_KEY_BYTES);
-    close_site(&one);
-    close_site(&two);
+    web_test_close_site(&one);
+    web_test_close_site(&two);
 }
 
 TEST(a_port_that_is_taken)
@@ -251,11 +251,11 @@ TEST(a_port_that_is_taken)
     struct web *other;
     struct site site;
 
-    open_site(&site);
+    web_test_open_site(&site);
     const struct web_options options = {.engine = site.engine, .port = site.port, .visit = visited, .arg = &site};
     assert_fails(web_open(&options, &other, &err), err, ACT_USAGE, "is taken");
     assert_null(other);
-    close_site(&site);
+    web_test_close_site(&site);
 }
 
 /* A request byte by byte, a reader that takes little at a time, and one that ends what it says first. */
@@ -264,21 +264,21 @@ TEST(slow_clients)
     struct site site;
     ACT_AUTO(act_buf) heard = {0};
 
-    open_site(&site);
+    web_test_open_site(&site);
     for (int i = 0; i < 600000; i++)
         act_buf_adds(&site.page, "0123456789");
     ACT_AUTOFREE char *head = act_sprintf("GET %s HTTP/1.1\r\n" HOST "\r\n", site.path);
-    int fd = connect_to(&site);
+    int fd = web_test_connect_to(&site);
     for (const char *c = head; *c; c++) {
         const char one[] = {*c, '\0'};
-        say(fd, one);
-        turn(&site);
+        web_test_say(fd, one);
+        web_test_turn(&site);
     }
     shutdown(fd, SHUT_WR);
-    hear(&site, fd, 65536, &heard);
+    web_test_hear(&site, fd, 65536, &heard);
     assert_true(heard.len > site.page.len);
     assert_int_equal(site.visits, 1);
-    close_site(&site);
+    web_test_close_site(&site);
 }
 
 /* The page of a visit comes after others, or after the client has gone. */
@@ -287,35 +287,35 @@ TEST(answers_that_come_later)
     struct site site;
     ACT_AUTO(act_buf) first = {0}, second = {0};
 
-    open_site(&site);
+    web_test_open_site(&site);
     site.holds = true;
-    int waiting = connect_to(&site), other = connect_to(&site);
-    ask(&site, waiting, "held");
+    int waiting = web_test_connect_to(&site), other = web_test_connect_to(&site);
+    web_test_ask(&site, waiting, "held");
     while (!site.held)
-        turn(&site);
-    ask(&site, other, "");
-    hear(&site, other, 4096, &second);
+        web_test_turn(&site);
+    web_test_ask(&site, other, "");
+    web_test_hear(&site, other, 4096, &second);
     assert_contains(second.data, "here");
-    answer(&site, site.held);
-    hear(&site, waiting, 4096, &first);
+    web_test_answer(&site, site.held);
+    web_test_hear(&site, waiting, 4096, &first);
     assert_contains(first.data, "here");
 
     site.held = NULL;
-    waiting = connect_to(&site);
-    ask(&site, waiting, "held");
+    waiting = web_test_connect_to(&site);
+    web_test_ask(&site, waiting, "held");
     while (!site.held)
-        turn(&site);
+        web_test_turn(&site);
     close(waiting);
-    turn(&site);
-    answer(&site, site.held);
-    turn(&site);
+    web_test_turn(&site);
+    web_test_answer(&site, site.held);
+    web_test_turn(&site);
     site.held = NULL;
-    waiting = connect_to(&site);
-    ask(&site, waiting, "held");
+    waiting = web_test_connect_to(&site);
+    web_test_ask(&site, waiting, "held");
     while (!site.held)
-        turn(&site);
+        web_test_turn(&site);
     close(waiting); /* and the server ends before it has answered */
-    close_site(&site);
+    web_test_close_site(&site);
 }
 
 /* Those that say nothing make room for who has the key. */
@@ -326,19 +326,19 @@ TEST(more_clients_than_there_is_room_for)
     struct site site;
     ACT_AUTO(act_buf) heard = {0};
 
-    open_site(&site);
+    web_test_open_site(&site);
     for (int i = 0; i < MANY; i++) {
-        silent[i] = connect_to(&site);
-        turn(&site);
+        silent[i] = web_test_connect_to(&site);
+        web_test_turn(&site);
     }
-    int fd = connect_to(&site);
-    ask(&site, fd, "");
-    hear(&site, fd, 4096, &heard);
+    int fd = web_test_connect_to(&site);
+    web_test_ask(&site, fd, "");
+    web_test_hear(&site, fd, 4096, &heard);
     assert_contains(heard.data, "here");
     for (int i = 0; i < MANY; i++)
         close(silent[i]);
-    turn(&site);
-    close_site(&site);
+    web_test_turn(&site);
+    web_test_close_site(&site);
 }
 
 TEST(heads_that_are_too_long)
@@ -346,16 +346,16 @@ TEST(heads_that_are_too_long)
     struct site site;
     ACT_AUTO(act_buf) heard = {0}, head = {0};
 
-    open_site(&site);
+    web_test_open_site(&site);
     act_buf_adds(&head, "GET / HTTP/1.1\r\nX: ");
     for (int i = 0; i < 3 * WEB_HEAD_BYTES; i++)
         act_buf_addc(&head, 'x');
-    int fd = connect_to(&site);
-    say(fd, head.data);
-    hear(&site, fd, 4096, &heard);
+    int fd = web_test_connect_to(&site);
+    web_test_say(fd, head.data);
+    web_test_hear(&site, fd, 4096, &heard);
     assert_true(act_starts_with(heard.data, "HTTP/1.1 431 "));
     assert_int_equal(site.visits, 0);
-    close_site(&site);
+    web_test_close_site(&site);
 }
 
 TEST_MAIN(NULL, NULL)

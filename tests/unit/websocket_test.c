@@ -104,7 +104,7 @@ TEST(beats)
     assert_int_equal(pulse.unread, MESSAGE_MAX - UNREAD_MAX - 1);
 }
 
-static void count_bytes(struct http_websocket *ws, const char *data, size_t len)
+static void websocket_test_count_bytes(struct http_websocket *ws, const char *data, size_t len)
 {
     (void)data;
     *(size_t *)ws->arg += 100 + len;
@@ -114,7 +114,7 @@ static void count_bytes(struct http_websocket *ws, const char *data, size_t len)
 TEST(parts)
 {
     size_t sum = 0;
-    struct http_websocket ws = {.message = count_bytes, .arg = &sum};
+    struct http_websocket ws = {.message = websocket_test_count_bytes, .arg = &sum};
 
     take_message(&ws, false, "", 0);
     assert_non_null(fault_of(&ws, LAST | BINARY, 1));

@@ -27,7 +27,7 @@ static void make_secret(char out[SECRET + 1])
     out[SECRET] = '\0';
 }
 
-static size_t count_in(const char *memory, size_t len, const char *secret)
+static size_t wipe_test_count_in(const char *memory, size_t len, const char *secret)
 {
     size_t n = 0;
 
@@ -58,7 +58,7 @@ static size_t count_copies(pid_t pid, const char *secret)
         for (size_t at = start; at < end; at += PIECE - SECRET) {
             ssize_t got = pread(mem, piece, end - at < PIECE ? end - at : PIECE, (off_t)at);
             if (got > 0)
-                n += count_in(piece, (size_t)got, secret);
+                n += wipe_test_count_in(piece, (size_t)got, secret);
         }
     }
     fclose(maps);
@@ -67,7 +67,7 @@ static size_t count_copies(pid_t pid, const char *secret)
 }
 
 /* Waits until the other side has looked. */
-static void show(int to, int from)
+static void wipe_test_show(int to, int from)
 {
     char c = 0;
 
@@ -201,13 +201,13 @@ static void hold_and_drop(const struct holder *h, int to, int from)
     make_secret(secret);
     void *held = h->hold(secret);
     explicit_bzero(secret, sizeof(secret));
-    show(to, from);
+    wipe_test_show(to, from);
     h->drop(held);
-    show(to, from);
+    wipe_test_show(to, from);
     _exit(0);
 }
 
-static void wait_for(int from)
+static void wipe_test_wait_for(int from)
 {
     char c;
 
@@ -226,11 +226,11 @@ static void check_holder(const struct holder *h)
     if (pid == 0)
         hold_and_drop(h, up[1], down[0]);
     make_secret(secret);
-    wait_for(up[0]);
+    wipe_test_wait_for(up[0]);
     if (count_copies(pid, secret) == 0)
         fail_msg("%s: the search does not find a secret that is held", h->name);
     assert_int_equal(write(down[1], &c, 1), 1);
-    wait_for(up[0]);
+    wipe_test_wait_for(up[0]);
     size_t left = count_copies(pid, secret);
     if (left > 0)
         fail_msg("%s: %zu copies of a secret are left in memory", h->name, left);

@@ -4,7 +4,7 @@
 #include "codec/yaml_edit.h"
 
 /* value: YAML; NULL: the key is removed. */
-static int edit(const char *text, const char *path, const char *value, char **out)
+static int yaml_edit_test_edit(const char *text, const char *path, const char *value, char **out)
 {
     struct yaml *tree = NULL;
 
@@ -16,11 +16,11 @@ static int edit(const char *text, const char *path, const char *value, char **ou
     return rc;
 }
 
-static void expect(const char *text, const char *path, const char *value, const char *wanted)
+static void yaml_edit_test_expect(const char *text, const char *path, const char *value, const char *wanted)
 {
     ACT_AUTOFREE char *out = NULL;
 
-    assert_ok(edit(text, path, value, &out), err);
+    assert_ok(yaml_edit_test_edit(text, path, value, &out), err);
     assert_non_null(out);
     assert_string_equal(out, wanted);
 }
@@ -59,7 +59,7 @@ TEST(edit_replaces)
     };
 
     for (size_t i = 0; i < COUNT(rows); i++)
-        expect(rows[i].text, rows[i].path, rows[i].value, rows[i].wanted);
+        yaml_edit_test_expect(rows[i].text, rows[i].path, rows[i].value, rows[i].wanted);
 }
 
 /* What is read again is what was written, whatever YAML makes of a character as it stands. */
@@ -104,7 +104,7 @@ TEST(edit_inserts)
     };
 
     for (size_t i = 0; i < COUNT(rows); i++)
-        expect(rows[i].text, rows[i].path, rows[i].value, rows[i].wanted);
+        yaml_edit_test_expect(rows[i].text, rows[i].path, rows[i].value, rows[i].wanted);
 }
 
 TEST(edit_removes)
@@ -126,8 +126,8 @@ TEST(edit_removes)
     char *out = NULL;
 
     for (size_t i = 0; i < COUNT(rows); i++)
-        expect(rows[i].text, rows[i].path, NULL, rows[i].wanted);
-    assert_ok(edit("a: 1\n", "b.c", NULL, &out), err);
+        yaml_edit_test_expect(rows[i].text, rows[i].path, NULL, rows[i].wanted);
+    assert_ok(yaml_edit_test_edit("a: 1\n", "b.c", NULL, &out), err);
     assert_null(out);
 }
 
@@ -153,7 +153,7 @@ TEST(edit_refuses)
 
     for (size_t i = 0; i < COUNT(rows); i++) {
         char *out = NULL;
-        assert_true(edit(rows[i].text, rows[i].path, rows[i].value, &out) < 0);
+        assert_true(yaml_edit_test_edit(rows[i].text, rows[i].path, rows[i].value, &out) < 0);
         assert_null(out);
         if (!strstr(act_error_text(&err), rows[i].error))
             fail_msg("%s: %s", rows[i].text, act_error_text(&err));

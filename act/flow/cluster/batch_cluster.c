@@ -10,12 +10,12 @@
 #include "flow/cluster/cluster.h"
 #include "flow/jobfile/jobfile.h"
 
-static const char *text_at(const json_t *object, const char *a, const char *b)
+static const char *batch_cluster_text_at(const json_t *object, const char *a, const char *b)
 {
     return codec_json_str(json_object_get(object, a), b, NULL);
 }
 
-static bool has(const json_t *object, const char *member)
+static bool batch_cluster_has(const json_t *object, const char *member)
 {
     return !json_is_null(json_object_get(object, member)) && json_object_get(object, member);
 }
@@ -67,13 +67,14 @@ static void note_setup(const json_t *properties, struct flow_batch_cluster *out)
                  *user = json_object_get(properties, "userAccountSettings");
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-        if (has(setup, rows[i].member))
+        if (batch_cluster_has(setup, rows[i].member))
             act_strv_push(&out->notes, rows[i].note);
-    if (has(user, "adminUserPassword"))
+    if (batch_cluster_has(user, "adminUserPassword"))
         act_strv_push(&out->notes, "userAccountSettings.adminUserPassword is not used: users log in with a key alone");
 }
 
-static int take(const json_t *json, const char *file, struct flow_batch_cluster *out, struct act_error *err)
+static int batch_cluster_take(const json_t *json, const char *file, struct flow_batch_cluster *out,
+                              struct act_error *err)
 {
     const json_t *properties = json_object_get(json, "properties");
     const char *priority = codec_json_str(properties, "vmPriority", "dedicated");
@@ -82,9 +83,9 @@ static int take(const json_t *json, const char *file, struct flow_batch_cluster 
     c->vm_size = codec_json_str(properties, "vmSize", NULL);
     c->location = codec_json_str(json, "location", NULL);
     c->low_priority = strcasecmp(priority, "lowpriority") == 0;
-    c->subnet = text_at(properties, "subnet", "id");
-    c->ssh_key = text_at(properties, "userAccountSettings", "adminUserSshPublicKey");
-    c->admin_user = text_at(properties, "userAccountSettings", "adminUserName");
+    c->subnet = batch_cluster_text_at(properties, "subnet", "id");
+    c->ssh_key = batch_cluster_text_at(properties, "userAccountSettings", "adminUserSshPublicKey");
+    c->admin_user = batch_cluster_text_at(properties, "userAccountSettings", "adminUserName");
     if (json_is_object(json_object_get(json, "tags")))
         c->tags = json_object_get(json, "tags");
     if (!c->low_priority && strcasecmp(priority, "dedicated") != 0)
@@ -102,7 +103,7 @@ int flow_read_batch_cluster(const char *file, struct flow_batch_cluster *out, st
     if (rc == 0)
         rc = flow_batch_cluster_check(out->json, file, err);
     if (rc == 0)
-        rc = take(out->json, file, out, err);
+        rc = batch_cluster_take(out->json, file, out, err);
     if (rc < 0)
         flow_batch_cluster_release(out);
     return rc;

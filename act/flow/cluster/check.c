@@ -17,7 +17,7 @@ static int check_hang(struct flow *flow, struct platform *platform, struct act_e
     return flow_check_hang(&flow->config, platform_row(platform), err);
 }
 
-static int check_retry(struct flow *flow, struct platform *platform, struct act_error *err)
+static int cluster_check_retry(struct flow *flow, struct platform *platform, struct act_error *err)
 {
     return flow_check_retry(&flow->config, platform_row(platform), err);
 }
@@ -28,7 +28,7 @@ static int check_zip_options(struct flow *flow, struct platform *platform, struc
     return package_check_options(&flow->config.zip_options, err);
 }
 
-static int check_run(struct flow *flow, struct platform *platform, struct act_error *err)
+static int cluster_check_run(struct flow *flow, struct platform *platform, struct act_error *err)
 {
     (void)platform;
     return flow_check_run(flow, err);
@@ -40,13 +40,13 @@ static const struct {
     int (*check)(struct flow *flow, struct platform *platform, struct act_error *err);
 } settings[] = {
     {"hang", check_hang},
-    {"retry", check_retry},
+    {"retry", cluster_check_retry},
     {"zip_options", check_zip_options},
-    {NULL, check_run},
+    {NULL, cluster_check_run},
 };
 
-static void add_problem(const struct config *config, const char *key, const struct act_error *err,
-                        struct act_strv *problems)
+static void cluster_check_add_problem(const struct config *config, const char *key, const struct act_error *err,
+                                      struct act_strv *problems)
 {
     ACT_AUTOFREE char *origin = key ? config_origin(config, key) : NULL;
 
@@ -64,7 +64,7 @@ static int check_settings(struct flow *flow, struct act_strv *problems, struct a
     for (size_t i = 0; rc == 0 && i < sizeof(settings) / sizeof(settings[0]); i++) {
         struct act_error why;
         if (settings[i].check(flow, platform, &why) < 0)
-            add_problem(&flow->config, settings[i].key, &why, problems);
+            cluster_check_add_problem(&flow->config, settings[i].key, &why, problems);
     }
     return rc;
 }

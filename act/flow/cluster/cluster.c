@@ -35,7 +35,8 @@ static int no_such_node(const struct flow_run *run, const char *node, const stru
 }
 
 /* The name of the node that has this name or number. New string. */
-static int find_node(struct flow *flow, const struct flow_run *run, const char *node, char **out, struct act_error *err)
+static int cluster_find_node(struct flow *flow, const struct flow_run *run, const char *node, char **out,
+                             struct act_error *err)
 {
     ACT_AUTO(platform_nodes) nodes = {0};
     int64_t number = -1;
@@ -63,7 +64,7 @@ int flow_shell(struct flow *flow, const struct flow_run *run, const char *node, 
     if (run->status.state != RUN_RUNNING)
         return act_error_set(err, ACT_FAIL, "run '%s' is %s: only the nodes of a running run can be reached",
                              run->row.id, run_state_name(run->status.state));
-    int rc = node ? find_node(flow, run, node, &name, err) : 0;
+    int rc = node ? cluster_find_node(flow, run, node, &name, err) : 0;
     if (rc == 0)
         rc = flow_platform_of(flow, &run->row, &platform, err);
     return rc < 0 ? rc : platform_shell(platform, run->row.id, name, command, out, err);

@@ -116,7 +116,7 @@ static void examine_stores(struct flow *flow, struct platform_findings *findings
     }
 }
 
-static bool is_mounted(const struct flow *flow, const struct config_folder *folder)
+static bool doctor_is_mounted(const struct flow *flow, const struct config_folder *folder)
 {
     ACT_AUTO(config_account) a = {0};
 
@@ -134,14 +134,14 @@ static void examine_mounts(struct flow *flow, struct platform *platform, struct 
         return;
     for (size_t i = 0; i < c->n_folders; i++) {
         const struct config_folder *folder = &c->folders[i];
-        if (is_mounted(flow, folder) && config_is_share(folder))
+        if (doctor_is_mounted(flow, folder) && config_is_share(folder))
             platform_findings_add(findings, false, "folders",
                                   "'%s' is in a share of Azure Files, which is not mounted: for runs it takes "
                                   "'mode: download' or 'mode: upload'%s",
                                   folder->name,
                                   platform_find(c->platform)->agent_mounts ? ", or the cluster 'mount: copy'" : "");
         else
-            any = any || is_mounted(flow, folder);
+            any = any || doctor_is_mounted(flow, folder);
     }
     if (any)
         platform_examine_mounts(platform, c->mount, findings);

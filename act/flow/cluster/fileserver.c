@@ -15,7 +15,7 @@ struct place {
     const char *endpoint, *key; /* of the resource manager, and the key of the cluster file that gives it */
 };
 
-static bool is_set(const char *text)
+static bool fileserver_is_set(const char *text)
 {
     return text && *text;
 }
@@ -29,17 +29,20 @@ static struct place usual_place(const struct config *c)
     const struct place aks = {config_text(c, "aks.subscription"), config_text(c, "aks.resource_group"),
                               config_text(c, "aks.endpoint"), "aks.endpoint"};
 
-    return !is_set(workspace.subscription) && (is_set(aks.subscription) || is_set(aks.endpoint)) ? aks : workspace;
+    return !fileserver_is_set(workspace.subscription) &&
+                   (fileserver_is_set(aks.subscription) || fileserver_is_set(aks.endpoint))
+               ? aks
+               : workspace;
 }
 
-static int check_place(const struct config *c, const struct place *place, struct act_error *err)
+static int fileserver_check_place(const struct config *c, const struct place *place, struct act_error *err)
 {
     const struct {
         const char *value, *option;
     } rows[] = {{place->subscription, "--subscription ID"}, {place->group, "--resource-group NAME"}};
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-        if (!is_set(rows[i].value))
+        if (!fileserver_is_set(rows[i].value))
             return act_error_set(err, ACT_USAGE,
                                  "where in Azure? add %s: the cluster '%s' has no workspace and no aks part to take it "
                                  "from",
@@ -60,7 +63,7 @@ int flow_fileservers_open(struct flow *flow, const char *subscription, const cha
     *out = NULL;
     place.subscription = subscription ? subscription : place.subscription;
     place.group = resource_group ? resource_group : place.group;
-    int rc = check_place(c, &place, err);
+    int rc = fileserver_check_place(c, &place, err);
     if (rc == 0)
         rc = auth_cloud_find(place.endpoint, &cloud, err);
     if (rc == 0)

@@ -29,14 +29,14 @@ int64_t flow_fileserver_gib(const struct flow_new_fileserver *wanted)
     return wanted->bytes ? (int64_t)(wanted->bytes / GIB) : LEAST_GIB;
 }
 
-static bool is_name(const char *name)
+static bool fileserver_body_is_name(const char *name)
 {
     size_t len = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789");
 
     return !name[len] && len >= NAME_MIN && len <= NAME_MAX_LEN;
 }
 
-static int check_size(uint64_t bytes, struct act_error *err)
+static int fileserver_body_check_size(uint64_t bytes, struct act_error *err)
 {
     char text[ACT_UNIT_TEXT];
 
@@ -48,7 +48,7 @@ static int check_size(uint64_t bytes, struct act_error *err)
 
 int flow_fileserver_check(const struct flow_new_fileserver *wanted, struct act_error *err)
 {
-    if (!is_name(wanted->name))
+    if (!fileserver_body_is_name(wanted->name))
         return act_error_set(err, ACT_USAGE,
                              "'%s' cannot be the name of a file server: it has %d to %d small letters and digits, and "
                              "nobody else in Azure may have it",
@@ -60,7 +60,7 @@ int flow_fileserver_check(const struct flow_new_fileserver *wanted, struct act_e
         return act_error_set(err, ACT_USAGE,
                              "a file server needs --subnet, the resource id of the network that may use it: NFS knows "
                              "no login");
-    return check_size(wanted->bytes, err);
+    return fileserver_body_check_size(wanted->bytes, err);
 }
 
 /* ---- what is sent ---- */
@@ -104,7 +104,7 @@ bool fileserver_is_ours(const json_t *account)
 }
 
 /* "mygroup" of ".../resourceGroups/mygroup/...". New string, or NULL. */
-static char *group_of(const char *id)
+static char *fileserver_body_group_of(const char *id)
 {
     static const char groups[] = "/resourceGroups/";
     const char *at = strcasestr(id, groups);
@@ -128,7 +128,7 @@ struct flow_fileserver fileserver_read(const struct flow_fileservers *servers, c
     const char *name = codec_json_str(account, "name", "");
     struct flow_fileserver s = {
         .name = act_strdup(name),
-        .group = group_of(codec_json_str(account, "id", "")),
+        .group = fileserver_body_group_of(codec_json_str(account, "id", "")),
         .location = codec_json_strdup(account, "location"),
         .redundancy = redundancy_of(codec_json_str(json_object_get(account, "sku"), "name", "")),
         .state = codec_json_strdup(p, "provisioningState"),

@@ -8,7 +8,7 @@
 
 /* ---- what there is ---- */
 
-static int find_location(const struct flow_fileservers *servers, char **out, struct act_error *err)
+static int fileserver_make_find_location(const struct flow_fileservers *servers, char **out, struct act_error *err)
 {
     CODEC_AUTOJSON json_t *group = NULL;
     ACT_AUTOFREE char *what = act_sprintf("look at the resource group '%s'", servers->group_name);
@@ -82,7 +82,7 @@ static int check_region(const struct flow_fileservers *servers, const char *loca
 }
 
 /* Names are one space of all of Azure. */
-static int check_name(const struct flow_fileservers *servers, const char *name, struct act_error *err)
+static int fileserver_make_check_name(const struct flow_fileservers *servers, const char *name, struct act_error *err)
 {
     ACT_AUTOFREE char *what = act_sprintf("see whether the name '%s' is free", name);
     struct arm_call call = {
@@ -119,12 +119,12 @@ void flow_fileserver_plan_release(struct flow_fileserver_plan *plan)
 static int plan_account(struct flow_fileservers *servers, const struct flow_new_fileserver *wanted,
                         struct flow_fileserver_plan *out, struct act_error *err)
 {
-    int rc = check_name(servers, wanted->name, err);
+    int rc = fileserver_make_check_name(servers, wanted->name, err);
 
     if (rc == 0 && wanted->location)
         out->location = act_strdup(wanted->location);
     else if (rc == 0)
-        rc = find_location(servers, &out->location, err);
+        rc = fileserver_make_find_location(servers, &out->location, err);
     if (rc == 0)
         rc = check_region(servers, out->location, fileserver_sku(wanted->redundancy), err);
     if (rc == 0 && !(out->account = fileserver_account_json(wanted, out->location)))
@@ -200,8 +200,8 @@ static int plan_share(const struct flow_fileservers *servers, const struct flow_
     return fileserver_explain(rc, NULL, err);
 }
 
-static int make_plan(struct flow_fileservers *servers, const struct flow_new_fileserver *wanted,
-                     struct flow_fileserver_plan *out, struct act_error *err)
+static int fileserver_make_plan(struct flow_fileservers *servers, const struct flow_new_fileserver *wanted,
+                                struct flow_fileserver_plan *out, struct act_error *err)
 {
     CODEC_AUTOJSON json_t *account = NULL;
     int rc = fileserver_get(servers, wanted->name, &account, err);
@@ -228,7 +228,7 @@ int flow_plan_fileserver(struct flow_fileservers *servers, const struct flow_new
     *out = (struct flow_fileserver_plan){.name = wanted->name};
     out->account_url = fileserver_url(servers, wanted->name);
     out->share_url = act_sprintf("%s/fileServices/default/shares/%s", out->account_url, SHARE);
-    int rc = make_plan(servers, wanted, out, err);
+    int rc = fileserver_make_plan(servers, wanted, out, err);
     if (rc < 0)
         flow_fileserver_plan_release(out);
     return rc;
@@ -258,8 +258,8 @@ static int put_account(struct flow_fileservers *servers, const struct flow_files
 }
 
 /* What is done when the response is there. Takes the body over. */
-static int change(struct flow_fileservers *servers, const char *method, const char *what, const char *url, json_t *body,
-                  struct act_error *err)
+static int fileserver_make_change(struct flow_fileservers *servers, const char *method, const char *what,
+                                  const char *url, json_t *body, struct act_error *err)
 {
     struct arm_call call = {
         .method = method, .what = what, .url = act_strdup(url), .api_version = STORAGE_VERSION, .body = body};
@@ -271,14 +271,14 @@ static int patch_tags(struct flow_fileservers *servers, const struct flow_filese
 {
     ACT_AUTOFREE char *what = act_sprintf("tag the file server '%s'", plan->name);
 
-    return change(servers, "PATCH", what, plan->account_url, json_incref(plan->tags), err);
+    return fileserver_make_change(servers, "PATCH", what, plan->account_url, json_incref(plan->tags), err);
 }
 
 static int put_share(struct flow_fileservers *servers, const struct flow_fileserver_plan *plan, struct act_error *err)
 {
     ACT_AUTOFREE char *what = act_sprintf("make the share of the file server '%s'", plan->name);
 
-    return change(servers, "PUT", what, plan->share_url, json_incref(plan->share), err);
+    return fileserver_make_change(servers, "PUT", what, plan->share_url, json_incref(plan->share), err);
 }
 
 int flow_make_fileserver(struct flow_fileservers *servers, const struct flow_fileserver_plan *plan,

@@ -149,7 +149,7 @@ static const char *without_place(const char *problem)
     return at ? at : problem;
 }
 
-static bool is_old(const struct act_strv *before, const char *problem)
+static bool cluster_own_is_old(const struct act_strv *before, const char *problem)
 {
     for (size_t i = 0; i < before->n; i++)
         if (strcmp(without_place(before->v[i]), without_place(problem)) == 0)
@@ -165,7 +165,7 @@ int flow_draft_check(const struct flow_draft *draft, const char *text, struct ac
     if (rc == 0)
         rc = problems_of(draft, text, &now, err);
     for (size_t i = 0; rc == 0 && i < now.problems.n; i++)
-        if (!is_old(&before.problems, now.problems.v[i]))
+        if (!cluster_own_is_old(&before.problems, now.problems.v[i]))
             act_strv_push(problems, now.problems.v[i]);
     return rc;
 }
@@ -345,7 +345,7 @@ static int refuse_key(const char *key, const char *near, struct act_error *err)
                 : act_error_hint(err, "'man act.yaml' lists them, 'a config show --all' what they are");
 }
 
-static bool is_secret(const char *key, const char *value)
+static bool cluster_own_is_secret(const char *key, const char *value)
 {
     const char *dot = strrchr(key, '.');
 
@@ -363,7 +363,7 @@ int flow_set_key(const struct config_request *request, const struct flow_key *ke
     *out_changed = false;
     if (home == CONFIG_NO_KEY && key->value)
         return refuse_key(key->key, near, err);
-    if (key->value && is_secret(key->key, key->value))
+    if (key->value && cluster_own_is_secret(key->key, key->value))
         return act_error_set(
             err, ACT_USAGE, "'%s' is a secret, which the command line shows to others: 'a cluster edit' opens the file",
             key->key);

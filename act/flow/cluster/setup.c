@@ -105,7 +105,7 @@ static char *usual_name(const struct flow_setup *setup)
     return out;
 }
 
-static int check_free(const struct flow_setup *setup, const char *name, struct act_error *err)
+static int setup_check_free(const struct flow_setup *setup, const char *name, struct act_error *err)
 {
     ACT_AUTO(flow_setup) named = {.in_project = setup->in_project, .name = act_strdup(name)};
     ACT_AUTOFREE char *file = flow_setup_file(&named);
@@ -128,7 +128,7 @@ static int look_names(struct flow_setup *setup, struct flow_choices *out, struct
 
     (void)err;
     out->open = true;
-    if (check_free(setup, name, &ignored) == 0)
+    if (setup_check_free(setup, name, &ignored) == 0)
         setup_offer(out, name, NULL, NULL, true);
     return 0;
 }
@@ -253,7 +253,7 @@ int flow_question_take(const struct flow_question *question, struct flow_setup *
     if (!found && !choices->open)
         return refuse_answer(question, choices, answer, err);
     if (question->answer == ANSWER(name)) {
-        int rc = check_free(setup, answer, err);
+        int rc = setup_check_free(setup, answer, err);
         if (rc < 0)
             return rc;
     }
@@ -303,7 +303,7 @@ char *flow_setup_account_file(const struct flow_setup *setup)
     return act_sprintf("%s/%s/%s", above, setup->in_project ? "configs" : "accounts", act_path_basename(file));
 }
 
-static int check_text(const char *file, const char *text, struct act_error *err)
+static int setup_check_text(const char *file, const char *text, struct act_error *err)
 {
     ACT_AUTO(config_report) report = {0};
     int rc = config_check(&(struct config_request){.file = file, .text = text}, &report, err);
@@ -311,7 +311,7 @@ static int check_text(const char *file, const char *text, struct act_error *err)
     return rc == 0 && report.problems.n ? act_error_set(err, ACT_CONFIG, "%s", report.problems.v[0]) : rc;
 }
 
-static int create(const char *file, const char *text, mode_t mode, mode_t dir_mode, struct act_error *err)
+static int setup_create(const char *file, const char *text, mode_t mode, mode_t dir_mode, struct act_error *err)
 {
     ACT_AUTOFREE char *dir = act_path_dirname(file);
     bool existed = false;
@@ -323,7 +323,7 @@ static int create(const char *file, const char *text, mode_t mode, mode_t dir_mo
 }
 
 /* One of the project is for others to read, unless -p put a secret into it. */
-static mode_t mode_of(const struct flow_setup *setup, const char *text)
+static mode_t setup_mode_of(const struct flow_setup *setup, const char *text)
 {
     struct yaml *tree = NULL;
     bool secret = yaml_parse(text, strlen(text), "", &tree, NULL) < 0 || config_find_secret(tree);
@@ -338,15 +338,15 @@ static int write_files(struct flow_setup *setup, const char *text, struct act_er
     ACT_AUTOFREE char *file = flow_setup_file(setup), *account = flow_setup_account(setup);
     ACT_AUTOFREE char *account_file = flow_setup_account_file(setup);
     mode_t dir_mode = setup->in_project ? 0777 & ~act_umask() : 0700;
-    int rc = account ? create(account_file, account, 0600, dir_mode, err) : 0;
+    int rc = account ? setup_create(account_file, account, 0600, dir_mode, err) : 0;
     bool has_account = rc == 0 && account;
 
     if (rc == 0)
-        rc = check_text(file, text, err);
+        rc = setup_check_text(file, text, err);
     if (rc == 0)
         rc = setup_make_container(setup, err);
     if (rc == 0)
-        rc = create(file, text, mode_of(setup, text), dir_mode, err);
+        rc = setup_create(file, text, setup_mode_of(setup, text), dir_mode, err);
     if (rc < 0 && has_account)
         (void)!unlink(account_file);
     return rc;

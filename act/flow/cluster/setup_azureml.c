@@ -21,7 +21,7 @@
 
 /* ---- reaching it ---- */
 
-static int open_arm(const struct flow_setup *setup, struct arm **out, struct act_error *err)
+static int setup_azureml_open_arm(const struct flow_setup *setup, struct arm **out, struct act_error *err)
 {
     const struct auth_cloud *cloud = NULL;
     struct flow flow;
@@ -57,7 +57,7 @@ static int get_list(const struct flow_setup *setup, const char *url, const char 
 {
     json_t *items = json_array();
     struct arm *arm = NULL;
-    int rc = open_arm(setup, &arm, err);
+    int rc = setup_azureml_open_arm(setup, &arm, err);
 
     if (rc == 0)
         rc = arm_each(arm, url, version, false, "value", what, take_item, items, err);
@@ -78,7 +78,7 @@ static char *subscription_url(const struct flow_setup *setup, const char *below)
 }
 
 /* "mygroup" of ".../resourceGroups/mygroup/...". New string, or NULL. */
-static char *group_of(const char *id)
+static char *setup_azureml_group_of(const char *id)
 {
     const char *at = id ? strcasestr(id, "/resourcegroups/") : NULL;
 
@@ -121,7 +121,7 @@ int setup_look_groups(struct flow_setup *setup, struct flow_choices *out, struct
 
     json_array_foreach(setup->workspaces, i, item)
     {
-        ACT_AUTOFREE char *group = group_of(codec_json_str(item, "id", NULL));
+        ACT_AUTOFREE char *group = setup_azureml_group_of(codec_json_str(item, "id", NULL));
         if (group && !setup_has(out, group))
             setup_offer(out, group, NULL, NULL, false);
     }
@@ -131,7 +131,7 @@ int setup_look_groups(struct flow_setup *setup, struct flow_choices *out, struct
 /* Whether a workspace is in the group that was chosen. */
 static bool is_in_group(const struct flow_setup *setup, const json_t *item)
 {
-    ACT_AUTOFREE char *group = group_of(codec_json_str(item, "id", NULL));
+    ACT_AUTOFREE char *group = setup_azureml_group_of(codec_json_str(item, "id", NULL));
 
     return group && strcasecmp(group, setup->resource_group) == 0;
 }
@@ -367,7 +367,7 @@ int setup_make_container(struct flow_setup *setup, struct act_error *err)
                             .url = act_sprintf("%s/blobServices/default/containers/%s", setup->storage_id, name),
                             .api_version = STORAGE,
                             .body = json_pack("{s:{}}", "properties")};
-    rc = open_arm(setup, &arm, err);
+    rc = setup_azureml_open_arm(setup, &arm, err);
     if (rc == 0)
         rc = arm_do(arm, &call, err);
     arm_call_release(&call);

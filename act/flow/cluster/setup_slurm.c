@@ -38,7 +38,7 @@ static int summarise(const struct flow_setup *setup, struct platform_summary *ou
 }
 
 /* The pool of that name; without one that with most GPUs, else all nodes. */
-static const struct platform_pool *find_pool(const struct platform_summary *summary, const char *name)
+static const struct platform_pool *setup_slurm_find_pool(const struct platform_summary *summary, const char *name)
 {
     const struct platform_pool *best = &summary->total;
 
@@ -52,9 +52,9 @@ static const struct platform_pool *find_pool(const struct platform_summary *summ
 }
 
 /* As many as each node has, where all have as many; else it stays unknown. */
-static void count(struct flow_setup *setup, const struct platform_summary *summary, const char *name)
+static void setup_slurm_count(struct flow_setup *setup, const struct platform_summary *summary, const char *name)
 {
-    const struct platform_pool *pool = find_pool(summary, name);
+    const struct platform_pool *pool = setup_slurm_find_pool(summary, name);
 
     if (pool->nodes > 0 && pool->gpus > 0 && pool->gpus % pool->nodes == 0)
         setup->gpu_per_node = pool->gpus / pool->nodes;
@@ -67,16 +67,16 @@ int setup_count_gpus(struct flow_setup *setup, const char *pool, struct act_erro
 
     if (rc < 0)
         return rc;
-    const struct platform_pool *found = find_pool(&summary, pool);
+    const struct platform_pool *found = setup_slurm_find_pool(&summary, pool);
     if (found->nodes <= 0 || found->gpus != 0) {
-        count(setup, &summary, pool);
+        setup_slurm_count(setup, &summary, pool);
         return 0;
     }
     ACT_AUTO(platform_summary) processors = {0};
     setup->no_gpus = true;
     rc = summarise(setup, &processors, err);
     if (rc == 0)
-        count(setup, &processors, pool);
+        setup_slurm_count(setup, &processors, pool);
     return rc;
 }
 

@@ -28,7 +28,7 @@ void setup_put_gpus(struct act_buf *out, const struct flow_setup *setup)
 
 /* ---- what -p adds ---- */
 
-static int set(char **text, const char *path, const struct yaml *value, struct act_error *err)
+static int setup_text_set(char **text, const char *path, const struct yaml *value, struct act_error *err)
 {
     char *out = NULL;
     int rc = yaml_edit_set(*text, "-p", path, value, &out, err);
@@ -41,19 +41,20 @@ static int set(char **text, const char *path, const struct yaml *value, struct a
 }
 
 /* Maps are merged, as those of -p are. */
-static int set_all(char **text, const char *above, const struct yaml *map, struct act_error *err)
+static int setup_text_set_all(char **text, const char *above, const struct yaml *map, struct act_error *err)
 {
     int rc = 0;
 
     for (size_t i = 0; i < map->n && rc == 0; i++) {
         const struct yaml *item = map->items[i];
         ACT_AUTOFREE char *path = act_sprintf("%s%s%s", above, *above ? "." : "", item->key);
-        rc = item->kind == YAML_MAP && item->n ? set_all(text, path, item, err) : set(text, path, item, err);
+        rc = item->kind == YAML_MAP && item->n ? setup_text_set_all(text, path, item, err)
+                                               : setup_text_set(text, path, item, err);
     }
     return rc;
 }
 
-static int add_params(const struct flow_setup *setup, char **text, struct act_error *err)
+static int setup_text_add_params(const struct flow_setup *setup, char **text, struct act_error *err)
 {
     int rc = 0;
 
@@ -64,7 +65,7 @@ static int add_params(const struct flow_setup *setup, char **text, struct act_er
         if (rc == 0 && tree->kind != YAML_MAP)
             rc = act_error_set(err, ACT_USAGE, "-p takes keys and values, as in -p 'num_gpu: 8'");
         if (rc == 0)
-            rc = set_all(text, "", tree, err);
+            rc = setup_text_set_all(text, "", tree, err);
         yaml_tree_free(tree);
     }
     return rc;
@@ -83,7 +84,7 @@ int flow_setup_text(const struct flow_setup *setup, char **out, struct act_error
     setup_put(&text, "platform", kind->name, NULL);
     kind->put(&text, setup);
     char *whole = act_buf_steal(&text);
-    int rc = add_params(setup, &whole, err);
+    int rc = setup_text_add_params(setup, &whole, err);
     if (rc == 0)
         *out = whole;
     else

@@ -74,7 +74,7 @@ bool flow_has_blocks(const struct store *store, const struct package_summary *pa
 
 /* Names */
 
-static int by_id(const void *a, const void *b)
+static int blocks_by_id(const void *a, const void *b)
 {
     const struct store_block *x = a, *y = b;
     int order = memcmp(x->id, y->id, STORE_BLOCK_ID);
@@ -139,11 +139,11 @@ static int64_t find_ours(struct upload *u, const char *key, struct act_error *er
     if (rc < 0)
         return rc;
     if (call.blocks.n_found > 0)
-        qsort(call.blocks.found, call.blocks.n_found, sizeof(*call.blocks.found), by_id);
+        qsort(call.blocks.found, call.blocks.n_found, sizeof(*call.blocks.found), blocks_by_id);
     for (size_t i = 0; i < u->io->package.n_blocks; i++) {
         struct store_block *block = &u->blocks[i];
-        block->committed =
-            call.blocks.n_found > 0 && bsearch(block, call.blocks.found, call.blocks.n_found, sizeof(*block), by_id);
+        block->committed = call.blocks.n_found > 0 &&
+                           bsearch(block, call.blocks.found, call.blocks.n_found, sizeof(*block), blocks_by_id);
         n += block->committed;
     }
     return n;
@@ -164,7 +164,7 @@ static void end_part(struct part *part)
     send_more(u);
 }
 
-static void show_progress(struct upload *u)
+static void blocks_show_progress(struct upload *u)
 {
     int64_t now = act_now_monotonic_ms();
 
@@ -185,11 +185,11 @@ static void part_sent(struct store_call *call)
     }
     u->progress.done_bytes += part->range->len;
     u->io->sent_bytes += part->range->len;
-    show_progress(u);
+    blocks_show_progress(u);
     end_part(part);
 }
 
-static void read_part(void *arg)
+static void blocks_read_part(void *arg)
 {
     struct part *part = arg;
     const struct package_block *range = part->range;
@@ -229,7 +229,7 @@ static void send_part(struct upload *u, size_t i)
                                    .done = part_sent,
                                    .arg = part}};
     u->under_way++;
-    engine_work(flow_engine(u->flow), read_part, part_read, part);
+    engine_work(flow_engine(u->flow), blocks_read_part, part_read, part);
 }
 
 static void send_more(struct upload *u)
@@ -245,7 +245,7 @@ static void send_more(struct upload *u)
     u->is_over = u->under_way == 0 && (u->rc < 0 || u->next == package->n_blocks);
 }
 
-static int send_all(struct upload *u, struct act_error *err)
+static int blocks_send_all(struct upload *u, struct act_error *err)
 {
     const struct package_summary *package = &u->io->package;
 
@@ -259,7 +259,7 @@ static int send_all(struct upload *u, struct act_error *err)
     return u->rc;
 }
 
-static int commit(struct upload *u, struct act_error *err)
+static int blocks_commit(struct upload *u, struct act_error *err)
 {
     const struct package_summary *package = &u->io->package;
     uint64_t crc64 = 0;
@@ -280,7 +280,7 @@ static int commit(struct upload *u, struct act_error *err)
 }
 
 /* The ETag first: what the blocks were found in is what the commit replaces. */
-static int look(struct upload *u, const char *key, struct act_error *err)
+static int blocks_look(struct upload *u, const char *key, struct act_error *err)
 {
     uint64_t size;
     int rc = flow_exists(u->store, key, u->etag, &size, err);
@@ -294,12 +294,12 @@ static int look(struct upload *u, const char *key, struct act_error *err)
 static int choose_target(struct upload *u, const char *own_key, struct act_error *err)
 {
     const char *code_path = u->flow->config.code.path;
-    int rc = look(u, code_path, err);
+    int rc = blocks_look(u, code_path, err);
     int64_t n = rc < 0 ? rc : find_ours(u, code_path, err);
 
     if (n != 0)
         return n < 0 ? (int)n : 1;
-    rc = look(u, own_key, err);
+    rc = blocks_look(u, own_key, err);
     n = rc < 0 ? rc : find_ours(u, own_key, err);
     return n < 0 ? (int)n : 0;
 }
@@ -311,13 +311,13 @@ static int copy_committed(struct upload *u, const char *own_key, struct act_erro
     return store_do(u->store, &copy, err);
 }
 
-static int upload(struct upload *u, const char *own_key, char out_etag[STORE_ETAG], struct act_error *err)
+static int blocks_upload(struct upload *u, const char *own_key, char out_etag[STORE_ETAG], struct act_error *err)
 {
     int at_code_path = choose_target(u, own_key, err);
-    int rc = at_code_path < 0 ? at_code_path : send_all(u, err);
+    int rc = at_code_path < 0 ? at_code_path : blocks_send_all(u, err);
 
     if (rc == 0)
-        rc = commit(u, err);
+        rc = blocks_commit(u, err);
     if (rc == 0 && at_code_path) {
         memcpy(out_etag, u->etag, STORE_ETAG);
         rc = copy_committed(u, own_key, err);
@@ -340,7 +340,7 @@ int flow_upload_blocks(struct flow *flow, struct store *store, struct flow_init 
         out_etag[0] = '\0';
         u.shown_ms = act_now_monotonic_ms();
         u.blocks = name_blocks(&io->package);
-        rc = upload(&u, own_key, out_etag, err);
+        rc = blocks_upload(&u, own_key, out_etag, err);
         free(u.blocks);
     }
     close(fd);

@@ -27,7 +27,7 @@ static const char script[] = "{ [ ! -s requirements.txt ] || "
                              "chown -hR \"$(stat -c %u:%g .)\" . && exit $status\n";
 
 /* Before anything is done. */
-static int check(const struct config *config, const char **out_tool, struct act_error *err)
+static int compile_check(const struct config *config, const char **out_tool, struct act_error *err)
 {
     ACT_AUTOFREE char *path = act_path_join(config->project_root, "compile.aml.sh");
     struct act_error why = {0};
@@ -83,7 +83,7 @@ static int unpack(const struct flow_init *code, const char *dir, struct act_erro
     return rc == 0 && status ? act_error_set(err, ACT_FAIL, "cannot unpack '%s'", zip) : rc;
 }
 
-static void add_words(const struct config *config, const char *tool, const char *dir, struct act_strv *out)
+static void compile_add_words(const struct config *config, const char *tool, const char *dir, struct act_strv *out)
 {
     static const char workdir[] = "--workdir=" CODE_INSIDE;
     static const char *const options[] = {"run", "--rm", "--init", "--network=host", workdir};
@@ -108,7 +108,7 @@ static int compile(const struct config *config, const char *tool, const char *di
     int status = 0;
 
     act_note("compiling in the image '%s' by %s", config->docker.image, tool);
-    add_words(config, tool, dir, &words);
+    compile_add_words(config, tool, dir, &words);
     int rc = run_container(config, &words, &status, err);
     if (rc < 0 || status == 0)
         return rc;
@@ -137,7 +137,7 @@ int flow_compile(struct flow *flow, struct flow_init *code, struct flow_init *ou
 {
     ACT_AUTOFREE char *dir = NULL;
     const char *tool = NULL;
-    int rc = check(&flow->config, &tool, err);
+    int rc = compile_check(&flow->config, &tool, err);
 
     *out = (struct flow_init){
         .packing = code->packing, .uploading = code->uploading, .done = code->done, .arg = code->arg};

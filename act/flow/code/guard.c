@@ -35,12 +35,12 @@ static bool is_word_char(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-static bool has(const struct act_buf *text, const char *what)
+static bool guard_has(const struct act_buf *text, const char *what)
 {
     return memmem(text->data, text->len, what, strlen(what)) != NULL;
 }
 
-static bool has_word(const struct act_buf *text, const char *word)
+static bool guard_has_word(const struct act_buf *text, const char *word)
 {
     size_t n = strlen(word);
     const char *end = text->data + text->len;
@@ -70,18 +70,19 @@ static bool may_be_kubeconfig(const struct act_buf *text)
     bool may = false;
 
     for (size_t i = 0; !may && i < sizeof(keys) / sizeof(keys[0]); i++)
-        may = has(text, keys[i]);
-    return may && has_word(text, "users");
+        may = guard_has(text, keys[i]);
+    return may && guard_has_word(text, "users");
 }
 
 /* Nothing that secret_of_tree() finds is missing here: a key as it is, or with escapes; "\/" is JSON's. */
 static bool may_be_config(const struct act_buf *text)
 {
-    return may_be_kubeconfig(text) || has(text, "account_key") || has(text, "sas_token") ||
-           (has(text, "docker") && has(text, "password")) || has_word(text, "env") ||
-           (has(text, "credentials") && (has(text, "accountKey") || has(text, "password"))) ||
-           (has(text, "mountCommand") && has(text, "password=")) || has_word(text, "secrets") ||
-           has_escaped_letter(text) || act_text_is_secret(text->data) || (has(text, ":\\/\\/") && has(text, "@"));
+    return may_be_kubeconfig(text) || guard_has(text, "account_key") || guard_has(text, "sas_token") ||
+           (guard_has(text, "docker") && guard_has(text, "password")) || guard_has_word(text, "env") ||
+           (guard_has(text, "credentials") && (guard_has(text, "accountKey") || guard_has(text, "password"))) ||
+           (guard_has(text, "mountCommand") && guard_has(text, "password=")) || guard_has_word(text, "secrets") ||
+           has_escaped_letter(text) || act_text_is_secret(text->data) ||
+           (guard_has(text, ":\\/\\/") && guard_has(text, "@"));
 }
 
 /* -- what it holds -- */
@@ -337,7 +338,7 @@ static bool is_variable(const char *word)
     return *word && word[strspn(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")] == '\0';
 }
 
-static bool is_secret(const char *word, const char *value)
+static bool guard_is_secret(const char *word, const char *value)
 {
     return is_value(value) && (config_is_secret(word) || (is_variable(word) && act_env_gives_away(word, value)));
 }
@@ -354,14 +355,14 @@ static bool is_job_secret(const struct act_buf *text, const char *word, const ch
     if (!is_filled_in_text(value))
         return false;
     if (act_streq(word, "accountKey") || act_streq(word, "password"))
-        return has_word(text, "credentials");
-    return act_streq(word, "value") && has_word(text, "secrets");
+        return guard_has_word(text, "credentials");
+    return act_streq(word, "value") && guard_has_word(text, "secrets");
 }
 
 typedef bool member_fn(const struct act_buf *text, const char *word, const char *value);
 
 /* The first word of a member that is a secret. New string, or NULL. */
-static char *find_member(const struct act_buf *text, member_fn *is_one)
+static char *guard_find_member(const struct act_buf *text, member_fn *is_one)
 {
     const char *end = text->data + text->len;
 
@@ -378,12 +379,12 @@ static char *find_member(const struct act_buf *text, member_fn *is_one)
 static bool is_member_secret(const struct act_buf *text, const char *word, const char *value)
 {
     (void)text;
-    return is_secret(word, value);
+    return guard_is_secret(word, value);
 }
 
 static char *secret_of_text(const struct act_buf *text)
 {
-    char *word = find_member(text, is_member_secret);
+    char *word = guard_find_member(text, is_member_secret);
 
     if (word)
         return word;
@@ -396,8 +397,8 @@ static bool is_like_kubeconfig(const struct act_buf *text)
     bool is = false;
 
     for (size_t i = 0; !is && i < sizeof(words) / sizeof(words[0]); i++)
-        is = has_word(text, words[i]);
-    return is && has_word(text, "users");
+        is = guard_has_word(text, words[i]);
+    return is && guard_has_word(text, "users");
 }
 
 /* As secret_of_kubeconfig(). */
@@ -434,7 +435,7 @@ static char *secret_of_job_text(const struct act_buf *text)
 
     if (command && has_password_option(command))
         return act_sprintf("%s, a password", mount);
-    return find_member(text, is_job_secret);
+    return guard_find_member(text, is_job_secret);
 }
 
 static bool is_job_file_name(const char *path)
@@ -491,7 +492,8 @@ static char *judge_text(const char *path, const struct act_buf *text)
 
     if (!seems && is_kubeconfig_name(path))
         seems = secret_of_kubeconfig_text(text);
-    bool folds = package_is_config(path) && (has(text, "\\\n") || has(text, "\\\r")); /* in the midst of a word */
+    bool folds =
+        package_is_config(path) && (guard_has(text, "\\\n") || guard_has(text, "\\\r")); /* in the midst of a word */
 
     if (!seems && !folds && !may_be_config(text))
         return NULL;
@@ -587,7 +589,7 @@ static bool is_credential(const char *root, const struct package_entry *e, int *
     return c && (!c->look || (e->size <= LOOK_BYTES && looks_so(root, e->path, c->look, looks_left)));
 }
 
-static void note_left_out(const struct package_list *list)
+static void guard_note_left_out(const struct package_list *list)
 {
     for (size_t i = 0; i < list->n_left_out; i++)
         if (act_starts_with(list->left_out[i].rule, RULE))
@@ -612,7 +614,7 @@ static void warn_of_credentials(const char *root, const struct package_list *lis
 }
 
 /* A part of a file, which may be missing; whether there is something to look at. */
-static bool read_part(int fd, off_t at, size_t max, struct act_buf *out)
+static bool guard_read_part(int fd, off_t at, size_t max, struct act_buf *out)
 {
     ACT_AUTOFREE char *data = act_alloc(max);
     ssize_t n = act_pread_all(fd, data, max, at);
@@ -643,7 +645,7 @@ static char *secret_of_large(const char *root, const struct package_entry *e)
 
     for (size_t i = 0; fd >= 0 && !what && i < sizeof(parts) / sizeof(parts[0]); i++) {
         struct act_buf text = {0};
-        what = read_part(fd, parts[i], PART, &text) ? secret_of_part(e->path, &text) : NULL;
+        what = guard_read_part(fd, parts[i], PART, &text) ? secret_of_part(e->path, &text) : NULL;
         act_buf_wipe(&text);
     }
     if (fd >= 0)
@@ -671,7 +673,7 @@ static void warn_of_large(const char *root, const struct package_list *list)
 
 void flow_guard_tell(const char *root, const struct package_list *list)
 {
-    note_left_out(list);
+    guard_note_left_out(list);
     warn_of_credentials(root, list);
     warn_of_large(root, list);
 }

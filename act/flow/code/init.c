@@ -99,7 +99,7 @@ static char *index_path(const struct flow *flow)
     return flow_package_index(flow->config.project_root);
 }
 
-static void show_packing(void *arg, const struct package_progress *now)
+static void init_show_packing(void *arg, const struct package_progress *now)
 {
     struct flow_init *io = arg;
 
@@ -111,7 +111,7 @@ static void show_packing(void *arg, const struct package_progress *now)
 }
 
 /* What is new, and may hold a secret, before anything is packed; all: whatever is new. */
-static int judge(struct work *w, bool all, struct act_error *err)
+static int init_judge(struct work *w, bool all, struct act_error *err)
 {
     ACT_AUTOFREE char *index = index_path(w->flow);
 
@@ -127,7 +127,7 @@ static int build_once(struct work *w, struct act_error *err)
                          &(struct package_output){.engine = flow_engine(w->flow),
                                                   .folder = packages,
                                                   .index = index,
-                                                  .progress = w->io->packing ? show_packing : NULL,
+                                                  .progress = w->io->packing ? init_show_packing : NULL,
                                                   .arg = w->io},
                          &w->io->package, err);
 }
@@ -139,7 +139,7 @@ static int build_judged(struct work *w, struct act_error *err)
 
     if (rc != -ACT_PARTIAL)
         return rc;
-    rc = judge(w, true, err);
+    rc = init_judge(w, true, err);
     if (rc == 0)
         rc = build_once(w, err);
     return rc == -ACT_PARTIAL ? -(int)err->code : rc; /* it changed meanwhile */
@@ -147,7 +147,7 @@ static int build_judged(struct work *w, struct act_error *err)
 
 /* What changed while it was packed is packed again. If it was saved in an editor, it is whole then; a file that has
  * become longer again is a log, which would never stand still. */
-static int build(struct work *w, struct act_error *err)
+static int init_build(struct work *w, struct act_error *err)
 {
     int rc = build_judged(w, err);
 
@@ -158,7 +158,7 @@ static int build(struct work *w, struct act_error *err)
     w->options.takes_grown = true;
     rc = package_scan(&w->options, &w->io->list, err);
     if (rc == 0)
-        rc = judge(w, false, err);
+        rc = init_judge(w, false, err);
     return rc < 0 ? rc : build_judged(w, err);
 }
 
@@ -174,7 +174,7 @@ static int is_stored(const struct work *w, struct act_error *err)
 }
 
 /* A package left by an earlier init is checked before it is sent, and rebuilt if it is damaged. */
-static int verify(struct work *w, struct act_error *err)
+static int init_verify(struct work *w, struct act_error *err)
 {
     ACT_AUTOFREE char *file = flow_package_cache(w->io->package.sha256);
 
@@ -182,11 +182,11 @@ static int verify(struct work *w, struct act_error *err)
         return 0;
     unlink(file);
     package_summary_release(&w->io->package);
-    return build(w, err);
+    return init_build(w, err);
 }
 
 /* As any file. */
-static int upload_whole(struct work *w, struct act_error *err)
+static int init_upload_whole(struct work *w, struct act_error *err)
 {
     ACT_AUTOFREE char *key = flow_package_key(w->flow, w->io->package.sha256);
     ACT_AUTOFREE char *packages = flow_packages_dir();
@@ -208,7 +208,7 @@ static int upload_whole(struct work *w, struct act_error *err)
 static int send_package(struct work *w, struct act_error *err)
 {
     return flow_has_blocks(w->store, &w->io->package) ? flow_upload_blocks(w->flow, w->store, w->io, w->code_etag, err)
-                                                      : upload_whole(w, err);
+                                                      : init_upload_whole(w, err);
 }
 
 /* The package itself, once. Its name says what is in it: where it came there meanwhile, as by a request of a process
@@ -220,7 +220,7 @@ static int store_package(struct work *w, struct act_error *err)
 
     if (rc != 0)
         return rc < 0 ? rc : 0;
-    rc = verify(w, err);
+    rc = init_verify(w, err);
     if (rc < 0)
         return rc;
     rc = send_package(w, err);
@@ -333,7 +333,7 @@ static void prune_cache(void)
         closedir(d);
 }
 
-static int upload(struct work *w, struct act_error *err)
+static int init_upload(struct work *w, struct act_error *err)
 {
     if (!w->flow->config.code.path)
         return act_error_set(
@@ -354,7 +354,7 @@ static int upload(struct work *w, struct act_error *err)
 }
 
 /* This many new bytes are rarely code; they may be data or checkpoints. */
-static int weigh(struct work *w, struct act_error *err)
+static int init_weigh(struct work *w, struct act_error *err)
 {
     ACT_AUTOFREE char *packages = flow_packages_dir();
     ACT_AUTOFREE char *index = index_path(w->flow);
@@ -395,7 +395,7 @@ static int forecast(struct work *w)
 }
 
 /* The size of a package that nobody keeps. */
-static int measure(struct work *w, uint64_t *out_bytes, struct act_error *err)
+static int init_measure(struct work *w, uint64_t *out_bytes, struct act_error *err)
 {
     const char *tmp = act_env("TMPDIR");
     ACT_AUTOFREE char *folder = act_sprintf("%s/act-XXXXXX", tmp ? tmp : "/tmp");
@@ -428,7 +428,7 @@ static int rehearse(struct work *w, struct act_error *err)
         return io->fits(io->fits_arg, io->package.bytes, err);
     if (io->fits(io->fits_arg, io->list.bytes, &ignored) == 0)
         return 0;
-    rc = measure(w, &bytes, err);
+    rc = init_measure(w, &bytes, err);
     return rc < 0 ? rc : io->fits(io->fits_arg, bytes, err);
 }
 
@@ -472,16 +472,16 @@ int flow_init(struct flow *flow, struct flow_init *io, struct act_error *err)
     if (rc == 0 && io->command)
         rc = flow_check_program(&flow->config, &io->list, io->command, err);
     if (rc == 0)
-        rc = cannot_pack(flow, judge(&w, io->dry_run, err), err);
+        rc = cannot_pack(flow, init_judge(&w, io->dry_run, err), err);
     if (rc == 0)
-        rc = weigh(&w, err);
+        rc = init_weigh(&w, err);
     if (rc == 0)
-        rc = io->dry_run ? rehearse(&w, err) : cannot_pack(flow, build(&w, err), err);
+        rc = io->dry_run ? rehearse(&w, err) : cannot_pack(flow, init_build(&w, err), err);
     if (rc == 0 && !io->dry_run && io->fits)
         rc = io->fits(io->fits_arg, io->package.bytes, err);
     if (rc == 0 && !io->dry_run) {
         prune_cache();
-        rc = upload(&w, err);
+        rc = init_upload(&w, err);
     }
     if (rc == 0 && !io->dry_run)
         flow_note_left_out(io->package.sha256, &io->list);
@@ -503,7 +503,7 @@ int flow_init_compiled(struct flow *flow, const char *root, const struct flow_in
     ACT_AUTO(act_strv) out = {0};
     struct work w = {.flow = flow, .io = io, .compiled_from = source->package.sha256};
     struct package_output output = {
-        .engine = flow_engine(flow), .folder = packages, .progress = io->packing ? show_packing : NULL, .arg = io};
+        .engine = flow_engine(flow), .folder = packages, .progress = io->packing ? init_show_packing : NULL, .arg = io};
 
     kept_out(&flow->config, &out);
     w.options = (struct package_options){.root = root, .kept_out = &out, .as_it_is = true};
@@ -513,7 +513,7 @@ int flow_init_compiled(struct flow *flow, const char *root, const struct flow_in
     if (rc < 0)
         act_error_prefix(err, "cannot pack what was compiled");
     else
-        rc = upload(&w, err);
+        rc = init_upload(&w, err);
     if (io->done)
         io->done(io->arg);
     return rc;

@@ -53,7 +53,7 @@ static bool has_name_of_data(const char *path)
 
 /* Adds up what is in a folder, until it is enough to tell. */
 // NOLINTNEXTLINE(misc-no-recursion): MAX_LOOKS ends it
-static void weigh(const char *folder, struct weight *w)
+static void left_out_weigh(const char *folder, struct weight *w)
 {
     DIR *dir = opendir(folder);
     struct stat st;
@@ -65,7 +65,7 @@ static void weigh(const char *folder, struct weight *w)
             continue;
         ACT_AUTOFREE char *below = S_ISDIR(st.st_mode) ? act_path_join(folder, e->d_name) : NULL;
         if (below)
-            weigh(below, w);
+            left_out_weigh(below, w);
         else
             w->bytes += S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
     }
@@ -83,12 +83,12 @@ static bool is_wanted_folder(const char *project, const struct package_left_out 
     if (!slash || slash[1] || !is_gits(one->rule))
         return false;
     ACT_AUTOFREE char *folder = act_path_join(project, one->path);
-    weigh(folder, &w);
+    left_out_weigh(folder, &w);
     return w.bytes >= LARGE || (w.bytes > 0 && has_name_of_data(one->path));
 }
 
 /* "left out: 'pkg/_C.so' (built-in rule '*.so') and 3 more; ...". New string; NULL: none. */
-static char *words_of(const char *project, const struct package_list *list)
+static char *left_out_words_of(const char *project, const struct package_list *list)
 {
     struct act_buf out = {0};
     bool any_folder = false;
@@ -113,7 +113,7 @@ static char *words_of(const char *project, const struct package_list *list)
 
 void flow_say_left_out(const char *project, const struct package_list *list)
 {
-    ACT_AUTOFREE char *index = flow_package_index(project), *words = words_of(project, list), *before = NULL;
+    ACT_AUTOFREE char *index = flow_package_index(project), *words = left_out_words_of(project, list), *before = NULL;
     ACT_AUTOFREE char *said = act_sprintf("%s.said", index);
     const char *now = words ? words : "";
     struct act_error err;
@@ -159,7 +159,7 @@ static bool is_edge(char c)
 }
 
 /* Whether the name stands in the line by itself. */
-static bool has_name(const char *line, const char *name)
+static bool left_out_has_name(const char *line, const char *name)
 {
     size_t len = strlen(name);
 
@@ -201,12 +201,13 @@ static bool is_missed(const char *line, const char *left_out)
     ACT_AUTOFREE char *module = module_of(path);
     const char *last = strrchr(module, '.');
 
-    if (has_name(line, path) || has_name(line, act_path_basename(path)) || has_name(line, module))
+    if (left_out_has_name(line, path) || left_out_has_name(line, act_path_basename(path)) ||
+        left_out_has_name(line, module))
         return true;
     if (!last || !strstr(line, "cannot import name"))
         return false;
     ACT_AUTOFREE char *from = act_strndup(module, (size_t)(last - module));
-    return has_name(line, last + 1) && has_name(line, from);
+    return left_out_has_name(line, last + 1) && left_out_has_name(line, from);
 }
 
 static void add_note(struct act_strv *notes, const char *path, const char *rule)

@@ -53,7 +53,7 @@ static void keep_out_login(const struct config *config, const char *kubeconfig, 
 }
 
 /* Those that kubectl would read. Relative ones begin here. */
-static void add_list(const char *list, struct act_strv *files)
+static void logins_add_list(const char *list, struct act_strv *files)
 {
     for (size_t n; *list; list += n + (list[n] == ':')) {
         n = strcspn(list, ":");
@@ -71,7 +71,7 @@ void flow_keep_out_logins(const struct config *config, struct act_strv *out)
     ACT_AUTO(act_strv) files = {0};
 
     config_login_files(config, &files);
-    add_list(list ? list : "", &files);
+    logins_add_list(list ? list : "", &files);
     for (size_t i = 0; i < files.n; i++)
         keep_out_login(config, files.v[i], out);
 }

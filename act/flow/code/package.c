@@ -28,7 +28,8 @@ void flow_package_release(struct flow_package *p)
 }
 
 /* Downloads key to the file path. */
-static int fetch(struct flow *flow, struct store *store, const char *key, const char *path, struct act_error *err)
+static int package_fetch(struct flow *flow, struct store *store, const char *key, const char *path,
+                         struct act_error *err)
 {
     ACT_AUTOFREE char *dir = act_path_dirname(path);
     struct transfer_path from = {.store = store, .path = act_strdup(key)};
@@ -73,7 +74,7 @@ static int fetch_verified(struct flow *flow, struct store *store, struct flow_pa
         return 0;
     }
     unlink(p->file); /* a damaged copy must not pass for an identical one */
-    int rc = fetch(flow, store, p->key, p->file, err);
+    int rc = package_fetch(flow, store, p->key, p->file, err);
     if (rc < 0 || flow_file_is(p->file, p->sha256))
         return rc;
     unlink(p->file);
@@ -89,7 +90,7 @@ static int adopt_foreign(struct flow *flow, struct store *store, struct flow_pac
     ACT_AUTOFREE char *temp = act_sprintf("%s/foreign-%d.zip", dir, (int)getpid());
 
     p->key = act_strdup(flow->config.code.path);
-    int rc = fetch(flow, store, p->key, temp, err);
+    int rc = package_fetch(flow, store, p->key, temp, err);
     if (rc == 0)
         rc = act_sha256_file(temp, p->sha256, err);
     if (rc < 0)

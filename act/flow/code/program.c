@@ -49,7 +49,7 @@ static bool is_mapped(const struct config *config, const char *path)
     return false;
 }
 
-static bool is_outside(const char *clean)
+static bool program_is_outside(const char *clean)
 {
     return act_streq(clean, "..") || act_starts_with(clean, "../");
 }
@@ -59,7 +59,7 @@ static bool may_exist(const struct place *p, const char *path)
 {
     ACT_AUTOFREE char *clean = act_path_clean(path);
 
-    if (is_outside(clean))
+    if (program_is_outside(clean))
         return false;
     if (clean[0] == '/' || is_mapped(p->config, clean) || find_packed(p->list, clean) || has_folder(p->list, clean))
         return true;
@@ -92,7 +92,7 @@ static int missing(const struct place *p, const char *word, struct act_error *er
     if (rule)
         return act_error_set(err, ACT_NOT_FOUND,
                              "'%s' would not be there on the nodes: %s leaves it out of the package", word, rule);
-    if (is_outside(clean))
+    if (program_is_outside(clean))
         return act_error_set(err, ACT_NOT_FOUND,
                              "'%s' is outside the project '%s', where commands start: runs have only what is in it",
                              word, p->config->project_root);
@@ -100,7 +100,7 @@ static int missing(const struct place *p, const char *word, struct act_error *er
 }
 
 /* "./run.sh": a file of the package that may be executed. */
-static int check_file(const struct place *p, const char *word, struct act_error *err)
+static int program_check_file(const struct place *p, const char *word, struct act_error *err)
 {
     ACT_AUTOFREE char *clean = act_path_clean(word);
     const struct package_entry *e = find_packed(p->list, clean);
@@ -248,7 +248,7 @@ static int check_live(const struct place *p, const char *word, struct act_error 
 /* ---- the first word */
 
 /* A word without a slash, which the shell would look up in PATH. Only of this machine is PATH known. */
-static int check_name(const struct place *p, const char *word, struct act_error *err)
+static int program_check_name(const struct place *p, const char *word, struct act_error *err)
 {
     const struct package_entry *e = find_packed(p->list, word);
     ACT_AUTOFREE char *program = proc_find_in_path(word);
@@ -269,7 +269,7 @@ static int check_name(const struct place *p, const char *word, struct act_error 
                          python3 ? "; did you mean 'python3'?" : "");
 }
 
-static int check_word(const char *word, struct act_error *err)
+static int program_check_word(const char *word, struct act_error *err)
 {
     if (!*word)
         return act_error_set(err, ACT_USAGE, "the command is an empty word");
@@ -288,12 +288,12 @@ int flow_check_program(const struct config *config, const struct package_list *l
     const char *word = argv->v[0];
 
     if (!*word || (argv->n == 1 && strpbrk(word, " \t\n") && !may_exist(&p, word)))
-        return check_word(word, err);
+        return program_check_word(word, err);
     int rc = check_live(&p, word, err);
     if (rc == 0)
         rc = check_live(&p, what.word, err);
     if (rc < 0 || is_prepared(list))
         return rc;
-    rc = strchr(word, '/') ? check_file(&p, word, err) : check_name(&p, word, err);
+    rc = strchr(word, '/') ? program_check_file(&p, word, err) : program_check_name(&p, word, err);
     return rc == 0 ? check_started(&p, &what, err) : rc;
 }

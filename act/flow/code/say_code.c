@@ -7,7 +7,7 @@
 #include "flow/code/code.h"
 #include "package/package.h"
 
-static size_t count_files(const struct package_list *list)
+static size_t code_changes_count_files(const struct package_list *list)
 {
     size_t n = 0;
 
@@ -28,7 +28,7 @@ static void add_changes(const struct package_summary *package, struct act_buf *o
 void flow_say_code(const struct flow_init *io)
 {
     const struct package_summary *package = &io->package;
-    size_t files = count_files(&io->list);
+    size_t files = code_changes_count_files(&io->list);
     char size[ACT_UNIT_TEXT];
     ACT_AUTO(act_buf) line = {0};
 

@@ -16,7 +16,7 @@ struct sum {
     uint64_t files, bytes;
 };
 
-static int add(void *arg, const struct store_entry *entry, const char *rel, struct act_error *err)
+static int copies_add(void *arg, const struct store_entry *entry, const char *rel, struct act_error *err)
 {
     struct sum *sum = arg;
 
@@ -28,7 +28,7 @@ static int add(void *arg, const struct store_entry *entry, const char *rel, stru
 }
 
 /* What is not there yet has nothing. */
-static int measure(struct flow *flow, const struct config_folder *f, struct sum *sum, struct act_error *err)
+static int copies_measure(struct flow *flow, const struct config_folder *f, struct sum *sum, struct act_error *err)
 {
     ACT_AUTOFREE char *key = act_sprintf("%s/", f->path);
     ACT_AUTO(transfer_path) from = {0};
@@ -38,7 +38,7 @@ static int measure(struct flow *flow, const struct config_folder *f, struct sum 
     if (rc == 0)
         rc = transfer_resolve(store, key, &from, err);
     if (rc == 0)
-        rc = transfer_list(flow_engine(flow), &from, TRANSFER_TREE, add, sum, err);
+        rc = transfer_list(flow_engine(flow), &from, TRANSFER_TREE, copies_add, sum, err);
     store_free(store);
     return rc == -ACT_NOT_FOUND ? 0 : rc;
 }
@@ -55,7 +55,7 @@ int flow_check_copies(struct flow *flow, const struct run_spec *spec,
         const struct config_folder *f = &flow->config.folders[i];
         const struct run_folder *of_run = flow_find_folder(spec, f->name);
         if (of_run && run_folder_is_copied(spec, of_run))
-            rc = measure(flow, f, &sum, err);
+            rc = copies_measure(flow, f, &sum, err);
     }
     if (rc < 0 || sum.bytes < asked_from || !confirm)
         return rc;

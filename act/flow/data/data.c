@@ -267,8 +267,8 @@ static int check_part_size(const struct transfer_options *o, const struct store 
 }
 
 /* One file in parts of a size that was asked for must get by with the parts that an object can have. */
-static int check_parts(const struct transfer_path *from, const struct transfer_options *o, const char *path,
-                       struct act_error *err)
+static int data_check_parts(const struct transfer_path *from, const struct transfer_options *o, const char *path,
+                            struct act_error *err)
 {
     ACT_AUTO(store_call) head = {.op = STORE_HEAD, .key = from->path};
     int rc;
@@ -332,7 +332,7 @@ static int copy_between(struct flow *flow, const struct transfer_path *from, str
     int rc = check_part_size(&io->options, to, err);
 
     if (rc == 0)
-        rc = check_parts(from, &io->options, path, err);
+        rc = data_check_parts(from, &io->options, path, err);
     if (rc == 0)
         rc = check_places(from, to, to_path, path, err);
     if (rc == 0)
@@ -370,8 +370,8 @@ static int open_other(struct flow *other, const char *path, struct transfer_path
 }
 
 /* From the local folder, or from another cluster's store when other is not NULL. */
-static int upload(struct flow *flow, struct flow *other, const struct mapping *m, const char *path,
-                  struct flow_data *io, struct act_error *err)
+static int data_upload(struct flow *flow, struct flow *other, const struct mapping *m, const char *path,
+                       struct flow_data *io, struct act_error *err)
 {
     ACT_AUTOFREE char *key = bare(m->key);
     ACT_AUTO(transfer_path) from = {0};
@@ -398,7 +398,7 @@ int flow_upload(struct flow *flow, struct flow *from, const char *path, struct f
     if (rc == 0 && io->options.delete_extra)
         rc = flow_check_alone(&flow->config, m.folder, m.key, path, err);
     if (rc == 0)
-        rc = upload(flow, from, &m, path, io, err);
+        rc = data_upload(flow, from, &m, path, io, err);
     return rc;
 }
 
@@ -474,8 +474,8 @@ char *flow_verify_path(const struct flow_verify *io, const char *rel)
     return act_path_below(base, io->route->from->is_folder ? rel : "");
 }
 
-static int verify(struct flow *flow, const struct transfer_path *from, const struct mapping *m, const char *path,
-                  struct flow_verify *io, struct act_error *err)
+static int data_verify(struct flow *flow, const struct transfer_path *from, const struct mapping *m, const char *path,
+                       struct flow_verify *io, struct act_error *err)
 {
     ACT_AUTOFREE char *key = bare(m->key);
     struct flow_route route = {path, from, key};
@@ -508,7 +508,7 @@ int flow_verify(struct flow *flow, struct flow *other, const char *path, struct 
     if (rc == 0)
         rc = other ? open_other(other, path, &from, err) : open_mapped_source(flow, &m, io->follow, &from, err);
     if (rc == 0)
-        rc = verify(flow, &from, &m, path, io, err);
+        rc = data_verify(flow, &from, &m, path, io, err);
     store_free(from.store);
     return rc;
 }
@@ -551,7 +551,7 @@ int flow_open_path(struct flow *flow, const char *path, struct flow_path *out, s
 }
 
 /* Its place on disk as a store. Where there is no such folder nothing can have been left in it. */
-static int open_here(struct flow *flow, const struct mapping *m, struct store **out, struct act_error *err)
+static int data_open_here(struct flow *flow, const struct mapping *m, struct store **out, struct act_error *err)
 {
     struct stat st;
 
@@ -568,7 +568,8 @@ int flow_open_place(struct flow *flow, const char *path, enum flow_place place, 
 
     *out = (struct flow_path){0};
     if (rc == 0)
-        rc = place == FLOW_STORE ? flow_store(flow, m.folder, &out->store, err) : open_here(flow, &m, &out->store, err);
+        rc = place == FLOW_STORE ? flow_store(flow, m.folder, &out->store, err)
+                                 : data_open_here(flow, &m, &out->store, err);
     if (rc == 0)
         out->path = (struct transfer_path){
             .store = out->store, .path = place == FLOW_STORE ? bare(m.key) : act_strdup(""), .is_folder = true};
@@ -696,7 +697,7 @@ struct changes {
     struct run_fetched fetched;
 };
 
-static void say_left(void *arg, const struct transfer_step *step)
+static void data_say_left(void *arg, const struct transfer_step *step)
 {
     ACT_AUTOFREE char *path = flow_step_path(&((const struct changes *)arg)->io, step);
 
@@ -722,7 +723,7 @@ int flow_send_run_changes(struct flow *flow, struct store *store, const char *pa
 {
     struct changes c = {
         .io.options = {
-            .keep_newer = true, .is_newer = is_newer_there, .wants = was_written, .left = say_left, .arg = &c}};
+            .keep_newer = true, .is_newer = is_newer_there, .wants = was_written, .left = data_say_left, .arg = &c}};
     ACT_AUTOFREE char *mount = act_path_dirname(dir);
     int rc = run_fetched_read(mount, &c.fetched, err);
 

@@ -30,7 +30,7 @@ static bool see_the_project(const struct config *config, const struct config_fol
 }
 
 /* A file of the project that is not there, of another size there, or older. */
-static bool differs(const struct stat *own, const char *stored)
+static bool data_here_differs(const struct stat *own, const char *stored)
 {
     struct stat there;
 
@@ -49,7 +49,7 @@ static bool has_unstored(const char *own, const char *stored)
 
     for (int n = 0; tree && !found && n < GLANCE && (e = fts_read(tree)); n++) {
         ACT_AUTOFREE char *there = act_sprintf("%s%s", stored, e->fts_path + strlen(root));
-        found = e->fts_info == FTS_F && differs(e->fts_statp, there);
+        found = e->fts_info == FTS_F && data_here_differs(e->fts_statp, there);
     }
     if (tree)
         fts_close(tree);
@@ -75,7 +75,7 @@ void flow_use_here(const struct config *config, const struct config_folder *from
     act_str_replace(&folder->link, own);
 }
 
-static void add_own(const char *name, const char *store, const char *path, struct run_spec *spec)
+static void data_here_add_own(const char *name, const char *store, const char *path, struct run_spec *spec)
 {
     spec->folders = act_realloc(spec->folders, (spec->n_folders + 1) * sizeof(*spec->folders));
     spec->folders[spec->n_folders] = (struct run_folder){.name = act_strdup(name),
@@ -103,7 +103,7 @@ static int add_own_folders(const struct config *config, struct platform *platfor
     int rc = platform_own_folders(platform, (const char *const *)paths.v, paths.n, there, &store, err);
     for (size_t i = 0; rc == 0 && store && i < paths.n; i++)
         if (there[i] && !flow_find_folder(spec, config_built_in_folders[i]))
-            add_own(config_built_in_folders[i], store, paths.v[i], spec);
+            data_here_add_own(config_built_in_folders[i], store, paths.v[i], spec);
     return rc;
 }
 
@@ -114,7 +114,7 @@ int flow_use_own_folders(const struct config *config, struct platform *platform,
 }
 
 /* Where the folder is in a folder store. New string, or NULL. */
-static char *place_of(const struct flow *flow, const struct config_folder *folder)
+static char *data_here_place_of(const struct flow *flow, const struct config_folder *folder)
 {
     ACT_AUTO(config_account) account = {0};
     struct act_error ignored;
@@ -130,7 +130,7 @@ static char *place_of(const struct flow *flow, const struct config_folder *folde
 void flow_explain_absence(struct flow *flow, const struct config_folder *folder, const char *local,
                           struct act_error *err)
 {
-    ACT_AUTOFREE char *place = place_of(flow, folder);
+    ACT_AUTOFREE char *place = data_here_place_of(flow, folder);
 
     if (!place || config_is_place(folder) || flow_has_content(place) || !see_the_project(&flow->config, folder))
         return;

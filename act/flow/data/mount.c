@@ -43,7 +43,7 @@ struct run_mount {
     int unused; /* how many times in a row no rank was there */
 };
 
-static void release(struct run_mount *m)
+static void mount_release(struct run_mount *m)
 {
     free(m->dir);
     free(m->at);
@@ -96,7 +96,7 @@ static bool some_have_ended(const struct run_mount *m)
 }
 
 /* The last rank tells the keeper to end; this is for those that could not. */
-static bool is_wanted(void *arg)
+static bool mount_is_wanted(void *arg)
 {
     enum { KILLED_S = 5, ENDED_S = 600 };
     struct run_mount *m = arg;
@@ -110,7 +110,7 @@ static bool is_wanted(void *arg)
     return m->unused < (some_have_ended(m) ? ENDED_S : KILLED_S);
 }
 
-static void say_ready(void *arg)
+static void mount_say_ready(void *arg)
 {
     struct run_mount *m = arg;
 
@@ -129,7 +129,7 @@ static void write_end(const struct run_mount *m, int rc, const struct act_error 
         act_warn("%s", act_error_text(&unsaid));
 }
 
-static int find_folder(struct run_mount *m, bool *out_read_only, struct act_error *err)
+static int mount_find_folder(struct run_mount *m, bool *out_read_only, struct act_error *err)
 {
     ACT_AUTOFREE char *spec = act_path_join(m->run_dir, RUN_FILE_SPEC);
     struct flow flow = {0};
@@ -148,19 +148,19 @@ static int find_folder(struct run_mount *m, bool *out_read_only, struct act_erro
     return rc;
 }
 
-static int renew(void *arg, struct flow_blob *out, struct act_error *err)
+static int mount_renew_all(void *arg, struct flow_blob *out, struct act_error *err)
 {
     const struct run_mount *m = arg;
 
     return flow_blob_again(m->run_dir, m->name, flow_find_folder(&m->spec, m->name)->mode, out, err);
 }
 
-static int keep(struct run_mount *m, struct act_error *err)
+static int mount_keep_going(struct run_mount *m, struct act_error *err)
 {
-    struct mount_keeper k = {.wanted = is_wanted, .ready = say_ready, .renew = renew, .arg = m};
+    struct mount_keeper k = {.wanted = mount_is_wanted, .ready = mount_say_ready, .renew = mount_renew_all, .arg = m};
     ACT_AUTOFREE char *program = NULL;
     bool read_only = false;
-    int rc = find_folder(m, &read_only, err);
+    int rc = mount_find_folder(m, &read_only, err);
 
     if (rc == 0)
         rc = mounts_find_tool(m->spec.mount, &k.plan.tool, &program, err);
@@ -202,7 +202,7 @@ __attribute__((noreturn)) static void be_keeper(struct run_mount *m)
 
     setsid();
     prctl(PR_SET_NAME, RUN_MOUNT_KEEPER);
-    int rc = keep(m, &err);
+    int rc = mount_keep_going(m, &err);
     if (rc < 0 && m->ready_fd >= 0)
         send_error(m->ready_fd, &err);
     _exit(rc < 0 ? ACT_FAIL : 0);
@@ -241,6 +241,6 @@ int flow_mount_run_folder(const char *run_dir, const char *name, const char *nod
     close(ends[0]);
     if (rc == 0 && !mounts_is_one(m.at))
         rc = act_error_set(err, ACT_FAIL, "the keeper of the mount was killed");
-    release(&m);
+    mount_release(&m);
     return rc;
 }

@@ -36,14 +36,14 @@ static int check_point(const char *at, struct act_error *err)
     return is_empty ? 0 : act_error_set(err, ACT_USAGE, "'%s' is not empty: mount at an empty folder", at);
 }
 
-static enum run_folder_mode mode_of(bool read_only)
+static enum run_folder_mode mount_here_mode_of(bool read_only)
 {
     return read_only ? RUN_FOLDER_RO_MOUNT : RUN_FOLDER_RW_MOUNT;
 }
 
 /* The container and the path in it that a mapped path is; out->path is a new string. */
-static int find_place(struct flow *flow, const char *path, bool *io_read_only, struct config_folder *out,
-                      struct act_error *err)
+static int mount_here_find_place(struct flow *flow, const char *path, bool *io_read_only, struct config_folder *out,
+                                 struct act_error *err)
 {
     const struct config_folder *f;
     ACT_AUTOFREE char *rest = NULL;
@@ -111,7 +111,7 @@ static int make_locked(const char *all, char **out, int *out_lock, struct act_er
 }
 
 /* One at a time, so that nobody clears another one's new folder. */
-static int make_private(char **out, int *out_lock, struct act_error *err)
+static int mount_here_make_private(char **out, int *out_lock, struct act_error *err)
 {
     ACT_AUTOFREE char *cache = act_cache_dir();
     ACT_AUTOFREE char *all = act_path_join(cache, "mounts");
@@ -134,16 +134,16 @@ struct here {
 };
 
 /* The loop of the flow is its process's. */
-static int renew(void *arg, struct flow_blob *out, struct act_error *err)
+static int mount_here_renew(void *arg, struct flow_blob *out, struct act_error *err)
 {
     const struct here *h = arg;
     struct flow flow = {.config = h->flow->config, .own.network = flow_services(h->flow)->network};
 
     flow_use_vaults(&flow, &flow.config);
-    return flow_blob_of(&flow, &h->place, mode_of(h->plan.read_only), out, err);
+    return flow_blob_of(&flow, &h->place, mount_here_mode_of(h->plan.read_only), out, err);
 }
 
-static void say_ready(void *arg)
+static void mount_here_say_ready(void *arg)
 {
     const struct mount_plan *plan = &((const struct here *)arg)->plan;
     int64_t ends_s = flow_blob_ends_s(plan->blob);
@@ -166,17 +166,18 @@ static void say_waits(void *arg)
              plan->name, plan->dir);
 }
 
-static int keep(struct here *h, struct act_error *err)
+static int mount_here_keep(struct here *h, struct act_error *err)
 {
     ACT_AUTOFREE char *dir = NULL;
     struct act_error ignored;
-    int lock = -1, rc = make_private(&dir, &lock, err);
+    int lock = -1, rc = mount_here_make_private(&dir, &lock, err);
 
     if (rc < 0)
         return rc;
     ACT_AUTOFREE char *cache = act_path_join(dir, "cache");
     h->plan.dir = dir;
-    struct mount_keeper k = {.plan = h->plan, .ready = say_ready, .waits = say_waits, .renew = renew, .arg = h};
+    struct mount_keeper k = {
+        .plan = h->plan, .ready = mount_here_say_ready, .waits = say_waits, .renew = mount_here_renew, .arg = h};
     rc = act_mkdir_all(cache, 0700, err);
     if (rc == 0)
         rc = mount_keep(&k, err);
@@ -196,7 +197,7 @@ static int mount_at(struct here *h, const char *at, struct act_error *err)
     if (rc < 0)
         return rc;
     h->plan.at = real ? real : at;
-    rc = keep(h, err);
+    rc = mount_here_keep(h, err);
     return rc < 0 ? act_error_prefix(err, "'%s'", h->plan.name) : 0;
 }
 
@@ -205,11 +206,11 @@ int flow_mount(struct flow *flow, const char *path, const char *at, bool read_on
     ACT_AUTO(flow_blob) blob = {0};
     ACT_AUTOFREE char *program = NULL;
     struct here h = {.flow = flow, .plan = {.name = path, .blob = &blob, .read_only = read_only}};
-    int rc = find_place(flow, path, &h.plan.read_only, &h.place, err);
+    int rc = mount_here_find_place(flow, path, &h.plan.read_only, &h.place, err);
 
     if (rc < 0)
         return act_error_prefix(err, "cannot mount '%s'", path);
-    rc = flow_blob_of(flow, &h.place, mode_of(h.plan.read_only), &blob, err);
+    rc = flow_blob_of(flow, &h.place, mount_here_mode_of(h.plan.read_only), &blob, err);
     if (rc == 0 && blob.is_share)
         rc = act_error_set(err, ACT_CONFIG,
                            "it is in the share '%s' of Azure Files, which ACT does not mount: mount that by SMB, or "
@@ -218,7 +219,7 @@ int flow_mount(struct flow *flow, const char *path, const char *at, bool read_on
     if (rc == 0 && act_streq(flow->config.mount, RUN_MOUNT_COPY))
         rc = act_error_set(err, ACT_CONFIG, "the cluster has 'mount: copy', so nothing is mounted; 'a d' copies it");
     if (rc == 0)
-        rc = flow_check_rights(&blob, mode_of(h.plan.read_only), path, err);
+        rc = flow_check_rights(&blob, mount_here_mode_of(h.plan.read_only), path, err);
     if (rc == 0)
         rc = mounts_find_tool(flow->config.mount, &h.plan.tool, &program, err);
     if (rc == 0) {

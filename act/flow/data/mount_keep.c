@@ -67,7 +67,7 @@ static void reap(struct tool *t)
 }
 
 /* Waits for a signal, at most for a moment. */
-static void look(struct tool *t)
+static void mount_keep_look(struct tool *t)
 {
     struct signalfd_siginfo info;
 
@@ -95,7 +95,7 @@ __attribute__((noreturn)) static void become_tool(char *const *words, char *cons
     _exit(ACT_WRAPPER);
 }
 
-static int write_config(const struct mount_plan *plan, struct act_error *err)
+static int mount_keep_write_config(const struct mount_plan *plan, struct act_error *err)
 {
     ACT_AUTOWIPE char *text = mount_config(plan);
     ACT_AUTOFREE char *path = act_path_join(plan->dir, MOUNT_CONFIG);
@@ -187,7 +187,7 @@ static int spawn(struct tool *t, int config_fd, struct act_error *err)
 static int configure_and_spawn(struct tool *t, struct act_error *err)
 {
     if (t->plan->tool == MOUNTS_BLOBFUSE2) {
-        int rc = write_config(t->plan, err);
+        int rc = mount_keep_write_config(t->plan, err);
         return rc < 0 ? rc : spawn(t, -1, err);
     }
     int fd = open_config(t->plan, err);
@@ -199,7 +199,7 @@ static int configure_and_spawn(struct tool *t, struct act_error *err)
 
 /* ---- what it said */
 
-static bool has_ended(const struct flow_blob *blob)
+static bool mount_keep_has_ended(const struct flow_blob *blob)
 {
     return flow_blob_ends_s(blob) <= act_now_unix_s();
 }
@@ -233,7 +233,7 @@ static char *find_reason(const struct tool *t, off_t from)
 
     if (t->disk_is_full)
         return act_strdup("the disk of its cache was full (no space left on device)");
-    if (has_ended(t->plan->blob)) {
+    if (mount_keep_has_ended(t->plan->blob)) {
         act_time_to_iso(flow_blob_ends_s(t->plan->blob), ended);
         return act_sprintf("the SAS of its store ended at %s", ended);
     }
@@ -299,7 +299,7 @@ static void kill_tool(struct tool *t, int sig, int64_t wait_ms)
     if (t->pid > 0)
         kill(t->pid, sig);
     while (t->pid > 0 && act_now_monotonic_ms() < until)
-        look(t);
+        mount_keep_look(t);
 }
 
 static void end_tool(struct tool *t)
@@ -320,12 +320,12 @@ static int wait_until_mounted(struct tool *t, off_t from, struct act_error *err)
         if (act_now_monotonic_ms() >= until)
             return act_error_set(err, ACT_TIMEOUT, "'%s' has not mounted it within a minute",
                                  mounts_tool_name(t->plan->tool));
-        look(t);
+        mount_keep_look(t);
     }
     return 0;
 }
 
-static int start(struct tool *t, struct act_error *err)
+static int mount_keep_start(struct tool *t, struct act_error *err)
 {
     off_t from = log_size(t);
     int rc = make_cache(t, err);
@@ -344,7 +344,7 @@ static int restart(struct tool *t, struct act_error *err)
 {
     (void)say_ended(t, log_size(t), "the mount ended", err);
     act_warn("'%s': %s; it is mounted again", t->plan->name, act_error_text(err));
-    return mounts_end_below(t->plan->at) ? start(t, err)
+    return mounts_end_below(t->plan->at) ? mount_keep_start(t, err)
                                          : act_error_set(err, ACT_FAIL, "'%s' cannot be unmounted", t->plan->at);
 }
 
@@ -357,7 +357,7 @@ static bool has_given_up(const struct tool *t, off_t from)
     static const char words[] = "failed to upload try #"; /* vfs/vfscache/writeback/writeback.go */
     ACT_AUTOFREE char *line = find_line(t, from, words);
 
-    return line && (has_ended(t->plan->blob) || atoi(strstr(line, words) + strlen(words)) >= TRIES);
+    return line && (mount_keep_has_ended(t->plan->blob) || atoi(strstr(line, words) + strlen(words)) >= TRIES);
 }
 
 /* While a file is open it counts as one that is not sent. */
@@ -367,7 +367,7 @@ static void wait_until_sent(struct tool *t)
     int told = t->told;
 
     while (t->pid > 0 && t->told <= told + 1 && run_mount_waiting(t->plan->dir) > 0 && !has_given_up(t, from))
-        look(t);
+        mount_keep_look(t);
 }
 
 /* component/file_cache/file_cache.go: FileCache::FlushFile. Whoever closed the file got an error. */
@@ -390,12 +390,12 @@ static void unmount(struct tool *t)
     int64_t until = act_now_monotonic_ms() + FREE_MS;
     struct act_error err;
 
-    look(t); /* what it says of the last file may be on its way */
+    mount_keep_look(t); /* what it says of the last file may be on its way */
     if (forgets_at_end(t) && has_failed_to_send(t))
         kill_tool(t, SIGKILL, END_MS);
     while (mounts_is_one(t->plan->at) && mounts_end(t->plan->at, false, &err) < 0 && act_now_monotonic_ms() < until &&
            t->pid > 0)
-        look(t);
+        mount_keep_look(t);
     if (forgets_at_end(t) && mounts_is_one(t->plan->at))
         kill_tool(t, SIGKILL, END_MS); /* something is still open */
     if (mounts_is_one(t->plan->at) && mounts_end(t->plan->at, true, &err) < 0)
@@ -440,7 +440,7 @@ static bool get_another_sas(struct mount_keeper *k, struct tool *t)
     bool is_new = mount_renew(k, &renewal);
 
     while (renewal.pid && t->told <= told + 1) {
-        look(t);
+        mount_keep_look(t);
         is_new = mount_renew(k, &renewal);
     }
     mount_renewal_end(&renewal);
@@ -452,16 +452,16 @@ static void open_again(struct mount_keeper *k, struct tool *t)
 {
     struct act_error err;
 
-    if (k->plan.tool != MOUNTS_RCLONE || !k->renew || !has_ended(k->plan.blob) || run_mount_waiting(k->plan.dir) == 0 ||
-        !get_another_sas(k, t))
+    if (k->plan.tool != MOUNTS_RCLONE || !k->renew || !mount_keep_has_ended(k->plan.blob) ||
+        run_mount_waiting(k->plan.dir) == 0 || !get_another_sas(k, t))
         return;
     unmount(t);
     t->told = 0;
-    if (start(t, &err) < 0)
+    if (mount_keep_start(t, &err) < 0)
         act_warn("'%s': %s", k->plan.name, act_error_text(&err));
 }
 
-static int finish(struct mount_keeper *k, struct tool *t, struct act_error *err)
+static int mount_keep_finish(struct mount_keeper *k, struct tool *t, struct act_error *err)
 {
     off_t from = log_size(t);
 
@@ -474,11 +474,11 @@ static int finish(struct mount_keeper *k, struct tool *t, struct act_error *err)
 
 /* ---- all of it */
 
-static void renew(struct mount_keeper *k, struct mount_renewal *renewal)
+static void mount_keep_renew(struct mount_keeper *k, struct mount_renewal *renewal)
 {
     struct act_error err;
 
-    if (mount_renew(k, renewal) && write_config(&k->plan, &err) < 0)
+    if (mount_renew(k, renewal) && mount_keep_write_config(&k->plan, &err) < 0)
         act_warn("'%s': %s", k->plan.name, act_error_text(&err));
 }
 
@@ -488,8 +488,8 @@ static int keep_mounted(struct mount_keeper *k, struct tool *t, struct mount_ren
     int restarts = 0;
 
     while (!t->told) {
-        look(t);
-        renew(k, renewal);
+        mount_keep_look(t);
+        mount_keep_renew(k, renewal);
         if (t->pid == 0 && !t->told) {
             int rc = restarts++ < RESTARTS ? restart(t, err) : say_ended(t, 0, "the mount ended", err);
             if (rc < 0)
@@ -504,7 +504,7 @@ static int keep_mounted(struct mount_keeper *k, struct tool *t, struct mount_ren
     return 0;
 }
 
-static int keep(struct mount_keeper *k, struct tool *t, struct act_error *err)
+static int mount_keep_keep(struct mount_keeper *k, struct tool *t, struct act_error *err)
 {
     struct mount_renewal renewal = {.due_s = mount_renewal_s(k)};
     int rc = keep_mounted(k, t, &renewal, err);
@@ -523,14 +523,14 @@ int mount_keep(struct mount_keeper *k, struct act_error *err)
     if (rc == 0)
         rc = make_reserve(&k->plan, err);
     if (rc == 0)
-        rc = start(&t, err);
+        rc = mount_keep_start(&t, err);
     if (rc < 0)
         return rc;
     k->ready(k->arg);
-    rc = keep(k, &t, err);
+    rc = mount_keep_keep(k, &t, err);
     if (k->waits && run_mount_waiting(k->plan.dir) > 0)
         k->waits(k->arg);
-    int end = finish(k, &t, rc < 0 ? &other : err);
+    int end = mount_keep_finish(k, &t, rc < 0 ? &other : err);
     (void)mounts_end_below(k->plan.at);
     close(t.signal_fd);
     free(t.cache);

@@ -45,7 +45,7 @@ __attribute__((noreturn)) static void be_asker(const struct mount_keeper *k, int
     _exit(rc < 0 || sent < 0 ? ACT_FAIL : 0);
 }
 
-static void ask(const struct mount_keeper *k, struct mount_renewal *r)
+static void mount_renew_ask(const struct mount_keeper *k, struct mount_renewal *r)
 {
     int ends[2];
 
@@ -80,7 +80,7 @@ static char *receive(struct mount_renewal *r)
     return text;
 }
 
-static bool take(struct mount_keeper *k, int status, char *text)
+static bool mount_renew_take(struct mount_keeper *k, int status, char *text)
 {
     const struct flow_blob given = {.sas = text};
 
@@ -106,13 +106,13 @@ bool mount_renew(struct mount_keeper *k, struct mount_renewal *r)
         if (act_now_unix_s() < r->due_s)
             return false;
         r->due_s = act_now_unix_s() + PAUSE_S;
-        ask(k, r);
+        mount_renew_ask(k, r);
         return false;
     }
     if (waitpid(r->pid, &status, WNOHANG) != r->pid)
         return false;
     char *text = receive(r);
-    bool is_new = take(k, status, text);
+    bool is_new = mount_renew_take(k, status, text);
     act_wipe(&text);
     r->due_s = mount_renewal_s(k);
     return is_new;

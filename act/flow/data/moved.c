@@ -27,12 +27,12 @@ bool flow_has_content(const char *path)
     return e != NULL;
 }
 
-static int list_rows(struct ledger *ledger, void *rows, struct act_error *err)
+static int moved_list_rows(struct ledger *ledger, void *rows, struct act_error *err)
 {
     return ledger_list(ledger, &(struct ledger_query){.without_spec = true}, rows, err);
 }
 
-static bool is_gone(const char *project)
+static bool moved_is_gone(const char *project)
 {
     return *project == '/' && access(project, F_OK) < 0 && errno == ENOENT;
 }
@@ -43,7 +43,7 @@ static char *left_by(const char *project, const char *store, const char *folder)
     ACT_AUTOFREE char *prefix = config_built_in_prefix(project);
     char *place = act_sprintf("%s/%s/%s", store, prefix, folder);
 
-    if (is_gone(project) && flow_has_content(place))
+    if (moved_is_gone(project) && flow_has_content(place))
         return place;
     free(place);
     return NULL;
@@ -90,7 +90,7 @@ void flow_hint_moved(struct flow *flow, const struct config_folder *folder, cons
     ACT_AUTO(ledger_runs) rows = {0};
     struct act_error ignored;
 
-    if (flow_with_ledger(flow, list_rows, &rows, &ignored) < 0)
+    if (flow_with_ledger(flow, moved_list_rows, &rows, &ignored) < 0)
         return;
     const struct ledger_run *run =
         find_earlier(&rows, flow->config.project_root, store, act_path_basename(place), &left);

@@ -32,7 +32,7 @@ static char *without_capitals(const char *text)
 
 /* The place of a path in the store of a row, for comparison with another: a real folder, or host, container and key.
  * New string; NULL: it cannot be determined, and the row cannot be used either. */
-static char *place_of(const struct config *config, const struct config_folder *folder, const char *path)
+static char *overlap_place_of(const struct config *config, const struct config_folder *folder, const char *path)
 {
     struct config_account a;
 
@@ -51,35 +51,37 @@ static char *place_of(const struct config *config, const struct config_folder *f
     return config_is_share(folder) ? without_capitals(place) : act_strdup(place);
 }
 
-static bool lies_in(const struct config *config, const struct config_folder *folder, const char *path,
-                    const char *place)
+static bool overlap_lies_in(const struct config *config, const struct config_folder *folder, const char *path,
+                            const char *place)
 {
-    ACT_AUTOFREE char *there = place_of(config, folder, path);
+    ACT_AUTOFREE char *there = overlap_place_of(config, folder, path);
 
     return there && act_path_is_within(there, place);
 }
 
 /* What lies at the place or below it and is not own's: a name of the configuration, or NULL. */
-static const char *find_in(const struct config *config, const struct config_folder *own, const char *place)
+static const char *overlap_find_in(const struct config *config, const struct config_folder *own, const char *place)
 {
     const struct config_folder *code = &config->code;
 
     for (size_t i = 0; i < config->n_folders; i++) {
         const struct config_folder *other = &config->folders[i];
-        if (other != own && lies_in(config, other, other->path, place))
+        if (other != own && overlap_lies_in(config, other, other->path, place))
             return other->name;
     }
     if (!code->path)
         return NULL;
     ACT_AUTOFREE char *packages = flow_code_base(config);
-    return lies_in(config, code, code->path, place) || lies_in(config, code, packages, place) ? "code_path" : NULL;
+    return overlap_lies_in(config, code, code->path, place) || overlap_lies_in(config, code, packages, place)
+               ? "code_path"
+               : NULL;
 }
 
 int flow_check_alone(const struct config *config, const struct config_folder *folder, const char *key, const char *path,
                      struct act_error *err)
 {
-    ACT_AUTOFREE char *place = place_of(config, folder, key);
-    const char *other = place ? find_in(config, folder, place) : NULL;
+    ACT_AUTOFREE char *place = overlap_place_of(config, folder, key);
+    const char *other = place ? overlap_find_in(config, folder, place) : NULL;
 
     if (!other)
         return 0;
@@ -93,8 +95,8 @@ void flow_warn_overlaps(const struct config *config)
 {
     for (size_t i = 0; i < config->n_folders; i++) {
         const struct config_folder *folder = &config->folders[i];
-        ACT_AUTOFREE char *place = place_of(config, folder, folder->path);
-        const char *other = place ? find_in(config, folder, place) : NULL;
+        ACT_AUTOFREE char *place = overlap_place_of(config, folder, folder->path);
+        const char *other = place ? overlap_find_in(config, folder, place) : NULL;
         if (other)
             act_warn("in the store '%s' lies in '%s': nothing is deleted in '%s' as a whole", other, folder->name,
                      folder->name);

@@ -221,7 +221,7 @@ static int no_such_folder(const char *name, struct act_error *err)
 }
 
 /* RUN_STORE_LOGS "/<attempt>": the logs of that attempt. NULL: it is the name of a folder. */
-static const char *attempt_of(const char *name)
+static const char *run_folders_attempt_of(const char *name)
 {
     return act_starts_with(name, RUN_STORE_LOGS "/") ? name + strlen(RUN_STORE_LOGS "/") : NULL;
 }
@@ -262,7 +262,7 @@ int flow_blob_open(struct flow *flow, const struct flow_blob *blob, struct store
 
 static int open_given(const char *file, const char *name, struct place *p, struct act_error *err)
 {
-    const char *attempt = attempt_of(name);
+    const char *attempt = run_folders_attempt_of(name);
     ACT_AUTO(flow_blob) blob = {0};
     int rc = read_given(file, attempt ? RUN_STORE_LOGS : name, &blob, err);
 
@@ -419,7 +419,7 @@ int flow_move_run_folder(const char *run_dir, const char *folder, const char *di
     struct place p = {0};
     int rc = access(given, F_OK) == 0 ? open_given(given, folder, &p, err) : open_of_project(run_dir, folder, &p, err);
 
-    if (rc == 0 && attempt_of(folder))
+    if (rc == 0 && run_folders_attempt_of(folder))
         rc = send_logs(&p, dir, err);
     else if (rc == 0 && act_streq(folder, RUN_STORE_LOGS))
         rc = write_last_sent(&p, dir, err);

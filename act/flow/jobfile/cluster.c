@@ -13,13 +13,14 @@ static bool runs_images(const struct config *config)
     return row->runs_images && row->runs_images(config);
 }
 
-static void note(struct flow_job_file *job, const char *text)
+static void jobfile_cluster_note(struct flow_job_file *job, const char *text)
 {
     act_strv_push(&job->notes, text);
 }
 
 /* Whether this command itself says what a member of the job file is about: then it is not the job file that counts. */
-static bool is_said(struct flow_job_file *job, const struct config *config, const char *key, const char *member)
+static bool jobfile_cluster_is_said(struct flow_job_file *job, const struct config *config, const char *key,
+                                    const char *member)
 {
     if (!config_is_said(config, key))
         return false;
@@ -47,8 +48,9 @@ static void apply_registry(struct flow_job_file *job, struct config *config)
 
     if (!platform_find(config->platform)->logs_in_to_registry) {
         if (job->password)
-            note(job, "containerSettings.imageSourceRegistry.credentials are not used: the nodes log in to the "
-                      "registry as their own set-up says");
+            jobfile_cluster_note(
+                job, "containerSettings.imageSourceRegistry.credentials are not used: the nodes log in to the "
+                     "registry as their own set-up says");
         return;
     }
     if (job->password || !act_streq(registry, job->registry)) {
@@ -87,8 +89,8 @@ static void apply_shm_size(struct flow_job_file *job, struct config *config)
     if (!job->shm_size)
         return;
     if (!row->set_shm_size)
-        note(job, "containerSettings.shmSize is not used: processes have the /dev/shm of their node");
-    else if (!is_said(job, config, row->shm_size_key, "containerSettings.shmSize"))
+        jobfile_cluster_note(job, "containerSettings.shmSize is not used: processes have the /dev/shm of their node");
+    else if (!jobfile_cluster_is_said(job, config, row->shm_size_key, "containerSettings.shmSize"))
         row->set_shm_size(config, job->shm_size);
 }
 
@@ -99,7 +101,7 @@ static int64_t apply_time_limit(struct flow_job_file *job, struct config *config
 
     if (!job->limit_s || !row->set_time_limit)
         return job->limit_s;
-    if (!is_said(job, config, row->time_limit_key, "constraints.maxWallClockTime"))
+    if (!jobfile_cluster_is_said(job, config, row->time_limit_key, "constraints.maxWallClockTime"))
         row->set_time_limit(config, job->limit_s);
     return 0;
 }
@@ -112,7 +114,7 @@ static void drop_said(struct flow_job_file *job, const struct config *config, st
     for (size_t i = 0; i < pairs->n; i++) {
         ACT_AUTOFREE char *key = act_sprintf("env.%.*s", (int)strcspn(pairs->v[i], "="), pairs->v[i]);
         ACT_AUTOFREE char *member = act_sprintf("the variable '%s'", key + strlen("env."));
-        if (!is_said(job, config, key, member))
+        if (!jobfile_cluster_is_said(job, config, key, member))
             act_strv_push(&kept, pairs->v[i]);
     }
     act_strv_release(pairs);

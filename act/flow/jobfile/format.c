@@ -201,7 +201,7 @@ static int wrong(const struct check *c, const char *place, const char *must)
     return act_error_set(c->err, ACT_CONFIG, "%s: '%s' must be %s", c->file, place, must);
 }
 
-static const struct member *find_member(const struct member *members, const char *name)
+static const struct member *jobfile_format_find_member(const struct member *members, const char *name)
 {
     while (members->name && strcmp(members->name, name) != 0)
         members++;
@@ -215,7 +215,7 @@ static int unknown(const struct check *c, const char *place, const char *name, c
 
     for (size_t i = 0; members[i].name; i++)
         names[i] = members[i].name;
-    if (members == file_members && find_member(job_members, name))
+    if (members == file_members && jobfile_format_find_member(job_members, name))
         return act_error_set(c->err, ACT_CONFIG, "%s: '%s' must be a member of 'properties'", c->file, name);
     const char *near = act_nearest(name, names);
     return act_error_set(c->err, ACT_CONFIG, "%s: '%s%s%s' is nothing that a %s has%s%s%s", c->file, place,
@@ -246,7 +246,8 @@ static void rename_members(json_t *object, const struct member *members)
         ACT_AUTOFREE char *camel = as_member(name);
         if (act_starts_with(name, "$comment")) {
             json_object_del(object, name);
-        } else if (!find_member(members, name) && find_member(members, camel) && !json_object_get(object, camel)) {
+        } else if (!jobfile_format_find_member(members, name) && jobfile_format_find_member(members, camel) &&
+                   !json_object_get(object, camel)) {
             json_object_set(object, camel, value);
             json_object_del(object, name);
         }
@@ -271,7 +272,7 @@ static int check_list(const struct check *c, const char *place, const json_t *li
     return rc;
 }
 
-static bool is_number(const json_t *value, json_int_t least)
+static bool jobfile_format_is_number(const json_t *value, json_int_t least)
 {
     return json_is_integer(value) && json_integer_value(value) >= least && json_integer_value(value) <= COUNT_MAX;
 }
@@ -284,9 +285,9 @@ static int check_value(const struct check *c, const char *place, json_t *value, 
     case TEXT:
         return json_is_string(value) ? 0 : wrong(c, place, "a text");
     case NUMBER:
-        return is_number(value, 0) ? 0 : wrong(c, place, "a whole number from 0 to 65536");
+        return jobfile_format_is_number(value, 0) ? 0 : wrong(c, place, "a whole number from 0 to 65536");
     case COUNT:
-        return is_number(value, 1) ? 0 : wrong(c, place, "a whole number from 1 to 65536");
+        return jobfile_format_is_number(value, 1) ? 0 : wrong(c, place, "a whole number from 1 to 65536");
     case YES_NO:
         return json_is_boolean(value) ? 0 : wrong(c, place, "true or false");
     case OBJECT:
@@ -308,7 +309,7 @@ static int check_object(const struct check *c, const char *place, json_t *object
     json_object_foreach(object, name, value)
     {
         ACT_AUTOFREE char *at = act_sprintf("%s%s%s", place, *place ? "." : "", name);
-        const struct member *m = find_member(members, name);
+        const struct member *m = jobfile_format_find_member(members, name);
         if (!m)
             return unknown(c, place, name, members);
         if (!json_is_null(value))
@@ -325,7 +326,7 @@ static int check_object(const struct check *c, const char *place, json_t *object
     return 0;
 }
 
-static int check_file(const struct check *c, json_t *json, const struct member *members)
+static int jobfile_format_check_file(const struct check *c, json_t *json, const struct member *members)
 {
     if (!json_is_object(json))
         return act_error_set(c->err, ACT_CONFIG, "%s: a %s is a JSON object", c->file, c->kind);
@@ -334,10 +335,10 @@ static int check_file(const struct check *c, json_t *json, const struct member *
 
 int flow_job_file_check(json_t *json, const char *name, struct act_error *err)
 {
-    return check_file(&(struct check){name, "job file", err}, json, file_members);
+    return jobfile_format_check_file(&(struct check){name, "job file", err}, json, file_members);
 }
 
 int flow_batch_cluster_check(json_t *json, const char *name, struct act_error *err)
 {
-    return check_file(&(struct check){name, "file of a cluster", err}, json, cluster_file_members);
+    return jobfile_format_check_file(&(struct check){name, "file of a cluster", err}, json, cluster_file_members);
 }

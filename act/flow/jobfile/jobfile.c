@@ -28,7 +28,7 @@ static const char *mounted_part(const char *path)
     return strchr("/$~", *path) ? NULL : path;
 }
 
-static int check_id(const struct job_build *b, const char *list, const char *id)
+static int jobfile_check_id(const struct job_build *b, const char *list, const char *id)
 {
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_";
 
@@ -60,7 +60,7 @@ static int add_inputs(struct job_build *b)
     json_array_foreach(json_object_get(b->job, list), i, item)
     {
         const char *id = job_text(item, "id"), *path = job_text(item, "path"), *rel = mounted_part(path);
-        int rc = check_id(b, list, id);
+        int rc = jobfile_check_id(b, list, id);
         if (rc < 0)
             return rc;
         export_path(b, "AZ_BATCHAI_INPUT", id, path);
@@ -138,7 +138,7 @@ static void add_output(struct job_build *b, const json_t *item)
             id);
 }
 
-static int add_outputs(struct job_build *b)
+static int jobfile_add_outputs(struct job_build *b)
 {
     static const char list[] = "outputDirectories";
     size_t i;
@@ -146,7 +146,7 @@ static int add_outputs(struct job_build *b)
 
     json_array_foreach(json_object_get(b->job, list), i, item)
     {
-        int rc = check_id(b, list, job_text(item, "id"));
+        int rc = jobfile_check_id(b, list, job_text(item, "id"));
         if (rc < 0)
             return rc;
         add_output(b, item);
@@ -156,7 +156,7 @@ static int add_outputs(struct job_build *b)
 
 /* ---- the environment ---- */
 
-static int check_name(const struct job_build *b, const char *list, size_t i, const char *name)
+static int jobfile_check_name(const struct job_build *b, const char *list, size_t i, const char *name)
 {
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_";
 
@@ -167,9 +167,9 @@ static int check_name(const struct job_build *b, const char *list, size_t i, con
 }
 
 /* Only a secret may be in a key vault. New string. */
-static int value_of(struct job_build *b, const char *list, size_t i, const json_t *item, char **out)
+static int jobfile_value_of(struct job_build *b, const char *list, size_t i, const json_t *item, char **out)
 {
-    int rc = check_name(b, list, i, job_text(item, "name"));
+    int rc = jobfile_check_name(b, list, i, job_text(item, "name"));
 
     *out = rc < 0 ? NULL : job_secret(item, "value", "valueSecretReference");
     if (rc == 0 && !*out)
@@ -187,7 +187,7 @@ static int add_variables(struct job_build *b, const char *list, struct act_strv 
     json_array_foreach(json_object_get(b->job, list), i, item)
     {
         ACT_AUTOFREE char *value = NULL;
-        int rc = value_of(b, list, i, item, &value);
+        int rc = jobfile_value_of(b, list, i, item, &value);
         if (rc < 0)
             return rc;
         bool in_vault = config_is_in_vault(value);
@@ -260,7 +260,7 @@ static void take_image(struct flow_job_file *out, const char *server, const char
     out->registry = n > 0 ? act_strndup(host, (size_t)n) : config_image_registry(image);
 }
 
-static int take_credentials(struct job_build *b, const json_t *credentials)
+static int jobfile_take_credentials(struct job_build *b, const json_t *credentials)
 {
     const char *username = job_text(credentials, "username");
     ACT_AUTOFREE char *password = job_secret(credentials, "password", "passwordSecretReference");
@@ -304,7 +304,7 @@ static int take_container(struct job_build *b)
     if (!image)
         return 0;
     take_image(b->out, job_text(registry, "serverUrl"), image);
-    int rc = take_credentials(b, json_object_get(registry, "credentials"));
+    int rc = jobfile_take_credentials(b, json_object_get(registry, "credentials"));
     return rc < 0 ? rc : take_shm_size(b, job_text(settings, "shmSize"));
 }
 
@@ -377,9 +377,9 @@ static int check_scripts(const struct job_build *b)
     return rc;
 }
 
-static int build(struct job_build *b)
+static int jobfile_build(struct job_build *b)
 {
-    static int (*const steps[])(struct job_build *) = {job_take_volumes,    add_inputs,     add_outputs,
+    static int (*const steps[])(struct job_build *) = {job_take_volumes,    add_inputs,     jobfile_add_outputs,
                                                        add_job_environment, take_container, take_limit};
     int rc = 0;
 
@@ -412,7 +412,7 @@ int flow_job_file_parse(json_t *json, const char *name, const struct config *con
     *out = (struct flow_job_file){0};
     int rc = flow_job_file_check(json, name, err);
     if (rc == 0)
-        rc = build(&b);
+        rc = jobfile_build(&b);
     out->line = act_buf_steal(&b.line);
     act_strv_release(&b.missing);
     if (rc < 0)

@@ -107,7 +107,7 @@ static const struct {
 };
 
 /* processCount is that of all nodes together. */
-static int take_size(struct job_build *b, const char *toolkit, const json_t *settings)
+static int jobfile_toolkit_take_size(struct job_build *b, const char *toolkit, const json_t *settings)
 {
     int64_t nodes = codec_json_int(b->job, "nodeCount", 1), n = codec_json_int(settings, "processCount", nodes);
 
@@ -141,7 +141,7 @@ static int find_toolkit(struct job_build *b, size_t *out)
                                      b->file);
 }
 
-static size_t name_length(size_t kit)
+static size_t jobfile_toolkit_name_length(size_t kit)
 {
     return strlen(toolkits[kit].name) - strlen("Settings");
 }
@@ -151,20 +151,21 @@ char *flow_job_tool(const char *title)
     for (const char *at = title; at && (at = strstr(at, ", "));) {
         at += strlen(", ");
         for (size_t i = 0; i < sizeof(toolkits) / sizeof(toolkits[0]); i++)
-            if (strncmp(at, toolkits[i].name, name_length(i)) == 0 && at[name_length(i)] == ':')
-                return act_strndup(at, name_length(i));
+            if (strncmp(at, toolkits[i].name, jobfile_toolkit_name_length(i)) == 0 &&
+                at[jobfile_toolkit_name_length(i)] == ':')
+                return act_strndup(at, jobfile_toolkit_name_length(i));
     }
     return NULL;
 }
 
 /* The toolkit, and what the user himself wrote: the line has much around it. */
-static char *title_of(size_t kit, const json_t *settings)
+static char *jobfile_toolkit_title_of(size_t kit, const json_t *settings)
 {
     static const char *const members[] = {"commandLine",    "pythonInterpreterPath", "pythonScriptFilePath",
                                           "configFilePath", "commandLineArgs",       "masterCommandLineArgs"};
     struct act_buf title = {0};
 
-    act_buf_addf(&title, "%.*s:", (int)name_length(kit), toolkits[kit].name);
+    act_buf_addf(&title, "%.*s:", (int)jobfile_toolkit_name_length(kit), toolkits[kit].name);
     if (job_text(settings, "pythonScriptFilePath") && !job_text(settings, "pythonInterpreterPath"))
         act_buf_adds(&title, " python");
     for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++)
@@ -181,7 +182,7 @@ int job_add_command(struct job_build *b)
     if (rc < 0)
         return rc;
     const json_t *settings = json_object_get(b->job, toolkits[kit].name);
-    b->out->title = title_of(kit, settings);
-    rc = take_size(b, toolkits[kit].name, settings);
+    b->out->title = jobfile_toolkit_title_of(kit, settings);
+    rc = jobfile_toolkit_take_size(b, toolkits[kit].name, settings);
     return rc < 0 ? rc : toolkits[kit].run(b, settings);
 }

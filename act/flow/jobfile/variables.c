@@ -59,7 +59,7 @@ static bool is_set_by_toolkit(const struct job_build *b, const char *name)
 }
 
 /* name: with the prefix */
-static bool is_set(const struct job_build *b, const char *name)
+static bool jobfile_variables_is_set(const struct job_build *b, const char *name)
 {
     static const char input[] = "INPUT_", output[] = "OUTPUT_";
     const char *rest = name + strlen(PREFIX);
@@ -84,7 +84,7 @@ static void look_at_text(struct job_build *b, const char *place, const char *tex
 
     for (const char *at = first_variable(text, &len); at; at = next_variable(at + len, &len)) {
         ACT_AUTOFREE char *name = act_strndup(at, len);
-        if (is_set(b, name) || act_strv_has(said, name))
+        if (jobfile_variables_is_set(b, name) || act_strv_has(said, name))
             continue;
         act_strv_push(said, name);
         job_note(b, "%s: nothing sets '$%s'; it is empty there", place, name);

@@ -84,7 +84,7 @@ static int bad_url(const struct job_build *b, const struct volume *v, const char
 }
 
 /* The service sends the key to the host that the URL names. */
-static int check_host(const struct job_build *b, const struct volume *v, const char *url)
+static int jobfile_volumes_check_host(const struct job_build *b, const struct volume *v, const char *url)
 {
     ACT_AUTOFREE char *said_by =
         act_sprintf("'properties.mountVolumes.%s[%zu].azureFileUrl' of '%s'", v->kind->list, v->i, b->file);
@@ -115,7 +115,7 @@ static int read_url(const struct job_build *b, const struct volume *v, const cha
         out->path[strlen(path) - 1] = '\0';
     out->account->endpoint =
         act_sprintf("%.*s%s.blob.%.*s", (int)(host - url), url, account, (int)strcspn(suffix, "/"), suffix);
-    return check_host(b, v, url);
+    return jobfile_volumes_check_host(b, v, url);
 }
 
 static void note_options(struct job_build *b, const struct volume *v)

@@ -28,7 +28,7 @@
 #include "run/run.h"
 
 /* What differs from one submission of the same run to the next. */
-static char *path_of(const struct run_spec *spec)
+static char *again_path_of(const struct run_spec *spec)
 {
     static const char *const own[] = {"id", "created", "package_key", "package_store", "logs_path", "after"};
     CODEC_AUTOJSON json_t *json = run_spec_to_json(spec);
@@ -64,7 +64,7 @@ static int open_locked(const char *path)
     return -1;
 }
 
-static bool names(int dir_fd, const char *name, const char *id)
+static bool again_names(int dir_fd, const char *name, const char *id)
 {
     char text[1024];
     int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC);
@@ -85,7 +85,7 @@ bool flow_again_is_open(const char *id)
     bool open = false;
 
     for (const struct dirent *e; dir && !open && (e = readdir(dir));)
-        open = e->d_name[0] != '.' && names(dirfd(dir), e->d_name, id);
+        open = e->d_name[0] != '.' && again_names(dirfd(dir), e->d_name, id);
     if (dir)
         closedir(dir);
     return open;
@@ -102,7 +102,7 @@ static bool is_open(struct flow *flow, const char *id)
            run_state_from_name(rows.v[0].state) == RUN_QUEUED;
 }
 
-static bool take_id(struct flow *flow, int fd, struct run_spec *spec)
+static bool again_take_id(struct flow *flow, int fd, struct run_spec *spec)
 {
     enum { AGAIN_S = 3600 }; /* later it is meant to be another one */
     char text[1024];
@@ -123,11 +123,11 @@ static bool take_id(struct flow *flow, int fd, struct run_spec *spec)
 
 bool flow_again_begin(struct flow *flow, struct run_spec *spec, struct flow_again *out)
 {
-    *out = (struct flow_again){.path = path_of(spec)};
+    *out = (struct flow_again){.path = again_path_of(spec)};
     out->fd = open_locked(out->path);
     if (out->fd < 0)
         return false;
-    bool taken = take_id(flow, out->fd, spec);
+    bool taken = again_take_id(flow, out->fd, spec);
     ACT_AUTOFREE char *line =
         act_sprintf("{\"id\": \"%s\", \"created\": %lld}\n", spec->id, (long long)spec->created_unix_s);
     if (ftruncate(out->fd, 0) < 0 || lseek(out->fd, 0, SEEK_SET) < 0 || act_write_all(out->fd, line, strlen(line)) < 0)

@@ -26,19 +26,19 @@ static char *where_is(const char *cluster)
     return cluster && config_load(&request, &config, &ignored) == 0 ? flow_where(&config) : NULL;
 }
 
-static int list(struct ledger *ledger, void *arg, struct act_error *err)
+static int bad_list(struct ledger *ledger, void *arg, struct act_error *err)
 {
     const struct asked *a = arg;
 
     return ledger_list_bads(ledger, &a->whose, act_now_unix_s() - REMEMBERED_S, a->bads, err);
 }
 
-static int add(struct ledger *ledger, void *arg, struct act_error *err)
+static int bad_add(struct ledger *ledger, void *arg, struct act_error *err)
 {
     return ledger_add_bads(ledger, ((struct asked *)arg)->bads, err);
 }
 
-static int forget(struct ledger *ledger, void *arg, struct act_error *err)
+static int bad_forget(struct ledger *ledger, void *arg, struct act_error *err)
 {
     struct asked *a = arg;
 
@@ -48,7 +48,7 @@ static int forget(struct ledger *ledger, void *arg, struct act_error *err)
 static int list_of(struct flow *flow, struct ledger_whose whose, struct ledger_bads *out, struct act_error *err)
 {
     *out = (struct ledger_bads){0};
-    return flow_with_ledger(flow, list, &(struct asked){.whose = whose, .bads = out}, err);
+    return flow_with_ledger(flow, bad_list, &(struct asked){.whose = whose, .bads = out}, err);
 }
 
 int flow_bad_nodes(struct flow *flow, const char *cluster, struct ledger_bads *out, struct act_error *err)
@@ -77,7 +77,7 @@ int flow_forget_bad_node(struct flow *flow, const char *cluster, const char *nod
 {
     ACT_AUTOFREE char *place = where_is(cluster);
     struct asked a = {.whose = {cluster, place}, .node = node};
-    int rc = flow_with_ledger(flow, forget, &a, err);
+    int rc = flow_with_ledger(flow, bad_forget, &a, err);
 
     if (rc == 0 && a.n == 0)
         rc = act_error_set(err, ACT_NOT_FOUND, "no failure of node '%s' is remembered%s%s%s; see 'a nodes --bad'", node,
@@ -94,5 +94,5 @@ int flow_note_bad_nodes(struct flow *flow, const struct flow_run *run, struct ac
                  (struct ledger_bad){act_strdup(run->row.cluster), act_strdup(run->status.bad[i].node),
                                      act_strdup(run->status.bad[i].class), act_strdup(run->row.id),
                                      run->status.bad[i].unix_s, flow_where_it_went(&run->row)});
-    return flow_with_ledger(flow, add, &(struct asked){.bads = &bads}, err);
+    return flow_with_ledger(flow, bad_add, &(struct asked){.bads = &bads}, err);
 }

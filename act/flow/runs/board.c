@@ -41,7 +41,7 @@ void board_ring(const struct board_bell *bell)
         ;
 }
 
-static void hear(void *arg)
+static void board_hear(void *arg)
 {
     struct board_bell *bell = arg;
     uint64_t times;
@@ -60,7 +60,7 @@ void board_wait(struct flow_board *board, struct flow *flow, struct board_bell *
     struct engine *engine = flow_engine(flow);
 
     pthread_mutex_unlock(&board->lock);
-    bool hears = bell->fd >= 0 && engine_watch(engine, bell->fd, false, hear, bell);
+    bool hears = bell->fd >= 0 && engine_watch(engine, bell->fd, false, board_hear, bell);
     int64_t rest_ms = due_ms - act_now_monotonic_ms();
     rest_ms = rest_ms > 0 ? rest_ms : 0;
     engine_timer(engine, hears || rest_ms < DEAF_MS ? rest_ms : DEAF_MS, end_wait, bell);
@@ -94,7 +94,7 @@ static bool start_thread(pthread_t *thread, void *(*run)(void *arg), void *arg)
 
 /* ---- places */
 
-static struct board_place *find_place(const struct flow_board *board, const char *where)
+static struct board_place *board_find_place(const struct flow_board *board, const char *where)
 {
     for (size_t i = 0; i < board->n_places; i++)
         if (strcmp(board->places[i]->where, where) == 0)
@@ -102,7 +102,7 @@ static struct board_place *find_place(const struct flow_board *board, const char
     return NULL;
 }
 
-static bool has_name(const char *names, const char *name)
+static bool board_has_name(const char *names, const char *name)
 {
     size_t len = strlen(name);
 
@@ -116,7 +116,7 @@ static void add_name(struct flow_board_cluster *cluster, const char *name)
 {
     char *before = cluster->name;
 
-    if (has_name(before, name))
+    if (board_has_name(before, name))
         return;
     cluster->name = act_sprintf("%s, %s", before, name);
     free(before);
@@ -132,8 +132,8 @@ static struct ledger_run copy_sample(const struct ledger_run *row)
 }
 
 /* why: it cannot even be said where the cluster is, or NULL. */
-static struct board_place *add_place(struct flow_board *board, const struct ledger_run *row, const char *where,
-                                     const struct act_error *why)
+static struct board_place *board_add_place(struct flow_board *board, const struct ledger_run *row, const char *where,
+                                           const struct act_error *why)
 {
     struct board_place *place = act_calloc(1, sizeof(*place));
 
@@ -166,7 +166,8 @@ static char *key_of(const struct ledger_run *row)
                        row->place ? row->place : "");
 }
 
-static struct board_place *place_of(struct flow_board *board, struct known_places *known, const struct ledger_run *row)
+static struct board_place *board_place_of(struct flow_board *board, struct known_places *known,
+                                          const struct ledger_run *row)
 {
     ACT_AUTOFREE char *key = key_of(row);
     ACT_AUTOFREE char *where = NULL;
@@ -179,11 +180,11 @@ static struct board_place *place_of(struct flow_board *board, struct known_place
     if (rc < 0)
         where = act_sprintf("?\n%s", key);
     pthread_mutex_lock(&board->lock);
-    struct board_place *place = find_place(board, where);
+    struct board_place *place = board_find_place(board, where);
     if (place)
         add_name(&place->shown, row->cluster);
     else
-        place = add_place(board, row, where, rc < 0 ? &err : NULL);
+        place = board_add_place(board, row, where, rc < 0 ? &err : NULL);
     pthread_mutex_unlock(&board->lock);
     ACT_PUSH(known->v, known->n, (struct known_place){act_strdup(key), place});
     return place;
@@ -214,14 +215,14 @@ static void free_entry(struct board_entry *entry)
     free(entry);
 }
 
-static int by_id(const void *a, const void *b)
+static int board_by_id(const void *a, const void *b)
 {
     struct board_entry *const *x = a, *const *y = b;
 
     return strcmp((*x)->shown.run.row.id, (*y)->shown.run.row.id);
 }
 
-static int compare_id(const void *id, const void *entry)
+static int board_compare_id(const void *id, const void *entry)
 {
     return strcmp(id, (*(struct board_entry *const *)entry)->shown.run.row.id);
 }
@@ -229,7 +230,7 @@ static int compare_id(const void *id, const void *entry)
 struct board_entry *board_find(struct flow_board *board, const char *id)
 {
     struct board_entry **found =
-        board->view.n ? bsearch(id, board->by_id, board->view.n, sizeof(*board->by_id), compare_id) : NULL;
+        board->view.n ? bsearch(id, board->by_id, board->view.n, sizeof(*board->by_id), board_compare_id) : NULL;
 
     return found ? *found : NULL;
 }
@@ -260,12 +261,12 @@ static struct board_entry *new_entry(struct flow_run *listed, size_t cluster)
 static void free_unlisted(struct board_entry *const *old, size_t n, const struct flow_board *board)
 {
     for (size_t i = 0; i < n; i++)
-        if (!bsearch(old[i]->shown.run.row.id, board->by_id, board->view.n, sizeof(*board->by_id), compare_id))
+        if (!bsearch(old[i]->shown.run.row.id, board->by_id, board->view.n, sizeof(*board->by_id), board_compare_id))
             free_entry(old[i]);
 }
 
 /* Takes over the runs. With the lock held. */
-static void merge(struct flow_board *board, struct flow_runs *listed, const size_t *clusters)
+static void board_merge(struct flow_board *board, struct flow_runs *listed, const size_t *clusters)
 {
     struct board_entry **old = board->by_id, **now = act_calloc(listed->n + 1, sizeof(struct board_entry *));
     struct flow_board_run **shown = act_calloc(listed->n + 1, sizeof(struct flow_board_run *));
@@ -285,12 +286,12 @@ static void merge(struct flow_board *board, struct flow_runs *listed, const size
     board->view.runs = shown;
     board->view.n = listed->n;
     board->view.total = listed->total;
-    qsort(now, listed->n, sizeof(*now), by_id);
+    qsort(now, listed->n, sizeof(*now), board_by_id);
     free_unlisted(old, n_old, board);
     free(old);
 }
 
-static void count_runs(struct flow_board_view *view)
+static void board_count_runs(struct flow_board_view *view)
 {
     for (size_t i = 0; i < view->n_clusters; i++)
         view->clusters[i]->running = view->clusters[i]->queued = 0;
@@ -313,7 +314,7 @@ static bool is_settled(const struct flow_board_view *view)
 const struct flow_board_view *flow_board_lock(struct flow_board *board)
 {
     pthread_mutex_lock(&board->lock);
-    count_runs(&board->view);
+    board_count_runs(&board->view);
     board->view.settled = is_settled(&board->view);
     return &board->view;
 }
@@ -341,7 +342,7 @@ static void add_own_cluster(struct lister *l)
 
     if (config_load(&request, &config, &err) < 0)
         return; /* there is none; 'a config check' reports a broken one */
-    place_of(
+    board_place_of(
         l->board, &l->known,
         &(struct ledger_run){.platform = config.platform, .cluster = config.cluster, .project = config.project_root});
 }
@@ -353,7 +354,7 @@ static size_t *find_places(struct lister *l, const struct flow_runs *runs)
 
     for (size_t i = 0; i < runs->n && !l->board->options.table_only; i++)
         if (!run_state_is_final(runs->v[i].status.state))
-            clusters[i] = place_of(l->board, &l->known, &runs->v[i].row)->index;
+            clusters[i] = board_place_of(l->board, &l->known, &runs->v[i].row)->index;
     return clusters;
 }
 
@@ -362,7 +363,7 @@ static void take_list(struct flow_board *board, struct flow_runs *runs, const si
 {
     pthread_mutex_lock(&board->lock);
     if (rc == 0)
-        merge(board, runs, clusters);
+        board_merge(board, runs, clusters);
     free(board->view.error);
     board->view.error = rc < 0 ? act_strdup(act_error_text(err)) : NULL;
     board->view.listed = true;
@@ -370,7 +371,7 @@ static void take_list(struct flow_board *board, struct flow_runs *runs, const si
     pthread_mutex_unlock(&board->lock);
 }
 
-static void list(struct lister *l)
+static void board_list(struct lister *l)
 {
     struct flow_board *board = l->board;
     ACT_AUTO(flow_runs) runs = {0};
@@ -385,7 +386,7 @@ static void list(struct lister *l)
 }
 
 /* When the runs are to be listed again. With the lock held. */
-static int64_t when_due(struct lister *l, int64_t listed_ms)
+static int64_t board_when_due(struct lister *l, int64_t listed_ms)
 {
     bool news = l->board->options.table_only && flow_watch_platforms(&l->flow, &l->board->bell.rung);
 
@@ -399,7 +400,7 @@ static bool wait_to_list(struct lister *l)
     int64_t listed_ms = act_now_monotonic_ms(), due_ms;
 
     pthread_mutex_lock(&board->lock);
-    while (!board->stop && act_now_monotonic_ms() < (due_ms = when_due(l, listed_ms)))
+    while (!board->stop && act_now_monotonic_ms() < (due_ms = board_when_due(l, listed_ms)))
         board_wait(board, &l->flow, &board->bell, due_ms);
     board->hurry = false;
     bool stop = board->stop;
@@ -416,7 +417,7 @@ static void *list_runs(void *arg)
     if (!l.board->options.table_only)
         add_own_cluster(&l);
     do
-        list(&l);
+        board_list(&l);
     while (wait_to_list(&l));
     release_known(&l.known);
     flow_close(&l.flow);

@@ -101,7 +101,7 @@ static void begin_log(struct board_follow *f, const char *name)
 }
 
 /* The last line of what is new that the program itself has written. */
-static bool take_line(struct board_follow *f, const struct act_buf *text)
+static bool board_follow_take_line(struct board_follow *f, const struct act_buf *text)
 {
     enum { LOOKED_AT = 64 };
     ACT_AUTO(act_strv) lines = {0};
@@ -144,13 +144,13 @@ static void reduce_curves(struct numbers *numbers)
 /* Where services start the ranks, what nodes use is in lines of the log. */
 static void take_metrics_line(struct board_follow *f, const struct act_buf *text);
 
-static void take_text(struct board_follow *f, const struct store_entry *log, const char *data, size_t len)
+static void board_follow_take_text(struct board_follow *f, const struct store_entry *log, const char *data, size_t len)
 {
     ACT_AUTO(act_buf) text = {0};
 
     act_buf_add(&text, f->begun.data ? f->begun.data : "", f->begun.len);
     act_buf_add(&text, data, len);
-    if (take_line(f, &text))
+    if (board_follow_take_line(f, &text))
         f->spoke_unix_s = log->last_modified_s;
     take_metrics_line(f, &text);
     keep_begun(f, data, len);
@@ -170,7 +170,7 @@ static int skip_to_end(struct board_follow *f, const struct store_entry *log, st
     f->begun.len = 0;
     f->offset = log->size;
     if (text.len > 0)
-        take_text(f, log, text.data, text.len);
+        board_follow_take_text(f, log, text.data, text.len);
     return 0;
 }
 
@@ -186,7 +186,7 @@ static int read_new(struct board_follow *f, const struct store_entry *log, struc
     if (rc < 0 || got == 0)
         return rc;
     f->offset += got;
-    take_text(f, log, data, got);
+    board_follow_take_text(f, log, data, got);
     return 0;
 }
 
@@ -326,7 +326,7 @@ static int look_for_silent(struct board_follow *f, const struct store_page *logs
 
 /* ---- what is known */
 
-static int rank_of(const struct numbers_key *key)
+static int board_follow_rank_of(const struct numbers_key *key)
 {
     static const char *const first[] = {"loss", "train_loss", "train/loss"};
 
@@ -357,7 +357,7 @@ static void show_numbers(struct numbers *numbers, struct flow_live *live)
 {
     for (int rank = 4; rank > 0; rank--)
         for (size_t i = 0; i < numbers_count(numbers) && live->n_numbers < FLOW_LIVE_NUMBERS; i++)
-            if (rank_of(numbers_key(numbers, i)) == rank)
+            if (board_follow_rank_of(numbers_key(numbers, i)) == rank)
                 show_number(numbers_key(numbers, i), live);
 }
 
@@ -376,7 +376,7 @@ static struct flow_live *live_of(const struct board_follow *f)
     return live;
 }
 
-static int look(struct board_follow *f, struct act_error *err)
+static int board_follow_look_at(struct board_follow *f, struct act_error *err)
 {
     ACT_AUTO(store_page) logs = {0};
     int rc = flow_log_source_list(&f->source, &logs, err);
@@ -400,7 +400,7 @@ struct flow_live *board_follow_look(struct board_follow *f, struct flow *flow, c
         rc = flow_log_source_open_there(flow, &f->run, &f->source, &ignored);
     }
     if (rc == 0 && f->source.store)
-        rc = look(f, &ignored);
+        rc = board_follow_look_at(f, &ignored);
     if (rc < 0 && !f->source.store)
         f->attempt = 0; /* it is opened again */
     return live_of(f);

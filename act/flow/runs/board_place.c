@@ -31,7 +31,7 @@ struct asker {
     int64_t soonest_ms; /* when it is asked because it has news */
 };
 
-static bool is_of(const struct asker *a, const struct board_entry *entry)
+static bool board_place_is_of(const struct asker *a, const struct board_entry *entry)
 {
     return entry->shown.cluster == a->place->index && !run_state_is_final(entry->shown.run.status.state);
 }
@@ -42,13 +42,13 @@ static void list_active(struct asker *a, struct act_strv *ids)
 {
     pthread_mutex_lock(&a->board->lock);
     for (size_t i = 0; i < a->board->view.n; i++)
-        if (is_of(a, a->board->by_id[i]))
+        if (board_place_is_of(a, a->board->by_id[i]))
             act_strv_push(ids, a->board->by_id[i]->shown.run.row.id);
     pthread_mutex_unlock(&a->board->lock);
 }
 
 /* With the lock held. changed gets the ones that the ledger is to have. */
-static void take_status(struct asker *a, const char *id, struct run_status *now, struct flow_runs *changed)
+static void board_place_take_status(struct asker *a, const char *id, struct run_status *now, struct flow_runs *changed)
 {
     struct board_entry *entry = board_find(a->board, id);
     struct flow_run *run = entry ? &entry->shown.run : NULL;
@@ -64,7 +64,7 @@ static void take_status(struct asker *a, const char *id, struct run_status *now,
              (struct flow_run){.row = {.id = act_strdup(id)}, .status = run->status, .changed = true});
 }
 
-static int ask_states(struct asker *a, struct act_error *err)
+static int board_place_ask_states(struct asker *a, struct act_error *err)
 {
     ACT_AUTO(act_strv) ids = {0};
     ACT_AUTO(flow_runs) changed = {0};
@@ -78,7 +78,7 @@ static int ask_states(struct asker *a, struct act_error *err)
         return rc;
     pthread_mutex_lock(&a->board->lock);
     for (size_t i = 0; i < ids.n; i++)
-        take_status(a, ids.v[i], &now[i], &changed);
+        board_place_take_status(a, ids.v[i], &now[i], &changed);
     pthread_mutex_unlock(&a->board->lock);
     return flow_store_changes(&a->flow, changed.v, changed.n, err);
 }
@@ -148,14 +148,14 @@ static void list_followed(struct asker *a, struct act_strv *ids)
     pthread_mutex_lock(&a->board->lock);
     for (size_t i = 0; i < a->board->view.n; i++) {
         const struct board_entry *entry = a->board->by_id[i];
-        if (is_of(a, entry) && board_follows(a->board, entry))
+        if (board_place_is_of(a, entry) && board_follows(a->board, entry))
             act_strv_push(ids, entry->shown.run.row.id);
     }
     pthread_mutex_unlock(&a->board->lock);
 }
 
 /* False: nobody wants to know any more. */
-static bool status_of(struct asker *a, const char *id, struct run_status *out)
+static bool board_place_status_of(struct asker *a, const char *id, struct run_status *out)
 {
     pthread_mutex_lock(&a->board->lock);
     struct board_entry *entry = board_find(a->board, id);
@@ -187,7 +187,7 @@ static void look_at_logs(struct asker *a)
     list_followed(a, &ids);
     drop_follows(a, &ids);
     for (size_t i = 0; i < ids.n; i++) {
-        struct board_follow *follow = status_of(a, ids.v[i], &status) ? find_follow(a, ids.v[i]) : NULL;
+        struct board_follow *follow = board_place_status_of(a, ids.v[i], &status) ? find_follow(a, ids.v[i]) : NULL;
         if (!follow)
             continue;
         show_live(a, ids.v[i], board_follow_look(follow, &a->flow, &status));
@@ -199,7 +199,7 @@ static void look_at_logs(struct asker *a)
 
 /* ---- abort */
 
-static void abort_run(struct asker *a, const char *id)
+static void board_place_abort_run(struct asker *a, const char *id)
 {
     ACT_AUTO(flow_runs) found = {.v = act_calloc(1, sizeof(struct flow_run)), .n = 1};
     struct flow_run *run = &found.v[0];
@@ -227,7 +227,7 @@ static void ask_all(struct asker *a)
     int rc = a->platform ? 0 : flow_platform_of(&a->flow, &a->place->sample, &a->platform, &err);
 
     if (rc == 0)
-        rc = ask_states(a, &err);
+        rc = board_place_ask_states(a, &err);
     if (rc == 0)
         rc = ask_load(a, &err);
     say_error(a, rc, &err);
@@ -251,7 +251,7 @@ struct wish {
 };
 
 /* Those that have to be asked always may know more. */
-static int64_t when_due(struct asker *a)
+static int64_t board_place_when_due(struct asker *a)
 {
     bool tells = a->platform && platform_row(a->platform)->watch;
 
@@ -266,12 +266,13 @@ static void wait_for_wish(struct asker *a, struct wish *out)
 
     pthread_mutex_lock(&a->board->lock);
     while (!a->board->stop && !place->hurry && !place->look_at_logs && place->aborts.n == 0 &&
-           act_now_monotonic_ms() < (due_ms = when_due(a)))
+           act_now_monotonic_ms() < (due_ms = board_place_when_due(a)))
         board_wait(a->board, &a->flow, &place->bell, due_ms);
-    *out = (struct wish){.aborts = place->aborts,
-                         .ask = place->hurry || place->aborts.n > 0 || act_now_monotonic_ms() >= when_due(a),
-                         .logs = place->look_at_logs,
-                         .stop = a->board->stop};
+    *out =
+        (struct wish){.aborts = place->aborts,
+                      .ask = place->hurry || place->aborts.n > 0 || act_now_monotonic_ms() >= board_place_when_due(a),
+                      .logs = place->look_at_logs,
+                      .stop = a->board->stop};
     if (place->hurry)
         a->load_ms = a->logs_ms = 0;
     place->aborts = (struct act_strv){0};
@@ -288,7 +289,7 @@ void *board_ask_place(void *arg)
     flow_open_bare(NULL, &a.flow);
     for (wait_for_wish(&a, &wish); !wish.stop; wait_for_wish(&a, &wish)) {
         for (size_t i = 0; i < wish.aborts.n; i++)
-            abort_run(&a, wish.aborts.v[i]);
+            board_place_abort_run(&a, wish.aborts.v[i]);
         act_strv_release(&wish.aborts);
         if (wish.ask)
             ask_all(&a);

@@ -36,12 +36,12 @@ static void release_items(struct items *items)
 }
 
 /* Takes the text. */
-static void add_item(struct items *items, const char *name, char *text)
+static void diff_add_item(struct items *items, const char *name, char *text)
 {
     ACT_PUSH(items->v, items->n, (struct item){act_strdup(name), text});
 }
 
-static int by_name(const void *a, const void *b)
+static int diff_by_name(const void *a, const void *b)
 {
     return strcmp(((const struct item *)a)->name, ((const struct item *)b)->name);
 }
@@ -49,7 +49,7 @@ static int by_name(const void *a, const void *b)
 static void sort_items(struct items *items)
 {
     if (items->n > 0)
-        qsort(items->v, items->n, sizeof(*items->v), by_name);
+        qsort(items->v, items->n, sizeof(*items->v), diff_by_name);
 }
 
 static void add_difference(struct flow_diff *out, const char *part, const struct item *from, const struct item *to)
@@ -61,14 +61,14 @@ static void add_difference(struct flow_diff *out, const char *part, const struct
                                       .to = act_strdup(to ? to->text : NULL)});
 }
 
-static void compare(const char *part, struct items *from, struct items *to, struct flow_diff *out)
+static void diff_compare(const char *part, struct items *from, struct items *to, struct flow_diff *out)
 {
     size_t i = 0, j = 0;
 
     sort_items(from);
     sort_items(to);
     while (i < from->n || j < to->n) {
-        int order = i == from->n ? 1 : j == to->n ? -1 : by_name(&from->v[i], &to->v[j]);
+        int order = i == from->n ? 1 : j == to->n ? -1 : diff_by_name(&from->v[i], &to->v[j]);
         if (order != 0 || strcmp(from->v[i].text, to->v[j].text) != 0)
             add_difference(out, part, order <= 0 ? &from->v[i] : NULL, order >= 0 ? &to->v[j] : NULL);
         i += order <= 0;
@@ -83,7 +83,7 @@ static void compare(const char *part, struct items *from, struct items *to, stru
 static void list_command(const struct run_spec *spec, struct items *out)
 {
     if (spec->argv.n > 0)
-        add_item(out, "", flow_command_line(&spec->argv));
+        diff_add_item(out, "", flow_command_line(&spec->argv));
 }
 
 /* ---- the code */
@@ -124,7 +124,7 @@ static int list_code(const struct flow_run *run, struct items *out, struct act_e
         const struct package_file *f = &files.v[i];
         char size[ACT_UNIT_TEXT];
         act_size_to_text(f->size, size);
-        add_item(out, f->path, act_sprintf("%s, CRC %08x, mode %03o", size, f->crc, f->mode & 0777));
+        diff_add_item(out, f->path, act_sprintf("%s, CRC %08x, mode %03o", size, f->crc, f->mode & 0777));
     }
     return rc;
 }
@@ -141,10 +141,10 @@ static void compare_code(const struct flow_run *from, const struct flow_run *to,
         act_warn("the code differs, but cannot be compared by file: %s", act_error_text(&err));
         release_items(&a);
         release_items(&b);
-        add_item(&a, "", act_strdup(from->spec.package_sha256));
-        add_item(&b, "", act_strdup(to->spec.package_sha256));
+        diff_add_item(&a, "", act_strdup(from->spec.package_sha256));
+        diff_add_item(&b, "", act_strdup(to->spec.package_sha256));
     }
-    compare("code", &a, &b, out);
+    diff_compare("code", &a, &b, out);
 }
 
 /* ---- the configuration */
@@ -178,29 +178,29 @@ static const char *const apart[] = {
     "started_per_node",
 };
 
-static char *text_of(const json_t *value)
+static char *diff_text_of(const json_t *value)
 {
     return json_is_string(value) ? act_strdup(json_string_value(value))
                                  : json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
 }
 
 /* "a.b" and so on; of a list of things with names, those. */
-static void flatten(const char *before, const char *name, json_t *value, struct items *out)
+static void diff_flatten(const char *before, const char *name, json_t *value, struct items *out)
 {
     ACT_AUTOFREE char *path = *before ? act_sprintf("%s.%s", before, name) : act_strdup(name);
     const char *key;
     json_t *member;
     size_t i;
 
-    json_object_foreach(value, key, member) flatten(path, key, member, out);
+    json_object_foreach(value, key, member) diff_flatten(path, key, member, out);
     json_array_foreach(value, i, member)
     {
         char number[24];
         snprintf(number, sizeof(number), "%zu", i);
-        flatten(path, codec_json_str(member, "name", number), member, out);
+        diff_flatten(path, codec_json_str(member, "name", number), member, out);
     }
     if (!json_is_object(value) && !json_is_array(value) && !json_is_null(value))
-        add_item(out, path, text_of(value));
+        diff_add_item(out, path, diff_text_of(value));
 }
 
 static void list_configuration(const struct run_spec *spec, struct items *out)
@@ -214,8 +214,8 @@ static void list_configuration(const struct run_spec *spec, struct items *out)
         json_object_del(json, apart[i]);
     json_object_del(json, "config");
     json_object_del(config, "env");
-    json_object_foreach(config, key, value) flatten("", key, value, out);
-    json_object_foreach(json, key, value) flatten("run", key, value, out);
+    json_object_foreach(config, key, value) diff_flatten("", key, value, out);
+    json_object_foreach(json, key, value) diff_flatten("run", key, value, out);
 }
 
 /* ---- the environment */
@@ -230,7 +230,7 @@ static void list_environment(const struct run_spec *spec, struct items *out)
     json_array_foreach(json_object_get(json, "env"), i, env) /* the last one of a name counts */
         json_object_set_new(last, codec_json_str(env, "name", "?"),
                             json_string(codec_json_str(env, "value", "(a secret)")));
-    json_object_foreach(last, name, env) add_item(out, name, text_of(env));
+    json_object_foreach(last, name, env) diff_add_item(out, name, diff_text_of(env));
 }
 
 /* ---- the nodes */
@@ -250,21 +250,21 @@ static char *names_of_nodes(struct flow *flow, const struct flow_run *run)
     return nodes.n ? act_buf_steal(&names) : NULL;
 }
 
-static void list_nodes(struct flow *flow, const struct flow_run *run, struct items *out)
+static void diff_list_nodes(struct flow *flow, const struct flow_run *run, struct items *out)
 {
     const struct run_spec *spec = &run->spec;
     char *names = names_of_nodes(flow, run);
 
-    add_item(out, "cluster", act_strdup(spec->cluster));
-    add_item(out, "platform", act_strdup(spec->platform));
-    add_item(out, "nodes", act_sprintf("%d", spec->nodes));
+    diff_add_item(out, "cluster", act_strdup(spec->cluster));
+    diff_add_item(out, "platform", act_strdup(spec->platform));
+    diff_add_item(out, "nodes", act_sprintf("%d", spec->nodes));
     if (run_spec_is_elastic(spec))
-        add_item(out, "range", act_sprintf("%d to %d", spec->min_nodes, spec->max_nodes));
-    add_item(out, "processes_per_node", act_sprintf("%d", run_spec_processes(spec)));
-    add_item(out, spec->on_processors ? "processors_per_node" : "gpus_per_node",
-             act_sprintf("%d", spec->gpus_per_node));
+        diff_add_item(out, "range", act_sprintf("%d to %d", spec->min_nodes, spec->max_nodes));
+    diff_add_item(out, "processes_per_node", act_sprintf("%d", run_spec_processes(spec)));
+    diff_add_item(out, spec->on_processors ? "processors_per_node" : "gpus_per_node",
+                  act_sprintf("%d", spec->gpus_per_node));
     if (names)
-        add_item(out, "names", names);
+        diff_add_item(out, "names", names);
 }
 
 /* ---- all of it */
@@ -291,14 +291,14 @@ void flow_diff(struct flow *flow, const struct flow_run *from, const struct flow
     *out = (struct flow_diff){0};
     list_command(&from->spec, &a);
     list_command(&to->spec, &b);
-    compare("command", &a, &b, out);
+    diff_compare("command", &a, &b, out);
     compare_code(from, to, out);
     for (size_t i = 0; i < sizeof(pure) / sizeof(pure[0]); i++) {
         pure[i].list(&from->spec, &a);
         pure[i].list(&to->spec, &b);
-        compare(pure[i].part, &a, &b, out);
+        diff_compare(pure[i].part, &a, &b, out);
     }
-    list_nodes(flow, from, &a);
-    list_nodes(flow, to, &b);
-    compare("nodes", &a, &b, out);
+    diff_list_nodes(flow, from, &a);
+    diff_list_nodes(flow, to, &b);
+    diff_compare("nodes", &a, &b, out);
 }

@@ -27,7 +27,7 @@ static bool is_harmless(const char *line)
     return false;
 }
 
-static void take_line(struct flow_error_scan *s)
+static void error_lines_take_line(struct flow_error_scan *s)
 {
     struct flow_codes *out = s->out;
 
@@ -49,7 +49,7 @@ void flow_error_lines_feed(struct flow_error_scan *s, const char *text, size_t l
         size_t n = end ? (size_t)(end - text) : len, room = DIAGNOSE_LINE - s->line.len;
         act_buf_add(&s->line, text, n < room ? n : room);
         if (end)
-            take_line(s);
+            error_lines_take_line(s);
         n += end != NULL;
         text += n;
         len -= n;
@@ -58,6 +58,6 @@ void flow_error_lines_feed(struct flow_error_scan *s, const char *text, size_t l
 
 void flow_error_lines_end(struct flow_error_scan *s)
 {
-    take_line(s);
+    error_lines_take_line(s);
     act_buf_release(&s->line);
 }

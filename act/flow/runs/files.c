@@ -41,14 +41,14 @@ struct flow_span flow_span_of(const struct flow_run *run)
                               .to_s = (s->ended_unix_s > 0 ? s->ended_unix_s : act_now_unix_s()) + LATE_S};
 }
 
-static int64_t changed_s(const struct store_entry *entry)
+static int64_t files_changed_s(const struct store_entry *entry)
 {
     return entry->mtime_ns ? act_ns_timespec(entry->mtime_ns).tv_sec : entry->last_modified_s;
 }
 
 bool flow_span_has(const struct flow_span *span, const struct store_entry *entry, const char *rel)
 {
-    int64_t at_s = changed_s(entry);
+    int64_t at_s = files_changed_s(entry);
 
     return (at_s >= span->from_s && at_s <= span->to_s) || strstr(rel, span->id);
 }
@@ -119,16 +119,16 @@ int flow_open_project_of(struct flow *flow, const struct flow_run *run, struct f
 
 /* ---- its files */
 
-static void add(struct flow_files *files, char *path, const struct store_entry *entry)
+static void files_add(struct flow_files *files, char *path, const struct store_entry *entry)
 {
-    struct flow_file_of_run file = {.path = path, .size = entry->size, .changed_unix_s = changed_s(entry)};
+    struct flow_file_of_run file = {.path = path, .size = entry->size, .changed_unix_s = files_changed_s(entry)};
 
     ACT_PUSH(files->v, files->n, file);
 }
 
 /* below: a folder among them; "": all. */
-static int list_logs(struct flow *flow, const struct flow_run *run, const char *below, struct flow_files *out,
-                     struct act_error *err)
+static int files_list_logs(struct flow *flow, const struct flow_run *run, const char *below, struct flow_files *out,
+                           struct act_error *err)
 {
     struct flow_log_source source;
     struct store_page page = {0};
@@ -141,7 +141,7 @@ static int list_logs(struct flow *flow, const struct flow_run *run, const char *
         rc = flow_log_source_list(&source, &page, err);
     for (size_t i = 0; rc == 0 && i < page.n; i++)
         if (!*below || act_path_is_within(page.v[i].key, below))
-            add(out, act_sprintf("%s:%s", run->row.id, page.v[i].key), &page.v[i]);
+            files_add(out, act_sprintf("%s:%s", run->row.id, page.v[i].key), &page.v[i]);
     store_page_release(&page);
     flow_log_source_close(&source);
     return rc == -ACT_NOT_FOUND ? 0 : rc; /* it has not begun */
@@ -154,7 +154,7 @@ struct listing {
     bool all;
 };
 
-static int take(void *arg, const struct store_entry *entry, const char *rel, struct act_error *err)
+static int files_take(void *arg, const struct store_entry *entry, const char *rel, struct act_error *err)
 {
     struct listing *l = arg;
 
@@ -162,7 +162,7 @@ static int take(void *arg, const struct store_entry *entry, const char *rel, str
     if (entry->kind != STORE_FILE)
         return 0;
     if (l->all || flow_span_has(&l->span, entry, rel))
-        add(l->out, act_sprintf("%s/%s", l->folder->name, rel), entry);
+        files_add(l->out, act_sprintf("%s/%s", l->folder->name, rel), entry);
     else
         l->out->n_others++;
     return 0;
@@ -183,8 +183,8 @@ static int sign_all(struct store *store, const struct run_folder *f, const struc
     return rc;
 }
 
-static int list_folder(struct flow *flow, const struct flow_run *run, const struct run_folder *f,
-                       const struct flow_files_wanted *what, struct flow_files *out, struct act_error *err)
+static int files_list_folder(struct flow *flow, const struct flow_run *run, const struct run_folder *f,
+                             const struct flow_files_wanted *what, struct flow_files *out, struct act_error *err)
 {
     struct listing l = {.out = out, .folder = f, .span = flow_span_of(run), .all = what->all};
     struct flow project = {0};
@@ -195,7 +195,7 @@ static int list_folder(struct flow *flow, const struct flow_run *run, const stru
         return rc;
     rc = flow_open_folder_of_run(&project, &run->spec, f, &store, err);
     if (rc == 0)
-        rc = flow_list_folder_of_run(&project, store, f, take, &l, err);
+        rc = flow_list_folder_of_run(&project, store, f, files_take, &l, err);
     if (rc == 0 && what->urls)
         rc = sign_all(store, f, what, out, err);
     store_free(store);
@@ -215,10 +215,10 @@ static int list_output(struct flow *flow, const struct flow_run *run, const stru
     at.name = name;
     at.path = path;
     all.all = what->all || strstr(output->path, run->row.id);
-    return list_folder(flow, run, &at, &all, out, err);
+    return files_list_folder(flow, run, &at, &all, out, err);
 }
 
-static int no_folder(const struct flow_run *run, const char *name, struct act_error *err)
+static int files_no_folder(const struct flow_run *run, const char *name, struct act_error *err)
 {
     ACT_AUTO(act_buf) names = {0};
 
@@ -242,13 +242,13 @@ int flow_list_files(struct flow *flow, const struct flow_run *run, const struct 
     if (known < 0)
         return known;
     if (f || output.folder)
-        return f ? list_folder(flow, run, f, what, out, err) : list_output(flow, run, &output, what, out, err);
+        return f ? files_list_folder(flow, run, f, what, out, err) : list_output(flow, run, &output, what, out, err);
     if (what->folder && !known && strcmp(what->folder, FLOW_FILES_LOGS) != 0)
-        return no_folder(run, what->folder, err);
+        return files_no_folder(run, what->folder, err);
     if (what->all || what->life_s || what->share_sas)
         return act_error_set(err, ACT_USAGE, "--%s has no effect on logs; -d FOLDER names a mapped folder",
                              what->all      ? "all"
                              : what->life_s ? "expires"
                                             : "share-sas");
-    return list_logs(flow, run, known ? output.path : "", out, err);
+    return files_list_logs(flow, run, known ? output.path : "", out, err);
 }

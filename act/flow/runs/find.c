@@ -26,7 +26,7 @@ struct question {
     struct ledger_runs rows;
 };
 
-static int ambiguous(const char *piece, const struct ledger_runs *rows, struct act_error *err)
+static int find_ambiguous(const char *piece, const struct ledger_runs *rows, struct act_error *err)
 {
     enum { SHOWN = 5 };
     ACT_AUTO(act_buf) names = {0};
@@ -92,7 +92,7 @@ static int complete_row(struct flow *flow, struct flow_run *run, struct act_erro
     return rc;
 }
 
-static int add_row(struct ledger *ledger, void *row, struct act_error *err)
+static int find_add_row(struct ledger *ledger, void *row, struct act_error *err)
 {
     return ledger_add(ledger, row, err);
 }
@@ -116,7 +116,7 @@ static bool is_project_here(const char *root)
 
 /* Others may write what a platform keeps of a run: it does not say where to log in and what to run there. That is as in
  * the configuration that the run was found with. */
-static void take_place(const struct config *found_in, struct run_spec *spec)
+static void find_take_place(const struct config *found_in, struct run_spec *spec)
 {
     act_str_replace(&spec->platform, found_in->platform);
     if (!spec->config)
@@ -141,11 +141,11 @@ static int adopt(struct flow *flow, struct platform *platform, const char *id, c
     if (rc == 0 && found_in && !knows_cluster(&spec))
         act_str_replace(&spec.cluster, found_in->cluster);
     if (rc == 0 && found_in)
-        take_place(found_in, &spec);
+        find_take_place(found_in, &spec);
     if (rc == 0) {
         struct ledger_run row = flow_row_of(&spec);
         row.found = platform_row(platform)->keeps_list;
-        rc = flow_with_ledger(flow, add_row, &row, err);
+        rc = flow_with_ledger(flow, find_add_row, &row, err);
         ledger_run_release(&row);
     }
     return rc;
@@ -337,7 +337,7 @@ int flow_find_row(struct flow *flow, const char *piece, bool asked, struct flow_
     if (rc == 0 && q.rows.n == 0)
         rc = nothing_found(&q, err);
     if (rc == 0 && q.rows.n > 1)
-        rc = ambiguous(wanted_piece, &q.rows, err);
+        rc = find_ambiguous(wanted_piece, &q.rows, err);
     if (rc == 0) {
         out->row = q.rows.v[0];
         q.rows.v[0] = (struct ledger_run){0};

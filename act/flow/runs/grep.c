@@ -54,7 +54,7 @@ struct reading {
 };
 
 /* "2026-11-24T22:25:00", with any one character in the middle. */
-static bool is_time(const char *s)
+static bool grep_is_time(const char *s)
 {
     static const char form[] = "0000-00-00?00:00:00";
 
@@ -74,7 +74,7 @@ static void note_time(struct reading *r)
     size_t form = sizeof(r->match.time) - 1;
 
     for (size_t i = 0; i + form <= r->line.len && i < TIME_WITHIN; i++) {
-        if (!is_time(r->line.data + i))
+        if (!grep_is_time(r->line.data + i))
             continue;
         memcpy(r->match.time, r->line.data + i, form);
         r->match.time[form] = '\0';
@@ -82,7 +82,7 @@ static void note_time(struct reading *r)
     }
 }
 
-static int end_line(struct reading *r, struct act_error *err)
+static int grep_end_line(struct reading *r, struct act_error *err)
 {
     regmatch_t range = {.rm_so = 0, .rm_eo = (regoff_t)r->line.len};
     int rc = 0;
@@ -99,7 +99,7 @@ static int end_line(struct reading *r, struct act_error *err)
     return rc;
 }
 
-static int take_text(struct reading *r, const char *text, size_t len, struct act_error *err)
+static int grep_take_text(struct reading *r, const char *text, size_t len, struct act_error *err)
 {
     int rc = 0;
 
@@ -110,7 +110,7 @@ static int take_text(struct reading *r, const char *text, size_t len, struct act
         n = n < room ? n : room;
         act_buf_add(&r->line, text, n);
         if (whole || r->line.len == LINE_MAX_BYTES) {
-            rc = end_line(r, err);
+            rc = grep_end_line(r, err);
             r->continued = !whole;
         }
         text += n + whole;
@@ -119,8 +119,8 @@ static int take_text(struct reading *r, const char *text, size_t len, struct act
     return rc;
 }
 
-static int read_log(const struct flow_log_source *source, const struct store_entry *log, struct reading *r, char *chunk,
-                    struct act_error *err)
+static int grep_read_log(const struct flow_log_source *source, const struct store_entry *log, struct reading *r,
+                         char *chunk, struct act_error *err)
 {
     uint64_t at = 0;
     size_t got = 1;
@@ -131,15 +131,15 @@ static int read_log(const struct flow_log_source *source, const struct store_ent
         if (rc == -ACT_NOT_FOUND) /* it was listed, and is gone */
             return 0;
         if (rc == 0)
-            rc = take_text(r, chunk, got, err);
+            rc = grep_take_text(r, chunk, got, err);
         at += got;
     }
     if (rc == 0 && r->line.len > 0)
-        rc = end_line(r, err);
+        rc = grep_end_line(r, err);
     return rc;
 }
 
-static int attempt_of(const char *name, const struct flow_run *run)
+static int grep_attempt_of(const char *name, const struct flow_run *run)
 {
     int attempt;
 
@@ -147,7 +147,7 @@ static int attempt_of(const char *name, const struct flow_run *run)
 }
 
 /* The rank of a log, whichever attempt it is of. */
-static int rank_of(const char *name)
+static int grep_rank_of(const char *name)
 {
     const char *slash =
         act_starts_with(name, RUN_DIR_ATTEMPTS "/") ? strchr(name + sizeof(RUN_DIR_ATTEMPTS), '/') : NULL;
@@ -171,12 +171,12 @@ static int search(const struct flow_log_source *source, const struct flow_run *r
                             .n_found = n_found,
                             .match = {.run = run,
                                       .log = name,
-                                      .rank = rank_of(name),
-                                      .attempt = attempt_of(name, run),
+                                      .rank = grep_rank_of(name),
+                                      .attempt = grep_attempt_of(name, run),
                                       .changed_unix_s = logs.v[i].last_modified_s}};
         if (*name == '.' || logs.v[i].kind != STORE_FILE) /* what is written about the copies */
             continue;
-        rc = read_log(source, &logs.v[i], &r, chunk, err);
+        rc = grep_read_log(source, &logs.v[i], &r, chunk, err);
         act_buf_release(&r.line);
     }
     return rc;

@@ -17,7 +17,7 @@ static int find_grid(const struct flow_grids *grids, const char *name, size_t le
     return -1;
 }
 
-static int check_name(const struct flow_grids *grids, const char *name, const char *text, struct act_error *err)
+static int grid_check_name(const struct flow_grids *grids, const char *name, const char *text, struct act_error *err)
 {
     if (!run_label_valid(name))
         return act_error_set(
@@ -49,7 +49,7 @@ static const char *find_double(const struct act_strv *values)
 }
 
 /* What a tag cannot have, the tag says. */
-static int check_values(const struct flow_grid *grid, const char *text, struct act_error *err)
+static int grid_check_values(const struct flow_grid *grid, const char *text, struct act_error *err)
 {
     for (size_t i = 0; i < grid->values.n; i++) {
         CODEC_AUTOJSON json_t *tags = json_object();
@@ -81,12 +81,12 @@ static int add_grid(const char *text, struct flow_grids *out, struct act_error *
 
     if (!name)
         return act_error_set(err, ACT_USAGE, "--grid '%s' is no grid: it is NAME=VALUE,VALUE,...", text);
-    int rc = check_name(out, name, text, err);
+    int rc = grid_check_name(out, name, text, err);
     if (rc < 0)
         return rc;
     ACT_PUSH(out->v, out->n, (struct flow_grid){.name = act_strdup(name)});
     split_values(equals + 1, &out->v[out->n - 1].values);
-    return check_values(&out->v[out->n - 1], text, err);
+    return grid_check_values(&out->v[out->n - 1], text, err);
 }
 
 static int count_points(struct flow_grids *grids, struct act_error *err)
@@ -171,7 +171,7 @@ static int no_grid(const struct flow_grids *grids, const char *word, const struc
                          word, (int)p->text_len, p->text, names.data, (int)p->text_len, p->text);
 }
 
-static int check_word(const struct flow_grids *grids, const char *word, bool *used, struct act_error *err)
+static int grid_check_word(const struct flow_grids *grids, const char *word, bool *used, struct act_error *err)
 {
     for (const char *at = word; *at;) {
         struct piece p = piece_at(at);
@@ -193,7 +193,7 @@ int flow_grids_check(const struct flow_grids *grids, const struct act_strv *comm
     int rc = 0;
 
     for (size_t i = 0; rc == 0 && i < command->n; i++)
-        rc = check_word(grids, command->v[i], used, err);
+        rc = grid_check_word(grids, command->v[i], used, err);
     for (size_t i = 0; rc == 0 && i < grids->n; i++)
         if (!used[i])
             rc = act_error_set(err, ACT_USAGE, "grid '%s' is not used: the command has no {%s}", grids->v[i].name,

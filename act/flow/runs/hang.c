@@ -6,7 +6,7 @@
 
 enum { SHORT_S = 60 };
 
-static int refuse_here(const struct config *c, const struct platform_row *row, struct act_error *err)
+static int hang_refuse_here(const struct config *c, const struct platform_row *row, struct act_error *err)
 {
     return act_error_set(err, ACT_USAGE,
                          "a run on '%s' cannot be watched for hangs (--hang, key 'hang'): on platform '%s' the service "
@@ -24,7 +24,7 @@ static int read_hang(const struct config *c, const struct platform_row *row, int
         return act_error_set(err, ACT_CONFIG, "'hang' must be a time such as 90s, 20m or 2h, not '%s'", c->hang);
     if (*out > RUN_HANG_MOST_S)
         return act_error_set(err, ACT_CONFIG, "'hang' must be at most 30d, not '%s'", c->hang);
-    return row->keeps_record ? 0 : refuse_here(c, row, err);
+    return row->keeps_record ? 0 : hang_refuse_here(c, row, err);
 }
 
 int flow_check_hang(const struct config *c, const struct platform_row *row, struct act_error *err)

@@ -23,7 +23,7 @@ struct walk {
     struct store_page *out;
 };
 
-static int list_folder(const struct walk *w, const char *sub, int depth, struct act_error *err);
+static int here_list_folder(const struct walk *w, const char *sub, int depth, struct act_error *err);
 
 /* A file or a folder of the folder that d reads. */
 static int list_entry(const struct walk *w, const char *sub, DIR *d, const char *name, int depth, struct act_error *err)
@@ -34,14 +34,14 @@ static int list_entry(const struct walk *w, const char *sub, DIR *d, const char 
     if (name[0] == '.' || fstatat(dirfd(d), name, &st, AT_SYMLINK_NOFOLLOW) < 0 || w->out->n == FILES_MAX)
         return 0;
     if (S_ISDIR(st.st_mode) && depth < DEPTH_MAX)
-        return list_folder(w, below, depth + 1, err);
+        return here_list_folder(w, below, depth + 1, err);
     if (S_ISREG(st.st_mode))
         *store_page_add(w->out) = (struct store_entry){.key = act_strdup(below), .size = (uint64_t)st.st_size};
     return 0;
 }
 
 /* What is not there has no files. */
-static int list_folder(const struct walk *w, const char *sub, int depth, struct act_error *err)
+static int here_list_folder(const struct walk *w, const char *sub, int depth, struct act_error *err)
 {
     ACT_AUTOFREE char *path = act_path_join(w->folder, *sub ? sub : ".");
     int fd = act_open_below(w->root, path, O_RDONLY | O_DIRECTORY, err), rc = 0;
@@ -61,7 +61,7 @@ static int by_key(const void *a, const void *b)
     return strcmp(((const struct store_entry *)a)->key, ((const struct store_entry *)b)->key);
 }
 
-static int last_attempt(const struct store_page *files)
+static int here_last_attempt(const struct store_page *files)
 {
     int last = 0, n;
 
@@ -77,10 +77,10 @@ int flow_here_open(const struct flow_run *run, struct flow_here *out, struct act
     int rc = flow_trust_logs(run->row.project, err);
 
     if (rc == 0)
-        rc = list_folder(&(struct walk){out->root, out->folder, &out->files}, "", 0, err);
+        rc = here_list_folder(&(struct walk){out->root, out->folder, &out->files}, "", 0, err);
     if (out->files.n > 0)
         qsort(out->files.v, out->files.n, sizeof(*out->files.v), by_key);
-    out->attempt = last_attempt(&out->files);
+    out->attempt = here_last_attempt(&out->files);
     return rc;
 }
 
@@ -91,14 +91,14 @@ void flow_here_close(struct flow_here *here)
     free(here->folder);
 }
 
-static int has_key(const void *name, const void *entry)
+static int here_has_key(const void *name, const void *entry)
 {
     return strcmp(name, ((const struct store_entry *)entry)->key);
 }
 
 const struct store_entry *flow_here_find(const struct flow_here *here, const char *name)
 {
-    return here->files.n ? bsearch(name, here->files.v, here->files.n, sizeof(*here->files.v), has_key) : NULL;
+    return here->files.n ? bsearch(name, here->files.v, here->files.n, sizeof(*here->files.v), here_has_key) : NULL;
 }
 
 char *flow_here_prefix(const struct flow_here *here, int attempt)

@@ -21,7 +21,8 @@
 #include "transfer/transfer.h"
 
 /* Uploads a local file unless the key exists: the name is a hash of the content. */
-static int put_file(struct flow *flow, struct store *store, const char *file, const char *key, struct act_error *err)
+static int job_files_put_file(struct flow *flow, struct store *store, const char *file, const char *key,
+                              struct act_error *err)
 {
     ACT_AUTOFREE char *dir = act_path_dirname(file);
     ACT_AUTOFREE char *name = act_strdup(act_path_basename(file));
@@ -56,7 +57,7 @@ static int put_agent(struct flow *flow, struct store *store, char **out_key, str
     if (rc < 0)
         return rc;
     *out_key = flow_code_key(flow, "bin/%.*s/act-node", HASH_SHOWN, hash);
-    return put_file(flow, store, agent, *out_key, err);
+    return job_files_put_file(flow, store, agent, *out_key, err);
 }
 
 static int put_spec(struct flow *flow, struct store *store, const struct run_spec *spec, char **out_key,
@@ -90,7 +91,7 @@ int flow_store_package(struct flow *flow, struct run_spec *spec, const char *fil
     free(spec->package_key);
     spec->package_key = flow_package_key(flow, spec->package_sha256);
     if (rc == 0)
-        rc = put_file(flow, store, file, spec->package_key, err);
+        rc = job_files_put_file(flow, store, file, spec->package_key, err);
     store_free(store);
     return rc < 0 ? act_error_prefix(err, "cannot store the package that the nodes need") : 0;
 }
@@ -105,7 +106,7 @@ int flow_store_job(struct flow *flow, struct run_spec *spec, const char *package
     if (rc == 0 && package) { /* a run that is repeated elsewhere brings its package along */
         free(spec->package_key);
         spec->package_key = flow_package_key(flow, spec->package_sha256);
-        rc = put_file(flow, store, package, spec->package_key, err);
+        rc = job_files_put_file(flow, store, package, spec->package_key, err);
     }
     if (rc == 0)
         rc = put_agent(flow, store, &out->agent_key, err);

@@ -13,7 +13,7 @@ void flow_output_release(struct flow_output *output)
     *output = (struct flow_output){0};
 }
 
-static const struct run_output *find(const struct run_spec *spec, const char *id, size_t len)
+static const struct run_output *job_outputs_find(const struct run_spec *spec, const char *id, size_t len)
 {
     for (size_t i = 0; i < spec->n_outputs; i++)
         if (strlen(spec->outputs[i].id) == len && strncmp(spec->outputs[i].id, id, len) == 0)
@@ -30,7 +30,7 @@ static const struct run_output *find_in_path(const struct run_spec *spec, const 
     size_t len = strcspn(id, "/");
 
     *out_rest = id + len;
-    return is_kept || !run_is_own_folder(id, len) ? find(spec, id, len) : NULL;
+    return is_kept || !run_is_own_folder(id, len) ? job_outputs_find(spec, id, len) : NULL;
 }
 
 /* Before there was a folder for them, they were kept among the logs. */
@@ -48,7 +48,7 @@ bool flow_keeps_outputs(const struct run_spec *spec)
 }
 
 /* Where it is, as the run saw it. New string. */
-static char *place_of(const struct flow_run *run, const struct run_output *output)
+static char *job_outputs_place_of(const struct flow_run *run, const struct run_output *output)
 {
     static const char variable[] = "$ACT_RUN_ID";
     const char *at = strstr(output->path, variable);
@@ -69,7 +69,7 @@ int flow_find_output(const struct flow_run *run, const char *path, struct flow_o
     *out = (struct flow_output){0};
     if (!output)
         return 0;
-    ACT_AUTOFREE char *place = place_of(run, output);
+    ACT_AUTOFREE char *place = job_outputs_place_of(run, output);
     ACT_AUTOFREE char *name = act_strndup(place, strcspn(place, "/"));
     const char *below = place + strlen(name);
 

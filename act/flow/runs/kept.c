@@ -22,7 +22,7 @@ void flow_keeps_release(struct flow_keeps *keeps)
 }
 
 /* Takes where. */
-static void add(struct flow_keeps *out, const char *what, char *where, uint64_t bytes, size_t n)
+static void kept_add(struct flow_keeps *out, const char *what, char *where, uint64_t bytes, size_t n)
 {
     if (n == 0)
         free(where);
@@ -30,7 +30,7 @@ static void add(struct flow_keeps *out, const char *what, char *where, uint64_t 
         ACT_PUSH(out->v, out->n, (struct flow_kept){.what = what, .where = where, .bytes = bytes, .n = n});
 }
 
-static size_t count_in(const char *path)
+static size_t kept_count_in(const char *path)
 {
     ACT_AUTOFREE char *root = act_strdup(path);
     FTS *tree = fts_open((char *[]){root, NULL}, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
@@ -52,9 +52,9 @@ static void add_here(struct flow_keeps *out)
     ACT_AUTOFREE char *ledger = act_path_join(state, "ledger.db");
     uint64_t bytes = act_tree_size(ledger);
 
-    add(out, "built-in store", act_strdup(store), act_tree_size(store), count_in(store));
-    add(out, "package cache", act_strdup(packages), act_tree_size(packages), count_in(packages));
-    add(out, "ledger", act_strdup(ledger), bytes, bytes > 0);
+    kept_add(out, "built-in store", act_strdup(store), act_tree_size(store), kept_count_in(store));
+    kept_add(out, "package cache", act_strdup(packages), act_tree_size(packages), kept_count_in(packages));
+    kept_add(out, "ledger", act_strdup(ledger), bytes, bytes > 0);
 }
 
 /* The copies of logs of a run, added to those of the same folder. */
@@ -70,10 +70,10 @@ static void add_copies(const struct flow_run *run, struct flow_keeps *out)
             out->v[i].n++;
             return;
         }
-    add(out, "copies of logs", act_strdup(folder), bytes, bytes > 0);
+    kept_add(out, "copies of logs", act_strdup(folder), bytes, bytes > 0);
 }
 
-static void add_place(struct platform *platform, const char *cluster, struct flow_keeps *out)
+static void kept_add_place(struct platform *platform, const char *cluster, struct flow_keeps *out)
 {
     struct platform_keeps there;
     struct act_error err;
@@ -83,10 +83,10 @@ static void add_place(struct platform *platform, const char *cluster, struct flo
     else if (there.where) {
         ACT_AUTOFREE char *where =
             platform_row(platform)->is_here ? act_strdup(there.where) : act_sprintf("%s: %s", cluster, there.where);
-        add(out, "runs", act_sprintf("%s/runs", where), there.runs.bytes, there.runs.n);
-        add(out, "packages", act_sprintf("%s/packages", where), there.packages.bytes, there.packages.n);
-        add(out, "agents", act_sprintf("%s/bin", where), there.agents.bytes, there.agents.n);
-        add(out, "leftovers", act_sprintf("%s/new", where), there.left.bytes, there.left.n);
+        kept_add(out, "runs", act_sprintf("%s/runs", where), there.runs.bytes, there.runs.n);
+        kept_add(out, "packages", act_sprintf("%s/packages", where), there.packages.bytes, there.packages.n);
+        kept_add(out, "agents", act_sprintf("%s/bin", where), there.agents.bytes, there.agents.n);
+        kept_add(out, "leftovers", act_sprintf("%s/new", where), there.left.bytes, there.left.n);
     }
     free(there.where);
 }
@@ -108,7 +108,7 @@ static void add_places(struct flow *flow, const struct flow_runs *runs, struct f
         if (at < n)
             continue;
         seen[n++] = platform;
-        add_place(platform, runs->v[i].row.cluster, out);
+        kept_add_place(platform, runs->v[i].row.cluster, out);
     }
     free(seen);
 }

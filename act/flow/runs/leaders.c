@@ -62,7 +62,7 @@ static int class_of(const struct flow_leader_row *row)
     return row->curve ? row->ends_odd : 2;
 }
 
-static int compare(const void *a, const void *b, void *arg)
+static int leaders_compare(const void *a, const void *b, void *arg)
 {
     const struct flow_leader_row *x = a, *y = b;
     const enum flow_best *best = arg;
@@ -88,7 +88,7 @@ void flow_leaders(const struct flow_runs *runs, struct numbers *const *numbers, 
     if (out->n > 0)
         take_parameters(out);
     if (key && out->n > 0)
-        qsort_r(out->v, out->n, sizeof(*out->v), compare, &best);
+        qsort_r(out->v, out->n, sizeof(*out->v), leaders_compare, &best);
 }
 
 void flow_leaders_release(struct flow_leaders *leaders)

@@ -102,8 +102,8 @@ static bool read_complete(const struct flow_run *run, const char *root, const ch
     return good && out->n > 0;
 }
 
-static int open_folder(struct flow *flow, const char *root, const char *folder, struct store **out,
-                       struct act_error *err)
+static int log_files_open_folder(struct flow *flow, const char *root, const char *folder, struct store **out,
+                                 struct act_error *err)
 {
     int fd = act_folder_below(root, folder, false, err);
 
@@ -125,7 +125,7 @@ static int open_copies(struct flow *flow, const struct flow_run *run, struct flo
 
     if (!whole || !platform_row(out->platform)->answers_by_request)
         return 0;
-    int rc = open_folder(flow, root, folder, &out->store, err);
+    int rc = log_files_open_folder(flow, root, folder, &out->store, err);
     out->is_copies = rc == 0;
     return rc;
 }
@@ -137,11 +137,12 @@ int flow_log_source_open_here(struct flow *flow, const struct flow_run *run, str
     ACT_AUTOFREE char *root = flow_log_folder(run->row.project);
 
     *out = (struct flow_log_source){.whole_ns = INT64_MAX};
-    return open_folder(flow, root, folder, &out->store, err);
+    return log_files_open_folder(flow, root, folder, &out->store, err);
 }
 
 /* The platform's store, and behind it what the nodes have sent. */
-static struct store *open_logs(struct flow *flow, const struct flow_run *run, struct flow_log_source *out, bool ended)
+static struct store *log_files_open_logs(struct flow *flow, const struct flow_run *run, struct flow_log_source *out,
+                                         bool ended)
 {
     struct store *live = platform_open_logs(out->platform, run->row.id, ended);
     struct act_error err;
@@ -169,7 +170,7 @@ static int open_source(struct flow *flow, const struct flow_run *run, bool copie
     if (rc == 0 && out->platform && ended && copies_do)
         rc = open_copies(flow, run, out, err);
     if (rc == 0 && out->platform && !out->is_copies)
-        out->store = open_logs(flow, run, out, ended);
+        out->store = log_files_open_logs(flow, run, out, ended);
     return rc;
 }
 

@@ -112,8 +112,8 @@ static void close_source(void *source)
 }
 
 /* output: where the path is, if not among the logs. */
-static int open_logs(struct flow *flow, const struct flow_run *run, const struct flow_output *output,
-                     struct flow_path *out, struct act_error *err)
+static int log_paths_open_logs(struct flow *flow, const struct flow_run *run, const struct flow_output *output,
+                               struct flow_path *out, struct act_error *err)
 {
     struct flow_log_source *source;
 
@@ -149,7 +149,7 @@ int flow_open_run_path(struct flow *flow, const char *word, struct flow_path *ou
     if (rc == 0)
         rc = flow_find_output(&run, path, &output, err);
     if (rc >= 0)
-        rc = open_logs(flow, &run, &output, out, err);
+        rc = log_paths_open_logs(flow, &run, &output, out, err);
     if (rc == 0)
         flow_mention_limits(flow, out->store, NULL);
     if (rc == 0)

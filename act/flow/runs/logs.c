@@ -47,7 +47,7 @@ void flow_logs_release(struct flow_logs *logs)
 }
 
 /* "attempts/2/...": 2; 0 for other names. */
-static int attempt_of(const char *name)
+static int logs_attempt_of(const char *name)
 {
     static const char prefix[] = RUN_DIR_ATTEMPTS "/";
     int64_t n;
@@ -59,12 +59,12 @@ static int attempt_of(const char *name)
     return act_int_from_text(number, &n) && n > 0 && n < ATTEMPT_MAX ? (int)n : 0;
 }
 
-static int last_attempt(const struct store_page *logs)
+static int logs_last_attempt(const struct store_page *logs)
 {
     int last = 0;
 
     for (size_t i = 0; i < logs->n; i++)
-        last = attempt_of(logs->v[i].key) > last ? attempt_of(logs->v[i].key) : last;
+        last = logs_attempt_of(logs->v[i].key) > last ? logs_attempt_of(logs->v[i].key) : last;
     return last + 1;
 }
 
@@ -114,7 +114,7 @@ static int list_wanted(const struct flow_log_source *from, const struct flow_run
     int rc = flow_log_source_list(from, &out->page, err);
     size_t n = out->page.n;
 
-    out->attempt = last_attempt(&out->page);
+    out->attempt = logs_last_attempt(&out->page);
     if (rc == 0 && keep_wanted(what, &out->page) == 0 && what->path && *what->path)
         rc = act_error_set(err, ACT_NOT_FOUND, "it has no log '%s'; 'a ls -r %s:' lists those it has", what->path,
                            run->row.id);
@@ -129,7 +129,7 @@ struct teller {
     int64_t next_ms;
 };
 
-static void tell(void *arg, const struct transfer_stretch *stretch, size_t bytes)
+static void logs_tell(void *arg, const struct transfer_stretch *stretch, size_t bytes)
 {
     enum { EVERY_MS = 200 };
     struct teller *t = arg;
@@ -171,7 +171,7 @@ static int fetch_parts(struct flow *flow, const struct flow_log_source *from, co
     now->found_objects += n;
     for (size_t i = 0; i < n; i++)
         now->found_bytes += stretches[i].end - stretches[i].offset;
-    int rc = transfer_stretches(flow_engine(flow), from->store, stretches, n, what->memory, tell, &teller, err);
+    int rc = transfer_stretches(flow_engine(flow), from->store, stretches, n, what->memory, logs_tell, &teller, err);
     int replaced = forget_replaced(stretches, n, rc < 0 ? NULL : err); /* whatever became of the others */
     return rc < 0 ? rc : replaced;
 }
@@ -224,7 +224,7 @@ static int copied_attempt(int folder)
 }
 
 /* Whether some of these logs are in a folder of an earlier attempt: attempts/1/user_logs. */
-static bool is_there(const struct store_page *page, int attempt, const char *name)
+static bool logs_is_there(const struct store_page *page, int attempt, const char *name)
 {
     ACT_AUTOFREE char *below = act_sprintf(RUN_DIR_ATTEMPTS "/%d/%s/", attempt, name);
 
@@ -261,13 +261,13 @@ static int replace_copies(const struct flow_logs *logs, const struct listed_logs
         return 0;
     int earlier = act_folder_below(logs->root, below, copied < listed->attempt, &ignored);
     for (size_t i = 0; i < sizeof(moved) / sizeof(moved[0]) && rc == 0; i++)
-        rc = put_away(folder, moved[i], is_there(&listed->page, copied, moved[i]) ? -1 : earlier, err);
+        rc = put_away(folder, moved[i], logs_is_there(&listed->page, copied, moved[i]) ? -1 : earlier, err);
     if (earlier >= 0)
         close(earlier);
     return rc < 0 ? rc : act_file_write(path, text, strlen(text), 0666, err);
 }
 
-static int begin_anew(const struct flow_logs *logs, const struct listed_logs *listed, struct act_error *err)
+static int logs_begin_anew(const struct flow_logs *logs, const struct listed_logs *listed, struct act_error *err)
 {
     int folder = act_folder_below(logs->root, logs->folder, listed->attempt > 1, err);
 
@@ -317,7 +317,7 @@ static int fetch_attempt(struct flow *flow, const struct flow_log_source *from, 
     while (rc == 0 && !what->plan && (attempt != logs.attempt || (replaced > 0 && tries++ < REPLACED_TRIES))) {
         forget_fetched(out);
         attempt = logs.attempt;
-        rc = begin_anew(out, &logs, err);
+        rc = logs_begin_anew(out, &logs, err);
         if (rc == 0)
             rc = replaced = fetch_all(flow, from, &logs.page, what, out, err);
         if (rc < 0 || (replaced == 0 && run_state_is_final(run->status.state)))
@@ -364,8 +364,8 @@ static int open_wanted(struct flow *flow, const struct flow_run *run, const stru
 }
 
 /* What is in a mapped folder has its place there, here too. */
-static int find_wanted(const struct flow_run *run, struct flow_fetch *wanted, struct flow_output *output,
-                       struct act_error *err)
+static int logs_find_wanted(const struct flow_run *run, struct flow_fetch *wanted, struct flow_output *output,
+                            struct act_error *err)
 {
     int rc = wanted->path ? flow_find_output(run, wanted->path, output, err) : 0;
 
@@ -388,7 +388,7 @@ int flow_fetch_logs(struct flow *flow, struct flow_run *run, const struct flow_f
     *out = (struct flow_logs){.folder = flow_assets(run), .root = flow_log_folder(run->row.project)};
     int rc = flow_trust_logs(run->row.project, err);
     if (rc == 0)
-        rc = find_wanted(run, &wanted, &output, err);
+        rc = logs_find_wanted(run, &wanted, &output, err);
     if (rc == 0 && what->refresh)
         rc = flow_forget_complete(run, err);
     if (rc == 0)
@@ -533,7 +533,7 @@ struct draining {
     struct stream *s;
 };
 
-static int give(void *arg, uint64_t at, const void *data, size_t len, struct act_error *err)
+static int logs_give(void *arg, uint64_t at, const void *data, size_t len, struct act_error *err)
 {
     const struct draining *d = arg;
     const struct flow_follow *what = d->f->what;
@@ -544,10 +544,11 @@ static int give(void *arg, uint64_t at, const void *data, size_t len, struct act
 
 /* Gives what the log has between the stream's offset and end. A log that is gone was moved by a new attempt, which the
  * next round finds. */
-static int drain(struct follower *f, struct stream *s, const char *name, uint64_t end, struct act_error *err)
+static int logs_drain(struct follower *f, struct stream *s, const char *name, uint64_t end, struct act_error *err)
 {
     struct draining draining = {.f = f, .s = s};
-    struct transfer_stretch stretch = {.key = name, .offset = s->offset, .end = end, .write = give, .arg = &draining};
+    struct transfer_stretch stretch = {
+        .key = name, .offset = s->offset, .end = end, .write = logs_give, .arg = &draining};
     int rc =
         s->offset < end ? transfer_stretches(flow_engine(f->flow), f->from.store, &stretch, 1, 0, NULL, NULL, err) : 0;
 
@@ -599,7 +600,7 @@ static int drain_attempt(struct follower *f, int attempt, int last, bool from_ta
         if (rc == 0 && log && from_tail)
             rc = find_tail(&f->from, name, f->what->tail, log->size, &s->offset, err);
         if (log && rc == 0)
-            rc = drain(f, s, name, log->size, err);
+            rc = logs_drain(f, s, name, log->size, err);
     }
     return rc;
 }
@@ -632,7 +633,7 @@ static int change_attempt(struct follower *f, int last, struct act_error *err)
 
 static bool is_follow_over(const struct follower *f)
 {
-    return f->what->attempt > 0 && f->attempt == f->what->attempt && f->attempt < last_attempt(&f->logs);
+    return f->what->attempt > 0 && f->attempt == f->what->attempt && f->attempt < logs_last_attempt(&f->logs);
 }
 
 static int choose_attempt(struct follower *f, int last, struct act_error *err)
@@ -647,7 +648,7 @@ static int choose_attempt(struct follower *f, int last, struct act_error *err)
 /* A round over what was listed. */
 static int follow_round(struct follower *f, struct act_error *err)
 {
-    int last = last_attempt(&f->logs), rc = flow_saw_attempt(f->flow, f->run, last, err);
+    int last = logs_last_attempt(&f->logs), rc = flow_saw_attempt(f->flow, f->run, last, err);
 
     if (rc == 0 && f->attempt == 0)
         return choose_attempt(f, last, err);
@@ -733,7 +734,7 @@ static void say_what_it_waits_for(struct follower *f, int64_t begun_ms)
     act_note("run '%s' is queued%s%s", f->run->row.id, *s->reason ? ": " : "", s->reason);
 }
 
-static int follow(struct follower *f, struct act_error *err)
+static int logs_follow(struct follower *f, struct act_error *err)
 {
     const struct flow_follow *what = f->what;
     struct flow_watch *watch = &f->watch;
@@ -811,7 +812,7 @@ int flow_follow_log(struct flow *flow, struct flow_run *run, const struct flow_f
     if (!what->all)
         add_stream(&f, 0, 0, name ? name : rank_log);
     if (rc == 0)
-        rc = follow(&f, err);
+        rc = logs_follow(&f, err);
     if (rc == 0)
         rc = give_rest(&f, err);
     if (rc == 0 && what->must_exist)

@@ -11,7 +11,7 @@ enum {
     SHOWN = 5,
 };
 
-static bool is_called(const struct platform_run *run, const char *name)
+static bool named_is_called(const struct platform_run *run, const char *name)
 {
     return strcmp(run->id, name) == 0 || strcmp(run->name, name) == 0 || act_streq(run->label, name);
 }
@@ -33,8 +33,8 @@ static size_t match(const struct platform_runs *runs, const char *piece,
     return n;
 }
 
-static int ambiguous(const struct platform_runs *runs, const size_t *found, size_t n, const char *piece,
-                     struct act_error *err)
+static int named_ambiguous(const struct platform_runs *runs, const size_t *found, size_t n, const char *piece,
+                           struct act_error *err)
 {
     ACT_AUTO(act_buf) names = {0};
 
@@ -53,12 +53,12 @@ int flow_find_named(struct platform *platform, const char *piece, char **out_id,
     ACT_AUTO(platform_runs) runs = {0};
     int rc = platform_recent(platform, NULL, NEWEST, &runs, err);
     ACT_AUTOFREE size_t *found = act_calloc(runs.n + 1, sizeof(*found));
-    size_t n = match(&runs, piece, is_called, found);
+    size_t n = match(&runs, piece, named_is_called, found);
 
     *out_id = NULL;
     n = n ? n : match(&runs, piece, holds, found);
     if (rc == 0 && n > 1)
-        rc = ambiguous(&runs, found, n, piece, err);
+        rc = named_ambiguous(&runs, found, n, piece, err);
     else if (rc == 0 && n == 1)
         *out_id = act_strdup(runs.v[found[0]].id);
     else if (rc == 0 && run_name_valid(piece)) /* of another experiment, when it is the whole name */

@@ -23,7 +23,7 @@ struct search {
     size_t left;
 };
 
-static int look(void *arg, const struct store_entry *entry, const char *rel, struct act_error *err)
+static int outputs_look(void *arg, const struct store_entry *entry, const char *rel, struct act_error *err)
 {
     struct search *s = arg;
     struct flow_report *out = s->out;
@@ -47,7 +47,7 @@ static int look_into(struct flow *project, const struct run_folder *f, struct se
         return 0;
     int rc = flow_open_folder_of_run(project, &s->out->run->spec, f, &store, err);
     if (rc == 0)
-        rc = flow_list_folder_of_run(project, store, f, look, s, err);
+        rc = flow_list_folder_of_run(project, store, f, outputs_look, s, err);
     store_free(store);
     return rc;
 }

@@ -68,7 +68,7 @@ static int scan_log(struct parse *p, const char *log, enum diagnose_where where,
 }
 
 /* The files of the folder, or of sub in it, by their names below the folder. */
-static int list_logs(const struct parse *p, const char *sub, struct act_strv *out, struct act_error *err)
+static int parse_list_logs(const struct parse *p, const char *sub, struct act_strv *out, struct act_error *err)
 {
     ACT_AUTOFREE char *path = act_path_join(p->folder, *sub ? sub : ".");
     int fd = act_open_below(p->root, path, O_RDONLY | O_DIRECTORY, err);
@@ -85,7 +85,7 @@ static int list_logs(const struct parse *p, const char *sub, struct act_strv *ou
     return fd == -ACT_DENIED ? fd : 0; /* what is not there has no logs */
 }
 
-static bool is_wanted(const struct flow_codes *codes, const struct flow_code *code, bool only_last_resort)
+static bool parse_is_wanted(const struct flow_codes *codes, const struct flow_code *code, bool only_last_resort)
 {
     if (!code->rule || (!only_last_resort && code->rule->kind == DIAGNOSE_LAST_RESORT))
         return false;
@@ -105,7 +105,7 @@ static void choose_hits(struct parse *p, size_t n_rules)
             only_last_resort = false;
     p->out->v = act_calloc(n_rules, sizeof(*p->out->v));
     for (size_t i = 0; i < n_rules; i++) {
-        if (is_wanted(p->out, &p->of[i], only_last_resort)) {
+        if (parse_is_wanted(p->out, &p->of[i], only_last_resort)) {
             p->out->v[p->out->n++] = p->of[i];
         } else {
             free(p->of[i].log);
@@ -141,7 +141,7 @@ static int list_run(const struct parse *p, struct act_strv *out, struct act_erro
     int rc = 0;
 
     for (size_t i = 0; i < sizeof(subs) / sizeof(subs[0]) && rc == 0; i++)
-        rc = list_logs(p, subs[i], out, err);
+        rc = parse_list_logs(p, subs[i], out, err);
     return rc;
 }
 
@@ -183,7 +183,7 @@ int flow_parse_folder(const char *folder, struct flow_codes *out, struct act_err
     *out = (struct flow_codes){0};
     int rc = list_run(&p, &logs, err);
     if (rc == 0)
-        rc = list_logs(&p, "", &logs, err);
+        rc = parse_list_logs(&p, "", &logs, err);
     act_strv_sort(&logs);
     if (rc == 0)
         rc = logs.n > 0 ? diagnose_open("aux_data/diagnosis.yaml", &out->rules, err)

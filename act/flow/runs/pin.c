@@ -24,7 +24,7 @@ static int check_package(const struct passage *p, struct act_error *err)
     return row->check_package ? row->check_package(p->spec, err) : 0;
 }
 
-static int fits(void *arg, uint64_t bytes, struct act_error *err)
+static int pin_fits(void *arg, uint64_t bytes, struct act_error *err)
 {
     struct passage *p = arg;
 
@@ -35,7 +35,7 @@ static int fits(void *arg, uint64_t bytes, struct act_error *err)
 }
 
 /* The files as they are now. A dry run has one when nothing changed. */
-static int pack(struct passage *p, struct flow_package *out, struct act_error *err)
+static int pin_pack(struct passage *p, struct flow_package *out, struct act_error *err)
 {
     struct flow *flow = p->flow;
     struct flow_init *code = p->io->code;
@@ -43,7 +43,7 @@ static int pack(struct passage *p, struct flow_package *out, struct act_error *e
     code->dry_run = p->io->dry_run;
     code->command = p->spec->title ? NULL : &p->spec->argv;
     code->keep_compiled = true;
-    code->fits = fits;
+    code->fits = pin_fits;
     code->fits_arg = p;
     int rc = flow_init(flow, code, err);
     code->fits = NULL;
@@ -85,7 +85,7 @@ static void set_package(const struct flow_package *p, struct run_spec *spec)
 
 int step_pin_package(struct passage *p, struct act_error *err)
 {
-    int rc = p->io->code ? pack(p, &p->package, err)
+    int rc = p->io->code ? pin_pack(p, &p->package, err)
              : p->old    ? repeat_package(p, &p->package, err)
                          : take_last_package(p->flow, &p->package, err);
 

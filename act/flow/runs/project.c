@@ -11,7 +11,7 @@
 #include "flow/runs/passage.h"
 #include "ledger/ledger.h"
 
-static bool has(const char *dir, const char *name)
+static bool project_has(const char *dir, const char *name)
 {
     ACT_AUTOFREE char *path = act_path_join(dir, name);
 
@@ -21,7 +21,7 @@ static bool has(const char *dir, const char *name)
 /* Whether something besides the current folder makes it a project. */
 static bool is_marked(const char *dir)
 {
-    return has(dir, "aux_data") || has(dir, ".git");
+    return project_has(dir, "aux_data") || project_has(dir, ".git");
 }
 
 /* The nearest folder above that is marked. New string; NULL: none. */
@@ -40,19 +40,19 @@ static char *find_marked_above(const char *root)
     }
 }
 
-static int list_rows(struct ledger *ledger, void *rows, struct act_error *err)
+static int project_list_rows(struct ledger *ledger, void *rows, struct act_error *err)
 {
     return ledger_list(ledger, &(struct ledger_query){.without_spec = true}, rows, err);
 }
 
 /* The nearest folder above from which runs were submitted, which may be the root itself. New string; NULL: none. */
-static char *find_known(struct flow *flow, const char *root)
+static char *project_find_known(struct flow *flow, const char *root)
 {
     struct ledger_runs rows = {0};
     struct act_error ignored;
     const char *nearest = NULL;
 
-    if (flow_with_ledger(flow, list_rows, &rows, &ignored) < 0)
+    if (flow_with_ledger(flow, project_list_rows, &rows, &ignored) < 0)
         return NULL;
     for (size_t i = 0; i < rows.n; i++) {
         const char *project = rows.v[i].project;
@@ -71,7 +71,7 @@ int step_say_project(struct passage *p, struct act_error *err)
     (void)err;
     if (is_marked(root))
         return 0;
-    ACT_AUTOFREE char *known = find_known(p->flow, root);
+    ACT_AUTOFREE char *known = project_find_known(p->flow, root);
     if (act_streq(known, root)) /* it was said */
         return 0;
     ACT_AUTOFREE char *above = find_marked_above(root);

@@ -47,7 +47,7 @@ void flow_prune_release(struct flow_prune *p)
 
 /* ---- which runs */
 
-static bool is_old(const struct flow_prune *p, const struct flow_run *run)
+static bool prune_is_old(const struct flow_prune *p, const struct flow_run *run)
 {
     int64_t ended = run->status.ended_unix_s > 0 ? run->status.ended_unix_s : run->row.created_unix_s;
 
@@ -73,7 +73,7 @@ static uint64_t size_of_copies(const struct flow_run *run)
 }
 
 /* One that was never submitted may have left something where it was to go, all the same. */
-static int find_place(struct flow *flow, const struct flow_run *run, struct platform **out, struct act_error *err)
+static int prune_find_place(struct flow *flow, const struct flow_run *run, struct platform **out, struct act_error *err)
 {
     struct act_error ignored;
     int rc = flow_platform_of(flow, &run->row, out, run->status.unsubmitted ? &ignored : err);
@@ -86,18 +86,18 @@ static int find_place(struct flow *flow, const struct flow_run *run, struct plat
 }
 
 /* Whose it is, and how much; *out takes the run if it is to go. */
-static int measure(struct flow *flow, struct flow_run *run, struct flow_pruned *out, bool *out_others,
-                   struct act_error *err)
+static int prune_measure(struct flow *flow, struct flow_run *run, struct flow_pruned *out, bool *out_others,
+                         struct act_error *err)
 {
     *out = (struct flow_pruned){0};
     *out_others = false;
-    int rc = find_place(flow, run, &out->platform, err);
+    int rc = prune_find_place(flow, run, &out->platform, err);
     if (rc == 0 && out->platform)
         rc = platform_size(out->platform, run->row.id, &out->bytes, out_others, err);
     return rc;
 }
 
-static void take(struct flow_prune *p, struct flow_run *run, const struct flow_pruned *measured)
+static void prune_take(struct flow_prune *p, struct flow_run *run, const struct flow_pruned *measured)
 {
     struct flow_pruned taken = *measured;
     uint64_t copies = size_of_copies(run);
@@ -119,7 +119,7 @@ static bool is_kept_by_service(const struct platform *platform)
 }
 
 /* Takes the run, or counts why it stays. */
-static void judge(struct flow *flow, struct flow_prune *p, struct flow_run *run)
+static void prune_judge(struct flow *flow, struct flow_prune *p, struct flow_run *run)
 {
     struct flow_pruned measured;
     struct act_error err;
@@ -127,7 +127,7 @@ static void judge(struct flow *flow, struct flow_prune *p, struct flow_run *run)
 
     if (!run_state_is_final(run->status.state)) {
         p->active++;
-    } else if (measure(flow, run, &measured, &others, &err) < 0) {
+    } else if (prune_measure(flow, run, &measured, &others, &err) < 0) {
         act_warn("run '%s' stays: %s", run->row.id, act_error_text(&err));
         p->unreachable++;
     } else if (others) {
@@ -135,19 +135,19 @@ static void judge(struct flow *flow, struct flow_prune *p, struct flow_run *run)
     } else if (is_kept_by_service(measured.platform)) {
         p->service++;
     } else {
-        take(p, run, &measured);
+        prune_take(p, run, &measured);
     }
 }
 
-static int find_runs(struct flow *flow, struct flow_prune *p, struct act_error *err)
+static int prune_find_runs(struct flow *flow, struct flow_prune *p, struct act_error *err)
 {
     const struct flow_table table = {.cluster = p->cluster, .own = true, .with_spec = true};
     ACT_AUTO(flow_runs) runs = {0};
     int rc = flow_list_runs(flow, &table, &runs, err);
 
     for (size_t i = 0; rc == 0 && i < runs.n; i++)
-        if (is_of_project(flow, &runs.v[i]) && is_old(p, &runs.v[i]))
-            judge(flow, p, &runs.v[i]);
+        if (is_of_project(flow, &runs.v[i]) && prune_is_old(p, &runs.v[i]))
+            prune_judge(flow, p, &runs.v[i]);
     return rc;
 }
 
@@ -162,7 +162,7 @@ static bool is_first_there(const struct flow_prune *p, size_t i)
     return p->v[i].platform != NULL;
 }
 
-static void drop(struct flow_pruned *v, struct flow_prune *p)
+static void prune_drop(struct flow_pruned *v, struct flow_prune *p)
 {
     p->bytes -= v->bytes;
     p->n_copies -= v->has_copies;
@@ -171,7 +171,7 @@ static void drop(struct flow_pruned *v, struct flow_prune *p)
 }
 
 /* What the platform does not know any more has ended. */
-static bool may_go(const struct run_status *now)
+static bool prune_may_go(const struct run_status *now)
 {
     return run_state_is_final(now->state) || (now->state == RUN_UNKNOWN && !*now->reason);
 }
@@ -195,7 +195,7 @@ static void ask_place(struct flow_prune *p, struct platform *platform, bool *sta
     for (size_t i = 0; i < p->n; i++) {
         if (p->v[i].platform != platform)
             continue;
-        stays[i] = !p->v[i].run.status.unsubmitted && (rc < 0 || !may_go(&now[k]));
+        stays[i] = !p->v[i].run.status.unsubmitted && (rc < 0 || !prune_may_go(&now[k]));
         p->active += rc == 0 && stays[i];
         k++;
     }
@@ -212,7 +212,7 @@ static void ask_again(struct flow_prune *p)
             ask_place(p, p->v[i].platform, stays);
     for (size_t i = 0; i < p->n; i++) {
         if (stays[i])
-            drop(&p->v[i], p);
+            prune_drop(&p->v[i], p);
         else
             p->v[n++] = p->v[i];
     }
@@ -238,7 +238,7 @@ static void look_at_rest(const struct flow *flow, struct flow_prune *p, const st
         if (act_strv_has(&going, run->row.id))
             continue;
         act_strv_push(&p->used, run->spec.package_sha256);
-        p->others += run->row.found && is_of_project(flow, run) && is_old(p, run) &&
+        p->others += run->row.found && is_of_project(flow, run) && prune_is_old(p, run) &&
                      (!p->cluster || act_streq(run->row.cluster, p->cluster));
     }
 }
@@ -310,7 +310,7 @@ static int sweep_place(struct platform *platform, struct flow_prune *p, bool dry
     return rc < 0 ? rc : sweep_packages(platform, p, dry_run, err);
 }
 
-static void add_place(struct platform *platform, struct platform **places, size_t *n)
+static void prune_add_place(struct platform *platform, struct platform **places, size_t *n)
 {
     for (size_t i = 0; i < *n; i++)
         if (places[i] == platform)
@@ -328,11 +328,11 @@ static void sweep_places(struct flow *flow, struct flow_prune *p, bool dry_run)
 
     for (size_t i = 0; i < p->n; i++)
         if (p->v[i].platform)
-            add_place(p->v[i].platform, places, &n);
+            prune_add_place(p->v[i].platform, places, &n);
     if (!p->cluster && flow_platform_here(flow, &one, &err) == 0)
-        add_place(one, places, &n);
+        prune_add_place(one, places, &n);
     if (flow_platform(flow, &one, &err) == 0)
-        add_place(one, places, &n);
+        prune_add_place(one, places, &n);
     for (size_t i = 0; i < n; i++)
         if (sweep_place(places[i], p, dry_run, &err) < 0)
             act_warn("packages and agents on %s stay: %s", platform_row(places[i])->kind->name, act_error_text(&err));
@@ -391,7 +391,7 @@ static void sweep_store(struct flow *flow, const struct sweep *s)
     sweep_folder(s, dir);
 }
 
-static void sweep(struct flow *flow, struct flow_prune *p, bool dry_run)
+static void prune_sweep(struct flow *flow, struct flow_prune *p, bool dry_run)
 {
     const struct sweep here = {p, dry_run};
     ACT_AUTOFREE char *cache = flow_packages_dir();
@@ -403,14 +403,14 @@ static void sweep(struct flow *flow, struct flow_prune *p, bool dry_run)
 
 int flow_prune_find(struct flow *flow, struct flow_prune *p, struct act_error *err)
 {
-    int rc = find_runs(flow, p, err);
+    int rc = prune_find_runs(flow, p, err);
 
     if (rc == 0)
         ask_again(p);
     if (rc == 0)
         rc = find_packages(flow, p, err);
     if (rc == 0)
-        sweep(flow, p, true);
+        prune_sweep(flow, p, true);
     return rc;
 }
 
@@ -421,7 +421,7 @@ struct gone {
     size_t n;
 };
 
-static int forget(struct ledger *ledger, void *arg, struct act_error *err)
+static int prune_forget(struct ledger *ledger, void *arg, struct act_error *err)
 {
     const struct gone *gone = arg;
 
@@ -523,7 +523,7 @@ static int find_packages_again(struct flow *flow, struct flow_prune *p, struct a
 
 /* ---- of runs that were named */
 
-static bool has(const struct flow_prune *p, const char *id)
+static bool prune_has(const struct flow_prune *p, const char *id)
 {
     for (size_t i = 0; i < p->n; i++)
         if (act_streq(p->v[i].run.row.id, id))
@@ -556,7 +556,7 @@ static int take_unreached(struct flow_prune *p, struct flow_run *run, struct act
                               id);
     }
     measured.unreached = act_strdup(act_error_text(err));
-    take(p, run, &measured);
+    prune_take(p, run, &measured);
     return 0;
 }
 
@@ -570,7 +570,7 @@ static int take_reached(struct flow_prune *p, struct flow_run *run, const struct
     if (is_kept_by_service(measured->platform))
         return act_error_set(err, ACT_USAGE, "cannot remove run '%s': its service keeps its runs itself", id);
     p->n_found += run->row.found;
-    take(p, run, measured);
+    prune_take(p, run, measured);
     return 0;
 }
 
@@ -581,24 +581,24 @@ int flow_remove_find(struct flow *flow, const char *piece, struct flow_prune *p,
     bool others = false;
     int rc = flow_find_row(flow, piece, true, &known, err);
 
-    if (rc < 0 || has(p, known.row.id))
+    if (rc < 0 || prune_has(p, known.row.id))
         return rc;
     if (flow_find_run(flow, known.row.id, &run, err) < 0) {
         load_if_sound(&known);
         return take_unreached(p, &known, err);
     }
     const char *id = run.row.id;
-    if (!may_go(&run.status))
+    if (!prune_may_go(&run.status))
         return act_error_set(err, ACT_USAGE, "run '%s' is %s; 'a abort %s' ends it, then it can be removed", id,
                              run_state_name(run.status.state), id);
-    rc = measure(flow, &run, &measured, &others, err);
+    rc = prune_measure(flow, &run, &measured, &others, err);
     return rc < 0 ? take_unreached(p, &run, err) : take_reached(p, &run, &measured, others, err);
 }
 
 /* A copy of the ledger, which is used where the file cannot be written, goes with this process. */
 static int forget_runs(struct flow *flow, struct gone *gone, struct act_error *err)
 {
-    int rc = flow_with_ledger(flow, forget, gone, err);
+    int rc = flow_with_ledger(flow, prune_forget, gone, err);
     size_t n = gone->n;
 
     if (rc < 0 || n == 0 || !flow->ledger_copy)
@@ -646,6 +646,6 @@ int flow_prune(struct flow *flow, struct flow_prune *p, size_t *out_n, struct ac
     if (rc == 0 && all)
         rc = find_packages_again(flow, p, err);
     if (rc == 0 && all)
-        sweep(flow, p, false);
+        prune_sweep(flow, p, false);
     return rc == 0 && !all ? some_stay(p->n - *out_n, p->n, err) : rc;
 }

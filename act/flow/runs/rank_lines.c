@@ -50,7 +50,7 @@ static struct end *find_logs(const struct flow_run *run, const struct store_page
 }
 
 /* When it last changed; a log of which that is not known is taken for a new one. */
-static int64_t changed_s(const struct store_entry *log)
+static int64_t rank_lines_changed_s(const struct store_entry *log)
 {
     return log->last_modified_s > 0 ? log->last_modified_s : INT64_MAX;
 }
@@ -64,8 +64,8 @@ static int to_be_asked_first(const void *a, const void *b)
         return x->said.rank == 0 ? -1 : 1;
     if (!x->log != !y->log)
         return x->log ? 1 : -1;
-    if (x->log && changed_s(x->log) != changed_s(y->log))
-        return changed_s(x->log) < changed_s(y->log) ? -1 : 1;
+    if (x->log && rank_lines_changed_s(x->log) != rank_lines_changed_s(y->log))
+        return rank_lines_changed_s(x->log) < rank_lines_changed_s(y->log) ? -1 : 1;
     return x->said.rank - y->said.rank;
 }
 
@@ -91,7 +91,7 @@ static bool agent_wrote(const char *line, int64_t *out_unix_s)
 }
 
 /* What the agent added since says that the rank is silent for longer than its log. */
-static void take_end(struct end *end, const struct act_strv *lines, int64_t until_unix_s)
+static void rank_lines_take_end(struct end *end, const struct act_strv *lines, int64_t until_unix_s)
 {
     size_t i = lines->n;
     int64_t agents = 0, unix_s;
@@ -119,7 +119,7 @@ static int ask_log_end(const struct flow_log_source *from, struct end *end, int6
     if (rc == 0 && text.len > 0)
         flow_last_lines(&text, TAIL_LINES, &lines);
     if (rc == 0)
-        take_end(end, &lines, until_unix_s);
+        rank_lines_take_end(end, &lines, until_unix_s);
     return rc;
 }
 

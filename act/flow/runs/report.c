@@ -22,19 +22,19 @@ enum {
 
 /* ---- numbers */
 
-static void take(void *numbers, const char *text, size_t len)
+static void report_take(void *numbers, const char *text, size_t len)
 {
     numbers_feed(numbers, text, len);
 }
 
-static int read_rank(const struct flow_here *here, int rank, struct numbers *n, struct act_error *err)
+static int report_read_rank(const struct flow_here *here, int rank, struct numbers *n, struct act_error *err)
 {
     int rc = 0;
 
     for (int attempt = 1; attempt <= here->attempt && rc == 0; attempt++) {
         ACT_AUTOFREE char *prefix = flow_here_prefix(here, attempt);
         const struct store_entry *log = flow_find_rank_log(&here->files, prefix, rank);
-        rc = log ? flow_here_read(here, log->key, take, n, err) : 0;
+        rc = log ? flow_here_read(here, log->key, report_take, n, err) : 0;
         numbers_end(n);
     }
     return rc;
@@ -56,7 +56,7 @@ static int read_ranks(const struct flow_here *here, int first, int end, struct n
         numbers_free(*out);
         *out = numbers_new();
         *out_rank = rank;
-        rc = read_rank(here, rank, *out, err);
+        rc = report_read_rank(here, rank, *out, err);
         if (numbers_count(*out) > 0)
             break;
     }
@@ -90,7 +90,7 @@ int flow_read_numbers(const struct flow_run *run, int rank, struct numbers **out
 
 /* ---- attempts */
 
-static bool read_status(const struct flow_here *here, int attempt, struct run_status *out)
+static bool report_read_status(const struct flow_here *here, int attempt, struct run_status *out)
 {
     ACT_AUTOFREE char *name = act_sprintf(RUN_DIR_ATTEMPTS "/%d/" RUN_FILE_STATUS, attempt);
     const struct store_entry *file = flow_here_find(here, name);
@@ -112,7 +112,7 @@ static void list_attempts(const struct flow_here *here, struct flow_report *out)
 
     for (int n = 1; n < here->attempt; n++) {
         struct flow_attempt attempt = {.number = n};
-        if (read_status(here, n, &attempt.status))
+        if (report_read_status(here, n, &attempt.status))
             ACT_PUSH(out->attempts, out->n_attempts, attempt);
     }
     ACT_PUSH(out->attempts, out->n_attempts, (struct flow_attempt){.number = last, .status = *now});
@@ -134,7 +134,7 @@ static int add_tail(const struct flow_here *here, const struct store_entry *log,
     return rc;
 }
 
-static int add_tails(const struct flow_here *here, struct flow_report *out, struct act_error *err)
+static int report_add_tails(const struct flow_here *here, struct flow_report *out, struct act_error *err)
 {
     int failed = out->run->status.failed_rank, rc = 0, world = world_of(out->run);
     size_t system = 0;
@@ -193,7 +193,7 @@ static void list_settings(struct flow *flow, const struct flow_run *compared, st
 }
 
 /* A platform that cannot be asked is no reason to have no page. */
-static void ask_why(struct flow *flow, struct flow_report *out)
+static void report_ask_why(struct flow *flow, struct flow_report *out)
 {
     struct act_error err;
 
@@ -214,13 +214,13 @@ int flow_report(struct flow *flow, const struct flow_run *run, int rank, const s
     if (rc == 0)
         rc = flow_read_use(flow, &here, out, err);
     if (rc == 0)
-        rc = add_tails(&here, out, err);
+        rc = report_add_tails(&here, out, err);
     if (rc == 0) {
         list_attempts(&here, out);
         list_files(&here, out);
         flow_list_outputs(flow, out);
         list_settings(flow, compared, out);
-        ask_why(flow, out);
+        report_ask_why(flow, out);
     }
     flow_here_close(&here);
     return rc;

@@ -13,7 +13,7 @@
 #include "platform/platform.h"
 #include "run/run.h"
 
-static bool is_moved(const struct passage *p)
+static bool resubmit_is_moved(const struct passage *p)
 {
     return strcmp(p->old->spec.cluster, p->flow->config.cluster) != 0;
 }
@@ -44,7 +44,7 @@ int step_find_secrets(struct passage *p, struct act_error *err)
 int step_repeat_config(struct passage *p, struct act_error *err)
 {
     (void)err;
-    flow_repeat_config(&p->flow->config, &p->old->spec, is_moved(p));
+    flow_repeat_config(&p->flow->config, &p->old->spec, resubmit_is_moved(p));
     return 0;
 }
 
@@ -101,7 +101,7 @@ static int repeat_shape(struct flow *to, const struct run_spec *old, bool moved,
 
 int step_repeat_size(struct passage *p, struct act_error *err)
 {
-    return repeat_shape(p->flow, &p->old->spec, is_moved(p), p->platform, p->spec, err);
+    return repeat_shape(p->flow, &p->old->spec, resubmit_is_moved(p), p->platform, p->spec, err);
 }
 
 int step_repeat_hang(struct passage *p, struct act_error *err)
@@ -143,7 +143,7 @@ static void repeat_volumes(const struct config *config, struct platform *platfor
 int step_repeat_settings(struct passage *p, struct act_error *err)
 {
     repeat_volumes(&p->flow->config, p->platform, &p->old->spec, p->spec);
-    return flow_repeat_settings(&p->flow->config, &p->old->spec, is_moved(p), p->spec, err);
+    return flow_repeat_settings(&p->flow->config, &p->old->spec, resubmit_is_moved(p), p->spec, err);
 }
 
 /* Of another tool's job the service alone knows all: where it was it becomes the same again, elsewhere its command
@@ -152,7 +152,7 @@ int step_repeat_foreign(struct passage *p, struct act_error *err)
 {
     const struct run_spec *old = &p->old->spec;
 
-    p->spec->foreign = old->foreign && !is_moved(p);
+    p->spec->foreign = old->foreign && !resubmit_is_moved(p);
     if (old->foreign && p->io->code)
         return act_error_set(err, ACT_USAGE, "another tool made it: --code is for runs whose code ACT has packed");
     if (old->foreign && !p->spec->foreign && strstr(old->argv.v[old->argv.n - 1], "${{"))
@@ -166,7 +166,7 @@ int step_repeat_foreign(struct passage *p, struct act_error *err)
 /* ---- the place of the old run */
 
 /* Whether a run has ended, or is nowhere; when in doubt it has not. */
-static bool has_ended(struct flow *flow, const char *id)
+static bool resubmit_has_ended(struct flow *flow, const char *id)
 {
     struct flow_run run = {0};
     struct act_error ignored;
@@ -185,7 +185,7 @@ int step_wait_for_old(struct passage *p, struct act_error *err)
 
     (void)err;
     for (size_t i = 0; i < before->n; i++)
-        if (!has_ended(p->from, before->v[i]))
+        if (!resubmit_has_ended(p->from, before->v[i]))
             act_strv_push(&p->spec->after, before->v[i]);
     if (!run_state_is_final(p->old->status.state))
         act_strv_push(&p->spec->after, p->old->row.id);
@@ -214,7 +214,7 @@ int step_check_place(struct passage *p, struct act_error *err)
         return 0;
     int rc = flow_with_ledger(p->from, find_repeats, &others, err);
     for (size_t i = 0; i < others.rows.n && rc == 0; i++)
-        if (!flow_again_is_open(others.rows.v[i].id) && !has_ended(p->from, others.rows.v[i].id))
+        if (!flow_again_is_open(others.rows.v[i].id) && !resubmit_has_ended(p->from, others.rows.v[i].id))
             rc = flow_refuse_other(others.rows.v[i].id, err);
     ledger_runs_release(&others.rows);
     return rc;

@@ -93,7 +93,7 @@ static int read_own_rules(const char *path, char **out, struct act_error *err)
 
 _Static_assert((int)CONFIG_RETRY_MOST == (int)RUN_RETRY_MOST, "the configuration knows the limit");
 
-static int check_retry(const struct config *c, const struct platform_row *row, struct act_error *err)
+static int retry_check(const struct config *c, const struct platform_row *row, struct act_error *err)
 {
     enum act_code code = config_is_said(c, "retry.times") || config_is_said(c, "retry.on") ? ACT_USAGE : ACT_CONFIG;
 
@@ -118,7 +118,7 @@ static int take_retry(const struct config *c, const struct platform_row *row, st
 
     if (c->retry.times < 0 && c->retry.on.n == 0)
         return 0;
-    int rc = check_retry(c, row, err);
+    int rc = retry_check(c, row, err);
     if (rc < 0 || c->retry.times == 0)
         return rc;
     rc = diagnose_open(own, &rules, err);

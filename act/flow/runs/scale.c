@@ -7,7 +7,7 @@
 
 /* ---- what a configuration says */
 
-static int refuse_here(const struct config *c, const struct platform_row *row, struct act_error *err)
+static int scale_refuse_here(const struct config *c, const struct platform_row *row, struct act_error *err)
 {
     return act_error_set(err, ACT_USAGE,
                          "an elastic run (-n MIN:MAX, elastic_num_gpu) needs the platform k8s: cluster '%s' has the "
@@ -25,7 +25,7 @@ int flow_take_range(const struct config *c, struct platform *platform, struct fl
     if (counts->n == 0 || (config_is_said(c, "num_gpu") && !said))
         return 0;
     if (!row->scale)
-        return said && !row->is_elastic ? refuse_here(c, row, err) : 0;
+        return said && !row->is_elastic ? scale_refuse_here(c, row, err) : 0;
     for (size_t i = 0; i < counts->n; i++) {
         int64_t n;
         if (!act_int_from_text(counts->v[i], &n))
@@ -56,7 +56,7 @@ int flow_set_range(const struct flow_range *range, int per_node, struct run_spec
 
 /* ---- a run */
 
-static int check_run(const struct flow_run *run, int64_t num_gpu, struct act_error *err)
+static int scale_check_run(const struct flow_run *run, int64_t num_gpu, struct act_error *err)
 {
     const struct run_spec *spec = &run->spec;
     int per_node = spec->gpus_per_node;
@@ -85,7 +85,7 @@ int flow_scale(struct flow *flow, struct flow_run *run, int64_t num_gpu, bool dr
     if (rc == 0 && !platform_row(platform)->scale)
         rc = platform_scale(platform, run->row.id, 0, dry_run, err); /* which says that it cannot */
     else if (rc == 0)
-        rc = check_run(run, num_gpu, err);
+        rc = scale_check_run(run, num_gpu, err);
     if (rc == 0)
         *out_nodes = (int)(num_gpu / run->spec.gpus_per_node);
     if (rc == 0)

@@ -31,8 +31,8 @@ void flow_describe_sent(const struct config *config, struct run_spec *spec)
 }
 
 /* The run's project is where the credential is. */
-static int open_store(struct flow *flow, const struct flow_run *run, struct flow_sent *s, const struct run_spec *spec,
-                      struct act_error *err)
+static int sent_open_store(struct flow *flow, const struct flow_run *run, struct flow_sent *s,
+                           const struct run_spec *spec, struct act_error *err)
 {
     int rc = flow_open_project_of(flow, run, &s->project, err);
 
@@ -58,7 +58,7 @@ int flow_sent_open(struct flow *flow, const struct flow_run *run, struct flow_se
         rc = run_spec_from_json(json, &spec, err);
     if (rc < 0 || !spec.logs_path)
         return rc;
-    rc = open_store(flow, run, out, &spec, err);
+    rc = sent_open_store(flow, run, out, &spec, err);
     out->path = act_strdup(spec.logs_path);
     if (rc < 0)
         flow_sent_close(out);
@@ -75,7 +75,7 @@ void flow_sent_close(struct flow_sent *s)
 
 /* ---- how it ended */
 
-static bool read_status(const struct flow_sent *s, struct run_status *out)
+static bool sent_read_status(const struct flow_sent *s, struct run_status *out)
 {
     CODEC_AUTOJSON json_t *json = NULL;
     ACT_AUTOFREE char *text = NULL;
@@ -102,7 +102,7 @@ void flow_add_sent_status(struct flow *flow, const struct flow_run *run, struct 
         return;
     if (flow_sent_open(flow, run, &s, &why) < 0)
         return;
-    if (s.store && read_status(&s, &sent))
+    if (s.store && sent_read_status(&s, &sent))
         *now = sent;
     flow_sent_close(&s);
 }

@@ -15,7 +15,7 @@ struct settings {
     bool is_before; /* what is set now is of the other run */
 };
 
-static struct flow_setting *find(struct settings *s, const char *name)
+static struct flow_setting *settings_find(struct settings *s, const char *name)
 {
     for (size_t i = 0; i < s->n; i++)
         if (strcmp(s->v[i].name, name) == 0)
@@ -24,9 +24,9 @@ static struct flow_setting *find(struct settings *s, const char *name)
 }
 
 /* Takes over value. */
-static void set(struct settings *s, const char *name, char *value)
+static void settings_set(struct settings *s, const char *name, char *value)
 {
-    struct flow_setting *found = find(s, name);
+    struct flow_setting *found = settings_find(s, name);
 
     if (!value || (!found && s->n == SETTINGS_MAX)) {
         free(value);
@@ -44,10 +44,10 @@ static void set(struct settings *s, const char *name, char *value)
 static void set_number(struct settings *s, const char *name, int64_t value)
 {
     if (value > 0)
-        set(s, name, act_sprintf("%lld", (long long)value));
+        settings_set(s, name, act_sprintf("%lld", (long long)value));
 }
 
-static char *text_of(const json_t *value)
+static char *settings_text_of(const json_t *value)
 {
     return json_is_string(value) ? act_strdup(json_string_value(value))
                                  : json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY | JSON_SORT_KEYS);
@@ -60,7 +60,7 @@ static void set_json(struct settings *s, const char *name, json_t *value, int de
 
     if (!json_is_object(value) || depth == DEPTH_MAX) {
         if (value && !json_is_null(value))
-            set(s, name, text_of(value));
+            settings_set(s, name, settings_text_of(value));
         return;
     }
     json_object_foreach(value, key, member)
@@ -84,44 +84,44 @@ static void set_config(struct settings *s, json_t *config)
     }
 }
 
-static void set_env(struct settings *s, const struct run_env *env)
+static void settings_set_env(struct settings *s, const struct run_env *env)
 {
     ACT_AUTOFREE char *name = act_sprintf("env.%s", env->name);
 
-    set(s, name, act_strdup(run_env_is_secret(env) || !env->value ? "(secret)" : env->value));
+    settings_set(s, name, act_strdup(run_env_is_secret(env) || !env->value ? "(secret)" : env->value));
 }
 
 static void set_folder(struct settings *s, const struct run_folder *folder)
 {
     ACT_AUTOFREE char *name = act_sprintf("folder.%s", folder->name);
 
-    set(s, name,
-        act_sprintf("%s %s, %s", folder->store ? folder->store : "", folder->path ? folder->path : "",
-                    run_folder_mode_name(folder->mode)));
+    settings_set(s, name,
+                 act_sprintf("%s %s, %s", folder->store ? folder->store : "", folder->path ? folder->path : "",
+                             run_folder_mode_name(folder->mode)));
 }
 
-static void set_all(struct settings *s, const struct run_spec *spec)
+static void settings_set_all(struct settings *s, const struct run_spec *spec)
 {
-    set(s, "command", spec->argv.n ? flow_command_line(&spec->argv) : act_strdup(spec->title));
-    set(s, "cluster", act_strdup(spec->cluster));
-    set(s, "platform", act_strdup(spec->platform));
+    settings_set(s, "command", spec->argv.n ? flow_command_line(&spec->argv) : act_strdup(spec->title));
+    settings_set(s, "cluster", act_strdup(spec->cluster));
+    settings_set(s, "platform", act_strdup(spec->platform));
     set_number(s, "nodes", spec->nodes);
     set_number(s, "processes_per_node", run_spec_processes(spec));
     set_number(s, spec->on_processors ? "processors_per_node" : "gpus_per_node", spec->gpus_per_node);
     set_number(s, "min_nodes", spec->min_nodes);
     set_number(s, "max_nodes", spec->max_nodes);
-    set(s, "package", *spec->package_sha256 ? act_strdup(spec->package_sha256) : NULL);
+    settings_set(s, "package", *spec->package_sha256 ? act_strdup(spec->package_sha256) : NULL);
     set_number(s, "package_bytes", spec->package_bytes);
-    set(s, "package_key", act_strdup(spec->package_key));
-    set(s, "image", act_strdup(spec->image));
-    set(s, "container", act_strdup(spec->container));
-    set(s, "launcher", act_strdup(spec->launcher));
-    set(s, "mpi", act_strdup(spec->mpi));
-    set(s, "compile_args", act_strdup(spec->compile_args));
-    set(s, "timeout", act_strdup(spec->timeout));
-    set(s, "shm_size", act_strdup(spec->shm_size));
+    settings_set(s, "package_key", act_strdup(spec->package_key));
+    settings_set(s, "image", act_strdup(spec->image));
+    settings_set(s, "container", act_strdup(spec->container));
+    settings_set(s, "launcher", act_strdup(spec->launcher));
+    settings_set(s, "mpi", act_strdup(spec->mpi));
+    settings_set(s, "compile_args", act_strdup(spec->compile_args));
+    settings_set(s, "timeout", act_strdup(spec->timeout));
+    settings_set(s, "shm_size", act_strdup(spec->shm_size));
     for (size_t i = 0; i < spec->n_env; i++)
-        set_env(s, &spec->env[i]);
+        settings_set_env(s, &spec->env[i]);
     for (size_t i = 0; i < spec->n_folders; i++)
         set_folder(s, &spec->folders[i]);
     set_config(s, spec->config);
@@ -131,10 +131,10 @@ void flow_list_settings(const struct run_spec *spec, const struct run_spec *befo
 {
     struct settings s = {0};
 
-    set_all(&s, spec);
+    settings_set_all(&s, spec);
     s.is_before = true;
     if (before)
-        set_all(&s, before);
+        settings_set_all(&s, before);
     out->settings = s.v;
     out->n_settings = s.n;
 }

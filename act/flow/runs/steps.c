@@ -21,7 +21,7 @@ static int check_stored(struct passage *p, struct act_error *err)
 }
 
 /* The job of another tool is its service's to judge. */
-static int check_platform(struct passage *p, struct act_error *err)
+static int steps_check_platform(struct passage *p, struct act_error *err)
 {
     return p->spec->foreign ? 0 : platform_check(p->platform, p->spec, err);
 }
@@ -44,7 +44,7 @@ static int check_copies(struct passage *p, struct act_error *err)
     return flow_check_copies(p->flow, p->spec, p->io->dry_run ? NULL : p->io->confirm, p->io->arg, err);
 }
 
-static int fetch_secrets(struct passage *p, struct act_error *err)
+static int steps_fetch_secrets(struct passage *p, struct act_error *err)
 {
     return flow_fetch_secrets(p->flow, p->spec, err);
 }
@@ -106,10 +106,10 @@ static const struct step refuse[] = {
     {"old run's place", AGAIN, step_check_place},
     {"shared folder", ALWAYS, check_shared_temp},
     {"stored folders", HERE, check_stored},
-    {"platform's check", ALWAYS, check_platform},
+    {"platform's check", ALWAYS, steps_check_platform},
     {"bad nodes", AWAY, avoid_bad_nodes},
     {"copies", ALWAYS, check_copies},
-    {"secrets", ALWAYS, fetch_secrets},
+    {"secrets", ALWAYS, steps_fetch_secrets},
     {"package", ALWAYS, step_pin_package}, /* which is stored, so that what needs no package comes before */
     {"unused settings", ALWAYS, mention_unused},
     {"stores", IS_DRY, check_stores},
@@ -126,7 +126,7 @@ static int conditions(const struct passage *p)
     return (p->old ? AGAIN : FRESH) | (p->here ? HERE : AWAY) | (p->io->dry_run ? IS_DRY : 0);
 }
 
-static int take(struct passage *p, const struct step *steps, size_t n, struct act_error *err)
+static int steps_take(struct passage *p, const struct step *steps, size_t n, struct act_error *err)
 {
     int hold = conditions(p), rc = 0;
 
@@ -140,15 +140,15 @@ static int take(struct passage *p, const struct step *steps, size_t n, struct ac
 
 int flow_pass_checks(struct passage *p, struct act_error *err)
 {
-    int rc = take(p, describe, sizeof(describe) / sizeof(describe[0]), err);
+    int rc = steps_take(p, describe, sizeof(describe) / sizeof(describe[0]), err);
 
-    return rc < 0 ? rc : take(p, refuse, sizeof(refuse) / sizeof(refuse[0]), err);
+    return rc < 0 ? rc : steps_take(p, refuse, sizeof(refuse) / sizeof(refuse[0]), err);
 }
 
 /* What comes last has no result: when the platform has the run, nothing refuses it any more. */
 int flow_pass_over(struct passage *p, struct act_error *err)
 {
-    int rc = p->io->dry_run ? 0 : take(p, hand_over, sizeof(hand_over) / sizeof(hand_over[0]), err);
+    int rc = p->io->dry_run ? 0 : steps_take(p, hand_over, sizeof(hand_over) / sizeof(hand_over[0]), err);
 
     if (rc == 0 && p->old && !p->io->dry_run)
         step_end_old_run(p);

@@ -39,7 +39,7 @@ static int describe_folder(struct flow *flow, const struct platform_row *row, co
 }
 
 /* One that is to be there already, and on this machine is not. */
-static int check_place(const struct platform_row *row, const struct run_folder *folder, struct act_error *err)
+static int submit_check_place(const struct platform_row *row, const struct run_folder *folder, struct act_error *err)
 {
     struct stat st;
 
@@ -63,7 +63,7 @@ static int describe_folders(struct flow *flow, const struct platform_row *row, s
         ACT_PUSH(spec->folders, spec->n_folders, (struct run_folder){0});
         int rc = describe_folder(flow, row, &c->folders[i], &spec->folders[i], err);
         if (rc == 0)
-            rc = check_place(row, &spec->folders[i], err);
+            rc = submit_check_place(row, &spec->folders[i], err);
         if (rc < 0)
             return rc;
         if (spec->folders[i].link && spec->folders[i].mode != RUN_FOLDER_RW_MOUNT &&
@@ -85,7 +85,7 @@ static int describe_own_folder(struct flow *flow, const struct config_folder *f,
 
     if (is_missing && config_is_place(f)) {
         int rc = describe_folder(flow, platform_here(), f, out, err);
-        rc = rc < 0 ? rc : check_place(platform_here(), out, err);
+        rc = rc < 0 ? rc : submit_check_place(platform_here(), out, err);
         return rc < 0 ? act_error_hint(err, "a folder '%s' in the project would be used instead", f->name) : 0;
     }
     if (is_missing)
@@ -126,7 +126,7 @@ static int choose_folders(struct flow *flow, const struct platform_row *row, str
     return rc;
 }
 
-static void add_env(const struct act_strv *pairs, struct run_spec *spec)
+static void submit_add_env(const struct act_strv *pairs, struct run_spec *spec)
 {
     for (size_t i = 0; i < pairs->n; i++) {
         const char *eq = strchr(pairs->v[i], '=');
@@ -139,7 +139,7 @@ static void add_secrets(const struct act_strv *pairs, struct run_spec *spec)
 {
     size_t first = spec->n_env;
 
-    add_env(pairs, spec);
+    submit_add_env(pairs, spec);
     for (size_t i = first; i < spec->n_env; i++)
         spec->env[i].secret = true;
 }
@@ -194,7 +194,7 @@ static int shape_of_file(const struct config *c, struct platform *platform, cons
 }
 
 /* The id of a run has the time in it, and times before 1970 have no place there. */
-static int identify(const struct flow *flow, struct run_spec *spec, struct act_error *err)
+static int submit_identify(const struct flow *flow, struct run_spec *spec, struct act_error *err)
 {
     const struct config *c = &flow->config;
     char now[ACT_TIME_TEXT];
@@ -216,11 +216,11 @@ static int identify(const struct flow *flow, struct run_spec *spec, struct act_e
     spec->config = config_resolved(c);
     if (c->file)
         json_object_set_new(spec->config, "file", codec_json_bytes_new(c->file));
-    add_env(&c->env, spec);
+    submit_add_env(&c->env, spec);
     return 0;
 }
 
-static void add_labels(const struct flow_labels *labels, struct run_spec *spec)
+static void submit_add_labels(const struct flow_labels *labels, struct run_spec *spec)
 {
     if (labels->name)
         act_str_replace(&spec->name, labels->name);
@@ -276,7 +276,7 @@ int step_open_platform(struct passage *p, struct act_error *err)
 int step_identify(struct passage *p, struct act_error *err)
 {
     p->spec->resubmit_of = act_strdup(p->old ? p->old->row.id : NULL);
-    return identify(p->flow, p->spec, err);
+    return submit_identify(p->flow, p->spec, err);
 }
 
 /* Those of the old run stay, where this command says no others. */
@@ -284,8 +284,8 @@ int step_label(struct passage *p, struct act_error *err)
 {
     (void)err;
     if (p->old)
-        add_labels(&(struct flow_labels){p->old->spec.name, p->old->spec.tags}, p->spec);
-    add_labels(&p->io->labels, p->spec);
+        submit_add_labels(&(struct flow_labels){p->old->spec.name, p->old->spec.tags}, p->spec);
+    submit_add_labels(&p->io->labels, p->spec);
     return 0;
 }
 
@@ -317,7 +317,7 @@ int step_take_command(struct passage *p, struct act_error *err)
     spec->title = act_sprintf("%s, %s", p->io->job_file, p->job.title);
     for (size_t i = 0; i < p->job.n_outputs; i++)
         run_spec_add_output(spec, p->job.outputs[i].id, p->job.outputs[i].path);
-    add_env(&p->job.env, spec);
+    submit_add_env(&p->job.env, spec);
     add_secrets(&p->job.secrets, spec);
     return 0;
 }

@@ -63,7 +63,7 @@ static char *identity_of(const struct flow_sweep *io)
     return json_dumps(json, JSON_COMPACT | JSON_SORT_KEYS);
 }
 
-static void identify(struct sweep *s)
+static void sweep_identify(struct sweep *s)
 {
     ACT_AUTOFREE char *text = identity_of(s->io);
     struct act_sha256 h;
@@ -98,7 +98,7 @@ static void become(struct sweep *s, int64_t point)
     flow_grids_words(io->grids, point, io->argv, &spec->argv);
 }
 
-static void turn(void *arg, size_t i)
+static void sweep_turn(void *arg, size_t i)
 {
     struct sweep *s = arg;
 
@@ -107,7 +107,7 @@ static void turn(void *arg, size_t i)
 
 /* ---- the record */
 
-static char *path_of(const char *id, const char *end)
+static char *sweep_path_of(const char *id, const char *end)
 {
     ACT_AUTOFREE char *dir = act_state_dir();
 
@@ -132,7 +132,7 @@ static bool is_record(const struct record *r, int64_t points)
 }
 
 /* Without one it is a new sweep. */
-static int read_record(struct record *r, int64_t points, struct act_error *err)
+static int sweep_read_record(struct record *r, int64_t points, struct act_error *err)
 {
     enum { RECORD_MAX = 4096 };
     CODEC_AUTOJSON json_t *json = NULL;
@@ -155,22 +155,22 @@ static int read_record(struct record *r, int64_t points, struct act_error *err)
 
 static int open_record(struct sweep *s, struct act_error *err)
 {
-    ACT_AUTOFREE char *lock = path_of(s->io->id, ".lock");
+    ACT_AUTOFREE char *lock = sweep_path_of(s->io->id, ".lock");
     ACT_AUTOFREE char *dir = act_path_dirname(lock);
 
-    s->record.path = path_of(s->io->id, ".json");
+    s->record.path = sweep_path_of(s->io->id, ".json");
     int rc = act_mkdir_all(dir, 0700, err);
     if (rc < 0)
         return rc;
     s->lock_fd = act_lock(lock, false, err);
     if (s->lock_fd == -ACT_TEMPORARY)
         return act_error_set(err, ACT_TEMPORARY, "another process is submitting sweep %s", s->io->id);
-    return s->lock_fd < 0 ? s->lock_fd : read_record(&s->record, s->io->grids->points, err);
+    return s->lock_fd < 0 ? s->lock_fd : sweep_read_record(&s->record, s->io->grids->points, err);
 }
 
 /* ---- its runs */
 
-static int find_active(struct sweep *s, struct act_error *err)
+static int sweep_find_active(struct sweep *s, struct act_error *err)
 {
     CODEC_AUTOJSON json_t *tags = json_pack("{s:s}", FLOW_SWEEP_TAG, s->io->id);
     const struct flow_table table = {.labels = {.tags = tags}, .own = true, .active = true};
@@ -205,7 +205,7 @@ static int wait_for_room(struct sweep *s, struct act_error *err)
 static void make_rows(struct sweep *s, struct ledger_runs *out)
 {
     for (int64_t i = 0; i < s->record.step; i++) {
-        turn(s, (size_t)i);
+        sweep_turn(s, (size_t)i);
         ACT_PUSH(out->v, out->n, flow_row_of(&s->io->spec));
     }
 }
@@ -217,7 +217,7 @@ static int forget_rows(struct sweep *s, struct act_error *err)
     struct ledger *ledger;
 
     for (int64_t i = 0; i < s->record.step; i++) {
-        turn(s, (size_t)i);
+        sweep_turn(s, (size_t)i);
         act_strv_push(&ids, s->io->spec.id);
     }
     int rc = flow_ledger(s->flow, &ledger, err);
@@ -267,7 +267,7 @@ static int submit_several(struct sweep *s, bool *asked, struct act_error *err)
         const struct platform_several several = {
             .submission = {.spec = &s->io->spec, .package = s->passage.package.file, .stores = stores, .asked = asked},
             .n = (size_t)s->record.step,
-            .turn = turn,
+            .turn = sweep_turn,
             .arg = s,
             .max_parallel = s->io->max_parallel};
         rc = platform_submit_several(s->passage.platform, &several, err);
@@ -280,7 +280,7 @@ static int submit_several(struct sweep *s, bool *asked, struct act_error *err)
 static int submit_one(struct sweep *s, bool *asked, struct act_error *err)
 {
     act_strv_release(&s->io->spec.after);
-    turn(s, 0);
+    sweep_turn(s, 0);
     int rc = flow_hand_over(s->flow, s->passage.platform, &s->io->spec, s->passage.package.file, asked, err);
     if (rc == 0 && s->io->max_parallel > 0 && !act_strv_has(&s->active, s->io->spec.id))
         act_strv_push(&s->active, s->io->spec.id);
@@ -360,7 +360,7 @@ static int submit_all(struct sweep *s, struct act_error *err)
     if (s->record.row_of == 0)
         s->record.row_of = most < 2 ? RUN_ROW_MAX : most;
     if (io->max_parallel > 0 && most < 2)
-        rc = find_active(s, err);
+        rc = sweep_find_active(s, err);
     while (rc == 0 && s->record.done < io->grids->points)
         rc = take_step(s, most, err);
     return rc < 0 ? act_error_hint(err, "%lld of the %lld runs of sweep %s are submitted: the same command goes on",
@@ -386,7 +386,7 @@ static int check_labels(const struct flow_sweep *io, struct act_error *err)
 }
 
 /* What all its runs share is made once. */
-static int hand_over(void *arg, struct act_error *err)
+static int sweep_hand_over(void *arg, struct act_error *err)
 {
     struct sweep *s = arg;
     int rc = platform_prepare(s->passage.platform, &s->io->spec, err);
@@ -405,13 +405,14 @@ int flow_sweep(struct flow *flow, struct flow_sweep *io, struct act_error *err)
                                 .arg = io->arg};
     struct sweep s = {.flow = flow, .io = io, .lock_fd = -1};
 
-    s.passage = (struct passage){.flow = flow, .io = &asked, .spec = &io->spec, .hand_over = hand_over, .arg = &s};
+    s.passage =
+        (struct passage){.flow = flow, .io = &asked, .spec = &io->spec, .hand_over = sweep_hand_over, .arg = &s};
     flow_grids_words(io->grids, 0, io->argv, &first);
     int rc = check_labels(io, err);
     if (rc == 0)
         rc = flow_pass_checks(&s.passage, err);
     if (rc == 0 && (io->spec.package_key || !io->dry_run))
-        identify(&s);
+        sweep_identify(&s);
     if (rc == 0)
         rc = flow_pass_over(&s.passage, err);
     flow_passage_release(&s.passage);
@@ -451,7 +452,7 @@ static int not_one(const char *piece, const struct act_strv *found, struct act_e
 }
 
 /* "first" of the run "first.12". */
-static bool is_called(const struct ledger_run *row, const char *piece)
+static bool sweep_is_called(const struct ledger_run *row, const char *piece)
 {
     size_t len = strlen(piece);
     const char *number = row->name && act_starts_with(row->name, piece) ? row->name + len : "";
@@ -477,7 +478,7 @@ int flow_find_sweep(struct flow *flow, const char *piece, char **out, struct act
     *out = NULL;
     for (size_t i = 0; rc == 0 && i < runs.n; i++) {
         ACT_AUTOFREE char *id = flow_sweep_of(&runs.v[i].row);
-        if (id && (last ? called.n == 0 : is_called(&runs.v[i].row, piece)))
+        if (id && (last ? called.n == 0 : sweep_is_called(&runs.v[i].row, piece)))
             add_once(&called, id);
         if (id && *piece && act_starts_with(id, piece))
             add_once(&begun, id);

@@ -64,7 +64,7 @@ static size_t split_cluster(struct flow_run **active, size_t *n_active, struct f
 }
 
 /* Several clusters may be one place: the same runs, one question. */
-static struct group *group_of(struct group *groups, size_t *n_groups, struct platform *platform)
+static struct group *runs_table_group_of(struct group *groups, size_t *n_groups, struct platform *platform)
 {
     for (size_t i = 0; i < *n_groups; i++)
         if (groups[i].platform == platform)
@@ -81,7 +81,7 @@ static void add_to_group(struct group *group, struct flow_run *const *runs, size
 
 /* The active runs by the platform they are on. Returns the number of groups; those of a platform that cannot be
  * opened are in none. */
-static size_t make_groups(struct flow *flow, struct flow_run **active, size_t n_active, struct group *groups)
+static size_t runs_table_make_groups(struct flow *flow, struct flow_run **active, size_t n_active, struct group *groups)
 {
     struct flow_run **same = act_calloc(n_active + 1, sizeof(*same));
     struct platform *platform;
@@ -93,7 +93,7 @@ static size_t make_groups(struct flow *flow, struct flow_run **active, size_t n_
         if (flow_platform_of(flow, &same[0]->row, &platform, &err) < 0)
             warn_old(n, &err);
         else
-            add_to_group(group_of(groups, &n_groups, platform), same, n);
+            add_to_group(runs_table_group_of(groups, &n_groups, platform), same, n);
     }
     free(same);
     return n_groups;
@@ -109,7 +109,7 @@ static int refresh_active(struct flow *flow, struct flow_runs *runs, struct act_
     for (size_t i = 0; i < runs->n; i++)
         if (!run_state_is_final(runs->v[i].status.state) && !runs->v[i].fresh)
             active[n_active++] = &runs->v[i];
-    size_t n_groups = make_groups(flow, active, n_active, groups);
+    size_t n_groups = runs_table_make_groups(flow, active, n_active, groups);
     for (size_t i = 0; i < n_groups; i++) {
         if (refresh_group(flow, &groups[i], err) < 0)
             warn_old(groups[i].n, err);
@@ -255,14 +255,14 @@ static void add_foreign(const struct platform_run *run, const struct config *con
     out->v[out->n - 1].spec.title = act_strdup(run->title);
 }
 
-static int by_id(const void *a, const void *b)
+static int runs_table_by_id(const void *a, const void *b)
 {
     struct flow_run *const *x = a, *const *y = b;
 
     return strcmp((*x)->row.id, (*y)->row.id);
 }
 
-static int compare_id(const void *id, const void *run)
+static int runs_table_compare_id(const void *id, const void *run)
 {
     return strcmp(id, (*(struct flow_run *const *)run)->row.id);
 }
@@ -305,10 +305,10 @@ static size_t take_known(struct flow *flow, const struct question *rows, struct 
 
     for (size_t i = 0; i < out->n; i++)
         known[i] = &out->v[i];
-    qsort(known, out->n, sizeof(struct flow_run *), by_id);
+    qsort(known, out->n, sizeof(struct flow_run *), runs_table_by_id);
     for (size_t i = 0; i < recent->n; i++) {
         struct platform_run *run = &recent->v[i];
-        struct flow_run **found = bsearch(run->id, known, out->n, sizeof(struct flow_run *), compare_id);
+        struct flow_run **found = bsearch(run->id, known, out->n, sizeof(struct flow_run *), runs_table_compare_id);
         if (found && !run->is_partial) {
             flow_take_status(*found, &run->status);
             (*found)->fresh = true;
@@ -358,7 +358,7 @@ static void add_recent(struct flow *flow, const struct flow_table *table, const 
     }
 }
 
-static int list_rows(struct ledger *ledger, void *arg, struct act_error *err)
+static int runs_table_list_rows(struct ledger *ledger, void *arg, struct act_error *err)
 {
     struct question *q = arg;
     size_t n = 0;
@@ -373,7 +373,7 @@ static int list_rows(struct ledger *ledger, void *arg, struct act_error *err)
 }
 
 /* Of a table of all runs the newest rows are enough: the rest is only counted. */
-static struct question question_of(const struct flow_table *table)
+static struct question runs_table_question_of(const struct flow_table *table)
 {
     bool all_count = !table->state && !table->platform && !table->own && !table->active && !is_labelled(table);
 
@@ -383,8 +383,8 @@ static struct question question_of(const struct flow_table *table)
 
 int flow_list_runs(struct flow *flow, const struct flow_table *table, struct flow_runs *out, struct act_error *err)
 {
-    struct question q = question_of(table);
-    int rc = flow_with_ledger(flow, list_rows, &q, err);
+    struct question q = runs_table_question_of(table);
+    int rc = flow_with_ledger(flow, runs_table_list_rows, &q, err);
 
     *out = (struct flow_runs){0};
     if (rc < 0)

@@ -12,7 +12,7 @@
 enum { ALL_POINTS = 120000, LEAST_POINTS = 16, MOST_POINTS = 1000, CURVES_OF_A_NODE = 24 };
 
 /* The name of the node whose metrics a file has. New string; NULL: it has none. */
-static char *node_of(const struct flow_here *here, const char *file)
+static char *use_node_of(const struct flow_here *here, const char *file)
 {
     static const char folder[] = RUN_DIR_METRICS "/", end[] = ".jsonl";
     const char *name = strrchr(file, '/');
@@ -26,10 +26,10 @@ static char *node_of(const struct flow_here *here, const char *file)
     return NULL;
 }
 
-static void list_nodes(const struct flow_here *here, struct act_strv *out)
+static void use_list_nodes(const struct flow_here *here, struct act_strv *out)
 {
     for (size_t i = 0; i < here->files.n; i++) {
-        char *node = node_of(here, here->files.v[i].key);
+        char *node = use_node_of(here, here->files.v[i].key);
         if (node && !act_strv_has(out, node))
             act_strv_take(out, node);
         else
@@ -38,7 +38,7 @@ static void list_nodes(const struct flow_here *here, struct act_strv *out)
     act_strv_sort(out);
 }
 
-static void take(void *samples, const char *text, size_t len)
+static void use_take(void *samples, const char *text, size_t len)
 {
     samples_feed(samples, text, len);
 }
@@ -50,7 +50,7 @@ static int read_node(const struct flow_here *here, const char *node, struct samp
     for (int attempt = 1; attempt <= here->attempt && rc == 0; attempt++) {
         ACT_AUTOFREE char *prefix = flow_here_prefix(here, attempt);
         ACT_AUTOFREE char *name = act_sprintf("%s" RUN_DIR_METRICS "/%s.jsonl", prefix, node);
-        rc = flow_here_read(here, name, take, s, err);
+        rc = flow_here_read(here, name, use_take, s, err);
         samples_end(s);
         rc = rc == -ACT_NOT_FOUND ? 0 : rc; /* it was not in this attempt */
     }
@@ -58,7 +58,7 @@ static int read_node(const struct flow_here *here, const char *node, struct samp
 }
 
 /* Of each curve, when there are so many nodes. */
-static size_t points_of(size_t nodes)
+static size_t use_points_of(size_t nodes)
 {
     size_t points = ALL_POINTS / CURVES_OF_A_NODE / (nodes ? nodes : 1);
 
@@ -66,7 +66,7 @@ static size_t points_of(size_t nodes)
 }
 
 /* Takes over the curves. */
-static void keep(struct samples *s, size_t points, struct flow_node_use *out)
+static void use_keep(struct samples *s, size_t points, struct flow_node_use *out)
 {
     out->gpus = samples_gpus(s);
     out->bad = samples_bad(s);
@@ -88,7 +88,7 @@ struct lines {
     size_t len;
 };
 
-static void take_line(struct lines *l)
+static void use_take_line(struct lines *l)
 {
     static const char mark[] = RUN_LOG_METRICS;
     char *node = NULL;
@@ -113,14 +113,14 @@ static void take_lines(void *arg, const char *text, size_t len)
         memcpy(l->text + l->len, text, n < room ? n : room);
         l->len += n < room ? n : room;
         if (end)
-            take_line(l);
+            use_take_line(l);
         n += end != NULL;
         text += n;
         len -= n;
     }
 }
 
-static int read_rank(const struct flow_here *here, int rank, struct lines *l, struct act_error *err)
+static int use_read_rank(const struct flow_here *here, int rank, struct lines *l, struct act_error *err)
 {
     int rc = 0;
 
@@ -128,7 +128,7 @@ static int read_rank(const struct flow_here *here, int rank, struct lines *l, st
         ACT_AUTOFREE char *prefix = flow_here_prefix(here, attempt);
         const struct store_entry *log = flow_find_rank_log(&here->files, prefix, rank);
         rc = log ? flow_here_read(here, log->key, take_lines, l, err) : 0;
-        take_line(l);
+        use_take_line(l);
     }
     return rc;
 }
@@ -143,11 +143,11 @@ static int read_logs(const struct flow_here *here, struct flow_report *out, stru
     for (size_t i = 0; i < n && rc == 0; i++) {
         ACT_AUTOFREE struct lines *l = act_calloc(1, sizeof(*l));
         l->samples = samples_new();
-        rc = read_rank(here, (int)i * step, l, err);
+        rc = use_read_rank(here, (int)i * step, l, err);
         if (l->node) {
             struct flow_node_use *use = &out->nodes[out->n_nodes++];
             use->name = l->node;
-            keep(l->samples, points_of(n), use);
+            use_keep(l->samples, use_points_of(n), use);
         }
         samples_free(l->samples);
     }
@@ -172,7 +172,7 @@ static void work(void *arg)
     struct samples *s = samples_new();
 
     w->rc = read_node(w->here, w->use->name, s, &w->err);
-    keep(s, w->points, w->use);
+    use_keep(s, w->points, w->use);
     samples_free(s);
 }
 
@@ -186,11 +186,11 @@ int flow_read_use(struct flow *flow, const struct flow_here *here, struct flow_r
     ACT_AUTO(act_strv) names = {0};
     int rc = 0;
 
-    list_nodes(here, &names);
+    use_list_nodes(here, &names);
     if (names.n == 0)
         return read_logs(here, out, err);
     size_t n = names.n < FLOW_REPORT_NODES ? names.n : FLOW_REPORT_NODES;
-    size_t points = points_of(n);
+    size_t points = use_points_of(n);
     out->n_all_nodes = names.n;
     out->nodes = act_calloc(n + 1, sizeof(*out->nodes));
     ACT_AUTOFREE struct node_work *works = act_calloc(n + 1, sizeof(*works));

@@ -29,7 +29,7 @@ static bool is_limit_over(const struct limit *limit)
 /* ---- which runs */
 
 /* The whole id of a run that is known: meanwhile "@" may become another one. New string. */
-static char *id_of(struct flow *flow, const char *piece)
+static char *wait_id_of(struct flow *flow, const char *piece)
 {
     ACT_AUTO(flow_run) known = {0};
     struct act_error ignored;
@@ -41,7 +41,7 @@ static int find_patiently(struct flow *flow, const char *piece, const struct lim
                           struct act_error *err)
 {
     struct flow_watch watch = {0};
-    ACT_AUTOFREE char *id = id_of(flow, piece);
+    ACT_AUTOFREE char *id = wait_id_of(flow, piece);
 
     for (;;) {
         int rc = flow_watch_took(&watch, flow_find_run(flow, id, out, err), err);
@@ -61,8 +61,8 @@ int flow_find_watched(struct flow *flow, const char *piece, struct flow_run *out
     return find_patiently(flow, piece, &(struct limit){0}, out, err);
 }
 
-static int find_all(struct flow *flow, const struct act_strv *pieces, const struct limit *limit, struct flow_runs *out,
-                    struct act_error *err)
+static int wait_find_all(struct flow *flow, const struct act_strv *pieces, const struct limit *limit,
+                         struct flow_runs *out, struct act_error *err)
 {
     int rc = 0;
 
@@ -112,7 +112,7 @@ static int add_to_groups(struct waiting *w, struct flow_run *run, struct act_err
     return 0;
 }
 
-static int make_groups(struct waiting *w, struct act_error *err)
+static int wait_make_groups(struct waiting *w, struct act_error *err)
 {
     int rc = 0;
 
@@ -171,7 +171,7 @@ static struct flow_watch *quickest(const struct waiting *w)
 }
 
 /* Tells of those that have ended since. Returns how many have. */
-static size_t tell_ended(struct waiting *w)
+static size_t wait_tell_ended(struct waiting *w)
 {
     size_t n = 0;
 
@@ -217,10 +217,10 @@ static int too_late(const struct waiting *w, size_t ended, const struct limit *l
 
 static int wait_until(struct waiting *w, const struct limit *limit, struct act_error *err)
 {
-    int rc = make_groups(w, err);
+    int rc = wait_make_groups(w, err);
 
     while (rc == 0) {
-        size_t ended = w->how->any ? tell_first(w) : tell_ended(w);
+        size_t ended = w->how->any ? tell_first(w) : wait_tell_ended(w);
         if (ended == w->runs->n || (w->how->any && ended > 0))
             break;
         if (is_limit_over(limit)) {
@@ -250,6 +250,6 @@ int flow_wait_for(struct flow *flow, const struct act_strv *pieces, const struct
     struct waiting w = {.flow = flow, .how = how, .runs = out};
 
     *out = (struct flow_runs){0};
-    int rc = find_all(flow, pieces, &limit, out, err);
+    int rc = wait_find_all(flow, pieces, &limit, out, err);
     return rc < 0 ? rc : wait_until(&w, &limit, err);
 }

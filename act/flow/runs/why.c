@@ -148,7 +148,7 @@ static int take_agents_word(struct asking *a, struct act_error *err)
 }
 
 /* The status of the attempt, and what the agent wrote down besides. A record of another attempt does not count. */
-static int read_record(struct asking *a, struct act_error *err)
+static int why_read_record(struct asking *a, struct act_error *err)
 {
     struct flow_why *out = a->out;
     CODEC_AUTOJSON json_t *record = NULL;
@@ -209,7 +209,7 @@ static int read_failed_rank(struct asking *a, struct act_buf *out, const char **
 }
 
 /* What Slurm said of earlier attempts does not count. */
-static int read_log(void *arg, const char *name, struct act_buf *out, struct act_error *err)
+static int why_read_log(void *arg, const char *name, struct act_buf *out, struct act_error *err)
 {
     const struct asking *a = arg;
     const struct store_entry *log = find_log(a, name);
@@ -219,7 +219,7 @@ static int read_log(void *arg, const char *name, struct act_buf *out, struct act
     return size > 0 ? read_tail(a, log, size < DIAGNOSE_OTHER_TAIL ? size : DIAGNOSE_OTHER_TAIL, out, err) : 0;
 }
 
-static int read_rank(void *arg, int rank, struct act_buf *out, const char **out_log, struct act_error *err)
+static int why_read_rank(void *arg, int rank, struct act_buf *out, const char **out_log, struct act_error *err)
 {
     const struct asking *a = arg;
     const struct store_entry *log = find_rank_log(a, rank);
@@ -228,7 +228,7 @@ static int read_rank(void *arg, int rank, struct act_buf *out, const char **out_
     return read_tail(a, log, DIAGNOSE_OTHER_TAIL, out, err);
 }
 
-static void list_logs(const struct asking *a, struct act_strv *out)
+static void why_list_logs(const struct asking *a, struct act_strv *out)
 {
     for (size_t i = 0; i < a->logs.n; i++)
         if (act_starts_with(a->logs.v[i].key, a->prefix))
@@ -246,12 +246,12 @@ static int ask_logs(struct asking *a, struct act_error *err)
                                        .node = a->out->node,
                                        .said = &said,
                                        .logs = &logs,
-                                       .read_log = read_log,
-                                       .read_rank = read_rank,
+                                       .read_log = why_read_log,
+                                       .read_rank = why_read_rank,
                                        .arg = a};
     int rc = read_failed_rank(a, &said, &attempt.said_log, err);
 
-    list_logs(a, &logs);
+    why_list_logs(a, &logs);
     return rc < 0 ? rc : diagnose_judge_attempt(&a->verdict, &attempt, err);
 }
 
@@ -272,7 +272,7 @@ static void raise_to(int *percent, double used, double total)
         *percent = now;
 }
 
-static double number_of(const json_t *object, const char *key)
+static double why_number_of(const json_t *object, const char *key)
 {
     const json_t *value = json_object_get(object, key);
 
@@ -281,7 +281,7 @@ static double number_of(const json_t *object, const char *key)
 
 static void raise_by_free(int *percent, const json_t *object, const char *free_key)
 {
-    double total = number_of(object, "total"), unused = number_of(object, free_key);
+    double total = why_number_of(object, "total"), unused = why_number_of(object, free_key);
 
     if (total >= 0 && unused >= 0)
         raise_to(percent, total - unused, total);
@@ -305,7 +305,7 @@ static void take_metrics(const char *line, struct fullness *full)
     {
         int64_t index = codec_json_int(gpu, "index", (int64_t)i);
         if (index >= 0 && index < GPUS)
-            raise_to(&full->gpu[index], number_of(gpu, "memory_used"), number_of(gpu, "memory_total"));
+            raise_to(&full->gpu[index], why_number_of(gpu, "memory_used"), why_number_of(gpu, "memory_total"));
     }
 }
 
@@ -422,9 +422,9 @@ static int ask_all_ranks(struct asking *a, int64_t ended_unix_s, struct act_erro
     return flow_find_rank_lines(&a->from, a->run, &a->logs, a->prefix, ended_unix_s, &a->out->said, err);
 }
 
-static int explain(struct asking *a, struct act_error *err)
+static int why_explain(struct asking *a, struct act_error *err)
 {
-    int rc = read_record(a, err);
+    int rc = why_read_record(a, err);
 
     if (a->run->status.state != RUN_FAILED && !*a->prefix && !a->has_record) {
         a->out->attempt = 0;
@@ -442,7 +442,7 @@ static int explain(struct asking *a, struct act_error *err)
 }
 
 /* What an earlier attempt left is moved away when the next one begins; until then it is where it was. */
-static bool is_moved(const struct asking *a, const char *folder)
+static bool why_is_moved(const struct asking *a, const char *folder)
 {
     for (size_t i = 0; i < a->logs.n; i++)
         if (act_starts_with(a->logs.v[i].key, folder))
@@ -471,7 +471,7 @@ static int last_put_away(const struct store_page *logs)
     return last;
 }
 
-static int ask_why(struct asking *a, struct act_error *err)
+static int why_ask(struct asking *a, struct act_error *err)
 {
     const struct run_status *status = &a->run->status;
     int rc = flow_log_source_list(&a->from, &a->logs, err);
@@ -483,10 +483,10 @@ static int ask_why(struct asking *a, struct act_error *err)
         rc = ask_all_ranks(a, 0, err);
     if (status->state == RUN_FAILED)
         a->status = *status;
-    else if (is_moved(a, earlier))
+    else if (why_is_moved(a, earlier))
         a->prefix = earlier;
     if (rc == 0 && a->out->attempt > 0)
-        rc = explain(a, err);
+        rc = why_explain(a, err);
     take_verdict(a);
     a->prefix = "";
     store_page_release(&a->logs);
@@ -494,7 +494,7 @@ static int ask_why(struct asking *a, struct act_error *err)
 }
 
 /* What is missing may have been left out of the package. */
-static void note_left_out(const struct flow_run *run, struct flow_why *out)
+static void why_note_left_out(const struct flow_run *run, struct flow_why *out)
 {
     if (out->line)
         flow_find_left_out(run->spec.package_sha256, out->line, &out->notes);
@@ -519,12 +519,12 @@ int flow_why(struct flow *flow, const struct flow_run *run, struct flow_why *out
     if (rc == 0 && asks_platform)
         rc = flow_log_source_open(flow, run, &a.from, err);
     if (rc == 0 && asks_platform)
-        rc = ask_why(&a, err);
+        rc = why_ask(&a, err);
     flow_log_source_close(&a.from);
     if (!asks_platform)
         take_verdict(&a);
     if (rc == 0)
-        note_left_out(run, out);
+        why_note_left_out(run, out);
     if (rc == 0 && out->rule)
         out->advice = fill_in(out->rule->advice, run, out);
     if (rc < 0)

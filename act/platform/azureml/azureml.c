@@ -130,7 +130,7 @@ static void azureml_close(struct platform *p)
     free(a);
 }
 
-static int check_workspace(const struct config *c, struct act_error *err)
+static int aml_check_workspace(const struct config *c, struct act_error *err)
 {
     const struct {
         const char *name, *value;
@@ -147,7 +147,7 @@ static int check_workspace(const struct config *c, struct act_error *err)
 
 static int azureml_open(const struct config *config, struct platform **out, struct act_error *err)
 {
-    int rc = check_workspace(config, err);
+    int rc = aml_check_workspace(config, err);
 
     *out = NULL;
     if (rc < 0)

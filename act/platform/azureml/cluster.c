@@ -39,7 +39,7 @@ int azureml_compute(struct azureml *a, json_t **out, struct act_error *err)
 }
 
 /* -1: not said. */
-static int count(const json_t *counts, const char *key)
+static int aml_cluster_count(const json_t *counts, const char *key)
 {
     int64_t n = codec_json_int(counts, key, -1);
 
@@ -51,7 +51,7 @@ static int or_none(int n)
     return n < 0 ? 0 : n;
 }
 
-static void read_node_states(const json_t *counts, struct platform_summary *out)
+static void aml_cluster_read_node_states(const json_t *counts, struct platform_summary *out)
 {
     static const struct {
         const char *state, *key;
@@ -60,9 +60,9 @@ static void read_node_states(const json_t *counts, struct platform_summary *out)
                 {"leaving", "leavingNodeCount"}, {"preempted", "preemptedNodeCount"}};
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-        if (count(counts, rows[i].key) >= 0)
+        if (aml_cluster_count(counts, rows[i].key) >= 0)
             out->node_states[out->n_node_states++] =
-                (struct platform_node_count){.state = rows[i].state, .n = count(counts, rows[i].key)};
+                (struct platform_node_count){.state = rows[i].state, .n = aml_cluster_count(counts, rows[i].key)};
 }
 
 /* As the original ACT counted: free nodes are the maximum minus those unusable or in use, whether they are running or
@@ -71,9 +71,10 @@ static void count_nodes(const json_t *cluster, int per_node, struct platform_poo
 {
     const json_t *counts = json_object_get(cluster, "nodeStateCounts");
 
-    out->nodes = or_none(count(json_object_get(cluster, "scaleSettings"), "maxNodeCount"));
-    out->nodes_down = or_none(count(counts, "unusableNodeCount"));
-    out->nodes_busy = or_none(count(counts, "runningNodeCount")) + or_none(count(counts, "preparingNodeCount"));
+    out->nodes = or_none(aml_cluster_count(json_object_get(cluster, "scaleSettings"), "maxNodeCount"));
+    out->nodes_down = or_none(aml_cluster_count(counts, "unusableNodeCount"));
+    out->nodes_busy = or_none(aml_cluster_count(counts, "runningNodeCount")) +
+                      or_none(aml_cluster_count(counts, "preparingNodeCount"));
     int idle = out->nodes - out->nodes_down - out->nodes_busy;
     out->nodes_idle = or_none(idle); /* a cluster that was made smaller has more than its maximum */
     out->gpus = out->nodes * per_node;
@@ -101,7 +102,7 @@ static int summarize_compute(struct azureml *a, struct platform_summary *out, st
     forget_nodes(&out->total); /* which serverless compute has not */
     if (!json_object_get(cluster, "scaleSettings"))
         return 0; /* attached Kubernetes does not say */
-    read_node_states(json_object_get(cluster, "nodeStateCounts"), out);
+    aml_cluster_read_node_states(json_object_get(cluster, "nodeStateCounts"), out);
     count_nodes(cluster, per_node, &out->total);
     return 0;
 }
@@ -129,8 +130,8 @@ static struct platform_pool quota_pool(const char *region, const json_t *limit)
                                  .gpus_queued = -1};
 
     forget_nodes(&pool);
-    pool.gpus = or_none(count(limit, "limit"));
-    pool.gpus_busy = or_none(count(limit, "used"));
+    pool.gpus = or_none(aml_cluster_count(limit, "limit"));
+    pool.gpus_busy = or_none(aml_cluster_count(limit, "used"));
     pool.gpus_idle = or_none(pool.gpus - pool.gpus_busy);
     pool.gpus_down = 0;
     return pool;
@@ -166,7 +167,7 @@ int64_t azureml_tier_limit(const json_t *virtual_cluster, const char *tier)
     return most;
 }
 
-static void add(int *sum, int n)
+static void aml_cluster_add(int *sum, int n)
 {
     *sum = n < INT_MAX - *sum ? *sum + n : INT_MAX;
 }
@@ -177,9 +178,9 @@ static void add_up(struct platform_summary *out)
 
     total->gpus = total->gpus_busy = total->gpus_idle = total->gpus_down = 0;
     for (size_t i = 0; i < out->n_pools; i++) {
-        add(&total->gpus, out->pools[i].gpus);
-        add(&total->gpus_busy, out->pools[i].gpus_busy);
-        add(&total->gpus_idle, out->pools[i].gpus_idle);
+        aml_cluster_add(&total->gpus, out->pools[i].gpus);
+        aml_cluster_add(&total->gpus_busy, out->pools[i].gpus_busy);
+        aml_cluster_add(&total->gpus_idle, out->pools[i].gpus_idle);
     }
 }
 
@@ -211,7 +212,7 @@ struct queue {
     bool cut;                   /* there may be more */
 };
 
-static bool count_job(struct queue *q, const char *status)
+static bool aml_cluster_count_job(struct queue *q, const char *status)
 {
     enum run_state state = azureml_state_of(status);
 
@@ -220,7 +221,7 @@ static bool count_job(struct queue *q, const char *status)
     return q->jobs && state == RUN_RUNNING;
 }
 
-static int64_t age_of(int64_t since_unix_s)
+static int64_t aml_cluster_age_of(int64_t since_unix_s)
 {
     int64_t s = act_now_unix_s() - since_unix_s;
 
@@ -238,7 +239,7 @@ static struct platform_job *new_job(struct queue *q, const char *id, const char 
                                  .user = act_strdup(user),
                                  .name = act_strdup(name),
                                  .nodes_text = act_strdup(compute),
-                                 .running_s = age_of(since),
+                                 .running_s = aml_cluster_age_of(since),
                                  .nodes = -1,
                                  .gpus = -1};
     return job;
@@ -248,19 +249,19 @@ static struct platform_job *new_job(struct queue *q, const char *id, const char 
 
 #define LIST_RUNS "list the runs on the compute"
 
-static void take_run(struct queue *q, const json_t *run)
+static void aml_cluster_take_run(struct queue *q, const json_t *run)
 {
     const json_t *given = json_object_get(run, "compute");
     int64_t gpus;
 
     q->n++;
-    if (!count_job(q, codec_json_str(run, "status", "")))
+    if (!aml_cluster_count_job(q, codec_json_str(run, "status", "")))
         return;
     struct platform_job *job =
         new_job(q, codec_json_str(run, "runId", ""), codec_json_str(json_object_get(run, "createdBy"), "userName", ""),
                 codec_json_str(run, "displayName", ""), q->compute, azureml_time(run, "startTimeUtc"));
-    job->nodes = count(given, "instanceCount");
-    job->gpus = count(given, "gpuCount");
+    job->nodes = aml_cluster_count(given, "instanceCount");
+    job->gpus = aml_cluster_count(given, "gpuCount");
     if (act_int_from_text(codec_json_str(json_object_get(run, "properties"), "act.num_gpu", ""), &gpus) && gpus >= 0 &&
         gpus < COUNT_MAX)
         job->gpus = (int)gpus;
@@ -282,14 +283,14 @@ static char *runs_url(struct azureml *a, const char *compute, const char *contin
 }
 
 /* Replaces the token by that of the next page. */
-static int read_page(struct azureml *a, struct queue *q, char **token, struct act_error *err)
+static int aml_cluster_read_page(struct azureml *a, struct queue *q, char **token, struct act_error *err)
 {
     struct arm_call call = {.method = "GET", .what = LIST_RUNS, .url = runs_url(a, q->compute, *token)};
     size_t i;
     json_t *run;
     int rc = azureml_ask_history(a, &call, err);
 
-    json_array_foreach(json_object_get(call.response, "value"), i, run) take_run(q, run);
+    json_array_foreach(json_object_get(call.response, "value"), i, run) aml_cluster_take_run(q, run);
     act_str_replace(token, codec_json_str(call.response, "continuationToken", ""));
     arm_call_release(&call);
     return rc;
@@ -306,7 +307,7 @@ static int read_runs(struct azureml *a, struct queue *q, struct act_error *err)
         q->cut = page == PAGES_MAX;
         if (q->cut)
             break;
-        rc = read_page(a, q, &token, err);
+        rc = aml_cluster_read_page(a, q, &token, err);
         if (rc == 0 && *token)
             rc = act_pages_next(&seen, token, PAGES_MAX + 1, LIST_RUNS, err);
     }
@@ -316,7 +317,7 @@ static int read_runs(struct azureml *a, struct queue *q, struct act_error *err)
 /* ---- by the list of jobs, newest first, which knows only when they were submitted, and not what has ended from what
  * has not */
 
-static struct platform_job *find_job(const struct platform_jobs *jobs, const char *id)
+static struct platform_job *aml_cluster_find_job(const struct platform_jobs *jobs, const char *id)
 {
     for (size_t i = 0; i < jobs->n; i++)
         if (strcmp(jobs->v[i].id, id) == 0)
@@ -324,7 +325,7 @@ static struct platform_job *find_job(const struct platform_jobs *jobs, const cha
     return NULL;
 }
 
-static int take_job(void *arg, const json_t *job, struct act_error *err)
+static int aml_cluster_take_job(void *arg, const json_t *job, struct act_error *err)
 {
     struct queue *q = arg;
     const json_t *properties = json_object_get(job, "properties"), *data = json_object_get(job, "systemData"),
@@ -337,10 +338,11 @@ static int take_job(void *arg, const json_t *job, struct act_error *err)
     if (q->cut)
         return 1;
     q->n++;
-    if ((q->compute && strcasecmp(compute, q->compute) != 0) || !count_job(q, codec_json_str(properties, "status", "")))
+    if ((q->compute && strcasecmp(compute, q->compute) != 0) ||
+        !aml_cluster_count_job(q, codec_json_str(properties, "status", "")))
         return 0;
     const char *experiment = codec_json_str(properties, "experimentName", NULL);
-    struct platform_job *one = find_job(q->jobs, id);
+    struct platform_job *one = aml_cluster_find_job(q->jobs, id);
     if (one) { /* by the run history, which does not name the experiment */
         free(one->experiment);
         one->experiment = act_strdup(experiment);
@@ -349,8 +351,8 @@ static int take_job(void *arg, const json_t *job, struct act_error *err)
     one = new_job(q, id, codec_json_str(data, "createdBy", ""), codec_json_str(properties, "displayName", ""), compute,
                   azureml_time(data, "createdAt"));
     one->experiment = act_strdup(experiment);
-    one->nodes = count(resources, "instanceCount");
-    int ranks = count(json_object_get(properties, "distribution"), "processCountPerInstance");
+    one->nodes = aml_cluster_count(resources, "instanceCount");
+    int ranks = aml_cluster_count(json_object_get(properties, "distribution"), "processCountPerInstance");
     int64_t gpus = (int64_t)one->nodes * ranks;
     one->gpus = one->nodes >= 0 && ranks >= 0 && gpus < COUNT_MAX ? (int)gpus : -1;
     return 0;
@@ -362,11 +364,12 @@ static int read_jobs(struct azureml *a, struct queue *q, struct act_error *err)
     struct arm *arm;
     int rc = azureml_arm(a, &arm, err);
 
-    return rc < 0 ? rc : arm_each(arm, url, a->api_version, false, "value", "list the jobs", take_job, q, err);
+    return rc < 0 ? rc
+                  : arm_each(arm, url, a->api_version, false, "value", "list the jobs", aml_cluster_take_job, q, err);
 }
 
 /* A virtual cluster and serverless compute are no computes of the workspace: the history has no list for them. */
-static bool has_runs(const struct azureml *a)
+static bool aml_cluster_has_runs(const struct azureml *a)
 {
     return a->kind != AZUREML_SINGULARITY && a->config->compute_target;
 }
@@ -390,9 +393,9 @@ static int count_queue(struct azureml *a, struct platform_pool *pool, struct act
 {
     const char *target = a->config->compute_target;
     struct queue q = {.compute = target ? act_path_basename(target) : "", .pool = pool};
-    int rc = has_runs(a) ? read_runs(a, &q, err) : read_jobs(a, &q, err);
+    int rc = aml_cluster_has_runs(a) ? read_runs(a, &q, err) : read_jobs(a, &q, err);
 
-    if (has_runs(a) && may_ask_elsewhere(rc, &q, err))
+    if (aml_cluster_has_runs(a) && may_ask_elsewhere(rc, &q, err))
         rc = read_jobs(a, &q, err);
     if (rc == 0)
         mention_cut(&q);
@@ -401,7 +404,7 @@ static int count_queue(struct azureml *a, struct platform_pool *pool, struct act
 
 /* ---- the longest-running jobs of the workspace: all on this compute, and of the newest jobs those on the others */
 
-static int longest_first(const void *x, const void *y)
+static int aml_cluster_longest_first(const void *x, const void *y)
 {
     const struct platform_job *a = x, *b = y;
 
@@ -411,11 +414,11 @@ static int longest_first(const void *x, const void *y)
 /* Fits azureml_each_of(). */
 static void take_start(void *arg, const json_t *run)
 {
-    struct platform_job *job = find_job(arg, codec_json_str(run, "runId", ""));
+    struct platform_job *job = aml_cluster_find_job(arg, codec_json_str(run, "runId", ""));
     int64_t start = azureml_time(run, "startTimeUtc");
 
     if (job && start)
-        job->running_s = age_of(start);
+        job->running_s = aml_cluster_age_of(start);
 }
 
 /* When jobs began of which only the time of submission is known: for the earliest, as many as two requests cover. */
@@ -426,7 +429,7 @@ static void find_starts(struct azureml *a, struct platform_job *v, size_t n)
     struct platform_jobs asked = {.v = v, .n = n < STARTS_MAX ? n : STARTS_MAX};
     struct act_error err;
 
-    qsort(v, n, sizeof(*v), longest_first);
+    qsort(v, n, sizeof(*v), aml_cluster_longest_first);
     for (size_t i = 0; i < asked.n; i++)
         ids[i] = v[i].id;
     int rc = azureml_each_of(a, ids, asked.n, take_start, &asked, &err);
@@ -456,7 +459,7 @@ int azureml_jobs(struct platform *p, struct platform_jobs *out, struct act_error
     struct queue here = {.pool = &ignored, .jobs = out}, all = here;
     int rc = 0;
 
-    if (has_runs(a)) {
+    if (aml_cluster_has_runs(a)) {
         here.compute = act_path_basename(a->config->compute_target);
         rc = read_runs(a, &here, err);
         rc = may_ask_elsewhere(rc, &here, err) ? 0 : rc;
@@ -470,6 +473,6 @@ int azureml_jobs(struct platform *p, struct platform_jobs *out, struct act_error
     if (out->n > with_start)
         find_starts(a, out->v + with_start, out->n - with_start);
     if (out->n)
-        qsort(out->v, out->n, sizeof(*out->v), longest_first);
+        qsort(out->v, out->n, sizeof(*out->v), aml_cluster_longest_first);
     return 0;
 }

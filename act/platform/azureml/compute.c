@@ -62,7 +62,7 @@ static char *first_error(const json_t *errors)
     return text ? text : codec_json_line(first);
 }
 
-static struct platform_cluster read_cluster(const json_t *item)
+static struct platform_cluster aml_compute_read_cluster(const json_t *item)
 {
     const json_t *resource = json_object_get(item, "properties"), *own = json_object_get(resource, "properties"),
                  *scale = json_object_get(own, "scaleSettings"), *counts = json_object_get(own, "nodeStateCounts");
@@ -100,7 +100,7 @@ static int take_cluster(void *arg, const json_t *item, struct act_error *err)
     struct platform_clusters *out = arg;
 
     (void)err;
-    ACT_PUSH(out->v, out->n, read_cluster(item));
+    ACT_PUSH(out->v, out->n, aml_compute_read_cluster(item));
     return 0;
 }
 
@@ -204,7 +204,7 @@ static int get_cluster(struct platform *p, const char *name, struct platform_clu
     if (rc == 0)
         rc = get_resource(a, arm, name, false, &resource, err);
     if (rc == 0)
-        *out = read_cluster(resource);
+        *out = aml_compute_read_cluster(resource);
     return rc;
 }
 
@@ -218,7 +218,7 @@ static int get_managed(const struct azureml *a, struct arm *arm, const char *nam
     *out = (struct platform_cluster){0};
     if (rc < 0)
         return rc;
-    *out = read_cluster(resource);
+    *out = aml_compute_read_cluster(resource);
     if (out->is_managed)
         return 0;
     rc = act_error_set(err, ACT_CONFIG, "'%s' is of type '%s', not a managed cluster: ACT does not change it", name,
@@ -230,8 +230,8 @@ static int get_managed(const struct azureml *a, struct arm *arm, const char *nam
 /* ---- changing it ---- */
 
 /* Sends a change and follows it. Takes url and body. */
-static int change(const struct azureml *a, struct arm *arm, const char *method, const char *what, char *url,
-                  json_t *body, const struct platform_follow *follow, struct act_error *err)
+static int aml_compute_change(const struct azureml *a, struct arm *arm, const char *method, const char *what, char *url,
+                              json_t *body, const struct platform_follow *follow, struct act_error *err)
 {
     struct arm_call call = {.method = method, .what = what, .url = url, .api_version = a->api_version, .body = body};
 
@@ -262,7 +262,7 @@ static void add_network(json_t *own, const struct platform_new_cluster *c)
 }
 
 /* NULL: the nodes have none. */
-static json_t *identity_json(const struct act_strv *identities)
+static json_t *aml_compute_identity_json(const struct act_strv *identities)
 {
     json_t *users = json_object();
     bool of_its_own = false;
@@ -296,7 +296,7 @@ static json_t *new_cluster_json(const struct platform_new_cluster *c, const char
     add_network(own, c);
     json_t *body = json_pack("{s:s, s:{s:s, s:s, s:o}}", "location", location, "properties", "computeType", MANAGED,
                              "description", "created by act", "properties", own);
-    json_t *identity = identity_json(c->identities);
+    json_t *identity = aml_compute_identity_json(c->identities);
     if (identity)
         json_object_set_new(body, "identity", identity);
     if (json_object_size(c->tags))
@@ -304,7 +304,7 @@ static json_t *new_cluster_json(const struct platform_new_cluster *c, const char
     return body;
 }
 
-static int check_free(const struct azureml *a, struct arm *arm, const char *name, struct act_error *err)
+static int aml_compute_check_free(const struct azureml *a, struct arm *arm, const char *name, struct act_error *err)
 {
     CODEC_AUTOJSON json_t *there = NULL;
     int rc = get_resource(a, arm, name, true, &there, err);
@@ -315,7 +315,7 @@ static int check_free(const struct azureml *a, struct arm *arm, const char *name
         NOUN, name, codec_json_str(json_object_get(there, "properties"), "provisioningState", "Succeeded"), err);
 }
 
-static bool is_name(const char *name)
+static bool aml_compute_is_name(const char *name)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-";
 
@@ -326,7 +326,7 @@ static int prepare_cluster(struct platform *p, struct platform_new_cluster *c, c
 {
     (void)p;
     *out_setup = NULL;
-    if (!is_name(c->name))
+    if (!aml_compute_is_name(c->name))
         return act_error_set(
             err, ACT_USAGE,
             "'%s' cannot be the name of a cluster: it has letters, digits and '-', and begins with a letter", c->name);
@@ -338,8 +338,8 @@ static int prepare_cluster(struct platform *p, struct platform_new_cluster *c, c
     return 0;
 }
 
-static int create_cluster(struct platform *p, const struct platform_new_cluster *c,
-                          const struct platform_follow *follow, struct act_error *err)
+static int aml_compute_create_cluster(struct platform *p, const struct platform_new_cluster *c,
+                                      const struct platform_follow *follow, struct act_error *err)
 {
     struct platform_scale scale = c->scale;
     const json_t *workspace = NULL;
@@ -352,14 +352,15 @@ static int create_cluster(struct platform *p, const struct platform_new_cluster 
     if (rc == 0)
         rc = platform_check_scale(NOUN, c->name, &scale, err);
     if (rc == 0)
-        rc = check_free(a, arm, c->name, err);
+        rc = aml_compute_check_free(a, arm, c->name, err);
     if (rc == 0 && !c->location)
         rc = azureml_workspace(a, &workspace, err);
     if (rc < 0)
         return rc;
     const char *location = c->location ? c->location : codec_json_str(workspace, "location", "");
     ACT_AUTOFREE char *what = act_sprintf("create the cluster '%s'", c->name);
-    return change(a, arm, "PUT", what, cluster_url(a, c->name, ""), new_cluster_json(c, location, &scale), follow, err);
+    return aml_compute_change(a, arm, "PUT", what, cluster_url(a, c->name, ""), new_cluster_json(c, location, &scale),
+                              follow, err);
 }
 
 /* How a cluster that is there already is scaled. */
@@ -399,9 +400,9 @@ static int scale_cluster(struct platform *p, const char *name, const struct plat
     if (rc < 0)
         return rc;
     ACT_AUTOFREE char *what = act_sprintf("scale the cluster '%s'", name);
-    return change(a, arm, "PATCH", what, cluster_url(a, name, ""),
-                  json_pack("{s:{s:{s:o}}}", "properties", "properties", "scaleSettings", scale_json(&scale)), follow,
-                  err);
+    return aml_compute_change(
+        a, arm, "PATCH", what, cluster_url(a, name, ""),
+        json_pack("{s:{s:{s:o}}}", "properties", "properties", "scaleSettings", scale_json(&scale)), follow, err);
 }
 
 static int delete_cluster(struct platform *p, const char *name, const struct platform_follow *follow,
@@ -415,12 +416,13 @@ static int delete_cluster(struct platform *p, const char *name, const struct pla
     if (rc < 0)
         return rc;
     ACT_AUTOFREE char *what = act_sprintf("delete the cluster '%s'", name);
-    return change(a, arm, "DELETE", what, cluster_url(a, name, "?underlyingResourceAction=Delete"), NULL, follow, err);
+    return aml_compute_change(a, arm, "DELETE", what, cluster_url(a, name, "?underlyingResourceAction=Delete"), NULL,
+                              follow, err);
 }
 
 /* ---- nodes ---- */
 
-static int take_node(void *arg, const json_t *item, struct act_error *err)
+static int aml_compute_take_node(void *arg, const json_t *item, struct act_error *err)
 {
     struct platform_cluster_nodes *out = arg;
 
@@ -435,7 +437,8 @@ static int take_node(void *arg, const json_t *item, struct act_error *err)
     return 0;
 }
 
-static int list_nodes(struct platform *p, const char *name, struct platform_cluster_nodes *out, struct act_error *err)
+static int aml_compute_list_nodes(struct platform *p, const char *name, struct platform_cluster_nodes *out,
+                                  struct act_error *err)
 {
     struct azureml *a = azureml_of(p);
     struct arm *arm;
@@ -446,7 +449,7 @@ static int list_nodes(struct platform *p, const char *name, struct platform_clus
         return rc;
     ACT_AUTOFREE char *url = cluster_url(a, name, "/listNodes");
     ACT_AUTOFREE char *what = act_sprintf("list the nodes of the cluster '%s'", name);
-    rc = arm_each(arm, url, a->api_version, true, "nodes", what, take_node, out, err);
+    rc = arm_each(arm, url, a->api_version, true, "nodes", what, aml_compute_take_node, out, err);
     if (rc < 0)
         platform_cluster_nodes_release(out);
     return rc == -ACT_NOT_FOUND ? act_error_hint(err, "'a cluster list' shows what is there") : rc;
@@ -464,8 +467,8 @@ const struct platform_clusters_ops azureml_clusters = {
     .list_all = list_all_clusters,
     .get = get_cluster,
     .prepare = prepare_cluster,
-    .create = create_cluster,
+    .create = aml_compute_create_cluster,
     .scale = scale_cluster,
     .remove = delete_cluster,
-    .nodes = list_nodes,
+    .nodes = aml_compute_list_nodes,
 };

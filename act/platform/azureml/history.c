@@ -55,7 +55,7 @@ char *azureml_discovered_history(const json_t *response)
     return NULL;
 }
 
-static void set_flag(struct http_call *call)
+static void aml_history_set_flag(struct http_call *call)
 {
     *(bool *)call->arg = true;
 }
@@ -65,8 +65,11 @@ static char *ask_discovery(const struct azureml *a, const char *url)
 {
     enum { RESPONSE_MAX = 1 << 20 };
     bool finished = false;
-    struct http_call call = {
-        .method = "GET", .url = act_strdup(url), .max_body = RESPONSE_MAX, .done = set_flag, .arg = &finished};
+    struct http_call call = {.method = "GET",
+                             .url = act_strdup(url),
+                             .max_body = RESPONSE_MAX,
+                             .done = aml_history_set_flag,
+                             .arg = &finished};
     CODEC_AUTOJSON json_t *response = NULL;
 
     http_start(services_http(a->base.services), &call);
@@ -102,7 +105,7 @@ static char *by_region(const struct azureml *a)
 
 /* <act_cache_dir()>/azureml-<hash of the workspace>.json: {"workspace", "history", "read" (Unix time), "tenant"}. It
  * saves a request for each command; what cannot be kept only costs that. */
-static char *memory_path(const struct azureml *a)
+static char *aml_history_memory_path(const struct azureml *a)
 {
     enum { HASH_SHOWN = 16 };
     ACT_AUTOFREE char *dir = act_cache_dir();
@@ -117,10 +120,10 @@ static char *memory_path(const struct azureml *a)
 }
 
 /* A new reference; NULL: nothing is known of this workspace. */
-static json_t *read_memory(const struct azureml *a)
+static json_t *aml_history_read_memory(const struct azureml *a)
 {
     enum { MEMORY_MAX = 64 << 10 };
-    ACT_AUTOFREE char *path = memory_path(a);
+    ACT_AUTOFREE char *path = aml_history_memory_path(a);
     json_t *memory = NULL;
     struct act_error ignored;
 
@@ -135,7 +138,7 @@ static json_t *read_memory(const struct azureml *a)
 static char *remembered_history(const struct azureml *a)
 {
     enum { KEEP_S = 24 * 3600 };
-    CODEC_AUTOJSON json_t *memory = read_memory(a);
+    CODEC_AUTOJSON json_t *memory = aml_history_read_memory(a);
     int64_t now = act_now_unix_s(), read = codec_json_int(memory, "read", 0);
     const char *history = codec_json_str(memory, "history", "");
     return *history && read <= now && now - read < KEEP_S ? act_strdup(history) : NULL;
@@ -143,7 +146,7 @@ static char *remembered_history(const struct azureml *a)
 
 static void remember_history(const struct azureml *a)
 {
-    ACT_AUTOFREE char *path = memory_path(a);
+    ACT_AUTOFREE char *path = aml_history_memory_path(a);
     ACT_AUTOFREE char *dir = act_cache_dir();
     const char *tenant = codec_json_str(json_object_get(a->workspace_response, "properties"), "tenantId", NULL);
     CODEC_AUTOJSON json_t *memory = json_pack("{s:s, s:s, s:I, s:s*}", "workspace", a->workspace, "history", a->history,
@@ -156,7 +159,7 @@ static void remember_history(const struct azureml *a)
 
 static void forget_history(const struct azureml *a)
 {
-    ACT_AUTOFREE char *path = memory_path(a);
+    ACT_AUTOFREE char *path = aml_history_memory_path(a);
 
     if (unlink(path) == 0)
         act_trace("azureml", "'%s' is no longer taken for the run history", a->history);
@@ -164,7 +167,7 @@ static void forget_history(const struct azureml *a)
 
 char *azureml_tenant(const struct azureml *a)
 {
-    CODEC_AUTOJSON json_t *memory = read_memory(a);
+    CODEC_AUTOJSON json_t *memory = aml_history_read_memory(a);
 
     return codec_json_strdup(memory, "tenant");
 }
@@ -228,7 +231,7 @@ int azureml_history(struct azureml *a, const char **out, struct act_error *err)
 /* ---- asking it ---- */
 
 /* Whether this host does not know the workspace. A host that gave any other response does. */
-static bool is_elsewhere(struct azureml *a, const struct arm_call *call)
+static bool aml_history_is_elsewhere(struct azureml *a, const struct arm_call *call)
 {
     const char *code = call->error.service_code;
     bool unknown = call->status == 404 && (!*code || strstr(code, "Workspace"));
@@ -260,7 +263,7 @@ int azureml_ask_history(struct azureml *a, struct arm_call *call, struct act_err
     struct act_error ignored;
     int rc = arm_do(a->arm, call, err);
 
-    while (is_elsewhere(a, call)) {
+    while (aml_history_is_elsewhere(a, call)) {
         size_t base_len = strlen(a->history);
         act_strv_push(&a->history_failed, a->history);
         forget_history(a);

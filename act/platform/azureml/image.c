@@ -37,7 +37,7 @@ char *azureml_registry_target(const struct config_docker *docker)
                                           : act_sprintf("%s://%s", plain ? "http" : "https", registry);
 }
 
-static bool is_given(const char *text)
+static bool aml_image_is_given(const char *text)
 {
     return text && *text;
 }
@@ -51,11 +51,11 @@ int azureml_check_image(const struct azureml *a, struct act_error *err)
     if (rc < 0)
         return rc;
     const char *missing = NULL;
-    if (is_given(d->username) && !is_given(d->password))
+    if (aml_image_is_given(d->username) && !aml_image_is_given(d->password))
         missing = "password";
-    else if (is_given(d->username) && id && !is_given(d->address))
+    else if (aml_image_is_given(d->username) && id && !aml_image_is_given(d->address))
         missing = "address"; /* the environment determines the image, which is unknown here */
-    if (!is_given(d->username) && is_given(d->password)) /* as in the original */
+    if (!aml_image_is_given(d->username) && aml_image_is_given(d->password)) /* as in the original */
         act_warn("'docker.password' is not used without a 'docker.username'");
     return missing ? act_error_set(err, ACT_CONFIG, "a private registry needs 'docker.%s' too in '%s'", missing,
                                    a->config->file)
@@ -113,7 +113,7 @@ int azureml_connect_registry(struct azureml *a, struct act_error *err)
     const struct config_docker *d = &a->config->docker;
     char mark[AZUREML_MARK];
 
-    if (!is_given(d->username))
+    if (!aml_image_is_given(d->username))
         return 0;
     ACT_AUTOFREE char *target = azureml_registry_target(d);
     ACT_AUTOWIPE char *all = act_sprintf("%s\n%s\n%s", target, d->username, d->password);
@@ -133,7 +133,7 @@ int azureml_connect_registry(struct azureml *a, struct act_error *err)
 
 /* ---- an environment that is there ---- */
 
-static bool consists_of(const char *text, size_t n, const char *more)
+static bool aml_image_consists_of(const char *text, size_t n, const char *more)
 {
     for (size_t i = 0; i < n; i++)
         if (!isalnum((unsigned char)text[i]) && !strchr(more, text[i]))
@@ -146,7 +146,7 @@ static bool is_version_id(const char *text)
 {
     return (act_starts_with(text, "/subscriptions/") || act_starts_with(text, "//registries/")) &&
            strstr(text, "/environments/") && strstr(text, "/versions/") && !strstr(text, "..") &&
-           consists_of(text, strlen(text), "-_.()/");
+           aml_image_consists_of(text, strlen(text), "-_.()/");
 }
 
 int azureml_environment_id(const struct azureml *a, char **out, struct act_error *err)
@@ -161,8 +161,8 @@ int azureml_environment_id(const struct azureml *a, char **out, struct act_error
         return 0;
     if (is_version_id(rest))
         *out = act_strdup(act_starts_with(rest, "//") ? image : rest);
-    else if (colon && consists_of(rest, (size_t)(colon - rest), "-_.") &&
-             consists_of(colon + 1, strlen(colon + 1), "-_."))
+    else if (colon && aml_image_consists_of(rest, (size_t)(colon - rest), "-_.") &&
+             aml_image_consists_of(colon + 1, strlen(colon + 1), "-_."))
         *out = azureml_url(a, "/environments/%.*s/versions/%s", (int)(colon - rest), rest, colon + 1);
     return *out ? 0
                 : act_error_set(err, ACT_CONFIG,

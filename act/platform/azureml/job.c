@@ -36,7 +36,7 @@ char *azureml_job_command(const struct run_spec *spec)
 /* ---- inputs and outputs ---- */
 
 /* What is no UTF-8 is left out: azureml_job_check() has refused it where it matters. */
-static void set(json_t *object, const char *key, const char *text)
+static void aml_job_set(json_t *object, const char *key, const char *text)
 {
     if (text && act_utf8_valid(text, strlen(text)))
         json_object_set_new(object, key, json_string(text));
@@ -47,8 +47,8 @@ static json_t *file_input(const struct azureml_place *place)
     return json_pack("{s:s, s:s, s:s}", "jobInputType", "uri_file", "mode", "Download", "uri", place->uri);
 }
 
-static void add_folder(const struct run_folder *folder, size_t i, const struct azureml_place *place, json_t *inputs,
-                       json_t *outputs)
+static void aml_job_add_folder(const struct run_folder *folder, size_t i, const struct azureml_place *place,
+                               json_t *inputs, json_t *outputs)
 {
     static const char *const modes[] = {[RUN_FOLDER_RW_MOUNT] = "ReadWriteMount",
                                         [RUN_FOLDER_RO_MOUNT] = "ReadOnlyMount",
@@ -71,7 +71,7 @@ static void add_data(const struct run_spec *spec, const struct azureml_job_place
     if (spec->package_sha256[0])
         json_object_set_new(inputs, "act_code", file_input(&places->package));
     for (size_t i = 0; i < spec->n_folders; i++)
-        add_folder(&spec->folders[i], i, &places->folders[i], inputs, outputs);
+        aml_job_add_folder(&spec->folders[i], i, &places->folders[i], inputs, outputs);
     json_object_set_new(job, "inputs", inputs);
     if (json_object_size(outputs))
         json_object_set(job, "outputs", outputs);
@@ -79,7 +79,7 @@ static void add_data(const struct run_spec *spec, const struct azureml_job_place
 }
 
 /* A path that holds what the service would replace, or that JSON cannot have, is another path there. */
-static int check_folders(const struct run_spec *spec, struct act_error *err)
+static int aml_job_check_folders(const struct run_spec *spec, struct act_error *err)
 {
     for (size_t i = 0; i < spec->n_folders; i++) {
         const struct run_folder *f = &spec->folders[i];
@@ -105,7 +105,7 @@ static int check_folders(const struct run_spec *spec, struct act_error *err)
 /* ---- environment, tags, properties ---- */
 
 /* JSON has texts only: what is none would get lost. */
-static int check_environment(const struct run_spec *spec, struct act_error *err)
+static int aml_job_check_environment(const struct run_spec *spec, struct act_error *err)
 {
     for (size_t i = 0; i < spec->n_env; i++) {
         const char *name = spec->env[i].name, *value = spec->env[i].value ? spec->env[i].value : "";
@@ -145,13 +145,13 @@ json_t *azureml_own_environment(const struct azureml *a, const struct run_spec *
     json_t *env = json_object();
 
     if (has_mpirun(spec)) { /* version 4 and 5 */
-        set(env, "OMPI_MCA_odls_base_sigkill_timeout", timeout);
-        set(env, "PRTE_MCA_odls_base_sigkill_timeout", timeout);
+        aml_job_set(env, "OMPI_MCA_odls_base_sigkill_timeout", timeout);
+        aml_job_set(env, "PRTE_MCA_odls_base_sigkill_timeout", timeout);
     }
     if (a->kind == AZUREML_SINGULARITY) { /* as the official samples; WORLD_SIZE was 1 there, sometimes */
-        set(env, "JOB_EXECUTION_MODE", "Basic");
-        set(env, "AZUREML_COMPUTE_USE_COMMON_RUNTIME", "true");
-        set(env, "WORLD_SIZE", a->config->multi_process ? world : NULL);
+        aml_job_set(env, "JOB_EXECUTION_MODE", "Basic");
+        aml_job_set(env, "AZUREML_COMPUTE_USE_COMMON_RUNTIME", "true");
+        aml_job_set(env, "WORLD_SIZE", a->config->multi_process ? world : NULL);
     }
     return env;
 }
@@ -161,14 +161,14 @@ static void add_environment_variables(const struct azureml *a, const struct run_
     json_t *env = azureml_own_environment(a, spec);
 
     for (size_t i = 0; i < spec->n_env; i++)
-        set(env, spec->env[i].name, spec->env[i].value);
+        aml_job_set(env, spec->env[i].name, spec->env[i].value);
     if (json_object_size(env))
         json_object_set(job, "environmentVariables", env);
     json_decref(env);
 }
 
 /* By these another machine reads the run back; the service takes texts only. */
-static void add_properties(const struct run_spec *spec, json_t *job)
+static void aml_job_add_properties(const struct run_spec *spec, json_t *job)
 {
     ACT_AUTOFREE char *gpus = act_sprintf("%d", spec->nodes * spec->gpus_per_node);
     CODEC_AUTOJSON json_t *argv = codec_json_strv_new(&spec->argv);
@@ -178,23 +178,23 @@ static void add_properties(const struct run_spec *spec, json_t *job)
     ACT_AUTOFREE char *tags = run_tags_line(spec->tags);
     json_t *p = json_object();
 
-    set(p, "act.version", ACT_VERSION);
-    set(p, "act.cmd", line);
-    set(p, "act.title", spec->title);
-    set(p, "act.name", spec->name);
-    set(p, "act.tags", tags);
-    set(p, "act.num_gpu", gpus);
-    set(p, "act.cluster", spec->cluster);
-    set(p, "act.package_key", spec->package_key);
-    set(p, "act.package_sha256", spec->package_sha256);
-    set(p, "act.resubmit_of", spec->resubmit_of);
-    set(p, "act.image", spec->image);
-    set(p, "act.timeout", spec->timeout);
-    set(p, "act.shm_size", spec->shm_size);
-    set(p, "act.volumes", json_array_size(volumes) ? volume_line : NULL);
-    set(p, "act.compile_args", spec->compile_args);
-    set(p, "act.sleep_if_fail", spec->sleep_if_fail ? "true" : NULL);
-    set(p, "act.sleep_if_succeed", spec->sleep_if_succeed ? "true" : NULL);
+    aml_job_set(p, "act.version", ACT_VERSION);
+    aml_job_set(p, "act.cmd", line);
+    aml_job_set(p, "act.title", spec->title);
+    aml_job_set(p, "act.name", spec->name);
+    aml_job_set(p, "act.tags", tags);
+    aml_job_set(p, "act.num_gpu", gpus);
+    aml_job_set(p, "act.cluster", spec->cluster);
+    aml_job_set(p, "act.package_key", spec->package_key);
+    aml_job_set(p, "act.package_sha256", spec->package_sha256);
+    aml_job_set(p, "act.resubmit_of", spec->resubmit_of);
+    aml_job_set(p, "act.image", spec->image);
+    aml_job_set(p, "act.timeout", spec->timeout);
+    aml_job_set(p, "act.shm_size", spec->shm_size);
+    aml_job_set(p, "act.volumes", json_array_size(volumes) ? volume_line : NULL);
+    aml_job_set(p, "act.compile_args", spec->compile_args);
+    aml_job_set(p, "act.sleep_if_fail", spec->sleep_if_fail ? "true" : NULL);
+    aml_job_set(p, "act.sleep_if_succeed", spec->sleep_if_succeed ? "true" : NULL);
     json_object_set_new(job, "properties", p);
     json_object_set_new(job, "tags", json_pack("{s:s}", "act", "1"));
 }
@@ -299,7 +299,7 @@ static bool is_serverless(const struct azureml *a)
 }
 
 /* "512g" */
-static int check_shm_size(const struct azureml *a, struct act_error *err)
+static int aml_job_check_shm_size(const struct azureml *a, struct act_error *err)
 {
     const char *text = azureml_keys(a->config)->shm_size;
     size_t digits = text ? strspn(text, "0123456789") : 0;
@@ -334,10 +334,10 @@ static void add_resources(const struct azureml *a, const struct run_spec *spec, 
     const struct config *c = a->config;
     json_t *r = json_pack("{s:i}", "instanceCount", spec->nodes);
 
-    set(r, "shmSize", azureml_keys(c)->shm_size);
-    set(r, "dockerArgs", azureml_keys(c)->docker_args);
-    set(r, "instanceType",
-        a->kind == AZUREML_SINGULARITY ? c->singularity_instance_type : azureml_keys(c)->instance_type);
+    aml_job_set(r, "shmSize", azureml_keys(c)->shm_size);
+    aml_job_set(r, "dockerArgs", azureml_keys(c)->docker_args);
+    aml_job_set(r, "instanceType",
+                a->kind == AZUREML_SINGULARITY ? c->singularity_instance_type : azureml_keys(c)->instance_type);
     if (a->kind == AZUREML_ITP)
         json_object_set_new(r, "properties", itp_properties(a, spec, ssh_key));
     if (a->kind == AZUREML_SINGULARITY) {
@@ -443,9 +443,9 @@ static void add_identity(const struct azureml *a, json_t *job)
         return;
     json_t *identity = json_pack("{s:s}", "identityType", runs_as_user(a) ? "UserIdentity" : "Managed");
     if (act_is_uuid(who))
-        set(identity, "clientId", who);
+        aml_job_set(identity, "clientId", who);
     else if (*who == '/')
-        set(identity, "resourceId", who);
+        aml_job_set(identity, "resourceId", who);
     json_object_set_new(job, "identity", identity);
 }
 
@@ -464,11 +464,11 @@ static int check_timeout(const struct azureml *a, struct act_error *err)
 int azureml_job_check(const struct azureml *a, const struct run_spec *spec, struct act_error *err)
 {
     static int (*const of_config[])(const struct azureml *, struct act_error *) = {
-        check_priority, check_shm_size, check_docker_args, check_timeout, check_identity, check_ssh};
-    int rc = check_folders(spec, err);
+        check_priority, aml_job_check_shm_size, check_docker_args, check_timeout, check_identity, check_ssh};
+    int rc = aml_job_check_folders(spec, err);
 
     if (rc == 0)
-        rc = check_environment(spec, err);
+        rc = aml_job_check_environment(spec, err);
     for (size_t i = 0; rc == 0 && i < sizeof(of_config) / sizeof(of_config[0]); i++)
         rc = of_config[i](a, err);
     return rc < 0 ? rc : check_elastic(a, spec, err);
@@ -479,7 +479,7 @@ static void set_id(json_t *job, const char *key, const char *url)
 {
     ACT_AUTOFREE char *id = url ? http_decode(url) : NULL;
 
-    set(job, key, id);
+    aml_job_set(job, key, id);
 }
 
 int azureml_job_body(const struct azureml *a, const struct run_spec *spec, const struct azureml_job_places *places,
@@ -492,13 +492,13 @@ int azureml_job_body(const struct azureml *a, const struct run_spec *spec, const
     if (rc < 0)
         return rc;
     CODEC_AUTOJSON json_t *job = json_object();
-    set(job, "jobType", "Command");
-    set(job, "command", command);
+    aml_job_set(job, "jobType", "Command");
+    aml_job_set(job, "command", command);
     set_id(job, "environmentId", places->environment_id);
     set_id(job, "computeId", places->compute_id);
-    set(job, "experimentName", spec->experiment);
-    set(job, "displayName", spec->id);
-    add_properties(spec, job);
+    aml_job_set(job, "experimentName", spec->experiment);
+    aml_job_set(job, "displayName", spec->id);
+    aml_job_add_properties(spec, job);
     add_environment_variables(a, spec, job);
     add_data(spec, places, job);
     add_distribution(spec, job);

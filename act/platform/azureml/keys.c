@@ -52,7 +52,7 @@ static const struct config_key keys[] = {
 const struct config_part aml_config_keys_part = {"aml_config", keys_of_workspace, sizeof(struct aml_config_keys), NULL};
 const struct config_part azureml_keys_part = {"azureml", keys, sizeof(struct azureml_keys), NULL};
 
-static void check_workspace(const struct config *config, struct config_findings *f)
+static void aml_keys_check_workspace(const struct config *config, struct config_findings *f)
 {
     const struct aml_config_keys *w = aml_config_keys(config);
 
@@ -61,9 +61,9 @@ static void check_workspace(const struct config *config, struct config_findings 
     config_need(config, "aml_config.workspace_name", w->workspace_name, f);
 }
 
-static void check(const struct config *config, struct config_findings *f)
+static void aml_keys_check(const struct config *config, struct config_findings *f)
 {
-    check_workspace(config, f);
+    aml_keys_check_workspace(config, f);
     config_need(config, "compute_target", config->compute_target, f);
     config_need(config, "docker.image", config->docker.image, f);
 }
@@ -71,7 +71,7 @@ static void check(const struct config *config, struct config_findings *f)
 /* With an instance type and without a compute target, a run is serverless. */
 static void check_managed(const struct config *config, struct config_findings *f)
 {
-    check_workspace(config, f);
+    aml_keys_check_workspace(config, f);
     if (!azureml_keys(config)->instance_type)
         config_need(config, "compute_target", config->compute_target, f);
     config_need(config, "docker.image", config->docker.image, f);
@@ -82,6 +82,7 @@ static const struct config_part *const parts[] = {&aml_config_keys_part, &azurem
 const struct config_kind azureml_kinds[] = {
     [AZUREML_MANAGED] =
         {.name = "aml", .parts = parts, .is_default = true, .has_account = true, .check = check_managed},
-    [AZUREML_ITP] = {.name = "itp", .parts = parts, .legacy_flag = "aks_compute", .has_account = true, .check = check},
-    [AZUREML_SINGULARITY] = {.name = "singularity", .parts = parts, .has_account = true, .check = check},
+    [AZUREML_ITP] =
+        {.name = "itp", .parts = parts, .legacy_flag = "aks_compute", .has_account = true, .check = aml_keys_check},
+    [AZUREML_SINGULARITY] = {.name = "singularity", .parts = parts, .has_account = true, .check = aml_keys_check},
 };

@@ -11,7 +11,7 @@ enum { RETRIES_MAX = 999999 };
 
 /* ---- what there is ---- */
 
-static void add_file(json_t *files, const char *name, const char *url)
+static void aml_logs_add_file(json_t *files, const char *name, const char *url)
 {
     if (url && act_path_is_safe(name, strlen(name)))
         json_object_set_new(files, name, json_string(url));
@@ -25,9 +25,9 @@ static json_t *listed_files(const json_t *details)
     const char *name;
     size_t i;
 
-    json_object_foreach(listed, name, file) add_file(files, name, json_string_value(file));
+    json_object_foreach(listed, name, file) aml_logs_add_file(files, name, json_string_value(file));
     json_array_foreach(listed, i, file)
-        add_file(files, codec_json_str(file, "name", ""), codec_json_str(file, "url", NULL));
+        aml_logs_add_file(files, codec_json_str(file, "name", ""), codec_json_str(file, "url", NULL));
     return files;
 }
 

@@ -42,7 +42,7 @@ struct node_list {
 };
 
 /* Takes name and state. */
-static struct platform_node *add_node(struct node_list *l, char *name, char *state)
+static struct platform_node *aml_nodes_add_node(struct node_list *l, char *name, char *state)
 {
     struct platform_nodes *out = l->out;
     int rank = (int)out->n, per_node = l->spec->procs_per_node;
@@ -76,14 +76,14 @@ static void add_address(struct platform_node *node, const json_t *item)
         node->address = copy_nonempty(item, "privateIpAddress");
 }
 
-static int take_node(void *arg, const json_t *item, struct act_error *err)
+static int aml_nodes_take_node(void *arg, const json_t *item, struct act_error *err)
 {
     struct node_list *l = arg;
 
     (void)err;
     if (strcmp(codec_json_str(item, "runId", ""), l->spec->id) == 0)
-        add_address(add_node(l, act_strdup(codec_json_str(item, "nodeId", "?")),
-                             act_strdup(codec_json_str(item, "nodeState", "unknown"))),
+        add_address(aml_nodes_add_node(l, act_strdup(codec_json_str(item, "nodeId", "?")),
+                                       act_strdup(codec_json_str(item, "nodeState", "unknown"))),
                     item);
     return 0;
 }
@@ -95,7 +95,7 @@ static int number_nodes(struct azureml *a, struct node_list *l, struct act_error
     int rc = azureml_status(&a->base, (const char *const[]){l->spec->id}, 1, &status, err);
 
     for (int i = 0; rc == 0 && status.state == RUN_RUNNING && i < l->spec->nodes; i++)
-        add_node(l, act_sprintf("%d", i), NULL);
+        aml_nodes_add_node(l, act_sprintf("%d", i), NULL);
     return rc;
 }
 
@@ -108,7 +108,7 @@ int azureml_nodes(struct platform *p, const char *id, struct platform_nodes *out
     if (rc < 0)
         return rc;
     struct node_list list = {.spec = &spec, .out = out};
-    return lists_nodes(a) ? each_node(a, take_node, &list, err) : number_nodes(a, &list, err);
+    return lists_nodes(a) ? each_node(a, aml_nodes_take_node, &list, err) : number_nodes(a, &list, err);
 }
 
 /* ---- which node a shell is for ---- */
@@ -131,7 +131,7 @@ static void release_wanted(struct wanted *w)
     free(w->private_host);
 }
 
-static bool is_wanted(const struct wanted *w, const json_t *item, int number)
+static bool aml_nodes_is_wanted(const struct wanted *w, const json_t *item, int number)
 {
     char text[16];
 
@@ -151,7 +151,7 @@ static int take_wanted(void *arg, const json_t *item, struct act_error *err)
     const char *run = codec_json_str(item, "runId", "");
 
     (void)err;
-    if (w->id ? strcmp(run, w->id) != 0 || !is_wanted(w, item, w->seen++) : !has_address(w, item))
+    if (w->id ? strcmp(run, w->id) != 0 || !aml_nodes_is_wanted(w, item, w->seen++) : !has_address(w, item))
         return 0;
     w->number = w->id ? w->seen - 1 : 0;
     w->run = copy_nonempty(item, "runId");
@@ -161,7 +161,7 @@ static int take_wanted(void *arg, const json_t *item, struct act_error *err)
     return 1;
 }
 
-static int find_wanted(struct azureml *a, struct wanted *w, struct act_error *err)
+static int aml_nodes_find_wanted(struct azureml *a, struct wanted *w, struct act_error *err)
 {
     int64_t number = 0;
     int rc = 0;
@@ -358,7 +358,7 @@ int azureml_shell(struct platform *p, const char *id, const char *node, const st
     struct wanted wanted = {.id = id, .node = node, .number = -1};
     ACT_AUTO(act_strv) words = {0};
     struct login login = {0};
-    int rc = find_wanted(a, &wanted, err);
+    int rc = aml_nodes_find_wanted(a, &wanted, err);
 
     if (rc == 0)
         rc = find_login(a, &wanted, &login, err);

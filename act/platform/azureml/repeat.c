@@ -25,7 +25,7 @@ static void drop_nulls(json_t *json)
     json_array_foreach(json, i, value) drop_nulls(value);
 }
 
-static void drop(json_t *object, const char *const *names)
+static void aml_repeat_drop(json_t *object, const char *const *names)
 {
     for (; *names; names++)
         json_object_del(object, *names);
@@ -38,8 +38,8 @@ static void drop_own_services(json_t *job)
     json_t *services = json_object_get(job, "services"), *service;
     const char *name;
 
-    drop(services, own);
-    json_object_foreach(services, name, service) drop(service, answered);
+    aml_repeat_drop(services, own);
+    json_object_foreach(services, name, service) aml_repeat_drop(service, answered);
     if (json_object_size(services) == 0)
         json_object_del(job, "services");
 }
@@ -55,7 +55,7 @@ static void drop_own_tags(json_t *job)
 }
 
 /* Its size, where this command asks for another; without the properties that responses have when none were sent. */
-static void resize(json_t *job, const struct run_spec *spec)
+static void aml_repeat_resize(json_t *job, const struct run_spec *spec)
 {
     json_t *resources = json_object_get(job, "resources"), *distribution = json_object_get(job, "distribution");
 
@@ -76,11 +76,11 @@ json_t *azureml_repeated_body(const json_t *response, const struct run_spec *spe
     json_t *job = json_deep_copy(json_object_get(response, "properties"));
 
     drop_nulls(job);
-    drop(job, own);
+    aml_repeat_drop(job, own);
     drop_own_services(job);
     json_object_del(json_object_get(job, "outputs"), "default");
     drop_own_tags(job);
-    resize(job, spec);
+    aml_repeat_resize(job, spec);
     if (strcmp(codec_json_str(job, "displayName", ""), spec->resubmit_of) == 0)
         json_object_set_new(job, "displayName", json_string(spec->id));
     json_object_set_new(job, "properties", json_pack("{s:s}", "act.resubmit_of", spec->resubmit_of));

@@ -60,7 +60,7 @@ struct pages {
 };
 
 /* Passes on the runs of a response. */
-static int read_page(const struct pages *p, const json_t *response, struct act_error *err)
+static int aml_runs_read_page(const struct pages *p, const json_t *response, struct act_error *err)
 {
     const json_t *runs = json_object_get(response, "value");
     size_t i;
@@ -107,7 +107,7 @@ static int each_run(struct azureml *a, const struct pages *p, struct act_error *
         if (rc == 0) {
             free(next);
             rc = next_page(call.response, &next, err);
-            int read = read_page(p, call.response, err);
+            int read = aml_runs_read_page(p, call.response, err);
             rc = read < 0 ? read : rc;
             if (rc == 0 && *next)
                 rc = act_pages_next(&seen, mark_of(call.response, next), PAGES_MAX, LIST_RUNS, err);
@@ -133,7 +133,7 @@ static int each_job(struct azureml *a, int (*each)(void *arg, const json_t *job,
     return arm_each(arm, url, a->api_version, false, "value", "list the jobs of the workspace", each, arg, err);
 }
 
-static int take_id(void *arg, const json_t *job, struct act_error *err)
+static int aml_runs_take_id(void *arg, const json_t *job, struct act_error *err)
 {
     const char *name = codec_json_str(job, "name", "");
 
@@ -145,7 +145,7 @@ static int take_id(void *arg, const json_t *job, struct act_error *err)
 
 int azureml_list(struct platform *p, struct act_strv *out_ids, struct act_error *err)
 {
-    int rc = each_job(azureml_of(p), take_id, out_ids, err);
+    int rc = each_job(azureml_of(p), aml_runs_take_id, out_ids, err);
 
     act_strv_sort(out_ids);
     return rc;
@@ -173,7 +173,7 @@ static size_t find_id(const struct lookup *l, size_t begin, size_t end, const ch
     return i;
 }
 
-static void take_status(struct lookup *l, size_t i, const json_t *run)
+static void aml_runs_take_status(struct lookup *l, size_t i, const json_t *run)
 {
     azureml_read_run(run, &l->out[i]);
     l->found[i] = true;
@@ -213,7 +213,7 @@ int azureml_each_of(struct azureml *a, const char *const *ids, size_t n, void (*
 }
 
 /* "<experiment>_<unix time>_<8 hex>" */
-static int64_t created_of(const char *id)
+static int64_t aml_runs_created_of(const char *id)
 {
     const char *end = strrchr(id, '_');
     const char *start = end;
@@ -232,7 +232,7 @@ static void take_missing(struct lookup *l, size_t i, const json_t *error)
     char code[64];
     ACT_AUTOFREE char *text = arm_error_text(error, code, sizeof(code));
 
-    if (!text || !strstr(code, "NotFound") || created_of(l->ids[i]) > act_now_unix_s() - LAG_S)
+    if (!text || !strstr(code, "NotFound") || aml_runs_created_of(l->ids[i]) > act_now_unix_s() - LAG_S)
         return;
     l->found[i] = true;
     l->left--;
@@ -253,7 +253,7 @@ static int ask_batch(struct azureml *a, struct lookup *l, size_t begin, size_t e
         const json_t *run = json_object_get(result, "runMetadata");
         size_t i = find_id(l, begin, end, codec_json_str(run, "runId", key));
         if (json_is_object(run) && i < end)
-            take_status(l, i, run);
+            aml_runs_take_status(l, i, run);
     }
     json_object_foreach(rc == 0 ? failures : NULL, key, result)
     {
@@ -289,7 +289,7 @@ static void match_run(void *arg, const json_t *run)
 
     l->past = l->past || (created && created < l->oldest_unix_s - CLOCKS_DIFFER_S);
     if (i < l->n)
-        take_status(l, i, run);
+        aml_runs_take_status(l, i, run);
 }
 
 /* Until all are found, or until asking for each that is left costs less than what the pages did. */
@@ -306,8 +306,8 @@ static int search_experiment(struct azureml *a, struct lookup *l, struct act_err
 
     l->oldest_unix_s = INT64_MAX;
     for (size_t i = 0; i < l->n; i++)
-        if (!l->found[i] && created_of(l->ids[i]) < l->oldest_unix_s)
-            l->oldest_unix_s = created_of(l->ids[i]);
+        if (!l->found[i] && aml_runs_created_of(l->ids[i]) < l->oldest_unix_s)
+            l->oldest_unix_s = aml_runs_created_of(l->ids[i]);
     return each_run(a, &pages, err);
 }
 
@@ -419,13 +419,13 @@ struct recent {
     json_t *seen;               /* the ids of those that out has: pages move on while they are read */
 };
 
-static bool has_enough(const struct recent *r)
+static bool aml_runs_has_enough(const struct recent *r)
 {
     return r->max > 0 && r->out->n >= r->max;
 }
 
 /* A run of ACT says its cluster; another's compute may be that of the cluster that is asked. New string. */
-static char *cluster_of(const struct azureml *a, const json_t *own, const char *compute)
+static char *aml_runs_cluster_of(const struct azureml *a, const json_t *own, const char *compute)
 {
     const char *said = codec_json_str(own, "act.cluster", "");
     bool is_ours = !*compute || strcasecmp(compute, a->config->compute_target ? a->config->compute_target : "") == 0;
@@ -439,14 +439,14 @@ struct told {
     const json_t *own; /* properties that say what ACT knows */
 };
 
-static void add_run(struct recent *r, const struct told *told, const struct platform_run *found)
+static void aml_runs_add_run(struct recent *r, const struct told *told, const struct platform_run *found)
 {
     const char *text = codec_json_str(told->own, "act.cmd", "");
     struct platform_runs *out = r->out;
     CODEC_AUTOJSON json_t *argv = NULL;
     int64_t gpus = 0;
 
-    if (!run_name_valid(told->id) || has_enough(r) || (r->only && *r->only != found->status.state) ||
+    if (!run_name_valid(told->id) || aml_runs_has_enough(r) || (r->only && *r->only != found->status.state) ||
         json_object_get(r->seen, told->id))
         return;
     json_object_set_new(r->seen, told->id, json_true());
@@ -458,7 +458,7 @@ static void add_run(struct recent *r, const struct told *told, const struct plat
     run->title = codec_json_strdup(told->own, "act.title");
     run->label = codec_json_strdup(told->own, "act.name");
     run->tags = codec_json_strdup(told->own, "act.tags");
-    run->cluster = cluster_of(r->platform, told->own, told->compute);
+    run->cluster = aml_runs_cluster_of(r->platform, told->own, told->compute);
     if (*text && codec_json_parse(text, strlen(text), "act.cmd", &argv, NULL) == 0 &&
         !codec_json_strv_get(argv, &run->argv))
         act_strv_release(&run->argv);
@@ -471,22 +471,22 @@ static bool wants_more(void *arg, size_t pages)
 {
     const struct recent *r = arg;
 
-    return !has_enough(r) && (!r->probing || pages == 0 || r->out->n > 0);
+    return !aml_runs_has_enough(r) && (!r->probing || pages == 0 || r->out->n > 0);
 }
 
 /* Fits struct pages. */
-static void take_run(void *arg, const json_t *run)
+static void aml_runs_take_run(void *arg, const json_t *run)
 {
     struct platform_run found = {.created_unix_s = created_at(run)};
 
     azureml_read_run(run, &found.status);
-    add_run(arg,
-            &(struct told){codec_json_str(run, "runId", ""), codec_json_str(run, "displayName", ""),
-                           codec_json_str(run, "target", ""), json_object_get(run, "properties")},
-            &found);
+    aml_runs_add_run(arg,
+                     &(struct told){codec_json_str(run, "runId", ""), codec_json_str(run, "displayName", ""),
+                                    codec_json_str(run, "target", ""), json_object_get(run, "properties")},
+                     &found);
 }
 
-static int take_job(void *arg, const json_t *job, struct act_error *err)
+static int aml_runs_take_job(void *arg, const json_t *job, struct act_error *err)
 {
     struct recent *r = arg;
     const json_t *properties = json_object_get(job, "properties");
@@ -497,12 +497,12 @@ static int take_job(void *arg, const json_t *job, struct act_error *err)
     (void)err;
     azureml_read_run(properties, &found.status);
     if (strcmp(experiment, r->platform->config->experiment_name) == 0)
-        add_run(r,
-                &(struct told){id, codec_json_str(properties, "displayName", ""),
-                               act_path_basename(codec_json_str(properties, "computeId", "")),
-                               json_object_get(properties, "properties")},
-                &found);
-    return has_enough(r);
+        aml_runs_add_run(r,
+                         &(struct told){id, codec_json_str(properties, "displayName", ""),
+                                        act_path_basename(codec_json_str(properties, "computeId", "")),
+                                        json_object_get(properties, "properties")},
+                         &found);
+    return aml_runs_has_enough(r);
 }
 
 /* The filter is for the service; what it lets through is looked at all the same. When that is nothing, the newest runs
@@ -513,7 +513,7 @@ static int list_experiment(struct azureml *a, struct recent *r, struct act_error
     struct pages pages = {.filter = filter,
                           .page = r->max && r->max < PAGE ? r->max : PAGE,
                           .more = wants_more,
-                          .each = take_run,
+                          .each = aml_runs_take_run,
                           .arg = r};
     int rc = each_run(a, &pages, err);
 
@@ -533,7 +533,7 @@ static int find_recent(struct azureml *a, struct recent *r, struct act_error *er
     act_note("the runs are listed by the jobs of the workspace, without times: the run history does not list "
              "them (%s)",
              act_error_text(err));
-    return each_job(a, take_job, r, err);
+    return each_job(a, aml_runs_take_job, r, err);
 }
 
 int azureml_recent(struct platform *p, const enum run_state *only, size_t max, struct platform_runs *out,

@@ -49,7 +49,7 @@ struct wanted_size {
     json_t *found;
 };
 
-static int take_size(void *arg, const json_t *item, struct act_error *err)
+static int aml_start_take_size(void *arg, const json_t *item, struct act_error *err)
 {
     struct wanted_size *wanted = arg;
 
@@ -76,7 +76,8 @@ int azureml_vm_size(struct azureml *a, const char *location, const char *size, j
         return rc;
     ACT_AUTOFREE char *url = act_sprintf(
         "/subscriptions/%s/providers/Microsoft.MachineLearningServices/locations/%s/vmSizes", subscription, region);
-    rc = arm_each(arm, url, a->api_version, false, "value", "list the sizes of machines", take_size, &wanted, err);
+    rc = arm_each(arm, url, a->api_version, false, "value", "list the sizes of machines", aml_start_take_size, &wanted,
+                  err);
     if (rc < 0)
         return rc;
     if (wanted.found)
@@ -121,7 +122,8 @@ static int check_compute(const struct azureml *a, const json_t *compute, struct 
     return 0;
 }
 
-static int check_nodes(const struct azureml *a, const json_t *own, const struct run_spec *spec, struct act_error *err)
+static int aml_start_check_nodes(const struct azureml *a, const json_t *own, const struct run_spec *spec,
+                                 struct act_error *err)
 {
     const char *target = a->config->compute_target;
     int64_t most = codec_json_int(json_object_get(own, "scaleSettings"), "maxNodeCount", 0);
@@ -147,8 +149,8 @@ static int check_gpus(const struct run_spec *spec, const char *machine, int64_t 
                          spec->gpus_per_node, machine, (long long)has, (long long)has);
 }
 
-static int check_size(struct azureml *a, const char *location, const char *size, const struct run_spec *spec,
-                      struct act_error *err)
+static int aml_start_check_size(struct azureml *a, const char *location, const char *size, const struct run_spec *spec,
+                                struct act_error *err)
 {
     CODEC_AUTOJSON json_t *found = NULL;
     ACT_AUTOFREE char *machine = act_sprintf("a machine of the size '%s'", size);
@@ -181,9 +183,9 @@ static int judge_managed(struct azureml *a, const json_t *compute, const struct 
     int rc = check_compute(a, compute, err);
 
     if (rc == 0)
-        rc = check_nodes(a, own, spec, err);
+        rc = aml_start_check_nodes(a, own, spec, err);
     if (rc == 0 && size && location)
-        rc = check_size(a, location, size, spec, err);
+        rc = aml_start_check_size(a, location, size, spec, err);
     if (rc == 0)
         warn_of_errors(a, own);
     return rc;
@@ -217,7 +219,7 @@ static int judge_virtual(const struct azureml *a, const json_t *compute, const s
     return 0;
 }
 
-static int judge(struct azureml *a, const json_t *compute, const struct run_spec *spec, struct act_error *err)
+static int aml_start_judge(struct azureml *a, const json_t *compute, const struct run_spec *spec, struct act_error *err)
 {
     switch (a->kind) {
     case AZUREML_MANAGED:
@@ -233,7 +235,7 @@ static int judge(struct azureml *a, const json_t *compute, const struct run_spec
 /* ---- asking */
 
 /* What is no answer about the compute leaves it to the submission itself. */
-static int ask_and_judge(struct azureml *a, const struct run_spec *spec, struct act_error *err)
+static int aml_start_ask_and_judge(struct azureml *a, const struct run_spec *spec, struct act_error *err)
 {
     CODEC_AUTOJSON json_t *compute = NULL;
     int rc = azureml_compute(a, &compute, err);
@@ -246,7 +248,7 @@ static int ask_and_judge(struct azureml *a, const struct run_spec *spec, struct 
         act_error_hint(err, a->kind == AZUREML_MANAGED
                                 ? "compute_target names it, and 'a cluster list' shows what is there"
                                 : "compute_target names it");
-    return rc < 0 ? rc : judge(a, compute, spec, err);
+    return rc < 0 ? rc : aml_start_judge(a, compute, spec, err);
 }
 
 int azureml_check_start(struct azureml *a, const struct run_spec *spec, struct act_error *err)
@@ -257,7 +259,7 @@ int azureml_check_start(struct azureml *a, const struct run_spec *spec, struct a
         return 0;
     if (shape.nodes == a->could_start.nodes && shape.gpus == a->could_start.gpus) /* the runs of a sweep are alike */
         return 0;
-    int rc = ask_and_judge(a, spec, err);
+    int rc = aml_start_ask_and_judge(a, spec, err);
     if (rc == 0)
         a->could_start = shape;
     return rc;

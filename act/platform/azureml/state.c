@@ -107,7 +107,7 @@ static void ACT_PRINTF(2, 3) add_reason(struct run_status *out, const char *fmt,
 }
 
 /* A number, or the text of one. */
-static bool number_of(const json_t *object, const char *key, int64_t *out)
+static bool aml_state_number_of(const json_t *object, const char *key, int64_t *out)
 {
     const json_t *member = json_object_get(object, key);
 
@@ -130,7 +130,7 @@ static void add_allocation(const json_t *tags, struct run_status *out)
         return;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         int64_t n;
-        if (!number_of(json, rows[i].key, &n))
+        if (!aml_state_number_of(json, rows[i].key, &n))
             continue;
         add_reason(out, "%s%lld %s", between, (long long)n, rows[i].text);
         between = ", ";
@@ -138,7 +138,7 @@ static void add_allocation(const json_t *tags, struct run_status *out)
 }
 
 /* What the service says beside the state. */
-static void add_words(const json_t *run, struct run_status *out)
+static void aml_state_add_words(const json_t *run, struct run_status *out)
 {
     const char *queueing = codec_json_str(json_object_get(run, "queueingInfo"), "message", "");
     const char *why = codec_json_str(run, "cancelationReason", "");
@@ -180,7 +180,7 @@ void azureml_read_run(const json_t *run, struct run_status *out)
     *out = (struct run_status){.failed_rank = -1, .attempt = 1};
     set_state(codec_json_str(run, "status", ""), out);
     correct(json_object_get(run, "tags"), out);
-    add_words(run, out);
+    aml_state_add_words(run, out);
     out->started_unix_s = azureml_time(run, "startTimeUtc");
     out->ended_unix_s = azureml_time(run, "endTimeUtc");
     if (out->state != RUN_FAILED)
@@ -264,7 +264,7 @@ int azureml_status_of_one(struct azureml *a, const char *id, struct run_status *
 
 /* ---- a run of another machine ---- */
 
-static int count_in(const json_t *object, const char *key, int fallback)
+static int aml_state_count_in(const json_t *object, const char *key, int fallback)
 {
     int64_t value = codec_json_int(object, key, fallback);
 
@@ -300,7 +300,7 @@ static int read_volumes(const json_t *own, struct run_spec *out, struct act_erro
 }
 
 /* Without what a job of such a run gets by itself. */
-static void read_environment(const struct azureml *a, const json_t *job, struct run_spec *out)
+static void aml_state_read_environment(const struct azureml *a, const json_t *job, struct run_spec *out)
 {
     const char *name;
     json_t *value;
@@ -321,7 +321,7 @@ static void read_environment(const struct azureml *a, const json_t *job, struct 
     out->n_env = n;
 }
 
-static int gpus_of(const json_t *own, const struct run_spec *spec)
+static int aml_state_gpus_of(const json_t *own, const struct run_spec *spec)
 {
     int64_t gpus;
 
@@ -343,8 +343,8 @@ int azureml_read_spec(const struct azureml *a, const char *id, const json_t *res
         .platform = act_strdup(a->config->platform),
         .project_root = act_strdup(a->config->project_root),
         .created_unix_s = azureml_time(json_object_get(response, "systemData"), "createdAt"),
-        .nodes = count_in(resources, "instanceCount", 1),
-        .procs_per_node = count_in(json_object_get(job, "distribution"), "processCountPerInstance", 1),
+        .nodes = aml_state_count_in(resources, "instanceCount", 1),
+        .procs_per_node = aml_state_count_in(json_object_get(job, "distribution"), "processCountPerInstance", 1),
         .resubmit_of = act_strdup(old),
         .name = act_strdup(run_label_valid(name) ? name : NULL),
         .tags = run_tags_parse(codec_json_str(own, "act.tags", NULL)),
@@ -357,13 +357,13 @@ int azureml_read_spec(const struct azureml *a, const char *id, const json_t *res
         .sleep_if_succeed = act_streq(codec_json_str(own, "act.sleep_if_succeed", NULL), "true"),
         .foreign = !json_object_get(own, "act.cmd"),
     };
-    out->gpus_per_node = gpus_of(own, out);
+    out->gpus_per_node = aml_state_gpus_of(own, out);
     const char *key = codec_json_str(own, "act.package_key", ""), *sha = codec_json_str(own, "act.package_sha256", "");
     if (*key && strlen(sha) == ACT_SHA256_HEX - 1) {
         out->package_key = act_strdup(key);
         snprintf(out->package_sha256, sizeof(out->package_sha256), "%s", sha);
     }
-    read_environment(a, job, out);
+    aml_state_read_environment(a, job, out);
     int rc = read_command(job, out, err);
     if (rc == 0)
         rc = read_volumes(own, out, err);

@@ -229,8 +229,8 @@ static int check_address(const struct config_account *account, struct act_error 
 }
 
 /* The URI of a path in the store of a row of the configuration, registered where the workspace does not know it. */
-static int find_place(struct azureml *a, const struct config_folder *row, const char *path, struct azureml_place *out,
-                      struct act_error *err)
+static int aml_stores_find_place(struct azureml *a, const struct config_folder *row, const char *path,
+                                 struct azureml_place *out, struct act_error *err)
 {
     ACT_AUTO(config_account) account = {0};
     int rc = config_account(a->config, row, &account, err);
@@ -265,7 +265,7 @@ static int check_datastore_name(const struct config_folder *row, struct act_erro
 }
 
 /* A share is mounted by its key or a SAS; no identity does for it. */
-static int check_share(const struct config *config, const struct config_folder *row, struct act_error *err)
+static int aml_stores_check_share(const struct config *config, const struct config_folder *row, struct act_error *err)
 {
     ACT_AUTO(config_account) account = {0};
     int rc = config_account(config, row, &account, err);
@@ -314,13 +314,13 @@ int azureml_check_stores(const struct azureml *a, struct act_error *err)
     for (size_t i = 0; rc == 0 && i < c->n_folders; i++) {
         rc = check_datastore_name(&c->folders[i], err);
         if (rc == 0 && config_is_share(&c->folders[i]))
-            rc = check_share(c, &c->folders[i], err);
+            rc = aml_stores_check_share(c, &c->folders[i], err);
     }
     return rc;
 }
 
 /* In the form of run_folder.store. New string. */
-static char *store_of(const json_t *properties)
+static char *aml_stores_store_of(const json_t *properties)
 {
     bool is_share = strcmp(codec_json_str(properties, "datastoreType", ""), "AzureFile") == 0;
 
@@ -336,7 +336,7 @@ static int find_volume(struct azureml *a, const struct run_folder *folder, const
     struct datastore d = {.name = folder->datastore};
     ACT_AUTO(arm_call) get = azureml_get(a, what, datastore_url(a, &d, ""));
     int rc = arm_do(a->arm, &get, err);
-    ACT_AUTOFREE char *store = store_of(json_object_get(get.response, "properties"));
+    ACT_AUTOFREE char *store = aml_stores_store_of(json_object_get(get.response, "properties"));
 
     if (rc == 0 && (get.status == 404 || strcmp(store, folder->store) != 0))
         rc = act_error_set(err, ACT_CONFIG,
@@ -348,14 +348,14 @@ static int find_volume(struct azureml *a, const struct run_folder *folder, const
     return rc;
 }
 
-static int find_folder(struct azureml *a, const struct run_folder *folder, struct azureml_place *out,
-                       struct act_error *err)
+static int aml_stores_find_folder(struct azureml *a, const struct run_folder *folder, struct azureml_place *out,
+                                  struct act_error *err)
 {
     const struct config_folder *row = config_folder_named(a->config, folder->name);
     ACT_AUTOFREE char *path = act_sprintf("%s%s", folder->path, *folder->path ? "/" : "");
 
     if (row)
-        return find_place(a, row, path, out, err);
+        return aml_stores_find_place(a, row, path, out, err);
     if (folder->datastore)
         return find_volume(a, folder, path, out, err);
     return act_error_set(err, ACT_CONFIG, "the cluster '%s' has no folder '%s'", a->config->cluster, folder->name);
@@ -387,16 +387,16 @@ int azureml_find_folders(struct azureml *a, const struct run_spec *spec, struct 
     warn_of_settings(a->config);
     out->folders = act_calloc(spec->n_folders, sizeof(*out->folders));
     for (size_t i = 0; rc == 0 && i < spec->n_folders; i++)
-        rc = find_folder(a, &spec->folders[i], &out->folders[i], err);
+        rc = aml_stores_find_folder(a, &spec->folders[i], &out->folders[i], err);
     return rc;
 }
 
 /* By its URL where there is one, else from the store of the code. */
-static int find_file(struct azureml *a, const char *key, const char *url, struct azureml_place *out,
-                     struct act_error *err)
+static int aml_stores_find_file(struct azureml *a, const char *key, const char *url, struct azureml_place *out,
+                                struct act_error *err)
 {
     if (!url)
-        return find_place(a, &a->config->code, key, out, err);
+        return aml_stores_find_place(a, &a->config->code, key, out, err);
     out->uri = act_strdup(url);
     return 0;
 }
@@ -404,11 +404,11 @@ static int find_file(struct azureml *a, const char *key, const char *url, struct
 int azureml_find_files(struct azureml *a, const struct platform_submission *s, struct azureml_job_places *out,
                        struct act_error *err)
 {
-    int rc = find_file(a, s->agent_key, s->agent_url, &out->agent, err);
+    int rc = aml_stores_find_file(a, s->agent_key, s->agent_url, &out->agent, err);
 
     if (rc == 0)
-        rc = find_file(a, s->spec_key, s->spec_url, &out->spec, err);
+        rc = aml_stores_find_file(a, s->spec_key, s->spec_url, &out->spec, err);
     if (rc == 0 && s->spec->package_key)
-        rc = find_file(a, s->spec->package_key, s->package_url, &out->package, err);
+        rc = aml_stores_find_file(a, s->spec->package_key, s->package_url, &out->package, err);
     return rc;
 }

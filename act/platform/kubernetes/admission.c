@@ -22,7 +22,7 @@ enum { HASH_SHOWN = 16, KEEP_S = 3600, KEPT_MOST = 100, MEMORY_MAX = 64 << 10 };
 /* ---- the pod */
 
 /* As the Job controller would make the first one. A new reference. */
-static json_t *pod_of(const struct kubernetes_run *run)
+static json_t *k8s_admission_pod_of(const struct kubernetes_run *run)
 {
     CODEC_AUTOJSON json_t *job = kubernetes_job(run, true);
     json_t *template = json_object_get(json_object_get(job, "spec"), "template");
@@ -35,7 +35,7 @@ static json_t *pod_of(const struct kubernetes_run *run)
 }
 
 /* Takes every such word out of a text. */
-static void take_out(char *text, const char *word)
+static void k8s_admission_take_out(char *text, const char *word)
 {
     size_t n = strlen(word);
 
@@ -49,8 +49,8 @@ static void shape_of(const struct kubernetes_run *run, json_t *pod, char out[ACT
     ACT_AUTOFREE char *text = codec_json_line(pod);
     struct act_sha256 hash;
 
-    take_out(text, run->spec->id);
-    take_out(text, run->name);
+    k8s_admission_take_out(text, run->spec->id);
+    k8s_admission_take_out(text, run->name);
     act_sha256_init(&hash);
     act_sha256_add(&hash, text, strlen(text));
     act_sha256_done(&hash, out);
@@ -60,7 +60,7 @@ static void shape_of(const struct kubernetes_run *run, json_t *pod, char out[ACT
 /* ---- what is remembered */
 
 /* <act_cache_dir()>/k8s-<hash of the namespace>.json: {"<shape>": Unix time}. What cannot be kept costs a request. */
-static char *memory_path(struct kube *kube)
+static char *k8s_admission_memory_path(struct kube *kube)
 {
     ACT_AUTOFREE char *dir = act_cache_dir();
     struct act_sha256 hash;
@@ -73,7 +73,7 @@ static char *memory_path(struct kube *kube)
     return act_sprintf("%s/k8s-%.*s.json", dir, HASH_SHOWN, hex);
 }
 
-static bool is_fresh(const json_t *memory, const char *shape)
+static bool k8s_admission_is_fresh(const json_t *memory, const char *shape)
 {
     int64_t now = act_now_unix_s(), at = codec_json_int(memory, shape, 0);
 
@@ -81,7 +81,7 @@ static bool is_fresh(const json_t *memory, const char *shape)
 }
 
 /* Only what is fresh. A new reference. */
-static json_t *read_memory(const char *path)
+static json_t *k8s_admission_read_memory(const char *path)
 {
     CODEC_AUTOJSON json_t *all = NULL;
     json_t *memory = json_object(), *at;
@@ -92,7 +92,7 @@ static json_t *read_memory(const char *path)
         return memory;
     json_object_foreach(all, shape, at)
     {
-        if (is_fresh(all, shape) && json_object_size(memory) < KEPT_MOST)
+        if (k8s_admission_is_fresh(all, shape) && json_object_size(memory) < KEPT_MOST)
             json_object_set(memory, shape, at);
     }
     return memory;
@@ -110,7 +110,7 @@ static void remember(const char *path, json_t *memory, const char *shape)
 
 /* ---- the question */
 
-static int refused(const struct kubernetes *k, const struct act_error *said, struct act_error *err)
+static int k8s_admission_refused(const struct kubernetes *k, const struct act_error *said, struct act_error *err)
 {
     const char *text = strstr(act_error_text(said), "is forbidden: ");
     ACT_AUTOFREE char *why = kubernetes_refusal(text ? text + strlen("is forbidden: ") : act_error_text(said));
@@ -121,7 +121,7 @@ static int refused(const struct kubernetes *k, const struct act_error *said, str
 
 /* *out_lasts: the same question has the same answer for a while. A quota that is full now, and what the user may not
  * ask, is no refusal; what makes the pod invalid is said of the Job, too. */
-static int ask(struct kubernetes *k, json_t *pod, bool *out_lasts, struct act_error *err)
+static int k8s_admission_ask(struct kubernetes *k, json_t *pod, bool *out_lasts, struct act_error *err)
 {
     struct kube_call post = {.method = "POST",
                              .path = kube_path(k->kube, "v1", "pods", NULL, "dryRun=All&fieldValidation=Strict"),
@@ -134,7 +134,7 @@ static int ask(struct kubernetes *k, json_t *pod, bool *out_lasts, struct act_er
     kube_call_release(&post);
     *out_lasts = rc == 0 || may_not;
     if (act_streq(said.service_code, KUBE_NOT_ADMITTED))
-        return refused(k, &said, err);
+        return k8s_admission_refused(k, &said, err);
     if (act_streq(said.service_code, KUBE_NO_WEBHOOK))
         act_warn("the run's pods have to wait: %s", act_error_text(&said));
     return 0;
@@ -150,16 +150,16 @@ int kubernetes_check_admission(struct kubernetes *k, const struct run_spec *spec
                                        .program_sha256 = k->program_sha256,
                                        .client_sha256 = k->client_sha256,
                                        .user = user};
-    CODEC_AUTOJSON json_t *pod = pod_of(&run);
-    ACT_AUTOFREE char *path = memory_path(k->kube);
-    CODEC_AUTOJSON json_t *memory = read_memory(path);
+    CODEC_AUTOJSON json_t *pod = k8s_admission_pod_of(&run);
+    ACT_AUTOFREE char *path = k8s_admission_memory_path(k->kube);
+    CODEC_AUTOJSON json_t *memory = k8s_admission_read_memory(path);
     char shape[ACT_SHA256_HEX];
     bool lasts = false;
 
     shape_of(&run, pod, shape);
-    if (is_fresh(memory, shape))
+    if (k8s_admission_is_fresh(memory, shape))
         return 0;
-    int rc = ask(k, pod, &lasts, err);
+    int rc = k8s_admission_ask(k, pod, &lasts, err);
     if (rc == 0 && lasts)
         remember(path, memory, shape);
     return rc;

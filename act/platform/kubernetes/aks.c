@@ -19,7 +19,7 @@ static int check_keys(const struct config *c, struct act_error *err)
     return 0;
 }
 
-static int open_arm(struct kubernetes *k, struct arm **out, struct act_error *err)
+static int k8s_aks_open_arm(struct kubernetes *k, struct arm **out, struct act_error *err)
 {
     const struct config *c = k->config;
     ACT_AUTOFREE char *origin = config_origin(c, "aks.endpoint");
@@ -45,7 +45,7 @@ int aks_open(struct kubernetes *k, struct aks **out, struct act_error *err)
     int rc = k->aks ? 0 : check_keys(k->config, err);
 
     if (rc == 0 && !k->aks)
-        rc = open_arm(k, &arm, err);
+        rc = k8s_aks_open_arm(k, &arm, err);
     if (rc == 0 && !k->aks) {
         ACT_AUTOFREE char *subscription = arm_segment(c->subscription);
         ACT_AUTOFREE char *group = arm_segment(c->resource_group);

@@ -17,7 +17,7 @@ static char *first_of(const json_t *response)
 }
 
 /* With format=exec, users of the directory get the program kubelogin as their exec plugin. */
-static int fetch(const struct aks *aks, char **out, struct act_error *err)
+static int k8s_aks_login_fetch(const struct aks *aks, char **out, struct act_error *err)
 {
     ACT_AUTOFREE char *what = act_sprintf("fetch the login to the cluster '%s'", aks->config->cluster);
     struct arm_call call = {.method = "POST",
@@ -33,7 +33,7 @@ static int fetch(const struct aks *aks, char **out, struct act_error *err)
     return aks_hint_missing(aks, rc, err);
 }
 
-static int add(const char *added, struct platform_login *out, struct act_error *err)
+static int k8s_aks_login_add(const char *added, struct platform_login *out, struct act_error *err)
 {
     struct kube_addition addition = {0};
     int rc = platform_read_login_file(out->file, &out->old_text, err);
@@ -57,10 +57,10 @@ int aks_login(struct platform *p, struct platform_login *out, struct act_error *
     int rc = aks_open(k, &aks, err);
 
     if (rc == 0)
-        rc = fetch(aks, &added, err);
+        rc = k8s_aks_login_fetch(aks, &added, err);
     if (rc == 0) {
         out->file = kube_config_file(k8s_keys(k->config)->kubeconfig);
-        rc = add(added, out, err);
+        rc = k8s_aks_login_add(added, out, err);
     }
     act_wipe(&added);
     if (rc < 0)

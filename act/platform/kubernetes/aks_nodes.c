@@ -19,7 +19,7 @@ static bool has_host(const json_t *cluster, const char *host)
 }
 
 /* A pool of the same name in another cluster must not be taken for this one. */
-static int check_server(const struct aks *aks, const struct kube *kube, struct act_error *err)
+static int k8s_aks_nodes_check_server(const struct aks *aks, const struct kube *kube, struct act_error *err)
 {
     CODEC_AUTOJSON json_t *cluster = NULL;
     ACT_AUTOFREE char *host = http_host(kube_server(kube));
@@ -43,7 +43,7 @@ struct taking {
     json_t *runs; /* node: run */
 };
 
-static char *address_of(const json_t *node, const char *type)
+static char *k8s_aks_nodes_address_of(const json_t *node, const char *type)
 {
     size_t i;
     json_t *address;
@@ -54,14 +54,14 @@ static char *address_of(const json_t *node, const char *type)
     return NULL;
 }
 
-static const char *state_of(const json_t *node)
+static const char *k8s_aks_nodes_state_of(const json_t *node)
 {
     if (!kubernetes_condition(node, "Ready"))
         return "NotReady";
     return json_is_true(json_object_get(json_object_get(node, "spec"), "unschedulable")) ? "Cordoned" : "Ready";
 }
 
-static int take_node(void *arg, const json_t *node, struct act_error *err)
+static int k8s_aks_nodes_take_node(void *arg, const json_t *node, struct act_error *err)
 {
     struct taking *t = arg;
 
@@ -69,16 +69,16 @@ static int take_node(void *arg, const json_t *node, struct act_error *err)
     ACT_PUSH(t->out->v, t->out->n,
              (struct platform_cluster_node){
                  .id = act_strdup(kubernetes_name_of(node)),
-                 .state = act_strdup(state_of(node)),
-                 .public_address = address_of(node, "ExternalIP"),
-                 .private_address = address_of(node, "InternalIP"),
+                 .state = act_strdup(k8s_aks_nodes_state_of(node)),
+                 .public_address = k8s_aks_nodes_address_of(node, "ExternalIP"),
+                 .private_address = k8s_aks_nodes_address_of(node, "InternalIP"),
                  .run = act_strdup(codec_json_str(t->runs, kubernetes_name_of(node), NULL)),
              });
     return 0;
 }
 
 /* Runs of ACT in the namespace. */
-static int take_pod(void *arg, const json_t *pod, struct act_error *err)
+static int k8s_aks_nodes_take_pod(void *arg, const json_t *pod, struct act_error *err)
 {
     json_t *runs = arg;
     const char *node = codec_json_str(json_object_get(pod, "spec"), "nodeName", NULL), *run = kubernetes_run_of(pod),
@@ -90,7 +90,8 @@ static int take_pod(void *arg, const json_t *pod, struct act_error *err)
     return 0;
 }
 
-static int list_nodes(struct kube *kube, const char *pool, struct platform_cluster_nodes *out, struct act_error *err)
+static int k8s_aks_nodes_list(struct kube *kube, const char *pool, struct platform_cluster_nodes *out,
+                              struct act_error *err)
 {
     CODEC_AUTOJSON json_t *runs = json_object();
     struct taking taking = {.out = out, .runs = runs};
@@ -99,9 +100,9 @@ static int list_nodes(struct kube *kube, const char *pool, struct platform_clust
     ACT_AUTOFREE char *nodes = kube_cluster_path("v1", "nodes", NULL, query);
     ACT_AUTOFREE char *pods = kube_path(kube, "v1", "pods", NULL, "labelSelector=app.kubernetes.io%2Fmanaged-by%3Dact");
     ACT_AUTOFREE char *what = act_sprintf("list the nodes of the node pool '%s'", pool);
-    int rc = kube_each(kube, pods, "list the pods of runs", take_pod, runs, err);
+    int rc = kube_each(kube, pods, "list the pods of runs", k8s_aks_nodes_take_pod, runs, err);
 
-    return rc < 0 ? rc : kube_each(kube, nodes, what, take_node, &taking, err);
+    return rc < 0 ? rc : kube_each(kube, nodes, what, k8s_aks_nodes_take_node, &taking, err);
 }
 
 int aks_nodes(struct platform *p, const char *name, struct platform_cluster_nodes *out, struct act_error *err)
@@ -118,11 +119,11 @@ int aks_nodes(struct platform *p, const char *name, struct platform_cluster_node
             return act_error_hint(err, "'a cluster login' fetches the login to the cluster '%s'", aks->config->cluster);
     }
     if (rc == 0)
-        rc = check_server(aks, kube, err);
+        rc = k8s_aks_nodes_check_server(aks, kube, err);
     if (rc == 0)
         rc = aks_get_pool(aks, name, false, &pool, err);
     if (rc == 0)
-        rc = list_nodes(kube, name, out, err);
+        rc = k8s_aks_nodes_list(kube, name, out, err);
     if (rc < 0)
         platform_cluster_nodes_release(out);
     return rc;

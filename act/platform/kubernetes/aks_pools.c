@@ -13,7 +13,7 @@ char *aks_pool_url(const struct aks *aks, const char *pool)
 /* ---- looking at them ---- */
 
 /* "a, b": new string; NULL: the list is empty. */
-static char *join(const json_t *list)
+static char *k8s_aks_pools_join(const json_t *list)
 {
     struct act_buf out = {0};
     size_t i;
@@ -24,7 +24,7 @@ static char *join(const json_t *list)
     return out.data ? act_buf_steal(&out) : NULL;
 }
 
-static const char *state_of(const json_t *properties)
+static const char *k8s_aks_pools_state_of(const json_t *properties)
 {
     const char *state = codec_json_str(properties, "provisioningState", NULL),
                *power = codec_json_str(json_object_get(properties, "powerState"), "code", "");
@@ -41,11 +41,11 @@ static struct platform_cluster read_pool(const json_t *item)
         .name = act_strdup(codec_json_str(item, "name", "")),
         .type = codec_json_strdup(p, "mode"),
         .is_managed = true,
-        .state = act_strdup(state_of(p)),
+        .state = act_strdup(k8s_aks_pools_state_of(p)),
         .vm_size = codec_json_strdup(p, "vmSize"),
         .vm_priority = codec_json_strdup(p, "scaleSetPriority"),
         .autoscaler = act_strdup(scales ? "on" : "off"),
-        .taints = join(json_object_get(p, "nodeTaints")),
+        .taints = k8s_aks_pools_join(json_object_get(p, "nodeTaints")),
         .min_nodes = scales ? codec_json_int(p, "minCount", -1) : -1,
         .max_nodes = scales ? codec_json_int(p, "maxCount", -1) : -1,
         .nodes = codec_json_int(p, "count", -1),
@@ -127,7 +127,7 @@ static json_t *writable(const json_t *pool)
     return json_pack("{s:o}", "properties", properties);
 }
 
-static int64_t least_of(const json_t *properties)
+static int64_t k8s_aks_pools_least_of(const json_t *properties)
 {
     return strcmp(codec_json_str(properties, "mode", AKS_USER), AKS_SYSTEM) == 0;
 }
@@ -135,7 +135,7 @@ static int64_t least_of(const json_t *properties)
 static int check_least(const char *name, const json_t *properties, const struct platform_scale *scale,
                        struct act_error *err)
 {
-    if (scale->min_nodes >= least_of(properties))
+    if (scale->min_nodes >= k8s_aks_pools_least_of(properties))
         return 0;
     return act_error_set(err, ACT_USAGE,
                          "node pool '%s' is a system pool, which the cluster itself needs: it cannot have fewer nodes "
@@ -151,14 +151,15 @@ int aks_refuse_idle(struct act_error *err)
 }
 
 /* What was not said stays as it is. */
-static int complete(const char *name, const json_t *properties, struct platform_scale *scale, struct act_error *err)
+static int k8s_aks_pools_complete(const char *name, const json_t *properties, struct platform_scale *scale,
+                                  struct act_error *err)
 {
     bool scales = json_is_true(json_object_get(properties, "enableAutoScaling"));
 
     if (scale->idle_s)
         return aks_refuse_idle(err);
     if (scale->min_nodes < 0)
-        scale->min_nodes = scales ? codec_json_int(properties, "minCount", 0) : least_of(properties);
+        scale->min_nodes = scales ? codec_json_int(properties, "minCount", 0) : k8s_aks_pools_least_of(properties);
     if (scale->max_nodes < 0 && scales)
         scale->max_nodes = codec_json_int(properties, "maxCount", -1);
     if (scale->max_nodes < 1 && !scale->is_fixed)
@@ -169,7 +170,7 @@ static int complete(const char *name, const json_t *properties, struct platform_
 }
 
 /* While the autoscaler is on, count is its own to set; turning it on leaves count to it. */
-static void apply(json_t *properties, const struct platform_scale *scale)
+static void k8s_aks_pools_apply(json_t *properties, const struct platform_scale *scale)
 {
     json_object_set_new(properties, "enableAutoScaling", json_boolean(!scale->is_fixed));
     if (scale->is_fixed) {
@@ -193,11 +194,11 @@ static int scale_pool(struct platform *p, const char *name, const struct platfor
     if (rc == 0)
         rc = aks_get_pool(aks, name, false, &pool, err);
     if (rc == 0)
-        rc = complete(name, json_object_get(pool, "properties"), &scale, err);
+        rc = k8s_aks_pools_complete(name, json_object_get(pool, "properties"), &scale, err);
     if (rc < 0)
         return rc;
     json_t *body = writable(pool);
-    apply(json_object_get(body, "properties"), &scale);
+    k8s_aks_pools_apply(json_object_get(body, "properties"), &scale);
     ACT_AUTOFREE char *what = act_sprintf("scale the node pool '%s'", name);
     return aks_change(aks, "PUT", what, aks_pool_url(aks, name), body, follow, err);
 }

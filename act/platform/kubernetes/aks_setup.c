@@ -10,7 +10,7 @@ enum { NAME_MAX_LEN = 12 };
 
 /* ---- before it is made ---- */
 
-static bool is_name(const char *name)
+static bool k8s_aks_setup_is_name(const char *name)
 {
     size_t len = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789");
 
@@ -36,9 +36,9 @@ static int check_strange(const struct platform_new_cluster *c, struct act_error 
     return c->scale.idle_s ? aks_refuse_idle(err) : 0;
 }
 
-static int complete(const struct aks_keys *config, struct platform_new_cluster *c, struct act_error *err)
+static int k8s_aks_setup_complete(const struct aks_keys *config, struct platform_new_cluster *c, struct act_error *err)
 {
-    if (!is_name(c->name))
+    if (!k8s_aks_setup_is_name(c->name))
         return act_error_set(err, ACT_USAGE,
                              "'%s' cannot be the name of a node pool: it has at most %d small letters and digits, and "
                              "begins with a letter",
@@ -58,7 +58,7 @@ static int complete(const struct aks_keys *config, struct platform_new_cluster *
     return rc < 0 ? rc : platform_check_scale(AKS_NOUN, c->name, &c->scale, err);
 }
 
-static int find_location(struct aks *aks, struct act_error *err)
+static int k8s_aks_setup_find_location(struct aks *aks, struct act_error *err)
 {
     CODEC_AUTOJSON json_t *group = NULL;
     ACT_AUTOFREE char *what = act_sprintf("look at the resource group '%s'", aks->config->resource_group);
@@ -75,7 +75,7 @@ static int find_location(struct aks *aks, struct act_error *err)
 static int plan_cluster(struct aks *aks, struct platform_new_cluster *c, char **out_setup, struct act_error *err)
 {
     const struct aks_keys *config = aks->config;
-    int rc = c->location || config->location ? 0 : find_location(aks, err);
+    int rc = c->location || config->location ? 0 : k8s_aks_setup_find_location(aks, err);
 
     if (rc == 0 && strcmp(c->name, SYSTEM_POOL) == 0)
         rc = act_error_set(err, ACT_USAGE, "the first node pool of a new cluster cannot be '%s': its own nodes are",
@@ -103,7 +103,7 @@ int aks_prepare(struct platform *p, struct platform_new_cluster *c, char **out_s
     int rc = aks_open(kubernetes_of(p), &aks, err);
 
     if (rc == 0)
-        rc = complete(aks->config, c, err);
+        rc = k8s_aks_setup_complete(aks->config, c, err);
     if (rc == 0)
         rc = aks_get_cluster(aks, &cluster, err);
     if (rc < 0 || !cluster)
@@ -143,7 +143,8 @@ static void make_spot(json_t *pool)
 }
 
 /* The pool's properties. A new reference, NULL: *err. */
-static json_t *pool_json(const struct aks *aks, const struct platform_new_cluster *c, struct act_error *err)
+static json_t *k8s_aks_setup_pool_json(const struct aks *aks, const struct platform_new_cluster *c,
+                                       struct act_error *err)
 {
     json_t *labels = labels_json(aks->config->node_labels, err);
 
@@ -165,7 +166,7 @@ static json_t *pool_json(const struct aks *aks, const struct platform_new_cluste
 }
 
 /* With the driver that mounts containers of Blob Storage. Takes pool. */
-static json_t *cluster_json(const struct aks *aks, const struct platform_new_cluster *c, json_t *pool)
+static json_t *k8s_aks_setup_cluster_json(const struct aks *aks, const struct platform_new_cluster *c, json_t *pool)
 {
     json_object_set_new(pool, "name", json_string(c->name));
     json_t *system =
@@ -177,13 +178,14 @@ static json_t *cluster_json(const struct aks *aks, const struct platform_new_clu
                      "networkPluginMode", "overlay", "storageProfile", "blobCSIDriver", "enabled", 1);
 }
 
-static int create_cluster(const struct aks *aks, const struct platform_new_cluster *c, json_t *pool,
-                          const struct platform_follow *follow, struct act_error *err)
+static int k8s_aks_setup_create_cluster(const struct aks *aks, const struct platform_new_cluster *c, json_t *pool,
+                                        const struct platform_follow *follow, struct act_error *err)
 {
     ACT_AUTOFREE char *what =
         act_sprintf("create the cluster '%s' with the node pool '%s'", aks->config->cluster, c->name);
 
-    return aks_change(aks, "PUT", what, act_strdup(aks->cluster), cluster_json(aks, c, pool), follow, err);
+    return aks_change(aks, "PUT", what, act_strdup(aks->cluster), k8s_aks_setup_cluster_json(aks, c, pool), follow,
+                      err);
 }
 
 static int create_pool(const struct aks *aks, const struct platform_new_cluster *c, json_t *pool,
@@ -209,9 +211,10 @@ int aks_create(struct platform *p, const struct platform_new_cluster *c, const s
 {
     struct aks *aks;
     int rc = aks_open(kubernetes_of(p), &aks, err);
-    json_t *pool = rc == 0 ? pool_json(aks, c, err) : NULL;
+    json_t *pool = rc == 0 ? k8s_aks_setup_pool_json(aks, c, err) : NULL;
 
     if (!pool)
         return rc < 0 ? rc : -ACT_CONFIG;
-    return c->with_owner ? create_cluster(aks, c, pool, follow, err) : create_pool(aks, c, pool, follow, err);
+    return c->with_owner ? k8s_aks_setup_create_cluster(aks, c, pool, follow, err)
+                         : create_pool(aks, c, pool, follow, err);
 }

@@ -30,7 +30,8 @@ bool kubernetes_is_name_taken(struct kubernetes *k, const char *name)
 }
 
 /* *out 0: they are not there, or this user may not look; *taken: but they are. */
-static int count_parts(struct kubernetes *k, const char *base, size_t *out, bool *taken, struct act_error *err)
+static int k8s_client_count_parts(struct kubernetes *k, const char *base, size_t *out, bool *taken,
+                                  struct act_error *err)
 {
     ACT_AUTOFREE char *name = act_sprintf("%s-0", base);
     struct kube_call get = {.method = "GET",
@@ -73,7 +74,7 @@ static int make_part(struct kubernetes *k, size_t i, size_t n, const char *bytes
     return rc;
 }
 
-static int take_apart(struct kubernetes *k, const char *file, bool make, struct act_error *err)
+static int k8s_client_take_apart(struct kubernetes *k, const char *file, bool make, struct act_error *err)
 {
     ACT_AUTOFREE char *bytes = NULL;
     size_t len = 0, gz_len = 0;
@@ -108,9 +109,9 @@ int kubernetes_need_client(struct kubernetes *k, bool make, struct act_error *er
     if (rc < 0)
         return rc;
     ACT_AUTOFREE char *base = act_sprintf("act-client-%.*s", HASH_SHOWN, k->client_sha256);
-    rc = count_parts(k, base, &k->client_parts, &taken, err);
+    rc = k8s_client_count_parts(k, base, &k->client_parts, &taken, err);
     if (rc < 0)
         return rc;
     k->client = act_strdup(base);
-    return k->client_parts ? 0 : take_apart(k, file, make && !taken, err);
+    return k->client_parts ? 0 : k8s_client_take_apart(k, file, make && !taken, err);
 }

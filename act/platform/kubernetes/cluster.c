@@ -22,14 +22,14 @@ static int64_t plus(int64_t a, int64_t b)
 }
 
 /* Of so many thousandths. */
-static int count_of(int64_t thousandths)
+static int k8s_cluster_count_of(int64_t thousandths)
 {
     return thousandths / THOUSANDTHS < COUNT_MAX ? (int)(thousandths / THOUSANDTHS) : COUNT_MAX;
 }
 
-static void add(int *sum, int n)
+static void k8s_cluster_add(int *sum, int n)
 {
-    *sum = count_of(((int64_t)*sum + n) * THOUSANDTHS);
+    *sum = k8s_cluster_count_of(((int64_t)*sum + n) * THOUSANDTHS);
 }
 
 int kubernetes_version(struct kubernetes *k, char **out_name, int *out_minor, struct act_error *err)
@@ -102,12 +102,12 @@ static int64_t taken_by(const json_t *pod, const char *resource)
     return sum;
 }
 
-static const char *phase_of(const json_t *pod)
+static const char *k8s_cluster_phase_of(const json_t *pod)
 {
     return codec_json_str(json_object_get(pod, "status"), "phase", "");
 }
 
-static const char *node_of(const json_t *pod)
+static const char *k8s_cluster_node_of(const json_t *pod)
 {
     return codec_json_str(json_object_get(pod, "spec"), "nodeName", "");
 }
@@ -139,7 +139,7 @@ struct load {
 };
 
 /* The pool of a node, by the label that its cloud gives it. */
-static const char *pool_of(const json_t *node)
+static const char *k8s_cluster_pool_of(const json_t *node)
 {
     static const char *const labels[] = {"agentpool", "kubernetes.azure.com/agentpool", "cloud.google.com/gke-nodepool",
                                          "eks.amazonaws.com/nodegroup", "node.kubernetes.io/instance-type"};
@@ -150,7 +150,7 @@ static const char *pool_of(const json_t *node)
     return "nodes";
 }
 
-static int take_node(void *arg, const json_t *node, struct act_error *err)
+static int k8s_cluster_take_node(void *arg, const json_t *node, struct act_error *err)
 {
     struct load *l = arg;
     const json_t *has = json_object_get(json_object_get(node, "status"), "allocatable");
@@ -160,17 +160,17 @@ static int take_node(void *arg, const json_t *node, struct act_error *err)
     (void)err;
     ACT_PUSH(l->v, l->n,
              (struct node){.name = act_strdup(kubernetes_name_of(node)),
-                           .pool = act_strdup(pool_of(node)),
+                           .pool = act_strdup(k8s_cluster_pool_of(node)),
                            .down = unschedulable || !kubernetes_condition(node, "Ready"),
                            .has = number > 0 ? number : 0});
     return 0;
 }
 
-static int take_pod(void *arg, const json_t *pod, struct act_error *err)
+static int k8s_cluster_take_pod(void *arg, const json_t *pod, struct act_error *err)
 {
     struct load *l = arg;
     ACT_AUTOFREE char *work = work_of(pod);
-    const char *name = node_of(pod);
+    const char *name = k8s_cluster_node_of(pod);
     struct node *node = l->n ? bsearch(&name, l->v, l->n, sizeof(*l->v), act_by_text) : NULL;
     int64_t taken = taken_by(pod, resource_of(l->k));
 
@@ -187,18 +187,18 @@ static int take_pod(void *arg, const json_t *pod, struct act_error *err)
 
 static void count_node(const struct node *node, bool known, struct platform_pool *pool)
 {
-    int has = count_of(node->has), taken = count_of(plus(node->taken, THOUSANDTHS - 1));
+    int has = k8s_cluster_count_of(node->has), taken = k8s_cluster_count_of(plus(node->taken, THOUSANDTHS - 1));
     int busy = taken < has ? taken : has;
 
     pool->nodes++;
-    add(&pool->gpus, has);
+    k8s_cluster_add(&pool->gpus, has);
     if (node->down) {
         pool->nodes_down++;
-        add(&pool->gpus_down, has);
+        k8s_cluster_add(&pool->gpus_down, has);
     } else if (known) {
         *(taken > 0 ? &pool->nodes_busy : &pool->nodes_idle) += 1;
-        add(&pool->gpus_busy, busy);
-        add(&pool->gpus_idle, has - busy);
+        k8s_cluster_add(&pool->gpus_busy, busy);
+        k8s_cluster_add(&pool->gpus_idle, has - busy);
     }
 }
 
@@ -216,7 +216,7 @@ static struct platform_pool pool_new(const char *name, bool known)
                                   .gpus_queued = -1};
 }
 
-static struct platform_pool *find_pool(struct platform_summary *out, const char *name, bool known)
+static struct platform_pool *k8s_cluster_find_pool(struct platform_summary *out, const char *name, bool known)
 {
     for (size_t i = 0; i < out->n_pools; i++)
         if (strcmp(out->pools[i].name, name) == 0)
@@ -230,7 +230,7 @@ static void sum_up(const struct load *l, bool known, struct platform_summary *ou
     out->has_gpus = kubernetes_gpu_resource(l->k->config) != NULL;
     out->total = pool_new(kube_context(l->k->kube), known);
     for (size_t i = 0; i < l->n; i++) {
-        count_node(&l->v[i], known, find_pool(out, l->v[i].pool, known));
+        count_node(&l->v[i], known, k8s_cluster_find_pool(out, l->v[i].pool, known));
         count_node(&l->v[i], known, &out->total);
     }
     if (!known)
@@ -240,19 +240,19 @@ static void sum_up(const struct load *l, bool known, struct platform_summary *ou
     json_object_foreach(l->running, work, value) json_object_del(l->waiting, work);
     out->total.jobs_running = (int)json_object_size(l->running);
     out->total.jobs_queued = (int)json_object_size(l->waiting);
-    out->total.gpus_queued = count_of(l->queued);
+    out->total.gpus_queued = k8s_cluster_count_of(l->queued);
 }
 
 int kubernetes_summary(struct platform *p, struct platform_summary *out, struct act_error *err)
 {
     struct load l = {.k = kubernetes_of(p), .running = json_object(), .waiting = json_object()};
     bool all = false;
-    int rc = kubernetes_each_node(l.k, take_node, &l, err);
+    int rc = kubernetes_each_node(l.k, k8s_cluster_take_node, &l, err);
 
     if (l.n > 0)
         qsort(l.v, l.n, sizeof(*l.v), act_by_text);
     if (rc == 0)
-        rc = each_pod(l.k, take_pod, &l, &all, err);
+        rc = each_pod(l.k, k8s_cluster_take_pod, &l, &all, err);
     if (rc == 0)
         sum_up(&l, all, out);
     for (size_t i = 0; i < l.n; i++) {
@@ -300,14 +300,14 @@ static int take_running(void *arg, const json_t *pod, struct act_error *err)
 
     (void)err;
     bool counts = taken > 0 || kubernetes_run_of(pod);
-    if (!counts || strcmp(phase_of(pod), "Running") != 0)
+    if (!counts || strcmp(k8s_cluster_phase_of(pod), "Running") != 0)
         return 0;
     struct platform_job *job = find_work(f, pod);
-    char *nodes = act_sprintf("%s%s%s", job->nodes_text, *job->nodes_text ? "," : "", node_of(pod));
+    char *nodes = act_sprintf("%s%s%s", job->nodes_text, *job->nodes_text ? "," : "", k8s_cluster_node_of(pod));
     free(job->nodes_text);
     job->nodes_text = nodes;
     job->nodes++;
-    add(&job->gpus, count_of(taken));
+    k8s_cluster_add(&job->gpus, k8s_cluster_count_of(taken));
     if (since && now - since > job->running_s)
         job->running_s = now - since;
     return 0;

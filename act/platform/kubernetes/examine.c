@@ -161,7 +161,7 @@ struct gpus {
     int nodes, with;
 };
 
-static int count_gpus(void *arg, const json_t *node, struct act_error *err)
+static int k8s_examine_count_gpus(void *arg, const json_t *node, struct act_error *err)
 {
     struct gpus *g = arg;
     const json_t *has = json_object_get(json_object_get(node, "status"), "allocatable");
@@ -176,7 +176,7 @@ static void examine_nodes(struct kubernetes *k, struct platform_findings *findin
 {
     struct gpus g = {.resource = kubernetes_gpu_resource(k->config)};
     struct act_error err;
-    int rc = g.resource ? kubernetes_each_node(k, count_gpus, &g, &err) : 0;
+    int rc = g.resource ? kubernetes_each_node(k, k8s_examine_count_gpus, &g, &err) : 0;
 
     if (!g.resource)
         platform_findings_add(findings, true, "GPUs", "none are asked for: k8s.gpu_resource is none");

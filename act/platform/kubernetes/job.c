@@ -107,7 +107,7 @@ static json_t *object_new(const char *version, const char *kind, const struct ku
 /* ---- merging ---- */
 
 /* Whether a list is one of things with names: "" of none. */
-static bool has_names(const json_t *list)
+static bool k8s_job_has_names(const json_t *list)
 {
     size_t i;
     json_t *item;
@@ -145,7 +145,7 @@ void kubernetes_merge(json_t *object, json_t *patch)
         json_t *own = json_object_get(object, key);
         if (json_is_null(value)) {
             json_object_del(object, key);
-        } else if (has_names(own) && has_names(value)) {
+        } else if (k8s_job_has_names(own) && k8s_job_has_names(value)) {
             merge_lists(own, value);
         } else if (json_is_object(value)) {
             if (!json_is_object(own))
@@ -211,7 +211,7 @@ const char *kubernetes_gpu_resource(const struct config *config)
     return name && strcmp(name, "none") != 0 ? name : NULL;
 }
 
-static bool is_given(const char *text)
+static bool k8s_job_is_given(const char *text)
 {
     return text && *text;
 }
@@ -221,7 +221,7 @@ static bool is_own_image(const struct config *config)
 {
     bool other = config_is_said(config, "docker.image") && !config_is_said(config, "k8s.image");
 
-    return is_given(k8s_keys(config)->image) && !other;
+    return k8s_job_is_given(k8s_keys(config)->image) && !other;
 }
 
 char **kubernetes_image_setting(struct config *config)
@@ -231,15 +231,15 @@ char **kubernetes_image_setting(struct config *config)
 
 char *kubernetes_image(const struct config *config, const struct run_spec *spec)
 {
-    if (spec && is_given(spec->image))
+    if (spec && k8s_job_is_given(spec->image))
         return act_strdup(spec->image);
     if (is_own_image(config))
         return act_strdup(k8s_keys(config)->image);
-    return is_given(config->docker.image) ? config_docker_image(&config->docker) : NULL;
+    return k8s_job_is_given(config->docker.image) ? config_docker_image(&config->docker) : NULL;
 }
 
 /* The command of the container. Whatever the shell says goes into the pod's log. */
-static char *script_of(const struct kubernetes_run *run)
+static char *k8s_job_script_of(const struct kubernetes_run *run)
 {
     ACT_AUTOFREE char *client =
         run->client ? act_sprintf("cat " CLIENT "/act.gz.* | gzip -dc > " NODE "/act\n"
@@ -319,7 +319,7 @@ static json_t *client_volume(const struct kubernetes_run *run)
     return json_pack("{s:s, s:{s:o}}", "name", "act-client", "projected", "sources", sources);
 }
 
-static void add_mount(json_t *volumes, json_t *mounts, json_t *volume, const char *path, bool read_only)
+static void k8s_job_add_mount(json_t *volumes, json_t *mounts, json_t *volume, const char *path, bool read_only)
 {
     json_t *mount = json_pack("{s:s, s:s}", "name", codec_json_str(volume, "name", ""), "mountPath", path);
 
@@ -335,7 +335,7 @@ static void add_shm(const struct kubernetes_run *run, json_t *volumes, json_t *m
     const char *size = k8s_keys(run->config)->shm_size;
 
     if (size)
-        add_mount(
+        k8s_job_add_mount(
             volumes, mounts,
             json_pack("{s:s, s:{s:s, s:s}}", "name", "act-shm", "emptyDir", "medium", "Memory", "sizeLimit", size),
             "/dev/shm", false);
@@ -343,12 +343,13 @@ static void add_shm(const struct kubernetes_run *run, json_t *volumes, json_t *m
 
 static void add_own_volumes(const struct kubernetes_run *run, json_t *volumes, json_t *mounts)
 {
-    add_mount(volumes, mounts, json_pack("{s:s, s:{s:s}}", "name", "act-program", "secret", "secretName", run->program),
-              PROGRAM, true);
-    add_mount(volumes, mounts, run_volume(run), SECRET, true);
+    k8s_job_add_mount(volumes, mounts,
+                      json_pack("{s:s, s:{s:s}}", "name", "act-program", "secret", "secretName", run->program), PROGRAM,
+                      true);
+    k8s_job_add_mount(volumes, mounts, run_volume(run), SECRET, true);
     if (run->client)
-        add_mount(volumes, mounts, client_volume(run), CLIENT, true);
-    add_mount(volumes, mounts, json_pack("{s:s, s:{}}", "name", "act-node", "emptyDir"), NODE, false);
+        k8s_job_add_mount(volumes, mounts, client_volume(run), CLIENT, true);
+    k8s_job_add_mount(volumes, mounts, json_pack("{s:s, s:{}}", "name", "act-node", "emptyDir"), NODE, false);
     add_shm(run, volumes, mounts);
 }
 
@@ -369,7 +370,7 @@ static json_t *variable_of(const char *name, const char *annotation)
 
 /* What is for the agent itself: variables of the run, for how long a part of its pods is held, and how many pods were
  * there before it. */
-static void add_env(const struct kubernetes_run *run, json_t *container)
+static void k8s_job_add_env(const struct kubernetes_run *run, json_t *container)
 {
     const struct run_spec *spec = run->spec;
     const char *gang_wait = k8s_keys(run->config)->gang_wait;
@@ -428,9 +429,9 @@ static void add_scheduling(const struct kubernetes_run *run, json_t *pod)
     }
 }
 
-static json_t *pod_of(const struct kubernetes_run *run)
+static json_t *k8s_job_pod_of(const struct kubernetes_run *run)
 {
-    ACT_AUTOFREE char *script = script_of(run);
+    ACT_AUTOFREE char *script = k8s_job_script_of(run);
     ACT_AUTOFREE char *image = kubernetes_image(run->config, run->spec);
     json_t *volumes = json_array(), *mounts = json_array();
 
@@ -439,7 +440,7 @@ static json_t *pod_of(const struct kubernetes_run *run)
     json_t *main = json_pack("{s:s, s:s, s:[s, s, s], s:o, s:o, s:s}", "name", KUBERNETES_MAIN, "image", image,
                              "command", "/bin/sh", "-c", script, "resources", resources_of(run), "volumeMounts", mounts,
                              "terminationMessagePolicy", "FallbackToLogsOnError");
-    add_env(run, main);
+    k8s_job_add_env(run, main);
     json_t *pod = json_pack("{s:s, s:s, s:I, s:b, s:[o], s:o}", "restartPolicy", "Never", "subdomain", run->name,
                             "terminationGracePeriodSeconds", (json_int_t)grace_of(run), "enableServiceLinks", 0,
                             "containers", main, "volumes", volumes);
@@ -459,7 +460,7 @@ static json_t *failure_policy(void)
 }
 
 /* The command, for people: one line of so many bytes, cut between characters. */
-static char *title_of(const struct run_spec *spec)
+static char *k8s_job_title_of(const struct run_spec *spec)
 {
     struct act_buf words = {0};
 
@@ -478,7 +479,7 @@ static void add_notes(const struct kubernetes_run *run, json_t *job)
 {
     const struct run_spec *spec = run->spec;
     json_t *notes = json_object_get(json_object_get(job, "metadata"), "annotations");
-    ACT_AUTOFREE char *title = title_of(spec);
+    ACT_AUTOFREE char *title = k8s_job_title_of(spec);
     ACT_AUTOFREE char *gpus = act_sprintf("%d", spec->nodes * spec->gpus_per_node);
 
     json_object_set_new(notes, KUBERNETES_TITLE, json_string(title));
@@ -544,7 +545,7 @@ static json_t *template_of(const struct kubernetes_run *run)
 {
     json_t *template =
         json_pack("{s:{s:o, s:{s:s, s:s}}, s:o}", "metadata", "labels", labels_of(run->spec), "annotations",
-                  KUBERNETES_RUN, run->spec->id, KUBERNETES_USER, run->user, "spec", pod_of(run));
+                  KUBERNETES_RUN, run->spec->id, KUBERNETES_USER, run->user, "spec", k8s_job_pod_of(run));
     json_t *notes = json_object_get(json_object_get(template, "metadata"), "annotations");
 
     if (run->spec->logs_path)
@@ -592,7 +593,7 @@ json_t *kubernetes_service(const struct kubernetes_run *run, const char *uid)
 
 /* ---- Secrets ---- */
 
-static void put(json_t *secret, const char *key, const void *bytes, size_t len)
+static void k8s_job_put(json_t *secret, const char *key, const void *bytes, size_t len)
 {
     ACT_AUTOWIPE char *text = act_base64_encode(bytes, len);
 
@@ -613,14 +614,14 @@ json_t *kubernetes_secret(const struct kubernetes_run *run, const struct kuberne
 {
     json_t *secret = secret_new(run, run->name, uid);
 
-    put(secret, RUN_FILE_SPEC, content->spec, strlen(content->spec));
-    put(secret, KUBERNETES_TOKEN, content->token, strlen(content->token));
+    k8s_job_put(secret, RUN_FILE_SPEC, content->spec, strlen(content->spec));
+    k8s_job_put(secret, KUBERNETES_TOKEN, content->token, strlen(content->token));
     if (content->secrets)
-        put(secret, RUN_FILE_SECRETS, content->secrets, strlen(content->secrets));
+        k8s_job_put(secret, RUN_FILE_SECRETS, content->secrets, strlen(content->secrets));
     if (content->stores)
-        put(secret, RUN_FILE_STORES, content->stores, strlen(content->stores));
+        k8s_job_put(secret, RUN_FILE_STORES, content->stores, strlen(content->stores));
     if (content->package)
-        put(secret, RUN_FILE_PACKAGE, content->package, content->package_len);
+        k8s_job_put(secret, RUN_FILE_PACKAGE, content->package, content->package_len);
     return secret;
 }
 
@@ -630,7 +631,7 @@ json_t *kubernetes_values_secret(const struct kubernetes_run *run, const char *n
     json_t *secret = secret_new(run, name, uid);
 
     for (; *pairs; pairs += 2)
-        put(secret, pairs[0], pairs[1], strlen(pairs[1]));
+        k8s_job_put(secret, pairs[0], pairs[1], strlen(pairs[1]));
     return secret;
 }
 
@@ -641,7 +642,7 @@ json_t *kubernetes_package(const struct kubernetes_run *run, size_t part, const 
     ACT_AUTOFREE char *key = act_sprintf(RUN_FILE_PACKAGE ".%03zu", part);
     json_t *secret = secret_new(run, name, uid);
 
-    put(secret, key, bytes, len);
+    k8s_job_put(secret, key, bytes, len);
     return secret;
 }
 
@@ -663,7 +664,7 @@ json_t *kubernetes_registry(const struct kubernetes_run *run, const char *uid)
     json_t *secret = secret_new(run, name, uid);
 
     json_object_set_new(secret, "type", json_string("kubernetes.io/dockerconfigjson"));
-    put(secret, ".dockerconfigjson", text, strlen(text));
+    k8s_job_put(secret, ".dockerconfigjson", text, strlen(text));
     return secret;
 }
 
@@ -674,7 +675,7 @@ json_t *kubernetes_program(const char *name, const char *hash, const char *key, 
                                "Secret", "metadata", "name", name, "labels", KUBERNETES_MANAGED, "act",
                                KUBERNETES_PROGRAM, mark, "type", "Opaque", "immutable", 1, "data");
 
-    put(secret, key, gz, len);
+    k8s_job_put(secret, key, gz, len);
     return secret;
 }
 
@@ -709,7 +710,7 @@ void kubernetes_mask(json_t *secret)
 /* ---- what cannot be a Job ---- */
 
 /* The size of a job file, which is not in the configuration's files. */
-static int check_shm_size(const struct config *config, struct act_error *err)
+static int k8s_job_check_shm_size(const struct config *config, struct act_error *err)
 {
     const char *size = k8s_keys(config)->shm_size;
 
@@ -719,7 +720,7 @@ static int check_shm_size(const struct config *config, struct act_error *err)
 }
 
 /* A patch that takes away what the agent is would make a pod that waits for ever. */
-static int check_pod(const struct config *config, struct act_error *err)
+static int k8s_job_check_pod(const struct config *config, struct act_error *err)
 {
     json_t *spec = json_object_get(k8s_keys(config)->pod, "spec"), *value;
     const char *key;
@@ -735,7 +736,7 @@ static int check_pod(const struct config *config, struct act_error *err)
     static const char *const lists[] = {"containers", "volumes"};
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
         value = json_object_get(spec, lists[i]);
-        if (value && !has_names(value))
+        if (value && !k8s_job_has_names(value))
             return act_error_set(err, ACT_CONFIG,
                                  "'k8s.pod' would replace the %s of the pod: each of the list needs a 'name' (the "
                                  "container of a run is '" KUBERNETES_MAIN "')",
@@ -753,8 +754,8 @@ int kubernetes_check_job(const struct config *config, const struct run_spec *spe
     if (!image)
         return act_error_set(err, ACT_CONFIG, "the platform 'k8s' needs 'k8s.image' or 'docker.image' in '%s'",
                              config->file ? config->file : config->cluster);
-    int rc = check_shm_size(config, err);
+    int rc = k8s_job_check_shm_size(config, err);
     if (rc == 0)
-        rc = check_pod(config, err);
+        rc = k8s_job_check_pod(config, err);
     return rc < 0 ? rc : kubernetes_check_folders(config, spec, err);
 }

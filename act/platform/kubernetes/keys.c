@@ -77,7 +77,7 @@ static void check_quantity(const struct config *config, const char *key, struct 
 }
 
 /* Kubernetes would refuse them when a run is submitted. */
-static void check_values(struct config *config, struct config_findings *f)
+static void k8s_keys_check_values(struct config *config, struct config_findings *f)
 {
     static const char *const quantities[] = {"k8s.cpu", "k8s.memory", "k8s.shm_size"};
     struct k8s_keys *k8s = k8s_keys(config);
@@ -94,11 +94,11 @@ static void check_values(struct config *config, struct config_findings *f)
         check_quantity(config, quantities[i], f);
 }
 
-const struct config_part k8s_keys_part = {"k8s", keys, sizeof(struct k8s_keys), check_values};
+const struct config_part k8s_keys_part = {"k8s", keys, sizeof(struct k8s_keys), k8s_keys_check_values};
 const struct config_part aks_keys_part = {"aks", keys_of_aks, sizeof(struct aks_keys), NULL};
 
 /* Either of them will do. */
-static void check(const struct config *config, struct config_findings *f)
+static void k8s_keys_check(const struct config *config, struct config_findings *f)
 {
     const char *own = k8s_keys(config)->image, *other = config->docker.image;
 
@@ -113,5 +113,5 @@ const struct config_kind kubernetes_kind = {
     .has_store = true,
     .has_claims = true,
     .login_file_key = "k8s.kubeconfig",
-    .check = check,
+    .check = k8s_keys_check,
 };

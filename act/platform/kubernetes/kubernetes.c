@@ -101,7 +101,7 @@ static bool kubernetes_runs_images(const struct config *config)
 enum { DIGEST_SHOWN = 16 };
 
 /* Takes the text. */
-static void add_words(struct platform_reaches *out, const char *key, char *text)
+static void k8s_add_words(struct platform_reaches *out, const char *key, char *text)
 {
     platform_reaches_add(out, PLATFORM_LOGIN, key, text);
     out->v[out->n - 1].in_words = true;
@@ -109,7 +109,7 @@ static void add_words(struct platform_reaches *out, const char *key, char *text)
 }
 
 /* Takes the text. */
-static void add_login(struct platform_reaches *out, const char *key, char *text)
+static void k8s_add_login(struct platform_reaches *out, const char *key, char *text)
 {
     platform_reaches_add(out, PLATFORM_LOGIN, key, text);
     free(text);
@@ -121,20 +121,20 @@ static void add_plugin(const struct kube *kube, struct platform_reaches *out)
 
     if (!kube_plugin(kube))
         return;
-    add_words(out, KUBECONFIG, act_sprintf("the program %s, which logs in", kube_plugin(kube)));
+    k8s_add_words(out, KUBECONFIG, act_sprintf("the program %s, which logs in", kube_plugin(kube)));
     for (size_t i = 0; i < env->n; i++)
-        add_words(out, KUBECONFIG,
-                  act_sprintf("the variable '%.*s' of that program", (int)strcspn(env->v[i], "="), env->v[i]));
+        k8s_add_words(out, KUBECONFIG,
+                      act_sprintf("the variable '%.*s' of that program", (int)strcspn(env->v[i], "="), env->v[i]));
 }
 
 /* By their resolved paths: a link in the project may lead anywhere. */
-static void add_files(const struct kube *kube, struct platform_reaches *out)
+static void k8s_add_files(const struct kube *kube, struct platform_reaches *out)
 {
     const struct act_strv *files = kube_named_files(kube);
 
     for (size_t i = 0; i < files->n; i++) {
         ACT_AUTOFREE char *real = realpath(files->v[i], NULL);
-        add_words(out, KUBECONFIG, act_sprintf("the file '%s', to log in with", real ? real : files->v[i]));
+        k8s_add_words(out, KUBECONFIG, act_sprintf("the file '%s', to log in with", real ? real : files->v[i]));
     }
 }
 
@@ -147,8 +147,8 @@ static void add_kubeconfig(const struct config *config, struct platform_reaches 
     if (act_sha256_file(k8s_keys(config)->kubeconfig, hash, &ignored) < 0)
         platform_reaches_add(out, PLATFORM_LOGIN, KUBECONFIG, k8s_keys(config)->kubeconfig);
     else
-        add_login(out, KUBECONFIG,
-                  act_sprintf("%s, with SHA-256 %.*s...", k8s_keys(config)->kubeconfig, DIGEST_SHOWN, hash));
+        k8s_add_login(out, KUBECONFIG,
+                      act_sprintf("%s, with SHA-256 %.*s...", k8s_keys(config)->kubeconfig, DIGEST_SHOWN, hash));
 }
 
 /* The user's own kubeconfig has more contexts than the one that a project chooses. */
@@ -157,9 +157,9 @@ static void add_context(const struct config *config, const struct kube *kube, st
     const struct k8s_keys *c = k8s_keys(config);
     const char *key = c->context ? "k8s.context" : c->namespace_ ? "k8s.namespace" : "platform";
 
-    add_words(out, key,
-              act_sprintf("the context '%s' of the server '%s', in the namespace '%s'", kube_context(kube),
-                          kube_server(kube), kube_namespace(kube)));
+    k8s_add_words(out, key,
+                  act_sprintf("the context '%s' of the server '%s', in the namespace '%s'", kube_context(kube),
+                              kube_server(kube), kube_namespace(kube)));
 }
 
 /* "spec.containers.securityContext.privileged": the values may be secret. */
@@ -196,8 +196,8 @@ static void add_pod(json_t *pod, struct platform_reaches *out)
     act_sha256_init(&hash);
     act_sha256_add(&hash, line, strlen(line));
     act_sha256_done(&hash, hex);
-    add_login(out, "k8s.pod",
-              act_sprintf("%s, with SHA-256 %.*s...", names.len ? names.data : "{}", DIGEST_SHOWN, hex));
+    k8s_add_login(out, "k8s.pod",
+                  act_sprintf("%s, with SHA-256 %.*s...", names.len ? names.data : "{}", DIGEST_SHOWN, hex));
 }
 
 static void add_node_folders(const json_t *volumes, struct platform_reaches *out)
@@ -209,8 +209,8 @@ static void add_node_folders(const json_t *volumes, struct platform_reaches *out
     {
         const json_t *folder = json_object_get(volume, "hostPath");
         if (folder)
-            add_words(out, "k8s.volumes",
-                      act_sprintf("the path '%s' of the nodes", codec_json_str(folder, "path", "")));
+            k8s_add_words(out, "k8s.volumes",
+                          act_sprintf("the path '%s' of the nodes", codec_json_str(folder, "path", "")));
     }
 }
 
@@ -229,7 +229,7 @@ static void kubernetes_reach(const struct config *config, struct platform_reache
     if (open_kube(config, NULL, &kube, &ignored) == 0) {
         add_context(config, kube, out);
         if (c->kubeconfig)
-            add_files(kube, out);
+            k8s_add_files(kube, out);
         if (c->kubeconfig)
             add_plugin(kube, out);
         kube_free(kube);

@@ -151,7 +151,7 @@ static int64_t kept_for(struct pod_reader *r, int attempt, int rank)
     return at;
 }
 
-static void tell_news(struct logs *l)
+static void k8s_logs_tell_news(struct logs *l)
 {
     if (l->news)
         *l->news = true;
@@ -166,7 +166,7 @@ static void reader_take_text(void *arg, int counted, int rank, const char *text,
     int rc = at < 0 ? -EFBIG : store_texts_add(&l->texts, (size_t)at, text, len);
 
     r->has_news = true;
-    tell_news(l);
+    k8s_logs_tell_news(l);
 
     r->last_attempt = attempt > r->last_attempt ? attempt : r->last_attempt;
     l->attempt = attempt > l->attempt ? attempt : l->attempt;
@@ -245,7 +245,7 @@ static void reading_done(struct kube_stream *stream)
     if (r->state == LOG_FOLLOWED)
         r->ended_ms = act_now_monotonic_ms();
     if (r->state == LOG_FOLLOWED && r->has_news)
-        tell_news(r->of);
+        k8s_logs_tell_news(r->of);
     r->of->awaited -= r->awaited;
     r->awaited = false;
     r->of->idle = r->of->awaited == 0;
@@ -274,7 +274,7 @@ static char *reader_query(const struct pod_reader *r, enum reading reading)
     return act_sprintf("%s%s%s", reading == FOLLOW ? "&follow=true" : "", since ? "&sinceTime=" : "", escaped);
 }
 
-static void start_reading(struct pod_reader *r, enum reading reading)
+static void k8s_logs_start_reading(struct pod_reader *r, enum reading reading)
 {
     struct logs *l = r->of;
     ACT_AUTOFREE char *query = reader_query(r, reading);
@@ -391,7 +391,7 @@ static struct pod_reader **find_readers(struct logs *l, const json_t *pods)
     return readers;
 }
 
-static void cut_off(void *arg)
+static void k8s_logs_cut_off(void *arg)
 {
     kube_stream_cancel(&((struct pod_reader *)arg)->stream);
 }
@@ -404,7 +404,7 @@ static void await_last_words(struct logs *l)
         if (r->state != LOG_FOLLOWED || r->phase != POD_HAS_ENDED || !r->stream.under_way)
             continue;
         await(r);
-        engine_timer(services_engine(l->k->base.services), LAST_WORDS_MS, cut_off, r);
+        engine_timer(services_engine(l->k->base.services), LAST_WORDS_MS, k8s_logs_cut_off, r);
     }
     run_until_idle(l);
     for (size_t i = 0; i < l->n_readers; i++)
@@ -428,7 +428,7 @@ static void prove_ends(struct logs *l)
 {
     for (size_t i = 0; i < l->n_readers; i++)
         if (l->readers[i]->state == LOG_AT_END)
-            start_reading(l->readers[i], PROVE);
+            k8s_logs_start_reading(l->readers[i], PROVE);
     run_until_idle(l);
     for (size_t i = 0; i < l->n_readers; i++) {
         struct pod_reader *r = l->readers[i];
@@ -467,7 +467,7 @@ static void follow_on(struct logs *l)
     for (size_t i = 0; i < l->n_readers; i++) {
         struct pod_reader *r = l->readers[i];
         if (can_be_followed(r) && has_to_be_read(r))
-            start_reading(r, FOLLOW);
+            k8s_logs_start_reading(r, FOLLOW);
     }
 }
 
@@ -478,7 +478,7 @@ static size_t readers_read(struct logs *l, struct pod_reader *const *readers, si
     size_t n_read = 0;
 
     for (size_t i = 0; i < n; i++)
-        start_reading(readers[i], can_be_followed(readers[i]) ? FOLLOW : READ);
+        k8s_logs_start_reading(readers[i], can_be_followed(readers[i]) ? FOLLOW : READ);
     run_until_idle(l);
     for (size_t i = 0; i < n; i++) {
         struct pod_reader *r = readers[i];
@@ -542,7 +542,7 @@ static void say_gone(struct logs *l)
 }
 
 /* Moves the readers whose turn it is from `readers`, of which *io_n are left, to `out`; returns how many these are. */
-static size_t take_turn(struct pod_reader **readers, size_t *io_n, size_t age, struct pod_reader **out)
+static size_t k8s_logs_take_turn(struct pod_reader **readers, size_t *io_n, size_t age, struct pod_reader **out)
 {
     size_t n = *io_n, n_out = 0;
     bool any_replaced = false;
@@ -573,7 +573,7 @@ static int read_pods(struct logs *l, const json_t *pods, struct act_error *err)
         if (has_to_be_read(readers[i]))
             readers[left++] = readers[i];
     for (size_t age = 0; left > 0; age++) {
-        size_t n_now = take_turn(readers, &left, age, now);
+        size_t n_now = k8s_logs_take_turn(readers, &left, age, now);
         n_read += readers_read(l, now, n_now);
     }
     if (l->news)
@@ -616,7 +616,7 @@ static void logs_watch(void *arg, bool *news)
     ((struct logs *)arg)->news = news;
 }
 
-static void close_logs(void *arg)
+static void k8s_logs_close(void *arg)
 {
     struct logs *l = arg;
 
@@ -625,7 +625,7 @@ static void close_logs(void *arg)
         if (!l->readers[i]->stream.under_way)
             continue;
         await(l->readers[i]);
-        cut_off(l->readers[i]);
+        k8s_logs_cut_off(l->readers[i]);
     }
     run_until_idle(l);
     for (size_t i = 0; i < l->n_readers; i++) {
@@ -661,7 +661,7 @@ struct store *kubernetes_open_logs(struct platform *p, const char *id, bool ende
     return store_texts_open(services_http(k->base.services), &(struct store_texts_options){.id = l->id,
                                                                                            .gather = logs_gather,
                                                                                            .watch = logs_watch,
-                                                                                           .close = close_logs,
+                                                                                           .close = k8s_logs_close,
                                                                                            .arg = l,
                                                                                            .texts = &l->texts,
                                                                                            .grow = !ended});

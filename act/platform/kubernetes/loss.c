@@ -39,7 +39,7 @@ static bool has_phase(const json_t *pod, const char *phase)
 }
 
 /* What is to be said of the pod; false: nobody took it. */
-static bool explain(const json_t *pod, struct act_buf *out)
+static bool k8s_loss_explain(const json_t *pod, struct act_buf *out)
 {
     const json_t *why = kubernetes_condition(pod, "DisruptionTarget");
     const char *reason = codec_json_str(why, "reason", ""), *message = codec_json_str(why, "message", "");
@@ -84,7 +84,7 @@ char *kubernetes_loss(const json_t *pods, int n, bool only_now)
         if (index < 0 || index >= n || (only_now && newest[index] != pod))
             continue;
         if (has_phase(pod, "Succeeded") || (!only_now && has_phase(pod, "Running")) || !is_later(pod, last) ||
-            !explain(pod, &one))
+            !k8s_loss_explain(pod, &one))
             continue;
         last = pod;
         text.len = 0;

@@ -5,12 +5,13 @@
 #include "platform/kubernetes/kubernetes_internal.h"
 #include "proc/proc.h"
 
-static const char *node_of(const json_t *pod)
+static const char *k8s_nodes_node_of(const json_t *pod)
 {
     return codec_json_str(json_object_get(pod, "spec"), "nodeName", "");
 }
 
-static int find(struct kubernetes *k, const char *id, json_t **out_job, json_t **out_pods, struct act_error *err)
+static int k8s_nodes_find(struct kubernetes *k, const char *id, json_t **out_job, json_t **out_pods,
+                          struct act_error *err)
 {
     int rc = kubernetes_find_job(k, id, out_job, err);
 
@@ -22,7 +23,7 @@ static int find(struct kubernetes *k, const char *id, json_t **out_job, json_t *
 }
 
 /* That of the pod; NULL: it has none yet. */
-static char *address_of(const json_t *pod)
+static char *k8s_nodes_address_of(const json_t *pod)
 {
     const char *ip = codec_json_str(json_object_get(pod, "status"), "podIP", "");
 
@@ -30,7 +31,7 @@ static char *address_of(const json_t *pod)
 }
 
 /* "Running on a", "Unreachable since 2026-11-28T10:00:00Z on a". New string. */
-static char *state_of(const json_t *pod, int64_t ahead_s)
+static char *k8s_nodes_state_of(const json_t *pod, int64_t ahead_s)
 {
     ACT_AUTOFREE char *state = kubernetes_pod_state(pod);
     int64_t since = kubernetes_silent_since(pod);
@@ -38,37 +39,38 @@ static char *state_of(const json_t *pod, int64_t ahead_s)
 
     if (since)
         act_time_to_iso(since - ahead_s, text);
-    return act_sprintf("%s%s%s on %s", state, since ? " since " : "", text, node_of(pod));
+    return act_sprintf("%s%s%s on %s", state, since ? " since " : "", text, k8s_nodes_node_of(pod));
 }
 
 /* Of an elastic run those that are there have the ranks. */
-static void add_node(const json_t *pod, const struct run_spec *spec, int64_t ahead_s, struct platform_nodes *out)
+static void k8s_nodes_add_node(const json_t *pod, const struct run_spec *spec, int64_t ahead_s,
+                               struct platform_nodes *out)
 {
     int index = kubernetes_index(pod), place = run_spec_is_elastic(spec) ? (int)out->n : index;
 
     ACT_PUSH(out->v, out->n,
              (struct platform_node){.name = act_strdup(kubernetes_name_of(pod)),
-                                    .state = state_of(pod, ahead_s),
+                                    .state = k8s_nodes_state_of(pod, ahead_s),
                                     .rank = index,
                                     .first_rank = place * spec->procs_per_node,
                                     .n_ranks = spec->procs_per_node,
                                     .gpus = spec->gpus_per_node,
-                                    .address = address_of(pod)});
+                                    .address = k8s_nodes_address_of(pod)});
 }
 
 int kubernetes_nodes(struct platform *p, const char *id, struct platform_nodes *out, struct act_error *err)
 {
     CODEC_AUTOJSON json_t *job = NULL, *pods = NULL;
     ACT_AUTO(run_spec) spec = {0};
-    int rc = find(kubernetes_of(p), id, &job, &pods, err);
+    int rc = k8s_nodes_find(kubernetes_of(p), id, &job, &pods, err);
 
     if (rc == 0)
         rc = kubernetes_spec(p, id, &spec, err);
     int n = kubernetes_completions(job);
     ACT_AUTOFREE const json_t **nodes = kubernetes_pods_of(pods, n);
     for (int i = 0; rc == 0 && i < n; i++)
-        if (nodes[i] && *node_of(nodes[i]))
-            add_node(nodes[i], &spec, kube_ahead_s(kubernetes_of(p)->kube), out);
+        if (nodes[i] && *k8s_nodes_node_of(nodes[i]))
+            k8s_nodes_add_node(nodes[i], &spec, kube_ahead_s(kubernetes_of(p)->kube), out);
     return rc;
 }
 
@@ -85,7 +87,7 @@ static const json_t *find_pod(const json_t *pods, int n, const char *node)
     return NULL;
 }
 
-static int check_pod(const json_t *pod, const char *id, const char *node, struct act_error *err)
+static int k8s_nodes_check_pod(const json_t *pod, const char *id, const char *node, struct act_error *err)
 {
     ACT_AUTOFREE char *state = pod ? kubernetes_pod_state(pod) : NULL;
 
@@ -168,11 +170,11 @@ int kubernetes_shell(struct platform *p, const char *id, const char *node, const
 {
     struct kubernetes *k = kubernetes_of(p);
     CODEC_AUTOJSON json_t *job = NULL, *pods = NULL;
-    int rc = find(k, id, &job, &pods, err);
+    int rc = k8s_nodes_find(k, id, &job, &pods, err);
 
     if (rc < 0)
         return rc;
     const json_t *pod = find_pod(pods, kubernetes_completions(job), node);
-    rc = check_pod(pod, id, node, err);
+    rc = k8s_nodes_check_pod(pod, id, node, err);
     return rc < 0 ? rc : run_in(k, kubernetes_name_of(pod), command, out, err);
 }

@@ -55,7 +55,7 @@ void kubernetes_pod_log_free(struct kubernetes_pod_log *log)
 /* ---- frames ---- */
 
 /* The rank of "[3] text" or "[3+] text", and where the text begins; -1: it is no such line. */
-static int rank_of(const char *line, bool *out_goes_on, const char **out_text)
+static int k8s_pod_log_rank_of(const char *line, bool *out_goes_on, const char **out_text)
 {
     const char *c = line + 1;
     long rank = 0;
@@ -82,7 +82,7 @@ static uint64_t *printed_of(struct kubernetes_pod_log *log, int rank)
     return &of->bytes;
 }
 
-static void take_text(struct kubernetes_pod_log *log, int rank, const char *text, size_t len)
+static void k8s_pod_log_take_text(struct kubernetes_pod_log *log, int rank, const char *text, size_t len)
 {
     *printed_of(log, rank) += len;
     log->text(log->arg, log->attempt, rank, text, len);
@@ -128,14 +128,14 @@ static void take_content(struct kubernetes_pod_log *log, char *line, size_t len)
 {
     const char *text;
     bool goes_on;
-    int rank = rank_of(line, &goes_on, &text);
+    int rank = k8s_pod_log_rank_of(line, &goes_on, &text);
 
     if (rank < 0) {
         take_words(log, line, len);
         return;
     }
     line[len] = '\n';
-    take_text(log, rank, text, len - (size_t)(text - line) + !goes_on);
+    k8s_pod_log_take_text(log, rank, text, len - (size_t)(text - line) + !goes_on);
     line[len] = '\0';
 }
 
@@ -155,7 +155,7 @@ static bool comes_again(struct kubernetes_pod_log *log, int64_t ns)
 }
 
 /* The timestamp before a line, *out_text behind it; 0: there is none. */
-static int64_t time_of(const char *line, size_t len, const char **out_text)
+static int64_t k8s_pod_log_time_of(const char *line, size_t len, const char **out_text)
 {
     const char *blank = memchr(line, ' ', len);
     char stamp[ACT_TIME_TEXT];
@@ -172,10 +172,10 @@ static int64_t time_of(const char *line, size_t len, const char **out_text)
     return ns;
 }
 
-static void take_line(struct kubernetes_pod_log *log, char *line, size_t len)
+static void k8s_pod_log_take_line(struct kubernetes_pod_log *log, char *line, size_t len)
 {
     const char *text;
-    int64_t ns = time_of(line, len, &text);
+    int64_t ns = k8s_pod_log_time_of(line, len, &text);
 
     if (ns) {
         if (comes_again(log, ns))
@@ -190,9 +190,9 @@ static void take_line(struct kubernetes_pod_log *log, char *line, size_t len)
     take_content(log, line + (text - line), len - (size_t)(text - line));
 }
 
-static void end_line(struct kubernetes_pod_log *log)
+static void k8s_pod_log_end_line(struct kubernetes_pod_log *log)
 {
-    take_line(log, log->line.data, log->line.len);
+    k8s_pod_log_take_line(log, log->line.data, log->line.len);
     log->line.len = 0;
     log->line.data[0] = '\0';
 }
@@ -204,7 +204,7 @@ void kubernetes_pod_log_take(struct kubernetes_pod_log *log, const char *bytes, 
         size_t n = end ? (size_t)(end - bytes) : len;
         act_buf_add(&log->line, bytes, n);
         if (end || log->line.len >= LINE_MAX_BYTES)
-            end_line(log);
+            k8s_pod_log_end_line(log);
         bytes += n + (end != NULL);
         len -= n + (end != NULL);
     }
@@ -213,7 +213,7 @@ void kubernetes_pod_log_take(struct kubernetes_pod_log *log, const char *bytes, 
 void kubernetes_pod_log_end(struct kubernetes_pod_log *log)
 {
     if (log->line.len > 0)
-        end_line(log);
+        k8s_pod_log_end_line(log);
 }
 
 bool kubernetes_pod_log_is_gone(const struct kubernetes_pod_log *log)
@@ -249,7 +249,7 @@ bool kubernetes_pod_log_proves(const struct kubernetes_pod_log *log, const char 
     int64_t n = 0;
 
     for (; len > 0; n++) {
-        int64_t ns = time_of(bytes, len, &text);
+        int64_t ns = k8s_pod_log_time_of(bytes, len, &text);
         end = memchr(bytes, '\n', len);
         if (!ns || !end || (n == 0 ? ns >= log->last_ns : ns != log->last_ns))
             return false;

@@ -17,7 +17,7 @@
 /* ---- what is needed */
 
 /* The label of a program of this release, by the file beside this one. */
-static int add_own(const char *program, struct act_strv *out, struct act_error *err)
+static int k8s_programs_add_own(const char *program, struct act_strv *out, struct act_error *err)
 {
     enum { MARK = 12 };
     ACT_AUTOFREE char *file = NULL;
@@ -68,16 +68,16 @@ struct needed {
 static int find_needed(struct kube *kube, struct needed *out, struct act_error *err)
 {
     ACT_AUTOFREE char *path = kube_path(kube, "batch/v1", "jobs", NULL, JOBS_OF_ACT);
-    int rc = add_own("act-node", &out->own, err);
+    int rc = k8s_programs_add_own("act-node", &out->own, err);
 
     if (rc == 0)
-        rc = add_own("act", &out->own, err);
+        rc = k8s_programs_add_own("act", &out->own, err);
     return rc < 0 ? rc : kube_each(kube, path, "list the Jobs", add_mounted, &out->mounted, err);
 }
 
 /* ---- removing the others */
 
-static bool may_go(struct kube *kube, const json_t *secret, const struct needed *needed, int64_t older_s)
+static bool k8s_programs_may_go(struct kube *kube, const json_t *secret, const struct needed *needed, int64_t older_s)
 {
     int64_t made = kubernetes_time(json_object_get(secret, "metadata"), "creationTimestamp") - kube_ahead_s(kube);
     const char *mark = kubernetes_label(secret, KUBERNETES_PROGRAM);
@@ -87,7 +87,7 @@ static bool may_go(struct kube *kube, const json_t *secret, const struct needed 
 }
 
 /* Only the one that was looked at. */
-static int remove_one(struct kube *kube, const json_t *secret, struct act_error *err)
+static int k8s_programs_remove_one(struct kube *kube, const json_t *secret, struct act_error *err)
 {
     const char *name = kubernetes_name_of(secret);
     const char *uid = codec_json_str(json_object_get(secret, "metadata"), "uid", "");
@@ -113,9 +113,9 @@ static int remove_unused(struct kube *kube, const json_t *secrets, const struct 
 
     json_array_foreach(secrets, i, secret)
     {
-        if (!may_go(kube, secret, needed, older_s))
+        if (!k8s_programs_may_go(kube, secret, needed, older_s))
             continue;
-        rc = dry_run ? 0 : remove_one(kube, secret, err);
+        rc = dry_run ? 0 : k8s_programs_remove_one(kube, secret, err);
         if (rc < 0)
             return rc;
         out->n++;

@@ -26,7 +26,7 @@ struct demand {
 
 /* ---- of a pod ---- */
 
-static void add(json_t *sums, const char *key, int64_t value)
+static void k8s_room_add(json_t *sums, const char *key, int64_t value)
 {
     int64_t sum = codec_json_int(sums, key, 0);
 
@@ -44,12 +44,12 @@ static void add_container(struct demand *d, const json_t *container)
     json_object_foreach(limits, key, value)
     {
         int64_t n = act_quantity_from_text(json_is_string(value) ? json_string_value(value) : "");
-        add(d->limits, key, n);
+        k8s_room_add(d->limits, key, n);
         if (!json_object_get(requests, key))
-            add(d->requests, key, n);
+            k8s_room_add(d->requests, key, n);
     }
     json_object_foreach(requests, key, value)
-        add(d->requests, key, act_quantity_from_text(json_is_string(value) ? json_string_value(value) : ""));
+        k8s_room_add(d->requests, key, act_quantity_from_text(json_is_string(value) ? json_string_value(value) : ""));
 }
 
 static struct demand demand_new(struct kubernetes *k, const struct run_spec *spec, const json_t *job)
@@ -102,7 +102,7 @@ static const char *held(const struct demand *d)
     return wait && act_duration_from_text(wait, &seconds) && seconds > 0 ? wait : "ever";
 }
 
-static int check_key(const struct demand *d, const json_t *quota, const char *key, struct act_error *err)
+static int k8s_room_check_key(const struct demand *d, const json_t *quota, const char *key, struct act_error *err)
 {
     const json_t *status = json_object_get(quota, "status");
     int64_t pod = counted(d, key),
@@ -136,7 +136,7 @@ static int check_quota(void *arg, const json_t *quota, struct act_error *err)
 
     if (json_array_size(json_object_get(spec, "scopes")) > 0 || json_object_get(spec, "scopeSelector"))
         return 0;
-    json_object_foreach(hard, key, value) rc = rc < 0 ? rc : check_key(d, quota, key, err);
+    json_object_foreach(hard, key, value) rc = rc < 0 ? rc : k8s_room_check_key(d, quota, key, err);
     return rc;
 }
 
@@ -158,7 +158,7 @@ struct room {
     bool any;     /* there are nodes of the kind that is asked for */
 };
 
-static bool matches(const json_t *node, json_t *selector)
+static bool k8s_room_matches(const json_t *node, json_t *selector)
 {
     const char *key;
     json_t *value;
@@ -172,7 +172,7 @@ static bool matches(const json_t *node, json_t *selector)
 }
 
 /* How many pods of the run a node could have. */
-static int64_t pods_of(const struct demand *d, const json_t *has)
+static int64_t k8s_room_pods_of(const struct demand *d, const json_t *has)
 {
     int64_t fits = act_quantity_from_text(codec_json_str(has, "pods", "110")) / THOUSANDTHS;
     json_t *value;
@@ -186,7 +186,7 @@ static int64_t pods_of(const struct demand *d, const json_t *has)
     return fits > 0 ? fits : 0;
 }
 
-static int take_node(void *arg, const json_t *node, struct act_error *err)
+static int k8s_room_take_node(void *arg, const json_t *node, struct act_error *err)
 {
     struct room *r = arg;
     const json_t *has = json_object_get(json_object_get(node, "status"), "allocatable");
@@ -194,18 +194,18 @@ static int take_node(void *arg, const json_t *node, struct act_error *err)
     int64_t gpus = gpu ? act_quantity_from_text(codec_json_str(has, gpu, "")) : 0;
 
     (void)err;
-    if (!matches(node, r->d->selector))
+    if (!k8s_room_matches(node, r->d->selector))
         return 0;
     r->gpus = gpus > r->gpus ? gpus : r->gpus;
     r->any = true;
     if (!json_is_true(json_object_get(json_object_get(node, "spec"), "unschedulable")))
-        r->pods += pods_of(r->d, has);
+        r->pods += k8s_room_pods_of(r->d, has);
     return 0;
 }
 
 /* A pod that no node can ever have is refused. Nodes may be added, so where there are too few, that is only said. Where
  * nothing is known of them, nothing is: they may not be listed, or their pool is empty until somebody asks for it. */
-static int check_nodes(const struct demand *d, struct act_error *err)
+static int k8s_room_check_nodes(const struct demand *d, struct act_error *err)
 {
     const char *gpu = kubernetes_gpu_resource(d->k->config), *cluster = d->k->config->cluster;
     bool asks_gpus = gpu && d->spec->gpus_per_node > 0;
@@ -214,7 +214,7 @@ static int check_nodes(const struct demand *d, struct act_error *err)
 
     if (!asks_gpus && (d->pods < 2 || json_object_size(d->requests) == 0))
         return 0;
-    if (kubernetes_each_node(d->k, take_node, &r, &said) < 0 || !r.any || (asks_gpus && r.gpus <= 0))
+    if (kubernetes_each_node(d->k, k8s_room_take_node, &r, &said) < 0 || !r.any || (asks_gpus && r.gpus <= 0))
         return 0;
     if (asks_gpus && r.gpus < (int64_t)d->spec->gpus_per_node * THOUSANDTHS)
         return act_error_set(err, ACT_NO_CAPACITY,
@@ -235,7 +235,7 @@ int kubernetes_check_room(struct kubernetes *k, const struct run_spec *spec, con
     int rc = k8s_keys(k->config)->queue ? 0 : check_quotas(&d, err); /* Kueue lets in all of them or none */
 
     if (rc == 0)
-        rc = check_nodes(&d, err);
+        rc = k8s_room_check_nodes(&d, err);
     json_decref(d.requests);
     json_decref(d.limits);
     return rc;

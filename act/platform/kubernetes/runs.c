@@ -20,8 +20,8 @@ enum {
 /* ---- lists ---- */
 
 /* Objects of the namespace, a new array. */
-static int list(struct kubernetes *k, const char *version, const char *plural, const char *query, const char *what,
-                json_t **out, struct act_error *err)
+static int k8s_runs_list(struct kubernetes *k, const char *version, const char *plural, const char *query,
+                         const char *what, json_t **out, struct act_error *err)
 {
     struct kube *kube;
     int rc = kubernetes_kube(k, &kube, err);
@@ -34,7 +34,7 @@ static int list(struct kubernetes *k, const char *version, const char *plural, c
 }
 
 /* A query. New string. */
-static char *pods_of(const char *job)
+static char *k8s_runs_pods_of(const char *job)
 {
     return act_sprintf("labelSelector=job-name%%3D%s", job);
 }
@@ -69,7 +69,7 @@ int kubernetes_know_job(struct kubernetes *k, const char *id, json_t **out, stru
 
     if (!k->news)
         return kubernetes_find_job(k, id, out, err);
-    int rc = list(k, "batch/v1", "jobs", query, "the Job of the run", &jobs, err);
+    int rc = k8s_runs_list(k, "batch/v1", "jobs", query, "the Job of the run", &jobs, err);
     *out = NULL;
     if (rc == -ACT_DENIED)
         return kubernetes_find_job(k, id, out, err);
@@ -80,14 +80,14 @@ int kubernetes_know_job(struct kubernetes *k, const char *id, json_t **out, stru
 
 int kubernetes_find_pods(struct kubernetes *k, const char *name, json_t **out, struct act_error *err)
 {
-    ACT_AUTOFREE char *query = pods_of(name);
+    ACT_AUTOFREE char *query = k8s_runs_pods_of(name);
     CODEC_AUTOJSON json_t *all = NULL;
     size_t i;
     json_t *pod;
 
     if (!kubernetes_watches(k, "v1", "pods", ALL_OF_ACT))
-        return list(k, "v1", "pods", query, "the pods of the run", out, err);
-    int rc = list(k, "v1", "pods", ALL_OF_ACT, "the pods", &all, err);
+        return k8s_runs_list(k, "v1", "pods", query, "the pods of the run", out, err);
+    int rc = k8s_runs_list(k, "v1", "pods", ALL_OF_ACT, "the pods", &all, err);
     *out = json_array();
     json_array_foreach(all, i, pod)
     {
@@ -169,7 +169,7 @@ static int find_jobs(struct views *v, const char *const *ids, struct act_error *
     CODEC_AUTOJSON json_t *jobs = NULL, *places = json_object();
     size_t i;
     json_t *job;
-    int rc = list(v->k, "batch/v1", "jobs", ALL_OF_ACT, "the Jobs", &jobs, err);
+    int rc = k8s_runs_list(v->k, "batch/v1", "jobs", ALL_OF_ACT, "the Jobs", &jobs, err);
 
     for (i = 0; i < v->n; i++)
         json_object_set_new(places, ids[i], json_integer((json_int_t)i));
@@ -190,7 +190,7 @@ static bool wants_pods(const struct views *v, size_t i)
     return v->jobs[i] && (v->n <= FEW || kubernetes_wants_pods(v->jobs[i]));
 }
 
-static const char *uid_of(const json_t *object)
+static const char *k8s_runs_uid_of(const json_t *object)
 {
     return codec_json_str(json_object_get(object, "metadata"), "uid", "");
 }
@@ -201,14 +201,14 @@ static bool may_be_ahead(const struct views *v, size_t i)
     const json_t *job = v->jobs[i];
     bool is_over = kubernetes_condition(job, "Complete") || kubernetes_condition(job, "Failed");
 
-    return v->k->news && is_over && !json_object_get(v->k->caught_up, uid_of(job));
+    return v->k->news && is_over && !json_object_get(v->k->caught_up, k8s_runs_uid_of(job));
 }
 
 static void note_caught_up(struct views *v)
 {
     for (size_t i = 0; i < v->n; i++)
         if (wants_pods(v, i) && may_be_ahead(v, i))
-            json_object_set_new(v->k->caught_up, uid_of(v->jobs[i]), json_true());
+            json_object_set_new(v->k->caught_up, k8s_runs_uid_of(v->jobs[i]), json_true());
 }
 
 /* The Jobs whose pods are wanted, as a selector: those that may be ahead of them, or the others. Where it would be too
@@ -229,7 +229,7 @@ static char *pods_wanted(const struct views *v, bool ahead)
     if (n == 0)
         return NULL;
     if (v->n == 1)
-        return pods_of(one);
+        return k8s_runs_pods_of(one);
     return names.len > SELECTOR_MAX || (v->k->news && !ahead)
                ? act_strdup(ALL_OF_ACT)
                : act_sprintf("labelSelector=job-name+in+%%28%s%%29", names.data);
@@ -259,7 +259,7 @@ static int find_pods(struct views *v, struct act_error *err)
 {
     ACT_AUTOFREE char *query = pods_wanted(v, false), *ahead = pods_wanted(v, true);
     CODEC_AUTOJSON json_t *pods = NULL, *last = NULL;
-    int rc = query ? list(v->k, "v1", "pods", query, "the pods", &pods, err) : 0;
+    int rc = query ? k8s_runs_list(v->k, "v1", "pods", query, "the pods", &pods, err) : 0;
 
     if (rc == 0 && ahead) {
         ACT_AUTOFREE char *path = kube_path(v->k->kube, "v1", "pods", NULL, ahead);
@@ -286,7 +286,7 @@ static void list_waiting(const struct views *v, struct act_strv *out)
             continue;
         kubernetes_read_status(&view, &status);
         const json_t *object = kubernetes_wants_events(view.job, &status) ? kubernetes_waits_for(&view) : NULL;
-        const char *uid = uid_of(object);
+        const char *uid = k8s_runs_uid_of(object);
         if (*uid)
             act_strv_push(out, uid);
     }
@@ -297,7 +297,7 @@ static void add_events(struct views *v, const char *query)
     CODEC_AUTOJSON json_t *events = NULL;
     struct act_error ignored;
 
-    if (list(v->k, "v1", "events", query, "the events", &events, &ignored) == 0)
+    if (k8s_runs_list(v->k, "v1", "events", query, "the events", &events, &ignored) == 0)
         json_array_extend(v->events, events);
 }
 
@@ -324,8 +324,8 @@ static void find_workloads(struct views *v)
 
     for (size_t i = 0; v->n <= FEW && i < v->n; i++)
         wanted = wanted || (v->jobs[i] && kubernetes_wants_workload(v->jobs[i]));
-    if (wanted &&
-        list(v->k, "kueue.x-k8s.io/v1beta1", "workloads", NULL, "the workloads of Kueue", &v->workloads, &ignored) < 0)
+    if (wanted && k8s_runs_list(v->k, "kueue.x-k8s.io/v1beta1", "workloads", NULL, "the workloads of Kueue",
+                                &v->workloads, &ignored) < 0)
         json_array_clear(v->workloads);
 }
 
@@ -341,8 +341,8 @@ static void find_loss(struct views *v, size_t i, const char *id, struct run_stat
         run_state_is_final(status->state) || act_strv_has(&v->k->losses, key))
         return;
     act_strv_push(&v->k->losses, key);
-    if (list(v->k, "v1", "events", "fieldSelector=involvedObject.kind%3DPod%2Creason%3DPreempted",
-             "list the events of preempted pods", &events, &ignored) < 0)
+    if (k8s_runs_list(v->k, "v1", "events", "fieldSelector=involvedObject.kind%3DPod%2Creason%3DPreempted",
+                      "list the events of preempted pods", &events, &ignored) < 0)
         return;
     ACT_AUTOFREE char *loss = kubernetes_loss_in_events(events, kubernetes_name_of(v->jobs[i]));
     snprintf(status->retry, sizeof(status->retry), "%.300s", loss ? loss : "");
@@ -390,7 +390,7 @@ static int by_age(const void *a, const void *b)
     return (x->created_unix_s < y->created_unix_s) - (x->created_unix_s > y->created_unix_s);
 }
 
-static void add_run(const struct views *v, size_t i, const enum run_state *only, struct platform_runs *out)
+static void k8s_runs_add_run(const struct views *v, size_t i, const enum run_state *only, struct platform_runs *out)
 {
     const json_t *job = v->jobs[i];
     const char *gpus = kubernetes_annotation(job, KUBERNETES_NUM_GPU);
@@ -417,12 +417,12 @@ static void add_run(const struct views *v, size_t i, const enum run_state *only,
 }
 
 /* The Jobs of all runs. */
-static int find_all(struct views *v, struct act_error *err)
+static int k8s_runs_find_all(struct views *v, struct act_error *err)
 {
     CODEC_AUTOJSON json_t *jobs = NULL;
     size_t i;
     json_t *job;
-    int rc = list(v->k, "batch/v1", "jobs", ALL_OF_ACT, "the Jobs", &jobs, err);
+    int rc = k8s_runs_list(v->k, "batch/v1", "jobs", ALL_OF_ACT, "the Jobs", &jobs, err);
 
     v->jobs = act_calloc(json_array_size(jobs) + 1, sizeof(*v->jobs));
     json_array_foreach(jobs, i, job)
@@ -446,12 +446,12 @@ int kubernetes_recent(struct platform *p, const enum run_state *only, size_t max
                       struct act_error *err)
 {
     struct views v = {.k = kubernetes_of(p)};
-    int rc = find_all(&v, err);
+    int rc = k8s_runs_find_all(&v, err);
 
     if (rc == 0)
         rc = find_pods(&v, err);
     for (size_t i = 0; rc == 0 && i < v.n; i++)
-        add_run(&v, i, only, out);
+        k8s_runs_add_run(&v, i, only, out);
     release_views(&v);
     if (out->n > 0)
         qsort(out->v, out->n, sizeof(*out->v), by_age);
@@ -463,7 +463,7 @@ int kubernetes_recent(struct platform *p, const enum run_state *only, size_t max
 int kubernetes_list(struct platform *p, struct act_strv *out_ids, struct act_error *err)
 {
     struct views v = {.k = kubernetes_of(p)};
-    int rc = find_all(&v, err);
+    int rc = k8s_runs_find_all(&v, err);
 
     for (size_t i = 0; rc == 0 && i < v.n; i++)
         act_strv_push(out_ids, kubernetes_run_of(v.jobs[i]));
@@ -474,7 +474,7 @@ int kubernetes_list(struct platform *p, struct act_strv *out_ids, struct act_err
 /* ---- run.json, from its Secret ---- */
 
 /* A value of a Secret as JSON, a new reference; NULL: it is not there, or not JSON. */
-static json_t *value_of(const json_t *secret, const char *key)
+static json_t *k8s_runs_value_of(const json_t *secret, const char *key)
 {
     struct act_error ignored;
     size_t len = 0;
@@ -503,8 +503,8 @@ int kubernetes_spec(struct platform *p, const char *id, struct run_spec *out, st
         .method = "GET", .path = kube_path(kube, "v1", "secrets", name, NULL), .what = what, .missing_is_fine = true};
     rc = kube_do(kube, &get, err);
     if (rc == 0 && act_streq(kubernetes_run_of(get.response), id)) {
-        json = value_of(get.response, RUN_FILE_SPEC);
-        secrets = value_of(get.response, RUN_FILE_SECRETS);
+        json = k8s_runs_value_of(get.response, RUN_FILE_SPEC);
+        secrets = k8s_runs_value_of(get.response, RUN_FILE_SECRETS);
     }
     kube_call_release(&get);
     if (rc == 0 && !json)

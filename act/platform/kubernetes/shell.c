@@ -69,7 +69,7 @@ static void tell_size(struct shell *s)
         kube_command_resize(&s->command, size.ws_col, size.ws_row);
 }
 
-static void on_signal(void *arg)
+static void k8s_shell_on_signal(void *arg)
 {
     struct shell *s = arg;
     struct signalfd_siginfo info;
@@ -84,7 +84,7 @@ static void on_signal(void *arg)
     kube_command_cancel(&s->command);
 }
 
-static sigset_t signals(void)
+static sigset_t k8s_shell_signals(void)
 {
     static const int all[] = {SIGWINCH, SIGHUP, SIGINT, SIGQUIT, SIGTERM};
     sigset_t set;
@@ -138,7 +138,7 @@ static void pump(void *arg)
     wait_for_input(s);
 }
 
-static void drained(struct kube_command *command)
+static void k8s_shell_drained(struct kube_command *command)
 {
     struct shell *s = command->arg;
 
@@ -166,7 +166,7 @@ static void output(struct kube_command *command, int fd, const char *data, size_
 
 /* ---- from the beginning to the end ---- */
 
-static void opened(struct kube_command *command)
+static void k8s_shell_opened(struct kube_command *command)
 {
     struct shell *s = command->arg;
 
@@ -174,21 +174,21 @@ static void opened(struct kube_command *command)
         make_raw();
         tell_size(s);
     }
-    drained(command);
+    k8s_shell_drained(command);
 }
 
-static void done(struct kube_command *command)
+static void k8s_shell_done(struct kube_command *command)
 {
     ((struct shell *)command->arg)->finished = true;
 }
 
-static void run(struct shell *s, struct kube *kube)
+static void k8s_shell_run(struct shell *s, struct kube *kube)
 {
-    sigset_t set = signals(), old;
+    sigset_t set = k8s_shell_signals(), old;
 
     sigprocmask(SIG_BLOCK, &set, &old);
     s->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    if (s->signals >= 0 && !engine_watch(s->engine, s->signals, false, on_signal, s)) {
+    if (s->signals >= 0 && !engine_watch(s->engine, s->signals, false, k8s_shell_on_signal, s)) {
         close(s->signals);
         s->signals = -1;
     }
@@ -214,12 +214,12 @@ int kubernetes_run_in(struct kubernetes *k, const char *pod, const struct act_st
     s.command = (struct kube_command){.path = kube_command_path(k->kube, pod, KUBERNETES_MAIN, command, s.terminal),
                                       .what = what,
                                       .ends_input = !s.terminal,
-                                      .opened = opened,
+                                      .opened = k8s_shell_opened,
                                       .output = output,
-                                      .drained = drained,
-                                      .done = done,
+                                      .drained = k8s_shell_drained,
+                                      .done = k8s_shell_done,
                                       .arg = &s};
-    run(&s, k->kube);
+    k8s_shell_run(&s, k->kube);
     if (s.signal)
         raise(s.signal); /* as if it had come now */
     int rc = s.command.rc;

@@ -90,7 +90,7 @@ int kubernetes_lives_before(const json_t *pod)
     return noted(pod, KUBERNETES_FAILED) + noted(pod, KUBERNETES_IGNORED);
 }
 
-static const char *phase_of(const json_t *pod)
+static const char *k8s_state_phase_of(const json_t *pod)
 {
     return codec_json_str(json_object_get(pod, "status"), "phase", "");
 }
@@ -103,13 +103,13 @@ static const json_t *container_of(const json_t *pod)
     return codec_json_find(list, "name", KUBERNETES_MAIN);
 }
 
-static const json_t *state_of(const json_t *container, const char *state)
+static const json_t *k8s_state_of(const json_t *container, const char *state)
 {
     return json_object_get(json_object_get(container, "state"), state);
 }
 
 /* The first container that waits, or has ended, with a reason; those that go before the others come first. */
-static const json_t *find_state(const json_t *pod, const char *state)
+static const json_t *k8s_state_find(const json_t *pod, const char *state)
 {
     static const char *const lists[] = {"initContainerStatuses", "containerStatuses"};
     const json_t *status = json_object_get(pod, "status");
@@ -119,7 +119,7 @@ static const json_t *find_state(const json_t *pod, const char *state)
     for (size_t l = 0; l < sizeof(lists) / sizeof(lists[0]); l++)
         json_array_foreach(json_object_get(status, lists[l]), i, item)
         {
-            const json_t *found = state_of(item, state);
+            const json_t *found = k8s_state_of(item, state);
             if (found && *codec_json_str(found, "reason", ""))
                 return found;
         }
@@ -128,7 +128,7 @@ static const json_t *find_state(const json_t *pod, const char *state)
 
 char *kubernetes_pod_state(const json_t *pod)
 {
-    const json_t *waiting = find_state(pod, "waiting"), *unscheduled = condition_of(pod, "PodScheduled");
+    const json_t *waiting = k8s_state_find(pod, "waiting"), *unscheduled = condition_of(pod, "PodScheduled");
     const char *why = waiting                                ? codec_json_str(waiting, "reason", "")
                       : unscheduled && !is_true(unscheduled) ? codec_json_str(unscheduled, "reason", "")
                                                              : "";
@@ -137,7 +137,8 @@ char *kubernetes_pod_state(const json_t *pod)
         return act_strdup("Unreachable");
     if (json_object_get(metadata_of(pod), "deletionTimestamp"))
         return act_strdup("Terminating");
-    return strcmp(phase_of(pod), "Pending") == 0 && *why ? act_sprintf("Pending: %s", why) : act_strdup(phase_of(pod));
+    return strcmp(k8s_state_phase_of(pod), "Pending") == 0 && *why ? act_sprintf("Pending: %s", why)
+                                                                   : act_strdup(k8s_state_phase_of(pod));
 }
 
 /* ---- words ---- */
@@ -256,7 +257,7 @@ static bool has_reason(const struct run_status *status)
     return status->reason[0] != '\0';
 }
 
-static void say(struct run_status *out, const struct meaning *m, const char *message)
+static void k8s_state_say(struct run_status *out, const struct meaning *m, const char *message)
 {
     enum { MESSAGE_MAX = 330 };
     const struct meaning *image = find_image_meaning(message);
@@ -276,7 +277,7 @@ static void say(struct run_status *out, const struct meaning *m, const char *mes
 
 static bool is_over(const json_t *pod)
 {
-    return strcmp(phase_of(pod), "Failed") == 0 || json_object_get(metadata_of(pod), "deletionTimestamp");
+    return strcmp(k8s_state_phase_of(pod), "Failed") == 0 || json_object_get(metadata_of(pod), "deletionTimestamp");
 }
 
 /* Times have only seconds. */
@@ -307,7 +308,7 @@ const json_t **kubernetes_pods_of(const json_t *pods, int n)
 
 static bool is_up(const json_t *pod)
 {
-    return strcmp(phase_of(pod), "Running") == 0 || strcmp(phase_of(pod), "Succeeded") == 0;
+    return strcmp(k8s_state_phase_of(pod), "Running") == 0 || strcmp(k8s_state_phase_of(pod), "Succeeded") == 0;
 }
 
 /* The last words of the agent in pod 0: the run's status. */
@@ -315,7 +316,7 @@ static bool read_last_words(const json_t *pods, struct run_status *out)
 {
     struct act_error ignored;
     ACT_AUTOFREE const json_t **first = kubernetes_pods_of(pods, 1);
-    const char *text = codec_json_str(state_of(container_of(*first), "terminated"), "message", "");
+    const char *text = codec_json_str(k8s_state_of(container_of(*first), "terminated"), "message", "");
     CODEC_AUTOJSON json_t *json = NULL;
 
     if (codec_json_parse(text, strlen(text), "status", &json, &ignored) < 0 || !json_is_object(json))
@@ -334,9 +335,9 @@ static int64_t began_at(const json_t *pods)
     json_array_foreach(pods, i, pod)
     {
         const json_t *container = container_of(pod);
-        int64_t at = kubernetes_time(state_of(container, "running"), "startedAt");
+        int64_t at = kubernetes_time(k8s_state_of(container, "running"), "startedAt");
         if (!at)
-            at = kubernetes_time(state_of(container, "terminated"), "startedAt");
+            at = kubernetes_time(k8s_state_of(container, "terminated"), "startedAt");
         first = at && (!first || at < first) ? at : first;
     }
     return first;
@@ -367,14 +368,14 @@ static int replaced(const json_t *pods, int n)
 /* Why a pod ended, in words: by the kubelet's reason. */
 static bool explain_by_reason(const json_t *pod, struct run_status *out)
 {
-    const json_t *status = json_object_get(pod, "status"), *ended = state_of(container_of(pod), "terminated");
+    const json_t *status = json_object_get(pod, "status"), *ended = k8s_state_of(container_of(pod), "terminated");
     const struct meaning *m = find_meaning(ended_meanings, codec_json_str(status, "reason", ""));
 
     if (m) {
-        say(out, m, codec_json_str(status, "message", ""));
+        k8s_state_say(out, m, codec_json_str(status, "message", ""));
     } else if ((m = find_meaning(ended_meanings, codec_json_str(ended, "reason", "")))) {
         bool has_run = strcmp(m->reason, "OOMKilled") == 0; /* the message is the end of its log */
-        say(out, m, has_run ? "" : codec_json_str(ended, "message", ""));
+        k8s_state_say(out, m, has_run ? "" : codec_json_str(ended, "message", ""));
     }
     return has_reason(out);
 }
@@ -382,12 +383,12 @@ static bool explain_by_reason(const json_t *pod, struct run_status *out)
 /* Else by what its container said, and its exit status. */
 static bool explain_by_exit(const json_t *pod, struct run_status *out)
 {
-    const json_t *ended = state_of(container_of(pod), "terminated");
+    const json_t *ended = k8s_state_of(container_of(pod), "terminated");
     int64_t exit_status = codec_json_int(ended, "exitCode", 0);
     const struct meaning *image = exit_status ? find_image_meaning(codec_json_str(ended, "message", "")) : NULL;
 
     if (image) {
-        say(out, image, "");
+        k8s_state_say(out, image, "");
     } else if (exit_status == KUBERNETES_NO_GZIP) {
         snprintf(out->reason, sizeof(out->reason),
                  "pod '%s' could not start the agent: the image needs gzip and sha256sum; 'a logs' shows its last "
@@ -425,7 +426,7 @@ static bool explain_pods(const json_t *pods, bool (*explain)(const json_t *pod, 
     json_array_foreach(pods, i, pod)
     {
         int exit_status =
-            codec_json_int_in(state_of(container_of(pod), "terminated"), "exitCode", 1, UINT8_MAX, ACT_FAIL);
+            codec_json_int_in(k8s_state_of(container_of(pod), "terminated"), "exitCode", 1, UINT8_MAX, ACT_FAIL);
         if (!explain(pod, out))
             continue;
         out->exit_status = exit_status;
@@ -434,7 +435,7 @@ static bool explain_pods(const json_t *pods, bool (*explain)(const json_t *pod, 
     return false;
 }
 
-static void explain_failure(const struct kubernetes_view *view, const json_t *failed, struct run_status *out)
+static void k8s_state_explain_failure(const struct kubernetes_view *view, const json_t *failed, struct run_status *out)
 {
     const char *reason = codec_json_str(failed, "reason", "");
     const struct meaning *m = find_meaning(job_meanings, reason), other = {reason, "its Job failed", NULL};
@@ -443,7 +444,7 @@ static void explain_failure(const struct kubernetes_view *view, const json_t *fa
     if (strcmp(reason, "DeadlineExceeded") != 0 &&
         (explain_pods(view->pods, explain_by_reason, out) || explain_pods(view->pods, explain_by_exit, out)))
         return;
-    say(out, m ? m : &other, codec_json_str(failed, "message", ""));
+    k8s_state_say(out, m ? m : &other, codec_json_str(failed, "message", ""));
 }
 
 /* A time of the cluster by this machine's clock, so that ages are right. */
@@ -496,7 +497,7 @@ static void read_end(const struct kubernetes_view *view, const json_t *complete,
         *out = words;
         name_bad_nodes(view, out);
     } else if (failed)
-        explain_failure(view, failed, out);
+        k8s_state_explain_failure(view, failed, out);
     if (kubernetes_completions(view->job) == 1 && out->attempt <= replaced(view->pods, 1))
         out->attempt = replaced(view->pods, 1) + 1; /* nobody told the pod of those before it */
     if (out->state == RUN_UNKNOWN)
@@ -511,7 +512,7 @@ static void read_end(const struct kubernetes_view *view, const json_t *complete,
 
 /* ---- before the end ---- */
 
-static bool is_of(const json_t *event, const char *kind, const char *name)
+static bool k8s_state_is_of(const json_t *event, const char *kind, const char *name)
 {
     const json_t *object = json_object_get(event, "involvedObject");
 
@@ -532,7 +533,8 @@ static const json_t *last_event(const json_t *events, const struct meaning *tabl
         int64_t at = kubernetes_time(event, "lastTimestamp");
         if (!at)
             at = kubernetes_time(event, "eventTime");
-        if (is_of(event, kind, name) && at >= last_s && find_meaning(table, codec_json_str(event, "reason", ""))) {
+        if (k8s_state_is_of(event, kind, name) && at >= last_s &&
+            find_meaning(table, codec_json_str(event, "reason", ""))) {
             last = event;
             last_s = at;
         }
@@ -548,7 +550,7 @@ static void explain_by_events(const json_t *events, const char *kind, const char
         strcmp(reason, "FailedCreate") == 0 ? find_in_message(refused_meanings, message) : NULL;
 
     if (last)
-        say(out, refused ? refused : find_meaning(event_meanings, reason), message);
+        k8s_state_say(out, refused ? refused : find_meaning(event_meanings, reason), message);
 }
 
 /* What to do, by the scheduler's words; the first fits best. */
@@ -581,22 +583,22 @@ static void explain_unscheduled(const json_t *pod, const json_t *scheduled, cons
 
     if (scaler)
         no_node.todo = find_meaning(scaler_meanings, codec_json_str(scaler, "reason", ""))->text;
-    say(out, &no_node, message);
+    k8s_state_say(out, &no_node, message);
 }
 
-static void explain_waiting(const json_t *pod, const json_t *events, struct run_status *out)
+static void k8s_state_explain_waiting(const json_t *pod, const json_t *events, struct run_status *out)
 {
     static const struct meaning gated = {NULL, "scheduling gates hold it back", NULL};
-    const json_t *waiting = find_state(pod, "waiting"), *scheduled = condition_of(pod, "PodScheduled");
+    const json_t *waiting = k8s_state_find(pod, "waiting"), *scheduled = condition_of(pod, "PodScheduled");
     const struct meaning *m = find_meaning(waiting_meanings, codec_json_str(waiting, "reason", ""));
     const char *unscheduled = is_true(scheduled) ? "" : codec_json_str(scheduled, "reason", "");
 
     if (m)
-        say(out, m, codec_json_str(waiting, "message", ""));
+        k8s_state_say(out, m, codec_json_str(waiting, "message", ""));
     else if (strcmp(unscheduled, "Unschedulable") == 0)
         explain_unscheduled(pod, scheduled, events, out);
     else if (strcmp(unscheduled, "SchedulingGated") == 0)
-        say(out, &gated, "");
+        k8s_state_say(out, &gated, "");
     else
         explain_by_events(events, "Pod", kubernetes_name_of(pod), out);
 }
@@ -616,9 +618,9 @@ static void explain_suspension(const struct kubernetes_view *view, struct run_st
                                         "where 'a submit' was interrupted, the same command again completes it"};
 
     if (queue)
-        say(out, &waits, is_true(quota) ? "" : codec_json_str(quota, "message", ""));
+        k8s_state_say(out, &waits, is_true(quota) ? "" : codec_json_str(quota, "message", ""));
     else
-        say(out, &half, "");
+        k8s_state_say(out, &half, "");
 }
 
 static bool is_suspended(const json_t *job)
@@ -627,7 +629,7 @@ static bool is_suspended(const json_t *job)
 }
 
 /* It runs, and nothing ends it. */
-static bool is_there(const json_t *pod)
+static bool k8s_state_is_there(const json_t *pod)
 {
     return is_up(pod) && !json_object_get(metadata_of(pod), "deletionTimestamp");
 }
@@ -642,14 +644,14 @@ static int count_up(const json_t *pods, int n, int *out_there, const json_t **ou
     *out_waits = NULL;
     for (int i = 0; i < n; i++) {
         up += is_up(newest[i]);
-        *out_there += is_there(newest[i]);
+        *out_there += k8s_state_is_there(newest[i]);
         if (!is_up(newest[i]) && !*out_waits)
             *out_waits = newest[i];
     }
     return up;
 }
 
-static void add_count(int up, int n, struct run_status *out)
+static void k8s_state_add_count(int up, int n, struct run_status *out)
 {
     ACT_AUTOFREE char *why = act_strdup(out->reason);
 
@@ -658,7 +660,7 @@ static void add_count(int up, int n, struct run_status *out)
 }
 
 /* How many pods the run needs of its n. */
-static int least_of(const json_t *job, int n)
+static int k8s_state_least_of(const json_t *job, int n)
 {
     const char *text = kubernetes_annotation(job, KUBERNETES_MIN_NODES);
     int64_t least;
@@ -716,17 +718,17 @@ static void read_course(const struct kubernetes_view *view, struct run_status *o
     }
     int up = count_up(view->pods, n, &there, &waits);
     out->attempt = lost + 1 + (waits && is_over(waits));
-    if (up >= least_of(view->job, n) || (up > 0 && (lost > 0 || is_late(view, waits))))
+    if (up >= k8s_state_least_of(view->job, n) || (up > 0 && (lost > 0 || is_late(view, waits))))
         out->state = RUN_RUNNING;
     if (out->state == RUN_RUNNING)
         out->started_unix_s = here(view, began_at(view->pods));
     out->has_size = per_node_of(view->job) > 0;
     out->num_gpu = there * per_node_of(view->job);
     if (waits)
-        explain_waiting(waits, view->events, out);
+        k8s_state_explain_waiting(waits, view->events, out);
     else if (up < n)
         explain_by_events(view->events, "Job", kubernetes_name_of(view->job), out);
-    add_count(there, n, out);
+    k8s_state_add_count(there, n, out);
     add_loss(view, n, out);
 }
 

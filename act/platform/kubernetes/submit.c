@@ -100,7 +100,7 @@ static int check_namespace(struct kubernetes *k, struct act_error *err)
 
 /* Where there is no namespace, the server says so when something is to be created there; of what is looked for, it says
  * that this is not there. */
-static int make_program(struct kubernetes *k, struct act_error *err)
+static int k8s_submit_make_program(struct kubernetes *k, struct act_error *err)
 {
     ACT_AUTOFREE char *agent = NULL, *bytes = NULL;
     char hash[ACT_SHA256_HEX];
@@ -147,7 +147,7 @@ static int check_named(struct kubernetes *k, char *path, const char *what, const
                                what, name, k->config->cluster, key);
 }
 
-static int check_names(struct kubernetes *k, struct act_error *err)
+static int k8s_submit_check_names(struct kubernetes *k, struct act_error *err)
 {
     const struct k8s_keys *c = k8s_keys(k->config);
     int rc = 0;
@@ -176,8 +176,8 @@ static void doubt_claim(const char *name, const json_t *claim, const struct run_
                  first, spec->nodes);
 }
 
-static int check_claim(struct kubernetes *k, const struct run_spec *spec, const struct run_folder *folder,
-                       struct act_error *err)
+static int k8s_submit_check_claim(struct kubernetes *k, const struct run_spec *spec, const struct run_folder *folder,
+                                  struct act_error *err)
 {
     const char *name = kubernetes_claim_of(folder);
     struct kube_call get = {.method = "GET",
@@ -206,7 +206,7 @@ static int check_claims(struct kubernetes *k, const struct run_spec *spec, struc
 
     for (size_t i = 0; rc == 0 && i < spec->n_folders; i++)
         if (kubernetes_claim_of(&spec->folders[i]) && kubernetes_first_of_claim(spec, i) == i)
-            rc = check_claim(k, spec, &spec->folders[i], err);
+            rc = k8s_submit_check_claim(k, spec, &spec->folders[i], err);
     return rc;
 }
 
@@ -250,7 +250,7 @@ static int too_old(const struct run_spec *spec, int minor, struct act_error *err
 }
 
 /* Before the first thing is made there; a server that does not say it is asked by the Job itself. */
-static int check_version(struct kubernetes *k, const struct run_spec *spec, struct act_error *err)
+static int k8s_submit_check_version(struct kubernetes *k, const struct run_spec *spec, struct act_error *err)
 {
     ACT_AUTOFREE char *name = NULL;
     struct act_error said;
@@ -272,7 +272,7 @@ struct submission {
     bool may_undo; /* the Job was made by this try, or nothing runs of it yet */
 };
 
-static void release(struct submission *s)
+static void k8s_submit_release(struct submission *s)
 {
     free(s->name);
     free(s->user);
@@ -283,7 +283,7 @@ static void release(struct submission *s)
     free(s->uid);
 }
 
-static void describe(struct kubernetes *k, const struct run_spec *spec, struct submission *s)
+static void k8s_submit_describe(struct kubernetes *k, const struct run_spec *spec, struct submission *s)
 {
     CODEC_AUTOJSON json_t *json = kubernetes_spec_json(spec), *secrets = run_secrets_to_json(spec);
     uint8_t random[TOKEN_BYTES];
@@ -368,13 +368,13 @@ static int each_object(struct submission *s, submit_object *each, void *arg, str
 /* ---- what is refused, at last ---- */
 
 /* By the pods as they would be made. */
-static int check_room(struct kubernetes *k, const struct run_spec *spec, struct act_error *err)
+static int k8s_submit_check_room(struct kubernetes *k, const struct run_spec *spec, struct act_error *err)
 {
     struct submission s;
 
-    describe(k, spec, &s);
+    k8s_submit_describe(k, spec, &s);
     CODEC_AUTOJSON json_t *job = kubernetes_job(&s.run, true);
-    release(&s);
+    k8s_submit_release(&s);
     return kubernetes_check_room(k, spec, job, err);
 }
 
@@ -393,13 +393,13 @@ int kubernetes_check(struct platform *p, const struct run_spec *spec, struct act
     if (rc == 0 && needs_client(spec))
         rc = check_namespace(k, err);
     if (rc == 0 && (!k->has_program || run_spec_is_elastic(spec)))
-        rc = check_version(k, spec, err);
+        rc = k8s_submit_check_version(k, spec, err);
     if (rc == 0)
-        rc = check_names(k, err);
+        rc = k8s_submit_check_names(k, err);
     if (rc == 0)
         rc = check_claims(k, spec, err);
     if (rc == 0)
-        rc = check_room(k, spec, err);
+        rc = k8s_submit_check_room(k, spec, err);
     return rc < 0 ? rc : kubernetes_check_admission(k, spec, err);
 }
 
@@ -456,15 +456,15 @@ static int post(struct submission *s, json_t *object, const char *query, int *ou
 }
 
 /* Whether a key stands anywhere in a value. */
-static bool has_key(json_t *value, const char *wanted)
+static bool k8s_submit_has_key(json_t *value, const char *wanted)
 {
     const char *key;
     json_t *inner;
     size_t i;
 
     json_object_foreach((json_t *)value, key,
-                        inner) if (strcmp(key, wanted) == 0 || has_key(inner, wanted)) return true;
-    json_array_foreach(value, i, inner) if (has_key(inner, wanted)) return true;
+                        inner) if (strcmp(key, wanted) == 0 || k8s_submit_has_key(inner, wanted)) return true;
+    json_array_foreach(value, i, inner) if (k8s_submit_has_key(inner, wanted)) return true;
     return false;
 }
 
@@ -478,7 +478,7 @@ static char *unknown_in_pod(json_t *pod, const char *text)
         at += strlen(mark);
         ACT_AUTOFREE char *path = act_strndup(at, strcspn(at, "\""));
         const char *dot = strrchr(path, '.'), *name = dot ? dot + 1 : path;
-        if (has_key(pod, name))
+        if (k8s_submit_has_key(pod, name))
             return act_strdup(name);
     }
     return NULL;
@@ -526,7 +526,7 @@ static int delete_object(struct kubernetes *k, const json_t *object, const char 
     return rc;
 }
 
-static const char *uid_of(const json_t *object)
+static const char *k8s_submit_uid_of(const json_t *object)
 {
     return codec_json_str(json_object_get(object, "metadata"), "uid", "");
 }
@@ -542,7 +542,7 @@ static int create_job(struct submission *s, json_t **out, struct act_error *err)
         rc = look_whose(s, job, true, out, err);
     if (rc < 0)
         return rc;
-    s->uid = act_strdup(uid_of(*out));
+    s->uid = act_strdup(k8s_submit_uid_of(*out));
     s->may_undo = made || json_is_true(json_object_get(json_object_get(*out, "spec"), "suspend"));
     return 0;
 }
@@ -664,7 +664,7 @@ static void clean_up(struct submission *s, const json_t *job, bool *asked)
         *asked = false;
 }
 
-static int make_run(struct submission *s, bool *asked, struct act_error *err)
+static int k8s_submit_make_run(struct submission *s, bool *asked, struct act_error *err)
 {
     CODEC_AUTOJSON json_t *job = NULL;
 
@@ -698,7 +698,7 @@ int kubernetes_prepare(struct platform *p, const struct run_spec *spec, struct a
 
     if (rc == 0 && needs_client(spec))
         rc = kubernetes_need_client(k, true, err);
-    return rc < 0 || k->has_program ? rc : make_program(k, err);
+    return rc < 0 || k->has_program ? rc : k8s_submit_make_program(k, err);
 }
 
 int kubernetes_submit(struct platform *p, const struct platform_submission *submission, struct act_error *err)
@@ -714,21 +714,21 @@ int kubernetes_submit(struct platform *p, const struct platform_submission *subm
         rc = kubernetes_prepare(p, spec, err);
     if (rc < 0)
         return rc;
-    describe(k, spec, &s);
+    k8s_submit_describe(k, spec, &s);
     if (needs_client(spec))
         use_client(&s, submission->stores);
     if (submission->package && !platform_nodes_fetch_package(&platform_kubernetes, spec))
         rc = act_file_read(submission->package, KUBERNETES_PACKAGE_MAX, &s.package, &s.package_len, err);
     split_package(&s);
     if (rc == 0)
-        rc = make_run(&s, submission->asked, err);
-    release(&s);
+        rc = k8s_submit_make_run(&s, submission->asked, err);
+    k8s_submit_release(&s);
     return rc < 0 ? act_error_prefix(err, "cannot submit '%s'", spec->id) : 0;
 }
 
 /* ---- preview ---- */
 
-static int show(struct submission *s, json_t *object, void *arg, struct act_error *err)
+static int k8s_submit_show(struct submission *s, json_t *object, void *arg, struct act_error *err)
 {
     (void)s;
     (void)err;
@@ -745,7 +745,7 @@ int kubernetes_preview(struct platform *p, const struct run_spec *spec, json_t *
     struct submission s;
     int rc = check_namespace(k, err);
 
-    describe(k, spec, &s);
+    k8s_submit_describe(k, spec, &s);
     if (rc == 0 && needs_client(spec)) {
         rc = kubernetes_need_client(k, false, err);
         use_client(&s, "");
@@ -758,8 +758,8 @@ int kubernetes_preview(struct platform *p, const struct run_spec *spec, json_t *
     *out = json_pack("{s:s, s:s, s:o}", "apiVersion", "v1", "kind", "List", "items", items);
     json_array_append_new(items, kubernetes_job(&s.run, false));
     if (rc == 0)
-        rc = each_object(&s, show, items, err);
-    release(&s);
+        rc = each_object(&s, k8s_submit_show, items, err);
+    k8s_submit_release(&s);
     if (rc < 0)
         json_decref(*out);
     return rc;
@@ -800,7 +800,7 @@ int kubernetes_abort(struct platform *p, const char *id, bool *out_was_final, st
     *out_was_final = run_state_is_final(status.state);
     if (*out_was_final)
         return 0;
-    rc = delete_object(k, job, uid_of(job), "Foreground", err);
+    rc = delete_object(k, job, k8s_submit_uid_of(job), "Foreground", err);
     if (rc == 0)
         act_strv_push(&k->aborted, id);
     if (rc == 0)
@@ -878,5 +878,5 @@ int kubernetes_remove(struct platform *p, const char *id, struct act_error *err)
     kubernetes_read_status(&(struct kubernetes_view){.job = job}, &status);
     if (!run_state_is_final(status.state))
         return act_error_set(err, ACT_USAGE, "cannot remove '%s': it has not ended", id);
-    return delete_object(k, job, uid_of(job), "Background", err);
+    return delete_object(k, job, k8s_submit_uid_of(job), "Background", err);
 }

@@ -103,7 +103,7 @@ static char *folder_secret_name(const struct kubernetes_run *run, size_t i)
     return act_sprintf("%s-folder-%zu", run->name, i);
 }
 
-static void add_mount(const struct run_folder *f, const char *volume, json_t *mounts)
+static void k8s_volumes_add_mount(const struct run_folder *f, const char *volume, json_t *mounts)
 {
     ACT_AUTOFREE char *path = act_sprintf(KUBERNETES_FOLDERS "%s", f->name);
     json_t *mount =
@@ -114,14 +114,14 @@ static void add_mount(const struct run_folder *f, const char *volume, json_t *mo
     json_array_append_new(mounts, mount);
 }
 
-static void add_blob(const struct kubernetes_run *run, size_t i, json_t *volumes, json_t *mounts)
+static void k8s_volumes_add_blob(const struct kubernetes_run *run, size_t i, json_t *volumes, json_t *mounts)
 {
     const struct run_folder *f = &run->spec->folders[i];
     bool read_only = f->mode == RUN_FOLDER_RO_MOUNT;
     ACT_AUTOFREE char *name = act_sprintf("folder-%zu", i);
     ACT_AUTOFREE char *secret = folder_secret_name(run, i);
 
-    add_mount(f, name, mounts);
+    k8s_volumes_add_mount(f, name, mounts);
     json_array_append_new(volumes, json_pack("{s:s, s:{s:s, s:b, s:{s:s, s:s, s:s}}}", "name", name, "csi", "driver",
                                              DRIVER, "readOnly", read_only, "volumeAttributes", "containerName",
                                              strchr(f->store, '/') + 1, "secretName", secret, "mountOptions", OPTIONS));
@@ -145,27 +145,27 @@ static bool is_written(const struct run_spec *spec, const char *store)
 }
 
 /* A claim is one volume, whatever number of folders is on it: the node waits for ever for a second one of it. */
-static void add_claim(const struct run_spec *spec, size_t i, json_t *volumes, json_t *mounts)
+static void k8s_volumes_add_claim(const struct run_spec *spec, size_t i, json_t *volumes, json_t *mounts)
 {
     const struct run_folder *f = &spec->folders[i];
     size_t first = kubernetes_first_of_claim(spec, i);
     ACT_AUTOFREE char *name = act_sprintf("folder-%zu", first);
 
-    add_mount(f, name, mounts);
+    k8s_volumes_add_mount(f, name, mounts);
     if (first == i)
         json_array_append_new(volumes,
                               json_pack("{s:s, s:{s:s, s:b}}", "name", name, "persistentVolumeClaim", "claimName",
                                         kubernetes_claim_of(f), "readOnly", !is_written(spec, f->store)));
 }
 
-static void add_folder(const struct kubernetes_run *run, size_t i, json_t *volumes, json_t *mounts)
+static void k8s_volumes_add_folder(const struct kubernetes_run *run, size_t i, json_t *volumes, json_t *mounts)
 {
     const struct run_folder *f = &run->spec->folders[i];
 
     if (is_claim(f))
-        add_claim(run->spec, i, volumes, mounts);
+        k8s_volumes_add_claim(run->spec, i, volumes, mounts);
     else if (kubernetes_is_mounted(f))
-        add_blob(run, i, volumes, mounts);
+        k8s_volumes_add_blob(run, i, volumes, mounts);
 }
 
 void kubernetes_add_volumes(const struct kubernetes_run *run, json_t *volumes, json_t *mounts)
@@ -175,7 +175,7 @@ void kubernetes_add_volumes(const struct kubernetes_run *run, json_t *volumes, j
 
     json_array_foreach(k8s_keys(run->config)->volumes, i, row) add_configured(row, i, volumes, mounts);
     for (i = 0; i < run->spec->n_folders; i++)
-        add_folder(run, i, volumes, mounts);
+        k8s_volumes_add_folder(run, i, volumes, mounts);
 }
 
 json_t *kubernetes_folder_secret(const struct kubernetes_run *run, size_t i, const struct config_account *account,
@@ -197,7 +197,7 @@ json_t *kubernetes_folder_secret(const struct kubernetes_run *run, size_t i, con
 }
 
 /* Whether the pods have this path of a folder store, by a volume mounted at it or above. */
-static bool is_mounted(const struct config *config, const char *path)
+static bool k8s_volumes_is_mounted(const struct config *config, const char *path)
 {
     size_t i;
     json_t *row;
@@ -207,9 +207,9 @@ static bool is_mounted(const struct config *config, const char *path)
     return false;
 }
 
-static int check_folder(const struct config *config, const struct run_folder *f, struct act_error *err)
+static int k8s_volumes_check_folder(const struct config *config, const struct run_folder *f, struct act_error *err)
 {
-    if (f->link && !is_mounted(config, f->link))
+    if (f->link && !k8s_volumes_is_mounted(config, f->link))
         return act_error_set(err, ACT_CONFIG,
                              "folder '%s' is '%s', which the pods do not have; mount a volume there with k8s.volumes, "
                              "or put the folder into Blob Storage",
@@ -228,7 +228,7 @@ int kubernetes_check_folders(const struct config *config, const struct run_spec 
     if (rc == 0)
         rc = platform_check_shares(spec, "the pods of a cluster", err);
     for (size_t i = 0; rc == 0 && i < spec->n_folders; i++)
-        rc = check_folder(config, &spec->folders[i], err);
+        rc = k8s_volumes_check_folder(config, &spec->folders[i], err);
     return rc;
 }
 

@@ -7,7 +7,7 @@
 
 enum { UNUSED_MS = 30000 };
 
-static void tell_news(void *arg)
+static void k8s_watched_tell_news(void *arg)
 {
     struct kubernetes *k = arg;
 
@@ -16,7 +16,7 @@ static void tell_news(void *arg)
         *k->news = true;
 }
 
-static struct watched *find(const struct kubernetes *k, const char *path)
+static struct watched *k8s_watched_find(const struct kubernetes *k, const char *path)
 {
     for (size_t i = 0; i < k->n_watched; i++)
         if (strcmp(k->watched[i].path, path) == 0)
@@ -28,41 +28,42 @@ bool kubernetes_watches(const struct kubernetes *k, const char *version, const c
 {
     ACT_AUTOFREE char *path = k->news ? kube_path(k->kube, version, plural, NULL, query) : NULL;
 
-    return path && find(k, path);
+    return path && k8s_watched_find(k, path);
 }
 
 static struct watched *find_watched(struct kubernetes *k, struct kube *kube, const char *path, const char *what)
 {
-    struct watched *found = find(k, path);
+    struct watched *found = k8s_watched_find(k, path);
 
     if (found)
         return found;
     ACT_PUSH(k->watched, k->n_watched,
-             (struct watched){.path = act_strdup(path), .watch = kube_watch_new(kube, path, what, tell_news, k)});
+             (struct watched){.path = act_strdup(path),
+                              .watch = kube_watch_new(kube, path, what, k8s_watched_tell_news, k)});
     return &k->watched[k->n_watched - 1];
 }
 
-static int keep(void *arg, const json_t *item, struct act_error *err)
+static int k8s_watched_keep(void *arg, const json_t *item, struct act_error *err)
 {
     (void)err;
     json_array_append_new(arg, json_deep_copy(item));
     return 0;
 }
 
-static void release(struct watched *watched)
+static void k8s_watched_release(struct watched *watched)
 {
     kube_watch_free(watched->watch);
     free(watched->path);
 }
 
 /* The list of that path (NULL: none), and those that nobody has asked for since used_ms. */
-static void drop(struct kubernetes *k, const char *path, int64_t used_ms)
+static void k8s_watched_drop(struct kubernetes *k, const char *path, int64_t used_ms)
 {
     size_t n = 0;
 
     for (size_t i = 0; i < k->n_watched; i++) {
         if (k->watched[i].used_ms < used_ms || act_streq(k->watched[i].path, path))
-            release(&k->watched[i]);
+            k8s_watched_release(&k->watched[i]);
         else
             k->watched[n++] = k->watched[i];
     }
@@ -75,9 +76,9 @@ int kubernetes_items_now(struct kubernetes *k, const char *path, const char *wha
     struct kube *kube;
     int rc = kubernetes_kube(k, &kube, err);
 
-    drop(k, path, INT64_MIN);
+    k8s_watched_drop(k, path, INT64_MIN);
     *out = json_array();
-    return rc < 0 ? rc : kube_each(kube, path, to_list, keep, *out, err);
+    return rc < 0 ? rc : kube_each(kube, path, to_list, k8s_watched_keep, *out, err);
 }
 
 int kubernetes_items(struct kubernetes *k, const char *path, const char *what, json_t **out, struct act_error *err)
@@ -97,7 +98,7 @@ int kubernetes_items(struct kubernetes *k, const char *path, const char *what, j
 
 void kubernetes_drop_unused(struct kubernetes *k)
 {
-    drop(k, NULL, act_now_monotonic_ms() - UNUSED_MS);
+    k8s_watched_drop(k, NULL, act_now_monotonic_ms() - UNUSED_MS);
 }
 
 bool kubernetes_watch(struct platform *p, bool *news)
@@ -110,7 +111,7 @@ bool kubernetes_watch(struct platform *p, bool *news)
         k->caught_up = json_object();
     if (news)
         return k->changed;
-    drop(k, NULL, INT64_MAX);
+    k8s_watched_drop(k, NULL, INT64_MAX);
     free(k->watched);
     json_decref(k->caught_up);
     k->watched = NULL;

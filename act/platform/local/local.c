@@ -49,7 +49,7 @@ static struct local *local_of(struct platform *p)
     return (struct local *)p; /* the first member */
 }
 
-static char *run_file(const struct local *l, const char *id, const char *name)
+static char *local_run_file(const struct local *l, const char *id, const char *name)
 {
     ACT_AUTOFREE char *dir = site_run_dir(l->site, id);
 
@@ -205,7 +205,7 @@ static int local_submit(struct platform *p, const struct platform_submission *su
 /* ---- its supervisor ---- */
 
 /* The arguments of the process, each ended by a NUL byte. New string; NULL: not visible. */
-static char *words_of(pid_t pid, size_t *out_len)
+static char *local_words_of(pid_t pid, size_t *out_len)
 {
     enum { WORDS_MAX = 4 * 1024 * 1024 };
     ACT_AUTOFREE char *path = act_sprintf("/proc/%d/cmdline", (int)pid);
@@ -217,7 +217,7 @@ static char *words_of(pid_t pid, size_t *out_len)
 static bool is_agent(pid_t pid)
 {
     size_t len;
-    ACT_AUTOFREE char *words = words_of(pid, &len);
+    ACT_AUTOFREE char *words = local_words_of(pid, &len);
 
     if (!words)                   /* where hidepid is set (proc(5)), other users and agents look the same, */
         return kill(pid, 0) == 0; /* but only this user's can be signalled */
@@ -228,7 +228,7 @@ static bool is_agent(pid_t pid)
 static bool supervises(pid_t pid, const char *dir)
 {
     size_t len = 0, n = strlen(dir) + 1;
-    ACT_AUTOFREE char *words = words_of(pid, &len);
+    ACT_AUTOFREE char *words = local_words_of(pid, &len);
 
     return words && len > n && memcmp(words + len - n, dir, n) == 0 && words[len - n - 1] == '\0' &&
            strcmp(act_path_basename(words), "act-node") == 0 && act_streq(words + strlen(words) + 1, "supervise") &&
@@ -299,7 +299,7 @@ static bool is_cut_off(const struct local *l, const char *id, struct run_status 
 }
 
 /* Ends what the agents of a run could not end. */
-static int sweep(const struct local *l, const char *id, struct act_error *err)
+static int local_sweep(const struct local *l, const char *id, struct act_error *err)
 {
     enum { SWEEP_S = 60 };
     ACT_AUTOFREE char *dir = site_run_dir(l->site, id);
@@ -315,14 +315,14 @@ static void end_leftovers(const struct local *l, const char *id)
 {
     struct act_error ignored;
 
-    (void)sweep(l, id, &ignored);
+    (void)local_sweep(l, id, &ignored);
 }
 
 /* Why a run has no supervisor; begun: it had one. */
 static void say_lost(const struct local *l, const char *id, bool begun, struct run_status *status)
 {
     enum { LINE_MAX_BYTES = 4096 };
-    ACT_AUTOFREE char *log = run_file(l, id, AGENT_LOG);
+    ACT_AUTOFREE char *log = local_run_file(l, id, AGENT_LOG);
     ACT_AUTOFREE char *said = NULL;
     size_t len = 0;
 
@@ -336,7 +336,7 @@ static void say_lost(const struct local *l, const char *id, bool begun, struct r
 static int declare_lost(const struct local *l, const char *id, int lock_fd, struct run_status *status,
                         struct act_error *err)
 {
-    ACT_AUTOFREE char *status_path = run_file(l, id, RUN_FILE_STATUS);
+    ACT_AUTOFREE char *status_path = local_run_file(l, id, RUN_FILE_STATUS);
     struct run_status now;
     struct stat st;
 
@@ -353,12 +353,12 @@ static int declare_lost(const struct local *l, const char *id, int lock_fd, stru
     return run_status_write(status_path, status, err);
 }
 
-static int status_of(const struct local *l, const char *id, struct run_status *out, struct act_error *err)
+static int local_status_of(const struct local *l, const char *id, struct run_status *out, struct act_error *err)
 {
     *out = (struct run_status){.state = RUN_UNKNOWN, .failed_rank = -1, .attempt = 1};
     if (!run_id_valid(id))
         return 0;
-    ACT_AUTOFREE char *path = run_file(l, id, RUN_FILE_STATUS);
+    ACT_AUTOFREE char *path = local_run_file(l, id, RUN_FILE_STATUS);
     int rc = run_status_read(path, out, err);
     if (rc == 0 && run_state_is_final(out->state))
         return 0;
@@ -370,7 +370,7 @@ static int status_of(const struct local *l, const char *id, struct run_status *o
     if (rc == -ACT_DENIED)
         return rc;
 
-    ACT_AUTOFREE char *lock = run_file(l, id, RUN_FILE_LOCK);
+    ACT_AUTOFREE char *lock = local_run_file(l, id, RUN_FILE_LOCK);
     int fd = act_lock(lock, false, err);
     if (fd == -ACT_TEMPORARY)
         return 0;
@@ -385,7 +385,7 @@ static int local_status(struct platform *p, const char *const *ids, size_t n, st
                         struct act_error *err)
 {
     for (size_t i = 0; i < n; i++) {
-        int rc = status_of(local_of(p), ids[i], &out[i], err);
+        int rc = local_status_of(local_of(p), ids[i], &out[i], err);
         if (rc < 0)
             return act_error_prefix(err, "cannot tell the state of '%s'", ids[i]);
     }
@@ -396,7 +396,7 @@ static int local_status(struct platform *p, const char *const *ids, size_t n, st
 
 static int ask_to_abort(const struct local *l, const char *id, struct act_error *err)
 {
-    ACT_AUTOFREE char *path = run_file(l, id, RUN_FILE_ABORT);
+    ACT_AUTOFREE char *path = local_run_file(l, id, RUN_FILE_ABORT);
     int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
 
     if (fd < 0)
@@ -409,7 +409,7 @@ static int ask_to_abort(const struct local *l, const char *id, struct act_error 
 static void signal_and_wait(const struct local *l, const char *id, int64_t limit_ms)
 {
     enum { STARTING_MS = 2 };
-    ACT_AUTOFREE char *lock = run_file(l, id, RUN_FILE_LOCK);
+    ACT_AUTOFREE char *lock = local_run_file(l, id, RUN_FILE_LOCK);
     pid_t pid;
     int fd = open_supervisor(lock, &pid);
 
@@ -435,7 +435,7 @@ static int abort_without_folder(const struct local *l, const char *id, struct ac
             proc_pidfd_signal(fd, pid, SIGKILL);
         close(fd);
     }
-    return sweep(l, id, err);
+    return local_sweep(l, id, err);
 }
 
 static int local_abort(struct platform *p, const char *id, bool *out_was_final, struct act_error *err)
@@ -443,7 +443,7 @@ static int local_abort(struct platform *p, const char *id, bool *out_was_final, 
     const struct local *l = local_of(p);
     int64_t deadline = act_now_monotonic_ms() + run_abort_wait_ms(), left;
     struct run_status status;
-    int rc = status_of(l, id, &status, err);
+    int rc = local_status_of(l, id, &status, err);
 
     *out_was_final = rc == 0 && run_state_is_final(status.state);
     if (rc < 0 || *out_was_final)
@@ -458,7 +458,7 @@ static int local_abort(struct platform *p, const char *id, bool *out_was_final, 
         if (left <= 0)
             return act_error_set(err, ACT_TIMEOUT, "'%s' was told to end and has not ended yet", id);
         signal_and_wait(l, id, left);
-        rc = status_of(l, id, &status, err);
+        rc = local_status_of(l, id, &status, err);
     }
     return rc;
 }

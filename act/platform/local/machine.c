@@ -43,7 +43,7 @@ static bool is_nvidia_device(const char *name)
     return strncmp(name, prefix, n) == 0 && name[n] && strspn(name + n, "0123456789") == strlen(name + n);
 }
 
-static int count_gpus(void)
+static int machine_count_gpus(void)
 {
     int n = count_entries("/proc/driver/nvidia/gpus", is_entry);
 
@@ -68,7 +68,7 @@ int local_machine_find(struct local_machine *out, struct act_error *err)
     const char *text = getenv("ACT_LOCAL_SLOTS");
     int64_t slots;
 
-    out->slots = count_gpus();
+    out->slots = machine_count_gpus();
     out->has_gpus = out->slots > 0;
     if (!out->has_gpus)
         out->slots = count_processors();
@@ -127,7 +127,7 @@ static int load_active(struct platform *p, const struct act_strv *ids, const str
     return rc;
 }
 
-static int find_active(struct platform *p, struct active_runs *out, struct act_error *err)
+static int machine_find_active(struct platform *p, struct active_runs *out, struct act_error *err)
 {
     ACT_AUTO(act_strv) ids = {0};
     int rc = platform_list(p, &ids, err);
@@ -181,7 +181,7 @@ static const char *environment_get(const struct environment *e, const char *name
     return NULL;
 }
 
-static bool read_environment(const char *pid, struct environment *out)
+static bool machine_read_environment(const char *pid, struct environment *out)
 {
     enum { ENVIRONMENT_MAX = 16 << 20 };
     ACT_AUTOFREE char *path = act_sprintf("/proc/%s/environ", pid);
@@ -197,7 +197,7 @@ static bool find_rank0(const char *id, struct environment *out)
     DIR *d = opendir("/proc");
 
     for (struct dirent *e; d && !found && (e = readdir(d));) {
-        if (e->d_name[0] < '1' || e->d_name[0] > '9' || !read_environment(e->d_name, out))
+        if (e->d_name[0] < '1' || e->d_name[0] > '9' || !machine_read_environment(e->d_name, out))
             continue;
         found = act_streq(environment_get(out, "ACT_RUN_ID"), id) && act_streq(environment_get(out, "RANK"), "0");
         if (!found)
@@ -298,7 +298,7 @@ int local_summary(struct platform *p, struct platform_summary *out, struct act_e
     const struct local_machine *machine = local_machine_of(p);
     struct platform_pool *pool = &out->total;
     struct active_runs runs;
-    int rc = find_active(p, &runs, err);
+    int rc = machine_find_active(p, &runs, err);
 
     if (rc < 0)
         return rc;
@@ -330,7 +330,7 @@ static char *command_text(const struct act_strv *argv)
 int local_jobs(struct platform *p, struct platform_jobs *out, struct act_error *err)
 {
     struct active_runs runs;
-    int rc = find_active(p, &runs, err);
+    int rc = machine_find_active(p, &runs, err);
 
     if (rc < 0)
         return rc;
@@ -379,7 +379,7 @@ static void examine_mpirun(struct platform_findings *findings)
         platform_findings_add(findings, true, what, "%.*s, '%s'", (int)strcspn(out, "\n"), out, path);
 }
 
-static void examine_agent(struct platform_findings *findings)
+static void machine_examine_agent(struct platform_findings *findings)
 {
     static const char what[] = "agent";
     ACT_AUTOFREE char *path = NULL;
@@ -411,7 +411,7 @@ void local_examine(struct platform *p, struct platform_findings *findings)
     const struct local_machine *machine = local_machine_of(p);
 
     examine_runs(p, findings);
-    examine_agent(findings);
+    machine_examine_agent(findings);
     examine_mpirun(findings);
     platform_findings_add(findings, true, "room", "for %d process%s, one for each %s", machine->slots,
                           machine->slots == 1 ? "" : "es", machine->has_gpus ? "GPU" : "processor");

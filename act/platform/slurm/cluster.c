@@ -12,7 +12,7 @@
 
 /* ---- nodes ---- */
 
-static void add_node(struct platform_nodes *nodes, const char *name, int procs_per_node)
+static void slurm_cluster_add_node(struct platform_nodes *nodes, const char *name, int procs_per_node)
 {
     int rank = (int)nodes->n;
 
@@ -22,7 +22,7 @@ static void add_node(struct platform_nodes *nodes, const char *name, int procs_p
             .name = act_strdup(name), .rank = rank, .first_rank = rank * procs_per_node, .n_ranks = procs_per_node});
 }
 
-static struct platform_node *find_node(const struct platform_nodes *nodes, const char *name)
+static struct platform_node *slurm_cluster_find_node(const struct platform_nodes *nodes, const char *name)
 {
     for (size_t i = 0; i < nodes->n; i++)
         if (strcmp(nodes->v[i].name, name) == 0)
@@ -30,13 +30,13 @@ static struct platform_node *find_node(const struct platform_nodes *nodes, const
     return NULL;
 }
 
-static void add_nodes(const char *list, int procs_per_node, struct platform_nodes *out)
+static void slurm_cluster_add_nodes(const char *list, int procs_per_node, struct platform_nodes *out)
 {
     ACT_AUTO(act_strv) names = {0};
 
     slurm_hosts(list, &names);
     for (size_t i = 0; i < names.n; i++)
-        add_node(out, names.v[i], procs_per_node);
+        slurm_cluster_add_node(out, names.v[i], procs_per_node);
 }
 
 static int by_node_name(const void *a, const void *b)
@@ -89,7 +89,7 @@ void slurm_nodes_from_scontrol(const char *text, int procs_per_node, struct plat
 
     if (!list)
         return;
-    add_nodes(list, procs_per_node, out);
+    slurm_cluster_add_nodes(list, procs_per_node, out);
     struct platform_node **sorted = sort_nodes(out);
     for (const char *line = text; *line;) {
         size_t len = strcspn(line, "\n");
@@ -101,7 +101,7 @@ void slurm_nodes_from_scontrol(const char *text, int procs_per_node, struct plat
     free(sorted);
 }
 
-static int read_node_states(struct slurm *s, struct platform_nodes *nodes, struct act_error *err)
+static int slurm_cluster_read_node_states(struct slurm *s, struct platform_nodes *nodes, struct act_error *err)
 {
     ACT_AUTO(act_buf) list = {0};
     char *f[3];
@@ -114,7 +114,7 @@ static int read_node_states(struct slurm *s, struct platform_nodes *nodes, struc
     ACT_AUTOFREE char *text = NULL;
     int rc = slurm_run(s, argv, &text, err);
     for (char *at = text; rc == 0 && slurm_next_row(&at, f, 3);) {
-        struct platform_node *node = find_node(nodes, f[0]);
+        struct platform_node *node = slurm_cluster_find_node(nodes, f[0]);
         if (!node || node->state) /* it is in several partitions */
             continue;
         node->state = slurm_node_state(f[1]);
@@ -138,8 +138,8 @@ static void nodes_from_hostfile(struct slurm *s, const char *id, int procs_per_n
         return; /* it never started */
     for (char *at = text, *line; (line = strsep(&at, "\n"));) {
         line[strcspn(line, " \t")] = '\0';
-        if (*line && !find_node(&all, line))
-            add_node(&all, line, procs_per_node);
+        if (*line && !slurm_cluster_find_node(&all, line))
+            slurm_cluster_add_node(&all, line, procs_per_node);
     }
     if (all.n > out->n) {
         platform_nodes_release(out);
@@ -149,8 +149,8 @@ static void nodes_from_hostfile(struct slurm *s, const char *id, int procs_per_n
     }
 }
 
-static int nodes_of(struct slurm *s, const char *id, const struct run_spec *spec, struct platform_nodes *out,
-                    struct act_error *err)
+static int slurm_cluster_nodes_of(struct slurm *s, const char *id, const struct run_spec *spec,
+                                  struct platform_nodes *out, struct act_error *err)
 {
     struct slurm_view view;
     struct act_error ignored;
@@ -164,14 +164,14 @@ static int nodes_of(struct slurm *s, const char *id, const struct run_spec *spec
     if (view.job && slurm_run(s, argv, &text, &ignored) == 0)
         slurm_nodes_from_scontrol(text, spec->procs_per_node, out);
     if (out->n == 0 && view.nodes && strcmp(view.nodes, "None assigned") != 0)
-        add_nodes(view.nodes, spec->procs_per_node, out);
+        slurm_cluster_add_nodes(view.nodes, spec->procs_per_node, out);
     if (out->n < (size_t)spec->nodes && view.status.state != RUN_QUEUED)
         nodes_from_hostfile(s, id, spec->procs_per_node, out);
     for (size_t i = 0; i < out->n; i++)
         if (!out->v[i].gpus && slurm_has_gpus(s))
             out->v[i].gpus = spec->gpus_per_node;
     slurm_views_release(&view, 1);
-    return out->n ? read_node_states(s, out, err) : 0;
+    return out->n ? slurm_cluster_read_node_states(s, out, err) : 0;
 }
 
 int slurm_nodes(struct platform *p, const char *id, struct platform_nodes *out, struct act_error *err)
@@ -180,7 +180,7 @@ int slurm_nodes(struct platform *p, const char *id, struct platform_nodes *out, 
     int rc = slurm_spec(p, id, &spec, err);
 
     if (rc == 0)
-        rc = nodes_of(slurm_of(p), id, &spec, out, err);
+        rc = slurm_cluster_nodes_of(slurm_of(p), id, &spec, out, err);
     return rc;
 }
 
@@ -193,7 +193,7 @@ static int find_shell_node(const char *id, const char *name, const struct platfo
 
     if (nodes->n == 0 || !nodes->v)
         return act_error_set(err, ACT_TEMPORARY, "the nodes of run '%s' are not known yet", id);
-    *out = name ? find_node(nodes, name) : nodes->v;
+    *out = name ? slurm_cluster_find_node(nodes, name) : nodes->v;
     for (size_t i = 0; !*out && i < nodes->n; i++)
         act_buf_addf(&names, "%s%s", i ? ", " : "", nodes->v[i].name);
     return *out ? 0 : act_error_set(err, ACT_NOT_FOUND, "run '%s' has no node '%s'; it has %s", id, name, names.data);
@@ -217,8 +217,9 @@ static void push_code_root(const struct slurm *s, const struct run_spec *spec, c
         act_strv_pushf(out, "%s/%s", run, RUN_DIR_CODE);
 }
 
-static void shell_words(const struct slurm *s, const struct run_spec *spec, const char *job,
-                        const struct platform_node *node, const struct act_strv *command, struct act_strv *out)
+static void slurm_cluster_shell_words(const struct slurm *s, const struct run_spec *spec, const char *job,
+                                      const struct platform_node *node, const struct act_strv *command,
+                                      struct act_strv *out)
 {
     act_strv_push(out, "srun");
     act_strv_pushf(out, "--jobid=%s", job);
@@ -266,12 +267,12 @@ static int shell_of(struct slurm *s, const struct run_spec *spec, const char *no
         rc = act_error_set(err, ACT_FAIL, "run '%s' is not running: it is %s", spec->id,
                            run_state_name(view.status.state));
     if (rc == 0)
-        rc = nodes_of(s, spec->id, spec, &nodes, err);
+        rc = slurm_cluster_nodes_of(s, spec->id, spec, &nodes, err);
     if (rc == 0)
         rc = find_shell_node(spec->id, node, &nodes, &where, err);
     if (rc == 0 && where) {
         ACT_AUTOFREE char *job = own_number(s, &view);
-        shell_words(s, spec, job, where, command, &words);
+        slurm_cluster_shell_words(s, spec, job, where, command, &words);
         site_shell_words(s->site, &words, out_argv);
     }
     slurm_views_release(&view, 1);
@@ -304,7 +305,7 @@ static const struct {
 };
 
 /* All other states are unusable: down, drained, draining, fail, maint, reserved, ... */
-static enum use use_of(const char *state)
+static enum use slurm_cluster_use_of(const char *state)
 {
     ACT_AUTOFREE char *word = slurm_node_state(state);
 
@@ -328,7 +329,7 @@ struct seen {
 /* CPUsState is allocated/idle/other/total. */
 static struct seen read_seen(char *const *f, bool has_gpus)
 {
-    struct seen n = {.name = f[N_NAME], .use = use_of(f[N_STATE])};
+    struct seen n = {.name = f[N_NAME], .use = slurm_cluster_use_of(f[N_STATE])};
     int other = 0;
 
     if (has_gpus) {
@@ -343,7 +344,7 @@ static struct seen read_seen(char *const *f, bool has_gpus)
     return n;
 }
 
-static void add(int *sum, int n)
+static void slurm_cluster_add(int *sum, int n)
 {
     if (__builtin_add_overflow(*sum, n, sum))
         *sum = INT_MAX;
@@ -355,13 +356,14 @@ static void count_seen(const struct seen *n, struct platform_pool *pool)
     pool->nodes_idle += n->use == IDLE;
     pool->nodes_busy += n->use == BUSY;
     pool->nodes_down += n->use == DOWN;
-    add(&pool->gpus, n->all);
-    add(&pool->gpus_busy, n->busy);
-    add(&pool->gpus_idle, n->idle);
-    add(&pool->gpus_down, n->all - n->busy - n->idle);
+    slurm_cluster_add(&pool->gpus, n->all);
+    slurm_cluster_add(&pool->gpus_busy, n->busy);
+    slurm_cluster_add(&pool->gpus_idle, n->idle);
+    slurm_cluster_add(&pool->gpus_down, n->all - n->busy - n->idle);
 }
 
-static struct platform_pool *find_pool(const struct platform_summary *summary, const char *name, size_t len)
+static struct platform_pool *slurm_cluster_find_pool(const struct platform_summary *summary, const char *name,
+                                                     size_t len)
 {
     for (size_t i = 0; i < summary->n_pools; i++)
         if (strlen(summary->pools[i].name) == len && strncmp(summary->pools[i].name, name, len) == 0)
@@ -370,11 +372,11 @@ static struct platform_pool *find_pool(const struct platform_summary *summary, c
 }
 
 /* "main*" is Slurm's own default. */
-static struct platform_pool *pool_of(struct platform_summary *summary, const char *partition)
+static struct platform_pool *slurm_cluster_pool_of(struct platform_summary *summary, const char *partition)
 {
     size_t len = strlen(partition);
     bool is_default = len && partition[len - 1] == '*';
-    struct platform_pool *pool = find_pool(summary, partition, len - is_default);
+    struct platform_pool *pool = slurm_cluster_find_pool(summary, partition, len - is_default);
 
     if (pool)
         return pool;
@@ -394,7 +396,7 @@ void slurm_summary_from_sinfo(char *text, bool has_gpus, struct platform_summary
     while (slurm_next_row(&text, f, N_COUNT)) {
         ACT_GROW(nodes, n);
         nodes[n] = read_seen(f, has_gpus);
-        count_seen(&nodes[n++], pool_of(out, f[N_PARTITION]));
+        count_seen(&nodes[n++], slurm_cluster_pool_of(out, f[N_PARTITION]));
     }
     if (n) /* a node is listed once per partition */
         qsort(nodes, n, sizeof(*nodes), act_by_text);
@@ -417,11 +419,11 @@ static int job_gpus(const char *nodes, const char *per_node, const char *per_job
     return on_each ? slurm_count(on_each * (int64_t)slurm_count(strtol(nodes, NULL, 10))) : slurm_gpus(per_job);
 }
 
-static void count_job(bool runs, int gpus, struct platform_pool *pool)
+static void slurm_cluster_count_job(bool runs, int gpus, struct platform_pool *pool)
 {
     pool->jobs_running += runs;
     pool->jobs_queued += !runs;
-    add(&pool->gpus_queued, runs ? 0 : gpus);
+    slurm_cluster_add(&pool->gpus_queued, runs ? 0 : gpus);
 }
 
 /* A pending job may name several partitions. */
@@ -433,19 +435,19 @@ void slurm_summary_add_queue(char *text, struct platform_summary *out)
         bool runs = slurm_state_of(f[Q_STATE]) == RUN_RUNNING;
         int gpus = out->has_gpus ? job_gpus(f[Q_NODES], f[Q_PER_NODE], f[Q_PER_JOB], f[Q_ALLOCATED])
                                  : slurm_count(strtol(f[Q_CPUS], NULL, 10));
-        count_job(runs, gpus, &out->total);
+        slurm_cluster_count_job(runs, gpus, &out->total);
         for (const char *at = f[Q_PARTITION]; *at;) {
             size_t len = strcspn(at, ",");
-            struct platform_pool *pool = find_pool(out, at, len);
+            struct platform_pool *pool = slurm_cluster_find_pool(out, at, len);
             if (pool)
-                count_job(runs, gpus, pool);
+                slurm_cluster_count_job(runs, gpus, pool);
             at += len + (at[len] == ',');
         }
     }
 }
 
 /* The partition for runs of this configuration. */
-static void mark_default(const struct slurm *s, struct platform_summary *summary)
+static void slurm_cluster_mark_default(const struct slurm *s, struct platform_summary *summary)
 {
     for (size_t i = 0; s->config.partition && i < summary->n_pools; i++)
         summary->pools[i].is_default = strcmp(summary->pools[i].name, s->config.partition) == 0;
@@ -467,7 +469,7 @@ int slurm_summary(struct platform *p, struct platform_summary *out, struct act_e
         return rc;
     slurm_summary_from_sinfo(node_text, slurm_has_gpus(s), out);
     slurm_summary_add_queue(job_text, out);
-    mark_default(s, out);
+    slurm_cluster_mark_default(s, out);
     out->total.name = act_strdup("all");
     return 0;
 }
@@ -537,7 +539,7 @@ void slurm_nodes_of_partition(char *text, const char *partition, struct act_strv
 }
 
 /* Adds the names in a list such as "n[1-3,5]". */
-static int expand(struct slurm *s, const char *list, struct act_strv *out, struct act_error *err)
+static int slurm_cluster_expand(struct slurm *s, const char *list, struct act_strv *out, struct act_error *err)
 {
     const char *const argv[] = {"scontrol", "show", "hostnames", list, NULL};
     ACT_AUTOFREE char *text = NULL;
@@ -562,7 +564,7 @@ int slurm_usable_nodes(struct platform *p, const struct run_spec *spec, struct a
         return 0;
     int rc = slurm_run(s, argv, &text, err);
     if (rc == 0)
-        rc = expand(s, s->config.exclude, &excluded, err);
+        rc = slurm_cluster_expand(s, s->config.exclude, &excluded, err);
     if (rc == 0)
         slurm_nodes_of_partition(text, s->config.partition, &all);
     for (size_t i = 0; i < all.n; i++)

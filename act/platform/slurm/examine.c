@@ -65,7 +65,7 @@ static bool examine_sbatch(struct slurm *s, struct platform_findings *findings)
 enum { P_NAME, P_UP, P_NODES, P_LIMIT, P_COUNT };
 
 /* The partition for runs: the named one, else Slurm's default, marked with '*'. */
-static bool find_partition(char *text, const char *wanted, char **found, struct act_buf *names)
+static bool slurm_examine_find_partition(char *text, const char *wanted, char **found, struct act_buf *names)
 {
     char *row[P_COUNT];
 
@@ -88,7 +88,7 @@ static void examine_partition(struct slurm *s, char *text, struct platform_findi
     ACT_AUTO(act_buf) names = {0};
     char *found[P_COUNT];
 
-    if (!find_partition(text, wanted, found, &names))
+    if (!slurm_examine_find_partition(text, wanted, found, &names))
         platform_findings_add(findings, false, what, "%s%s%s; set slurm.partition to one of: %s",
                               wanted ? "there is none called '" : "none is the cluster's default", wanted ? wanted : "",
                               wanted ? "'" : "", names.data ? names.data : "none");
@@ -142,7 +142,7 @@ static void examine_root(struct slurm *s, struct platform_findings *findings)
                               (int)strcspn(result.out, "\n"), result.out);
 }
 
-static void examine_agent(struct slurm *s, struct platform_findings *findings)
+static void slurm_examine_agent(struct slurm *s, struct platform_findings *findings)
 {
     static const char what[] = "agent";
     ACT_AUTOFREE char *path = NULL;
@@ -211,7 +211,7 @@ void slurm_examine(struct platform *p, struct platform_findings *findings)
     if (examine_sbatch(s, findings))
         examine_controller(s, findings);
     examine_root(s, findings);
-    examine_agent(s, findings);
+    slurm_examine_agent(s, findings);
     examine_launcher(s, findings);
     examine_mpi(s, findings);
 }

@@ -46,7 +46,7 @@ static const struct config_key keys[] = {
 // clang-format on
 
 /* As of sbatch(1): "90", "12:00:00", "3-00:00:00", "unlimited". */
-static bool is_time(const char *text)
+static bool slurm_keys_is_time(const char *text)
 {
     static const char digits[] = "0123456789";
     enum { MAX_COLONS = 2 };
@@ -95,18 +95,18 @@ int64_t slurm_time_limit_s(const struct config *config)
     return n == 3 ? parts[0] * 3600 + parts[1] * 60 + parts[2] : parts[0] * 60 + parts[1];
 }
 
-static void check(struct config *config, struct config_findings *f)
+static void slurm_keys_check(struct config *config, struct config_findings *f)
 {
     const char *time = slurm_keys(config)->time;
 
-    if (time && !is_time(time))
+    if (time && !slurm_keys_is_time(time))
         config_problem(f, config_value(config, "slurm.time"),
                        "'slurm.time' must be a time as sbatch takes it (90 for minutes, 12:00:00, 3-00:00:00), "
                        "not '%s'",
                        time);
 }
 
-const struct config_part slurm_keys_part = {"slurm", keys, sizeof(struct slurm_keys), check};
+const struct config_part slurm_keys_part = {"slurm", keys, sizeof(struct slurm_keys), slurm_keys_check};
 
 const struct config_kind slurm_kind = {
     .name = "slurm",

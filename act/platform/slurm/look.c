@@ -44,7 +44,7 @@ static void sort_answer(struct answer *a)
     slurm_jobs_combine(&a->jobs);
 }
 
-static const struct slurm_job *find_in(const struct answer *a, const struct slurm_known *k)
+static const struct slurm_job *slurm_look_find_in(const struct answer *a, const struct slurm_known *k)
 {
     return k->task >= 0 ? slurm_jobs_find_task(&a->tasks, k->job, k->task) : slurm_jobs_find(&a->jobs, k->job);
 }
@@ -143,12 +143,12 @@ static void match_queue(struct look *l)
         if (!l->known[i].job)
             adopt_job(l, i);
         if (l->known[i].job)
-            l->known[i].queue = find_in(&l->queue, &l->known[i]);
+            l->known[i].queue = slurm_look_find_in(&l->queue, &l->known[i]);
         l->known[i].array_there = l->known[i].task >= 0 && slurm_jobs_find(&l->queue.jobs, l->known[i].job);
     }
 }
 
-static void add_job(struct act_buf *list, const struct slurm_known *k)
+static void slurm_look_add_job(struct act_buf *list, const struct slurm_known *k)
 {
     ACT_AUTOFREE char *job = slurm_task_text(k->job, k->task);
 
@@ -161,12 +161,12 @@ static void match_past(struct look *l)
 
     for (size_t i = 0; i < l->n; i++)
         if (l->states[i].there && slurm_needs_past(&l->known[i]))
-            add_job(&list, &l->known[i]);
+            slurm_look_add_job(&list, &l->known[i]);
     if (list.len)
         ask_past(l->s, list.data, &l->past);
     for (size_t i = 0; i < l->n; i++)
         if (l->known[i].job)
-            l->known[i].past = find_in(&l->past, &l->known[i]);
+            l->known[i].past = slurm_look_find_in(&l->past, &l->known[i]);
 }
 
 /* Agents may have recorded the end of their runs during the query of Slurm. */
@@ -193,7 +193,7 @@ static int read_again(struct look *l, struct act_error *err)
     return rc;
 }
 
-static int gather(struct look *l, struct act_error *err)
+static int slurm_look_gather(struct look *l, struct act_error *err)
 {
     int rc = slurm_site(l->s, &l->site, err);
 
@@ -219,7 +219,7 @@ static int gather(struct look *l, struct act_error *err)
 
 /* Slurm forgets its jobs within minutes: the end of a job whose agent could not record it is recorded here. If that
  * fails it is no error: the next query tries again. */
-static void keep(struct look *l, size_t i, const struct run_status *status)
+static void slurm_look_keep(struct look *l, size_t i, const struct run_status *status)
 {
     struct act_error ignored;
 
@@ -241,7 +241,7 @@ static void fill_view(struct look *l, size_t i, struct slurm_view *out)
     out->nodes = job && *job->nodes ? act_strdup(job->nodes) : NULL;
     out->by_slurm = slurm_merge(k, &out->status);
     if (out->by_slurm)
-        keep(l, i, &out->status);
+        slurm_look_keep(l, i, &out->status);
 }
 
 int slurm_look(struct slurm *s, const char *const *ids, size_t n, struct slurm_view *out, struct act_error *err)
@@ -258,7 +258,7 @@ int slurm_look(struct slurm *s, const char *const *ids, size_t n, struct slurm_v
             l.ids[l.n++] = ids[i];
     }
     if (l.n)
-        rc = gather(&l, err);
+        rc = slurm_look_gather(&l, err);
     for (size_t i = 0, at = 0; rc == 0 && i < n; i++)
         if (run_id_valid(ids[i]))
             fill_view(&l, at++, &out[i]);

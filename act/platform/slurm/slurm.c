@@ -233,7 +233,7 @@ static const size_t texts[] = {
 };
 enum { TEXTS = sizeof(texts) / sizeof(texts[0]) };
 
-static char **text_at(struct slurm_keys *c, size_t i)
+static char **slurm_text_at(struct slurm_keys *c, size_t i)
 {
     return (char **)((char *)c + texts[i]);
 }
@@ -245,7 +245,7 @@ static void copy_config(const struct config *config, struct slurm *s)
     if (!from.partition)
         from.partition = config->compute_target;
     for (size_t i = 0; i < TEXTS; i++)
-        *text_at(&s->config, i) = act_strdup(*text_at(&from, i));
+        *slurm_text_at(&s->config, i) = act_strdup(*slurm_text_at(&from, i));
     act_strv_copy(&s->config.sbatch_options, from.sbatch_options.v, from.sbatch_options.n);
     s->options_are_said = config_is_said(config, "slurm.sbatch_options");
     s->config.warn_seconds = from.warn_seconds;
@@ -260,7 +260,7 @@ static void slurm_close(struct platform *p)
 
     site_free(s->site);
     for (size_t i = 0; i < TEXTS; i++)
-        free(*text_at(&s->config, i));
+        free(*slurm_text_at(&s->config, i));
     act_strv_release(&s->config.sbatch_options);
     free(s->could_start);
     free(s->image);
@@ -302,7 +302,7 @@ static bool slurm_runs_images(const struct config *config)
 }
 
 /* Separated by spaces; NULL: none. New string. */
-static char *text_of(const struct act_strv *words)
+static char *slurm_text_of(const struct act_strv *words)
 {
     struct act_buf text = {0};
 
@@ -316,7 +316,7 @@ static char *text_of(const struct act_strv *words)
 static void slurm_reach(const struct config *config, struct platform_reaches *out)
 {
     const struct slurm_keys *c = slurm_keys(config);
-    ACT_AUTOFREE char *options = text_of(&c->sbatch_options);
+    ACT_AUTOFREE char *options = slurm_text_of(&c->sbatch_options);
 
     if (!act_streq(config->platform, slurm_kind.name))
         return;

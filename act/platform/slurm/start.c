@@ -52,7 +52,7 @@ struct start {
 
 /* ---- reading the answer */
 
-static void split(char *text, struct start *t)
+static void slurm_start_split(char *text, struct start *t)
 {
     for (size_t i = 0; i < A_COUNT; i++) {
         size_t n = strcspn(text, "\036");
@@ -86,7 +86,7 @@ static char *partition_asked(const struct start *t)
     return act_strdup(asked_for(t, t->s->config.partition, "--partition", "-p", A_PARTITION));
 }
 
-static void find_partition(struct start *t)
+static void slurm_start_find_partition(struct start *t)
 {
     ACT_AUTOFREE char *wanted = partition_asked(t);
     ACT_AUTOFREE char *lines = act_strdup(t->part[A_PARTITIONS]);
@@ -187,7 +187,7 @@ static int most_nodes(const struct start *t)
     return most;
 }
 
-static int check_nodes(const struct start *t, struct act_error *err)
+static int slurm_start_check_nodes(const struct start *t, struct act_error *err)
 {
     int most = most_nodes(t), per_node = t->spec->gpus_per_node > 0 ? t->spec->gpus_per_node : 1;
 
@@ -288,11 +288,11 @@ static int judge_refusal(const struct start *t, struct act_error *err)
     return 0;
 }
 
-static int judge(struct start *t, struct act_error *err)
+static int slurm_start_judge(struct start *t, struct act_error *err)
 {
-    find_partition(t);
+    slurm_start_find_partition(t);
     find_qos(t);
-    int rc = check_nodes(t, err);
+    int rc = slurm_start_check_nodes(t, err);
     if (rc == 0)
         rc = check_time(t, err);
     if (rc == 0 && strcmp(t->part[A_STATUS], "0") != 0)
@@ -317,7 +317,7 @@ static bool has_agent(struct site *site)
     return site_find_agent(site, &path, &there, &ignored) == 0 && there;
 }
 
-static int ask_and_judge(struct start *t, const struct act_strv *sbatch, struct act_error *err)
+static int slurm_start_ask_and_judge(struct start *t, const struct act_strv *sbatch, struct act_error *err)
 {
     ACT_AUTO(act_strv) words = {0};
     ACT_AUTOFREE char *text = NULL;
@@ -330,8 +330,8 @@ static int ask_and_judge(struct start *t, const struct act_strv *sbatch, struct 
     act_strv_copy(&words, sbatch->v, sbatch->n);
     if (slurm_run(t->s, (const char *const *)words.v, &text, &unknown) < 0)
         return not_known(&unknown);
-    split(text, t);
-    return judge(t, err);
+    slurm_start_split(text, t);
+    return slurm_start_judge(t, err);
 }
 
 /* Neither question nor hint needs the agent there, so that a dry run brings none; what comes next may. */
@@ -341,7 +341,7 @@ static int look_only(struct start *t, const struct act_strv *sbatch, struct act_
     bool was_open = s->site != NULL;
 
     s->only_look = !was_open;
-    int rc = ask_and_judge(t, sbatch, err);
+    int rc = slurm_start_ask_and_judge(t, sbatch, err);
     s->only_look = false;
     if (!was_open && s->site && !has_agent(s->site)) {
         site_free(s->site);

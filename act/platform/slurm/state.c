@@ -121,7 +121,7 @@ static const struct reason {
 };
 
 /* Whether word matches the pattern, in which each '*' stands for any text. */
-static bool fits(const char *pattern, const char *word)
+static bool slurm_state_fits(const char *pattern, const char *word)
 {
     size_t len = strcspn(pattern, "*");
 
@@ -130,14 +130,14 @@ static bool fits(const char *pattern, const char *word)
     if (!pattern[len])
         return word[len] == '\0';
     for (const char *at = word + len;; at++) {
-        if (fits(pattern + len + 1, at))
+        if (slurm_state_fits(pattern + len + 1, at))
             return true;
         if (!*at)
             return false;
     }
 }
 
-static const struct state *find_state(const char *word)
+static const struct state *slurm_state_find(const char *word)
 {
     for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++)
         if (strcmp(states[i].word, word) == 0)
@@ -147,19 +147,19 @@ static const struct state *find_state(const char *word)
 
 enum run_state slurm_state_of(const char *word)
 {
-    const struct state *s = find_state(word);
+    const struct state *s = slurm_state_find(word);
 
     return s ? s->state : RUN_UNKNOWN;
 }
 
 /* "waits for free nodes (Resources); Slurm expects to start it at 2026-11-21 14:05 UTC" */
-static void explain_waiting(const struct slurm_job *job, char *out, size_t size)
+static void slurm_state_explain_waiting(const struct slurm_job *job, char *out, size_t size)
 {
     const char *text = "waits";
     char when[80] = "", iso[ACT_TIME_TEXT];
 
     for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)
-        if (fits(reasons[i].word, job->reason)) {
+        if (slurm_state_fits(reasons[i].word, job->reason)) {
             text = reasons[i].text;
             break;
         }
@@ -173,7 +173,7 @@ static void explain_waiting(const struct slurm_job *job, char *out, size_t size)
         snprintf(out, size, "%s%s", text, when);
 }
 
-static void explain_failure(const struct slurm_job *job, struct run_status *out)
+static void slurm_state_explain_failure(const struct slurm_job *job, struct run_status *out)
 {
     bool not_launched = job->exit_signal == NO_SUCH_OUTPUT ||
                         (!job->exit_signal && !job->exit_status && strcmp(job->reason, "JobLaunchFailure") == 0);
@@ -218,7 +218,7 @@ static void explain_canceling(const struct slurm_job *job, struct run_status *ou
 
 void slurm_status_of(const struct slurm_job *job, struct run_status *out)
 {
-    const struct state *s = find_state(job->state);
+    const struct state *s = slurm_state_find(job->state);
 
     *out = (struct run_status){.state = s ? s->state : RUN_UNKNOWN,
                                .failed_rank = -1,
@@ -230,9 +230,9 @@ void slurm_status_of(const struct slurm_job *job, struct run_status *out)
         snprintf(out->reason, sizeof(out->reason), s->text[0] && s->state != RUN_RUNNING ? "%s (%s)" : "%s", s->text,
                  s->word);
     else if (s->state == RUN_QUEUED)
-        explain_waiting(job, out->reason, sizeof(out->reason));
+        slurm_state_explain_waiting(job, out->reason, sizeof(out->reason));
     else if (s->state == RUN_FAILED)
-        explain_failure(job, out);
+        slurm_state_explain_failure(job, out);
     else
         explain_canceling(job, out);
     bool ended = run_state_is_final(out->state);
@@ -253,7 +253,7 @@ static int importance(const struct slurm_job *job)
     return by_state[slurm_state_of(job->state)];
 }
 
-static int by_id(const void *a, const void *b)
+static int slurm_state_by_id(const void *a, const void *b)
 {
     const struct slurm_job *x = a, *y = b;
 
@@ -267,7 +267,7 @@ void slurm_jobs_combine(struct slurm_jobs *jobs)
     size_t kept = 0;
 
     if (jobs->n)
-        qsort(jobs->v, jobs->n, sizeof(*jobs->v), by_id);
+        qsort(jobs->v, jobs->n, sizeof(*jobs->v), slurm_state_by_id);
     for (size_t i = 0; i < jobs->n; i++) {
         if (kept && jobs->v[kept - 1].id == jobs->v[i].id)
             jobs->v[kept - 1].in_array = true;

@@ -49,7 +49,7 @@ static bool is_option(const char *word, const char *option)
     return option[1] != '-' || word[n] == '\0' || word[n] == '='; /* "-Jname", but not "--wait-all-nodes" */
 }
 
-static int check_options(const struct slurm *s, struct act_error *err)
+static int slurm_submit_check_options(const struct slurm *s, struct act_error *err)
 {
     for (size_t i = 0; i < s->config.sbatch_options.n; i++)
         for (size_t k = 0; k < sizeof(own_options) / sizeof(own_options[0]); k++)
@@ -95,7 +95,7 @@ int slurm_check_settings(struct platform *p, const struct run_spec *spec, struct
                              (long long)s->config.warn_seconds, SIGNAL_MAX_S);
     int rc = check_container(s, err);
     if (rc == 0)
-        rc = check_options(s, err);
+        rc = slurm_submit_check_options(s, err);
     if (rc == 0)
         rc = platform_check_shares(spec, "the nodes of a Slurm cluster", err);
     return rc;
@@ -260,7 +260,7 @@ void slurm_array_words(const struct slurm *s, const struct run_spec *spec, const
 
 /* Sites may submit with --export=NONE; without the second line, processes started by the agent would not find their
  * programs. more: the rest of the name of the run's folder, and what is done before the agent begins. */
-static char *script_of(const char *agent, const char *dir, const char *more)
+static char *slurm_submit_script_of(const char *agent, const char *dir, const char *more)
 {
     struct act_buf b = {0};
 
@@ -276,12 +276,12 @@ char *slurm_array_script(const char *agent, const char *runs_dir, const char *ro
 {
     ACT_AUTOFREE char *row_dir = act_path_join(runs_dir, row);
 
-    return script_of(agent, row_dir, "$(printf %03d \"$SLURM_ARRAY_TASK_ID\")\ncd -- \"$run\" || exit");
+    return slurm_submit_script_of(agent, row_dir, "$(printf %03d \"$SLURM_ARRAY_TASK_ID\")\ncd -- \"$run\" || exit");
 }
 
 char *slurm_job_script(const char *agent, const char *run_dir)
 {
-    return script_of(agent, run_dir, "");
+    return slurm_submit_script_of(agent, run_dir, "");
 }
 
 /* The array specification in sbatch_options; NULL: none. */
@@ -375,7 +375,7 @@ static bool is_dead(const char *claim)
 }
 
 /* The write to the site is retried once if the connection broke. */
-static int claim(struct handover *h, bool *out_mine, bool *out_dead, struct act_error *err)
+static int slurm_submit_claim(struct handover *h, bool *out_mine, bool *out_dead, struct act_error *err)
 {
     char name[CLAIM_NAME];
     ACT_AUTOFREE char *text = NULL;
@@ -400,7 +400,7 @@ static int claim(struct handover *h, bool *out_mine, bool *out_dead, struct act_
 /* ---- Slurm ---- */
 
 /* The job with the run's name, from the queue or the accounting; 0: none. */
-static int find_job(struct handover *h, int64_t *out, struct act_error *err)
+static int slurm_submit_find_job(struct handover *h, int64_t *out, struct act_error *err)
 {
     char since[ACT_TIME_TEXT];
     ACT_AUTOFREE char *name = act_sprintf("--name=%s", h->name);
@@ -451,7 +451,7 @@ static int call_sbatch(struct handover *h, int64_t *out, bool *out_unclear, stru
 }
 
 /* A submission reported as failed must not run later, whatever became of it. */
-static int give_up(struct handover *h, struct act_error *err)
+static int slurm_submit_give_up(struct handover *h, struct act_error *err)
 {
     struct run_status status = {.state = RUN_FAILED, .failed_rank = -1, .attempt = 1, .exit_status = 1};
     struct act_error ignored;
@@ -498,7 +498,7 @@ static int keep_job(struct handover *h, int64_t job, struct act_error *err)
         act_error_hint(err, "its job %s was canceled", number);
     else
         act_error_hint(err, "its job is there: 'scancel %s' ends it", number);
-    return give_up(h, err);
+    return slurm_submit_give_up(h, err);
 }
 
 static int call_in_time(struct handover *h, int64_t *out, bool *out_unclear, struct act_error *err)
@@ -509,7 +509,7 @@ static int call_in_time(struct handover *h, int64_t *out, bool *out_unclear, str
 }
 
 /* Called while this client holds the claim. Slurm may have forgotten a job that has run. */
-static int hand_over(struct handover *h, struct act_error *err)
+static int slurm_submit_hand_over(struct handover *h, struct act_error *err)
 {
     enum { TRIES = 2 };
     bool unclear = h->number > 1;
@@ -518,7 +518,7 @@ static int hand_over(struct handover *h, struct act_error *err)
 
     for (int i = 0; i < TRIES && !job; i++) {
         if (unclear)
-            rc = find_job(h, &job, err);
+            rc = slurm_submit_find_job(h, &job, err);
         if (rc == 0 && !job && !h->has_run)
             rc = call_in_time(h, &job, &unclear, err);
         if (rc < 0 && !unclear)
@@ -526,12 +526,12 @@ static int hand_over(struct handover *h, struct act_error *err)
     }
     if (rc < 0 && !job && unclear) {
         struct act_error ignored;
-        if (find_job(h, &job, &ignored) < 0)
+        if (slurm_submit_find_job(h, &job, &ignored) < 0)
             job = 0;
     }
     if (job)
         return keep_job(h, job, err);
-    return h->has_run ? 0 : give_up(h, err);
+    return h->has_run ? 0 : slurm_submit_give_up(h, err);
 }
 
 /* Whether any client has handed the run over, or tried to. */
@@ -565,11 +565,11 @@ static int submit_once(struct handover *h, bool is_new, struct act_error *err)
             return rc;
         is_new = false;
         h->claimed_ms = act_now_monotonic_ms();
-        rc = claim(h, &mine, &dead, err);
+        rc = slurm_submit_claim(h, &mine, &dead, err);
         if (rc < 0)
             return rc;
         if (mine)
-            return hand_over(h, err);
+            return slurm_submit_hand_over(h, err);
         now = act_now_monotonic_ms();
         if (dead || now - since > CLAIM_S * 1000) {
             h->number++;
@@ -629,7 +629,7 @@ static int find_before(struct handover *h, struct act_error *err)
     return 0;
 }
 
-static int begin(struct handover *h, struct act_error *err)
+static int slurm_submit_begin(struct handover *h, struct act_error *err)
 {
     int rc = platform_check(&h->s->base, h->spec, err);
 
@@ -640,7 +640,7 @@ static int begin(struct handover *h, struct act_error *err)
     return rc == 0 ? find_before(h, err) : rc;
 }
 
-static int finish(struct handover *h, bool *asked, bool is_new, struct act_error *err)
+static int slurm_submit_finish(struct handover *h, bool *asked, bool is_new, struct act_error *err)
 {
     *asked = true;
     h->claim = new_claim(h->ids.v[0]);
@@ -659,12 +659,12 @@ int slurm_submit(struct platform *p, const struct platform_submission *submissio
 {
     struct handover h = {.s = slurm_of(p), .spec = submission->spec, .name = submission->spec->id};
     bool existed = true;
-    int rc = begin(&h, err);
+    int rc = slurm_submit_begin(&h, err);
 
     if (rc == 0)
         rc = make_folder(&h, submission, &existed, err);
     if (rc == 0)
-        rc = finish(&h, submission->asked, !existed, err);
+        rc = slurm_submit_finish(&h, submission->asked, !existed, err);
     release_handover(&h);
     return rc < 0 ? act_error_prefix(err, "cannot submit '%s'", submission->spec->id) : 0;
 }
@@ -698,14 +698,14 @@ int slurm_submit_several(struct platform *p, const struct platform_several *seve
     h.name = h.array.row = row;
     h.array.last = h.array.first + (int)several->n - 1;
     h.array.most = several->max_parallel;
-    int rc = begin(&h, err);
+    int rc = slurm_submit_begin(&h, err);
     for (size_t i = 0; i < several->n && rc == 0; i++) {
         several->turn(several->arg, i);
         rc = make_folder(&h, submission, i == 0 ? &first_existed : &existed, err);
     }
     several->turn(several->arg, 0);
     if (rc == 0)
-        rc = finish(&h, submission->asked, !first_existed, err);
+        rc = slurm_submit_finish(&h, submission->asked, !first_existed, err);
     release_handover(&h);
     return rc < 0 ? act_error_prefix(err, "cannot submit %zu runs as one array", several->n) : 0;
 }

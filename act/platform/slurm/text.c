@@ -14,7 +14,7 @@ enum { HOSTS_MAX = 65536, COUNT_MAX = 1000000, BRACKETS_MAX = 8, DIGITS_MAX = 18
 /* ---- rows ---- */
 
 /* Splits the line at its separators; returns the number of fields, at most n + 1. */
-static size_t split(char *line, char **fields, size_t n)
+static size_t slurm_text_split(char *line, char **fields, size_t n)
 {
     size_t found = 0;
 
@@ -38,13 +38,13 @@ bool slurm_next_row(char **cursor, char **fields, size_t n)
         if (end)
             *end++ = '\0';
         *cursor = end;
-        if (split(line, fields, n) == n)
+        if (slurm_text_split(line, fields, n) == n)
             return true;
     }
     return false;
 }
 
-static struct slurm_job *add_job(struct slurm_jobs *jobs)
+static struct slurm_job *slurm_text_add_job(struct slurm_jobs *jobs)
 {
     ACT_GROW(jobs->v, jobs->n);
     jobs->v[jobs->n] = (struct slurm_job){.uid = -1, .task = -1};
@@ -98,7 +98,7 @@ void slurm_jobs_from_squeue(char *text, struct slurm_jobs *out)
 
     *out = (struct slurm_jobs){0};
     while (slurm_next_row(&text, f, Q_COUNT)) {
-        struct slurm_job *job = add_job(out);
+        struct slurm_job *job = slurm_text_add_job(out);
         job->id = leading_number(f[Q_ARRAY]);
         job->in_array = strchr(f[Q_ID], '_');
         job->task = slurm_task(f[Q_ID]);
@@ -123,7 +123,7 @@ void slurm_jobs_from_sacct(char *text, struct slurm_jobs *out)
 
     *out = (struct slurm_jobs){0};
     while (slurm_next_row(&text, f, A_COUNT)) {
-        struct slurm_job *job = add_job(out);
+        struct slurm_job *job = slurm_text_add_job(out);
         char *rest = f[A_STATE] + strcspn(f[A_STATE], " +");
         if (act_starts_with(rest, by) && isdigit((unsigned char)rest[sizeof(by) - 1]))
             job->uid = (int)leading_number(rest + sizeof(by) - 1);
@@ -304,7 +304,7 @@ static bool is_gpu(const char **text)
 }
 
 /* "gpu:a100:8(S:0-1)", "gpu=4"; "gpu" alone is one. */
-static int count_of(const char *gpu, size_t len)
+static int slurm_text_count_of(const char *gpu, size_t len)
 {
     size_t end = 0, at;
 
@@ -329,7 +329,7 @@ int slurm_gpus(const char *gres)
         /* "gres/gpu=4,gres/gpu:a100=4" counts the same GPUs twice */
         bool is_type = memchr(gpu, ':', len) && memchr(gpu, '=', len);
         int *sum = is_type ? &typed : &plain;
-        *sum = slurm_count((int64_t)*sum + count_of(gpu, len));
+        *sum = slurm_count((int64_t)*sum + slurm_text_count_of(gpu, len));
     }
     return plain ? plain : typed;
 }
