@@ -33,7 +33,7 @@ static void copy_key(const json_t *from, const char *key, json_t *to)
 
 static void copy_keys(const struct platform_row *kind, const json_t *from, json_t *to)
 {
-    for (const char *const *key = kind->place_keys; key && *key; key++)
+    for (const char *const *key = kind->place.keys; key && *key; key++)
         copy_key(from, *key, to);
 }
 
@@ -42,8 +42,8 @@ void flow_record_place(const struct config *config, json_t *resolved)
     const struct platform_row *kind = platform_find(config->platform);
     CODEC_AUTOJSON json_t *own = config_resolved(config);
 
-    if (kind->record_place)
-        kind->record_place(config, own);
+    if (kind->place.record)
+        kind->place.record(config, own);
     json_object_set_new(resolved, "platform", codec_json_bytes_new(config->platform));
     copy_keys(kind, own, resolved);
 }
@@ -69,7 +69,7 @@ char *flow_place_of_spec(const struct run_spec *spec)
     const struct platform_row *kind = platform_find(spec->platform);
     CODEC_AUTOJSON json_t *values = json_object();
 
-    if (!spec->config || !kind->place_keys)
+    if (!spec->config || !kind->place.keys)
         return NULL;
     copy_keys(kind, spec->config, values);
     return place_line(&(struct config_recorded){spec->platform, spec->cluster, spec->project_root, values});
@@ -91,7 +91,7 @@ char *flow_where(const struct config *config)
 {
     const struct platform_row *kind = platform_find(config->platform);
 
-    return kind->place ? kind->place(config) : NULL;
+    return kind->place.words ? kind->place.words(config) : NULL;
 }
 
 /* A new reference; NULL: the row has none. */
@@ -113,7 +113,7 @@ int flow_recall(const struct ledger_run *row, struct config *out, struct act_err
     CODEC_AUTOJSON json_t *place = read_place(row), *values = json_object();
 
     *out = (struct config){0};
-    if (!kind->place_keys || (!place && !kind->is_here))
+    if (!kind->place.keys || (!place && !kind->about.is_here))
         return 0;
     copy_keys(kind, json_object_get(place, "config"), values);
     int rc = config_recall(&(struct config_recorded){row->platform, row->cluster, row->project, values}, out, err);

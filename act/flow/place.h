@@ -2,7 +2,7 @@
  * file, which may be renamed, moved or changed.
  *
  * A row of the ledger has its place: {"where": "'/home/u/.act' on u@login", "config": {"slurm": {...}}}, in which
- * config has the values of the platform's place_keys, without secrets. It says where a run is; with what to log in
+ * config has the values of the platform's place.keys, without secrets. It says where a run is; with what to log in
  * there is as on the day it is asked. Rows of before schema version 4 of the ledger have no "where".
  */
 #ifndef ACT_FLOW_PLACE_H

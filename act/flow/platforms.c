@@ -21,7 +21,7 @@ struct flow_opened {
 static char *where_of(const struct config *config)
 {
     const struct platform_row *row = platform_find(config->platform);
-    ACT_AUTOFREE char *where = flow_where(config), *part = row->part ? row->part(config) : NULL;
+    ACT_AUTOFREE char *where = flow_where(config), *part = row->place.part ? row->place.part(config) : NULL;
     ACT_AUTOFREE char *place = where ? act_strdup(where) : flow_place_of_config(config);
 
     return act_sprintf("%s\n%s\n%s", config->platform, place ? place : "", part ? part : "");
@@ -172,7 +172,7 @@ bool flow_watch_platforms(struct flow *flow, bool *news)
 
     for (size_t i = 0; i < flow->n_opened; i++) {
         struct platform *platform = flow->opened[i].platform;
-        any = (platform_row(platform)->watch && platform_watch(platform, news)) || any;
+        any = (platform_row(platform)->runs.watch && platform_watch(platform, news)) || any;
     }
     return any;
 }

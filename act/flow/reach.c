@@ -330,7 +330,7 @@ static char *registry_of_project(const struct config *config, const char *key, c
 static void add_password(const struct config *config, struct act_strv *items)
 {
     static const char key[] = "docker.password";
-    const char *own = platform_find(config->platform)->image_key;
+    const char *own = platform_find(config->platform)->settings.image.key;
     const struct {
         const char *key;
         const char *image;

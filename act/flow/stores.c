@@ -88,7 +88,7 @@ static int stores_make_private(const char *folder, bool is_built_in, struct act_
 static int no_such_place(const struct flow *flow, const struct config_folder *folder, int errnum, struct act_error *err)
 {
     ACT_AUTOFREE char *hint =
-        platform_find(flow->config.platform)->is_here
+        platform_find(flow->config.platform)->about.is_here
             ? act_strdup("")
             : act_sprintf("; a run looks at it or fills it on the nodes: 'a submit ls -l %s'", folder->name);
 

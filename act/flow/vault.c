@@ -135,7 +135,7 @@ int flow_fetch_secrets(struct flow *flow, struct run_spec *spec, struct act_erro
 {
     struct config *config = &flow->config;
     const struct platform_row *row = platform_find(config->platform);
-    int rc = row->logs_in_to_registry ? config_fetch_credential(config, &config->docker.password, err) : 0;
+    int rc = row->about.logs_in_to_registry ? config_fetch_credential(config, &config->docker.password, err) : 0;
 
     if (rc < 0)
         return act_error_prefix(err, "the password of the registry");

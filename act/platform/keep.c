@@ -44,12 +44,12 @@ static int run_script(struct site *site, const char *script, const char *const *
 static int platform_keep_open_site(struct platform *p, struct site **out, struct act_error *err)
 {
     *out = NULL;
-    return p->row->site ? p->row->site(p, out, err) : 0;
+    return p->row->keep.site ? p->row->keep.site(p, out, err) : 0;
 }
 
 bool platform_can_remove(const struct platform *p)
 {
-    return p->row->site || p->row->remove;
+    return p->row->keep.site || p->row->keep.remove;
 }
 
 int platform_size(struct platform *p, const char *id, uint64_t *out_bytes, bool *out_others, struct act_error *err)
@@ -72,9 +72,9 @@ int platform_size(struct platform *p, const char *id, uint64_t *out_bytes, bool 
 int platform_remove(struct platform *p, const char *id, struct act_error *err)
 {
     struct site *site = NULL;
-    int rc = p->row->remove ? p->row->remove(p, id, err) : platform_keep_open_site(p, &site, err);
+    int rc = p->row->keep.remove ? p->row->keep.remove(p, id, err) : platform_keep_open_site(p, &site, err);
 
-    if (rc < 0 || p->row->remove)
+    if (rc < 0 || p->row->keep.remove)
         return rc;
     if (!site)
         return act_error_set(err, ACT_USAGE, "cannot remove '%s': its service keeps its runs itself", id);
@@ -266,8 +266,8 @@ int platform_remove_agents(struct platform *p, int64_t older_s, bool dry_run, st
 
     *out = (struct platform_kept){0};
     *out_busy = false;
-    if (p->row->remove_agents)
-        return p->row->remove_agents(p, older_s, dry_run, out, err);
+    if (p->row->keep.remove_agents)
+        return p->row->keep.remove_agents(p, older_s, dry_run, out, err);
     if (rc < 0 || !site)
         return rc;
     rc = is_busy(site, out_busy, err);

@@ -40,7 +40,7 @@ const struct platform_row *platform_here(void)
 {
     const struct platform_row *const *row = platform_table;
 
-    while (!(*row)->is_here)
+    while (!(*row)->about.is_here)
         row++;
     return *row;
 }
@@ -54,12 +54,12 @@ char **platform_image(struct config *config)
 {
     const struct platform_row *row = platform_find(config->platform);
 
-    return row->image ? row->image(config) : &config->docker.image;
+    return row->settings.image.at ? row->settings.image.at(config) : &config->docker.image;
 }
 
 bool platform_image_is_said(const struct config *config)
 {
-    const char *key = platform_find(config->platform)->image_key;
+    const char *key = platform_find(config->platform)->settings.image.key;
 
     return config_is_said(config, "docker.image") || (key && config_is_said(config, key));
 }
@@ -82,8 +82,8 @@ void platform_free(struct platform *p)
 void platform_reach(const struct config *config, struct platform_reaches *out)
 {
     for (const struct platform_row *const *row = platform_table; *row; row++)
-        if ((*row)->reach)
-            (*row)->reach(config, out);
+        if ((*row)->settings.reach)
+            (*row)->settings.reach(config, out);
 }
 
 static int cannot(const struct platform *p, const char *what, struct act_error *err)
@@ -93,7 +93,7 @@ static int cannot(const struct platform *p, const char *what, struct act_error *
 
 int platform_limits(struct platform *p, struct platform_limits *out, struct act_error *err)
 {
-    return p->row->limits(p, out, err);
+    return p->row->nodes.limits(p, out, err);
 }
 
 /* The kernel of a node starts nothing with a longer word or variable: execve(2), MAX_ARG_STRLEN. */
@@ -121,7 +121,7 @@ static int platform_check_words(const struct run_spec *spec, struct act_error *e
 
 int platform_check_settings(struct platform *p, const struct run_spec *spec, struct act_error *err)
 {
-    return p->row->check_settings ? p->row->check_settings(p, spec, err) : 0;
+    return p->row->submit.check_settings ? p->row->submit.check_settings(p, spec, err) : 0;
 }
 
 int platform_check(struct platform *p, const struct run_spec *spec, struct act_error *err)
@@ -130,30 +130,30 @@ int platform_check(struct platform *p, const struct run_spec *spec, struct act_e
 
     if (rc == 0)
         rc = platform_check_settings(p, spec, err);
-    return rc == 0 && p->row->check ? p->row->check(p, spec, err) : rc;
+    return rc == 0 && p->row->submit.check ? p->row->submit.check(p, spec, err) : rc;
 }
 
 int platform_preview(struct platform *p, const struct run_spec *spec, json_t **out, struct act_error *err)
 {
     *out = NULL;
-    return p->row->preview ? p->row->preview(p, spec, out, err) : 0;
+    return p->row->submit.preview ? p->row->submit.preview(p, spec, out, err) : 0;
 }
 
 int platform_own_folders(struct platform *p, const char *const *paths, size_t n, bool *out_there, char **out_store,
                          struct act_error *err)
 {
     *out_store = NULL;
-    return p->row->own_folders ? p->row->own_folders(p, paths, n, out_there, out_store, err) : 0;
+    return p->row->submit.own_folders ? p->row->submit.own_folders(p, paths, n, out_there, out_store, err) : 0;
 }
 
 bool platform_nodes_fetch_package(const struct platform_row *row, const struct run_spec *spec)
 {
-    return row->package_most > 0 && spec->logs_path && spec->package_bytes > row->package_most;
+    return row->about.package_most > 0 && spec->logs_path && spec->package_bytes > row->about.package_most;
 }
 
 int platform_prepare(struct platform *p, const struct run_spec *spec, struct act_error *err)
 {
-    return p->row->prepare ? p->row->prepare(p, spec, err) : 0;
+    return p->row->submit.prepare ? p->row->submit.prepare(p, spec, err) : 0;
 }
 
 int platform_submit(struct platform *p, const struct platform_submission *submission, struct act_error *err)
@@ -164,22 +164,22 @@ int platform_submit(struct platform *p, const struct platform_submission *submis
     bool nobody_wants_it = false;
     if (!own.asked)
         own.asked = &nobody_wants_it;
-    return p->row->submit(p, &own, err);
+    return p->row->submit.one(p, &own, err);
 }
 
 int platform_submit_several(struct platform *p, const struct platform_several *several, struct act_error *err)
 {
-    return p->row->submit_several(p, several, err);
+    return p->row->submit.several(p, several, err);
 }
 
 int platform_most_together(struct platform *p)
 {
-    return p->row->submit_several ? p->row->most_together(p) : 1;
+    return p->row->submit.several ? p->row->submit.most_together(p) : 1;
 }
 
 int platform_status(struct platform *p, const char *const *ids, size_t n, struct run_status *out, struct act_error *err)
 {
-    return p->row->status(p, ids, n, out, err);
+    return p->row->runs.status(p, ids, n, out, err);
 }
 
 static int platform_check_id(const char *id, struct act_error *err)
@@ -189,14 +189,14 @@ static int platform_check_id(const char *id, struct act_error *err)
 
 bool platform_watch(struct platform *p, bool *news)
 {
-    return p->row->watch ? p->row->watch(p, news) : true;
+    return p->row->runs.watch ? p->row->runs.watch(p, news) : true;
 }
 
 int platform_abort(struct platform *p, const char *id, bool *out_was_final, struct act_error *err)
 {
     int rc = platform_check_id(id, err);
 
-    return rc < 0 ? rc : p->row->abort(p, id, out_was_final, err);
+    return rc < 0 ? rc : p->row->runs.abort(p, id, out_was_final, err);
 }
 
 int platform_scale(struct platform *p, const char *id, int nodes, bool dry_run, struct act_error *err)
@@ -205,17 +205,18 @@ int platform_scale(struct platform *p, const char *id, int nodes, bool dry_run, 
 
     if (rc < 0)
         return rc;
-    return p->row->scale ? p->row->scale(p, id, nodes, dry_run, err) : cannot(p, "change the size of a run", err);
+    return p->row->runs.scale ? p->row->runs.scale(p, id, nodes, dry_run, err)
+                              : cannot(p, "change the size of a run", err);
 }
 
 struct store *platform_open_logs(struct platform *p, const char *id, bool ended)
 {
-    return p->row->open_logs(p, id, ended);
+    return p->row->runs.open_logs(p, id, ended);
 }
 
 char *platform_page(struct platform *p, const char *id)
 {
-    return p->row->page ? p->row->page(p, id) : NULL;
+    return p->row->runs.page ? p->row->runs.page(p, id) : NULL;
 }
 
 int platform_spec(struct platform *p, const char *id, struct run_spec *out, struct act_error *err)
@@ -224,19 +225,19 @@ int platform_spec(struct platform *p, const char *id, struct run_spec *out, stru
 
     if (rc < 0)
         return rc;
-    return p->row->spec ? p->row->spec(p, id, out, err) : cannot(p, "tell how a run was submitted", err);
+    return p->row->runs.spec ? p->row->runs.spec(p, id, out, err) : cannot(p, "tell how a run was submitted", err);
 }
 
 int platform_list(struct platform *p, struct act_strv *out_ids, struct act_error *err)
 {
-    return p->row->list ? p->row->list(p, out_ids, err) : cannot(p, "list its runs", err);
+    return p->row->runs.list ? p->row->runs.list(p, out_ids, err) : cannot(p, "list its runs", err);
 }
 
 int platform_recent(struct platform *p, const enum run_state *only, size_t max, struct platform_runs *out,
                     struct act_error *err)
 {
     *out = (struct platform_runs){0};
-    return p->row->recent ? p->row->recent(p, only, max, out, err) : 0;
+    return p->row->runs.recent ? p->row->runs.recent(p, only, max, out, err) : 0;
 }
 
 int platform_nodes(struct platform *p, const char *id, struct platform_nodes *out, struct act_error *err)
@@ -246,7 +247,7 @@ int platform_nodes(struct platform *p, const char *id, struct platform_nodes *ou
     *out = (struct platform_nodes){0};
     if (rc < 0)
         return rc;
-    return p->row->nodes ? p->row->nodes(p, id, out, err) : cannot(p, "tell the nodes of a run", err);
+    return p->row->nodes.of_run ? p->row->nodes.of_run(p, id, out, err) : cannot(p, "tell the nodes of a run", err);
 }
 
 int platform_shell(struct platform *p, const char *id, const char *node, const struct act_strv *command,
@@ -255,13 +256,13 @@ int platform_shell(struct platform *p, const char *id, const char *node, const s
     int rc = id ? platform_check_id(id, err) : 0;
 
     *out = (struct platform_shell){0};
-    if (rc == 0 && !id && !p->row->nodes_have_addresses)
+    if (rc == 0 && !id && !p->row->about.nodes_have_addresses)
         rc = act_error_set(err, ACT_NOT_FOUND,
                            "no node has an address of its own on platform '%s': name a run, and a node of it",
                            p->row->kind->name);
     if (rc < 0)
         return rc;
-    return p->row->shell ? p->row->shell(p, id, node, command, out, err) : cannot(p, "open a shell", err);
+    return p->row->nodes.shell ? p->row->nodes.shell(p, id, node, command, out, err) : cannot(p, "open a shell", err);
 }
 
 void platform_shell_release(struct platform_shell *shell)
@@ -272,13 +273,13 @@ void platform_shell_release(struct platform_shell *shell)
 int platform_summary(struct platform *p, struct platform_summary *out, struct act_error *err)
 {
     *out = (struct platform_summary){0};
-    return p->row->summary ? p->row->summary(p, out, err) : cannot(p, "tell what it is doing", err);
+    return p->row->nodes.summary ? p->row->nodes.summary(p, out, err) : cannot(p, "tell what it is doing", err);
 }
 
 int platform_jobs(struct platform *p, struct platform_jobs *out, struct act_error *err)
 {
     *out = (struct platform_jobs){0};
-    return p->row->jobs ? p->row->jobs(p, out, err) : cannot(p, "list the jobs of everybody", err);
+    return p->row->nodes.jobs ? p->row->nodes.jobs(p, out, err) : cannot(p, "list the jobs of everybody", err);
 }
 
 int platform_check_shares(const struct run_spec *spec, const char *where, struct act_error *err)
@@ -291,7 +292,7 @@ int platform_check_shares(const struct run_spec *spec, const char *where, struct
                                  "folder '%s' is in a share of Azure Files (%s), which only jobs of Azure Machine "
                                  "Learning mount: on %s it takes 'mode: download' or 'mode: upload'%s",
                                  f->name, f->store, where,
-                                 platform_find(spec->platform)->agent_mounts
+                                 platform_find(spec->platform)->about.agent_mounts
                                      ? ", or 'mount: copy' at the top level of the cluster file"
                                      : "");
     }
@@ -319,14 +320,14 @@ int platform_check_mounts_here(const struct run_spec *spec, struct act_error *er
 
 void platform_examine(struct platform *p, struct platform_findings *findings)
 {
-    if (p->row->examine)
-        p->row->examine(p, findings);
+    if (p->row->nodes.examine)
+        p->row->nodes.examine(p, findings);
 }
 
 void platform_examine_mounts(struct platform *p, const char *wanted, struct platform_findings *findings)
 {
-    if (p->row->examine_mounts)
-        p->row->examine_mounts(p, wanted, findings);
+    if (p->row->nodes.examine_mounts)
+        p->row->nodes.examine_mounts(p, wanted, findings);
 }
 
 /* ---- what they return ---- */

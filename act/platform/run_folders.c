@@ -11,7 +11,7 @@ static const char *const log_folders[] = {RUN_DIR_USER, RUN_DIR_SYSTEM, RUN_DIR_
 
 static int platform_folders_site_of(void *p, struct site **out, struct act_error *err)
 {
-    return ((struct platform *)p)->row->site(p, out, err);
+    return ((struct platform *)p)->row->keep.site(p, out, err);
 }
 
 /* The agent has written the logs by the time that it says how the run ended. */

@@ -130,7 +130,7 @@ static struct run_spec shell_spec(int procs, const char *script)
 static void store_files(struct run_spec *spec, const char *package, struct flow_job_files *out)
 {
     *out = (struct flow_job_files){0};
-    if (platform_row(platform)->nodes_fetch)
+    if (platform_row(platform)->about.nodes_fetch)
         assert_ok(flow_store_job(&flow, spec, package, out, &err), err);
 }
 
@@ -169,7 +169,7 @@ static struct run_status conform_platform_status_of(const char *id)
     struct run_status status;
 
     assert_ok(platform_status(platform, &id, 1, &status, &err), err);
-    if (!platform_row(platform)->keeps_record && status.state == RUN_FAILED)
+    if (!platform_row(platform)->about.keeps_record && status.state == RUN_FAILED)
         add_last_words(id, &status);
     return status;
 }
@@ -617,7 +617,7 @@ static void map_data(struct run_spec *spec, const char *root, const char *store)
     spec->folders = act_calloc(1, sizeof(*spec->folders));
     spec->n_folders = 1;
     spec->folders[0] = (struct run_folder){.name = act_strdup("data"), .mode = RUN_FOLDER_RW_MOUNT};
-    if (platform_row(platform)->nodes_fetch) {
+    if (platform_row(platform)->about.nodes_fetch) {
         spec->folders[0].store = act_strdup("blob");
         spec->folders[0].path = act_strdup(flow.config.folders[0].path);
         return;
@@ -630,7 +630,7 @@ static void map_data(struct run_spec *spec, const char *root, const char *store)
 /* What is in the store of the mapped folder. New string. */
 static char *read_data(const char *folder, const char *name)
 {
-    bool here = !platform_row(platform)->nodes_fetch;
+    bool here = !platform_row(platform)->about.nodes_fetch;
     ACT_AUTOFREE char *path = act_path_join(here ? folder : flow.config.folders[0].path, name);
     struct store *store = NULL;
     char *text = NULL;
@@ -665,8 +665,9 @@ TEST(test_code_and_folders)
                                              "add('compile.aml.sh', 'printf \"%s.\" \"$@\" >> compiled')");
     run_to_end(&spec, zip, RUN_COMPLETED, 0);
     ACT_AUTOFREE char *log = rank_log(spec.id, 0);
-    ACT_AUTOFREE char *expected = act_sprintf(
-        "one.two three.%s", platform_row(platform)->nodes_fetch ? "/" : store); /* compiled once, not for each rank */
+    ACT_AUTOFREE char *expected =
+        act_sprintf("one.two three.%s",
+                    platform_row(platform)->about.nodes_fetch ? "/" : store); /* compiled once, not for each rank */
     assert_contains(log, "content\nsub/file.txt\n-rwxr-xr-x\ndrwxr-x---\nruns in /");
     assert_contains(log, expected);
     ACT_AUTOFREE char *text = read_data(store, "made");

@@ -144,7 +144,7 @@ static int fake_list_logs(struct store_call *call)
     for (size_t i = 0; i < fake.n_logs; i++)
         *store_page_add(&call->list.page) = (struct store_entry){.key = act_strdup(fake.logs[i].name),
                                                                  .size = strlen(fake.logs[i].text),
-                                                                 .grows = fake.row.answers_by_request};
+                                                                 .grows = fake.row.about.answers_by_request};
     return 0;
 }
 
@@ -193,18 +193,13 @@ static struct store *fake_open_logs(struct platform *p, const char *id, bool end
 
 static const struct platform_row usual = {
     .kind = &kind,
-    .keeps_record = true,
-    .nodes_share_folder = true,
-    .place = fake_place,
-    .place_keys = place_keys,
+    .about = {.keeps_record = true, .nodes_share_folder = true},
+    .place = {.words = fake_place, .keys = place_keys},
     .open = fake_open,
-    .limits = fake_limits,
-    .submit = fake_submit,
-    .status = fake_status,
-    .abort = fake_abort,
-    .open_logs = fake_open_logs,
-    .list = fake_list,
     .close = fake_close,
+    .submit = {.one = fake_submit},
+    .runs = {.status = fake_status, .abort = fake_abort, .open_logs = fake_open_logs, .list = fake_list},
+    .nodes = {.limits = fake_limits},
 };
 
 void fake_reset(void)
@@ -216,12 +211,13 @@ void fake_reset(void)
 static const struct config_kind built_in = {
     .name = "local", .is_built_in = true, .has_store = true, .runs_see_store = true};
 
-static const struct platform_row here = {.kind = &built_in,
-                                         .is_here = true,
-                                         .place = fake_place,
-                                         .place_keys = place_keys,
-                                         .open = fake_open,
-                                         .list = fake_list,
-                                         .close = fake_close};
+static const struct platform_row here = {
+    .kind = &built_in,
+    .about = {.is_here = true},
+    .place = {.words = fake_place, .keys = place_keys},
+    .open = fake_open,
+    .close = fake_close,
+    .runs = {.list = fake_list},
+};
 
 const struct platform_row *const platform_table[] = {&here, &fake.row, NULL};

@@ -97,7 +97,7 @@ TEST(a_ledger_takes_runs_that_nobody_lists)
     assert_int_equal(chdir(scratch), 0);
     for (int listed = 0; listed < 2; listed++) {
         flow_open_bare("lab", &bare);
-        fake.row.keeps_list = listed;
+        fake.row.about.keeps_list = listed;
         fake.did[0] = '\0';
         assert_ok(flow_rebuild(&bare, &err), err);
         assert_string_equal(fake.did, listed ? "" : "list ");
@@ -112,7 +112,7 @@ TEST_IN(nobody_drives_a_name_without_a_row, NULL, NULL)
     struct services services = {0};
     struct platform *platform;
 
-    assert_false(platform_find("k8s")->is_here);
+    assert_false(platform_find("k8s")->about.is_here);
     assert_fails(platform_open(&services, &config, &platform, &err), err, ACT_CONFIG, "'k8s' cannot be driven");
     assert_string_equal(platform_here()->kind->name, "local");
 }

@@ -295,7 +295,7 @@ TEST(following_leaves_a_service_alone)
         fake.status.state = run.status.state = RUN_RUNNING;
         n_pauses = 0;
         fake.n_logs_calls = 0;
-        fake.row.answers_by_request = service;
+        fake.row.about.answers_by_request = service;
         fake.logs_take_ms = COST_MS;
         fake.before_logs = finish_later;
         LOGS({USER0, "one\n"});

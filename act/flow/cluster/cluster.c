@@ -86,7 +86,7 @@ static int count_own(struct flow *flow, struct flow_summary *out, struct act_err
     const struct config *c = &flow->config;
     /* this machine is one place, whatever the clusters are called that use it */
     struct flow_table table = {.platform = c->platform,
-                               .cluster = platform_find(c->platform)->is_here ? NULL : c->cluster,
+                               .cluster = platform_find(c->platform)->about.is_here ? NULL : c->cluster,
                                .own = true,
                                .active = true};
     struct flow_runs runs;

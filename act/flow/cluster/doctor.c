@@ -107,7 +107,7 @@ static void examine_stores(struct flow *flow, struct platform_findings *findings
 
     examine_store(flow, &c->code, findings); /* a missing account is a finding */
     for (size_t i = 0; i < c->n_folders; i++) {
-        bool mounted = config_is_share(&c->folders[i]) && platform_find(c->platform)->datastore;
+        bool mounted = config_is_share(&c->folders[i]) && platform_find(c->platform)->settings.datastore;
         bool known = !c->folders[i].account_file || mounted || is_same_store(&c->folders[i], &c->code);
         for (size_t k = 0; k < i && !known; k++)
             known = is_same_store(&c->folders[i], &c->folders[k]);
@@ -130,16 +130,16 @@ static void examine_mounts(struct flow *flow, struct platform *platform, struct 
     const struct config *c = &flow->config;
     bool any = false;
 
-    if (act_streq(c->mount, RUN_MOUNT_COPY) || platform_find(c->platform)->datastore)
+    if (act_streq(c->mount, RUN_MOUNT_COPY) || platform_find(c->platform)->settings.datastore)
         return;
     for (size_t i = 0; i < c->n_folders; i++) {
         const struct config_folder *folder = &c->folders[i];
         if (doctor_is_mounted(flow, folder) && config_is_share(folder))
-            platform_findings_add(findings, false, "folders",
-                                  "'%s' is in a share of Azure Files, which is not mounted: for runs it takes "
-                                  "'mode: download' or 'mode: upload'%s",
-                                  folder->name,
-                                  platform_find(c->platform)->agent_mounts ? ", or the cluster 'mount: copy'" : "");
+            platform_findings_add(
+                findings, false, "folders",
+                "'%s' is in a share of Azure Files, which is not mounted: for runs it takes "
+                "'mode: download' or 'mode: upload'%s",
+                folder->name, platform_find(c->platform)->about.agent_mounts ? ", or the cluster 'mount: copy'" : "");
         else
             any = any || doctor_is_mounted(flow, folder);
     }

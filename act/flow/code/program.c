@@ -252,7 +252,7 @@ static int program_check_name(const struct place *p, const char *word, struct ac
 {
     const struct package_entry *e = find_packed(p->list, word);
     ACT_AUTOFREE char *program = proc_find_in_path(word);
-    bool here = platform_find(p->config->platform)->is_here && !p->config->docker.image;
+    bool here = platform_find(p->config->platform)->about.is_here && !p->config->docker.image;
 
     if (program)
         return 0;

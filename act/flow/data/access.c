@@ -20,7 +20,7 @@ int64_t flow_run_limit_s(const struct config *c)
 {
     const struct platform_row *row = platform_find(c->platform);
 
-    return row->time_limit_s ? row->time_limit_s(c) : 0;
+    return row->settings.time_limit.get ? row->settings.time_limit.get(c) : 0;
 }
 
 int64_t flow_key_life_s(const struct config *c)
@@ -88,7 +88,7 @@ enum renewal { RENEWAL_NEVER, RENEWAL_PERHAPS, RENEWAL_SURE };
 static enum renewal renewal_of(const struct config *c, enum run_folder_mode mode)
 {
     bool is_mounted = mode == RUN_FOLDER_RW_MOUNT || mode == RUN_FOLDER_RO_MOUNT;
-    bool is_here = platform_find(c->platform)->is_here;
+    bool is_here = platform_find(c->platform)->about.is_here;
     enum mounts_tool tool;
 
     if (!is_mounted || act_streq(c->mount, RUN_MOUNT_COPY))
@@ -105,7 +105,7 @@ static enum renewal renewal_of(const struct config *c, enum run_folder_mode mode
 static bool may_end_early(const struct config *c, int64_t left_s, enum run_folder_mode mode)
 {
     int64_t limit_s = flow_run_limit_s(c);
-    bool is_for_long = platform_find(c->platform)->agent_mounts && mode != RUN_FOLDER_DOWNLOAD;
+    bool is_for_long = platform_find(c->platform)->about.agent_mounts && mode != RUN_FOLDER_DOWNLOAD;
 
     return limit_s > 0 ? left_s < limit_s : is_for_long && left_s <= FLOW_LOGIN_LIFE_S;
 }

@@ -26,7 +26,7 @@ static bool see_the_project(const struct config *config, const struct config_fol
 {
     const struct platform_row *row = platform_find(config->platform);
 
-    return row->sees_project && row->sees_project(config, folder);
+    return row->place.sees_project && row->place.sees_project(config, folder);
 }
 
 /* A file of the project that is not there, of another size there, or older. */

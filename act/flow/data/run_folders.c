@@ -167,7 +167,7 @@ static int describe_store(struct flow *flow, const struct config_folder *f, enum
 static bool is_reached(const struct run_spec *spec, const struct run_folder *f)
 {
     return !f->link && (f->mode == RUN_FOLDER_DOWNLOAD || f->mode == RUN_FOLDER_UPLOAD ||
-                        platform_find(spec->platform)->agent_mounts);
+                        platform_find(spec->platform)->about.agent_mounts);
 }
 
 /* A place in the store of the code. */

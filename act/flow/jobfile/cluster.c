@@ -10,7 +10,7 @@ static bool runs_images(const struct config *config)
 {
     const struct platform_row *row = platform_find(config->platform);
 
-    return row->runs_images && row->runs_images(config);
+    return row->settings.runs_images && row->settings.runs_images(config);
 }
 
 static void jobfile_cluster_note(struct flow_job_file *job, const char *text)
@@ -46,7 +46,7 @@ static void apply_registry(struct flow_job_file *job, struct config *config)
     struct config_docker *docker = &config->docker;
     ACT_AUTOFREE char *registry = registry_of(config);
 
-    if (!platform_find(config->platform)->logs_in_to_registry) {
+    if (!platform_find(config->platform)->about.logs_in_to_registry) {
         if (job->password)
             jobfile_cluster_note(
                 job, "containerSettings.imageSourceRegistry.credentials are not used: the nodes log in to the "
@@ -88,10 +88,10 @@ static void apply_shm_size(struct flow_job_file *job, struct config *config)
 
     if (!job->shm_size)
         return;
-    if (!row->set_shm_size)
+    if (!row->settings.shm_size.set)
         jobfile_cluster_note(job, "containerSettings.shmSize is not used: processes have the /dev/shm of their node");
-    else if (!jobfile_cluster_is_said(job, config, row->shm_size_key, "containerSettings.shmSize"))
-        row->set_shm_size(config, job->shm_size);
+    else if (!jobfile_cluster_is_said(job, config, row->settings.shm_size.key, "containerSettings.shmSize"))
+        row->settings.shm_size.set(config, job->shm_size);
 }
 
 /* Returns what is left for the command itself. */
@@ -99,10 +99,10 @@ static int64_t apply_time_limit(struct flow_job_file *job, struct config *config
 {
     const struct platform_row *row = platform_find(config->platform);
 
-    if (!job->limit_s || !row->set_time_limit)
+    if (!job->limit_s || !row->settings.time_limit.set)
         return job->limit_s;
-    if (!jobfile_cluster_is_said(job, config, row->time_limit_key, "constraints.maxWallClockTime"))
-        row->set_time_limit(config, job->limit_s);
+    if (!jobfile_cluster_is_said(job, config, row->settings.time_limit.key, "constraints.maxWallClockTime"))
+        row->settings.time_limit.set(config, job->limit_s);
     return 0;
 }
 

@@ -109,7 +109,7 @@ static void note_place(struct job_build *b, const char *id, const char *prefix, 
 /* Whether the folder of a run, as its nodes see it, is the one that its files are read from. */
 static bool keeps_runs(const struct job_build *b)
 {
-    return platform_find(b->config->platform)->nodes_share_folder;
+    return platform_find(b->config->platform)->about.nodes_share_folder;
 }
 
 /* Sets its variable and makes it. */

@@ -147,7 +147,7 @@ int flow_check_shared_temp(struct platform *platform, const struct run_spec *spe
 {
     static const char shared[] = PREFIX "SHARED_JOB_TEMP";
 
-    if (!spec->title || spec->nodes == 1 || platform_row(platform)->nodes_share_folder || !run_uses(spec, shared))
+    if (!spec->title || spec->nodes == 1 || platform_row(platform)->about.nodes_share_folder || !run_uses(spec, shared))
         return 0;
     return act_error_set(
         err, ACT_CONFIG,

@@ -231,7 +231,7 @@ static char *source_of(const char *command)
 /* Whether a folder of mode path can stand for it. */
 static bool may_be_place(const struct job_build *b, const struct volume *v)
 {
-    return platform_find(b->config->platform)->agent_mounts && act_path_is_safe(v->path, strlen(v->path)) &&
+    return platform_find(b->config->platform)->about.agent_mounts && act_path_is_safe(v->path, strlen(v->path)) &&
            !strchr(v->path, '/');
 }
 
@@ -318,7 +318,7 @@ static int refuse_server(const struct job_build *b, const struct volume *v, cons
 /* NULL: nothing is in the way of mounting it. */
 static const char *obstacle(const struct job_build *b, const struct volume *v)
 {
-    if (!v->kind->place || !platform_find(b->config->platform)->datastore)
+    if (!v->kind->place || !platform_find(b->config->platform)->settings.datastore)
         return "";
     if (!job_text(v->item, "accountName") || !job_text(v->item, v->kind->place))
         return ", as the file does not say where it is";

@@ -90,12 +90,12 @@ static int ask_load(struct asker *a, struct act_error *err)
     struct platform_summary summary = {0};
     int64_t now_ms = act_now_monotonic_ms();
 
-    if (now_ms < a->load_ms || !platform_row(a->platform)->summary)
+    if (now_ms < a->load_ms || !platform_row(a->platform)->nodes.summary)
         return 0;
     int rc = platform_summary(a->platform, &summary, err);
     if (rc < 0)
         return rc;
-    a->load_ms = now_ms + (platform_row(a->platform)->watch ? LOAD_WATCHED_MS : LOAD_MS);
+    a->load_ms = now_ms + (platform_row(a->platform)->runs.watch ? LOAD_WATCHED_MS : LOAD_MS);
     pthread_mutex_lock(&a->board->lock);
     platform_summary_release(&a->place->shown.summary);
     a->place->shown.summary = summary;
@@ -193,7 +193,7 @@ static void look_at_logs(struct asker *a)
         show_live(a, ids.v[i], board_follow_look(follow, &a->flow, &status));
         board_changed(a->board);
     }
-    bool costs = a->platform && platform_row(a->platform)->answers_by_request;
+    bool costs = a->platform && platform_row(a->platform)->about.answers_by_request;
     a->logs_ms = act_now_monotonic_ms() + (costs ? LOGS_MS : 0);
 }
 
@@ -253,7 +253,7 @@ struct wish {
 /* Those that have to be asked always may know more. */
 static int64_t board_place_when_due(struct asker *a)
 {
-    bool tells = a->platform && platform_row(a->platform)->watch;
+    bool tells = a->platform && platform_row(a->platform)->runs.watch;
 
     return tells && platform_watch(a->platform, &a->place->bell.rung) && a->soonest_ms < a->due_ms ? a->soonest_ms
                                                                                                    : a->due_ms;

@@ -65,10 +65,10 @@ int flow_abort(struct flow *flow, struct flow_run *run, bool *out_was_final, str
     rc = flow_platform_of(flow, &run->row, &platform, err);
     if (rc < 0)
         return rc;
-    if (platform_row(platform)->deletion_ends)
+    if (platform_row(platform)->about.deletion_ends)
         keep_logs(flow, run);
     rc = platform_abort(platform, run->row.id, out_was_final, err);
-    if (rc == -ACT_NOT_FOUND && platform_row(platform)->deletion_ends)
+    if (rc == -ACT_NOT_FOUND && platform_row(platform)->about.deletion_ends)
         rc = 0;
     if (rc == 0 && !*out_was_final)
         run->status.aborted = run->changed = true;

@@ -144,7 +144,7 @@ static int adopt(struct flow *flow, struct platform *platform, const char *id, c
         find_take_place(found_in, &spec);
     if (rc == 0) {
         struct ledger_run row = flow_row_of(&spec);
-        row.found = platform_row(platform)->keeps_list;
+        row.found = platform_row(platform)->about.keeps_list;
         rc = flow_with_ledger(flow, find_add_row, &row, err);
         ledger_run_release(&row);
     }
@@ -175,7 +175,7 @@ static int adopt_matching(struct flow *flow, struct platform *platform, struct q
             n++;
         }
     act_strv_release(&ids);
-    if (rc < 0 || n > 0 || !platform_row(platform)->keeps_list)
+    if (rc < 0 || n > 0 || !platform_row(platform)->about.keeps_list)
         return rc;
     rc = flow_find_named(platform, q->piece, &q->named, err);
     return rc == 0 && q->named ? adopt_if_there(flow, platform, q->named, found_in, err) : rc;
@@ -200,7 +200,7 @@ static int adopt_from_cluster(struct flow *flow, struct question *q, struct act_
 
     if (rc < 0)
         return flow->cluster ? rc : 0; /* without a cluster there is none to look on */
-    if (!platform_find(config.platform)->is_here && strlen(q->piece) >= PIECE_MIN) {
+    if (!platform_find(config.platform)->about.is_here && strlen(q->piece) >= PIECE_MIN) {
         rc = flow_platform_named(flow, flow->cluster, &platform, err);
         if (rc == 0)
             rc = adopt_matching(flow, platform, q, &config, err);
@@ -254,7 +254,7 @@ int flow_rebuild(struct flow *flow, struct act_error *err)
     if (rc < 0)
         return rc;
     rc = flow_platform_named(flow, flow->cluster, &platform, err);
-    if (rc == 0 && !platform_row(platform)->keeps_list) {
+    if (rc == 0 && !platform_row(platform)->about.keeps_list) {
         rc = platform_list(platform, &ids, err);
         if (rc == 0)
             rc = adopt_unknown(flow, platform, &ids, &config, err);

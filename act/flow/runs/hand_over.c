@@ -58,13 +58,13 @@ int flow_hand_over(struct flow *flow, struct platform *platform, struct run_spec
     ACT_AUTO(flow_job_files) files = {0};
     int rc = 0;
 
-    if (row->nodes_send_logs) /* the id may be another one than at first */
+    if (row->about.nodes_send_logs) /* the id may be another one than at first */
         flow_describe_sent(&flow->config, spec);
     if (package && platform_nodes_fetch_package(row, spec))
         rc = flow_store_package(flow, spec, package, err);
     if (rc == 0 && !spec->foreign)
-        rc = row->nodes_fetch ? flow_store_job(flow, spec, package, &files, err)
-                              : flow_run_stores(flow, spec, &stores, err);
+        rc = row->about.nodes_fetch ? flow_store_job(flow, spec, package, &files, err)
+                                    : flow_run_stores(flow, spec, &stores, err);
     if (rc == 0)
         rc = platform_prepare(platform, spec, err);
     if (rc == 0)
@@ -91,7 +91,7 @@ int flow_start_run(struct flow *flow, struct platform *platform, struct run_spec
     struct flow_again again;
     bool asked = false;
 
-    if (!platform_row(platform)->answers_by_request)
+    if (!platform_row(platform)->about.answers_by_request)
         return flow_hand_over(flow, platform, spec, package, &asked, err);
     asked = flow_again_begin(flow, spec, &again);
     int rc = flow_hand_over(flow, platform, spec, package, &asked, err);

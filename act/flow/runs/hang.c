@@ -24,7 +24,7 @@ static int read_hang(const struct config *c, const struct platform_row *row, int
         return act_error_set(err, ACT_CONFIG, "'hang' must be a time such as 90s, 20m or 2h, not '%s'", c->hang);
     if (*out > RUN_HANG_MOST_S)
         return act_error_set(err, ACT_CONFIG, "'hang' must be at most 30d, not '%s'", c->hang);
-    return row->keeps_record ? 0 : hang_refuse_here(c, row, err);
+    return row->about.keeps_record ? 0 : hang_refuse_here(c, row, err);
 }
 
 int flow_check_hang(const struct config *c, const struct platform_row *row, struct act_error *err)
@@ -55,7 +55,7 @@ int flow_repeat_hang(const struct config *c, const struct platform_row *row, con
 {
     if (config_is_said(c, "hang") || !old->hang_s)
         return flow_take_hang(c, row, spec, err);
-    if (!row->keeps_record) {
+    if (!row->about.keeps_record) {
         act_note("the first run was watched for hangs; this one is not, as nobody can on platform '%s'",
                  row->kind->name);
         return 0;

@@ -81,8 +81,8 @@ static void kept_add_place(struct platform *platform, const char *cluster, struc
     if (platform_keeps(platform, &there, &err) < 0)
         act_warn("cluster '%s' is not counted: %s", cluster, act_error_text(&err));
     else if (there.where) {
-        ACT_AUTOFREE char *where =
-            platform_row(platform)->is_here ? act_strdup(there.where) : act_sprintf("%s: %s", cluster, there.where);
+        ACT_AUTOFREE char *where = platform_row(platform)->about.is_here ? act_strdup(there.where)
+                                                                         : act_sprintf("%s: %s", cluster, there.where);
         kept_add(out, "runs", act_sprintf("%s/runs", where), there.runs.bytes, there.runs.n);
         kept_add(out, "packages", act_sprintf("%s/packages", where), there.packages.bytes, there.packages.n);
         kept_add(out, "agents", act_sprintf("%s/bin", where), there.agents.bytes, there.agents.n);

@@ -91,7 +91,7 @@ void flow_add_last_words(struct flow *flow, const struct flow_run *run, struct r
     struct act_error err;
     int rc = flow_log_source_open(flow, run, &source, &err);
 
-    if (rc == 0 && !platform_row(source.platform)->keeps_record)
+    if (rc == 0 && !platform_row(source.platform)->about.keeps_record)
         rc = flow_log_source_list(&source, &logs, &err);
     if (rc == 0)
         rc = flow_find_last_words(&source, run, &logs, "", &words, &err);

@@ -33,7 +33,7 @@ int flow_check_stored(const struct config *c, const struct run_spec *spec, struc
             return act_error_set(err, ACT_CONFIG,
                                  "folder '%s' is on the PersistentVolumeClaim '%s', which only pods see; %s", f->name,
                                  f->store + strlen(RUN_CLAIM), hint);
-        if (f->link && !platform_find(c->platform)->is_here && access(f->link, F_OK) < 0)
+        if (f->link && !platform_find(c->platform)->about.is_here && access(f->link, F_OK) < 0)
             return act_error_errno(err, errno, "folder '%s' is '%s' where cluster '%s' is; %s", f->name, f->link,
                                    c->cluster, hint);
     }

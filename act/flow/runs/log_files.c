@@ -123,7 +123,7 @@ static int open_copies(struct flow *flow, const struct flow_run *run, struct flo
     ACT_AUTOFREE char *root = flow_log_folder(run->row.project);
     bool whole = read_complete(run, root, folder, &out->copies, &out->whole_ns);
 
-    if (!whole || !platform_row(out->platform)->answers_by_request)
+    if (!whole || !platform_row(out->platform)->about.answers_by_request)
         return 0;
     int rc = log_files_open_folder(flow, root, folder, &out->store, err);
     out->is_copies = rc == 0;
@@ -220,7 +220,7 @@ static void drop_outputs(const struct flow_log_source *s, struct store_page *log
 {
     size_t n = 0;
 
-    if (s->with_outputs || (s->platform && !platform_row(s->platform)->nodes_share_folder))
+    if (s->with_outputs || (s->platform && !platform_row(s->platform)->about.nodes_share_folder))
         return;
     for (size_t i = 0; i < logs->n; i++)
         if (act_starts_with(logs->v[i].key, RUN_DIR_OUTPUTS "/"))

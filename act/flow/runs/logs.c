@@ -681,7 +681,7 @@ static int end_round(const struct follower *f, struct act_error *err)
 static int timed_round(struct follower *f, struct act_error *err)
 {
     int64_t start = act_now_monotonic_ms();
-    bool by_request = f->from.platform && platform_row(f->from.platform)->answers_by_request;
+    bool by_request = f->from.platform && platform_row(f->from.platform)->about.answers_by_request;
 
     store_page_release(&f->logs);
     f->moved = false;

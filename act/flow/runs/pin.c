@@ -21,7 +21,7 @@ static int check_package(const struct passage *p, struct act_error *err)
 {
     const struct platform_row *row = platform_row(p->platform);
 
-    return row->check_package ? row->check_package(p->spec, err) : 0;
+    return row->submit.check_package ? row->submit.check_package(p->spec, err) : 0;
 }
 
 static int pin_fits(void *arg, uint64_t bytes, struct act_error *err)

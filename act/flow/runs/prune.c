@@ -104,7 +104,7 @@ static void prune_take(struct flow_prune *p, struct flow_run *run, const struct 
 
     taken.bytes += copies;
     taken.has_copies = copies > 0;
-    taken.has_sent = run->spec.logs_path && platform_find(run->row.platform)->nodes_send_logs;
+    taken.has_sent = run->spec.logs_path && platform_find(run->row.platform)->about.nodes_send_logs;
     taken.run = *run;
     ACT_PUSH(p->v, p->n, taken);
     *run = (struct flow_run){0};

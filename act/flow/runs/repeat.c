@@ -135,8 +135,8 @@ void flow_repeat_config(struct config *config, const struct run_spec *old, bool 
     const struct platform_row *row = platform_find(config->platform);
 
     repeat_image(config, old, moved);
-    if (row->repeat)
-        row->repeat(config, old);
+    if (row->settings.repeat)
+        row->settings.repeat(config, old);
 }
 
 /* ---- what prepares the code */

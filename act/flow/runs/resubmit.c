@@ -82,7 +82,7 @@ static int repeat_shape(struct flow *to, const struct run_spec *old, bool moved,
     if (moved || said || config_is_said(&to->config, "multi_process")) {
         if (!said)
             to->config.num_gpu = flow_slots_of(old);
-        if (!said && platform_row(platform)->scale)
+        if (!said && platform_row(platform)->runs.scale)
             repeat_range(&to->config, old);
         else if (!said && run_spec_is_elastic(old))
             act_note("the first run had %d to %d nodes; this one has a fixed size, as platform '%s' cannot change it",
@@ -125,7 +125,7 @@ static void repeat_volumes(const struct config *config, struct platform *platfor
         const struct run_folder *f = &old->folders[i];
         if ((!f->datastore && f->mode != RUN_FOLDER_PATH) || flow_find_folder(spec, f->name))
             continue;
-        if (f->datastore ? !platform_row(platform)->datastore : moved) {
+        if (f->datastore ? !platform_row(platform)->settings.datastore : moved) {
             act_note("the volume '%s', '%s', is not mounted on cluster '%s'; map it there, as a folder of that name",
                      f->name, f->store, config->cluster);
             continue;

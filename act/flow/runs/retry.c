@@ -101,7 +101,7 @@ static int retry_check(const struct config *c, const struct platform_row *row, s
         return act_error_set(err, code,
                              "retry.on says after what the run is tried again, and nothing says how often: "
                              "add --retry N, or retry.times");
-    if (c->retry.times > 0 && !row->tries_again)
+    if (c->retry.times > 0 && !row->about.tries_again)
         return act_error_set(err, code,
                              "on the platform '%s' the service starts the processes of a run, and its agent cannot "
                              "begin again: submit without retry ('-p {retry: 0}'), and have a shell do it: "
@@ -142,7 +142,7 @@ int flow_set_retry(const struct config *c, const struct platform_row *row, struc
 {
     int rc = take_retry(c, row, spec, err);
 
-    if (rc == 0 && spec->retry_times > 0 && !row->tries_elsewhere && !row->is_here)
+    if (rc == 0 && spec->retry_times > 0 && !row->about.tries_elsewhere && !row->about.is_here)
         act_note("each attempt is made on the same nodes: a pod stays where it is");
     return rc;
 }
@@ -152,7 +152,7 @@ int flow_repeat_retry(const struct config *c, const struct platform_row *row, co
 {
     bool said = config_is_said(c, "retry.times") || config_is_said(c, "retry.on");
 
-    if (said || !old->retry_times || !row->tries_again)
+    if (said || !old->retry_times || !row->about.tries_again)
         return flow_set_retry(c, row, spec, err);
     spec->retry_times = old->retry_times;
     spec->own_rules = act_strdup(old->own_rules);
@@ -200,12 +200,12 @@ int flow_avoid_bad_nodes(struct flow *flow, struct platform *platform, struct ru
     ACT_AUTO(ledger_bads) bads = {0};
     struct act_error why;
 
-    if (flow->use_bad_nodes || !platform_row(platform)->usable_nodes)
+    if (flow->use_bad_nodes || !platform_row(platform)->nodes.usable)
         return 0;
     int rc = flow_bad_nodes_here(flow, &bads, err);
     if (rc < 0 || bads.n == 0)
         return rc;
-    if (platform_row(platform)->usable_nodes(platform, spec, &usable, &why) < 0) {
+    if (platform_row(platform)->nodes.usable(platform, spec, &usable, &why) < 0) {
         act_note("nodes that failed lately are used all the same, as it is not known how many others there are: %s",
                  act_error_text(&why));
         return 0;

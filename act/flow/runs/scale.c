@@ -24,8 +24,8 @@ int flow_take_range(const struct config *c, struct platform *platform, struct fl
     *out = (struct flow_range){0};
     if (counts->n == 0 || (config_is_said(c, "num_gpu") && !said))
         return 0;
-    if (!row->scale)
-        return said && !row->is_elastic ? scale_refuse_here(c, row, err) : 0;
+    if (!row->runs.scale)
+        return said && !row->about.is_elastic ? scale_refuse_here(c, row, err) : 0;
     for (size_t i = 0; i < counts->n; i++) {
         int64_t n;
         if (!act_int_from_text(counts->v[i], &n))
@@ -82,7 +82,7 @@ int flow_scale(struct flow *flow, struct flow_run *run, int64_t num_gpu, bool dr
     int rc = flow_platform_of(flow, &run->row, &platform, err);
 
     *out_nodes = 0;
-    if (rc == 0 && !platform_row(platform)->scale)
+    if (rc == 0 && !platform_row(platform)->runs.scale)
         rc = platform_scale(platform, run->row.id, 0, dry_run, err); /* which says that it cannot */
     else if (rc == 0)
         rc = scale_check_run(run, num_gpu, err);

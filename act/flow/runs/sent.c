@@ -51,7 +51,7 @@ int flow_sent_open(struct flow *flow, const struct flow_run *run, struct flow_se
     ACT_AUTO(run_spec) spec = {0};
 
     *out = (struct flow_sent){0};
-    if (!platform_find(run->row.platform)->nodes_send_logs || !run->row.spec)
+    if (!platform_find(run->row.platform)->about.nodes_send_logs || !run->row.spec)
         return 0;
     int rc = codec_json_parse(run->row.spec, strlen(run->row.spec), run->row.id, &json, err);
     if (rc == 0)

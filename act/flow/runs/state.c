@@ -71,8 +71,8 @@ static void judge_unknown(const struct flow_run *run, struct run_status *now)
 {
     const struct platform_row *row = platform_find(run->row.platform);
 
-    if (row->deletion_ends && (run->status.aborted || run->status.seen || run->status.state == RUN_RUNNING)) {
-        judge_deleted(run, row->kept_s, now);
+    if (row->about.deletion_ends && (run->status.aborted || run->status.seen || run->status.state == RUN_RUNNING)) {
+        judge_deleted(run, row->about.kept_s, now);
         return;
     }
     if (run->status.state != RUN_QUEUED)
@@ -84,7 +84,7 @@ static void judge_unknown(const struct flow_run *run, struct run_status *now)
     now->exit_status = -1;
     now->unsubmitted = true;
     snprintf(now->reason, sizeof(now->reason), "never submitted: 'a submit' was interrupted%s; submit it again",
-             row->deletion_ends ? ", or somebody deleted it from the cluster before anybody looked" : "");
+             row->about.deletion_ends ? ", or somebody deleted it from the cluster before anybody looked" : "");
 }
 
 /* A table asks the service only for its own word: what the ranks have said of the same end stays. */
@@ -100,9 +100,9 @@ static void keep_words(const struct run_status *old, struct run_status *now)
 
 static const char *why_canceled(const struct flow_run *run, const struct run_status *now)
 {
-    return now->aborted                                      ? "aborted"
-           : platform_find(run->row.platform)->deletion_ends ? "somebody deleted it from the cluster"
-                                                             : "";
+    return now->aborted                                            ? "aborted"
+           : platform_find(run->row.platform)->about.deletion_ends ? "somebody deleted it from the cluster"
+                                                                   : "";
 }
 
 /* A service may say only that a run was cancelled. */
@@ -118,7 +118,8 @@ static void keep_start(const struct flow_run *run, struct run_status *now)
 {
     int64_t known = run->status.started_unix_s;
 
-    if (platform_find(run->row.platform)->begins_once && known && (!now->started_unix_s || known < now->started_unix_s))
+    if (platform_find(run->row.platform)->about.begins_once && known &&
+        (!now->started_unix_s || known < now->started_unix_s))
         now->started_unix_s = known;
 }
 
@@ -150,7 +151,7 @@ void flow_take_status(struct flow_run *run, struct run_status *now)
 {
     const struct run_status *old = &run->status;
 
-    now->seen = old->seen || (now->state != RUN_UNKNOWN && platform_find(run->row.platform)->deletion_ends);
+    now->seen = old->seen || (now->state != RUN_UNKNOWN && platform_find(run->row.platform)->about.deletion_ends);
     if (now->state == RUN_UNKNOWN && run_state_is_final(old->state))
         return;
     if (now->state == RUN_UNKNOWN && !now->reason[0]) /* the run is unknown, not just its state */
@@ -215,7 +216,7 @@ int flow_refresh_all(struct flow *flow, struct platform *platform, struct flow_r
     int rc = platform_status(platform, ids, n, now, err);
     for (size_t i = 0; i < n && rc == 0; i++) {
         struct flow_run *run = runs[i];
-        if (now[i].state == RUN_FAILED && !run->status.ranks_asked && !platform_row(platform)->keeps_record)
+        if (now[i].state == RUN_FAILED && !run->status.ranks_asked && !platform_row(platform)->about.keeps_record)
             flow_add_last_words(flow, run, &now[i]);
         flow_add_sent_status(flow, run, &now[i]);
         flow_take_status(run, &now[i]);
@@ -242,7 +243,7 @@ int flow_ask_ranks(struct flow *flow, struct flow_run *run, struct act_error *er
         act_note("cannot find out which rank failed: %s", act_error_text(&why));
         return 0;
     }
-    if (!platform_row(platform)->keeps_record)
+    if (!platform_row(platform)->about.keeps_record)
         flow_add_last_words(flow, run, &now);
     flow_take_status(run, &now);
     return flow_store_changes(flow, run, 1, err);

@@ -54,7 +54,7 @@ static int check_stores(struct passage *p, struct act_error *err)
 {
     ACT_AUTOWIPE char *ignored = NULL;
 
-    if (p->spec->foreign || platform_row(p->platform)->nodes_fetch)
+    if (p->spec->foreign || platform_row(p->platform)->about.nodes_fetch)
         return 0;
     return flow_run_stores(p->flow, p->spec, &ignored, err);
 }

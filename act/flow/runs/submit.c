@@ -31,8 +31,8 @@ static int describe_folder(struct flow *flow, const struct platform_row *row, co
     out->store = flow_store_text(f, &a);
     if (a.folder)
         out->link = act_path_join(a.folder, f->path);
-    if (f->account && row->datastore)
-        out->datastore = row->datastore(f, &a);
+    if (f->account && row->settings.datastore)
+        out->datastore = row->settings.datastore(f, &a);
     if (!run_folder_mode_from_name(f->mode, &out->mode))
         rc = act_error_set(err, ACT_CONFIG, "folder '%s': unknown mode '%s'", f->name, f->mode);
     return rc;
@@ -43,7 +43,7 @@ static int submit_check_place(const struct platform_row *row, const struct run_f
 {
     struct stat st;
 
-    if (folder->mode != RUN_FOLDER_PATH || !row->is_here)
+    if (folder->mode != RUN_FOLDER_PATH || !row->about.is_here)
         return 0;
     if (stat(folder->link, &st) == 0)
         return S_ISDIR(st.st_mode)
@@ -237,11 +237,11 @@ static void describe_by_platform(const struct config *c, const struct platform *
     const struct platform_row *row = platform_row(platform);
     const struct platform_asked asked = {.time_limit = job && job->limit_s, .shm_size = job && job->shm_size};
 
-    if (row->describe)
-        row->describe(c, &asked, spec);
+    if (row->settings.describe)
+        row->settings.describe(c, &asked, spec);
     if (spec->config)
         flow_record_place(c, spec->config);
-    if (row->nodes_send_logs)
+    if (row->about.nodes_send_logs)
         flow_describe_sent(c, spec);
     spec->own_image = job && job->image && act_streq(spec->image, job->image);
 }
@@ -373,7 +373,7 @@ int flow_check_run(struct flow *flow, struct act_error *err)
 
     if (rc < 0)
         return rc;
-    bool is_here = platform_row(platform)->is_here;
+    bool is_here = platform_row(platform)->about.is_here;
     act_strv_push(&spec.argv, "true");
     spec.mount = act_strdup(flow->config.mount);
     rc = describe_folders(flow, platform_row(platform), &spec, err);

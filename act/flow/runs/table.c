@@ -347,7 +347,8 @@ static void add_recent(struct flow *flow, const struct flow_table *table, const 
 
     if (config_load(&request, &config, &err) < 0)
         return; /* there is no cluster to ask; 'a config check' reports a broken one */
-    if (!platform_find(config.platform)->is_here && (!table->platform || act_streq(table->platform, config.platform))) {
+    if (!platform_find(config.platform)->about.is_here &&
+        (!table->platform || act_streq(table->platform, config.platform))) {
         int rc = flow_platform_named(flow, table->cluster, &platform, &err);
         if (rc == 0)
             rc = platform_recent(platform, table->state ? &state : NULL, is_labelled(table) ? 0 : (size_t)table->max,

@@ -14,12 +14,12 @@ struct use {
 
 static bool is_elastic_elsewhere(const struct use *u)
 {
-    return u->config->elastic_num_gpu.n && !u->platform->is_elastic;
+    return u->config->elastic_num_gpu.n && !u->platform->about.is_elastic;
 }
 
 static bool has_idle_image(const struct use *u)
 {
-    return u->config->docker.image && !u->in_image && u->platform->is_here;
+    return u->config->docker.image && !u->in_image && u->platform->about.is_here;
 }
 
 static bool wants_no_custom_image(const struct use *u)

@@ -38,7 +38,7 @@ bool flow_may_pass(int rc)
 
 void flow_watch_begin(struct flow_watch *w, struct platform *platform)
 {
-    w->tells = w->tells || platform_row(platform)->watch;
+    w->tells = w->tells || platform_row(platform)->runs.watch;
     platform_watch(platform, &w->news);
 }
 
@@ -53,7 +53,7 @@ static bool is_due(struct flow_watch *w, struct platform *platform, int64_t now)
 {
     w->news = false;
     bool may_know_more = platform_watch(platform, &w->news);
-    w->wake_ms = may_know_more && platform_row(platform)->watch ? w->due_ms : 0;
+    w->wake_ms = may_know_more && platform_row(platform)->runs.watch ? w->due_ms : 0;
     return w->trial_ms || now >= (may_know_more ? w->due_ms : w->asked_ms + UNASKED_MS);
 }
 
@@ -93,7 +93,7 @@ int flow_watch_look(struct flow_watch *w, struct flow *flow, struct platform *pl
     int rc = flow_refresh_all(flow, platform, runs, n, err);
     int64_t end = act_now_monotonic_ms();
     w->begun_ms = w->begun_ms ? w->begun_ms : start;
-    w->due_ms = end + (platform_row(platform)->watch ? rest_of_told(w, start, end) : rest_of_asked(w, start, end));
+    w->due_ms = end + (platform_row(platform)->runs.watch ? rest_of_told(w, start, end) : rest_of_asked(w, start, end));
     w->asked_ms = end;
     w->wake_ms = 0;
     return rc;

@@ -176,7 +176,7 @@ static int why_read_record(struct asking *a, struct act_error *err)
         a->class_line = act_strdup(out->reason);
     }
     bool failed = a->status.state == RUN_FAILED || *a->prefix;
-    if (rc == 0 && !a->has_record && !out->node && failed && !platform_row(a->from.platform)->keeps_record)
+    if (rc == 0 && !a->has_record && !out->node && failed && !platform_row(a->from.platform)->about.keeps_record)
         rc = find_failed_rank(a, err);
     if (rc == 0 && *a->prefix && !*out->reason)
         rc = take_agents_word(a, err);

@@ -280,19 +280,37 @@ static void azureml_repeat(struct config *config, const struct run_spec *old)
 const struct platform_row platform_azureml[] = {
 #define ROW(...)                                                                                                       \
     {                                                                                                                  \
-        .answers_by_request = true, .keeps_list = true, .nodes_fetch = true, .nodes_have_addresses = true,             \
-        .logs_in_to_registry = true, .place = azureml_place, .part = azureml_part, .place_keys = place_keys,           \
-        .record_place = azureml_record_place, .runs_images = azureml_runs_images, .reach = azureml_reach,              \
-        .datastore = azureml_datastore_name, .set_time_limit = azureml_set_time_limit,                                 \
-        .set_shm_size = azureml_set_shm_size, .time_limit_key = "azureml.timeout", .shm_size_key = "azureml.shm_size", \
-        .describe = azureml_describe, .repeat = azureml_repeat, .open = azureml_open, .limits = azureml_limits,        \
-        .check_settings = azureml_check_settings, .check = azureml_check, .submit = azureml_submit,                    \
-        .status = azureml_status, .abort = azureml_abort, .remove = azureml_remove, .open_logs = azureml_open_logs,    \
-        .page = azureml_page, .spec = azureml_spec, .list = azureml_list, .recent = azureml_recent,                    \
-        .nodes = azureml_nodes, .shell = azureml_shell, .summary = azureml_summary, .jobs = azureml_jobs,              \
-        .examine = azureml_examine, .close = azureml_close, __VA_ARGS__                                                \
+        .about = {.answers_by_request = true,                                                                          \
+                  .keeps_list = true,                                                                                  \
+                  .nodes_fetch = true,                                                                                 \
+                  .nodes_have_addresses = true,                                                                        \
+                  .logs_in_to_registry = true},                                                                        \
+        .place = {.words = azureml_place, .part = azureml_part, .keys = place_keys, .record = azureml_record_place},   \
+        .settings = {.runs_images = azureml_runs_images,                                                               \
+                     .reach = azureml_reach,                                                                           \
+                     .datastore = azureml_datastore_name,                                                              \
+                     .time_limit = {.key = "azureml.timeout", .set = azureml_set_time_limit},                          \
+                     .shm_size = {.key = "azureml.shm_size", .set = azureml_set_shm_size},                             \
+                     .describe = azureml_describe,                                                                     \
+                     .repeat = azureml_repeat},                                                                        \
+        .open = azureml_open, .close = azureml_close,                                                                  \
+        .submit = {.check_settings = azureml_check_settings, .check = azureml_check, .one = azureml_submit},           \
+        .runs = {.status = azureml_status,                                                                             \
+                 .abort = azureml_abort,                                                                               \
+                 .open_logs = azureml_open_logs,                                                                       \
+                 .page = azureml_page,                                                                                 \
+                 .spec = azureml_spec,                                                                                 \
+                 .list = azureml_list,                                                                                 \
+                 .recent = azureml_recent},                                                                            \
+        .nodes = {.limits = azureml_limits,                                                                            \
+                  .of_run = azureml_nodes,                                                                             \
+                  .shell = azureml_shell,                                                                              \
+                  .summary = azureml_summary,                                                                          \
+                  .jobs = azureml_jobs,                                                                                \
+                  .examine = azureml_examine},                                                                         \
+        .keep = {.remove = azureml_remove}, __VA_ARGS__                                                                \
     }
     [AZUREML_MANAGED] = ROW(.kind = &azureml_kinds[AZUREML_MANAGED], .clusters = &azureml_clusters),
-    [AZUREML_ITP] = ROW(.kind = &azureml_kinds[AZUREML_ITP], .is_elastic = true),
+    [AZUREML_ITP] = ROW(.kind = &azureml_kinds[AZUREML_ITP], .about.is_elastic = true),
     [AZUREML_SINGULARITY] = ROW(.kind = &azureml_kinds[AZUREML_SINGULARITY]),
 };
