@@ -17,7 +17,8 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 
 # Rooms of a module: each uses only those before it, and what is in none of them.
-ROOMS = {"flow": ["code", "data", "jobfile", "runs", "cluster"]}
+ROOMS = {"flow": ["code", "data", "jobfile", "source", "runs", "logs", "why", "submit", "sweep", "look", "board",
+                  "keep", "cluster"]}
 
 INCLUDE = re.compile(r'#include "(\w+)/[\w/]+\.[ch]"')
 

@@ -12,13 +12,15 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "auth/services.h"
 #include "base/units.h"
 #include "flow/code/code.h"
 #include "flow/data/data.h"
 #include "flow/flow.h"
-#include "flow/runs/leaders.h"
-#include "flow/runs/logs.h"
+#include "flow/logs/logs.h"
 #include "flow/runs/runs.h"
+#include "flow/sweep/leaders.h"
+#include "store/store.h"
 
 /* "8" or "8:32"; of one number both are that. */
 struct cli_range {

@@ -3,7 +3,7 @@
 #include "cli/cli.h"
 #include "flow/data/data.h"
 #include "flow/flow.h"
-#include "flow/runs/logs.h"
+#include "flow/logs/logs.h"
 
 /* On a worker. */
 static int cmd_cat_print(void *arg, const void *data, size_t len, struct act_error *err)

@@ -6,9 +6,9 @@
 #include "base/path.h"
 #include "cli/cli.h"
 #include "flow/flow.h"
-#include "flow/runs/logs.h"
+#include "flow/logs/logs.h"
 #include "flow/runs/runs.h"
-#include "flow/runs/sweep.h"
+#include "flow/sweep/sweep.h"
 #include "flow/trust.h"
 
 static const struct {

@@ -4,7 +4,7 @@
 #include "cli/cli.h"
 #include "codec/json.h"
 #include "flow/flow.h"
-#include "flow/runs/diff.h"
+#include "flow/look/look.h"
 #include "flow/runs/runs.h"
 
 static json_t *cmd_diff_text_or_null(const char *text)

@@ -8,7 +8,7 @@
 #include "cli/cli.h"
 #include "codec/json.h"
 #include "flow/flow.h"
-#include "flow/runs/files.h"
+#include "flow/look/look.h"
 #include "flow/runs/runs.h"
 
 static char *cmd_files_place_of(const struct run_folder *f)

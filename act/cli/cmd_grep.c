@@ -7,7 +7,7 @@
 #include "cli/cli.h"
 #include "codec/json.h"
 #include "flow/flow.h"
-#include "flow/runs/logs.h"
+#include "flow/logs/logs.h"
 #include "flow/runs/runs.h"
 #include "run/run.h"
 

@@ -2,7 +2,7 @@
 #include "cli/cli.h"
 #include "flow/code/code.h"
 #include "flow/flow.h"
-#include "flow/runs/submit.h"
+#include "flow/submit/submit.h"
 
 static int cmd_local_confirm(void *arg, const char *question, struct act_error *err)
 {

@@ -1,3 +1,4 @@
+#include "auth/token.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "cli/cli.h"

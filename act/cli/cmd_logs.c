@@ -5,7 +5,7 @@
 #include "base/terminal.h"
 #include "cli/cli.h"
 #include "flow/flow.h"
-#include "flow/runs/logs.h"
+#include "flow/logs/logs.h"
 #include "flow/runs/runs.h"
 
 /* How the lines of all ranks are shown: "[ 3] ...". */

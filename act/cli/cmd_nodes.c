@@ -4,7 +4,6 @@
 #include "cli/cli.h"
 #include "flow/cluster/cluster.h"
 #include "flow/flow.h"
-#include "flow/runs/bad.h"
 #include "flow/runs/runs.h"
 
 static json_t *node_json(const struct platform_node *n)

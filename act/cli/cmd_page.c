@@ -8,7 +8,7 @@
 #include "cli/cli.h"
 #include "cli/page.h"
 #include "flow/flow.h"
-#include "flow/runs/report.h"
+#include "flow/look/look.h"
 #include "flow/runs/runs.h"
 
 enum { REFRESH_S = 10, DEFAULT_MAX = 200, RUNS_MAX = 8, SAID_BYTES = 16 << 10, SAID_LINES = 20 };

@@ -6,10 +6,11 @@
 #include "base/log.h"
 #include "cli/cli.h"
 #include "codec/json.h"
+#include "diagnose/diagnose.h"
 #include "flow/flow.h"
-#include "flow/runs/logs.h"
+#include "flow/logs/logs.h"
 #include "flow/runs/runs.h"
-#include "flow/runs/why.h"
+#include "flow/why/why.h"
 
 /* key: what name denotes, "run" or "folder". */
 static int print_codes_json(const char *key, const char *name, const struct flow_codes *codes, struct act_error *err)

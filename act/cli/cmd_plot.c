@@ -8,7 +8,7 @@
 #include "cli/page.h"
 #include "codec/json.h"
 #include "flow/flow.h"
-#include "flow/runs/report.h"
+#include "flow/look/look.h"
 #include "flow/runs/runs.h"
 
 enum { COLUMNS = 80, ROWS = 18, SVG_POINTS = 2000, POINTS_PER_COLUMN = 8 };

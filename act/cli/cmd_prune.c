@@ -2,7 +2,7 @@
 #include "base/units.h"
 #include "cli/cli.h"
 #include "flow/flow.h"
-#include "flow/runs/keep.h"
+#include "flow/keep/keep.h"
 
 static const char *plural(size_t n)
 {

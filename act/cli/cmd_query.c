@@ -5,7 +5,7 @@
 #include "cli/live.h"
 #include "codec/json.h"
 #include "flow/flow.h"
-#include "flow/runs/logs.h"
+#include "flow/logs/logs.h"
 #include "flow/runs/runs.h"
 
 enum {

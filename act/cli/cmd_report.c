@@ -8,7 +8,7 @@
 #include "cli/cli.h"
 #include "cli/page.h"
 #include "flow/flow.h"
-#include "flow/runs/report.h"
+#include "flow/look/look.h"
 #include "flow/runs/runs.h"
 
 static int cmd_report_find_all(struct cli *cli, size_t first, struct flow_runs *out, struct act_error *err)

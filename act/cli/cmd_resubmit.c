@@ -8,7 +8,7 @@
 #include "flow/flow.h"
 #include "flow/place.h"
 #include "flow/runs/runs.h"
-#include "flow/runs/submit.h"
+#include "flow/submit/submit.h"
 
 /* With --json the new runs are one list. */
 static int report_new_run(struct cli *cli, const struct run_spec *spec, json_t *preview, json_t *list,

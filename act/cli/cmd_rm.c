@@ -5,7 +5,7 @@
 #include "codec/json.h"
 #include "flow/data/data.h"
 #include "flow/flow.h"
-#include "flow/runs/keep.h"
+#include "flow/keep/keep.h"
 
 typedef unsigned long long count_t; /* for printf */
 

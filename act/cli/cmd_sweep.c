@@ -5,9 +5,9 @@
 #include "base/log.h"
 #include "cli/cli.h"
 #include "codec/json.h"
-#include "flow/runs/leaders.h"
-#include "flow/runs/report.h"
-#include "flow/runs/sweep.h"
+#include "flow/look/look.h"
+#include "flow/sweep/leaders.h"
+#include "flow/sweep/sweep.h"
 
 enum { ASKED_FROM = 100 };
 

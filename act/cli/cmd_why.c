@@ -4,9 +4,10 @@
 #include "base/units.h"
 #include "cli/cli.h"
 #include "codec/json.h"
+#include "diagnose/diagnose.h"
 #include "flow/flow.h"
 #include "flow/runs/runs.h"
-#include "flow/runs/why.h"
+#include "flow/why/why.h"
 
 /* ---- for programs */
 

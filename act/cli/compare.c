@@ -4,9 +4,10 @@
 #include "base/clock.h"
 #include "base/units.h"
 #include "cli/cli.h"
+#include "diagnose/diagnose.h"
 #include "flow/flow.h"
 #include "flow/runs/runs.h"
-#include "flow/runs/why.h"
+#include "flow/why/why.h"
 
 static char *compare_id_of(struct flow *flow, const struct flow_run *run)
 {

@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "base/units.h"
 #include "cli/cli.h"
-#include "flow/runs/leaders.h"
+#include "flow/sweep/leaders.h"
 
 int cli_check_metric(const struct cli_options *o, struct act_error *err)
 {

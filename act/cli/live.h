@@ -4,7 +4,7 @@
 
 #include "cli/cli.h"
 #include "cli/screen.h"
-#include "flow/runs/board.h"
+#include "flow/board/board.h"
 
 enum { LIVE_INTERVAL_S = 2 };
 

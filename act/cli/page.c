@@ -1,4 +1,5 @@
 #include "cli/page.h"
+#include "diagnose/diagnose.h"
 
 #include <math.h>
 #include <stdarg.h>

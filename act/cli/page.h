@@ -8,7 +8,7 @@
 
 #include "base/text.h"
 #include "draw/draw.h"
-#include "flow/runs/report.h"
+#include "flow/look/look.h"
 
 /* The runs by a number, as a table. */
 struct page_leaders {

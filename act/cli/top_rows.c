@@ -5,7 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "flow/runs/sweep.h"
+#include "flow/sweep/sweep.h"
 
 /* ---- which runs, in which order */
 

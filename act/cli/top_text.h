@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "base/text.h"
-#include "flow/runs/board.h"
+#include "flow/board/board.h"
 
 enum top_sort { TOP_BY_STATE, TOP_BY_TIME, TOP_BY_USE, TOP_BY_SILENCE, TOP_BY_CLUSTER, TOP_SORTS };
 const char *top_sort_name(enum top_sort sort);

@@ -6,7 +6,7 @@
 #include "filter/filter.h"
 #include "flow/data/data.h"
 #include "flow/flow.h"
-#include "flow/runs/logs.h"
+#include "flow/logs/logs.h"
 #include "flow/runs/runs.h"
 
 static int check_links(const struct cli_options *o, struct act_error *err)

@@ -65,7 +65,9 @@ void flow_close(struct flow *flow)
     flow_forget_secrets(flow);
     ledger_close(flow->ledger);
     ledger_close(flow->ledger_copy);
-    services_close(&flow->own);
+    if (flow->own)
+        services_close(flow->own);
+    free(flow->own);
     config_release(&flow->config);
     *flow = (struct flow){0};
 }

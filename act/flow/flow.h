@@ -1,25 +1,27 @@
-/* flow.h - what the use cases share: a configuration, and what is opened for it on first use. The use cases are grouped
- * in folders, with a header for each kind of request: code/, runs/, data/, jobfile/, cluster/. Nothing here uses the
- * terminal: results are returned as data, messages to the user go through act_note() and act_warn().
- */
+/* flow.h - what the use cases share: a configuration, and what is opened for it on first use. The use cases are in
+ * rooms, whose headers are their manuals: code/, data/, runs/, logs/, why/, submit/, sweep/, look/, board/, keep/,
+ * cluster/. Nothing here uses the terminal: results are returned as data, messages to the user go through act_note()
+ * and act_warn(). */
 #ifndef ACT_FLOW_FLOW_H
 #define ACT_FLOW_FLOW_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "auth/services.h"
 #include "base/error.h"
 #include "config/config.h"
 #include "ledger/ledger.h"
 
-/* What the use cases share; everything but the configuration is opened on first use. */
+struct platform;
+struct services;
+
+/* A configuration, and what is opened for it. {0} begins one without a configuration. */
 struct flow {
     struct config config;
     const char *cluster;       /* that was asked for; NULL: none */
     bool cluster_is_target;    /* it is not where to look for the last runs, "@" */
     struct services *services; /* shared by the whole command; set before first use; NULL: its own */
-    struct services own;
+    struct services *own;      /* made when they are needed */
     struct ledger *ledger;
     bool ledger_filled;         /* it was new, and the existing runs were added */
     struct ledger *ledger_copy; /* used once the file could not be read or written; not for new runs */
@@ -30,20 +32,20 @@ struct flow {
     size_t n_secrets;
     bool limits_mentioned; /* the user was told that --bwlimit and --transfers have no effect */
 };
-/* Loads the configuration; whatever in it leads out of the project must be trusted (flow/trust.h). */
+/* Loads the configuration; whatever in it leads out of the project must be trusted (flow/trust.h). The caller closes
+ * out. */
 int flow_open(const struct config_request *request, struct flow *out, struct act_error *err) ACT_NODISCARD;
-/* Only loads it, for commands that just show it. */
+/* Only loads the configuration, for commands that just show it. */
 int flow_open_to_look(const struct config_request *request, struct flow *out, struct act_error *err) ACT_NODISCARD;
-/* Whether the cluster of flow_open_bare(), or the file that AML_CONFIG_PATH names, exists; a cluster with runs in the
- * ledger counts as existing. */
+/* Checks that the cluster of flow_open_bare(), or the file that AML_CONFIG_PATH names, exists; a cluster with runs in
+ * the ledger counts as existing. */
 int flow_check_cluster(struct flow *flow, struct act_error *err) ACT_NODISCARD;
-/* Without a configuration, for commands that need only the ledger. cluster (may be NULL, not copied): where to look for
- * a run that the ledger does not know. */
+/* Begins a flow without a configuration, for commands that need only the ledger. cluster, which may be NULL and is not
+ * copied, is where to look for a run that the ledger does not know. */
 void flow_open_bare(const char *cluster, struct flow *out);
+/* Closes all that was opened. */
 void flow_close(struct flow *flow);
-
-struct platform;
-/* The platform of flow's configuration. flow owns it and keeps it open. */
+/* Opens the platform of flow's configuration. flow owns it and keeps it open. */
 int flow_platform(struct flow *flow, struct platform **out, struct act_error *err) ACT_NODISCARD;
 
 #endif

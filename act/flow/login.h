@@ -4,11 +4,13 @@
 
 #include <stdbool.h>
 
-#include "auth/token.h"
 #include "base/error.h"
 #include "flow/flow.h"
 
-/* The identity in a token for this cluster's storage, from whatever issues tokens here; requested if none is cached.
+struct token_identity;
+
+/* Tells the identity in a token for this cluster's storage, from whatever issues tokens here; requests one if none is
+ * cached.
  * -ACT_DENIED: there is no credential; the text says what was tried. */
 int flow_identify(struct flow *flow, struct token_identity *out, struct act_error *err) ACT_NODISCARD;
 /* Logs in with a code that the user types into a browser; show() gets the message for the user. Like

@@ -1,10 +1,12 @@
-/* row.c - a run as a row of the ledger. */
+/* row.c - a run, and its row of the ledger. */
 #include <string.h>
 
+#include "base/path.h"
 #include "base/text.h"
 #include "codec/json.h"
 #include "flow/flow_internal.h"
 #include "flow/place.h"
+#include "flow/run.h"
 #include "ledger/ledger.h"
 #include "run/run.h"
 
@@ -46,4 +48,35 @@ struct ledger_run flow_row_of(const struct run_spec *spec)
                                .place = flow_place_of_spec(spec),
                                .spec = codec_json_line(json),
                                .command = spec->title ? act_strdup(spec->title) : flow_command_line(&spec->argv)};
+}
+
+void flow_run_release(struct flow_run *run)
+{
+    ledger_run_release(&run->row);
+    run_spec_release(&run->spec);
+}
+
+void flow_runs_release(struct flow_runs *runs)
+{
+    for (size_t i = 0; i < runs->n; i++)
+        flow_run_release(&runs->v[i]);
+    free(runs->v);
+    *runs = (struct flow_runs){0};
+}
+
+void flow_runs_take(struct flow_runs *runs, struct flow_run *run)
+{
+    for (size_t i = 0; i < runs->n; i++)
+        if (strcmp(runs->v[i].row.id, run->row.id) == 0) {
+            flow_run_release(run);
+            return;
+        }
+    ACT_PUSH(runs->v, runs->n, *run);
+}
+
+char *flow_assets(const struct flow_run *run)
+{
+    ACT_AUTOFREE char *folder = flow_log_folder(run->row.project);
+
+    return act_path_join(folder, run->row.id);
 }

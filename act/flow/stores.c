@@ -29,7 +29,9 @@ char *flow_store_text(const struct config_folder *f, const struct config_account
 
 struct services *flow_services(struct flow *flow)
 {
-    return flow->services ? flow->services : &flow->own;
+    if (!flow->services && !flow->own)
+        flow->own = act_calloc(1, sizeof(*flow->own));
+    return flow->services ? flow->services : flow->own;
 }
 
 struct engine *flow_engine(struct flow *flow)

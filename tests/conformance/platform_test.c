@@ -5,6 +5,7 @@
  * shares the temporary folder with this machine: run_platform.py starts one. A service is the cluster "aml" of the
  * project around the current folder. What its nodes fetch is stored, and which rank failed is found out, by flow/, as
  * it is for users. */
+#include "auth/services.h"
 #include "unit/test.h"
 
 #include <errno.h>
@@ -27,9 +28,9 @@
 #include "config/config.h"
 #include "flow/flow.h"
 #include "flow/flow_internal.h"
-#include "flow/runs/logs_internal.h"
 #include "flow/runs/runs.h"
-#include "flow/runs/submit_internal.h"
+#include "flow/source/source.h"
+#include "flow/submit/parts.h"
 #include "package/package.h"
 #include "platform/platform.h"
 #include "platform/slurm/keys.h"

@@ -1,7 +1,7 @@
 /* Names of logs, and the last words of ranks in them. */
 #include "fuzz/fuzz.h"
 
-#include "flow/runs/last_words.c"
+#include "flow/source/last_words.c"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -5,6 +5,7 @@
  * Source of the shapes: the recorded traffic of the tests of azure-ai-ml (github.com/Azure/azure-sdk-for-python,
  * sdk/ml/azure-ai-ml/tests/recordings) and of promptflow (github.com/microsoft/promptflow, src/promptflow-recording).
  */
+#include "auth/services.h"
 #include "unit/script_server.h"
 
 #include <stdio.h>

@@ -1,5 +1,6 @@
 /* azureml_test.c - runs as jobs of Azure Machine Learning and back, names and URLs, states; and the reading of logs,
  * from a service of this process that answers as the emulator never does. */
+#include "auth/services.h"
 #include "unit/test.h"
 
 #include <arpa/inet.h>
@@ -15,7 +16,7 @@
 #include "base/file.h"
 #include "base/path.h"
 #include "codec/json.h"
-#include "flow/runs/logs_internal.h"
+#include "flow/source/source.h"
 #include "platform/azureml/azureml_internal.h"
 #include "store/store.h"
 

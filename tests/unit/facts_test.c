@@ -1,6 +1,7 @@
 /* What a platform's row says decides what is done with it, whatever it is called. */
 #define TEST_SETUP    facts_test_set_up
 #define TEST_TEARDOWN facts_test_tear_down
+#include "auth/services.h"
 #include "unit/test.h"
 
 #include <stdio.h>
@@ -17,8 +18,8 @@
 #include "flow/flow.h"
 #include "flow/flow_internal.h"
 #include "flow/runs/runs.h"
-#include "flow/runs/submit.h"
-#include "flow/runs/submit_internal.h"
+#include "flow/submit/parts.h"
+#include "flow/submit/submit.h"
 #include "ledger/ledger.h"
 #include "run/run.h"
 

@@ -17,9 +17,9 @@
 #include "base/path.h"
 #include "base/text.h"
 #include "engine/engine.h"
-#include "flow/runs/logs.h"
-#include "flow/runs/logs_internal.h"
+#include "flow/logs/logs.h"
 #include "flow/runs/runs.h"
+#include "flow/source/source.h"
 #include "http/http.h"
 #include "node/supervisor.h"
 #include "platform/platform.h"
@@ -390,19 +390,17 @@ TEST(test_state_files)
 TEST(test_copies_of_logs)
 {
     struct platform *platform = (void *)&t; /* it is not asked */
-    struct flow_run run = {.status.state = RUN_COMPLETED};
-    char name[] = "user_logs/0.txt";
-    ACT_AUTOFREE char *path = act_path_join(t.dir, name);
+    char id[] = "run", name[] = "user_logs/0.txt";
+    struct flow_run run = {.row = {.id = id, .project = t.dir}, .status.state = RUN_COMPLETED};
+    ACT_AUTOFREE char *path = act_sprintf("%s/assets/%s/%s", t.dir, id, name);
     struct store_entry log = {.key = name, .size = strlen("text")};
-    struct flow_log copy = {.name = name, .path = path, .size = strlen("text")};
-    struct flow_logs logs = {.folder = t.dir, .root = t.dir, .v = &copy, .n = 1};
 
     power_test_forget_all();
     int fd = act_open_below(t.dir, path, O_WRONLY | O_CREAT, &t.err);
     assert_true(fd >= 0 && act_pwrite_all(fd, "text", strlen("text"), 0) == 0);
     close(fd);
-    assert_ok(flow_log_source_complete(&(struct flow_log_source){.platform = platform}, &run,
-                                       &(struct store_page){.v = &log, .n = 1}, &logs, &t.err),
+    assert_ok(flow_note_complete(&(struct flow_source){.platform = platform}, &run,
+                                 &(struct store_page){.v = &log, .n = 1}, &t.err),
               t.err);
     assert_in_order(1);
     assert_int_equal(disk.others_dirty, 0);

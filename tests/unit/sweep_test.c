@@ -5,8 +5,8 @@
 #include <stdio.h>
 
 #include "base/text.h"
-#include "flow/runs/grid.h"
-#include "flow/runs/leaders.h"
+#include "flow/sweep/grid.h"
+#include "flow/sweep/leaders.h"
 #include "run/run.h"
 
 /* ---- grids */

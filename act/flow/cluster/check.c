@@ -6,7 +6,7 @@
 #include "flow/cluster/doctor.h"
 #include "flow/data/data_internal.h"
 #include "flow/flow_internal.h"
-#include "flow/runs/submit_internal.h"
+#include "flow/submit/parts.h"
 #include "package/package.h"
 #include "platform/platform.h"
 

@@ -12,9 +12,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "auth/services.h"
 #include "base/error.h"
 #include "base/text.h"
+
+struct services;
 
 struct flow_setup {
     struct services *services; /* the caller's */

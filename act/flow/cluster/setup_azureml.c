@@ -8,6 +8,7 @@
 
 #include "arm/arm.h"
 #include "auth/cloud.h"
+#include "auth/services.h"
 #include "base/dirs.h"
 #include "base/path.h"
 #include "codec/json.h"

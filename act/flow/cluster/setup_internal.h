@@ -3,6 +3,7 @@
 #ifndef ACT_FLOW_CLUSTER_SETUP_INTERNAL_H
 #define ACT_FLOW_CLUSTER_SETUP_INTERNAL_H
 
+#include "auth/services.h"
 #include "flow/cluster/setup.h"
 #include "flow/flow.h"
 #include "platform/platform.h"

@@ -1,6 +1,7 @@
 /* setup_kubernetes.c - what a kubeconfig and its clusters have. */
 #include <string.h>
 
+#include "auth/services.h"
 #include "codec/json.h"
 #include "flow/cluster/setup_internal.h"
 #include "kube/kube.h"

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "auth/services.h"
 #include "base/log.h"
 #include "base/path.h"
 #include "base/text.h"

@@ -7,11 +7,11 @@
 
 #include "base/error.h"
 #include "flow/flow.h"
-#include "store/store.h"
 #include "transfer/transfer.h"
 
-/* Opaque. */
-struct flow_route;
+struct flow_route; /* opaque */
+struct store;
+struct store_entry;
 
 /* Whether path lies in a mapped folder: 0, or the error that everything below would give of it before it opens a store.
  */

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "auth/services.h"
 #include "base/clock.h"
 #include "base/dirs.h"
 #include "base/file.h"
@@ -137,7 +138,8 @@ struct here {
 static int mount_here_renew(void *arg, struct flow_blob *out, struct act_error *err)
 {
     const struct here *h = arg;
-    struct flow flow = {.config = h->flow->config, .own.network = flow_services(h->flow)->network};
+    struct services services = {.network = flow_services(h->flow)->network};
+    struct flow flow = {.config = h->flow->config, .services = &services};
 
     flow_use_vaults(&flow, &flow.config);
     return flow_blob_of(&flow, &h->place, mount_here_mode_of(h->plan.read_only), out, err);

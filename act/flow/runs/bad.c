@@ -1,11 +1,11 @@
-#include "flow/runs/bad.h"
+#include "flow/runs/runs.h"
+#include "flow/runs/watch.h"
 
 #include "base/clock.h"
 #include "base/text.h"
 #include "config/config.h"
 #include "flow/flow_internal.h"
 #include "flow/place.h"
-#include "flow/runs/runs.h"
 
 enum { REMEMBERED_S = 7 * 86400 };
 

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "flow/runs/submit_internal.h"
+#include "flow/runs/watch.h"
 #include "platform/platform.h"
 #include "run/run.h"
 

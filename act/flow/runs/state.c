@@ -6,36 +6,12 @@
 #include "base/text.h"
 #include "codec/json.h"
 #include "flow/flow_internal.h"
-#include "flow/runs/bad.h"
-#include "flow/runs/logs_internal.h"
-#include "flow/runs/runs_internal.h"
+#include "flow/runs/runs.h"
+#include "flow/runs/watch.h"
+#include "flow/source/source.h"
 #include "ledger/ledger.h"
 #include "platform/platform.h"
 #include "run/run.h"
-
-void flow_run_release(struct flow_run *run)
-{
-    ledger_run_release(&run->row);
-    run_spec_release(&run->spec);
-}
-
-void flow_runs_release(struct flow_runs *runs)
-{
-    for (size_t i = 0; i < runs->n; i++)
-        flow_run_release(&runs->v[i]);
-    free(runs->v);
-    *runs = (struct flow_runs){0};
-}
-
-void flow_runs_take(struct flow_runs *runs, struct flow_run *run)
-{
-    for (size_t i = 0; i < runs->n; i++)
-        if (strcmp(runs->v[i].row.id, run->row.id) == 0) {
-            flow_run_release(run);
-            return;
-        }
-    ACT_PUSH(runs->v, runs->n, *run);
-}
 
 void flow_status_of_row(const struct ledger_run *row, struct run_status *out)
 {
@@ -259,4 +235,26 @@ int flow_load_spec(struct flow_run *run, struct act_error *err)
     run_spec_release(&run->spec); /* what a platform's list said of it */
     run->spec = (struct run_spec){0};
     return rc < 0 ? rc : run_spec_from_json(json, &run->spec, err);
+}
+
+char *flow_page(struct flow *flow, const struct flow_run *run)
+{
+    struct platform *platform;
+    struct act_error ignored;
+
+    if (run->status.unsubmitted || flow_platform_of(flow, &run->row, &platform, &ignored) < 0)
+        return NULL;
+    return platform_page(platform, run->row.id);
+}
+
+int flow_exit_status(const struct run_status *status)
+{
+    switch (status->state) {
+    case RUN_COMPLETED:
+        return 0;
+    case RUN_CANCELED:
+        return ACT_TERMINATED;
+    default:
+        return status->exit_status > 0 ? status->exit_status : ACT_FAIL;
+    }
 }

@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "flow/flow_internal.h"
-#include "flow/runs/runs_internal.h"
+#include "flow/runs/watch.h"
 #include "ledger/ledger.h"
 #include "platform/platform.h"
 #include "run/run.h"

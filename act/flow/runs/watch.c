@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "engine/engine.h"
 #include "flow/flow_internal.h"
-#include "flow/runs/runs_internal.h"
+#include "flow/runs/watch.h"
 #include "platform/platform.h"
 
 enum {

@@ -1,0 +1,76 @@
+/* places.h - for the files of the board only: its places, and the logs that they follow. */
+#ifndef ACT_FLOW_BOARD_PLACES_H
+#define ACT_FLOW_BOARD_PLACES_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "flow/board/board.h"
+#include "flow/flow.h"
+
+/* A thread waits on its own loop, so that what its platforms watch goes on. */
+struct board_bell {
+    int fd;    /* others ring it */
+    bool rung; /* or a platform has news; the thread's own */
+};
+
+struct board_place {
+    struct flow_board *board;
+    struct flow_board_cluster shown; /* in the view */
+    char *where;                     /* flow_place_of() */
+    struct ledger_run sample;        /* of a run there: how it is opened */
+    size_t index;                    /* of the view's clusters */
+    pthread_t thread;
+    struct board_bell bell;
+    bool has_thread, ended;
+    bool hurry, look_at_logs;
+    struct act_strv aborts;
+};
+
+struct board_entry {
+    struct flow_board_run shown; /* in the view */
+    bool fresh;                  /* its status came from its platform */
+    bool followed;
+};
+
+struct flow_board {
+    struct flow_board_options options;
+    pthread_mutex_t lock; /* of all below */
+    pthread_t lister;
+    struct board_bell bell; /* of the thread that lists runs */
+    bool lister_ended, hurry, stop;
+    bool chosen; /* flow_board_follow() said which runs are followed */
+    struct flow_board_view view;
+    struct board_entry **by_id;
+    struct board_place **places; /* as the view's clusters */
+    size_t n_places;
+};
+
+/* Of a run, whose id is given; NULL: not in the view. With the lock held. */
+struct board_entry *board_find(struct flow_board *board, const char *id);
+/* Whether its logs are to be read. With the lock held. */
+bool board_follows(const struct flow_board *board, const struct board_entry *entry);
+/* Tells whoever shows the view. Without the lock. */
+void board_changed(struct flow_board *board);
+void board_ring(const struct board_bell *bell);
+/* Waits until due_ms, or until the bell rings. With the lock held, which is free meanwhile. */
+void board_wait(struct flow_board *board, struct flow *flow, struct board_bell *bell, int64_t due_ms);
+
+/* ---- place.c */
+
+/* A thread that asks the place until the board stops. */
+void *board_ask_place(void *place);
+
+/* ---- follow.c: the logs of one run, read as they grow */
+
+struct board_follow;
+/* Of a run of the ledger. NULL: it cannot be followed. */
+struct board_follow *board_follow_new(struct flow *flow, const char *id);
+void board_follow_free(struct board_follow *follow);
+const char *board_follow_id(const struct board_follow *follow);
+/* Reads what is new. out: new, what is known then. Failing to read leaves what is known. */
+struct flow_live *board_follow_look(struct board_follow *follow, struct flow *flow, const struct run_status *status);
+void flow_live_free(struct flow_live *live);
+
+#endif

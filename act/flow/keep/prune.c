@@ -1,0 +1,652 @@
+/* prune.c - removing what ACT keeps of old runs of a project, or of those that were named. A run goes only if it has
+ * ended, by the word of its platform now, and is this user's. Everything of it goes before its row in the ledger does,
+ * so that whatever interrupts that is found again.
+ *
+ * Packages are found where they are, not by their runs: one goes if no run in the ledger has it, nor any folder of a
+ * run where it is, and it is old or was one of the runs that go. In a store of the code that others may use, it stays.
+ */
+#include <dirent.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/dirs.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/path.h"
+#include "base/text.h"
+#include "codec/json.h"
+#include "flow/code/code_internal.h"
+#include "flow/flow_internal.h"
+#include "flow/keep/keep.h"
+#include "flow/logs/logs.h"
+#include "flow/runs/watch.h"
+#include "flow/source/source.h"
+#include "flow/trust.h"
+#include "ledger/ledger.h"
+#include "platform/platform.h"
+#include "run/run.h"
+#include "store/store.h"
+#include "transfer/transfer.h"
+
+static void pruned_release(struct flow_pruned *v)
+{
+    flow_run_release(&v->run);
+    free(v->unreached);
+}
+
+void flow_prune_release(struct flow_prune *p)
+{
+    for (size_t i = 0; i < p->n; i++)
+        pruned_release(&p->v[i]);
+    free(p->v);
+    act_strv_release(&p->packages);
+    act_strv_release(&p->used);
+    *p = (struct flow_prune){0};
+}
+
+/* ---- which runs */
+
+static bool prune_is_old(const struct flow_prune *p, const struct flow_run *run)
+{
+    int64_t ended = run->status.ended_unix_s > 0 ? run->status.ended_unix_s : run->row.created_unix_s;
+
+    return ended < act_now_unix_s() - p->older_s;
+}
+
+static bool is_of_project(const struct flow *flow, const struct flow_run *run)
+{
+    return act_streq(run->row.project, flow->config.project_root);
+}
+
+/* The copies of its logs in the project, as far as no link leads elsewhere. */
+static uint64_t size_of_copies(const struct flow_run *run)
+{
+    ACT_AUTOFREE char *folder = flow_assets(run), *root = flow_log_folder(run->row.project);
+    struct act_error ignored;
+    int fd = flow_trust_logs(run->row.project, &ignored) < 0 ? -1 : act_folder_below(root, folder, false, &ignored);
+
+    if (fd < 0)
+        return 0;
+    close(fd);
+    return act_tree_size(folder);
+}
+
+/* One that was never submitted may have left something where it was to go, all the same. */
+static int prune_find_place(struct flow *flow, const struct flow_run *run, struct platform **out, struct act_error *err)
+{
+    struct act_error ignored;
+    int rc = flow_platform_of(flow, &run->row, out, run->status.unsubmitted ? &ignored : err);
+
+    if (!run->status.unsubmitted)
+        return rc;
+    if (rc < 0 || !platform_can_remove(*out))
+        *out = NULL;
+    return 0;
+}
+
+/* Whose it is, and how much; *out takes the run if it is to go. */
+static int prune_measure(struct flow *flow, struct flow_run *run, struct flow_pruned *out, bool *out_others,
+                         struct act_error *err)
+{
+    *out = (struct flow_pruned){0};
+    *out_others = false;
+    int rc = prune_find_place(flow, run, &out->platform, err);
+    if (rc == 0 && out->platform)
+        rc = platform_size(out->platform, run->row.id, &out->bytes, out_others, err);
+    return rc;
+}
+
+static void prune_take(struct flow_prune *p, struct flow_run *run, const struct flow_pruned *measured)
+{
+    struct flow_pruned taken = *measured;
+    uint64_t copies = size_of_copies(run);
+
+    taken.bytes += copies;
+    taken.has_copies = copies > 0;
+    taken.has_sent = run->spec.logs_path && platform_find(run->row.platform)->about.nodes_send_logs;
+    taken.run = *run;
+    ACT_PUSH(p->v, p->n, taken);
+    *run = (struct flow_run){0};
+    p->bytes += taken.bytes;
+    p->n_copies += taken.has_copies;
+    p->n_sent += taken.has_sent;
+}
+
+static bool is_kept_by_service(const struct platform *platform)
+{
+    return platform && !platform_can_remove(platform);
+}
+
+/* Takes the run, or counts why it stays. */
+static void prune_judge(struct flow *flow, struct flow_prune *p, struct flow_run *run)
+{
+    struct flow_pruned measured;
+    struct act_error err;
+    bool others;
+
+    if (!run_state_is_final(run->status.state)) {
+        p->active++;
+    } else if (prune_measure(flow, run, &measured, &others, &err) < 0) {
+        act_warn("run '%s' stays: %s", run->row.id, act_error_text(&err));
+        p->unreachable++;
+    } else if (others) {
+        p->others++;
+    } else if (is_kept_by_service(measured.platform)) {
+        p->service++;
+    } else {
+        prune_take(p, run, &measured);
+    }
+}
+
+static int prune_find_runs(struct flow *flow, struct flow_prune *p, struct act_error *err)
+{
+    const struct flow_table table = {.cluster = p->cluster, .own = true, .with_spec = true};
+    ACT_AUTO(flow_runs) runs = {0};
+    int rc = flow_list_runs(flow, &table, &runs, err);
+
+    for (size_t i = 0; rc == 0 && i < runs.n; i++)
+        if (is_of_project(flow, &runs.v[i]) && prune_is_old(p, &runs.v[i]))
+            prune_judge(flow, p, &runs.v[i]);
+    return rc;
+}
+
+/* ---- asking again: the ledger may be wrong */
+
+/* The i-th run is the first one at its place. */
+static bool is_first_there(const struct flow_prune *p, size_t i)
+{
+    for (size_t k = 0; k < i; k++)
+        if (p->v[k].platform == p->v[i].platform)
+            return false;
+    return p->v[i].platform != NULL;
+}
+
+static void prune_drop(struct flow_pruned *v, struct flow_prune *p)
+{
+    p->bytes -= v->bytes;
+    p->n_copies -= v->has_copies;
+    p->n_sent -= v->has_sent;
+    pruned_release(v);
+}
+
+/* What the platform does not know any more has ended. */
+static bool prune_may_go(const struct run_status *now)
+{
+    return run_state_is_final(now->state) || (now->state == RUN_UNKNOWN && !*now->reason);
+}
+
+/* Asks a platform about its runs: stays[i] is set where the i-th run stays. */
+static void ask_place(struct flow_prune *p, struct platform *platform, bool *stays)
+{
+    const char **ids = act_calloc(p->n + 1, sizeof(*ids));
+    ACT_AUTOFREE struct run_status *now = act_calloc(p->n + 1, sizeof(*now));
+    struct act_error err;
+    size_t n = 0, k = 0;
+
+    for (size_t i = 0; i < p->n; i++)
+        if (p->v[i].platform == platform)
+            ids[n++] = p->v[i].run.row.id;
+    int rc = platform_status(platform, ids, n, now, &err);
+    if (rc < 0)
+        act_warn("%zu run%s on %s cannot be asked about, and stay: %s", n, n == 1 ? "" : "s",
+                 platform_row(platform)->kind->name, act_error_text(&err));
+    p->unreachable += rc < 0 ? n : 0;
+    for (size_t i = 0; i < p->n; i++) {
+        if (p->v[i].platform != platform)
+            continue;
+        stays[i] = !p->v[i].run.status.unsubmitted && (rc < 0 || !prune_may_go(&now[k]));
+        p->active += rc == 0 && stays[i];
+        k++;
+    }
+    free(ids);
+}
+
+static void ask_again(struct flow_prune *p)
+{
+    ACT_AUTOFREE bool *stays = act_calloc(p->n + 1, sizeof(*stays));
+    size_t n = 0;
+
+    for (size_t i = 0; i < p->n; i++)
+        if (is_first_there(p, i))
+            ask_place(p, p->v[i].platform, stays);
+    for (size_t i = 0; i < p->n; i++) {
+        if (stays[i])
+            prune_drop(&p->v[i], p);
+        else
+            p->v[n++] = p->v[i];
+    }
+    p->n = n;
+}
+
+/* ---- packages */
+
+static void ids_of(const struct flow_prune *p, struct act_strv *out)
+{
+    for (size_t i = 0; i < p->n; i++)
+        act_strv_push(out, p->v[i].run.row.id);
+}
+
+/* What runs of any project have that stay, and how many runs may be somebody else's. */
+static void look_at_rest(const struct flow *flow, struct flow_prune *p, const struct flow_runs *all)
+{
+    ACT_AUTO(act_strv) going = {0};
+
+    ids_of(p, &going);
+    for (size_t i = 0; i < all->n; i++) {
+        const struct flow_run *run = &all->v[i];
+        if (act_strv_has(&going, run->row.id))
+            continue;
+        act_strv_push(&p->used, run->spec.package_sha256);
+        p->others += run->row.found && is_of_project(flow, run) && prune_is_old(p, run) &&
+                     (!p->cluster || act_streq(run->row.cluster, p->cluster));
+    }
+}
+
+static int find_packages(struct flow *flow, struct flow_prune *p, struct act_error *err)
+{
+    const struct flow_table table = {.as_known = true, .with_spec = true};
+    ACT_AUTO(flow_runs) all = {0};
+    int rc = flow_list_runs(flow, &table, &all, err);
+
+    if (rc < 0)
+        return rc;
+    look_at_rest(flow, p, &all);
+    for (size_t i = 0; i < p->n; i++)
+        if (!act_strv_has(&p->packages, p->v[i].run.spec.package_sha256))
+            act_strv_push(&p->packages, p->v[i].run.spec.package_sha256);
+    return 0;
+}
+
+/* Whether no run that stays has it, as far as the ledger knows. */
+static bool is_unused(const struct flow_prune *p, const char *sha256, bool is_old)
+{
+    return *sha256 && !act_strv_has(&p->used, sha256) && (is_old || act_strv_has(&p->packages, sha256));
+}
+
+static void count_package(struct flow_prune *p, uint64_t bytes)
+{
+    p->n_packages++;
+    p->bytes += bytes;
+}
+
+/* ---- at each place */
+
+static int sweep_packages(struct platform *platform, struct flow_prune *p, bool dry_run, struct act_error *err)
+{
+    struct platform_packages unused;
+    struct platform_kept kept = {0};
+    ACT_AUTO(act_strv) going = {0};
+
+    ids_of(p, &going);
+    int rc = platform_unused_packages(platform, p->older_s, &going, &unused, err);
+    p->unknown = p->unknown || (rc == 0 && unused.unknown);
+    for (size_t i = 0; rc == 0 && i < unused.n; i++) {
+        if (!is_unused(p, unused.v[i].sha256, unused.v[i].is_old))
+            continue;
+        rc = dry_run ? 0 : platform_remove_package(platform, unused.v[i].sha256, false, &kept, err);
+        if (rc == 0 && (dry_run || kept.n > 0))
+            count_package(p, unused.v[i].bytes);
+    }
+    platform_packages_release(&unused);
+    return rc;
+}
+
+static int sweep_place(struct platform *platform, struct flow_prune *p, bool dry_run, struct act_error *err)
+{
+    struct platform_kept kept, left;
+    bool busy = false;
+    int rc = platform_clear(platform, dry_run, &left, err);
+
+    p->n_left += left.n;
+    p->bytes += left.bytes;
+    if (rc < 0)
+        return rc;
+    rc = platform_remove_agents(platform, p->older_s, dry_run, &kept, &busy, err);
+
+    p->busy = p->busy || busy;
+    p->n_agents += kept.n;
+    p->bytes += kept.bytes;
+    return rc < 0 ? rc : sweep_packages(platform, p, dry_run, err);
+}
+
+static void prune_add_place(struct platform *platform, struct platform **places, size_t *n)
+{
+    for (size_t i = 0; i < *n; i++)
+        if (places[i] == platform)
+            return;
+    places[(*n)++] = platform;
+}
+
+/* Where the runs are that go, this machine and the cluster of the project: something may be left there of a prune that
+ * did not come to its end. */
+static void sweep_places(struct flow *flow, struct flow_prune *p, bool dry_run)
+{
+    struct platform **places = act_calloc(p->n + 2, sizeof(*places)), *one;
+    struct act_error err;
+    size_t n = 0;
+
+    for (size_t i = 0; i < p->n; i++)
+        if (p->v[i].platform)
+            prune_add_place(p->v[i].platform, places, &n);
+    if (!p->cluster && flow_platform_here(flow, &one, &err) == 0)
+        prune_add_place(one, places, &n);
+    if (flow_platform(flow, &one, &err) == 0)
+        prune_add_place(one, places, &n);
+    for (size_t i = 0; i < n; i++)
+        if (sweep_place(places[i], p, dry_run, &err) < 0)
+            act_warn("packages and agents on %s stay: %s", platform_row(places[i])->kind->name, act_error_text(&err));
+    free(places);
+}
+
+/* ---- here */
+
+struct sweep {
+    struct flow_prune *p;
+    bool dry_run;
+};
+
+static void sweep_file(const struct sweep *s, const char *dir, const char *name)
+{
+    ACT_AUTOFREE char *path = act_path_join(dir, name), *sha256 = act_strndup(name, strcspn(name, "."));
+    struct stat st;
+
+    if (!act_ends_with(name, ".zip") || lstat(path, &st) < 0 || !S_ISREG(st.st_mode))
+        return;
+    if (is_unused(s->p, sha256, st.st_mtime < act_now_unix_s() - s->p->older_s) && (s->dry_run || unlink(path) == 0))
+        count_package(s->p, (uint64_t)st.st_size);
+}
+
+static void sweep_folder(const struct sweep *s, const char *dir)
+{
+    DIR *folder = opendir(dir);
+
+    for (struct dirent *entry; folder && (entry = readdir(folder));)
+        sweep_file(s, dir, entry->d_name);
+    if (folder)
+        closedir(folder);
+}
+
+/* The built-in store, below ACT's own folder, is nobody else's. What was packed last is named there by a pointer. */
+static void sweep_store(struct flow *flow, const struct sweep *s)
+{
+    const struct config_folder *code = &flow->config.code;
+    ACT_AUTOFREE char *state = act_state_dir(), *base = flow_code_base(&flow->config);
+    CODEC_AUTOJSON json_t *latest = NULL;
+    ACT_AUTO(config_account) a = {0};
+    struct store *store = NULL;
+    struct act_error err;
+
+    if (!base || !config_is_built_in(code) || config_account(&flow->config, code, &a, &err) < 0 || !a.folder ||
+        !act_path_is_within(a.folder, state) || access(a.folder, F_OK) < 0)
+        return;
+    int rc = flow_store(flow, code, &store, &err);
+    if (rc == 0)
+        rc = flow_read_pointer(flow, store, &latest, &err);
+    store_free(store);
+    if (rc < 0)
+        return;
+    act_strv_push(&s->p->used, codec_json_str(latest, "sha256", ""));
+    ACT_AUTOFREE char *dir = act_path_join(a.folder, base);
+    sweep_folder(s, dir);
+}
+
+static void prune_sweep(struct flow *flow, struct flow_prune *p, bool dry_run)
+{
+    const struct sweep here = {p, dry_run};
+    ACT_AUTOFREE char *cache = flow_packages_dir();
+
+    sweep_places(flow, p, dry_run);
+    sweep_store(flow, &here);
+    sweep_folder(&here, cache);
+}
+
+int flow_prune_find(struct flow *flow, struct flow_prune *p, struct act_error *err)
+{
+    int rc = prune_find_runs(flow, p, err);
+
+    if (rc == 0)
+        ask_again(p);
+    if (rc == 0)
+        rc = find_packages(flow, p, err);
+    if (rc == 0)
+        prune_sweep(flow, p, true);
+    return rc;
+}
+
+/* ---- doing it */
+
+struct gone {
+    const char **ids;
+    size_t n;
+};
+
+static int prune_forget(struct ledger *ledger, void *arg, struct act_error *err)
+{
+    const struct gone *gone = arg;
+
+    return ledger_remove(ledger, gone->ids, gone->n, err);
+}
+
+/* Those in a store that the project does not name any more are nobody's to reach. */
+static int remove_sent(struct flow *flow, const struct flow_run *run, struct act_error *err)
+{
+    struct transfer_report report = {0};
+    struct flow_sent sent;
+    int rc = flow_sent_open(flow, run, &sent, err);
+
+    if (rc == -ACT_NOT_FOUND) {
+        act_warn("%s", act_error_text(err));
+        return 0;
+    }
+    if (rc < 0 || !sent.store)
+        return rc;
+    struct transfer_path what = {.store = sent.store, .path = sent.path, .is_folder = true};
+    rc = transfer_remove(flow_engine(flow), &what, &(struct transfer_options){0}, &report, err);
+    transfer_report_release(&report);
+    flow_sent_close(&sent);
+    return rc == -ACT_NOT_FOUND ? 0 : rc;
+}
+
+static int remove_copies(const struct flow_pruned *v, struct act_error *err)
+{
+    ACT_AUTOFREE char *folder = flow_assets(&v->run), *root = flow_log_folder(v->run.row.project);
+    int fd = v->has_copies ? act_folder_below(root, folder, false, err) : -1;
+
+    if (fd < 0)
+        return 0;
+    close(fd);
+    return act_remove_tree(folder, err);
+}
+
+static void say_what_stays(const struct flow_pruned *v, const char *what, const char *why)
+{
+    act_warn("of run '%s' stays %s: %s", v->run.row.id, what, why);
+}
+
+/* What the nodes have sent, and what is where it ran. */
+static int remove_elsewhere(struct flow *flow, const struct flow_pruned *v, struct act_error *err)
+{
+    int rc = v->has_sent ? remove_sent(flow, &v->run, err) : 0;
+
+    if (rc < 0 && v->unreached) {
+        say_what_stays(v, "what its nodes have sent", act_error_text(err));
+        rc = 0;
+    }
+    if (v->unreached)
+        say_what_stays(v,
+                       run_state_is_final(v->run.status.state) ? "what is left of it where it ran"
+                                                               : "what there is of it where it ran, or still runs",
+                       v->unreached);
+    if (rc == 0 && v->platform)
+        rc = platform_remove(v->platform, v->run.row.id, err);
+    return rc;
+}
+
+static int remove_run(struct flow *flow, const struct flow_pruned *v, struct act_error *err)
+{
+    int rc = remove_elsewhere(flow, v, err);
+
+    return rc < 0 ? rc : remove_copies(v, err);
+}
+
+/* Those that could be removed. */
+static void remove_runs(struct flow *flow, struct flow_prune *p, struct gone *gone)
+{
+    struct act_error err;
+
+    for (size_t i = 0; i < p->n; i++) {
+        struct flow_pruned *v = &p->v[i];
+        if (remove_run(flow, v, &err) == 0) {
+            gone->ids[gone->n++] = v->run.row.id;
+            p->bytes += v->bytes;
+            p->n_copies += v->has_copies;
+            p->n_sent += v->has_sent;
+        } else {
+            act_warn("run '%s' stays: %s", v->run.row.id, act_error_text(&err));
+        }
+    }
+}
+
+/* The packages that go now: a run that was submitted since they were found may have one of them. */
+static int find_packages_again(struct flow *flow, struct flow_prune *p, struct act_error *err)
+{
+    size_t others = p->others;
+
+    act_strv_release(&p->packages);
+    act_strv_release(&p->used);
+    p->packages = p->used = (struct act_strv){0};
+    int rc = find_packages(flow, p, err);
+    p->others = others;
+    return rc;
+}
+
+/* ---- of runs that were named */
+
+static bool prune_has(const struct flow_prune *p, const char *id)
+{
+    for (size_t i = 0; i < p->n; i++)
+        if (act_streq(p->v[i].run.row.id, id))
+            return true;
+    return false;
+}
+
+/* What is recorded of it may be damaged. */
+static void load_if_sound(struct flow_run *run)
+{
+    struct act_error ignored;
+
+    if (flow_load_spec(run, &ignored) < 0) {
+        run_spec_release(&run->spec);
+        run->spec = (struct run_spec){0};
+    }
+}
+
+/* err says why its place cannot be reached. */
+static int take_unreached(struct flow_prune *p, struct flow_run *run, struct act_error *err)
+{
+    struct flow_pruned measured = {0};
+    const char *id = run->row.id;
+
+    if (!p->force) {
+        act_error_prefix(err, "cannot remove run '%s'", id);
+        return act_error_hint(err,
+                              "'a rm --force %s:' removes its row and its logs here all the same; what is left where "
+                              "it ran stays",
+                              id);
+    }
+    measured.unreached = act_strdup(act_error_text(err));
+    prune_take(p, run, &measured);
+    return 0;
+}
+
+static int take_reached(struct flow_prune *p, struct flow_run *run, const struct flow_pruned *measured, bool others,
+                        struct act_error *err)
+{
+    const char *id = run->row.id;
+
+    if (others)
+        return act_error_set(err, ACT_DENIED, "cannot remove run '%s': its folder is another user's", id);
+    if (is_kept_by_service(measured->platform))
+        return act_error_set(err, ACT_USAGE, "cannot remove run '%s': its service keeps its runs itself", id);
+    p->n_found += run->row.found;
+    prune_take(p, run, measured);
+    return 0;
+}
+
+int flow_remove_find(struct flow *flow, const char *piece, struct flow_prune *p, struct act_error *err)
+{
+    ACT_AUTO(flow_run) known = {0}, run = {0};
+    struct flow_pruned measured;
+    bool others = false;
+    int rc = flow_find_row(flow, piece, true, &known, err);
+
+    if (rc < 0 || prune_has(p, known.row.id))
+        return rc;
+    if (flow_find_run(flow, known.row.id, &run, err) < 0) {
+        load_if_sound(&known);
+        return take_unreached(p, &known, err);
+    }
+    const char *id = run.row.id;
+    if (!prune_may_go(&run.status))
+        return act_error_set(err, ACT_USAGE, "run '%s' is %s; 'a abort %s' ends it, then it can be removed", id,
+                             run_state_name(run.status.state), id);
+    rc = prune_measure(flow, &run, &measured, &others, err);
+    return rc < 0 ? take_unreached(p, &run, err) : take_reached(p, &run, &measured, others, err);
+}
+
+/* A copy of the ledger, which is used where the file cannot be written, goes with this process. */
+static int forget_runs(struct flow *flow, struct gone *gone, struct act_error *err)
+{
+    int rc = flow_with_ledger(flow, prune_forget, gone, err);
+    size_t n = gone->n;
+
+    if (rc < 0 || n == 0 || !flow->ledger_copy)
+        return rc;
+    return act_error_set(err, ACT_PARTIAL,
+                         "%zu run%s removed, but for the row%s in the table of runs, as the ledger cannot be written: "
+                         "the same command again removes %s",
+                         n, n == 1 ? " is" : "s are", n == 1 ? "" : "s", n == 1 ? "it" : "them");
+}
+
+/* The user may have taken hours to say yes, so that all is asked about again. *out_all: none stays. */
+static int remove_and_forget(struct flow *flow, struct flow_prune *p, size_t *out_n, bool *out_all,
+                             struct act_error *err)
+{
+    ask_again(p);
+    struct gone gone = {.ids = act_calloc(p->n + 1, sizeof(const char *))};
+    p->bytes = p->n_packages = p->n_agents = p->n_left = p->n_copies = p->n_sent = 0;
+    remove_runs(flow, p, &gone);
+    int rc = forget_runs(flow, &gone, err);
+    *out_n = gone.n;
+    *out_all = gone.n == p->n;
+    free(gone.ids);
+    return rc;
+}
+
+static int some_stay(size_t n_stay, size_t n, struct act_error *err)
+{
+    return act_error_set(err, ACT_PARTIAL, "%zu of %zu runs could not be removed", n_stay, n);
+}
+
+int flow_remove(struct flow *flow, struct flow_prune *p, size_t *out_n, struct act_error *err)
+{
+    size_t n = p->n;
+    bool all;
+    int rc = remove_and_forget(flow, p, out_n, &all, err);
+
+    return rc == 0 && *out_n < n ? some_stay(n - *out_n, n, err) : rc;
+}
+
+int flow_prune(struct flow *flow, struct flow_prune *p, size_t *out_n, struct act_error *err)
+{
+    bool all;
+    int rc = remove_and_forget(flow, p, out_n, &all, err);
+
+    if (rc == 0 && all)
+        rc = find_packages_again(flow, p, err);
+    if (rc == 0 && all)
+        prune_sweep(flow, p, false);
+    return rc == 0 && !all ? some_stay(p->n - *out_n, p->n, err) : rc;
+}

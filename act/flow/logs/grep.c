@@ -1,0 +1,223 @@
+/* grep.c - lines of the logs of runs that match a regular expression, with the rank that said them and when. */
+#include <ctype.h>
+#include <regex.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/text.h"
+#include "flow/flow_internal.h"
+#include "flow/logs/logs.h"
+#include "flow/source/source.h"
+#include "flow/trust.h"
+#include "run/run.h"
+
+enum {
+    CHUNK = 1 << 20,
+    LINE_MAX_BYTES = 64 << 10, /* a longer line comes in pieces */
+    TIME_WITHIN = 100,         /* bytes of a line: further behind it is not the time of the line */
+};
+
+struct flow_grep {
+    regex_t regex;
+};
+
+int flow_grep_open(const char *pattern, bool ignore_case, struct flow_grep **out, struct act_error *err)
+{
+    struct flow_grep *grep = act_calloc(1, sizeof(*grep));
+    char why[200];
+    int rc = regcomp(&grep->regex, pattern, REG_EXTENDED | REG_NEWLINE | (ignore_case ? REG_ICASE : 0));
+
+    *out = rc == 0 ? grep : NULL;
+    if (rc == 0)
+        return 0;
+    regerror(rc, &grep->regex, why, sizeof(why));
+    free(grep);
+    return act_error_set(err, ACT_USAGE, "'%s' is no regular expression (POSIX extended): %s", pattern, why);
+}
+
+void flow_grep_close(struct flow_grep *grep)
+{
+    if (!grep)
+        return;
+    regfree(&grep->regex);
+    free(grep);
+}
+
+/* ---- one log */
+
+struct reading {
+    const struct flow_grep *grep;
+    const struct flow_grep_sink *sink;
+    struct flow_match match;
+    struct act_buf line;
+    bool continued; /* the line is a further piece of the one before */
+    size_t *n_found;
+};
+
+/* "2026-11-24T22:25:00", with any one character in the middle. */
+static bool grep_is_time(const char *s)
+{
+    static const char form[] = "0000-00-00?00:00:00";
+
+    for (size_t i = 0; form[i]; i++) {
+        bool fits = form[i] == '0'   ? isdigit((unsigned char)s[i])
+                    : form[i] == '?' ? s[i] == 'T' || s[i] == ' ' || s[i] == '_'
+                                     : s[i] == form[i];
+        if (!fits)
+            return false;
+    }
+    return true;
+}
+
+/* A line without a time is as old as the last one with one. */
+static void note_time(struct reading *r)
+{
+    size_t form = sizeof(r->match.time) - 1;
+
+    for (size_t i = 0; i + form <= r->line.len && i < TIME_WITHIN; i++) {
+        if (!grep_is_time(r->line.data + i))
+            continue;
+        memcpy(r->match.time, r->line.data + i, form);
+        r->match.time[form] = '\0';
+        return;
+    }
+}
+
+static int grep_end_line(struct reading *r, struct act_error *err)
+{
+    regmatch_t range = {.rm_so = 0, .rm_eo = (regoff_t)r->line.len};
+    int rc = 0;
+
+    r->match.line += !r->continued;
+    note_time(r);
+    if (regexec(&r->grep->regex, r->line.data ? r->line.data : "", 1, &range, REG_STARTEND) == 0) {
+        r->match.text = r->line.data ? r->line.data : "";
+        r->match.len = r->line.len;
+        ++*r->n_found;
+        rc = r->sink->found(r->sink->arg, &r->match, err);
+    }
+    r->line.len = 0;
+    return rc;
+}
+
+static int grep_take_text(struct reading *r, const char *text, size_t len, struct act_error *err)
+{
+    int rc = 0;
+
+    while (len > 0 && rc == 0) {
+        const char *end = memchr(text, '\n', len);
+        size_t room = LINE_MAX_BYTES - r->line.len, n = end ? (size_t)(end - text) : len;
+        bool whole = end && n <= room;
+        n = n < room ? n : room;
+        act_buf_add(&r->line, text, n);
+        if (whole || r->line.len == LINE_MAX_BYTES) {
+            rc = grep_end_line(r, err);
+            r->continued = !whole;
+        }
+        text += n + whole;
+        len -= n + whole;
+    }
+    return rc;
+}
+
+static int grep_read_log(const struct flow_source *source, const struct store_entry *log, struct reading *r,
+                         char *chunk, struct act_error *err)
+{
+    uint64_t at = 0;
+    size_t got = 1;
+    int rc = 0;
+
+    while (rc == 0 && got > 0) {
+        rc = flow_source_read(source, log->key, at, chunk, CHUNK, &got, err);
+        if (rc == -ACT_NOT_FOUND) /* it was listed, and is gone */
+            return 0;
+        if (rc == 0)
+            rc = grep_take_text(r, chunk, got, err);
+        at += got;
+    }
+    if (rc == 0 && r->line.len > 0)
+        rc = grep_end_line(r, err);
+    return rc;
+}
+
+/* The rank of a log, whichever attempt it is of. */
+static int grep_rank_of(const char *name)
+{
+    const char *slash =
+        act_starts_with(name, RUN_DIR_ATTEMPTS "/") ? strchr(name + sizeof(RUN_DIR_ATTEMPTS), '/') : NULL;
+
+    return run_log_rank(slash ? slash + 1 : name, NULL);
+}
+
+/* ---- all logs of a run */
+
+static int search(const struct flow_source *source, const struct flow_run *run, const struct flow_grep *grep,
+                  const struct flow_grep_sink *sink, size_t *n_found, struct act_error *err)
+{
+    ACT_AUTO(store_page) logs = {0};
+    ACT_AUTOFREE char *chunk = act_alloc(CHUNK);
+    int rc = flow_source_list(source, &logs, err);
+
+    for (size_t i = 0; i < logs.n && rc == 0; i++) {
+        const char *name = logs.v[i].key;
+        struct reading r = {.grep = grep,
+                            .sink = sink,
+                            .n_found = n_found,
+                            .match = {.run = run,
+                                      .log = name,
+                                      .rank = grep_rank_of(name),
+                                      .attempt = flow_log_attempt(name) ?: run->status.attempt,
+                                      .changed_unix_s = logs.v[i].last_modified_s}};
+        if (*name == '.' || logs.v[i].kind != STORE_FILE) /* what is written about the copies */
+            continue;
+        rc = grep_read_log(source, &logs.v[i], &r, chunk, err);
+        act_buf_release(&r.line);
+    }
+    return rc;
+}
+
+static int search_there(struct flow *flow, const struct flow_run *run, const struct flow_grep *grep,
+                        const struct flow_grep_sink *sink, size_t *n_found, struct act_error *err)
+{
+    struct flow_source source;
+    int rc = flow_source_open(flow, run, &source, err);
+
+    if (rc == 0 && source.store)
+        rc = search(&source, run, grep, sink, n_found, err);
+    flow_source_close(&source);
+    return rc;
+}
+
+/* What was fetched before its cluster went away, or the run there. */
+static int search_here(struct flow *flow, const struct flow_run *run, const struct flow_grep *grep,
+                       const struct flow_grep_sink *sink, size_t *n_found, struct act_error *err)
+{
+    struct flow_source source = {0};
+    int rc = flow_trust_logs(run->row.project, err);
+
+    if (rc == 0)
+        rc = flow_source_open_here(flow, run, &source, err);
+    if (rc == 0)
+        rc = search(&source, run, grep, sink, n_found, err);
+    flow_source_close(&source);
+    return rc;
+}
+
+int flow_grep_run(struct flow *flow, const struct flow_run *run, const struct flow_grep *grep,
+                  const struct flow_grep_sink *sink, size_t *n_found, struct act_error *err)
+{
+    struct act_error why;
+    size_t before = *n_found;
+    int rc = search_there(flow, run, grep, sink, n_found, err);
+
+    if (rc == 0 || *n_found > before)
+        return rc;
+    int here = search_here(flow, run, grep, sink, n_found, &why);
+    if (here == -ACT_NOT_FOUND || here == -ACT_DENIED)
+        return rc == -ACT_NOT_FOUND ? 0 : rc; /* a run that is gone has no logs */
+    if (rc != -ACT_NOT_FOUND)
+        act_warn("only the copies here are searched for run '%s': %s", run->row.id, act_error_text(err));
+    if (here < 0)
+        *err = why;
+    return here;
+}

@@ -1,0 +1,143 @@
+/* look.h - looking at runs: a report on one of them, the files that it has written, and in what two of them differ.
+ *
+ *   report.c    gathers the report
+ *   settings.c  its settings, beside those of another run
+ *   use.c       what its nodes used
+ *   outputs.c   what it wrote into its mapped folders
+ *   here.c      the copies of its logs, which most of that is read from
+ *   files.c     the files that a run has written, where they are
+ *   diff.c      in what two runs differ
+ */
+#ifndef ACT_FLOW_LOOK_LOOK_H
+#define ACT_FLOW_LOOK_LOOK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "flow/flow.h"
+#include "flow/run.h"
+#include "flow/why/why.h"
+#include "numbers/numbers.h"
+#include "numbers/samples.h"
+
+/* ---- a report: all that is known about a run, from its fetched logs, the ledger and its platform */
+
+/* A value of the run's specification or configuration. A secret has the value "(secret)". */
+struct flow_setting {
+    char *name;   /* "nodes", "env.NCCL_DEBUG", "config.slurm.partition" */
+    char *value;  /* NULL: the run has none */
+    char *before; /* of the run it is compared with; NULL: that has none, or there is no such run */
+};
+
+/* What a node used, over all attempts: Unix seconds against values. */
+struct flow_node_use {
+    char *name;
+    struct series curves[SAMPLES_CURVES]; /* by enum samples_what; sorted and reduced */
+    int gpus;
+    uint64_t bad; /* lines that were no samples */
+};
+
+struct flow_attempt {
+    int number;
+    struct run_status status;
+};
+
+struct flow_tail {
+    char *log;
+    struct act_strv lines;
+};
+
+struct flow_file {
+    char *name;
+    uint64_t size;
+};
+
+enum { FLOW_REPORT_NODES = 128 };
+
+struct flow_report {
+    const struct flow_run *run;
+    char *compared; /* the id of the run that "before" is of; NULL: none */
+    struct flow_setting *settings;
+    size_t n_settings;
+    struct numbers *numbers; /* the curves in a rank's log, sorted; never NULL */
+    int numbers_rank;
+    struct flow_node_use *nodes; /* by name, at most FLOW_REPORT_NODES */
+    size_t n_nodes, n_all_nodes;
+    struct flow_attempt *attempts; /* from the first; the last one is the run's own status */
+    size_t n_attempts;
+    struct flow_why why;
+    bool has_why; /* why could be asked */
+    struct flow_tail *tails;
+    size_t n_tails;
+    struct flow_file *files; /* the copies of logs, by name */
+    size_t n_files;
+    struct flow_file *outputs; /* what was written into its mapped folders while it ran: "output/model.pt", the biggest
+                                  ones first */
+    size_t n_outputs, n_all_outputs;
+    uint64_t output_bytes; /* of all */
+};
+
+/* Reports on run, which must live as long as out. rank: whose numbers are shown; -1: those of the first rank that has
+ * any. compared: the run with which the settings are compared if run repeats none; may be NULL. Without fetched logs
+ * the report has no curves. The caller releases out in every case. */
+int flow_report(struct flow *flow, const struct flow_run *run, int rank, const struct flow_run *compared,
+                struct flow_report *out, struct act_error *err) ACT_NODISCARD;
+void flow_report_release(struct flow_report *report);
+
+/* Reads only the numbers of a rank's log, over all attempts, rank as above. The fetched logs are read in pieces,
+ * whatever their size. The caller frees *out, which is NULL after a failure. */
+int flow_read_numbers(const struct flow_run *run, int rank, struct numbers **out, int *out_rank,
+                      struct act_error *err) ACT_NODISCARD;
+
+/* ---- files */
+
+#define FLOW_FILES_LOGS "logs" /* instead of the name of a folder: its logs and metrics */
+
+struct flow_file_of_run {
+    char *path; /* "<run id>:user_logs/...", or "output/model.pt" */
+    uint64_t size;
+    int64_t changed_unix_s; /* 0: not known */
+    char *url;              /* secret; NULL: none was wanted, or it is a log */
+};
+struct flow_files {
+    struct flow_file_of_run *v; /* by path */
+    size_t n;
+    size_t n_others; /* in the folder, and written at another time */
+};
+struct flow_files_wanted {
+    const char *folder; /* a mapped folder of the run, by its name, or an output directory of its job file, by its id;
+                         * NULL: FLOW_FILES_LOGS */
+    bool all;           /* of a folder also what was written at another time, and does not have its id in its path */
+    bool urls;          /* with URLs, as flow_url() makes them, of files in a folder */
+    int64_t life_s;     /* of these: see struct flow_url */
+    bool share_sas;
+};
+/* Lists the files where they are now: it asks the platform about logs, and the store about a folder, which is that of
+ * the run's specification even if the project maps another one now. -ACT_NOT_FOUND: the run did not have the folder, or
+ * the project has no account for its store any more. all, life_s or share_sas without a folder: -ACT_USAGE. The caller
+ * releases out in every case. */
+int flow_list_files(struct flow *flow, const struct flow_run *run, const struct flow_files_wanted *what,
+                    struct flow_files *out, struct act_error *err) ACT_NODISCARD;
+void flow_files_release(struct flow_files *files);
+
+/* ---- differences */
+
+struct flow_difference {
+    const char *part; /* "command", "code", "configuration", "environment", "nodes" */
+    char *name;       /* of a file, key or variable; empty: the part as a whole */
+    char *from, *to;  /* NULL: the run does not have it */
+};
+struct flow_diff {
+    struct flow_difference *v; /* by part in that order, then by name */
+    size_t n;
+};
+/* Compares two runs, of which both need their specification. Code is compared by file if both packages can be had, else
+ * as a whole, with a warning; the names of nodes where both platforms can tell them. Of secrets only the names are
+ * known. The caller releases out. */
+void flow_diff(struct flow *flow, const struct flow_run *from, const struct flow_run *to, struct flow_diff *out);
+void flow_diff_release(struct flow_diff *diff);
+
+#endif

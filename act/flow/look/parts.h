@@ -1,0 +1,52 @@
+/* parts.h - for the files of flow/look/ only: the parts of a report. */
+#ifndef ACT_FLOW_LOOK_PARTS_H
+#define ACT_FLOW_LOOK_PARTS_H
+
+#include "flow/look/look.h"
+#include "store/store.h"
+
+/* ---- here.c */
+
+/* The copies of a run's logs, opened without following links below the folder. */
+struct flow_here {
+    char *root, *folder;
+    struct store_page files; /* names and sizes, sorted by name */
+    int attempt;             /* the last one */
+};
+/* Lists the copies. The caller closes out in every case. */
+int flow_here_open(const struct flow_run *run, struct flow_here *out, struct act_error *err) ACT_NODISCARD;
+void flow_here_close(struct flow_here *here);
+/* Returns "attempts/<n>/", or "" for the last attempt, as a new string. */
+char *flow_here_prefix(const struct flow_here *here, int attempt);
+/* Returns the file of this name; NULL: there is none. */
+const struct store_entry *flow_here_find(const struct flow_here *here, const char *name);
+/* Reads a file in pieces. */
+int flow_here_read(const struct flow_here *here, const char *name,
+                   void (*take)(void *arg, const char *text, size_t len), void *arg,
+                   struct act_error *err) ACT_NODISCARD;
+/* Appends the last bytes of a file, at most max, from the beginning of a line. */
+int flow_here_tail(const struct flow_here *here, const struct store_entry *file, size_t max, struct act_buf *out,
+                   struct act_error *err) ACT_NODISCARD;
+
+/* ---- files.c */
+
+/* The time in which a run may have written; the id is not owned. */
+struct flow_span {
+    const char *id;
+    int64_t from_s, to_s; /* Unix time */
+};
+struct flow_span flow_span_of(const struct flow_run *run);
+/* Tells whether a file at rel in a folder of the run is one that it wrote, as far as that can be known. */
+bool flow_span_has(const struct flow_span *span, const struct store_entry *entry, const char *rel);
+
+/* ---- outputs.c, settings.c, use.c */
+
+/* Lists what the run wrote. A store that cannot be asked is a warning. */
+void flow_list_outputs(struct flow *flow, struct flow_report *out);
+/* Lists the settings of a run beside those of another one (NULL: none). */
+void flow_list_settings(const struct run_spec *spec, const struct run_spec *before, struct flow_report *out);
+/* Reads what each node used, one node on each worker. */
+int flow_read_use(struct flow *flow, const struct flow_here *here, struct flow_report *out,
+                  struct act_error *err) ACT_NODISCARD;
+
+#endif

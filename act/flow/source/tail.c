@@ -1,0 +1,89 @@
+/* tail.c - the ends of logs. */
+#include <string.h>
+
+#include "base/text.h"
+#include "diagnose/diagnose.h"
+#include "flow/source/source.h"
+
+enum { CHUNK = 8 << 20 };
+
+int flow_log_tail(const struct flow_source *s, const struct store_entry *log, size_t max, struct act_buf *out,
+                  struct act_error *err)
+{
+    uint64_t from = log && log->size > max ? log->size - max : 0;
+    size_t got;
+
+    if (!log)
+        return 0;
+    ACT_AUTOFREE char *text = act_alloc(max);
+    int rc = flow_source_read(s, log->key, from, text, max, &got, err);
+    if (rc < 0)
+        return rc == -ACT_NOT_FOUND ? 0 : rc;
+    act_buf_add(out, text, got);
+    const char *first = from > 0 && out->len > 0 ? memchr(out->data, '\n', out->len) : NULL;
+    if (first) {
+        size_t cut = (size_t)(first - out->data) + 1;
+        memmove(out->data, out->data + cut, out->len - cut + 1);
+        out->len -= cut;
+    }
+    return 0;
+}
+
+void flow_last_lines(const struct act_buf *text, size_t n, struct act_strv *out)
+{
+    struct act_strv found = {0};
+    size_t end = text->len;
+
+    while (end > 0 && found.n < n) {
+        const char *before = memrchr(text->data, '\n', end - 1);
+        size_t start = before ? (size_t)(before - text->data) + 1 : 0;
+        size_t len = end - start < DIAGNOSE_LINE ? end - start : DIAGNOSE_LINE;
+        char *line = act_alloc(len + 1);
+        memcpy(line, text->data + start, len);
+        line[diagnose_clean(line, len)] = '\0';
+        if (*line)
+            act_strv_take(&found, line);
+        else
+            free(line);
+        end = start;
+    }
+    for (size_t i = found.n; i > 0; i--)
+        act_strv_push(out, found.v[i - 1]);
+    act_strv_release(&found);
+}
+
+/* The offset of the last n lines among the len bytes at text; len when there are fewer. found: how many there
+ * were. */
+static size_t tail_start(const char *text, size_t len, int64_t n, int64_t *found)
+{
+    for (size_t i = len; i > 0; i--)
+        if (text[i - 1] == '\n' && (*found)++ == n)
+            return i;
+    return 0;
+}
+
+/* Where the last n lines of the first end bytes of a log begin. Looks backwards, chunk by chunk. */
+int flow_find_tail(const struct flow_source *from, const char *name, int64_t n, uint64_t end, uint64_t *out,
+                   struct act_error *err)
+{
+    ACT_AUTOFREE char *chunk = act_alloc(CHUNK);
+    int64_t found = -1;
+
+    *out = n == 0 ? end : 0;
+    while (end > 0 && n > 0) {
+        uint64_t start = end > CHUNK ? end - CHUNK : 0;
+        size_t got;
+        int rc = flow_source_read(from, name, start, chunk, end - start, &got, err);
+        if (rc < 0)
+            return rc;
+        if (found < 0) /* the line that has no end yet counts as one */
+            found = got > 0 && chunk[got - 1] != '\n';
+        size_t at = tail_start(chunk, got, n, &found);
+        if (at > 0) {
+            *out = start + at;
+            return 0;
+        }
+        end = start;
+    }
+    return 0;
+}

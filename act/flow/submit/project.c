@@ -1,0 +1,87 @@
+/* project.c - a folder without aux_data or .git in it or above is a project of its own. Whoever types a command in a
+ * subfolder of another project may not mean that, so the first run says which folder it is, and why.
+ */
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/path.h"
+#include "base/text.h"
+#include "flow/flow_internal.h"
+#include "flow/submit/passage.h"
+#include "ledger/ledger.h"
+
+static bool project_has(const char *dir, const char *name)
+{
+    ACT_AUTOFREE char *path = act_path_join(dir, name);
+
+    return access(path, F_OK) == 0;
+}
+
+/* Whether something besides the current folder makes it a project. */
+static bool is_marked(const char *dir)
+{
+    return project_has(dir, "aux_data") || project_has(dir, ".git");
+}
+
+/* The nearest folder above that is marked. New string; NULL: none. */
+static char *find_marked_above(const char *root)
+{
+    for (char *dir = act_path_dirname(root);;) {
+        if (strcmp(dir, "/") == 0) {
+            free(dir);
+            return NULL;
+        }
+        if (is_marked(dir))
+            return dir;
+        char *above = act_path_dirname(dir);
+        free(dir);
+        dir = above;
+    }
+}
+
+static int project_list_rows(struct ledger *ledger, void *rows, struct act_error *err)
+{
+    return ledger_list(ledger, &(struct ledger_query){.without_spec = true}, rows, err);
+}
+
+/* The nearest folder above from which runs were submitted, which may be the root itself. New string; NULL: none. */
+static char *project_find_known(struct flow *flow, const char *root)
+{
+    struct ledger_runs rows = {0};
+    struct act_error ignored;
+    const char *nearest = NULL;
+
+    if (flow_with_ledger(flow, project_list_rows, &rows, &ignored) < 0)
+        return NULL;
+    for (size_t i = 0; i < rows.n; i++) {
+        const char *project = rows.v[i].project;
+        if (*project == '/' && act_path_is_within(root, project) && (!nearest || strlen(project) > strlen(nearest)))
+            nearest = project;
+    }
+    char *known = nearest ? act_strdup(nearest) : NULL;
+    ledger_runs_release(&rows);
+    return known;
+}
+
+int step_say_project(struct passage *p, struct act_error *err)
+{
+    const char *root = p->flow->config.project_root;
+
+    (void)err;
+    if (is_marked(root))
+        return 0;
+    ACT_AUTOFREE char *known = project_find_known(p->flow, root);
+    if (act_streq(known, root)) /* it was said */
+        return 0;
+    ACT_AUTOFREE char *above = find_marked_above(root);
+    if (known)
+        act_note("project: '%s' (no aux_data or .git in it); runs were submitted from '%s' above it, whose code and "
+                 "folders this one has not: 'cd %s' goes there",
+                 root, known, known);
+    else if (above)
+        act_note("project: '%s' (no aux_data or .git in it; '%s' above it has one, and is not used)", root, above);
+    else
+        act_note("project: '%s' (no aux_data or .git in it or above)", root);
+    return 0;
+}

@@ -1,0 +1,245 @@
+/* resubmit.c - a run again: what it takes from the first one. */
+#include <string.h>
+
+#include "base/log.h"
+#include "base/text.h"
+#include "config/config.h"
+#include "flow/data/data_internal.h"
+#include "flow/flow_internal.h"
+#include "flow/logs/logs.h"
+#include "flow/runs/runs.h"
+#include "flow/submit/parts.h"
+#include "flow/submit/passage.h"
+#include "ledger/ledger.h"
+#include "platform/platform.h"
+#include "run/run.h"
+
+static bool resubmit_is_moved(const struct passage *p)
+{
+    return strcmp(p->old->spec.cluster, p->flow->config.cluster) != 0;
+}
+
+/* The values of the secrets, which run.json does not have: the platform may. */
+int step_find_secrets(struct passage *p, struct act_error *err)
+{
+    struct flow_run *old = p->old;
+    ACT_AUTO(run_spec) there = {0};
+    struct platform *platform;
+    struct act_error ignored;
+    bool missing = false;
+
+    (void)err;
+    for (size_t i = 0; i < old->spec.n_env; i++)
+        missing = missing || !old->spec.env[i].value;
+    if (!missing || flow_platform_of(p->from, &old->row, &platform, &ignored) < 0 ||
+        platform_spec(platform, old->row.id, &there, &ignored) < 0)
+        return 0;
+    for (size_t i = 0; i < old->spec.n_env; i++)
+        for (size_t j = 0; j < there.n_env; j++)
+            if (!old->spec.env[i].value && strcmp(old->spec.env[i].name, there.env[j].name) == 0)
+                old->spec.env[i] = (struct run_env){
+                    .name = old->spec.env[i].name, .value = act_strdup(there.env[j].value), .secret = true};
+    return 0;
+}
+
+int step_repeat_config(struct passage *p, struct act_error *err)
+{
+    (void)err;
+    flow_repeat_config(&p->flow->config, &p->old->spec, resubmit_is_moved(p));
+    return 0;
+}
+
+int step_repeat_command(struct passage *p, struct act_error *err)
+{
+    const struct run_spec *old = &p->old->spec;
+    struct run_spec *spec = p->spec;
+
+    (void)err;
+    spec->timeout = act_strdup(old->timeout);
+    spec->shm_size = act_strdup(old->shm_size);
+    spec->own_image = old->own_image && act_streq(spec->image, old->image);
+    act_strv_copy(&spec->argv, old->argv.v, old->argv.n);
+    spec->title = act_strdup(old->title);
+    for (size_t i = 0; i < old->n_outputs; i++)
+        run_spec_add_output(spec, old->outputs[i].id, old->outputs[i].path);
+    return 0;
+}
+
+static void repeat_range(struct config *config, const struct run_spec *old)
+{
+    act_strv_release(&config->elastic_num_gpu);
+    if (!run_spec_is_elastic(old))
+        return;
+    act_strv_pushf(&config->elastic_num_gpu, "%d", old->min_nodes * old->gpus_per_node);
+    act_strv_pushf(&config->elastic_num_gpu, "%d", old->max_nodes * old->gpus_per_node);
+}
+
+/* The size of the first run, unless this command gives another; on another cluster as many GPUs. */
+static int repeat_shape(struct flow *to, const struct run_spec *old, bool moved, struct platform *platform,
+                        struct run_spec *spec, struct act_error *err)
+{
+    bool said = config_is_said(&to->config, "num_gpu");
+
+    if (moved || said || config_is_said(&to->config, "multi_process")) {
+        if (!said)
+            to->config.num_gpu = flow_slots_of(old);
+        if (!said && platform_row(platform)->runs.scale)
+            repeat_range(&to->config, old);
+        else if (!said && run_spec_is_elastic(old))
+            act_note("the first run had %d to %d nodes; this one has a fixed size, as platform '%s' cannot change it",
+                     old->min_nodes, old->max_nodes, to->config.platform);
+        return flow_take_shape(&to->config, platform, spec, err);
+    }
+    spec->nodes = old->nodes;
+    spec->procs_per_node = old->procs_per_node;
+    spec->gpus_per_node = old->gpus_per_node;
+    spec->on_processors = old->on_processors;
+    spec->started_per_node = old->started_per_node;
+    spec->min_nodes = old->min_nodes;
+    spec->max_nodes = old->max_nodes;
+    return 0;
+}
+
+int step_repeat_size(struct passage *p, struct act_error *err)
+{
+    return repeat_shape(p->flow, &p->old->spec, resubmit_is_moved(p), p->platform, p->spec, err);
+}
+
+int step_repeat_hang(struct passage *p, struct act_error *err)
+{
+    return flow_repeat_hang(&p->flow->config, platform_row(p->platform), &p->old->spec, p->spec, err);
+}
+
+int step_repeat_retry(struct passage *p, struct act_error *err)
+{
+    return flow_repeat_retry(&p->flow->config, platform_row(p->platform), &p->old->spec, p->spec, err);
+}
+
+/* What the job file of the first run had mounted by its keys, which only a datastore leads to now, or found on the
+ * nodes, which are the same ones if the cluster is. */
+static void repeat_volumes(const struct config *config, struct platform *platform, const struct run_spec *old,
+                           struct run_spec *spec)
+{
+    bool moved = strcmp(old->cluster, config->cluster) != 0;
+
+    for (size_t i = 0; i < old->n_folders; i++) {
+        const struct run_folder *f = &old->folders[i];
+        if ((!f->datastore && f->mode != RUN_FOLDER_PATH) || flow_find_folder(spec, f->name))
+            continue;
+        if (f->datastore ? !platform_row(platform)->settings.datastore : moved) {
+            act_note("the volume '%s', '%s', is not mounted on cluster '%s'; map it there, as a folder of that name",
+                     f->name, f->store, config->cluster);
+            continue;
+        }
+        ACT_PUSH(spec->folders, spec->n_folders,
+                 (struct run_folder){.name = act_strdup(f->name),
+                                     .store = act_strdup(f->store),
+                                     .path = act_strdup(f->path),
+                                     .link = act_strdup(f->link),
+                                     .datastore = act_strdup(f->datastore),
+                                     .mode = f->mode});
+    }
+}
+
+int step_repeat_settings(struct passage *p, struct act_error *err)
+{
+    repeat_volumes(&p->flow->config, p->platform, &p->old->spec, p->spec);
+    return flow_repeat_settings(&p->flow->config, &p->old->spec, resubmit_is_moved(p), p->spec, err);
+}
+
+/* Of another tool's job the service alone knows all: where it was it becomes the same again, elsewhere its command
+ * runs. */
+int step_repeat_foreign(struct passage *p, struct act_error *err)
+{
+    const struct run_spec *old = &p->old->spec;
+
+    p->spec->foreign = old->foreign && !resubmit_is_moved(p);
+    if (old->foreign && p->io->code)
+        return act_error_set(err, ACT_USAGE, "another tool made it: --code is for runs whose code ACT has packed");
+    if (old->foreign && !p->spec->foreign && strstr(old->argv.v[old->argv.n - 1], "${{"))
+        return act_error_set(err, ACT_FAIL,
+                             "another tool made it, and its command names inputs of its job ('${{'), which "
+                             "cluster '%s' does not have",
+                             p->flow->config.cluster);
+    return 0;
+}
+
+/* ---- the place of the old run */
+
+/* Whether a run has ended, or is nowhere; when in doubt it has not. */
+static bool resubmit_has_ended(struct flow *flow, const char *id)
+{
+    struct flow_run run = {0};
+    struct act_error ignored;
+    int rc = flow_find_run(flow, id, &run, &ignored);
+    bool ended = rc < 0 ? rc == -ACT_NOT_FOUND : run_state_is_final(run.status.state);
+
+    if (rc == 0)
+        flow_run_release(&run);
+    return ended;
+}
+
+/* The old one may have ended before it began, and what it waited for goes on. */
+int step_wait_for_old(struct passage *p, struct act_error *err)
+{
+    const struct act_strv *before = &p->old->spec.after;
+
+    (void)err;
+    for (size_t i = 0; i < before->n; i++)
+        if (!resubmit_has_ended(p->from, before->v[i]))
+            act_strv_push(&p->spec->after, before->v[i]);
+    if (!run_state_is_final(p->old->status.state))
+        act_strv_push(&p->spec->after, p->old->row.id);
+    return 0;
+}
+
+/* The runs that take the place of one. */
+struct repeats {
+    const char *id;
+    struct ledger_runs rows;
+};
+
+static int find_repeats(struct ledger *ledger, void *arg, struct act_error *err)
+{
+    struct repeats *r = arg;
+
+    return ledger_repeats(ledger, r->id, &r->rows, err);
+}
+
+/* One of which it is not known whether it was submitted may be this very one (again.c); flow_remember() looks again. */
+int step_check_place(struct passage *p, struct act_error *err)
+{
+    struct repeats others = {.id = p->old->row.id};
+
+    if (run_state_is_final(p->old->status.state))
+        return 0;
+    int rc = flow_with_ledger(p->from, find_repeats, &others, err);
+    for (size_t i = 0; i < others.rows.n && rc == 0; i++)
+        if (!flow_again_is_open(others.rows.v[i].id) && !resubmit_has_ended(p->from, others.rows.v[i].id))
+            rc = flow_refuse_other(others.rows.v[i].id, err);
+    ledger_runs_release(&others.rows);
+    return rc;
+}
+
+void step_end_old_run(struct passage *p)
+{
+    const char *id = p->old->row.id;
+    struct act_error err;
+    bool was_final;
+
+    if (flow_abort(p->from, p->old, &was_final, &err) < 0)
+        act_warn("'%s' goes on, and '%s' is there as well: %s; 'a abort %s' ends the first one", id, p->spec->id,
+                 act_error_text(&err), id);
+}
+
+int flow_resubmit(struct flow *flow, struct flow_run *old, struct flow *home, struct flow *to, struct flow_submit *io,
+                  struct act_error *err)
+{
+    struct passage p = {.flow = to, .io = io, .spec = &io->spec, .old = old, .home = home, .from = flow};
+    int rc = flow_pass(&p, err);
+
+    if (rc == 0 && io->dry_run)
+        rc = platform_preview(p.platform, p.spec, &io->preview, err);
+    flow_passage_release(&p);
+    return rc < 0 ? act_error_prefix(err, "cannot resubmit '%s'", old->row.id) : 0;
+}

@@ -1,0 +1,169 @@
+/* steps.c - see passage.h. */
+#include <string.h>
+
+#include "base/log.h"
+#include "flow/data/data_internal.h"
+#include "flow/flow_internal.h"
+#include "flow/submit/parts.h"
+#include "flow/submit/passage.h"
+#include "platform/platform.h"
+
+/* ---- what may refuse */
+
+static int check_shared_temp(struct passage *p, struct act_error *err)
+{
+    return flow_check_shared_temp(p->platform, p->spec, err);
+}
+
+static int check_stored(struct passage *p, struct act_error *err)
+{
+    return p->own_folders ? 0 : flow_check_stored(&p->flow->config, p->spec, err);
+}
+
+/* The job of another tool is its service's to judge. */
+static int steps_check_platform(struct passage *p, struct act_error *err)
+{
+    return p->spec->foreign ? 0 : platform_check(p->platform, p->spec, err);
+}
+
+static int avoid_bad_nodes(struct passage *p, struct act_error *err)
+{
+    return flow_avoid_bad_nodes(p->flow, p->platform, p->spec, err);
+}
+
+static int mention_unused(struct passage *p, struct act_error *err)
+{
+    (void)err;
+    flow_mention_unused(&p->flow->config, p->here, p->spec->image != NULL);
+    return 0;
+}
+
+/* A dry run asks nothing, but that the stores can be read is known then. */
+static int check_copies(struct passage *p, struct act_error *err)
+{
+    return flow_check_copies(p->flow, p->spec, p->io->dry_run ? NULL : p->io->confirm, p->io->arg, err);
+}
+
+static int steps_fetch_secrets(struct passage *p, struct act_error *err)
+{
+    return flow_fetch_secrets(p->flow, p->spec, err);
+}
+
+/* What the nodes need for the stores, which is made as a run is handed over: whether it can be. */
+static int check_stores(struct passage *p, struct act_error *err)
+{
+    ACT_AUTOWIPE char *ignored = NULL;
+
+    if (p->spec->foreign || platform_row(p->platform)->about.nodes_fetch)
+        return 0;
+    return flow_run_stores(p->flow, p->spec, &ignored, err);
+}
+
+/* ---- the table */
+
+/* A step is taken when all of these hold. */
+enum {
+    ALWAYS = 0,
+    FRESH = 1,  /* the run repeats none */
+    AGAIN = 2,  /* it does */
+    HERE = 4,   /* it is one of 'a local' */
+    AWAY = 8,   /* it is not */
+    IS_DRY = 16 /* nothing is done */
+};
+
+struct step {
+    const char *name; /* for ACT_TRACE=steps */
+    int when;
+    int (*take)(struct passage *p, struct act_error *err);
+};
+
+static const struct step describe[] = {
+    {"project", FRESH, step_say_project},
+    {"job file", FRESH, step_read_job_file},
+    {"platform", ALWAYS, step_open_platform},
+    {"old secrets", AGAIN, step_find_secrets},
+    {"old configuration", AGAIN, step_repeat_config},
+    {"id", ALWAYS, step_identify},
+    {"old runs", AGAIN, step_wait_for_old},
+    {"name and tags", ALWAYS, step_label},
+    {"platform's part", ALWAYS, step_ask_row},
+    {"command", FRESH, step_take_command},
+    {"command", AGAIN, step_repeat_command},
+    {"size", FRESH, step_take_size},
+    {"size", AGAIN, step_repeat_size},
+    {"starter", ALWAYS, step_form_starter},
+    {"hang", FRESH | AWAY, step_take_hang}, /* else the user sees it hang */
+    {"hang", AGAIN, step_repeat_hang},
+    {"retry", FRESH | AWAY, step_take_retry},
+    {"retry", AGAIN, step_repeat_retry},
+    {"folders", ALWAYS, step_map_folders},
+    {"old settings", AGAIN, step_repeat_settings},
+    {"another tool's", AGAIN, step_repeat_foreign},
+    {"this machine", HERE, step_take_place},
+};
+
+static const struct step refuse[] = {
+    {"old run's place", AGAIN, step_check_place},
+    {"shared folder", ALWAYS, check_shared_temp},
+    {"stored folders", HERE, check_stored},
+    {"platform's check", ALWAYS, steps_check_platform},
+    {"bad nodes", AWAY, avoid_bad_nodes},
+    {"copies", ALWAYS, check_copies},
+    {"secrets", ALWAYS, steps_fetch_secrets},
+    {"package", ALWAYS, step_pin_package}, /* which is stored, so that what needs no package comes before */
+    {"unused settings", ALWAYS, mention_unused},
+    {"stores", IS_DRY, check_stores},
+};
+
+static const struct step hand_over[] = {
+    {"cluster's own folders", ALWAYS, step_use_own_folders},
+    {"trust", ALWAYS, step_trust},
+    {"hand over", ALWAYS, step_hand_over},
+};
+
+static int conditions(const struct passage *p)
+{
+    return (p->old ? AGAIN : FRESH) | (p->here ? HERE : AWAY) | (p->io->dry_run ? IS_DRY : 0);
+}
+
+static int steps_take(struct passage *p, const struct step *steps, size_t n, struct act_error *err)
+{
+    int hold = conditions(p), rc = 0;
+
+    for (size_t i = 0; i < n && rc == 0; i++)
+        if ((steps[i].when & hold) == steps[i].when) {
+            act_trace("steps", "%s", steps[i].name);
+            rc = steps[i].take(p, err);
+        }
+    return rc;
+}
+
+int flow_pass_checks(struct passage *p, struct act_error *err)
+{
+    int rc = steps_take(p, describe, sizeof(describe) / sizeof(describe[0]), err);
+
+    return rc < 0 ? rc : steps_take(p, refuse, sizeof(refuse) / sizeof(refuse[0]), err);
+}
+
+/* What comes last has no result: when the platform has the run, nothing refuses it any more. */
+int flow_pass_over(struct passage *p, struct act_error *err)
+{
+    int rc = p->io->dry_run ? 0 : steps_take(p, hand_over, sizeof(hand_over) / sizeof(hand_over[0]), err);
+
+    if (rc == 0 && p->old && !p->io->dry_run)
+        step_end_old_run(p);
+    return rc;
+}
+
+int flow_pass(struct passage *p, struct act_error *err)
+{
+    int rc = flow_pass_checks(p, err);
+
+    return rc < 0 ? rc : flow_pass_over(p, err);
+}
+
+void flow_passage_release(struct passage *p)
+{
+    flow_package_release(&p->package);
+    flow_job_file_release(&p->job);
+}

@@ -1,0 +1,31 @@
+/* ranks.h - for the files of flow/ only: the last lines of ranks, and the rules for their logs. */
+#ifndef ACT_FLOW_WHY_RANKS_H
+#define ACT_FLOW_WHY_RANKS_H
+
+#include "diagnose/diagnose.h"
+#include "flow/source/source.h"
+#include "flow/why/why.h"
+
+/* Reads the last lines of the ranks in one attempt, until ended_unix_s (0: now). It replaces *out, which may be {0};
+ * the caller releases it in every case. */
+int flow_find_rank_lines(const struct flow_source *from, const struct flow_run *run, const struct store_page *logs,
+                         const char *prefix, int64_t ended_unix_s, struct flow_rank_lines *out,
+                         struct act_error *err) ACT_NODISCARD;
+void flow_rank_lines_release(struct flow_rank_lines *lines);
+/* Reads the rules for the logs of a run: the built-in ones and those of its project. The caller frees *out. */
+int flow_rules(const struct flow_run *run, struct diagnose **out, struct act_error *err) ACT_NODISCARD;
+
+/* ---- error_lines.c */
+
+/* Adds the lines of a log that hold "Error" to out->errors. {0} begins. */
+struct flow_error_scan {
+    struct act_buf line; /* an incomplete line so far */
+    const char *log;
+    int shown;
+    struct flow_codes *out;
+};
+void flow_error_lines_begin(struct flow_error_scan *s, const char *log, struct flow_codes *out);
+void flow_error_lines_feed(struct flow_error_scan *s, const char *text, size_t len);
+void flow_error_lines_end(struct flow_error_scan *s);
+
+#endif
