@@ -43,6 +43,12 @@ int flow_repeat_hang(const struct config *c, const struct platform_row *row, con
                      struct run_spec *spec, struct act_error *err) ACT_NODISCARD;
 /* The same, without a run: whether the configuration is valid there. */
 int flow_check_hang(const struct config *c, const struct platform_row *row, struct act_error *err) ACT_NODISCARD;
+/* Checks what its nodes set up before the command (run_setup), and takes it from the configuration, for a repeated run
+ * from the first one. Errors: -ACT_CONFIG. */
+int flow_check_setup(const struct config *c, struct act_error *err) ACT_NODISCARD;
+int flow_take_setup(const struct config *c, struct run_spec *spec, struct act_error *err) ACT_NODISCARD;
+int flow_repeat_setup(const struct config *c, const struct run_spec *old, struct run_spec *spec,
+                      struct act_error *err) ACT_NODISCARD;
 int flow_check_retry(const struct config *c, const struct platform_row *row, struct act_error *err) ACT_NODISCARD;
 /* Whether a run would be refused because of its size, its folders or its platform's settings; contacts no host. */
 int flow_check_run(struct flow *flow, struct act_error *err) ACT_NODISCARD;
