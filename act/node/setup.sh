@@ -42,7 +42,7 @@ act_near_modules() {
     all=$(module -t avail 2>&1)
     for name in "${1%%/*}" "${1:0:2}"; do
         near=$(while read -r line; do
-            [[ $line == *: || ${line,,} != "${name,,}"* ]] || printf '%s\n' "${line%%[(]*}"
+            [[ $line == *[:/] || ${line,,} != "${name,,}"* ]] || printf '%s\n' "${line%%[(]*}"
         done <<<"$all" | sort -u | head -n 5 | paste -s -d ' ')
         [[ -z $near ]] || break
     done
