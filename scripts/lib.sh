@@ -80,7 +80,7 @@ wrapped_files() {
 
 # shell_files: the shell scripts of the project, one per line.
 shell_files() {
-    grep -lrE '^#!.*\b(ba)?sh$|^# shellcheck shell=' scripts .ci aux_data tests --include='*' \
+    grep -lrE '^#!.*\b(ba)?sh$|^# shellcheck shell=' scripts .ci act aux_data tests --include='*' \
         --exclude-dir=node_modules --exclude-dir=__pycache__ | sort
 }
 mkdir -p build

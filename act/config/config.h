@@ -80,6 +80,14 @@ struct config_retry {
 /* The cluster without a file. */
 #define CONFIG_BUILT_IN_CLUSTER "local"
 
+/* What nodes set up before the command: run_setup in run/run.h. Members may be NULL. */
+struct config_setup {
+    bool modules_purge;
+    struct act_strv modules;
+    char *conda, *venv, *lines, *rank_lines;
+    char *timeout; /* a duration as text */
+};
+
 struct config_part;
 struct config_part_values {
     const struct config_part *part;
@@ -114,8 +122,9 @@ struct config {
     bool gitignore;     /* the .gitignore files count for the package */
     char *mount;        /* what mounts folders on a node: "blobfuse2", "rclone", "copy"; NULL: what it has */
     char *compile_args; /* may be NULL */
-    char *hang;         /* a duration as text, or NULL */
-    char *hang_gpus;    /* "idle" or "any" */
+    struct config_setup setup;
+    char *hang;      /* a duration as text, or NULL */
+    char *hang_gpus; /* "idle" or "any" */
 
     struct config_values *values; /* every value with its origin, for "config show"; opaque */
 };

@@ -16,6 +16,7 @@
 #include "node/folder.h"
 #include "node/inventory.h"
 #include "node/place.h"
+#include "node/setup.h"
 #include "node/unzip.h"
 #include "proc/proc.h"
 
@@ -179,6 +180,7 @@ void prepare_words(const struct node *node, struct act_strv *out)
     ACT_AUTOFREE char *line = compile_line(node);
     bool installs = has_requirements(node), compiles = access(script, F_OK) == 0;
 
+    setup_words(node, out);
     if (!container_is_fresh(node) || (!installs && !compiles))
         return;
     act_strv_push(out, "sh");
@@ -189,6 +191,28 @@ void prepare_words(const struct node *node, struct act_strv *out)
     act_strv_pushf(out, "%s/prepare.container", node->dir);
     if (compiles)
         act_strv_push(out, line);
+}
+
+static int prepare_set_up(const struct node *node, struct prepare_outcome *o, struct act_error *err)
+{
+    ACT_AUTOFREE char *log = prepare_log(node);
+    ACT_AUTOFREE char *log_path = node_path(node, log);
+    char last[200];
+    int fd = node_open_log(node, log);
+
+    if (fd < 0)
+        return act_error_errno(err, errno, "cannot open '%s'", log);
+    int rc = setup_take(node, fd, &o->exit_status, err);
+    close(fd);
+    if (rc == 0 || o->exit_status == 0)
+        return rc;
+    node_last_line(log_path, last, sizeof(last));
+    if (!last[0])
+        return rc;
+    if (act_starts_with(last, "act: ")) /* setup.sh knows better */
+        return act_error_set(err, ACT_FAIL, "%s", last + strlen("act: "));
+    ACT_AUTOFREE char *text = act_strdup(act_error_text(err));
+    return act_error_set(err, ACT_FAIL, "%s: %s", text, last);
 }
 
 static int install_requirements(const struct node *node, struct prepare_outcome *o, struct act_error *err)
@@ -225,7 +249,7 @@ static int prepare_compile(const struct node *node, struct prepare_outcome *o, s
 static void run_steps(const struct node *node, struct prepare_outcome *o)
 {
     static int (*const steps[])(const struct node *, struct prepare_outcome *, struct act_error *) = {
-        unpack_code, prepare_get_folders, fetch_image, install_requirements, prepare_compile};
+        unpack_code, prepare_get_folders, fetch_image, prepare_set_up, install_requirements, prepare_compile};
     struct act_error err = {0};
     int rc = 0;
 

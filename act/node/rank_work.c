@@ -14,6 +14,7 @@
 #include "node/container.h"
 #include "node/memory.h"
 #include "node/prepare.h"
+#include "node/setup.h"
 #include "node/starter_words.h"
 
 enum { LEFTOVER_GRACE_MS = 5000, EXIT_NOT_EXECUTABLE = 126, EXIT_NOT_FOUND = 127 };
@@ -188,6 +189,7 @@ static int command_words(const struct rank *r, struct act_strv *out, struct act_
     int rc = starter_words(&r->node, &r->place, &command, err);
 
     prepare_words(&r->node, &inside);
+    setup_rank_words(&r->node, &inside);
     act_strv_copy(&inside, command.v, command.n);
     if (rc == 0)
         rc = container_wrap(&r->node, r->place.rank, (const char *const *)inside.v, out, err);
@@ -208,7 +210,7 @@ static int rank_work_run_command(struct rank *r)
     struct act_strv words = {0};
     struct act_error err;
 
-    if (command_words(r, &words, &err) < 0) {
+    if (setup_apply(&r->node, &err) < 0 || command_words(r, &words, &err) < 0) {
         rank_fail(r, ACT_WRAPPER, act_error_text(&err));
         act_strv_release(&words);
         return ACT_WRAPPER;

@@ -59,6 +59,18 @@ struct run_env {
     bool secret; /* whatever its name says */
 };
 
+/* What its commands find in their environment on every node, made there in this order (node/setup.h). What is empty or
+ * NULL is left out. */
+struct run_setup {
+    bool modules_purge;      /* unload all modules first */
+    struct act_strv modules; /* to load, by Environment Modules or Lmod: "cuda/12.1" */
+    char *conda;             /* an environment of conda to activate: its name or its folder */
+    char *venv;              /* the folder of a virtual environment to activate */
+    char *lines;             /* for bash, once on each node; what they export reaches the ranks */
+    char *rank_lines;        /* for bash, by each rank before its command */
+    int timeout_s;           /* all but rank_lines must end within so long */
+};
+
 struct run_spec {
     char *id;
     char *experiment;
@@ -87,6 +99,7 @@ struct run_spec {
     int started_per_node;
     struct run_env *env;
     size_t n_env;
+    struct run_setup setup;
     char *compile_args; /* may be NULL */
     bool sleep_if_fail, sleep_if_succeed;
     int hang_s;               /* it hangs if no rank writes and no GPU works for so long; 0: nobody looks */
@@ -114,6 +127,18 @@ struct run_spec {
 };
 
 enum { RUN_HANG_MOST_S = 30 * 86400, RUN_LIMIT_MOST_S = 3650 * 86400 };
+
+enum { RUN_SETUP_USUAL_S = 600, RUN_SETUP_MOST_S = 86400 };
+
+/* Tells whether there is anything to do once on a node. */
+bool run_setup_is_wanted(const struct run_setup *setup);
+/* Makes *to a copy of from, and releases what it was. */
+void run_setup_copy(const struct run_setup *from, struct run_setup *to);
+void run_setup_release(struct run_setup *setup);
+/* The member "setup" of run.json. New reference; NULL: nothing is asked for. */
+json_t *run_setup_to_json(const struct run_setup *setup);
+/* Reads it; NULL: nothing is asked for. Errors: -ACT_FAIL. */
+int run_setup_from_json(const json_t *json, struct run_setup *out, struct act_error *err) ACT_NODISCARD;
 
 void run_spec_release(struct run_spec *spec);
 /* Returns the value of an environment variable of the run, the last of several; NULL: there is none. */

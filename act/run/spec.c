@@ -98,6 +98,7 @@ void run_spec_release(struct run_spec *spec)
     free(spec->outputs);
     free(spec->env);
     act_strv_release(&spec->argv);
+    run_setup_release(&spec->setup);
     act_strv_release(&spec->retry_on);
     act_strv_release(&spec->avoid);
     act_strv_release(&spec->after);
@@ -211,6 +212,9 @@ json_t *run_spec_to_json(const struct run_spec *spec)
     if (spec->started_per_node)
         json_object_set_new(json, "started_per_node", json_integer(spec->started_per_node));
     json_object_set_new(json, "env", env_to_json(spec));
+    json_t *setup = run_setup_to_json(&spec->setup);
+    if (setup)
+        json_object_set_new(json, "setup", setup);
     json_object_set_new(json, "sleep_if_fail", json_boolean(spec->sleep_if_fail));
     json_object_set_new(json, "sleep_if_succeed", json_boolean(spec->sleep_if_succeed));
     if (spec->hang_s)
@@ -525,11 +529,18 @@ static int get_version(const json_t *json, struct act_error *err)
     return version == SPEC_VERSION ? 0 : spec_malformed(err, "version", "1");
 }
 
+static int get_setup(const json_t *json, struct run_spec *spec, struct act_error *err)
+{
+    const json_t *setup = json_object_get(json, "setup");
+
+    return setup ? run_setup_from_json(setup, &spec->setup, err) : 0;
+}
+
 static int get_all(const json_t *json, struct run_spec *spec, struct act_error *err)
 {
     static int (*const parts[])(const json_t *, struct run_spec *, struct act_error *) = {
         get_counts, spec_get_range, get_command,      get_starter, get_retry, get_hang,   get_limit,
-        get_after,  get_sha256,     spec_get_folders, get_outputs, get_env,   get_labels,
+        get_after,  get_sha256,     spec_get_folders, get_outputs, get_env,   get_labels, get_setup,
     };
     int rc = get_version(json, err);
 

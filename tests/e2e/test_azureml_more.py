@@ -529,12 +529,14 @@ def test_resubmit_keeps_hooks_and_folders(act, azureml, container):
             "data_folder": {"azure_blob_config_file": account, "path": path, "mode": mode}}, **extra)
 
     azureml.service.put(f"{container}/files/one/x.txt", b"one")
-    cluster("files/one", "download", compile_args="--fast")
+    cluster("files/one", "download", compile_args="--fast", modules=["cuda"], setup="true\n")
     run = submit(act, "true")
     cluster("files/two", "rw_mount", compile_args="--slow")
     again = resubmit(act, run)
     assert body(azureml, again)["inputs"]["act_folder_0"] == body(azureml, run)["inputs"]["act_folder_0"]
     assert body(azureml, again)["properties"]["act.compile_args"] == "--fast"
+    assert json.loads(body(azureml, again)["properties"]["act.setup"]) == {
+        "modules": ["cuda"], "lines": "true\n", "timeout_s": 600}
     azureml.cluster(config_param={"code_path": {"azure_blob_config_file": account, "path": "files/code/project.zip"},
                                   "data_folder": None})
     act.fail("resubmit", run, status=7, match="cluster 'aml' has no folder 'data' any more")

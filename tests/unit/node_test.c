@@ -15,6 +15,7 @@
 #include "node/container.h"
 #include "node/env.h"
 #include "node/place.h"
+#include "node/setup.h"
 #include "node/slots.h"
 
 #define RUN_A "exp_1700000000_0123abcd"
@@ -582,6 +583,23 @@ TEST(test_queue_without_locks)
         close(w.signal_fd);
     }
     close(held);
+}
+
+TEST(test_what_a_shell_changed)
+{
+    static const char *const before[] = {"A=1", "GONE=x", "SAME=y", "SHLVL=1", "EMPTY="},
+                      *const after[] = {"SAME=y", "A=2", "SHLVL=2", "_=/bin/cat", "NEW=a=b\nc", "EMPTY=", "A2=1"},
+                      *const changes[] = {"A=2", "NEW=a=b\nc", "A2=1", "GONE"};
+    ACT_AUTO(act_strv) b = {0}, a = {0}, out = {0};
+
+    for (size_t i = 0; i < sizeof(before) / sizeof(before[0]); i++)
+        act_strv_push(&b, before[i]);
+    for (size_t i = 0; i < sizeof(after) / sizeof(after[0]); i++)
+        act_strv_push(&a, after[i]);
+    setup_compare(&b, &a, &out);
+    assert_int_equal(out.n, sizeof(changes) / sizeof(changes[0]));
+    for (size_t i = 0; i < out.n; i++)
+        assert_string_equal(out.v[i], changes[i]);
 }
 
 TEST_MAIN(make_dir, remove_dir)

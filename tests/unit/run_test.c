@@ -215,6 +215,8 @@ TEST(test_spec_round_trip)
     spec.warn_s = 120;
     spec.retry_times = 3;
     spec.own_rules = act_strdup("version: 1");
+    spec.setup = (struct run_setup){.modules_purge = true, .conda = act_strdup("torch"), .timeout_s = 60};
+    act_strv_push(&spec.setup.modules, "cuda/12.1");
     act_strv_push(&spec.retry_on, "xid");
     act_strv_push(&spec.avoid, "n7");
     char path[] = "/tmp/act-run-test.XXXXXX";
@@ -236,6 +238,10 @@ TEST(test_spec_round_trip)
     assert_string_equal(back.retry_on.v[0], "xid");
     assert_string_equal(back.own_rules, "version: 1");
     assert_string_equal(back.avoid.v[0], "n7");
+    assert_true(back.setup.modules_purge && back.setup.timeout_s == 60);
+    assert_string_equal(back.setup.modules.v[0], "cuda/12.1");
+    assert_string_equal(back.setup.conda, "torch");
+    assert_null(back.setup.venv);
     assert_int_equal(back.argv.n, 4);
     assert_string_equal(back.argv.v[2], "\xff\xfe");
     assert_string_equal(back.project_root, "/tmp/non-utf8-\xff");

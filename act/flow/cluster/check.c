@@ -22,6 +22,12 @@ static int cluster_check_retry(struct flow *flow, struct platform *platform, str
     return flow_check_retry(&flow->config, platform_row(platform), err);
 }
 
+static int cluster_check_setup(struct flow *flow, struct platform *platform, struct act_error *err)
+{
+    (void)platform;
+    return flow_check_setup(&flow->config, err);
+}
+
 static int check_zip_options(struct flow *flow, struct platform *platform, struct act_error *err)
 {
     (void)platform;
@@ -39,9 +45,8 @@ static const struct {
     const char *key; /* whose place is named; NULL: the problem itself says which it is */
     int (*check)(struct flow *flow, struct platform *platform, struct act_error *err);
 } settings[] = {
-    {"hang", check_hang},
-    {"retry", cluster_check_retry},
-    {"zip_options", check_zip_options},
+    {"hang", check_hang},           {"retry", cluster_check_retry},
+    {"setup", cluster_check_setup}, {"zip_options", check_zip_options},
     {NULL, cluster_check_run},
 };
 

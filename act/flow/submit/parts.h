@@ -19,9 +19,10 @@ struct platform_row;
 
 /* Checks size, folders and the settings of the platform; contacts no host. */
 int flow_check_run(struct flow *flow, struct act_error *err) ACT_NODISCARD;
-/* Check the keys about hangs and about trying again. */
+/* Check the keys about hangs, about trying again, and about what nodes set up. */
 int flow_check_hang(const struct config *c, const struct platform_row *row, struct act_error *err) ACT_NODISCARD;
 int flow_check_retry(const struct config *c, const struct platform_row *row, struct act_error *err) ACT_NODISCARD;
+int flow_check_setup(const struct config *c, struct act_error *err) ACT_NODISCARD;
 
 /* ---- the size */
 
@@ -50,6 +51,11 @@ int flow_take_hang(const struct config *c, const struct platform_row *row, struc
                    struct act_error *err) ACT_NODISCARD;
 int flow_repeat_hang(const struct config *c, const struct platform_row *row, const struct run_spec *old,
                      struct run_spec *spec, struct act_error *err) ACT_NODISCARD;
+/* Takes what its nodes set up before the command (run_setup) from the configuration, for a repeated run from the first
+ * one where this command does not say. Errors: -ACT_CONFIG. */
+int flow_take_setup(const struct config *c, struct run_spec *spec, struct act_error *err) ACT_NODISCARD;
+int flow_repeat_setup(const struct config *c, const struct run_spec *old, struct run_spec *spec,
+                      struct act_error *err) ACT_NODISCARD;
 /* Set after what the run is tried again. What cannot be is -ACT_USAGE or -ACT_CONFIG, by where it was said. */
 int flow_set_retry(const struct config *c, const struct platform_row *row, struct run_spec *spec,
                    struct act_error *err) ACT_NODISCARD;

@@ -105,6 +105,11 @@ int step_repeat_size(struct passage *p, struct act_error *err)
     return repeat_shape(p->flow, &p->old->spec, resubmit_is_moved(p), p->platform, p->spec, err);
 }
 
+int step_repeat_setup(struct passage *p, struct act_error *err)
+{
+    return flow_repeat_setup(&p->flow->config, &p->old->spec, p->spec, err);
+}
+
 int step_repeat_hang(struct passage *p, struct act_error *err)
 {
     return flow_repeat_hang(&p->flow->config, platform_row(p->platform), &p->old->spec, p->spec, err);

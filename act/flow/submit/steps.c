@@ -92,6 +92,8 @@ static const struct step describe[] = {
     {"size", FRESH, step_take_size},
     {"size", AGAIN, step_repeat_size},
     {"starter", ALWAYS, step_form_starter},
+    {"setup", FRESH, step_take_setup},
+    {"setup", AGAIN, step_repeat_setup},
     {"hang", FRESH | AWAY, step_take_hang}, /* else the user sees it hang */
     {"hang", AGAIN, step_repeat_hang},
     {"retry", FRESH | AWAY, step_take_retry},

@@ -338,6 +338,11 @@ int step_form_starter(struct passage *p, struct act_error *err)
     return p->old && p->old->spec.foreign ? 0 : flow_form_starter(p->platform, p->spec, err);
 }
 
+int step_take_setup(struct passage *p, struct act_error *err)
+{
+    return flow_take_setup(&p->flow->config, p->spec, err);
+}
+
 int step_take_hang(struct passage *p, struct act_error *err)
 {
     return flow_take_hang(&p->flow->config, platform_row(p->platform), p->spec, err);

@@ -176,6 +176,8 @@ static void aml_job_add_properties(const struct run_spec *spec, json_t *job)
     CODEC_AUTOJSON json_t *volumes = run_volumes_to_json(spec);
     ACT_AUTOFREE char *volume_line = codec_json_line(volumes);
     ACT_AUTOFREE char *tags = run_tags_line(spec->tags);
+    CODEC_AUTOJSON json_t *setup = run_setup_to_json(&spec->setup);
+    ACT_AUTOFREE char *setup_line = setup ? codec_json_line(setup) : NULL;
     json_t *p = json_object();
 
     aml_job_set(p, "act.version", ACT_VERSION);
@@ -192,6 +194,7 @@ static void aml_job_add_properties(const struct run_spec *spec, json_t *job)
     aml_job_set(p, "act.timeout", spec->timeout);
     aml_job_set(p, "act.shm_size", spec->shm_size);
     aml_job_set(p, "act.volumes", json_array_size(volumes) ? volume_line : NULL);
+    aml_job_set(p, "act.setup", setup_line);
     aml_job_set(p, "act.compile_args", spec->compile_args);
     aml_job_set(p, "act.sleep_if_fail", spec->sleep_if_fail ? "true" : NULL);
     aml_job_set(p, "act.sleep_if_succeed", spec->sleep_if_succeed ? "true" : NULL);

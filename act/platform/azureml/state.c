@@ -299,6 +299,15 @@ static int read_volumes(const json_t *own, struct run_spec *out, struct act_erro
     return rc < 0 || !volumes ? rc : run_volumes_from_json(volumes, out, err);
 }
 
+static int read_setup(const json_t *own, struct run_spec *out, struct act_error *err)
+{
+    const char *text = codec_json_str(own, "act.setup", "");
+    CODEC_AUTOJSON json_t *setup = NULL;
+    int rc = *text ? codec_json_parse(text, strlen(text), "act.setup", &setup, err) : 0;
+
+    return rc < 0 || !setup ? rc : run_setup_from_json(setup, &out->setup, err);
+}
+
 /* Without what a job of such a run gets by itself. */
 static void aml_state_read_environment(const struct azureml *a, const json_t *job, struct run_spec *out)
 {
@@ -367,6 +376,8 @@ int azureml_read_spec(const struct azureml *a, const char *id, const json_t *res
     int rc = read_command(job, out, err);
     if (rc == 0)
         rc = read_volumes(own, out, err);
+    if (rc == 0)
+        rc = read_setup(own, out, err);
     if (rc < 0)
         run_spec_release(out);
     return rc;

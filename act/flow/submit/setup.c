@@ -1,0 +1,132 @@
+/* setup.c - what a run asks its nodes to set up before the command (node/setup.h), from the configuration. */
+#include <string.h>
+
+#include "base/units.h"
+#include "flow/submit/parts.h"
+#include "run/run.h"
+
+enum { LINES_MAX = 64 * 1024 }; /* bash gets them as one word, of at most 128 KiB (execve(2)) */
+
+/* A name for modules or conda, or a folder: one line, and no option of the tool. */
+static bool is_setup_word(const char *text)
+{
+    return *text && *text != '-' && !text[strcspn(text, " \t\r\n")];
+}
+
+static int check_modules(const struct config_setup *s, struct act_error *err)
+{
+    for (size_t i = 0; i < s->modules.n; i++)
+        if (!is_setup_word(s->modules.v[i]))
+            return act_error_set(err, ACT_CONFIG, "'modules' must be a list of names such as cuda/12.1, not '%s'",
+                                 s->modules.v[i]);
+    return 0;
+}
+
+static int check_conda(const char *conda, struct act_error *err)
+{
+    if (!conda)
+        return 0;
+    if (act_ends_with(conda, ".yml") || act_ends_with(conda, ".yaml"))
+        return act_error_set(err, ACT_CONFIG,
+                             "'conda' must name an environment that is there, or its folder, not a file to make one of "
+                             "('%s'); make it once, with: conda env create -f %s",
+                             conda, conda);
+    bool named = !strchr(conda, '/') || conda[0] == '/' || act_starts_with(conda, "~/");
+    return named && is_setup_word(conda)
+               ? 0
+               : act_error_set(err, ACT_CONFIG,
+                               "'conda' must be the name of an environment or its folder (/... or ~/...), not '%s'",
+                               conda);
+}
+
+static int check_venv(const char *venv, struct act_error *err)
+{
+    if (!venv || venv[0] == '/' || act_starts_with(venv, "~/"))
+        return 0;
+    return act_error_set(err, ACT_CONFIG,
+                         "'venv' must be the folder of a virtual environment on the nodes (/... or ~/...), not '%s'",
+                         venv);
+}
+
+static int check_lines(const char *key, const char *lines, struct act_error *err)
+{
+    if (!lines || strlen(lines) <= LINES_MAX)
+        return 0;
+    return act_error_set(err, ACT_CONFIG, "'%s' must be at most 64 KiB; put it into a script of the project", key);
+}
+
+static int read_timeout(const char *text, int *out, struct act_error *err)
+{
+    int64_t seconds = RUN_SETUP_USUAL_S;
+
+    if (text && (!act_duration_from_text(text, &seconds) || seconds < 1 || seconds > RUN_SETUP_MOST_S))
+        return act_error_set(err, ACT_CONFIG, "'setup_timeout' must be a time such as 90s or 20m, at most 1d, not '%s'",
+                             text);
+    *out = (int)seconds;
+    return 0;
+}
+
+int flow_check_setup(const struct config *c, struct act_error *err)
+{
+    const struct config_setup *s = &c->setup;
+    int ignored, rc = check_modules(s, err);
+
+    if (rc == 0)
+        rc = check_conda(s->conda, err);
+    if (rc == 0)
+        rc = check_venv(s->venv, err);
+    if (rc == 0)
+        rc = check_lines("setup", s->lines, err);
+    if (rc == 0)
+        rc = check_lines("setup_rank", s->rank_lines, err);
+    return rc < 0 ? rc : read_timeout(s->timeout, &ignored, err);
+}
+
+int flow_take_setup(const struct config *c, struct run_spec *spec, struct act_error *err)
+{
+    const struct config_setup *s = &c->setup;
+    struct run_setup wanted = {.modules_purge = s->modules_purge,
+                               .modules = s->modules,
+                               .conda = s->conda,
+                               .venv = s->venv,
+                               .lines = s->lines,
+                               .rank_lines = s->rank_lines};
+    int rc = flow_check_setup(c, err);
+
+    if (rc == 0)
+        rc = read_timeout(s->timeout, &wanted.timeout_s, err);
+    if (rc == 0)
+        run_setup_copy(&wanted, &spec->setup);
+    return rc;
+}
+
+/* Each key counts for itself, as -p may change one of them. */
+int flow_repeat_setup(const struct config *c, const struct run_spec *old, struct run_spec *spec, struct act_error *err)
+{
+    const struct {
+        const char *key;
+        char *const *old;
+        char **now;
+    } texts[] = {
+        {"conda", &old->setup.conda, &spec->setup.conda},
+        {"venv", &old->setup.venv, &spec->setup.venv},
+        {"setup", &old->setup.lines, &spec->setup.lines},
+        {"setup_rank", &old->setup.rank_lines, &spec->setup.rank_lines},
+    };
+    int rc = flow_take_setup(c, spec, err);
+
+    if (rc < 0)
+        return rc;
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+        if (!config_is_said(c, texts[i].key))
+            act_str_replace(texts[i].now, *texts[i].old);
+    if (!config_is_said(c, "modules_purge"))
+        spec->setup.modules_purge = old->setup.modules_purge;
+    if (!config_is_said(c, "setup_timeout") && old->setup.timeout_s)
+        spec->setup.timeout_s = old->setup.timeout_s;
+    if (config_is_said(c, "modules"))
+        return 0;
+    act_strv_release(&spec->setup.modules);
+    act_strv_copy(&spec->setup.modules, old->setup.modules.v, old->setup.modules.n);
+    return 0;
+}

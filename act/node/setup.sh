@@ -1,0 +1,194 @@
+# shellcheck shell=bash
+# The environment of a run's commands on a node, beyond the node's own: modules, a conda environment, a virtual
+# environment, and lines that the user wrote, in this order. setup.c hands this text to bash, with the words
+#
+#   MODE FOLDER PURGE MODULES CONDA VENV LINES [COMMAND...]
+#
+# MODE capture: what the environment is before and after is written to FOLDER/before and FOLDER/after, as the kernel
+# keeps it in /proc/PID/environ. MODE run: COMMAND runs in it; MODE rank: the same, of a rank alone. PURGE is "purge" or nothing; MODULES has a line for each;
+# what is empty is left out. Names begin with act_, as the user's lines see them.
+
+# The last line that is printed is the reason that the run gets.
+act_fail() {
+    printf 'act: %s\n' "$1" >&2
+    exit "${2:-1}"
+}
+
+# STATUS LINE COMMAND: a command of the user's lines failed. Lines that bash cannot read are no command of theirs.
+act_fail_line() {
+    [[ $3 != '. <('* ]] || act_fail "bash cannot read '$act_key': see its message in the log" "$1"
+    act_fail "line $2 of '$act_key' ended with status $1: $3" "$1"
+}
+
+# ---- modules: a function of the shell, which only login shells have
+
+act_find_module() {
+    local init
+    for init in "${MODULESHOME:+$MODULESHOME/init/bash}" "${LMOD_PKG:+$LMOD_PKG/init/bash}" \
+        /etc/profile.d/{modules,lmod,z00_lmod,z01_lmod}.sh /usr/share/{lmod/lmod,modules,Modules}/init/bash \
+        /opt/{lmod,apps/lmod}/lmod/init/bash /usr/local/Modules/init/bash; do
+        [[ $(type -t module) != function ]] || return 0
+        # shellcheck source=/dev/null
+        [[ ! -r $init ]] || . "$init"
+    done
+    [[ $(type -t module) == function ]] && return
+    [[ -x ${LMOD_CMD:-} ]] || return 1
+    module() { eval "$("$LMOD_CMD" bash "$@")"; }
+}
+
+# Prints some modules whose names begin as $1 does.
+act_near_modules() {
+    local line name all near
+    all=$(module -t avail 2>&1)
+    for name in "${1%%/*}" "${1:0:2}"; do
+        near=$(while read -r line; do
+            [[ $line == *[:/] || ${line,,} != "${name,,}"* ]] || printf '%s\n' "${line%%[(]*}"
+        done <<<"$all" | sort -u | head -n 5 | paste -s -d ' ')
+        [[ -z $near ]] || break
+    done
+    printf '%s\n' "$near"
+}
+
+act_load_modules() {
+    local name near status
+    act_find_module || act_fail "this node has no modules: neither Environment Modules nor Lmod is where sites put them"
+    [[ $act_purge != purge ]] || module purge
+    while read -r name; do
+        [[ -n $name ]] || continue
+        module load "$name"
+        status=$?
+        [[ $status != 0 || ":${LOADEDMODULES:-}:" != *":$name"[:/]* ]] || continue
+        near=$(act_near_modules "$name")
+        [[ " $near " != *" $name"[/\ ]* ]] || near= # it is there: what the tool printed says why
+        act_fail "cannot load the module '$name'${near:+; near it there are: $near}"
+    done <<<"$1"
+}
+
+# ---- conda: what 'conda activate' does, also where its hook for shells is not set up
+
+# Prints the folders that may hold environments by name.
+act_conda_folders() {
+    local base line in_list=
+    [[ ! -r ~/.condarc ]] || while read -r line; do
+        case $line in
+        envs_dirs:*) in_list=1 ;;
+        '- '*) [[ -z $in_list ]] || printf '%s\n' "${line#- }" ;;
+        *) in_list= ;;
+        esac
+    done <~/.condarc
+    printf '%s\n' ~/.conda/envs
+    act_conda_bases | while read -r base; do
+        printf '%s\n' "$base/envs"
+    done
+}
+
+act_conda_bases() {
+    local program
+    for program in "${CONDA_EXE:-}" "${MAMBA_EXE:-}" "$(type -P conda)" "$(type -P mamba)"; do
+        [[ -z $program ]] || printf '%s\n' "${program%/*/*}"
+    done
+    [[ -z ${MAMBA_ROOT_PREFIX:-} ]] || printf '%s\n' "$MAMBA_ROOT_PREFIX"
+    printf '%s\n' ~/{miniforge3,mambaforge,miniconda3,anaconda3,micromamba,.local/share/mamba} \
+        /opt/{conda,miniforge3,mambaforge,miniconda3,anaconda3}
+}
+
+# Prints the folder of the environment that is called so.
+act_find_conda() {
+    local folder
+    case $1 in
+    /*) folder=$1 ;;
+    \~/*) folder=$HOME/${1#\~/} ;;
+    esac
+    if [[ -n ${folder:-} ]]; then
+        [[ -d $folder/conda-meta ]] && printf '%s\n' "$folder"
+        return
+    fi
+    if [[ $1 == base ]]; then
+        act_conda_bases
+    else
+        [[ ! -r ~/.conda/environments.txt ]] || cat ~/.conda/environments.txt
+        act_conda_folders | while read -r folder; do
+            printf '%s\n' "$folder/$1"
+        done
+    fi | while read -r folder; do
+        [[ $1 == base || ${folder##*/} == "$1" ]] || continue
+        [[ -d $folder/conda-meta ]] && printf '%s\n' "$folder" && break
+    done | grep .
+}
+
+act_conda_names() {
+    local folder
+    act_conda_folders | while read -r folder; do
+        for folder in "$folder"/*/conda-meta; do
+            folder=${folder%/conda-meta}
+            [[ ! -d $folder/conda-meta ]] || printf '%s\n' "${folder##*/}"
+        done
+    done | sort -u | head -n 10 | paste -s -d ' '
+}
+
+# The scripts of packages, such as those of compilers, in an environment's etc/conda/activate.d or deactivate.d.
+act_conda_scripts() {
+    local script
+    for script in "$1/etc/conda/$2.d"/*.sh; do
+        # shellcheck source=/dev/null
+        [[ ! -r $script ]] || . "$script"
+    done
+}
+
+act_conda() {
+    local prefix names state
+    if ! prefix=$(act_find_conda "$1"); then
+        names=$(act_conda_names)
+        act_fail "there is no conda environment '$1' on this node${names:+; it has: $names}"
+    fi
+    if [[ -n ${CONDA_PREFIX:-} ]]; then
+        act_conda_scripts "$CONDA_PREFIX" deactivate
+        PATH=:$PATH:
+        PATH=${PATH//:"$CONDA_PREFIX"\/bin:/:}
+        PATH=${PATH#:}
+        PATH=${PATH%:}
+    fi
+    export CONDA_PREFIX=$prefix CONDA_DEFAULT_ENV=${1##*/} CONDA_SHLVL=1 CONDA_PROMPT_MODIFIER="(${1##*/}) " \
+        PATH="$prefix/bin:$PATH"
+    # variables set by 'conda env config vars set'
+    state=$prefix/conda-meta/state
+    if [[ -r $state && -x $prefix/bin/python ]]; then
+        eval "$("$prefix/bin/python" -c 'import json, shlex, sys
+for name, value in json.load(open(sys.argv[1])).get("env_vars", {}).items():
+    print(f"export {name}={shlex.quote(value)}" if value != "***unset***" else f"unset {name}")' "$state")"
+    fi
+    act_conda_scripts "$prefix" activate
+}
+
+# ---- a virtual environment
+
+act_venv() {
+    local folder=${1/#\~\//$HOME/}
+    [[ -r $folder/pyvenv.cfg ]] || act_fail "'$1' is not a virtual environment on this node: it has no pyvenv.cfg"
+    [[ -x $folder/bin/python ]] || act_fail "the Python of the virtual environment '$1' is not on this node: make it anew"
+    export VIRTUAL_ENV=$folder VIRTUAL_ENV_PROMPT="(${folder##*/}) " PATH="$folder/bin:$PATH"
+    unset PYTHONHOME
+}
+
+# ---- all of it
+
+act_mode=$1 act_folder=$2 act_purge=$3 act_key=setup
+[[ $act_mode != rank ]] || act_key=setup_rank
+[[ $act_mode != capture ]] || cat "/proc/$$/environ" >"$act_folder/before"
+[[ -z $4 && -z $3 ]] || act_load_modules "$4"
+[[ -z $5 ]] || act_conda "$5"
+[[ -z $6 ]] || act_venv "$6"
+act_lines=$7
+shift 7
+if [[ -n $act_lines ]]; then
+    trap 'act_fail_line $? $LINENO "$BASH_COMMAND"' ERR
+    # shellcheck source=/dev/null
+    . <(printf '%s\n' "$act_lines")
+    trap - ERR
+fi
+if [[ $act_mode == capture ]]; then
+    cat /proc/self/environ >"$act_folder/after" && exit
+    exit 1
+fi
+cd "${ACT_RUN_CODE:-.}" || exit
+exec "$@"

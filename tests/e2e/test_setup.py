@@ -1,0 +1,159 @@
+"""What nodes set up before the command: modules, conda, virtual environments, lines for bash."""
+import json
+import re
+import subprocess
+
+import pytest
+
+
+@pytest.fixture
+def modules(act):
+    """A folder of modules, which Environment Modules find: numbers/1.0, numbers/2.0, letters/a, which conflicts."""
+    folder = act.scratch / "modules"
+    for name, text in {"numbers/1.0": "setenv NUMBERS one\nprepend-path PATH /numbers",
+                       "numbers/2.0": "setenv NUMBERS two\nprepend-path LD_LIBRARY_PATH /two/lib",
+                       "letters/a": "conflict numbers\nsetenv LETTERS a"}.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(f"#%Module1.0\n{text}\n")
+    return folder
+
+
+@pytest.fixture
+def conda(act):
+    """conda(name): an environment of conda in a home where no shell knows conda; its Python is Debian's."""
+    base = act.scratch / "home/miniforge3"
+
+    def make(name):
+        prefix = base if name == "base" else base / "envs" / name
+        for folder in ("bin", "conda-meta", "etc/conda/activate.d"):
+            (prefix / folder).mkdir(parents=True, exist_ok=True)
+        (prefix / "bin/python").symlink_to("/usr/bin/python3")
+        (prefix / "etc/conda/activate.d/one.sh").write_text("export ACTIVATED=$CONDA_PREFIX\n")
+        (prefix / "conda-meta/state").write_text(json.dumps({"env_vars": {"FROM_STATE": "it's so"}}))
+        return prefix
+    return make
+
+
+def keys(**settings):
+    """Options that give these keys."""
+    return [word for key, value in settings.items() for word in ("-p", f"{key}: {json.dumps(value)}")]
+
+
+@pytest.mark.smoke
+def test_all_of_it_in_order(act, modules, conda):
+    torch = conda("torch")
+    venv = act.scratch / "venv"
+    subprocess.run(["/usr/bin/python3", "-m", "venv", "--without-pip", venv], check=True)
+    settings = keys(env={"MODULEPATH": str(modules), "MINE": "1"}, modules=["numbers"], conda="torch", venv=str(venv),
+                    setup="echo loud; export SEEN=$NUMBERS,$ACTIVATED,${VIRTUAL_ENV##*/},$MINE MINE=2\nunset HELD\n"
+                          "say() { echo said $1; }\nexport -f say",
+                    setup_rank="export OWN=$RANK")
+    run = act.finish("bash", "-c", "echo $SEEN $MINE $OWN $FROM_STATE ${HELD-gone} ${ACT_SETUP-}; say so; "
+                     "command -v python; echo $CONDA_DEFAULT_ENV $LD_LIBRARY_PATH; pwd; tr '\\0' ' ' </proc/$$/cmdline",
+                     before=settings)
+    assert act.lines(run)[:5] == [f"two,{torch},venv,1 2 0 it's so gone", "said so", str(venv / "bin/python"),
+                                  "torch /two/lib", str(act.run_dir(run) / "code")]
+    assert act.lines(run)[5].startswith("bash -c echo"), "what the user typed is the process that ps shows"
+    assert "loud" in next(act.run_dir(run).glob("system_logs/prepare_*")).read_text()
+    assert not list(act.run_dir(run).rglob(".setup*"))
+    for before, seen in (((), act.lines(run)[0]), (keys(setup="export SEEN=now"), "now 1 0 it's so")):
+        again = act.run(*before, "resubmit", run).out.split()[-1]
+        act.run("wait", again)
+        assert act.lines(again)[0].startswith(seen)
+
+
+@pytest.mark.parametrize("settings, said", [
+    ({"modules": ["numbers", "letters"]}, r"cannot load the module 'letters'\n"),
+    ({"modules": ["numbres"]}, r"cannot load the module 'numbres'; near it there are: numbers/1.0 numbers/2.0"),
+    ({"conda": "troch"}, r"there is no conda environment 'troch' on this node; it has: torch"),
+    ({"conda": "/nowhere"}, r"there is no conda environment '/nowhere' on this node"),
+    ({"venv": "/nowhere"}, r"'/nowhere' is not a virtual environment on this node: it has no pyvenv.cfg"),
+    ({"setup": "true\ncd /nowhere\necho never"}, r"line 2 of 'setup' ended with status 1: cd /nowhere"),
+    ({"setup": "true\nread answer"}, r"line 2 of 'setup' ended with status 1: read answer"),
+    ({"setup": "exit 0"}, r"left no environment"),
+    ({"setup": "exec true"}, r"left no environment"),
+    ({"setup": "if true\n"}, r"bash cannot read 'setup'"),
+    ({"setup": "sleep 1000", "setup_timeout": "1s"}, r"had not ended after 1 s; 'setup_timeout' gives it longer")])
+def test_what_fails(act, modules, conda, settings, said):
+    conda("torch")
+    run = act.submit("echo", "never", before=keys(env={"MODULEPATH": str(modules)}, **settings))
+    act.run("wait", run, status=None)
+    assert "never" not in act.lines(run)
+    assert re.search(said, act.run("wait", run, status=None).err)
+
+
+def test_much_output(act):
+    """It is cut, and escape sequences in it do nothing."""
+    run = act.finish("pwd", before=keys(setup="printf '\\033[2J'; head -c 40000000 /dev/zero | tr '\\0' x; cd /"))
+    assert act.lines(run) == [str(act.run_dir(run) / "code")]
+    log = next(act.run_dir(run).glob("system_logs/prepare_*"))
+    assert log.stat().st_size < 17 << 20 and "the output of 'setup' is cut here" in log.read_text()[-200:]
+
+
+@pytest.mark.usefixtures("two_ranks")
+def test_once_for_all_ranks(act):
+    notes = act.scratch / "notes"
+    run = act.finish("sh", "-c", "echo $SHARED", before=[*keys(setup=f"echo once >>{notes}; export SHARED=yes"),
+                                                           "-n", "2"])
+    assert notes.read_text() == "once\n"
+    assert {act.lines(run, rank)[0] for rank in range(2)} == {"yes"}
+
+
+@pytest.mark.parametrize("settings, said", [
+    ({"modules": ["a b"]}, "'modules' must be a list of names such as cuda/12.1, not 'a b'"),
+    ({"modules": ["--force"]}, "'modules' must be a list of names such as cuda/12.1, not '--force'"),
+    ({"conda": "env.yml"}, "'conda' must name an environment that is there.*conda env create -f env.yml"),
+    ({"conda": "a/b"}, "'conda' must be the name of an environment or its folder"),
+    ({"venv": "here"}, "'venv' must be the folder of a virtual environment on the nodes"),
+    ({"setup": "#" * 70000}, "'setup' must be at most 64 KiB"),
+    ({"setup_timeout": "soon"}, "'setup_timeout' must be a time such as 90s or 20m")])
+def test_what_is_refused(act, settings, said):
+    act.fail(*keys(**settings), "submit", "true", match=said, status=None)
+    assert act.run("q", "--json").json["runs"] == []
+
+
+def test_a_dry_run_shows_it(act):
+    spec = act.run(*keys(modules=["cuda/12.1"], conda="torch"), "submit", "--dry-run", "true").json
+    spec = spec.get("run", spec)
+    assert spec["setup"] == {"modules": ["cuda/12.1"], "conda": "torch", "timeout_s": 600}
+
+
+def test_on_every_node_of_slurm(lab, modules):
+    lab.configure(env={"MODULEPATH": str(modules)}, modules=["numbers/1.0"],
+                  setup="echo x >>$ACT_NOTES.$SLURMD_NODENAME; export WHERE=$SLURMD_NODENAME")
+    notes = lab.act.scratch / "notes"
+    run = lab.shell("echo $NUMBERS; [[ $WHERE = $SLURMD_NODENAME ]] && echo same; [[ $PATH = /numbers:* ]] && echo first",
+                    n=4, before=("-p", f"env: {{MODULEPATH: {modules}, ACT_NOTES: {notes}}}"))
+    lab.wait(run, "Completed", 0)
+    assert [lab.rank_text(run, rank).split() for rank in range(4)] == [["one", "same", "first"]] * 4
+    assert [path.read_text() for path in lab.act.scratch.glob("notes.*")] == ["x\n", "x\n"]
+
+
+def test_in_a_container(lab):
+    """apptainer gives its commands the image's PATH, unless APPTAINERENV_PATH says otherwise."""
+    folder = lab.act.scratch / "bin"
+    folder.mkdir()
+    (folder / "apptainer").write_text("#!/bin/sh\nwhile [ \"$1\" != docker://team/image:1 ]; do shift; done; shift\n"
+                                      "PATH=${APPTAINERENV_PATH:-/usr/bin:/bin} IN=${APPTAINERENV_IN:-} exec \"$@\"\n")
+    (folder / "apptainer").chmod(0o755)
+    lab.configure(docker={"image": "team/image:1"}, slurm={"container": "apptainer"},
+                  env={"PATH": f"{folder}:/usr/bin:/bin"}, setup="export PATH=/tools:$PATH IN=image")
+    lab.act.env["PATH"] = f"{folder}:{lab.act.env['PATH']}"
+    run = lab.shell("echo $PATH $IN", n=2)
+    lab.wait(run, "Completed", 0)
+    assert lab.rank_text(run, 1) == "/tools:/usr/bin:/bin image\n"
+
+
+def test_in_the_container_of_a_local_run(act):
+    """Each docker container begins anew: bash stands before the command there."""
+    folder = act.scratch / "bin"
+    folder.mkdir()
+    (folder / "docker").write_text("#!/bin/sh\n[ \"$1\" = run ] || exit 0\n"
+                                   "while [ \"$1\" != registry/image:1 ]; do shift; done; shift\nexec \"$@\"\n")
+    (folder / "docker").chmod(0o755)
+    act.cluster("aml", extra={"platform": "local", "docker": {"image": "registry/image:1"}})
+    act.env["PATH"] = f"{folder}:{act.env['PATH']}"
+    out = act.run("-c", "aml", *keys(setup="export A=1\ncd /", setup_rank="export B=$A$A"), "local", "sh", "-c",
+                  "echo $A $B; pwd").out
+    assert out.splitlines()[0] == "1 11" and out.splitlines()[1] != "/"
+
