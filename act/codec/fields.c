@@ -15,12 +15,15 @@ static void *field_at(const struct field *f, const void *record)
     return (char *)(uintptr_t)record + f->offset;
 }
 
-/* Returns record i of a list or an array. */
-static void *field_record(const struct field *f, const void *record, size_t i)
+/* Returns the first record of a list or an array. */
+static void *field_records(const struct field *f, const void *record)
 {
-    char *first = f->kind == FIELD_KIND_LIST ? *(char **)field_at(f, record) : field_at(f, record);
+    return f->kind == FIELD_KIND_LIST ? *(void **)field_at(f, record) : field_at(f, record);
+}
 
-    return first + i * f->of->size;
+static void *fields_nth(const struct fields *fields, const void *records, size_t i)
+{
+    return (char *)(uintptr_t)records + i * fields->size;
 }
 
 static size_t field_count(const struct field *f, const void *record)
@@ -130,11 +133,11 @@ static void field_free(const struct field *f, void *record)
         fields_free(f->of, record);
         break;
     case FIELD_KIND_LIST:
+        fields_list_release(f->of, field_records(f, record), field_count(f, record));
+        break;
     case FIELD_KIND_ARRAY:
         for (size_t i = 0; i < field_count(f, record); i++)
-            fields_free(f->of, field_record(f, record, i));
-        if (f->kind == FIELD_KIND_LIST)
-            free(*(void **)at);
+            fields_free(f->of, fields_nth(f->of, at, i));
         break;
     default:
         break;
@@ -145,6 +148,13 @@ static void fields_free(const struct fields *fields, void *record)
 {
     for (size_t i = 0; i < fields->n; i++)
         field_free(&fields->v[i], record);
+}
+
+void fields_list_release(const struct fields *fields, void *records, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        fields_free(fields, fields_nth(fields, records, i));
+    free(records);
 }
 
 void fields_release(const struct fields *fields, void *record)
@@ -160,15 +170,6 @@ static json_t *field_line_to_json(const char *text)
     ACT_AUTOFREE char *line = act_one_line(text, strlen(text));
 
     return json_string(line);
-}
-
-static json_t *field_list_to_json(const struct field *f, const void *record)
-{
-    json_t *array = json_array();
-
-    for (size_t i = 0; i < field_count(f, record); i++)
-        json_array_append_new(array, fields_to_json(f->of, field_record(f, record, i)));
-    return array;
 }
 
 static json_t *field_to_json(const struct field *f, const void *record)
@@ -194,7 +195,7 @@ static json_t *field_to_json(const struct field *f, const void *record)
         return fields_to_json(f->of, record);
     case FIELD_KIND_LIST:
     case FIELD_KIND_ARRAY:
-        return field_list_to_json(f, record);
+        return fields_list_to_json(f->of, field_records(f, record), field_count(f, record));
     default:
         return json_integer(field_number(f, record));
     }
@@ -214,6 +215,15 @@ json_t *fields_to_json(const struct fields *fields, const void *record)
             json_object_set_new(json, f->key, value);
     }
     return json;
+}
+
+json_t *fields_list_to_json(const struct fields *fields, const void *records, size_t n)
+{
+    json_t *array = json_array();
+
+    for (size_t i = 0; i < n; i++)
+        json_array_append_new(array, fields_to_json(fields, fields_nth(fields, records, i)));
+    return array;
 }
 
 /* ---- in ---- */
@@ -314,7 +324,7 @@ static void *field_add_record(const struct field *f, void *record, size_t i)
         *(void **)v = act_grow(*(void **)v, i, f->of->size);
         *(size_t *)n = i + 1;
     }
-    void *added = field_record(f, record, i);
+    void *added = fields_nth(f->of, field_records(f, record), i);
     fields_init(f->of, added);
     return added;
 }

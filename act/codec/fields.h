@@ -82,6 +82,11 @@ void fields_init(const struct fields *fields, void *out);
 /* Frees what the record owns, and does fields_init(). */
 void fields_release(const struct fields *fields, void *record);
 
+/* Returns an array of n records, a new reference. */
+json_t *fields_list_to_json(const struct fields *fields, const void *records, size_t n);
+/* Frees n records with what they own. */
+void fields_list_release(const struct fields *fields, void *records, size_t n);
+
 /* ---- rows: what follows the key are designated initialisers of struct field */
 
 #define FIELDS_COUNT(array) (sizeof(array) / sizeof((array)[0]))
