@@ -1,5 +1,6 @@
 act_test(base_test unit/base_test.c)
 act_test(codec_test unit/codec_test.c codec)
+act_test(fields_test unit/fields_test.c codec)
 act_test(yaml_edit_test unit/yaml_edit_test.c codec)
 act_test(filter_test unit/filter_test.c filter)
 act_test(engine_test unit/engine_test.c INSIDE engine)
