@@ -280,7 +280,7 @@ static void append_sas(const struct auth *auth, struct http_call *call)
     const char *query = strchr(call->url, '?');
     const char *joint = !query ? "?" : query[1] ? "&" : "";
     char *url = act_sprintf("%s%s%s", call->url, joint, auth->sas);
-    free(call->url);
+    act_wipe(&call->url);
     call->url = url;
 }
 

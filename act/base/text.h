@@ -93,6 +93,9 @@ void act_mask_controls(char *text, const char *keep, char mask);
  * characters and bytes that are not UTF-8 become '?'. */
 char *act_one_line(const char *text, size_t len);
 
+/* Copies such a line of text into out, and leaves out whole characters at its end if it has no room for them. */
+void act_copy_line(char *out, size_t size, const char *text);
+
 /* Returns s with control characters and bytes that are not UTF-8 as "\\xNN". New string. */
 char *act_printable(const char *s);
 

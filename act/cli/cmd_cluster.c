@@ -14,25 +14,6 @@
 
 /* ---- printing ---- */
 
-static json_t *states_json(const struct platform_cluster *c)
-{
-    return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o}", "preparing", cli_count_json(c->preparing), "running",
-                     cli_count_json(c->running), "idle", cli_count_json(c->idle), "unusable",
-                     cli_count_json(c->unusable), "leaving", cli_count_json(c->leaving), "preempted",
-                     cli_count_json(c->preempted));
-}
-
-static json_t *cmd_cluster_json(const struct platform_cluster *c)
-{
-    return json_pack("{s:s,s:s?,s:s?,s:s?,s:s?,s:s?,s:s?,s:s?,s:s?,s:s?,s:s?,s:s?,s:o,s:o,s:o,s:o,s:o,s:o}", "name",
-                     c->name, "owner", c->owner, "type", c->type, "location", c->location, "state", c->state, "error",
-                     c->error, "vm_size", c->vm_size, "vm_priority", c->vm_priority, "allocation", c->allocation,
-                     "admin_user", c->admin_user, "autoscaler", c->autoscaler, "taints", c->taints, "min_nodes",
-                     cli_count_json(c->min_nodes), "max_nodes", cli_count_json(c->max_nodes), "nodes",
-                     cli_count_json(c->nodes), "target_nodes", cli_count_json(c->target_nodes), "idle_s",
-                     cli_count_json(c->idle_s), "node_states", states_json(c));
-}
-
 static void push_number(struct act_strv *cells, int64_t n)
 {
     if (n < 0)
@@ -189,10 +170,8 @@ static int list_managed(struct cli *cli, struct act_error *err)
     if (rc == 0)
         rc = (cli->options.all ? platform_list_all_clusters : platform_list_clusters)(platform, &clusters, err);
     if (rc == 0 && cli->options.json) {
-        json_t *all = json_array();
-        for (size_t i = 0; i < clusters.n; i++)
-            json_array_append_new(all, cmd_cluster_json(&clusters.v[i]));
-        rc = cli_print_json(json_pack("{s:i,s:o}", "version", 1, "clusters", all), err);
+        rc =
+            cli_print_json(json_pack("{s:i,s:o}", "version", 1, "clusters", platform_clusters_to_json(&clusters)), err);
     } else if (rc == 0 && clusters.n == 0) {
         act_note("the %s has no %ss; 'a cluster create' makes one", cmd_cluster_words_of(cli)->owner, noun_of(cli));
     } else if (rc == 0) {
@@ -244,7 +223,7 @@ static int show_cluster(struct cli *cli, const char *name, struct act_error *err
     if (rc == 0)
         rc = platform_get_cluster(platform, name, &cluster, err);
     if (rc == 0 && cli->options.json)
-        rc = cli_print_json(json_pack("{s:i,s:o}", "version", 1, "cluster", cmd_cluster_json(&cluster)), err);
+        rc = cli_print_json(json_pack("{s:i,s:o}", "version", 1, "cluster", platform_cluster_to_json(&cluster)), err);
     else if (rc == 0)
         print_cluster(&cluster);
     return rc;
@@ -552,15 +531,9 @@ static int nodes(struct cli *cli, const char *name, struct act_error *err)
     if (rc == 0)
         rc = platform_list_cluster_nodes(platform, name, &found, err);
     if (rc == 0 && cli->options.json) {
-        json_t *all = json_array();
-        for (size_t i = 0; i < found.n; i++) {
-            const struct platform_cluster_node *n = &found.v[i];
-            json_array_append_new(all,
-                                  json_pack("{s:s?,s:s?,s:s?,s:s?,s:o,s:s?}", "id", n->id, "state", n->state,
-                                            "public_address", n->public_address, "private_address", n->private_address,
-                                            "port", cli_count_json(n->port ? n->port : -1), "run", n->run));
-        }
-        rc = cli_print_json(json_pack("{s:i,s:s,s:o}", "version", 1, "name", name, "nodes", all), err);
+        rc = cli_print_json(
+            json_pack("{s:i,s:s,s:o}", "version", 1, "name", name, "nodes", platform_cluster_nodes_to_json(&found)),
+            err);
     } else if (rc == 0 && found.n == 0) {
         act_note("%s '%s' has no nodes now", noun_of(cli), name);
     } else if (rc == 0) {

@@ -6,21 +6,10 @@
 #include "flow/flow.h"
 #include "flow/runs/runs.h"
 
-static json_t *node_json(const struct platform_node *n)
-{
-    return json_pack("{s:i,s:s,s:s?,s:i,s:i,s:i,s:s?,s:s?,s:o}", "node", n->rank, "name", n->name, "state", n->state,
-                     "first_rank", n->first_rank, "ranks", n->n_ranks, "gpus", n->gpus, "gpu_ids", n->gpu_ids,
-                     "address", n->address, "port", n->port ? json_integer(n->port) : json_null());
-}
-
 static int print_nodes_json(const struct flow_run *run, const struct platform_nodes *nodes, struct act_error *err)
 {
-    json_t *list = json_array();
-
-    for (size_t i = 0; i < nodes->n; i++)
-        json_array_append_new(list, node_json(&nodes->v[i]));
     return cli_print_json(json_pack("{s:i,s:s,s:s,s:o}", "version", 1, "id", run->row.id, "state",
-                                    run_state_name(run->status.state), "nodes", list),
+                                    run_state_name(run->status.state), "nodes", platform_nodes_to_json(nodes)),
                           err);
 }
 

@@ -93,7 +93,7 @@ json_t *codec_json_bytes_new(const char *text)
 
     if (act_utf8_valid(text, len))
         return json_stringn(text, len);
-    ACT_AUTOFREE char *base64 = act_base64_encode(text, len);
+    ACT_AUTOWIPE char *base64 = act_base64_encode(text, len);
     return json_pack("{s:s}", "base64", base64);
 }
 
@@ -108,8 +108,10 @@ char *codec_json_bytes_get(const json_t *value)
     }
     if (!base64)
         return NULL;
-    ACT_AUTOFREE char *bytes = (char *)act_base64_decode(base64, &len);
-    return bytes && !memchr(bytes, '\0', len) ? act_strndup(bytes, len) : NULL;
+    char *bytes = (char *)act_base64_decode(base64, &len);
+    char *text = bytes && !memchr(bytes, '\0', len) ? act_strndup(bytes, len) : NULL;
+    act_wipe_bytes(bytes, bytes ? len : 0);
+    return text;
 }
 
 json_t *codec_json_strv_new(const struct act_strv *strings)

@@ -9,16 +9,13 @@
  * next request most likely wants the same again. That is safe for the sockets which the engine opened, as it
  * hears when they are closed; others (the resolver's) are registered and taken out each time.
  *
- * Workers share nothing with the loop but struct pool: they take items from its queue and put them on its
- * list of finished ones. They wake the loop, by an eventfd, only while it waits.
+ * Work, and the threads that do it, are in pool.c.
  */
 #include "engine/engine.h"
 
 #include <errno.h>
 #include <poll.h>
-#include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -27,34 +24,15 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "engine/pool.h"
 #include "engine/timers.h"
 
 enum {
     DEFAULT_CONNECTIONS = 512,
-    OTHER_FILES = 256, /* descriptors for everything that is not a connection */
-    MIN_WORKERS = 4,   /* even one processor can wait for several disk reads */
-    MAX_WORKERS = 64,  /* hashing at 10 GB/s takes some 20; the rest wait for slow disks */
-    WORKER_STACK = 256 << 10,
+    OTHER_FILES = 256,  /* descriptors for everything that is not a connection */
+    MIN_WORKERS = 4,    /* even one processor can wait for several disk reads */
     MAX_WAIT_MS = 1000, /* how late a stop flag that a signal handler sets may be seen */
     EVENTS = 128,       /* taken from epoll at once */
-};
-
-struct engine_item {
-    void (*run)(void *arg);
-    void (*done)(void *arg);
-    void *arg;
-    struct engine_lane *lane; /* or NULL */
-    struct engine_item *next;
-};
-
-struct work_list {
-    struct engine_item *first, **end;
-};
-
-/* Guarded by the lock of the pool. */
-struct engine_lane {
-    struct work_list waiting;
-    bool busy; /* one of its items is in the pool */
 };
 
 struct transfer {
@@ -75,17 +53,6 @@ struct engine_watched {
     void *arg;
 };
 
-struct pool {
-    pthread_mutex_t lock;
-    pthread_cond_t more;
-    struct work_list todo, finished;
-    size_t todo_n, idle; /* items waiting, threads waiting */
-    bool waking;         /* one of the waiting threads was woken and has not arrived yet */
-    bool loop_waits;     /* and wants to be woken */
-    bool quit;
-    int wake_fd; /* -1: not there; not changed while threads run */
-};
-
 struct engine {
     struct engine_options options;
     CURLM *multi;
@@ -100,36 +67,7 @@ struct engine {
     size_t transfers, works;
     size_t endless; /* of the transfers */
     struct pool pool;
-    pthread_t threads[MAX_WORKERS];
-    int threads_n;
 };
-
-static void list_add(struct work_list *list, struct engine_item *w)
-{
-    w->next = NULL;
-    if (!list->first)
-        list->end = &list->first;
-    *list->end = w;
-    list->end = &w->next;
-}
-
-static struct engine_item *list_take(struct work_list *list)
-{
-    struct engine_item *w = list->first;
-
-    if (w)
-        list->first = w->next;
-    return w;
-}
-
-static void free_works(struct engine_item *w)
-{
-    while (w) {
-        struct engine_item *next = w->next;
-        free(w);
-        w = next;
-    }
-}
 
 static int processors(void)
 {
@@ -150,29 +88,15 @@ struct engine *engine_new(const struct engine_options *options)
     if (options)
         e->options = *options;
     if (e->options.workers <= 0)
-        e->options.workers = clamp(processors(), MIN_WORKERS, MAX_WORKERS);
-    e->options.workers = clamp(e->options.workers, 1, MAX_WORKERS);
+        e->options.workers = clamp(processors(), MIN_WORKERS, POOL_THREADS_MAX);
+    e->options.workers = clamp(e->options.workers, 1, POOL_THREADS_MAX);
     if (e->options.max_connections <= 0)
         e->options.max_connections = DEFAULT_CONNECTIONS;
-    pthread_mutex_init(&e->pool.lock, NULL);
-    pthread_cond_init(&e->pool.more, NULL);
-    e->pool.wake_fd = -1;
+    pool_init(&e->pool);
     e->epoll_fd = -1;
     e->curl_due_ms = -1;
     e->ended_tail = &e->ended;
     return e;
-}
-
-struct engine_lane *engine_lane_new(void)
-{
-    return act_calloc(1, sizeof(struct engine_lane));
-}
-
-void engine_lane_free(struct engine_lane *lane)
-{
-    if (lane)
-        free_works(lane->waiting.first);
-    free(lane);
 }
 
 int engine_workers(const struct engine *e)
@@ -180,24 +104,12 @@ int engine_workers(const struct engine *e)
     return e->options.workers;
 }
 
-static void stop_workers(struct engine *e)
-{
-    pthread_mutex_lock(&e->pool.lock);
-    e->pool.quit = true;
-    pthread_cond_broadcast(&e->pool.more);
-    pthread_mutex_unlock(&e->pool.lock);
-    for (int i = 0; i < e->threads_n; i++)
-        pthread_join(e->threads[i], NULL);
-}
-
 void engine_free(struct engine *e)
 {
     if (!e)
         return;
-    stop_workers(e);
-    free_works(e->pool.todo.first);
-    free_works(e->pool.finished.first);
-    free_works(e->ready);
+    pool_release(&e->pool);
+    pool_free_items(e->ready);
     timers_release(&e->timers);
     timer_queue_release(&e->due);
     if (e->multi)
@@ -205,99 +117,7 @@ void engine_free(struct engine *e)
     free(e->watched);
     if (e->epoll_fd >= 0)
         close(e->epoll_fd);
-    if (e->pool.wake_fd >= 0)
-        close(e->pool.wake_fd);
-    pthread_cond_destroy(&e->pool.more);
-    pthread_mutex_destroy(&e->pool.lock);
     free(e);
-}
-
-/* --- the worker's side ---------------------------------------------------------------------------------- */
-
-static void wake_loop(int fd)
-{
-    const uint64_t one = 1;
-
-    while (write(fd, &one, sizeof(one)) < 0 && errno == EINTR)
-        ;
-}
-
-/* Tells whether to wake a worker once the lock is free. Workers are woken one at a time, and only while there is
- * something to do: each wakes the next. A worker that is awake anyway takes most small items. */
-static bool should_wake_worker(struct pool *p)
-{
-    if (!p->todo.first || p->idle == 0 || p->waking)
-        return false;
-    p->waking = true;
-    return true;
-}
-
-/* Has the pool run the work, now or after the work before it in its lane. This and the next two need the lock. */
-static void queue_work(struct pool *p, struct engine_item *w)
-{
-    if (w->lane && w->lane->busy) {
-        list_add(&w->lane->waiting, w);
-        return;
-    }
-    if (w->lane)
-        w->lane->busy = true;
-    list_add(&p->todo, w);
-    p->todo_n++;
-}
-
-static struct engine_item *take_work(struct pool *p)
-{
-    struct engine_item *w = list_take(&p->todo);
-
-    if (w)
-        p->todo_n--;
-    return w;
-}
-
-/* The next work of the lane comes after what the pool already has to do, so that a long lane does not hold up
- * others. */
-static void finish_work(struct pool *p, struct engine_item *w)
-{
-    list_add(&p->finished, w);
-    if (!w->lane)
-        return;
-    w->lane->busy = false;
-    struct engine_item *next = list_take(&w->lane->waiting);
-    if (next)
-        queue_work(p, next);
-}
-
-static void *worker(void *arg)
-{
-    struct pool *p = arg;
-
-    pthread_mutex_lock(&p->lock);
-    for (;;) {
-        while (!p->quit && !p->todo.first) {
-            p->idle++;
-            pthread_cond_wait(&p->more, &p->lock);
-            p->idle--;
-            p->waking = false;
-        }
-        if (p->quit)
-            break;
-        struct engine_item *w = take_work(p);
-        bool wake = should_wake_worker(p);
-        pthread_mutex_unlock(&p->lock);
-        if (wake)
-            pthread_cond_signal(&p->more);
-        w->run(w->arg);
-        pthread_mutex_lock(&p->lock);
-        finish_work(p, w);
-        if (p->loop_waits) {
-            p->loop_waits = false;
-            pthread_mutex_unlock(&p->lock);
-            wake_loop(p->wake_fd);
-            pthread_mutex_lock(&p->lock);
-        }
-    }
-    pthread_mutex_unlock(&p->lock);
-    return NULL;
 }
 
 /* --- what the loop waits for ---------------------------------------------------------------------------- */
@@ -480,33 +300,6 @@ static CURLcode need_multi(struct engine *e)
 
 /* --- starting ------------------------------------------------------------------------------------------- */
 
-static bool engine_start_thread(struct engine *e)
-{
-    pthread_attr_t attr;
-
-    if (pthread_attr_init(&attr) != 0)
-        return false;
-    pthread_attr_setstacksize(&attr, WORKER_STACK);
-    bool started = pthread_create(&e->threads[e->threads_n], &attr, worker, &e->pool) == 0;
-    pthread_attr_destroy(&attr);
-    return started;
-}
-
-/* Starts one more thread, with signals blocked: they are for the loop's thread. If the system refuses a thread or a
- * descriptor, the loop does the work itself. */
-static void add_worker(struct engine *e)
-{
-    sigset_t all, old;
-
-    if (!need_wake_fd(e))
-        return;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    if (engine_start_thread(e))
-        e->threads_n++;
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
-}
-
 void engine_work(struct engine *e, void (*run)(void *arg), void (*done)(void *arg), void *arg)
 {
     engine_work_in(e, NULL, run, done, arg);
@@ -516,19 +309,12 @@ void engine_work_in(struct engine *e, struct engine_lane *lane, void (*run)(void
                     void *arg)
 {
     struct engine_item *w = act_alloc(sizeof(*w));
-    struct pool *p = &e->pool;
 
     *w = (struct engine_item){.run = run, .done = done, .arg = arg, .lane = lane};
     e->works++;
-    pthread_mutex_lock(&p->lock);
-    queue_work(p, w);
-    bool more = p->todo_n > p->idle;
-    bool wake = should_wake_worker(p);
-    pthread_mutex_unlock(&p->lock);
-    if (wake)
-        pthread_cond_signal(&p->more);
-    if (more && e->threads_n < e->options.workers)
-        add_worker(e);
+    /* if the system refuses a thread or a descriptor, the loop does the work itself */
+    if (pool_add(&e->pool, w) && e->pool.threads_n < e->options.workers && need_wake_fd(e))
+        pool_start_thread(&e->pool);
 }
 
 void engine_timer(struct engine *e, int64_t delay_ms, void (*fire)(void *arg), void *arg)
@@ -664,30 +450,15 @@ static void deliver_transfers(struct engine *e)
     }
 }
 
-/* Does the queued work here if there is no thread. */
-static void work_here(struct engine *e)
-{
-    struct engine_item *w;
-
-    while (e->threads_n == 0 && (w = take_work(&e->pool))) {
-        w->run(w->arg);
-        finish_work(&e->pool, w);
-    }
-}
-
 static void deliver_work(struct engine *e)
 {
     struct engine_item *w;
 
     if (e->works == 0)
         return;
-    work_here(e);
-    if (!e->ready) {
-        pthread_mutex_lock(&e->pool.lock);
-        e->ready = e->pool.finished.first;
-        e->pool.finished.first = NULL;
-        pthread_mutex_unlock(&e->pool.lock);
-    }
+    pool_run_here(&e->pool);
+    if (!e->ready)
+        e->ready = pool_take_finished(&e->pool);
     while ((w = e->ready)) {
         struct engine_item ended = *w;
         e->ready = w->next;
@@ -744,7 +515,7 @@ static void heed_socket(struct engine *e, curl_socket_t fd, uint32_t events)
 
 static bool must_not_wait(const struct engine *e)
 {
-    return e->ended || e->ready || e->due.n > 0 || (e->threads_n == 0 && e->pool.todo.first);
+    return e->ended || e->ready || e->due.n > 0 || pool_needs_loop(&e->pool);
 }
 
 static int64_t sooner(int64_t a_ms, int64_t b_ms)
@@ -764,24 +535,12 @@ static int wait_ms(const struct engine *e)
     return left_ms < 0 ? 0 : left_ms > MAX_WAIT_MS ? MAX_WAIT_MS : (int)left_ms;
 }
 
-/* From here on a worker that finishes something wakes the loop. Returns whether the loop may wait at all. */
-static bool ask_to_be_woken(struct engine *e)
-{
-    struct pool *p = &e->pool;
-
-    pthread_mutex_lock(&p->lock);
-    p->loop_waits = !p->finished.first;
-    bool may_wait = p->loop_waits;
-    pthread_mutex_unlock(&p->lock);
-    return may_wait;
-}
-
 static void wait_for_something(struct engine *e)
 {
     struct epoll_event events[EVENTS];
     int timeout_ms = wait_ms(e), n;
 
-    if (timeout_ms > 0 && e->works > 0 && !ask_to_be_woken(e))
+    if (timeout_ms > 0 && e->works > 0 && !pool_ask_to_be_woken(&e->pool))
         timeout_ms = 0;
     if (e->epoll_fd < 0) {
         poll(NULL, 0, timeout_ms);

@@ -113,7 +113,7 @@ static void restore_url(struct http_try *t)
 {
     if (!t->call->sign)
         return;
-    free(t->call->url);
+    act_wipe(&t->call->url);
     t->call->url = act_strdup(t->url);
 }
 
@@ -124,7 +124,7 @@ static void http_end_call(struct http_try *t, int rc)
 
     http_end_try(t);
     if (call->sign) {
-        free(call->url);
+        act_wipe(&call->url); /* it may have been signed */
         call->url = t->url;
     }
     free(t);
@@ -435,6 +435,5 @@ void http_call_release(struct http_call *call)
 {
     drop_response(call);
     http_headers_release(&call->headers);
-    free(call->url);
-    call->url = NULL;
+    act_wipe(&call->url);
 }

@@ -299,34 +299,42 @@ void attempt_note(const struct supervisor *s, const char *event, const struct no
         close(fd);
 }
 
-static json_t *attempt_failure_json(const struct supervisor *s, const struct node_record *r, const char *reason)
+static void attempt_describe_failure(const struct supervisor *s, const struct node_record *r, const char *reason,
+                                     struct run_failure *out)
 {
     ACT_AUTOFREE char *log = act_sprintf("%s/" RUN_DIR_SYSTEM "/%s.txt", s->node.dir, launcher_name(&s->node));
     const char *node = r                    ? r->node
                        : s->job.failed.n    ? s->job.failed.v[0]
                        : s->job.node_failed ? "" /* Slurm did not say which */
                                             : s->node.name;
-    ACT_AUTO(act_strv) lines = {0};
 
-    if (!r)
-        record_tail(log, &lines);
-    return json_pack("{s:i, s:i, s:i, s:s, s:i, s:i, s:o, s:I, s:I, s:o, s:s*}", "version", 1, "attempt",
-                     s->status.attempt, "rank", r ? r->rank : -1, "node", node, "exit_status",
-                     r ? r->exit_status : s->status.exit_status, "signal", r ? r->signal : 0, "reason",
-                     codec_json_bytes_new(reason), "time", (json_int_t)act_now_unix_s(), "slurm_from",
-                     (json_int_t)s->job.output_from, "lines", codec_json_strv_new(r ? &r->lines : &lines), "class",
-                     s->status.class[0] ? s->status.class : NULL);
+    *out = (struct run_failure){
+        .attempt = s->status.attempt,
+        .rank = r ? r->rank : -1,
+        .node = act_strdup(node),
+        .exit_status = r ? r->exit_status : s->status.exit_status,
+        .signal = r ? r->signal : 0,
+        .reason = act_strdup(reason),
+        .unix_s = act_now_unix_s(),
+        .slurm_from = s->job.output_from,
+        .class = s->status.class[0] ? act_strdup(s->status.class) : NULL,
+    };
+    if (r)
+        act_strv_copy(&out->lines, r->lines.v, r->lines.n);
+    else
+        record_tail(log, &out->lines);
 }
 
 void attempt_save_failure(const struct supervisor *s, const struct node_record *r, const char *reason)
 {
     ACT_AUTOFREE char *path = node_path(&s->node, RUN_FILE_FAILURE);
-    CODEC_AUTOJSON json_t *json = attempt_failure_json(s, r, reason);
+    ACT_AUTO(run_failure) failure = {0};
     struct act_error err;
 
-    if (codec_json_write(path, json, 0600, &err) == 0)
+    attempt_describe_failure(s, r, reason, &failure);
+    if (run_failure_write(&failure, path, &err) == 0)
         return;
     give_up_reserve(s);
-    if (codec_json_write(path, json, 0600, &err) < 0)
+    if (run_failure_write(&failure, path, &err) < 0)
         node_say("%s", act_error_text(&err));
 }

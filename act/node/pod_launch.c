@@ -31,13 +31,13 @@ static int connect_to_pod(struct link *l, const struct node *node, int offset, s
     int most = run_spec_is_elastic(&node->spec) ? node->spec.max_nodes : node->spec.nodes;
     CODEC_AUTOJSON json_t *hello =
         json_pack("{s:i, s:s, s:i}", "rank", most + offset, "node", node->name, "pid", (int)getpid());
-    ACT_AUTOFREE char *token = NULL;
+    ACT_AUTOWIPE char *token = NULL;
     bool stop;
     int rc = act_file_read(path, TOKEN_MAX, &token, NULL, err);
 
     if (rc < 0)
         return rc;
-    ACT_AUTOFREE char *target = act_sprintf("%s tcp %d 127.0.0.1", token, POD_PORT);
+    ACT_AUTOWIPE char *target = act_sprintf("%s tcp %d 127.0.0.1", token, POD_PORT);
     return link_connect_once(l, target, hello, &stop, err);
 }
 

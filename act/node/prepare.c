@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/path.h"
+#include "codec/fields.h"
 #include "codec/json.h"
 #include "node/child.h"
 #include "node/container.h"
@@ -24,6 +25,14 @@ struct prepare_outcome {
     int exit_status; /* 0: all went well */
     char reason[300];
 };
+
+static const struct field outcome_rows[] = {
+    FIELD_VERSION(1, 0),
+    FIELD_INT(struct prepare_outcome, exit_status, "exit_status", .max = RUN_STATUS_MOST, .usual = 1),
+    FIELD_CHARS(struct prepare_outcome, reason, "reason"),
+};
+static const struct fields outcome_fields =
+    FIELDS("what became of the preparation", struct prepare_outcome, outcome_rows, NULL);
 
 char *prepare_log(const struct node *node)
 {
@@ -40,20 +49,22 @@ bool prepare_result(const struct node *node, int *out_exit_status, char *out_rea
     enum { RESULT_MAX_BYTES = 64 * 1024 };
     ACT_AUTOFREE char *path = result_path(node);
     CODEC_AUTOJSON json_t *json = NULL;
+    struct prepare_outcome outcome;
+    struct act_error err;
 
     if (codec_json_read(path, RESULT_MAX_BYTES, &json, NULL) < 0)
         return false;
-    ACT_AUTOFREE char *reason = codec_json_bytes_get(json_object_get(json, "reason"));
-    *out_exit_status = (int)codec_json_int(json, "exit_status", 1);
-    snprintf(out_reason, size, "%s", reason ? reason : "");
+    if (fields_from_json(&outcome_fields, json, &outcome, &err) < 0)
+        snprintf(outcome.reason, sizeof(outcome.reason), "%s", act_error_text(&err));
+    *out_exit_status = outcome.exit_status;
+    snprintf(out_reason, size, "%s", outcome.reason);
     return true;
 }
 
 static int write_result(const struct node *node, const struct prepare_outcome *o, struct act_error *err)
 {
     ACT_AUTOFREE char *path = result_path(node);
-    CODEC_AUTOJSON json_t *json = json_pack("{s:i, s:i, s:o}", "version", 1, "exit_status", o->exit_status, "reason",
-                                            codec_json_bytes_new(o->reason));
+    CODEC_AUTOJSON json_t *json = fields_to_json(&outcome_fields, o);
 
     return run_record_write(path, json, err);
 }

@@ -53,10 +53,14 @@ static void on_record(struct supervisor *s, struct rank_state *state, const json
     struct node_record news, *r = &state->record;
     int rank = r->rank;
     bool started = r->started_unix_ns, ended = r->ended_unix_ns;
+    struct act_error why;
 
     if (ended) /* nothing more can happen to it */
         return;
-    record_from_json(message, &news);
+    if (record_from_json(message, &news, &why) < 0) {
+        node_say("rank %d: %s", rank, act_error_text(&why));
+        return;
+    }
     record_release(r);
     *r = news;
     r->rank = rank;

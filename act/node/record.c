@@ -6,42 +6,40 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "codec/json.h"
+#include "codec/fields.h"
 
 void record_release(struct node_record *r)
 {
     act_strv_release(&r->lines);
 }
 
+#define RECORD_ROW(kind, member, ...) FIELD_##kind(struct node_record, member, #member, __VA_ARGS__)
+
+static const struct field record_rows[] = {
+    RECORD_ROW(INT, rank),
+    RECORD_ROW(CHARS, node),
+    RECORD_ROW(INT, pid),
+    RECORD_ROW(INT64, started_unix_ns),
+    RECORD_ROW(INT64, ended_unix_ns),
+    RECORD_ROW(INT, exit_status, .max = RUN_STATUS_MOST),
+    RECORD_ROW(INT, signal, .max = RUN_STATUS_MOST),
+    RECORD_ROW(BOOL, stopped),
+    RECORD_ROW(BOOL, kept),
+    RECORD_ROW(INT, no_room),
+    RECORD_ROW(BOOL, room_again),
+    RECORD_ROW(CHARS, reason),
+    RECORD_ROW(TEXTS, lines),
+};
+static const struct fields record_fields = FIELDS("the record of a rank", struct node_record, record_rows, NULL);
+
 json_t *record_to_json(const struct node_record *r)
 {
-    return json_pack("{s:i, s:s, s:i, s:I, s:I, s:i, s:i, s:b, s:b, s:i, s:b, s:o, s:o}", "rank", r->rank, "node",
-                     r->node, "pid", (int)r->pid, "started_unix_ns", (json_int_t)r->started_unix_ns, "ended_unix_ns",
-                     (json_int_t)r->ended_unix_ns, "exit_status", r->exit_status, "signal", r->signal, "stopped",
-                     r->stopped, "kept", r->kept, "no_room", r->no_room, "room_again", r->room_again, "reason",
-                     codec_json_bytes_new(r->reason), "lines", codec_json_strv_new(&r->lines));
+    return fields_to_json(&record_fields, r);
 }
 
-void record_from_json(const json_t *json, struct node_record *out)
+int record_from_json(const json_t *json, struct node_record *out, struct act_error *err)
 {
-    ACT_AUTOFREE char *reason = codec_json_bytes_get(json_object_get(json, "reason"));
-
-    *out = (struct node_record){
-        .rank = (int)codec_json_int(json, "rank", 0),
-        .pid = (pid_t)codec_json_int(json, "pid", 0),
-        .started_unix_ns = codec_json_int(json, "started_unix_ns", 0),
-        .ended_unix_ns = codec_json_int(json, "ended_unix_ns", 0),
-        .exit_status = (int)codec_json_int(json, "exit_status", 0) & 0xff,
-        .signal = (int)codec_json_int(json, "signal", 0),
-        .stopped = json_is_true(json_object_get(json, "stopped")),
-        .kept = json_is_true(json_object_get(json, "kept")),
-        .no_room = (int)codec_json_int(json, "no_room", 0),
-        .room_again = json_is_true(json_object_get(json, "room_again")),
-    };
-    snprintf(out->node, sizeof(out->node), "%s", codec_json_str(json, "node", ""));
-    snprintf(out->reason, sizeof(out->reason), "%s", reason ? reason : "");
-    if (!codec_json_strv_get(json_object_get(json, "lines"), &out->lines))
-        act_strv_release(&out->lines);
+    return fields_from_json(&record_fields, json, out, err);
 }
 
 /* ---- the last lines ---- */

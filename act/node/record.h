@@ -21,14 +21,15 @@ struct node_record {
     bool lost;               /* its agent is gone and cannot say how it ended */
     int no_room;             /* its log is not whole: the errno, of a full disk or a quota; 0: it is */
     bool room_again;         /* ... or may be: there was room at its end */
-    char reason[400];        /* why it could not do its work; may be empty */
+    char reason[400];        /* why it could not do its work, a line of UTF-8; may be empty */
     struct act_strv lines;   /* the end of its log, if it failed: UTF-8 without control characters */
 };
 void record_release(struct node_record *record);
 
-/* Make JSON of a record, a new reference, and read it, which checks every member; a missing one is 0. */
+/* Make JSON of a record, a new reference, and read it, which checks every member; a missing one is 0. Release *out in
+ * any case. */
 json_t *record_to_json(const struct node_record *record);
-void record_from_json(const json_t *json, struct node_record *out);
+int record_from_json(const json_t *json, struct node_record *out, struct act_error *err) ACT_NODISCARD;
 
 /* The last lines of a log: at most RECORD_LINES, RECORD_LINES_BYTES together. */
 void record_tail(const char *path, struct act_strv *out);

@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/path.h"
 #include "base/units.h"
+#include "codec/fields.h"
 #include "codec/json.h"
 #include "diagnose/diagnose.h"
 
@@ -113,19 +114,6 @@ static void retry_ask_logs(const struct node *node, const struct retry_facts *fa
         node_say("%s", act_error_text(&err));
 }
 
-/* Copies a text, and cuts it only between characters: JSON would not take half of one, and the try would be missing
- * from the record. */
-static void copy_text(char *out, size_t size, const char *text)
-{
-    ACT_AUTOFREE char *line = act_one_line(text, strlen(text));
-    size_t len = strlen(line), n = 0, next;
-
-    while (n < len && (next = act_utf8_char(line + n, len - n)) > 0 && n + next < size)
-        n += next;
-    memcpy(out, line, n);
-    out[n] = '\0';
-}
-
 static bool retry_is_of_name(char c)
 {
     return isalnum((unsigned char)c) || c == '-' || c == '_';
@@ -146,7 +134,7 @@ static void find_peer(const struct retry_facts *facts, const char *line, struct 
 {
     for (size_t i = 0; facts->hosts && i < facts->hosts->n; i++)
         if (strcmp(facts->hosts->v[i], facts->node) != 0 && node_retry_names(line, facts->hosts->v[i])) {
-            copy_text(out->peer, sizeof(out->peer), facts->hosts->v[i]);
+            act_copy_line(out->peer, sizeof(out->peer), facts->hosts->v[i]);
             out->blames_node = true;
             return;
         }
@@ -157,9 +145,9 @@ static void retry_take_rule(const struct retry_facts *facts, const struct diagno
 {
     if (!rule)
         return;
-    copy_text(out->id, sizeof(out->id), rule->id);
-    copy_text(out->title, sizeof(out->title), rule->title);
-    copy_text(out->line, sizeof(out->line), line);
+    act_copy_line(out->id, sizeof(out->id), rule->id);
+    act_copy_line(out->title, sizeof(out->title), rule->title);
+    act_copy_line(out->line, sizeof(out->line), line);
     out->blames_node = rule->bad_node;
     if (rule->retry == DIAGNOSE_RETRY_OTHER_NODE)
         find_peer(facts, line, out);
@@ -192,51 +180,36 @@ void retry_classify(const struct node *node, const struct retry_facts *facts, st
 
 /* ---- what was before ---- */
 
-static json_t *try_to_json(const struct retry_try *t)
-{
-    return json_pack("{s:i, s:s, s:s, s:s, s:I}", "attempt", t->attempt, "class", t->class, "node", t->node, "words",
-                     t->words, "seconds", (json_int_t)t->seconds);
-}
+static const struct field try_rows[] = {
+    FIELD_INT(struct retry_try, attempt, "attempt"),   FIELD_CHARS(struct retry_try, class, "class"),
+    FIELD_CHARS(struct retry_try, node, "node"),       FIELD_CHARS(struct retry_try, words, "words"),
+    FIELD_INT64(struct retry_try, seconds, "seconds"),
+};
+static const struct fields try_fields = FIELDS("try", struct retry_try, try_rows, NULL);
 
-static struct retry_try try_from_json(const json_t *json)
-{
-    struct retry_try t = {.attempt = codec_json_int_in(json, "attempt", 0, INT32_MAX, 0),
-                          .seconds = codec_json_int(json, "seconds", 0)};
-
-    copy_text(t.class, sizeof(t.class), codec_json_str(json, "class", ""));
-    copy_text(t.node, sizeof(t.node), codec_json_str(json, "node", ""));
-    copy_text(t.words, sizeof(t.words), codec_json_str(json, "words", ""));
-    return t;
-}
+static const struct field history_rows[] = {
+    FIELD_VERSION(1, 0),
+    FIELD_ARRAY(struct retry_history, v, n, struct retry_try, &try_fields, "tries"),
+};
+static const struct fields history_fields = FIELDS("the history of tries", struct retry_history, history_rows, NULL);
 
 void retry_history_read(const struct node *node, struct retry_history *out)
 {
     enum { FILE_MAX = 256 * 1024 };
     ACT_AUTOFREE char *path = node_path(node, RUN_FILE_RETRY);
     CODEC_AUTOJSON json_t *json = NULL;
-    const json_t *member;
-    size_t i;
+    struct act_error err;
 
-    out->n = 0;
-    if (codec_json_read(path, FILE_MAX, &json, NULL) < 0)
-        return;
-    json_array_foreach(json_object_get(json, "tries"), i, member)
-    {
-        if (out->n < RUN_RETRY_MOST)
-            out->v[out->n++] = try_from_json(member);
-    }
+    fields_init(&history_fields, out);
+    if (codec_json_read(path, FILE_MAX, &json, NULL) == 0 && fields_from_json(&history_fields, json, out, &err) < 0)
+        node_say("%s", act_error_text(&err));
 }
 
 static int history_write(const struct node *node, const struct retry_history *history, struct act_error *err)
 {
     ACT_AUTOFREE char *path = node_path(node, RUN_FILE_RETRY);
-    json_t *list = json_array();
-    CODEC_AUTOJSON json_t *json = json_pack("{s:i, s:o}", "version", 1, "tries", list);
+    CODEC_AUTOJSON json_t *json = fields_to_json(&history_fields, history);
 
-    for (int i = 0; i < history->n; i++)
-        if (json_array_append_new(list, try_to_json(&history->v[i])) < 0) /* one that is missing would not count */
-            return act_error_set(err, ACT_FAIL, "cannot write '%s': attempt %d has words that are not UTF-8", path,
-                                 history->v[i].attempt);
     return codec_json_write(path, json, 0600, err);
 }
 
@@ -366,24 +339,23 @@ static void note_bad_node(const char *node, const struct retry_class *class, str
 
     if (!class->blames_node || !*node || strlen(node) >= sizeof(bad.node))
         return;
-    copy_text(bad.node, sizeof(bad.node), node);
-    copy_text(bad.class, sizeof(bad.class), class->id);
+    act_copy_line(bad.node, sizeof(bad.node), node);
+    act_copy_line(bad.class, sizeof(bad.class), class->id);
     run_status_add_bad(status, &bad);
 }
 
 /* Notes the class for "a why", which then explains the failure as it was judged here. */
 static void note_class(const struct node *node, const struct retry_class *class)
 {
-    enum { FILE_MAX = 1024 * 1024 };
     ACT_AUTOFREE char *path = node_path(node, RUN_FILE_FAILURE);
-    CODEC_AUTOJSON json_t *json = NULL;
+    ACT_AUTO(run_failure) failure = {0};
     struct act_error err;
 
-    if (!*class->id || codec_json_read(path, FILE_MAX, &json, &err) < 0)
+    if (!*class->id || run_failure_read(path, &failure, &err) < 0)
         return;
-    json_object_set_new(json, "class", json_string(class->id));
-    json_object_set_new(json, "class_line", json_string(class->line));
-    if (codec_json_write(path, json, 0600, &err) < 0)
+    act_str_replace(&failure.class, class->id);
+    act_str_replace(&failure.class_line, class->line);
+    if (run_failure_write(&failure, path, &err) < 0)
         node_say("%s", act_error_text(&err));
 }
 
@@ -398,9 +370,9 @@ int retry_consider(const struct node *node, const struct retry_facts *facts, str
     retry_classify(node, facts, &class);
     const char *culprit = *class.peer ? class.peer : facts->node;
     note_bad_node(culprit, &class, status);
-    copy_text(failed.class, sizeof(failed.class), class.id);
-    copy_text(failed.node, sizeof(failed.node), culprit);
-    copy_text(failed.words, sizeof(failed.words), *class.line ? class.line : facts->reason);
+    act_copy_line(failed.class, sizeof(failed.class), class.id);
+    act_copy_line(failed.node, sizeof(failed.node), culprit);
+    act_copy_line(failed.words, sizeof(failed.words), *class.line ? class.line : facts->reason);
     retry_same_words(failed.words);
     enum retry_verdict verdict = retry_decide(&node->spec, facts->is_requeued, &history, &failed);
     if (verdict == RETRY_NOT_ASKED && !facts->class_of_elsewhere)

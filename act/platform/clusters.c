@@ -9,6 +9,7 @@
 
 #include "arm/arm.h"
 #include "base/file.h"
+#include "codec/fields.h"
 #include "platform/platform_internal.h"
 
 const struct platform_clusters_words *platform_clusters_words(const char *platform)
@@ -224,40 +225,67 @@ void platform_login_release(struct platform_login *login)
 
 /* ---- memory ---- */
 
+/* ---- their records ---- */
+
+#define CLUSTER_TEXT(member)  FIELD_TEXT(struct platform_cluster, member, #member, .flags = FIELD_OR_NULL)
+#define CLUSTER_COUNT(member) FIELD_INT64(struct platform_cluster, member, #member, .flags = FIELD_OR_NULL, .usual = -1)
+
+static const struct field state_rows[] = {
+    CLUSTER_COUNT(preparing), CLUSTER_COUNT(running), CLUSTER_COUNT(idle),
+    CLUSTER_COUNT(unusable),  CLUSTER_COUNT(leaving), CLUSTER_COUNT(preempted),
+};
+static const struct fields state_fields = FIELDS("states", struct platform_cluster, state_rows, NULL);
+
+static const struct field cluster_rows[] = {
+    CLUSTER_TEXT(name),          CLUSTER_TEXT(owner),       CLUSTER_TEXT(type),
+    CLUSTER_TEXT(location),      CLUSTER_TEXT(state),       CLUSTER_TEXT(error),
+    CLUSTER_TEXT(vm_size),       CLUSTER_TEXT(vm_priority), CLUSTER_TEXT(allocation),
+    CLUSTER_TEXT(admin_user),    CLUSTER_TEXT(autoscaler),  CLUSTER_TEXT(taints),
+    CLUSTER_COUNT(min_nodes),    CLUSTER_COUNT(max_nodes),  CLUSTER_COUNT(nodes),
+    CLUSTER_COUNT(target_nodes), CLUSTER_COUNT(idle_s),     FIELD_GROUP(&state_fields, "node_states"),
+};
+static const struct fields cluster_fields = FIELDS("cluster", struct platform_cluster, cluster_rows, NULL);
+
+json_t *platform_cluster_to_json(const struct platform_cluster *c)
+{
+    return fields_to_json(&cluster_fields, c);
+}
+
+json_t *platform_clusters_to_json(const struct platform_clusters *clusters)
+{
+    return fields_list_to_json(&cluster_fields, clusters->v, clusters->n);
+}
+
 void platform_cluster_release(struct platform_cluster *c)
 {
-    free(c->name);
-    free(c->owner);
-    free(c->type);
-    free(c->location);
-    free(c->state);
-    free(c->error);
-    free(c->vm_size);
-    free(c->vm_priority);
-    free(c->allocation);
-    free(c->admin_user);
-    free(c->autoscaler);
-    free(c->taints);
-    *c = (struct platform_cluster){0};
+    fields_release(&cluster_fields, c);
 }
 
 void platform_clusters_release(struct platform_clusters *clusters)
 {
-    for (size_t i = 0; i < clusters->n; i++)
-        platform_cluster_release(&clusters->v[i]);
-    free(clusters->v);
+    fields_list_release(&cluster_fields, clusters->v, clusters->n);
     *clusters = (struct platform_clusters){0};
+}
+
+#define NODE_TEXT(member) FIELD_TEXT(struct platform_cluster_node, member, #member, .flags = FIELD_OR_NULL)
+
+static const struct field cluster_node_rows[] = {
+    NODE_TEXT(id),
+    NODE_TEXT(state),
+    NODE_TEXT(public_address),
+    NODE_TEXT(private_address),
+    FIELD_INT64(struct platform_cluster_node, port, "port", .flags = FIELD_OR_NULL),
+    NODE_TEXT(run),
+};
+static const struct fields cluster_node_fields = FIELDS("node", struct platform_cluster_node, cluster_node_rows, NULL);
+
+json_t *platform_cluster_nodes_to_json(const struct platform_cluster_nodes *nodes)
+{
+    return fields_list_to_json(&cluster_node_fields, nodes->v, nodes->n);
 }
 
 void platform_cluster_nodes_release(struct platform_cluster_nodes *nodes)
 {
-    for (size_t i = 0; i < nodes->n; i++) {
-        free(nodes->v[i].id);
-        free(nodes->v[i].state);
-        free(nodes->v[i].public_address);
-        free(nodes->v[i].private_address);
-        free(nodes->v[i].run);
-    }
-    free(nodes->v);
+    fields_list_release(&cluster_node_fields, nodes->v, nodes->n);
     *nodes = (struct platform_cluster_nodes){0};
 }

@@ -31,6 +31,9 @@ struct platform_clusters {
     struct platform_cluster *v;
     size_t n;
 };
+/* Return a cluster as an object, and clusters as an array: new references. */
+json_t *platform_cluster_to_json(const struct platform_cluster *cluster);
+json_t *platform_clusters_to_json(const struct platform_clusters *clusters);
 void platform_cluster_release(struct platform_cluster *cluster);
 void platform_clusters_release(struct platform_clusters *clusters);
 
@@ -110,6 +113,8 @@ struct platform_cluster_nodes {
 };
 int platform_list_cluster_nodes(struct platform *p, const char *name, struct platform_cluster_nodes *out,
                                 struct act_error *err) ACT_NODISCARD;
+/* Returns the nodes as an array, a new reference. */
+json_t *platform_cluster_nodes_to_json(const struct platform_cluster_nodes *nodes);
 void platform_cluster_nodes_release(struct platform_cluster_nodes *nodes);
 
 /* How the user logs in to a cluster, for the file in which such logins are kept. */

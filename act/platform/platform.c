@@ -2,6 +2,7 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "codec/fields.h"
 #include "platform/platform_internal.h"
 #include "proc/mounts.h"
 
@@ -365,15 +366,29 @@ void platform_findings_release(struct platform_findings *findings)
     *findings = (struct platform_findings){0};
 }
 
+#define NODE_TEXT(member) FIELD_TEXT(struct platform_node, member, #member, .flags = FIELD_OR_NULL)
+
+static const struct field node_rows[] = {
+    FIELD_INT(struct platform_node, rank, "node"),
+    NODE_TEXT(name),
+    NODE_TEXT(state),
+    FIELD_INT(struct platform_node, first_rank, "first_rank"),
+    FIELD_INT(struct platform_node, n_ranks, "ranks"),
+    FIELD_INT(struct platform_node, gpus, "gpus"),
+    NODE_TEXT(gpu_ids),
+    NODE_TEXT(address),
+    FIELD_INT(struct platform_node, port, "port", .flags = FIELD_OR_NULL),
+};
+static const struct fields node_fields = FIELDS("node", struct platform_node, node_rows, NULL);
+
+json_t *platform_nodes_to_json(const struct platform_nodes *nodes)
+{
+    return fields_list_to_json(&node_fields, nodes->v, nodes->n);
+}
+
 void platform_nodes_release(struct platform_nodes *nodes)
 {
-    for (size_t i = 0; i < nodes->n; i++) {
-        free(nodes->v[i].name);
-        free(nodes->v[i].state);
-        free(nodes->v[i].gpu_ids);
-        free(nodes->v[i].address);
-    }
-    free(nodes->v);
+    fields_list_release(&node_fields, nodes->v, nodes->n);
     *nodes = (struct platform_nodes){0};
 }
 

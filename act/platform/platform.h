@@ -48,6 +48,8 @@ struct platform_nodes {
     struct platform_node *v;
     size_t n;
 };
+/* Returns the nodes as an array, a new reference. */
+json_t *platform_nodes_to_json(const struct platform_nodes *nodes);
 void platform_nodes_release(struct platform_nodes *nodes);
 
 /* The load of a cluster, or of a part of it (a partition). */

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "codec/json.h"
-#include "run/run.h"
+#include "run/run_internal.h"
 
 enum { LABEL_MAX = 64, VALUE_MAX = 256 };
 
@@ -31,6 +31,11 @@ static bool labels_is_value(const char *value)
     size_t n = strlen(value);
 
     return n <= VALUE_MAX && act_utf8_valid(value, n) && !act_has_control(value);
+}
+
+bool run_tag_valid(const char *key, const json_t *value)
+{
+    return run_label_valid(key) && json_is_string(value) && labels_is_value(json_string_value(value));
 }
 
 int run_tags_add(json_t *tags, const char *text, struct act_error *err)
@@ -67,7 +72,7 @@ json_t *run_tags_parse(const char *line)
         json = NULL;
     json_object_foreach(json, key, value)
     {
-        if (run_label_valid(key) && json_is_string(value) && labels_is_value(json_string_value(value)))
+        if (run_tag_valid(key, value))
             json_object_set(tags, key, value);
     }
     return tags;

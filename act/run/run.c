@@ -1,5 +1,5 @@
 /* run.c - states, ids, masks and the GPU arithmetic. run.json is in spec.c, status.json in status.c. */
-#include "run/run.h"
+#include "run/run_internal.h"
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -7,12 +7,12 @@
 
 #include "base/units.h"
 
-static const char *const state_names[] = {
+const char *const run_state_names[] = {
     [RUN_QUEUED] = "Queued", [RUN_RUNNING] = "Running",   [RUN_COMPLETED] = "Completed",
     [RUN_FAILED] = "Failed", [RUN_CANCELED] = "Canceled", [RUN_UNKNOWN] = "Unknown",
 };
 
-static const char *const mode_names[] = {
+const char *const run_folder_mode_names[] = {
     [RUN_FOLDER_RW_MOUNT] = "rw_mount", [RUN_FOLDER_RO_MOUNT] = "ro_mount", [RUN_FOLDER_PATH] = "path",
     [RUN_FOLDER_DOWNLOAD] = "download", [RUN_FOLDER_UPLOAD] = "upload",
 };
@@ -30,24 +30,24 @@ static int run_index_of(const char *name, const char *const *table, size_t n)
 
 const char *run_state_name(enum run_state state)
 {
-    return (size_t)state < COUNT_OF(state_names) ? state_names[state] : state_names[RUN_UNKNOWN];
+    return (size_t)state < COUNT_OF(run_state_names) ? run_state_names[state] : run_state_names[RUN_UNKNOWN];
 }
 
 enum run_state run_state_from_name(const char *name)
 {
-    int i = run_index_of(name, state_names, COUNT_OF(state_names));
+    int i = run_index_of(name, run_state_names, COUNT_OF(run_state_names));
 
     return i < 0 ? RUN_UNKNOWN : (enum run_state)i;
 }
 
 const char *run_folder_mode_name(enum run_folder_mode mode)
 {
-    return mode_names[mode];
+    return run_folder_mode_names[mode];
 }
 
 bool run_folder_mode_from_name(const char *name, enum run_folder_mode *out)
 {
-    int i = run_index_of(name, mode_names, COUNT_OF(mode_names));
+    int i = run_index_of(name, run_folder_mode_names, COUNT_OF(run_folder_mode_names));
 
     if (i < 0)
         return false;

@@ -68,7 +68,7 @@ struct run_setup {
     char *venv;              /* the folder of a virtual environment to activate */
     char *lines;             /* for bash, once on each node; what they export reaches the ranks */
     char *rank_lines;        /* for bash, by each rank before its command */
-    int timeout_s;           /* all but rank_lines must end within so long */
+    int timeout_s;           /* all but rank_lines must end within so long; 0: nothing is set up */
 };
 
 struct run_spec {
@@ -135,10 +135,10 @@ bool run_setup_is_wanted(const struct run_setup *setup);
 /* Makes *to a copy of from, and releases what it was. */
 void run_setup_copy(const struct run_setup *from, struct run_setup *to);
 void run_setup_release(struct run_setup *setup);
-/* The member "setup" of run.json. New reference; NULL: nothing is asked for. */
-json_t *run_setup_to_json(const struct run_setup *setup);
-/* Reads it; NULL: nothing is asked for. Errors: -ACT_FAIL. */
-int run_setup_from_json(const json_t *json, struct run_setup *out, struct act_error *err) ACT_NODISCARD;
+/* Returns the member "setup" of run.json, a new reference; NULL: its nodes set up nothing. */
+json_t *run_setup_to_json(const struct run_spec *spec);
+/* Reads that member into spec->setup. Errors: -ACT_FAIL. */
+int run_setup_from_json(const json_t *json, struct run_spec *spec, struct act_error *err) ACT_NODISCARD;
 
 void run_spec_release(struct run_spec *spec);
 /* Returns the value of an environment variable of the run, the last of several; NULL: there is none. */
@@ -280,15 +280,46 @@ struct run_status {
  * too long. */
 void run_status_add_bad(struct run_status *status, const struct run_bad_node *bad);
 json_t *run_status_to_json(const struct run_status *status);
-void run_status_from_json(const json_t *json, struct run_status *out);
+/* Reads a status; after a failure *out has the values of a run of which nothing is known. */
+int run_status_from_json(const json_t *json, struct run_status *out, struct act_error *err) ACT_NODISCARD;
 
 /* Write and read status.json. A final state is on the disk when run_status_write() returns; earlier states are replaced
  * atomically, too, but without waiting for the disk: after a power cut they mean nothing. */
 int run_status_write(const char *path, const struct run_status *status, struct act_error *err) ACT_NODISCARD;
 int run_status_read(const char *path, struct run_status *out, struct act_error *err) ACT_NODISCARD;
 
-/* Replaces path (0600) by the value in one line, atomically, without waiting for the disk. */
+/* ---- records.c */
+
+/* Replaces path (0600) by the value in one line, atomically, without waiting for the disk: after a power cut there is
+ * no supervisor any more, and a torn record counts as none. */
 int run_record_write(const char *path, const json_t *value, struct act_error *err) ACT_NODISCARD;
+
+/* Returns what is written into RUN_FILE_JOB for a job of the scheduler, a new string. */
+char *run_job_text(const char *job);
+/* Reads the job that such a record names into *out, a new string; NULL: it names none. A job that is no text of at most
+ * RUN_JOB_MAX bytes is an error. */
+int run_job_from_json(const json_t *json, char **out, struct act_error *err) ACT_NODISCARD;
+enum { RUN_JOB_MAX = 1024 }; /* an array is named by all its tasks */
+
+enum { RUN_STATUS_MOST = 255 }; /* the greatest exit status, or signal */
+
+/* Why an attempt failed, as its agent writes it into RUN_FILE_FAILURE before it stops the other ranks. */
+struct run_failure {
+    int attempt;
+    int rank;                 /* that failed first; -1: it is not one rank's failure */
+    char *node;               /* "": not known */
+    int exit_status, signal;  /* signal 0: none */
+    char *reason;             /* any bytes */
+    int64_t unix_s;           /* when it failed */
+    int64_t slurm_from;       /* where the attempt's part of RUN_FILE_SLURM begins */
+    struct act_strv lines;    /* the last ones of that rank */
+    char *class, *class_line; /* the id of a rule of diagnose.h, where the agent knows it or has judged; what says so */
+};
+void run_failure_release(struct run_failure *failure);
+/* Read and write a failure. Release *out in any case. */
+int run_failure_from_json(const json_t *json, struct run_failure *out, struct act_error *err) ACT_NODISCARD;
+int run_failure_read(const char *path, struct run_failure *out, struct act_error *err) ACT_NODISCARD;
+int run_failure_write(const struct run_failure *failure, const char *path, struct act_error *err) ACT_NODISCARD;
 
 /* The folder of a run on the platform (a shared file system where there are several nodes).
  *
@@ -327,8 +358,7 @@ int run_record_write(const char *path, const json_t *value, struct act_error *er
 #define RUN_LOG_METRICS   RUN_LOG_AGENT "metrics: " /* see node/metrics.h */
 #define RUN_DIR_FOLDERS   "folders"                 /* <name>/: what will be sent from a mapped folder of mode upload */
 #define RUN_DIR_ATTEMPTS  "attempts" /* <n>/: status.json and the logs of attempt n, once a later one has begun */
-/* {"job": "<id>"}: the scheduler's job for the run */
-#define RUN_FILE_JOB "job.json"
+#define RUN_FILE_JOB      "job.json" /* the scheduler's job for the run: run_job_text() */
 /* mounts/<name>/ in a node's private folder: a mounted folder, see flow/data/mount.h; and the process that keeps it. */
 #define RUN_DIR_MOUNTS      "mounts"
 #define RUN_DIR_MOUNT_POINT "at"
@@ -341,10 +371,7 @@ int run_record_write(const char *path, const json_t *value, struct act_error *er
 #define RUN_FILE_MOUNT_LOCK    "lock"
 #define RUN_FILE_MOUNT_END     "end.json" /* {"version": 1, "error": TEXT if there was one} */
 #define RUN_MOUNT_KEEPER       "act-mount"
-/* Why an attempt failed, written before the other ranks are stopped: {"version": 1, "attempt", "rank" (-1: not one
- * rank's), "node", "exit_status", "signal", "reason", "time" (Unix, seconds), "slurm_from": where the part of the
- * attempt begins in RUN_FILE_SLURM, "lines": [the last lines of that rank], "class": the id of a rule of diagnose.h,
- * where the agent knows it, or it was classified for a retry, and then "class_line": what says so} */
+/* struct run_failure: why an attempt failed. */
 #define RUN_FILE_FAILURE "system_logs/failure.json"
 /* What the batch step of a Slurm job and Slurm itself say, all attempts one after the other. */
 #define RUN_FILE_SLURM RUN_DIR_SYSTEM "/slurm.txt"

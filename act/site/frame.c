@@ -65,6 +65,13 @@ int channel_read_some(struct channel *c, void *data, size_t len, size_t *out_got
     return 0;
 }
 
+/* Overwrites what was taken from the buffer, which may have been a secret of a run. */
+static void channel_wipe_taken(struct channel *c)
+{
+    explicit_bzero(c->buffer, c->pos);
+    explicit_bzero(c->buffer + c->len, sizeof(c->buffer) - c->len);
+}
+
 int channel_read_line(struct channel *c, size_t max, struct act_buf *out, struct act_error *err)
 {
     const char *end = NULL;
@@ -150,6 +157,7 @@ static int frame_read_part(struct channel *c, size_t len, struct act_buf *out, s
         if (rc == 0)
             act_buf_add(out, chunk, got);
     }
+    explicit_bzero(chunk, sizeof(chunk));
     return rc;
 }
 
@@ -181,16 +189,19 @@ int frame_read(struct channel *c, size_t max, struct frame *out, struct act_erro
     int rc = channel_read_line(c, FRAME_HEAD_MAX, &line, err);
     if (rc == 0)
         rc = codec_json_parse(line.data ? line.data : "", line.len, "the other side's line", &out->head, err);
-    act_buf_release(&line);
+    act_buf_wipe(&line);
     if (rc == 0 && !json_is_object(out->head))
         rc = act_error_set(err, ACT_FAIL, "the other side's line is not an object");
-    return rc < 0 ? rc : read_parts(c, max, out, err);
+    if (rc == 0)
+        rc = read_parts(c, max, out, err);
+    channel_wipe_taken(c);
+    return rc;
 }
 
 void frame_release(struct frame *frame)
 {
     json_decref(frame->head);
     for (size_t i = 0; i < FRAME_PARTS; i++)
-        act_buf_release(&frame->parts[i]);
+        act_buf_wipe(&frame->parts[i]);
     *frame = (struct frame){0};
 }

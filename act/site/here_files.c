@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -231,7 +232,7 @@ int here_files(struct site *site, const char *id, const char *const *folders, si
 
 /* ---- states ---- */
 
-/* Reads a small JSON file; NULL: it does not exist or is not JSON. */
+/* Reads a small JSON file; NULL: it does not exist or is not JSON. A torn file says nothing yet. */
 static json_t *here_read_json(int run_fd, const char *name)
 {
     char text[65536];
@@ -247,6 +248,7 @@ static json_t *here_read_json(int run_fd, const char *name)
 static int here_state_of(const struct site *site, const char *id, struct site_state *out, struct act_error *err)
 {
     int run_fd = here_open_run(site, id, err);
+    struct act_error why;
 
     *out = (struct site_state){.status = {.state = RUN_UNKNOWN, .failed_rank = -1, .attempt = 1}};
     if (run_fd < 0)
@@ -255,9 +257,10 @@ static int here_state_of(const struct site *site, const char *id, struct site_st
     CODEC_AUTOJSON json_t *job = here_read_json(run_fd, RUN_FILE_JOB);
     close(run_fd);
     out->there = true;
-    if (status)
-        run_status_from_json(status, &out->status);
-    out->job = codec_json_strdup(job, "job");
+    if (status && run_status_from_json(status, &out->status, &why) < 0)
+        snprintf(out->status.reason, sizeof(out->status.reason), "%s", act_error_text(&why));
+    if (job && run_job_from_json(job, &out->job, &why) < 0)
+        snprintf(out->status.reason, sizeof(out->status.reason), "%s", act_error_text(&why));
     return 0;
 }
 

@@ -373,7 +373,7 @@ static int serve_request(struct site *site, struct channel *channel)
     }
     frame_release(&r.frame);
     for (size_t i = 0; i < FRAME_PARTS; i++)
-        act_buf_release(&r.parts[i]);
+        act_buf_wipe(&r.parts[i]);
     return channel_rc;
 }
 

@@ -540,10 +540,14 @@ int wire_states(struct site *site, const char *const *ids, size_t n, struct site
     json_array_foreach(rc < 0 ? NULL : states, i, row)
     {
         out[i].there = json_is_true(json_object_get(row, "there"));
-        run_status_from_json(json_object_get(row, "status"), &out[i].status);
-        out[i].job = codec_json_strdup(row, "job");
+        if (rc == 0)
+            rc = run_status_from_json(json_object_get(row, "status"), &out[i].status, err);
+        if (rc == 0)
+            rc = run_job_from_json(row, &out[i].job, err);
     }
     frame_release(&x.response);
+    if (rc < 0)
+        site_states_release(out, n);
     return rc;
 }
 

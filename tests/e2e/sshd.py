@@ -9,6 +9,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import threading
 import time
 
 SSHD = pathlib.Path("/usr/sbin/sshd")
@@ -142,6 +143,43 @@ class Sshd:
         return len(self.commands.read_text().splitlines()) if self.commands.exists() else 0
 
 
+class Busy:
+    """A listener in front of an sshd, which hangs up on the first connections and passes the later ones on."""
+
+    def __init__(self, server, refuses):
+        self.server, self.refuses, self.taken = server, refuses, 0
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        # the host is known by the port of the sshd itself
+        self.env = {"ACT_SSH": f"{server.env['ACT_SSH']} -p {self.listener.getsockname()[1]}"
+                               f" -o HostKeyAlias=[127.0.0.1]:{server.port}"}
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        with contextlib.suppress(OSError):  # it is closed
+            while True:
+                client, _ = self.listener.accept()
+                self.taken += 1
+                if self.taken <= self.refuses:
+                    client.close()
+                    continue
+                peer = socket.create_connection(("127.0.0.1", self.server.port))
+                for ends in (client, peer), (peer, client):
+                    threading.Thread(target=self._pass_on, args=ends, daemon=True).start()
+
+    @staticmethod
+    def _pass_on(source, to):
+        with contextlib.suppress(OSError):
+            while data := source.recv(65536):
+                to.sendall(data)
+            to.shutdown(socket.SHUT_WR)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.listener.close()
+
+
 class SiteTool:
     """The program sitetool on a site: answers are its lines, parsed."""
 
@@ -157,7 +195,7 @@ class SiteTool:
         self.process.stdin.close()
         self.process.wait(timeout=60)
         said = self.process.stderr.read().decode().splitlines()
-        assert all(line.startswith("waiting for process ") for line in said), said  # another one connects
+        assert all(line.startswith("waiting for ") for line in said), said  # another process connects
         self.process.stdout.close()
         self.process.stderr.close()
 

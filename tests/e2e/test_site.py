@@ -13,7 +13,7 @@ import time
 import pytest
 
 import sshd as private_sshd
-from sshd import LOGIN, SiteTool
+from sshd import LOGIN, Busy, SiteTool
 
 DENIED, TEMPORARY, CONFIG = -4, -5, -7
 AWKWARD, AWKWARD_OUT = """printf '[%s]' "it's" '$HOME' '' 'a  b'""", "[it's][$HOME][][a  b]"
@@ -105,19 +105,17 @@ def test_many_at_once(tool, server):
 
 
 def test_busy_server(tool, server):
-    """Nothing is shared, and the server has no room for who is not known to it yet until two strangers go: it is tried
-    again."""
-    server.stop()
-    server.extra = "MaxStartups 2"
-    server.start()
-    with concurrent.futures.ThreadPoolExecutor(1) as pool:
-        with contextlib.ExitStack() as strangers:
-            for _ in range(2):
-                strangers.enter_context(socket.create_connection(("127.0.0.1", server.port)))
-            opening = pool.submit(tool, XDG_RUNTIME_DIR="", ACT_HOME="")
-            until(lambda: "MaxStartups" in server.log.read_text())
-        with opening.result() as site:
-            assert site.opened["rc"] == 0, site.opened
+    """Who is hung up on tries again, after growing pauses, and not for ever."""
+    with tool() as site:  # brings the agent
+        assert site.opened["rc"] == 0, site.opened
+    alone = {"XDG_RUNTIME_DIR": "", "ACT_HOME": ""}  # nothing is shared
+    with Busy(server, refuses=2) as busy, tool(**alone, **busy.env) as site:
+        assert site.opened["rc"] == 0, site.opened
+        assert busy.taken == 3
+    with Busy(server, refuses=99) as busy:
+        refused(tool, TEMPORARY, "cannot connect to 'lab': Connection ", "it may have too many connections at once; try again later",
+                **alone, **busy.env)
+        assert busy.taken == 5
 
 
 @pytest.mark.parametrize("name", ["x" * 80, "a blank", "100%", "$HOME"])

@@ -401,7 +401,7 @@ TEST(test_record)
 
     act_strv_push(&r.lines, "last");
     CODEC_AUTOJSON json_t *json = record_to_json(&r);
-    record_from_json(json, &back);
+    assert_ok(record_from_json(json, &back, &err), err);
     assert_int_equal(back.rank, 3);
     assert_string_equal(back.node, "n2");
     assert_int_equal(back.pid, 42);
@@ -409,10 +409,10 @@ TEST(test_record)
     assert_int_equal(back.exit_status, 139);
     assert_int_equal(back.signal, 11);
     assert_true(back.kept && !back.stopped && record_failed(&back) && !record_succeeded(&back));
-    assert_string_equal(back.reason, r.reason);
+    assert_string_equal(back.reason, "not ? UTF-8");
     assert_string_equal(back.lines.v[0], "last");
     record_describe(&back, text, sizeof(text));
-    assert_string_equal(text, "rank 3: not \xff UTF-8");
+    assert_string_equal(text, "rank 3: not ? UTF-8");
     back.reason[0] = '\0';
     record_describe(&back, text, sizeof(text));
     assert_string_equal(text, "rank 3 was killed by signal 11 (Segmentation fault)");
@@ -421,9 +421,11 @@ TEST(test_record)
 
     CODEC_AUTOJSON json_t *strange =
         json_pack("{s:s, s:i, s:s, s:[i]}", "rank", "x", "exit_status", 7, "node", "n", "lines", 1);
-    record_from_json(strange, &back);
-    assert_int_equal(back.rank, 0);
-    assert_int_equal(back.exit_status, 7);
+    assert_fails(record_from_json(strange, &back, &err), err, ACT_FAIL, "'rank' must be a whole number");
+    json_object_set_new(strange, "rank", json_integer(INT64_C(1) << 32));
+    assert_fails(record_from_json(strange, &back, &err), err, ACT_FAIL, "'rank' must be a whole number from 0 to 2147");
+    json_object_set_new(strange, "rank", json_integer(1));
+    assert_fails(record_from_json(strange, &back, &err), err, ACT_FAIL, "'lines' must be a list of texts");
     assert_int_equal(back.lines.n, 0);
     record_release(&back);
 }

@@ -292,7 +292,7 @@ TEST(test_spec_refused)
         {"{\"folders\": [{\"name\": \"a\", \"store\": \"s\", \"path\": \"p\", \"link\": \"r\", \"mode\": "
          "\"upload\"}]}",
          "'link'"},
-        {"{\"env\": [{\"name\": \"A=B\", \"value\": \"\"}]}", "'env'"},
+        {"{\"env\": [{\"name\": \"A=B\", \"value\": \"\"}]}", "variable 1: 'name' must be the name of a variable"},
         {"{\"env\": [{\"value\": \"x\"}]}", "variable 1: "},
         {"{\"sleep_if_fail\": 1}", "'sleep_if_fail'"},
     };
@@ -395,13 +395,6 @@ TEST_IN(test_status, make_dir, remove_dir)
     assert_int_equal(back.bad[0].unix_s, 102);
     assert_ok(act_file_write(path, "{\"state\": \"Running\", \"exit_status\": 9999}", 40, 0600, &err), err);
     assert_true(run_status_read(path, &back, &err) < 0); /* torn: one byte short */
-
-    CODEC_AUTOJSON json_t *odd = json_loads("{\"state\": 1, \"failed_rank\": \"x\", \"exit_status\": -5}", 0, NULL);
-    run_status_from_json(odd, &back);
-    assert_int_equal(back.state, RUN_UNKNOWN);
-    assert_int_equal(back.failed_rank, -1);
-    assert_int_equal(back.exit_status, 0);
-    assert_int_equal(back.attempt, 1);
 }
 
 TEST(names_and_tags)
@@ -442,6 +435,65 @@ TEST(names_and_tags)
     assert_true(run_tags_have(tags, NULL) && run_tags_have(NULL, wanted));
     assert_ok(run_tags_add(wanted, "lr=0.1", &err), err);
     assert_true(run_tags_have(tags, wanted) && !run_tags_have(some, wanted) && !run_tags_have(NULL, wanted));
+}
+
+/* What an older or a newer version wrote is read; what nobody wrote is an error that names the member. */
+TEST(a_status_is_checked)
+{
+    static const struct {
+        const char *json, *says; /* NULL: it is read */
+    } rows[] = {
+        {"{}", NULL},
+        {"{\"state\": \"Running\", \"from_the_future\": 1, \"reason\": null}", NULL},
+        {"{\"state\": \"Dreaming\"}", NULL},
+        {"{\"version\": 2}", "the status has version 2, this program knows version 1"},
+        {"{\"version\": 1.5}", "'version' must be a number from 1"},
+        {"{\"state\": 1}", "'state' must be one of Queued, Running, Completed, Failed, Canceled, Unknown"},
+        {"{\"failed_rank\": \"x\"}", "'failed_rank' must be a whole number from -1 to 16777216"},
+        {"{\"exit_status\": -5}", "'exit_status'"},
+        {"{\"exit_status\": 9223372036854775807}", "'exit_status' must be a whole number from 0 to 255"},
+        {"{\"started\": 1e300}", "'started'"},
+        {"{\"attempt\": 0}", "'attempt'"},
+        {"{\"seen\": 1}", "'seen' must be true or false"},
+        {"{\"reason\": 7}", "'reason' must be a text"},
+        {"{\"bad_nodes\": {}}", "'bad_nodes' must be a list"},
+        {"{\"bad_nodes\": [{}, {\"node\": 7}]}", "bad node 2: 'node' must be a text"},
+        {"[]", "it is not an object"},
+    };
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        CODEC_AUTOJSON json_t *json = json_loads(rows[i].json, 0, NULL);
+        struct run_status back;
+        assert_non_null(json);
+        int rc = run_status_from_json(json, &back, &err);
+        if (rc != (rows[i].says ? -ACT_FAIL : 0) || (rows[i].says && !strstr(act_error_text(&err), rows[i].says)))
+            fail_msg("%s: %d %s", rows[i].json, rc, act_error_text(&err));
+        assert_int_equal(back.state, i == 1 ? RUN_RUNNING : RUN_UNKNOWN);
+        assert_int_equal(back.failed_rank, -1);
+        assert_int_equal(back.exit_status, 0);
+        assert_int_equal(back.attempt, 1);
+        assert_int_equal(back.n_bad, 0);
+    }
+}
+
+/* Texts that are too long for their member are cut between characters, records too many for theirs are left out. */
+TEST(a_long_status_is_cut)
+{
+    CODEC_AUTOJSON json_t *bads = json_array(), *json = NULL;
+    struct run_status back;
+    char longest[1000];
+
+    memset(longest, 'x', sizeof(longest) - 1);
+    longest[sizeof(longest) - 1] = '\0';
+    memcpy(longest + sizeof(back.reason) - 2, "\xc3\xa4", 2);
+    for (int i = 0; i < RUN_BAD_NODES + 3; i++)
+        json_array_append_new(bads, json_pack("{s:s, s:i}", "node", longest, "time", i));
+    json = json_pack("{s:s, s:O}", "reason", longest, "bad_nodes", bads);
+    assert_ok(run_status_from_json(json, &back, &err), err);
+    assert_int_equal(strlen(back.reason), sizeof(back.reason) - 2);
+    assert_int_equal(back.n_bad, RUN_BAD_NODES);
+    assert_int_equal(strlen(back.bad[0].node), sizeof(back.bad[0].node) - 1);
+    assert_int_equal(back.bad[RUN_BAD_NODES - 1].unix_s, RUN_BAD_NODES - 1);
 }
 
 /* ---- copies of folders */

@@ -843,6 +843,33 @@ BOTH(test_states)
     assert_ok(site_states(site, ids, 0, states, &err), err);
 }
 
+/* What somebody else wrote there is no failure of the question: the state is not known, and says why. */
+BOTH(test_states_of_another_type)
+{
+    static const struct {
+        const char *status, *job, *says;
+    } rows[] = {
+        {"{\"state\": \"Running\", \"exit_status\": \"x\"}", "{}", "'exit_status' must be a whole number"},
+        {"{\"state\": \"Running\", \"attempt\": 1e10}", "{}", "'attempt' must be a whole number"},
+        {"{\"version\": 7}", "{}", "the status has version 7"},
+        {"{}", "{\"job\": 4711}", "'job' must be the number of a job"},
+        {"{}", "{\"job\": \"1\\n2\"}", "'job' must be the number of a job"},
+    };
+    ACT_AUTOFREE char *made = site_test_make_run();
+    const char *id = made;
+    struct site_state now;
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        assert_ok(site_write(site, id, RUN_FILE_STATUS, rows[i].status, NULL, &err), err);
+        assert_ok(site_write(site, id, RUN_FILE_JOB, rows[i].job, NULL, &err), err);
+        assert_ok(site_states(site, &id, 1, &now, &err), err);
+        assert_int_equal(now.status.state, RUN_UNKNOWN);
+        assert_contains(now.status.reason, rows[i].says);
+        assert_null(now.job);
+        site_states_release(&now, 1);
+    }
+}
+
 /* ---- programs ---- */
 
 static int site_test_run_words(const char *const *argv, struct site_result *result, struct act_error *e)
@@ -1214,7 +1241,9 @@ TEST(test_wrong_answers)
         {"{\"ids\":[\"../../etc\", 7, {}]}\n", ask_list, 0},
         {"{\"ids\":{}}\n", ask_list, 0},
         {"{\"states\":[{}]}\n", site_test_ask_states, -ACT_FAIL},
-        {"{\"states\":[{},7]}\n", site_test_ask_states, 0},
+        {"{\"states\":[{},7]}\n", site_test_ask_states, -ACT_FAIL},
+        {"{\"states\":[{\"status\":{}},{\"status\":{},\"job\":\"7\"}]}\n", site_test_ask_states, 0},
+        {"{\"states\":[{\"status\":{}},{\"status\":{},\"job\":7}]}\n", site_test_ask_states, -ACT_FAIL},
         {"{\"files\":[[\"../x\",1]]}\n", ask_files, -ACT_FAIL},
         {"{\"files\":[[\"x\",-1]]}\n", ask_files, -ACT_FAIL},
         {"{\"files\":[\"x\"]}\n", ask_files, -ACT_FAIL},

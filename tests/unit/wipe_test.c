@@ -5,12 +5,15 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "codec/json.h"
 #include "engine/engine.h"
 #include "http/http.h"
+#include "run/run.h"
+#include "site/frame.h"
 #include "unit/test.h"
 
 enum { SECRET = 88 }; /* characters, as of the key of a storage account */
@@ -185,10 +188,115 @@ static void drop_curl(void *held)
     free(t);
 }
 
+static void hold_variables(struct run_spec *spec, const char *secret)
+{
+    char *odd = act_sprintf("\xff%s", secret);
+
+    spec->id = act_strdup("exp_1700000000_0123abcd");
+    run_spec_add_env(spec, "WANDB_API_KEY", secret);
+    run_spec_add_env(spec, "OTHER_TOKEN", odd); /* in JSON it is base64 */
+    act_wipe(&odd);
+}
+
+static void *hold_spec(const char *secret)
+{
+    struct run_spec *spec = act_calloc(1, sizeof(*spec));
+
+    hold_variables(spec, secret);
+    return spec;
+}
+
+static void drop_spec(void *held)
+{
+    json_t *json = run_spec_to_json(held), *values = run_secrets_to_json(held);
+
+    run_secrets_from_json(held, values);
+    run_spec_release(held);
+    json_decref(json);
+    json_decref(values);
+    free(held);
+}
+
+/* A request that travels to a site, with the secrets of a run in its line and in a part. */
+struct travel {
+    struct channel channel;
+    struct frame frame;
+};
+
+static void *hold_frame(const char *secret)
+{
+    struct travel *t = act_calloc(1, sizeof(*t));
+    struct run_spec spec = {0};
+    struct frame_part part = {secret, SECRET};
+    int ends[2];
+
+    if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) < 0)
+        _exit(1);
+    hold_variables(&spec, secret);
+    t->channel.in_fd = t->channel.out_fd = ends[0];
+    if (frame_write(&t->channel, json_pack("{s:o}", "secrets", run_secrets_to_json(&spec)), &part, 1, &err) < 0)
+        _exit(1);
+    t->channel.in_fd = ends[1];
+    if (frame_read(&t->channel, SECRET, &t->frame, &err) < 0)
+        _exit(1);
+    run_spec_release(&spec);
+    return t;
+}
+
+/* The channel stays open, for other requests. */
+static void drop_frame(void *held)
+{
+    frame_release(&((struct travel *)held)->frame);
+}
+
+/* The URL of a call, signed anew for each try. */
+static int sign_url(struct http_call *call, struct act_error *unused)
+{
+    char *url = act_sprintf("%s?sig=%s", call->url, (const char *)call->arg);
+
+    (void)unused;
+    act_wipe(&call->url);
+    call->url = url;
+    return 0;
+}
+
+static void call_ended(struct http_call *call)
+{
+    (void)call;
+}
+
+static void *hold_call(const char *secret)
+{
+    struct http_call *call = act_calloc(1, sizeof(*call));
+    struct engine *engine = engine_new(NULL);
+    struct http *http = http_new(engine, &(struct http_options){.max_retries = 1});
+
+    *call = (struct http_call){.method = "GET",
+                               .url = act_strdup("http://127.0.0.1:1/"),
+                               .sign = sign_url,
+                               .done = call_ended,
+                               .arg = (void *)(uintptr_t)secret};
+    http_start(http, call);
+    engine_run(engine, NULL);
+    call->arg = NULL;
+    http_free(http);
+    engine_free(engine);
+    act_wipe(&call->url);
+    call->url = act_sprintf("http://127.0.0.1:1/?sig=%s", secret);
+    return call;
+}
+
+static void drop_call(void *held)
+{
+    http_call_release(held);
+    free(held);
+}
+
 static const struct holder holders[] = {
     {"json", hold_json, drop_json},          {"a growing buffer", hold_buffer, drop_buffer},
     {"headers", hold_headers, drop_headers}, {"a file", hold_file, drop_file},
-    {"libcurl", hold_curl, drop_curl},
+    {"libcurl", hold_curl, drop_curl},       {"a specification", hold_spec, drop_spec},
+    {"a frame", hold_frame, drop_frame},     {"a signed call", hold_call, drop_call},
 };
 
 /* The child: its stack is not looked at, but its heap is. */

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/path.h"
 #include "base/text.h"
+#include "codec/fields.h"
 #include "codec/json.h"
 #include "config/config.h"
 #include "flow/data/data.h"
@@ -103,14 +104,21 @@ static int check_store(struct flow *flow, const struct config_folder *f, struct 
     return rc;
 }
 
+static const struct field blob_rows[] = {
+    FIELD_TEXT(struct flow_blob, path, "path", .flags = FIELD_REQUIRED),
+    FIELD_TEXT(struct flow_blob, account, "account_name", .flags = FIELD_REQUIRED),
+    FIELD_TEXT(struct flow_blob, container, "container_name", .flags = FIELD_REQUIRED),
+    FIELD_TEXT(struct flow_blob, endpoint, "endpoint", .flags = FIELD_REQUIRED),
+    FIELD_TEXT(struct flow_blob, sas, "sas_token", .flags = FIELD_SECRET),
+    FIELD_BOOL(struct flow_blob, is_share, "is_share", .flags = FIELD_RARE),
+    FIELD_BOOL(struct flow_blob, by_login, "by_login", .flags = FIELD_RARE),
+    FIELD_INT64(struct flow_blob, cache_s, "cache_s", .flags = FIELD_RARE, .usual = -1),
+};
+static const struct fields blob_fields = FIELDS("the folder", struct flow_blob, blob_rows, NULL);
+
 void flow_blob_release(struct flow_blob *blob)
 {
-    char **const texts[] = {&blob->account, &blob->container, &blob->endpoint, &blob->path};
-
-    act_wipe(&blob->sas);
-    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
-        free(*texts[i]);
-    *blob = (struct flow_blob){0};
+    fields_release(&blob_fields, blob);
 }
 
 int flow_blob_of(struct flow *flow, const struct config_folder *f, enum run_folder_mode mode, struct flow_blob *out,
@@ -151,15 +159,7 @@ static int describe_store(struct flow *flow, const struct config_folder *f, enum
         rc = flow_check_rights(&blob, mode, f->name, err);
     if (rc < 0)
         return rc;
-    json_t *row = json_pack("{s:s, s:s, s:s, s:s, s:s*}", "path", blob.path, "account_name", blob.account,
-                            "container_name", blob.container, "endpoint", blob.endpoint, "sas_token", blob.sas);
-    if (blob.is_share)
-        json_object_set_new(row, "is_share", json_true());
-    if (blob.by_login)
-        json_object_set_new(row, "by_login", json_true());
-    if (blob.cache_s >= 0)
-        json_object_set_new(row, "cache_s", json_integer(blob.cache_s));
-    json_object_set_new(folders, f->name, row);
+    json_object_set_new(folders, f->name, fields_to_json(&blob_fields, &blob));
     return 0;
 }
 
@@ -237,15 +237,8 @@ static int read_given(const char *file, const char *name, struct flow_blob *out,
     const json_t *f = json_object_get(json_object_get(root, "folders"), name);
     if (!f)
         return no_such_folder(name, err);
-    *out = (struct flow_blob){.path = act_strdup(codec_json_str(f, "path", "")),
-                              .account = act_strdup(codec_json_str(f, "account_name", "")),
-                              .container = act_strdup(codec_json_str(f, "container_name", "")),
-                              .endpoint = act_strdup(codec_json_str(f, "endpoint", "")),
-                              .sas = act_strdup(codec_json_str(f, "sas_token", NULL)),
-                              .is_share = json_is_true(json_object_get(f, "is_share")),
-                              .by_login = json_is_true(json_object_get(f, "by_login")),
-                              .cache_s = codec_json_int(f, "cache_s", -1)};
-    return 0;
+    rc = fields_from_json(&blob_fields, f, out, err);
+    return rc < 0 ? act_error_prefix(err, "folder '%s'", name) : 0;
 }
 
 int flow_blob_open(struct flow *flow, const struct flow_blob *blob, struct store **out, struct act_error *err)

@@ -101,8 +101,7 @@ static bool report_read_status(const struct flow_here *here, int attempt, struct
     if (!file || flow_here_tail(here, file, TAIL_BYTES, &text, &ignored) < 0 || text.len == 0 ||
         codec_json_parse(text.data, text.len, name, &json, &ignored) < 0)
         return false;
-    run_status_from_json(json, out);
-    return true;
+    return run_status_from_json(json, out, &ignored) == 0;
 }
 
 static void list_attempts(const struct flow_here *here, struct flow_report *out)

@@ -18,9 +18,9 @@ void flow_status_of_row(const struct ledger_run *row, struct run_status *out)
     struct act_error ignored;
     CODEC_AUTOJSON json_t *json = NULL;
 
-    *out = (struct run_status){.failed_rank = -1, .attempt = 1};
-    if (row->status && codec_json_parse(row->status, strlen(row->status), "ledger", &json, &ignored) == 0)
-        run_status_from_json(json, out);
+    if (!row->status || codec_json_parse(row->status, strlen(row->status), "ledger", &json, &ignored) < 0 ||
+        run_status_from_json(json, out, &ignored) < 0)
+        *out = (struct run_status){.failed_rank = -1, .attempt = 1};
     out->state = run_state_from_name(row->state);
 }
 

@@ -88,8 +88,7 @@ static bool sent_read_status(const struct flow_sent *s, struct run_status *out)
     if (flow_get_text(s->store, key, &text, &ignored) < 0 ||
         codec_json_parse(text, strlen(text), key, &json, &ignored) < 0)
         return false;
-    run_status_from_json(json, out);
-    return run_state_is_final(out->state);
+    return run_status_from_json(json, out, &ignored) == 0 && run_state_is_final(out->state);
 }
 
 void flow_add_sent_status(struct flow *flow, const struct flow_run *run, struct run_status *now)

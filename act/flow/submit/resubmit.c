@@ -107,7 +107,8 @@ int step_repeat_size(struct passage *p, struct act_error *err)
 
 int step_repeat_setup(struct passage *p, struct act_error *err)
 {
-    return flow_repeat_setup(&p->flow->config, &p->old->spec, p->spec, err);
+    return resubmit_is_moved(p) ? flow_take_setup(&p->flow->config, p->spec, err) /* what other nodes have */
+                                : flow_repeat_setup(&p->flow->config, &p->old->spec, p->spec, err);
 }
 
 int step_repeat_hang(struct passage *p, struct act_error *err)

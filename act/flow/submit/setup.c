@@ -82,51 +82,60 @@ int flow_check_setup(const struct config *c, struct act_error *err)
     return rc < 0 ? rc : read_timeout(s->timeout, &ignored, err);
 }
 
+/* A run that sets nothing up has no time for it either. */
+static void give_time(int timeout_s, struct run_setup *setup)
+{
+    setup->timeout_s = run_setup_is_wanted(setup) || setup->rank_lines ? timeout_s : 0;
+}
+
 int flow_take_setup(const struct config *c, struct run_spec *spec, struct act_error *err)
 {
     const struct config_setup *s = &c->setup;
-    struct run_setup wanted = {.modules_purge = s->modules_purge,
-                               .modules = s->modules,
-                               .conda = s->conda,
-                               .venv = s->venv,
-                               .lines = s->lines,
-                               .rank_lines = s->rank_lines};
-    int rc = flow_check_setup(c, err);
+    const struct run_setup wanted = {.modules_purge = s->modules_purge,
+                                     .modules = s->modules,
+                                     .conda = s->conda,
+                                     .venv = s->venv,
+                                     .lines = s->lines,
+                                     .rank_lines = s->rank_lines};
+    int timeout_s, rc = flow_check_setup(c, err);
 
     if (rc == 0)
-        rc = read_timeout(s->timeout, &wanted.timeout_s, err);
-    if (rc == 0)
-        run_setup_copy(&wanted, &spec->setup);
-    return rc;
+        rc = read_timeout(s->timeout, &timeout_s, err);
+    if (rc < 0)
+        return rc;
+    run_setup_copy(&wanted, &spec->setup);
+    give_time(timeout_s, &spec->setup);
+    return 0;
 }
 
 /* Each key counts for itself, as -p may change one of them. */
 int flow_repeat_setup(const struct config *c, const struct run_spec *old, struct run_spec *spec, struct act_error *err)
 {
+    struct run_setup *now = &spec->setup;
     const struct {
         const char *key;
-        char *const *old;
-        char **now;
+        char *old, **now;
     } texts[] = {
-        {"conda", &old->setup.conda, &spec->setup.conda},
-        {"venv", &old->setup.venv, &spec->setup.venv},
-        {"setup", &old->setup.lines, &spec->setup.lines},
-        {"setup_rank", &old->setup.rank_lines, &spec->setup.rank_lines},
+        {"conda", old->setup.conda, &now->conda},
+        {"venv", old->setup.venv, &now->venv},
+        {"setup", old->setup.lines, &now->lines},
+        {"setup_rank", old->setup.rank_lines, &now->rank_lines},
     };
-    int rc = flow_take_setup(c, spec, err);
+    int timeout_s, rc = flow_take_setup(c, spec, err);
 
+    if (rc == 0)
+        rc = read_timeout(c->setup.timeout, &timeout_s, err);
     if (rc < 0)
         return rc;
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
         if (!config_is_said(c, texts[i].key))
-            act_str_replace(texts[i].now, *texts[i].old);
+            act_str_replace(texts[i].now, texts[i].old);
     if (!config_is_said(c, "modules_purge"))
-        spec->setup.modules_purge = old->setup.modules_purge;
-    if (!config_is_said(c, "setup_timeout") && old->setup.timeout_s)
-        spec->setup.timeout_s = old->setup.timeout_s;
-    if (config_is_said(c, "modules"))
-        return 0;
-    act_strv_release(&spec->setup.modules);
-    act_strv_copy(&spec->setup.modules, old->setup.modules.v, old->setup.modules.n);
+        now->modules_purge = old->setup.modules_purge;
+    if (!config_is_said(c, "modules")) {
+        act_strv_release(&now->modules);
+        act_strv_copy(&now->modules, old->setup.modules.v, old->setup.modules.n);
+    }
+    give_time(config_is_said(c, "setup_timeout") || !old->setup.timeout_s ? timeout_s : old->setup.timeout_s, now);
     return 0;
 }

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/path.h"
 #include "base/text.h"
+#include "codec/fields.h"
 #include "codec/json.h"
 #include "flow/data/data_internal.h"
 #include "flow/flow_internal.h"
@@ -25,12 +26,12 @@
 
 /* How far a sweep has come: its file. */
 struct record {
-    int64_t done;      /* points before this one are submitted */
-    int64_t step;      /* so many from there on are being submitted; 0: none */
-    int64_t created;   /* the time in their ids */
-    int64_t tries;     /* how often steps were refused: the ids of the next one are new */
-    int64_t row_of;    /* how many points have ids of one row */
-    char *last, *path; /* a run of the step before; the file */
+    int64_t done;    /* points before this one are submitted */
+    int64_t step;    /* so many from there on are being submitted; 0: none */
+    int64_t created; /* the time in their ids */
+    int64_t tries;   /* how often steps were refused: the ids of the next one are new */
+    int64_t row_of;  /* how many points have ids of one row */
+    char *last;      /* a run of the step before; NULL: there was none */
 };
 
 struct sweep {
@@ -38,6 +39,7 @@ struct sweep {
     struct flow_sweep *io;
     struct passage passage; /* of the first point, which all others follow */
     struct record record;
+    char *record_path;
     int64_t first; /* point of the step */
     uint32_t row;  /* of the first ids */
     int lock_fd;
@@ -114,43 +116,48 @@ static char *sweep_path_of(const char *id, const char *end)
     return act_sprintf("%s/sweeps/%s%s", dir, id, end);
 }
 
-static int write_record(const struct record *r, struct act_error *err)
+static const struct field progress_rows[] = {
+    FIELD_VERSION(1, 0),
+    FIELD_INT64(struct record, done, "done", .flags = FIELD_REQUIRED),
+    FIELD_INT64(struct record, step, "step", .flags = FIELD_REQUIRED),
+    FIELD_INT64(struct record, created, "created", .flags = FIELD_REQUIRED),
+    FIELD_INT64(struct record, tries, "tries", .flags = FIELD_REQUIRED),
+    FIELD_INT64(struct record, row_of, "row_of", .flags = FIELD_REQUIRED, .min = 1, .max = RUN_ROW_MAX),
+    FIELD_TEXT(struct record, last, "last", .good = run_id_valid, .must = "the id of a run"),
+};
+static const struct fields progress_fields = FIELDS("the record", struct record, progress_rows, NULL);
+
+static int write_record(const struct sweep *s, struct act_error *err)
 {
-    CODEC_AUTOJSON json_t *json =
-        json_pack("{s:i, s:I, s:I, s:I, s:I, s:I, s:s*}", "version", 1, "done", (json_int_t)r->done, "step",
-                  (json_int_t)r->step, "created", (json_int_t)r->created, "tries", (json_int_t)r->tries, "row_of",
-                  (json_int_t)r->row_of, "last", r->last);
+    CODEC_AUTOJSON json_t *json = fields_to_json(&progress_fields, &s->record);
     ACT_AUTOFREE char *line = codec_json_line(json);
 
-    return act_file_write(r->path, line, strlen(line), 0600, err);
+    return act_file_write(s->record_path, line, strlen(line), 0600, err);
 }
 
-static bool is_record(const struct record *r, int64_t points)
+static int check_record(const struct record *r, int64_t points, struct act_error *err)
 {
-    return r->done >= 0 && r->step >= 0 && r->done + r->step <= points && r->row_of >= 1 && r->row_of <= RUN_ROW_MAX &&
-           r->tries >= 0 && (r->step == 0 || r->created > 0) && (!r->last || run_id_valid(r->last));
+    if (r->done <= points && r->step <= points - r->done && (r->step == 0 || r->created > 0))
+        return 0;
+    return act_error_set(err, ACT_FAIL, "its numbers do not fit this sweep");
 }
 
 /* Without one it is a new sweep. */
-static int sweep_read_record(struct record *r, int64_t points, struct act_error *err)
+static int sweep_read_record(struct sweep *s, struct act_error *err)
 {
     enum { RECORD_MAX = 4096 };
     CODEC_AUTOJSON json_t *json = NULL;
+    int rc = access(s->record_path, F_OK) < 0 ? 0 : codec_json_read(s->record_path, RECORD_MAX, &json, err);
 
-    int rc = access(r->path, F_OK) < 0 ? 0 : codec_json_read(r->path, RECORD_MAX, &json, err);
     if (rc < 0 || !json)
         return rc;
-    r->done = codec_json_int(json, "done", -1);
-    r->step = codec_json_int(json, "step", -1);
-    r->created = codec_json_int(json, "created", -1);
-    r->tries = codec_json_int(json, "tries", -1);
-    r->row_of = codec_json_int(json, "row_of", -1);
-    r->last = codec_json_strdup(json, "last");
-    return is_record(r, points) ? 0
-                                : act_error_set(err, ACT_FAIL,
-                                                "'%s' is damaged: it does not say how far the sweep has come; look "
-                                                "with 'a q --tag " FLOW_SWEEP_TAG "=%.8s', and remove it to begin anew",
-                                                r->path, act_path_basename(r->path));
+    rc = fields_from_json(&progress_fields, json, &s->record, err);
+    if (rc == 0)
+        rc = check_record(&s->record, s->io->grids->points, err);
+    if (rc == 0)
+        return 0;
+    act_error_prefix(err, "'%s' is damaged", s->record_path);
+    return act_error_hint(err, "look with 'a q --tag " FLOW_SWEEP_TAG "=%s', and remove it to begin anew", s->io->id);
 }
 
 static int open_record(struct sweep *s, struct act_error *err)
@@ -158,14 +165,14 @@ static int open_record(struct sweep *s, struct act_error *err)
     ACT_AUTOFREE char *lock = sweep_path_of(s->io->id, ".lock");
     ACT_AUTOFREE char *dir = act_path_dirname(lock);
 
-    s->record.path = sweep_path_of(s->io->id, ".json");
+    s->record_path = sweep_path_of(s->io->id, ".json");
     int rc = act_mkdir_all(dir, 0700, err);
     if (rc < 0)
         return rc;
     s->lock_fd = act_lock(lock, false, err);
     if (s->lock_fd == -ACT_TEMPORARY)
         return act_error_set(err, ACT_TEMPORARY, "another process is submitting sweep %s", s->io->id);
-    return s->lock_fd < 0 ? s->lock_fd : sweep_read_record(&s->record, s->io->grids->points, err);
+    return s->lock_fd < 0 ? s->lock_fd : sweep_read_record(s, err);
 }
 
 /* ---- its runs */
@@ -296,7 +303,7 @@ static void note_refusal(struct sweep *s)
         act_warn("%s", act_error_text(&err));
     s->record.step = 0;
     s->record.tries++;
-    if (write_record(&s->record, &err) < 0)
+    if (write_record(s, &err) < 0)
         act_warn("%s", act_error_text(&err));
 }
 
@@ -310,7 +317,7 @@ static int begin_step(struct sweep *s, int most, struct act_error *err)
     int64_t left = s->io->grids->points - r->done, row_left = r->row_of - r->done % r->row_of;
     r->step = most < 2 ? 1 : left < row_left ? left : row_left;
     r->created = act_now_unix_s();
-    return write_record(r, err);
+    return write_record(s, err);
 }
 
 static int end_step(struct sweep *s, bool together, struct act_error *err)
@@ -322,7 +329,7 @@ static int end_step(struct sweep *s, bool together, struct act_error *err)
     s->io->submitted += r->step;
     r->done += r->step;
     r->step = 0;
-    int rc = write_record(r, err);
+    int rc = write_record(s, err);
     if (rc == 0 && s->io->each)
         s->io->each(s->io->arg, r->done);
     return rc;
@@ -417,8 +424,8 @@ int flow_sweep(struct flow *flow, struct flow_sweep *io, struct act_error *err)
         rc = flow_pass_over(&s.passage, err);
     flow_passage_release(&s.passage);
     act_strv_release(&s.active);
-    free(s.record.last);
-    free(s.record.path);
+    fields_release(&progress_fields, &s.record);
+    free(s.record_path);
     if (s.lock_fd >= 0)
         close(s.lock_fd);
     return rc;

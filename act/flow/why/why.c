@@ -67,28 +67,26 @@ static int read_tail(const struct asking *a, const struct store_entry *log, size
 
 /* ---- the record */
 
-static void take_record(struct flow_why *out, const json_t *json)
+static void take_record(struct asking *a, const struct run_failure *failure)
 {
-    ACT_AUTOFREE char *reason = codec_json_bytes_get(json_object_get(json, "reason"));
-    ACT_AUTOFREE char *node = codec_json_bytes_get(json_object_get(json, "node"));
-    const json_t *lines = json_object_get(json, "lines");
-    ACT_AUTO(act_strv) said = {0};
+    const struct act_strv *said = &failure->lines;
+    struct flow_why *out = a->out;
 
-    out->rank = (int)codec_json_int(json, "rank", -1);
-    out->exit_status = (int)codec_json_int(json, "exit_status", out->exit_status);
-    out->signal = (int)codec_json_int(json, "signal", 0);
-    out->failed_unix_s = codec_json_int(json, "time", 0);
-    if (node && *node)
-        out->node = act_strdup(node);
-    if (reason && *reason) {
-        free(out->reason);
-        out->reason = act_strdup(reason);
+    a->slurm_from = (uint64_t)failure->slurm_from;
+    a->class = act_strdup(failure->class);
+    a->class_line = act_strdup(failure->class_line);
+    out->rank = failure->rank;
+    out->exit_status = failure->exit_status;
+    out->signal = failure->signal;
+    out->failed_unix_s = failure->unix_s;
+    if (failure->node && *failure->node)
+        act_str_replace(&out->node, failure->node);
+    if (failure->reason && *failure->reason)
+        act_str_replace(&out->reason, failure->reason);
+    for (size_t i = said->n > SHOWN_LINES ? said->n - SHOWN_LINES : 0; i < said->n; i++) {
+        said->v[i][diagnose_clean(said->v[i], strlen(said->v[i]))] = '\0';
+        act_strv_push(&out->lines, said->v[i]);
     }
-    if (json_is_array(lines) && codec_json_strv_get(lines, &said))
-        for (size_t i = said.n > SHOWN_LINES ? said.n - SHOWN_LINES : 0; i < said.n; i++) {
-            said.v[i][diagnose_clean(said.v[i], strlen(said.v[i]))] = '\0';
-            act_strv_push(&out->lines, said.v[i]);
-        }
 }
 
 /* A small JSON file among the logs; NULL when there is none, or no whole one. */
@@ -127,12 +125,6 @@ static int find_failed_rank(struct asking *a, struct act_error *err)
     return 0;
 }
 
-static void take_class(struct asking *a, const json_t *record)
-{
-    a->class = codec_json_bytes_get(json_object_get(record, "class"));
-    a->class_line = codec_json_bytes_get(json_object_get(record, "class_line"));
-}
-
 /* Of an attempt that lost a pod there is no status where the pods share nothing: the first one has said it in its own
  * log, "act: pod 1 was lost: attempt 2 ends". */
 static int take_agents_word(struct asking *a, struct act_error *err)
@@ -154,10 +146,13 @@ static int why_read_record(struct asking *a, struct act_error *err)
     struct flow_why *out = a->out;
     CODEC_AUTOJSON json_t *record = NULL;
     CODEC_AUTOJSON json_t *status = NULL;
+    ACT_AUTO(run_failure) failure = {0};
+    struct run_status then;
+    struct act_error ignored;
     int rc = *a->prefix ? read_json(a, RUN_FILE_STATUS, &status, err) : 0;
 
-    if (status)
-        run_status_from_json(status, &a->status);
+    if (status && run_status_from_json(status, &then, &ignored) == 0)
+        a->status = then;
     out->rank = a->status.failed_rank;
     out->exit_status = a->status.exit_status;
     out->failed_unix_s = a->status.ended_unix_s;
@@ -165,13 +160,9 @@ static int why_read_record(struct asking *a, struct act_error *err)
     if (rc == 0)
         rc = read_json(a, RUN_FILE_FAILURE, &record, err);
     memcpy(out->class, a->status.class, sizeof(out->class));
-    a->has_record = record && codec_json_int(record, "attempt", 1) == out->attempt;
-    if (a->has_record) {
-        take_record(out, record);
-        take_class(a, record);
-        int64_t from = codec_json_int(record, "slurm_from", 0);
-        a->slurm_from = from > 0 ? (uint64_t)from : 0;
-    }
+    a->has_record = record && run_failure_from_json(record, &failure, &ignored) == 0 && failure.attempt == out->attempt;
+    if (a->has_record)
+        take_record(a, &failure);
     if (!a->class && *out->class) {
         a->class = act_strdup(out->class);
         a->class_line = act_strdup(out->reason);

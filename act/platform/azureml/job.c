@@ -176,7 +176,7 @@ static void aml_job_add_properties(const struct run_spec *spec, json_t *job)
     CODEC_AUTOJSON json_t *volumes = run_volumes_to_json(spec);
     ACT_AUTOFREE char *volume_line = codec_json_line(volumes);
     ACT_AUTOFREE char *tags = run_tags_line(spec->tags);
-    CODEC_AUTOJSON json_t *setup = run_setup_to_json(&spec->setup);
+    CODEC_AUTOJSON json_t *setup = run_setup_to_json(spec);
     ACT_AUTOFREE char *setup_line = setup ? codec_json_line(setup) : NULL;
     json_t *p = json_object();
 

@@ -305,7 +305,7 @@ static int read_setup(const json_t *own, struct run_spec *out, struct act_error 
     CODEC_AUTOJSON json_t *setup = NULL;
     int rc = *text ? codec_json_parse(text, strlen(text), "act.setup", &setup, err) : 0;
 
-    return rc < 0 || !setup ? rc : run_setup_from_json(setup, &out->setup, err);
+    return rc < 0 || !setup ? rc : run_setup_from_json(setup, out, err);
 }
 
 /* Without what a job of such a run gets by itself. */

@@ -319,10 +319,8 @@ static bool read_last_words(const json_t *pods, struct run_status *out)
     const char *text = codec_json_str(k8s_state_of(container_of(*first), "terminated"), "message", "");
     CODEC_AUTOJSON json_t *json = NULL;
 
-    if (codec_json_parse(text, strlen(text), "status", &json, &ignored) < 0 || !json_is_object(json))
-        return false;
-    run_status_from_json(json, out);
-    return run_state_is_final(out->state);
+    return codec_json_parse(text, strlen(text), "status", &json, &ignored) == 0 &&
+           run_status_from_json(json, out, &ignored) == 0 && run_state_is_final(out->state);
 }
 
 /* When the first of its pods began. */

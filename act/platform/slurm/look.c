@@ -130,7 +130,7 @@ static void adopt_job(struct look *l, size_t i)
     k->job = job->id;
     k->task = task ? task->task : -1;
     ACT_AUTOFREE char *number = task ? slurm_task_text(job->id, k->task) : slurm_job_text(l->s, job->id);
-    ACT_AUTOFREE char *text = act_sprintf("{\"job\": \"%s\"}\n", number);
+    ACT_AUTOFREE char *text = run_job_text(number);
     if (site_write(l->site, l->ids[i], RUN_FILE_JOB, text, &existed, &ignored) < 0)
         return; /* the next query does it */
 }

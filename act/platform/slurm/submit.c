@@ -20,8 +20,10 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/path.h"
+#include "codec/fields.h"
 #include "codec/json.h"
 #include "platform/slurm/slurm_internal.h"
+#include "proc/pidfd.h"
 
 enum {
     CALL_S = 120,         /* no sbatch is started later than this after the claim, and one takes 60 s at most */
@@ -333,45 +335,58 @@ static char *process_world(void)
     return n > 0 ? act_sprintf("%s %s", boot, space) : act_strdup("");
 }
 
-/* When a process started, in the kernel's ticks: together with its id, this identifies the process. 0: there is none,
- * or it is not visible. */
-static int64_t process_start(int64_t pid)
-{
-    enum { FIELDS_BEFORE = 20, STAT_MAX = 4096 };
-    ACT_AUTOFREE char *path = act_sprintf("/proc/%lld/stat", (long long)pid);
-    ACT_AUTOFREE char *text = NULL;
+/* Which client submits a run. */
+struct claim {
+    char *run, *nonce, *world;
+    int64_t pid, start; /* proc_began(); -1: not known */
+};
 
-    if (act_file_read(path, STAT_MAX, &text, NULL, NULL) < 0)
-        return 0;
-    const char *at = strrchr(text, ')'); /* the name before it may contain anything */
-    for (int i = 0; at && i < FIELDS_BEFORE; i++)
-        at = strchr(at + 1, ' ');
-    return at ? strtoll(at, NULL, 10) : 0;
-}
+static const struct field claim_rows[] = {
+    FIELD_TEXT(struct claim, run, "run"),
+    FIELD_TEXT(struct claim, nonce, "nonce"),
+    FIELD_TEXT(struct claim, world, "world", .flags = FIELD_REQUIRED),
+    FIELD_INT64(struct claim, pid, "pid", .flags = FIELD_REQUIRED, .min = 1, .max = INT32_MAX),
+    FIELD_INT64(struct claim, start, "start", .flags = FIELD_REQUIRED, .min = -1),
+};
+static const struct fields claim_fields = FIELDS("the claim", struct claim, claim_rows, NULL);
 
 static char *new_claim(const char *id)
 {
-    ACT_AUTOFREE char *world = process_world();
-    ACT_AUTOFREE char *nonce = run_id_new("claim", act_now_unix_s());
-    CODEC_AUTOJSON json_t *json = json_pack("{s:s, s:s, s:s, s:I, s:I}", "run", id, "nonce", nonce, "world", world,
-                                            "pid", (json_int_t)getpid(), "start", (json_int_t)process_start(getpid()));
+    struct claim claim = {.run = act_strdup(id),
+                          .nonce = run_id_new("claim", act_now_unix_s()),
+                          .world = process_world(),
+                          .pid = getpid(),
+                          .start = proc_began(getpid())};
+    CODEC_AUTOJSON json_t *json = fields_to_json(&claim_fields, &claim);
+
+    fields_release(&claim_fields, &claim);
     return codec_json_line(json);
 }
 
-/* Whether the claim's client is known to be gone; for one on another machine this is never known. */
-static bool is_dead(const char *claim)
+static bool claim_is_of_dead(const struct claim *claim)
+{
+    ACT_AUTOFREE char *world = process_world();
+    const pid_t pid = (pid_t)claim->pid;
+
+    if (!*world || strcmp(claim->world, world) != 0)
+        return false;
+    int64_t start = proc_began(pid);
+    bool is_hidden = start < 0 && (kill(pid, 0) == 0 || errno == EPERM); /* by hidepid (proc(5)) */
+    return !is_hidden && start != claim->start;
+}
+
+/* Tells whether the claim's client is known to be gone; for one on another machine this is never known. */
+static bool is_dead(const char *text)
 {
     CODEC_AUTOJSON json_t *json = NULL;
-    ACT_AUTOFREE char *world = process_world();
+    struct claim claim;
 
-    if (codec_json_parse(claim, strlen(claim), "claim", &json, NULL) < 0)
+    if (codec_json_parse(text, strlen(text), "claim", &json, NULL) < 0 ||
+        fields_from_json(&claim_fields, json, &claim, NULL) < 0)
         return false;
-    int64_t pid = codec_json_int(json, "pid", 0);
-    if (!*world || strcmp(codec_json_str(json, "world", ""), world) != 0 || pid < 1)
-        return false;
-    int64_t start = process_start(pid);
-    bool is_hidden = start == 0 && (kill((pid_t)pid, 0) == 0 || errno == EPERM); /* by hidepid (proc(5)) */
-    return !is_hidden && start != codec_json_int(json, "start", 0);
+    bool dead = claim_is_of_dead(&claim);
+    fields_release(&claim_fields, &claim);
+    return dead;
 }
 
 /* The write to the site is retried once if the connection broke. */
@@ -476,7 +491,7 @@ static int remember_job(struct handover *h, int64_t job, struct act_error *err)
     for (size_t i = h->ids.n; i-- > 0 && rc == 0;) {
         ACT_AUTOFREE char *number =
             h->array.row ? slurm_task_text(job, h->array.first + (int64_t)i) : slurm_job_text(h->s, job);
-        ACT_AUTOFREE char *text = act_sprintf("{\"job\": \"%s\"}\n", number);
+        ACT_AUTOFREE char *text = run_job_text(number);
         rc = site_write(h->site, h->ids.v[i], RUN_FILE_JOB, text, NULL, err);
         if (rc == -ACT_TEMPORARY)
             rc = site_write(h->site, h->ids.v[i], RUN_FILE_JOB, text, NULL, err);
