@@ -85,6 +85,7 @@ struct diagnose_hit {
     const struct diagnose_rule *rule;
     char *line;       /* the last one that matched, without colours and prefixes, printable */
     uint64_t line_no; /* of it, from 1; empty lines do not count */
+    bool is_replaced; /* it belongs to an exception that another one followed, "During handling of the above ..." */
 };
 struct diagnose_hits {
     struct diagnose_hit *v; /* in the order of the rules */
@@ -107,6 +108,7 @@ void diagnose_scan_end(struct diagnose_scan *scan, struct diagnose_hits *out);
 /* How good an explanation is, by the place where it was found; the first is the best. */
 enum diagnose_quality {
     DIAGNOSE_NEAR,        /* near the end of the failed rank's log, or in the words of the agent, Slurm or mpirun */
+    DIAGNOSE_REPLACED,    /* there, in an exception that another one followed, which is what ended the program */
     DIAGNOSE_UNEXPLAINED, /* an exception near the end of that log */
     DIAGNOSE_ENDING,      /* how the rank ended: a signal, an exit status */
     DIAGNOSE_OTHERS_NEAR, /* near the end of another rank's log */

@@ -31,6 +31,8 @@ struct traceback {
 };
 /* Begins at a line with TRACEBACK_HEAD. */
 void traceback_begin(struct traceback *t);
+/* Tells whether the line stands between two exceptions of a chain, of which the later one is what ended the program. */
+bool traceback_is_link(const struct traceback *t, const char *line, size_t len);
 /* Takes the next line. Returns where the exception begins in it; len: it has none. */
 size_t traceback_take(struct traceback *t, const char *line, size_t len);
 

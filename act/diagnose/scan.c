@@ -29,6 +29,10 @@ struct diagnose_scan {
     size_t n_matched;
     uint64_t line_no;
     struct traceback traceback;
+    /* Of the exceptions that led to one another: where the first of them begins, whether another one is to follow, and
+     * the lines of those that one did follow. */
+    uint64_t chain_from, replaced_from, replaced_to;
+    bool is_linked;
     char *part; /* DIAGNOSE_LINE bytes: the beginning of a line whose end has not come yet */
     size_t part_len;
 };
@@ -196,12 +200,28 @@ static void take_exception(struct diagnose_scan *s)
             s->matched[s->n_matched++] = i;
 }
 
+static void begin_traceback(struct diagnose_scan *s)
+{
+    if (!s->is_linked)
+        s->chain_from = s->line_no;
+    s->is_linked = false;
+    traceback_begin(&s->traceback);
+}
+
+/* Takes the line between two exceptions of a chain. */
+static void take_link(struct diagnose_scan *s)
+{
+    s->replaced_from = s->chain_from;
+    s->replaced_to = s->line_no;
+    s->is_linked = true;
+}
+
 static void note_context(struct diagnose_scan *s, const struct pattern *p, const char *line, size_t len)
 {
     struct progress *of = &s->of[p->rule];
 
     if (p->role == PATTERN_TRACEBACK && pattern_matches(p, line, len))
-        traceback_begin(&s->traceback);
+        begin_traceback(s);
     if ((p->role != PATTERN_AFTER && p->role != PATTERN_NOT_AFTER) || !pattern_matches(p, line, len))
         return;
     if (p->role == PATTERN_AFTER)
@@ -240,6 +260,8 @@ static void scan_look_at(struct diagnose_scan *s, const char *text, size_t len)
     len = diagnose_clean(line, len);
     line[len] = '\0'; /* what checks the memory of programs looks for it, though regexec() is told the length */
     s->n_matched = 0;
+    if (traceback_is_link(&s->traceback, line, len))
+        take_link(s);
     size_t exception = traceback_take(&s->traceback, line, len), from = exception < len ? exception : 0;
     for (size_t i = 0; i < s->n_found; i++)
         try_pattern(s, &s->d->patterns[s->found[i]], line + from, len - from);
@@ -328,9 +350,12 @@ void diagnose_scan_end(struct diagnose_scan *s, struct diagnose_hits *out)
     scan_end_part(s);
     *out = (struct diagnose_hits){.lines = s->line_no};
     out->v = act_calloc(s->d->n_rules + 1, sizeof(*out->v));
-    for (size_t i = 0; i < s->d->n_rules; i++)
-        if (s->of[i].line)
-            out->v[out->n++] = (struct diagnose_hit){&s->d->rules[i].shown, s->of[i].line, s->of[i].line_no};
+    for (size_t i = 0; i < s->d->n_rules; i++) {
+        const struct progress *of = &s->of[i];
+        bool is_replaced = of->line_no >= s->replaced_from && of->line_no < s->replaced_to;
+        if (of->line)
+            out->v[out->n++] = (struct diagnose_hit){&s->d->rules[i].shown, of->line, of->line_no, is_replaced};
+    }
     free(s->of);
     free(s->found_at);
     free(s->found);

@@ -25,6 +25,17 @@ static const char *find_frame(const char *line, size_t len)
     return memmem(line, len, frame, sizeof(frame) - 1);
 }
 
+bool traceback_is_link(const struct traceback *t, const char *line, size_t len)
+{
+    static const char *const links[] = {"During handling of the above exception, another exception occurred:",
+                                        "The above exception was the direct cause of the following exception:"};
+
+    for (size_t i = 0; t->phase == TRACEBACK_BEGUN && i < sizeof(links) / sizeof(links[0]); i++)
+        if (memmem(line, len, links[i], strlen(links[i])))
+            return true;
+    return false;
+}
+
 /* Recognizes "ValueError: bad", "queue.Empty", "__main__.f.<locals>.Odd", "RayTaskError(Empty): ...". */
 static bool is_exception(const char *line, size_t len)
 {

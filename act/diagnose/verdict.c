@@ -66,6 +66,12 @@ static bool says_effect(const struct diagnose_hits *hits)
     return false;
 }
 
+/* Of a chain of exceptions the last one counts; the one before it, where no rule explains the last. */
+static enum diagnose_quality cause_quality(const struct diagnose_hit *hit, enum diagnose_quality otherwise)
+{
+    return hit->is_replaced && hit->rule->kind == DIAGNOSE_CAUSE ? DIAGNOSE_REPLACED : otherwise;
+}
+
 void diagnose_judge_text(struct diagnose_verdict *v, enum diagnose_where where, const char *text, size_t len,
                          const char *log)
 {
@@ -76,7 +82,7 @@ void diagnose_judge_text(struct diagnose_verdict *v, enum diagnose_where where, 
 
     verdict_scan(v, where, text, len, &hits);
     for (size_t i = 0; i < hits.n; i++) {
-        enum diagnose_quality quality = qualities[hits.v[i].rule->kind];
+        enum diagnose_quality quality = cause_quality(&hits.v[i], qualities[hits.v[i].rule->kind]);
         consider(v, quality == DIAGNOSE_ENDING ? ending_quality(v, quality) : quality, &hits.v[i], log, -1);
     }
 }
@@ -91,7 +97,7 @@ void diagnose_judge_failed_rank(struct diagnose_verdict *v, const char *text, si
     verdict_scan(v, DIAGNOSE_FAILED_RANK, text, len, &hits);
     v->said_effect = says_effect(&hits);
     for (size_t i = 0; i < hits.n; i++) {
-        enum diagnose_quality quality = near[hits.v[i].rule->kind];
+        enum diagnose_quality quality = cause_quality(&hits.v[i], near[hits.v[i].rule->kind]);
         if (verdict_is_near(&hits, i))
             consider(v, is_ending(hits.v[i].rule) ? ending_quality(v, quality) : quality, &hits.v[i], log, rank);
         else if (hits.v[i].rule->kind == DIAGNOSE_CAUSE)

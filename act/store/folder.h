@@ -249,21 +249,36 @@ void folder_upload_detach(struct folder_job *job);
 struct engine_lane *folder_upload_lane(const struct folder_job *job);
 /* On a worker: runs a call of job->upload. */
 int folder_upload_run(struct folder_job *job, struct act_error *err);
-/* On a worker: calls of uploads that are not open. */
+/* On a worker: begins the upload of a BLOCKS, which goes on with what an earlier process left of it. */
 int folder_blocks(struct folder_job *job, struct folder_place *place, struct act_error *err);
-int folder_block(struct folder_job *job, struct folder_place *place, struct act_error *err);
-int folder_commit(struct folder_job *job, struct folder_place *place, struct act_error *err);
-int folder_drop(struct folder_job *job, struct folder_place *place, struct act_error *err);
 /* Closes the open uploads, which can be resumed. */
 void folder_uploads_close(struct folder *folder);
 
+/* ---- folder_part.c: the files in which blocks are gathered, on a worker */
+
+#define FOLDER_MAP ".map" /* the name of a map is that of its part file and this */
+
+/* Writes the name of the map of `part` into `out`. */
+void folder_map_name(const char *part, char out[NAME_MAX + 1]);
+/* Opens `part` in the folder `dir` with these flags of open(2), and `mode` if that makes it, and locks it. Returns a
+ * descriptor; -1: *rc says why, -ACT_TEMPORARY if another process has it. */
+int folder_part_open(int dir, const char *part, int flags, mode_t mode, int *rc, struct act_error *err);
+/* Removes a part file that nobody has locked, its map first. */
+int folder_part_remove(int dir, const char *part, struct act_error *err);
+/* Checks the length of the part file `fd`, and gives it the attributes of `commit`. */
+int folder_part_finish(const struct store_commit *commit, int fd, struct act_error *err);
 /* Returns whether `name` is that of a part file. */
 bool folder_is_part(const char *name);
 /* Returns whether `name` is that of a part file or of its map. */
 bool folder_is_temporary(const char *name);
 /* Returns whether no process uses the part file. */
 bool folder_part_is_free(int dir, const char *part);
+/* Carries out a CLEAR: removes the part file that the place names. */
 int folder_clear(struct folder_job *job, struct folder_place *place, struct act_error *err);
+/* Carry out calls of an upload that is not open: nobody has its id but the caller. */
+int folder_block(struct folder_job *job, struct folder_place *place, struct act_error *err);
+int folder_commit(struct folder_job *job, struct folder_place *place, struct act_error *err);
+int folder_drop(struct folder_job *job, struct folder_place *place, struct act_error *err);
 
 /* ---- folder_list.c */
 

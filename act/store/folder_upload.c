@@ -24,8 +24,6 @@
 #include "engine/engine.h"
 #include "store/folder.h"
 
-#define MAP ".map" /* the map's name is that of the part file and this */
-
 enum {
     CHECK_BYTES = 1 << 20,             /* read at once to check a block */
     MAX_RECORDS = 2 * STORE_MAX_BLOCKS /* read from a map: blocks that were sent twice have two */
@@ -235,77 +233,13 @@ void folder_uploads_close(struct folder *folder)
     }
 }
 
-/* ---- part files and maps, on a worker */
-
-static void map_name(const char *part, char out[NAME_MAX + 1])
-{
-    snprintf(out, NAME_MAX + 1, "%s" MAP, part);
-}
-
-/* Says why an upload cannot be locked. Without locks nobody can go on with one, but an upload under another id needs
- * none. */
-static int lock_error(int errnum, struct act_error *err)
-{
-    if (errnum == EWOULDBLOCK)
-        return act_error_set(err, ACT_TEMPORARY, "another process has this upload under way");
-    return act_error_set(err, ACT_TEMPORARY, "its part file cannot be locked: %s", strerrordesc_np(errnum));
-}
-
-/* Opens the part file and locks it. Returns a descriptor, or -1 with *rc: -ACT_TEMPORARY when another process
- * has it. The holder of the lock may rename or remove the file, so it must still be there once locked. */
-static int upload_open_locked(int dir, const char *part, int flags, mode_t mode, int *rc, struct act_error *err)
-{
-    enum { TRIES = 10 };
-    struct stat there, own;
-
-    for (int i = 0; i < TRIES; i++) {
-        int fd = openat(dir, part, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | flags, mode);
-        if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB)) {
-            *rc = fd < 0 ? act_error_errno(err, errno, "cannot open the part file") : lock_error(errno, err);
-            if (fd >= 0)
-                close(fd);
-            return -1;
-        }
-        if (fstat(fd, &own) == 0 && S_ISREG(own.st_mode) && fstatat(dir, part, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
-            there.st_ino == own.st_ino)
-            return fd;
-        close(fd);
-    }
-    *rc = act_error_set(err, ACT_TEMPORARY, "its part file does not stay; upload it again");
-    return -1;
-}
-
-/* Returns whether it is a symbolic link on its way to its place, which cannot be locked, and is there for a moment
- * only. */
-static bool is_link(int dir, const char *part)
-{
-    struct stat st;
-
-    return fstatat(dir, part, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode);
-}
-
-/* Removes a part file that nobody has locked, its map first. */
-static int remove_part(int dir, const char *part, struct act_error *err)
-{
-    char map[NAME_MAX + 1];
-    int rc = 0, fd = upload_open_locked(dir, part, 0, 0, &rc, err);
-
-    if (fd < 0 && is_link(dir, part) && unlinkat(dir, part, 0) == 0)
-        return 0;
-    if (fd < 0)
-        return rc;
-    map_name(part, map);
-    if ((unlinkat(dir, map, 0) && errno != ENOENT) || unlinkat(dir, part, 0))
-        rc = act_error_errno(err, errno, "cannot remove the part file");
-    close(fd);
-    return rc;
-}
+/* ---- its part file and its map, on a worker */
 
 /* Returns whether a name in the folder is a part file of this object, or the map of one, but not of this upload.
  * Gives the name of the part file. */
 static bool is_of_another(const struct folder_upload *u, const char *name, char part[FOLDER_PART_NAME])
 {
-    size_t len = strlen(name) - (act_ends_with(name, MAP) ? strlen(MAP) : 0);
+    size_t len = strlen(name) - (act_ends_with(name, FOLDER_MAP) ? strlen(FOLDER_MAP) : 0);
 
     if (len != strlen(u->part) || strncmp(name, u->part, len - 2 * sizeof(u->id)) != 0 ||
         strncmp(name, u->part, len) == 0)
@@ -321,8 +255,8 @@ static void upload_remove_stale(const struct folder_upload *u)
     char part[FOLDER_PART_NAME];
 
     for (size_t i = 0; i < names->n; i++)
-        if (is_of_another(u, names->v[i], part) && remove_part(u->place.fd, part, NULL) == -(int)ACT_NOT_FOUND &&
-            act_ends_with(names->v[i], MAP))
+        if (is_of_another(u, names->v[i], part) && folder_part_remove(u->place.fd, part, NULL) == -(int)ACT_NOT_FOUND &&
+            act_ends_with(names->v[i], FOLDER_MAP))
             unlinkat(u->place.fd, names->v[i], 0);
 }
 
@@ -435,11 +369,11 @@ static int open_upload(struct folder_upload *u, mode_t mode, struct act_error *e
     char map[NAME_MAX + 1];
     int rc = 0;
 
-    u->fd = upload_open_locked(u->place.fd, u->part, O_CREAT, mode, &rc, err);
+    u->fd = folder_part_open(u->place.fd, u->part, O_CREAT, mode, &rc, err);
     if (u->fd < 0)
         return rc;
     upload_remove_stale(u);
-    map_name(u->part, map);
+    folder_map_name(u->part, map);
     rc = upload_open_map(u, map, err);
     if (rc == 0)
         rc = take_room(u, err);
@@ -554,21 +488,6 @@ static int read_block(struct folder_job *job, struct act_error *err)
     return 0;
 }
 
-/* Checks the length of the part file and gives it its attributes. */
-static int finish_part(const struct store_commit *commit, int fd, struct act_error *err)
-{
-    struct stat st;
-
-    if (fstat(fd, &st))
-        return act_error_errno(err, errno, "cannot stat the part file");
-    if ((uint64_t)st.st_size != commit->total)
-        return act_error_set(err, ACT_TEMPORARY, "its part file has %jd of %ju bytes; upload it again from the start",
-                             (intmax_t)st.st_size, (uintmax_t)commit->total);
-    if (folder_set_attributes(&commit->attr, fd))
-        return act_error_errno(err, errno, "cannot set mode and time");
-    return folder_flush(fd) ? act_error_errno(err, errno, "cannot write") : 0;
-}
-
 /* Writes all records again, into a new map. Where that fails, a later process sends the blocks again. */
 static void restore_map(struct folder_upload *u, const char *map)
 {
@@ -585,7 +504,7 @@ static int name_upload(struct folder_job *job, struct folder_place *place, struc
     char map[NAME_MAX + 1];
 
     (void)place;
-    map_name(u->part, map);
+    folder_map_name(u->part, map);
     if (unlinkat(u->place.fd, map, 0) && errno != ENOENT)
         return act_error_errno(err, errno, "cannot remove the map of its part file");
     int rc = folder_put_in_place(job->call, &u->place, u->part, err);
@@ -606,7 +525,7 @@ static int commit_upload(struct folder_job *job, struct act_error *err)
         return act_error_errno(err, errno, "cannot set the length of its part file");
     if (u->holes || u->resumed)
         folder_give_back_holes(u->fd, (off_t)commit->total);
-    int rc = finish_part(commit, u->fd, err);
+    int rc = folder_part_finish(commit, u->fd, err);
     if (rc)
         return rc;
     job->landing = (struct folder_landing){.fd = u->fd, .borrowed = true, .name = name_upload};
@@ -631,7 +550,7 @@ static int drop_upload(struct folder_job *job, struct act_error *err)
         close_files(u);
         return 0;
     }
-    map_name(u->part, map);
+    folder_map_name(u->part, map);
     if ((unlinkat(u->place.fd, map, 0) && errno != ENOENT) || (unlinkat(u->place.fd, u->part, 0) && errno != ENOENT))
         return act_error_errno(err, errno, "cannot remove the part file");
     close_files(u);
@@ -652,100 +571,4 @@ int folder_upload_run(struct folder_job *job, struct act_error *err)
     default:
         return read_block(job, err);
     }
-}
-
-/* ---- what interrupted uploads left */
-
-bool folder_is_part(const char *name)
-{
-    const size_t key_hex = 16, id_hex = 2 * sizeof(struct store_upload_id);
-
-    if (!act_starts_with(name, FOLDER_PART))
-        return false;
-    name += strlen(FOLDER_PART);
-    ACT_AUTOFREE char *key = act_strndup(name, key_hex);
-    return act_is_hex(key, key_hex) && name[key_hex] == '-' && act_is_hex(name + key_hex + 1, id_hex);
-}
-
-bool folder_is_temporary(const char *name)
-{
-    size_t len = strlen(name) - (act_ends_with(name, MAP) ? strlen(MAP) : 0);
-    ACT_AUTOFREE char *part = act_strndup(name, len);
-
-    return act_starts_with(name, FOLDER_PART) && folder_is_part(part);
-}
-
-bool folder_part_is_free(int dir, const char *part)
-{
-    struct act_error err;
-    int rc = 0, fd = upload_open_locked(dir, part, 0, 0, &rc, &err);
-
-    if (fd >= 0)
-        close(fd);
-    return fd >= 0 || is_link(dir, part);
-}
-
-int folder_clear(struct folder_job *job, struct folder_place *place, struct act_error *err)
-{
-    (void)job;
-    return remove_part(place->fd, place->name, err);
-}
-
-/* ---- uploads that were not begun: nobody has their id but the caller */
-
-int folder_block(struct folder_job *job, struct folder_place *place, struct act_error *err)
-{
-    const struct store_put_block *block = &job->call->block;
-    const struct store_data *data = &block->data;
-    char part[FOLDER_PART_NAME];
-    int rc = block->block_len ? 0 : folder_check_data(data, err);
-
-    if (rc)
-        return rc;
-    folder_part_name(job->call->key, &block->upload_id, part);
-    int fd = openat(place->fd, part, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
-    if (fd < 0)
-        return act_error_errno(err, errno, "cannot open the part file");
-    int failed = act_pwrite_all(fd, data->bytes, data->len, (off_t)block->offset);
-    int saved = errno;
-    if (close(fd) && !failed)
-        return act_error_errno(err, errno, "cannot write");
-    if (failed)
-        return act_error_errno(err, saved, "cannot write");
-    if (data->sums)
-        store_sums_add(data->sums, data->bytes, data->len);
-    return 0;
-}
-
-int folder_commit(struct folder_job *job, struct folder_place *place, struct act_error *err)
-{
-    const struct store_commit *commit = &job->call->commit;
-    char part[FOLDER_PART_NAME];
-    int create = commit->n_blocks == 0 ? O_CREAT : 0;
-
-    folder_part_name(job->call->key, &commit->upload_id, part);
-    int fd = openat(place->fd, part, O_WRONLY | O_NOFOLLOW | O_CLOEXEC | create, 0666);
-    if (fd < 0 && errno == ENOENT)
-        return act_error_set(err, ACT_TEMPORARY, "the blocks of this upload are gone; upload it again");
-    if (fd < 0)
-        return act_error_errno(err, errno, "cannot open the part file");
-    int rc = finish_part(commit, fd, err);
-    if (rc) {
-        close(fd);
-        return rc;
-    }
-    job->landing = (struct folder_landing){.fd = fd, .stays = true, .name = folder_name_part};
-    memcpy(job->landing.part, part, sizeof(part));
-    return 0;
-}
-
-int folder_drop(struct folder_job *job, struct folder_place *place, struct act_error *err)
-{
-    char part[FOLDER_PART_NAME];
-
-    if (job->call->drop.keep)
-        return 0;
-    folder_part_name(job->call->key, &job->call->drop.upload_id, part);
-    int rc = remove_part(place->fd, part, err);
-    return rc == -(int)ACT_NOT_FOUND ? 0 : rc;
 }

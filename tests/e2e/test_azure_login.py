@@ -438,6 +438,7 @@ def test_a_token_that_ends_soon_is_renewed(act, store, login):
     assert len(login.asked("token")) == 2
 
 
+@pytest.mark.smoke
 def test_logout(act, store, login):
     act.run("login", env=login.principal())
     assert "logged out" in act.run("logout").err

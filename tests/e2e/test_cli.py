@@ -1,6 +1,8 @@
 """The command line itself: help, versions, what is typed wrongly, and what goes where."""
+import ast
 import json
 import os
+import pathlib
 import re
 import subprocess
 
@@ -14,6 +16,20 @@ VERBS = {
     "completion": [], "help": [],
 }
 ALL = [name for verb, aliases in VERBS.items() for name in (verb, *aliases)]
+
+
+def smoke_tests():
+    """The functions of the tests that are marked so."""
+    for path in sorted(pathlib.Path(__file__).parent.glob("test_*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef) and any("smoke" in ast.unparse(d) for d in node.decorator_list):
+                yield node
+
+
+def test_the_loop_types_every_verb():
+    """`scripts/test --quick` runs what is marked smoke. A page of `a ui` is fetched by a function of its tests."""
+    typed = {node.value for test in smoke_tests() for node in ast.walk(test) if isinstance(node, ast.Constant)}
+    assert not [verb for verb, aliases in VERBS.items() if not typed & {verb, *aliases}]
 
 
 @pytest.mark.smoke
@@ -222,6 +238,7 @@ def test_home_that_cannot_be_written(act):
     act.fail("submit", "true", match="(?i)/proc/nowhere", status=None, env={"ACT_HOME": "/proc/nowhere"})
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("shell, check", [("bash", ["bash", "-n"]), ("zsh", None), ("fish", None)])
 def test_completion_scripts(act, shell, check):
     script = act.run("completion", shell).out

@@ -97,22 +97,22 @@ def test_a_name_is_not_a_prefix(act, stored):
     assert set(stored.keys()) == {"data/voc2012/b", "data/voc2.txt"}
 
 
-def test_the_whole_mapped_folder_and_spellings_of_paths(act, stored):
+def test_the_whole_mapped_folder_and_spellings_of_paths(act, azure):
     act.write("data/x/y", "y")
     act.write("data/z", "z")
     act.run("u", "./data/")
-    assert set(stored.keys()) == {"data/x/y", "data/z"}
+    assert set(azure.keys()) == {"data/x/y", "data/z"}
     away(act, "data")
     act.run("d", str(act.project / "data/x"))
     act.run("d", "z", cwd=act.project / "data")
     assert tree(act.project / "data") == {"x/y": b"y", "z": b"z"}
 
 
-def test_several_paths(act, stored):
+def test_several_paths(act, azure):
     act.write("data/a", "a")
     act.write("output/b", "b")
     act.run("u", "data/a", "output/b")
-    assert set(stored.keys()) == {"data/a", "output/b"}
+    assert set(azure.keys()) == {"data/a", "output/b"}
 
 
 def test_blocks(act, stored):
@@ -160,17 +160,17 @@ def test_changed_at_the_other_side_comes_down(act, stored):
     assert (act.project / "data/f").read_bytes() == b"theirs!"
 
 
-def test_dry_run_moves_nothing(act, stored):
+def test_dry_run_moves_nothing(act, azure):
     act.write("data/a", "a")
     result = act.run("u", "--dry-run", "data/a")
     assert "data/a" in result.out + result.err
-    assert stored.keys() == {}
-    stored.put("data/b", b"b")
+    assert azure.keys() == {}
+    azure.put("data/b", b"b")
     act.run("d", "--dry-run", "data/b")
     assert not (act.project / "data/b").exists()
     act.run("rm", "--dry-run", "data/b")
     assert "would remove" not in act.run("rm", "--dry-run", "data/none", status=3).err
-    assert set(stored.keys()) == {"data/b"}
+    assert set(azure.keys()) == {"data/b"}
 
 
 def test_modes_links_and_empty_folders(act, stored):
@@ -239,7 +239,7 @@ def test_a_link_by_its_own_path(act):
 # ---- clear errors
 
 
-def test_paths_that_are_not_there(act, stored):
+def test_paths_that_are_not_there(act, azure):
     act.fail("u", "data/nothing", status=3, match="data/nothing")
     act.fail("d", "data/nothing", status=3, match="data/nothing")
     act.fail("ls", "data/nothing", status=3)
@@ -248,7 +248,7 @@ def test_paths_that_are_not_there(act, stored):
     assert not (act.project / "data").exists(), "nothing is made for what does not come"
 
 
-def test_paths_that_are_not_mapped(act, stored):
+def test_paths_that_are_not_mapped(act, azure):
     act.write("src/main.py", "x")
     message = act.fail("u", "src/main.py", status=3, match="src")
     assert "data" in message and "output" in message, "names the folders that are mapped"
@@ -272,7 +272,7 @@ def test_names_that_no_store_can_have(act, stored):
     os.unlink(bad)
 
 
-def test_unreadable_file(act, stored):
+def test_unreadable_file(act, azure):
     act.write("data/good", "good")
     act.write("data/secret", "x").chmod(0)
     act.respect_modes()
@@ -280,7 +280,7 @@ def test_unreadable_file(act, stored):
     assert "data/good" in plan.out and "secret" not in plan.out
     assert "data/secret" in plan.err, plan
     result = act.run("u", "data", status=8)
-    assert "data/secret" in result.err and stored.keys() == {"data/good": 4}
+    assert "data/secret" in result.err and azure.keys() == {"data/good": 4}
 
 
 # ---- ls, rm, url
@@ -340,24 +340,24 @@ class SmallPages:
         exchange.reply(status, headers, page.encode())
 
 
-def test_rm_needs_a_word_without_a_terminal(act, stored):
+def test_rm_needs_a_word_without_a_terminal(act, azure):
     act.write("data/a", "a")
     act.run("u", "data/a")
     act.fail("rm", "data/a", status=2, match="-y")
-    assert set(stored.keys()) == {"data/a"}
+    assert set(azure.keys()) == {"data/a"}
     act.run("rm", "-y", "data/a")
-    assert stored.keys() == {}
+    assert azure.keys() == {}
     assert (act.project / "data/a").exists(), "the local file stays"
 
 
-def test_rm_asks_on_a_terminal(act, stored):
+def test_rm_asks_on_a_terminal(act, azure):
     act.write("data/a", "a")
     act.write("data/b", "b")
     act.run("u", "data")
     for answer, left in ((b"n\n", 2), (b"\n", 2), (b"y\n", 0)):
         text = on_a_terminal(act, ["rm", "data"], answer)
         assert b"2" in text and b"?" in text, text
-        assert len(stored.keys()) == left, (answer, text)
+        assert len(azure.keys()) == left, (answer, text)
 
 
 def on_a_terminal(act, words, answer, columns=80):
@@ -522,13 +522,13 @@ def test_values_that_cannot_be(act, azure, proxy, words, match):
     assert azure.keys() == {}
 
 
-def test_the_environment_gives_defaults(act, stored):
+def test_the_environment_gives_defaults(act, azure):
     act.write("data/a", "a")
     act.fail("u", "data", status=2, match="ACT_MEMORY", env={"ACT_MEMORY": "little"})
     act.fail("u", "data", status=2, match="4.0 MiB", env={"ACT_MEMORY": "4M"})
     act.run("u", "data", "--memory", "16M", env={"ACT_MEMORY": "4M"})
     act.run("ls", "data", env={"ACT_BWLIMIT": "1M"})
-    assert stored.keys() == {"data/a": 1}
+    assert azure.keys() == {"data/a": 1}
 
 
 def test_parts_of_any_size(act, stored):
@@ -541,7 +541,7 @@ def test_parts_of_any_size(act, stored):
     assert (act.project / "data/f").read_bytes() == data
 
 
-def test_summary(act, stored):
+def test_summary(act, azure):
     act.write("data/a", "12345")
     act.write("data/b", "1")
     act.run("u", "data/a")
@@ -551,7 +551,7 @@ def test_summary(act, stored):
     assert act.run("-q", "u", "data").err == ""
 
 
-def test_summary_as_json(act, stored):
+def test_summary_as_json(act, azure):
     act.write("data/a", "12345")
     act.write("output/b", "1")
     act.run("u", "data/a")
@@ -565,7 +565,7 @@ def test_summary_as_json(act, stored):
     assert act.run("d", "--json", "data").err == ""
 
 
-def test_the_plan(act, stored):
+def test_the_plan(act, azure):
     act.write("data/same", "same", mtime=1_500_000_000)
     act.write("data/longer", "1", mtime=1_500_000_000)
     act.run("u", "data")
@@ -579,18 +579,18 @@ def test_the_plan(act, stored):
     assert sorted((s["action"], s["size"], s["path"], s["reason"]) for s in steps) == [
         ("copy", 3, "data/sub dir/new", "new"), ("copy", 7, "data/longer", "size")]
     assert summary["dry_run"] and summary["objects"] == 2 and summary["bytes"] == 10
-    assert stored.keys() == {"data/same": 4, "data/longer": 1}
+    assert azure.keys() == {"data/same": 4, "data/longer": 1}
     away(act, "data")
     assert sorted(line.split("  ")[-2] for line in act.run("d", "--dry-run", "data").out.splitlines()) == [
         "data/longer", "data/same"]
     assert not (act.project / "data").exists()
 
 
-def test_a_path_that_fails_does_not_stop_the_next(act, stored):
+def test_a_path_that_fails_does_not_stop_the_next(act, azure):
     act.write("data/a", "a")
     act.write("output/b", "b")
     result = act.run("u", "data/a", "data/nothing", "data/none", "output/b", status=8)
-    assert stored.keys() == {"data/a": 1, "output/b": 1}
+    assert azure.keys() == {"data/a": 1, "output/b": 1}
     assert "uploaded 2 objects" in result.err
     errors = [line for line in result.err.splitlines() if line.startswith("act: ")]
     assert len(errors) == 2 and "data/nothing" in errors[0] and "data/none" in errors[1]

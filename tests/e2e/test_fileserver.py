@@ -47,6 +47,7 @@ def made_by_others(azureml, name="teamdata", **more):
                                                                "usedGiB": 12}}, **more})
 
 
+@pytest.mark.smoke
 def test_create(act, azureml):
     done = create(act, "-y", "--size", "1T", "--tag", "team=vision")
     account, share = sent(azureml)

@@ -44,6 +44,7 @@ def test_it_begins_with_what_there_is(act, cluster):
     finish(act, cluster, run)
 
 
+@pytest.mark.smoke
 def test_scale_shrinks_and_grows(act, cluster):
     run = submit(act, cluster, "1:3")
     says(act, run, 2, 3)

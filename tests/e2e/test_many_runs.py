@@ -300,6 +300,7 @@ def test_abort_all_leaves_what_others_may_own(act, azureml):
 LOG = "user_logs/std_log_process_{}.txt"
 
 
+@pytest.mark.smoke
 def test_grep(act, two_ranks):
     script = "echo 2026-11-24 10:20:30,123 begin; echo rank $RANK loss=nan; echo other; printf 'Loss=NaN\\n'"
     run = act.finish("sh", "-c", script, before=("-n", 2))
@@ -405,6 +406,7 @@ def differences(act, *words):
     return [(d["part"], d["name"], d["from"], d["to"]) for d in act.run("diff", "--json", *words).json["differences"]]
 
 
+@pytest.mark.smoke
 def test_diff(act):
     act.write("train.py", "print(1)\n")
     act.write("gone.py", "x\n")
@@ -480,6 +482,7 @@ def age(act, *runs, days=40, home=None):
     db.close()
 
 
+@pytest.mark.smoke
 def test_prune(act):
     act.write("a.py", "1\n")
     old = act.finish("true", *["word"] * 60, before=("-n", 1))

@@ -494,6 +494,7 @@ def end(tool, status=0):
     return err.decode()
 
 
+@pytest.mark.smoke
 def test_people_mount_a_path(act, mounts):
     mounts.put("data/sub/a.txt", b"from the store")
     at, tool = mount(act, "data/sub")

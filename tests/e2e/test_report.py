@@ -258,6 +258,7 @@ def test_without_logs(act):
 # ---- curves
 
 
+@pytest.mark.smoke
 def test_plot(act, trained):
     text = act.run("plot", "loss", trained).out
     assert text.splitlines()[0].strip() == "loss" and trained in text and "step" in text

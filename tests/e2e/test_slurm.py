@@ -184,6 +184,7 @@ def test_resubmit_there_and_back(lab):
     assert [lab.act.info(run)["cluster"] for run in (first, there, back)] == ["aml", "lab", "aml"]
 
 
+@pytest.mark.smoke
 def test_nodes_summary_blame(lab):
     before = lab.act.run("-c", "lab", "summary", "--json").json["total"]
     assert (before["nodes"]["total"], before["nodes"]["idle"], before["gpus"]["total"]) == (3, 3, 12)

@@ -19,8 +19,7 @@ def there(stored, below="data/"):
     return {key.removeprefix(below) for key in stored.keys()}
 
 
-@pytest.fixture
-def both(act, stored):
+def two_sides(act):
     """The same three files on both sides, and one more on each."""
     for name in ("a", "sub/b", "sub/deep/c"):
         act.write(f"data/{name}", name, mtime=1_500_000_000)
@@ -28,6 +27,18 @@ def both(act, stored):
     act.run("u", "data")
     (act.project / "data/gone here").unlink()
     act.write("data/new", "new here", mtime=1_500_000_000)
+
+
+@pytest.fixture
+def both(act, azure):
+    """What a mirror says and asks, which is the same whatever the store; what stores do, the next one shows."""
+    two_sides(act)
+    return azure
+
+
+@pytest.fixture
+def both_anywhere(act, stored):
+    two_sides(act)
     return stored
 
 
@@ -128,7 +139,7 @@ def test_a_copy_between_clusters_leaves_what_is_newer(act, stored):
 
 
 @pytest.fixture
-def linked(act, stored):
+def linked(act, azure):
     """A folder with a link inside, a link to a disk beside the project, and what that disk holds in the store."""
     disk = act.project.parent / "disk"
     (disk / "deep").mkdir(parents=True)
@@ -138,7 +149,7 @@ def linked(act, stored):
     act.write("data/link-z", "sorts between the link and what is below it")
     (act.project / "data/inside").symlink_to("f")
     (act.project / "data/link").symlink_to(disk)
-    return stored
+    return azure
 
 
 def test_a_link_that_leads_out_is_named_and_not_stored(act, linked):
@@ -193,18 +204,18 @@ def test_a_folder_of_nothing_but_such_links_empties_nothing(act, linked):
 
 
 @pytest.mark.smoke
-def test_delete_upwards(act, both):
+def test_delete_upwards(act, both_anywhere):
     act.run("u", "data")
-    assert there(both) == {"a", "sub/b", "sub/deep/c", "gone here", "new"}, "nothing is deleted unasked"
+    assert there(both_anywhere) == {"a", "sub/b", "sub/deep/c", "gone here", "new"}, "nothing is deleted unasked"
     result = act.run("u", "-y", "--delete", "data")
-    assert "1 deleted" in result.err and there(both) == here(act)
+    assert "1 deleted" in result.err and there(both_anywhere) == here(act)
     assert "1 deleted" not in act.run("u", "-y", "--delete", "data").err
 
 
 @pytest.mark.smoke
-def test_delete_downwards(act, both):
+def test_delete_downwards(act, both_anywhere):
     result = act.run("d", "-y", "--delete", "data")
-    assert "1 deleted" in result.err and here(act) == there(both) == {"a", "sub/b", "sub/deep/c", "gone here"}
+    assert "1 deleted" in result.err and here(act) == there(both_anywhere) == {"a", "sub/b", "sub/deep/c", "gone here"}
 
 
 def test_delete_needs_a_word_without_a_terminal(act, both):
@@ -245,11 +256,11 @@ def test_an_empty_source_empties_nothing(act, both):
     assert both.keys() == before
 
 
-def test_delete_leaves_a_folder_that_is_empty_at_the_source(act, both):
+def test_delete_leaves_a_folder_that_is_empty_at_the_source(act, both_anywhere):
     for path in (act.project / "data/sub/b", act.project / "data/sub/deep/c"):
         path.unlink()
     act.run("u", "-y", "--delete", "data")
-    assert there(both) - {"sub/deep"} == {"a", "new"}, "a folder's marker is a blob"
+    assert there(both_anywhere) - {"sub/deep"} == {"a", "new"}, "a folder's marker is a blob"
     (act.project / "data/sub/deep").rmdir()
     act.run("d", "-y", "--delete", "data")
     assert (act.project / "data/sub/deep").is_dir()
@@ -315,15 +326,15 @@ def test_delete_spares_what_changed_after_the_listing(act, azure, proxy):
 # ---- filters
 
 
-def test_filters(act, stored):
+def test_filters(act, azure):
     for name in ("a.py", "a.tmp", "cache/x.py", "deep/cache/y.py", "deep/z.txt", "top"):
         act.write(f"data/{name}", name)
     rules = act.write("rules", "*.tmp\n# a comment\n/top\n")
     act.run("u", "--filter-from", "rules", "--exclude", "/cache/", "data")
-    assert there(stored) == {"a.py", "deep/cache/y.py", "deep/z.txt"}
+    assert there(azure) == {"a.py", "deep/cache/y.py", "deep/z.txt"}
     act.run("rm", "-y", "data")
     act.run("u", "--include", "*.py", "--exclude", "a.*", "data")
-    assert there(stored) == {"cache/x.py", "deep/cache/y.py"}
+    assert there(azure) == {"cache/x.py", "deep/cache/y.py"}
     away(act, "data")
     act.run("d", "--include", "/deep/", str(act.project / "data"))
     assert here(act) == {"deep/cache/y.py"}
@@ -333,12 +344,12 @@ def test_filters(act, stored):
     assert result.status in (0, 7)
 
 
-def test_patterns_that_match_nothing_are_named(act, stored):
+def test_patterns_that_match_nothing_are_named(act, azure):
     act.write("data/a.py", "x")
     result = act.run("u", "--exclude", "*.log", "--include", "*.py", "data")
     warnings = [line for line in result.err.splitlines() if line.startswith("act: warning: ")]
     assert len(warnings) == 1 and "*.log" in warnings[0], result
-    assert there(stored) == {"a.py"}
+    assert there(azure) == {"a.py"}
 
 
 # ---- the plan
@@ -368,7 +379,7 @@ def test_verify_of_equal_sides(act, both):
     act.run("verify", "data")
 
 
-def test_verify_lists_every_difference(act, both):
+def test_verify_lists_every_difference(act, both_anywhere):
     act.write("data/sub/b", "longer")
     act.write("data/a", "A", mtime=1_500_000_000)
     result = act.run("verify", "data", status=8)
@@ -384,7 +395,7 @@ def test_verify_lists_every_difference(act, both):
                    "data").out == ""
 
 
-def test_verify_finds_damage_in_large_files(act, stored):
+def test_verify_finds_damage_in_large_files(act, azure):
     data = content(300_000)
     act.write("data/big", data, mtime=1_500_000_000)
     act.run("u", "--part-size", "100k", "data")

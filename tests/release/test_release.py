@@ -99,6 +99,23 @@ def test_list_of_contents(unpacked):
 
 
 @pytest.mark.skipif(not IS_THIS, reason="it refuses what is for another processor")
+@pytest.mark.parametrize("name", ["elsewhere", "my own's"])
+def test_installed_copy_removes_itself_and_nothing_else(unpacked, tmp_path, name):
+    """The command that an installation with --prefix prints, while another one is in ~/.local; then that one."""
+    home, other = tmp_path / "home", tmp_path / name
+    env = {"HOME": str(home), "PATH": "/usr/bin:/bin"}
+    home.mkdir()
+    run("sh", unpacked / "install", env=env)
+    there = files(home)
+    said = run("sh", unpacked / "install", "--prefix", other, env=env)
+    uninstall = re.search("; (.* --uninstall) removes it$", said, re.M).group(1)
+    assert run("sh", "-c", uninstall, env=env, cwd=tmp_path) == f"removed from {other}\n"
+    assert not other.exists() and files(home) == there
+    run("sh", "./install", "--uninstall", env=env, cwd=home / ".local/share/act")
+    assert files(home) == set()
+
+
+@pytest.mark.skipif(not IS_THIS, reason="it refuses what is for another processor")
 def test_installer(unpacked, tmp_path):
     """Into an empty home; again; and nothing is left, but what is not its own."""
     home = tmp_path / "home"

@@ -443,6 +443,37 @@ TEST(samples_of_logs)
     diagnose_free(d);
 }
 
+/* The last exception is what ended the program; where no rule knows it, the one before it explains more. */
+TEST(the_last_of_chained_exceptions_counts)
+{
+#define HEAD   "Traceback (most recent call last):\n  File \"loop.py\", line 8, in f\n    g()\n"
+#define DURING "\nDuring handling of the above exception, another exception occurred:\n\n"
+#define CAUSE  "\nThe above exception was the direct cause of the following exception:\n\n"
+#define MODULE HEAD "ModuleNotFoundError: No module named 'einops'\n"
+#define FILE_  HEAD "FileNotFoundError: [Errno 2] No such file or directory: 'a'\n"
+#define OTHER  HEAD "Unusable: a\n"
+    static const struct {
+        const char *text, *id;
+    } rows[] = {
+        {MODULE FILE_, "module_missing"},
+        {MODULE DURING FILE_, "file_not_found"},
+        {FILE_ CAUSE MODULE, "module_missing"},
+        {MODULE CAUSE FILE_ DURING FILE_, "file_not_found"},
+        {MODULE CAUSE OTHER, "module_missing"},
+        {OTHER DURING OTHER, "python_exception"},
+        {MODULE "the job goes on\n" OTHER DURING FILE_, "module_missing"},
+        {"During handling of the above exception, another exception occurred:\n" MODULE, "module_missing"},
+    };
+    struct diagnose *d = open_builtin();
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        const struct diagnose_rule *rule = winner(d, DIAGNOSE_FAILED_RANK, rows[i].text, strlen(rows[i].text));
+        if (!rule || strcmp(rule->id, rows[i].id) != 0)
+            fail_msg("row %zu is explained by '%s', not '%s'", i, rule ? rule->id : "-", rows[i].id);
+    }
+    diagnose_free(d);
+}
+
 /* The codes that 'a parse' of the original prints. */
 TEST(codes_of_the_original_are_there)
 {
