@@ -84,11 +84,19 @@ static bool clock_was_wrong(struct azure_op *op)
     return true;
 }
 
+static const struct azure_exchange exchanges[AZURE_PHASES];
+
+/* Returns what makes and handles the request of the op. */
+static const struct azure_exchange *azure_exchange_of(const struct azure_op *op)
+{
+    return op->phase == AZURE_OF_SHARE ? &op->of_share : &exchanges[op->phase];
+}
+
 static void no_answer(struct azure_op *op, const struct act_error *err)
 {
     op->call->error = *err;
-    if (op->failed)
-        op->failed(op);
+    if (azure_exchange_of(op)->failed)
+        azure_exchange_of(op)->failed(op);
     else
         azure_finish(op, act_error_prefix(&op->call->error, "%s", azure_what(op)));
 }
@@ -111,7 +119,7 @@ static void http_ended(struct http_call *http)
     } else if (clock_was_wrong(op) || azure_renew_login(op)) {
         azure_send_again(op);
     } else {
-        op->answer(op);
+        azure_exchange_of(op)->answer(op);
     }
 }
 
@@ -131,7 +139,7 @@ static void send_now(struct azure_op *op)
     act_buf_release(&op->body);
     op->http = (struct http_call){
         .sign = azure_sign, .sign_arg = op, .is_final = azure_is_final, .done = http_ended, .arg = op};
-    op->build(op);
+    azure_exchange_of(op)->build(op);
     http_header_set(&op->http.headers, "x-ms-version", op->azure->version);
     if (op->azure->files)
         files_set_headers(op);
@@ -163,8 +171,15 @@ void azure_send(struct azure_op *op)
 
 void azure_send_next(struct azure_op *op, void (*build)(struct azure_op *), void (*answer)(struct azure_op *))
 {
-    op->build = build;
-    op->answer = answer;
+    op->phase = AZURE_OF_SHARE;
+    op->of_share.build = build;
+    op->of_share.answer = answer;
+    azure_send(op);
+}
+
+void azure_send_phase(struct azure_op *op, enum azure_phase phase)
+{
+    op->phase = phase;
     azure_send(op);
 }
 
@@ -196,13 +211,11 @@ static bool marker_is_bare(const struct azure_op *op)
     return !act_ends_with(op->blob, "/");
 }
 
-static void answer_folder(struct azure_op *op);
-
 static void look_behind_slash(struct azure_op *op)
 {
     free(op->blob);
     op->blob = act_strdup(op->call->key);
-    azure_send_next(op, azure_build_head, answer_folder);
+    azure_send_phase(op, AZURE_HEAD_FOLDER);
 }
 
 /* Both markers stand for one folder: a caller that does not say which one to delete means both. */
@@ -230,7 +243,7 @@ static void delete_folder(struct azure_op *op, bool found)
 {
     if (!found)
         op->blob[strlen(op->blob) - 1] = '\0';
-    azure_send_next(op, azure_build_delete, answer_delete_folder);
+    azure_send_phase(op, AZURE_DELETE_FOLDER);
 }
 
 static void answer_folder(struct azure_op *op)
@@ -245,7 +258,7 @@ static void answer_folder(struct azure_op *op)
     } else if (op->call->op == STORE_DELETE && (found || (missing && op->bare == BARE_PASSED))) {
         delete_folder(op, found);
     } else if (found && op->call->op == STORE_GET && op->call->entry.size > op->call->get.offset) {
-        azure_send_next(op, azure_build_get, azure_answer_get);
+        azure_send_phase(op, AZURE_GET);
     } else {
         if (rc == 0 && !found)
             rc = act_error_set(&op->call->error, ACT_NOT_FOUND, "%s: not a folder", azure_what(op));
@@ -276,29 +289,60 @@ static void start_folder(struct azure_op *op)
     bool put = op->call->op == STORE_PUT;
 
     op->blob = act_strndup(op->call->key, strlen(op->call->key) - !put);
-    azure_send_next(op, azure_build_head, put ? answer_marker : answer_folder);
+    azure_send_phase(op, put ? AZURE_HEAD_MARKER : AZURE_HEAD_FOLDER);
 }
 
 /* ---- calls */
 
-/* How each call begins: with a request, or with a function of its own. */
+/* Each phase: what makes its request, what handles the response, and what is done where none comes. */
+static const struct azure_exchange exchanges[AZURE_PHASES] = {
+    [AZURE_HEAD] = {azure_build_head, azure_answer_head, NULL},
+    [AZURE_HEAD_OF_GET] = {azure_build_head, azure_answer_head_of_get, NULL},
+    [AZURE_GET] = {azure_build_get, azure_answer_get, NULL},
+    [AZURE_HEAD_FOLDER] = {azure_build_head, answer_folder, NULL},
+    [AZURE_HEAD_MARKER] = {azure_build_head, answer_marker, NULL},
+    [AZURE_PUT] = {azure_build_put, azure_answer_write, NULL},
+    [AZURE_BLOCK] = {azure_build_block, azure_answer_write, NULL},
+    [AZURE_COMMIT] = {azure_build_commit, azure_answer_write, NULL},
+    [AZURE_PUT_FROM] = {azure_build_put_from, azure_answer_write, NULL},
+    [AZURE_BLOCK_FROM] = {azure_build_block_from, azure_answer_write, NULL},
+    [AZURE_DESCRIBE] = {azure_build_description, azure_answer_write, NULL},
+    [AZURE_WHOSE] = {azure_build_head, azure_answer_whose, NULL},
+    [AZURE_SOURCE] = {azure_build_source_head, azure_answer_source_head, NULL},
+    [AZURE_BLOCKS] = {azure_build_blocks, azure_answer_blocks, NULL},
+    [AZURE_IS_LEFTOVER] = {azure_build_blocks, azure_answer_is_leftover, NULL},
+    [AZURE_IS_FREE] = {azure_build_head, azure_answer_is_free, NULL},
+    [AZURE_EMPTY] = {azure_build_empty, azure_answer_empty, NULL},
+    [AZURE_WHOSE_EMPTY] = {azure_build_head, azure_answer_whose_empty, NULL},
+    [AZURE_DELETE_EMPTY] = {azure_build_delete_empty, azure_answer_deleted, NULL},
+    [AZURE_DELETE] = {azure_build_delete, azure_answer_delete, NULL},
+    [AZURE_DELETE_FOLDER] = {azure_build_delete, answer_delete_folder, NULL},
+    [AZURE_BATCH] = {azure_build_batch, azure_answer_batch, azure_batch_failed},
+    [AZURE_COPY_NOW] = {azure_build_sync_copy, azure_answer_sync_copy, NULL},
+    [AZURE_COPY_LATER] = {azure_build_copy, azure_answer_copy, NULL},
+    [AZURE_COPY_POLL] = {azure_build_head, azure_answer_copy_status, NULL},
+    [AZURE_LIST] = {azure_build_list, azure_answer_list, NULL},
+    [AZURE_AHEAD] = {azure_build_ahead, azure_answer_ahead, NULL},
+    [AZURE_KEY] = {azure_build_key, azure_answer_key, NULL},
+};
+
+/* Each call begins with a phase, or with a function of its own. */
 static const struct {
-    void (*build)(struct azure_op *op);
-    void (*answer)(struct azure_op *op);
+    enum azure_phase phase;
     void (*start)(struct azure_op *op);
     bool is_write; /* it has the state of one */
 } beginnings[STORE_OPS] = {
-    [STORE_HEAD] = {.build = azure_build_head, .answer = azure_answer_head},
-    [STORE_GET] = {.build = azure_build_get, .answer = azure_answer_get},
+    [STORE_HEAD] = {.phase = AZURE_HEAD},
+    [STORE_GET] = {.phase = AZURE_GET},
     [STORE_PUT] = {.start = azure_put, .is_write = true},
     [STORE_BLOCK] = {.start = azure_block, .is_write = true},
     [STORE_COMMIT] = {.start = azure_commit, .is_write = true},
-    [STORE_BLOCKS] = {.build = azure_build_blocks, .answer = azure_answer_blocks},
-    [STORE_DELETE] = {.build = azure_build_delete, .answer = azure_answer_delete},
+    [STORE_BLOCKS] = {.phase = AZURE_BLOCKS},
+    [STORE_DELETE] = {.phase = AZURE_DELETE},
     [STORE_DELETE_MANY] = {.start = azure_batch},
     [STORE_COPY] = {.start = azure_copy},
-    [STORE_PUT_FROM] = {.build = azure_build_put_from, .answer = azure_answer_write, .is_write = true},
-    [STORE_BLOCK_FROM] = {.build = azure_build_block_from, .answer = azure_answer_write, .is_write = true},
+    [STORE_PUT_FROM] = {.phase = AZURE_PUT_FROM, .is_write = true},
+    [STORE_BLOCK_FROM] = {.phase = AZURE_BLOCK_FROM, .is_write = true},
     [STORE_LIST] = {.start = azure_list},
     [STORE_CLEAR] = {.start = azure_clear, .is_write = true},
     [STORE_URL] = {.start = azure_make_url},
@@ -319,9 +363,9 @@ void azure_start(struct azure_op *op)
     else if (beginnings[call->op].start)
         beginnings[call->op].start(op);
     else if (call->op == STORE_GET && call->get.sink_cap == 0)
-        azure_send_next(op, azure_build_head, azure_answer_head_of_get);
+        azure_send_phase(op, AZURE_HEAD_OF_GET);
     else
-        azure_send_next(op, beginnings[call->op].build, beginnings[call->op].answer);
+        azure_send_phase(op, beginnings[call->op].phase);
 }
 
 struct azure_op *azure_new_op(struct store *store, struct store_call *call)

@@ -1,8 +1,8 @@
 /* azure.h - for the files of the Azure Storage stores only: containers of Blob Storage, and shares of Azure Files,
  * which have files.h, too.
  *
- * A store_call becomes an azure_op: a sequence of requests. op->build makes each one; op->answer handles its response
- * and finishes the op, or sets the next pair and sends it.
+ * A store_call becomes an azure_op, which goes through phases. Each is a request: azure.c has the table of what makes it
+ * and what handles its response, which ends the op or sends the request of the next phase.
  */
 #ifndef ACT_STORE_AZURE_H
 #define ACT_STORE_AZURE_H
@@ -29,12 +29,53 @@ struct azure {
     struct files *files;                 /* of a share, see files.h; NULL: it is a container */
 };
 
+/* The request that an op sends, or waits for. */
+enum azure_phase {
+    AZURE_OF_SHARE, /* one of files.h, whose own phase says what it is for */
+    AZURE_HEAD,
+    AZURE_HEAD_OF_GET, /* for a GET that cannot return any bytes */
+    AZURE_GET,
+    AZURE_HEAD_FOLDER, /* of one of its two markers */
+    AZURE_HEAD_MARKER, /* that a PUT of a folder may replace */
+    AZURE_PUT,
+    AZURE_BLOCK,
+    AZURE_COMMIT,
+    AZURE_PUT_FROM,
+    AZURE_BLOCK_FROM,
+    AZURE_DESCRIBE, /* a folder that is more than a marker */
+    AZURE_WHOSE,    /* wrote what is in the way of a write */
+    AZURE_SOURCE,   /* whose properties a COMMIT takes over */
+    AZURE_BLOCKS,
+    AZURE_IS_LEFTOVER,  /* CLEAR: the blocks that are there */
+    AZURE_IS_FREE,      /* whether there is a blob, too */
+    AZURE_EMPTY,        /* an empty one, which discards the blocks */
+    AZURE_WHOSE_EMPTY,  /* whether the one that is there is ours */
+    AZURE_DELETE_EMPTY, /* it goes again */
+    AZURE_DELETE,
+    AZURE_DELETE_FOLDER, /* one of its two markers */
+    AZURE_BATCH,
+    AZURE_COPY_NOW,
+    AZURE_COPY_LATER,
+    AZURE_COPY_POLL,
+    AZURE_LIST,
+    AZURE_AHEAD, /* a page before it is asked for */
+    AZURE_KEY,   /* that signs URLs for a login */
+    AZURE_PHASES,
+};
+
+struct azure_op;
+/* A request and its response. */
+struct azure_exchange {
+    void (*build)(struct azure_op *op);  /* fills op->http */
+    void (*answer)(struct azure_op *op); /* handles a response of any status */
+    void (*failed)(struct azure_op *op); /* no response: call->error says why; NULL: ends the op */
+};
+
 struct azure_op {
     struct azure *azure;
     struct store_call *call;
-    void (*build)(struct azure_op *op);  /* fills http */
-    void (*answer)(struct azure_op *op); /* handles a response of any status */
-    void (*failed)(struct azure_op *op); /* no response: call->error says why; NULL: ends the op */
+    enum azure_phase phase;
+    struct azure_exchange of_share; /* what makes and handles the request of AZURE_OF_SHARE */
     struct http_call http;
     char *what; /* see azure_what() */
     char *blob; /* the blob's name if it is not the key (folder markers) */
@@ -47,7 +88,7 @@ struct azure_op {
     bool clock_checked;
     bool ambiguous; /* an earlier try may have succeeded after all */
 
-    /* What became of the marker without a slash of a folder that is to be deleted: it is not the one meant, or gone. */
+    /* Says of the marker without a slash, when a folder is deleted, that it is not the one meant, or is gone. */
     enum { BARE_UNKNOWN, BARE_PASSED, BARE_DELETED } bare;
 
     struct azure_op *next_waiting; /* for a key, the length of ids, a folder or an upload */
@@ -75,9 +116,11 @@ int azure_window(const struct store *store);
 void azure_close(struct store *store);
 /* Starts the op, or starts it over. */
 void azure_start(struct azure_op *op);
-/* Sends the request that op->build makes; op->answer handles the response. */
+/* Sends the request of op->phase. */
 void azure_send(struct azure_op *op);
-/* Sends a request that `build` makes and whose response `answer` handles. */
+/* Goes on to a phase, and sends its request. */
+void azure_send_phase(struct azure_op *op, enum azure_phase phase);
+/* For the files of a share: sends a request that `build` makes and whose response `answer` handles. */
 void azure_send_next(struct azure_op *op, void (*build)(struct azure_op *), void (*answer)(struct azure_op *));
 /* Ends the op and the call with `rc`: 0, or the negative code of the error that is in call->error. */
 void azure_finish(struct azure_op *op, int rc);
@@ -102,7 +145,7 @@ static inline bool azure_succeeded(const struct azure_op *op)
     return op->http.status / 100 == 2;
 }
 
-/* ---- azure_read.c, azure_write.c: pairs of build and answer functions */
+/* ---- azure_read.c, azure_write.c: what makes a request, and what handles its response */
 
 void azure_build_head(struct azure_op *op);
 void azure_answer_head(struct azure_op *op);
@@ -123,8 +166,13 @@ bool azure_is_ours(const struct azure_op *op);
 /* PUT and BLOCK: computes the checksums, then sends the request. */
 void azure_put(struct azure_op *op);
 void azure_block(struct azure_op *op);
+void azure_build_put(struct azure_op *op);
+void azure_build_block(struct azure_op *op);
 void azure_build_commit(struct azure_op *op);
-/* Method and URL of Put Block and Put Block From URL. */
+void azure_build_description(struct azure_op *op);
+/* Finds out whether the blob in the way of a write is what an earlier try wrote. */
+void azure_answer_whose(struct azure_op *op);
+/* For build: sets method and URL of Put Block and Put Block From URL for the block `id`. */
 void azure_request_block(struct azure_op *op, const uint8_t id[STORE_BLOCK_ID]);
 void azure_answer_write(struct azure_op *op);
 /* For build: sets the condition on the object to be replaced. */
@@ -200,6 +248,8 @@ void azure_delegation_free(struct azure_delegation *delegation);
 int azure_mint_url(const struct azure *azure, const char *blob, const char *permissions, int64_t life_s, char **out,
                    struct act_error *err) ACT_NODISCARD;
 void azure_make_url(struct azure_op *op);
+void azure_build_key(struct azure_op *op);
+void azure_answer_key(struct azure_op *op);
 
 /* ---- azure_ids.c */
 
@@ -225,11 +275,20 @@ void azure_fit_ids(struct azure_op *op);
 void azure_copy(struct azure_op *op);
 /* Starts a copy that the service makes by itself. A login has the key by which the service reads the source. */
 void azure_copy_later(struct azure_op *op);
+void azure_build_sync_copy(struct azure_op *op);
+void azure_answer_sync_copy(struct azure_op *op);
+void azure_build_copy(struct azure_op *op);
+void azure_answer_copy(struct azure_op *op);
+void azure_answer_copy_status(struct azure_op *op);
 void azure_build_put_from(struct azure_op *op);
 void azure_build_block_from(struct azure_op *op);
+void azure_build_source_head(struct azure_op *op);
+void azure_answer_source_head(struct azure_op *op);
 void azure_commit(struct azure_op *op);
 void azure_list(struct azure_op *op);
-/* How far a listing has come. */
+void azure_build_list(struct azure_op *op);
+void azure_answer_list(struct azure_op *op);
+/* Counts how far a listing has come. */
 struct azure_pages {
     long n;    /* pages */
     long poor; /* in a row that brought next to nothing; one that brought nothing counts as ten */
@@ -244,7 +303,9 @@ char *azure_page_query(const struct store_call *call, const char *marker);
 void azure_request_page(struct azure_op *op, const char *query);
 /* Starts prefetching the page after the one that op just received, if op says that it will be needed. */
 void azure_ahead_start(struct azure_op *op);
-/* Returns whether the page for `query` was prefetched or is in flight: then op->answer gets it. */
+void azure_build_ahead(struct azure_op *op);
+void azure_answer_ahead(struct azure_op *op);
+/* Returns whether the page for `query` was prefetched or is in flight: then azure_answer_list() gets it. */
 bool azure_ahead_take(struct azure_op *op, const char *query);
 /* Waits for prefetches in flight and frees them. */
 void azure_ahead_end(struct azure *azure);
@@ -253,6 +314,17 @@ void azure_keep_leftovers(struct azure_op *op);
 void azure_build_blocks(struct azure_op *op);
 void azure_answer_blocks(struct azure_op *op);
 void azure_clear(struct azure_op *op);
+void azure_answer_is_leftover(struct azure_op *op);
+void azure_answer_is_free(struct azure_op *op);
+void azure_build_empty(struct azure_op *op);
+void azure_answer_empty(struct azure_op *op);
+void azure_answer_whose_empty(struct azure_op *op);
+void azure_build_delete_empty(struct azure_op *op);
+void azure_answer_deleted(struct azure_op *op);
 void azure_batch(struct azure_op *op);
+void azure_build_batch(struct azure_op *op);
+void azure_answer_batch(struct azure_op *op);
+/* No response to the batch came: nobody knows which parts took effect. */
+void azure_batch_failed(struct azure_op *op);
 
 #endif

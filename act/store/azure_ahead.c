@@ -77,13 +77,13 @@ static char *find_marker(const struct act_buf *page)
 
 /* ---- fetching */
 
-static void build_ahead(struct azure_op *op)
+void azure_build_ahead(struct azure_op *op)
 {
     azure_request_page(op, op->azure->ahead->query);
     op->http.no_retry = true; /* the caller that wants the page tries again */
 }
 
-static void answer_ahead(struct azure_op *op)
+void azure_answer_ahead(struct azure_op *op)
 {
     struct azure_ahead *ahead = op->azure->ahead;
 
@@ -106,7 +106,7 @@ static void hand_page_over(struct azure_op *op)
         op->http.status = 200;
         op->http.body_text = ahead->body;
         ahead->body = (struct act_buf){0};
-        op->answer(op);
+        azure_answer_list(op);
     } else {
         azure_send(op);
     }
@@ -136,7 +136,7 @@ void azure_ahead_start(struct azure_op *op)
     struct azure_op *fetch = act_calloc(1, sizeof(*fetch));
     fetch->azure = azure;
     fetch->call = &azure->ahead->call;
-    azure_send_next(fetch, build_ahead, answer_ahead);
+    azure_send_phase(fetch, AZURE_AHEAD);
 }
 
 bool azure_ahead_take(struct azure_op *op, const char *query)

@@ -142,7 +142,7 @@ static int batch_add_part(struct azure_op *op, size_t part)
     return rc;
 }
 
-static void build_batch(struct azure_op *op)
+void azure_build_batch(struct azure_op *op)
 {
     struct azure_batch *batch = op->batch;
     uint8_t random[16];
@@ -342,8 +342,7 @@ static bool has_no_batches(const struct azure_op *op)
     return status / 100 == 2 || status == 400 || status == 405 || status == 409 || status == 500 || status == 501;
 }
 
-/* No response came, so nobody knows which parts took effect. */
-static void batch_failed(struct azure_op *op)
+void azure_batch_failed(struct azure_op *op)
 {
     for (size_t i = 0; i < op->batch->n_parts; i++) {
         struct store_deletion *deletion = deletion_of(op, i);
@@ -364,7 +363,7 @@ static void batch_refused(struct azure_op *op)
     start_singles(op);
 }
 
-static void answer_batch(struct azure_op *op)
+void azure_answer_batch(struct azure_op *op)
 {
     if (azure_succeeded(op) && read_responses(op)) {
         int status = settle_all(op);
@@ -394,9 +393,8 @@ void azure_batch(struct azure_op *op)
         else
             batch->parts[batch->n_parts++] = i;
     }
-    op->failed = batch_failed;
     if (batch->n_parts)
-        azure_send_next(op, build_batch, answer_batch);
+        azure_send_phase(op, AZURE_BATCH);
     else
         engine_timer(http_engine(op->azure->store.http), 0, start_singles, op);
 }

@@ -159,8 +159,8 @@ void azure_answer_blocks(struct azure_op *op)
 
 /* ---- STORE_CLEAR */
 
-/* What somebody wrote meanwhile stays: it has another ETag. */
-static void answer_deleted(struct azure_op *op)
+/* Whatever somebody wrote there meanwhile stays: it has another ETag. */
+void azure_answer_deleted(struct azure_op *op)
 {
     if (azure_succeeded(op) || op->http.status == 404 || op->http.status == 412)
         azure_finish(op, 0);
@@ -168,7 +168,7 @@ static void answer_deleted(struct azure_op *op)
         azure_finish_failed(op);
 }
 
-static void build_delete_empty(struct azure_op *op)
+void azure_build_delete_empty(struct azure_op *op)
 {
     azure_request(op, "DELETE", op->call->key, NULL);
     http_header_set(&op->http.headers, "If-Match", op->call->entry.etag);
@@ -179,10 +179,10 @@ static void build_delete_empty(struct azure_op *op)
 static void delete_empty(struct azure_op *op)
 {
     azure_take_etag(&op->call->entry, http_header_get(&op->http.response_headers, "ETag"));
-    azure_send_next(op, build_delete_empty, answer_deleted);
+    azure_send_phase(op, AZURE_DELETE_EMPTY);
 }
 
-static void answer_whose_empty(struct azure_op *op)
+void azure_answer_whose_empty(struct azure_op *op)
 {
     if (azure_succeeded(op) && azure_is_ours(op))
         delete_empty(op);
@@ -191,18 +191,18 @@ static void answer_whose_empty(struct azure_op *op)
                                        "%s: an object has been written there meanwhile", azure_what(op)));
 }
 
-static void answer_empty(struct azure_op *op)
+void azure_answer_empty(struct azure_op *op)
 {
     if (azure_succeeded(op))
         delete_empty(op);
     else if (op->http.status == 409 || op->http.status == 412)
-        azure_send_next(op, azure_build_head, answer_whose_empty);
+        azure_send_phase(op, AZURE_WHOSE_EMPTY);
     else
         azure_finish_failed(op);
 }
 
 /* Where there is no blob, an empty list of blocks makes an empty one and discards the blocks. */
-static void build_empty(struct azure_op *op)
+void azure_build_empty(struct azure_op *op)
 {
     static const char list[] = "<?xml version=\"1.0\" encoding=\"utf-8\"?><BlockList></BlockList>";
 
@@ -214,10 +214,10 @@ static void build_empty(struct azure_op *op)
     op->http.body_len = sizeof(list) - 1;
 }
 
-static void answer_is_free(struct azure_op *op)
+void azure_answer_is_free(struct azure_op *op)
 {
     if (op->http.status == 404)
-        azure_send_next(op, build_empty, answer_empty);
+        azure_send_phase(op, AZURE_EMPTY);
     else if (azure_succeeded(op))
         azure_finish(op, act_error_set(&op->call->error, ACT_FAIL,
                                        "%s: it is an object, not what an interrupted upload left", azure_what(op)));
@@ -225,15 +225,15 @@ static void answer_is_free(struct azure_op *op)
         azure_finish_failed(op);
 }
 
-static void answer_is_leftover(struct azure_op *op)
+void azure_answer_is_leftover(struct azure_op *op)
 {
     if (azure_succeeded(op))
-        azure_send_next(op, azure_build_head, answer_is_free);
+        azure_send_phase(op, AZURE_IS_FREE);
     else
         azure_finish_failed(op);
 }
 
 void azure_clear(struct azure_op *op)
 {
-    azure_send_next(op, azure_build_blocks, answer_is_leftover);
+    azure_send_phase(op, AZURE_IS_LEFTOVER);
 }

@@ -59,7 +59,7 @@ static void set_own_source(struct azure_op *op, bool with_token)
 }
 
 /* Asks for a copy at once, for which the service only reads what the request itself permits it to read. */
-static void build_sync_copy(struct azure_op *op)
+void azure_build_sync_copy(struct azure_op *op)
 {
     azure_request(op, "PUT", op->call->key, NULL);
     http_header_set(&op->http.headers, "x-ms-requires-sync", "true");
@@ -68,7 +68,7 @@ static void build_sync_copy(struct azure_op *op)
 
 /* Asks for a copy that the service makes later. A request that the account's key signs needs no other permission to
  * read. */
-static void build_copy(struct azure_op *op)
+void azure_build_copy(struct azure_op *op)
 {
     azure_request(op, "PUT", op->call->key, NULL);
     if (auth_kind_of(op->azure->auth) == AUTH_LOGIN) {
@@ -107,7 +107,7 @@ static int copy_poll_later(struct azure_op *op)
 }
 
 /* Takes the first response, or one to a poll: all carry the copy's id and status. */
-static void copy_take_status(struct azure_op *op)
+void azure_answer_copy_status(struct azure_op *op)
 {
     const struct http_headers *headers = &op->http.response_headers;
     const char *id = http_header_get(headers, "x-ms-copy-id");
@@ -125,8 +125,7 @@ static void copy_take_status(struct azure_op *op)
     if (!status || !act_streq(id ? id : "", op->copy->id))
         rc = act_error_set(err, ACT_TEMPORARY, "%s: something else was written there meanwhile", azure_what(op));
     else if (strcmp(status, "pending") == 0) {
-        op->build = azure_build_head;
-        op->answer = copy_take_status;
+        op->phase = AZURE_COPY_POLL;
         rc = copy_poll_later(op);
         if (rc == 0)
             return;
@@ -145,26 +144,26 @@ static bool is_ours_pending(const struct azure_op *op)
     return op->http.ambiguous && azure_has_code(&op->http, "PendingCopyOperation");
 }
 
-static void answer_copy(struct azure_op *op)
+void azure_answer_copy(struct azure_op *op)
 {
     if (is_ours_pending(op))
-        azure_send_next(op, azure_build_head, copy_take_status);
+        azure_send_phase(op, AZURE_COPY_POLL);
     else
-        copy_take_status(op);
+        azure_answer_copy_status(op);
 }
 
 void azure_copy_later(struct azure_op *op)
 {
-    azure_send_next(op, build_copy, answer_copy);
+    azure_send_phase(op, AZURE_COPY_LATER);
 }
 
 /* Blobs that are too large to be copied at once, or that the service may not read that way, are copied later, for
  * which the service takes no token. */
-static void answer_sync_copy(struct azure_op *op)
+void azure_answer_sync_copy(struct azure_op *op)
 {
     if (azure_succeeded(op) || azure_has_code(&op->http, "BlobNotFound") || op->http.status == 412 ||
         op->http.status >= 502)
-        copy_take_status(op);
+        azure_answer_copy_status(op);
     else if (auth_kind_of(op->azure->auth) == AUTH_LOGIN)
         azure_need_delegation(op, SOURCE_LIFE_S);
     else
@@ -178,7 +177,7 @@ void azure_copy(struct azure_op *op)
     free(op->what);
     op->what = act_sprintf("cannot copy '%s/%s' to '%s/%s'", op->azure->container, op->call->copy.source,
                            op->azure->container, op->call->key);
-    azure_send_next(op, build_sync_copy, answer_sync_copy);
+    azure_send_phase(op, AZURE_COPY_NOW);
 }
 
 /* ---- from anywhere */
@@ -212,7 +211,7 @@ void azure_build_block_from(struct azure_op *op)
 
 /* ---- a commit after blocks from a source */
 
-static void build_source_head(struct azure_op *op)
+void azure_build_source_head(struct azure_op *op)
 {
     op->http.method = "HEAD";
     op->http.url = act_strdup(op->call->commit.source.url);
@@ -238,7 +237,7 @@ static const char *property_to_set(const char *name)
     return NULL;
 }
 
-static void answer_source_head(struct azure_op *op)
+void azure_answer_source_head(struct azure_op *op)
 {
     const struct http_headers *source = &op->http.response_headers;
     const char *etag = http_header_get(source, "ETag"), *wanted = op->call->commit.source.match;
@@ -256,13 +255,13 @@ static void answer_source_head(struct azure_op *op)
         if (name)
             azure_keep_property(op, name, source->v[i].value);
     }
-    azure_send_next(op, azure_build_commit, azure_answer_write);
+    azure_send_phase(op, AZURE_COMMIT);
 }
 
 void azure_commit(struct azure_op *op)
 {
     if (op->call->commit.source.url)
-        azure_send_next(op, build_source_head, answer_source_head);
+        azure_send_phase(op, AZURE_SOURCE);
     else
-        azure_send_next(op, azure_build_commit, azure_answer_write);
+        azure_send_phase(op, AZURE_COMMIT);
 }

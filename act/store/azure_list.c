@@ -415,7 +415,7 @@ void azure_request_page(struct azure_op *op, const char *query)
     op->http.max_body = MAX_PAGE_BYTES;
 }
 
-static void build_list(struct azure_op *op)
+void azure_build_list(struct azure_op *op)
 {
     azure_request_page(op, op->list->query);
 }
@@ -444,7 +444,7 @@ static void list_work_done(void *arg)
         azure_finish(op, op->call->rc);
 }
 
-static void answer_list(struct azure_op *op)
+void azure_answer_list(struct azure_op *op)
 {
     if (op->http.status == 200) {
         azure_ahead_start(op);
@@ -461,8 +461,7 @@ void azure_list(struct azure_op *op)
     op->list->entry.mode = -1;
     read_marker(op->list, op->call->list.marker);
     op->list->query = azure_page_query(op->call, op->list->service_marker);
-    op->build = build_list;
-    op->answer = answer_list;
+    op->phase = AZURE_LIST;
     if (!azure_ahead_take(op, op->list->query))
         azure_send(op);
 }

@@ -92,7 +92,7 @@ static bool lasts(const struct azure *azure, int64_t life_s)
     return key->key && key->expiry_s >= now_s(azure) + life_s;
 }
 
-static void build_key(struct azure_op *op)
+void azure_build_key(struct azure_op *op)
 {
     char start[ACT_TIME_TEXT], expiry[ACT_TIME_TEXT];
     int64_t now = now_s(op->azure), life_s = op->azure->delegation->life_s + DAY_S;
@@ -149,7 +149,7 @@ static bool login_take_key(struct azure_op *op)
     return true;
 }
 
-static void answer_key(struct azure_op *op)
+void azure_answer_key(struct azure_op *op)
 {
     struct act_error *err = &op->call->error;
     int rc = azure_succeeded(op) ? 0 : azure_answer_error(op);
@@ -199,7 +199,7 @@ static void login_ask_for_key(struct azure_op *op, int64_t life_s)
     delegation->life_s = life_s;
     struct azure_op *asks = azure_new_op(&op->azure->store, &delegation->call);
     asks->what = act_strdup(azure_what(op));
-    azure_send_next(asks, build_key, answer_key);
+    azure_send_phase(asks, AZURE_KEY);
 }
 
 void azure_need_delegation(struct azure_op *op, int64_t life_s)

@@ -160,7 +160,7 @@ void azure_answer_get(struct azure_op *op)
     uint64_t size = 0;
 
     if (op->http.status == 416 || (op->http.status == 206 && op->http.sink_len == 0)) {
-        azure_send_next(op, azure_build_head, azure_answer_head_of_get);
+        azure_send_phase(op, AZURE_HEAD_OF_GET);
         return;
     }
     if (!azure_succeeded(op)) {

@@ -200,7 +200,7 @@ void azure_set_conditions(struct azure_op *op)
         azure_set_upload(op);
 }
 
-static void build_put(struct azure_op *op)
+void azure_build_put(struct azure_op *op)
 {
     const struct store_put *put = &op->call->put;
     struct http_headers *headers = &op->http.headers;
@@ -226,7 +226,7 @@ static bool is_real_folder(const struct azure_op *op)
            op->http.status == 409 && !op->write->describes;
 }
 
-static void build_description(struct azure_op *op)
+void azure_build_description(struct azure_op *op)
 {
     op->write->describes = true;
     azure_request(op, "PUT", azure_blob_of(op), "comp=metadata");
@@ -250,16 +250,13 @@ static void finish_written(struct azure_op *op)
 
 static void send_write(struct azure_op *op)
 {
-    void (*build)(struct azure_op *) = op->call->op == STORE_PUT        ? build_put
-                                       : op->call->op == STORE_PUT_FROM ? azure_build_put_from
-                                                                        : azure_build_commit;
+    enum store_op what = op->call->op;
 
-    azure_send_next(op, build, azure_answer_write);
+    azure_send_phase(op, what == STORE_PUT ? AZURE_PUT : what == STORE_PUT_FROM ? AZURE_PUT_FROM : AZURE_COMMIT);
 }
 
-/* Finds out whether the blob in the way of a write is what an earlier try wrote. The marker of a folder is not an
- * object, and in nobody's way. */
-static void answer_whose(struct azure_op *op)
+/* The marker of a folder is not an object, and in nobody's way. */
+void azure_answer_whose(struct azure_op *op)
 {
     bool there = azure_take_head(op) == 0, is_marker = op->call->entry.kind == STORE_FOLDER;
 
@@ -315,13 +312,13 @@ void azure_answer_write(struct azure_op *op)
         return;
     }
     if (is_real_folder(op)) {
-        azure_send_next(op, build_description, azure_answer_write);
+        azure_send_phase(op, AZURE_DESCRIBE);
         return;
     }
     int rc = azure_answer_error(op);
     if (may_be_in_order(op, rc)) {
         op->write->refused = op->call->error;
-        azure_send_next(op, azure_build_head, answer_whose);
+        azure_send_phase(op, AZURE_WHOSE);
         return;
     }
     azure_finish(op, rc);
@@ -337,7 +334,7 @@ void azure_request_block(struct azure_op *op, const uint8_t id[STORE_BLOCK_ID])
     azure_request(op, "PUT", op->call->key, query);
 }
 
-static void build_block(struct azure_op *op)
+void azure_build_block(struct azure_op *op)
 {
     const struct store_put_block *block = &op->call->block;
     uint8_t own[STORE_BLOCK_ID];
@@ -402,15 +399,13 @@ void azure_build_commit(struct azure_op *op)
 
 void azure_put(struct azure_op *op)
 {
-    op->build = build_put;
-    op->answer = azure_answer_write;
+    op->phase = AZURE_PUT;
     sum_and_send(op);
 }
 
 void azure_block(struct azure_op *op)
 {
-    op->build = build_block;
-    op->answer = azure_answer_write;
+    op->phase = AZURE_BLOCK;
     sum_and_send(op);
 }
 

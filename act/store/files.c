@@ -323,7 +323,7 @@ static void start_way(struct store *store, struct store_call *call)
 
     op->file = act_calloc(1, sizeof(*op->file));
     op->release = release_files_op;
-    op->failed = files_no_answer;
+    op->of_share.failed = files_no_answer;
     engine_timer(http_engine(store->http), 0, begin_way, op);
 }
 
