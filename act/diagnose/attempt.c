@@ -34,7 +34,7 @@ static bool is_of_node(const struct diagnose_attempt *a, const char *log)
     return strstr(log, name) != NULL;
 }
 
-/* Of the logs that many nodes have, it reads those of the node that failed first, and not all of the rest. */
+/* Reads the logs that many nodes have: those of the node that failed first, and not all of the rest. */
 static int attempt_ask_logs(struct diagnose_verdict *v, const struct diagnose_attempt *a, bool of_node, int *budget,
                             struct act_error *err)
 {

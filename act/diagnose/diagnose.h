@@ -105,7 +105,7 @@ void diagnose_scan_end(struct diagnose_scan *scan, struct diagnose_hits *out);
  *
  * Hits compete, first by place (enum diagnose_quality), then by the order of the rules. */
 
-/* How good an explanation is, by the place where it was found; the first is the best. */
+/* Ranks explanations by the place where they were found; the first is the best. */
 enum diagnose_quality {
     DIAGNOSE_NEAR,        /* near the end of the failed rank's log, or in the words of the agent, Slurm or mpirun */
     DIAGNOSE_REPLACED,    /* there, in an exception that another one followed, which is what ended the program */

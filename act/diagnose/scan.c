@@ -29,8 +29,8 @@ struct diagnose_scan {
     size_t n_matched;
     uint64_t line_no;
     struct traceback traceback;
-    /* Of the exceptions that led to one another: where the first of them begins, whether another one is to follow, and
-     * the lines of those that one did follow. */
+    /* Exceptions that led to one another: the first line of the first, the lines of all that another one followed, and
+     * whether another one is to come. */
     uint64_t chain_from, replaced_from, replaced_to;
     bool is_linked;
     char *part; /* DIAGNOSE_LINE bytes: the beginning of a line whose end has not come yet */

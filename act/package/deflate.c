@@ -108,7 +108,7 @@ size_t package_piece_bound(size_t len)
     return len + (len / STORED_MAX + 1) * STORED_HEAD + PIECE_SLACK;
 }
 
-/* Whether a sample from the middle shrinks: compressed or encrypted data does not. */
+/* Tells whether a sample from the middle shrinks: compressed or encrypted data does not. */
 static bool looks_compressible(struct package_deflater *d, const uint8_t *data, size_t len, uint8_t *scratch)
 {
     size_t n = len < PROBE_BYTES ? len : PROBE_BYTES;

@@ -47,10 +47,10 @@ struct package_options {
 };
 #define PACKAGE_JUDGED ((size_t)1 << 20)
 
-/* Whether zip_options are understood: else -ACT_CONFIG. */
+/* Checks that zip_options are understood: else -ACT_CONFIG. */
 int package_check_options(const struct act_strv *zip_options, struct act_error *err) ACT_NODISCARD;
 
-/* Whether a path below root is or looks like configuration: below aux_data, *.yaml, *.yml. */
+/* Tells whether a path below root is or looks like configuration: below aux_data, *.yaml, *.yml. */
 bool package_is_config(const char *path);
 
 struct package_entry {
@@ -68,8 +68,8 @@ struct package_left_out {
                    "socket" */
 };
 
-/* How much it matters that a rule has left something out: what no command needs; what one may need; what the built-in
- * list leaves out although it may be needed. */
+/* Tells how much it matters that `rule` has left something out: no command needs it; one may need it; one may need it,
+ * and yet the built-in list leaves it out. */
 enum package_rule_weight { PACKAGE_RULE_PLAIN, PACKAGE_RULE_NOTED, PACKAGE_RULE_SAID };
 enum package_rule_weight package_rule_weight(const char *rule);
 
@@ -112,7 +112,7 @@ struct package_progress {
 struct package_output {
     struct engine *engine;
     const char *folder; /* the zip becomes <folder>/<sha256>.zip, mode 0600; made when missing */
-    /* Of the last package, whose unchanged data is copied; missing or damaged: everything is read. May be NULL. */
+    /* Describes the last package, whose unchanged data is copied; missing or damaged: everything is read. NULL: none. */
     const char *index;
     void (*progress)(void *arg, const struct package_progress *now); /* at most every 200 ms; may be NULL */
     void *arg;
@@ -154,11 +154,11 @@ int package_write(const struct package_options *options, const struct package_li
 void package_forecast(const struct package_list *list, const char *folder, const char *index,
                       struct package_summary *out);
 
-/* Whether the tree below root has a file of the last package still: the path, inode, size and time of it, as after the
- * project was renamed. Stops at the first; a missing or damaged index knows none. */
+/* Tells whether the tree below root still has a file of the last package: its path, inode, size and time, as after the
+ * project was renamed. Stops at the first one; a missing or damaged index knows none. */
 bool package_index_is_of(const char *index, const char *root);
 
-/* The contents of a package, or any zip, sorted by path, to compare it with another. */
+/* Lists the contents of a package, or any zip, sorted by path, to compare it with another. */
 struct package_file {
     char *path;
     uint64_t size;

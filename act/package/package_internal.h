@@ -35,7 +35,7 @@ void package_gitignore_free(struct package_gitignore *gitignore);
 /* Does the part of package_rules_enter() for .gitignore. */
 int package_gitignore_enter(struct package_gitignore *gitignore, const char *folder,
                             struct act_error *err) ACT_NODISCARD;
-/* The line that leaves the path out ("src/.gitignore:3 '*.pt'", a new string), or NULL. */
+/* Returns the line that leaves the path out ("src/.gitignore:3 '*.pt'", a new string), or NULL. */
 char *package_gitignore_ask(struct package_gitignore *gitignore, const char *path, bool is_folder);
 
 /* ---- gitconfig.c */
@@ -72,8 +72,8 @@ uint32_t package_crc_join(uint32_t first, uint32_t second, uint64_t second_len);
 
 /* Compresses a whole file into out (package_piece_bound(len) bytes). Returns the length. */
 size_t package_deflate_whole(struct package_deflater *d, const void *data, size_t len, void *out);
-/* A piece of a larger file into out (package_piece_bound(len) bytes), for which the `before` bytes in front of
- * data are known to the reader (at most PACKAGE_DICTIONARY). Returns the length. */
+/* Compresses a piece of a larger file into out (package_piece_bound(len) bytes). The `before` bytes in front of data are
+ * known to the reader (at most PACKAGE_DICTIONARY). Returns the length. */
 size_t package_deflate_piece(struct package_deflater *d, const uint8_t *data, size_t len, size_t before, bool last,
                              uint8_t *out);
 size_t package_piece_bound(size_t len);
@@ -120,13 +120,13 @@ struct package_zip {
     /* Gives the next bytes of entry i as they are to be in the archive; 0 after its last one, when the CRC is known;
      * negative: the archive is given up. The entries come in order. */
     int64_t (*read)(void *arg, size_t i, void *data, size_t len);
-    /* Entry i is in the archive, and settled in the sink. */
+    /* Called when entry i is in the archive, and settled in the sink. */
     void (*settled)(void *arg, size_t i);
     void *arg;
 };
 
 int package_zip_write(const struct package_zip *zip, struct act_error *err) ACT_NODISCARD;
-/* Whether an entry's data is raw deflate; else it is stored. */
+/* Tells whether an entry's data is raw deflate; else it is stored. */
 bool package_is_deflated(const struct package_entry *entry);
 /* Names all that the headers depend on besides the entries. */
 const char *package_zip_version(void);

@@ -145,7 +145,7 @@ static int judge_entry(struct package_task *task, const struct package_entry *en
     return -ACT_PARTIAL;
 }
 
-/* What is not a file, or an empty one, is stored. data holds the largest entry, out the rest of the bound. */
+/* Stores whatever is not a file, or an empty one. data holds the largest entry, out the rest of the bound. */
 static int task_add_entry(struct package_task *task, size_t i, struct package_deflater *d, uint8_t *data, size_t at,
                           uint8_t *out)
 {

@@ -42,12 +42,12 @@ struct package_task {
     struct act_error error;
 };
 
-/* The memory that it takes while under way. */
+/* Returns the bytes of memory that the task takes while under way. */
 size_t package_task_memory(const struct package_task *task);
-/* On a worker. */
+/* Runs the task, on a worker. */
 void package_task_run(struct package_task *task);
 
-/* Fills in what follows from a block's bytes. */
+/* Fills in the id and the checksum of a block from its bytes `data`. */
 void package_block_sum(struct package_block *block, const void *data);
 
 #endif

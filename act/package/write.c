@@ -322,7 +322,7 @@ static void run_build(struct build *b)
 
 /* All together */
 
-/* temp gets the name of its content, and the index says what it holds. */
+/* Gives temp the name of its content, and lets the index say what it holds. */
 static int write_publish(struct build *b, const char *temp)
 {
     ACT_AUTOFREE char *path = act_sprintf("%s/%s.zip", b->output->folder, b->out->sha256);
@@ -375,7 +375,7 @@ static int build_into_temp(struct build *b)
     return rc;
 }
 
-/* The file of the last package, or -1 if it is gone. */
+/* Opens the file of the last package. Returns -1 if it is gone. */
 static int open_last(const struct package_index *last, const char *folder)
 {
     ACT_AUTOFREE char *path = act_sprintf("%s/%s.zip", folder, last->sha256);
@@ -399,7 +399,7 @@ static int load_last(const char *index, const char *folder, struct package_index
     return fd;
 }
 
-/* Whether the list is what the last package holds. */
+/* Tells whether the list is what the last package holds. */
 static bool is_last(const struct package_list *list, const struct package_index *last)
 {
     size_t i = 0;

@@ -34,10 +34,10 @@ struct files {
     bool idle;                    /* none is any more */
 };
 
-/* What is there under a name. */
+/* The kind of thing that a name stands for. */
 enum files_found { FILES_NOTHING, FILES_FILE, FILES_FOLDER, FILES_OTHER_CASE };
 
-/* What an op does, or does next. The phases that an operation goes through are its way: files.c has them, and
+/* The step that an op is at, or takes next. The phases of an operation are its way: files.c has them, and
  * files_upload.c those that prepare an upload. */
 enum files_phase {
     FILES_END,          /* the call has succeeded */

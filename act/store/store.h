@@ -42,7 +42,7 @@ int store_folder_mode(unsigned mode);
 
 #define STORE_ETAG 96
 
-/* What a store knows about an object besides its bytes. */
+/* All that a store knows about an object besides its bytes. */
 struct store_entry {
     char *key; /* owned */
     enum store_kind kind;
@@ -76,7 +76,7 @@ void store_page_release(struct store_page *page);
 /* Adds an empty entry to the end of the page and returns it. It is valid until the next one is added. */
 struct store_entry *store_page_add(struct store_page *page);
 
-/* What a call does to the object at its key. Operations that take or give more have a struct below. */
+/* Operations on the object at the key of a call. Those that take or give more have a struct below. */
 enum store_op {
     STORE_HEAD, /* looks at it -> entry; -ACT_NOT_FOUND when there is none */
     STORE_GET,
@@ -139,7 +139,7 @@ struct store_data {
     struct store_sums *sums; /* the bytes are added; NULL: not wanted */
 };
 
-/* What is kept with an object. */
+/* Attributes that are kept with an object. */
 struct store_attributes {
     enum store_kind kind;
     int mode;              /* -1: none */
@@ -148,7 +148,7 @@ struct store_attributes {
     const uint64_t *crc64; /* COMMIT: of the whole object; NULL: not known */
 };
 
-/* What a write may replace; {0}: anything. */
+/* Restricts what a write may replace; {0}: anything. */
 struct store_condition {
     const char *if_match; /* an ETag: fail with -ACT_TEMPORARY ("changed") when the object has another */
     bool if_absent;       /* fail with -ACT_PARTIAL ("exists") when there is an object; of a folder: a file */

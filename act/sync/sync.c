@@ -1,3 +1,4 @@
+/* sync.c - decides on one pair of entries, and merges two listings into such pairs. */
 #include "sync/sync.h"
 
 #include <string.h>
@@ -278,7 +279,7 @@ static struct store_entry sync_take_head(struct side *side)
     return entry;
 }
 
-/* Negative: the source's object comes first, positive: the destination's, 0: both have it. */
+/* Returns which object comes next: negative: the source's, positive: the destination's, 0: both have it. */
 static int sync_order_of(struct sync *s)
 {
     struct side *from = &s->sides[SYNC_FROM], *to = &s->sides[SYNC_TO];

@@ -26,7 +26,7 @@ struct object_part;
 /* Takes over an item of the merge. */
 typedef void walk_take(struct walk *walk, struct sync_item *item);
 
-/* What is known of a part. */
+/* All that is known of a part. */
 struct part_state {
     uint64_t crc64;
     bool has_crc64;
@@ -48,7 +48,7 @@ enum object_sums {
     OBJECT_SUMS_AND_MD5,  /* and the MD5 of the whole: with several parts, in the chain */
 };
 
-/* What an object does, or does next. A failure skips to DROP. */
+/* The step that an object is at, or takes next. A failure skips to DROP. */
 enum object_phase {
     OBJECT_PLAN, /* how it is moved; once more where the service turns out to be unable to fetch it */
     OBJECT_ASK,  /* for the blocks that are there already */

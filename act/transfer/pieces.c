@@ -1,13 +1,13 @@
 /* pieces.c - a part that comes from a service is summed and written while the rest of it still comes.
  *
- * What comes is collected in pieces, each of which is handed to the store as soon as it is whole: a writer that had to
+ * The bytes are collected in pieces, each of which is handed to the store as soon as it is whole: a writer that had to
  * wait until the loop is done with receiving would stand still. Workers sum and write them; those of one file take
  * turns (engine_lane_new()). A piece goes into the place in the part's buffer that became free last: as long as the
  * disk keeps up, few places are used, and they stay in the processor's cache. When it does not, there is room for the
  * whole part. Of 256 KiB, 512 KiB and 1 MiB, 512 KiB was as fast as any: large enough that few hand-overs are needed,
  * small enough for the cache.
  *
- * What was written is not complete until its last piece was: only then does the store know the block. So the last piece
+ * A block is not complete until its last piece was written: only then does the store know the block. So the last piece
  * waits until those before it are written, and the response as a whole is known to be what was asked for.
  */
 #include <string.h>
