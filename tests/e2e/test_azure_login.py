@@ -290,12 +290,6 @@ def test_a_clock_that_is_ahead_of_that_of_az_is_named(act, store, login, az, for
 # ---- virtual machines
 
 
-def test_the_metadata_service_is_tried_again(act, store, login):
-    login.identity_errors = [(429, {"error": "too many"}), (500, {"error": "x"})]
-    assert act.run("login", "--json", env=login.machine()).json["source"] == "managed identity"
-    assert [row.kind for row in login.asked()] == ["probe", "imds", "imds", "imds"]
-
-
 def test_the_metadata_service_is_being_updated(act, store, login):
     login.identity_errors = [(410, {"error": "gone"})]
     act.run("login", env=login.machine())

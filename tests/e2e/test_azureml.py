@@ -207,21 +207,6 @@ def test_abort_of_a_run_that_waits(act, azureml):
     assert act.info(run)["started"] is None and "elapsed" not in act.run("q", run, status=None).out
 
 
-@pytest.mark.smoke
-def test_resubmit(act, azureml):
-    act.write("code.txt", "first")
-    run = finish(act, "cat", "code.txt")
-    act.write("code.txt", "second")
-    azureml.forget()
-    again = act.run("resubmit", run).out.split()[-1]
-    assert again != run
-    act.run("wait", again)
-    assert act.run("logs", again).out == act.run("logs", run).out == "first"
-    old, new = (azureml.job(r)["properties"] for r in (run, again))
-    same = ("command", "environmentId", "computeId", "resources", "experimentName", "environmentVariables")
-    assert [old.get(k) for k in same] == [new.get(k) for k in same]
-
-
 def test_another_machine(act, azureml, scratch):
     """What is known of a run is in the service: a machine without the ledger can work on with it."""
     run = finish(act, "sh", "-c", "echo here; exit 3", status=None)
@@ -252,8 +237,7 @@ def test_runs_that_begin_at_once_on_the_same_nodes(act, azureml):
     """Each sweeps what others left, and nobody what others use."""
     act.write("copy.sh", "cat copy.sh >/dev/null; echo $RANK >output/$RANK.txt")
     runs = [submit(act, "sh", "copy.sh", gpus=4) for _ in range(8)]
-    for run in runs:
-        act.run("wait", run)
+    assert [act.run("wait", run).status for run in runs] == [0] * 8
 
 
 def test_logs_of_the_old_runtime(act, azureml):
@@ -322,12 +306,6 @@ def test_not_logged_in(act, azureml):
     assert azureml.requests() == []
 
 
-def test_wrong_secret(act, azureml):
-    act.env["AZURE_CLIENT_SECRET"] = "wrong-secret"
-    message = act.fail("submit", "true", status=4, match="Invalid client secret")
-    assert "wrong-secret" not in message
-
-
 def test_expired_token_is_renewed(act, azureml):
     finish(act, "true")
     azureml.tell("revoke")
@@ -341,21 +319,6 @@ def test_login_that_is_never_accepted(act, azureml):
         "code": "ExpiredAuthenticationToken", "message": "The access token expiry UTC time is in the past."}}}})
     act.fail("submit", "true", status=4, match="expir")
     assert len(azureml.requests()) <= 3
-
-
-def test_wrong_tenant(act, azureml):
-    act.env["AZURE_TENANT_ID"] = azureml_double.OTHER_TENANT
-    act.fail("submit", "true", status=4, match="tenant")
-
-
-def test_unknown_tenant(act, azureml):
-    act.env["AZURE_TENANT_ID"] = "no-such-tenant"
-    act.fail("submit", "true", status=4, match="Tenant 'no-such-tenant' not found")
-
-
-def test_proof_is_asked_for(act, azureml):
-    azureml.faults({"match": "^arm ", "times": 1000, "claims": True})
-    act.fail("submit", "true", status=4, match="az login.*--claims-challenge")
 
 
 def test_no_permission(act, azureml):

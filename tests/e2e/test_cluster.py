@@ -1,10 +1,8 @@
 """Where runs are and what a cluster is doing: nodes, ssh, summary, blame; the logs of all ranks and of all attempts."""
 import json
 import os
-import pathlib
 import re
 import shutil
-import signal
 import socket
 import subprocess
 
@@ -296,22 +294,6 @@ def test_logs_of_earlier_attempts(act):
     act.run("q", run)
     assert (copy / "user_logs/std_log_process_0.txt").read_text() == "the third, longer than the second\n"
     assert (copy / "attempts/2/user_logs/std_log_process_0.txt").read_text() == "the second\n"
-
-
-@pytest.mark.parametrize("words", [["-f"], ["-f", "--all"]])
-def test_follow_through_attempts(act, words):
-    run = running(act, "sh", "-c", "echo one; echo rest; exec sleep 300")
-    log = act.run_dir(run) / "user_logs/std_log_process_0.txt"
-    act.until(lambda: log.exists() and log.read_text() == "one\nrest\n", "the first lines")
-    watch = act.start("logs", *words, run)
-    prefix = "[0] " if "--all" in words else ""
-    assert watch.stdout.readline().decode() == f"{prefix}one\n"
-    next_attempt(act, run, "two, and this is longer than what there was before\n")
-    assert [watch.stdout.readline().decode() for _ in range(2)] == [
-        f"{prefix}rest\n", f"{prefix}two, and this is longer than what there was before\n"]
-    act.run("abort", run)
-    out, err = watch.communicate(timeout=60)
-    assert err.decode().startswith("attempt 2 begins\nCanceled") and out == b"", "nothing twice"
 
 
 # ---- the table

@@ -99,19 +99,6 @@ def test_secrets_are_masked(act):
             assert secret not in result.out + result.err
 
 
-def test_built_in_cluster(act, scratch):
-    empty = scratch / "empty"
-    empty.mkdir()
-    whole = act.run("config", "show", "--json", cwd=empty).json
-    assert whole["cluster"] == "local" and whole["file"] is None
-    assert whole["project_root"] == str(empty)
-    assert whole["values"]["platform"]["value"] == "local"
-    act.run("-c", "local", "config", "show")
-    result = act.run("submit", "echo", "no set-up at all", cwd=empty)
-    act.run("wait", result.out.strip(), cwd=empty)
-    assert act.run("logs", result.out.strip(), cwd=empty).out == "no set-up at all\n"
-
-
 def test_params_reach_the_run(act):
     act.write("say.sh", 'echo "$GREETING"')
     run = act.finish("sh", "say.sh", before=("-p", "env: {GREETING: 'hello from -p'}", "-n", "1"))
@@ -119,13 +106,6 @@ def test_params_reach_the_run(act):
 
 
 # ---- what is wrong
-
-
-def test_unknown_cluster(act):
-    act.cluster("europe")
-    message = act.fail("-c", "eurpe", "config", "show", status=(3, 7))
-    assert "eurpe" in message and "europe" in message
-    act.fail("-c", "../../etc/passwd", "config", "show", status=(2, 3, 7))
 
 
 def test_check_names_the_cluster(act):

@@ -126,11 +126,11 @@ def test_blocks(act, stored):
 
 
 def test_many_small_files(act, stored):
-    files = {f"data/many/{i % 7}/{i:04}": str(i).encode() for i in range(600)}
+    files = {f"data/many/{i % 7}/{i:04}": str(i).encode() for i in range(150)}
     for path, data in files.items():
         act.write(path, data)
     act.run("u", "data/many")
-    assert len(stored.keys()) == 600
+    assert len(stored.keys()) == 150
     away(act, "data/many")
     act.run("d", "data/many")
     assert tree(act.project / "data/many") == {p.removeprefix("data/many/"): d for p, d in files.items()}

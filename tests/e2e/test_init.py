@@ -49,21 +49,6 @@ def test_package_is_named_by_its_content_and_at_code_path(act):
     assert (act.store / "files/code/project.zip").read_bytes() == path.read_bytes()
 
 
-@pytest.mark.smoke
-def test_same_tree_same_bytes(act):
-    for i in range(20):
-        act.write(f"src/{i % 3}/{i}.py", f"x = {i}\n" * 100)
-    pack(act)
-    first = packages(act)
-    copy = act.scratch / "elsewhere"
-    shutil.copytree(act.project, copy)
-    for path in copy.rglob("*"):
-        os.utime(path, (1_000_000_000, 1_000_000_000))
-    act.run("init", cwd=copy, env={"TZ": "Asia/Tokyo", "LANG": "C", "ACT_HOME": str(act.scratch / "other-home")})
-    act.run("init", cwd=act.project / "src")
-    assert packages(act).keys() == first.keys()
-
-
 def test_nothing_is_uploaded_when_nothing_changed(act, azure, proxy):
     act.write("main.py", "1")
     act.run("init")

@@ -73,6 +73,7 @@ def test_a_sas(act, store, vault):
     account(act, store, sas_token=vault.said("sas"))
     act.write("data/a.txt", "hello")
     act.run("u", "data")
+    assert act.run("cat", "data/a.txt").out == "hello"
 
 
 def test_a_run_with_its_code_there(act, store, vault):

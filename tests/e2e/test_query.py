@@ -395,18 +395,6 @@ def test_abort_dry_run(act):
     act.run("abort", run)
 
 
-def test_resubmit_aborts_and_repeats(act):
-    act.write("stay.sh", "echo up; sleep 300")
-    old = act.submit("sh", "stay.sh", before=("-n", "1"))
-    act.until_state(old, "Running")
-    new = act.run("resubmit", old).out.strip()
-    assert new != old
-    assert act.state(old) == "Canceled"
-    act.until_state(new, "Running")
-    assert act.info(new)["command"] == ["sh", "stay.sh"]
-    act.run("abort", new)
-
-
 def test_resubmit_asks_on_a_terminal_before_it_aborts(act):
     old = act.submit("sleep", "300", before=("-n", "1"))
     act.until_state(old, "Running")
@@ -446,14 +434,6 @@ def test_resubmit_stays_on_the_runs_own_cluster(act):
     act.run("wait", new)
     assert act.info(new)["cluster"] == "other"
     assert act.lines(new) == ["on other"]
-
-
-def test_resubmit_dry_run(act):
-    run = act.submit("sleep", "300", before=("-n", "1"))
-    act.until_state(run, "Running")
-    act.run("resubmit", "--dry-run", run)
-    assert act.state(run) == "Running" and len(act.run("q", "--json").json["runs"]) == 1
-    act.run("abort", run)
 
 
 def test_queue_is_first_come_first_served_enough(act):
@@ -565,6 +545,7 @@ def test_local_without_docker(act):
     assert act.run("local", "--dry-run", "echo", "x").json["container"] == "podman"
 
 
+@pytest.mark.smoke
 def test_initc_compiles_here_and_submit_takes_that_while_nothing_changes(act):
     with_image(act)
     act.write(".gitignore", "tool")
@@ -698,23 +679,6 @@ def test_machine_that_rebooted(act):
     assert act.state(run) == "Failed"
     assert "lost" in act.info(run)["reason"]
     assert act.finish("true", before=("-n", os.cpu_count())), "its slots are free again"
-
-
-@pytest.mark.parametrize("ranks", [1, 2])
-def test_rank_killed(act, ranks):
-    if ranks > os.cpu_count():
-        pytest.skip("this machine has one processor: no two ranks")
-    act.write("stay.py", "import os, time\nprint(os.getpid(), flush=True)\ntime.sleep(300)")
-    run = act.submit("python3", "stay.py", before=("-n", ranks))
-    victim = ranks - 1
-    pid = act.until(lambda: (act.run("q", run, status=None) and (
-        path := act.project / f"assets/{run}/user_logs/std_log_process_{victim}.txt").exists()
-        and path.read_text().strip()), "the rank's process id")
-    os.kill(int(pid), signal.SIGKILL)
-    act.run("wait", run, status=137)
-    info = act.info(run)
-    assert (info["state"], info["failed_rank"], info["exit_status"]) == ("Failed", victim, 137)
-    act.until(lambda: not act.processes(), "the other ranks end as well")
 
 
 def words_of(pid):

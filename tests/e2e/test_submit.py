@@ -483,7 +483,7 @@ def test_requirements_are_installed_once(act, two_ranks):
 def test_empty_requirements_are_nothing_to_install(act):
     fake_pip(act, 1)
     act.write("requirements.txt", "\n  # numpy\r\n\t\r\n#end")
-    act.finish("true")
+    assert act.state(act.finish("true")) == "Completed", "the pip here fails"
 
 
 def test_the_systems_python_takes_no_packages(act):

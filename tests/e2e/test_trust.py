@@ -280,7 +280,7 @@ def test_another_target_asks_again_and_nothing_else_does(other, scratch):
     (other.project / "data").unlink()
     (other.project / "data").symlink_to(scratch)
     other.run("ls", "data", status=4)
-    at_terminal(other, "ls", "data")
+    assert "[y/N]" in at_terminal(other, "ls", "data")
 
 
 def test_what_is_trusted_once_holds_for_all_cluster_files(other):
