@@ -118,7 +118,7 @@ static bool looks_compressible(struct package_deflater *d, const uint8_t *data, 
     return n > 0 && libdeflate_deflate_compress(d->probe, data + (len - n) / 2, n, scratch, n - n / 64) > 0;
 }
 
-/* Stored blocks of RFC 1951 section 3.2.4. */
+/* Writes stored blocks (RFC 1951 section 3.2.4). */
 static size_t store_piece(const uint8_t *data, size_t len, bool last, uint8_t *out)
 {
     uint8_t *p = out;

@@ -33,7 +33,7 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t' || c == '\r';
 }
 
-/* "core]", behind the bracket. False: that is none. */
+/* Takes the name of a section, "core]", behind the bracket. False: it is malformed. */
 static bool take_section(struct gitconfig_parser *p)
 {
     size_t len = strcspn(p->at, "]\n"), n = strcspn(p->at, "] \t\"\n");
@@ -193,7 +193,7 @@ static void read_config(const char *file, int depth, struct gitconfig_found *fou
         package_gitconfig_parse(text, take_setting, &r);
 }
 
-/* $XDG_CONFIG_HOME/git/NAME. New string. */
+/* Returns $XDG_CONFIG_HOME/git/NAME. New string. */
 static char *in_user_config(const char *name)
 {
     const char *config = act_env("XDG_CONFIG_HOME");

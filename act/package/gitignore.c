@@ -17,7 +17,7 @@
 
 #define GITIGNORE ".gitignore"
 
-/* The lines of one file. Paths are relative to its folder: without their first `drop` bytes, after `add`. */
+/* Holds the lines of one file. Paths are relative to its folder: without their first `drop` bytes, after `add`. */
 struct gitignore_level {
     char *folder; /* its folder below the root, "" for the root and above */
     size_t drop;
@@ -76,7 +76,7 @@ static int push_file(struct package_gitignore *g, const char *path, struct gitig
     return rc;
 }
 
-/* The file of a folder; like git, not through a link. */
+/* Reads the file of a folder; like git, not through a link. */
 static int push_level(struct package_gitignore *g, const char *dir, struct gitignore_level level, struct act_error *err)
 {
     ACT_AUTOFREE char *path = act_path_join(dir, GITIGNORE);
@@ -88,7 +88,8 @@ static int push_level(struct package_gitignore *g, const char *dir, struct gitig
     return 0;
 }
 
-/* A folder that others may write to, such as /tmp, may be above the project: other users' files there are ignored. */
+/* Tells whether `dir` is the top of a repository. A folder that others may write to, such as /tmp, may be above the
+ * project: other users' files there are ignored. */
 static bool is_top(const char *dir, const char *root)
 {
     ACT_AUTOFREE char *git = act_path_join(dir, ".git");
@@ -129,7 +130,7 @@ static char *read_pointer(const char *path, const char *prefix)
     return act_strndup(value, strcspn(value, "\r\n"));
 }
 
-/* The folder with the configuration of the repository: .git, or where it points to, as in a second work tree
+/* Returns the folder with the configuration of the repository: .git, or where it points to, as in a second work tree
  * (gitrepository-layout(5)). NULL: there is none. New string. */
 static char *find_git_dir(const char *top)
 {
@@ -142,7 +143,7 @@ static char *find_git_dir(const char *top)
     return common ? package_path_from(dir, common) : act_strdup(dir);
 }
 
-/* A file that counts for all that is in the repository. */
+/* Reads a file that counts for all that is in the repository. */
 static int push_whole(struct package_gitignore *g, const char *top, const char *path, struct act_error *err)
 {
     size_t len = strlen(top);
@@ -168,7 +169,7 @@ static int push_own(struct package_gitignore *g, const char *top, struct act_err
     return rc == 0 && info ? push_whole(g, whole, info, err) : rc;
 }
 
-/* The files from the top of the repository down to the folder above the root. */
+/* Reads the files from the top of the repository down to the folder above the root. */
 static int push_above(struct package_gitignore *g, const char *top, struct act_error *err)
 {
     size_t len = top ? strlen(top) : 0;

@@ -91,7 +91,7 @@ static struct package_known known_of(const struct index_record *r, const char *p
                                   .item = {.offset = r->offset, .data = r->data, .packed = r->packed, .crc = r->crc}};
 }
 
-/* The blocks are all of the package, in order. */
+/* Checks that the blocks are all of the package, in order. */
 static bool covers(const struct package_block *blocks, size_t n, uint64_t bytes)
 {
     uint64_t at = 0;
@@ -159,7 +159,7 @@ static const struct package_known *index_find_known(const struct package_index *
     return index->n ? bsearch(&path, index->v, index->n, sizeof(*index->v), act_by_text) : NULL;
 }
 
-/* Nothing of a folder is in the package but its name and mode. */
+/* Compares name and mode alone of a folder: the package has nothing else of it. */
 static bool looks_same(const struct package_known *k, const struct package_entry *e)
 {
     return k->mode == e->mode && (S_ISDIR(e->mode) || (k->size == e->size && k->inode == e->inode &&

@@ -112,7 +112,7 @@ struct package_progress {
 struct package_output {
     struct engine *engine;
     const char *folder; /* the zip becomes <folder>/<sha256>.zip, mode 0600; made when missing */
-    /* Describes the last package, whose unchanged data is copied; missing or damaged: everything is read. NULL: none. */
+    /* Describes the last package, whose unchanged data is copied. Missing, damaged or NULL: everything is read. */
     const char *index;
     void (*progress)(void *arg, const struct package_progress *now); /* at most every 200 ms; may be NULL */
     void *arg;

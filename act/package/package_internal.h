@@ -72,8 +72,8 @@ uint32_t package_crc_join(uint32_t first, uint32_t second, uint64_t second_len);
 
 /* Compresses a whole file into out (package_piece_bound(len) bytes). Returns the length. */
 size_t package_deflate_whole(struct package_deflater *d, const void *data, size_t len, void *out);
-/* Compresses a piece of a larger file into out (package_piece_bound(len) bytes). The `before` bytes in front of data are
- * known to the reader (at most PACKAGE_DICTIONARY). Returns the length. */
+/* Compresses a piece of a larger file into out (package_piece_bound(len) bytes). The `before` bytes in front of data
+ * are known to the reader (at most PACKAGE_DICTIONARY). Returns the length. */
 size_t package_deflate_piece(struct package_deflater *d, const uint8_t *data, size_t len, size_t before, bool last,
                              uint8_t *out);
 size_t package_piece_bound(size_t len);

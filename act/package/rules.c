@@ -16,7 +16,7 @@
 
 #define IGNORE_FILE ".actignore"
 
-/* One line in gitignore syntax. */
+/* Holds a line in gitignore syntax. */
 struct rules_line {
     struct filter_pattern pattern;
     int number; /* in .actignore; 0 for the built-in list */
@@ -36,7 +36,7 @@ struct package_rules {
     struct act_strv excludes, includes;  /* the patterns of -x and -i */
 };
 
-/* The name of a part file of the folder store, and of nothing else. */
+/* Matches the name of a part file of the folder store, and nothing else. */
 #define UNFINISHED ".act-part-" Q16 "-" Q16 Q16
 #define Q16        "????????????????"
 

@@ -20,7 +20,7 @@
 
 enum { MAX_NAMED = 5, MAX_NAME_BYTES = 200 };
 
-/* Something that cannot be packaged: "'src/key' (Permission denied)". */
+/* Notes something that cannot be packaged: "'src/key' (Permission denied)". */
 struct problem {
     char *text;
     enum act_code code;
@@ -109,7 +109,7 @@ static const char *special_kind(mode_t mode)
     return S_ISSOCK(mode) ? "socket" : S_ISFIFO(mode) ? "pipe" : "device";
 }
 
-/* Judged by the text alone: what a link names may not exist here, and is another file on the node. */
+/* Judges a link by its text alone: what it names need not exist here, and is another file on the node. */
 static void note_link_target(struct scan *scan, const char *path)
 {
     char target[PATH_MAX];
@@ -187,7 +187,7 @@ static bool is_dot(const char *name)
     return act_streq(name, ".") || act_streq(name, "..");
 }
 
-/* folder is "" for the root. */
+/* Walks `folder`, "" for the root. */
 static void scan_read_folder(struct scan *scan, const char *folder)
 {
     const struct dirent *entry;

@@ -82,7 +82,7 @@ static int read_checked(struct package_task *task, const struct package_entry *e
     return (size_t)n < len ? fail_changed(task, entry) : task_check(task, entry, fd);
 }
 
-/* Exactly the range, of a file that is as it was when it was scanned. */
+/* Reads exactly the range of a file, which must be as it was when it was scanned. */
 static int read_range(struct package_task *task, const struct package_entry *entry, uint64_t offset, void *data,
                       size_t len)
 {
@@ -95,7 +95,7 @@ static int read_range(struct package_task *task, const struct package_entry *ent
     return rc;
 }
 
-/* The target of a link. */
+/* Reads the target of a link. */
 static int read_link(struct package_task *task, const struct package_entry *entry, char *data)
 {
     char target[PATH_MAX];
@@ -133,7 +133,7 @@ static size_t batch_bound(const struct package_task *task)
     return bound;
 }
 
-/* It was not looked at before, or its secret is new. */
+/* Refuses a file that judge() keeps out: nobody looked at it before, or its secret is new. */
 static int judge_entry(struct package_task *task, const struct package_entry *entry, const void *data)
 {
     char *rule = task->judge && entry->size > 0 ? task->judge(entry->path, data, entry->size) : NULL;
@@ -219,7 +219,7 @@ void package_block_sum(struct package_block *block, const void *data)
     block->crc64 = act_crc64(0, data, block->len);
 }
 
-/* All of the block, to verify it, unless that was done. */
+/* Reads all of the block, to verify it, unless that was done before. */
 static int run_copy(struct package_task *task)
 {
     const struct package_block *block = task->block;

@@ -166,7 +166,7 @@ static zip_int64_t serve_archive(void *arg, void *data, zip_uint64_t len, zip_so
 
 /* All of it */
 
-/* The first moment that a zip can express, in the local time that libzip writes. */
+/* Returns the first moment that a zip can express, in the local time that libzip writes. */
 static time_t first_time(void)
 {
     struct tm tm = {.tm_year = 80, .tm_mday = 1, .tm_isdst = -1};

@@ -35,7 +35,7 @@ static int sent_attempt_of(const struct sent_store *s, const char *key, const ch
     return act_int_from_text(text, &n) && n > 0 && n < INT32_MAX ? (int)n : 0;
 }
 
-/* Turns the name of a log into the key that it was sent to, and back. New strings. */
+/* These turn the name of a log into the key that it was sent to, and back. New strings. */
 static char *sent_key_of(const struct sent_store *s, const char *name)
 {
     return act_starts_with(name, ATTEMPTS) ? act_sprintf("%s%s", s->root, name)

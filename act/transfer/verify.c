@@ -57,7 +57,7 @@ static void verify_pair(struct walk *walk, struct sync_item *item)
     sync_item_release(item);
 }
 
-/* One that an upload leaves out as well. */
+/* Tells whether an upload leaves the link out as well. */
 static bool is_skipped(const struct walk *walk, const struct sync_item *item)
 {
     return walk->options->links == TRANSFER_SKIP_LINKS && item->from.key && item->from.leads_out &&
