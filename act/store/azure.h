@@ -1,8 +1,8 @@
 /* azure.h - for the files of the Azure Storage stores only: containers of Blob Storage, and shares of Azure Files,
  * which have files.h, too.
  *
- * A store_call becomes an azure_op, which goes through phases. Each is a request: azure.c has the table of what makes it
- * and what handles its response, which ends the op or sends the request of the next phase.
+ * A store_call becomes an azure_op, which goes through phases. Each is a request: azure.c has the table of what makes
+ * it and what handles its response, which ends the op or sends the request of the next phase.
  */
 #ifndef ACT_STORE_AZURE_H
 #define ACT_STORE_AZURE_H
