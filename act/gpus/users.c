@@ -289,25 +289,17 @@ static void users_add_size(struct act_buf *text, int64_t bytes)
         act_buf_addf(text, ", %lld MiB", (long long)(bytes / mib));
 }
 
-/* ", 4 h": in the largest unit, so that it does not change all the time. */
-static void users_add_age(struct act_buf *text, int64_t seconds)
-{
-    enum { MINUTE = 60, HOUR = 3600, DAY = 86400 };
-
-    if (seconds >= 2 * DAY)
-        act_buf_addf(text, ", %lld d", (long long)seconds / DAY);
-    else if (seconds >= HOUR)
-        act_buf_addf(text, ", %lld h", (long long)seconds / HOUR);
-    else if (seconds >= 0)
-        act_buf_addf(text, ", %lld min", (long long)seconds / MINUTE);
-}
-
 /* "alice, python, 31 GiB, 4 h" */
 static void users_add_words(struct act_buf *text, const struct gpu_user *user)
 {
+    char age[ACT_UNIT_TEXT];
+
     act_buf_addf(text, "%s%s%s", user->user ? user->user : "", user->user && *user->program ? ", " : "", user->program);
     users_add_size(text, user->memory_bytes);
-    users_add_age(text, user->for_s);
+    if (user->for_s < 0)
+        return;
+    act_duration_to_words(user->for_s, age); /* so that it does not change all the time */
+    act_buf_addf(text, ", %s", age);
 }
 
 /* Of several, the one that has the most memory. */

@@ -95,6 +95,7 @@ static void begin_here(const struct supervisor *s)
     if (o->gpus)
         act_strv_push(&argv, "--gpus");
     act_strv_push(&argv, o->run_dir);
+    gpu_masks_restore(&s->masks);
     execv(self, argv.v);
 }
 

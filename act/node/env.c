@@ -10,6 +10,7 @@
 #include "base/hash.h"
 #include "base/path.h"
 #include "base/units.h"
+#include "gpus/gpus.h"
 #include "node/launcher.h"
 #include "proc/environment.h"
 
@@ -137,6 +138,16 @@ static void forget_rank(void)
         unsetenv(names[i]);
 }
 
+/* A process sees one instance of MIG, however many its list has. */
+static void set_gpus(const struct rank_place *place)
+{
+    const char *name = gpus_mask_name(MASK_CUDA);
+    ACT_AUTOFREE char *own = gpus_of_rank(getenv(name), place->local_rank);
+
+    if (own)
+        setenv(name, own, 1);
+}
+
 static void set_numbers(const struct node *node, const struct rank_place *place)
 {
     if (node->spec.started_per_node)
@@ -201,6 +212,8 @@ void env_set(const struct node *node, const struct rank_place *place)
     ACT_AUTOFREE char *hosts = host_list(node);
 
     set_numbers(node, place);
+    if (!node->spec.started_per_node)
+        set_gpus(place);
     setenv("AZ_BATCH_HOST_LIST", hosts, 1);
     setenv("AZ_BATCHAI_JOB_MASTER_NODE_IP", master ? master : "127.0.0.1", 1);
     set_path(node, "AZ_BATCHAI_MPI_HOST_FILE", RUN_FILE_HOSTS);

@@ -449,6 +449,7 @@ int node_supervise(int argc, char **argv)
                  "or --slurm RUN_DIR, or --pods NAME [--group LIST] [--time-left SECONDS] RUN_DIR");
         return ACT_USAGE;
     }
+    gpu_masks_read(&s.masks);
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     if (supervise_open_run(&s, &err) < 0) {
         fprintf(stderr, "act-node: %s\n", act_error_text(&err));
@@ -462,6 +463,8 @@ int node_supervise(int argc, char **argv)
         job_cancel(&s.job); /* the last step: Slurm must report the same */
     ranks_close(&s);
     slots_release(&s.slots);
+    devices_close(&s.devices);
+    gpu_masks_release(&s.masks);
     job_release(&s.job);
     free(s.status_path);
     node_release(&s.node);

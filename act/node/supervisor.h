@@ -15,6 +15,7 @@
 
 #include "node/cgroup.h"
 #include "node/child.h"
+#include "node/devices.h"
 #include "node/hang.h"
 #include "node/job.h"
 #include "node/link.h"
@@ -72,6 +73,8 @@ struct supervisor {
     struct supervise_options options;
     struct node node;
     struct watch watch;
+    struct gpu_masks masks; /* of the environment in which the run was submitted */
+    struct devices devices;
     struct slots slots;
     struct job job;
     struct cgroup cgroup; /* of everything started for the ranks */
