@@ -2,8 +2,10 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
+#include "base/user.h"
 #include "node/node.h"
 
 /* The driver may take so long, and is asked again after this while a run waits; when it did not answer, only much
@@ -36,8 +38,23 @@ int devices_open(struct devices *d, const struct run_spec *spec, const struct gp
     return rc;
 }
 
+void devices_share(struct devices *d)
+{
+    claims_open(&d->claims, NULL);
+    if (d->claims.n == 0)
+        node_say(
+            "there is no folder that all users of this machine may write to: their runs are not waited for, but the "
+            "processes on the GPUs are");
+}
+
+void devices_keep(struct devices *d)
+{
+    claims_keep(&d->claims);
+}
+
 void devices_close(struct devices *d)
 {
+    claims_close(&d->claims);
     gpu_list_release(&d->list);
     act_strv_release(&d->keys);
     free(d->free_then);
@@ -86,10 +103,21 @@ static void devices_add_reason(struct act_buf *reasons, char *why)
     free(why);
 }
 
+/* Why a GPU that no run of this user holds cannot be had. New string; NULL: it can. */
+static char *why_not(const struct devices *d, size_t i, uid_t holder)
+{
+    int percent = d->spec->gpu_free_memory ? d->spec->gpu_free_memory : FREE_PERCENT;
+
+    if (holder == (uid_t)-1)
+        return gpus_why_busy(&d->list.v[i], percent);
+    ACT_AUTOFREE char *name = gpus_name(&d->list.v[i]), *user = act_user_name(holder);
+    return act_sprintf("%s is held by a run of %s", name, holder == geteuid() ? "yours" : user);
+}
+
 bool devices_choose(void *arg, const bool *free_slots, int need, bool *out_chosen, struct slots_lack *out_lack)
 {
     struct devices *d = arg;
-    int percent = d->spec->gpu_free_memory ? d->spec->gpu_free_memory : FREE_PERCENT;
+    ACT_AUTOFREE uid_t *holders = act_calloc(d->list.n + 1, sizeof(uid_t));
     ACT_AUTOFREE bool *can = act_calloc(d->list.n + 1, sizeof(bool));
     struct act_buf reasons = {0};
 
@@ -97,8 +125,9 @@ bool devices_choose(void *arg, const bool *free_slots, int need, bool *out_chose
         devices_ask(d);
         memcpy(d->free_then, free_slots, d->list.n * sizeof(bool));
     }
+    claims_look(&d->claims, &d->keys, holders);
     for (size_t i = 0; i < d->list.n; i++) {
-        char *why = free_slots[i] && d->list.v[i].is_given ? gpus_why_busy(&d->list.v[i], percent) : NULL;
+        char *why = free_slots[i] && d->list.v[i].is_given ? why_not(d, i, holders[i]) : NULL;
         can[i] = free_slots[i] && d->list.v[i].is_given && !why;
         out_lack->can_be_had += can[i];
         if (why)
@@ -108,7 +137,10 @@ bool devices_choose(void *arg, const bool *free_slots, int need, bool *out_chose
     if (!enough && reasons.len)
         out_lack->why = act_buf_steal(&reasons);
     act_buf_release(&reasons);
-    return enough;
+    if (!enough || claims_take(&d->claims, &d->keys, out_chosen))
+        return enough;
+    out_lack->can_be_had = 0; /* somebody was quicker */
+    return false;
 }
 
 void devices_show(const struct devices *d, const struct slots *slots)

@@ -49,6 +49,8 @@ static int take_gpus(struct supervisor *s, struct slots_request *request, struct
     struct devices *d = &s->devices;
     int rc = devices_open(d, &s->node.spec, &s->masks, s->options.slots, err);
 
+    if (s->options.shared)
+        devices_share(d);
     request->unit = "GPUs";
     request->total = (int)d->list.n;
     request->names = &d->keys;

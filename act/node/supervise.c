@@ -99,6 +99,7 @@ static void start_sending(struct supervisor *s)
 
 static void supervise_beat(struct supervisor *s)
 {
+    devices_keep(&s->devices);
     if (s->job.end == JOB_GOES_ON) /* else the end is recorded already */
         attempt_save_status(s);
     set_alarm(s, ALARM_BEAT, HEARTBEAT_MS);
@@ -338,6 +339,7 @@ static void supervise(struct supervisor *s)
         attempt_save_failure(s, NULL, act_error_text(&err));
     }
     slots_release(&s->slots);
+    devices_close(&s->devices);
     again_consider(s);
     node_say("%s%s%s", run_state_name(s->status.state), s->status.reason[0] ? ": " : "", s->status.reason);
     attempt_save_status(s);
@@ -384,15 +386,11 @@ static bool parse_int(const char *text, int high, int *out)
 static int supervise_parse_options(int argc, char **argv, struct supervise_options *o)
 {
     static const struct option table[] = {
-        {"slots-dir", required_argument, NULL, 'd'},
-        {"slots", required_argument, NULL, 's'},
-        {"lock-fd", required_argument, NULL, 'l'},
-        {"gpus", no_argument, NULL, 'g'},
-        {"slurm", no_argument, NULL, 'b'},
-        {"pods", required_argument, NULL, 'p'},
-        {"group", required_argument, NULL, 'e'},
-        {"time-left", required_argument, NULL, 't'},
-        {NULL, 0, NULL, 0},
+        {"slots-dir", required_argument, NULL, 'd'}, {"slots", required_argument, NULL, 's'},
+        {"lock-fd", required_argument, NULL, 'l'},   {"gpus", no_argument, NULL, 'g'},
+        {"shared", no_argument, NULL, 'a'},          {"slurm", no_argument, NULL, 'b'},
+        {"pods", required_argument, NULL, 'p'},      {"group", required_argument, NULL, 'e'},
+        {"time-left", required_argument, NULL, 't'}, {NULL, 0, NULL, 0},
     };
     enum { SLOTS_MAX = 65536 };
     int c;
@@ -408,6 +406,8 @@ static int supervise_parse_options(int argc, char **argv, struct supervise_optio
             good = good && parse_int(optarg, INT_MAX, &o->lock_fd);
         else if (c == 'g')
             o->gpus = true;
+        else if (c == 'a')
+            o->shared = true;
         else if (c == 'b')
             o->where = IN_SLURM;
         else if (c == 'p') {
@@ -445,7 +445,7 @@ int node_supervise(int argc, char **argv)
     struct act_error err;
 
     if (supervise_parse_options(argc, argv, &s.options) < 0) {
-        node_say("usage: act-node supervise --slots-dir DIR --slots N [--gpus] [--lock-fd N] RUN_DIR, "
+        node_say("usage: act-node supervise --slots-dir DIR --slots N [--gpus [--shared]] [--lock-fd N] RUN_DIR, "
                  "or --slurm RUN_DIR, or --pods NAME [--group LIST] [--time-left SECONDS] RUN_DIR");
         return ACT_USAGE;
     }
@@ -463,7 +463,6 @@ int node_supervise(int argc, char **argv)
         job_cancel(&s.job); /* the last step: Slurm must report the same */
     ranks_close(&s);
     slots_release(&s.slots);
-    devices_close(&s.devices);
     gpu_masks_release(&s.masks);
     job_release(&s.job);
     free(s.status_path);

@@ -35,6 +35,7 @@ struct supervise_options {
     int slots;   /* of this machine */
     int lock_fd; /* of supervisor.lock, locked; -1: still to be taken */
     bool gpus;   /* the slots are GPUs */
+    bool shared; /* with the other users of the machine */
     enum where where;
     const char *pods;  /* the name that all pods have in common */
     const char *group; /* which of them the attempt has, "0,2,3"; NULL: all */

@@ -7,7 +7,12 @@ import pytest
 
 UUID = "GPU-{0}{0}{0}{0}{0}{0}{0}{0}-1234-5678-9abc-def012345678"
 HOLDS = """
+mount --bind {scratch} /mnt
+mount -t tmpfs -o mode=1777 gpus /tmp
+mkdir {scratch}
+mount --bind /mnt {scratch}
 mount -t tmpfs gpus /proc/driver
+mount -t tmpfs -o mode=1777 gpus /run/lock
 mkdir -p {dev}
 for f in null zero full random urandom tty; do touch {dev}/$f; mount --bind /dev/$f {dev}/$f; done
 mkdir {dev}/shm {dev}/pts
@@ -50,7 +55,7 @@ class GpuMachine:
                 card = f"/proc/driver/nvidia/gpus/0000:{16 * (i + 1):02x}:00.0"
                 information = f"Model: \\t NVIDIA H100\\nGPU UUID: \\t {UUID.format(i)}\\nDevice Minor: \\t {i}\\n"
                 made.append(f"mkdir -p {card}; printf '{information}' > {card}/information")
-        script = HOLDS.format(dev=act.scratch / "dev", made="\n".join(made))
+        script = HOLDS.format(scratch=act.scratch, dev=act.scratch / "dev", made="\n".join(made))
         self.holder = subprocess.Popen(["unshare", "--mount", "--propagation", "private", "sh", "-ec", script],
                                        stdout=subprocess.PIPE, text=True)
         assert self.holder.stdout.readline() == "ready\n"

@@ -117,7 +117,7 @@ def stranger():
 
 
 def reason(act, run):
-    return act.info(run).get("reason", "")
+    return act.info(run).get("reason") or ""
 
 
 def test_a_busy_gpu_is_not_given_out(act, gpu_machine, stranger):
@@ -208,8 +208,9 @@ def test_a_job_of_slurm(act, gpu_machine):
     assert "2 ranks" in act.run("-n", "2", "local", "sh", "-c", "[ $RANK = 1 ] || echo $WORLD_SIZE ranks").out
     checks = {c["what"]: c for c in act.run("doctor", "--json", status=None).json["checks"]}
     assert re.fullmatch(f"in job 4711 on {node}: 2 GPUs, 1 processor, 3 h left", checks["job of Slurm"]["text"])
-    assert re.search("the run is part of job 4711 of Slurm, and ends with it at the latest, in 3 h",
-                     act.run("-n", "1", "submit", "true").err)
+    submitted = act.run("-n", "1", "submit", "true")
+    assert "the run is part of job 4711 of Slurm, and ends with it at the latest, in 3 h" in submitted.err
+    act.run("wait", submitted.out.strip())
     act.fail("-n", "3", "submit", "true", status=6, match=r"'aml' has 2 \(CUDA_VISIBLE_DEVICES is '1,2'\)")
 
 
@@ -224,3 +225,66 @@ def test_a_run_in_a_run_has_its_gpus(act, gpu_machine):
     outer = act.finish("sh", "-c", f"cd {act.project} && a -n 1 local sh -c 'echo inner $CUDA_VISIBLE_DEVICES'",
                        before=("-n", "1", "-p", "gpus: [2]"))
     assert "inner 2" in act.lines(outer)
+
+
+# ---- several users of the machine
+
+
+@pytest.fixture
+def alice(programs, scratch, act):
+    """Another user, with a project and a home of her own."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can be two users")
+    name = f"act{os.getpid()}"
+    made = subprocess.run(["useradd", "--no-create-home", "--shell", "/bin/sh", name], capture_output=True, text=True)
+    if made.returncode:
+        pytest.skip(f"no user can be made: {made.stderr.strip()}")
+    place = scratch / "alice"
+    place.mkdir()
+    scratch.chmod(0o755)
+    hers = type(act)(programs, place)
+    subprocess.run(["chown", "-R", name, place], check=True)
+    hers.name = name
+    yield hers
+    hers.clean_up()
+    subprocess.run(["userdel", name], check=False, capture_output=True)
+
+
+def as_user(machine, user):
+    """From now on her programs run as she, on this machine."""
+    if subprocess.run(["setpriv", f"--reuid={user.name}", "--clear-groups", "test", "-x", user.programs / "a"]).returncode:
+        pytest.skip(f"another user cannot run '{user.programs}/a'")
+    user.prefix = (*machine.prefix[:-1], f"--wdns={user.project}", "setpriv", f"--reuid={user.name}", "--clear-groups")
+
+
+def test_two_users_share_the_gpus(act, gpu_machine, alice):
+    """Hers waits for his, and says whose it is; whose holder is killed is free, and what is cleaned up is made again."""
+    machine = gpu_machine(2)
+    as_user(machine, alice)
+    his = act.submit("sleep", "300", before=("-n", "1"))
+    act.until_state(his, "Running")
+    assert said(alice, "-n", "1") == ["1 PCI_BUS_ID 0"]
+    hers = alice.submit(*SAY, before=("-n", "2"))
+    why = "waits for 1 of 2 GPUs: GPU 0 is held by a run of root"
+    alice.until(lambda: why in reason(alice, hers), lambda: reason(alice, hers))
+    in_place = [*machine.prefix, "sh", "-c"]
+    subprocess.run([*in_place, "rm /run/lock/act-gpus-*"], check=True)
+    subprocess.run([*in_place, "until ls /run/lock/act-gpus-* 2>/dev/null; do sleep 0.1; done"], check=True, timeout=60,
+                   stdout=subprocess.DEVNULL)
+    assert why in reason(alice, hers)
+    act.run("abort", his)
+    alice.run("wait", hers)
+    assert alice.lines(hers, 1) == ["0,1 PCI_BUS_ID 1"]
+
+
+def test_a_killed_run_of_another_user_holds_nothing(act, gpu_machine, alice):
+    machine = gpu_machine(1)
+    as_user(machine, alice)
+    hers = alice.submit("sleep", "300")
+    alice.until_state(hers, "Running")
+    his = act.submit(*SAY)
+    act.until(lambda: f"held by a run of {alice.name}" in reason(act, his), lambda: reason(act, his))
+    pid = int((alice.run_dir(hers) / "supervisor.lock").read_text())
+    os.kill(pid, 9)
+    act.run("wait", his)
+    assert act.lines(his) == ["0 PCI_BUS_ID 0"]

@@ -169,6 +169,8 @@ static int start_supervisor(const struct local *l, const char *dir, int lock_fd,
     act_strv_pushf(&argv, "%d", lock_fd);
     if (l->machine.has_gpus)
         act_strv_push(&argv, "--gpus");
+    if (local_machine_is_whole(&l->machine))
+        act_strv_push(&argv, "--shared");
     act_strv_push(&argv, dir);
     return proc_daemon(argv.v, OF_RUN, log, lock_fd, &pid, err);
 }

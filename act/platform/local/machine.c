@@ -117,17 +117,29 @@ void local_machine_release(struct local_machine *m)
     *m = (struct local_machine){0};
 }
 
+static const char *run_around_us(const struct local_machine *m)
+{
+    const char *run = act_env("ACT_RUN_ID");
+
+    return run && run_id_valid(run) && m->has_gpus ? run : NULL;
+}
+
+bool local_machine_is_whole(const struct local_machine *m)
+{
+    return !m->job.system && !run_around_us(m);
+}
+
 /* A job's part of a node, and the GPUs of a run that submits another, are machines of their own: who has given them out
  * has done so for all that runs there. */
 char *local_machine_slots_dir(const struct local_machine *m, const char *root)
 {
-    const char *run = act_env("ACT_RUN_ID");
+    const char *run = run_around_us(m);
     struct act_buf dir = {0};
 
     act_buf_addf(&dir, "%s/slots/%s", root, m->name);
     if (m->job.system)
         act_buf_addf(&dir, "/job-%s", m->job.job);
-    if (run && run_id_valid(run) && m->has_gpus)
+    if (run)
         act_buf_addf(&dir, "/run-%s", run);
     return act_buf_steal(&dir);
 }

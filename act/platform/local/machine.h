@@ -22,6 +22,8 @@ void local_machine_release(struct local_machine *m);
  * are not: -ACT_CONFIG. */
 int local_machine_given(struct local_machine *m, const struct act_strv *named, int *out,
                         struct act_error *err) ACT_NODISCARD;
+/* Tells whether this is all of a machine, and no job's or run's part of it. */
+bool local_machine_is_whole(const struct local_machine *m);
 /* The folder of the locks by which runs share GPUs or processors; root is that of ACT's state. New string. */
 char *local_machine_slots_dir(const struct local_machine *m, const char *root);
 
