@@ -77,7 +77,8 @@ static int by_number(const void *a, const void *b)
     return *(const int *)a - *(const int *)b;
 }
 
-/* Returns how many numbers there are behind the prefix in the names of a folder, in their order; *out is a new array. */
+/* Returns how many numbers there are behind the prefix in the names of a folder, in their order; *out is a new
+ * array. */
 static size_t facts_numbers(const char *dir, const char *prefix, int **out)
 {
     DIR *d = opendir(dir);

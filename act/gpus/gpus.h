@@ -35,8 +35,8 @@ struct gpu_user {
 
 struct gpu {
     enum gpu_kind kind;
-    /* As the tools of its vendor number those that this process may open, from 0; for an instance, that of its card; -1:
-     * it may not be opened. */
+    /* As the tools of its vendor number those that this process may open, from 0; for an instance, that of its card;
+     * -1: it may not be opened. */
     int index;
     int card; /* its number among the device files of its vendor, which is the same for everybody; -1: not known */
     int instance[2];      /* of MIG: the GPU instance, and the compute instance in it */
@@ -119,8 +119,8 @@ enum gpus_answer {
     GPUS_UNANSWERED, /* it took too long: the driver may hang */
     GPUS_FAILED,     /* it ended with an error */
 };
-/* Completes the list by what nvidia-smi or the driver's files say: memory, users, UUIDs, and how near the cards are. Takes
- * at most limit_ms, and leaves a program behind that does not even hear SIGKILL. root as of gpus_find(). */
+/* Completes the list by what nvidia-smi or the driver's files say: memory, users, UUIDs, and how near the cards are.
+ * Takes at most limit_ms, and leaves a program behind that does not even hear SIGKILL. root as of gpus_find(). */
 enum gpus_answer gpus_ask(const char *root, int limit_ms, struct gpu_list *list);
 /* Returns that answer in words, for a person; NULL: it is as it should be. Not owned. */
 const char *gpus_answer_text(enum gpus_answer answer);
@@ -132,9 +132,9 @@ void gpus_take_users(char *text, struct gpu_list *list);
 void gpus_take_instances(char *text, struct gpu_list *list);
 void gpus_take_topology(char *text, struct gpu_list *list);
 
-/* Returns why a GPU is not free: "GPU 1 is used by another user (alice, python, 31 GiB, 4 h)". It is free if no process
- * of another user computes there, and at most free_percent of its memory is in use. New string; NULL: it is free, as far
- * as is known. */
+/* Returns why a GPU is not free: "GPU 1 is used by another user (alice, python, 31 GiB, 4 h)". It is free if no
+ * process of another user computes there, and at most free_percent of its memory is in use. New string; NULL: it is
+ * free, as far as is known. */
 char *gpus_why_busy(const struct gpu *gpu, int free_percent);
 /* Returns who uses it, for a table: "alice: python 31 GiB, 4 h; ...". New string; empty: nobody, as far as is known. */
 char *gpus_users_text(const struct gpu *gpu);

@@ -1,9 +1,10 @@
 /* claims.h - the GPUs of this machine, shared among its users, who do not trust one another.
  *
- * In the folders that everybody may write to and where nobody can remove the files of others, each run has a file that
- * says which GPUs it claims: in all of them, so that whoever cleans up one of them takes nothing away. Its holder has a write lock on it (fcntl(2), of the open file): only he can have one, as
- * nobody else may open his file for writing, and it ends with him. So a claim is alive or not, whoever looks, and
- * nobody can end, extend or forge one of another user. The head of claims.c says how two that want the same decide.
+ * In the folders that everybody may write to and where nobody can remove the files of others, each run has a file
+ * that says which GPUs it claims: in all of them, so that whoever cleans up one of them takes nothing away. Its holder
+ * has a write lock on it (fcntl(2), of the open file): only he can have one, as nobody else may open his file for
+ * writing, and it ends with him. So a claim is alive or not, whoever looks, and nobody can end, extend or forge one of
+ * another user. The head of claims.c says how two that want the same decide.
  *
  * Who claims what he does not use keeps it from others, as if he ran something there: they are told his name. */
 #ifndef ACT_NODE_CLAIMS_H

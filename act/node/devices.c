@@ -103,7 +103,7 @@ static void devices_add_reason(struct act_buf *reasons, char *why)
     free(why);
 }
 
-/* Why a GPU that no run of this user holds cannot be had. New string; NULL: it can. */
+/* Returns why a GPU that no run of this user holds cannot be had. New string; NULL: it can. */
 static char *why_not(const struct devices *d, size_t i, uid_t holder)
 {
     int percent = d->spec->gpu_free_memory ? d->spec->gpu_free_memory : FREE_PERCENT;

@@ -22,7 +22,7 @@ struct devices {
 /* Finds them. spec and masks must outlive devices. GPUs that the run names and that are not there: -ACT_CONFIG. */
 int devices_open(struct devices *d, const struct run_spec *spec, const struct gpu_masks *masks, int most,
                  struct act_error *err) ACT_NODISCARD;
-/* From now on they are shared with the other users of the machine. */
+/* Has them shared, from now on, with the other users of the machine. */
 void devices_share(struct devices *d);
 /* Call it now and then: see claims_keep(). */
 void devices_keep(struct devices *d);

@@ -87,7 +87,7 @@ static void set_path(const struct node *node, const char *name, const char *belo
     setenv(name, path, 1);
 }
 
-/* The first word of every line of the hostfile, separated by commas. New string. */
+/* Returns the first word of every line of the hostfile, separated by commas. New string. */
 static char *host_list(const struct node *node)
 {
     enum { HOSTFILE_MAX = 16 * 1024 * 1024 };
@@ -258,7 +258,7 @@ static bool env_is_port(const char *text)
     return text && act_int_from_text(text, &port) && port > 0 && port < 65536;
 }
 
-/* All ranks derive the same one without communicating. Below the system's ephemeral ports. New string. */
+/* Returns the port that all ranks derive without communicating, below the system's ephemeral ports. New string. */
 static char *find_port(const struct node *node)
 {
     enum { LOW = 20000, HIGH = 32000 };

@@ -71,12 +71,25 @@ static void end_with_job(struct supervisor *s)
     ranks_stop(s, grace_ms < LEAST_MS ? LEAST_MS : grace_ms);
 }
 
+/* A batch system ends all processes of the job in which the run was submitted. */
+static void end_with_outer_job(struct supervisor *s)
+{
+    if (s->aborted || s->phase >= RANKS_STOPPING || s->first_failed >= 0)
+        return;
+    snprintf(s->limit, sizeof(s->limit), "%.100s ends, of which the run is a part", s->options.within);
+    node_say("%s", s->limit);
+    attempt_save_failure(s, NULL, s->limit);
+    ranks_stop(s, node_abort_grace_ms());
+}
+
 static void supervise_on_signal(struct supervisor *s, int sig)
 {
     bool end = sig == SIGTERM || sig == SIGINT;
 
-    if ((end && (s->options.where != IN_SLURM || attempt_abort_is_asked(s))) ||
-        (sig == SIGUSR2 && attempt_abort_is_asked(s)))
+    if (end && s->options.within && !attempt_abort_is_asked(s))
+        end_with_outer_job(s);
+    else if ((end && (s->options.where != IN_SLURM || attempt_abort_is_asked(s))) ||
+             (sig == SIGUSR2 && attempt_abort_is_asked(s)))
         abort_ranks(s);
     else if (end)
         end_with_job(s);
@@ -222,7 +235,8 @@ static void supervise_wait_event(struct supervisor *s, int64_t timeout_ms)
     }
 }
 
-/* All ranks that have connected; the others must connect first, unless everything is being ended. */
+/* Tells whether all ranks that have connected are gone; the others must connect first, unless everything is being
+ * ended. */
 static bool all_ranks_are_gone(const struct supervisor *s)
 {
     int came = judge_count_came(s);
@@ -386,11 +400,17 @@ static bool parse_int(const char *text, int high, int *out)
 static int supervise_parse_options(int argc, char **argv, struct supervise_options *o)
 {
     static const struct option table[] = {
-        {"slots-dir", required_argument, NULL, 'd'}, {"slots", required_argument, NULL, 's'},
-        {"lock-fd", required_argument, NULL, 'l'},   {"gpus", no_argument, NULL, 'g'},
-        {"shared", no_argument, NULL, 'a'},          {"slurm", no_argument, NULL, 'b'},
-        {"pods", required_argument, NULL, 'p'},      {"group", required_argument, NULL, 'e'},
-        {"time-left", required_argument, NULL, 't'}, {NULL, 0, NULL, 0},
+        {"slots-dir", required_argument, NULL, 'd'},
+        {"slots", required_argument, NULL, 's'},
+        {"lock-fd", required_argument, NULL, 'l'},
+        {"gpus", no_argument, NULL, 'g'},
+        {"within", required_argument, NULL, 'w'},
+        {"shared", no_argument, NULL, 'a'},
+        {"slurm", no_argument, NULL, 'b'},
+        {"pods", required_argument, NULL, 'p'},
+        {"group", required_argument, NULL, 'e'},
+        {"time-left", required_argument, NULL, 't'},
+        {NULL, 0, NULL, 0},
     };
     enum { SLOTS_MAX = 65536 };
     int c;
@@ -408,6 +428,8 @@ static int supervise_parse_options(int argc, char **argv, struct supervise_optio
             o->gpus = true;
         else if (c == 'a')
             o->shared = true;
+        else if (c == 'w')
+            o->within = optarg;
         else if (c == 'b')
             o->where = IN_SLURM;
         else if (c == 'p') {
@@ -424,7 +446,7 @@ static int supervise_parse_options(int argc, char **argv, struct supervise_optio
     return good && optind == argc - 1 && (o->where != IN_SLOTS || o->slots_dir) ? 0 : -ACT_USAGE;
 }
 
-/* The preconditions for writing anything about the run. */
+/* Opens what is needed before anything is written about the run. */
 static int supervise_open_run(struct supervisor *s, struct act_error *err)
 {
     int rc = watch_open(&s->watch, err);
@@ -445,8 +467,9 @@ int node_supervise(int argc, char **argv)
     struct act_error err;
 
     if (supervise_parse_options(argc, argv, &s.options) < 0) {
-        node_say("usage: act-node supervise --slots-dir DIR --slots N [--gpus [--shared]] [--lock-fd N] RUN_DIR, "
-                 "or --slurm RUN_DIR, or --pods NAME [--group LIST] [--time-left SECONDS] RUN_DIR");
+        node_say(
+            "usage: act-node supervise --slots-dir DIR --slots N [--gpus [--shared]] [--within JOB] [--lock-fd N] RUN_DIR, "
+            "or --slurm RUN_DIR, or --pods NAME [--group LIST] [--time-left SECONDS] RUN_DIR");
         return ACT_USAGE;
     }
     gpu_masks_read(&s.masks);

@@ -211,6 +211,11 @@ def test_a_job_of_slurm(act, gpu_machine):
     submitted = act.run("-n", "1", "submit", "true")
     assert "the run is part of job 4711 of Slurm, and ends with it at the latest, in 3 h" in submitted.err
     act.run("wait", submitted.out.strip())
+    run = act.submit("sleep", "300", before=("-n", "1"))
+    act.until_state(run, "Running")
+    os.kill(int((act.run_dir(run) / "supervisor.lock").read_text()), 15)  # as Slurm ends a job
+    act.run("wait", run, status=None)
+    assert act.state(run) == "Failed" and "job 4711 of Slurm ends, of which the run is a part" in reason(act, run)
     act.fail("-n", "3", "submit", "true", status=6, match=r"'aml' has 2 \(CUDA_VISIBLE_DEVICES is '1,2'\)")
 
 

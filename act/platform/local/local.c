@@ -171,6 +171,8 @@ static int start_supervisor(const struct local *l, const char *dir, int lock_fd,
         act_strv_push(&argv, "--gpus");
     if (local_machine_is_whole(&l->machine))
         act_strv_push(&argv, "--shared");
+    if (l->machine.job.system)
+        act_strv_pushf(&argv, "--within=job %s of %s", l->machine.job.job, l->machine.job.system);
     act_strv_push(&argv, dir);
     return proc_daemon(argv.v, OF_RUN, log, lock_fd, &pid, err);
 }
