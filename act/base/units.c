@@ -70,6 +70,18 @@ void act_duration_to_text(int64_t s, char out[ACT_UNIT_TEXT])
         snprintf(out, ACT_UNIT_TEXT, "%lldd%02lldh", v / 86400, v / 3600 % 24);
 }
 
+void act_duration_to_words(int64_t seconds, char out[ACT_UNIT_TEXT])
+{
+    enum { MINUTE = 60, HOUR = 3600, DAY = 86400 };
+
+    if (seconds >= 2 * DAY)
+        snprintf(out, ACT_UNIT_TEXT, "%lld d", (long long)seconds / DAY);
+    else if (seconds >= HOUR)
+        snprintf(out, ACT_UNIT_TEXT, "%lld h", (long long)seconds / HOUR);
+    else
+        snprintf(out, ACT_UNIT_TEXT, "%lld min", (long long)seconds / MINUTE);
+}
+
 bool act_duration_from_text(const char *text, int64_t *out_seconds)
 {
     static const struct {

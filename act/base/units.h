@@ -17,6 +17,8 @@ bool act_size_from_text(const char *text, uint64_t *out_bytes);
 
 /* Writes "41s", "12m03s", "3h20m" or "2d04h". */
 void act_duration_to_text(int64_t seconds, char out[ACT_UNIT_TEXT]);
+/* Writes roughly how long it is, in the largest unit: "4 h", "12 min". */
+void act_duration_to_words(int64_t seconds, char out[ACT_UNIT_TEXT]);
 /* Reads "90", "90s", "15m", "24h" or "7d"; false if text is anything else. */
 bool act_duration_from_text(const char *text, int64_t *out_seconds);
 

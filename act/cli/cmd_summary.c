@@ -1,4 +1,6 @@
+#include "base/log.h"
 #include "cli/cli.h"
+#include "codec/json.h"
 #include "flow/cluster/cluster.h"
 #include "flow/flow.h"
 
@@ -29,18 +31,33 @@ static json_t *cmd_summary_pool_json(const struct platform_pool *p)
                      cli_count_json(p->jobs_queued), "queued_gpus", cli_count_json(p->gpus_queued));
 }
 
+static json_t *gpus_json(const struct platform_gpus *gpus)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < gpus->n; i++) {
+        const struct platform_gpu *g = &gpus->v[i];
+        json_array_append_new(list, json_pack("{s:s,s:o,s:o,s:o,s:o,s:b}", "name", g->name, "model",
+                                              codec_json_bytes_new(g->model), "memory",
+                                              g->memory < 0 ? json_null() : json_integer(g->memory), "used",
+                                              g->used < 0 ? json_null() : json_integer(g->used), "users",
+                                              codec_json_bytes_new(g->users), "given", g->is_given));
+    }
+    return list;
+}
+
 static int cmd_summary_print_json(const struct config *config, const struct flow_summary *s, struct act_error *err)
 {
     json_t *pools = json_array();
 
     for (size_t i = 0; i < s->cluster.n_pools; i++)
         json_array_append_new(pools, cmd_summary_pool_json(&s->cluster.pools[i]));
-    return cli_print_json(json_pack("{s:i,s:s,s:s,s:b,s:o,s:o,s:o,s:o,s:{s:I,s:I}}", "version", 1, "cluster",
+    return cli_print_json(json_pack("{s:i,s:s,s:s,s:b,s:o,s:o,s:o,s:o,s:o,s:{s:I,s:I}}", "version", 1, "cluster",
                                     config->cluster, "platform", config->platform, "has_gpus", s->cluster.has_gpus,
                                     "load", s->cluster.has_load ? json_real(s->cluster.load) : json_null(), "total",
                                     cmd_summary_pool_json(&s->cluster.total), "partitions", pools, "node_states",
-                                    node_states_json(&s->cluster), "own_runs", "running", (json_int_t)s->running,
-                                    "queued", (json_int_t)s->queued),
+                                    node_states_json(&s->cluster), "devices", gpus_json(&s->gpus), "own_runs",
+                                    "running", (json_int_t)s->running, "queued", (json_int_t)s->queued),
                           err);
 }
 
@@ -90,6 +107,35 @@ static void print_node_states(const struct platform_summary *s)
         putchar('\n');
 }
 
+static void cmd_summary_push_memory(struct act_strv *cells, const struct platform_gpu *g)
+{
+    static const double gib = 1 << 30;
+
+    if (g->used < 0 || g->memory < 0)
+        act_strv_push(cells, "-");
+    else
+        act_strv_pushf(cells, "%.1f of %.1f GiB", (double)g->used / gib, (double)g->memory / gib);
+}
+
+static void print_gpus(const struct platform_gpus *gpus)
+{
+    static const struct cli_column columns[] = {
+        {"GPU", 'l', .rank = 0}, {"MODEL", 'l', .rank = 3}, {"MEMORY", 'r', .rank = 1}, {"USED BY", 'l', .rank = 2}};
+    ACT_AUTO(act_strv) cells = {0};
+
+    for (size_t i = 0; i < gpus->n; i++) {
+        const struct platform_gpu *g = &gpus->v[i];
+        act_strv_pushf(&cells, "%s%s", g->name, g->is_given ? "" : ", not given");
+        act_strv_push(&cells, *g->model ? g->model : "-");
+        cmd_summary_push_memory(&cells, g);
+        act_strv_push(&cells, *g->users ? g->users : "-");
+    }
+    if (gpus->n)
+        cli_print_table(columns, sizeof(columns) / sizeof(columns[0]), &cells);
+    if (gpus->n && gpus->note)
+        act_note("%s", gpus->note);
+}
+
 int cmd_summary(struct cli *cli, struct act_error *err)
 {
     const struct config *config = &cli->flow.config;
@@ -104,10 +150,12 @@ int cmd_summary(struct cli *cli, struct act_error *err)
         printf("cluster %s (%s)\n", config->cluster, config->platform);
         cmd_summary_print_table(&s.cluster);
         print_node_states(&s.cluster);
+        print_gpus(&s.gpus);
         if (s.cluster.has_load)
             printf("load: %.2f\n", s.cluster.load);
         printf("your runs: %zu running, %zu queued\n", s.running, s.queued);
     }
     platform_summary_release(&s.cluster);
+    platform_gpus_release(&s.gpus);
     return rc;
 }

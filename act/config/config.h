@@ -110,6 +110,8 @@ struct config {
     char *experiment_name;
     bool use_cli_auth, multi_process, preemption_allowed, sleep_if_fail, sleep_if_succeed;
     int64_t gpu_per_node;           /* -1: not given (the platform knows) */
+    struct act_strv gpus;           /* of this machine, by number or UUID; empty: any */
+    int64_t gpu_free_memory;        /* percent */
     int64_t num_gpu;                /* -1: not given (the platform knows) */
     int64_t process_count_per_node; /* -1: not given */
     struct config_retry retry;

@@ -58,6 +58,12 @@ const struct config_key config_general_keys[] = {
      .help = "the GPUs of a node; on the platform local what the machine has"},
     {"num_gpu", CONFIG_INT, CLUSTER(num_gpu), .min = 0,
      .help = "the GPUs of a run; by default those of one node"},
+    {"gpus", CONFIG_TEXTS, CLUSTER(gpus),
+     .help = "on the platform local, which of the machine's GPUs runs may have, by number or UUID; by default all that "
+             "are given"},
+    {"gpu_free_memory", CONFIG_INT, CLUSTER(gpu_free_memory), "5", .min = 1, .max = 100,
+     .help = "on the platform local, a GPU counts as free while at most so many percent of its memory are in use and "
+             "nobody else computes on it"},
     {"process_count_per_node", CONFIG_INT, CLUSTER(process_count_per_node), .min = 1,
      .help = "the processes per node; by default one per GPU"},
     {"preemption_allowed", CONFIG_BOOL, CLUSTER(preemption_allowed), "false",

@@ -94,7 +94,12 @@ static void begin_here(const struct supervisor *s)
     act_strv_pushf(&argv, "--lock-fd=%d", o->lock_fd);
     if (o->gpus)
         act_strv_push(&argv, "--gpus");
+    if (o->shared)
+        act_strv_push(&argv, "--shared");
+    if (o->within)
+        act_strv_pushf(&argv, "--within=%s", o->within);
     act_strv_push(&argv, o->run_dir);
+    gpu_masks_restore(&s->masks);
     execv(self, argv.v);
 }
 

@@ -172,7 +172,7 @@ void attempt_note_failed_nodes(struct run_status *status, const struct act_strv 
     }
 }
 
-/* The nodes that ranks have reported from. */
+/* Lists the nodes that ranks have reported from. */
 static void attempt_list_nodes(const struct supervisor *s, struct act_strv *out)
 {
     enum { RANKS_MAX = 16 * 1024 * 1024 };

@@ -35,8 +35,8 @@ static char *seen_at(const char *mount, const char *group)
     return act_path_join(at, rest + strspn(rest, "/"));
 }
 
-/* The path in the line "<number>:<controller>:<path>" of /proc/self/cgroup (cgroups(7)); version 2 has no controller.
- * New string. */
+/* Returns the path in the line "<number>:<controller>:<path>" of /proc/self/cgroup (cgroups(7)); version 2 has no
+ * controller. New string. */
 static char *cgroup_group_of(const char *groups, const char *controller)
 {
     ACT_AUTOFREE char *mark = act_sprintf(":%s:/", controller);

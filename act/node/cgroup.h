@@ -25,12 +25,12 @@ bool cgroup_end(struct cgroup *c);
  * and this user. */
 bool cgroup_sweep(const char *run_dir);
 
-/* The path of this process's cgroup where its memory is counted, which may be one of version 1. New string; NULL: it is
- * not visible. */
+/* Returns the path of this process's cgroup where its memory is counted, which may be one of version 1. New string;
+ * NULL: it is not visible. */
 char *cgroup_of_memory(void);
 
-/* The path of this process's cgroup: mounts is the text of /proc/self/mountinfo, groups that of /proc/self/cgroup.
- * New string; NULL: it is not visible. */
+/* Returns the path of this process's cgroup: mounts is the text of /proc/self/mountinfo, groups that of
+ * /proc/self/cgroup. New string; NULL: it is not visible. */
 char *cgroup_find(const char *mounts, const char *groups);
 /* Does the same for cgroup_of_memory(). */
 char *cgroup_find_memory(const char *mounts, const char *groups);

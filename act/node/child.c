@@ -198,8 +198,8 @@ struct child_process {
     bool ours;
 };
 
-/* The parent according to /proc/<pid>/stat; the name before it is in parentheses and may contain anything. A process
- * that keeps a folder mounted is nobody's: it ends when it has sent what was written. */
+/* Returns the parent according to /proc/<pid>/stat; the name before it is in parentheses and may contain anything. A
+ * process that keeps a folder mounted is nobody's: it ends when it has sent what was written. */
 static pid_t parent_of(const char *pid)
 {
     char path[64], text[512];
@@ -246,7 +246,7 @@ static bool is_descendant(const struct child_process *list, size_t n, pid_t pid)
     return false;
 }
 
-/* All processes of the machine, with the descendants of this one marked. */
+/* Returns all processes of the machine, with the descendants of this one marked. */
 static struct child_process *find_descendants(size_t *out_n)
 {
     struct child_process *list = list_processes(out_n);

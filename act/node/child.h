@@ -58,7 +58,7 @@ void child_kill_all(void);
 
 /* Signals those descendants of this process that catch the signal: the others would die of it. Returns how many. */
 int child_signal_catchers(int sig);
-/* Whether a mask in the form of "SigCgt" in /proc/<pid>/status (proc(5)) has the signal. */
+/* Tells whether a mask in the form of "SigCgt" in /proc/<pid>/status (proc(5)) has the signal. */
 bool child_mask_has(const char *hex, int sig);
 
 /* Gives this process, and what it forks, this soft limit, or the nearest one allowed; programs that it executes get

@@ -139,6 +139,9 @@ static const char *const passed_on[] = {
     "AZ_BATCHAI_JOB_MASTER_NODE_IP",
     "AZ_BATCHAI_NUM_GPUS",
     "CUDA_VISIBLE_DEVICES",
+    "CUDA_DEVICE_ORDER",
+    "ROCR_VISIBLE_DEVICES",
+    "ZE_AFFINITY_MASK",
     "TORCH_HOME",
 };
 

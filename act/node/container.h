@@ -14,10 +14,10 @@
 
 #include "node/node.h"
 
-/* Whether commands have to be wrapped. */
+/* Tells whether commands have to be wrapped. */
 bool container_is_used(const struct node *node);
 
-/* Whether each command has a container of its own, so that what prepares it has to run in the same one. */
+/* Tells whether each command has a container of its own, so that what prepares it has to run in the same one. */
 bool container_is_fresh(const struct node *node);
 
 /* Appends the words that run argv (ends with NULL) in the code root: argv itself without a container. rank: whose

@@ -142,7 +142,7 @@ static void counters_add_adapter(const char *adapter, struct counters *c)
 
 /* ---- the run's processes ---- */
 
-/* Whether the process's arguments are "<anything> rank <run_dir>". */
+/* Tells whether the process's arguments are "<anything> rank <run_dir>". */
 static bool is_rank_agent(const struct process *p, const char *run_dir)
 {
     static const char verb[] = "rank";

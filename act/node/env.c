@@ -10,6 +10,7 @@
 #include "base/hash.h"
 #include "base/path.h"
 #include "base/units.h"
+#include "gpus/gpus.h"
 #include "node/launcher.h"
 #include "proc/environment.h"
 
@@ -86,7 +87,7 @@ static void set_path(const struct node *node, const char *name, const char *belo
     setenv(name, path, 1);
 }
 
-/* The first word of every line of the hostfile, separated by commas. New string. */
+/* Returns the first word of every line of the hostfile, separated by commas. New string. */
 static char *host_list(const struct node *node)
 {
     enum { HOSTFILE_MAX = 16 * 1024 * 1024 };
@@ -135,6 +136,16 @@ static void forget_rank(void)
     environment_reduce(OF_STARTER, NULL);
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         unsetenv(names[i]);
+}
+
+/* A process sees one instance of MIG, however many its list has. */
+static void set_gpus(const struct rank_place *place)
+{
+    const char *name = gpus_mask_name(MASK_CUDA);
+    ACT_AUTOFREE char *own = gpus_of_rank(getenv(name), place->local_rank);
+
+    if (own)
+        setenv(name, own, 1);
 }
 
 static void set_numbers(const struct node *node, const struct rank_place *place)
@@ -201,6 +212,8 @@ void env_set(const struct node *node, const struct rank_place *place)
     ACT_AUTOFREE char *hosts = host_list(node);
 
     set_numbers(node, place);
+    if (!node->spec.started_per_node)
+        set_gpus(place);
     setenv("AZ_BATCH_HOST_LIST", hosts, 1);
     setenv("AZ_BATCHAI_JOB_MASTER_NODE_IP", master ? master : "127.0.0.1", 1);
     set_path(node, "AZ_BATCHAI_MPI_HOST_FILE", RUN_FILE_HOSTS);
@@ -245,7 +258,7 @@ static bool env_is_port(const char *text)
     return text && act_int_from_text(text, &port) && port > 0 && port < 65536;
 }
 
-/* All ranks derive the same one without communicating. Below the system's ephemeral ports. New string. */
+/* Returns the port that all ranks derive without communicating, below the system's ephemeral ports. New string. */
 static char *find_port(const struct node *node)
 {
     enum { LOW = 20000, HIGH = 32000 };

@@ -23,8 +23,8 @@ int env_set_of_service(const struct node *node, const struct rank_place *place, 
 /* setenv() of a number. */
 void env_set_int(const char *name, int value);
 
-/* The variables that env_set() has taken from the environment of a run on this machine: ACT itself needs them to move
- * and mount folders there, programs of the run do not. NULL: none. */
+/* Returns the variables that env_set() has taken from the environment of a run on this machine: ACT itself needs
+ * them to move and mount folders there, programs of the run do not. NULL: none. */
 char *const *env_credentials(void);
 
 #endif

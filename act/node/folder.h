@@ -15,7 +15,7 @@ int folder_move(const struct node *node, const char *direction, const char *name
 /* Fetches the package if it was not handed over, which only nodes that send their logs may lack. */
 int folder_fetch_package(const struct node *node, struct act_error *err) ACT_NODISCARD;
 
-/* Whether there is something to send back. */
+/* Tells whether there is something to send back. */
 bool folder_any_to_send(const struct node *node);
 /* Sends the contents of the folders of mode upload. For struct child. Returns an exit status. */
 int folder_send_all(void *node);
@@ -23,10 +23,10 @@ int folder_send_all(void *node);
  * not share the run folder need it. */
 int folder_send_logs(const struct node *node, int attempt);
 
-/* The last attempt whose logs were sent, by pods that are no more; 0: of none, or it cannot be found out. */
+/* Returns the last attempt whose logs were sent, by pods that are no more; 0: of none, or it cannot be found out. */
 int folder_find_sent(const struct node *node);
 
-/* Why not all were sent: FOLDER_UNSENT, and what was said last. New string. */
+/* Returns why not all were sent: FOLDER_UNSENT, and what was said last. New string. */
 char *folder_why_unsent(const struct node *node);
 
 /* The words for a run that could not send all, and the reason of its failure if its command succeeded. */

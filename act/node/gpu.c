@@ -75,7 +75,7 @@ json_t *gpu_parse(const char *text)
 
 /* ---- what they do ---- */
 
-/* Whether the list "0,3" has the number; any other list has all. */
+/* Tells whether the list "0,3" has the number; any other list has all. */
 static bool is_visible(const char *visible, int64_t index)
 {
     if (!visible || !*visible || visible[strspn(visible, "0123456789,")])

@@ -38,7 +38,7 @@ enum gpu_use {
  */
 enum gpu_use gpu_use_of(const json_t *gpus, const char *visible);
 
-/* The array from its output; NULL when the output is something else. */
+/* Returns the array from its output; NULL when the output is something else. */
 json_t *gpu_parse(const char *text);
 
 #endif

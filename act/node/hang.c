@@ -183,7 +183,7 @@ void hang_on_stacks(struct supervisor *s, int rank, const json_t *message)
         hang_end_run(s);
 }
 
-/* The log that has the stacks of a node: the pods print theirs. New string. */
+/* Returns the log that has the stacks of a node: the pods print theirs. New string. */
 static char *stacks_log(const struct supervisor *s, const struct node_record *r)
 {
     int pod = r->rank / s->node.spec.procs_per_node;

@@ -49,7 +49,7 @@ struct hang_rank {
     bool by_gpus;               /* idle_ms is of all GPUs of its node, not of its own processes */
 };
 
-/* The rank that is silent longest, if all of them together hang; -1: they do not. now_ms is counted by the
+/* Returns the rank that is silent longest, if all of them together hang; -1: they do not. now_ms is counted by the
  * supervisor; last_end_ms, too: when the last rank ended, 0: none has. A rank that has not reported for as long as a
  * hang takes says nothing either way. */
 int hang_judge(const struct run_spec *spec, const struct hang_rank *ranks, int64_t now_ms, int64_t last_end_ms);

@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "base/path.h"
 #include "base/units.h"
+#include "gpus/gpus.h"
 #include "node/container.h"
 #include "proc/proc.h"
 
@@ -58,7 +59,7 @@ static void each_name(const char *dir, void (*each)(const char *dir, const char 
         each(dir, names.v[i], out);
 }
 
-/* The value of a sysfs attribute: the first line of a file. New string. */
+/* Returns the value of a sysfs attribute: the first line of a file. New string. */
 static char *attribute(const char *dir, const char *name)
 {
     ACT_AUTOFREE char *path = act_path_join(dir, name);
@@ -190,24 +191,20 @@ static void add_infiniband(const struct inventory *what, struct act_buf *out)
     each_name(dir, inventory_add_adapter, out);
 }
 
-static void inventory_add_gpu(const char *dir, const char *name, struct act_buf *out)
-{
-    ACT_AUTOFREE char *at = act_path_join(dir, name);
-    ACT_AUTOFREE char *path = act_path_join(at, "information");
-    ACT_AUTOFREE char *text = inventory_read_text(path);
-    ACT_AUTOFREE char *model = inventory_value_in(text, "Model:");
-
-    separate(out);
-    act_buf_addf(out, "%s (%s)", *model ? model : "a GPU", name);
-}
-
+/* All that the driver shows, whether this run has them or not. */
 static void inventory_add_gpus(const struct inventory *what, struct act_buf *out)
 {
-    ACT_AUTOFREE char *dir = act_sprintf("%s/proc/driver/nvidia/gpus", what->root);
     ACT_AUTOFREE char *proc = act_sprintf("%s/proc/driver/nvidia", what->root);
     ACT_AUTOFREE char *driver = attribute(proc, "version");
+    struct gpu_list list;
 
-    each_name(dir, inventory_add_gpu, out);
+    gpus_find(what->root, &list);
+    for (size_t i = 0; i < list.n; i++) {
+        separate(out);
+        act_buf_addf(out, "%s (%s)", *list.v[i].model ? list.v[i].model : "a GPU",
+                     *list.v[i].bus ? list.v[i].bus : "no address");
+    }
+    gpu_list_release(&list);
     if (*driver) {
         separate(out);
         act_buf_adds(out, driver);
@@ -277,7 +274,7 @@ void inventory_take(const struct inventory *what, struct act_strv *out)
     add_package_lines(what, out);
 }
 
-/* The Python that the command names, else the one that it would find. New string; NULL: there is none. */
+/* Returns the Python that the command names, else the one that it would find. New string; NULL: there is none. */
 static char *find_python(const struct node *node)
 {
     const char *first = node->spec.argv.n > 0 ? node->spec.argv.v[0] : "";

@@ -22,7 +22,7 @@ struct inventory {
 /* Appends lines: "disk: / 80.1 GiB of 252.0 GiB free, ...". What cannot be read is left out. */
 void inventory_take(const struct inventory *what, struct act_strv *out);
 
-/* The same of this node, with the disks and the Python of its run. */
+/* Does the same for this node, with the disks and the Python of its run. */
 void inventory_of(const struct node *node, struct act_strv *out);
 
 /* Appends the installed packages of a Python, as "numpy==1.24.2", sorted, each once. Of a virtual environment those of

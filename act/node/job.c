@@ -15,7 +15,7 @@
 
 enum { OUTPUT_MAX = 16 * 1024 * 1024, ASK_S = 5, STEP_S = 60, KILL_WAIT_S = 30, PART_MAX = 64 * 1024 };
 
-/* The output of a Slurm program; NULL: it failed. New string. */
+/* Returns the output of a Slurm program; NULL: it failed. New string. */
 static char *ask_slurm(const char *const *argv, int timeout_s)
 {
     ACT_AUTO(act_strv) words = {0};
@@ -94,7 +94,7 @@ void job_release(struct job *job)
 
 /* ---- why it ends ---- */
 
-/* The value of Key=Value, up to a blank. False: it is missing. */
+/* Finds the value of Key=Value, up to a blank. False: it is missing. */
 static bool get_value(const char *text, const char *key, char *out, size_t size)
 {
     size_t len = strlen(key);
@@ -141,7 +141,7 @@ int64_t job_parse_kill_wait(const char *show_config)
     return end == line + 1 || value < 0 || value > MOST_S ? -1 : value;
 }
 
-/* The beginning of a log of the run from some byte on, with a 0 at its end; nothing if there is no such log. */
+/* Reads the beginning of a log of the run from some byte on, with a 0 at its end; nothing if there is no such log. */
 static void job_read_part(const struct node *node, const char *log, off_t from, char *text, size_t size)
 {
     ACT_AUTOFREE char *path = node_path(node, log);
@@ -349,7 +349,7 @@ static void get_nodes(const char *show, const char *key, struct act_strv *out)
         job_ask_lines((const char *const[]){"scontrol", "show", "hostnames", list, NULL}, out);
 }
 
-/* The nodes of the job's partition that work, but for those that it excludes already. */
+/* Lists the nodes of the job's partition that work, but for those that it excludes already. */
 static void get_usable(const char *show, const struct act_strv *excluded, struct act_strv *out)
 {
     char partition[256] = "";

@@ -30,17 +30,17 @@ void job_release(struct job *job);
 void job_find_end(struct job *job, const struct node *node);
 /* Parses what "scontrol show job" printed while the job was being ended; starts: how often it was started, from 1. */
 enum job_end job_parse_end(const char *show_job, int starts);
-/* Which nodes, as lists, sruns have said that they lost: "srun: error: Node failure on n[2-3]". */
+/* Finds which nodes, as lists, sruns have said that they lost: "srun: error: Node failure on n[2-3]". */
 void job_parse_failed(const char *said, struct act_strv *out);
-/* Which nodes are down or do not answer, of the lines "<node> <state>" that sinfo printed. */
+/* Finds which nodes are down or do not answer, of the lines "<node> <state>" that sinfo printed. */
 void job_parse_down(const char *sinfo, struct act_strv *out);
 /* Asks for those of these nodes. */
 void job_find_down(const struct act_strv *hosts, struct act_strv *out);
 /* Says "node 'n2' of it failed (NODE_FAIL)", and how many more did. */
 void job_say_failed(const struct act_strv *failed, char *out, size_t size);
-/* Whether a program can be started on a node of the job now. */
+/* Tells whether a program can be started on a node of the job now. */
 bool job_answers(const char *node);
-/* Whether Slurm itself queues the job again when a node fails. */
+/* Tells whether Slurm itself queues the job again when a node fails. */
 bool job_is_requeued(const struct job *job);
 /* KillWait from the output of "scontrol show config", in seconds; -1: it is missing. */
 int64_t job_parse_kill_wait(const char *show_config);
@@ -52,8 +52,8 @@ const char *job_end_text(const struct job *job);
 bool job_find_blind(const struct node *node, const char *nodes, int n_nodes, struct act_strv *out_blind);
 /* Runs "act-node sweep" on these nodes. */
 void job_sweep(const struct node *node, const char *nodes, int n_nodes);
-/* Which of these nodes, the latest first, the job can do without so that there are enough; *out_short: not without the
- * latest. */
+/* Chooses those of these nodes, the latest first, that the job can do without so that there are enough; *out_short:
+ * not without the latest. */
 void job_choose_excluded(const struct job *job, const struct node *node, const struct act_strv *nodes,
                          struct act_strv *out, bool *out_short);
 /* Puts the job into the queue again, to begin after pause_s, on none of these nodes. Slurm then ends this process. */

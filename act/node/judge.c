@@ -76,7 +76,8 @@ static bool all_succeeded(const struct supervisor *s)
     return true;
 }
 
-/* The nodes of the ranks for which test() is true, each once, separated by commas; *out_n: their number. New string. */
+/* Returns the nodes of the ranks for which test() is true, each once, separated by commas; *out_n: their number. New
+ * string. */
 static char *nodes_where(const struct supervisor *s, bool (*test)(const struct rank_state *), int *out_n)
 {
     struct act_buf list = {0};
@@ -99,7 +100,7 @@ static bool never_came(const struct rank_state *state)
     return state->presence == RANK_AWAITED;
 }
 
-/* The reason, if nodes do not see the run folder; otherwise empty. New string. */
+/* Returns the reason, if nodes do not see the run folder; otherwise empty. New string. */
 static char *blind_reason(const struct supervisor *s)
 {
     ACT_AUTO(act_strv) blind = {0};
@@ -141,8 +142,8 @@ static char *agent_words(const char *log)
     return last ? act_one_line(last, strcspn(last, "\n")) : NULL;
 }
 
-/* The message of mpirun or srun, or of an agent below it: mpirun's messages are between lines of dashes, and the first
- * line of the last one is the most useful; otherwise the last line. New string. */
+/* Returns the message of mpirun or srun, or of an agent below it: mpirun's messages are between lines of dashes, and
+ * the first line of the last one is the most useful; otherwise the last line. New string. */
 static char *launcher_words(const char *log)
 {
     ACT_AUTO(act_strv) lines = {0};

@@ -165,7 +165,7 @@ static bool port_is_free(int port)
     return is_free;
 }
 
-/* A port below the system's ephemeral ports, so that it stays free until rank 0 listens. */
+/* Returns a port below the system's ephemeral ports, so that it stays free until rank 0 listens. */
 static int choose_port(void)
 {
     enum { LOW = 20000, HIGH = 32000, TRIES = 64 };

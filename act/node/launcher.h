@@ -11,7 +11,7 @@ const char *launcher_name(const struct node *node);
 /* The variables that every rank gets from the supervisor's environment. Ends with NULL. */
 extern const char *const launcher_passed_on[];
 
-/* The command that starts "program rank <run folder>" once for each rank of the run. */
+/* Makes the command that starts "program rank <run folder>" once for each rank of the run. */
 int launcher_command(const struct node *node, const char *program, struct act_strv *out,
                      struct act_error *err) ACT_NODISCARD;
 
@@ -26,7 +26,7 @@ void launcher_set_remote_start(const struct node *node, const char *program);
 /* Removes from the environment what was for our mpirun, and not for one that the command starts. */
 void launcher_forget_settings(const struct node *node);
 
-/* The major version in the output of "mpirun --version"; 0: it is not Open MPI. */
+/* Returns the major version in the output of "mpirun --version"; 0: it is not Open MPI. */
 int launcher_mpirun_version(const char *text);
 
 #endif

@@ -90,7 +90,7 @@ struct link_where {
  * all its addresses if a host cannot be resolved), and on the loopback. */
 int link_listen(int n_ranks, const struct link_where *where, const struct link_events *events, void *arg,
                 struct link_server **out, struct act_error *err) ACT_NODISCARD;
-/* The value of LINK_ENV for the ranks. Lives as long as the server. */
+/* Returns the value of LINK_ENV for the ranks. Lives as long as the server. */
 const char *link_address(const struct link_server *s);
 /* Returns a descriptor that becomes readable when there is something for link_serve(), including a stranger's expired
  * time limit. */

@@ -150,7 +150,7 @@ static void prove(json_t *hello, const char *token, const char *theirs, const ch
     json_object_set_new(hello, "proof", json_string(proof));
 }
 
-/* Whether it is our supervisor, and accepts us. */
+/* Tells whether it is our supervisor, and accepts us. */
 static bool connect_greet(struct link *l, json_t *hello, const char *token, bool *out_stop)
 {
     CODEC_AUTOJSON json_t *challenge = wait_message(l);

@@ -24,7 +24,7 @@ void link_make_secret(char out[LINK_SECRET_TEXT]);
  * one side's proof from being reused by the other. New string. */
 char *link_proof(enum link_role role, const char *token, const char *supervisor_nonce, const char *rank_nonce,
                  int64_t rank);
-/* Whether the message has a valid nonce and the role's proof. */
+/* Tells whether the message has a valid nonce and the role's proof. */
 bool link_is_proved(const json_t *message, enum link_role role, const char *token, const char *supervisor_nonce,
                     const char *rank_nonce, int64_t rank);
 bool link_is_secret(const char *text);

@@ -104,7 +104,7 @@ static void add_interfaces(struct act_strv *addresses)
     freeifaddrs(list);
 }
 
-/* The source address the kernel uses towards the other one; no packet is sent to find out. */
+/* Adds the source address that the kernel uses towards the other one; no packet is sent to find out. */
 static void add_way_to(struct act_strv *addresses, const char *to)
 {
     enum { ANY_PORT = 9 };
@@ -121,8 +121,8 @@ static void add_way_to(struct act_strv *addresses, const char *to)
         close(fd);
 }
 
-/* The output of getent(1) for the hosts, a line per address; NULL if it does not know all of them. It uses the system's
- * resolver, which a static program cannot. New string. */
+/* Returns the output of getent(1) for the hosts, a line per address; NULL if it does not know all of them. It uses
+ * the system's resolver, which a static program cannot. New string. */
 static char *listen_look_up(const struct act_strv *hosts)
 {
     enum { TIMEOUT_S = 10, OUTPUT_MAX = 4 * 1024 * 1024 };

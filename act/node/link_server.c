@@ -250,7 +250,7 @@ static void link_accept_some(struct link_server *s, int listen_fd)
     }
 }
 
-/* The first message of a connection. False: hang up. */
+/* Takes the first message of a connection. False: hang up. */
 static bool link_greet(struct link_server *s, struct link_peer *p, const json_t *message)
 {
     int64_t rank = codec_json_int(message, "rank", -1);

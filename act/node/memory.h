@@ -15,9 +15,9 @@ int64_t memory_kills(void);
 /* Words for the reason of a rank: "it used more memory than it may (2.0 GiB)". */
 void memory_describe(char *out, size_t size);
 
-/* The same of a folder: those in files of the cgroup at path, or of the nearest one above it that has them. */
+/* Does the same for a folder: those in files of the cgroup at path, or of the nearest one above it that has them. */
 int64_t memory_kills_at(const char *path);
-/* The least limit of the cgroup at path and those above it, in bytes; 0: there is none. */
+/* Returns the least limit of the cgroup at path and those above it, in bytes; 0: there is none. */
 int64_t memory_limit_at(const char *path);
 
 #endif

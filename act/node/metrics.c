@@ -29,7 +29,7 @@ struct metrics {
     enum gpu_use use; /* in the last sample */
 };
 
-/* The rate per second between two readings; null if not known. */
+/* Returns the rate per second between two readings; null if not known. */
 static json_t *rate(uint64_t now, uint64_t before, double seconds)
 {
     return seconds <= 0 || now < before ? json_null() : json_integer((json_int_t)((double)(now - before) / seconds));
@@ -134,7 +134,7 @@ static void add_size(struct act_buf *text, const json_t *used, const json_t *tot
         act_buf_adds(text, " -");
 }
 
-/* The used amount, from the total and the free one. */
+/* Adds the used amount, from the total and the free one. */
 static void add_rest(struct act_buf *text, const char *name, const json_t *room, const char *free_key)
 {
     const json_t *total = json_object_get(room, "total"), *rest = json_object_get(room, free_key);

@@ -10,7 +10,7 @@
 
 #include "node/node.h"
 
-/* Whether the agent has to mount this folder, or to copy it instead (run_folder_is_copied()). */
+/* Tells whether the agent has to mount this folder, or to copy it instead (run_folder_is_copied()). */
 bool mount_is_for(const struct node *node, const struct run_folder *folder);
 bool mount_any(const struct node *node);
 /* Returns where its files are then. New string. */

@@ -66,10 +66,10 @@ void node_say(const char *fmt, ...) ACT_PRINTF(1, 2);
 
 /* Opens a log of the run folder for appending; -1 with errno. */
 int node_open_log(const struct node *node, const char *name);
-/* The last line of a file that is not blank, without control characters; empty: none. */
+/* Finds the last line of a file that is not blank, without control characters; empty: none. */
 void node_last_line(const char *path, char *out, size_t size);
-/* Whether the first line of a script names an interpreter and ends as on Windows: the carriage return is a part of the
- * name, which NODE_WINDOWS_LINES says. */
+/* Tells whether the first line of a script names an interpreter and ends as on Windows: the carriage return is a
+ * part of the name, which NODE_WINDOWS_LINES says. */
 bool node_has_windows_lines(const char *path);
 #define NODE_WINDOWS_LINES "its first line ends with a carriage return, as on Windows"
 /* The rule (config/diagnosis.yaml) of a node that went down or does not answer. */

@@ -68,7 +68,7 @@ static void packages_add_base(const char *base, const char *version, struct act_
             }
 }
 
-/* The value of a key of pyvenv.cfg ("home = /usr/bin"). New string; NULL: it has none. */
+/* Returns the value of a key of pyvenv.cfg ("home = /usr/bin"). New string; NULL: it has none. */
 static char *venv_value(const char *text, const char *key)
 {
     for (const char *line = text; *line;) {

@@ -23,7 +23,7 @@ static bool place_is_usable(const char *temp)
     return temp && *temp == '/' && access(temp, W_OK | X_OK) == 0;
 }
 
-/* The folder that contains the bases. */
+/* Returns the folder that contains the bases. */
 static const char *find_disk(const struct node *node)
 {
     const char *temp = getenv("TMPDIR");
@@ -52,7 +52,7 @@ static bool place_is_private(const char *base)
            ((st.st_mode & 0777) == 0700 || chmod(base, 0700) == 0);
 }
 
-/* The first by name of the bases with a random suffix. New string; NULL: none. */
+/* Returns the first by name of the bases with a random suffix. New string; NULL: none. */
 static char *find_other_base(const char *disk)
 {
     ACT_AUTOFREE char *start = act_sprintf("act-%u.", (unsigned)getuid());
@@ -125,7 +125,7 @@ static char *open_base(const struct node *node, struct act_error *err)
     return other;
 }
 
-/* Whether the opened file still has that name: the locked file may have been removed and created again. */
+/* Tells whether the opened file still has that name: the locked file may have been removed and created again. */
 static bool place_is_current(int fd, const char *path)
 {
     struct stat held, there;
@@ -222,7 +222,7 @@ int place_close(struct node *node, const struct rank_place *place, struct act_er
     return rc;
 }
 
-/* The folder of the run's places. New string; NULL: there is none. */
+/* Returns the folder of the run's places. New string; NULL: there is none. */
 static char *place_find_all(const struct node *node)
 {
     struct act_error ignored;

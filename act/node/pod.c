@@ -79,7 +79,7 @@ void pod_leave_word(const struct run_status *status)
 
 /* ---- an attempt on this pod ---- */
 
-/* The place of the pod in the list, and how many there are. */
+/* Finds the place of the pod in the list, and how many there are. */
 static int pod_place_among(const char *pods, int index, int *out_n)
 {
     int place = 0;

@@ -120,7 +120,7 @@ struct pod {
 
 /* Prints "act: ..." and writes it to the agent's own log. */
 void pod_say(const char *fmt, ...) ACT_PRINTF(1, 2);
-/* The host name of pod i. New string. */
+/* Returns the host name of pod i. New string. */
 char *pod_host(const char *job, int i);
 /* Appends the names of all n pods, or of those in the list pods ("0,2,3"; NULL: all). A single pod has none, because
  * nobody needs its name. */
@@ -135,7 +135,7 @@ int pod_begin(struct pod *pod, int attempt, const char *pods, const struct run_s
 void pod_has_run(struct pod *pod, int64_t ms);
 /* Returns how long the run has run, as far as this pod knows; 0: it has not begun. */
 int64_t pod_ran_ms(const struct pod *pod);
-/* Whether a pod that has waited for the others since then is to give back what it holds. */
+/* Tells whether a pod that has waited for the others since then is to give back what it holds. */
 bool pod_waits_too_long(int64_t since_ms);
 /* Ends all that was started on this pod, within grace_ms; poll pod_ended() to learn when. */
 void pod_end(struct pod *pod, int64_t grace_ms);
@@ -162,7 +162,7 @@ void pod_programs_release(struct pod *pod);
 void pod_send_open(struct pod *pod);
 /* Begins, in every turn of the loop, to send what is due. */
 void pod_send_step(struct pod *pod);
-/* Whether pid was the sender. */
+/* Tells whether pid was the sender. */
 bool pod_send_ended(struct pod *pod, pid_t pid, int wait_status);
 /* Sends what (of SEND_...) for the last time; to be asked until it is true. Nothing else may run any more. */
 bool pod_send_last(struct pod *pod, int what);

@@ -96,7 +96,7 @@ static bool has_settled(const struct pod *pod)
     return act_now_monotonic_ms() - pod->group->changed_ms >= s * 1000;
 }
 
-/* Whether as many are there as an attempt needs. */
+/* Tells whether as many are there as an attempt needs. */
 static bool pod_group_has_enough(const struct pod *pod)
 {
     int least = is_elastic(pod) ? pod->node.spec.min_nodes : pod->options.nodes;
@@ -168,7 +168,7 @@ static void step_run(struct pod *pod)
     stop_supervisor(pod);
 }
 
-/* Whether what its ranks say of the attempt follows from a change of the group. */
+/* Tells whether what its ranks say of the attempt follows from a change of the group. */
 static bool is_broken(const struct pod_group *group)
 {
     return group->lost || group->grows;
@@ -426,7 +426,7 @@ static void send_home(struct pod *pod)
         }
 }
 
-/* Whether the others have ended what is left there; when the run is over, they leave. */
+/* Tells whether the others have ended what is left there; when the run is over, they leave. */
 static bool others_ended(struct pod *pod)
 {
     if (!pod->group->last || pod->told)

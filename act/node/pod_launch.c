@@ -92,7 +92,7 @@ static int launch_report(const struct act_error *err)
 
 /* ---- rsh ---- */
 
-/* The number of the host in the host file; -1: it is not there. mpirun may leave out the domain. */
+/* Returns the number of the host in the host file; -1: it is not there. mpirun may leave out the domain. */
 static int find_host(const struct node *node, const char *host)
 {
     enum { HOSTFILE_MAX = 16 * 1024 * 1024 };

@@ -30,7 +30,7 @@ static bool has_log_store(const struct pod *pod)
            json_object_get(json_object_get(stores, "folders"), RUN_STORE_LOGS);
 }
 
-/* How many pods there were before this one in its place: job.c of the platform has the variables made. */
+/* Returns how many pods there were before this one in its place: job.c of the platform has the variables made. */
 static int lives_before(void)
 {
     static const char *const names[] = {"ACT_POD_FAILED", "ACT_POD_IGNORED"};

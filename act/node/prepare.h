@@ -15,7 +15,7 @@ bool prepare_result(const struct node *node, int *out_exit_status, char *out_rea
  * first; none if there is nothing to do. */
 void prepare_words(const struct node *node, struct act_strv *out);
 
-/* The file with the output of its programs, relative to the run folder. New string. */
+/* Returns the file with the output of its programs, relative to the run folder. New string. */
 char *prepare_log(const struct node *node);
 
 #endif

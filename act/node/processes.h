@@ -20,7 +20,7 @@ struct processes {
     size_t n;
 };
 
-/* All; none is marked as ours. */
+/* Lists all; none is marked as ours. */
 void processes_list(struct processes *out);
 void processes_release(struct processes *list);
 /* Marks all descendants of what is marked. */

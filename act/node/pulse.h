@@ -38,7 +38,7 @@ void pulse_step(struct pulse *p, struct rank *r);
 /* The supervisor asks for stacks. */
 void pulse_take_stacks(struct pulse *p, struct rank *r);
 
-/* Whether processes that used so many ticks in passed_ms, of ticks_per_s, have computed. Pure. */
+/* Tells whether processes that used so many ticks in passed_ms, of ticks_per_s, have computed. Pure. */
 bool pulse_computed(uint64_t ticks, int64_t passed_ms, int64_t ticks_per_s);
 
 #endif

@@ -31,7 +31,7 @@ void record_release(struct node_record *record);
 json_t *record_to_json(const struct node_record *record);
 int record_from_json(const json_t *json, struct node_record *out, struct act_error *err) ACT_NODISCARD;
 
-/* The last lines of a log: at most RECORD_LINES, RECORD_LINES_BYTES together. */
+/* Takes the last lines of a log: at most RECORD_LINES, RECORD_LINES_BYTES together. */
 void record_tail(const char *path, struct act_strv *out);
 
 /* Says "rank 1 exited with status 3" or "rank 0 was killed by signal 9 (Killed)". */

@@ -24,7 +24,7 @@ enum {
 
 /* ---- the class ---- */
 
-/* The end of a file, not before from; one that is not there is empty. */
+/* Reads the end of a file, not before from; one that is not there is empty. */
 static void retry_read_tail(const char *path, size_t max, int64_t from, struct act_buf *out)
 {
     ACT_AUTOFREE char *bytes = act_alloc(max);

@@ -67,14 +67,14 @@ void retry_same_words(char *text);
 /* Between two attempts, after so many tries; ACT_RETRY_PAUSE of the environment, in seconds, is the first one. */
 int64_t retry_pause_s(int n_tries);
 
-/* All of that: sets status->retry, ->attempts and ->bad, and writes retry.json. The next attempt, or 0: there is none.
- */
+/* Does all of that: sets status->retry, ->attempts and ->bad, and writes retry.json. Returns the next attempt, or 0:
+ * there is none. */
 int retry_consider(const struct node *node, const struct retry_facts *facts, struct run_status *status);
 
 /* The attempt has no result, so it does not count. */
 void retry_forget(const struct node *node, int attempt);
 
-/* Whether retry.json says that this attempt is followed by another one. */
+/* Tells whether retry.json says that this attempt is followed by another one. */
 bool retry_follows(const struct node *node, int attempt, int *out_tries);
 /* Returns how many attempts there are at most, this one included; 0: the run is not tried again. */
 int retry_attempts(const struct node *node, int attempt);

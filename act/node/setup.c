@@ -30,7 +30,7 @@ static const char *or_empty(const char *text)
     return text ? text : "";
 }
 
-/* The words of setup.sh; folder: where mode "capture" writes. */
+/* Adds the words of setup.sh; folder: where mode "capture" writes. */
 static void setup_push(const char *mode, const char *folder, const struct run_setup *s, struct act_strv *out)
 {
     static const char *const bash[] = {"bash", "--noprofile", "--norc", "-c", setup_script, "act-setup"};

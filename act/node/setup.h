@@ -26,8 +26,8 @@ void setup_words(const struct node *node, struct act_strv *out);
 /* Appends the words that precede a rank's command: run_setup.rank_lines; none where there are none. */
 void setup_rank_words(const struct node *node, struct act_strv *out);
 
-/* Appends what has changed from one environment ("NAME=value" each) to another: "NAME=value" for what is set, "NAME" for
- * what is gone; without what every shell changes for itself. */
+/* Appends what has changed from one environment ("NAME=value" each) to another: "NAME=value" for what is set, "NAME"
+ * for what is gone; without what every shell changes for itself. */
 void setup_compare(const struct act_strv *before, const struct act_strv *after, struct act_strv *out);
 
 #endif

@@ -195,21 +195,40 @@ struct collector {
     int *open_fd; /* of each slot; the file is opened once, since closing one wakes everybody who waits */
 };
 
-static void slots_collect(struct collector *c)
+static bool choose_first(const bool *free_slots, int total, int need, bool *out_chosen, struct slots_lack *out_lack)
 {
-    struct slots *s = c->slots;
-
-    for (int i = 0; i < s->total && s->taken < s->need; i++)
-        if (s->fd[i] < 0 && flock(c->open_fd[i], LOCK_EX | LOCK_NB) == 0) {
-            s->fd[i] = c->open_fd[i];
-            s->taken++;
-        }
+    for (int i = 0; i < total; i++) {
+        out_chosen[i] = free_slots[i] && out_lack->can_be_had < need;
+        out_lack->can_be_had += free_slots[i];
+    }
+    return out_lack->can_be_had >= need;
 }
 
-static void tell_what_is_missing(struct asker *a, int missing)
+/* Takes all that the run needs, or none: whoever has the queue has time. */
+static bool slots_collect(struct collector *c, const struct slots_request *r, struct slots_lack *out_lack)
+{
+    struct slots *s = c->slots;
+    ACT_AUTOFREE bool *free_slots = act_calloc((size_t)s->total, sizeof(bool));
+    ACT_AUTOFREE bool *chosen = act_calloc((size_t)s->total, sizeof(bool));
+
+    *out_lack = (struct slots_lack){0};
+    for (int i = 0; i < s->total; i++)
+        free_slots[i] = flock(c->open_fd[i], LOCK_EX | LOCK_NB) == 0;
+    bool enough = r->choose ? r->choose(r->chooser, free_slots, s->need, chosen, out_lack)
+                            : choose_first(free_slots, s->total, s->need, chosen, out_lack);
+    for (int i = 0; i < s->total; i++)
+        if (enough && chosen[i])
+            s->fd[i] = c->open_fd[i];
+        else if (free_slots[i])
+            (void)flock(c->open_fd[i], LOCK_UN);
+    return enough;
+}
+
+static void tell_what_is_missing(struct asker *a, const struct slots_lack *lack)
 {
     const struct slots_request *r = a->request;
-    ACT_AUTOFREE char *why = act_sprintf("waits for %d of %d %s", missing, r->need, r->unit);
+    ACT_AUTOFREE char *why = act_sprintf("waits for %d of %d %s%s%s", r->need - lack->can_be_had, r->need, r->unit,
+                                         lack->why ? ": " : "", lack->why ? lack->why : "");
     ACT_AUTOFREE char *line = act_sprintf("'%s', which %s\n", r->run, why);
 
     if (act_streq(a->why, why))
@@ -218,17 +237,16 @@ static void tell_what_is_missing(struct asker *a, int missing)
     write_line(a->queue_fd, line);
 }
 
-static int collect_all(struct collector *c, struct asker *a, struct act_error *err)
+/* Does not return before it has all, or is told to end. */
+static int wait_for_slots(struct collector *c, struct asker *a, struct act_error *err)
 {
-    struct slots *s = c->slots;
+    struct slots_lack lack;
     int retries = RETRIES, signal;
 
-    slots_collect(c);
-    if (s->taken == s->need)
-        return 0;
     notice(a, a->request->dir, IN_CLOSE_WRITE);
-    for (slots_collect(c); s->taken < s->need; slots_collect(c)) {
-        tell_what_is_missing(a, s->need - s->taken);
+    while (!slots_collect(c, a->request, &lack)) {
+        tell_what_is_missing(a, &lack);
+        free(lack.why);
         enum watch_event event = watch_wait(a->w, retries > 0 ? RETRY_MS : LOOK_AGAIN_MS, &signal);
         if (is_stop(signal))
             return interrupted(err);
@@ -242,10 +260,21 @@ static int collect_all(struct collector *c, struct asker *a, struct act_error *e
     return 0;
 }
 
+static int collect_all(struct collector *c, struct asker *a, struct act_error *err)
+{
+    struct slots_lack lack;
+
+    if (slots_collect(c, a->request, &lack))
+        return 0;
+    free(lack.why);
+    return wait_for_slots(c, a, err);
+}
+
 static int open_and_collect(struct collector *c, struct asker *a, struct act_error *err)
 {
     for (int i = 0; i < c->slots->total; i++) {
-        ACT_AUTOFREE char *name = act_sprintf("%d.lock", i);
+        const struct act_strv *names = a->request->names;
+        ACT_AUTOFREE char *name = names ? act_sprintf("%s.lock", names->v[i]) : act_sprintf("%d.lock", i);
         int fd = open_lock_file(a->request->dir, name, err);
         if (fd < 0)
             return fd;
@@ -315,12 +344,17 @@ void slots_release(struct slots *s)
     *s = (struct slots){0};
 }
 
+bool slots_has(const struct slots *s, int slot)
+{
+    return s->fd && s->fd[slot] >= 0;
+}
+
 char *slots_text(const struct slots *s)
 {
     struct act_buf text = {0};
 
-    for (int i = 0; s->fd && i < s->total; i++)
-        if (s->fd[i] >= 0)
+    for (int i = 0; i < s->total; i++)
+        if (slots_has(s, i))
             act_buf_addf(&text, "%s%d", text.len ? "," : "", i);
     return act_buf_steal(&text);
 }

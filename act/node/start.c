@@ -44,24 +44,49 @@ static int wait_for_others(struct supervisor *s, struct act_error *err)
     return rc;
 }
 
-static int take_slots(struct supervisor *s, struct act_error *err)
+static int take_gpus(struct supervisor *s, struct slots_request *request, struct act_error *err)
 {
-    const struct slots_request request = {.dir = s->options.slots_dir,
-                                          .total = s->options.slots,
-                                          .need = s->node.spec.gpus_per_node,
-                                          .run = s->node.spec.id,
-                                          .unit = s->options.gpus ? "GPUs" : "processors",
-                                          .waiting = tell_waiting,
-                                          .arg = s};
-    int rc = slots_take(&s->slots, &request, &s->watch, err);
+    struct devices *d = &s->devices;
+    int rc = devices_open(d, &s->node.spec, &s->masks, s->options.slots, err);
+
+    if (s->options.shared)
+        devices_share(d);
+    request->unit = "GPUs";
+    request->total = (int)d->list.n;
+    request->names = &d->keys;
+    request->choose = devices_choose;
+    request->chooser = d;
+    if (rc == 0)
+        rc = slots_take(&s->slots, request, &s->watch, err);
+    if (rc == 0)
+        devices_show(d, &s->slots);
+    return rc;
+}
+
+static int take_processors(struct supervisor *s, struct slots_request *request, struct act_error *err)
+{
+    request->unit = "processors";
+    request->total = s->options.slots;
+    int rc = slots_take(&s->slots, request, &s->watch, err);
 
     if (rc < 0)
         return rc;
     ACT_AUTOFREE char *mine = slots_text(&s->slots);
-    if (s->options.gpus || s->slots.need == 0)
-        setenv("CUDA_VISIBLE_DEVICES", mine, 1);
-    node_say("%s: %s", request.unit, *mine ? mine : "none");
+    if (request->need == 0)
+        setenv(gpus_mask_name(MASK_CUDA), "", 1);
+    node_say("processors: %s", *mine ? mine : "none");
     return 0;
+}
+
+static int take_slots(struct supervisor *s, struct act_error *err)
+{
+    struct slots_request request = {.dir = s->options.slots_dir,
+                                    .need = s->node.spec.gpus_per_node,
+                                    .run = s->node.spec.id,
+                                    .waiting = tell_waiting,
+                                    .arg = s};
+
+    return (s->options.gpus ? take_gpus : take_processors)(s, &request, err);
 }
 
 /* ---- start ---- */

@@ -71,12 +71,25 @@ static void end_with_job(struct supervisor *s)
     ranks_stop(s, grace_ms < LEAST_MS ? LEAST_MS : grace_ms);
 }
 
+/* A batch system ends all processes of the job in which the run was submitted. */
+static void end_with_outer_job(struct supervisor *s)
+{
+    if (s->aborted || s->phase >= RANKS_STOPPING || s->first_failed >= 0)
+        return;
+    snprintf(s->limit, sizeof(s->limit), "%.100s ends, of which the run is a part", s->options.within);
+    node_say("%s", s->limit);
+    attempt_save_failure(s, NULL, s->limit);
+    ranks_stop(s, node_abort_grace_ms());
+}
+
 static void supervise_on_signal(struct supervisor *s, int sig)
 {
     bool end = sig == SIGTERM || sig == SIGINT;
 
-    if ((end && (s->options.where != IN_SLURM || attempt_abort_is_asked(s))) ||
-        (sig == SIGUSR2 && attempt_abort_is_asked(s)))
+    if (end && s->options.within && !attempt_abort_is_asked(s))
+        end_with_outer_job(s);
+    else if ((end && (s->options.where != IN_SLURM || attempt_abort_is_asked(s))) ||
+             (sig == SIGUSR2 && attempt_abort_is_asked(s)))
         abort_ranks(s);
     else if (end)
         end_with_job(s);
@@ -99,6 +112,7 @@ static void start_sending(struct supervisor *s)
 
 static void supervise_beat(struct supervisor *s)
 {
+    devices_keep(&s->devices);
     if (s->job.end == JOB_GOES_ON) /* else the end is recorded already */
         attempt_save_status(s);
     set_alarm(s, ALARM_BEAT, HEARTBEAT_MS);
@@ -221,7 +235,8 @@ static void supervise_wait_event(struct supervisor *s, int64_t timeout_ms)
     }
 }
 
-/* All ranks that have connected; the others must connect first, unless everything is being ended. */
+/* Tells whether all ranks that have connected are gone; the others must connect first, unless everything is being
+ * ended. */
 static bool all_ranks_are_gone(const struct supervisor *s)
 {
     int came = judge_count_came(s);
@@ -338,6 +353,7 @@ static void supervise(struct supervisor *s)
         attempt_save_failure(s, NULL, act_error_text(&err));
     }
     slots_release(&s->slots);
+    devices_close(&s->devices);
     again_consider(s);
     node_say("%s%s%s", run_state_name(s->status.state), s->status.reason[0] ? ": " : "", s->status.reason);
     attempt_save_status(s);
@@ -388,6 +404,8 @@ static int supervise_parse_options(int argc, char **argv, struct supervise_optio
         {"slots", required_argument, NULL, 's'},
         {"lock-fd", required_argument, NULL, 'l'},
         {"gpus", no_argument, NULL, 'g'},
+        {"within", required_argument, NULL, 'w'},
+        {"shared", no_argument, NULL, 'a'},
         {"slurm", no_argument, NULL, 'b'},
         {"pods", required_argument, NULL, 'p'},
         {"group", required_argument, NULL, 'e'},
@@ -408,6 +426,10 @@ static int supervise_parse_options(int argc, char **argv, struct supervise_optio
             good = good && parse_int(optarg, INT_MAX, &o->lock_fd);
         else if (c == 'g')
             o->gpus = true;
+        else if (c == 'a')
+            o->shared = true;
+        else if (c == 'w')
+            o->within = optarg;
         else if (c == 'b')
             o->where = IN_SLURM;
         else if (c == 'p') {
@@ -424,7 +446,7 @@ static int supervise_parse_options(int argc, char **argv, struct supervise_optio
     return good && optind == argc - 1 && (o->where != IN_SLOTS || o->slots_dir) ? 0 : -ACT_USAGE;
 }
 
-/* The preconditions for writing anything about the run. */
+/* Opens what is needed before anything is written about the run. */
 static int supervise_open_run(struct supervisor *s, struct act_error *err)
 {
     int rc = watch_open(&s->watch, err);
@@ -445,10 +467,12 @@ int node_supervise(int argc, char **argv)
     struct act_error err;
 
     if (supervise_parse_options(argc, argv, &s.options) < 0) {
-        node_say("usage: act-node supervise --slots-dir DIR --slots N [--gpus] [--lock-fd N] RUN_DIR, "
-                 "or --slurm RUN_DIR, or --pods NAME [--group LIST] [--time-left SECONDS] RUN_DIR");
+        node_say(
+            "usage: act-node supervise --slots-dir DIR --slots N [--gpus [--shared]] [--within JOB] [--lock-fd N] RUN_DIR, "
+            "or --slurm RUN_DIR, or --pods NAME [--group LIST] [--time-left SECONDS] RUN_DIR");
         return ACT_USAGE;
     }
+    gpu_masks_read(&s.masks);
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     if (supervise_open_run(&s, &err) < 0) {
         fprintf(stderr, "act-node: %s\n", act_error_text(&err));
@@ -462,6 +486,7 @@ int node_supervise(int argc, char **argv)
         job_cancel(&s.job); /* the last step: Slurm must report the same */
     ranks_close(&s);
     slots_release(&s.slots);
+    gpu_masks_release(&s.masks);
     job_release(&s.job);
     free(s.status_path);
     node_release(&s.node);

@@ -15,6 +15,7 @@
 
 #include "node/cgroup.h"
 #include "node/child.h"
+#include "node/devices.h"
 #include "node/hang.h"
 #include "node/job.h"
 #include "node/link.h"
@@ -31,9 +32,11 @@ enum where {
 
 struct supervise_options {
     const char *run_dir, *slots_dir;
-    int slots;   /* of this machine */
-    int lock_fd; /* of supervisor.lock, locked; -1: still to be taken */
-    bool gpus;   /* the slots are GPUs */
+    int slots;          /* of this machine */
+    int lock_fd;        /* of supervisor.lock, locked; -1: still to be taken */
+    bool gpus;          /* the slots are GPUs */
+    bool shared;        /* with the other users of the machine */
+    const char *within; /* "job 4711 of Slurm": of a batch system, whose end is that of the run; NULL: none */
     enum where where;
     const char *pods;  /* the name that all pods have in common */
     const char *group; /* which of them the attempt has, "0,2,3"; NULL: all */
@@ -72,6 +75,8 @@ struct supervisor {
     struct supervise_options options;
     struct node node;
     struct watch watch;
+    struct gpu_masks masks; /* of the environment in which the run was submitted */
+    struct devices devices;
     struct slots slots;
     struct job job;
     struct cgroup cgroup; /* of everything started for the ranks */
@@ -121,7 +126,8 @@ void ranks_last_lines(const struct supervisor *s, int rank, struct act_strv *out
 
 /* Returns how many ranks have said hello. */
 int judge_count_came(const struct supervisor *s);
-/* Whether the first failure is only a SIGTERM, which Slurm sends to everything at once when it ends a job or a step. */
+/* Tells whether the first failure is only a SIGTERM, which Slurm sends to everything at once when it ends a job or a
+ * step. */
 bool judge_only_terminated(const struct supervisor *s);
 /* Sets the final status after all ranks are gone. */
 void judge_run(struct supervisor *s);
@@ -131,7 +137,7 @@ void judge_cut_logs(struct supervisor *s);
  * has completed, and its status says it. */
 void judge_note_unsent(struct supervisor *s, const char *reason);
 void judge_unsent(struct supervisor *s);
-/* Whether nodes whose ranks have not come do not see the run's folder. */
+/* Tells whether nodes whose ranks have not come do not see the run's folder. */
 bool judge_is_blind(const struct supervisor *s);
 /* Ends processes left behind on nodes whose agents died before they could. */
 void judge_sweep(struct supervisor *s);
@@ -140,11 +146,11 @@ void judge_sweep(struct supervisor *s);
 
 /* Only one job may execute a run; a job requeued by Slurm is the same job. */
 int attempt_claim(const struct supervisor *s, struct act_error *err) ACT_NODISCARD;
-/* Which attempt this is: as Slurm counts, or one more than the last if its controller has lost count. Waits for a
- * supervisor that is still at the same one. False: that attempt has ended already, s->status says how, and there is
- * nothing to do. */
+/* Finds out which attempt this is: as Slurm counts, or one more than the last if its controller has lost count.
+ * Waits for a supervisor that is still at the same one. False: that attempt has ended already, s->status says how,
+ * and there is nothing to do. */
 bool attempt_find(struct supervisor *s);
-/* Whether the client has asked to abort. */
+/* Tells whether the client has asked to abort. */
 bool attempt_abort_is_asked(const struct supervisor *s);
 /* Puts away what an earlier attempt left, and makes the folders of this one. */
 int attempt_begin(struct supervisor *s, struct act_error *err) ACT_NODISCARD;

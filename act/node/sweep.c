@@ -18,7 +18,7 @@
 #include "node/node.h"
 #include "proc/mounts.h"
 
-/* Whether the process's initial environment has this variable. */
+/* Tells whether the process's initial environment has this variable. */
 static bool began_with(const char *pid, const char *variable)
 {
     enum { ENVIRON_MAX = 8 * 1024 * 1024 };

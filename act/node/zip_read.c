@@ -70,7 +70,7 @@ static size_t header_bytes(const struct zip_entry *e, const char *header, size_t
 
 /* ---- whole ---- */
 
-/* The packed data, in memory of the reader; NULL: it is not there. */
+/* Returns the packed data, in memory of the reader; NULL: it is not there. */
 static const char *read_packed(const struct zip *zip, const struct zip_entry *e, struct zip_reader *r)
 {
     enum { EXTRA_USUALLY = 64 };

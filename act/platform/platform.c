@@ -277,6 +277,24 @@ int platform_summary(struct platform *p, struct platform_summary *out, struct ac
     return p->row->nodes.summary ? p->row->nodes.summary(p, out, err) : cannot(p, "tell what it is doing", err);
 }
 
+void platform_gpus(struct platform *p, struct platform_gpus *out)
+{
+    *out = (struct platform_gpus){0};
+    if (p->row->nodes.gpus)
+        p->row->nodes.gpus(p, out);
+}
+
+void platform_gpus_release(struct platform_gpus *gpus)
+{
+    for (size_t i = 0; i < gpus->n; i++) {
+        free(gpus->v[i].name);
+        free(gpus->v[i].model);
+        free(gpus->v[i].users);
+    }
+    free(gpus->v);
+    *gpus = (struct platform_gpus){0};
+}
+
 int platform_jobs(struct platform *p, struct platform_jobs *out, struct act_error *err)
 {
     *out = (struct platform_jobs){0};

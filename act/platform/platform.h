@@ -31,6 +31,7 @@ struct platform_limits {
     int num_gpu;      /* the default if the user gives no number */
     int max_nodes;    /* 0: not known */
     bool has_gpus;
+    const char *why_not_all; /* why a node offers fewer GPUs than it has, in words; NULL: it offers all */
 };
 
 /* A node of a run. */
@@ -77,6 +78,21 @@ struct platform_summary {
     double load;
 };
 void platform_summary_release(struct platform_summary *summary);
+
+/* A GPU of a single machine. */
+struct platform_gpu {
+    char *name;           /* "GPU 1" */
+    char *model;          /* may be empty */
+    char *users;          /* who computes on it, in words; empty: nobody, as far as is known */
+    int64_t memory, used; /* bytes; -1: not known */
+    bool is_given;        /* runs of this process's user may have it */
+};
+struct platform_gpus {
+    struct platform_gpu *v;
+    size_t n;
+    const char *note; /* why it is not known who uses them; NULL: it is. Not owned */
+};
+void platform_gpus_release(struct platform_gpus *gpus);
 
 /* A job of any user on the cluster. */
 struct platform_job {
@@ -249,6 +265,8 @@ int platform_recent(struct platform *p, const enum run_state *only, size_t max, 
 int platform_nodes(struct platform *p, const char *id, struct platform_nodes *out, struct act_error *err) ACT_NODISCARD;
 int platform_shell(struct platform *p, const char *id, const char *node, const struct act_strv *command,
                    struct platform_shell *out, struct act_error *err) ACT_NODISCARD;
+/* Empty where the platform is no single machine, or it has none. */
+void platform_gpus(struct platform *p, struct platform_gpus *out);
 int platform_summary(struct platform *p, struct platform_summary *out, struct act_error *err) ACT_NODISCARD;
 int platform_jobs(struct platform *p, struct platform_jobs *out, struct act_error *err) ACT_NODISCARD;
 void platform_examine(struct platform *p, struct platform_findings *findings); /* adds to findings */

@@ -22,6 +22,7 @@ struct platform;
 struct platform_asked;
 struct platform_clusters_ops;
 struct platform_findings;
+struct platform_gpus;
 struct platform_jobs;
 struct platform_kept;
 struct platform_limits;
@@ -208,6 +209,8 @@ struct platform_nodes_ops {
                  struct platform_shell *out, struct act_error *err);
     /* Sums up the load of the nodes. May be NULL. */
     int (*summary)(struct platform *p, struct platform_summary *out, struct act_error *err);
+    /* Lists the GPUs of a machine, and who uses them; takes a moment. May be NULL: the platform is no single machine. */
+    void (*gpus)(struct platform *p, struct platform_gpus *out);
     /* Lists the running jobs of all users, the longest-running first; for a workspace, those on all its computes. May
      * be NULL. */
     int (*jobs)(struct platform *p, struct platform_jobs *out, struct act_error *err);

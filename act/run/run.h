@@ -91,7 +91,9 @@ struct run_spec {
     struct run_output *outputs;
     size_t n_outputs;
     int nodes, procs_per_node, gpus_per_node; /* gpus_per_node may be 0 */
-    bool on_processors;                       /* the cluster has no GPUs: gpus_per_node counts processors */
+    struct act_strv gpus; /* by name, the GPUs of this machine that it may have; empty: any that are given */
+    int gpu_free_memory;  /* a GPU is free while so many percent of its memory are in use; 0: the usual */
+    bool on_processors;   /* the cluster has no GPUs: gpus_per_node counts processors */
     /* Of an elastic run, which begins with what is there and changes its size: at least and at most so many nodes, and
      * nodes is then the most, or on a node the present size. Both 0: its size is fixed. */
     int min_nodes, max_nodes;

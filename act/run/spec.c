@@ -146,6 +146,8 @@ static const struct field spec_rows[] = {
     FIELD_INT(struct run_spec, procs_per_node, "processes_per_node", .flags = FIELD_REQUIRED, .min = 1,
               .max = PER_NODE_MAX),
     FIELD_INT(struct run_spec, gpus_per_node, "gpus_per_node", .flags = FIELD_REQUIRED, .max = PER_NODE_MAX),
+    FIELD_TEXTS(struct run_spec, gpus, "gpus", .flags = FIELD_RARE),
+    FIELD_INT(struct run_spec, gpu_free_memory, "gpu_free_memory", .flags = FIELD_RARE, .min = 1, .max = 100),
     FIELD_BOOL(struct run_spec, on_processors, "on_processors", .flags = FIELD_RARE),
     FIELD_INT(struct run_spec, min_nodes, "min_nodes", .flags = FIELD_RARE, .min = 1, .max = NODES_MAX),
     FIELD_INT(struct run_spec, max_nodes, "max_nodes", .flags = FIELD_RARE, .min = 1, .max = NODES_MAX),

@@ -1,5 +1,7 @@
 """Typed inside a job of the user's own, or with variables that are meant for other programs: what they say of that job
 is not said of the runs."""
+import json
+import re
 import subprocess
 
 import pytest
@@ -191,3 +193,10 @@ def test_a_local_run_that_is_submitted_in_an_allocation(lab, outer):
     outer.run("sbatch", f"a -c local -n 3 submit sh -c 'echo $SLURM_JOB_ID.$RANK' > {run} && a wait $(cat {run})",
               *SMALL["sbatch"])
     assert [lab.act.lines(run.read_text().strip(), rank) for rank in range(3)] == [[f".{rank}"] for rank in range(3)]
+
+
+def test_the_doctor_says_in_which_job_it_is(lab, outer):
+    said = lab.act.scratch / "said"
+    outer.run("sbatch", f"a -c local doctor --json > {said}; true", "--time=3:00:00", *SMALL["sbatch"])
+    check, = [check for check in json.loads(said.read_text())["checks"] if check["what"] == "job of Slurm"]
+    assert re.fullmatch(r"in job \d+ on \S+: \d+ processors?.*, (2|3) h left", check["text"]), check

@@ -111,6 +111,8 @@ int flow_summary(struct flow *flow, struct flow_summary *out, struct act_error *
         rc = platform_summary(platform, &out->cluster, err);
     if (rc == 0)
         rc = count_own(flow, out, err);
+    if (rc == 0)
+        platform_gpus(platform, &out->gpus);
     if (rc < 0)
         platform_summary_release(&out->cluster);
     return rc < 0 ? act_error_prefix(err, "cannot tell what cluster '%s' is doing", flow->config.cluster) : 0;

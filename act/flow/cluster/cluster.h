@@ -25,8 +25,10 @@ int flow_shell_at(struct flow *flow, const char *address, const struct act_strv 
 
 struct flow_summary {
     struct platform_summary cluster;
-    size_t running, queued; /* runs in the ledger that are on this cluster */
+    struct platform_gpus gpus; /* of a single machine */
+    size_t running, queued;    /* runs in the ledger that are on this cluster */
 };
+/* Release cluster and gpus. */
 int flow_summary(struct flow *flow, struct flow_summary *out, struct act_error *err) ACT_NODISCARD;
 /* All users' running jobs on the cluster, the longest-running first. */
 int flow_jobs(struct flow *flow, struct platform_jobs *out, struct act_error *err) ACT_NODISCARD;

@@ -160,9 +160,11 @@ int flow_take_shape(const struct config *c, struct platform *platform, struct ru
     int64_t num_gpu = range.most ? range.most : c->num_gpu >= 0 ? c->num_gpu : limits.num_gpu;
     int64_t most = (int64_t)limits.gpu_per_node * limits.max_nodes; /* 0: unknown */
     if (most > 0 && c->num_gpu > most)
-        return act_error_set(err, ACT_NO_CAPACITY, "%lld %s asked for, but '%s' has %lld; use at most -n %lld",
+        return act_error_set(err, ACT_NO_CAPACITY, "%lld %s asked for, but '%s' has %lld%s%s%s; use at most -n %lld",
                              (long long)c->num_gpu, limits.has_gpus ? "GPUs are" : "processes are", c->cluster,
-                             (long long)most, (long long)most);
+                             (long long)most, limits.why_not_all ? " (" : "",
+                             limits.why_not_all ? limits.why_not_all : "", limits.why_not_all ? ")" : "",
+                             (long long)most);
     rc = run_shape_of(num_gpu, limits.gpu_per_node, c->multi_process, &s, err);
     if (rc < 0)
         return rc;

@@ -17,6 +17,11 @@ static bool is_elastic_elsewhere(const struct use *u)
     return u->config->elastic_num_gpu.n && !u->platform->about.is_elastic;
 }
 
+static bool names_gpus_elsewhere(const struct use *u)
+{
+    return u->config->gpus.n && !u->platform->about.is_here;
+}
+
 static bool has_idle_image(const struct use *u)
 {
     return u->config->docker.image && !u->in_image && u->platform->about.is_here;
@@ -42,6 +47,7 @@ static const struct {
     const char *text;
 } rows[] = {
     {is_elastic_elsewhere, "elastic_num_gpu is not used: only runs of the platforms itp and k8s change their size"},
+    {names_gpus_elsewhere, "gpus is not used: it names GPUs of this machine, for the platform local"},
     {has_idle_image, "docker.image is not used: the platform local runs commands directly; 'a local' runs one in the "
                      "image"},
     {is_watched_by_user, "hang is not used: a run of 'a local' is in the foreground, Ctrl-C ends it"},

@@ -21,6 +21,7 @@
 #include "base/clock.h"
 #include "base/dirs.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "base/path.h"
 #include "base/units.h"
 #include "codec/json.h"
@@ -41,6 +42,8 @@ struct local {
     struct site *site; /* this machine's state folder */
     char *slots;
     struct local_machine machine;
+    bool said_job;
+    const struct config *config;
     int64_t wanted_gpu_per_node; /* from the configuration; -1: not given */
 };
 
@@ -73,14 +76,16 @@ static const char *slot_word(const struct local *l)
 
 static int local_limits(struct platform *p, struct platform_limits *out, struct act_error *err)
 {
-    const struct local *l = local_of(p);
-    int per_node = l->machine.slots;
+    struct local *l = local_of(p);
+    int per_node, rc = local_machine_given(&l->machine, &l->config->gpus, &per_node, err);
 
-    if (l->wanted_gpu_per_node > l->machine.slots)
+    if (rc < 0)
+        return rc;
+    if (l->wanted_gpu_per_node > per_node)
         return act_error_set(err, ACT_NO_CAPACITY,
                              "gpu_per_node is %lld, and this machine has %d %s; set gpu_per_node to at most "
                              "%d, or leave it out",
-                             (long long)l->wanted_gpu_per_node, l->machine.slots, slot_word(l), l->machine.slots);
+                             (long long)l->wanted_gpu_per_node, per_node, slot_word(l), per_node);
     if (l->wanted_gpu_per_node > 0)
         per_node = (int)l->wanted_gpu_per_node;
     *out = (struct platform_limits){
@@ -88,11 +93,29 @@ static int local_limits(struct platform *p, struct platform_limits *out, struct 
         .num_gpu = l->machine.has_gpus ? per_node : 1, /* a laptop should not start a process per processor */
         .max_nodes = 1,
         .has_gpus = l->machine.has_gpus,
+        .why_not_all = l->machine.why_not_all,
     };
     return 0;
 }
 
 /* ---- submit ---- */
+
+static void local_describe(const struct config *config, const struct platform_asked *asked, struct run_spec *spec)
+{
+    (void)asked;
+    act_strv_copy(&spec->gpus, config->gpus.v, config->gpus.n);
+    spec->gpu_free_memory = (int)config->gpu_free_memory;
+}
+
+static void local_repeat(struct config *config, const struct run_spec *old)
+{
+    if (!config_is_said(config, "gpus") && old->gpus.n) {
+        act_strv_release(&config->gpus);
+        act_strv_copy(&config->gpus, old->gpus.v, old->gpus.n);
+    }
+    if (!config_is_said(config, "gpu_free_memory") && old->gpu_free_memory)
+        config->gpu_free_memory = old->gpu_free_memory;
+}
 
 static int check_mpirun(const struct run_spec *spec, struct act_error *err)
 {
@@ -105,17 +128,22 @@ static int check_mpirun(const struct run_spec *spec, struct act_error *err)
 
 static int local_check(struct platform *p, const struct run_spec *spec, struct act_error *err)
 {
-    const struct local *l = local_of(p);
+    struct local *l = local_of(p);
+    int most, rc = local_machine_given(&l->machine, &spec->gpus, &most, err);
 
+    if (rc < 0)
+        return rc;
     if (spec->argv.n == 0)
         return act_error_set(err, ACT_USAGE, "there is no command to run");
     if (spec->nodes > 1)
         return act_error_set(err, ACT_NO_CAPACITY, "the run needs %d nodes, and this machine is one; use at most -n %d",
-                             spec->nodes, l->machine.slots);
-    if (spec->gpus_per_node > l->machine.slots)
-        return act_error_set(err, ACT_NO_CAPACITY, "the run needs %d %s, and this machine has %d; use at most -n %d",
-                             spec->gpus_per_node, slot_word(l), l->machine.slots, l->machine.slots);
-    int rc = platform_check_shares(spec, "this machine", err);
+                             spec->nodes, most);
+    if (spec->gpus_per_node > most)
+        return act_error_set(
+            err, ACT_NO_CAPACITY, "the run needs %d %s, and this machine has %d%s%s%s; use at most -n %d",
+            spec->gpus_per_node, slot_word(l), most, l->machine.why_not_all ? " (" : "",
+            l->machine.why_not_all ? l->machine.why_not_all : "", l->machine.why_not_all ? ")" : "", most);
+    rc = platform_check_shares(spec, "this machine", err);
     if (rc == 0)
         rc = platform_check_mounts_here(spec, err);
     return rc < 0 ? rc : check_mpirun(spec, err);
@@ -141,6 +169,10 @@ static int start_supervisor(const struct local *l, const char *dir, int lock_fd,
     act_strv_pushf(&argv, "%d", lock_fd);
     if (l->machine.has_gpus)
         act_strv_push(&argv, "--gpus");
+    if (local_machine_is_whole(&l->machine))
+        act_strv_push(&argv, "--shared");
+    if (l->machine.job.system)
+        act_strv_pushf(&argv, "--within=job %s of %s", l->machine.job.job, l->machine.job.system);
     act_strv_push(&argv, dir);
     return proc_daemon(argv.v, OF_RUN, log, lock_fd, &pid, err);
 }
@@ -179,9 +211,25 @@ static int start_new(const struct local *l, const char *id, const char *dir, int
     return rc;
 }
 
+/* A run cannot outlive the job of a batch system in which it is submitted, whose end kills it. */
+static void say_job(struct local *l)
+{
+    enum { ASK_S = 2 };
+    const struct allocation *job = &l->machine.job;
+    char time[ACT_UNIT_TEXT];
+
+    if (!job->system || l->said_job)
+        return;
+    l->said_job = true;
+    int64_t left = allocation_left_s(job, ASK_S);
+    act_duration_to_words(left, time);
+    act_note("the run is part of job %s of %s, and ends with it%s%s", job->job, job->system,
+             left >= 0 ? " at the latest, in " : " at the latest", left >= 0 ? time : "");
+}
+
 static int local_submit(struct platform *p, const struct platform_submission *submission, struct act_error *err)
 {
-    const struct local *l = local_of(p);
+    struct local *l = local_of(p);
     const char *id = submission->spec->id;
     ACT_AUTOFREE char *dir = site_run_dir(l->site, id);
     bool existed = false;
@@ -199,6 +247,8 @@ static int local_submit(struct platform *p, const struct platform_submission *su
         rc = start_new(l, id, dir, lock_fd, err);
         close(lock_fd);
     }
+    if (rc == 0)
+        say_job(l);
     return rc < 0 ? act_error_prefix(err, "cannot submit '%s'", id) : 0;
 }
 
@@ -487,6 +537,7 @@ static void local_close(struct platform *p)
     struct local *l = local_of(p);
 
     site_free(l->site);
+    local_machine_release(&l->machine);
     free(l->slots);
     free(l);
 }
@@ -500,12 +551,14 @@ static int local_open(const struct config *config, struct platform **out, struct
     if (rc == 0)
         rc = site_open(&(struct site_options){.root = state}, &l->site, err);
     if (rc < 0) {
+        local_machine_release(&l->machine);
         free(l);
         return rc;
     }
     l->base.row = &platform_local;
+    l->config = config;
     l->wanted_gpu_per_node = config->gpu_per_node;
-    l->slots = act_path_join(site_root(l->site), "slots");
+    l->slots = local_machine_slots_dir(&l->machine, site_root(l->site));
     *out = &l->base;
     return 0;
 }
@@ -543,6 +596,7 @@ const struct platform_row platform_local = {
     .about =
         {.is_here = true, .keeps_record = true, .tries_again = true, .nodes_share_folder = true, .agent_mounts = true},
     .place = {.words = local_place, .keys = place_keys, .sees_project = local_sees_project},
+    .settings = {.describe = local_describe, .repeat = local_repeat},
     .open = local_open,
     .close = local_close,
     .submit = {.check = local_check, .one = local_submit},
@@ -555,6 +609,7 @@ const struct platform_row platform_local = {
               .of_run = local_nodes,
               .shell = local_shell,
               .summary = local_summary,
+              .gpus = local_gpus,
               .jobs = local_jobs,
               .examine = local_examine,
               .examine_mounts = local_examine_mounts},

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/dirs.h"
 #include "base/file.h"
 #include "base/path.h"
 #include "base/units.h"
@@ -17,38 +18,6 @@
 #include "proc/proc.h"
 
 /* ---- resources ---- */
-
-static int count_entries(const char *dir, bool (*counts)(const char *name))
-{
-    int n = 0;
-    DIR *d = opendir(dir);
-
-    for (struct dirent *e; d && (e = readdir(d));)
-        n += counts(e->d_name);
-    if (d)
-        closedir(d);
-    return n;
-}
-
-static bool is_entry(const char *name)
-{
-    return name[0] != '.';
-}
-
-static bool is_nvidia_device(const char *name)
-{
-    static const char prefix[] = "nvidia";
-    size_t n = sizeof(prefix) - 1;
-
-    return strncmp(name, prefix, n) == 0 && name[n] && strspn(name + n, "0123456789") == strlen(name + n);
-}
-
-static int machine_count_gpus(void)
-{
-    int n = count_entries("/proc/driver/nvidia/gpus", is_entry);
-
-    return n > 0 ? n : count_entries("/dev", is_nvidia_device);
-}
 
 static int count_processors(void)
 {
@@ -62,30 +31,117 @@ static int count_processors(void)
     return n > 0 ? n : 1;
 }
 
-int local_machine_find(struct local_machine *out, struct act_error *err)
-{
-    enum { SLOTS_MAX = 4096 };
-    const char *text = getenv("ACT_LOCAL_SLOTS");
-    int64_t slots;
-
-    out->slots = machine_count_gpus();
-    out->has_gpus = out->slots > 0;
-    if (!out->has_gpus)
-        out->slots = count_processors();
-    if (!text || !*text)
-        return 0;
-    if (!act_int_from_text(text, &slots) || slots < 1 || slots > SLOTS_MAX)
-        return act_error_set(err, ACT_CONFIG, "ACT_LOCAL_SLOTS is '%s': it must be a number from 1 to %d", text,
-                             SLOTS_MAX);
-    out->slots = (int)slots;
-    return 0;
-}
-
 static char *machine_name(void)
 {
     struct utsname machine;
 
     return act_strdup(uname(&machine) == 0 && machine.nodename[0] ? machine.nodename : "localhost");
+}
+
+/* Those that a run may have, which names some of them or none. */
+static int find_gpus(struct local_machine *m, const struct act_strv *named, struct gpu_list *out, struct act_error *err)
+{
+    gpus_find("", out);
+    gpus_apply_masks(&m->masks, out);
+    return gpus_take_named(named, out, err);
+}
+
+int local_machine_given(struct local_machine *m, const struct act_strv *named, int *out, struct act_error *err)
+{
+    struct gpu_list list;
+    int rc = m->has_gpus || named->n ? find_gpus(m, named, &list, err) : 0;
+    int given = rc == 0 && named->n ? (int)gpus_given(&list) : m->slots;
+
+    if (m->has_gpus || named->n)
+        gpu_list_release(&list);
+    *out = given < m->slots ? given : m->slots;
+    return rc;
+}
+
+/* Those of the job that this process runs in, which has bound it to them or not. */
+static int own_processors(const struct local_machine *m)
+{
+    int n = count_processors();
+
+    return m->job.processors > 0 && m->job.processors < n ? m->job.processors : n;
+}
+
+/* ACT_LOCAL_SLOTS takes the place of the processors, and is the most of the GPUs that are used. */
+static int apply_slots(struct local_machine *m, struct act_error *err)
+{
+    enum { SLOTS_MAX = 4096 };
+    const char *text = act_env("ACT_LOCAL_SLOTS");
+    int64_t slots;
+
+    if (!text)
+        return 0;
+    if (!act_int_from_text(text, &slots) || slots < 1 || slots > SLOTS_MAX)
+        return act_error_set(err, ACT_CONFIG, "ACT_LOCAL_SLOTS is '%s': it must be a number from 1 to %d", text,
+                             SLOTS_MAX);
+    if (!m->has_gpus || slots < m->slots)
+        m->slots = (int)slots;
+    return 0;
+}
+
+static const char *machine_variable(const char *name)
+{
+    return act_env(name);
+}
+
+int local_machine_find(struct local_machine *out, struct act_error *err)
+{
+    struct gpu_list list;
+
+    *out = (struct local_machine){.name = machine_name()};
+    allocation_read(machine_variable, out->name, &out->job);
+    gpu_masks_read(&out->masks);
+    gpus_find("", &list);
+    gpus_apply_masks(&out->masks, &list);
+    out->slots = (int)gpus_given(&list);
+    out->has_gpus = out->slots > 0;
+    out->why_not_all = gpus_why_not_all(&out->masks, &list);
+    gpu_list_release(&list);
+    if (!out->has_gpus)
+        out->slots = own_processors(out);
+    int rc = apply_slots(out, err);
+    if (rc < 0)
+        local_machine_release(out);
+    return rc;
+}
+
+void local_machine_release(struct local_machine *m)
+{
+    gpu_masks_release(&m->masks);
+    free(m->name);
+    free(m->why_not_all);
+    *m = (struct local_machine){0};
+}
+
+static const char *run_around_us(const struct local_machine *m)
+{
+    const char *run = act_env("ACT_RUN_ID");
+
+    return run && run_id_valid(run) && m->has_gpus ? run : NULL;
+}
+
+bool local_machine_is_whole(const struct local_machine *m)
+{
+    return !m->job.system && !run_around_us(m);
+}
+
+/* A job's part of a node, and the GPUs of a run that submits another, are machines of their own: who has given them out
+ * has done so for all that runs there. */
+char *local_machine_slots_dir(const struct local_machine *m, const char *root)
+{
+    const char *run = run_around_us(m);
+    struct act_buf dir = {0};
+
+    act_buf_addf(&dir, "%s/slots/%s", root, m->name);
+    if (m->job.system)
+        act_buf_addf(&dir, "/job-%s", m->job.job);
+    if (run)
+        act_buf_addf(&dir, "/run-%s", run);
+    return act_buf_steal(&dir);
 }
 
 /* ---- the active runs ---- */
@@ -150,6 +206,9 @@ static int machine_find_active(struct platform *p, struct active_runs *out, stru
 static const char *const shared_variables[] = {
     "ACT_RUN_ID",
     "CUDA_VISIBLE_DEVICES",
+    "CUDA_DEVICE_ORDER",
+    "ROCR_VISIBLE_DEVICES",
+    "ZE_AFFINITY_MASK",
     "RANK",
     "LOCAL_RANK",
     "WORLD_SIZE",
@@ -355,7 +414,98 @@ int local_jobs(struct platform *p, struct platform_jobs *out, struct act_error *
     return 0;
 }
 
+/* ---- GPUs ---- */
+
+/* How long the driver may take to say who uses them. */
+enum { ASK_MS = 5000, JOB_ASK_S = 3 };
+
+void local_gpus(struct platform *p, struct platform_gpus *out)
+{
+    struct gpu_list list;
+
+    gpus_find("", &list);
+    gpus_apply_masks(&local_machine_of(p)->masks, &list);
+    out->v = act_calloc(list.n + 1, sizeof(*out->v));
+    if (list.n > 0)
+        out->note = gpus_answer_text(gpus_ask("", ASK_MS, &list));
+    for (; out->n < list.n; out->n++) {
+        const struct gpu *gpu = &list.v[out->n];
+        out->v[out->n] = (struct platform_gpu){.name = gpu->index >= 0 ? gpus_name(gpu) : act_strdup("a GPU"),
+                                               .model = act_strdup(gpu->model),
+                                               .users = gpus_users_text(gpu),
+                                               .memory = gpu->memory_bytes,
+                                               .used = gpu->used_bytes,
+                                               .is_given = gpu->is_given};
+    }
+    gpu_list_release(&list);
+}
+
+char *local_machine_job_text(const struct local_machine *m)
+{
+    struct act_buf text = {0};
+    char time[ACT_UNIT_TEXT];
+    int processors = own_processors(m);
+
+    if (!m->job.system)
+        return NULL;
+    act_buf_addf(&text, "in job %s on %s: ", m->job.job, m->name);
+    if (m->has_gpus)
+        act_buf_addf(&text, "%d GPU%s, ", m->slots, m->slots == 1 ? "" : "s");
+    act_buf_addf(&text, "%d processor%s", processors, processors == 1 ? "" : "s");
+    if (m->job.memory) {
+        act_size_to_text((uint64_t)m->job.memory, time);
+        act_buf_addf(&text, ", %s memory", time);
+    }
+    int64_t left = allocation_left_s(&m->job, JOB_ASK_S);
+    if (left >= 0) {
+        act_duration_to_words(left, time);
+        act_buf_addf(&text, ", %s left", time);
+    }
+    return act_buf_steal(&text);
+}
+
 /* ---- doctor ---- */
+
+static void examine_gpu(const struct platform_gpu *gpu, struct platform_findings *findings)
+{
+    static const double gib = 1 << 30;
+    struct act_buf text = {0};
+
+    act_buf_adds(&text, *gpu->model ? gpu->model : "a card");
+    if (gpu->used >= 0 && gpu->memory >= 0)
+        act_buf_addf(&text, ", %.1f of %.1f GiB in use", (double)gpu->used / gib, (double)gpu->memory / gib);
+    if (*gpu->users)
+        act_buf_addf(&text, ", by %s", gpu->users);
+    if (!gpu->is_given)
+        act_buf_adds(&text, ", not given to this process");
+    platform_findings_add(findings, true, gpu->name, "%s", text.data);
+    act_buf_release(&text);
+}
+
+static void examine_gpus(struct platform *p, struct platform_findings *findings)
+{
+    const struct local_machine *machine = local_machine_of(p);
+    struct platform_gpus gpus;
+
+    platform_gpus(p, &gpus);
+    for (size_t i = 0; i < gpus.n; i++)
+        examine_gpu(&gpus.v[i], findings);
+    if (gpus.n && machine->why_not_all)
+        platform_findings_add(findings, true, "GPUs", "not all are given: %s", machine->why_not_all);
+    if (gpus.n && gpus.note)
+        platform_findings_add(findings, false, "GPU driver", "%s", gpus.note);
+    platform_gpus_release(&gpus);
+}
+
+static void examine_job(struct platform *p, struct platform_findings *findings)
+{
+    const struct local_machine *machine = local_machine_of(p);
+    ACT_AUTOFREE char *text = local_machine_job_text(machine);
+    ACT_AUTOFREE char *what = text ? act_sprintf("job of %s", machine->job.system) : NULL;
+
+    if (text)
+        platform_findings_add(findings, true, what, "%s", text);
+}
 
 static void examine_mpirun(struct platform_findings *findings)
 {
@@ -413,6 +563,8 @@ void local_examine(struct platform *p, struct platform_findings *findings)
     examine_runs(p, findings);
     machine_examine_agent(findings);
     examine_mpirun(findings);
+    examine_job(p, findings);
+    examine_gpus(p, findings);
     platform_findings_add(findings, true, "room", "for %d process%s, one for each %s", machine->slots,
                           machine->slots == 1 ? "" : "es", machine->has_gpus ? "GPU" : "processor");
 }

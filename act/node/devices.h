@@ -1,0 +1,37 @@
+/* devices.h - the GPUs of this machine that a run may have, and which of them it gets: those that nobody else uses. */
+#ifndef ACT_NODE_DEVICES_H
+#define ACT_NODE_DEVICES_H
+
+#include "gpus/gpus.h"
+#include "node/claims.h"
+#include "node/slots.h"
+#include "run/run.h"
+
+struct devices {
+    const struct run_spec *spec;
+    const struct gpu_masks *masks; /* those of whoever has submitted the run */
+    struct gpu_list list;
+    struct claims claims; /* among all users of the machine */
+    struct act_strv keys; /* of each, which stay the same */
+    int most;             /* so many of those that are given may be used */
+    int64_t asked_ms;     /* when the driver was asked; 0: not yet */
+    enum gpus_answer answer;
+    bool *free_then; /* of each, when it was asked */
+};
+
+/* Finds them. spec and masks must outlive devices. GPUs that the run names and that are not there: -ACT_CONFIG. */
+int devices_open(struct devices *d, const struct run_spec *spec, const struct gpu_masks *masks, int most,
+                 struct act_error *err) ACT_NODISCARD;
+/* Has them shared, from now on, with the other users of the machine. */
+void devices_share(struct devices *d);
+/* Call it now and then: see claims_keep(). */
+void devices_keep(struct devices *d);
+void devices_close(struct devices *d);
+
+/* Member of struct slots_request, whose arg is d. The driver is asked now and then, for a moment at most. */
+bool devices_choose(void *d, const bool *free_slots, int need, bool *out_chosen, struct slots_lack *out_lack);
+
+/* Tells all that this process starts, by its environment, that the GPUs of these slots are theirs. */
+void devices_show(const struct devices *d, const struct slots *slots);
+
+#endif

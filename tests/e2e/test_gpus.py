@@ -1,0 +1,295 @@
+"""GPUs of a machine that are somebody's: those that are given, those that others use, those that are named."""
+import os
+import pathlib
+import re
+import subprocess
+import time
+
+import pytest
+
+from gpu_machine import UUID
+
+SAY = ("sh", "-c", "echo $CUDA_VISIBLE_DEVICES $CUDA_DEVICE_ORDER $LOCAL_RANK")
+
+
+def said(act, *before, n=1):
+    """What the ranks of a run see."""
+    run = act.finish(*SAY, before=before)
+    return [act.lines(run, rank)[0] for rank in range(n)]
+
+
+# ---- what is given
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize("by_driver", [True, False])
+def test_the_gpus_that_are_given(act, gpu_machine, by_driver):
+    gpu_machine(4, by_driver=by_driver)
+    assert said(act, n=4) == [f"0,1,2,3 PCI_BUS_ID {rank}" for rank in range(4)]
+    act.env["CUDA_VISIBLE_DEVICES"] = "3"
+    assert said(act, "-n", "1") == ["3 PCI_BUS_ID 0"]
+    assert said(act) == ["3 PCI_BUS_ID 0"]
+    act.fail("-n", "2", "submit", "true", status=6,
+             match=r"2 GPUs are asked for, but 'aml' has 1 \(CUDA_VISIBLE_DEVICES is '3'\); use at most -n 1")
+    assert act.run("-n", "1", "local", *SAY).out == "3 PCI_BUS_ID 0\n"
+
+
+def test_gpus_that_are_given_by_uuid(act, gpu_machine):
+    gpu_machine(4)
+    act.env["CUDA_VISIBLE_DEVICES"] = f"{UUID.format(2)},GPU-1"
+    assert said(act, n=2) == ["1,2 PCI_BUS_ID 0", "1,2 PCI_BUS_ID 1"]
+
+
+def test_no_gpu_is_given(act, gpu_machine):
+    gpu_machine(2)
+    act.env["CUDA_VISIBLE_DEVICES"] = ""
+    assert said(act) == [" 0".strip()]
+    assert not act.run("summary", "--json").json["has_gpus"]
+
+
+def test_a_run_tried_again_has_the_same_to_choose_from(act, gpu_machine):
+    gpu_machine(4)
+    act.env |= {"CUDA_VISIBLE_DEVICES": "1,3", "ACT_RETRY_PAUSE": "0"}
+    script = ("echo $CUDA_VISIBLE_DEVICES; [ $ACT_ATTEMPT = 2 ] || "
+              "{ echo 'Watchdog caught collective operation timeout'; exit 3; }")
+    run = act.submit("--retry", "1", "sh", "-c", script, before=("-n", "1", "-p", "gpus: [3]"))
+    act.run("wait", run)
+    assert act.lines(run) == ["3"]
+
+
+def test_a_cgroup_that_allows_one_of_four(act, gpu_machine):
+    """Of version 1, where the kernel has it: a list of devices."""
+    controller = pathlib.Path("/sys/fs/cgroup/devices")
+    if not (controller / "devices.deny").exists():
+        pytest.skip("this kernel has no device controller of cgroup version 1")
+    gpu_machine(4, real_devices=True)
+    folder = controller / f"act-test-{os.getpid()}"
+    try:
+        folder.mkdir()
+        for i in (0, 1, 3):
+            (folder / "devices.deny").write_text(f"c 195:{i} rwm")
+    except OSError as e:
+        pytest.skip(f"no cgroup can be made: {e}")
+    try:
+        act.prefix = ("sh", "-c", f'echo $$ > {folder}/cgroup.procs && exec "$@"', "sh", *act.prefix)
+        assert said(act) == ["0 PCI_BUS_ID 0"], "as the driver numbers what may be opened"
+        act.fail("-n", "2", "submit", "true", status=6, match=r"'aml' has 1 \(this process may open 1 of 4\)")
+    finally:
+        folder.rmdir()
+
+
+# ---- by name
+
+
+def test_gpus_by_name(act, gpu_machine):
+    gpu_machine(4)
+    assert said(act, "-p", "gpus: [2,3]", n=2) == ["2,3 PCI_BUS_ID 0", "2,3 PCI_BUS_ID 1"]
+    assert said(act, "-n", "1", "-p", f"gpus: [{UUID.format(2)}]") == ["2 PCI_BUS_ID 0"]
+    for gpus, why in (("[7]", "gpus has '7', and this machine has no such GPU: it has 0 to 3"),
+                      ("[GPU-9999]", "gpus has 'GPU-9999'"), ("[1, 1]", "names that GPU twice")):
+        act.fail("-p", f"gpus: {gpus}", "submit", "true", status=7, match=re.escape(why))
+    act.fail("-n", "3", "-p", "gpus: [2,3]", "submit", "true", status=6, match="'aml' has 2")
+    act.env["CUDA_VISIBLE_DEVICES"] = "0,1"
+    act.fail("-p", "gpus: [2]", "submit", "true", status=7, match="'2', and that GPU is not given to this process")
+
+
+def test_a_run_that_named_gpus_is_submitted_again(act, gpu_machine):
+    gpu_machine(4)
+    run = act.finish(*SAY, before=("-n", "1", "-p", "gpus: [2]"))
+    again = act.run("resubmit", run).out.strip()
+    act.run("wait", again)
+    assert act.lines(again) == ["2 PCI_BUS_ID 0"]
+    other = act.run("-p", "gpus: [1]", "resubmit", run).out.strip()
+    act.run("wait", other)
+    assert act.lines(other) == ["1 PCI_BUS_ID 0"]
+
+
+# ---- who uses them
+
+
+@pytest.fixture
+def stranger():
+    """A process of another user."""
+    process = subprocess.Popen(["setpriv", "--reuid=nobody", "--clear-groups", "sleep", "600"])
+    yield process
+    process.kill()
+    process.wait()
+
+
+def reason(act, run):
+    return act.info(run).get("reason") or ""
+
+
+def test_a_busy_gpu_is_not_given_out(act, gpu_machine, stranger):
+    machine = gpu_machine(2)
+    machine.smi(g0=31744)
+    machine.compute((0, stranger.pid, "/usr/bin/python", 31744))
+    assert said(act, "-n", "1") == ["1 PCI_BUS_ID 0"]
+
+
+def test_a_run_waits_for_a_gpu_of_another_user(act, gpu_machine, stranger):
+    machine = gpu_machine(2)
+    machine.smi(g1=31744)
+    machine.compute((1, stranger.pid, "/usr/bin/python", 31744))
+    run = act.submit(*SAY, before=("-n", "2"))
+    why = r"waits for 1 of 2 GPUs: GPU 1 is used by another user \(nobody, python, 31 GiB, 0 min\)"
+    act.until(lambda: re.search(why, reason(act, run)), lambda: reason(act, run))
+    assert re.search(why, act.run("qq").out.replace("\n", " ")) or re.search("waits for 1 of 2 GPUs", act.run("qq").out)
+    machine.compute()
+    machine.smi()
+    act.run("wait", run)
+    assert act.lines(run, 1) == ["0,1 PCI_BUS_ID 1"]
+
+
+def test_memory_in_use(act, gpu_machine):
+    """Of a process that cannot be seen: outside of this container."""
+    machine = gpu_machine(2)
+    machine.smi(g0=8000)
+    assert said(act, "-n", "1") == ["1 PCI_BUS_ID 0"]
+    assert said(act, "-n", "1", "-p", "gpu_free_memory: 20") == ["0 PCI_BUS_ID 0"]
+
+
+@pytest.mark.parametrize("way", ["hangs", "fails"])
+def test_a_driver_that_does_not_answer(act, gpu_machine, way):
+    machine = gpu_machine(2)
+    machine.smi()
+    (machine.folder / way).touch()
+    run = act.finish(*SAY, before=("-n", "1"))
+    assert act.lines(run) == ["0 PCI_BUS_ID 0"]
+    log = "".join(path.read_text() for path in (act.run_dir(run) / "system_logs").iterdir())
+    assert re.search("nvidia-smi (hangs|fails), so nobody knows who else uses the GPUs", log), log
+
+
+def test_gpus_near_one_another(act, gpu_machine):
+    machine = gpu_machine(4)
+    machine.smi()
+    (machine.folder / "topology").write_text(
+        "\tGPU0\tGPU1\tGPU2\tGPU3\tCPU Affinity\nGPU0\t X \tSYS\tNV12\tSYS\t0-7\nGPU1\tSYS\t X \tSYS\tPHB\t8-15\n"
+        "GPU2\tNV12\tSYS\t X \tSYS\t0-7\nGPU3\tSYS\tPHB\tSYS\t X \t8-15\n")
+    assert said(act, "-n", "2", n=2) == ["0,2 PCI_BUS_ID 0", "0,2 PCI_BUS_ID 1"]
+
+
+# ---- what is shown
+
+
+def test_gpus_are_listed(act, gpu_machine, stranger):
+    machine = gpu_machine(2)
+    machine.smi(g1=31744)
+    machine.compute((1, stranger.pid, "/usr/bin/python", 31744))
+    act.env["CUDA_VISIBLE_DEVICES"] = "0"
+    shown = act.run("summary").out
+    assert re.search(r"GPU 0 +NVIDIA H100 +0.0 of 79.6 GiB +-", shown), shown
+    assert re.search(r"GPU 1, not given +NVIDIA H100 +31.0 of 79.6 GiB +nobody, python, 31 GiB, 0 min", shown), shown
+    assert act.run("summary", "--json").json["devices"][1] == {
+        "name": "GPU 1", "model": "NVIDIA H100", "memory": 81559 << 20, "used": 31744 << 20,
+        "users": "nobody, python, 31 GiB, 0 min", "given": False}
+    checks = {c["what"]: c for c in act.run("doctor", "--json", status=None).json["checks"]}
+    assert checks["GPU 1"]["text"] == ("NVIDIA H100, 31.0 of 79.6 GiB in use, by nobody, python, 31 GiB, 0 min, not given "
+                                       "to this process")
+    assert checks["GPUs"]["text"] == "not all are given: CUDA_VISIBLE_DEVICES is '0'"
+    assert "GPU driver" not in checks
+    (machine.folder / "hangs").touch()
+    checks = {c["what"]: c for c in act.run("doctor", "--json", status=None).json["checks"]}
+    assert not checks["GPU driver"]["ok"] and "does not answer" in checks["GPU driver"]["text"]
+
+
+# ---- in a job of a batch system
+
+
+def test_a_job_of_slurm(act, gpu_machine):
+    """Its part of this node, and of its time; mpirun starts its processes here."""
+    gpu_machine(4)
+    node = os.uname().nodename
+    act.env |= {"SLURM_JOB_ID": "4711", "SLURM_JOBID": "4711", "SLURM_NODELIST": f"{node},n9", "SLURM_NNODES": "2",
+                "SLURM_JOB_NODELIST": f"{node},n9", "SLURM_TASKS_PER_NODE": "1(x2)", "SLURM_CPUS_ON_NODE": "1",
+                "SLURMD_NODENAME": node, "CUDA_VISIBLE_DEVICES": "1,2",
+                "SLURM_JOB_END_TIME": str(int(time.time()) + 3 * 3600 + 60)}
+    assert said(act, "-n", "2", n=2) == ["1,2 PCI_BUS_ID 0", "1,2 PCI_BUS_ID 1"]
+    assert "2 ranks" in act.run("-n", "2", "local", "sh", "-c", "[ $RANK = 1 ] || echo $WORLD_SIZE ranks").out
+    checks = {c["what"]: c for c in act.run("doctor", "--json", status=None).json["checks"]}
+    assert re.fullmatch(f"in job 4711 on {node}: 2 GPUs, 1 processor, 3 h left", checks["job of Slurm"]["text"])
+    submitted = act.run("-n", "1", "submit", "true")
+    assert "the run is part of job 4711 of Slurm, and ends with it at the latest, in 3 h" in submitted.err
+    act.run("wait", submitted.out.strip())
+    run = act.submit("sleep", "300", before=("-n", "1"))
+    act.until_state(run, "Running")
+    os.kill(int((act.run_dir(run) / "supervisor.lock").read_text()), 15)  # as Slurm ends a job
+    act.run("wait", run, status=None)
+    assert act.state(run) == "Failed" and "job 4711 of Slurm ends, of which the run is a part" in reason(act, run)
+    act.fail("-n", "3", "submit", "true", status=6, match=r"'aml' has 2 \(CUDA_VISIBLE_DEVICES is '1,2'\)")
+
+
+def test_the_processors_of_a_job(act):
+    act.env |= {"SLURM_JOB_ID": "4711", "SLURM_CPUS_ON_NODE": "1", "SLURMD_NODENAME": os.uname().nodename}
+    assert act.run("summary", "--json").json["total"]["gpus"]["total"] == 1
+    act.fail("-n", "2", "submit", "true", status=6, match="'aml' has 1")
+
+
+def test_a_run_in_a_run_has_its_gpus(act, gpu_machine):
+    gpu_machine(4)
+    outer = act.finish("sh", "-c", f"cd {act.project} && a -n 1 local sh -c 'echo inner $CUDA_VISIBLE_DEVICES'",
+                       before=("-n", "1", "-p", "gpus: [2]"))
+    assert "inner 2" in act.lines(outer)
+
+
+# ---- several users of the machine
+
+
+@pytest.fixture
+def alice(programs, scratch, act):
+    """Another user, with a project and a home of her own."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can be two users")
+    name = f"act{os.getpid()}"
+    made = subprocess.run(["useradd", "--no-create-home", "--shell", "/bin/sh", name], capture_output=True, text=True)
+    if made.returncode:
+        pytest.skip(f"no user can be made: {made.stderr.strip()}")
+    place = scratch / "alice"
+    place.mkdir()
+    scratch.chmod(0o755)
+    hers = type(act)(programs, place)
+    subprocess.run(["chown", "-R", name, place], check=True)
+    hers.name = name
+    yield hers
+    hers.clean_up()
+    subprocess.run(["userdel", name], check=False, capture_output=True)
+
+
+def as_user(machine, user):
+    """From now on her programs run as she, on this machine."""
+    if subprocess.run(["setpriv", f"--reuid={user.name}", "--clear-groups", "test", "-x", user.programs / "a"]).returncode:
+        pytest.skip(f"another user cannot run '{user.programs}/a'")
+    user.prefix = (*machine.prefix[:-1], f"--wdns={user.project}", "setpriv", f"--reuid={user.name}", "--clear-groups")
+
+
+def test_two_users_share_the_gpus(act, gpu_machine, alice):
+    """Hers waits for his, and says whose it is; whose holder is killed is free, and what is cleaned up is made again."""
+    machine = gpu_machine(2)
+    as_user(machine, alice)
+    his = act.submit("sleep", "300", before=("-n", "1"))
+    act.until_state(his, "Running")
+    assert said(alice, "-n", "1") == ["1 PCI_BUS_ID 0"]
+    hers = alice.submit(*SAY, before=("-n", "2"))
+    why = "waits for 1 of 2 GPUs: GPU 0 is held by a run of root"
+    alice.until(lambda: why in reason(alice, hers), lambda: reason(alice, hers))
+    in_place = [*machine.prefix, "sh", "-c"]
+    subprocess.run([*in_place, "rm /run/lock/act-gpus-*"], check=True)
+    subprocess.run([*in_place, "until ls /run/lock/act-gpus-* 2>/dev/null; do sleep 0.1; done"], check=True, timeout=60,
+                   stdout=subprocess.DEVNULL)
+    assert why in reason(alice, hers)
+    act.run("abort", his)
+    alice.run("wait", hers)
+    assert alice.lines(hers, 1) == ["0,1 PCI_BUS_ID 1"]
+
+
+def test_a_killed_run_of_another_user_holds_nothing(act, gpu_machine, alice):
+    machine = gpu_machine(1)
+    as_user(machine, alice)
+    hers = alice.submit("sleep", "300")
+    alice.until_state(hers, "Running")
+    his = act.submit(*SAY)
+    act.until(lambda: f"held by a run of {alice.name}" in reason(act, his), lambda: reason(act, his))
+    pid = int((alice.run_dir(hers) / "supervisor.lock").read_text())
+    os.kill(pid, 9)
+    act.run("wait", his)
+    assert act.lines(his) == ["0 PCI_BUS_ID 0"]
