@@ -588,8 +588,9 @@ TEST(test_queue_without_locks)
 TEST(test_what_a_shell_changed)
 {
     static const char *const before[] = {"A=1", "GONE=x", "SAME=y", "SHLVL=1", "EMPTY="},
-                      *const after[] = {"SAME=y", "A=2", "SHLVL=2", "_=/bin/cat", "NEW=a=b\nc", "EMPTY=", "A2=1"},
-                      *const changes[] = {"A=2", "NEW=a=b\nc", "A2=1", "GONE"};
+                             *const after[] = {"SAME=y",     "A=2",    "SHLVL=2", "_=/bin/cat",
+                                               "NEW=a=b\nc", "EMPTY=", "A2=1"},
+                             *const changes[] = {"A=2", "NEW=a=b\nc", "A2=1", "GONE"};
     ACT_AUTO(act_strv) b = {0}, a = {0}, out = {0};
 
     for (size_t i = 0; i < sizeof(before) / sizeof(before[0]); i++)
