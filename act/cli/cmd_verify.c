@@ -46,7 +46,9 @@ static void print_difference(void *arg, enum transfer_difference what, const cha
     }
     printf("%s ", words[what]);
     cli_put_path(path);
-    putchar('\n');
+    puts(from && from->kind == STORE_SYMLINK && from->leads_out
+             ? "  (a link that leads out; --follow takes what it names)"
+             : "");
 }
 
 static void cmd_verify_print_summary(struct comparison *c, const struct transfer_report *report)

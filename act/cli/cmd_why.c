@@ -80,10 +80,11 @@ static int print_why_json(const struct flow_run *run, const struct flow_why *why
     const struct run_status *s = &run->status;
 
     return cli_print_json(
-        json_pack("{s:i,s:s,s:s,s:o,s:i,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "version", 1, "run", run->row.id, "state",
-                  run_state_name(s->state), "reason", cmd_why_text_or_null(s->reason), "attempt", s->attempt,
-                  "attempts", s->attempts ? json_integer(s->attempts) : json_null(), "retry",
-                  cmd_why_text_or_null(s->retry), "heartbeat", time_or_null(s->heartbeat_unix_s), "last_line",
+        json_pack("{s:i,s:s,s:s,s:o,s:o,s:i,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "version", 1, "run", run->row.id,
+                  "state", run_state_name(s->state), "replaced_by", cmd_why_text_or_null(run->replaced_by), "reason",
+                  cmd_why_text_or_null(s->reason), "attempt", s->attempt, "attempts",
+                  s->attempts ? json_integer(s->attempts) : json_null(), "retry", cmd_why_text_or_null(s->retry),
+                  "heartbeat", time_or_null(s->heartbeat_unix_s), "last_line",
                   cmd_why_text_or_null(last_line_of_rank_0(&why->said)), "ranks", said_json(&why->said), "failure",
                   failure_json(why), "diagnosis", diagnosis_json(why), "notes", codec_json_strv_new(&why->notes)),
         err);
@@ -266,6 +267,14 @@ static void put_running(const struct flow_run *run, const struct flow_why *why)
     put_what_ranks_said(why);
 }
 
+static void put_replacement(const struct flow_run *run)
+{
+    ACT_AUTOFREE char *text = run->replaced_by ? act_sprintf("by %s", run->replaced_by) : NULL;
+
+    if (text)
+        cmd_why_put_field("replaced", text);
+}
+
 static void put_state(const struct flow_run *run, const struct flow_why *why)
 {
     const struct run_status *s = &run->status;
@@ -279,6 +288,7 @@ static void put_state(const struct flow_run *run, const struct flow_why *why)
         break;
     case RUN_CANCELED:
         cmd_why_put_field(run_state_name(s->state), *s->reason ? s->reason : "nobody wrote down why");
+        put_replacement(run);
         break;
     case RUN_FAILED:
         if (s->unsubmitted)

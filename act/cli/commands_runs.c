@@ -32,7 +32,8 @@ const struct cli_command cli_run_commands[] = {
                 "title and tool (of a job file), param (what 'python src/....py -bp BASE64' was given, as YAML),\n"
                 "num_gpu (0: without GPUs), created, started, ended, exit_status, failed_rank, reason, attempt,\n"
                 "attempts (at most; null: it is not tried again), retry (why it was, or was not), package,\n"
-                "package_key, resubmit_of, nodes, processes_per_node; null: not known. Without a run also total, with\n"
+                "package_key, resubmit_of, replaced_by (the run that took its place; null: none, or without a run),\n"
+                "nodes, processes_per_node; null: not known. Without a run also total, with\n"
                 "runs also logs and page of each.",
      .options = "cluster no-logs no-details no-full-logs refresh rebuild name tag max watch interval json",
      .max_words = ANY,
@@ -337,7 +338,8 @@ const struct cli_command cli_run_commands[] = {
                 "--code packs the project's files as they are now, as a submit does. Prints the new ids.\n"
                 "A run that is still active is aborted when the new one is sure to begin: if that is refused, the old\n"
                 "one goes on. Where both are on the same machine or Slurm, the new one begins when the old one has\n"
-                "ended. On a terminal it asks before it aborts a run that is running, unless -y is given.\n"
+                "ended. On a terminal it asks before it aborts a run that is running, unless -y is given. A run that\n"
+                "another one has replaced, which goes on, is submitted once more only if you say so (-y).\n"
                 "--json: version (1) and runs, each with version, id, cluster, platform, nodes, processes_per_node,\n"
                 "package, resubmit_of, name and tags; --dry-run prints the specifications as JSON in any case.",
      .options = "cluster resubmit-to num-gpu param single compile-args code name tag hang retry retry-on "

@@ -162,6 +162,7 @@ json_t *cli_run_json(const struct flow_run *run)
     render_set_text(j, "package", run->spec.package_sha256);
     render_set_text(j, "package_key", run->spec.package_key);
     render_set_text(j, "resubmit_of", run->spec.resubmit_of);
+    render_set_text(j, "replaced_by", run->replaced_by);
     json_object_set_new(j, "nodes", json_integer(run->spec.nodes));
     json_object_set_new(j, "processes_per_node", json_integer(run->spec.procs_per_node));
     return j;
@@ -465,6 +466,7 @@ void cli_print_run(const struct flow_run *run, const char *page)
     }
     print_field("package", run->spec.package_sha256);
     print_field("repeats", run->spec.resubmit_of);
+    print_field("replaced", run->replaced_by); /* by that run */
     print_field("page", page);
     if (s->state == RUN_FAILED)
         printf("%-9s a why %s\n", "next", run->row.id);

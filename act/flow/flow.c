@@ -42,7 +42,7 @@ static int flow_count_runs(struct ledger *ledger, void *arg, struct act_error *e
     return ledger_count(ledger, runs->cluster, &runs->n, err);
 }
 
-/* Whether the ledger has runs on the cluster: that is how clusters of other projects are known. */
+/* Tells whether the ledger has runs on the cluster: that is how clusters of other projects are known. */
 static bool flow_has_runs(struct flow *flow, const char *cluster)
 {
     struct cluster_runs runs = {.cluster = cluster};

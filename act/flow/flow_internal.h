@@ -16,7 +16,7 @@
 
 struct http;
 
-/* What the flow shares with the other flows of its command. */
+/* Return what the flow shares with the other flows of its command. */
 struct services *flow_services(struct flow *flow);
 struct engine *flow_engine(struct flow *flow);
 struct http *flow_http(struct flow *flow);
@@ -30,35 +30,36 @@ int flow_with_ledger(struct flow *flow, int (*what)(struct ledger *ledger, void 
 /* Puts a run into the ledger; an existing one is left as it is. -ACT_USAGE: another run takes the place of the one that
  * this is to replace. */
 int flow_remember(struct flow *flow, const struct run_spec *spec, struct act_error *err) ACT_NODISCARD;
-/* That error. */
+/* Sets the error that other takes the place already. */
 int flow_refuse_other(const char *other, struct act_error *err);
-/* Whether it could be read and written, without doing either. -ACT_NOT_FOUND: there is none yet, but it can be created.
- * -ACT_FAIL: it is damaged. */
+/* Checks that the ledger could be read and written, without doing either. -ACT_NOT_FOUND: there is none yet, but it can
+ * be created. -ACT_FAIL: it is damaged. */
 int flow_look_at_ledger(struct act_error *err) ACT_NODISCARD;
-/* Whether its file is another one than before ({0} begins), which becomes what it is now. */
+/* Tells whether the file of the ledger is another one than *before ({0} begins), and sets *before to what it is now. */
 bool flow_ledger_changed(struct stat *before);
-/* Where a mapped folder is, as run_folder.store says it; a: its account, {0} for a claim. New string. */
+/* Returns where a mapped folder is, as run_folder.store says it, as a new string; a is its account, {0} for a claim. */
 char *flow_store_text(const struct config_folder *f, const struct config_account *a);
 /* The store of a mapped folder, or of the code. */
 int flow_store(struct flow *flow, const struct config_folder *folder, struct store **out,
                struct act_error *err) ACT_NODISCARD;
-/* Whether requests to the account carry a login token: because it says so, or has no other credential. */
+/* Tells whether requests to the account carry a login token: because it says so, or has no other credential. */
 bool flow_uses_login(const struct config_account *account);
 /* Read and write small objects whole. Reading a missing one: -ACT_NOT_FOUND. */
 int flow_get_text(struct store *store, const char *key, char **out, struct act_error *err) ACT_NODISCARD;
 int flow_put_text(struct store *store, const char *key, const char *text, struct act_error *err) ACT_NODISCARD;
-/* As flow_platform(): the platform of this machine, that of a cluster (NULL: the default one), and the one that a run
- * in the ledger went to. */
+/* Do what flow_platform() does with the platform of this machine, that of a cluster (NULL: the default one), and the
+ * one that a run in the ledger went to. */
 int flow_platform_here(struct flow *flow, struct platform **out, struct act_error *err) ACT_NODISCARD;
 int flow_platform_named(struct flow *flow, const char *cluster, struct platform **out,
                         struct act_error *err) ACT_NODISCARD;
 int flow_platform_of(struct flow *flow, const struct ledger_run *row, struct platform **out,
                      struct act_error *err) ACT_NODISCARD;
-/* Whether a platform that was opened, and tells by itself what becomes of its runs, has something new; from now on they
- * set *news then. */
+/* Tells whether a platform that was opened, and tells by itself what becomes of its runs, has something new; from now
+ * on they set *news then. */
 bool flow_watch_platforms(struct flow *flow, bool *news);
 void flow_close_platforms(struct flow *flow);
-/* Which place a run's cluster is, without opening it: runs for which that is equal are on one platform. New string. */
+/* Tells which place a run's cluster is, without opening it: runs for which that is equal are on one platform. *out is a
+ * new string. */
 int flow_place_of(const struct ledger_run *row, char **out, struct act_error *err) ACT_NODISCARD;
 
 /* ---- vault.c */

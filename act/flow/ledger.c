@@ -172,7 +172,7 @@ static int use_copy(struct flow *flow, const struct act_error *why, struct act_e
     return 0;
 }
 
-/* What to do after a failure. 0: try again. */
+/* Decides what to do after a failure. 0: try again. */
 static int help(struct flow *flow, int failed, struct act_error *err)
 {
     ACT_AUTOFREE char *path = ledger_path();
@@ -208,7 +208,7 @@ int flow_with_ledger(struct flow *flow, int (*what)(struct ledger *ledger, void 
     return rc;
 }
 
-/* Whether it was added; another process may be quicker. */
+/* Checks that the run was added; another process may be quicker. */
 static int check_added(struct ledger *ledger, const struct ledger_run *row, struct act_error *err)
 {
     ACT_AUTO(ledger_runs) others = {0};

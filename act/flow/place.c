@@ -154,7 +154,7 @@ static json_t *place_config_of(const struct ledger_run *row)
     return json_incref(json_object_get(spec, "config"));
 }
 
-/* Which cluster file is that of a run. */
+/* The cluster file of a run. */
 struct source {
     struct config_request request;
     json_t *recorded; /* the configuration */
@@ -204,7 +204,7 @@ static int load_file(const struct ledger_run *row, struct config *out, struct ac
     return rc;
 }
 
-/* Whether the cluster file of a run leads there, where what the run wrote down does not any more. */
+/* Tells whether the cluster file of a run leads there, where what the run wrote down does not any more. */
 static bool take_file_instead(const struct ledger_run *row, const char *went, struct config *config)
 {
     struct act_error ignored;

@@ -22,12 +22,12 @@
 void flow_record_place(const struct config *config, json_t *resolved);
 /* The place of a run, from its specification, as a row of the ledger has it. New string; NULL: it does not tell. */
 char *flow_place_of_spec(const struct run_spec *spec);
-/* The same of a configuration. */
+/* Returns the place where a configuration leads, as a row of the ledger has it, as a new string. */
 char *flow_place_of_config(const struct config *config);
 
-/* Where a configuration leads, in words. New string; NULL: it cannot be told. */
+/* Returns in words where a configuration leads, as a new string; NULL: it cannot be told. */
 char *flow_where(const struct config *config);
-/* Where a run went. New string; NULL: it is not known. */
+/* Returns in words where a run went, as a new string; NULL: it is not known. */
 char *flow_where_it_went(const struct ledger_run *row);
 
 /* The configuration that the place of a run is: 1; 0: the row has none. */

@@ -1,5 +1,6 @@
 /* reach.c - what leads out of a project: links, stores, logins, hosts. Each is one line of text that names it and its
  * target, so that a different target is a different line. */
+#include <fts.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,7 +70,8 @@ static bool is_ordinary_place(const char *below)
     return *below && !strstr(below, "/.") && !act_path_is_within(below, "/aux_data");
 }
 
-/* Whether a resolved path is one of the places in the project where data may be read and written without asking. */
+/* Tells whether a resolved path is one of the places in the project where data may be read and written without asking.
+ * */
 static bool is_for_data(const char *place, const char *real_root)
 {
     return act_path_is_within(place, real_root) &&
@@ -102,7 +104,7 @@ void flow_reach_logs(const char *project, struct act_strv *items)
     }
 }
 
-/* Whether this is a command of a run, typed in the folder of its code, where its agent has linked the folders. */
+/* Tells whether this is a command of a run, typed in the folder of its code, where its agent has linked the folders. */
 static bool is_run_itself(const char *root)
 {
     const char *code = getenv(RUN_ENV_CODE);
@@ -136,6 +138,19 @@ void flow_reach_path(const struct config *config, const char *folder, const char
     bool stays = act_path_is_within(place, real_top) && !strstr(place + strlen(real_top), "/.");
     if (strcmp(place, clean) != 0 && !stays && !is_for_data(place, root))
         reach_add(items, act_sprintf("'%s/%s' leads by a link to '%s'", folder, rest, place));
+}
+
+void flow_reach_links(const struct config *config, const char *folder, const char *rest, struct act_strv *items)
+{
+    ACT_AUTOFREE char *top = act_path_join(config->project_root, folder);
+    ACT_AUTOFREE char *path = *rest ? act_path_join(top, rest) : act_strdup(top);
+    FTS *tree = fts_open((char *[]){path, NULL}, FTS_PHYSICAL | FTS_COMFOLLOW | FTS_NOCHDIR, NULL);
+
+    for (const FTSENT *e; tree && (e = fts_read(tree));)
+        if ((e->fts_info == FTS_SL || e->fts_info == FTS_SLNONE) && strlen(e->fts_path) > strlen(top))
+            flow_reach_path(config, folder, e->fts_path + strlen(top) + 1, items);
+    if (tree)
+        fts_close(tree);
 }
 
 /* ---- what the configuration says */
@@ -177,7 +192,8 @@ static void add_value(const struct config *config, const char *key, const char *
         show_value(config, key, value, items);
 }
 
-/* Whether the host is neither Azure's nor trusted. If the user's list cannot be read, the host counts as foreign. */
+/* Tells whether the host is neither Azure's nor trusted. If the user's list cannot be read, the host counts as foreign.
+ * */
 static bool is_foreign(const char *url)
 {
     struct act_error ignored;
@@ -225,7 +241,7 @@ void flow_reach_recalled(const struct config *config, struct act_strv *items)
             reach_add(items, login_line(&reaches.v[i]));
 }
 
-/* By its resolved path, so that a link in it cannot be redirected later. */
+/* Adds a file by its resolved path, so that a link in it cannot be redirected later. */
 static void reach_add_file(const struct config *config, const char *kind, const char *path, struct act_strv *items)
 {
     ACT_AUTOFREE char *place = flow_real_place(path);
@@ -278,7 +294,7 @@ static void add_store(const struct config *config, const struct config_folder *f
     add_place_in_store(config, file, store, packages, items);
 }
 
-/* The same in the store below the platform's root, which flow_reach_platform() itself shows if it lies outside. */
+/* Does the same with the store below the platform's root. If that lies outside, flow_reach_platform() shows it. */
 static void add_place_in_root(const struct config *config, const struct config_folder *folder, const char *store,
                               struct act_strv *items)
 {
@@ -288,7 +304,7 @@ static void add_place_in_root(const struct config *config, const struct config_f
     add_place_in_store(config, platform_find(config->platform)->kind->root_key, root, path, items);
 }
 
-/* What is on a claim of the cluster may be others', or the user's of another project. */
+/* The files on a claim of the cluster may be somebody else's, or those of another project of the user. */
 static void reach_add_claim(const struct config *config, const struct config_folder *folder, struct act_strv *items)
 {
     ACT_AUTOFREE char *key = act_sprintf("config_param.%s_folder.path", folder->name);
@@ -348,13 +364,14 @@ static void add_password(const struct config *config, struct act_strv *items)
     }
 }
 
-/* Whether requests carry the user's login, or a key or SAS that is not in the account file. */
+/* Tells whether requests carry the user's login, or a key or SAS that is not in the account file. */
 static bool takes_credential(const struct config_account *a)
 {
     return a->secret_is_lent || flow_uses_login(a);
 }
 
-/* That of the service that the row uses. One on this machine, such as Azurite, may have what the file itself says. */
+/* Adds the endpoint of the service that the row uses. A service on this machine, such as Azurite, may get a credential
+ * that the account file itself holds. */
 static void add_endpoint(const struct config_folder *folder, const struct config_account *a, const char *file,
                          struct act_strv *items)
 {

@@ -54,6 +54,7 @@ void flow_run_release(struct flow_run *run)
 {
     ledger_run_release(&run->row);
     run_spec_release(&run->spec);
+    act_str_replace(&run->replaced_by, NULL);
 }
 
 void flow_runs_release(struct flow_runs *runs)

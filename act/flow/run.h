@@ -12,9 +12,10 @@ struct flow_run {
     struct ledger_run row;
     struct run_spec spec; /* only if requested */
     struct run_status status;
-    bool changed;    /* status is newer than what the ledger has */
-    bool fresh;      /* the platform reported status just now */
-    bool is_pointed; /* row says where the user has the run looked for (-c), and not yet where it is */
+    char *replaced_by; /* the id of the run that took its place; NULL: none did, or nobody asked */
+    bool changed;      /* status is newer than what the ledger has */
+    bool fresh;        /* the platform reported status just now */
+    bool is_pointed;   /* row says where the user has the run looked for (-c), and not yet where it is */
 };
 /* Frees what run holds. */
 void flow_run_release(struct flow_run *run);

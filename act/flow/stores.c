@@ -86,7 +86,7 @@ static int stores_make_private(const char *folder, bool is_built_in, struct act_
     return is_built_in || act_path_is_within(folder, own) ? act_mkdir_all(folder, 0700, err) : 0;
 }
 
-/* Only runs get at it then, where they are not on this machine. */
+/* If runs are not on this machine, they alone get at such a place. */
 static int no_such_place(const struct flow *flow, const struct config_folder *folder, int errnum, struct act_error *err)
 {
     ACT_AUTOFREE char *hint =

@@ -153,7 +153,7 @@ int flow_trust_list(json_t **out, struct act_error *err)
 
 /* ---- the question */
 
-/* Whether ACT_TRUSTED_PROJECTS names the project, or a folder above it. */
+/* Tells whether ACT_TRUSTED_PROJECTS names the project, or a folder above it. */
 static bool environment_trusts(const char *project)
 {
     const char *text = getenv("ACT_TRUSTED_PROJECTS");
@@ -179,6 +179,7 @@ struct matter {
     const char *project;
     const struct config *config; /* NULL: only the folder of the logs */
     const char *folder, *rest;   /* a path; NULL: all */
+    bool links;                  /* the links below that path */
     const char *recalled;        /* the cluster of a run whose place config is; NULL: it is the project's */
 };
 
@@ -188,6 +189,8 @@ static void trust_collect(const struct matter *m, struct act_strv *items)
         flow_reach_recalled(m->config, items);
     else if (!m->config)
         flow_reach_logs(m->project, items);
+    else if (m->links)
+        flow_reach_links(m->config, m->folder, m->rest, items);
     else if (m->folder)
         flow_reach_path(m->config, m->folder, m->rest, items);
     else
@@ -203,7 +206,7 @@ static bool is_the_same(const struct act_strv *a, const struct act_strv *b)
     return same;
 }
 
-/* Whether some of it follows from -p, which then has to be said again. */
+/* Tells whether some of it follows from -p, which then has to be said again. */
 static bool has_typed(const struct act_strv *items)
 {
     bool has = false;
@@ -258,7 +261,7 @@ static int trust_ask_once(const struct matter *m, const struct act_strv *shown, 
     return rc;
 }
 
-/* What leads out now must be what the user saw: a link may have changed while the question was open. */
+/* The items now must be those that the user saw: a link may have changed while the question was open. */
 static int ask_trust(const struct matter *m, const struct act_strv *shown, const struct act_strv *all,
                      struct act_error *err)
 {
@@ -291,7 +294,7 @@ static int decide_trust(const struct matter *m, struct act_error *err)
     return rc;
 }
 
-/* Whether a line says the item of some file. */
+/* Tells whether a line says the item of some file. */
 static bool trust_is_said(const struct act_strv *trusted, const char *item)
 {
     ACT_AUTOFREE char *end = act_sprintf(": %s", item);
@@ -302,7 +305,7 @@ static bool trust_is_said(const struct act_strv *trusted, const char *item)
     return said;
 }
 
-/* Whether the user was asked about this kubeconfig, whatever was in it. */
+/* Tells whether the user was asked about this kubeconfig, whatever was in it. */
 static bool was_asked(const struct act_strv *trusted, const char *key, const char *kubeconfig)
 {
     ACT_AUTOFREE char *said = act_sprintf("'%s' is '%s, with SHA-256 ", key, kubeconfig);
@@ -351,7 +354,7 @@ int flow_trust_added(const struct config *config, const struct act_strv *before,
     return out->n ? flow_trust_keep(config->project_root, out, err) : 0;
 }
 
-/* One that is not in the project, and was never asked about, is the user's own. */
+/* A kubeconfig that is not in the project, and was never asked about, is the user's own. */
 int flow_trust_recalled(const char *project, const char *cluster, const struct config *config, struct act_error *err)
 {
     const struct matter m = {.project = project, .config = config, .recalled = cluster};
@@ -380,6 +383,14 @@ int flow_trust_path(const struct config *config, const char *folder, const char 
 {
     return decide_trust(
         &(struct matter){.project = config->project_root, .config = config, .folder = folder, .rest = rest}, err);
+}
+
+int flow_trust_links(const struct config *config, const char *folder, const char *rest, struct act_error *err)
+{
+    const struct matter m = {
+        .project = config->project_root, .config = config, .folder = folder, .rest = rest, .links = true};
+
+    return decide_trust(&m, err);
 }
 
 int flow_trust_logs(const char *project, struct act_error *err)

@@ -3,7 +3,7 @@
  *
  * What was allowed is kept in <act_state_dir()>/trusted.json, by the project's path and the lines that were shown: only
  * a different target asks again. ACT_TRUSTED_PROJECTS (paths separated by ':', with everything below them, or '*')
- * trusts projects without asking. What the user says on the command line (including --follow), in the environment or in
+ * trusts projects without asking. What the user says on the command line, in the environment or in
  * files of the user's own configuration folder needs no trust.
  */
 #ifndef ACT_FLOW_TRUST_H
@@ -20,15 +20,17 @@
 /* Everything that the configuration and the links in its folders lead to. Contacts no host; what cannot be read leads
  * nowhere. */
 void flow_reach(const struct config *config, struct act_strv *items);
-/* Of that only what the platform leads to. */
+/* Appends only what the platform leads to. */
 void flow_reach_platform(const struct config *config, struct act_strv *items);
 /* The log folder of flow_log_folder(), if a link in its path leads out of the project. */
 void flow_reach_logs(const char *project, struct act_strv *items);
 /* A path in a mapped folder, if a link in it leads out of the folder and the project. */
 void flow_reach_path(const struct config *config, const char *folder, const char *rest, struct act_strv *items);
-/* What a kubeconfig says, as of a place that a run recorded: without the file of the project that names it. */
+/* Appends what a kubeconfig says of a place that a run recorded, without the file of the project that names it. */
 void flow_reach_recalled(const struct config *config, struct act_strv *items);
-/* Like realpath(), but the last components need not exist. New string. */
+/* The links below a path in a mapped folder that lead out of the folder and the project, for who follows them. */
+void flow_reach_links(const struct config *config, const char *folder, const char *rest, struct act_strv *items);
+/* Does what realpath() does, but the last components need not exist. Returns a new string. */
 char *flow_real_place(const char *path);
 
 /* ---- trust.c */
@@ -39,12 +41,16 @@ void flow_trust_asks(int (*ask)(const char *project, const struct act_strv *item
 
 /* 0 if nothing leads out, or everything that does is trusted, if need be by asking; otherwise -ACT_DENIED. */
 int flow_trust(const struct config *config, struct act_error *err) ACT_NODISCARD;
-/* Likewise for a path in a mapped folder, and for the log folder of a project. */
+/* Do the same for a path in a mapped folder, and for the log folder of a project. */
 int flow_trust_path(const struct config *config, const char *folder, const char *rest,
                     struct act_error *err) ACT_NODISCARD;
 int flow_trust_logs(const char *project, struct act_error *err) ACT_NODISCARD;
 
-/* Likewise for the place that a run of the project recorded, for which the file that named it is no longer known: a
+/* Does the same for all links below a path in a mapped folder, before they are followed. */
+int flow_trust_links(const struct config *config, const char *folder, const char *rest,
+                     struct act_error *err) ACT_NODISCARD;
+
+/* Does the same for the place that a run of the project recorded, when the file that named it is no longer known: a
  * kubeconfig in the project, and one elsewhere that was asked about, must be as it was trusted. Any other one is the
  * user's own, as every kubeconfig is that was never asked about. cluster: the run's, for messages. */
 int flow_trust_recalled(const char *project, const char *cluster, const struct config *config,

@@ -128,6 +128,10 @@ int ledger_nth(struct ledger *ledger, const char *cluster, int64_t n, struct led
                struct act_error *err) ACT_NODISCARD;
 /* Lists the runs that repeat the run of this id and have not ended, newest first. */
 int ledger_repeats(struct ledger *ledger, const char *id, struct ledger_runs *out, struct act_error *err) ACT_NODISCARD;
+/* Finds the run that took the place of the run of this id while that was active, the last one of several, whatever
+ * became of it. If there is none, out is empty: that is success. */
+int ledger_replacement(struct ledger *ledger, const char *id, struct ledger_runs *out,
+                       struct act_error *err) ACT_NODISCARD;
 /* Tells in *out whether there is a run of exactly this id. */
 int ledger_has(struct ledger *ledger, const char *id, bool *out, struct act_error *err) ACT_NODISCARD;
 

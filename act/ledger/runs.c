@@ -32,6 +32,10 @@ static const char sql_nth[] =
 static const char sql_find_exact[] = LEDGER_SELECT_RUNS "spec FROM runs WHERE id = ?1";
 static const char sql_find_name[] = LEDGER_SELECT_RUNS "spec FROM runs WHERE name = ?1" NEWEST_FIRST;
 static const char sql_find_piece[] = LEDGER_SELECT_RUNS "spec FROM runs WHERE instr(id, ?1) > 0" NEWEST_FIRST;
+/* A run that waits for the one that it repeats takes the place of that. */
+static const char sql_replacement[] = LEDGER_SELECT_RUNS
+    "spec FROM runs WHERE CASE WHEN json_valid(spec) THEN json_extract(spec, '$.resubmit_of') = ?1"
+    " AND EXISTS (SELECT 1 FROM json_each(spec, '$.after') WHERE value = ?1) END" NEWEST_FIRST " LIMIT 1";
 static const char sql_repeats[] = LEDGER_SELECT_RUNS "spec FROM runs WHERE " REPEATS("?1") NEWEST_FIRST;
 
 void ledger_run_release(struct ledger_run *run)
@@ -265,4 +269,10 @@ int ledger_repeats(struct ledger *ledger, const char *id, struct ledger_runs *ou
 {
     *out = (struct ledger_runs){0};
     return runs_find_by(ledger, sql_repeats, id, out, err);
+}
+
+int ledger_replacement(struct ledger *ledger, const char *id, struct ledger_runs *out, struct act_error *err)
+{
+    *out = (struct ledger_runs){0};
+    return runs_find_by(ledger, sql_replacement, id, out, err);
 }

@@ -408,10 +408,29 @@ def test_resubmit_asks_on_a_terminal_before_it_aborts(act):
     act.until_state(new[0]["id"], "Running")
     assert "[y/N]" not in act.on_terminal("resubmit", "-y", new[0]["id"]).decode()
     assert act.state(new[0]["id"]) == "Canceled"
-    assert "[y/N]" not in act.on_terminal("resubmit", old).decode(), "it has ended"
+    shown = act.on_terminal("resubmit", old, typed=b"n\n").decode()
+    assert f"'{old}' was replaced by '" in shown and "once more? [y/N]" in shown, shown
     for run in act.run("q", "--json").json["runs"]:
         if run["state"] in ("Running", "Queued"):
             act.run("abort", run["id"])
+
+
+def test_a_replaced_run_says_by_which(act):
+    def asked(word):
+        return act.run("q", "--json", word).json["runs"][0]
+
+    old = act.run("-n", 1, "submit", "--name", "base", "sleep", "300").out.strip()
+    act.until_state(old, "Running")
+    new = act.run("resubmit", old).out.strip()
+    assert asked(old)["replaced_by"] == act.run("why", "--json", old).json["replaced_by"] == new
+    assert f"replaced  {new}" in act.run("q", "--no-logs", old).out and f"by {new}" in act.run("why", old).out
+    assert asked("base")["id"] == new and asked(new)["replaced_by"] is None
+    act.fail("resubmit", old, status=2, match=f"'{old}' was replaced by '{new}', which goes on: submit it once more?")
+    act.run("resubmit", "--dry-run", old)
+    again = act.run("resubmit", "-y", old).out.strip()
+    act.run("abort", again)
+    act.run("abort", new)
+    act.run("abort", act.run("resubmit", old).out.strip())
 
 
 def test_resubmit_to_another_cluster(act):

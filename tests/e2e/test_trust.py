@@ -470,7 +470,8 @@ def test_a_link_below_a_folder_is_asked_about_when_it_is_named(other):
     (other.project / ".git/hooks").mkdir(parents=True)
     (other.project / "data/hooks").symlink_to("../.git/hooks")
     for words in (("u", "data/voc"), ("d", "data/voc"), ("u", "data/voc/id_rsa"), ("verify", "data/voc/id_rsa"),
-                  ("d", "data/hooks"), ("d", "data/hooks/post-checkout")):
+                  ("d", "data/hooks"), ("d", "data/hooks/post-checkout"), ("u", "--follow", "data"),
+                  ("verify", "--follow", "data")):
         result = other.run(*words, status=4)
         assert "leads by a link to" in result.err, result
     assert not [name for name in stored(other) if name.endswith("id_rsa")]

@@ -539,4 +539,53 @@ TEST(places_of_logs)
     assert_int_equal(diagnose_where_of("user_logs/mpi_log.txt", 0), DIAGNOSE_MPIRUN);
 }
 
+/* The log of the ninth node says what failed. */
+static int diagnose_test_read_log(void *arg, const char *log, struct act_buf *out, struct act_error *read_err)
+{
+    (void)arg;
+    (void)read_err;
+    act_buf_adds(out, strstr(log, "_n9.") ? "ERROR: No matching distribution found for torch==99\n" : "all is well\n");
+    return 0;
+}
+
+static int diagnose_test_read_rank(void *arg, int rank, struct act_buf *out, const char **out_log,
+                                   struct act_error *read_err)
+{
+    (void)arg;
+    (void)rank;
+    (void)out;
+    (void)read_err;
+    *out_log = NULL;
+    return 0;
+}
+
+/* Each node has two of them, and not all are read. */
+TEST(the_logs_of_many_preparations_do_not_hide_that_of_the_node_that_failed)
+{
+    struct diagnose *rules = NULL;
+    struct act_error e;
+    ACT_AUTO(act_strv) logs = {0};
+    const struct act_buf said = {0};
+    const struct diagnose_attempt attempt = {.reason = "the preparation failed",
+                                             .rank = -1,
+                                             .ranks = 9,
+                                             .node = "n9",
+                                             .said = &said,
+                                             .logs = &logs,
+                                             .read_log = diagnose_test_read_log,
+                                             .read_rank = diagnose_test_read_rank};
+
+    for (int n = 1; n <= 9; n++) {
+        act_strv_pushf(&logs, "system_logs/prepare_n%d.out", n);
+        act_strv_pushf(&logs, "system_logs/prepare_n%d.txt", n);
+    }
+    assert_ok(diagnose_open(NULL, &rules, &e), e);
+    ACT_AUTO(diagnose_verdict)
+    verdict = {.rules = rules, .exit_status = 1, .quality = DIAGNOSE_NOTHING, .rank = -1};
+    assert_ok(diagnose_judge_attempt(&verdict, &attempt, &e), e);
+    assert_non_null(verdict.rule);
+    assert_string_equal(verdict.rule->id, "pip");
+    diagnose_free(rules);
+}
+
 TEST_MAIN(NULL, NULL)

@@ -91,7 +91,8 @@ static void assert_ids(const struct ledger_runs *runs, const char *expected)
 /* Adds a run that repeats "old", and takes its place if it replaces that. */
 static void add_repeat(struct ledger *ledger, char *id, const char *of, char *replaces)
 {
-    ACT_AUTOFREE char *spec = act_sprintf("{\"resubmit_of\": \"%s\"}", of);
+    ACT_AUTOFREE char *spec =
+        act_sprintf("{\"resubmit_of\": \"%s\", \"after\": [\"%s\"]}", of, replaces ? replaces : "");
     char queued[] = "Queued";
     const struct ledger_run run = {.id = id, .state = queued, .spec = spec, .replaces = replaces};
 
@@ -104,7 +105,7 @@ TEST(a_run_is_replaced_by_one_other)
     char ids[][16] = {"a", "b", "c", "d", "e"}, old[] = "old";
     struct ledger *ledger = open_ledger();
     struct ledger_update ended = {"b", "Canceled", NULL};
-    ACT_AUTO(ledger_runs) runs = {0}, now = {0};
+    ACT_AUTO(ledger_runs) runs = {0}, now = {0}, ended_too = {0}, none = {0};
     bool there;
 
     add_repeat(ledger, ids[0], "another", NULL);
@@ -121,6 +122,10 @@ TEST(a_run_is_replaced_by_one_other)
     add_repeat(ledger, ids[4], old, old);
     assert_ok(ledger_repeats(ledger, old, &now, &err), err);
     assert_ids(&now, "e");
+    assert_ok(ledger_replacement(ledger, old, &ended_too, &err), err);
+    assert_ids(&ended_too, "e");
+    assert_ok(ledger_replacement(ledger, "another", &none, &err), err); /* which had ended */
+    assert_ids(&none, "");
     ledger_close(ledger);
 }
 

@@ -54,7 +54,7 @@ static void end_wait(void *arg)
     ((struct board_bell *)arg)->rung = true;
 }
 
-/* Who has no bell, for want of descriptors, looks now and then. */
+/* Waits. A thread without a bell, for want of descriptors, looks now and then. */
 void board_wait(struct flow_board *board, struct flow *flow, struct board_bell *bell, int64_t due_ms)
 {
     struct engine *engine = flow_engine(flow);
@@ -347,7 +347,7 @@ static void add_own_cluster(struct lister *l)
         &(struct ledger_run){.platform = config.platform, .cluster = config.cluster, .project = config.project_root});
 }
 
-/* Of ended runs the cluster is not asked, and need not be known any more. */
+/* Finds the places of runs. The cluster of an ended run is not asked, and need not be known any more. */
 static size_t *find_places(struct lister *l, const struct flow_runs *runs)
 {
     size_t *clusters = act_calloc(runs->n + 1, sizeof(*clusters));
@@ -385,7 +385,7 @@ static void board_list(struct lister *l)
     board_changed(board);
 }
 
-/* When the runs are to be listed again. With the lock held. */
+/* Returns when the runs are to be listed again. The caller holds the lock. */
 static int64_t board_when_due(struct lister *l, int64_t listed_ms)
 {
     bool news = l->board->options.table_only && flow_watch_platforms(&l->flow, &l->board->bell.rung);
@@ -393,7 +393,7 @@ static int64_t board_when_due(struct lister *l, int64_t listed_ms)
     return l->board->hurry ? 0 : listed_ms + (news ? NEWS_MS : l->board->options.interval_ms);
 }
 
-/* Whether to go on, at the next time. */
+/* Waits until the runs are to be listed again. False: the board stops. */
 static bool wait_to_list(struct lister *l)
 {
     struct flow_board *board = l->board;
@@ -489,7 +489,7 @@ void flow_board_abort(struct flow_board *board, const char *id)
     board_changed(board);
 }
 
-/* With the lock held. */
+/* Tells whether all threads have ended. The caller holds the lock. */
 static bool have_ended(const struct flow_board *board)
 {
     bool ended = board->lister_ended;

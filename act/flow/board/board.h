@@ -78,7 +78,8 @@ struct flow_board_options {
 };
 
 struct flow_board;
-/* From now on no thread of this process asks the user anything: what would have to be asked is an error. */
+/* Makes a board, and starts it. From now on no thread of this process asks the user anything: what would have to be
+ * asked is an error. */
 struct flow_board *flow_board_new(const struct flow_board_options *options);
 /* NULL is fine. False: a thread still waits for a place that does not answer, and goes on with what is its own: this
  * process is to end by _exit(). */
@@ -86,7 +87,7 @@ bool flow_board_free(struct flow_board *board) ACT_NODISCARD;
 /* The view, until flow_board_unlock(), which must come soon. */
 const struct flow_board_view *flow_board_lock(struct flow_board *board);
 void flow_board_unlock(struct flow_board *board);
-/* Only the logs of these runs are read from now on, at most FLOW_BOARD_FOLLOWED; until then those of the newest running
+/* Reads from now on only the logs of these runs, at most FLOW_BOARD_FOLLOWED; until then those of the newest running
  * ones in each place are. */
 void flow_board_follow(struct flow_board *board, const char *const *ids, size_t n);
 /* Asks now, whatever the interval. */

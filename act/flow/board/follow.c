@@ -142,7 +142,7 @@ static void reduce_curves(struct numbers *numbers)
     }
 }
 
-/* Where services start the ranks, what nodes use is in lines of the log. */
+/* Takes what the node uses from lines of the log, which have it if a service starts the ranks. */
 static void take_metrics_line(struct board_follow *f, const struct act_buf *text);
 
 static void board_follow_take_text(struct board_follow *f, const struct store_entry *log, const char *data, size_t len)
@@ -159,7 +159,7 @@ static void board_follow_take_text(struct board_follow *f, const struct store_en
     reduce_curves(f->numbers);
 }
 
-/* What comes first there is perhaps half a line. */
+/* Goes to the end of the log, where the first bytes are perhaps half a line. */
 static int skip_to_end(struct board_follow *f, const struct store_entry *log, struct act_error *err)
 {
     ACT_AUTO(act_buf) text = {0};
@@ -209,7 +209,7 @@ struct mean {
     size_t n;
 };
 
-/* Of all nodes. What counts are the GPUs, if there are any. */
+/* What all nodes use: the GPUs, or the processors if there are no GPUs. */
 struct use {
     struct mean gpu_busy, gpu_memory, cpu_busy, memory;
 };
@@ -353,7 +353,7 @@ static void show_number(struct numbers_key *key, struct flow_live *live)
     series_reduce(&out->curve, FLOW_LIVE_POINTS);
 }
 
-/* Those that people look for first, and else in the order in which they are printed. */
+/* Shows the numbers that people look for first, then the others in the order in which they are printed. */
 static void show_numbers(struct numbers *numbers, struct flow_live *live)
 {
     for (int rank = 4; rank > 0; rank--)

@@ -48,7 +48,7 @@ static void list_active(struct asker *a, struct act_strv *ids)
     pthread_mutex_unlock(&a->board->lock);
 }
 
-/* With the lock held. changed gets the ones that the ledger is to have. */
+/* Takes the status of a run, which goes to changed if the ledger is to have it. The caller holds the lock. */
 static void board_place_take_status(struct asker *a, const char *id, struct run_status *now, struct flow_runs *changed)
 {
     struct board_entry *entry = board_find(a->board, id);
@@ -130,7 +130,7 @@ static struct board_follow *find_follow(struct asker *a, const char *id)
     return follow;
 }
 
-/* Those of runs that have ended, or are not seen any more. */
+/* Drops the logs of runs that have ended or are not seen any more. */
 static void drop_follows(struct asker *a, const struct act_strv *ids)
 {
     size_t n = 0;
@@ -251,7 +251,7 @@ struct wish {
     bool ask, logs, stop;
 };
 
-/* Those that have to be asked always may know more. */
+/* Returns when the place is asked next. A platform that does not tell by itself may always know more. */
 static int64_t board_place_when_due(struct asker *a)
 {
     bool tells = a->platform && platform_row(a->platform)->runs.watch;

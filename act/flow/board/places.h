@@ -47,9 +47,9 @@ struct flow_board {
     size_t n_places;
 };
 
-/* Of a run, whose id is given; NULL: not in the view. With the lock held. */
+/* Returns the entry of the run with this id; NULL: it is not in the view. The caller holds the lock. */
 struct board_entry *board_find(struct flow_board *board, const char *id);
-/* Whether its logs are to be read. With the lock held. */
+/* Tells whether the logs of the run are to be read. The caller holds the lock. */
 bool board_follows(const struct flow_board *board, const struct board_entry *entry);
 /* Tells whoever shows the view. Without the lock. */
 void board_changed(struct flow_board *board);
@@ -65,7 +65,7 @@ void *board_ask_place(void *place);
 /* ---- follow.c: the logs of one run, read as they grow */
 
 struct board_follow;
-/* Of a run of the ledger. NULL: it cannot be followed. */
+/* Follows the logs of a run of the ledger. NULL: they cannot be followed. */
 struct board_follow *board_follow_new(struct flow *flow, const char *id);
 void board_follow_free(struct board_follow *follow);
 const char *board_follow_id(const struct board_follow *follow);

@@ -290,7 +290,7 @@ static int blocks_look(struct upload *u, const char *key, struct act_error *err)
     return rc < 0 ? rc : 0;
 }
 
-/* Where the blocks go: to code_path if it has some of them (1), else to the package's own name (0). */
+/* Chooses where the blocks go: to code_path if it has some of them (1), else to the package's own name (0). */
 static int choose_target(struct upload *u, const char *own_key, struct act_error *err)
 {
     const char *code_path = u->flow->config.code.path;

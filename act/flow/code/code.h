@@ -42,9 +42,9 @@ struct flow_init {
 };
 /* Packs the project and stores it as "<code_path without .zip>/<sha256>.zip" (flow_code_base()) and as code_path. */
 int flow_init(struct flow *flow, struct flow_init *io, struct act_error *err) ACT_NODISCARD;
-/* Likewise, then compiles it with compile.aml.sh in docker.image, with docker or podman on this machine, and stores the
- * result as a separate package, also as code_path: out; release both. Nothing to compile, or nothing to compile it
- * with: -ACT_USAGE, and nothing is stored. The compiler's output goes to stderr. */
+/* Does what flow_init() does, then compiles the package with compile.aml.sh in docker.image, with docker or podman on
+ * this machine, and stores the result as a separate package, also as code_path: out; release both. Nothing to compile,
+ * or nothing to compile it with: -ACT_USAGE, and nothing is stored. The compiler's output goes to stderr. */
 int flow_compile(struct flow *flow, struct flow_init *code, struct flow_init *out, struct act_error *err) ACT_NODISCARD;
 void flow_init_release(struct flow_init *io);
 /* Notes which code a run gets: "code  412 files, 3.1 MiB, 2 changed: train.py model.py". */

@@ -30,9 +30,10 @@ int flow_current_package(struct flow *flow, struct flow_package *out, struct act
 /* Gets a package by its key, verified against sha256. */
 int flow_package_by_key(struct flow *flow, const char *key, const char *sha256, struct flow_package *out,
                         struct act_error *err) ACT_NODISCARD;
-/* Whether the file exists and has this hash. */
+/* Tells whether the file exists and has this hash. */
 bool flow_file_is(const char *path, const char *sha256);
-/* Where this machine remembers what the last package of a project was made of (package_output.index). New string. */
+/* Returns the file in which this machine remembers what the last package of a project was made of
+ * (package_output.index), as a new string. */
 char *flow_package_index(const char *project);
 /* The contents of a store's latest.json (see init.c); NULL: it is missing or unreadable. A new reference. */
 int flow_read_pointer(struct flow *flow, struct store *store, json_t **out, struct act_error *err) ACT_NODISCARD;
@@ -51,7 +52,7 @@ void flow_guard_tell(const char *root, const struct package_list *list);
 void flow_say_left_out(const char *project, const struct package_list *list);
 void flow_note_left_out(const char *sha256, const struct package_list *list);
 void flow_find_left_out(const char *sha256, const char *line, struct act_strv *notes);
-/* Whether a package is large enough for flow_upload_blocks(), and the store supports it. */
+/* Tells whether a package is large enough for flow_upload_blocks(), and the store supports it. */
 bool flow_has_blocks(const struct store *store, const struct package_summary *package);
 /* Stores the cached package as flow_package_key(). If blocks of the package at code_path can be reused, it is first
  * stored as code_path: then *out_etag is the new ETag, otherwise empty. */

@@ -26,7 +26,7 @@ static const char script[] = "{ [ ! -s requirements.txt ] || "
                              "status=$?\n"
                              "chown -hR \"$(stat -c %u:%g .)\" . && exit $status\n";
 
-/* Before anything is done. */
+/* Checks all that is needed before anything is done. */
 static int compile_check(const struct config *config, const char **out_tool, struct act_error *err)
 {
     ACT_AUTOFREE char *path = act_path_join(config->project_root, "compile.aml.sh");

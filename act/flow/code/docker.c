@@ -16,8 +16,8 @@ static const char *last_line(char *text)
     return line ? line + 1 : text;
 }
 
-/* Whether the tool is installed and works: docker is only a client, and its daemon may not be running. If not, err has
- * its message. */
+/* Tells whether the tool is installed and works: docker is only a client, and its daemon may not be running. If not,
+ * err has its message. */
 static bool answers(const char *tool, char *program, struct act_error *err)
 {
     enum { ANSWER_S = 30, ANSWER_MAX = 64 << 10 };

@@ -87,7 +87,7 @@ static bool may_be_config(const struct act_buf *text)
 
 /* -- what it holds -- */
 
-/* What a user of a kubeconfig has of its own. */
+/* The credentials of a user in a kubeconfig. */
 static const char *const login_keys[] = {"token", "password", "client-key-data"};
 
 /* The first scalar, at any depth, whose URL has a password. */
@@ -246,7 +246,7 @@ static char *secret_of_plugin(const struct yaml *exec)
     return what;
 }
 
-/* What the plugins that kubectl once had keep there: access-token, refresh-token, id-token, client-secret. */
+/* The plugins that kubectl once had keep their secrets there: access-token, refresh-token, id-token, client-secret. */
 static char *secret_of_provider(const struct yaml *provider)
 {
     const struct yaml *config = yaml_get(provider, "config");
@@ -343,13 +343,13 @@ static bool guard_is_secret(const char *word, const char *value)
     return is_value(value) && (config_is_secret(word) || (is_variable(word) && act_env_gives_away(word, value)));
 }
 
-/* What is_filled_in() says of a value that was parsed. */
+/* Does for text what is_filled_in() does for a value that was parsed. */
 static bool is_filled_in_text(const char *value)
 {
     return is_value(value) && !strchr("<$", *value);
 }
 
-/* As secret_of_job(), of a member "word: value" somewhere in a job file. */
+/* Does what secret_of_job() does for a member "word: value" somewhere in a job file. */
 static bool is_job_secret(const struct act_buf *text, const char *word, const char *value)
 {
     if (!is_filled_in_text(value))
@@ -401,7 +401,7 @@ static bool is_like_kubeconfig(const struct act_buf *text)
     return is && guard_has_word(text, "users");
 }
 
-/* As secret_of_kubeconfig(). */
+/* Does for text what secret_of_kubeconfig() does for a tree. */
 static char *secret_of_kubeconfig_text(const struct act_buf *text)
 {
     const char *end = text->data + text->len;
@@ -633,7 +633,7 @@ static char *secret_of_part(const char *path, const struct act_buf *text)
     return what ? what : secret_of_kubeconfig_text(text);
 }
 
-/* What a file seems to hold that is too large to be judged: at its beginning, or at its end, where the users of a
+/* Tells what a file seems to hold that is too large to be judged: at its beginning, or at its end, where the users of a
  * kubeconfig are. New string, or NULL. */
 static char *secret_of_large(const char *root, const struct package_entry *e)
 {

@@ -35,7 +35,7 @@
 #include "store/store.h"
 #include "transfer/transfer.h"
 
-/* What an init works on. */
+/* A package that is being made. */
 struct work {
     struct flow *flow;
     struct flow_init *io;
@@ -110,7 +110,7 @@ static void init_show_packing(void *arg, const struct package_progress *now)
                                                      .done_bytes = now->done_bytes});
 }
 
-/* What is new, and may hold a secret, before anything is packed; all: whatever is new. */
+/* Judges files that are new and may hold a secret, before anything is packed; all: every new file. */
 static int init_judge(struct work *w, bool all, struct act_error *err)
 {
     ACT_AUTOFREE char *index = index_path(w->flow);
@@ -145,7 +145,7 @@ static int build_judged(struct work *w, struct act_error *err)
     return rc == -ACT_PARTIAL ? -(int)err->code : rc; /* it changed meanwhile */
 }
 
-/* What changed while it was packed is packed again. If it was saved in an editor, it is whole then; a file that has
+/* Packs once more what changed while it was packed. A file that was saved in an editor is whole then; one that has
  * become longer again is a log, which would never stand still. */
 static int init_build(struct work *w, struct act_error *err)
 {
@@ -185,7 +185,7 @@ static int init_verify(struct work *w, struct act_error *err)
     return init_build(w, err);
 }
 
-/* As any file. */
+/* Uploads the package as any file. */
 static int init_upload_whole(struct work *w, struct act_error *err)
 {
     ACT_AUTOFREE char *key = flow_package_key(w->flow, w->io->package.sha256);
@@ -240,7 +240,7 @@ static int write_pointer(const struct work *w, const char *etag, struct act_erro
     return flow_put_text(w->store, key, text, err);
 }
 
-/* Whether code_path already is this package. */
+/* Tells whether code_path already is this package. */
 static int is_published(const struct work *w, const json_t *pointer, struct act_error *err)
 {
     char etag[STORE_ETAG];
@@ -295,7 +295,7 @@ static int publish(struct work *w, struct act_error *err)
     return rc;
 }
 
-/* How long the cache keeps files that are no longer used, or were never finished. */
+/* Returns how long the cache keeps files that are no longer used, or were never finished. */
 static int64_t kept_s(const char *name)
 {
     enum { DAY_S = 24 * 3600, MONTH_S = 30 * DAY_S };
@@ -306,7 +306,7 @@ static int64_t kept_s(const char *name)
                : MONTH_S;
 }
 
-/* What cannot be removed is tried again the next time. */
+/* Removes a file from the cache; if that fails, the next init tries again. */
 static void prune(const char *packages, const char *name, mode_t mode)
 {
     ACT_AUTOFREE char *path = act_path_join(packages, name);
@@ -368,7 +368,7 @@ static int init_weigh(struct work *w, struct act_error *err)
     return rc;
 }
 
-/* What an init would do, and whether it would find its work done. A store that cannot be asked is no failure. */
+/* Tells what an init would do, and whether it would find its work done. A store that cannot be asked is no failure. */
 static int forecast(struct work *w)
 {
     ACT_AUTOFREE char *packages = flow_packages_dir();
@@ -432,8 +432,8 @@ static int rehearse(struct work *w, struct act_error *err)
     return rc < 0 ? rc : io->fits(io->fits_arg, bytes, err);
 }
 
-/* Of several that pack the same project at once, one packs and sends; the others then find that done. Where there are
- * no locks, each does it by itself. The lock ends with the descriptor, or with this process. */
+/* Locks the project: of several processes that pack it at once, one packs and sends, and the others then find that
+ * done. Where there are no locks, each does it by itself. The lock ends with the descriptor, or with this process. */
 static int lock_project(const struct flow *flow)
 {
     ACT_AUTOFREE char *packages = flow_packages_dir();

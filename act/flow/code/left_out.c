@@ -34,7 +34,7 @@ static char *note_path(const char *sha256)
 
 /* ---- saying it */
 
-/* What a .gitignore or git's other lists keep out: "src/.gitignore:3 '*.bin'". */
+/* Tells whether a rule is one of git's lists: "src/.gitignore:3 '*.bin'". */
 static bool is_gits(const char *rule)
 {
     return strstr(rule, ".gitignore:") || strstr(rule, "exclude:") || strstr(rule, "git/ignore:");
@@ -73,8 +73,8 @@ static void left_out_weigh(const char *folder, struct weight *w)
         closedir(dir);
 }
 
-/* Whether a command may well want a folder that git ignores: at the top, where mapped folders are, of such a name or
- * with much in it. Data is in no repository, whether or not a run needs it. */
+/* Tells whether a command may well want a folder that git ignores: at the top, where mapped folders are, of such a name
+ * or with much in it. Data is in no repository, whether or not a run needs it. */
 static bool is_wanted_folder(const char *project, const struct package_left_out *one)
 {
     const char *slash = strchr(one->path, '/');
@@ -158,7 +158,7 @@ static bool is_edge(char c)
     return c == '\0' || strchr(" '\"`/:,;()=.", c) != NULL;
 }
 
-/* Whether the name stands in the line by itself. */
+/* Tells whether the name stands in the line by itself. */
 static bool left_out_has_name(const char *line, const char *name)
 {
     size_t len = strlen(name);
@@ -169,7 +169,7 @@ static bool left_out_has_name(const char *line, const char *name)
     return false;
 }
 
-/* Whether a line says that something is missing. */
+/* Tells whether a line says that something is missing. */
 static bool is_about_missing(const char *line)
 {
     static const char *const words[] = {"No module named", "cannot import name", "No such file",  "not found",

@@ -52,7 +52,7 @@ static void keep_out_login(const struct config *config, const char *kubeconfig, 
     yaml_tree_free(tree);
 }
 
-/* Those that kubectl would read. Relative ones begin here. */
+/* Adds the files of a list as kubectl would read them. Relative ones begin here. */
 static void logins_add_list(const char *list, struct act_strv *files)
 {
     for (size_t n; *list; list += n + (list[n] == ':')) {

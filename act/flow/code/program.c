@@ -17,7 +17,7 @@
 #include "proc/proc.h"
 #include "run/starter.h"
 
-/* What a command can be looked up in. */
+/* The places where a command can be looked up. */
 struct place {
     const struct config *config;
     const struct package_list *list;
@@ -54,7 +54,7 @@ static bool program_is_outside(const char *clean)
     return act_streq(clean, "..") || act_starts_with(clean, "../");
 }
 
-/* Whether a relative path may be there when the command runs: the walk of the path may lead through a link. */
+/* Tells whether a relative path may be there when the command runs: the walk of the path may lead through a link. */
 static bool may_exist(const struct place *p, const char *path)
 {
     ACT_AUTOFREE char *clean = act_path_clean(path);

@@ -43,7 +43,7 @@ static bool read_time(const char *text, int64_t *out_s)
     return true;
 }
 
-/* What the SAS says in a field such as "se=". New string; NULL: nothing. */
+/* Returns what the SAS says in a field such as "se=", as a new string; NULL: nothing. */
 static char *find_field(const struct flow_blob *blob, const char *name)
 {
     for (const char *at = blob->sas; at && *at;) {
@@ -65,7 +65,7 @@ int64_t flow_blob_ends_s(const struct flow_blob *blob)
     return text && read_time(text, &ends_s) ? ends_s : INT64_MAX;
 }
 
-/* One with a stored access policy says nothing of it. */
+/* A SAS with a stored access policy does not say what it permits. */
 int flow_check_rights(const struct flow_blob *blob, enum run_folder_mode mode, const char *name, struct act_error *err)
 {
     ACT_AUTOFREE char *given = find_field(blob, "sp=");
@@ -81,7 +81,7 @@ int flow_check_rights(const struct flow_blob *blob, enum run_folder_mode mode, c
                          given, run_folder_mode_name(mode), *needed);
 }
 
-/* Whether the SAS with which nodes get at a folder can be replaced: blobfuse2 takes another one while it works, and
+/* The SAS with which nodes get at a folder may be replaceable: blobfuse2 takes another one while it works, and
  * what copies on this machine has a new one for each copy. */
 enum renewal { RENEWAL_NEVER, RENEWAL_PERHAPS, RENEWAL_SURE };
 

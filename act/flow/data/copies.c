@@ -27,7 +27,7 @@ static int copies_add(void *arg, const struct store_entry *entry, const char *re
     return 0;
 }
 
-/* What is not there yet has nothing. */
+/* Adds up what a folder has; one that is not there yet has nothing. */
 static int copies_measure(struct flow *flow, const struct config_folder *f, struct sum *sum, struct act_error *err)
 {
     ACT_AUTOFREE char *key = act_sprintf("%s/", f->path);

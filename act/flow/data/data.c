@@ -1,4 +1,4 @@
-/* data.c - the mapped folders: upload, download, verify, list, remove, URLs.
+/* data.c - mapped folders: uploaded, downloaded, compared, and those of runs.
  *
  * A local folder is opened as a folder store of its own, rooted at what the path names (symbolic links on the way there
  * are followed; those inside are kept as links, or followed where that is asked for), so that every direction is one
@@ -16,6 +16,7 @@
 #include "config/config.h"
 #include "flow/data/data.h"
 #include "flow/data/data_internal.h"
+#include "flow/data/mapped.h"
 #include "flow/flow_internal.h"
 #include "flow/trust.h"
 #include "http/http.h"
@@ -23,97 +24,18 @@
 #include "sync/sync.h"
 #include "transfer/transfer.h"
 
-/* A mapped path: its folder, the local path and the key. */
-struct mapping {
-    const struct config_folder *folder;
-    char *rest;  /* after the folder's name, cleaned */
-    char *local; /* absolute */
-    char *key;   /* in the store; a trailing slash of the path is kept */
-};
-
-/* What is transferred or compared. */
+/* The two sides of a transfer or a comparison. */
 struct flow_route {
     const char *path; /* as the user typed it */
     const struct transfer_path *from;
     const char *to_path;
 };
 
-static void mapping_release(struct mapping *m)
-{
-    free(m->rest);
-    free(m->local);
-    free(m->key);
-}
-
-static int map(const struct config *config, const char *path, struct mapping *out, struct act_error *err)
-{
-    int rc = config_map_path(config, path, &out->folder, &out->rest, err);
-
-    if (rc == 0 && out->folder->claim)
-        rc = act_error_set(err, ACT_CONFIG,
-                           "'%s' is on the PersistentVolumeClaim '%s', which pods see and this machine does not: a run "
-                           "looks at it or fills it, 'a submit ls -l %s'; 'kubectl cp' copies to and from its pods",
-                           out->folder->name, out->folder->claim, out->folder->name);
-    if (rc == 0 && *out->rest)
-        rc = flow_trust_path(config, out->folder->name, out->rest, err);
-    if (rc < 0)
-        return rc;
-    ACT_AUTOFREE char *folder = act_path_join(config->project_root, out->folder->name);
-    out->local = act_path_below(folder, out->rest);
-    out->key = act_path_below(out->folder->path, out->rest);
-    return 0;
-}
-
-int flow_check_path(struct flow *flow, const char *path, struct act_error *err)
-{
-    ACT_AUTO(mapping) m = {0};
-
-    return map(&flow->config, path, &m, err);
-}
-
-/* Whether a file here can have the name. */
-static bool has_local_name(const struct mapping *m)
-{
-    return !*m->rest || act_path_is_safe(m->rest, strlen(m->rest));
-}
-
-static int check_local_name(const struct mapping *m, const char *path, struct act_error *err)
-{
-    if (has_local_name(m))
-        return 0;
-    return act_error_set(err, ACT_USAGE,
-                         "'%s' has an empty segment ('//'), which no file on this machine can have in its name; in a "
-                         "container it is another name than the one without",
-                         path);
-}
-
-int flow_check_local_path(struct flow *flow, const char *path, struct act_error *err)
-{
-    ACT_AUTO(mapping) m = {0};
-    int rc = map(&flow->config, path, &m, err);
-
-    return rc < 0 ? rc : check_local_name(&m, path, err);
-}
-
-/* Where the mapped folder is here. New string. */
-static char *root_of(const struct mapping *m)
-{
-    return act_strndup(m->local, strlen(m->local) - strlen(m->rest) - (*m->rest != '\0'));
-}
-
-/* A key without the trailing slash. */
-static char *bare(const char *key)
-{
-    size_t len = strlen(key);
-
-    return act_strndup(key, len && key[len - 1] == '/' ? len - 1 : len);
-}
-
 /* Opens what a local path names: a folder as the whole of a store, a file as a key of its folder's store. */
 static int open_local_source(struct flow *flow, const char *local, bool follow, struct transfer_path *out,
                              struct act_error *err)
 {
-    ACT_AUTOFREE char *name = bare(local);
+    ACT_AUTOFREE char *name = mapped_bare_key(local);
     ACT_AUTOFREE char *real = realpath(name, NULL);
     struct stat st;
 
@@ -133,7 +55,7 @@ static int open_local_source(struct flow *flow, const char *local, bool follow, 
     return rc;
 }
 
-/* In the listing of the folder that it is rooted at. */
+/* Tells whether the listing of the store has key as a link that stays inside. */
 static bool is_inner_link(struct store *store, const char *key)
 {
     ACT_AUTO(store_call) call = {.op = STORE_LIST, .key = key, .list = {.delimiter = true, .max = 1}};
@@ -147,9 +69,9 @@ static bool is_inner_link(struct store *store, const char *key)
 }
 
 /* A link that stays inside its mapped folder is an object, as in an upload of the whole folder. */
-static bool open_link(struct flow *flow, const struct mapping *m, struct transfer_path *out)
+static bool open_link(struct flow *flow, const struct mapped *m, struct transfer_path *out)
 {
-    ACT_AUTOFREE char *root = root_of(m);
+    ACT_AUTOFREE char *root = mapped_root(m);
     struct act_error ignored;
     struct stat st;
 
@@ -165,77 +87,10 @@ static bool open_link(struct flow *flow, const struct mapping *m, struct transfe
     return false;
 }
 
-static int open_mapped_source(struct flow *flow, const struct mapping *m, bool follow, struct transfer_path *out,
+static int open_mapped_source(struct flow *flow, const struct mapped *m, bool follow, struct transfer_path *out,
                               struct act_error *err)
 {
     return !follow && open_link(flow, m, out) ? 0 : open_local_source(flow, m->local, follow, out, err);
-}
-
-/* Adds to an error what begins like the key, which names nothing; path is what the user typed for it. */
-static void suggest(struct store *store, const char *key, const char *path, struct act_error *err)
-{
-    enum { SUGGESTIONS = 3 };
-    ACT_AUTOFREE char *stem = bare(key);
-    ACT_AUTOFREE char *typed = bare(path);
-    ACT_AUTOFREE char *problem = act_strdup(act_error_text(err));
-    ACT_AUTO(store_call) call = {.op = STORE_LIST, .key = stem, .list = {.delimiter = true, .max = SUGGESTIONS + 1}};
-    ACT_AUTO(act_buf) names = {0};
-    struct act_error ignored;
-    int rc = store_do(store, &call, &ignored);
-
-    for (size_t i = 0; rc == 0 && i < call.list.page.n && i < SUGGESTIONS; i++) {
-        const char *rest = call.list.page.v[i].key + strlen(stem);
-        act_buf_addf(&names, "%s'%s%s'", names.len ? ", " : "", typed, rest);
-    }
-    if (names.len)
-        act_error_set(err, ACT_NOT_FOUND, "%s; names that begin like it: %s%s", problem, names.data,
-                      call.list.page.n > SUGGESTIONS ? ", ..." : "");
-}
-
-/* A folder in whose listing there is nothing, not even itself. That of a disk which is all of the store is there. */
-static bool is_empty_folder(struct store *store, const char *key)
-{
-    if (!*key)
-        return store_is_disk(store);
-    ACT_AUTOFREE char *folder = act_sprintf("%s/", key);
-    ACT_AUTO(store_call) head = {.op = STORE_HEAD, .key = folder};
-    struct act_error ignored;
-
-    return store_do(store, &head, &ignored) == 0;
-}
-
-int flow_resolve(struct store *store, const char *key, const char *path, struct transfer_path *out,
-                 struct act_error *err)
-{
-    ACT_AUTOFREE char *name = bare(key);
-    int rc = transfer_resolve(store, key, out, err);
-
-    if (rc == -ACT_NOT_FOUND && err->fact != ACT_FACT_CONTAINER_MISSING && is_empty_folder(store, name)) {
-        *err = (struct act_error){0};
-        *out = (struct transfer_path){.store = store, .path = act_strdup(name), .is_folder = true};
-        return 0;
-    }
-    if (rc < 0)
-        act_error_prefix(err, rc == -ACT_NOT_FOUND ? "cannot find '%s'" : "cannot look at '%s'", path);
-    if (rc == -ACT_NOT_FOUND && err->fact != ACT_FACT_CONTAINER_MISSING)
-        suggest(store, key, path, err);
-    return rc;
-}
-
-/* The same of a mapped path of this project. */
-static int resolve_mapped(struct flow *flow, struct store *store, const struct mapping *m, const char *path,
-                          struct transfer_path *out, struct act_error *err)
-{
-    int rc = flow_resolve(store, m->key, path, out, err);
-
-    if (rc == 0 && out->is_link && !*m->rest) {
-        transfer_path_release(out);
-        rc = act_error_set(err, ACT_FAIL, "cannot look at '%s': it is a symbolic link in %s, not a folder", path,
-                           store_name(store));
-    }
-    if (rc == -ACT_NOT_FOUND && has_local_name(m))
-        flow_explain_absence(flow, m->folder, m->local, err);
-    return rc;
 }
 
 /* Folders are reached without requests, whose number and pace --transfers and --bwlimit limit. to may be NULL. */
@@ -267,7 +122,7 @@ static int check_part_size(const struct transfer_options *o, const struct store 
     return act_error_set(err, ACT_USAGE, "parts of %s are too large for %s: at most %s", size, store_name(to), limit);
 }
 
-/* One file in parts of a size that was asked for must get by with the parts that an object can have. */
+/* A single file in parts of the size that was asked for must not need more parts than an object can have. */
 static int data_check_parts(const struct transfer_path *from, const struct transfer_options *o, const char *path,
                             struct act_error *err)
 {
@@ -352,16 +207,16 @@ char *flow_step_path(const struct flow_data *io, const struct transfer_step *ste
 {
     const char *base = step->action == TRANSFER_DELETE ? io->route->to_path : io->route->from->path;
     const char *rel = step->entry->key + strlen(base);
-    ACT_AUTOFREE char *path = bare(io->route->path);
+    ACT_AUTOFREE char *path = mapped_bare_key(io->route->path);
 
     return act_path_below(path, rel + (*base && *rel == '/'));
 }
 
-/* What path is in the store of another cluster. Both sides use the services of one command. */
+/* Opens path in the store of another cluster. Both sides use the services of one command. */
 static int open_other(struct flow *other, const char *path, struct transfer_path *out, struct act_error *err)
 {
-    ACT_AUTO(mapping) theirs = {0};
-    int rc = map(&other->config, path, &theirs, err);
+    ACT_AUTO(mapped) theirs = {0};
+    int rc = mapped_find(&other->config, path, &theirs, err);
 
     if (rc == 0)
         rc = flow_store(other, theirs.folder, &out->store, err);
@@ -370,11 +225,11 @@ static int open_other(struct flow *other, const char *path, struct transfer_path
     return rc;
 }
 
-/* From the local folder, or from another cluster's store when other is not NULL. */
-static int data_upload(struct flow *flow, struct flow *other, const struct mapping *m, const char *path,
+/* Uploads from the local folder, or from another cluster's store if other is not NULL. */
+static int data_upload(struct flow *flow, struct flow *other, const struct mapped *m, const char *path,
                        struct flow_data *io, struct act_error *err)
 {
-    ACT_AUTOFREE char *key = bare(m->key);
+    ACT_AUTOFREE char *key = mapped_bare_key(m->key);
     ACT_AUTO(transfer_path) from = {0};
     struct store *to = NULL;
     int rc = other ? open_other(other, path, &from, err) : open_mapped_source(flow, m, io->follow, &from, err);
@@ -388,14 +243,23 @@ static int data_upload(struct flow *flow, struct flow *other, const struct mappi
     return rc;
 }
 
+/* Checks the side on this machine. Links that are followed may lead anywhere, so the user must trust them. */
+static int check_local_side(struct flow *flow, const struct mapped *m, const char *path, bool follow,
+                            struct act_error *err)
+{
+    int rc = mapped_check_local_name(m, path, err);
+
+    return rc < 0 || !follow ? rc : flow_trust_links(&flow->config, m->folder->name, m->rest, err);
+}
+
 int flow_upload(struct flow *flow, struct flow *from, const char *path, struct flow_data *io, struct act_error *err)
 {
-    ACT_AUTO(mapping) m = {0};
-    int rc = map(&flow->config, path, &m, err);
+    ACT_AUTO(mapped) m = {0};
+    int rc = mapped_find(&flow->config, path, &m, err);
 
     io->report = (struct transfer_report){0};
     if (rc == 0 && !from)
-        rc = check_local_name(&m, path, err);
+        rc = check_local_side(flow, &m, path, io->follow, err);
     if (rc == 0 && io->options.delete_extra)
         rc = flow_check_alone(&flow->config, m.folder, m.key, path, err);
     if (rc == 0)
@@ -425,7 +289,7 @@ static int open_local_target(struct flow *flow, const char *folder, bool dry_run
 static int download_to(struct flow *flow, const struct transfer_path *from, const char *root, const char *local,
                        const char *path, struct flow_data *io, struct act_error *err)
 {
-    ACT_AUTOFREE char *target = bare(local);
+    ACT_AUTOFREE char *target = mapped_bare_key(local);
     ACT_AUTOFREE char *dir = from->is_link ? act_strdup(root) : act_path_dirname(target);
     const char *name = target + strlen(dir);
     ACT_AUTOFREE char *below = NULL;
@@ -448,18 +312,18 @@ int flow_download(struct flow *flow, const char *path, struct flow_data *io, str
 {
     ACT_AUTO(transfer_path) from = {0};
     struct store *store = NULL;
-    ACT_AUTO(mapping) m = {0};
-    int rc = map(&flow->config, path, &m, err);
+    ACT_AUTO(mapped) m = {0};
+    int rc = mapped_find(&flow->config, path, &m, err);
 
     io->report = (struct transfer_report){0};
     if (rc == 0)
-        rc = check_local_name(&m, path, err);
+        rc = mapped_check_local_name(&m, path, err);
     if (rc == 0)
         rc = flow_store(flow, m.folder, &store, err);
     if (rc == 0)
-        rc = resolve_mapped(flow, store, &m, path, &from, err);
+        rc = mapped_resolve(flow, store, &m, path, &from, err);
     if (rc == 0) {
-        ACT_AUTOFREE char *root = root_of(&m);
+        ACT_AUTOFREE char *root = mapped_root(&m);
         rc = download_to(flow, &from, root, m.local, path, io, err);
     }
     store_free(store);
@@ -470,15 +334,15 @@ int flow_download(struct flow *flow, const char *path, struct flow_data *io, str
 
 char *flow_verify_path(const struct flow_verify *io, const char *rel)
 {
-    ACT_AUTOFREE char *base = bare(io->route->path);
+    ACT_AUTOFREE char *base = mapped_bare_key(io->route->path);
 
     return act_path_below(base, io->route->from->is_folder ? rel : "");
 }
 
-static int data_verify(struct flow *flow, const struct transfer_path *from, const struct mapping *m, const char *path,
+static int data_verify(struct flow *flow, const struct transfer_path *from, const struct mapped *m, const char *path,
                        struct flow_verify *io, struct act_error *err)
 {
-    ACT_AUTOFREE char *key = bare(m->key);
+    ACT_AUTOFREE char *key = mapped_bare_key(m->key);
     struct flow_route route = {path, from, key};
     struct store *to = NULL;
     int rc = flow_store(flow, m->folder, &to, err);
@@ -500,144 +364,17 @@ static int data_verify(struct flow *flow, const struct transfer_path *from, cons
 int flow_verify(struct flow *flow, struct flow *other, const char *path, struct flow_verify *io, struct act_error *err)
 {
     ACT_AUTO(transfer_path) from = {0};
-    ACT_AUTO(mapping) m = {0};
-    int rc = map(&flow->config, path, &m, err);
+    ACT_AUTO(mapped) m = {0};
+    int rc = mapped_find(&flow->config, path, &m, err);
 
     io->report = (struct transfer_report){0};
     if (rc == 0 && !other)
-        rc = check_local_name(&m, path, err);
+        rc = check_local_side(flow, &m, path, io->follow, err);
     if (rc == 0)
         rc = other ? open_other(other, path, &from, err) : open_mapped_source(flow, &m, io->follow, &from, err);
     if (rc == 0)
         rc = data_verify(flow, &from, &m, path, io, err);
     store_free(from.store);
-    return rc;
-}
-
-/* ---- single paths */
-
-/* A mapped folder is there as soon as it is mapped: as long as its store has nothing below it, it is empty. Says so,
- * because a wrong 'path' in the cluster file looks the same. */
-static void take_as_empty(struct flow *flow, struct store *store, const struct mapping *m, struct transfer_path *out)
-{
-    struct act_error text = {0};
-
-    *out = (struct transfer_path){.store = store, .path = bare(m->key), .is_folder = true};
-    act_error_set(&text, ACT_NOT_FOUND, "'%s' is empty: there is nothing below '%s' in %s", m->folder->name, out->path,
-                  store_name(store));
-    flow_explain_absence(flow, m->folder, m->local, &text);
-    act_note("%s", act_error_text(&text));
-}
-
-int flow_open_path(struct flow *flow, const char *path, struct flow_path *out, struct act_error *err)
-{
-    struct mapping m = {0};
-    int rc = map(&flow->config, path, &m, err);
-
-    *out = (struct flow_path){0};
-    if (rc == 0)
-        rc = flow_store(flow, m.folder, &out->store, err);
-    if (rc == 0)
-        rc = resolve_mapped(flow, out->store, &m, path, &out->path, err);
-    if (rc == -ACT_NOT_FOUND && out->store && !*m.rest && err->fact != ACT_FACT_CONTAINER_MISSING) {
-        take_as_empty(flow, out->store, &m, &out->path);
-        rc = 0;
-    }
-    if (rc == 0)
-        flow_mention_limits(flow, out->store, NULL);
-    mapping_release(&m);
-    if (rc < 0)
-        flow_path_release(out);
-    return rc;
-}
-
-/* Its place on disk as a store. Where there is no such folder nothing can have been left in it. */
-static int data_open_here(struct flow *flow, const struct mapping *m, struct store **out, struct act_error *err)
-{
-    struct stat st;
-
-    if (!has_local_name(m) || stat(m->local, &st) < 0 || !S_ISDIR(st.st_mode))
-        return act_error_set(err, ACT_NOT_FOUND, "no such folder: '%s'", m->local);
-    return store_folder_open(flow_http(flow), m->local, false, out, err);
-}
-
-int flow_open_place(struct flow *flow, const char *path, enum flow_place place, struct flow_path *out,
-                    struct act_error *err)
-{
-    ACT_AUTO(mapping) m = {0};
-    int rc = map(&flow->config, path, &m, err);
-
-    *out = (struct flow_path){0};
-    if (rc == 0)
-        rc = place == FLOW_STORE ? flow_store(flow, m.folder, &out->store, err)
-                                 : data_open_here(flow, &m, &out->store, err);
-    if (rc == 0)
-        out->path = (struct transfer_path){
-            .store = out->store, .path = place == FLOW_STORE ? bare(m.key) : act_strdup(""), .is_folder = true};
-    return rc;
-}
-
-void flow_path_release(struct flow_path *path)
-{
-    transfer_path_release(&path->path);
-    if (path->source)
-        path->close_source(path->source);
-    else
-        store_free(path->store);
-    *path = (struct flow_path){0};
-}
-
-int flow_may_remove(struct flow *flow, const char *path, struct act_error *err)
-{
-    ACT_AUTO(mapping) m = {0};
-    int rc = map(&flow->config, path, &m, err);
-
-    if (rc == 0)
-        rc = flow_check_alone(&flow->config, m.folder, m.key, path, err);
-    return rc;
-}
-
-/* What was said of the URL's end must be true. */
-static int check_end(const struct store_call *call, const char *path, const struct flow_url *io, struct act_error *err)
-{
-    if (call->url.ends || !io->life_s)
-        return 0;
-    return act_error_set(err, ACT_USAGE,
-                         "'--expires' has no effect on the URL of '%s', which ACT does not sign; leave it out", path);
-}
-
-int flow_url_in(struct store *store, const char *key, const char *path, struct flow_url *io, struct act_error *err)
-{
-    enum { DAY_S = 24 * 3600 };
-    struct store_call call = {
-        .op = STORE_URL,
-        .key = key,
-        .url = {.permissions = "r", .life_s = io->life_s ? io->life_s : DAY_S, .share_sas = io->share_sas}};
-    int rc = store_do(store, &call, err);
-
-    if (call.url.only_sas)
-        act_error_hint(err, "--share-sas gives it away on purpose");
-    if (rc == 0)
-        rc = check_end(&call, path, io, err);
-    if (rc == 0) {
-        io->url = call.url.text;
-        call.url.text = NULL;
-    }
-    store_call_release(&call);
-    return rc;
-}
-
-int flow_url(struct flow *flow, const char *path, struct flow_url *io, struct act_error *err)
-{
-    ACT_AUTO(flow_path) p = {0};
-    int rc = flow_open_path(flow, path, &p, err);
-
-    if (rc < 0)
-        return rc;
-    if (p.path.is_folder)
-        rc = act_error_set(err, ACT_USAGE, "'%s' is a folder; a URL is for one file", path);
-    else
-        rc = flow_url_in(p.store, p.path.path, path, io, err);
     return rc;
 }
 
@@ -705,14 +442,16 @@ static void data_say_left(void *arg, const struct transfer_step *step)
     act_note("%s  is newer in the store, and stays there", path);
 }
 
-/* What was only read, or made readable for others, may be something else in the store by now, or not be there. */
+/* Tells whether the node wrote the file. One that was only read, or made readable for others, may be another one in the
+ * store by now, or be gone. */
 static bool was_written(void *arg, const struct store_entry *e)
 {
     return !run_fetched_has(&((const struct changes *)arg)->fetched, e->key, e->size, e->mtime_ns);
 }
 
-/* What is in the store as it was fetched, nobody else has written, whatever the clocks of the node and the store say.
- * Of anything else the later one stays, by when it was written: 'cp -p' and tar give old times. */
+/* Tells whether the store has a newer file. Nobody else has written one that is there as it was fetched, whatever the
+ * clocks of the node and the store say. Of anything else the later one stays, by when it was written: 'cp -p' and tar
+ * give old times. */
 static bool is_newer_there(void *arg, const struct store_entry *copy, const struct store_entry *there)
 {
     return sync_is_written_later(copy, there) &&

@@ -13,10 +13,10 @@ struct flow_route; /* opaque */
 struct store;
 struct store_entry;
 
-/* Whether path lies in a mapped folder: 0, or the error that everything below would give of it before it opens a store.
+/* Checks that path lies in a mapped folder: 0, or the error that everything below would give before it opens a store.
  */
 int flow_check_path(struct flow *flow, const char *path, struct act_error *err) ACT_NODISCARD;
-/* Likewise, of one that has a file or folder on this machine as its other side. */
+/* Checks the same, for a path that has a file or folder on this machine as its other side. */
 int flow_check_local_path(struct flow *flow, const char *path, struct act_error *err) ACT_NODISCARD;
 
 struct flow_data {
@@ -25,13 +25,13 @@ struct flow_data {
     struct transfer_report report;  /* out */
     const struct flow_route *route; /* for flow_step_path(), in the callbacks of the options */
 };
-/* From the local folder to this cluster's store; with from, from that cluster's store instead. Sizes that the store
- * does not support, a destination that is or lies in the source, a file in place of a folder, and with delete_extra
- * another configured folder below the path: -ACT_USAGE or -ACT_FAIL before anything is transferred. */
+/* Uploads from the local folder to this cluster's store; with from, from that cluster's store instead. Sizes that the
+ * store does not support, a destination that is or lies in the source, a file in place of a folder, and with
+ * delete_extra another configured folder below the path: -ACT_USAGE or -ACT_FAIL before anything is transferred. */
 int flow_upload(struct flow *flow, struct flow *from, const char *path, struct flow_data *io,
                 struct act_error *err) ACT_NODISCARD;
 int flow_download(struct flow *flow, const char *path, struct flow_data *io, struct act_error *err) ACT_NODISCARD;
-/* For options.plan: the path of a step as the user would type it: "data/voc/a". New string. */
+/* Returns, for options.plan, the path of a step as the user would type it, "data/voc/a", as a new string. */
 char *flow_step_path(const struct flow_data *io, const struct transfer_step *step);
 
 /* Compares the local path, or with from the other cluster's store, with this cluster's store, like
@@ -47,7 +47,7 @@ struct flow_verify {
 };
 int flow_verify(struct flow *flow, struct flow *from, const char *path, struct flow_verify *io,
                 struct act_error *err) ACT_NODISCARD;
-/* For each(): rel as the user would type it. New string. */
+/* Returns, for each(), rel as the user would type it, as a new string. */
 char *flow_verify_path(const struct flow_verify *io, const char *rel);
 
 /* A mapped path, resolved in this cluster's store, or a path among the logs of a run. Keep store open as long as the
@@ -61,8 +61,8 @@ struct flow_path {
 /* A whole mapped folder of which the store has nothing is an empty folder, which is said. */
 int flow_open_path(struct flow *flow, const char *path, struct flow_path *out, struct act_error *err) ACT_NODISCARD;
 
-/* Likewise without checking that anything exists there, for leftovers of interrupted transfers: in the store, or here
- * in the local folder (-ACT_NOT_FOUND: none). */
+/* Opens a mapped path without checking that anything exists there, for leftovers of interrupted transfers: in the
+ * store, or here in the local folder (-ACT_NOT_FOUND: none). */
 enum flow_place { FLOW_STORE, FLOW_HERE, FLOW_PLACES };
 int flow_open_place(struct flow *flow, const char *path, enum flow_place place, struct flow_path *out,
                     struct act_error *err) ACT_NODISCARD;

@@ -37,8 +37,8 @@ static bool data_here_differs(const struct stat *own, const char *stored)
     return stat(stored, &there) < 0 || there.st_size != own->st_size || there.st_mtim.tv_sec < own->st_mtim.tv_sec;
 }
 
-/* Whether the project's folder has a file that is missing or different in the store. Every submit does this, so it only
- * looks at the first files; the others count as stored. */
+/* Tells whether the project's folder has a file that is missing or different in the store. Every submit does this, so
+ * it only looks at the first files; the others count as stored. */
 static bool has_unstored(const char *own, const char *stored)
 {
     enum { GLANCE = 1000 };
@@ -113,7 +113,7 @@ int flow_use_own_folders(const struct config *config, struct platform *platform,
     return flow_may_use_own_folders(config) ? add_own_folders(config, platform, spec, err) : 0;
 }
 
-/* Where the folder is in a folder store. New string, or NULL. */
+/* Returns where the folder is in a folder store, as a new string, or NULL. */
 static char *data_here_place_of(const struct flow *flow, const struct config_folder *folder)
 {
     ACT_AUTO(config_account) account = {0};

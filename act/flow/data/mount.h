@@ -54,8 +54,8 @@ void mount_words(const struct mount_plan *plan, struct act_strv *out_words);
 /* The configuration that the words name: for blobfuse2 the file MOUNT_CONFIG, which it reads again when it changes; for
  * rclone the descriptor MOUNT_CONFIG_FD. New string, secret. */
 char *mount_config(const struct mount_plan *plan);
-/* What the tool said, without the signature, however it is written there, and whatever else looks like a secret. New
- * string. */
+/* Returns what the tool said without the signature, however that is written, and without anything else that looks like
+ * a secret, as a new string. */
 char *mount_redact(const struct mount_plan *plan, const char *text);
 
 /* Mounts, keeps it mounted until wanted() says no or a signal comes, and has what was written sent. ready() is called
@@ -86,7 +86,7 @@ struct mount_renewal {
     pid_t pid;     /* of the child that asks; 0: none */
     int fd;        /* what it sends */
 };
-/* When to ask for the next one. */
+/* Returns when to ask for the next SAS. */
 int64_t mount_renewal_s(const struct mount_keeper *k);
 /* Called now and then, and after a SIGCHLD; never waits. True: the keeper's blob has another SAS. */
 bool mount_renew(struct mount_keeper *k, struct mount_renewal *renewal);

@@ -16,7 +16,7 @@
 #include "flow/flow_internal.h"
 #include "flow/trust.h"
 
-/* What is there would be hidden. A mount whose tool was killed is ended. */
+/* Refuses a folder with something in it, which a mount would hide. Ends a mount whose tool was killed. */
 static int check_point(const char *at, struct act_error *err)
 {
     DIR *d;
@@ -111,7 +111,7 @@ static int make_locked(const char *all, char **out, int *out_lock, struct act_er
     return *out_lock < 0 ? *out_lock : 0;
 }
 
-/* One at a time, so that nobody clears another one's new folder. */
+/* Makes a private folder, one process at a time, so that nobody clears another one's new folder. */
 static int mount_here_make_private(char **out, int *out_lock, struct act_error *err)
 {
     ACT_AUTOFREE char *cache = act_cache_dir();
@@ -127,7 +127,7 @@ static int mount_here_make_private(char **out, int *out_lock, struct act_error *
     return rc;
 }
 
-/* One for people. */
+/* A mount for people. */
 struct here {
     struct flow *flow;
     struct config_folder place;

@@ -82,7 +82,7 @@ static bool pass_on(int fd, int as)
     return fd == as ? fcntl(fd, F_SETFD, 0) >= 0 : dup2(fd, as) >= 0;
 }
 
-/* Only what may be done between fork() and exec(). */
+/* Becomes the tool, by what may be done between fork() and exec(). */
 __attribute__((noreturn)) static void become_tool(char *const *words, char *const *env, int log_fd, int config_fd,
                                                   int end_signal)
 {
@@ -103,7 +103,7 @@ static int mount_keep_write_config(const struct mount_plan *plan, struct act_err
     return act_file_write_quickly(path, text, strlen(text), 0600, err);
 }
 
-/* In memory. */
+/* Writes the configuration into memory, and returns its descriptor. */
 static int open_config(const struct mount_plan *plan, struct act_error *err)
 {
     ACT_AUTOWIPE char *text = mount_config(plan);
@@ -140,7 +140,7 @@ static int make_own_cache(const struct mount_plan *plan, char **out, struct act_
     }
 }
 
-/* For blobfuse2 an empty one. */
+/* Makes the cache, which for blobfuse2 is an empty one. */
 static int make_cache(struct tool *t, struct act_error *err)
 {
     const struct mount_plan *plan = t->plan;
@@ -225,7 +225,7 @@ static char *find_line(const struct tool *t, off_t from, const char *words)
     return found;
 }
 
-/* What the service said, which is a line of its own, else the last error. New string. */
+/* Returns what the service said, which is a line of its own, else the last error, as a new string. */
 static char *find_reason(const struct tool *t, off_t from)
 {
     static const char *const marks[] = {"ServiceCode=", "ERROR CODE: ", " upload failed [", "ERROR"};
@@ -255,7 +255,7 @@ static off_t log_size(const struct tool *t)
     return stat(t->log, &st) == 0 ? st.st_size : 0;
 }
 
-/* How the tool ended, and what it said last. */
+/* Sets the error that says how the tool ended, and what it said last. */
 static int say_ended(const struct tool *t, off_t from, const char *what, struct act_error *err)
 {
     ACT_AUTOFREE char *said = find_line(t, from, "");
@@ -339,7 +339,7 @@ static int mount_keep_start(struct tool *t, struct act_error *err)
     return rc;
 }
 
-/* What was written before is in its cache. rclone's next one sends it. */
+/* Mounts again. Files that were written before are in the cache, and the next rclone sends them. */
 static int restart(struct tool *t, struct act_error *err)
 {
     (void)say_ended(t, log_size(t), "the mount ended", err);
@@ -350,7 +350,7 @@ static int restart(struct tool *t, struct act_error *err)
 
 /* ---- end */
 
-/* Whether the tool has tried in vain since then, and more often than what passes takes. */
+/* Tells whether the tool has tried in vain since then, and more often than what passes takes. */
 static bool has_given_up(const struct tool *t, off_t from)
 {
     enum { TRIES = 5 };
@@ -404,7 +404,7 @@ static void unmount(struct tool *t)
     end_tool(t);
 }
 
-/* What a program wrote last then is not in the file, whether the program took note or not. */
+/* If the disk was full, the last writes of a program are not in the file, whether the program took note or not. */
 static int check_disk(const struct tool *t, struct act_error *err)
 {
     ACT_AUTOFREE char *said = find_line(t, 0, "no space left on device");

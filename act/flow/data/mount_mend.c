@@ -20,7 +20,7 @@ static bool is_whole(const char *note)
     return codec_json_read(note, NOTE_MAX, &json, NULL) == 0;
 }
 
-/* What it has not fetched yet of a file that it changes is a hole. */
+/* rclone leaves a hole for the part of a changed file that it has not fetched yet. */
 static bool has_hole(const char *file, off_t size)
 {
     int fd = open(file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
@@ -31,7 +31,7 @@ static bool has_hole(const char *file, off_t size)
     return size > 0 && hole < size;
 }
 
-/* As it writes one of a new file that is not sent (vfs/vfscache/item.go, Info). */
+/* Writes the note as rclone does for a new file that is not sent (vfs/vfscache/item.go, Info). */
 static int write_note(const char *note, const struct stat *st, struct act_error *err)
 {
     char at[ACT_TIME_TEXT];

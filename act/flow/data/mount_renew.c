@@ -31,7 +31,7 @@ int64_t mount_renewal_s(const struct mount_keeper *k)
     return now_s + (ends_s <= now_s ? PAUSE_S : (ends_s - now_s) / 2 + LEAST_S);
 }
 
-/* Its status says whether it sends a SAS, or why there is none. */
+/* The status of the child says whether it sends a SAS, or why there is none. */
 __attribute__((noreturn)) static void be_asker(const struct mount_keeper *k, int fd)
 {
     ACT_AUTO(flow_blob) blob = {0};
@@ -66,7 +66,7 @@ static void mount_renew_ask(const struct mount_keeper *k, struct mount_renewal *
     r->fd = ends[0];
 }
 
-/* What the child sent. New string, secret. */
+/* Returns what the child sent, a new string and a secret. */
 static char *receive(struct mount_renewal *r)
 {
     char *text = act_calloc(1, TEXT_MAX + 1);

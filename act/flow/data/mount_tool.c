@@ -118,7 +118,7 @@ static void replace_all(char **text, const char *secret)
     *text = act_buf_steal(&out);
 }
 
-/* As it was given, and decoded and encoded, in either case of the hexadecimal digits. */
+/* The signature may be written as it was given, decoded, or encoded with either case of the hexadecimal digits. */
 char *mount_redact(const struct mount_plan *p, const char *text)
 {
     ACT_AUTOFREE char *shown = act_strdup(text);

@@ -37,7 +37,7 @@ static bool moved_is_gone(const char *project)
     return *project == '/' && access(project, F_OK) < 0 && errno == ENOENT;
 }
 
-/* Its place for the folder in the store, when it is gone and has something there. New string, or NULL. */
+/* Returns where a project that is gone has something of the folder in the store, as a new string, or NULL. */
 static char *left_by(const char *project, const char *store, const char *folder)
 {
     ACT_AUTOFREE char *prefix = config_built_in_prefix(project);

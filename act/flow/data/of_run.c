@@ -92,7 +92,7 @@ static const struct run_output *of_run_output(const struct run_spec *spec, const
     return NULL;
 }
 
-/* Of a path that begins with its id; NULL: it begins with none. *out_rest is what follows. */
+/* Returns the output with whose id a path begins; NULL: there is none. *out_rest is what follows the id. */
 static const struct run_output *find_in_path(const struct run_spec *spec, const char *path, const char **out_rest)
 {
     static const char kept[] = RUN_DIR_OUTPUTS "/";
@@ -104,7 +104,7 @@ static const struct run_output *find_in_path(const struct run_spec *spec, const 
     return is_kept || !run_is_own_folder(id, len) ? of_run_output(spec, id, len) : NULL;
 }
 
-/* Before there was a folder for them, they were kept among the logs. */
+/* Earlier versions kept outputs among the logs. */
 static bool is_in_run(const char *place)
 {
     return act_starts_with(place, RUN_DIR_OUTPUTS "/") || act_starts_with(place, RUN_DIR_USER "/");
@@ -118,7 +118,7 @@ bool flow_keeps_outputs(const struct run_spec *spec)
     return false;
 }
 
-/* Where it is, as the run saw it. New string. */
+/* Returns where the output is, as the run saw it, as a new string. */
 static char *of_run_place(const struct flow_run *run, const struct run_output *output)
 {
     static const char variable[] = "$ACT_RUN_ID";

@@ -19,7 +19,7 @@ static char *service_place(const struct config_folder *folder, const struct conf
     return act_path_join(a->endpoint, a->container_name ? a->container_name : "");
 }
 
-/* What is the same for all spellings of a name that a share takes for one. New string. */
+/* Returns what is the same for all spellings of a name that a share takes for one, as a new string. */
 static char *without_capitals(const char *text)
 {
     size_t len = 0;
@@ -59,7 +59,7 @@ static bool overlap_lies_in(const struct config *config, const struct config_fol
     return there && act_path_is_within(there, place);
 }
 
-/* What lies at the place or below it and is not own's: a name of the configuration, or NULL. */
+/* Returns the name of another row of the configuration that lies at the place or below it, or NULL. */
 static const char *overlap_find_in(const struct config *config, const struct config_folder *own, const char *place)
 {
     const struct config_folder *code = &config->code;

@@ -23,8 +23,8 @@
 
 /* ---- here: what they get */
 
-/* What may be done with the container, in the documented order. In a share, an upload removes what it had put beside
- * its files. */
+/* Returns what may be done with the container, in the documented order. In a share, an upload removes what it had put
+ * beside its files. */
 static const char *permissions(enum run_folder_mode mode, bool is_share)
 {
     switch (mode) {
@@ -37,7 +37,7 @@ static const char *permissions(enum run_folder_mode mode, bool is_share)
     }
 }
 
-/* For its container or share only, and for as long as a run can wait and work. */
+/* Makes a SAS for one container or share only, and for as long as a run can wait and work. */
 static int make_sas(const struct config_folder *f, const struct config_account *a, enum run_folder_mode mode,
                     int64_t life_s, char **out, struct act_error *err)
 {
@@ -163,7 +163,7 @@ static int describe_store(struct flow *flow, const struct config_folder *f, enum
     return 0;
 }
 
-/* Whether nodes get at it by ACT, which copies it or mounts it. */
+/* Tells whether nodes get at it by ACT, which copies it or mounts it. */
 static bool is_reached(const struct run_spec *spec, const struct run_folder *f)
 {
     return !f->link && (f->mode == RUN_FOLDER_DOWNLOAD || f->mode == RUN_FOLDER_UPLOAD ||
@@ -305,7 +305,7 @@ int flow_blob_of_run(struct flow *flow, const char *run_dir, const char *name, e
     return rc < 0 ? rc : flow_blob_of(flow, f, mode, out, err);
 }
 
-/* By a login of this node, for what a login signed at first. */
+/* Signs by a login of this node, where a login signed at first. */
 static int sign_on_node(struct flow *flow, enum run_folder_mode mode, struct flow_blob *blob, struct act_error *err)
 {
     struct store_azure_options o = {.account = blob->account,
@@ -376,7 +376,7 @@ static int write_last_sent(struct place *p, const char *dir, struct act_error *e
     return last < 0 ? last : act_file_write_quickly(file, text, strlen(text), 0600, err);
 }
 
-/* What outlives the node of an attempt; dir also has what is nobody else's business. */
+/* Sends what is to outlive the node of an attempt; dir also has files that are nobody else's business. */
 static int send_logs(struct place *p, const char *dir, struct act_error *err)
 {
     static const char *const folders[] = {RUN_DIR_USER, RUN_DIR_SYSTEM, RUN_DIR_METRICS};

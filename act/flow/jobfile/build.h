@@ -43,13 +43,14 @@ bool job_bytes(const char *text, uint64_t *out);
 
 /* Turns each volume into an entry of out->volumes or a note. Call it before job_is_mapped(). */
 int job_take_volumes(struct job_build *b) ACT_NODISCARD;
-/* Whether a path relative to the code root is in a mapped folder or a mounted volume; whether it is in the project. */
+/* Tells whether a path relative to the code root is in a mapped folder or a mounted volume; whether it is in the
+ * project. */
 bool job_is_mapped(const struct job_build *b, const char *rel);
 bool job_is_in_code(const struct config *config, const char *rel);
 
 /* Adds the command to the line and sets the number of processes. */
 int job_add_command(struct job_build *b) ACT_NODISCARD;
-/* Whether the TensorFlow settings are for several processes; adds their command. */
+/* Tells whether the TensorFlow settings are for several processes; adds their command. */
 bool job_is_distributed(const struct job_build *b, const json_t *settings);
 int job_add_distributed(struct job_build *b, const json_t *settings) ACT_NODISCARD;
 /* Appends the Python interpreter of the settings; likewise with their script, and the arguments in the named member. */
@@ -58,7 +59,7 @@ void job_add_script(struct act_buf *line, const json_t *settings, const char *ar
 
 /* Adds a note for each variable "$AZ_BATCHAI_..." that nothing sets. */
 void job_note_variables(struct job_build *b);
-/* Whether text refers to a variable of Batch AI. */
+/* Tells whether text refers to a variable of Batch AI. */
 bool job_has_variable(const char *text);
 
 #endif

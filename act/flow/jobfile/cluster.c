@@ -18,7 +18,7 @@ static void jobfile_cluster_note(struct flow_job_file *job, const char *text)
     act_strv_push(&job->notes, text);
 }
 
-/* Whether this command itself says what a member of the job file is about: then it is not the job file that counts. */
+/* Tells whether this command itself says what a member of the job file is about; then the job file does not count. */
 static bool jobfile_cluster_is_said(struct flow_job_file *job, const struct config *config, const char *key,
                                     const char *member)
 {

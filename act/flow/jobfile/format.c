@@ -223,7 +223,7 @@ static int unknown(const struct check *c, const char *place, const char *name, c
                          near ? "'?" : "");
 }
 
-/* The same as the Python SDK writes it: "process_count" for "processCount". New string. */
+/* Returns the member that the Python SDK writes as name, "processCount" for "process_count", as a new string. */
 static char *as_member(const char *name)
 {
     char *camel = act_strdup(name), *end = camel;

@@ -83,7 +83,7 @@ static char *output_path(const json_t *item, bool is_new)
                        suffix ? suffix : "");
 }
 
-/* What lies in no mapped folder is kept with what else the run itself has: the path leads there. */
+/* Keeps an output that lies in no mapped folder in the run's own folder, to which the path then leads. */
 static void keep_output(struct job_build *b, const char *id)
 {
     act_buf_addf(
@@ -106,7 +106,7 @@ static void note_place(struct job_build *b, const char *id, const char *prefix, 
         job_note(b, "output '%s': '%s' is in no mapped folder: what is written there stays on the node", id, prefix);
 }
 
-/* Whether the folder of a run, as its nodes see it, is the one that its files are read from. */
+/* Tells whether the folder of a run, as its nodes see it, is the one that its files are read from. */
 static bool keeps_runs(const struct job_build *b)
 {
     return platform_find(b->config->platform)->about.nodes_share_folder;
@@ -166,7 +166,7 @@ static int jobfile_check_name(const struct job_build *b, const char *list, size_
                          list, i, name);
 }
 
-/* Only a secret may be in a key vault. New string. */
+/* Reads the value of a variable, of which only a secret may be in a key vault; *out is a new string. */
 static int jobfile_value_of(struct job_build *b, const char *list, size_t i, const json_t *item, char **out)
 {
     int rc = jobfile_check_name(b, list, i, job_text(item, "name"));
@@ -420,8 +420,8 @@ int flow_job_file_parse(json_t *json, const char *name, const struct config *con
     return rc;
 }
 
-/* Such a file is easily packed with the code. The package of this run leaves it out, as the account file of a
- * folder. */
+/* A job file with secrets is easily packed with the code. The package of this run leaves it out, as the account file of
+ * a folder. */
 static void note_secrets(const char *path, const struct config *config, struct flow_job_file *job)
 {
     static const char apart[] = "aux_data/configs/";
@@ -437,12 +437,12 @@ static void note_secrets(const char *path, const struct config *config, struct f
                        apart);
 }
 
-/* What other tools read in such files, and JSON does not have. */
+/* Other tools read these in such files; JSON does not have them. */
 static const struct {
     const char *begin, *what;
 } faults[] = {{"//", "a comment"}, {"/*", "a comment"}, {"#", "a comment"}, {",", "a comma with nothing behind it"}};
 
-/* Whether it begins at that place, outside of a text. */
+/* Returns which fault begins at that place, outside of a text; NULL: none. */
 static const char *fault_at(const char *at)
 {
     for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {

@@ -36,7 +36,7 @@ struct flow_job_file {
     struct act_strv notes; /* what has no counterpart, or a different one; a line each */
 };
 
-/* What stands for "<AZURE_BATCHAI_STORAGE_ACCOUNT>" and "<AZURE_BATCHAI_STORAGE_KEY>" in the volumes of a job file, by
+/* The values for "<AZURE_BATCHAI_STORAGE_ACCOUNT>" and "<AZURE_BATCHAI_STORAGE_KEY>" in the volumes of a job file, by
  * options; NULL: the environment variables of these names. */
 struct flow_job_storage {
     const char *account, *key;
@@ -49,14 +49,14 @@ int flow_batch_file_read(const char *path, const char *is_not, json_t **out, str
  * folders, project and platform of config. A share on a host that may not be sent its key: -ACT_DENIED. Release out. */
 int flow_job_file_read(const char *path, const struct config *config, const struct flow_job_storage *storage,
                        struct flow_job_file *out, struct act_error *err) ACT_NODISCARD;
-/* Likewise from parsed JSON; name is for messages. */
+/* Reads a job file from parsed JSON; name is for messages. */
 int flow_job_file_parse(json_t *json, const char *name, const struct config *config,
                         const struct flow_job_storage *storage, struct flow_job_file *out,
                         struct act_error *err) ACT_NODISCARD;
 /* Checks that it is a valid job file (format.c). Renames members from the Python SDK's spelling and removes
  * comments. */
 int flow_job_file_check(json_t *json, const char *name, struct act_error *err) ACT_NODISCARD;
-/* Likewise of a file that describes a cluster of Batch AI. */
+/* Checks that it is a valid file that describes a cluster of Batch AI. */
 int flow_batch_cluster_check(json_t *json, const char *name, struct act_error *err) ACT_NODISCARD;
 /* Sets in config the image, shared memory, time limit and volumes that the job asks for, as far as its platform
  * supports them and this command says nothing else, and adds to the job's notes what is not used. Returns the limit in

@@ -71,7 +71,8 @@ static const char role[] =
     "\"worker\":[\"'${AZ_BATCHAI_WORKER_HOSTS//,/'\",\"'}'\"]},"
     "\"task\":{\"type\":\"'$tf_role'\",\"index\":'$AZ_BATCHAI_TASK_INDEX'},\"environment\":\"cloud\"}'\n";
 
-/* In the Python of the script, 2 or 3. Arguments: port, number of workers, the run's id, by which they are known. */
+/* The keeper, in the Python of the script, 2 or 3. Its arguments: port, number of workers, and the run's id, by which
+ * it knows them. */
 static const char keeper[] = "import socket, sys\n"
                              "server = socket.socket()\n"
                              "server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)\n"

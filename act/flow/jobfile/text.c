@@ -7,7 +7,7 @@
 
 #define DIGITS "0123456789"
 
-/* At most nine digits, so that a sum of products stays far from any limit. */
+/* Takes at most nine digits, so that a sum of products stays far from any limit. */
 static bool take_number(const char **at, int64_t *out)
 {
     enum { DIGITS_MAX = 9 };

@@ -28,7 +28,7 @@ static const char alone[] =
     "OMPI_MCA_pmix OMPI_MCA_initial_wdir OMPI_MCA_mpi_oversubscribe\n"
     "unset SLURM_MEM_PER_CPU; export SLURM_OVERLAP=1 SLURM_MEM_PER_NODE=0\n";
 
-/* Only the first node had it; the others were there for what it starts itself. */
+/* Batch AI ran the command on the first node only; the others were there for what it starts itself. */
 static int run_custom(struct job_build *b, const json_t *settings)
 {
     act_buf_adds(&b->line, alone);

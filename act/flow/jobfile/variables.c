@@ -10,7 +10,7 @@
 #define PREFIX  "AZ_BATCHAI_"
 #define LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_"
 
-/* What the agent or every line sets. */
+/* The variables that the agent or every line sets. */
 static const char *const always[] = {"MOUNT_ROOT",      "JOB_MOUNT_ROOT",    "JOB_TEMP",           "JOB_TEMP_DIR",
                                      "SHARED_JOB_TEMP", "STDOUTERR_DIR",     "MPI_HOST_FILE",      "TASK_INDEX",
                                      "NUM_GPUS",        "NUM_GPUS_PER_NODE", "JOB_MASTER_NODE_IP", NULL};
@@ -77,7 +77,7 @@ static bool jobfile_variables_is_set(const struct job_build *b, const char *name
            has_named(json_object_get(b->job, "secrets"), "name", name);
 }
 
-/* One note for each variable, about the first place that has it. */
+/* Adds a note for each variable, about the first place that has it. */
 static void look_at_text(struct job_build *b, const char *place, const char *text, struct act_strv *said)
 {
     size_t len;

@@ -40,7 +40,7 @@ static const struct kind kinds[] = {
      "of that name stand for it (on local and slurm with 'mode: path', if the nodes have it)"},
 };
 
-/* One of the file's. */
+/* A volume of the file. */
 struct volume {
     const struct kind *kind;
     size_t i; /* in its list */
@@ -133,7 +133,7 @@ static char *account_key(const struct volume *v)
     return job_secret(json_object_get(v->item, "credentials"), "accountKey", "accountKeySecretReference");
 }
 
-/* What az batchai filled in, as most of the recipes of Batch AI have it. */
+/* The texts that az batchai filled in, as most of the recipes of Batch AI have them. */
 static const struct placeholder {
     const char *text, *variable, *option;
 } placeholders[] = {
@@ -142,7 +142,7 @@ static const struct placeholder {
 };
 enum { ACCOUNT, KEY };
 
-/* Whether the key is not the file's own. */
+/* Tells whether the key is not the file's own. */
 static bool is_placeholder(const char *key)
 {
     return act_streq(key, placeholders[KEY].text);
@@ -211,8 +211,8 @@ static int mount_volume(struct job_build *b, const struct volume *v)
 
 /* ---- what the nodes have */
 
-/* What a command such as "mount -t nfs -o ro 10.0.0.4:/data" or "mount.cifs //host/share" mounts. New string; NULL: it
- * is not seen. */
+/* Returns what a command such as "mount -t nfs -o ro 10.0.0.4:/data" or "mount.cifs //host/share" mounts, as a new
+ * string; NULL: it cannot be seen. */
 static char *source_of(const char *command)
 {
     static const char blanks[] = " \t\r\n";
@@ -228,7 +228,7 @@ static char *source_of(const char *command)
     return NULL;
 }
 
-/* Whether a folder of mode path can stand for it. */
+/* Tells whether a folder of mode path can stand for it. */
 static bool may_be_place(const struct job_build *b, const struct volume *v)
 {
     return platform_find(b->config->platform)->about.agent_mounts && act_path_is_safe(v->path, strlen(v->path)) &&
@@ -251,7 +251,7 @@ static void link_volume(struct job_build *b, const struct volume *v, const char 
     folder->account->folder = act_strdup(place);
 }
 
-/* Where this machine, and so presumably the nodes, has it mounted. False: nowhere. */
+/* Links the volume to where this machine, and so presumably the nodes, has it mounted. False: nowhere. */
 static bool link_mounted(struct job_build *b, const struct volume *v)
 {
     ACT_AUTOFREE char *source = source_of(job_text(v->item, "mountCommand"));
@@ -267,7 +267,7 @@ static bool link_mounted(struct job_build *b, const struct volume *v)
 
 /* ---- file servers */
 
-/* Its name, which is the end of its id. NULL: it is not a file server, or has none. */
+/* Returns the name of a file server, which is the end of its id. NULL: the volume is none, or has no id. */
 static const char *server_of(const struct volume *v)
 {
     const char *id = job_text(json_object_get(v->item, "fileServer"), "id");
@@ -276,7 +276,7 @@ static const char *server_of(const struct volume *v)
     return name && *name ? name : NULL;
 }
 
-/* Its mapped folder of mode path; NULL: none. */
+/* Returns the mapped folder of mode path that has the server's name; NULL: none. */
 static const struct config_folder *find_server(const struct job_build *b, const char *name)
 {
     for (size_t i = 0; i < b->config->n_folders; i++)

@@ -24,8 +24,8 @@ struct flow_keeps {
     struct flow_kept *v;
     size_t n;
 };
-/* Of this user: on this machine, and where the runs of the ledger are (cluster: only those on it; NULL: all). A place
- * that cannot be asked is a warning. */
+/* Measures what ACT keeps of this user: on this machine, and where the runs of the ledger are (cluster: only those on
+ * it; NULL: all). A place that cannot be asked is a warning. */
 int flow_keeps(struct flow *flow, const char *cluster, struct flow_keeps *out, struct act_error *err) ACT_NODISCARD;
 void flow_keeps_release(struct flow_keeps *keeps);
 
@@ -40,7 +40,7 @@ struct flow_pruned {
     bool has_copies; /* of its logs, in the project */
     bool has_sent;   /* its nodes sent logs to the store of the code */
 };
-/* What goes, and what is left although it is old. */
+/* The things that go, and those that are left although they are old. */
 struct flow_prune {
     const char *cluster; /* in: NULL: all */
     int64_t older_s;     /* in: since they ended */

@@ -73,7 +73,7 @@ static uint64_t size_of_copies(const struct flow_run *run)
     return act_tree_size(folder);
 }
 
-/* One that was never submitted may have left something where it was to go, all the same. */
+/* Finds the platform of a run. Even a run that was never submitted may have left something where it was to go. */
 static int prune_find_place(struct flow *flow, const struct flow_run *run, struct platform **out, struct act_error *err)
 {
     struct act_error ignored;
@@ -171,7 +171,7 @@ static void prune_drop(struct flow_pruned *v, struct flow_prune *p)
     pruned_release(v);
 }
 
-/* What the platform does not know any more has ended. */
+/* Tells whether a run may go. One that the platform does not know any more has ended. */
 static bool prune_may_go(const struct run_status *now)
 {
     return run_state_is_final(now->state) || (now->state == RUN_UNKNOWN && !*now->reason);
@@ -228,7 +228,7 @@ static void ids_of(const struct flow_prune *p, struct act_strv *out)
         act_strv_push(out, p->v[i].run.row.id);
 }
 
-/* What runs of any project have that stay, and how many runs may be somebody else's. */
+/* Lists the packages of the runs of any project that stay, and counts the runs that may be somebody else's. */
 static void look_at_rest(const struct flow *flow, struct flow_prune *p, const struct flow_runs *all)
 {
     ACT_AUTO(act_strv) going = {0};
@@ -259,7 +259,7 @@ static int find_packages(struct flow *flow, struct flow_prune *p, struct act_err
     return 0;
 }
 
-/* Whether no run that stays has it, as far as the ledger knows. */
+/* Tells whether no run that stays has it, as far as the ledger knows. */
 static bool is_unused(const struct flow_prune *p, const char *sha256, bool is_old)
 {
     return *sha256 && !act_strv_has(&p->used, sha256) && (is_old || act_strv_has(&p->packages, sha256));
@@ -319,8 +319,8 @@ static void prune_add_place(struct platform *platform, struct platform **places,
     places[(*n)++] = platform;
 }
 
-/* Where the runs are that go, this machine and the cluster of the project: something may be left there of a prune that
- * did not come to its end. */
+/* Sweeps the places of the runs that go, this machine and the cluster of the project: something may be left there of a
+ * prune that did not come to its end. */
 static void sweep_places(struct flow *flow, struct flow_prune *p, bool dry_run)
 {
     struct platform **places = act_calloc(p->n + 2, sizeof(*places)), *one;
@@ -429,7 +429,7 @@ static int prune_forget(struct ledger *ledger, void *arg, struct act_error *err)
     return ledger_remove(ledger, gone->ids, gone->n, err);
 }
 
-/* Those in a store that the project does not name any more are nobody's to reach. */
+/* Removes the logs that the nodes have sent. If the project does not name their store any more, nobody can. */
 static int remove_sent(struct flow *flow, const struct flow_run *run, struct act_error *err)
 {
     struct transfer_report report = {0};
@@ -465,7 +465,7 @@ static void say_what_stays(const struct flow_pruned *v, const char *what, const 
     act_warn("of run '%s' stays %s: %s", v->run.row.id, what, why);
 }
 
-/* What the nodes have sent, and what is where it ran. */
+/* Removes what the nodes have sent, and what is where the run was. */
 static int remove_elsewhere(struct flow *flow, const struct flow_pruned *v, struct act_error *err)
 {
     int rc = v->has_sent ? remove_sent(flow, &v->run, err) : 0;
@@ -491,7 +491,7 @@ static int remove_run(struct flow *flow, const struct flow_pruned *v, struct act
     return rc < 0 ? rc : remove_copies(v, err);
 }
 
-/* Those that could be removed. */
+/* Removes runs; gone gets those that could be removed. */
 static void remove_runs(struct flow *flow, struct flow_prune *p, struct gone *gone)
 {
     struct act_error err;
@@ -532,7 +532,7 @@ static bool prune_has(const struct flow_prune *p, const char *id)
     return false;
 }
 
-/* What is recorded of it may be damaged. */
+/* Loads the specification of a run, of which the record may be damaged. */
 static void load_if_sound(struct flow_run *run)
 {
     struct act_error ignored;

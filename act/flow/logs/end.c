@@ -9,7 +9,7 @@
 #include "platform/platform.h"
 #include "run/run.h"
 
-/* Whether the platform still knows the run; a run that may be running must not be forgotten. */
+/* Tells whether the platform still knows the run: a run that may be running must not be forgotten. */
 static bool still_tells(struct flow *flow, struct flow_run *run)
 {
     struct act_error ignored;

@@ -54,7 +54,7 @@ struct listed_logs {
     bool all;    /* nothing was left out */
 };
 
-/* At or below the path that was asked for: what the filter knows it by; NULL: it lies elsewhere. */
+/* Returns the name by which the filter knows a log at or below the path that was asked for; NULL: it lies elsewhere. */
 static const char *below_path(const struct flow_fetch *what, const char *name)
 {
     const char *path = what->path ? what->path : "";
@@ -202,7 +202,7 @@ static int copied_attempt(int folder)
     return act_int_from_text(text, &n) && n > 0 && n < ATTEMPT_MAX ? (int)n : 1;
 }
 
-/* Whether some of these logs are in a folder of an earlier attempt: attempts/1/user_logs. */
+/* Tells whether some of these logs are in a folder of an earlier attempt: attempts/1/user_logs. */
 static bool fetch_is_there(const struct store_page *page, int attempt, const char *name)
 {
     ACT_AUTOFREE char *below = act_sprintf(RUN_DIR_ATTEMPTS "/%d/%s/", attempt, name);
@@ -311,8 +311,8 @@ static int fetch_attempt(struct flow *flow, const struct flow_source *from, stru
     return rc;
 }
 
-/* Why nothing can be written into a folder or, where it does not exist yet, into the one that it would be made in; 0:
- * nothing speaks against it. */
+/* Returns why nothing can be written into a folder or, if it does not exist yet, into the one that it would be made in;
+ * 0: nothing speaks against it. */
 static int why_not_writable(const char *folder)
 {
     ACT_AUTOFREE char *at = act_strdup(folder);
@@ -331,7 +331,7 @@ static int why_not_kept(const char *project, const char *folder)
     return act_path_is_within(folder, project) && access(project, F_OK) < 0 ? errno : why_not_writable(folder);
 }
 
-/* What was not asked for by a path is logs alone, whose copies may do. */
+/* Opens the logs. Only a path may ask for outputs; for logs alone their copies may do. */
 static int open_wanted(struct flow *flow, const struct flow_run *run, const struct flow_fetch *wanted,
                        struct flow_source *out, struct act_error *err)
 {
@@ -342,7 +342,7 @@ static int open_wanted(struct flow *flow, const struct flow_run *run, const stru
     return rc;
 }
 
-/* What is in a mapped folder has its place there, here too. */
+/* Finds what the path names. An output in a mapped folder is to be downloaded as a file of that folder. */
 static int fetch_find_wanted(const struct flow_run *run, struct flow_fetch *wanted, struct flow_output *output,
                              struct act_error *err)
 {

@@ -185,7 +185,7 @@ static int give_rest(struct follower *f, struct act_error *err)
     return rc;
 }
 
-/* What is left of an attempt that has ended, then the next one from its start. */
+/* Gives what is left of an attempt that has ended, then begins the next one. */
 static int change_attempt(struct follower *f, int last, struct act_error *err)
 {
     int rc = drain_attempt(f, f->attempt, last, false, err);
@@ -226,7 +226,7 @@ static int follow_round(struct follower *f, struct act_error *err)
     return rc < 0 ? rc : drain_attempt(f, f->attempt, last, false, err);
 }
 
-/* When logs that grew grow no more, the run has ended, or is about to. */
+/* If logs that grew grow no more, the run has ended or is about to: asks at once. */
 static void look_at_growth(struct follower *f)
 {
     bool grows = false;
@@ -263,8 +263,8 @@ static int timed_round(struct follower *f, struct act_error *err)
     return rc;
 }
 
-/* At the first signal; what the command prints at its end is followed as well, however long it takes: what it wrote may
- * be on its way to a store. */
+/* Aborts the run at the first signal, and goes on: what the command prints at its end is followed as well, however long
+ * that takes, because what it wrote may be on its way to a store. */
 static int heed_signal(struct follower *f, struct act_error *err)
 {
     bool ignored;

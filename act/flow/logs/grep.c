@@ -188,7 +188,7 @@ static int search_there(struct flow *flow, const struct flow_run *run, const str
     return rc;
 }
 
-/* What was fetched before its cluster went away, or the run there. */
+/* Searches the copies, which were fetched before the cluster or the run there went away. */
 static int search_here(struct flow *flow, const struct flow_run *run, const struct flow_grep *grep,
                        const struct flow_grep_sink *sink, size_t *n_found, struct act_error *err)
 {

@@ -149,7 +149,7 @@ static void compare_code(const struct flow_run *from, const struct flow_run *to,
 
 /* ---- the configuration */
 
-/* Of run.json what has a part of its own, or differs in any case. */
+/* The members of run.json that have a part of their own, or differ in any case. */
 static const char *const apart[] = {
     "version",
     "id",

@@ -137,7 +137,7 @@ static int files_list_folder(struct flow *flow, const struct flow_run *run, cons
     return rc;
 }
 
-/* What is in a folder of its own for the run is the run's. */
+/* Lists an output. All that is in a folder with the run's id in its path is the run's. */
 static int list_output(struct flow *flow, const struct flow_run *run, const struct flow_output *output,
                        const struct flow_files_wanted *what, struct flow_files *out, struct act_error *err)
 {

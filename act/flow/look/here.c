@@ -40,7 +40,7 @@ static int list_entry(const struct walk *w, const char *sub, DIR *d, const char 
     return 0;
 }
 
-/* What is not there has no files. */
+/* Lists a folder; one that is not there has no files. */
 static int here_list_folder(const struct walk *w, const char *sub, int depth, struct act_error *err)
 {
     ACT_AUTOFREE char *path = act_path_join(w->folder, *sub ? sub : ".");

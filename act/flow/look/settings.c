@@ -70,7 +70,7 @@ static void set_json(struct settings *s, const char *name, json_t *value, int de
     }
 }
 
-/* What the configuration says of it, the run's own environment and size say better: they hold for repeats too. */
+/* Sets what the configuration says, except of environment and size: the run's own hold for repeats, too. */
 static void set_config(struct settings *s, json_t *config)
 {
     const char *key;

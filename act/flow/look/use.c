@@ -57,7 +57,7 @@ static int read_node(const struct flow_here *here, const char *node, struct samp
     return rc;
 }
 
-/* Of each curve, when there are so many nodes. */
+/* Returns how many points each curve keeps when there are so many nodes. */
 static size_t use_points_of(size_t nodes)
 {
     size_t points = ALL_POINTS / CURVES_OF_A_NODE / (nodes ? nodes : 1);
@@ -157,7 +157,7 @@ static int read_logs(const struct flow_here *here, struct flow_report *out, stru
 
 /* ---- all of them */
 
-/* One node, on a worker. */
+/* The work on one node, which a worker does. */
 struct node_work {
     const struct flow_here *here;
     struct flow_node_use *use;

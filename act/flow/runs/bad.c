@@ -16,7 +16,7 @@ struct asked {
     int n;
 };
 
-/* Where the cluster of this name leads today; NULL: it is not here. New string. */
+/* Returns where the cluster of this name leads today, as a new string; NULL: it is not here. */
 static char *where_is(const char *cluster)
 {
     const struct config_request request = {.cluster = cluster, .quiet = true};

@@ -15,7 +15,7 @@
 #include "platform/platform.h"
 #include "run/run.h"
 
-/* Which run is meant. */
+/* The question which run is meant. */
 struct question {
     const char *piece;
     int64_t last;        /* "@N": the N-th from the last one; 0: a piece */
@@ -61,7 +61,7 @@ static int move_row(struct ledger *ledger, void *row, struct act_error *err)
     return ledger_move(ledger, row, err);
 }
 
-/* Whether the cluster that the user named has the run: then that is where it is from now on. */
+/* Checks that the cluster that the user named has the run, and records that it is there from now on. */
 static int look_there(struct flow *flow, struct flow_run *run, struct act_error *err)
 {
     struct platform *platform = NULL;
@@ -76,6 +76,39 @@ static int look_there(struct flow *flow, struct flow_run *run, struct act_error 
     return rc < 0 ? rc : flow_with_ledger(flow, move_row, &run->row, err);
 }
 
+/* ---- the run that took its place */
+
+struct replacement {
+    const char *id;
+    struct ledger_runs rows;
+};
+
+static int find_ask_replacement(struct ledger *ledger, void *arg, struct act_error *err)
+{
+    struct replacement *r = arg;
+
+    return ledger_replacement(ledger, r->id, &r->rows, err);
+}
+
+/* Goes from a run that was ended for another one to the last one of the row. */
+static int find_replacement(struct flow *flow, struct flow_run *run, struct act_error *err)
+{
+    enum { MOST = 1000 }; /* a record that leads round in a circle ends here */
+    int rc = 0;
+
+    for (int i = 0; i < MOST && rc == 0 && run->status.state == RUN_CANCELED; i++) {
+        struct replacement r = {.id = run->replaced_by ? run->replaced_by : run->row.id};
+        rc = flow_with_ledger(flow, find_ask_replacement, &r, err);
+        bool any = rc == 0 && r.rows.n > 0;
+        if (any)
+            act_str_replace(&run->replaced_by, r.rows.v[0].id);
+        ledger_runs_release(&r.rows);
+        if (!any)
+            break;
+    }
+    return rc;
+}
+
 static int complete_row(struct flow *flow, struct flow_run *run, struct act_error *err)
 {
     int rc = flow_load_spec(run, err);
@@ -84,6 +117,8 @@ static int complete_row(struct flow *flow, struct flow_run *run, struct act_erro
         rc = look_there(flow, run, err);
     if (rc == 0)
         rc = run_state_is_final(run->status.state) ? flow_ask_ranks(flow, run, err) : refresh_row(flow, run, err);
+    if (rc == 0)
+        rc = find_replacement(flow, run, err);
     if (rc == 0 && !run->is_pointed)
         flow_say_elsewhere(&run->row);
     if (rc < 0)
@@ -96,7 +131,7 @@ static int find_add_row(struct ledger *ledger, void *row, struct act_error *err)
     return ledger_add(ledger, row, err);
 }
 
-/* Whether the cluster that a run names is one of its project here. */
+/* Tells whether the cluster that a run names is one of its project here. */
 static bool knows_cluster(const struct run_spec *spec)
 {
     struct config_request request = {.cluster = spec->cluster, .start_dir = spec->project_root};
@@ -105,7 +140,7 @@ static bool knows_cluster(const struct run_spec *spec)
     return config_is_there(&request, &ignored) == 0;
 }
 
-/* Whether the project that a run names is one of the user's, on this machine. */
+/* Tells whether the project that a run names is one of the user's, on this machine. */
 static bool is_project_here(const char *root)
 {
     uid_t owner;
@@ -322,6 +357,33 @@ static int nothing_found(const struct question *q, struct act_error *err)
 
 /* ---- one run */
 
+/* Tells whether the run of a row repeats the run of this id. */
+static bool find_is_repeat_of(const struct ledger_run *row, const char *id)
+{
+    CODEC_AUTOJSON json_t *spec = NULL;
+    struct act_error ignored;
+
+    return row->spec && codec_json_parse(row->spec, strlen(row->spec), row->id, &spec, &ignored) == 0 &&
+           act_streq(codec_json_str(spec, "resubmit_of", NULL), id);
+}
+
+/* A run that is repeated gives its name on: the name means the run that nobody repeats. rows are the newest first. */
+static void find_leave_newest(const char *name, struct ledger_runs *rows)
+{
+    ACT_AUTOFREE bool *repeated = act_calloc(rows->n + 1, sizeof(*repeated));
+    size_t n = 0;
+
+    for (size_t i = 0; i < rows->n; i++)
+        for (size_t k = 0; k < i && !repeated[i]; k++)
+            repeated[i] = act_streq(rows->v[i].name, name) && find_is_repeat_of(&rows->v[k], rows->v[i].id);
+    for (size_t i = 0; i < rows->n; i++)
+        if (repeated[i])
+            ledger_run_release(&rows->v[i]);
+        else
+            rows->v[n++] = rows->v[i];
+    rows->n = n;
+}
+
 int flow_find_row(struct flow *flow, const char *piece, bool asked, struct flow_run *out, struct act_error *err)
 {
     ACT_AUTOFREE char *wanted_piece = clean_piece(piece);
@@ -333,6 +395,8 @@ int flow_find_row(struct flow *flow, const char *piece, bool asked, struct flow_
     int rc = *wanted_piece == '@' ? find_last_row(flow, &q, err)
              : asked              ? find_rows(flow, &q, err)
                                   : flow_with_ledger(flow, find_piece, &q, err);
+    if (rc == 0)
+        find_leave_newest(wanted_piece, &q.rows);
     if (rc == 0 && q.rows.n == 0)
         rc = nothing_found(&q, err);
     if (rc == 0 && q.rows.n > 1)

@@ -28,7 +28,7 @@ void flow_status_of_row(const struct ledger_run *row, struct run_status *out)
  * its 'a submit' was killed in between. */
 enum { SUBMIT_GRACE_S = 30 };
 
-/* Where a run that is gone was there before. */
+/* Judges a run that was on its platform and is gone. */
 static void judge_deleted(const struct flow_run *run, int64_t kept_s, struct run_status *now)
 {
     bool may_have_ended = kept_s && run->row.created_unix_s + kept_s < act_now_unix_s();
@@ -89,7 +89,7 @@ static void keep_abort(const struct flow_run *run, struct run_status *now)
         snprintf(now->reason, sizeof(now->reason), "%s", why_canceled(run, now));
 }
 
-/* What was there when the run began may be gone, as the first pods are that others have replaced. */
+/* Keeps the earliest start: the pods with which the run began may be gone and replaced by others. */
 static void keep_start(const struct flow_run *run, struct run_status *now)
 {
     int64_t known = run->status.started_unix_s;
@@ -99,7 +99,7 @@ static void keep_start(const struct flow_run *run, struct run_status *now)
         now->started_unix_s = known;
 }
 
-/* As long as the processes that are there go on, the count of their attempts does. */
+/* The count of attempts goes on as long as the same processes do. */
 static void keep_attempt(const struct run_status *old, struct run_status *now)
 {
     if (old->state == RUN_RUNNING && now->state == RUN_RUNNING && now->started_unix_s <= old->started_unix_s &&
@@ -107,7 +107,7 @@ static void keep_attempt(const struct run_status *old, struct run_status *now)
         now->attempt = old->attempt;
 }
 
-/* Why the last attempt ended is known as long as what it left is there. */
+/* Keeps why the last attempt ended after what it left is gone. */
 static void keep_retry(const struct run_status *old, struct run_status *now)
 {
     if (!*now->retry && now->attempt > 1 && now->attempt == old->attempt)

@@ -286,7 +286,8 @@ static int look_for_id(struct ledger *ledger, void *arg, struct act_error *err)
     return ledger_has(ledger, known->id, &known->is_known, err);
 }
 
-/* Whether the ledger has a run that is not among the rows taken of it. It is older than they are, and never shown. */
+/* Tells whether the ledger has a run that is not among the rows taken of it. It is older than they are, and never
+ * shown. */
 static bool is_beyond(struct flow *flow, const struct question *rows, const char *id)
 {
     struct known_id known = {.id = id};
@@ -322,7 +323,7 @@ static size_t take_known(struct flow *flow, const struct question *rows, struct 
     return foreign;
 }
 
-/* What the platform lists: fresh states of known runs, and those of other machines. */
+/* Takes what the platform lists: fresh states of known runs, and the runs of other machines. */
 static void merge_recent(struct flow *flow, const struct question *rows, struct platform_runs *recent,
                          const struct config *config, struct flow_runs *out)
 {
@@ -373,7 +374,7 @@ static int runs_table_list_rows(struct ledger *ledger, void *arg, struct act_err
     return rc;
 }
 
-/* Of a table of all runs the newest rows are enough: the rest is only counted. */
+/* For a table of all runs the newest rows are enough; the others are only counted. */
 static struct question runs_table_question_of(const struct flow_table *table)
 {
     bool all_count = !table->state && !table->platform && !table->own && !table->active && !is_labelled(table);

@@ -11,7 +11,7 @@
 #include "platform/platform.h"
 #include "run/run.h"
 
-/* How long the user is willing to wait; {0}: for ever. */
+/* The time that the user is willing to wait; {0}: for ever. */
 struct limit {
     int64_t seconds, end_ms;
 };

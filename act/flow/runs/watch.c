@@ -62,7 +62,7 @@ static int64_t longer(int64_t ms)
     return ms ? at_most(ms * 3 / 2, LONGEST_MS) : SHORTEST_MS;
 }
 
-/* How long a platform is left alone that was asked just now. */
+/* Returns how long to leave a platform alone that was asked just now. */
 static int64_t rest_of_asked(struct flow_watch *w, int64_t start, int64_t end)
 {
     int64_t parts = at_most(PARTS_FIRST + (start - w->begun_ms) / 1000, PARTS_LAST);
@@ -73,7 +73,7 @@ static int64_t rest_of_asked(struct flow_watch *w, int64_t start, int64_t end)
     return by_cost > w->look_ms ? by_cost : w->look_ms;
 }
 
-/* How long the news of one that tells by itself are left to come, of which there are several at once mostly. */
+/* Returns how long to let news of a platform come that tells by itself: mostly several come at once. */
 static int64_t rest_of_told(struct flow_watch *w, int64_t start, int64_t end)
 {
     int64_t by_cost = at_most((end - start) * PARTS_TOLD, LONGEST_MOVED_MS);
@@ -126,7 +126,8 @@ static void end_pause(void *arg)
     *p->over = p->is_long_enough = true;
 }
 
-/* What is under way goes on: a log that is followed. Else a signal ends the pause. *news: it does, too. */
+/* Sleeps while requests that are under way go on, as for a log that is followed. If there are none, a signal ends the
+ * pause. *news ends it, too. */
 static void sleep_ms(struct engine *engine, int64_t ms, bool *news)
 {
     bool over = false;
@@ -145,7 +146,7 @@ static void sleep_ms(struct engine *engine, int64_t ms, bool *news)
         *pause.over = false;
 }
 
-/* From quick to patient: what happens early is noticed at once, a long run is not asked about all the time. */
+/* Pauses grow: what happens early is noticed at once, and a long run is not asked about all the time. */
 void flow_watch_pause(struct flow_watch *w, struct flow *flow, bool moved, int64_t until_ms)
 {
     int64_t now = act_now_monotonic_ms(), pause;

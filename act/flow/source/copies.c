@@ -33,7 +33,7 @@ static int write_copy(void *arg, uint64_t at, const void *data, size_t len, stru
     return rc;
 }
 
-/* How many bytes of its log a file of this state has. */
+/* Returns how many bytes of its log a file of this state has. */
 static uint64_t copied(const struct stat *st, uint64_t size, int64_t whole_ns)
 {
     bool is_another = (uint64_t)st->st_size > size || act_timespec_ns(st->st_mtim) > whole_ns;

@@ -68,7 +68,7 @@ int flow_find_last_words(const struct flow_source *source, const struct flow_run
     return rc;
 }
 
-/* What the rank says comes before what the service says. */
+/* Puts what the rank says before what the service says. */
 static void add_reason(const struct flow_last_words *words, struct run_status *status)
 {
     ACT_AUTOFREE char *service = act_strdup(status->reason);

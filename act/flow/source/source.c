@@ -34,7 +34,8 @@ static int source_open_folder(struct flow *flow, const struct flow_run *run, str
 /* Opens the copies, if they are all there. */
 static int open_copies(struct flow *flow, const struct flow_run *run, struct flow_source *out, struct act_error *err)
 {
-    if (!flow_read_complete(run, &out->copies, &out->whole_ns) || !platform_row(out->platform)->about.answers_by_request)
+    if (!flow_read_complete(run, &out->copies, &out->whole_ns) ||
+        !platform_row(out->platform)->about.answers_by_request)
         return 0;
     int rc = source_open_folder(flow, run, &out->store, err);
     out->is_copies = rc == 0;

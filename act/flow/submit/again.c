@@ -27,7 +27,8 @@
 #include "package/package.h"
 #include "run/run.h"
 
-/* What differs from one submission of the same run to the next. */
+/* Returns the file of a submission, named by the hash of the run without what differs from one submission to the next.
+ * */
 static char *again_path_of(const struct run_spec *spec)
 {
     static const char *const own[] = {"id", "created", "package_key", "package_store", "logs_path", "after"};
@@ -91,7 +92,7 @@ bool flow_again_is_open(const char *id)
     return open;
 }
 
-/* Whether it is still unknown what became of the run. */
+/* Tells whether it is still unknown what became of the run. */
 static bool is_open(struct flow *flow, const char *id)
 {
     ACT_AUTO(ledger_runs) rows = {0};

@@ -17,7 +17,7 @@
 #include "platform/platform.h"
 #include "run/run.h"
 
-/* What became of a submission, into the ledger. The run itself matters more than this line: a failure is a warning. */
+/* Notes in the ledger what became of a submission. The run matters more than this line: a failure is a warning. */
 static void note_outcome(struct flow *flow, const char *id, const struct run_status *status)
 {
     CODEC_AUTOJSON json_t *json = run_status_to_json(status);

@@ -24,6 +24,12 @@ int flow_check_hang(const struct config *c, const struct platform_row *row, stru
 int flow_check_retry(const struct config *c, const struct platform_row *row, struct act_error *err) ACT_NODISCARD;
 int flow_check_setup(const struct config *c, struct act_error *err) ACT_NODISCARD;
 
+/* ---- the folders */
+
+/* Describes the mapped folders of a run on the platform of row, as they are in the stores. */
+int flow_describe_folders(struct flow *flow, const struct platform_row *row, struct run_spec *spec,
+                          struct act_error *err) ACT_NODISCARD;
+
 /* ---- the size */
 
 /* Sets nodes and processes, from what the configuration says and the platform has. */

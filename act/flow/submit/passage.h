@@ -36,7 +36,7 @@ struct passage {
     int (*hand_over)(void *arg, struct act_error *err); /* several runs, in place of this one; NULL: this one */
     void *arg;
 
-    /* What steps leave to later ones. */
+    /* Results of steps, for later ones. */
     struct platform *platform;
     struct flow_job_file job;    /* if there is a job file */
     int64_t limit_s;             /* after which its command is ended; 0: never */
@@ -49,7 +49,7 @@ struct passage {
 int flow_pass_checks(struct passage *p, struct act_error *err) ACT_NODISCARD;
 /* The other two; nothing in a dry run. */
 int flow_pass_over(struct passage *p, struct act_error *err) ACT_NODISCARD;
-/* All. */
+/* Takes all sections. */
 int flow_pass(struct passage *p, struct act_error *err) ACT_NODISCARD;
 void flow_passage_release(struct passage *p);
 
@@ -65,17 +65,20 @@ int step_identify(struct passage *p, struct act_error *err) ACT_NODISCARD;
 int step_label(struct passage *p, struct act_error *err) ACT_NODISCARD;
 int step_ask_row(struct passage *p, struct act_error *err) ACT_NODISCARD;
 int step_take_command(struct passage *p, struct act_error *err) ACT_NODISCARD;
-int step_take_size(struct passage *p, struct act_error *err) ACT_NODISCARD;
 int step_form_starter(struct passage *p, struct act_error *err) ACT_NODISCARD;
 int step_take_setup(struct passage *p, struct act_error *err) ACT_NODISCARD;
 int step_take_hang(struct passage *p, struct act_error *err) ACT_NODISCARD;
 int step_take_retry(struct passage *p, struct act_error *err) ACT_NODISCARD;
-int step_map_folders(struct passage *p, struct act_error *err) ACT_NODISCARD;
 int step_take_place(struct passage *p, struct act_error *err) ACT_NODISCARD;
+
+/* ---- shape.c, folders.c */
+
+int step_take_size(struct passage *p, struct act_error *err) ACT_NODISCARD;
+int step_map_folders(struct passage *p, struct act_error *err) ACT_NODISCARD;
 
 /* ---- resubmit.c: the same of a run that is repeated */
 
-/* Which runs the new one waits for: the old one, and what that waits for itself. */
+/* Lists the runs for which the new one waits: the old one, and those for which that waits itself. */
 int step_wait_for_old(struct passage *p, struct act_error *err) ACT_NODISCARD;
 int step_find_secrets(struct passage *p, struct act_error *err) ACT_NODISCARD;
 int step_repeat_config(struct passage *p, struct act_error *err) ACT_NODISCARD;

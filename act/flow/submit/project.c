@@ -18,7 +18,7 @@ static bool project_has(const char *dir, const char *name)
     return access(path, F_OK) == 0;
 }
 
-/* Whether something besides the current folder makes it a project. */
+/* Tells whether something besides the current folder makes it a project. */
 static bool is_marked(const char *dir)
 {
     return project_has(dir, "aux_data") || project_has(dir, ".git");

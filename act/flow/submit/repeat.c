@@ -47,7 +47,7 @@ static void release_env(struct run_env *env, size_t n)
     free(env);
 }
 
-/* Whether a job file said it, and not the cluster file of that time. */
+/* Tells whether a job file said it, and not the cluster file of that time. */
 static bool is_of_job_file(const struct run_spec *old, const struct run_env *env)
 {
     const json_t *value = json_object_get(json_object_get(old->config, "env"), env->name);

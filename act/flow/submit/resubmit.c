@@ -121,8 +121,8 @@ int step_repeat_retry(struct passage *p, struct act_error *err)
     return flow_repeat_retry(&p->flow->config, platform_row(p->platform), &p->old->spec, p->spec, err);
 }
 
-/* What the job file of the first run had mounted by its keys, which only a datastore leads to now, or found on the
- * nodes, which are the same ones if the cluster is. */
+/* Repeats the volumes of a job file: those that it had mounted by its keys, to which only a datastore leads now, and
+ * those that it had found on the nodes, which are the same ones if the cluster is. */
 static void repeat_volumes(const struct config *config, struct platform *platform, const struct run_spec *old,
                            struct run_spec *spec)
 {
@@ -153,8 +153,8 @@ int step_repeat_settings(struct passage *p, struct act_error *err)
     return flow_repeat_settings(&p->flow->config, &p->old->spec, resubmit_is_moved(p), p->spec, err);
 }
 
-/* Of another tool's job the service alone knows all: where it was it becomes the same again, elsewhere its command
- * runs. */
+/* Repeats the job of another tool, of which the service alone knows all: on the same cluster it becomes the same job
+ * again, elsewhere its command runs. */
 int step_repeat_foreign(struct passage *p, struct act_error *err)
 {
     const struct run_spec *old = &p->old->spec;
@@ -172,7 +172,7 @@ int step_repeat_foreign(struct passage *p, struct act_error *err)
 
 /* ---- the place of the old run */
 
-/* Whether a run has ended, or is nowhere; when in doubt it has not. */
+/* Tells whether a run has ended or is nowhere. When in doubt, it has not. */
 static bool resubmit_has_ended(struct flow *flow, const char *id)
 {
     struct flow_run run = {0};
@@ -212,13 +212,26 @@ static int find_repeats(struct ledger *ledger, void *arg, struct act_error *err)
     return ledger_repeats(ledger, r->id, &r->rows, err);
 }
 
-/* One of which it is not known whether it was submitted may be this very one (again.c); flow_remember() looks again. */
+/* Another run took the place of this one, and goes on: both would do the same work. */
+static int confirm_second(const struct passage *p, struct act_error *err)
+{
+    const char *by = p->old->replaced_by;
+
+    if (!by || !p->io->confirm || p->io->dry_run || flow_again_is_open(by) || resubmit_has_ended(p->from, by))
+        return 0;
+    ACT_AUTOFREE char *question =
+        act_sprintf("'%s' was replaced by '%s', which goes on: submit it once more?", p->old->row.id, by);
+    return p->io->confirm(p->io->arg, question, err);
+}
+
+/* Refuses to replace a run that another one replaces. A run of which it is not known whether it was submitted may be
+ * this very one (again.c); flow_remember() looks again. */
 int step_check_place(struct passage *p, struct act_error *err)
 {
     struct repeats others = {.id = p->old->row.id};
 
     if (run_state_is_final(p->old->status.state))
-        return 0;
+        return confirm_second(p, err);
     int rc = flow_with_ledger(p->from, find_repeats, &others, err);
     for (size_t i = 0; i < others.rows.n && rc == 0; i++)
         if (!flow_again_is_open(others.rows.v[i].id) && !resubmit_has_ended(p->from, others.rows.v[i].id))

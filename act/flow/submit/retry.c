@@ -178,7 +178,7 @@ static void say_avoided(const struct act_strv *avoid, const struct act_strv *kep
                  kept->n, kept->n == 1 ? "" : "s", kept->n == 1 ? "is" : "are");
 }
 
-/* As many of the latest as leave enough. */
+/* Avoids as many of the latest bad nodes as leave enough others. */
 static void choose_avoided(const struct ledger_bads *bads, const struct act_strv *usable, int nodes,
                            struct act_strv *avoid, struct act_strv *kept)
 {

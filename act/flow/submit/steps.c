@@ -49,7 +49,7 @@ static int steps_fetch_secrets(struct passage *p, struct act_error *err)
     return flow_fetch_secrets(p->flow, p->spec, err);
 }
 
-/* What the nodes need for the stores, which is made as a run is handed over: whether it can be. */
+/* Checks that the access to the stores can be made which the nodes get as the run is handed over. */
 static int check_stores(struct passage *p, struct act_error *err)
 {
     ACT_AUTOWIPE char *ignored = NULL;
@@ -147,7 +147,7 @@ int flow_pass_checks(struct passage *p, struct act_error *err)
     return rc < 0 ? rc : steps_take(p, refuse, sizeof(refuse) / sizeof(refuse[0]), err);
 }
 
-/* What comes last has no result: when the platform has the run, nothing refuses it any more. */
+/* The last section has no result: when the platform has the run, nothing refuses it any more. */
 int flow_pass_over(struct passage *p, struct act_error *err)
 {
     int rc = p->io->dry_run ? 0 : steps_take(p, hand_over, sizeof(hand_over) / sizeof(hand_over[0]), err);

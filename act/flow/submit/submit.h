@@ -8,6 +8,7 @@
  *   shape.c      nodes and processes; range.c the sizes that an elastic run may have
  *   starter.c    commands that start the processes of a node themselves
  *   hang.c       whether it is watched for hangs
+ *   setup.c      what its nodes set up before the command
  *   retry.c      after what it is tried again, and which nodes it is kept off
  *   project.c    says which folder the project is
  *   pin.c        the package that it is pinned to
@@ -40,7 +41,8 @@ struct flow_submit {
     /* How to pack the code first, and the result. NULL: the package stored last; of a repeated run its own. */
     struct flow_init *code;
     struct flow_labels labels;
-    /* Asked about a lot of data that 'mount: copy' would bring to the nodes; its error ends it. NULL: never asked. */
+    /* Asked about a lot of data that 'mount: copy' would bring to the nodes, and about a run that another one has
+     * replaced; its error ends the submission. NULL: never asked. */
     int (*confirm)(void *arg, const char *question, struct act_error *err);
     void *arg;
     struct run_spec spec; /* out; release with run_spec_release() */

@@ -48,7 +48,7 @@ static const char *find_double(const struct act_strv *values)
     return NULL;
 }
 
-/* What a tag cannot have, the tag says. */
+/* Checks that each value can be that of a tag. */
 static int grid_check_values(const struct flow_grid *grid, const char *text, struct act_error *err)
 {
     for (size_t i = 0; i < grid->values.n; i++) {
@@ -126,7 +126,7 @@ void flow_grids_release(struct flow_grids *grids)
 
 /* ---- placeholders */
 
-/* What a word has at a place. */
+/* A piece of a word. */
 struct piece {
     enum { TEXT, VALUE, WRONG } kind;
     size_t len; /* in the word */

@@ -26,12 +26,12 @@ struct flow_grids {
     int64_t points; /* how many combinations there are */
 };
 
-/* From "NAME=VALUE,VALUE,..." each. A name is the key of a tag (run_label_valid()), a value what a tag can have,
- * without commas. A grid or a value that is there twice, no grid, more than FLOW_POINTS_MAX points: -ACT_USAGE. Release
- * out in every case. */
+/* Reads grids from texts, each "NAME=VALUE,VALUE,...". A name is the key of a tag (run_label_valid()), a value what a
+ * tag can have, without commas. A grid or a value that is there twice, no grid, more than FLOW_POINTS_MAX points:
+ * -ACT_USAGE. Release out in every case. */
 int flow_grids_read(const struct act_strv *texts, struct flow_grids *out, struct act_error *err) ACT_NODISCARD;
 void flow_grids_release(struct flow_grids *grids);
-/* Whether each placeholder of the command has a grid, and each grid a placeholder; else -ACT_USAGE. */
+/* Checks that each placeholder of the command has a grid, and each grid a placeholder; else -ACT_USAGE. */
 int flow_grids_check(const struct flow_grids *grids, const struct act_strv *command,
                      struct act_error *err) ACT_NODISCARD;
 /* The value of a grid in a point, which counts from 0; the last grid changes first. */
@@ -39,7 +39,7 @@ const char *flow_grids_value(const struct flow_grids *grids, int64_t point, size
 /* The command of a point; the command must have been checked. */
 void flow_grids_words(const struct flow_grids *grids, int64_t point, const struct act_strv *command,
                       struct act_strv *out);
-/* The same as one line, quoted where necessary. New string. */
+/* Returns the command of a point as one line, quoted where necessary, as a new string. */
 char *flow_grids_line(const struct flow_grids *grids, int64_t point, const struct act_strv *command);
 
 #endif

@@ -56,7 +56,7 @@ static void take_curve(const struct series *s, enum flow_best best, struct flow_
     row->ends_odd = s->odd > 0 && s->odd_x > s->last.x;
 }
 
-/* Those without the number last, before them those that end in NaN. */
+/* Sorts rows without the number last, and before them those that end in NaN. */
 static int class_of(const struct flow_leader_row *row)
 {
     return row->curve ? row->ends_odd : 2;

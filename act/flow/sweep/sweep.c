@@ -24,7 +24,7 @@
 #include "ledger/ledger.h"
 #include "platform/platform.h"
 
-/* How far a sweep has come: its file. */
+/* The file of a sweep, which says how far it has come. */
 struct record {
     int64_t done;    /* points before this one are submitted */
     int64_t step;    /* so many from there on are being submitted; 0: none */
@@ -48,7 +48,7 @@ struct sweep {
 
 /* ---- what it is called */
 
-/* What differs from one run of it to the next, or from one try to the next. */
+/* Returns the specification without what differs from one run of the sweep, or from one try, to the next. */
 static char *identity_of(const struct flow_sweep *io)
 {
     static const char *const own[] = {"id",        "created", "package_key", "package_store",
@@ -142,7 +142,7 @@ static int check_record(const struct record *r, int64_t points, struct act_error
     return act_error_set(err, ACT_FAIL, "its numbers do not fit this sweep");
 }
 
-/* Without one it is a new sweep. */
+/* Reads the record; if there is none, the sweep is new. */
 static int sweep_read_record(struct sweep *s, struct act_error *err)
 {
     enum { RECORD_MAX = 4096 };
@@ -217,7 +217,7 @@ static void make_rows(struct sweep *s, struct ledger_runs *out)
     }
 }
 
-/* That a step was refused is told at once, and its runs never were. */
+/* Removes the rows of a step that was refused: the user is told at once, and its runs never were. */
 static int forget_rows(struct sweep *s, struct act_error *err)
 {
     ACT_AUTO(act_strv) ids = {0};
@@ -231,7 +231,7 @@ static int forget_rows(struct sweep *s, struct act_error *err)
     return rc < 0 ? rc : ledger_remove(ledger, (const char *const *)ids.v, ids.n, err);
 }
 
-/* By now a query may have concluded that they were never submitted. */
+/* Notes that the runs are queued: by now a query may have concluded that they were never submitted. */
 static void note_queued(struct sweep *s, const struct ledger_runs *rows)
 {
     ACT_AUTOFREE struct ledger_update *updates = act_calloc(rows->n, sizeof(*updates));
@@ -294,7 +294,7 @@ static int submit_one(struct sweep *s, bool *asked, struct act_error *err)
     return rc;
 }
 
-/* What certainly was not submitted gets new ids the next time. */
+/* Notes that a step was refused: its runs get new ids the next time. */
 static void note_refusal(struct sweep *s)
 {
     struct act_error err;
@@ -392,7 +392,7 @@ static int check_labels(const struct flow_sweep *io, struct act_error *err)
     return 0;
 }
 
-/* What all its runs share is made once. */
+/* Makes once what all its runs share, and submits them. */
 static int sweep_hand_over(void *arg, struct act_error *err)
 {
     struct sweep *s = arg;

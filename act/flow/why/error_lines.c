@@ -16,7 +16,7 @@ void flow_error_lines_begin(struct flow_error_scan *s, const char *log, struct f
     s->out = out;
 }
 
-/* What the original leaves out: words that stand there in runs that are well. */
+/* The original leaves out lines with these words, which runs that are well have, too. */
 static bool is_harmless(const char *line)
 {
     static const char *const words[] = {"TrackUserError:context_managers.TrackUserError", "WARNING: Retrying",

@@ -50,7 +50,7 @@ static struct end *find_logs(const struct flow_run *run, const struct store_page
     return ends;
 }
 
-/* When it last changed; a log of which that is not known is taken for a new one. */
+/* Returns when a log last changed; one of which that is not known counts as new. */
 static int64_t rank_lines_changed_s(const struct store_entry *log)
 {
     return log->last_modified_s > 0 ? log->last_modified_s : INT64_MAX;
@@ -79,7 +79,7 @@ static size_t choose_asked(struct end *ends, size_t n)
     return ASKED;
 }
 
-/* When the agent wrote this line into the rank's log. */
+/* Tells whether the agent wrote a line into the rank's log, and when. */
 static bool agent_wrote(const char *line, int64_t *out_unix_s)
 {
     const char *at = strrchr(line, ' ');
@@ -91,7 +91,8 @@ static bool agent_wrote(const char *line, int64_t *out_unix_s)
     return true;
 }
 
-/* What the agent added since says that the rank is silent for longer than its log. */
+/* Takes the last line of the rank. Lines that the agent added since show that the rank is silent for longer than its
+ * log. */
 static void rank_lines_take_end(struct end *end, const struct act_strv *lines, int64_t until_unix_s)
 {
     size_t i = lines->n;
@@ -124,7 +125,7 @@ static int ask_log_end(const struct flow_source *from, struct end *end, int64_t 
     return rc;
 }
 
-/* Whether two lines are of one place in the program: they differ in numbers at most. */
+/* Tells whether two lines are of one place in the program: they differ in numbers at most. */
 static bool is_same_place(const char *a, const char *b)
 {
     if (!a || !b)

@@ -1,4 +1,5 @@
-/* ranks.h - for the files of flow/ only: the last lines of ranks, and the rules for their logs. */
+/* ranks.h - for the files of flow/ only: the last lines of ranks, the rules for their logs, and other parts of an
+ * explanation. */
 #ifndef ACT_FLOW_WHY_RANKS_H
 #define ACT_FLOW_WHY_RANKS_H
 
@@ -14,6 +15,11 @@ int flow_find_rank_lines(const struct flow_source *from, const struct flow_run *
 void flow_rank_lines_release(struct flow_rank_lines *lines);
 /* Reads the rules for the logs of a run: the built-in ones and those of its project. The caller frees *out. */
 int flow_rules(const struct flow_run *run, struct diagnose **out, struct act_error *err) ACT_NODISCARD;
+
+/* ---- fullness.c */
+
+/* Adds to notes what was nearly full at the end of a node's samples: "host memory 98% full on n2". */
+void flow_note_fullness(const struct act_buf *metrics, const char *node, struct act_strv *notes);
 
 /* ---- error_lines.c */
 

@@ -17,10 +17,7 @@
 enum {
     JSON_MAX = 256 << 10,
     METRICS_TAIL = 32 << 10,
-    METRICS_LINES = 6, /* the last minute */
     SHOWN_LINES = 20,
-    MEMORY_FULL_PERCENT = 95,
-    DISK_FULL_PERCENT = 99,
 };
 
 struct asking {
@@ -53,7 +50,7 @@ static const struct store_entry *find_rank_log(const struct asking *a, int rank)
     return rank >= 0 ? flow_find_rank_log(&a->logs, a->prefix, rank) : NULL;
 }
 
-/* Without the prefix; NULL: there is no such log. */
+/* Returns the name of a log without the prefix; NULL: there is no such log. */
 static const char *name_in_attempt(const struct asking *a, const struct store_entry *log)
 {
     return log ? log->key + strlen(a->prefix) : NULL;
@@ -103,7 +100,7 @@ static int read_json(const struct asking *a, const char *name, json_t **out, str
     return rc;
 }
 
-/* Where there is no record, the agents of the ranks have said it. */
+/* Finds the rank that failed first by what the agents of the ranks wrote, if there is no record. */
 static int find_failed_rank(struct asking *a, struct act_error *err)
 {
     struct flow_why *out = a->out;
@@ -125,8 +122,8 @@ static int find_failed_rank(struct asking *a, struct act_error *err)
     return 0;
 }
 
-/* Of an attempt that lost a pod there is no status where the pods share nothing: the first one has said it in its own
- * log, "act: pod 1 was lost: attempt 2 ends". */
+/* Takes the reason from the log of the first pod, "act: pod 1 was lost: attempt 2 ends": if pods share nothing, an
+ * attempt that lost one has no status. */
 static int take_agents_word(struct asking *a, struct act_error *err)
 {
     static const char name[] = RUN_DIR_SYSTEM "/agent_0.txt", from[] = "act: ", mark[] = ": attempt ";
@@ -177,7 +174,7 @@ static int why_read_record(struct asking *a, struct act_error *err)
 
 /* ---- the places */
 
-/* Without the numbers of the node that the agent adds there. */
+/* Takes the last lines of the rank, without the numbers of the node that the agent adds there. */
 static void take_last_lines(struct flow_why *out, const struct act_buf *text)
 {
     ACT_AUTO(act_strv) lines = {0};
@@ -200,7 +197,7 @@ static int read_failed_rank(struct asking *a, struct act_buf *out, const char **
     return rc;
 }
 
-/* What Slurm said of earlier attempts does not count. */
+/* Reads a log; of Slurm's output only the part of this attempt. */
 static int why_read_log(void *arg, const char *name, struct act_buf *out, struct act_error *err)
 {
     const struct asking *a = arg;
@@ -249,75 +246,6 @@ static int ask_logs(struct asking *a, struct act_error *err)
 
 /* ---- what was full */
 
-enum resource { HOST_MEMORY, CODE_DISK, RUN_DISK, RESOURCES };
-enum { GPUS = 64 };
-
-struct fullness {
-    int percent[RESOURCES], gpu[GPUS];
-};
-
-static void raise_to(int *percent, double used, double total)
-{
-    int now = total > 0 && used >= 0 && used <= total ? (int)(used / total * 100) : 0;
-
-    if (now > *percent)
-        *percent = now;
-}
-
-static double why_number_of(const json_t *object, const char *key)
-{
-    const json_t *value = json_object_get(object, key);
-
-    return json_is_number(value) ? json_number_value(value) : -1;
-}
-
-static void raise_by_free(int *percent, const json_t *object, const char *free_key)
-{
-    double total = why_number_of(object, "total"), unused = why_number_of(object, free_key);
-
-    if (total >= 0 && unused >= 0)
-        raise_to(percent, total - unused, total);
-}
-
-/* A line of metrics/<node>.jsonl, as node/metrics.h describes it. */
-static void take_metrics(const char *line, struct fullness *full)
-{
-    CODEC_AUTOJSON json_t *json = NULL;
-    struct act_error ignored;
-    const json_t *gpu;
-    size_t i;
-
-    if (codec_json_parse(line, strlen(line), "metrics", &json, &ignored) < 0)
-        return;
-    const json_t *disk = json_object_get(json, "disk");
-    raise_by_free(&full->percent[HOST_MEMORY], json_object_get(json, "memory"), "available");
-    raise_by_free(&full->percent[CODE_DISK], json_object_get(disk, "code"), "free");
-    raise_by_free(&full->percent[RUN_DISK], json_object_get(disk, "run"), "free");
-    json_array_foreach(json_object_get(json, "gpus"), i, gpu)
-    {
-        int64_t index = codec_json_int(gpu, "index", (int64_t)i);
-        if (index >= 0 && index < GPUS)
-            raise_to(&full->gpu[index], why_number_of(gpu, "memory_used"), why_number_of(gpu, "memory_total"));
-    }
-}
-
-static void note_fullness(struct act_strv *notes, const struct fullness *full, const char *node)
-{
-    static const struct {
-        const char *name;
-        int full_percent;
-    } rows[] = {[HOST_MEMORY] = {"host memory", MEMORY_FULL_PERCENT},
-                [CODE_DISK] = {"disk of the code", DISK_FULL_PERCENT},
-                [RUN_DISK] = {"disk of the run's folder", DISK_FULL_PERCENT}};
-
-    for (int i = 0; i < RESOURCES; i++)
-        if (full->percent[i] >= rows[i].full_percent)
-            act_strv_pushf(notes, "%s %d%% full on %s", rows[i].name, full->percent[i], node);
-    for (int i = 0; i < GPUS; i++)
-        if (full->gpu[i] >= MEMORY_FULL_PERCENT)
-            act_strv_pushf(notes, "memory of GPU %d %d%% full on %s", i, full->gpu[i], node);
-}
-
 /* The metrics of the failed rank's node, or of the only node. New string, or NULL. */
 static char *metrics_log(const struct asking *a)
 {
@@ -340,16 +268,10 @@ static int ask_metrics(struct asking *a, struct act_error *err)
 {
     ACT_AUTOFREE char *name = metrics_log(a);
     struct flow_why *out = a->out;
-    struct fullness full = {0};
     ACT_AUTO(act_buf) text = {0};
-    ACT_AUTO(act_strv) lines = {0};
     int rc = name ? read_tail(a, find_log(a, name), METRICS_TAIL, &text, err) : 0;
 
-    if (text.len > 0)
-        flow_last_lines(&text, METRICS_LINES, &lines);
-    for (size_t i = 0; i < lines.n; i++)
-        take_metrics(lines.v[i], &full);
-    note_fullness(&out->notes, &full, out->node ? out->node : "the node");
+    flow_note_fullness(&text, out->node ? out->node : "the node", &out->notes);
     /* a full memory explains only a process that was killed */
     bool was_killed = out->signal == 9 || out->exit_status == 128 + 9;
     for (size_t i = 0; i < out->notes.n && was_killed; i++)
@@ -383,7 +305,7 @@ static char *fill_in(const char *advice, const struct flow_run *run, const struc
     return act_buf_steal(&out);
 }
 
-/* What the agent decided by is what is shown, whatever was written into the logs since. */
+/* Shows what the agent decided by, whatever was written into the logs since. */
 static void follow_agent(struct asking *a)
 {
     const struct diagnose_rule *rule = a->class ? diagnose_find(a->out->rules, a->class) : NULL;
@@ -433,7 +355,7 @@ static int why_explain(struct asking *a, struct act_error *err)
     return rc;
 }
 
-/* What an earlier attempt left is moved away when the next one begins; until then it is where it was. */
+/* Tells whether what an earlier attempt left was moved away, which happens when the next one begins. */
 static bool why_is_moved(const struct asking *a, const char *folder)
 {
     for (size_t i = 0; i < a->logs.n; i++)
@@ -442,7 +364,7 @@ static bool why_is_moved(const struct asking *a, const char *folder)
     return false;
 }
 
-/* Which attempt has failed: the last one, or when it still runs or waits the one before. 0: none. */
+/* Returns which attempt has failed: the last one or, if that still runs or waits, the one before. 0: none. */
 static int failed_attempt(const struct run_status *status)
 {
     if (status->state == RUN_FAILED)
@@ -472,7 +394,7 @@ static int why_ask(struct asking *a, struct act_error *err)
     return rc;
 }
 
-/* What is missing may have been left out of the package. */
+/* Notes files that a line misses and that were left out of the package. */
 static void why_note_left_out(const struct flow_run *run, struct flow_why *out)
 {
     if (out->line)

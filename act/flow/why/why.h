@@ -28,7 +28,7 @@ struct flow_rank_lines {
     size_t ranks;             /* of the run */
 };
 
-/* Why a run failed, was cancelled, waits; or what it is doing. */
+/* Why a run failed, was canceled or waits, or what it is doing. */
 struct flow_why {
     int attempt;             /* the one that "failure" is about; 0: there is no failure to explain */
     int rank;                /* that failed first; -1: not one rank's failure, or not known */
@@ -74,8 +74,8 @@ struct flow_codes {
     struct diagnose *rules;
 };
 int flow_parse(const struct flow_run *run, struct flow_codes *out, struct act_error *err) ACT_NODISCARD;
-/* Likewise for any folder of logs: one laid out like assets/<run id>, or one whose files are the logs, each read as a
- * rank's unless its name says otherwise. The project's own rules are those of the working directory. */
+/* Does the same with any folder of logs: one laid out like assets/<run id>, or one whose files are the logs, each read
+ * as a rank's unless its name says otherwise. The project's own rules are those of the working directory. */
 int flow_parse_folder(const char *folder, struct flow_codes *out, struct act_error *err) ACT_NODISCARD;
 void flow_codes_release(struct flow_codes *codes);
 
