@@ -113,8 +113,8 @@ def test_busy_server(tool, server):
         assert site.opened["rc"] == 0, site.opened
         assert busy.taken == 3
     with Busy(server, refuses=99) as busy:
-        refused(tool, TEMPORARY, "cannot connect to 'lab': Connection ", "it may have too many connections at once; try again later",
-                **alone, **busy.env)
+        refused(tool, TEMPORARY, "cannot connect to 'lab': Connection ",
+                "it may have too many connections at once; try again later", **alone, **busy.env)
         assert busy.taken == 5
 
 
