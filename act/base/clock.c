@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* As in RFC 9110: the names are those of the C locale, which the program never leaves for LC_TIME. */
+/* RFC 9110 wants these names, which are those of the C locale; the program never leaves it for LC_TIME. */
 #define HTTP_TIME "%a, %d %b %Y %H:%M:%S GMT"
 
 static int64_t clock_ns(clockid_t clock)

@@ -33,7 +33,7 @@ enum {
     STRIDE = LANES * BLOCK,
 };
 
-/* What is needed to fold: the factors of the low and the high half of a block for a distance. */
+/* The factors by which the low and the high half of a block are folded over a distance. */
 struct distance {
     uint64_t low, high;
 };

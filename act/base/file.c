@@ -142,7 +142,7 @@ int act_rename_new(int dir, const char *from, const char *to)
     return errno == ENOENT ? renameat(dir, from, dir, to) : -1;
 }
 
-/* How act_file_write() and its like put a file in its place. */
+/* A file that act_file_write() and its like put in its place. */
 struct landing {
     const char *path;
     mode_t mode;

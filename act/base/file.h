@@ -78,11 +78,12 @@ int act_copy_content(int in, int out) ACT_NODISCARD;
  * Returns a descriptor >= 0; with wait false and the lock held by another process -ACT_TEMPORARY. A wait that
  * is interrupted by a signal returns -ACT_INTERRUPTED. */
 int act_lock(const char *path, bool wait, struct act_error *err) ACT_NODISCARD;
-/* Likewise for what others have for moments: after ten seconds -ACT_TEMPORARY, with the process that has it. */
+/* Waits for a file that others lock only for moments. After ten seconds -ACT_TEMPORARY, which names the process that
+ * has the lock. */
 int act_lock_shortly(const char *path, struct act_error *err) ACT_NODISCARD;
-/* The same for a folder, which must be there. */
+/* Does the same with a folder, which must be there. */
 int act_lock_folder(const char *path, struct act_error *err) ACT_NODISCARD;
-/* Waits as long as it takes; who waits longer than a moment is told for whom, and what that does ("packs"). */
+/* Waits as long as it takes. After a moment a note says which process has the lock, and what it is doing ("packs"). */
 int act_lock_told(const char *path, const char *doing, struct act_error *err) ACT_NODISCARD;
 
 #endif

@@ -12,9 +12,9 @@
 #define ACT_MD5_BASE64  25 /* 24 characters and NUL */
 #define ACT_SHA1_BASE64 29 /* 28 characters and NUL */
 
-/* Lower-case hex of len bytes; out holds 2 * len + 1 bytes. */
+/* Writes len bytes as lower-case hex; out holds 2 * len + 1 bytes. */
 void act_hex(const uint8_t *data, size_t len, char *out);
-/* Whether the text is len lower-case hex digits and nothing else. */
+/* Tells whether text is len lower-case hex digits and nothing else. */
 bool act_is_hex(const char *text, size_t len);
 
 /* Makes a random UUID (RFC 9562, version 4). */

@@ -32,7 +32,7 @@ int act_lock(const char *path, bool wait, struct act_error *err)
 
 /* ---- who has it */
 
-/* The process that has the lock of this file, by proc_locks(5); 0: it does not show, as on another machine. */
+/* Returns the process that has the lock of this file, by proc_locks(5); 0: it does not show, as on another machine. */
 static int find_holder(int fd)
 {
     struct stat st;
@@ -51,7 +51,7 @@ static int find_holder(int fd)
     return found;
 }
 
-/* New string. */
+/* Returns the process in words, a new string. */
 static char *name_holder(int fd)
 {
     int pid = find_holder(fd);
@@ -61,10 +61,10 @@ static char *name_holder(int fd)
 
 /* ---- waiting */
 
-/* What is said when it takes longer than a moment, and after limit_ms (0: never) that it took too long. */
+/* How long a caller waits, and what it says meanwhile. */
 struct patience {
-    const char *doing; /* NULL: nothing is said meanwhile */
-    int64_t limit_ms;
+    const char *doing; /* what the other process does, which a note says after a moment; NULL: no note */
+    int64_t limit_ms;  /* after this it is an error; 0: never */
 };
 
 static void say_waiting(int fd, const struct patience *patience)

@@ -168,7 +168,7 @@ static size_t terminal_take_some(struct act_harmless *t, const char *s, size_t l
     return n;
 }
 
-/* Only an incomplete character or colour is held back, so there is room for it. */
+/* There is room, because only an incomplete character or colour is held back. */
 static void terminal_take_all(struct act_harmless *t, const char *s, size_t len, bool is_end, struct act_buf *out)
 {
     size_t n;

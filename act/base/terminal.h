@@ -14,7 +14,7 @@
 
 #include "base/text.h"
 
-/* What text may contain besides printable characters and tabs. */
+/* Text may contain these besides printable characters and tabs. */
 enum {
     ACT_SHOW_LINES = 1,    /* line ends; "\r\n" and "\r" are line ends too */
     ACT_SHOW_COLOURS = 2,  /* "ESC [ digits and ; m" */

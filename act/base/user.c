@@ -8,7 +8,7 @@
 
 enum { ENTRY_MAX = 16 << 10 };
 
-/* What passwd(5) says of a user. As with getpwuid_r(), the texts are in room. */
+/* A user's line of passwd(5). As with getpwuid_r(), the texts are in room. */
 struct user_entry {
     struct passwd pw;
     char room[ENTRY_MAX];

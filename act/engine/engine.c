@@ -562,7 +562,7 @@ bool engine_busy(const struct engine *e)
     return e->transfers > 0 || e->works > 0 || e->due.n > 0 || timers_next_ms(&e->timers) >= 0;
 }
 
-/* Without a flag there is nobody whom an endless transfer could tell that it is time. */
+/* Without a flag nobody could end the wait for an endless transfer. */
 static bool engine_goes_on(const struct engine *e, const bool *stop)
 {
     return stop ? !*stop && engine_busy(e) : engine_busy(e) && !is_only_endless(e);

@@ -30,13 +30,13 @@ struct timers {
     struct timer_queue soon; /* to be fired in the next turn */
 };
 
-/* delay_ms of 0 or less: with the next turn. */
+/* Adds a timer; with a delay_ms of 0 or less it is due with the next turn. */
 void timers_add(struct timers *t, int64_t now_ms, int64_t delay_ms, void (*fire)(void *arg), void *arg);
 /* Moves what is due at now_ms to the end of due. */
 void timers_take_due(struct timers *t, int64_t now_ms, struct timer_queue *due);
-/* When the next one is due: -1: never; 0: now. */
+/* Returns when the next timer is due; -1: never; 0: now. */
 int64_t timers_next_ms(const struct timers *t);
-/* Cancels those with this arg: they will call a function that does nothing. */
+/* Cancels the timers with this arg: they will call a function that does nothing. */
 void timers_forget(struct timers *t, const void *arg);
 void timers_release(struct timers *t);
 

@@ -154,7 +154,7 @@ static enum damage examine_schema(sqlite3 *db)
     return ledger_tables_fit(db, (int)n) ? SOUND : DAMAGED;
 }
 
-/* In case of doubt a file counts as sound and stays where it is. */
+/* A file counts as sound and stays where it is unless it is surely damaged. */
 static enum damage damage_examine(const char *path)
 {
     enum damage condition = SOUND;

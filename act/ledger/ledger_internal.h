@@ -36,9 +36,9 @@ void ledger_bind_text(sqlite3_stmt *statement, int at, const char *text);
 /* Reads the one number that a statement yields; text: what its ?1 stands for, or NULL. */
 int ledger_ask_number(const struct ledger *ledger, const char *sql, const char *text, int *out,
                       struct act_error *err) ACT_NODISCARD;
-/* The text of a column, a new string; NULL stays NULL. */
+/* Returns the text of a column, a new string; NULL stays NULL. */
 char *ledger_column(sqlite3_stmt *statement, int at);
-/* The same of a column that is never NULL, unless another program wrote it: then it is empty. */
+/* Does the same with a column that is never NULL, unless another program wrote it: then the text is empty. */
 char *ledger_column_some(sqlite3_stmt *statement, int at);
 
 /* Binds the values of items[i]. */
@@ -55,7 +55,7 @@ extern const char ledger_sql_version[]; /* yields the schema version of a file *
 int ledger_check_version(const struct ledger *ledger, int version, struct act_error *err) ACT_NODISCARD;
 /* Leads the file, which may be empty, to the schema of this program. */
 int ledger_migrate(struct ledger *ledger, struct act_error *err) ACT_NODISCARD;
-/* Whether the tables of the file are those that a ledger of this version has, from 1 up. */
+/* Tells whether the tables of the file are those that a ledger of this version, from 1 up, has. */
 bool ledger_tables_fit(sqlite3 *db, int version);
 
 /* A run of before schema version 4 has no place of its own, but the configuration that it was submitted with. This is

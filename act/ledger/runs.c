@@ -5,7 +5,7 @@
 #include "ledger/ledger_internal.h"
 
 #define HAS_ENDED "state IN ('Completed', 'Failed', 'Canceled')"
-/* Of a run that repeats the one of that id and has not ended. */
+/* Holds for a run that repeats the one of that id and has not ended. */
 #define REPEATS(id)                                                                                                    \
     "NOT " HAS_ENDED " AND CASE WHEN json_valid(spec) THEN json_extract(spec, '$.resubmit_of') END = " id
 const char ledger_sql_add[] =

@@ -16,7 +16,7 @@ struct numbers_meaning {
 };
 void numbers_judge_word(const char *word, struct numbers_meaning *out);
 
-/* The same words come in every line, so each is looked up once. {0} begins. */
+/* A word that was looked up: the same words come in every line. {0} begins. */
 struct numbers_word {
     char text[NUMBERS_NAME + 1];
     struct numbers_meaning meaning;

@@ -229,7 +229,7 @@ static const char *samples_read_number(const char *s, double *out)
     return act_starts_with(s, "null") ? s + 4 : NULL;
 }
 
-/* Behind a number that nobody wants. */
+/* Returns what is behind a number that nobody wants. */
 static const char *skip_number(const char *s)
 {
     const char *begin = s;
@@ -275,7 +275,7 @@ static int raw_of_gpu(int gpu, const char *key)
     return RAW_NONE;
 }
 
-/* Where in a JSON text one is. The text is known to be JSON. */
+/* A place in a text that is known to be JSON. */
 struct samples_walk {
     struct samples *s;
     const char *at;

@@ -18,7 +18,7 @@ enum samples_what {
     SAMPLES_CPU_BUSY,  /* share of the processors, 0 to 1 */
     SAMPLES_MEMORY,    /* share that is used, 0 to 1 */
     SAMPLES_DISK_FULL, /* of the code root, share that is used */
-    SAMPLES_RUN_FULL,  /* of the run's folder, likewise */
+    SAMPLES_RUN_FULL,  /* of the run's folder, share that is used */
     SAMPLES_DISK_READ, /* bytes per second, as all below */
     SAMPLES_DISK_WRITTEN,
     SAMPLES_NET_RECEIVED,

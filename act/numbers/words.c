@@ -136,8 +136,8 @@ static const char *words_read_number(const char *s, struct number *out)
     return end;
 }
 
-/* Behind a number that nothing speaks against; NULL: it is a part of something else, as of a date, an address or
- * "1,024". */
+/* Returns what is behind a number that nothing speaks against; NULL: it is a part of something else, as of a date, an
+ * address or "1,024". */
 static const char *read_rest(const char *s)
 {
     char unit[8];
@@ -191,7 +191,7 @@ static void forget_name(struct words_reader *r)
     r->sep = 0;
 }
 
-/* Whether a number behind the name is its value. */
+/* Tells whether a number behind the name is its value. */
 static bool words_is_value(const struct words_reader *r, const struct numbers_meaning *m, const struct number *number)
 {
     if (m->is_position || m->is_measure || r->sep == '=')

@@ -7,11 +7,11 @@
 #define IN_JOB       "SLURM_JOB_ID" /* which every job has, and nothing else */
 #define BIT(program) (1U << (program))
 
-/* What begins a job or a run, and so decides where it is and how large. */
+/* Programs that begin a job or a run, and so decide where it is and how large. */
 #define BEGINNERS (BIT(OF_SLURM) | BIT(OF_JOB) | BIT(OF_RUN))
-/* What finds out by variables that it is one of many processes. */
+/* Programs that find out by variables that they are one of many processes. */
 #define RANKS (BEGINNERS | BIT(OF_STARTER))
-/* What does not speak to Azure for the user, or has its own way to log in. */
+/* Programs that do not speak to Azure for the user, or have their own way to log in. */
 #define STRANGERS (BIT(OF_SLURM) | BIT(OF_JOB) | BIT(OF_COMMAND) | BIT(OF_SSH) | BIT(OF_AZ) | BIT(OF_MOUNT))
 
 /* The first row that has a name counts. What is in no row is seen by all. */

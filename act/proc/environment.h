@@ -46,7 +46,7 @@ struct environment_row {
     unsigned kept_from; /* a bit for each kind of program, and perhaps ENVIRONMENT_IN_JOB; 0: nobody */
     const char *because;
 };
-/* Only in a job of Slurm, which may have set them; elsewhere a site or its user has. */
+/* The row holds only in a job of Slurm, which may have set the variables; elsewhere a site or its user has. */
 #define ENVIRONMENT_IN_JOB (1U << N_ENVIRONMENTS)
 bool environment_get_row(int i, struct environment_row *out);
 /* Returns what documents call such a program. */

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/text.h"
 
-/* In the order in which they are preferred. */
+/* The tools, the preferred one first. */
 enum mounts_tool { MOUNTS_BLOBFUSE2, MOUNTS_RCLONE, MOUNTS_TOOLS };
 const char *mounts_tool_name(enum mounts_tool tool); /* "blobfuse2", "rclone" */
 

@@ -167,41 +167,42 @@ int64_t run_abort_grace_s(const char *text);
 /* Returns how long to wait for a run that was asked to end before killing it, by ACT_ABORT_GRACE of this process. */
 int64_t run_abort_wait_ms(void);
 
-/* "<experiment>_<unix time>_<8 hex>"; characters of experiment outside [A-Za-z0-9_-] become '-'. New string. */
+/* Makes "<experiment>_<unix time>_<8 hex>", a new string; characters of experiment outside [A-Za-z0-9_-] become '-'. */
 char *run_id_new(const char *experiment, int64_t now_unix_s);
-/* The id of one of many runs submitted together: "<experiment>_<unix time>_<5 hex><3 digits>", of which the hex
- * are of row and the digits are number (less than RUN_ROW_MAX). New string. */
+/* Makes the id of one of many runs that are submitted together, a new string: "<experiment>_<unix time>_<5 hex><3
+ * digits>", of which the hex are of row and the digits are number (less than RUN_ROW_MAX). */
 enum { RUN_ROW_MAX = 1000 };
 char *run_id_in_row(const char *experiment, int64_t now_unix_s, uint32_t row, int number);
-/* What such an id has before its number; *out_number (may be NULL) is that number. New string; NULL: no such id. */
+/* Returns what such an id has before its number, a new string; NULL: it is no such id. *out_number, which may be NULL,
+ * is that number. */
 char *run_id_row(const char *id, int *out_number);
-/* Whether it has that form, and so may become part of a path. */
+/* Tells whether id has that form, and so may become part of a path. */
 bool run_id_valid(const char *id);
-/* Whether it is safe as part of a path: a service gives runs of other tools names like "brave_apple_x1y2z3". */
+/* Tells whether name is safe as part of a path: a service gives runs of other tools names like "brave_apple_x1y2z3". */
 bool run_name_valid(const char *name);
 
-/* run.json (version 1) out and in. Reading checks every member; unknown members are ignored, a newer version
- * is an error that names it. */
+/* Write and read run.json. Reading checks every member; unknown members are ignored, a newer version is an error that
+ * names it. */
 json_t *run_spec_to_json(const struct run_spec *spec);
 int run_spec_from_json(const json_t *json, struct run_spec *out, struct act_error *err) ACT_NODISCARD;
 int run_spec_write(const struct run_spec *spec, const char *path, struct act_error *err) ACT_NODISCARD;
 int run_spec_read(const char *path, struct run_spec *out, struct act_error *err) ACT_NODISCARD;
 
-/* The folders with a datastore, in the form of run.json; and the way back, for a specification without folders. */
+/* Return the folders with a datastore in the form of run.json, and read them into a specification without folders. */
 json_t *run_volumes_to_json(const struct run_spec *spec);
 int run_volumes_from_json(const json_t *array, struct run_spec *spec, struct act_error *err) ACT_NODISCARD;
 
 /* ---- mounts.c */
 
-/* Whether the agent brings the folder, in Blob Storage, before the command and sends its changes after it ('mount:
+/* Tells whether the agent brings the folder, in Blob Storage, before the command and sends its changes after it ('mount:
  * copy'), where others are mounted. */
 bool run_folder_is_copied(const struct run_spec *spec, const struct run_folder *folder);
 /* Writes RUN_FILE_MOUNT_FETCHED into a mount's folder: what is in RUN_DIR_MOUNT_COPY, as it is there. Returns when
  * every later change will be seen. */
 int run_mount_note_fetched(const char *dir, struct act_error *err) ACT_NODISCARD;
-/* Whether something in RUN_DIR_MOUNT_COPY is not as it was then. Where that cannot be told, it is. */
+/* Tells whether something in RUN_DIR_MOUNT_COPY is not as it was then, or nobody can tell. */
 bool run_mount_changed(const char *dir);
-/* What the note says. Release it in any case. */
+/* The content of the note. Release it in any case. */
 struct run_fetched {
     char *text;
     const char **paths; /* sorted, in text; what is known of each follows its NUL byte */
@@ -375,7 +376,7 @@ int run_failure_write(const struct run_failure *failure, const char *path, struc
 #define RUN_MOUNT_KEEPER       "act-mount"
 /* struct run_failure: why an attempt failed. */
 #define RUN_FILE_FAILURE "system_logs/failure.json"
-/* What the batch step of a Slurm job and Slurm itself say, all attempts one after the other. */
+/* The output of the batch step of a Slurm job, and of Slurm itself: all attempts one after the other. */
 #define RUN_FILE_SLURM RUN_DIR_SYSTEM "/slurm.txt"
 /* A line for everything that happened to a rank: {"time", "event": "started" | "ended" | "lost", "rank", "node", "pid",
  * "exit_status", "signal"} */

@@ -33,7 +33,7 @@ struct starter_kind {
     struct word words[WORDS_MAX];
 };
 
-/* Without a backend torchrun meets at the master's address; a named one needs an endpoint. --standalone overrides
+/* torchrun meets at the master's address if it has no backend; a named one needs an endpoint. --standalone overrides
  * all its other rendezvous options. */
 static const struct starter_kind torchrun = {
     .alone = "standalone m module no_python run_path use_env h help",

@@ -26,7 +26,7 @@ bool run_starter_find(const struct act_strv *argv, bool has_gpus, struct run_sta
  * blanks between them. */
 bool run_starter_has(const struct run_starter *starter, const struct act_strv *argv, const char *options);
 
-/* What a run knows and a starter needs. */
+/* The facts of a run that a starter needs. */
 struct run_starter_place {
     int nodes, per_node; /* nodes, and processes on each */
     int node_rank;

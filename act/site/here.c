@@ -40,7 +40,7 @@ int here_list(struct site *site, struct act_strv *out_ids, struct act_error *err
 
 /* ---- programs ---- */
 
-/* The root, which mere questions do not create. */
+/* Returns the root, or what stands for it, because mere questions do not create it. */
 static const char *working_dir(const struct site *site)
 {
     return access(site->root, X_OK) == 0 ? site->root : "/";

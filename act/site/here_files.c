@@ -65,7 +65,7 @@ static int here_check_name(const char *id, const char *name, struct act_error *e
     return act_error_set(err, ACT_NOT_FOUND, "run '%s' has no file '%s'", id, name);
 }
 
-/* The folder of name in the run. */
+/* Opens the folder of name in the run. */
 static int here_open_place(const struct site *site, const char *doing, const char *id, const char *name,
                            const char **out_last, struct act_error *err)
 {

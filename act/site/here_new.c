@@ -34,8 +34,8 @@ static char *here_new_folder_of(const struct site *site)
     return act_path_join(site->root, "new");
 }
 
-/* What machine-id(5) says, which is for nobody else to see, or in containers without one the kernel. Nothing: "". New
- * string. */
+/* Returns the id of machine-id(5), which is for nobody else to see, or in containers without one the kernel's: a new
+ * string, "" if there is none. */
 static char *read_machine_id(void)
 {
     enum { ID_MAX = 256 };
@@ -67,7 +67,7 @@ static char *mark_of_machine(void)
     return act_sprintf("@%s-%.8s", host, hex);
 }
 
-/* An unused name. New string. */
+/* Returns an unused name, a new string. */
 static char *new_name(const char *folder, const char *name)
 {
     ACT_AUTOFREE char *machine = mark_of_machine();
@@ -151,7 +151,7 @@ static bool open_look(struct look *look, const char *folder)
     return look->dir != NULL;
 }
 
-/* The path of the next one, a new string; NULL: there is no more. */
+/* Returns the path of the next one, a new string; NULL: there is no more. */
 static char *next_path(struct look *look, struct stat *out)
 {
     for (const struct dirent *e; look->dir && (e = readdir(look->dir));) {
@@ -174,10 +174,10 @@ static bool here_new_is_gone(const char *path)
     return act_starts_with(act_path_basename(path), GONE);
 }
 
-/* What is known of those that fill something on this machine. */
+/* Who fills something on this machine, as far as it is known. */
 enum here { NOBODY_FILLS, SOMEBODY_FILLS, NO_LOCKS };
 
-/* Whether its maker has ended. The clock of a file server may be hours behind, so that age counts only where no lock
+/* Tells whether its maker has ended. The clock of a file server may be hours behind, so that age counts only where no lock
  * tells. */
 static bool is_left(const char *path, const struct stat *st, const char *machine, enum here here)
 {
@@ -272,7 +272,7 @@ int here_clear(struct site *site, bool dry_run, struct site_left *out, struct ac
     return rc < 0 ? rc : removed;
 }
 
-/* What was to become the folder of this run, on whichever machine: the run is not wanted any more. */
+/* Sends away what was to become the folder of this run, on whichever machine, because nobody wants the run any more. */
 static int send_filled_away(const char *folder, const char *id, struct act_error *err)
 {
     ACT_AUTOFREE char *prefix = act_sprintf("%s.", id);

@@ -27,7 +27,7 @@ static const char *serve_text_of(const struct request *r, const char *key)
     return codec_json_str(r->frame.head, key, "");
 }
 
-/* Text of any bytes; NULL when there is none. New string. */
+/* Returns a text of any bytes, a new string; NULL: there is none. */
 static char *serve_bytes_of(const struct request *r, const char *key)
 {
     return codec_json_bytes_get(json_object_get(r->frame.head, key));
@@ -226,7 +226,7 @@ static int serve_clear(struct request *r, struct act_error *err)
     return rc;
 }
 
-/* Which of the programs of an agent are not here. */
+/* Says which of the programs of an agent are not here. */
 static int serve_agent(struct request *r, struct act_error *err)
 {
     static const char *const names[] = {SITE_ACT, SITE_AGENT};
@@ -351,7 +351,7 @@ static int find_and_serve(struct request *r, int *out_channel_rc, struct act_err
     return act_error_set(err, ACT_USAGE, "there is no request '%s'", name);
 }
 
-/* Negative: the connection cannot be used any more. */
+/* Answers one request. A negative result: the connection cannot be used any more. */
 static int serve_request(struct site *site, struct channel *channel)
 {
     struct request r = {.site = site, .channel = channel};

@@ -40,9 +40,9 @@ void site_free(struct site *site);
  * threads use sites. */
 void site_never_ask(void);
 
-/* Absolute, on the site. Lives as long as the site. */
+/* Returns the root, an absolute path on the site that lives as long as site. */
 const char *site_root(const struct site *site);
-/* <root>/runs/<id>, absolute. New string. */
+/* Returns <root>/runs/<id>, absolute, a new string. */
 char *site_run_dir(const struct site *site, const char *id);
 
 /* Returns where the agent of this version is on the site, a new string, and brings it there if necessary. */
@@ -77,8 +77,8 @@ void site_result_release(struct site_result *result);
 int site_create_run(struct site *site, const struct run_spec *spec, const char *package, bool *out_existed,
                     struct act_error *err) ACT_NODISCARD;
 
-/* The same, only on this machine, with supervisor.lock made and locked before anybody can see the folder. *out_lock_fd
- * (to be closed) only when there was none. */
+/* Does the same on this machine alone, and makes and locks supervisor.lock before anybody can see the folder.
+ * *out_lock_fd, which the caller closes, is set only if there was no folder. */
 int site_create_locked_run(struct site *site, const struct run_spec *spec, const char *package, int *out_lock_fd,
                            bool *out_existed, struct act_error *err) ACT_NODISCARD;
 /* Removes the folder again, its secrets first, and what a submission or a removal that was killed has left of it. A

@@ -59,7 +59,7 @@ char *here_package_path(const struct site *site, const char *sha256); /* where a
 int here_agent(struct site *site, char **out, struct act_error *err) ACT_NODISCARD;
 int here_find_agent(struct site *site, char **out, bool *out_there, struct act_error *err) ACT_NODISCARD;
 int here_size_of(const char *path, int64_t *out, struct act_error *err) ACT_NODISCARD;
-/* Whether path is a file of that size. */
+/* Tells whether path is a file of that size. */
 bool here_is_there(const char *path, int64_t size);
 
 /* here_new.c: what is being made below new/, on the same file system, to become name. */
@@ -70,7 +70,7 @@ struct here_filling {
 /* Makes the folder new/. Release *out in every case, here_publish() does it, too. */
 int here_fill(const struct site *site, const char *name, struct here_filling *out, struct act_error *err) ACT_NODISCARD;
 void here_filling_release(struct here_filling *f);
-/* When rc is 0 renames a file to path, making its folder; else removes it. Returns rc, or its own error. */
+/* Renames what was filled to path, whose folder it makes, if rc is 0; else removes it. Returns rc, or its own error. */
 int here_publish(struct here_filling *f, const char *path, int rc, struct act_error *err) ACT_NODISCARD;
 int here_remove_run(struct site *site, const char *id, struct act_error *err) ACT_NODISCARD;
 /* out: how much that is; NULL: nobody wants to know. */
@@ -78,7 +78,7 @@ int here_clear(struct site *site, bool dry_run, struct site_left *out, struct ac
 
 /* wire.c */
 int wire_open(const struct site_options *options, struct site *site, struct act_error *err) ACT_NODISCARD;
-/* The same over an existing connection to site_serve(). */
+/* Does the same over an existing connection to site_serve(). */
 int wire_open_fds(int in_fd, int out_fd, const char *root, struct site *site, struct act_error *err) ACT_NODISCARD;
 void wire_free(struct wire *wire);
 bool wire_needs_login_shell(const struct wire *wire);

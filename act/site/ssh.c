@@ -46,7 +46,7 @@ void ssh_release(struct ssh *ssh)
 
 /* ---- what ssh says ---- */
 
-/* The last line that is not blank, without its end. */
+/* Copies the last line that is not blank, without its end. */
 static void ssh_last_line(char *said, char *out, size_t size)
 {
     char *rest = said, *line;
@@ -105,7 +105,7 @@ static int ssh_explain(struct ssh *ssh, char *said, struct act_error *err)
     return act_error_hint(err, "%s", rows[row].advice);
 }
 
-/* New string. */
+/* Returns what ssh said, a new string. */
 static char *read_said(int fd)
 {
     char *said = act_alloc(SAID_MAX + 1);
@@ -183,7 +183,7 @@ static int read_banner(struct channel *channel, struct act_buf *line, struct act
     return rc < 0 ? rc : channel_read_line(channel, SAID_MAX, line, err);
 }
 
-/* A word of "uname"'s output, which becomes part of a file name. */
+/* Tells whether text is a word of "uname"'s output, which becomes part of a file name. */
 static bool is_machine(const char *text)
 {
     return *text && strlen(text) < 32 && text[strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789_")] == '\0';
@@ -211,7 +211,7 @@ static int choose_agent(struct ssh *ssh, struct act_error *err)
                          ssh->login, ssh->machine, ssh->machine);
 }
 
-/* In what the agent says, or start_script for it. */
+/* The agent says this, or start_script in its place. */
 #define NEEDS "needs "
 
 #define SET_ROOT                                                                                                       \
@@ -268,10 +268,10 @@ static int copy_agent(const struct ssh *ssh, struct act_error *err)
 static const char shell_script[] = "if command -v sbatch >/dev/null 2>&1; then exec sh; fi; "
                                    "case \"${SHELL:-}\" in *csh|\"\") exec sh;; esac; exec \"$SHELL\" -lc \"exec sh\"";
 
-/* Behind it is the output of a script: login shells may print something of their own before. */
+/* It stands before the output of a script, because login shells may print something of their own. */
 #define OUTPUT_MARK SITE_BANNER "shell\n"
 
-/* Whether the script began; if not, there is no output of it. */
+/* Leaves the output of the script. Returns whether it began; if not, there is none. */
 static bool cut_to_mark(struct site_result *result)
 {
     const size_t len = strlen(OUTPUT_MARK);
@@ -447,7 +447,7 @@ static int look_at_machine(struct ssh *ssh, const char *needs, bool *out_fits, s
     return choose_agent(ssh, err);
 }
 
-/* Tries again where there were too many at once. */
+/* Tries again if the other side was busy. */
 static int start_patiently(struct ssh *ssh, struct channel *channel, char **out_needs, struct act_error *err)
 {
     static const int pauses_ms[] = {200, 600, 1800, 5400}; /* a login can take seconds on a node that is busy */

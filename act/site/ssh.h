@@ -33,7 +33,7 @@ void ssh_disconnect(struct ssh *ssh, struct channel *channel);
 /* Adds what ssh said, if it helps, to the error of a lost connection. */
 int ssh_explain_loss(const struct ssh *ssh, struct act_error *err);
 
-/* Without an agent, by shells: where the root is (new string), and a program as with site_run(). */
+/* Ask by shells, because there is no agent: where the root is, a new string, and for a program as site_run() does. */
 int ssh_find_root(struct ssh *ssh, char **out, struct act_error *err) ACT_NODISCARD;
 int ssh_run(struct ssh *ssh, const struct site_command *command, struct site_result *result,
             struct act_error *err) ACT_NODISCARD;
@@ -42,8 +42,10 @@ int ssh_run(struct ssh *ssh, const struct site_command *command, struct site_res
 char *ssh_find_program(const struct ssh *ssh, const char *name);
 
 /* ssh_words.c */
-bool ssh_has_terminal(void); /* whether a user can be asked */
-/* Locked while a connection to this login is made. New string; NULL: there is no folder for it. */
+/* Tells whether a user can be asked. */
+bool ssh_has_terminal(void);
+/* Returns the path of the file that is locked while a connection to this login is made, a new string; NULL: there is no
+ * folder for it. */
 char *ssh_lock_path(const struct ssh *ssh);
 /* Makes the command that runs an sh script there with the arguments root, hash of the agent, last. The script is one
  * line without single quotes, which every login shell reads alike. */

@@ -31,8 +31,8 @@ bool ssh_has_terminal(void)
     return ours;
 }
 
-/* Whether sockets may be made in dir: ours alone, and a path that a socket address can hold and that ssh takes as it
- * is. */
+/* Tells whether sockets may be made in dir: ours alone, and a path that a socket address can hold and that ssh takes as
+ * it is. */
 static bool ssh_words_is_private(const char *dir)
 {
     enum { NAME_MAX_LEN = 1 + 40 + 17 }; /* a slash, %C, and what ssh appends while it makes the socket */
@@ -47,7 +47,7 @@ static bool ssh_words_is_private(const char *dir)
     return lstat(dir, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid() && (st.st_mode & 077) == 0;
 }
 
-/* A folder for the sockets over which several ssh share one connection. NULL: none is fit. New string. */
+/* Returns the folder for the sockets over which several ssh share one connection, a new string; NULL: none is fit. */
 static char *control_dir(void)
 {
     static const struct {
@@ -76,7 +76,7 @@ char *ssh_lock_path(const struct ssh *ssh)
     return dir ? act_sprintf("%s/%.16s.lock", dir, name) : NULL;
 }
 
-/* "ssh", or the words of $ACT_SSH. */
+/* Appends "ssh", or the words of $ACT_SSH. */
 static void push_program(struct act_strv *argv)
 {
     const char *words = getenv("ACT_SSH");

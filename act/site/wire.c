@@ -43,7 +43,7 @@ static void disconnect(struct wire *w)
     w->channel.in_fd = w->channel.out_fd = -1;
 }
 
-/* Any response: an error on the other side becomes one here. */
+/* Makes an error of the other side one of this side. */
 static int check_response(const struct frame *response, struct act_error *err)
 {
     static const enum act_code codes[] = {ACT_FAIL,        ACT_USAGE,  ACT_NOT_FOUND, ACT_DENIED,  ACT_TEMPORARY,
@@ -59,7 +59,7 @@ static int check_response(const struct frame *response, struct act_error *err)
     return act_error_set(err, ACT_FAIL, "%.*s", ERROR_TEXT_MAX, text ? text : "it does not say why");
 }
 
-/* After a failure of the connection, not of the request. */
+/* Gives up the connection, which has failed, not the request. */
 static int wire_drop(struct wire *w, struct act_error *err)
 {
     if (!err->network) {
