@@ -10,20 +10,14 @@
 
 /* ---- where members are ---- */
 
-static void *field_at(const struct field *f, const void *record)
+static const void *field_at(const struct field *f, const void *record)
 {
-    return (char *)(uintptr_t)record + f->offset;
+    return (const char *)record + f->offset;
 }
 
-/* Returns the first record of a list or an array. */
-static void *field_records(const struct field *f, const void *record)
+static void *field_in(const struct field *f, void *record)
 {
-    return f->kind == FIELD_KIND_LIST ? *(void **)field_at(f, record) : field_at(f, record);
-}
-
-static void *fields_nth(const struct fields *fields, const void *records, size_t i)
-{
-    return (char *)(uintptr_t)records + i * fields->size;
+    return (char *)record + f->offset;
 }
 
 static size_t field_count(const struct field *f, const void *record)
@@ -51,7 +45,7 @@ static int64_t field_number(const struct field *f, const void *record)
 
 static void field_set_number(const struct field *f, void *record, int64_t value)
 {
-    void *at = field_at(f, record);
+    void *at = field_in(f, record);
 
     switch (f->kind) {
     case FIELD_KIND_INT:
@@ -114,7 +108,7 @@ static void fields_free(const struct fields *fields, void *record);
 
 static void field_free(const struct field *f, void *record)
 {
-    void *at = field_at(f, record);
+    void *at = field_in(f, record);
 
     switch (f->kind) {
     case FIELD_KIND_TEXT:
@@ -133,11 +127,11 @@ static void field_free(const struct field *f, void *record)
         fields_free(f->of, record);
         break;
     case FIELD_KIND_LIST:
-        fields_list_release(f->of, field_records(f, record), field_count(f, record));
+        fields_list_release(f->of, *(void **)at, field_count(f, record));
         break;
     case FIELD_KIND_ARRAY:
         for (size_t i = 0; i < field_count(f, record); i++)
-            fields_free(f->of, fields_nth(f->of, at, i));
+            fields_free(f->of, (char *)at + i * f->of->size);
         break;
     default:
         break;
@@ -153,7 +147,7 @@ static void fields_free(const struct fields *fields, void *record)
 void fields_list_release(const struct fields *fields, void *records, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        fields_free(fields, fields_nth(fields, records, i));
+        fields_free(fields, (char *)records + i * fields->size);
     free(records);
 }
 
@@ -174,28 +168,29 @@ static json_t *field_line_to_json(const char *text)
 
 static json_t *field_to_json(const struct field *f, const void *record)
 {
-    void *at = field_at(f, record);
+    const void *at = field_at(f, record);
 
     switch (f->kind) {
     case FIELD_KIND_VERSION:
         return json_integer(f->max);
     case FIELD_KIND_TEXT:
-        return *(char **)at ? codec_json_bytes_new(*(char **)at) : NULL;
+        return *(char *const *)at ? codec_json_bytes_new(*(char *const *)at) : NULL;
     case FIELD_KIND_CHARS:
         return field_line_to_json(at);
     case FIELD_KIND_BOOL:
-        return f->words ? json_string(f->words[*(bool *)at]) : json_boolean(*(bool *)at);
+        return f->words ? json_string(f->words[*(const bool *)at]) : json_boolean(*(const bool *)at);
     case FIELD_KIND_WORD:
         return json_string(f->words[field_number(f, record)]);
     case FIELD_KIND_TEXTS:
         return codec_json_strv_new(at);
     case FIELD_KIND_JSON:
-        return json_incref(*(json_t **)at);
+        return json_incref(*(json_t *const *)at);
     case FIELD_KIND_GROUP:
         return fields_to_json(f->of, record);
     case FIELD_KIND_LIST:
+        return fields_list_to_json(f->of, *(const void *const *)at, field_count(f, record));
     case FIELD_KIND_ARRAY:
-        return fields_list_to_json(f->of, field_records(f, record), field_count(f, record));
+        return fields_list_to_json(f->of, at, field_count(f, record));
     default:
         return json_integer(field_number(f, record));
     }
@@ -222,7 +217,7 @@ json_t *fields_list_to_json(const struct fields *fields, const void *records, si
     json_t *array = json_array();
 
     for (size_t i = 0; i < n; i++)
-        json_array_append_new(array, fields_to_json(fields, fields_nth(fields, records, i)));
+        json_array_append_new(array, fields_to_json(fields, (const char *)records + i * fields->size));
     return array;
 }
 
@@ -314,7 +309,7 @@ static int fields_read(const struct fields *fields, const json_t *json, void *ou
 /* Makes room for record i of a list, which becomes its last; NULL: an array has no room for it. */
 static void *field_add_record(const struct field *f, void *record, size_t i)
 {
-    void *n = (char *)record + f->offset_n, *v = field_at(f, record);
+    void *n = (char *)record + f->offset_n, *v = field_in(f, record);
 
     if (f->kind == FIELD_KIND_ARRAY && i >= f->size)
         return NULL;
@@ -324,7 +319,7 @@ static void *field_add_record(const struct field *f, void *record, size_t i)
         *(void **)v = act_grow(*(void **)v, i, f->of->size);
         *(size_t *)n = i + 1;
     }
-    void *added = fields_nth(f->of, field_records(f, record), i);
+    void *added = (f->kind == FIELD_KIND_ARRAY ? (char *)v : *(char **)v) + i * f->of->size;
     fields_init(f->of, added);
     return added;
 }
@@ -341,9 +336,9 @@ static int field_read_list(const struct field *f, const json_t *value, void *rec
     return 0;
 }
 
-static int field_read(const struct field *f, const json_t *value, void *record, struct act_error *err)
+static int field_read(const struct field *f, json_t *value, void *record, struct act_error *err)
 {
-    void *at = field_at(f, record);
+    void *at = field_in(f, record);
 
     switch (f->kind) {
     case FIELD_KIND_VERSION:
@@ -359,7 +354,7 @@ static int field_read(const struct field *f, const json_t *value, void *record, 
     case FIELD_KIND_TEXTS:
         return field_read_texts(f, value, at, err);
     case FIELD_KIND_JSON:
-        *(json_t **)at = json_is_object(value) ? json_incref((json_t *)(uintptr_t)value) : NULL;
+        *(json_t **)at = json_is_object(value) ? json_incref(value) : NULL;
         return json_is_object(value) ? 0 : field_refuse(f, "an object", err);
     case FIELD_KIND_GROUP:
         return json_is_object(value) ? fields_read(f->of, value, record, err) : field_refuse(f, "an object", err);
@@ -377,7 +372,7 @@ static int fields_read(const struct fields *fields, const json_t *json, void *ou
 
     for (size_t i = 0; rc == 0 && i < fields->n; i++) {
         const struct field *f = &fields->v[i];
-        const json_t *value = json_object_get(json, f->key);
+        json_t *value = json_object_get(json, f->key);
         const bool is_there = value && !json_is_null(value);
         if (is_there || (f->flags & FIELD_REQUIRED))
             rc = field_read(f, value, out, err);

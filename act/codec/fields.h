@@ -98,7 +98,7 @@ void fields_list_release(const struct fields *fields, void *records, size_t n);
     }
 
 /* The offset of a member; does not compile unless it has that type. */
-#define FIELD_OFFSET(s, member, type) (offsetof(s, member) + 0 * sizeof(_Generic(((s *)0)->member, type : (char)0)))
+#define FIELD_OFFSET(s, member, type) (offsetof(s, member) + 0 * sizeof(_Generic(&((s *)0)->member, type(*) : (char)0)))
 #define FIELD_ARRAY_OFFSET(s, member, type)                                                                            \
     (offsetof(s, member) + 0 * sizeof(_Generic(&((s *)0)->member, type(*)[FIELDS_COUNT(((s *)0)->member)] : (char)0)))
 

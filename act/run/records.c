@@ -31,7 +31,8 @@ static const struct fields job_fields = FIELDS("the record of the job", struct r
 
 char *run_job_text(const char *job)
 {
-    CODEC_AUTOJSON json_t *json = fields_to_json(&job_fields, &(struct run_job){(char *)(uintptr_t)job});
+    ACT_AUTOFREE char *copy = act_strdup(job);
+    CODEC_AUTOJSON json_t *json = fields_to_json(&job_fields, &(struct run_job){copy});
     ACT_AUTOFREE char *line = json_dumps(json, 0);
 
     return act_sprintf("%s\n", line);
