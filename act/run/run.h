@@ -194,8 +194,8 @@ int run_volumes_from_json(const json_t *array, struct run_spec *spec, struct act
 
 /* ---- mounts.c */
 
-/* Tells whether the agent brings the folder, in Blob Storage, before the command and sends its changes after it ('mount:
- * copy'), where others are mounted. */
+/* Tells whether the agent brings the folder, in Blob Storage, before the command and sends its changes after it, where
+ * others are mounted ('mount: copy'). */
 bool run_folder_is_copied(const struct run_spec *spec, const struct run_folder *folder);
 /* Writes RUN_FILE_MOUNT_FETCHED into a mount's folder: what is in RUN_DIR_MOUNT_COPY, as it is there. Returns when
  * every later change will be seen. */

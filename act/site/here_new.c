@@ -177,8 +177,8 @@ static bool here_new_is_gone(const char *path)
 /* Who fills something on this machine, as far as it is known. */
 enum here { NOBODY_FILLS, SOMEBODY_FILLS, NO_LOCKS };
 
-/* Tells whether its maker has ended. The clock of a file server may be hours behind, so that age counts only where no lock
- * tells. */
+/* Tells whether its maker has ended. The clock of a file server may be hours behind, so that age counts only where no
+ * lock tells. */
 static bool is_left(const char *path, const struct stat *st, const char *machine, enum here here)
 {
     if (here_new_is_gone(path))
