@@ -550,6 +550,8 @@ static json_t *template_of(const struct kubernetes_run *run)
 
     if (run->spec->logs_path)
         json_object_set_new(notes, KUBERNETES_SENDS, json_string("true"));
+    if (k8s_keys(run->config)->queue)
+        json_object_set_new(notes, KUBERNETES_QUEUED, json_string(k8s_keys(run->config)->queue));
     kubernetes_merge(template, k8s_keys(run->config)->pod);
     if (run->spec->avoid.n)
         keep_off(json_object_get(template, "spec"), &run->spec->avoid);

@@ -53,8 +53,8 @@ static void kubernetes_close(struct platform *p)
     kubernetes_watch(p, NULL);
     kube_free(k->kube);
     aks_free(k->aks);
-    free(k->program);
-    free(k->client);
+    free(k->agent.name);
+    free(k->client.name);
     act_strv_release(&k->aborted);
     act_strv_release(&k->losses);
     free(k);

@@ -5,12 +5,17 @@
  *   job.c         pure: from a run to the objects that it consists of
  *   volumes.c     pure: the folders of a run, and what else is mounted
  *   gzip.c        programs, compressed for Secrets
- *   client.c      the program act, for pods that move files
- *   admission.c   whether the cluster would let the pods in
+ *   agent.c       the agent act-node, in a Secret
+ *   client.c      the program act, for pods that move files, in several
  *   programs.c    removes the programs of other releases
- *   submit.c      check, preview, prepare, submit, abort, scale
- *   room.c        before a run is made: whether the cluster and the namespace could ever have all of its pods
+ *   check.c       what is refused before anything is made
+ *   room.c        whether the cluster and the namespace could ever have all pods of a run
+ *   admission.c   whether the cluster would let the pods in
+ *   objects.c     a run with all that its objects hold; the preview
+ *   submit.c      makes the objects of a run
+ *   change.c      ends, removes and scales runs
  *   state.c       pure: the state of a run, from its Job, the pods and what the cluster says of them
+ *   kueue.c       what Kueue says of a Job in one of its queues
  *   loss.c        pure: pods that were taken away, nodes that do not answer
  *   runs.c        status of many runs, and listings of runs
  *   watched.c     lists that are kept as the cluster has them, for who watches
@@ -41,11 +46,14 @@ struct kubernetes {
     struct platform base;        /* the first member */
     const struct config *config; /* the caller's */
     struct kube *kube;           /* opened by kubernetes_kube() */
-    char *program;               /* the name of the agent's Secret, once it was looked for */
-    bool has_program;            /* the namespace has it */
-    char program_sha256[ACT_SHA256_HEX], client_sha256[ACT_SHA256_HEX]; /* "": not needed yet */
-    char *client;            /* the program act: the first part of the names of its Secrets; NULL: not needed yet */
-    size_t client_parts;     /* how many there are */
+    /* The programs of this release that the namespace has in Secrets, for all runs: act-node, and act in parts. */
+    struct kubernetes_program {
+        char *name; /* of the Secret, or what the names of the parts begin with; NULL: not needed yet */
+        char sha256[ACT_SHA256_HEX];
+        size_t parts;
+        bool is_there;
+        int64_t seen_ms; /* when it was looked for; 0: not yet */
+    } agent, client;
     struct aks *aks;         /* opened by aks_open() */
     struct act_strv aborted; /* the ids of the runs that were deleted by this process */
     struct act_strv losses;  /* "run id/attempt": of those the events were asked why a pod was lost before */
@@ -84,19 +92,22 @@ int kubernetes_kube(struct kubernetes *k, struct kube **out, struct act_error *e
 #define KUBERNETES_MIN_NODES "act/min-nodes"        /* only elastic runs have it */
 #define KUBERNETES_PER_NODE  "act/num-gpu-per-node" /* likewise */
 #define KUBERNETES_QUEUE     "kueue.x-k8s.io/queue-name"
-#define KUBERNETES_MAIN      "main"  /* the container */
-#define KUBERNETES_TOKEN     "token" /* of the ranks' link, in the run's Secret */
+#define KUBERNETES_QUEUED    "act/queue" /* of pods that a queue of Kueue lets in: its name */
+#define KUBERNETES_MAIN      "main"      /* the container */
+#define KUBERNETES_TOKEN     "token"     /* of the ranks' link, in the run's Secret */
 #define KUBERNETES_INDEX     "batch.kubernetes.io/job-completion-index"
 #define KUBERNETES_SENDS     "act/sends-logs" /* of pods whose logs outlive them */
 /* How many pods of its index have failed before a pod: those that count for the Job, and those that do not. */
-#define KUBERNETES_FAILED  "batch.kubernetes.io/job-index-failure-count"
-#define KUBERNETES_IGNORED "batch.kubernetes.io/job-index-ignored-failure-count"
+#define KUBERNETES_FAILED      "batch.kubernetes.io/job-index-failure-count"
+#define KUBERNETES_IGNORED     "batch.kubernetes.io/job-index-ignored-failure-count"
+#define KUBERNETES_MERGE_PATCH "application/merge-patch+json"
 /* The Accept header that asks for an object's metadata alone. */
 #define KUBERNETES_METADATA_ONLY "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=1,application/json"
 #define KUBERNETES_FOLDERS       "/run/act/folders/" /* where the pods have the mapped folders */
 
 enum {
     KUBERNETES_NAME_MAX = 40,
+    KUBERNETES_TOKEN_BYTES = 32,
     KUBERNETES_KEPT_S = 7 * 24 * 3600, /* a finished Job, with the logs of its pods */
     KUBERNETES_PART = 700000,          /* bytes of a package in one Secret, of which the limit is 1 MiB */
     KUBERNETES_PACKAGE_MAX = 32 << 20,
@@ -119,7 +130,7 @@ struct kubernetes_run {
     const char *program_sha256, *client_sha256; /* by which the pods know them, whoever made the Secrets */
     const char *user;                           /* who submits it */
     size_t parts;       /* of the package, each in a Secret of its own; 0: it has none, or is small */
-    const char *client; /* the program act, as in struct kubernetes; NULL: the pods do not need it */
+    const char *client; /* what the names of the parts of act begin with; NULL: the pods do not need it */
     size_t client_parts;
 };
 
@@ -176,9 +187,10 @@ const char *kubernetes_dropped(json_t *patch, const json_t *made);
 
 /* ---- admission.c */
 
-/* Whether the policies of the namespace let the run's pods in, as far as the user may ask; -ACT_CONFIG names the key.
- * k->program is known. */
-int kubernetes_check_admission(struct kubernetes *k, const struct run_spec *spec, struct act_error *err) ACT_NODISCARD;
+/* Refuses a run whose pods, as its job makes them, the policies of the namespace do not let in: -ACT_CONFIG names the
+ * key. Passes where the user may not ask. */
+int kubernetes_check_admission(struct kubernetes *k, const struct run_spec *spec, const json_t *job,
+                               struct act_error *err) ACT_NODISCARD;
 
 /* ---- cluster.c */
 
@@ -201,13 +213,66 @@ int kubernetes_check_room(struct kubernetes *k, const struct run_spec *spec, con
 /* The bytes as gzip has them. New memory. */
 void *kubernetes_gzip(const void *data, size_t len, size_t *out_len);
 
+/* ---- check.c */
+
+/* Sets the error of a namespace that is not there. */
+int kubernetes_no_namespace(const struct kubernetes *k, struct act_error *err);
+/* Refuses a namespace that is not there. Asks nobody where the agent's Secret was seen, and passes where the user may
+ * not look. */
+int kubernetes_check_namespace(struct kubernetes *k, struct act_error *err) ACT_NODISCARD;
+/* Refuses a server of Kubernetes 1.<minor> that cannot have the run. */
+int kubernetes_too_old(const struct run_spec *spec, int minor, struct act_error *err) ACT_NODISCARD;
+
+/* ---- agent.c */
+
+/* Finds k->agent.name, and whether the namespace has the Secret. Asks once. */
+int kubernetes_look_for_agent(struct kubernetes *k, struct act_error *err) ACT_NODISCARD;
+/* Does the same, and makes the Secret where it is missing. */
+int kubernetes_need_agent(struct kubernetes *k, struct act_error *err) ACT_NODISCARD;
+
 /* ---- client.c */
 
+/* Tells whether the pods of a run move files, which act does for them. */
+bool kubernetes_needs_client(const struct run_spec *spec);
 /* Whether the namespace has a Secret of that name, for who may make Secrets and not get them: by what the server says
  * of making it in a dry run. Source: kubernetes.io/docs/reference/using-api/api-concepts/#dry-run */
 bool kubernetes_is_name_taken(struct kubernetes *k, const char *name);
-/* Finds k->client and k->client_parts. make: the namespace has them afterwards. */
+/* Finds k->client. Asks once. make: the namespace has its Secrets afterwards. */
 int kubernetes_need_client(struct kubernetes *k, bool make, struct act_error *err) ACT_NODISCARD;
+
+/* ---- objects.c */
+
+/* A run that is submitted, or shown. */
+struct kubernetes_submission {
+    struct kubernetes *k;
+    struct kubernetes_run run;
+    char *name, *user, *spec_text, *secrets_text, *package;
+    const char *stores; /* the caller's */
+    size_t package_len;
+    char token[2 * KUBERNETES_TOKEN_BYTES + 1];
+    char *uid;     /* of the Job */
+    bool may_undo; /* the Job was made by this try, or nothing runs of it yet */
+};
+
+/* Describes a run, whose spec outlives the submission. k->agent.name is known. */
+void kubernetes_submission_init(struct kubernetes_submission *s, struct kubernetes *k, const struct run_spec *spec);
+/* Lets the pods have act, which was found before, and stores.json, the caller's. */
+void kubernetes_submission_use_client(struct kubernetes_submission *s, const char *stores);
+/* Says in how many parts the package is: one that does not fit into the run's own Secret is in several. */
+void kubernetes_submission_split(struct kubernetes_submission *s);
+void kubernetes_submission_release(struct kubernetes_submission *s);
+/* Takes an object. */
+typedef int kubernetes_take_object(struct kubernetes_submission *s, json_t *object, void *arg, struct act_error *err);
+/* Calls each for every object but the Job, in the order in which they are made, until it fails. */
+int kubernetes_each_object(struct kubernetes_submission *s, kubernetes_take_object *each, void *arg,
+                           struct act_error *err) ACT_NODISCARD;
+
+/* ---- change.c */
+
+/* Deletes the Job that was looked at, and no other one of its name. policy: what becomes of what it owns, "Foreground"
+ * or "Background". One that is gone is fine. */
+int kubernetes_delete_job(struct kubernetes *k, const json_t *job, const char *policy,
+                          struct act_error *err) ACT_NODISCARD;
 
 /* ---- runs.c */
 
@@ -283,8 +348,9 @@ const json_t *kubernetes_condition(const json_t *object, const char *type);
 /* A member of metadata.labels or metadata.annotations; NULL: none. */
 const char *kubernetes_label(const json_t *object, const char *key);
 const char *kubernetes_annotation(const json_t *object, const char *key);
-/* metadata.name, "" without. */
+/* metadata.name and metadata.uid, "" without. */
 const char *kubernetes_name_of(const json_t *object);
+const char *kubernetes_uid_of(const json_t *object);
 /* The index of a pod in its Job; -1: not known. */
 int kubernetes_index(const json_t *pod);
 /* How many pods a Job has when it is complete: 0 to 100000. */
@@ -297,6 +363,16 @@ int kubernetes_lives_before(const json_t *pod);
 const json_t **kubernetes_pods_of(const json_t *pods, int n);
 /* "Running", "Pending: ImagePullBackOff", "Terminating": what people call the state of a pod. New string. */
 char *kubernetes_pod_state(const json_t *pod);
+
+/* ---- kueue.c */
+
+/* Lists the Workloads of the namespace, a new array. now: as they are now, whether or not somebody watches them. */
+int kubernetes_list_workloads(struct kubernetes *k, bool now, json_t **out, struct act_error *err) ACT_NODISCARD;
+/* Returns the one that the Job with this uid owns. NULL: there is none. Owned by the array. */
+const json_t *kubernetes_workload_of(const json_t *workloads, const char *job_uid);
+/* Returns why Kueue took the pods of a Job away, now or before it admitted the Job again. New string; NULL: it never
+ * did. */
+char *kubernetes_eviction(const json_t *workload);
 
 /* ---- loss.c */
 

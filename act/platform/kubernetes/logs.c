@@ -47,7 +47,8 @@ struct pod_reader {
     struct logs *of;
     char *pod, *what;
     int index;
-    enum { POD_WAITS, POD_RUNS, POD_HAS_ENDED } phase;
+    enum { POD_WAITS, POD_RUNS, POD_HAS_ENDED, POD_IS_GONE } phase;
+    bool is_listed;            /* the cluster has it yet */
     struct pod_reader *before; /* of the pod whose place it took; NULL: of none */
     bool is_replaced;          /* another pod took its place */
     int lives_before;          /* how many pods there were before it in its place, as far as the cluster says */
@@ -79,7 +80,8 @@ struct kept {
 struct logs {
     struct kubernetes *k;
     char *id, *name;
-    bool ended; /* the run has */
+    bool ended;       /* the run has */
+    bool asked_kueue; /* whether it took pods away before */
     struct pod_reader **readers;
     size_t n_readers;
     struct kept *kept; /* one for each of texts */
@@ -166,8 +168,8 @@ static void reader_take_text(void *arg, int counted, int rank, const char *text,
     int rc = at < 0 ? -EFBIG : store_texts_add(&l->texts, (size_t)at, text, len);
 
     r->has_news = true;
-    k8s_logs_tell_news(l);
-
+    if (r->state == LOG_FOLLOWED) /* else somebody waits for it */
+        k8s_logs_tell_news(l);
     r->last_attempt = attempt > r->last_attempt ? attempt : r->last_attempt;
     l->attempt = attempt > l->attempt ? attempt : l->attempt;
     l->rc = rc < 0 ? rc : l->rc;
@@ -199,8 +201,6 @@ static int logs_publish(struct logs *l, struct act_error *err)
         l->texts.v[i].key = logs_key(l, &l->kept[i]);
     }
     l->texts.is_whole = is_all_whole(l);
-    if (l->news)
-        *l->news = false;
     return rc < 0 ? act_error_errno(err, -rc, "cannot keep the logs of '%s' in the folder for temporary files", l->id)
                   : 0;
 }
@@ -313,7 +313,7 @@ static void reader_end(struct pod_reader *r)
     if (rc < 0)
         r->state = LOG_UNREAD;
     else if (r->state == LOG_FOLLOWED)
-        r->state = kubernetes_pod_log_proof(r->log) > 0 ? LOG_AT_END : LOG_READ;
+        r->state = r->phase == POD_IS_GONE || kubernetes_pod_log_proof(r->log) > 0 ? LOG_AT_END : LOG_READ;
     else if (r->phase == POD_HAS_ENDED)
         reader_end_log(r);
     else
@@ -328,7 +328,20 @@ static void note_phase(struct pod_reader *r, const json_t *pod)
     const char *phase = codec_json_str(json_object_get(pod, "status"), "phase", "Pending");
     bool has_ended = strcmp(phase, "Succeeded") == 0 || strcmp(phase, "Failed") == 0;
 
+    r->is_listed = true;
     r->phase = has_ended ? POD_HAS_ENDED : strcmp(phase, "Pending") == 0 ? POD_WAITS : POD_RUNS;
+}
+
+/* One that never began has nothing to miss. */
+static void note_gone_pods(struct logs *l)
+{
+    for (size_t i = 0; i < l->n_readers; i++) {
+        struct pod_reader *r = l->readers[i];
+        if (!r->is_listed && r->phase == POD_WAITS)
+            r->state = LOG_WHOLE;
+        if (!r->is_listed)
+            r->phase = POD_IS_GONE;
+    }
 }
 
 /* Says, once for each pod, that its log cannot be had: its node may be lost, while those of other pods go on. */
@@ -382,12 +395,15 @@ static struct pod_reader **find_readers(struct logs *l, const json_t *pods)
     for (i = 0; i < n; i++)
         sorted[i] = json_array_get(pods, i);
     qsort(sorted, n, sizeof(json_t *), pods_by_age);
+    for (i = 0; i < l->n_readers; i++)
+        l->readers[i]->is_listed = false;
     for (i = 0; i < n; i++) {
         readers[i] = find_reader(l, sorted[i]);
         readers[i]->lives_before = kubernetes_lives_before(sorted[i]);
         readers[i]->sends = kubernetes_annotation(sorted[i], KUBERNETES_SENDS) != NULL;
         note_phase(readers[i], sorted[i]);
     }
+    note_gone_pods(l);
     return readers;
 }
 
@@ -396,12 +412,17 @@ static void k8s_logs_cut_off(void *arg)
     kube_stream_cancel(&((struct pod_reader *)arg)->stream);
 }
 
+static bool reader_is_over(const struct pod_reader *r)
+{
+    return r->phase == POD_HAS_ENDED || r->phase == POD_IS_GONE;
+}
+
 /* Waits for the streams of pods that have ended: they end soon, or are cut off. */
 static void await_last_words(struct logs *l)
 {
     for (size_t i = 0; i < l->n_readers; i++) {
         struct pod_reader *r = l->readers[i];
-        if (r->state != LOG_FOLLOWED || r->phase != POD_HAS_ENDED || !r->stream.under_way)
+        if (r->state != LOG_FOLLOWED || !reader_is_over(r) || !r->stream.under_way)
             continue;
         await(r);
         engine_timer(services_engine(l->k->base.services), LAST_WORDS_MS, k8s_logs_cut_off, r);
@@ -427,12 +448,12 @@ static void end_following(struct logs *l)
 static void prove_ends(struct logs *l)
 {
     for (size_t i = 0; i < l->n_readers; i++)
-        if (l->readers[i]->state == LOG_AT_END)
+        if (l->readers[i]->state == LOG_AT_END && l->readers[i]->phase != POD_IS_GONE)
             k8s_logs_start_reading(l->readers[i], PROVE);
     run_until_idle(l);
     for (size_t i = 0; i < l->n_readers; i++) {
         struct pod_reader *r = l->readers[i];
-        if (r->state != LOG_AT_END)
+        if (r->state != LOG_AT_END || r->phase == POD_IS_GONE)
             continue;
         bool proven = r->stream.rc == 0 && kubernetes_pod_log_proves(r->log, r->last_lines.data, r->last_lines.len);
         if (proven && r->phase == POD_HAS_ENDED)
@@ -441,6 +462,22 @@ static void prove_ends(struct logs *l)
             r->state = LOG_READ;
         act_buf_release(&r->last_lines);
         kube_stream_release(&r->stream);
+    }
+}
+
+/* Nobody can read more of the log of a pod that is gone: it is whole if its stream came to its end, and else what there
+ * is of it. */
+static void end_gone(struct logs *l)
+{
+    for (size_t i = 0; i < l->n_readers; i++) {
+        struct pod_reader *r = l->readers[i];
+        if (r->phase != POD_IS_GONE || r->state == LOG_WHOLE)
+            continue;
+        if (r->state != LOG_AT_END && !r->sends)
+            act_warn("the logs are not complete: the pod '%s' is gone, and with it whatever its log had after what was "
+                     "read of it",
+                     r->pod);
+        reader_end_log(r);
     }
 }
 
@@ -458,7 +495,7 @@ static bool has_to_be_read(const struct pod_reader *r)
 /* Whether the next reading only has to bring what the pod prints from now on. */
 static bool can_be_followed(const struct pod_reader *r)
 {
-    return r->state != LOG_UNREAD && r->phase != POD_HAS_ENDED;
+    return r->state != LOG_UNREAD && !reader_is_over(r);
 }
 
 /* Follows the pods that go on: who watches is told at once what they print. */
@@ -541,6 +578,26 @@ static void say_gone(struct logs *l)
     }
 }
 
+/* Says that the pods before those that there are went with their logs, as Kueue took all of them away. */
+static void say_evicted(struct logs *l, const json_t *pods)
+{
+    const json_t *pod = json_array_get(pods, 0);
+    const json_t *owner = json_array_get(json_object_get(json_object_get(pod, "metadata"), "ownerReferences"), 0);
+    CODEC_AUTOJSON json_t *workloads = NULL;
+    struct act_error ignored;
+
+    if (l->asked_kueue || !kubernetes_annotation(pod, KUBERNETES_QUEUED) ||
+        kubernetes_annotation(pod, KUBERNETES_SENDS))
+        return;
+    l->asked_kueue = true;
+    if (kubernetes_list_workloads(l->k, true, &workloads, &ignored) < 0)
+        return;
+    ACT_AUTOFREE char *why = kubernetes_eviction(kubernetes_workload_of(workloads, codec_json_str(owner, "uid", "")));
+    if (why)
+        act_warn("the logs are not complete: Kueue took the pods of this run away before, and their logs with them: %s",
+                 why);
+}
+
 /* Moves the readers whose turn it is from `readers`, of which *io_n are left, to `out`; returns how many these are. */
 static size_t k8s_logs_take_turn(struct pod_reader **readers, size_t *io_n, size_t age, struct pod_reader **out)
 {
@@ -569,6 +626,7 @@ static int read_pods(struct logs *l, const json_t *pods, struct act_error *err)
     await_last_words(l);
     end_following(l);
     prove_ends(l);
+    end_gone(l);
     for (size_t i = 0; i < n; i++)
         if (has_to_be_read(readers[i]))
             readers[left++] = readers[i];
@@ -579,6 +637,7 @@ static int read_pods(struct logs *l, const json_t *pods, struct act_error *err)
     if (l->news)
         follow_on(l);
     say_gone(l);
+    say_evicted(l, pods);
     return end_readings(l, n_read, err);
 }
 

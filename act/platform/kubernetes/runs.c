@@ -117,19 +117,6 @@ static void release_views(struct views *v)
     json_decref(v->workloads);
 }
 
-/* Kueue's object for a Job, which owns it. */
-static const json_t *workload_of(const struct views *v, const json_t *job)
-{
-    const char *uid = codec_json_str(json_object_get(job, "metadata"), "uid", "");
-    size_t i, o;
-    json_t *workload, *owner;
-
-    json_array_foreach(v->workloads, i, workload)
-        json_array_foreach(json_object_get(json_object_get(workload, "metadata"), "ownerReferences"), o,
-                           owner) if (strcmp(codec_json_str(owner, "uid", "?"), uid) == 0) return workload;
-    return NULL;
-}
-
 static struct kubernetes_view view_of(const struct views *v, size_t i)
 {
     const json_t *job = v->jobs[i];
@@ -137,7 +124,7 @@ static struct kubernetes_view view_of(const struct views *v, size_t i)
     return (struct kubernetes_view){.job = job,
                                     .pods = job ? json_object_get(v->pods, kubernetes_name_of(job)) : NULL,
                                     .events = v->events,
-                                    .workload = workload_of(v, job),
+                                    .workload = kubernetes_workload_of(v->workloads, kubernetes_uid_of(job)),
                                     .ahead_s = kube_ahead_s(v->k->kube)};
 }
 
@@ -190,25 +177,20 @@ static bool wants_pods(const struct views *v, size_t i)
     return v->jobs[i] && (v->n <= FEW || kubernetes_wants_pods(v->jobs[i]));
 }
 
-static const char *k8s_runs_uid_of(const json_t *object)
-{
-    return codec_json_str(json_object_get(object, "metadata"), "uid", "");
-}
-
 /* Where Jobs and pods are watched, a Job may be seen to end before its last pod is: its pods are then asked for. */
 static bool may_be_ahead(const struct views *v, size_t i)
 {
     const json_t *job = v->jobs[i];
     bool is_over = kubernetes_condition(job, "Complete") || kubernetes_condition(job, "Failed");
 
-    return v->k->news && is_over && !json_object_get(v->k->caught_up, k8s_runs_uid_of(job));
+    return v->k->news && is_over && !json_object_get(v->k->caught_up, kubernetes_uid_of(job));
 }
 
 static void note_caught_up(struct views *v)
 {
     for (size_t i = 0; i < v->n; i++)
         if (wants_pods(v, i) && may_be_ahead(v, i))
-            json_object_set_new(v->k->caught_up, k8s_runs_uid_of(v->jobs[i]), json_true());
+            json_object_set_new(v->k->caught_up, kubernetes_uid_of(v->jobs[i]), json_true());
 }
 
 /* The Jobs whose pods are wanted, as a selector: those that may be ahead of them, or the others. Where it would be too
@@ -286,7 +268,7 @@ static void list_waiting(const struct views *v, struct act_strv *out)
             continue;
         kubernetes_read_status(&view, &status);
         const json_t *object = kubernetes_wants_events(view.job, &status) ? kubernetes_waits_for(&view) : NULL;
-        const char *uid = k8s_runs_uid_of(object);
+        const char *uid = kubernetes_uid_of(object);
         if (*uid)
             act_strv_push(out, uid);
     }
@@ -324,8 +306,7 @@ static void find_workloads(struct views *v)
 
     for (size_t i = 0; v->n <= FEW && i < v->n; i++)
         wanted = wanted || (v->jobs[i] && kubernetes_wants_workload(v->jobs[i]));
-    if (wanted && k8s_runs_list(v->k, "kueue.x-k8s.io/v1beta1", "workloads", NULL, "the workloads of Kueue",
-                                &v->workloads, &ignored) < 0)
+    if (wanted && kubernetes_list_workloads(v->k, false, &v->workloads, &ignored) < 0)
         json_array_clear(v->workloads);
 }
 

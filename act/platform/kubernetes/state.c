@@ -23,6 +23,11 @@ const char *kubernetes_name_of(const json_t *object)
     return codec_json_str(metadata_of(object), "name", "");
 }
 
+const char *kubernetes_uid_of(const json_t *object)
+{
+    return codec_json_str(metadata_of(object), "uid", "");
+}
+
 const char *kubernetes_label(const json_t *object, const char *key)
 {
     return codec_json_str(json_object_get(metadata_of(object), "labels"), key, NULL);
@@ -363,6 +368,18 @@ static int replaced(const json_t *pods, int n)
 
 /* ---- the end ---- */
 
+enum { KILLED = 137 }; /* the exit status of what SIGKILL ended */
+
+/* A Job's rules know exit statuses and conditions. A deletion sets none, so that they cannot tell such a pod from one
+ * that used too much memory, and end the run. */
+static void say_deleted_pod(const char *pod, struct run_status *out)
+{
+    snprintf(out->reason, sizeof(out->reason),
+             "pod '%s' was killed (exit status %d) and deleted: it had not ended in the time that whoever deleted it "
+             "left it, as by 'kubectl delete pod --force'; 'a resubmit' tries again",
+             pod, KILLED);
+}
+
 /* Why a pod ended, in words: by the kubelet's reason. */
 static bool explain_by_reason(const json_t *pod, struct run_status *out)
 {
@@ -414,6 +431,42 @@ static bool explain_by_exit(const json_t *pod, struct run_status *out)
     return has_reason(out);
 }
 
+/* Tells whether a pod was killed because somebody deleted it and it did not end in the time that this left it. */
+static bool explain_by_deletion(const json_t *pod, struct run_status *out)
+{
+    const json_t *ended = k8s_state_of(container_of(pod), "terminated");
+
+    if (codec_json_int(ended, "exitCode", 0) != KILLED || !json_object_get(metadata_of(pod), "deletionTimestamp"))
+        return false;
+    say_deleted_pod(kubernetes_name_of(pod), out);
+    return true;
+}
+
+/* Explains a failure by a pod that is gone, which the Job names: "Container main for pod default/x-0-abcde failed with
+ * exit code 137 matching ...". A failed pod stays, unless it is deleted. */
+static bool explain_by_absence(const struct kubernetes_view *view, const json_t *failed, struct run_status *out)
+{
+    char name[256];
+    int exit_status;
+    size_t i;
+    json_t *pod;
+
+    if (!view->pods || sscanf(codec_json_str(failed, "message", ""),
+                              "Container " KUBERNETES_MAIN " for pod %*[^/]/%255[^ ] failed with exit code %d ", name,
+                              &exit_status) != 2)
+        return false;
+    json_array_foreach(view->pods, i, pod)
+    {
+        if (strcmp(kubernetes_name_of(pod), name) == 0)
+            return false;
+    }
+    if (exit_status != KILLED)
+        return false;
+    out->exit_status = exit_status;
+    say_deleted_pod(name, out);
+    return true;
+}
+
 /* The first pod of which the explanation knows something. */
 static bool explain_pods(const json_t *pods, bool (*explain)(const json_t *pod, struct run_status *out),
                          struct run_status *out)
@@ -440,7 +493,8 @@ static void k8s_state_explain_failure(const struct kubernetes_view *view, const 
 
     out->exit_status = ACT_FAIL;
     if (strcmp(reason, "DeadlineExceeded") != 0 &&
-        (explain_pods(view->pods, explain_by_reason, out) || explain_pods(view->pods, explain_by_exit, out)))
+        (explain_pods(view->pods, explain_by_reason, out) || explain_pods(view->pods, explain_by_deletion, out) ||
+         explain_by_absence(view, failed, out) || explain_pods(view->pods, explain_by_exit, out)))
         return;
     k8s_state_say(out, m ? m : &other, codec_json_str(failed, "message", ""));
 }
