@@ -49,7 +49,7 @@ int kubernetes_abort(struct platform *p, const char *id, bool *out_was_final, st
     if (!job)
         return act_error_set(err, ACT_NOT_FOUND, "there is no run '%s' in the namespace '%s'", id,
                              kube_namespace(k->kube));
-    if (json_object_get(json_object_get(job, "metadata"), "deletionTimestamp"))
+    if (kubernetes_is_going(job))
         rc = kubernetes_find_pods(k, kubernetes_name_of(job), &pods, err); /* which say whether any still runs */
     if (rc < 0)
         return rc;

@@ -7,6 +7,59 @@
 #include "base/units.h"
 #include "platform/kubernetes/kubernetes_internal.h"
 
+/* ---- what cannot be a Job ---- */
+
+/* The size of a job file, which is not in the configuration's files. */
+static int check_shm_size(const struct config *config, struct act_error *err)
+{
+    const char *size = k8s_keys(config)->shm_size;
+
+    if (!size || act_quantity_from_text(size) > 0)
+        return 0;
+    return act_error_set(err, ACT_CONFIG, "the size of /dev/shm must be a quantity such as 16Gi, not '%s'", size);
+}
+
+/* A patch that takes away what the agent is would make a pod that waits for ever. */
+static int check_pod_patch(const struct config *config, struct act_error *err)
+{
+    json_t *spec = json_object_get(k8s_keys(config)->pod, "spec"), *value;
+    const char *key;
+
+    json_object_foreach(k8s_keys(config)->pod, key, value)
+    {
+        if (strcmp(key, "spec") != 0 && strcmp(key, "metadata") != 0)
+            return act_error_set(err, ACT_CONFIG,
+                                 "'k8s.pod' is merged into the pods' template, which has 'metadata' and 'spec', not "
+                                 "'%s'; put it below 'spec'",
+                                 key);
+    }
+    static const char *const lists[] = {"containers", "volumes"};
+    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+        value = json_object_get(spec, lists[i]);
+        if (value && !kubernetes_has_names(value))
+            return act_error_set(err, ACT_CONFIG,
+                                 "'k8s.pod' would replace the %s of the pod: each of the list needs a 'name' (the "
+                                 "container of a run is '" KUBERNETES_MAIN "')",
+                                 lists[i]);
+    }
+    return 0;
+}
+
+int kubernetes_check_job(const struct config *config, const struct run_spec *spec, struct act_error *err)
+{
+    ACT_AUTOFREE char *image = kubernetes_image(config, spec);
+
+    if (spec->argv.n == 0)
+        return act_error_set(err, ACT_USAGE, "there is no command to run");
+    if (!image)
+        return act_error_set(err, ACT_CONFIG, "the platform 'k8s' needs 'k8s.image' or 'docker.image' in '%s'",
+                             config->file ? config->file : config->cluster);
+    int rc = check_shm_size(config, err);
+    if (rc == 0)
+        rc = check_pod_patch(config, err);
+    return rc < 0 ? rc : kubernetes_check_folders(config, spec, err);
+}
+
 /* ---- the namespace ---- */
 
 int kubernetes_no_namespace(const struct kubernetes *k, struct act_error *err)

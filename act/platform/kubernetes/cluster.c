@@ -102,16 +102,6 @@ static int64_t taken_by(const json_t *pod, const char *resource)
     return sum;
 }
 
-static const char *k8s_cluster_phase_of(const json_t *pod)
-{
-    return codec_json_str(json_object_get(pod, "status"), "phase", "");
-}
-
-static const char *k8s_cluster_node_of(const json_t *pod)
-{
-    return codec_json_str(json_object_get(pod, "spec"), "nodeName", "");
-}
-
 /* The Job that a pod belongs to, else the pod itself: "namespace/name". New string. */
 static char *work_of(const json_t *pod)
 {
@@ -170,7 +160,7 @@ static int k8s_cluster_take_pod(void *arg, const json_t *pod, struct act_error *
 {
     struct load *l = arg;
     ACT_AUTOFREE char *work = work_of(pod);
-    const char *name = k8s_cluster_node_of(pod);
+    const char *name = kubernetes_node_of(pod);
     struct node *node = l->n ? bsearch(&name, l->v, l->n, sizeof(*l->v), act_by_text) : NULL;
     int64_t taken = taken_by(pod, resource_of(l->k));
 
@@ -300,10 +290,10 @@ static int take_running(void *arg, const json_t *pod, struct act_error *err)
 
     (void)err;
     bool counts = taken > 0 || kubernetes_run_of(pod);
-    if (!counts || strcmp(k8s_cluster_phase_of(pod), "Running") != 0)
+    if (!counts || strcmp(kubernetes_phase(pod), "Running") != 0)
         return 0;
     struct platform_job *job = find_work(f, pod);
-    char *nodes = act_sprintf("%s%s%s", job->nodes_text, *job->nodes_text ? "," : "", k8s_cluster_node_of(pod));
+    char *nodes = act_sprintf("%s%s%s", job->nodes_text, *job->nodes_text ? "," : "", kubernetes_node_of(pod));
     free(job->nodes_text);
     job->nodes_text = nodes;
     job->nodes++;

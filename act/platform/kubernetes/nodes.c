@@ -5,11 +5,6 @@
 #include "platform/kubernetes/kubernetes_internal.h"
 #include "proc/proc.h"
 
-static const char *k8s_nodes_node_of(const json_t *pod)
-{
-    return codec_json_str(json_object_get(pod, "spec"), "nodeName", "");
-}
-
 static int k8s_nodes_find(struct kubernetes *k, const char *id, json_t **out_job, json_t **out_pods,
                           struct act_error *err)
 {
@@ -39,7 +34,7 @@ static char *k8s_nodes_state_of(const json_t *pod, int64_t ahead_s)
 
     if (since)
         act_time_to_iso(since - ahead_s, text);
-    return act_sprintf("%s%s%s on %s", state, since ? " since " : "", text, k8s_nodes_node_of(pod));
+    return act_sprintf("%s%s%s on %s", state, since ? " since " : "", text, kubernetes_node_of(pod));
 }
 
 /* Of an elastic run those that are there have the ranks. */
@@ -69,7 +64,7 @@ int kubernetes_nodes(struct platform *p, const char *id, struct platform_nodes *
     int n = kubernetes_completions(job);
     ACT_AUTOFREE const json_t **nodes = kubernetes_pods_of(pods, n);
     for (int i = 0; rc == 0 && i < n; i++)
-        if (nodes[i] && *k8s_nodes_node_of(nodes[i]))
+        if (nodes[i] && *kubernetes_node_of(nodes[i]))
             k8s_nodes_add_node(nodes[i], &spec, kube_ahead_s(kubernetes_of(p)->kube), out);
     return rc;
 }

@@ -11,141 +11,6 @@
 #include "base/units.h"
 #include "platform/kubernetes/kubernetes_internal.h"
 
-/* ---- reading objects ---- */
-
-static const json_t *metadata_of(const json_t *object)
-{
-    return json_object_get(object, "metadata");
-}
-
-const char *kubernetes_name_of(const json_t *object)
-{
-    return codec_json_str(metadata_of(object), "name", "");
-}
-
-const char *kubernetes_uid_of(const json_t *object)
-{
-    return codec_json_str(metadata_of(object), "uid", "");
-}
-
-const char *kubernetes_label(const json_t *object, const char *key)
-{
-    return codec_json_str(json_object_get(metadata_of(object), "labels"), key, NULL);
-}
-
-const char *kubernetes_annotation(const json_t *object, const char *key)
-{
-    return codec_json_str(json_object_get(metadata_of(object), "annotations"), key, NULL);
-}
-
-int64_t kubernetes_time(const json_t *object, const char *key)
-{
-    int64_t ns;
-
-    return act_time_from_iso_ns(codec_json_str(object, key, ""), &ns) ? ns / 1000000000 : 0;
-}
-
-static const json_t *condition_of(const json_t *object, const char *type)
-{
-    return codec_json_find(json_object_get(json_object_get(object, "status"), "conditions"), "type", type);
-}
-
-static bool is_true(const json_t *condition)
-{
-    return strcmp(codec_json_str(condition, "status", ""), "True") == 0;
-}
-
-const json_t *kubernetes_condition(const json_t *object, const char *type)
-{
-    const json_t *condition = condition_of(object, type);
-
-    return is_true(condition) ? condition : NULL;
-}
-
-int kubernetes_index(const json_t *pod)
-{
-    const char *text = kubernetes_annotation(pod, KUBERNETES_INDEX);
-    int64_t index;
-
-    if (!text)
-        text = kubernetes_label(pod, KUBERNETES_INDEX);
-    return text && act_int_from_text(text, &index) && index >= 0 && index < INT32_MAX ? (int)index : -1;
-}
-
-int kubernetes_completions(const json_t *job)
-{
-    enum { PODS_MAX = 100000 }; /* anybody's Job may have ACT's label, and any number */
-    int64_t n = codec_json_int(json_object_get(job, "spec"), "completions", 1);
-
-    return n < 0 ? 0 : n > PODS_MAX ? PODS_MAX : (int)n;
-}
-
-/* A number from 0 on that is the text of an annotation. */
-static int noted(const json_t *pod, const char *key)
-{
-    enum { MOST = 1 << 20 };
-    const char *text = kubernetes_annotation(pod, key);
-    int64_t n;
-
-    return text && act_int_from_text(text, &n) && n > 0 && n < MOST ? (int)n : 0;
-}
-
-int kubernetes_lives_before(const json_t *pod)
-{
-    return noted(pod, KUBERNETES_FAILED) + noted(pod, KUBERNETES_IGNORED);
-}
-
-static const char *k8s_state_phase_of(const json_t *pod)
-{
-    return codec_json_str(json_object_get(pod, "status"), "phase", "");
-}
-
-/* The status of the container of the run, NULL while there is none. */
-static const json_t *container_of(const json_t *pod)
-{
-    const json_t *list = json_object_get(json_object_get(pod, "status"), "containerStatuses");
-
-    return codec_json_find(list, "name", KUBERNETES_MAIN);
-}
-
-static const json_t *k8s_state_of(const json_t *container, const char *state)
-{
-    return json_object_get(json_object_get(container, "state"), state);
-}
-
-/* The first container that waits, or has ended, with a reason; those that go before the others come first. */
-static const json_t *k8s_state_find(const json_t *pod, const char *state)
-{
-    static const char *const lists[] = {"initContainerStatuses", "containerStatuses"};
-    const json_t *status = json_object_get(pod, "status");
-    size_t i;
-    json_t *item;
-
-    for (size_t l = 0; l < sizeof(lists) / sizeof(lists[0]); l++)
-        json_array_foreach(json_object_get(status, lists[l]), i, item)
-        {
-            const json_t *found = k8s_state_of(item, state);
-            if (found && *codec_json_str(found, "reason", ""))
-                return found;
-        }
-    return NULL;
-}
-
-char *kubernetes_pod_state(const json_t *pod)
-{
-    const json_t *waiting = k8s_state_find(pod, "waiting"), *unscheduled = condition_of(pod, "PodScheduled");
-    const char *why = waiting                                ? codec_json_str(waiting, "reason", "")
-                      : unscheduled && !is_true(unscheduled) ? codec_json_str(unscheduled, "reason", "")
-                                                             : "";
-
-    if (kubernetes_silent_since(pod))
-        return act_strdup("Unreachable");
-    if (json_object_get(metadata_of(pod), "deletionTimestamp"))
-        return act_strdup("Terminating");
-    return strcmp(k8s_state_phase_of(pod), "Pending") == 0 && *why ? act_sprintf("Pending: %s", why)
-                                                                   : act_strdup(k8s_state_phase_of(pod));
-}
-
 /* ---- words ---- */
 
 /* What a reason of Kubernetes means to a user, and what to do: "<meaning>: <the cluster's message>; <todo>". */
@@ -280,40 +145,9 @@ static void k8s_state_say(struct run_status *out, const struct meaning *m, const
 
 /* ---- the pods ---- */
 
-static bool is_over(const json_t *pod)
-{
-    return strcmp(k8s_state_phase_of(pod), "Failed") == 0 || json_object_get(metadata_of(pod), "deletionTimestamp");
-}
-
-/* Times have only seconds. */
-bool kubernetes_is_newer(const json_t *pod, const json_t *than)
-{
-    const char *a = codec_json_str(metadata_of(pod), "creationTimestamp", "");
-    const char *b = codec_json_str(metadata_of(than), "creationTimestamp", "");
-
-    if (!than || is_over(pod) != is_over(than))
-        return !than || is_over(than);
-    return strcmp(a, b) > 0;
-}
-
-const json_t **kubernetes_pods_of(const json_t *pods, int n)
-{
-    const json_t **newest = act_calloc((size_t)n + 1, sizeof(json_t *));
-    size_t i;
-    json_t *pod;
-
-    json_array_foreach(pods, i, pod)
-    {
-        int index = kubernetes_index(pod);
-        if (index >= 0 && index < n && kubernetes_is_newer(pod, newest[index]))
-            newest[index] = pod;
-    }
-    return newest;
-}
-
 static bool is_up(const json_t *pod)
 {
-    return strcmp(k8s_state_phase_of(pod), "Running") == 0 || strcmp(k8s_state_phase_of(pod), "Succeeded") == 0;
+    return strcmp(kubernetes_phase(pod), "Running") == 0 || strcmp(kubernetes_phase(pod), "Succeeded") == 0;
 }
 
 /* The last words of the agent in pod 0: the run's status. */
@@ -321,7 +155,7 @@ static bool read_last_words(const json_t *pods, struct run_status *out)
 {
     struct act_error ignored;
     ACT_AUTOFREE const json_t **first = kubernetes_pods_of(pods, 1);
-    const char *text = codec_json_str(k8s_state_of(container_of(*first), "terminated"), "message", "");
+    const char *text = codec_json_str(kubernetes_container_state(*first, "terminated"), "message", "");
     CODEC_AUTOJSON json_t *json = NULL;
 
     return codec_json_parse(text, strlen(text), "status", &json, &ignored) == 0 &&
@@ -337,10 +171,9 @@ static int64_t began_at(const json_t *pods)
 
     json_array_foreach(pods, i, pod)
     {
-        const json_t *container = container_of(pod);
-        int64_t at = kubernetes_time(k8s_state_of(container, "running"), "startedAt");
+        int64_t at = kubernetes_time(kubernetes_container_state(pod, "running"), "startedAt");
         if (!at)
-            at = kubernetes_time(k8s_state_of(container, "terminated"), "startedAt");
+            at = kubernetes_time(kubernetes_container_state(pod, "terminated"), "startedAt");
         first = at && (!first || at < first) ? at : first;
     }
     return first;
@@ -383,7 +216,7 @@ static void say_deleted_pod(const char *pod, struct run_status *out)
 /* Why a pod ended, in words: by the kubelet's reason. */
 static bool explain_by_reason(const json_t *pod, struct run_status *out)
 {
-    const json_t *status = json_object_get(pod, "status"), *ended = k8s_state_of(container_of(pod), "terminated");
+    const json_t *status = json_object_get(pod, "status"), *ended = kubernetes_container_state(pod, "terminated");
     const struct meaning *m = find_meaning(ended_meanings, codec_json_str(status, "reason", ""));
 
     if (m) {
@@ -398,7 +231,7 @@ static bool explain_by_reason(const json_t *pod, struct run_status *out)
 /* Else by what its container said, and its exit status. */
 static bool explain_by_exit(const json_t *pod, struct run_status *out)
 {
-    const json_t *ended = k8s_state_of(container_of(pod), "terminated");
+    const json_t *ended = kubernetes_container_state(pod, "terminated");
     int64_t exit_status = codec_json_int(ended, "exitCode", 0);
     const struct meaning *image = exit_status ? find_image_meaning(codec_json_str(ended, "message", "")) : NULL;
 
@@ -434,9 +267,9 @@ static bool explain_by_exit(const json_t *pod, struct run_status *out)
 /* Tells whether a pod was killed because somebody deleted it and it did not end in the time that this left it. */
 static bool explain_by_deletion(const json_t *pod, struct run_status *out)
 {
-    const json_t *ended = k8s_state_of(container_of(pod), "terminated");
+    const json_t *ended = kubernetes_container_state(pod, "terminated");
 
-    if (codec_json_int(ended, "exitCode", 0) != KILLED || !json_object_get(metadata_of(pod), "deletionTimestamp"))
+    if (codec_json_int(ended, "exitCode", 0) != KILLED || !kubernetes_is_going(pod))
         return false;
     say_deleted_pod(kubernetes_name_of(pod), out);
     return true;
@@ -477,7 +310,7 @@ static bool explain_pods(const json_t *pods, bool (*explain)(const json_t *pod, 
     json_array_foreach(pods, i, pod)
     {
         int exit_status =
-            codec_json_int_in(k8s_state_of(container_of(pod), "terminated"), "exitCode", 1, UINT8_MAX, ACT_FAIL);
+            codec_json_int_in(kubernetes_container_state(pod, "terminated"), "exitCode", 1, UINT8_MAX, ACT_FAIL);
         if (!explain(pod, out))
             continue;
         out->exit_status = exit_status;
@@ -641,9 +474,10 @@ static void explain_unscheduled(const json_t *pod, const json_t *scheduled, cons
 static void k8s_state_explain_waiting(const json_t *pod, const json_t *events, struct run_status *out)
 {
     static const struct meaning gated = {NULL, "scheduling gates hold it back", NULL};
-    const json_t *waiting = k8s_state_find(pod, "waiting"), *scheduled = condition_of(pod, "PodScheduled");
+    const json_t *waiting = kubernetes_told_state(pod, "waiting"),
+                 *scheduled = kubernetes_any_condition(pod, "PodScheduled");
     const struct meaning *m = find_meaning(waiting_meanings, codec_json_str(waiting, "reason", ""));
-    const char *unscheduled = is_true(scheduled) ? "" : codec_json_str(scheduled, "reason", "");
+    const char *unscheduled = kubernetes_is_true(scheduled) ? "" : codec_json_str(scheduled, "reason", "");
 
     if (m)
         k8s_state_say(out, m, codec_json_str(waiting, "message", ""));
@@ -659,7 +493,7 @@ static void k8s_state_explain_waiting(const json_t *pod, const json_t *events, s
 static void explain_suspension(const struct kubernetes_view *view, struct run_status *out)
 {
     const char *queue = kubernetes_label(view->job, KUBERNETES_QUEUE);
-    const json_t *quota = condition_of(view->workload, "QuotaReserved");
+    const json_t *quota = kubernetes_any_condition(view->workload, "QuotaReserved");
     const json_t *evicted = kubernetes_condition(view->workload, "Evicted");
     ACT_AUTOFREE char *again = evicted ? act_sprintf(" again, as Kueue took its pods away (%s); it begins anew",
                                                      codec_json_str(evicted, "reason", "Evicted"))
@@ -670,7 +504,7 @@ static void explain_suspension(const struct kubernetes_view *view, struct run_st
                                         "where 'a submit' was interrupted, the same command again completes it"};
 
     if (queue)
-        k8s_state_say(out, &waits, is_true(quota) ? "" : codec_json_str(quota, "message", ""));
+        k8s_state_say(out, &waits, kubernetes_is_true(quota) ? "" : codec_json_str(quota, "message", ""));
     else
         k8s_state_say(out, &half, "");
 }
@@ -683,7 +517,7 @@ static bool is_suspended(const json_t *job)
 /* It runs, and nothing ends it. */
 static bool k8s_state_is_there(const json_t *pod)
 {
-    return is_up(pod) && !json_object_get(metadata_of(pod), "deletionTimestamp");
+    return is_up(pod) && !kubernetes_is_going(pod);
 }
 
 /* How many of the pods are up, of which *out_there stay, and the first that is not up. */
@@ -735,7 +569,7 @@ static int per_node_of(const json_t *job)
 static bool is_late(const struct kubernetes_view *view, const json_t *pod)
 {
     enum { BEGINNING_S = 60 }; /* for as long the pods of a large Job may be made one after the other */
-    int64_t made = kubernetes_time(metadata_of(pod), "creationTimestamp"), began = began_at(view->pods);
+    int64_t made = kubernetes_time(kubernetes_metadata(pod), "creationTimestamp"), began = began_at(view->pods);
     int64_t start = kubernetes_time(json_object_get(view->job, "status"), "startTime");
 
     return start && made > start + BEGINNING_S && began && began < made;
@@ -769,7 +603,7 @@ static void read_course(const struct kubernetes_view *view, struct run_status *o
         return;
     }
     int up = count_up(view->pods, n, &there, &waits);
-    out->attempt = lost + 1 + (waits && is_over(waits));
+    out->attempt = lost + 1 + (waits && kubernetes_is_over(waits));
     if (up >= k8s_state_least_of(view->job, n) || (up > 0 && (lost > 0 || is_late(view, waits))))
         out->state = RUN_RUNNING;
     if (out->state == RUN_RUNNING)
@@ -789,7 +623,7 @@ static void read_course(const struct kubernetes_view *view, struct run_status *o
  */
 static void say_deletion(const struct kubernetes_view *view, struct run_status *out)
 {
-    int64_t deleted = kubernetes_time(metadata_of(view->job), "deletionTimestamp");
+    int64_t deleted = kubernetes_time(kubernetes_metadata(view->job), "deletionTimestamp");
 
     if (!deleted)
         return;
