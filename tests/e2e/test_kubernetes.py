@@ -355,7 +355,7 @@ def test_a_secret_that_somebody_else_made_for_a_run_is_refused(act, kubernetes):
     kubernetes.create({"apiVersion": "v1", "kind": "Secret", "metadata": meta, "immutable": True, "data": planted})
     kubernetes.faults()
     refused = act.run(*K8S, "submit", "echo", "hello", status=1)
-    assert f"the Secret '{name}' is there already and says something else than this run's would" in refused.err
+    assert f"there is a Secret '{name}' already whose content differs from this run's" in refused.err
     assert not kubernetes.objects("Job")
     run = act.submit("echo", "hello", before=K8S)
     act.run("wait", run)

@@ -217,8 +217,8 @@ def test_more_gpus_than_any_node_has(act, kubernetes):
             status=6)
     kubernetes.cluster(gpu_per_node=16, k8s={"gpu_resource": "nvidia.com/gpu", "larger_nodes": True})
     asked = act.run(*K8S, "submit", "true")
-    assert "a pod with 16 'nvidia.com/gpu' fits no node that 'k8s' has now, of which the largest has 8: it waits for a " \
-        "larger one" in asked.err
+    assert "a pod with 16 'nvidia.com/gpu' fits no node that 'k8s' has now, of which the largest has 8: it waits " \
+        "for a larger one" in asked.err
     act.run("abort", asked.out.strip())
 
 

@@ -56,7 +56,8 @@ static void shape_of(const char *id, const json_t *job, json_t *pod, char out[AC
 
 /* ---- what is remembered */
 
-/* <act_cache_dir()>/k8s-<hash of the namespace>.json: {"<shape>": Unix time}. What cannot be kept costs a request. */
+/* Returns the file <act_cache_dir()>/k8s-<hash of the namespace>.json: {"<shape>": Unix time}. New string. What cannot
+ * be kept costs a request. */
 static char *k8s_admission_memory_path(struct kube *kube)
 {
     ACT_AUTOFREE char *dir = act_cache_dir();
@@ -77,7 +78,7 @@ static bool k8s_admission_is_fresh(const json_t *memory, const char *shape)
     return at > 0 && at <= now && now - at < KEEP_S;
 }
 
-/* Only what is fresh. A new reference. */
+/* Reads what is fresh. A new reference. */
 static json_t *k8s_admission_read_memory(const char *path)
 {
     CODEC_AUTOJSON json_t *all = NULL;
@@ -116,8 +117,9 @@ static int k8s_admission_refused(const struct kubernetes *k, const struct act_er
                          kube_namespace(k->kube), why);
 }
 
-/* *out_lasts: the same question has the same answer for a while. A quota that is full now is no refusal; neither is that
- * the user may not ask, which may change at any moment. What makes the pod invalid is said of the Job, too. */
+/* Asks whether the pod would be let in. *out_lasts: the same question has the same answer for a while. A quota that is
+ * full now is no refusal; neither is that the user may not ask, which may change at any moment. What makes the pod
+ * invalid is said of the Job, too. */
 static int k8s_admission_ask(struct kubernetes *k, json_t *pod, bool *out_lasts, struct act_error *err)
 {
     struct kube_call post = {.method = "POST",

@@ -77,7 +77,7 @@ static int k8s_aks_nodes_take_node(void *arg, const json_t *node, struct act_err
     return 0;
 }
 
-/* Runs of ACT in the namespace. */
+/* Notes which run of ACT in the namespace has a node. */
 static int k8s_aks_nodes_take_pod(void *arg, const json_t *pod, struct act_error *err)
 {
     json_t *runs = arg;

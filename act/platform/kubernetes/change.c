@@ -24,7 +24,8 @@ int kubernetes_delete_job(struct kubernetes *k, const json_t *job, const char *p
     return rc;
 }
 
-/* The Job goes when all of its pods have, of which a node that does not answer tells nobody. */
+/* Warns of a node that does not answer: the Job goes when all of its pods have, and this node tells nobody of its
+ * own. */
 static void warn_of_silence(struct kubernetes *k, const json_t *job)
 {
     CODEC_AUTOJSON json_t *pods = NULL;
@@ -91,7 +92,7 @@ static int patch_size(struct kubernetes *k, const json_t *job, int nodes, struct
     return rc;
 }
 
-/* The pods that are too many go with their logs. */
+/* Warns that the pods that are too many take their logs along. */
 static void warn_of_logs(const json_t *job, int nodes)
 {
     const json_t *template = json_object_get(json_object_get(job, "spec"), "template");

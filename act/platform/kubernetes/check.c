@@ -1,5 +1,5 @@
-/* check.c - what is refused before anything is made: a namespace, a queue or a claim that is not there, a server that is
- * too old, more code than Secrets hold, more pods than there could ever be, and what a policy has against them.
+/* check.c - what is refused before anything is made: a namespace, a queue or a claim that is not there, a server that
+ * is too old, more code than Secrets hold, more pods than there could ever be, and what a policy has against them.
  */
 #include <string.h>
 
@@ -9,7 +9,7 @@
 
 /* ---- what cannot be a Job ---- */
 
-/* The size of a job file, which is not in the configuration's files. */
+/* Checks the size that a job file gives; that of a cluster file was checked when it was read. */
 static int check_shm_size(const struct config *config, struct act_error *err)
 {
     const char *size = k8s_keys(config)->shm_size;
@@ -19,7 +19,7 @@ static int check_shm_size(const struct config *config, struct act_error *err)
     return act_error_set(err, ACT_CONFIG, "the size of /dev/shm must be a quantity such as 16Gi, not '%s'", size);
 }
 
-/* A patch that takes away what the agent is would make a pod that waits for ever. */
+/* Refuses a patch that would take the agent away: its pod would wait for ever. */
 static int check_pod_patch(const struct config *config, struct act_error *err)
 {
     json_t *spec = json_object_get(k8s_keys(config)->pod, "spec"), *value;
@@ -69,7 +69,7 @@ int kubernetes_no_namespace(const struct kubernetes *k, struct act_error *err)
                          kube_namespace(k->kube), k->config->cluster);
 }
 
-/* What an object's absence says: -ACT_NOT_FOUND. Who may not look finds out later. Takes the path. */
+/* Returns -ACT_NOT_FOUND, with *said, if an object is not there. Who may not look finds out later. Takes the path. */
 static int look_for(struct kubernetes *k, char *path, const char *what, struct act_error *said)
 {
     ACT_AUTOFREE char *looking = act_sprintf("look for the %s", what);
@@ -93,7 +93,7 @@ int kubernetes_check_namespace(struct kubernetes *k, struct act_error *err)
 
 /* ---- what the configuration names ---- */
 
-/* What the configuration names must be there. Takes the path. */
+/* Refuses a configuration whose key names an object that is not there. Takes the path. */
 static int check_named(struct kubernetes *k, char *path, const char *what, const char *key, const char *name,
                        struct act_error *err)
 {
@@ -129,7 +129,7 @@ static int k8s_check_names(struct kubernetes *k, struct act_error *err)
     return rc;
 }
 
-/* Volumes for one node only may be what the nodes of the run are to share. Source: kubernetes.io/docs/concepts/storage/
+/* Warns of a claim for one node only, where the run has several. Source: kubernetes.io/docs/concepts/storage/
  * persistent-volumes/#access-modes */
 static void doubt_claim(const char *name, const json_t *claim, const struct run_spec *spec)
 {
@@ -207,7 +207,7 @@ int kubernetes_too_old(const struct run_spec *spec, int minor, struct act_error 
     return 0;
 }
 
-/* Before the first thing is made there; a server that does not say it is asked by the Job itself. */
+/* Asks the server for its version. One that does not say it is judged by what it makes of the Job. */
 static int k8s_check_version(struct kubernetes *k, const struct run_spec *spec, struct act_error *err)
 {
     ACT_AUTOFREE char *name = NULL;
@@ -236,8 +236,8 @@ int kubernetes_check_settings(struct platform *p, const struct run_spec *spec, s
     return kubernetes_check_job(kubernetes_of(p)->config, spec, err);
 }
 
-/* Whether there is a namespace is left to kubernetes_prepare(), as nothing is made or sent before, unless the run needs
- * a store. */
+/* Leaves it to kubernetes_prepare() whether there is a namespace, as nothing is made or sent before that, unless the
+ * run needs a store. */
 int kubernetes_check(struct platform *p, const struct run_spec *spec, struct act_error *err)
 {
     struct kubernetes *k = kubernetes_of(p);

@@ -15,13 +15,13 @@
 
 enum { THOUSANDTHS = 1000, COUNT_MAX = 1 << 24 };
 
-/* Anybody's pod may ask for any number. */
+/* Adds up without overflowing, as anybody's pod may ask for any number. */
 static int64_t plus(int64_t a, int64_t b)
 {
     return a < INT64_MAX - b ? a + b : INT64_MAX;
 }
 
-/* Of so many thousandths. */
+/* Returns how many whole ones there are in so many thousandths, at most COUNT_MAX. */
 static int k8s_cluster_count_of(int64_t thousandths)
 {
     return thousandths / THOUSANDTHS < COUNT_MAX ? (int)(thousandths / THOUSANDTHS) : COUNT_MAX;
@@ -58,7 +58,8 @@ int kubernetes_each_node(struct kubernetes *k, int (*each)(void *arg, const json
     return rc < 0 ? rc : kube_each(kube, path, "list the nodes", each, arg, err);
 }
 
-/* The pods of all namespaces, or where the user may not list them, of this one: then *out_all is false. */
+/* Calls each for the pods of all namespaces or, where the user may not list those, of this one: then *out_all is
+ * false. */
 static int each_pod(struct kubernetes *k, int (*each)(void *arg, const json_t *pod, struct act_error *err), void *arg,
                     bool *out_all, struct act_error *err)
 {
@@ -76,7 +77,7 @@ static int each_pod(struct kubernetes *k, int (*each)(void *arg, const json_t *p
     return kube_each(kube, here, "list the pods of the namespace", each, arg, err);
 }
 
-/* What is counted as GPUs: without any, the processors. */
+/* Returns the resource that is counted as GPUs: the processors where the cluster has none. */
 static const char *resource_of(const struct kubernetes *k)
 {
     const char *gpu = kubernetes_gpu_resource(k->config);
@@ -84,7 +85,7 @@ static const char *resource_of(const struct kubernetes *k)
     return gpu ? gpu : "cpu";
 }
 
-/* What the containers of a pod may take of it at once; what they ask for where they have no limit. */
+/* Returns how much of a resource the containers of a pod may take at once, or ask for where they have no limit. */
 static int64_t taken_by(const json_t *pod, const char *resource)
 {
     size_t i;
@@ -102,7 +103,7 @@ static int64_t taken_by(const json_t *pod, const char *resource)
     return sum;
 }
 
-/* The Job that a pod belongs to, else the pod itself: "namespace/name". New string. */
+/* Names the Job that a pod belongs to, else the pod itself: "namespace/name". New string. */
 static char *work_of(const json_t *pod)
 {
     const char *job = kubernetes_label(pod, "job-name");
@@ -128,7 +129,7 @@ struct load {
     json_t *running, *waiting; /* work -> true */
 };
 
-/* The pool of a node, by the label that its cloud gives it. */
+/* Names the pool of a node by the label that its cloud gives it. */
 static const char *k8s_cluster_pool_of(const json_t *node)
 {
     static const char *const labels[] = {"agentpool", "kubernetes.azure.com/agentpool", "cloud.google.com/gke-nodepool",

@@ -27,7 +27,7 @@ enum {
 
 /* ---- names ---- */
 
-/* The experiment of a run id, as far as it is fit for a name: at most so many characters. */
+/* Returns the experiment of a run id, as far as it is fit for a name, in at most max characters. New string. */
 static char *name_of_experiment(const char *id, size_t len, size_t max)
 {
     struct act_buf out = {0};
@@ -118,7 +118,7 @@ static bool k8s_job_is_given(const char *text)
     return text && *text;
 }
 
-/* Whether k8s.image counts, and not docker.image. */
+/* Tells whether k8s.image counts, and not docker.image. */
 static bool is_own_image(const struct config *config)
 {
     bool other = config_is_said(config, "docker.image") && !config_is_said(config, "k8s.image");
@@ -140,7 +140,7 @@ char *kubernetes_image(const struct config *config, const struct run_spec *spec)
     return k8s_job_is_given(config->docker.image) ? config_docker_image(&config->docker) : NULL;
 }
 
-/* The command of the container. Whatever the shell says goes into the pod's log. */
+/* Returns the command of the container. Whatever the shell says goes into the pod's log. New string. */
 static char *k8s_job_script_of(const struct kubernetes_run *run)
 {
     ACT_AUTOFREE char *client =
@@ -194,7 +194,7 @@ static json_t *resources_of(const struct kubernetes_run *run)
     return json_pack("{s:o, s:o}", "limits", limits, "requests", requests);
 }
 
-/* The Secrets "<base>-<i>" as sources of a projected volume. */
+/* Adds the Secrets "<base>-<i>" to the sources of a projected volume. */
 static void add_sources(const char *base, size_t n, json_t *sources)
 {
     for (size_t i = 0; i < n; i++) {
@@ -203,7 +203,7 @@ static void add_sources(const char *base, size_t n, json_t *sources)
     }
 }
 
-/* The run's own Secret, and those with the parts of its package. */
+/* Returns a volume of the run's own Secret and of those with the parts of its package. */
 static json_t *run_volume(const struct kubernetes_run *run)
 {
     ACT_AUTOFREE char *parts = act_sprintf("%s-package", run->name);
@@ -231,7 +231,7 @@ static void k8s_job_add_mount(json_t *volumes, json_t *mounts, json_t *volume, c
     json_array_append_new(mounts, mount);
 }
 
-/* The size of /dev/shm: of the run's job file, or as configured. */
+/* Mounts /dev/shm of the size that the job file, or the configuration, gives. */
 static void add_shm(const struct kubernetes_run *run, json_t *volumes, json_t *mounts)
 {
     const char *size = k8s_keys(run->config)->shm_size;
@@ -262,7 +262,7 @@ static int64_t grace_of(const struct kubernetes_run *run)
     return run_abort_grace_s(run_spec_variable(run->spec, "ACT_ABORT_GRACE")) + GRACE_MORE_S + sending_s;
 }
 
-/* The value of an annotation of the pod itself. */
+/* Returns a variable with the value of an annotation of the pod itself. */
 static json_t *variable_of(const char *name, const char *annotation)
 {
     ACT_AUTOFREE char *path = act_sprintf("metadata.annotations['%s']", annotation);
@@ -270,8 +270,8 @@ static json_t *variable_of(const char *name, const char *annotation)
     return json_pack("{s:s, s:{s:{s:s}}}", "name", name, "valueFrom", "fieldRef", "fieldPath", path);
 }
 
-/* What is for the agent itself: variables of the run, for how long a part of its pods is held, and how many pods were
- * there before it. */
+/* Adds the variables for the agent itself: those of the run, for how long a part of its pods is held, and how many pods
+ * were there before it. */
 static void k8s_job_add_env(const struct kubernetes_run *run, json_t *container)
 {
     const struct run_spec *spec = run->spec;
@@ -298,7 +298,7 @@ static bool has_login(const struct config_docker *docker)
     return docker->username && docker->password;
 }
 
-/* Values of node labels are texts, whatever YAML takes them for. */
+/* Returns a map of texts: values of node labels are texts, whatever YAML takes them for. */
 static json_t *texts_of(json_t *map)
 {
     json_t *out = json_object();
@@ -352,7 +352,7 @@ static json_t *k8s_job_pod_of(const struct kubernetes_run *run)
 
 /* ---- the Job ---- */
 
-/* What ends a pod is the end of the run, but for a pod that lost its group, and one that the cluster took away. */
+/* Returns the rules by which a pod that ends ends the run, unless it lost its group, or the cluster took it away. */
 static json_t *failure_policy(void)
 {
     return json_pack("{s:[{s:s, s:[{s:s, s:s}]}, {s:s, s:{s:s, s:s, s:[i]}}]}", "rules", "action", "Ignore",
@@ -361,7 +361,7 @@ static json_t *failure_policy(void)
                      KUBERNETES_LOST_GROUP);
 }
 
-/* The command, for people: one line of so many bytes, cut between characters. */
+/* Returns the command for people: one line of TITLE_MAX bytes at most, cut between characters. New string. */
 static char *k8s_job_title_of(const struct run_spec *spec)
 {
     struct act_buf words = {0};
@@ -401,8 +401,8 @@ static void add_notes(const struct kubernetes_run *run, json_t *job)
     }
 }
 
-/* An elastic run begins with what its queue has room for: Kueue then changes both numbers of the Job. Source:
- * kueue.sigs.k8s.io/docs/tasks/run/jobs/#partial-admission, .../docs/reference/labels-and-annotations/ */
+/* Puts the Job into its queue. An elastic run begins with what this has room for: Kueue then changes both numbers.
+ * Source: kueue.sigs.k8s.io/docs/tasks/run/jobs/#partial-admission, .../docs/reference/labels-and-annotations/ */
 static void add_queue(const struct kubernetes_run *run, json_t *job)
 {
     json_t *metadata = json_object_get(job, "metadata"), *notes = json_object_get(metadata, "annotations");
@@ -415,7 +415,7 @@ static void add_queue(const struct kubernetes_run *run, json_t *job)
     json_object_set_new(notes, "kueue.x-k8s.io/job-completions-equal-parallelism", json_string("true"));
 }
 
-/* The member of an object, which is made if it is not there. */
+/* Returns a member of an object, and makes it if it is not there. */
 static json_t *member(json_t *object, const char *key, json_t *(*make)(void))
 {
     if (!json_object_get(object, key))
@@ -423,8 +423,9 @@ static json_t *member(json_t *object, const char *key, json_t *(*make)(void))
     return json_object_get(object, key);
 }
 
-/* A node by its name, which the label of its host name need not be. Each requirement takes one value, and the terms are
- * alternatives. Source: kubernetes.io/docs/reference/kubernetes-api/workload-resources/pod-v1/#NodeSelectorTerm */
+/* Keeps a pod off nodes by their names, which the labels of their host names need not be. Each requirement takes one
+ * value, and the terms are alternatives. Source:
+ * kubernetes.io/docs/reference/kubernetes-api/workload-resources/pod-v1/#NodeSelectorTerm */
 static void keep_off(json_t *pod, const struct act_strv *nodes)
 {
     json_t *affinity = member(member(pod, "affinity", json_object), "nodeAffinity", json_object);

@@ -373,7 +373,8 @@ bool kubernetes_is_newer(const json_t *pod, const json_t *than);
 /* Returns how many pods there were in the place of a pod before it, also those that are gone; 0 where the cluster does
  * not say. */
 int kubernetes_lives_before(const json_t *pod);
-/* Returns the pods that are the n nodes of a run now: the newest of each index, NULL where there is none. New memory. */
+/* Returns the pods that are the n nodes of a run now: the newest of each index, NULL where there is none. New
+ * memory. */
 const json_t **kubernetes_pods_of(const json_t *pods, int n);
 
 /* ---- state.c */

@@ -151,7 +151,7 @@ static void note_phase(struct pod_reader *r, const json_t *pod)
     r->phase = has_ended ? POD_HAS_ENDED : !*phase || strcmp(phase, "Pending") == 0 ? POD_WAITS : POD_RUNS;
 }
 
-/* One that never began has nothing to miss. */
+/* Notes which pods the cluster has no more. Of one that never began nothing is missing. */
 static void note_gone_pods(struct logs *l)
 {
     for (size_t i = 0; i < l->n_readers; i++) {
@@ -244,7 +244,7 @@ static bool has_attempt(const struct logs *l, int attempt)
     return false;
 }
 
-/* In the place of attempts of which nothing is left, so that the names of the logs tell which attempt is the last. */
+/* Keeps a line for each attempt of which nothing is left, so that the names of the logs tell which one is the last. */
 static void note_gone(struct logs *l, int lives)
 {
     enum { MOST = 100 };
@@ -258,7 +258,8 @@ static void note_gone(struct logs *l, int lives)
     l->attempt = lives + 1 > l->attempt ? lives + 1 : l->attempt;
 }
 
-/* A pod that is gone took its log along. Said once for each place, of which the newest pod knows how many it had. */
+/* Says, once for each place, that pods that are gone took their logs along. The newest one knows how many there
+ * were. */
 static void say_gone(struct logs *l)
 {
     for (size_t i = 0; i < l->n_readers; i++) {

@@ -33,7 +33,7 @@ static bool has_phase(const json_t *pod, const char *phase)
     return strcmp(kubernetes_phase(pod), phase) == 0;
 }
 
-/* What is to be said of the pod; false: nobody took it. */
+/* Says why the pod went. Returns false if nobody took it. */
 static bool k8s_loss_explain(const json_t *pod, struct act_buf *out)
 {
     const json_t *why = kubernetes_condition(pod, "DisruptionTarget");
@@ -55,7 +55,7 @@ static bool k8s_loss_explain(const json_t *pod, struct act_buf *out)
     return true;
 }
 
-/* Whether the pod was lost after the other (NULL: none). */
+/* Tells whether the pod was lost after the other (NULL: none). */
 static bool is_later(const json_t *pod, const json_t *than)
 {
     const char *a = codec_json_str(json_object_get(pod, "metadata"), "creationTimestamp", "");

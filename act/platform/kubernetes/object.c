@@ -1,5 +1,5 @@
-/* object.c - what the objects of the cluster say of themselves: names, marks, times, conditions, and of pods which life of
- * their place they are. Pure.
+/* object.c - what the objects of the cluster say of themselves: names, marks, times, conditions, and of pods which life
+ * of their place they are. Pure.
  *
  * Source: kubernetes.io/docs/reference/kubernetes-api/common-definitions/object-meta/; .../concepts/workloads/pods/
  * pod-lifecycle/ (phases, container states).

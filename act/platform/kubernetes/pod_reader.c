@@ -203,7 +203,7 @@ bool pod_reader_is_behind(const struct pod_reader *r)
     return r->phase != POD_WAITS && r->state != LOG_WHOLE && !r->stream.under_way && !is_about_to_end(r);
 }
 
-/* Whether the next reading only has to bring what the pod prints from now on. */
+/* Tells whether the next reading only has to bring what the pod prints from now on. */
 static bool can_be_followed(const struct pod_reader *r)
 {
     return r->state != LOG_UNREAD && !reader_is_over(r);

@@ -78,8 +78,8 @@ struct logs {
 };
 
 /* Finds out how the streams have ended that followed the pods which the readers know, whose phases are those of now:
- * which logs are whole, and which have to be read again. Runs the engine where something has to be asked, or is about to
- * come. */
+ * which logs are whole, and which have to be read again. Runs the engine where something has to be asked, or is about
+ * to come. */
 void pod_readers_settle(struct logs *logs);
 /* Tells whether there may be more of a log than was read, and nothing is under way that brings it. */
 bool pod_reader_is_behind(const struct pod_reader *reader);

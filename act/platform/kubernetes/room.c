@@ -14,7 +14,7 @@
 
 enum { THOUSANDTHS = 1000 };
 
-/* What a run asks for. */
+/* The demand of a run. */
 struct demand {
     struct kubernetes *k;
     const struct run_spec *spec;
@@ -34,7 +34,7 @@ static void k8s_room_add(json_t *sums, const char *key, int64_t value)
         json_object_set_new(sums, key, json_integer(sum + value));
 }
 
-/* What a container is limited to it also requests, if it does not say how much. */
+/* Adds a container, which requests what it is limited to if it does not say how much. */
 static void add_container(struct demand *d, const json_t *container)
 {
     const json_t *resources = json_object_get(container, "resources");
@@ -70,7 +70,7 @@ static struct demand demand_new(struct kubernetes *k, const struct run_spec *spe
 
 /* ---- quotas ---- */
 
-/* What a pod counts for a key of a quota, in thousandths; 0: nothing. */
+/* Returns how much a pod counts for a key of a quota, in thousandths; 0: nothing. */
 static int64_t counted(const struct demand *d, const char *key)
 {
     if (strcmp(key, "pods") == 0 || strcmp(key, "count/pods") == 0)
@@ -82,7 +82,7 @@ static int64_t counted(const struct demand *d, const char *key)
     return codec_json_int(d->requests, key, 0);
 }
 
-/* An amount of a resource for people. New string. */
+/* Writes an amount of a resource for people. New string. */
 static char *amount(const char *key, int64_t thousandths)
 {
     char size[ACT_UNIT_TEXT];
@@ -93,7 +93,7 @@ static char *amount(const char *key, int64_t thousandths)
                                                            : act_sprintf("%lld", (long long)thousandths / THOUSANDTHS);
 }
 
-/* How long a part of the run's pods is held, for people. */
+/* Says for how long a part of the run's pods is held. */
 static const char *held(const struct demand *d)
 {
     const char *wait = k8s_keys(d->k->config)->gang_wait;
@@ -125,7 +125,7 @@ static int k8s_room_check_key(const struct demand *d, const json_t *quota, const
     return 0;
 }
 
-/* One with scopes is for some pods alone. */
+/* Checks a quota, unless it has scopes: then it is for some pods alone. */
 static int check_quota(void *arg, const json_t *quota, struct act_error *err)
 {
     const struct demand *d = arg;
@@ -171,7 +171,7 @@ static bool k8s_room_matches(const json_t *node, json_t *selector)
     return true;
 }
 
-/* How many pods of the run a node could have. */
+/* Returns how many pods of the run a node could have. */
 static int64_t k8s_room_pods_of(const struct demand *d, const json_t *has)
 {
     int64_t fits = act_quantity_from_text(codec_json_str(has, "pods", "110")) / THOUSANDTHS;

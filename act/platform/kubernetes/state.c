@@ -13,7 +13,7 @@
 
 /* ---- words ---- */
 
-/* What a reason of Kubernetes means to a user, and what to do: "<meaning>: <the cluster's message>; <todo>". */
+/* The meaning of a reason of Kubernetes to a user, and what to do: "<meaning>: <the cluster's message>; <todo>". */
 struct meaning {
     const char *reason, *text, *todo;
 };
@@ -49,8 +49,8 @@ static const struct meaning event_meanings[] = {
     {NULL, NULL, NULL},
 };
 
-/* Why no pod can be made, by the words of what refuses it. Source: the API server's admission plugins LimitRanger,
- * ResourceQuota, PodSecurity, Priority and ServiceAccount. */
+/* Reasons why no pod can be made, by the words of what refuses it. Source: the API server's admission plugins
+ * LimitRanger, ResourceQuota, PodSecurity, Priority and ServiceAccount. */
 static const struct meaning refused_meanings[] = {
     {"violates PodSecurity", "the namespace's PodSecurity forbids its pods", "set securityContext in k8s.pod"},
     {"exceeded quota", "it waits for room in the namespace's quota", NULL},
@@ -81,7 +81,7 @@ static const struct meaning job_meanings[] = {
 
 #define NO_SHELL "the image has no /bin/sh", "use an image with /bin/sh, gzip and sha256sum"
 
-/* What container runtimes, or the container's own output, say of an image that cannot start; any case. */
+/* Words of container runtimes, or of the container itself, about an image that cannot start; in any case. */
 static const struct meaning image_meanings[] = {
     {"/bin/sh: no such file or directory", NO_SHELL},
     {"\"/bin/sh\": executable file not found", NO_SHELL},
@@ -93,7 +93,7 @@ static const struct meaning image_meanings[] = {
     {NULL, NULL, NULL},
 };
 
-/* By a part of the message instead of the reason. */
+/* Finds a meaning by a part of the message instead of the reason. */
 static const struct meaning *find_in_message(const struct meaning *table, const char *message)
 {
     while (table->reason && !strcasestr(message, table->reason))
@@ -150,7 +150,7 @@ static bool is_up(const json_t *pod)
     return strcmp(kubernetes_phase(pod), "Running") == 0 || strcmp(kubernetes_phase(pod), "Succeeded") == 0;
 }
 
-/* The last words of the agent in pod 0: the run's status. */
+/* Reads the last words of the agent in pod 0, which are the run's status. */
 static bool read_last_words(const json_t *pods, struct run_status *out)
 {
     struct act_error ignored;
@@ -162,7 +162,7 @@ static bool read_last_words(const json_t *pods, struct run_status *out)
            run_status_from_json(json, out, &ignored) == 0 && run_state_is_final(out->state);
 }
 
-/* When the first of its pods began. */
+/* Returns when the first of the pods began; 0: none has. */
 static int64_t began_at(const json_t *pods)
 {
     int64_t first = 0;
@@ -179,7 +179,8 @@ static int64_t began_at(const json_t *pods)
     return first;
 }
 
-/* How often pods were made in the place of others, of the n indexes of a run. Newer ones tell of what is gone. */
+/* Counts how often pods were made in the place of others, of the n indexes of a run. Newer ones tell of what is
+ * gone. */
 static int replaced(const json_t *pods, int n)
 {
     ACT_AUTOFREE int *of_index = act_calloc((size_t)n + 1, sizeof(int));
@@ -213,7 +214,7 @@ static void say_deleted_pod(const char *pod, struct run_status *out)
              pod, KILLED);
 }
 
-/* Why a pod ended, in words: by the kubelet's reason. */
+/* Explains why a pod ended, by the kubelet's reason. */
 static bool explain_by_reason(const json_t *pod, struct run_status *out)
 {
     const json_t *status = json_object_get(pod, "status"), *ended = kubernetes_container_state(pod, "terminated");
@@ -228,7 +229,7 @@ static bool explain_by_reason(const json_t *pod, struct run_status *out)
     return has_reason(out);
 }
 
-/* Else by what its container said, and its exit status. */
+/* Explains it by what the container said, and by its exit status. */
 static bool explain_by_exit(const json_t *pod, struct run_status *out)
 {
     const json_t *ended = kubernetes_container_state(pod, "terminated");
@@ -300,7 +301,7 @@ static bool explain_by_absence(const struct kubernetes_view *view, const json_t 
     return true;
 }
 
-/* The first pod of which the explanation knows something. */
+/* Explains by the first pod of which the explanation knows something. */
 static bool explain_pods(const json_t *pods, bool (*explain)(const json_t *pod, struct run_status *out),
                          struct run_status *out)
 {
@@ -332,13 +333,14 @@ static void k8s_state_explain_failure(const struct kubernetes_view *view, const 
     k8s_state_say(out, m ? m : &other, codec_json_str(failed, "message", ""));
 }
 
-/* A time of the cluster by this machine's clock, so that ages are right. */
+/* Turns a time of the cluster into one of this machine's clock, so that ages are right. */
 static int64_t here(const struct kubernetes_view *view, int64_t unix_s)
 {
     return unix_s ? unix_s - view->ahead_s : 0;
 }
 
-/* The node of the pod of this host name, "<job>-<index>", which its own name begins with; NULL: it is gone. */
+/* Returns the node of the pod with this host name, "<job>-<index>", which its own name begins with; NULL: it is
+ * gone. */
 static const char *node_of_host(const json_t *pods, const char *host)
 {
     const char *dash = strrchr(host, '-');
@@ -354,7 +356,7 @@ static const char *node_of_host(const json_t *pods, const char *host)
     return NULL;
 }
 
-/* The agent knows pods by their host names, and not on which nodes they are. */
+/* Names the nodes of pods, which the agent knows by their host names alone. */
 static void name_bad_nodes(const struct kubernetes_view *view, struct run_status *status)
 {
     int n = 0;
@@ -405,7 +407,7 @@ static bool k8s_state_is_of(const json_t *event, const char *kind, const char *n
            strcmp(codec_json_str(object, "name", ""), name) == 0;
 }
 
-/* The latest event of an object that has a meaning. Those of the scheduler have only an eventTime. */
+/* Returns the latest event of an object that has a meaning. Those of the scheduler have only an eventTime. */
 static const json_t *last_event(const json_t *events, const struct meaning *table, const char *kind, const char *name)
 {
     const json_t *last = NULL;
@@ -438,7 +440,7 @@ static void explain_by_events(const json_t *events, const char *kind, const char
         k8s_state_say(out, refused ? refused : find_meaning(event_meanings, reason), message);
 }
 
-/* What to do, by the scheduler's words; the first fits best. */
+/* Says what to do, by the scheduler's words; the first row fits best. */
 static const char *todo_of_scheduler(const char *message)
 {
     static const struct {
@@ -456,7 +458,7 @@ static const char *todo_of_scheduler(const char *message)
     return "'a summary' shows what is free";
 }
 
-/* The scheduler's words, and whether the cluster grows. */
+/* Explains by the scheduler's words, and whether the cluster grows. */
 static void explain_unscheduled(const json_t *pod, const json_t *scheduled, const json_t *events,
                                 struct run_status *out)
 {
@@ -514,13 +516,13 @@ static bool is_suspended(const json_t *job)
     return json_is_true(json_object_get(json_object_get(job, "spec"), "suspend"));
 }
 
-/* It runs, and nothing ends it. */
+/* Tells whether a pod runs, and nothing ends it. */
 static bool k8s_state_is_there(const json_t *pod)
 {
     return is_up(pod) && !kubernetes_is_going(pod);
 }
 
-/* How many of the pods are up, of which *out_there stay, and the first that is not up. */
+/* Counts the pods that are up, of which *out_there stay, and finds the first one that is not. */
 static int count_up(const json_t *pods, int n, int *out_there, const json_t **out_waits)
 {
     ACT_AUTOFREE const json_t **newest = kubernetes_pods_of(pods, n);
@@ -545,7 +547,7 @@ static void k8s_state_add_count(int up, int n, struct run_status *out)
         snprintf(out->reason, sizeof(out->reason), "%d of its %d pods run%s%.440s", up, n, *why ? "; " : "", why);
 }
 
-/* How many pods the run needs of its n. */
+/* Returns how many pods the run needs of its n. */
 static int k8s_state_least_of(const json_t *job, int n)
 {
     const char *text = kubernetes_annotation(job, KUBERNETES_MIN_NODES);
@@ -554,7 +556,7 @@ static int k8s_state_least_of(const json_t *job, int n)
     return text && act_int_from_text(text, &least) && least > 0 && least < n ? (int)least : n;
 }
 
-/* What each pod of an elastic run has of GPUs, or of processes where there are none; 0: the run is not elastic. */
+/* Returns how many GPUs each pod of an elastic run has, or processes where there are none; 0: it is not elastic. */
 static int per_node_of(const json_t *job)
 {
     const char *text = kubernetes_annotation(job, KUBERNETES_PER_NODE);
@@ -564,8 +566,8 @@ static int per_node_of(const json_t *job)
     return text && act_int_from_text(text, &n) && n > 0 && n <= MOST ? (int)n : 0;
 }
 
-/* Whether a pod that is not up was made long after the Job began, when others ran: it takes the place of one that is
- * gone. */
+/* Tells whether a pod that is not up was made long after the Job began, when others ran: it takes the place of one that
+ * is gone. */
 static bool is_late(const struct kubernetes_view *view, const json_t *pod)
 {
     enum { BEGINNING_S = 60 }; /* for as long the pods of a large Job may be made one after the other */
@@ -575,7 +577,7 @@ static bool is_late(const struct kubernetes_view *view, const json_t *pod)
     return start && made > start + BEGINNING_S && began && began < made;
 }
 
-/* What the cluster has taken from the run, and what it knows no more. */
+/* Adds what the cluster has taken from the run, and what it knows no more. */
 static void add_loss(const struct kubernetes_view *view, int n, struct run_status *out)
 {
     ACT_AUTOFREE char *silent = kubernetes_silent_node(view->pods, false, view->ahead_s);
@@ -618,8 +620,9 @@ static void read_course(const struct kubernetes_view *view, struct run_status *o
     add_loss(view, n, out);
 }
 
-/* The cluster is ending it, at someone's request. What runs goes on until it is gone; where no pod runs any more, or
- * ever did, nothing begins any more: that is the end. The Job's startTime is when it was let go, not when a pod began.
+/* Says that the cluster is ending it, at someone's request. What runs goes on until it is gone; where no pod runs any
+ * more, or ever did, nothing begins any more: that is the end. The Job's startTime is when it was let go, not when a
+ * pod began.
  */
 static void say_deletion(const struct kubernetes_view *view, struct run_status *out)
 {

@@ -1,4 +1,5 @@
-/* submission.c - a run with all that its objects hold, and these objects one by one: as they are made, or only shown. */
+/* submission.c - a run with all that its objects hold, and these objects one by one: as they are made, or only
+ * shown. */
 #include <string.h>
 #include <unistd.h>
 

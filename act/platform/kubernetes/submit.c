@@ -1,6 +1,6 @@
-/* submit.c - a run becomes a suspended Job first, which holds nothing; then what its pods need, which the Job owns; then
- * the Job is let go. Whoever dies in between leaves a suspended Job, and submitting the same run again completes it: an
- * object that is there and ours is as good as one that was just made.
+/* submit.c - a run becomes a suspended Job first, which holds nothing; then what its pods need, which the Job owns;
+ * then the Job is let go. Whoever dies in between leaves a suspended Job, and submitting the same run again completes
+ * it: an object that is there and ours is as good as one that was just made.
  *
  * Source: kubernetes.io/docs/reference/using-api/api-concepts/ (409 AlreadyExists, dropped fields, delete options);
  * .../docs/concepts/workloads/controllers/job/ (suspend).
@@ -20,7 +20,7 @@ static const char *plural_of(const json_t *object)
     return strcmp(kind, "Job") == 0 ? "jobs" : strcmp(kind, "Secret") == 0 ? "secrets" : "services";
 }
 
-/* An object of that name is there: whether it is this run's. *out is the whole of it, or what there is to say of it. */
+/* Refuses an object of this name that is not the run's. *out is the whole of it, or its metadata. */
 static int look_whose(struct kubernetes_submission *s, const json_t *object, bool whole, json_t **out,
                       struct act_error *err)
 {
@@ -42,8 +42,8 @@ static int look_whose(struct kubernetes_submission *s, const json_t *object, boo
     return rc;
 }
 
-/* *out: what the server made of it; NULL: there is one of that name, which exists_is_fine. query: how its fields are
- * validated; NULL: what the server does not know it drops, as its users are used to. *out_status may be NULL. */
+/* Creates an object. *out: what the server made of it; NULL: there is one of that name already. query: how its fields
+ * are validated; NULL: what the server does not know it drops, as its users are used to. *out_status may be NULL. */
 static int post(struct kubernetes_submission *s, json_t *object, const char *query, int *out_status, json_t **out,
                 struct act_error *err)
 {
@@ -64,7 +64,7 @@ static int post(struct kubernetes_submission *s, json_t *object, const char *que
     return rc;
 }
 
-/* Whether a key stands anywhere in a value. */
+/* Tells whether a key stands anywhere in a value. */
 static bool k8s_submit_has_key(json_t *value, const char *wanted)
 {
     const char *key;
@@ -77,7 +77,7 @@ static bool k8s_submit_has_key(json_t *value, const char *wanted)
     return false;
 }
 
-/* The name of the first field that k8s.pod has and the server does not know: foo of 'unknown field
+/* Returns the name of the first field that k8s.pod has and the server does not know: foo of 'unknown field
  * "spec.template.spec.foo"'. New string; NULL: they are fields of ours, which an older server does not have. */
 static char *unknown_in_pod(json_t *pod, const char *text)
 {
@@ -103,7 +103,8 @@ static int no_such_field(const struct kubernetes_submission *s, const char *name
     return act_error_hint(err, "'kubectl explain pod.spec --recursive' lists those it knows");
 }
 
-/* Servers drop fields that they do not know without an error: of a typing error in k8s.pod nobody would hear. Source:
+/* Creates the Job with its fields validated: servers drop those that they do not know without an error, and of a typing
+ * error in k8s.pod nobody would hear. Source:
  * kubernetes.io/docs/reference/using-api/api-concepts (field validation); servers before 1.25 ignore the query. */
 static int post_strictly(struct kubernetes_submission *s, json_t *job, json_t **out, struct act_error *err)
 {
@@ -116,7 +117,7 @@ static int post_strictly(struct kubernetes_submission *s, json_t *job, json_t **
     return name ? no_such_field(s, name, err) : post(s, job, "fieldValidation=Ignore", NULL, out, err);
 }
 
-/* *out: what the server made of it. */
+/* Creates the Job, suspended. *out: what the server made of it. */
 static int create_job(struct kubernetes_submission *s, json_t **out, struct act_error *err)
 {
     CODEC_AUTOJSON json_t *job = kubernetes_job(&s->run, true);
@@ -132,7 +133,7 @@ static int create_job(struct kubernetes_submission *s, json_t **out, struct act_
     return 0;
 }
 
-/* The value of a Secret, which is what flow_run_stores() made, without what is signed anew each time. */
+/* Returns the value of a Secret that flow_run_stores() made, without what is signed anew each time. */
 static json_t *stores_of(const char *base64)
 {
     size_t len = 0;
@@ -147,7 +148,7 @@ static json_t *stores_of(const char *base64)
     return stores;
 }
 
-/* Whether both tries mean the same. The token of the ranks' link is whichever came first. */
+/* Tells whether both tries mean the same. The token of the ranks' link is whichever came first. */
 static bool is_same_value(const char *key, const char *ours, const char *theirs)
 {
     if (strcmp(key, KUBERNETES_TOKEN) == 0)
@@ -188,13 +189,14 @@ static int create_other(struct kubernetes_submission *s, json_t *object, void *a
     rc = look_whose(s, owned, is_secret, &there, err);
     if (rc < 0 || !is_secret || is_same_secret(owned, there))
         return rc;
-    return act_error_set(err, ACT_FAIL,
-                         "the Secret '%s' is there already and says something else than this run's would; 'kubectl -n "
-                         "%s delete secret %s' if it is not needed, and submit again",
-                         kubernetes_name_of(owned), kube_namespace(s->k->kube), kubernetes_name_of(owned));
+    return act_error_set(
+        err, ACT_FAIL,
+        "there is a Secret '%s' already whose content differs from this run's; if nobody needs it, 'kubectl "
+        "-n %s delete secret %s', and submit again",
+        kubernetes_name_of(owned), kube_namespace(s->k->kube), kubernetes_name_of(owned));
 }
 
-/* What the run needs, or its user has written, and the server dropped without a word. */
+/* Refuses a Job of which the server dropped, without a word, what the run needs or its user has written. */
 static int check_kept(const struct kubernetes_submission *s, const json_t *job, struct act_error *err)
 {
     const struct run_spec *run = s->run.spec;
@@ -207,7 +209,7 @@ static int check_kept(const struct kubernetes_submission *s, const json_t *job, 
     return rc == 0 && dropped ? no_such_field(s, dropped, err) : rc;
 }
 
-/* The Job may go. */
+/* Lets the Job go. */
 static int start_job(struct kubernetes_submission *s, const json_t *job, struct act_error *err)
 {
     bool has_policy = json_object_get(json_object_get(job, "spec"), "podFailurePolicy") != NULL;
@@ -231,13 +233,13 @@ static int start_job(struct kubernetes_submission *s, const json_t *job, struct 
     return rc;
 }
 
-/* Whether a request that failed may have been carried out. */
+/* Tells whether a request that failed may have been carried out. */
 static bool may_be_done(int rc, const struct act_error *err)
 {
     return (rc == -ACT_TEMPORARY || rc == -ACT_TIMEOUT) && strcmp(err->service_code, KUBE_NO_WEBHOOK) != 0;
 }
 
-/* Nothing is left of what was refused; of what may have been done, the next attempt makes the rest. A Job that another
+/* Leaves nothing of what was refused; of what may have been done, the next attempt makes the rest. A Job that another
  * try has started stays. */
 static void clean_up(struct kubernetes_submission *s, const json_t *job, bool *asked)
 {
