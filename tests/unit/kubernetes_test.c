@@ -836,7 +836,7 @@ TEST(what_kueue_says_of_pods_that_it_took)
         ACT_AUTOFREE char *text = act_sprintf("[{'metadata':{'ownerReferences':[{'uid':'u1'}]},'status':{'conditions':"
                                               "[%s]}}]",
                                               rows[i][0]);
-        CODEC_AUTOJSON json_t *workloads = json_of(text);
+        CODEC_AUTOJSON json_t *workloads = kubernetes_test_json_of(text);
         ACT_AUTOFREE char *said = kubernetes_eviction(kubernetes_workload_of(workloads, "u1"));
         assert_true(act_streq(said, rows[i][1]));
         assert_null(kubernetes_workload_of(workloads, "u2"));
