@@ -15,21 +15,6 @@
 
 enum { PAUSE_MS = 20, TOLD_AFTER_MS = 1000, SHORT_MS = 10000 };
 
-int act_lock(const char *path, bool wait, struct act_error *err)
-{
-    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-
-    if (fd < 0)
-        return act_error_errno(err, errno, "cannot open '%s'", path);
-    if (flock(fd, LOCK_EX | (wait ? 0 : LOCK_NB)) == 0)
-        return fd;
-    int saved = errno;
-    close(fd);
-    if (saved == EWOULDBLOCK)
-        return act_error_set(err, ACT_TEMPORARY, "'%s' is in use by another process", path);
-    return act_error_errno(err, saved, "cannot lock '%s'", path);
-}
-
 /* ---- who has it */
 
 /* Returns the process that has the lock of this file, by proc_locks(5); 0: it does not show, as on another machine. */
@@ -57,6 +42,31 @@ static char *name_holder(int fd)
     int pid = find_holder(fd);
 
     return pid > 0 ? act_sprintf("process %d", pid) : act_strdup("another process");
+}
+
+/* ---- taking it */
+
+static int say_interrupted(int fd, const char *path, struct act_error *err)
+{
+    ACT_AUTOFREE char *holder = name_holder(fd);
+
+    return act_error_set(err, ACT_INTERRUPTED, "interrupted while %s has '%s' locked", holder, path);
+}
+
+int act_lock(const char *path, bool wait, struct act_error *err)
+{
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+
+    if (fd < 0)
+        return act_error_errno(err, errno, "cannot open '%s'", path);
+    if (flock(fd, LOCK_EX | (wait ? 0 : LOCK_NB)) == 0)
+        return fd;
+    int saved = errno;
+    int rc = saved == EINTR         ? say_interrupted(fd, path, err)
+             : saved == EWOULDBLOCK ? act_error_set(err, ACT_TEMPORARY, "'%s' is in use by another process", path)
+                                    : act_error_errno(err, saved, "cannot lock '%s'", path);
+    close(fd);
+    return rc;
 }
 
 /* ---- waiting */
@@ -93,7 +103,7 @@ static int lock_wait_for(int fd, const char *path, const struct patience *patien
             told = true;
         }
         if (usleep(PAUSE_MS * 1000) < 0)
-            return act_error_errno(err, errno, "cannot wait for '%s'", path);
+            return say_interrupted(fd, path, err);
     }
     return 0;
 }

@@ -37,11 +37,11 @@ char *kube_command_path(const struct kube *kube, const char *pod, const char *co
 
 /* ---- what comes ---- */
 
-/* How it ended: the exit status is among the causes of a failure. */
+/* Takes how the command ended: the exit status is among the causes of a failure. */
 static int kube_command_take_status(struct kube_command *command, const json_t *status)
 {
     const json_t *causes = json_object_get(json_object_get(status, "details"), "causes");
-    const char *message = codec_json_str(status, "message", "it said not why");
+    const char *message = codec_json_str(status, "message", "it does not say why");
     int64_t code = -1;
     size_t i;
     json_t *cause;
@@ -95,7 +95,7 @@ void kube_command_end(struct kube_try *t, int rc)
     command->done(command);
 }
 
-/* Old servers refuse protocols without a Status, and proxies answer in their own way. */
+/* Tells whether nobody there speaks this: old servers refuse protocols without a Status, proxies in their own way. */
 static bool is_not_spoken(const struct http_call *http, const json_t *body)
 {
     bool is_status = act_streq(codec_json_str(body, "kind", NULL), "Status");

@@ -78,7 +78,7 @@ static int kube_config_find(const struct kube_files *files, const struct kube_ki
     return rc;
 }
 
-/* "'a', 'b'": new string. */
+/* Returns the names of the files: "'a', 'b'". New string. */
 static char *file_names(const struct kube_files *files)
 {
     struct act_buf out = {0};
@@ -88,7 +88,7 @@ static char *file_names(const struct kube_files *files)
     return act_buf_steal(&out);
 }
 
-/* The contexts there are, for an error; malformed entries are passed over. New string. */
+/* Names the contexts there are, for an error; malformed entries are passed over. New string. */
 static char *context_names(const struct kube_files *files)
 {
     struct act_buf out = {0};
@@ -123,7 +123,7 @@ static int refuse_context(const struct kube_files *files, const char *name, cons
 
 /* ---- clusters ---- */
 
-/* As kubectl does: a server without a scheme is one of https if anything is said of TLS. */
+/* Adds the scheme that is missing, as kubectl does: https if anything is said of TLS. New string. */
 static char *whole_server(const struct kube_config *c, const char *text)
 {
     size_t n = strlen(text);
@@ -173,7 +173,7 @@ static int check_way(const struct kube_found *at, const struct kube_config *c, s
     return 0;
 }
 
-/* What the cluster has for its plugins. */
+/* Reads what the cluster has for its plugins. */
 static int read_extension(const struct kube_found *at, json_t **out, struct act_error *err)
 {
     static const struct kube_kind extensions = {"extensions", "extension"};
@@ -254,7 +254,7 @@ static int read_account(struct kube_config *c, struct act_error *err)
 
 /* ---- all of it ---- */
 
-/* Whether no file says anything, as where there is none. */
+/* Tells whether no file says anything, as where there is none. */
 static bool kube_config_is_empty(const struct kube_files *files)
 {
     for (size_t i = 0; i < files->n; i++)

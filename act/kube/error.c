@@ -22,7 +22,7 @@ static enum act_code meaning_of(int status)
     return status >= 500 ? ACT_TEMPORARY : ACT_FAIL;
 }
 
-/* What else a status means, by the words of the server: not every 403 is a missing right, and what a webhook fails at
+/* Other meanings of a status, by the words of the server: not every 403 is a missing right, and what a webhook fails at
  * has not been done. Source: kubernetes.io/docs/concepts/policy/resource-quotas; .../reference/access-authn-authz/
  * authorization and extensible-admission-controllers (failurePolicy). */
 static const struct cause {
@@ -52,7 +52,7 @@ static const struct cause *kube_error_cause_of(int status, const char *text)
     return NULL;
 }
 
-/* "field: message; ...", as far as the message does not say it itself. */
+/* Adds "field: message; ..." of the causes, as far as the message does not say it itself. */
 static void add_causes(struct act_buf *out, const json_t *body)
 {
     const json_t *cause;
@@ -79,7 +79,7 @@ static void mask(char *text, const char *authorization)
         memset(s, '*', n);
 }
 
-/* The beginning of a body that is no Status, as one line. New string. */
+/* Returns the beginning of a body that is no Status, as one line. New string. */
 static char *raw_text(const struct act_buf *body, const char *authorization)
 {
     ACT_AUTOFREE char *text = act_strndup(body->len ? body->data : "", body->len);
@@ -97,7 +97,7 @@ static bool is_status(const json_t *body)
     return act_streq(codec_json_str(body, "kind", NULL), "Status");
 }
 
-/* The words of the server, redacted; "" where it has none. New string. */
+/* Returns the words of the server, redacted; "" where it has none. New string. */
 static char *kube_error_text_of(const struct http_call *http, const json_t *body, const char *authorization)
 {
     struct act_buf out = {0};

@@ -23,7 +23,7 @@ void kube_files_release(struct kube_files *files)
     act_strv_release(&files->missing);
 }
 
-/* From the root: plugins and later reads begin elsewhere. New string. */
+/* Returns the folder of a file from the root on, as plugins and later reads begin elsewhere. New string. */
 static char *kube_files_folder_of(const char *name)
 {
     ACT_AUTOFREE char *dir = act_path_dirname(name), *here = *dir == '/' ? NULL : getcwd(NULL, 0);
@@ -83,7 +83,6 @@ int kube_files_read(const char *named, struct kube_files *out, struct act_error 
 
 /* ---- values ---- */
 
-/* NULL: it is missing or null. */
 int kube_text_of(const struct yaml *map, const char *key, const char **out, struct act_error *err)
 {
     const struct yaml *value = map ? yaml_get(map, key) : NULL;
@@ -116,7 +115,6 @@ int kube_bool_of(const struct yaml *map, const char *key, bool *out, struct act_
     return yaml_error(value, err, "'%s' must be true or false", key);
 }
 
-/* A member that must be a map or a list; *out NULL: it is missing. */
 int kube_part_of(const struct yaml *map, const char *key, enum yaml_kind kind, const struct yaml **out,
                  struct act_error *err)
 {
@@ -156,7 +154,6 @@ json_t *kube_to_json(const struct yaml *value)
     return yaml_as_int(value, &number) ? json_integer(number) : json_string(value->text);
 }
 
-/* The name of an entry of a list; NULL: it has none. */
 int kube_name_of(const struct yaml *entry, const struct kube_kind *kind, const char **out, struct act_error *err)
 {
     if (entry->kind != YAML_MAP)

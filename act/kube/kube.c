@@ -17,7 +17,7 @@ enum { RESPONSE_MAX = 64 << 20 };
 
 /* ---- the cluster ---- */
 
-/* "HOST:PORT" of an address that has been checked. New string. */
+/* Returns "HOST:PORT" of an address that has been checked. New string. */
 static char *host_and_port(const char *server)
 {
     const char *host = strstr(server, "://") + strlen("://");
@@ -28,7 +28,7 @@ static char *host_and_port(const char *server)
     return act_sprintf("%.*s%s", (int)n, host, has_port ? "" : act_starts_with(server, "https:") ? ":443" : ":80");
 }
 
-/* The name that the certificate must have is that of the URL; where it leads is said beside it. */
+/* Puts the name that the certificate must have into the URL; where that leads is said beside it. */
 static void set_address(struct kube *kube)
 {
     const struct kube_config *c = &kube->config;
@@ -216,7 +216,7 @@ static bool is_fine(const struct kube_call *call, const struct act_error *err)
     return call->status == 409 && call->exists_is_fine;
 }
 
-/* The time that an answer takes is no difference. */
+/* Notes what the server's clock is ahead. The time that an answer takes is no difference. */
 static void read_clock(struct kube_try *t)
 {
     enum { FINE_S = 30 };
@@ -226,7 +226,7 @@ static void read_clock(struct kube_try *t)
         t->kube->ahead_s = ahead > -FINE_S && ahead < FINE_S ? 0 : ahead;
 }
 
-/* What 299 - "..." says, the only form that servers send (RFC 7234, 5.5). New string; NULL: it is another. */
+/* Returns the text of 299 - "...", the only form that servers send (RFC 7234, 5.5). New string; NULL: it is another. */
 static char *warning_of(const char *value)
 {
     enum { SHOWN_BYTES = 500 };
@@ -242,7 +242,7 @@ static char *warning_of(const char *value)
     return text.len ? act_buf_steal(&text) : NULL;
 }
 
-/* Each is shown once, as kubectl does, and so many of them; a server may send them with every response. */
+/* Shows each warning once, as kubectl does, and so many of them; a server may send them with every response. */
 static void show_warnings(struct kube_try *t)
 {
     enum { SHOWN = 10 };
@@ -319,7 +319,8 @@ static void answered(struct http_call *http)
     }
 }
 
-/* A server that says in its own words that it failed would fail again; a gateway before it may not. */
+/* Tells whether another try is in vain: a server that says in its own words that it failed would fail again, a gateway
+ * before it may not. */
 static bool is_final(const struct http_call *http)
 {
     return http->status == 500 && http->body_text.len && strstr(http->body_text.data, "\"Status\"");

@@ -46,22 +46,24 @@ struct kube_options {
     const char *said_by;              /* who names the file and the context: "'k8s' in a.yaml"; may be NULL */
 };
 
-/* Reads files; contacts nobody and runs nothing. -ACT_CONFIG says which file and what to do, -ACT_NOT_FOUND that there
- * is no kubeconfig, or no such one. */
+/* Opens a cluster. Reads files; contacts nobody and runs nothing. -ACT_CONFIG says which file and what to do,
+ * -ACT_NOT_FOUND that there is no kubeconfig, or no such one. */
 int kube_open(const struct kube_options *options, struct kube **out, struct act_error *err) ACT_NODISCARD;
-/* With nothing under way. NULL is fine. */
+/* Frees it, with nothing under way. NULL is fine. */
 void kube_free(struct kube *kube);
+/* Return what the kubeconfig, or an option, says. */
 const char *kube_namespace(const struct kube *kube);
 const char *kube_context(const struct kube *kube); /* "in-cluster" for a pod's account */
 const char *kube_server(const struct kube *kube);
-/* The command of the plugin that its credentials come from, each word in quotes, for people and for asking whether it
- * may run; NULL: none. */
+/* Returns the command of the plugin that its credentials come from, each word in quotes, for people and for asking
+ * whether it may run; NULL: none. */
 const char *kube_plugin(const struct kube *kube);
-/* The variables that it gets besides those of this process, "NAME=value"; the values may be secret. */
+/* Returns the variables that the plugin gets besides those of this process, "NAME=value"; the values may be secret. */
 const struct act_strv *kube_plugin_env(const struct kube *kube);
-/* Seconds that the clock of the server was ahead of ours at its last answer; 0: they agree within half a minute. */
+/* Returns how many seconds the clock of the server was ahead of ours at its last answer; 0: they agree within half a
+ * minute. */
 int64_t kube_ahead_s(const struct kube *kube);
-/* The absolute paths of the files that its certificates, key and token are in. */
+/* Returns the absolute paths of the files that its certificates, key and token are in. */
 const struct act_strv *kube_named_files(const struct kube *kube);
 
 /* The contexts of a kubeconfig, each once, in the order of its files. */
@@ -69,7 +71,8 @@ struct kube_contexts {
     struct act_strv names;
     char *current; /* NULL: none is chosen */
 };
-/* kubeconfig: as in kube_options. -ACT_NOT_FOUND: there is none, or nothing in it. Release out. */
+/* Reads the contexts of kubeconfig, which is as in kube_options. -ACT_NOT_FOUND: there is none, or nothing in it.
+ * Release out. */
 int kube_contexts_read(const char *kubeconfig, struct kube_contexts *out, struct act_error *err) ACT_NODISCARD;
 void kube_contexts_release(struct kube_contexts *contexts);
 
@@ -92,22 +95,22 @@ struct kube_call {
     char *text;       /* a 2xx body that is not JSON (a log); else NULL; owned by the call */
     bool ambiguous;   /* an earlier try may have taken effect though it failed */
 };
-/* Runs the engine until the response is there. */
+/* Sends the request, and runs the engine until the response is there. */
 int kube_do(struct kube *kube, struct kube_call *call, struct act_error *err) ACT_NODISCARD;
 void kube_call_release(struct kube_call *call);
 
-/* GET, for one: *out is a new reference. A 404 is an error. */
+/* Gets one object: *out is a new reference. A 404 is an error. */
 int kube_get(struct kube *kube, const char *path, const char *what, json_t **out, struct act_error *err) ACT_NODISCARD;
 
-/* Every item of a list, page by page (500 items each), until each says stop (1) or fails (negative). When the list has
- * expired on the server (410) it begins again, once. No item of the same name comes twice. */
+/* Calls each for every item of a list, page by page (500 items each), until it says stop (1) or fails (negative). When
+ * the list has expired on the server (410) it begins again, once. No item of the same name comes twice. */
 int kube_each(struct kube *kube, const char *path, const char *what,
               int (*each)(void *arg, const json_t *item, struct act_error *err), void *arg,
               struct act_error *err) ACT_NODISCARD;
 
-/* The path of a list or, with a name, of an object in the namespace: kube_path(k, "batch/v1", "jobs", "x", NULL).
- * query ("labelSelector=...", encoded by http_encode()) may be NULL. kube_cluster_path() is for what is in no namespace
- * (nodes, namespaces). New strings. */
+/* Return the path of a list or, with a name, of an object in the namespace: kube_path(k, "batch/v1", "jobs", "x",
+ * NULL). query ("labelSelector=...", encoded by http_encode()) may be NULL. kube_cluster_path() is for what is in no
+ * namespace (nodes, namespaces). New strings. */
 char *kube_path(const struct kube *kube, const char *group_version, const char *plural, const char *name,
                 const char *query);
 char *kube_cluster_path(const char *group_version, const char *plural, const char *name, const char *query);
@@ -128,8 +131,9 @@ struct kube_stream {
     int status;                 /* from the first byte on */
     struct kube_try *under_way; /* opaque; NULL: it is not */
 };
+/* Starts the stream, with done to come. */
 void kube_stream_start(struct kube *kube, struct kube_stream *stream);
-/* done comes later, from the loop. What is not under way is left alone. */
+/* Cancels a stream: done comes later, from the loop. What is not under way is left alone. */
 void kube_stream_cancel(struct kube_stream *stream);
 void kube_stream_release(struct kube_stream *stream);
 
@@ -141,11 +145,11 @@ void kube_stream_release(struct kube_stream *stream);
  *
  * Source: kubernetes.io/docs/reference/using-api/api-concepts (efficient detection of changes, watch bookmarks). */
 struct kube_watch;
-/* path: of kube_path(), of a list; what: "the pods". Asks nothing yet. changed: on the loop, when kube_watch_items()
- * has something new to say. */
+/* Begins to watch the list of this path, of kube_path(), called what ("the pods"). Asks nothing yet. Calls changed on
+ * the loop when kube_watch_items() has something new to say. */
 struct kube_watch *kube_watch_new(struct kube *kube, const char *path, const char *what, void (*changed)(void *arg),
                                   void *arg);
-/* The items now, a new array of items that must not be changed. It runs the engine where they have to be listed. */
+/* Gives the items now, a new array of items that must not be changed. Runs the engine where they have to be listed. */
 int kube_watch_items(struct kube_watch *watch, json_t **out, struct act_error *err) ACT_NODISCARD;
 /* Ends the watch, for which it runs the engine. NULL is fine. */
 void kube_watch_free(struct kube_watch *watch);
@@ -162,7 +166,7 @@ struct kube_command {
     const char *what; /* "run a command in 'x'"; not copied */
     bool ends_input;  /* kube_command_end_input() will be called: an older server is refused */
     void (*opened)(struct kube_command *command);
-    /* What it printed: fd 1 or 2. */
+    /* It printed something: fd 1 or 2. */
     void (*output)(struct kube_command *command, int fd, const char *data, size_t len);
     void (*drained)(struct kube_command *command); /* all input is on its way */
     void (*done)(struct kube_command *command);    /* on the loop, exactly once */
@@ -175,16 +179,18 @@ struct kube_command {
     struct kube_try *under_way;
     struct kube_socket *socket; /* opaque */
 };
-/* The path: pod and container, and what the command's terminal is. New string. */
+/* Returns the path for a command in a container of a pod. terminal: it has one. New string. */
 char *kube_command_path(const struct kube *kube, const char *pod, const char *container, const struct act_strv *command,
                         bool terminal);
+/* Starts the command, with done to come. */
 void kube_command_start(struct kube *kube, struct kube_command *command);
-/* These from opened() on. */
+/* Send input, its end, and the size of the terminal; from opened() on. */
 void kube_command_input(struct kube_command *command, const char *data, size_t len);
 void kube_command_end_input(struct kube_command *command);
 void kube_command_resize(struct kube_command *command, int columns, int rows);
+/* Returns how many bytes of input wait to be sent. */
 size_t kube_command_unsent(const struct kube_command *command);
-/* done comes later, with -ACT_INTERRUPTED. */
+/* Cancels the command: done comes later, with -ACT_INTERRUPTED. */
 void kube_command_cancel(struct kube_command *command);
 void kube_command_release(struct kube_command *command);
 
@@ -201,12 +207,12 @@ struct kube_addition {
 int kube_config_add(const char *text, const char *name, const char *added, struct kube_addition *out,
                     struct act_error *err) ACT_NODISCARD;
 void kube_addition_release(struct kube_addition *addition); /* wipes secrets */
-/* The file that kubectl adds entries to: the named one (may be NULL), else the first of KUBECONFIG, else
+/* Returns the file that kubectl adds entries to: the named one (may be NULL), else the first of KUBECONFIG, else
  * ~/.kube/config. New string. */
 char *kube_config_file(const char *named);
 
-/* Whether the user may do it in the namespace (SelfSubjectAccessReview). group "": the core; resource "pods/log": a
- * subresource. */
+/* Asks whether the user may do it in the namespace (SelfSubjectAccessReview). group "": the core; resource "pods/log":
+ * a subresource. */
 int kube_may(struct kube *kube, const char *verb, const char *group, const char *resource, bool *out_allowed,
              struct act_error *err) ACT_NODISCARD;
 

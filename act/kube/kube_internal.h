@@ -40,15 +40,17 @@ struct kube_config {
 
 extern const char *kube_account_dir; /* what a pod has of its account; changed by tests only */
 
+/* Reads the context that the options choose. -ACT_CONFIG, -ACT_NOT_FOUND as kube_open(). */
 int kube_config_read(const struct kube_options *options, struct kube_config *out, struct act_error *err) ACT_NODISCARD;
 void kube_config_release(struct kube_config *config); /* wipes it */
 
 /* ---- login.c: the credentials of the next request ---- */
 
 enum kube_source { KUBE_CONFIG, KUBE_FILE, KUBE_PLUGIN };
+/* Says where the credentials of a request come from. */
 enum kube_source kube_source_of(const struct kube_config *config);
 
-/* What is sent now. */
+/* The credentials that are sent now. */
 struct kube_login {
     char *authorization; /* "Bearer ..."; NULL: none; secret */
     struct http_tls tls; /* its cert and key may be the plugin's */
@@ -92,23 +94,26 @@ struct kube_try {
 /* Goes on with kube_have_login() when there are credentials, or none can be obtained; perhaps at once. */
 void kube_need_login(struct kube_try *t);
 void kube_have_login(struct kube_try *t, int rc, const struct act_error *err);
-/* The server refused the login of this number: whether another try may have another one. */
+/* Notes that the server refused the login of this number. Tells whether another try may have another one. */
 bool kube_login_refused(struct kube *kube, unsigned number);
 void kube_login_release(struct kube_login *login);
 
 /* ---- kube.c ---- */
 
+/* Begins a request, which goes on from the loop; what is not copied. */
 struct kube_try *kube_try_new(struct kube *kube, const char *what);
 void kube_try_free(struct kube_try *t);
+/* Adds the headers that each request has. */
 void kube_add_headers(struct kube_try *t, const char *accept);
-/* Whether refused credentials are renewed, for the request to be made again. */
+/* Tells whether refused credentials are renewed, for the request to be made again. */
 bool kube_renew(struct kube_try *t);
 
 /* ---- list.c ---- */
 
-/* What tells an object from the others of a list: "namespace/name". New string. */
+/* Returns what tells an object from the others of a list: "namespace/name". New string. */
 char *kube_key(const json_t *item);
-/* kube_each(), and the version that the list has, a new string, "" or NULL where the server gives none. */
+/* Does what kube_each() does. *out_version is the version that the list has, a new string, "" or NULL where the server
+ * gives none. */
 int kube_list(struct kube *kube, const char *path, const char *what,
               int (*each)(void *arg, const json_t *item, struct act_error *err), void *arg, char **out_version,
               struct act_error *err) ACT_NODISCARD;
@@ -138,13 +143,15 @@ extern int64_t kube_silent_ms; /* then a watch that brought bookmarks before is 
 
 /* ---- command.c ---- */
 
+/* Send a command once there are credentials, and end it. */
 void kube_command_send(struct kube_try *t);
 void kube_command_end(struct kube_try *t, int rc);
 
 /* ---- plugin.c ---- */
 
+/* Tells whether the plugin's last output holds. */
 bool kube_plugin_is_fresh(const struct kube *kube);
-/* Asks it, or waits with the others who did; then kube_have_login(). */
+/* Asks the plugin, or waits with the others who did; then kube_have_login(). */
 void kube_plugin_ask(struct kube_try *t);
 
 /* ---- error.c ---- */

@@ -39,7 +39,7 @@ char *kube_key(const json_t *item)
     return act_sprintf("%s/%s", codec_json_str(metadata, "namespace", ""), codec_json_str(metadata, "name", ""));
 }
 
-/* New string. */
+/* Returns the path of the page that comes. New string. */
 static char *page_path(const struct listing *l)
 {
     ACT_AUTOFREE char *coded = l->token ? http_encode(l->token, false) : NULL;
@@ -58,7 +58,7 @@ static bool is_new(const struct listing *l, const json_t *item)
     return !is_known;
 }
 
-/* 1: each has enough. */
+/* Passes on the items of a page. Returns 1 if each has enough. */
 static int kube_list_take_page(const struct listing *l, const json_t *page, struct act_error *err)
 {
     const json_t *items = json_object_get(page, "items"), *item;
@@ -75,7 +75,7 @@ static int kube_list_take_page(const struct listing *l, const json_t *page, stru
     return rc;
 }
 
-/* Replaces the token by that of the next page. All pages of a list have its version. */
+/* Reads a page, and replaces the token by that of the next one. All pages of a list have its version. */
 static int one_page(struct kube *kube, struct listing *l, struct act_error *err)
 {
     ACT_AUTOFREE char *path = page_path(l);
@@ -136,7 +136,7 @@ int kube_each(struct kube *kube, const char *path, const char *what,
 
 /* ---- rights ---- */
 
-/* New reference. */
+/* Returns the body of the question whether the user may do it. New reference. */
 static json_t *review(const struct kube *kube, const char *verb, const char *group, const char *resource)
 {
     size_t n = strcspn(resource, "/");

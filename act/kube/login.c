@@ -37,7 +37,7 @@ static void use_config(struct kube *kube)
     kube->login.ready = true;
 }
 
-/* One that cannot be read now is not missed while there is the one read before. */
+/* Reads the token file. While there is the token read before, one that cannot be read now is not missed. */
 static int kube_login_use_file(struct kube *kube, struct act_error *err)
 {
     const char *path = kube->config.token_file;

@@ -55,7 +55,7 @@ static bool is_same(const struct yaml *a, const struct yaml *b)
     return a->kind == YAML_SCALAR ? strcmp(a->text, b->text) == 0 : has_members_of(a, b);
 }
 
-/* The entry of that name in a list; NULL: none. */
+/* Returns the entry of this name in a list; NULL: there is none. */
 static const struct yaml *entry_of(const struct yaml *list, const char *name)
 {
     for (size_t i = 0; list && list->kind == YAML_LIST && i < list->n; i++) {
@@ -104,7 +104,7 @@ static void kube_merge_put_key(struct act_buf *out, const char *key)
 
 static void kube_merge_put_value(struct act_buf *out, const struct yaml *value, size_t depth);
 
-/* The first member continues the line that the caller began. */
+/* Writes the members of a map, of which the first continues the line that the caller began. */
 static void put_map(struct act_buf *out, const struct yaml *map, size_t depth)
 {
     for (size_t i = 0; i < map->n; i++) {
@@ -145,7 +145,7 @@ static void kube_merge_put_value(struct act_buf *out, const struct yaml *value, 
 
 /* ---- the lines of a text ---- */
 
-/* Where a line begins, from 1; the end of the text for one past the last. */
+/* Returns where a line begins, counted from 1; the end of the text for one past the last. */
 static size_t start_of(const char *text, int line)
 {
     const char *at = text;
@@ -155,8 +155,8 @@ static size_t start_of(const char *text, int line)
     return (size_t)(at - text);
 }
 
-/* Where an item of a list ends, whose '-' is in this column from 0: before the next thing that is indented no deeper.
- * Blank lines and comments after it belong to what follows. */
+/* Returns where an item of a list ends, whose '-' is in this column from 0: before the next thing that is indented no
+ * deeper. Blank lines and comments after it belong to what follows. */
 static size_t end_of_item(const char *text, size_t start, size_t dash)
 {
     size_t end = start;
@@ -173,7 +173,7 @@ static size_t end_of_item(const char *text, size_t start, size_t dash)
     return end;
 }
 
-/* The column, from 0, of the '-' before an item; false: it is not the first on its line. */
+/* Finds the column, from 0, of the '-' before an item. Returns false if it is not the first on its line. */
 static bool find_dash(const char *text, const struct yaml *item, size_t *out)
 {
     const char *line = text + start_of(text, item->line);
@@ -202,7 +202,7 @@ static int refuse_form(const char *name, const char *list, struct act_error *err
                          list, name);
 }
 
-/* In a list that is there and has entries, for the one of this name if there is one. */
+/* Puts the entry into a list that has entries, in the place of the one of this name if there is one. */
 static int put_in_list(char **text, const char *name, const struct kube_kind *kind, const struct yaml *list,
                        const struct yaml *entry, struct act_error *err)
 {
@@ -219,7 +219,7 @@ static int put_in_list(char **text, const char *name, const struct kube_kind *ki
     return 0;
 }
 
-/* As the only entry of a list that is not there, or empty. */
+/* Puts the entry into a list that is not there, or empty. */
 static void kube_merge_put_list(char **text, const struct kube_kind *kind, const struct yaml *list,
                                 const struct yaml *entry)
 {
@@ -261,7 +261,7 @@ static int kube_merge_add_entry(char **text, const char *name, const struct kube
 
 /* ---- all of it ---- */
 
-/* What kubectl takes without --context, unless there is one. */
+/* Chooses the context that kubectl takes without --context, unless one is chosen. */
 static int kube_merge_choose_context(char **text, const char *name, const char *context, struct act_error *err)
 {
     struct yaml *tree = NULL;
@@ -281,7 +281,7 @@ static int kube_merge_choose_context(char **text, const char *name, const char *
     return rc;
 }
 
-/* Whether a list has what it had, but for the entries that are in added too, which are as they are there. */
+/* Tells whether a list has what it had, except the entries that are in added too, which are as they are there. */
 static bool is_kept(const struct kube_kind *kind, const struct yaml *old, const struct yaml *added,
                     const struct yaml *now)
 {

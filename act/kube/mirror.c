@@ -29,7 +29,7 @@ void kube_mirror_release(struct kube_mirror *m)
     *m = (struct kube_mirror){0};
 }
 
-/* The server's own word of why it ends the watch. */
+/* Takes the server's own word of why it ends the watch. */
 static int take_error(const json_t *status, struct act_error *err)
 {
     int code = codec_json_int_in(status, "code", 0, 599, 0);
@@ -64,7 +64,7 @@ static const char *kube_mirror_name_of(const json_t *object)
     return codec_json_str(json_object_get(object, "metadata"), "name", "");
 }
 
-/* What this version does not know is no change of an item. */
+/* Takes one event. A type that is not known here is no change of an item. */
 static int take_event(struct kube_mirror *m, const json_t *event, struct act_error *err)
 {
     const char *type = codec_json_str(event, "type", "");

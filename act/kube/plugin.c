@@ -34,7 +34,7 @@ static void kube_plugin_set_text(json_t *object, const char *key, const char *te
         json_object_set_new(object, key, json_string(text));
 }
 
-/* New reference. */
+/* Describes the cluster for the plugin. New reference. */
 static json_t *cluster_info(const struct kube_config *c)
 {
     json_t *info = json_pack("{s:s}", "server", c->server);
@@ -50,7 +50,7 @@ static json_t *cluster_info(const struct kube_config *c)
     return info;
 }
 
-/* The line that it gets in KUBERNETES_EXEC_INFO. New string. */
+/* Returns the line that the plugin gets in KUBERNETES_EXEC_INFO. New string. */
 static char *exec_info(const struct kube_config *c, bool talks)
 {
     CODEC_AUTOJSON json_t *info = json_pack("{s:s, s:s, s:{s:b}}", "kind", "ExecCredential", "apiVersion",
@@ -107,7 +107,7 @@ static void run_it(void *arg)
 
 /* ---- its output ---- */
 
-/* The last of what it said, as one line. New string. */
+/* Returns the last words of the plugin, as one line. New string. */
 static char *kube_plugin_words_of(const struct proc_result *result)
 {
     size_t n = result->err_len, start;

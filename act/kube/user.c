@@ -101,7 +101,7 @@ static int read_exec(const struct kube_found *at, struct kube_exec *exec, struct
     return rc < 0 ? rc : read_interactive(map, exec, err);
 }
 
-/* What kubectl itself knew once and knows no longer. */
+/* Refuses a provider that kubectl itself knew once and knows no longer. */
 static int refuse_provider(const struct kube_found *at, struct act_error *err)
 {
     static const struct {

@@ -83,7 +83,7 @@ static void kube_watch_go_on(void *arg)
     w->changed(w->arg);
 }
 
-/* Ever longer, and not the same for all clients. */
+/* Returns how long to rest: ever longer, and not the same for all clients. */
 static int64_t rest_ms(int failures)
 {
     int64_t ms = failures < SECOND ? 0 : FIRST_MS;
@@ -138,8 +138,8 @@ static void kube_watch_take(struct kube_stream *stream, const char *data, size_t
     w->changed(w->arg);
 }
 
-/* What became of the stream: 0, it goes on from where it was, if that does not fail again and again; else why it has to
- * be listed anew. */
+/* Judges how the stream ended: 0 if it goes on from where it was, as long as that does not fail again and again; else
+ * why it has to be listed anew. */
 static int kube_watch_judge(struct kube_watch *w, bool lasted)
 {
     const struct kube_stream *stream = &w->stream;
@@ -173,7 +173,7 @@ static void kube_watch_ended(struct kube_stream *stream)
     rest(w, rc < 0 || w->failures >= SECOND);
 }
 
-/* It should have ended by itself, or its connection is dead, as after this machine slept. */
+/* Ends a stream that should have ended by itself, or whose connection is dead, as after this machine slept. */
 static void look_whether_it_lives(void *arg)
 {
     struct kube_watch *w = arg;

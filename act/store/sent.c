@@ -14,7 +14,6 @@ struct sent_store {
     struct store *live, *sent;
     char *root;             /* in sent, with its slash */
     int attempt;            /* the last one: its logs have plain names */
-    const bool *news;       /* of live; NULL: nobody watches */
     struct store_page page; /* what sent had at listed_ms */
     int64_t listed_ms;
 };
@@ -117,13 +116,12 @@ static int sent_list(struct store *store, struct store_call *call, struct store_
 {
     struct sent_store *s = (struct sent_store *)store;
     ACT_AUTOFREE char *below = act_sprintf("%s" ATTEMPTS, s->root);
-    bool by_news = s->news && *s->news;
     int rc = store_sent_list_all(s->live, call->key, out, &call->error);
 
     if (rc < 0 && rc != -ACT_NOT_FOUND)
         return rc;
     struct act_error other;
-    int sent_rc = list_sent(s, below, by_news && rc == 0, rc == 0 ? &other : &call->error);
+    int sent_rc = list_sent(s, below, call->list.by_news && rc == 0, rc == 0 ? &other : &call->error);
     if (sent_rc == 0)
         add_sent(s, call->key, &s->page, out);
     if (rc == 0 || out->n > 0)
@@ -167,11 +165,7 @@ static int sent_get(struct store *store, struct store_call *call)
 /* The platform's logs tell of all news: what the nodes send they print as well. */
 static bool sent_watch(struct store *store, bool *news)
 {
-    struct sent_store *s = (struct sent_store *)store;
-    bool tells = store_watch(s->live, news);
-
-    s->news = tells ? news : NULL;
-    return tells;
+    return store_watch(((struct sent_store *)store)->live, news);
 }
 
 static void close_both(struct store *store)

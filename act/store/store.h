@@ -280,6 +280,7 @@ struct store_list {
     bool whole;         /* also folders with something in them: all in a folder store, on Azure those with a marker */
     bool leftovers;     /* what interrupted uploads left, instead of objects; size is what they hold */
     bool ahead;         /* the page after this one will be requested next and may be prefetched */
+    bool by_news;       /* it is asked because store_watch() told so: what costs a request may be of a moment ago */
     /* out */
     struct store_page page; /* owned by the call */
 };
@@ -347,8 +348,9 @@ int store_may_read(struct store *store, const char *key, struct act_error *err) 
 /* Tells calls that wait to be batched not to wait any longer: no other will be started before one of them is done. */
 void store_hurry(struct store *store);
 /* Sets *news to true, on the loop and for as long as the store is open, when LIST has more to tell than at its last
- * call, and to false when LIST has told it. Whoever wants to know of other things that are new, such as another log,
- * has to call LIST without news, too. Returns false if the store does not tell (logs of a run). */
+ * call. Whoever looks sets it to false before LIST, so that what comes meanwhile is not lost. Whoever wants to know of
+ * other things that are new, such as another log, has to call LIST without news, too. Returns false if the store does
+ * not tell (logs of a run). */
 bool store_watch(struct store *store, bool *news);
 /* From now on a power cut may lose or truncate what is written (folder). */
 void store_no_sync(struct store *store);

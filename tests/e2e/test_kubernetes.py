@@ -306,6 +306,21 @@ def test_a_pod_that_is_deleted_by_force_is_one_attempt(act, kubernetes, tmp_path
     assert act.info(run)["state"] == "Completed"
 
 
+def test_a_pod_that_is_deleted_by_force_and_needs_longer_ends_its_run(act, kubernetes):
+    """It is killed as one is that needs too much memory: the rules of a Job cannot tell them apart, but people can."""
+    kubernetes.tell("settings", forcedMs=200)
+    run = act.submit("sh", "-c", "trap '' TERM; echo begun; while :; do sleep 0.1; done", before=K8S)
+    act.until(lambda: act.run("logs", run, status=None).out, "it runs")
+    pod = kubernetes.objects("Pod")[0]["metadata"]["name"]
+    kubernetes.tell("delete", kind="Pod", name=pod, options={"gracePeriodSeconds": 0})
+    act.run("wait", run, status=137)
+    info = act.info(run)
+    assert info["state"] == "Failed" and info["exit_status"] == 137, info
+    assert info["reason"].startswith(f"pod '{pod}' was killed (exit status 137) and deleted"), info
+    said = act.run("why", run, status=None).out
+    assert "deleted pod" in said and "kubectl delete pod" in said, said
+
+
 def test_the_agent_has_the_variables_that_are_for_it(act, kubernetes):
     kubernetes.cluster(env={"ACT_ABORT_GRACE": "2", "ACT_POD_PATIENCE": "900", "MINE": "1"})
     act.finish("true", before=K8S)
@@ -340,7 +355,7 @@ def test_a_secret_that_somebody_else_made_for_a_run_is_refused(act, kubernetes):
     kubernetes.create({"apiVersion": "v1", "kind": "Secret", "metadata": meta, "immutable": True, "data": planted})
     kubernetes.faults()
     refused = act.run(*K8S, "submit", "echo", "hello", status=1)
-    assert f"the Secret '{name}' is there already and says something else than this run's would" in refused.err
+    assert f"there is a Secret '{name}' already whose content differs from this run's" in refused.err
     assert not kubernetes.objects("Job")
     run = act.submit("echo", "hello", before=K8S)
     act.run("wait", run)

@@ -213,7 +213,13 @@ def test_a_selector_that_no_node_has(act, kubernetes):
 def test_more_gpus_than_any_node_has(act, kubernetes):
     kubernetes.tell("node", name="big", do="add", gpus=8)
     kubernetes.cluster(gpu_per_node=16, k8s={"gpu_resource": "nvidia.com/gpu"})
-    refused(act, kubernetes, r"a pod with 16 'nvidia.com/gpu' fits no node", status=6)
+    refused(act, kubernetes, r"a pod with 16 'nvidia.com/gpu' fits no node .* the largest has 8; .*k8s.larger_nodes",
+            status=6)
+    kubernetes.cluster(gpu_per_node=16, k8s={"gpu_resource": "nvidia.com/gpu", "larger_nodes": True})
+    asked = act.run(*K8S, "submit", "true")
+    assert "a pod with 16 'nvidia.com/gpu' fits no node that 'k8s' has now, of which the largest has 8: it waits " \
+        "for a larger one" in asked.err
+    act.run("abort", asked.out.strip())
 
 
 @pytest.mark.parametrize("key, what", [("priority_class", "priority class"), ("service_account", "service account")])

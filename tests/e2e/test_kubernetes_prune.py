@@ -1,4 +1,6 @@
 """The programs of other releases in the Secrets of a namespace, which no run owns."""
+import pytest
+
 K8S = ("-c", "k8s")
 DAY_S = 24 * 3600
 
@@ -54,3 +56,44 @@ def test_whoever_may_not_look_at_secrets_prunes_the_rest(act, kubernetes):
     kubernetes.forbid({"verb": "list", "resource": "secrets"})
     said = act.run(*K8S, "prune", "--older", "30d", "-y")
     assert 'agents on k8s stay: cannot list the Secrets of programs: ' in said.err and "for this right" in said.err
+
+
+# ---- who prunes while a run of another release is submitted
+
+
+@pytest.fixture
+def slow(act, still):
+    """A cluster that has the programs, takes seconds to make a Job, and whose pods do not run. One of the folders is
+    sent by act in the pods."""
+    act.account("blob", account_name="account", account_key="a2V5", container_name="files",
+                endpoint="http://127.0.0.1:9/account")
+    folder = {"azure_blob_config_file": "aux_data/configs/blob.yaml", "path": "out", "mode": "upload"}
+    still.cluster(config_param={"output_folder": folder})
+    act.submit("true", before=K8S)
+    still.faults({"method": "POST", "match": "/jobs", "delayMs": 6000})
+    still.forget()
+    return still
+
+
+def asked(cluster, method, word):
+    return [r for r in cluster.requests() if r["method"] == method and word in r["url"]]
+
+
+def test_programs_that_go_before_the_job_is_there_are_made_again(act, slow):
+    """Its Job was not there when the other one looked which programs are needed."""
+    before = {name for name in names(slow) if name.startswith(("act-program-", "act-client-"))}
+    assert {name.split("-")[1] for name in before} == {"program", "client"}
+    submission = act.start(*K8S, "submit", "true")
+    act.until(lambda: asked(slow, "POST", "/jobs"), "the Job is on its way")
+    for name in before:
+        slow.tell("delete", kind="Secret", name=name)
+    out, err = submission.communicate(timeout=60)
+    assert submission.returncode == 0, err
+    assert before < names(slow)
+    assert [job["spec"]["suspend"] for job in slow.objects("Job")] == [False, False]
+
+
+def test_programs_that_are_still_there_cost_a_look_alone(act, slow):
+    act.submit("true", before=K8S)
+    assert len(asked(slow, "GET", "/secrets/act-program-")) == len(asked(slow, "GET", "/secrets/act-client-")) == 2
+    assert not [r for r in asked(slow, "POST", "/secrets") if "act-program-" in r["body"]]

@@ -50,6 +50,16 @@ def test_a_run_whose_quota_is_taken_begins_anew(act, queue, size):
     act.until(lambda: not queue.objects("Pod"), "its pods are gone")
     queue.tell("settings", kueueAdmit=True)
     says(act, run, 1, 2)
+    said = act.run("logs", run).err
+    assert "the logs are not complete: Kueue took the pods of this run away before, and their logs with them: " \
+        "Preempted to accommodate a workload" in said, said
+    finish(act, queue, run)
+
+
+def test_a_run_that_kept_its_quota_lacks_no_logs(act, queue):
+    run = submit(act, queue, "1")
+    says(act, run, 0, 1)
+    assert "Kueue" not in act.run("logs", run).err
     finish(act, queue, run)
 
 

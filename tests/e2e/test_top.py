@@ -537,10 +537,12 @@ def test_kubernetes(act, kubernetes, terminal):
     for run in runs:
         screen.until(rf"{run[-8:]}\s+Running.*loss 9\d\d")
     screen.until(r"k8s\s+[\d-]")
-    watched = {r["url"].split("?")[0].rsplit("/", 1)[1] for r in kubernetes.requests() if "watch=1" in r["url"]}
-    assert {"jobs", "pods"} <= watched, watched
+    act.until(lambda: sum("follow=true" in r["url"] for r in kubernetes.requests()) == 2, "both logs are followed")
+    act.until(lambda: {"jobs", "pods"} <= {r["url"].split("?")[0].rsplit("/", 1)[1] for r in kubernetes.requests()
+                                           if "watch=1" in r["url"]}, "jobs and pods are watched")
     kubernetes.forget()
-    before = screen.until(r"loss (\d+)")[1]
-    screen.until(rf"loss (?!{before})\d+")
+    for _ in range(3):
+        before = screen.until(r"loss (\d+)")[1]
+        screen.until(rf"loss (?!{before})\d+")
     assert not [r for r in kubernetes.requests() if "/namespaces/default/" in r["url"]], kubernetes.requests()
     abort_chosen(screen, runs[1])

@@ -47,8 +47,10 @@ export class Kueue {
             this.conditions(workload, [["QuotaReserved", "False", "Pending", settings.kueueMessage]]);
             return;
         }
+        const were = (workload.status.conditions ?? []).filter(({ type }) => ["Evicted", "Preempted"].includes(type));
         this.conditions(workload, [["QuotaReserved", "True", "QuotaReserved", "Quota reserved in ClusterQueue cluster"],
-            ["Admitted", "True", "Admitted", "The workload is admitted"]]);
+            ["Admitted", "True", "Admitted", "The workload is admitted"],
+            ...were.map(({ type, message }) => [type, "False", "QuotaReserved", `Previously: ${message}`])]);
         store.change(JOB, job, ({ spec }) => {
             spec.suspend = false;
             spec.parallelism = count;

@@ -13,6 +13,7 @@ import { createServer } from "node:http";
 import { createSecureServer } from "node:http2";
 import { createServer as createTlsServer } from "node:https";
 import { randomUUID } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
 
 import { readBody, runDouble } from "../doubles.mjs";
 import { Quotas } from "./admission.mjs";
@@ -148,6 +149,9 @@ export class Double {
         delete entry.headers.authorization;
         world.requests.push(entry);
         const fault = findFault(world, request.method, url);
+        if (fault?.delayMs) {
+            await sleep(fault.delayMs);
+        }
         if (fault?.cut === "before") {
             cut(request);
             return;

@@ -8,7 +8,9 @@
 #include <fcntl.h>
 #include <fnmatch.h>
 #include <locale.h>
+#include <signal.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -578,6 +580,32 @@ TEST(locks_of_files_and_folders)
     close(b);
     ACT_AUTOFREE char *nowhere = act_path_join(scratch, "nowhere");
     assert_int_equal(act_lock_folder(nowhere, &err), -ACT_NOT_FOUND);
+}
+
+static void hear_alarm(int signal)
+{
+    (void)signal;
+}
+
+/* As by Ctrl-C. The error says what was waited for, not what the system calls it. */
+TEST(who_waits_for_a_lock_can_be_interrupted)
+{
+    enum { EVERY_US = 20000 }; /* again and again: one may come before the wait */
+    ACT_AUTOFREE char *path = act_path_join(scratch, "lock");
+    const struct itimerval often = {.it_interval.tv_usec = EVERY_US, .it_value.tv_usec = EVERY_US}, never = {0};
+    struct sigaction old;
+    int held = act_lock(path, false, &err);
+
+    sigaction(SIGALRM, &(struct sigaction){.sa_handler = hear_alarm}, &old);
+    setitimer(ITIMER_REAL, &often, NULL);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(i ? act_lock(path, true, &err) : act_lock_shortly(path, &err), -ACT_INTERRUPTED);
+        assert_contains(act_error_text(&err), "interrupted while process ");
+        assert_null(strstr(act_error_text(&err), "Interrupted system call"));
+    }
+    setitimer(ITIMER_REAL, &never, NULL);
+    sigaction(SIGALRM, &old, NULL);
+    close(held);
 }
 
 TEST(digests_of_known_texts)

@@ -819,4 +819,28 @@ TEST(nothing_is_lost_or_doubled_where_a_connection_ends)
     }
 }
 
+/* ---- Kueue ---- */
+
+TEST(what_kueue_says_of_pods_that_it_took)
+{
+    static const char *const rows[][2] = {
+        {"{'type':'QuotaReserved','status':'True','message':'Quota reserved'}", NULL},
+        {"{'type':'Evicted','status':'True','reason':'Preempted','message':'for another'}", "for another"},
+        {"{'type':'Evicted','status':'False','reason':'QuotaReserved','message':'Previously: for another'}",
+         "for another"},
+        {"{'type':'Evicted','status':'True','reason':'Preempted'}", "Preempted"},
+        {"{'type':'Evicted','status':'True'}", "it does not say why"},
+    };
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        ACT_AUTOFREE char *text = act_sprintf("[{'metadata':{'ownerReferences':[{'uid':'u1'}]},'status':{'conditions':"
+                                              "[%s]}}]",
+                                              rows[i][0]);
+        CODEC_AUTOJSON json_t *workloads = kubernetes_test_json_of(text);
+        ACT_AUTOFREE char *said = kubernetes_eviction(kubernetes_workload_of(workloads, "u1"));
+        assert_true(act_streq(said, rows[i][1]));
+        assert_null(kubernetes_workload_of(workloads, "u2"));
+    }
+}
+
 TEST_MAIN(NULL, NULL)

@@ -43,6 +43,8 @@ act_test(gpus_test unit/gpus_test.c INSIDE gpus)
 act_test(slurm_test unit/slurm_test.c INSIDE platform)
 act_test(azureml_test unit/azureml_test.c codec INSIDE flow platform)
 act_test(kubernetes_test unit/kubernetes_test.c codec INSIDE platform)
+act_test(kubernetes_logs_test unit/kubernetes_logs_test.c engine http store INSIDE platform)
+target_link_options(kubernetes_logs_test PRIVATE -Wl,--wrap=act_warn) # what was said
 act_test(azureml_answers_test unit/azureml_answers_test.c codec INSIDE platform)
 act_test(slurm_submit_test unit/slurm_submit_test.c config INSIDE platform)
 add_dependencies(slurm_submit_test act act-node)

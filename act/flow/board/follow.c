@@ -22,6 +22,7 @@ enum {
     LINE = 16 << 10,    /* of a line that has no end yet */
     POINTS_MOST = 1024, /* of a curve in memory, */
     POINTS_LEFT = 256,  /* and how many stand for them then */
+    LOGS_MS = 5000,     /* between looks that are requests to a service */
     METRICS_MS = 10000, /* how often nodes write samples */
     METRICS_NODES = 8,  /* of which samples are read */
     METRICS_END = 8 << 10,
@@ -33,6 +34,9 @@ enum {
 struct board_follow {
     struct flow_run run;
     struct flow_source source;
+    bool is_told; /* what is new comes by itself, and a look costs no request */
+    bool news;
+    int64_t due_ms; /* when to look again */
     struct numbers *numbers;
     int attempt;
     char *log;            /* its name */
@@ -389,19 +393,36 @@ static int board_follow_look_at(struct board_follow *f, struct act_error *err)
     return rc < 0 ? rc : look_for_silent(f, &logs, err);
 }
 
-struct flow_live *board_follow_look(struct board_follow *f, struct flow *flow, const struct run_status *status)
+/* Where nodes send their logs to a store, that one is asked each time. */
+static int board_follow_open(struct board_follow *f, struct flow *flow, int attempt, struct act_error *err)
+{
+    flow_source_close(&f->source);
+    f->attempt = attempt;
+    f->due_ms = 0;
+    int rc = flow_source_open_there(flow, &f->run, &f->source, err);
+    bool tells = f->source.store && store_watch(f->source.store, &f->news);
+    f->is_told = tells && !f->run.spec.logs_path;
+    return rc;
+}
+
+static bool board_follow_costs(const struct board_follow *f)
+{
+    return !f->is_told && f->source.platform && platform_row(f->source.platform)->about.answers_by_request;
+}
+
+struct flow_live *board_follow_look(struct board_follow *f, struct flow *flow, const struct run_status *status,
+                                    bool in_hurry)
 {
     struct act_error ignored;
     int rc = 0;
 
     f->run.status = *status;
-    if (status->attempt != f->attempt) {
-        flow_source_close(&f->source);
-        f->attempt = status->attempt;
-        rc = flow_source_open_there(flow, &f->run, &f->source, &ignored);
-    }
-    if (rc == 0 && f->source.store)
+    if (status->attempt != f->attempt)
+        rc = board_follow_open(f, flow, status->attempt, &ignored);
+    if (rc == 0 && f->source.store && (in_hurry || act_now_monotonic_ms() >= f->due_ms)) {
         rc = board_follow_look_at(f, &ignored);
+        f->due_ms = act_now_monotonic_ms() + (board_follow_costs(f) ? LOGS_MS : 0);
+    }
     if (rc < 0 && !f->source.store)
         f->attempt = 0; /* it is opened again */
     return live_of(f);

@@ -18,7 +18,6 @@ enum {
     NEWS_MS = 250,
     PARTS = 4, /* a round takes at most one of so many parts of the time, so that a busy scheduler is left alone, */
     PATIENCE_MS = 60000, /* but it is never put off for longer */
-    LOGS_MS = 5000,      /* between looks at logs that are requests to a service */
 };
 
 struct asker {
@@ -28,7 +27,8 @@ struct asker {
     struct platform *platform; /* NULL: not opened yet */
     struct board_follow *follows[FLOW_BOARD_FOLLOWED];
     size_t n_follows;
-    int64_t due_ms, load_ms, logs_ms;
+    bool in_hurry; /* somebody wants to see the logs now */
+    int64_t due_ms, load_ms;
     int64_t soonest_ms; /* when it is asked because it has news */
 };
 
@@ -191,11 +191,10 @@ static void look_at_logs(struct asker *a)
         struct board_follow *follow = board_place_status_of(a, ids.v[i], &status) ? find_follow(a, ids.v[i]) : NULL;
         if (!follow)
             continue;
-        show_live(a, ids.v[i], board_follow_look(follow, &a->flow, &status));
+        show_live(a, ids.v[i], board_follow_look(follow, &a->flow, &status, a->in_hurry));
         board_changed(a->board);
     }
-    bool costs = a->platform && platform_row(a->platform)->about.answers_by_request;
-    a->logs_ms = act_now_monotonic_ms() + (costs ? LOGS_MS : 0);
+    a->in_hurry = false;
 }
 
 /* ---- abort */
@@ -227,13 +226,15 @@ static void ask_all(struct asker *a)
     struct act_error err;
     int rc = a->platform ? 0 : flow_platform_of(&a->flow, &a->place->sample, &a->platform, &err);
 
+    if (rc == 0 && platform_row(a->platform)->runs.watch)
+        platform_watch(a->platform, &a->place->bell.rung); /* before it is asked, so that nothing is asked twice */
     if (rc == 0)
         rc = board_place_ask_states(a, &err);
     if (rc == 0)
         rc = ask_load(a, &err);
     say_error(a, rc, &err);
     board_changed(a->board);
-    if (rc == 0 && act_now_monotonic_ms() >= a->logs_ms)
+    if (rc == 0)
         look_at_logs(a);
     int64_t now_ms = act_now_monotonic_ms(), pause_ms = (now_ms - begun_ms) * (PARTS - 1);
     int64_t rest_ms = begun_ms + a->board->options.interval_ms - now_ms;
@@ -274,8 +275,10 @@ static void wait_for_wish(struct asker *a, struct wish *out)
                       .ask = place->hurry || place->aborts.n > 0 || act_now_monotonic_ms() >= board_place_when_due(a),
                       .logs = place->look_at_logs,
                       .stop = a->board->stop};
-    if (place->hurry)
-        a->load_ms = a->logs_ms = 0;
+    if (place->hurry) {
+        a->in_hurry = true;
+        a->load_ms = 0;
+    }
     place->aborts = (struct act_strv){0};
     place->hurry = place->look_at_logs = false;
     pthread_mutex_unlock(&a->board->lock);

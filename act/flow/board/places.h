@@ -69,8 +69,10 @@ struct board_follow;
 struct board_follow *board_follow_new(struct flow *flow, const char *id);
 void board_follow_free(struct board_follow *follow);
 const char *board_follow_id(const struct board_follow *follow);
-/* Reads what is new. out: new, what is known then. Failing to read leaves what is known. */
-struct flow_live *board_follow_look(struct board_follow *follow, struct flow *flow, const struct run_status *status);
+/* Reads what is new: at once where that costs no request, because the log is followed, else every few seconds, or if
+ * in_hurry. Returns what is known then, new memory. Failing to read leaves what is known. */
+struct flow_live *board_follow_look(struct board_follow *follow, struct flow *flow, const struct run_status *status,
+                                    bool in_hurry);
 void flow_live_free(struct flow_live *live);
 
 #endif

@@ -254,6 +254,7 @@ static int timed_round(struct follower *f, struct act_error *err)
 
     store_page_release(&f->logs);
     f->moved = false;
+    f->from.by_news = f->watch.by_news && !run_state_is_final(f->run->status.state); /* the last one has all */
     int rc = flow_source_list(&f->from, &f->logs, err);
     int64_t listed = act_now_monotonic_ms();
     if (rc == 0)

@@ -51,7 +51,8 @@ void flow_watch_end(struct platform *platform)
  * comes too early is known when it is due. */
 static bool is_due(struct flow_watch *w, struct platform *platform, int64_t now)
 {
-    w->news = false;
+    w->by_news = w->news;
+    w->news = false; /* before anything is asked: what comes from now on ends the next pause */
     bool may_know_more = platform_watch(platform, &w->news);
     w->wake_ms = may_know_more && platform_row(platform)->runs.watch ? w->due_ms : 0;
     return w->trial_ms || now >= (may_know_more ? w->due_ms : w->asked_ms + UNASKED_MS);

@@ -69,6 +69,7 @@ struct flow_watch {
     int64_t trial_ms;        /* between rounds while the platform cannot be reached; 0: it can */
     int64_t round_ms;        /* duration of a round, if it is many requests to a service; else 0 */
     bool tells, news;        /* what is watched says itself that there is something new: that ends a pause */
+    bool by_news;            /* and began this round */
 };
 /* Lets a platform that can watch tell what is new, until flow_watch_end(), which comes before w goes. */
 void flow_watch_begin(struct flow_watch *w, struct platform *platform);

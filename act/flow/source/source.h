@@ -52,6 +52,7 @@ struct flow_source {
     struct flow_sent sent;     /* a part of store, or the project that store needs */
     char *only;                /* the one name that is listed; NULL: all are */
     struct store_page copies;
+    bool by_news;     /* as of store_list: it is asked because its store has news */
     int64_t whole_ns; /* when the copies of an ended run were complete; INT64_MAX: not known */
 };
 /* Opens the place for reading: where every question is a request to a service, the copies if they are whole. The caller

@@ -7,26 +7,23 @@
  * pod-security-admission/ (workloads are only warned of), .../docs/concepts/policy/limit-range/
  */
 #include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/dirs.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/log.h"
-#include "base/user.h"
 #include "platform/kubernetes/kubernetes_internal.h"
 
 enum { HASH_SHOWN = 16, KEEP_S = 3600, KEPT_MOST = 100, MEMORY_MAX = 64 << 10 };
 
 /* ---- the pod */
 
-/* As the Job controller would make the first one. A new reference. */
-static json_t *k8s_admission_pod_of(const struct kubernetes_run *run)
+/* Returns the first pod as the Job controller would make it. A new reference. */
+static json_t *k8s_admission_pod_of(const json_t *job)
 {
-    CODEC_AUTOJSON json_t *job = kubernetes_job(run, true);
-    json_t *template = json_object_get(json_object_get(job, "spec"), "template");
-    ACT_AUTOFREE char *name = act_sprintf("%s-0-", run->name);
+    const json_t *template = json_object_get(json_object_get(job, "spec"), "template");
+    ACT_AUTOFREE char *name = act_sprintf("%s-0-", kubernetes_name_of(job));
     json_t *pod = json_pack("{s:s, s:s, s:O, s:O}", "apiVersion", "v1", "kind", "Pod", "metadata",
                             json_object_get(template, "metadata"), "spec", json_object_get(template, "spec"));
 
@@ -43,14 +40,14 @@ static void k8s_admission_take_out(char *text, const char *word)
         memmove(at, at + n, strlen(at + n) + 1);
 }
 
-/* What makes two pods the same to a policy: all but whose they are. */
-static void shape_of(const struct kubernetes_run *run, json_t *pod, char out[ACT_SHA256_HEX])
+/* Hashes what makes two pods the same to a policy: all but whose they are. */
+static void shape_of(const char *id, const json_t *job, json_t *pod, char out[ACT_SHA256_HEX])
 {
     ACT_AUTOFREE char *text = codec_json_line(pod);
     struct act_sha256 hash;
 
-    k8s_admission_take_out(text, run->spec->id);
-    k8s_admission_take_out(text, run->name);
+    k8s_admission_take_out(text, id);
+    k8s_admission_take_out(text, kubernetes_name_of(job));
     act_sha256_init(&hash);
     act_sha256_add(&hash, text, strlen(text));
     act_sha256_done(&hash, out);
@@ -59,7 +56,8 @@ static void shape_of(const struct kubernetes_run *run, json_t *pod, char out[ACT
 
 /* ---- what is remembered */
 
-/* <act_cache_dir()>/k8s-<hash of the namespace>.json: {"<shape>": Unix time}. What cannot be kept costs a request. */
+/* Returns the file <act_cache_dir()>/k8s-<hash of the namespace>.json: {"<shape>": Unix time}. New string. What cannot
+ * be kept costs a request. */
 static char *k8s_admission_memory_path(struct kube *kube)
 {
     ACT_AUTOFREE char *dir = act_cache_dir();
@@ -80,7 +78,7 @@ static bool k8s_admission_is_fresh(const json_t *memory, const char *shape)
     return at > 0 && at <= now && now - at < KEEP_S;
 }
 
-/* Only what is fresh. A new reference. */
+/* Reads what is fresh. A new reference. */
 static json_t *k8s_admission_read_memory(const char *path)
 {
     CODEC_AUTOJSON json_t *all = NULL;
@@ -119,8 +117,9 @@ static int k8s_admission_refused(const struct kubernetes *k, const struct act_er
                          kube_namespace(k->kube), why);
 }
 
-/* *out_lasts: the same question has the same answer for a while. A quota that is full now, and what the user may not
- * ask, is no refusal; what makes the pod invalid is said of the Job, too. */
+/* Asks whether the pod would be let in. *out_lasts: the same question has the same answer for a while. A quota that is
+ * full now is no refusal; neither is that the user may not ask, which may change at any moment. What makes the pod
+ * invalid is said of the Job, too. */
 static int k8s_admission_ask(struct kubernetes *k, json_t *pod, bool *out_lasts, struct act_error *err)
 {
     struct kube_call post = {.method = "POST",
@@ -129,10 +128,9 @@ static int k8s_admission_ask(struct kubernetes *k, json_t *pod, bool *out_lasts,
                              .what = "ask whether the pods would be let in"};
     struct act_error said = {0};
     int rc = kube_do(k->kube, &post, &said);
-    bool may_not = rc == -ACT_DENIED && !act_streq(said.service_code, KUBE_NOT_ADMITTED);
 
     kube_call_release(&post);
-    *out_lasts = rc == 0 || may_not;
+    *out_lasts = rc == 0;
     if (act_streq(said.service_code, KUBE_NOT_ADMITTED))
         return k8s_admission_refused(k, &said, err);
     if (act_streq(said.service_code, KUBE_NO_WEBHOOK))
@@ -140,23 +138,16 @@ static int k8s_admission_ask(struct kubernetes *k, json_t *pod, bool *out_lasts,
     return 0;
 }
 
-int kubernetes_check_admission(struct kubernetes *k, const struct run_spec *spec, struct act_error *err)
+int kubernetes_check_admission(struct kubernetes *k, const struct run_spec *spec, const json_t *job,
+                               struct act_error *err)
 {
-    ACT_AUTOFREE char *name = kubernetes_name(spec->id), *user = act_user_name(getuid());
-    const struct kubernetes_run run = {.config = k->config,
-                                       .spec = spec,
-                                       .name = name,
-                                       .program = k->program,
-                                       .program_sha256 = k->program_sha256,
-                                       .client_sha256 = k->client_sha256,
-                                       .user = user};
-    CODEC_AUTOJSON json_t *pod = k8s_admission_pod_of(&run);
+    CODEC_AUTOJSON json_t *pod = k8s_admission_pod_of(job);
     ACT_AUTOFREE char *path = k8s_admission_memory_path(k->kube);
     CODEC_AUTOJSON json_t *memory = k8s_admission_read_memory(path);
     char shape[ACT_SHA256_HEX];
     bool lasts = false;
 
-    shape_of(&run, pod, shape);
+    shape_of(spec->id, job, pod, shape);
     if (k8s_admission_is_fresh(memory, shape))
         return 0;
     int rc = k8s_admission_ask(k, pod, &lasts, err);

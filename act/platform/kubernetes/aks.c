@@ -95,7 +95,7 @@ int aks_hint_missing(const struct aks *aks, int rc, struct act_error *err)
                                 : rc;
 }
 
-/* One change of a cluster at a time. */
+/* Adds a hint, as a cluster takes one change at a time. */
 static int hint_pending(int rc, struct act_error *err)
 {
     return rc < 0 && err && err->http_status == 409

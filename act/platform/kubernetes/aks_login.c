@@ -4,7 +4,7 @@
 #include "base/hash.h"
 #include "platform/kubernetes/aks.h"
 
-/* {"kubeconfigs": [{"name", "value": BASE64}]}: the first. New string, secret; NULL: none. */
+/* Returns the first of {"kubeconfigs": [{"name", "value": BASE64}]}. New string, secret; NULL: there is none. */
 static char *first_of(const json_t *response)
 {
     const json_t *first = json_array_get(json_object_get(response, "kubeconfigs"), 0);

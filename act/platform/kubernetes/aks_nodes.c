@@ -77,15 +77,14 @@ static int k8s_aks_nodes_take_node(void *arg, const json_t *node, struct act_err
     return 0;
 }
 
-/* Runs of ACT in the namespace. */
+/* Notes which run of ACT in the namespace has a node. */
 static int k8s_aks_nodes_take_pod(void *arg, const json_t *pod, struct act_error *err)
 {
     json_t *runs = arg;
-    const char *node = codec_json_str(json_object_get(pod, "spec"), "nodeName", NULL), *run = kubernetes_run_of(pod),
-               *phase = codec_json_str(json_object_get(pod, "status"), "phase", "");
+    const char *node = kubernetes_node_of(pod), *run = kubernetes_run_of(pod), *phase = kubernetes_phase(pod);
 
     (void)err;
-    if (node && run && strcmp(phase, "Succeeded") != 0 && strcmp(phase, "Failed") != 0)
+    if (*node && run && strcmp(phase, "Succeeded") != 0 && strcmp(phase, "Failed") != 0)
         json_object_set_new(runs, node, codec_json_bytes_new(run));
     return 0;
 }

@@ -12,7 +12,7 @@ char *aks_pool_url(const struct aks *aks, const char *pool)
 
 /* ---- looking at them ---- */
 
-/* "a, b": new string; NULL: the list is empty. */
+/* Joins the texts of a list: "a, b". New string; NULL: the list is empty. */
 static char *k8s_aks_pools_join(const json_t *list)
 {
     struct act_buf out = {0};
@@ -150,7 +150,7 @@ int aks_refuse_idle(struct act_error *err)
                          "update --cluster-autoscaler-profile scale-down-unneeded-time=5m'");
 }
 
-/* What was not said stays as it is. */
+/* Completes scale: what was not said stays as it is. */
 static int k8s_aks_pools_complete(const char *name, const json_t *properties, struct platform_scale *scale,
                                   struct act_error *err)
 {

@@ -17,7 +17,7 @@ static bool k8s_aks_setup_is_name(const char *name)
     return *name >= 'a' && *name <= 'z' && !name[len] && len <= NAME_MAX_LEN;
 }
 
-/* What managed clusters of Azure Machine Learning have, and node pools do not. */
+/* Refuses options that managed clusters of Azure Machine Learning have, and node pools do not. */
 static int check_strange(const struct platform_new_cluster *c, struct act_error *err)
 {
     const struct {
@@ -71,7 +71,7 @@ static int k8s_aks_setup_find_location(struct aks *aks, struct act_error *err)
                                 : rc;
 }
 
-/* There is no cluster yet. */
+/* Plans the cluster, where there is none yet. */
 static int plan_cluster(struct aks *aks, struct platform_new_cluster *c, char **out_setup, struct act_error *err)
 {
     const struct aks_keys *config = aks->config;
@@ -116,7 +116,7 @@ int aks_prepare(struct platform *p, struct platform_new_cluster *c, char **out_s
 
 /* ---- making it ---- */
 
-/* The labels as texts; numbers and truths are written as YAML has them. A new reference, NULL: *err. */
+/* Returns the labels as texts; numbers and truths are written as YAML has them. A new reference, NULL: *err. */
 static json_t *labels_json(json_t *labels, struct act_error *err)
 {
     json_t *out = json_object(), *value;
@@ -142,7 +142,7 @@ static void make_spot(json_t *pool)
     json_object_set_new(pool, "spotMaxPrice", json_integer(-1)); /* at most the usual price */
 }
 
-/* The pool's properties. A new reference, NULL: *err. */
+/* Returns the pool's properties. A new reference, NULL: *err. */
 static json_t *k8s_aks_setup_pool_json(const struct aks *aks, const struct platform_new_cluster *c,
                                        struct act_error *err)
 {
@@ -165,7 +165,7 @@ static json_t *k8s_aks_setup_pool_json(const struct aks *aks, const struct platf
     return pool;
 }
 
-/* With the driver that mounts containers of Blob Storage. Takes pool. */
+/* Returns the body of a new cluster, with the driver that mounts containers of Blob Storage. Takes pool. */
 static json_t *k8s_aks_setup_cluster_json(const struct aks *aks, const struct platform_new_cluster *c, json_t *pool)
 {
     json_object_set_new(pool, "name", json_string(c->name));

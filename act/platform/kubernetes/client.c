@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/units.h"
@@ -29,11 +30,11 @@ bool kubernetes_is_name_taken(struct kubernetes *k, const char *name)
     return taken;
 }
 
-/* *out 0: they are not there, or this user may not look; *taken: but they are. */
-static int k8s_client_count_parts(struct kubernetes *k, const char *base, size_t *out, bool *taken,
-                                  struct act_error *err)
+/* Counts the Secrets of act that the namespace has: 0 where it has none, or where this user may not look; *taken: then
+ * they are there nevertheless. */
+static int k8s_client_count_parts(struct kubernetes *k, size_t *out, bool *taken, struct act_error *err)
 {
-    ACT_AUTOFREE char *name = act_sprintf("%s-0", base);
+    ACT_AUTOFREE char *name = act_sprintf("%s-0", k->client.name);
     struct kube_call get = {.method = "GET",
                             .path = kube_path(k->kube, "v1", "secrets", name, NULL),
                             .accept = KUBERNETES_METADATA_ONLY,
@@ -41,7 +42,7 @@ static int k8s_client_count_parts(struct kubernetes *k, const char *base, size_t
                             .missing_is_fine = true};
     int rc = kube_do(k->kube, &get, err);
     if (rc == 0 && get.response)
-        rc = kubernetes_check_program(get.response, k->client_sha256, err);
+        rc = kubernetes_check_program(get.response, k->client.sha256, err);
     const char *text = rc == 0 && get.response ? kubernetes_annotation(get.response, PARTS) : NULL;
     int64_t n = 0;
 
@@ -58,10 +59,10 @@ static int k8s_client_count_parts(struct kubernetes *k, const char *base, size_t
 
 static int make_part(struct kubernetes *k, size_t i, size_t n, const char *bytes, size_t len, struct act_error *err)
 {
-    ACT_AUTOFREE char *name = act_sprintf("%s-%zu", k->client, i);
+    ACT_AUTOFREE char *name = act_sprintf("%s-%zu", k->client.name, i);
     ACT_AUTOFREE char *key = act_sprintf("act.gz.%02zu", i);
     ACT_AUTOFREE char *all = act_sprintf("%zu", n);
-    json_t *secret = kubernetes_program(name, k->client_sha256, key, bytes, len);
+    json_t *secret = kubernetes_program(name, k->client.sha256, key, bytes, len);
 
     json_object_set_new(json_object_get(secret, "metadata"), "annotations", json_pack("{s:s}", PARTS, all));
     struct kube_call post = {.method = "POST",
@@ -89,7 +90,25 @@ static int k8s_client_take_apart(struct kubernetes *k, const char *file, bool ma
                              gz_len);
     for (size_t i = n; make && rc == 0 && i-- > 0;)
         rc = make_part(k, i, n, gz + i * PART, i == n - 1 ? gz_len - i * PART : PART, err);
-    k->client_parts = n;
+    k->client.parts = n;
+    return rc;
+}
+
+bool kubernetes_needs_client(const struct run_spec *spec)
+{
+    for (size_t i = 0; i < spec->n_folders; i++)
+        if (kubernetes_is_moved(&spec->folders[i]))
+            return true;
+    return spec->logs_path != NULL;
+}
+
+/* Names the Secrets by the hash of the program beside this one, once. */
+static int client_name(struct kubernetes *k, const char *file, struct act_error *err)
+{
+    int rc = k->client.name ? 0 : act_sha256_file(file, k->client.sha256, err);
+
+    if (rc == 0 && !k->client.name)
+        k->client.name = act_sprintf("act-client-%.*s", HASH_SHOWN, k->client.sha256);
     return rc;
 }
 
@@ -98,20 +117,17 @@ int kubernetes_need_client(struct kubernetes *k, bool make, struct act_error *er
     ACT_AUTOFREE char *file = NULL;
     bool taken = false;
     struct kube *kube;
-    int rc = kubernetes_kube(k, &kube, err);
+    int rc = k->client.seen_ms ? 0 : kubernetes_kube(k, &kube, err);
 
-    if (rc == 0 && !k->client)
-        rc = proc_find_sibling("act", &file, err);
-
-    if (rc < 0 || k->client)
+    if (rc < 0 || k->client.seen_ms)
         return rc;
-    rc = act_sha256_file(file, k->client_sha256, err);
+    rc = proc_find_sibling("act", &file, err);
+    if (rc == 0)
+        rc = client_name(k, file, err);
+    if (rc == 0)
+        rc = k8s_client_count_parts(k, &k->client.parts, &taken, err);
     if (rc < 0)
         return rc;
-    ACT_AUTOFREE char *base = act_sprintf("act-client-%.*s", HASH_SHOWN, k->client_sha256);
-    rc = k8s_client_count_parts(k, base, &k->client_parts, &taken, err);
-    if (rc < 0)
-        return rc;
-    k->client = act_strdup(base);
-    return k->client_parts ? 0 : k8s_client_take_apart(k, file, make && !taken, err);
+    k->client.seen_ms = act_now_monotonic_ms();
+    return k->client.parts ? 0 : k8s_client_take_apart(k, file, make && !taken, err);
 }

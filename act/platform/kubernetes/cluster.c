@@ -15,13 +15,13 @@
 
 enum { THOUSANDTHS = 1000, COUNT_MAX = 1 << 24 };
 
-/* Anybody's pod may ask for any number. */
+/* Adds up without overflowing, as anybody's pod may ask for any number. */
 static int64_t plus(int64_t a, int64_t b)
 {
     return a < INT64_MAX - b ? a + b : INT64_MAX;
 }
 
-/* Of so many thousandths. */
+/* Returns how many whole ones there are in so many thousandths, at most COUNT_MAX. */
 static int k8s_cluster_count_of(int64_t thousandths)
 {
     return thousandths / THOUSANDTHS < COUNT_MAX ? (int)(thousandths / THOUSANDTHS) : COUNT_MAX;
@@ -58,7 +58,8 @@ int kubernetes_each_node(struct kubernetes *k, int (*each)(void *arg, const json
     return rc < 0 ? rc : kube_each(kube, path, "list the nodes", each, arg, err);
 }
 
-/* The pods of all namespaces, or where the user may not list them, of this one: then *out_all is false. */
+/* Calls each for the pods of all namespaces or, where the user may not list those, of this one: then *out_all is
+ * false. */
 static int each_pod(struct kubernetes *k, int (*each)(void *arg, const json_t *pod, struct act_error *err), void *arg,
                     bool *out_all, struct act_error *err)
 {
@@ -76,7 +77,7 @@ static int each_pod(struct kubernetes *k, int (*each)(void *arg, const json_t *p
     return kube_each(kube, here, "list the pods of the namespace", each, arg, err);
 }
 
-/* What is counted as GPUs: without any, the processors. */
+/* Returns the resource that is counted as GPUs: the processors where the cluster has none. */
 static const char *resource_of(const struct kubernetes *k)
 {
     const char *gpu = kubernetes_gpu_resource(k->config);
@@ -84,7 +85,7 @@ static const char *resource_of(const struct kubernetes *k)
     return gpu ? gpu : "cpu";
 }
 
-/* What the containers of a pod may take of it at once; what they ask for where they have no limit. */
+/* Returns how much of a resource the containers of a pod may take at once, or ask for where they have no limit. */
 static int64_t taken_by(const json_t *pod, const char *resource)
 {
     size_t i;
@@ -102,17 +103,7 @@ static int64_t taken_by(const json_t *pod, const char *resource)
     return sum;
 }
 
-static const char *k8s_cluster_phase_of(const json_t *pod)
-{
-    return codec_json_str(json_object_get(pod, "status"), "phase", "");
-}
-
-static const char *k8s_cluster_node_of(const json_t *pod)
-{
-    return codec_json_str(json_object_get(pod, "spec"), "nodeName", "");
-}
-
-/* The Job that a pod belongs to, else the pod itself: "namespace/name". New string. */
+/* Names the Job that a pod belongs to, else the pod itself: "namespace/name". New string. */
 static char *work_of(const json_t *pod)
 {
     const char *job = kubernetes_label(pod, "job-name");
@@ -138,7 +129,7 @@ struct load {
     json_t *running, *waiting; /* work -> true */
 };
 
-/* The pool of a node, by the label that its cloud gives it. */
+/* Names the pool of a node by the label that its cloud gives it. */
 static const char *k8s_cluster_pool_of(const json_t *node)
 {
     static const char *const labels[] = {"agentpool", "kubernetes.azure.com/agentpool", "cloud.google.com/gke-nodepool",
@@ -170,7 +161,7 @@ static int k8s_cluster_take_pod(void *arg, const json_t *pod, struct act_error *
 {
     struct load *l = arg;
     ACT_AUTOFREE char *work = work_of(pod);
-    const char *name = k8s_cluster_node_of(pod);
+    const char *name = kubernetes_node_of(pod);
     struct node *node = l->n ? bsearch(&name, l->v, l->n, sizeof(*l->v), act_by_text) : NULL;
     int64_t taken = taken_by(pod, resource_of(l->k));
 
@@ -300,10 +291,10 @@ static int take_running(void *arg, const json_t *pod, struct act_error *err)
 
     (void)err;
     bool counts = taken > 0 || kubernetes_run_of(pod);
-    if (!counts || strcmp(k8s_cluster_phase_of(pod), "Running") != 0)
+    if (!counts || strcmp(kubernetes_phase(pod), "Running") != 0)
         return 0;
     struct platform_job *job = find_work(f, pod);
-    char *nodes = act_sprintf("%s%s%s", job->nodes_text, *job->nodes_text ? "," : "", k8s_cluster_node_of(pod));
+    char *nodes = act_sprintf("%s%s%s", job->nodes_text, *job->nodes_text ? "," : "", kubernetes_node_of(pod));
     free(job->nodes_text);
     job->nodes_text = nodes;
     job->nodes++;

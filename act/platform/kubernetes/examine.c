@@ -19,7 +19,7 @@ struct right {
     int since;       /* the minor version that asks for it */
 };
 
-/* What ACT does in the namespace. */
+/* The rights that ACT uses in the namespace. */
 static const struct right rights[] = {
     {"create", "batch", "jobs", NULL, 0},
     {"get", "batch", "jobs", NULL, 0},
@@ -62,7 +62,7 @@ static bool examine_server(struct kubernetes *k, int *out_minor, struct platform
     return true;
 }
 
-/* False: it is not there. */
+/* Returns false if the namespace is not there. */
 static bool examine_namespace(struct kubernetes *k, struct platform_findings *findings)
 {
     const char *name = kube_namespace(k->kube);
@@ -88,7 +88,7 @@ static void add_missing(const struct right *right, struct act_buf *needed, struc
         act_buf_addf(needed, "%s%s %s", needed->len ? ", " : "", right->verb, right->resource);
 }
 
-/* What the user may not do: of what runs need, and of what is only useful. */
+/* Lists the rights that the user lacks: those that runs need, and those that are only useful. */
 static int find_missing(struct kubernetes *k, int minor, struct act_buf *needed, struct act_buf *useful,
                         struct act_error *err)
 {
@@ -122,7 +122,7 @@ static void examine_rights(struct kubernetes *k, int minor, struct platform_find
         platform_findings_add(findings, true, "other rights", "you may not %s", useful.data);
 }
 
-/* Nobody needs to. */
+/* Tells whether quotas are known, which nobody needs. */
 static void examine_quotas(struct kubernetes *k, struct platform_findings *findings)
 {
     struct act_error ignored;
@@ -135,7 +135,7 @@ static void examine_quotas(struct kubernetes *k, struct platform_findings *findi
                                   : "not known: you may not list quotas, so no run is held against them before");
 }
 
-/* Who may list and not watch is no worse off, but the server is. */
+/* Names the watches that the user may not have. He is no worse off without, but the server is. */
 static void examine_watching(struct kubernetes *k, struct platform_findings *findings)
 {
     static const struct {

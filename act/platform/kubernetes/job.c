@@ -27,7 +27,7 @@ enum {
 
 /* ---- names ---- */
 
-/* The experiment of a run id, as far as it is fit for a name: at most so many characters. */
+/* Returns the experiment of a run id, as far as it is fit for a name, in at most max characters. New string. */
 static char *name_of_experiment(const char *id, size_t len, size_t max)
 {
     struct act_buf out = {0};
@@ -104,104 +104,6 @@ static json_t *object_new(const char *version, const char *kind, const struct ku
     return json_pack("{s:s, s:s, s:o}", "apiVersion", version, "kind", kind, "metadata", metadata);
 }
 
-/* ---- merging ---- */
-
-/* Whether a list is one of things with names: "" of none. */
-static bool k8s_job_has_names(const json_t *list)
-{
-    size_t i;
-    json_t *item;
-
-    json_array_foreach(list, i, item)
-    {
-        if (!*codec_json_str(item, "name", ""))
-            return false;
-    }
-    return json_array_size(list) > 0;
-}
-
-static void merge_lists(json_t *list, json_t *patch)
-{
-    size_t i;
-    json_t *item;
-
-    json_array_foreach(patch, i, item)
-    {
-        json_t *own = codec_json_find(list, "name", codec_json_str(item, "name", ""));
-        if (own)
-            kubernetes_merge(own, item);
-        else
-            json_array_append_new(list, json_deep_copy(item));
-    }
-}
-
-void kubernetes_merge(json_t *object, json_t *patch)
-{
-    const char *key;
-    json_t *value;
-
-    json_object_foreach(patch, key, value)
-    {
-        json_t *own = json_object_get(object, key);
-        if (json_is_null(value)) {
-            json_object_del(object, key);
-        } else if (k8s_job_has_names(own) && k8s_job_has_names(value)) {
-            merge_lists(own, value);
-        } else if (json_is_object(value)) {
-            if (!json_is_object(own))
-                json_object_set_new(object, key, json_object());
-            kubernetes_merge(json_object_get(object, key), value);
-        } else {
-            json_object_set_new(object, key, json_deep_copy(value));
-        }
-    }
-}
-
-/* What a server leaves out of its answer, because it is the same as nothing. */
-static bool is_nothing(const json_t *value)
-{
-    switch (json_typeof(value)) {
-    case JSON_OBJECT:
-        return json_object_size(value) == 0;
-    case JSON_ARRAY:
-        return json_array_size(value) == 0;
-    case JSON_STRING:
-        return json_string_length(value) == 0;
-    case JSON_INTEGER:
-    case JSON_REAL:
-        return json_number_value(value) == 0;
-    case JSON_TRUE:
-        return false;
-    case JSON_FALSE:
-    case JSON_NULL:
-        return true;
-    }
-    return false;
-}
-
-// NOLINTNEXTLINE(misc-no-recursion): as deep as a YAML file may be
-const char *kubernetes_dropped(json_t *patch, const json_t *made)
-{
-    const char *key, *dropped = NULL;
-    json_t *value;
-    size_t i;
-
-    json_object_foreach(patch, key, value)
-    {
-        const json_t *there = json_object_get(made, key);
-        if (!dropped && !is_nothing(value))
-            dropped = there ? kubernetes_dropped(value, there) : key;
-    }
-    json_array_foreach(patch, i, value)
-    {
-        const char *name = codec_json_str(value, "name", NULL);
-        const json_t *there = name ? codec_json_find(made, "name", name) : json_array_get(made, i);
-        if (!dropped)
-            dropped = kubernetes_dropped(value, there);
-    }
-    return dropped;
-}
-
 /* ---- the pod ---- */
 
 const char *kubernetes_gpu_resource(const struct config *config)
@@ -216,7 +118,7 @@ static bool k8s_job_is_given(const char *text)
     return text && *text;
 }
 
-/* Whether k8s.image counts, and not docker.image. */
+/* Tells whether k8s.image counts, and not docker.image. */
 static bool is_own_image(const struct config *config)
 {
     bool other = config_is_said(config, "docker.image") && !config_is_said(config, "k8s.image");
@@ -238,7 +140,7 @@ char *kubernetes_image(const struct config *config, const struct run_spec *spec)
     return k8s_job_is_given(config->docker.image) ? config_docker_image(&config->docker) : NULL;
 }
 
-/* The command of the container. Whatever the shell says goes into the pod's log. */
+/* Returns the command of the container. Whatever the shell says goes into the pod's log. New string. */
 static char *k8s_job_script_of(const struct kubernetes_run *run)
 {
     ACT_AUTOFREE char *client =
@@ -292,7 +194,7 @@ static json_t *resources_of(const struct kubernetes_run *run)
     return json_pack("{s:o, s:o}", "limits", limits, "requests", requests);
 }
 
-/* The Secrets "<base>-<i>" as sources of a projected volume. */
+/* Adds the Secrets "<base>-<i>" to the sources of a projected volume. */
 static void add_sources(const char *base, size_t n, json_t *sources)
 {
     for (size_t i = 0; i < n; i++) {
@@ -301,7 +203,7 @@ static void add_sources(const char *base, size_t n, json_t *sources)
     }
 }
 
-/* The run's own Secret, and those with the parts of its package. */
+/* Returns a volume of the run's own Secret and of those with the parts of its package. */
 static json_t *run_volume(const struct kubernetes_run *run)
 {
     ACT_AUTOFREE char *parts = act_sprintf("%s-package", run->name);
@@ -329,7 +231,7 @@ static void k8s_job_add_mount(json_t *volumes, json_t *mounts, json_t *volume, c
     json_array_append_new(mounts, mount);
 }
 
-/* The size of /dev/shm: of the run's job file, or as configured. */
+/* Mounts /dev/shm of the size that the job file, or the configuration, gives. */
 static void add_shm(const struct kubernetes_run *run, json_t *volumes, json_t *mounts)
 {
     const char *size = k8s_keys(run->config)->shm_size;
@@ -360,7 +262,7 @@ static int64_t grace_of(const struct kubernetes_run *run)
     return run_abort_grace_s(run_spec_variable(run->spec, "ACT_ABORT_GRACE")) + GRACE_MORE_S + sending_s;
 }
 
-/* The value of an annotation of the pod itself. */
+/* Returns a variable with the value of an annotation of the pod itself. */
 static json_t *variable_of(const char *name, const char *annotation)
 {
     ACT_AUTOFREE char *path = act_sprintf("metadata.annotations['%s']", annotation);
@@ -368,8 +270,8 @@ static json_t *variable_of(const char *name, const char *annotation)
     return json_pack("{s:s, s:{s:{s:s}}}", "name", name, "valueFrom", "fieldRef", "fieldPath", path);
 }
 
-/* What is for the agent itself: variables of the run, for how long a part of its pods is held, and how many pods were
- * there before it. */
+/* Adds the variables for the agent itself: those of the run, for how long a part of its pods is held, and how many pods
+ * were there before it. */
 static void k8s_job_add_env(const struct kubernetes_run *run, json_t *container)
 {
     const struct run_spec *spec = run->spec;
@@ -396,7 +298,7 @@ static bool has_login(const struct config_docker *docker)
     return docker->username && docker->password;
 }
 
-/* Values of node labels are texts, whatever YAML takes them for. */
+/* Returns a map of texts: values of node labels are texts, whatever YAML takes them for. */
 static json_t *texts_of(json_t *map)
 {
     json_t *out = json_object();
@@ -450,7 +352,7 @@ static json_t *k8s_job_pod_of(const struct kubernetes_run *run)
 
 /* ---- the Job ---- */
 
-/* What ends a pod is the end of the run, but for a pod that lost its group, and one that the cluster took away. */
+/* Returns the rules by which a pod that ends ends the run, unless it lost its group, or the cluster took it away. */
 static json_t *failure_policy(void)
 {
     return json_pack("{s:[{s:s, s:[{s:s, s:s}]}, {s:s, s:{s:s, s:s, s:[i]}}]}", "rules", "action", "Ignore",
@@ -459,7 +361,7 @@ static json_t *failure_policy(void)
                      KUBERNETES_LOST_GROUP);
 }
 
-/* The command, for people: one line of so many bytes, cut between characters. */
+/* Returns the command for people: one line of TITLE_MAX bytes at most, cut between characters. New string. */
 static char *k8s_job_title_of(const struct run_spec *spec)
 {
     struct act_buf words = {0};
@@ -499,8 +401,8 @@ static void add_notes(const struct kubernetes_run *run, json_t *job)
     }
 }
 
-/* An elastic run begins with what its queue has room for: Kueue then changes both numbers of the Job. Source:
- * kueue.sigs.k8s.io/docs/tasks/run/jobs/#partial-admission, .../docs/reference/labels-and-annotations/ */
+/* Puts the Job into its queue. An elastic run begins with what this has room for: Kueue then changes both numbers.
+ * Source: kueue.sigs.k8s.io/docs/tasks/run/jobs/#partial-admission, .../docs/reference/labels-and-annotations/ */
 static void add_queue(const struct kubernetes_run *run, json_t *job)
 {
     json_t *metadata = json_object_get(job, "metadata"), *notes = json_object_get(metadata, "annotations");
@@ -513,7 +415,7 @@ static void add_queue(const struct kubernetes_run *run, json_t *job)
     json_object_set_new(notes, "kueue.x-k8s.io/job-completions-equal-parallelism", json_string("true"));
 }
 
-/* The member of an object, which is made if it is not there. */
+/* Returns a member of an object, and makes it if it is not there. */
 static json_t *member(json_t *object, const char *key, json_t *(*make)(void))
 {
     if (!json_object_get(object, key))
@@ -521,8 +423,9 @@ static json_t *member(json_t *object, const char *key, json_t *(*make)(void))
     return json_object_get(object, key);
 }
 
-/* A node by its name, which the label of its host name need not be. Each requirement takes one value, and the terms are
- * alternatives. Source: kubernetes.io/docs/reference/kubernetes-api/workload-resources/pod-v1/#NodeSelectorTerm */
+/* Keeps a pod off nodes by their names, which the labels of their host names need not be. Each requirement takes one
+ * value, and the terms are alternatives. Source:
+ * kubernetes.io/docs/reference/kubernetes-api/workload-resources/pod-v1/#NodeSelectorTerm */
 static void keep_off(json_t *pod, const struct act_strv *nodes)
 {
     json_t *affinity = member(member(pod, "affinity", json_object), "nodeAffinity", json_object);
@@ -550,6 +453,8 @@ static json_t *template_of(const struct kubernetes_run *run)
 
     if (run->spec->logs_path)
         json_object_set_new(notes, KUBERNETES_SENDS, json_string("true"));
+    if (k8s_keys(run->config)->queue)
+        json_object_set_new(notes, KUBERNETES_QUEUED, json_string(k8s_keys(run->config)->queue));
     kubernetes_merge(template, k8s_keys(run->config)->pod);
     if (run->spec->avoid.n)
         keep_off(json_object_get(template, "spec"), &run->spec->avoid);
@@ -705,57 +610,4 @@ void kubernetes_mask(json_t *secret)
     }
     json_object_del(secret, "data");
     json_object_set_new(secret, "stringData", shown);
-}
-
-/* ---- what cannot be a Job ---- */
-
-/* The size of a job file, which is not in the configuration's files. */
-static int k8s_job_check_shm_size(const struct config *config, struct act_error *err)
-{
-    const char *size = k8s_keys(config)->shm_size;
-
-    if (!size || act_quantity_from_text(size) > 0)
-        return 0;
-    return act_error_set(err, ACT_CONFIG, "the size of /dev/shm must be a quantity such as 16Gi, not '%s'", size);
-}
-
-/* A patch that takes away what the agent is would make a pod that waits for ever. */
-static int k8s_job_check_pod(const struct config *config, struct act_error *err)
-{
-    json_t *spec = json_object_get(k8s_keys(config)->pod, "spec"), *value;
-    const char *key;
-
-    json_object_foreach(k8s_keys(config)->pod, key, value)
-    {
-        if (strcmp(key, "spec") != 0 && strcmp(key, "metadata") != 0)
-            return act_error_set(err, ACT_CONFIG,
-                                 "'k8s.pod' is merged into the pods' template, which has 'metadata' and 'spec', not "
-                                 "'%s'; put it below 'spec'",
-                                 key);
-    }
-    static const char *const lists[] = {"containers", "volumes"};
-    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
-        value = json_object_get(spec, lists[i]);
-        if (value && !k8s_job_has_names(value))
-            return act_error_set(err, ACT_CONFIG,
-                                 "'k8s.pod' would replace the %s of the pod: each of the list needs a 'name' (the "
-                                 "container of a run is '" KUBERNETES_MAIN "')",
-                                 lists[i]);
-    }
-    return 0;
-}
-
-int kubernetes_check_job(const struct config *config, const struct run_spec *spec, struct act_error *err)
-{
-    ACT_AUTOFREE char *image = kubernetes_image(config, spec);
-
-    if (spec->argv.n == 0)
-        return act_error_set(err, ACT_USAGE, "there is no command to run");
-    if (!image)
-        return act_error_set(err, ACT_CONFIG, "the platform 'k8s' needs 'k8s.image' or 'docker.image' in '%s'",
-                             config->file ? config->file : config->cluster);
-    int rc = k8s_job_check_shm_size(config, err);
-    if (rc == 0)
-        rc = k8s_job_check_pod(config, err);
-    return rc < 0 ? rc : kubernetes_check_folders(config, spec, err);
 }

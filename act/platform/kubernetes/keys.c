@@ -32,6 +32,9 @@ static const struct config_key keys[] = {
     {"k8s.gang_wait", CONFIG_TEXT, AT(gang_wait), "1h",
      .help = "for how long a run of several nodes holds those that it got while others are missing, after which it "
              "gives them back and fails; 0s: for ever"},
+    {"k8s.larger_nodes", CONFIG_BOOL, AT(larger_nodes), "false",
+     .help = "whether the cluster may bring larger nodes than it has now, so that a pod that fits none of these waits "
+             "instead of being refused"},
     {"k8s.launcher", CONFIG_CHOICE, AT(launcher), "mpirun", .choices = "mpirun|direct",
      .help = "what starts the processes: Open MPI's mpirun of the image, or the agent itself"},
     {"k8s.volumes", CONFIG_OBJECTS, AT(volumes),

@@ -12,6 +12,7 @@ struct k8s_keys {
     char *gpu_resource; /* "none": nodes without GPUs */
     char *cpu, *memory, *shm_size, *time, *gang_wait;
     int64_t warn_seconds;          /* before the time limit */
+    bool larger_nodes;             /* than there are now may come */
     char *launcher;                /* "mpirun" or "direct" */
     json_t *node_selector, *pod;   /* objects */
     json_t *tolerations, *volumes; /* arrays of objects */

@@ -53,14 +53,14 @@ static void kubernetes_close(struct platform *p)
     kubernetes_watch(p, NULL);
     kube_free(k->kube);
     aks_free(k->aks);
-    free(k->program);
-    free(k->client);
+    free(k->agent.name);
+    free(k->client.name);
     act_strv_release(&k->aborted);
     act_strv_release(&k->losses);
     free(k);
 }
 
-/* The nodes of a cluster differ, and come and go: what a node offers is what the configuration says. */
+/* Takes what a node offers from the configuration: the nodes of a cluster differ, and come and go. */
 static int kubernetes_limits(struct platform *p, struct platform_limits *out, struct act_error *err)
 {
     const struct config *c = kubernetes_of(p)->config;
@@ -75,7 +75,7 @@ static int kubernetes_limits(struct platform *p, struct platform_limits *out, st
 
 /* ---- what a configuration means ---- */
 
-/* The cluster and the namespace, by whatever name the kubeconfig has for them. */
+/* Names the cluster and the namespace, whatever the kubeconfig calls them. New string; NULL: it names none. */
 static char *kubernetes_place(const struct config *config)
 {
     struct kube *kube = NULL;
@@ -127,7 +127,7 @@ static void add_plugin(const struct kube *kube, struct platform_reaches *out)
                       act_sprintf("the variable '%.*s' of that program", (int)strcspn(env->v[i], "="), env->v[i]));
 }
 
-/* By their resolved paths: a link in the project may lead anywhere. */
+/* Adds the files by their resolved paths: a link in the project may lead anywhere. */
 static void k8s_add_files(const struct kube *kube, struct platform_reaches *out)
 {
     const struct act_strv *files = kube_named_files(kube);
@@ -138,7 +138,7 @@ static void k8s_add_files(const struct kube *kube, struct platform_reaches *out)
     }
 }
 
-/* Any change of the file is another line. */
+/* Adds the kubeconfig with its hash: any change of the file is another line. */
 static void add_kubeconfig(const struct config *config, struct platform_reaches *out)
 {
     char hash[ACT_SHA256_HEX] = "";
@@ -151,7 +151,7 @@ static void add_kubeconfig(const struct config *config, struct platform_reaches 
                       act_sprintf("%s, with SHA-256 %.*s...", k8s_keys(config)->kubeconfig, DIGEST_SHOWN, hash));
 }
 
-/* The user's own kubeconfig has more contexts than the one that a project chooses. */
+/* Adds the context that a project chooses, because the user's own kubeconfig may have others. */
 static void add_context(const struct config *config, const struct kube *kube, struct platform_reaches *out)
 {
     const struct k8s_keys *c = k8s_keys(config);
@@ -162,7 +162,8 @@ static void add_context(const struct config *config, const struct kube *kube, st
                               kube_server(kube), kube_namespace(kube)));
 }
 
-/* "spec.containers.securityContext.privileged": the values may be secret. */
+/* Lists the paths of all leaves ("spec.containers.securityContext.privileged"), not their values, which may be
+ * secret. */
 static void add_leaves(json_t *value, const char *path, struct act_strv *out)
 {
     const char *key;
@@ -248,7 +249,7 @@ static void kubernetes_set_time_limit(struct config *config, int64_t seconds)
     act_str_replace(&k8s_keys(config)->time, text);
 }
 
-/* "16g", as docker takes it. */
+/* Takes the size as docker does, "16g". */
 static void kubernetes_set_shm_size(struct config *config, const char *size)
 {
     uint64_t bytes;
@@ -258,8 +259,8 @@ static void kubernetes_set_shm_size(struct config *config, const char *size)
     act_str_replace(&k8s_keys(config)->shm_size, text);
 }
 
-/* The one kubeconfig that the environment, or the home folder, has; not one of the project, which nobody has looked at.
- * New string; NULL: none, or several, of which the values are merged. */
+/* Returns the one kubeconfig that the environment, or the home folder, has, unless it is in the project, where nobody
+ * has looked at it. New string; NULL: there is none, or there are several, whose values are merged. */
 static char *usual_kubeconfig(const struct config *config)
 {
     const char *named = act_env("KUBECONFIG");

@@ -5,93 +5,16 @@
  * as one is there that knows the last one; where all were replaced, they begin at 1 again, and it is counted on here.
  * So the pods that others took the place of are read first, those of each index in the order in which they were made.
  *
- * Whoever asks a second time watches, or who says so: from then on what a running pod prints is followed, and comes
- * whenever the loop runs. Other things than the end of the log, such as its rotation, may end the stream that follows
- * it: then the last lines of the log are asked for, and if those are not the ones that came last, it is read once more
- * from their second on.
- *
- * Source: kubernetes.io/docs/reference/kubernetes-api/workload-resources/pod-v1/ (read log).
+ * How the log of each pod is read is in pod_reader.h.
  */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/log.h"
-#include "platform/kubernetes/kubernetes_internal.h"
-#include "store/store.h"
+#include "platform/kubernetes/pod_reader.h"
 
-/* LAST_WORDS_MS: the stream that follows a log may end so long after its pod did, or before. */
-enum { TEXTS_MAX = 1 << 20, LAST_WORDS_MS = 5000 };
-
-/* What a request asks a log for. */
-enum reading {
-    READ,   /* what there is */
-    FOLLOW, /* and what the pod prints from now on */
-    PROVE,  /* its last lines, which show whether anything was added to what was read */
-};
-
-struct logs;
-
-/* How far a log was read. */
-enum log_state {
-    LOG_UNREAD,   /* not at all, or the last reading failed */
-    LOG_READ,     /* as far as it was then */
-    LOG_FOLLOWED, /* its stream is under way, or nobody has looked yet at how that ended */
-    LOG_AT_END,   /* the stream came to its end, at ended_ms; nobody knows yet whether the log did */
-    LOG_WHOLE,    /* to its end, which will not change */
-};
-
-/* A pod, and how far its log was read. */
-struct pod_reader {
-    struct logs *of;
-    char *pod, *what;
-    int index;
-    enum { POD_WAITS, POD_RUNS, POD_HAS_ENDED } phase;
-    struct pod_reader *before; /* of the pod whose place it took; NULL: of none */
-    bool is_replaced;          /* another pod took its place */
-    int lives_before;          /* how many pods there were before it in its place, as far as the cluster says */
-    bool sends;                /* the logs of such pods are elsewhere */
-    bool said_gone;            /* that the logs of some of those are nowhere */
-
-    /* the attempts that it tells of */
-    int last_attempt; /* 0: none */
-    int more;         /* what its count lacks; -1: not known yet */
-    size_t last_kept; /* where the last text went */
-
-    struct kubernetes_pod_log *log;
-    enum log_state state;
-    int64_t ended_ms;
-    struct act_error why; /* the last reading failed; code 0: it did not */
-    bool was_missed;      /* that was said */
-
-    struct kube_stream stream;
-    bool awaited;  /* somebody waits until it ends */
-    bool has_news; /* it has brought something */
-    struct act_buf last_lines;
-};
-
-/* A text of the store. */
-struct kept {
-    int attempt, rank, index; /* rank -1: the words of the agent in the pod with this index */
-};
-
-struct logs {
-    struct kubernetes *k;
-    char *id, *name;
-    bool ended; /* the run has */
-    struct pod_reader **readers;
-    size_t n_readers;
-    struct kept *kept; /* one for each of texts */
-    size_t n_kept;
-    json_t *places; /* of kept, by what they are of */
-    struct store_texts texts;
-    int attempt;    /* the last one */
-    bool *news;     /* of who watches; NULL: nobody said so */
-    size_t awaited; /* streams */
-    bool idle;      /* none is awaited */
-    int rc;         /* of the first text that could not be kept */
-};
+enum { TEXTS_MAX = 1 << 20 };
 
 /* ---- the texts ---- */
 
@@ -151,12 +74,6 @@ static int64_t kept_for(struct pod_reader *r, int attempt, int rank)
     return at;
 }
 
-static void k8s_logs_tell_news(struct logs *l)
-{
-    if (l->news)
-        *l->news = true;
-}
-
 static void reader_take_text(void *arg, int counted, int rank, const char *text, size_t len)
 {
     struct pod_reader *r = arg;
@@ -166,8 +83,8 @@ static void reader_take_text(void *arg, int counted, int rank, const char *text,
     int rc = at < 0 ? -EFBIG : store_texts_add(&l->texts, (size_t)at, text, len);
 
     r->has_news = true;
-    k8s_logs_tell_news(l);
-
+    if (r->state == LOG_FOLLOWED) /* else somebody waits for it */
+        pod_readers_tell(l);
     r->last_attempt = attempt > r->last_attempt ? attempt : r->last_attempt;
     l->attempt = attempt > l->attempt ? attempt : l->attempt;
     l->rc = rc < 0 ? rc : l->rc;
@@ -199,8 +116,6 @@ static int logs_publish(struct logs *l, struct act_error *err)
         l->texts.v[i].key = logs_key(l, &l->kept[i]);
     }
     l->texts.is_whole = is_all_whole(l);
-    if (l->news)
-        *l->news = false;
     return rc < 0 ? act_error_errno(err, -rc, "cannot keep the logs of '%s' in the folder for temporary files", l->id)
                   : 0;
 }
@@ -227,108 +142,25 @@ static struct pod_reader *find_reader(struct logs *l, const json_t *pod)
     return r;
 }
 
-static void reader_take_bytes(struct kube_stream *stream, const char *data, size_t len)
-{
-    kubernetes_pod_log_take(((struct pod_reader *)stream->arg)->log, data, len);
-}
-
-static void reader_take_last_lines(struct kube_stream *stream, const char *data, size_t len)
-{
-    act_buf_add(&((struct pod_reader *)stream->arg)->last_lines, data, len);
-}
-
-/* It is news when a stream has brought something and ends: the pod may have ended. */
-static void reading_done(struct kube_stream *stream)
-{
-    struct pod_reader *r = stream->arg;
-
-    if (r->state == LOG_FOLLOWED)
-        r->ended_ms = act_now_monotonic_ms();
-    if (r->state == LOG_FOLLOWED && r->has_news)
-        k8s_logs_tell_news(r->of);
-    r->of->awaited -= r->awaited;
-    r->awaited = false;
-    r->of->idle = r->of->awaited == 0;
-}
-
-static void await(struct pod_reader *r)
-{
-    r->awaited = true;
-    r->of->awaited++;
-    r->of->idle = false;
-}
-
-static void run_until_idle(struct logs *l)
-{
-    if (l->awaited > 0)
-        engine_run(services_engine(l->k->base.services), &l->idle);
-}
-
-/* Returns what the request adds to the query: "&sinceTime=...", or "&tailLines=2". New string. */
-static char *reader_query(const struct pod_reader *r, enum reading reading)
-{
-    if (reading == PROVE)
-        return act_sprintf("&tailLines=%lld", (long long)kubernetes_pod_log_proof(r->log));
-    ACT_AUTOFREE char *since = kubernetes_pod_log_resume(r->log);
-    ACT_AUTOFREE char *escaped = since ? http_encode(since, false) : act_strdup("");
-    return act_sprintf("%s%s%s", reading == FOLLOW ? "&follow=true" : "", since ? "&sinceTime=" : "", escaped);
-}
-
-static void k8s_logs_start_reading(struct pod_reader *r, enum reading reading)
-{
-    struct logs *l = r->of;
-    ACT_AUTOFREE char *query = reader_query(r, reading);
-    ACT_AUTOFREE char *pod = kube_path(l->k->kube, "v1", "pods", r->pod, NULL);
-
-    kube_stream_release(&r->stream);
-    r->stream =
-        (struct kube_stream){.path = act_sprintf("%s/log?container=" KUBERNETES_MAIN "&timestamps=true%s", pod, query),
-                             .what = r->what,
-                             .take = reading == PROVE ? reader_take_last_lines : reader_take_bytes,
-                             .done = reading_done,
-                             .arg = r};
-    r->has_news = false;
-    if (reading == FOLLOW)
-        r->state = LOG_FOLLOWED;
-    else
-        await(r);
-    if (reading == READ && r->state != LOG_UNREAD)
-        r->state = LOG_READ;
-    kube_stream_start(l->k->kube, &r->stream);
-}
-
-static void reader_end_log(struct pod_reader *r)
-{
-    kubernetes_pod_log_end(r->log);
-    r->state = LOG_WHOLE;
-}
-
-/* A pod that is gone, or has not begun, has no log: that is no failure. A log that its node has removed is one. */
-static void reader_end(struct pod_reader *r)
-{
-    int rc = r->stream.rc, status = r->stream.status;
-    bool is_fine = rc == 0 || rc == -ACT_INTERRUPTED || status == 404 || status == 400;
-
-    r->why = is_fine ? (struct act_error){0} : r->stream.error;
-    if (rc < 0)
-        r->state = LOG_UNREAD;
-    else if (r->state == LOG_FOLLOWED)
-        r->state = kubernetes_pod_log_proof(r->log) > 0 ? LOG_AT_END : LOG_READ;
-    else if (r->phase == POD_HAS_ENDED)
-        reader_end_log(r);
-    else
-        r->state = LOG_READ;
-    if (kubernetes_pod_log_is_gone(r->log))
-        (void)act_error_set(&r->why, ACT_NOT_FOUND, "the node of the pod '%s' has removed its log", r->pod);
-    kube_stream_release(&r->stream);
-}
-
 static void note_phase(struct pod_reader *r, const json_t *pod)
 {
-    const char *phase = codec_json_str(json_object_get(pod, "status"), "phase", "Pending");
+    const char *phase = kubernetes_phase(pod);
     bool has_ended = strcmp(phase, "Succeeded") == 0 || strcmp(phase, "Failed") == 0;
 
-    r->phase = has_ended ? POD_HAS_ENDED : strcmp(phase, "Pending") == 0 ? POD_WAITS : POD_RUNS;
+    r->is_listed = true;
+    r->phase = has_ended ? POD_HAS_ENDED : !*phase || strcmp(phase, "Pending") == 0 ? POD_WAITS : POD_RUNS;
+}
+
+/* Notes which pods the cluster has no more. Of one that never began nothing is missing. */
+static void note_gone_pods(struct logs *l)
+{
+    for (size_t i = 0; i < l->n_readers; i++) {
+        struct pod_reader *r = l->readers[i];
+        if (!r->is_listed && r->phase == POD_WAITS)
+            r->state = LOG_WHOLE;
+        if (!r->is_listed)
+            r->phase = POD_IS_GONE;
+    }
 }
 
 /* Says, once for each pod, that its log cannot be had: its node may be lost, while those of other pods go on. */
@@ -382,114 +214,16 @@ static struct pod_reader **find_readers(struct logs *l, const json_t *pods)
     for (i = 0; i < n; i++)
         sorted[i] = json_array_get(pods, i);
     qsort(sorted, n, sizeof(json_t *), pods_by_age);
+    for (i = 0; i < l->n_readers; i++)
+        l->readers[i]->is_listed = false;
     for (i = 0; i < n; i++) {
         readers[i] = find_reader(l, sorted[i]);
         readers[i]->lives_before = kubernetes_lives_before(sorted[i]);
         readers[i]->sends = kubernetes_annotation(sorted[i], KUBERNETES_SENDS) != NULL;
         note_phase(readers[i], sorted[i]);
     }
+    note_gone_pods(l);
     return readers;
-}
-
-static void k8s_logs_cut_off(void *arg)
-{
-    kube_stream_cancel(&((struct pod_reader *)arg)->stream);
-}
-
-/* Waits for the streams of pods that have ended: they end soon, or are cut off. */
-static void await_last_words(struct logs *l)
-{
-    for (size_t i = 0; i < l->n_readers; i++) {
-        struct pod_reader *r = l->readers[i];
-        if (r->state != LOG_FOLLOWED || r->phase != POD_HAS_ENDED || !r->stream.under_way)
-            continue;
-        await(r);
-        engine_timer(services_engine(l->k->base.services), LAST_WORDS_MS, k8s_logs_cut_off, r);
-    }
-    run_until_idle(l);
-    for (size_t i = 0; i < l->n_readers; i++)
-        engine_forget(services_engine(l->k->base.services), l->readers[i]);
-}
-
-/* Looks how the streams that followed have ended. A log whose stream broke off is read anew at once, and the result of
- * that counts. */
-static void end_following(struct logs *l)
-{
-    for (size_t i = 0; i < l->n_readers; i++) {
-        struct pod_reader *r = l->readers[i];
-        if (r->state == LOG_FOLLOWED && !r->stream.under_way)
-            reader_end(r);
-        r->why = (struct act_error){0};
-    }
-}
-
-/* Finds out whether the logs whose streams came to their ends are read to their own ends. */
-static void prove_ends(struct logs *l)
-{
-    for (size_t i = 0; i < l->n_readers; i++)
-        if (l->readers[i]->state == LOG_AT_END)
-            k8s_logs_start_reading(l->readers[i], PROVE);
-    run_until_idle(l);
-    for (size_t i = 0; i < l->n_readers; i++) {
-        struct pod_reader *r = l->readers[i];
-        if (r->state != LOG_AT_END)
-            continue;
-        bool proven = r->stream.rc == 0 && kubernetes_pod_log_proves(r->log, r->last_lines.data, r->last_lines.len);
-        if (proven && r->phase == POD_HAS_ENDED)
-            reader_end_log(r);
-        else if (!proven)
-            r->state = LOG_READ;
-        act_buf_release(&r->last_lines);
-        kube_stream_release(&r->stream);
-    }
-}
-
-/* A log may end a moment before the cluster says so of its pod. */
-static bool is_about_to_end(const struct pod_reader *r)
-{
-    return r->state == LOG_AT_END && act_now_monotonic_ms() - r->ended_ms < LAST_WORDS_MS;
-}
-
-static bool has_to_be_read(const struct pod_reader *r)
-{
-    return r->phase != POD_WAITS && r->state != LOG_WHOLE && !r->stream.under_way && !is_about_to_end(r);
-}
-
-/* Whether the next reading only has to bring what the pod prints from now on. */
-static bool can_be_followed(const struct pod_reader *r)
-{
-    return r->state != LOG_UNREAD && r->phase != POD_HAS_ENDED;
-}
-
-/* Follows the pods that go on: who watches is told at once what they print. */
-static void follow_on(struct logs *l)
-{
-    for (size_t i = 0; i < l->n_readers; i++) {
-        struct pod_reader *r = l->readers[i];
-        if (can_be_followed(r) && has_to_be_read(r))
-            k8s_logs_start_reading(r, FOLLOW);
-    }
-}
-
-/* Returns how many of the logs were read; the others are followed. A pod whose log cannot be had made an attempt, too:
- * the pods that come after it count on from there. */
-static size_t readers_read(struct logs *l, struct pod_reader *const *readers, size_t n)
-{
-    size_t n_read = 0;
-
-    for (size_t i = 0; i < n; i++)
-        k8s_logs_start_reading(readers[i], can_be_followed(readers[i]) ? FOLLOW : READ);
-    run_until_idle(l);
-    for (size_t i = 0; i < n; i++) {
-        struct pod_reader *r = readers[i];
-        if (r->state == LOG_FOLLOWED)
-            continue;
-        reader_end(r);
-        if (r->why.code && r->last_attempt == 0)
-            r->last_attempt = 1;
-        n_read++;
-    }
-    return n_read;
 }
 
 /* Returns how many pods were there before it in its place. */
@@ -510,7 +244,7 @@ static bool has_attempt(const struct logs *l, int attempt)
     return false;
 }
 
-/* In the place of attempts of which nothing is left, so that the names of the logs tell which attempt is the last. */
+/* Keeps a line for each attempt of which nothing is left, so that the names of the logs tell which one is the last. */
 static void note_gone(struct logs *l, int lives)
 {
     enum { MOST = 100 };
@@ -524,7 +258,8 @@ static void note_gone(struct logs *l, int lives)
     l->attempt = lives + 1 > l->attempt ? lives + 1 : l->attempt;
 }
 
-/* A pod that is gone took its log along. Said once for each place, of which the newest pod knows how many it had. */
+/* Says, once for each place, that pods that are gone took their logs along. The newest one knows how many there
+ * were. */
 static void say_gone(struct logs *l)
 {
     for (size_t i = 0; i < l->n_readers; i++) {
@@ -539,6 +274,26 @@ static void say_gone(struct logs *l)
                  "their logs along; of later runs they stay, if the code is in Blob Storage ('code_path')",
                  r->index, r->lives_before + 1, gone);
     }
+}
+
+/* Says that the pods before those that there are went with their logs, as Kueue took all of them away. */
+static void say_evicted(struct logs *l, const json_t *pods)
+{
+    const json_t *pod = json_array_get(pods, 0);
+    const json_t *owner = json_array_get(json_object_get(json_object_get(pod, "metadata"), "ownerReferences"), 0);
+    CODEC_AUTOJSON json_t *workloads = NULL;
+    struct act_error ignored;
+
+    if (l->asked_kueue || !kubernetes_annotation(pod, KUBERNETES_QUEUED) ||
+        kubernetes_annotation(pod, KUBERNETES_SENDS))
+        return;
+    l->asked_kueue = true;
+    if (kubernetes_list_workloads(l->k, true, &workloads, &ignored) < 0)
+        return;
+    ACT_AUTOFREE char *why = kubernetes_eviction(kubernetes_workload_of(workloads, codec_json_str(owner, "uid", "")));
+    if (why)
+        act_warn("the logs are not complete: Kueue took the pods of this run away before, and their logs with them: %s",
+                 why);
 }
 
 /* Moves the readers whose turn it is from `readers`, of which *io_n are left, to `out`; returns how many these are. */
@@ -566,19 +321,18 @@ static int read_pods(struct logs *l, const json_t *pods, struct act_error *err)
     ACT_AUTOFREE struct pod_reader **readers = find_readers(l, pods);
     ACT_AUTOFREE struct pod_reader **now = act_calloc(n + 1, sizeof(struct pod_reader *));
 
-    await_last_words(l);
-    end_following(l);
-    prove_ends(l);
+    pod_readers_settle(l);
     for (size_t i = 0; i < n; i++)
-        if (has_to_be_read(readers[i]))
+        if (pod_reader_is_behind(readers[i]))
             readers[left++] = readers[i];
     for (size_t age = 0; left > 0; age++) {
         size_t n_now = k8s_logs_take_turn(readers, &left, age, now);
-        n_read += readers_read(l, now, n_now);
+        n_read += pod_readers_read(l, now, n_now);
     }
     if (l->news)
-        follow_on(l);
+        pod_readers_follow(l);
     say_gone(l);
+    say_evicted(l, pods);
     return end_readings(l, n_read, err);
 }
 
@@ -621,25 +375,9 @@ static void k8s_logs_close(void *arg)
     struct logs *l = arg;
 
     l->news = NULL;
-    for (size_t i = 0; i < l->n_readers; i++) {
-        if (!l->readers[i]->stream.under_way)
-            continue;
-        await(l->readers[i]);
-        k8s_logs_cut_off(l->readers[i]);
-    }
-    run_until_idle(l);
-    for (size_t i = 0; i < l->n_readers; i++) {
-        struct pod_reader *r = l->readers[i];
-        kube_stream_release(&r->stream);
-        act_buf_release(&r->last_lines);
-        kubernetes_pod_log_free(r->log);
-        free(r->pod);
-        free(r->what);
-        free(r);
-    }
+    pod_readers_free(l);
     store_texts_release(&l->texts);
     json_decref(l->places);
-    free(l->readers);
     free(l->kept);
     free(l->id);
     free(l->name);

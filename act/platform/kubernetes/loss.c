@@ -28,17 +28,12 @@ static const struct {
     {"TerminationByKubelet", "was ended by its node", true},
 };
 
-static bool is_going(const json_t *pod)
-{
-    return json_object_get(json_object_get(pod, "metadata"), "deletionTimestamp") != NULL;
-}
-
 static bool has_phase(const json_t *pod, const char *phase)
 {
-    return strcmp(codec_json_str(json_object_get(pod, "status"), "phase", ""), phase) == 0;
+    return strcmp(kubernetes_phase(pod), phase) == 0;
 }
 
-/* What is to be said of the pod; false: nobody took it. */
+/* Says why the pod went. Returns false if nobody took it. */
 static bool k8s_loss_explain(const json_t *pod, struct act_buf *out)
 {
     const json_t *why = kubernetes_condition(pod, "DisruptionTarget");
@@ -46,7 +41,7 @@ static bool k8s_loss_explain(const json_t *pod, struct act_buf *out)
     const char *text = "was taken away";
     bool has_message = true;
 
-    if (!why && !is_going(pod))
+    if (!why && !kubernetes_is_going(pod))
         return false;
     for (size_t i = 0; i < sizeof(takings) / sizeof(takings[0]); i++)
         if (strcmp(reason, takings[i].reason) == 0) {
@@ -60,7 +55,7 @@ static bool k8s_loss_explain(const json_t *pod, struct act_buf *out)
     return true;
 }
 
-/* Whether the pod was lost after the other (NULL: none). */
+/* Tells whether the pod was lost after the other (NULL: none). */
 static bool is_later(const json_t *pod, const json_t *than)
 {
     const char *a = codec_json_str(json_object_get(pod, "metadata"), "creationTimestamp", "");
@@ -145,8 +140,7 @@ char *kubernetes_silence(const json_t *pod, int64_t ahead_s)
     if (!since)
         return NULL;
     act_time_to_iso(since - ahead_s, text);
-    return act_sprintf("node '%s' does not answer since %s",
-                       codec_json_str(json_object_get(pod, "spec"), "nodeName", ""), text);
+    return act_sprintf("node '%s' does not answer since %s", kubernetes_node_of(pod), text);
 }
 
 char *kubernetes_silent_node(const json_t *pods, bool is_ending, int64_t ahead_s)
@@ -157,7 +151,7 @@ char *kubernetes_silent_node(const json_t *pods, bool is_ending, int64_t ahead_s
     json_array_foreach(pods, i, pod)
     {
         ACT_AUTOFREE char *silence = kubernetes_silence(pod, ahead_s);
-        const char *node = codec_json_str(json_object_get(pod, "spec"), "nodeName", "");
+        const char *node = kubernetes_node_of(pod);
         if (!silence)
             continue;
         return is_ending ? act_sprintf("%s, and its pod stays until it does, or until somebody who may deletes the "

@@ -5,11 +5,6 @@
 #include "platform/kubernetes/kubernetes_internal.h"
 #include "proc/proc.h"
 
-static const char *k8s_nodes_node_of(const json_t *pod)
-{
-    return codec_json_str(json_object_get(pod, "spec"), "nodeName", "");
-}
-
 static int k8s_nodes_find(struct kubernetes *k, const char *id, json_t **out_job, json_t **out_pods,
                           struct act_error *err)
 {
@@ -22,7 +17,7 @@ static int k8s_nodes_find(struct kubernetes *k, const char *id, json_t **out_job
     return rc < 0 ? rc : kubernetes_find_pods(k, kubernetes_name_of(*out_job), out_pods, err);
 }
 
-/* That of the pod; NULL: it has none yet. */
+/* Returns the address of a pod. New string; NULL: it has none yet. */
 static char *k8s_nodes_address_of(const json_t *pod)
 {
     const char *ip = codec_json_str(json_object_get(pod, "status"), "podIP", "");
@@ -30,7 +25,7 @@ static char *k8s_nodes_address_of(const json_t *pod)
     return *ip ? act_strdup(ip) : NULL;
 }
 
-/* "Running on a", "Unreachable since 2026-11-28T10:00:00Z on a". New string. */
+/* Returns "Running on a", or "Unreachable since 2026-11-28T10:00:00Z on a". New string. */
 static char *k8s_nodes_state_of(const json_t *pod, int64_t ahead_s)
 {
     ACT_AUTOFREE char *state = kubernetes_pod_state(pod);
@@ -39,10 +34,10 @@ static char *k8s_nodes_state_of(const json_t *pod, int64_t ahead_s)
 
     if (since)
         act_time_to_iso(since - ahead_s, text);
-    return act_sprintf("%s%s%s on %s", state, since ? " since " : "", text, k8s_nodes_node_of(pod));
+    return act_sprintf("%s%s%s on %s", state, since ? " since " : "", text, kubernetes_node_of(pod));
 }
 
-/* Of an elastic run those that are there have the ranks. */
+/* Adds a pod. Those of an elastic run that are there have the ranks. */
 static void k8s_nodes_add_node(const json_t *pod, const struct run_spec *spec, int64_t ahead_s,
                                struct platform_nodes *out)
 {
@@ -69,14 +64,14 @@ int kubernetes_nodes(struct platform *p, const char *id, struct platform_nodes *
     int n = kubernetes_completions(job);
     ACT_AUTOFREE const json_t **nodes = kubernetes_pods_of(pods, n);
     for (int i = 0; rc == 0 && i < n; i++)
-        if (nodes[i] && *k8s_nodes_node_of(nodes[i]))
+        if (nodes[i] && *kubernetes_node_of(nodes[i]))
             k8s_nodes_add_node(nodes[i], &spec, kube_ahead_s(kubernetes_of(p)->kube), out);
     return rc;
 }
 
 /* ---- shells ---- */
 
-/* The pod of that name; NULL: the first. */
+/* Returns the pod called node, or the first one (NULL); NULL: there is none. */
 static const json_t *find_pod(const json_t *pods, int n, const char *node)
 {
     ACT_AUTOFREE const json_t **nodes = kubernetes_pods_of(pods, n);
@@ -100,7 +95,7 @@ static int k8s_nodes_check_pod(const json_t *pod, const char *id, const char *no
     return 0;
 }
 
-/* In the code root, which several nodes have below "nodes/". */
+/* Adds the words that run a command in the code root, which several nodes have below "nodes/". */
 static void add_command(const struct act_strv *command, struct act_strv *out)
 {
     act_strv_push(out, "/bin/sh");
@@ -112,7 +107,7 @@ static void add_command(const struct act_strv *command, struct act_strv *out)
     act_strv_copy(out, command->v, command->n);
 }
 
-/* For servers that cannot be told by WebSocket that an input has ended. */
+/* Adds the words of kubectl, for servers that cannot be told by WebSocket that an input has ended. */
 static void add_kubectl(struct kubernetes *k, const char *kubectl, const char *pod, struct act_strv *out)
 {
     act_strv_push(out, kubectl);
@@ -130,7 +125,8 @@ static void add_kubectl(struct kubernetes *k, const char *kubectl, const char *p
     act_strv_push(out, "--");
 }
 
-/* A WebSocket begins with a GET, which the user may not do; kubectl can begin with a POST, which is another right. */
+/* Tells whether kubectl may do what was denied: a WebSocket begins with a GET, kubectl with a POST, which is another
+ * right. */
 static bool may_post(struct kubernetes *k, int rc, const struct act_error *err)
 {
     struct act_error ignored;

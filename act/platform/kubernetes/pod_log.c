@@ -54,7 +54,7 @@ void kubernetes_pod_log_free(struct kubernetes_pod_log *log)
 
 /* ---- frames ---- */
 
-/* The rank of "[3] text" or "[3+] text", and where the text begins; -1: it is no such line. */
+/* Returns the rank of "[3] text" or "[3+] text", and where the text begins; -1: it is no such line. */
 static int k8s_pod_log_rank_of(const char *line, bool *out_goes_on, const char **out_text)
 {
     const char *c = line + 1;
@@ -88,7 +88,7 @@ static void k8s_pod_log_take_text(struct kubernetes_pod_log *log, int rank, cons
     log->text(log->arg, log->attempt, rank, text, len);
 }
 
-/* The agent says where a rank's log is: what is missing until there is gone. */
+/* Takes the agent's word of where a rank's log is: what is missing until there is gone. */
 static void take_position(struct kubernetes_pod_log *log, int rank, uint64_t bytes)
 {
     uint64_t *printed = printed_of(log, rank);
@@ -123,7 +123,7 @@ static void take_words(struct kubernetes_pod_log *log, char *line, size_t len)
     line[len] = '\0';
 }
 
-/* A line without its end, with room for it after the text. */
+/* Takes a line without its end, with room for it after the text. */
 static void take_content(struct kubernetes_pod_log *log, char *line, size_t len)
 {
     const char *text;
@@ -141,7 +141,7 @@ static void take_content(struct kubernetes_pod_log *log, char *line, size_t len)
 
 /* ---- lines ---- */
 
-/* Whether a line was there before the connection was lost: all until the last one that was. Where that one is gone,
+/* Tells whether a line came before the connection was lost, as all did until the last one. Where that one is gone,
  * nothing comes again. */
 static bool comes_again(struct kubernetes_pod_log *log, int64_t ns)
 {
@@ -154,7 +154,7 @@ static bool comes_again(struct kubernetes_pod_log *log, int64_t ns)
     return ns <= log->last_ns;
 }
 
-/* The timestamp before a line, *out_text behind it; 0: there is none. */
+/* Returns the timestamp before a line, *out_text behind it; 0: there is none. */
 static int64_t k8s_pod_log_time_of(const char *line, size_t len, const char **out_text)
 {
     const char *blank = memchr(line, ' ', len);
@@ -242,7 +242,7 @@ int64_t kubernetes_pod_log_proof(const struct kubernetes_pod_log *log)
     return log->last_ns && log->line.len == 0 && log->with_last < MOST ? log->with_last + 1 : 0;
 }
 
-/* One line before the last timestamp, and then all lines that had it. */
+/* Wants a line from before the last timestamp, and then all lines that had it. */
 bool kubernetes_pod_log_proves(const struct kubernetes_pod_log *log, const char *bytes, size_t len)
 {
     const char *text, *end;

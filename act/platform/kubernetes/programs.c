@@ -16,7 +16,7 @@
 
 /* ---- what is needed */
 
-/* The label of a program of this release, by the file beside this one. */
+/* Adds the label of a program of this release, by the file beside this one. */
 static int k8s_programs_add_own(const char *program, struct act_strv *out, struct act_error *err)
 {
     enum { MARK = 12 };
@@ -39,7 +39,7 @@ static void add_secret(const json_t *source, const char *key, struct act_strv *o
         act_strv_push(out, name);
 }
 
-/* The Secrets that the pods of a Job mount. */
+/* Adds the Secrets that the pods of a Job mount, unless it has ended. */
 static int add_mounted(void *arg, const json_t *job, struct act_error *err)
 {
     const json_t *pod = json_object_get(json_object_get(json_object_get(job, "spec"), "template"), "spec");
@@ -86,7 +86,7 @@ static bool k8s_programs_may_go(struct kube *kube, const json_t *secret, const s
            !act_strv_has(&needed->mounted, kubernetes_name_of(secret));
 }
 
-/* Only the one that was looked at. */
+/* Removes the Secret that was looked at, and no other one of its name. */
 static int k8s_programs_remove_one(struct kube *kube, const json_t *secret, struct act_error *err)
 {
     const char *name = kubernetes_name_of(secret);
@@ -123,7 +123,7 @@ static int remove_unused(struct kube *kube, const json_t *secrets, const struct 
     return 0;
 }
 
-/* The Jobs are listed after the Secrets: a run that comes in between is among them. */
+/* Lists the Jobs after the Secrets, so that a run that comes in between is among them. */
 int kubernetes_remove_agents(struct platform *p, int64_t older_s, bool dry_run, struct platform_kept *out,
                              struct act_error *err)
 {

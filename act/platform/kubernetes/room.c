@@ -14,7 +14,7 @@
 
 enum { THOUSANDTHS = 1000 };
 
-/* What a run asks for. */
+/* The demand of a run. */
 struct demand {
     struct kubernetes *k;
     const struct run_spec *spec;
@@ -34,7 +34,7 @@ static void k8s_room_add(json_t *sums, const char *key, int64_t value)
         json_object_set_new(sums, key, json_integer(sum + value));
 }
 
-/* What a container is limited to it also requests, if it does not say how much. */
+/* Adds a container, which requests what it is limited to if it does not say how much. */
 static void add_container(struct demand *d, const json_t *container)
 {
     const json_t *resources = json_object_get(container, "resources");
@@ -70,7 +70,7 @@ static struct demand demand_new(struct kubernetes *k, const struct run_spec *spe
 
 /* ---- quotas ---- */
 
-/* What a pod counts for a key of a quota, in thousandths; 0: nothing. */
+/* Returns how much a pod counts for a key of a quota, in thousandths; 0: nothing. */
 static int64_t counted(const struct demand *d, const char *key)
 {
     if (strcmp(key, "pods") == 0 || strcmp(key, "count/pods") == 0)
@@ -82,7 +82,7 @@ static int64_t counted(const struct demand *d, const char *key)
     return codec_json_int(d->requests, key, 0);
 }
 
-/* An amount of a resource for people. New string. */
+/* Writes an amount of a resource for people. New string. */
 static char *amount(const char *key, int64_t thousandths)
 {
     char size[ACT_UNIT_TEXT];
@@ -93,7 +93,7 @@ static char *amount(const char *key, int64_t thousandths)
                                                            : act_sprintf("%lld", (long long)thousandths / THOUSANDTHS);
 }
 
-/* How long a part of the run's pods is held, for people. */
+/* Says for how long a part of the run's pods is held. */
 static const char *held(const struct demand *d)
 {
     const char *wait = k8s_keys(d->k->config)->gang_wait;
@@ -125,7 +125,7 @@ static int k8s_room_check_key(const struct demand *d, const json_t *quota, const
     return 0;
 }
 
-/* One with scopes is for some pods alone. */
+/* Checks a quota, unless it has scopes: then it is for some pods alone. */
 static int check_quota(void *arg, const json_t *quota, struct act_error *err)
 {
     const struct demand *d = arg;
@@ -171,7 +171,7 @@ static bool k8s_room_matches(const json_t *node, json_t *selector)
     return true;
 }
 
-/* How many pods of the run a node could have. */
+/* Returns how many pods of the run a node could have. */
 static int64_t k8s_room_pods_of(const struct demand *d, const json_t *has)
 {
     int64_t fits = act_quantity_from_text(codec_json_str(has, "pods", "110")) / THOUSANDTHS;
@@ -203,11 +203,28 @@ static int k8s_room_take_node(void *arg, const json_t *node, struct act_error *e
     return 0;
 }
 
+/* Judges a pod that wants more GPUs than any node has. An autoscaler may have a pool of larger nodes that is empty now,
+ * of which the cluster says nothing: its user does. */
+static int judge_largest(const struct demand *d, const char *gpu, int64_t largest, struct act_error *err)
+{
+    int wanted = d->spec->gpus_per_node;
+
+    if (!k8s_keys(d->k->config)->larger_nodes)
+        return act_error_set(err, ACT_NO_CAPACITY,
+                             "a pod with %d '%s' fits no node of '%s': the largest has %lld; set gpu_per_node to that, "
+                             "and -n makes more nodes; where the cluster may bring larger nodes, set k8s.larger_nodes",
+                             wanted, gpu, d->k->config->cluster, (long long)largest);
+    act_warn("a pod with %d '%s' fits no node that '%s' has now, of which the largest has %lld: it waits for a larger "
+             "one (k8s.larger_nodes)",
+             wanted, gpu, d->k->config->cluster, (long long)largest);
+    return 0;
+}
+
 /* A pod that no node can ever have is refused. Nodes may be added, so where there are too few, that is only said. Where
  * nothing is known of them, nothing is: they may not be listed, or their pool is empty until somebody asks for it. */
 static int k8s_room_check_nodes(const struct demand *d, struct act_error *err)
 {
-    const char *gpu = kubernetes_gpu_resource(d->k->config), *cluster = d->k->config->cluster;
+    const char *gpu = kubernetes_gpu_resource(d->k->config);
     bool asks_gpus = gpu && d->spec->gpus_per_node > 0;
     struct room r = {.d = d, .gpus = -1};
     struct act_error said;
@@ -217,15 +234,12 @@ static int k8s_room_check_nodes(const struct demand *d, struct act_error *err)
     if (kubernetes_each_node(d->k, k8s_room_take_node, &r, &said) < 0 || !r.any || (asks_gpus && r.gpus <= 0))
         return 0;
     if (asks_gpus && r.gpus < (int64_t)d->spec->gpus_per_node * THOUSANDTHS)
-        return act_error_set(err, ACT_NO_CAPACITY,
-                             "a pod with %d '%s' fits no node of '%s': the largest has %lld; set gpu_per_node to that, "
-                             "and -n makes more nodes",
-                             d->spec->gpus_per_node, gpu, cluster, (long long)(r.gpus / THOUSANDTHS));
+        return judge_largest(d, gpu, r.gpus / THOUSANDTHS, err);
     if (d->pods > 1 && r.pods < d->pods)
         act_warn(
             "the nodes of '%s' have room for %lld of the run's %d pods, if nothing else is there: unless nodes are "
             "added, it waits for the others, and holds what it got for %s (k8s.gang_wait)",
-            cluster, (long long)r.pods, d->pods, held(d));
+            d->k->config->cluster, (long long)r.pods, d->pods, held(d));
     return 0;
 }
 

@@ -19,7 +19,7 @@ enum {
 
 /* ---- lists ---- */
 
-/* Objects of the namespace, a new array. */
+/* Lists objects of the namespace. *out is a new array. */
 static int k8s_runs_list(struct kubernetes *k, const char *version, const char *plural, const char *query,
                          const char *what, json_t **out, struct act_error *err)
 {
@@ -33,7 +33,7 @@ static int k8s_runs_list(struct kubernetes *k, const char *version, const char *
     return kubernetes_items(k, path, what, out, err);
 }
 
-/* A query. New string. */
+/* Returns the query for the pods of a Job. New string. */
 static char *k8s_runs_pods_of(const char *job)
 {
     return act_sprintf("labelSelector=job-name%%3D%s", job);
@@ -60,7 +60,7 @@ int kubernetes_find_job(struct kubernetes *k, const char *id, json_t **out, stru
     return rc;
 }
 
-/* Who may get Jobs and not list them has to be told anew each time. */
+/* Asks anew each time where the user may get Jobs and not list them. */
 int kubernetes_know_job(struct kubernetes *k, const char *id, json_t **out, struct act_error *err)
 {
     ACT_AUTOFREE char *name = kubernetes_name(id);
@@ -117,19 +117,6 @@ static void release_views(struct views *v)
     json_decref(v->workloads);
 }
 
-/* Kueue's object for a Job, which owns it. */
-static const json_t *workload_of(const struct views *v, const json_t *job)
-{
-    const char *uid = codec_json_str(json_object_get(job, "metadata"), "uid", "");
-    size_t i, o;
-    json_t *workload, *owner;
-
-    json_array_foreach(v->workloads, i, workload)
-        json_array_foreach(json_object_get(json_object_get(workload, "metadata"), "ownerReferences"), o,
-                           owner) if (strcmp(codec_json_str(owner, "uid", "?"), uid) == 0) return workload;
-    return NULL;
-}
-
 static struct kubernetes_view view_of(const struct views *v, size_t i)
 {
     const json_t *job = v->jobs[i];
@@ -137,7 +124,7 @@ static struct kubernetes_view view_of(const struct views *v, size_t i)
     return (struct kubernetes_view){.job = job,
                                     .pods = job ? json_object_get(v->pods, kubernetes_name_of(job)) : NULL,
                                     .events = v->events,
-                                    .workload = workload_of(v, job),
+                                    .workload = kubernetes_workload_of(v->workloads, kubernetes_uid_of(job)),
                                     .ahead_s = kube_ahead_s(v->k->kube)};
 }
 
@@ -153,7 +140,7 @@ static int find_one_job(struct views *v, const char *id, struct act_error *err)
     return kubernetes_know_job(v->k, id, &v->jobs[0], err);
 }
 
-/* The run that a Job is of. The annotation alone would let any Job of the namespace pass for it. NULL: none. */
+/* Returns the run that a Job is of; NULL: none. By its annotation alone any Job of the namespace could pass for it. */
 static const char *run_of_job(const json_t *job)
 {
     const char *id = kubernetes_run_of(job);
@@ -190,30 +177,26 @@ static bool wants_pods(const struct views *v, size_t i)
     return v->jobs[i] && (v->n <= FEW || kubernetes_wants_pods(v->jobs[i]));
 }
 
-static const char *k8s_runs_uid_of(const json_t *object)
-{
-    return codec_json_str(json_object_get(object, "metadata"), "uid", "");
-}
-
-/* Where Jobs and pods are watched, a Job may be seen to end before its last pod is: its pods are then asked for. */
+/* Tells whether a Job may be seen to have ended before its last pod is, as where both are watched: then its pods are
+ * asked for. */
 static bool may_be_ahead(const struct views *v, size_t i)
 {
     const json_t *job = v->jobs[i];
     bool is_over = kubernetes_condition(job, "Complete") || kubernetes_condition(job, "Failed");
 
-    return v->k->news && is_over && !json_object_get(v->k->caught_up, k8s_runs_uid_of(job));
+    return v->k->news && is_over && !json_object_get(v->k->caught_up, kubernetes_uid_of(job));
 }
 
 static void note_caught_up(struct views *v)
 {
     for (size_t i = 0; i < v->n; i++)
         if (wants_pods(v, i) && may_be_ahead(v, i))
-            json_object_set_new(v->k->caught_up, k8s_runs_uid_of(v->jobs[i]), json_true());
+            json_object_set_new(v->k->caught_up, kubernetes_uid_of(v->jobs[i]), json_true());
 }
 
-/* The Jobs whose pods are wanted, as a selector: those that may be ahead of them, or the others. Where it would be too
- * long, or would change as runs end while somebody watches, it is that of all runs. New string; NULL: nobody wants
- * any. */
+/* Returns a selector of the Jobs whose pods are wanted: those that may be ahead of them, or the others. Where it would
+ * be too long, or would change as runs end while somebody watches, it is that of all runs. New string; NULL: nobody
+ * wants any. */
 static char *pods_wanted(const struct views *v, bool ahead)
 {
     ACT_AUTO(act_buf) names = {0};
@@ -235,7 +218,7 @@ static char *pods_wanted(const struct views *v, bool ahead)
                : act_sprintf("labelSelector=job-name+in+%%28%s%%29", names.data);
 }
 
-/* Those of the Jobs that may be ahead, or of the others: a list may have those of all runs. */
+/* Adds the pods of the Jobs that may be ahead, or of the others, from a list that may have those of all runs. */
 static void add_pods(struct views *v, const json_t *pods, bool ahead)
 {
     CODEC_AUTOJSON json_t *own = json_object();
@@ -276,7 +259,7 @@ static int find_pods(struct views *v, struct act_error *err)
 
 /* ---- what only the events and Kueue say; users without permission to read those are told less ---- */
 
-/* The uids of what the runs wait for. */
+/* Lists the uids of what the runs wait for. */
 static void list_waiting(const struct views *v, struct act_strv *out)
 {
     for (size_t i = 0; v->n <= FEW && i < v->n; i++) {
@@ -286,7 +269,7 @@ static void list_waiting(const struct views *v, struct act_strv *out)
             continue;
         kubernetes_read_status(&view, &status);
         const json_t *object = kubernetes_wants_events(view.job, &status) ? kubernetes_waits_for(&view) : NULL;
-        const char *uid = k8s_runs_uid_of(object);
+        const char *uid = kubernetes_uid_of(object);
         if (*uid)
             act_strv_push(out, uid);
     }
@@ -301,7 +284,7 @@ static void add_events(struct views *v, const char *query)
         json_array_extend(v->events, events);
 }
 
-/* A server reads all events of a namespace for each such question: those of many are asked for at once. */
+/* Asks for the events of many at once: a server reads all those of a namespace for each question. */
 static void find_events(struct views *v)
 {
     ACT_AUTO(act_strv) uids = {0};
@@ -324,13 +307,13 @@ static void find_workloads(struct views *v)
 
     for (size_t i = 0; v->n <= FEW && i < v->n; i++)
         wanted = wanted || (v->jobs[i] && kubernetes_wants_workload(v->jobs[i]));
-    if (wanted && k8s_runs_list(v->k, "kueue.x-k8s.io/v1beta1", "workloads", NULL, "the workloads of Kueue",
-                                &v->workloads, &ignored) < 0)
+    if (wanted && kubernetes_list_workloads(v->k, false, &v->workloads, &ignored) < 0)
         json_array_clear(v->workloads);
 }
 
-/* A pod that was preempted while nobody looked is gone, but the event is there for an hour. Asked once for each
- * attempt: what is found is kept. Source: kubernetes.io/docs/concepts/scheduling-eviction/pod-priority-preemption/. */
+/* Finds out why the pod before was lost. One that was preempted while nobody looked is gone, but the event is there for
+ * an hour. It is asked for once for each attempt: what is found is kept. Source:
+ * kubernetes.io/docs/concepts/scheduling-eviction/pod-priority-preemption/. */
 static void find_loss(struct views *v, size_t i, const char *id, struct run_status *status)
 {
     ACT_AUTOFREE char *key = act_sprintf("%s/%d", id, status->attempt);
@@ -348,7 +331,7 @@ static void find_loss(struct views *v, size_t i, const char *id, struct run_stat
     snprintf(status->retry, sizeof(status->retry), "%.300s", loss ? loss : "");
 }
 
-/* The run is gone by our own request. */
+/* Says that the run is gone by our own request. */
 static void say_aborted(struct run_status *out)
 {
     out->state = RUN_CANCELED;
@@ -416,7 +399,7 @@ static void k8s_runs_add_run(const struct views *v, size_t i, const enum run_sta
                                    .is_partial = status.state == RUN_QUEUED && !status.reason[0]});
 }
 
-/* The Jobs of all runs. */
+/* Finds the Jobs of all runs. */
 static int k8s_runs_find_all(struct views *v, struct act_error *err)
 {
     CODEC_AUTOJSON json_t *jobs = NULL;
@@ -473,7 +456,7 @@ int kubernetes_list(struct platform *p, struct act_strv *out_ids, struct act_err
 
 /* ---- run.json, from its Secret ---- */
 
-/* A value of a Secret as JSON, a new reference; NULL: it is not there, or not JSON. */
+/* Returns a value of a Secret as JSON, a new reference; NULL: it is not there, or not JSON. */
 static json_t *k8s_runs_value_of(const json_t *secret, const char *key)
 {
     struct act_error ignored;

@@ -45,7 +45,7 @@ static void restore_terminal(void)
     is_raw = false;
 }
 
-/* At whichever exit it is itself again. */
+/* Makes the terminal raw. At whichever exit it is itself again. */
 static void make_raw(void)
 {
     static bool registered;
@@ -99,7 +99,7 @@ static sigset_t k8s_shell_signals(void)
 
 static void pump(void *arg);
 
-/* Not more than can be sent. Another look, when it was sent, goes on. */
+/* Waits for input while what was read can be sent; drained() goes on. */
 static void wait_for_input(struct shell *s)
 {
     bool full = kube_command_unsent(&s->command) >= UNSENT_MAX;

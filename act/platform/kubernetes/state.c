@@ -11,139 +11,9 @@
 #include "base/units.h"
 #include "platform/kubernetes/kubernetes_internal.h"
 
-/* ---- reading objects ---- */
-
-static const json_t *metadata_of(const json_t *object)
-{
-    return json_object_get(object, "metadata");
-}
-
-const char *kubernetes_name_of(const json_t *object)
-{
-    return codec_json_str(metadata_of(object), "name", "");
-}
-
-const char *kubernetes_label(const json_t *object, const char *key)
-{
-    return codec_json_str(json_object_get(metadata_of(object), "labels"), key, NULL);
-}
-
-const char *kubernetes_annotation(const json_t *object, const char *key)
-{
-    return codec_json_str(json_object_get(metadata_of(object), "annotations"), key, NULL);
-}
-
-int64_t kubernetes_time(const json_t *object, const char *key)
-{
-    int64_t ns;
-
-    return act_time_from_iso_ns(codec_json_str(object, key, ""), &ns) ? ns / 1000000000 : 0;
-}
-
-static const json_t *condition_of(const json_t *object, const char *type)
-{
-    return codec_json_find(json_object_get(json_object_get(object, "status"), "conditions"), "type", type);
-}
-
-static bool is_true(const json_t *condition)
-{
-    return strcmp(codec_json_str(condition, "status", ""), "True") == 0;
-}
-
-const json_t *kubernetes_condition(const json_t *object, const char *type)
-{
-    const json_t *condition = condition_of(object, type);
-
-    return is_true(condition) ? condition : NULL;
-}
-
-int kubernetes_index(const json_t *pod)
-{
-    const char *text = kubernetes_annotation(pod, KUBERNETES_INDEX);
-    int64_t index;
-
-    if (!text)
-        text = kubernetes_label(pod, KUBERNETES_INDEX);
-    return text && act_int_from_text(text, &index) && index >= 0 && index < INT32_MAX ? (int)index : -1;
-}
-
-int kubernetes_completions(const json_t *job)
-{
-    enum { PODS_MAX = 100000 }; /* anybody's Job may have ACT's label, and any number */
-    int64_t n = codec_json_int(json_object_get(job, "spec"), "completions", 1);
-
-    return n < 0 ? 0 : n > PODS_MAX ? PODS_MAX : (int)n;
-}
-
-/* A number from 0 on that is the text of an annotation. */
-static int noted(const json_t *pod, const char *key)
-{
-    enum { MOST = 1 << 20 };
-    const char *text = kubernetes_annotation(pod, key);
-    int64_t n;
-
-    return text && act_int_from_text(text, &n) && n > 0 && n < MOST ? (int)n : 0;
-}
-
-int kubernetes_lives_before(const json_t *pod)
-{
-    return noted(pod, KUBERNETES_FAILED) + noted(pod, KUBERNETES_IGNORED);
-}
-
-static const char *k8s_state_phase_of(const json_t *pod)
-{
-    return codec_json_str(json_object_get(pod, "status"), "phase", "");
-}
-
-/* The status of the container of the run, NULL while there is none. */
-static const json_t *container_of(const json_t *pod)
-{
-    const json_t *list = json_object_get(json_object_get(pod, "status"), "containerStatuses");
-
-    return codec_json_find(list, "name", KUBERNETES_MAIN);
-}
-
-static const json_t *k8s_state_of(const json_t *container, const char *state)
-{
-    return json_object_get(json_object_get(container, "state"), state);
-}
-
-/* The first container that waits, or has ended, with a reason; those that go before the others come first. */
-static const json_t *k8s_state_find(const json_t *pod, const char *state)
-{
-    static const char *const lists[] = {"initContainerStatuses", "containerStatuses"};
-    const json_t *status = json_object_get(pod, "status");
-    size_t i;
-    json_t *item;
-
-    for (size_t l = 0; l < sizeof(lists) / sizeof(lists[0]); l++)
-        json_array_foreach(json_object_get(status, lists[l]), i, item)
-        {
-            const json_t *found = k8s_state_of(item, state);
-            if (found && *codec_json_str(found, "reason", ""))
-                return found;
-        }
-    return NULL;
-}
-
-char *kubernetes_pod_state(const json_t *pod)
-{
-    const json_t *waiting = k8s_state_find(pod, "waiting"), *unscheduled = condition_of(pod, "PodScheduled");
-    const char *why = waiting                                ? codec_json_str(waiting, "reason", "")
-                      : unscheduled && !is_true(unscheduled) ? codec_json_str(unscheduled, "reason", "")
-                                                             : "";
-
-    if (kubernetes_silent_since(pod))
-        return act_strdup("Unreachable");
-    if (json_object_get(metadata_of(pod), "deletionTimestamp"))
-        return act_strdup("Terminating");
-    return strcmp(k8s_state_phase_of(pod), "Pending") == 0 && *why ? act_sprintf("Pending: %s", why)
-                                                                   : act_strdup(k8s_state_phase_of(pod));
-}
-
 /* ---- words ---- */
 
-/* What a reason of Kubernetes means to a user, and what to do: "<meaning>: <the cluster's message>; <todo>". */
+/* The meaning of a reason of Kubernetes to a user, and what to do: "<meaning>: <the cluster's message>; <todo>". */
 struct meaning {
     const char *reason, *text, *todo;
 };
@@ -179,8 +49,8 @@ static const struct meaning event_meanings[] = {
     {NULL, NULL, NULL},
 };
 
-/* Why no pod can be made, by the words of what refuses it. Source: the API server's admission plugins LimitRanger,
- * ResourceQuota, PodSecurity, Priority and ServiceAccount. */
+/* Reasons why no pod can be made, by the words of what refuses it. Source: the API server's admission plugins
+ * LimitRanger, ResourceQuota, PodSecurity, Priority and ServiceAccount. */
 static const struct meaning refused_meanings[] = {
     {"violates PodSecurity", "the namespace's PodSecurity forbids its pods", "set securityContext in k8s.pod"},
     {"exceeded quota", "it waits for room in the namespace's quota", NULL},
@@ -211,7 +81,7 @@ static const struct meaning job_meanings[] = {
 
 #define NO_SHELL "the image has no /bin/sh", "use an image with /bin/sh, gzip and sha256sum"
 
-/* What container runtimes, or the container's own output, say of an image that cannot start; any case. */
+/* Words of container runtimes, or of the container itself, about an image that cannot start; in any case. */
 static const struct meaning image_meanings[] = {
     {"/bin/sh: no such file or directory", NO_SHELL},
     {"\"/bin/sh\": executable file not found", NO_SHELL},
@@ -223,7 +93,7 @@ static const struct meaning image_meanings[] = {
     {NULL, NULL, NULL},
 };
 
-/* By a part of the message instead of the reason. */
+/* Finds a meaning by a part of the message instead of the reason. */
 static const struct meaning *find_in_message(const struct meaning *table, const char *message)
 {
     while (table->reason && !strcasestr(message, table->reason))
@@ -275,55 +145,24 @@ static void k8s_state_say(struct run_status *out, const struct meaning *m, const
 
 /* ---- the pods ---- */
 
-static bool is_over(const json_t *pod)
-{
-    return strcmp(k8s_state_phase_of(pod), "Failed") == 0 || json_object_get(metadata_of(pod), "deletionTimestamp");
-}
-
-/* Times have only seconds. */
-bool kubernetes_is_newer(const json_t *pod, const json_t *than)
-{
-    const char *a = codec_json_str(metadata_of(pod), "creationTimestamp", "");
-    const char *b = codec_json_str(metadata_of(than), "creationTimestamp", "");
-
-    if (!than || is_over(pod) != is_over(than))
-        return !than || is_over(than);
-    return strcmp(a, b) > 0;
-}
-
-const json_t **kubernetes_pods_of(const json_t *pods, int n)
-{
-    const json_t **newest = act_calloc((size_t)n + 1, sizeof(json_t *));
-    size_t i;
-    json_t *pod;
-
-    json_array_foreach(pods, i, pod)
-    {
-        int index = kubernetes_index(pod);
-        if (index >= 0 && index < n && kubernetes_is_newer(pod, newest[index]))
-            newest[index] = pod;
-    }
-    return newest;
-}
-
 static bool is_up(const json_t *pod)
 {
-    return strcmp(k8s_state_phase_of(pod), "Running") == 0 || strcmp(k8s_state_phase_of(pod), "Succeeded") == 0;
+    return strcmp(kubernetes_phase(pod), "Running") == 0 || strcmp(kubernetes_phase(pod), "Succeeded") == 0;
 }
 
-/* The last words of the agent in pod 0: the run's status. */
+/* Reads the last words of the agent in pod 0, which are the run's status. */
 static bool read_last_words(const json_t *pods, struct run_status *out)
 {
     struct act_error ignored;
     ACT_AUTOFREE const json_t **first = kubernetes_pods_of(pods, 1);
-    const char *text = codec_json_str(k8s_state_of(container_of(*first), "terminated"), "message", "");
+    const char *text = codec_json_str(kubernetes_container_state(*first, "terminated"), "message", "");
     CODEC_AUTOJSON json_t *json = NULL;
 
     return codec_json_parse(text, strlen(text), "status", &json, &ignored) == 0 &&
            run_status_from_json(json, out, &ignored) == 0 && run_state_is_final(out->state);
 }
 
-/* When the first of its pods began. */
+/* Returns when the first of the pods began; 0: none has. */
 static int64_t began_at(const json_t *pods)
 {
     int64_t first = 0;
@@ -332,16 +171,16 @@ static int64_t began_at(const json_t *pods)
 
     json_array_foreach(pods, i, pod)
     {
-        const json_t *container = container_of(pod);
-        int64_t at = kubernetes_time(k8s_state_of(container, "running"), "startedAt");
+        int64_t at = kubernetes_time(kubernetes_container_state(pod, "running"), "startedAt");
         if (!at)
-            at = kubernetes_time(k8s_state_of(container, "terminated"), "startedAt");
+            at = kubernetes_time(kubernetes_container_state(pod, "terminated"), "startedAt");
         first = at && (!first || at < first) ? at : first;
     }
     return first;
 }
 
-/* How often pods were made in the place of others, of the n indexes of a run. Newer ones tell of what is gone. */
+/* Counts how often pods were made in the place of others, of the n indexes of a run. Newer ones tell of what is
+ * gone. */
 static int replaced(const json_t *pods, int n)
 {
     ACT_AUTOFREE int *of_index = act_calloc((size_t)n + 1, sizeof(int));
@@ -363,10 +202,22 @@ static int replaced(const json_t *pods, int n)
 
 /* ---- the end ---- */
 
-/* Why a pod ended, in words: by the kubelet's reason. */
+enum { KILLED = 137 }; /* the exit status of what SIGKILL ended */
+
+/* A Job's rules know exit statuses and conditions. A deletion sets none, so that they cannot tell such a pod from one
+ * that used too much memory, and end the run. */
+static void say_deleted_pod(const char *pod, struct run_status *out)
+{
+    snprintf(out->reason, sizeof(out->reason),
+             "pod '%s' was killed (exit status %d) and deleted: it had not ended in the time that whoever deleted it "
+             "left it, as by 'kubectl delete pod --force'; 'a resubmit' tries again",
+             pod, KILLED);
+}
+
+/* Explains why a pod ended, by the kubelet's reason. */
 static bool explain_by_reason(const json_t *pod, struct run_status *out)
 {
-    const json_t *status = json_object_get(pod, "status"), *ended = k8s_state_of(container_of(pod), "terminated");
+    const json_t *status = json_object_get(pod, "status"), *ended = kubernetes_container_state(pod, "terminated");
     const struct meaning *m = find_meaning(ended_meanings, codec_json_str(status, "reason", ""));
 
     if (m) {
@@ -378,10 +229,10 @@ static bool explain_by_reason(const json_t *pod, struct run_status *out)
     return has_reason(out);
 }
 
-/* Else by what its container said, and its exit status. */
+/* Explains it by what the container said, and by its exit status. */
 static bool explain_by_exit(const json_t *pod, struct run_status *out)
 {
-    const json_t *ended = k8s_state_of(container_of(pod), "terminated");
+    const json_t *ended = kubernetes_container_state(pod, "terminated");
     int64_t exit_status = codec_json_int(ended, "exitCode", 0);
     const struct meaning *image = exit_status ? find_image_meaning(codec_json_str(ended, "message", "")) : NULL;
 
@@ -414,7 +265,43 @@ static bool explain_by_exit(const json_t *pod, struct run_status *out)
     return has_reason(out);
 }
 
-/* The first pod of which the explanation knows something. */
+/* Tells whether a pod was killed because somebody deleted it and it did not end in the time that this left it. */
+static bool explain_by_deletion(const json_t *pod, struct run_status *out)
+{
+    const json_t *ended = kubernetes_container_state(pod, "terminated");
+
+    if (codec_json_int(ended, "exitCode", 0) != KILLED || !kubernetes_is_going(pod))
+        return false;
+    say_deleted_pod(kubernetes_name_of(pod), out);
+    return true;
+}
+
+/* Explains a failure by a pod that is gone, which the Job names: "Container main for pod default/x-0-abcde failed with
+ * exit code 137 matching ...". A failed pod stays, unless it is deleted. */
+static bool explain_by_absence(const struct kubernetes_view *view, const json_t *failed, struct run_status *out)
+{
+    char name[256];
+    int exit_status;
+    size_t i;
+    json_t *pod;
+
+    if (!view->pods || sscanf(codec_json_str(failed, "message", ""),
+                              "Container " KUBERNETES_MAIN " for pod %*[^/]/%255[^ ] failed with exit code %d ", name,
+                              &exit_status) != 2)
+        return false;
+    json_array_foreach(view->pods, i, pod)
+    {
+        if (strcmp(kubernetes_name_of(pod), name) == 0)
+            return false;
+    }
+    if (exit_status != KILLED)
+        return false;
+    out->exit_status = exit_status;
+    say_deleted_pod(name, out);
+    return true;
+}
+
+/* Explains by the first pod of which the explanation knows something. */
 static bool explain_pods(const json_t *pods, bool (*explain)(const json_t *pod, struct run_status *out),
                          struct run_status *out)
 {
@@ -424,7 +311,7 @@ static bool explain_pods(const json_t *pods, bool (*explain)(const json_t *pod, 
     json_array_foreach(pods, i, pod)
     {
         int exit_status =
-            codec_json_int_in(k8s_state_of(container_of(pod), "terminated"), "exitCode", 1, UINT8_MAX, ACT_FAIL);
+            codec_json_int_in(kubernetes_container_state(pod, "terminated"), "exitCode", 1, UINT8_MAX, ACT_FAIL);
         if (!explain(pod, out))
             continue;
         out->exit_status = exit_status;
@@ -440,18 +327,20 @@ static void k8s_state_explain_failure(const struct kubernetes_view *view, const 
 
     out->exit_status = ACT_FAIL;
     if (strcmp(reason, "DeadlineExceeded") != 0 &&
-        (explain_pods(view->pods, explain_by_reason, out) || explain_pods(view->pods, explain_by_exit, out)))
+        (explain_pods(view->pods, explain_by_reason, out) || explain_pods(view->pods, explain_by_deletion, out) ||
+         explain_by_absence(view, failed, out) || explain_pods(view->pods, explain_by_exit, out)))
         return;
     k8s_state_say(out, m ? m : &other, codec_json_str(failed, "message", ""));
 }
 
-/* A time of the cluster by this machine's clock, so that ages are right. */
+/* Turns a time of the cluster into one of this machine's clock, so that ages are right. */
 static int64_t here(const struct kubernetes_view *view, int64_t unix_s)
 {
     return unix_s ? unix_s - view->ahead_s : 0;
 }
 
-/* The node of the pod of this host name, "<job>-<index>", which its own name begins with; NULL: it is gone. */
+/* Returns the node of the pod with this host name, "<job>-<index>", which its own name begins with; NULL: it is
+ * gone. */
 static const char *node_of_host(const json_t *pods, const char *host)
 {
     const char *dash = strrchr(host, '-');
@@ -467,7 +356,7 @@ static const char *node_of_host(const json_t *pods, const char *host)
     return NULL;
 }
 
-/* The agent knows pods by their host names, and not on which nodes they are. */
+/* Names the nodes of pods, which the agent knows by their host names alone. */
 static void name_bad_nodes(const struct kubernetes_view *view, struct run_status *status)
 {
     int n = 0;
@@ -518,7 +407,7 @@ static bool k8s_state_is_of(const json_t *event, const char *kind, const char *n
            strcmp(codec_json_str(object, "name", ""), name) == 0;
 }
 
-/* The latest event of an object that has a meaning. Those of the scheduler have only an eventTime. */
+/* Returns the latest event of an object that has a meaning. Those of the scheduler have only an eventTime. */
 static const json_t *last_event(const json_t *events, const struct meaning *table, const char *kind, const char *name)
 {
     const json_t *last = NULL;
@@ -551,7 +440,7 @@ static void explain_by_events(const json_t *events, const char *kind, const char
         k8s_state_say(out, refused ? refused : find_meaning(event_meanings, reason), message);
 }
 
-/* What to do, by the scheduler's words; the first fits best. */
+/* Says what to do, by the scheduler's words; the first row fits best. */
 static const char *todo_of_scheduler(const char *message)
 {
     static const struct {
@@ -569,7 +458,7 @@ static const char *todo_of_scheduler(const char *message)
     return "'a summary' shows what is free";
 }
 
-/* The scheduler's words, and whether the cluster grows. */
+/* Explains by the scheduler's words, and whether the cluster grows. */
 static void explain_unscheduled(const json_t *pod, const json_t *scheduled, const json_t *events,
                                 struct run_status *out)
 {
@@ -587,9 +476,10 @@ static void explain_unscheduled(const json_t *pod, const json_t *scheduled, cons
 static void k8s_state_explain_waiting(const json_t *pod, const json_t *events, struct run_status *out)
 {
     static const struct meaning gated = {NULL, "scheduling gates hold it back", NULL};
-    const json_t *waiting = k8s_state_find(pod, "waiting"), *scheduled = condition_of(pod, "PodScheduled");
+    const json_t *waiting = kubernetes_told_state(pod, "waiting"),
+                 *scheduled = kubernetes_any_condition(pod, "PodScheduled");
     const struct meaning *m = find_meaning(waiting_meanings, codec_json_str(waiting, "reason", ""));
-    const char *unscheduled = is_true(scheduled) ? "" : codec_json_str(scheduled, "reason", "");
+    const char *unscheduled = kubernetes_is_true(scheduled) ? "" : codec_json_str(scheduled, "reason", "");
 
     if (m)
         k8s_state_say(out, m, codec_json_str(waiting, "message", ""));
@@ -605,7 +495,7 @@ static void k8s_state_explain_waiting(const json_t *pod, const json_t *events, s
 static void explain_suspension(const struct kubernetes_view *view, struct run_status *out)
 {
     const char *queue = kubernetes_label(view->job, KUBERNETES_QUEUE);
-    const json_t *quota = condition_of(view->workload, "QuotaReserved");
+    const json_t *quota = kubernetes_any_condition(view->workload, "QuotaReserved");
     const json_t *evicted = kubernetes_condition(view->workload, "Evicted");
     ACT_AUTOFREE char *again = evicted ? act_sprintf(" again, as Kueue took its pods away (%s); it begins anew",
                                                      codec_json_str(evicted, "reason", "Evicted"))
@@ -616,7 +506,7 @@ static void explain_suspension(const struct kubernetes_view *view, struct run_st
                                         "where 'a submit' was interrupted, the same command again completes it"};
 
     if (queue)
-        k8s_state_say(out, &waits, is_true(quota) ? "" : codec_json_str(quota, "message", ""));
+        k8s_state_say(out, &waits, kubernetes_is_true(quota) ? "" : codec_json_str(quota, "message", ""));
     else
         k8s_state_say(out, &half, "");
 }
@@ -626,13 +516,13 @@ static bool is_suspended(const json_t *job)
     return json_is_true(json_object_get(json_object_get(job, "spec"), "suspend"));
 }
 
-/* It runs, and nothing ends it. */
+/* Tells whether a pod runs, and nothing ends it. */
 static bool k8s_state_is_there(const json_t *pod)
 {
-    return is_up(pod) && !json_object_get(metadata_of(pod), "deletionTimestamp");
+    return is_up(pod) && !kubernetes_is_going(pod);
 }
 
-/* How many of the pods are up, of which *out_there stay, and the first that is not up. */
+/* Counts the pods that are up, of which *out_there stay, and finds the first one that is not. */
 static int count_up(const json_t *pods, int n, int *out_there, const json_t **out_waits)
 {
     ACT_AUTOFREE const json_t **newest = kubernetes_pods_of(pods, n);
@@ -657,7 +547,7 @@ static void k8s_state_add_count(int up, int n, struct run_status *out)
         snprintf(out->reason, sizeof(out->reason), "%d of its %d pods run%s%.440s", up, n, *why ? "; " : "", why);
 }
 
-/* How many pods the run needs of its n. */
+/* Returns how many pods the run needs of its n. */
 static int k8s_state_least_of(const json_t *job, int n)
 {
     const char *text = kubernetes_annotation(job, KUBERNETES_MIN_NODES);
@@ -666,7 +556,7 @@ static int k8s_state_least_of(const json_t *job, int n)
     return text && act_int_from_text(text, &least) && least > 0 && least < n ? (int)least : n;
 }
 
-/* What each pod of an elastic run has of GPUs, or of processes where there are none; 0: the run is not elastic. */
+/* Returns how many GPUs each pod of an elastic run has, or processes where there are none; 0: it is not elastic. */
 static int per_node_of(const json_t *job)
 {
     const char *text = kubernetes_annotation(job, KUBERNETES_PER_NODE);
@@ -676,18 +566,18 @@ static int per_node_of(const json_t *job)
     return text && act_int_from_text(text, &n) && n > 0 && n <= MOST ? (int)n : 0;
 }
 
-/* Whether a pod that is not up was made long after the Job began, when others ran: it takes the place of one that is
- * gone. */
+/* Tells whether a pod that is not up was made long after the Job began, when others ran: it takes the place of one that
+ * is gone. */
 static bool is_late(const struct kubernetes_view *view, const json_t *pod)
 {
     enum { BEGINNING_S = 60 }; /* for as long the pods of a large Job may be made one after the other */
-    int64_t made = kubernetes_time(metadata_of(pod), "creationTimestamp"), began = began_at(view->pods);
+    int64_t made = kubernetes_time(kubernetes_metadata(pod), "creationTimestamp"), began = began_at(view->pods);
     int64_t start = kubernetes_time(json_object_get(view->job, "status"), "startTime");
 
     return start && made > start + BEGINNING_S && began && began < made;
 }
 
-/* What the cluster has taken from the run, and what it knows no more. */
+/* Adds what the cluster has taken from the run, and what it knows no more. */
 static void add_loss(const struct kubernetes_view *view, int n, struct run_status *out)
 {
     ACT_AUTOFREE char *silent = kubernetes_silent_node(view->pods, false, view->ahead_s);
@@ -715,7 +605,7 @@ static void read_course(const struct kubernetes_view *view, struct run_status *o
         return;
     }
     int up = count_up(view->pods, n, &there, &waits);
-    out->attempt = lost + 1 + (waits && is_over(waits));
+    out->attempt = lost + 1 + (waits && kubernetes_is_over(waits));
     if (up >= k8s_state_least_of(view->job, n) || (up > 0 && (lost > 0 || is_late(view, waits))))
         out->state = RUN_RUNNING;
     if (out->state == RUN_RUNNING)
@@ -730,12 +620,13 @@ static void read_course(const struct kubernetes_view *view, struct run_status *o
     add_loss(view, n, out);
 }
 
-/* The cluster is ending it, at someone's request. What runs goes on until it is gone; where no pod runs any more, or
- * ever did, nothing begins any more: that is the end. The Job's startTime is when it was let go, not when a pod began.
+/* Says that the cluster is ending it, at someone's request. What runs goes on until it is gone; where no pod runs any
+ * more, or ever did, nothing begins any more: that is the end. The Job's startTime is when it was let go, not when a
+ * pod began.
  */
 static void say_deletion(const struct kubernetes_view *view, struct run_status *out)
 {
-    int64_t deleted = kubernetes_time(metadata_of(view->job), "deletionTimestamp");
+    int64_t deleted = kubernetes_time(kubernetes_metadata(view->job), "deletionTimestamp");
 
     if (!deleted)
         return;

@@ -196,7 +196,7 @@ json_t *kubernetes_folder_secret(const struct kubernetes_run *run, size_t i, con
         run, name, uid, (const char *const[]){"azurestorageaccountname", account->account_name, key, value, NULL});
 }
 
-/* Whether the pods have this path of a folder store, by a volume mounted at it or above. */
+/* Tells whether the pods have this path of a folder store, by a volume mounted at it or above. */
 static bool k8s_volumes_is_mounted(const struct config *config, const char *path)
 {
     size_t i;

@@ -56,7 +56,7 @@ static void k8s_watched_release(struct watched *watched)
     free(watched->path);
 }
 
-/* The list of that path (NULL: none), and those that nobody has asked for since used_ms. */
+/* Drops the list of this path (NULL: none), and those that nobody has asked for since used_ms. */
 static void k8s_watched_drop(struct kubernetes *k, const char *path, int64_t used_ms)
 {
     size_t n = 0;
