@@ -2,7 +2,13 @@
 #include "unit/test.h"
 
 #include "base/terminal.h"
-#include "cli/cli.h"
+#include "cli/command/command.h"
+#include "cli/command/outcome.h"
+#include "cli/help/help.h"
+#include "cli/options/options.h"
+#include "cli/print/ask.h"
+#include "cli/print/progress.h"
+#include "cli/print/table.h"
 
 /* Parses words separated by '|'. */
 static int cli_test_parse(const char *words, struct cli *cli, struct act_error *e)

@@ -1,0 +1,141 @@
+/* open.c - what the options say of a configuration, and opening it. */
+#include "base/dirs.h"
+#include "base/log.h"
+#include "base/terminal.h"
+#include "cli/command/command.h"
+#include "filter/filter.h"
+#include "flow/flow.h"
+#include "flow/place.h"
+#include "flow/trust.h"
+#include "platform/platform.h"
+#include <errno.h>
+#include <locale.h>
+#include <string.h>
+
+static void push_override(struct config_override *list, size_t *n, const char *key, const char *value, const char *flag)
+{
+    if (value)
+        list[(*n)++] = (struct config_override){.key = key, .value = value, .flag = flag};
+}
+
+enum { MAX_TRANSFERS = 500 };
+
+static int check_transfers(const struct cli_options *o, struct act_error *err)
+{
+    if (o->transfers >= -1 && o->transfers != 0 && o->transfers <= MAX_TRANSFERS)
+        return 0;
+    return act_error_set(err, ACT_USAGE, "--transfers takes a number from 1 to %d, not %lld", MAX_TRANSFERS,
+                         (long long)o->transfers);
+}
+
+/* A list in YAML; what is in it is looked at where the classes are known. */
+static void dispatch_write_list(const char *names, char *out, size_t size)
+{
+    size_t len = (size_t)snprintf(out, size, "['");
+
+    for (; *names && len + sizeof("', '']") < size; names++) {
+        const char piece[] = {*names, '\0'};
+        const char *text = *names == ',' ? "', '" : *names == '\'' ? "''" : piece;
+        len += (size_t)snprintf(out + len, size - len, "%s", text);
+    }
+    snprintf(out + len, size - len, "']");
+}
+
+void cli_request(const struct cli *cli, struct cli_request *out)
+{
+    const struct cli_options *o = &cli->options;
+    struct config_request *r = &out->config;
+
+    *out = (struct cli_request){
+        .config = {.cluster = o->cluster, .params = (const char *const *)o->params.v, .overrides = out->overrides}};
+    bool sized = o->num_gpu.most >= 0, elastic = o->num_gpu.least < o->num_gpu.most;
+
+    snprintf(out->num_gpu, sizeof(out->num_gpu), "%lld", (long long)o->num_gpu.most);
+    snprintf(out->range, sizeof(out->range), "[%lld, %lld]", (long long)o->num_gpu.least, (long long)o->num_gpu.most);
+    snprintf(out->hang, sizeof(out->hang), "%llds", (long long)o->hang_s);
+    push_override(out->overrides, &r->n_overrides, "num_gpu", sized ? out->num_gpu : NULL, "-n");
+    push_override(out->overrides, &r->n_overrides, "elastic_num_gpu", elastic ? out->range : NULL, "-n");
+    snprintf(out->retry, sizeof(out->retry), "%lld", (long long)o->retry);
+    push_override(out->overrides, &r->n_overrides, "retry.times", o->retry >= 0 ? out->retry : NULL, "--retry");
+    if (o->retry_on)
+        dispatch_write_list(o->retry_on, out->retry_on, sizeof(out->retry_on));
+    push_override(out->overrides, &r->n_overrides, "retry.on", o->retry_on ? out->retry_on : NULL, "--retry-on");
+    push_override(out->overrides, &r->n_overrides, "multi_process", o->single ? "false" : NULL, "-single");
+    push_override(out->overrides, &r->n_overrides, "compile_args", o->compile_args, "-ca");
+    push_override(out->overrides, &r->n_overrides, "hang", o->hang_s ? out->hang : NULL, "--hang");
+}
+
+/* What the command line says of any configuration. */
+static int begin_request(struct cli *cli, struct cli_request *out, struct act_error *err)
+{
+    const struct cli_options *o = &cli->options;
+
+    cli->services.network.max_transfers = o->transfers > 0 ? (int)o->transfers : 0;
+    cli->services.network.bwlimit = o->bwlimit;
+    cli_request(cli, out);
+    return check_transfers(o, err);
+}
+
+int cli_open_flow(struct cli *cli, const char *cluster, struct flow *flow, struct act_error *err)
+{
+    struct cli_request request;
+    int rc = begin_request(cli, &request, err);
+
+    request.config.cluster = cluster;
+    if (rc == 0)
+        rc = (cli->command->looks_only ? flow_open_to_look : flow_open)(&request.config, flow, err);
+    if (rc == 0)
+        flow->services = &cli->services;
+    flow->use_bad_nodes = cli->options.use_bad_nodes;
+    return rc;
+}
+
+int cli_open_of_run(struct cli *cli, const struct ledger_run *row, struct flow *flow, struct act_error *err)
+{
+    struct cli_request request;
+    int rc = begin_request(cli, &request, err);
+
+    if (rc == 0)
+        rc = flow_open_of_run(row, &request.config, flow, err);
+    if (rc >= 0)
+        flow->services = &cli->services;
+    flow->use_bad_nodes = cli->options.use_bad_nodes;
+    return rc;
+}
+
+int cli_open(struct cli *cli, struct act_error *err)
+{
+    int rc = cli_open_flow(cli, cli->options.cluster, &cli->flow, err);
+
+    cli->flow_is_open = rc == 0;
+    return rc;
+}
+
+int cli_open_to_look(struct cli *cli, struct flow *flow, struct act_error *err)
+{
+    struct cli_request request;
+
+    cli_request(cli, &request);
+    return flow_open_to_look(&request.config, flow, err);
+}
+
+void cli_release(struct cli *cli)
+{
+    struct cli_options *o = &cli->options;
+
+    for (const struct cli_option *row = cli_option_table; row->long_name; row++) {
+        void *at = (char *)o + row->offset;
+        if (row->type == CLI_STRING) {
+            free(*(char **)at);
+            *(char **)at = NULL;
+        } else if (row->type == CLI_STRINGS) {
+            act_strv_release(at);
+        }
+    }
+    act_strv_release(&cli->words);
+    filter_free(cli->filter);
+    json_decref(cli->tags);
+    if (cli->flow_is_open)
+        flow_close(&cli->flow);
+    services_close(&cli->services);
+}

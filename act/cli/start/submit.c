@@ -1,0 +1,56 @@
+#include "flow/submit/submit.h"
+#include "base/log.h"
+#include "cli/print/ask.h"
+#include "cli/print/print.h"
+#include "cli/runs/runs.h"
+#include "cli/start/start.h"
+#include "flow/code/code.h"
+#include "flow/flow.h"
+
+static int cmd_submit_confirm(void *arg, const char *question, struct act_error *err)
+{
+    return cli_confirm(arg, question, err);
+}
+
+int cmd_submit(struct cli *cli, struct act_error *err)
+{
+    const struct cli_options *o = &cli->options;
+    struct cli_packing packing;
+    ACT_AUTO(flow_init) code = {0};
+    struct flow_submit io = {.argv = &cli->words,
+                             .job_file = o->job_file,
+                             .storage_account = o->storage_account,
+                             .storage_key = o->storage_key,
+                             .own_size = o->num_gpu.most >= 0 || o->single,
+                             .dry_run = o->dry_run,
+                             .code = o->last_package ? NULL : &code,
+                             .confirm = cmd_submit_confirm,
+                             .arg = cli};
+
+    if (o->job_file && cli->words.n)
+        return act_error_set(err, ACT_USAGE, "'%s' says what to run: there cannot be a command, '%s', as well",
+                             o->job_file, cli->words.v[0]);
+    if (!o->job_file && (o->storage_account || o->storage_key))
+        return act_error_set(err, ACT_USAGE, "--storage-account-%s is for the volumes of a job file: give it with -f",
+                             o->storage_key ? "key" : "name");
+    int rc = o->job_file ? 0 : cli_check_command(cli, "a submit python3 train.py", err);
+    if (rc == 0)
+        rc = cli_labels(cli, &io.labels, err);
+    if (rc < 0)
+        return rc;
+    cli_packing_start(&packing, cli, &code);
+    rc = flow_submit(&cli->flow, &io, err);
+    if (rc == 0 && io.dry_run) {
+        rc = cli_print_json(io.preview ? io.preview : run_spec_to_json(&io.spec), err);
+    } else if (rc == 0) {
+        if (o->json)
+            rc = cli_print_json(cli_spec_json(&io.spec), err);
+        else
+            puts(io.spec.id);
+        act_note("submitted to %s: %d node%s, %d process%s each; 'a logs -f %s' follows it", io.spec.cluster,
+                 io.spec.nodes, io.spec.nodes == 1 ? "" : "s", run_spec_processes(&io.spec),
+                 run_spec_processes(&io.spec) == 1 ? "" : "es", io.spec.id);
+    }
+    run_spec_release(&io.spec);
+    return rc;
+}
