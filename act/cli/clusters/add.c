@@ -8,6 +8,7 @@
 #include "base/terminal.h"
 #include "base/units.h"
 #include "cli/clusters/clusters.h"
+#include "cli/clusters/options.h"
 #include "cli/own/own.h"
 #include "cli/print/print.h"
 #include "flow/cluster/doctor.h"
@@ -117,7 +118,7 @@ static int name_missing(const struct flow_question *question, const struct flow_
 
 /* ---- the answers of the command line ---- */
 
-static const char *given_answer(const struct cli_options *o, const char *name, const char *option)
+static const char *given_answer(const struct cli *cli, const char *name, const char *option)
 {
     const struct cli_option *row = cli_option_table;
 
@@ -125,19 +126,19 @@ static const char *given_answer(const struct cli_options *o, const char *name, c
         return name;
     while (row->long_name && !act_streq(row->long_name, option))
         row++;
-    return *(char *const *)((const char *)o + row->offset);
+    return *(char *const *)((const char *)&cli->options + row->offset);
 }
 
 /* Options of another kind of cluster. */
-static int refuse_strangers(const struct cli_options *o, const struct flow_setup *setup, struct act_error *err)
+static int refuse_strangers(const struct cli *cli, const struct flow_setup *setup, struct act_error *err)
 {
-    if (o->kubeconfig && strcmp(setup->kind, "k8s") != 0)
+    if (CLI_OPTIONS(cli, add)->kubeconfig && strcmp(setup->kind, "k8s") != 0)
         return act_error_set(err, ACT_USAGE, "--kubeconfig is not for a cluster of kind %s", setup->kind);
     for (const struct flow_question *q = flow_questions; q->option; q++) {
         bool taken = flow_question_is_for(q, setup);
         for (const struct flow_question *other = flow_questions; other->option && !taken; other++)
             taken = strcmp(other->option, q->option) == 0 && flow_question_is_for(other, setup);
-        if (!taken && given_answer(o, NULL, q->option))
+        if (!taken && given_answer(cli, NULL, q->option))
             return act_error_set(err, ACT_USAGE, "--%s is not for a cluster of kind %s", q->option, setup->kind);
     }
     return 0;
@@ -179,9 +180,9 @@ static int cmd_cluster_add_answer_all(struct cli *cli, struct flow_setup *setup,
     for (; question->option && rc == 0; question++) {
         if (!flow_question_is_for(question, setup) || *flow_question_answer(question, setup))
             continue;
-        rc = cmd_cluster_add_answer(cli, setup, question, given_answer(&cli->options, name, question->option), err);
+        rc = cmd_cluster_add_answer(cli, setup, question, given_answer(cli, name, question->option), err);
         if (rc == 0 && question == flow_questions)
-            rc = refuse_strangers(&cli->options, setup, err);
+            rc = refuse_strangers(cli, setup, err);
     }
     return rc;
 }
@@ -266,16 +267,17 @@ static int cmd_cluster_add_add(struct cli *cli, struct flow_setup *setup, const 
 
 int cli_add_cluster(struct cli *cli, const char *name, struct act_error *err)
 {
+    const struct cli_add_options *o = CLI_OPTIONS(cli, add);
     struct flow_setup setup;
 
     flow_setup_init(&setup);
     setup.services = &cli->services;
-    setup.in_project = cli->options.project;
+    setup.in_project = o->project;
     act_strv_copy(&setup.params, cli->options.params.v, cli->options.params.n);
-    if (cli->options.kubeconfig) {
+    if (o->kubeconfig) {
         ACT_AUTOFREE char *here = getcwd(NULL, 0);
-        ACT_AUTOFREE char *path = *cli->options.kubeconfig == '/' ? act_strdup(cli->options.kubeconfig)
-                                                                  : act_path_join(here, cli->options.kubeconfig);
+        ACT_AUTOFREE char *path =
+            *o->kubeconfig == '/' ? act_strdup(o->kubeconfig) : act_path_join(here, o->kubeconfig);
         setup.kubeconfig = act_path_clean(path);
     }
     int rc = cmd_cluster_add_add(cli, &setup, name, err);

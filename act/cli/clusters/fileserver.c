@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/units.h"
 #include "cli/clusters/clusters.h"
+#include "cli/clusters/options.h"
 #include "cli/command/verbs.h"
 #include "cli/print/ask.h"
 #include "cli/print/print.h"
@@ -20,7 +21,8 @@ static int open_servers(struct cli *cli, struct flow_fileservers **out, struct a
     int rc = cli_open(cli, err);
 
     return rc < 0 ? rc
-                  : flow_fileservers_open(&cli->flow, cli->options.subscription, cli->options.resource_group, out, err);
+                  : flow_fileservers_open(&cli->flow, CLI_OPTIONS(cli, add)->subscription,
+                                          CLI_OPTIONS(cli, add)->resource_group, out, err);
 }
 
 /* ---- printing ---- */
@@ -253,7 +255,7 @@ static int print_made(struct cli *cli, struct flow_fileservers *servers, const s
                       struct act_error *err)
 {
     ACT_AUTO(flow_fileserver) made = {0};
-    bool is_accepted = cli->options.no_wait && (plan->account || plan->waits);
+    bool is_accepted = CLI_OPTIONS(cli, managed)->no_wait && (plan->account || plan->waits);
 
     if (is_accepted)
         act_note("the creation of the file server '%s' is accepted; the same command makes its share when that is over",
@@ -288,7 +290,7 @@ static int cmd_fileserver_make(struct cli *cli, struct flow_fileservers *servers
 
 static int cmd_fileserver_create(struct cli *cli, const char *name, struct act_error *err)
 {
-    const struct cli_options *o = &cli->options;
+    const struct cli_managed_options *o = CLI_OPTIONS(cli, managed);
     struct flow_new_fileserver wanted = {
         .name = name, .bytes = o->size, .subnet = o->subnet, .location = o->location, .redundancy = o->redundancy};
     struct flow_fileservers *servers = NULL;

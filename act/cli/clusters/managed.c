@@ -6,11 +6,13 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "cli/clusters/clusters.h"
+#include "cli/clusters/options.h"
 #include "cli/command/verbs.h"
 #include "cli/print/ask.h"
 #include "cli/print/print.h"
 #include "cli/print/table.h"
 #include "cli/runs/runs.h"
+#include "cli/start/options.h"
 #include "codec/json.h"
 #include "flow/cluster/cluster.h"
 #include "flow/flow.h"
@@ -205,17 +207,17 @@ static bool open_managed(struct cli *cli)
 /* Without -c it is the cluster files that are listed, unless the default cluster has something to list itself. */
 static int cmd_cluster_list(struct cli *cli, const char *name, struct act_error *err)
 {
-    const struct cli_options *o = &cli->options;
-    bool named = o->cluster || o->params.n;
+    const struct cli_managed_options *o = CLI_OPTIONS(cli, managed);
+    bool named = cli->options.cluster || cli->options.params.n;
 
     (void)name;
     if (o->own && named)
         return act_error_set(err, ACT_USAGE, "--own lists the clusters of all files, and takes no -c and no -p");
-    if (o->own && o->all)
+    if (o->own && cli->options.all)
         return act_error_set(err, ACT_USAGE, "--own lists cluster files, --all the clusters of a subscription");
-    if (o->own || (!named && !o->all && !open_managed(cli)))
+    if (o->own || (!named && !cli->options.all && !open_managed(cli)))
         return cli_list_own(cli, err);
-    int rc = named || o->all ? cli_open(cli, err) : flow_trust(&cli->flow.config, err);
+    int rc = named || cli->options.all ? cli_open(cli, err) : flow_trust(&cli->flow.config, err);
     return rc < 0 ? rc : list_managed(cli, err);
 }
 
@@ -237,7 +239,7 @@ static int show_cluster(struct cli *cli, const char *name, struct act_error *err
 /* The result of a change. */
 static int finish_cluster(struct cli *cli, const char *name, const char *what, struct act_error *err)
 {
-    if (!cli->options.no_wait)
+    if (!CLI_OPTIONS(cli, managed)->no_wait)
         return show_cluster(cli, name, err);
     act_note("%s of %s '%s' is accepted; 'a cluster show %s' tells how it stands", what, noun_of(cli), name, name);
     return cli->options.json ? show_cluster(cli, name, err) : 0;
@@ -393,8 +395,9 @@ static int cmd_cluster_make(struct cli *cli, struct platform_new_cluster *cluste
     return rc < 0 ? rc : finish_cluster(cli, cluster->name, "the creation", err);
 }
 
-static int check_ids(const struct cli_options *o, struct act_error *err)
+static int check_ids(const struct cli *cli, struct act_error *err)
 {
+    const struct cli_managed_options *o = CLI_OPTIONS(cli, managed);
     int rc = cli_check_id("--subnet", o->subnet, "subnets", err);
 
     if (rc == 0)
@@ -408,7 +411,7 @@ static int check_ids(const struct cli_options *o, struct act_error *err)
 /* What the options say goes before what a file says. */
 static void take_options(const struct cli *cli, struct platform_new_cluster *c)
 {
-    const struct cli_options *o = &cli->options;
+    const struct cli_managed_options *o = CLI_OPTIONS(cli, managed);
     const struct {
         const char *given, **at;
     } texts[] = {{o->vm_size, &c->vm_size},       {o->location, &c->location},     {o->subnet, &c->subnet},
@@ -422,17 +425,18 @@ static void take_options(const struct cli *cli, struct platform_new_cluster *c)
     c->identities = &o->identities;
     if (o->min >= 0)
         c->scale.min_nodes = o->min;
-    if (o->max >= 0)
-        c->scale.max_nodes = o->max;
+    if (cli->options.max >= 0)
+        c->scale.max_nodes = cli->options.max;
     c->scale.idle_s = o->idle_s;
     if (json_object_size(cli->tags))
         c->tags = cli->tags;
 }
 
-static int read_description(const struct cli_options *o, struct flow_batch_cluster *out, struct act_error *err)
+static int read_description(const struct cli *cli, struct flow_batch_cluster *out, struct act_error *err)
 {
     *out = (struct flow_batch_cluster){.cluster.scale = {.min_nodes = -1, .max_nodes = -1}};
-    int rc = o->job_file ? flow_read_batch_cluster(o->job_file, out, err) : 0;
+    int rc =
+        CLI_OPTIONS(cli, batch)->job_file ? flow_read_batch_cluster(CLI_OPTIONS(cli, batch)->job_file, out, err) : 0;
 
     for (size_t i = 0; rc == 0 && i < out->notes.n; i++)
         act_note("%s", out->notes.v[i]);
@@ -441,15 +445,15 @@ static int read_description(const struct cli_options *o, struct flow_batch_clust
 
 static int cmd_cluster_create(struct cli *cli, const char *name, struct act_error *err)
 {
-    const struct cli_options *o = &cli->options;
+    const struct cli_managed_options *o = CLI_OPTIONS(cli, managed);
     ACT_AUTO(flow_batch_cluster) description = {0};
     struct platform_new_cluster *c = &description.cluster;
     struct flow_labels labels;
     ACT_AUTOFREE char *key = NULL;
-    int rc = read_description(o, &description, err);
+    int rc = read_description(cli, &description, err);
 
     if (rc == 0)
-        rc = check_ids(o, err);
+        rc = check_ids(cli, err);
     if (rc == 0)
         rc = cli_labels(cli, &labels, err);
     if (rc == 0 && o->ssh_key)
@@ -462,7 +466,7 @@ static int cmd_cluster_create(struct cli *cli, const char *name, struct act_erro
         c->ssh_key = key;
     if (o->admin_user && !c->ssh_key)
         return act_error_set(err, ACT_USAGE, "--admin-user needs --ssh-key: nobody logs in with a password");
-    if (o->job_file && !c->ssh_key)
+    if (CLI_OPTIONS(cli, batch)->job_file && !c->ssh_key)
         act_note("neither the file nor --ssh-key gives a public key: nobody can log in to the nodes");
     if (!c->ssh_key || !c->admin_user)
         c->admin_user = c->ssh_key ? "azureuser" : NULL;
@@ -486,7 +490,7 @@ static int scale(struct cli *cli, const char *name, const struct platform_scale 
 
 static int cmd_cluster_resize(struct cli *cli, const char *name, struct act_error *err)
 {
-    int64_t n = cli->options.nodes;
+    int64_t n = CLI_OPTIONS(cli, managed)->nodes;
 
     if (n < 0)
         return act_error_set(err, ACT_USAGE, "how many nodes? try: a cluster resize %s --nodes 2", name);
@@ -495,11 +499,12 @@ static int cmd_cluster_resize(struct cli *cli, const char *name, struct act_erro
 
 static int autoscale(struct cli *cli, const char *name, struct act_error *err)
 {
-    const struct cli_options *o = &cli->options;
+    const struct cli_managed_options *o = CLI_OPTIONS(cli, managed);
 
-    if (o->min < 0 && o->max < 0 && !o->idle_s)
+    if (o->min < 0 && cli->options.max < 0 && !o->idle_s)
         return act_error_set(err, ACT_USAGE, "nothing to change; try: a cluster autoscale %s --min 0 --max 4", name);
-    return scale(cli, name, &(struct platform_scale){.min_nodes = o->min, .max_nodes = o->max, .idle_s = o->idle_s},
+    return scale(cli, name,
+                 &(struct platform_scale){.min_nodes = o->min, .max_nodes = cli->options.max, .idle_s = o->idle_s},
                  err);
 }
 
@@ -519,11 +524,12 @@ static int delete (struct cli *cli, const char *name, struct act_error *err)
     if (rc == 0 && cli->options.dry_run)
         return would(cli, "delete", name, " with all its nodes", err);
     if (rc == 0)
-        act_note(cli->options.no_wait ? "the deletion of %s '%s' is accepted" : "%s '%s' is deleted", noun_of(cli),
-                 name);
+        act_note(CLI_OPTIONS(cli, managed)->no_wait ? "the deletion of %s '%s' is accepted" : "%s '%s' is deleted",
+                 noun_of(cli), name);
     if (rc == 0 && cli->options.json)
-        rc = cli_print_json(json_pack("{s:i,s:s,s:b}", "version", 1, "name", name, "deleted", !cli->options.no_wait),
-                            err);
+        rc = cli_print_json(
+            json_pack("{s:i,s:s,s:b}", "version", 1, "name", name, "deleted", !CLI_OPTIONS(cli, managed)->no_wait),
+            err);
     return rc;
 }
 

@@ -2,8 +2,10 @@
 #include "base/log.h"
 #include "base/units.h"
 #include "cli/clusters/clusters.h"
+#include "cli/clusters/options.h"
 #include "cli/print/print.h"
 #include "cli/print/table.h"
+#include "cli/runs/options.h"
 #include "flow/cluster/cluster.h"
 #include "flow/flow.h"
 #include "flow/runs/runs.h"
@@ -99,7 +101,7 @@ static int bad_nodes(struct cli *cli, struct act_error *err)
 {
     ACT_AUTO(ledger_bads) bads = {0};
 
-    if (cli->options.forget)
+    if (CLI_OPTIONS(cli, runs)->forget)
         return forget_each(cli, err);
     if (cli->words.n)
         return act_error_set(err, ACT_USAGE, "--bad is about all runs: there cannot be one, '%s', as well",
@@ -118,7 +120,7 @@ static int bad_nodes(struct cli *cli, struct act_error *err)
 
 static int cmd_nodes_check_words(const struct cli *cli, struct act_error *err)
 {
-    if (cli->options.forget)
+    if (CLI_OPTIONS(cli, runs)->forget)
         return act_error_set(err, ACT_USAGE, "--forget goes with --bad: 'a nodes --bad --forget NODE'");
     if (cli->words.n == 1)
         return 0;
@@ -131,7 +133,7 @@ int cmd_nodes(struct cli *cli, struct act_error *err)
     ACT_AUTO(platform_nodes) nodes = {0};
     ACT_AUTO(flow_run) run = {0};
 
-    if (cli->options.bad)
+    if (CLI_OPTIONS(cli, nodes)->bad)
         return bad_nodes(cli, err);
     int rc = cmd_nodes_check_words(cli, err);
     if (rc == 0)

@@ -23,10 +23,11 @@ struct ledger_run;
 /* A command that runs. */
 struct cli {
     const struct cli_command *command;
-    struct cli_options options;
-    struct act_strv words;    /* the words after the verb and its options */
-    size_t words_before;      /* how many of them come before "--"; all if there is none */
-    struct services services; /* shared by all flows of the command */
+    struct cli_common_options options;
+    void *families[CLI_N_FAMILIES]; /* see CLI_OPTIONS() */
+    struct act_strv words;          /* the words after the verb and its options */
+    size_t words_before;            /* how many of them come before "--"; all if there is none */
+    struct services services;       /* shared by all flows of the command */
     struct flow flow;
     bool flow_is_open;
     struct filter *filter; /* from cli_transfer_options() */

@@ -114,7 +114,6 @@ int cli_main(int argc, char **argv)
     setlocale(LC_CTYPE, "");
     act_terminal_guard();
     platform_begin();
-    cli_options_init(&cli.options);
     flow_trust_asks(cli_ask_trust);
     int rc = dispatch(argc, argv, &cli, &err);
     int status = rc < 0 ? -rc : rc;

@@ -3,6 +3,8 @@
 #include "base/log.h"
 #include "base/terminal.h"
 #include "cli/command/command.h"
+#include "cli/command/options.h"
+#include "cli/data/options.h"
 #include "filter/filter.h"
 #include "flow/flow.h"
 #include "flow/place.h"
@@ -20,8 +22,10 @@ static void push_override(struct config_override *list, size_t *n, const char *k
 
 enum { MAX_TRANSFERS = 500 };
 
-static int check_transfers(const struct cli_options *o, struct act_error *err)
+static int check_transfers(const struct cli *cli, struct act_error *err)
 {
+    const struct cli_transfer_options *o = CLI_OPTIONS(cli, transfer);
+
     if (o->transfers >= -1 && o->transfers != 0 && o->transfers <= MAX_TRANSFERS)
         return 0;
     return act_error_set(err, ACT_USAGE, "--transfers takes a number from 1 to %d, not %lld", MAX_TRANSFERS,
@@ -43,11 +47,12 @@ static void dispatch_write_list(const char *names, char *out, size_t size)
 
 void cli_request(const struct cli *cli, struct cli_request *out)
 {
-    const struct cli_options *o = &cli->options;
+    const struct cli_settings_options *o = CLI_OPTIONS(cli, settings);
     struct config_request *r = &out->config;
 
-    *out = (struct cli_request){
-        .config = {.cluster = o->cluster, .params = (const char *const *)o->params.v, .overrides = out->overrides}};
+    *out = (struct cli_request){.config = {.cluster = cli->options.cluster,
+                                           .params = (const char *const *)cli->options.params.v,
+                                           .overrides = out->overrides}};
     bool sized = o->num_gpu.most >= 0, elastic = o->num_gpu.least < o->num_gpu.most;
 
     snprintf(out->num_gpu, sizeof(out->num_gpu), "%lld", (long long)o->num_gpu.most);
@@ -68,12 +73,12 @@ void cli_request(const struct cli *cli, struct cli_request *out)
 /* What the command line says of any configuration. */
 static int begin_request(struct cli *cli, struct cli_request *out, struct act_error *err)
 {
-    const struct cli_options *o = &cli->options;
+    const struct cli_transfer_options *o = CLI_OPTIONS(cli, transfer);
 
     cli->services.network.max_transfers = o->transfers > 0 ? (int)o->transfers : 0;
     cli->services.network.bwlimit = o->bwlimit;
     cli_request(cli, out);
-    return check_transfers(o, err);
+    return check_transfers(cli, err);
 }
 
 int cli_open_flow(struct cli *cli, const char *cluster, struct flow *flow, struct act_error *err)
@@ -86,7 +91,7 @@ int cli_open_flow(struct cli *cli, const char *cluster, struct flow *flow, struc
         rc = (cli->command->looks_only ? flow_open_to_look : flow_open)(&request.config, flow, err);
     if (rc == 0)
         flow->services = &cli->services;
-    flow->use_bad_nodes = cli->options.use_bad_nodes;
+    flow->use_bad_nodes = CLI_OPTIONS(cli, settings)->use_bad_nodes;
     return rc;
 }
 
@@ -99,7 +104,7 @@ int cli_open_of_run(struct cli *cli, const struct ledger_run *row, struct flow *
         rc = flow_open_of_run(row, &request.config, flow, err);
     if (rc >= 0)
         flow->services = &cli->services;
-    flow->use_bad_nodes = cli->options.use_bad_nodes;
+    flow->use_bad_nodes = CLI_OPTIONS(cli, settings)->use_bad_nodes;
     return rc;
 }
 
@@ -121,17 +126,7 @@ int cli_open_to_look(struct cli *cli, struct flow *flow, struct act_error *err)
 
 void cli_release(struct cli *cli)
 {
-    struct cli_options *o = &cli->options;
-
-    for (const struct cli_option *row = cli_option_table; row->long_name; row++) {
-        void *at = (char *)o + row->offset;
-        if (row->type == CLI_STRING) {
-            free(*(char **)at);
-            *(char **)at = NULL;
-        } else if (row->type == CLI_STRINGS) {
-            act_strv_release(at);
-        }
-    }
+    cli_options_release(cli);
     act_strv_release(&cli->words);
     filter_free(cli->filter);
     json_decref(cli->tags);

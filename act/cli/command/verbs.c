@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "cli/clusters/options.h"
 #include "cli/command/signal.h"
 #include "cli/command/verbs.h"
 #include "platform/clusters.h"
@@ -23,7 +24,7 @@ static char *list_taken(const struct cli_verb *verb)
 int cli_check_verb(const struct cli *cli, const struct cli_verb *verb, struct act_error *err)
 {
     for (const struct cli_option *o = cli_option_table; o->long_name; o++) {
-        if (o->place == CLI_EVERYWHERE || !cli_takes(cli->command, o) || !cli_is_given(&cli->options, o) ||
+        if (o->place == CLI_EVERYWHERE || !cli_takes(cli->command, o) || !cli_is_given(cli, o) ||
             cli_names(verb->options, o->long_name))
             continue;
         ACT_AUTOFREE char *taken = list_taken(verb);
@@ -76,8 +77,9 @@ static void show_operation(void *arg, const char *status, int percent)
 
 struct platform_follow cli_follow(const struct cli *cli, struct cli_told *told)
 {
-    const struct cli_options *o = &cli->options;
 
-    return (struct platform_follow){
-        .no_wait = o->no_wait, .dry_run = o->dry_run, .progress = show_operation, .arg = told};
+    return (struct platform_follow){.no_wait = CLI_OPTIONS(cli, managed)->no_wait,
+                                    .dry_run = cli->options.dry_run,
+                                    .progress = show_operation,
+                                    .arg = told};
 }

@@ -2,7 +2,9 @@
 #include "base/text.h"
 #include "cli/command/signal.h"
 #include "cli/data/data.h"
+#include "cli/data/options.h"
 #include "cli/print/print.h"
+#include "cli/runs/options.h"
 #include "cli/runs/runs.h"
 #include "flow/data/data.h"
 #include "flow/flow.h"
@@ -16,8 +18,7 @@ static int cmd_cat_print(void *arg, const void *data, size_t len, struct act_err
 
 static int cat(struct cli *cli, const char *word, struct act_error *err)
 {
-    const struct cli_options *o = &cli->options;
-    const struct transfer_range range = {.first = o->first, .last = o->last};
+    const struct transfer_range range = {.first = CLI_OPTIONS(cli, list)->first, .last = CLI_OPTIONS(cli, list)->last};
     ACT_AUTO(flow_path) p = {0};
     int rc = cli_open_path(cli, word, &p, err);
 
@@ -26,7 +27,8 @@ static int cat(struct cli *cli, const char *word, struct act_error *err)
     if (p.path.is_folder)
         rc = act_error_set(err, ACT_USAGE, "'%s' is a folder; 'a ls' lists it, 'a d' downloads it", word);
     else
-        rc = transfer_read(services_engine(&cli->services), &p.path, &range, o->memory, cmd_cat_print, NULL, err);
+        rc = transfer_read(services_engine(&cli->services), &p.path, &range, CLI_OPTIONS(cli, transfer)->memory,
+                           cmd_cat_print, NULL, err);
     cli_end_text();
     return rc;
 }
@@ -35,12 +37,12 @@ static int cat(struct cli *cli, const char *word, struct act_error *err)
 
 static int check_follow(struct cli *cli, struct act_error *err)
 {
-    const struct cli_options *o = &cli->options;
+    const struct cli_list_options *o = CLI_OPTIONS(cli, list);
     const char *word = cli->words.v[0];
 
     if (cli->words.n > 1)
         return act_error_set(err, ACT_USAGE, "-f follows one file, not %zu", cli->words.n);
-    if (o->first || o->last || o->memory)
+    if (o->first || o->last || CLI_OPTIONS(cli, transfer)->memory)
         return act_error_set(err, ACT_USAGE, "-f prints the whole file as it grows: --%s does not go with it",
                              o->first  ? "first"
                              : o->last ? "last"
@@ -88,9 +90,9 @@ int cmd_cat(struct cli *cli, struct act_error *err)
 {
     struct cli_outcome outcome = {0};
 
-    if (cli->options.follow)
+    if (CLI_OPTIONS(cli, logs)->follow)
         return cmd_cat_follow(cli, err);
-    if (cli->options.first && cli->options.last)
+    if (CLI_OPTIONS(cli, list)->first && CLI_OPTIONS(cli, list)->last)
         return act_error_set(err, ACT_USAGE, "--first and --last exclude each other");
     for (size_t i = 0; i < cli->words.n; i++)
         cli_outcome_add(&outcome, cat(cli, cli->words.v[i], err), err);

@@ -8,6 +8,7 @@
 #include "base/path.h"
 #include "base/units.h"
 #include "cli/data/data.h"
+#include "cli/data/options.h"
 #include "cli/print/print.h"
 #include "codec/json.h"
 #include "flow/data/data.h"
@@ -24,7 +25,7 @@ struct sum {
 };
 
 struct usage {
-    const struct cli_options *options;
+    const struct cli *cli;
     const char *word;
     struct transfer_path *what;
     size_t depth;     /* of subfolders with their own line */
@@ -39,13 +40,13 @@ static void print_sum(const struct usage *u, const struct sum *sum)
     ACT_AUTOFREE char *path = sum->len ? cli_path_below(u->word, u->what, rel) : act_strdup(u->word);
     char size[ACT_UNIT_TEXT];
 
-    if (u->options->json) {
+    if (u->cli->options.json) {
         cli_print_json_line(json_pack("{s:i,s:o,s:I,s:I}", "version", 1, "path", codec_json_bytes_new(path), "objects",
                                       (json_int_t)sum->objects, "bytes", (json_int_t)sum->bytes));
         return;
     }
-    cli_size(u->options, sum->bytes, size);
-    printf("%*s  %10llu  ", u->options->bytes ? 15 : 10, size, (count_t)sum->objects);
+    cli_size(u->cli, sum->bytes, size);
+    printf("%*s  %10llu  ", CLI_OPTIONS(u->cli, list)->bytes ? 15 : 10, size, (count_t)sum->objects);
     cli_put_path(path);
     putchar_unlocked('\n');
 }
@@ -89,9 +90,9 @@ static int count_object(void *arg, const struct store_entry *entry, const char *
 
 static int cmd_du_measure(struct cli *cli, const char *word, struct act_error *err)
 {
-    int64_t asked = cli->options.depth > 0 ? cli->options.depth : 0;
+    int64_t asked = CLI_OPTIONS(cli, list)->depth > 0 ? CLI_OPTIONS(cli, list)->depth : 0;
     size_t depth = asked < MAX_DEPTH ? (size_t)asked : MAX_DEPTH;
-    struct usage u = {.options = &cli->options, .word = word, .depth = depth, .n_open = 1};
+    struct usage u = {.cli = cli, .word = word, .depth = depth, .n_open = 1};
     ACT_AUTO(flow_path) p = {0};
     int rc = cli_open_path(cli, word, &p, err);
 
@@ -109,18 +110,18 @@ static int cmd_du_measure(struct cli *cli, const char *word, struct act_error *e
 
 /* ---- without a path: what ACT keeps */
 
-static void print_kept(const struct cli_options *options, const struct flow_kept *kept)
+static void print_kept(const struct cli *cli, const struct flow_kept *kept)
 {
     char size[ACT_UNIT_TEXT];
 
-    if (options->json) {
+    if (cli->options.json) {
         cli_print_json_line(json_pack("{s:i,s:s,s:o,s:I,s:I}", "version", 1, "what", kept->what, "where",
                                       codec_json_bytes_new(kept->where), "n", (json_int_t)kept->n, "bytes",
                                       (json_int_t)kept->bytes));
         return;
     }
-    cli_size(options, kept->bytes, size);
-    printf("%*s  %10zu  %-14s  ", options->bytes ? 15 : 10, size, kept->n, kept->what);
+    cli_size(cli, kept->bytes, size);
+    printf("%*s  %10zu  %-14s  ", CLI_OPTIONS(cli, list)->bytes ? 15 : 10, size, kept->n, kept->what);
     cli_put_path(kept->where);
     putchar_unlocked('\n');
 }
@@ -129,11 +130,11 @@ static int measure_kept(struct cli *cli, struct act_error *err)
 {
     struct flow_keeps keeps = {0};
 
-    if (cli->options.depth >= 0)
+    if (CLI_OPTIONS(cli, list)->depth >= 0)
         return act_error_set(err, ACT_USAGE, "--depth is about the folders of a path: which one?");
     int rc = flow_keeps(&cli->flow, cli->options.cluster, &keeps, err);
     for (size_t i = 0; i < keeps.n; i++)
-        print_kept(&cli->options, &keeps.v[i]);
+        print_kept(cli, &keeps.v[i]);
     flow_keeps_release(&keeps);
     return rc < 0 ? rc : cli_check_stdout(err);
 }

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/units.h"
 #include "cli/data/data.h"
+#include "cli/data/options.h"
 #include "cli/print/print.h"
 #include "cli/print/table.h"
 #include "codec/json.h"
@@ -16,7 +17,6 @@ typedef unsigned long long count_t; /* for printf */
 
 struct listing {
     struct cli *cli;
-    const struct cli_options *options;
     const char *word; /* the path as typed */
     const struct transfer_path *what;
     void (*print)(const struct listing *l, const struct store_entry *entry, const char *rel);
@@ -38,7 +38,8 @@ static void fit(struct listing *l)
     enum { NAME = 24 };
     bool is_leftover = l->scope == TRANSFER_LEFTOVERS;
 
-    memcpy(l->widths, (const int[]){is_leftover ? 5 : 10, l->options->bytes ? 15 : 10, is_leftover ? 11 : 19, NAME},
+    memcpy(l->widths,
+           (const int[]){is_leftover ? 5 : 10, CLI_OPTIONS(l->cli, list)->bytes ? 15 : 10, is_leftover ? 11 : 19, NAME},
            sizeof(l->widths));
     cli_fit(is_leftover ? leftover_columns : long_columns, l->widths, 4, cli_width());
 }
@@ -85,7 +86,7 @@ static void print_long(const struct listing *l, const struct store_entry *e, con
 
     mode_text(e, mode);
     if (!is_folder(e))
-        cli_size(l->options, e->size, size);
+        cli_size(l->cli, e->size, size);
     if (cmd_ls_time_of(e))
         act_time_to_local(cmd_ls_time_of(e), when);
     print_columns(l, long_columns, (const char *const[]){mode, size, when});
@@ -98,7 +99,7 @@ static void print_leftover(const struct listing *l, const struct store_entry *e,
 {
     char size[ACT_UNIT_TEXT], time[ACT_UNIT_TEXT] = "-", age[ACT_UNIT_TEXT + 4];
 
-    cli_size(l->options, e->size, size);
+    cli_size(l->cli, e->size, size);
     if (cmd_ls_time_of(e))
         act_duration_to_text(l->now_s > cmd_ls_time_of(e) ? l->now_s - cmd_ls_time_of(e) : 0, time);
     snprintf(age, sizeof(age), "%s old", time);
@@ -177,20 +178,20 @@ static void cmd_ls_print_summary(const struct listing *l)
 
 int cmd_ls(struct cli *cli, struct act_error *err)
 {
-    const struct cli_options *o = &cli->options;
-    struct listing l = {.cli = cli, .options = o, .now_s = act_now_unix_s()};
+    const struct cli_list_options *o = CLI_OPTIONS(cli, list);
+    struct listing l = {.cli = cli, .now_s = act_now_unix_s()};
     struct cli_outcome outcome = {0};
 
     l.scope = o->leftovers ? TRANSFER_LEFTOVERS : o->recursive ? TRANSFER_TREE : TRANSFER_LEVEL;
-    l.print = o->json        ? print_entry_json
-              : o->leftovers ? print_leftover
-              : o->long_form ? print_long
-                             : cmd_ls_print_name;
+    l.print = cli->options.json ? print_entry_json
+              : o->leftovers    ? print_leftover
+              : o->long_form    ? print_long
+                                : cmd_ls_print_name;
     fit(&l);
     cli_buffer_stdout();
     for (size_t i = 0; i < cli->words.n; i++)
         cli_outcome_add(&outcome, list_word(cli, cli->words.v[i], &l, err), err);
-    if (!o->json && outcome.n_failed < outcome.n)
+    if (!cli->options.json && outcome.n_failed < outcome.n)
         cmd_ls_print_summary(&l);
     return cli_outcome_end(&outcome, err);
 }

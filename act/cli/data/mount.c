@@ -1,9 +1,10 @@
 #include "cli/data/data.h"
+#include "cli/data/options.h"
 #include "flow/data/data.h"
 
 int cmd_mount(struct cli *cli, struct act_error *err)
 {
-    return flow_mount(&cli->flow, cli->words.v[0], cli->words.v[1], cli->options.read_only, err);
+    return flow_mount(&cli->flow, cli->words.v[0], cli->words.v[1], CLI_OPTIONS(cli, store)->read_only, err);
 }
 
 int cmd_mount_folder(struct cli *cli, struct act_error *err)

@@ -2,6 +2,7 @@
 #include "base/log.h"
 #include "base/units.h"
 #include "cli/data/data.h"
+#include "cli/data/options.h"
 #include "codec/json.h"
 #include "filter/filter.h"
 #include "flow/data/data.h"
@@ -9,8 +10,10 @@
 #include "flow/logs/logs.h"
 #include "flow/runs/runs.h"
 
-static int check_links(const struct cli_options *o, struct act_error *err)
+static int check_links(const struct cli *cli, struct act_error *err)
 {
+    const struct cli_transfer_options *o = CLI_OPTIONS(cli, transfer);
+
     if (o->follow_links && o->skip_links)
         return act_error_set(err, ACT_USAGE, "--follow and --skip-links exclude each other");
     if (o->follow_links && o->from_cluster)
@@ -19,8 +22,9 @@ static int check_links(const struct cli_options *o, struct act_error *err)
     return 0;
 }
 
-static int check_budget(const struct cli_options *o, struct act_error *err)
+static int check_budget(const struct cli *cli, struct act_error *err)
 {
+    const struct cli_transfer_options *o = CLI_OPTIONS(cli, transfer);
     uint64_t memory = o->memory ? o->memory : TRANSFER_MEMORY, part = o->part_size ? o->part_size : TRANSFER_PART_SIZE;
     char m[ACT_UNIT_TEXT], p[ACT_UNIT_TEXT];
 
@@ -36,13 +40,13 @@ static int check_budget(const struct cli_options *o, struct act_error *err)
 
 int cli_transfer_options(struct cli *cli, struct transfer_options *out, struct act_error *err)
 {
-    const struct cli_options *o = &cli->options;
+    const struct cli_transfer_options *o = CLI_OPTIONS(cli, transfer);
     const struct filter_options patterns = {
         .files = &o->filter_files, .excludes = &o->excludes, .includes = &o->includes};
-    int rc = check_budget(o, err);
+    int rc = check_budget(cli, err);
 
     if (rc == 0)
-        rc = check_links(o, err);
+        rc = check_links(cli, err);
     if (rc == 0)
         rc = filter_new(&patterns, &cli->filter, err);
     *out = (struct transfer_options){.part_size = o->part_size,
@@ -54,7 +58,7 @@ int cli_transfer_options(struct cli *cli, struct transfer_options *out, struct a
                                      .md5_max = o->md5 ? UINT64_MAX : 0,
                                      .delete_extra = o->delete_extra,
                                      .max_delete = o->max_delete,
-                                     .dry_run = o->dry_run};
+                                     .dry_run = cli->options.dry_run};
     return rc;
 }
 
@@ -98,7 +102,7 @@ static const struct cli_option *idle_for_runs(const struct cli *cli)
 
     for (const struct cli_option *o = cli_option_table; o->long_name; o++)
         if (o->place != CLI_EVERYWHERE && cli_takes(c, o) && !cli_names(c->run_options, o->long_name) &&
-            cli_is_given(&cli->options, o))
+            cli_is_given(cli, o))
             return o;
     return NULL;
 }
@@ -166,7 +170,7 @@ int cli_each_place(struct cli *cli, const char *word, cli_place_fn *each, void *
     struct flow_path p;
     int rc = 0;
 
-    if (!cli->options.leftovers) {
+    if (!CLI_OPTIONS(cli, list)->leftovers) {
         rc = cli_open_path(cli, word, &p, err);
         return rc < 0 ? rc : each(arg, word, FLOW_STORE, &p, err);
     }

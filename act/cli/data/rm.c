@@ -2,6 +2,7 @@
 #include "base/log.h"
 #include "base/units.h"
 #include "cli/data/data.h"
+#include "cli/data/options.h"
 #include "cli/print/ask.h"
 #include "cli/print/print.h"
 #include "cli/print/progress.h"
@@ -43,14 +44,14 @@ static int run_removal(const struct removing *removing, const struct transfer_op
 {
     struct engine *engine = services_engine(&removing->cli->services);
 
-    if (removing->cli->options.leftovers)
+    if (CLI_OPTIONS(removing->cli, list)->leftovers)
         return transfer_clear(engine, removing->what->store, removing->what->path, options, report, err);
     return transfer_remove(engine, removing->what, options, report, err);
 }
 
 static int ask_to_remove(struct removing *removing, const struct transfer_progress *found, struct act_error *err)
 {
-    bool leftovers = removing->cli->options.leftovers;
+    bool leftovers = CLI_OPTIONS(removing->cli, list)->leftovers;
     char size[ACT_UNIT_TEXT];
 
     act_size_to_text(found->found_bytes, size);
@@ -108,7 +109,7 @@ static bool take_runs(struct removing *removing, struct cli_outcome *outcome)
     }
     act_strv_release(words);
     *words = paths;
-    if (removing->cli->options.force && paths.n > 0) {
+    if (CLI_OPTIONS(removing->cli, store)->force && paths.n > 0) {
         struct act_error err = {0};
         int rc = act_error_set(&err, ACT_USAGE, "--force is about runs, and '%s' is a path", paths.v[0]);
         cli_outcome_add(outcome, rc, &err);
@@ -178,7 +179,7 @@ static int rm_runs(struct removing *removing, struct act_error *err)
 /* A folder that must not be removed is refused before anything else is: of a single one rm() knows in time. */
 static bool cmd_rm_check_folders(struct cli *cli, struct cli_outcome *outcome)
 {
-    for (size_t i = 0; i < cli->words.n && cli->words.n > 1 && !cli->options.leftovers; i++) {
+    for (size_t i = 0; i < cli->words.n && cli->words.n > 1 && !CLI_OPTIONS(cli, list)->leftovers; i++) {
         struct act_error err = {0};
         struct flow_path p;
         if (flow_open_path(&cli->flow, cli->words.v[i], &p, &err) < 0)
@@ -208,7 +209,7 @@ static int rm(void *arg, const char *word, enum flow_place place, struct flow_pa
     (void)place;
     removing->word = word;
     removing->what = &p->path;
-    if (p->path.is_folder && !removing->cli->options.leftovers)
+    if (p->path.is_folder && !CLI_OPTIONS(removing->cli, list)->leftovers)
         rc = flow_may_remove(&removing->cli->flow, word, err);
     if (rc == 0)
         rc = cmd_rm_confirm(removing, err);
@@ -249,7 +250,7 @@ static void cmd_rm_print_summary(struct removing *removing, const struct cli_out
 
 int cmd_rm(struct cli *cli, struct act_error *err)
 {
-    struct removing removing = {.cli = cli, .runs.force = cli->options.force};
+    struct removing removing = {.cli = cli, .runs.force = CLI_OPTIONS(cli, store)->force};
     struct cli_outcome outcome = {0};
     int rc = cli_transfer_options(cli, &removing.options, err);
 

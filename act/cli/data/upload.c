@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/units.h"
 #include "cli/data/data.h"
+#include "cli/data/options.h"
 #include "cli/print/ask.h"
 #include "cli/print/print.h"
 #include "cli/print/progress.h"
@@ -219,7 +220,8 @@ static void transfer(struct moving *moving, const char *path)
     struct act_error err = {0};
 
     moving->path = path;
-    moving->io = (struct flow_data){.options = moving->options, .follow = moving->cli->options.follow_links};
+    moving->io =
+        (struct flow_data){.options = moving->options, .follow = CLI_OPTIONS(moving->cli, transfer)->follow_links};
     int rc = cli_names_run(moving->cli, path, &err);
     if (rc >= 0)
         rc = (rc > 0 ? fetch_logs : transfer_data)(moving, &err);
@@ -248,7 +250,7 @@ static int transfer_all(struct cli *cli, struct flow *from, bool up, struct act_
     moving.options.confirm = ask_to_delete;
     moving.options.left = note_left;
     if (up)
-        moving.options.links = cli->options.skip_links ? TRANSFER_SKIP_LINKS : TRANSFER_REFUSE_LINKS;
+        moving.options.links = CLI_OPTIONS(cli, transfer)->skip_links ? TRANSFER_SKIP_LINKS : TRANSFER_REFUSE_LINKS;
     moving.options.plan = moving.options.dry_run ? cmd_upload_print_step : NULL;
     for (size_t i = 0, n = cmd_upload_check_words(&moving) ? cli->words.n : 0; i < n; i++)
         transfer(&moving, cli->words.v[i]);
@@ -264,8 +266,8 @@ static int transfer_all(struct cli *cli, struct flow *from, bool up, struct act_
 int cmd_upload(struct cli *cli, struct act_error *err)
 {
     struct flow from = {0};
-    bool elsewhere = cli->options.from_cluster != NULL;
-    int rc = elsewhere ? cli_open_flow(cli, cli->options.from_cluster, &from, err) : 0;
+    bool elsewhere = CLI_OPTIONS(cli, transfer)->from_cluster != NULL;
+    int rc = elsewhere ? cli_open_flow(cli, CLI_OPTIONS(cli, transfer)->from_cluster, &from, err) : 0;
 
     if (rc == 0)
         rc = transfer_all(cli, elsewhere ? &from : NULL, true, err);

@@ -1,4 +1,5 @@
 #include "cli/data/data.h"
+#include "cli/data/options.h"
 #include "cli/print/print.h"
 #include "codec/json.h"
 #include "flow/data/data.h"
@@ -6,7 +7,8 @@
 
 static int make_url(struct cli *cli, const char *path, struct act_error *err)
 {
-    struct flow_url io = {.life_s = cli->options.expires_s, .share_sas = cli->options.share_sas};
+    struct flow_url io = {.life_s = CLI_OPTIONS(cli, store)->expires_s,
+                          .share_sas = CLI_OPTIONS(cli, store)->share_sas};
     int rc = cli_names_run(cli, path, err);
 
     if (rc == 0)

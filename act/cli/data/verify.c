@@ -1,6 +1,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "cli/data/data.h"
+#include "cli/data/options.h"
 #include "cli/print/print.h"
 #include "cli/print/progress.h"
 #include "codec/json.h"
@@ -71,16 +72,16 @@ static void cmd_verify_print_summary(struct comparison *c, const struct transfer
 
 static int verify_all(struct cli *cli, struct flow *from, struct act_error *err)
 {
-    struct comparison c = {
-        .io = {.deep = cli->options.deep, .follow = cli->options.follow_links, .each = print_difference},
-        .json = cli->options.json};
+    const struct cli_transfer_options *o = CLI_OPTIONS(cli, transfer);
+    struct comparison c = {.io = {.deep = o->deep, .follow = o->follow_links, .each = print_difference},
+                           .json = cli->options.json};
     struct cli_outcome outcome = {0};
     ACT_AUTO(transfer_report) sum = {0};
     int rc = cli_transfer_options(cli, &c.io.options, err);
 
     if (rc < 0)
         return rc;
-    c.io.options.links = cli->options.skip_links ? TRANSFER_SKIP_LINKS : TRANSFER_KEEP_LINKS;
+    c.io.options.links = o->skip_links ? TRANSFER_SKIP_LINKS : TRANSFER_KEEP_LINKS;
     cli_progress_start(&c.progress, "verifying", cli->options.quiet, &c.io.options);
     for (size_t i = 0; i < cli->words.n; i++) {
         struct act_error failed = {0};
@@ -100,8 +101,8 @@ static int verify_all(struct cli *cli, struct flow *from, struct act_error *err)
 int cmd_verify(struct cli *cli, struct act_error *err)
 {
     struct flow from = {0};
-    bool elsewhere = cli->options.from_cluster != NULL;
-    int rc = elsewhere ? cli_open_flow(cli, cli->options.from_cluster, &from, err) : 0;
+    bool elsewhere = CLI_OPTIONS(cli, transfer)->from_cluster != NULL;
+    int rc = elsewhere ? cli_open_flow(cli, CLI_OPTIONS(cli, transfer)->from_cluster, &from, err) : 0;
 
     if (rc == 0)
         rc = verify_all(cli, elsewhere ? &from : NULL, err);

@@ -23,62 +23,45 @@ struct cli_range {
     int64_t least, most; /* -1: not given */
 };
 
-/* Everything an option can set. commands_*.c say which verb takes which. */
-struct cli_options {
-    char *cluster, *from_cluster, *resubmit_to, *compile_args;
+/* The options that many verbs have. */
+struct cli_common_options {
+    char *cluster;
     struct act_strv params;
-    struct cli_range num_gpu;
-    bool single;
-    bool no_logs, no_details, no_full_logs;
-    int64_t max; /* -1: not given */
-    bool dry_run, json, yes, force, quiet, refresh, rebuild, read_only;
-    bool help, version;
-    bool follow, all, no_container, mount, recursive;
-    int64_t rank, tail, attempt; /* -1: not given */
-    char *name;                  /* of a run, or of a log */
+    char *name; /* of a run, or of a log */
     struct act_strv tags;
-    struct act_strv grids;
-    int64_t max_parallel; /* -1: not given */
-    char *show, *metric;
-    bool lowest, highest;
-    int64_t retry;  /* -1: not given */
-    char *retry_on; /* classes, separated by commas */
-    bool use_bad_nodes, bad;
-    char *notify;
-    bool any, ignore_case;
-    int64_t hang_s;                      /* 0: not given */
-    int64_t older_s;                     /* 0: not given */
-    int64_t timeout_s, expires_s;        /* 0: not given */
-    int64_t transfers, max_delete;       /* -1: not given */
-    uint64_t memory, part_size, bwlimit; /* 0: not given */
-    bool checksum, md5, delete_extra, deep, overwrite, skip_links, follow_links, no_sync;
-    bool long_form, bytes, leftovers, urls;
-    char *folder;
-    bool device_code;
-    bool list, remove, forget, own, project;
-    char *kind, *login, *partition, *context, *namespace_, *kubeconfig, *image;
-    char *subscription, *resource_group, *workspace, *compute, *storage, *container;
-    char *tenant;
-    char *vm_size, *admin_user, *ssh_key, *location, *subnet, *node_image, *redundancy;
-    struct act_strv identities;
-    bool no_public_ip;
-    int64_t min, nodes; /* -1: not given */
-    int64_t idle_s;     /* 0: not given */
-    bool low_priority, no_wait, share_sas;
-    char *job_file, *storage_account, *storage_key;
-    char *output;
-    bool svg, csv, open;
-    bool watch, once;
-    int64_t interval_s;   /* 0: not given */
-    int64_t port;         /* -1: not given */
-    int64_t depth;        /* -1: not given */
-    uint64_t first, last; /* bytes; 0: not given */
-    uint64_t size;        /* likewise */
-    struct act_strv includes, excludes, filter_files;
-    bool last_package, code;
-    char *ignored; /* options of the original that no longer have a meaning */
-    bool legacy;
+    int64_t max; /* -1: not given */
+    bool all, dry_run, json, yes, quiet, help, version;
+    bool legacy;   /* an option of the original that no longer has a meaning, */
+    char *ignored; /* and one with a value */
 };
+
+/* The others belong to families of verbs. Each family has a struct, cli_<family>_options, in the options.h of its room:
+ * who adds a member rebuilds table.c and that room. */
+#define CLI_FAMILIES(X)                                                                                                \
+    X(settings)                                                                                                        \
+    X(start)                                                                                                           \
+    X(batch)                                                                                                           \
+    X(sweep)                                                                                                           \
+    X(logs)                                                                                                            \
+    X(query)                                                                                                           \
+    X(metric)                                                                                                          \
+    X(wait)                                                                                                            \
+    X(runs)                                                                                                            \
+    X(page)                                                                                                            \
+    X(transfer)                                                                                                        \
+    X(list)                                                                                                            \
+    X(store)                                                                                                           \
+    X(add)                                                                                                             \
+    X(managed)                                                                                                         \
+    X(nodes)                                                                                                           \
+    X(login)                                                                                                           \
+    X(trust)
+#define CLI_FAMILY(name) CLI_FAMILY_##name,
+enum cli_family { CLI_FAMILIES(CLI_FAMILY) CLI_FAMILY_common, CLI_N_FAMILIES };
+#undef CLI_FAMILY
+
+/* The options of a family that a command was given: CLI_OPTIONS(cli, wait)->any. */
+#define CLI_OPTIONS(cli, family) ((const struct cli_##family##_options *)(cli)->families[CLI_FAMILY_##family])
 
 /* Where an option may be given. */
 enum cli_place {
@@ -93,13 +76,15 @@ struct cli_option {
     const char *short_name; /* "-n", "-rt"; NULL: none */
     const char *long_name;  /* "num-gpu" */
     enum cli_type type;
-    size_t offset;        /* in struct cli_options */
+    enum cli_family family;
+    size_t offset;        /* of what it sets, in the struct of the family */
     const char *argument; /* "N"; NULL for flags */
     const char *help;     /* NULL: hidden (accepted for compatibility) */
     enum cli_place place;
 };
 
-extern const struct cli_option cli_option_table[]; /* ends with a row without names */
+extern const struct cli_option cli_option_table[];       /* ends with a row without names */
+extern const size_t cli_family_sizes[CLI_FAMILY_common]; /* of the structs */
 
 /* The help of an option where it means something else to some verbs. */
 struct cli_option_meaning {
@@ -114,7 +99,7 @@ bool cli_names(const char *list, const char *name);
 /* Tells whether a verb takes an option; command NULL: whether the option may be given before a verb. */
 bool cli_takes(const struct cli_command *command, const struct cli_option *option);
 /* Tells whether an option was given, also by the environment. */
-bool cli_is_given(const struct cli_options *options, const struct cli_option *option);
+bool cli_is_given(const struct cli *cli, const struct cli_option *option);
 /* Returns the next option after last (NULL: the first) that help shows for a verb at a place; NULL: there are no
  * more. */
 const struct cli_option *cli_next_option(const struct cli_command *command, enum cli_place place,
@@ -123,9 +108,12 @@ const struct cli_option *cli_next_option(const struct cli_command *command, enum
  * contains it, else NULL. Returns NULL if there is none. */
 const struct cli_option *cli_find_option(const struct cli_command *command, const char *word, const char **out_value);
 
-/* Sets all options to "not given". */
-void cli_options_init(struct cli_options *options);
-/* Reads argv[1...] into cli->command, options and words. Without a verb, command is NULL. */
+/* Reads argv[1...] into the command, options and words of cli, which is empty. Without a verb, command is NULL. Free
+ * what cli has by cli_release(), whatever is returned. */
 int cli_parse(int argc, char **argv, struct cli *cli, struct act_error *err) ACT_NODISCARD;
+/* Returns where an option of a command is kept. */
+void *cli_option_at(const struct cli *cli, const struct cli_option *option);
+/* Frees all options. */
+void cli_options_release(struct cli *cli);
 
 #endif

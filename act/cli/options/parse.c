@@ -1,6 +1,6 @@
-/* parse.c - the options, one row each, and the parser.
+/* parse.c - reads words into options.
  *
- * A verb takes the options named in its row of a commands_*.c, and the global ones; any other is refused with a line
+ * A verb takes the options named in its row in command/, and the global ones; any other is refused with a line
  * that says what it takes. Options of the original may come before the verb, as they did there, or after it. '-' and
  * '_' in long names are equivalent; values are "--name value", "--name=value", for numbers also "-n8"; single-letter
  * flags can be combined: "-lr".
@@ -13,21 +13,22 @@
 #include "filter/filter.h"
 #include "flow/flow.h"
 
-void cli_options_init(struct cli_options *o)
+void *cli_option_at(const struct cli *cli, const struct cli_option *o)
 {
-    *o = (struct cli_options){.num_gpu = {-1, -1},
-                              .max = -1,
-                              .port = -1,
-                              .min = -1,
-                              .max_parallel = -1,
-                              .nodes = -1,
-                              .rank = -1,
-                              .tail = -1,
-                              .attempt = -1,
-                              .retry = -1,
-                              .transfers = -1,
-                              .max_delete = -1,
-                              .depth = -1};
+    return (char *)cli->families[o->family] + o->offset;
+}
+
+/* A number that was not given is -1. */
+static void parse_begin(struct cli *cli)
+{
+    cli->families[CLI_FAMILY_common] = &cli->options;
+    for (size_t i = 0; i < CLI_FAMILY_common; i++)
+        cli->families[i] = act_calloc(1, cli_family_sizes[i]);
+    for (const struct cli_option *o = cli_option_table; o->long_name; o++)
+        if (o->type == CLI_INT)
+            *(int64_t *)cli_option_at(cli, o) = -1;
+        else if (o->type == CLI_RANGE)
+            *(struct cli_range *)cli_option_at(cli, o) = (struct cli_range){-1, -1};
 }
 
 bool cli_names(const char *list, const char *name)
@@ -43,34 +44,28 @@ bool cli_names(const char *list, const char *name)
     return false;
 }
 
-/* Whether two values of an option are the same, which need not be so for texts: none was given by default. */
-static bool same_value(const struct cli_option *o, const void *a, const void *b)
+bool cli_is_given(const struct cli *cli, const struct cli_option *o)
 {
+    const void *at = cli_option_at(cli, o);
+
     switch (o->type) {
     case CLI_FLAG:
-        return *(const bool *)a == *(const bool *)b;
+        return *(const bool *)at;
     case CLI_STRING:
-        return *(char *const *)a == *(char *const *)b;
+        return *(char *const *)at != NULL;
     case CLI_STRINGS:
-        return ((const struct act_strv *)a)->n == ((const struct act_strv *)b)->n;
+        return ((const struct act_strv *)at)->n > 0;
     case CLI_INT:
+        return *(const int64_t *)at >= 0;
     case CLI_DURATION:
     case CLI_WITH_UNIT:
-        return *(const int64_t *)a == *(const int64_t *)b;
+        return *(const int64_t *)at > 0;
     case CLI_RANGE:
-        return memcmp(a, b, sizeof(struct cli_range)) == 0;
+        return ((const struct cli_range *)at)->most >= 0;
     case CLI_SIZE:
-        return *(const uint64_t *)a == *(const uint64_t *)b;
+        return *(const uint64_t *)at > 0;
     }
-    return true;
-}
-
-bool cli_is_given(const struct cli_options *options, const struct cli_option *o)
-{
-    struct cli_options none;
-
-    cli_options_init(&none);
-    return !same_value(o, (const char *)options + o->offset, (const char *)&none + o->offset);
+    return false;
 }
 
 bool cli_takes(const struct cli_command *command, const struct cli_option *option)
@@ -155,10 +150,10 @@ static bool range_from_text(const char *text, struct cli_range *out)
            out->least >= 0 && out->least <= out->most && (!colon || out->least > 0);
 }
 
-static int store_value(const struct cli_option *o, const char *word, const char *value, struct cli_options *options,
+static int store_value(const struct cli_option *o, const char *word, const char *value, struct cli *cli,
                        struct act_error *err)
 {
-    void *at = (char *)options + o->offset;
+    void *at = cli_option_at(cli, o);
     int64_t number;
     uint64_t size;
 
@@ -214,7 +209,7 @@ static int take_environment(struct cli *cli, struct act_error *err)
         while (strcmp(o->long_name, twins[i].option) != 0)
             o++;
         if (value && cli_takes(cli->command, o))
-            rc = store_value(o, twins[i].variable, value, &cli->options, err);
+            rc = store_value(o, twins[i].variable, value, cli, err);
     }
     return rc;
 }
@@ -340,7 +335,7 @@ static bool parse_letters(const struct parser *p, const char *word)
             if (!o || o->type != CLI_FLAG)
                 return false;
             if (pass == 1)
-                *(bool *)((char *)&p->cli->options + o->offset) = true;
+                *(bool *)cli_option_at(p->cli, o) = true;
         }
     return true;
 }
@@ -365,7 +360,7 @@ static int parse_option(struct parser *p, struct act_error *err)
     }
     if (!command)
         note_before(p, o, word);
-    return store_value(o, word, value, &p->cli->options, err);
+    return store_value(o, word, value, p->cli, err);
 }
 
 static int check_count(const struct cli *cli, struct act_error *err)
@@ -418,6 +413,8 @@ static int parse_words(struct parser *p, struct act_error *err)
 int cli_parse(int argc, char **argv, struct cli *cli, struct act_error *err)
 {
     struct parser p = {.words = argv, .n = argc, .next = 1, .cli = cli};
+
+    parse_begin(cli);
     int rc = parse_words(&p, err);
 
     if (rc == 0 && cli->command && !cli->options.help)
@@ -426,4 +423,18 @@ int cli_parse(int argc, char **argv, struct cli *cli, struct act_error *err)
         rc = check_count(cli, err);
     free(p.before);
     return rc;
+}
+
+void cli_options_release(struct cli *cli)
+{
+    for (const struct cli_option *o = cli_option_table; o->long_name && cli->families[0]; o++) {
+        if (o->type == CLI_STRING)
+            act_str_replace(cli_option_at(cli, o), NULL);
+        else if (o->type == CLI_STRINGS)
+            act_strv_release(cli_option_at(cli, o));
+    }
+    for (size_t i = 0; i < CLI_FAMILY_common; i++) {
+        free(cli->families[i]);
+        cli->families[i] = NULL;
+    }
 }

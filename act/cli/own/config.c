@@ -225,8 +225,7 @@ static int cmd_config_get(struct cli *cli, const char *key, struct act_error *er
 static int cmd_config_change(struct cli *cli, const char *key, const char *value, struct act_error *err)
 {
     static const char *const words[2][2] = {{"set", "removed"}, {"would set", "would remove"}};
-    const struct cli_options *o = &cli->options;
-    const struct flow_key wanted = {.key = key, .value = value, .dry_run = o->dry_run};
+    const struct flow_key wanted = {.key = key, .value = value, .dry_run = cli->options.dry_run};
     ACT_AUTOFREE char *file = NULL;
     struct cli_request request;
     bool changed = false;
@@ -236,14 +235,14 @@ static int cmd_config_change(struct cli *cli, const char *key, const char *value
     if (rc < 0)
         return rc;
     if (changed)
-        act_note("%s '%s' %s '%s'", words[o->dry_run][value == NULL], key, value ? "in" : "from", file);
+        act_note("%s '%s' %s '%s'", words[cli->options.dry_run][value == NULL], key, value ? "in" : "from", file);
     else
         act_note(value ? "'%s' is that already in '%s'" : "'%s' is not set in '%s': there is nothing to remove", key,
                  file);
-    if (!o->json)
+    if (!cli->options.json)
         return 0;
     return cli_print_json(json_pack("{s:i,s:s,s:s,s:b,s:b}", "version", 1, "key", key, "file", file, "changed", changed,
-                                    "dry_run", o->dry_run),
+                                    "dry_run", cli->options.dry_run),
                           err);
 }
 
@@ -262,7 +261,7 @@ static const struct verb {
 static int check_usage(const struct cli *cli, const struct verb *verb, struct act_error *err)
 {
     for (const struct cli_option *o = cli_option_table; o->long_name; o++)
-        if (o->place != CLI_EVERYWHERE && cli_takes(cli->command, o) && cli_is_given(&cli->options, o) &&
+        if (o->place != CLI_EVERYWHERE && cli_takes(cli->command, o) && cli_is_given(cli, o) &&
             !cli_names(verb->options, o->long_name))
             return act_error_set(err, ACT_USAGE, "'a config %s' takes no --%s%s", verb->name, o->long_name,
                                  strcmp(o->long_name, "all") == 0 ? ": it is about 'a config show'" : "");
@@ -285,9 +284,8 @@ static const struct verb *find_verb(const char *name)
 /* The user's own settings are for all clusters. */
 static int cmd_config_check_key(const struct cli *cli, const char *key, struct act_error *err)
 {
-    const struct cli_options *o = &cli->options;
 
-    if (config_home_of(key, NULL) != CONFIG_IN_SETTINGS || (!o->cluster && !o->params.n))
+    if (config_home_of(key, NULL) != CONFIG_IN_SETTINGS || (!cli->options.cluster && !cli->options.params.n))
         return 0;
     return act_error_set(err, ACT_USAGE, "'%s' is a key of your own settings, and goes with no -c and no -p", key);
 }

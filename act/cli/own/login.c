@@ -2,6 +2,7 @@
 #include "auth/token.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "cli/own/options.h"
 #include "cli/own/own.h"
 #include "cli/print/print.h"
 #include "flow/flow.h"
@@ -37,13 +38,13 @@ static void print_identity(const struct token_identity *who)
 
 int cmd_login(struct cli *cli, struct act_error *err)
 {
-    const struct cli_options *o = &cli->options;
+    const struct cli_login_options *o = CLI_OPTIONS(cli, login);
     ACT_AUTO(token_identity) who = {0};
     int rc = 0;
 
     if (o->tenant && !o->device_code)
         return act_error_set(err, ACT_USAGE, "--tenant is for --device-code");
-    if (o->device_code && o->dry_run) {
+    if (o->device_code && cli->options.dry_run) {
         act_note("would log in%s%s with a code typed into a browser, and keep that until 'a logout'",
                  o->tenant ? " to tenant " : "", o->tenant ? o->tenant : "");
         return 0;
@@ -52,7 +53,7 @@ int cmd_login(struct cli *cli, struct act_error *err)
         rc = flow_login(&cli->flow, o->tenant, show_message, NULL, err);
     if (rc == 0)
         rc = flow_identify(&cli->flow, &who, err);
-    if (rc == 0 && o->json)
+    if (rc == 0 && cli->options.json)
         rc = cli_print_json(cmd_login_identity_json(&who), err);
     else if (rc == 0)
         print_identity(&who);

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "cli/own/options.h"
 #include "cli/own/own.h"
 #include "cli/print/ask.h"
 #include "cli/print/print.h"
@@ -132,17 +133,18 @@ static void mention_others(const struct config *config)
 
 int cmd_trust(struct cli *cli, struct act_error *err)
 {
+    const struct cli_trust_options *o = CLI_OPTIONS(cli, trust);
     ACT_AUTO(act_strv) all = {0}, unknown = {0};
     struct flow flow = {0};
 
-    if (cli->options.list && (cli->options.remove || cli->words.n))
+    if (o->list && (o->remove || cli->words.n))
         return act_error_set(err, ACT_USAGE, "--list goes with nothing else");
-    if (cli->words.n && !cli->options.remove)
+    if (cli->words.n && !o->remove)
         return act_error_set(err, ACT_USAGE,
                              "'a trust' is about the project of the current folder; a path goes with --remove");
-    if (cli->options.list)
+    if (o->list)
         return cmd_trust_print_list(cli, err);
-    if (cli->options.remove)
+    if (o->remove)
         return cmd_trust_forget(cli, err);
     int rc = cli_open_to_look(cli, &flow, err);
     if (rc == 0) {

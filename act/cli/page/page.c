@@ -55,16 +55,15 @@ static void hush_end(struct hush *h, struct act_strv *out)
 
 static char *query_of(const struct cli *cli)
 {
-    const struct cli_options *o = &cli->options;
-    ACT_AUTOFREE char *max = o->max >= 0 ? act_sprintf("%lld", (long long)o->max) : NULL;
+    ACT_AUTOFREE char *max = cli->options.max >= 0 ? act_sprintf("%lld", (long long)cli->options.max) : NULL;
     struct act_buf query = {0};
 
     for (size_t i = 0; i < cli->words.n; i++)
         page_add_query(&query, "id", cli->words.v[i]);
-    page_add_query(&query, "cluster", o->cluster);
-    page_add_query(&query, "name", o->name);
-    for (size_t i = 0; i < o->tags.n; i++)
-        page_add_query(&query, "tag", o->tags.v[i]);
+    page_add_query(&query, "cluster", cli->options.cluster);
+    page_add_query(&query, "name", cli->options.name);
+    for (size_t i = 0; i < cli->options.tags.n; i++)
+        page_add_query(&query, "tag", cli->options.tags.v[i]);
     page_add_query(&query, "max", max);
     return act_buf_steal(&query);
 }
@@ -82,10 +81,11 @@ static int cmd_page_print(const struct act_buf *page, int refresh_s, struct act_
 
 static int cmd_page_print_table(struct cli *cli, struct hush *hush, struct act_strv *said, struct act_error *err)
 {
-    const struct cli_options *o = &cli->options;
-    struct page_filter filter = {
-        .cluster = o->cluster, .name = o->name, .tags = &o->tags, .max = o->max >= 0 ? o->max : DEFAULT_MAX};
-    struct flow_table table = {.cluster = o->cluster, .max = filter.max};
+    struct page_filter filter = {.cluster = cli->options.cluster,
+                                 .name = cli->options.name,
+                                 .tags = &cli->options.tags,
+                                 .max = cli->options.max >= 0 ? cli->options.max : DEFAULT_MAX};
+    struct flow_table table = {.cluster = cli->options.cluster, .max = filter.max};
     ACT_AUTOFREE char *query = query_of(cli);
     ACT_AUTO(flow_runs) runs = {0};
     ACT_AUTO(act_buf) page = {0};

@@ -4,10 +4,12 @@
 
 #include "base/terminal.h"
 #include "base/text.h"
+#include "cli/page/options.h"
 #include "cli/page/page.h"
 #include "cli/page/verbs.h"
 #include "cli/print/print.h"
 #include "cli/print/table.h"
+#include "cli/runs/options.h"
 #include "cli/runs/runs.h"
 #include "codec/json.h"
 #include "flow/flow.h"
@@ -80,14 +82,13 @@ static void print_svg(const struct plot *p)
 
 static int cmd_plot_print(const struct cli *cli, const struct plot *p, struct act_error *err)
 {
-    const struct cli_options *o = &cli->options;
 
     cli_buffer_stdout();
-    if (o->json)
+    if (cli->options.json)
         return cmd_plot_print_json(p, err);
-    if (o->csv)
+    if (CLI_OPTIONS(cli, page)->csv)
         cmd_plot_print_csv(p);
-    else if (o->svg)
+    else if (CLI_OPTIONS(cli, page)->svg)
         print_svg(p);
     else
         cmd_plot_print_text(p);
@@ -119,11 +120,11 @@ static int say_missing(const struct plot *p, const char *key, struct act_error *
                          p->runs->n - n, p->runs->n, key, ids.data);
 }
 
-static size_t cmd_plot_points_of(const struct cli_options *o)
+static size_t cmd_plot_points_of(const struct cli *cli)
 {
-    if (o->csv || o->json)
+    if (CLI_OPTIONS(cli, page)->csv || cli->options.json)
         return 0;
-    return o->svg ? SVG_POINTS : (size_t)(cli_width() ? cli_width() : COLUMNS) * POINTS_PER_COLUMN;
+    return CLI_OPTIONS(cli, page)->svg ? SVG_POINTS : (size_t)(cli_width() ? cli_width() : COLUMNS) * POINTS_PER_COLUMN;
 }
 
 static int cmd_plot_read_all(const struct cli *cli, struct plot *p, struct act_error *err)
@@ -132,7 +133,7 @@ static int cmd_plot_read_all(const struct cli *cli, struct plot *p, struct act_e
 
     for (size_t i = 0; i < p->runs->n && rc == 0; i++) {
         p->of[i] = &p->runs->v[i];
-        rc = flow_read_numbers(p->of[i], (int)cli->options.rank, &p->numbers[i], &rank, err);
+        rc = flow_read_numbers(p->of[i], (int)CLI_OPTIONS(cli, logs)->rank, &p->numbers[i], &rank, err);
     }
     return rc;
 }
@@ -147,7 +148,7 @@ static int plot(const struct cli *cli, const struct flow_runs *runs, struct act_
     int rc = cmd_plot_read_all(cli, &p, err);
 
     if (rc == 0)
-        page_key_chart(p.numbers, p.of, runs->n, key, cmd_plot_points_of(&cli->options), p.curves, &p.chart);
+        page_key_chart(p.numbers, p.of, runs->n, key, cmd_plot_points_of(cli), p.curves, &p.chart);
     if (rc == 0)
         rc = p.chart.n > 0 ? cmd_plot_print(cli, &p, err) : no_such_key(&p, key, err);
     if (rc == 0)
@@ -162,10 +163,9 @@ static int plot(const struct cli *cli, const struct flow_runs *runs, struct act_
 
 int cmd_plot(struct cli *cli, struct act_error *err)
 {
-    const struct cli_options *o = &cli->options;
     ACT_AUTO(flow_runs) runs = {0};
 
-    if (o->svg + o->csv + o->json > 1)
+    if (CLI_OPTIONS(cli, page)->svg + CLI_OPTIONS(cli, page)->csv + cli->options.json > 1)
         return act_error_set(err, ACT_USAGE, "--svg, --csv and --json exclude each other");
     int rc = cli_find_with_logs(cli, 1, &runs, err);
     return rc < 0 ? rc : plot(cli, &runs, err);

@@ -5,9 +5,11 @@
 
 #include "base/file.h"
 #include "base/path.h"
+#include "cli/page/options.h"
 #include "cli/page/page.h"
 #include "cli/page/verbs.h"
 #include "cli/print/print.h"
+#include "cli/runs/options.h"
 #include "cli/runs/runs.h"
 #include "flow/flow.h"
 #include "flow/look/look.h"
@@ -41,8 +43,8 @@ static int cmd_report_write_file(const char *path, const struct act_buf *page, s
 
 static int cmd_report_write_page(const struct cli *cli, const struct act_buf *page, struct act_error *err)
 {
-    if (cli->options.output)
-        return cmd_report_write_file(cli->options.output, page, err);
+    if (CLI_OPTIONS(cli, page)->output)
+        return cmd_report_write_file(CLI_OPTIONS(cli, page)->output, page, err);
     cli_buffer_stdout();
     fwrite(page->data, 1, page->len, stdout);
     fflush(stdout);
@@ -53,8 +55,8 @@ static int cmd_report_write_page(const struct cli *cli, const struct act_buf *pa
 static int cmd_report_compare(const struct cli *cli, const struct flow_runs *runs, const struct flow_report *reports,
                               struct page_leaders *out, struct act_error *err)
 {
-    const char *key = cli->options.metric;
-    enum flow_best best = cli->options.highest ? FLOW_HIGHEST : FLOW_LOWEST;
+    const char *key = CLI_OPTIONS(cli, metric)->metric;
+    enum flow_best best = CLI_OPTIONS(cli, metric)->highest ? FLOW_HIGHEST : FLOW_LOWEST;
     struct numbers **numbers = act_calloc(runs->n, sizeof(*numbers));
     struct flow_leaders leaders = {0};
 
@@ -82,11 +84,12 @@ static int report(struct cli *cli, const struct flow_runs *runs, struct act_erro
     int rc = 0;
 
     for (; n < runs->n && rc == 0; n++)
-        rc = flow_report(&cli->flow, &runs->v[n], (int)cli->options.rank, n > 0 ? &runs->v[0] : NULL, &reports[n], err);
+        rc = flow_report(&cli->flow, &runs->v[n], (int)CLI_OPTIONS(cli, logs)->rank, n > 0 ? &runs->v[0] : NULL,
+                         &reports[n], err);
     if (rc == 0)
         rc = cmd_report_compare(cli, runs, reports, &leaders, err);
     if (rc == 0)
-        page_write(reports, n, cli->options.metric ? &leaders : NULL, NULL, &page);
+        page_write(reports, n, CLI_OPTIONS(cli, metric)->metric ? &leaders : NULL, NULL, &page);
     act_strv_release(&leaders.heads);
     act_strv_release(&leaders.cells);
     for (size_t i = 0; i < n; i++)
@@ -98,12 +101,12 @@ int cmd_report(struct cli *cli, struct act_error *err)
 {
     ACT_AUTO(flow_runs) runs = {0};
 
-    if (!cli->options.output && isatty(STDOUT_FILENO))
+    if (!CLI_OPTIONS(cli, page)->output && isatty(STDOUT_FILENO))
         return act_error_set(err, ACT_USAGE,
                              "a report is a page for a browser, not for a terminal: add -o run.html or > run.html");
-    int rc = cli_check_metric(&cli->options, err);
-    if (rc == 0 && cli->options.output)
-        rc = check_output(cli->options.output, err);
+    int rc = cli_check_metric(cli, err);
+    if (rc == 0 && CLI_OPTIONS(cli, page)->output)
+        rc = check_output(CLI_OPTIONS(cli, page)->output, err);
     if (rc == 0)
         rc = cli_find_with_logs(cli, 0, &runs, err);
     return rc < 0 ? rc : report(cli, &runs, err);

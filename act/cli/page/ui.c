@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "cli/command/signal.h"
 #include "cli/page/made.h"
+#include "cli/page/options.h"
 #include "cli/page/page.h"
 #include "cli/page/verbs.h"
 #include "cli/print/print.h"
@@ -90,13 +91,12 @@ static void cmd_ui_answer(void *arg, struct web_visit *visit, const char *path, 
 /* With the filters of the command line. New string. */
 static char *cmd_ui_address_of(const struct cli *cli, const struct web *web)
 {
-    const struct cli_options *o = &cli->options;
     ACT_AUTO(act_buf) query = {0};
 
-    page_add_query(&query, "cluster", o->cluster);
-    page_add_query(&query, "name", o->name);
-    for (size_t i = 0; i < o->tags.n; i++)
-        page_add_query(&query, "tag", o->tags.v[i]);
+    page_add_query(&query, "cluster", cli->options.cluster);
+    page_add_query(&query, "name", cli->options.name);
+    for (size_t i = 0; i < cli->options.tags.n; i++)
+        page_add_query(&query, "tag", cli->options.tags.v[i]);
     return query.len > 0 ? act_sprintf("%s?%s", web_url(web), query.data) : act_strdup(web_url(web));
 }
 
@@ -150,7 +150,7 @@ static int cmd_ui_serve(struct cli *cli, struct ui *ui, struct act_error *err)
     puts(address);
     fflush(stdout);
     int rc = cli_check_stdout(err);
-    if (rc == 0 && cli->options.open)
+    if (rc == 0 && CLI_OPTIONS(cli, page)->open)
         opened = open_browser(address);
     if (rc == 0) {
         act_note("only this machine can open it; Ctrl-C ends it");
@@ -166,7 +166,7 @@ static int cmd_ui_serve(struct cli *cli, struct ui *ui, struct act_error *err)
 static int cmd_ui_check(struct cli *cli, struct act_error *err)
 {
     struct flow_labels ignored;
-    int64_t port = cli->options.port;
+    int64_t port = CLI_OPTIONS(cli, page)->port;
 
     if (port != -1 && (port < 1 || port > 65535))
         return act_error_set(err, ACT_USAGE, "--port takes a number from 1 to 65535, not %lld", (long long)port);
@@ -182,11 +182,12 @@ int cmd_ui(struct cli *cli, struct act_error *err)
         return rc;
     ui.engine = engine_new(NULL);
     ui.made = made_new(ui.engine);
-    rc = web_open(&(struct web_options){.engine = ui.engine,
-                                        .port = cli->options.port > 0 ? (int)cli->options.port : 0,
-                                        .visit = cmd_ui_answer,
-                                        .arg = &ui},
-                  &ui.web, err);
+    rc =
+        web_open(&(struct web_options){.engine = ui.engine,
+                                       .port = CLI_OPTIONS(cli, page)->port > 0 ? (int)CLI_OPTIONS(cli, page)->port : 0,
+                                       .visit = cmd_ui_answer,
+                                       .arg = &ui},
+                 &ui.web, err);
     if (rc == 0)
         rc = cmd_ui_serve(cli, &ui, err);
     web_close(ui.web);

@@ -10,6 +10,7 @@
 #include "base/path.h"
 #include "base/terminal.h"
 #include "base/units.h"
+#include "cli/data/options.h"
 #include "cli/print/print.h"
 #include "cli/runs/runs.h"
 #include "codec/json.h"
@@ -165,9 +166,9 @@ void cli_put_path(const char *path)
         fputs(path, stdout);
 }
 
-void cli_size(const struct cli_options *options, uint64_t bytes, char out[ACT_UNIT_TEXT])
+void cli_size(const struct cli *cli, uint64_t bytes, char out[ACT_UNIT_TEXT])
 {
-    if (options->bytes)
+    if (CLI_OPTIONS(cli, list)->bytes)
         snprintf(out, ACT_UNIT_TEXT, "%llu", (unsigned long long)bytes);
     else
         act_size_to_text(bytes, out);

@@ -13,7 +13,7 @@
 #include "store/store.h"
 #include "transfer/transfer.h"
 
-struct cli_options;
+struct cli;
 
 /* ---- the terminal */
 
@@ -46,7 +46,7 @@ void cli_put_path(const char *path);
 /* Prints a line "name         value"; nothing where there is no value. */
 void cli_print_fact(const char *name, const char *value);
 /* Formats a size for people, or with --bytes the exact number. */
-void cli_size(const struct cli_options *options, uint64_t bytes, char out[ACT_UNIT_TEXT]);
+void cli_size(const struct cli *cli, uint64_t bytes, char out[ACT_UNIT_TEXT]);
 /* Returns the word for a kind of entry: "file", "symlink", "folder". */
 const char *cli_kind(enum store_kind kind);
 /* Returns the path, as the user would type it, of an object at or below what, which was typed as word: "data/voc/a". New

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "cli/print/ask.h"
 #include "cli/print/table.h"
+#include "cli/runs/options.h"
 #include "cli/runs/runs.h"
 #include "flow/flow.h"
 #include "flow/runs/runs.h"
@@ -17,21 +18,22 @@ static json_t *aborted_json(const struct flow_run *run, bool had_ended)
 static const char *outcome(const struct cli *cli, const struct flow_run *run, bool had_ended)
 {
     if (had_ended)
-        return cli->options.forget ? ": it had ended already, so nothing was changed" : ": it had ended already";
+        return CLI_OPTIONS(cli, runs)->forget ? ": it had ended already, so nothing was changed"
+                                              : ": it had ended already";
     if (!run_state_is_final(run->status.state))
         return ": it is being aborted";
-    return cli->options.forget ? ": forgotten here; its cluster does not answer" : "";
+    return CLI_OPTIONS(cli, runs)->forget ? ": forgotten here; its cluster does not answer" : "";
 }
 
 static void say_plan(const struct cli *cli, const struct flow_run *run)
 {
-    const char *verb = cli->options.forget ? "forget" : "abort", *state = run_state_name(run->status.state);
+    const char *verb = CLI_OPTIONS(cli, runs)->forget ? "forget" : "abort", *state = run_state_name(run->status.state);
 
     if (run_state_is_final(run->status.state))
         act_note("would not %s %s: it has ended (%s)", verb, run->row.id, state);
     else
         act_note("would %s %s (%s)%s", verb, run->row.id, state,
-                 cli->options.forget ? ", unless its cluster answers" : "");
+                 CLI_OPTIONS(cli, runs)->forget ? ", unless its cluster answers" : "");
 }
 
 static int cmd_abort_run(struct cli *cli, struct flow_run *run, json_t *list, struct act_error *err)
@@ -40,7 +42,7 @@ static int cmd_abort_run(struct cli *cli, struct flow_run *run, json_t *list, st
     int rc = 0;
 
     if (!cli->options.dry_run)
-        rc = (cli->options.forget ? flow_forget : flow_abort)(&cli->flow, run, &had_ended, err);
+        rc = (CLI_OPTIONS(cli, runs)->forget ? flow_forget : flow_abort)(&cli->flow, run, &had_ended, err);
     if (rc < 0)
         return rc;
     if (cli->options.dry_run)
@@ -112,10 +114,10 @@ static int abort_all(struct cli *cli, const struct cli_each_run *each, const str
 
 int cmd_abort(struct cli *cli, struct act_error *err)
 {
-    const struct cli_options *o = &cli->options;
-    struct cli_each_run each = {
-        .act = cmd_abort_run, .find = o->forget ? flow_find_unasked : find_run_to_end, .list = o->json};
-    bool many = o->all || o->name || o->tags.n > 0;
+    struct cli_each_run each = {.act = cmd_abort_run,
+                                .find = CLI_OPTIONS(cli, runs)->forget ? flow_find_unasked : find_run_to_end,
+                                .list = cli->options.json};
+    bool many = cli->options.all || cli->options.name || cli->options.tags.n > 0;
     struct flow_labels labels;
     int rc = cli_labels(cli, &labels, err);
 
@@ -126,7 +128,7 @@ int cmd_abort(struct cli *cli, struct act_error *err)
     if (many && cli->words.n > 0)
         return act_error_set(err, ACT_USAGE, "--all, --name and --tag say which runs: '%s' cannot be named as well",
                              cli->words.v[0]);
-    if (many && o->forget)
+    if (many && CLI_OPTIONS(cli, runs)->forget)
         return act_error_set(err, ACT_USAGE, "--forget is for runs that are named");
     return many ? abort_all(cli, &each, &labels, err) : cli_each_run(cli, &each, err);
 }

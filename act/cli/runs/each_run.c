@@ -29,13 +29,12 @@ static void nothing_done(const struct cli *cli, struct cli_outcome *outcome)
 
 int cli_labels(struct cli *cli, struct flow_labels *out, struct act_error *err)
 {
-    const struct cli_options *o = &cli->options;
-    int rc = o->name ? run_check_name(o->name, err) : 0;
+    int rc = cli->options.name ? run_check_name(cli->options.name, err) : 0;
 
     cli->tags = cli->tags ? cli->tags : json_object();
-    for (size_t i = 0; rc == 0 && i < o->tags.n; i++)
-        rc = run_tags_add(cli->tags, o->tags.v[i], err);
-    *out = (struct flow_labels){.name = o->name, .tags = cli->tags};
+    for (size_t i = 0; rc == 0 && i < cli->options.tags.n; i++)
+        rc = run_tags_add(cli->tags, cli->options.tags.v[i], err);
+    *out = (struct flow_labels){.name = cli->options.name, .tags = cli->tags};
     return rc;
 }
 

@@ -2,6 +2,7 @@
 #include "base/log.h"
 #include "base/units.h"
 #include "cli/print/progress.h"
+#include "cli/runs/options.h"
 #include "cli/runs/runs.h"
 #include "codec/json.h"
 #include "filter/filter.h"
@@ -20,15 +21,16 @@ int cli_check_kept(const struct flow_run *run, const struct flow_logs *logs, str
 
 int cli_fetch_logs(struct cli *cli, struct flow_run *run, struct flow_logs *out, struct act_error *err)
 {
+    const struct cli_logs_options *o = CLI_OPTIONS(cli, logs);
     enum { PART_OF_A_LOG = 10 << 20 };
     struct transfer_options shown = {0};
     struct cli_progress progress;
 
-    if (cli->options.no_logs)
+    if (o->no_logs)
         return 0;
     cli_progress_start(&progress, "fetching logs", cli->options.quiet, &shown);
-    struct flow_fetch what = {.max_bytes = cli->options.no_full_logs ? PART_OF_A_LOG : 0,
-                              .refresh = cli->options.refresh,
+    struct flow_fetch what = {.max_bytes = o->no_full_logs ? PART_OF_A_LOG : 0,
+                              .refresh = o->refresh,
                               .progress = shown.progress,
                               .arg = shown.arg};
     int rc = flow_fetch_logs(&cli->flow, run, &what, out, err);
@@ -58,7 +60,7 @@ int cli_find_with_logs(struct cli *cli, size_t first, struct flow_runs *out, str
         rc = named ? cmd_report_find_all(cli, first, out, err) : cli_labelled_runs(cli, true, out, err);
     for (size_t i = 0; i < out->n && rc == 0; i++) {
         ACT_AUTO(flow_logs) logs = {0};
-        rc = cli_check_rank(&cli->options, &out->v[i], err);
+        rc = cli_check_rank(cli, &out->v[i], err);
         if (rc == 0)
             rc = cli_fetch_logs(cli, &out->v[i], &logs, err);
         if (rc == 0)
@@ -67,12 +69,12 @@ int cli_find_with_logs(struct cli *cli, size_t first, struct flow_runs *out, str
     return rc;
 }
 
-int cli_check_rank(const struct cli_options *o, const struct flow_run *run, struct act_error *err)
+int cli_check_rank(const struct cli *cli, const struct flow_run *run, struct act_error *err)
 {
     int world = run->spec.nodes * run->spec.procs_per_node;
 
-    if (o->rank < world)
+    if (CLI_OPTIONS(cli, logs)->rank < world)
         return 0;
     return act_error_set(err, ACT_USAGE, "run '%s' has ranks 0 to %d, not %lld", run->row.id, world - 1,
-                         (long long)o->rank);
+                         (long long)CLI_OPTIONS(cli, logs)->rank);
 }

@@ -5,8 +5,10 @@
 #include "base/log.h"
 #include "base/path.h"
 #include "base/units.h"
+#include "cli/data/options.h"
 #include "cli/print/print.h"
 #include "cli/print/table.h"
+#include "cli/runs/options.h"
 #include "cli/runs/runs.h"
 #include "codec/json.h"
 #include "flow/flow.h"
@@ -42,12 +44,11 @@ static void print_folder_json(const struct run_folder *f)
                                   codec_json_bytes_new(f->path)));
 }
 
-static void cmd_files_print_json(const struct flow_run *run, const struct flow_files *files,
-                                 const struct cli_options *o)
+static void cmd_files_print_json(const struct flow_run *run, const struct flow_files *files, const struct cli *cli)
 {
     for (size_t i = 0; i < files->n; i++)
         print_file_json(&files->v[i]);
-    for (size_t i = 0; !o->folder && i < run->spec.n_folders; i++)
+    for (size_t i = 0; !CLI_OPTIONS(cli, runs)->folder && i < run->spec.n_folders; i++)
         print_folder_json(&run->spec.folders[i]);
 }
 
@@ -59,7 +60,7 @@ static void print_urls(const struct flow_files *files)
     }
 }
 
-static void print_files(const struct flow_files *files, const struct cli_options *o)
+static void print_files(const struct flow_files *files, const struct cli *cli)
 {
     static const struct cli_column columns[] = {{NULL, 'r', .rank = 1}, {NULL, 'l', .rank = 2}, {NULL, 'l', .rank = 0}};
     ACT_AUTO(act_strv) cells = {0};
@@ -67,7 +68,7 @@ static void print_files(const struct flow_files *files, const struct cli_options
     for (size_t i = 0; i < files->n; i++) {
         const struct flow_file_of_run *f = &files->v[i];
         char size[ACT_UNIT_TEXT], when[ACT_TIME_TEXT] = "-";
-        cli_size(o, f->size, size);
+        cli_size(cli, f->size, size);
         if (f->changed_unix_s)
             act_time_to_local(f->changed_unix_s, when);
         act_strv_push(&cells, size);
@@ -108,16 +109,18 @@ static void cmd_files_print_summary(const struct flow_files *files)
                  files->n_others == 1 ? "it" : "them");
 }
 
-static void cmd_files_print(const struct flow_run *run, const struct flow_files *files, const struct cli_options *o)
+static void cmd_files_print(const struct flow_run *run, const struct flow_files *files, const struct cli *cli)
 {
-    if (o->json) {
-        cmd_files_print_json(run, files, o);
+    const struct cli_runs_options *o = CLI_OPTIONS(cli, runs);
+
+    if (cli->options.json) {
+        cmd_files_print_json(run, files, cli);
         return;
     }
     if (o->urls)
         print_urls(files);
     else if (files->n > 0)
-        print_files(files, o);
+        print_files(files, cli);
     if (!o->urls && !o->folder)
         print_folders(&run->spec);
     fflush(stdout);
@@ -125,8 +128,9 @@ static void cmd_files_print(const struct flow_run *run, const struct flow_files 
 }
 
 /* The completion of shells puts a slash behind a folder. */
-static char *cmd_files_folder_of(const struct cli_options *o)
+static char *cmd_files_folder_of(const struct cli *cli)
 {
+    const struct cli_runs_options *o = CLI_OPTIONS(cli, runs);
     size_t n = o->folder ? strlen(o->folder) : 0;
 
     while (n > 1 && o->folder[n - 1] == '/')
@@ -134,11 +138,13 @@ static char *cmd_files_folder_of(const struct cli_options *o)
     return o->folder ? act_strndup(o->folder, n) : NULL;
 }
 
-static int cmd_files_check_options(const struct cli_options *o, struct act_error *err)
+static int cmd_files_check_options(const struct cli *cli, struct act_error *err)
 {
-    if (o->all && !o->folder)
+    const struct cli_store_options *o = CLI_OPTIONS(cli, store);
+
+    if (cli->options.all && !CLI_OPTIONS(cli, runs)->folder)
         return act_error_set(err, ACT_USAGE, "--all is about a folder: which one? -d FOLDER");
-    if ((o->expires_s || o->share_sas) && !o->urls)
+    if ((o->expires_s || o->share_sas) && !CLI_OPTIONS(cli, runs)->urls)
         return act_error_set(err, ACT_USAGE, "--%s is about URLs: --urls prints them",
                              o->expires_s ? "expires" : "share-sas");
     return 0;
@@ -146,20 +152,22 @@ static int cmd_files_check_options(const struct cli_options *o, struct act_error
 
 int cmd_files(struct cli *cli, struct act_error *err)
 {
-    const struct cli_options *o = &cli->options;
-    ACT_AUTOFREE char *folder = cmd_files_folder_of(o);
-    const struct flow_files_wanted what = {
-        .folder = folder, .all = o->all, .urls = o->urls, .life_s = o->expires_s, .share_sas = o->share_sas};
+    ACT_AUTOFREE char *folder = cmd_files_folder_of(cli);
+    const struct flow_files_wanted what = {.folder = folder,
+                                           .all = cli->options.all,
+                                           .urls = CLI_OPTIONS(cli, runs)->urls,
+                                           .life_s = CLI_OPTIONS(cli, store)->expires_s,
+                                           .share_sas = CLI_OPTIONS(cli, store)->share_sas};
     struct flow_files files = {0};
     ACT_AUTO(flow_run) run = {0};
-    int rc = cmd_files_check_options(o, err);
+    int rc = cmd_files_check_options(cli, err);
 
     if (rc == 0)
         rc = flow_find_run(&cli->flow, cli->words.v[0], &run, err);
     if (rc == 0)
         rc = flow_list_files(&cli->flow, &run, &what, &files, err);
     if (rc == 0)
-        cmd_files_print(&run, &files, o);
+        cmd_files_print(&run, &files, cli);
     flow_files_release(&files);
     return rc;
 }

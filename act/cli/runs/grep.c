@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/terminal.h"
 #include "cli/print/print.h"
+#include "cli/runs/options.h"
 #include "cli/runs/runs.h"
 #include "codec/json.h"
 #include "flow/flow.h"
@@ -147,9 +148,8 @@ static int grep_newest(struct cli *cli, const struct cli_each_run *each, struct 
 
 static int cmd_grep_check_words(const struct cli *cli, struct act_error *err)
 {
-    const struct cli_options *o = &cli->options;
 
-    if (cli->words.n > 1 && (o->name || o->tags.n || o->max >= 0))
+    if (cli->words.n > 1 && (cli->options.name || cli->options.tags.n || cli->options.max >= 0))
         return act_error_set(err, ACT_USAGE, "--name, --tag and --max say which runs: '%s' cannot be named as well",
                              cli->words.v[1]);
     return 0;
@@ -163,7 +163,7 @@ int cmd_grep(struct cli *cli, struct act_error *err)
 
     cli->arg = &searching;
     if (rc == 0)
-        rc = flow_grep_open(cli->words.v[0], cli->options.ignore_case, &searching.grep, err);
+        rc = flow_grep_open(cli->words.v[0], CLI_OPTIONS(cli, runs)->ignore_case, &searching.grep, err);
     if (rc == 0)
         cli_buffer_stdout();
     if (rc == 0)

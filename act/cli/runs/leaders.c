@@ -3,11 +3,14 @@
 
 #include "base/clock.h"
 #include "base/units.h"
+#include "cli/runs/options.h"
 #include "cli/runs/runs.h"
 #include "flow/sweep/leaders.h"
 
-int cli_check_metric(const struct cli_options *o, struct act_error *err)
+int cli_check_metric(const struct cli *cli, struct act_error *err)
 {
+    const struct cli_metric_options *o = CLI_OPTIONS(cli, metric);
+
     if ((o->lowest || o->highest) && !o->metric)
         return act_error_set(err, ACT_USAGE, "%s of which number? add --metric loss", o->lowest ? "--min" : "--max");
     if (o->metric && o->lowest == o->highest)

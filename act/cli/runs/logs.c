@@ -5,6 +5,7 @@
 #include "base/terminal.h"
 #include "cli/command/signal.h"
 #include "cli/print/print.h"
+#include "cli/runs/options.h"
 #include "cli/runs/runs.h"
 #include "flow/flow.h"
 #include "flow/logs/logs.h"
@@ -52,24 +53,26 @@ static int print_line(void *arg, int rank, const char *text, size_t len, struct 
     return cli_check_stdout(err);
 }
 
-static int cmd_logs_check_options(const struct cli_options *o, const struct flow_run *run, struct act_error *err)
+static int cmd_logs_check_options(const struct cli *cli, const struct flow_run *run, struct act_error *err)
 {
-    if (o->all && (o->rank >= 0 || o->name))
+    const struct cli_logs_options *o = CLI_OPTIONS(cli, logs);
+
+    if (cli->options.all && (o->rank >= 0 || cli->options.name))
         return act_error_set(err, ACT_USAGE, "--all is every rank's log: it does not go with --%s",
                              o->rank >= 0 ? "rank" : "name");
     if (o->attempt == 0 || o->attempt > INT32_MAX)
         return act_error_set(err, ACT_USAGE, "attempts are counted from 1, not %lld", (long long)o->attempt);
-    return cli_check_rank(o, run, err);
+    return cli_check_rank(cli, run, err);
 }
 
 static int cmd_logs_follow(struct cli *cli, struct flow_run *run, struct act_error *err)
 {
-    const struct cli_options *o = &cli->options;
+    const struct cli_logs_options *o = CLI_OPTIONS(cli, logs);
     int world = run->spec.nodes * run->spec.procs_per_node;
     struct lines lines = {.width = snprintf(NULL, 0, "%d", world - 1), .terminal = isatty(STDOUT_FILENO)};
-    struct flow_follow what = {.name = o->name,
+    struct flow_follow what = {.name = cli->options.name,
                                .rank = o->rank >= 0 ? (int)o->rank : 0,
-                               .all = o->all,
+                               .all = cli->options.all,
                                .line = print_line,
                                .attempt = o->attempt > 0 ? (int)o->attempt : 0,
                                .must_exist = true,
@@ -104,8 +107,9 @@ int cli_tell_end(const struct flow_run *run)
 }
 
 /* Only when following the last attempt to the end of the run: an earlier attempt's end is not the run's. */
-static int tell_end(const struct cli_options *o, const struct flow_run *run)
+static int tell_end(const struct cli *cli, const struct flow_run *run)
 {
+    const struct cli_logs_options *o = CLI_OPTIONS(cli, logs);
     bool is_last = o->attempt < 0 || o->attempt == run->status.attempt;
 
     return o->follow && is_last ? cli_tell_end(run) : 0;
@@ -115,12 +119,12 @@ int cmd_logs(struct cli *cli, struct act_error *err)
 {
     ACT_AUTO(flow_run) run = {0};
     const char *piece = cli->words.v[0];
-    int rc = cli->options.follow ? flow_find_watched(&cli->flow, piece, &run, err)
-                                 : flow_find_run(&cli->flow, piece, &run, err);
+    int rc = CLI_OPTIONS(cli, logs)->follow ? flow_find_watched(&cli->flow, piece, &run, err)
+                                            : flow_find_run(&cli->flow, piece, &run, err);
 
     if (rc == 0)
-        rc = cmd_logs_check_options(&cli->options, &run, err);
+        rc = cmd_logs_check_options(cli, &run, err);
     if (rc == 0)
         rc = cmd_logs_follow(cli, &run, err);
-    return rc == 0 ? tell_end(&cli->options, &run) : rc;
+    return rc == 0 ? tell_end(cli, &run) : rc;
 }

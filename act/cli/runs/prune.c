@@ -3,6 +3,7 @@
 #include "cli/print/ask.h"
 #include "cli/print/print.h"
 #include "cli/print/table.h"
+#include "cli/runs/options.h"
 #include "cli/runs/runs.h"
 #include "flow/flow.h"
 #include "flow/keep/keep.h"
@@ -133,22 +134,21 @@ static int remove_all(struct cli *cli, struct flow_prune *p, struct act_error *e
 
 int cmd_prune(struct cli *cli, struct act_error *err)
 {
-    const struct cli_options *o = &cli->options;
-    struct flow_prune p = {.cluster = o->cluster, .older_s = o->older_s};
+    struct flow_prune p = {.cluster = cli->options.cluster, .older_s = CLI_OPTIONS(cli, runs)->older_s};
 
-    if (!o->older_s) {
+    if (!CLI_OPTIONS(cli, runs)->older_s) {
         act_error_set(err, ACT_USAGE, "how old? 'a prune --older 30d' removes what ended more than 30 days ago");
         return cli_hint_help(cli, err);
     }
     int rc = flow_prune_find(&cli->flow, &p, err);
-    if (rc == 0 && !o->json)
+    if (rc == 0 && !cli->options.json)
         cli_print_removed(&p);
     if (rc == 0)
         cmd_prune_say_left(&p);
-    if (rc == 0 && (o->dry_run || cmd_prune_is_empty(&p))) {
+    if (rc == 0 && (cli->options.dry_run || cmd_prune_is_empty(&p))) {
         ACT_AUTOFREE char *sum = sum_of(&p, p.n);
         act_note(!cmd_prune_is_empty(&p) ? "would remove %s" : "nothing to remove: %s", sum);
-        rc = o->json ? cli_print_json(cmd_prune_json_of(&p, 0, o->dry_run), err) : 0;
+        rc = cli->options.json ? cli_print_json(cmd_prune_json_of(&p, 0, cli->options.dry_run), err) : 0;
     } else if (rc == 0) {
         rc = remove_all(cli, &p, err);
     }

@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "cli/print/print.h"
 #include "cli/print/table.h"
+#include "cli/runs/options.h"
 #include "cli/runs/runs.h"
 #include "cli/screen/live.h"
 #include "cli/screen/screen.h"
@@ -80,7 +81,8 @@ static void cmd_query_take_key(void *arg, int key)
 
 static int watch_table(struct cli *cli, const struct flow_table *table, struct act_error *err)
 {
-    int64_t interval_s = cli->options.interval_s > 0 ? cli->options.interval_s : LIVE_INTERVAL_S;
+    int64_t interval_s =
+        CLI_OPTIONS(cli, query)->interval_s > 0 ? CLI_OPTIONS(cli, query)->interval_s : LIVE_INTERVAL_S;
     struct watched w = {.coloured = cli_colour(stdout),
                         .live = {.options = {.table = *table, .table_only = true, .interval_ms = interval_s * 1000},
                                  .draw = draw_table,
@@ -104,7 +106,7 @@ static int cmd_query_print_table(struct cli *cli, const char *state, struct act_
     ACT_AUTO(flow_runs) runs = {0};
     int rc = cli_labels(cli, &table.labels, err);
 
-    if (rc == 0 && cli->options.watch)
+    if (rc == 0 && CLI_OPTIONS(cli, query)->watch)
         return watch_table(cli, &table, err);
     if (rc == 0)
         rc = flow_list_runs(&cli->flow, &table, &runs, err);
@@ -196,7 +198,7 @@ static int cmd_query_print_for_people(struct cli *cli, struct flow_run *run, con
     int rc = with_tail ? print_tail(cli, run, err) : 0;
 
     print_logs(logs);
-    if (cli->options.no_details) {
+    if (CLI_OPTIONS(cli, query)->no_details) {
         printf("%s  %s\n", run->row.id, run_state_name(run->status.state));
         return rc;
     }
@@ -230,7 +232,7 @@ static int query_run(struct cli *cli, struct flow_run *run, json_t *list, struct
         json_array_append_new(list, json);
         return rc;
     }
-    int printed = cmd_query_print_for_people(cli, run, &logs, rc == 0 && !cli->options.no_logs, err);
+    int printed = cmd_query_print_for_people(cli, run, &logs, rc == 0 && !CLI_OPTIONS(cli, logs)->no_logs, err);
     return rc < 0 ? rc : printed;
 }
 
@@ -247,26 +249,28 @@ static int fetch_run(struct cli *cli, struct flow_run *run, json_t *list, struct
 
 int cmd_query(struct cli *cli, struct act_error *err)
 {
-    if (cli->words.n == 0 && cli->options.refresh)
+    const struct cli_query_options *o = CLI_OPTIONS(cli, query);
+
+    if (cli->words.n == 0 && CLI_OPTIONS(cli, logs)->refresh)
         return act_error_set(err, ACT_USAGE, "--refresh is about the logs of a run: which one?");
     if (cli->words.n > 0 && (cli->options.name || cli->options.tags.n))
         return act_error_set(err, ACT_USAGE, "%s is about the table of runs, and '%s' is one run",
                              cli->options.name ? "--name" : "--tag", cli->words.v[0]);
-    if (cli->words.n > 0 && cli->options.rebuild)
+    if (cli->words.n > 0 && o->rebuild)
         return act_error_set(err, ACT_USAGE, "--rebuild is about all runs; a run that is named is looked for anyway");
-    if (cli->words.n > 0 && cli->options.watch)
+    if (cli->words.n > 0 && o->watch)
         return act_error_set(err, ACT_USAGE,
                              "--watch is about the table of runs, and '%s' is one run; 'a logs -f %s' "
                              "follows its log",
                              cli->words.v[0], cli->words.v[0]);
-    if (cli->options.interval_s > 0 && !cli->options.watch)
+    if (o->interval_s > 0 && !o->watch)
         return act_error_set(err, ACT_USAGE, "--interval is how often --watch redraws the table");
-    int rc = cli->options.rebuild ? flow_rebuild(&cli->flow, err) : 0;
+    int rc = o->rebuild ? flow_rebuild(&cli->flow, err) : 0;
     if (rc < 0)
         return rc;
     if (cli->words.n == 0)
         return cmd_query_print_table(cli, NULL, err);
-    if (cli->words.n > 1 && !cli->options.json && !cli->options.no_details)
+    if (cli->words.n > 1 && !cli->options.json && !o->no_details)
         return cli_each_run(cli, &(struct cli_each_run){.act = fetch_run, .after = cli_compare_runs}, err);
     return cli_each_run(cli, &(struct cli_each_run){.act = query_run, .list = cli->options.json}, err);
 }

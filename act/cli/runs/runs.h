@@ -83,7 +83,7 @@ int cli_check_kept(const struct flow_run *run, const struct flow_logs *logs, str
  * or none. */
 int cli_find_with_logs(struct cli *cli, size_t first, struct flow_runs *out, struct act_error *err) ACT_NODISCARD;
 /* Checks that a run has the rank of --rank; else -ACT_USAGE. */
-int cli_check_rank(const struct cli_options *o, const struct flow_run *run, struct act_error *err) ACT_NODISCARD;
+int cli_check_rank(const struct cli *cli, const struct flow_run *run, struct act_error *err) ACT_NODISCARD;
 /* Says how a run ended whose log was followed, and returns its exit status; 0 if it has not ended. */
 int cli_tell_end(const struct flow_run *run);
 
@@ -95,7 +95,7 @@ void cli_compare_runs(struct cli *cli, const struct flow_runs *runs);
 /* ---- leaders.c: runs by a number in their logs, the best one first */
 
 /* Checks that --metric, --min and --max fit together; else -ACT_USAGE. */
-int cli_check_metric(const struct cli_options *o, struct act_error *err) ACT_NODISCARD;
+int cli_check_metric(const struct cli *cli, struct act_error *err) ACT_NODISCARD;
 /* Checks that the logs of any of n runs have the number key; else -ACT_NOT_FOUND, with those that they have. numbers may
  * have NULLs. where: "sweep 60ce2fc7". */
 int cli_find_metric(const char *key, struct numbers *const *numbers, size_t n, const char *where,

@@ -9,6 +9,7 @@
 #include "cli/command/signal.h"
 #include "cli/print/print.h"
 #include "cli/print/progress.h"
+#include "cli/runs/options.h"
 #include "cli/runs/runs.h"
 #include "flow/flow.h"
 #include "flow/runs/runs.h"
@@ -69,7 +70,7 @@ static void make_variables(const struct flow_run *run, struct act_strv *env)
 /* With --json nothing else may be on stdout. */
 static int start_notify(const struct cli *cli, const struct flow_run *run, pid_t *out_pid, struct act_error *err)
 {
-    char *const argv[] = {(char[]){"/bin/sh"}, (char[]){"-c"}, cli->options.notify, NULL};
+    char *const argv[] = {(char[]){"/bin/sh"}, (char[]){"-c"}, CLI_OPTIONS(cli, wait)->notify, NULL};
     ACT_AUTO(act_strv) set = {0};
 
     make_variables(run, &set);
@@ -108,7 +109,7 @@ static void cmd_wait_tell_ended(void *arg, const struct flow_run *run)
     cmd_wait_clear(shown);
     act_note("%s  %s%s%s", run->row.id, run_state_name(run->status.state), run->status.reason[0] ? ": " : "",
              run->status.reason);
-    if (shown->cli->options.notify)
+    if (CLI_OPTIONS(shown->cli, wait)->notify)
         notify(shown->cli, run);
 }
 
@@ -159,22 +160,20 @@ static int cmd_wait_for(struct cli *cli, const struct flow_waiting *how, struct 
 
 int cmd_wait(struct cli *cli, struct act_error *err)
 {
+    const struct cli_wait_options *o = CLI_OPTIONS(cli, wait);
     struct shown shown = {.cli = cli, .terminal = isatty(STDERR_FILENO) && !cli->options.quiet};
-    struct flow_waiting how = {.timeout_s = cli->options.timeout_s,
-                               .any = cli->options.any,
-                               .each = cmd_wait_show,
-                               .ended = cmd_wait_tell_ended,
-                               .arg = &shown};
+    struct flow_waiting how = {
+        .timeout_s = o->timeout_s, .any = o->any, .each = cmd_wait_show, .ended = cmd_wait_tell_ended, .arg = &shown};
     ACT_AUTO(flow_runs) runs = {0};
 
-    if (cli->options.notify && !*cli->options.notify)
+    if (o->notify && !*o->notify)
         return act_error_set(err, ACT_USAGE, "--notify needs a command");
     cli_end_with(CLI_RUN_GOES_ON);
     int rc = cmd_wait_for(cli, &how, &runs, err);
     cmd_wait_clear(&shown);
     if (rc < 0)
         return rc;
-    size_t n = cli->options.any ? 1 : runs.n;
+    size_t n = o->any ? 1 : runs.n;
     int printed = cli->options.json ? cmd_wait_print_json(cli, runs.v, n, err) : 0;
     return printed < 0 ? printed : exit_status(runs.v, n);
 }

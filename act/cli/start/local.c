@@ -2,6 +2,7 @@
 #include "cli/command/signal.h"
 #include "cli/print/ask.h"
 #include "cli/print/print.h"
+#include "cli/start/options.h"
 #include "cli/start/start.h"
 #include "flow/code/code.h"
 #include "flow/flow.h"
@@ -14,13 +15,14 @@ static int cmd_local_confirm(void *arg, const char *question, struct act_error *
 
 int cmd_local(struct cli *cli, struct act_error *err)
 {
+    const struct cli_start_options *o = CLI_OPTIONS(cli, start);
     static const char *const said[] = {"the run is asked to end; Ctrl-C again kills it", "the run is killed", NULL};
     struct cli_packing packing;
     struct flow_init code = {0};
     struct flow_local io = {.argv = &cli->words,
-                            .code = cli->options.last_package ? NULL : &code,
-                            .no_container = cli->options.no_container,
-                            .stored_folders = cli->options.mount,
+                            .code = o->last_package ? NULL : &code,
+                            .no_container = o->no_container,
+                            .stored_folders = o->mount,
                             .dry_run = cli->options.dry_run,
                             .confirm = cmd_local_confirm,
                             .arg = cli,

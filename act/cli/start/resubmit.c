@@ -6,6 +6,7 @@
 #include "cli/print/ask.h"
 #include "cli/print/print.h"
 #include "cli/runs/runs.h"
+#include "cli/start/options.h"
 #include "cli/start/start.h"
 #include "flow/code/code.h"
 #include "flow/flow.h"
@@ -23,7 +24,7 @@ static int report_new_run(struct cli *cli, const struct run_spec *spec, json_t *
         json_array_append_new(list, cli_spec_json(spec));
     else
         puts(spec->id);
-    if (cli->options.code || !spec->package_key)
+    if (CLI_OPTIONS(cli, start)->code || !spec->package_key)
         act_note("submitted to %s again, in place of %s", spec->cluster, spec->resubmit_of);
     else
         act_note("submitted to %s again, in place of %s, with the package of that run; --code takes today's",
@@ -33,7 +34,7 @@ static int report_new_run(struct cli *cli, const struct run_spec *spec, json_t *
 
 static const char *named_target(const struct cli *cli)
 {
-    return cli->options.resubmit_to ? cli->options.resubmit_to : cli->options.cluster;
+    return CLI_OPTIONS(cli, start)->resubmit_to ? CLI_OPTIONS(cli, start)->resubmit_to : cli->options.cluster;
 }
 
 /* Where the new run goes: the cluster of -rt, else of -c, else the place of the old run. */
@@ -84,7 +85,7 @@ static void say_whose_code(const struct cli *cli, const struct flow_run *old, co
     const char *root = to->config.project_root;
     ACT_AUTOFREE char *here = getcwd(NULL, 0);
 
-    if (!cli->options.code)
+    if (!CLI_OPTIONS(cli, start)->code)
         return;
     if (strcmp(root, old->row.project) != 0)
         act_note("with the code of '%s', which is not the project of '%s': that is '%s'", root, old->row.id,
@@ -98,7 +99,7 @@ static int cmd_resubmit_resubmit(struct cli *cli, struct flow_run *old, json_t *
     struct cli_packing packing;
     ACT_AUTO(flow_init) code = {0};
     struct flow_submit again = {.dry_run = cli->options.dry_run,
-                                .code = cli->options.code ? &code : NULL,
+                                .code = CLI_OPTIONS(cli, start)->code ? &code : NULL,
                                 .confirm = cmd_resubmit_confirm,
                                 .arg = cli};
     struct flow home, to;

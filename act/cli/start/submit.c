@@ -1,8 +1,10 @@
 #include "flow/submit/submit.h"
 #include "base/log.h"
+#include "cli/command/options.h"
 #include "cli/print/ask.h"
 #include "cli/print/print.h"
 #include "cli/runs/runs.h"
+#include "cli/start/options.h"
 #include "cli/start/start.h"
 #include "flow/code/code.h"
 #include "flow/flow.h"
@@ -14,16 +16,17 @@ static int cmd_submit_confirm(void *arg, const char *question, struct act_error 
 
 int cmd_submit(struct cli *cli, struct act_error *err)
 {
-    const struct cli_options *o = &cli->options;
+    const struct cli_batch_options *o = CLI_OPTIONS(cli, batch);
     struct cli_packing packing;
     ACT_AUTO(flow_init) code = {0};
     struct flow_submit io = {.argv = &cli->words,
                              .job_file = o->job_file,
                              .storage_account = o->storage_account,
                              .storage_key = o->storage_key,
-                             .own_size = o->num_gpu.most >= 0 || o->single,
-                             .dry_run = o->dry_run,
-                             .code = o->last_package ? NULL : &code,
+                             .own_size =
+                                 CLI_OPTIONS(cli, settings)->num_gpu.most >= 0 || CLI_OPTIONS(cli, settings)->single,
+                             .dry_run = cli->options.dry_run,
+                             .code = CLI_OPTIONS(cli, start)->last_package ? NULL : &code,
                              .confirm = cmd_submit_confirm,
                              .arg = cli};
 
@@ -43,7 +46,7 @@ int cmd_submit(struct cli *cli, struct act_error *err)
     if (rc == 0 && io.dry_run) {
         rc = cli_print_json(io.preview ? io.preview : run_spec_to_json(&io.spec), err);
     } else if (rc == 0) {
-        if (o->json)
+        if (cli->options.json)
             rc = cli_print_json(cli_spec_json(&io.spec), err);
         else
             puts(io.spec.id);

@@ -3,11 +3,15 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "cli/command/options.h"
 #include "cli/command/signal.h"
+#include "cli/page/options.h"
 #include "cli/print/ask.h"
 #include "cli/print/print.h"
 #include "cli/print/table.h"
+#include "cli/runs/options.h"
 #include "cli/runs/runs.h"
+#include "cli/start/options.h"
 #include "cli/start/start.h"
 #include "codec/json.h"
 #include "flow/look/look.h"
@@ -109,18 +113,18 @@ static int open_project(struct cli *cli, struct act_error *err)
 
 static int cmd_sweep_submit(struct cli *cli, const struct flow_grids *grids, struct act_error *err)
 {
-    const struct cli_options *o = &cli->options;
     struct cli_packing packing;
     ACT_AUTO(flow_init) code = {0};
     struct shown shown = {.cli = cli, .total = grids->points, .said = act_now_monotonic_ms() / 1000};
-    struct flow_sweep io = {.grids = grids,
-                            .argv = &cli->words,
-                            .max_parallel = o->max_parallel > 0 ? (int)o->max_parallel : 0,
-                            .dry_run = o->dry_run,
-                            .code = o->last_package ? NULL : &code,
-                            .each = cmd_sweep_show,
-                            .confirm = confirm_copies,
-                            .arg = &shown};
+    struct flow_sweep io = {
+        .grids = grids,
+        .argv = &cli->words,
+        .max_parallel = CLI_OPTIONS(cli, sweep)->max_parallel > 0 ? (int)CLI_OPTIONS(cli, sweep)->max_parallel : 0,
+        .dry_run = cli->options.dry_run,
+        .code = CLI_OPTIONS(cli, start)->last_package ? NULL : &code,
+        .each = cmd_sweep_show,
+        .confirm = confirm_copies,
+        .arg = &shown};
     int rc = cli_labels(cli, &io.labels, err);
 
     if (rc == 0)
@@ -163,7 +167,7 @@ static struct numbers *numbers_of(struct cli *cli, struct flow_run *run)
     if (rc == 0)
         rc = cli_check_kept(run, &logs, &err);
     if (rc == 0)
-        rc = flow_read_numbers(run, (int)cli->options.rank, &numbers, &rank, &err);
+        rc = flow_read_numbers(run, (int)CLI_OPTIONS(cli, logs)->rank, &numbers, &rank, &err);
     if (rc < 0)
         act_warn("%s: %s", run->row.id, act_error_text(&err));
     return numbers;
@@ -258,7 +262,7 @@ static int print_leaders(const struct cli *cli, const struct show *s, struct act
     cli_buffer_stdout();
     if (cli->options.json)
         return cmd_sweep_print_json(s, err);
-    if (cli->options.csv)
+    if (CLI_OPTIONS(cli, page)->csv)
         cmd_sweep_print_csv(s);
     else
         cmd_sweep_print_table(s);
@@ -288,9 +292,9 @@ static int read_leaders(struct cli *cli, struct show *s, struct act_error *err)
 
 static int show_sweep(struct cli *cli, struct act_error *err)
 {
-    const struct cli_options *o = &cli->options;
-    struct show s = {.key = o->metric, .best = o->highest ? FLOW_HIGHEST : FLOW_LOWEST};
-    int rc = flow_find_sweep(&cli->flow, o->show, &s.sweep, err);
+    struct show s = {.key = CLI_OPTIONS(cli, metric)->metric,
+                     .best = CLI_OPTIONS(cli, metric)->highest ? FLOW_HIGHEST : FLOW_LOWEST};
+    int rc = flow_find_sweep(&cli->flow, CLI_OPTIONS(cli, sweep)->show, &s.sweep, err);
 
     if (rc == 0)
         rc = read_leaders(cli, &s, err);
@@ -310,21 +314,21 @@ static int show_sweep(struct cli *cli, struct act_error *err)
 /* Options that only one of them has. */
 static int check_show(const struct cli *cli, struct act_error *err)
 {
-    const struct cli_options *o = &cli->options;
+    const struct cli_settings_options *o = CLI_OPTIONS(cli, settings);
     const struct {
         bool given;
         const char *name;
-    } others[] = {{o->grids.n > 0, "--grid"},
-                  {o->max_parallel >= 0, "--max-parallel"},
-                  {o->name, "--name"},
-                  {o->tags.n > 0, "--tag"},
-                  {o->last_package, "--last-package"},
+    } others[] = {{CLI_OPTIONS(cli, sweep)->grids.n > 0, "--grid"},
+                  {CLI_OPTIONS(cli, sweep)->max_parallel >= 0, "--max-parallel"},
+                  {cli->options.name, "--name"},
+                  {cli->options.tags.n > 0, "--tag"},
+                  {CLI_OPTIONS(cli, start)->last_package, "--last-package"},
                   {o->hang_s > 0, "--hang"},
                   {o->retry >= 0, "--retry"},
                   {o->retry_on, "--retry-on"},
                   {o->use_bad_nodes, "--use-bad-nodes"},
-                  {o->dry_run, "--dry-run"},
-                  {o->params.n > 0, "-p"},
+                  {cli->options.dry_run, "--dry-run"},
+                  {cli->options.params.n > 0, "-p"},
                   {o->num_gpu.most >= 0, "-n"},
                   {o->single, "--single"},
                   {o->compile_args, "-ca"}};
@@ -335,34 +339,37 @@ static int check_show(const struct cli *cli, struct act_error *err)
     for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
         if (others[i].given)
             return act_error_set(err, ACT_USAGE, "--show looks at a sweep, and %s is for a new one", others[i].name);
-    if (o->csv && o->json)
+    if (CLI_OPTIONS(cli, page)->csv && cli->options.json)
         return act_error_set(err, ACT_USAGE, "--csv and --json exclude each other");
-    return cli_check_metric(o, err);
+    return cli_check_metric(cli, err);
 }
 
 static int check_new(const struct cli *cli, struct act_error *err)
 {
-    const struct cli_options *o = &cli->options;
+    const struct cli_metric_options *o_metric = CLI_OPTIONS(cli, metric);
+    const struct cli_logs_options *logs = CLI_OPTIONS(cli, logs);
 
-    if (o->metric || o->lowest || o->highest || o->csv || o->rank >= 0 || o->no_logs || o->no_full_logs)
+    if (o_metric->metric || o_metric->lowest || o_metric->highest || CLI_OPTIONS(cli, page)->csv || logs->rank >= 0 ||
+        logs->no_logs || logs->no_full_logs)
         return act_error_set(err, ACT_USAGE, "--metric, --min, --max, --rank, --csv and -no-wl go with --show SWEEP");
-    if (o->max_parallel == 0)
+    if (CLI_OPTIONS(cli, sweep)->max_parallel == 0)
         return act_error_set(err, ACT_USAGE, "--max-parallel 0 would run nothing; without it all run at once");
-    if (o->max_parallel > FLOW_POINTS_MAX)
+    if (CLI_OPTIONS(cli, sweep)->max_parallel > FLOW_POINTS_MAX)
         return act_error_set(err, ACT_USAGE, "--max-parallel is at most %d", FLOW_POINTS_MAX);
     return cli_check_command(cli, "a sweep --grid lr=0.1,0.01 python3 train.py --lr {lr}", err);
 }
 
 int cmd_sweep(struct cli *cli, struct act_error *err)
 {
+    const struct cli_sweep_options *o = CLI_OPTIONS(cli, sweep);
     struct flow_grids grids = {0};
-    int rc = cli->options.show ? check_show(cli, err) : check_new(cli, err);
+    int rc = o->show ? check_show(cli, err) : check_new(cli, err);
 
     if (rc < 0)
         return rc;
-    if (cli->options.show)
+    if (o->show)
         return show_sweep(cli, err);
-    rc = flow_grids_read(&cli->options.grids, &grids, err);
+    rc = flow_grids_read(&o->grids, &grids, err);
     if (rc == 0)
         rc = flow_grids_check(&grids, &cli->words, err);
     if (rc == 0)

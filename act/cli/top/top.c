@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "cli/print/print.h"
 #include "cli/print/table.h"
+#include "cli/runs/options.h"
 #include "cli/runs/runs.h"
 #include "cli/screen/live.h"
 #include "cli/screen/screen.h"
@@ -338,9 +339,9 @@ static int print_once(struct top *top, struct act_error *err)
     return rc;
 }
 
-static int cmd_top_check_options(const struct cli_options *o, bool once, struct act_error *err)
+static int cmd_top_check_options(const struct cli *cli, bool once, struct act_error *err)
 {
-    if (once && o->interval_s > 0)
+    if (once && CLI_OPTIONS(cli, query)->interval_s > 0)
         return act_error_set(err, ACT_USAGE, "--interval is for a terminal that is redrawn: one frame has none");
     return 0;
 }
@@ -360,18 +361,21 @@ static void cmd_top_release(struct top *top)
 
 int cmd_top(struct cli *cli, struct act_error *err)
 {
-    const struct cli_options *o = &cli->options;
-    bool once = o->once || o->json || !isatty(STDOUT_FILENO);
+    const struct cli_query_options *o = CLI_OPTIONS(cli, query);
+    bool once = o->once || cli->options.json || !isatty(STDOUT_FILENO);
     struct top top = {.cli = cli,
-                      .look = {.coloured = cli_colour(stdout), .plain = !cli_utf8(), .folds = !o->name && !o->tags.n},
+                      .look = {.coloured = cli_colour(stdout),
+                               .plain = !cli_utf8(),
+                               .folds = !cli->options.name && !cli->options.tags.n},
                       .live = {.draw = cmd_top_draw, .drawn = follow_seen, .key = cmd_top_take_key, .arg = &top}};
     struct flow_board_options *options = &top.live.options;
-    int rc = cmd_top_check_options(o, once, err);
+    int rc = cmd_top_check_options(cli, once, err);
 
-    *options = (struct flow_board_options){
-        .table = {.cluster = o->cluster, .max = o->max >= 0 ? o->max : DEFAULT_MAX, .with_spec = o->json},
-        .cluster = o->cluster,
-        .interval_ms = (o->interval_s > 0 ? o->interval_s : LIVE_INTERVAL_S) * 1000};
+    *options = (struct flow_board_options){.table = {.cluster = cli->options.cluster,
+                                                     .max = cli->options.max >= 0 ? cli->options.max : DEFAULT_MAX,
+                                                     .with_spec = cli->options.json},
+                                           .cluster = cli->options.cluster,
+                                           .interval_ms = (o->interval_s > 0 ? o->interval_s : LIVE_INTERVAL_S) * 1000};
     if (rc == 0)
         rc = cli_labels(cli, &options->table.labels, err);
     if (rc == 0)
