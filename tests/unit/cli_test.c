@@ -407,6 +407,30 @@ TEST(meanings_are_of_options_that_the_verbs_take)
         }
 }
 
+TEST(lines_break_at_blanks)
+{
+    static const struct {
+        const char *text;
+        int at, indent, width;
+        const char *lines;
+    } rows[] = {
+        {"a short line", 0, 0, 80, "a short line"},
+        {"it is broken where it has to be, at a blank", 0, 0, 40, "it is broken where it has to be, at a\nblank"},
+        {"it is broken where it has to be, at a blank", 5, 5, 40, "it is broken where it has to be, at\n     a blank"},
+        {"see 'https://example.org/a/long/word/that/is/copied' there", 0, 0, 40,
+         "see\n'https://example.org/a/long/word/that/is/copied'\nthere"},
+        {"one\ntwo", 0, 2, 40, "one\ntwo"},
+        {"narrower than any line that can be read, so as it is", 0, 0, 39,
+         "narrower than any line that can be read, so as it is"},
+    };
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        ACT_AUTO(act_buf) out = {0};
+        act_wrap(rows[i].text, rows[i].at, rows[i].indent, rows[i].width, &out);
+        assert_string_equal(out.data, rows[i].lines);
+    }
+}
+
 TEST(only_yes_is_yes)
 {
     static const struct {

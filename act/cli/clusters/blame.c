@@ -1,4 +1,5 @@
 #include "base/log.h"
+#include "base/units.h"
 #include "cli/clusters/clusters.h"
 #include "cli/print/print.h"
 #include "cli/print/table.h"

@@ -1,6 +1,5 @@
 /* fileserver.c - file servers in Azure: looking at them, making and removing them. */
-#include <string.h>
-
+#include "flow/cluster/fileserver.h"
 #include "base/log.h"
 #include "base/units.h"
 #include "cli/clusters/clusters.h"
@@ -11,7 +10,6 @@
 #include "cli/print/table.h"
 #include "cli/runs/runs.h"
 #include "codec/json.h"
-#include "flow/cluster/fileserver.h"
 
 #define GOES_ON "it goes on at the service; the same command goes on with it, 'a fileserver show' tells how it stands"
 

@@ -3,7 +3,6 @@
 #include "cli/clusters/clusters.h"
 #include "cli/print/ask.h"
 #include "cli/print/print.h"
-#include "codec/json.h"
 #include "flow/flow.h"
 #include "flow/trust.h"
 #include "platform/clusters.h"

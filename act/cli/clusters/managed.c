@@ -2,9 +2,11 @@
  * changing them. The verbs for cluster files are in cmd_cluster_own.c and cmd_cluster_add.c,
  * the login is in cmd_cluster_login.c. */
 #include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/units.h"
 #include "cli/clusters/clusters.h"
 #include "cli/clusters/options.h"
 #include "cli/command/verbs.h"

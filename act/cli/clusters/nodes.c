@@ -1,6 +1,5 @@
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/units.h"
 #include "cli/clusters/clusters.h"
 #include "cli/clusters/options.h"
 #include "cli/print/print.h"

@@ -1,4 +1,6 @@
 /* code.c - verbs for the code and for what runs it, one row each. */
+#include <unistd.h>
+
 #include "cli/command/tables.h"
 #include "cli/start/start.h"
 

@@ -1,6 +1,8 @@
 /* data.c - verbs for mapped folders, one row each. */
-#include "cli/data/data.h"
+#include <unistd.h>
+
 #include "cli/command/tables.h"
+#include "cli/data/data.h"
 
 #define TRANSFER_OPTIONS                                                                                               \
     "cluster param dry-run delete max-delete yes include exclude filter-from checksum overwrite json "                 \

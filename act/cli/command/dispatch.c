@@ -10,10 +10,8 @@
 #include "cli/cli.h"
 #include "cli/help/help.h"
 #include "cli/own/own.h"
-#include "cli/print/table.h"
-#include "cli/print/wrap.h"
+#include "cli/print/print.h"
 #include "flow/flow.h"
-#include "flow/place.h"
 #include "flow/trust.h"
 #include "platform/platform.h"
 
@@ -57,15 +55,13 @@ static int dispatch(int argc, char **argv, struct cli *cli, struct act_error *er
     return run_command(cli, err);
 }
 
-static const char NO_OUTPUT[] = "cannot write the output";
-
 /* Output that could not be written is a failure too, as when redirected to a full disk. err: what was said. */
 static int close_stdout(int status, const struct act_error *err)
 {
     if (fflush(stdout) == 0 && !ferror(stdout))
         return status;
-    if (!act_starts_with(act_error_text(err), NO_OUTPUT))
-        fprintf(stderr, "act: %s: %s\n", NO_OUTPUT, strerror(errno));
+    if (!act_starts_with(act_error_text(err), CLI_NO_OUTPUT))
+        fprintf(stderr, "act: %s: %s\n", CLI_NO_OUTPUT, strerror(errno));
     return status ? status : ACT_FAIL;
 }
 
@@ -92,18 +88,15 @@ static void hint_at_include(const struct cli *cli)
     }
 }
 
-/* What a command takes may be a long list; on a terminal no word of it is broken. */
+/* On a terminal no word of it is broken. */
 static void print_error(const struct act_error *err)
 {
     static const char PREFIX[] = "act: ";
-    const char *text = act_error_text(err);
-    int at = sizeof(PREFIX) - 1, width = err->code == ACT_USAGE ? cli_width_of(STDERR_FILENO) : 0;
+    ACT_AUTO(act_buf) text = {0};
+    int at = sizeof(PREFIX) - 1;
 
-    fputs(PREFIX, stderr);
-    if (width > 2 * at)
-        cli_wrap(stderr, text, strlen(text), at, at, width);
-    else
-        fprintf(stderr, "%s\n", text);
+    act_wrap(act_error_text(err), at, at, act_terminal_width(STDERR_FILENO), &text);
+    fprintf(stderr, "%s%s\n", PREFIX, text.len ? text.data : "");
 }
 
 int cli_main(int argc, char **argv)

@@ -1,18 +1,15 @@
 /* open.c - what the options say of a configuration, and opening it. */
-#include "base/dirs.h"
-#include "base/log.h"
-#include "base/terminal.h"
+#include <unistd.h>
+
+#include "base/path.h"
 #include "cli/command/command.h"
 #include "cli/command/options.h"
 #include "cli/data/options.h"
+#include "cli/start/options.h"
 #include "filter/filter.h"
 #include "flow/flow.h"
 #include "flow/place.h"
-#include "flow/trust.h"
 #include "platform/platform.h"
-#include <errno.h>
-#include <locale.h>
-#include <string.h>
 
 static void push_override(struct config_override *list, size_t *n, const char *key, const char *value, const char *flag)
 {
@@ -30,6 +27,42 @@ static int check_transfers(const struct cli *cli, struct act_error *err)
         return 0;
     return act_error_set(err, ACT_USAGE, "--transfers takes a number from 1 to %d, not %lld", MAX_TRANSFERS,
                          (long long)o->transfers);
+}
+
+static int check_retry(const struct cli *cli, struct act_error *err)
+{
+    const struct cli_settings_options *o = CLI_OPTIONS(cli, settings);
+
+    if (o->retry == 0 && o->retry_on)
+        return act_error_set(err, ACT_USAGE,
+                             "--retry-on says after what a run is tried again, and --retry 0 that it "
+                             "is not: which one?");
+    return 0;
+}
+
+/* Tells whether the project's files are packed: those of a run that is repeated are packed already. */
+static bool packs_project(const struct cli *cli)
+{
+    const struct cli_start_options *o = CLI_OPTIONS(cli, start);
+
+    return !o->last_package && (o->code || !cli_names(cli->command->options, "code"));
+}
+
+/* Refuses options that would change nothing on a cluster. */
+static int check_idle(const struct cli *cli, const struct config *config, struct act_error *err)
+{
+    const struct cli_settings_options *o = CLI_OPTIONS(cli, settings);
+    const struct platform_row *row = platform_find(config->platform);
+    ACT_AUTOFREE char *script = act_path_join(config->project_root, "compile.aml.sh");
+
+    if (o->use_bad_nodes && row && !row->nodes.usable)
+        return act_error_set(err, ACT_USAGE,
+                             "--use-bad-nodes changes nothing on the platform '%s': no run is kept "
+                             "off a node there",
+                             config->platform);
+    if (o->compile_args && !cli->command->looks_only && packs_project(cli) && access(script, F_OK) < 0)
+        return act_error_set(err, ACT_USAGE, "-ca is for compile.aml.sh, and there is no '%s'", script);
+    return 0;
 }
 
 /* A list in YAML; what is in it is looked at where the classes are known. */
@@ -78,7 +111,8 @@ static int begin_request(struct cli *cli, struct cli_request *out, struct act_er
     cli->services.network.max_transfers = o->transfers > 0 ? (int)o->transfers : 0;
     cli->services.network.bwlimit = o->bwlimit;
     cli_request(cli, out);
-    return check_transfers(cli, err);
+    int rc = check_transfers(cli, err);
+    return rc < 0 ? rc : check_retry(cli, err);
 }
 
 int cli_open_flow(struct cli *cli, const char *cluster, struct flow *flow, struct act_error *err)
@@ -89,9 +123,15 @@ int cli_open_flow(struct cli *cli, const char *cluster, struct flow *flow, struc
     request.config.cluster = cluster;
     if (rc == 0)
         rc = (cli->command->looks_only ? flow_open_to_look : flow_open)(&request.config, flow, err);
-    if (rc == 0)
-        flow->services = &cli->services;
+    if (rc < 0)
+        return rc;
+    flow->services = &cli->services;
     flow->use_bad_nodes = CLI_OPTIONS(cli, settings)->use_bad_nodes;
+    rc = check_idle(cli, &flow->config, err);
+    if (rc < 0) {
+        flow_close(flow);
+        *flow = (struct flow){0};
+    }
     return rc;
 }
 

@@ -1,14 +1,8 @@
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/text.h"
 #include "cli/command/outcome.h"
-#include "base/dirs.h"
-#include "base/log.h"
-#include "base/terminal.h"
-#include "flow/flow.h"
-#include "flow/place.h"
-#include "flow/trust.h"
-#include "platform/platform.h"
-#include <errno.h>
-#include <locale.h>
-#include <string.h>
 
 void cli_outcome_add(struct cli_outcome *o, int rc, const struct act_error *err)
 {

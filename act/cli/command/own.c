@@ -1,8 +1,10 @@
 /* own.c - verbs for logins, settings and ACT itself, and those that programs call, one row each. */
-#include "cli/own/own.h"
+#include <unistd.h>
+
 #include "cli/command/tables.h"
 #include "cli/data/data.h"
 #include "cli/help/help.h"
+#include "cli/own/own.h"
 #include "cli/page/verbs.h"
 
 const struct cli_command cli_own_commands[] = {

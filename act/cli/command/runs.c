@@ -1,7 +1,9 @@
 /* runs.c - verbs for runs, one row each. */
-#include "cli/runs/runs.h"
+#include <unistd.h>
+
 #include "cli/command/tables.h"
 #include "cli/page/verbs.h"
+#include "cli/runs/runs.h"
 #include "cli/start/start.h"
 #include "cli/top/top.h"
 

@@ -1,10 +1,5 @@
 /* usage.c - what is said of words that a verb does not take. */
-#include "base/dirs.h"
-#include "base/units.h"
 #include "cli/command/command.h"
-#include "filter/filter.h"
-#include "flow/flow.h"
-#include <string.h>
 
 char *cli_did_you_mean(const char *near)
 {

@@ -1,4 +1,6 @@
 /* cat.c - prints files of the store, or logs of runs, which it can follow. */
+#include <unistd.h>
+
 #include "base/text.h"
 #include "cli/command/signal.h"
 #include "cli/data/data.h"

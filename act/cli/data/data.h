@@ -17,6 +17,8 @@ int cli_names_run(struct cli *cli, const char *word, struct act_error *err) ACT_
 int cli_names_whole_run(struct cli *cli, const char *word, char **out_piece, struct act_error *err) ACT_NODISCARD;
 /* Opens the path of a word, in the store or of a run. */
 int cli_open_path(struct cli *cli, const char *word, struct flow_path *out, struct act_error *err) ACT_NODISCARD;
+/* Drops the words that name a path again: it is copied, compared or removed once. */
+void cli_paths_once(struct cli *cli);
 /* Is called with each place; releases the path. */
 typedef int cli_place_fn(void *arg, const char *word, enum flow_place place, struct flow_path *path,
                          struct act_error *err);

@@ -5,7 +5,6 @@
  */
 #include <string.h>
 
-#include "base/path.h"
 #include "base/units.h"
 #include "cli/data/data.h"
 #include "cli/data/options.h"

@@ -1,5 +1,8 @@
 /* paths.c - shared by the verbs that transfer data: their options, and their results. */
+#include <unistd.h>
+
 #include "base/log.h"
+#include "base/path.h"
 #include "base/units.h"
 #include "cli/data/data.h"
 #include "cli/data/options.h"
@@ -143,6 +146,24 @@ int cli_open_path(struct cli *cli, const char *word, struct flow_path *out, stru
 
     *out = (struct flow_path){0};
     return rc < 0 ? rc : (rc > 0 ? flow_open_run_path : flow_open_path)(&cli->flow, word, out, err);
+}
+
+void cli_paths_once(struct cli *cli)
+{
+    ACT_AUTO(act_strv) seen = {0};
+    struct act_strv *words = &cli->words;
+    size_t n = 0;
+
+    for (size_t i = 0; i < words->n; i++) {
+        ACT_AUTOFREE char *path = act_path_clean(words->v[i]);
+        if (act_strv_has(&seen, path)) {
+            free(words->v[i]);
+            continue;
+        }
+        act_strv_push(&seen, path);
+        words->v[n++] = words->v[i];
+    }
+    words->n = n;
 }
 
 bool cli_check_paths(struct cli *cli, struct flow *from, cli_path_check *check, const char *hint,

@@ -1,5 +1,6 @@
 /* meanings.c - what an option means to some verbs, where one text for all would name verbs beside the reader's. */
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/command/command.h"
 

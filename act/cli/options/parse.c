@@ -6,12 +6,11 @@
  * flags can be combined: "-lr".
  */
 #include <string.h>
+#include <unistd.h>
 
 #include "base/dirs.h"
 #include "base/units.h"
 #include "cli/command/command.h"
-#include "filter/filter.h"
-#include "flow/flow.h"
 
 void *cli_option_at(const struct cli *cli, const struct cli_option *o)
 {
@@ -141,13 +140,18 @@ const struct cli_option *cli_find_option(const struct cli_command *command, cons
 }
 
 /* "8" or "8:32". */
-static bool range_from_text(const char *text, struct cli_range *out)
+static int take_range(const char *word, const char *text, struct cli_range *out, struct act_error *err)
 {
-    const char *colon = text ? strchr(text, ':') : NULL;
-    ACT_AUTOFREE char *least = colon ? act_strndup(text, (size_t)(colon - text)) : act_strdup(text);
+    const char *colon = strchr(text, ':');
+    ACT_AUTOFREE char *least = act_strndup(text, colon ? (size_t)(colon - text) : strlen(text));
+    const char *most = colon ? colon + 1 : text;
 
-    return text && act_int_from_text(least, &out->least) && act_int_from_text(colon ? colon + 1 : text, &out->most) &&
-           out->least >= 0 && out->least <= out->most && (!colon || out->least > 0);
+    if (!act_int_from_text(least, &out->least) || !act_int_from_text(most, &out->most) || out->least < (colon ? 1 : 0))
+        return act_error_set(err, ACT_USAGE, "%s takes a number, or MIN:MAX for an elastic run, not '%s'", word, text);
+    if (out->least > out->most)
+        return act_error_set(err, ACT_USAGE, "%s takes MIN:MAX, and %s is more than %s; did you mean '%s:%s'?", word,
+                             least, most, most, least);
+    return 0;
 }
 
 static int store_value(const struct cli_option *o, const char *word, const char *value, struct cli *cli,
@@ -174,10 +178,7 @@ static int store_value(const struct cli_option *o, const char *word, const char 
         *(int64_t *)at = number;
         return 0;
     case CLI_RANGE:
-        if (!range_from_text(value, at))
-            return act_error_set(err, ACT_USAGE, "%s takes a number, or MIN:MAX for an elastic run, not '%s'", word,
-                                 value);
-        return 0;
+        return take_range(word, value, at, err);
     case CLI_DURATION:
     case CLI_WITH_UNIT:
         if ((o->type == CLI_WITH_UNIT && act_int_from_text(value, &number)) ||

@@ -1,4 +1,6 @@
 /* table.c - the options, one row each. */
+#include <unistd.h>
+
 #include "cli/clusters/options.h"
 #include "cli/command/options.h"
 #include "cli/data/options.h"

@@ -296,8 +296,9 @@ int cmd_config(struct cli *cli, struct act_error *err)
     const struct verb *verb = find_verb(words[0]);
 
     if (!verb) {
-        act_error_set(err, ACT_USAGE, "'a config' takes show, check, get, set or unset, not '%s'", words[0]);
-        return cli_hint_help(cli, err);
+        static const char *const names[] = {"show", "check", "get", "set", "unset", NULL};
+        ACT_AUTOFREE char *then = cli_did_you_mean(act_nearest(words[0], names));
+        return act_error_set(err, ACT_USAGE, "'a config' cannot '%s'%s'a config --help' has examples", words[0], then);
     }
     int rc = check_usage(cli, verb, err);
     if (rc == 0 && cli->words.n > 1)

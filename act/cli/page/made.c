@@ -1,4 +1,3 @@
-
 #include "cli/page/made.h"
 
 #include <errno.h>

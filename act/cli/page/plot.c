@@ -1,7 +1,3 @@
-#include <math.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "base/terminal.h"
 #include "base/text.h"
 #include "cli/page/options.h"
@@ -11,7 +7,6 @@
 #include "cli/print/table.h"
 #include "cli/runs/options.h"
 #include "cli/runs/runs.h"
-#include "codec/json.h"
 #include "flow/flow.h"
 #include "flow/look/look.h"
 #include "flow/runs/runs.h"

@@ -1,8 +1,7 @@
-
-#include <math.h>
 #include <stdarg.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/units.h"
@@ -91,8 +90,9 @@ static void add_overview(struct act_buf *out, const struct flow_report *r)
 {
     const struct flow_run *run = r->run;
     const struct run_status *s = &run->status;
-    ACT_AUTOFREE char *size = act_sprintf("%d, with %d process%s each", run->spec.nodes, run_spec_processes(&run->spec),
-                                          run_spec_processes(&run->spec) == 1 ? "" : "es");
+    ACT_AUTOFREE char *size =
+        act_sprintf("%d, with %d process%s%s", run->spec.nodes, run_spec_processes(&run->spec),
+                    run_spec_processes(&run->spec) == 1 ? "" : "es", run->spec.nodes == 1 ? "" : " each");
     ACT_AUTOFREE char *status = act_sprintf("%d", s->exit_status);
 
     act_buf_adds(out, "<table><tbody>\n");

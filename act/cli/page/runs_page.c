@@ -1,5 +1,3 @@
-#include <string.h>
-
 #include "base/clock.h"
 #include "base/units.h"
 #include "cli/page/page.h"

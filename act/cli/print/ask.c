@@ -1,19 +1,13 @@
 /* ask.c - asks on the terminal. */
 #include "cli/print/ask.h"
-#include "base/clock.h"
-#include "base/dirs.h"
-#include "base/log.h"
-#include "base/path.h"
-#include "base/terminal.h"
-#include "base/units.h"
-#include "cli/command/command.h"
-#include "cli/command/signal.h"
-#include "codec/json.h"
-#include "flow/runs/runs.h"
-#include <errno.h>
-#include <float.h>
+
 #include <string.h>
 #include <unistd.h>
+
+#include "base/terminal.h"
+#include "cli/command/command.h"
+#include "cli/command/signal.h"
+#include "flow/runs/runs.h"
 
 bool cli_is_yes(const char *answer)
 {
@@ -27,9 +21,12 @@ bool cli_is_yes(const char *answer)
 bool cli_ask(const char *question)
 {
     ACT_AUTOFREE char *answer = NULL;
+    ACT_AUTO(act_buf) text = {0};
     size_t size = 0;
 
-    fprintf(stderr, "%s [y/N] ", question);
+    act_wrap(question, 0, 0, act_terminal_width(STDERR_FILENO), &text);
+    act_buf_adds(&text, " [y/N] ");
+    fputs(text.data, stderr);
     return getline(&answer, &size, stdin) >= 0 && cli_is_yes(answer);
 }
 

@@ -4,16 +4,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/dirs.h"
-#include "base/log.h"
 #include "base/path.h"
 #include "base/terminal.h"
 #include "base/units.h"
 #include "cli/data/options.h"
 #include "cli/print/print.h"
 #include "cli/runs/runs.h"
-#include "codec/json.h"
 #include "flow/runs/runs.h"
 
 enum { STDOUT_BUFFER = 256 << 10 };
@@ -96,7 +93,39 @@ int cli_print_json(json_t *value, struct act_error *err)
                  : -1;
 
     json_decref(value);
-    return rc == 0 ? 0 : act_error_errno(err, errno, "cannot write the output");
+    return rc == 0 ? 0 : act_error_errno(err, errno, CLI_NO_OUTPUT);
+}
+
+int cli_print_id(const char *noun, const char *id, json_t *json, struct act_error *err)
+{
+    int rc = json ? cli_print_json(json, err) : printf("%s\n", id) < 0 ? -1 : 0;
+
+    if (rc == 0 && fflush(stdout) == 0)
+        return 0;
+    act_error_errno(err, errno, CLI_NO_OUTPUT);
+    return act_error_hint(err, "the %s is '%s', and goes on", noun, id);
+}
+
+static void drop_nulls(json_t *value)
+{
+    const char *key;
+    json_t *member;
+    size_t i;
+    void *next;
+
+    json_array_foreach(value, i, member) drop_nulls(member);
+    json_object_foreach_safe(value, next, key, member)
+    {
+        drop_nulls(member);
+        if (json_is_null(member))
+            json_object_del(value, key);
+    }
+}
+
+int cli_print_spec(json_t *spec, struct act_error *err)
+{
+    drop_nulls(spec);
+    return cli_print_json(spec, err);
 }
 
 int cli_print_list(const char *name, json_t *list, int rc, struct act_error *err)
@@ -204,5 +233,5 @@ int cli_check_stdout(struct act_error *err)
         signal(SIGPIPE, SIG_DFL);
         kill(getpid(), SIGPIPE); /* worker threads block signals */
     }
-    return act_error_errno(err, errno, "cannot write the output");
+    return act_error_errno(err, errno, CLI_NO_OUTPUT);
 }

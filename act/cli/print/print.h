@@ -15,6 +15,9 @@
 
 struct cli;
 
+/* How an error begins that says that stdout could not be written. */
+#define CLI_NO_OUTPUT "cannot write the output"
+
 /* ---- the terminal */
 
 /* Tells whether out shows colours. */
@@ -64,6 +67,11 @@ json_t *cli_count_json(int64_t n);
 int cli_print_json(json_t *value, struct act_error *err) ACT_NODISCARD;
 /* Prints value compactly on one line, and takes the reference. */
 void cli_print_json_line(json_t *value);
+/* Prints the id of noun ("run"), which something began, or json (NULL: none; takes the reference) instead. If stdout
+ * cannot be written, the error has the id: without it nobody would find what goes on. */
+int cli_print_id(const char *noun, const char *id, json_t *json, struct act_error *err) ACT_NODISCARD;
+/* Prints what a run would be, without what is null, and takes the reference. */
+int cli_print_spec(json_t *spec, struct act_error *err) ACT_NODISCARD;
 /* Prints {version: 1, name: list} and returns rc; after a failure (rc < 0) only if something was done. Takes the
  * reference to list; NULL: nothing is printed. */
 int cli_print_list(const char *name, json_t *list, int rc, struct act_error *err) ACT_NODISCARD;

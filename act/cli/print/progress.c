@@ -1,6 +1,5 @@
 /* progress.c - the progress and the result of a transfer. */
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -174,9 +173,9 @@ struct transfer_progress cli_progress_sum(const struct transfer_progress *a, con
 /* One column stays free: some terminals wrap when the last one is written. */
 static size_t terminal_width(void)
 {
-    struct winsize size;
+    int width = act_terminal_width(STDERR_FILENO);
 
-    return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col - 1U : WIDTH - 1;
+    return (size_t)(width > 1 ? width : WIDTH) - 1;
 }
 
 void cli_put_in_place(const char *text)

@@ -3,7 +3,6 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/terminal.h"
@@ -15,16 +14,9 @@ enum { GAP = 2 }; /* between columns */
 
 static const char ELLIPSIS[] = "...", PARTS_GAP[] = "  ";
 
-int cli_width_of(int fd)
-{
-    struct winsize w;
-
-    return isatty(fd) && ioctl(fd, TIOCGWINSZ, &w) == 0 ? w.ws_col : 0;
-}
-
 int cli_width(void)
 {
-    return cli_width_of(STDOUT_FILENO);
+    return act_terminal_width(STDOUT_FILENO);
 }
 
 /* ---- how wide each column is */

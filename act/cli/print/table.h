@@ -28,9 +28,7 @@ struct cli_column {
     bool below;    /* if it does not fit beside more important ones, it is printed on lines below each row */
 };
 
-/* Returns the width of the terminal that fd is, in columns; 0: it is not a terminal, or the width is not known. */
-int cli_width_of(int fd);
-/* Returns the width of stdout. */
+/* Returns the width of stdout, as act_terminal_width(). */
 int cli_width(void);
 /* Replaces widths, which n columns need (not 0), by those that fit in room terminal columns (0: no limit), with two
  * blanks in between. 0: the column is left out. */

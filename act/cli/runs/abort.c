@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/terminal.h"
 #include "cli/print/ask.h"
 #include "cli/print/table.h"
 #include "cli/runs/options.h"
@@ -79,7 +80,7 @@ static void say_which(const struct flow_runs *runs)
 
     for (size_t i = 0; i < runs->n && i < SHOWN; i++)
         cli_push_affected(&cells, &runs->v[i].row, run_state_name(runs->v[i].status.state));
-    cli_affected_text(&cells, cli_width_of(STDERR_FILENO), &text);
+    cli_affected_text(&cells, act_terminal_width(STDERR_FILENO), &text);
     for (char *rest = text.data, *line; (line = strsep(&rest, "\n")) && rest;)
         act_note("%s", line);
     if (runs->n > SHOWN)

@@ -1,6 +1,4 @@
 /* each_run.c - the verbs that take several runs: all names are looked up before anything is done. */
-#include <string.h>
-
 #include "cli/command/outcome.h"
 #include "cli/print/print.h"
 #include "cli/runs/runs.h"

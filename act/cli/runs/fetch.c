@@ -1,11 +1,7 @@
 /* fetch.c - fetches the logs of runs, with progress. */
-#include "base/log.h"
-#include "base/units.h"
 #include "cli/print/progress.h"
 #include "cli/runs/options.h"
 #include "cli/runs/runs.h"
-#include "codec/json.h"
-#include "filter/filter.h"
 #include "flow/data/data.h"
 #include "flow/flow.h"
 #include "flow/logs/logs.h"

@@ -9,7 +9,6 @@
 #include "cli/runs/runs.h"
 #include "codec/json.h"
 #include "flow/flow.h"
-#include "flow/logs/logs.h"
 #include "flow/runs/runs.h"
 #include "run/run.h"
 

@@ -1,11 +1,8 @@
 /* leaders.c - the best of several runs as a table, on a terminal, in a file or on a page. */
-#include <math.h>
-
-#include "base/clock.h"
+#include "flow/sweep/leaders.h"
 #include "base/units.h"
 #include "cli/runs/options.h"
 #include "cli/runs/runs.h"
-#include "flow/sweep/leaders.h"
 
 int cli_check_metric(const struct cli *cli, struct act_error *err)
 {

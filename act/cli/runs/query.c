@@ -1,4 +1,5 @@
 #include <string.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "cli/print/print.h"
@@ -89,8 +90,6 @@ static int watch_table(struct cli *cli, const struct flow_table *table, struct a
                                  .key = cmd_query_take_key,
                                  .arg = &w}};
 
-    if (cli->options.json)
-        return act_error_set(err, ACT_USAGE, "--watch redraws a terminal and --json is for programs: which one?");
     return live_run(&w.live, cli, "without --watch the table is printed once", err);
 }
 
@@ -247,25 +246,48 @@ static int fetch_run(struct cli *cli, struct flow_run *run, json_t *list, struct
     return rc;
 }
 
+/* Refuses options that say nothing about the table, about a run, or beside each other. */
+static int check_query(const struct cli *cli, struct act_error *err)
+{
+    const struct cli_query_options *o = CLI_OPTIONS(cli, query);
+    const struct cli_logs_options *logs = CLI_OPTIONS(cli, logs);
+    bool named = cli->words.n > 0, json = cli->options.json;
+    const struct {
+        bool is_wrong;
+        const char *option, *why;
+    } rows[] = {
+        {!named && logs->refresh, "--refresh", "is about the logs of a run: which one?"},
+        {!named && logs->no_logs, "--no-logs", "is about a run that is named: which one?"},
+        {!named && logs->no_full_logs, "--no-full-logs", "is about the logs of a run: which one?"},
+        {!named && o->no_details, "--no-details", "is about a run that is named: which one?"},
+        {named && cli->options.name, "--name", "is about the table of runs, and a run is named"},
+        {named && cli->options.tags.n, "--tag", "is about the table of runs, and a run is named"},
+        {named && cli->options.max >= 0, "--max", "is about the table of runs, and a run is named"},
+        {named && o->rebuild, "--rebuild", "is about all runs; a run that is named is looked for anyway"},
+        {named && o->watch, "--watch", "is about the table of runs; 'a logs -f RUN' follows the log of one"},
+        {o->interval_s > 0 && !o->watch, "--interval", "is how often --watch redraws the table"},
+        {o->watch && json, "--watch", "redraws a terminal and --json is for programs: which one?"},
+        {o->no_details && json, "--no-details", "is for people, and --json prints every detail: which one?"},
+        {logs->no_logs && logs->refresh, "--refresh", "fetches logs again, and --no-logs fetches none: which one?"},
+        {logs->no_logs && logs->no_full_logs, "--no-full-logs",
+         "fetches a part of the logs, and --no-logs none: which one?"},
+        {logs->refresh && logs->no_full_logs, "--no-full-logs",
+         "fetches a part of the logs, and --refresh all: which one?"},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        if (rows[i].is_wrong)
+            return act_error_set(err, ACT_USAGE, "%s %s", rows[i].option, rows[i].why);
+    return 0;
+}
+
 int cmd_query(struct cli *cli, struct act_error *err)
 {
     const struct cli_query_options *o = CLI_OPTIONS(cli, query);
+    int rc = check_query(cli, err);
 
-    if (cli->words.n == 0 && CLI_OPTIONS(cli, logs)->refresh)
-        return act_error_set(err, ACT_USAGE, "--refresh is about the logs of a run: which one?");
-    if (cli->words.n > 0 && (cli->options.name || cli->options.tags.n))
-        return act_error_set(err, ACT_USAGE, "%s is about the table of runs, and '%s' is one run",
-                             cli->options.name ? "--name" : "--tag", cli->words.v[0]);
-    if (cli->words.n > 0 && o->rebuild)
-        return act_error_set(err, ACT_USAGE, "--rebuild is about all runs; a run that is named is looked for anyway");
-    if (cli->words.n > 0 && o->watch)
-        return act_error_set(err, ACT_USAGE,
-                             "--watch is about the table of runs, and '%s' is one run; 'a logs -f %s' "
-                             "follows its log",
-                             cli->words.v[0], cli->words.v[0]);
-    if (o->interval_s > 0 && !o->watch)
-        return act_error_set(err, ACT_USAGE, "--interval is how often --watch redraws the table");
-    int rc = o->rebuild ? flow_rebuild(&cli->flow, err) : 0;
+    if (rc == 0 && o->rebuild)
+        rc = flow_rebuild(&cli->flow, err);
     if (rc < 0)
         return rc;
     if (cli->words.n == 0)

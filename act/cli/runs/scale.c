@@ -1,4 +1,5 @@
 #include "base/log.h"
+#include "base/units.h"
 #include "cli/print/print.h"
 #include "cli/runs/runs.h"
 #include "flow/flow.h"

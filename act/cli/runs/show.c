@@ -1,19 +1,14 @@
 /* show.c - runs as a table, in lines and as JSON. */
+#include <string.h>
+
 #include "base/clock.h"
-#include "base/dirs.h"
 #include "base/log.h"
-#include "base/path.h"
-#include "base/terminal.h"
 #include "base/units.h"
 #include "cli/print/print.h"
 #include "cli/print/table.h"
 #include "cli/runs/runs.h"
 #include "codec/json.h"
 #include "flow/runs/runs.h"
-#include <errno.h>
-#include <float.h>
-#include <string.h>
-#include <unistd.h>
 
 int64_t cli_elapsed_s(const struct run_status *s)
 {

@@ -1,9 +1,7 @@
 /* live.c - the loop: the board's threads say that there is news, keys and signals come, and ages grow. */
-
 #include "cli/screen/live.h"
 
 #include <errno.h>
-#include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 

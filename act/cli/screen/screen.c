@@ -1,5 +1,4 @@
 /* screen.c - see screen.h. */
-
 #include "cli/screen/screen.h"
 
 #include <errno.h>
@@ -16,7 +15,6 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/terminal.h"
 #include "engine/engine.h"
 #include "proc/proc.h"
 

@@ -5,7 +5,6 @@
 #include "base/units.h"
 #include "cli/print/print.h"
 #include "cli/start/start.h"
-#include "codec/json.h"
 #include "flow/code/code.h"
 #include "flow/flow.h"
 

@@ -1,3 +1,5 @@
+#include <unistd.h>
+
 #include "base/log.h"
 #include "cli/command/signal.h"
 #include "cli/print/ask.h"
@@ -32,12 +34,13 @@ int cmd_local(struct cli *cli, struct act_error *err)
     int rc = cli_check_command(cli, "a local python3 train.py", err);
     if (rc < 0)
         return rc;
+    cli_warn_of_shell(cli);
     cli_packing_start(&packing, cli, &code);
     rc = flow_local_start(&cli->flow, &io, err);
     flow_init_release(&code);
     cli_catch_signals(said);
     if (rc == 0)
-        rc = io.dry_run ? cli_print_json(run_spec_to_json(&io.spec), err) : flow_local_attend(&cli->flow, &io, err);
+        rc = io.dry_run ? cli_print_spec(run_spec_to_json(&io.spec), err) : flow_local_attend(&cli->flow, &io, err);
     if (rc == 0 && cli_interrupted)
         act_note("run %s was interrupted: %s; 'a q %s' shows its logs", io.spec.id, io.reason, io.spec.id);
     else if (rc == 0 && io.exit_status != 0)

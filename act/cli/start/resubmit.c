@@ -19,17 +19,12 @@ static int report_new_run(struct cli *cli, const struct run_spec *spec, json_t *
                           struct act_error *err)
 {
     if (cli->options.dry_run)
-        return cli_print_json(preview ? preview : run_spec_to_json(spec), err);
-    if (list)
-        json_array_append_new(list, cli_spec_json(spec));
-    else
-        puts(spec->id);
-    if (CLI_OPTIONS(cli, start)->code || !spec->package_key)
-        act_note("submitted to %s again, in place of %s", spec->cluster, spec->resubmit_of);
-    else
-        act_note("submitted to %s again, in place of %s, with the package of that run; --code takes today's",
-                 spec->cluster, spec->resubmit_of);
-    return 0;
+        return cli_print_spec(preview ? preview : run_spec_to_json(spec), err);
+    int rc = list ? json_array_append_new(list, cli_spec_json(spec)) : cli_print_id("run", spec->id, NULL, err);
+    bool same_code = !CLI_OPTIONS(cli, start)->code && spec->package_key;
+    act_note("submitted to %s again, in place of %s%s", spec->cluster, spec->resubmit_of,
+             same_code ? ", with the package of that run; --code takes today's" : "");
+    return rc;
 }
 
 static const char *named_target(const struct cli *cli)

@@ -7,6 +7,9 @@
 #include "cli/print/progress.h"
 #include "flow/code/code.h"
 
+/* Warns of words of the command that only a shell would have understood: '|', '>'. */
+void cli_warn_of_shell(const struct cli *cli);
+
 /* The progress display while the code is packed. */
 struct cli_packing {
     struct cli_progress line; /* must be first: its callback gets a pointer to it */

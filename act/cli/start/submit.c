@@ -14,6 +14,14 @@ static int cmd_submit_confirm(void *arg, const char *question, struct act_error 
     return cli_confirm(arg, question, err);
 }
 
+static void say_submitted(const struct run_spec *spec)
+{
+    int n = run_spec_processes(spec);
+
+    act_note("submitted to %s: %d node%s, %d process%s%s; 'a logs -f %s' follows it", spec->cluster, spec->nodes,
+             spec->nodes == 1 ? "" : "s", n, n == 1 ? "" : "es", spec->nodes == 1 ? "" : " each", spec->id);
+}
+
 int cmd_submit(struct cli *cli, struct act_error *err)
 {
     const struct cli_batch_options *o = CLI_OPTIONS(cli, batch);
@@ -41,18 +49,14 @@ int cmd_submit(struct cli *cli, struct act_error *err)
         rc = cli_labels(cli, &io.labels, err);
     if (rc < 0)
         return rc;
+    cli_warn_of_shell(cli);
     cli_packing_start(&packing, cli, &code);
     rc = flow_submit(&cli->flow, &io, err);
     if (rc == 0 && io.dry_run) {
-        rc = cli_print_json(io.preview ? io.preview : run_spec_to_json(&io.spec), err);
+        rc = cli_print_spec(io.preview ? io.preview : run_spec_to_json(&io.spec), err);
     } else if (rc == 0) {
-        if (cli->options.json)
-            rc = cli_print_json(cli_spec_json(&io.spec), err);
-        else
-            puts(io.spec.id);
-        act_note("submitted to %s: %d node%s, %d process%s each; 'a logs -f %s' follows it", io.spec.cluster,
-                 io.spec.nodes, io.spec.nodes == 1 ? "" : "s", run_spec_processes(&io.spec),
-                 run_spec_processes(&io.spec) == 1 ? "" : "es", io.spec.id);
+        rc = cli_print_id("run", io.spec.id, cli->options.json ? cli_spec_json(&io.spec) : NULL, err);
+        say_submitted(&io.spec);
     }
     run_spec_release(&io.spec);
     return rc;

@@ -90,7 +90,7 @@ static void say_more(const struct flow_sweep *io)
 
 static int cmd_sweep_print(const struct cli *cli, const struct flow_sweep *io, struct act_error *err)
 {
-    if (cli->options.json)
+    if (io->dry_run && cli->options.json)
         return cli_print_json(cmd_sweep_json(io), err);
     if (io->dry_run) {
         print_points(io->grids, io->argv);
@@ -98,9 +98,10 @@ static int cmd_sweep_print(const struct cli *cli, const struct flow_sweep *io, s
                  *io->id ? io->id : "of a package that is not made yet");
         return cli_check_stdout(err);
     }
-    puts(io->id);
-    say_more(io);
-    return 0;
+    int rc = cli_print_id("sweep", io->id, cli->options.json ? cmd_sweep_json(io) : NULL, err);
+    if (rc == 0 && !cli->options.json)
+        say_more(io);
+    return rc;
 }
 
 /* To look at a sweep none is needed. */
@@ -132,6 +133,7 @@ static int cmd_sweep_submit(struct cli *cli, const struct flow_grids *grids, str
     if (rc == 0)
         rc = open_project(cli, err);
     if (rc == 0) {
+        cli_warn_of_shell(cli);
         cli_packing_start(&packing, cli, &code);
         cli_end_with("interrupted; what is submitted goes on, and the same command submits the rest");
         rc = flow_sweep(&cli->flow, &io, err);

@@ -1,5 +1,4 @@
 /* rows.c - see top_rows.h. */
-
 #include "cli/top/rows.h"
 
 #include <math.h>

@@ -1,6 +1,5 @@
 /* text.c - see top_text.h. From the top: what it is about, the clusters, the runs, more about the chosen run, keys.
  * On few rows only the runs are left. */
-
 #include "cli/top/text.h"
 
 #include <math.h>
@@ -8,7 +7,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/terminal.h"
 #include "base/units.h"
 #include "cli/print/table.h"
 #include "cli/print/wrap.h"
