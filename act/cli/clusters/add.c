@@ -21,13 +21,13 @@ static bool is_terminal(void)
 
 /* ---- asking ---- */
 
-/* Whether there is more to say than the question does. */
+/* Tells whether there is more to say than the question does. */
 static bool is_list(const struct flow_choices *choices)
 {
     return choices->n > 1 || (choices->n == 1 && choices->v[0].shown);
 }
 
-/* What stands for it on the command line. */
+/* Returns the word for a choice on the command line. */
 static const char *word_of(const struct flow_choice *choice)
 {
     return *choice->value ? choice->value : choice->alias;
@@ -57,7 +57,7 @@ static const struct flow_choice *usual_of(const struct flow_choices *choices)
     return NULL;
 }
 
-/* What was typed; a number stands for a choice, nothing for the usual one. NULL: the end of the input. New string. */
+/* Reads an answer: a number stands for a choice, nothing for the usual one. NULL: the input has ended. New string. */
 static char *read_answer(const struct flow_question *question, const struct flow_choices *choices)
 {
     const struct flow_choice *usual = usual_of(choices);
@@ -83,7 +83,7 @@ static char *read_answer(const struct flow_question *question, const struct flow
     return answer;
 }
 
-/* Until an answer is right. */
+/* Asks until an answer is right. */
 static int cmd_cluster_add_ask(struct flow_setup *setup, const struct flow_question *question,
                                const struct flow_choices *choices, struct act_error *err)
 {
@@ -100,7 +100,7 @@ static int cmd_cluster_add_ask(struct flow_setup *setup, const struct flow_quest
     }
 }
 
-/* Without a terminal. */
+/* Says which option is missing, because nobody can be asked. */
 static int name_missing(const struct flow_question *question, const struct flow_choices *choices, struct act_error *err)
 {
     bool is_name = strcmp(question->option, "name") == 0;
@@ -129,7 +129,7 @@ static const char *given_answer(const struct cli *cli, const char *name, const c
     return *(char *const *)((const char *)&cli->options + row->offset);
 }
 
-/* Options of another kind of cluster. */
+/* Refuses options that are for another kind of cluster. */
 static int refuse_strangers(const struct cli *cli, const struct flow_setup *setup, struct act_error *err)
 {
     if (CLI_OPTIONS(cli, add)->kubeconfig && strcmp(setup->kind, "k8s") != 0)
@@ -216,7 +216,7 @@ static int print_added(struct cli *cli, const struct flow_setup *setup, const ch
                           err);
 }
 
-/* What is not known does not make the answers worthless. */
+/* Fills in what can be found out. If something cannot, the answers keep their worth. */
 static void cmd_cluster_add_finish(struct flow_setup *setup)
 {
     struct act_error err = {0};

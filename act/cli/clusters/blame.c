@@ -12,8 +12,7 @@ enum { DEFAULT_MAX = 20 };
 static json_t *job_json(const struct platform_job *j)
 {
     return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "job", codec_json_bytes_new(j->id), "user",
-                     codec_json_bytes_new(j->user), "experiment",
-                     j->experiment ? codec_json_bytes_new(j->experiment) : json_null(), "name",
+                     codec_json_bytes_new(j->user), "experiment", cli_text_json(j->experiment), "name",
                      codec_json_bytes_new(j->name), "node_names", codec_json_bytes_new(j->nodes_text), "nodes",
                      cli_count_json(j->nodes), "gpus", cli_count_json(j->gpus), "running_s",
                      cli_count_json(j->running_s), "limit_s", j->limit_s > 0 ? json_integer(j->limit_s) : json_null());
@@ -60,7 +59,7 @@ static void cmd_blame_print_table(const struct platform_jobs *jobs, size_t n)
         cli_push_count(&cells, j->nodes);
         cli_push_count(&cells, j->gpus);
         act_strv_push(&cells, j->nodes_text);
-        act_strv_push(&cells, j->experiment ? j->experiment : "-");
+        cli_push_text(&cells, j->experiment);
         act_strv_push(&cells, j->name);
     }
     cli_print_table(columns, sizeof(columns) / sizeof(columns[0]), &cells);

@@ -30,11 +30,11 @@ static void push_row(struct act_strv *cells, const struct config_named *named, c
 
     act_strv_push(cells, named->is_default ? "*" : "");
     act_strv_push(cells, named->name);
-    act_strv_push(cells, state->platform ? state->platform : "-");
+    cli_push_text(cells, state->platform);
     if (named->is_hidden)
         act_strv_push(cells, "hidden");
     else if (n)
-        act_strv_pushf(cells, "%zu problem%s", n, n == 1 ? "" : "s");
+        act_strv_pushf(cells, "%zu problem%s", n, cli_plural(n));
     else
         act_strv_push(cells, "ok");
     act_strv_push(cells, named->file ? named->file : "built-in");
@@ -109,7 +109,7 @@ int cli_rename_cluster(struct cli *cli, const char *name, struct act_error *err)
         return rc;
     act_note("'%s' %s called '%s'", name, cli->options.dry_run ? "would be" : "is now", new_name);
     if (runs)
-        act_note("%zu run%s of it keep%s the old name, and %s found where %s went", runs, runs == 1 ? "" : "s",
+        act_note("%zu run%s of it keep%s the old name, and %s found where %s went", runs, cli_plural(runs),
                  runs == 1 ? "s" : "", runs == 1 ? "is" : "are", runs == 1 ? "it" : "they");
     return print_change(cli, "rename", new_name, NULL, err);
 }
@@ -127,7 +127,7 @@ static void note_default(const struct cli *cli, const char *name)
              cli->options.dry_run ? "is" : "was", cli->options.dry_run ? "would be" : "is");
 }
 
-/* The account file that 'a cluster add' made for it may be in use elsewhere, too. */
+/* Says that the account file stays: others may use it too. */
 static void note_account(const struct config_named *named)
 {
     ACT_AUTOFREE char *account = flow_own_account(named);
@@ -169,7 +169,7 @@ int cli_remove_cluster(struct cli *cli, const char *name, struct act_error *err)
 
 /* ---- edit ---- */
 
-/* As git does: the variable holds words for a shell. */
+/* Runs the editor as git does: the variable holds words for a shell. */
 static int run_editor(const char *editor, const char *file, struct act_error *err)
 {
     ACT_AUTOFREE char *script = act_sprintf("%s \"$@\"", editor);
@@ -201,7 +201,7 @@ static int read_edited(const char *file, char **out, struct act_error *err)
     return rc == 0 && strlen(*out) != len ? act_error_set(err, ACT_CONFIG, "'%s' is not a text", file) : rc;
 }
 
-/* Whether the user wants to go on with what has these mistakes. */
+/* Shows the mistakes, and asks whether to edit again. */
 static bool wants_again(const struct act_strv *problems)
 {
     for (size_t i = 0; i < problems->n; i++)
@@ -209,7 +209,7 @@ static bool wants_again(const struct act_strv *problems)
     return isatty(STDIN_FILENO) && cli_ask("Edit it again?");
 }
 
-/* Until it is right, or the user gives up. *out NULL: nothing was changed. */
+/* Edits the copy until it is right or the user gives up. *out NULL: nothing was changed. */
 static int edit_copy(const struct flow_draft *draft, const char *editor, const char *copy, char **out,
                      struct act_error *err)
 {
@@ -231,7 +231,7 @@ static int edit_copy(const struct flow_draft *draft, const char *editor, const c
         }
         if (!wants_again(&problems))
             return act_error_set(err, ACT_CONFIG, "'%s' stays as it was: %zu problem%s in what was typed", draft->file,
-                                 problems.n, problems.n == 1 ? "" : "s");
+                                 problems.n, cli_plural(problems.n));
     }
 }
 
@@ -265,7 +265,7 @@ static int cmd_cluster_own_edit(const struct flow_draft *draft, const char *edit
     return 0;
 }
 
-/* The file of a name, or of the cluster that counts here. */
+/* Finds the file of a name, or else that of the cluster that counts here. */
 static int cmd_cluster_own_find_file(struct cli *cli, const char *name, char **out, struct act_error *err)
 {
     ACT_AUTO(config_listing) all = {0};

@@ -48,7 +48,7 @@ static json_t *server_json(const struct flow_fileserver *s)
                      (json_int_t)s->endpoints, "open", s->is_open, "shares", shares);
 }
 
-/* "1.0 TiB", "-" where it is not known. */
+/* Writes "1.0 TiB", or "-" where it is not known. */
 static void gib_text(int64_t gib, char out[ACT_UNIT_TEXT])
 {
     if (gib < 0)
@@ -57,7 +57,7 @@ static void gib_text(int64_t gib, char out[ACT_UNIT_TEXT])
         act_size_to_text((uint64_t)gib << 30, out);
 }
 
-/* "data (NFS, 1.0 TiB, 12.3 GiB used)": new string. */
+/* Returns "data (NFS, 1.0 TiB, 12.3 GiB used)". New string. */
 static char *share_text(const struct flow_share *share)
 {
     char gib[ACT_UNIT_TEXT], used[ACT_UNIT_TEXT] = "";
@@ -70,7 +70,7 @@ static char *share_text(const struct flow_share *share)
                        *used ? " used" : "");
 }
 
-/* "a, b": of all shares. New string, NULL: there are none. */
+/* Returns "a, b" for all shares. New string; NULL: there are none. */
 static char *shares_text(const struct flow_fileserver *s)
 {
     struct act_buf out = {0};
@@ -82,7 +82,7 @@ static char *shares_text(const struct flow_fileserver *s)
     return out.data ? act_buf_steal(&out) : NULL;
 }
 
-/* How a share is used. */
+/* Prints how a share is used. */
 static void print_use(const char *host, const char *name, const char *share)
 {
     ACT_AUTOFREE char *address = flow_fileserver_address(host, name, share);
@@ -94,7 +94,7 @@ static void print_use(const char *host, const char *name, const char *share)
     printf("cluster file, where the nodes have mounted it:\n%s", lines);
 }
 
-/* "nodes, others; 1 private endpoint": new string. */
+/* Returns "nodes, others; 1 private endpoint". New string. */
 static char *network_text(const struct flow_fileserver *s)
 {
     struct act_buf out = {0};
@@ -105,7 +105,7 @@ static char *network_text(const struct flow_fileserver *s)
         act_buf_addf(&out, "%s%s", i ? ", " : "", s->subnets.v[i]);
     if (s->endpoints)
         act_buf_addf(&out, "%s%lld private endpoint%s", out.len ? "; " : "", (long long)s->endpoints,
-                     s->endpoints == 1 ? "" : "s");
+                     cli_plural(s->endpoints));
     return act_buf_steal(&out);
 }
 
@@ -136,11 +136,11 @@ static void push_server(struct act_strv *cells, const struct flow_fileserver *s,
         sum += s->shares[i].gib > 0 ? s->shares[i].gib : 0;
     gib_text(sum, gib);
     if (with_group)
-        act_strv_push(cells, s->group ? s->group : "-");
+        cli_push_text(cells, s->group);
     act_strv_push(cells, s->name);
-    act_strv_push(cells, s->state ? s->state : "-");
+    cli_push_text(cells, s->state);
     act_strv_push(cells, s->n_shares ? gib : "-");
-    act_strv_push(cells, s->location ? s->location : "-");
+    cli_push_text(cells, s->location);
     act_strv_push(cells, s->redundancy);
     act_strv_push(cells, s->is_open ? "all" : s->subnets.n ? flow_fileserver_short(s->subnets.v[0]) : "-");
     act_strv_push(cells, s->is_ours ? "yes" : "no");
@@ -248,7 +248,7 @@ static int ask_create(const struct cli *cli, const struct flow_new_fileserver *w
     return cli_confirm(cli, question, err);
 }
 
-/* The result, as the service has it now. */
+/* Prints the result as the service has it now. */
 static int print_made(struct cli *cli, struct flow_fileservers *servers, const struct flow_fileserver_plan *plan,
                       struct act_error *err)
 {

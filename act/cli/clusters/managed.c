@@ -23,19 +23,6 @@
 
 /* ---- printing ---- */
 
-static void push_number(struct act_strv *cells, int64_t n)
-{
-    if (n < 0)
-        act_strv_push(cells, "-");
-    else
-        act_strv_pushf(cells, "%lld", (long long)n);
-}
-
-static void push_text(struct act_strv *cells, const char *text)
-{
-    act_strv_push(cells, text && *text ? text : "-");
-}
-
 static void print_clusters(const struct platform_clusters *clusters, bool with_owner)
 {
     static const struct cli_column all_columns[] = {
@@ -59,17 +46,17 @@ static void print_clusters(const struct platform_clusters *clusters, bool with_o
         const struct platform_cluster *c = &clusters->v[i];
         bool counted = c->running >= 0;
         if (with_owner)
-            push_text(&cells, c->owner);
+            cli_push_text(&cells, c->owner);
         act_strv_push(&cells, c->name);
-        push_text(&cells, c->type);
-        push_text(&cells, c->state);
-        push_text(&cells, c->vm_size);
-        push_number(&cells, c->min_nodes);
-        push_number(&cells, c->max_nodes);
-        push_number(&cells, c->nodes);
-        push_number(&cells, counted ? c->running + c->preparing : -1);
-        push_number(&cells, counted ? c->idle : -1);
-        push_number(&cells, counted ? c->unusable + c->leaving + c->preempted : -1);
+        cli_push_text(&cells, c->type);
+        cli_push_text(&cells, c->state);
+        cli_push_text(&cells, c->vm_size);
+        cli_push_count(&cells, c->min_nodes);
+        cli_push_count(&cells, c->max_nodes);
+        cli_push_count(&cells, c->nodes);
+        cli_push_count(&cells, counted ? c->running + c->preparing : -1);
+        cli_push_count(&cells, counted ? c->idle : -1);
+        cli_push_count(&cells, counted ? c->unusable + c->leaving + c->preempted : -1);
     }
     cli_print_table(columns, n_columns, &cells);
 }
@@ -143,12 +130,12 @@ static void print_nodes(const struct platform_cluster_nodes *nodes)
 
     for (size_t i = 0; i < nodes->n; i++) {
         const struct platform_cluster_node *n = &nodes->v[i];
-        push_text(&cells, n->id);
-        push_text(&cells, n->state);
-        push_text(&cells, n->public_address);
-        push_text(&cells, n->private_address);
-        push_number(&cells, n->port ? n->port : -1);
-        push_text(&cells, n->run);
+        cli_push_text(&cells, n->id);
+        cli_push_text(&cells, n->state);
+        cli_push_text(&cells, n->public_address);
+        cli_push_text(&cells, n->private_address);
+        cli_push_count(&cells, n->port ? n->port : -1);
+        cli_push_text(&cells, n->run);
     }
     cli_print_table(columns, sizeof(columns) / sizeof(columns[0]), &cells);
 }
@@ -169,7 +156,7 @@ static const char *noun_of(const struct cli *cli)
 
 /* ---- the verbs ---- */
 
-/* Those of the service of the cluster that is open. */
+/* Lists the clusters of the service of the cluster that is open. */
 static int list_managed(struct cli *cli, struct act_error *err)
 {
     ACT_AUTO(platform_clusters) clusters = {0};
@@ -189,8 +176,8 @@ static int list_managed(struct cli *cli, struct act_error *err)
     return rc;
 }
 
-/* Whether the default cluster has clusters of a service to list; it is open then. A configuration that cannot be read
- * has none, and the list of files says what is wrong with it. */
+/* Tells whether the default cluster has clusters of a service to list; it is open then. A configuration that cannot
+ * be read has none, and the list of files says what is wrong with it. */
 static bool open_managed(struct cli *cli)
 {
     struct flow flow = {0};
@@ -206,7 +193,7 @@ static bool open_managed(struct cli *cli)
     return has;
 }
 
-/* Without -c it is the cluster files that are listed, unless the default cluster has something to list itself. */
+/* Lists cluster files if there is no -c, unless the default cluster has something to list itself. */
 static int cmd_cluster_list(struct cli *cli, const char *name, struct act_error *err)
 {
     const struct cli_managed_options *o = CLI_OPTIONS(cli, managed);
@@ -238,7 +225,7 @@ static int show_cluster(struct cli *cli, const char *name, struct act_error *err
     return rc;
 }
 
-/* The result of a change. */
+/* Prints what a change has led to. */
 static int finish_cluster(struct cli *cli, const char *name, const char *what, struct act_error *err)
 {
     if (!CLI_OPTIONS(cli, managed)->no_wait)
@@ -265,7 +252,7 @@ static int read_key(const char *path, char **out, struct act_error *err)
     return act_error_set(err, ACT_USAGE, "'%s' is not a public key; it is the file that ends with '.pub'", path);
 }
 
-/* A dry run of a change. */
+/* Says what a change would do. */
 static int would(struct cli *cli, const char *action, const char *name, const char *how, struct act_error *err)
 {
     act_note("would %s %s '%s'%s", action, noun_of(cli), name, how);
@@ -275,7 +262,7 @@ static int would(struct cli *cli, const char *action, const char *name, const ch
                           err);
 }
 
-/* "a to b nodes, which go after 5m", as far as given. New string. */
+/* Returns ", at least 1, at most 4, gone 5m after their work", as far as it is given. New string. */
 static char *scale_text(const struct platform_scale *s)
 {
     struct act_buf text = {0};
@@ -292,7 +279,7 @@ static char *scale_text(const struct platform_scale *s)
     return act_buf_steal(&text);
 }
 
-/* "a, b": new string, "" where there are none. */
+/* Returns "a, b". New string; "" where there are none. */
 static char *cmd_cluster_join(const struct act_strv *words)
 {
     struct act_buf out = {0};
@@ -302,7 +289,7 @@ static char *cmd_cluster_join(const struct act_strv *words)
     return act_buf_steal(&out);
 }
 
-/* "team=vision, cost=42": likewise. */
+/* Returns "team=vision, cost=42". New string; "" where there are none. */
 static char *tags_text(json_t *tags)
 {
     struct act_buf out = {0};
@@ -319,7 +306,7 @@ static int64_t cmd_cluster_least_of(const struct platform_new_cluster *c)
     return c->scale.min_nodes < 0 ? 0 : c->scale.min_nodes;
 }
 
-/* What a new cluster would be, as prepared. */
+/* Prints what a new cluster would be. */
 static void print_wanted(const struct cli *cli, const struct platform_new_cluster *c)
 {
     ACT_AUTOFREE char *identities = cmd_cluster_join(c->identities), *tags = tags_text(c->tags);
@@ -370,7 +357,7 @@ static int would_create(const struct cli *cli, const struct platform_new_cluster
     return 0;
 }
 
-/* What has to be made besides it costs money that nobody may expect. */
+/* Asks before something is made besides it, because that costs money that nobody may expect. */
 static int ask_setup(struct cli *cli, const char *setup, struct act_error *err)
 {
     ACT_AUTOFREE char *question = act_sprintf("%s. Make it?", setup);
@@ -410,7 +397,7 @@ static int check_ids(const struct cli *cli, struct act_error *err)
     return rc;
 }
 
-/* What the options say goes before what a file says. */
+/* Takes over what the options say, which goes before what a file says. */
 static void take_options(const struct cli *cli, struct platform_new_cluster *c)
 {
     const struct cli_managed_options *o = CLI_OPTIONS(cli, managed);
@@ -598,7 +585,7 @@ static int cmd_cluster_check_words(const struct cli *cli, const struct cli_verb 
     return cli_check_verb(cli, verb, err);
 }
 
-/* The name, or if it is NULL that of the cluster file (compute_target, aks.pool). */
+/* Finds the name that is meant: the one that was given, or else that of the cluster file (compute_target, aks.pool). */
 static int cmd_cluster_name_of(const struct cli *cli, const char *name, const char **out, struct act_error *err)
 {
     const struct config *config = &cli->flow.config;
@@ -611,7 +598,7 @@ static int cmd_cluster_name_of(const struct cli *cli, const char *name, const ch
                          words->key, words->noun);
 }
 
-/* On the clusters of a service, which a cluster file names. */
+/* Runs a verb on the clusters of a service, which a cluster file names. */
 static int run_managed(struct cli *cli, const struct cli_verb *verb, const char *given, struct act_error *err)
 {
     const char *name = NULL;

@@ -38,11 +38,11 @@ static void cmd_nodes_print_table(const struct platform_nodes *nodes)
         const struct platform_node *n = &nodes->v[i];
         act_strv_pushf(&cells, "%d", n->rank);
         act_strv_push(&cells, n->name);
-        act_strv_push(&cells, n->state ? n->state : "-");
+        cli_push_text(&cells, n->state);
         push_ranks(&cells, n);
         act_strv_pushf(&cells, "%d", n->gpus);
-        act_strv_push(&cells, n->gpu_ids ? n->gpu_ids : "-");
-        act_strv_push(&cells, n->address ? n->address : "-");
+        cli_push_text(&cells, n->gpu_ids);
+        cli_push_text(&cells, n->address);
         cli_push_count(&cells, n->port ? n->port : -1);
     }
     cli_print_table(columns, sizeof(columns) / sizeof(columns[0]), &cells);

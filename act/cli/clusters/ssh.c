@@ -7,7 +7,7 @@
 #include "flow/flow.h"
 #include "flow/runs/runs.h"
 
-/* No run id has dots. */
+/* Tells whether a word is an address: no run id has dots. */
 static bool is_address(const char *word)
 {
     struct in_addr address;
@@ -38,7 +38,7 @@ static int find_shell_of_run(struct cli *cli, const struct act_strv *command, st
     return rc < 0 ? rc : flow_shell(&cli->flow, &run, node, command, shell, err);
 }
 
-/* A node given by address belongs to the cluster of -c, not to a run. */
+/* Finds the shell of a node that an address names: it belongs to the cluster of -c, not to a run. */
 static int find_shell_at(struct cli *cli, const struct act_strv *command, struct platform_shell *shell,
                          struct act_error *err)
 {

@@ -55,7 +55,7 @@ static int dispatch(int argc, char **argv, struct cli *cli, struct act_error *er
     return run_command(cli, err);
 }
 
-/* Output that could not be written is a failure too, as when redirected to a full disk. err: what was said. */
+/* Makes output that could not be written a failure, as when it goes to a full disk. err: what was said already. */
 static int close_stdout(int status, const struct act_error *err)
 {
     if (fflush(stdout) == 0 && !ferror(stdout))
@@ -65,7 +65,7 @@ static int close_stdout(int status, const struct act_error *err)
     return status ? status : ACT_FAIL;
 }
 
-/* A word with wildcards that names nothing may be meant as a pattern, which is an option here. */
+/* Says how patterns are given, because a word with wildcards that names nothing may be meant as one. */
 static void hint_at_include(const struct cli *cli)
 {
     const char *ignored;
@@ -88,7 +88,7 @@ static void hint_at_include(const struct cli *cli)
     }
 }
 
-/* On a terminal no word of it is broken. */
+/* Prints the error that the command ends with; a terminal breaks no word of it. */
 static void print_error(const struct act_error *err)
 {
     static const char PREFIX[] = "act: ";

@@ -65,7 +65,7 @@ static int check_idle(const struct cli *cli, const struct config *config, struct
     return 0;
 }
 
-/* A list in YAML; what is in it is looked at where the classes are known. */
+/* Writes a list in YAML; whether its names are classes is checked where those are known. */
 static void dispatch_write_list(const char *names, char *out, size_t size)
 {
     size_t len = (size_t)snprintf(out, size, "['");
@@ -103,7 +103,7 @@ void cli_request(const struct cli *cli, struct cli_request *out)
     push_override(out->overrides, &r->n_overrides, "hang", o->hang_s ? out->hang : NULL, "--hang");
 }
 
-/* What the command line says of any configuration. */
+/* Makes the request of the command line, and checks the options that every configuration takes. */
 static int begin_request(struct cli *cli, struct cli_request *out, struct act_error *err)
 {
     const struct cli_transfer_options *o = CLI_OPTIONS(cli, transfer);

@@ -12,7 +12,7 @@ void cli_outcome_add(struct cli_outcome *o, int rc, const struct act_error *err)
     ACT_PUSH(o->failed, o->n_failed, *err);
 }
 
-/* Whether the same is said again further on, as of a project that several runs belong to. */
+/* Tells whether the same is said again further on, as of a project that several runs belong to. */
 static bool is_said_again(const struct cli_outcome *o, size_t at)
 {
     for (size_t i = at + 1; i < o->n_failed; i++)

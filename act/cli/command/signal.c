@@ -6,9 +6,9 @@
 
 volatile sig_atomic_t cli_interrupted;
 
-/* The line printed before the program ends; NULL: it does not end, but sets cli_interrupted. */
+/* The line that is printed before the program ends; NULL: it goes on, and cli_interrupted is set. */
 static const char *volatile farewell;
-/* The lines printed at the next signals if it does not end; up to a NULL. */
+/* The lines that are printed at the next signals if it goes on, up to a NULL. */
 static const char *const *volatile steps;
 
 static void signal_say(const char *text)

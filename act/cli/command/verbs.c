@@ -9,7 +9,7 @@
 #include "cli/command/verbs.h"
 #include "platform/clusters.h"
 
-/* "--json and --dry-run": new string. */
+/* Returns "--json --dry-run". New string. */
 static char *list_taken(const struct cli_verb *verb)
 {
     ACT_AUTOFREE char *names = act_strdup(verb->options);
@@ -23,15 +23,13 @@ static char *list_taken(const struct cli_verb *verb)
 
 int cli_check_verb(const struct cli *cli, const struct cli_verb *verb, struct act_error *err)
 {
-    for (const struct cli_option *o = cli_option_table; o->long_name; o++) {
-        if (o->place == CLI_EVERYWHERE || !cli_takes(cli->command, o) || !cli_is_given(cli, o) ||
-            cli_names(verb->options, o->long_name))
-            continue;
-        ACT_AUTOFREE char *taken = list_taken(verb);
-        return act_error_set(err, ACT_USAGE, "'a %s %s' takes no --%s; it takes %s", cli->command->name, verb->name,
-                             o->long_name, *taken ? taken : "none");
-    }
-    return 0;
+    const struct cli_option *o = cli_given_beyond(cli, verb->options);
+
+    if (!o)
+        return 0;
+    ACT_AUTOFREE char *taken = list_taken(verb);
+    return act_error_set(err, ACT_USAGE, "'a %s %s' takes no --%s; it takes %s", cli->command->name, verb->name,
+                         o->long_name, *taken ? taken : "none");
 }
 
 const struct cli_verb *cli_find_verb(const struct cli *cli, const struct cli_verb *table, struct act_error *err)
@@ -50,7 +48,7 @@ const struct cli_verb *cli_find_verb(const struct cli *cli, const struct cli_ver
     return NULL;
 }
 
-/* The service's own message about a wrong id does not say which one it was. */
+/* The service's own message about a wrong id does not name the option. */
 int cli_check_id(const char *option, const char *id, const char *kind, struct act_error *err)
 {
     if (!id || (act_starts_with(id, "/subscriptions/") && strcasestr(id, kind)))

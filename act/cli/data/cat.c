@@ -12,7 +12,7 @@
 #include "flow/flow.h"
 #include "flow/logs/logs.h"
 
-/* On a worker. */
+/* Prints a piece of a file; runs on a worker. */
 static int cmd_cat_print(void *arg, const void *data, size_t len, struct act_error *err)
 {
     return cli_write_stdout(arg, data, len, err);
@@ -55,7 +55,7 @@ static int check_follow(struct cli *cli, struct act_error *err)
     return rc < 0 ? rc : 0;
 }
 
-/* What is there already must be a file. */
+/* Checks that what is there already is a file. */
 static int cmd_cat_check_file(struct cli *cli, const char *word, const char *path, struct act_error *err)
 {
     ACT_AUTO(flow_path) p = {0};

@@ -50,7 +50,7 @@ static void print_sum(const struct usage *u, const struct sum *sum)
     putchar_unlocked('\n');
 }
 
-/* Closes the innermost folder and adds its sum to its parent. */
+/* Prints the innermost folder, and adds its sum to that of its parent. */
 static void close_folder(struct usage *u)
 {
     struct sum *sum = &u->open[--u->n_open];

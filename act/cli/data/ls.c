@@ -61,7 +61,7 @@ static bool is_folder(const struct store_entry *e)
     return e->kind == STORE_FOLDER || e->kind == STORE_PREFIX;
 }
 
-/* "drwxr-xr-x"; "d" if not known. */
+/* Writes "drwxr-xr-x", or "d" if the mode is not known. */
 static void mode_text(const struct store_entry *e, char out[11])
 {
     static const char letters[] = "rwxrwxrwx";
@@ -145,7 +145,7 @@ static int cmd_ls_list(void *arg, const char *word, enum flow_place place, struc
     return rc;
 }
 
-/* A run is a path with a colon. */
+/* Says that a word may be a run, which is a path with a colon. */
 static void hint_run(struct cli *cli, const char *word, struct act_error *err)
 {
     ACT_AUTO(flow_run) run = {0};
@@ -171,9 +171,9 @@ static void cmd_ls_print_summary(const struct listing *l)
 
     act_size_to_text(l->bytes, size);
     if (l->folders)
-        snprintf(folders, sizeof(folders), "%llu folder%s, ", (count_t)l->folders, l->folders == 1 ? "" : "s");
+        snprintf(folders, sizeof(folders), "%llu folder%s, ", (count_t)l->folders, cli_plural(l->folders));
     act_note("%s%llu %s%s, %s", folders, (count_t)l->objects, l->scope == TRANSFER_LEFTOVERS ? "leftover" : "object",
-             l->objects == 1 ? "" : "s", size);
+             cli_plural(l->objects), size);
 }
 
 int cmd_ls(struct cli *cli, struct act_error *err)

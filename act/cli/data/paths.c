@@ -98,21 +98,9 @@ json_t *cli_errors_json(const struct cli_outcome *outcome)
     return list;
 }
 
-/* An option of the verb that was given and does nothing for the logs of runs; NULL: none. */
-static const struct cli_option *idle_for_runs(const struct cli *cli)
-{
-    const struct cli_command *c = cli->command;
-
-    for (const struct cli_option *o = cli_option_table; o->long_name; o++)
-        if (o->place != CLI_EVERYWHERE && cli_takes(c, o) && !cli_names(c->run_options, o->long_name) &&
-            cli_is_given(cli, o))
-            return o;
-    return NULL;
-}
-
 static int check_idle(const struct cli *cli, const char *word, const char *what, struct act_error *err)
 {
-    const struct cli_option *idle = idle_for_runs(cli);
+    const struct cli_option *idle = cli_given_beyond(cli, cli->command->run_options);
 
     if (idle)
         return act_error_set(err, ACT_USAGE, "'a %s' takes no '--%s' for '%s', %s", cli->command->name, idle->long_name,

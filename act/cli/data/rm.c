@@ -60,14 +60,14 @@ static int ask_to_remove(struct removing *removing, const struct transfer_progre
                                               leftovers                   ? ""
                                               : removing->what->is_folder ? " (folder)"
                                                                           : " (file)",
-                                              (count_t)found->found_objects, found->found_objects == 1 ? "" : "s", size,
+                                              (count_t)found->found_objects, cli_plural(found->found_objects), size,
                                               store_name(removing->what->store),
                                               leftovers ? " An upload that is under way elsewhere would fail." : "");
     cli_progress_clear(&removing->progress);
     return cli_confirm(removing->cli, question, err);
 }
 
-/* Counts what would be removed and asks. */
+/* Counts what would be removed, and asks. */
 static int cmd_rm_confirm(struct removing *removing, struct act_error *err)
 {
     struct transfer_options count = {.filter = removing->options.filter, .dry_run = true};
@@ -94,7 +94,7 @@ static int take_word(struct removing *removing, const char *word, struct act_str
     return rc > 0 ? flow_remove_find(&removing->cli->flow, piece, &removing->runs, err) : rc;
 }
 
-/* Of the words only paths are left. */
+/* Takes the runs out of the words, so that only paths are left. */
 static bool take_runs(struct removing *removing, struct cli_outcome *outcome)
 {
     struct act_strv *words = &removing->cli->words;
@@ -176,7 +176,7 @@ static int rm_runs(struct removing *removing, struct act_error *err)
 
 /* ---- paths */
 
-/* A folder that must not be removed is refused before anything else is: of a single one rm() knows in time. */
+/* Refuses a folder that must not be removed before anything else is removed; with a single word, rm() knows in time. */
 static bool cmd_rm_check_folders(struct cli *cli, struct cli_outcome *outcome)
 {
     for (size_t i = 0; i < cli->words.n && cli->words.n > 1 && !CLI_OPTIONS(cli, list)->leftovers; i++) {
@@ -243,7 +243,7 @@ static void cmd_rm_print_summary(struct removing *removing, const struct cli_out
     else if (only_runs)
         return;
     else if (removing->options.dry_run && (outcome->n_failed < outcome->n || t->found_objects > 0))
-        act_note("would remove %llu object%s", (count_t)t->found_objects, t->found_objects == 1 ? "" : "s");
+        act_note("would remove %llu object%s", (count_t)t->found_objects, cli_plural(t->found_objects));
     else if (outcome->n_failed < outcome->n || t->done_objects + t->failed_objects > 1)
         cli_progress_end(&removing->progress, "removed", &removing->sum);
 }

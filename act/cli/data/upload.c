@@ -60,7 +60,7 @@ static void cmd_upload_print_step(void *arg, const struct transfer_step *step)
     print_planned(moving, step->action, step->entry->size, path, step->reason);
 }
 
-/* What a log has more than its copy. */
+/* Prints what a log has more than its copy. */
 static void print_log(void *arg, const char *name, uint64_t bytes, bool is_new)
 {
     const struct moving *moving = arg;
@@ -92,7 +92,7 @@ static int ask_to_delete(void *arg, uint64_t objects, uint64_t bytes, struct act
     ACT_AUTOFREE char *question =
         act_sprintf(moving->up ? "Delete from the store %llu object%s, %s, not in the source '%s'?"
                                : "Delete here %llu object%s, %s, not in the store's '%s'?",
-                    (count_t)objects, objects == 1 ? "" : "s", size, moving->path);
+                    (count_t)objects, cli_plural(objects), size, moving->path);
     return cli_confirm(moving->cli, question, err);
 }
 
@@ -121,11 +121,10 @@ static void print_plan_summary(const struct moving *moving)
 
     act_size_to_text(t->found_bytes, size);
     if (t->folder_modes)
-        snprintf(modes, sizeof(modes), "; %llu folder mode%s", (count_t)t->folder_modes,
-                 t->folder_modes == 1 ? "" : "s");
+        snprintf(modes, sizeof(modes), "; %llu folder mode%s", (count_t)t->folder_modes, cli_plural(t->folder_modes));
     act_note("would %s %llu object%s, %s; %llu already the same; %llu to delete; %llu newer at the destination, "
              "left%s",
-             moving->cli->command->name, (count_t)t->found_objects, t->found_objects == 1 ? "" : "s", size,
+             moving->cli->command->name, (count_t)t->found_objects, cli_plural(t->found_objects), size,
              (count_t)t->same_objects, (count_t)moving->to_delete, (count_t)t->newer_objects, modes);
     cli_print_failures(&moving->sum);
 }
@@ -174,12 +173,12 @@ static void warn_kept(struct moving *moving)
         return;
     cli_progress_clear(&moving->progress);
     act_warn("nothing %s deleted %s '%s', as %llu object%s failed", moving->options.dry_run ? "would be" : "was",
-             moving->up ? "from the store's" : "here from", moving->path, failed, failed == 1 ? "" : "s");
+             moving->up ? "from the store's" : "here from", moving->path, failed, cli_plural(failed));
 }
 
 /* ---- all of it */
 
-/* The logs of a run go where 'a q' puts them too, and only what is new of each. */
+/* Fetches what is new in the logs of a run, to where 'a q' puts them too. */
 static int fetch_logs(struct moving *moving, struct act_error *err)
 {
     const struct transfer_options *o = &moving->options;
@@ -230,7 +229,7 @@ static void transfer(struct moving *moving, const char *path)
     cli_progress_add(&moving->progress, &moving->sum, &moving->io.report);
 }
 
-/* Catches a source and a target, as for scp, before anything is copied. */
+/* Catches a source and a target, as scp has them, before anything is copied. */
 static bool cmd_upload_check_words(struct moving *moving)
 {
     return cli_check_paths(moving->cli, moving->from, moving->from ? flow_check_path : flow_check_local_path,

@@ -65,8 +65,8 @@ static void cmd_verify_print_summary(struct comparison *c, const struct transfer
     if (t->skipped_links)
         act_buf_addf(&more, "; %llu left out (--skip-links)", (count_t)t->skipped_links);
     act_note("compared %llu object%s in %.1f s; %llu difference%s%s", (count_t)t->done_objects,
-             t->done_objects == 1 ? "" : "s", cli_progress_seconds(&c->progress), (count_t)c->differences,
-             c->differences == 1 ? "" : "s", more.len ? more.data : "");
+             cli_plural(t->done_objects), cli_progress_seconds(&c->progress), (count_t)c->differences,
+             cli_plural(c->differences), more.len ? more.data : "");
     cli_print_failures(report);
 }
 

@@ -61,8 +61,8 @@ int cmd_completion(struct cli *cli, struct act_error *err)
     return act_error_set(err, ACT_USAGE, "no completion for '%s': bash, zsh and fish are known", shell);
 }
 
-/* Names come from projects, possibly of others, and bash inserts them unquoted: only names that a shell reads as a
- * single plain word are offered. */
+/* Offers a candidate. Names come from projects, possibly of others, and bash inserts them unquoted: only those that
+ * a shell reads as a single plain word are offered. */
 static void offer(const char *candidate, const char *typed)
 {
     static const char shells_own[] = " \t\r\n'\"\\`$&|;<>()[]{}*?!#~^";
@@ -88,7 +88,7 @@ static void offer_options(const struct cli_command *command, const char *typed)
     }
 }
 
-/* "show | check", "list|show [NAME]": up to what is no word. */
+/* Offers the choices at the beginning of a synopsis: "show | check", "list|show [NAME]". */
 static void offer_choices(const char *synopsis, const char *typed)
 {
     for (const char *p = synopsis; *p && *p != '[';) {
@@ -99,7 +99,7 @@ static void offer_choices(const char *synopsis, const char *typed)
     }
 }
 
-/* The keys of the cluster file with a single value: "num_gpu:" for -p 'num_gpu: 8'. */
+/* Offers the keys of the cluster file with a single value: "num_gpu:" for -p 'num_gpu: 8'. */
 static void offer_keys(const char *typed)
 {
     ACT_AUTO(act_strv) keys = {0};
@@ -127,7 +127,7 @@ static void offer_clusters(const char *typed)
         offer(names.v[i], typed);
 }
 
-/* Whether no other run has its name, which then names no run. */
+/* Tells whether no other run has its name, which otherwise names no run. */
 static bool is_only(const struct flow_runs *runs, size_t at)
 {
     for (size_t i = 0; i < runs->n; i++)
@@ -189,7 +189,7 @@ static void offer_folders(const char *cluster, const char *after, const char *ty
     }
 }
 
-/* "RUN:user_logs/": of the logs that were fetched, one level. */
+/* Offers "RUN:user_logs/", one level of the logs that were fetched. */
 static void offer_logs(struct cli *cli, const char *typed)
 {
     const char *path = strchr(typed, ':') + 1, *name = strrchr(path, '/');
@@ -217,7 +217,7 @@ static void offer_logs(struct cli *cli, const char *typed)
         closedir(dir);
 }
 
-/* Runs only where something was typed of one: there may be many. */
+/* Offers mapped folders, and runs only once something was typed: there may be many. */
 static void offer_paths(struct cli *cli, const struct cli_command *command, const char *cluster, const char *typed)
 {
     offer_folders(cluster, "/", typed);
@@ -231,7 +231,8 @@ static void offer_paths(struct cli *cli, const struct cli_command *command, cons
         offer_runs(cli, ":", typed);
 }
 
-/* The option of the verb (NULL: of those before it) that the word is, if its value is in the next word; or NULL. */
+/* Returns the option of the verb (NULL: of those before it) that a word is, if its value is in the next word; or
+ * NULL. */
 static const struct cli_option *option_with_value(const struct cli_command *command, const char *word)
 {
     const char *value;
@@ -261,7 +262,7 @@ static const struct cli_command *find_context(const struct act_strv *words, cons
     return NULL;
 }
 
-/* Whether the word to complete comes behind a choice that takes one. */
+/* Tells whether the word to complete comes behind a choice that takes one. */
 static bool is_second(const struct act_strv *w, const struct cli_command *command)
 {
     return w->n > 2 && act_streq(w->v[w->n - 3], command->name) && cli_names(command->then_behind, w->v[w->n - 2]);

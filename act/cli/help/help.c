@@ -6,7 +6,7 @@
 
 enum { VERB_COLUMN = 18, OPTION_COLUMN = 30 };
 
-/* "  left                right", which begins at that column. */
+/* Prints "  left                right", which begins at that column. */
 static void print_row(FILE *out, int column, const char *left, const char *right)
 {
     fprintf(out, "  %-*s", column - 2, left);
@@ -23,7 +23,7 @@ static void print_option(FILE *out, const struct cli_command *command, const str
     print_row(out, OPTION_COLUMN, left, cli_option_help(command, o));
 }
 
-/* The verb's options for that place, below a title. */
+/* Prints the verb's options for a place, below a title. */
 static void print_options(FILE *out, const struct cli_command *command, enum cli_place place, const char *title)
 {
     for (const struct cli_option *o = NULL; (o = cli_next_option(command, place, o));) {

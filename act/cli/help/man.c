@@ -11,7 +11,7 @@
 #include "cli/print/wrap.h"
 #include "proc/proc.h"
 
-/* Text as roff shows it byte for byte: no request at the start of a line, and dashes that can be copied. */
+/* Prints text as roff shows it byte for byte: no request at the start of a line, and dashes that can be copied. */
 static void man_put_text(FILE *out, const char *text, size_t n)
 {
     if (n > 0 && (text[0] == '.' || text[0] == '\''))
@@ -37,7 +37,7 @@ static void man_put_line(FILE *out, const char *text)
     fputc('\n', out);
 }
 
-/* A separate line: bold text, then plain text (NULL: none). */
+/* Prints a line: bold text, then plain text (NULL: none). */
 static void put_bold(FILE *out, const char *bold, const char *more)
 {
     fputs("\\fB", out);
@@ -103,7 +103,7 @@ static void put_option(FILE *out, const struct cli_command *command, const struc
     put_entry(out, term, o->argument, cli_option_help(command, o));
 }
 
-/* The verb's options for that place, below a heading (NULL: the previous one). */
+/* Prints the verb's options for a place, below a heading (NULL: the previous one). */
 static void put_options(FILE *out, const struct cli_command *command, enum cli_place place, const char *heading)
 {
     for (const struct cli_option *o = NULL; (o = cli_next_option(command, place, o));) {

@@ -100,6 +100,9 @@ bool cli_names(const char *list, const char *name);
 bool cli_takes(const struct cli_command *command, const struct cli_option *option);
 /* Tells whether an option was given, also by the environment. */
 bool cli_is_given(const struct cli *cli, const struct cli_option *option);
+/* Returns the first option that was given and that list, of long names, does not have; NULL: there is none. Those of
+ * every verb do not count. */
+const struct cli_option *cli_given_beyond(const struct cli *cli, const char *list);
 /* Returns the next option after last (NULL: the first) that help shows for a verb at a place; NULL: there are no
  * more. */
 const struct cli_option *cli_next_option(const struct cli_command *command, enum cli_place place,

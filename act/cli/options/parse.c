@@ -74,6 +74,15 @@ bool cli_takes(const struct cli_command *command, const struct cli_option *optio
     return command ? cli_names(command->options, option->long_name) : option->place == CLI_BEFORE;
 }
 
+const struct cli_option *cli_given_beyond(const struct cli *cli, const char *list)
+{
+    for (const struct cli_option *o = cli_option_table; o->long_name; o++)
+        if (o->place != CLI_EVERYWHERE && cli_takes(cli->command, o) && cli_is_given(cli, o) &&
+            !cli_names(list, o->long_name))
+            return o;
+    return NULL;
+}
+
 const struct cli_option *cli_next_option(const struct cli_command *command, enum cli_place place,
                                          const struct cli_option *last)
 {
@@ -83,7 +92,7 @@ const struct cli_option *cli_next_option(const struct cli_command *command, enum
     return NULL;
 }
 
-/* Whether name (len bytes, without dashes) is the long name; '_' and '-' are the same. */
+/* Tells whether name (len bytes, without dashes) is the long name; '_' and '-' are the same. */
 static bool same_name(const char *name, size_t len, const char *long_name)
 {
     if (strlen(long_name) != len)
@@ -94,7 +103,7 @@ static bool same_name(const char *name, size_t len, const char *long_name)
     return true;
 }
 
-/* By its long name, or by its short one if that is long as well. */
+/* Tells whether an option has a name: its long one, or its short one if that is long as well. */
 static bool has_long_name(const struct cli_option *o, const char *name, size_t len)
 {
     return same_name(name, len, o->long_name) ||
@@ -106,7 +115,7 @@ static bool is_short(const struct cli_option *o)
     return o->short_name && strlen(o->short_name) == 2;
 }
 
-/* "-n8": for numbers only, otherwise "-foo" would be "-f oo". */
+/* Tells whether word is "-n8": for numbers only, as otherwise "-foo" would be "-f oo". */
 static bool has_number(const struct cli_option *o, const char *word)
 {
     const char *fits = o->type == CLI_RANGE ? "0123456789:" : "0123456789";
@@ -139,7 +148,7 @@ const struct cli_option *cli_find_option(const struct cli_command *command, cons
     return NULL;
 }
 
-/* "8" or "8:32". */
+/* Reads "8" or "8:32". */
 static int take_range(const char *word, const char *text, struct cli_range *out, struct act_error *err)
 {
     const char *colon = strchr(text, ':');
@@ -215,7 +224,7 @@ static int take_environment(struct cli *cli, struct act_error *err)
     return rc;
 }
 
-/* The options of the verb in short form: "-c, -rt, --json". */
+/* Appends the options of the verb in short form: "-c, -rt, --json". */
 static void list_options(const struct cli_command *command, struct act_buf *out)
 {
     enum { READABLE = 3 };
@@ -229,8 +238,8 @@ static void list_options(const struct cli_command *command, struct act_buf *out)
         act_buf_adds(out, "no options but those of every verb: -q, -h");
 }
 
-/* The option of the verb closest to what was typed: "--json". The first letter must be right: between words so short
- * all are close. New string; NULL: none is close. */
+/* Returns the option of the verb closest to what was typed: "--json". The first letter must be right: between words
+ * so short all are close. New string; NULL: none is close. */
 static char *nearest_option(const struct cli_command *command, const char *name)
 {
     ACT_AUTO(act_strv) names = {0};
@@ -243,7 +252,7 @@ static char *nearest_option(const struct cli_command *command, const char *name)
     return near ? act_sprintf("--%s", near) : NULL;
 }
 
-/* Whether some verb takes the option that this word names, after the verb. */
+/* Tells whether some verb takes the option that a word names, after the verb. */
 static bool is_behind_some_verb(const char *word)
 {
     const char *value;
@@ -266,7 +275,7 @@ static int unknown_before(const char *name, struct act_error *err)
     return act_error_set(err, ACT_USAGE, "unknown option '%s'%ssee 'a --help'", name, then);
 }
 
-/* "-n=2": only long names take a value this way. 0: it is something else. */
+/* Refuses "-n=2": only long names take a value this way. 0: it is something else. */
 static int refuse_equals(const struct cli_command *command, const char *word, const char *name, struct act_error *err)
 {
     const char *value = strchr(word, '='), *ignored;
@@ -278,7 +287,7 @@ static int refuse_equals(const struct cli_command *command, const char *word, co
                        : act_error_set(err, ACT_USAGE, "'%s' takes no value", name);
 }
 
-/* word: an option that the verb does not take; before: it came before the verb. */
+/* Refuses word, an option that the verb does not take; before: it came before the verb. */
 static int refuse_option(const struct cli_command *command, const char *word, bool before, struct act_error *err)
 {
     ACT_AUTOFREE char *name = act_strndup(word, strcspn(word, "="));
@@ -315,7 +324,7 @@ static void note_before(struct parser *p, const struct cli_option *option, const
     ACT_PUSH(p->before, p->n_before, (struct before){.option = option, .word = word});
 }
 
-/* Options before the verb must be taken by the verb too. */
+/* Checks that the verb takes the options before it, too. */
 static int check_before(const struct parser *p, struct act_error *err)
 {
     for (size_t i = 0; i < p->n_before; i++)
@@ -324,7 +333,7 @@ static int check_before(const struct parser *p, struct act_error *err)
     return 0;
 }
 
-/* "-lr" for "-l -r": single-letter flags, all taken by the verb. */
+/* Reads "-lr" as "-l -r": single-letter flags, all of which the verb takes. */
 static bool parse_letters(const struct parser *p, const char *word)
 {
     const char *ignored;
@@ -341,7 +350,7 @@ static bool parse_letters(const struct parser *p, const char *word)
     return true;
 }
 
-/* An option at p->next, with its value. */
+/* Reads the option at p->next, with its value. */
 static int parse_option(struct parser *p, struct act_error *err)
 {
     const char *word = p->words[p->next++], *value;

@@ -7,12 +7,13 @@
 #include "cli/own/own.h"
 #include "cli/print/print.h"
 #include "cli/print/table.h"
+#include "cli/print/wrap.h"
 #include "codec/json.h"
 #include "flow/cluster/doctor.h"
 #include "flow/cluster/own.h"
 #include "flow/flow.h"
 
-/* "~/.config/act/config.yaml:2" is what fits beside a key and its value on 80 columns. */
+/* Adds "~/.config/act/config.yaml:2", which fits beside a key and its value on 80 columns. */
 static void push_origin(struct act_strv *cells, const char *origin)
 {
     ACT_AUTOFREE char *home = act_home_dir();
@@ -33,7 +34,7 @@ static void push_value(struct act_strv *cells, const char *key, const json_t *ro
     push_origin(cells, codec_json_str(row, "origin", "?"));
 }
 
-/* In lines of their own where one would be too wide. */
+/* Prints where it all comes from, in lines of their own where one would be too wide. */
 static void print_origin(const struct config *c)
 {
     ACT_AUTOFREE char *line = act_sprintf("# cluster %s, from %s, project %s", c->cluster,
@@ -109,10 +110,10 @@ static int cmd_config_check(struct cli *cli, struct act_error *err)
     if (rc == 0 && cli->options.json)
         rc = cmd_config_print_report(&report, err);
     for (size_t i = 0; i < problems->n && !cli->options.json; i++)
-        puts(problems->v[i]);
+        cli_put_prose(problems->v[i], 0, 2);
     if (rc == 0 && problems->n > 0)
         rc = act_error_set(err, ACT_CONFIG, "%zu problem%s in the configuration%s%s%s", problems->n,
-                           problems->n == 1 ? "" : "s", report.cluster ? " of cluster '" : "",
+                           cli_plural(problems->n), report.cluster ? " of cluster '" : "",
                            report.cluster ? report.cluster : "", report.cluster ? "'" : "");
     else if (rc == 0)
         act_note("the configuration of cluster '%s' is valid: %s", report.cluster,
@@ -120,7 +121,7 @@ static int cmd_config_check(struct cli *cli, struct act_error *err)
     return rc;
 }
 
-/* The members of the rows below "docker.", as one object; NULL: there are none. */
+/* Returns the members of the rows below "docker." as one object; NULL: there are none. */
 static json_t *members_of(json_t *values, const char *key)
 {
     ACT_AUTOFREE char *above = act_sprintf("%s.", key);
@@ -186,7 +187,7 @@ static void push_key(void *arg, const struct config_key_text *key)
     act_strv_push(arg, key->path);
 }
 
-/* All that 'a config get' takes. */
+/* Lists all that 'a config get' takes. */
 static int cmd_config_list_keys(struct cli *cli, struct act_error *err)
 {
     ACT_AUTO(act_strv) keys = {0};
@@ -221,7 +222,7 @@ static int cmd_config_get(struct cli *cli, const char *key, struct act_error *er
     return print_value(cli, key, value, codec_json_str(row, "origin", NULL), err);
 }
 
-/* value NULL: removes the key. */
+/* Sets a key; value NULL: removes it. */
 static int cmd_config_change(struct cli *cli, const char *key, const char *value, struct act_error *err)
 {
     static const char *const words[2][2] = {{"set", "removed"}, {"would set", "would remove"}};
@@ -260,12 +261,12 @@ static const struct verb {
 
 static int check_usage(const struct cli *cli, const struct verb *verb, struct act_error *err)
 {
-    for (const struct cli_option *o = cli_option_table; o->long_name; o++)
-        if (o->place != CLI_EVERYWHERE && cli_takes(cli->command, o) && cli_is_given(cli, o) &&
-            !cli_names(verb->options, o->long_name))
-            return act_error_set(err, ACT_USAGE, "'a config %s' takes no --%s%s", verb->name, o->long_name,
-                                 strcmp(o->long_name, "all") == 0 ? ": it is about 'a config show'" : "");
+    const struct cli_option *o = cli_given_beyond(cli, verb->options);
     size_t n = cli->words.n - 1;
+
+    if (o)
+        return act_error_set(err, ACT_USAGE, "'a config %s' takes no --%s%s", verb->name, o->long_name,
+                             strcmp(o->long_name, "all") == 0 ? ": it is about 'a config show'" : "");
     if (n >= verb->least && n <= verb->words)
         return 0;
     act_error_set(err, ACT_USAGE, "'a config %s' %s: a config %s", verb->name,
@@ -281,7 +282,7 @@ static const struct verb *find_verb(const char *name)
     return NULL;
 }
 
-/* The user's own settings are for all clusters. */
+/* Refuses -c and -p for the user's own settings, which are for all clusters. */
 static int cmd_config_check_key(const struct cli *cli, const char *key, struct act_error *err)
 {
 

@@ -24,7 +24,7 @@ static json_t *cmd_login_identity_json(const struct token_identity *who)
                      "object_id", who->object_id, "tenant", who->tenant, "source", who->source, "expires", expires);
 }
 
-/* A user by name, an application by its id. */
+/* Prints a user by name, an application by its id. */
 static void print_identity(const struct token_identity *who)
 {
     const char *name = who->name ? who->name : who->app_id ? who->app_id : who->object_id;

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/terminal.h"
 #include "cli/own/options.h"
 #include "cli/own/own.h"
 #include "cli/print/ask.h"
@@ -18,7 +19,9 @@ static void print_items(FILE *out, const char *project, const struct act_strv *i
     fprintf(out, "The project '%s' reaches out of its folder:\n", name);
     for (size_t i = 0; i < items->n; i++) {
         ACT_AUTOFREE char *item = cli_name(items->v[i]);
-        fprintf(out, "  %s\n", item);
+        ACT_AUTO(act_buf) lines = {0};
+        act_wrap(item, 2, 4, act_terminal_width(fileno(out)), &lines);
+        fprintf(out, "  %s\n", lines.len ? lines.data : "");
     }
 }
 
@@ -61,7 +64,7 @@ static int cmd_trust_print_list(struct cli *cli, struct act_error *err)
     return 0;
 }
 
-/* The project at path, which need not exist any more; without a path, the current one. */
+/* Forgets the project at path, which need not exist any more; without a path, the current one. */
 static int cmd_trust_forget(struct cli *cli, struct act_error *err)
 {
     struct flow flow = {0};
@@ -85,7 +88,7 @@ static int print_reach_json(const char *project, const struct act_strv *all, con
                           err);
 }
 
-/* After listing them: asks as every verb does, or with -y trusts what was listed. */
+/* Lists what leads out, then asks as every verb does, or with -y trusts what was listed. */
 static int list_and_trust(struct cli *cli, const struct config *config, const struct act_strv *all,
                           const struct act_strv *unknown, struct act_error *err)
 {
@@ -112,7 +115,8 @@ static int list_and_trust(struct cli *cli, const struct config *config, const st
     return rc;
 }
 
-/* Each cluster file of a project may lead somewhere else; what is trusted already is not said again. */
+/* Names the other clusters of the project that reach out: each file may lead somewhere else. What is trusted already
+ * is not said again. */
 static void mention_others(const struct config *config)
 {
     ACT_AUTO(act_strv) names = {0};

@@ -85,7 +85,7 @@ static void made_give_answer(const struct page *p, struct web_visit *visit, int 
                           .status = p->status, .policy = p->all->policy, .refresh_s = refresh_s, .body = p->body});
 }
 
-/* How long the page is as it should be, rounded up. */
+/* Returns for how long a page is good, rounded up. */
 static int left_s(const struct page *p)
 {
     int64_t left_ms = p->due_ms - act_now_monotonic_ms();
@@ -110,7 +110,7 @@ static void answer_briefly(const struct made *made, struct web_visit *visit, int
     web_body_drop(body);
 }
 
-/* What was made before is better than nothing. */
+/* Answers with what was made before, which is better than nothing. */
 static void answer_impatient(void *arg)
 {
     struct page *p = arg;
@@ -134,7 +134,8 @@ static void made_answer_all(struct page *p)
 
 /* ---- what a process has written */
 
-/* "refresh 10", a line before the page: after so many seconds it may be another one; 0: it has come to its end. */
+/* Reads "refresh 10", a line before the page: after so many seconds it may be another one; 0: it has come to its
+ * end. */
 static bool take_refresh(const struct act_buf *text, int64_t *out_s, size_t *out_len)
 {
     const char *end = text->len > 0 ? memchr(text->data, '\n', text->len) : NULL;
@@ -147,7 +148,7 @@ static bool take_refresh(const struct act_buf *text, int64_t *out_s, size_t *out
     return act_int_from_text(number, out_s) && *out_s >= 0 && *out_s <= OLD_MS / 1000;
 }
 
-/* Until when a page is good. One that takes long, as that of a run with a large log, is made less often. */
+/* Returns until when a page is good. One that takes long, as that of a run with a large log, is made less often. */
 static int64_t due_ms(const struct page *p, int64_t refresh_s)
 {
     int64_t now_ms = act_now_monotonic_ms(), rest_ms = RESTS * (now_ms - p->begun_ms);
@@ -329,7 +330,7 @@ static int start_maker(struct page *p, struct act_error *err)
     return rc;
 }
 
-/* Its output is read as it comes, its end is a descriptor's. */
+/* Watches a process: its output is read as it comes, and its end is a descriptor's. */
 static bool watch_maker(struct page *p)
 {
     struct engine *engine = p->all->engine;
@@ -368,7 +369,7 @@ static void made_make(struct page *p)
     made_answer_all(p);
 }
 
-/* The one that waits longest. */
+/* Makes the pages that wait, the longest first, as long as there is room. */
 static void make_waiting(struct made *made)
 {
     while (made->n_makers < MAKERS) {
@@ -402,7 +403,7 @@ static void release_page(struct page *p)
     *p = (struct page){.all = all};
 }
 
-/* The page of these words, or else a place for it; NULL: all are being made. */
+/* Finds the page of these words, or else a place for it; NULL: all are being made. */
 static struct page *find_page(struct made *made, const struct act_strv *words)
 {
     struct page *place = NULL;

@@ -102,7 +102,7 @@ static int cmd_page_print_table(struct cli *cli, struct hush *hush, struct act_s
 
 /* ---- reports */
 
-/* A cluster that cannot, or must not, be asked is no reason to show nothing. */
+/* Finds a run. A cluster that cannot, or must not, be asked is no reason to show nothing. */
 static int find_run(struct cli *cli, const char *word, struct flow_run *out, struct act_error *err)
 {
     ACT_AUTO(flow_logs) logs = {0};

@@ -10,13 +10,13 @@
 #include "draw/draw.h"
 #include "flow/look/look.h"
 
-/* The runs by a number, as a table. */
+/* Runs by a number, as a table. */
 struct page_leaders {
     const char *key;
     struct act_strv heads, cells;
 };
 
-/* What a page of 'a ui' has besides. Its links are relative to the table's address. */
+/* What pages of 'a ui' have in addition. Their links are relative to the table's address. */
 struct page_live {
     const struct act_strv *said; /* what there was to say while it was made */
     bool changes;                /* it is renewed */
@@ -27,7 +27,7 @@ struct page_live {
 void page_write(struct flow_report *reports, size_t n, const struct page_leaders *leaders, const struct page_live *live,
                 struct act_buf *out);
 
-/* What a table shows; not owned. */
+/* Which runs a table shows; not owned. */
 struct page_filter {
     const char *cluster, *name; /* NULL: all */
     const struct act_strv *tags;
@@ -40,26 +40,26 @@ void page_runs(const struct flow_runs *runs, const struct page_filter *filter, c
 /* Appends a page that says something. */
 void page_message(const char *title, const char *text, struct act_buf *out);
 
-/* The policy of all pages, for a header: it allows the sheet and, if has_form, what is asked of the page's own server.
- * New string. */
+/* Returns the policy of all pages, for a header: it allows the sheet and, if has_form, what is asked of the page's
+ * own server. New string. */
 char *page_policy(bool has_form);
 
 /* The line before a page that "a __page" prints, with the seconds behind it. */
 #define PAGE_REFRESH "refresh "
 
-/* ---- page_parts.c: what pages are made of */
+/* ---- parts.c: what pages are made of */
 
-/* Everything before what a page shows, which is the work of page_end(). has_form: see page_policy(). */
+/* Appends everything before what a page shows, which is ended by page_end(). has_form: see page_policy(). */
 void page_begin(const char *title, bool has_form, struct act_buf *out);
 void page_end(struct act_buf *out);
-/* The lines at the top of a page of 'a ui'; live NULL: none. */
+/* Appends the lines at the top of a page of 'a ui'; live NULL: none. */
 void page_add_live(const struct page_live *live, bool is_table, struct act_buf *out);
 /* Adds a value to the query of a URL; NULL: none. Not yet HTML: draw_escaped(). */
 void page_add_query(struct act_buf *query, const char *name, const char *value);
-/* At most 500 bytes of a text from outside, whole characters. */
+/* Appends at most 500 bytes of a text from outside, whole characters. */
 void page_add_cut(struct act_buf *out, const char *text);
 
-/* The chart of one key of several runs; the runs without it have no curve. curves and labels have room for n, and must
+/* Makes the chart of one key of several runs; the runs without it have no curve. curves has room for n, and must
  * live as long as the chart. out->n 0: none has it. Each curve gets at most points points. */
 void page_key_chart(struct numbers *const *numbers, const struct flow_run *const *runs, size_t n, const char *key,
                     size_t points, struct draw_curve *curves, struct draw_chart *out);

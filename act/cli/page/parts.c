@@ -66,7 +66,7 @@ void page_add_query(struct act_buf *query, const char *name, const char *value)
 
 /* ---- the frame of a page */
 
-/* It names the sheet by its hash, so that no other one can be brought in by a text. */
+/* Returns the policy. It names the sheet by its hash, so that no text can bring in another one. */
 static char *policy_of(const char *sheet, bool has_form)
 {
     struct act_sha256 hash;

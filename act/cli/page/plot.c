@@ -100,7 +100,7 @@ static int no_such_key(const struct plot *p, const char *key, struct act_error *
     return cli_find_metric(key, p->numbers, p->runs->n, where, err);
 }
 
-/* Those that are drawn are not all that were asked for. */
+/* Says which of the runs are not drawn. */
 static int say_missing(const struct plot *p, const char *key, struct act_error *err)
 {
     ACT_AUTO(act_buf) ids = {0};

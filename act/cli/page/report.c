@@ -14,8 +14,8 @@
 #include "flow/look/look.h"
 #include "flow/runs/runs.h"
 
-/* Whether a file may be written there, before anything is fetched. A missing folder is more often misspelt than meant,
- * and a device must not be replaced by a file. */
+/* Checks that a file may be written there, before anything is fetched. A missing folder is more often misspelt than
+ * meant, and a device must not be replaced by a file. */
 static int check_output(const char *path, struct act_error *err)
 {
     ACT_AUTOFREE char *folder = act_path_dirname(path);
@@ -50,7 +50,7 @@ static int cmd_report_write_page(const struct cli *cli, const struct act_buf *pa
     return cli_check_stdout(err);
 }
 
-/* The best of them, if a number was given to compare them by. */
+/* Finds the best of them, if a number was given to compare them by. */
 static int cmd_report_compare(const struct cli *cli, const struct flow_runs *runs, const struct flow_report *reports,
                               struct page_leaders *out, struct act_error *err)
 {

@@ -6,8 +6,9 @@
 #include "base/clock.h"
 #include "base/units.h"
 #include "cli/page/page.h"
+#include "cli/print/print.h"
+#include "cli/runs/runs.h"
 #include "cli/screen/live.h"
-#include "codec/json.h"
 #include "diagnose/diagnose.h"
 
 enum {
@@ -72,20 +73,6 @@ static void add_elapsed(struct act_buf *out, const struct run_status *s)
     add_field(out, s->ended_unix_s ? "took" : "running for", text);
 }
 
-static void page_add_tags(struct act_buf *out, const struct ledger_run *row)
-{
-    CODEC_AUTOJSON json_t *tags = run_tags_parse(row->tags);
-    ACT_AUTO(act_buf) text = {0};
-    const char *key;
-    json_t *value;
-
-    json_object_foreach(tags, key, value)
-    {
-        act_buf_addf(&text, "%s%s=%s", text.len ? ", " : "", key, json_string_value(value));
-    }
-    add_field(out, "tags", text.data);
-}
-
 static void add_overview(struct act_buf *out, const struct flow_report *r)
 {
     const struct flow_run *run = r->run;
@@ -94,10 +81,11 @@ static void add_overview(struct act_buf *out, const struct flow_report *r)
         act_sprintf("%d, with %d process%s%s", run->spec.nodes, run_spec_processes(&run->spec),
                     run_spec_processes(&run->spec) == 1 ? "" : "es", run->spec.nodes == 1 ? "" : " each");
     ACT_AUTOFREE char *status = act_sprintf("%d", s->exit_status);
+    ACT_AUTOFREE char *tags = cli_tags_text(&run->row);
 
     act_buf_adds(out, "<table><tbody>\n");
     add_field(out, "name", run->row.name);
-    page_add_tags(out, &run->row);
+    add_field(out, "tags", tags);
     add_field(out, "state", run_state_name(s->state));
     add_field(out, "reason", s->reason);
     add_field(out, "command", run->row.command);
@@ -112,7 +100,7 @@ static void add_overview(struct act_buf *out, const struct flow_report *r)
     page_add_time(out, "started", s->started_unix_s);
     page_add_time(out, "ended", s->ended_unix_s);
     add_elapsed(out, s);
-    if (run_state_is_final(s->state) && s->state != RUN_CANCELED && s->exit_status >= 0)
+    if (cli_has_exit_status(s))
         add_field(out, "exit status", status);
     act_buf_adds(out, "</tbody></table>\n");
 }
@@ -243,7 +231,7 @@ void page_key_chart(struct numbers *const *numbers, const struct flow_run *const
     }
 }
 
-/* The keys of all runs that have a curve, in order: measures first. */
+/* Lists the keys of all runs that have a curve, measures first. */
 static void page_list_keys(struct numbers *const *numbers, size_t n, struct act_strv *out)
 {
     for (int measures = 1; measures >= 0; measures--)
@@ -375,7 +363,7 @@ static void release_timeline(struct timeline *t)
     act_strv_release(&t->labels);
 }
 
-/* What is so much longer than the time between two points is time in which nothing was known. */
+/* Returns how far apart two points may be: more is time in which nothing was known. */
 static double gap_of(const struct series *s)
 {
     enum { LEAST_S = 60, TIMES = 4 };
@@ -448,7 +436,7 @@ static void page_add_nodes(struct act_buf *out, const struct flow_report *r)
         act_buf_adds(out, "</div>\n");
         if (r->nodes[i].bad > 0)
             act_buf_addf(out, "<p class=\"note\">%llu line%s of its metrics could not be read</p>\n",
-                         (unsigned long long)r->nodes[i].bad, r->nodes[i].bad == 1 ? "" : "s");
+                         (unsigned long long)r->nodes[i].bad, cli_plural(r->nodes[i].bad));
         act_buf_adds(out, "</section>\n");
     }
     if (r->n_nodes < r->n_all_nodes)
@@ -482,7 +470,7 @@ static void page_add_file(struct act_buf *out, const char *name, uint64_t size)
     act_buf_addf(out, "</td><td class=\"n\">%s</td></tr>\n", text);
 }
 
-/* A table of files that can be folded; its summary is escaped nowhere. */
+/* Begins a table of files that can be folded; its summary is not escaped. */
 static void ACT_PRINTF(3, 4) begin_files(struct act_buf *out, bool is_open, const char *fmt, ...)
 {
     va_list ap;
@@ -506,7 +494,7 @@ static void page_add_outputs(struct act_buf *out, const struct flow_report *r)
         return;
     act_size_to_text(r->output_bytes, size);
     begin_files(out, r->n_outputs <= 20, "%zu file%s in its folders, written while it ran, %s%s", r->n_all_outputs,
-                r->n_all_outputs == 1 ? "" : "s", size, r->n_outputs < r->n_all_outputs ? "; the biggest:" : "");
+                cli_plural(r->n_all_outputs), size, r->n_outputs < r->n_all_outputs ? "; the biggest:" : "");
     for (size_t i = 0; i < r->n_outputs; i++)
         page_add_file(out, r->outputs[i].name, r->outputs[i].size);
     act_buf_adds(out, FILES_END);
@@ -568,7 +556,7 @@ static void add_leaders(struct act_buf *out, const struct page_leaders *leaders)
     act_buf_adds(out, "\n</tbody></table>\n");
 }
 
-/* "ID", or "ID and 2 more". New string. */
+/* Returns "ID", or "ID and 2 more". New string. */
 static char *page_title_of(const struct flow_report *reports, size_t n)
 {
     const char *id = reports[0].run->row.id;

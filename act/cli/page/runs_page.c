@@ -1,6 +1,7 @@
 #include "base/clock.h"
 #include "base/units.h"
 #include "cli/page/page.h"
+#include "cli/print/print.h"
 #include "cli/screen/live.h"
 #include "codec/json.h"
 
@@ -11,7 +12,7 @@ static void add_input(struct act_buf *out, const char *name, const char *label, 
     act_buf_adds(out, "\"></label>\n");
 }
 
-/* As many fields as there are tags, and one more. */
+/* Adds as many fields as there are tags, and one more. */
 static void add_filter(struct act_buf *out, const struct page_filter *filter)
 {
     act_buf_adds(out, "<form class=\"bar\" action=\"./\" method=\"get\">\n");
@@ -32,7 +33,7 @@ static void page_runs_add_link(struct act_buf *out, const char *path, const stru
     act_buf_adds(out, "</a>");
 }
 
-/* A link to the page of a run. A run of another machine is looked for on the table's cluster. */
+/* Adds a link to the page of a run. A run of another machine is looked for on the table's cluster. */
 static void add_run_link(struct act_buf *out, const struct flow_run *run, const struct page_filter *filter)
 {
     ACT_AUTO(act_buf) query = {0};
@@ -42,7 +43,7 @@ static void add_run_link(struct act_buf *out, const struct flow_run *run, const 
     page_runs_add_link(out, "run", &query, run->row.id);
 }
 
-/* Each one a link to the table of the runs tagged so. */
+/* Adds the tags, each a link to the table of the runs tagged so. */
 static void page_runs_add_tags(struct act_buf *out, const struct flow_run *run)
 {
     CODEC_AUTOJSON json_t *tags = run_tags_parse(run->row.tags);
@@ -119,7 +120,7 @@ static void page_runs_add_count(struct act_buf *out, const struct flow_runs *run
     ACT_AUTO(act_buf) query = {0};
 
     if (runs->n == runs->total) {
-        act_buf_addf(out, "<p class=\"dim\">%zu run%s</p>\n", runs->n, runs->n == 1 ? "" : "s");
+        act_buf_addf(out, "<p class=\"dim\">%zu run%s</p>\n", runs->n, cli_plural(runs->n));
         return;
     }
     page_add_query(&query, "cluster", filter->cluster);

@@ -28,7 +28,7 @@ struct ui {
 
 /* ---- a request */
 
-/* Adds the values of a name, each behind an option, if one is given. Fields of a form that are empty do not count. */
+/* Adds the values of a name, each behind an option, if one is given. Empty fields of a form do not count. */
 static void add_values(const char *query, const char *name, const char *option, struct act_strv *out)
 {
     char *value;
@@ -88,7 +88,7 @@ static void cmd_ui_answer(void *arg, struct web_visit *visit, const char *path, 
 
 /* ---- the address */
 
-/* With the filters of the command line. New string. */
+/* Returns the address with the filters of the command line. New string. */
 static char *cmd_ui_address_of(const struct cli *cli, const struct web *web)
 {
     ACT_AUTO(act_buf) query = {0};
@@ -100,8 +100,8 @@ static char *cmd_ui_address_of(const struct cli *cli, const struct web *web)
     return query.len > 0 ? act_sprintf("%s?%s", web_url(web), query.data) : act_strdup(web_url(web));
 }
 
-/* By a file that leads to it, as words of programs can be read by all users. New string: its path; NULL: there is
- * none. */
+/* Opens the browser by a file that leads to the address, because all users can read the words of programs. Returns
+ * its path, a new string; NULL: there is none. */
 static char *open_browser(const char *address)
 {
     ACT_AUTOFREE char *folder = act_state_dir();

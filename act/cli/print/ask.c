@@ -43,3 +43,8 @@ int cli_confirm(const struct cli *cli, const char *question, struct act_error *e
         return 0;
     return act_error_set(err, ACT_FAIL, "not confirmed: nothing was changed");
 }
+
+int cli_confirm_for(void *cli, const char *question, struct act_error *err)
+{
+    return cli_confirm(cli, question, err);
+}

@@ -15,4 +15,7 @@ bool cli_ask(const char *question);
 /* Asks unless -y was given; without a terminal, an error that names -y. A "no" is -ACT_FAIL. */
 int cli_confirm(const struct cli *cli, const char *question, struct act_error *err) ACT_NODISCARD;
 
+/* Does the same as the callback of what asks before it goes on; cli is a struct cli. */
+int cli_confirm_for(void *cli, const char *question, struct act_error *err) ACT_NODISCARD;
+
 #endif

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/dirs.h"
 #include "base/path.h"
 #include "base/terminal.h"
@@ -11,6 +12,7 @@
 #include "cli/data/options.h"
 #include "cli/print/print.h"
 #include "cli/runs/runs.h"
+#include "codec/json.h"
 #include "flow/runs/runs.h"
 
 enum { STDOUT_BUFFER = 256 << 10 };
@@ -84,6 +86,26 @@ void cli_end_text(void)
 json_t *cli_count_json(int64_t n)
 {
     return n < 0 ? json_null() : json_integer(n);
+}
+
+json_t *cli_text_json(const char *text)
+{
+    return text && *text ? codec_json_bytes_new(text) : json_null();
+}
+
+json_t *cli_time_json(int64_t unix_s)
+{
+    char text[ACT_TIME_TEXT];
+
+    if (unix_s <= 0)
+        return json_null();
+    act_time_to_iso(unix_s, text);
+    return json_string(text);
+}
+
+const char *cli_plural(uint64_t n)
+{
+    return n == 1 ? "" : "s";
 }
 
 int cli_print_json(json_t *value, struct act_error *err)

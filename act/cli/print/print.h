@@ -48,8 +48,10 @@ void cli_put_name(const char *name);
 void cli_put_path(const char *path);
 /* Prints a line "name         value"; nothing where there is no value. */
 void cli_print_fact(const char *name, const char *value);
-/* Formats a size for people, or with --bytes the exact number. */
+/* Writes a size for people, or with --bytes the exact number. */
 void cli_size(const struct cli *cli, uint64_t bytes, char out[ACT_UNIT_TEXT]);
+/* Returns the ending of a noun behind n: "s", or "" for one. */
+const char *cli_plural(uint64_t n);
 /* Returns the word for a kind of entry: "file", "symlink", "folder". */
 const char *cli_kind(enum store_kind kind);
 /* Returns the path, as the user would type it, of an object at or below what, which was typed as word: "data/voc/a". New
@@ -63,6 +65,10 @@ char *cli_path_below(const char *word, const struct transfer_path *what, const c
 
 /* Returns n as JSON; a negative one is not known: null. */
 json_t *cli_count_json(int64_t n);
+/* Returns a text as JSON, of any bytes; NULL and "": null. */
+json_t *cli_text_json(const char *text);
+/* Returns a time as JSON, in ISO 8601; 0 is not known: null. */
+json_t *cli_time_json(int64_t unix_s);
 /* Prints value, and takes the reference. */
 int cli_print_json(json_t *value, struct act_error *err) ACT_NODISCARD;
 /* Prints value compactly on one line, and takes the reference. */

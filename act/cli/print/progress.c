@@ -40,7 +40,7 @@ void cli_rate_add(struct cli_rate *r, int64_t ms, const struct transfer_progress
     r->v[r->n++] = r->last;
 }
 
-/* Seconds from the oldest sample; 0 while it is too early. */
+/* Returns the seconds since the oldest sample; 0 while it is too early. */
 static double window_s(const struct cli_rate *r)
 {
     int64_t ms = r->n > 0 ? r->last.ms - r->v[0].ms : 0;
@@ -80,7 +80,7 @@ static int progress_share(uint64_t part, uint64_t whole)
     return whole && part < whole ? (int)((double)part * 100 / (double)whole) : 100;
 }
 
-/* The lesser share of bytes and objects; -1: not known. */
+/* Returns the lesser share of bytes and objects; -1: not known. */
 static int percent_of(const struct transfer_progress *now)
 {
     int bytes = progress_share(now->done_bytes, now->found_bytes);
@@ -121,7 +121,7 @@ static void progress_add_counts(const struct cli_rate *rate, const struct transf
     }
 }
 
-/* In the rest of the line, if that is wide enough to be readable. */
+/* Adds a bar in the rest of the line, if that is wide enough to be readable. */
 static void add_bar(int percent, int room, struct act_buf *out)
 {
     int cells = room - (int)strlen(" []") < BAR_MAX ? room - (int)strlen(" []") : BAR_MAX;
@@ -245,8 +245,8 @@ static void progress_print_summary(const struct cli_progress *p, const char *ver
     ACT_AUTO(act_buf) line = {0};
 
     act_size_to_text(t->done_bytes, size);
-    act_buf_addf(&line, "%s %llu object%s, %s in %.1f s", verb, (count_t)t->done_objects,
-                 t->done_objects == 1 ? "" : "s", size, seconds);
+    act_buf_addf(&line, "%s %llu object%s, %s in %.1f s", verb, (count_t)t->done_objects, cli_plural(t->done_objects),
+                 size, seconds);
     if (t->done_bytes > t->resumed_bytes && seconds >= 1) {
         act_size_to_text((uint64_t)((double)(t->done_bytes - t->resumed_bytes) / seconds), size);
         act_buf_addf(&line, ", %s/s", size);
@@ -278,7 +278,7 @@ static void print_failure(const struct transfer_failure *f)
     act_note("%s", line.data);
 }
 
-/* A single failure is the program's final error. */
+/* A single failure is the error that the program ends with. */
 void cli_print_failures(const struct transfer_report *report)
 {
     uint64_t left = report->total.failed_objects;

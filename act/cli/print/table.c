@@ -66,7 +66,7 @@ void cli_fit(const struct cli_column *columns, int *widths, size_t n, int room)
 
 /* ---- the text of it */
 
-/* As a terminal shows it, so that the counted width is the visible one. */
+/* Returns a line as a terminal shows it, so that the counted width is the visible one. */
 static char *as_seen(char *line)
 {
     struct act_harmless text = {0};
@@ -83,7 +83,7 @@ static void add_blanks(struct act_buf *out, int n)
     act_buf_addf(out, "%*s", n > 0 ? n : 0, "");
 }
 
-/* How much of the first n bytes of text ends before a gap. */
+/* Returns how much of the first n bytes of text ends before a gap. */
 static size_t before_gap(const char *text, size_t n, const char *gap)
 {
     size_t len = strlen(gap);
@@ -93,7 +93,7 @@ static size_t before_gap(const char *text, size_t n, const char *gap)
     return n;
 }
 
-/* At most width columns of text, with an ellipsis if it was cut and not by parts. Returns the columns used. */
+/* Appends at most width columns of text, with an ellipsis if it was cut and not by parts. Returns the columns used. */
 static int add_cut(struct act_buf *out, const char *text, int width, enum cli_cut cut)
 {
     int columns = act_columns(text), dots = (int)strlen(ELLIPSIS);
@@ -143,7 +143,7 @@ static void table_add_head(const struct layout *l, struct act_buf *out)
             table_add_cell(l, i, l->columns[i].head, NULL, out);
 }
 
-/* How much of text goes into a line: whole words, if one fits. */
+/* Returns how much of text goes into a line: whole words, if one fits. */
 static size_t table_line_of(const char *text, int width)
 {
     int columns;
@@ -179,7 +179,7 @@ static void table_add_row(const struct layout *l, char *const *cells, struct act
         add_below(l, cells[l->below], out);
 }
 
-/* The width of a column if nothing has to be cut; never 0. */
+/* Returns the width of a column if nothing has to be cut; never 0. */
 static int table_measure(const struct layout *l, size_t i, const struct act_strv *lines)
 {
     const struct cli_column *column = &l->columns[i];
@@ -202,7 +202,8 @@ static bool table_is_number(const char *text)
     return end > text && !*end;
 }
 
-/* What of a cell must not be cut, in columns: a number, which would be another one, and the first of its parts. */
+/* Returns the columns of a cell that must not be cut: a number, which would be another one, and the first of its
+ * parts. */
 static int whole(const struct cli_column *column, const char *text)
 {
     const char *gap = column->cut == CLI_CUT_PARTS ? strstr(text, PARTS_GAP) : NULL;
@@ -223,7 +224,7 @@ static void raise_least(const struct layout *l, size_t i, const struct act_strv 
     }
 }
 
-/* Whether all of a column fits beside what is more important. */
+/* Tells whether all of a column fits beside what is more important. */
 static bool has_room(const struct layout *l, size_t column)
 {
     int wanted = -GAP;
@@ -275,12 +276,17 @@ void cli_table_text(const struct cli_column *columns, size_t n, const struct act
     free(l.columns);
 }
 
-void cli_push_count(struct act_strv *cells, int n)
+void cli_push_count(struct act_strv *cells, int64_t n)
 {
     if (n < 0)
         act_strv_push(cells, "-");
     else
-        act_strv_pushf(cells, "%d", n);
+        act_strv_pushf(cells, "%lld", (long long)n);
+}
+
+void cli_push_text(struct act_strv *cells, const char *text)
+{
+    act_strv_push(cells, text && *text ? text : "-");
 }
 
 void cli_print_table(const struct cli_column *columns, size_t n, const struct act_strv *cells)

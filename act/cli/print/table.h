@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/text.h"
 
@@ -42,7 +43,9 @@ void cli_print_table(const struct cli_column *columns, size_t n, const struct ac
 /* Prints what cli_table_text() made. */
 void cli_put_table(const struct act_buf *text);
 /* Adds a cell with a number; "-" for a negative one, which is not known. */
-void cli_push_count(struct act_strv *cells, int n);
+void cli_push_count(struct act_strv *cells, int64_t n);
+/* Adds a cell with a text; "-" for NULL and "". */
+void cli_push_text(struct act_strv *cells, const char *text);
 /* Appends any text as one line of at most room columns (0: no limit), as a terminal may show it. */
 void cli_add_line(struct act_buf *out, const char *text, int room, enum cli_cut cut);
 

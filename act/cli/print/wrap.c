@@ -1,6 +1,7 @@
 /* wrap.c - the prose and the examples of the tables in lines that fit. */
 #include <string.h>
 
+#include "base/terminal.h"
 #include "cli/print/table.h"
 #include "cli/print/wrap.h"
 
@@ -18,8 +19,8 @@ int cli_help_width(void)
     return width == 0 ? PIPE_WIDTH : width < NARROWEST ? NARROWEST : width;
 }
 
-/* Whether a line of prose begins a paragraph: the one before it is complete, and it is about an option or there was
- * room for its first word there. */
+/* Tells whether a line of prose begins a paragraph: the one before it is complete, and it is about an option or
+ * there was room for its first word there. */
 static bool begins_paragraph(const char *before, size_t len, const char *line)
 {
     return len > 0 && strchr(".;:", before[len - 1]) &&
@@ -61,15 +62,13 @@ void cli_wrap(FILE *out, const char *text, size_t len, int at, int indent, int w
 
 void cli_put_prose(const char *text, int at, int indent)
 {
-    int width = cli_width();
+    ACT_AUTO(act_buf) lines = {0};
 
-    if (width >= NARROWEST)
-        cli_wrap(stdout, text, strlen(text), at, indent, width);
-    else
-        printf("%s\n", text);
+    act_wrap(text, at, indent, cli_width(), &lines);
+    printf("%s\n", lines.len ? lines.data : "");
 }
 
-/* One that is too long has its explanation, which follows at least two blanks, below it. */
+/* Prints an example. One that is too long has its explanation, which follows at least two blanks, below it. */
 static void put_example(FILE *out, const char *line, size_t len, int indent, int width)
 {
     const char *gap = memmem(line, len, "  ", 2);

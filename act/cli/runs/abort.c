@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/terminal.h"
 #include "cli/print/ask.h"
+#include "cli/print/print.h"
 #include "cli/print/table.h"
 #include "cli/runs/options.h"
 #include "cli/runs/runs.h"
@@ -55,7 +56,7 @@ static int cmd_abort_run(struct cli *cli, struct flow_run *run, json_t *list, st
     return 0;
 }
 
-/* Runs of a cluster that is gone for good could otherwise never be ended. */
+/* Finds a run, and names --forget where its cluster does not answer: it could otherwise never be ended. */
 static int find_run_to_end(struct flow *flow, const char *piece, struct flow_run *out, struct act_error *err)
 {
     struct act_error ignored;
@@ -93,11 +94,12 @@ static int cmd_abort_confirm(const struct cli *cli, const struct flow_runs *runs
         return 0;
     say_which(runs);
     ACT_AUTOFREE char *question =
-        act_sprintf("Abort %s %zu run%s?", runs->n == 1 ? "this" : "these", runs->n, runs->n == 1 ? "" : "s");
+        act_sprintf("Abort %s %zu run%s?", runs->n == 1 ? "this" : "these", runs->n, cli_plural(runs->n));
     return cli_confirm(cli, question, err);
 }
 
-/* What a service has of other machines and users is not in the ledger, or known to be found there: it is left. */
+/* Aborts all runs with the labels. What a service has of other machines and users is not in the ledger, or known to
+ * be found there: it is left. */
 static int abort_all(struct cli *cli, const struct cli_each_run *each, const struct flow_labels *labels,
                      struct act_error *err)
 {

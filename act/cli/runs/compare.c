@@ -29,7 +29,7 @@ static char *compare_state_of(struct flow *flow, const struct flow_run *run)
     return act_strdup(run_state_name(run->status.state));
 }
 
-/* The class of a failure, as 'a why' finds it. */
+/* Returns the class of a failure, as 'a why' finds it. */
 static char *compare_cause_of(struct flow *flow, const struct flow_run *run)
 {
     struct act_error ignored;
@@ -91,7 +91,7 @@ static char *tags_of(struct flow *flow, const struct flow_run *run)
     return cli_tags_text(&run->row);
 }
 
-/* So much of the package's SHA-256 as tells two packages apart. */
+/* Returns as much of the package's SHA-256 as tells two packages apart. */
 static char *code_of(struct flow *flow, const struct flow_run *run)
 {
     enum { SHOWN = 12 };

@@ -8,7 +8,8 @@
 #include "flow/look/look.h"
 #include "flow/runs/runs.h"
 
-static json_t *cmd_diff_text_or_null(const char *text)
+/* A side that has the part, but nothing in it, is not null. */
+static json_t *diff_side_json(const char *text)
 {
     return text ? codec_json_bytes_new(text) : json_null();
 }
@@ -20,9 +21,8 @@ static int cmd_diff_print_json(const struct flow_run *from, const struct flow_ru
 
     for (size_t i = 0; i < diff->n; i++)
         json_array_append_new(list, json_pack("{s:s,s:o,s:o,s:o}", "part", diff->v[i].part, "name",
-                                              cmd_diff_text_or_null(*diff->v[i].name ? diff->v[i].name : NULL), "from",
-                                              cmd_diff_text_or_null(diff->v[i].from), "to",
-                                              cmd_diff_text_or_null(diff->v[i].to)));
+                                              cli_text_json(diff->v[i].name), "from", diff_side_json(diff->v[i].from),
+                                              "to", diff_side_json(diff->v[i].to)));
     return cli_print_json(
         json_pack("{s:i,s:s,s:s,s:o}", "version", 1, "from", from->row.id, "to", to->row.id, "differences", list), err);
 }

@@ -69,7 +69,7 @@ int cli_labelled_runs(struct cli *cli, bool with_spec, struct flow_runs *out, st
     return rc;
 }
 
-/* Adds to what has come of looking for them. */
+/* Handles the runs, and adds to what has come of looking for them. */
 static int act_on(struct cli *cli, const struct cli_each_run *each, struct flow_runs *runs, struct cli_outcome *outcome,
                   struct act_error *err)
 {

@@ -20,11 +20,6 @@ static char *cmd_files_place_of(const struct run_folder *f)
     return act_path_join(f->store, f->path);
 }
 
-static json_t *bytes_or_null(const char *text)
-{
-    return text ? codec_json_bytes_new(text) : json_null();
-}
-
 static void print_file_json(const struct flow_file_of_run *f)
 {
     char when[ACT_TIME_TEXT];
@@ -32,7 +27,7 @@ static void print_file_json(const struct flow_file_of_run *f)
     act_time_to_iso(f->changed_unix_s, when);
     cli_print_json_line(json_pack("{s:i,s:s,s:o,s:I,s:s?,s:o,s:n,s:n,s:n}", "version", 1, "kind", "file", "path",
                                   codec_json_bytes_new(f->path), "size", (json_int_t)f->size, "mtime",
-                                  f->changed_unix_s ? when : NULL, "url", bytes_or_null(f->url), "mode", "store",
+                                  f->changed_unix_s ? when : NULL, "url", cli_text_json(f->url), "mode", "store",
                                   "store_path"));
 }
 
@@ -102,10 +97,10 @@ static void cmd_files_print_summary(const struct flow_files *files)
     for (size_t i = 0; i < files->n; i++)
         bytes += files->v[i].size;
     act_size_to_text(bytes, size);
-    act_note("%zu file%s, %s", files->n, files->n == 1 ? "" : "s", size);
+    act_note("%zu file%s, %s", files->n, cli_plural(files->n), size);
     if (files->n_others > 0)
         act_note("%zu file%s in that folder %s written at another time; --all lists %s too", files->n_others,
-                 files->n_others == 1 ? "" : "s", files->n_others == 1 ? "was" : "were",
+                 cli_plural(files->n_others), files->n_others == 1 ? "was" : "were",
                  files->n_others == 1 ? "it" : "them");
 }
 

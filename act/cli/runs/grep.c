@@ -24,19 +24,16 @@ struct searching {
 static int cmd_grep_print_json(const struct flow_match *m, struct act_error *err)
 {
     ACT_AUTOFREE char *text = act_strndup(m->text, strnlen(m->text, m->len)); /* JSON has no NUL bytes for us */
-    char changed[ACT_TIME_TEXT];
 
-    if (m->changed_unix_s)
-        act_time_to_iso(m->changed_unix_s, changed);
-    cli_print_json_line(json_pack(
-        "{s:i,s:s,s:o,s:o,s:i,s:I,s:o,s:o,s:o}", "version", 1, "run", m->run->row.id, "log",
-        codec_json_bytes_new(m->log), "rank", m->rank >= 0 ? json_integer(m->rank) : json_null(), "attempt", m->attempt,
-        "line", (json_int_t)m->line, "time", *m->time ? json_string(m->time) : json_null(), "log_changed",
-        m->changed_unix_s ? json_string(changed) : json_null(), "text", codec_json_bytes_new(text)));
+    cli_print_json_line(json_pack("{s:i,s:s,s:o,s:o,s:i,s:I,s:o,s:o,s:o}", "version", 1, "run", m->run->row.id, "log",
+                                  codec_json_bytes_new(m->log), "rank",
+                                  m->rank >= 0 ? json_integer(m->rank) : json_null(), "attempt", m->attempt, "line",
+                                  (json_int_t)m->line, "time", cli_text_json(m->time), "log_changed",
+                                  cli_time_json(m->changed_unix_s), "text", codec_json_bytes_new(text)));
     return cli_check_stdout(err);
 }
 
-/* The time of the line, or "<" the time when its log was last written to. New string. */
+/* Returns the time of the line, or "<" and the time when its log was last written. New string. */
 static char *cmd_grep_time_of(const struct flow_match *m)
 {
     char changed[ACT_TIME_TEXT];
@@ -47,7 +44,7 @@ static char *cmd_grep_time_of(const struct flow_match *m)
     return act_sprintf("<%s", changed);
 }
 
-/* Without the day if it is today's. */
+/* Returns a time without the day if it is today's. */
 static const char *short_time(const char *time)
 {
     enum { DAY = sizeof("2026-11-24 ") - 1 };
@@ -58,7 +55,7 @@ static const char *short_time(const char *time)
     return strncmp(time + is_late, today, DAY) == 0 ? time + is_late + DAY : time;
 }
 
-/* "60ce2fc7:12: ": the rank says which log it is, so that the line has room on a terminal. */
+/* Prints "60ce2fc7:12: "; the rank says which log it is, so that the line has room on a terminal. */
 static void put_short_place(const struct flow_match *m)
 {
     const char *file = strrchr(m->log, '/');
@@ -124,7 +121,7 @@ static int grep_run(struct cli *cli, struct flow_run *run, json_t *list, struct 
     return flow_grep_run(&cli->flow, run, s->grep, &sink, &s->n_found, err);
 }
 
-/* The newest ones that the ledger has, without a question about their states. */
+/* Searches the newest runs of the ledger, without asking for their states. */
 static int grep_newest(struct cli *cli, const struct cli_each_run *each, struct act_error *err)
 {
     struct flow_table table = {.cluster = cli->options.cluster,

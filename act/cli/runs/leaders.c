@@ -1,6 +1,7 @@
 /* leaders.c - the best of several runs as a table, on a terminal, in a file or on a page. */
 #include "flow/sweep/leaders.h"
 #include "base/units.h"
+#include "cli/print/table.h"
 #include "cli/runs/options.h"
 #include "cli/runs/runs.h"
 
@@ -51,7 +52,7 @@ void cli_leaders_heads(const struct flow_leaders *leaders, const char *key, enum
     act_strv_push(out, "LAST");
 }
 
-/* "2.31"; of a value that is not there "-", of one that is no number "nan". New string. */
+/* Returns "2.31"; "-" for a value that is not there, "nan" for one that is no number. New string. */
 static char *number_text(const struct flow_leader_row *row, double value, bool is_last)
 {
     if (!row->curve)
@@ -67,7 +68,7 @@ void cli_leaders_cells(const struct flow_leaders *leaders, size_t i, const char 
     act_strv_push(out, row->run->row.id);
     for (size_t k = 0; k < leaders->parameters.n; k++) {
         const char *value = flow_leader_value(row, leaders->parameters.v[k]);
-        act_strv_push(out, value ? value : "-");
+        cli_push_text(out, value);
     }
     act_strv_push(out, run_state_name(row->run->status.state));
     act_duration_to_text(cli_age_s(row->run), age);

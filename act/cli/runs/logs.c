@@ -26,7 +26,7 @@ static void print_prefix(const struct lines *lines, int rank)
     putchar(' ');
 }
 
-/* On a terminal "\r" would overwrite the rank's number: only the last state of the line is shown. */
+/* Prints a line without the states that "\r" replaced: on a terminal they would overwrite the rank's number. */
 static int print_shown(const char *text, size_t len, struct act_error *err)
 {
     struct act_harmless line = {.allow = ACT_SHOW_COLOURS};
@@ -87,7 +87,7 @@ static int cmd_logs_follow(struct cli *cli, struct flow_run *run, struct act_err
     return rc;
 }
 
-/* "Failed: rank 1 exited with status 1; 'a why e7640001' explains it" */
+/* Prints "Failed: rank 1 exited with status 1; 'a why e7640001' explains it". */
 static void print_end(const struct flow_run *run)
 {
     const struct run_status *s = &run->status;
@@ -106,7 +106,8 @@ int cli_tell_end(const struct flow_run *run)
     return flow_exit_status(&run->status);
 }
 
-/* Only when following the last attempt to the end of the run: an earlier attempt's end is not the run's. */
+/* Tells the end only when the last attempt is followed to the end of the run: an earlier attempt's end is not the
+ * run's. */
 static int tell_end(const struct cli *cli, const struct flow_run *run)
 {
     const struct cli_logs_options *o = CLI_OPTIONS(cli, logs);

@@ -32,14 +32,14 @@ static int print_codes_json(const char *key, const char *name, const struct flow
         err);
 }
 
-/* In addition to the codes, which scripts use too. */
+/* Prints the lines with errors on stderr, as scripts use the codes. */
 static void tell_errors(const struct flow_codes *codes)
 {
     for (size_t i = 0; i < codes->n_errors; i++)
         act_note("%s: %s", codes->errors[i].log, codes->errors[i].line);
 }
 
-/* Takes over the codes. */
+/* Prints the codes, and releases them. */
 static int cmd_parse_print(const struct cli *cli, const char *key, const char *name, struct flow_codes *codes,
                            struct act_error *err)
 {
@@ -76,7 +76,7 @@ static int parse_folder(const struct cli *cli, const char *folder, struct act_er
     return rc < 0 ? rc : cmd_parse_print(cli, "folder", folder, &codes, err);
 }
 
-/* No id of a run has a '/' in it. */
+/* Says why a word with a '/', which no id of a run has, names no folder. */
 static int cmd_parse_no_folder(const char *word, struct act_error *err)
 {
     if (access(word, F_OK) == 0)

@@ -8,11 +8,6 @@
 #include "flow/flow.h"
 #include "flow/keep/keep.h"
 
-static const char *plural(size_t n)
-{
-    return n == 1 ? "" : "s";
-}
-
 char *cli_sum_of_runs(const struct flow_prune *p, size_t n)
 {
     ACT_AUTO(act_buf) logs = {0};
@@ -21,20 +16,21 @@ char *cli_sum_of_runs(const struct flow_prune *p, size_t n)
         act_buf_addf(&logs, " (%zu with logs here", p->n_copies);
     if (p->n_sent)
         act_buf_addf(&logs, "%s%zu with logs in the store", logs.len ? ", " : " (", p->n_sent);
-    return act_sprintf("%zu run%s%s%s", n, plural(n), logs.len ? logs.data : "", logs.len ? ")" : "");
+    return act_sprintf("%zu run%s%s%s", n, cli_plural(n), logs.len ? logs.data : "", logs.len ? ")" : "");
 }
 
-/* "3 runs (2 with logs here), 1 package and 0 agents, 2 leftovers of killed commands, 1.2 MiB" */
+/* Returns "3 runs (2 with logs here), 1 package and 0 agents, 2 leftovers of killed commands, 1.2 MiB". New string. */
 static char *sum_of(const struct flow_prune *p, size_t n_runs)
 {
     ACT_AUTOFREE char *runs = cli_sum_of_runs(p, n_runs);
     char size[ACT_UNIT_TEXT];
 
     act_size_to_text(p->bytes, size);
-    ACT_AUTOFREE char *left =
-        p->n_left ? act_sprintf(", %zu leftover%s of killed commands", p->n_left, plural(p->n_left)) : act_strdup("");
-    return act_sprintf("%s, %zu package%s and %zu agent%s%s, %s", runs, p->n_packages, plural(p->n_packages),
-                       p->n_agents, plural(p->n_agents), left, size);
+    ACT_AUTOFREE char *left = p->n_left
+                                  ? act_sprintf(", %zu leftover%s of killed commands", p->n_left, cli_plural(p->n_left))
+                                  : act_strdup("");
+    return act_sprintf("%s, %zu package%s and %zu agent%s%s, %s", runs, p->n_packages, cli_plural(p->n_packages),
+                       p->n_agents, cli_plural(p->n_agents), left, size);
 }
 
 static bool cmd_prune_is_empty(const struct flow_prune *p)
@@ -42,7 +38,7 @@ static bool cmd_prune_is_empty(const struct flow_prune *p)
     return p->n + p->n_packages + p->n_agents + p->n_left == 0;
 }
 
-/* What is old and stays all the same. */
+/* Says what is old and stays all the same. */
 static void cmd_prune_say_left(const struct flow_prune *p)
 {
     const struct {
@@ -57,7 +53,7 @@ static void cmd_prune_say_left(const struct flow_prune *p)
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         if (rows[i].n > 0)
-            act_note("left: %zu run%s, %s", rows[i].n, plural(rows[i].n), rows[i].why);
+            act_note("left: %zu run%s, %s", rows[i].n, cli_plural(rows[i].n), rows[i].why);
     if (p->busy)
         act_note("left: agents, because a run has not ended where they are");
     if (p->unknown)
@@ -93,7 +89,7 @@ void cli_print_removed(const struct flow_prune *p)
     cli_put_table(&text);
 }
 
-/* "30d", as it may have been typed. New string. */
+/* Returns "30d", as it may have been typed. New string. */
 static char *cmd_prune_age_of(int64_t s)
 {
     static const struct {

@@ -37,7 +37,7 @@ struct watched {
     bool coloured;
 };
 
-/* So many of the runs are above it. */
+/* Returns the last line of the screen; shown runs are above it. */
 static char *cmd_query_bottom_of(const struct watched *w, const struct flow_board_view *view, size_t shown)
 {
     if (view->error || w->live.said || !view->listed)
@@ -133,7 +133,7 @@ static void cmd_query_put_line(const char *name, size_t more)
     putchar('\n');
 }
 
-/* The path with a '*' for each number in its last part. New string. */
+/* Returns the path with a '*' for each number in its last part. New string. */
 static char *pattern_of(const char *path)
 {
     const char *slash = strrchr(path, '/'), *at = slash ? slash + 1 : path;
@@ -148,7 +148,7 @@ static char *pattern_of(const char *path)
     return act_buf_steal(&out);
 }
 
-/* How many logs from the first on, which stand beside each other, have its pattern. */
+/* Counts the logs from the first on that stand beside each other and have its pattern. */
 static size_t count_alike(const struct flow_logs *logs, size_t first, const char *pattern)
 {
     size_t n = 1;
@@ -214,7 +214,7 @@ static void warn_unkept(struct cli *cli, const struct flow_logs *logs)
     cli->said_unkept = cli->said_unkept || logs->unkept_errno;
 }
 
-/* What is known of a run is shown even if its logs cannot be had, which then is the error. */
+/* Shows what is known of a run even if its logs cannot be had, which then is the error. */
 static int query_run(struct cli *cli, struct flow_run *run, json_t *list, struct act_error *err)
 {
     ACT_AUTO(flow_logs) logs = {0};
@@ -235,7 +235,7 @@ static int query_run(struct cli *cli, struct flow_run *run, json_t *list, struct
     return rc < 0 ? rc : printed;
 }
 
-/* Of several runs the logs are only fetched: what differs between them would be lost among the ends of their logs. */
+/* Fetches the logs of one of several runs: what differs between them would be lost among the ends of their logs. */
 static int fetch_run(struct cli *cli, struct flow_run *run, json_t *list, struct act_error *err)
 {
     ACT_AUTO(flow_logs) logs = {0};

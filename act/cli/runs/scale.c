@@ -13,7 +13,7 @@ static int cmd_scale_say(const struct cli *cli, const struct flow_run *run, int6
                                         (json_int_t)num_gpu, "nodes", nodes, "dry_run", cli->options.dry_run),
                               err);
     act_note("%s%s  %lld on %d node%s", cli->options.dry_run ? "would scale " : "", run->row.id, (long long)num_gpu,
-             nodes, nodes == 1 ? "" : "s");
+             nodes, cli_plural(nodes));
     return 0;
 }
 

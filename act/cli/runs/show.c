@@ -17,21 +17,12 @@ int64_t cli_elapsed_s(const struct run_status *s)
     return (s->ended_unix_s ? s->ended_unix_s : act_now_unix_s()) - s->started_unix_s;
 }
 
-static void set_time(json_t *object, const char *key, int64_t unix_s)
-{
-    char text[ACT_TIME_TEXT];
-
-    if (unix_s)
-        act_time_to_iso(unix_s, text);
-    json_object_set_new(object, key, unix_s ? json_string(text) : json_null());
-}
-
 static void render_set_text(json_t *object, const char *key, const char *text)
 {
-    json_object_set_new(object, key, text && *text ? codec_json_bytes_new(text) : json_null());
+    json_object_set_new(object, key, cli_text_json(text));
 }
 
-/* A line that may have been cut, within a character too. */
+/* Sets a line that may have been cut, within a character too. */
 static void set_line(json_t *object, const char *key, const char *text)
 {
     ACT_AUTOFREE char *line = act_one_line(text, strlen(text));
@@ -63,9 +54,9 @@ json_t *cli_run_json(const struct flow_run *run)
     ACT_AUTOFREE char *param = flow_batch_param(&run->spec.argv);
     json_object_set_new(j, "param", param ? codec_json_bytes_new(param) : json_null());
     json_object_set_new(j, "num_gpu", json_integer(cli_gpus(run)));
-    set_time(j, "created", run->row.created_unix_s);
-    set_time(j, "started", s->started_unix_s);
-    set_time(j, "ended", s->ended_unix_s);
+    json_object_set_new(j, "created", cli_time_json(run->row.created_unix_s));
+    json_object_set_new(j, "started", cli_time_json(s->started_unix_s));
+    json_object_set_new(j, "ended", cli_time_json(s->ended_unix_s));
     json_object_set_new(j, "exit_status", cli_has_exit_status(s) ? json_integer(s->exit_status) : json_null());
     json_object_set_new(j, "failed_rank", s->failed_rank >= 0 ? json_integer(s->failed_rank) : json_null());
     set_line(j, "reason", s->reason);
@@ -118,7 +109,7 @@ static bool render_has_names(const struct flow_runs *runs)
     return false;
 }
 
-/* The table of Azure Batch AI had exit status and tool of its jobs. */
+/* Tells whether a run has a tool: the table of Azure Batch AI had exit status and tool of its jobs. */
 static bool has_tools(const struct flow_runs *runs)
 {
     for (size_t i = 0; i < runs->n; i++) {
@@ -134,7 +125,7 @@ static void push_tool(struct act_strv *cells, const struct flow_run *run)
     ACT_AUTOFREE char *tool = flow_tool(&run->spec);
 
     cli_push_count(cells, cli_has_exit_status(&run->status) ? run->status.exit_status : -1);
-    act_strv_push(cells, tool ? tool : "-");
+    cli_push_text(cells, tool);
 }
 
 const char *cli_short_id(const char *id)
@@ -144,7 +135,7 @@ const char *cli_short_id(const char *id)
     return piece && strlen(piece + 1) == 8 ? piece + 1 : id;
 }
 
-/* What it waits for at first is what it was submitted with. */
+/* Tells whether the status knows the size. A run waits at first for what it was submitted with. */
 static bool shows_size(const struct run_status *s)
 {
     return s->has_size && (s->num_gpu > 0 || s->started_unix_s);
@@ -223,7 +214,7 @@ void cli_runs_text(const struct flow_runs *runs, bool with_reason, int room, boo
         const struct flow_run *run = &runs->v[i];
         act_strv_push(&cells, run->row.id);
         if (named)
-            act_strv_push(&cells, run->row.name ? run->row.name : "-");
+            cli_push_text(&cells, run->row.name);
         act_strv_push(&cells, run_state_name(run->status.state));
         if (tools)
             push_tool(&cells, run);
@@ -316,7 +307,7 @@ static void print_param(const struct act_strv *argv)
         print_field(" ", line);
 }
 
-/* In GPUs, or else in processes. */
+/* Prints the size in GPUs, or else in processes. */
 static void render_print_size(const struct flow_run *run)
 {
     int64_t all = (int64_t)run->spec.nodes * run_spec_processes(&run->spec);

@@ -14,7 +14,7 @@
 #include "flow/runs/runs.h"
 #include "proc/proc.h"
 
-/* What is shown while waiting, and done when a run has ended. */
+/* The display while runs are waited for, and what is done when one has ended. */
 struct shown {
     const struct cli *cli;
     bool terminal;
@@ -54,8 +54,6 @@ static void cmd_wait_clear(struct shown *shown)
 
 /* ---- --notify */
 
-/* Whether one of the variables is set already. */
-/* What the run is. */
 static void make_variables(const struct flow_run *run, struct act_strv *env)
 {
     act_strv_pushf(env, "ACT_RUN_ID=%s", run->row.id);
@@ -66,7 +64,7 @@ static void make_variables(const struct flow_run *run, struct act_strv *env)
     act_strv_pushf(env, "ACT_RUN_REASON=%s", run->status.reason);
 }
 
-/* With --json nothing else may be on stdout. */
+/* Starts the command of --notify. With --json nothing else may be on stdout. */
 static int start_notify(const struct cli *cli, const struct flow_run *run, pid_t *out_pid, struct act_error *err)
 {
     char *const argv[] = {(char[]){"/bin/sh"}, (char[]){"-c"}, CLI_OPTIONS(cli, wait)->notify, NULL};
@@ -80,7 +78,7 @@ static int start_notify(const struct cli *cli, const struct flow_run *run, pid_t
         out_pid, err);
 }
 
-/* What becomes of the command is not what has become of the run. */
+/* Runs the command of --notify. How it ends says nothing about the run. */
 static void notify(const struct cli *cli, const struct flow_run *run)
 {
     struct act_error err;
@@ -112,7 +110,7 @@ static void cmd_wait_tell_ended(void *arg, const struct flow_run *run)
         notify(shown->cli, run);
 }
 
-/* That of the first of them that did not complete. */
+/* Returns the exit status of the first of them that did not complete. */
 static int exit_status(const struct flow_run *runs, size_t n)
 {
     int status = 0;
@@ -122,7 +120,7 @@ static int exit_status(const struct flow_run *runs, size_t n)
     return status;
 }
 
-/* Of one run that was named, that one; else a list of those that were waited for. */
+/* Prints the run, if one was named; else a list of those that were waited for. */
 static int cmd_wait_print_json(const struct cli *cli, const struct flow_run *runs, size_t n, struct act_error *err)
 {
     json_t *list = json_array();
@@ -136,7 +134,7 @@ static int cmd_wait_print_json(const struct cli *cli, const struct flow_run *run
     return cli_print_list("runs", list, 0, err);
 }
 
-/* Those that --name and --tag mean now: others that come later are not waited for. */
+/* Finds the runs that --name and --tag mean now: others that come later are not waited for. */
 static int find_labelled(struct cli *cli, struct act_strv *out, struct act_error *err)
 {
     ACT_AUTO(flow_runs) runs = {0};

@@ -14,24 +14,9 @@
 
 /* ---- for programs */
 
-static json_t *cmd_why_text_or_null(const char *text)
-{
-    return text && *text ? codec_json_bytes_new(text) : json_null();
-}
-
 static json_t *number_or_null(int64_t number, bool is_known)
 {
     return is_known ? json_integer(number) : json_null();
-}
-
-static json_t *time_or_null(int64_t unix_s)
-{
-    char text[ACT_TIME_TEXT];
-
-    if (unix_s <= 0)
-        return json_null();
-    act_time_to_iso(unix_s, text);
-    return json_string(text);
 }
 
 static json_t *failure_json(const struct flow_why *why)
@@ -39,10 +24,10 @@ static json_t *failure_json(const struct flow_why *why)
     if (why->attempt == 0)
         return json_null();
     return json_pack("{s:i,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "attempt", why->attempt, "rank",
-                     number_or_null(why->rank, why->rank >= 0), "node", cmd_why_text_or_null(why->node), "exit_status",
+                     number_or_null(why->rank, why->rank >= 0), "node", cli_text_json(why->node), "exit_status",
                      number_or_null(why->exit_status, why->exit_status >= 0), "signal",
-                     number_or_null(why->signal, why->signal > 0), "reason", cmd_why_text_or_null(why->reason), "time",
-                     time_or_null(why->failed_unix_s), "lines", codec_json_strv_new(&why->lines));
+                     number_or_null(why->signal, why->signal > 0), "reason", cli_text_json(why->reason), "time",
+                     cli_time_json(why->failed_unix_s), "lines", codec_json_strv_new(&why->lines));
 }
 
 static json_t *diagnosis_json(const struct flow_why *why)
@@ -53,8 +38,8 @@ static json_t *diagnosis_json(const struct flow_why *why)
         return json_null();
     return json_pack("{s:s,s:s,s:s,s:s,s:s,s:s,s:o,s:o,s:o}", "id", rule->id, "code", rule->code, "class", rule->title,
                      "summary", rule->summary, "retry", diagnose_retry_name(rule->retry), "advice", why->advice, "rank",
-                     number_or_null(why->cause_rank, why->cause_rank >= 0), "log", cmd_why_text_or_null(why->log),
-                     "line", cmd_why_text_or_null(why->line));
+                     number_or_null(why->cause_rank, why->cause_rank >= 0), "log", cli_text_json(why->log), "line",
+                     cli_text_json(why->line));
 }
 
 static json_t *said_json(const struct flow_rank_lines *said)
@@ -63,9 +48,9 @@ static json_t *said_json(const struct flow_rank_lines *said)
 
     for (size_t i = 0; i < said->n; i++) {
         const struct flow_rank_line *l = &said->v[i];
-        json_array_append_new(list, json_pack("{s:i,s:o,s:o,s:b}", "rank", l->rank, "line",
-                                              cmd_why_text_or_null(l->line), "silent_s",
-                                              number_or_null(l->silent_s, l->silent_s >= 0), "longer", l->longer));
+        json_array_append_new(list, json_pack("{s:i,s:o,s:o,s:b}", "rank", l->rank, "line", cli_text_json(l->line),
+                                              "silent_s", number_or_null(l->silent_s, l->silent_s >= 0), "longer",
+                                              l->longer));
     }
     return list;
 }
@@ -83,19 +68,18 @@ static int print_why_json(const struct flow_run *run, const struct flow_why *why
     const struct run_status *s = &run->status;
 
     return cli_print_json(
-        json_pack("{s:i,s:s,s:s,s:o,s:o,s:i,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "version", 1, "run", run->row.id,
-                  "state", run_state_name(s->state), "replaced_by", cmd_why_text_or_null(run->replaced_by), "reason",
-                  cmd_why_text_or_null(s->reason), "attempt", s->attempt, "attempts",
-                  s->attempts ? json_integer(s->attempts) : json_null(), "retry", cmd_why_text_or_null(s->retry),
-                  "heartbeat", time_or_null(s->heartbeat_unix_s), "last_line",
-                  cmd_why_text_or_null(last_line_of_rank_0(&why->said)), "ranks", said_json(&why->said), "failure",
-                  failure_json(why), "diagnosis", diagnosis_json(why), "notes", codec_json_strv_new(&why->notes)),
+        json_pack("{s:i,s:s,s:s,s:o,s:i,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "version", 1, "run", run->row.id, "state",
+                  run_state_name(s->state), "reason", cli_text_json(s->reason), "attempt", s->attempt, "attempts",
+                  s->attempts ? json_integer(s->attempts) : json_null(), "retry", cli_text_json(s->retry), "heartbeat",
+                  cli_time_json(s->heartbeat_unix_s), "last_line", cli_text_json(last_line_of_rank_0(&why->said)),
+                  "ranks", said_json(&why->said), "failure", failure_json(why), "diagnosis", diagnosis_json(why),
+                  "notes", codec_json_strv_new(&why->notes)),
         err);
 }
 
 /* ---- for people */
 
-/* Text from a log, on one line of reasonable length. */
+/* Prints text from a log on one line of reasonable length. */
 static void cmd_why_put_text(const char *text)
 {
     enum { SHOWN = 400 };
@@ -114,7 +98,7 @@ static void cmd_why_put_text(const char *text)
 
 enum { FIELD = 10 }; /* how wide a name and its blank are */
 
-/* What is ours to say. */
+/* Prints a field in ACT's own words. */
 static void cmd_why_put_field(const char *name, const char *text)
 {
     ACT_AUTOFREE char *shown = cli_name(text);
@@ -123,8 +107,8 @@ static void cmd_why_put_field(const char *name, const char *text)
     cli_put_prose(shown, FIELD, FIELD);
 }
 
-/* What the agent reports about the rank, without its name: "exited with status 1", "killed by signal 9 (Killed)",
- * "lost: its agent was killed". NULL: it is about something else. */
+/* Returns what the agent reports about a rank, without its name: "exited with status 1", "killed by signal 9
+ * (Killed)", "lost: its agent was killed". NULL: it is about something else. */
 static const char *without_rank(const char *reason, int rank)
 {
     static const char *const links[] = {": ", " is ", " was ", " "};
@@ -230,7 +214,7 @@ static void push_silence(struct act_strv *cells, const struct flow_rank_line *sa
     act_strv_pushf(cells, "%s%s", said->longer ? ">" : "", text);
 }
 
-/* Where the ranks are: the others are waiting for one that is elsewhere or went silent first. */
+/* Prints where the ranks are: most of them wait for one that is elsewhere or went silent first. */
 static void put_what_ranks_said(const struct flow_why *why)
 {
     enum { SHOWN = 16 };

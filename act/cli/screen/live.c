@@ -18,7 +18,7 @@ enum {
     SAID_MS = 10000, /* how long a warning is shown */
 };
 
-/* From the board's threads. */
+/* Wakes the loop; runs on the board's threads. */
 static void on_news(void *arg)
 {
     const struct live *live = arg;
@@ -126,7 +126,7 @@ static int open_live(struct live *live, struct cli *cli, struct act_error *err)
     return 0;
 }
 
-/* What is still under way must not meet the end of what it uses. */
+/* What is still under way must not outlive what it uses. */
 void live_end_board(struct live *live, int status)
 {
     if (flow_board_free(live->board))

@@ -29,7 +29,7 @@ struct live {
     int64_t said_ms, drawn_ms;
 };
 
-/* Until live_quit() or a signal: 0, or the exit status. what: as of screen_check(). */
+/* Runs until live_quit() or a signal. Returns 0, or the exit status. what: as for screen_check(). */
 int live_run(struct live *live, struct cli *cli, const char *what, struct act_error *err) ACT_NODISCARD;
 void live_quit(struct live *live);
 /* Waits until every cluster was asked once, without a screen: for one frame. */

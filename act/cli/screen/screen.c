@@ -137,7 +137,7 @@ static const struct {
     {"\027", SCREEN_ERASE_WORD}, {"\025", SCREEN_ERASE_ALL},
 };
 
-/* The length of a control sequence: ESC [ or ESC O, parameters, one final character. */
+/* Returns the length of a control sequence: ESC [ or ESC O, parameters, one final character. */
 static size_t sequence_len(const char *bytes, size_t len)
 {
     size_t i = 2;
@@ -199,7 +199,7 @@ static sigset_t screen_signals(void)
     return set;
 }
 
-/* As SIGTSTP does to programs that do not catch it. Returns when SIGCONT came. */
+/* Stops, as SIGTSTP makes programs that do not catch it. Returns when SIGCONT came. */
 static void screen_stop(struct screen *s)
 {
     screen_give_back();
@@ -311,7 +311,7 @@ void screen_draw(struct screen *s, const struct act_strv *lines)
 
 /* ---- another program on the terminal */
 
-/* A signal that came while another program has the terminal; 0: none. */
+/* Returns a signal that came while another program has the terminal; 0: none. */
 static int read_signal(struct screen *s)
 {
     struct signalfd_siginfo info;
@@ -319,7 +319,7 @@ static int read_signal(struct screen *s)
     return read(s->signals, &info, sizeof(info)) == sizeof(info) ? (int)info.ssi_signo : 0;
 }
 
-/* Whether to go on waiting for it. */
+/* Tells whether to go on waiting for the program. */
 static bool wait_on(struct screen *s, pid_t pid, int *out_status, int *out_signal)
 {
     struct pollfd in = {.fd = s->signals, .events = POLLIN};

@@ -46,7 +46,8 @@ struct screen {
     struct act_strv frame;
 };
 
-/* Why this terminal cannot be redrawn in place, with what to do (what: "'a q' prints the table once"): -ACT_USAGE. */
+/* Checks that this terminal can be redrawn in place; else -ACT_USAGE with what to do instead: what is "'a q' prints
+ * the table once". */
 int screen_check(const char *what, struct act_error *err) ACT_NODISCARD;
 /* Takes the terminal over, in every way in which this program ends until screen_close(). Signals of this thread, and of
  * those that it starts from now on, are the screen's. */
@@ -56,7 +57,7 @@ void screen_close(struct screen *screen);
 /* Shows lines, each at most screen->columns wide and harmless but for ACT's own colours: only those that are other than
  * in the last frame are written, in one write. */
 void screen_draw(struct screen *screen, const struct act_strv *lines);
-/* The last line that was written to stderr since; NULL: none. New string. */
+/* Returns the last line that was written to stderr since, a new string; NULL: none. */
 char *screen_said(struct screen *screen);
 /* Gives the terminal to a program until it ends, waits for a key (Ctrl-C is one) unless Ctrl-C ended it, and takes it
  * back. head: a line to print before it, in one width of the terminal. */

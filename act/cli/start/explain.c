@@ -41,7 +41,7 @@ static void release_rows(struct rows *rows)
     free(rows->v);
 }
 
-/* By the top-level folders of the project; "./" stands for its top-level files. */
+/* Sums the files by the top-level folders of the project; "./" stands for its top-level files. */
 static struct rows sum_folders(const struct package_list *list)
 {
     struct rows rows = {0};

@@ -10,7 +10,7 @@
 
 /* ---- the result */
 
-/* Sockets, pipes and devices are left out without being asked to: report them. */
+/* Names sockets, pipes and devices, which are left out without being asked to. */
 static void mention_special_files(const struct package_list *list)
 {
     static const char *const kinds[] = {"socket", "pipe", "device"};

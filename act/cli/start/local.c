@@ -10,11 +10,6 @@
 #include "flow/flow.h"
 #include "flow/submit/submit.h"
 
-static int cmd_local_confirm(void *arg, const char *question, struct act_error *err)
-{
-    return cli_confirm(arg, question, err);
-}
-
 int cmd_local(struct cli *cli, struct act_error *err)
 {
     const struct cli_start_options *o = CLI_OPTIONS(cli, start);
@@ -26,7 +21,7 @@ int cmd_local(struct cli *cli, struct act_error *err)
                             .no_container = o->no_container,
                             .stored_folders = o->mount,
                             .dry_run = cli->options.dry_run,
-                            .confirm = cmd_local_confirm,
+                            .confirm = cli_confirm_for,
                             .arg = cli,
                             .sink = {.write = cli_write_stdout},
                             .interrupted = &cli_interrupted};

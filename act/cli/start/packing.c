@@ -9,7 +9,8 @@
 #include "cli/start/start.h"
 #include "flow/code/code.h"
 
-/* An interrupted upload continues where it stopped, as the progress line's handler says; packing does not. */
+/* Shows progress. An interrupted upload continues where it stopped, as the handler of the line says; packing does
+ * not. */
 static void show_stage(struct cli_packing *p, const char *verb, const struct transfer_progress *now)
 {
     if (p->line.verb != verb) {
@@ -43,7 +44,7 @@ static void packing_clear(void *arg)
     p->line.verb = NULL;
 }
 
-/* "512.0 MiB of new code: ckpt/last.pt 381.0 MiB, ..." */
+/* Returns "512.0 MiB of new code: ckpt/last.pt 381.0 MiB, ...". New string. */
 static char *describe_large(const struct flow_init *io)
 {
     const struct package_entry *largest[CLI_LARGEST];

@@ -14,7 +14,7 @@
 #include "flow/runs/runs.h"
 #include "flow/submit/submit.h"
 
-/* With --json the new runs are one list. */
+/* Prints a new run; with --json they are one list. */
 static int report_new_run(struct cli *cli, const struct run_spec *spec, json_t *preview, json_t *list,
                           struct act_error *err)
 {
@@ -32,7 +32,7 @@ static const char *named_target(const struct cli *cli)
     return CLI_OPTIONS(cli, start)->resubmit_to ? CLI_OPTIONS(cli, start)->resubmit_to : cli->options.cluster;
 }
 
-/* Where the new run goes: the cluster of -rt, else of -c, else the place of the old run. */
+/* Opens where the new run goes: the cluster of -rt, else of -c, else the place of the old run. */
 static int open_target(struct cli *cli, const struct flow_run *old, struct flow *to, struct act_error *err)
 {
     const char *named = named_target(cli);
@@ -45,8 +45,7 @@ static int open_target(struct cli *cli, const struct flow_run *old, struct flow 
     return rc < 0 ? rc : 0;
 }
 
-/* On a terminal, the user is asked before a running run loses its work. Scripts, which take the id from stdout, are
- * never asked. */
+/* Asks on a terminal before a running run loses its work. Scripts, which take the id from stdout, are never asked. */
 static int confirm_loss(const struct cli *cli, const struct flow_run *old, struct act_error *err)
 {
     if (cli->options.dry_run || old->status.state != RUN_RUNNING || !isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
@@ -56,12 +55,8 @@ static int confirm_loss(const struct cli *cli, const struct flow_run *old, struc
     return rc == -ACT_FAIL ? act_error_set(err, ACT_FAIL, "not confirmed: '%s' goes on", old->row.id) : rc;
 }
 
-static int cmd_resubmit_confirm(void *arg, const char *question, struct act_error *err)
-{
-    return cli_confirm(arg, question, err);
-}
-
-/* Where the old run's package is. That of a project that was moved is in the store of the named cluster, or nowhere. */
+/* Opens where the old run's package is. That of a project that was moved is in the store of the named cluster, or
+ * nowhere. */
 static int open_home(struct cli *cli, const struct flow_run *old, struct flow *home, struct act_error *err)
 {
     int rc = flow_open_of_run(&old->row, NULL, home, err);
@@ -74,7 +69,7 @@ static int open_home(struct cli *cli, const struct flow_run *old, struct flow *h
     return 0;
 }
 
-/* Of two projects, the user may mean the other one. */
+/* Says whose code is packed: of two projects, the user may mean the other one. */
 static void say_whose_code(const struct cli *cli, const struct flow_run *old, const struct flow *to)
 {
     const char *root = to->config.project_root;
@@ -95,7 +90,7 @@ static int cmd_resubmit_resubmit(struct cli *cli, struct flow_run *old, json_t *
     ACT_AUTO(flow_init) code = {0};
     struct flow_submit again = {.dry_run = cli->options.dry_run,
                                 .code = CLI_OPTIONS(cli, start)->code ? &code : NULL,
-                                .confirm = cmd_resubmit_confirm,
+                                .confirm = cli_confirm_for,
                                 .arg = cli};
     struct flow home, to;
     int rc = cli_labels(cli, &again.labels, err);

@@ -9,17 +9,12 @@
 #include "flow/code/code.h"
 #include "flow/flow.h"
 
-static int cmd_submit_confirm(void *arg, const char *question, struct act_error *err)
-{
-    return cli_confirm(arg, question, err);
-}
-
 static void say_submitted(const struct run_spec *spec)
 {
     int n = run_spec_processes(spec);
 
     act_note("submitted to %s: %d node%s, %d process%s%s; 'a logs -f %s' follows it", spec->cluster, spec->nodes,
-             spec->nodes == 1 ? "" : "s", n, n == 1 ? "" : "es", spec->nodes == 1 ? "" : " each", spec->id);
+             cli_plural(spec->nodes), n, n == 1 ? "" : "es", spec->nodes == 1 ? "" : " each", spec->id);
 }
 
 int cmd_submit(struct cli *cli, struct act_error *err)
@@ -35,7 +30,7 @@ int cmd_submit(struct cli *cli, struct act_error *err)
                                  CLI_OPTIONS(cli, settings)->num_gpu.most >= 0 || CLI_OPTIONS(cli, settings)->single,
                              .dry_run = cli->options.dry_run,
                              .code = CLI_OPTIONS(cli, start)->last_package ? NULL : &code,
-                             .confirm = cmd_submit_confirm,
+                             .confirm = cli_confirm_for,
                              .arg = cli};
 
     if (o->job_file && cli->words.n)

@@ -34,7 +34,7 @@ static int confirm_copies(void *arg, const char *question, struct act_error *err
     return cli_confirm(shown->cli, question, err);
 }
 
-/* A line now and then: there may be a million of them. */
+/* Prints a line now and then: there may be a million runs. */
 static void cmd_sweep_show(void *arg, int64_t done)
 {
     enum { EACH_S = 10 };
@@ -82,7 +82,7 @@ static void say_more(const struct flow_sweep *io)
                  (long long)io->kept);
     else
         act_note("sweep %s on %s: %lld run%s submitted%s", io->id, io->spec.cluster, (long long)io->submitted,
-                 io->submitted == 1 ? "" : "s", io->kept ? ", the others were there" : "");
+                 cli_plural(io->submitted), io->kept ? ", the others were there" : "");
     act_note("'a q --tag sweep=%s' lists them, 'a sweep --show %s' compares them, 'a wait --tag sweep=%s' waits, "
              "'a abort --tag sweep=%s' ends them",
              io->id, io->id, io->id, io->id);
@@ -104,7 +104,7 @@ static int cmd_sweep_print(const struct cli *cli, const struct flow_sweep *io, s
     return rc;
 }
 
-/* To look at a sweep none is needed. */
+/* Opens the project, which is not needed to look at a sweep. */
 static int open_project(struct cli *cli, struct act_error *err)
 {
     flow_close(&cli->flow);
@@ -155,7 +155,7 @@ struct show {
     struct flow_leaders leaders;
 };
 
-/* One whose log cannot be had has no number. */
+/* Reads the numbers of a run; one whose log cannot be had has none. */
 static struct numbers *numbers_of(struct cli *cli, struct flow_run *run)
 {
     ACT_AUTO(flow_logs) logs = {0};
@@ -232,8 +232,8 @@ static void cmd_sweep_print_table(const struct show *s)
     cli_print_table(columns, heads.n, &cells);
 }
 
-/* A value with a comma or a quote is quoted, as in RFC 4180; one that a spreadsheet would take for a formula is not
- * changed. */
+/* Prints a field. A value with a comma or a quote is quoted, as in RFC 4180; one that a spreadsheet would take for a
+ * formula is not changed. */
 static void cmd_sweep_put_field(const char *text, bool last)
 {
     if (text[strcspn(text, ",\"\n\r")]) {
@@ -313,34 +313,16 @@ static int show_sweep(struct cli *cli, struct act_error *err)
 
 /* ---- which of both */
 
-/* Options that only one of them has. */
 static int check_show(const struct cli *cli, struct act_error *err)
 {
-    const struct cli_settings_options *o = CLI_OPTIONS(cli, settings);
-    const struct {
-        bool given;
-        const char *name;
-    } others[] = {{CLI_OPTIONS(cli, sweep)->grids.n > 0, "--grid"},
-                  {CLI_OPTIONS(cli, sweep)->max_parallel >= 0, "--max-parallel"},
-                  {cli->options.name, "--name"},
-                  {cli->options.tags.n > 0, "--tag"},
-                  {CLI_OPTIONS(cli, start)->last_package, "--last-package"},
-                  {o->hang_s > 0, "--hang"},
-                  {o->retry >= 0, "--retry"},
-                  {o->retry_on, "--retry-on"},
-                  {o->use_bad_nodes, "--use-bad-nodes"},
-                  {cli->options.dry_run, "--dry-run"},
-                  {cli->options.params.n > 0, "-p"},
-                  {o->num_gpu.most >= 0, "-n"},
-                  {o->single, "--single"},
-                  {o->compile_args, "-ca"}};
+    const struct cli_option *other =
+        cli_given_beyond(cli, "cluster show metric lowest highest rank csv json no-logs no-full-logs yes");
 
     if (cli->words.n > 0)
         return act_error_set(err, ACT_USAGE, "--show looks at a sweep: there cannot be a command, '%s', as well",
                              cli->words.v[0]);
-    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
-        if (others[i].given)
-            return act_error_set(err, ACT_USAGE, "--show looks at a sweep, and %s is for a new one", others[i].name);
+    if (other)
+        return act_error_set(err, ACT_USAGE, "--show looks at a sweep, and --%s is for a new one", other->long_name);
     if (CLI_OPTIONS(cli, page)->csv && cli->options.json)
         return act_error_set(err, ACT_USAGE, "--csv and --json exclude each other");
     return cli_check_metric(cli, err);

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/clock.h"
+#include "cli/print/print.h"
 #include "cli/runs/runs.h"
 #include "cli/screen/live.h"
 #include "cli/top/rows.h"
@@ -14,7 +14,7 @@ static json_t *top_json_share(bool known, int n)
     return known && n >= 0 ? json_integer(n) : json_null();
 }
 
-/* What an error quotes need not be UTF-8. NULL: there is none. */
+/* Returns an error as JSON: what it quotes need not be UTF-8. NULL: there is none. */
 static json_t *error_json(const char *error)
 {
     ACT_AUTOFREE char *line = error ? act_one_line(error, strlen(error)) : NULL;
@@ -35,7 +35,7 @@ static json_t *top_json_cluster(const struct flow_board_cluster *c)
                      (json_int_t)c->queued);
 }
 
-/* What JSON cannot say is null. */
+/* Returns a number; null where JSON cannot say it. */
 static json_t *real_json(bool known, double value)
 {
     return known && isfinite(value) ? json_real(value) : json_null();
@@ -44,18 +44,15 @@ static json_t *real_json(bool known, double value)
 static json_t *live_json(const struct flow_live *live)
 {
     json_t *numbers = json_array();
-    char spoke[ACT_TIME_TEXT];
 
-    if (live->spoke_unix_s > 0)
-        act_time_to_iso(live->spoke_unix_s, spoke);
     for (size_t i = 0; i < live->n_numbers; i++)
         json_array_append_new(numbers, json_pack("{s:s,s:o}", "name", live->numbers[i].name, "last",
                                                  real_json(true, live->numbers[i].last)));
     return json_pack("{s:b,s:o,s:o,s:o,s:o,s:o,s:o}", "has_gpus", live->has_gpus, "busy",
                      real_json(live->busy >= 0, live->busy), "memory", real_json(live->memory >= 0, live->memory),
-                     "last_line", live->line ? codec_json_bytes_new(live->line) : json_null(), "log_changed",
-                     live->spoke_unix_s > 0 ? json_string(spoke) : json_null(), "held_up_by",
-                     live->held_up_by >= 0 ? json_integer(live->held_up_by) : json_null(), "numbers", numbers);
+                     "last_line", cli_text_json(live->line), "log_changed", cli_time_json(live->spoke_unix_s),
+                     "held_up_by", live->held_up_by >= 0 ? json_integer(live->held_up_by) : json_null(), "numbers",
+                     numbers);
 }
 
 static json_t *run_json(const struct flow_board_run *run)

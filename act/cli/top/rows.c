@@ -22,7 +22,7 @@ static bool top_rows_has_word(const struct flow_run *run, const char *word)
     return false;
 }
 
-/* A tag is in the ledger as JSON: "sweep=7" means "sweep":"7". */
+/* Tells whether a run has a tag, which is in the ledger as JSON: "sweep=7" means "sweep":"7". */
 static bool has_tag(const struct flow_run *run, const char *word)
 {
     const char *equals = strchr(word, '=');
@@ -186,7 +186,7 @@ void top_toggle(struct top_look *look, const char *sweep)
     look->unfolded = left;
 }
 
-/* Which of two values of a number is better follows from its name; 0: it does not. */
+/* Returns 1 if a lower value of a number is better, -1 if a higher one is, by its name; 0: it does not say. */
 static int sign_of(const char *name)
 {
     static const struct {

@@ -18,16 +18,16 @@ struct top_rows {
     size_t n;
 };
 
-/* They live as long as the view. */
+/* Makes the rows, which live as long as the view. */
 void top_rows(const struct flow_board_view *view, const struct top_look *look, struct top_rows *out);
 void top_rows_release(struct top_rows *rows);
-/* The row that has the run; the first one if none has. */
+/* Returns the row that has the run; the first one if none has. */
 size_t top_find(const struct top_rows *rows, const char *chosen);
-/* The best of the last values that the runs of a folded sweep have of a number whose name says what is better ("loss",
- * "acc"); NULL: none is known. */
+/* Returns the best of the last values that the runs of a folded sweep have of a number whose name says what is
+ * better ("loss", "acc"); NULL: none is known. */
 const struct flow_live_number *top_best(const struct top_row *row);
 
-/* top_json.c: the view as 'a top --json' prints it. New. */
+/* Returns the view as 'a top --json' prints it (json.c). A new reference. */
 json_t *top_json(const struct flow_board_view *view);
 
 #endif

@@ -92,7 +92,7 @@ static void top_text_add_head(const struct flow_board_view *view, const struct t
 
 /* ---- clusters */
 
-/* "3/8": idle of all. */
+/* Adds "3/8": how many of all are idle. */
 static void push_share(struct act_strv *cells, bool known, int idle, int all)
 {
     if (!known || idle < 0 || all < 0)
@@ -150,7 +150,7 @@ static int64_t since(const struct top_look *look, int64_t unix_s)
     return look->now_unix_s > unix_s ? look->now_unix_s - unix_s : 0;
 }
 
-/* How long it runs, waits, or has been over. */
+/* Adds how long a run runs, waits, or has been over. */
 static void push_age(struct act_strv *cells, const struct flow_run *run, const struct top_look *look)
 {
     const struct run_status *s = &run->status;
@@ -224,7 +224,7 @@ static void top_text_add_said(struct act_buf *out, const struct flow_live *live,
     act_buf_addf(out, "%s%s", out->len ? ": " : "", live->line);
 }
 
-/* What it says; of a run that does not run, why. */
+/* Adds what a run says; if it does not run, why. */
 static void push_said(struct act_strv *cells, const struct flow_board_run *run, const struct top_look *look)
 {
     const struct run_status *s = &run->run.status;
@@ -271,7 +271,7 @@ static void push_run(struct act_strv *cells, const struct flow_board_run *run, b
     push_said(cells, run, look);
 }
 
-/* Means over the runs that run. */
+/* Returns means over the runs that run. */
 static struct flow_live top_text_use_of(const struct top_row *row)
 {
     struct flow_live use = {.busy = -1, .memory = -1};
@@ -293,7 +293,7 @@ static struct flow_live top_text_use_of(const struct top_row *row)
     return use;
 }
 
-/* "4 done  6 running  1 failed": those that are not none. */
+/* Adds "4 done  6 running  1 failed", without those that are none. */
 static void top_text_add_counts(struct act_buf *out, const struct top_row *row)
 {
     static const struct {
@@ -307,7 +307,7 @@ static void top_text_add_counts(struct act_buf *out, const struct top_row *row)
             act_buf_addf(out, "%s%zu %s", out->len ? "  " : "", row->counts[counted[i].state], counted[i].what);
 }
 
-/* What the runs are called without their numbers: "first.12". */
+/* Returns what the runs are called without their numbers: "first" for "first.12". New string. */
 static char *name_of_sweep(const struct top_row *row)
 {
     const char *name = row->run->run.row.name ? row->run->run.row.name : row->sweep, *dot = strrchr(name, '.');
@@ -341,7 +341,7 @@ static void push_sweep(struct act_strv *cells, const struct top_row *row, bool c
     act_strv_pushf(cells, "sweep of %zu: %s", row->n_folded, counts.data);
 }
 
-/* For which of the columns something is known. Those for which something was once known are always shown, until the
+/* Returns the columns that something is known for. Those for which something was once known are shown until the
  * width is another one: a column that comes and goes with what runs say just now would move all others. */
 static unsigned known_columns(const struct cli_column *columns, const struct act_strv *cells, struct top_look *look)
 {
@@ -398,7 +398,7 @@ static void rows_text(const struct top_row *rows, size_t n, struct top_look *loo
     cli_table_text(columns, left, &cells, look->columns, look->coloured, out);
 }
 
-/* The line that keys are for, without colours of its own. */
+/* Returns the line that keys are for, inverted and without colours of its own. */
 static char *inverse(const char *line)
 {
     ACT_AUTO(act_buf) text = {0};
@@ -444,7 +444,7 @@ static void push_row_seen(struct act_strv *seen, const struct top_row *row)
         push_seen(seen, row->folded[i]);
 }
 
-/* In so many lines; look->rows 0: in as many as it takes. */
+/* Adds the rows in room lines; look->rows 0: in as many as it takes. */
 static void add_rows(const struct top_rows *rows, size_t chosen, size_t room, struct top_look *look,
                      struct act_strv *lines, struct act_strv *out_seen)
 {
@@ -465,7 +465,7 @@ static void add_rows(const struct top_rows *rows, size_t chosen, size_t room, st
 
 /* ---- more about the chosen run */
 
-/* "ID  NAME  on CLUSTER  KEY=VALUE". */
+/* Adds "ID  NAME  on CLUSTER  KEY=VALUE". */
 static void top_text_add_labels(struct act_buf *out, const struct ledger_run *row)
 {
     CODEC_AUTOJSON json_t *tags = run_tags_parse(row->tags);
@@ -571,7 +571,7 @@ static const char *no_runs(const struct flow_board_view *view, const struct top_
                            : "no runs yet; 'a submit COMMAND' starts one";
 }
 
-/* row NULL: there is none. */
+/* Keeps which row is chosen; row NULL: there is none. */
 static void keep_chosen(struct top_look *look, const struct top_row *row)
 {
     act_str_replace(&look->chosen, row ? row->run->run.row.id : NULL);
@@ -579,7 +579,7 @@ static void keep_chosen(struct top_look *look, const struct top_row *row)
     look->folded = row ? row->n_folded : 0;
 }
 
-/* Above the last line. */
+/* Adds everything above the last line. */
 static void add_body(const struct flow_board_view *view, struct top_look *look, struct act_strv *lines,
                      struct act_strv *out_seen)
 {

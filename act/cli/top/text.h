@@ -31,9 +31,9 @@ struct top_look {
     int known_for;
 };
 
-/* The runs that pass the filter, in order. New. */
+/* Returns the runs that pass the filter, in order. The array is new. */
 const struct flow_board_run **top_order(const struct flow_board_view *view, const struct top_look *look, size_t *out_n);
-/* The lines, and the ids of the running runs among them. */
+/* Makes the lines, and adds the ids of the running runs among them. */
 void top_lines(const struct flow_board_view *view, struct top_look *look, struct act_strv *lines,
                struct act_strv *out_seen);
 /* Folds or unfolds a sweep. */

@@ -83,7 +83,7 @@ static void move(struct top *top, int64_t by)
     flow_board_unlock(top->live.board);
 }
 
-/* Another verb of this program, on the whole terminal, below a line that says what it is. */
+/* Runs another verb of this program on the whole terminal, below a line that says what it is. */
 static void run_verb(struct top *top, const char *head, const char *const *words, size_t n)
 {
     ACT_AUTO(act_strv) argv = {0};
@@ -97,7 +97,7 @@ static void run_verb(struct top *top, const char *head, const char *const *words
         top->notice = act_strdup(act_error_text(&err));
 }
 
-/* RUN_UNKNOWN if it is not there any more. */
+/* Returns the state of a run; RUN_UNKNOWN if it is not there any more. */
 static enum run_state cmd_top_state_of(struct top *top, const char *id)
 {
     const struct flow_board_view *view = flow_board_lock(top->live.board);
@@ -254,7 +254,7 @@ static void cmd_top_confirm(struct top *top, int key)
         top->notice = act_strdup("not confirmed: nothing was changed");
 }
 
-/* The last character, whole. */
+/* Erases the last character, whole. */
 static void erase(struct act_buf *typed)
 {
     while (typed->len > 0 && ((unsigned char)typed->data[--typed->len] & 0xc0) == 0x80)
@@ -263,7 +263,7 @@ static void erase(struct act_buf *typed)
         typed->data[typed->len] = '\0';
 }
 
-/* And the blanks behind it. */
+/* Erases the last word, and the blanks behind it. */
 static void erase_word(struct act_buf *typed)
 {
     while (typed->len > 0 && typed->data[typed->len - 1] == ' ')
@@ -318,7 +318,7 @@ static void cmd_top_print_text(struct top *top, const struct flow_board_view *vi
     cli_put_table(&text);
 }
 
-/* One frame, as long as it takes, for a pipe or a look. */
+/* Prints one frame, however long it takes, for a pipe or a look. */
 static int print_once(struct top *top, struct act_error *err)
 {
     json_t *json = NULL;
