@@ -43,7 +43,8 @@ def test_options_of_other_verbs_are_refused(act, words, taken):
 @pytest.mark.parametrize("words, why", [
     (["q", "--no-details"], "--no-details is about a run"), (["-no-wl", "q"], "--no-logs is about a run"),
     (["q", "--no-details", "--json", "@"], "--no-details is for people"),
-    (["q", "--no-logs", "--refresh", "@"], "--no-logs fetches none"), (["q", "--max", "3", "@"], "--max is about the table"),
+    (["q", "--no-logs", "--refresh", "@"], "--no-logs fetches none"),
+    (["q", "--max", "3", "@"], "--max is about the table"),
     (["submit", "--retry", "0", "--retry-on", "bogus", "touch", "F"], "--retry 0 that it is not"),
     (["submit", "--use-bad-nodes", "touch", "F"], "changes nothing on the platform 'local'"),
     (["-ca", "x", "submit", "touch", "F"], "there is no '.*/compile.aml.sh'"),
@@ -65,8 +66,8 @@ def test_a_key_of_another_platform_is_not_ignored_in_silence(act):
 def test_the_id_of_a_run_is_not_lost_with_the_output(act, words):
     """What was started can still be found."""
     with open("/dev/full", "w", encoding="utf-8") as full:
-        said = subprocess.run([act.programs / "a", *words], cwd=act.project, env=act.env, stdout=full, stderr=subprocess.PIPE,
-                              text=True, check=False)
+        said = subprocess.run([act.programs / "a", *words], cwd=act.project, env=act.env, stdout=full,
+                              stderr=subprocess.PIPE, text=True, check=False)
     run, = act.run("q", "--json", "--max", "0").json["runs"]
     names = [run["id"], run["tags"].get("sweep")]
     assert said.returncode == 1 and any(f"is '{name}', and goes on" in said.stderr for name in names), said.stderr

@@ -1,6 +1,8 @@
+#include "base/log.h"
 #include "cli/clusters/clusters.h"
 #include "cli/print/print.h"
 #include "cli/print/table.h"
+#include "codec/json.h"
 #include "flow/cluster/cluster.h"
 #include "flow/flow.h"
 
