@@ -15,7 +15,7 @@ void act_log_quiet(bool quiet)
     quiet_notes = quiet;
 }
 
-/* Writes a line at once, so that lines of several threads or processes do not mix. */
+/* Writes a line, on a terminal in lines that fit, at once, so that lines of several threads or processes do not mix. */
 ACT_PRINTF(2, 0)
 static void log_print_line(const char *prefix, const char *fmt, va_list ap)
 {
@@ -23,7 +23,9 @@ static void log_print_line(const char *prefix, const char *fmt, va_list ap)
     ACT_AUTO(act_buf) line = {0};
 
     act_mask_controls(text, "\n\t", '?');
-    act_buf_addf(&line, "%s%s\n", prefix, text);
+    act_buf_adds(&line, prefix);
+    act_wrap(text, (int)strlen(prefix), *prefix ? 5 : 0, act_terminal_width(STDERR_FILENO), &line);
+    act_buf_addc(&line, '\n');
     if (act_terminal_write(STDERR_FILENO, line.data, line.len) < 0)
         (void)0; /* there is nowhere left to report it */
 }

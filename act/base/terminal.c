@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -280,4 +281,48 @@ int act_terminal_write(int fd, const char *data, size_t len)
         act_buf_add(&shown, data, len);
     }
     return write_and_release(fd, &shown);
+}
+
+int act_terminal_width(int fd)
+{
+    struct winsize w;
+
+    return isatty(fd) && ioctl(fd, TIOCGWINSZ, &w) == 0 ? w.ws_col : 0;
+}
+
+/* Returns how much of text, which begins at a column, goes into a line. */
+static size_t terminal_line_of(const char *text, int room)
+{
+    int ignored;
+    size_t fits = act_columns_fit(text, room > 0 ? room : 0, &ignored), end = fits;
+
+    if (!text[fits] || text[fits] == '\n')
+        return fits;
+    while (end > 0 && text[end] != ' ')
+        end--;
+    return end > strspn(text, " ") ? end : strspn(text, " ") + strcspn(text + strspn(text, " "), " \n");
+}
+
+void act_wrap(const char *text, int at, int indent, int width, struct act_buf *out)
+{
+    enum { NARROWEST = 40 };
+
+    if (width < NARROWEST) {
+        act_buf_adds(out, text);
+        return;
+    }
+    for (size_t n; *text; at = indent) {
+        size_t line = strcspn(text, "\n");
+        n = terminal_line_of(text, width - at);
+        n = n < line ? n : line;
+        act_buf_add(out, text, n);
+        text += n;
+        bool ends = *text == '\n';
+        text += ends ? 1 : strspn(text, " ");
+        if (*text)
+            act_buf_addf(out, "\n%*s", ends ? 0 : indent, "");
+        else if (ends)
+            act_buf_addc(out, '\n');
+        at = ends ? 0 : indent;
+    }
 }

@@ -49,6 +49,13 @@ void act_terminal_guard(void);
 #define ACT_SHOW_ALL (~0U)
 void act_terminal_show(FILE *stream, unsigned allow);
 
+/* Returns the width of the terminal that fd is, in columns; 0: it is not a terminal, or the width is not known. */
+int act_terminal_width(int fd);
+/* Appends text, whose first line begins at column at, in lines of at most width columns, of which all but the first are
+ * indented. It is broken at blanks; a longer word stays whole, so that it can be copied. In less than 40 columns the
+ * text stays as it is. */
+void act_wrap(const char *text, int at, int indent, int width, struct act_buf *out);
+
 /* Writes a whole text to a descriptor, made harmless if that is a terminal. Returns 0, or -1 with errno. */
 int act_terminal_write(int fd, const char *data, size_t len) ACT_NODISCARD;
 

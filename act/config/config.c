@@ -434,6 +434,29 @@ static void config_check_parts(struct config *c, struct config_findings *f)
             (*part)->check(c, f);
 }
 
+/* Tells whether a part, or a member of it, was given by -p. */
+static bool is_param(const struct yaml *part)
+{
+    bool is = !yaml_is_null(part) && part->file[0] == '-';
+
+    for (size_t i = 0; !yaml_is_null(part) && i < part->n; i++)
+        is = is || part->items[i]->file[0] == '-';
+    return is;
+}
+
+/* A file may have parts for several platforms; on the command line such a part is meant, and does nothing. */
+static void doubt_strangers(const struct config *c, struct config_findings *f)
+{
+    const struct config_kind *kind = config_kind_named(c->platform);
+
+    for (const struct config_part *const *part = config_parts(); *part && *kind->name; part++) {
+        const struct yaml *given = yaml_get(c->values->tree, (*part)->name);
+        if (!has_part(kind, *part) && is_param(given))
+            config_doubt(f, given, "'%s' has no effect here: cluster '%s' is of platform '%s'", (*part)->name,
+                         c->cluster, kind->name);
+    }
+}
+
 void config_read_tree(struct config *c, struct config_findings *f)
 {
     const struct yaml *tree = c->values->tree;
@@ -451,6 +474,7 @@ void config_read_tree(struct config *c, struct config_findings *f)
     check_image(c, f);
     check_mount(c, f);
     config_check_parts(c, f);
+    doubt_strangers(c, f);
     read_rows(c, f);
 }
 

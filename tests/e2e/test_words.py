@@ -1,6 +1,7 @@
 """No word is ignored: what is typed is honoured, or refused with one line before anything happened."""
 import json
 import re
+import subprocess
 
 import pytest
 
@@ -37,6 +38,51 @@ def test_options_of_other_verbs_are_refused(act, words, taken):
     act.write("data/w", "w")
     act.fail(*words, status=125 if "local" in words else 2, match=taken)
     assert not act.home.exists() and not act.store.exists() and not (act.project / "F").exists()
+
+
+@pytest.mark.parametrize("words, why", [
+    (["q", "--no-details"], "--no-details is about a run"), (["-no-wl", "q"], "--no-logs is about a run"),
+    (["q", "--no-details", "--json", "@"], "--no-details is for people"),
+    (["q", "--no-logs", "--refresh", "@"], "--no-logs fetches none"),
+    (["q", "--max", "3", "@"], "--max is about the table"),
+    (["submit", "--retry", "0", "--retry-on", "bogus", "touch", "F"], "--retry 0 that it is not"),
+    (["submit", "--use-bad-nodes", "touch", "F"], "changes nothing on the platform 'local'"),
+    (["-ca", "x", "submit", "touch", "F"], "there is no '.*/compile.aml.sh'"),
+    (["-n", "2:1", "submit", "touch", "F"], "2 is more than 1; did you mean '1:2'"),
+    (["config", "shwo"], "did you mean 'show'"), (["cluster", "lits"], "did you mean 'list'"),
+])
+def test_what_would_change_nothing_is_refused(act, words, why):
+    act.fail(*words, status=2, match=why)
+    assert not (act.home / "runs").exists() and not (act.project / "F").exists()
+
+
+def test_a_key_of_another_platform_is_not_ignored_in_silence(act):
+    said = act.run("-p", "slurm: {partition: x}", "submit", "--dry-run", "true").err
+    assert "'slurm' has no effect here: cluster 'aml' is of platform 'local'" in said
+
+
+@pytest.mark.parametrize("words", [["submit", "true"], ["submit", "--json", "true"], ["-q", "submit", "true"],
+                                   ["sweep", "--grid", "x=1", "--", "true", "{x}"]])
+def test_the_id_of_a_run_is_not_lost_with_the_output(act, words):
+    """What was started can still be found."""
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        said = subprocess.run([act.programs / "a", *words], cwd=act.project, env=act.env, stdout=full,
+                              stderr=subprocess.PIPE, text=True, check=False)
+    run, = act.run("q", "--json", "--max", "0").json["runs"]
+    names = [run["id"], run["tags"].get("sweep")]
+    assert said.returncode == 1 and any(f"is '{name}', and goes on" in said.stderr for name in names), said.stderr
+    assert act.run("wait", run["id"]).status == 0
+
+
+def test_words_of_a_shell_are_named(act):
+    said = act.run("submit", "--dry-run", "echo", "a", "|", "cat").err
+    assert "'|' is passed to 'echo' as a word" in said
+    assert "as a word" not in act.run("submit", "--dry-run", "find", ".", "-exec", "ls", "{}", ";").err
+
+
+def test_a_path_that_is_named_twice_counts_once(act):
+    act.write("data/w", "w")
+    assert "the same" not in act.run("u", "data", "./data/").err
 
 
 def test_dry_runs_change_nothing(act):

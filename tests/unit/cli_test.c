@@ -2,7 +2,17 @@
 #include "unit/test.h"
 
 #include "base/terminal.h"
-#include "cli/cli.h"
+#include "cli/command/command.h"
+#include "cli/command/options.h"
+#include "cli/command/outcome.h"
+#include "cli/data/options.h"
+#include "cli/help/help.h"
+#include "cli/options/options.h"
+#include "cli/print/ask.h"
+#include "cli/print/progress.h"
+#include "cli/print/table.h"
+#include "cli/runs/options.h"
+#include "cli/start/options.h"
 
 /* Parses words separated by '|'. */
 static int cli_test_parse(const char *words, struct cli *cli, struct act_error *e)
@@ -11,7 +21,6 @@ static int cli_test_parse(const char *words, struct cli *cli, struct act_error *
     ACT_AUTOFREE char *copy = act_strdup(words);
 
     *cli = (struct cli){0};
-    cli_options_init(&cli->options);
     act_strv_push(&argv, "a");
     for (char *rest = copy, *word; *words && (word = strsep(&rest, "|"));)
         act_strv_push(&argv, word);
@@ -68,48 +77,49 @@ TEST(options_reach_their_place)
         cli_test_parse("-c|eu|-n|8|-p|a: 1|--param=b: 2|-single|-ca|x y|--resubmit_to|we|-no-s|resubmit|x", &cli, &err),
         err);
     assert_string_equal(cli.options.cluster, "eu");
-    assert_int_equal(cli.options.num_gpu.most, 8);
+    assert_int_equal(CLI_OPTIONS(&cli, settings)->num_gpu.most, 8);
     assert_int_equal(cli.options.params.n, 2);
     assert_string_equal(cli.options.params.v[1], "b: 2");
-    assert_true(cli.options.single && cli.options.dry_run);
-    assert_string_equal(cli.options.compile_args, "x y");
-    assert_string_equal(cli.options.resubmit_to, "we");
+    assert_true(CLI_OPTIONS(&cli, settings)->single && cli.options.dry_run);
+    assert_string_equal(CLI_OPTIONS(&cli, settings)->compile_args, "x y");
+    assert_string_equal(CLI_OPTIONS(&cli, start)->resubmit_to, "we");
     cli_release(&cli);
 
     assert_ok(cli_test_parse("-no-wl|-no-dt|-no-lf|--max|5|-no-wg|-ic|x|q", &cli, &err), err);
-    assert_true(cli.options.no_logs && cli.options.no_details && cli.options.no_full_logs);
+    assert_true(CLI_OPTIONS(&cli, logs)->no_logs && CLI_OPTIONS(&cli, query)->no_details &&
+                CLI_OPTIONS(&cli, logs)->no_full_logs);
     assert_int_equal(cli.options.max, 5);
     cli_release(&cli);
 
     assert_int_equal(cli_test_parse("--timeout=2h|wait|id", &cli, &err), -ACT_USAGE); /* it is wait's own: behind it */
     cli_release(&cli);
     assert_ok(cli_test_parse("-n16|submit|-n|8|x|-n|4", &cli, &err), err);
-    assert_int_equal(cli.options.num_gpu.most, 8);
-    assert_int_equal(cli.options.num_gpu.least, 8);
+    assert_int_equal(CLI_OPTIONS(&cli, settings)->num_gpu.most, 8);
+    assert_int_equal(CLI_OPTIONS(&cli, settings)->num_gpu.least, 8);
     cli_release(&cli);
     assert_ok(cli_test_parse("-n4:16|submit|x", &cli, &err), err);
-    assert_int_equal(cli.options.num_gpu.least, 4);
-    assert_int_equal(cli.options.num_gpu.most, 16);
+    assert_int_equal(CLI_OPTIONS(&cli, settings)->num_gpu.least, 4);
+    assert_int_equal(CLI_OPTIONS(&cli, settings)->num_gpu.most, 16);
     cli_release(&cli);
     assert_int_equal(cli_test_parse("-n|16:4|submit|x", &cli, &err), -ACT_USAGE);
     cli_release(&cli);
     assert_ok(cli_test_parse("wait|--timeout=2h|id", &cli, &err), err);
-    assert_int_equal(cli.options.timeout_s, 7200);
+    assert_int_equal(CLI_OPTIONS(&cli, wait)->timeout_s, 7200);
     cli_release(&cli);
 
     assert_ok(cli_test_parse("logs|-f|--rank|3|-n5|id", &cli, &err), err);
-    assert_true(cli.options.follow);
-    assert_null(cli.options.from_cluster);
-    assert_int_equal(cli.options.rank, 3);
-    assert_int_equal(cli.options.tail, 5); /* lines, as of tail; no GPUs */
-    assert_int_equal(cli.options.num_gpu.most, -1);
+    assert_true(CLI_OPTIONS(&cli, logs)->follow);
+    assert_null(CLI_OPTIONS(&cli, transfer)->from_cluster);
+    assert_int_equal(CLI_OPTIONS(&cli, logs)->rank, 3);
+    assert_int_equal(CLI_OPTIONS(&cli, logs)->tail, 5); /* lines, as of tail; no GPUs */
+    assert_int_equal(CLI_OPTIONS(&cli, settings)->num_gpu.most, -1);
     cli_release(&cli);
 
     assert_ok(cli_test_parse("-f|we|u|data", &cli, &err), err);
-    assert_string_equal(cli.options.from_cluster, "we");
+    assert_string_equal(CLI_OPTIONS(&cli, transfer)->from_cluster, "we");
     cli_release(&cli);
     assert_ok(cli_test_parse("ls|-lr|data", &cli, &err), err);
-    assert_true(cli.options.long_form && cli.options.recursive);
+    assert_true(CLI_OPTIONS(&cli, list)->long_form && CLI_OPTIONS(&cli, list)->recursive);
     cli_release(&cli);
 }
 
@@ -121,7 +131,7 @@ TEST(transfers_have_options)
                              "--max-delete|0|--include|*.a|--exclude|b|--include|c|--filter-from|rules|data",
                              &cli, &err),
               err);
-    const struct cli_options *o = &cli.options;
+    const struct cli_transfer_options *o = CLI_OPTIONS(&cli, transfer);
     assert_int_equal(o->transfers, 7);
     assert_int_equal(o->memory, 1536 << 20);
     assert_int_equal(o->part_size, 16 << 20);
@@ -135,9 +145,9 @@ TEST(transfers_have_options)
     cli_release(&cli);
 
     assert_ok(cli_test_parse("d|data", &cli, &err), err);
-    assert_int_equal(cli.options.transfers, -1);
-    assert_int_equal(cli.options.max_delete, -1);
-    assert_int_equal(cli.options.memory, 0);
+    assert_int_equal(CLI_OPTIONS(&cli, transfer)->transfers, -1);
+    assert_int_equal(CLI_OPTIONS(&cli, transfer)->max_delete, -1);
+    assert_int_equal(CLI_OPTIONS(&cli, transfer)->memory, 0);
     cli_release(&cli);
 }
 
@@ -148,8 +158,8 @@ TEST(the_environment_is_a_default)
     setenv("ACT_MEMORY", "32M", 1);
     setenv("ACT_BWLIMIT", "1M", 1);
     assert_ok(cli_test_parse("u|--memory|16M|data", &cli, &err), err);
-    assert_int_equal(cli.options.memory, 16 << 20);
-    assert_int_equal(cli.options.bwlimit, 1 << 20);
+    assert_int_equal(CLI_OPTIONS(&cli, transfer)->memory, 16 << 20);
+    assert_int_equal(CLI_OPTIONS(&cli, transfer)->bwlimit, 1 << 20);
     cli_release(&cli);
     setenv("ACT_MEMORY", "lots", 1);
     assert_fails(cli_test_parse("u|data", &cli, &err), err, ACT_USAGE, "ACT_MEMORY takes a size");
@@ -397,6 +407,30 @@ TEST(meanings_are_of_options_that_the_verbs_take)
         }
 }
 
+TEST(lines_break_at_blanks)
+{
+    static const struct {
+        const char *text;
+        int at, indent, width;
+        const char *lines;
+    } rows[] = {
+        {"a short line", 0, 0, 80, "a short line"},
+        {"it is broken where it has to be, at a blank", 0, 0, 40, "it is broken where it has to be, at a\nblank"},
+        {"it is broken where it has to be, at a blank", 5, 5, 40, "it is broken where it has to be, at\n     a blank"},
+        {"see 'https://example.org/a/long/word/that/is/copied' there", 0, 0, 40,
+         "see\n'https://example.org/a/long/word/that/is/copied'\nthere"},
+        {"one\ntwo", 0, 2, 40, "one\ntwo"},
+        {"narrower than any line that can be read, so as it is", 0, 0, 39,
+         "narrower than any line that can be read, so as it is"},
+    };
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        ACT_AUTO(act_buf) out = {0};
+        act_wrap(rows[i].text, rows[i].at, rows[i].indent, rows[i].width, &out);
+        assert_string_equal(out.data, rows[i].lines);
+    }
+}
+
 TEST(only_yes_is_yes)
 {
     static const struct {
@@ -473,7 +507,7 @@ static void check_pair(const struct cli_command *c, const struct cli_option *o, 
         if (works && rc < 0)
             fail_msg("'%s': %s", line.data, act_error_text(&err));
         if (works && o->type == CLI_FLAG)
-            assert_true(*(bool *)((char *)&cli.options + o->offset));
+            assert_true(*(bool *)cli_option_at(&cli, o));
         if (!works &&
             (rc != -ACT_USAGE || (!strstr(act_error_text(&err), c->name) && !strstr(act_error_text(&err), "its verb"))))
             fail_msg("'%s' gives %d: %s", line.data, rc, act_error_text(&err));

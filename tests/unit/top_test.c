@@ -5,8 +5,10 @@
 #include <stdio.h>
 
 #include "base/terminal.h"
-#include "cli/screen.h"
-#include "cli/top_rows.h"
+#include "cli/screen/live.h"
+#include "cli/screen/screen.h"
+#include "cli/top/rows.h"
+#include "cli/top/text.h"
 #include "codec/json.h"
 
 enum { NOW = 1795572000, RUNS = 4 };

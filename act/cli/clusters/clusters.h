@@ -1,0 +1,29 @@
+/* clusters.h - the verbs for clusters and their nodes. 'a cluster' is in managed.c (the clusters of a service), files.c
+ * and add.c (cluster files), and login.c (the login to a Kubernetes cluster). */
+#ifndef ACT_CLI_CLUSTERS_CLUSTERS_H
+#define ACT_CLI_CLUSTERS_CLUSTERS_H
+
+#include "cli/command/command.h"
+
+/* The verbs of 'a cluster' that managed.c does not have; name is the word after the verb, or NULL. */
+int cli_list_own(struct cli *cli, struct act_error *err);
+int cli_use_cluster(struct cli *cli, const char *name, struct act_error *err);
+int cli_edit_cluster(struct cli *cli, const char *name, struct act_error *err);
+int cli_rename_cluster(struct cli *cli, const char *name, struct act_error *err);
+int cli_remove_cluster(struct cli *cli, const char *name, struct act_error *err);
+int cli_add_cluster(struct cli *cli, const char *name, struct act_error *err);
+int cli_login_cluster(struct cli *cli, const char *name, struct act_error *err);
+
+/* The options of 'a cluster add' alone. */
+#define CLI_ADD_OPTIONS                                                                                                \
+    "kind project login partition context namespace kubeconfig image subscription resource-group workspace compute "   \
+    "storage container"
+
+int cmd_blame(struct cli *cli, struct act_error *err);
+int cmd_cluster(struct cli *cli, struct act_error *err);
+int cmd_fileserver(struct cli *cli, struct act_error *err);
+int cmd_nodes(struct cli *cli, struct act_error *err);
+int cmd_ssh(struct cli *cli, struct act_error *err);
+int cmd_summary(struct cli *cli, struct act_error *err);
+
+#endif

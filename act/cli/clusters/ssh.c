@@ -1,0 +1,76 @@
+#include <arpa/inet.h>
+#include <errno.h>
+#include <unistd.h>
+
+#include "cli/clusters/clusters.h"
+#include "flow/cluster/cluster.h"
+#include "flow/flow.h"
+#include "flow/runs/runs.h"
+
+/* Tells whether a word is an address: no run id has dots. */
+static bool is_address(const char *word)
+{
+    struct in_addr address;
+
+    return inet_pton(AF_INET, word, &address) == 1;
+}
+
+static int cmd_ssh_check_words(const struct cli *cli, struct act_error *err)
+{
+    if (cli->words_before == 2 && is_address(cli->words.v[0]))
+        return act_error_set(err, ACT_USAGE, "'%s' is one node: '%s' is too much", cli->words.v[0], cli->words.v[1]);
+    if (cli->words_before >= 1 && cli->words_before <= 2)
+        return 0;
+    if (cli->words_before == 0)
+        return cli_needs_more(cli, err);
+    act_error_set(err, ACT_USAGE, "'a ssh' does not take '%s': a command comes after '--': a ssh %s", cli->words.v[2],
+                  cli->command->synopsis);
+    return cli_hint_help(cli, err);
+}
+
+static int find_shell_of_run(struct cli *cli, const struct act_strv *command, struct platform_shell *shell,
+                             struct act_error *err)
+{
+    const char *node = cli->words_before == 2 ? cli->words.v[1] : NULL;
+    ACT_AUTO(flow_run) run = {0};
+    int rc = flow_find_run(&cli->flow, cli->words.v[0], &run, err);
+
+    return rc < 0 ? rc : flow_shell(&cli->flow, &run, node, command, shell, err);
+}
+
+/* Finds the shell of a node that an address names: it belongs to the cluster of -c, not to a run. */
+static int find_shell_at(struct cli *cli, const struct act_strv *command, struct platform_shell *shell,
+                         struct act_error *err)
+{
+    flow_close(&cli->flow);
+    int rc = cli_open(cli, err);
+
+    return rc < 0 ? rc : flow_shell_at(&cli->flow, cli->words.v[0], command, shell, err);
+}
+
+static int find_shell(struct cli *cli, struct platform_shell *shell, struct act_error *err)
+{
+    ACT_AUTO(act_strv) command = {0};
+
+    act_strv_copy(&command, cli->words.v + cli->words_before, cli->words.n - cli->words_before);
+    return is_address(cli->words.v[0]) ? find_shell_at(cli, &command, shell, err)
+                                       : find_shell_of_run(cli, &command, shell, err);
+}
+
+int cmd_ssh(struct cli *cli, struct act_error *err)
+{
+    ACT_AUTO(platform_shell) shell = {0};
+    int rc = cmd_ssh_check_words(cli, err);
+
+    if (rc == 0)
+        rc = find_shell(cli, &shell, err);
+    if (rc < 0)
+        return rc;
+    if (shell.argv.n == 0)
+        return shell.status;
+    flow_close(&cli->flow); /* close everything: exec replaces this program */
+    services_close(&cli->services);
+    environment_reduce(shell.sees, NULL);
+    execvp(shell.argv.v[0], shell.argv.v);
+    return act_error_errno(err, errno, "cannot start '%s'", shell.argv.v[0]);
+}

@@ -1,0 +1,163 @@
+#include "base/log.h"
+#include "cli/clusters/clusters.h"
+#include "cli/print/print.h"
+#include "cli/print/table.h"
+#include "codec/json.h"
+#include "flow/cluster/cluster.h"
+#include "flow/flow.h"
+
+/* ---- as JSON */
+
+static json_t *counts_json(int total, int idle, int busy, int down)
+{
+    return json_pack("{s:o,s:o,s:o,s:o}", "total", cli_count_json(total), "idle", cli_count_json(idle), "busy",
+                     cli_count_json(busy), "down", cli_count_json(down));
+}
+
+static json_t *node_states_json(const struct platform_summary *s)
+{
+    json_t *states = s->n_node_states ? json_object() : json_null();
+
+    for (size_t i = 0; i < s->n_node_states; i++)
+        json_object_set_new(states, s->node_states[i].state, json_integer(s->node_states[i].n));
+    return states;
+}
+
+static json_t *cmd_summary_pool_json(const struct platform_pool *p)
+{
+    json_t *nodes = counts_json(p->nodes, p->nodes_idle, p->nodes_busy, p->nodes_down);
+    json_t *gpus = counts_json(p->gpus, p->gpus_idle, p->gpus_busy, p->gpus_down);
+
+    return json_pack("{s:s?, s:b, s:o, s:o, s:{s:o,s:o,s:o}}", "name", p->name, "default", p->is_default, "nodes",
+                     nodes, "gpus", gpus, "jobs", "running", cli_count_json(p->jobs_running), "queued",
+                     cli_count_json(p->jobs_queued), "queued_gpus", cli_count_json(p->gpus_queued));
+}
+
+static json_t *gpus_json(const struct platform_gpus *gpus)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < gpus->n; i++) {
+        const struct platform_gpu *g = &gpus->v[i];
+        json_array_append_new(list, json_pack("{s:s,s:o,s:o,s:o,s:o,s:b}", "name", g->name, "model",
+                                              codec_json_bytes_new(g->model), "memory",
+                                              g->memory < 0 ? json_null() : json_integer(g->memory), "used",
+                                              g->used < 0 ? json_null() : json_integer(g->used), "users",
+                                              codec_json_bytes_new(g->users), "given", g->is_given));
+    }
+    return list;
+}
+
+static int cmd_summary_print_json(const struct config *config, const struct flow_summary *s, struct act_error *err)
+{
+    json_t *pools = json_array();
+
+    for (size_t i = 0; i < s->cluster.n_pools; i++)
+        json_array_append_new(pools, cmd_summary_pool_json(&s->cluster.pools[i]));
+    return cli_print_json(json_pack("{s:i,s:s,s:s,s:b,s:o,s:o,s:o,s:o,s:o,s:{s:I,s:I}}", "version", 1, "cluster",
+                                    config->cluster, "platform", config->platform, "has_gpus", s->cluster.has_gpus,
+                                    "load", s->cluster.has_load ? json_real(s->cluster.load) : json_null(), "total",
+                                    cmd_summary_pool_json(&s->cluster.total), "partitions", pools, "node_states",
+                                    node_states_json(&s->cluster), "devices", gpus_json(&s->gpus), "own_runs",
+                                    "running", (json_int_t)s->running, "queued", (json_int_t)s->queued),
+                          err);
+}
+
+/* ---- for people */
+
+static void push_pool(struct act_strv *cells, const struct platform_pool *p, const char *name)
+{
+    const int counts[] = {p->nodes,     p->nodes_idle, p->nodes_busy,   p->nodes_down,  p->gpus,       p->gpus_idle,
+                          p->gpus_busy, p->gpus_down,  p->jobs_running, p->jobs_queued, p->gpus_queued};
+
+    act_strv_pushf(cells, "%s%s", name, p->is_default ? "*" : "");
+    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
+        cli_push_count(cells, counts[i]);
+}
+
+static void cmd_summary_print_table(const struct platform_summary *s)
+{
+    const struct cli_column columns[] = {
+        {s->n_pools ? "PARTITION" : "MACHINE", 'l', .rank = 0},
+        {"NODES", 'r', .rank = 5},
+        {"IDLE", 'r', .rank = 6},
+        {"IN USE", 'r', .rank = 9},
+        {"DOWN", 'r', .rank = 10},
+        {s->has_gpus ? "GPUS" : "CPUS", 'r', .rank = 1},
+        {"IDLE", 'r', .rank = 2},
+        {"IN USE", 'r', .rank = 7},
+        {"DOWN", 'r', .rank = 8},
+        {"RUNNING", 'r', .rank = 4},
+        {"QUEUED", 'r', .rank = 3},
+        {s->has_gpus ? "GPUS QUEUED" : "CPUS QUEUED", 'r', .rank = 11},
+    };
+    ACT_AUTO(act_strv) cells = {0};
+    struct platform_pool total = s->total;
+
+    for (size_t i = 0; i < s->n_pools; i++)
+        push_pool(&cells, &s->pools[i], s->pools[i].name);
+    total.is_default = false;
+    push_pool(&cells, &total, s->n_pools || !total.name ? "total" : total.name);
+    cli_print_table(columns, sizeof(columns) / sizeof(columns[0]), &cells);
+}
+
+static void print_node_states(const struct platform_summary *s)
+{
+    for (size_t i = 0; i < s->n_node_states; i++)
+        printf("%s%d %s", i ? ", " : "nodes: ", s->node_states[i].n, s->node_states[i].state);
+    if (s->n_node_states)
+        putchar('\n');
+}
+
+static void cmd_summary_push_memory(struct act_strv *cells, const struct platform_gpu *g)
+{
+    static const double gib = 1 << 30;
+
+    if (g->used < 0 || g->memory < 0)
+        act_strv_push(cells, "-");
+    else
+        act_strv_pushf(cells, "%.1f of %.1f GiB", (double)g->used / gib, (double)g->memory / gib);
+}
+
+static void print_gpus(const struct platform_gpus *gpus)
+{
+    static const struct cli_column columns[] = {
+        {"GPU", 'l', .rank = 0}, {"MODEL", 'l', .rank = 3}, {"MEMORY", 'r', .rank = 1}, {"USED BY", 'l', .rank = 2}};
+    ACT_AUTO(act_strv) cells = {0};
+
+    for (size_t i = 0; i < gpus->n; i++) {
+        const struct platform_gpu *g = &gpus->v[i];
+        act_strv_pushf(&cells, "%s%s", g->name, g->is_given ? "" : ", not given");
+        act_strv_push(&cells, *g->model ? g->model : "-");
+        cmd_summary_push_memory(&cells, g);
+        act_strv_push(&cells, *g->users ? g->users : "-");
+    }
+    if (gpus->n)
+        cli_print_table(columns, sizeof(columns) / sizeof(columns[0]), &cells);
+    if (gpus->n && gpus->note)
+        act_note("%s", gpus->note);
+}
+
+int cmd_summary(struct cli *cli, struct act_error *err)
+{
+    const struct config *config = &cli->flow.config;
+    struct flow_summary s;
+    int rc = flow_summary(&cli->flow, &s, err);
+
+    if (rc < 0)
+        return rc;
+    if (cli->options.json) {
+        rc = cmd_summary_print_json(config, &s, err);
+    } else {
+        printf("cluster %s (%s)\n", config->cluster, config->platform);
+        cmd_summary_print_table(&s.cluster);
+        print_node_states(&s.cluster);
+        print_gpus(&s.gpus);
+        if (s.cluster.has_load)
+            printf("load: %.2f\n", s.cluster.load);
+        printf("your runs: %zu running, %zu queued\n", s.running, s.queued);
+    }
+    platform_summary_release(&s.cluster);
+    platform_gpus_release(&s.gpus);
+    return rc;
+}

@@ -1,0 +1,152 @@
+/* clusters.c - verbs for clusters and their nodes, one row each. */
+#include "cli/clusters/clusters.h"
+#include "cli/command/tables.h"
+
+const struct cli_command cli_cluster_commands[] = {
+    {.name = "nodes",
+     .synopsis = "RUN | --bad [--forget NODE...]",
+     .summary = "the nodes of a run, or those that failed lately",
+     .examples = "a nodes 60ce2fc7\na nodes --json 60ce2fc7 | jq -r '.nodes[].name'\n"
+                 "a nodes --bad                  which were to blame for failures in the last week\n"
+                 "a -c eu nodes --bad --forget n7    it has been repaired\n",
+     .details = "A node that was to blame for the failure of a run (an error of its GPU or network, or its own\n"
+                "failure) is remembered for a week; later submits to that cluster avoid it where they can.\n"
+                "--json: version (1), id, state and nodes, each with node (its number), name, state, first_rank,\n"
+                "ranks, gpus, gpu_ids, address and port (of ssh); null: not known. Azure Machine Learning tells the\n"
+                "port, of managed clusters; Slurm and Kubernetes tell addresses. With --bad: version (1) and nodes,\n"
+                "each with node, cluster, class, run, time (Unix seconds).",
+     .options = "cluster bad forget json",
+     .max_words = ANY,
+     .complete = CLI_RUNS,
+     .of_runs = true,
+     .run = cmd_nodes},
+    {.name = "ssh",
+     .synopsis = "RUN|ADDRESS [NODE] [-- COMMAND [ARGUMENT...]]",
+     .summary = "open a shell, or run a command, on a node of a run",
+     .examples = "a ssh 60ce2fc7                       a shell on its first node\n"
+                 "a ssh 60ce2fc7 1                     on the second one; 'a nodes RUN' lists them\n"
+                 "a ssh 60ce2fc7 n2 -- nvidia-smi\n"
+                 "a -c eu ssh 10.0.0.4                 on the node of the cluster that has this address\n"
+                 "a ssh 60ce2fc7 -- py-spy dump --pid 4711\n",
+     .details = "It starts in the folder of the code and ends when the run ends, if not before. The exit status is\n"
+                "that of the shell or the command. On Azure Machine Learning, ssh may reach the host outside the\n"
+                "run's container; then it starts in the home folder there.\n"
+                "ADDRESS, as 'a cluster nodes' shows it, is for managed clusters of Azure Machine Learning only.",
+     .options = "cluster",
+     .max_words = ANY,
+     .complete = CLI_RUNS,
+     .of_runs = true,
+     .run = cmd_ssh},
+    {.name = "summary",
+     .aliases = "s",
+     .synopsis = "",
+     .summary = "what the cluster is doing: nodes, GPUs, queue, your runs",
+     .examples = "a summary\na -c eu s\na s --json | jq .total.gpus.idle\n",
+     .details =
+         "In use: at least partly. Down: also drained or reserved. *: where your runs go. -: not known. On\n"
+         "Azure Machine Learning, nodes that would be started on demand count as idle; a virtual cluster shows\n"
+         "its quota: GPUS is the limit, IN USE how much is used.\n"
+         "--json: version (1), cluster, platform, has_gpus (false: gpus are processors), load (of one\n"
+         "machine), total and partitions (name, default, nodes and gpus: total, idle, busy, down; jobs:\n"
+         "running, queued, queued_gpus; null: not known), node_states (how many nodes are in each state of the\n"
+         "service; null: it does not say), devices (the GPUs of this machine: name, model, memory and used in\n"
+         "bytes, users in words, given: whether runs of yours may have it), own_runs (running, queued: the runs of your ledger on this\n"
+         "cluster).",
+     .options = "cluster param json",
+     .run = cmd_summary},
+    {.name = "cluster",
+     .synopsis =
+         "list | add | use | edit | rename | remove | show | create | resize | autoscale | delete | nodes | login "
+         "[NAME [NEW_NAME]]",
+     .summary = "manage cluster files, the clusters of a workspace, and node pools of Kubernetes on Azure",
+     .examples = "a cluster add                             asks what it cannot find out, and looks what is there\n"
+                 "a cluster add lab --kind slurm --login me@lab.example.org --partition gpu\n"
+                 "a cluster add here --kind local --project\n"
+                 "a cluster list                            all that -c can name\n"
+                 "a cluster use lab                         the default, where the project has none\n"
+                 "a cluster edit lab                        with $EDITOR, checked before it is saved\n"
+                 "a cluster rename lab big\n"
+                 "a cluster remove big\n"
+                 "a -c aml cluster list                     the managed clusters of its workspace\n"
+                 "a -c aml cluster list --all               of all workspaces of the subscription\n"
+                 "a cluster create gpu --vm-size STANDARD_NC6 --max 4 --idle 5m\n"
+                 "a cluster create gpu --vm-size STANDARD_NC6 --ssh-key ~/.ssh/id_rsa.pub\n"
+                 "a cluster create gpu -f cluster.json      as a file of Azure Batch AI describes it\n"
+                 "a cluster create gpu --vm-size STANDARD_NC6 --max 4 --identity system\n"
+                 "a cluster resize gpu --nodes 2            exactly two nodes from now on\n"
+                 "a cluster autoscale gpu --min 0 --max 8   as many as there is work for\n"
+                 "a cluster nodes gpu                       with addresses, and whose run they have\n"
+                 "a cluster delete -y --no-wait gpu\n"
+                 "a -c aks cluster login                    the login to the cluster, into the kubeconfig\n",
+     .details = "add, list, use, edit, rename and remove are about cluster files: yours in ~/.config/act/clusters,\n"
+                "which every project finds, and those of the project, which take precedence. add writes a new file\n"
+                "(with --project: into the project), never overwrites one, and ends with the checks of 'a doctor'.\n"
+                "Without a terminal it names the option that is missing. The first cluster that you add becomes the\n"
+                "default. list without -c lists cluster files unless the default cluster has a workspace; list --own\n"
+                "always does.\n"
+                "The other verbs need a cluster file of platform aml, where NAME is a managed cluster (default:\n"
+                "compute_target), or of platform k8s with an aks part, where it is a node pool (default: aks.pool);\n"
+                "create and delete need NAME. Options that are not given leave values as they are; a new cluster or\n"
+                "pool starts without nodes, dedicated, in the region of the workspace or of the Kubernetes cluster.\n"
+                "create also makes the Kubernetes cluster where there is none, after asking. A change is followed to\n"
+                "its end, with its status on stderr; if you interrupt that, the change itself goes on. delete asks\n"
+                "first. login keeps everything else in the kubeconfig, and asks before it replaces anything.\n"
+                "--json: version (1), and clusters, a cluster (name, owner (with list --all), type, location, state,\n"
+                "error, vm_size, vm_priority, allocation, admin_user, autoscaler, taints, min_nodes, max_nodes,\n"
+                "nodes, target_nodes, idle_s and node_states), nodes (id, state, public_address, private_address,\n"
+                "port, run), or file, context and changed; null: not said. --dry-run --json: version, dry_run,\n"
+                "action, name and, of create, cluster: what it would be. Of cluster files: own, each with name, kind,\n"
+                "default, hidden (another of its name comes before it), file, ok and problems; of a change: version,\n"
+                "action, name, file, dry_run.",
+     .options =
+         "cluster param own all " CLI_ADD_OPTIONS " file vm-size min max nodes idle low-priority admin-user ssh-key "
+         "location identity subnet no-public-ip node-image tag no-wait dry-run yes json",
+     .min_words = 1,
+     .max_words = 3,
+     .complete = CLI_CHOICE,
+     .then = CLI_CLUSTERS,
+     .then_behind = "use edit rename remove",
+     .bare = true,
+     .run = cmd_cluster},
+    {.name = "fileserver",
+     .synopsis = "create | list | show | delete [NAME]",
+     .summary = "manage file servers in Azure: a folder that all nodes of a network can mount",
+     .examples = "a fileserver create teamdata --size 1T --subnet ID\n"
+                 "a fileserver create teamdata --size 1T --subnet ID --dry-run\n"
+                 "a fileserver create teamdata --subnet ID --redundancy zrs\n"
+                 "a fileserver list --all            of the whole subscription\n"
+                 "a fileserver show teamdata         how full it is, and how to mount it\n"
+                 "a fileserver delete teamdata\n",
+     .details = "A file server is an NFS 4.1 share of a premium file storage account, the successor of the NFS server\n"
+                "of Azure Batch AI. NFS has no logins: the network decides who may use it, so create needs --subnet,\n"
+                "the resource id of a subnet that has the service endpoint Microsoft.Storage. NAME is that of the\n"
+                "account: 3 to 24 lower-case letters and digits, unique in all of Azure. The capacity is billed day\n"
+                "and night, used or not, so create asks first. Run again after an interruption, it continues; it ends\n"
+                "with the command that mounts the share and the lines for a cluster file of Slurm or of this machine.\n"
+                "Subscription and resource group are those of the cluster of -c, where it has them. delete deletes\n"
+                "all data too; what ACT did not make it deletes only after an answer on a terminal.\n"
+                "--json: version (1), and servers, or server, each with name, resource_group, location, redundancy,\n"
+                "state, made_by_act, networks (ids of subnets), private_endpoints, open (to all networks), and shares\n"
+                "(name, protocol, gib, used (bytes; null: not known), address, mount (null: not NFS)). delete: name,\n"
+                "deleted.\n"
+                "--dry-run --json: version, dry_run, action, name and, of create, requests (method, url, body).",
+     .options = "cluster param all size subnet location resource-group subscription redundancy tag no-wait dry-run yes "
+                "json",
+     .min_words = 1,
+     .max_words = 2,
+     .complete = CLI_CHOICE,
+     .bare = true,
+     .run = cmd_fileserver},
+    {.name = "blame",
+     .synopsis = "[--max N]",
+     .summary = "who has been running longest on the cluster, or in the workspace",
+     .examples = "a blame                 the 20 jobs of everybody that run longest\n"
+                 "a -c eu blame --max 0   all running jobs\n"
+                 "a blame --json | jq -r '.jobs[] | [.user, .gpus] | @tsv'\n",
+     .details = "On Azure Machine Learning: on all computes of the workspace.\n"
+                "--json: version (1), cluster, platform, total and jobs, each with job, user, experiment, name,\n"
+                "node_names, nodes, gpus, running_s, limit_s (null: not known, or none).",
+     .options = "cluster param max json",
+     .run = cmd_blame},
+    {.next_table = cli_data_commands},
+};

@@ -1,0 +1,35 @@
+/* verbs.h - commands whose first word is a verb of their own ('a cluster list'), and the changes that a service makes
+ * for a while. */
+#ifndef ACT_CLI_COMMAND_VERBS_H
+#define ACT_CLI_COMMAND_VERBS_H
+
+#include <stdbool.h>
+
+#include "cli/command/command.h"
+
+struct cli_verb {
+    const char *name; /* NULL: the end of the table */
+    int (*run)(struct cli *cli, const char *name, struct act_error *err);
+    const char *options; /* those of the command that it takes */
+    bool needs_name, takes_no_name;
+    bool own; /* it is about cluster files, and opens none by itself */
+};
+
+/* Returns the verb that the first word names; NULL: there is none, and *err says which one may have been meant. */
+const struct cli_verb *cli_find_verb(const struct cli *cli, const struct cli_verb *table, struct act_error *err);
+/* Checks that a verb takes the options that were given; else -ACT_USAGE. */
+int cli_check_verb(const struct cli *cli, const struct cli_verb *verb, struct act_error *err) ACT_NODISCARD;
+/* Checks that id (NULL is fine) is the resource id of a kind of thing, "subnets"; else -ACT_USAGE. */
+int cli_check_id(const char *option, const char *id, const char *kind, struct act_error *err) ACT_NODISCARD;
+
+/* What is said of a change while it goes on: each new status, in a line. */
+struct cli_told {
+    const char *noun, *name;
+    const char *goes_on; /* a literal: said if it is interrupted, which does not interrupt the change */
+    char last[96];
+};
+struct platform_follow; /* of platform/clusters.h */
+/* Returns how to follow a change, by the options; told must outlive it. */
+struct platform_follow cli_follow(const struct cli *cli, struct cli_told *told);
+
+#endif

@@ -1,0 +1,165 @@
+/* help.c - help, from the rows of the tables. */
+#include <string.h>
+
+#include "cli/help/help.h"
+#include "cli/print/wrap.h"
+
+enum { VERB_COLUMN = 18, OPTION_COLUMN = 30 };
+
+/* Prints "  left                right", which begins at that column. */
+static void print_row(FILE *out, int column, const char *left, const char *right)
+{
+    fprintf(out, "  %-*s", column - 2, left);
+    if ((int)strlen(left) >= column - 2)
+        fprintf(out, "\n%*s", column, "");
+    cli_wrap(out, right, strlen(right), column, column, cli_help_width());
+}
+
+static void print_option(FILE *out, const struct cli_command *command, const struct cli_option *o)
+{
+    ACT_AUTOFREE char *left = act_sprintf("%s%s--%s%s%s", o->short_name ? o->short_name : "", o->short_name ? ", " : "",
+                                          o->long_name, o->argument ? " " : "", o->argument ? o->argument : "");
+
+    print_row(out, OPTION_COLUMN, left, cli_option_help(command, o));
+}
+
+/* Prints the verb's options for a place, below a title. */
+static void print_options(FILE *out, const struct cli_command *command, enum cli_place place, const char *title)
+{
+    for (const struct cli_option *o = NULL; (o = cli_next_option(command, place, o));) {
+        if (title)
+            fprintf(out, "\n%s:\n", title);
+        title = NULL;
+        print_option(out, command, o);
+    }
+}
+
+static void print_prose(FILE *out, const char *text)
+{
+    for (size_t n; *text; text += n) {
+        n = cli_paragraph(text);
+        cli_wrap(out, text, n, 0, 0, cli_help_width());
+    }
+}
+
+static void print_examples(FILE *out, const char *examples)
+{
+    fputs("examples:\n", out);
+    cli_put_examples(out, examples, 2, cli_help_width());
+}
+
+static void print_usage(FILE *out, const char *words)
+{
+    static const char usage[] = "usage: ";
+    int indent = (int)strlen(usage);
+
+    fprintf(out, "\n%s", usage);
+    cli_wrap(out, words, strlen(words), indent, indent, cli_help_width());
+}
+
+const char cli_overview_examples[] = "a init                           pack the code and upload it\n"
+                                     "a submit python3 train.py        run it on the cluster\n"
+                                     "a q                              what my runs are doing\n"
+                                     "a -c eu -n 8 submit python3 train.py\n";
+const char cli_exit_statuses[] =
+    "0 done, 1 other error, 2 usage, 3 not found, 4 not allowed, 5 temporary, 6 no capacity,\n"
+    "7 configuration, 8 part failed, 10 timeout; 'wait' and 'local': the command's own, 125 for ACT's "
+    "failures.\n";
+
+void cli_print_overview(FILE *out)
+{
+    print_prose(out, "Transfers any command from this machine to a cluster.\n");
+    print_usage(out, "a [OPTIONS] VERB [OPTIONS] [ARGUMENTS]");
+    fputc('\n', out);
+    print_examples(out, cli_overview_examples);
+    fputs("\nverbs:\n", out);
+    for (const struct cli_command *c = cli_next_command(NULL); c; c = cli_next_command(c)) {
+        if (c->hidden)
+            continue;
+        ACT_AUTOFREE char *left = act_sprintf("%s%s%s", c->name, c->aliases ? ", " : "", c->aliases ? c->aliases : "");
+        print_row(out, VERB_COLUMN, left, c->summary);
+    }
+    print_options(out, NULL, CLI_BEFORE, "options of several verbs, before or after the verb");
+    print_options(out, NULL, CLI_EVERYWHERE, "options of every verb");
+    fputs("\nexit status: ", out);
+    cli_wrap(out, cli_exit_statuses, strlen(cli_exit_statuses), (int)strlen("exit status: "), 0, cli_help_width());
+    print_prose(out,
+                "Without any configuration there is the cluster 'local': this machine, with a folder as its store.\n"
+                "'a VERB --help' says more.\n");
+}
+
+void cli_print_help(const struct cli_command *c, FILE *out)
+{
+    ACT_AUTOFREE char *words = act_sprintf("a [OPTIONS] %s %s%s", c->name, c->options ? "[OPTIONS] " : "", c->synopsis);
+
+    print_examples(out, c->examples);
+    print_usage(out, words);
+    if (c->aliases)
+        fprintf(out, "also:  %s\n", c->aliases);
+    fputc('\n', out);
+    print_prose(out, c->summary);
+    if (c->details) {
+        fputc('\n', out);
+        print_prose(out, c->details);
+    }
+    print_options(out, c, CLI_BEHIND, "options");
+    print_options(out, c, CLI_BEFORE, "options that may also come before the verb");
+    print_options(out, c, CLI_EVERYWHERE, "options of every verb");
+}
+
+const char cli_file_format[] =
+    "aux_data/aml/CLUSTER.yaml in the project describes the cluster that 'a -c CLUSTER' means, else\n"
+    "~/.config/act/clusters/CLUSTER.yaml, which 'a cluster add' writes. Where none is named, it is that of\n"
+    "ACT_CLUSTER, aml.yaml of the project, or default_cluster of the user.\n"
+    "Each key can be overridden by 'a -p YAML', and a simple one of the top\n"
+    "level by the environment variable ACT_KEY.\n"
+    "A member of a member is written here with a dot between them; a star stands for any name.\n"
+    "'a config show' says what holds, and from where.\n";
+
+const struct cli_file cli_files[CLI_FILES] = {
+    {"CLUSTER FILE", "", CONFIG_CLUSTER_FILE},
+    {"ACCOUNT FILE", "What azure_blob_config_file names.\n", CONFIG_ACCOUNT_FILE},
+    {"CONFIGURATION OF THE USER", "~/.config/act/config.yaml, which no project changes.\n", CONFIG_USER_FILE},
+};
+
+char *cli_key_help(const struct config_key_text *key)
+{
+    return act_sprintf("%s%s%s%s", key->help, key->fallback ? " (default " : "", key->fallback ? key->fallback : "",
+                       key->fallback ? ")" : "");
+}
+
+static void print_key(void *out, const struct config_key_text *key)
+{
+    ACT_AUTOFREE char *left = act_sprintf("%s %s", key->path, key->values ? key->values : "");
+    ACT_AUTOFREE char *help = cli_key_help(key);
+
+    print_row(out, OPTION_COLUMN, left, help);
+}
+
+static void print_file_format(FILE *out)
+{
+    print_prose(out, cli_file_format);
+    for (size_t i = 0; i < CLI_FILES; i++) {
+        fprintf(out, "\n%s\n%s", cli_files[i].title, cli_files[i].what);
+        config_each_key(cli_files[i].file, print_key, out);
+    }
+}
+
+int cmd_help(struct cli *cli, struct act_error *err)
+{
+    if (cli->words.n == 0) {
+        cli_print_overview(stdout);
+        return 0;
+    }
+    if (strcmp(cli->words.v[0], "act.yaml") == 0) {
+        if (!cli_show_file_format())
+            print_file_format(stdout);
+        return 0;
+    }
+    const struct cli_command *c = cli_find_command(cli->words.v[0]);
+    if (!c)
+        return cli_unknown_verb(cli->words.v[0], err);
+    if (!cli_show_page(c))
+        cli_print_help(c, stdout);
+    return 0;
+}

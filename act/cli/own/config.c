@@ -1,0 +1,317 @@
+#include <string.h>
+
+#include "base/dirs.h"
+#include "base/log.h"
+#include "base/path.h"
+#include "base/terminal.h"
+#include "cli/own/own.h"
+#include "cli/print/print.h"
+#include "cli/print/table.h"
+#include "cli/print/wrap.h"
+#include "codec/json.h"
+#include "flow/cluster/doctor.h"
+#include "flow/cluster/own.h"
+#include "flow/flow.h"
+
+/* Adds "~/.config/act/config.yaml:2", which fits beside a key and its value on 80 columns. */
+static void push_origin(struct act_strv *cells, const char *origin)
+{
+    ACT_AUTOFREE char *home = act_home_dir();
+    bool below = strcmp(home, "/") != 0 && act_path_is_within(origin, home);
+
+    act_strv_pushf(cells, "# %s%s", below ? "~" : "", below ? origin + strlen(home) : origin);
+}
+
+static void push_value(struct act_strv *cells, const char *key, const json_t *row)
+{
+    const json_t *value = json_object_get(row, "value");
+
+    act_strv_push(cells, key);
+    if (json_is_string(value))
+        act_strv_push(cells, json_string_value(value));
+    else
+        act_strv_take(cells, codec_json_line(value));
+    push_origin(cells, codec_json_str(row, "origin", "?"));
+}
+
+/* Prints where it all comes from, in lines of their own where one would be too wide. */
+static void print_origin(const struct config *c)
+{
+    ACT_AUTOFREE char *line = act_sprintf("# cluster %s, from %s, project %s", c->cluster,
+                                          c->file ? c->file : "the built-in configuration", c->project_root);
+    int width = cli_width();
+
+    if (width == 0 || act_columns(line) <= width)
+        printf("%s\n", line);
+    else
+        printf("# cluster %s\n# from %s\n# project %s\n", c->cluster, c->file ? c->file : "the built-in configuration",
+               c->project_root);
+}
+
+/* The keys of folders are long, and alike where they are cut: on a terminal they come last, in a table of their own,
+ * whole where there is room. */
+enum { NARROW_KEY = 22, FOR_WHOLE_KEYS = 72 };
+
+static void print_rows(const struct act_strv *cells, int narrow_key)
+{
+    const struct cli_column columns[] = {{NULL, 'l', .min = narrow_key, .pad = 44},
+                                         {NULL, 'l', .rank = 1, .min = 16, .pad = 32},
+                                         {NULL, 'l', .rank = 2, .below = true}};
+
+    if (cells->n)
+        cli_print_table(columns, sizeof(columns) / sizeof(columns[0]), cells);
+}
+
+static int show_values(struct cli *cli, struct act_error *err)
+{
+    const struct config *c = &cli->flow.config;
+    json_t *values = config_show(c);
+    ACT_AUTO(act_strv) cells = {0}, of_folders = {0};
+    const char *key;
+    json_t *row;
+    size_t left_out = 0;
+
+    if (cli->options.json)
+        return cli_print_json(json_pack("{s:i,s:s,s:s?,s:s,s:o}", "version", 1, "cluster", c->cluster, "file", c->file,
+                                        "project_root", c->project_root, "values", values),
+                              err);
+    print_origin(c);
+    json_object_foreach(values, key, row)
+    {
+        bool shown = cli->options.all || !json_is_null(json_object_get(row, "value")) || json_object_get(row, "error");
+        left_out += !shown;
+        if (shown)
+            push_value(cli_width() > 0 && act_starts_with(key, "config_param.") ? &of_folders : &cells, key, row);
+    }
+    json_decref(values);
+    print_rows(&cells, NARROW_KEY);
+    print_rows(&of_folders, cli_width() >= FOR_WHOLE_KEYS ? 0 : NARROW_KEY);
+    if (left_out)
+        printf("# %zu keys have no value; --all shows them\n", left_out);
+    return 0;
+}
+
+static int cmd_config_print_report(const struct config_report *report, struct act_error *err)
+{
+    return cli_print_json(json_pack("{s:i,s:s?,s:s?,s:b,s:o}", "version", 1, "cluster", report->cluster, "file",
+                                    report->file, "ok", report->problems.n == 0, "problems",
+                                    codec_json_strv_new(&report->problems)),
+                          err);
+}
+
+static int cmd_config_check(struct cli *cli, struct act_error *err)
+{
+    ACT_AUTO(config_report) report = {0};
+    const struct act_strv *problems = &report.problems;
+    struct cli_request request;
+
+    cli_request(cli, &request);
+    int rc = flow_check_config(&request.config, &report, err);
+    if (rc == 0 && cli->options.json)
+        rc = cmd_config_print_report(&report, err);
+    for (size_t i = 0; i < problems->n && !cli->options.json; i++)
+        cli_put_prose(problems->v[i], 0, 2);
+    if (rc == 0 && problems->n > 0)
+        rc = act_error_set(err, ACT_CONFIG, "%zu problem%s in the configuration%s%s%s", problems->n,
+                           cli_plural(problems->n), report.cluster ? " of cluster '" : "",
+                           report.cluster ? report.cluster : "", report.cluster ? "'" : "");
+    else if (rc == 0)
+        act_note("the configuration of cluster '%s' is valid: %s", report.cluster,
+                 report.file ? report.file : "built-in");
+    return rc;
+}
+
+/* Returns the members of the rows below "docker." as one object; NULL: there are none. */
+static json_t *members_of(json_t *values, const char *key)
+{
+    ACT_AUTOFREE char *above = act_sprintf("%s.", key);
+    json_t *object = json_object(), *row;
+    const char *name;
+
+    json_object_foreach(values, name, row)
+    {
+        json_t *value = json_object_get(row, "value");
+        if (act_starts_with(name, above) && !json_is_null(value))
+            json_object_set(object, name + strlen(above), value);
+    }
+    if (json_object_size(object))
+        return object;
+    json_decref(object);
+    return NULL;
+}
+
+static int print_value(struct cli *cli, const char *key, json_t *value, const char *origin, struct act_error *err)
+{
+    if (cli->options.json)
+        return cli_print_json(
+            json_pack("{s:i,s:s,s:O,s:s?}", "version", 1, "key", key, "value", value, "origin", origin), err);
+    if (json_is_string(value)) {
+        cli_put_path(json_string_value(value));
+    } else {
+        ACT_AUTOFREE char *line = codec_json_line(value);
+        cli_put_path(line);
+    }
+    putchar('\n');
+    return 0;
+}
+
+static int no_value(const struct config *c, const char *key, struct act_error *err)
+{
+    ACT_AUTOFREE char *near = NULL;
+
+    if (config_home_of(key, &near) != CONFIG_NO_KEY)
+        return act_error_set(err, ACT_NOT_FOUND, "'%s' has no value in cluster '%s'", key, c->cluster);
+    act_error_set(err, ACT_USAGE, "there is no key '%s'", key);
+    return near ? act_error_hint(err, "did you mean '%s'?", near)
+                : act_error_hint(err, "'a config show --all' lists them");
+}
+
+static int get_setting(struct cli *cli, const char *key, struct act_error *err)
+{
+    ACT_AUTO(config_user) user = {0};
+    ACT_AUTOFREE char *file = config_user_file();
+    int rc = config_user_read(&user, err);
+    bool is_name = strcmp(key, "default_cluster") == 0;
+
+    if (rc < 0)
+        return rc;
+    if (is_name ? !user.default_cluster : user.trusted_hosts.n == 0)
+        return act_error_set(err, ACT_NOT_FOUND, "'%s' has no value in '%s'", key, file);
+    CODEC_AUTOJSON json_t *value =
+        is_name ? codec_json_bytes_new(user.default_cluster) : codec_json_strv_new(&user.trusted_hosts);
+    return print_value(cli, key, value, file, err);
+}
+
+static void push_key(void *arg, const struct config_key_text *key)
+{
+    act_strv_push(arg, key->path);
+}
+
+/* Lists all that 'a config get' takes. */
+static int cmd_config_list_keys(struct cli *cli, struct act_error *err)
+{
+    ACT_AUTO(act_strv) keys = {0};
+
+    config_each_key(CONFIG_CLUSTER_FILE, push_key, &keys);
+    config_each_key(CONFIG_USER_FILE, push_key, &keys);
+    if (cli->options.json)
+        return cli_print_json(json_pack("{s:i,s:o}", "version", 1, "keys", codec_json_strv_new(&keys)), err);
+    for (size_t i = 0; i < keys.n; i++)
+        puts(keys.v[i]);
+    act_note("'a config get KEY' prints the value of one, 'a config show' all values; 'man act.yaml' explains them");
+    return 0;
+}
+
+static int cmd_config_get(struct cli *cli, const char *key, struct act_error *err)
+{
+    if (!key)
+        return cmd_config_list_keys(cli, err);
+    if (config_home_of(key, NULL) == CONFIG_IN_SETTINGS)
+        return get_setting(cli, key, err);
+    int rc = cli_open(cli, err);
+    if (rc < 0)
+        return rc;
+    CODEC_AUTOJSON json_t *values = config_show(&cli->flow.config);
+    const json_t *row = json_object_get(values, key);
+    json_t *value = json_object_get(row, "value");
+    CODEC_AUTOJSON json_t *members = row ? NULL : members_of(values, key);
+    if (members)
+        return print_value(cli, key, members, NULL, err);
+    if (!value || json_is_null(value))
+        return no_value(&cli->flow.config, key, err);
+    return print_value(cli, key, value, codec_json_str(row, "origin", NULL), err);
+}
+
+/* Sets a key; value NULL: removes it. */
+static int cmd_config_change(struct cli *cli, const char *key, const char *value, struct act_error *err)
+{
+    static const char *const words[2][2] = {{"set", "removed"}, {"would set", "would remove"}};
+    const struct flow_key wanted = {.key = key, .value = value, .dry_run = cli->options.dry_run};
+    ACT_AUTOFREE char *file = NULL;
+    struct cli_request request;
+    bool changed = false;
+
+    cli_request(cli, &request);
+    int rc = flow_set_key(&request.config, &wanted, &file, &changed, err);
+    if (rc < 0)
+        return rc;
+    if (changed)
+        act_note("%s '%s' %s '%s'", words[cli->options.dry_run][value == NULL], key, value ? "in" : "from", file);
+    else
+        act_note(value ? "'%s' is that already in '%s'" : "'%s' is not set in '%s': there is nothing to remove", key,
+                 file);
+    if (!cli->options.json)
+        return 0;
+    return cli_print_json(json_pack("{s:i,s:s,s:s,s:b,s:b}", "version", 1, "key", key, "file", file, "changed", changed,
+                                    "dry_run", cli->options.dry_run),
+                          err);
+}
+
+static const struct verb {
+    const char *name;
+    size_t least, words; /* after it */
+    const char *usage, *options;
+} verbs[] = {
+    {"show", 0, 0, "show", "cluster num-gpu param single compile-args all json"},
+    {"check", 0, 0, "check", "cluster num-gpu param single compile-args json"},
+    {"get", 0, 1, "get [KEY]", "cluster num-gpu param single compile-args json"},
+    {"set", 2, 2, "set KEY VALUE", "cluster dry-run json"},
+    {"unset", 1, 1, "unset KEY", "cluster dry-run json"},
+};
+
+static int check_usage(const struct cli *cli, const struct verb *verb, struct act_error *err)
+{
+    const struct cli_option *o = cli_given_beyond(cli, verb->options);
+    size_t n = cli->words.n - 1;
+
+    if (o)
+        return act_error_set(err, ACT_USAGE, "'a config %s' takes no --%s%s", verb->name, o->long_name,
+                             strcmp(o->long_name, "all") == 0 ? ": it is about 'a config show'" : "");
+    if (n >= verb->least && n <= verb->words)
+        return 0;
+    act_error_set(err, ACT_USAGE, "'a config %s' %s: a config %s", verb->name,
+                  n < verb->least ? "needs more" : "takes fewer words", verb->usage);
+    return cli_hint_help(cli, err);
+}
+
+static const struct verb *find_verb(const char *name)
+{
+    for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++)
+        if (strcmp(verbs[i].name, name) == 0)
+            return &verbs[i];
+    return NULL;
+}
+
+/* Refuses -c and -p for the user's own settings, which are for all clusters. */
+static int cmd_config_check_key(const struct cli *cli, const char *key, struct act_error *err)
+{
+
+    if (config_home_of(key, NULL) != CONFIG_IN_SETTINGS || (!cli->options.cluster && !cli->options.params.n))
+        return 0;
+    return act_error_set(err, ACT_USAGE, "'%s' is a key of your own settings, and goes with no -c and no -p", key);
+}
+
+int cmd_config(struct cli *cli, struct act_error *err)
+{
+    char *const *words = cli->words.v;
+    const struct verb *verb = find_verb(words[0]);
+
+    if (!verb) {
+        static const char *const names[] = {"show", "check", "get", "set", "unset", NULL};
+        ACT_AUTOFREE char *then = cli_did_you_mean(act_nearest(words[0], names));
+        return act_error_set(err, ACT_USAGE, "'a config' cannot '%s'%s'a config --help' has examples", words[0], then);
+    }
+    int rc = check_usage(cli, verb, err);
+    if (rc == 0 && cli->words.n > 1)
+        rc = cmd_config_check_key(cli, words[1], err);
+    if (rc < 0)
+        return rc;
+    if (strcmp(verb->name, "check") == 0)
+        return cmd_config_check(cli, err);
+    if (strcmp(verb->name, "get") == 0)
+        return cmd_config_get(cli, cli->words.n > 1 ? words[1] : NULL, err);
+    if (strcmp(verb->name, "show") != 0)
+        return cmd_config_change(cli, words[1], words[2], err);
+    rc = cli_open(cli, err);
+    return rc < 0 ? rc : show_values(cli, err);
+}

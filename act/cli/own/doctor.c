@@ -1,0 +1,50 @@
+#include <string.h>
+
+#include "base/terminal.h"
+#include "cli/own/own.h"
+#include "cli/print/print.h"
+#include "cli/print/wrap.h"
+#include "codec/json.h"
+#include "flow/cluster/doctor.h"
+#include "flow/flow.h"
+
+static int print_findings_json(const struct platform_findings *findings, size_t n_bad, struct act_error *err)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < findings->n; i++) {
+        const struct platform_finding *f = &findings->v[i];
+        json_array_append_new(
+            list, json_pack("{s:s,s:b,s:o}", "what", f->what, "ok", f->ok, "text", codec_json_bytes_new(f->text)));
+    }
+    return cli_print_json(json_pack("{s:i,s:b,s:o}", "version", 1, "ok", n_bad == 0, "checks", list), err);
+}
+
+static void print_findings(const struct platform_findings *findings)
+{
+    for (size_t i = 0; i < findings->n; i++) {
+        const struct platform_finding *f = &findings->v[i];
+        cli_print_coloured(stdout, f->ok ? "32" : "31", "%-4s", f->ok ? "ok" : "fail");
+        ACT_AUTOFREE char *what = cli_name(f->what), *text = cli_name(f->text);
+        printf("  %s: ", what);
+        cli_put_prose(text, (int)strlen("fail  : ") + act_columns(what), (int)strlen("fail  "));
+    }
+}
+
+int cmd_doctor(struct cli *cli, struct act_error *err)
+{
+    ACT_AUTO(platform_findings) findings = {0};
+    struct cli_request request;
+    size_t n_bad = 0;
+    int rc = 0;
+
+    cli_request(cli, &request);
+    flow_doctor(&cli->flow, &request.config, &findings);
+    for (size_t i = 0; i < findings.n; i++)
+        n_bad += !findings.v[i].ok;
+    if (cli->options.json)
+        rc = print_findings_json(&findings, n_bad, err);
+    else
+        print_findings(&findings);
+    return rc < 0 ? rc : n_bad > 0 ? ACT_FAIL : 0;
+}

@@ -1,0 +1,465 @@
+#include "cli/page/made.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/units.h"
+#include "cli/page/page.h"
+#include "engine/engine.h"
+#include "proc/pidfd.h"
+#include "proc/proc.h"
+
+enum {
+    KEPT = 16,
+    MAKERS = 2,
+    PAGE_BYTES = 8 << 20,
+    SAID_BYTES = 64 << 10,
+    MAKING_MS = 300000, /* then it is given up */
+    PATIENCE_MS = 2000, /* of a visit */
+    SOON_S = 2,         /* when to ask again for a page that is being made */
+    RESTS = 4,          /* times as long as it took to make it, a page is good at least */
+    OLD_MS = 60000,     /* of a page that does not change, or that could not be made */
+    FAILED_S = 5,
+    LOOK_MS = 50, /* between looks at a process whose end the kernel does not report */
+};
+
+enum state { UNUSED, WAITING, MAKING, MADE };
+
+struct stream {
+    struct page *page;
+    int fd; /* -1: it has ended */
+    size_t max;
+    struct act_buf text;
+};
+
+struct waiting {
+    struct web_visit *visit;
+    bool held; /* the browser is not to ask again */
+};
+
+struct page {
+    struct made *all;
+    enum state state;
+    struct act_strv words;
+    struct waiting *visits; /* for it */
+    size_t n_visits;
+    int64_t used_ms, begun_ms, due_ms; /* due: when it is to be made again */
+    int status;
+    bool changes;          /* the browser is to ask again */
+    struct web_body *body; /* as it was made last; NULL: never */
+    /* While it is being made: */
+    pid_t pid;
+    int end_fd;
+    struct stream out, err;
+    const char *given_up; /* why */
+};
+
+struct made {
+    struct engine *engine;
+    char *policy;
+    size_t n_makers;
+    struct page v[KEPT];
+};
+
+struct made *made_new(struct engine *engine)
+{
+    struct made *made = act_calloc(1, sizeof(*made));
+
+    made->engine = engine;
+    made->policy = page_policy(true);
+    for (size_t i = 0; i < KEPT; i++)
+        made->v[i].all = made;
+    return made;
+}
+
+/* ---- answers */
+
+static void made_give_answer(const struct page *p, struct web_visit *visit, int refresh_s)
+{
+    web_answer(visit, &(struct web_answer){
+                          .status = p->status, .policy = p->all->policy, .refresh_s = refresh_s, .body = p->body});
+}
+
+/* Returns for how long a page is good, rounded up. */
+static int left_s(const struct page *p)
+{
+    int64_t left_ms = p->due_ms - act_now_monotonic_ms();
+
+    return left_ms <= 0 ? 1 : (int)((left_ms + 999) / 1000);
+}
+
+static void answer_made(const struct page *p, bool held, struct web_visit *visit)
+{
+    made_give_answer(p, visit, p->changes && !held ? left_s(p) : 0);
+}
+
+static void answer_briefly(const struct made *made, struct web_visit *visit, int status, int refresh_s,
+                           const char *title, const char *text)
+{
+    struct act_buf page = {0};
+
+    page_message(title, text, &page);
+    struct web_body *body = web_body_new(&page);
+    web_answer(visit,
+               &(struct web_answer){.status = status, .policy = made->policy, .refresh_s = refresh_s, .body = body});
+    web_body_drop(body);
+}
+
+/* Answers with what was made before, which is better than nothing. */
+static void answer_impatient(void *arg)
+{
+    struct page *p = arg;
+
+    for (size_t i = 0; i < p->n_visits; i++)
+        if (p->body)
+            made_give_answer(p, p->visits[i].visit, p->visits[i].held ? 0 : SOON_S);
+        else
+            answer_briefly(p->all, p->visits[i].visit, 202, SOON_S, "One moment",
+                           "This page is being made; the first time, the logs of the run are fetched.");
+    p->n_visits = 0;
+}
+
+static void made_answer_all(struct page *p)
+{
+    engine_forget(p->all->engine, p);
+    for (size_t i = 0; i < p->n_visits; i++)
+        answer_made(p, p->visits[i].held, p->visits[i].visit);
+    p->n_visits = 0;
+}
+
+/* ---- what a process has written */
+
+/* Reads "refresh 10", a line before the page: after so many seconds it may be another one; 0: it has come to its
+ * end. */
+static bool take_refresh(const struct act_buf *text, int64_t *out_s, size_t *out_len)
+{
+    const char *end = text->len > 0 ? memchr(text->data, '\n', text->len) : NULL;
+    static const char word[] = PAGE_REFRESH;
+
+    if (!end || !act_starts_with(text->data, word))
+        return false;
+    ACT_AUTOFREE char *number = act_strndup(text->data + strlen(word), (size_t)(end - text->data) - strlen(word));
+    *out_len = (size_t)(end - text->data) + 1;
+    return act_int_from_text(number, out_s) && *out_s >= 0 && *out_s <= OLD_MS / 1000;
+}
+
+/* Returns until when a page is good. One that takes long, as that of a run with a large log, is made less often. */
+static int64_t due_ms(const struct page *p, int64_t refresh_s)
+{
+    int64_t now_ms = act_now_monotonic_ms(), rest_ms = RESTS * (now_ms - p->begun_ms);
+    int64_t good_ms = refresh_s > 0 ? refresh_s * 1000 : OLD_MS;
+
+    return now_ms + (good_ms > rest_ms ? good_ms : rest_ms);
+}
+
+static bool made_take_page(struct page *p)
+{
+    struct act_buf body = {0};
+    int64_t refresh_s;
+    size_t len;
+
+    if (!take_refresh(&p->out.text, &refresh_s, &len))
+        return false;
+    act_buf_add(&body, p->out.text.data + len, p->out.text.len - len);
+    web_body_drop(p->body);
+    p->body = web_body_new(&body);
+    p->status = 200;
+    p->changes = refresh_s > 0;
+    p->due_ms = due_ms(p, refresh_s);
+    return true;
+}
+
+static int made_status_of(int exit_status)
+{
+    switch (exit_status) {
+    case ACT_USAGE:
+        return 400;
+    case ACT_NOT_FOUND:
+        return 404;
+    case ACT_DENIED:
+        return 403;
+    default:
+        return 502;
+    }
+}
+
+static void take_failure(struct page *p, int exit_status)
+{
+    const char *said = p->given_up ? p->given_up : p->err.text.len > 0 ? p->err.text.data : "it ended without a word";
+    struct act_buf body = {0};
+
+    page_message("This page cannot be shown", said, &body);
+    web_body_drop(p->body);
+    p->body = web_body_new(&body);
+    p->status = p->given_up ? 502 : made_status_of(exit_status);
+    p->changes = p->status == 502;
+    p->due_ms = due_ms(p, FAILED_S);
+}
+
+/* ---- the process */
+
+static void make_waiting(struct made *made);
+
+static void made_end_stream(struct stream *s)
+{
+    if (s->fd < 0)
+        return;
+    engine_unwatch(s->page->all->engine, s->fd);
+    close(s->fd);
+    s->fd = -1;
+}
+
+static void kill_maker(const struct page *p)
+{
+    kill(-p->pid, SIGKILL); /* its own group, as long as it is our child that has not been waited for */
+}
+
+static void made_give_up(struct page *p, const char *why)
+{
+    p->given_up = p->given_up ? p->given_up : why;
+    kill_maker(p);
+}
+
+/* Returns false when nothing more is there. */
+static bool read_stream(struct stream *s)
+{
+    char chunk[65536];
+    ssize_t n = s->fd < 0 ? 0 : read(s->fd, chunk, sizeof(chunk));
+
+    if (n == 0)
+        made_end_stream(s);
+    if (n <= 0)
+        return n < 0 && errno == EINTR;
+    size_t room = s->max - s->text.len;
+    act_buf_add(&s->text, chunk, (size_t)n < room ? (size_t)n : room);
+    if ((size_t)n > room && s == &s->page->out)
+        made_give_up(s->page, "it is larger than 8 MiB; 'a q' and 'a report' have no such limit");
+    return true;
+}
+
+static void stream_ready(void *stream)
+{
+    read_stream(stream);
+}
+
+static void release_maker(struct page *p)
+{
+    made_end_stream(&p->out);
+    made_end_stream(&p->err);
+    if (p->end_fd >= 0) {
+        engine_unwatch(p->all->engine, p->end_fd);
+        close(p->end_fd);
+    }
+    act_buf_release(&p->out.text);
+    act_buf_release(&p->err.text);
+    p->given_up = NULL;
+    p->all->n_makers--;
+}
+
+static void maker_ended(void *arg)
+{
+    struct page *p = arg;
+    int status = 0;
+
+    if (!proc_pidfd_wait(p->end_fd, 0))
+        return;
+    for (int i = 0; i < PAGE_BYTES / 4096 && read_stream(&p->out); i++)
+        ;
+    for (int i = 0; i < SAID_BYTES / 64 && read_stream(&p->err); i++)
+        ;
+    kill_maker(p); /* what it started and left behind */
+    waitpid(p->pid, &status, 0);
+    bool ok = !p->given_up && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    if (!ok || !made_take_page(p))
+        take_failure(p, WIFEXITED(status) ? WEXITSTATUS(status) : ACT_FAIL);
+    p->state = MADE;
+    release_maker(p);
+    made_answer_all(p);
+    make_waiting(p->all);
+}
+
+static void look_for_end(void *arg)
+{
+    struct page *p = arg;
+
+    maker_ended(p);
+    if (p->state == MAKING)
+        engine_timer(p->all->engine, LOOK_MS, look_for_end, p);
+}
+
+static void took_too_long(void *arg)
+{
+    made_give_up(arg, "it took more than five minutes to make, and was given up");
+}
+
+static int open_stream(struct stream *s, struct page *page, size_t max, struct act_error *err)
+{
+    int fds[2];
+
+    *s = (struct stream){.page = page, .fd = -1, .max = max};
+    if (pipe2(fds, O_CLOEXEC) < 0)
+        return act_error_errno(err, errno, "cannot make a pipe");
+    fcntl(fds[0], F_SETFL, O_NONBLOCK);
+    s->fd = fds[0];
+    return fds[1];
+}
+
+static int start_maker(struct page *p, struct act_error *err)
+{
+    static char self[] = "/proc/self/exe", verb[] = "__page", quiet[] = "--quiet";
+    ACT_AUTO(act_strv) words = {0};
+    int out = open_stream(&p->out, p, PAGE_BYTES, err), said = open_stream(&p->err, p, SAID_BYTES, err);
+
+    act_strv_copy(&words, (char *[]){self, verb, quiet}, 3);
+    act_strv_copy(&words, p->words.v, p->words.n);
+    int rc =
+        out < 0 || said < 0
+            ? -ACT_FAIL
+            : proc_start(
+                  &(struct proc_start){.argv = words.v, .in_fd = -1, .out_fd = out, .err_fd = said, .own_group = true},
+                  &p->pid, err);
+    if (out >= 0)
+        close(out);
+    if (said >= 0)
+        close(said);
+    return rc;
+}
+
+/* Watches a process: its output is read as it comes, and its end is a descriptor's. */
+static bool watch_maker(struct page *p)
+{
+    struct engine *engine = p->all->engine;
+
+    p->end_fd = proc_pidfd_open(p->pid);
+    if (p->end_fd < 0 || !engine_watch(engine, p->out.fd, false, stream_ready, &p->out) ||
+        !engine_watch(engine, p->err.fd, false, stream_ready, &p->err))
+        return false;
+    if (proc_pidfd_is_pollable(p->end_fd))
+        return engine_watch(engine, p->end_fd, false, maker_ended, p);
+    engine_timer(engine, LOOK_MS, look_for_end, p);
+    return true;
+}
+
+static void made_make(struct page *p)
+{
+    struct act_error err = {0};
+
+    p->end_fd = -1;
+    p->begun_ms = act_now_monotonic_ms();
+    p->all->n_makers++;
+    if (start_maker(p, &err) == 0) {
+        p->state = MAKING;
+        engine_timer(p->all->engine, MAKING_MS, took_too_long, p);
+        if (watch_maker(p))
+            return;
+        kill_maker(p);
+        waitpid(p->pid, NULL, 0);
+        act_error_set(&err, ACT_FAIL, "its process cannot be watched");
+    }
+    act_buf_release(&p->err.text);
+    act_buf_adds(&p->err.text, act_error_text(&err));
+    take_failure(p, ACT_FAIL);
+    p->state = MADE;
+    release_maker(p);
+    made_answer_all(p);
+}
+
+/* Makes the pages that wait, the longest first, as long as there is room. */
+static void make_waiting(struct made *made)
+{
+    while (made->n_makers < MAKERS) {
+        struct page *next = NULL;
+        for (size_t i = 0; i < KEPT; i++)
+            if (made->v[i].state == WAITING && (!next || made->v[i].used_ms < next->used_ms))
+                next = &made->v[i];
+        if (!next)
+            return;
+        made_make(next);
+    }
+}
+
+/* ---- the pages that are kept */
+
+static bool made_same_words(const struct act_strv *a, const struct act_strv *b)
+{
+    for (size_t i = 0; a->n == b->n && i < a->n; i++)
+        if (strcmp(a->v[i], b->v[i]) != 0)
+            return false;
+    return a->n == b->n;
+}
+
+static void release_page(struct page *p)
+{
+    struct made *all = p->all;
+
+    act_strv_release(&p->words);
+    web_body_drop(p->body);
+    free(p->visits);
+    *p = (struct page){.all = all};
+}
+
+/* Finds the page of these words, or else a place for it; NULL: all are being made. */
+static struct page *find_page(struct made *made, const struct act_strv *words)
+{
+    struct page *place = NULL;
+
+    for (size_t i = 0; i < KEPT; i++) {
+        struct page *p = &made->v[i];
+        if (p->state != UNUSED && made_same_words(&p->words, words))
+            return p;
+        bool is_free = p->state == UNUSED || p->state == MADE;
+        if (is_free && (!place || p->used_ms < place->used_ms))
+            place = p;
+    }
+    if (!place)
+        return NULL;
+    release_page(place);
+    act_strv_copy(&place->words, words->v, words->n);
+    return place;
+}
+
+void made_answer(struct made *made, const struct act_strv *words, bool held, struct web_visit *visit)
+{
+    struct page *p = find_page(made, words);
+    int64_t now_ms = act_now_monotonic_ms();
+
+    if (!p) {
+        answer_briefly(made, visit, 503, SOON_S, "Too much at once", "Other pages are being made; this one waits.");
+        return;
+    }
+    p->used_ms = now_ms;
+    if (p->state == MADE && p->due_ms > now_ms) {
+        answer_made(p, held, visit);
+        return;
+    }
+    ACT_PUSH(p->visits, p->n_visits, (struct waiting){visit, held});
+    if (p->n_visits == 1)
+        engine_timer(made->engine, PATIENCE_MS, answer_impatient, p);
+    if (p->state == WAITING || p->state == MAKING)
+        return;
+    p->state = WAITING;
+    make_waiting(made);
+}
+
+void made_free(struct made *made)
+{
+    if (!made)
+        return;
+    for (size_t i = 0; i < KEPT; i++) {
+        struct page *p = &made->v[i];
+        if (p->state == MAKING) {
+            kill_maker(p);
+            waitpid(p->pid, NULL, 0);
+            release_maker(p);
+        }
+        engine_forget(made->engine, p);
+        release_page(p);
+    }
+    free(made->policy);
+    free(made);
+}

@@ -1,0 +1,67 @@
+/* page.h - pages of HTML: a report as one file, and those that 'a ui' shows. No script, nothing from elsewhere,
+ * and under their policy nothing could be. */
+#ifndef ACT_CLI_PAGE_PAGE_H
+#define ACT_CLI_PAGE_PAGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/text.h"
+#include "draw/draw.h"
+#include "flow/look/look.h"
+
+/* Runs by a number, as a table. */
+struct page_leaders {
+    const char *key;
+    struct act_strv heads, cells;
+};
+
+/* What pages of 'a ui' have in addition. Their links are relative to the table's address. */
+struct page_live {
+    const struct act_strv *said; /* what there was to say while it was made */
+    bool changes;                /* it is renewed */
+    const char *query;           /* of the page itself, encoded */
+};
+
+/* Appends the page of n runs (at least one). Their series get fewer points. leaders and live NULL: without. */
+void page_write(struct flow_report *reports, size_t n, const struct page_leaders *leaders, const struct page_live *live,
+                struct act_buf *out);
+
+/* Which runs a table shows; not owned. */
+struct page_filter {
+    const char *cluster, *name; /* NULL: all */
+    const struct act_strv *tags;
+    int64_t max; /* 0: all */
+};
+/* Appends the page of a table of runs. */
+void page_runs(const struct flow_runs *runs, const struct page_filter *filter, const struct page_live *live,
+               struct act_buf *out);
+
+/* Appends a page that says something. */
+void page_message(const char *title, const char *text, struct act_buf *out);
+
+/* Returns the policy of all pages, for a header: it allows the sheet and, if has_form, what is asked of the page's
+ * own server. New string. */
+char *page_policy(bool has_form);
+
+/* The line before a page that "a __page" prints, with the seconds behind it. */
+#define PAGE_REFRESH "refresh "
+
+/* ---- parts.c: what pages are made of */
+
+/* Appends everything before what a page shows, which is ended by page_end(). has_form: see page_policy(). */
+void page_begin(const char *title, bool has_form, struct act_buf *out);
+void page_end(struct act_buf *out);
+/* Appends the lines at the top of a page of 'a ui'; live NULL: none. */
+void page_add_live(const struct page_live *live, bool is_table, struct act_buf *out);
+/* Adds a value to the query of a URL; NULL: none. Not yet HTML: draw_escaped(). */
+void page_add_query(struct act_buf *query, const char *name, const char *value);
+/* Appends at most 500 bytes of a text from outside, whole characters. */
+void page_add_cut(struct act_buf *out, const char *text);
+
+/* Makes the chart of one key of several runs; the runs without it have no curve. curves has room for n, and must
+ * live as long as the chart. out->n 0: none has it. Each curve gets at most points points. */
+void page_key_chart(struct numbers *const *numbers, const struct flow_run *const *runs, size_t n, const char *key,
+                    size_t points, struct draw_curve *curves, struct draw_chart *out);
+
+#endif

@@ -1,0 +1,167 @@
+#include "base/terminal.h"
+#include "base/text.h"
+#include "cli/page/options.h"
+#include "cli/page/page.h"
+#include "cli/page/verbs.h"
+#include "cli/print/print.h"
+#include "cli/print/table.h"
+#include "cli/runs/options.h"
+#include "cli/runs/runs.h"
+#include "flow/flow.h"
+#include "flow/look/look.h"
+#include "flow/runs/runs.h"
+
+enum { COLUMNS = 80, ROWS = 18, SVG_POINTS = 2000, POINTS_PER_COLUMN = 8 };
+
+struct plot {
+    const struct flow_runs *runs;
+    const struct flow_run **of; /* each run */
+    struct numbers **numbers;   /* of each run */
+    struct draw_curve *curves;
+    struct draw_chart chart;
+};
+
+/* ---- what is printed */
+
+static void cmd_plot_print_csv(const struct plot *p)
+{
+    printf("run,%s,%s\n", p->chart.x_name, p->chart.title);
+    for (size_t i = 0; i < p->chart.n; i++)
+        for (size_t k = 0; k < p->chart.curves[i].series->n; k++) {
+            const struct series_point *point = &p->chart.curves[i].series->v[k];
+            printf("%s,%.15g,%.15g\n", p->chart.curves[i].label, point->x, point->y);
+        }
+}
+
+static json_t *curve_json(const struct draw_curve *curve)
+{
+    const struct series *s = curve->series;
+    json_t *points = json_array();
+
+    for (size_t i = 0; i < s->n; i++)
+        json_array_append_new(points, json_pack("[f,f]", s->v[i].x, s->v[i].y));
+    return json_pack("{s:s,s:I,s:f,s:f,s:f,s:I,s:o}", "run", curve->label, "values", (json_int_t)s->count, "min",
+                     s->low, "max", s->high, "last", s->last.y, "not_finite", (json_int_t)s->odd, "points", points);
+}
+
+static int cmd_plot_print_json(const struct plot *p, struct act_error *err)
+{
+    json_t *runs = json_array();
+
+    for (size_t i = 0; i < p->chart.n; i++)
+        json_array_append_new(runs, curve_json(&p->chart.curves[i]));
+    return cli_print_json(
+        json_pack("{s:i,s:s,s:s,s:o}", "version", 1, "key", p->chart.title, "by", p->chart.x_name, "runs", runs), err);
+}
+
+static void cmd_plot_print_text(const struct plot *p)
+{
+    int width = cli_width();
+    struct draw_text how = {
+        .columns = width ? width : COLUMNS, .rows = ROWS, .plain = !cli_utf8(), .coloured = cli_colour(stdout)};
+    ACT_AUTO(act_buf) text = {0};
+
+    draw_text(&p->chart, &how, &text);
+    act_terminal_show(stdout, ACT_SHOW_LINES | ACT_SHOW_COLOURS);
+    fwrite(text.data, 1, text.len, stdout);
+    act_terminal_show(stdout, ACT_SHOW_LINES);
+}
+
+static void print_svg(const struct plot *p)
+{
+    ACT_AUTO(act_buf) text = {0};
+
+    draw_svg(&p->chart, &text);
+    fwrite(text.data, 1, text.len, stdout);
+}
+
+static int cmd_plot_print(const struct cli *cli, const struct plot *p, struct act_error *err)
+{
+
+    cli_buffer_stdout();
+    if (cli->options.json)
+        return cmd_plot_print_json(p, err);
+    if (CLI_OPTIONS(cli, page)->csv)
+        cmd_plot_print_csv(p);
+    else if (CLI_OPTIONS(cli, page)->svg)
+        print_svg(p);
+    else
+        cmd_plot_print_text(p);
+    fflush(stdout);
+    return cli_check_stdout(err);
+}
+
+/* ---- what is drawn */
+
+static int no_such_key(const struct plot *p, const char *key, struct act_error *err)
+{
+    ACT_AUTOFREE char *where = act_sprintf("'%s'", p->runs->v[0].row.id);
+
+    return cli_find_metric(key, p->numbers, p->runs->n, where, err);
+}
+
+/* Says which of the runs are not drawn. */
+static int say_missing(const struct plot *p, const char *key, struct act_error *err)
+{
+    ACT_AUTO(act_buf) ids = {0};
+    size_t n = 0;
+
+    for (size_t i = 0; i < p->runs->n; i++)
+        if (!numbers_find(p->numbers[i], key))
+            act_buf_addf(&ids, "%s%s", n++ ? ", " : "", p->runs->v[i].row.id);
+    if (n == 0)
+        return 0;
+    return act_error_set(err, ACT_PARTIAL, "%zu of %zu runs are drawn: there is no '%s' in the log of %s",
+                         p->runs->n - n, p->runs->n, key, ids.data);
+}
+
+static size_t cmd_plot_points_of(const struct cli *cli)
+{
+    if (CLI_OPTIONS(cli, page)->csv || cli->options.json)
+        return 0;
+    return CLI_OPTIONS(cli, page)->svg ? SVG_POINTS : (size_t)(cli_width() ? cli_width() : COLUMNS) * POINTS_PER_COLUMN;
+}
+
+static int cmd_plot_read_all(const struct cli *cli, struct plot *p, struct act_error *err)
+{
+    int rc = 0, rank;
+
+    for (size_t i = 0; i < p->runs->n && rc == 0; i++) {
+        p->of[i] = &p->runs->v[i];
+        rc = flow_read_numbers(p->of[i], (int)CLI_OPTIONS(cli, logs)->rank, &p->numbers[i], &rank, err);
+    }
+    return rc;
+}
+
+static int plot(const struct cli *cli, const struct flow_runs *runs, struct act_error *err)
+{
+    const char *key = cli->words.v[0];
+    struct plot p = {.runs = runs,
+                     .of = act_calloc(runs->n, sizeof(struct flow_run *)),
+                     .numbers = act_calloc(runs->n, sizeof(struct numbers *)),
+                     .curves = act_calloc(runs->n, sizeof(struct draw_curve))};
+    int rc = cmd_plot_read_all(cli, &p, err);
+
+    if (rc == 0)
+        page_key_chart(p.numbers, p.of, runs->n, key, cmd_plot_points_of(cli), p.curves, &p.chart);
+    if (rc == 0)
+        rc = p.chart.n > 0 ? cmd_plot_print(cli, &p, err) : no_such_key(&p, key, err);
+    if (rc == 0)
+        rc = say_missing(&p, key, err);
+    for (size_t i = 0; i < runs->n; i++)
+        numbers_free(p.numbers[i]);
+    free(p.of);
+    free(p.numbers);
+    free(p.curves);
+    return rc;
+}
+
+int cmd_plot(struct cli *cli, struct act_error *err)
+{
+    ACT_AUTO(flow_runs) runs = {0};
+
+    if (CLI_OPTIONS(cli, page)->svg + CLI_OPTIONS(cli, page)->csv + cli->options.json > 1)
+        return act_error_set(err, ACT_USAGE, "--svg, --csv and --json exclude each other");
+    int rc = cli_find_with_logs(cli, 1, &runs, err);
+    return rc < 0 ? rc : plot(cli, &runs, err);
+}

@@ -1,0 +1,147 @@
+#include "base/clock.h"
+#include "base/units.h"
+#include "cli/page/page.h"
+#include "cli/print/print.h"
+#include "cli/screen/live.h"
+#include "codec/json.h"
+
+static void add_input(struct act_buf *out, const char *name, const char *label, const char *value)
+{
+    act_buf_addf(out, "<label>%s <input name=\"%s\" value=\"", label, name);
+    draw_escaped(out, value ? value : "");
+    act_buf_adds(out, "\"></label>\n");
+}
+
+/* Adds as many fields as there are tags, and one more. */
+static void add_filter(struct act_buf *out, const struct page_filter *filter)
+{
+    act_buf_adds(out, "<form class=\"bar\" action=\"./\" method=\"get\">\n");
+    add_input(out, "name", "name", filter->name);
+    for (size_t i = 0; i < filter->tags->n; i++)
+        add_input(out, "tag", "tag", filter->tags->v[i]);
+    add_input(out, "tag", filter->tags->n > 0 ? "and tag" : "tag, as key=value", NULL);
+    add_input(out, "cluster", "cluster", filter->cluster);
+    act_buf_adds(out, "<button>filter</button>\n<a href=\"./\">no filter</a>\n</form>\n");
+}
+
+static void page_runs_add_link(struct act_buf *out, const char *path, const struct act_buf *query, const char *text)
+{
+    act_buf_addf(out, "<a href=\"%s?", path);
+    draw_escaped(out, query->data);
+    act_buf_adds(out, "\">");
+    page_add_cut(out, text);
+    act_buf_adds(out, "</a>");
+}
+
+/* Adds a link to the page of a run. A run of another machine is looked for on the table's cluster. */
+static void add_run_link(struct act_buf *out, const struct flow_run *run, const struct page_filter *filter)
+{
+    ACT_AUTO(act_buf) query = {0};
+
+    page_add_query(&query, "id", run->row.id);
+    page_add_query(&query, "cluster", filter->cluster);
+    page_runs_add_link(out, "run", &query, run->row.id);
+}
+
+/* Adds the tags, each a link to the table of the runs tagged so. */
+static void page_runs_add_tags(struct act_buf *out, const struct flow_run *run)
+{
+    CODEC_AUTOJSON json_t *tags = run_tags_parse(run->row.tags);
+    const char *key;
+    json_t *value;
+
+    json_object_foreach(tags, key, value)
+    {
+        ACT_AUTOFREE char *tag = act_sprintf("%s=%s", key, json_string_value(value));
+        ACT_AUTO(act_buf) query = {0};
+        page_add_query(&query, "tag", tag);
+        page_runs_add_link(out, "./", &query, tag);
+        act_buf_addc(out, ' ');
+    }
+}
+
+static void page_runs_add_cell(struct act_buf *out, const char *class, const char *text)
+{
+    act_buf_addf(out, "</td><td%s%s%s>", *class ? " class=\"" : "", class, *class ? "\"" : "");
+    page_add_cut(out, text ? text : "");
+}
+
+static void add_age(struct act_buf *out, const struct flow_run *run)
+{
+    int64_t age_s = act_now_unix_s() - run->row.created_unix_s;
+    char created[ACT_TIME_TEXT], age[ACT_UNIT_TEXT] = "-";
+
+    act_time_to_iso(run->row.created_unix_s, created);
+    if (age_s >= 0 && run->row.created_unix_s > 0)
+        act_duration_to_text(age_s, age);
+    act_buf_addf(out, "</td><td><time datetime=\"%s\">%s</time>", created, age);
+}
+
+static void page_runs_add_row(struct act_buf *out, const struct flow_run *run, const struct page_filter *filter)
+{
+    act_buf_adds(out, "<tr><td><input type=\"checkbox\" name=\"id\" value=\"");
+    draw_escaped(out, run->row.id);
+    act_buf_adds(out, "\" aria-label=\"compare ");
+    draw_escaped(out, run->row.id);
+    act_buf_adds(out, "\"></td><th scope=\"row\" class=\"id\">");
+    add_run_link(out, run, filter);
+    act_buf_adds(out, "</th><td class=\"any\">");
+    page_add_cut(out, run->row.name ? run->row.name : "");
+    page_runs_add_cell(out, run_state_name(run->status.state), run_state_name(run->status.state));
+    page_runs_add_cell(out, "", run->row.cluster);
+    add_age(out, run);
+    act_buf_adds(out, "</td><td class=\"any\">");
+    page_runs_add_tags(out, run);
+    act_buf_adds(out, "</td><td class=\"any cmd\"><div>");
+    page_add_cut(out, run->row.command);
+    act_buf_adds(out, "</div></td></tr>\n");
+}
+
+static void page_runs_add_table(struct act_buf *out, const struct flow_runs *runs, const struct page_filter *filter)
+{
+    act_buf_adds(out, "<form action=\"run\" method=\"get\">\n<div class=\"wide\" tabindex=\"0\" role=\"region\" "
+                      "aria-label=\"runs\">\n<table class=\"runs\"><thead><tr><td></td><th scope=\"col\">id</th>"
+                      "<th scope=\"col\">name</th><th scope=\"col\">state</th><th scope=\"col\">cluster</th>"
+                      "<th scope=\"col\">age</th><th scope=\"col\">tags</th><th scope=\"col\">command</th></tr></thead>"
+                      "<tbody>\n");
+    for (size_t i = 0; i < runs->n; i++)
+        page_runs_add_row(out, &runs->v[i], filter);
+    act_buf_adds(out, "</tbody></table>\n</div>\n");
+    if (filter->cluster) {
+        act_buf_adds(out, "<input type=\"hidden\" name=\"cluster\" value=\"");
+        draw_escaped(out, filter->cluster);
+        act_buf_adds(out, "\">\n");
+    }
+    act_buf_adds(out, "<p><button>show the marked runs in one picture</button></p>\n</form>\n");
+}
+
+static void page_runs_add_count(struct act_buf *out, const struct flow_runs *runs, const struct page_filter *filter)
+{
+    ACT_AUTO(act_buf) query = {0};
+
+    if (runs->n == runs->total) {
+        act_buf_addf(out, "<p class=\"dim\">%zu run%s</p>\n", runs->n, cli_plural(runs->n));
+        return;
+    }
+    page_add_query(&query, "cluster", filter->cluster);
+    page_add_query(&query, "name", filter->name);
+    for (size_t i = 0; i < filter->tags->n; i++)
+        page_add_query(&query, "tag", filter->tags->v[i]);
+    page_add_query(&query, "max", "0");
+    act_buf_addf(out, "<p class=\"dim\">the newest %zu of %zu runs; ", runs->n, runs->total);
+    page_runs_add_link(out, "./", &query, "all");
+    act_buf_adds(out, "</p>\n");
+}
+
+void page_runs(const struct flow_runs *runs, const struct page_filter *filter, const struct page_live *live,
+               struct act_buf *out)
+{
+    page_begin("Runs", true, out);
+    page_add_live(live, true, out);
+    act_buf_adds(out, "<h1>Runs</h1>\n");
+    add_filter(out, filter);
+    page_runs_add_count(out, runs, filter);
+    if (runs->n > 0)
+        page_runs_add_table(out, runs, filter);
+    page_end(out);
+}

@@ -1,0 +1,314 @@
+/* table.c - tables as wide as the terminal: the least important columns are cut first, then left out.
+ * A number is never cut: it would be read as another one. */
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/terminal.h"
+#include "cli/print/print.h"
+#include "cli/print/table.h"
+#include "cli/runs/runs.h"
+
+enum { GAP = 2 }; /* between columns */
+
+static const char ELLIPSIS[] = "...", PARTS_GAP[] = "  ";
+
+int cli_width(void)
+{
+    return act_terminal_width(STDOUT_FILENO);
+}
+
+/* ---- how wide each column is */
+
+static int least(const struct cli_column *column, int width)
+{
+    return column->min > 0 && column->min < width ? column->min : width;
+}
+
+/* Selects columns, the lowest rank first, as long as their minimum widths fit. Returns the remaining room. */
+static int choose_columns(const struct cli_column *columns, int *widths, size_t n, int room)
+{
+    bool full = false;
+
+    room += GAP;
+    for (int rank = 0; rank <= CLI_RANK_MAX; rank++)
+        for (size_t i = 0; i < n; i++) {
+            if (columns[i].rank != rank || widths[i] == 0)
+                continue;
+            int wanted = least(&columns[i], widths[i]) + GAP;
+            full = full || (rank > 0 && wanted > room);
+            widths[i] = full ? 0 : widths[i];
+            room -= full ? 0 : wanted;
+        }
+    return room > 0 ? room : 0;
+}
+
+/* Distributes the remaining room to columns that need more than their minimum, the lowest rank first. */
+static void table_share(const struct cli_column *columns, int *widths, size_t n, int left)
+{
+    for (int rank = 0; rank <= CLI_RANK_MAX; rank++)
+        for (size_t i = 0; i < n; i++) {
+            if (columns[i].rank != rank || widths[i] == 0)
+                continue;
+            int more = widths[i] - least(&columns[i], widths[i]);
+            more = more < left ? more : left;
+            widths[i] = least(&columns[i], widths[i]) + more;
+            left -= more;
+        }
+}
+
+void cli_fit(const struct cli_column *columns, int *widths, size_t n, int room)
+{
+    if (room > 0)
+        table_share(columns, widths, n, choose_columns(columns, widths, n, room));
+}
+
+/* ---- the text of it */
+
+/* Returns a line as a terminal shows it, so that the counted width is the visible one. */
+static char *as_seen(char *line)
+{
+    struct act_harmless text = {0};
+    struct act_buf seen = {0};
+
+    act_harmless_add(&text, line, strlen(line), &seen);
+    act_harmless_end(&text, &seen);
+    free(line);
+    return act_buf_steal(&seen);
+}
+
+static void add_blanks(struct act_buf *out, int n)
+{
+    act_buf_addf(out, "%*s", n > 0 ? n : 0, "");
+}
+
+/* Returns how much of the first n bytes of text ends before a gap. */
+static size_t before_gap(const char *text, size_t n, const char *gap)
+{
+    size_t len = strlen(gap);
+
+    while (n > 0 && (strncmp(text + n, gap, len) != 0 || text[n - 1] == ' '))
+        n--;
+    return n;
+}
+
+/* Appends at most width columns of text, with an ellipsis if it was cut and not by parts. Returns the columns used. */
+static int add_cut(struct act_buf *out, const char *text, int width, enum cli_cut cut)
+{
+    int columns = act_columns(text), dots = (int)strlen(ELLIPSIS);
+
+    if (columns <= width) {
+        act_buf_adds(out, text);
+        return columns;
+    }
+    size_t parts = cut == CLI_CUT_PARTS ? before_gap(text, act_columns_fit(text, width, &columns), PARTS_GAP) : 0;
+    if (parts > 0)
+        dots = 0;
+    dots = dots < width ? dots : width;
+    size_t n = act_columns_fit(text, width - dots, &columns);
+    size_t words = cut == CLI_CUT_WORDS ? before_gap(text, n, " ") : 0;
+    n = parts > 0 ? parts : words > n / 2 ? words : n;
+    ACT_AUTOFREE char *left = act_strndup(text, n);
+    act_buf_adds(out, left);
+    act_buf_add(out, ELLIPSIS, (size_t)dots);
+    return act_columns(left) + dots;
+}
+
+struct layout {
+    struct cli_column *columns;
+    size_t n, last; /* the last one shown */
+    size_t below;   /* the one on lines of its own; n: none */
+    int *widths, room;
+    bool coloured;
+};
+
+static void table_add_cell(const struct layout *l, size_t i, const char *text, const char *colour, struct act_buf *out)
+{
+    ACT_AUTO(act_buf) cell = {0};
+    int blanks = l->widths[i] - add_cut(&cell, text, l->room > 0 ? l->widths[i] : INT_MAX, l->columns[i].cut);
+
+    if (l->columns[i].align == 'r')
+        add_blanks(out, blanks);
+    act_buf_addf(out, colour ? "\033[%sm%s\033[0m" : "%s%s", colour ? colour : "", cell.data ? cell.data : "");
+    if (l->columns[i].align == 'l' && i < l->last)
+        add_blanks(out, blanks);
+    act_buf_adds(out, i < l->last ? "  " : "\n");
+}
+
+static void table_add_head(const struct layout *l, struct act_buf *out)
+{
+    for (size_t i = 0; i < l->n; i++)
+        if (l->widths[i] > 0)
+            table_add_cell(l, i, l->columns[i].head, NULL, out);
+}
+
+/* Returns how much of text goes into a line: whole words, if one fits. */
+static size_t table_line_of(const char *text, int width)
+{
+    int columns;
+    size_t n = act_columns_fit(text, width, &columns), end = n;
+
+    while (text[n] && end > 0 && text[end] != ' ')
+        end--;
+    return end > 0 ? end : n > 0 ? n : strlen(text);
+}
+
+static void add_below(const struct layout *l, const char *text, struct act_buf *out)
+{
+    enum { INDENT = 4 };
+    int indent = l->room > 2 * INDENT ? INDENT : 0;
+
+    for (size_t n; *text && strcmp(text, "-") != 0; text += n + strspn(text + n, " ")) {
+        n = table_line_of(text, l->room - indent);
+        add_blanks(out, indent);
+        act_buf_add(out, text, n);
+        act_buf_adds(out, "\n");
+    }
+}
+
+static void table_add_row(const struct layout *l, char *const *cells, struct act_buf *out)
+{
+    for (size_t i = 0; i < l->n; i++) {
+        if (l->widths[i] == 0)
+            continue;
+        bool coloured = l->coloured && l->columns[i].is_state;
+        table_add_cell(l, i, cells[i], coloured ? cli_state_colour(run_state_from_name(cells[i])) : NULL, out);
+    }
+    if (l->below < l->n)
+        add_below(l, cells[l->below], out);
+}
+
+/* Returns the width of a column if nothing has to be cut; never 0. */
+static int table_measure(const struct layout *l, size_t i, const struct act_strv *lines)
+{
+    const struct cli_column *column = &l->columns[i];
+    int most = column->head ? act_columns(column->head) : 1;
+
+    most = l->room > 0 && column->wide > most ? column->wide : most;
+    for (size_t k = i; k < lines->n; k += l->n) {
+        int width = act_columns(lines->v[k]);
+        width = l->room == 0 && column->pad > 0 && width > column->pad ? column->pad : width;
+        most = width > most ? width : most;
+    }
+    return most;
+}
+
+static bool table_is_number(const char *text)
+{
+    char *end;
+
+    strtod(text, &end);
+    return end > text && !*end;
+}
+
+/* Returns the columns of a cell that must not be cut: a number, which would be another one, and the first of its
+ * parts. */
+static int whole(const struct cli_column *column, const char *text)
+{
+    const char *gap = column->cut == CLI_CUT_PARTS ? strstr(text, PARTS_GAP) : NULL;
+
+    if (!gap)
+        return column->cut == CLI_CUT_PARTS || table_is_number(text) ? act_columns(text) : 0;
+    ACT_AUTOFREE char *part = act_strndup(text, (size_t)(gap - text));
+    return act_columns(part);
+}
+
+static void raise_least(const struct layout *l, size_t i, const struct act_strv *lines)
+{
+    struct cli_column *column = &l->columns[i];
+
+    for (size_t k = i; k < lines->n && column->min > 0; k += l->n) {
+        int width = whole(column, lines->v[k]);
+        column->min = width > column->min ? width : column->min;
+    }
+}
+
+/* Tells whether all of a column fits beside what is more important. */
+static bool has_room(const struct layout *l, size_t column)
+{
+    int wanted = -GAP;
+
+    for (size_t i = 0; i < l->n; i++)
+        if (i == column || l->columns[i].rank < l->columns[column].rank)
+            wanted += GAP + (i == column ? l->widths[i] : least(&l->columns[i], l->widths[i]));
+    return l->room == 0 || wanted <= l->room;
+}
+
+static void lay_out(struct layout *l, const struct act_strv *lines)
+{
+    for (size_t i = 0; i < l->n; i++) {
+        l->widths[i] = table_measure(l, i, lines);
+        raise_least(l, i, lines);
+    }
+    l->below = l->n;
+    for (size_t i = 0; i < l->n; i++)
+        if (l->columns[i].below && !has_room(l, i)) {
+            l->below = i;
+            l->widths[i] = 0;
+        }
+    cli_fit(l->columns, l->widths, l->n, l->room);
+    for (size_t i = 0; i < l->n; i++)
+        l->last = l->widths[i] > 0 ? i : l->last;
+}
+
+void cli_table_text(const struct cli_column *columns, size_t n, const struct act_strv *cells, int room, bool coloured,
+                    struct act_buf *out)
+{
+    struct layout l = {.columns = act_calloc(n, sizeof(*l.columns)),
+                       .n = n,
+                       .widths = act_calloc(n, sizeof(*l.widths)),
+                       .room = room,
+                       .coloured = coloured};
+    ACT_AUTO(act_strv) lines = {0};
+
+    memcpy(l.columns, columns, n * sizeof(*columns));
+    for (size_t i = 0; i < cells->n; i++) {
+        char *line = act_one_line(cells->v[i], strlen(cells->v[i]));
+        act_strv_take(&lines, room > 0 ? as_seen(line) : line);
+    }
+    lay_out(&l, &lines);
+    if (columns[0].head)
+        table_add_head(&l, out);
+    for (size_t i = 0; lines.v && i + n <= lines.n; i += n)
+        table_add_row(&l, lines.v + i, out);
+    free(l.widths);
+    free(l.columns);
+}
+
+void cli_push_count(struct act_strv *cells, int64_t n)
+{
+    if (n < 0)
+        act_strv_push(cells, "-");
+    else
+        act_strv_pushf(cells, "%lld", (long long)n);
+}
+
+void cli_push_text(struct act_strv *cells, const char *text)
+{
+    act_strv_push(cells, text && *text ? text : "-");
+}
+
+void cli_print_table(const struct cli_column *columns, size_t n, const struct act_strv *cells)
+{
+    ACT_AUTO(act_buf) text = {0};
+
+    cli_table_text(columns, n, cells, cli_width(), cli_colour(stdout), &text);
+    cli_put_table(&text);
+}
+
+void cli_put_table(const struct act_buf *text)
+{
+    act_terminal_show(stdout, ACT_SHOW_LINES | ACT_SHOW_COLOURS); /* no cell contains any */
+    if (text->len)
+        fwrite(text->data, 1, text->len, stdout);
+    act_terminal_show(stdout, ACT_SHOW_LINES);
+}
+
+void cli_add_line(struct act_buf *out, const char *text, int room, enum cli_cut cut)
+{
+    char *line = act_one_line(text, strlen(text));
+    ACT_AUTOFREE char *seen = room > 0 ? as_seen(line) : line;
+
+    add_cut(out, seen, room > 0 ? room : INT_MAX, cut);
+}

@@ -1,0 +1,137 @@
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/terminal.h"
+#include "cli/print/ask.h"
+#include "cli/print/print.h"
+#include "cli/print/table.h"
+#include "cli/runs/options.h"
+#include "cli/runs/runs.h"
+#include "flow/flow.h"
+#include "flow/runs/runs.h"
+
+static json_t *aborted_json(const struct flow_run *run, bool had_ended)
+{
+    return json_pack("{s:s,s:s,s:b}", "id", run->row.id, "state", run_state_name(run->status.state), "had_ended",
+                     had_ended);
+}
+
+static const char *outcome(const struct cli *cli, const struct flow_run *run, bool had_ended)
+{
+    if (had_ended)
+        return CLI_OPTIONS(cli, runs)->forget ? ": it had ended already, so nothing was changed"
+                                              : ": it had ended already";
+    if (!run_state_is_final(run->status.state))
+        return ": it is being aborted";
+    return CLI_OPTIONS(cli, runs)->forget ? ": forgotten here; its cluster does not answer" : "";
+}
+
+static void say_plan(const struct cli *cli, const struct flow_run *run)
+{
+    const char *verb = CLI_OPTIONS(cli, runs)->forget ? "forget" : "abort", *state = run_state_name(run->status.state);
+
+    if (run_state_is_final(run->status.state))
+        act_note("would not %s %s: it has ended (%s)", verb, run->row.id, state);
+    else
+        act_note("would %s %s (%s)%s", verb, run->row.id, state,
+                 CLI_OPTIONS(cli, runs)->forget ? ", unless its cluster answers" : "");
+}
+
+static int cmd_abort_run(struct cli *cli, struct flow_run *run, json_t *list, struct act_error *err)
+{
+    bool had_ended = run_state_is_final(run->status.state);
+    int rc = 0;
+
+    if (!cli->options.dry_run)
+        rc = (CLI_OPTIONS(cli, runs)->forget ? flow_forget : flow_abort)(&cli->flow, run, &had_ended, err);
+    if (rc < 0)
+        return rc;
+    if (cli->options.dry_run)
+        say_plan(cli, run);
+    else
+        act_note("%s  %s%s", run->row.id, run_state_name(run->status.state), outcome(cli, run, had_ended));
+    if (list)
+        json_array_append_new(list, aborted_json(run, had_ended));
+    return 0;
+}
+
+/* Finds a run, and names --forget where its cluster does not answer: it could otherwise never be ended. */
+static int find_run_to_end(struct flow *flow, const char *piece, struct flow_run *out, struct act_error *err)
+{
+    struct act_error ignored;
+    struct flow_run known;
+    int rc = flow_find_run(flow, piece, out, err);
+
+    bool is_elsewhere = rc == -ACT_NOT_FOUND && flow->cluster; /* where the user has it looked for, it is not */
+    if (rc == 0 || is_elsewhere || flow_find_unasked(flow, piece, &known, &ignored) < 0)
+        return rc;
+    act_error_hint(err, "if its cluster is gone for good: a abort --forget %s", piece);
+    flow_run_release(&known);
+    return rc;
+}
+
+/* ---- all of a kind */
+
+static void say_which(const struct flow_runs *runs)
+{
+    enum { SHOWN = 20 };
+    ACT_AUTO(act_strv) cells = {0};
+    ACT_AUTO(act_buf) text = {0};
+
+    for (size_t i = 0; i < runs->n && i < SHOWN; i++)
+        cli_push_affected(&cells, &runs->v[i].row, run_state_name(runs->v[i].status.state));
+    cli_affected_text(&cells, act_terminal_width(STDERR_FILENO), &text);
+    for (char *rest = text.data, *line; (line = strsep(&rest, "\n")) && rest;)
+        act_note("%s", line);
+    if (runs->n > SHOWN)
+        act_note("and %zu more", runs->n - SHOWN);
+}
+
+static int cmd_abort_confirm(const struct cli *cli, const struct flow_runs *runs, struct act_error *err)
+{
+    if (cli->options.dry_run || cli->options.yes)
+        return 0;
+    say_which(runs);
+    ACT_AUTOFREE char *question =
+        act_sprintf("Abort %s %zu run%s?", runs->n == 1 ? "this" : "these", runs->n, cli_plural(runs->n));
+    return cli_confirm(cli, question, err);
+}
+
+/* Aborts all runs with the labels. What a service has of other machines and users is not in the ledger, or known to
+ * be found there: it is left. */
+static int abort_all(struct cli *cli, const struct cli_each_run *each, const struct flow_labels *labels,
+                     struct act_error *err)
+{
+    const struct flow_table table = {
+        .cluster = cli->options.cluster, .labels = *labels, .own = true, .active = true, .with_spec = true};
+    ACT_AUTO(flow_runs) runs = {0};
+    int rc = flow_list_runs(&cli->flow, &table, &runs, err);
+
+    if (rc == 0 && runs.n == 0)
+        act_note("nothing to cancel: no such run of yours is active");
+    else if (rc == 0)
+        rc = cmd_abort_confirm(cli, &runs, err);
+    return rc < 0 ? rc : cli_these_runs(cli, each, &runs, err);
+}
+
+int cmd_abort(struct cli *cli, struct act_error *err)
+{
+    struct cli_each_run each = {.act = cmd_abort_run,
+                                .find = CLI_OPTIONS(cli, runs)->forget ? flow_find_unasked : find_run_to_end,
+                                .list = cli->options.json};
+    bool many = cli->options.all || cli->options.name || cli->options.tags.n > 0;
+    struct flow_labels labels;
+    int rc = cli_labels(cli, &labels, err);
+
+    if (rc < 0)
+        return rc;
+    if (!many && cli->words.n == 0)
+        return cli_needs_more(cli, err);
+    if (many && cli->words.n > 0)
+        return act_error_set(err, ACT_USAGE, "--all, --name and --tag say which runs: '%s' cannot be named as well",
+                             cli->words.v[0]);
+    if (many && CLI_OPTIONS(cli, runs)->forget)
+        return act_error_set(err, ACT_USAGE, "--forget is for runs that are named");
+    return many ? abort_all(cli, &each, &labels, err) : cli_each_run(cli, &each, err);
+}

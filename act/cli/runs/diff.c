@@ -1,0 +1,73 @@
+#include <string.h>
+
+#include "base/log.h"
+#include "cli/print/print.h"
+#include "cli/runs/runs.h"
+#include "codec/json.h"
+#include "flow/flow.h"
+#include "flow/look/look.h"
+#include "flow/runs/runs.h"
+
+/* A side that has the part, but nothing in it, is not null. */
+static json_t *diff_side_json(const char *text)
+{
+    return text ? codec_json_bytes_new(text) : json_null();
+}
+
+static int cmd_diff_print_json(const struct flow_run *from, const struct flow_run *to, const struct flow_diff *diff,
+                               struct act_error *err)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < diff->n; i++)
+        json_array_append_new(list, json_pack("{s:s,s:o,s:o,s:o}", "part", diff->v[i].part, "name",
+                                              cli_text_json(diff->v[i].name), "from", diff_side_json(diff->v[i].from),
+                                              "to", diff_side_json(diff->v[i].to)));
+    return cli_print_json(
+        json_pack("{s:i,s:s,s:s,s:o}", "version", 1, "from", from->row.id, "to", to->row.id, "differences", list), err);
+}
+
+static void put_side(const char *sign, const char *colour, const char *name, const char *text)
+{
+    if (!text)
+        return;
+    ACT_AUTOFREE char *shown_name = cli_name(name), *shown = cli_name(text);
+    cli_print_coloured(stdout, colour, "%s %s%s%s", sign, shown_name, *name ? ": " : "", shown);
+    putchar('\n');
+}
+
+static void cmd_diff_print_for_people(const struct flow_run *from, const struct flow_run *to,
+                                      const struct flow_diff *diff)
+{
+    const char *part = "";
+
+    printf("--- %s\n+++ %s\n", from->row.id, to->row.id);
+    for (size_t i = 0; i < diff->n; i++) {
+        const struct flow_difference *d = &diff->v[i];
+        if (strcmp(d->part, part) != 0)
+            printf("@@ %s\n", d->part);
+        part = d->part;
+        put_side("-", "31", d->name, d->from);
+        put_side("+", "32", d->name, d->to);
+    }
+}
+
+int cmd_diff(struct cli *cli, struct act_error *err)
+{
+    ACT_AUTO(flow_run) from = {0}, to = {0};
+    ACT_AUTO(flow_diff) diff = {0};
+    int rc = flow_find_run(&cli->flow, cli->words.v[0], &from, err);
+
+    if (rc == 0)
+        rc = flow_find_run(&cli->flow, cli->words.v[1], &to, err);
+    if (rc < 0)
+        return rc;
+    flow_diff(&cli->flow, &from, &to, &diff);
+    if (cli->options.json)
+        return cmd_diff_print_json(&from, &to, &diff, err);
+    if (diff.n == 0)
+        act_note("the runs do not differ");
+    else
+        cmd_diff_print_for_people(&from, &to, &diff);
+    return 0;
+}

@@ -1,0 +1,106 @@
+/* each_run.c - the verbs that take several runs: all names are looked up before anything is done. */
+#include "cli/command/outcome.h"
+#include "cli/print/print.h"
+#include "cli/runs/runs.h"
+#include "flow/flow.h"
+#include "flow/runs/runs.h"
+
+static void each_run_find_all(struct cli *cli, const struct cli_each_run *each, struct flow_runs *runs,
+                              struct cli_outcome *outcome)
+{
+    for (size_t i = each->first; i < cli->words.n; i++) {
+        struct act_error err = {0};
+        struct flow_run run;
+        int rc = (each->find ? each->find : flow_find_run)(&cli->flow, cli->words.v[i], &run, &err);
+        if (rc < 0)
+            cli_outcome_add(outcome, rc, &err);
+        else
+            flow_runs_take(runs, &run);
+    }
+}
+
+static void nothing_done(const struct cli *cli, struct cli_outcome *outcome)
+{
+    if (cli->words.n > 1)
+        act_error_hint(&outcome->failed[outcome->n_failed - 1], "nothing was done");
+}
+
+int cli_labels(struct cli *cli, struct flow_labels *out, struct act_error *err)
+{
+    int rc = cli->options.name ? run_check_name(cli->options.name, err) : 0;
+
+    cli->tags = cli->tags ? cli->tags : json_object();
+    for (size_t i = 0; rc == 0 && i < cli->options.tags.n; i++)
+        rc = run_tags_add(cli->tags, cli->options.tags.v[i], err);
+    *out = (struct flow_labels){.name = cli->options.name, .tags = cli->tags};
+    return rc;
+}
+
+int cli_check_which(const struct cli *cli, size_t first, struct act_error *err)
+{
+    bool labelled = cli->options.name || cli->options.tags.n > 0, named = cli->words.n > first;
+
+    if (labelled && named)
+        return act_error_set(err, ACT_USAGE, "--name and --tag say which runs: '%s' cannot be named as well",
+                             cli->words.v[first]);
+    return labelled || named ? 0 : cli_needs_more(cli, err);
+}
+
+void cli_oldest_first(struct flow_runs *runs)
+{
+    for (size_t i = 0; i < runs->n / 2; i++) {
+        struct flow_run run = runs->v[i];
+        runs->v[i] = runs->v[runs->n - 1 - i];
+        runs->v[runs->n - 1 - i] = run;
+    }
+}
+
+int cli_labelled_runs(struct cli *cli, bool with_spec, struct flow_runs *out, struct act_error *err)
+{
+    struct flow_table table = {
+        .cluster = cli->options.cluster, .own = true, .with_spec = with_spec, .as_known = !with_spec};
+    int rc = cli_labels(cli, &table.labels, err);
+
+    if (rc == 0)
+        rc = flow_list_runs(&cli->flow, &table, out, err);
+    if (rc == 0 && out->n == 0)
+        rc = act_error_set(err, ACT_NOT_FOUND, "no run of yours is tagged so, or has such a name; 'a q' lists them");
+    cli_oldest_first(out);
+    return rc;
+}
+
+/* Handles the runs, and adds to what has come of looking for them. */
+static int act_on(struct cli *cli, const struct cli_each_run *each, struct flow_runs *runs, struct cli_outcome *outcome,
+                  struct act_error *err)
+{
+    json_t *list = each->list ? json_array() : NULL;
+
+    for (size_t i = 0; i < runs->n; i++) {
+        struct act_error why = {0};
+        int rc = each->act(cli, &runs->v[i], list, &why);
+        cli_outcome_add(outcome, rc, &why);
+    }
+    if (each->after)
+        each->after(cli, runs);
+    return cli_print_list("runs", list, cli_outcome_end(outcome, err), err);
+}
+
+int cli_these_runs(struct cli *cli, const struct cli_each_run *each, struct flow_runs *runs, struct act_error *err)
+{
+    struct cli_outcome outcome = {0};
+
+    return act_on(cli, each, runs, &outcome, err);
+}
+
+int cli_each_run(struct cli *cli, const struct cli_each_run *each, struct act_error *err)
+{
+    struct cli_outcome outcome = {0};
+    ACT_AUTO(flow_runs) runs = {0};
+
+    each_run_find_all(cli, each, &runs, &outcome);
+    if (each->all_or_none && outcome.n_failed > 0) {
+        nothing_done(cli, &outcome);
+        flow_runs_release(&runs);
+    }
+    return act_on(cli, each, &runs, &outcome, err);
+}

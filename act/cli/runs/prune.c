@@ -1,0 +1,153 @@
+#include "base/log.h"
+#include "base/units.h"
+#include "cli/print/ask.h"
+#include "cli/print/print.h"
+#include "cli/print/table.h"
+#include "cli/runs/options.h"
+#include "cli/runs/runs.h"
+#include "flow/flow.h"
+#include "flow/keep/keep.h"
+
+char *cli_sum_of_runs(const struct flow_prune *p, size_t n)
+{
+    ACT_AUTO(act_buf) logs = {0};
+
+    if (p->n_copies)
+        act_buf_addf(&logs, " (%zu with logs here", p->n_copies);
+    if (p->n_sent)
+        act_buf_addf(&logs, "%s%zu with logs in the store", logs.len ? ", " : " (", p->n_sent);
+    return act_sprintf("%zu run%s%s%s", n, cli_plural(n), logs.len ? logs.data : "", logs.len ? ")" : "");
+}
+
+/* Returns "3 runs (2 with logs here), 1 package and 0 agents, 2 leftovers of killed commands, 1.2 MiB". New string. */
+static char *sum_of(const struct flow_prune *p, size_t n_runs)
+{
+    ACT_AUTOFREE char *runs = cli_sum_of_runs(p, n_runs);
+    char size[ACT_UNIT_TEXT];
+
+    act_size_to_text(p->bytes, size);
+    ACT_AUTOFREE char *left = p->n_left
+                                  ? act_sprintf(", %zu leftover%s of killed commands", p->n_left, cli_plural(p->n_left))
+                                  : act_strdup("");
+    return act_sprintf("%s, %zu package%s and %zu agent%s%s, %s", runs, p->n_packages, cli_plural(p->n_packages),
+                       p->n_agents, cli_plural(p->n_agents), left, size);
+}
+
+static bool cmd_prune_is_empty(const struct flow_prune *p)
+{
+    return p->n + p->n_packages + p->n_agents + p->n_left == 0;
+}
+
+/* Says what is old and stays all the same. */
+static void cmd_prune_say_left(const struct flow_prune *p)
+{
+    const struct {
+        size_t n;
+        const char *why;
+    } rows[] = {
+        {p->active, "not ended"},
+        {p->others, "another user's, or found on a cluster that others use too"},
+        {p->service, "kept by the service itself"},
+        {p->unreachable, "on a cluster that does not answer"},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        if (rows[i].n > 0)
+            act_note("left: %zu run%s, %s", rows[i].n, cli_plural(rows[i].n), rows[i].why);
+    if (p->busy)
+        act_note("left: agents, because a run has not ended where they are");
+    if (p->unknown)
+        act_note("left: packages, because there are runs of others that may need them");
+}
+
+static json_t *cmd_prune_json_of(const struct flow_prune *p, size_t n_runs, bool dry_run)
+{
+    json_t *runs = json_array();
+
+    for (size_t i = 0; i < p->n; i++)
+        json_array_append_new(runs,
+                              json_pack("{s:s,s:I}", "id", p->v[i].run.row.id, "bytes", (json_int_t)p->v[i].bytes));
+    return json_pack("{s:i,s:b,s:I,s:o,s:I,s:I,s:I,s:I,s:I,s:I,s:{s:I,s:I,s:I,s:I}}", "version", 1, "dry_run", dry_run,
+                     "removed", dry_run ? (json_int_t)0 : (json_int_t)n_runs, "runs", runs, "packages",
+                     (json_int_t)p->n_packages, "agents", (json_int_t)p->n_agents, "leftovers", (json_int_t)p->n_left,
+                     "copies", (json_int_t)p->n_copies, "sent", (json_int_t)p->n_sent, "bytes", (json_int_t)p->bytes,
+                     "left", "active", (json_int_t)p->active, "others", (json_int_t)p->others, "service",
+                     (json_int_t)p->service, "unreachable", (json_int_t)p->unreachable);
+}
+
+void cli_print_removed(const struct flow_prune *p)
+{
+    ACT_AUTO(act_strv) cells = {0};
+    ACT_AUTO(act_buf) text = {0};
+
+    for (size_t i = 0; i < p->n; i++) {
+        char size[ACT_UNIT_TEXT];
+        act_size_to_text(p->v[i].bytes, size);
+        cli_push_affected(&cells, &p->v[i].run.row, size);
+    }
+    cli_affected_text(&cells, cli_width(), &text);
+    cli_put_table(&text);
+}
+
+/* Returns "30d", as it may have been typed. New string. */
+static char *cmd_prune_age_of(int64_t s)
+{
+    static const struct {
+        int64_t s;
+        char unit;
+    } units[] = {{86400, 'd'}, {3600, 'h'}, {60, 'm'}};
+
+    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
+        if (s % units[i].s == 0)
+            return act_sprintf("%lld%c", (long long)(s / units[i].s), units[i].unit);
+    return act_sprintf("%llds", (long long)s);
+}
+
+static int cmd_prune_confirm(const struct cli *cli, const struct flow_prune *p, struct act_error *err)
+{
+    ACT_AUTOFREE char *sum = sum_of(p, p->n);
+    ACT_AUTOFREE char *age = cmd_prune_age_of(p->older_s);
+    ACT_AUTOFREE char *question = act_sprintf("Remove what ended more than %s ago for good: %s?", age, sum);
+
+    fflush(stdout);
+    return cli_confirm(cli, question, err);
+}
+
+static int remove_all(struct cli *cli, struct flow_prune *p, struct act_error *err)
+{
+    size_t n = 0;
+    int rc = cmd_prune_confirm(cli, p, err);
+
+    if (rc < 0)
+        return rc;
+    rc = flow_prune(&cli->flow, p, &n, err);
+    ACT_AUTOFREE char *sum = sum_of(p, n);
+    act_note("removed %s", sum);
+    if (rc == 0 && cli->options.json)
+        rc = cli_print_json(cmd_prune_json_of(p, n, false), err);
+    return rc;
+}
+
+int cmd_prune(struct cli *cli, struct act_error *err)
+{
+    struct flow_prune p = {.cluster = cli->options.cluster, .older_s = CLI_OPTIONS(cli, runs)->older_s};
+
+    if (!CLI_OPTIONS(cli, runs)->older_s) {
+        act_error_set(err, ACT_USAGE, "how old? 'a prune --older 30d' removes what ended more than 30 days ago");
+        return cli_hint_help(cli, err);
+    }
+    int rc = flow_prune_find(&cli->flow, &p, err);
+    if (rc == 0 && !cli->options.json)
+        cli_print_removed(&p);
+    if (rc == 0)
+        cmd_prune_say_left(&p);
+    if (rc == 0 && (cli->options.dry_run || cmd_prune_is_empty(&p))) {
+        ACT_AUTOFREE char *sum = sum_of(&p, p.n);
+        act_note(!cmd_prune_is_empty(&p) ? "would remove %s" : "nothing to remove: %s", sum);
+        rc = cli->options.json ? cli_print_json(cmd_prune_json_of(&p, 0, cli->options.dry_run), err) : 0;
+    } else if (rc == 0) {
+        rc = remove_all(cli, &p, err);
+    }
+    flow_prune_release(&p);
+    return rc;
+}

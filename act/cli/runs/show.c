@@ -1,0 +1,371 @@
+/* show.c - runs as a table, in lines and as JSON. */
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/units.h"
+#include "cli/print/print.h"
+#include "cli/print/table.h"
+#include "cli/runs/runs.h"
+#include "codec/json.h"
+#include "flow/runs/runs.h"
+
+int64_t cli_elapsed_s(const struct run_status *s)
+{
+    if (!s->started_unix_s)
+        return -1;
+    return (s->ended_unix_s ? s->ended_unix_s : act_now_unix_s()) - s->started_unix_s;
+}
+
+static void render_set_text(json_t *object, const char *key, const char *text)
+{
+    json_object_set_new(object, key, cli_text_json(text));
+}
+
+/* Sets a line that may have been cut, within a character too. */
+static void set_line(json_t *object, const char *key, const char *text)
+{
+    ACT_AUTOFREE char *line = act_one_line(text, strlen(text));
+
+    render_set_text(object, key, line);
+}
+
+bool cli_has_exit_status(const struct run_status *s)
+{
+    return run_state_is_final(s->state) && s->state != RUN_CANCELED && s->exit_status >= 0;
+}
+
+json_t *cli_run_json(const struct flow_run *run)
+{
+    const struct run_status *s = &run->status;
+    json_t *j = json_object();
+
+    render_set_text(j, "id", run->row.id);
+    render_set_text(j, "state", run_state_name(s->state));
+    render_set_text(j, "name", run->row.name);
+    json_object_set_new(j, "tags", run_tags_parse(run->row.tags));
+    render_set_text(j, "cluster", run->row.cluster);
+    render_set_text(j, "platform", run->row.platform);
+    render_set_text(j, "project", run->row.project);
+    json_object_set_new(j, "command", codec_json_strv_new(&run->spec.argv));
+    render_set_text(j, "title", run->spec.title);
+    ACT_AUTOFREE char *tool = flow_tool(&run->spec);
+    render_set_text(j, "tool", tool);
+    ACT_AUTOFREE char *param = flow_batch_param(&run->spec.argv);
+    json_object_set_new(j, "param", param ? codec_json_bytes_new(param) : json_null());
+    json_object_set_new(j, "num_gpu", json_integer(cli_gpus(run)));
+    json_object_set_new(j, "created", cli_time_json(run->row.created_unix_s));
+    json_object_set_new(j, "started", cli_time_json(s->started_unix_s));
+    json_object_set_new(j, "ended", cli_time_json(s->ended_unix_s));
+    json_object_set_new(j, "exit_status", cli_has_exit_status(s) ? json_integer(s->exit_status) : json_null());
+    json_object_set_new(j, "failed_rank", s->failed_rank >= 0 ? json_integer(s->failed_rank) : json_null());
+    set_line(j, "reason", s->reason);
+    json_object_set_new(j, "attempts", s->attempts ? json_integer(s->attempts) : json_null());
+    set_line(j, "retry", s->retry);
+    json_object_set_new(j, "attempt", json_integer(s->attempt));
+    render_set_text(j, "package", run->spec.package_sha256);
+    render_set_text(j, "package_key", run->spec.package_key);
+    render_set_text(j, "resubmit_of", run->spec.resubmit_of);
+    render_set_text(j, "replaced_by", run->replaced_by);
+    json_object_set_new(j, "nodes", json_integer(run->spec.nodes));
+    json_object_set_new(j, "processes_per_node", json_integer(run->spec.procs_per_node));
+    return j;
+}
+
+json_t *cli_spec_json(const struct run_spec *spec)
+{
+    json_t *j = json_object();
+
+    json_object_set_new(j, "version", json_integer(1));
+    render_set_text(j, "id", spec->id);
+    render_set_text(j, "cluster", spec->cluster);
+    render_set_text(j, "platform", spec->platform);
+    json_object_set_new(j, "nodes", json_integer(spec->nodes));
+    json_object_set_new(j, "processes_per_node", json_integer(spec->procs_per_node));
+    render_set_text(j, "package", spec->package_sha256);
+    render_set_text(j, "resubmit_of", spec->resubmit_of);
+    render_set_text(j, "name", spec->name);
+    json_object_set_new(j, "tags", spec->tags ? json_incref(spec->tags) : json_object());
+    return j;
+}
+
+static void push_times(struct act_strv *cells, const struct flow_run *run, bool with_elapsed)
+{
+    char created[ACT_TIME_TEXT], elapsed[ACT_UNIT_TEXT] = "-";
+
+    act_time_to_local(run->row.created_unix_s, created);
+    act_strv_push(cells, created);
+    if (cli_elapsed_s(&run->status) >= 0)
+        act_duration_to_text(cli_elapsed_s(&run->status), elapsed);
+    if (with_elapsed)
+        act_strv_push(cells, elapsed);
+}
+
+static bool render_has_names(const struct flow_runs *runs)
+{
+    for (size_t i = 0; i < runs->n; i++)
+        if (runs->v[i].row.name)
+            return true;
+    return false;
+}
+
+/* Tells whether a run has a tool: the table of Azure Batch AI had exit status and tool of its jobs. */
+static bool has_tools(const struct flow_runs *runs)
+{
+    for (size_t i = 0; i < runs->n; i++) {
+        ACT_AUTOFREE char *tool = flow_tool(&runs->v[i].spec);
+        if (tool)
+            return true;
+    }
+    return false;
+}
+
+static void push_tool(struct act_strv *cells, const struct flow_run *run)
+{
+    ACT_AUTOFREE char *tool = flow_tool(&run->spec);
+
+    cli_push_count(cells, cli_has_exit_status(&run->status) ? run->status.exit_status : -1);
+    cli_push_text(cells, tool);
+}
+
+const char *cli_short_id(const char *id)
+{
+    const char *piece = strrchr(id, '_');
+
+    return piece && strlen(piece + 1) == 8 ? piece + 1 : id;
+}
+
+/* Tells whether the status knows the size. A run waits at first for what it was submitted with. */
+static bool shows_size(const struct run_status *s)
+{
+    return s->has_size && (s->num_gpu > 0 || s->started_unix_s);
+}
+
+int64_t cli_gpus(const struct flow_run *run)
+{
+    return run->row.num_gpu > 0 && shows_size(&run->status) ? run->status.num_gpu : run->row.num_gpu;
+}
+
+static void render_add_tags(json_t *tags, struct act_buf *out)
+{
+    const char *key;
+    json_t *value;
+
+    json_object_foreach(tags, key, value)
+        act_buf_addf(out, "%s%s=%s", out->len ? ", " : "", key, json_string_value(value));
+}
+
+char *cli_tags_text(const struct ledger_run *row)
+{
+    CODEC_AUTOJSON json_t *tags = run_tags_parse(row->tags);
+    struct act_buf text = {0};
+
+    render_add_tags(tags, &text);
+    return text.len ? act_buf_steal(&text) : NULL;
+}
+
+void cli_note_no_runs(const struct flow_table *table)
+{
+    const char *name = table->labels.name;
+    ACT_AUTO(act_buf) tags = {0};
+    ACT_AUTOFREE char *where = table->cluster ? act_sprintf(" on cluster '%s'", table->cluster) : act_strdup("");
+
+    render_add_tags(table->labels.tags, &tags);
+    if (name && tags.len)
+        act_note("no run%s is named '%s' and tagged '%s'", where, name, tags.data);
+    else if (name || tags.len)
+        act_note("no run%s is %s '%s'", where, name ? "named" : "tagged", name ? name : tags.data);
+    else
+        act_note("no runs%s yet; 'a submit COMMAND' starts one", where);
+}
+
+void cli_runs_text(const struct flow_runs *runs, bool with_reason, int room, bool coloured, struct act_buf *out)
+{
+    static const struct cli_column id = {"ID", 'l', .rank = 0}, state = {"STATUS", 'l', .is_state = true},
+                                   cluster = {"CLUSTER", 'l', .rank = 3, .min = 8}, gpus = {"GPUS", 'r', .rank = 4},
+                                   created = {"CREATED", 'l', .rank = 5};
+    static const struct cli_column name = {"NAME", 'l', .rank = 1, .min = 8}, status = {"EXIT", 'r', .rank = 6},
+                                   tool = {"TOOL", 'l', .rank = 6};
+    const struct cli_column plain[] = {{"ELAPSED", 'r', .rank = 2},
+                                       {"COMMAND", 'l', .rank = 1, .min = 12, .cut = CLI_CUT_WORDS}};
+    const struct cli_column reasons[] = {{"REASON", 'l', .rank = 1, .pad = 80, .below = true},
+                                         {"COMMAND", 'l', .rank = 2, .min = 12, .cut = CLI_CUT_WORDS}};
+    const struct cli_column *last = with_reason ? reasons : plain;
+    bool named = render_has_names(runs), tools = has_tools(runs);
+    struct cli_column columns[10];
+    size_t n = 0;
+    ACT_AUTO(act_strv) cells = {0};
+
+    columns[n++] = id;
+    if (named)
+        columns[n++] = name;
+    columns[n++] = state;
+    if (tools) {
+        columns[n++] = status;
+        columns[n++] = tool;
+    }
+    columns[n++] = cluster;
+    columns[n++] = gpus;
+    columns[n++] = created;
+    columns[n++] = last[0];
+    columns[n++] = last[1];
+
+    for (size_t i = 0; i < runs->n; i++) {
+        const struct flow_run *run = &runs->v[i];
+        act_strv_push(&cells, run->row.id);
+        if (named)
+            cli_push_text(&cells, run->row.name);
+        act_strv_push(&cells, run_state_name(run->status.state));
+        if (tools)
+            push_tool(&cells, run);
+        act_strv_push(&cells, run->row.cluster);
+        if (run->row.num_gpu > 0)
+            act_strv_pushf(&cells, "%lld", (long long)cli_gpus(run));
+        else
+            act_strv_push(&cells, "-");
+        push_times(&cells, run, !with_reason);
+        if (with_reason)
+            act_strv_push(&cells, run->status.reason[0] ? run->status.reason : "-");
+        act_strv_push(&cells, run->row.command);
+    }
+    cli_table_text(columns, n, &cells, room, coloured, out);
+}
+
+void cli_print_runs(const struct flow_runs *runs, bool with_reason)
+{
+    ACT_AUTO(act_buf) text = {0};
+
+    cli_runs_text(runs, with_reason, cli_width(), cli_colour(stdout), &text);
+    cli_put_table(&text);
+}
+
+void cli_push_affected(struct act_strv *cells, const struct ledger_run *row, const char *what)
+{
+    if (row->name)
+        act_strv_pushf(cells, "%s (%s)", row->id, row->name);
+    else
+        act_strv_push(cells, row->id);
+    act_strv_push(cells, what);
+    act_strv_push(cells, row->cluster);
+    act_strv_push(cells, row->command);
+}
+
+void cli_affected_text(const struct act_strv *cells, int room, struct act_buf *out)
+{
+    static const struct cli_column columns[] = {{NULL, 'l', .rank = 0},
+                                                {NULL, 'r', .rank = 1},
+                                                {NULL, 'l', .rank = 3, .min = 8},
+                                                {NULL, 'l', .rank = 2, .min = 12, .cut = CLI_CUT_WORDS}};
+
+    cli_table_text(columns, sizeof(columns) / sizeof(columns[0]), cells, room, false, out);
+}
+
+char *cli_attempt(const struct run_status *status, int attempt)
+{
+    return status->attempts ? act_sprintf("%d of %d", attempt, status->attempts) : act_sprintf("%d", attempt);
+}
+
+static void print_field(const char *name, const char *value)
+{
+    if (!value || !*value)
+        return;
+    ACT_AUTOFREE char *line = act_one_line(value, strlen(value));
+    printf("%-9s %s\n", name, line);
+}
+
+static void print_time(const char *name, int64_t unix_s)
+{
+    char text[ACT_TIME_TEXT];
+
+    if (!unix_s)
+        return;
+    act_time_to_local(unix_s, text);
+    print_field(name, text);
+}
+
+static void print_tags(const struct ledger_run *row)
+{
+    CODEC_AUTOJSON json_t *tags = run_tags_parse(row->tags);
+    const char *key;
+    json_t *value;
+
+    json_object_foreach(tags, key, value)
+    {
+        ACT_AUTOFREE char *tag = act_sprintf("%s=%s", key, json_string_value(value));
+        print_field("tag", tag);
+    }
+}
+
+static void print_param(const struct act_strv *argv)
+{
+    ACT_AUTOFREE char *param = flow_batch_param(argv);
+    char *rest = param;
+
+    if (param)
+        puts("param");
+    for (char *line; (line = strsep(&rest, "\n"));)
+        print_field(" ", line);
+}
+
+/* Prints the size in GPUs, or else in processes. */
+static void render_print_size(const struct flow_run *run)
+{
+    int64_t all = (int64_t)run->spec.nodes * run_spec_processes(&run->spec);
+    int64_t processes = shows_size(&run->status) ? run->status.num_gpu : all;
+    ACT_AUTOFREE char *number = act_sprintf("%lld", (long long)(run->row.num_gpu > 0 ? cli_gpus(run) : processes));
+
+    if (run->row.num_gpu > 0 || processes > 0 || shows_size(&run->status))
+        print_field(run->row.num_gpu > 0 ? "gpus" : "processes", number);
+}
+
+static void print_attempt(const struct run_status *s)
+{
+    ACT_AUTOFREE char *text = cli_attempt(s, s->attempt);
+
+    if (s->attempt > 1 || s->attempts > 1)
+        print_field("attempt", text);
+}
+
+void cli_print_run(const struct flow_run *run, const char *page)
+{
+    const struct run_status *s = &run->status;
+    char elapsed[ACT_UNIT_TEXT], number[32];
+
+    printf("%-9s ", "status");
+    cli_print_coloured(stdout, cli_state_colour(s->state), "%s", run_state_name(s->state));
+    putchar('\n');
+    print_field("reason", s->reason);
+    print_attempt(s);
+    print_field("retry", s->retry);
+    print_field("id", run->row.id);
+    print_field("name", run->row.name);
+    print_tags(&run->row);
+    print_field("command", run->row.command);
+    print_param(&run->spec.argv);
+    print_field("cluster", run->row.cluster);
+    print_time("created", run->row.created_unix_s);
+    print_time("start", s->started_unix_s);
+    print_time("end", s->ended_unix_s);
+    if (cli_elapsed_s(s) >= 0) {
+        act_duration_to_text(cli_elapsed_s(s), elapsed);
+        print_field("elapsed", elapsed);
+    }
+    render_print_size(run);
+    if (cli_has_exit_status(s)) {
+        snprintf(number, sizeof(number), "%d", s->exit_status);
+        print_field("exit", number);
+    }
+    print_field("package", run->spec.package_sha256);
+    print_field("repeats", run->spec.resubmit_of);
+    print_field("replaced", run->replaced_by); /* by that run */
+    print_field("page", page);
+    if (s->state == RUN_FAILED)
+        printf("%-9s a why %s\n", "next", run->row.id);
+}
+
+int64_t cli_age_s(const struct flow_run *run)
+{
+    int64_t age = act_now_unix_s() - run->row.created_unix_s;
+
+    return age > 0 ? age : 0;
+}

@@ -1,0 +1,58 @@
+#include "flow/submit/submit.h"
+#include "base/log.h"
+#include "cli/command/options.h"
+#include "cli/print/ask.h"
+#include "cli/print/print.h"
+#include "cli/runs/runs.h"
+#include "cli/start/options.h"
+#include "cli/start/start.h"
+#include "flow/code/code.h"
+#include "flow/flow.h"
+
+static void say_submitted(const struct run_spec *spec)
+{
+    int n = run_spec_processes(spec);
+
+    act_note("submitted to %s: %d node%s, %d process%s%s; 'a logs -f %s' follows it", spec->cluster, spec->nodes,
+             cli_plural(spec->nodes), n, n == 1 ? "" : "es", spec->nodes == 1 ? "" : " each", spec->id);
+}
+
+int cmd_submit(struct cli *cli, struct act_error *err)
+{
+    const struct cli_batch_options *o = CLI_OPTIONS(cli, batch);
+    struct cli_packing packing;
+    ACT_AUTO(flow_init) code = {0};
+    struct flow_submit io = {.argv = &cli->words,
+                             .job_file = o->job_file,
+                             .storage_account = o->storage_account,
+                             .storage_key = o->storage_key,
+                             .own_size =
+                                 CLI_OPTIONS(cli, settings)->num_gpu.most >= 0 || CLI_OPTIONS(cli, settings)->single,
+                             .dry_run = cli->options.dry_run,
+                             .code = CLI_OPTIONS(cli, start)->last_package ? NULL : &code,
+                             .confirm = cli_confirm_for,
+                             .arg = cli};
+
+    if (o->job_file && cli->words.n)
+        return act_error_set(err, ACT_USAGE, "'%s' says what to run: there cannot be a command, '%s', as well",
+                             o->job_file, cli->words.v[0]);
+    if (!o->job_file && (o->storage_account || o->storage_key))
+        return act_error_set(err, ACT_USAGE, "--storage-account-%s is for the volumes of a job file: give it with -f",
+                             o->storage_key ? "key" : "name");
+    int rc = o->job_file ? 0 : cli_check_command(cli, "a submit python3 train.py", err);
+    if (rc == 0)
+        rc = cli_labels(cli, &io.labels, err);
+    if (rc < 0)
+        return rc;
+    cli_warn_of_shell(cli);
+    cli_packing_start(&packing, cli, &code);
+    rc = flow_submit(&cli->flow, &io, err);
+    if (rc == 0 && io.dry_run) {
+        rc = cli_print_spec(io.preview ? io.preview : run_spec_to_json(&io.spec), err);
+    } else if (rc == 0) {
+        rc = cli_print_id("run", io.spec.id, cli->options.json ? cli_spec_json(&io.spec) : NULL, err);
+        say_submitted(&io.spec);
+    }
+    run_spec_release(&io.spec);
+    return rc;
+}

@@ -1,0 +1,363 @@
+#include <math.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "cli/command/options.h"
+#include "cli/command/signal.h"
+#include "cli/page/options.h"
+#include "cli/print/ask.h"
+#include "cli/print/print.h"
+#include "cli/print/table.h"
+#include "cli/runs/options.h"
+#include "cli/runs/runs.h"
+#include "cli/start/options.h"
+#include "cli/start/start.h"
+#include "codec/json.h"
+#include "flow/look/look.h"
+#include "flow/sweep/leaders.h"
+#include "flow/sweep/sweep.h"
+
+enum { ASKED_FROM = 100 };
+
+/* ---- starting one */
+
+struct shown {
+    const struct cli *cli;
+    int64_t total, said;
+};
+
+static int confirm_copies(void *arg, const char *question, struct act_error *err)
+{
+    const struct shown *shown = arg;
+
+    return cli_confirm(shown->cli, question, err);
+}
+
+/* Prints a line now and then: there may be a million runs. */
+static void cmd_sweep_show(void *arg, int64_t done)
+{
+    enum { EACH_S = 10 };
+    struct shown *shown = arg;
+    int64_t now_s = act_now_monotonic_ms() / 1000;
+
+    if (now_s < shown->said + EACH_S || done == shown->total)
+        return;
+    shown->said = now_s;
+    act_note("%lld of %lld runs are submitted", (long long)done, (long long)shown->total);
+}
+
+static int cmd_sweep_confirm(const struct cli *cli, const struct flow_grids *grids, struct act_error *err)
+{
+    ACT_AUTOFREE char *question = act_sprintf("Submit %lld runs?", (long long)grids->points);
+
+    return grids->points <= ASKED_FROM || cli->options.dry_run ? 0 : cli_confirm(cli, question, err);
+}
+
+static void print_points(const struct flow_grids *grids, const struct act_strv *command)
+{
+    cli_buffer_stdout();
+    for (int64_t i = 0; i < grids->points; i++) {
+        ACT_AUTOFREE char *line = flow_grids_line(grids, i, command);
+        ACT_AUTOFREE char *one = cli_name(line);
+        puts(one);
+    }
+}
+
+static json_t *cmd_sweep_json(const struct flow_sweep *io)
+{
+    json_t *parameters = json_object();
+
+    for (size_t i = 0; i < io->grids->n; i++)
+        json_object_set_new(parameters, io->grids->v[i].name, codec_json_strv_new(&io->grids->v[i].values));
+    return json_pack("{s:i, s:s?, s:s, s:I, s:I, s:I, s:o}", "version", 1, "sweep", *io->id ? io->id : NULL, "cluster",
+                     io->spec.cluster, "points", (json_int_t)io->grids->points, "kept", (json_int_t)io->kept,
+                     "submitted", (json_int_t)io->submitted, "parameters", parameters);
+}
+
+static void say_more(const struct flow_sweep *io)
+{
+    if (io->submitted == 0)
+        act_note("all %lld runs of this sweep were submitted before; another --name makes another sweep",
+                 (long long)io->kept);
+    else
+        act_note("sweep %s on %s: %lld run%s submitted%s", io->id, io->spec.cluster, (long long)io->submitted,
+                 cli_plural(io->submitted), io->kept ? ", the others were there" : "");
+    act_note("'a q --tag sweep=%s' lists them, 'a sweep --show %s' compares them, 'a wait --tag sweep=%s' waits, "
+             "'a abort --tag sweep=%s' ends them",
+             io->id, io->id, io->id, io->id);
+}
+
+static int cmd_sweep_print(const struct cli *cli, const struct flow_sweep *io, struct act_error *err)
+{
+    if (io->dry_run && cli->options.json)
+        return cli_print_json(cmd_sweep_json(io), err);
+    if (io->dry_run) {
+        print_points(io->grids, io->argv);
+        act_note("would be %lld runs on %s, %s", (long long)io->grids->points, io->spec.cluster,
+                 *io->id ? io->id : "of a package that is not made yet");
+        return cli_check_stdout(err);
+    }
+    int rc = cli_print_id("sweep", io->id, cli->options.json ? cmd_sweep_json(io) : NULL, err);
+    if (rc == 0 && !cli->options.json)
+        say_more(io);
+    return rc;
+}
+
+/* Opens the project, which is not needed to look at a sweep. */
+static int open_project(struct cli *cli, struct act_error *err)
+{
+    flow_close(&cli->flow);
+    cli->flow_is_open = false;
+    return cli_open(cli, err);
+}
+
+static int cmd_sweep_submit(struct cli *cli, const struct flow_grids *grids, struct act_error *err)
+{
+    struct cli_packing packing;
+    ACT_AUTO(flow_init) code = {0};
+    struct shown shown = {.cli = cli, .total = grids->points, .said = act_now_monotonic_ms() / 1000};
+    struct flow_sweep io = {
+        .grids = grids,
+        .argv = &cli->words,
+        .max_parallel = CLI_OPTIONS(cli, sweep)->max_parallel > 0 ? (int)CLI_OPTIONS(cli, sweep)->max_parallel : 0,
+        .dry_run = cli->options.dry_run,
+        .code = CLI_OPTIONS(cli, start)->last_package ? NULL : &code,
+        .each = cmd_sweep_show,
+        .confirm = confirm_copies,
+        .arg = &shown};
+    int rc = cli_labels(cli, &io.labels, err);
+
+    if (rc == 0)
+        rc = cmd_sweep_confirm(cli, grids, err);
+    if (rc == 0)
+        rc = open_project(cli, err);
+    if (rc == 0) {
+        cli_warn_of_shell(cli);
+        cli_packing_start(&packing, cli, &code);
+        cli_end_with("interrupted; what is submitted goes on, and the same command submits the rest");
+        rc = flow_sweep(&cli->flow, &io, err);
+    }
+    if (rc == 0)
+        rc = cmd_sweep_print(cli, &io, err);
+    run_spec_release(&io.spec);
+    return rc;
+}
+
+/* ---- looking at one */
+
+struct show {
+    char *sweep;
+    const char *key;
+    enum flow_best best;
+    struct flow_runs runs;
+    struct numbers **numbers; /* of each run; NULL: none */
+    struct flow_leaders leaders;
+};
+
+/* Reads the numbers of a run; one whose log cannot be had has none. */
+static struct numbers *numbers_of(struct cli *cli, struct flow_run *run)
+{
+    ACT_AUTO(flow_logs) logs = {0};
+    struct numbers *numbers = NULL;
+    struct act_error err;
+    int rank, rc = 0;
+
+    if (run->status.state == RUN_QUEUED)
+        return NULL;
+    rc = cli_fetch_logs(cli, run, &logs, &err);
+    if (rc == 0)
+        rc = cli_check_kept(run, &logs, &err);
+    if (rc == 0)
+        rc = flow_read_numbers(run, (int)CLI_OPTIONS(cli, logs)->rank, &numbers, &rank, &err);
+    if (rc < 0)
+        act_warn("%s: %s", run->row.id, act_error_text(&err));
+    return numbers;
+}
+
+static json_t *number_json(bool is_there, double value)
+{
+    return is_there && isfinite(value) ? json_real(value) : json_null();
+}
+
+static json_t *cmd_sweep_row_json(const struct show *s, const struct flow_leader_row *row)
+{
+    const struct series *c = row->curve;
+    json_t *parameters = json_object();
+    json_t *json = json_pack("{s:s, s:s?, s:s, s:I, s:o}", "id", row->run->row.id, "name", row->run->row.name, "state",
+                             run_state_name(row->run->status.state), "age_s", (json_int_t)cli_age_s(row->run),
+                             "parameters", parameters);
+
+    for (size_t i = 0; i < s->leaders.parameters.n; i++) {
+        const char *value = flow_leader_value(row, s->leaders.parameters.v[i]);
+        json_object_set_new(parameters, s->leaders.parameters.v[i], value ? json_string(value) : json_null());
+    }
+    json_object_set_new(json, "best", number_json(c, row->best));
+    json_object_set_new(json, "best_at", number_json(c, row->best_x));
+    json_object_set_new(json, "last", number_json(c && !row->ends_odd, c ? c->last.y : 0));
+    return json;
+}
+
+static int cmd_sweep_print_json(const struct show *s, struct act_error *err)
+{
+    static const char *const names[] = {[FLOW_LOWEST] = "min", [FLOW_HIGHEST] = "max"};
+    json_t *runs = json_array();
+
+    for (size_t i = 0; i < s->leaders.n; i++)
+        json_array_append_new(runs, cmd_sweep_row_json(s, &s->leaders.v[i]));
+    return cli_print_json(json_pack("{s:i, s:s, s:s?, s:s?, s:o}", "version", 1, "sweep", s->sweep, "metric", s->key,
+                                    "by", s->key ? names[s->best] : NULL, "runs", runs),
+                          err);
+}
+
+static void cmd_sweep_print_table(const struct show *s)
+{
+    ACT_AUTO(act_strv) heads = {0};
+    ACT_AUTO(act_strv) cells = {0};
+
+    cli_leaders_heads(&s->leaders, s->key, s->best, &heads);
+    ACT_AUTOFREE struct cli_column *columns = act_calloc(heads.n, sizeof(*columns));
+    size_t state = 1 + s->leaders.parameters.n;
+    for (size_t i = 0; i < heads.n; i++)
+        columns[i] = (struct cli_column){.head = heads.v[i],
+                                         .align = i == state || i == 0 ? 'l' : 'r',
+                                         .rank = i == 0 || i == state + 2 ? 0
+                                                 : i < state              ? 1
+                                                 : i == state             ? 2
+                                                                          : 3,
+                                         .min = i > 0 && i < state ? 6 : 0,
+                                         .is_state = i == state};
+    for (size_t i = 0; i < s->leaders.n; i++)
+        cli_leaders_cells(&s->leaders, i, s->key, &cells);
+    cli_print_table(columns, heads.n, &cells);
+}
+
+/* Prints a field. A value with a comma or a quote is quoted, as in RFC 4180; one that a spreadsheet would take for a
+ * formula is not changed. */
+static void cmd_sweep_put_field(const char *text, bool last)
+{
+    if (text[strcspn(text, ",\"\n\r")]) {
+        putchar('"');
+        for (; *text; text++)
+            printf(*text == '"' ? "\"\"" : "%c", *text);
+        putchar('"');
+    } else {
+        fputs(text, stdout);
+    }
+    putchar(last ? '\n' : ',');
+}
+
+static void cmd_sweep_print_csv(const struct show *s)
+{
+    ACT_AUTO(act_strv) cells = {0};
+
+    cli_leaders_heads(&s->leaders, s->key, s->best, &cells);
+    size_t n = cells.n;
+    for (size_t i = 0; i < s->leaders.n; i++)
+        cli_leaders_cells(&s->leaders, i, s->key, &cells);
+    for (size_t i = 0; i < cells.n; i++)
+        cmd_sweep_put_field(cells.v[i], i % n == n - 1);
+}
+
+static int print_leaders(const struct cli *cli, const struct show *s, struct act_error *err)
+{
+    cli_buffer_stdout();
+    if (cli->options.json)
+        return cmd_sweep_print_json(s, err);
+    if (CLI_OPTIONS(cli, page)->csv)
+        cmd_sweep_print_csv(s);
+    else
+        cmd_sweep_print_table(s);
+    fflush(stdout);
+    return cli_check_stdout(err);
+}
+
+static int read_leaders(struct cli *cli, struct show *s, struct act_error *err)
+{
+    CODEC_AUTOJSON json_t *tags = json_pack("{s:s}", FLOW_SWEEP_TAG, s->sweep);
+    const struct flow_table table = {
+        .cluster = cli->options.cluster, .labels = {.tags = tags}, .own = true, .with_spec = true};
+    ACT_AUTOFREE char *where = act_sprintf("sweep %s", s->sweep);
+    int rc = flow_list_runs(&cli->flow, &table, &s->runs, err);
+
+    if (rc < 0)
+        return rc;
+    cli_oldest_first(&s->runs);
+    s->numbers = act_calloc(s->runs.n + 1, sizeof(struct numbers *));
+    for (size_t i = 0; s->key && i < s->runs.n; i++)
+        s->numbers[i] = numbers_of(cli, &s->runs.v[i]);
+    rc = s->key ? cli_find_metric(s->key, s->numbers, s->runs.n, where, err) : 0;
+    if (rc == 0)
+        flow_leaders(&s->runs, s->numbers, s->key, s->best, &s->leaders);
+    return rc;
+}
+
+static int show_sweep(struct cli *cli, struct act_error *err)
+{
+    struct show s = {.key = CLI_OPTIONS(cli, metric)->metric,
+                     .best = CLI_OPTIONS(cli, metric)->highest ? FLOW_HIGHEST : FLOW_LOWEST};
+    int rc = flow_find_sweep(&cli->flow, CLI_OPTIONS(cli, sweep)->show, &s.sweep, err);
+
+    if (rc == 0)
+        rc = read_leaders(cli, &s, err);
+    if (rc == 0)
+        rc = print_leaders(cli, &s, err);
+    flow_leaders_release(&s.leaders);
+    for (size_t i = 0; s.numbers && i < s.runs.n; i++)
+        numbers_free(s.numbers[i]);
+    free(s.numbers);
+    flow_runs_release(&s.runs);
+    free(s.sweep);
+    return rc;
+}
+
+/* ---- which of both */
+
+static int check_show(const struct cli *cli, struct act_error *err)
+{
+    const struct cli_option *other =
+        cli_given_beyond(cli, "cluster show metric lowest highest rank csv json no-logs no-full-logs yes");
+
+    if (cli->words.n > 0)
+        return act_error_set(err, ACT_USAGE, "--show looks at a sweep: there cannot be a command, '%s', as well",
+                             cli->words.v[0]);
+    if (other)
+        return act_error_set(err, ACT_USAGE, "--show looks at a sweep, and --%s is for a new one", other->long_name);
+    if (CLI_OPTIONS(cli, page)->csv && cli->options.json)
+        return act_error_set(err, ACT_USAGE, "--csv and --json exclude each other");
+    return cli_check_metric(cli, err);
+}
+
+static int check_new(const struct cli *cli, struct act_error *err)
+{
+    const struct cli_metric_options *o_metric = CLI_OPTIONS(cli, metric);
+    const struct cli_logs_options *logs = CLI_OPTIONS(cli, logs);
+
+    if (o_metric->metric || o_metric->lowest || o_metric->highest || CLI_OPTIONS(cli, page)->csv || logs->rank >= 0 ||
+        logs->no_logs || logs->no_full_logs)
+        return act_error_set(err, ACT_USAGE, "--metric, --min, --max, --rank, --csv and -no-wl go with --show SWEEP");
+    if (CLI_OPTIONS(cli, sweep)->max_parallel == 0)
+        return act_error_set(err, ACT_USAGE, "--max-parallel 0 would run nothing; without it all run at once");
+    if (CLI_OPTIONS(cli, sweep)->max_parallel > FLOW_POINTS_MAX)
+        return act_error_set(err, ACT_USAGE, "--max-parallel is at most %d", FLOW_POINTS_MAX);
+    return cli_check_command(cli, "a sweep --grid lr=0.1,0.01 python3 train.py --lr {lr}", err);
+}
+
+int cmd_sweep(struct cli *cli, struct act_error *err)
+{
+    const struct cli_sweep_options *o = CLI_OPTIONS(cli, sweep);
+    struct flow_grids grids = {0};
+    int rc = o->show ? check_show(cli, err) : check_new(cli, err);
+
+    if (rc < 0)
+        return rc;
+    if (o->show)
+        return show_sweep(cli, err);
+    rc = flow_grids_read(&o->grids, &grids, err);
+    if (rc == 0)
+        rc = flow_grids_check(&grids, &cli->words, err);
+    if (rc == 0)
+        rc = cmd_sweep_submit(cli, &grids, err);
+    flow_grids_release(&grids);
+    return rc;
+}
