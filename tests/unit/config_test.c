@@ -657,7 +657,7 @@ TEST(refuses_cluster_files)
         {"env:\n\tA: 1\n", "aux_data/aml/aml.yaml:2:1: "},
         {"- a\n", "aux_data/aml/aml.yaml:1:1: must be a map"},
         {"x\xff: 1\n", "aux_data/aml/aml.yaml:1:1: the line is not UTF-8"},
-        {"platform: amll\n", "aml.yaml:1:1: unknown platform 'amll'; it is one of aml, itp, singularity, slurm, k8s, "
+        {"platform: amll\n", "aml.yaml:1:1: unknown platform 'amll'; it is one of local, itp, singularity, slurm, k8s, "
                              "local; did you mean 'aml'?"},
         {"platform: [aml]\n", "aml.yaml:1:1: 'platform' must be text, not a list"},
         {"\nmulti_process: 'true'\n", "aml.yaml:2:1: 'multi_process' must be true or false, not 'true'"},
@@ -1199,7 +1199,7 @@ TEST(check_of_kubernetes)
         {"platform: k8s\nk8s:\n  image: a\n  shm_size: -1\n", "aml.yaml:4:3: 'k8s.shm_size' must be a quantity"},
         {"platform: k8s\n", "aml.yaml:1:1: the platform 'k8s' needs 'k8s.image' or 'docker.image'"},
         {"platform: k8s\nk8s:\n  image: ''\n", "aml.yaml:3:3: the platform 'k8s' needs 'k8s.image'"},
-        {"platform: k9s\n", "aml.yaml:1:1: unknown platform 'k9s'; it is one of aml, "},
+        {"platform: k9s\n", "aml.yaml:1:1: unknown platform 'k9s'; it is one of local, "},
     };
 
     for (size_t i = 0; i < COUNT(rows); i++) {
