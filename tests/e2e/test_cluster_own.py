@@ -379,7 +379,7 @@ def test_a_list_says_what_config_check_says(act):
     act.write("aux_data/aml/two.yaml", "platform: local\nhang: soon\n")
     rows = own(act)
     assert rows["one"]["kind"] is None and not rows["one"]["ok"]
-    assert rows["two"]["kind"] == "local" and "'hang' must be a time" in rows["two"]["problems"][0]
+    assert rows["two"]["kind"] == "local" and "'hang' must be a duration" in rows["two"]["problems"][0]
     assert ["one", "-", "1", "problem"] in [line.split()[:4] for line in act.run("cluster", "list").out.splitlines()]
 
 
