@@ -56,7 +56,8 @@ def tested_names(sources):
 
 def main():
     root = pathlib.Path(sys.argv[1])
-    sources = {str(path.relative_to(root)): COMMENT.sub("", path.read_text()) for path in sorted(root.rglob("act/**/*.[ch]"))}
+    sources = {str(path.relative_to(root)): COMMENT.sub("", path.read_text())
+               for path in sorted(root.rglob("act/**/*.[ch]"))}
     wrong = list(tested_names(sources))
     for what, pattern in (("static function", STATIC), ("struct", STRUCT)):
         for name, paths in sorted(repeated(sources, pattern).items()):

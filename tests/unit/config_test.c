@@ -1202,7 +1202,7 @@ TEST(check_of_kubernetes)
         {"platform: k8s\nk8s:\n  image: a\n  memory: 16GB\n", "aml.yaml:4:3: 'k8s.memory' must be a quantity"},
         {"platform: k8s\nk8s:\n  image: a\n  shm_size: -1\n", "aml.yaml:4:3: 'k8s.shm_size' must be a quantity"},
         {"platform: k8s\nk8s:\n  image: a\n  time: 90\n",
-         "aml.yaml:4:3: 'k8s.time' must be a duration such as 90s, 20m, 24h or 7d, not '90', which may mean 90s or 90m"},
+         "'k8s.time' must be a duration such as 90s, 20m, 24h or 7d, not '90', which may mean 90s or 90m"},
         {"platform: k8s\nk8s:\n  image: a\n  gang_wait: 600\n", "not '600', which may mean 600s or 600m"},
         {"platform: k8s\nhang: 600\nk8s:\n  image: a\n  memory: 1e3\n", "not '600', which may mean 600s or 600m"},
         {"platform: k8s\nelastic_num_gpu: [16, 8]\nk8s: {image: a}\n", "must be the smallest and the largest number"},
