@@ -61,6 +61,13 @@ void config_report_release(struct config_report *report)
 
 int config_check(const struct config_request *request, struct config_report *out, struct act_error *err)
 {
+    return config_check_more(request, NULL, out, err);
+}
+
+int config_check_more(const struct config_request *request,
+                      void (*more)(const struct config *config, struct config_findings *f), struct config_report *out,
+                      struct act_error *err)
+{
     ACT_AUTO(config_findings) f = {0};
     ACT_AUTO(act_strv) seen = {0};
     ACT_AUTO(config) c = {0};
@@ -71,6 +78,8 @@ int config_check(const struct config_request *request, struct config_report *out
         check_account(&c, &c.code, &seen, &f);
         for (size_t i = 0; i < c.n_folders; i++)
             check_account(&c, &c.folders[i], &seen, &f);
+        if (more)
+            more(&c, &f);
     } else if (rc == -ACT_CONFIG) {
         config_problem_text(&f, err ? act_error_text(err) : "not readable");
         rc = 0;

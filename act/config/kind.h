@@ -85,6 +85,11 @@ void config_need(const struct config *config, const char *key, const char *value
 /* Makes a path that a key names absolute: "~/" is the home folder, others are below the project. *path may be NULL. */
 void config_make_absolute(const struct config *config, char **path);
 
+/* Does what config_check() does, and has more() (may be NULL) add what else is wrong with what was read. */
+int config_check_more(const struct config_request *request,
+                      void (*more)(const struct config *config, struct config_findings *f), struct config_report *out,
+                      struct act_error *err) ACT_NODISCARD;
+
 /* ---- parts */
 
 /* A map at the top level of a cluster file, and the struct that holds its values. Platforms may share one. */
