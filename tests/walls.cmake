@@ -35,3 +35,6 @@ endforeach()
 file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/modules.txt CONTENT "${facts}")
 add_test(NAME include_test
          COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/walls.py ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
+
+# Names stand once, and those of platforms only in platform/.
+add_test(NAME names_test COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/names.py ${CMAKE_SOURCE_DIR})

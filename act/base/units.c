@@ -129,7 +129,12 @@ int64_t act_quantity_from_text(const char *text)
                  {"Gi", 1073741824.0},
                  {"Ti", 1099511627776.0},
                  {"Pi", 1125899906842624.0}};
+    static const char digits[] = "0123456789";
     size_t n = strspn(text, "0123456789.");
+    size_t sign = n > 0 && (text[n] == 'e' || text[n] == 'E') ? 1 + strspn(text + n + 1, "+-") : 0;
+
+    if (sign > 0 && sign <= 2 && strspn(text + n + sign, digits) > 0)
+        n += sign + strspn(text + n + sign, digits);
     char *unit;
     double value = strtod(text, &unit) * 1000;
 

@@ -260,8 +260,8 @@ static void check_mode(const struct config *config, const struct config_account 
         (st.st_mode & (S_IRGRP | S_IROTH)) == 0)
         return;
     act_strv_push(&config->values->warned, a->file);
-    act_strv_pushf(&f->warnings, "%s: holds secrets and can be read by other users; run 'chmod 600 %s'",
-                   config_display(a->file, config->project_root), a->file);
+    config_doubt(f, &(struct yaml){.file = tree->file},
+                 "holds secrets and can be read by other users; run 'chmod 600 %s'", a->file);
 }
 
 /* -- reading -- */
@@ -378,15 +378,15 @@ int config_account(const struct config *config, const struct config_folder *fold
 {
     ACT_AUTO(config_findings) f = {0};
     struct yaml *tree = NULL;
+    const char *problem;
     int rc = config_account_read(config, folder, out, &tree, &f, err);
 
-    if (rc == 0 && f.problems.n == 0)
+    if (rc == 0 && config_count_problems(&f, &problem) == 0)
         rc = config_account_fetch_secrets(config, tree, out, &f, err);
     yaml_tree_free(tree);
-    for (size_t i = 0; i < f.warnings.n; i++)
-        act_warn("%s", f.warnings.v[i]);
-    if (rc == 0 && f.problems.n > 0)
-        rc = act_error_set(err, ACT_CONFIG, "%s", f.problems.v[0]);
+    config_warn(&f);
+    if (rc == 0 && config_count_problems(&f, &problem))
+        rc = act_error_set(err, ACT_CONFIG, "%s", problem);
     if (rc < 0)
         config_account_release(out);
     return rc;

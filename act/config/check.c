@@ -17,14 +17,17 @@ static void check_account(const struct config *config, const struct config_folde
         return;
     act_strv_push(seen, once);
     if (config_account_read(config, folder, &account, &tree, f, &err) < 0)
-        act_strv_push(&f->problems, act_error_text(&err));
+        config_problem_text(f, act_error_text(&err));
     yaml_tree_free(tree);
 }
 
 void config_need(const struct config *config, const char *key, const char *value, struct config_findings *f)
 {
-    if (!value)
-        config_problem(f, config->values->tree, "the platform '%s' needs '%s'", config->platform, key);
+    const struct yaml *platform = config_value(config, "platform");
+
+    if (!value && !config_is_faulty(config, key, f))
+        config_problem(f, platform ? platform : config->values->tree, "the platform '%s' needs '%s'", config->platform,
+                       key);
 }
 
 /* One that is not known, or whose key is not, was replaced by the default, of which nothing is needed. */
@@ -58,6 +61,13 @@ void config_report_release(struct config_report *report)
 
 int config_check(const struct config_request *request, struct config_report *out, struct act_error *err)
 {
+    return config_check_more(request, NULL, out, err);
+}
+
+int config_check_more(const struct config_request *request,
+                      void (*more)(const struct config *config, struct config_findings *f), struct config_report *out,
+                      struct act_error *err)
+{
     ACT_AUTO(config_findings) f = {0};
     ACT_AUTO(act_strv) seen = {0};
     ACT_AUTO(config) c = {0};
@@ -68,14 +78,17 @@ int config_check(const struct config_request *request, struct config_report *out
         check_account(&c, &c.code, &seen, &f);
         for (size_t i = 0; i < c.n_folders; i++)
             check_account(&c, &c.folders[i], &seen, &f);
+        if (more)
+            more(&c, &f);
     } else if (rc == -ACT_CONFIG) {
-        act_strv_push(&f.problems, err ? act_error_text(err) : "not readable");
+        config_problem_text(&f, err ? act_error_text(err) : "not readable");
         rc = 0;
     }
     *out = (struct config_report){.cluster = act_strdup(c.cluster), .file = act_strdup(c.file)};
     if (c.values && has_platform(&c))
         out->platform = act_strdup(c.platform);
-    act_strv_copy(&out->problems, f.warnings.v, f.warnings.n); /* a misspelt key may be the cause of all others */
-    act_strv_copy(&out->problems, f.problems.v, f.problems.n);
+    config_findings_sort(&f);
+    for (size_t i = 0; i < f.n; i++)
+        act_strv_push(&out->problems, f.v[i].text);
     return rc;
 }

@@ -502,18 +502,21 @@ int config_load_all(const struct config_request *request, struct config *out, st
 int config_load(const struct config_request *request, struct config *out, struct act_error *err)
 {
     ACT_AUTO(config_findings) f = {0};
+    const char *problem;
     int rc = config_load_all(request, out, &f, err);
 
-    for (size_t i = 0; rc == 0 && !request->quiet && i < f.warnings.n; i++)
-        act_warn("%s", f.warnings.v[i]);
-    if (rc == 0 && f.problems.n > 0) {
+    config_findings_sort(&f);
+    size_t n = config_count_problems(&f, &problem);
+    if (rc == 0 && !request->quiet)
+        config_warn(&f);
+    if (rc == 0 && n > 0) {
         /* a mistake on the command line is not one of a file */
-        rc = act_error_set(err, *f.problems.v[0] == '-' ? ACT_USAGE : ACT_CONFIG, "%s", f.problems.v[0]);
-        if (f.problems.n > 1)
+        rc = act_error_set(err, *problem == '-' ? ACT_USAGE : ACT_CONFIG, "%s", problem);
+        if (n > 1)
             act_error_hint(err,
-                           f.problems.n == 2 ? "%zu more problem: 'a config check' names it"
-                                             : "%zu more problems: 'a config check' lists them",
-                           f.problems.n - 1);
+                           n == 2 ? "%zu more problem: 'a config check' names it"
+                                  : "%zu more problems: 'a config check' lists them",
+                           n - 1);
     }
     if (rc < 0)
         config_release(out);

@@ -3,7 +3,7 @@
  *   find.c    which cluster file, which project root; clusters.c: which there are
  *   layers.c  defaults, file, environment, -p and flags merged into one YAML tree: every value still knows
  *             where it came from, so an origin needs no book-keeping of its own
- *   schema.c  the tables of keys; kind.c: what the platforms bring
+ *   schema.c  the tables of keys; form.c what their texts look like; kind.c: what the platforms bring
  *   read.c    the tree to the struct, by the tables
  *   config.c  the steps above in a row; the rows of config_param; paths of the project
  *   account.c account files; vault.c secrets that are elsewhere; user.c the user's own file
@@ -41,6 +41,14 @@ struct config_values {
 };
 
 void config_findings_release(struct config_findings *f);
+/* Sorts what was found by files, in the order in which they were first named, and places. */
+void config_findings_sort(struct config_findings *f);
+/* Adds what a failed function says: it has no place of its own. */
+void config_problem_text(struct config_findings *f, const char *text);
+/* Returns the number of problems; *out_first is the text of the first one, or NULL. */
+size_t config_count_problems(const struct config_findings *f, const char **out_first);
+/* Warns the user of what is doubtful. */
+void config_warn(const struct config_findings *f);
 
 /* kind.c */
 /* The kind of this name; for another one, a kind without properties. */

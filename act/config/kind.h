@@ -34,6 +34,20 @@ enum config_type {
 
 #define CONFIG_NOWHERE ((size_t)-1)
 
+/* What the text of a key must look like. */
+struct config_form {
+    const char *wanted;  /* "a duration such as 90s" */
+    const char *pattern; /* a regular expression for the same, for JSON Schemas */
+    bool takes_numbers;  /* YAML's numbers fit, too */
+    bool (*fits)(const char *text);
+    /* Returns what a text that does not fit may mean, a new string, or NULL. May be NULL. */
+    char *(*readings)(const char *text);
+};
+/* Durations with a unit, in one of which "0" is one; quantities of Kubernetes. */
+extern const struct config_form config_duration, config_duration_or_zero, config_quantity;
+/* Returns the readings of a number without a unit, for forms of durations. */
+char *config_duration_readings(const char *text);
+
 struct config_key {
     const char *path; /* "docker.image"; "config_param.*.path" for every row of config_param */
     enum config_type type;
@@ -43,23 +57,38 @@ struct config_key {
     int64_t min;          /* CONFIG_INT, CONFIG_INTS */
     int64_t max;          /* CONFIG_INT; 0: what any number may be */
     bool secret;
-    const char *instead; /* legacy spelling: what says the same today */
+    const struct config_form *form; /* CONFIG_TEXT: what it must look like; NULL: anything */
+    const char *instead;            /* legacy spelling: what says the same today */
     const char *help;
 };
 
-/* What is wrong and what is doubtful, one line each. */
-struct config_findings {
-    struct act_strv problems, warnings;
+/* One thing that is wrong with a configuration, or only doubtful. */
+struct config_finding {
+    bool is_problem;
+    char *file; /* NULL: it has no place */
+    int line, column;
+    char *text; /* one line, which begins with the place */
 };
-/* at: the value that is meant, whose file and line the message names. */
+struct config_findings {
+    struct config_finding *v;
+    size_t n;
+};
+/* Add a finding about the value at, whose place the message begins with. */
 void config_problem(struct config_findings *f, const struct yaml *at, const char *fmt, ...) ACT_PRINTF(3, 4);
 void config_doubt(struct config_findings *f, const struct yaml *at, const char *fmt, ...) ACT_PRINTF(3, 4);
+/* Tells whether a problem was found at a key such as "docker.image", or at what it is in. */
+bool config_is_faulty(const struct config *config, const char *key, const struct config_findings *f);
 /* The value of "docker.image" as the files, the environment or the command line have it, or NULL. */
 const struct yaml *config_value(const struct config *config, const char *key);
 /* A problem unless value is given: the platform needs the key. */
 void config_need(const struct config *config, const char *key, const char *value, struct config_findings *f);
 /* Makes a path that a key names absolute: "~/" is the home folder, others are below the project. *path may be NULL. */
 void config_make_absolute(const struct config *config, char **path);
+
+/* Does what config_check() does, and has more() (may be NULL) add what else is wrong with what was read. */
+int config_check_more(const struct config_request *request,
+                      void (*more)(const struct config *config, struct config_findings *f), struct config_report *out,
+                      struct act_error *err) ACT_NODISCARD;
 
 /* ---- parts */
 

@@ -238,13 +238,16 @@ static int check_param(const struct yaml *over, struct act_error *err)
 {
     const struct yaml *rows = yaml_get(over, "config_param");
     ACT_AUTO(config_findings) f = {0};
+    const char *said;
 
     config_warn_all_unknown(over, &f);
     doubt_idle(over, &f);
     for (size_t i = 0; rows && rows->kind == YAML_MAP && i < rows->n; i++)
         doubt_row(rows->items[i], &f);
-    const struct act_strv *said = f.problems.n ? &f.problems : &f.warnings;
-    return said->n ? act_error_set(err, ACT_USAGE, "%s", said->v[0]) : 0;
+    if (f.n == 0)
+        return 0;
+    bool has_problem = config_count_problems(&f, &said) > 0;
+    return act_error_set(err, ACT_USAGE, "%s", has_problem ? said : f.v[0].text);
 }
 
 static int add_param(struct yaml *tree, const char *text, struct act_error *err)

@@ -2,20 +2,28 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "base/units.h"
 #include "codec/json.h"
 #include "config/config_internal.h"
 
 enum { MAX_INT = 1000000000 };
 
-ACT_PRINTF(3, 0)
-static void add_finding(struct act_strv *list, const struct yaml *at, const char *fmt, va_list ap)
+/* ---- findings */
+
+ACT_PRINTF(4, 0)
+static void add_finding(struct config_findings *f, bool is_problem, const struct yaml *at, const char *fmt, va_list ap)
 {
     struct act_error err;
     ACT_AUTOFREE char *text = act_vsprintf(fmt, ap);
 
     yaml_error(at, &err, "%s", text);
-    act_strv_push(list, act_error_text(&err));
+    ACT_PUSH(f->v, f->n,
+             (struct config_finding){.is_problem = is_problem,
+                                     .file = act_strdup(at->file),
+                                     .line = at->line,
+                                     .column = at->column,
+                                     .text = act_strdup(act_error_text(&err))});
 }
 
 void config_problem(struct config_findings *f, const struct yaml *at, const char *fmt, ...)
@@ -23,7 +31,7 @@ void config_problem(struct config_findings *f, const struct yaml *at, const char
     va_list ap;
 
     va_start(ap, fmt);
-    add_finding(&f->problems, at, fmt, ap);
+    add_finding(f, true, at, fmt, ap);
     va_end(ap);
 }
 
@@ -32,15 +40,95 @@ void config_doubt(struct config_findings *f, const struct yaml *at, const char *
     va_list ap;
 
     va_start(ap, fmt);
-    add_finding(&f->warnings, at, fmt, ap);
+    add_finding(f, false, at, fmt, ap);
     va_end(ap);
+}
+
+void config_problem_text(struct config_findings *f, const char *text)
+{
+    ACT_PUSH(f->v, f->n, (struct config_finding){.is_problem = true, .text = act_strdup(text)});
 }
 
 void config_findings_release(struct config_findings *f)
 {
-    act_strv_release(&f->problems);
-    act_strv_release(&f->warnings);
+    for (size_t i = 0; i < f->n; i++) {
+        free(f->v[i].file);
+        free(f->v[i].text);
+    }
+    free(f->v);
+    *f = (struct config_findings){0};
 }
+
+/* Tells whether a finding of the same file, or none of either, comes after the other one. */
+static bool finding_is_after(const struct config_finding *a, const struct config_finding *b)
+{
+    return act_streq(a->file, b->file) && (a->line != b->line ? a->line > b->line : a->column > b->column);
+}
+
+/* Tells where the findings of a file begin among n that are sorted; n: there are none. */
+static size_t findings_of_file(const struct config_finding *v, size_t n, const char *file)
+{
+    size_t i = 0;
+
+    while (i < n && !(file ? act_streq(v[i].file, file) : !v[i].file))
+        i++;
+    return i;
+}
+
+void config_findings_sort(struct config_findings *f)
+{
+    for (size_t i = 1; i < f->n; i++) {
+        struct config_finding moved = f->v[i];
+        size_t to = findings_of_file(f->v, i, moved.file);
+        while (to < i && (moved.file ? act_streq(f->v[to].file, moved.file) : !f->v[to].file) &&
+               !finding_is_after(&f->v[to], &moved))
+            to++;
+        memmove(f->v + to + 1, f->v + to, (i - to) * sizeof(*f->v));
+        f->v[to] = moved;
+    }
+}
+
+static bool is_faulty_at(const struct yaml *at, const struct config_findings *f)
+{
+    for (size_t i = 0; at && i < f->n; i++)
+        if (f->v[i].is_problem && act_streq(f->v[i].file, at->file) && f->v[i].line == at->line &&
+            f->v[i].column == at->column)
+            return true;
+    return false;
+}
+
+bool config_is_faulty(const struct config *config, const char *key, const struct config_findings *f)
+{
+    size_t n = 0;
+
+    do {
+        n += strcspn(key + n, ".");
+        ACT_AUTOFREE char *outer = act_strndup(key, n);
+        if (is_faulty_at(config_value(config, outer), f))
+            return true;
+    } while (key[n++] == '.');
+    return false;
+}
+
+size_t config_count_problems(const struct config_findings *f, const char **out_first)
+{
+    size_t n = 0;
+
+    *out_first = NULL;
+    for (size_t i = 0; i < f->n; i++)
+        if (f->v[i].is_problem && n++ == 0)
+            *out_first = f->v[i].text;
+    return n;
+}
+
+void config_warn(const struct config_findings *f)
+{
+    for (size_t i = 0; i < f->n; i++)
+        if (!f->v[i].is_problem)
+            act_warn("%s", f->v[i].text);
+}
+
+/* ---- values */
 
 /* What a value looks like, for messages: never a secret. */
 static char *config_read_shown(const struct config_key *key, const struct yaml *value)
@@ -97,6 +185,14 @@ static void put_int(const struct config_key *key, const struct yaml *value, int6
     }
 }
 
+static void read_refuse_form(const struct config_key *key, const struct yaml *value, struct config_findings *f)
+{
+    ACT_AUTOFREE char *readings = key->form->readings ? key->form->readings(value->text) : NULL;
+
+    config_problem(f, value, "'%s' must be %s, not '%s'%s%s", key->path, key->form->wanted, value->text,
+                   readings ? ", which may mean " : "", readings ? readings : "");
+}
+
 static void config_read_put_text(const struct config_key *key, const struct yaml *value, char **out,
                                  struct config_findings *f)
 {
@@ -105,6 +201,8 @@ static void config_read_put_text(const struct config_key *key, const struct yaml
     if (!is_text && !yaml_is_null(value))
         wrong_type(f, key, value, "text");
     *out = act_strdup(is_text ? value->text : key->fallback);
+    if (is_text && key->form && !key->form->fits(value->text))
+        read_refuse_form(key, value, f);
 }
 
 static struct act_strv split_choices(const char *choices)

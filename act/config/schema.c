@@ -107,7 +107,7 @@ const struct config_key config_general_keys[] = {
      .help = "keep the node for a look when the run fails"},
     {"sleep_if_succeed", CONFIG_BOOL, CLUSTER(sleep_if_succeed), "false",
      .help = "keep the node for a look when the run succeeds"},
-    {"hang", CONFIG_TEXT, CLUSTER(hang),
+    {"hang", CONFIG_TEXT, CLUSTER(hang), .form = &config_duration,
      .help = "a run hangs, and is ended, if for so long no rank writes a line and all GPUs are idle: 20m; by default "
              "nobody looks"},
     {"hang_gpus", CONFIG_CHOICE, CLUSTER(hang_gpus), "idle", .choices = "idle|any",

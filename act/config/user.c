@@ -73,6 +73,7 @@ static int config_user_read_tree(const char *file, const char *text, struct conf
 {
     ACT_AUTO(config_findings) f = {0};
     struct yaml *tree = NULL;
+    const char *problem;
     int rc = text ? yaml_parse(text, strlen(text), file, &tree, err) : yaml_read(file, file, &tree, err);
 
     if (rc == 0 && tree->kind != YAML_MAP)
@@ -81,10 +82,10 @@ static int config_user_read_tree(const char *file, const char *text, struct conf
         config_read_keys(config_user_keys, "", tree, out, &f);
         config_warn_unknown(config_user_keys, "", tree, &f);
     }
-    for (size_t i = 0; rc == 0 && warns && i < f.warnings.n; i++)
-        act_warn("%s", f.warnings.v[i]);
-    if (rc == 0 && f.problems.n > 0)
-        rc = act_error_set(err, ACT_CONFIG, "%s", f.problems.v[0]);
+    if (rc == 0 && warns)
+        config_warn(&f);
+    if (rc == 0 && config_count_problems(&f, &problem))
+        rc = act_error_set(err, ACT_CONFIG, "%s", problem);
     yaml_tree_free(tree);
     return rc;
 }

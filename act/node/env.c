@@ -197,7 +197,7 @@ static struct act_strv credentials;
 
 static void hide_credentials(const struct node *node)
 {
-    if (act_streq(node->spec.platform, "local"))
+    if (node->spec.is_here)
         environment_reduce(OF_COMMAND, &credentials);
 }
 

@@ -97,7 +97,7 @@ static int folder_check_store(const struct node *node, const struct run_folder *
     static const char kind[] = "folder:";
     const char *place = act_starts_with(folder->store, kind) ? folder->store + strlen(kind) : folder->link;
 
-    if (strcmp(node->spec.platform, "local") == 0 || access(place, F_OK) == 0)
+    if (node->spec.is_here || access(place, F_OK) == 0)
         return 0;
     return act_error_errno(err, errno,
                            "the store '%s' cannot be seen on node '%s': it has to be on a file system that all "

@@ -20,9 +20,8 @@
 
 bool mount_is_for(const struct node *node, const struct run_folder *folder)
 {
-    bool mounts = strcmp(node->spec.platform, "local") == 0 || strcmp(node->spec.platform, "slurm") == 0;
-
-    return mounts && !folder->link && (folder->mode == RUN_FOLDER_RW_MOUNT || folder->mode == RUN_FOLDER_RO_MOUNT);
+    return node->spec.agent_mounts && !folder->link &&
+           (folder->mode == RUN_FOLDER_RW_MOUNT || folder->mode == RUN_FOLDER_RO_MOUNT);
 }
 
 bool mount_any(const struct node *node)

@@ -14,6 +14,7 @@ struct platform {
 /* table.c: all platforms, ending with NULL. In a file by itself so that tests can have their own table. */
 extern const struct platform_row *const platform_table[];
 extern const struct platform_row platform_local, platform_slurm, platform_azureml[3], platform_kubernetes;
+extern const struct platform_setup_ops local_setup, slurm_setup, azureml_setup, kubernetes_setup;
 
 /* Refuses to mount shares of Azure Files, as only Azure Machine Learning does. where: "this machine". */
 int platform_check_shares(const struct run_spec *spec, const char *where, struct act_error *err) ACT_NODISCARD;

@@ -29,6 +29,7 @@ struct platform_limits;
 struct platform_nodes;
 struct platform_reaches;
 struct platform_runs;
+struct platform_setup_ops;
 struct platform_several;
 struct platform_shell;
 struct platform_submission;
@@ -248,6 +249,7 @@ struct platform_row {
     struct platform_nodes_ops nodes;
     struct platform_keep keep;
     const struct platform_clusters_ops *clusters; /* those that it can create, change and delete; NULL: it has none */
+    const struct platform_setup_ops *setup;       /* how a new cluster is set up; NULL: not by questions */
 };
 
 #endif

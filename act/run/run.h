@@ -76,7 +76,8 @@ struct run_spec {
     char *experiment;
     char *cluster;
     char *platform;
-    char *project_root; /* where it was submitted from */
+    bool is_here, agent_mounts; /* of the platform: it is this machine; its agent mounts folders */
+    char *project_root;         /* where it was submitted from */
     int64_t created_unix_s;
     struct act_strv argv; /* any bytes */
     char *title; /* what its job file runs, for people: "job.json, pyTorch: python train.py"; NULL: argv says it */

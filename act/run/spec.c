@@ -166,6 +166,8 @@ static const struct field spec_rows[] = {
     FIELD_JSON(struct run_spec, tags, "tags", .flags = FIELD_RARE),
     FIELD_BOOL(struct run_spec, own_image, "own_image", .flags = FIELD_RARE),
     FIELD_BOOL(struct run_spec, foreign, "foreign", .flags = FIELD_RARE),
+    FIELD_BOOL(struct run_spec, is_here, "is_here", .flags = FIELD_RARE),
+    FIELD_BOOL(struct run_spec, agent_mounts, "agent_mounts", .flags = FIELD_RARE),
     FIELD_JSON(struct run_spec, config, "config"),
 };
 

@@ -36,7 +36,7 @@ static void take_block_id(struct block_reader *reader, const char *text)
     }
 }
 
-static void blocks_add(struct block_reader *reader, bool committed)
+static void azure_blocks_add(struct block_reader *reader, bool committed)
 {
     ACT_GROW(reader->v, reader->n);
     reader->block.committed = committed;
@@ -47,7 +47,7 @@ static int end_block(struct block_reader *reader, bool committed, struct act_err
 {
     if (!reader->has_size)
         return act_error_set(err, ACT_FAIL, "a block without a size");
-    blocks_add(reader, committed);
+    azure_blocks_add(reader, committed);
     reader->block = (struct listed){0};
     reader->has_size = false;
     return 0;

@@ -99,6 +99,8 @@ static struct run_spec make_wide_spec(int nodes, int procs, const char *const *a
         .experiment = act_strdup("conformance"),
         .cluster = act_strdup("test"),
         .platform = act_strdup(platform_row(platform)->kind->name),
+        .is_here = platform_row(platform)->about.is_here,
+        .agent_mounts = platform_row(platform)->about.agent_mounts,
         .created_unix_s = act_now_unix_s(),
         .nodes = nodes,
         .procs_per_node = procs,

@@ -88,7 +88,7 @@ def test_what_add_refuses(bare):
     act.fail("cluster", "add", status=2, match="--kind is missing; there are: local, slurm, k8s, aml")
     act.fail("cluster", "add", "--kind", "local", status=2, match="the name, 'a cluster add NAME', is missing")
     act.fail("cluster", "add", "x", "--kind", "clurm", status=2, match="no kind 'clurm'; did you mean 'slurm'")
-    act.fail("cluster", "add", "x", "--kind", "slurm", status=2, match="--login is missing")
+    assert "there is: " not in act.fail("cluster", "add", "x", "--kind", "slurm", status=2, match="--login is missing")
     act.fail("cluster", "add", "x", "--kind", "local", "--login", "me@host", status=2,
              match="--login is not for .*local")
     act.fail("cluster", "add", "x", "--kind", "local", "--image", "x", status=2, match="--image is not for")
@@ -211,8 +211,10 @@ def test_a_kubernetes_cluster_by_prompts(bare, kubernetes_api):
     env = {"KUBECONFIG": str(kubernetes_api.kubeconfig)}
     shown = bare.on_terminal("cluster", "add", "--kind", "k8s", typed=b"3\n2\n\ndebian:12\npods\n", **env).decode()
     assert "1  default" in shown and "2  other" in shown and "kube-system" not in shown
-    assert "no namespace '3'" in shown and "is no answer for --image" in shown
+    assert "no namespace '3'" in shown and "there is no usual answer for --image" in shown
     assert "  namespace: other\n" in mine(bare, "pods").read_text()
+    shown = bare.on_terminal("cluster", "add", "--kind", "k8s", typed=b"2\n\n\n", **env).decode()
+    assert shown.count("usual answer for --image") == 1 and "no answer: nothing was written" in shown
 
 
 def test_without_a_kubeconfig(bare):
@@ -377,7 +379,7 @@ def test_a_list_says_what_config_check_says(act):
     act.write("aux_data/aml/two.yaml", "platform: local\nhang: soon\n")
     rows = own(act)
     assert rows["one"]["kind"] is None and not rows["one"]["ok"]
-    assert rows["two"]["kind"] == "local" and "'hang' must be a time" in rows["two"]["problems"][0]
+    assert rows["two"]["kind"] == "local" and "'hang' must be a duration" in rows["two"]["problems"][0]
     assert ["one", "-", "1", "problem"] in [line.split()[:4] for line in act.run("cluster", "list").out.splitlines()]
 
 

@@ -189,8 +189,9 @@ def test_key_and_option(act):
     assert act.run("resubmit", "--dry-run", "--hang", "1h", run).json["hang"]["silent_s"] == 3600
 
 
-@pytest.mark.parametrize("value, match", [("soon", "'hang' must be a time such as 90s"), ("0", "'hang' must be a time"),
-                                          ("31d", "at most 30d"), ("-3s", "'hang' must be a time")])
+@pytest.mark.parametrize("value, match", [("soon", "'hang' must be a duration such as 90s"),
+                                          ("0", "'hang' must be a duration"), ("600", "may mean 600s or 600m"),
+                                          ("31d", "at most 30d"), ("-3s", "'hang' must be a duration")])
 def test_wrong_times(act, value, match):
     act.fail("-p", f"hang: {value}", "submit", "true", match=match, status=None)
 

@@ -184,12 +184,7 @@ TEST(test_credentials)
     struct run_env own = {.name = (char[]){"AZURE_CLIENT_SECRET"}, .value = (char[]){"of the run"}};
     struct node node = {.dir = (char[]){"/run"},
                         .code = (char[]){"/run/code"},
-                        .spec = {.id = (char[]){"r"},
-                                 .platform = (char[]){"slurm"},
-                                 .nodes = 1,
-                                 .procs_per_node = 1,
-                                 .env = &own,
-                                 .n_env = 1}};
+                        .spec = {.id = (char[]){"r"}, .nodes = 1, .procs_per_node = 1, .env = &own, .n_env = 1}};
     struct rank_place place = {.world_size = 1, .local_size = 1};
 
     setenv("AZURE_CLIENT_SECRET", "of the submitter", 1);
@@ -198,7 +193,7 @@ TEST(test_credentials)
     assert_string_equal(getenv("AZURE_STORAGE_KEY"), "k");
     assert_null(env_credentials());
     setenv("AZURE_CLIENT_SECRET", "of the submitter", 1);
-    node.spec.platform = (char[]){"local"};
+    node.spec.is_here = true;
     env_set(&node, &place);
     assert_null(getenv("AZURE_STORAGE_KEY"));
     assert_string_equal(getenv("AZURE_CLIENT_SECRET"), "of the run");

@@ -176,6 +176,8 @@ static struct run_spec full_spec(void)
         .procs_per_node = 4,
         .gpus_per_node = 4,
         .on_processors = true,
+        .is_here = true,
+        .agent_mounts = true,
         .compile_args = act_strdup(""),
         .sleep_if_fail = true,
         .resubmit_of = act_strdup("exp_1600000000_0123abcd"),
@@ -250,7 +252,7 @@ TEST(test_spec_round_trip)
     assert_int_equal(back.folders[1].mode, RUN_FOLDER_UPLOAD);
     assert_true(back.hang_s == 1200 && back.hang_any_gpus);
     assert_true(back.limit_s == 7200 && back.warn_s == 120);
-    assert_true(back.sleep_if_fail);
+    assert_true(back.sleep_if_fail && back.is_here && back.agent_mounts);
     assert_false(back.sleep_if_succeed);
 }
 

@@ -25,6 +25,10 @@ target_link_options(sync_test PRIVATE -Wl,--wrap=store_entry_release) # counts w
 act_test(transfer_test unit/transfer_test.c http INSIDE store transfer)
 act_test(lists_test unit/lists_test.c engine http transfer INSIDE store)
 act_test(config_test unit/config_test.c codec INSIDE config platform)
+# Prints the JSON Schemas for scripts/reference.
+add_executable(act_schema schema.c)
+act_uses(act_schema codec platform INSIDE config)
+target_link_libraries(act_schema PRIVATE act_flags act_sanitize)
 act_test(diagnose_test unit/diagnose_test.c INSIDE diagnose)
 act_test(numbers_test unit/numbers_test.c INSIDE numbers)
 target_link_libraries(numbers_test PRIVATE m)

@@ -13,6 +13,7 @@
 #include "cli/print/print.h"
 #include "flow/cluster/doctor.h"
 #include "flow/cluster/setup.h"
+#include "platform/platform.h"
 
 static bool is_terminal(void)
 {
@@ -22,18 +23,18 @@ static bool is_terminal(void)
 /* ---- asking ---- */
 
 /* Tells whether there is more to say than the question does. */
-static bool is_list(const struct flow_choices *choices)
+static bool is_list(const struct platform_choices *choices)
 {
     return choices->n > 1 || (choices->n == 1 && choices->v[0].shown);
 }
 
 /* Returns the word for a choice on the command line. */
-static const char *word_of(const struct flow_choice *choice)
+static const char *word_of(const struct platform_choice *choice)
 {
     return *choice->value ? choice->value : choice->alias;
 }
 
-static void show_choices(const struct flow_question *question, const struct flow_choices *choices)
+static void show_choices(const struct platform_question *question, const struct platform_choices *choices)
 {
     int width = 0;
 
@@ -43,13 +44,13 @@ static void show_choices(const struct flow_question *question, const struct flow
         width = columns > width ? columns : width;
     }
     for (size_t i = 0; i < choices->n; i++) {
-        const struct flow_choice *c = &choices->v[i];
+        const struct platform_choice *c = &choices->v[i];
         ACT_AUTOFREE char *name = cli_name(word_of(c)), *shown = cli_name(c->shown ? c->shown : "");
         fprintf(stderr, "%4zu  %s%*s  %s\n", i + 1, name, width - act_columns(name), "", shown);
     }
 }
 
-static const struct flow_choice *usual_of(const struct flow_choices *choices)
+static const struct platform_choice *usual_of(const struct platform_choices *choices)
 {
     for (size_t i = 0; i < choices->n; i++)
         if (choices->v[i].usual)
@@ -58,9 +59,9 @@ static const struct flow_choice *usual_of(const struct flow_choices *choices)
 }
 
 /* Reads an answer: a number stands for a choice, nothing for the usual one. NULL: the input has ended. New string. */
-static char *read_answer(const struct flow_question *question, const struct flow_choices *choices)
+static char *read_answer(const struct platform_question *question, const struct platform_choices *choices)
 {
-    const struct flow_choice *usual = usual_of(choices);
+    const struct platform_choice *usual = usual_of(choices);
     ACT_AUTOFREE char *line = NULL;
     const char *shown = usual ? word_of(usual) : NULL;
     size_t size = 0;
@@ -84,24 +85,33 @@ static char *read_answer(const struct flow_question *question, const struct flow
 }
 
 /* Asks until an answer is right. */
-static int cmd_cluster_add_ask(struct flow_setup *setup, const struct flow_question *question,
-                               const struct flow_choices *choices, struct act_error *err)
+static int cmd_cluster_add_ask(struct platform_setup *setup, const struct platform_question *question,
+                               const struct platform_choices *choices, struct act_error *err)
 {
+    bool was_empty = false;
+
     if (is_list(choices))
         show_choices(question, choices);
     for (;;) {
         struct act_error wrong = {0};
         ACT_AUTOFREE char *answer = read_answer(question, choices);
-        if (!answer)
+        bool is_empty = answer && !*answer;
+        if (!answer || (is_empty && was_empty))
             return act_error_set(err, ACT_FAIL, "no answer: nothing was written");
-        if (flow_question_take(question, setup, choices, answer, &wrong) == 0)
+        if (is_empty)
+            fprintf(stderr, "there is no usual answer for --%s: type one%s, or nothing again to stop\n",
+                    question->option, question->may_lack ? ", 'none' if there is none" : "");
+        else if (flow_question_take(question, setup, choices, answer, &wrong) == 0)
             return 0;
-        fprintf(stderr, "%s\n", act_error_text(&wrong));
+        else
+            fprintf(stderr, "%s\n", act_error_text(&wrong));
+        was_empty = is_empty;
     }
 }
 
 /* Says which option is missing, because nobody can be asked. */
-static int name_missing(const struct flow_question *question, const struct flow_choices *choices, struct act_error *err)
+static int name_missing(const struct platform_question *question, const struct platform_choices *choices,
+                        struct act_error *err)
 {
     bool is_name = strcmp(question->option, "name") == 0;
     ACT_AUTO(act_buf) list = {0};
@@ -111,8 +121,7 @@ static int name_missing(const struct flow_question *question, const struct flow_
     act_error_set(err, ACT_USAGE, "without a terminal nobody can be asked: %s%s is missing",
                   is_name ? "the name, 'a cluster add NAME'," : "--", is_name ? "" : question->option);
     if (list.len)
-        act_error_hint(err, "there %s: %s%s", choices->n == 1 ? "is" : "are", list.data,
-                       choices->open ? ", or another" : "");
+        act_error_hint(err, "%s: %s", choices->open ? "any name will do, such as" : "there are", list.data);
     return usual_of(choices) ? act_error_hint(err, "-y takes '%s'", word_of(usual_of(choices))) : -ACT_USAGE;
 }
 
@@ -130,28 +139,34 @@ static const char *given_answer(const struct cli *cli, const char *name, const c
 }
 
 /* Refuses options that are for another kind of cluster. */
-static int refuse_strangers(const struct cli *cli, const struct flow_setup *setup, struct act_error *err)
+static int refuse_strangers(const struct cli *cli, const struct platform_setup *setup, struct act_error *err)
 {
-    if (CLI_OPTIONS(cli, add)->kubeconfig && strcmp(setup->kind, "k8s") != 0)
-        return act_error_set(err, ACT_USAGE, "--kubeconfig is not for a cluster of kind %s", setup->kind);
-    for (const struct flow_question *q = flow_questions; q->option; q++) {
-        bool taken = flow_question_is_for(q, setup);
-        for (const struct flow_question *other = flow_questions; other->option && !taken; other++)
-            taken = strcmp(other->option, q->option) == 0 && flow_question_is_for(other, setup);
-        if (!taken && given_answer(cli, NULL, q->option))
-            return act_error_set(err, ACT_USAGE, "--%s is not for a cluster of kind %s", q->option, setup->kind);
-    }
+    for (const struct platform_row *row = NULL; (row = platform_setup_next(row));)
+        for (const struct platform_question *q = row->setup->questions; q->option; q++)
+            if (given_answer(cli, NULL, q->option) && !flow_has_question(setup, q->option))
+                return act_error_set(err, ACT_USAGE, "--%s is not for a cluster of kind %s", q->option,
+                                     setup->row->kind->name);
     return 0;
 }
 
-static int cmd_cluster_add_answer(struct cli *cli, struct flow_setup *setup, const struct flow_question *question,
-                                  const char *given, struct act_error *err)
+/* Takes a path, which only the command line gives. */
+static void take_given_path(struct platform_setup *setup, const struct platform_question *question, const char *given)
 {
-    ACT_AUTO(flow_choices) choices = {0};
+    ACT_AUTOFREE char *here = getcwd(NULL, 0);
+    ACT_AUTOFREE char *full = *given == '/' ? act_strdup(given) : act_path_join(here, given);
+    ACT_AUTOFREE char *path = act_path_clean(full);
+
+    platform_answer(setup, question->option, path);
+}
+
+static int cmd_cluster_add_answer(struct cli *cli, struct platform_setup *setup,
+                                  const struct platform_question *question, const char *given, struct act_error *err)
+{
+    ACT_AUTO(platform_choices) choices = {0};
     int rc = flow_question_look(question, setup, &choices, err);
-    const struct flow_choice *usual = usual_of(&choices);
-    const struct flow_choice *only = question->is_quiet && !choices.open && choices.n == 1 ? choices.v : NULL;
-    const struct flow_choice *taken = only ? only : cli->options.yes ? usual : NULL;
+    const struct platform_choice *usual = usual_of(&choices);
+    const struct platform_choice *only = question->is_quiet && !choices.open && choices.n == 1 ? choices.v : NULL;
+    const struct platform_choice *taken = only ? only : cli->options.yes ? usual : NULL;
 
     if (rc < 0)
         return rc;
@@ -166,22 +181,30 @@ static int cmd_cluster_add_answer(struct cli *cli, struct flow_setup *setup, con
     return rc;
 }
 
-/* Names are looked at first: who asks for a wrong one should not answer the rest in vain. */
-static int cmd_cluster_add_answer_all(struct cli *cli, struct flow_setup *setup, const char *name,
+/* Takes the answer to one question from the command line, or asks. */
+static int answer_one(struct cli *cli, struct platform_setup *setup, const struct platform_question *question,
+                      const char *name, struct act_error *err)
+{
+    const char *given = given_answer(cli, name, question->option);
+
+    if (platform_answered(setup, question->option))
+        return 0;
+    if (question->text)
+        return cmd_cluster_add_answer(cli, setup, question, given, err);
+    if (given)
+        take_given_path(setup, question, given);
+    return 0;
+}
+
+/* Looks at the name first: who takes a wrong one should not answer the rest in vain. */
+static int cmd_cluster_add_answer_all(struct cli *cli, struct platform_setup *setup, const char *name,
                                       struct act_error *err)
 {
-    const struct flow_question *question = flow_questions, *naming = flow_questions;
-    int rc = 0;
+    int rc = name ? answer_one(cli, setup, &flow_question_name, name, err) : 0;
 
-    while (!act_streq(naming->option, "name"))
-        naming++;
-    if (name)
-        rc = cmd_cluster_add_answer(cli, setup, naming, name, err);
-    for (; question->option && rc == 0; question++) {
-        if (!flow_question_is_for(question, setup) || *flow_question_answer(question, setup))
-            continue;
-        rc = cmd_cluster_add_answer(cli, setup, question, given_answer(cli, name, question->option), err);
-        if (rc == 0 && question == flow_questions)
+    for (const struct platform_question *q = NULL; rc == 0 && (q = flow_next_question(setup, q));) {
+        rc = answer_one(cli, setup, q, name, err);
+        if (rc == 0 && q == &flow_question_kind)
             rc = refuse_strangers(cli, setup, err);
     }
     return rc;
@@ -189,35 +212,34 @@ static int cmd_cluster_add_answer_all(struct cli *cli, struct flow_setup *setup,
 
 /* ---- the end ---- */
 
-static int show_doctor(struct cli *cli, const struct flow_setup *setup, struct act_error *err)
+static int show_doctor(struct cli *cli, const struct platform_setup *setup, struct act_error *err)
 {
     free(cli->options.cluster);
-    cli->options.cluster = act_strdup(setup->name);
+    cli->options.cluster = act_strdup(platform_said(setup, "name"));
     return cmd_doctor(cli, err);
 }
 
-static int show_text(struct cli *cli, const struct flow_setup *setup, const char *file, struct act_error *err)
+static int show_text(struct cli *cli, const struct platform_setup *setup, struct act_error *err)
 {
     ACT_AUTOFREE char *text = NULL;
-    int rc = flow_setup_text(setup, &text, err);
+    int rc = platform_setup_text(setup, &text, err);
 
     if (rc == 0 && !cli->options.json)
         fputs(text, stdout);
-    act_note("would write '%s'", file);
+    act_note("would write '%s'", setup->file);
     return rc;
 }
 
-static int print_added(struct cli *cli, const struct flow_setup *setup, const char *file, bool is_default,
-                       struct act_error *err)
+static int print_added(struct cli *cli, const struct platform_setup *setup, bool is_default, struct act_error *err)
 {
-    return cli_print_json(json_pack("{s:i,s:s,s:s,s:s,s:s,s:b,s:b}", "version", 1, "action", "add", "name", setup->name,
-                                    "kind", setup->kind, "file", file, "default", is_default, "dry_run",
-                                    cli->options.dry_run),
+    return cli_print_json(json_pack("{s:i,s:s,s:s,s:s,s:s,s:b,s:b}", "version", 1, "action", "add", "name",
+                                    platform_said(setup, "name"), "kind", platform_said(setup, "kind"), "file",
+                                    setup->file, "default", is_default, "dry_run", cli->options.dry_run),
                           err);
 }
 
 /* Fills in what can be found out. If something cannot, the answers keep their worth. */
-static void cmd_cluster_add_finish(struct flow_setup *setup)
+static void cmd_cluster_add_finish(struct platform_setup *setup)
 {
     struct act_error err = {0};
 
@@ -226,25 +248,26 @@ static void cmd_cluster_add_finish(struct flow_setup *setup)
                  act_error_text(&err));
 }
 
-static void note_added(const struct flow_setup *setup, const char *file, bool is_default)
+static void note_added(const struct platform_setup *setup, bool is_default)
 {
     ACT_AUTO(config_listing) all = {0};
+    const char *name = platform_said(setup, "name"), *file = setup->file;
     bool hidden = false;
 
     config_list(NULL, &all);
     for (size_t i = 0; i < all.n; i++)
         hidden = hidden || (all.v[i].is_hidden && act_streq(all.v[i].file, file));
-    if (setup->makes_container)
-        act_note("the container '%s' is made", setup->container);
+    if (setup->made)
+        act_note("%s is made", setup->made);
     act_note("'%s' is written; 'a %s%s%ssubmit COMMAND' runs a command there", file, is_default ? "" : "-c ",
-             is_default ? "" : setup->name, is_default ? "" : " ");
+             is_default ? "" : name, is_default ? "" : " ");
     if (is_default)
         act_note("it is the default cluster now; 'a cluster use local' makes it this machine again");
     if (hidden)
-        act_warn("the project here has a cluster '%s' too, which comes before it", setup->name);
+        act_warn("the project here has a cluster '%s' too, which comes before it", name);
 }
 
-static int cmd_cluster_add_add(struct cli *cli, struct flow_setup *setup, const char *name, struct act_error *err)
+static int cmd_cluster_add_add(struct cli *cli, struct platform_setup *setup, const char *name, struct act_error *err)
 {
     bool is_default = false;
     int rc = cmd_cluster_add_answer_all(cli, setup, name, err);
@@ -252,35 +275,23 @@ static int cmd_cluster_add_add(struct cli *cli, struct flow_setup *setup, const 
     if (rc < 0)
         return rc;
     cmd_cluster_add_finish(setup);
-    ACT_AUTOFREE char *file = flow_setup_file(setup);
     if (cli->options.dry_run)
-        rc = show_text(cli, setup, file, err);
+        rc = show_text(cli, setup, err);
     else
         rc = flow_setup_save(setup, &is_default, err);
     if (rc < 0 || (cli->options.dry_run && !cli->options.json))
         return rc;
     if (cli->options.json)
-        return print_added(cli, setup, file, is_default, err);
-    note_added(setup, file, is_default);
+        return print_added(cli, setup, is_default, err);
+    note_added(setup, is_default);
     return show_doctor(cli, setup, err);
 }
 
 int cli_add_cluster(struct cli *cli, const char *name, struct act_error *err)
 {
-    const struct cli_add_options *o = CLI_OPTIONS(cli, add);
-    struct flow_setup setup;
+    ACT_AUTO(platform_setup) setup = {0};
 
-    flow_setup_init(&setup);
-    setup.services = &cli->services;
-    setup.in_project = o->project;
+    flow_setup_init(&setup, &cli->services, CLI_OPTIONS(cli, add)->project);
     act_strv_copy(&setup.params, cli->options.params.v, cli->options.params.n);
-    if (o->kubeconfig) {
-        ACT_AUTOFREE char *here = getcwd(NULL, 0);
-        ACT_AUTOFREE char *path =
-            *o->kubeconfig == '/' ? act_strdup(o->kubeconfig) : act_path_join(here, o->kubeconfig);
-        setup.kubeconfig = act_path_clean(path);
-    }
-    int rc = cmd_cluster_add_add(cli, &setup, name, err);
-    flow_setup_release(&setup);
-    return rc;
+    return cmd_cluster_add_add(cli, &setup, name, err);
 }

@@ -173,25 +173,40 @@ static char *secret_of_job(const struct yaml *tree)
     return what;
 }
 
-/* A variable of the pods, which the cluster file patches: [{name, value}] at "env" of any container. */
-static char *secret_of_pod(const struct yaml *tree)
+/* Returns a secret among the variables of containers, [{name, value}] at "env", at or below tree, which a key of the
+ * cluster file holds as a platform takes it; a new string, or NULL. */
+static char *secret_of_containers(const struct yaml *tree, const char *key)
 {
+    ACT_AUTOFREE char *where = act_sprintf("%s, env", key);
     char *what = NULL;
 
     for (size_t i = 0; !what && i < tree->n; i++)
-        what = secret_of_pod(tree->items[i]);
+        what = secret_of_containers(tree->items[i], key);
     for (size_t i = 0; !what && act_streq(tree->key, "env") && tree->kind == YAML_LIST && i < tree->n; i++)
-        what = secret_of_variable(tree->items[i], "k8s.pod, env");
+        what = secret_of_variable(tree->items[i], where);
+    return what;
+}
+
+/* Does so for the members of the platforms' parts of a cluster file: "k8s.pod". */
+static char *secret_of_section(const struct yaml *part)
+{
+    char *what = NULL;
+
+    for (size_t i = 0; part->kind == YAML_MAP && !what && i < part->n; i++) {
+        ACT_AUTOFREE char *key = act_sprintf("%s.%s", part->key, part->items[i]->key);
+        what = secret_of_containers(part->items[i], key);
+    }
     return what;
 }
 
 static char *secret_of_cluster(const struct yaml *tree)
 {
-    const struct yaml *k8s = yaml_get(tree, "k8s"), *pod = k8s ? yaml_get(k8s, "pod") : NULL;
     const char *key = config_find_secret(tree);
     char *what = key ? act_strdup(key) : secret_of_env(tree);
 
-    return what || !pod ? what : secret_of_pod(pod);
+    for (size_t i = 0; tree->kind == YAML_MAP && !what && i < tree->n; i++)
+        what = secret_of_section(tree->items[i]);
+    return what;
 }
 
 /* ---- kubeconfigs */

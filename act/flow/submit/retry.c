@@ -50,19 +50,17 @@ static bool add_class(const struct diagnose *rules, const char *name, struct act
 static int unknown_class(const struct diagnose *rules, const char *name, enum act_code code, struct act_error *err)
 {
     ACT_AUTO(act_strv) names = {0};
-    ACT_AUTO(act_buf) list = {0};
 
     for (size_t i = 0; i < diagnose_count(rules); i++)
         act_strv_push(&names, diagnose_rule(rules, i)->id);
     const char *near = names.n ? act_nearest(name, (const char *const *)names.v) : NULL;
-    act_strv_sort(&names);
-    for (size_t i = 0; i < names.n; i++)
-        act_buf_addf(&list, "%s%s", i ? " " : "", names.v[i]);
     if (near)
         return act_error_set(err, code, "retry.on: there is no class of failures '%.60s'; did you mean '%s'?", name,
                              near);
-    return act_error_set(err, code, "retry.on: there is no class of failures '%.60s'; there are " GROUP " and %s", name,
-                         list.data);
+    return act_error_set(err, code,
+                         "retry.on: there is no class of failures '%.60s': it is " GROUP ", or one that 'a why' names, "
+                         "such as nccl_timeout",
+                         name);
 }
 
 static int take_classes(const struct config *c, const struct diagnose *rules, struct act_strv *out,

@@ -33,6 +33,16 @@ static void add_secrets(const struct act_strv *pairs, struct run_spec *spec)
         spec->env[i].secret = true;
 }
 
+/* Names the platform, and says what its agent on the nodes goes by instead of that name. */
+static void submit_set_platform(const char *name, struct run_spec *spec)
+{
+    const struct platform_about *about = &platform_find(name)->about;
+
+    act_str_replace(&spec->platform, name);
+    spec->is_here = about->is_here;
+    spec->agent_mounts = about->agent_mounts;
+}
+
 /* The id of a run has the time in it, and times before 1970 have no place there. */
 static int submit_identify(const struct flow *flow, struct run_spec *spec, struct act_error *err)
 {
@@ -47,7 +57,7 @@ static int submit_identify(const struct flow *flow, struct run_spec *spec, struc
     spec->id = run_id_new(c->experiment_name, spec->created_unix_s);
     spec->experiment = act_strdup(c->experiment_name);
     spec->cluster = act_strdup(c->cluster);
-    spec->platform = act_strdup(c->platform);
+    submit_set_platform(c->platform, spec);
     spec->project_root = act_strdup(c->project_root);
     spec->compile_args = act_strdup(c->compile_args);
     spec->mount = act_strdup(c->mount);
@@ -187,7 +197,7 @@ int step_take_retry(struct passage *p, struct act_error *err)
 int step_take_place(struct passage *p, struct act_error *err)
 {
     (void)err;
-    act_str_replace(&p->spec->platform, platform_here()->kind->name);
+    submit_set_platform(platform_here()->kind->name, p->spec);
     act_str_replace(&p->spec->image, p->image);
     act_str_replace(&p->spec->container, p->tool);
     return 0;

@@ -310,7 +310,8 @@ const struct platform_row platform_azureml[] = {
                   .examine = azureml_examine},                                                                         \
         .keep = {.remove = azureml_remove}, __VA_ARGS__                                                                \
     }
-    [AZUREML_MANAGED] = ROW(.kind = &azureml_kinds[AZUREML_MANAGED], .clusters = &azureml_clusters),
+    [AZUREML_MANAGED] =
+        ROW(.kind = &azureml_kinds[AZUREML_MANAGED], .clusters = &azureml_clusters, .setup = &azureml_setup),
     [AZUREML_ITP] = ROW(.kind = &azureml_kinds[AZUREML_ITP], .about.is_elastic = true),
     [AZUREML_SINGULARITY] = ROW(.kind = &azureml_kinds[AZUREML_SINGULARITY]),
 };

@@ -21,15 +21,18 @@ static const struct config_key keys[] = {
      .help = "the service account of the pods"},
     {"k8s.gpu_resource", CONFIG_TEXT, AT(gpu_resource), "nvidia.com/gpu",
      .help = "what the cluster calls its GPUs; none: its nodes have none, and gpu_per_node is the processes on each"},
-    {"k8s.cpu", CONFIG_TEXT, AT(cpu), .help = "the processors of a pod: 16, 500m; by default any number"},
-    {"k8s.memory", CONFIG_TEXT, AT(memory), .help = "the memory of a pod: 200Gi; by default any amount"},
-    {"k8s.shm_size", CONFIG_TEXT, AT(shm_size),
+    {"k8s.cpu", CONFIG_TEXT, AT(cpu), .form = &config_quantity,
+     .help = "the processors of a pod: 16, 500m; by default any number"},
+    {"k8s.memory", CONFIG_TEXT, AT(memory), .form = &config_quantity,
+     .help = "the memory of a pod: 200Gi; by default any amount"},
+    {"k8s.shm_size", CONFIG_TEXT, AT(shm_size), .form = &config_quantity,
+    
      .help = "the size of /dev/shm: 16Gi; by default that of the cluster's container runtime, often 64 MiB"},
-    {"k8s.time", CONFIG_TEXT, AT(time),
+    {"k8s.time", CONFIG_TEXT, AT(time), .form = &config_duration,
      .help = "for how long a run may run, after which it is ended: 90m, 24h, 7d; by default for ever"},
     {"k8s.warn_seconds", CONFIG_INT, AT(warn_seconds), "120", .min = 0,
      .help = "how long before the time limit processes that catch SIGUSR1 get it; 0: never"},
-    {"k8s.gang_wait", CONFIG_TEXT, AT(gang_wait), "1h",
+    {"k8s.gang_wait", CONFIG_TEXT, AT(gang_wait), "1h", .form = &config_duration_or_zero,
      .help = "for how long a run of several nodes holds those that it got while others are missing, after which it "
              "gives them back and fails; 0s: for ever"},
     {"k8s.larger_nodes", CONFIG_BOOL, AT(larger_nodes), "false",
@@ -70,34 +73,28 @@ static const struct config_key keys_of_aks[] = {
 };
 // clang-format on
 
-static void check_quantity(const struct config *config, const char *key, struct config_findings *f)
+/* The number of GPUs of an elastic run is a range here. */
+static void check_range(const struct config *config, struct config_findings *f)
 {
-    const char *text = config_text(config, key);
+    const struct act_strv *range = &config->elastic_num_gpu;
+    int64_t least, most;
 
-    if (text && act_quantity_from_text(text) <= 0)
-        config_problem(f, config_value(config, key),
-                       "'%s' must be a quantity as Kubernetes takes it (16, 500m, 200Gi), not '%s'", key, text);
+    if (!act_streq(config->platform, kubernetes_kind.name) || range->n < 2)
+        return;
+    bool is_read = act_int_from_text(range->v[0], &least) && act_int_from_text(range->v[1], &most);
+    if (range->n > 2 || (is_read && least > most))
+        config_problem(f, config_value(config, "elastic_num_gpu"),
+                       "'elastic_num_gpu' must be the smallest and the largest number on the platform '%s', as [8, 16]",
+                       config->platform);
 }
 
-/* Kubernetes would refuse them when a run is submitted. */
-static void k8s_keys_check_values(struct config *config, struct config_findings *f)
+static void k8s_check(struct config *config, struct config_findings *f)
 {
-    static const char *const quantities[] = {"k8s.cpu", "k8s.memory", "k8s.shm_size"};
-    struct k8s_keys *k8s = k8s_keys(config);
-    int64_t seconds;
-
-    config_make_absolute(config, &k8s->kubeconfig);
-    if (k8s->time && (!act_duration_from_text(k8s->time, &seconds) || seconds <= 0))
-        config_problem(f, config_value(config, "k8s.time"),
-                       "'k8s.time' must be a duration such as 90m, 24h or 7d, not '%s'", k8s->time);
-    if (k8s->gang_wait && !act_duration_from_text(k8s->gang_wait, &seconds))
-        config_problem(f, config_value(config, "k8s.gang_wait"),
-                       "'k8s.gang_wait' must be a duration such as 30m or 2h, not '%s'", k8s->gang_wait);
-    for (size_t i = 0; i < sizeof(quantities) / sizeof(quantities[0]); i++)
-        check_quantity(config, quantities[i], f);
+    config_make_absolute(config, &k8s_keys(config)->kubeconfig);
+    check_range(config, f);
 }
 
-const struct config_part k8s_keys_part = {"k8s", keys, sizeof(struct k8s_keys), k8s_keys_check_values};
+const struct config_part k8s_keys_part = {"k8s", keys, sizeof(struct k8s_keys), k8s_check};
 const struct config_part aks_keys_part = {"aks", keys_of_aks, sizeof(struct aks_keys), NULL};
 
 /* Either of them will do. */
@@ -105,7 +102,7 @@ static void k8s_keys_check(const struct config *config, struct config_findings *
 {
     const char *own = k8s_keys(config)->image, *other = config->docker.image;
 
-    if (!(own && *own) && !(other && *other))
+    if (!(own && *own) && !(other && *other) && !config_is_faulty(config, "k8s.image", f))
         config_problem(f, config_value(config, own ? "k8s.image" : "platform"),
                        "the platform '%s' needs 'k8s.image' or 'docker.image'", config->platform);
 }

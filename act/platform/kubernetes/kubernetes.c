@@ -362,4 +362,5 @@ const struct platform_row platform_kubernetes = {
               .examine = kubernetes_examine},
     .keep = {.remove = kubernetes_remove, .remove_agents = kubernetes_remove_agents},
     .clusters = &aks_clusters,
+    .setup = &kubernetes_setup,
 };

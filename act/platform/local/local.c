@@ -614,4 +614,5 @@ const struct platform_row platform_local = {
               .examine = local_examine,
               .examine_mounts = local_examine_mounts},
     .keep = {.site = local_site},
+    .setup = &local_setup,
 };

@@ -394,4 +394,5 @@ const struct platform_row platform_slurm = {
               .examine = slurm_examine,
               .examine_mounts = slurm_examine_mounts},
     .keep = {.site = slurm_site_of},
+    .setup = &slurm_setup,
 };
