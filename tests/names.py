@@ -18,7 +18,7 @@ NAME = re.compile(r'\.name = "(\w+)"')
 # The built-in cluster is called "local" like its platform; both are the name of a verb, and "singularity" and "slurm"
 # are also a program, an option of the agent and a kind of rule.
 OTHERS = {
-    ("act/config/config.h", "local"), ("act/config/find.c", "aml"), ("act/cli/commands_code.c", "local"),
+    ("act/config/config.h", "local"), ("act/config/find.c", "aml"), ("act/cli/command/code.c", "local"),
     ("act/node/supervise.c", "slurm"), ("act/node/container.c", "singularity"), ("act/diagnose/rules.c", "slurm"),
 }
 # Tags that stand twice so far.

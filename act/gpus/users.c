@@ -206,7 +206,7 @@ static int users_distance(const char *word)
 }
 
 /* Fills a row with the distances behind "GPU3"; false if there are not so many. */
-static bool take_row(char *line, struct gpu_list *list)
+static bool users_take_row(char *line, struct gpu_list *list)
 {
     char *rest, *word = strtok_r(line, " \t\r", &rest);
     int from = -1, end = 0;
@@ -266,7 +266,7 @@ void gpus_take_topology(char *text, struct gpu_list *list)
             list->near = act_calloc(n * n, sizeof(int));
             list->n_near = n;
         } else if (list->near) {
-            rows += take_row(line, list);
+            rows += users_take_row(line, list);
         }
     }
     if (rows == list->n_near)

@@ -49,7 +49,7 @@ static bool is_alive(int fd)
 
 /* ---- claims of others */
 
-struct claim {
+struct gpu_claim {
     uid_t uid;
     char state;
     struct timespec changed;
@@ -57,7 +57,7 @@ struct claim {
 };
 
 /* False: it is dead, or no claim. What others could write to, they could keep alive. */
-static bool read_claim(int dir_fd, const char *name, struct claim *out)
+static bool read_claim(int dir_fd, const char *name, struct gpu_claim *out)
 {
     struct stat st;
     int fd = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -78,7 +78,7 @@ static bool read_claim(int dir_fd, const char *name, struct claim *out)
     return true;
 }
 
-static bool claims_has(const struct claim *claim, const char *key)
+static bool claims_has(const struct gpu_claim *claim, const char *key)
 {
     ACT_AUTOFREE char *word = act_sprintf(" %s ", key);
 
@@ -107,10 +107,10 @@ static bool is_too_many(struct claims_count *count, uid_t uid)
 
 /* Calls each() with the live claims of a folder that are not ours, until it says false. */
 static void each_claim(const struct claims *c, const struct claims_place *place,
-                       bool (*each)(const struct claim *claim, void *arg), void *arg)
+                       bool (*each)(const struct gpu_claim *claim, void *arg), void *arg)
 {
     struct claims_count count = {0};
-    struct claim claim;
+    struct gpu_claim claim;
     struct stat st;
     DIR *d = opendir(place->dir);
     bool goes_on = true;
@@ -132,7 +132,7 @@ struct claims_search {
     uid_t *holders;
 };
 
-static bool note_holders(const struct claim *claim, void *arg)
+static bool note_holders(const struct gpu_claim *claim, void *arg)
 {
     const struct claims_search *search = arg;
 
@@ -183,19 +183,19 @@ struct claims_rival {
     bool gives_way;
 };
 
-static bool is_later(const struct timespec *a, const struct timespec *b)
+static bool claims_is_later(const struct timespec *a, const struct timespec *b)
 {
     return a->tv_sec > b->tv_sec || (a->tv_sec == b->tv_sec && a->tv_nsec > b->tv_nsec);
 }
 
-static bool meet_rival(const struct claim *claim, void *arg)
+static bool meet_rival(const struct gpu_claim *claim, void *arg)
 {
     struct claims_rival *r = arg;
     bool is_rival = false;
 
     for (size_t i = 0; i < r->keys->n; i++)
         is_rival = is_rival || (r->wanted[i] && claims_has(claim, r->keys->v[i]));
-    r->gives_way = is_rival && (claim->state == HOLDS || !is_later(&claim->changed, &r->ours));
+    r->gives_way = is_rival && (claim->state == HOLDS || !claims_is_later(&claim->changed, &r->ours));
     return !r->gives_way;
 }
 
@@ -302,7 +302,7 @@ static bool is_shared(const char *dir)
 static void sweep_own(const char *dir)
 {
     DIR *d = opendir(dir);
-    struct claim claim;
+    struct gpu_claim claim;
     struct stat st;
 
     for (struct dirent *e; d && (e = readdir(d));)

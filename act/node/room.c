@@ -13,7 +13,7 @@
 
 enum { OWN_BYTES = 8 << 10, TRIED_BYTES = 64 << 10, LOOK_MS = 5000 };
 
-static bool is_full(int errnum)
+static bool room_is_full(int errnum)
 {
     return errnum == ENOSPC || errnum == EDQUOT;
 }
@@ -24,7 +24,7 @@ static void node_room_take(struct room *room, size_t len)
     ACT_AUTOFREE char *bytes = act_alloc(len);
 
     memset(bytes, 'r', len);
-    if ((act_write_all(room->fd, bytes, len) < 0 || fsync(room->fd) < 0) && is_full(errno))
+    if ((act_write_all(room->fd, bytes, len) < 0 || fsync(room->fd) < 0) && room_is_full(errno))
         room->errnum = errno;
 }
 

@@ -167,7 +167,7 @@ static bool is_of_bash(const char *variable)
     return false;
 }
 
-static bool has_name(const struct act_strv *variables, const char *name)
+static bool setup_has_name(const struct act_strv *variables, const char *name)
 {
     size_t len = strlen(name);
 
@@ -184,7 +184,7 @@ void setup_compare(const struct act_strv *before, const struct act_strv *after, 
             act_strv_push(out, after->v[i]);
     for (size_t i = 0; i < before->n; i++) {
         ACT_AUTOFREE char *name = act_strndup(before->v[i], strcspn(before->v[i], "="));
-        if (!is_of_bash(name) && !has_name(after, name))
+        if (!is_of_bash(name) && !setup_has_name(after, name))
             act_strv_push(out, name);
     }
 }

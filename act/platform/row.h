@@ -210,7 +210,8 @@ struct platform_nodes_ops {
                  struct platform_shell *out, struct act_error *err);
     /* Sums up the load of the nodes. May be NULL. */
     int (*summary)(struct platform *p, struct platform_summary *out, struct act_error *err);
-    /* Lists the GPUs of a machine, and who uses them; takes a moment. May be NULL: the platform is no single machine. */
+    /* Lists the GPUs of a machine, and who uses them; takes a moment. May be NULL: the platform is no single machine.
+     * */
     void (*gpus)(struct platform *p, struct platform_gpus *out);
     /* Lists the running jobs of all users, the longest-running first; for a workspace, those on all its computes. May
      * be NULL. */

@@ -184,8 +184,8 @@ def test_gpus_are_listed(act, gpu_machine, stranger):
         "name": "GPU 1", "model": "NVIDIA H100", "memory": 81559 << 20, "used": 31744 << 20,
         "users": "nobody, python, 31 GiB, 0 min", "given": False}
     checks = {c["what"]: c for c in act.run("doctor", "--json", status=None).json["checks"]}
-    assert checks["GPU 1"]["text"] == ("NVIDIA H100, 31.0 of 79.6 GiB in use, by nobody, python, 31 GiB, 0 min, not given "
-                                       "to this process")
+    assert checks["GPU 1"]["text"] == ("NVIDIA H100, 31.0 of 79.6 GiB in use, by nobody, python, 31 GiB, 0 min, "
+                                       "not given to this process")
     assert checks["GPUs"]["text"] == "not all are given: CUDA_VISIBLE_DEVICES is '0'"
     assert "GPU driver" not in checks
     (machine.folder / "hangs").touch()
@@ -257,13 +257,14 @@ def alice(programs, scratch, act):
 
 def as_user(machine, user):
     """From now on her programs run as she, on this machine."""
-    if subprocess.run(["setpriv", f"--reuid={user.name}", "--clear-groups", "test", "-x", user.programs / "a"]).returncode:
+    may_run = subprocess.run(["setpriv", f"--reuid={user.name}", "--clear-groups", "test", "-x", user.programs / "a"])
+    if may_run.returncode:
         pytest.skip(f"another user cannot run '{user.programs}/a'")
     user.prefix = (*machine.prefix[:-1], f"--wdns={user.project}", "setpriv", f"--reuid={user.name}", "--clear-groups")
 
 
 def test_two_users_share_the_gpus(act, gpu_machine, alice):
-    """Hers waits for his, and says whose it is; whose holder is killed is free, and what is cleaned up is made again."""
+    """Hers waits for his, and says whose it is. One whose holder is killed is free; what is cleaned up is made again."""
     machine = gpu_machine(2)
     as_user(machine, alice)
     his = act.submit("sleep", "300", before=("-n", "1"))

@@ -122,7 +122,8 @@ def test_on_every_node_of_slurm(lab, modules):
     lab.configure(env={"MODULEPATH": str(modules)}, modules=["numbers/1.0"],
                   setup="echo x >>$ACT_NOTES.$SLURMD_NODENAME; export WHERE=$SLURMD_NODENAME")
     notes = lab.act.scratch / "notes"
-    run = lab.shell("echo $NUMBERS; [[ $WHERE = $SLURMD_NODENAME ]] && echo same; [[ $PATH = /numbers:* ]] && echo first",
+    run = lab.shell("echo $NUMBERS; "
+                    "[[ $WHERE = $SLURMD_NODENAME ]] && echo same; [[ $PATH = /numbers:* ]] && echo first",
                     n=4, before=("-p", f"env: {{MODULEPATH: {modules}, ACT_NOTES: {notes}}}"))
     lab.wait(run, "Completed", 0)
     assert [lab.rank_text(run, rank).split() for rank in range(4)] == [["one", "same", "first"]] * 4

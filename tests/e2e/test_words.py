@@ -41,7 +41,7 @@ def test_options_of_other_verbs_are_refused(act, words, taken):
 
 
 @pytest.mark.parametrize("words, why", [
-    (["q", "--no-details"], "--no-details is about a run"), (["-no-wl", "q"], "--no-logs is about a run"),
+    (["q", "--no-details"], "--no-details is about a run"),
     (["q", "--no-details", "--json", "@"], "--no-details is for people"),
     (["q", "--no-logs", "--refresh", "@"], "--no-logs fetches none"),
     (["q", "--max", "3", "@"], "--max is about the table"),

@@ -42,16 +42,15 @@ const struct cli_command cli_cluster_commands[] = {
      .synopsis = "",
      .summary = "what the cluster is doing: nodes, GPUs, queue, your runs",
      .examples = "a summary\na -c eu s\na s --json | jq .total.gpus.idle\n",
-     .details =
-         "In use: at least partly. Down: also drained or reserved. *: where your runs go. -: not known. On\n"
-         "Azure Machine Learning, nodes that would be started on demand count as idle; a virtual cluster shows\n"
-         "its quota: GPUS is the limit, IN USE how much is used.\n"
-         "--json: version (1), cluster, platform, has_gpus (false: gpus are processors), load (of one\n"
-         "machine), total and partitions (name, default, nodes and gpus: total, idle, busy, down; jobs:\n"
-         "running, queued, queued_gpus; null: not known), node_states (how many nodes are in each state of the\n"
-         "service; null: it does not say), devices (the GPUs of this machine: name, model, memory and used in\n"
-         "bytes, users in words, given: whether runs of yours may have it), own_runs (running, queued: the runs of your ledger on this\n"
-         "cluster).",
+     .details = "In use: at least partly. Down: also drained or reserved. *: where your runs go. -: not known. On\n"
+                "Azure Machine Learning, nodes that would be started on demand count as idle; a virtual cluster shows\n"
+                "its quota: GPUS is the limit, IN USE how much is used.\n"
+                "--json: version (1), cluster, platform, has_gpus (false: gpus are processors), load (of one\n"
+                "machine), total and partitions (name, default, nodes and gpus: total, idle, busy, down; jobs:\n"
+                "running, queued, queued_gpus; null: not known), node_states (how many nodes are in each state of the\n"
+                "service; null: it does not say), devices (the GPUs of this machine: name, model, memory and used in\n"
+                "bytes, users in words, given: whether runs of yours may have it), own_runs (running, queued: the\n"
+                "runs of your ledger on this cluster).",
      .options = "cluster param json",
      .run = cmd_summary},
     {.name = "cluster",

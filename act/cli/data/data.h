@@ -28,8 +28,8 @@ int cli_each_place(struct cli *cli, const char *word, cli_place_fn *each, void *
                    struct act_error *err) ACT_NODISCARD;
 /* flow_check_path() or flow_check_local_path(). */
 typedef int cli_path_check(struct flow *flow, const char *path, struct act_error *err);
-/* Tells whether all words pass the check, and lie in mapped folders of from (may be NULL) too. Else the others are added
- * to the outcome, and when there are several words, hint says what was not done. */
+/* Tells whether all words pass the check, and lie in mapped folders of from (may be NULL) too. Else the others are
+ * added to the outcome, and when there are several words, hint says what was not done. */
 bool cli_check_paths(struct cli *cli, struct flow *from, cli_path_check *check, const char *hint,
                      struct cli_outcome *outcome);
 /* Warns about patterns that matched nothing, unless every path failed: then there was nothing to match. */

@@ -98,7 +98,7 @@ json_t *cli_errors_json(const struct cli_outcome *outcome)
     return list;
 }
 
-static int check_idle(const struct cli *cli, const char *word, const char *what, struct act_error *err)
+static int paths_check_idle(const struct cli *cli, const char *word, const char *what, struct act_error *err)
 {
     const struct cli_option *idle = cli_given_beyond(cli, cli->command->run_options);
 
@@ -118,14 +118,14 @@ int cli_names_run(struct cli *cli, const char *word, struct act_error *err)
                              "'%s' names the logs of a run, which are only read: by 'a ls', 'a cat', "
                              "'a du' and 'a d', not by 'a %s' ('./%s' is a file of that name)",
                              word, verb, word);
-    return rc > 0 ? check_idle(cli, word, "the logs of a run", err) : rc;
+    return rc > 0 ? paths_check_idle(cli, word, "the logs of a run", err) : rc;
 }
 
 int cli_names_whole_run(struct cli *cli, const char *word, char **out_piece, struct act_error *err)
 {
     int rc = flow_names_whole_run(&cli->flow, word, out_piece, err);
 
-    return rc > 0 ? check_idle(cli, word, "a run", err) : rc;
+    return rc > 0 ? paths_check_idle(cli, word, "a run", err) : rc;
 }
 
 int cli_open_path(struct cli *cli, const char *word, struct flow_path *out, struct act_error *err)

@@ -128,17 +128,17 @@ int cli_print_id(const char *noun, const char *id, json_t *json, struct act_erro
     return act_error_hint(err, "the %s is '%s', and goes on", noun, id);
 }
 
-static void drop_nulls(json_t *value)
+static void print_drop_nulls(json_t *value)
 {
     const char *key;
     json_t *member;
     size_t i;
     void *next;
 
-    json_array_foreach(value, i, member) drop_nulls(member);
+    json_array_foreach(value, i, member) print_drop_nulls(member);
     json_object_foreach_safe(value, next, key, member)
     {
-        drop_nulls(member);
+        print_drop_nulls(member);
         if (json_is_null(member))
             json_object_del(value, key);
     }
@@ -146,7 +146,7 @@ static void drop_nulls(json_t *value)
 
 int cli_print_spec(json_t *spec, struct act_error *err)
 {
-    drop_nulls(spec);
+    print_drop_nulls(spec);
     return cli_print_json(spec, err);
 }
 

@@ -29,8 +29,8 @@ bool cli_utf8(void);
 void cli_print_coloured(FILE *out, const char *colour, const char *fmt, ...) ACT_PRINTF(3, 4);
 /* Buffers stdout in large blocks, unless it is a terminal. Call it before anything is printed. */
 void cli_buffer_stdout(void);
-/* Returns -ACT_FAIL if stdout can no longer be written. If the reader has gone, as head does, ends the program silently,
- * as SIGPIPE would. */
+/* Returns -ACT_FAIL if stdout can no longer be written. If the reader has gone, as head does, ends the program
+ * silently, as SIGPIPE would. */
 int cli_check_stdout(struct act_error *err) ACT_NODISCARD;
 
 /* ---- text from outside */
@@ -54,8 +54,8 @@ void cli_size(const struct cli *cli, uint64_t bytes, char out[ACT_UNIT_TEXT]);
 const char *cli_plural(uint64_t n);
 /* Returns the word for a kind of entry: "file", "symlink", "folder". */
 const char *cli_kind(enum store_kind kind);
-/* Returns the path, as the user would type it, of an object at or below what, which was typed as word: "data/voc/a". New
- * string. */
+/* Returns the path, as the user would type it, of an object at or below what, which was typed as word: "data/voc/a".
+ * New string. */
 char *cli_path_of(const char *word, const struct transfer_path *what, const char *key);
 /* Returns the same for rel, a path relative to what: below "data/voc", "a" is "data/voc/a"; below "RUN:" it is "RUN:a".
  * New string. */

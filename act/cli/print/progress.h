@@ -1,5 +1,5 @@
-/* progress.h - the progress of a transfer: one line that is redrawn on a terminal, a plain line every 30 s elsewhere; and
- * its summary. */
+/* progress.h - the progress of a transfer: one line that is redrawn on a terminal, a plain line every 30 s elsewhere;
+ * and its summary. */
 #ifndef ACT_CLI_PRINT_PROGRESS_H
 #define ACT_CLI_PRINT_PROGRESS_H
 
@@ -31,8 +31,8 @@ int64_t cli_rate_left_s(const struct cli_rate *rate, const struct transfer_progr
 
 /* ---- the line */
 
-/* Appends "uploading 30% [###.......] 12/40 objects, 3.4 MiB/8.0 MiB, 1.2 MiB/s, 4s left, what takes long", cut at width
- * columns, with a bar if there is room; width 0: neither cut nor with a bar. */
+/* Appends "uploading 30% [###.......] 12/40 objects, 3.4 MiB/8.0 MiB, 1.2 MiB/s, 4s left, what takes long", cut at
+ * width columns, with a bar if there is room; width 0: neither cut nor with a bar. */
 void cli_progress_line(const char *verb, const struct cli_rate *rate, const struct transfer_progress *now, size_t width,
                        struct act_buf *out);
 

@@ -257,8 +257,6 @@ static int check_query(const struct cli *cli, struct act_error *err)
         const char *option, *why;
     } rows[] = {
         {!named && logs->refresh, "--refresh", "is about the logs of a run: which one?"},
-        {!named && logs->no_logs, "--no-logs", "is about a run that is named: which one?"},
-        {!named && logs->no_full_logs, "--no-full-logs", "is about the logs of a run: which one?"},
         {!named && o->no_details, "--no-details", "is about a run that is named: which one?"},
         {named && cli->options.name, "--name", "is about the table of runs, and a run is named"},
         {named && cli->options.tags.n, "--tag", "is about the table of runs, and a run is named"},

@@ -1,5 +1,6 @@
-/* runs.h - the verbs for runs that were started, and what they share: which runs the words name (each_run.c), their logs
- * (fetch.c), runs as a table, in lines and as JSON (show.c), and several of them side by side (compare.c, leaders.c). */
+/* runs.h - the verbs for runs that were started, and what they share: which runs the words name (each_run.c), their
+ * logs (fetch.c), runs as a table, in lines and as JSON (show.c), and several of them side by side (compare.c,
+ * leaders.c). */
 #ifndef ACT_CLI_RUNS_RUNS_H
 #define ACT_CLI_RUNS_RUNS_H
 
@@ -79,8 +80,8 @@ void cli_oldest_first(struct flow_runs *runs);
 int cli_fetch_logs(struct cli *cli, struct flow_run *run, struct flow_logs *out, struct act_error *err) ACT_NODISCARD;
 /* Says, with what to do, that the logs could not be kept here; 0: they could. */
 int cli_check_kept(const struct flow_run *run, const struct flow_logs *logs, struct act_error *err) ACT_NODISCARD;
-/* Finds the runs that the words from first on name, each once, or those of --name and --tag, and fetches their logs. All
- * or none. */
+/* Finds the runs that the words from first on name, each once, or those of --name and --tag, and fetches their logs.
+ * All or none. */
 int cli_find_with_logs(struct cli *cli, size_t first, struct flow_runs *out, struct act_error *err) ACT_NODISCARD;
 /* Checks that a run has the rank of --rank; else -ACT_USAGE. */
 int cli_check_rank(const struct cli *cli, const struct flow_run *run, struct act_error *err) ACT_NODISCARD;
@@ -96,8 +97,8 @@ void cli_compare_runs(struct cli *cli, const struct flow_runs *runs);
 
 /* Checks that --metric, --min and --max fit together; else -ACT_USAGE. */
 int cli_check_metric(const struct cli *cli, struct act_error *err) ACT_NODISCARD;
-/* Checks that the logs of any of n runs have the number key; else -ACT_NOT_FOUND, with those that they have. numbers may
- * have NULLs. where: "sweep 60ce2fc7". */
+/* Checks that the logs of any of n runs have the number key; else -ACT_NOT_FOUND, with those that they have. numbers
+ * may have NULLs. where: "sweep 60ce2fc7". */
 int cli_find_metric(const char *key, struct numbers *const *numbers, size_t n, const char *where,
                     struct act_error *err) ACT_NODISCARD;
 /* Adds the head of the table; key NULL: without a number. */

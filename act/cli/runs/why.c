@@ -67,15 +67,15 @@ static int print_why_json(const struct flow_run *run, const struct flow_why *why
 {
     const struct run_status *s = &run->status;
 
-    return cli_print_json(
-        json_pack("{s:i,s:s,s:s,s:o,s:o,s:i,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "version", 1, "run", run->row.id,
-                  "state", run_state_name(s->state), "replaced_by", cli_text_json(run->replaced_by), "reason",
-                  cli_text_json(s->reason), "attempt", s->attempt, "attempts",
-                  s->attempts ? json_integer(s->attempts) : json_null(), "retry", cli_text_json(s->retry), "heartbeat",
-                  cli_time_json(s->heartbeat_unix_s), "last_line", cli_text_json(last_line_of_rank_0(&why->said)),
-                  "ranks", said_json(&why->said), "failure", failure_json(why), "diagnosis", diagnosis_json(why),
-                  "notes", codec_json_strv_new(&why->notes)),
-        err);
+    return cli_print_json(json_pack("{s:i,s:s,s:s,s:o,s:o,s:i,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "version", 1, "run",
+                                    run->row.id, "state", run_state_name(s->state), "replaced_by",
+                                    cli_text_json(run->replaced_by), "reason", cli_text_json(s->reason), "attempt",
+                                    s->attempt, "attempts", s->attempts ? json_integer(s->attempts) : json_null(),
+                                    "retry", cli_text_json(s->retry), "heartbeat", cli_time_json(s->heartbeat_unix_s),
+                                    "last_line", cli_text_json(last_line_of_rank_0(&why->said)), "ranks",
+                                    said_json(&why->said), "failure", failure_json(why), "diagnosis",
+                                    diagnosis_json(why), "notes", codec_json_strv_new(&why->notes)),
+                          err);
 }
 
 /* ---- for people */

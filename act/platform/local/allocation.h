@@ -13,8 +13,8 @@ struct allocation {
     int64_t end_unix_s; /* when its time is over; 0: not known */
 };
 
-/* Reads it by get(), which is getenv(), for the node of this name. What a job leaves in the shell of another machine, as
- * in that of salloc on a login node, is none. */
+/* Reads it by get(), which is getenv(), for the node of this name. What a job leaves in the shell of another machine,
+ * as in that of salloc on a login node, is none. */
 void allocation_read(const char *(*get)(const char *name), const char *node, struct allocation *out);
 
 /* Returns for how many seconds the job goes on; -1: not known, as when it has no limit. Asks the batch system where its
