@@ -264,7 +264,7 @@ def as_user(machine, user):
 
 
 def test_two_users_share_the_gpus(act, gpu_machine, alice):
-    """Hers waits for his, and says whose it is. One whose holder is killed is free; what is cleaned up is made again."""
+    """Hers waits for his, and says whose it is. Who was killed holds none; what is cleaned up is made again."""
     machine = gpu_machine(2)
     as_user(machine, alice)
     his = act.submit("sleep", "300", before=("-n", "1"))
