@@ -69,17 +69,20 @@ static char *temp_file(const char *name)
     return act_path_join(home, name);
 }
 
+/* The configuration outlives the platform that is opened with it, until another one is opened. */
 static int conform_platform_open(struct platform **out, struct act_error *e)
 {
-    ACT_AUTOFREE char *root = world->root ? temp_file(world->root) : NULL;
-    ACT_AUTOFREE char *name = act_strdup(world->name);
-    struct slurm_keys keys = {.root = root, .launcher = (char[]){"mpirun"}};
-    struct config config = {.platform = name,
-                            .gpu_per_node = -1,
-                            .num_gpu = -1,
-                            .parts = &(struct config_part_values){&slurm_keys_part, &keys},
-                            .n_parts = 1};
+    static char *root, *name, mpirun[] = "mpirun";
+    static struct slurm_keys keys;
+    static struct config_part_values part = {&slurm_keys_part, &keys};
+    static struct config config;
 
+    free(root);
+    free(name);
+    root = world->root ? temp_file(world->root) : NULL;
+    name = act_strdup(world->name);
+    keys = (struct slurm_keys){.root = root, .launcher = mpirun};
+    config = (struct config){.platform = name, .gpu_per_node = -1, .num_gpu = -1, .parts = &part, .n_parts = 1};
     return platform_open(&services, world->is_service ? &flow.config : &config, out, e);
 }
 
