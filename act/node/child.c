@@ -21,6 +21,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "node/node.h"
 #include "proc/proc.h"
 #include "run/run.h"
 
@@ -320,14 +321,20 @@ static bool child_has_children(void)
     return false;
 }
 
+/* A process that hangs in a driver or a file system does not even end by SIGKILL: it is left after some seconds, so that
+ * it holds neither the run nor its GPUs. */
 void child_kill_all(void)
 {
-    int status;
+    enum { LEAVE_AFTER_MS = 10000, LONGEST_MS = 50 };
+    int64_t until_ms = act_now_monotonic_ms() + LEAVE_AFTER_MS;
 
-    while (child_has_children()) {
+    for (int pause_ms = 1; child_has_children(); pause_ms = pause_ms < LONGEST_MS ? 2 * pause_ms : LONGEST_MS) {
         child_signal_all(SIGKILL);
-        while (waitpid(-1, &status, 0) < 0 && errno == EINTR)
-            continue;
+        if (act_now_monotonic_ms() >= until_ms) {
+            node_say("a process that cannot be killed is left behind: it hangs in a driver or a file system");
+            return;
+        }
+        poll(NULL, 0, pause_ms);
     }
 }
 

@@ -211,14 +211,12 @@ static char *claims_text(const struct act_strv *keys, const bool *wanted)
     return act_buf_steal(&text);
 }
 
-/* Tells whether somebody in a folder where our claim is public comes before us. */
+/* Tells whether somebody in a folder comes before us; where our claim is not public, everybody does. */
 static bool must_give_way(const struct claims *c, const struct claims_place *place, struct claims_rival *rival)
 {
     struct stat st;
 
-    if (place->fd < 0 || fstat(place->fd, &st) < 0)
-        return false;
-    rival->ours = st.st_ctim;
+    rival->ours = place->fd >= 0 && fstat(place->fd, &st) == 0 ? st.st_ctim : (struct timespec){.tv_sec = INT64_MAX};
     each_claim(c, place, meet_rival, rival);
     return rival->gives_way;
 }

@@ -88,9 +88,10 @@ static bool copy_output(int fd, int log_fd, size_t *room)
 /* What runs in the background after the end of bash may keep the pipe open: it is left alone. */
 static void copy_the_rest(int fd, int log_fd, size_t *room)
 {
+    enum { READS_MAX = 1024 };
     struct pollfd more = {.fd = fd, .events = POLLIN};
 
-    while (poll(&more, 1, 0) > 0 && copy_output(fd, log_fd, room))
+    for (int i = 0; i < READS_MAX && poll(&more, 1, 0) > 0 && copy_output(fd, log_fd, room); i++)
         continue;
 }
 

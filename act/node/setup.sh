@@ -57,18 +57,20 @@ act_near_modules() {
 }
 
 act_load_modules() {
-    local name near status
+    local name near status before
     act_find_module || act_fail "this node has no modules: neither Environment Modules nor Lmod is where sites put them"
     [[ $act_purge != purge ]] || module purge
-    while read -r name; do
+    while read -r name <&3; do # the tool must not read the rest of the names
         [[ -n $name ]] || continue
-        module load "$name"
+        before=${LOADEDMODULES:-}
+        module load "$name" </dev/null
         status=$?
-        [[ $status != 0 || ":${LOADEDMODULES:-}:" != *":$name"[:/]* ]] || continue
+        # old releases return 0 in any case; an alias loads a module of another name
+        [[ $status != 0 || (":${LOADEDMODULES:-}:" != *":$name"[:/]* && ${LOADEDMODULES:-} == "$before") ]] || continue
         near=$(act_near_modules "$name")
         [[ " $near " != *" $name"[/\ ]* ]] || near= # it is there: what the tool printed says why
         act_fail "cannot load the module '$name'${near:+; near it there are: $near}"
-    done <<<"$1"
+    done 3<<<"$1"
 }
 
 # ---- conda: what 'conda activate' does, also where its hook for shells is not set up

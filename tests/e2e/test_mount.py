@@ -392,7 +392,7 @@ def test_a_lot_to_copy_is_asked_about(act, copies):
 def test_where_nothing_can_be_chosen(act, copies):
     act.fail("mount", "data", act.scratch, status=7, match="'mount: copy', so nothing is mounted")
     assert "neither" not in act.run("doctor", status=None).out
-    where = "'mount' is for the platforms 'slurm' and 'local'"
+    where = "'mount' is for the platforms 'local' and 'slurm'"
     act.fail("-p", "platform: k8s", "submit", "true", status=7, match=where)
 
 

@@ -11,12 +11,15 @@
 
 typedef const char *allocation_get(const char *name);
 
-static int64_t allocation_number(allocation_get *get, const char *name)
+/* More than any machine has is not believed: the variables come from outside. */
+enum { PROCESSORS_MOST = 1 << 16, MIB_MOST = 1 << 26 };
+
+static int64_t allocation_number(allocation_get *get, const char *name, int64_t most)
 {
     const char *text = get(name);
     int64_t n;
 
-    return text && act_int_from_text(text, &n) && n > 0 ? n : 0;
+    return text && act_int_from_text(text, &n) && n > 0 && n <= most ? n : 0;
 }
 
 /* Tells whether a text has a name that is neither the beginning nor the end of a longer one. */
@@ -44,11 +47,11 @@ static void read_slurm(allocation_get *get, const char *node, struct allocation 
     static const int64_t mib = 1 << 20;
 
     (void)node;
-    out->processors = (int)allocation_number(get, "SLURM_CPUS_ON_NODE");
-    out->memory = allocation_number(get, "SLURM_MEM_PER_NODE") * mib;
+    out->processors = (int)allocation_number(get, "SLURM_CPUS_ON_NODE", PROCESSORS_MOST);
+    out->memory = allocation_number(get, "SLURM_MEM_PER_NODE", MIB_MOST) * mib;
     if (!out->memory)
-        out->memory = allocation_number(get, "SLURM_MEM_PER_CPU") * out->processors * mib;
-    out->end_unix_s = allocation_number(get, "SLURM_JOB_END_TIME");
+        out->memory = allocation_number(get, "SLURM_MEM_PER_CPU", MIB_MOST) * out->processors * mib;
+    out->end_unix_s = allocation_number(get, "SLURM_JOB_END_TIME", INT64_MAX);
 }
 
 /* ---- PBS, LSF, Grid Engine, Flux */
@@ -62,7 +65,7 @@ static bool is_of_pbs(allocation_get *get, const char *node)
 static void read_pbs(allocation_get *get, const char *node, struct allocation *out)
 {
     (void)node;
-    out->processors = (int)allocation_number(get, "NCPUS");
+    out->processors = (int)allocation_number(get, "NCPUS", PROCESSORS_MOST);
 }
 
 /* "n1 8 n2 4": each host with its slots. */
@@ -92,8 +95,8 @@ static bool is_of_grid_engine(allocation_get *get, const char *node)
 static void read_grid_engine(allocation_get *get, const char *node, struct allocation *out)
 {
     (void)node;
-    if (allocation_number(get, "NHOSTS") == 1)
-        out->processors = (int)allocation_number(get, "NSLOTS");
+    if (allocation_number(get, "NHOSTS", PROCESSORS_MOST) == 1)
+        out->processors = (int)allocation_number(get, "NSLOTS", PROCESSORS_MOST);
 }
 
 static bool is_of_flux(allocation_get *get, const char *node)
@@ -155,14 +158,14 @@ void allocation_read(const char *(*get)(const char *name), const char *node, str
 int64_t allocation_time_s(const char *text, int plain_s)
 {
     enum { DAY_S = 86400, PARTS = 3 };
-    const char *dash = strchr(text, '-');
+    const char *dash = memchr(text, '-', strcspn(text, " \n"));
     int64_t days = 0, sum = 0;
     char *end;
     int n = 0;
 
     if (dash && dash > text) {
         days = strtoll(text, &end, 10);
-        if (end != dash)
+        if (end != dash || days < 0 || days > INT32_MAX)
             return -1;
         text = dash + 1;
     }
