@@ -606,6 +606,7 @@ int cmd_logs(struct cli *cli, struct act_error *err);
 int cmd_ls(struct cli *cli, struct act_error *err);
 int cmd_man(struct cli *cli, struct act_error *err);
 int cmd_nodes(struct cli *cli, struct act_error *err);
+int cmd_host(struct cli *cli, struct act_error *err);
 int cmd_page(struct cli *cli, struct act_error *err);
 int cmd_parse(struct cli *cli, struct act_error *err);
 int cmd_plot(struct cli *cli, struct act_error *err);

@@ -20,7 +20,8 @@
 
 bool mount_is_for(const struct node *node, const struct run_folder *folder)
 {
-    bool mounts = strcmp(node->spec.platform, "local") == 0 || strcmp(node->spec.platform, "slurm") == 0;
+    const char *const at = node->spec.platform;
+    bool mounts = strcmp(at, "local") == 0 || strcmp(at, "slurm") == 0 || strcmp(at, "ssh") == 0;
 
     return mounts && !folder->link && (folder->mode == RUN_FOLDER_RW_MOUNT || folder->mode == RUN_FOLDER_RO_MOUNT);
 }

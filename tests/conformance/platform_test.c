@@ -34,6 +34,7 @@
 #include "package/package.h"
 #include "platform/platform.h"
 #include "platform/slurm/keys.h"
+#include "platform/ssh/keys.h"
 #include "proc/proc.h"
 #include "run/run.h"
 #include "store/store.h"
@@ -53,12 +54,14 @@ static const struct world {
     long step_ms; /* between two looks at a state */
     bool is_service;
     bool has_pods; /* nodes with names and process ids of their own */
+    bool is_sent;  /* packages are sent there, and checked when they come */
 } worlds[] =
     {
-        {"local", "act", "127.0.0.1", 1, 3, false, false},
-        {"slurm", "shared", NULL, MAX_NODES, 50, false, false},
-        {"azureml", NULL, "127.0.0.1", MAX_NODES, 20, true, false},
-        {"kubernetes", NULL, "127.0.0.1", MAX_NODES, 20, true, true},
+        {"local", "act", "127.0.0.1", 1, 3, false, false, false},
+        {"slurm", "shared", NULL, MAX_NODES, 50, false, false, false},
+        {"ssh", "shared", "127.0.0.1", 1, 20, false, false, true},
+        {"azureml", NULL, "127.0.0.1", MAX_NODES, 20, true, false, false},
+        {"kubernetes", NULL, "127.0.0.1", MAX_NODES, 20, true, true, false},
 },
   *world;
 
@@ -73,12 +76,11 @@ static int conform_platform_open(struct platform **out, struct act_error *e)
 {
     ACT_AUTOFREE char *root = world->root ? temp_file(world->root) : NULL;
     ACT_AUTOFREE char *name = act_strdup(world->name);
-    struct slurm_keys keys = {.root = root, .launcher = (char[]){"mpirun"}};
-    struct config config = {.platform = name,
-                            .gpu_per_node = -1,
-                            .num_gpu = -1,
-                            .parts = &(struct config_part_values){&slurm_keys_part, &keys},
-                            .n_parts = 1};
+    struct slurm_keys slurm = {.root = root, .launcher = (char[]){"mpirun"}};
+    struct ssh_keys ssh = {.root = root, .hosts = {.v = (char *[]){getenv("ACT_TEST_HOST"), NULL}, .n = 1}};
+    struct config_part_values parts[] = {{&slurm_keys_part, &slurm}, {&ssh_keys_part, &ssh}};
+    struct config config = {
+        .platform = name, .gpu_per_node = -1, .num_gpu = -1, .parts = parts, .n_parts = COUNT(parts)};
 
     return platform_open(&services, world->is_service ? &flow.config : &config, out, e);
 }
@@ -728,8 +730,14 @@ TEST(test_preparation_fails)
     struct run_spec spec = shell_spec(1, "echo must not run");
     ACT_AUTOFREE char *zip = conform_platform_make_package(&spec, "add('a', 'b')");
     memset(spec.package_sha256, '0', ACT_SHA256_HEX - 1);
-    struct run_status status = run_to_end(&spec, zip, RUN_FAILED, 125);
-    assert_contains(status.reason, "its SHA-256 is ");
+    if (world->is_sent) {
+        const struct platform_submission submission = {.spec = &spec, .package = zip};
+        assert_int_equal(platform_submit(platform, &submission, &err), -ACT_TEMPORARY);
+        assert_contains(act_error_text(&err), "did not arrive as it was sent");
+    } else {
+        struct run_status status = run_to_end(&spec, zip, RUN_FAILED, 125);
+        assert_contains(status.reason, "its SHA-256 is ");
+    }
     run_spec_release(&spec);
 }
 
