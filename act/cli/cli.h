@@ -60,7 +60,7 @@ struct cli_options {
     char *folder;
     bool device_code;
     bool list, remove, forget, own, project;
-    char *kind, *login, *partition, *context, *namespace_, *kubeconfig, *image;
+    char *kind, *login, *hosts, *partition, *context, *namespace_, *kubeconfig, *image;
     char *subscription, *resource_group, *workspace, *compute, *storage, *container;
     char *tenant;
     char *vm_size, *admin_user, *ssh_key, *location, *subnet, *node_image, *redundancy;
@@ -579,8 +579,8 @@ int cli_add_cluster(struct cli *cli, const char *name, struct act_error *err);
 /* cmd_cluster_login.c */
 int cli_login_cluster(struct cli *cli, const char *name, struct act_error *err);
 /* The options of 'a cluster add' alone. */
-#define CLI_ADD_OPTIONS                                                                                                \
-    "kind project login partition context namespace kubeconfig image subscription resource-group workspace compute "   \
+#define CLI_ADD_OPTIONS                                                                                                    \
+    "kind project login hosts partition context namespace kubeconfig image subscription resource-group workspace compute " \
     "storage container"
 
 int cmd_abort(struct cli *cli, struct act_error *err);

@@ -94,6 +94,7 @@ const struct cli_option cli_option_table[] = {
     {NULL, "kind", STRING(kind), "KIND", "add: local, slurm, k8s or aml", CLI_BEHIND},
     {NULL, "project", FLAG(project), NULL, "add: write a file of this project, not one for all projects", CLI_BEHIND},
     {NULL, "login", STRING(login), "LOGIN", "add, slurm: USER@HOST of a login node; none: this machine", CLI_BEHIND},
+    {NULL, "hosts", STRING(hosts), "LIST", "add, ssh: the machines, USER@HOST with commas between them", CLI_BEHIND},
     {NULL, "partition", STRING(partition), "NAME", "add, slurm: the partition", CLI_BEHIND},
     {NULL, "context", STRING(context), "NAME", "add, k8s: the context of the kubeconfig", CLI_BEHIND},
     {NULL, "namespace", STRING(namespace_), "NAME", "add, k8s: the namespace", CLI_BEHIND},

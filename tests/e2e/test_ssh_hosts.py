@@ -167,3 +167,15 @@ def test_found_again_without_the_ledger(act, pair):
     assert act.lines(run) == ["hello"]
     pair.servers["gpu1"].stop()
     assert act.run("logs", run).out == "hello\n"  # nobody else is asked
+
+
+def test_cluster_add(act, hosts, host):
+    ssh = act.scratch / "home/.ssh"
+    ssh.mkdir(mode=0o700)
+    (ssh / "config").write_text("Host gpu1 old\n  User me\nHost *.example\nhost = gpu2\n")
+    message = act.fail("cluster", "add", "--kind", "ssh", status=2)
+    assert "--hosts is missing; there are: gpu1, old, gpu2, or another" in message
+    result = act.run("cluster", "add", "--kind", "ssh", "--hosts", "gpu1", "-y", status=(0, 1))
+    assert re.search(r"^ok +gpu1: .* processors", result.out, re.MULTILINE), result
+    assert not list(host.home.iterdir())  # nothing was brought there
+    act.run("wait", act.submit("true", before=("-c", "gpu1")))

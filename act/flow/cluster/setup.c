@@ -63,6 +63,7 @@ static void put_local(struct act_buf *out, const struct flow_setup *setup)
 static const struct setup_kind kinds[] = {
     {"local", "this machine", put_local, NULL},
     {"slurm", "a Slurm cluster, here or behind ssh", setup_put_slurm, setup_finish_slurm},
+    {"ssh", "machines without a scheduler, behind ssh", setup_put_ssh, NULL},
     {"k8s", "a Kubernetes cluster of your kubeconfig", setup_put_kubernetes, setup_finish_kubernetes},
     {"aml", "a workspace of Azure Machine Learning", setup_put_azureml, setup_finish_azureml},
 };
@@ -88,7 +89,7 @@ static int look_kinds(struct flow_setup *setup, struct flow_choices *out, struct
 /* What a name may be made of: "gpu_a100" of a partition, "lab" of me@lab.example.org. New string. */
 static char *usual_name(const struct flow_setup *setup)
 {
-    const char *const from[] = {setup->compute, setup->context, setup->partition, setup->login};
+    const char *const from[] = {setup->compute, setup->context, setup->partition, setup->login, setup->hosts};
     char host[256] = "here";
     const char *name = NULL;
 
@@ -98,7 +99,7 @@ static char *usual_name(const struct flow_setup *setup)
         name = host;
     const char *at = name ? strchr(name, '@') : NULL;
     name = at ? at + 1 : name ? name : host;
-    char *out = act_strndup(name, setup->context ? strlen(name) : strcspn(name, "."));
+    char *out = act_strndup(name, setup->context ? strlen(name) : strcspn(name, ".,"));
     for (char *c = out; *c; c++)
         if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-", *c))
             *c = '-';
@@ -141,6 +142,9 @@ const struct flow_question flow_questions[] = {
      .look = setup_look_login},
     {.kind = "slurm", .option = "partition", .text = "Partition", .answer = ANSWER(partition), .is_quiet = true,
      .look = setup_look_partitions},
+
+    {.kind = "ssh", .option = "hosts", .text = "Machines, as user@host, with commas between them", .answer = ANSWER(hosts),
+     .look = setup_look_hosts},
 
     {.kind = "k8s", .option = "context", .text = "Context of the kubeconfig", .answer = ANSWER(context),
      .is_quiet = true, .look = setup_look_contexts},

@@ -25,6 +25,7 @@ struct flow_setup {
     /* The answers: NULL: not known yet; "": there is none. */
     char *kind, *name;
     char *login, *partition;
+    char *hosts; /* "me@gpu1,me@gpu2" */
     char *kubeconfig, *context, *namespace_, *image;
     char *subscription, *resource_group, *workspace, *compute, *storage, *container;
 

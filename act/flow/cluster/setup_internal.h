@@ -1,5 +1,5 @@
 /* setup_internal.h - how the files of a new cluster work together: setup.c (questions, names, saving), setup_text.c
- * (the files), setup_slurm.c, setup_kubernetes.c and setup_azureml.c (what there is to choose from). */
+ * (the files), setup_slurm.c, setup_ssh.c, setup_kubernetes.c and setup_azureml.c (what there is to choose from). */
 #ifndef ACT_FLOW_CLUSTER_SETUP_INTERNAL_H
 #define ACT_FLOW_CLUSTER_SETUP_INTERNAL_H
 
@@ -41,6 +41,9 @@ int setup_look_partitions(struct flow_setup *setup, struct flow_choices *out, st
 int setup_look_login(struct flow_setup *setup, struct flow_choices *out, struct act_error *err);
 int setup_finish_slurm(struct flow_setup *setup, struct act_error *err);
 void setup_put_slurm(struct act_buf *out, const struct flow_setup *setup);
+
+int setup_look_hosts(struct flow_setup *setup, struct flow_choices *out, struct act_error *err);
+void setup_put_ssh(struct act_buf *out, const struct flow_setup *setup);
 
 int setup_look_contexts(struct flow_setup *setup, struct flow_choices *out, struct act_error *err);
 int setup_look_namespaces(struct flow_setup *setup, struct flow_choices *out, struct act_error *err);
