@@ -211,7 +211,7 @@ static int hosts_place(struct hosts *s, const struct run_spec *spec, struct host
 
 static int hosts_settle(struct platform *p, struct run_spec *spec, struct act_error *err)
 {
-    struct hosts_host *h;
+    struct hosts_host *h = NULL;
     int rc = hosts_place(hosts_of(p), spec, &h, err);
 
     if (rc < 0)
@@ -285,7 +285,7 @@ static int hosts_submit(struct platform *p, const struct platform_submission *su
 {
     struct hosts *s = hosts_of(p);
     const char *id = submission->spec->id;
-    struct hosts_host *h;
+    struct hosts_host *h = NULL;
     int rc = hosts_place(s, submission->spec, &h, err);
 
     if (rc == 0) {
@@ -408,7 +408,7 @@ static int hosts_abort(struct platform *p, const char *id, bool *out_was_final, 
     enum { MORE_S = 60 };
     struct hosts *s = hosts_of(p);
     CODEC_AUTOJSON json_t *out = NULL;
-    struct hosts_host *h;
+    struct hosts_host *h = NULL;
     int rc = hosts_find(s, id, &h, err);
 
     if (rc == 0)
@@ -421,8 +421,8 @@ static int hosts_abort(struct platform *p, const char *id, bool *out_was_final, 
 static int hosts_spec(struct platform *p, const char *id, struct run_spec *out, struct act_error *err)
 {
     struct hosts *s = hosts_of(p);
-    struct hosts_host *h;
-    struct site *site;
+    struct hosts_host *h = NULL;
+    struct site *site = NULL;
     int rc = hosts_find(s, id, &h, err);
 
     if (rc == 0)
@@ -462,7 +462,7 @@ struct hosts_logs {
 static int hosts_logs_site(void *arg, struct site **out, struct act_error *err)
 {
     const struct hosts_logs *logs = arg;
-    struct hosts_host *h;
+    struct hosts_host *h = NULL;
     int rc = hosts_find(logs->s, logs->id, &h, err);
 
     return rc < 0 ? rc : hosts_site(logs->s, h, out, err);
