@@ -132,11 +132,12 @@ static int setup_run(const struct node *node, const char *const *argv, int log_f
     if (pid < 0)
         return act_error_errno(err, start_errno, "cannot start '%s', which 'modules', 'conda', 'venv' and 'setup' need",
                                argv[0]);
-    *out_exit_status = child_exit_status(child_wait(pid));
-    if (!in_time)
+    int status = child_exit_status(child_wait(pid));
+    if (!in_time) /* that it was killed says nothing */
         return act_error_set(err, ACT_FAIL, "'setup' had not ended after %d s; 'setup_timeout' gives it longer",
                              timeout_s);
-    return *out_exit_status == 0 ? 0 : act_error_set(err, ACT_FAIL, "'setup' ended with status %d", *out_exit_status);
+    *out_exit_status = status;
+    return status == 0 ? 0 : act_error_set(err, ACT_FAIL, "'setup' ended with status %d", status);
 }
 
 /* ---- what it has changed */
@@ -189,6 +190,17 @@ void setup_compare(const struct act_strv *before, const struct act_strv *after, 
     }
 }
 
+/* Refuses to give all ranks what each of them has for itself. */
+static int check_changes(const struct act_strv *changes, struct act_error *err)
+{
+    static const char *const own[] = {"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "NODE_RANK", "ACT_RUN_ID"};
+
+    for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+        if (setup_has_name(changes, own[i]) || act_strv_has(changes, own[i]))
+            return act_error_set(err, ACT_FAIL, "'setup' sets %s, which each rank has for itself", own[i]);
+    return 0;
+}
+
 /* Returns the name of the file that keeps it for the ranks of this attempt. New string. */
 static char *kept_name(const struct node *node)
 {
@@ -206,8 +218,11 @@ static int keep_changes(const struct node *node, const char *folder, struct act_
     if (rc == 0)
         rc = read_texts(folder, "after", &after, err);
     if (rc < 0)
-        return act_error_prefix(err, "'setup' left no environment (does it end with 'exit' or 'exec'?)");
+        return act_error_set(err, ACT_FAIL, "'setup' ended the shell, perhaps with 'exec'");
     setup_compare(&before, &after, &changes);
+    rc = check_changes(&changes, err);
+    if (rc < 0)
+        return rc;
     for (size_t i = 0; i < changes.n; i++)
         act_buf_add(&text, changes.v[i], strlen(changes.v[i]) + 1);
     node_say("setup changed %zu variables", changes.n);

@@ -10,6 +10,7 @@
 
 # The last line that is printed is the reason that the run gets.
 act_fail() {
+    trap - EXIT
     printf 'act: %s\n' "$1" >&2
     exit "${2:-1}"
 }
@@ -18,6 +19,12 @@ act_fail() {
 act_fail_line() {
     [[ $3 != '. <('* ]] || act_fail "bash cannot read '$act_key': see its message in the log" "$1"
     act_fail "line $2 of '$act_key' ended with status $1: $3" "$1"
+}
+
+# STATUS: the lines ended the shell, and with it what comes behind them.
+act_end() {
+    trap - EXIT
+    act_fail "'$act_key' ended the shell, with 'exit $1'" "$(($1 ? $1 : 1))"
 }
 
 # ---- modules: a function of the shell, which only login shells have
@@ -172,22 +179,24 @@ act_venv() {
 
 # ---- all of it
 
+act_cat=$(type -P cat) # whatever becomes of PATH
 act_mode=$1 act_folder=$2 act_purge=$3 act_key=setup
 [[ $act_mode != rank ]] || act_key=setup_rank
-[[ $act_mode != capture ]] || cat "/proc/$$/environ" >"$act_folder/before"
+[[ $act_mode != capture ]] || "$act_cat" "/proc/$$/environ" >"$act_folder/before"
 [[ -z $4 && -z $3 ]] || act_load_modules "$4"
 [[ -z $5 ]] || act_conda "$5"
 [[ -z $6 ]] || act_venv "$6"
 act_lines=$7
 shift 7
 if [[ -n $act_lines ]]; then
+    trap 'act_end $?' EXIT
     trap 'act_fail_line $? $LINENO "$BASH_COMMAND"' ERR
     # shellcheck source=/dev/null
     . <(printf '%s\n' "$act_lines")
-    trap - ERR
+    trap - ERR EXIT
 fi
 if [[ $act_mode == capture ]]; then
-    cat /proc/self/environ >"$act_folder/after" && exit
+    "$act_cat" /proc/self/environ >"$act_folder/after" && exit
     exit 1
 fi
 cd "${ACT_RUN_CODE:-.}" || exit

@@ -70,8 +70,11 @@ def test_all_of_it_in_order(act, modules, conda):
     ({"venv": "/nowhere"}, r"'/nowhere' is not a virtual environment on this node: it has no pyvenv.cfg"),
     ({"setup": "true\ncd /nowhere\necho never"}, r"line 2 of 'setup' ended with status 1: cd /nowhere"),
     ({"setup": "true\nread answer"}, r"line 2 of 'setup' ended with status 1: read answer"),
-    ({"setup": "exit 0"}, r"left no environment"),
-    ({"setup": "exec true"}, r"left no environment"),
+    ({"setup": "exit 0"}, r"'setup' ended the shell, with 'exit 0'"),
+    ({"setup": "exit 7"}, r"'setup' ended the shell, with 'exit 7'"),
+    ({"setup": "exec true"}, r"'setup' ended the shell"),
+    ({"setup": "export PATH=/nowhere; nothing"}, r"line 1 of 'setup' ended with status 127: nothing"),
+    ({"setup": "export WORLD_SIZE=9"}, r"'setup' sets WORLD_SIZE, which each rank has for itself"),
     ({"setup": "if true\n"}, r"bash cannot read 'setup'"),
     ({"setup": "sleep 1000", "setup_timeout": "1s"}, r"had not ended after 1 s; 'setup_timeout' gives it longer")])
 def test_what_fails(act, modules, conda, settings, said):
@@ -80,6 +83,28 @@ def test_what_fails(act, modules, conda, settings, said):
     act.run("wait", run, status=None)
     assert "never" not in act.lines(run)
     assert re.search(said, act.run("wait", run, status=None).err)
+
+
+@pytest.mark.parametrize("lines, said", [
+    ("exit 0", "'setup_rank' ended the shell, with 'exit 0'"), ("true\nfalse", "line 2 of 'setup_rank' ended with status 1")])
+def test_what_a_rank_sets_up_fails(act, lines, said):
+    run = act.finish("echo", "never", before=keys(setup_rank=lines), status=1)
+    assert act.lines(run) == [f"act: {said}" if "line" not in said else f"act: {said}: false"]
+    assert "setup_line" in act.run("why", run).out or "mend 'setup'" in act.run("why", run).out
+
+
+@pytest.mark.parametrize("settings, advice", [
+    ({"setup": "sleep 1000", "setup_timeout": "1s"}, "setup_timeout: 30m"), ({"modules": ["nosuch"]}, "module avail"),
+    ({"conda": "nosuch"}, "conda: NAME"), ({"setup": "exit 0"}, "mend 'setup'")])
+def test_why_it_failed(act, settings, advice):
+    run = act.submit("true", before=keys(**settings))
+    act.run("wait", run, status=None)
+    assert advice in " ".join(act.run("why", run).out.split())
+
+
+def test_a_path_without_programs(act):
+    run = act.finish("/bin/sh", "-c", "echo $PATH", before=keys(setup="export PATH=/nix"))
+    assert act.lines(run) == ["/nix"]
 
 
 def test_much_output(act):

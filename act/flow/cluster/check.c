@@ -35,20 +35,27 @@ static const struct {
 } settings[] = {
     {"hang", check_hang},
     {"retry", cluster_check_retry},
-    {"setup", flow_check_setup},
     {"zip_options", check_zip_options},
 };
+
+static void check_setting(const struct config *config, const char *key,
+                          int (*check)(const struct config *config, struct act_error *err), struct config_findings *f)
+{
+    const struct yaml *at = config_value(config, key);
+    struct act_error why;
+
+    at = at ? at : config_value(config, "platform");
+    if (at && !config_is_faulty(config, key, f) && check(config, &why) < 0)
+        config_problem(f, at, "%s", act_error_text(&why));
+}
 
 /* Adds what is wrong with single keys, whatever else is. */
 static void check_settings(const struct config *config, struct config_findings *f)
 {
-    for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++) {
-        const struct yaml *at = config_value(config, settings[i].key);
-        struct act_error why;
-        at = at ? at : config_value(config, "platform");
-        if (at && !config_is_faulty(config, settings[i].key, f) && settings[i].check(config, &why) < 0)
-            config_problem(f, at, "%s", act_error_text(&why));
-    }
+    for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++)
+        check_setting(config, settings[i].key, settings[i].check, f);
+    for (const struct flow_setup_key *key = flow_setup_keys; key->name; key++)
+        check_setting(config, key->name, key->check, f);
 }
 
 int flow_check_config(const struct config_request *request, struct config_report *out, struct act_error *err)

@@ -19,10 +19,15 @@ struct platform_row;
 
 /* Checks size, folders and the settings of the platform; contacts no host. */
 int flow_check_run(struct flow *flow, struct act_error *err) ACT_NODISCARD;
-/* Check the keys about hangs, about trying again, and about what nodes set up. */
+/* Check the keys about hangs and about trying again. */
 int flow_check_hang(const struct config *c, const struct platform_row *row, struct act_error *err) ACT_NODISCARD;
 int flow_check_retry(const struct config *c, const struct platform_row *row, struct act_error *err) ACT_NODISCARD;
-int flow_check_setup(const struct config *c, struct act_error *err) ACT_NODISCARD;
+/* The keys of what nodes set up, each with its check (-ACT_CONFIG); ends with a row without a name. */
+struct flow_setup_key {
+    const char *name;
+    int (*check)(const struct config *c, struct act_error *err);
+};
+extern const struct flow_setup_key flow_setup_keys[];
 
 /* ---- the folders */
 

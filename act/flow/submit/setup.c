@@ -13,8 +13,10 @@ static bool is_setup_word(const char *text)
     return *text && *text != '-' && !text[strcspn(text, " \t\r\n")];
 }
 
-static int check_modules(const struct config_setup *s, struct act_error *err)
+static int check_modules(const struct config *c, struct act_error *err)
 {
+    const struct config_setup *s = &c->setup;
+
     for (size_t i = 0; i < s->modules.n; i++)
         if (!is_setup_word(s->modules.v[i]))
             return act_error_set(err, ACT_CONFIG, "'modules' must be a list of names such as cuda/12.1, not '%s'",
@@ -22,8 +24,10 @@ static int check_modules(const struct config_setup *s, struct act_error *err)
     return 0;
 }
 
-static int check_conda(const char *conda, struct act_error *err)
+static int check_conda(const struct config *c, struct act_error *err)
 {
+    const char *conda = c->setup.conda;
+
     if (!conda)
         return 0;
     if (act_ends_with(conda, ".yml") || act_ends_with(conda, ".yaml"))
@@ -39,8 +43,10 @@ static int check_conda(const char *conda, struct act_error *err)
                                conda);
 }
 
-static int check_venv(const char *venv, struct act_error *err)
+static int check_venv(const struct config *c, struct act_error *err)
 {
+    const char *venv = c->setup.venv;
+
     if (!venv || venv[0] == '/' || act_starts_with(venv, "~/"))
         return 0;
     return act_error_set(err, ACT_CONFIG,
@@ -66,20 +72,35 @@ static int read_timeout(const char *text, int *out, struct act_error *err)
     return 0;
 }
 
-int flow_check_setup(const struct config *c, struct act_error *err)
+static int check_setup_lines(const struct config *c, struct act_error *err)
 {
-    const struct config_setup *s = &c->setup;
-    int ignored, rc = check_modules(s, err);
+    return check_lines("setup", c->setup.lines, err);
+}
 
-    if (rc == 0)
-        rc = check_conda(s->conda, err);
-    if (rc == 0)
-        rc = check_venv(s->venv, err);
-    if (rc == 0)
-        rc = check_lines("setup", s->lines, err);
-    if (rc == 0)
-        rc = check_lines("setup_rank", s->rank_lines, err);
-    return rc < 0 ? rc : read_timeout(s->timeout, &ignored, err);
+static int check_rank_lines(const struct config *c, struct act_error *err)
+{
+    return check_lines("setup_rank", c->setup.rank_lines, err);
+}
+
+static int check_timeout(const struct config *c, struct act_error *err)
+{
+    int ignored;
+
+    return read_timeout(c->setup.timeout, &ignored, err);
+}
+
+const struct flow_setup_key flow_setup_keys[] = {
+    {"modules", check_modules},        {"conda", check_conda},           {"venv", check_venv}, {"setup", check_setup_lines},
+    {"setup_rank", check_rank_lines}, {"setup_timeout", check_timeout}, {0},
+};
+
+static int check_all(const struct config *c, struct act_error *err)
+{
+    int rc = 0;
+
+    for (const struct flow_setup_key *key = flow_setup_keys; key->name && rc == 0; key++)
+        rc = key->check(c, err);
+    return rc;
 }
 
 /* A run that sets nothing up has no time for it either. */
@@ -97,7 +118,7 @@ int flow_take_setup(const struct config *c, struct run_spec *spec, struct act_er
                                      .venv = s->venv,
                                      .lines = s->lines,
                                      .rank_lines = s->rank_lines};
-    int timeout_s, rc = flow_check_setup(c, err);
+    int timeout_s, rc = check_all(c, err);
 
     if (rc == 0)
         rc = read_timeout(s->timeout, &timeout_s, err);
