@@ -15,11 +15,12 @@ STATIC = re.compile(r"^static (?!const\b[^(]*=)[^;={}()]*?\b([a-z]\w*)\(", re.MU
 STRUCT = re.compile(r"^(?:\w+ )*?struct (\w+) \{", re.MULTILINE)
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 NAME = re.compile(r'\.name = "(\w+)"')
-# The built-in cluster is called "local" like its platform; both are the name of a verb, and "singularity" and "slurm"
-# are also a program, an option of the agent and a kind of rule.
+# The built-in cluster is called "local" like its platform; both are the name of a verb. "singularity", "slurm" and
+# "ssh" are also a program, an option of the agent, a kind of rule, and a verb.
 OTHERS = {
     ("act/config/config.h", "local"), ("act/config/find.c", "aml"), ("act/cli/command/code.c", "local"),
     ("act/node/supervise.c", "slurm"), ("act/node/container.c", "singularity"), ("act/diagnose/rules.c", "slurm"),
+    ("act/cli/command/clusters.c", "ssh"), ("act/site/ssh.c", "ssh"), ("act/site/ssh_words.c", "ssh"),
 }
 # Tags that stand twice so far.
 TWICE = set("asker changes group lines listing look node place question room shown stream sum sweep use waiting walk"

@@ -136,9 +136,12 @@ char *flow_where_it_went(const struct ledger_run *row)
 
 static bool leads_to(const struct config *config, const char *platform, const char *where)
 {
+    const struct platform_row *row = platform_find(platform);
     ACT_AUTOFREE char *leads = flow_where(config);
 
-    return act_streq(config->platform, platform) && where && act_streq(leads, where);
+    if (!where || !act_streq(config->platform, platform))
+        return false;
+    return act_streq(leads, where) || (row->place.has && row->place.has(config, where));
 }
 
 /* ---- a configuration that leads there */

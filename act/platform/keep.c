@@ -47,6 +47,13 @@ static int platform_keep_open_site(struct platform *p, struct site **out, struct
     return p->row->keep.site ? p->row->keep.site(p, out, err) : 0;
 }
 
+struct platform *platform_machine(struct platform *p, size_t i)
+{
+    if (p->row->keep.machine)
+        return p->row->keep.machine(p, i);
+    return i == 0 ? p : NULL;
+}
+
 bool platform_can_remove(const struct platform *p)
 {
     return p->row->keep.site || p->row->keep.remove;

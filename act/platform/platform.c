@@ -152,6 +152,11 @@ bool platform_nodes_fetch_package(const struct platform_row *row, const struct r
     return row->about.package_most > 0 && spec->logs_path && spec->package_bytes > row->about.package_most;
 }
 
+int platform_settle(struct platform *p, struct run_spec *spec, struct act_error *err)
+{
+    return p->row->submit.settle ? p->row->submit.settle(p, spec, err) : 0;
+}
+
 int platform_prepare(struct platform *p, const struct run_spec *spec, struct act_error *err)
 {
     return p->row->submit.prepare ? p->row->submit.prepare(p, spec, err) : 0;
@@ -181,6 +186,27 @@ int platform_most_together(struct platform *p)
 int platform_status(struct platform *p, const char *const *ids, size_t n, struct run_status *out, struct act_error *err)
 {
     return p->row->runs.status(p, ids, n, out, err);
+}
+
+static void ask_question(void *questions, size_t i)
+{
+    struct platform_query *q = ((struct platform_query **)questions)[i];
+
+    q->rc = platform_status(q->platform, q->ids, q->n, q->out, &q->err);
+}
+
+void platform_ask_all(struct platform_query *questions, size_t n)
+{
+    ACT_AUTOFREE struct platform_query **apart = act_calloc(n + 1, sizeof(*apart));
+    size_t n_apart = 0;
+
+    for (size_t i = 0; i < n; i++)
+        if (questions[i].platform->row->about.asked_apart)
+            apart[n_apart++] = &questions[i];
+    platform_at_once(n_apart, ask_question, apart);
+    for (size_t i = 0; i < n; i++)
+        if (!questions[i].platform->row->about.asked_apart)
+            ask_question(&(struct platform_query *){&questions[i]}, 0);
 }
 
 static int platform_check_id(const char *id, struct act_error *err)
@@ -397,16 +423,16 @@ static const struct field node_rows[] = {
     NODE_TEXT(address),
     FIELD_INT(struct platform_node, port, "port", .flags = FIELD_OR_NULL),
 };
-static const struct fields node_fields = FIELDS("node", struct platform_node, node_rows, NULL);
+const struct fields platform_node_fields = FIELDS("node", struct platform_node, node_rows, NULL);
 
 json_t *platform_nodes_to_json(const struct platform_nodes *nodes)
 {
-    return fields_list_to_json(&node_fields, nodes->v, nodes->n);
+    return fields_list_to_json(&platform_node_fields, nodes->v, nodes->n);
 }
 
 void platform_nodes_release(struct platform_nodes *nodes)
 {
-    fields_list_release(&node_fields, nodes->v, nodes->n);
+    fields_list_release(&platform_node_fields, nodes->v, nodes->n);
     *nodes = (struct platform_nodes){0};
 }
 

@@ -242,6 +242,7 @@ int platform_preview(struct platform *p, const struct run_spec *spec, json_t **o
                      struct act_error *err) ACT_NODISCARD;
 int platform_own_folders(struct platform *p, const char *const *paths, size_t n, bool *out_there, char **out_store,
                          struct act_error *err) ACT_NODISCARD;
+int platform_settle(struct platform *p, struct run_spec *spec, struct act_error *err) ACT_NODISCARD;
 int platform_prepare(struct platform *p, const struct run_spec *spec, struct act_error *err) ACT_NODISCARD;
 int platform_submit(struct platform *p, const struct platform_submission *submission,
                     struct act_error *err) ACT_NODISCARD;
@@ -251,6 +252,17 @@ int platform_submit_several(struct platform *p, const struct platform_several *s
 int platform_most_together(struct platform *p);
 int platform_status(struct platform *p, const char *const *ids, size_t n, struct run_status *out,
                     struct act_error *err) ACT_NODISCARD;
+/* A question to platform_status(), and its answer. */
+struct platform_query {
+    struct platform *platform;
+    const char *const *ids;
+    size_t n;
+    struct run_status *out;
+    int rc; /* what it returned, with err */
+    struct act_error err;
+};
+/* Asks all questions, at once where platforms can be asked so (about.asked_apart). */
+void platform_ask_all(struct platform_query *questions, size_t n);
 /* Always, on platforms that have to be asked. */
 bool platform_watch(struct platform *p, bool *news);
 int platform_abort(struct platform *p, const char *id, bool *out_was_final, struct act_error *err) ACT_NODISCARD;
@@ -272,7 +284,18 @@ int platform_jobs(struct platform *p, struct platform_jobs *out, struct act_erro
 void platform_examine(struct platform *p, struct platform_findings *findings); /* adds to findings */
 void platform_examine_mounts(struct platform *p, const char *wanted, struct platform_findings *findings);
 
-/* ---- keep.c: what ACT has put on a platform, and removing it */
+/* ---- ssh/host.c: this machine, of which another one asks what its platform "ssh" needs */
+
+/* Carries out verb, with the members of in, on the platform of this machine; adds the results to out. An unknown verb:
+ * -ACT_USAGE. */
+int platform_serve_host(struct platform *here, const char *verb, const json_t *in, json_t *out,
+                        struct act_error *err) ACT_NODISCARD;
+
+/* ---- keep.c: what ACT has put on a platform, and removing it, for each of its machines */
+
+/* Returns the i-th machine of a platform that consists of several, else the platform itself as the only one; NULL:
+ * there are no more. The platform owns it. */
+struct platform *platform_machine(struct platform *p, size_t i);
 
 /* Whether platform_remove() can do anything there. */
 bool platform_can_remove(const struct platform *p);

@@ -13,8 +13,8 @@ struct platform {
 
 /* table.c: all platforms, ending with NULL. In a file by itself so that tests can have their own table. */
 extern const struct platform_row *const platform_table[];
-extern const struct platform_row platform_local, platform_slurm, platform_azureml[3], platform_kubernetes;
-extern const struct platform_setup_ops local_setup, slurm_setup, azureml_setup, kubernetes_setup;
+extern const struct platform_row platform_local, platform_slurm, platform_ssh, platform_azureml[3], platform_kubernetes;
+extern const struct platform_setup_ops local_setup, slurm_setup, ssh_setup, azureml_setup, kubernetes_setup;
 
 /* Refuses to mount shares of Azure Files, as only Azure Machine Learning does. where: "this machine". */
 int platform_check_shares(const struct run_spec *spec, const char *where, struct act_error *err) ACT_NODISCARD;
@@ -38,8 +38,20 @@ int platform_read_login_file(const char *file, char **out, struct act_error *err
 /* The longest-running first. */
 void platform_jobs_sort(struct platform_jobs *jobs);
 
+struct fields;
+/* platform.c: the members of a node, as JSON has them. */
+extern const struct fields platform_node_fields;
+
+/* ---- at_once.c */
+
+/* Calls ask with 0 to n - 1, each in a thread of its own, and returns when all have returned. */
+void platform_at_once(size_t n, void (*ask)(void *arg, size_t i), void *arg);
+
 /* For platforms whose runs are folders of a site, as the operations of platform.h. */
 struct store *platform_site_open_logs(struct platform *p, const char *id, bool ended);
+/* Opens the same store, on the site that site() finds. */
+struct store *platform_site_logs(struct platform *p, int (*site)(void *arg, struct site **out, struct act_error *err),
+                                 void *arg, const char *id, bool ended);
 int platform_site_spec(struct site *site, const char *id, struct run_spec *out, struct act_error *err) ACT_NODISCARD;
 
 #endif

@@ -41,6 +41,8 @@ struct store;
 struct platform_about {
     /* It is this machine: one place whatever its clusters are called, and runs see its PATH and the project. */
     bool is_here;
+    /* runs.status() needs nothing that platforms share (loop, HTTP, tokens): several may be asked at once. */
+    bool asked_apart;
     /* Every query and every submission is a request to a service: it takes time, and its response can be lost. */
     bool answers_by_request;
     /* The agent of a run records which rank failed, and why; else only the ranks themselves report it, in their
@@ -83,6 +85,9 @@ struct platform_place {
     /* Returns the place in words, a new string: "'/home/u/.act' on u@login". Clusters in the same place know the same
      * runs, and a place that may be written in several ways has one of them. NULL: it cannot be told. */
     char *(*words)(const struct config *config);
+    /* Tells whether where, a place in words, is one of several that the configuration leads to. May be NULL: it leads
+     * to one. */
+    bool (*has)(const struct config *config, const char *where);
     /* Returns the part of the place that the configuration is for, a new string, where nodes.summary() and
      * runs.recent() are about a part. May be NULL: they are about the whole. */
     char *(*part)(const struct config *config);
@@ -146,6 +151,9 @@ struct platform_submit {
      * string, or NULL if there is none, and out_there[i] to whether it has the folder paths[i]. May be NULL. */
     int (*own_folders)(struct platform *p, const char *const *paths, size_t n, bool *out_there, char **out_store,
                        struct act_error *err);
+    /* Writes the place of a run into spec->config, as the values of place.keys: where it is; for one that is about to
+     * be submitted, where that will be. May be NULL: a configuration leads to one place. */
+    int (*settle)(struct platform *p, struct run_spec *spec, struct act_error *err);
     /* Makes what the runs there share and such a run needs; called before the run is written down, and leaves no trace
      * where it refuses. A second call changes nothing. May be NULL: there is nothing of the kind. */
     int (*prepare)(struct platform *p, const struct run_spec *spec, struct act_error *err);
@@ -225,6 +233,9 @@ struct platform_nodes_ops {
 
 /* What a platform keeps of runs. */
 struct platform_keep {
+    /* Returns the i-th of the machines that it consists of, as a platform of its own, which it owns; NULL: there are no
+     * more. May be NULL: it is one place. */
+    struct platform *(*machine)(struct platform *p, size_t i);
     /* Sets *out to the place where the folders of its runs are; the platform's own. May be NULL: its runs are no
      * folders. */
     int (*site)(struct platform *p, struct site **out, struct act_error *err);

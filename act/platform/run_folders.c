@@ -15,15 +15,21 @@ static int platform_folders_site_of(void *p, struct site **out, struct act_error
 }
 
 /* The agent has written the logs by the time that it says how the run ended. */
-struct store *platform_site_open_logs(struct platform *p, const char *id, bool ended)
+struct store *platform_site_logs(struct platform *p, int (*site)(void *arg, struct site **out, struct act_error *err),
+                                 void *arg, const char *id, bool ended)
 {
     return store_site_open(services_http(p->services),
-                           &(struct store_site_options){.site = platform_folders_site_of,
-                                                        .arg = p,
+                           &(struct store_site_options){.site = site,
+                                                        .arg = arg,
                                                         .id = id,
                                                         .folders = log_folders,
                                                         .n_folders = sizeof(log_folders) / sizeof(log_folders[0]),
                                                         .grow = !ended});
+}
+
+struct store *platform_site_open_logs(struct platform *p, const char *id, bool ended)
+{
+    return platform_site_logs(p, platform_folders_site_of, p, id, ended);
 }
 
 int platform_site_spec(struct site *site, const char *id, struct run_spec *out, struct act_error *err)

@@ -58,7 +58,7 @@ struct platform_question {
     const char *text;   /* "Partition"; NULL: nobody is asked, the option alone says it, and it is a path */
     bool may_lack;      /* "none" is an answer */
     bool is_quiet;      /* a single choice, or the usual one of a closed list, need not be asked about */
-    /* Whether the cluster may be called after the answer, up to its first '.' or as a whole. */
+    /* Whether the cluster may be called after the answer, up to its first '.' or ',', or as a whole. */
     enum { PLATFORM_NAMES_NOTHING, PLATFORM_NAMES_IN_PART, PLATFORM_NAMES } names;
     /* Sets *out to what there is; contacts the cluster where it has to. */
     int (*look)(struct platform_setup *setup, struct platform_choices *out, struct act_error *err);

@@ -2,11 +2,6 @@
 #include "platform/platform_internal.h"
 
 const struct platform_row *const platform_table[] = {
-    &platform_local,
-    &platform_slurm,
-    &platform_kubernetes,
-    &platform_azureml[0],
-    &platform_azureml[1],
-    &platform_azureml[2],
-    NULL,
+    &platform_local,      &platform_slurm,      &platform_ssh,        &platform_kubernetes,
+    &platform_azureml[0], &platform_azureml[1], &platform_azureml[2], NULL,
 };

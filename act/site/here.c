@@ -49,7 +49,7 @@ static const char *working_dir(const struct site *site)
 int here_run(struct site *site, const struct site_command *command, struct site_result *result, struct act_error *err)
 {
     static char utc[] = "TZ=UTC";
-    const bool submits = act_streq(command->argv[0], "sbatch"); /* it hands its environment on to the job */
+    const bool submits = act_streq(command->argv[0], "sbatch"), begins = command->begins_runs; /* hand theirs on */
     struct act_strv argv = {0};
     struct proc_result got;
 
@@ -57,8 +57,10 @@ int here_run(struct site *site, const struct site_command *command, struct site_
     for (const char *const *word = command->argv; *word; word++)
         act_strv_push(&argv, *word);
     int rc = proc_call(&(struct proc_call){.argv = argv.v,
-                                           .sees = submits ? OF_JOB : OF_SLURM,
-                                           .set = submits ? NULL : (char *[]){utc, NULL},
+                                           .sees = begins    ? OF_RUN
+                                                   : submits ? OF_JOB
+                                                             : OF_SLURM,
+                                           .set = begins || submits ? NULL : (char *[]){utc, NULL},
                                            .cwd = command->cwd ? command->cwd : working_dir(site),
                                            .input = command->input,
                                            .input_len = command->input_len,

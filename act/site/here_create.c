@@ -49,22 +49,28 @@ char *here_package_path(const struct site *site, const char *sha256)
     return act_sprintf("%s/packages/%s.zip", site->root, sha256);
 }
 
+int here_keep_package(struct site *site, const char *package, const char *sha256, struct act_error *err)
+{
+    ACT_AUTOFREE char *kept = here_package_path(site, sha256);
+    int64_t size;
+    int rc = here_size_of(package, &size, err);
+
+    return rc < 0 || here_is_there(kept, size) ? rc : copy_whole(site, package, kept, 0600, err);
+}
+
 /* A hard link costs nothing, and packages never change: they are named by their content. From another file system
  * the package is copied once for all its runs. */
-static int here_create_add_package(const struct site *site, const char *dir, const char *package, const char *sha256,
+static int here_create_add_package(struct site *site, const char *dir, const char *package, const char *sha256,
                                    struct act_error *err)
 {
     ACT_AUTOFREE char *to = act_path_join(dir, RUN_FILE_PACKAGE);
     ACT_AUTOFREE char *kept = here_package_path(site, sha256);
-    int64_t size;
 
     if (!package || link(package, to) == 0)
         return 0;
     if (!*sha256) /* it has no name to keep it under */
         return act_file_copy(package, to, 0600, err);
-    int rc = here_size_of(package, &size, err);
-    if (rc == 0 && !here_is_there(kept, size))
-        rc = copy_whole(site, package, kept, 0600, err);
+    int rc = here_keep_package(site, package, sha256, err);
     if (rc < 0 || link(kept, to) == 0)
         return rc;
     return act_file_copy(kept, to, 0600, err);
@@ -72,7 +78,7 @@ static int here_create_add_package(const struct site *site, const char *dir, con
 
 /* ---- runs ---- */
 
-static int fill_run_dir(const struct site *site, const char *dir, const struct run_spec *spec, const char *package,
+static int fill_run_dir(struct site *site, const char *dir, const struct run_spec *spec, const char *package,
                         struct act_error *err)
 {
     const struct run_status queued = {.state = RUN_QUEUED, .failed_rank = -1, .attempt = 1};

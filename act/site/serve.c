@@ -170,7 +170,8 @@ static int serve_run(struct request *r, struct act_error *err)
                                          .input_len = r->frame.parts[0].len,
                                          .cwd = cwd,
                                          .timeout_s = (int)timeout_s,
-                                         .max_bytes = (size_t)max},
+                                         .max_bytes = (size_t)max,
+                                         .begins_runs = json_is_true(json_object_get(r->frame.head, "begins_runs"))},
                   &result, err);
     json_object_set_new(r->response, "status", json_integer(result.status));
     act_buf_add(&r->parts[0], result.out ? result.out : "", result.out_len);

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "proc/proc.h"
 #include "site/site_internal.h"
 #include "site/ssh.h"
 
@@ -15,7 +16,10 @@ int site_open(const struct site_options *options, struct site **out, struct act_
     *out = NULL;
     site->login = act_strdup(options->login);
     if (options->login)
-        rc = wire_open(&(struct site_options){.login = options->login, .root = root, .only_look = options->only_look},
+        rc = wire_open(&(struct site_options){.login = options->login,
+                                              .root = root,
+                                              .only_look = options->only_look,
+                                              .never_asks = options->never_asks},
                        site, err);
     else
         site->root = here_root(root);
@@ -54,6 +58,16 @@ int site_agent(struct site *site, char **out, struct act_error *err)
 int site_find_agent(struct site *site, char **out, bool *out_there, struct act_error *err)
 {
     return site->wire ? wire_find_agent(site, out, out_there, err) : here_find_agent(site, out, out_there, err);
+}
+
+int site_program(struct site *site, char **out, struct act_error *err)
+{
+    return site->wire ? wire_program(site, out, err) : proc_find_sibling(SITE_ACT, out, err);
+}
+
+int site_bring_package(struct site *site, const char *path, const char *sha256, struct act_error *err)
+{
+    return site->wire ? wire_bring_package(site, path, sha256, err) : here_keep_package(site, path, sha256, err);
 }
 
 int site_run(struct site *site, const struct site_command *command, struct site_result *result, struct act_error *err)

@@ -30,6 +30,7 @@ struct site_options {
     const char *login; /* "user@host" for ssh; NULL: this machine */
     const char *root;  /* "~/" is the home folder there; NULL: "~/.act" */
     bool only_look;    /* bring nothing there: without an agent all but site_run() is -ACT_NOT_FOUND */
+    bool never_asks;   /* ssh does not ask on the terminal: what it would ask for is -ACT_DENIED */
 };
 
 /* Connects if there is a login. The ssh program is "ssh", or the words of $ACT_SSH. Any failure (host unreachable,
@@ -39,6 +40,8 @@ void site_free(struct site *site);
 /* Keeps ssh from asking on the terminal, which shows something else: site_open() fails instead. Call it before other
  * threads use sites. */
 void site_never_ask(void);
+/* Tells whether ssh could ask now. */
+bool site_may_ask(void);
 
 /* Returns the root, an absolute path on the site that lives as long as site. */
 const char *site_root(const struct site *site);
@@ -51,6 +54,12 @@ int site_agent(struct site *site, char **out, struct act_error *err) ACT_NODISCA
 /* Returns the same path, and in *out_there whether the agent is there, without bringing it. */
 int site_find_agent(struct site *site, char **out, bool *out_there, struct act_error *err) ACT_NODISCARD;
 
+/* Sets *out to the path of the program "act" of this version on the site, a new string. site_agent() brings it. */
+int site_program(struct site *site, char **out, struct act_error *err) ACT_NODISCARD;
+
+/* Copies a package from path on this machine to packages/<sha256>.zip on the site. */
+int site_bring_package(struct site *site, const char *path, const char *sha256, struct act_error *err) ACT_NODISCARD;
+
 /* Runs a program (looked up in PATH) on the site, with TZ=UTC and what Slurm's tools may see of the environment there;
  * sbatch with the time zone of its caller and what a job may see (proc/environment.h). */
 struct site_command {
@@ -60,6 +69,7 @@ struct site_command {
     const char *cwd;  /* NULL: the root, or "/" while there is none */
     int timeout_s;    /* 0: 60 */
     size_t max_bytes; /* of each stream; more is an error; 0: 64 MiB */
+    bool begins_runs; /* the program sees what a run there may see, with the time zone of the site */
 };
 struct site_result {
     int status; /* exit status, or 128 + signal */

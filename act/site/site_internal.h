@@ -56,6 +56,7 @@ void site_files_add(struct site_files *files, const char *name, uint64_t size, i
 int here_create_run(struct site *site, const struct run_spec *spec, const char *package, int *out_lock_fd,
                     bool *out_existed, struct act_error *err) ACT_NODISCARD;
 char *here_package_path(const struct site *site, const char *sha256); /* where a package is kept; new string */
+int here_keep_package(struct site *site, const char *package, const char *sha256, struct act_error *err) ACT_NODISCARD;
 int here_agent(struct site *site, char **out, struct act_error *err) ACT_NODISCARD;
 int here_find_agent(struct site *site, char **out, bool *out_there, struct act_error *err) ACT_NODISCARD;
 int here_size_of(const char *path, int64_t *out, struct act_error *err) ACT_NODISCARD;
@@ -83,6 +84,8 @@ int wire_open_fds(int in_fd, int out_fd, const char *root, struct site *site, st
 void wire_free(struct wire *wire);
 bool wire_needs_login_shell(const struct wire *wire);
 int wire_agent(struct site *site, char **out, struct act_error *err) ACT_NODISCARD;
+int wire_program(struct site *site, char **out, struct act_error *err) ACT_NODISCARD;
+int wire_bring_package(struct site *site, const char *path, const char *sha256, struct act_error *err) ACT_NODISCARD;
 int wire_find_agent(struct site *site, char **out, bool *out_there, struct act_error *err) ACT_NODISCARD;
 int wire_run(struct site *site, const struct site_command *command, struct site_result *result,
              struct act_error *err) ACT_NODISCARD;

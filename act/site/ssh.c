@@ -84,8 +84,8 @@ static int ssh_explain(struct ssh *ssh, char *said, struct act_error *err)
          "its host key is not known here; connect once with ssh by hand and compare the key", false},
         {"Permission denied", ACT_DENIED, "check with ssh by hand that you can log in there", false},
         {"Too many authentication failures", ACT_DENIED, "check with ssh by hand that you can log in there", false},
-        {"Could not resolve hostname", ACT_TEMPORARY, "check 'login' in the configuration, and the network", false},
-        {"Connection refused", ACT_TEMPORARY, "check 'login' in the configuration, or try again later", false},
+        {"Could not resolve hostname", ACT_TEMPORARY, "check its name in the configuration, and the network", false},
+        {"Connection refused", ACT_TEMPORARY, "check its name in the configuration, or try again later", false},
         {"timed out", ACT_TEMPORARY, "check the network (is a VPN needed?), or try again later", false},
         {"No route to host", ACT_TEMPORARY, "check the network (is a VPN needed?), or try again later", false},
         {"Network is unreachable", ACT_TEMPORARY, "check the network, or try again later", false},
@@ -387,7 +387,7 @@ static void wait_for_response(const struct ssh *ssh, const struct channel *chann
 {
     enum { STEP_MS = 100, CHUNK = 4096 };
     struct pollfd response = {.fd = channel->in_fd, .events = POLLIN};
-    int terminal = open("/dev/tty", O_WRONLY | O_NOCTTY | O_CLOEXEC);
+    int terminal = ssh->never_asks ? -1 : open("/dev/tty", O_WRONLY | O_NOCTTY | O_CLOEXEC);
     char chunk[CHUNK];
     off_t shown = 0;
 
@@ -404,7 +404,7 @@ static void wait_for_response(const struct ssh *ssh, const struct channel *chann
 /* Tries once. *out_needs: a new string, the machine of the other side if the agent is not there; else NULL. */
 static int try_to_start(struct ssh *ssh, struct channel *channel, char **out_needs, struct act_error *err)
 {
-    const int limit_s = ssh_has_terminal() ? HELLO_TERMINAL_S : HELLO_BATCH_S;
+    const int limit_s = ssh_may_ask(ssh) ? HELLO_TERMINAL_S : HELLO_BATCH_S;
     ACT_AUTO(act_strv) argv = {0};
     ACT_AUTO(act_buf) line = {0};
 

@@ -15,12 +15,13 @@ struct ssh {
     char *login, *root;
     char *agent; /* the local program for the machine there; NULL: not looked for yet */
     char agent_hash[ACT_SHA256_HEX];
-    char *machine;  /* as "uname -m" says there, when it is another one than this; else NULL */
-    pid_t pid;      /* of the ssh that holds the connection; 0: none */
-    int err_fd;     /* its stderr: a file in memory */
-    bool busy;      /* the last try failed because the other side was */
-    bool only_look; /* nothing is brought */
-    bool absent;    /* so the agent is not there, and there is no connection to one */
+    char *machine;   /* as "uname -m" says there, when it is another one than this; else NULL */
+    pid_t pid;       /* of the ssh that holds the connection; 0: none */
+    int err_fd;      /* its stderr: a file in memory */
+    bool busy;       /* the last try failed because the other side was */
+    bool only_look;  /* nothing is brought */
+    bool never_asks; /* nor is the user asked for anything */
+    bool absent;     /* so the agent is not there, and there is no connection to one */
 };
 
 void ssh_init(struct ssh *ssh, const char *login, const char *root);
@@ -42,8 +43,8 @@ int ssh_run(struct ssh *ssh, const struct site_command *command, struct site_res
 char *ssh_find_program(const struct ssh *ssh, const char *name);
 
 /* ssh_words.c */
-/* Tells whether a user can be asked. */
-bool ssh_has_terminal(void);
+/* Tells whether the user can be asked. */
+bool ssh_may_ask(const struct ssh *ssh);
 /* Returns the path of the file that is locked while a connection to this login is made, a new string; NULL: there is no
  * folder for it. */
 char *ssh_lock_path(const struct ssh *ssh);

@@ -19,7 +19,7 @@ void site_never_ask(void)
     never_asks = true;
 }
 
-bool ssh_has_terminal(void)
+bool site_may_ask(void)
 {
     if (never_asks)
         return false;
@@ -29,6 +29,11 @@ bool ssh_has_terminal(void)
     if (fd >= 0)
         close(fd);
     return ours;
+}
+
+bool ssh_may_ask(const struct ssh *ssh)
+{
+    return !ssh->never_asks && site_may_ask();
 }
 
 /* Tells whether sockets may be made in dir: ours alone, and a path that a socket address can hold and that ssh takes as
@@ -146,7 +151,7 @@ void ssh_command_words(const struct ssh *ssh, const char *script, const char *la
     ACT_AUTO(act_buf) line = {0};
 
     push_options(argv);
-    if (!ssh_has_terminal()) {
+    if (!ssh_may_ask(ssh)) {
         act_strv_push(argv, "-o");
         act_strv_push(argv, "BatchMode=yes");
     }

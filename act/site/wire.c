@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/log.h"
 #include "base/path.h"
 #include "codec/json.h"
 #include "site/frame.h"
@@ -109,6 +110,7 @@ static int send_file(struct wire *w, const struct exchange *x, struct act_error 
 
 static int exchange(struct wire *w, struct exchange *x, struct act_error *err)
 {
+    act_trace("site", "%s %s", w->ssh.login ? w->ssh.login : "-", codec_json_str(x->request, "op", ""));
     int rc = frame_write(&w->channel, x->request, x->part, x->part ? 1 : 0, err);
 
     if (rc == 0 && x->file)
@@ -214,6 +216,7 @@ int wire_open(const struct site_options *options, struct site *site, struct act_
     site->wire->root = act_strdup(root);
     ssh_init(&site->wire->ssh, options->login, root);
     site->wire->ssh.only_look = options->only_look;
+    site->wire->ssh.never_asks = options->never_asks;
     return connect_again(site, err);
 }
 
@@ -325,6 +328,27 @@ static int ask_for_agent(struct site *site, const char *hash, json_t **out_missi
         *out = codec_json_bytes_get(json_object_get(x.response.head, "path"));
     frame_release(&x.response);
     return rc == 0 && (!*out || **out != '/') ? bad_response("path", err) : rc;
+}
+
+int wire_program(struct site *site, char **out, struct act_error *err)
+{
+    char hash[ACT_SHA256_HEX];
+    int rc = find_agent_hash(site, hash, err);
+
+    *out = NULL;
+    if (rc < 0)
+        return rc;
+    ACT_AUTOFREE char *dir = site_agent_dir(site, hash);
+    *out = act_path_join(dir, SITE_ACT);
+    return 0;
+}
+
+int wire_bring_package(struct site *site, const char *path, const char *sha256, struct act_error *err)
+{
+    int64_t bytes;
+    int rc = here_size_of(path, &bytes, err);
+
+    return rc < 0 ? rc : bring_file(site, json_object(), path, sha256, bytes, err);
 }
 
 int wire_agent(struct site *site, char **out, struct act_error *err)
@@ -586,6 +610,7 @@ int wire_run(struct site *site, const struct site_command *command, struct site_
         .max_response = 2 * command->max_bytes,
         .timeout_s = command->timeout_s + MORE_S,
     };
+    json_object_set_new(x.request, "begins_runs", json_boolean(command->begins_runs));
     if (command->cwd)
         json_object_set_new(x.request, "cwd", codec_json_bytes_new(command->cwd));
     *result = (struct site_result){0};

@@ -34,6 +34,7 @@
 #include "package/package.h"
 #include "platform/platform.h"
 #include "platform/slurm/keys.h"
+#include "platform/ssh/keys.h"
 #include "proc/proc.h"
 #include "run/run.h"
 #include "store/store.h"
@@ -53,12 +54,14 @@ static const struct world {
     long step_ms; /* between two looks at a state */
     bool is_service;
     bool has_pods; /* nodes with names and process ids of their own */
+    bool is_sent;  /* packages are sent there, and checked when they come */
 } worlds[] =
     {
-        {"local", "act", "127.0.0.1", 1, 3, false, false},
-        {"slurm", "shared", NULL, MAX_NODES, 50, false, false},
-        {"azureml", NULL, "127.0.0.1", MAX_NODES, 20, true, false},
-        {"kubernetes", NULL, "127.0.0.1", MAX_NODES, 20, true, true},
+        {"local", "act", "127.0.0.1", 1, 3, false, false, false},
+        {"slurm", "shared", NULL, MAX_NODES, 50, false, false, false},
+        {"ssh", "shared", "127.0.0.1", 1, 20, false, false, true},
+        {"azureml", NULL, "127.0.0.1", MAX_NODES, 20, true, false, false},
+        {"kubernetes", NULL, "127.0.0.1", MAX_NODES, 20, true, true, false},
 },
   *world;
 
@@ -73,16 +76,21 @@ static char *temp_file(const char *name)
 static int conform_platform_open(struct platform **out, struct act_error *e)
 {
     static char *root, *name, mpirun[] = "mpirun";
-    static struct slurm_keys keys;
-    static struct config_part_values part = {&slurm_keys_part, &keys};
+    static char *hosts[1];
+    static struct slurm_keys slurm;
+    static struct ssh_keys ssh;
+    static struct config_part_values parts[] = {{&slurm_keys_part, &slurm}, {&ssh_keys_part, &ssh}};
     static struct config config;
 
     free(root);
     free(name);
     root = world->root ? temp_file(world->root) : NULL;
     name = act_strdup(world->name);
-    keys = (struct slurm_keys){.root = root, .launcher = mpirun};
-    config = (struct config){.platform = name, .gpu_per_node = -1, .num_gpu = -1, .parts = &part, .n_parts = 1};
+    hosts[0] = getenv("ACT_TEST_HOST");
+    slurm = (struct slurm_keys){.root = root, .launcher = mpirun};
+    ssh = (struct ssh_keys){.root = root, .hosts = {.v = hosts, .n = 1}};
+    config =
+        (struct config){.platform = name, .gpu_per_node = -1, .num_gpu = -1, .parts = parts, .n_parts = COUNT(parts)};
     return platform_open(&services, world->is_service ? &flow.config : &config, out, e);
 }
 
@@ -733,8 +741,14 @@ TEST(test_preparation_fails)
     struct run_spec spec = shell_spec(1, "echo must not run");
     ACT_AUTOFREE char *zip = conform_platform_make_package(&spec, "add('a', 'b')");
     memset(spec.package_sha256, '0', ACT_SHA256_HEX - 1);
-    struct run_status status = run_to_end(&spec, zip, RUN_FAILED, 125);
-    assert_contains(status.reason, "its SHA-256 is ");
+    if (world->is_sent) {
+        const struct platform_submission submission = {.spec = &spec, .package = zip};
+        assert_int_equal(platform_submit(platform, &submission, &err), -ACT_TEMPORARY);
+        assert_contains(act_error_text(&err), "did not arrive as it was sent");
+    } else {
+        struct run_status status = run_to_end(&spec, zip, RUN_FAILED, 125);
+        assert_contains(status.reason, "its SHA-256 is ");
+    }
     run_spec_release(&spec);
 }
 

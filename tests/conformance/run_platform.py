@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Runs the conformance suite of the platforms on a cluster of two nodes, which it starts.
+"""Runs the conformance suite of the platforms on a cluster of two nodes, or a machine behind ssh, which it starts.
 
-usage: run_platform.py PATH_OF_platform_test slurm|azureml|kubernetes
+usage: run_platform.py PATH_OF_platform_test slurm|ssh|azureml|kubernetes
 
 Exit status 77 means skipped: Slurm, or what a double needs, is not installed.
 """
@@ -19,6 +19,7 @@ import azureml_double  # noqa: E402
 import azurite  # noqa: E402
 import kubernetes_double  # noqa: E402
 import slurm_bed  # noqa: E402
+import sshd  # noqa: E402
 from act_tool import Act  # noqa: E402
 
 SKIPPED = 77
@@ -34,6 +35,18 @@ def slurm(programs):
     """A cluster; gives the environment and the working directory of the suite."""
     with slurm_bed.running(nodes=2) as bed:
         yield {"SLURM_CONF": str(bed.conf)}, None
+
+
+@contextlib.contextmanager
+def ssh(programs):
+    """A machine with four slots, whose login shell knows nothing of this one's variables."""
+    with tempfile.TemporaryDirectory(prefix="act-ssh-") as name:
+        server = sshd.Sshd(name)
+        try:
+            server.shell(sshd.as_machine(slots=4))
+            yield {**server.env, "ACT_TEST_HOST": sshd.LOGIN}, None
+        finally:
+            server.stop()
 
 
 @contextlib.contextmanager
@@ -78,8 +91,8 @@ def kubernetes(programs):
             double.stop()
 
 
-PLATFORMS = {"slurm": (slurm, slurm_bed.missing), "azureml": (azureml, azureml_double.missing),
-             "kubernetes": (kubernetes, kubernetes_double.missing)}
+PLATFORMS = {"slurm": (slurm, slurm_bed.missing), "ssh": (ssh, sshd.missing),
+             "azureml": (azureml, azureml_double.missing), "kubernetes": (kubernetes, kubernetes_double.missing)}
 
 
 def main():

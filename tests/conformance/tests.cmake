@@ -22,6 +22,10 @@ add_test(NAME platform_slurm
          COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/conformance/run_platform.py
                  $<TARGET_FILE:platform_test> slurm)
 set_tests_properties(platform_slurm PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600 COST 60)
+add_test(NAME platform_ssh
+         COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/conformance/run_platform.py
+                 $<TARGET_FILE:platform_test> ssh)
+set_tests_properties(platform_ssh PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 600 COST 30)
 add_test(NAME platform_azureml
          COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/conformance/run_platform.py
                  $<TARGET_FILE:platform_test> azureml)

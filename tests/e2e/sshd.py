@@ -20,6 +20,16 @@ def is_installed():
     return SSHD.exists() and shutil.which("ssh") is not None
 
 
+def missing():
+    return None if is_installed() else "OpenSSH is not installed: scripts/install-deps --test"
+
+
+def as_machine(slots, more=""):
+    """For Sshd.shell(): a machine of its own that has so many slots."""
+    return ("unset ACT_HOME XDG_RUNTIME_DIR\n"
+            f"export SHELL=/bin/bash ACT_LOCAL_SLOTS={slots} ASAN_OPTIONS=detect_leaks=1\n{more}")
+
+
 def free_port():
     """It stays free while the server is down: it is none of those that the kernel gives to connections, that runs take
     or that a bed of Slurm has."""

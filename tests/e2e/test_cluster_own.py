@@ -85,7 +85,7 @@ def test_files_of_the_project_win(act):
 
 def test_what_add_refuses(bare):
     act = bare
-    act.fail("cluster", "add", status=2, match="--kind is missing; there are: local, slurm, k8s, aml")
+    act.fail("cluster", "add", status=2, match="--kind is missing; there are: local, slurm, ssh, k8s, aml")
     act.fail("cluster", "add", "--kind", "local", status=2, match="the name, 'a cluster add NAME', is missing")
     act.fail("cluster", "add", "x", "--kind", "clurm", status=2, match="no kind 'clurm'; did you mean 'slurm'")
     assert "there is: " not in act.fail("cluster", "add", "x", "--kind", "slurm", status=2, match="--login is missing")

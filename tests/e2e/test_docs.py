@@ -12,7 +12,7 @@ import documents
 from conftest import ROOT
 
 ON_AZURE = ["docs/tutorials/azureml.md", "docs/tutorials/moving-over.md"]
-ELSEWHERE = [*ON_AZURE, "docs/tutorials/slurm.md", "docs/tutorials/kubernetes.md"]  # in test_docs_*.py
+ELSEWHERE = [*ON_AZURE, *(f"docs/tutorials/{name}.md" for name in ("slurm", "ssh", "kubernetes"))]  # in test_docs_*.py
 TORCH = pathlib.Path("/usr/lib/python3/dist-packages/torch")
 PLACEHOLDER = re.compile(r"VERB|\.\.\.$|^[<\[]")
 LINK = re.compile(r"\]\(([^)\s]+)\)")

@@ -45,19 +45,19 @@ def on_kubernetes(act, kubernetes):
             {"mount_path": str(act.store), "hostPath": {"path": str(act.store)}}]})
 
 
-@pytest.fixture(params=["local", "slurm", "azureml", "kubernetes"])
+@pytest.fixture(params=["local", "slurm", "ssh", "azureml", "kubernetes"])
 def cluster(request, act):
-    """This machine as one node of four, or two nodes of two."""
+    """This machine, or one behind ssh, as one node of four, or two nodes of two."""
     if request.param == "azureml":
         service, container = request.getfixturevalue("azureml").service, request.getfixturevalue("container")
         return AzureCluster(act, "aml", lambda name: service.get(f"{container}/files/{name}").decode())
     if request.param == "kubernetes":
         on_kubernetes(act, request.getfixturevalue("kubernetes"))
-    elif request.param == "slurm":
-        request.getfixturevalue("lab")
+    elif request.param in ("slurm", "ssh"):
+        request.getfixturevalue({"slurm": "lab", "ssh": "host"}[request.param])
     else:
         act.env["ACT_LOCAL_SLOTS"] = "4"
-    name = "lab" if request.param == "slurm" else "aml"
+    name = "lab" if request.param in ("slurm", "ssh") else "aml"
     return Cluster(act, name, lambda name: (act.store / "files" / name).read_text())
 
 

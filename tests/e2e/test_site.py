@@ -327,7 +327,7 @@ def test_nobody_listens(tool, server):
 
 
 def test_no_such_host(tool):
-    refused(tool, TEMPORARY, "Could not resolve hostname", "check 'login'", login="someone@no-such-host.invalid")
+    refused(tool, TEMPORARY, "Could not resolve hostname", "check its name", login="someone@no-such-host.invalid")
 
 
 def test_not_allowed(tool, server):

@@ -250,15 +250,15 @@ TEST(reads_other_spellings)
 
 TEST(reads_platforms_and_bases)
 {
-    static const char *const platforms[] = {"aml", "itp", "singularity", "slurm", "k8s", "local"};
-    enum { FIRST_WITH_A_STORE = 3 };
+    static const char *const platforms[] = {"aml", "itp", "singularity", "slurm", "ssh", "k8s", "local"};
+    enum { FIRST_WITH_A_STORE = 3, SSH = 4 };
     struct config c;
 
     for (size_t i = 0; i < COUNT(platforms); i++) {
         ACT_AUTOFREE char *cluster = act_sprintf("p_%s", platforms[i]);
         assert_ok(config_test_load(PROJECT, cluster, &c), err);
         assert_string_equal(c.platform, platforms[i]);
-        assert_int_equal(c.gpu_per_node, strcmp(platforms[i], "local") == 0 ? -1 : 4);
+        assert_int_equal(c.gpu_per_node, i == SSH || strcmp(platforms[i], "local") == 0 ? -1 : 4);
         assert_int_equal(c.code.path != NULL, i >= FIRST_WITH_A_STORE);
         config_release(&c);
     }
@@ -657,8 +657,8 @@ TEST(refuses_cluster_files)
         {"env:\n\tA: 1\n", "aux_data/aml/aml.yaml:2:1: "},
         {"- a\n", "aux_data/aml/aml.yaml:1:1: must be a map"},
         {"x\xff: 1\n", "aux_data/aml/aml.yaml:1:1: the line is not UTF-8"},
-        {"platform: amll\n", "aml.yaml:1:1: unknown platform 'amll'; it is one of local, slurm, k8s, aml, "
-                             "itp, singularity; did you mean 'aml'?"},
+        {"platform: amll\n", "aml.yaml:1:1: unknown platform 'amll'; it is one of local, slurm, ssh, k8s, "
+                             "aml, itp, singularity; did you mean 'aml'?"},
         {"platform: [aml]\n", "aml.yaml:1:1: 'platform' must be text, not a list"},
         {"\nmulti_process: 'true'\n", "aml.yaml:2:1: 'multi_process' must be true or false, not 'true'"},
         {"multi_process: 2\n", "'multi_process' must be true or false, not '2'"},

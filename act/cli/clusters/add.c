@@ -135,7 +135,7 @@ static const char *given_answer(const struct cli *cli, const char *name, const c
         return name;
     while (row->long_name && !act_streq(row->long_name, option))
         row++;
-    return *(char *const *)((const char *)&cli->options + row->offset);
+    return *(char *const *)cli_option_at(cli, row);
 }
 
 /* Refuses options that are for another kind of cluster. */

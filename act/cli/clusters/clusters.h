@@ -16,8 +16,8 @@ int cli_login_cluster(struct cli *cli, const char *name, struct act_error *err);
 
 /* The options of 'a cluster add' alone. */
 #define CLI_ADD_OPTIONS                                                                                                \
-    "kind project login partition context namespace kubeconfig image subscription resource-group workspace compute "   \
-    "storage container"
+    "kind project login hosts partition context namespace kubeconfig image subscription resource-group workspace "     \
+    "compute storage container"
 
 int cmd_blame(struct cli *cli, struct act_error *err);
 int cmd_cluster(struct cli *cli, struct act_error *err);

@@ -9,7 +9,7 @@
 
 /* The answers of 'a cluster add'; 'a fileserver' has two of them. */
 struct cli_add_options {
-    char *kind, *login, *partition, *context, *namespace_, *kubeconfig, *image;
+    char *kind, *login, *hosts, *partition, *context, *namespace_, *kubeconfig, *image;
     char *subscription, *resource_group, *workspace, *compute, *storage, *container;
     bool project;
 };

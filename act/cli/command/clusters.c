@@ -60,6 +60,7 @@ const struct cli_command cli_cluster_commands[] = {
      .summary = "manage cluster files, the clusters of a workspace, and node pools of Kubernetes on Azure",
      .examples = "a cluster add                             asks what it cannot find out, and looks what is there\n"
                  "a cluster add lab --kind slurm --login me@lab.example.org --partition gpu\n"
+                 "a cluster add box --kind ssh --hosts me@gpu1,me@gpu2\n"
                  "a cluster add here --kind local --project\n"
                  "a cluster list                            all that -c can name\n"
                  "a cluster use lab                         the default, where the project has none\n"

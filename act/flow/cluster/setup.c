@@ -45,11 +45,12 @@ const struct platform_question flow_question_kind = {
 
 /* ---- which name ---- */
 
-/* Returns what a cluster may be called after an answer, a new string: "gpu_a100", "lab" of me@lab.example.org. */
+/* Returns what a cluster may be called after an answer, a new string: "gpu_a100", "lab" of me@lab.example.org, "gpu1"
+ * of me@gpu1,me@gpu2. */
 static char *setup_name_of(const char *answer, bool whole)
 {
     const char *at = strchr(answer, '@'), *from = at ? at + 1 : answer;
-    char *name = act_strndup(from, whole ? strlen(from) : strcspn(from, "."));
+    char *name = act_strndup(from, whole ? strlen(from) : strcspn(from, ".,"));
 
     for (char *c = name; *c; c++)
         if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-", *c))

@@ -311,33 +311,41 @@ static int sweep_place(struct platform *platform, struct flow_prune *p, bool dry
     return rc < 0 ? rc : sweep_packages(platform, p, dry_run, err);
 }
 
-static void prune_add_place(struct platform *platform, struct platform **places, size_t *n)
+struct prune_places {
+    struct platform **v;
+    size_t n;
+};
+
+static void prune_add_place(struct platform *platform, struct prune_places *places)
 {
-    for (size_t i = 0; i < *n; i++)
-        if (places[i] == platform)
+    struct platform *one;
+
+    for (size_t i = 0; i < places->n; i++)
+        if (places->v[i] == platform)
             return;
-    places[(*n)++] = platform;
+    for (size_t i = 0; (one = platform_machine(platform, i)); i++)
+        ACT_PUSH(places->v, places->n, one);
 }
 
 /* Sweeps the places of the runs that go, this machine and the cluster of the project: something may be left there of a
  * prune that did not come to its end. */
 static void sweep_places(struct flow *flow, struct flow_prune *p, bool dry_run)
 {
-    struct platform **places = act_calloc(p->n + 2, sizeof(*places)), *one;
+    struct prune_places places = {0};
+    struct platform *one;
     struct act_error err;
-    size_t n = 0;
 
     for (size_t i = 0; i < p->n; i++)
         if (p->v[i].platform)
-            prune_add_place(p->v[i].platform, places, &n);
+            prune_add_place(p->v[i].platform, &places);
     if (!p->cluster && flow_platform_here(flow, &one, &err) == 0)
-        prune_add_place(one, places, &n);
+        prune_add_place(one, &places);
     if (flow_platform(flow, &one, &err) == 0)
-        prune_add_place(one, places, &n);
-    for (size_t i = 0; i < n; i++)
-        if (sweep_place(places[i], p, dry_run, &err) < 0)
-            act_warn("packages and agents on %s stay: %s", platform_row(places[i])->kind->name, act_error_text(&err));
-    free(places);
+        prune_add_place(one, &places);
+    for (size_t i = 0; i < places.n; i++)
+        if (sweep_place(places.v[i], p, dry_run, &err) < 0)
+            act_warn("packages and agents on %s stay: %s", platform_row(places.v[i])->kind->name, act_error_text(&err));
+    free(places.v);
 }
 
 /* ---- here */

@@ -174,8 +174,10 @@ static int adopt(struct flow *flow, struct platform *platform, const char *id, c
         act_str_replace(&spec.project_root, found_in->project_root);
     if (rc == 0 && found_in && !knows_cluster(&spec))
         act_str_replace(&spec.cluster, found_in->cluster);
-    if (rc == 0 && found_in)
+    if (rc == 0 && found_in) {
         find_take_place(found_in, &spec);
+        rc = platform_settle(platform, &spec, err);
+    }
     if (rc == 0) {
         struct ledger_run row = flow_row_of(&spec);
         row.found = platform_row(platform)->about.keeps_list;

@@ -17,23 +17,19 @@
 struct group {
     struct platform *platform;
     struct flow_run **v;
+    const char **ids; /* of these runs, while they are asked about */
     size_t n;
 };
 
-static int refresh_group(struct flow *flow, const struct group *group, struct act_error *err)
+static struct platform_query group_question(struct group *group)
 {
-    const char **ids = act_calloc(group->n, sizeof(*ids));
-    ACT_AUTOFREE struct run_status *now = act_calloc(group->n, sizeof(*now));
-
+    group->ids = act_calloc(group->n, sizeof(*group->ids));
     for (size_t i = 0; i < group->n; i++)
-        ids[i] = group->v[i]->row.id;
-    int rc = platform_status(group->platform, ids, group->n, now, err);
-    for (size_t i = 0; i < group->n && rc == 0; i++) {
-        flow_add_sent_status(flow, group->v[i], &now[i]);
-        flow_take_status(group->v[i], &now[i]);
-    }
-    free(ids);
-    return rc;
+        group->ids[i] = group->v[i]->row.id;
+    return (struct platform_query){.platform = group->platform,
+                                   .ids = group->ids,
+                                   .n = group->n,
+                                   .out = act_calloc(group->n, sizeof(struct run_status))};
 }
 
 static void warn_old(size_t n, const struct act_error *err)
@@ -99,6 +95,20 @@ static size_t runs_table_make_groups(struct flow *flow, struct flow_run **active
     return n_groups;
 }
 
+/* Takes the answer, and releases the question. */
+static void group_take_answer(struct flow *flow, struct group *group, struct platform_query *q)
+{
+    for (size_t i = 0; i < group->n && q->rc == 0; i++) {
+        flow_add_sent_status(flow, group->v[i], &q->out[i]);
+        flow_take_status(group->v[i], &q->out[i]);
+    }
+    if (q->rc < 0)
+        warn_old(group->n, &q->err);
+    free(group->ids);
+    free(q->out);
+    free(group->v);
+}
+
 /* Refreshes the active runs, one call for each platform. */
 static int refresh_active(struct flow *flow, struct flow_runs *runs, struct act_error *err)
 {
@@ -110,11 +120,12 @@ static int refresh_active(struct flow *flow, struct flow_runs *runs, struct act_
         if (!run_state_is_final(runs->v[i].status.state) && !runs->v[i].fresh)
             active[n_active++] = &runs->v[i];
     size_t n_groups = runs_table_make_groups(flow, active, n_active, groups);
-    for (size_t i = 0; i < n_groups; i++) {
-        if (refresh_group(flow, &groups[i], err) < 0)
-            warn_old(groups[i].n, err);
-        free(groups[i].v);
-    }
+    ACT_AUTOFREE struct platform_query *questions = act_calloc(n_groups + 1, sizeof(*questions));
+    for (size_t i = 0; i < n_groups; i++)
+        questions[i] = group_question(&groups[i]);
+    platform_ask_all(questions, n_groups);
+    for (size_t i = 0; i < n_groups; i++)
+        group_take_answer(flow, &groups[i], &questions[i]);
     free(active);
     return flow_store_changes(flow, runs->v, runs->n, err);
 }

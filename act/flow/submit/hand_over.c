@@ -67,6 +67,8 @@ int flow_hand_over(struct flow *flow, struct platform *platform, struct run_spec
         rc = row->about.nodes_fetch ? flow_store_job(flow, spec, package, &files, err)
                                     : flow_run_stores(flow, spec, &stores, err);
     if (rc == 0)
+        rc = platform_settle(platform, spec, err);
+    if (rc == 0)
         rc = platform_prepare(platform, spec, err);
     if (rc == 0)
         rc = flow_remember(flow, spec, err);

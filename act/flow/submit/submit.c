@@ -217,7 +217,7 @@ int flow_check_run(struct flow *flow, struct act_error *err)
     act_strv_push(&spec.argv, "true");
     spec.mount = act_strdup(flow->config.mount);
     rc = flow_describe_folders(flow, platform_row(platform), &spec, err);
-    if (rc == 0 && !is_here) /* else how many there are is a matter of the machine */
+    if (rc == 0 && !platform_row(platform)->kind->counts_gpus) /* else how many there are is a matter of the machine */
         rc = flow_take_shape(&flow->config, platform, &spec, err);
     if (rc < 0)
         return rc;

@@ -201,10 +201,14 @@ static int submit_again(const struct local *l, const char *dir, struct act_error
 }
 
 /* From now on the run exists; if its supervisor cannot be started, it is undone. */
-static int start_new(const struct local *l, const char *id, const char *dir, int lock_fd, struct act_error *err)
+static int start_new(const struct local *l, const char *id, const char *dir, const char *stores, int lock_fd,
+                     struct act_error *err)
 {
     struct act_error more;
-    int rc = start_supervisor(l, dir, lock_fd, err);
+    int rc = stores ? site_write(l->site, id, RUN_FILE_STORES, stores, NULL, err) : 0;
+
+    if (rc == 0)
+        rc = start_supervisor(l, dir, lock_fd, err);
 
     if (rc < 0 && site_remove_run(l->site, id, &more) < 0)
         return act_error_hint(err, "its folder '%s' is left: %s", dir, act_error_text(&more));
@@ -244,7 +248,7 @@ static int local_submit(struct platform *p, const struct platform_submission *su
     if (rc == 0 && existed)
         return submit_again(l, dir, err);
     if (rc == 0) {
-        rc = start_new(l, id, dir, lock_fd, err);
+        rc = start_new(l, id, dir, submission->stores, lock_fd, err);
         close(lock_fd);
     }
     if (rc == 0)

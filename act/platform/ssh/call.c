@@ -1,0 +1,157 @@
+/* call.c - asking the machines. A request is a program that runs there, "act __host" (host.c), over the connection of
+ * the site. */
+#include <string.h>
+
+#include "base/log.h"
+#include "codec/fields.h"
+#include "codec/json.h"
+#include "platform/ssh/ssh_internal.h"
+
+/* ---- one machine ---- */
+
+static int hosts_connect(struct hosts *s, struct hosts_host *h, bool may_ask, struct act_error *err)
+{
+    const struct site_options options = {
+        .login = h->login, .root = s->root, .only_look = s->only_look, .never_asks = !may_ask};
+
+    return h->site ? 0 : site_open(&options, &h->site, err);
+}
+
+int hosts_site(struct hosts *s, struct hosts_host *h, struct site **out, struct act_error *err)
+{
+    int rc = hosts_connect(s, h, true, err);
+
+    *out = h->site;
+    return rc;
+}
+
+/* Turns an error there into one here. */
+static int hosts_check_response(const struct hosts_host *h, const json_t *response, struct act_error *err)
+{
+    int code = codec_json_int_in(response, "code", ACT_FAIL, ACT_TERMINATED, ACT_FAIL);
+    ACT_AUTOFREE char *text = codec_json_bytes_get(json_object_get(response, "error"));
+
+    return text ? act_error_set(err, (enum act_code)code, "'%s': %s", h->login, text) : 0;
+}
+
+static int hosts_read_response(const struct hosts_host *h, const struct site_result *result, json_t **out,
+                               struct act_error *err)
+{
+    const char *said = result->err ? result->err : "";
+    struct act_error ignored;
+
+    if (!result->out || codec_json_parse(result->out, result->out_len, "the response", out, &ignored) < 0 ||
+        !json_is_object(*out))
+        return act_error_set(err, ACT_FAIL, "the program that ACT keeps on '%s' failed (exit status %d): %.*s",
+                             h->login, result->status, (int)strcspn(said, "\n"), *said ? said : "it said nothing");
+    return hosts_check_response(h, *out, err);
+}
+
+/* Runs a command; brings the program when it is not there. */
+static int hosts_run(struct site *site, const struct site_command *command, struct site_result *result,
+                     struct act_error *err)
+{
+    ACT_AUTOFREE char *agent = NULL;
+    int rc = site_run(site, command, result, err);
+
+    if (rc != -ACT_NOT_FOUND)
+        return rc;
+    site_result_release(result);
+    rc = site_agent(site, &agent, err);
+    return rc < 0 ? rc : site_run(site, command, result, err);
+}
+
+int hosts_call(struct hosts *s, struct hosts_host *h, const char *verb, json_t *in, int timeout_s, json_t **out,
+               struct act_error *err)
+{
+    CODEC_AUTOJSON json_t *request = in;
+    ACT_AUTOWIPE char *input = codec_json_line(request);
+    ACT_AUTO(site_result) result = {0};
+    ACT_AUTOFREE char *program = NULL;
+    struct site *site;
+    int rc = hosts_site(s, h, &site, err);
+
+    *out = NULL;
+    if (rc == 0)
+        rc = site_program(site, &program, err);
+    if (rc < 0)
+        return rc;
+    const char *const argv[] = {program, "__host", verb, site_root(site), NULL};
+    rc = hosts_run(
+        site,
+        &(struct site_command){
+            .argv = argv, .input = input, .input_len = strlen(input), .timeout_s = timeout_s, .begins_runs = true},
+        &result, err);
+    return rc < 0 ? rc : hosts_read_response(h, &result, out, err);
+}
+
+/* ---- all of them ---- */
+
+struct each {
+    struct hosts *s;
+    int (*ask)(struct hosts *s, struct hosts_host *h, void *arg, struct act_error *err);
+    void *arg;
+};
+
+static void each_ask(const struct each *e, struct hosts_host *h, bool may_ask)
+{
+    h->rc = hosts_connect(e->s, h, may_ask, &h->err);
+    if (h->rc == 0)
+        h->rc = e->ask(e->s, h, e->arg, &h->err);
+}
+
+static void each_one(void *arg, size_t i)
+{
+    const struct each *e = arg;
+
+    each_ask(e, &e->s->v[i], e->s->n == 1);
+}
+
+/* Questions of ssh (a passphrase, a second factor) come one after the other, when all others have answered. */
+void hosts_each(struct hosts *s, int (*ask)(struct hosts *s, struct hosts_host *h, void *arg, struct act_error *err),
+                void *arg)
+{
+    struct each e = {.s = s, .ask = ask, .arg = arg};
+
+    platform_at_once(s->n, each_one, &e);
+    for (size_t i = 0; s->n > 1 && site_may_ask() && i < s->n; i++)
+        if (s->v[i].rc == -ACT_DENIED && !s->v[i].site)
+            each_ask(&e, &s->v[i], true);
+}
+
+int hosts_warn(struct hosts *s, struct act_error *err)
+{
+    size_t n_failed = 0;
+
+    for (size_t i = 0; i < s->n; i++)
+        n_failed += s->v[i].rc < 0;
+    if (n_failed == s->n) {
+        *err = s->v[0].err;
+        return s->n == 1 ? s->v[0].rc : act_error_hint(err, "none of the %zu machines can be asked", s->n);
+    }
+    for (size_t i = 0; i < s->n; i++)
+        if (s->v[i].rc < 0 && !s->v[i].is_told) {
+            s->v[i].is_told = true;
+            act_warn("'%s' is left out: %s", s->v[i].login, act_error_text(&s->v[i].err));
+        }
+    return 0;
+}
+
+static int hosts_ask_facts(struct hosts *s, struct hosts_host *h, void *arg, struct act_error *err)
+{
+    CODEC_AUTOJSON json_t *out = NULL;
+    int rc = hosts_call(s, h, "look", json_object(), 0, &out, err);
+
+    (void)arg;
+    if (rc == 0)
+        rc = fields_from_json(&hosts_facts_fields, out, &h->facts, err);
+    return rc;
+}
+
+int hosts_look(struct hosts *s, bool anew, struct act_error *err)
+{
+    if (!s->is_looked_at || anew)
+        hosts_each(s, hosts_ask_facts, NULL);
+    s->is_looked_at = true;
+    return hosts_warn(s, err);
+}

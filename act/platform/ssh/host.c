@@ -1,0 +1,166 @@
+/* host.c - this machine, for another one whose cluster file names it under 'ssh.hosts': "act __host VERB ROOT" reads
+ * one JSON object and prints another. The platform "local" does what is asked; call.c asks. */
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/hash.h"
+#include "base/path.h"
+#include "codec/fields.h"
+#include "codec/json.h"
+#include "platform/ssh/ssh_internal.h"
+#include "proc/proc.h"
+
+struct host_request {
+    struct platform *here;
+    const json_t *in;
+    json_t *out;
+};
+
+static const char *host_id(const struct host_request *r)
+{
+    return codec_json_str(r->in, "id", "");
+}
+
+static int host_malformed(const char *what, struct act_error *err)
+{
+    return act_error_set(err, ACT_USAGE, "the request has no valid '%s'", what);
+}
+
+static int host_respond(struct host_request *r, const struct fields *fields, const void *record)
+{
+    json_object_update_new(r->out, fields_to_json(fields, record));
+    return 0;
+}
+
+/* ---- the verbs */
+
+static int host_look(struct host_request *r, struct act_error *err)
+{
+    ACT_AUTO(platform_summary) summary = {0};
+    ACT_AUTOFREE char *mpirun = proc_find_in_path("mpirun");
+    int rc = platform_summary(r->here, &summary, err);
+    const struct platform_pool *all = &summary.total;
+
+    if (rc < 0)
+        return rc;
+    const struct hosts_facts facts = {.slots = all->gpus,
+                                      .idle = all->gpus_idle,
+                                      .running = all->jobs_running,
+                                      .queued = all->jobs_queued,
+                                      .slots_queued = all->gpus_queued,
+                                      .has_gpus = summary.has_gpus,
+                                      .has_mpirun = mpirun};
+    return host_respond(r, &hosts_facts_fields, &facts);
+}
+
+/* Tells whether the package was brought here. */
+static bool host_has_package(const char *path, int64_t bytes)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == bytes;
+}
+
+static int host_start_run(struct host_request *r, const struct run_spec *spec, struct act_error *err)
+{
+    ACT_AUTOWIPE char *stores = codec_json_strdup(r->in, "stores");
+    const json_t *package = json_object_get(r->in, "package");
+    const char *sha256 = codec_json_str(package, "sha256", "");
+    struct site *site;
+    struct stat st;
+    bool asked;
+    int rc = r->here->row->keep.site(r->here, &site, err);
+
+    if (rc == 0 && package && !act_is_hex(sha256, ACT_SHA256_HEX - 1))
+        rc = host_malformed("package", err);
+    if (rc < 0)
+        return rc;
+    ACT_AUTOFREE char *path = package ? act_sprintf("%s/packages/%s.zip", site_root(site), sha256) : NULL;
+    ACT_AUTOFREE char *dir = site_run_dir(site, spec->id);
+    bool needed = path && stat(dir, &st) < 0 && !host_has_package(path, codec_json_int(package, "bytes", -1));
+    json_object_set_new(r->out, "needs_package", json_boolean(needed));
+    const struct platform_submission submission = {.spec = spec, .package = path, .stores = stores, .asked = &asked};
+    return needed ? 0 : platform_submit(r->here, &submission, err);
+}
+
+static int host_start(struct host_request *r, struct act_error *err)
+{
+    ACT_AUTO(run_spec) spec = {0};
+    int rc = run_spec_from_json(json_object_get(r->in, "spec"), &spec, err);
+
+    if (rc < 0)
+        return rc;
+    run_secrets_from_json(&spec, json_object_get(r->in, "secrets"));
+    return host_start_run(r, &spec, err);
+}
+
+static int host_status(struct host_request *r, struct act_error *err)
+{
+    ACT_AUTO(act_strv) ids = {0};
+    json_t *states = json_array();
+
+    json_object_set_new(r->out, "states", states);
+    if (!codec_json_strv_get(json_object_get(r->in, "ids"), &ids))
+        return host_malformed("ids", err);
+    ACT_AUTOFREE struct run_status *status = act_calloc(ids.n + 1, sizeof(*status));
+    int rc = platform_status(r->here, (const char *const *)ids.v, ids.n, status, err);
+    for (size_t i = 0; rc == 0 && i < ids.n; i++)
+        json_array_append_new(states, run_status_to_json(&status[i]));
+    return rc;
+}
+
+static int host_abort(struct host_request *r, struct act_error *err)
+{
+    bool was_final = false;
+    int rc = platform_abort(r->here, host_id(r), &was_final, err);
+
+    json_object_set_new(r->out, "was_final", json_boolean(was_final));
+    return rc;
+}
+
+static int host_nodes(struct host_request *r, struct act_error *err)
+{
+    ACT_AUTO(platform_nodes) nodes = {0};
+    int rc = platform_nodes(r->here, host_id(r), &nodes, err);
+
+    return rc < 0 ? rc : host_respond(r, &hosts_nodes_fields, &nodes);
+}
+
+/* Responds with the words that are to be executed here. */
+static int host_shell(struct host_request *r, struct act_error *err)
+{
+    ACT_AUTO(act_strv) command = {0};
+    ACT_AUTO(platform_shell) shell = {0};
+
+    if (!codec_json_strv_get(json_object_get(r->in, "command"), &command))
+        return host_malformed("command", err);
+    int rc = platform_shell(r->here, host_id(r), codec_json_str(r->in, "node", NULL), &command, &shell, err);
+    json_object_set_new(r->out, "argv", codec_json_strv_new(&shell.argv));
+    return rc;
+}
+
+static int host_jobs(struct host_request *r, struct act_error *err)
+{
+    ACT_AUTO(platform_jobs) jobs = {0};
+    int rc = platform_jobs(r->here, &jobs, err);
+
+    return rc < 0 ? rc : host_respond(r, &hosts_jobs_fields, &jobs);
+}
+
+static const struct {
+    const char *name;
+    int (*serve)(struct host_request *r, struct act_error *err);
+} verbs[] = {
+    {"abort", host_abort}, {"jobs", host_jobs},   {"look", host_look},     {"nodes", host_nodes},
+    {"shell", host_shell}, {"start", host_start}, {"status", host_status},
+};
+
+int platform_serve_host(struct platform *here, const char *verb, const json_t *in, json_t *out, struct act_error *err)
+{
+    struct host_request r = {.here = here, .in = in, .out = out};
+
+    for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++)
+        if (strcmp(verbs[i].name, verb) == 0)
+            return verbs[i].serve(&r, err);
+    return act_error_set(err, ACT_USAGE, "there is no request '%s'", verb);
+}

@@ -1,0 +1,624 @@
+/* ssh.c - machines without a scheduler, behind ssh. On each of them a run is one of its platform "local": the machine
+ * has the queue, the supervisor is a daemon there, and all information about the run is in its folder there,
+ * <ssh.root>/runs/<id>/, which is read as that of any site. For all but reading, ACT's program there (host.c), which
+ * came with the agent, is asked.
+ *
+ * A cluster may have several machines. A run is on one of them, which is chosen when it is submitted and written into
+ * its configuration, so that it is found there, and nobody else is asked about it.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/hash.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "codec/json.h"
+#include "platform/ssh/ssh_internal.h"
+#include "store/store.h"
+
+/* ---- limits ---- */
+
+static const char *hosts_unit(bool has_gpus)
+{
+    return has_gpus ? "GPUs" : "processors";
+}
+
+/* Tells whether a machine has GPUs: then those without are for runs that need none. */
+static bool hosts_any_gpus(const struct hosts *s)
+{
+    bool any = false;
+
+    for (size_t i = 0; i < s->n; i++)
+        any = any || (s->v[i].rc == 0 && s->v[i].facts.has_gpus);
+    return any;
+}
+
+/* Counts the slots that runs may take. */
+static int hosts_slots(const struct hosts *s, const struct hosts_host *h)
+{
+    return h->rc < 0 || h->facts.has_gpus != hosts_any_gpus(s) ? 0 : h->facts.slots;
+}
+
+/* Returns the machine with most of them, the first of several. */
+static const struct hosts_host *hosts_largest(const struct hosts *s)
+{
+    const struct hosts_host *best = &s->v[0];
+
+    for (size_t i = 1; i < s->n; i++)
+        if (hosts_slots(s, &s->v[i]) > hosts_slots(s, best))
+            best = &s->v[i];
+    return best;
+}
+
+/* Counts the slots that each machine has, of those that have any. */
+static int hosts_common_slots(const struct hosts *s)
+{
+    int least = 0;
+
+    for (size_t i = 0; i < s->n; i++) {
+        int slots = hosts_slots(s, &s->v[i]);
+        if (slots > 0 && (least == 0 || slots < least))
+            least = slots;
+    }
+    return least;
+}
+
+static int hosts_limits(struct platform *p, struct platform_limits *out, struct act_error *err)
+{
+    struct hosts *s = hosts_of(p);
+    int rc = hosts_look(s, false, err);
+
+    if (rc < 0)
+        return rc;
+    const struct hosts_host *largest = hosts_largest(s);
+    int most = hosts_slots(s, largest), wanted = (int)s->wanted_gpu_per_node;
+    bool has_gpus = hosts_any_gpus(s);
+    if (s->wanted_gpu_per_node > most)
+        return act_error_set(
+            err, ACT_NO_CAPACITY,
+            "gpu_per_node is %lld, and '%s' has %d %s; set gpu_per_node to at most %d, or leave it out",
+            (long long)s->wanted_gpu_per_node, largest->login, most, hosts_unit(has_gpus), most);
+    *out = (struct platform_limits){.gpu_per_node = wanted > 0 ? wanted : most,
+                                    .num_gpu = !has_gpus    ? 1
+                                               : wanted > 0 ? wanted
+                                                            : hosts_common_slots(s),
+                                    .has_gpus = has_gpus};
+    return 0;
+}
+
+/* ---- which machine ---- */
+
+/* Tells whether such a run could be there at all. */
+static bool hosts_fits(const struct hosts *s, const struct hosts_host *h, const struct run_spec *spec)
+{
+    bool enough = spec->gpus_per_node == 0 || hosts_slots(s, h) >= spec->gpus_per_node;
+
+    return h->rc == 0 && enough && (spec->procs_per_node <= 1 || h->facts.has_mpirun);
+}
+
+/* Says why it fits nowhere. */
+static int hosts_refuse(const struct hosts *s, const struct run_spec *spec, struct act_error *err)
+{
+    const struct hosts_host *largest = hosts_largest(s);
+    int most = hosts_slots(s, largest);
+    const char *unit = hosts_unit(hosts_any_gpus(s));
+    int need = spec->gpus_per_node * spec->nodes;
+
+    if (spec->nodes > 1 || need > most) {
+        act_error_set(err, ACT_NO_CAPACITY, "the run needs %d %s, and the largest machine, '%s', has %d", need, unit,
+                      largest->login, most);
+        return act_error_hint(err,
+                              "use at most -n %d; several machines work on one run where a scheduler has them, as with "
+                              "'platform: slurm'",
+                              most);
+    }
+    return act_error_set(err, ACT_NOT_FOUND,
+                         "mpirun is not on '%s', and a run of %d processes needs it: install Open MPI there (Debian: "
+                         "openmpi-bin), or use -n 1",
+                         largest->login, spec->procs_per_node);
+}
+
+static int hosts_check_settings(struct platform *p, const struct run_spec *spec, struct act_error *err)
+{
+    (void)p;
+    if (spec->argv.n == 0)
+        return act_error_set(err, ACT_USAGE, "there is no command to run");
+    return platform_check_shares(spec, "machines behind ssh", err);
+}
+
+static int hosts_check(struct platform *p, const struct run_spec *spec, struct act_error *err)
+{
+    struct hosts *s = hosts_of(p);
+    bool fits = false;
+    int rc = hosts_look(s, false, err);
+
+    if (rc < 0)
+        return rc;
+    for (size_t i = 0; i < s->n && spec->nodes == 1; i++)
+        fits = fits || hosts_fits(s, &s->v[i], spec);
+    return fits ? 0 : hosts_refuse(s, spec, err);
+}
+
+/* Tells whether it would begin there at once. */
+static bool hosts_has_room(const struct hosts_host *h, const struct run_spec *spec)
+{
+    return spec->gpus_per_node == 0 || (h->facts.queued == 0 && h->facts.idle >= spec->gpus_per_node);
+}
+
+/* Returns the first machine that has room, else the one with the shortest queue; NULL: the run fits nowhere. */
+static struct hosts_host *hosts_choose(const struct hosts *s, const struct run_spec *spec)
+{
+    struct hosts_host *best = NULL;
+
+    for (size_t i = 0; i < s->n; i++) {
+        struct hosts_host *h = &s->v[i];
+        if (!hosts_fits(s, h, spec))
+            continue;
+        if (hosts_has_room(h, spec))
+            return h;
+        if (!best || h->facts.queued < best->facts.queued)
+            best = h;
+    }
+    return best;
+}
+
+static void hosts_say_choice(const struct hosts *s, const struct hosts_host *h, const struct run_spec *spec)
+{
+    const char *unit = hosts_unit(hosts_any_gpus(s));
+    int queued = h->facts.queued;
+
+    if (hosts_has_room(h, spec))
+        act_note("on '%s'", h->login);
+    else if (queued == 0)
+        act_note("on '%s', where it waits: no machine has %d free %s now", h->login, spec->gpus_per_node, unit);
+    else
+        act_note("on '%s', where it waits behind %d run%s: no machine has %d free %s now", h->login, queued,
+                 queued == 1 ? "" : "s", spec->gpus_per_node, unit);
+}
+
+/* Counts a run that was placed, so that the next one of this command knows of it. */
+static void hosts_count(struct hosts_host *h, const struct run_spec *spec)
+{
+    if (hosts_has_room(h, spec))
+        h->facts.idle -= spec->gpus_per_node;
+    else
+        h->facts.queued++;
+}
+
+static void hosts_remember(struct hosts *s, const char *id, struct hosts_host *h)
+{
+    act_str_replace(&s->last_id, id);
+    s->last = h;
+}
+
+static int hosts_place(struct hosts *s, const struct run_spec *spec, struct hosts_host **out, struct act_error *err)
+{
+    bool is_placed = s->n == 1 || act_streq(spec->id, s->last_id);
+    int rc = is_placed ? 0 : hosts_look(s, false, err);
+
+    if (rc == 0 && !is_placed) {
+        struct hosts_host *h = hosts_choose(s, spec);
+        if (!h)
+            return hosts_refuse(s, spec, err);
+        hosts_say_choice(s, h, spec);
+        hosts_count(h, spec);
+        hosts_remember(s, spec->id, h);
+    }
+    *out = s->n == 1 ? &s->v[0] : s->last;
+    return rc;
+}
+
+static int hosts_settle(struct platform *p, struct run_spec *spec, struct act_error *err)
+{
+    struct hosts_host *h = NULL;
+    int rc = hosts_place(hosts_of(p), spec, &h, err);
+
+    if (rc < 0)
+        return rc;
+    if (!spec->config)
+        spec->config = json_object();
+    json_t *part = json_object_get(spec->config, ssh_keys_part.name);
+    part = json_is_object(part) ? json_copy(part) : json_object(); /* others may hold the old one */
+    json_object_set_new(part, "hosts", json_pack("[o]", codec_json_bytes_new(h->login)));
+    json_object_set_new(spec->config, ssh_keys_part.name, part);
+    return 0;
+}
+
+/* ---- submit ---- */
+
+/* The package of a run on this machine. */
+struct hosts_package {
+    const char *path; /* NULL: there is none */
+    char sha256[ACT_SHA256_HEX];
+    int64_t bytes;
+};
+
+static int hosts_open_package(const struct platform_submission *submission, struct hosts_package *out,
+                              struct act_error *err)
+{
+    const char *path = submission->package, *known = submission->spec->package_sha256;
+    struct stat st;
+
+    *out = (struct hosts_package){.path = path};
+    if (!path)
+        return 0;
+    if (stat(path, &st) < 0)
+        return act_error_errno(err, errno, "cannot read '%s'", path);
+    out->bytes = st.st_size;
+    memcpy(out->sha256, known, sizeof(out->sha256));
+    return *known ? 0 : act_sha256_file(path, out->sha256, err);
+}
+
+static json_t *hosts_start_request(const struct platform_submission *submission, const struct hosts_package *package)
+{
+    json_t *request = json_pack("{s:o, s:o, s:s?}", "spec", run_spec_to_json(submission->spec), "secrets",
+                                run_secrets_to_json(submission->spec), "stores", submission->stores);
+
+    if (package->path)
+        json_object_set_new(request, "package",
+                            json_pack("{s:s, s:I}", "sha256", package->sha256, "bytes", (json_int_t)package->bytes));
+    return request;
+}
+
+/* Starts the run; brings the package when the machine says that it lacks it. */
+static int hosts_start(struct hosts *s, struct hosts_host *h, const struct platform_submission *submission,
+                       struct act_error *err)
+{
+    struct hosts_package package;
+    bool needed = true;
+    int rc = hosts_open_package(submission, &package, err);
+
+    for (int tries = 0; tries < 2 && rc == 0 && needed; tries++) {
+        CODEC_AUTOJSON json_t *out = NULL;
+        if (tries > 0)
+            rc = site_bring_package(h->site, package.path, package.sha256, err);
+        if (rc == 0)
+            rc = hosts_call(s, h, "start", hosts_start_request(submission, &package), 0, &out, err);
+        needed = rc == 0 && json_is_true(json_object_get(out, "needs_package"));
+    }
+    return rc == 0 && needed ? act_error_set(err, ACT_FAIL, "'%s' does not keep the package that was brought", h->login)
+                             : rc;
+}
+
+static int hosts_submit(struct platform *p, const struct platform_submission *submission, struct act_error *err)
+{
+    struct hosts *s = hosts_of(p);
+    const char *id = submission->spec->id;
+    struct hosts_host *h = NULL;
+    int rc = hosts_place(s, submission->spec, &h, err);
+
+    if (rc == 0) {
+        *submission->asked = true;
+        rc = hosts_start(s, h, submission, err);
+    }
+    return rc < 0 ? act_error_prefix(err, "cannot submit '%s'", id) : 0;
+}
+
+/* ---- where a run is ---- */
+
+struct hosts_question {
+    const char *const *ids;
+    size_t n;
+    struct run_status *all; /* n for each machine */
+};
+
+static struct run_status *answers_of(const struct hosts *s, const struct hosts_host *h, const struct hosts_question *q)
+{
+    return q->all + (size_t)(h - s->v) * q->n;
+}
+
+static int hosts_ask_states(struct hosts *s, struct hosts_host *h, void *arg, struct act_error *err)
+{
+    const struct hosts_question *q = arg;
+    CODEC_AUTOJSON json_t *out = NULL;
+    json_t *ids = json_array();
+
+    for (size_t i = 0; i < q->n; i++)
+        json_array_append_new(ids, codec_json_bytes_new(q->ids[i]));
+    int rc = hosts_call(s, h, "status", json_pack("{s:o}", "ids", ids), 0, &out, err);
+    const json_t *states = json_object_get(out, "states");
+    if (rc == 0 && json_array_size(states) != q->n)
+        rc = act_error_set(err, ACT_FAIL, "'%s' gave a wrong response: 'states'", h->login);
+    for (size_t i = 0; rc == 0 && i < q->n; i++)
+        rc = run_status_from_json(json_array_get(states, i), &answers_of(s, h, q)[i], err);
+    return rc;
+}
+
+/* A run is on the first machine that knows it. One that nobody knows may be on a machine that cannot be asked: then it
+ * is the error of that one. */
+static int hosts_take_status(const struct hosts *s, const struct hosts_question *q, size_t i, struct run_status *out,
+                             struct act_error *err)
+{
+    int rc = 0;
+
+    *out = (struct run_status){.state = RUN_UNKNOWN, .failed_rank = -1, .attempt = 1};
+    for (size_t k = 0; k < s->n; k++) {
+        const struct hosts_host *h = &s->v[k];
+        if (h->rc == 0 && answers_of(s, h, q)[i].state != RUN_UNKNOWN) {
+            *out = answers_of(s, h, q)[i];
+            return 0;
+        }
+        if (h->rc < 0 && rc == 0) {
+            *err = h->err;
+            rc = h->rc;
+        }
+    }
+    return rc;
+}
+
+static int hosts_status(struct platform *p, const char *const *ids, size_t n, struct run_status *out,
+                        struct act_error *err)
+{
+    struct hosts *s = hosts_of(p);
+    ACT_AUTOFREE struct run_status *all = act_calloc(s->n * n + 1, sizeof(*all));
+    struct hosts_question q = {.ids = ids, .n = n, .all = all};
+    int rc = 0;
+
+    if (n > 0)
+        hosts_each(s, hosts_ask_states, &q);
+    for (size_t i = 0; rc == 0 && i < n; i++)
+        rc = hosts_take_status(s, &q, i, &out[i], err);
+    return rc < 0 ? act_error_prefix(err, "cannot tell the state of %s", n == 1 ? ids[0] : "the runs") : 0;
+}
+
+static int hosts_ask_there(struct hosts *s, struct hosts_host *h, void *arg, struct act_error *err)
+{
+    const char *id = arg;
+    struct site_state state = {0};
+
+    (void)s;
+    int rc = site_states(h->site, &id, 1, &state, err);
+    if (rc == 0 && !state.there)
+        rc = act_error_set(err, ACT_NOT_FOUND, "there is no run '%s' on '%s'", id, h->login);
+    site_states_release(&state, 1);
+    return rc;
+}
+
+int hosts_find(struct hosts *s, const char *id, struct hosts_host **out, struct act_error *err)
+{
+    ACT_AUTOFREE char *wanted = act_strdup(id);
+    int rc = -ACT_NOT_FOUND;
+
+    *out = s->n == 1 ? &s->v[0] : act_streq(id, s->last_id) ? s->last : NULL;
+    if (*out)
+        return 0;
+    hosts_each(s, hosts_ask_there, wanted);
+    for (size_t i = 0; i < s->n; i++) {
+        struct hosts_host *h = &s->v[i];
+        if (h->rc == 0) {
+            hosts_remember(s, id, h);
+            *out = h;
+            return 0;
+        }
+        if (i == 0 || (rc == -ACT_NOT_FOUND && h->rc != -ACT_NOT_FOUND)) {
+            *err = h->err;
+            rc = h->rc;
+        }
+    }
+    return rc == -ACT_NOT_FOUND
+               ? act_error_set(err, ACT_NOT_FOUND, "there is no run '%s' on any of the %zu machines", id, s->n)
+               : rc;
+}
+
+/* ---- the rest ---- */
+
+static int hosts_abort(struct platform *p, const char *id, bool *out_was_final, struct act_error *err)
+{
+    enum { MORE_S = 60 };
+    struct hosts *s = hosts_of(p);
+    CODEC_AUTOJSON json_t *out = NULL;
+    struct hosts_host *h = NULL;
+    int rc = hosts_find(s, id, &h, err);
+
+    if (rc == 0)
+        rc = hosts_call(s, h, "abort", json_pack("{s:s}", "id", id), (int)(run_abort_wait_ms() / 1000) + MORE_S, &out,
+                        err);
+    *out_was_final = json_is_true(json_object_get(out, "was_final"));
+    return rc;
+}
+
+static int hosts_spec(struct platform *p, const char *id, struct run_spec *out, struct act_error *err)
+{
+    struct hosts *s = hosts_of(p);
+    struct hosts_host *h = NULL;
+    struct site *site = NULL;
+    int rc = hosts_find(s, id, &h, err);
+
+    if (rc == 0)
+        rc = hosts_site(s, h, &site, err);
+    return rc < 0 ? rc : platform_site_spec(site, id, out, err);
+}
+
+static int hosts_ask_list(struct hosts *s, struct hosts_host *h, void *arg, struct act_error *err)
+{
+    struct act_strv *lists = arg;
+
+    return site_list(h->site, &lists[h - s->v], err);
+}
+
+static int hosts_list(struct platform *p, struct act_strv *out_ids, struct act_error *err)
+{
+    struct hosts *s = hosts_of(p);
+    struct act_strv *lists = act_calloc(s->n, sizeof(*lists));
+
+    hosts_each(s, hosts_ask_list, lists);
+    int rc = hosts_warn(s, err);
+    for (size_t i = 0; i < s->n; i++) {
+        act_strv_copy(out_ids, lists[i].v, lists[i].n);
+        act_strv_release(&lists[i]);
+    }
+    free(lists);
+    act_strv_sort(out_ids);
+    return rc;
+}
+
+/* The logs of a run, whose machine is looked for when they are read. */
+struct hosts_logs {
+    struct hosts *s;
+    char *id;
+};
+
+static int hosts_logs_site(void *arg, struct site **out, struct act_error *err)
+{
+    const struct hosts_logs *logs = arg;
+    struct hosts_host *h = NULL;
+    int rc = hosts_find(logs->s, logs->id, &h, err);
+
+    return rc < 0 ? rc : hosts_site(logs->s, h, out, err);
+}
+
+static struct store *hosts_open_logs(struct platform *p, const char *id, bool ended)
+{
+    struct hosts *s = hosts_of(p);
+    struct hosts_logs *logs = act_alloc(sizeof(*logs));
+
+    *logs = (struct hosts_logs){.s = s, .id = act_strdup(id)};
+    ACT_PUSH(s->logs, s->n_logs, logs);
+    return platform_site_logs(p, hosts_logs_site, logs, id, ended);
+}
+
+static void hosts_free_logs(struct hosts *s)
+{
+    for (size_t i = 0; i < s->n_logs; i++) {
+        free(s->logs[i]->id);
+        free(s->logs[i]);
+    }
+    free(s->logs);
+}
+
+static struct platform *hosts_machine(struct platform *p, size_t i)
+{
+    struct hosts *s = hosts_of(p);
+
+    if (s->n == 1 || i >= s->n)
+        return i == 0 ? p : NULL;
+    s->machines = s->machines ? s->machines : act_calloc(s->n, sizeof(*s->machines));
+    if (!s->machines[i].v)
+        s->machines[i] = (struct hosts){.base = s->base, .v = &s->v[i], .n = 1, .root = s->root};
+    return &s->machines[i].base;
+}
+
+static void hosts_close(struct platform *p)
+{
+    struct hosts *s = hosts_of(p);
+
+    for (size_t i = 0; s->machines && i < s->n; i++)
+        hosts_free_logs(&s->machines[i]);
+    hosts_free_logs(s);
+    free(s->machines);
+    for (size_t i = 0; i < s->n; i++) {
+        site_free(s->v[i].site);
+        free(s->v[i].login);
+    }
+    free(s->v);
+    free(s->root);
+    free(s->last_id);
+    free(s);
+}
+
+static int hosts_open(const struct config *config, struct platform **out, struct act_error *err)
+{
+    const struct ssh_keys *keys = ssh_keys(config);
+
+    if (keys->hosts.n == 0)
+        return act_error_set(err, ACT_CONFIG, "'ssh.hosts' names no machine: list at least one, such as [me@gpu1]");
+    struct hosts *s = act_calloc(1, sizeof(*s));
+    s->base.row = &platform_ssh;
+    s->root = act_strdup(keys->root);
+    s->wanted_gpu_per_node = config->gpu_per_node;
+    s->n = keys->hosts.n;
+    s->v = act_calloc(s->n, sizeof(*s->v));
+    for (size_t i = 0; i < s->n; i++)
+        s->v[i].login = act_strdup(keys->hosts.v[i]);
+    *out = &s->base;
+    return 0;
+}
+
+/* ---- interpreting a configuration ---- */
+
+/* Returns "me@gpu1, me@gpu2", a new string. */
+static char *hosts_text(const struct act_strv *hosts)
+{
+    struct act_buf text = {0};
+
+    for (size_t i = 0; i < hosts->n; i++)
+        act_buf_addf(&text, "%s%s", i ? ", " : "", hosts->v[i]);
+    return act_buf_steal(&text);
+}
+
+static char *hosts_place_text(const struct config *config, const char *hosts)
+{
+    return act_sprintf("'%s' on %s", ssh_keys(config)->root ? ssh_keys(config)->root : "~/.act", hosts);
+}
+
+static char *hosts_place_of(const struct config *config)
+{
+    ACT_AUTOFREE char *hosts = hosts_text(&ssh_keys(config)->hosts);
+
+    return hosts_place_text(config, hosts);
+}
+
+static bool hosts_has_place(const struct config *config, const char *where)
+{
+    const struct act_strv *hosts = &ssh_keys(config)->hosts;
+    bool has = false;
+
+    for (size_t i = 0; i < hosts->n && !has; i++) {
+        ACT_AUTOFREE char *place = hosts_place_text(config, hosts->v[i]);
+        has = act_streq(place, where);
+    }
+    return has;
+}
+
+static const char *const place_keys[] = {"ssh.hosts", "ssh.root", NULL};
+
+static void hosts_reach(const struct config *config, struct platform_reaches *out)
+{
+    ACT_AUTOFREE char *hosts = hosts_text(&ssh_keys(config)->hosts);
+
+    if (!act_streq(config->platform, ssh_kind.name))
+        return;
+    platform_reaches_add(out, PLATFORM_LOGIN, "ssh.hosts", hosts);
+    platform_reaches_add(out, PLATFORM_LOGIN, "ssh.root", ssh_keys(config)->root);
+}
+
+/* ---- the row ---- */
+
+/* It is asked of one machine: a cluster of several is taken apart by hosts_machine() first. */
+static int hosts_site_of(struct platform *p, struct site **out, struct act_error *err)
+{
+    struct hosts *s = hosts_of(p);
+
+    return hosts_site(s, &s->v[0], out, err);
+}
+
+const struct platform_row platform_ssh = {
+    .kind = &ssh_kind,
+    .about = {.keeps_record = true,
+              .tries_again = true,
+              .nodes_share_folder = true,
+              .agent_mounts = true,
+              .asked_apart = true},
+    .place = {.words = hosts_place_of, .has = hosts_has_place, .keys = place_keys},
+    .settings = {.reach = hosts_reach},
+    .open = hosts_open,
+    .close = hosts_close,
+    .submit = {.check_settings = hosts_check_settings,
+               .check = hosts_check,
+               .settle = hosts_settle,
+               .one = hosts_submit},
+    .runs = {.status = hosts_status,
+             .abort = hosts_abort,
+             .open_logs = hosts_open_logs,
+             .spec = hosts_spec,
+             .list = hosts_list},
+    .nodes = {.limits = hosts_limits,
+              .of_run = hosts_nodes,
+              .shell = hosts_shell,
+              .summary = hosts_summary,
+              .jobs = hosts_jobs,
+              .examine = hosts_examine},
+    .keep = {.site = hosts_site_of, .machine = hosts_machine},
+    .setup = &ssh_setup,
+};

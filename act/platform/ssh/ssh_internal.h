@@ -1,0 +1,89 @@
+/* ssh_internal.h - what the files of the platform "ssh" share: ssh.c (runs), call.c (asking the machines), cluster.c
+ * (nodes, summary, jobs), examine.c (what a machine has), host.c (the other side of call.c). */
+#ifndef ACT_PLATFORM_SSH_SSH_INTERNAL_H
+#define ACT_PLATFORM_SSH_SSH_INTERNAL_H
+
+#include <jansson.h>
+
+#include "platform/platform_internal.h"
+#include "platform/ssh/keys.h"
+
+enum { HOSTS_SLOTS_MOST = 65536 };
+
+/* What a machine says of itself. */
+struct hosts_facts {
+    int slots, idle;     /* GPUs, or processors where it has none; idle: in no use */
+    int running, queued; /* runs */
+    int slots_queued;    /* that those which wait ask for */
+    bool has_gpus, has_mpirun;
+};
+
+struct hosts_host {
+    char *login;
+    struct site *site;    /* opened on first use */
+    int rc;               /* of the last hosts_each() */
+    struct act_error err; /* if that failed */
+    bool is_told;         /* the user knows of it */
+    struct hosts_facts facts;
+};
+
+struct hosts {
+    struct platform base;
+    struct hosts_host *v;
+    size_t n;
+    char *root;
+    int64_t wanted_gpu_per_node; /* of the configuration; -1: not given */
+    bool is_looked_at;           /* the facts are known */
+    bool only_look;              /* connecting brings nothing there */
+    char *last_id;               /* the run that was looked for, or placed, last, and where it is */
+    struct hosts_host *last;
+    struct hosts *machines;   /* each of several for itself; NULL: nobody has asked for them */
+    struct hosts_logs **logs; /* that were opened */
+    size_t n_logs;
+};
+
+static inline struct hosts *hosts_of(struct platform *p)
+{
+    return (struct hosts *)p; /* the first member */
+}
+
+/* ---- words.c: struct hosts_facts, struct platform_nodes, struct platform_jobs */
+
+extern const struct fields hosts_facts_fields, hosts_nodes_fields, hosts_jobs_fields;
+
+/* ---- call.c */
+
+/* Sets *out to the site of a machine, which h owns; connects if necessary. */
+int hosts_site(struct hosts *s, struct hosts_host *h, struct site **out, struct act_error *err) ACT_NODISCARD;
+/* Has a machine carry out a verb of host.c; takes the reference of in. Sets *out to its response, a new reference, or
+ * to NULL. timeout_s 0: the usual one. An error there is one here. */
+int hosts_call(struct hosts *s, struct hosts_host *h, const char *verb, json_t *in, int timeout_s, json_t **out,
+               struct act_error *err) ACT_NODISCARD;
+/* Asks all machines at once: calls ask, in a thread for each, for those that can be reached. Sets the rc and err of
+ * each to its result, or to why there is no connection. */
+void hosts_each(struct hosts *s, int (*ask)(struct hosts *s, struct hosts_host *h, void *arg, struct act_error *err),
+                void *arg);
+/* Warns, once, of the machines that hosts_each() could not ask. Returns the error of the first one if that was all of
+ * them. */
+int hosts_warn(struct hosts *s, struct act_error *err) ACT_NODISCARD;
+/* Asks all machines for their facts, once or anew, and warns like that. */
+int hosts_look(struct hosts *s, bool anew, struct act_error *err) ACT_NODISCARD;
+
+/* ---- ssh.c */
+
+/* Sets *out to the machine that has a run; -ACT_NOT_FOUND: none has. A cluster of one machine is not asked. */
+int hosts_find(struct hosts *s, const char *id, struct hosts_host **out, struct act_error *err) ACT_NODISCARD;
+
+/* ---- cluster.c */
+
+int hosts_nodes(struct platform *p, const char *id, struct platform_nodes *out, struct act_error *err) ACT_NODISCARD;
+int hosts_shell(struct platform *p, const char *id, const char *node, const struct act_strv *command,
+                struct platform_shell *out, struct act_error *err) ACT_NODISCARD;
+int hosts_summary(struct platform *p, struct platform_summary *out, struct act_error *err) ACT_NODISCARD;
+int hosts_jobs(struct platform *p, struct platform_jobs *out, struct act_error *err) ACT_NODISCARD;
+
+/* ---- examine.c */
+
+void hosts_examine(struct platform *p, struct platform_findings *findings);
+
+#endif

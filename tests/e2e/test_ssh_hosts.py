@@ -1,0 +1,181 @@
+"""Machines without a scheduler, behind ssh: each is a private sshd with a home of its own."""
+import os
+import pathlib
+import re
+import signal
+
+import pytest
+
+import sshd
+
+
+def test_spine(act, hosts, host):
+    act.write("hello.py", "import os; print('hello', os.environ['RANK'], os.environ['MASTER_ADDR'])\n")
+    run = hosts.submit("python3", "hello.py", n=2)
+    assert hosts.runs("gpu1") == [run]
+    act.run("wait", run)
+    assert act.state(run) == "Completed"
+    assert act.lines(run, 1) == ["hello 1 127.0.0.1"]
+    act.run("why", run)
+
+    run = hosts.submit("sleep", "300")
+    act.until_state(run, "Running")
+    assert "gpu1" in act.run("nodes", run).out
+    assert act.run("ssh", run, "--", "printenv", "ACT_RUN_ID").out.strip() == run
+    act.run("abort", run)
+    assert act.state(run) == "Canceled"
+
+
+def requests(result):
+    """What went over the connections, as "machine request"."""
+    return re.findall(r"^ *[\d.]+ site: (\S+ \S+)$", result.err, re.MULTILINE)
+
+
+def test_few_round_trips(act, hosts, host):
+    """With an open connection, and the code there already."""
+    trace = {"ACT_TRACE": "site"}
+    act.run("wait", hosts.submit("true"))
+    result = act.run("-c", "lab", "-n", 1, "submit", "true", env=trace)
+    asked = [r for r in requests(result) if not r.endswith(" open")]
+    assert asked == ["gpu1 run"] * 2, result  # what there is; begin
+    result = act.run("q", env=trace)
+    assert [r for r in requests(result) if not r.endswith(" open")] == ["gpu1 run"], result
+
+
+def test_the_first_one_with_room(act, pair):
+    said = []
+    for _ in range(4):
+        result = act.run("-c", "lab", "-n", 2, "submit", "--", "sh", "-c", "[ $RANK = 1 ] || echo up; exec sleep 300")
+        said.append([line for line in result.err.splitlines() if line.startswith("on '")])
+    assert said[0] == ["on 'gpu1'"] and said[1] == ["on 'gpu2'"], said
+    assert said[2] == ["on 'gpu1', where it waits: no machine has 2 free processors now"], said
+    assert said[3] == ["on 'gpu2', where it waits: no machine has 2 free processors now"], said
+    assert len(pair.runs("gpu1")) == len(pair.runs("gpu2")) == 2
+    act.until(lambda: [r["state"] for r in act.run("q", "--json").json["runs"]].count("Running") == 2, "two run")
+    act.run("-c", "lab", "abort", "--all", "-y")
+    states = {r["state"] for r in act.run("q", "--json").json["runs"]}
+    assert states == {"Canceled"}
+
+
+def test_a_machine_that_is_down(act, pair):
+    run = pair.submit("sleep", "300")
+    other = act.run("-c", "lab", "-n", 2, "submit", "sleep", "300").out.strip()
+    assert pair.runs("gpu2") == [other]
+    pair.servers["gpu2"].stop()
+    result = act.run("q", "--json")
+    assert {r["id"]: r["state"] for r in result.json["runs"]}[run] == "Running"
+    warnings = [line for line in result.err.splitlines() if "warning" in line]
+    assert len(warnings) == 1 and "the state of 1 run may be old: " in warnings[0] and "'gpu2'" in warnings[0], result
+    result = act.run("-c", "lab", "summary")
+    assert len([line for line in result.err.splitlines() if "'gpu2' is left out: " in line]) == 1, result
+    down = {p["name"]: p["nodes"]["down"] for p in act.run("-c", "lab", "summary", "--json").json["partitions"]}
+    assert down == {"gpu1": 0, "gpu2": 1}
+    assert pair.submit("true") in pair.runs("gpu1")
+    assert "gpu2" in act.fail("why", other, status=5)
+    pair.servers["gpu2"].start()
+    act.until_state(other, "Running")
+
+
+def test_more_than_a_machine_has(act, pair):
+    message = act.fail("-c", "lab", "-n", 4, "submit", "true", status=6)
+    assert "the run needs 4 processors, and the largest machine, 'gpu1', has 2; use at most -n 2" in message
+    assert pair.runs("gpu1") == pair.runs("gpu2") == [] and act.run("q", "--json").json["runs"] == []
+
+
+@pytest.mark.parametrize("hosts_key, said", [
+    ([], "names no machine"), (["gpu1", "gpu1"], "names 'gpu1' twice"), (["-oProxyCommand=x"], "is not of the form"),
+    (["a b"], "is not of the form")])
+def test_bad_lists(act, hosts, hosts_key, said):
+    hosts.use(*hosts_key)
+    assert said in act.fail("-c", "lab", "submit", "true", status=7)
+
+
+def test_without_mpirun(act, hosts, host):
+    lean = act.scratch / "lean"
+    lean.mkdir()
+    for path in pathlib.Path("/usr/bin").iterdir():
+        if path.name not in ("mpirun", "orterun"):
+            (lean / path.name).symlink_to(path)
+    (lean / "shell").write_text(f'#!/bin/bash\nexport PATH={lean}\nexec /bin/bash "${{@/-lc/-c}}"\n')
+    (lean / "shell").chmod(0o755)
+    host.shell(sshd.as_machine(4, f"export PATH={lean} SHELL={lean}/shell"))
+    message = act.fail("-c", "lab", "-n", 2, "submit", "true", status=3)
+    assert "mpirun is not on 'gpu1'" in message and hosts.runs("gpu1") == []
+    act.run("wait", hosts.submit("true"))
+
+
+def test_where_nothing_can_be_written(act, hosts, host):
+    (host.home / ".act").write_text("a file\n")
+    message = act.fail("-c", "lab", "submit", "true", status=1)
+    assert "cannot bring the agent to '~/.act' on 'gpu1'" in message
+    assert act.run("q", "--json").json["runs"] == []
+
+
+def test_unknown_and_changed_host_keys(act, hosts, host):
+    (host.folder / "known").write_text("")
+    assert "its host key is not known here" in act.fail("-c", "lab", "submit", "true", status=4)
+    host.trust()
+    host.stop()
+    host.new_host_key()
+    host.start()
+    assert "its host key has changed" in act.fail("-c", "lab", "submit", "true", status=4)
+
+
+def test_the_connection_goes_and_the_run_stays(act, hosts, host):
+    run = hosts.submit("sh", "-c", "echo begun; while ! [ -e /tmp/none ] && [ ! -e go ]; do sleep 0.1; done; echo done")
+    act.until(lambda: "begun" in act.run("logs", run).out, "it has begun")
+    host.stop()
+    code = next((host.home / ".act/runs" / run).glob("code"))
+    (code / "go").write_text("")
+    host.start()
+    act.run("wait", run)
+    assert act.lines(run) == ["begun", "done"]
+
+
+def supervisor(host, run):
+    return int((host.home / ".act/runs" / run / "supervisor.lock").read_text())
+
+
+def test_a_machine_that_was_restarted(act, hosts, host):
+    run = hosts.submit("sleep", "300")
+    act.until_state(run, "Running")
+    os.kill(supervisor(host, run), signal.SIGKILL)
+    assert act.until_state(run, "Failed")
+    assert "lost: the supervisor is gone" in act.info(run)["reason"]
+    assert "machine restarted" in act.run("why", run).out
+
+
+def test_again_elsewhere(act, pair):
+    run = pair.submit("true")
+    act.run("wait", run)
+    assert pair.runs("gpu1") == [run]
+    busy = act.run("-c", "lab", "-n", 2, "submit", "sleep", "300").out.strip()
+    act.until_state(busy, "Running")
+    again = act.run("resubmit", run).out.split()[-1]
+    act.run("wait", again)
+    assert pair.runs("gpu2") == [again]
+
+
+def test_found_again_without_the_ledger(act, pair):
+    pair.submit("sleep", "300", n=2)
+    run = pair.submit("echo", "hello", n=2)
+    assert run in pair.runs("gpu2")
+    act.run("wait", run)
+    (act.home / "ledger.db").unlink()
+    act.run("-c", "lab", "q", "--rebuild")
+    assert len(act.run("q", "--json").json["runs"]) == 2
+    assert act.lines(run) == ["hello"]
+    pair.servers["gpu1"].stop()
+    assert act.run("logs", run).out == "hello\n"  # nobody else is asked
+
+
+def test_cluster_add(act, hosts, host):
+    ssh = act.scratch / "home/.ssh"
+    ssh.mkdir(mode=0o700)
+    (ssh / "config").write_text("Host gpu1 old\n  User me\nHost *.example\nhost = gpu2\n")
+    message = act.fail("cluster", "add", "--kind", "ssh", status=2)
+    assert "--hosts is missing; any name will do, such as: gpu1, old, gpu2" in message
+    result = act.run("cluster", "add", "--kind", "ssh", "--hosts", "gpu1", "-y", status=(0, 1))
+    assert re.search(r"^ok +gpu1: .* processors", result.out, re.MULTILINE), result
+    assert not list(host.home.iterdir())  # nothing was brought there
+    act.run("wait", act.submit("true", before=("-c", "gpu1")))
