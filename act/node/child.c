@@ -321,8 +321,8 @@ static bool child_has_children(void)
     return false;
 }
 
-/* A process that hangs in a driver or a file system does not even end by SIGKILL: it is left after some seconds, so that
- * it holds neither the run nor its GPUs. */
+/* A process that hangs in a driver or a file system does not even end by SIGKILL: it is left after some seconds, so
+ * that it holds neither the run nor its GPUs. */
 void child_kill_all(void)
 {
     enum { LEAVE_AFTER_MS = 10000, LONGEST_MS = 50 };

@@ -86,7 +86,8 @@ def test_what_fails(act, modules, conda, settings, said):
 
 
 @pytest.mark.parametrize("lines, said", [
-    ("exit 0", "'setup_rank' ended the shell, with 'exit 0'"), ("true\nfalse", "line 2 of 'setup_rank' ended with status 1")])
+    ("exit 0", "'setup_rank' ended the shell, with 'exit 0'"),
+    ("true\nfalse", "line 2 of 'setup_rank' ended with status 1")])
 def test_what_a_rank_sets_up_fails(act, lines, said):
     run = act.finish("echo", "never", before=keys(setup_rank=lines), status=1)
     assert act.lines(run) == [f"act: {said}" if "line" not in said else f"act: {said}: false"]

@@ -82,7 +82,7 @@ static int check_rank_lines(const struct config *c, struct act_error *err)
     return check_lines("setup_rank", c->setup.rank_lines, err);
 }
 
-static int check_timeout(const struct config *c, struct act_error *err)
+static int check_setup_timeout(const struct config *c, struct act_error *err)
 {
     int ignored;
 
@@ -90,8 +90,13 @@ static int check_timeout(const struct config *c, struct act_error *err)
 }
 
 const struct flow_setup_key flow_setup_keys[] = {
-    {"modules", check_modules},        {"conda", check_conda},           {"venv", check_venv}, {"setup", check_setup_lines},
-    {"setup_rank", check_rank_lines}, {"setup_timeout", check_timeout}, {0},
+    {"modules", check_modules},
+    {"conda", check_conda},
+    {"venv", check_venv},
+    {"setup", check_setup_lines},
+    {"setup_rank", check_rank_lines},
+    {"setup_timeout", check_setup_timeout},
+    {0},
 };
 
 static int check_all(const struct config *c, struct act_error *err)
