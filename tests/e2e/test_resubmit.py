@@ -127,7 +127,7 @@ def test_in_place_of_one_that_waits(act, slow, aborted):
 
 
 def test_a_run_is_replaced_once(act, slow):
-    """As long as it goes on; what was replaced and has ended can be repeated as often as one likes."""
+    """As long as it goes on; what was replaced and has ended can be repeated by whoever says so."""
     old, gate, said = slow
     replacing = act.start("resubmit", old)
     try:
@@ -140,7 +140,8 @@ def test_a_run_is_replaced_once(act, slow):
         gate.touch()
         replacing.communicate(timeout=60)
     act.until(lambda: f"begin {new}\n" in said.read_text(), "the new one begins")
-    another = act.run("resubmit", old).out.strip()
+    act.fail("resubmit", old, status=2, match=f"was replaced by '{new}', which goes on")
+    another = act.run("resubmit", "-y", old).out.strip()
     act.until(lambda: f"begin {another}\n" in said.read_text(), "another one begins")
     act.run("abort", new)
     act.run("abort", another)

@@ -50,8 +50,8 @@ int cmd_submit(struct cli *cli, struct act_error *err)
     if (rc == 0 && io.dry_run) {
         rc = cli_print_spec(io.preview ? io.preview : run_spec_to_json(&io.spec), err);
     } else if (rc == 0) {
-        rc = cli_print_id("run", io.spec.id, cli->options.json ? cli_spec_json(&io.spec) : NULL, err);
         say_submitted(&io.spec);
+        rc = cli_print_id("run", io.spec.id, cli->options.json ? cli_spec_json(&io.spec) : NULL, err);
     }
     run_spec_release(&io.spec);
     return rc;
