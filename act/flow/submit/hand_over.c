@@ -75,7 +75,7 @@ int flow_hand_over(struct flow *flow, struct platform *platform, struct run_spec
     if (rc == 0) {
         struct platform_submission submission = {.spec = spec,
                                                  .package = package,
-                                                 .stores = stores,
+                                                 .stores = row->about.is_here ? NULL : stores, /* the project has it */
                                                  .agent_key = files.agent_key,
                                                  .spec_key = files.spec_key,
                                                  .agent_url = files.agent_url,
