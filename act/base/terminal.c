@@ -311,7 +311,7 @@ void act_wrap(const char *text, int at, int indent, int width, struct act_buf *o
         act_buf_adds(out, text);
         return;
     }
-    for (size_t n; *text; at = indent) {
+    for (size_t n; *text;) {
         size_t line = strcspn(text, "\n");
         n = terminal_line_of(text, width - at);
         n = n < line ? n : line;
