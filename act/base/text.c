@@ -197,8 +197,7 @@ void act_copy_line(char *out, size_t size, const char *text)
 
     while (n < len && (next = act_utf8_char(line + n, len - n)) > 0 && n + next < size)
         n += next;
-    memcpy(out, line, n);
-    out[n] = '\0';
+    snprintf(out, size, "%.*s", (int)n, line);
 }
 
 char *act_printable(const char *s)

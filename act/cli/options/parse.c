@@ -370,7 +370,7 @@ static int parse_option(struct parser *p, struct act_error *err)
     }
     if (!command)
         note_before(p, o, word);
-    return store_value(o, word, value, p->cli, err);
+    return store_value(o, word, value ? value : "", p->cli, err); /* a flag has none */
 }
 
 static int check_count(const struct cli *cli, struct act_error *err)
