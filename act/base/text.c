@@ -192,12 +192,13 @@ char *act_one_line(const char *text, size_t len)
 
 void act_copy_line(char *out, size_t size, const char *text)
 {
-    ACT_AUTOFREE char *line = act_one_line(text, strlen(text));
+    char *line = act_one_line(text, strlen(text));
     size_t len = strlen(line), n = 0, next;
 
     while (n < len && (next = act_utf8_char(line + n, len - n)) > 0 && n + next < size)
         n += next;
     snprintf(out, size, "%.*s", (int)n, line);
+    free(line);
 }
 
 char *act_printable(const char *s)

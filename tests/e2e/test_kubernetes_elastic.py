@@ -178,7 +178,7 @@ def test_a_run_that_moves_keeps_its_range_or_says_so(act, cluster):
 
 
 @pytest.mark.parametrize("words, match", [
-    (("-c", "k8s", "-n", "4:2"), "-n takes a number, or MIN:MAX for an elastic run, not '4:2'"),
+    (("-c", "k8s", "-n", "4:2"), "-n takes MIN:MAX, and 4 is more than 2"),
     (("-c", "k8s", "-n", "0:2"), "-n takes a number, or MIN:MAX"),
     (("-c", "k8s", "-n", "1:"), "-n takes a number, or MIN:MAX"),
     (("-c", "k8s", "-n", "3:4"), "whole nodes: 3:4 must be multiples of the 2"),
