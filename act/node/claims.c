@@ -69,10 +69,11 @@ static bool read_claim(int dir_fd, const char *name, struct gpu_claim *out)
     if (n < 2 || (out->keys[0] != TRIES && out->keys[0] != HOLDS))
         return false;
     out->keys[n] = '\0';
-    out->keys[strcspn(out->keys, "\n")] = '\0';
     out->state = out->keys[0];
     out->keys[0] = ' ';
-    strcat(out->keys, " ");
+    size_t end = strcspn(out->keys, "\n"); /* room for two bytes is left */
+    out->keys[end] = ' ';
+    out->keys[end + 1] = '\0';
     out->uid = st.st_uid;
     out->changed = st.st_ctim;
     return true;

@@ -123,7 +123,7 @@ int flow_take_setup(const struct config *c, struct run_spec *spec, struct act_er
                                      .venv = s->venv,
                                      .lines = s->lines,
                                      .rank_lines = s->rank_lines};
-    int timeout_s, rc = check_all(c, err);
+    int timeout_s = 0, rc = check_all(c, err);
 
     if (rc == 0)
         rc = read_timeout(s->timeout, &timeout_s, err);
@@ -147,7 +147,7 @@ int flow_repeat_setup(const struct config *c, const struct run_spec *old, struct
         {"setup", old->setup.lines, &now->lines},
         {"setup_rank", old->setup.rank_lines, &now->rank_lines},
     };
-    int timeout_s, rc = flow_take_setup(c, spec, err);
+    int timeout_s = 0, rc = flow_take_setup(c, spec, err);
 
     if (rc == 0)
         rc = read_timeout(c->setup.timeout, &timeout_s, err);
