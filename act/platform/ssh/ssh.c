@@ -192,30 +192,32 @@ static void hosts_remember(struct hosts *s, const char *id, struct hosts_host *h
     s->last = h;
 }
 
-static int hosts_place(struct hosts *s, const struct run_spec *spec, struct hosts_host **out, struct act_error *err)
+/* Chooses the machine for a run, or returns the one that was chosen for it before. NULL: err says why. */
+static struct hosts_host *hosts_place(struct hosts *s, const struct run_spec *spec, struct act_error *err)
 {
-    bool is_placed = s->n == 1 || act_streq(spec->id, s->last_id);
-    int rc = is_placed ? 0 : hosts_look(s, false, err);
-
-    if (rc == 0 && !is_placed) {
-        struct hosts_host *h = hosts_choose(s, spec);
-        if (!h)
-            return hosts_refuse(s, spec, err);
-        hosts_say_choice(s, h, spec);
-        hosts_count(h, spec);
-        hosts_remember(s, spec->id, h);
+    if (s->n == 1)
+        return &s->v[0];
+    if (act_streq(spec->id, s->last_id))
+        return s->last;
+    if (hosts_look(s, false, err) < 0)
+        return NULL;
+    struct hosts_host *h = hosts_choose(s, spec);
+    if (!h) {
+        (void)!hosts_refuse(s, spec, err);
+        return NULL;
     }
-    *out = s->n == 1 ? &s->v[0] : s->last;
-    return rc;
+    hosts_say_choice(s, h, spec);
+    hosts_count(h, spec);
+    hosts_remember(s, spec->id, h);
+    return h;
 }
 
 static int hosts_settle(struct platform *p, struct run_spec *spec, struct act_error *err)
 {
-    struct hosts_host *h = NULL;
-    int rc = hosts_place(hosts_of(p), spec, &h, err);
+    struct hosts_host *h = hosts_place(hosts_of(p), spec, err);
 
-    if (rc < 0)
-        return rc;
+    if (!h)
+        return -(int)err->code;
     if (!spec->config)
         spec->config = json_object();
     json_t *part = json_object_get(spec->config, ssh_keys_part.name);
@@ -285,10 +287,10 @@ static int hosts_submit(struct platform *p, const struct platform_submission *su
 {
     struct hosts *s = hosts_of(p);
     const char *id = submission->spec->id;
-    struct hosts_host *h = NULL;
-    int rc = hosts_place(s, submission->spec, &h, err);
+    struct hosts_host *h = hosts_place(s, submission->spec, err);
+    int rc = h ? 0 : -(int)err->code;
 
-    if (rc == 0) {
+    if (h) {
         *submission->asked = true;
         rc = hosts_start(s, h, submission, err);
     }
