@@ -1,6 +1,8 @@
 /* Names of logs, and the last words of ranks in them. */
 #include "fuzz/fuzz.h"
 
+#include "diagnose/diagnose.h"
+
 #include "flow/source/last_words.c"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
