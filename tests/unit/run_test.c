@@ -439,6 +439,16 @@ TEST(names_and_tags)
     assert_true(run_tags_have(tags, wanted) && !run_tags_have(some, wanted) && !run_tags_have(NULL, wanted));
 }
 
+/* A run that was never submitted has no exit status, and no attempt. */
+TEST(the_status_of_a_run_that_never_began)
+{
+    CODEC_AUTOJSON json_t *json = json_pack("{s:s, s:i, s:i}", "state", "Failed", "exit_status", -1, "attempt", 0);
+    struct run_status back;
+
+    assert_ok(run_status_from_json(json, &back, &err), err);
+    assert_true(back.state == RUN_FAILED && back.exit_status == -1 && back.attempt == 0);
+}
+
 /* What an older or a newer version wrote is read; what nobody wrote is an error that names the member. */
 TEST(a_status_is_checked)
 {
@@ -453,9 +463,9 @@ TEST(a_status_is_checked)
         {"{\"state\": 1}", "'state' must be one of Queued, Running, Completed, Failed, Canceled, Unknown"},
         {"{\"failed_rank\": \"x\"}", "'failed_rank' must be a whole number from -1 to 16777216"},
         {"{\"exit_status\": -5}", "'exit_status'"},
-        {"{\"exit_status\": 9223372036854775807}", "'exit_status' must be a whole number from 0 to 255"},
+        {"{\"exit_status\": 9223372036854775807}", "'exit_status' must be a whole number from -1 to 255"},
         {"{\"started\": 1e300}", "'started'"},
-        {"{\"attempt\": 0}", "'attempt'"},
+        {"{\"attempt\": -1}", "'attempt'"},
         {"{\"seen\": 1}", "'seen' must be true or false"},
         {"{\"reason\": 7}", "'reason' must be a text"},
         {"{\"bad_nodes\": {}}", "'bad_nodes' must be a list"},
