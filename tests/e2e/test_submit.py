@@ -133,7 +133,7 @@ def test_a_starter_is_told_what_the_user_left_out(act, two_ranks):
     act.write("train.py")
     plain = act.run("-n", "2", "submit", "./torchrun", "train.py", "--nnodes", "7")
     assert "torchrun  one on each node, 2 processes each" in plain.err and "stays as" not in plain.err
-    assert "1 node, 2 processes each" in plain.err
+    assert "1 node, 2 processes;" in plain.err
     run = plain.out.strip()
     act.run("wait", run)
     lines = act.lines(run)

@@ -165,10 +165,10 @@ const struct cli_command cli_run_commands[] = {
                 "For a run that is running, or that hung, it shows what each rank said last and for how long it has\n"
                 "been silent; ranks that are where few others are come first. On a service, the time is that of the\n"
                 "log.\n"
-                "--json: version (1), run, state, reason, attempt, attempts, retry, heartbeat, last_line (of rank 0),\n"
-                "ranks (rank, line, silent_s, longer: than that), failure (attempt, rank, node, exit_status, signal,\n"
-                "reason, time, lines), diagnosis (id, code, class, summary, advice, rank, log, line; retry: no, yes,\n"
-                "other_node, after_change) and notes; null: not known.",
+                "--json: version (1), run, state, replaced_by (the run that took its place), reason, attempt, attempts,\n"
+                "retry, heartbeat, last_line (of rank 0), ranks (rank, line, silent_s, longer: than that), failure\n"
+                "(attempt, rank, node, exit_status, signal, reason, time, lines), diagnosis (id, code, class, summary,\n"
+                "advice, rank, log, line; retry: no, yes, other_node, after_change) and notes; null: not known.",
      .options = "cluster json",
      A_RUN,
      .run = cmd_why},
