@@ -159,16 +159,17 @@ const struct cli_command cli_run_commands[] = {
      .summary = "which rank failed first, what it said, what that means, what to do",
      .examples = "a why 60ce2fc7\n"
                  "a why --json 60ce2fc7 | jq -r .diagnosis.code\n",
-     .details = "Reads the agent's records and the ends of the logs; fetches nothing. For a run that has not failed,\n"
-                "it says what the run waits for or is doing. Your own rules, in the same form as the built-in ones,\n"
-                "can go into aux_data/diagnosis.yaml. Exit status 0: the question was answered.\n"
-                "For a run that is running, or that hung, it shows what each rank said last and for how long it has\n"
-                "been silent; ranks that are where few others are come first. On a service, the time is that of the\n"
-                "log.\n"
-                "--json: version (1), run, state, replaced_by (the run that took its place), reason, attempt, attempts,\n"
-                "retry, heartbeat, last_line (of rank 0), ranks (rank, line, silent_s, longer: than that), failure\n"
-                "(attempt, rank, node, exit_status, signal, reason, time, lines), diagnosis (id, code, class, summary,\n"
-                "advice, rank, log, line; retry: no, yes, other_node, after_change) and notes; null: not known.",
+     .details =
+         "Reads the agent's records and the ends of the logs; fetches nothing. For a run that has not failed,\n"
+         "it says what the run waits for or is doing. Your own rules, in the same form as the built-in ones,\n"
+         "can go into aux_data/diagnosis.yaml. Exit status 0: the question was answered.\n"
+         "For a run that is running, or that hung, it shows what each rank said last and for how long it has\n"
+         "been silent; ranks that are where few others are come first. On a service, the time is that of the\n"
+         "log.\n"
+         "--json: version (1), run, state, replaced_by (the run that took its place), reason, attempt, attempts,\n"
+         "retry, heartbeat, last_line (of rank 0), ranks (rank, line, silent_s, longer: than that), failure\n"
+         "(attempt, rank, node, exit_status, signal, reason, time, lines), diagnosis (id, code, class, summary,\n"
+         "advice, rank, log, line; retry: no, yes, other_node, after_change) and notes; null: not known.",
      .options = "cluster json",
      A_RUN,
      .run = cmd_why},
