@@ -252,6 +252,19 @@ static void find_nvidia(const char *root, struct gpu_list *out)
 /* The graphics of a processor have no more memory of their own. */
 static const int64_t least_memory_bytes = INT64_C(4) << 30;
 
+/* Calls add() for each number behind prefix among the names in a folder, and then numbers the cards. */
+static void facts_add_each(const char *root, const char *folder, const char *prefix,
+                           void (*add)(const char *root, int number, struct gpu_list *out), struct gpu_list *out)
+{
+    ACT_AUTOFREE char *dir = act_sprintf("%s%s", root, folder);
+    ACT_AUTOFREE int *numbers = NULL;
+    size_t n = facts_numbers(dir, prefix, &numbers);
+
+    for (size_t i = 0; i < n; i++)
+        add(root, numbers[i], out);
+    number_cards(out);
+}
+
 static void add_node(const char *root, int node, struct gpu_list *out)
 {
     ACT_AUTOFREE char *dir = act_sprintf("%s" KFD_NODES "/%d", root, node);
@@ -285,13 +298,7 @@ static void add_node(const char *root, int node, struct gpu_list *out)
 
 static void find_amd(const char *root, struct gpu_list *out)
 {
-    ACT_AUTOFREE char *dir = act_sprintf("%s" KFD_NODES, root);
-    ACT_AUTOFREE int *nodes = NULL;
-    size_t n = facts_numbers(dir, "", &nodes);
-
-    for (size_t i = 0; i < n; i++)
-        add_node(root, nodes[i], out);
-    number_cards(out);
+    facts_add_each(root, KFD_NODES, "", add_node, out);
 }
 
 /* ---- Intel */
@@ -317,13 +324,7 @@ static void add_render(const char *root, int render, struct gpu_list *out)
 
 static void find_intel(const char *root, struct gpu_list *out)
 {
-    ACT_AUTOFREE char *dir = act_sprintf("%s" DRM, root);
-    ACT_AUTOFREE int *renders = NULL;
-    size_t n = facts_numbers(dir, "renderD", &renders);
-
-    for (size_t i = 0; i < n; i++)
-        add_render(root, renders[i], out);
-    number_cards(out);
+    facts_add_each(root, DRM, "renderD", add_render, out);
 }
 
 /* ---- all */
