@@ -469,7 +469,7 @@ def image_of(azureml, run):
 
 
 def resubmit(act, run, *before, **options):
-    return act.run(*before, "resubmit", run, **options).out.strip()
+    return act.run(*before, "resubmit", "-y", run, **options).out.strip()
 
 
 def job_file(act, image="team/job:1"):

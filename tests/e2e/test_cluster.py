@@ -68,8 +68,9 @@ def test_a_command_on_a_node(act):
     act.write("here.txt", "the code")
     act.cluster("aml", extra={"env": {"COLOUR": "blue", "MY_TOKEN": "hidden"}})
     run = running(act, "sleep", "300")
-    show = act.run("ssh", run, "--", "sh", "-c", "cat here.txt; echo; env")
-    lines = show.out.splitlines()
+    look = ("ssh", run, "--", "sh", "-c", "cat here.txt; echo; env")
+    act.until(lambda: "RANK=0" in act.run(*look).out.split(), "the command runs")
+    lines = act.run(*look).out.splitlines()
     assert lines[0] == "the code"
     assert {"COLOUR=blue", f"ACT_RUN_ID={run}", "RANK=0", "WORLD_SIZE=1"} <= set(lines)
     assert not any("hidden" in line for line in lines), "a secret would be seen in the list of processes"

@@ -172,7 +172,7 @@ def test_a_run_that_moves_keeps_its_range_or_says_so(act, cluster):
     cluster.cluster("other", gpu_per_node=1, k8s=cluster.keys)
     act.run("-c", "other", "resubmit", run)
     assert [j["metadata"]["annotations"].get("act/min-nodes") for j in cluster.objects("Job")] == ["1", "1"]
-    moved = act.run("-c", "local", "resubmit", run)
+    moved = act.run("-c", "local", "resubmit", "-y", run)
     assert "the first run had 1 to 2 nodes; this one has a fixed size, as platform 'local'" in moved.err
     act.run("wait", moved.out.strip())
 

@@ -129,7 +129,8 @@ def test_names_of_failed_runs(act):
 def test_resubmitted_runs_keep_their_names(act):
     first = named(act, "base", "lr=0.1", "a=b")
     again = act.run("resubmit", first).out.strip()
-    other = act.run("resubmit", "--json", "--name", "new", "--tag", "lr=0.2", "--tag", "c=d", first).json["runs"][0]
+    told = act.run("resubmit", "-y", "--json", "--name", "new", "--tag", "lr=0.2", "--tag", "c=d", first).json
+    other, = told["runs"]
     assert (other["name"], other["tags"]) == ("new", {"lr": "0.2", "a": "b", "c": "d"})
     assert act.info(again)["name"] == "base" and act.info(again)["tags"] == {"lr": "0.1", "a": "b"}
     act.run("wait", again)

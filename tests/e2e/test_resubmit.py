@@ -282,7 +282,7 @@ def test_which_code_it_has(act):
     act.write("code.txt", "second\n")
     same = act.run("resubmit", old)
     assert f"in place of {old}, with the package of that run; --code takes today's" in same.err
-    new = act.run("resubmit", "--code", old)
+    new = act.run("resubmit", "-y", "--code", old)
     assert "--code" not in new.err and "1 changed: code.txt" in new.err, "as a submit says it"
     for result, line in ((same, "first"), (new, "second")):
         run = result.out.strip()
@@ -303,7 +303,7 @@ def test_whose_code_it_has(act, scratch):
     assert "with the code of" not in act.run("resubmit", "--dry-run", old, cwd=other).err
     first = act.run("resubmit", "--code", old, cwd=other)
     assert f"with the code of '{act.project}', the project of '{old}'" in first.err
-    second = act.run("-c", "there", "resubmit", "--code", old, cwd=other)
+    second = act.run("-c", "there", "resubmit", "-y", "--code", old, cwd=other)
     assert f"with the code of '{other}', which is not the project of '{old}': that is '{act.project}'" in second.err
     for result, line in ((first, "of the run"), (second, "of another")):
         run = result.out.strip()

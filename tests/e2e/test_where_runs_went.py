@@ -142,7 +142,7 @@ def test_the_file_was_renamed(act, azureml, scratch):
     assert "the cluster file of 'aml' is gone or leads elsewhere" in done.err
     ask("abort", done.out.split()[-1])
     assert act.run("-c", "new", "q", run).status == 0
-    named = act.run("-c", "new", "resubmit", run)
+    named = act.run("-c", "new", "resubmit", "-y", run)
     assert "gone" not in named.err
     act.run("abort", named.out.split()[-1])
     assert act.info(run)["cluster"] == "new"
