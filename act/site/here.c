@@ -46,6 +46,16 @@ static const char *working_dir(const struct site *site)
     return access(site->root, X_OK) == 0 ? site->root : "/";
 }
 
+struct site_result here_result_of(const struct proc_result *got)
+{
+    return (struct site_result){.status =
+                                    WIFSIGNALED(got->status) ? 128 + WTERMSIG(got->status) : WEXITSTATUS(got->status),
+                                .out = got->out,
+                                .err = got->err,
+                                .out_len = got->out_len,
+                                .err_len = got->err_len};
+}
+
 int here_run(struct site *site, const struct site_command *command, struct site_result *result, struct act_error *err)
 {
     static char utc[] = "TZ=UTC";
@@ -68,12 +78,6 @@ int here_run(struct site *site, const struct site_command *command, struct site_
                                            .max_bytes = command->max_bytes},
                        &got, err);
     act_strv_release(&argv);
-    *result = (struct site_result){
-        .status = WIFSIGNALED(got.status) ? 128 + WTERMSIG(got.status) : WEXITSTATUS(got.status),
-        .out = got.out,
-        .err = got.err,
-        .out_len = got.out_len,
-        .err_len = got.err_len,
-    };
+    *result = here_result_of(&got);
     return rc;
 }

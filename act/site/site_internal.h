@@ -3,6 +3,7 @@
 #ifndef ACT_SITE_SITE_INTERNAL_H
 #define ACT_SITE_SITE_INTERNAL_H
 
+#include "proc/proc.h"
 #include "site/site.h"
 
 struct wire;
@@ -35,6 +36,8 @@ char *site_agent_dir(const struct site *site, const char *sha256); /* new string
 
 /* here.c: an absolute root for what the configuration says. New string. */
 char *here_root(const char *root);
+/* Returns what a program has left, which moves to the result. */
+struct site_result here_result_of(const struct proc_result *got);
 int here_run(struct site *site, const struct site_command *command, struct site_result *result,
              struct act_error *err) ACT_NODISCARD;
 int here_list(struct site *site, struct act_strv *out_ids, struct act_error *err) ACT_NODISCARD;

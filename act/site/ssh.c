@@ -299,12 +299,7 @@ static int ssh_run_script(struct ssh *ssh, const char *script, const struct site
                                            .max_bytes = limits->max_bytes + NOISE_MAX,
                                            .on_terminal = true},
                        &got, err);
-    *out =
-        (struct site_result){.status = WIFSIGNALED(got.status) ? 128 + WTERMSIG(got.status) : WEXITSTATUS(got.status),
-                             .out = got.out,
-                             .err = got.err,
-                             .out_len = got.out_len,
-                             .err_len = got.err_len};
+    *out = here_result_of(&got);
     make_text(out->err, out->err_len);
     if (rc == 0 && out->status == SSH_FAILED)
         rc = ssh_explain(ssh, out->err, err);

@@ -72,10 +72,9 @@ static int wire_drop(struct wire *w, struct act_error *err)
     return -(int)err->code;
 }
 
-/* Sends the request (takes its reference), followed by a file if there is one, and reads the response. Release it in
- * every case. */
+/* A request, followed by a file if there is one, and its response. */
 struct exchange {
-    json_t *request;
+    json_t *request; /* is sent, or dropped, by call() */
     const struct frame_part *part;
     const char *file;
     int64_t file_bytes;
@@ -83,6 +82,11 @@ struct exchange {
     int timeout_s;
     struct frame response;
 };
+
+static void exchange_release(struct exchange *x)
+{
+    frame_release(&x->response);
+}
 
 static int send_file(struct wire *w, const struct exchange *x, struct act_error *err)
 {
@@ -124,8 +128,9 @@ static int exchange(struct wire *w, struct exchange *x, struct act_error *err)
 static int wire_say_hello(struct site *site, struct act_error *err)
 {
     struct wire *w = site->wire;
-    struct exchange x = {.request = json_pack("{s:s, s:o}", "op", "open", "root", codec_json_bytes_new(w->root)),
-                         .timeout_s = RESPONSE_S};
+    ACT_AUTO(exchange) x = {.timeout_s = RESPONSE_S};
+
+    x.request = json_pack("{s:s, s:o}", "op", "open", "root", codec_json_bytes_new(w->root));
     int rc = exchange(w, &x, err);
 
     if (rc == 0) {
@@ -136,7 +141,6 @@ static int wire_say_hello(struct site *site, struct act_error *err)
         else if (!site->root)
             site->root = act_strdup(root);
     }
-    frame_release(&x.response);
     if (rc < 0)
         disconnect(w);
     return rc;
@@ -177,13 +181,9 @@ static int bad_response(const char *what, struct act_error *err)
     return act_error_set(err, ACT_FAIL, "the site gave a wrong response: '%s'", what);
 }
 
-static json_t *texts_json(const char *const *texts, size_t n)
+static json_t *wire_texts_json(const char *const *texts, size_t n)
 {
-    json_t *array = json_array();
-
-    for (size_t i = 0; i < n; i++)
-        json_array_append_new(array, codec_json_bytes_new(texts[i]));
-    return array;
+    return codec_json_strv_new(&(struct act_strv){.v = (char **)(uintptr_t)texts, .n = n});
 }
 
 /* ---- opening ---- */
@@ -255,13 +255,12 @@ bool wire_needs_login_shell(const struct wire *wire)
 static int bring_file(struct site *site, json_t *request, const char *path, const char *sha256, int64_t bytes,
                       struct act_error *err)
 {
-    struct exchange x = {.request = request, .file = path, .file_bytes = bytes};
+    ACT_AUTO(exchange) x = {.request = request, .file = path, .file_bytes = bytes};
 
     json_object_set_new(request, "op", json_string("put"));
     json_object_set_new(request, "bytes", json_integer(bytes));
     json_object_set_new(request, "sha256", json_string(sha256));
     int rc = call(site, &x, err);
-    frame_release(&x.response);
     return rc < 0 ? act_error_prefix(err, "cannot bring '%s' to the site", path) : 0;
 }
 
@@ -317,8 +316,9 @@ static int ask_for_agent(struct site *site, const char *hash, json_t **out_missi
 
     if (rc == 0)
         rc = add_program(site, programs, SITE_AGENT, err);
-    struct exchange x = {.request = json_pack("{s:s, s:s%, s:o}", "op", "agent", "hash", hash, (size_t)SITE_AGENT_HEX,
-                                              "programs", programs)};
+    ACT_AUTO(exchange) x = {0};
+    x.request =
+        json_pack("{s:s, s:s%, s:o}", "op", "agent", "hash", hash, (size_t)SITE_AGENT_HEX, "programs", programs);
     if (rc == 0)
         rc = call(site, &x, err);
     else
@@ -326,7 +326,6 @@ static int ask_for_agent(struct site *site, const char *hash, json_t **out_missi
     *out_missing = json_incref(json_object_get(x.response.head, "missing"));
     if (rc == 0)
         *out = codec_json_bytes_get(json_object_get(x.response.head, "path"));
-    frame_release(&x.response);
     return rc == 0 && (!*out || **out != '/') ? bad_response("path", err) : rc;
 }
 
@@ -395,15 +394,15 @@ int wire_find_agent(struct site *site, char **out, bool *out_there, struct act_e
 static int ask_to_create(struct site *site, const struct run_spec *spec, json_t *package, bool *out_existed,
                          bool *out_needed, struct act_error *err)
 {
-    struct exchange x = {.request = json_pack("{s:s, s:o, s:o}", "op", "create", "spec", run_spec_to_json(spec),
-                                              "secrets", run_secrets_to_json(spec))};
+    ACT_AUTO(exchange) x = {0};
 
+    x.request = json_pack("{s:s, s:o, s:o}", "op", "create", "spec", run_spec_to_json(spec), "secrets",
+                          run_secrets_to_json(spec));
     if (package)
         json_object_set(x.request, "package", package);
     int rc = call(site, &x, err);
     *out_existed = json_is_true(json_object_get(x.response.head, "existed"));
     *out_needed = json_is_true(json_object_get(x.response.head, "needs_package"));
-    frame_release(&x.response);
     return rc;
 }
 
@@ -436,16 +435,14 @@ int wire_create_run(struct site *site, const struct run_spec *spec, const char *
 
 int wire_remove_run(struct site *site, const char *id, struct act_error *err)
 {
-    struct exchange x = {.request = json_pack("{s:s, s:s}", "op", "remove", "id", id)};
-    int rc = call(site, &x, err);
+    ACT_AUTO(exchange) x = {.request = json_pack("{s:s, s:s}", "op", "remove", "id", id)};
 
-    frame_release(&x.response);
-    return rc;
+    return call(site, &x, err);
 }
 
 int wire_clear(struct site *site, bool dry_run, struct site_left *out, struct act_error *err)
 {
-    struct exchange x = {.request = json_pack("{s:s, s:b}", "op", "clear", "dry_run", dry_run)};
+    ACT_AUTO(exchange) x = {.request = json_pack("{s:s, s:b}", "op", "clear", "dry_run", dry_run)};
     int rc = call(site, &x, err);
 
     *out = (struct site_left){0};
@@ -454,7 +451,6 @@ int wire_clear(struct site *site, bool dry_run, struct site_left *out, struct ac
         rc = bad_response("n", err);
     if (rc == 0)
         *out = (struct site_left){.bytes = (uint64_t)bytes, .n = (size_t)n};
-    frame_release(&x.response);
     return rc;
 }
 
@@ -468,7 +464,7 @@ static json_t *file_request(const char *op, const char *id, const char *name)
 static int read_once(struct site *site, const char *id, const char *name, uint64_t offset, char *data, size_t len,
                      size_t *out_got, struct act_error *err)
 {
-    struct exchange x = {.request = file_request("read", id, name), .max_response = len};
+    ACT_AUTO(exchange) x = {.request = file_request("read", id, name), .max_response = len};
 
     json_object_set_new(x.request, "offset", json_integer((json_int_t)offset));
     json_object_set_new(x.request, "len", json_integer((json_int_t)len));
@@ -476,7 +472,6 @@ static int read_once(struct site *site, const char *id, const char *name, uint64
     *out_got = rc < 0 ? 0 : x.response.parts[0].len;
     if (*out_got)
         memcpy(data, x.response.parts[0].data, *out_got);
-    frame_release(&x.response);
     return rc;
 }
 
@@ -499,11 +494,10 @@ int wire_read(struct site *site, const char *id, const char *name, uint64_t offs
 
 int wire_read_text(struct site *site, const char *id, const char *name, char **out, struct act_error *err)
 {
-    struct exchange x = {.request = file_request("text", id, name), .max_response = SITE_TEXT_MAX_BYTES};
+    ACT_AUTO(exchange) x = {.request = file_request("text", id, name), .max_response = SITE_TEXT_MAX_BYTES};
     int rc = call(site, &x, err);
 
     *out = rc < 0 ? NULL : act_buf_steal(&x.response.parts[0]);
-    frame_release(&x.response);
     return rc;
 }
 
@@ -511,25 +505,24 @@ int wire_write(struct site *site, const char *id, const char *name, const char *
                struct act_error *err)
 {
     const struct frame_part part = {text, strlen(text)};
-    struct exchange x = {.request = file_request("write", id, name), .part = &part};
+    ACT_AUTO(exchange) x = {.request = file_request("write", id, name), .part = &part};
 
     json_object_set_new(x.request, "exclusive", json_boolean(out_existed));
     int rc = call(site, &x, err);
     if (out_existed)
         *out_existed = json_is_true(json_object_get(x.response.head, "existed"));
-    frame_release(&x.response);
     return rc;
 }
 
 int wire_files(struct site *site, const char *id, const char *const *folders, size_t n_folders, struct site_files *out,
                struct act_error *err)
 {
-    struct exchange x = {.request = file_request("files", id, "")};
+    ACT_AUTO(exchange) x = {.request = file_request("files", id, "")};
     json_t *row;
     size_t i;
 
     *out = (struct site_files){0};
-    json_object_set_new(x.request, "folders", texts_json(folders, n_folders));
+    json_object_set_new(x.request, "folders", wire_texts_json(folders, n_folders));
     int rc = call(site, &x, err);
     json_array_foreach(json_object_get(x.response.head, "files"), i, row)
     {
@@ -542,7 +535,6 @@ int wire_files(struct site *site, const char *id, const char *const *folders, si
         else if (rc == 0)
             rc = bad_response("files", err);
     }
-    frame_release(&x.response);
     if (rc < 0)
         site_files_release(out);
     return rc;
@@ -552,7 +544,7 @@ int wire_files(struct site *site, const char *id, const char *const *folders, si
 
 int wire_states(struct site *site, const char *const *ids, size_t n, struct site_state *out, struct act_error *err)
 {
-    struct exchange x = {.request = json_pack("{s:s, s:o}", "op", "states", "ids", texts_json(ids, n))};
+    ACT_AUTO(exchange) x = {.request = json_pack("{s:s, s:o}", "op", "states", "ids", wire_texts_json(ids, n))};
     json_t *row;
     size_t i;
 
@@ -569,7 +561,6 @@ int wire_states(struct site *site, const char *const *ids, size_t n, struct site
         if (rc == 0)
             rc = run_job_from_json(row, &out[i].job, err);
     }
-    frame_release(&x.response);
     if (rc < 0)
         site_states_release(out, n);
     return rc;
@@ -577,7 +568,7 @@ int wire_states(struct site *site, const char *const *ids, size_t n, struct site
 
 int wire_list(struct site *site, struct act_strv *out_ids, struct act_error *err)
 {
-    struct exchange x = {.request = json_pack("{s:s}", "op", "list")};
+    ACT_AUTO(exchange) x = {.request = json_pack("{s:s}", "op", "list")};
     json_t *id;
     size_t i;
     int rc = call(site, &x, err);
@@ -587,7 +578,6 @@ int wire_list(struct site *site, struct act_strv *out_ids, struct act_error *err
         if (rc == 0 && json_is_string(id) && run_id_valid(json_string_value(id)))
             act_strv_push(out_ids, json_string_value(id));
     }
-    frame_release(&x.response);
     return rc;
 }
 
@@ -603,13 +593,12 @@ int wire_run(struct site *site, const struct site_command *command, struct site_
         return ssh_run(&site->wire->ssh, command, result, err);
     while (command->argv[n])
         n++;
-    struct exchange x = {
-        .request = json_pack("{s:s, s:o, s:i, s:I}", "op", "run", "argv", texts_json(command->argv, n), "timeout",
-                             command->timeout_s, "max", (json_int_t)command->max_bytes),
-        .part = command->input ? &input : NULL,
-        .max_response = 2 * command->max_bytes,
-        .timeout_s = command->timeout_s + MORE_S,
-    };
+    ACT_AUTO(exchange)
+    x = {.part = command->input ? &input : NULL,
+         .max_response = 2 * command->max_bytes,
+         .timeout_s = command->timeout_s + MORE_S};
+    x.request = json_pack("{s:s, s:o, s:i, s:I}", "op", "run", "argv", wire_texts_json(command->argv, n), "timeout",
+                          command->timeout_s, "max", (json_int_t)command->max_bytes);
     json_object_set_new(x.request, "begins_runs", json_boolean(command->begins_runs));
     if (command->cwd)
         json_object_set_new(x.request, "cwd", codec_json_bytes_new(command->cwd));
@@ -622,6 +611,5 @@ int wire_run(struct site *site, const struct site_command *command, struct site_
         result->out = act_buf_steal(&x.response.parts[0]);
         result->err = act_buf_steal(&x.response.parts[1]);
     }
-    frame_release(&x.response);
     return rc;
 }
