@@ -154,9 +154,9 @@ struct rules_reader {
     struct act_error *err;
 };
 
-static int one_of(const struct yaml *value, const char *const *words, int fallback, int *out, struct act_error *err)
+static int one_of(const struct yaml *value, const char *const *words, int *out, struct act_error *err)
 {
-    *out = fallback;
+    *out = 0;
     if (!value)
         return 0;
     for (int i = 0; words[i]; i++)
@@ -164,16 +164,13 @@ static int one_of(const struct yaml *value, const char *const *words, int fallba
             *out = i;
             return 0;
         }
-    ACT_AUTOFREE char *list = act_strdup(words[0]);
-    for (int i = 1; words[i]; i++) {
-        char *longer = act_sprintf("%s, %s", list, words[i]);
-        free(list);
-        list = longer;
-    }
-    return yaml_error(value, err, "'%s' must be one of: %s", value->key, list);
+    ACT_AUTO(act_buf) list = {0};
+    for (int i = 0; words[i]; i++)
+        act_buf_addf(&list, "%s%s", i ? ", " : "", words[i]);
+    return yaml_error(value, err, "'%s' must be one of: %s", value->key, list.data);
 }
 
-/* Takes a line of text. */
+/* Takes a line of text; fallback NULL: the key must be there. */
 static int rules_take_text(const struct yaml *rule, const char *key, const char *fallback, char **out,
                            struct act_error *err)
 {
@@ -338,9 +335,9 @@ static int rules_take_words(const struct yaml *rule, struct diagnose_rule *out, 
     if (rc == 0 && !yaml_get(rule, "retry"))
         rc = yaml_error(rule, err, "a rule without 'retry'");
     if (rc == 0)
-        rc = one_of(yaml_get(rule, "retry"), retries, 0, &retry, err);
+        rc = one_of(yaml_get(rule, "retry"), retries, &retry, err);
     if (rc == 0)
-        rc = one_of(yaml_get(rule, "kind"), kinds, 0, &kind, err);
+        rc = one_of(yaml_get(rule, "kind"), kinds, &kind, err);
     if (rc == 0)
         rc = take_where(rule, &out->where, err);
     out->kind = (enum diagnose_kind)kind;

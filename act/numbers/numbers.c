@@ -1,4 +1,4 @@
-/* numbers.c - what keys are, where the program is, and what is kept. words.c takes lines apart. */
+/* numbers.c - judges names, knows where the program is, and keeps the curves. words.c takes lines apart. */
 #include "numbers/numbers.h"
 
 #include <ctype.h>

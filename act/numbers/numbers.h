@@ -4,7 +4,7 @@
  *   KEY = 2.31    KEY=2.31    KEY: 2.31    'KEY': 2.31    a name and its value, whatever the name
  *   KEY:2.31      KEY 2.31                                only names of the table of measures: loss, lr, acc, ...
  *   step 100      step 100/1000   step=100   [100/1000]   where the program is, as are iter, iteration, batch, update
- *   Epoch 3       Epoch [3/10]    Epoch 3 [640/60000]     likewise; a fraction behind it is the part of the epoch
+ *   Epoch 3       Epoch [3/10]    Epoch 3 [640/60000]     the same; a fraction behind it is the part of the epoch
  *
  * The x of a value is the step in its line or up to three lines before it, else the epoch in its line, else how many
  * values the key had before. A step that goes back in a new epoch goes on counting; one that goes back otherwise is a
