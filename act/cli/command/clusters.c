@@ -16,9 +16,7 @@ const struct cli_command cli_cluster_commands[] = {
                 "port, of managed clusters; Slurm and Kubernetes tell addresses. With --bad: version (1) and nodes,\n"
                 "each with node, cluster, class, run, time (Unix seconds).",
      .options = "cluster bad forget json",
-     .max_words = ANY,
-     .complete = CLI_RUNS,
-     .of_runs = true,
+     N_RUNS(0, ANY),
      .run = cmd_nodes},
     {.name = "ssh",
      .synopsis = "RUN|ADDRESS [NODE] [-- COMMAND [ARGUMENT...]]",
@@ -33,9 +31,7 @@ const struct cli_command cli_cluster_commands[] = {
                 "run's container; then it starts in the home folder there.\n"
                 "ADDRESS, as 'a cluster nodes' shows it, is for managed clusters of Azure Machine Learning only.",
      .options = "cluster",
-     .max_words = ANY,
-     .complete = CLI_RUNS,
-     .of_runs = true,
+     N_RUNS(0, ANY),
      .run = cmd_ssh},
     {.name = "summary",
      .aliases = "s",
@@ -101,9 +97,7 @@ const struct cli_command cli_cluster_commands[] = {
      .options =
          "cluster param own all " CLI_ADD_OPTIONS " file vm-size min max nodes idle low-priority admin-user ssh-key "
          "location identity subnet no-public-ip node-image tag no-wait dry-run yes json",
-     .min_words = 1,
-     .max_words = 3,
-     .complete = CLI_CHOICE,
+     N_WORDS(1, 3, CLI_CHOICE),
      .then = CLI_CLUSTERS,
      .then_behind = "use edit rename remove",
      .bare = true,
@@ -132,9 +126,7 @@ const struct cli_command cli_cluster_commands[] = {
                 "--dry-run --json: version, dry_run, action, name and, of create, requests (method, url, body).",
      .options = "cluster param all size subnet location resource-group subscription redundancy tag no-wait dry-run yes "
                 "json",
-     .min_words = 1,
-     .max_words = 2,
-     .complete = CLI_CHOICE,
+     N_WORDS(1, 2, CLI_CHOICE),
      .bare = true,
      .run = cmd_fileserver},
     {.name = "blame",

@@ -33,7 +33,7 @@ const struct cli_command cli_code_commands[] = {
                 "podman makes on this machine; where neither is installed, nothing is done. Runs get the compiled\n"
                 "package as long as neither the project nor the image has changed since, and still run\n"
                 "compile.aml.sh, which then finds its work done.\n"
-                "--json: what 'a init' prints, of the compiled package. --dry-run --json: likewise.",
+                "--json, also with --dry-run: what 'a init' prints, of the compiled package.",
      .options = "cluster param compile-args dry-run yes json",
      .run = cmd_initc},
     {.name = "submit",
@@ -70,9 +70,7 @@ const struct cli_command cli_code_commands[] = {
                 "--dry-run prints the specification as JSON in any case; on Kubernetes, what kubectl would take.",
      .options = "cluster num-gpu param single compile-args file storage-account-name storage-account-key last-package "
                 "name tag hang retry retry-on use-bad-nodes dry-run yes json",
-     .max_words = ANY,
-     .complete = CLI_COMMAND,
-     .takes_command = true,
+     A_COMMAND,
      .run = cmd_submit},
     {.name = "sweep",
      .synopsis = "--grid NAME=VALUE,... [--] COMMAND [ARGUMENT...] | --show SWEEP",
@@ -104,9 +102,7 @@ const struct cli_command cli_code_commands[] = {
                 "with id, name, state, age_s, parameters, best, best_at and last (null: none).",
      .options = "cluster num-gpu param single compile-args grid max-parallel last-package name tag hang retry retry-on "
                 "use-bad-nodes dry-run yes show metric lowest highest rank csv json no-logs no-full-logs",
-     .max_words = ANY,
-     .complete = CLI_COMMAND,
-     .takes_command = true,
+     A_COMMAND,
      .of_runs = true,
      .run = cmd_sweep},
     {.name = "local",
@@ -125,9 +121,7 @@ const struct cli_command cli_code_commands[] = {
                 "docker.image, all of it runs in that image, by docker or podman.\n"
                 "--dry-run prints the specification of the run as JSON and starts nothing.",
      .options = "cluster num-gpu param single compile-args no-container mount last-package dry-run yes",
-     .max_words = ANY,
-     .complete = CLI_COMMAND,
-     .takes_command = true,
+     A_COMMAND,
      .own_status = true,
      .run = cmd_local},
     {.next_table = cli_run_commands},

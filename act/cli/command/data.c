@@ -13,6 +13,15 @@
     "RUN:PATH is a log of a run, or a folder of logs, as its platform lists them. RUN is any unique\n"                 \
     "piece of the run's id, or @ for the last run; 'RUN:' is all of them. A file of such a name is './a:b'."
 
+/* For verbs that copy. */
+#define MOVED_JSON                                                                                                     \
+    "ACT_MAX_TRANSFERS, ACT_MEMORY and ACT_BWLIMIT are the defaults of --transfers, --memory, --bwlimit.\n"            \
+    "--json: one line with version (1), summary (the verb), dry_run, objects, bytes, resumed_bytes, same,\n"           \
+    "newer, left (the paths of the first 20 of those), skipped_links, deleted, failed, folder_modes (of\n"             \
+    "folders with something in them, no objects), seconds, failures (text, count, also: the names of the\n"            \
+    "next 20 like it) and errors (text, status); --dry-run: before it one for each step, with action\n"                \
+    "(copy, delete, leave), size, path and reason."
+
 const struct cli_command cli_data_commands[] = {
     {.name = "upload",
      .aliases = "u",
@@ -23,22 +32,17 @@ const struct cli_command cli_data_commands[] = {
                  "a -c eu -f we u data/voc20       from the store of we to that of eu\n"
                  "a u --dry-run --delete data      what would be copied and deleted, and why\n"
                  "a u --exclude '*.tmp' --exclude '/cache/' data\n",
-     .details = "Files whose size and modification time match are skipped. After an interruption the same command\n"
-                "continues where it stopped. Files that differ and are newer in the store are left alone and named,\n"
-                "unless --overwrite is given. Nothing is deleted without --delete, which counts and asks first. Links\n"
-                "that stay inside the folder are stored as links; one that leads out of it is named, and the exit\n"
-                "status is 8. --follow stores what it leads to as files and folders; --skip-links leaves it out.\n"
-                "Links that lead nowhere, or back to a folder that they are in, are named and not followed. What\n"
-                "cannot be read, and names that are not UTF-8, are named too: the rest is stored, and --exclude\n"
-                "leaves them out.\n"
-                "--delete spares what the store has below such names.\n"
-                "With several paths, a failure of one does not stop the others; the exit status is then 8.\n"
-                "ACT_MAX_TRANSFERS, ACT_MEMORY and ACT_BWLIMIT are the defaults of --transfers, --memory, --bwlimit.\n"
-                "--json: one line with version (1), summary (the verb), dry_run, objects, bytes, resumed_bytes, same,\n"
-                "newer, left (the paths of the first 20 of those), skipped_links, deleted, failed, folder_modes (of\n"
-                "folders with something in them, no objects), seconds, failures (text, count, also: the names of the\n"
-                "next 20 like it) and errors (text, status); --dry-run: before it one for each step, with action\n"
-                "(copy, delete, leave), size, path and reason.",
+     .details =
+         "Files whose size and modification time match are skipped. After an interruption the same command\n"
+         "continues where it stopped. Files that differ and are newer in the store are left alone and named,\n"
+         "unless --overwrite is given. Nothing is deleted without --delete, which counts and asks first. Links\n"
+         "that stay inside the folder are stored as links; one that leads out of it is named, and the exit\n"
+         "status is 8. --follow stores what it leads to as files and folders; --skip-links leaves it out.\n"
+         "Links that lead nowhere, or back to a folder that they are in, are named and not followed. What\n"
+         "cannot be read, and names that are not UTF-8, are named too: the rest is stored, and --exclude\n"
+         "leaves them out.\n"
+         "--delete spares what the store has below such names.\n"
+         "With several paths, a failure of one does not stop the others; the exit status is then 8.\n" MOVED_JSON,
      .options = "from-cluster md5 follow-links skip-links " TRANSFER_OPTIONS,
      PATHS,
      .run = cmd_upload},
@@ -53,24 +57,16 @@ const struct cli_command cli_data_commands[] = {
                  "a d --delete data/coco           the local folder becomes what the store has\n"
                  "a d 60ce2fc7:                    the logs of a run, to assets/<run id>/\n"
                  "a d --include 'std_log*' 60ce2fc7:user_logs\n",
-     .details =
-         "Each file is verified, written beside its target and renamed into place. Files whose size and\n"
-         "modification time match are skipped. After an interruption the same command continues where it\n"
-         "stopped. Files that differ and are newer here are left alone and named, unless --overwrite is given.\n"
-         "Nothing is deleted without --delete, which counts and asks first. With several paths, a failure of\n"
-         "one does not stop the others; the exit status is then 8.\n"
-         "What is new in the logs of a run goes to assets/<run id>/ of its project, as with 'a q'.\n" RUN_PATHS "\n"
-         "ACT_MAX_TRANSFERS, ACT_MEMORY and ACT_BWLIMIT are the defaults of --transfers, --memory, --bwlimit.\n"
-         "--json: one line with version (1), summary (the verb), dry_run, objects, bytes, resumed_bytes, same,\n"
-         "newer, left (the paths of the first 20 of those), skipped_links, deleted, failed, folder_modes (of\n"
-         "folders with something in them, no objects), seconds, failures (text, count, also: the names of the\n"
-         "next 20 like it) and errors (text, status); --dry-run: before it one for each step, with action\n"
-         "(copy, delete, leave), size, path and reason.",
+     .details = "Each file is verified, written beside its target and renamed into place. Files whose size and\n"
+                "modification time match are skipped. After an interruption the same command continues where it\n"
+                "stopped. Files that differ and are newer here are left alone and named, unless --overwrite is given.\n"
+                "Nothing is deleted without --delete, which counts and asks first. With several paths, a failure of\n"
+                "one does not stop the others; the exit status is then 8.\n"
+                "What is new in the logs of a run goes to assets/<run id>/ of its project, as with 'a q'.\n" RUN_PATHS
+                "\n" MOVED_JSON,
      .options = TRANSFER_OPTIONS,
      .run_options = "cluster dry-run yes include exclude filter-from json transfers bwlimit memory",
-     .min_words = 1,
-     .max_words = ANY,
-     .complete = CLI_PATHS,
+     PATHS,
      .run = cmd_download},
     {.name = "ls",
      .synopsis = "[-r] [-l] PATH|RUN:[PATH]...",
@@ -87,9 +83,7 @@ const struct cli_command cli_data_commands[] = {
                 "null: not known; of a leftover also place (store, here). The counts go to stderr.\n" RUN_PATHS,
      .options = "cluster param recursive long bytes leftovers json transfers",
      .run_options = "cluster recursive long bytes json transfers",
-     .min_words = 1,
-     .max_words = ANY,
-     .complete = CLI_PATHS,
+     PATHS,
      .run = cmd_ls},
     {.name = "rm",
      .synopsis = "[-y] PATH|RUN:...",
@@ -136,8 +130,7 @@ const struct cli_command cli_data_commands[] = {
          "cluster have. --json: a line each with version (1), what, where, n and bytes.",
      .options = "cluster param depth bytes json transfers",
      .run_options = "cluster depth bytes json transfers",
-     .max_words = ANY,
-     .complete = CLI_PATHS,
+     N_WORDS(0, ANY, CLI_PATHS),
      .run = cmd_du},
     {.name = "mount",
      .synopsis = "[--read-only] PATH DIR",
@@ -150,9 +143,7 @@ const struct cli_command cli_data_commands[] = {
                 "could not be sent stays in the cache, and the message says where. A store that is a folder needs no\n"
                 "mount; the error says where that folder is.",
      .options = "cluster param read-only",
-     .min_words = 2,
-     .max_words = 2,
-     .complete = CLI_PATHS,
+     N_WORDS(2, 2, CLI_PATHS),
      .run = cmd_mount},
     {.name = "cat",
      .synopsis = "[-f] PATH|RUN:PATH...",
@@ -169,9 +160,7 @@ const struct cli_command cli_data_commands[] = {
          "then the run's, as of 'a logs -f'.\n" RUN_PATHS,
      .options = "cluster param follow first last memory transfers bwlimit",
      .run_options = "cluster follow first last memory transfers bwlimit",
-     .min_words = 1,
-     .max_words = ANY,
-     .complete = CLI_PATHS,
+     PATHS,
      .run = cmd_cat},
     {.name = "verify",
      .synopsis = "[--deep] PATH...",

@@ -42,9 +42,7 @@ const struct cli_command cli_run_commands[] = {
                 "nodes, processes_per_node; null: not known. Without a run also total, with\n"
                 "runs also logs and page of each.",
      .options = "cluster no-logs no-details no-full-logs refresh rebuild name tag max watch interval json",
-     .max_words = ANY,
-     .complete = CLI_RUNS,
-     .of_runs = true,
+     N_RUNS(0, ANY),
      .run = cmd_query},
     {.name = "qr",
      .synopsis = "",
@@ -111,7 +109,7 @@ const struct cli_command cli_run_commands[] = {
                 "run's, as with 'a wait'. --all prints whole lines; one of more than 64 KiB comes in pieces.\n"
                 "'a -c CLUSTER logs' also finds runs that this machine did not submit.",
      .options = "cluster follow rank all tail attempt name",
-     A_RUN,
+     N_RUNS(1, 1),
      .run = cmd_logs},
     {.name = "files",
      .synopsis = "[-d FOLDER] [--urls] RUN",
@@ -129,7 +127,7 @@ const struct cli_command cli_run_commands[] = {
                 "--json: a line each with version (1), kind (file, or without -d also folder), path, size, mtime, url\n"
                 "(with --urls), and of folders mode, store and store_path; null: not known, or none.",
      .options = "cluster folder all urls expires share-sas bytes json",
-     A_RUN,
+     N_RUNS(1, 1),
      .run = cmd_files},
     {.name = "wait",
      .synopsis = "[--any] [--timeout TIME] RUN... | --tag KEY=VALUE",
@@ -149,9 +147,7 @@ const struct cli_command cli_run_commands[] = {
                 "--json: version (1) and run, as one of 'a q --json'; with several words runs, those that have ended\n"
                 "(with --any, one).",
      .options = "cluster any timeout notify name tag json",
-     .max_words = ANY,
-     .complete = CLI_RUNS,
-     .of_runs = true,
+     N_RUNS(0, ANY),
      .own_status = true,
      .run = cmd_wait},
     {.name = "why",
@@ -171,7 +167,7 @@ const struct cli_command cli_run_commands[] = {
          "(attempt, rank, node, exit_status, signal, reason, time, lines), diagnosis (id, code, class, summary,\n"
          "advice, rank, log, line; retry: no, yes, other_node, after_change) and notes; null: not known.",
      .options = "cluster json",
-     A_RUN,
+     N_RUNS(1, 1),
      .run = cmd_why},
     {.name = "grep",
      .synopsis = "[-i] RE [RUN...]",
@@ -190,10 +186,7 @@ const struct cli_command cli_run_commands[] = {
                 "--json: a line each with version (1), run, log, rank (null: it is no rank's log), attempt, line,\n"
                 "time, log_changed and text; null: not known.",
      .options = "cluster ignore-case name tag max json",
-     .min_words = 1,
-     .max_words = ANY,
-     .complete = CLI_RUNS,
-     .of_runs = true,
+     N_RUNS(1, ANY),
      .run = cmd_grep},
     {.name = "diff",
      .synopsis = "RUN RUN",
@@ -206,10 +199,7 @@ const struct cli_command cli_run_commands[] = {
                 "--json: version (1), from, to (the ids) and differences, each with part, name (null: the part as a\n"
                 "whole), from and to (null: that run does not have it).",
      .options = "cluster json",
-     .min_words = 2,
-     .max_words = 2,
-     .complete = CLI_RUNS,
-     .of_runs = true,
+     N_RUNS(2, 2),
      .run = cmd_diff},
     {.name = "parse",
      .synopsis = "RUN|FOLDER",
@@ -223,7 +213,7 @@ const struct cli_command cli_run_commands[] = {
                 "--json: version (1), run (or folder), codes (code, id, class, log, line) and errors (log, line). The\n"
                 "exit status is 0 even if there are none.",
      .options = "cluster no-logs no-full-logs json",
-     A_RUN,
+     N_RUNS(1, 1),
      .run = cmd_parse},
     {.name = "report",
      .synopsis = "RUN... | --tag KEY=VALUE > run.html",
@@ -240,9 +230,7 @@ const struct cli_command cli_run_commands[] = {
                 "It has no scripts, loads nothing from elsewhere, and can be printed. Fetches the logs as 'a q RUN'\n"
                 "does.",
      .options = "cluster no-logs no-full-logs rank name tag metric lowest highest output",
-     .max_words = ANY,
-     .complete = CLI_RUNS,
-     .of_runs = true,
+     N_RUNS(0, ANY),
      .run = cmd_report},
     {.name = "plot",
      .synopsis = "KEY RUN... | KEY --tag NAME=VALUE",
@@ -259,10 +247,7 @@ const struct cli_command cli_run_commands[] = {
                 "--csv: run, x, value. --json: version (1), key, by (step, epoch or value) and runs, each with run,\n"
                 "values (how many), min, max, last, not_finite (how many) and points ([x, value]).",
      .options = "cluster no-logs no-full-logs rank name tag svg csv json",
-     .min_words = 1,
-     .max_words = ANY,
-     .complete = CLI_RUNS,
-     .of_runs = true,
+     N_RUNS(1, ANY),
      .run = cmd_plot},
     {.name = "ui",
      .synopsis = "[--port N] [--open]",
@@ -295,9 +280,7 @@ const struct cli_command cli_run_commands[] = {
                 "is, with a note and exit status 0; one whose cluster answers is refused, with status 2.\n"
                 "--json: version (1) and runs, each with id, state and had_ended.",
      .options = "cluster all name tag forget yes dry-run json",
-     .max_words = ANY,
-     .complete = CLI_RUNS,
-     .of_runs = true,
+     N_RUNS(0, ANY),
      .run = cmd_abort},
     {.name = "scale",
      .synopsis = "RUN N",
@@ -309,10 +292,7 @@ const struct cli_command cli_run_commands[] = {
                 "new attempt.\n"
                 "--json: version (1), id, num_gpu, nodes and dry_run.",
      .options = "cluster dry-run json",
-     .min_words = 2,
-     .max_words = 2,
-     .complete = CLI_RUNS,
-     .of_runs = true,
+     N_RUNS(2, 2),
      .run = cmd_scale},
     {.name = "prune",
      .synopsis = "--older TIME",
@@ -351,7 +331,7 @@ const struct cli_command cli_run_commands[] = {
                 "package, resubmit_of, name and tags; --dry-run prints the specifications as JSON in any case.",
      .options = "cluster resubmit-to num-gpu param single compile-args code name tag hang retry retry-on "
                 "use-bad-nodes yes dry-run json",
-     RUNS,
+     N_RUNS(1, ANY),
      .run = cmd_resubmit},
     {.next_table = cli_cluster_commands},
 };

@@ -14,10 +14,11 @@ extern const struct cli_command cli_own_commands[];
 
 #define ANY (-1)
 
-/* What the words of a command are. */
-#define A_RUN    .min_words = 1, .max_words = 1, .complete = CLI_RUNS, .of_runs = true
-#define RUNS     .min_words = 1, .max_words = ANY, .complete = CLI_RUNS, .of_runs = true
-#define PATHS    .min_words = 1, .max_words = ANY, .complete = CLI_PATHS
-#define A_CHOICE .min_words = 1, .max_words = 1, .complete = CLI_CHOICE
+/* What the words of a command are: from least to most of them. */
+#define N_WORDS(least, most, what) .min_words = (least), .max_words = (most), .complete = (what)
+#define N_RUNS(least, most)        N_WORDS(least, most, CLI_RUNS), .of_runs = true
+#define PATHS                      N_WORDS(1, ANY, CLI_PATHS)
+#define A_COMMAND                  N_WORDS(0, ANY, CLI_COMMAND), .takes_command = true
+#define HIDDEN(least, most)        N_WORDS(least, most, CLI_NOTHING), .bare = true, .hidden = true
 
 #endif

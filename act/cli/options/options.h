@@ -65,7 +65,7 @@ enum cli_family { CLI_FAMILIES(CLI_FAMILY) CLI_FAMILY_common, CLI_N_FAMILIES };
 
 /* Where an option may be given. */
 enum cli_place {
-    CLI_BEHIND,     /* after the verbs that name it */
+    CLI_BEHIND,     /* after the verbs that name it, as most options */
     CLI_BEFORE,     /* also before the verb, as in the original */
     CLI_EVERYWHERE, /* every verb takes it */
 };
