@@ -232,10 +232,9 @@ static int show_text(struct cli *cli, const struct platform_setup *setup, struct
 
 static int print_added(struct cli *cli, const struct platform_setup *setup, bool is_default, struct act_error *err)
 {
-    return cli_print_json(json_pack("{s:i,s:s,s:s,s:s,s:s,s:b,s:b}", "version", 1, "action", "add", "name",
-                                    platform_said(setup, "name"), "kind", platform_said(setup, "kind"), "file",
-                                    setup->file, "default", is_default, "dry_run", cli->options.dry_run),
-                          err);
+    return cli_print_pack(err, "{s:s,s:s,s:s,s:s,s:b,s:b}", "action", "add", "name", platform_said(setup, "name"),
+                          "kind", platform_said(setup, "kind"), "file", setup->file, "default", is_default, "dry_run",
+                          cli->options.dry_run);
 }
 
 /* Fills in what can be found out. If something cannot, the answers keep their worth. */

@@ -21,13 +21,8 @@ static json_t *job_json(const struct platform_job *j)
 static int print_jobs_json(const struct config *config, const struct platform_jobs *jobs, size_t n,
                            struct act_error *err)
 {
-    json_t *list = json_array();
-
-    for (size_t i = 0; i < n; i++)
-        json_array_append_new(list, job_json(&jobs->v[i]));
-    return cli_print_json(json_pack("{s:i,s:s,s:s,s:I,s:o}", "version", 1, "cluster", config->cluster, "platform",
-                                    config->platform, "total", (json_int_t)jobs->n, "jobs", list),
-                          err);
+    return cli_print_pack(err, "{s:s,s:s,s:I,s:o}", "cluster", config->cluster, "platform", config->platform, "total",
+                          (json_int_t)jobs->n, "jobs", CLI_JSON_LIST(jobs->v, n, job_json));
 }
 
 static void push_duration(struct act_strv *cells, int64_t seconds)

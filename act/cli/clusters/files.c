@@ -61,7 +61,7 @@ int cli_list_own(struct cli *cli, struct act_error *err)
         json_array_append_new(list, own_json(&all.v[i], &state));
     }
     if (cli->options.json)
-        return cli_print_json(json_pack("{s:i,s:o}", "version", 1, "own", list), err);
+        return cli_print_pack(err, "{s:o}", "own", list);
     json_decref(list);
     cli_print_table(columns, sizeof(columns) / sizeof(columns[0]), &cells);
     return 0;
@@ -74,9 +74,8 @@ static int print_change(const struct cli *cli, const char *action, const char *n
 {
     if (!cli->options.json)
         return 0;
-    return cli_print_json(json_pack("{s:i,s:s,s:s,s:s?,s:b}", "version", 1, "action", action, "name", name, "file",
-                                    file, "dry_run", cli->options.dry_run),
-                          err);
+    return cli_print_pack(err, "{s:s,s:s,s:s?,s:b}", "action", action, "name", name, "file", file, "dry_run",
+                          cli->options.dry_run);
 }
 
 int cli_use_cluster(struct cli *cli, const char *name, struct act_error *err)

@@ -165,12 +165,8 @@ static void print_servers(const struct flow_fileserver_list *list, bool with_gro
 static int cmd_fileserver_print_list(const struct cli *cli, const struct flow_fileserver_list *list,
                                      struct act_error *err)
 {
-    if (cli->options.json) {
-        json_t *all = json_array();
-        for (size_t i = 0; i < list->n; i++)
-            json_array_append_new(all, server_json(&list->v[i]));
-        return cli_print_json(json_pack("{s:i, s:o}", "version", 1, "servers", all), err);
-    }
+    if (cli->options.json)
+        return cli_print_pack(err, "{s:o}", "servers", CLI_JSON_LIST(list->v, list->n, server_json));
     if (list->n == 0)
         act_note("there are no file servers in the %s; 'a fileserver create' makes one",
                  cli->options.all ? "subscription" : "resource group");
@@ -202,7 +198,7 @@ static int cmd_fileserver_show(struct cli *cli, const char *name, struct act_err
         rc = flow_get_fileserver(servers, name, &found, err);
     flow_fileservers_close(servers);
     if (rc == 0 && cli->options.json)
-        rc = cli_print_json(json_pack("{s:i, s:o}", "version", 1, "server", server_json(&found)), err);
+        rc = cli_print_pack(err, "{s:o}", "server", server_json(&found));
     else if (rc == 0)
         print_server(&found);
     return rc;
@@ -229,9 +225,8 @@ static int print_plan(const struct flow_fileserver_plan *plan, struct act_error 
         act_note("the file server '%s' is there already; would set its tags", plan->name);
     else
         act_note("the file server '%s' is there already", plan->name);
-    return cli_print_json(json_pack("{s:i, s:b, s:s, s:s, s:o}", "version", 1, "dry_run", 1, "action", "create", "name",
-                                    plan->name, "requests", requests),
-                          err);
+    return cli_print_pack(err, "{s:b, s:s, s:s, s:o}", "dry_run", 1, "action", "create", "name", plan->name, "requests",
+                          requests);
 }
 
 static int ask_create(const struct cli *cli, const struct flow_new_fileserver *wanted,
@@ -262,7 +257,7 @@ static int print_made(struct cli *cli, struct flow_fileservers *servers, const s
         return 0;
     int rc = flow_get_fileserver(servers, plan->name, &made, err);
     if (rc == 0 && cli->options.json)
-        rc = cli_print_json(json_pack("{s:i, s:o}", "version", 1, "server", server_json(&made)), err);
+        rc = cli_print_pack(err, "{s:o}", "server", server_json(&made));
     else if (rc == 0)
         print_server(&made);
     return rc;
@@ -338,10 +333,9 @@ static int delete_it(struct cli *cli, struct flow_fileservers *servers, const ch
     if (cli->options.dry_run) {
         ACT_AUTOFREE char *shares = shares_text(&found);
         act_note("would delete the file server '%s' with %s", name, shares ? shares : "no shares");
-        return cli->options.json ? cli_print_json(json_pack("{s:i, s:b, s:s, s:s}", "version", 1, "dry_run", 1,
-                                                            "action", "delete", "name", name),
-                                                  err)
-                                 : 0;
+        return cli->options.json
+                   ? cli_print_pack(err, "{s:b, s:s, s:s}", "dry_run", 1, "action", "delete", "name", name)
+                   : 0;
     }
     rc = ask_delete(cli, &found, err);
     if (rc == 0)
@@ -349,7 +343,7 @@ static int delete_it(struct cli *cli, struct flow_fileservers *servers, const ch
     if (rc == 0)
         act_note("the file server '%s' is deleted", name);
     if (rc == 0 && cli->options.json)
-        rc = cli_print_json(json_pack("{s:i, s:s, s:b}", "version", 1, "name", name, "deleted", 1), err);
+        rc = cli_print_pack(err, "{s:s, s:b}", "name", name, "deleted", 1);
     return rc;
 }
 

@@ -56,8 +56,7 @@ int cli_login_cluster(struct cli *cli, const char *name, struct act_error *err)
     if (writes)
         rc = keep_login(cli, &found, err);
     if (rc == 0 && cli->options.json)
-        rc = cli_print_json(json_pack("{s:i,s:b,s:s,s:s,s:b}", "version", 1, "dry_run", cli->options.dry_run, "file",
-                                      found.file, "context", found.context, "changed", writes),
-                            err);
+        rc = cli_print_pack(err, "{s:b,s:s,s:s,s:b}", "dry_run", cli->options.dry_run, "file", found.file, "context",
+                            found.context, "changed", writes);
     return rc;
 }

@@ -1,6 +1,5 @@
 /* managed.c - the managed clusters of a workspace, or the node pools of a Kubernetes cluster: looking at them and
- * changing them. The verbs for cluster files are in cmd_cluster_own.c and cmd_cluster_add.c,
- * the login is in cmd_cluster_login.c. */
+ * changing them. The verbs for cluster files are in files.c and add.c, the login is in login.c. */
 #include <string.h>
 #include <unistd.h>
 
@@ -166,8 +165,7 @@ static int list_managed(struct cli *cli, struct act_error *err)
     if (rc == 0)
         rc = (cli->options.all ? platform_list_all_clusters : platform_list_clusters)(platform, &clusters, err);
     if (rc == 0 && cli->options.json) {
-        rc =
-            cli_print_json(json_pack("{s:i,s:o}", "version", 1, "clusters", platform_clusters_to_json(&clusters)), err);
+        rc = cli_print_pack(err, "{s:o}", "clusters", platform_clusters_to_json(&clusters));
     } else if (rc == 0 && clusters.n == 0) {
         act_note("the %s has no %ss; 'a cluster create' makes one", cmd_cluster_words_of(cli)->owner, noun_of(cli));
     } else if (rc == 0) {
@@ -219,7 +217,7 @@ static int show_cluster(struct cli *cli, const char *name, struct act_error *err
     if (rc == 0)
         rc = platform_get_cluster(platform, name, &cluster, err);
     if (rc == 0 && cli->options.json)
-        rc = cli_print_json(json_pack("{s:i,s:o}", "version", 1, "cluster", platform_cluster_to_json(&cluster)), err);
+        rc = cli_print_pack(err, "{s:o}", "cluster", platform_cluster_to_json(&cluster));
     else if (rc == 0)
         print_cluster(&cluster);
     return rc;
@@ -258,8 +256,7 @@ static int would(struct cli *cli, const char *action, const char *name, const ch
     act_note("would %s %s '%s'%s", action, noun_of(cli), name, how);
     if (!cli->options.json)
         return 0;
-    return cli_print_json(json_pack("{s:i,s:b,s:s,s:s}", "version", 1, "dry_run", true, "action", action, "name", name),
-                          err);
+    return cli_print_pack(err, "{s:b,s:s,s:s}", "dry_run", true, "action", action, "name", name);
 }
 
 /* Returns ", at least 1, at most 4, gone 5m after their work", as far as it is given. New string. */
@@ -350,9 +347,8 @@ static int would_create(const struct cli *cli, const struct platform_new_cluster
         act_note("%s", setup);
     act_note("would create %s '%s' of nodes %s%s", noun_of(cli), c->name, c->vm_size, nodes);
     if (cli->options.json)
-        return cli_print_json(json_pack("{s:i, s:b, s:s, s:s, s:o}", "version", 1, "dry_run", 1, "action", "create",
-                                        "name", c->name, "cluster", wanted_json(c)),
-                              err);
+        return cli_print_pack(err, "{s:b, s:s, s:s, s:o}", "dry_run", 1, "action", "create", "name", c->name, "cluster",
+                              wanted_json(c));
     print_wanted(cli, c);
     return 0;
 }
@@ -516,9 +512,7 @@ static int delete (struct cli *cli, const char *name, struct act_error *err)
         act_note(CLI_OPTIONS(cli, managed)->no_wait ? "the deletion of %s '%s' is accepted" : "%s '%s' is deleted",
                  noun_of(cli), name);
     if (rc == 0 && cli->options.json)
-        rc = cli_print_json(
-            json_pack("{s:i,s:s,s:b}", "version", 1, "name", name, "deleted", !CLI_OPTIONS(cli, managed)->no_wait),
-            err);
+        rc = cli_print_pack(err, "{s:s,s:b}", "name", name, "deleted", !CLI_OPTIONS(cli, managed)->no_wait);
     return rc;
 }
 
@@ -531,9 +525,7 @@ static int nodes(struct cli *cli, const char *name, struct act_error *err)
     if (rc == 0)
         rc = platform_list_cluster_nodes(platform, name, &found, err);
     if (rc == 0 && cli->options.json) {
-        rc = cli_print_json(
-            json_pack("{s:i,s:s,s:o}", "version", 1, "name", name, "nodes", platform_cluster_nodes_to_json(&found)),
-            err);
+        rc = cli_print_pack(err, "{s:s,s:o}", "name", name, "nodes", platform_cluster_nodes_to_json(&found));
     } else if (rc == 0 && found.n == 0) {
         act_note("%s '%s' has no nodes now", noun_of(cli), name);
     } else if (rc == 0) {

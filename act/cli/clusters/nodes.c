@@ -11,9 +11,8 @@
 
 static int print_nodes_json(const struct flow_run *run, const struct platform_nodes *nodes, struct act_error *err)
 {
-    return cli_print_json(json_pack("{s:i,s:s,s:s,s:o}", "version", 1, "id", run->row.id, "state",
-                                    run_state_name(run->status.state), "nodes", platform_nodes_to_json(nodes)),
-                          err);
+    return cli_print_pack(err, "{s:s,s:s,s:o}", "id", run->row.id, "state", run_state_name(run->status.state), "nodes",
+                          platform_nodes_to_json(nodes));
 }
 
 static void push_ranks(struct act_strv *cells, const struct platform_node *n)
@@ -50,16 +49,10 @@ static void cmd_nodes_print_table(const struct platform_nodes *nodes)
 
 /* ---- those that failed lately */
 
-static int print_bad_json(const struct ledger_bads *bads, struct act_error *err)
+static json_t *bad_json(const struct ledger_bad *b)
 {
-    json_t *list = json_array();
-
-    for (size_t i = 0; i < bads->n; i++) {
-        const struct ledger_bad *b = &bads->v[i];
-        json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s, s:I}", "node", b->node, "cluster", b->cluster,
-                                              "class", b->class, "run", b->run, "time", (json_int_t)b->unix_s));
-    }
-    return cli_print_json(json_pack("{s:i, s:o}", "version", 1, "nodes", list), err);
+    return json_pack("{s:s, s:s, s:s, s:s, s:I}", "node", b->node, "cluster", b->cluster, "class", b->class, "run",
+                     b->run, "time", (json_int_t)b->unix_s);
 }
 
 static void print_bad(const struct ledger_bads *bads)
@@ -109,7 +102,7 @@ static int bad_nodes(struct cli *cli, struct act_error *err)
     if (rc == 0)
         rc = flow_bad_nodes(&cli->flow, cli->options.cluster, &bads, err);
     if (rc == 0 && cli->options.json)
-        rc = print_bad_json(&bads, err);
+        rc = cli_print_pack(err, "{s:o}", "nodes", CLI_JSON_LIST(bads.v, bads.n, bad_json));
     else if (rc == 0 && bads.n > 0)
         print_bad(&bads);
     else if (rc == 0)

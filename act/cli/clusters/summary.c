@@ -33,34 +33,22 @@ static json_t *cmd_summary_pool_json(const struct platform_pool *p)
                      cli_count_json(p->jobs_queued), "queued_gpus", cli_count_json(p->gpus_queued));
 }
 
-static json_t *gpus_json(const struct platform_gpus *gpus)
+static json_t *gpu_json(const struct platform_gpu *g)
 {
-    json_t *list = json_array();
-
-    for (size_t i = 0; i < gpus->n; i++) {
-        const struct platform_gpu *g = &gpus->v[i];
-        json_array_append_new(list, json_pack("{s:s,s:o,s:o,s:o,s:o,s:b}", "name", g->name, "model",
-                                              codec_json_bytes_new(g->model), "memory",
-                                              g->memory < 0 ? json_null() : json_integer(g->memory), "used",
-                                              g->used < 0 ? json_null() : json_integer(g->used), "users",
-                                              codec_json_bytes_new(g->users), "given", g->is_given));
-    }
-    return list;
+    return json_pack("{s:s,s:o,s:o,s:o,s:o,s:b}", "name", g->name, "model", codec_json_bytes_new(g->model), "memory",
+                     cli_count_json(g->memory), "used", cli_count_json(g->used), "users",
+                     codec_json_bytes_new(g->users), "given", g->is_given);
 }
 
 static int cmd_summary_print_json(const struct config *config, const struct flow_summary *s, struct act_error *err)
 {
-    json_t *pools = json_array();
-
-    for (size_t i = 0; i < s->cluster.n_pools; i++)
-        json_array_append_new(pools, cmd_summary_pool_json(&s->cluster.pools[i]));
-    return cli_print_json(json_pack("{s:i,s:s,s:s,s:b,s:o,s:o,s:o,s:o,s:o,s:{s:I,s:I}}", "version", 1, "cluster",
-                                    config->cluster, "platform", config->platform, "has_gpus", s->cluster.has_gpus,
-                                    "load", s->cluster.has_load ? json_real(s->cluster.load) : json_null(), "total",
-                                    cmd_summary_pool_json(&s->cluster.total), "partitions", pools, "node_states",
-                                    node_states_json(&s->cluster), "devices", gpus_json(&s->gpus), "own_runs",
-                                    "running", (json_int_t)s->running, "queued", (json_int_t)s->queued),
-                          err);
+    return cli_print_pack(err, "{s:s,s:s,s:b,s:o,s:o,s:o,s:o,s:o,s:{s:I,s:I}}", "cluster", config->cluster, "platform",
+                          config->platform, "has_gpus", s->cluster.has_gpus, "load",
+                          s->cluster.has_load ? json_real(s->cluster.load) : json_null(), "total",
+                          cmd_summary_pool_json(&s->cluster.total), "partitions",
+                          CLI_JSON_LIST(s->cluster.pools, s->cluster.n_pools, cmd_summary_pool_json), "node_states",
+                          node_states_json(&s->cluster), "devices", CLI_JSON_LIST(s->gpus.v, s->gpus.n, gpu_json),
+                          "own_runs", "running", (json_int_t)s->running, "queued", (json_int_t)s->queued);
 }
 
 /* ---- for people */

@@ -10,6 +10,9 @@
 
 /* Makes the transfer options of the command line; cli owns the filter. Invalid sizes or patterns: -ACT_USAGE. */
 int cli_transfer_options(struct cli *cli, struct transfer_options *out, struct act_error *err) ACT_NODISCARD;
+/* Calls act with the flow of the cluster of --from-cluster, or with NULL if none was given. */
+int cli_with_source(struct cli *cli, int (*act)(struct cli *cli, struct flow *from, struct act_error *err),
+                    struct act_error *err) ACT_NODISCARD;
 /* Tells whether a path of the command line is RUN:PATH: 1 or 0. -ACT_USAGE if the verb, or an option that was given, is
  * not for the logs of runs. */
 int cli_names_run(struct cli *cli, const char *word, struct act_error *err) ACT_NODISCARD;

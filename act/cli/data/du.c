@@ -14,8 +14,6 @@
 #include "flow/flow.h"
 #include "flow/keep/keep.h"
 
-typedef unsigned long long count_t; /* for printf */
-
 enum { MAX_DEPTH = 1024 }; /* no key has more folders */
 
 struct sum {
@@ -40,12 +38,12 @@ static void print_sum(const struct usage *u, const struct sum *sum)
     char size[ACT_UNIT_TEXT];
 
     if (u->cli->options.json) {
-        cli_print_json_line(json_pack("{s:i,s:o,s:I,s:I}", "version", 1, "path", codec_json_bytes_new(path), "objects",
-                                      (json_int_t)sum->objects, "bytes", (json_int_t)sum->bytes));
+        cli_print_pack_line("{s:o,s:I,s:I}", "path", codec_json_bytes_new(path), "objects", (json_int_t)sum->objects,
+                            "bytes", (json_int_t)sum->bytes);
         return;
     }
     cli_size(u->cli, sum->bytes, size);
-    printf("%*s  %10llu  ", CLI_OPTIONS(u->cli, list)->bytes ? 15 : 10, size, (count_t)sum->objects);
+    printf("%*s  %10llu  ", CLI_OPTIONS(u->cli, list)->bytes ? 15 : 10, size, (cli_count_t)sum->objects);
     cli_put_path(path);
     putchar_unlocked('\n');
 }
@@ -114,9 +112,8 @@ static void print_kept(const struct cli *cli, const struct flow_kept *kept)
     char size[ACT_UNIT_TEXT];
 
     if (cli->options.json) {
-        cli_print_json_line(json_pack("{s:i,s:s,s:o,s:I,s:I}", "version", 1, "what", kept->what, "where",
-                                      codec_json_bytes_new(kept->where), "n", (json_int_t)kept->n, "bytes",
-                                      (json_int_t)kept->bytes));
+        cli_print_pack_line("{s:s,s:o,s:I,s:I}", "what", kept->what, "where", codec_json_bytes_new(kept->where), "n",
+                            (json_int_t)kept->n, "bytes", (json_int_t)kept->bytes);
         return;
     }
     cli_size(cli, kept->bytes, size);

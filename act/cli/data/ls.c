@@ -13,8 +13,6 @@
 #include "flow/flow.h"
 #include "flow/runs/runs.h"
 
-typedef unsigned long long count_t; /* for printf */
-
 struct listing {
     struct cli *cli;
     const char *word; /* the path as typed */
@@ -115,11 +113,11 @@ static void print_entry_json(const struct listing *l, const struct store_entry *
     act_time_to_iso(cmd_ls_time_of(e), when);
     snprintf(mode, sizeof(mode), "%04o", (unsigned)e->mode & 07777U);
     bool leftover = l->scope == TRANSFER_LEFTOVERS;
-    cli_print_json_line(json_pack("{s:i,s:o,s:o,s:s,s:I,s:s?,s:s?,s:s?,s:s*}", "version", 1, "path",
-                                  codec_json_bytes_new(path), "name", codec_json_bytes_new(rel), "kind",
-                                  leftover ? "leftover" : cli_kind(e->kind), "size", (json_int_t)e->size, "mtime",
-                                  cmd_ls_time_of(e) ? when : NULL, "mode", e->mode < 0 ? NULL : mode, "md5",
-                                  e->md5[0] ? e->md5 : NULL, "place", leftover ? place_words[l->place] : NULL));
+    cli_print_pack_line("{s:o,s:o,s:s,s:I,s:s?,s:s?,s:s?,s:s*}", "path", codec_json_bytes_new(path), "name",
+                        codec_json_bytes_new(rel), "kind", leftover ? "leftover" : cli_kind(e->kind), "size",
+                        (json_int_t)e->size, "mtime", cmd_ls_time_of(e) ? when : NULL, "mode",
+                        e->mode < 0 ? NULL : mode, "md5", e->md5[0] ? e->md5 : NULL, "place",
+                        leftover ? place_words[l->place] : NULL);
 }
 
 static int print_entry(void *arg, const struct store_entry *entry, const char *rel, struct act_error *err)
@@ -171,9 +169,9 @@ static void cmd_ls_print_summary(const struct listing *l)
 
     act_size_to_text(l->bytes, size);
     if (l->folders)
-        snprintf(folders, sizeof(folders), "%llu folder%s, ", (count_t)l->folders, cli_plural(l->folders));
-    act_note("%s%llu %s%s, %s", folders, (count_t)l->objects, l->scope == TRANSFER_LEFTOVERS ? "leftover" : "object",
-             cli_plural(l->objects), size);
+        snprintf(folders, sizeof(folders), "%llu folder%s, ", (cli_count_t)l->folders, cli_plural(l->folders));
+    act_note("%s%llu %s%s, %s", folders, (cli_count_t)l->objects,
+             l->scope == TRANSFER_LEFTOVERS ? "leftover" : "object", cli_plural(l->objects), size);
 }
 
 int cmd_ls(struct cli *cli, struct act_error *err)

@@ -6,6 +6,7 @@
 #include "base/units.h"
 #include "cli/data/data.h"
 #include "cli/data/options.h"
+#include "cli/print/print.h"
 #include "codec/json.h"
 #include "filter/filter.h"
 #include "flow/data/data.h"
@@ -65,6 +66,19 @@ int cli_transfer_options(struct cli *cli, struct transfer_options *out, struct a
     return rc;
 }
 
+int cli_with_source(struct cli *cli, int (*act)(struct cli *cli, struct flow *from, struct act_error *err),
+                    struct act_error *err)
+{
+    const char *cluster = CLI_OPTIONS(cli, transfer)->from_cluster;
+    struct flow from = {0};
+    int rc = cluster ? cli_open_flow(cli, cluster, &from, err) : 0;
+
+    if (rc == 0)
+        rc = act(cli, cluster ? &from : NULL, err);
+    flow_close(&from);
+    return rc;
+}
+
 void cli_warn_idle_patterns(const struct cli *cli, const struct cli_outcome *outcome)
 {
     ACT_AUTO(act_strv) idle = {0};
@@ -76,26 +90,25 @@ void cli_warn_idle_patterns(const struct cli *cli, const struct cli_outcome *out
         act_warn("%s matched nothing", idle.v[i]);
 }
 
+static json_t *failure_group_json(const struct transfer_failure *f)
+{
+    return json_pack("{s:o,s:I,s:o}", "text", codec_json_bytes_new(f->text), "count", (json_int_t)f->n, "also",
+                     codec_json_strv_new(&f->also));
+}
+
 json_t *cli_failures_json(const struct transfer_report *report)
 {
-    json_t *list = json_array();
+    return CLI_JSON_LIST(report->failures, report->n_failures, failure_group_json);
+}
 
-    for (size_t i = 0; i < report->n_failures; i++)
-        json_array_append_new(list, json_pack("{s:o,s:I,s:o}", "text", codec_json_bytes_new(report->failures[i].text),
-                                              "count", (json_int_t)report->failures[i].n, "also",
-                                              codec_json_strv_new(&report->failures[i].also)));
-    return list;
+static json_t *path_error_json(const struct act_error *err)
+{
+    return json_pack("{s:o,s:i}", "text", codec_json_bytes_new(act_error_text(err)), "status", err->code);
 }
 
 json_t *cli_errors_json(const struct cli_outcome *outcome)
 {
-    json_t *list = json_array();
-
-    for (size_t i = 0; i < outcome->n_failed; i++)
-        json_array_append_new(list,
-                              json_pack("{s:o,s:i}", "text", codec_json_bytes_new(act_error_text(&outcome->failed[i])),
-                                        "status", outcome->failed[i].code));
-    return list;
+    return CLI_JSON_LIST(outcome->failed, outcome->n_failed, path_error_json);
 }
 
 static int paths_check_idle(const struct cli *cli, const char *word, const char *what, struct act_error *err)

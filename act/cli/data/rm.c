@@ -12,8 +12,6 @@
 #include "flow/flow.h"
 #include "flow/keep/keep.h"
 
-typedef unsigned long long count_t; /* for printf */
-
 struct removing {
     struct cli_progress progress; /* first, because the callbacks get a pointer to it */
     struct cli *cli;
@@ -31,8 +29,8 @@ static void cmd_rm_print_step(void *arg, const struct transfer_step *step)
     ACT_AUTOFREE char *path = cli_path_of(removing->word, removing->what, step->entry->key);
 
     if (removing->cli->options.json) {
-        cli_print_json_line(json_pack("{s:i,s:s,s:I,s:o}", "version", 1, "action", "delete", "size",
-                                      (json_int_t)step->entry->size, "path", codec_json_bytes_new(path)));
+        cli_print_pack_line("{s:s,s:I,s:o}", "action", "delete", "size", (json_int_t)step->entry->size, "path",
+                            codec_json_bytes_new(path));
         return;
     }
     cli_put_path(path);
@@ -60,7 +58,7 @@ static int ask_to_remove(struct removing *removing, const struct transfer_progre
                                               leftovers                   ? ""
                                               : removing->what->is_folder ? " (folder)"
                                                                           : " (file)",
-                                              (count_t)found->found_objects, cli_plural(found->found_objects), size,
+                                              (cli_count_t)found->found_objects, cli_plural(found->found_objects), size,
                                               store_name(removing->what->store),
                                               leftovers ? " An upload that is under way elsewhere would fail." : "");
     cli_progress_clear(&removing->progress);
@@ -128,10 +126,9 @@ static void print_runs(const struct removing *removing)
         return;
     }
     for (size_t i = 0; i < p->n && removing->options.dry_run; i++)
-        cli_print_json_line(json_pack("{s:i,s:s,s:s,s:I,s:b,s:b,s:o}", "version", 1, "action", "delete", "run",
-                                      p->v[i].run.row.id, "size", (json_int_t)p->v[i].bytes, "copies",
-                                      p->v[i].has_copies, "sent", p->v[i].has_sent, "unreached",
-                                      p->v[i].unreached ? codec_json_bytes_new(p->v[i].unreached) : json_null()));
+        cli_print_pack_line("{s:s,s:s,s:I,s:b,s:b,s:o}", "action", "delete", "run", p->v[i].run.row.id, "size",
+                            (json_int_t)p->v[i].bytes, "copies", p->v[i].has_copies, "sent", p->v[i].has_sent,
+                            "unreached", p->v[i].unreached ? codec_json_bytes_new(p->v[i].unreached) : json_null());
 }
 
 static bool has_unreached(const struct flow_prune *p)
@@ -225,11 +222,11 @@ static void cmd_rm_print_summary_json(const struct removing *removing, const str
     const struct transfer_progress *t = &removing->sum.total;
     bool dry = removing->options.dry_run;
 
-    cli_print_json_line(
-        json_pack("{s:i,s:s,s:b,s:I,s:I,s:I,s:I,s:o,s:o}", "version", 1, "summary", "rm", "dry_run", dry, "runs",
-                  (json_int_t)removing->n_runs, "objects", (json_int_t)(dry ? t->found_objects : t->done_objects),
-                  "bytes", (json_int_t)(dry ? t->found_bytes : t->done_bytes), "failed", (json_int_t)t->failed_objects,
-                  "failures", cli_failures_json(&removing->sum), "errors", cli_errors_json(outcome)));
+    cli_print_pack_line("{s:s,s:b,s:I,s:I,s:I,s:I,s:o,s:o}", "summary", "rm", "dry_run", dry, "runs",
+                        (json_int_t)removing->n_runs, "objects", (json_int_t)(dry ? t->found_objects : t->done_objects),
+                        "bytes", (json_int_t)(dry ? t->found_bytes : t->done_bytes), "failed",
+                        (json_int_t)t->failed_objects, "failures", cli_failures_json(&removing->sum), "errors",
+                        cli_errors_json(outcome));
 }
 
 static void cmd_rm_print_summary(struct removing *removing, const struct cli_outcome *outcome)
@@ -243,7 +240,7 @@ static void cmd_rm_print_summary(struct removing *removing, const struct cli_out
     else if (only_runs)
         return;
     else if (removing->options.dry_run && (outcome->n_failed < outcome->n || t->found_objects > 0))
-        act_note("would remove %llu object%s", (count_t)t->found_objects, cli_plural(t->found_objects));
+        act_note("would remove %llu object%s", (cli_count_t)t->found_objects, cli_plural(t->found_objects));
     else if (outcome->n_failed < outcome->n || t->done_objects + t->failed_objects > 1)
         cli_progress_end(&removing->progress, "removed", &removing->sum);
 }

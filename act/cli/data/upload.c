@@ -13,8 +13,6 @@
 #include "flow/data/data.h"
 #include "flow/flow.h"
 
-typedef unsigned long long count_t; /* for printf */
-
 struct moving {
     struct cli_progress progress; /* first, because the callbacks get a pointer to it */
     struct cli *cli;
@@ -41,8 +39,8 @@ static void print_planned(const struct moving *moving, enum transfer_action acti
     char size[ACT_UNIT_TEXT];
 
     if (moving->cli->options.json) {
-        cli_print_json_line(json_pack("{s:i,s:s,s:I,s:o,s:s}", "version", 1, "action", actions[action], "size",
-                                      (json_int_t)bytes, "path", codec_json_bytes_new(path), "reason", reason));
+        cli_print_pack_line("{s:s,s:I,s:o,s:s}", "action", actions[action], "size", (json_int_t)bytes, "path",
+                            codec_json_bytes_new(path), "reason", reason);
         return;
     }
     act_size_to_text(bytes, size);
@@ -92,7 +90,7 @@ static int ask_to_delete(void *arg, uint64_t objects, uint64_t bytes, struct act
     ACT_AUTOFREE char *question =
         act_sprintf(moving->up ? "Delete from the store %llu object%s, %s, not in the source '%s'?"
                                : "Delete here %llu object%s, %s, not in the store's '%s'?",
-                    (count_t)objects, cli_plural(objects), size, moving->path);
+                    (cli_count_t)objects, cli_plural(objects), size, moving->path);
     return cli_confirm(moving->cli, question, err);
 }
 
@@ -103,15 +101,15 @@ static void cmd_upload_print_summary_json(const struct moving *moving)
     const struct transfer_progress *t = &moving->sum.total;
     bool dry = moving->options.dry_run;
 
-    cli_print_json_line(json_pack(
-        "{s:i,s:s,s:b,s:I,s:I,s:I,s:I,s:I,s:o,s:I,s:I,s:I,s:I,s:f,s:o,s:o}", "version", 1, "summary",
-        moving->cli->command->name, "dry_run", dry, "objects", (json_int_t)(dry ? t->found_objects : t->done_objects),
-        "bytes", (json_int_t)(dry ? t->found_bytes : t->done_bytes), "resumed_bytes", (json_int_t)t->resumed_bytes,
-        "same", (json_int_t)t->same_objects, "newer", (json_int_t)t->newer_objects, "left",
-        codec_json_strv_new(&moving->left), "skipped_links", (json_int_t)t->skipped_links, "deleted",
+    cli_print_pack_line(
+        "{s:s,s:b,s:I,s:I,s:I,s:I,s:I,s:o,s:I,s:I,s:I,s:I,s:f,s:o,s:o}", "summary", moving->cli->command->name,
+        "dry_run", dry, "objects", (json_int_t)(dry ? t->found_objects : t->done_objects), "bytes",
+        (json_int_t)(dry ? t->found_bytes : t->done_bytes), "resumed_bytes", (json_int_t)t->resumed_bytes, "same",
+        (json_int_t)t->same_objects, "newer", (json_int_t)t->newer_objects, "left", codec_json_strv_new(&moving->left),
+        "skipped_links", (json_int_t)t->skipped_links, "deleted",
         (json_int_t)(dry ? moving->to_delete : t->deleted_objects), "failed", (json_int_t)t->failed_objects,
         "folder_modes", (json_int_t)t->folder_modes, "seconds", cli_progress_seconds(&moving->progress), "failures",
-        cli_failures_json(&moving->sum), "errors", cli_errors_json(&moving->outcome)));
+        cli_failures_json(&moving->sum), "errors", cli_errors_json(&moving->outcome));
 }
 
 static void print_plan_summary(const struct moving *moving)
@@ -121,11 +119,12 @@ static void print_plan_summary(const struct moving *moving)
 
     act_size_to_text(t->found_bytes, size);
     if (t->folder_modes)
-        snprintf(modes, sizeof(modes), "; %llu folder mode%s", (count_t)t->folder_modes, cli_plural(t->folder_modes));
+        snprintf(modes, sizeof(modes), "; %llu folder mode%s", (cli_count_t)t->folder_modes,
+                 cli_plural(t->folder_modes));
     act_note("would %s %llu object%s, %s; %llu already the same; %llu to delete; %llu newer at the destination, "
              "left%s",
-             moving->cli->command->name, (count_t)t->found_objects, cli_plural(t->found_objects), size,
-             (count_t)t->same_objects, (count_t)moving->to_delete, (count_t)t->newer_objects, modes);
+             moving->cli->command->name, (cli_count_t)t->found_objects, cli_plural(t->found_objects), size,
+             (cli_count_t)t->same_objects, (cli_count_t)moving->to_delete, (cli_count_t)t->newer_objects, modes);
     cli_print_failures(&moving->sum);
 }
 
@@ -158,7 +157,7 @@ static void warn_left(const struct moving *moving)
     for (size_t i = 0; i < moving->left.n; i++)
         act_buf_addf(&names, "%s'%s'", i ? ", " : "", moving->left.v[i]);
     if (more > 0)
-        act_buf_addf(&names, " and %llu more", (count_t)more);
+        act_buf_addf(&names, " and %llu more", (cli_count_t)more);
     act_warn("left what is newer%s %s: %s; --overwrite takes it",
              moving->left_links ? ", or a link out of the folder," : "", moving->up ? "in the store" : "here",
              names.data);
@@ -167,7 +166,7 @@ static void warn_left(const struct moving *moving)
 static void warn_kept(struct moving *moving)
 {
     const struct transfer_report *r = &moving->io.report;
-    count_t failed = r->total.failed_objects;
+    cli_count_t failed = r->total.failed_objects;
 
     if (r->kept_extras == 0)
         return;
@@ -263,16 +262,14 @@ static int transfer_all(struct cli *cli, struct flow *from, bool up, struct act_
     return rc;
 }
 
+static int upload_all(struct cli *cli, struct flow *from, struct act_error *err)
+{
+    return transfer_all(cli, from, true, err);
+}
+
 int cmd_upload(struct cli *cli, struct act_error *err)
 {
-    struct flow from = {0};
-    bool elsewhere = CLI_OPTIONS(cli, transfer)->from_cluster != NULL;
-    int rc = elsewhere ? cli_open_flow(cli, CLI_OPTIONS(cli, transfer)->from_cluster, &from, err) : 0;
-
-    if (rc == 0)
-        rc = transfer_all(cli, elsewhere ? &from : NULL, true, err);
-    flow_close(&from);
-    return rc;
+    return cli_with_source(cli, upload_all, err);
 }
 
 int cmd_download(struct cli *cli, struct act_error *err)

@@ -14,8 +14,7 @@ static int make_url(struct cli *cli, const char *path, struct act_error *err)
     if (rc == 0)
         rc = flow_url(&cli->flow, path, &io, err);
     if (rc == 0 && cli->options.json)
-        cli_print_json_line(json_pack("{s:i,s:o,s:o}", "version", 1, "path", codec_json_bytes_new(path), "url",
-                                      codec_json_bytes_new(io.url)));
+        cli_print_pack_line("{s:o,s:o}", "path", codec_json_bytes_new(path), "url", codec_json_bytes_new(io.url));
     else if (rc == 0)
         puts(io.url);
     free(io.url);

@@ -8,8 +8,6 @@
 #include "flow/data/data.h"
 #include "flow/flow.h"
 
-typedef unsigned long long count_t; /* for printf */
-
 struct comparison {
     struct cli_progress progress; /* first, because the callbacks get a pointer to it */
     struct flow_verify io;
@@ -43,8 +41,8 @@ static void print_difference(void *arg, enum transfer_difference what, const cha
     c->differences++;
     cli_progress_clear(&c->progress);
     if (c->json) {
-        cli_print_json_line(json_pack("{s:i,s:s,s:o,s:o,s:o}", "version", 1, "difference", words[what], "path",
-                                      codec_json_bytes_new(path), "from", entry_json(from), "to", entry_json(to)));
+        cli_print_pack_line("{s:s,s:o,s:o,s:o}", "difference", words[what], "path", codec_json_bytes_new(path), "from",
+                            entry_json(from), "to", entry_json(to));
         return;
     }
     printf("%s ", words[what]);
@@ -61,11 +59,11 @@ static void cmd_verify_print_summary(struct comparison *c, const struct transfer
 
     cli_progress_clear(&c->progress);
     if (t->failed_objects)
-        act_buf_addf(&more, "; %llu could not be compared", (count_t)t->failed_objects);
+        act_buf_addf(&more, "; %llu could not be compared", (cli_count_t)t->failed_objects);
     if (t->skipped_links)
-        act_buf_addf(&more, "; %llu left out (--skip-links)", (count_t)t->skipped_links);
-    act_note("compared %llu object%s in %.1f s; %llu difference%s%s", (count_t)t->done_objects,
-             cli_plural(t->done_objects), cli_progress_seconds(&c->progress), (count_t)c->differences,
+        act_buf_addf(&more, "; %llu left out (--skip-links)", (cli_count_t)t->skipped_links);
+    act_note("compared %llu object%s in %.1f s; %llu difference%s%s", (cli_count_t)t->done_objects,
+             cli_plural(t->done_objects), cli_progress_seconds(&c->progress), (cli_count_t)c->differences,
              cli_plural(c->differences), more.len ? more.data : "");
     cli_print_failures(report);
 }
@@ -101,12 +99,5 @@ static int verify_all(struct cli *cli, struct flow *from, struct act_error *err)
 
 int cmd_verify(struct cli *cli, struct act_error *err)
 {
-    struct flow from = {0};
-    bool elsewhere = CLI_OPTIONS(cli, transfer)->from_cluster != NULL;
-    int rc = elsewhere ? cli_open_flow(cli, CLI_OPTIONS(cli, transfer)->from_cluster, &from, err) : 0;
-
-    if (rc == 0)
-        rc = verify_all(cli, elsewhere ? &from : NULL, err);
-    flow_close(&from);
-    return rc;
+    return cli_with_source(cli, verify_all, err);
 }

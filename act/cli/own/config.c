@@ -72,9 +72,8 @@ static int show_values(struct cli *cli, struct act_error *err)
     size_t left_out = 0;
 
     if (cli->options.json)
-        return cli_print_json(json_pack("{s:i,s:s,s:s?,s:s,s:o}", "version", 1, "cluster", c->cluster, "file", c->file,
-                                        "project_root", c->project_root, "values", values),
-                              err);
+        return cli_print_pack(err, "{s:s,s:s?,s:s,s:o}", "cluster", c->cluster, "file", c->file, "project_root",
+                              c->project_root, "values", values);
     print_origin(c);
     json_object_foreach(values, key, row)
     {
@@ -93,10 +92,8 @@ static int show_values(struct cli *cli, struct act_error *err)
 
 static int cmd_config_print_report(const struct config_report *report, struct act_error *err)
 {
-    return cli_print_json(json_pack("{s:i,s:s?,s:s?,s:b,s:o}", "version", 1, "cluster", report->cluster, "file",
-                                    report->file, "ok", report->problems.n == 0, "problems",
-                                    codec_json_strv_new(&report->problems)),
-                          err);
+    return cli_print_pack(err, "{s:s?,s:s?,s:b,s:o}", "cluster", report->cluster, "file", report->file, "ok",
+                          report->problems.n == 0, "problems", codec_json_strv_new(&report->problems));
 }
 
 static int cmd_config_check(struct cli *cli, struct act_error *err)
@@ -143,8 +140,7 @@ static json_t *members_of(json_t *values, const char *key)
 static int print_value(struct cli *cli, const char *key, json_t *value, const char *origin, struct act_error *err)
 {
     if (cli->options.json)
-        return cli_print_json(
-            json_pack("{s:i,s:s,s:O,s:s?}", "version", 1, "key", key, "value", value, "origin", origin), err);
+        return cli_print_pack(err, "{s:s,s:O,s:s?}", "key", key, "value", value, "origin", origin);
     if (json_is_string(value)) {
         cli_put_path(json_string_value(value));
     } else {
@@ -195,7 +191,7 @@ static int cmd_config_list_keys(struct cli *cli, struct act_error *err)
     config_each_key(CONFIG_CLUSTER_FILE, push_key, &keys);
     config_each_key(CONFIG_USER_FILE, push_key, &keys);
     if (cli->options.json)
-        return cli_print_json(json_pack("{s:i,s:o}", "version", 1, "keys", codec_json_strv_new(&keys)), err);
+        return cli_print_pack(err, "{s:o}", "keys", codec_json_strv_new(&keys));
     for (size_t i = 0; i < keys.n; i++)
         puts(keys.v[i]);
     act_note("'a config get KEY' prints the value of one, 'a config show' all values; 'man act.yaml' explains them");
@@ -242,9 +238,8 @@ static int cmd_config_change(struct cli *cli, const char *key, const char *value
                  file);
     if (!cli->options.json)
         return 0;
-    return cli_print_json(json_pack("{s:i,s:s,s:s,s:b,s:b}", "version", 1, "key", key, "file", file, "changed", changed,
-                                    "dry_run", cli->options.dry_run),
-                          err);
+    return cli_print_pack(err, "{s:s,s:s,s:b,s:b}", "key", key, "file", file, "changed", changed, "dry_run",
+                          cli->options.dry_run);
 }
 
 static const struct verb {

@@ -8,16 +8,9 @@
 #include "flow/cluster/doctor.h"
 #include "flow/flow.h"
 
-static int print_findings_json(const struct platform_findings *findings, size_t n_bad, struct act_error *err)
+static json_t *finding_json(const struct platform_finding *f)
 {
-    json_t *list = json_array();
-
-    for (size_t i = 0; i < findings->n; i++) {
-        const struct platform_finding *f = &findings->v[i];
-        json_array_append_new(
-            list, json_pack("{s:s,s:b,s:o}", "what", f->what, "ok", f->ok, "text", codec_json_bytes_new(f->text)));
-    }
-    return cli_print_json(json_pack("{s:i,s:b,s:o}", "version", 1, "ok", n_bad == 0, "checks", list), err);
+    return json_pack("{s:s,s:b,s:o}", "what", f->what, "ok", f->ok, "text", codec_json_bytes_new(f->text));
 }
 
 static void print_findings(const struct platform_findings *findings)
@@ -43,7 +36,8 @@ int cmd_doctor(struct cli *cli, struct act_error *err)
     for (size_t i = 0; i < findings.n; i++)
         n_bad += !findings.v[i].ok;
     if (cli->options.json)
-        rc = print_findings_json(&findings, n_bad, err);
+        rc = cli_print_pack(err, "{s:b,s:o}", "ok", n_bad == 0, "checks",
+                            CLI_JSON_LIST(findings.v, findings.n, finding_json));
     else
         print_findings(&findings);
     return rc < 0 ? rc : n_bad > 0 ? ACT_FAIL : 0;

@@ -46,7 +46,7 @@ static int cmd_trust_print_list(struct cli *cli, struct act_error *err)
     if (rc < 0)
         return rc;
     if (cli->options.json)
-        return cli_print_json(json_pack("{s:i, s:O}", "version", 1, "projects", projects), err);
+        return cli_print_pack(err, "{s:O}", "projects", projects);
     json_array_foreach(projects, i, row)
     {
         ACT_AUTOFREE char *path = codec_json_bytes_get(json_object_get(row, "path"));
@@ -83,9 +83,8 @@ static int cmd_trust_forget(struct cli *cli, struct act_error *err)
 static int print_reach_json(const char *project, const struct act_strv *all, const struct act_strv *unknown,
                             struct act_error *err)
 {
-    return cli_print_json(json_pack("{s:i, s:o, s:o, s:o}", "version", 1, "path", codec_json_bytes_new(project),
-                                    "reaches", codec_json_strv_new(all), "untrusted", codec_json_strv_new(unknown)),
-                          err);
+    return cli_print_pack(err, "{s:o, s:o, s:o}", "path", codec_json_bytes_new(project), "reaches",
+                          codec_json_strv_new(all), "untrusted", codec_json_strv_new(unknown));
 }
 
 /* Lists what leads out, then asks as every verb does, or with -y trusts what was listed. */

@@ -98,16 +98,21 @@ static void answer_made(const struct page *p, bool held, struct web_visit *visit
     made_give_answer(p, visit, p->changes && !held ? left_s(p) : 0);
 }
 
-static void answer_briefly(const struct made *made, struct web_visit *visit, int status, int refresh_s,
-                           const char *title, const char *text)
+void made_say(struct web_visit *visit, const struct web_answer *answer, const char *title, const char *text)
 {
+    struct web_answer full = *answer;
     struct act_buf page = {0};
 
     page_message(title, text, &page);
-    struct web_body *body = web_body_new(&page);
-    web_answer(visit,
-               &(struct web_answer){.status = status, .policy = made->policy, .refresh_s = refresh_s, .body = body});
-    web_body_drop(body);
+    full.body = web_body_new(&page);
+    web_answer(visit, &full);
+    web_body_drop(full.body);
+}
+
+static void answer_briefly(const struct made *made, struct web_visit *visit, int status, const char *title,
+                           const char *text)
+{
+    made_say(visit, &(struct web_answer){.status = status, .policy = made->policy, .refresh_s = SOON_S}, title, text);
 }
 
 /* Answers with what was made before, which is better than nothing. */
@@ -119,7 +124,7 @@ static void answer_impatient(void *arg)
         if (p->body)
             made_give_answer(p, p->visits[i].visit, p->visits[i].held ? 0 : SOON_S);
         else
-            answer_briefly(p->all, p->visits[i].visit, 202, SOON_S, "One moment",
+            answer_briefly(p->all, p->visits[i].visit, 202, "One moment",
                            "This page is being made; the first time, the logs of the run are fetched.");
     p->n_visits = 0;
 }
@@ -429,7 +434,7 @@ void made_answer(struct made *made, const struct act_strv *words, bool held, str
     int64_t now_ms = act_now_monotonic_ms();
 
     if (!p) {
-        answer_briefly(made, visit, 503, SOON_S, "Too much at once", "Other pages are being made; this one waits.");
+        answer_briefly(made, visit, 503, "Too much at once", "Other pages are being made; this one waits.");
         return;
     }
     p->used_ms = now_ms;

@@ -21,4 +21,7 @@ void made_free(struct made *made);
 /* Answers a visit with the page that "a __page" with these words makes; held: the browser is not to ask again. */
 void made_answer(struct made *made, const struct act_strv *words, bool held, struct web_visit *visit);
 
+/* Answers a visit with a page that says something; answer has no body. */
+void made_say(struct web_visit *visit, const struct web_answer *answer, const char *title, const char *text);
+
 #endif

@@ -56,8 +56,10 @@ void page_end(struct act_buf *out);
 void page_add_live(const struct page_live *live, bool is_table, struct act_buf *out);
 /* Adds a value to the query of a URL; NULL: none. Not yet HTML: draw_escaped(). */
 void page_add_query(struct act_buf *query, const char *name, const char *value);
-/* Appends at most 500 bytes of a text from outside, whole characters. */
-void page_add_cut(struct act_buf *out, const char *text);
+/* Appends a text from outside, between pieces of HTML. */
+void page_add_text(struct act_buf *out, const char *before, const char *text, const char *after);
+/* Does the same with at most 500 bytes of the text, whole characters. */
+void page_add_short(struct act_buf *out, const char *before, const char *text, const char *after);
 
 /* Makes the chart of one key of several runs; the runs without it have no curve. curves has room for n, and must
  * live as long as the chart. out->n 0: none has it. Each curve gets at most points points. */

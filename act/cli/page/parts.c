@@ -44,16 +44,22 @@ static const char layout[] =
     "details::details-content{content-visibility:visible;"
     "block-size:auto}.chart svg{height:110px}h2,h3{break-after:avoid}}";
 
-void page_add_cut(struct act_buf *out, const char *text)
+void page_add_text(struct act_buf *out, const char *before, const char *text, const char *after)
+{
+    act_buf_adds(out, before);
+    draw_escaped(out, text);
+    act_buf_adds(out, after);
+}
+
+void page_add_short(struct act_buf *out, const char *before, const char *text, const char *after)
 {
     size_t len = strlen(text), n = len < TEXT_SHOWN ? len : TEXT_SHOWN;
 
     while (n < len && n > 0 && ((unsigned char)text[n] & 0xc0) == 0x80)
         n--;
     ACT_AUTOFREE char *cut = act_strndup(text, n);
-    draw_escaped(out, cut);
-    if (n < len)
-        act_buf_adds(out, "...");
+    page_add_text(out, before, cut, n < len ? "..." : "");
+    act_buf_adds(out, after);
 }
 
 void page_add_query(struct act_buf *query, const char *name, const char *value)
@@ -116,11 +122,8 @@ static void page_parts_add_said(const struct act_strv *said, struct act_buf *out
     if (said->n == 0)
         return;
     act_buf_adds(out, "<div class=\"said\" role=\"note\">\n");
-    for (size_t i = 0; i < said->n; i++) {
-        act_buf_adds(out, "<p>");
-        page_add_cut(out, said->v[i]);
-        act_buf_adds(out, "</p>\n");
-    }
+    for (size_t i = 0; i < said->n; i++)
+        page_add_short(out, "<p>", said->v[i], "</p>\n");
     act_buf_adds(out, "</div>\n");
 }
 
@@ -153,10 +156,7 @@ void page_add_live(const struct page_live *live, bool is_table, struct act_buf *
 void page_message(const char *title, const char *text, struct act_buf *out)
 {
     page_begin(title, false, out);
-    act_buf_adds(out, "<nav class=\"bar\"><a href=\"./\">all runs</a></nav>\n<h1>");
-    draw_escaped(out, title);
-    act_buf_adds(out, "</h1>\n<pre>");
-    draw_escaped(out, text);
-    act_buf_adds(out, "</pre>\n");
+    page_add_text(out, "<nav class=\"bar\"><a href=\"./\">all runs</a></nav>\n<h1>", title, "</h1>\n<pre>");
+    page_add_text(out, "", text, "</pre>\n");
     page_end(out);
 }

@@ -33,25 +33,24 @@ static void cmd_plot_print_csv(const struct plot *p)
         }
 }
 
+static json_t *point_json(const struct series_point *p)
+{
+    return json_pack("[f,f]", p->x, p->y);
+}
+
 static json_t *curve_json(const struct draw_curve *curve)
 {
     const struct series *s = curve->series;
-    json_t *points = json_array();
 
-    for (size_t i = 0; i < s->n; i++)
-        json_array_append_new(points, json_pack("[f,f]", s->v[i].x, s->v[i].y));
     return json_pack("{s:s,s:I,s:f,s:f,s:f,s:I,s:o}", "run", curve->label, "values", (json_int_t)s->count, "min",
-                     s->low, "max", s->high, "last", s->last.y, "not_finite", (json_int_t)s->odd, "points", points);
+                     s->low, "max", s->high, "last", s->last.y, "not_finite", (json_int_t)s->odd, "points",
+                     CLI_JSON_LIST(s->v, s->n, point_json));
 }
 
 static int cmd_plot_print_json(const struct plot *p, struct act_error *err)
 {
-    json_t *runs = json_array();
-
-    for (size_t i = 0; i < p->chart.n; i++)
-        json_array_append_new(runs, curve_json(&p->chart.curves[i]));
-    return cli_print_json(
-        json_pack("{s:i,s:s,s:s,s:o}", "version", 1, "key", p->chart.title, "by", p->chart.x_name, "runs", runs), err);
+    return cli_print_pack(err, "{s:s,s:s,s:o}", "key", p->chart.title, "by", p->chart.x_name, "runs",
+                          CLI_JSON_LIST(p->chart.curves, p->chart.n, curve_json));
 }
 
 static void cmd_plot_print_text(const struct plot *p)

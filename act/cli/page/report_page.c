@@ -25,8 +25,7 @@ static void add_field(struct act_buf *out, const char *name, const char *value)
     if (!value || !*value)
         return;
     act_buf_addf(out, "<tr><th scope=\"row\">%s</th><td>", name);
-    page_add_cut(out, value);
-    act_buf_adds(out, "</td></tr>\n");
+    page_add_short(out, "", value, "</td></tr>\n");
 }
 
 static void page_add_time(struct act_buf *out, const char *name, int64_t unix_s)
@@ -44,8 +43,7 @@ static void add_paragraph(struct act_buf *out, const char *name, const char *tex
     if (!text || !*text)
         return;
     act_buf_addf(out, "<p><strong>%s</strong> ", name);
-    page_add_cut(out, text);
-    act_buf_adds(out, "</p>\n");
+    page_add_short(out, "", text, "</p>\n");
 }
 
 static void add_lines(struct act_buf *out, const struct act_strv *lines)
@@ -54,7 +52,7 @@ static void add_lines(struct act_buf *out, const struct act_strv *lines)
         return;
     act_buf_adds(out, "<pre>");
     for (size_t i = 0; i < lines->n; i++) {
-        page_add_cut(out, lines->v[i]);
+        page_add_short(out, "", lines->v[i], "");
         act_buf_addc(out, '\n');
     }
     act_buf_adds(out, "</pre>\n");
@@ -118,8 +116,7 @@ static void add_attempts(struct act_buf *out, const struct flow_report *r)
             act_time_to_iso(s->started_unix_s, started);
         act_buf_addf(out, "<tr><td>%d</td><td>%s</td><td>%s</td><td>", r->attempts[i].number, run_state_name(s->state),
                      started);
-        page_add_cut(out, s->reason);
-        act_buf_adds(out, "</td></tr>\n");
+        page_add_short(out, "", s->reason, "</td></tr>\n");
     }
     act_buf_adds(out, "</tbody></table>\n");
 }
@@ -135,8 +132,7 @@ static void add_why(struct act_buf *out, const struct flow_report *r)
     act_buf_adds(out, "<h2>Why</h2>\n<div class=\"why\">\n");
     if (why->attempt > 0 && why->rank >= 0) {
         act_buf_addf(out, "<p><strong>rank %d</strong>%s", why->rank, why->node ? " on node " : "");
-        page_add_cut(out, why->node ? why->node : "");
-        act_buf_adds(out, " failed first</p>\n");
+        page_add_short(out, "", why->node ? why->node : "", " failed first</p>\n");
     }
     if (why->attempt > 0)
         add_paragraph(out, "how", why->reason);
@@ -166,14 +162,10 @@ static bool page_differs(const struct flow_setting *s)
 
 static void add_setting(struct act_buf *out, const struct flow_setting *s, bool with_before)
 {
-    act_buf_adds(out, "<tr><th scope=\"row\">");
-    page_add_cut(out, s->name);
-    act_buf_adds(out, "</th><td>");
-    page_add_cut(out, s->value ? s->value : "-");
-    if (with_before) {
-        act_buf_adds(out, "</td><td>");
-        page_add_cut(out, s->before ? s->before : "-");
-    }
+    page_add_short(out, "<tr><th scope=\"row\">", s->name, "</th><td>");
+    page_add_short(out, "", s->value ? s->value : "-", "");
+    if (with_before)
+        page_add_short(out, "</td><td>", s->before ? s->before : "-", "");
     act_buf_adds(out, "</td></tr>\n");
 }
 
@@ -183,9 +175,7 @@ static void add_differences(struct act_buf *out, const struct flow_report *r)
 
     if (!r->compared)
         return;
-    act_buf_adds(out, "<h3>What differs from ");
-    draw_escaped(out, r->compared);
-    act_buf_adds(out, "</h3>\n");
+    page_add_text(out, "<h3>What differs from ", r->compared, "</h3>\n");
     for (size_t i = 0; i < r->n_settings; i++)
         n += page_differs(&r->settings[i]);
     if (n == 0) {
@@ -255,8 +245,7 @@ static void add_odd_note(struct act_buf *out, const struct draw_chart *chart)
         act_buf_addf(out,
                      "<p class=\"note\">%llu value%s not finite, the first at %s %.10g: ", (unsigned long long)s->odd,
                      s->odd == 1 ? " is" : "s are", chart->x_name, s->odd_x);
-        draw_escaped(out, chart->curves[i].label);
-        act_buf_adds(out, "</p>");
+        page_add_text(out, "", chart->curves[i].label, "</p>");
     }
 }
 
@@ -428,9 +417,7 @@ static void page_add_nodes(struct act_buf *out, const struct flow_report *r)
     act_buf_addf(out, "<h2>Nodes</h2>\n<p class=\"note\">Time is counted from %s.</p>\n", from);
     add_attempts_note(out, &t);
     for (size_t i = 0; i < r->n_nodes; i++) {
-        act_buf_adds(out, "<section>\n<h3>Node ");
-        draw_escaped(out, r->nodes[i].name);
-        act_buf_adds(out, "</h3>\n<div class=\"grid-of\">\n");
+        page_add_text(out, "<section>\n<h3>Node ", r->nodes[i].name, "</h3>\n<div class=\"grid-of\">\n");
         for (size_t k = 0; k < sizeof(use_charts) / sizeof(use_charts[0]); k++)
             add_use_chart(out, &r->nodes[i], &t, &use_charts[k]);
         act_buf_adds(out, "</div>\n");
@@ -453,8 +440,7 @@ static void page_add_tails(struct act_buf *out, const struct flow_report *r)
     act_buf_adds(out, "<h2>Ends of the logs</h2>\n");
     for (size_t i = 0; i < r->n_tails; i++) {
         act_buf_addf(out, "<details%s><summary>", i == 0 ? " open" : "");
-        draw_escaped(out, r->tails[i].log);
-        act_buf_adds(out, "</summary>\n");
+        page_add_text(out, "", r->tails[i].log, "</summary>\n");
         add_lines(out, &r->tails[i].lines);
         act_buf_adds(out, "</details>\n");
     }
@@ -465,8 +451,7 @@ static void page_add_file(struct act_buf *out, const char *name, uint64_t size)
     char text[ACT_UNIT_TEXT];
 
     act_size_to_text(size, text);
-    act_buf_adds(out, "<tr><td>");
-    page_add_cut(out, name);
+    page_add_short(out, "<tr><td>", name, "");
     act_buf_addf(out, "</td><td class=\"n\">%s</td></tr>\n", text);
 }
 
@@ -535,22 +520,14 @@ static void page_add_run(struct act_buf *out, struct flow_report *r, bool is_alo
 
 static void add_leaders(struct act_buf *out, const struct page_leaders *leaders)
 {
-    act_buf_adds(out, "<h2>Best ");
-    draw_escaped(out, leaders->key);
-    act_buf_adds(out, "</h2>\n<table><thead><tr>");
-    for (size_t i = 0; i < leaders->heads.n; i++) {
-        act_buf_adds(out, "<th scope=\"col\">");
-        page_add_cut(out, leaders->heads.v[i]);
-        act_buf_adds(out, "</th>");
-    }
+    page_add_text(out, "<h2>Best ", leaders->key, "</h2>\n<table><thead><tr>");
+    for (size_t i = 0; i < leaders->heads.n; i++)
+        page_add_short(out, "<th scope=\"col\">", leaders->heads.v[i], "</th>");
     act_buf_adds(out, "</tr></thead><tbody>");
     for (size_t row = 0; row < leaders->cells.n; row += leaders->heads.n) {
         act_buf_adds(out, "\n<tr>");
-        for (size_t i = 0; i < leaders->heads.n; i++) {
-            act_buf_adds(out, "<td>");
-            page_add_cut(out, leaders->cells.v[row + i]);
-            act_buf_adds(out, "</td>");
-        }
+        for (size_t i = 0; i < leaders->heads.n; i++)
+            page_add_short(out, "<td>", leaders->cells.v[row + i], "</td>");
         act_buf_adds(out, "</tr>");
     }
     act_buf_adds(out, "\n</tbody></table>\n");

@@ -8,8 +8,7 @@
 static void add_input(struct act_buf *out, const char *name, const char *label, const char *value)
 {
     act_buf_addf(out, "<label>%s <input name=\"%s\" value=\"", label, name);
-    draw_escaped(out, value ? value : "");
-    act_buf_adds(out, "\"></label>\n");
+    page_add_text(out, "", value ? value : "", "\"></label>\n");
 }
 
 /* Adds as many fields as there are tags, and one more. */
@@ -28,9 +27,7 @@ static void page_runs_add_link(struct act_buf *out, const char *path, const stru
 {
     act_buf_addf(out, "<a href=\"%s?", path);
     draw_escaped(out, query->data);
-    act_buf_adds(out, "\">");
-    page_add_cut(out, text);
-    act_buf_adds(out, "</a>");
+    page_add_short(out, "\">", text, "</a>");
 }
 
 /* Adds a link to the page of a run. A run of another machine is looked for on the table's cluster. */
@@ -63,7 +60,7 @@ static void page_runs_add_tags(struct act_buf *out, const struct flow_run *run)
 static void page_runs_add_cell(struct act_buf *out, const char *class, const char *text)
 {
     act_buf_addf(out, "</td><td%s%s%s>", *class ? " class=\"" : "", class, *class ? "\"" : "");
-    page_add_cut(out, text ? text : "");
+    page_add_short(out, "", text ? text : "", "");
 }
 
 static void add_age(struct act_buf *out, const struct flow_run *run)
@@ -79,22 +76,17 @@ static void add_age(struct act_buf *out, const struct flow_run *run)
 
 static void page_runs_add_row(struct act_buf *out, const struct flow_run *run, const struct page_filter *filter)
 {
-    act_buf_adds(out, "<tr><td><input type=\"checkbox\" name=\"id\" value=\"");
-    draw_escaped(out, run->row.id);
-    act_buf_adds(out, "\" aria-label=\"compare ");
-    draw_escaped(out, run->row.id);
-    act_buf_adds(out, "\"></td><th scope=\"row\" class=\"id\">");
+    page_add_text(out, "<tr><td><input type=\"checkbox\" name=\"id\" value=\"", run->row.id,
+                  "\" aria-label=\"compare ");
+    page_add_text(out, "", run->row.id, "\"></td><th scope=\"row\" class=\"id\">");
     add_run_link(out, run, filter);
-    act_buf_adds(out, "</th><td class=\"any\">");
-    page_add_cut(out, run->row.name ? run->row.name : "");
+    page_add_short(out, "</th><td class=\"any\">", run->row.name ? run->row.name : "", "");
     page_runs_add_cell(out, run_state_name(run->status.state), run_state_name(run->status.state));
     page_runs_add_cell(out, "", run->row.cluster);
     add_age(out, run);
     act_buf_adds(out, "</td><td class=\"any\">");
     page_runs_add_tags(out, run);
-    act_buf_adds(out, "</td><td class=\"any cmd\"><div>");
-    page_add_cut(out, run->row.command);
-    act_buf_adds(out, "</div></td></tr>\n");
+    page_add_short(out, "</td><td class=\"any cmd\"><div>", run->row.command, "</div></td></tr>\n");
 }
 
 static void page_runs_add_table(struct act_buf *out, const struct flow_runs *runs, const struct page_filter *filter)
@@ -107,11 +99,8 @@ static void page_runs_add_table(struct act_buf *out, const struct flow_runs *run
     for (size_t i = 0; i < runs->n; i++)
         page_runs_add_row(out, &runs->v[i], filter);
     act_buf_adds(out, "</tbody></table>\n</div>\n");
-    if (filter->cluster) {
-        act_buf_adds(out, "<input type=\"hidden\" name=\"cluster\" value=\"");
-        draw_escaped(out, filter->cluster);
-        act_buf_adds(out, "\">\n");
-    }
+    if (filter->cluster)
+        page_add_text(out, "<input type=\"hidden\" name=\"cluster\" value=\"", filter->cluster, "\">\n");
     act_buf_adds(out, "<p><button>show the marked runs in one picture</button></p>\n</form>\n");
 }
 

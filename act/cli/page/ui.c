@@ -58,12 +58,8 @@ static void cmd_ui_words_of(const char *query, bool is_table, struct act_strv *o
 static void cmd_ui_refuse(struct web_visit *visit, int status, const char *title, const char *text)
 {
     ACT_AUTOFREE char *policy = page_policy(false);
-    struct act_buf page = {0};
 
-    page_message(title, text, &page);
-    struct web_body *body = web_body_new(&page);
-    web_answer(visit, &(struct web_answer){.status = status, .policy = policy, .body = body});
-    web_body_drop(body);
+    made_say(visit, &(struct web_answer){.status = status, .policy = policy}, title, text);
 }
 
 static void cmd_ui_answer(void *arg, struct web_visit *visit, const char *path, const char *query)

@@ -118,6 +118,25 @@ int cli_print_json(json_t *value, struct act_error *err)
     return rc == 0 ? 0 : act_error_errno(err, errno, CLI_NO_OUTPUT);
 }
 
+static json_t *print_pack(const char *fmt, va_list ap)
+{
+    CODEC_AUTOJSON json_t *members = json_vpack_ex(NULL, 0, fmt, ap);
+    json_t *object = members ? json_pack("{s:i}", "version", 1) : NULL;
+
+    json_object_update(object, members);
+    return object;
+}
+
+int cli_print_pack(struct act_error *err, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    json_t *object = print_pack(fmt, ap);
+    va_end(ap);
+    return cli_print_json(object, err);
+}
+
 int cli_print_id(const char *noun, const char *id, json_t *json, struct act_error *err)
 {
     int rc = json ? cli_print_json(json, err) : printf("%s\n", id) < 0 ? -1 : 0;
@@ -154,7 +173,7 @@ int cli_print_list(const char *name, json_t *list, int rc, struct act_error *err
 {
     if (list && (rc == 0 || json_array_size(list) > 0)) {
         struct act_error other;
-        int printed = cli_print_json(json_pack("{s:i,s:o}", "version", 1, name, list), &other);
+        int printed = cli_print_pack(&other, "{s:o}", name, list);
         if (rc == 0 && printed < 0)
             *err = other;
         return rc < 0 ? rc : printed;
@@ -163,11 +182,15 @@ int cli_print_list(const char *name, json_t *list, int rc, struct act_error *err
     return rc;
 }
 
-void cli_print_json_line(json_t *value)
+void cli_print_pack_line(const char *fmt, ...)
 {
+    va_list ap;
+
+    va_start(ap, fmt);
+    CODEC_AUTOJSON json_t *value = print_pack(fmt, ap);
+    va_end(ap);
     json_dumpf(value, stdout, JSON_COMPACT | JSON_REAL_PRECISION(DBL_DIG));
     putchar('\n');
-    json_decref(value);
 }
 
 const char *cli_kind(enum store_kind kind)

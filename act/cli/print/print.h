@@ -50,6 +50,7 @@ void cli_put_path(const char *path);
 void cli_print_fact(const char *name, const char *value);
 /* Writes a size for people, or with --bytes the exact number. */
 void cli_size(const struct cli *cli, uint64_t bytes, char out[ACT_UNIT_TEXT]);
+typedef unsigned long long cli_count_t; /* for printf */
 /* Returns the ending of a noun behind n: "s", or "" for one. */
 const char *cli_plural(uint64_t n);
 /* Returns the word for a kind of entry: "file", "symlink", "folder". */
@@ -69,10 +70,20 @@ json_t *cli_count_json(int64_t n);
 json_t *cli_text_json(const char *text);
 /* Returns a time as JSON, in ISO 8601; 0 is not known: null. */
 json_t *cli_time_json(int64_t unix_s);
+/* Makes an array of what of() returns for a pointer to each of the n items of v: a new reference each. */
+#define CLI_JSON_LIST(v, n, of)                                                                                        \
+    __extension__({                                                                                                    \
+        json_t *list_ = json_array();                                                                                  \
+        for (size_t i_ = 0; i_ < (size_t)(n); i_++)                                                                    \
+            json_array_append_new(list_, of(&(v)[i_]));                                                                \
+        list_;                                                                                                         \
+    })
 /* Prints value, and takes the reference. */
 int cli_print_json(json_t *value, struct act_error *err) ACT_NODISCARD;
-/* Prints value compactly on one line, and takes the reference. */
-void cli_print_json_line(json_t *value);
+/* Prints {version: 1, ...}; fmt and what follows are as for json_pack(), without the version. */
+int cli_print_pack(struct act_error *err, const char *fmt, ...) ACT_NODISCARD;
+/* Prints the same compactly on one line. */
+void cli_print_pack_line(const char *fmt, ...);
 /* Prints the id of noun ("run"), which something began, or json (NULL: none; takes the reference) instead. If stdout
  * cannot be written, the error has the id: without it nobody would find what goes on. */
 int cli_print_id(const char *noun, const char *id, json_t *json, struct act_error *err) ACT_NODISCARD;

@@ -20,8 +20,6 @@ enum {
     BAR_MAX = 40,
 };
 
-typedef unsigned long long count_t; /* for printf */
-
 static uint64_t less(uint64_t a, uint64_t b)
 {
     return a > b ? a - b : 0;
@@ -99,8 +97,8 @@ static void progress_add_counts(const struct cli_rate *rate, const struct transf
 
     act_size_to_text(now->done_bytes, done);
     act_size_to_text(now->found_bytes, found);
-    act_buf_addf(out, " %llu/%llu%s object%s, %s/%s%s", (count_t)now->done_objects, (count_t)now->found_objects, more,
-                 now->found_objects == 1 && !*more ? "" : "s", done, found, more);
+    act_buf_addf(out, " %llu/%llu%s object%s, %s/%s%s", (cli_count_t)now->done_objects, (cli_count_t)now->found_objects,
+                 more, now->found_objects == 1 && !*more ? "" : "s", done, found, more);
     if (cli_rate_bytes(rate) >= 0) {
         act_size_to_text((uint64_t)cli_rate_bytes(rate), text);
         act_buf_addf(out, ", %s/s", text);
@@ -110,11 +108,11 @@ static void progress_add_counts(const struct cli_rate *rate, const struct transf
         act_buf_addf(out, ", %s left", text);
     }
     if (now->failed_objects)
-        act_buf_addf(out, ", %llu failed", (count_t)now->failed_objects);
+        act_buf_addf(out, ", %llu failed", (cli_count_t)now->failed_objects);
     if (now->deleted_objects)
-        act_buf_addf(out, ", %llu deleted", (count_t)now->deleted_objects);
+        act_buf_addf(out, ", %llu deleted", (cli_count_t)now->deleted_objects);
     if (now->same_objects)
-        act_buf_addf(out, ", %llu the same", (count_t)now->same_objects);
+        act_buf_addf(out, ", %llu the same", (cli_count_t)now->same_objects);
     if (now->slow) {
         ACT_AUTOFREE char *name = cli_name(now->slow);
         act_buf_addf(out, ", %s", name);
@@ -235,7 +233,7 @@ double cli_progress_seconds(const struct cli_progress *p)
 static void progress_add_count(struct act_buf *line, uint64_t n, const char *what)
 {
     if (n > 0)
-        act_buf_addf(line, "; %llu %s", (count_t)n, what);
+        act_buf_addf(line, "; %llu %s", (cli_count_t)n, what);
 }
 
 static void progress_print_summary(const struct cli_progress *p, const char *verb, const struct transfer_progress *t)
@@ -245,8 +243,8 @@ static void progress_print_summary(const struct cli_progress *p, const char *ver
     ACT_AUTO(act_buf) line = {0};
 
     act_size_to_text(t->done_bytes, size);
-    act_buf_addf(&line, "%s %llu object%s, %s in %.1f s", verb, (count_t)t->done_objects, cli_plural(t->done_objects),
-                 size, seconds);
+    act_buf_addf(&line, "%s %llu object%s, %s in %.1f s", verb, (cli_count_t)t->done_objects,
+                 cli_plural(t->done_objects), size, seconds);
     if (t->done_bytes > t->resumed_bytes && seconds >= 1) {
         act_size_to_text((uint64_t)((double)(t->done_bytes - t->resumed_bytes) / seconds), size);
         act_buf_addf(&line, ", %s/s", size);
@@ -270,7 +268,7 @@ static void print_failure(const struct transfer_failure *f)
 
     act_buf_addf(&line, "  %s", f->text);
     if (f->n > 1)
-        act_buf_addf(&line, " (and %llu more like it", (count_t)f->n - 1);
+        act_buf_addf(&line, " (and %llu more like it", (cli_count_t)f->n - 1);
     for (size_t i = 0; i < f->also.n; i++)
         act_buf_addf(&line, "%s '%s'", i ? "," : ":", f->also.v[i]);
     if (f->n > 1)
@@ -291,7 +289,7 @@ void cli_print_failures(const struct transfer_report *report)
         print_failure(f);
     }
     if (left > 0)
-        act_note("  ... and %llu more", (count_t)left);
+        act_note("  ... and %llu more", (cli_count_t)left);
 }
 
 void cli_progress_end(struct cli_progress *p, const char *done_verb, const struct transfer_report *report)

@@ -11,25 +11,29 @@
 #include "flow/runs/runs.h"
 #include "flow/why/why.h"
 
-static char *compare_id_of(struct flow *flow, const struct flow_run *run)
-{
-    (void)flow;
-    return act_strdup(run->row.id);
-}
+/* What is compared. */
+enum fact_of { ID, NAME, STATUS, CAUSE, EXIT, CLUSTER, NODES, GPUS, CREATED, ELAPSED, TAGS, CODE, COMMAND, N_FACTS };
 
-static char *compare_name_of(struct flow *flow, const struct flow_run *run)
-{
-    (void)flow;
-    return act_strdup(run->row.name);
-}
+static const struct fact {
+    const char *name;
+    struct cli_column column;
+} facts[N_FACTS] = {
+    [ID] = {"id", {"ID", 'l', .rank = 0}},
+    [NAME] = {"name", {"NAME", 'l', .rank = 3, .min = 8}},
+    [STATUS] = {"status", {"STATUS", 'l', .rank = 1, .is_state = true}},
+    [CAUSE] = {"cause", {"CAUSE", 'l', .rank = 2}},
+    [EXIT] = {"exit", {"EXIT", 'r', .rank = 8}},
+    [CLUSTER] = {"cluster", {"CLUSTER", 'l', .rank = 6, .min = 8}},
+    [NODES] = {"nodes", {"NODES", 'r', .rank = 10}},
+    [GPUS] = {"gpus", {"GPUS", 'r', .rank = 5}},
+    [CREATED] = {"created", {"CREATED", 'l', .rank = 9}},
+    [ELAPSED] = {"elapsed", {"ELAPSED", 'r', .rank = 4}},
+    [TAGS] = {"tags", {"TAGS", 'l', .rank = 7, .min = 8, .cut = CLI_CUT_WORDS}},
+    [CODE] = {"code", {"CODE", 'l', .rank = 11}},
+    [COMMAND] = {"command", {"COMMAND", 'l', .rank = 1, .pad = 80, .below = true}},
+};
 
-static char *compare_state_of(struct flow *flow, const struct flow_run *run)
-{
-    (void)flow;
-    return act_strdup(run_state_name(run->status.state));
-}
-
-/* Returns the class of a failure, as 'a why' finds it. */
+/* Returns the class of a failure, as 'a why' finds it, a new string; NULL: it is not known. */
 static char *compare_cause_of(struct flow *flow, const struct flow_run *run)
 {
     struct act_error ignored;
@@ -42,91 +46,52 @@ static char *compare_cause_of(struct flow *flow, const struct flow_run *run)
     return cause;
 }
 
-static char *exit_of(struct flow *flow, const struct flow_run *run)
+static char *compare_number(int64_t n, bool is_known)
 {
-    (void)flow;
-    return cli_has_exit_status(&run->status) ? act_sprintf("%d", run->status.exit_status) : NULL;
+    return is_known ? act_sprintf("%lld", (long long)n) : NULL;
 }
 
-static char *compare_cluster_of(struct flow *flow, const struct flow_run *run)
+/* Returns a fact of a run as text, a new string; NULL: it has none. */
+static char *compare_text_of(struct flow *flow, const struct flow_run *run, enum fact_of what)
 {
-    (void)flow;
-    return act_strdup(run->row.cluster);
-}
-
-static char *compare_gpus_of(struct flow *flow, const struct flow_run *run)
-{
-    (void)flow;
-    return cli_gpus(run) > 0 ? act_sprintf("%lld", (long long)cli_gpus(run)) : NULL;
-}
-
-static char *compare_nodes_of(struct flow *flow, const struct flow_run *run)
-{
-    (void)flow;
-    return run->spec.nodes > 0 ? act_sprintf("%d", run->spec.nodes) : NULL;
-}
-
-static char *compare_created_of(struct flow *flow, const struct flow_run *run)
-{
+    enum { SHOWN_OF_HASH = 12 /* as much as tells two packages apart */ };
+    const struct run_status *s = &run->status;
     char text[ACT_TIME_TEXT];
 
-    (void)flow;
-    act_time_to_local(run->row.created_unix_s, text);
-    return act_strdup(text);
+    switch (what) {
+    case ID:
+        return act_strdup(run->row.id);
+    case NAME:
+        return act_strdup(run->row.name);
+    case STATUS:
+        return act_strdup(run_state_name(s->state));
+    case CAUSE:
+        return compare_cause_of(flow, run);
+    case EXIT:
+        return compare_number(s->exit_status, cli_has_exit_status(s));
+    case CLUSTER:
+        return act_strdup(run->row.cluster);
+    case NODES:
+        return compare_number(run->spec.nodes, run->spec.nodes > 0);
+    case GPUS:
+        return compare_number(cli_gpus(run), cli_gpus(run) > 0);
+    case CREATED:
+        act_time_to_local(run->row.created_unix_s, text);
+        return act_strdup(text);
+    case ELAPSED:
+        act_duration_to_text(cli_elapsed_s(s), text);
+        return cli_elapsed_s(s) >= 0 ? act_strdup(text) : NULL;
+    case TAGS:
+        return cli_tags_text(&run->row);
+    case CODE:
+        return *run->spec.package_sha256 ? act_strndup(run->spec.package_sha256, SHOWN_OF_HASH) : NULL;
+    case COMMAND:
+        return act_one_line(run->row.command, strlen(run->row.command));
+    case N_FACTS:
+        break;
+    }
+    return NULL;
 }
-
-static char *elapsed_of(struct flow *flow, const struct flow_run *run)
-{
-    char text[ACT_UNIT_TEXT];
-    int64_t s = cli_elapsed_s(&run->status);
-
-    (void)flow;
-    act_duration_to_text(s, text);
-    return s >= 0 ? act_strdup(text) : NULL;
-}
-
-static char *tags_of(struct flow *flow, const struct flow_run *run)
-{
-    (void)flow;
-    return cli_tags_text(&run->row);
-}
-
-/* Returns as much of the package's SHA-256 as tells two packages apart. */
-static char *code_of(struct flow *flow, const struct flow_run *run)
-{
-    enum { SHOWN = 12 };
-
-    (void)flow;
-    return *run->spec.package_sha256 ? act_strndup(run->spec.package_sha256, SHOWN) : NULL;
-}
-
-static char *command_of(struct flow *flow, const struct flow_run *run)
-{
-    (void)flow;
-    return act_one_line(run->row.command, strlen(run->row.command));
-}
-
-static const struct fact {
-    const char *name;
-    struct cli_column column;
-    char *(*of)(struct flow *flow, const struct flow_run *run); /* new string; NULL: it has none */
-} facts[] = {
-    {"id", {"ID", 'l', .rank = 0}, compare_id_of},
-    {"name", {"NAME", 'l', .rank = 3, .min = 8}, compare_name_of},
-    {"status", {"STATUS", 'l', .rank = 1, .is_state = true}, compare_state_of},
-    {"cause", {"CAUSE", 'l', .rank = 2}, compare_cause_of},
-    {"exit", {"EXIT", 'r', .rank = 8}, exit_of},
-    {"cluster", {"CLUSTER", 'l', .rank = 6, .min = 8}, compare_cluster_of},
-    {"nodes", {"NODES", 'r', .rank = 10}, compare_nodes_of},
-    {"gpus", {"GPUS", 'r', .rank = 5}, compare_gpus_of},
-    {"created", {"CREATED", 'l', .rank = 9}, compare_created_of},
-    {"elapsed", {"ELAPSED", 'r', .rank = 4}, elapsed_of},
-    {"tags", {"TAGS", 'l', .rank = 7, .min = 8, .cut = CLI_CUT_WORDS}, tags_of},
-    {"code", {"CODE", 'l', .rank = 11}, code_of},
-    {"command", {"COMMAND", 'l', .rank = 1, .pad = 80, .below = true}, command_of},
-};
-
-enum { N_FACTS = sizeof(facts) / sizeof(facts[0]) };
 
 static bool all_equal(const struct act_strv *values)
 {
@@ -183,7 +148,7 @@ void cli_compare_runs(struct cli *cli, const struct flow_runs *runs)
     }
     for (size_t k = 0; k < N_FACTS; k++)
         for (size_t i = 0; i < runs->n; i++) {
-            char *text = facts[k].of(&cli->flow, &runs->v[i]);
+            char *text = compare_text_of(&cli->flow, &runs->v[i], (enum fact_of)k);
             act_strv_take(&values[k], text ? text : act_strdup(""));
         }
     print_common(values);

@@ -14,17 +14,10 @@ static json_t *diff_side_json(const char *text)
     return text ? codec_json_bytes_new(text) : json_null();
 }
 
-static int cmd_diff_print_json(const struct flow_run *from, const struct flow_run *to, const struct flow_diff *diff,
-                               struct act_error *err)
+static json_t *difference_json(const struct flow_difference *d)
 {
-    json_t *list = json_array();
-
-    for (size_t i = 0; i < diff->n; i++)
-        json_array_append_new(list, json_pack("{s:s,s:o,s:o,s:o}", "part", diff->v[i].part, "name",
-                                              cli_text_json(diff->v[i].name), "from", diff_side_json(diff->v[i].from),
-                                              "to", diff_side_json(diff->v[i].to)));
-    return cli_print_json(
-        json_pack("{s:i,s:s,s:s,s:o}", "version", 1, "from", from->row.id, "to", to->row.id, "differences", list), err);
+    return json_pack("{s:s,s:o,s:o,s:o}", "part", d->part, "name", cli_text_json(d->name), "from",
+                     diff_side_json(d->from), "to", diff_side_json(d->to));
 }
 
 static void put_side(const char *sign, const char *colour, const char *name, const char *text)
@@ -64,7 +57,8 @@ int cmd_diff(struct cli *cli, struct act_error *err)
         return rc;
     flow_diff(&cli->flow, &from, &to, &diff);
     if (cli->options.json)
-        return cmd_diff_print_json(&from, &to, &diff, err);
+        return cli_print_pack(err, "{s:s,s:s,s:o}", "from", from.row.id, "to", to.row.id, "differences",
+                              CLI_JSON_LIST(diff.v, diff.n, difference_json));
     if (diff.n == 0)
         act_note("the runs do not differ");
     else

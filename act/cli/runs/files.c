@@ -25,18 +25,16 @@ static void print_file_json(const struct flow_file_of_run *f)
     char when[ACT_TIME_TEXT];
 
     act_time_to_iso(f->changed_unix_s, when);
-    cli_print_json_line(json_pack("{s:i,s:s,s:o,s:I,s:s?,s:o,s:n,s:n,s:n}", "version", 1, "kind", "file", "path",
-                                  codec_json_bytes_new(f->path), "size", (json_int_t)f->size, "mtime",
-                                  f->changed_unix_s ? when : NULL, "url", cli_text_json(f->url), "mode", "store",
-                                  "store_path"));
+    cli_print_pack_line("{s:s,s:o,s:I,s:s?,s:o,s:n,s:n,s:n}", "kind", "file", "path", codec_json_bytes_new(f->path),
+                        "size", (json_int_t)f->size, "mtime", f->changed_unix_s ? when : NULL, "url",
+                        cli_text_json(f->url), "mode", "store", "store_path");
 }
 
 static void print_folder_json(const struct run_folder *f)
 {
-    cli_print_json_line(json_pack("{s:i,s:s,s:o,s:n,s:n,s:n,s:s,s:o,s:o}", "version", 1, "kind", "folder", "path",
-                                  codec_json_bytes_new(f->name), "size", "mtime", "url", "mode",
-                                  run_folder_mode_name(f->mode), "store", codec_json_bytes_new(f->store), "store_path",
-                                  codec_json_bytes_new(f->path)));
+    cli_print_pack_line("{s:s,s:o,s:n,s:n,s:n,s:s,s:o,s:o}", "kind", "folder", "path", codec_json_bytes_new(f->name),
+                        "size", "mtime", "url", "mode", run_folder_mode_name(f->mode), "store",
+                        codec_json_bytes_new(f->store), "store_path", codec_json_bytes_new(f->path));
 }
 
 static void cmd_files_print_json(const struct flow_run *run, const struct flow_files *files, const struct cli *cli)

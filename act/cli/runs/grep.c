@@ -25,11 +25,10 @@ static int cmd_grep_print_json(const struct flow_match *m, struct act_error *err
 {
     ACT_AUTOFREE char *text = act_strndup(m->text, strnlen(m->text, m->len)); /* JSON has no NUL bytes for us */
 
-    cli_print_json_line(json_pack("{s:i,s:s,s:o,s:o,s:i,s:I,s:o,s:o,s:o}", "version", 1, "run", m->run->row.id, "log",
-                                  codec_json_bytes_new(m->log), "rank",
-                                  m->rank >= 0 ? json_integer(m->rank) : json_null(), "attempt", m->attempt, "line",
-                                  (json_int_t)m->line, "time", cli_text_json(m->time), "log_changed",
-                                  cli_time_json(m->changed_unix_s), "text", codec_json_bytes_new(text)));
+    cli_print_pack_line("{s:s,s:o,s:o,s:i,s:I,s:o,s:o,s:o}", "run", m->run->row.id, "log", codec_json_bytes_new(m->log),
+                        "rank", m->rank >= 0 ? json_integer(m->rank) : json_null(), "attempt", m->attempt, "line",
+                        (json_int_t)m->line, "time", cli_text_json(m->time), "log_changed",
+                        cli_time_json(m->changed_unix_s), "text", codec_json_bytes_new(text));
     return cli_check_stdout(err);
 }
 

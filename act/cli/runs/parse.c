@@ -13,23 +13,23 @@
 #include "flow/runs/runs.h"
 #include "flow/why/why.h"
 
-/* key: what name denotes, "run" or "folder". */
+static json_t *code_json(const struct flow_code *c)
+{
+    return json_pack("{s:s,s:s,s:s,s:o,s:o}", "code", c->rule->code, "id", c->rule->id, "class", c->rule->title, "log",
+                     codec_json_bytes_new(c->log), "line", codec_json_bytes_new(c->line));
+}
+
+static json_t *error_line_json(const struct flow_error_line *e)
+{
+    return json_pack("{s:o,s:o}", "log", codec_json_bytes_new(e->log), "line", codec_json_bytes_new(e->line));
+}
+
+/* Prints the codes in the logs of name, which is a "run" or a "folder", as key says. */
 static int print_codes_json(const char *key, const char *name, const struct flow_codes *codes, struct act_error *err)
 {
-    json_t *list = json_array(), *errors = json_array();
-
-    for (size_t i = 0; i < codes->n_errors; i++)
-        json_array_append_new(errors, json_pack("{s:o,s:o}", "log", codec_json_bytes_new(codes->errors[i].log), "line",
-                                                codec_json_bytes_new(codes->errors[i].line)));
-    for (size_t i = 0; i < codes->n; i++) {
-        const struct flow_code *c = &codes->v[i];
-        json_array_append_new(list, json_pack("{s:s,s:s,s:s,s:o,s:o}", "code", c->rule->code, "id", c->rule->id,
-                                              "class", c->rule->title, "log", codec_json_bytes_new(c->log), "line",
-                                              codec_json_bytes_new(c->line)));
-    }
-    return cli_print_json(
-        json_pack("{s:i,s:o,s:o,s:o}", "version", 1, key, codec_json_bytes_new(name), "codes", list, "errors", errors),
-        err);
+    return cli_print_pack(err, "{s:o,s:o,s:o}", key, codec_json_bytes_new(name), "codes",
+                          CLI_JSON_LIST(codes->v, codes->n, code_json), "errors",
+                          CLI_JSON_LIST(codes->errors, codes->n_errors, error_line_json));
 }
 
 /* Prints the lines with errors on stderr, as scripts use the codes. */

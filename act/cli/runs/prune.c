@@ -60,19 +60,20 @@ static void cmd_prune_say_left(const struct flow_prune *p)
         act_note("left: packages, because there are runs of others that may need them");
 }
 
+static json_t *pruned_json(const struct flow_pruned *p)
+{
+    return json_pack("{s:s,s:I}", "id", p->run.row.id, "bytes", (json_int_t)p->bytes);
+}
+
 static json_t *cmd_prune_json_of(const struct flow_prune *p, size_t n_runs, bool dry_run)
 {
-    json_t *runs = json_array();
-
-    for (size_t i = 0; i < p->n; i++)
-        json_array_append_new(runs,
-                              json_pack("{s:s,s:I}", "id", p->v[i].run.row.id, "bytes", (json_int_t)p->v[i].bytes));
     return json_pack("{s:i,s:b,s:I,s:o,s:I,s:I,s:I,s:I,s:I,s:I,s:{s:I,s:I,s:I,s:I}}", "version", 1, "dry_run", dry_run,
-                     "removed", dry_run ? (json_int_t)0 : (json_int_t)n_runs, "runs", runs, "packages",
-                     (json_int_t)p->n_packages, "agents", (json_int_t)p->n_agents, "leftovers", (json_int_t)p->n_left,
-                     "copies", (json_int_t)p->n_copies, "sent", (json_int_t)p->n_sent, "bytes", (json_int_t)p->bytes,
-                     "left", "active", (json_int_t)p->active, "others", (json_int_t)p->others, "service",
-                     (json_int_t)p->service, "unreachable", (json_int_t)p->unreachable);
+                     "removed", dry_run ? (json_int_t)0 : (json_int_t)n_runs, "runs",
+                     CLI_JSON_LIST(p->v, p->n, pruned_json), "packages", (json_int_t)p->n_packages, "agents",
+                     (json_int_t)p->n_agents, "leftovers", (json_int_t)p->n_left, "copies", (json_int_t)p->n_copies,
+                     "sent", (json_int_t)p->n_sent, "bytes", (json_int_t)p->bytes, "left", "active",
+                     (json_int_t)p->active, "others", (json_int_t)p->others, "service", (json_int_t)p->service,
+                     "unreachable", (json_int_t)p->unreachable);
 }
 
 void cli_print_removed(const struct flow_prune *p)

@@ -20,16 +20,6 @@ enum {
     SHOWN_LOGS = 24,
 };
 
-static int print_table_json(const struct flow_runs *runs, struct act_error *err)
-{
-    json_t *list = json_array();
-
-    for (size_t i = 0; i < runs->n; i++)
-        json_array_append_new(list, cli_run_json(&runs->v[i]));
-    return cli_print_json(json_pack("{s:i,s:I,s:o}", "version", 1, "total", (json_int_t)runs->total, "runs", list),
-                          err);
-}
-
 /* ---- the table, redrawn in place */
 
 struct watched {
@@ -112,7 +102,8 @@ static int cmd_query_print_table(struct cli *cli, const char *state, struct act_
     if (rc < 0)
         return rc;
     if (cli->options.json)
-        rc = print_table_json(&runs, err);
+        rc = cli_print_pack(err, "{s:I,s:o}", "total", (json_int_t)runs.total, "runs",
+                            CLI_JSON_LIST(runs.v, runs.n, cli_run_json));
     else
         cli_print_runs(&runs, with_reason);
     if (runs.total == 0 && !state && !cli->options.json)

@@ -9,9 +9,8 @@ static int cmd_scale_say(const struct cli *cli, const struct flow_run *run, int6
                          struct act_error *err)
 {
     if (cli->options.json)
-        return cli_print_json(json_pack("{s:i, s:s, s:I, s:i, s:b}", "version", 1, "id", run->row.id, "num_gpu",
-                                        (json_int_t)num_gpu, "nodes", nodes, "dry_run", cli->options.dry_run),
-                              err);
+        return cli_print_pack(err, "{s:s, s:I, s:i, s:b}", "id", run->row.id, "num_gpu", (json_int_t)num_gpu, "nodes",
+                              nodes, "dry_run", cli->options.dry_run);
     act_note("%s%s  %lld on %d node%s", cli->options.dry_run ? "would scale " : "", run->row.id, (long long)num_gpu,
              nodes, cli_plural(nodes));
     return 0;

@@ -123,15 +123,9 @@ static int exit_status(const struct flow_run *runs, size_t n)
 /* Prints the run, if one was named; else a list of those that were waited for. */
 static int cmd_wait_print_json(const struct cli *cli, const struct flow_run *runs, size_t n, struct act_error *err)
 {
-    json_t *list = json_array();
-
-    if (cli->words.n == 1) {
-        json_decref(list);
-        return cli_print_json(json_pack("{s:i,s:o}", "version", 1, "run", cli_run_json(runs)), err);
-    }
-    for (size_t i = 0; i < n; i++)
-        json_array_append_new(list, cli_run_json(&runs[i]));
-    return cli_print_list("runs", list, 0, err);
+    if (cli->words.n == 1)
+        return cli_print_pack(err, "{s:o}", "run", cli_run_json(runs));
+    return cli_print_list("runs", CLI_JSON_LIST(runs, n, cli_run_json), 0, err);
 }
 
 /* Finds the runs that --name and --tag mean now: others that come later are not waited for. */

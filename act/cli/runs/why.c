@@ -14,19 +14,13 @@
 
 /* ---- for programs */
 
-static json_t *number_or_null(int64_t number, bool is_known)
-{
-    return is_known ? json_integer(number) : json_null();
-}
-
 static json_t *failure_json(const struct flow_why *why)
 {
     if (why->attempt == 0)
         return json_null();
-    return json_pack("{s:i,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "attempt", why->attempt, "rank",
-                     number_or_null(why->rank, why->rank >= 0), "node", cli_text_json(why->node), "exit_status",
-                     number_or_null(why->exit_status, why->exit_status >= 0), "signal",
-                     number_or_null(why->signal, why->signal > 0), "reason", cli_text_json(why->reason), "time",
+    return json_pack("{s:i,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "attempt", why->attempt, "rank", cli_count_json(why->rank),
+                     "node", cli_text_json(why->node), "exit_status", cli_count_json(why->exit_status), "signal",
+                     cli_count_json(why->signal > 0 ? why->signal : -1), "reason", cli_text_json(why->reason), "time",
                      cli_time_json(why->failed_unix_s), "lines", codec_json_strv_new(&why->lines));
 }
 
@@ -38,21 +32,13 @@ static json_t *diagnosis_json(const struct flow_why *why)
         return json_null();
     return json_pack("{s:s,s:s,s:s,s:s,s:s,s:s,s:o,s:o,s:o}", "id", rule->id, "code", rule->code, "class", rule->title,
                      "summary", rule->summary, "retry", diagnose_retry_name(rule->retry), "advice", why->advice, "rank",
-                     number_or_null(why->cause_rank, why->cause_rank >= 0), "log", cli_text_json(why->log), "line",
-                     cli_text_json(why->line));
+                     cli_count_json(why->cause_rank), "log", cli_text_json(why->log), "line", cli_text_json(why->line));
 }
 
-static json_t *said_json(const struct flow_rank_lines *said)
+static json_t *said_json(const struct flow_rank_line *l)
 {
-    json_t *list = json_array();
-
-    for (size_t i = 0; i < said->n; i++) {
-        const struct flow_rank_line *l = &said->v[i];
-        json_array_append_new(list, json_pack("{s:i,s:o,s:o,s:b}", "rank", l->rank, "line", cli_text_json(l->line),
-                                              "silent_s", number_or_null(l->silent_s, l->silent_s >= 0), "longer",
-                                              l->longer));
-    }
-    return list;
+    return json_pack("{s:i,s:o,s:o,s:b}", "rank", l->rank, "line", cli_text_json(l->line), "silent_s",
+                     cli_count_json(l->silent_s), "longer", l->longer);
 }
 
 static const char *last_line_of_rank_0(const struct flow_rank_lines *said)
@@ -67,15 +53,13 @@ static int print_why_json(const struct flow_run *run, const struct flow_why *why
 {
     const struct run_status *s = &run->status;
 
-    return cli_print_json(json_pack("{s:i,s:s,s:s,s:o,s:o,s:i,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "version", 1, "run",
-                                    run->row.id, "state", run_state_name(s->state), "replaced_by",
-                                    cli_text_json(run->replaced_by), "reason", cli_text_json(s->reason), "attempt",
-                                    s->attempt, "attempts", s->attempts ? json_integer(s->attempts) : json_null(),
-                                    "retry", cli_text_json(s->retry), "heartbeat", cli_time_json(s->heartbeat_unix_s),
-                                    "last_line", cli_text_json(last_line_of_rank_0(&why->said)), "ranks",
-                                    said_json(&why->said), "failure", failure_json(why), "diagnosis",
-                                    diagnosis_json(why), "notes", codec_json_strv_new(&why->notes)),
-                          err);
+    return cli_print_pack(
+        err, "{s:s,s:s,s:o,s:o,s:i,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "run", run->row.id, "state",
+        run_state_name(s->state), "replaced_by", cli_text_json(run->replaced_by), "reason", cli_text_json(s->reason),
+        "attempt", s->attempt, "attempts", cli_count_json(s->attempts ? s->attempts : -1), "retry",
+        cli_text_json(s->retry), "heartbeat", cli_time_json(s->heartbeat_unix_s), "last_line",
+        cli_text_json(last_line_of_rank_0(&why->said)), "ranks", CLI_JSON_LIST(why->said.v, why->said.n, said_json),
+        "failure", failure_json(why), "diagnosis", diagnosis_json(why), "notes", codec_json_strv_new(&why->notes));
 }
 
 /* ---- for people */

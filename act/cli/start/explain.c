@@ -113,8 +113,6 @@ static uint64_t explain_count_files(const struct package_list *list)
 
 /* ---- as text */
 
-typedef unsigned long long count_t; /* for printf */
-
 static void explain_print_size(uint64_t bytes)
 {
     char size[ACT_UNIT_TEXT];
@@ -142,7 +140,7 @@ static void print_content(const struct package_list *list)
         rows = sum_folders(list);
     for (size_t i = 0; i < rows.n; i++) {
         explain_print_size(rows.v[i].bytes);
-        printf("%8llu file%s  ", (count_t)rows.v[i].files, rows.v[i].files == 1 ? " " : "s");
+        printf("%8llu file%s  ", (cli_count_t)rows.v[i].files, rows.v[i].files == 1 ? " " : "s");
         explain_print_name(rows.v[i].name);
     }
     release_rows(&rows);
@@ -161,7 +159,7 @@ static void print_left_out(const struct package_list *list)
         rows = sum_rules(list);
     for (size_t i = 0; i < rows.n; i++) {
         ACT_AUTOFREE char *name = cli_name(rows.v[i].example);
-        printf("  %10llu  by %s, as '%s'\n", (count_t)rows.v[i].files, rows.v[i].name, name);
+        printf("  %10llu  by %s, as '%s'\n", (cli_count_t)rows.v[i].files, rows.v[i].name, name);
     }
     release_rows(&rows);
 }
@@ -192,65 +190,37 @@ static void print_work(const struct flow_init *io)
     act_size_to_text(io->package.read_bytes, to_read);
     printf("%zu entries, %s before compression\n", io->list.n, bytes);
     printf("to be compressed: %zu of %llu files, %s; the others are as they were in the last package\n",
-           io->package.read_files, (count_t)files, to_read);
+           io->package.read_files, (cli_count_t)files, to_read);
     puts(stored[io->is_stored]);
 }
 
 /* ---- as JSON */
 
-static json_t *entries_json(const struct package_entry *const *v, size_t n)
+static json_t *package_entry_json(const struct package_entry *e)
 {
-    json_t *list = json_array();
-
-    for (size_t i = 0; i < n; i++)
-        json_array_append_new(
-            list, json_pack("{s:o,s:I}", "path", codec_json_bytes_new(v[i]->path), "bytes", (json_int_t)v[i]->size));
-    return list;
+    return json_pack("{s:o,s:I}", "path", codec_json_bytes_new(e->path), "bytes", (json_int_t)e->size);
 }
 
-static json_t *folders_json(const struct package_list *list)
+static json_t *large_json(const struct package_entry *const *e)
 {
-    struct rows rows = sum_folders(list);
-    json_t *out = json_array();
-
-    for (size_t i = 0; i < rows.n; i++)
-        json_array_append_new(out, json_pack("{s:o,s:I,s:I}", "path", codec_json_bytes_new(rows.v[i].name), "files",
-                                             (json_int_t)rows.v[i].files, "bytes", (json_int_t)rows.v[i].bytes));
-    release_rows(&rows);
-    return out;
+    return package_entry_json(*e);
 }
 
-static json_t *rules_json(const struct package_list *list)
+static json_t *folder_json(const struct row *row)
 {
-    struct rows rows = sum_rules(list);
-    json_t *out = json_array();
-
-    for (size_t i = 0; i < rows.n; i++)
-        json_array_append_new(out, json_pack("{s:o,s:I}", "rule", codec_json_bytes_new(rows.v[i].name), "left_out",
-                                             (json_int_t)rows.v[i].files));
-    release_rows(&rows);
-    return out;
+    return json_pack("{s:o,s:I,s:I}", "path", codec_json_bytes_new(row->name), "files", (json_int_t)row->files, "bytes",
+                     (json_int_t)row->bytes);
 }
 
-static json_t *left_out_json(const struct package_list *list)
+static json_t *rule_json(const struct row *row)
 {
-    json_t *out = json_array();
-
-    for (size_t i = 0; i < list->n_left_out; i++)
-        json_array_append_new(out, json_pack("{s:o,s:o}", "path", codec_json_bytes_new(list->left_out[i].path), "rule",
-                                             codec_json_bytes_new(list->left_out[i].rule)));
-    return out;
+    return json_pack("{s:o,s:I}", "rule", codec_json_bytes_new(row->name), "left_out", (json_int_t)row->files);
 }
 
-static json_t *all_entries_json(const struct package_list *list)
+static json_t *left_out_json(const struct package_left_out *left_out)
 {
-    const struct package_entry **v = act_calloc(list->n + 1, sizeof(*v));
-
-    for (size_t i = 0; i < list->n; i++)
-        v[i] = &list->v[i];
-    json_t *out = entries_json(v, list->n);
-    free(v);
-    return out;
+    return json_pack("{s:o,s:o}", "path", codec_json_bytes_new(left_out->path), "rule",
+                     codec_json_bytes_new(left_out->rule));
 }
 
 static json_t *stored_json(const struct flow_init *io)
@@ -258,25 +228,32 @@ static json_t *stored_json(const struct flow_init *io)
     return io->is_stored == FLOW_UNKNOWN ? json_null() : json_boolean(io->is_stored == FLOW_YES);
 }
 
-static json_t *package_json(const struct flow_init *io)
+static int print_package_json(const struct flow_init *io, struct act_error *err)
 {
+    const struct package_list *list = &io->list;
     const struct package_entry *largest[CLI_LARGEST];
-    size_t n = cli_find_largest(&io->list, largest);
+    size_t n = cli_find_largest(list, largest);
     const char *sha256 = io->package.sha256[0] ? io->package.sha256 : NULL;
+    struct rows folders = sum_folders(list), rules = sum_rules(list);
 
-    return json_pack("{s:i,s:I,s:I,s:I,s:o,s:o,s:o,s:o,s:o,s:I,s:I,s:s?,s:o}", "version", 1, "files",
-                     (json_int_t)explain_count_files(&io->list), "entries", (json_int_t)io->list.n, "bytes",
-                     (json_int_t)io->list.bytes, "content", all_entries_json(&io->list), "folders",
-                     folders_json(&io->list), "left_out", left_out_json(&io->list), "rules", rules_json(&io->list),
-                     "largest", entries_json(largest, n), "files_to_compress", (json_int_t)io->package.read_files,
-                     "bytes_to_compress", (json_int_t)io->package.read_bytes, "sha256", sha256, "stored",
-                     stored_json(io));
+    int rc =
+        cli_print_pack(err, "{s:I,s:I,s:I,s:o,s:o,s:o,s:o,s:o,s:I,s:I,s:s?,s:o}", "files",
+                       (json_int_t)explain_count_files(list), "entries", (json_int_t)list->n, "bytes",
+                       (json_int_t)list->bytes, "content", CLI_JSON_LIST(list->v, list->n, package_entry_json),
+                       "folders", CLI_JSON_LIST(folders.v, folders.n, folder_json), "left_out",
+                       CLI_JSON_LIST(list->left_out, list->n_left_out, left_out_json), "rules",
+                       CLI_JSON_LIST(rules.v, rules.n, rule_json), "largest", CLI_JSON_LIST(largest, n, large_json),
+                       "files_to_compress", (json_int_t)io->package.read_files, "bytes_to_compress",
+                       (json_int_t)io->package.read_bytes, "sha256", sha256, "stored", stored_json(io));
+    release_rows(&folders);
+    release_rows(&rules);
+    return rc;
 }
 
 int cli_explain_package(const struct cli *cli, const struct flow_init *io, struct act_error *err)
 {
     if (cli->options.json)
-        return cli_print_json(package_json(io), err);
+        return print_package_json(io, err);
     print_content(&io->list);
     print_left_out(&io->list);
     print_largest(&io->list);

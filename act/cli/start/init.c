@@ -49,11 +49,10 @@ static int print_result(const struct cli *cli, const struct flow_init *io, struc
         puts(io->package.sha256);
         return 0;
     }
-    return cli_print_json(json_pack("{s:i,s:s,s:I,s:I,s:I,s:I,s:b}", "version", 1, "sha256", io->package.sha256,
-                                    "bytes", (json_int_t)io->package.bytes, "entries", (json_int_t)io->list.n,
-                                    "files_read", (json_int_t)io->package.read_files, "bytes_sent",
-                                    (json_int_t)io->sent_bytes, "published", io->published),
-                          err);
+    return cli_print_pack(err, "{s:s,s:I,s:I,s:I,s:I,s:b}", "sha256", io->package.sha256, "bytes",
+                          (json_int_t)io->package.bytes, "entries", (json_int_t)io->list.n, "files_read",
+                          (json_int_t)io->package.read_files, "bytes_sent", (json_int_t)io->sent_bytes, "published",
+                          io->published);
 }
 
 int cmd_init(struct cli *cli, struct act_error *err)

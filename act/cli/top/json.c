@@ -9,11 +9,6 @@
 #include "cli/top/text.h"
 #include "codec/json.h"
 
-static json_t *top_json_share(bool known, int n)
-{
-    return known && n >= 0 ? json_integer(n) : json_null();
-}
-
 /* Returns an error as JSON: what it quotes need not be UTF-8. NULL: there is none. */
 static json_t *error_json(const char *error)
 {
@@ -24,14 +19,15 @@ static json_t *error_json(const char *error)
 
 static json_t *top_json_cluster(const struct flow_board_cluster *c)
 {
-    const struct platform_pool *t = &c->summary.total;
-    bool known = c->has_summary;
+    const struct platform_pool unknown = {
+        .nodes = -1, .nodes_idle = -1, .gpus = -1, .gpus_idle = -1, .jobs_queued = -1};
+    const struct platform_pool *t = c->has_summary ? &c->summary.total : &unknown;
 
     return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:I,s:I}", "name", codec_json_bytes_new(c->name), "error",
-                     error_json(c->error), "has_gpus", known ? json_boolean(c->summary.has_gpus) : json_null(), "nodes",
-                     top_json_share(known, t->nodes), "nodes_idle", top_json_share(known, t->nodes_idle), "gpus",
-                     top_json_share(known, t->gpus), "gpus_idle", top_json_share(known, t->gpus_idle), "queue",
-                     top_json_share(known, t->jobs_queued), "running", (json_int_t)c->running, "queued",
+                     error_json(c->error), "has_gpus", c->has_summary ? json_boolean(c->summary.has_gpus) : json_null(),
+                     "nodes", cli_count_json(t->nodes), "nodes_idle", cli_count_json(t->nodes_idle), "gpus",
+                     cli_count_json(t->gpus), "gpus_idle", cli_count_json(t->gpus_idle), "queue",
+                     cli_count_json(t->jobs_queued), "running", (json_int_t)c->running, "queued",
                      (json_int_t)c->queued);
 }
 
@@ -41,18 +37,18 @@ static json_t *real_json(bool known, double value)
     return known && isfinite(value) ? json_real(value) : json_null();
 }
 
+static json_t *top_json_number(const struct flow_live_number *number)
+{
+    return json_pack("{s:s,s:o}", "name", number->name, "last", real_json(true, number->last));
+}
+
 static json_t *live_json(const struct flow_live *live)
 {
-    json_t *numbers = json_array();
-
-    for (size_t i = 0; i < live->n_numbers; i++)
-        json_array_append_new(numbers, json_pack("{s:s,s:o}", "name", live->numbers[i].name, "last",
-                                                 real_json(true, live->numbers[i].last)));
     return json_pack("{s:b,s:o,s:o,s:o,s:o,s:o,s:o}", "has_gpus", live->has_gpus, "busy",
                      real_json(live->busy >= 0, live->busy), "memory", real_json(live->memory >= 0, live->memory),
                      "last_line", cli_text_json(live->line), "log_changed", cli_time_json(live->spoke_unix_s),
-                     "held_up_by", live->held_up_by >= 0 ? json_integer(live->held_up_by) : json_null(), "numbers",
-                     numbers);
+                     "held_up_by", cli_count_json(live->held_up_by), "numbers",
+                     CLI_JSON_LIST(live->numbers, live->n_numbers, top_json_number));
 }
 
 static json_t *run_json(const struct flow_board_run *run)

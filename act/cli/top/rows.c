@@ -1,4 +1,4 @@
-/* rows.c - see top_rows.h. */
+/* rows.c - which rows there are, in which order. */
 #include "cli/top/rows.h"
 
 #include <math.h>

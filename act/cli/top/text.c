@@ -1,4 +1,4 @@
-/* text.c - see top_text.h. From the top: what it is about, the clusters, the runs, more about the chosen run, keys.
+/* text.c - makes the lines. From the top: what they are about, the clusters, the runs, more about the chosen run, keys.
  * On few rows only the runs are left. */
 #include "cli/top/text.h"
 

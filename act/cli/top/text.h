@@ -26,7 +26,7 @@ struct top_look {
     char *chosen;   /* the id of the run that keys are for, which is set where it is none of the shown ones */
     char *sweep;    /* out: that it is of; NULL: none */
     size_t folded;  /* out: so many runs are in its row; 0: it alone */
-    size_t first;   /* which of the runs is at the top, likewise */
+    size_t first;   /* which of the runs is at the top; set where the chosen one would not be shown */
     unsigned known; /* columns that something was known for since the screen is so wide: */
     int known_for;
 };
