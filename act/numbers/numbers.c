@@ -54,14 +54,13 @@ static const struct {
 static const char *const amounts[] = {"per",  "max",   "total", "warmup", "last", "best",
                                       "time", "every", "ms",    "s",      "sec"};
 
-static bool is_among(const char *const *list, size_t n, const char *word, size_t len)
+bool numbers_is_among(const char *const *list, size_t n, const char *word, size_t len)
 {
     for (size_t i = 0; i < n; i++)
         if (strlen(list[i]) == len && strncasecmp(list[i], word, len) == 0)
             return true;
     return false;
 }
-#define IS_AMONG(list, word, len) is_among(list, sizeof(list) / sizeof((list)[0]), word, len)
 
 static size_t part_len(const char *name)
 {
@@ -74,9 +73,9 @@ static size_t part_len(const char *name)
 
 static void judge_part(struct numbers_meaning *m, const char *part, size_t len)
 {
-    m->is_measure |= IS_AMONG(measures, part, len);
-    m->is_denied |= IS_AMONG(denied, part, len);
-    m->is_amount |= IS_AMONG(amounts, part, len);
+    m->is_measure |= NUMBERS_IS_AMONG(measures, part, len);
+    m->is_denied |= NUMBERS_IS_AMONG(denied, part, len);
+    m->is_amount |= NUMBERS_IS_AMONG(amounts, part, len);
     m->is_position = false;
     for (size_t i = 0; i < sizeof(positions) / sizeof(positions[0]) && !m->is_position; i++)
         if (strlen(positions[i].name) == len && strncasecmp(positions[i].name, part, len) == 0) {
@@ -267,7 +266,7 @@ static void numbers_take_line(struct numbers *n, const struct numbers_line *line
 
 /* ---- lines of JSON */
 
-/* The name below another one, as keys are named; false: it cannot be one. */
+/* Joins the name of a member to the one above it, as keys are named; false: that cannot be a key. */
 static bool join_name(char out[NUMBERS_NAME + 1], const char *above, const char *name)
 {
     int len = snprintf(out, NUMBERS_NAME + 1, "%s%s%s", above, *above ? "." : "", name);
@@ -339,7 +338,7 @@ static void numbers_end_line(struct numbers *n)
     n->len = 0;
 }
 
-/* Up to the next end of a line: progress bars write only carriage returns. */
+/* Returns how many bytes come before the next end of a line; progress bars write only carriage returns. */
 static size_t until_end(const char *text, size_t len)
 {
     const char *end = memchr(text, '\n', len), *back = memchr(text, '\r', end ? (size_t)(end - text) : len);

@@ -7,6 +7,10 @@
 
 #include "numbers/numbers.h"
 
+/* Tells whether a list of n words has the len bytes of a word, in any case of letters. */
+bool numbers_is_among(const char *const *list, size_t n, const char *word, size_t len);
+#define NUMBERS_IS_AMONG(list, word, len) numbers_is_among(list, sizeof(list) / sizeof((list)[0]), word, len)
+
 /* The meaning of a word. */
 struct numbers_meaning {
     bool is_measure, is_denied, is_amount;

@@ -146,7 +146,7 @@ static void take_raw(struct samples *s)
 
 /* ---- a line for people */
 
-/* "35 %": 0.35; "-" is not known. */
+/* Reads "35 %" as 0.35, and "-" as not known. Returns what is behind it. */
 static const char *read_share(const char *s, double *out)
 {
     int n = 0;
@@ -159,7 +159,7 @@ static const char *read_share(const char *s, double *out)
     return n > 0 ? s + n : s + strcspn(s, " ,");
 }
 
-/* "12.1/251.0 GiB": the parts behind the name, of which the first one is used. */
+/* Reads "12.1/251.0 GiB", of which 12.1 are used; s NULL: nothing. */
 static void read_room(const char *s, double *out_total, double *out_free)
 {
     double used, total;
@@ -285,7 +285,7 @@ struct samples_walk {
 
 static void walk_value(struct samples_walk *w);
 
-/* The text between quotes, as it stands there. */
+/* Copies the text between quotes as it stands there, and passes over it. */
 static void walk_string(struct samples_walk *w, char *out, size_t size)
 {
     size_t n = 0;

@@ -1,7 +1,7 @@
 /* samples.h - what a node used over time, read from metrics/<node>.jsonl (node/metrics.h is its form).
  *
  * A day of a node with eight GPUs is 11 MB of JSON, so that a line is read like the one before it as long as only
- * numbers differ, and as JSON otherwise. A line that is no whole one, as the last one of a copy, is left out.
+ * numbers differ, and as JSON otherwise. A line that is not whole, as the last one of a copy may be, is left out.
  */
 #ifndef ACT_NUMBERS_SAMPLES_H
 #define ACT_NUMBERS_SAMPLES_H
@@ -38,7 +38,7 @@ void samples_end(struct samples *s); /* of a file; another one may follow */
 void samples_free(struct samples *s);
 
 /* Takes a line for people instead, without RUN_LOG_METRICS before it: "node n1, cpu 35 %, memory 12.1/251.0 GiB, ...".
- * out_node: the name of the node, new string. False: it is no such line. */
+ * out_node: the name of the node, new string. False: it is not such a line. */
 bool samples_take_text(struct samples *s, const char *line, char **out_node);
 
 /* The curve of SAMPLES_..., of a GPU SAMPLES_GPU_... + its index: Unix seconds against values, to be sorted by

@@ -21,7 +21,7 @@ bool numbers_line_add(struct numbers_line *line, struct numbers_words *words, co
     return true;
 }
 
-/* The end of the escape sequence that begins at s ("ESC [ ... letter" or "ESC x"). */
+/* Returns the end of the escape sequence that begins at s ("ESC [ ... letter" or "ESC x"). */
 static const char *behind_escape(const char *s, const char *end)
 {
     s++;
@@ -66,14 +66,7 @@ static const char *const fillers[] = {"is", "of", "was", "at", "no", "tensor", "
 /* The units that may stand behind a number without a blank. */
 static const char *const units[] = {"s", "ms", "us", "sec", "it/s", "s/it", "x"};
 
-static bool words_is_one_of(const char *const *list, size_t n, const char *word)
-{
-    for (size_t i = 0; i < n; i++)
-        if (strcasecmp(list[i], word) == 0)
-            return true;
-    return false;
-}
-#define IS_ONE_OF(list, word) words_is_one_of(list, sizeof(list) / sizeof((list)[0]), word)
+#define IS_ONE_OF(list, word) NUMBERS_IS_AMONG(list, word, strlen(word))
 
 void numbers_judge_word(const char *word, struct numbers_meaning *out)
 {
@@ -156,7 +149,7 @@ static const char *read_rest(const char *s)
     return is_alone && (n == 0 || IS_ONE_OF(units, unit)) ? s + n : NULL;
 }
 
-/* "100" or "100/1000". */
+/* Reads "100" or "100/1000". Returns what is behind it; NULL: it is neither. */
 static const char *read_amount(const char *s, struct number *out)
 {
     struct number total;
@@ -211,7 +204,7 @@ static void words_take_number(struct words_reader *r, const struct number *numbe
     forget_name(r);
 }
 
-/* "45/100 [00:12<00:15", "1875/1875 [=====]", "[100/1000]". */
+/* Takes a fraction without a name: "45/100 [00:12<00:15", "1875/1875 [=====]", "[100/1000]". */
 static void take_bare(struct words_reader *r, const struct number *number, const char *behind)
 {
     bool is_bar = act_starts_with(behind, " [");
@@ -255,7 +248,7 @@ static void words_take_any(struct words_reader *r, const char *word)
         words_take_name(r, word, m.is_qualifier);
 }
 
-/* A word too long for a name is none. */
+/* Reads a word. One that is too long for a name is not one, and ends the name before it. */
 static const char *read_word(struct words_reader *r, const char *s)
 {
     char word[NUMBERS_NAME + 1];
@@ -298,7 +291,7 @@ static const char *take_colon(struct words_reader *r, const char *s)
     return s + 1;
 }
 
-/* "Epoch [3/10]", "lr=[0.0001, 0.0002]", of which the first one counts. */
+/* Tells whether brackets may follow the name: "Epoch [3/10]", "lr=[0.0001, 0.0002]", of which the first one counts. */
 static bool may_be_listed(const struct words_reader *r)
 {
     const struct numbers_meaning *m = &numbers_word(r->words, r->name)->meaning;
