@@ -74,11 +74,6 @@ struct yaml *yaml_new_map(const char *name)
     return value_new(YAML_MAP, name_new(name));
 }
 
-struct yaml *yaml_new_list(const char *name)
-{
-    return value_new(YAML_LIST, name_new(name));
-}
-
 struct yaml *yaml_new_beside(const struct yaml *other, enum yaml_kind kind)
 {
     return value_new(kind, name_ref(other->file));

@@ -38,9 +38,9 @@ void yaml_tree_free(struct yaml *value);
 /* Returns the member of map at key, or NULL. */
 struct yaml *yaml_get(const struct yaml *map, const char *key);
 
-/* Make values that were not read from text: an empty map or list, a string, and a scalar that yaml_as_* may read. */
+/* Make values that were not read from text, of the file name: an empty map, a string, and a scalar that yaml_as_* may
+ * read. */
 struct yaml *yaml_new_map(const char *name);
-struct yaml *yaml_new_list(const char *name);
 struct yaml *yaml_new_text(const char *name, const char *text);
 struct yaml *yaml_new_word(const char *name, const char *text);
 

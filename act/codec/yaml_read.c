@@ -456,7 +456,7 @@ int yaml_parse(const char *text, size_t len, const char *name, struct yaml **out
     struct yaml_reader r = {
         .text = text + (bom ? 3 : 0),
         .len = len - (bom ? 3 : 0),
-        .merged = yaml_new_list(name),
+        .merged = yaml_new_map(name),
         .values_left = MAX_VALUES,
         .bytes_left = MAX_TREE_BYTES,
         .err = err,
