@@ -64,37 +64,31 @@ int act_file_read_regular(const char *path, size_t max, char **out, size_t *out_
     return read_and_close(fd, path, max, out, out_len, err);
 }
 
-int act_write_all(int fd, const void *data, size_t len)
+/* Writes all bytes at *offset, which moves on; NULL: where the file is. */
+static int file_put_all(int fd, const char *p, size_t len, off_t *offset)
 {
-    const char *p = data;
-
     while (len > 0) {
-        ssize_t n = write(fd, p, len);
+        ssize_t n = offset ? pwrite(fd, p, len, *offset) : write(fd, p, len);
         if (n < 0 && errno != EINTR)
             return -1;
         if (n > 0) {
             p += n;
             len -= (size_t)n;
+            if (offset)
+                *offset += n;
         }
     }
     return 0;
 }
 
+int act_write_all(int fd, const void *data, size_t len)
+{
+    return file_put_all(fd, data, len, NULL);
+}
+
 int act_pwrite_all(int fd, const void *data, size_t len, off_t offset)
 {
-    const char *p = data;
-
-    while (len > 0) {
-        ssize_t n = pwrite(fd, p, len, offset);
-        if (n < 0 && errno != EINTR)
-            return -1;
-        if (n > 0) {
-            p += n;
-            offset += n;
-            len -= (size_t)n;
-        }
-    }
-    return 0;
+    return file_put_all(fd, data, len, &offset);
 }
 
 ssize_t act_pread_all(int fd, void *data, size_t len, off_t offset)
