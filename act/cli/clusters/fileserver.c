@@ -379,12 +379,6 @@ int cmd_fileserver(struct cli *cli, struct act_error *err)
 
     if (!verb)
         return -ACT_USAGE;
-    if (verb->takes_no_name && name)
-        return act_error_set(err, ACT_USAGE, "'a fileserver %s' takes no name, not '%s'", verb->name, name);
-    if (verb->needs_name && !name) {
-        act_error_set(err, ACT_USAGE, "which file server? 'a fileserver %s NAME'", verb->name);
-        return cli_hint_help(cli, err);
-    }
-    int rc = cli_check_verb(cli, verb, err);
+    int rc = cli_check_verb(cli, verb, "file server", err);
     return rc < 0 ? rc : verb->run(cli, name, err);
 }

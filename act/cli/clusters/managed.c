@@ -560,23 +560,6 @@ static const struct cli_verb verbs[] = {
     {.name = NULL},
 };
 
-static int cmd_cluster_check_words(const struct cli *cli, const struct cli_verb *verb, struct act_error *err)
-{
-    const char *given = cli->words.n > 1 ? cli->words.v[1] : NULL;
-
-    if (verb->takes_no_name && given)
-        return act_error_set(err, ACT_USAGE, "'a cluster %s' takes no name, not '%s'", verb->name, given);
-    if (cli->words.n > 2 && verb->run != cli_rename_cluster)
-        return act_error_set(err, ACT_USAGE, "'a cluster %s' takes one name, not '%s' as well", verb->name,
-                             cli->words.v[2]);
-    if (verb->needs_name && !given && verb->own) {
-        act_error_set(err, ACT_USAGE, "which cluster? 'a cluster %s NAME'; 'a cluster list --own' lists yours",
-                      verb->name);
-        return cli_hint_help(cli, err);
-    }
-    return cli_check_verb(cli, verb, err);
-}
-
 /* Finds the name that is meant: the one that was given, or else that of the cluster file (compute_target, aks.pool). */
 static int cmd_cluster_name_of(const struct cli *cli, const char *name, const char **out, struct act_error *err)
 {
@@ -610,7 +593,10 @@ int cmd_cluster(struct cli *cli, struct act_error *err)
 
     if (!verb)
         return -ACT_USAGE;
-    int rc = cmd_cluster_check_words(cli, verb, err);
+    if (cli->words.n > 2 && verb->run != cli_rename_cluster)
+        return act_error_set(err, ACT_USAGE, "'a cluster %s' takes one name, not '%s' as well", verb->name,
+                             cli->words.v[2]);
+    int rc = cli_check_verb(cli, verb, verb->own ? "cluster" : NULL, err);
     if (rc < 0)
         return rc;
     return verb->own ? verb->run(cli, given, err) : run_managed(cli, verb, given, err);

@@ -21,15 +21,23 @@ static char *list_taken(const struct cli_verb *verb)
     return act_buf_steal(&out);
 }
 
-int cli_check_verb(const struct cli *cli, const struct cli_verb *verb, struct act_error *err)
+int cli_check_verb(const struct cli *cli, const struct cli_verb *verb, const char *which, struct act_error *err)
 {
     const struct cli_option *o = cli_given_beyond(cli, verb->options);
+    const char *command = cli->command->name, *name = cli->words.n > 1 ? cli->words.v[1] : NULL;
 
+    if (verb->takes_no_name && name)
+        return act_error_set(err, ACT_USAGE, "'a %s %s' takes no name, not '%s'", command, verb->name, name);
+    if (verb->needs_name && !name && which) {
+        act_error_set(err, ACT_USAGE, "which %s? 'a %s %s NAME'%s", which, command, verb->name,
+                      verb->own ? "; 'a cluster list --own' lists yours" : "");
+        return cli_hint_help(cli, err);
+    }
     if (!o)
         return 0;
     ACT_AUTOFREE char *taken = list_taken(verb);
-    return act_error_set(err, ACT_USAGE, "'a %s %s' takes no --%s; it takes %s", cli->command->name, verb->name,
-                         o->long_name, *taken ? taken : "none");
+    return act_error_set(err, ACT_USAGE, "'a %s %s' takes no --%s; it takes %s", command, verb->name, o->long_name,
+                         *taken ? taken : "none");
 }
 
 const struct cli_verb *cli_find_verb(const struct cli *cli, const struct cli_verb *table, struct act_error *err)

@@ -17,8 +17,10 @@ struct cli_verb {
 
 /* Returns the verb that the first word names; NULL: there is none, and *err says which one may have been meant. */
 const struct cli_verb *cli_find_verb(const struct cli *cli, const struct cli_verb *table, struct act_error *err);
-/* Checks that a verb takes the options that were given; else -ACT_USAGE. */
-int cli_check_verb(const struct cli *cli, const struct cli_verb *verb, struct act_error *err) ACT_NODISCARD;
+/* Checks that a verb takes the name and the options that were given; else -ACT_USAGE. which: what the name is of, "file
+ * server"; NULL: the name may come from elsewhere. */
+int cli_check_verb(const struct cli *cli, const struct cli_verb *verb, const char *which,
+                   struct act_error *err) ACT_NODISCARD;
 /* Checks that id (NULL is fine) is the resource id of a kind of thing, "subnets"; else -ACT_USAGE. */
 int cli_check_id(const char *option, const char *id, const char *kind, struct act_error *err) ACT_NODISCARD;
 

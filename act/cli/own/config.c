@@ -62,15 +62,19 @@ static void print_rows(const struct act_strv *cells, int narrow_key)
         cli_print_table(columns, sizeof(columns) / sizeof(columns[0]), cells);
 }
 
-static int show_values(struct cli *cli, struct act_error *err)
+static int cmd_config_show(struct cli *cli, char *const *words, struct act_error *err)
 {
     const struct config *c = &cli->flow.config;
-    json_t *values = config_show(c);
     ACT_AUTO(act_strv) cells = {0}, of_folders = {0};
     const char *key;
     json_t *row;
     size_t left_out = 0;
+    int rc = cli_open(cli, err);
 
+    (void)words;
+    if (rc < 0)
+        return rc;
+    json_t *values = config_show(c);
     if (cli->options.json)
         return cli_print_pack(err, "{s:s,s:s?,s:s,s:o}", "cluster", c->cluster, "file", c->file, "project_root",
                               c->project_root, "values", values);
@@ -96,12 +100,13 @@ static int cmd_config_print_report(const struct config_report *report, struct ac
                           report->problems.n == 0, "problems", codec_json_strv_new(&report->problems));
 }
 
-static int cmd_config_check(struct cli *cli, struct act_error *err)
+static int cmd_config_check(struct cli *cli, char *const *words, struct act_error *err)
 {
     ACT_AUTO(config_report) report = {0};
     const struct act_strv *problems = &report.problems;
     struct cli_request request;
 
+    (void)words;
     cli_request(cli, &request);
     int rc = flow_check_config(&request.config, &report, err);
     if (rc == 0 && cli->options.json)
@@ -198,8 +203,10 @@ static int cmd_config_list_keys(struct cli *cli, struct act_error *err)
     return 0;
 }
 
-static int cmd_config_get(struct cli *cli, const char *key, struct act_error *err)
+static int cmd_config_get(struct cli *cli, char *const *words, struct act_error *err)
 {
+    const char *key = words[0];
+
     if (!key)
         return cmd_config_list_keys(cli, err);
     if (config_home_of(key, NULL) == CONFIG_IN_SETTINGS)
@@ -218,10 +225,11 @@ static int cmd_config_get(struct cli *cli, const char *key, struct act_error *er
     return print_value(cli, key, value, codec_json_str(row, "origin", NULL), err);
 }
 
-/* Sets a key; value NULL: removes it. */
-static int cmd_config_change(struct cli *cli, const char *key, const char *value, struct act_error *err)
+/* Sets a key; without a value, removes it. */
+static int cmd_config_change(struct cli *cli, char *const *words, struct act_error *err)
 {
-    static const char *const words[2][2] = {{"set", "removed"}, {"would set", "would remove"}};
+    const char *key = words[0], *value = words[1];
+    static const char *const done[2][2] = {{"set", "removed"}, {"would set", "would remove"}};
     const struct flow_key wanted = {.key = key, .value = value, .dry_run = cli->options.dry_run};
     ACT_AUTOFREE char *file = NULL;
     struct cli_request request;
@@ -232,7 +240,7 @@ static int cmd_config_change(struct cli *cli, const char *key, const char *value
     if (rc < 0)
         return rc;
     if (changed)
-        act_note("%s '%s' %s '%s'", words[cli->options.dry_run][value == NULL], key, value ? "in" : "from", file);
+        act_note("%s '%s' %s '%s'", done[cli->options.dry_run][value == NULL], key, value ? "in" : "from", file);
     else
         act_note(value ? "'%s' is that already in '%s'" : "'%s' is not set in '%s': there is nothing to remove", key,
                  file);
@@ -242,16 +250,11 @@ static int cmd_config_change(struct cli *cli, const char *key, const char *value
                           cli->options.dry_run);
 }
 
-static const struct verb {
+struct verb {
     const char *name;
-    size_t least, words; /* after it */
+    size_t least, most; /* words after it */
     const char *usage, *options;
-} verbs[] = {
-    {"show", 0, 0, "show", "cluster num-gpu param single compile-args all json"},
-    {"check", 0, 0, "check", "cluster num-gpu param single compile-args json"},
-    {"get", 0, 1, "get [KEY]", "cluster num-gpu param single compile-args json"},
-    {"set", 2, 2, "set KEY VALUE", "cluster dry-run json"},
-    {"unset", 1, 1, "unset KEY", "cluster dry-run json"},
+    int (*run)(struct cli *cli, char *const *words, struct act_error *err);
 };
 
 static int check_usage(const struct cli *cli, const struct verb *verb, struct act_error *err)
@@ -262,19 +265,11 @@ static int check_usage(const struct cli *cli, const struct verb *verb, struct ac
     if (o)
         return act_error_set(err, ACT_USAGE, "'a config %s' takes no --%s%s", verb->name, o->long_name,
                              strcmp(o->long_name, "all") == 0 ? ": it is about 'a config show'" : "");
-    if (n >= verb->least && n <= verb->words)
+    if (n >= verb->least && n <= verb->most)
         return 0;
     act_error_set(err, ACT_USAGE, "'a config %s' %s: a config %s", verb->name,
                   n < verb->least ? "needs more" : "takes fewer words", verb->usage);
     return cli_hint_help(cli, err);
-}
-
-static const struct verb *find_verb(const char *name)
-{
-    for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++)
-        if (strcmp(verbs[i].name, name) == 0)
-            return &verbs[i];
-    return NULL;
 }
 
 /* Refuses -c and -p for the user's own settings, which are for all clusters. */
@@ -288,25 +283,26 @@ static int cmd_config_check_key(const struct cli *cli, const char *key, struct a
 
 int cmd_config(struct cli *cli, struct act_error *err)
 {
+    static const struct verb verbs[] = {
+        {"show", 0, 0, "show", "cluster num-gpu param single compile-args all json", cmd_config_show},
+        {"check", 0, 0, "check", "cluster num-gpu param single compile-args json", cmd_config_check},
+        {"get", 0, 1, "get [KEY]", "cluster num-gpu param single compile-args json", cmd_config_get},
+        {"set", 2, 2, "set KEY VALUE", "cluster dry-run json", cmd_config_change},
+        {"unset", 1, 1, "unset KEY", "cluster dry-run json", cmd_config_change},
+    };
+    enum { N_VERBS = sizeof(verbs) / sizeof(verbs[0]) };
     char *const *words = cli->words.v;
-    const struct verb *verb = find_verb(words[0]);
+    const char *names[N_VERBS + 1] = {0};
+    size_t i = 0;
 
-    if (!verb) {
-        static const char *const names[] = {"show", "check", "get", "set", "unset", NULL};
+    for (; i < N_VERBS && strcmp(verbs[i].name, words[0]) != 0; i++)
+        names[i] = verbs[i].name;
+    if (i == N_VERBS) {
         ACT_AUTOFREE char *then = cli_did_you_mean(act_nearest(words[0], names));
         return act_error_set(err, ACT_USAGE, "'a config' cannot '%s'%s'a config --help' has examples", words[0], then);
     }
-    int rc = check_usage(cli, verb, err);
-    if (rc == 0 && cli->words.n > 1)
+    int rc = check_usage(cli, &verbs[i], err);
+    if (rc == 0 && words[1])
         rc = cmd_config_check_key(cli, words[1], err);
-    if (rc < 0)
-        return rc;
-    if (strcmp(verb->name, "check") == 0)
-        return cmd_config_check(cli, err);
-    if (strcmp(verb->name, "get") == 0)
-        return cmd_config_get(cli, cli->words.n > 1 ? words[1] : NULL, err);
-    if (strcmp(verb->name, "show") != 0)
-        return cmd_config_change(cli, words[1], words[2], err);
-    rc = cli_open(cli, err);
-    return rc < 0 ? rc : show_values(cli, err);
+    return rc < 0 ? rc : verbs[i].run(cli, words + 1, err);
 }

@@ -179,55 +179,55 @@ void cli_note_no_runs(const struct flow_table *table)
         act_note("no runs%s yet; 'a submit COMMAND' starts one", where);
 }
 
+/* Which columns a table of runs has besides those that all have. */
+struct show_columns {
+    bool names, tools, reasons;
+};
+
+static void show_push_run(struct act_strv *cells, const struct flow_run *run, const struct show_columns *has)
+{
+    act_strv_push(cells, run->row.id);
+    if (has->names)
+        cli_push_text(cells, run->row.name);
+    act_strv_push(cells, run_state_name(run->status.state));
+    if (has->tools)
+        push_tool(cells, run);
+    act_strv_push(cells, run->row.cluster);
+    cli_push_count(cells, run->row.num_gpu > 0 ? cli_gpus(run) : -1);
+    push_times(cells, run, !has->reasons);
+    if (has->reasons)
+        cli_push_text(cells, run->status.reason);
+    act_strv_push(cells, run->row.command);
+}
+
 void cli_runs_text(const struct flow_runs *runs, bool with_reason, int room, bool coloured, struct act_buf *out)
 {
-    static const struct cli_column id = {"ID", 'l', .rank = 0}, state = {"STATUS", 'l', .is_state = true},
-                                   cluster = {"CLUSTER", 'l', .rank = 3, .min = 8}, gpus = {"GPUS", 'r', .rank = 4},
-                                   created = {"CREATED", 'l', .rank = 5};
-    static const struct cli_column name = {"NAME", 'l', .rank = 1, .min = 8}, status = {"EXIT", 'r', .rank = 6},
-                                   tool = {"TOOL", 'l', .rank = 6};
-    const struct cli_column plain[] = {{"ELAPSED", 'r', .rank = 2},
-                                       {"COMMAND", 'l', .rank = 1, .min = 12, .cut = CLI_CUT_WORDS}};
-    const struct cli_column reasons[] = {{"REASON", 'l', .rank = 1, .pad = 80, .below = true},
-                                         {"COMMAND", 'l', .rank = 2, .min = 12, .cut = CLI_CUT_WORDS}};
-    const struct cli_column *last = with_reason ? reasons : plain;
-    bool named = render_has_names(runs), tools = has_tools(runs);
-    struct cli_column columns[10];
-    size_t n = 0;
+    const struct show_columns has = {.names = render_has_names(runs), .tools = has_tools(runs), .reasons = with_reason};
+    const struct {
+        bool is_there;
+        struct cli_column column;
+    } all[] = {
+        {true, {"ID", 'l', .rank = 0}},
+        {has.names, {"NAME", 'l', .rank = 1, .min = 8}},
+        {true, {"STATUS", 'l', .is_state = true}},
+        {has.tools, {"EXIT", 'r', .rank = 6}},
+        {has.tools, {"TOOL", 'l', .rank = 6}},
+        {true, {"CLUSTER", 'l', .rank = 3, .min = 8}},
+        {true, {"GPUS", 'r', .rank = 4}},
+        {true, {"CREATED", 'l', .rank = 5}},
+        {!has.reasons, {"ELAPSED", 'r', .rank = 2}},
+        {has.reasons, {"REASON", 'l', .rank = 1, .pad = 80, .below = true}},
+        {true, {"COMMAND", 'l', .rank = has.reasons ? 2 : 1, .min = 12, .cut = CLI_CUT_WORDS}},
+    };
+    struct cli_column columns[sizeof(all) / sizeof(all[0])];
     ACT_AUTO(act_strv) cells = {0};
+    size_t n = 0;
 
-    columns[n++] = id;
-    if (named)
-        columns[n++] = name;
-    columns[n++] = state;
-    if (tools) {
-        columns[n++] = status;
-        columns[n++] = tool;
-    }
-    columns[n++] = cluster;
-    columns[n++] = gpus;
-    columns[n++] = created;
-    columns[n++] = last[0];
-    columns[n++] = last[1];
-
-    for (size_t i = 0; i < runs->n; i++) {
-        const struct flow_run *run = &runs->v[i];
-        act_strv_push(&cells, run->row.id);
-        if (named)
-            cli_push_text(&cells, run->row.name);
-        act_strv_push(&cells, run_state_name(run->status.state));
-        if (tools)
-            push_tool(&cells, run);
-        act_strv_push(&cells, run->row.cluster);
-        if (run->row.num_gpu > 0)
-            act_strv_pushf(&cells, "%lld", (long long)cli_gpus(run));
-        else
-            act_strv_push(&cells, "-");
-        push_times(&cells, run, !with_reason);
-        if (with_reason)
-            act_strv_push(&cells, run->status.reason[0] ? run->status.reason : "-");
-        act_strv_push(&cells, run->row.command);
-    }
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+        if (all[i].is_there)
+            columns[n++] = all[i].column;
+    for (size_t i = 0; i < runs->n; i++)
+        show_push_run(&cells, &runs->v[i], &has);
     cli_table_text(columns, n, &cells, room, coloured, out);
 }
 
