@@ -7,7 +7,6 @@
 #include "base/terminal.h"
 #include "cli/screen/live.h"
 #include "cli/screen/screen.h"
-#include "cli/top/rows.h"
 #include "cli/top/text.h"
 #include "codec/json.h"
 

@@ -12,6 +12,12 @@ void cli_outcome_add(struct cli_outcome *o, int rc, const struct act_error *err)
     ACT_PUSH(o->failed, o->n_failed, *err);
 }
 
+void cli_outcome_hint(struct cli_outcome *o, const char *hint)
+{
+    if (o->n_failed > 0)
+        act_error_hint(&o->failed[o->n_failed - 1], "%s", hint);
+}
+
 /* Tells whether the same is said again further on, as of a project that several runs belong to. */
 static bool is_said_again(const struct cli_outcome *o, size_t at)
 {

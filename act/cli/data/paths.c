@@ -182,8 +182,8 @@ bool cli_check_paths(struct cli *cli, struct flow *from, cli_path_check *check, 
         if (rc < 0)
             cli_outcome_add(outcome, rc, &err);
     }
-    if (outcome->n_failed > 0 && words->n > 1)
-        act_error_hint(&outcome->failed[outcome->n_failed - 1], "%s", hint);
+    if (words->n > 1)
+        cli_outcome_hint(outcome, hint);
     return outcome->n_failed == 0;
 }
 

@@ -112,8 +112,8 @@ static bool take_runs(struct removing *removing, struct cli_outcome *outcome)
         int rc = act_error_set(&err, ACT_USAGE, "--force is about runs, and '%s' is a path", paths.v[0]);
         cli_outcome_add(outcome, rc, &err);
     }
-    if (outcome->n_failed > 0 && n > 1)
-        act_error_hint(&outcome->failed[outcome->n_failed - 1], "nothing was removed");
+    if (n > 1)
+        cli_outcome_hint(outcome, "nothing was removed");
     return outcome->n_failed == 0;
 }
 
@@ -186,8 +186,7 @@ static bool cmd_rm_check_folders(struct cli *cli, struct cli_outcome *outcome)
         if (rc < 0)
             cli_outcome_add(outcome, rc, &err);
     }
-    if (outcome->n_failed > 0)
-        act_error_hint(&outcome->failed[outcome->n_failed - 1], "nothing was removed");
+    cli_outcome_hint(outcome, "nothing was removed");
     return outcome->n_failed == 0;
 }
 

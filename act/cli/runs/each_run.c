@@ -19,12 +19,6 @@ static void each_run_find_all(struct cli *cli, const struct cli_each_run *each, 
     }
 }
 
-static void nothing_done(const struct cli *cli, struct cli_outcome *outcome)
-{
-    if (cli->words.n > 1)
-        act_error_hint(&outcome->failed[outcome->n_failed - 1], "nothing was done");
-}
-
 int cli_labels(struct cli *cli, struct flow_labels *out, struct act_error *err)
 {
     int rc = cli->options.name ? run_check_name(cli->options.name, err) : 0;
@@ -99,7 +93,8 @@ int cli_each_run(struct cli *cli, const struct cli_each_run *each, struct act_er
 
     each_run_find_all(cli, each, &runs, &outcome);
     if (each->all_or_none && outcome.n_failed > 0) {
-        nothing_done(cli, &outcome);
+        if (cli->words.n > 1)
+            cli_outcome_hint(&outcome, "nothing was done");
         flow_runs_release(&runs);
     }
     return act_on(cli, each, &runs, &outcome, err);

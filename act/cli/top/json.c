@@ -5,7 +5,6 @@
 #include "cli/print/print.h"
 #include "cli/runs/runs.h"
 #include "cli/screen/live.h"
-#include "cli/top/rows.h"
 #include "cli/top/text.h"
 #include "codec/json.h"
 

@@ -1,12 +1,11 @@
 /* rows.c - which rows there are, in which order. */
-#include "cli/top/rows.h"
+#include "cli/top/text.h"
 
 #include <math.h>
 #include <string.h>
 #include <strings.h>
 
 #include "cli/screen/live.h"
-#include "cli/top/text.h"
 #include "flow/sweep/sweep.h"
 
 /* ---- which runs, in which order */
@@ -118,7 +117,7 @@ static bool is_unfolded(const struct top_look *look, const char *sweep)
     return !look->folds || act_strv_has(&look->unfolded, sweep);
 }
 
-/* NULL: there is none yet. */
+/* Returns the row of a folded sweep; NULL: there is none yet. */
 static struct top_row *find_folded(struct top_rows *rows, const char *sweep)
 {
     for (size_t i = 0; i < rows->n; i++)

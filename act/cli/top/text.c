@@ -12,7 +12,6 @@
 #include "cli/print/wrap.h"
 #include "cli/runs/runs.h"
 #include "cli/screen/live.h"
-#include "cli/top/rows.h"
 #include "codec/json.h"
 #include "draw/draw.h"
 

@@ -8,7 +8,6 @@
 #include "cli/runs/runs.h"
 #include "cli/screen/live.h"
 #include "cli/screen/screen.h"
-#include "cli/top/rows.h"
 #include "cli/top/text.h"
 #include "cli/top/top.h"
 
