@@ -1,4 +1,4 @@
-/* host.c - see host.h. */
+/* host.c - compares names of hosts by their letters alone, without asking a resolver. */
 #include "base/host.h"
 
 #include <string.h>

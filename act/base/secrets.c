@@ -1,4 +1,4 @@
-/* secrets.c - see secrets.h. */
+/* secrets.c - the table of words that give a secret away, and those that only end like one. */
 #include "base/secrets.h"
 
 #include <string.h>

@@ -20,6 +20,7 @@ enum draw_unit {
 };
 
 enum { DRAW_COLOURS = 8, DRAW_NUMBER_TEXT = 40 };
+/* Writes a number of an axis. */
 void draw_number(double value, enum draw_unit unit, char out[DRAW_NUMBER_TEXT]);
 
 struct draw_curve {
@@ -66,12 +67,13 @@ const char *draw_style(void);
 void draw_figure(const struct draw_chart *chart, struct act_buf *out);
 /* Appends a picture of its own, with its sheet. */
 void draw_svg(const struct draw_chart *chart, struct act_buf *out);
-/* Lines for a terminal of so many columns. plain: only ASCII, else braille. coloured: each curve in its colour, as
- * "ESC [ 3N m". */
+/* How a chart is drawn on a terminal. */
 struct draw_text {
     int columns, rows;
-    bool plain, coloured;
+    bool plain;    /* only ASCII, else braille */
+    bool coloured; /* each curve in its colour, as "ESC [ 3N m" */
 };
+/* Appends the lines of a chart for a terminal. */
 void draw_text(const struct draw_chart *chart, const struct draw_text *how, struct act_buf *out);
 /* Appends a curve in at most columns characters of one line, without axes, for a table. plain: only ASCII. */
 void draw_spark(const struct series *series, size_t columns, bool plain, struct act_buf *out);

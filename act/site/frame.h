@@ -33,13 +33,14 @@ int channel_read_line(struct channel *c, size_t max, struct act_buf *out, struct
 int channel_skip_to(struct channel *c, const char *mark, size_t max, struct act_error *err) ACT_NODISCARD;
 /* Reads from 1 to len bytes. */
 int channel_read_some(struct channel *c, void *data, size_t len, size_t *out_got, struct act_error *err) ACT_NODISCARD;
+/* Writes len bytes. */
 int channel_write(struct channel *c, const void *data, size_t len, struct act_error *err) ACT_NODISCARD;
 
 struct frame_part {
     const void *data;
     size_t len;
 };
-/* Takes the reference of head. */
+/* Writes a frame: head, whose reference it takes, and n parts. */
 int frame_write(struct channel *c, json_t *head, const struct frame_part *parts, size_t n,
                 struct act_error *err) ACT_NODISCARD;
 

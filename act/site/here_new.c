@@ -50,7 +50,7 @@ static char *read_machine_id(void)
     return act_strdup("");
 }
 
-/* "@<host>-<8 hex>", which ends the names of this machine. New string. */
+/* Returns "@<host>-<8 hex>", which ends the names of this machine. New string. */
 static char *mark_of_machine(void)
 {
     static const char salt[] = "act new ";
@@ -81,8 +81,8 @@ static char *new_name(const char *folder, const char *name)
 
 /* ---- filling */
 
-/* The lock of this machine and user, or -1: with EWOULDBLOCK others have it. A file system without locks gives none,
- * and then only age tells what was left. */
+/* Takes the lock of this machine and user. Returns it, or -1: with EWOULDBLOCK others have it. A file system without
+ * locks gives none, and then only age tells what was left. */
 static int lock_folder(const char *folder, int how)
 {
     ACT_AUTOFREE char *machine = mark_of_machine();

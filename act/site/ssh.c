@@ -61,7 +61,7 @@ static void ssh_last_line(char *said, char *out, size_t size)
     }
 }
 
-/* A NUL in what a login shell prints does not end what ssh says behind it. */
+/* Replaces each NUL, which a login shell may print, so that it does not end what ssh says behind it. */
 static void make_text(char *said, size_t len)
 {
     for (char *nul = said; said && (nul = memchr(nul, '\0', len - (size_t)(nul - said)));)
@@ -344,7 +344,7 @@ int ssh_run(struct ssh *ssh, const struct site_command *command, struct site_res
 
 /* ---- starting ---- */
 
-/* The end of ssh, whose other side has closed already. Returns its status as from waitpid(). */
+/* Waits for the end of ssh, whose other side has closed already. Returns its status as from waitpid(). */
 static int wait_for_ssh(struct ssh *ssh)
 {
     enum { LINGER_MS = 5000 };
@@ -423,7 +423,7 @@ static int try_to_start(struct ssh *ssh, struct channel *channel, char **out_nee
     return rc;
 }
 
-/* "Linux x86_64": whether the agent that was tried is for such a machine; if not, another one will be tried. */
+/* Tells whether the agent that was tried is for a machine such as "Linux x86_64"; if not, chooses the next to try. */
 static int look_at_machine(struct ssh *ssh, const char *needs, bool *out_fits, struct act_error *err)
 {
     const char *machine = strchr(needs, ' ');

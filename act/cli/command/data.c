@@ -8,12 +8,12 @@
     "cluster param dry-run delete max-delete yes include exclude filter-from checksum overwrite json "                 \
     "transfers bwlimit memory part-size no-sync"
 
-/* For verbs with run_options. */
+/* The details of verbs with run_options. */
 #define RUN_PATHS                                                                                                      \
     "RUN:PATH is a log of a run, or a folder of logs, as its platform lists them. RUN is any unique\n"                 \
     "piece of the run's id, or @ for the last run; 'RUN:' is all of them. A file of such a name is './a:b'."
 
-/* For verbs that copy. */
+/* The details of verbs that copy. */
 #define MOVED_JSON                                                                                                     \
     "ACT_MAX_TRANSFERS, ACT_MEMORY and ACT_BWLIMIT are the defaults of --transfers, --memory, --bwlimit.\n"            \
     "--json: one line with version (1), summary (the verb), dry_run, objects, bytes, resumed_bytes, same,\n"           \

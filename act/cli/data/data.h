@@ -22,14 +22,14 @@ int cli_names_whole_run(struct cli *cli, const char *word, char **out_piece, str
 int cli_open_path(struct cli *cli, const char *word, struct flow_path *out, struct act_error *err) ACT_NODISCARD;
 /* Drops the words that name a path again: it is copied, compared or removed once. */
 void cli_paths_once(struct cli *cli);
-/* Is called with each place; releases the path. */
+/* Takes a place and its path, which it releases. */
 typedef int cli_place_fn(void *arg, const char *word, enum flow_place place, struct flow_path *path,
                          struct act_error *err);
 /* Opens the place that a path of the command line refers to, and with --leftovers both places where interrupted
  * transfers leave files: uploads in the store, downloads here. */
 int cli_each_place(struct cli *cli, const char *word, cli_place_fn *each, void *arg,
                    struct act_error *err) ACT_NODISCARD;
-/* flow_check_path() or flow_check_local_path(). */
+/* Checks a word: flow_check_path() or flow_check_local_path(). */
 typedef int cli_path_check(struct flow *flow, const char *path, struct act_error *err);
 /* Tells whether all words pass the check, and lie in mapped folders of from (may be NULL) too. Else the others are
  * added to the outcome, and when there are several words, hint says what was not done. */

@@ -136,7 +136,7 @@ static bool is_only(const struct flow_runs *runs, size_t at)
     return true;
 }
 
-/* after: what follows the id or name. */
+/* Offers ids and names of runs, each with after behind it. */
 static void offer_runs(struct cli *cli, const char *after, const char *typed)
 {
     struct flow_table table = {.max = 50, .as_known = true}; /* completion must not wait for a cluster */
@@ -174,7 +174,7 @@ static void offer_sweeps(struct cli *cli, const char *typed)
     }
 }
 
-/* after: what follows the name. */
+/* Offers the mapped folders of a cluster, each with after behind it. */
 static void offer_folders(const char *cluster, const char *after, const char *typed)
 {
     struct config_request request = {.cluster = cluster};

@@ -49,7 +49,7 @@ static int host_carry_out(struct cli *cli, json_t *response, struct act_error *e
     return rc;
 }
 
-/* An error is a response, too. */
+/* Answers the request. An error is a response, too. */
 int cmd_host(struct cli *cli, struct act_error *err)
 {
     json_t *response = json_object();

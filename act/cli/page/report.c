@@ -24,7 +24,7 @@ static int check_output(const char *path, struct act_error *err)
     if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
         return act_error_set(err, ACT_USAGE, "cannot write '%s': it is a folder; name a file in it", path);
     if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
-        return act_error_set(err, ACT_USAGE, "cannot write '%s': it is no regular file; '> %s' may do", path, path);
+        return act_error_set(err, ACT_USAGE, "cannot write '%s': it is not a regular file; '> %s' may do", path, path);
     if (stat(folder, &st) < 0 || !S_ISDIR(st.st_mode))
         return act_error_set(err, ACT_NOT_FOUND, "cannot write '%s': there is no folder '%s'", path, folder);
     return 0;

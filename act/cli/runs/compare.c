@@ -11,7 +11,7 @@
 #include "flow/runs/runs.h"
 #include "flow/why/why.h"
 
-/* What is compared. */
+/* The facts that are compared. */
 enum fact_of { ID, NAME, STATUS, CAUSE, EXIT, CLUSTER, NODES, GPUS, CREATED, ELAPSED, TAGS, CODE, COMMAND, N_FACTS };
 
 static const struct fact {

@@ -80,7 +80,7 @@ static int parse_folder(const struct cli *cli, const char *folder, struct act_er
 static int cmd_parse_no_folder(const char *word, struct act_error *err)
 {
     if (access(word, F_OK) == 0)
-        return act_error_set(err, ACT_USAGE, "'%s' is no folder: 'a parse' takes a run, or a folder with its logs",
+        return act_error_set(err, ACT_USAGE, "'%s' is not a folder: 'a parse' takes a run, or a folder with its logs",
                              word);
     return act_error_errno(err, errno, "cannot read the folder of logs '%s'", word);
 }

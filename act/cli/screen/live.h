@@ -11,9 +11,9 @@ enum { LIVE_INTERVAL_S = 2 };
 struct live {
     /* Set by the owner. */
     struct flow_board_options options;
-    /* The lines of a frame. The view is locked. */
+    /* Adds the lines of a frame. The view is locked. */
     void (*draw)(void *arg, const struct flow_board_view *view, struct act_strv *lines);
-    void (*drawn)(void *arg); /* after it, without the lock; may be NULL */
+    void (*drawn)(void *arg); /* is called after it, without the lock; may be NULL */
     void (*key)(void *arg, int key);
     void *arg;
 

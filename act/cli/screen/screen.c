@@ -1,4 +1,4 @@
-/* screen.c - see screen.h. */
+/* screen.c - takes the terminal over and gives it back, reads keys and signals, draws frames. */
 #include "cli/screen/screen.h"
 
 #include <errno.h>
@@ -244,7 +244,7 @@ int screen_check(const char *what, struct act_error *err)
     if (!isatty(STDOUT_FILENO))
         return act_error_set(err, ACT_USAGE, "there is no terminal to redraw, as the output goes elsewhere; %s", what);
     if (!isatty(STDIN_FILENO))
-        return act_error_set(err, ACT_USAGE, "no key would reach it, as the input is no terminal; %s", what);
+        return act_error_set(err, ACT_USAGE, "no key would reach it, as the input is not a terminal; %s", what);
     if (!term || !*term || strcmp(term, "dumb") == 0)
         return act_error_set(err, ACT_USAGE, "this terminal cannot be redrawn in place (TERM is '%s'); %s",
                              term ? term : "", what);
