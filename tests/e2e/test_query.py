@@ -1159,4 +1159,4 @@ def test_parse_names_what_is_missing(act):
     act.fail("parse", "assets/nowhere", status=3, match="cannot read the folder of logs 'assets/nowhere': No such file")
     act.fail("parse", "nowhere", status=3, match="no run 'nowhere'.*nor is there a folder of logs 'nowhere'")
     act.write("log.txt", "x")
-    act.fail("parse", "./log.txt", status=2, match="'./log.txt' is no folder: 'a parse' takes a run, or a folder")
+    act.fail("parse", "./log.txt", status=2, match="'./log.txt' is not a folder: 'a parse' takes a run, or a folder")
