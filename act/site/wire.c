@@ -183,7 +183,11 @@ static int bad_response(const char *what, struct act_error *err)
 
 static json_t *wire_texts_json(const char *const *texts, size_t n)
 {
-    return codec_json_strv_new(&(struct act_strv){.v = (char **)(uintptr_t)texts, .n = n});
+    json_t *array = json_array();
+
+    for (size_t i = 0; i < n; i++)
+        json_array_append_new(array, codec_json_bytes_new(texts[i]));
+    return array;
 }
 
 /* ---- opening ---- */
