@@ -234,7 +234,7 @@ def test_into_a_file(act, trained):
         assert f"there is no folder '{folder}'" in act.fail("report", "-o", f"{folder}/run.html", trained, status=3)
     assert not (act.project / "missing").exists()
     act.fail("report", "-o", "run.html", status=2)
-    assert "no regular file" in act.fail("report", "-o", "/dev/null", trained, status=2)
+    assert "not a regular file" in act.fail("report", "-o", "/dev/null", trained, status=2)
     assert "is a folder" in act.fail("report", "-o", "aux_data", trained, status=2)
     with open("/dev/full", "wb") as full:
         done = subprocess.run([act.programs / "a", "report", trained], env=act.env, cwd=act.project, stdout=full,
