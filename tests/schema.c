@@ -7,7 +7,6 @@
 #include "config/config_internal.h"
 #include "platform/platform.h"
 
-#define ROWS      ".*."
 #define ROW_NAMES "^(code_path|.+_folder)$"
 #define WHOLE     "^[0-9]+$"
 #define JSON_FORM (JSON_INDENT(2) | JSON_ENSURE_ASCII)
@@ -120,13 +119,13 @@ static json_t *schema_default(const struct config_key *key)
     return key->type == CONFIG_INT ? json_integer(strtoll(key->fallback, NULL, 10)) : json_string(key->fallback);
 }
 
-static json_t *schema_members(const struct config_key *keys, const char *prefix);
+static json_t *schema_members(const struct config_key *keys, const char *map);
 
 /* The members of a map have rows of their own, those of config_param for any row of it. */
 static void schema_add_members(json_t *out, const struct config_key *keys, const struct config_key *key)
 {
-    ACT_AUTOFREE char *prefix = act_sprintf("%s.", key->path), *rows = act_sprintf("%s" ROWS, key->path);
-    json_t *members = schema_members(keys, prefix), *of_row = schema_members(keys, rows);
+    ACT_AUTOFREE char *rows = act_sprintf("%s.*", key->path);
+    json_t *members = schema_members(keys, key->path), *of_row = schema_members(keys, rows);
 
     if (json_object_size(of_row))
         json_object_set_new(out, "patternProperties",
@@ -156,13 +155,13 @@ static json_t *schema_key(const struct config_key *keys, const struct config_key
     return out;
 }
 
-static json_t *schema_members(const struct config_key *keys, const char *prefix)
+static json_t *schema_members(const struct config_key *keys, const char *map)
 {
     json_t *out = json_object();
 
     for (const struct config_key *key = keys; key->path; key++)
-        if (config_key_member(key, prefix))
-            json_object_set_new(out, config_key_member(key, prefix), schema_key(keys, key));
+        if (config_key_member(key, map))
+            json_object_set_new(out, config_key_member(key, map), schema_key(keys, key));
     return out;
 }
 

@@ -87,13 +87,13 @@ static bool config_account_is_elsewhere(const struct yaml *secret)
     return *secret->file == '$' || (secret->kind == YAML_SCALAR && config_is_in_vault(secret->text));
 }
 
-/* Whether the credential in use comes from the environment or a key vault. */
-static bool is_lent(const struct yaml *tree)
+/* Tells whether a credential comes from the environment or a key vault, or if not elsewhere, from the file itself. */
+static bool has_credential(const struct yaml *tree, bool elsewhere)
 {
     const struct yaml *key = yaml_get(tree, "account_key"), *sas = yaml_get(tree, "sas_token");
 
-    return (!yaml_is_null(key) && config_account_is_elsewhere(key)) ||
-           (!yaml_is_null(sas) && config_account_is_elsewhere(sas));
+    return (!yaml_is_null(key) && config_account_is_elsewhere(key) == elsewhere) ||
+           (!yaml_is_null(sas) && config_account_is_elsewhere(sas) == elsewhere);
 }
 
 /* -- checks -- */
@@ -252,11 +252,8 @@ static void check_mode(const struct config *config, const struct config_account 
                        struct config_findings *f)
 {
     struct stat st;
-    const struct yaml *key = yaml_get(tree, "account_key"), *sas = yaml_get(tree, "sas_token");
-    bool has_secret = (!yaml_is_null(key) && !config_account_is_elsewhere(key)) ||
-                      (!yaml_is_null(sas) && !config_account_is_elsewhere(sas));
 
-    if (!has_secret || act_strv_has(&config->values->warned, a->file) || stat(a->file, &st) < 0 ||
+    if (!has_credential(tree, false) || act_strv_has(&config->values->warned, a->file) || stat(a->file, &st) < 0 ||
         (st.st_mode & (S_IRGRP | S_IROTH)) == 0)
         return;
     act_strv_push(&config->values->warned, a->file);
@@ -322,7 +319,7 @@ int config_account_read(const struct config *config, const struct config_folder 
     config_read_keys(config_account_keys, "", tree, out, f);
     config_warn_unknown(config_account_keys, "", tree, f);
     out->file = act_strdup(folder->account_file);
-    out->secret_is_lent = is_lent(tree);
+    out->secret_is_lent = has_credential(tree, true);
     out->is_own = config_is_users(out->file) || config_account_is_own(config, folder);
     if (out->folder) {
         check_folder_store(out, config, tree, f);

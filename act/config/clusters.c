@@ -8,8 +8,6 @@
 #include "base/path.h"
 #include "config/config_internal.h"
 
-#define CLUSTER_DIR "aux_data/aml"
-
 char *config_users_clusters(void)
 {
     ACT_AUTOFREE char *dir = act_config_dir();
@@ -116,7 +114,7 @@ void config_list_all(const char *start_dir, struct config_listing *out)
     *out = (struct config_listing){0};
     if (dir)
         do {
-            ACT_AUTOFREE char *folder = act_path_join(dir, CLUSTER_DIR);
+            ACT_AUTOFREE char *folder = act_path_join(dir, CONFIG_CLUSTER_DIR);
             config_clusters_add_folder(out, folder, false);
         } while (config_go_up(&dir));
     config_clusters_add_folder(out, users, true);

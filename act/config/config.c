@@ -17,7 +17,7 @@
 
 enum { MAX_FILE_BYTES = 1 << 20, MAX_EXPERIMENT_NAME = 200 };
 
-#define ROW "config_param.*."
+#define ROW "config_param.*"
 
 /* -- parts that a file holds -- */
 
@@ -25,7 +25,7 @@ enum { MAX_FILE_BYTES = 1 << 20, MAX_EXPERIMENT_NAME = 200 };
 static int read_members(const char *path, const char *name, const struct config_part *part, struct yaml *into,
                         struct act_error *err)
 {
-    ACT_AUTOFREE char *text = NULL, *prefix = act_sprintf("%s.", part->name);
+    ACT_AUTOFREE char *text = NULL;
     CODEC_AUTOJSON json_t *json = NULL;
     size_t len = 0;
     int rc = act_file_read_regular(path, MAX_FILE_BYTES, &text, &len, err);
@@ -36,9 +36,9 @@ static int read_members(const char *path, const char *name, const struct config_
         return rc;
     if (!json_is_object(json))
         return act_error_set(err, ACT_CONFIG, "%s: must be an object with '%s' and so on", name,
-                             config_key_member(&part->keys[1], prefix));
+                             config_key_member(&part->keys[1], part->name));
     for (const struct config_key *key = part->keys; key->path; key++) {
-        const char *member_name = config_key_member(key, prefix);
+        const char *member_name = config_key_member(key, part->name);
         const json_t *member = member_name ? json_object_get(json, member_name) : NULL;
         if (member && !json_is_string(member) && !json_is_null(member))
             return act_error_set(err, ACT_CONFIG, "%s: '%s' must be text", name, member_name);
@@ -112,34 +112,19 @@ static bool is_object_name(const char *name)
     return n > 0 && n <= LONGEST && !name[n] && isalnum((unsigned char)name[0]) && isalnum((unsigned char)name[n - 1]);
 }
 
-const char *const config_keys_of_stores[] = {"azure_blob_config_file",
-                                             "storage_type",
+const char *const config_keys_of_stores[] = {"storage_type",
+                                             "azure_blob_config_file",
                                              "datastore_name",
                                              "file_share",
                                              "blob_cache_timeout",
                                              "submit_with_url",
                                              NULL};
 
-static bool has_claims(const struct config_kind *kind)
-{
-    return kind->has_claims;
-}
-
-static bool has_places(const struct config_kind *kind)
-{
-    return kind->has_places;
-}
-
-static bool has_mount(const struct config_kind *kind)
-{
-    return kind->has_mount;
-}
-
 static void config_check_claim(const struct config *c, const struct config_folder *folder, const struct yaml *row,
                                struct config_findings *f)
 {
     const struct yaml *at = yaml_get(row, "path");
-    ACT_AUTOFREE char *names = config_kinds_that(has_claims);
+    ACT_AUTOFREE char *names = config_kinds_that(offsetof(struct config_kind, has_claims));
 
     if (!is_object_name(folder->claim))
         config_problem(f, at, "the path of '%s' must be 'pvc:NAME' or 'pvc:NAME/path', with the name of a claim",
@@ -147,7 +132,7 @@ static void config_check_claim(const struct config *c, const struct config_folde
     if (folder == &c->code)
         config_problem(f, at, "'code_path' must be in a store: this machine does not see the claim '%s'",
                        folder->claim);
-    else if (!has_claims(config_kind_named(c->platform)))
+    else if (!config_kind_named(c->platform)->has_claims)
         config_problem(f, at, "'%s' is on the claim '%s', which only the platform %s can have, not '%s'", row->key,
                        folder->claim, names, c->platform);
     if (act_streq(folder->mode, "download") || act_streq(folder->mode, "upload"))
@@ -165,11 +150,9 @@ static void config_check_claim(const struct config *c, const struct config_folde
 static void config_take_place(const struct config *c, struct config_folder *folder, const struct yaml *row,
                               struct config_findings *f)
 {
-    static const char *const of_stores[] = {"azure_blob_config_file", "datastore_name", "file_share",
-                                            "blob_cache_timeout", "submit_with_url"};
     const struct yaml *at = yaml_get(row, "path") ? yaml_get(row, "path") : row;
     const char *path = folder->path ? folder->path : "";
-    ACT_AUTOFREE char *names = config_kinds_that(has_places);
+    ACT_AUTOFREE char *names = config_kinds_that(offsetof(struct config_kind, has_places));
 
     if (path[0] != '/' || path[strspn(path, "/.")] == '\0' || act_path_has_parent(path) || act_has_control(path))
         config_problem(f, at,
@@ -177,13 +160,13 @@ static void config_take_place(const struct config *c, struct config_folder *fold
                        row->key);
     if (folder == &c->code)
         config_problem(f, at, "'code_path' cannot have the mode 'path': it must be in a store");
-    else if (!has_places(config_kind_named(c->platform)))
+    else if (!config_kind_named(c->platform)->has_places)
         config_problem(f, at, "'%s' has the mode 'path', which only the platforms %s have, not '%s'", row->key, names,
                        c->platform);
-    for (size_t i = 0; i < sizeof(of_stores) / sizeof(of_stores[0]); i++)
-        if (!yaml_is_null(yaml_get(row, of_stores[i])))
-            config_problem(f, yaml_get(row, of_stores[i]), "'%s' has no meaning for '%s', which has the mode 'path'",
-                           of_stores[i], row->key);
+    for (const char *const *key = config_keys_of_stores + 1; *key; key++) /* 'storage_type: blob' is true of it */
+        if (!yaml_is_null(yaml_get(row, *key)))
+            config_problem(f, yaml_get(row, *key), "'%s' has no meaning for '%s', which has the mode 'path'", *key,
+                           row->key);
     folder->account = act_calloc(1, sizeof(*folder->account));
     folder->account->folder = act_path_clean(path);
     act_str_replace(&folder->account_file, folder->account->folder);
@@ -341,9 +324,14 @@ static void read_rows(struct config *c, struct config_findings *f)
         config_read_keys(config_cluster_keys, ROW, NULL, &c->code, f);
 }
 
+char *config_row_key(const struct config *config, const struct config_folder *folder)
+{
+    return folder == &config->code ? act_strdup("code_path") : act_sprintf("%s_folder", folder->name);
+}
+
 const struct yaml *config_row_value(const struct config *config, const struct config_folder *folder, const char *key)
 {
-    ACT_AUTOFREE char *row = folder == &config->code ? act_strdup("code_path") : act_sprintf("%s_folder", folder->name);
+    ACT_AUTOFREE char *row = config_row_key(config, folder);
 
     return yaml_get(yaml_get(yaml_get(config->values->tree, "config_param"), row), key);
 }
@@ -402,9 +390,9 @@ static void check_image(struct config *c, struct config_findings *f)
 
 static void check_mount(const struct config *c, struct config_findings *f)
 {
-    ACT_AUTOFREE char *names = config_kinds_that(has_mount);
+    ACT_AUTOFREE char *names = config_kinds_that(offsetof(struct config_kind, has_mount));
 
-    if (c->mount && !has_mount(config_kind_named(c->platform)))
+    if (c->mount && !config_kind_named(c->platform)->has_mount)
         config_problem(f, config_value(c, "mount"), "'mount' is for the platforms %s: '%s' mounts folders by itself",
                        names, c->platform);
 }
@@ -464,10 +452,8 @@ void config_read_tree(struct config *c, struct config_findings *f)
     config_read_keys(config_cluster_keys, "", tree, c, f);
     apply_platform(c);
     resolve_files(c, f);
-    for (const char *const *section = config_general_maps; *section; section++) {
-        ACT_AUTOFREE char *prefix = act_sprintf("%s.", *section);
-        config_read_keys(config_general_keys, prefix, yaml_get(tree, *section), c, f);
-    }
+    for (const char *const *map = config_general_maps; *map; map++)
+        config_read_keys(config_general_keys, *map, yaml_get(tree, *map), c, f);
     config_read_parts(c, f);
     config_warn_all_unknown(tree, f);
     check_experiment_name(c, f);

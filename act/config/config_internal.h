@@ -15,10 +15,11 @@
 #include "codec/yaml.h"
 #include "config/kind.h"
 
-#define CONFIG_BUILT_IN "built-in" /* as azure_blob_config_file: the embedded folder store */
-#define CONFIG_DEFAULT  "default"  /* the origin of a value that was not set */
-#define CONFIG_MASK     "***"
-#define CONFIG_RECORDED "the record of the run" /* the origin of a value that a run wrote down */
+#define CONFIG_CLUSTER_DIR "aux_data/aml" /* of a project, with its cluster files */
+#define CONFIG_BUILT_IN    "built-in"     /* as azure_blob_config_file: the embedded folder store */
+#define CONFIG_DEFAULT     "default"      /* the origin of a value that was not set */
+#define CONFIG_MASK        "***"
+#define CONFIG_RECORDED    "the record of the run" /* the origin of a value that a run wrote down */
 
 /* All end with a row whose path is NULL. */
 extern const struct config_key config_general_keys[]; /* of a cluster file, without those of the parts */
@@ -27,10 +28,12 @@ extern const char *const config_general_maps[];       /* its maps whose members 
 extern const struct config_key config_account_keys[];
 extern const struct config_key config_user_keys[];
 
-/* The row of prefix + key, or NULL. */
-const struct config_key *config_key_find(const struct config_key *keys, const char *prefix, const char *key);
-/* The name of a row when it follows the prefix directly ("docker.", ""), else NULL. */
-const char *config_key_member(const struct config_key *key, const char *prefix);
+/* Below, map names the map that a key is a member of: "docker", "config_param.*", "" for the top level. */
+
+/* Returns the row of a member of the map, or NULL. */
+const struct config_key *config_key_find(const struct config_key *keys, const char *map, const char *key);
+/* Returns the name by which a row is a member of the map, or NULL: it is none. */
+const char *config_key_member(const struct config_key *key, const char *map);
 
 struct config_values {
     struct yaml *tree; /* all layers merged; config_param rows are maps here */
@@ -60,8 +63,8 @@ const struct config_kind *const *config_kinds(void);
 /* The kind of the built-in cluster. */
 const struct config_kind *config_kind_built_in(void);
 const struct config_part *const *config_parts(void);
-/* The names of the kinds for which fits() is true: "'local' and 'slurm'". New string. */
-char *config_kinds_that(bool (*fits)(const struct config_kind *kind));
+/* Returns the names of the kinds whose flag, the offset of a bool, is true: "'local' and 'slurm'". New string. */
+char *config_kinds_that(size_t flag);
 /* Reads the parts of a tree; frees them. */
 void config_read_parts(struct config *c, struct config_findings *f);
 void config_release_parts(struct config *c);
@@ -99,9 +102,11 @@ const struct yaml *config_tree_value(const struct yaml *tree, const char *key);
 bool config_is_row(const struct yaml *row, struct config_findings *f);
 
 /* read.c */
-void config_read_keys(const struct config_key *keys, const char *prefix, const struct yaml *map, void *base,
+/* Reads the members of the map, which has these values (NULL: none), into base, the struct that holds them. */
+void config_read_keys(const struct config_key *keys, const char *map, const struct yaml *values, void *base,
                       struct config_findings *f);
-void config_warn_unknown(const struct config_key *keys, const char *prefix, const struct yaml *map,
+/* Adds a finding for each of the values whose key has no row in the map. */
+void config_warn_unknown(const struct config_key *keys, const char *map, const struct yaml *values,
                          struct config_findings *f);
 /* The key that is meant as 'platform', which the tree does not have; else NULL. */
 const struct yaml *config_misspelt_platform(const struct yaml *tree);
@@ -109,8 +114,8 @@ const struct yaml *config_misspelt_platform(const struct yaml *tree);
 bool config_read_int(const struct config_key *key, const struct yaml *value, int64_t *out);
 /* The same for all of a cluster file but the rows of config_param. */
 void config_warn_all_unknown(const struct yaml *tree, struct config_findings *f);
-/* Frees what config_read_keys put into base. */
-void config_release_keys(const struct config_key *keys, const char *prefix, void *base);
+/* Frees what config_read_keys() put into base; of the top level, what is in its maps too. */
+void config_release_keys(const struct config_key *keys, const char *map, void *base);
 
 /* config.c: as config_load(), with what is wrong in f; *out is filled as far as possible and must be
  * released. A negative result only when there is no tree to judge. */
@@ -120,7 +125,9 @@ int config_load_all(const struct config_request *request, struct config *out, st
 void config_read_tree(struct config *c, struct config_findings *f);
 /* The keys of a row of config_param that mean nothing where it is in no store, up to NULL. */
 extern const char *const config_keys_of_stores[];
-/* The value of a key in the row of config_param that this folder is, or NULL. */
+/* Returns the key of the row of config_param that this folder is: "data_folder", "code_path". New string. */
+char *config_row_key(const struct config *config, const struct config_folder *folder);
+/* Returns the value of a key in that row, or NULL. */
 const struct yaml *config_row_value(const struct config *config, const struct config_folder *folder, const char *key);
 /* The place that names the account file of this folder, or NULL. */
 const struct yaml *config_account_origin(const struct config *config, const struct config_folder *folder);

@@ -10,8 +10,6 @@
 #include "base/path.h"
 #include "config/config_internal.h"
 
-#define CLUSTER_DIR "aux_data/aml"
-
 static bool exists_below(const char *dir, const char *name)
 {
     ACT_AUTOFREE char *path = act_path_join(dir, name);
@@ -125,7 +123,7 @@ static void built_in(struct config_place *out)
 /* Whether there is a file for this cluster; then out is complete. */
 static bool config_find_cluster(const char *cluster, struct config_place *out)
 {
-    ACT_AUTOFREE char *name = act_sprintf(CLUSTER_DIR "/%s.yaml", cluster);
+    ACT_AUTOFREE char *name = act_sprintf(CONFIG_CLUSTER_DIR "/%s.yaml", cluster);
 
     out->root = find_upwards(out->current_dir, name);
     if (!out->root)
@@ -189,8 +187,8 @@ static int no_cluster(const char *cluster, const struct config_place *place, str
     if (broken)
         return act_error_set(err, ACT_NOT_FOUND, "no cluster '%s': '%s' is a link that leads nowhere", cluster, broken);
     act_error_set(err, ACT_NOT_FOUND,
-                  "no cluster '%s': no file '" CLUSTER_DIR "/%s.yaml' in '%s' or above, nor in '%s'", cluster, cluster,
-                  place->current_dir, users);
+                  "no cluster '%s': no file '" CONFIG_CLUSTER_DIR "/%s.yaml' in '%s' or above, nor in '%s'", cluster,
+                  cluster, place->current_dir, users);
     if (strcmp(place->origin, "-c") != 0)
         act_error_hint(err, "%s names it%s", place->origin,
                        *place->origin == '/' ? ", and 'a cluster use NAME' another" : "");
@@ -205,7 +203,7 @@ static int find_by_name(const char *cluster, const char *origin, struct config_p
     out->origin = act_strdup(origin);
     if (!act_path_is_safe(cluster, n) || cluster[n - 1] == '/') {
         act_error_set(err, ACT_NOT_FOUND,
-                      "'%s' cannot be the name of a cluster, which is that of a file below '" CLUSTER_DIR
+                      "'%s' cannot be the name of a cluster, which is that of a file below '" CONFIG_CLUSTER_DIR
                       "' without '.yaml'; AML_CONFIG_PATH names a file elsewhere",
                       cluster);
         return hint_clusters(cluster, out->current_dir, err);
@@ -228,7 +226,7 @@ static int take_file(const struct config_request *request, struct config_place *
 {
     ACT_AUTOFREE char *aml = act_path_dirname(request->file);
     ACT_AUTOFREE char *aux_data = act_path_dirname(aml);
-    bool in_project = act_ends_with(aml, "/" CLUSTER_DIR);
+    bool in_project = act_ends_with(aml, "/" CONFIG_CLUSTER_DIR);
 
     out->file = act_strdup(request->file);
     out->text = request->text;
@@ -301,7 +299,7 @@ char *config_project_cluster_file(const char *start_dir, const char *name)
     ACT_AUTOFREE char *start = realpath(start_dir ? start_dir : ".", NULL);
     ACT_AUTOFREE char *root = start ? guess_root(start) : act_strdup(".");
 
-    return act_sprintf("%s/" CLUSTER_DIR "/%s.yaml", root, name);
+    return act_sprintf("%s/" CONFIG_CLUSTER_DIR "/%s.yaml", root, name);
 }
 
 static void config_find_add_new(struct act_strv *out, const char *path)

@@ -16,15 +16,6 @@ const struct config_key *config_cluster_keys = config_general_keys;
 
 /* ---- making them known */
 
-static size_t count_keys(const struct config_key *keys)
-{
-    size_t n = 0;
-
-    while (keys[n].path)
-        n++;
-    return n;
-}
-
 static void add_part(const struct config_part *part)
 {
     size_t n = 0;
@@ -59,17 +50,15 @@ static void fill_in_platform(struct config_key *key)
 
 static void collect_keys(void)
 {
-    size_t n = count_keys(config_general_keys), total = n;
+    struct config_key *all = NULL; /* lives as long as the program */
+    size_t n = 0;
 
+    for (const struct config_key *key = config_general_keys; key->path; key++)
+        ACT_PUSH(all, n, *key);
     for (size_t i = 0; parts[i]; i++)
-        total += count_keys(parts[i]->keys);
-    struct config_key *all = act_calloc(total + 1, sizeof(*all)); /* lives as long as the program */
-    memcpy(all, config_general_keys, n * sizeof(*all));
-    for (size_t i = 0; parts[i]; i++) {
-        size_t more = count_keys(parts[i]->keys);
-        memcpy(all + n, parts[i]->keys, more * sizeof(*all));
-        n += more;
-    }
+        for (const struct config_key *key = parts[i]->keys; key->path; key++)
+            ACT_PUSH(all, n, *key);
+    ACT_PUSH(all, n, (struct config_key){0});
     for (struct config_key *key = all; key->path; key++)
         if (strcmp(key->path, "platform") == 0)
             fill_in_platform(key);
@@ -137,12 +126,12 @@ const struct config_part *const *config_parts(void)
     return parts;
 }
 
-char *config_kinds_that(bool (*fits)(const struct config_kind *kind))
+char *config_kinds_that(size_t flag)
 {
     struct act_buf names = {0};
 
     for (size_t i = 0; kinds[i]; i++)
-        if (fits(kinds[i]))
+        if (*(const bool *)((const char *)kinds[i] + flag))
             act_buf_addf(&names, "%s'%s'", names.len ? " and " : "", kinds[i]->name);
     return names.data ? names.data : act_strdup("none");
 }
@@ -198,9 +187,9 @@ void config_make_absolute(const struct config *config, char **path)
 void config_read_parts(struct config *c, struct config_findings *f)
 {
     for (size_t i = 0; parts[i]; i++) {
-        ACT_AUTOFREE char *prefix = act_sprintf("%s.", parts[i]->name);
+        const char *name = parts[i]->name;
         struct config_part_values values = {parts[i], act_calloc(1, parts[i]->size)};
-        config_read_keys(parts[i]->keys, prefix, yaml_get(c->values->tree, parts[i]->name), values.values, f);
+        config_read_keys(parts[i]->keys, name, yaml_get(c->values->tree, name), values.values, f);
         ACT_PUSH(c->parts, c->n_parts, values);
     }
 }
@@ -208,8 +197,7 @@ void config_read_parts(struct config *c, struct config_findings *f)
 void config_release_parts(struct config *c)
 {
     for (size_t i = 0; i < c->n_parts; i++) {
-        ACT_AUTOFREE char *prefix = act_sprintf("%s.", c->parts[i].part->name);
-        config_release_keys(c->parts[i].part->keys, prefix, c->parts[i].values);
+        config_release_keys(c->parts[i].part->keys, c->parts[i].part->name, c->parts[i].values);
         free(c->parts[i].values);
     }
     free(c->parts);

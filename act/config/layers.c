@@ -39,7 +39,7 @@ static void expand_retry(struct yaml *tree)
     const struct yaml *value = yaml_get(tree, "retry");
     int64_t n;
 
-    if (config_read_int(config_key_find(config_cluster_keys, "retry.", "times"), value, &n))
+    if (config_read_int(config_key_find(config_cluster_keys, "retry", "times"), value, &n))
         yaml_put(tree, "retry", map_of(value, "times", yaml_new_word(value->file, value->text)));
 }
 
@@ -216,13 +216,6 @@ static void add_keys_of_environment(struct yaml *tree)
     }
 }
 
-/* The keys of one row of config_param. */
-static void doubt_row(const struct yaml *row, struct config_findings *f)
-{
-    if (config_is_row(row, f))
-        config_warn_unknown(config_cluster_keys, "config_param.*.", row, f);
-}
-
 /* A key without effect must not be ignored silently on the command line. */
 static void doubt_idle(const struct yaml *map, struct config_findings *f)
 {
@@ -243,7 +236,8 @@ static int check_param(const struct yaml *over, struct act_error *err)
     config_warn_all_unknown(over, &f);
     doubt_idle(over, &f);
     for (size_t i = 0; rows && rows->kind == YAML_MAP && i < rows->n; i++)
-        doubt_row(rows->items[i], &f);
+        if (config_is_row(rows->items[i], &f))
+            config_warn_unknown(config_cluster_keys, "config_param.*", rows->items[i], &f);
     if (f.n == 0)
         return 0;
     bool has_problem = config_count_problems(&f, &said) > 0;

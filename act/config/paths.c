@@ -87,10 +87,7 @@ static bool has_inner_parent(const char *path)
 
 const struct config_folder *config_folder_named(const struct config *config, const char *name)
 {
-    for (size_t i = 0; i < config->n_folders; i++)
-        if (strcmp(config->folders[i].name, name) == 0)
-            return &config->folders[i];
-    return NULL;
+    return config_paths_find_folder(config, name, strlen(name));
 }
 
 /* The part of a place in the project behind its root. */

@@ -389,12 +389,12 @@ static void check_only(const struct config_key *key, const struct yaml *value, s
         put_bool(key, value, &(bool){false}, f);
 }
 
-void config_read_keys(const struct config_key *keys, const char *prefix, const struct yaml *map, void *base,
+void config_read_keys(const struct config_key *keys, const char *map, const struct yaml *values, void *base,
                       struct config_findings *f)
 {
     for (; keys->path; keys++) {
-        const char *member = config_key_member(keys, prefix);
-        const struct yaml *value = member ? yaml_get(map, member) : NULL;
+        const char *member = config_key_member(keys, map);
+        const struct yaml *value = member ? yaml_get(values, member) : NULL;
         if (member && keys->offset == CONFIG_NOWHERE)
             check_only(keys, value, f);
         else if (member)
@@ -402,15 +402,15 @@ void config_read_keys(const struct config_key *keys, const char *prefix, const s
     }
 }
 
-static const char *nearest_key(const struct config_key *keys, const char *prefix, const char *key)
+static const char *nearest_key(const struct config_key *keys, const char *map, const char *key)
 {
     ACT_AUTO(act_strv) known = {0};
 
     for (const struct config_key *k = keys; k->path; k++)
-        if (config_key_member(k, prefix) && k->type != CONFIG_ANY)
-            act_strv_push(&known, config_key_member(k, prefix));
+        if (config_key_member(k, map) && k->type != CONFIG_ANY)
+            act_strv_push(&known, config_key_member(k, map));
     const char *near = act_nearest(key, (const char *const *)known.v);
-    return near ? config_key_member(config_key_find(keys, prefix, near), prefix) : NULL;
+    return near ? config_key_member(config_key_find(keys, map, near), map) : NULL;
 }
 
 const struct yaml *config_misspelt_platform(const struct yaml *tree)
@@ -425,43 +425,36 @@ const struct yaml *config_misspelt_platform(const struct yaml *tree)
 }
 
 /* The platform is not guessed: all else would be judged, and carried out, as of the default one. */
-void config_warn_unknown(const struct config_key *keys, const char *prefix, const struct yaml *map,
+void config_warn_unknown(const struct config_key *keys, const char *map, const struct yaml *values,
                          struct config_findings *f)
 {
-    for (size_t i = 0; map && map->kind == YAML_MAP && i < map->n; i++) {
-        const struct yaml *item = map->items[i];
-        if (config_key_find(keys, prefix, item->key))
+    for (size_t i = 0; values && values->kind == YAML_MAP && i < values->n; i++) {
+        const struct yaml *item = values->items[i];
+        if (config_key_find(keys, map, item->key))
             continue;
-        const char *near = nearest_key(keys, prefix, item->key);
-        bool is_platform = keys == config_cluster_keys && !*prefix && item == config_misspelt_platform(map);
+        const char *near = nearest_key(keys, map, item->key);
+        bool is_platform = keys == config_cluster_keys && !*map && item == config_misspelt_platform(values);
         (is_platform ? config_problem : config_doubt)(f, item, "unknown key '%s'%s%s%s", item->key,
                                                       near ? "; did you mean '" : "", near ? near : "",
                                                       near ? "'?" : "");
     }
 }
 
-static void warn_unknown_in(const char *section, const struct yaml *tree, struct config_findings *f)
-{
-    ACT_AUTOFREE char *prefix = act_sprintf("%s.", section);
-
-    config_warn_unknown(config_cluster_keys, prefix, yaml_get(tree, section), f);
-}
-
 void config_warn_all_unknown(const struct yaml *tree, struct config_findings *f)
 {
     config_warn_unknown(config_cluster_keys, "", tree, f);
-    for (const char *const *section = config_general_maps; *section; section++)
-        warn_unknown_in(*section, tree, f);
+    for (const char *const *map = config_general_maps; *map; map++)
+        config_warn_unknown(config_cluster_keys, *map, yaml_get(tree, *map), f);
     for (const struct config_part *const *part = config_parts(); *part; part++)
-        warn_unknown_in((*part)->name, tree, f);
+        config_warn_unknown(config_cluster_keys, (*part)->name, yaml_get(tree, (*part)->name), f);
 }
 
-void config_release_keys(const struct config_key *keys, const char *prefix, void *base)
+void config_release_keys(const struct config_key *keys, const char *map, void *base)
 {
     for (; keys->path; keys++) {
-        if (!act_starts_with(keys->path, prefix) || keys->offset == CONFIG_NOWHERE)
+        if (!act_starts_with(keys->path, map) || keys->offset == CONFIG_NOWHERE)
             continue;
-        if (!*prefix && strchr(keys->path, '*'))
+        if (!*map && strchr(keys->path, '*'))
             continue;
         void *at = (char *)base + keys->offset;
         if (keys->type == CONFIG_TEXT || keys->type == CONFIG_CHOICE)
@@ -473,23 +466,10 @@ void config_release_keys(const struct config_key *keys, const char *prefix, void
     }
 }
 
-/* The value of a key as "docker.password"; NULL: none. */
-static const struct yaml *config_read_value_at(const struct yaml *tree, const char *path)
-{
-    for (size_t n; tree; path += n + 1) {
-        n = strcspn(path, ".");
-        ACT_AUTOFREE char *member = act_strndup(path, n);
-        tree = yaml_get(tree, member);
-        if (path[n] == '\0')
-            break;
-    }
-    return tree;
-}
-
 static const char *find_secret(const struct config_key *keys, const struct yaml *tree)
 {
     for (; keys->path; keys++) {
-        const struct yaml *value = keys->secret ? config_read_value_at(tree, keys->path) : NULL;
+        const struct yaml *value = keys->secret ? config_tree_value(tree, keys->path) : NULL;
         if (value && value->kind == YAML_SCALAR && *value->text && !yaml_is_null(value))
             return keys->path;
     }

@@ -161,23 +161,24 @@ const struct config_key config_user_keys[] = {
 };
 // clang-format on
 
-const struct config_key *config_key_find(const struct config_key *keys, const char *prefix, const char *key)
+const struct config_key *config_key_find(const struct config_key *keys, const char *map, const char *key)
 {
     for (; keys->path; keys++) {
-        const char *member = config_key_member(keys, prefix);
+        const char *member = config_key_member(keys, map);
         if (member && strcmp(member, key) == 0)
             return keys;
     }
     return NULL;
 }
 
-const char *config_key_member(const struct config_key *key, const char *prefix)
+const char *config_key_member(const struct config_key *key, const char *map)
 {
-    size_t n = strlen(prefix);
+    size_t n = strlen(map);
 
-    if (strncmp(key->path, prefix, n) != 0 || strchr(key->path + n, '.'))
+    if (strncmp(key->path, map, n) != 0 || (n > 0 && key->path[n] != '.'))
         return NULL;
-    return key->path + n;
+    const char *name = key->path + n + (n > 0);
+    return strchr(name, '.') ? NULL : name;
 }
 
 void config_each_key(enum config_file file, void (*each)(void *arg, const struct config_key_text *key), void *arg)

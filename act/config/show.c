@@ -5,8 +5,6 @@
 #include "codec/json.h"
 #include "config/config_internal.h"
 
-#define ROW "config_param.*."
-
 /* -- values -- */
 
 static json_t *config_show_text_or_null(const char *text, bool secret)
@@ -68,13 +66,13 @@ static bool is_shown(const struct config_key *key)
 }
 
 /* The members of one level as an object; the caller adds the maps. */
-static json_t *members_json(const struct config *config, const struct config_key *keys, const char *prefix,
+static json_t *members_json(const struct config *config, const struct config_key *keys, const char *map,
                             const void *base)
 {
     json_t *object = json_object();
 
     for (; keys->path; keys++) {
-        const char *member = config_key_member(keys, prefix);
+        const char *member = config_key_member(keys, map);
         if (!member || !is_shown(keys))
             continue;
         json_object_set_new(object, member,
@@ -86,7 +84,7 @@ static json_t *members_json(const struct config *config, const struct config_key
 
 static json_t *config_show_row_json(const struct config *config, const struct config_folder *folder)
 {
-    json_t *row = members_json(config, config_general_keys, ROW, folder);
+    json_t *row = members_json(config, config_general_keys, "config_param.*", folder);
     bool is_place = config_is_place(folder);
 
     for (const char *const *key = config_keys_of_stores; (is_place || folder->claim) && *key; key++)
@@ -102,11 +100,6 @@ static json_t *config_show_row_json(const struct config *config, const struct co
             config_show_text_or_null(config_display(folder->account_file, config->project_root), false));
     }
     return row;
-}
-
-static char *row_key(const struct config *config, const struct config_folder *folder)
-{
-    return folder == &config->code ? act_strdup("code_path") : act_sprintf("%s_folder", folder->name);
 }
 
 /* The rows of config_param, the code first when there is one. */
@@ -125,17 +118,13 @@ json_t *config_resolved(const struct config *config)
     const struct config_folder *folder;
 
     json_object_set_new(all, "cluster", config_show_text_or_null(config->cluster, false));
-    for (const char *const *section = config_general_maps; *section; section++) {
-        ACT_AUTOFREE char *prefix = act_sprintf("%s.", *section);
-        json_object_set_new(all, *section, members_json(config, config_general_keys, prefix, config));
-    }
-    for (const struct config_part *const *part = config_parts(); *part; part++) {
-        ACT_AUTOFREE char *prefix = act_sprintf("%s.", (*part)->name);
+    for (const char *const *map = config_general_maps; *map; map++)
+        json_object_set_new(all, *map, members_json(config, config_general_keys, *map, config));
+    for (const struct config_part *const *part = config_parts(); *part; part++)
         json_object_set_new(all, (*part)->name,
-                            members_json(config, (*part)->keys, prefix, config_part(config, *part)));
-    }
+                            members_json(config, (*part)->keys, (*part)->name, config_part(config, *part)));
     for (size_t i = 0; (folder = row_at(config, i)); i++) {
-        ACT_AUTOFREE char *key = row_key(config, folder);
+        ACT_AUTOFREE char *key = config_row_key(config, folder);
         json_object_set_new(rows, key, config_show_row_json(config, folder));
     }
     json_object_set_new(all, "config_param", rows);
@@ -210,7 +199,7 @@ static void config_show_add_account(json_t *out, const struct config *config, co
     ACT_AUTO(config_account) account = {0};
     struct yaml *tree = NULL;
     struct act_error err;
-    ACT_AUTOFREE char *key = row_key(config, folder);
+    ACT_AUTOFREE char *key = config_row_key(config, folder);
     ACT_AUTOFREE char *path = act_sprintf("config_param.%s.account", key);
 
     if (config_account_read(config, folder, &account, &tree, &f, &err) < 0) {
@@ -228,16 +217,14 @@ static void config_show_add_account(json_t *out, const struct config *config, co
 static void point_at_top_level(json_t *out, const struct config *config, const struct config_folder *folder)
 {
     static const char *const inherited[] = {"azure_blob_config_file", "datastore_name"};
-    const struct yaml *tree = config->values->tree;
-    ACT_AUTOFREE char *key = row_key(config, folder);
-    const struct yaml *row = yaml_get(yaml_get(tree, "config_param"), key);
+    ACT_AUTOFREE char *key = config_row_key(config, folder);
 
-    if (!yaml_is_null(yaml_get(row, "azure_blob_config_file")))
+    if (!yaml_is_null(config_row_value(config, folder, "azure_blob_config_file")))
         return;
     for (size_t i = 0; i < sizeof(inherited) / sizeof(inherited[0]); i++) {
-        const struct yaml *top = yaml_get(tree, inherited[i]);
+        const struct yaml *top = yaml_get(config->values->tree, inherited[i]);
         ACT_AUTOFREE char *path = act_sprintf("config_param.%s.%s", key, inherited[i]);
-        if (!yaml_is_null(yaml_get(row, inherited[i])) || yaml_is_null(top))
+        if (!yaml_is_null(config_row_value(config, folder, inherited[i])) || yaml_is_null(top))
             continue;
         ACT_AUTOFREE char *origin = origin_of(top);
         json_object_set_new(json_object_get(out, path), "origin", codec_json_bytes_new(origin));
