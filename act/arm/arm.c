@@ -365,15 +365,30 @@ void arm_call_release(struct arm_call *call)
     *call = (struct arm_call){0};
 }
 
+static int arm_get_one(struct arm *arm, struct arm_call *call, json_t **out, struct act_error *err)
+{
+    int rc = arm_do(arm, call, err);
+
+    if (rc == 0 && !call->response && call->status != 404)
+        rc = act_error_set(err, ACT_FAIL, "cannot %s: the response is empty", call->what);
+    *out = rc == 0 ? json_incref(call->response) : NULL;
+    arm_call_release(call);
+    return rc;
+}
+
 int arm_get(struct arm *arm, const char *url, const char *api_version, const char *what, json_t **out,
             struct act_error *err)
 {
-    ACT_AUTO(arm_call) call = {.method = "GET", .what = what, .url = act_strdup(url), .api_version = api_version};
-    int rc = arm_do(arm, &call, err);
+    struct arm_call call = {.method = "GET", .what = what, .url = act_strdup(url), .api_version = api_version};
 
-    if (rc == 0 && !call.response)
-        rc = act_error_set(err, ACT_FAIL, "cannot %s: the response is empty", what);
-    if (rc == 0)
-        *out = json_incref(call.response);
-    return rc;
+    return arm_get_one(arm, &call, out, err);
+}
+
+int arm_find(struct arm *arm, const char *url, const char *api_version, const char *what, json_t **out,
+             struct act_error *err)
+{
+    struct arm_call call = {
+        .method = "GET", .what = what, .url = act_strdup(url), .api_version = api_version, .missing_is_fine = true};
+
+    return arm_get_one(arm, &call, out, err);
 }

@@ -89,6 +89,9 @@ void arm_call_release(struct arm_call *call);
 /* Gets one resource; *out is a new reference. */
 int arm_get(struct arm *arm, const char *url, const char *api_version, const char *what, json_t **out,
             struct act_error *err) ACT_NODISCARD;
+/* Does the same for a resource that need not be there: *out is NULL for a 404. */
+int arm_find(struct arm *arm, const char *url, const char *api_version, const char *what, json_t **out,
+             struct act_error *err) ACT_NODISCARD;
 
 /* Calls each(arg, item, err) for every item of the list member ("value", "nodes") on all pages, in order, until it
  * returns 1 or fails. post: it asks by POST, as listNodes wants. It follows nextLink only on the same host; links that

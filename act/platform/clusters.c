@@ -40,16 +40,16 @@ static char *those_with_clusters(void)
     return act_buf_steal(&out);
 }
 
-static int platform_clusters_find_cluster(const struct platform *p, const struct platform_clusters_ops **out,
-                                          struct act_error *err)
+/* Returns the operations of a platform; NULL, with err set: it has none. */
+static const struct platform_clusters_ops *clusters_ops_of(const struct platform *p, struct act_error *err)
 {
-    *out = p->row->clusters;
-    if (*out)
-        return 0;
-    ACT_AUTOFREE char *others = those_with_clusters();
-    return act_error_set(err, ACT_CONFIG,
-                         "platform '%s' has no managed clusters: choose a cluster file of platform %s with -c",
-                         p->row->kind->name, others);
+    if (!p->row->clusters) {
+        ACT_AUTOFREE char *others = those_with_clusters();
+        act_error_set(err, ACT_CONFIG,
+                      "platform '%s' has no managed clusters: choose a cluster file of platform %s with -c",
+                      p->row->kind->name, others);
+    }
+    return p->row->clusters;
 }
 
 /* ---- what the platforms share ---- */
@@ -89,81 +89,80 @@ int platform_change(struct arm *arm, struct arm_call *call, const struct platfor
 
 int platform_list_clusters(struct platform *p, struct platform_clusters *out, struct act_error *err)
 {
-    const struct platform_clusters_ops *ops;
-    int rc = platform_clusters_find_cluster(p, &ops, err);
+    const struct platform_clusters_ops *ops = clusters_ops_of(p, err);
 
     *out = (struct platform_clusters){0};
-    return rc < 0 ? rc : ops->list(p, out, err);
+    int rc = ops ? ops->list(p, out, err) : -ACT_CONFIG;
+    if (rc < 0)
+        platform_clusters_release(out);
+    return rc;
 }
 
 int platform_list_all_clusters(struct platform *p, struct platform_clusters *out, struct act_error *err)
 {
-    const struct platform_clusters_ops *ops;
-    int rc = platform_clusters_find_cluster(p, &ops, err);
+    const struct platform_clusters_ops *ops = clusters_ops_of(p, err);
 
     *out = (struct platform_clusters){0};
-    if (rc < 0)
-        return rc;
-    if (!ops->list_all)
+    if (ops && !ops->list_all)
         return act_error_set(err, ACT_USAGE, "--all lists the clusters of all workspaces: platform '%s' has none",
                              p->row->kind->name);
-    return ops->list_all(p, out, err);
+    int rc = ops ? ops->list_all(p, out, err) : -ACT_CONFIG;
+    if (rc < 0)
+        platform_clusters_release(out);
+    return rc;
 }
 
 int platform_get_cluster(struct platform *p, const char *name, struct platform_cluster *out, struct act_error *err)
 {
-    const struct platform_clusters_ops *ops;
-    int rc = platform_clusters_find_cluster(p, &ops, err);
+    const struct platform_clusters_ops *ops = clusters_ops_of(p, err);
 
     *out = (struct platform_cluster){0};
-    return rc < 0 ? rc : ops->get(p, name, out, err);
+    return ops ? ops->get(p, name, out, err) : -ACT_CONFIG;
 }
 
 int platform_prepare_cluster(struct platform *p, struct platform_new_cluster *cluster, char **out_setup,
                              struct act_error *err)
 {
-    const struct platform_clusters_ops *ops;
-    int rc = platform_clusters_find_cluster(p, &ops, err);
+    const struct platform_clusters_ops *ops = clusters_ops_of(p, err);
 
     *out_setup = NULL;
-    return rc < 0 ? rc : ops->prepare(p, cluster, out_setup, err);
+    return ops ? ops->prepare(p, cluster, out_setup, err) : -ACT_CONFIG;
 }
 
 int platform_create_cluster(struct platform *p, const struct platform_new_cluster *cluster,
                             const struct platform_follow *follow, struct act_error *err)
 {
-    const struct platform_clusters_ops *ops;
-    int rc = platform_clusters_find_cluster(p, &ops, err);
+    const struct platform_clusters_ops *ops = clusters_ops_of(p, err);
 
-    return rc < 0 ? rc : ops->create(p, cluster, follow, err);
+    return ops ? ops->create(p, cluster, follow, err) : -ACT_CONFIG;
 }
 
 int platform_scale_cluster(struct platform *p, const char *name, const struct platform_scale *scale,
                            const struct platform_follow *follow, struct act_error *err)
 {
-    const struct platform_clusters_ops *ops;
-    int rc = platform_clusters_find_cluster(p, &ops, err);
+    const struct platform_clusters_ops *ops = clusters_ops_of(p, err);
 
-    return rc < 0 ? rc : ops->scale(p, name, scale, follow, err);
+    return ops ? ops->scale(p, name, scale, follow, err) : -ACT_CONFIG;
 }
 
 int platform_delete_cluster(struct platform *p, const char *name, const struct platform_follow *follow,
                             struct act_error *err)
 {
-    const struct platform_clusters_ops *ops;
-    int rc = platform_clusters_find_cluster(p, &ops, err);
+    const struct platform_clusters_ops *ops = clusters_ops_of(p, err);
 
-    return rc < 0 ? rc : ops->remove(p, name, follow, err);
+    return ops ? ops->remove(p, name, follow, err) : -ACT_CONFIG;
 }
 
 int platform_list_cluster_nodes(struct platform *p, const char *name, struct platform_cluster_nodes *out,
                                 struct act_error *err)
 {
-    const struct platform_clusters_ops *ops;
-    int rc = platform_clusters_find_cluster(p, &ops, err);
+    const struct platform_clusters_ops *ops = clusters_ops_of(p, err);
 
     *out = (struct platform_cluster_nodes){0};
-    return rc < 0 ? rc : ops->nodes(p, name, out, err);
+    int rc = ops ? ops->nodes(p, name, out, err) : -ACT_CONFIG;
+    if (rc < 0)
+        platform_cluster_nodes_release(out);
+    return rc;
 }
 
 /* ---- logins ---- */
@@ -172,16 +171,13 @@ enum { LOGIN_MAX = 1 << 20 };
 
 int platform_fetch_login(struct platform *p, struct platform_login *out, struct act_error *err)
 {
-    const struct platform_clusters_ops *ops;
-    int rc = platform_clusters_find_cluster(p, &ops, err);
+    const struct platform_clusters_ops *ops = clusters_ops_of(p, err);
 
     *out = (struct platform_login){0};
-    if (rc < 0)
-        return rc;
-    if (!ops->login)
+    if (ops && !ops->login)
         return act_error_set(err, ACT_CONFIG, "the %ss of platform '%s' have no login of their own", ops->words.noun,
                              p->row->kind->name);
-    return ops->login(p, out, err);
+    return ops ? ops->login(p, out, err) : -ACT_CONFIG;
 }
 
 int platform_read_login_file(const char *file, char **out, struct act_error *err)
@@ -222,8 +218,6 @@ void platform_login_release(struct platform_login *login)
     act_strv_release(&login->replaced);
     *login = (struct platform_login){0};
 }
-
-/* ---- memory ---- */
 
 /* ---- their records ---- */
 

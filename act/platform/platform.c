@@ -2,7 +2,11 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "base/file.h"
+#include "base/log.h"
+#include "base/path.h"
 #include "codec/fields.h"
+#include "codec/json.h"
 #include "platform/platform_internal.h"
 #include "proc/mounts.h"
 
@@ -325,6 +329,15 @@ int platform_jobs(struct platform *p, struct platform_jobs *out, struct act_erro
 {
     *out = (struct platform_jobs){0};
     return p->row->nodes.jobs ? p->row->nodes.jobs(p, out, err) : cannot(p, "list the jobs of everybody", err);
+}
+
+void platform_remember(const char *component, const char *file, const json_t *value)
+{
+    ACT_AUTOFREE char *dir = act_path_dirname(file);
+    struct act_error err;
+
+    if (act_mkdir_all(dir, 0700, &err) < 0 || codec_json_write(file, value, 0600, &err) < 0)
+        act_trace(component, "%s", act_error_text(&err));
 }
 
 int platform_check_shares(const struct run_spec *spec, const char *where, struct act_error *err)

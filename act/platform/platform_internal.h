@@ -38,6 +38,10 @@ int platform_read_login_file(const char *file, char **out, struct act_error *err
 /* The longest-running first. */
 void platform_jobs_sort(struct platform_jobs *jobs);
 
+/* Keeps value in file, in the user's cache, whose folder it makes. A failure is only traced, as by component: whoever
+ * needs the value asks for it again. */
+void platform_remember(const char *component, const char *file, const json_t *value);
+
 struct fields;
 /* platform.c: the members of a node, as JSON has them. */
 extern const struct fields platform_node_fields;

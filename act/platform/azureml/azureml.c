@@ -22,12 +22,6 @@ char *azureml_url(const struct azureml *a, const char *fmt, ...)
     return act_sprintf("%s%s", a->workspace, path);
 }
 
-struct arm_call azureml_get(const struct azureml *a, const char *what, char *url)
-{
-    return (struct arm_call){
-        .method = "GET", .what = what, .url = url, .api_version = a->api_version, .missing_is_fine = true};
-}
-
 struct arm_call azureml_put(const struct azureml *a, const char *what, char *url, json_t *body)
 {
     return (struct arm_call){.method = "PUT", .what = what, .url = url, .api_version = a->api_version, .body = body};
@@ -52,6 +46,26 @@ int azureml_arm(struct azureml *a, struct arm **out, struct act_error *err)
                      &a->arm, err);
     *out = a->arm;
     return rc;
+}
+
+int azureml_find(struct azureml *a, const char *what, char *url, json_t **out, struct act_error *err)
+{
+    ACT_AUTOFREE char *taken = url;
+    struct arm *arm;
+    int rc = azureml_arm(a, &arm, err);
+
+    *out = NULL;
+    return rc < 0 ? rc : arm_find(arm, url, a->api_version, what, out, err);
+}
+
+int azureml_each(struct azureml *a, char *url, const char *what, azureml_take_item *each, void *arg,
+                 struct act_error *err)
+{
+    ACT_AUTOFREE char *taken = url;
+    struct arm *arm;
+    int rc = azureml_arm(a, &arm, err);
+
+    return rc < 0 ? rc : arm_each(arm, url, a->api_version, false, "value", what, each, arg, err);
 }
 
 int azureml_user_token(struct azureml *a, const char **out, struct act_error *err)

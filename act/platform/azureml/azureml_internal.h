@@ -87,8 +87,16 @@ char *azureml_region_history(const json_t *workspace, const struct auth_cloud *c
 
 /* "<workspace><path>"; the parts of the formatted path must be escaped by the caller. New string. */
 char *azureml_url(const struct azureml *a, const char *fmt, ...) ACT_PRINTF(2, 3);
-/* Requests for what is at such a URL. That it is missing is no error (status 404). Takes url, and body. */
-struct arm_call azureml_get(const struct azureml *a, const char *what, char *url);
+/* Gets what is at such a URL: *out is a new reference, NULL where nothing is. Takes url. */
+int azureml_find(struct azureml *a, const char *what, char *url, json_t **out, struct act_error *err) ACT_NODISCARD;
+/* Calls each for every item of the list at such a URL, until it returns 1 or fails. Takes url. */
+typedef int azureml_take_item(void *arg, const json_t *item, struct act_error *err);
+int azureml_each(struct azureml *a, char *url, const char *what, azureml_take_item *each, void *arg,
+                 struct act_error *err) ACT_NODISCARD;
+/* Does the same for the nodes of the compute at such a URL. */
+int azureml_each_node(struct azureml *a, const char *compute, const char *what, azureml_take_item *each, void *arg,
+                      struct act_error *err) ACT_NODISCARD;
+/* Returns a request that puts body to such a URL. Takes url, and body. */
 struct arm_call azureml_put(const struct azureml *a, const char *what, char *url, json_t *body);
 
 /* ---- job.c */

@@ -360,12 +360,8 @@ static int aml_cluster_take_job(void *arg, const json_t *job, struct act_error *
 
 static int read_jobs(struct azureml *a, struct queue *q, struct act_error *err)
 {
-    ACT_AUTOFREE char *url = azureml_url(a, "/jobs?jobType=Command&listViewType=ActiveOnly");
-    struct arm *arm;
-    int rc = azureml_arm(a, &arm, err);
-
-    return rc < 0 ? rc
-                  : arm_each(arm, url, a->api_version, false, "value", "list the jobs", aml_cluster_take_job, q, err);
+    return azureml_each(a, azureml_url(a, "/jobs?jobType=Command&listViewType=ActiveOnly"), "list the jobs",
+                        aml_cluster_take_job, q, err);
 }
 
 /* A virtual cluster and serverless compute are no computes of the workspace: the history has no list for them. */
@@ -404,13 +400,6 @@ static int count_queue(struct azureml *a, struct platform_pool *pool, struct act
 
 /* ---- the longest-running jobs of the workspace: all on this compute, and of the newest jobs those on the others */
 
-static int aml_cluster_longest_first(const void *x, const void *y)
-{
-    const struct platform_job *a = x, *b = y;
-
-    return a->running_s < b->running_s ? 1 : a->running_s > b->running_s ? -1 : 0;
-}
-
 /* Fits azureml_each_of(). */
 static void take_start(void *arg, const json_t *run)
 {
@@ -429,7 +418,7 @@ static void find_starts(struct azureml *a, struct platform_job *v, size_t n)
     struct platform_jobs asked = {.v = v, .n = n < STARTS_MAX ? n : STARTS_MAX};
     struct act_error err;
 
-    qsort(v, n, sizeof(*v), aml_cluster_longest_first);
+    platform_jobs_sort(&(struct platform_jobs){v, n});
     for (size_t i = 0; i < asked.n; i++)
         ids[i] = v[i].id;
     int rc = azureml_each_of(a, ids, asked.n, take_start, &asked, &err);
@@ -472,7 +461,6 @@ int azureml_jobs(struct platform *p, struct platform_jobs *out, struct act_error
     mention_cut(here.cut ? &here : &all);
     if (out->n > with_start)
         find_starts(a, out->v + with_start, out->n - with_start);
-    if (out->n)
-        qsort(out->v, out->n, sizeof(*out->v), aml_cluster_longest_first);
+    platform_jobs_sort(out);
     return 0;
 }

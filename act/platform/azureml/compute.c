@@ -107,24 +107,14 @@ static int take_cluster(void *arg, const json_t *item, struct act_error *err)
 static int list_clusters(struct platform *p, struct platform_clusters *out, struct act_error *err)
 {
     struct azureml *a = azureml_of(p);
-    struct arm *arm;
-    int rc = azureml_arm(a, &arm, err);
 
-    *out = (struct platform_clusters){0};
-    if (rc < 0)
-        return rc;
-    ACT_AUTOFREE char *url = azureml_url(a, "/computes");
-    rc = arm_each(arm, url, a->api_version, false, "value", "list the clusters", take_cluster, out, err);
-    if (rc < 0)
-        platform_clusters_release(out);
-    return rc;
+    return azureml_each(a, azureml_url(a, "/computes"), "list the clusters", take_cluster, out, err);
 }
 
 /* ---- those of the whole subscription ---- */
 
 struct all_clusters {
-    const struct azureml *a;
-    struct arm *arm;
+    struct azureml *a;
     struct platform_clusters *out;
 };
 
@@ -151,10 +141,9 @@ static int take_workspace(void *arg, const json_t *item, struct act_error *err)
     (void)err;
     if (!owner)
         return 0;
-    ACT_AUTOFREE char *url = act_sprintf("%s/computes", id);
     ACT_AUTOFREE char *what = act_sprintf("list the clusters of the workspace '%s'", owner);
     size_t first = all->out->n;
-    if (arm_each(all->arm, url, all->a->api_version, false, "value", what, take_cluster, all->out, &why) < 0)
+    if (azureml_each(all->a, act_sprintf("%s/computes", id), what, take_cluster, all->out, &why) < 0)
         act_warn("%s", act_error_text(&why));
     for (size_t i = first; i < all->out->n; i++)
         all->out->v[i].owner = act_strdup(owner);
@@ -165,77 +154,57 @@ static int list_all_clusters(struct platform *p, struct platform_clusters *out, 
 {
     struct azureml *a = azureml_of(p);
     struct all_clusters all = {.a = a, .out = out};
-    int rc = azureml_arm(a, &all.arm, err);
 
-    if (rc < 0)
-        return rc;
-    ACT_AUTOFREE char *url = act_sprintf("/subscriptions/%s/providers/Microsoft.MachineLearningServices/workspaces",
-                                         aml_config_keys(a->config)->subscription_id);
-    rc = arm_each(all.arm, url, a->api_version, false, "value", "list the workspaces of the subscription",
-                  take_workspace, &all, err);
-    if (rc < 0)
-        platform_clusters_release(out);
-    return rc;
+    return azureml_each(a,
+                        act_sprintf("/subscriptions/%s/providers/Microsoft.MachineLearningServices/workspaces",
+                                    aml_config_keys(a->config)->subscription_id),
+                        "list the workspaces of the subscription", take_workspace, &all, err);
 }
 
-/* The resource; with missing_is_fine *out is NULL when there is none. */
-static int get_resource(const struct azureml *a, struct arm *arm, const char *name, bool missing_is_fine, json_t **out,
-                        struct act_error *err)
+static int hint_list(int rc, struct act_error *err)
 {
-    ACT_AUTOFREE char *what = act_sprintf("look at the cluster '%s'", name);
-    ACT_AUTO(arm_call) call = azureml_get(a, what, cluster_url(a, name, ""));
-
-    call.missing_is_fine = missing_is_fine;
-    int rc = arm_do(arm, &call, err);
-    *out = rc == 0 ? json_incref(call.response) : NULL;
-    if (rc == 0 && !*out && !(missing_is_fine && call.status == 404))
-        rc = act_error_set(err, ACT_FAIL, "cannot %s: the response is empty", what);
     return rc == -ACT_NOT_FOUND ? act_error_hint(err, "'a cluster list' shows what is there") : rc;
 }
 
 static int get_cluster(struct platform *p, const char *name, struct platform_cluster *out, struct act_error *err)
 {
-    CODEC_AUTOJSON json_t *resource = NULL;
     struct azureml *a = azureml_of(p);
+    CODEC_AUTOJSON json_t *resource = NULL;
+    ACT_AUTOFREE char *what = act_sprintf("look at the cluster '%s'", name), *url = cluster_url(a, name, "");
     struct arm *arm;
     int rc = azureml_arm(a, &arm, err);
 
-    *out = (struct platform_cluster){0};
     if (rc == 0)
-        rc = get_resource(a, arm, name, false, &resource, err);
+        rc = hint_list(arm_get(arm, url, a->api_version, what, &resource, err), err);
     if (rc == 0)
         *out = aml_compute_read_cluster(resource);
     return rc;
 }
 
-/* Only managed clusters can be changed. */
-static int get_managed(const struct azureml *a, struct arm *arm, const char *name, struct platform_cluster *out,
-                       struct act_error *err)
+/* Refuses all but managed clusters, which alone can be changed. *out: how the cluster is scaled. */
+static int get_managed(struct platform *p, const char *name, struct platform_scale *out, struct act_error *err)
 {
-    CODEC_AUTOJSON json_t *resource = NULL;
-    int rc = get_resource(a, arm, name, false, &resource, err);
+    ACT_AUTO(platform_cluster) cluster = {0};
+    int rc = get_cluster(p, name, &cluster, err);
 
-    *out = (struct platform_cluster){0};
-    if (rc < 0)
-        return rc;
-    *out = aml_compute_read_cluster(resource);
-    if (out->is_managed)
-        return 0;
-    rc = act_error_set(err, ACT_CONFIG, "'%s' is of type '%s', not a managed cluster: ACT does not change it", name,
-                       out->type ? out->type : "unknown");
-    platform_cluster_release(out);
+    if (rc == 0 && !cluster.is_managed)
+        rc = act_error_set(err, ACT_CONFIG, "'%s' is of type '%s', not a managed cluster: ACT does not change it", name,
+                           cluster.type ? cluster.type : "unknown");
+    *out = (struct platform_scale){.min_nodes = cluster.min_nodes > 0 ? cluster.min_nodes : 0,
+                                   .max_nodes = cluster.max_nodes > 0 ? cluster.max_nodes : 0,
+                                   .idle_s = cluster.idle_s};
     return rc;
 }
 
 /* ---- changing it ---- */
 
 /* Sends a change and follows it. Takes url and body. */
-static int aml_compute_change(const struct azureml *a, struct arm *arm, const char *method, const char *what, char *url,
-                              json_t *body, const struct platform_follow *follow, struct act_error *err)
+static int aml_compute_change(const struct azureml *a, const char *method, const char *what, char *url, json_t *body,
+                              const struct platform_follow *follow, struct act_error *err)
 {
     struct arm_call call = {.method = method, .what = what, .url = url, .api_version = a->api_version, .body = body};
 
-    return platform_change(arm, &call, follow, err);
+    return platform_change(a->arm, &call, follow, err);
 }
 
 static json_t *scale_json(const struct platform_scale *scale)
@@ -304,10 +273,11 @@ static json_t *new_cluster_json(const struct platform_new_cluster *c, const char
     return body;
 }
 
-static int aml_compute_check_free(const struct azureml *a, struct arm *arm, const char *name, struct act_error *err)
+static int aml_compute_check_free(struct azureml *a, const char *name, struct act_error *err)
 {
     CODEC_AUTOJSON json_t *there = NULL;
-    int rc = get_resource(a, arm, name, true, &there, err);
+    ACT_AUTOFREE char *what = act_sprintf("look at the cluster '%s'", name);
+    int rc = azureml_find(a, what, cluster_url(a, name, ""), &there, err);
 
     if (rc < 0 || !there)
         return rc;
@@ -344,40 +314,20 @@ static int aml_compute_create_cluster(struct platform *p, const struct platform_
     struct platform_scale scale = c->scale;
     const json_t *workspace = NULL;
     struct azureml *a = azureml_of(p);
-    struct arm *arm;
-    int rc = azureml_arm(a, &arm, err);
 
     if (scale.min_nodes < 0)
         scale.min_nodes = 0;
+    int rc = platform_check_scale(NOUN, c->name, &scale, err);
     if (rc == 0)
-        rc = platform_check_scale(NOUN, c->name, &scale, err);
-    if (rc == 0)
-        rc = aml_compute_check_free(a, arm, c->name, err);
+        rc = aml_compute_check_free(a, c->name, err);
     if (rc == 0 && !c->location)
         rc = azureml_workspace(a, &workspace, err);
     if (rc < 0)
         return rc;
     const char *location = c->location ? c->location : codec_json_str(workspace, "location", "");
     ACT_AUTOFREE char *what = act_sprintf("create the cluster '%s'", c->name);
-    return aml_compute_change(a, arm, "PUT", what, cluster_url(a, c->name, ""), new_cluster_json(c, location, &scale),
+    return aml_compute_change(a, "PUT", what, cluster_url(a, c->name, ""), new_cluster_json(c, location, &scale),
                               follow, err);
-}
-
-/* How a cluster that is there already is scaled. */
-static int find_scale(struct azureml *a, const char *name, struct arm **arm, struct platform_scale *out,
-                      struct act_error *err)
-{
-    ACT_AUTO(platform_cluster) cluster = {0};
-    int rc = azureml_arm(a, arm, err);
-
-    if (rc == 0)
-        rc = get_managed(a, *arm, name, &cluster, err);
-    if (rc < 0)
-        return rc;
-    *out = (struct platform_scale){.min_nodes = cluster.min_nodes > 0 ? cluster.min_nodes : 0,
-                                   .max_nodes = cluster.max_nodes > 0 ? cluster.max_nodes : 0,
-                                   .idle_s = cluster.idle_s};
-    return 0;
 }
 
 static int scale_cluster(struct platform *p, const char *name, const struct platform_scale *wanted,
@@ -385,8 +335,7 @@ static int scale_cluster(struct platform *p, const char *name, const struct plat
 {
     struct azureml *a = azureml_of(p);
     struct platform_scale scale;
-    struct arm *arm;
-    int rc = find_scale(a, name, &arm, &scale, err);
+    int rc = get_managed(p, name, &scale, err);
 
     if (rc < 0)
         return rc;
@@ -401,7 +350,7 @@ static int scale_cluster(struct platform *p, const char *name, const struct plat
         return rc;
     ACT_AUTOFREE char *what = act_sprintf("scale the cluster '%s'", name);
     return aml_compute_change(
-        a, arm, "PATCH", what, cluster_url(a, name, ""),
+        a, "PATCH", what, cluster_url(a, name, ""),
         json_pack("{s:{s:{s:o}}}", "properties", "properties", "scaleSettings", scale_json(&scale)), follow, err);
 }
 
@@ -410,14 +359,13 @@ static int delete_cluster(struct platform *p, const char *name, const struct pla
 {
     struct azureml *a = azureml_of(p);
     struct platform_scale ignored;
-    struct arm *arm;
-    int rc = find_scale(a, name, &arm, &ignored, err);
+    int rc = get_managed(p, name, &ignored, err);
 
     if (rc < 0)
         return rc;
     ACT_AUTOFREE char *what = act_sprintf("delete the cluster '%s'", name);
-    return aml_compute_change(a, arm, "DELETE", what, cluster_url(a, name, "?underlyingResourceAction=Delete"), NULL,
-                              follow, err);
+    return aml_compute_change(a, "DELETE", what, cluster_url(a, name, "?underlyingResourceAction=Delete"), NULL, follow,
+                              err);
 }
 
 /* ---- nodes ---- */
@@ -441,18 +389,10 @@ static int aml_compute_list_nodes(struct platform *p, const char *name, struct p
                                   struct act_error *err)
 {
     struct azureml *a = azureml_of(p);
-    struct arm *arm;
-    int rc = azureml_arm(a, &arm, err);
-
-    *out = (struct platform_cluster_nodes){0};
-    if (rc < 0)
-        return rc;
-    ACT_AUTOFREE char *url = cluster_url(a, name, "/listNodes");
+    ACT_AUTOFREE char *url = cluster_url(a, name, "");
     ACT_AUTOFREE char *what = act_sprintf("list the nodes of the cluster '%s'", name);
-    rc = arm_each(arm, url, a->api_version, true, "nodes", what, aml_compute_take_node, out, err);
-    if (rc < 0)
-        platform_cluster_nodes_release(out);
-    return rc == -ACT_NOT_FOUND ? act_error_hint(err, "'a cluster list' shows what is there") : rc;
+
+    return hint_list(azureml_each_node(a, url, what, aml_compute_take_node, out, err), err);
 }
 
 /* The file may have its whole id. */

@@ -80,12 +80,13 @@ static int find_usage(struct azureml *a, const char *location, struct wanted_usa
 {
     ACT_AUTOFREE char *region = arm_segment(location),
                       *subscription = arm_segment(aml_config_keys(a->config)->subscription_id);
-    ACT_AUTOFREE char *url = act_sprintf(
-        "/subscriptions/%s/providers/Microsoft.MachineLearningServices/locations/%s/usages", subscription, region);
 
     u->limit = -1;
-    return arm_each(a->arm, url, a->api_version, false, "value", "look at the quotas of the region", take_usage, u,
-                    err);
+    return azureml_each(
+        a,
+        act_sprintf("/subscriptions/%s/providers/Microsoft.MachineLearningServices/locations/%s/usages", subscription,
+                    region),
+        "look at the quotas of the region", take_usage, u, err);
 }
 
 /* Whether the nodes that it may have fit. Who may not look at quotas learns nothing of them. */

@@ -147,14 +147,11 @@ static char *remembered_history(const struct azureml *a)
 static void remember_history(const struct azureml *a)
 {
     ACT_AUTOFREE char *path = aml_history_memory_path(a);
-    ACT_AUTOFREE char *dir = act_cache_dir();
     const char *tenant = codec_json_str(json_object_get(a->workspace_response, "properties"), "tenantId", NULL);
     CODEC_AUTOJSON json_t *memory = json_pack("{s:s, s:s, s:I, s:s*}", "workspace", a->workspace, "history", a->history,
                                               "read", (json_int_t)act_now_unix_s(), "tenant", tenant);
-    struct act_error err;
 
-    if (act_mkdir_all(dir, 0700, &err) < 0 || codec_json_write(path, memory, 0600, &err) < 0)
-        act_trace("azureml", "%s", act_error_text(&err));
+    platform_remember("azureml", path, memory);
 }
 
 static void forget_history(const struct azureml *a)

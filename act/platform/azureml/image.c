@@ -79,35 +79,31 @@ static int judge_connection(const json_t *have, const char *name, const char *ta
                          name, kind, to, target);
 }
 
-static void hint_registry(const struct arm_call *call, const char *action, struct act_error *err)
+static int hint_registry(int rc, const char *action, struct act_error *err)
 {
-    if (call->status == 403)
-        act_error_hint(err,
-                       "it takes the action 'Microsoft.MachineLearningServices/workspaces/connections/%s'; or leave "
-                       "docker.username and docker.password out and give the identity of the compute the role "
-                       "AcrPull on the registry",
-                       action);
+    return rc < 0 && err->http_status == 403
+               ? act_error_hint(err,
+                                "it takes the action 'Microsoft.MachineLearningServices/workspaces/connections/%s'; or "
+                                "leave docker.username and docker.password out and give the identity of the compute "
+                                "the role AcrPull on the registry",
+                                action)
+               : rc;
 }
 
-static int put_connection(struct azureml *a, const char *what, const char *url, const char *target,
-                          struct act_error *err)
+static int put_connection(struct azureml *a, const char *what, char *url, const char *target, struct act_error *err)
 {
     const struct config_docker *d = &a->config->docker;
     json_t *body = json_pack("{s:{s:s, s:s, s:s, s:{s:s, s:s}}}", "properties", "authType", "UsernamePassword",
                              "category", "ContainerRegistry", "target", target, "credentials", "username", d->username,
                              "password", d->password);
-    ACT_AUTO(arm_call) put = azureml_put(a, what, act_strdup(url), body);
+    ACT_AUTO(arm_call) put = azureml_put(a, what, url, body);
     int rc = arm_do(a->arm, &put, err);
 
-    if (rc < 0 && put.status == 409) /* somebody else made it a moment ago */
-        rc = 0;
-    if (rc < 0)
-        hint_registry(&put, "write", err);
-    return rc;
+    return put.status == 409 ? 0 : hint_registry(rc, "write", err); /* 409: somebody else made it a moment ago */
 }
 
-/* What an environment cannot hold: the user and password of a private registry are a connection of the workspace. Named
- * by its content, so that another password makes another. */
+/* An environment cannot hold the user and password of a private registry: a connection of the workspace does, which is
+ * named by its content, so that another password makes another. */
 int azureml_connect_registry(struct azureml *a, struct act_error *err)
 {
     const struct config_docker *d = &a->config->docker;
@@ -120,15 +116,12 @@ int azureml_connect_registry(struct azureml *a, struct act_error *err)
     azureml_mark(all, mark);
     ACT_AUTOFREE char *what = act_sprintf("connect the workspace to the registry '%s'", target);
     ACT_AUTOFREE char *name = act_sprintf("act-%s", mark);
-    ACT_AUTO(arm_call) get = azureml_get(a, what, azureml_url(a, "/connections/%s", name));
-    int rc = arm_do(a->arm, &get, err);
+    CODEC_AUTOJSON json_t *there = NULL;
+    int rc = azureml_find(a, what, azureml_url(a, "/connections/%s", name), &there, err);
     if (rc < 0)
-        hint_registry(&get, "read", err);
-    else if (get.status == 404)
-        rc = put_connection(a, what, get.url, target, err);
-    else
-        rc = judge_connection(get.response, name, target, err);
-    return rc;
+        return hint_registry(rc, "read", err);
+    return there ? judge_connection(there, name, target, err)
+                 : put_connection(a, what, azureml_url(a, "/connections/%s", name), target, err);
 }
 
 /* ---- an environment that is there ---- */
@@ -180,9 +173,9 @@ static int look_at_environment(struct azureml *a, const char *id, struct act_err
 
     if (!act_starts_with(id, a->workspace) || id[strlen(a->workspace)] != '/')
         return 0;
-    ACT_AUTO(arm_call) get = azureml_get(a, what, act_strdup(id));
-    int rc = arm_do(a->arm, &get, err);
-    if (rc == 0 && get.status == 404)
+    CODEC_AUTOJSON json_t *there = NULL;
+    int rc = azureml_find(a, what, act_strdup(id), &there, err);
+    if (rc == 0 && !there)
         rc = act_error_set(err, ACT_NOT_FOUND, "the workspace '%s' has no environment '%s' (docker.image)",
                            aml_config_keys(a->config)->workspace_name, a->config->docker.image);
     return rc;
@@ -209,10 +202,10 @@ static int make_environment(struct azureml *a, char **out_id, struct act_error *
     azureml_mark(image, mark);
     ACT_AUTOFREE char *id = azureml_url(a, "/environments/act-%s/versions/1", mark);
     ACT_AUTOFREE char *what = act_sprintf("make the environment of the image '%s'", image);
-    ACT_AUTO(arm_call) get = azureml_get(a, what, act_strdup(id));
-    int rc = arm_do(a->arm, &get, err);
+    CODEC_AUTOJSON json_t *there = NULL;
+    int rc = azureml_find(a, what, act_strdup(id), &there, err);
 
-    if (rc == 0 && get.status == 404)
+    if (rc == 0 && !there)
         rc = put_environment(a, what, id, image, err);
     if (rc == 0)
         *out_id = act_strdup(id);

@@ -21,17 +21,21 @@ static bool lists_nodes(const struct azureml *a)
     return a->kind == AZUREML_MANAGED && a->config->compute_target;
 }
 
-static int each_node(struct azureml *a, int (*each)(void *arg, const json_t *item, struct act_error *err), void *arg,
-                     struct act_error *err)
+int azureml_each_node(struct azureml *a, const char *compute, const char *what, azureml_take_item *each, void *arg,
+                      struct act_error *err)
 {
+    ACT_AUTOFREE char *url = act_sprintf("%s/listNodes", compute);
     struct arm *arm;
     int rc = azureml_arm(a, &arm, err);
 
-    if (rc < 0)
-        return rc;
+    return rc < 0 ? rc : arm_each(arm, url, a->api_version, true, "nodes", what, each, arg, err);
+}
+
+static int each_node(struct azureml *a, azureml_take_item *each, void *arg, struct act_error *err)
+{
     ACT_AUTOFREE char *compute = azureml_compute_id(a);
-    ACT_AUTOFREE char *url = act_sprintf("%s/listNodes", compute);
-    return arm_each(arm, url, a->api_version, true, "nodes", "list the nodes", each, arg, err);
+
+    return azureml_each_node(a, compute, "list the nodes", each, arg, err);
 }
 
 /* ---- nodes of a run ---- */

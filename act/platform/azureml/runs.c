@@ -121,16 +121,10 @@ static int each_run(struct azureml *a, const struct pages *p, struct act_error *
 
 /* ---- the jobs of the workspace ---- */
 
-static int each_job(struct azureml *a, int (*each)(void *arg, const json_t *job, struct act_error *err), void *arg,
-                    struct act_error *err)
+static int each_job(struct azureml *a, azureml_take_item *each, void *arg, struct act_error *err)
 {
-    struct arm *arm;
-    int rc = azureml_arm(a, &arm, err);
-
-    if (rc < 0)
-        return rc;
-    ACT_AUTOFREE char *url = azureml_url(a, "/jobs?jobType=Command&tag=act");
-    return arm_each(arm, url, a->api_version, false, "value", "list the jobs of the workspace", each, arg, err);
+    return azureml_each(a, azureml_url(a, "/jobs?jobType=Command&tag=act"), "list the jobs of the workspace", each, arg,
+                        err);
 }
 
 static int aml_runs_take_id(void *arg, const json_t *job, struct act_error *err)

@@ -31,19 +31,6 @@ static char *size_file(const char *location, const char *size)
     return act_sprintf("%s/vm-sizes/%s", cache, name);
 }
 
-/* What cannot be written is asked for again. */
-static void keep_size(const char *file, const json_t *size)
-{
-    ACT_AUTOFREE char *dir = act_path_dirname(file);
-    struct act_error err;
-    int rc = act_mkdir_all(dir, 0700, &err);
-
-    if (rc == 0)
-        rc = codec_json_write(file, size, 0600, &err);
-    if (rc < 0)
-        act_trace("azureml", "%s", act_error_text(&err));
-}
-
 struct wanted_size {
     const char *name;
     json_t *found;
@@ -66,24 +53,19 @@ int azureml_vm_size(struct azureml *a, const char *location, const char *size, j
     ACT_AUTOFREE char *subscription = arm_segment(aml_config_keys(a->config)->subscription_id);
     struct wanted_size wanted = {.name = size};
     struct act_error not_kept;
-    struct arm *arm;
 
     *out = NULL;
     if (codec_json_read(file, SIZE_BYTES, out, &not_kept) == 0)
         return 0;
-    int rc = azureml_arm(a, &arm, err);
-    if (rc < 0)
-        return rc;
-    ACT_AUTOFREE char *url = act_sprintf(
-        "/subscriptions/%s/providers/Microsoft.MachineLearningServices/locations/%s/vmSizes", subscription, region);
-    rc = arm_each(arm, url, a->api_version, false, "value", "list the sizes of machines", aml_start_take_size, &wanted,
-                  err);
-    if (rc < 0)
-        return rc;
+    int rc = azureml_each(
+        a,
+        act_sprintf("/subscriptions/%s/providers/Microsoft.MachineLearningServices/locations/%s/vmSizes", subscription,
+                    region),
+        "list the sizes of machines", aml_start_take_size, &wanted, err);
     if (wanted.found)
-        keep_size(file, wanted.found);
+        platform_remember("azureml", file, wanted.found);
     *out = wanted.found;
-    return 0;
+    return rc;
 }
 
 /* ---- what it means */

@@ -227,20 +227,10 @@ int azureml_details(struct azureml *a, const char *id, json_t **out, struct act_
 
 int azureml_job(struct azureml *a, const char *id, json_t **out, struct act_error *err)
 {
-    struct arm *arm;
+    ACT_AUTOFREE char *what = act_sprintf("get the job '%s'", id);
 
     *out = NULL;
-    if (!run_name_valid(id))
-        return 0;
-    int rc = azureml_arm(a, &arm, err);
-    if (rc < 0)
-        return rc;
-    ACT_AUTOFREE char *what = act_sprintf("get the job '%s'", id);
-    ACT_AUTO(arm_call) call = azureml_get(a, what, azureml_url(a, "/jobs/%s", id));
-    rc = arm_do(arm, &call, err);
-    if (rc == 0 && call.status != 404)
-        *out = json_incref(call.response);
-    return rc;
+    return run_name_valid(id) ? azureml_find(a, what, azureml_url(a, "/jobs/%s", id), out, err) : 0;
 }
 
 int azureml_status_of_one(struct azureml *a, const char *id, struct run_status *out, struct act_error *err)
@@ -289,23 +279,16 @@ static int read_command(const json_t *job, struct run_spec *out, struct act_erro
     return 0;
 }
 
-/* The other folders come from the cluster file, which the caller has. */
-static int read_volumes(const json_t *own, struct run_spec *out, struct act_error *err)
+/* Reads the member of this name, which is JSON as text. */
+static int aml_state_read_member(const json_t *own, const char *name,
+                                 int (*read)(const json_t *json, struct run_spec *out, struct act_error *err),
+                                 struct run_spec *out, struct act_error *err)
 {
-    const char *text = codec_json_str(own, "act.volumes", "");
-    CODEC_AUTOJSON json_t *volumes = NULL;
-    int rc = *text ? codec_json_parse(text, strlen(text), "act.volumes", &volumes, err) : 0;
+    const char *text = codec_json_str(own, name, "");
+    CODEC_AUTOJSON json_t *json = NULL;
+    int rc = *text ? codec_json_parse(text, strlen(text), name, &json, err) : 0;
 
-    return rc < 0 || !volumes ? rc : run_volumes_from_json(volumes, out, err);
-}
-
-static int read_setup(const json_t *own, struct run_spec *out, struct act_error *err)
-{
-    const char *text = codec_json_str(own, "act.setup", "");
-    CODEC_AUTOJSON json_t *setup = NULL;
-    int rc = *text ? codec_json_parse(text, strlen(text), "act.setup", &setup, err) : 0;
-
-    return rc < 0 || !setup ? rc : run_setup_from_json(setup, out, err);
+    return rc < 0 || !json ? rc : read(json, out, err);
 }
 
 /* Without what a job of such a run gets by itself. */
@@ -375,9 +358,9 @@ int azureml_read_spec(const struct azureml *a, const char *id, const json_t *res
     aml_state_read_environment(a, job, out);
     int rc = read_command(job, out, err);
     if (rc == 0)
-        rc = read_volumes(own, out, err);
+        rc = aml_state_read_member(own, "act.volumes", run_volumes_from_json, out, err); /* the caller has the others */
     if (rc == 0)
-        rc = read_setup(own, out, err);
+        rc = aml_state_read_member(own, "act.setup", run_setup_from_json, out, err);
     if (rc < 0)
         run_spec_release(out);
     return rc;

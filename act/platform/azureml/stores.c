@@ -171,13 +171,11 @@ static int judge_datastore(const struct datastore *d, const json_t *have, bool *
 
 static int look_at_datastore(struct azureml *a, const struct datastore *d, bool *out_put, struct act_error *err)
 {
-    ACT_AUTO(arm_call) get = azureml_get(a, d->what, datastore_url(a, d, ""));
-    int rc = arm_do(a->arm, &get, err);
+    CODEC_AUTOJSON json_t *there = NULL;
+    int rc = azureml_find(a, d->what, datastore_url(a, d, ""), &there, err);
 
-    *out_put = rc == 0 && get.status == 404;
-    if (rc == 0 && !*out_put)
-        rc = judge_datastore(d, get.response, out_put, err);
-    return rc;
+    *out_put = rc == 0 && !there;
+    return there ? judge_datastore(d, there, out_put, err) : rc;
 }
 
 static int put_datastore(struct azureml *a, const struct datastore *d, bool *out_conflict, struct act_error *err)
@@ -334,11 +332,11 @@ static int find_volume(struct azureml *a, const struct run_folder *folder, const
 {
     ACT_AUTOFREE char *what = act_sprintf("look for the datastore '%s'", folder->datastore);
     struct datastore d = {.name = folder->datastore};
-    ACT_AUTO(arm_call) get = azureml_get(a, what, datastore_url(a, &d, ""));
-    int rc = arm_do(a->arm, &get, err);
-    ACT_AUTOFREE char *store = aml_stores_store_of(json_object_get(get.response, "properties"));
+    CODEC_AUTOJSON json_t *there = NULL;
+    int rc = azureml_find(a, what, datastore_url(a, &d, ""), &there, err);
+    ACT_AUTOFREE char *store = aml_stores_store_of(json_object_get(there, "properties"));
 
-    if (rc == 0 && (get.status == 404 || strcmp(store, folder->store) != 0))
+    if (rc == 0 && (!there || strcmp(store, folder->store) != 0))
         rc = act_error_set(err, ACT_CONFIG,
                            "the workspace '%s' has no datastore '%s' for '%s', which the job file of the first run "
                            "mounted as '%s' by its key; submit the job file again",

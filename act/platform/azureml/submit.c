@@ -113,12 +113,11 @@ static int look_again(struct azureml *a, const char *id, const json_t *body, con
                       struct act_error *err)
 {
     struct act_error ignored;
-    ACT_AUTO(arm_call) get = azureml_get(a, "look for the job", job_url(a, id));
-    bool there = arm_do(a->arm, &get, &ignored) == 0 && get.status == 200;
+    CODEC_AUTOJSON json_t *job = NULL;
 
-    if (there && is_same_run(get.response, body))
+    if (azureml_find(a, "look for the job", job_url(a, id), &job, &ignored) == 0 && job && is_same_run(job, body))
         return 0;
-    if (there)
+    if (job)
         return act_error_set(err, ACT_FAIL, "there is another job of the name '%s' in the workspace", id);
     *err = *said;
     return -(int)said->code;

@@ -96,16 +96,6 @@ static json_t *k8s_admission_read_memory(const char *path)
     return memory;
 }
 
-static void remember(const char *path, json_t *memory, const char *shape)
-{
-    ACT_AUTOFREE char *dir = act_cache_dir();
-    struct act_error err;
-
-    json_object_set_new(memory, shape, json_integer(act_now_unix_s()));
-    if (act_mkdir_all(dir, 0700, &err) < 0 || codec_json_write(path, memory, 0600, &err) < 0)
-        act_trace("kubernetes", "%s", act_error_text(&err));
-}
-
 /* ---- the question */
 
 static int k8s_admission_refused(const struct kubernetes *k, const struct act_error *said, struct act_error *err)
@@ -151,7 +141,9 @@ int kubernetes_check_admission(struct kubernetes *k, const struct run_spec *spec
     if (k8s_admission_is_fresh(memory, shape))
         return 0;
     int rc = k8s_admission_ask(k, pod, &lasts, err);
-    if (rc == 0 && lasts)
-        remember(path, memory, shape);
+    if (rc == 0 && lasts) {
+        json_object_set_new(memory, shape, json_integer(act_now_unix_s()));
+        platform_remember("kubernetes", path, memory);
+    }
     return rc;
 }

@@ -74,16 +74,8 @@ void aks_free(struct aks *aks)
 int aks_get_cluster(const struct aks *aks, json_t **out, struct act_error *err)
 {
     ACT_AUTOFREE char *what = act_sprintf("look at the cluster '%s'", aks->config->cluster);
-    struct arm_call call = {.method = "GET",
-                            .what = what,
-                            .url = act_strdup(aks->cluster),
-                            .api_version = AKS_VERSION,
-                            .missing_is_fine = true};
-    int rc = arm_do(aks->arm, &call, err);
 
-    *out = rc == 0 ? json_incref(call.response) : NULL;
-    arm_call_release(&call);
-    return rc;
+    return arm_find(aks->arm, aks->cluster, AKS_VERSION, what, out, err);
 }
 
 int aks_hint_missing(const struct aks *aks, int rc, struct act_error *err)

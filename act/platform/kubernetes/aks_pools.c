@@ -79,25 +79,15 @@ static int list_pools(struct platform *p, struct platform_clusters *out, struct 
     ACT_AUTOFREE char *url = act_sprintf("%s/agentPools", aks->cluster);
     ACT_AUTOFREE char *what = act_sprintf("list the node pools of the cluster '%s'", aks->config->cluster);
     rc = arm_each(aks->arm, url, AKS_VERSION, false, "value", what, take_pool, out, err);
-    if (rc < 0)
-        platform_clusters_release(out);
     return aks_hint_missing(aks, rc, err);
 }
 
 int aks_get_pool(const struct aks *aks, const char *pool, bool missing_is_fine, json_t **out, struct act_error *err)
 {
     ACT_AUTOFREE char *what = act_sprintf("look at the node pool '%s' of the cluster '%s'", pool, aks->config->cluster);
-    struct arm_call call = {.method = "GET",
-                            .what = what,
-                            .url = aks_pool_url(aks, pool),
-                            .api_version = AKS_VERSION,
-                            .missing_is_fine = missing_is_fine};
-    int rc = arm_do(aks->arm, &call, err);
+    ACT_AUTOFREE char *url = aks_pool_url(aks, pool);
+    int rc = (missing_is_fine ? arm_find : arm_get)(aks->arm, url, AKS_VERSION, what, out, err);
 
-    *out = rc == 0 ? json_incref(call.response) : NULL;
-    if (rc == 0 && !*out && !(missing_is_fine && call.status == 404))
-        rc = act_error_set(err, ACT_FAIL, "cannot %s: the response is empty", what);
-    arm_call_release(&call);
     return rc == -ACT_NOT_FOUND ? act_error_hint(err, "'a cluster list' shows what is there") : rc;
 }
 

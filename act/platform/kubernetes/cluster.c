@@ -304,21 +304,13 @@ static int take_running(void *arg, const json_t *pod, struct act_error *err)
     return 0;
 }
 
-static int by_duration(const void *a, const void *b)
-{
-    const struct platform_job *x = a, *y = b;
-
-    return (x->running_s < y->running_s) - (x->running_s > y->running_s);
-}
-
 int kubernetes_jobs(struct platform *p, struct platform_jobs *out, struct act_error *err)
 {
     struct found f = {.k = kubernetes_of(p), .jobs = out, .places = json_object()};
     bool all;
     int rc = each_pod(f.k, take_running, &f, &all, err);
 
-    if (out->n > 0)
-        qsort(out->v, out->n, sizeof(*out->v), by_duration);
+    platform_jobs_sort(out);
     json_decref(f.places);
     return rc;
 }
