@@ -7,18 +7,25 @@
 
 enum { PAGE = 500, PAGES_MAX = 10000 };
 
+int kube_ask(struct kube *kube, struct kube_call call, json_t **out, struct act_error *err)
+{
+    int rc = kube_do(kube, &call, err);
+
+    if (out)
+        *out = rc == 0 ? json_incref(call.response) : NULL;
+    kube_call_release(&call);
+    return rc;
+}
+
 int kube_get(struct kube *kube, const char *path, const char *what, json_t **out, struct act_error *err)
 {
     struct kube_call call = {.method = "GET", .what = what, .path = act_strdup(path)};
-    int rc = kube_do(kube, &call, err);
+    int rc = kube_ask(kube, call, out, err);
 
-    if (rc == 0 && !call.response)
-        rc = act_error_set(err, ACT_FAIL, "cannot %s: the response is not JSON; is '%s' a Kubernetes server?", what,
-                           kube_server(kube));
-    if (rc == 0)
-        *out = json_incref(call.response);
-    kube_call_release(&call);
-    return rc;
+    return rc < 0 || *out
+               ? rc
+               : act_error_set(err, ACT_FAIL, "cannot %s: the response is not JSON; is '%s' a Kubernetes server?", what,
+                               kube_server(kube));
 }
 
 /* ---- lists ---- */
@@ -156,9 +163,9 @@ int kube_may(struct kube *kube, const char *verb, const char *group, const char 
                              .path =
                                  kube_cluster_path("authorization.k8s.io/v1", "selfsubjectaccessreviews", NULL, NULL),
                              .body = review(kube, verb, group, resource)};
-    int rc = kube_do(kube, &call, err);
+    CODEC_AUTOJSON json_t *answer = NULL;
+    int rc = kube_ask(kube, call, &answer, err);
 
-    *out_allowed = rc == 0 && json_is_true(json_object_get(json_object_get(call.response, "status"), "allowed"));
-    kube_call_release(&call);
+    *out_allowed = json_is_true(json_object_get(json_object_get(answer, "status"), "allowed"));
     return rc;
 }

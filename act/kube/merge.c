@@ -36,25 +36,6 @@ void kube_addition_release(struct kube_addition *a)
 
 /* ---- looking at trees ---- */
 
-static bool is_same(const struct yaml *a, const struct yaml *b);
-
-static bool has_members_of(const struct yaml *a, const struct yaml *b)
-{
-    for (size_t i = 0; i < a->n; i++) {
-        const struct yaml *other = a->kind == YAML_MAP ? yaml_get(b, a->items[i]->key) : b->items[i];
-        if (!other || !is_same(a->items[i], other))
-            return false;
-    }
-    return true;
-}
-
-static bool is_same(const struct yaml *a, const struct yaml *b)
-{
-    if (a->kind != b->kind || a->n != b->n)
-        return false;
-    return a->kind == YAML_SCALAR ? strcmp(a->text, b->text) == 0 : has_members_of(a, b);
-}
-
 /* Returns the entry of this name in a list; NULL: there is none. */
 static const struct yaml *entry_of(const struct yaml *list, const char *name)
 {
@@ -246,9 +227,9 @@ static int kube_merge_add_entry(char **text, const char *name, const struct kube
     if (rc == 0)
         rc = kube_part_of(tree, kind->list, YAML_LIST, &list, err);
     const struct yaml *old = rc == 0 ? entry_of(list, its_name->text) : NULL;
-    if (old && !is_same(old, entry))
+    if (old && !yaml_is_same(old, entry))
         act_strv_pushf(&out->replaced, "%s '%s'", kind->part, its_name->text);
-    if (rc == 0 && !(old && is_same(old, entry))) {
+    if (rc == 0 && !(old && yaml_is_same(old, entry))) {
         out->is_new = true;
         if (list && list->n)
             rc = put_in_list(text, name, kind, list, entry, err);
@@ -290,7 +271,7 @@ static bool is_kept(const struct kube_kind *kind, const struct yaml *old, const 
 
     for (size_t i = 0; more && i < more->n; i++) {
         const struct yaml *found = entry_of(all, yaml_get(more->items[i], "name")->text);
-        if (!found || !is_same(found, more->items[i]))
+        if (!found || !yaml_is_same(found, more->items[i]))
             return false;
     }
     for (size_t i = 0; before && i < before->n; i++) {
@@ -298,7 +279,7 @@ static bool is_kept(const struct kube_kind *kind, const struct yaml *old, const 
         if (!name || entry_of(more, name->text))
             continue;
         const struct yaml *found = entry_of(all, name->text);
-        if (!found || !is_same(found, before->items[i]))
+        if (!found || !yaml_is_same(found, before->items[i]))
             return false;
     }
     return true;
@@ -326,7 +307,7 @@ static int kube_merge_check(const char *text, const char *name, const struct yam
     for (size_t i = 0; rc == 0 && i < old->n; i++) {
         const char *key = old->items[i]->key;
         const struct yaml *kept = yaml_get(now, key);
-        if (!is_list_name(key) && !(kept && is_same(kept, old->items[i])))
+        if (!is_list_name(key) && !(kept && yaml_is_same(kept, old->items[i])))
             rc = refuse_form(name, key, err);
     }
     yaml_tree_free(now);

@@ -9,11 +9,6 @@
 #include "config/kind.h"
 #include "platform/platform_internal.h"
 
-const struct platform_setup_ops *platform_setup_ops(const struct platform_row *row)
-{
-    return row->setup;
-}
-
 const struct platform_row *platform_setup_next(const struct platform_row *row)
 {
     const struct platform_row *const *next = platform_table;

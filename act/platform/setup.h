@@ -80,8 +80,6 @@ struct platform_setup_ops {
     void (*release)(void *own); /* what is in it; may be NULL */
 };
 
-/* Returns the operations of a row, or NULL: its clusters are not set up here. */
-const struct platform_setup_ops *platform_setup_ops(const struct platform_row *row);
 /* Returns the row that can be set up and comes after this one (NULL: the first), or NULL. */
 const struct platform_row *platform_setup_next(const struct platform_row *row);
 

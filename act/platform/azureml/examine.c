@@ -82,11 +82,10 @@ static int find_usage(struct azureml *a, const char *location, struct wanted_usa
                       *subscription = arm_segment(aml_config_keys(a->config)->subscription_id);
 
     u->limit = -1;
-    return azureml_each(
-        a,
-        act_sprintf("/subscriptions/%s/providers/Microsoft.MachineLearningServices/locations/%s/usages", subscription,
-                    region),
-        "look at the quotas of the region", take_usage, u, err);
+    return azureml_each(a,
+                        act_sprintf("/subscriptions/%s/providers/Microsoft.MachineLearningServices/locations/%s/usages",
+                                    subscription, region),
+                        "look at the quotas of the region", take_usage, u, err);
 }
 
 /* Whether the nodes that it may have fit. Who may not look at quotas learns nothing of them. */

@@ -57,11 +57,11 @@ int azureml_vm_size(struct azureml *a, const char *location, const char *size, j
     *out = NULL;
     if (codec_json_read(file, SIZE_BYTES, out, &not_kept) == 0)
         return 0;
-    int rc = azureml_each(
-        a,
-        act_sprintf("/subscriptions/%s/providers/Microsoft.MachineLearningServices/locations/%s/vmSizes", subscription,
-                    region),
-        "list the sizes of machines", aml_start_take_size, &wanted, err);
+    int rc =
+        azureml_each(a,
+                     act_sprintf("/subscriptions/%s/providers/Microsoft.MachineLearningServices/locations/%s/vmSizes",
+                                 subscription, region),
+                     "list the sizes of machines", aml_start_take_size, &wanted, err);
     if (wanted.found)
         platform_remember("azureml", file, wanted.found);
     *out = wanted.found;

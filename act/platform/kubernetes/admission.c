@@ -117,10 +117,8 @@ static int k8s_admission_ask(struct kubernetes *k, json_t *pod, bool *out_lasts,
                              .body = json_incref(pod),
                              .what = "ask whether the pods would be let in"};
     struct act_error said = {0};
-    int rc = kube_do(k->kube, &post, &said);
 
-    kube_call_release(&post);
-    *out_lasts = rc == 0;
+    *out_lasts = kube_ask(k->kube, post, NULL, &said) == 0;
     if (act_streq(said.service_code, KUBE_NOT_ADMITTED))
         return k8s_admission_refused(k, &said, err);
     if (act_streq(said.service_code, KUBE_NO_WEBHOOK))

@@ -33,18 +33,18 @@ static int agent_look(struct kubernetes *k, struct kube *kube, struct act_error 
                             .accept = KUBERNETES_METADATA_ONLY,
                             .what = "look for the agent's Secret",
                             .missing_is_fine = true};
-    int rc = kube_do(kube, &get, err);
+    CODEC_AUTOJSON json_t *there = NULL;
+    int rc = kube_ask(kube, get, &there, err);
 
-    k->agent.is_there = get.response != NULL;
-    if (rc == 0 && get.response)
-        rc = kubernetes_check_program(get.response, k->agent.sha256, err);
-    if (rc == -ACT_DENIED && get.status == 403) {
+    k->agent.is_there = there != NULL;
+    if (there)
+        rc = kubernetes_check_program(there, k->agent.sha256, err);
+    if (rc == -ACT_DENIED && err->http_status == 403) {
         rc = 0;
         k->agent.is_there = kubernetes_is_name_taken(k, k->agent.name);
     }
     if (rc == 0)
         k->agent.seen_ms = act_now_monotonic_ms();
-    kube_call_release(&get);
     return rc;
 }
 
@@ -79,9 +79,8 @@ static int agent_make(struct kubernetes *k, struct act_error *err)
                              .body = kubernetes_program(k->agent.name, k->agent.sha256, "act-node.gz", gz, gz_len),
                              .what = "create the agent's Secret",
                              .exists_is_fine = true};
-    rc = kube_do(k->kube, &post, err);
+    rc = kube_ask(k->kube, post, NULL, err);
     k->agent.is_there = rc == 0;
-    kube_call_release(&post);
     return rc == -ACT_NOT_FOUND && strcmp(err->service_code, "NoSuchApi") != 0 ? kubernetes_no_namespace(k, err) : rc;
 }
 

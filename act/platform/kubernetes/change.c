@@ -7,21 +7,30 @@
 
 /* ---- ending ---- */
 
-int kubernetes_delete_job(struct kubernetes *k, const json_t *job, const char *policy, struct act_error *err)
+int kubernetes_delete(struct kube *kube, const char *version, const char *plural, const json_t *object,
+                      const char *policy, struct act_error *err)
 {
-    const char *name = kubernetes_name_of(job);
-    ACT_AUTOFREE char *what = act_sprintf("delete the Job '%s'", name);
+    const char *name = kubernetes_name_of(object);
+    ACT_AUTOFREE char *what = act_sprintf("delete '%s' of the %s", name, plural);
+    json_t *options = json_pack("{s:s, s:s, s:s*, s:{s:s}}", "kind", "DeleteOptions", "apiVersion", "v1",
+                                "propagationPolicy", policy, "preconditions", "uid", kubernetes_uid_of(object));
     struct kube_call call = {.method = "DELETE",
-                             .path = kube_path(k->kube, "batch/v1", "jobs", name, NULL),
-                             .body =
-                                 json_pack("{s:s, s:s, s:s, s:{s:s}}", "kind", "DeleteOptions", "apiVersion", "v1",
-                                           "propagationPolicy", policy, "preconditions", "uid", kubernetes_uid_of(job)),
+                             .path = kube_path(kube, version, plural, name, NULL),
+                             .body = options,
                              .what = what,
                              .missing_is_fine = true};
-    int rc = kube_do(k->kube, &call, err);
 
-    kube_call_release(&call);
-    return rc;
+    return kube_ask(kube, call, NULL, err);
+}
+
+int kubernetes_delete_job(struct kubernetes *k, const json_t *job, const char *policy, struct act_error *err)
+{
+    return kubernetes_delete(k->kube, "batch/v1", "jobs", job, policy, err);
+}
+
+int kubernetes_no_run(const struct kubernetes *k, const char *id, struct act_error *err)
+{
+    return act_error_set(err, ACT_NOT_FOUND, "there is no run '%s' in the namespace '%s'", id, kube_namespace(k->kube));
 }
 
 /* Warns of a node that does not answer: the Job goes when all of its pods have, and this node tells nobody of its
@@ -48,8 +57,7 @@ int kubernetes_abort(struct platform *p, const char *id, bool *out_was_final, st
     if (rc < 0 || *out_was_final)
         return rc;
     if (!job)
-        return act_error_set(err, ACT_NOT_FOUND, "there is no run '%s' in the namespace '%s'", id,
-                             kube_namespace(k->kube));
+        return kubernetes_no_run(k, id, err);
     if (kubernetes_is_going(job))
         rc = kubernetes_find_pods(k, kubernetes_name_of(job), &pods, err); /* which say whether any still runs */
     if (rc < 0)
@@ -87,9 +95,7 @@ static int patch_size(struct kubernetes *k, const json_t *job, int nodes, struct
                                                 "completions", nodes, "parallelism", nodes),
                               .content_type = KUBERNETES_MERGE_PATCH,
                               .what = what};
-    int rc = kube_do(k->kube, &patch, err);
-    kube_call_release(&patch);
-    return rc;
+    return kube_ask(k->kube, patch, NULL, err);
 }
 
 /* Warns that the pods that are too many take their logs along. */
@@ -111,8 +117,7 @@ int kubernetes_scale(struct platform *p, const char *id, int nodes, bool dry_run
     int rc = kubernetes_find_job(k, id, &job, err);
 
     if (rc == 0 && !job)
-        rc = act_error_set(err, ACT_NOT_FOUND, "there is no run '%s' in the namespace '%s'", id,
-                           kube_namespace(k->kube));
+        rc = kubernetes_no_run(k, id, err);
     if (rc == 0 && kubernetes_label(job, KUBERNETES_QUEUE))
         rc = act_error_set(err, ACT_USAGE,
                            "it is in the queue '%s' of Kueue, which would end all its pods and queue it anew with the "

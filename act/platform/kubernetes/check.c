@@ -73,10 +73,8 @@ int kubernetes_no_namespace(const struct kubernetes *k, struct act_error *err)
 static int look_for(struct kubernetes *k, char *path, const char *what, struct act_error *said)
 {
     ACT_AUTOFREE char *looking = act_sprintf("look for the %s", what);
-    struct kube_call get = {.method = "GET", .path = path, .what = looking};
-    int rc = kube_do(k->kube, &get, said);
+    int rc = kube_ask(k->kube, (struct kube_call){.method = "GET", .path = path, .what = looking}, NULL, said);
 
-    kube_call_release(&get);
     return rc == -ACT_NOT_FOUND ? rc : 0;
 }
 
@@ -145,15 +143,13 @@ static int k8s_check_claim(struct kubernetes *k, const struct run_spec *spec, co
                            struct act_error *err)
 {
     const char *name = kubernetes_claim_of(folder);
-    struct kube_call get = {.method = "GET",
-                            .path = kube_path(k->kube, "v1", "persistentvolumeclaims", name, NULL),
-                            .what = "look for the claim"};
+    ACT_AUTOFREE char *path = kube_path(k->kube, "v1", "persistentvolumeclaims", name, NULL);
+    CODEC_AUTOJSON json_t *claim = NULL;
     struct act_error said;
-    int rc = kube_do(k->kube, &get, &said);
+    int rc = kube_get(k->kube, path, "look for the claim", &claim, &said);
 
     if (rc == 0)
-        doubt_claim(name, get.response, spec);
-    kube_call_release(&get);
+        doubt_claim(name, claim, spec);
     if (rc != -ACT_NOT_FOUND)
         return 0;
     rc = kubernetes_check_namespace(k, err);

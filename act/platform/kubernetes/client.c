@@ -23,11 +23,10 @@ bool kubernetes_is_name_taken(struct kubernetes *k, const char *name)
         .body = json_pack("{s:s, s:s, s:{s:s}}", "apiVersion", "v1", "kind", "Secret", "metadata", "name", name),
         .what = "look whether a Secret is there",
         .exists_is_fine = true};
+    CODEC_AUTOJSON json_t *made = NULL;
     struct act_error ignored;
-    bool taken = kube_do(k->kube, &post, &ignored) == 0 && post.status == 409;
 
-    kube_call_release(&post);
-    return taken;
+    return kube_ask(k->kube, post, &made, &ignored) == 0 && !made;
 }
 
 /* Counts the Secrets of act that the namespace has: 0 where it has none, or where this user may not look; *taken: then
@@ -40,20 +39,20 @@ static int k8s_client_count_parts(struct kubernetes *k, size_t *out, bool *taken
                             .accept = KUBERNETES_METADATA_ONLY,
                             .what = "look for the Secrets of act",
                             .missing_is_fine = true};
-    int rc = kube_do(k->kube, &get, err);
-    if (rc == 0 && get.response)
-        rc = kubernetes_check_program(get.response, k->client.sha256, err);
-    const char *text = rc == 0 && get.response ? kubernetes_annotation(get.response, PARTS) : NULL;
+    CODEC_AUTOJSON json_t *there = NULL;
+    int rc = kube_ask(k->kube, get, &there, err);
+    if (there)
+        rc = kubernetes_check_program(there, k->client.sha256, err);
+    const char *text = rc == 0 ? kubernetes_annotation(there, PARTS) : NULL;
     int64_t n = 0;
 
     if (text && (!act_int_from_text(text, &n) || n < 1 || n > PARTS_MAX))
         rc = act_error_set(err, ACT_FAIL, "the Secret '%s' is not one of ACT's: its " PARTS " is '%s'", name, text);
-    if (rc == -ACT_DENIED && get.status == 403) {
+    if (rc == -ACT_DENIED && err->http_status == 403) {
         rc = 0;
         *taken = kubernetes_is_name_taken(k, name);
     }
     *out = (size_t)n;
-    kube_call_release(&get);
     return rc;
 }
 
@@ -70,9 +69,7 @@ static int make_part(struct kubernetes *k, size_t i, size_t n, const char *bytes
                              .body = secret,
                              .what = "create the Secrets of act",
                              .exists_is_fine = true};
-    int rc = kube_do(k->kube, &post, err);
-    kube_call_release(&post);
-    return rc;
+    return kube_ask(k->kube, post, NULL, err);
 }
 
 static int k8s_client_take_apart(struct kubernetes *k, const char *file, bool make, struct act_error *err)

@@ -101,18 +101,17 @@ static bool kubernetes_runs_images(const struct config *config)
 enum { DIGEST_SHOWN = 16 };
 
 /* Takes the text. */
-static void k8s_add_words(struct platform_reaches *out, const char *key, char *text)
-{
-    platform_reaches_add(out, PLATFORM_LOGIN, key, text);
-    out->v[out->n - 1].in_words = true;
-    free(text);
-}
-
-/* Takes the text. */
 static void k8s_add_login(struct platform_reaches *out, const char *key, char *text)
 {
     platform_reaches_add(out, PLATFORM_LOGIN, key, text);
     free(text);
+}
+
+/* Takes the text. */
+static void k8s_add_words(struct platform_reaches *out, const char *key, char *text)
+{
+    k8s_add_login(out, key, text);
+    out->v[out->n - 1].in_words = true;
 }
 
 static void add_plugin(const struct kube *kube, struct platform_reaches *out)

@@ -292,10 +292,14 @@ int kubernetes_each_object(struct kubernetes_submission *s, kubernetes_take_obje
 
 /* ---- change.c */
 
-/* Deletes the Job that was looked at, and no other one of its name. policy: what becomes of what it owns, "Foreground"
- * or "Background". One that is gone is fine. */
+/* Deletes the object that was looked at, one of plural, and no other one of its name. policy says what becomes of what
+ * it owns: "Foreground", "Background", or NULL where it owns nothing. One that is gone is fine. */
+int kubernetes_delete(struct kube *kube, const char *version, const char *plural, const json_t *object,
+                      const char *policy, struct act_error *err) ACT_NODISCARD;
 int kubernetes_delete_job(struct kubernetes *k, const json_t *job, const char *policy,
                           struct act_error *err) ACT_NODISCARD;
+/* Sets the error of a run that the namespace does not have. */
+int kubernetes_no_run(const struct kubernetes *k, const char *id, struct act_error *err);
 
 /* ---- cluster.c */
 

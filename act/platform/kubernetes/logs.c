@@ -347,8 +347,7 @@ static int logs_check_run(struct logs *l, struct act_error *err)
                                     "the logs of run '%s' went with its pods: its Job is not in the namespace '%s' any "
                                     "more; of later runs they stay, if the code is in Blob Storage ('code_path')",
                                     l->id, kube_namespace(l->k->kube))
-                    : act_error_set(err, ACT_NOT_FOUND, "there is no run '%s' in the namespace '%s'", l->id,
-                                    kube_namespace(l->k->kube));
+                    : kubernetes_no_run(l->k, l->id, err);
 }
 
 static int logs_gather(void *arg, struct act_error *err)

@@ -12,8 +12,7 @@ static int k8s_nodes_find(struct kubernetes *k, const char *id, json_t **out_job
 
     *out_pods = NULL;
     if (rc == 0 && !*out_job)
-        rc = act_error_set(err, ACT_NOT_FOUND, "there is no run '%s' in the namespace '%s'", id,
-                           kube_namespace(k->kube));
+        rc = kubernetes_no_run(k, id, err);
     return rc < 0 ? rc : kubernetes_find_pods(k, kubernetes_name_of(*out_job), out_pods, err);
 }
 

@@ -86,24 +86,6 @@ static bool k8s_programs_may_go(struct kube *kube, const json_t *secret, const s
            !act_strv_has(&needed->mounted, kubernetes_name_of(secret));
 }
 
-/* Removes the Secret that was looked at, and no other one of its name. */
-static int k8s_programs_remove_one(struct kube *kube, const json_t *secret, struct act_error *err)
-{
-    const char *name = kubernetes_name_of(secret);
-    const char *uid = codec_json_str(json_object_get(secret, "metadata"), "uid", "");
-    ACT_AUTOFREE char *what = act_sprintf("delete the Secret '%s'", name);
-    struct kube_call call = {.method = "DELETE",
-                             .path = kube_path(kube, "v1", "secrets", name, NULL),
-                             .body = json_pack("{s:s, s:s, s:{s:s}}", "kind", "DeleteOptions", "apiVersion", "v1",
-                                               "preconditions", "uid", uid),
-                             .what = what,
-                             .missing_is_fine = true};
-    int rc = kube_do(kube, &call, err);
-
-    kube_call_release(&call);
-    return rc;
-}
-
 static int remove_unused(struct kube *kube, const json_t *secrets, const struct needed *needed, int64_t older_s,
                          bool dry_run, struct platform_kept *out, struct act_error *err)
 {
@@ -115,7 +97,7 @@ static int remove_unused(struct kube *kube, const json_t *secrets, const struct 
     {
         if (!k8s_programs_may_go(kube, secret, needed, older_s))
             continue;
-        rc = dry_run ? 0 : k8s_programs_remove_one(kube, secret, err);
+        rc = dry_run ? 0 : kubernetes_delete(kube, "v1", "secrets", secret, NULL, err);
         if (rc < 0)
             return rc;
         out->n++;
@@ -138,13 +120,13 @@ int kubernetes_remove_agents(struct platform *p, int64_t older_s, bool dry_run, 
                              .path = kube_path(kube, "v1", "secrets", NULL, ALL_PROGRAMS),
                              .accept = METADATA_OF_EACH,
                              .what = "list the Secrets of programs"};
-    rc = kube_do(kube, &list, err);
-    const json_t *secrets = rc == 0 ? json_object_get(list.response, "items") : NULL;
+    CODEC_AUTOJSON json_t *response = NULL;
+    rc = kube_ask(kube, list, &response, err);
+    const json_t *secrets = json_object_get(response, "items");
     if (json_array_size(secrets) > 0)
         rc = find_needed(kube, &needed, err);
     if (rc == 0)
         rc = remove_unused(kube, secrets, &needed, older_s, dry_run, out, err);
-    kube_call_release(&list);
     act_strv_release(&needed.own);
     act_strv_release(&needed.mounted);
     return rc;

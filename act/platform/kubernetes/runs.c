@@ -53,10 +53,11 @@ int kubernetes_find_job(struct kubernetes *k, const char *id, json_t **out, stru
                             .path = kube_path(kube, "batch/v1", "jobs", name, NULL),
                             .what = what,
                             .missing_is_fine = true};
-    rc = kube_do(kube, &get, err);
-    if (rc == 0 && act_streq(kubernetes_run_of(get.response), id))
-        *out = json_incref(get.response);
-    kube_call_release(&get);
+    rc = kube_ask(kube, get, out, err);
+    if (!act_streq(kubernetes_run_of(*out), id)) {
+        json_decref(*out);
+        *out = NULL;
+    }
     return rc;
 }
 
@@ -476,7 +477,7 @@ int kubernetes_spec(struct platform *p, const char *id, struct run_spec *out, st
     struct kubernetes *k = kubernetes_of(p);
     ACT_AUTOFREE char *name = kubernetes_name(id);
     ACT_AUTOFREE char *what = act_sprintf("read the Secret '%s'", name);
-    CODEC_AUTOJSON json_t *json = NULL, *secrets = NULL;
+    CODEC_AUTOJSON json_t *secret = NULL, *json = NULL, *secrets = NULL;
     struct kube *kube;
     int rc = kubernetes_kube(k, &kube, err);
 
@@ -484,14 +485,13 @@ int kubernetes_spec(struct platform *p, const char *id, struct run_spec *out, st
         return rc;
     struct kube_call get = {
         .method = "GET", .path = kube_path(kube, "v1", "secrets", name, NULL), .what = what, .missing_is_fine = true};
-    rc = kube_do(kube, &get, err);
-    if (rc == 0 && act_streq(kubernetes_run_of(get.response), id)) {
-        json = k8s_runs_value_of(get.response, RUN_FILE_SPEC);
-        secrets = k8s_runs_value_of(get.response, RUN_FILE_SECRETS);
+    rc = kube_ask(kube, get, &secret, err);
+    if (act_streq(kubernetes_run_of(secret), id)) {
+        json = k8s_runs_value_of(secret, RUN_FILE_SPEC);
+        secrets = k8s_runs_value_of(secret, RUN_FILE_SECRETS);
     }
-    kube_call_release(&get);
     if (rc == 0 && !json)
-        rc = act_error_set(err, ACT_NOT_FOUND, "there is no run '%s' in the namespace '%s'", id, kube_namespace(kube));
+        rc = kubernetes_no_run(k, id, err);
     if (rc == 0)
         rc = run_spec_from_json(json, out, err);
     if (rc == 0)

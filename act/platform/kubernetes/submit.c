@@ -31,21 +31,17 @@ static int look_whose(struct kubernetes_submission *s, const json_t *object, boo
         .path = kube_path(s->k->kube, codec_json_str(object, "apiVersion", ""), plural_of(object), name, NULL),
         .accept = whole ? NULL : KUBERNETES_METADATA_ONLY,
         .what = what};
-    int rc = kube_do(s->k->kube, &get, err);
+    int rc = kube_ask(s->k->kube, get, out, err);
 
-    if (rc == 0 && !act_streq(kubernetes_run_of(get.response), s->run.spec->id))
+    if (rc == 0 && !act_streq(kubernetes_run_of(*out), s->run.spec->id))
         rc = act_error_set(err, ACT_FAIL, "the namespace has another %s of the name '%s', which is not this run's",
                            kind, name);
-    if (rc == 0)
-        *out = json_incref(get.response);
-    kube_call_release(&get);
     return rc;
 }
 
-/* Creates an object. *out: what the server made of it; NULL: there is one of that name already. query: how its fields
- * are validated; NULL: what the server does not know it drops, as its users are used to. *out_status may be NULL. */
-static int post(struct kubernetes_submission *s, json_t *object, const char *query, int *out_status, json_t **out,
-                struct act_error *err)
+/* Creates an object. *out is what the server made of it; NULL: there is one of that name already. query says how its
+ * fields are validated; NULL: the server drops what it does not know, as its users are used to. */
+static int post(struct kubernetes_submission *s, json_t *object, const char *query, json_t **out, struct act_error *err)
 {
     ACT_AUTOFREE char *what =
         act_sprintf("create the %s '%s'", codec_json_str(object, "kind", ""), kubernetes_name_of(object));
@@ -55,13 +51,8 @@ static int post(struct kubernetes_submission *s, json_t *object, const char *que
         .body = json_incref(object),
         .what = what,
         .exists_is_fine = true};
-    int rc = kube_do(s->k->kube, &call, err);
 
-    *out = rc == 0 && call.response ? json_incref(call.response) : NULL;
-    if (out_status)
-        *out_status = call.status;
-    kube_call_release(&call);
-    return rc;
+    return kube_ask(s->k->kube, call, out, err);
 }
 
 /* Tells whether a key stands anywhere in a value. */
@@ -108,13 +99,12 @@ static int no_such_field(const struct kubernetes_submission *s, const char *name
  * kubernetes.io/docs/reference/using-api/api-concepts (field validation); servers before 1.25 ignore the query. */
 static int post_strictly(struct kubernetes_submission *s, json_t *job, json_t **out, struct act_error *err)
 {
-    int status = 0;
-    int rc = post(s, job, "fieldValidation=Strict", &status, out, err);
+    int rc = post(s, job, "fieldValidation=Strict", out, err);
 
-    if (rc == 0 || status != 400 || !strstr(act_error_text(err), "strict decoding error"))
+    if (rc == 0 || err->http_status != 400 || !strstr(act_error_text(err), "strict decoding error"))
         return rc;
     ACT_AUTOFREE char *name = unknown_in_pod(k8s_keys(s->k->config)->pod, act_error_text(err));
-    return name ? no_such_field(s, name, err) : post(s, job, "fieldValidation=Ignore", NULL, out, err);
+    return name ? no_such_field(s, name, err) : post(s, job, "fieldValidation=Ignore", out, err);
 }
 
 /* Creates the Job, suspended. *out: what the server made of it. */
@@ -181,7 +171,7 @@ static int create_other(struct kubernetes_submission *s, json_t *object, void *a
 {
     CODEC_AUTOJSON json_t *owned = object, *there = NULL, *made = NULL;
     bool is_secret = strcmp(codec_json_str(object, "kind", ""), "Secret") == 0;
-    int rc = post(s, owned, NULL, NULL, &made, err);
+    int rc = post(s, owned, NULL, &made, err);
 
     (void)arg;
     if (rc < 0 || made)
@@ -228,9 +218,10 @@ static int start_job(struct kubernetes_submission *s, const json_t *job, struct 
                               .body = json_pack("{s:o}", "spec", change),
                               .content_type = KUBERNETES_MERGE_PATCH,
                               .what = what};
-    int rc = json_object_size(change) ? kube_do(s->k->kube, &patch, err) : 0;
+    if (json_object_size(change))
+        return kube_ask(s->k->kube, patch, NULL, err);
     kube_call_release(&patch);
-    return rc;
+    return 0;
 }
 
 /* Tells whether a request that failed may have been carried out. */
