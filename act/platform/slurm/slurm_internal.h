@@ -1,5 +1,5 @@
-/* slurm_internal.h - what the files of the platform "slurm" share: slurm.c (runs), submit.c, start.c (whether one could
- * start), look.c (states), cluster.c (nodes, summary, jobs), call.c (Slurm's programs and their errors). */
+/* slurm_internal.h - what the files of the platform "slurm" share: slurm.c (runs), submit.c, words.c (for sbatch),
+ * start.c (whether one could start), look.c (states), cluster.c (nodes, summary, jobs), call.c (Slurm's programs and their errors). */
 #ifndef ACT_PLATFORM_SLURM_INTERNAL_H
 #define ACT_PLATFORM_SLURM_INTERNAL_H
 
@@ -73,33 +73,39 @@ int slurm_spec(struct platform *p, const char *id, struct run_spec *out, struct 
 
 /* ---- submit.c */
 
-int slurm_check_settings(struct platform *p, const struct run_spec *spec, struct act_error *err) ACT_NODISCARD;
-int slurm_check(struct platform *p, const struct run_spec *spec, struct act_error *err) ACT_NODISCARD;
 int slurm_submit(struct platform *p, const struct platform_submission *submission, struct act_error *err) ACT_NODISCARD;
-/* The arguments for sbatch, and the script it is given. */
-/* after: the jobs that must have ended before, "7:8_3"; NULL: none. */
-void slurm_sbatch_words(const struct slurm *s, const struct run_spec *spec, const char *run_dir, const char *after,
-                        struct act_strv *out);
-char *slurm_job_script(const char *agent, const char *run_dir); /* new string */
 int slurm_most_together(struct platform *p);
 int slurm_submit_several(struct platform *p, const struct platform_several *several,
                          struct act_error *err) ACT_NODISCARD;
-/* The value of an option in sbatch_options; NULL: it is not there. */
+
+/* ---- words.c */
+
+int slurm_check_settings(struct platform *p, const struct run_spec *spec, struct act_error *err) ACT_NODISCARD;
+int slurm_check(struct platform *p, const struct run_spec *spec, struct act_error *err) ACT_NODISCARD;
+/* Adds the words that submit a run. after: the jobs that must have ended before, "7:8_3"; NULL: none. */
+void slurm_sbatch_words(const struct slurm *s, const struct run_spec *spec, const char *run_dir, const char *after,
+                        struct act_strv *out);
+/* Returns the script that sbatch is given, a new string. */
+char *slurm_job_script(const char *agent, const char *run_dir);
+/* Returns the value of an option in sbatch_options; NULL: it is not there. */
 const char *slurm_site_option(const struct slurm *s, const char *name, const char *letter);
-/* The words of sbatch for a question: whether such a run could start. */
+/* Adds the words that ask whether such a run could start. */
 void slurm_test_words(const struct slurm *s, const struct run_spec *spec, struct act_strv *out);
-/* The same for an array: a task for each of several runs, whose folders are in runs_dir. */
+/* An array: a task for each of several runs. */
 struct slurm_array {
     const char *row; /* what their ids begin with; NULL: it is none */
     int first, last; /* the numbers that they end with */
     int most;        /* so many run at once; 0: all */
 };
+/* Add the words, and return the script, of an array whose runs have their folders in runs_dir. */
 void slurm_array_words(const struct slurm *s, const struct run_spec *spec, const char *runs_dir,
                        const struct slurm_array *array, const char *after, struct act_strv *out);
 char *slurm_array_script(const char *agent, const char *runs_dir, const char *row); /* new string */
-/* "5", for an array "5_[0-3]". New string; slurm_job_number() is the inverse. */
+/* Adds the options that say which nodes, and on whose account. spec NULL: of no run. */
+void slurm_push_places(const struct slurm *s, const struct run_spec *spec, struct act_strv *out);
+/* Returns "5", for an array "5_[0-3]". New string; slurm_job_number() is the inverse. */
 char *slurm_job_text(const struct slurm *s, int64_t job);
-/* "5_3", or for task -1 "5": what Slurm's programs call a run's job. New string. */
+/* Returns what Slurm's programs call a run's job: "5_3", or for task -1 "5". New string. */
 char *slurm_task_text(int64_t job, int64_t task);
 
 /* ---- start.c */
@@ -111,8 +117,6 @@ int slurm_check_start(struct slurm *s, const struct run_spec *spec, struct act_e
 /* ---- examine.c */
 
 void slurm_examine_mounts(struct platform *p, const char *wanted, struct platform_findings *findings);
-/* The options that say which nodes, and on whose account. */
-void slurm_push_places(const struct slurm *s, const struct run_spec *spec, struct act_strv *out);
 void slurm_examine(struct platform *p, struct platform_findings *findings);
 
 /* ---- cluster.c */

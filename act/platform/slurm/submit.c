@@ -26,283 +26,12 @@
 #include "proc/pidfd.h"
 
 enum {
-    CALL_S = 120,         /* no sbatch is started later than this after the claim, and one takes 60 s at most */
-    CLAIM_S = 200,        /* after that another client may go on */
-    HANDOVER_S = 600,     /* all in all */
-    WAIT_MS = 100,        /* between looks for another client's job */
-    SIGNAL_MAX_S = 65535, /* sbatch(1), --signal */
+    CALL_S = 120,     /* no sbatch is started later than this after the claim, and one takes 60 s at most */
+    CLAIM_S = 200,    /* after that another client may go on */
+    HANDOVER_S = 600, /* all in all */
+    WAIT_MS = 100,    /* between looks for another client's job */
     CLAIM_NAME = 32
 };
-
-/* ---- the arguments ---- */
-
-/* Options that would break what ACT relies on. */
-static const char *const own_options[] = {"--job-name", "-J",        "--output",         "-o",       "--chdir",
-                                          "-D",         "--comment", "--wrap",           "--wait",   "--test-only",
-                                          "--parsable", "-W",        "--open-mode",      "--signal", "--export-file",
-                                          "--nodes",    "-N",        "--ntasks-per-node"};
-
-static bool is_option(const char *word, const char *option)
-{
-    size_t n = strlen(option);
-
-    if (strncmp(word, option, n) != 0)
-        return false;
-    return option[1] != '-' || word[n] == '\0' || word[n] == '='; /* "-Jname", but not "--wait-all-nodes" */
-}
-
-static int slurm_submit_check_options(const struct slurm *s, struct act_error *err)
-{
-    for (size_t i = 0; i < s->config.sbatch_options.n; i++)
-        for (size_t k = 0; k < sizeof(own_options) / sizeof(own_options[0]); k++)
-            if (is_option(s->config.sbatch_options.v[i], own_options[k]))
-                return act_error_set(err, ACT_CONFIG,
-                                     "slurm.sbatch_options holds '%s': ACT gives %s itself; take it out",
-                                     s->config.sbatch_options.v[i], own_options[k]);
-    return 0;
-}
-
-static int check_container(const struct slurm *s, struct act_error *err)
-{
-    const char *container = s->config.container;
-
-    if (s->image && !container)
-        return act_error_set(
-            err, ACT_CONFIG,
-            "docker.image is '%s', and slurm.container does not say what runs it: set it to apptainer, "
-            "pyxis or none",
-            s->image);
-    if (act_streq(container, "pyxis") && s->image && !act_streq(s->config.launcher, "srun"))
-        return act_error_set(err, ACT_CONFIG,
-                             "slurm.container is pyxis, which is a part of srun: set slurm.launcher to srun, or use "
-                             "apptainer");
-    if (container && !act_streq(container, "none") && !s->image)
-        return act_error_set(err, ACT_CONFIG, "slurm.container is '%s', and there is no docker.image for it to run",
-                             container);
-    return 0;
-}
-
-int slurm_check_settings(struct platform *p, const struct run_spec *spec, struct act_error *err)
-{
-    const struct slurm *s = slurm_of(p);
-
-    if (spec->argv.n == 0)
-        return act_error_set(err, ACT_USAGE, "there is no command to run");
-    if (s->config.mpi && !act_streq(s->config.launcher, "srun"))
-        return act_error_set(err, ACT_CONFIG,
-                             "slurm.mpi is '%s', which is an option of srun: set slurm.launcher to srun",
-                             s->config.mpi);
-    if (s->config.warn_seconds > SIGNAL_MAX_S)
-        return act_error_set(err, ACT_CONFIG, "slurm.warn_seconds is %lld: Slurm takes at most %d",
-                             (long long)s->config.warn_seconds, SIGNAL_MAX_S);
-    int rc = check_container(s, err);
-    if (rc == 0)
-        rc = slurm_submit_check_options(s, err);
-    if (rc == 0)
-        rc = platform_check_shares(spec, "the nodes of a Slurm cluster", err);
-    return rc;
-}
-
-int slurm_check(struct platform *p, const struct run_spec *spec, struct act_error *err)
-{
-    return slurm_check_start(slurm_of(p), spec, err);
-}
-
-static void push_option(struct act_strv *out, const char *option, const char *value)
-{
-    if (value && *value)
-        act_strv_pushf(out, "%s=%s", option, value);
-}
-
-/* Nodes not to use: the user's, and those that have failed lately. */
-static void push_excluded(const struct slurm *s, const struct run_spec *spec, struct act_strv *out)
-{
-    ACT_AUTO(act_buf) list = {0};
-
-    if (s->config.exclude)
-        act_buf_adds(&list, s->config.exclude);
-    for (size_t i = 0; spec && i < spec->avoid.n; i++)
-        act_buf_addf(&list, "%s%s", list.len ? "," : "", spec->avoid.v[i]);
-    push_option(out, "--exclude", list.data);
-}
-
-/* Slurm itself begins a job again only after these. */
-static bool is_requeued(const struct slurm *s, const struct run_spec *spec)
-{
-    return s->preemption_allowed || (spec->retry_times && (act_strv_has(&spec->retry_on, "node_failure") ||
-                                                           act_strv_has(&spec->retry_on, "preempted")));
-}
-
-static void push_gpus(const struct slurm *s, const struct run_spec *spec, struct act_strv *out)
-{
-    if (spec->gpus_per_node <= 0 || !slurm_has_gpus(s))
-        return;
-    if (s->config.gres)
-        act_strv_pushf(out, "--gres=%s:%d", s->config.gres, spec->gpus_per_node);
-    else
-        act_strv_pushf(out, "--gpus-per-node=%d", spec->gpus_per_node);
-}
-
-/* What a job is called and where its output goes. */
-struct form {
-    const char *name, *run_dir;
-    const char *task; /* the rest of the name of a task's folder, for sbatch to fill in */
-    const char *cwd;
-    const char *after; /* the jobs that must have ended before, "7:8_3"; NULL: none */
-};
-
-/* sbatch expands "%j" and the like in the name of the output. */
-static void push_output(const struct form *form, struct act_strv *out)
-{
-    struct act_buf b = {0};
-
-    act_buf_adds(&b, "--output=");
-    for (const char *c = form->run_dir; *c; c++)
-        act_buf_adds(&b, *c == '%' ? "%%" : (char[2]){*c, '\0'});
-    act_buf_addf(&b, "%s/" RUN_FILE_SLURM, form->task);
-    act_strv_take(out, act_buf_steal(&b));
-}
-
-void slurm_push_places(const struct slurm *s, const struct run_spec *spec, struct act_strv *out)
-{
-    const struct slurm_keys *c = &s->config;
-
-    push_option(out, "--partition", c->partition);
-    push_option(out, "--account", c->account);
-    push_option(out, "--qos", c->qos);
-    push_option(out, "--constraint", c->constraint);
-    push_option(out, "--reservation", c->reservation);
-    push_excluded(s, spec, out);
-    push_option(out, "--nodelist", c->nodelist);
-}
-
-const char *slurm_site_option(const struct slurm *s, const char *name, const char *letter)
-{
-    const struct act_strv *o = &s->config.sbatch_options;
-    size_t len = strlen(name);
-
-    for (size_t i = 0; i < o->n; i++) {
-        if (act_starts_with(o->v[i], name) && o->v[i][len] == '=')
-            return o->v[i] + len + 1;
-        if (strcmp(o->v[i], name) == 0 || strcmp(o->v[i], letter) == 0)
-            return i + 1 < o->n ? o->v[i + 1] : NULL;
-        if (act_starts_with(o->v[i], letter))
-            return o->v[i] + strlen(letter);
-    }
-    return NULL;
-}
-
-/* Besides what the job waits for already: sbatch takes the last such option alone. To those of which any is enough,
- * separated by '?', nothing can be added. */
-static void push_after(const struct slurm *s, const char *after, struct act_strv *out)
-{
-    const char *others = slurm_site_option(s, "--dependency", "-d");
-
-    if (after && !(others && strchr(others, '?')))
-        act_strv_pushf(out, "--dependency=%s%safterany:%s", others ? others : "", others ? "," : "", after);
-}
-
-/* The last option counts: what this run says, a job file's time too, beats the options of the cluster file. */
-static void push_words(const struct slurm *s, const struct run_spec *spec, const struct form *form,
-                       struct act_strv *out)
-{
-    const struct slurm_keys *c = &s->config;
-
-    act_strv_push(out, "sbatch");
-    act_strv_push(out, "--parsable");
-    act_strv_pushf(out, "--job-name=%s", form->name);
-    act_strv_pushf(out, "--comment=act:%s", form->name);
-    act_strv_pushf(out, "--nodes=%d", spec->nodes);
-    act_strv_pushf(out, "--ntasks-per-node=%d", run_spec_processes(spec));
-    push_gpus(s, spec, out);
-    push_output(form, out);
-    act_strv_push(out, "--open-mode=append");
-    if (c->warn_seconds > 0)
-        act_strv_pushf(out, "--signal=B:USR1@%lld", (long long)c->warn_seconds);
-    act_strv_push(out, is_requeued(s, spec) ? "--requeue" : "--no-requeue");
-    act_strv_pushf(out, "--chdir=%s", form->cwd);
-    if (!s->options_are_said)
-        act_strv_copy(out, c->sbatch_options.v, c->sbatch_options.n);
-    push_option(out, "--time", c->time);
-    slurm_push_places(s, spec, out);
-    if (s->options_are_said)
-        act_strv_copy(out, c->sbatch_options.v, c->sbatch_options.n);
-    push_after(s, form->after, out);
-}
-
-void slurm_sbatch_words(const struct slurm *s, const struct run_spec *spec, const char *run_dir, const char *after,
-                        struct act_strv *out)
-{
-    const struct form form = {.name = spec->id, .run_dir = run_dir, .task = "", .cwd = run_dir, .after = after};
-
-    push_words(s, spec, &form, out);
-    act_strv_push(out, "/dev/stdin");
-}
-
-void slurm_test_words(const struct slurm *s, const struct run_spec *spec, struct act_strv *out)
-{
-    push_words(s, spec, &(struct form){.name = "act", .run_dir = "/", .task = "", .cwd = "/"}, out);
-    act_strv_push(out, "--test-only");
-    act_strv_push(out, "/dev/stdin");
-}
-
-void slurm_array_words(const struct slurm *s, const struct run_spec *spec, const char *runs_dir,
-                       const struct slurm_array *array, const char *after, struct act_strv *out)
-{
-    ACT_AUTOFREE char *row_dir = act_path_join(runs_dir, array->row);
-    const struct form form = {.name = array->row, .run_dir = row_dir, .task = "%3a", .cwd = runs_dir, .after = after};
-
-    push_words(s, spec, &form, out);
-    if (array->most > 0)
-        act_strv_pushf(out, "--array=%d-%d%%%d", array->first, array->last, array->most);
-    else
-        act_strv_pushf(out, "--array=%d-%d", array->first, array->last);
-    act_strv_push(out, "/dev/stdin");
-}
-
-/* Sites may submit with --export=NONE; without the second line, processes started by the agent would not find their
- * programs. more: the rest of the name of the run's folder, and what is done before the agent begins. */
-static char *slurm_submit_script_of(const char *agent, const char *dir, const char *more)
-{
-    struct act_buf b = {0};
-
-    act_buf_adds(&b, "#!/bin/bash\nexport SLURM_EXPORT_ENV=ALL\nrun=");
-    act_buf_add_quoted(&b, dir);
-    act_buf_addf(&b, "%s\nexec ", more);
-    act_buf_add_quoted(&b, agent);
-    act_buf_adds(&b, " supervise --slurm \"$run\"\n");
-    return act_buf_steal(&b);
-}
-
-char *slurm_array_script(const char *agent, const char *runs_dir, const char *row)
-{
-    ACT_AUTOFREE char *row_dir = act_path_join(runs_dir, row);
-
-    return slurm_submit_script_of(agent, row_dir, "$(printf %03d \"$SLURM_ARRAY_TASK_ID\")\ncd -- \"$run\" || exit");
-}
-
-char *slurm_job_script(const char *agent, const char *run_dir)
-{
-    return slurm_submit_script_of(agent, run_dir, "");
-}
-
-/* The array specification in sbatch_options; NULL: none. */
-static const char *array_of(const struct slurm *s)
-{
-    return slurm_site_option(s, "--array", "-a");
-}
-
-char *slurm_job_text(const struct slurm *s, int64_t job)
-{
-    const char *array = array_of(s);
-
-    return array ? act_sprintf("%lld_[%s]", (long long)job, array) : act_sprintf("%lld", (long long)job);
-}
-
-char *slurm_task_text(int64_t job, int64_t task)
-{
-    return task < 0 ? act_sprintf("%lld", (long long)job) : act_sprintf("%lld_%lld", (long long)job, (long long)task);
-}
 
 /* ---- the claim ---- */
 
@@ -389,7 +118,15 @@ static bool is_dead(const char *text)
     return dead;
 }
 
-/* The write to the site is retried once if the connection broke. */
+/* Writes a file of a run, once more if the connection broke. */
+static int slurm_submit_write(struct handover *h, const char *id, const char *name, const char *text, bool *out_existed,
+                              struct act_error *err)
+{
+    int rc = site_write(h->site, id, name, text, out_existed, err);
+
+    return rc == -ACT_TEMPORARY ? site_write(h->site, id, name, text, out_existed, err) : rc;
+}
+
 static int slurm_submit_claim(struct handover *h, bool *out_mine, bool *out_dead, struct act_error *err)
 {
     char name[CLAIM_NAME];
@@ -397,9 +134,7 @@ static int slurm_submit_claim(struct handover *h, bool *out_mine, bool *out_dead
     bool existed = false;
 
     snprintf(name, sizeof(name), "submit.%d", h->number);
-    int rc = site_write(h->site, h->spec->id, name, h->claim, &existed, err);
-    if (rc == -ACT_TEMPORARY)
-        rc = site_write(h->site, h->spec->id, name, h->claim, &existed, err);
+    int rc = slurm_submit_write(h, h->spec->id, name, h->claim, &existed, err);
     *out_mine = rc == 0 && !existed;
     *out_dead = false;
     if (rc < 0 || !existed)
@@ -414,7 +149,7 @@ static int slurm_submit_claim(struct handover *h, bool *out_mine, bool *out_dead
 
 /* ---- Slurm ---- */
 
-/* The job with the run's name, from the queue or the accounting; 0: none. */
+/* Finds the job with the run's name in the queue or the accounting; *out is 0 where there is none. */
 static int slurm_submit_find_job(struct handover *h, int64_t *out, struct act_error *err)
 {
     char since[ACT_TIME_TEXT];
@@ -436,7 +171,7 @@ static int slurm_submit_find_job(struct handover *h, int64_t *out, struct act_er
     return 0;
 }
 
-/* The words of the call, and the script (new string). */
+/* Adds the words of the call, and returns the script, a new string. */
 static char *form_job(struct handover *h, struct act_strv *words)
 {
     ACT_AUTOFREE char *dir = site_run_dir(h->site, h->spec->id);
@@ -483,7 +218,7 @@ static int slurm_submit_give_up(struct handover *h, struct act_error *err)
     return -(int)err->code;
 }
 
-/* The first one comes last: by it others know that all is done. */
+/* Writes the jobs down, that of the first run last: by it others know that all is done. */
 static int remember_job(struct handover *h, int64_t job, struct act_error *err)
 {
     int rc = 0;
@@ -492,9 +227,7 @@ static int remember_job(struct handover *h, int64_t job, struct act_error *err)
         ACT_AUTOFREE char *number =
             h->array.row ? slurm_task_text(job, h->array.first + (int64_t)i) : slurm_job_text(h->s, job);
         ACT_AUTOFREE char *text = run_job_text(number);
-        rc = site_write(h->site, h->ids.v[i], RUN_FILE_JOB, text, NULL, err);
-        if (rc == -ACT_TEMPORARY)
-            rc = site_write(h->site, h->ids.v[i], RUN_FILE_JOB, text, NULL, err);
+        rc = slurm_submit_write(h, h->ids.v[i], RUN_FILE_JOB, text, NULL, err);
     }
     return rc;
 }
@@ -549,7 +282,7 @@ static int slurm_submit_hand_over(struct handover *h, struct act_error *err)
     return h->has_run ? 0 : slurm_submit_give_up(h, err);
 }
 
-/* Whether any client has handed the run over, or tried to. */
+/* Finds out whether any client has handed the run over, or tried to. */
 static int look_for_job(struct handover *h, bool *out_done, struct act_error *err)
 {
     const char *id = h->spec->id;
@@ -596,7 +329,7 @@ static int submit_once(struct handover *h, bool is_new, struct act_error *err)
     return act_error_set(err, ACT_TIMEOUT, "other clients have been submitting it for %d s", HANDOVER_S);
 }
 
-/* The folder of one of them, complete. */
+/* Makes the folder of one of the runs, complete. */
 static int make_folder(struct handover *h, const struct platform_submission *submission, bool *out_existed,
                        struct act_error *err)
 {
@@ -627,7 +360,7 @@ static void add_before(const struct handover *h, const struct site_state *old, s
         act_buf_adds(out, old->job);
 }
 
-/* The jobs of the runs after which this one begins; several begin after all that those were submitted with. */
+/* Finds the jobs of the runs after which this one begins; several begin after all that those were submitted with. */
 static int find_before(struct handover *h, struct act_error *err)
 {
     const struct act_strv *ids = &h->spec->after;
@@ -694,7 +427,7 @@ int slurm_most_together(struct platform *p)
     ACT_AUTOFREE char *text = NULL;
     struct act_error ignored;
 
-    if (array_of(s) || slurm_run(s, argv, &text, &ignored) < 0)
+    if (slurm_site_option(s, "--array", "-a") || slurm_run(s, argv, &text, &ignored) < 0)
         return 1;
     const char *at = strstr(text, key);
     at = at ? strchr(at, '=') : NULL;
