@@ -70,7 +70,7 @@ static const json_t *inner_of(const json_t *error)
     return info_of(error, "InnerError");
 }
 
-/* The innermost code says most: UserError -> NotFoundError. */
+/* Returns the innermost code, which says most: UserError -> NotFoundError. */
 static const char *deepest_code(const json_t *error)
 {
     const char *code = codec_json_str(error, "code", "");

@@ -16,7 +16,8 @@
 
 enum { MIN_CONTAINER = 3, MAX_CONTAINER = 63, MAX_ACCOUNT = 63 };
 
-/* Beside the runs, where they see it; not if they are on a login node, where this machine cannot read and write. */
+/* Returns the folder that the built-in store is in: beside the runs, which then see it, unless they are on a login
+ * node, where this machine can neither read nor write. New string. */
 static char *built_in_place(const struct config *config)
 {
     const struct config_kind *kind = config_kind_named(config->platform);
@@ -37,7 +38,7 @@ static struct yaml *built_in_tree(const struct config *config)
     return tree;
 }
 
-/* As if it came from a separate file, so that the same checks apply. */
+/* Returns an account as if it came from a separate file, so that the same checks apply. */
 static struct yaml *tree_in_memory(const struct config_account *a, const char *file)
 {
     const struct {
@@ -149,7 +150,7 @@ static void config_account_check_key(char *key, const struct yaml *at, struct co
         config_problem(f, at, "'account_key' is not base64; copy it again, as a whole");
 }
 
-/* Of one in a key vault only where it is: what it is, is known when it is fetched. */
+/* Checks a secret. One in a key vault is not known before it is fetched: so only the place is checked. */
 static void check_secret(char *secret, const struct yaml *at,
                          void (*check)(char *, const struct yaml *, struct config_findings *),
                          struct config_findings *f)
@@ -172,7 +173,7 @@ static void check_secrets(struct config_account *a, const struct yaml *tree, str
         config_problem(f, yaml_get(tree, "auth"), "'auth: sas' without 'sas_token' or $AZURE_STORAGE_SAS_TOKEN");
 }
 
-/* "http://[::1]:10000/account": new string. */
+/* Returns the host of a URL: "[::1]" of "http://[::1]:10000/account". New string. */
 static char *host_of(const char *url)
 {
     const char *host = strstr(url, "://") + strlen("://");
@@ -180,7 +181,7 @@ static char *host_of(const char *url)
     return act_strndup(host, *host == '[' ? strcspn(host, "]") + 1 : strcspn(host, ":/"));
 }
 
-/* Without a final slash. */
+/* Checks a URL, and takes the slashes off its end. */
 static void check_url(char *url, const char *key, const struct config_account *a, const struct yaml *tree,
                       struct config_findings *f)
 {
@@ -203,7 +204,8 @@ static void check_url(char *url, const char *key, const struct config_account *a
         config_doubt(f, at, "'%s' is not encrypted (http), everybody on the way can read the data; use https", key);
 }
 
-/* "https://acct.blob.core.windows.net" has a neighbour of the same account; NULL: none is known. New string. */
+/* Returns the URL of Azure Files of the same account as "https://acct.blob.core.windows.net"; NULL: it is not known.
+ * New string. */
 static char *neighbour(const struct config_account *a)
 {
     static const char service[] = ".blob.";
@@ -247,7 +249,7 @@ static void check_folder_store(struct config_account *a, const struct config *co
     a->folder = folder;
 }
 
-/* Once per file. */
+/* Warns of a file that others can read, once. */
 static void check_mode(const struct config *config, const struct config_account *a, const struct yaml *tree,
                        struct config_findings *f)
 {
@@ -338,7 +340,7 @@ int config_account_read(const struct config *config, const struct config_folder 
     return 0;
 }
 
-/* Replaces one secret by what is in the key vault, which has to be what such a secret is. */
+/* Replaces a secret by the one in the key vault, and checks that. */
 static int config_account_fetch(const struct config *config, const struct yaml *at, const char *name, char **secret,
                                 void (*check)(char *, const struct yaml *, struct config_findings *),
                                 struct config_findings *f, struct act_error *err)
@@ -353,7 +355,7 @@ static int config_account_fetch(const struct config *config, const struct yaml *
     return 0;
 }
 
-/* Both, unless 'auth' says that only one of them is used. */
+/* Fetches both secrets, or the only one that 'auth' says is used. */
 static int config_account_fetch_secrets(const struct config *config, const struct yaml *tree, struct config_account *a,
                                         struct config_findings *f, struct act_error *err)
 {

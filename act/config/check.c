@@ -30,7 +30,8 @@ void config_need(const struct config *config, const char *key, const char *value
                        key);
 }
 
-/* One that is not known, or whose key is not, was replaced by the default, of which nothing is needed. */
+/* Tells whether the platform is the one that the file means. An unknown one, or one whose key is misspelt, was replaced
+ * by the default, of which nothing is needed. */
 static bool has_platform(const struct config *c)
 {
     const struct yaml *said = yaml_get(c->values->tree, "platform");
@@ -38,7 +39,7 @@ static bool has_platform(const struct config *c)
     return yaml_is_null(said) ? !config_misspelt_platform(c->values->tree) : act_streq(said->text, c->platform);
 }
 
-/* Needed by some verbs only; the others work without it. */
+/* Checks what runs need; the verbs that start none work without it. */
 static void config_check_platform(const struct config *c, struct config_findings *f)
 {
     const struct config_kind *kind = config_kind_named(c->platform);

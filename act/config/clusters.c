@@ -22,7 +22,7 @@ char *config_users_cluster_file(const char *name)
     return act_sprintf("%s/%s.yaml", dir, name);
 }
 
-/* A name is that of a file, a word of a shell, and no option. */
+/* A name is that of a file and a word of a shell, and must not look like an option. */
 int config_check_name(const char *name, struct act_error *err)
 {
     enum { MAX_NAME = 64 };
@@ -70,7 +70,7 @@ static void config_clusters_add_folder(struct config_listing *list, const char *
         config_clusters_add(list, names.v[i], act_sprintf("%s/%s.yaml", dir, names.v[i]), is_users);
 }
 
-/* However it is written, as AML_CONFIG_PATH may write it. */
+/* Tells whether two paths lead to one file, as AML_CONFIG_PATH may write it in another way. */
 static bool is_same_file(const char *one, const char *other)
 {
     struct stat a, b;

@@ -21,7 +21,8 @@ enum { MAX_FILE_BYTES = 1 << 20, MAX_EXPERIMENT_NAME = 200 };
 
 /* -- parts that a file holds -- */
 
-/* The members of a part, from a file that another tool made: all are text, and what is no member is that tool's. */
+/* Reads the members of a part from a file that another tool made: all are text, and what is not a member is that
+ * tool's. */
 static int read_members(const char *path, const char *name, const struct config_part *part, struct yaml *into,
                         struct act_error *err)
 {
@@ -146,7 +147,7 @@ static void config_check_claim(const struct config *c, const struct config_folde
                            row->key, folder->claim);
 }
 
-/* What the nodes have is a store that is a folder, and the folder is all of it. */
+/* Makes the folder that the nodes have the row's store, of which it is all. */
 static void config_take_place(const struct config *c, struct config_folder *folder, const struct yaml *row,
                               struct config_findings *f)
 {
@@ -173,7 +174,7 @@ static void config_take_place(const struct config *c, struct config_folder *fold
     act_str_replace(&folder->path, "");
 }
 
-/* A path without the slashes that it begins and ends with. New string. */
+/* Returns a path without the slashes that it begins and ends with. New string. */
 static char *inside_slashes(const char *path)
 {
     const char *start = path + strspn(path, "/");
@@ -267,7 +268,7 @@ static void read_row(const struct config *c, const struct yaml *row, struct conf
         find_account_file(c, row, folder, f);
 }
 
-/* The name of the local folder of a row: "data" of "data_folder"; NULL for another kind of key. New string. */
+/* Returns the name of the local folder of a row: "data" of "data_folder"; NULL for another kind of key. New string. */
 static char *folder_of_key(const char *key)
 {
     static const char suffix[] = "_folder";

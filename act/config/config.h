@@ -48,19 +48,19 @@ struct config_folder {
                                        account_file is one */
 };
 
-/* Whether the nodes have it already, as the absolute path account_file; path is "". */
+/* Tells whether the nodes have it already, as the absolute path account_file; path is "". */
 static inline bool config_is_place(const struct config_folder *folder)
 {
     return act_streq(folder->mode, "path");
 }
 
-/* Whether the row is a share of Azure Files: no container, and nothing that ACT itself can read or write. */
+/* Tells whether the row is a share of Azure Files: no container, and nothing that ACT itself can read or write. */
 static inline bool config_is_share(const struct config_folder *folder)
 {
     return act_streq(folder->storage_type, "file");
 }
 
-/* Whether the row is in the store that its platform has by itself: see config_load(). */
+/* Tells whether the row is in the store that its platform has by itself: see config_load(). */
 static inline bool config_is_built_in(const struct config_folder *folder)
 {
     return act_streq(folder->account_file, "built-in");
@@ -175,14 +175,15 @@ struct config_recorded {
 };
 /* What is not among the values has its default: no file is read, and the environment does not count. */
 int config_recall(const struct config_recorded *recorded, struct config *out, struct act_error *err) ACT_NODISCARD;
-/* The text of a cluster file that says the same as what config_resolved() gave, but for the secrets. New string. */
+/* Returns the text of a cluster file that says the same as what config_resolved() gave, but for the secrets. New
+ * string. */
 char *config_text_of(const json_t *resolved);
 
 /* Whether config_load() would find a file, or the built-in cluster; nothing is read. Otherwise -ACT_NOT_FOUND, with the
  * existing clusters, or what is wrong with AML_CONFIG_PATH. */
 int config_is_there(const struct config_request *request, struct act_error *err) ACT_NODISCARD;
 
-/* The folder of this name; NULL: there is none. */
+/* Returns the folder of this name; NULL: there is none. */
 const struct config_folder *config_folder_named(const struct config *config, const char *name);
 /* Reads the account of a mapped folder (or of config->code). A file without secrets takes them from the
  * environment: AZURE_STORAGE_KEY, AZURE_STORAGE_SAS_TOKEN (only when AZURE_STORAGE_ACCOUNT is unset or names
@@ -197,7 +198,7 @@ static inline bool config_is_in_vault(const char *secret)
 {
     return secret && act_starts_with(secret, CONFIG_KEYVAULT);
 }
-/* Whether such a text has that form: 0, or -ACT_CONFIG, which says what the form is. */
+/* Checks whether such a text has that form: 0, or -ACT_CONFIG, which says what the form is. */
 int config_check_vault(const char *secret, struct act_error *err) ACT_NODISCARD;
 /* Who asks the vault: get() gives the secret at a URL ("https://..."), a new string. Without it a secret stays where it
  * is, for those who only look. arg stays the caller's, and outlives config; a config without files is left as it is. */
@@ -228,19 +229,19 @@ int config_map_path(const struct config *config, const char *path, const struct 
  * "$ACT_NUM_GPU", "-p", the flag of an override. A new reference. */
 json_t *config_show(const struct config *config);
 
-/* The configuration as nested JSON, for run.json; secrets masked as "***". A new reference. */
+/* Returns the configuration as nested JSON, for run.json; secrets masked as "***". A new reference. */
 json_t *config_resolved(const struct config *config);
 
-/* Whether the value of a key ("docker.image") is for this command alone: from a flag, -p or the environment. */
+/* Tells whether the value of a key ("docker.image") is for this command alone: from a flag, -p or the environment. */
 bool config_is_said(const struct config *config, const char *key);
 
 /* The key of a secret ("docker.password", "account_key") that a tree of YAML holds where it is a cluster or account
  * file, or NULL. Variables of env are not looked at. */
 struct yaml;
 const char *config_find_secret(const struct yaml *tree);
-/* Whether a cluster or account file has such a key at its top level. */
+/* Tells whether a cluster or account file has such a key at its top level. */
 bool config_is_key(const char *key);
-/* Whether the last name of such a key is that of a secret: "account_key", "password" of "docker.password". */
+/* Tells whether the last name of such a key is that of a secret: "account_key", "password" of "docker.password". */
 bool config_is_secret(const char *name);
 
 struct config_report {
@@ -263,9 +264,9 @@ struct config_user {
 int config_user_read(struct config_user *out, struct act_error *err) ACT_NODISCARD;
 void config_user_release(struct config_user *user);
 char *config_user_file(void); /* new string */
-/* Whether that file may hold this text: else -ACT_CONFIG, and -ACT_DENIED as above. */
+/* Checks whether that file may hold this text: else -ACT_CONFIG, and -ACT_DENIED as above. */
 int config_user_check(const char *text, struct act_error *err) ACT_NODISCARD;
-/* Whether a file, with links resolved, lies in the folder of that file: it is the user's, not a project's. */
+/* Tells whether a file, with links resolved, lies in the folder of that file: it is the user's, not a project's. */
 bool config_is_users(const char *path);
 
 /* Who gave the value of a key ("azureml.endpoint"): "aux_data/aml/aml.yaml:12", "-p", "default". New string. */
@@ -279,16 +280,16 @@ char *config_docker_registry(const struct config_docker *docker);
 char *config_image_registry(const char *image);
 bool config_is_docker_hub(const char *host);
 
-/* Whether a text may be the name of an image: one that begins with '-' would be an option of docker's. */
+/* Tells whether a text may be the name of an image: one that begins with '-' would be an option of docker's. */
 bool config_is_image(const char *name);
 
-/* Whether the value of a key is the user's own: from the command line, the environment, a default, a file in the user's
- * own folder, or the cluster file outside the project that AML_CONFIG_PATH names. */
+/* Tells whether the value of a key is the user's own: from the command line, the environment, a default, a file in the
+ * user's own folder, or the cluster file outside the project that AML_CONFIG_PATH names. */
 bool config_is_own(const struct config *config, const char *key);
-/* Whether the user gives it so himself: false where nobody says it (a default, a place that a run recorded). */
+/* Tells whether the user gives it so himself: false where nobody says it (a default, a place that a run recorded). */
 bool config_is_said_by_user(const struct config *config, const char *key);
-/* Whether the account file of a row is the user's own: built in, or named by such a value and in the user's own folder
- * or outside the project. If the row is not given for this command alone, its path must be such a value too. */
+/* Tells whether the account file of a row is the user's own: built in, or named by such a value and in the user's own
+ * folder or outside the project. If the row is not given for this command alone, its path must be such a value too. */
 bool config_account_is_own(const struct config *config, const struct config_folder *folder);
 /* Like config_account(), but asks no key vault and does not report what is wrong; false: there is no account. */
 bool config_account_peek(const struct config *config, const struct config_folder *folder, struct config_account *out);
@@ -297,7 +298,7 @@ bool config_account_peek(const struct config *config, const struct config_folder
 void config_files(const struct config *config, struct act_strv *out);
 /* The file of the value of a key, for messages. New string. */
 char *config_file_of(const struct config *config, const char *key);
-/* A path for messages: from the project root, when it lies in it. Points into path. */
+/* Returns a path for messages: from the project root, when it lies in it. Points into path. */
 const char *config_shown_path(const struct config *config, const char *path);
 
 /* The names of the clusters of this project and of the user ("local" last), for messages and completion. */
@@ -320,7 +321,7 @@ void config_list(const char *start_dir, struct config_listing *out);
 /* The same without saying which one is the default, and without that of AML_CONFIG_PATH. */
 void config_list_all(const char *start_dir, struct config_listing *out);
 void config_listing_release(struct config_listing *listing);
-/* The value of a key that holds text, of whatever platform: "slurm.login". NULL: it is not given. */
+/* Returns the value of a key that holds text, of whatever platform: "slurm.login". NULL: it is not given. */
 const char *config_text(const struct config *config, const char *key);
 /* The files to log in with (kubeconfigs) that the cluster files of the project and the user's name, whichever cluster
  * is chosen. Absolute paths, appended unless already in out; what cannot be read names none. */
@@ -331,15 +332,15 @@ char *config_users_clusters(void);
 char *config_users_cluster_file(const char *name);
 /* 'aux_data/aml/NAME.yaml' in the project of that folder (NULL: the current one). New string. */
 char *config_project_cluster_file(const char *start_dir, const char *name);
-/* Whether a new cluster may have this name: -ACT_USAGE. */
+/* Checks whether a new cluster may have this name: -ACT_USAGE. */
 int config_check_name(const char *name, struct act_error *err) ACT_NODISCARD;
 
 /* Where the value of a key is written: a cluster file, or the user's own settings. */
 enum config_home { CONFIG_NO_KEY, CONFIG_IN_CLUSTER, CONFIG_IN_SETTINGS };
-/* The home of "docker.image", "env.NCCL_DEBUG", "trusted_hosts". CONFIG_NO_KEY: there is no such key, and *out_near
- * (may be NULL) is one that is meant, or NULL. */
+/* Returns the home of "docker.image", "env.NCCL_DEBUG", "trusted_hosts". CONFIG_NO_KEY: there is no such key, and
+ * *out_near (may be NULL) is one that is meant, or NULL. */
 enum config_home config_home_of(const char *key, char **out_near);
-/* Whether the value of such a key is text, whatever it looks like. */
+/* Tells whether the value of such a key is text, whatever it looks like. */
 bool config_is_text_key(const char *key);
 /* What a manual says of a key; all texts are static. */
 struct config_key_text {
@@ -354,7 +355,7 @@ void config_each_key(enum config_file file, void (*each)(void *arg, const struct
 /* The top-level keys of a cluster file that have one value: "num_gpu". */
 void config_simple_keys(struct act_strv *out);
 
-/* "<folder name>-<8 hex of its whole path>": what keeps the projects of a user apart in the built-in store. New
+/* Returns "<folder name>-<8 hex of its whole path>": what keeps the projects of a user apart in the built-in store. New
  * string. */
 char *config_built_in_prefix(const char *project_root);
 /* The folders of the built-in rows. */

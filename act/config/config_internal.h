@@ -54,13 +54,13 @@ size_t config_count_problems(const struct config_findings *f, const char **out_f
 void config_warn(const struct config_findings *f);
 
 /* kind.c */
-/* The kind of this name; for another one, a kind without properties. */
+/* Returns the kind of this name; for another one, a kind without properties. */
 const struct config_kind *config_kind_named(const char *name);
-/* The kind of a tree that is not read yet. */
+/* Returns the kind of a tree that is not read yet. */
 const struct config_kind *config_kind_of(const struct yaml *tree);
 /* All kinds and all parts that there are, up to NULL. */
 const struct config_kind *const *config_kinds(void);
-/* The kind of the built-in cluster. */
+/* Returns the kind of the built-in cluster. */
 const struct config_kind *config_kind_built_in(void);
 const struct config_part *const *config_parts(void);
 /* Returns the names of the kinds whose flag, the offset of a bool, is true: "'local' and 'slurm'". New string. */
@@ -98,7 +98,7 @@ const struct yaml *config_tree_value(const struct yaml *tree, const char *key);
 
 /* config.c */
 
-/* Whether the key of a row of config_param is one; what else was meant is a problem. */
+/* Tells whether the key of a row of config_param is one; what else was meant is a problem. */
 bool config_is_row(const struct yaml *row, struct config_findings *f);
 
 /* read.c */
@@ -108,9 +108,9 @@ void config_read_keys(const struct config_key *keys, const char *map, const stru
 /* Adds a finding for each of the values whose key has no row in the map. */
 void config_warn_unknown(const struct config_key *keys, const char *map, const struct yaml *values,
                          struct config_findings *f);
-/* The key that is meant as 'platform', which the tree does not have; else NULL. */
+/* Returns the key that is meant as 'platform', which the tree does not have; else NULL. */
 const struct yaml *config_misspelt_platform(const struct yaml *tree);
-/* Whether a value is a whole number within the key's limits. */
+/* Tells whether a value is a whole number within the key's limits. */
 bool config_read_int(const struct config_key *key, const struct yaml *value, int64_t *out);
 /* The same for all of a cluster file but the rows of config_param. */
 void config_warn_all_unknown(const struct yaml *tree, struct config_findings *f);
@@ -129,7 +129,7 @@ extern const char *const config_keys_of_stores[];
 char *config_row_key(const struct config *config, const struct config_folder *folder);
 /* Returns the value of a key in that row, or NULL. */
 const struct yaml *config_row_value(const struct config *config, const struct config_folder *folder, const char *key);
-/* The place that names the account file of this folder, or NULL. */
+/* Returns the place that names the account file of this folder, or NULL. */
 const struct yaml *config_account_origin(const struct config *config, const struct config_folder *folder);
 
 /* sas.c: takes a '?' off the beginning, and reports what is surely no SAS, or one that no service takes. */

@@ -27,7 +27,7 @@ bool config_go_up(char **dir)
     return moved;
 }
 
-/* The nearest folder from start upwards that holds name, or NULL. New string. */
+/* Returns the nearest folder from start upwards that holds name, or NULL. New string. */
 static char *find_upwards(const char *start, const char *name)
 {
     char *dir = act_strdup(start);
@@ -48,9 +48,9 @@ static bool is_repository(const char *dir, const char *start)
     return access(git, F_OK) == 0 && (strcmp(dir, start) == 0 || !act_is_foreign(git, NULL));
 }
 
-/* The project root where no cluster file says it: the nearest folder upwards that holds aux_data or .git,
- * else the start folder. Never the root of the file system, and never above the home folder. That an aux_data
- * is somebody else's is a matter of trust. */
+/* Returns the project root where no cluster file says it: the nearest folder upwards that holds aux_data or .git, else
+ * the start folder. Never the root of the file system, and never above the home folder. That an aux_data is somebody
+ * else's is a matter of trust. */
 static char *guess_root(const char *start)
 {
     ACT_AUTOFREE char *home_as_given = act_home_dir();
@@ -85,7 +85,7 @@ char *config_absolute(const char *path, const char *root)
     return act_path_clean(full);
 }
 
-/* "c1" of ".../c1.yaml", where links lead. */
+/* Returns "c1" for ".../c1.yaml", or for a link to it. New string. */
 static char *cluster_of_file(const char *file)
 {
     ACT_AUTOFREE char *real = realpath(file, NULL);
@@ -120,7 +120,7 @@ static void built_in(struct config_place *out)
     out->root = guess_root(out->current_dir);
 }
 
-/* Whether there is a file for this cluster; then out is complete. */
+/* Tells whether there is a file for this cluster; then out is complete. */
 static bool config_find_cluster(const char *cluster, struct config_place *out)
 {
     ACT_AUTOFREE char *name = act_sprintf(CONFIG_CLUSTER_DIR "/%s.yaml", cluster);
@@ -166,7 +166,7 @@ static int find_users(const char *cluster, struct config_place *out, struct act_
     return rc < 0 ? rc : 1;
 }
 
-/* Its file where it is listed, and all the same cannot be found. New string; NULL: it is not. */
+/* Returns the file of a cluster that is listed, but is a link that leads nowhere. New string; NULL: it is none. */
 static char *broken_link(const char *cluster, const char *current_dir)
 {
     ACT_AUTO(config_listing) all = {0};
@@ -195,7 +195,7 @@ static int no_cluster(const char *cluster, const struct config_place *place, str
     return hint_clusters(cluster, place->current_dir, err);
 }
 
-/* origin: who names it. */
+/* Finds the cluster that origin names. */
 static int find_by_name(const char *cluster, const char *origin, struct config_place *out, struct act_error *err)
 {
     size_t n = strlen(cluster);
@@ -221,7 +221,7 @@ static int find_by_name(const char *cluster, const char *origin, struct config_p
     return 0;
 }
 
-/* One that is named by its place, and may not be there yet. */
+/* Takes the file that the request names, which may not be there yet. */
 static int take_file(const struct config_request *request, struct config_place *out, struct act_error *err)
 {
     ACT_AUTOFREE char *aml = act_path_dirname(request->file);

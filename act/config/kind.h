@@ -78,7 +78,7 @@ void config_problem(struct config_findings *f, const struct yaml *at, const char
 void config_doubt(struct config_findings *f, const struct yaml *at, const char *fmt, ...) ACT_PRINTF(3, 4);
 /* Tells whether a problem was found at a key such as "docker.image", or at what it is in. */
 bool config_is_faulty(const struct config *config, const char *key, const struct config_findings *f);
-/* The value of "docker.image" as the files, the environment or the command line have it, or NULL. */
+/* Returns the value of "docker.image" as the files, the environment or the command line have it, or NULL. */
 const struct yaml *config_value(const struct config *config, const char *key);
 /* A problem unless value is given: the platform needs the key. */
 void config_need(const struct config *config, const char *key, const char *value, struct config_findings *f);

@@ -162,7 +162,8 @@ static struct yaml *built_in_rows(const char *root, bool with_folders, bool own)
     return all;
 }
 
-/* Whether runs see the built-in store: not through a login node, and not where only the code is brought to them. */
+/* Tells whether runs see the built-in store: not through a login node, and not where only the code is brought to
+ * them. */
 static bool has_built_in_folders(const struct config_kind *kind, const struct yaml *tree)
 {
     if (kind->has_store)

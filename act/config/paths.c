@@ -90,7 +90,7 @@ const struct config_folder *config_folder_named(const struct config *config, con
     return config_paths_find_folder(config, name, strlen(name));
 }
 
-/* The part of a place in the project behind its root. */
+/* Returns the part of a place in the project behind its root. */
 static const char *inside_project(const struct config *config, const char *place)
 {
     const char *inside = place + strlen(config->project_root);
@@ -98,7 +98,7 @@ static const char *inside_project(const struct config *config, const char *place
     return inside + strspn(inside, "/");
 }
 
-/* The mapped folder that a place is or lies in; NULL: none. */
+/* Returns the mapped folder that a place is or lies in; NULL: none. */
 static const struct config_folder *folder_around(const struct config *config, const char *place)
 {
     if (!act_path_is_within(place, config->project_root))

@@ -11,7 +11,7 @@
 
 #define CONNECTION_PART "SharedAccessSignature="
 
-/* The value of 'sig', which ends at '&' or the end; NULL: there is none. */
+/* Returns the value of 'sig', which ends at '&' or the end; NULL: there is none. */
 static const char *signature_in(const char *sas)
 {
     static const char name[] = "sig=";

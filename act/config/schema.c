@@ -210,7 +210,8 @@ void config_each_key(enum config_file file, void (*each)(void *arg, const struct
 
 /* ---- keys by their names */
 
-/* The row of "docker.image"; a star of the table stands for any name, and what is in a map of any form has its row. */
+/* Returns the row of "docker.image"; a star of the table stands for any name, and what is in a map of any form has its
+ * row. */
 static const struct config_key *config_schema_row_of(const struct config_key *keys, const char *key)
 {
     for (; keys->path; keys++) {

@@ -65,7 +65,7 @@ static bool is_shown(const struct config_key *key)
            key->type != CONFIG_MAP_INT && !key->instead;
 }
 
-/* The members of one level as an object; the caller adds the maps. */
+/* Returns the members of one level as an object; the caller adds the maps. */
 static json_t *members_json(const struct config *config, const struct config_key *keys, const char *map,
                             const void *base)
 {
@@ -102,7 +102,7 @@ static json_t *config_show_row_json(const struct config *config, const struct co
     return row;
 }
 
-/* The rows of config_param, the code first when there is one. */
+/* Returns the rows of config_param, the code first when there is one. */
 static const struct config_folder *row_at(const struct config *config, size_t i)
 {
     if (!config->code.path)

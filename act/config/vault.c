@@ -7,7 +7,8 @@
 
 enum { MAX_NAME = 127, MAX_HOST = 260 /* with a port */ };
 
-/* "https://HOST", or "http://HOST" for what is on this machine, which whoever asks the vault checks. */
+/* Returns what follows "https://HOST", or "http://HOST" for what is on this machine, which whoever asks the vault
+ * checks; NULL: it is neither. */
 static const char *after_host(const char *url)
 {
     const char *host = strstr(url, "://");
@@ -19,7 +20,7 @@ static const char *after_host(const char *url)
     return n > 0 && n <= MAX_HOST && host[n] == '/' ? host + n : NULL;
 }
 
-/* The length of a name of a secret or a version. */
+/* Returns the length of a name of a secret or a version. */
 static size_t config_vault_name_length(const char *text)
 {
     size_t n = 0;

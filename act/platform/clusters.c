@@ -29,7 +29,7 @@ bool platform_has_clusters(const struct config *config)
     return ops && (!ops->has || ops->has(config));
 }
 
-/* "'aml' or 'k8s'": new string. */
+/* Returns "'aml' or 'k8s'": new string. */
 static char *those_with_clusters(void)
 {
     struct act_buf out = {0};

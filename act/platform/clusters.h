@@ -47,7 +47,8 @@ struct platform_clusters_words {
 /* Those of the first platform that has clusters, where this one has none; NULL: no platform has. */
 const struct platform_clusters_words *platform_clusters_words(const char *platform);
 
-/* Whether a configuration has clusters of a service at all: not one of Kubernetes that nothing says is Azure's. */
+/* Tells whether a configuration has clusters of a service at all: not one of Kubernetes that nothing says is
+ * Azure's. */
 bool platform_has_clusters(const struct config *config);
 
 int platform_list_clusters(struct platform *p, struct platform_clusters *out, struct act_error *err) ACT_NODISCARD;

@@ -120,7 +120,7 @@ static void release_references(struct references *r)
     act_strv_release(&r->used);
 }
 
-/* "packages/<64 hex>.zip" */
+/* Returns the hash in "packages/<64 hex>.zip". New string. */
 static char *sha256_of(const char *path)
 {
     const char *name = act_path_basename(path);
@@ -164,7 +164,7 @@ static void read_references(char *text, const struct act_strv *going, struct ref
     }
 }
 
-/* Whether every folder of a run has told what it needs. */
+/* Tells whether every folder of a run has told what it needs. */
 static bool is_known(const struct references *r, const struct act_strv *going)
 {
     for (size_t i = 0; i < r->folders.n; i++)

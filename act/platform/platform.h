@@ -144,9 +144,9 @@ struct platform_runs {
 };
 void platform_runs_release(struct platform_runs *runs);
 
-/* What ACT has put there: bytes are 0 where nobody tells them. */
+/* An amount of what ACT has put there. */
 struct platform_kept {
-    uint64_t bytes;
+    uint64_t bytes; /* 0 where nobody tells them */
     size_t n;
 };
 
@@ -208,22 +208,22 @@ void platform_shell_release(struct platform_shell *shell);
 /* Makes the keys of all platforms known, before any configuration is read. */
 void platform_begin(void);
 
-/* The row of a platform; for a name that this version does not support, a row without properties that cannot be
+/* Returns the row of a platform; for a name that this version does not support, a row without properties that cannot be
  * opened. */
 const struct platform_row *platform_find(const char *name);
-/* Whether the nodes of such a run fetch its package from the store that their logs go to. */
+/* Tells whether the nodes of such a run fetch its package from the store that their logs go to. */
 bool platform_nodes_fetch_package(const struct platform_row *row, const struct run_spec *spec);
-/* The row of the platform that is this machine. */
+/* Returns the row of the platform that is this machine. */
 const struct platform_row *platform_here(void);
 const struct platform_row *platform_row(const struct platform *p);
 /* The configuration values that lead somewhere, whichever platform uses them. */
 void platform_reach(const struct config *config, struct platform_reaches *out);
 void platform_reaches_add(struct platform_reaches *reaches, int kind, const char *key, const char *value);
 
-/* The setting that names the image of runs. Points into config. */
+/* Returns the setting that names the image of runs. Points into config. */
 char **platform_image(struct config *config);
-/* Whether this command itself names it: what it says beats what a job file or an earlier run says, and that beats the
- * cluster file. */
+/* Tells whether this command itself names it: what it says beats what a job file or an earlier run says, and that beats
+ * the cluster file. */
 bool platform_image_is_said(const struct config *config);
 
 /* Opens the platform of a cluster. services (shared by the whole command) and config must outlive it. A platform that
@@ -297,38 +297,40 @@ int platform_serve_host(struct platform *here, const char *verb, const json_t *i
  * there are no more. The platform owns it. */
 struct platform *platform_machine(struct platform *p, size_t i);
 
-/* Whether platform_remove() can do anything there. */
+/* Tells whether platform_remove() can do anything there. */
 bool platform_can_remove(const struct platform *p);
 /* The bytes that the folder of a run takes up, 0 where it has none. *out_others: it is another user's. */
 int platform_size(struct platform *p, const char *id, uint64_t *out_bytes, bool *out_others,
                   struct act_error *err) ACT_NODISCARD;
 int platform_remove(struct platform *p, const char *id, struct act_error *err) ACT_NODISCARD;
 
-/* The packages of this user there that no folder of a run there refers to, whose ever it is, but for the runs of going.
- * is_old: they came there so long ago. */
+/* A package on a platform. */
 struct platform_package {
     char *sha256;
     uint64_t bytes;
-    bool is_old;
+    bool is_old; /* it was brought there longer ago than older_s */
 };
 struct platform_packages {
     struct platform_package *v;
     size_t n;
-    bool unknown; /* a folder of a run cannot be read, so that any may be needed: there are none */
+    bool unknown; /* a run's folder cannot be read, so that any package may be needed: none is listed */
 };
+/* Lists the packages of this user that no run there needs, whoever submitted it, unless its id is in going. Release
+ * out. */
 int platform_unused_packages(struct platform *p, int64_t older_s, const struct act_strv *going,
                              struct platform_packages *out, struct act_error *err) ACT_NODISCARD;
 void platform_packages_release(struct platform_packages *packages);
-/* Removes a package that was brought there and is this user's. dry_run: it is only measured. */
+/* Removes a package that this user brought there. dry_run: it only measures it. */
 int platform_remove_package(struct platform *p, const char *sha256, bool dry_run, struct platform_kept *out,
                             struct act_error *err) ACT_NODISCARD;
-/* The agents of other versions that this user brought there and that are older; none while a run there, whose ever it
- * is, has not ended. *out_busy: so it is. Where runs are no folders, those that no run needs, whoever brought them. */
+/* Removes the agents of other versions that this user brought there more than older_s ago. While any user's run there
+ * has not ended, it removes none and sets *out_busy. Where runs are not folders, it removes those that no run needs,
+ * whoever brought them. dry_run: it only counts them. */
 int platform_remove_agents(struct platform *p, int64_t older_s, bool dry_run, struct platform_kept *out, bool *out_busy,
                            struct act_error *err) ACT_NODISCARD;
-/* What commands of this user that were killed have left there, and it is removed. dry_run: it is only measured. */
+/* Removes what commands of this user left there when they were killed. dry_run: it only measures that. */
 int platform_clear(struct platform *p, bool dry_run, struct platform_kept *out, struct act_error *err) ACT_NODISCARD;
-/* What is there of this user's. Nothing on a platform without a site. */
+/* What a platform keeps of this user's: nothing where it has no site. */
 struct platform_keeps {
     struct platform_kept runs, packages, agents, left;
     char *where; /* new string; NULL: it keeps nothing */

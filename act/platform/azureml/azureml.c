@@ -187,7 +187,7 @@ static int azureml_open(const struct config *config, struct platform **out, stru
 
 /* ---- what a configuration means ---- */
 
-/* Without one it follows from the environment, too. New string; NULL: there is no such cloud. */
+/* Returns the endpoint, which follows from the environment where none is given. New string; NULL: no such cloud. */
 static char *endpoint_of(const struct config *config)
 {
     const struct auth_cloud *cloud;
@@ -218,7 +218,8 @@ static char *azureml_place(const struct config *config)
     return act_sprintf("workspace %s, %s", names, endpoint);
 }
 
-/* The runs of a workspace are listed by experiment, and its load is that of a compute. */
+/* Returns the compute and the experiment: the load of a workspace is that of a compute, and its runs are listed by
+ * experiment. */
 static char *azureml_part(const struct config *config)
 {
     return act_sprintf("%s\n%s", config->compute_target ? config->compute_target : "",

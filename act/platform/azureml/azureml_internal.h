@@ -74,7 +74,8 @@ int azureml_user_token(struct azureml *a, const char **out, struct act_error *er
 /* The base URL of its run history: as configured, as remembered from the last day, or as reported by the workspace;
  * owned by the platform. */
 int azureml_history(struct azureml *a, const char **out, struct act_error *err) ACT_NODISCARD;
-/* The tenant of the workspace, as remembered with that URL; after azureml_arm(). New string; NULL: not known. */
+/* Returns the tenant of the workspace, as remembered with that URL; after azureml_arm(). New string; NULL: not
+ * known. */
 char *azureml_tenant(const struct azureml *a);
 /* arm_do() for a request to the run history, after azureml_history(). If the host is unreachable or does not know the
  * workspace, this and all later requests go to the next one that the workspace names. */
@@ -85,7 +86,7 @@ char *azureml_tracking_history(const json_t *workspace);
 char *azureml_discovered_history(const json_t *response);
 char *azureml_region_history(const json_t *workspace, const struct auth_cloud *cloud);
 
-/* "<workspace><path>"; the parts of the formatted path must be escaped by the caller. New string. */
+/* Returns "<workspace><path>"; the parts of the formatted path must be escaped by the caller. New string. */
 char *azureml_url(const struct azureml *a, const char *fmt, ...) ACT_PRINTF(2, 3);
 /* Gets what is at such a URL: *out is a new reference, NULL where nothing is. Takes url. */
 int azureml_find(struct azureml *a, const char *what, char *url, json_t **out, struct act_error *err) ACT_NODISCARD;
@@ -115,35 +116,36 @@ struct azureml_job_places {
     char *ssh_key;                 /* public; NULL: no ssh to the nodes */
 };
 
-/* Whether the run can become a job. -ACT_CONFIG for invalid settings, and for folders and environment variables that a
- * job cannot have. */
+/* Checks whether the run can become a job. -ACT_CONFIG for invalid settings, and for folders and environment variables
+ * that a job cannot have. */
 int azureml_job_check(const struct azureml *a, const struct run_spec *spec, struct act_error *err) ACT_NODISCARD;
 
 /* The body of PUT .../jobs/<run id>. A new reference; errors as from azureml_job_check(). */
 int azureml_job_body(const struct azureml *a, const struct run_spec *spec, const struct azureml_job_places *places,
                      json_t **out, struct act_error *err) ACT_NODISCARD;
 
-/* The variables that every job gets by default. A new reference. */
+/* Returns the variables that every job gets by default. A new reference. */
 json_t *azureml_own_environment(const struct azureml *a, const struct run_spec *spec);
 
-/* The shell line that every process of the job runs: it starts the agent, which reads the command from run.json. New
- * string. */
+/* Returns the shell line that every process of the job runs: it starts the agent, which reads the command from
+ * run.json. New string. */
 char *azureml_job_command(const struct run_spec *spec);
 
-/* "PT72H" from "72h", "7d", "90m", "5400" (seconds), or unchanged if it is ISO 8601 already. NULL: it is neither. */
+/* Returns "PT72H" from "72h", "7d", "90m", "5400" (seconds), or unchanged if it is ISO 8601 already. NULL: it is
+ * neither. */
 char *azureml_iso_duration(const char *text);
 
 /* ---- repeat.c */
 
-/* The body that resubmits another tool's job, spec->resubmit_of, as spec; response: the service's description of that
- * job. A new reference. */
+/* Returns the body that resubmits another tool's job, spec->resubmit_of, as spec; response: the service's description
+ * of that job. A new reference. */
 json_t *azureml_repeated_body(const json_t *response, const struct run_spec *spec);
 
 /* ---- state.c */
 
-/* The state for a word of the service; RUN_UNKNOWN: not a known word. */
+/* Returns the state for a word of the service; RUN_UNKNOWN: not a known word. */
 enum run_state azureml_state_of(const char *word);
-/* "<history>/history/v1.0<workspace><path>", after azureml_history(). New string. */
+/* Returns "<history>/history/v1.0<workspace><path>", after azureml_history(). New string. */
 char *azureml_history_url(struct azureml *a, const char *fmt, ...) ACT_PRINTF(2, 3);
 /* The details of a run, and its job; NULL if the service does not know it. No request is made for an invalid run id.
  * New references. */
@@ -167,12 +169,13 @@ int azureml_read_spec(const struct azureml *a, const char *id, const json_t *job
 
 /* The compute of the cluster, or its virtual cluster, as the service describes it. A new reference. */
 int azureml_compute(struct azureml *a, json_t **out, struct act_error *err) ACT_NODISCARD;
-/* The most GPUs that a quota of a virtual cluster allows this tier; -1: it tells none. */
+/* Returns the most GPUs that a quota of a virtual cluster allows this tier; -1: it tells none. */
 int64_t azureml_tier_limit(const json_t *virtual_cluster, const char *tier);
 
 /* ---- start.c */
 
-/* Whether the compute could ever start such a run: else -ACT_NO_CAPACITY. Warns of what somebody may still change. */
+/* Checks whether the compute could ever start such a run: else -ACT_NO_CAPACITY. Warns of what somebody may still
+ * change. */
 int azureml_check_start(struct azureml *a, const struct run_spec *spec, struct act_error *err) ACT_NODISCARD;
 /* What speaks against a compute, whatever the run. New string; NULL: nothing. *out_passes: it may change by itself. */
 char *azureml_compute_fault(const struct azureml *a, const json_t *compute, bool *out_passes);
@@ -183,8 +186,8 @@ int azureml_vm_size(struct azureml *a, const char *location, const char *size, j
 /* ---- logs.c */
 /* The number of the last "user_logs/retry_<n>/" among the logs of a run; 0: it was not started again. */
 int azureml_last_retry(const json_t *details);
-/* The logs of a run, name -> URL, under the names that attempts have everywhere: those of the last one plain, earlier
- * ones below attempts/<n>/. Names that would escape a folder are left out. A new reference. */
+/* Returns the logs of a run, name -> URL, under the names that attempts have everywhere: those of the last one plain,
+ * earlier ones below attempts/<n>/. Names that would escape a folder are left out. A new reference. */
 json_t *azureml_log_files(const json_t *details);
 
 /* ---- prepare.c */
@@ -197,7 +200,7 @@ void azureml_places_release(struct azureml_job_places *places, size_t n_folders)
 
 /* ---- stores.c */
 
-/* Whether the configuration's stores are valid, without contacting any host. -ACT_CONFIG. */
+/* Checks whether the configuration's stores are valid, without contacting any host. -ACT_CONFIG. */
 int azureml_check_stores(const struct azureml *a, struct act_error *err) ACT_NODISCARD;
 /* Find where the mapped folders and the files of the run are. A datastore's name contains the account, the container
  * and a hash of its credential, so that a new key makes a new datastore. One named by the user is created if missing,
@@ -214,7 +217,7 @@ json_t *azureml_datastore_body(const struct config_folder *row, const struct con
 
 /* ---- image.c */
 
-/* Whether the configuration's image and registry are valid, without contacting any host. -ACT_CONFIG. */
+/* Checks whether the configuration's image and registry are valid, without contacting any host. -ACT_CONFIG. */
 int azureml_check_image(const struct azureml *a, struct act_error *err) ACT_NODISCARD;
 /* Find or create the connection to the registry, if there is a user for it, and the environment of the image. Each is
  * named by its content and created once. */

@@ -370,7 +370,7 @@ static bool aml_cluster_has_runs(const struct azureml *a)
     return a->kind != AZUREML_SINGULARITY && a->config->compute_target;
 }
 
-/* Whether another list may answer where this one did not. */
+/* Tells whether another list may answer where this one did not. */
 static bool may_ask_elsewhere(int rc, const struct queue *q, const struct act_error *err)
 {
     if (rc == 0 || rc == -ACT_TEMPORARY || q->n > 0)

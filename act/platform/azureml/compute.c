@@ -23,7 +23,7 @@ static char *cluster_url(const struct azureml *a, const char *name, const char *
 
 /* ---- the existing clusters ---- */
 
-/* "PT5M", "PT120S", "P1DT2H" in seconds; -1: it is none. */
+/* Returns "PT5M", "PT120S", "P1DT2H" in seconds; -1: it is none. */
 static int64_t seconds_of(const char *iso)
 {
     static const struct {
@@ -50,7 +50,7 @@ static int64_t seconds_of(const char *iso)
     return sum;
 }
 
-/* The first message in a list of errors. */
+/* Returns the first message in a list of errors. */
 static char *first_error(const json_t *errors)
 {
     const json_t *first = json_array_get(errors, 0);
@@ -118,7 +118,7 @@ struct all_clusters {
     struct platform_clusters *out;
 };
 
-/* "rg/ws" of a workspace's id. New string; NULL: it is none. */
+/* Returns "rg/ws" of a workspace's id. New string; NULL: it is none. */
 static char *owner_of(const char *id)
 {
     static const char groups[] = "/resourceGroups/", workspaces[] = "/workspaces/";

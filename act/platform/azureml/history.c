@@ -227,7 +227,7 @@ int azureml_history(struct azureml *a, const char **out, struct act_error *err)
 
 /* ---- asking it ---- */
 
-/* Whether this host does not know the workspace. A host that gave any other response does. */
+/* Tells whether this host does not know the workspace. A host that gave any other response does. */
 static bool aml_history_is_elsewhere(struct azureml *a, const struct arm_call *call)
 {
     const char *code = call->error.service_code;

@@ -380,7 +380,7 @@ static void add_distribution(const struct run_spec *spec, json_t *job)
 
 /* ---- limits and identity ---- */
 
-/* Whether it is "P1DT2H3M4S" or a part of it (ISO 8601 in seconds). */
+/* Tells whether it is "P1DT2H3M4S" or a part of it (ISO 8601 in seconds). */
 static bool is_iso_duration(const char *text)
 {
     const char *unit = "DTHMS";

@@ -17,8 +17,8 @@ static void aml_logs_add_file(json_t *files, const char *name, const char *url)
         json_object_set_new(files, name, json_string(url));
 }
 
-/* "logFiles" is an object name -> URL; old services had a list of {name, url}. A new reference to the former, without
- * names that would leave the folder of the copies. */
+/* Returns "logFiles", an object name -> URL, also where an old service has a list of {name, url}: a new reference,
+ * without names that would leave the folder of the copies. */
 static json_t *listed_files(const json_t *details)
 {
     json_t *listed = json_object_get(details, "logFiles"), *files = json_object(), *file;

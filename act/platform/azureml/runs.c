@@ -30,7 +30,7 @@ enum {
     LAG_S = 600, /* a job is a run of the history after moments */
 };
 
-/* Whether another way is worth trying: not if access is denied or the service does not respond. */
+/* Tells whether another way is worth trying: not if access is denied or the service does not respond. */
 static bool is_refusal(int rc)
 {
     return rc < 0 && rc != -ACT_DENIED && rc != -ACT_TEMPORARY && rc != -ACT_TIMEOUT;
@@ -157,7 +157,7 @@ struct lookup {
     size_t jobs_left, jobs_seen;
 };
 
-/* The index of an id that is searched, from begin to end; end: it is none. */
+/* Returns the index of an id that is searched, from begin to end; end: it is none. */
 static size_t find_id(const struct lookup *l, size_t begin, size_t end, const char *id)
 {
     size_t i = begin;
@@ -206,7 +206,7 @@ int azureml_each_of(struct azureml *a, const char *const *ids, size_t n, void (*
     return rc;
 }
 
-/* "<experiment>_<unix time>_<8 hex>" */
+/* Returns the time in "<experiment>_<unix time>_<8 hex>"; 0: there is none. */
 static int64_t aml_runs_created_of(const char *id)
 {
     const char *end = strrchr(id, '_');

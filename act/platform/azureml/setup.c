@@ -99,7 +99,7 @@ static char *subscription_url(const struct platform_setup *setup, const char *be
     return act_sprintf("/subscriptions/%s/%s", id, below);
 }
 
-/* "mygroup" of ".../resourceGroups/mygroup/...". New string, or NULL. */
+/* Returns "mygroup" of ".../resourceGroups/mygroup/...". New string, or NULL. */
 static char *setup_azureml_group_of(const char *id)
 {
     const char *at = id ? strcasestr(id, "/resourcegroups/") : NULL;
@@ -150,7 +150,7 @@ static int look_groups(struct platform_setup *setup, struct platform_choices *ou
     return rc;
 }
 
-/* Whether a workspace is in the group that was chosen. */
+/* Tells whether a workspace is in the group that was chosen. */
 static bool is_in_group(const struct platform_setup *setup, const json_t *item)
 {
     ACT_AUTOFREE char *group = setup_azureml_group_of(codec_json_str(item, "id", NULL));
@@ -298,7 +298,7 @@ static int look_storage(struct platform_setup *setup, struct platform_choices *o
     return rc;
 }
 
-/* The URL of an account's blobs, where it is not the usual one. New string, or NULL. */
+/* Returns the URL of an account's blobs, where it is not the usual one. New string, or NULL. */
 static char *unusual_endpoint(const char *name, const char *url)
 {
     ACT_AUTOFREE char *usual = act_sprintf("https://%s.blob.core.windows.net/", name);

@@ -36,7 +36,7 @@ static enum credential credential_of(const struct config_account *account)
     return account->account_key ? CREDENTIAL_KEY : CREDENTIAL_NONE;
 }
 
-/* The container, or the share. */
+/* Returns the container, or the share. */
 static const char *account_place(const struct config_folder *row, const struct config_account *account)
 {
     return config_is_share(row) ? row->file_share : account->container_name;
@@ -136,7 +136,8 @@ static const struct {
     {"AzureFile", "fileShareName", "share"},
 };
 
-/* "the container 'data' of the account 'acct'"; of a kind that ACT does not know: "of the type 'X'". New string. */
+/* Returns "the container 'data' of the account 'acct'"; of a kind that ACT does not know: "of the type 'X'". New
+ * string. */
 static char *place_text(const json_t *properties)
 {
     const char *type = codec_json_str(properties, "datastoreType", "");

@@ -93,7 +93,8 @@ int azureml_check(struct platform *p, const struct run_spec *spec, struct act_er
 
 /* ---- submit ---- */
 
-/* Whether a job of that name is this run: it has the same command; of another tool's job, it repeats the same one. */
+/* Tells whether a job of that name is this run: it has the same command; of another tool's job, it repeats the same
+ * one. */
 static bool is_same_run(const json_t *job, const json_t *body)
 {
     const json_t *have = json_object_get(json_object_get(job, "properties"), "properties");

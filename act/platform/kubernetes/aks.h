@@ -41,7 +41,7 @@ int aks_hint_missing(const struct aks *aks, int rc, struct act_error *err);
 int aks_change(const struct aks *aks, const char *method, const char *what, char *url, json_t *body,
                const struct platform_follow *follow, struct act_error *err) ACT_NODISCARD;
 
-/* The path of a pool. New string. */
+/* Returns the path of a pool. New string. */
 char *aks_pool_url(const struct aks *aks, const char *pool);
 /* With missing_is_fine *out is NULL when there is none. A new reference. */
 int aks_get_pool(const struct aks *aks, const char *pool, bool missing_is_fine, json_t **out,

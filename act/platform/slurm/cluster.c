@@ -51,7 +51,7 @@ static int against_name(const void *name, const void *node)
     return strcmp(name, (*(const struct platform_node *const *)node)->name);
 }
 
-/* The same, sorted by name. New memory. */
+/* Returns the nodes sorted by name. New memory. */
 static struct platform_node **sort_nodes(const struct platform_nodes *nodes)
 {
     struct platform_node **sorted = act_calloc(nodes->n, sizeof(struct platform_node *));
@@ -304,7 +304,7 @@ static const struct {
     {"completing", BUSY}, {"allocating", BUSY}, {"comp", BUSY},      {"alloc", BUSY},
 };
 
-/* All other states are unusable: down, drained, draining, fail, maint, reserved, ... */
+/* Returns the use of a node. All states that are not listed are unusable: down, drained, maint, reserved, ... */
 static enum use slurm_cluster_use_of(const char *state)
 {
     ACT_AUTOFREE char *word = slurm_node_state(state);
@@ -371,7 +371,7 @@ static struct platform_pool *slurm_cluster_find_pool(const struct platform_summa
     return NULL;
 }
 
-/* "main*" is Slurm's own default. */
+/* Returns the pool of a partition, and makes it if it is not there; "main*" is Slurm's own default. */
 static struct platform_pool *slurm_cluster_pool_of(struct platform_summary *summary, const char *partition)
 {
     size_t len = strlen(partition);
@@ -446,7 +446,7 @@ void slurm_summary_add_queue(char *text, struct platform_summary *out)
     }
 }
 
-/* The partition for runs of this configuration. */
+/* Marks the partition that runs of this configuration go to. */
 static void slurm_cluster_mark_default(const struct slurm *s, struct platform_summary *summary)
 {
     for (size_t i = 0; s->config.partition && i < summary->n_pools; i++)

@@ -6,7 +6,7 @@
 #include "proc/environment.h"
 #include "proc/mounts.h"
 
-/* The first line of a program's output on the site; NULL, with the error, if it failed. New string. */
+/* Returns the first line of a program's output on the site; NULL, with the error, if it failed. New string. */
 static char *first_line(struct slurm *s, const char *const *argv, struct act_error *err)
 {
     ACT_AUTOFREE char *out = NULL;

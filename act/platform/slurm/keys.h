@@ -23,7 +23,7 @@ static inline struct slurm_keys *slurm_keys(const struct config *config)
 
 extern const struct config_kind slurm_kind;
 
-/* The time limit of runs; 0: none is given, or only the site knows it. */
+/* Returns the time limit of runs; 0: none is given, or only the site knows it. */
 int64_t slurm_time_limit_s(const struct config *config);
 
 #endif

@@ -79,7 +79,7 @@ static int send_scancel(struct slurm *s, const struct slurm_view *view, enum met
     return rc;
 }
 
-/* The request that fits the run's current state. */
+/* Returns the request that fits the run's current state. */
 static enum method choose_method(const struct slurm_view *view, bool at_once, int64_t waited_ms)
 {
     enum { PENDING_MS = 2000 }; /* a job being prepared or suspended by Slurm waits too, but not as PENDING */
@@ -130,7 +130,7 @@ static int note_abort(struct slurm *s, const char *id, struct slurm_view *view, 
     return slurm_write_status(s, id, status, err);
 }
 
-/* Whether only Slurm knew of it, so that nobody but this function says that it was aborted. */
+/* Tells whether only Slurm knew of it, so that nobody but this function says that it was aborted. */
 static bool is_ours_to_note(const struct slurm_view *view)
 {
     bool dropped = view->task >= 0 && view->status.state == RUN_FAILED && !view->status.started_unix_s;

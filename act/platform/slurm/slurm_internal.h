@@ -1,5 +1,6 @@
-/* slurm_internal.h - what the files of the platform "slurm" share: slurm.c (runs), submit.c, words.c (for sbatch),
- * start.c (whether one could start), look.c (states), cluster.c (nodes, summary, jobs), call.c (Slurm's programs and their errors). */
+/* slurm_internal.h - what the files of the platform "slurm" share: slurm.c (runs), submit.c, words.c (of sbatch),
+ * start.c (whether one could start), look.c (states), cluster.c (nodes, summary, jobs), call.c (Slurm's programs and
+ * their errors). */
 #ifndef ACT_PLATFORM_SLURM_INTERNAL_H
 #define ACT_PLATFORM_SLURM_INTERNAL_H
 
@@ -29,7 +30,7 @@ static inline struct slurm *slurm_of(struct platform *p)
 
 enum { SLURM_GPUS_DEFAULT = 4 }; /* per node, as in the original */
 
-/* Whether nodes have GPUs at all. */
+/* Tells whether nodes have GPUs at all. */
 bool slurm_has_gpus(const struct slurm *s);
 
 /* ---- call.c */

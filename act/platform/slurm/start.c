@@ -114,7 +114,7 @@ static bool take_row(char **cursor, char **row, size_t n)
     return true;
 }
 
-/* The one named, else the default one of the account. */
+/* Returns the one named, else the default one of the account. */
 static const char *qos_asked(const struct start *t)
 {
     const char *qos = asked_for(t, t->s->config.qos, "--qos", "-q", A_ITS_QOS);
@@ -146,7 +146,7 @@ static bool qos_has(const struct start *t, const char *flag)
     return t->qos[Q_FLAGS] && strstr(t->qos[Q_FLAGS], flag);
 }
 
-/* Whether every node that the run could have is in service: what it may not have now, it may never have. */
+/* Tells whether every node that the run could have is in service: what it may not have now, it may never have. */
 static bool are_all_in_service(const struct start *t)
 {
     static const char *const states[] = {"idle", "alloc", "mix", "comp", "planned", NULL};
@@ -215,7 +215,7 @@ static int check_time(const struct start *t, struct act_error *err)
                          asked, t->partition, most);
 }
 
-/* The number of "node=4,gres/gpu=8"; 0: it is not limited. */
+/* Returns the number of "node=4,gres/gpu=8"; 0: it is not limited. */
 static int64_t most_of(const char *limits, const char *what)
 {
     size_t n = strlen(what);

@@ -120,7 +120,7 @@ static const struct reason {
     {"BurstBuffer*", "waits for its burst buffer"},
 };
 
-/* Whether word matches the pattern, in which each '*' stands for any text. */
+/* Tells whether word matches the pattern, in which each '*' stands for any text. */
 static bool slurm_state_fits(const char *pattern, const char *word)
 {
     size_t len = strcspn(pattern, "*");
@@ -352,7 +352,7 @@ int64_t slurm_run_created(const char *id)
     return act_int_from_text(text, &unix_s) && unix_s > 0 ? unix_s : 0;
 }
 
-/* Whether the agent's record is about the attempt that Slurm reports. */
+/* Tells whether the agent's record is about the attempt that Slurm reports. */
 static bool is_current(const struct run_status *said, const struct slurm_job *job)
 {
     return said->attempt >= job->restarts + 1;
@@ -368,7 +368,7 @@ static bool is_job_over(const struct slurm_job *job)
     return run_state_is_final(slurm_state_of(job->state));
 }
 
-/* Whether the record is final, whatever Slurm reports now. */
+/* Tells whether the record is final, whatever Slurm reports now. */
 static bool record_stands(const struct run_status *said, const struct slurm_job *job)
 {
     if (!run_state_is_final(said->state))

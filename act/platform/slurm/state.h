@@ -44,11 +44,11 @@ struct slurm_known {
 };
 /* Returns whether *out is Slurm's status of an ended job, which should be kept: Slurm will forget it. */
 bool slurm_merge(const struct slurm_known *known, struct run_status *out);
-/* Whether sacct might know more. */
+/* Tells whether sacct might know more. */
 bool slurm_needs_past(const struct slurm_known *known);
-/* Whether the agent may have recorded the end since its record was read. */
+/* Tells whether the agent may have recorded the end since its record was read. */
 bool slurm_needs_record(const struct slurm_known *known);
-/* Whether an agent has been at work on the run. */
+/* Tells whether an agent has been at work on the run. */
 bool slurm_has_begun(const struct run_status *said);
 
 /* When a run was created, from its id; 0: not known. */

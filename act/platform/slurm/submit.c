@@ -50,7 +50,7 @@ struct handover {
     bool has_run; /* an agent has been there, so Slurm got it, whatever clients could write down */
 };
 
-/* The scope in which a process id is valid: this boot, this namespace. */
+/* Returns the scope in which a process id is valid: this boot, this namespace. */
 static char *process_world(void)
 {
     ACT_AUTOFREE char *boot = NULL;

@@ -57,7 +57,7 @@ void slurm_jobs_release(struct slurm_jobs *jobs)
     *jobs = (struct slurm_jobs){0};
 }
 
-/* The digits at the beginning. */
+/* Returns the digits at the beginning. */
 static int64_t leading_number(const char *text)
 {
     int64_t value = 0;
@@ -143,8 +143,8 @@ void slurm_jobs_from_sacct(char *text, struct slurm_jobs *out)
 
 /* ---- sbatch ---- */
 
-/* The number of a job that a text begins with, and its digits; 0: none. Numbers have 32 bits, of which Slurm keeps the
- * last few for what is no job (MAX_VAL in slurm.h). */
+/* Returns the number of a job that a text begins with, and its digits; 0: none. Numbers have 32 bits, of which Slurm
+ * keeps the last few for what is no job (MAX_VAL in slurm.h). */
 static int64_t id_at(const char *text, size_t *out_digits)
 {
     static const int64_t most = 0xfffffff0;
@@ -189,7 +189,7 @@ int64_t slurm_job_number(const char *text, bool *out_is_array)
     return id && strchr("\n_;.+", text[digits]) ? id : 0; /* its end, or what Slurm puts behind a number */
 }
 
-/* The text after "<program>: error: " or "<program>: fatal: ". */
+/* Returns the text after "<program>: error: " or "<program>: fatal: ". */
 static const char *skip_program(const char *line, size_t *len)
 {
     static const char *const words[] = {": error: ", ": fatal: "};
@@ -286,7 +286,7 @@ int slurm_count(int64_t n)
     return n < 0 ? 0 : n > COUNT_MAX ? COUNT_MAX : (int)n;
 }
 
-/* The next resource of a list; commas in parentheses belong to it. */
+/* Returns the next resource of a list; commas in parentheses belong to it. */
 static const char *next_resource(const char *text, size_t *len)
 {
     int depth = 0;

@@ -43,18 +43,20 @@ void slurm_jobs_from_sacct(char *text, struct slurm_jobs *out);
  * line). */
 bool slurm_next_row(char **cursor, char **fields, size_t n);
 
-/* The index of a task, "5_3": 3; -1: it is no task, but a job "5" or several tasks, "5_[0-3]". */
+/* Returns the index of a task, "5_3": 3; -1: it is no task, but a job "5" or several tasks, "5_[0-3]". */
 int64_t slurm_task(const char *job);
-/* The id that sbatch --parsable printed: the last line "<number>" or "<number>;<cluster>"; 0: none. */
+/* Returns the id that sbatch --parsable printed: the last line "<number>" or "<number>;<cluster>"; 0: none. */
 int64_t slurm_id_from_sbatch(const char *text);
-/* The number that "5", "5_3" or "5_[0-3]" begins with; 0: it is that of no job. text and out_is_array may be NULL. */
+/* Returns the number that "5", "5_3" or "5_[0-3]" begins with; 0: it is that of no job. text and out_is_array may be
+ * NULL. */
 int64_t slurm_job_number(const char *text, bool *out_is_array);
 /* A program's message, on one line without its "sbatch: error: ". New string. */
 char *slurm_complaint(const char *text);
 
-/* "2026-11-20T09:31:20", printed with TZ=UTC; 0 for anything else, such as "N/A" and "Unknown". */
+/* Returns the Unix time of "2026-11-20T09:31:20", printed with TZ=UTC; 0 for anything else, such as "N/A" and
+ * "Unknown". */
 int64_t slurm_time(const char *text);
-/* "0:03", "1:02:03", "2-03:04:05"; 0 for anything else, such as "UNLIMITED". */
+/* Returns the seconds of "0:03", "1:02:03", "2-03:04:05"; 0 for anything else, such as "UNLIMITED". */
 int64_t slurm_duration(const char *text);
 /* A time limit, as sbatch takes it and scontrol shows it: "30", "1:30", "1:30:00", "2-12", "2-12:00"; 0 for anything
  * else, such as "UNLIMITED" and NULL. */
@@ -63,7 +65,7 @@ int64_t slurm_limit(const char *text);
 int slurm_count(int64_t n);
 /* The GPUs of "gpu:4", "gpu:a100:8(S:0-1)", "gres:gpu:2", "gpu:a100:2(IDX:0-1),gpu:h100:1", "gres/gpu=4". */
 int slurm_gpus(const char *gres);
-/* The indexes of "gpu:a100:2(IDX:0-1,3)": "0,1,3"; NULL: none. New string. */
+/* Returns the indexes of "gpu:a100:2(IDX:0-1,3)": "0,1,3"; NULL: none. New string. */
 char *slurm_gpu_ids(const char *gres);
 /* A state without its suffix flags: "down*" is "down". New string. */
 char *slurm_node_state(const char *text);
@@ -71,8 +73,8 @@ char *slurm_node_state(const char *text);
 /* The names of "n[1-2,07-09],gpu3": n1 n2 n07 n08 n09 gpu3; also with several brackets per name. At most 65536. */
 void slurm_hosts(const char *list, struct act_strv *out);
 
-/* The value of "Key=Value" in what "scontrol show job" printed, for keys whose values contain no blanks. New string;
- * NULL: missing, "(null)" or empty. */
+/* Returns the value of "Key=Value" in what "scontrol show job" printed, for keys whose values contain no blanks. New
+ * string; NULL: missing, "(null)" or empty. */
 char *slurm_job_value(const char *text, const char *key);
 
 #endif
