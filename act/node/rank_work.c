@@ -189,7 +189,7 @@ static int write_starter_hosts(const struct run_spec *spec, const char *path, st
 
 /* Appends the words of the command. A starter (run/starter.h) gets what it needs to know on this node. */
 static int rank_work_words(const struct node *node, const struct rank_place *place, struct act_strv *out,
-                      struct act_error *err)
+                           struct act_error *err)
 {
     const struct run_spec *spec = &node->spec;
     const char *visible = getenv("CUDA_VISIBLE_DEVICES");
