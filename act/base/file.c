@@ -1,5 +1,6 @@
 #include "base/file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
@@ -62,6 +63,27 @@ int act_file_read_regular(const char *path, size_t max, char **out, size_t *out_
         return act_error_set(err, ACT_FAIL, "cannot read '%s': it is not a regular file", path);
     }
     return read_and_close(fd, path, max, out, out_len, err);
+}
+
+void act_close_at_exit(int *fd)
+{
+    int saved = errno;
+
+    if (*fd >= 0)
+        close(*fd);
+    errno = saved;
+}
+
+void act_folder_names(const char *dir, struct act_strv *out)
+{
+    DIR *d = opendir(dir);
+
+    for (const struct dirent *e; d && (e = readdir(d));)
+        if (e->d_name[0] != '.')
+            act_strv_push(out, e->d_name);
+    if (d)
+        closedir(d);
+    act_strv_sort(out);
 }
 
 /* Writes all bytes at *offset, which moves on; NULL: where the file is. */

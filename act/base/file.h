@@ -9,6 +9,10 @@
 
 #include "base/error.h"
 
+/* Closes a descriptor that is not negative when its variable leaves its scope, and leaves errno alone. */
+void act_close_at_exit(int *fd);
+#define ACT_AUTOCLOSE __attribute__((cleanup(act_close_at_exit)))
+
 /* Reads a whole file of at most max bytes into a new buffer that is followed by a NUL byte. */
 int act_file_read(const char *path, size_t max, char **out, size_t *out_len, struct act_error *err) ACT_NODISCARD;
 
@@ -43,6 +47,10 @@ mode_t act_umask(void);
 
 /* Makes a folder and those above it that do not exist, like mkdir -p. */
 int act_mkdir_all(const char *path, mode_t mode, struct act_error *err) ACT_NODISCARD;
+
+/* Appends the names in a folder to out, sorted, but for those that begin with a dot; none if it cannot be read. */
+struct act_strv;
+void act_folder_names(const char *dir, struct act_strv *out);
 
 /* Checks that files can be written in a folder or, if it does not exist, that it could be made. Touches nothing. */
 int act_can_write_in(const char *path, struct act_error *err) ACT_NODISCARD;

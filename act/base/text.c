@@ -368,6 +368,12 @@ void act_strv_pushf(struct act_strv *s, const char *fmt, ...)
     va_end(ap);
 }
 
+void act_strv_add(struct act_strv *s, const char *const *words)
+{
+    for (; *words; words++)
+        act_strv_push(s, *words);
+}
+
 void act_strv_copy(struct act_strv *s, char *const *v, size_t n)
 {
     for (size_t i = 0; i < n; i++)

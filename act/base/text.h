@@ -135,6 +135,8 @@ void act_strv_push(struct act_strv *s, const char *text); /* copies */
 void act_strv_take(struct act_strv *s, char *text);       /* takes ownership */
 void act_strv_pushf(struct act_strv *s, const char *fmt, ...) ACT_PRINTF(2, 3);
 void act_strv_copy(struct act_strv *s, char *const *v, size_t n); /* appends copies of n strings */
+void act_strv_add(struct act_strv *s, const char *const *words);  /* appends copies of words, which end with NULL */
+#define ACT_STRV_PUSH(s, ...) act_strv_add((s), (const char *const[]){__VA_ARGS__, NULL})
 bool act_strv_has(const struct act_strv *s, const char *text);
 void act_strv_sort(struct act_strv *s); /* by byte value */
 void act_strv_release(struct act_strv *s);

@@ -9,13 +9,12 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/file.h"
 #include "base/hash.h"
 #include "base/path.h"
 #include "base/text.h"
 #include "ledger/ledger_internal.h"
 
-/* A copy of what can be read */
+/* ---- a copy of what can be read ---- */
 
 /* Opens the file for reading, without locks: "immutable" is SQLite's word for a file that nobody changes. NULL if
  * that fails. */
@@ -124,7 +123,7 @@ int ledger_look(const char *path, struct act_error *err)
     return rc < 0 || good ? rc : act_error_set(err, ACT_FAIL, "the ledger '%s' is damaged", path);
 }
 
-/* Damaged files */
+/* ---- damaged files ---- */
 
 enum damage { SOUND, DAMAGED, LOCKED };
 

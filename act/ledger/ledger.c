@@ -16,7 +16,7 @@
 /* The rollback journal works where homes are on NFS; FULL keeps a run that was recorded over a power cut. */
 static const char sql_settings[] = "PRAGMA journal_mode = DELETE; PRAGMA synchronous = FULL;";
 
-/* Errors and statements */
+/* ---- errors and statements ---- */
 
 int ledger_fail(const struct ledger *ledger, const char *what, struct act_error *err)
 {
@@ -114,7 +114,7 @@ int ledger_write_each(struct ledger *ledger, const char *sql, ledger_bind_item *
     return ledger_end(ledger, rc, what, err);
 }
 
-/* Opening */
+/* ---- opening ---- */
 
 int ledger_check_files(const char *path, struct act_error *err)
 {
@@ -139,11 +139,9 @@ static int make_file(const char *path, struct act_error *err)
 
     if (rc < 0)
         return act_error_prefix(err, "cannot open the ledger '%s'", path);
-    int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    ACT_AUTOCLOSE int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0 && errno != EEXIST)
         return act_error_errno(err, errno, "cannot make the ledger '%s'", path);
-    if (fd >= 0)
-        close(fd);
     return ledger_check_files(path, err);
 }
 

@@ -57,7 +57,7 @@ void ledger_runs_release(struct ledger_runs *runs)
     *runs = (struct ledger_runs){0};
 }
 
-/* Writing */
+/* ---- writing ---- */
 
 static void bind_run(sqlite3_stmt *statement, const void *runs, size_t i)
 {
@@ -128,7 +128,7 @@ int ledger_remove(struct ledger *ledger, const char *const *ids, size_t n, struc
     return ledger_write_each(ledger, "DELETE FROM runs WHERE id = ?1", bind_id, ids, n, err);
 }
 
-/* Reading */
+/* ---- reading ---- */
 
 static struct ledger_run read_run(sqlite3_stmt *statement)
 {
@@ -160,13 +160,21 @@ int ledger_add_rows(sqlite3_stmt *statement, struct ledger_runs *out)
     return step;
 }
 
-/* Takes every row of a bound statement and finalizes it. A failure leaves out empty. */
-static int runs_take_rows(struct ledger *ledger, sqlite3_stmt *statement, struct ledger_runs *out,
-                          struct act_error *err)
+/* Reads all rows of a query: text stands for its ?1, second and third for ?2 and ?3, if it has them. A failure leaves
+ * out empty. */
+static int runs_query(struct ledger *ledger, const char *sql, const char *text, int64_t second, int64_t third,
+                      struct ledger_runs *out, struct act_error *err)
 {
-    int step = ledger_add_rows(statement, out), rc = 0;
+    sqlite3_stmt *statement = NULL;
+    int rc = 0;
 
-    if (step != SQLITE_DONE) {
+    *out = (struct ledger_runs){0};
+    if (sqlite3_prepare_v2(ledger->db, sql, -1, &statement, NULL) != SQLITE_OK)
+        return ledger_fail(ledger, "read", err);
+    ledger_bind_text(statement, 1, text);
+    sqlite3_bind_int64(statement, 2, second);
+    sqlite3_bind_int64(statement, 3, third);
+    if (ledger_add_rows(statement, out) != SQLITE_DONE) {
         rc = ledger_fail(ledger, "read", err);
         ledger_runs_release(out);
     }
@@ -176,15 +184,8 @@ static int runs_take_rows(struct ledger *ledger, sqlite3_stmt *statement, struct
 
 int ledger_list(struct ledger *ledger, const struct ledger_query *query, struct ledger_runs *out, struct act_error *err)
 {
-    sqlite3_stmt *statement = NULL;
-
-    *out = (struct ledger_runs){0};
-    if (sqlite3_prepare_v2(ledger->db, ledger_sql_list, -1, &statement, NULL) != SQLITE_OK)
-        return ledger_fail(ledger, "read", err);
-    ledger_bind_text(statement, 1, query->cluster);
-    sqlite3_bind_int(statement, 2, query->without_spec);
-    sqlite3_bind_int64(statement, 3, query->max ? (int64_t)query->max : -1);
-    return runs_take_rows(ledger, statement, out, err);
+    return runs_query(ledger, ledger_sql_list, query->cluster, query->without_spec,
+                      query->max ? (int64_t)query->max : -1, out, err);
 }
 
 static int fill_spec(struct ledger *ledger, sqlite3_stmt *statement, struct ledger_run *run, struct act_error *err)
@@ -215,14 +216,7 @@ int ledger_fill_specs(struct ledger *ledger, struct ledger_run *const *runs, siz
 
 int ledger_nth(struct ledger *ledger, const char *cluster, int64_t n, struct ledger_runs *out, struct act_error *err)
 {
-    sqlite3_stmt *statement = NULL;
-
-    *out = (struct ledger_runs){0};
-    if (sqlite3_prepare_v2(ledger->db, sql_nth, -1, &statement, NULL) != SQLITE_OK)
-        return ledger_fail(ledger, "read", err);
-    ledger_bind_text(statement, 1, cluster);
-    sqlite3_bind_int64(statement, 2, n - 1);
-    return runs_take_rows(ledger, statement, out, err);
+    return runs_query(ledger, sql_nth, cluster, n - 1, 0, out, err);
 }
 
 int ledger_count(struct ledger *ledger, const char *cluster, size_t *out, struct act_error *err)
@@ -241,38 +235,23 @@ int ledger_has(struct ledger *ledger, const char *id, bool *out, struct act_erro
     return rc;
 }
 
-static int runs_find_by(struct ledger *ledger, const char *sql, const char *piece, struct ledger_runs *out,
-                        struct act_error *err)
-{
-    sqlite3_stmt *statement = NULL;
-
-    if (sqlite3_prepare_v2(ledger->db, sql, -1, &statement, NULL) != SQLITE_OK)
-        return ledger_fail(ledger, "read", err);
-    ledger_bind_text(statement, 1, piece);
-    return runs_take_rows(ledger, statement, out, err);
-}
-
 int ledger_find(struct ledger *ledger, const char *piece, struct ledger_runs *out, struct act_error *err)
 {
-    *out = (struct ledger_runs){0};
-    if (piece[0] == '\0')
-        return 0;
     static const char *const ways[] = {sql_find_exact, sql_find_name, sql_find_piece};
     int rc = 0;
 
-    for (size_t i = 0; rc == 0 && out->n == 0 && i < sizeof(ways) / sizeof(ways[0]); i++)
-        rc = runs_find_by(ledger, ways[i], piece, out, err);
+    *out = (struct ledger_runs){0};
+    for (size_t i = 0; *piece && rc == 0 && out->n == 0 && i < sizeof(ways) / sizeof(ways[0]); i++)
+        rc = runs_query(ledger, ways[i], piece, 0, 0, out, err);
     return rc;
 }
 
 int ledger_repeats(struct ledger *ledger, const char *id, struct ledger_runs *out, struct act_error *err)
 {
-    *out = (struct ledger_runs){0};
-    return runs_find_by(ledger, sql_repeats, id, out, err);
+    return runs_query(ledger, sql_repeats, id, 0, 0, out, err);
 }
 
 int ledger_replacement(struct ledger *ledger, const char *id, struct ledger_runs *out, struct act_error *err)
 {
-    *out = (struct ledger_runs){0};
-    return runs_find_by(ledger, sql_replacement, id, out, err);
+    return runs_query(ledger, sql_replacement, id, 0, 0, out, err);
 }

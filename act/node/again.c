@@ -63,7 +63,7 @@ static bool is_abort(const struct supervisor *s, int sig)
     return sig == SIGTERM || sig == SIGINT || (sig == SIGUSR2 && attempt_abort_is_asked(s));
 }
 
-/* Waits for pause_s; false: the user has asked to abort. */
+/* Waits for pause_s. Returns false if the user has asked to abort. */
 static bool pause_here(struct supervisor *s, int64_t pause_s)
 {
     enum { BEAT_MS = 10 * 1000 };
@@ -78,7 +78,7 @@ static bool pause_here(struct supervisor *s, int64_t pause_s)
     return !attempt_abort_is_asked(s);
 }
 
-/* This program anew, which still holds the lock. What was signalled meanwhile is pending there, too. */
+/* Executes this program anew, which still holds the lock. Signals that came meanwhile are pending there, too. */
 static void begin_here(const struct supervisor *s)
 {
     const struct supervise_options *o = &s->options;
@@ -87,8 +87,7 @@ static void begin_here(const struct supervisor *s)
 
     if (readlink("/proc/self/exe", self, sizeof(self) - 1) < 0 || fcntl(o->lock_fd, F_SETFD, 0) < 0)
         return;
-    act_strv_push(&argv, self);
-    act_strv_push(&argv, "supervise");
+    ACT_STRV_PUSH(&argv, self, "supervise");
     act_strv_pushf(&argv, "--slots-dir=%s", o->slots_dir);
     act_strv_pushf(&argv, "--slots=%d", o->slots);
     act_strv_pushf(&argv, "--lock-fd=%d", o->lock_fd);

@@ -5,7 +5,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -24,8 +23,6 @@
 #define NAME_SLURM_OUTPUT "slurm.txt"
 
 enum { RESERVE_BYTES = 256 * 1024 };
-
-/* ---- one job only ---- */
 
 /* The content is on disk before the name exists, so that the loser can read who has won, even after a power cut. */
 int attempt_claim(const struct supervisor *s, struct act_error *err)
@@ -101,12 +98,11 @@ bool attempt_find(struct supervisor *s)
 static int attempt_move_entries(const char *from, const char *to, struct act_error *err)
 {
     DIR *dir = opendir(from);
-    const struct dirent *e;
-    int rc = dir || errno == ENOENT ? 0 : act_error_errno(err, errno, "cannot read '%s'", from);
+    int rc = dir               ? act_mkdir_all(to, 0755, err)
+             : errno == ENOENT ? 0
+                               : act_error_errno(err, errno, "cannot read '%s'", from);
 
-    if (rc == 0 && dir)
-        rc = act_mkdir_all(to, 0755, err);
-    while (rc == 0 && dir && (e = readdir(dir))) {
+    for (const struct dirent *e; rc == 0 && dir && (e = readdir(dir));) {
         if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 || strcmp(e->d_name, NAME_SLURM_OUTPUT) == 0)
             continue;
         ACT_AUTOFREE char *old = act_path_join(from, e->d_name);
@@ -141,13 +137,11 @@ static void attempt_make_reserve(const struct supervisor *s)
 {
     ACT_AUTOFREE char *path = node_path(&s->node, FILE_RESERVE);
     ACT_AUTOFREE char *bytes = act_alloc(RESERVE_BYTES);
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    ACT_AUTOCLOSE int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 
     memset(bytes, 'r', RESERVE_BYTES); /* file systems may not store zeros */
     if (fd < 0 || act_write_all(fd, bytes, RESERVE_BYTES) < 0)
         node_say("cannot write '%s': %m", path);
-    if (fd >= 0)
-        close(fd);
 }
 
 int attempt_make_folders(const struct node *node, struct act_error *err)
@@ -192,7 +186,7 @@ static void attempt_list_nodes(const struct supervisor *s, struct act_strv *out)
     }
 }
 
-/* Its supervisor cannot have said that its own node failed. */
+/* Says that nodes of the earlier attempt are down, as its supervisor could not if its own node failed. */
 static void explain_silence(struct supervisor *s, struct run_status *earlier)
 {
     struct supervisor then = {.node = s->node, .status = *earlier};
@@ -232,17 +226,14 @@ int attempt_begin(struct supervisor *s, struct act_error *err)
  * up in it (nfs(5), "close-to-open"). */
 bool attempt_abort_is_asked(const struct supervisor *s)
 {
-    int dir = open(s->node.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    bool asked = dir >= 0 && faccessat(dir, RUN_FILE_ABORT, F_OK, 0) == 0;
+    ACT_AUTOCLOSE int dir = open(s->node.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-    if (dir >= 0)
-        close(dir);
-    return asked;
+    return dir >= 0 && faccessat(dir, RUN_FILE_ABORT, F_OK, 0) == 0;
 }
 
 /* ---- the status ---- */
 
-static void give_up_reserve(const struct supervisor *s)
+void attempt_end(const struct supervisor *s)
 {
     ACT_AUTOFREE char *path = node_path(&s->node, FILE_RESERVE);
 
@@ -270,16 +261,11 @@ void attempt_save_status(struct supervisor *s)
     if (run_status_write(s->status_path, &s->status, &err) == 0)
         return;
     if (run_state_is_final(s->status.state) || s->status.state == RUN_QUEUED) {
-        give_up_reserve(s);
+        attempt_end(s);
         if (run_status_write(s->status_path, &s->status, &err) == 0)
             return;
     }
     node_say("%s", act_error_text(&err));
-}
-
-void attempt_end(const struct supervisor *s)
-{
-    give_up_reserve(s);
 }
 
 /* ---- the ranks ---- */
@@ -291,12 +277,10 @@ void attempt_note(const struct supervisor *s, const char *event, const struct no
                   r->rank, "node", r->node, "pid", (int)r->pid, "exit_status", r->exit_status, "signal", r->signal);
     ACT_AUTOFREE char *line = codec_json_line(json);
     ACT_AUTOFREE char *whole = act_sprintf("%s\n", line);
-    int fd = node_open_log(&s->node, RUN_FILE_RANKS);
+    ACT_AUTOCLOSE int fd = node_open_log(&s->node, RUN_FILE_RANKS);
 
     if (fd < 0 || act_write_all(fd, whole, strlen(whole)) < 0)
         node_say("cannot write '" RUN_FILE_RANKS "': %m");
-    if (fd >= 0)
-        close(fd);
 }
 
 static void attempt_describe_failure(const struct supervisor *s, const struct node_record *r, const char *reason,
@@ -334,7 +318,7 @@ void attempt_save_failure(const struct supervisor *s, const struct node_record *
     attempt_describe_failure(s, r, reason, &failure);
     if (run_failure_write(&failure, path, &err) == 0)
         return;
-    give_up_reserve(s);
+    attempt_end(s);
     if (run_failure_write(&failure, path, &err) < 0)
         node_say("%s", act_error_text(&err));
 }

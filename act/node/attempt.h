@@ -4,10 +4,11 @@
 
 #include "node/node.h"
 
-/* Moves the logs of an earlier attempt to attempts/<n>/ of the run folder; status: its last one, which is written
- * there, too; NULL: none is known. An interrupted try is repeated. */
+/* Moves the logs of an earlier attempt to attempts/<n>/ of the run folder, and writes its last status there, which is
+ * NULL if none is known. A call that was interrupted can be repeated. */
 int attempt_put_away(const struct node *node, int attempt, const struct run_status *status,
                      struct act_error *err) ACT_NODISCARD;
+/* Makes the folders of the run folder that every attempt needs. */
 int attempt_make_folders(const struct node *node, struct act_error *err) ACT_NODISCARD;
 
 #endif

@@ -17,7 +17,7 @@
 #include "base/file.h"
 #include "base/path.h"
 #include "base/text.h"
-#include "run/run.h"
+#include "node/node.h"
 
 enum { OPEN_FOLDERS = 16 };
 
@@ -85,13 +85,9 @@ char *cgroup_find_memory(const char *mounts, const char *groups)
 
 static char *find_own(char *(*find)(const char *mounts, const char *groups))
 {
-    enum { TEXT_MAX = 16 << 20 };
-    ACT_AUTOFREE char *mounts = NULL;
-    ACT_AUTOFREE char *groups = NULL;
+    ACT_AUTOFREE char *mounts = node_read_text("/proc/self/mountinfo");
+    ACT_AUTOFREE char *groups = node_read_text("/proc/self/cgroup");
 
-    if (act_file_read("/proc/self/mountinfo", TEXT_MAX, &mounts, NULL, NULL) < 0 ||
-        act_file_read("/proc/self/cgroup", TEXT_MAX, &groups, NULL, NULL) < 0)
-        return NULL;
     return find(mounts, groups);
 }
 
@@ -107,15 +103,12 @@ static char *name_for(const char *run_dir)
 
 /* ---- make ---- */
 
-/* It need not outlive the machine, whose cgroups do not. */
+/* Is not synced to the disk: no cgroup outlives the machine. */
 static bool cgroup_write_record(const struct cgroup *c)
 {
-    int fd = open(c->record, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    bool written = fd >= 0 && act_write_all(fd, c->path, strlen(c->path)) == 0;
+    ACT_AUTOCLOSE int fd = open(c->record, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 
-    if (fd >= 0)
-        close(fd);
-    return written;
+    return fd >= 0 && act_write_all(fd, c->path, strlen(c->path)) == 0;
 }
 
 static void cgroup_forget(struct cgroup *c)
@@ -178,12 +171,10 @@ void cgroup_kill_each(const char *path)
 static void kill_all(const char *path)
 {
     ACT_AUTOFREE char *file = act_path_join(path, "cgroup.kill");
-    int fd = open(file, O_WRONLY | O_CLOEXEC);
+    ACT_AUTOCLOSE int fd = open(file, O_WRONLY | O_CLOEXEC);
 
     if (fd < 0 || act_write_all(fd, "1", 1) < 0)
         cgroup_kill_each(path);
-    if (fd >= 0)
-        close(fd);
 }
 
 static int cgroup_remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
@@ -231,7 +222,7 @@ bool cgroup_end(struct cgroup *c)
 
 /* ---- after a killed supervisor ---- */
 
-/* A missing one is fine. */
+/* Tells whether the record names a cgroup of this run and user. One that is gone is fine. */
 static bool belongs(const char *path, const char *name)
 {
     struct statfs fs;

@@ -1,14 +1,11 @@
 #include "node/child.h"
 
-#include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/sched.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -22,6 +19,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "node/node.h"
+#include "node/processes.h"
 #include "proc/proc.h"
 #include "run/run.h"
 
@@ -42,7 +40,7 @@ int watch_open(struct watch *w, struct act_error *err)
     return w->signal_fd < 0 ? act_error_errno(err, errno, "cannot wait for signals") : 0;
 }
 
-/* WATCH_TIMEOUT if there is no signal after all. */
+/* Returns WATCH_TIMEOUT if there is no signal after all. */
 static enum watch_event take_signal(const struct watch *w, int *out_signal)
 {
     struct signalfd_siginfo info;
@@ -70,7 +68,7 @@ enum watch_event watch_wait(struct watch *w, int64_t timeout_ms, int *out_signal
 
 /* ---- start ---- */
 
-/* The limits restored for programs. */
+/* The limits that programs get back. */
 static struct {
     int resource;
     struct rlimit limit;
@@ -194,82 +192,14 @@ bool child_reap(pid_t pid, int *out_status)
     return found;
 }
 
-struct child_process {
-    pid_t pid, parent;
-    bool ours;
-};
-
-/* Returns the parent according to /proc/<pid>/stat; the name before it is in parentheses and may contain anything. A
- * process that keeps a folder mounted is nobody's: it ends when it has sent what was written. */
-static pid_t parent_of(const char *pid)
-{
-    char path[64], text[512];
-
-    snprintf(path, sizeof(path), "/proc/%.20s/stat", pid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return -1;
-    ssize_t n = act_pread_all(fd, text, sizeof(text) - 1, 0);
-    close(fd);
-    text[n > 0 ? n : 0] = '\0';
-    char *name_end = strrchr(text, ')'), *name = strchr(text, '(');
-    int parent;
-    if (!name_end || sscanf(name_end + 1, " %*c %d", &parent) != 1)
-        return -1;
-    *name_end = '\0';
-    return strcmp(name + 1, RUN_MOUNT_KEEPER) == 0 ? -1 : parent;
-}
-
-static struct child_process *list_processes(size_t *out_n)
-{
-    struct child_process *list = NULL;
-    size_t n = 0;
-    DIR *proc = opendir("/proc");
-
-    for (struct dirent *e; proc && (e = readdir(proc));) {
-        if (!isdigit((unsigned char)e->d_name[0]))
-            continue;
-        ACT_PUSH(list, n, (struct child_process){.pid = atoi(e->d_name), .parent = parent_of(e->d_name)});
-    }
-    if (proc)
-        closedir(proc);
-    *out_n = n;
-    return list;
-}
-
-static bool is_descendant(const struct child_process *list, size_t n, pid_t pid)
-{
-    if (pid == getpid())
-        return true;
-    for (size_t i = 0; i < n; i++)
-        if (list[i].pid == pid)
-            return list[i].ours;
-    return false;
-}
-
-/* Returns all processes of the machine, with the descendants of this one marked. */
-static struct child_process *find_descendants(size_t *out_n)
-{
-    struct child_process *list = list_processes(out_n);
-    size_t n = *out_n;
-
-    for (bool more = true; more;) {
-        more = false;
-        for (size_t i = 0; i < n; i++)
-            if (!list[i].ours && is_descendant(list, n, list[i].parent))
-                list[i].ours = more = true;
-    }
-    return list;
-}
-
 void child_signal_all(int sig)
 {
-    size_t n;
-    ACT_AUTOFREE struct child_process *list = find_descendants(&n);
+    ACT_AUTO(processes) list = {0};
 
-    for (size_t i = 0; i < n; i++)
-        if (list[i].ours)
-            kill(list[i].pid, sig);
+    processes_list_own(&list);
+    for (size_t i = 0; i < list.n; i++)
+        if (list.v[i].ours)
+            kill(list.v[i].pid, sig);
 }
 
 bool child_mask_has(const char *hex, int sig)
@@ -281,44 +211,37 @@ bool child_mask_has(const char *hex, int sig)
 
 static bool catches(pid_t pid, int sig)
 {
-    char path[64], text[4096];
+    char text[4096];
 
-    snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return false;
-    ssize_t n = act_pread_all(fd, text, sizeof(text) - 1, 0);
-    close(fd);
-    text[n > 0 ? n : 0] = '\0';
+    processes_read(pid, "status", text, sizeof(text));
     const char *mask = strstr(text, "\nSigCgt:");
     return mask && child_mask_has(mask + strlen("\nSigCgt:"), sig);
 }
 
 int child_signal_catchers(int sig)
 {
-    size_t n;
-    ACT_AUTOFREE struct child_process *list = find_descendants(&n);
+    ACT_AUTO(processes) list = {0};
     int told = 0;
 
-    for (size_t i = 0; i < n; i++)
-        told += list[i].ours && catches(list[i].pid, sig) && kill(list[i].pid, sig) == 0;
+    processes_list_own(&list);
+    for (size_t i = 0; i < list.n; i++)
+        told += list.v[i].ours && catches(list.v[i].pid, sig) && kill(list.v[i].pid, sig) == 0;
     return told;
 }
 
-/* Besides those that keep folders mounted. */
 static bool child_has_children(void)
 {
+    ACT_AUTO(processes) list = {0};
+    bool any = false;
     int status;
-    size_t n;
 
     child_reap(-1, &status);
     if (waitpid(-1, &status, WNOHANG) != 0)
         return false;
-    ACT_AUTOFREE struct child_process *list = find_descendants(&n);
-    for (size_t i = 0; i < n; i++)
-        if (list[i].ours)
-            return true;
-    return false;
+    processes_list_own(&list);
+    for (size_t i = 0; i < list.n; i++)
+        any = any || list.v[i].ours;
+    return any;
 }
 
 /* A process that hangs in a driver or a file system does not even end by SIGKILL: it is left after some seconds, so

@@ -20,8 +20,9 @@ struct watch {
 
 enum watch_event { WATCH_TIMEOUT, WATCH_SIGNAL, WATCH_EXTRA, WATCH_GONE };
 
+/* Blocks the signals that the agent handles, and opens a watch for them. */
 int watch_open(struct watch *w, struct act_error *err) ACT_NODISCARD;
-/* timeout_ms -1: no limit. */
+/* Waits for one event, for at most timeout_ms (-1: without limit). *out_signal: the signal that came, or 0. */
 enum watch_event watch_wait(struct watch *w, int64_t timeout_ms, int *out_signal);
 
 struct child {
@@ -40,8 +41,7 @@ struct child {
 
 /* The child has /dev/null as input, a process group of its own, the signal handling that programs expect, and dies
  * when this process dies (unless guarded). Returns its pid, or -1 with the errno of the step that failed, exec
- * included.
- */
+ * included. */
 pid_t child_start(const struct child *child);
 
 /* Waits for the end of this child without touching signals: for a process without a watch. Returns its wait status. */
@@ -54,6 +54,7 @@ bool child_reap(pid_t pid, int *out_status);
 void child_signal_all(int sig);
 /* Ends all descendants of this process: SIGTERM, and after grace_ms SIGKILL. */
 void child_end_all(struct watch *w, int64_t grace_ms);
+/* Kills all descendants of this process, and waits some seconds at most until they are gone. */
 void child_kill_all(void);
 
 /* Signals those descendants of this process that catch the signal: the others would die of it. Returns how many. */

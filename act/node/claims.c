@@ -9,7 +9,6 @@
 #include "node/claims.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
@@ -39,7 +38,8 @@ static bool claims_lock(int fd)
     return fcntl(fd, F_OFD_SETLK, &lock) == 0;
 }
 
-/* Asks whether a read lock would be possible, without taking one. Where that cannot be told, it is. */
+/* Tells whether the holder of a claim lives, by asking for a read lock without taking one. Where the kernel cannot say,
+ * he does not. */
 static bool is_alive(int fd)
 {
     struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET};
@@ -56,16 +56,14 @@ struct gpu_claim {
     char keys[TEXT_MAX_BYTES]; /* with a blank before each and at the end */
 };
 
-/* False: it is dead, or no claim. What others could write to, they could keep alive. */
+/* Returns false if the claim is dead, or none. One that others may write to is none: they could keep it alive. */
 static bool read_claim(int dir_fd, const char *name, struct gpu_claim *out)
 {
     struct stat st;
-    int fd = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    ACT_AUTOCLOSE int fd = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     bool good = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && !(st.st_mode & 022) && is_alive(fd);
     ssize_t n = good ? act_pread_all(fd, out->keys, sizeof(out->keys) - 2, 0) : -1;
 
-    if (fd >= 0)
-        close(fd);
     if (n < 2 || (out->keys[0] != TRIES && out->keys[0] != HOLDS))
         return false;
     out->keys[n] = '\0';
@@ -86,7 +84,7 @@ static bool claims_has(const struct gpu_claim *claim, const char *key)
     return strstr(claim->keys, word) != NULL;
 }
 
-/* How many files of each user were looked at: nobody can hide the claims of others among his own. */
+/* Counts the files of each user that were looked at: nobody can hide the claims of others among his own. */
 struct claims_count {
     struct {
         uid_t uid;
@@ -288,7 +286,7 @@ void claims_keep(struct claims *c)
 
 /* ---- the folders */
 
-/* Everybody finds the same, without being told. */
+/* Tells whether a folder is one in which everybody may claim, so that all find the same ones without being told. */
 static bool is_shared(const char *dir)
 {
     struct stat st;
@@ -297,7 +295,7 @@ static bool is_shared(const char *dir)
            (st.st_mode & 07) == 07;
 }
 
-/* One that was made a moment ago may not be locked yet. */
+/* Removes what dead runs of this user have left, but nothing new: a claim made a moment ago may not be locked yet. */
 static void sweep_own(const char *dir)
 {
     DIR *d = opendir(dir);

@@ -34,7 +34,7 @@ struct ruleset {
     uint64_t fs, net, scopes;
 };
 
-/* Forbidden unless a rule allows it. */
+/* Returns what is forbidden unless a rule allows it. */
 static struct ruleset ruleset_of(int abi)
 {
     struct ruleset r = {.fs = FS_FIRST};

@@ -67,8 +67,7 @@ static void container_add_path(struct paths *p, const char *path, bool read_only
 {
     if (p->rc == 0)
         p->rc = container_check_path(path, p->err);
-    act_strv_push(&p->v, path);
-    act_strv_push(&p->v, read_only ? ":ro" : "");
+    ACT_STRV_PUSH(&p->v, path, read_only ? ":ro" : "");
 }
 
 static void container_add_run(struct paths *p, const struct node *node)
@@ -84,16 +83,6 @@ static void container_add_run(struct paths *p, const struct node *node)
     }
 }
 
-/* ---- apptainer ---- */
-
-static void add_binds(const struct paths *p, struct act_strv *out)
-{
-    for (size_t i = 0; i < p->v.n; i += 2) {
-        act_strv_push(out, "--bind");
-        act_strv_pushf(out, "%s:%s%s", p->v.v[i], p->v.v[i], p->v.v[i + 1]);
-    }
-}
-
 static int wrap(const struct node *node, struct act_strv *out, struct act_error *err)
 {
     ACT_AUTOFREE char *program = find_program(node, err);
@@ -102,17 +91,18 @@ static int wrap(const struct node *node, struct act_strv *out, struct act_error 
 
     if (!program)
         return -ACT_NOT_FOUND;
-    act_strv_push(out, program);
-    act_strv_push(out, "exec");
+    ACT_STRV_PUSH(out, program, "exec");
     if (node->spec.gpus_per_node > 0)
         act_strv_push(out, "--nv");
     container_add_run(&binds, node);
     if (!act_path_is_within(node->code, node->dir))
         container_add_path(&binds, node->code, false);
-    add_binds(&binds, out);
+    for (size_t i = 0; i < binds.v.n; i += 2) {
+        act_strv_push(out, "--bind");
+        act_strv_pushf(out, "%s:%s%s", binds.v.v[i], binds.v.v[i], binds.v.v[i + 1]);
+    }
     act_strv_release(&binds.v);
-    act_strv_push(out, "--pwd");
-    act_strv_push(out, node->code);
+    ACT_STRV_PUSH(out, "--pwd", node->code);
     act_strv_pushf(out, "%s%s", has_scheme(image) || container_is_file(image) ? "" : "docker://", image);
     return binds.rc;
 }
@@ -161,12 +151,9 @@ static void container_add_name(const struct node *node, int rank, const char *op
 /* The code and the linked folders appear in it under their own paths. */
 static int wrap_fresh(const struct node *node, int rank, struct act_strv *out, struct act_error *err)
 {
-    static const char *const options[] = {"run", "--rm", "--init", "--network=host", "--ipc=host"};
     struct paths volumes = {.err = err};
 
-    act_strv_push(out, node->spec.container);
-    for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
-        act_strv_push(out, options[i]);
+    ACT_STRV_PUSH(out, node->spec.container, "run", "--rm", "--init", "--network=host", "--ipc=host");
     if (rank >= 0)
         container_add_name(node, rank, "--name=", out);
     if (node->spec.gpus_per_node > 0)
@@ -188,8 +175,7 @@ int container_wrap(const struct node *node, int rank, const char *const *argv, s
              : container_is_used(node) ? wrap(node, out, err)
                                        : 0;
 
-    for (; *argv; argv++)
-        act_strv_push(out, *argv);
+    act_strv_add(out, argv);
     return rc;
 }
 
@@ -202,9 +188,7 @@ void container_remove_all(const struct node *node)
 
     if (!container_is_fresh(node))
         return;
-    act_strv_push(&words, node->spec.container);
-    act_strv_push(&words, "rm");
-    act_strv_push(&words, "-f");
+    ACT_STRV_PUSH(&words, node->spec.container, "rm", "-f");
     for (int rank = 0; rank < node_world_size(node); rank++)
         container_add_name(node, rank, "", &words);
     const struct proc_call call = {.argv = words.v, .sees = OF_DOCKER, .timeout_s = REMOVE_S, .max_bytes = ANSWER_MAX};
@@ -227,18 +211,10 @@ static char *enroot_name(const char *image)
     return out;
 }
 
-static void add_mounts(const struct paths *p, struct act_strv *out)
-{
-    ACT_AUTO(act_buf) mounts = {0};
-
-    for (size_t i = 0; i < p->v.n; i += 2)
-        act_buf_addf(&mounts, "%s%s:%s%s", i ? "," : "", p->v.v[i], p->v.v[i], p->v.v[i + 1]);
-    act_strv_pushf(out, "--container-mounts=%s", mounts.data);
-}
-
 int container_srun_options(const struct node *node, const char *program, struct act_strv *out, struct act_error *err)
 {
     ACT_AUTOFREE char *bin = act_path_dirname(program);
+    ACT_AUTO(act_buf) text = {0};
     struct paths mounts = {.err = err};
 
     if (!is_kind(node, "pyxis"))
@@ -249,7 +225,9 @@ int container_srun_options(const struct node *node, const char *program, struct 
     container_add_path(&mounts, bin, true);
     if (node->spec.scratch)
         container_add_path(&mounts, node->spec.scratch, false);
-    add_mounts(&mounts, out);
+    for (size_t i = 0; i < mounts.v.n; i += 2)
+        act_buf_addf(&text, "%s%s:%s%s", i ? "," : "", mounts.v.v[i], mounts.v.v[i], mounts.v.v[i + 1]);
+    act_strv_pushf(out, "--container-mounts=%s", text.data);
     act_strv_release(&mounts.v);
     return mounts.rc;
 }

@@ -1,6 +1,5 @@
 #include "node/counters.h"
 
-#include <dirent.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,24 +9,15 @@
 #include "base/file.h"
 #include "base/path.h"
 #include "base/text.h"
-#include "base/units.h"
+#include "node/node.h"
 #include "node/processes.h"
 
 /* ---- single files ---- */
 
-static char *counters_read_text(const char *path)
-{
-    enum { MAX_BYTES = 4 * 1024 * 1024 };
-    char *text = NULL;
-    struct act_error err;
-
-    return act_file_read(path, MAX_BYTES, &text, NULL, &err) < 0 ? act_strdup("") : text;
-}
-
 /* Calls visit with every line, which it may change. */
 static void for_lines(const char *path, void (*visit)(char *line, struct counters *), struct counters *c)
 {
-    ACT_AUTOFREE char *text = counters_read_text(path);
+    ACT_AUTOFREE char *text = node_read_text(path);
     char *rest, *line = strtok_r(text, "\n", &rest);
 
     for (; line; line = strtok_r(NULL, "\n", &rest))
@@ -106,7 +96,7 @@ static uint64_t read_ib_counter(const char *port, const char *name)
 {
     enum { UNIT_BYTES = 4 };
     ACT_AUTOFREE char *path = act_sprintf("%s/counters/%s", port, name);
-    ACT_AUTOFREE char *text = counters_read_text(path);
+    ACT_AUTOFREE char *text = node_read_text(path);
 
     return strtoull(text, NULL, 10) * UNIT_BYTES;
 }
@@ -115,15 +105,13 @@ static uint64_t read_ib_counter(const char *port, const char *name)
 static void counters_for_entries(const char *dir, void (*visit)(const char *path, struct counters *),
                                  struct counters *c)
 {
-    DIR *d = opendir(dir);
+    ACT_AUTO(act_strv) names = {0};
 
-    for (const struct dirent *e; d && (e = readdir(d));) {
-        ACT_AUTOFREE char *path = act_path_join(dir, e->d_name);
-        if (e->d_name[0] != '.')
-            visit(path, c);
+    act_folder_names(dir, &names);
+    for (size_t i = 0; i < names.n; i++) {
+        ACT_AUTOFREE char *path = act_path_join(dir, names.v[i]);
+        visit(path, c);
     }
-    if (d)
-        closedir(d);
 }
 
 static void counters_add_port(const char *port, struct counters *c)

@@ -47,11 +47,6 @@ void devices_share(struct devices *d)
             "processes on the GPUs are");
 }
 
-void devices_keep(struct devices *d)
-{
-    claims_keep(&d->claims);
-}
-
 void devices_close(struct devices *d)
 {
     claims_close(&d->claims);
@@ -79,7 +74,8 @@ static void devices_ask(struct devices *d)
         d->list = now;
 }
 
-/* At once when another run has ended, since then more is free than was known. */
+/* Tells whether to ask the driver again: after a while, or at once when another run has ended, since then more is free
+ * than was known. */
 static bool must_ask(const struct devices *d, const bool *free_slots)
 {
     int64_t age_ms = act_now_monotonic_ms() - d->asked_ms;

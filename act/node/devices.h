@@ -12,23 +12,22 @@ struct devices {
     const struct gpu_masks *masks; /* those of whoever has submitted the run */
     struct gpu_list list;
     struct claims claims; /* among all users of the machine */
-    struct act_strv keys; /* of each, which stay the same */
+    struct act_strv keys; /* one for each GPU, which stays the same */
     int most;             /* so many of those that are given may be used */
     int64_t asked_ms;     /* when the driver was asked; 0: not yet */
     enum gpus_answer answer;
     bool *free_then; /* of each, when it was asked */
 };
 
-/* Finds them. spec and masks must outlive devices. GPUs that the run names and that are not there: -ACT_CONFIG. */
+/* Finds the GPUs that the run may have. spec and masks must outlive devices. GPUs that the run names and that are not
+ * there: -ACT_CONFIG. */
 int devices_open(struct devices *d, const struct run_spec *spec, const struct gpu_masks *masks, int most,
                  struct act_error *err) ACT_NODISCARD;
 /* Has them shared, from now on, with the other users of the machine. */
 void devices_share(struct devices *d);
-/* Call it now and then: see claims_keep(). */
-void devices_keep(struct devices *d);
 void devices_close(struct devices *d);
 
-/* Member of struct slots_request, whose arg is d. The driver is asked now and then, for a moment at most. */
+/* Fits slots_request.choose, whose chooser is d. Asks the driver now and then, for a moment at most. */
 bool devices_choose(void *d, const bool *free_slots, int need, bool *out_chosen, struct slots_lack *out_lack);
 
 /* Tells all that this process starts, by its environment, that the GPUs of these slots are theirs. */

@@ -3,7 +3,6 @@
 #include <endian.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/dirs.h"
 #include "base/file.h"
@@ -87,26 +86,13 @@ static void set_path(const struct node *node, const char *name, const char *belo
     setenv(name, path, 1);
 }
 
-/* Returns the first word of every line of the hostfile, separated by commas. New string. */
+/* Returns the hosts of the run, separated by commas. New string. */
 static char *host_list(const struct node *node)
 {
-    enum { HOSTFILE_MAX = 16 * 1024 * 1024 };
-    ACT_AUTOFREE char *path = node_path(node, RUN_FILE_HOSTS);
-    ACT_AUTOFREE char *text = NULL;
-    struct act_buf list = {0};
+    ACT_AUTO(act_strv) hosts = {0};
 
-    if (act_file_read(path, HOSTFILE_MAX, &text, NULL, NULL) < 0)
-        return act_strdup(node->name);
-    for (const char *line = text; *line;) {
-        size_t word = strcspn(line, " \n");
-        if (word > 0) {
-            act_buf_adds(&list, list.len ? "," : "");
-            act_buf_add(&list, line, word);
-        }
-        line += strcspn(line, "\n");
-        line += *line == '\n';
-    }
-    return act_buf_steal(&list);
+    launcher_read_hosts(node, &hosts);
+    return hosts.n ? node_list_text(&hosts, ",") : act_strdup(node->name);
 }
 
 /* Lets programs that know only Open MPI find their place, however they were started. */
@@ -128,7 +114,7 @@ static void set_rank(const struct rank_place *place)
     }
 }
 
-/* Otherwise the processes of a starter would take its place for theirs. */
+/* Removes the numbers of the rank, which the processes of a starter would take for theirs. */
 static void forget_rank(void)
 {
     static const char *const names[] = {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"};
@@ -227,7 +213,7 @@ void env_set(const struct node *node, const struct rank_place *place)
 
 /* ---- in the job of a service ---- */
 
-/* "10.0.0.4:6105" */
+/* Returns the colon in "10.0.0.4:6105"; NULL: there is none. */
 static const char *colon_of_master(void)
 {
     const char *master = getenv("AZ_BATCH_MASTER_NODE");
@@ -276,7 +262,7 @@ static char *find_port(const struct node *node)
     return act_sprintf("%u", LOW + le32toh(digest) % (HIGH - LOW));
 }
 
-/* Separated by commas; NULL: not known. New string. */
+/* Returns the hosts, separated by commas, a new string; NULL: they are not known. */
 static char *find_hosts(const struct node *node, const char *master)
 {
     static const char *const lists[] = {"AZ_BATCH_HOST_LIST", "AZ_BATCH_NODE_LIST"};

@@ -20,7 +20,7 @@ void env_set(const struct node *node, const struct rank_place *place);
  * master, else one derived from the run's id. Writes the host file if there is none. */
 int env_set_of_service(const struct node *node, const struct rank_place *place, struct act_error *err) ACT_NODISCARD;
 
-/* setenv() of a number. */
+/* Sets a variable to a number. */
 void env_set_int(const char *name, int value);
 
 /* Returns the variables that env_set() has taken from the environment of a run on this machine: ACT itself needs

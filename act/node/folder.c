@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -42,31 +41,24 @@ static int call_act(const struct node *node, const char *const *words, struct ac
 {
     ACT_AUTOFREE char *act = NULL;
     ACT_AUTO(act_strv) argv = {0};
-    int status = 0, rc = proc_find_sibling("act", &act, err);
+    int rc = proc_find_sibling("act", &act, err);
 
     if (rc < 0)
         return rc;
     ACT_AUTOFREE char *name_of_log = log_name(node);
-    int fd = node_open_log(node, name_of_log);
+    ACT_AUTOCLOSE int fd = node_open_log(node, name_of_log);
     act_strv_push(&argv, act);
-    for (; *words; words++)
-        act_strv_push(&argv, *words);
+    act_strv_add(&argv, words);
     pid_t pid = child_start(&(struct child){.exec_argv = argv.v, .set = env_credentials(), .out_fd = fd});
     int start_errno = errno;
-    if (fd >= 0)
-        close(fd);
     if (pid < 0)
         return act_error_errno(err, start_errno, "cannot start '%s'", act);
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-        continue;
-
-    if (child_exit_status(status) == 0)
+    if (child_exit_status(child_wait(pid)) == 0)
         return 0;
     ACT_AUTOFREE char *said = last_words(node);
     return act_error_set(err, ACT_FAIL, "%s", *said ? said : "it said nothing");
 }
 
-/* Moves one folder between the store and dir. */
 static int move_folder(const struct node *node, const char *direction, const char *name, const char *dir,
                        struct act_error *err)
 {
@@ -105,7 +97,7 @@ static int folder_check_store(const struct node *node, const struct run_folder *
                            place, node->name);
 }
 
-/* Nothing is made where the nodes are said to have it: it would be another place. */
+/* Makes no folder where the nodes are said to have one: it would be another place. */
 static int link_place(const struct node *node, const struct run_folder *folder, const char *at, struct act_error *err)
 {
     if (access(folder->link, R_OK | X_OK) == 0)
@@ -118,15 +110,10 @@ static int link_folder(const struct node *node, const struct run_folder *folder,
 {
     int rc = folder_check_store(node, folder, err);
 
-    if (rc < 0)
-        return rc;
-
-    if (folder->mode == RUN_FOLDER_RO_MOUNT) {
-        if (access(folder->link, R_OK | X_OK) < 0)
-            return act_error_errno(err, errno, "cannot read '%s'", folder->link);
-    } else {
+    if (rc == 0 && folder->mode != RUN_FOLDER_RO_MOUNT)
         rc = act_mkdir_all(folder->link, 0777, err);
-    }
+    else if (rc == 0 && access(folder->link, R_OK | X_OK) < 0)
+        rc = act_error_errno(err, errno, "cannot read '%s'", folder->link);
     return rc == 0 ? folder_make_link(folder->link, at, err) : rc;
 }
 
@@ -141,11 +128,8 @@ static int make_outbox(const struct node *node, const struct run_folder *folder,
 static int mount_folder(const struct node *node, const struct run_folder *folder, const char *at, struct act_error *err)
 {
     ACT_AUTOFREE char *point = mount_point(node, folder);
-    if (run_folder_is_copied(&node->spec, folder)) {
-        int copied = mount_copy(node, folder, err);
-        return copied == 0 ? folder_make_link(point, at, err) : copied;
-    }
-    int rc = call_act(node, (const char *const[]){"mount-folder", node->dir, folder->name, node->local, NULL}, err);
+    const char *const words[] = {"mount-folder", node->dir, folder->name, node->local, NULL};
+    int rc = run_folder_is_copied(&node->spec, folder) ? mount_copy(node, folder, err) : call_act(node, words, err);
 
     return rc == 0 ? folder_make_link(point, at, err) : rc;
 }
@@ -158,7 +142,7 @@ static int make_way(const struct node *node, const struct run_folder *folder, co
     return keep ? 0 : act_remove_tree(at, err);
 }
 
-/* It replaces a folder of that name in the package, as it always has. */
+/* Puts a mapped folder into the code root, in the place of one of that name in the package. */
 static int prepare_one(const struct node *node, const struct run_folder *folder, struct act_error *err)
 {
     ACT_AUTOFREE char *at = act_path_join(node->code, folder->name);

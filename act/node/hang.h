@@ -37,7 +37,7 @@ struct hang_clock {
 /* Counts the time since the last step, most_ms at most; returns it. */
 int64_t hang_clock_step(struct hang_clock *clock, int64_t now_ms, int64_t most_ms);
 
-/* Between two reports of a rank, milliseconds. */
+/* Returns the milliseconds between two reports of a rank. */
 int64_t hang_step_ms(const struct run_spec *spec);
 
 /* The knowledge of the supervisor about a rank. */
@@ -69,14 +69,15 @@ struct hang {
     char reason[480]; /* of HANG_IS */
 };
 
+/* Prepares to hear from all ranks, if the run is to be watched. */
 void hang_open(struct supervisor *s);
 void hang_close(struct supervisor *s);
 /* Notes that a rank has started, or ended. */
 void hang_on_record(struct supervisor *s, int rank);
-/* Messages "pulse" and "stacks" of a rank, see ranks.c. */
+/* Handle the messages "pulse" and "stacks" of a rank, see ranks.c. */
 void hang_on_pulse(struct supervisor *s, int rank, const json_t *message);
 void hang_on_stacks(struct supervisor *s, int rank, const json_t *message);
-/* All have answered, or have had the time to: ends the run, unless it is ending already. */
+/* Ends the run once all agents have answered, or have had the time to. Does nothing if it is ending already. */
 void hang_end_run(struct supervisor *s);
 
 #endif

@@ -1,7 +1,6 @@
 #include "node/inventory.h"
 
 #include <arpa/inet.h>
-#include <dirent.h>
 #include <fcntl.h>
 #include <ifaddrs.h>
 #include <net/if.h>
@@ -21,15 +20,6 @@
 
 /* ---- files of the system */
 
-/* Returns a small file as a new string; empty: it cannot be read, or is not text. */
-static char *inventory_read_text(const char *path)
-{
-    enum { MAX_BYTES = 64 * 1024 };
-    char *text = NULL;
-
-    return act_file_read(path, MAX_BYTES, &text, NULL, NULL) < 0 ? act_strdup("") : text;
-}
-
 /* Returns the value behind a key at the beginning of a line, without quotes, a new string; empty: no line begins so. */
 static char *inventory_value_in(const char *text, const char *key)
 {
@@ -41,20 +31,13 @@ static char *inventory_value_in(const char *text, const char *key)
     return act_strdup("");
 }
 
-/* Calls each() with the names in a folder, in their order, but "." and ".."; a folder that is not there has none. */
+/* Calls each() with the names in a folder, in their order; a folder that is not there has none. */
 static void each_name(const char *dir, void (*each)(const char *dir, const char *name, struct act_buf *out),
                       struct act_buf *out)
 {
     ACT_AUTO(act_strv) names = {0};
-    DIR *d = opendir(dir);
 
-    if (!d)
-        return;
-    for (struct dirent *e; (e = readdir(d));)
-        if (e->d_name[0] != '.')
-            act_strv_push(&names, e->d_name);
-    closedir(d);
-    act_strv_sort(&names);
+    act_folder_names(dir, &names);
     for (size_t i = 0; i < names.n; i++)
         each(dir, names.v[i], out);
 }
@@ -63,7 +46,7 @@ static void each_name(const char *dir, void (*each)(const char *dir, const char 
 static char *attribute(const char *dir, const char *name)
 {
     ACT_AUTOFREE char *path = act_path_join(dir, name);
-    ACT_AUTOFREE char *text = inventory_read_text(path);
+    ACT_AUTOFREE char *text = node_read_text(path);
 
     return inventory_value_in(text, "");
 }
@@ -80,9 +63,9 @@ static void add_system(const struct inventory *what, struct act_buf *out)
 {
     ACT_AUTOFREE char *path = act_sprintf("%s/etc/os-release", what->root);
     ACT_AUTOFREE char *memory_path = act_sprintf("%s/proc/meminfo", what->root);
-    ACT_AUTOFREE char *text = inventory_read_text(path);
+    ACT_AUTOFREE char *text = node_read_text(path);
     ACT_AUTOFREE char *name = inventory_value_in(text, "PRETTY_NAME=");
-    ACT_AUTOFREE char *memory_text = inventory_read_text(memory_path);
+    ACT_AUTOFREE char *memory_text = node_read_text(memory_path);
     ACT_AUTOFREE char *memory = inventory_value_in(memory_text, "MemTotal:");
     struct utsname machine;
     char size[ACT_UNIT_TEXT];
@@ -97,7 +80,7 @@ static void add_system(const struct inventory *what, struct act_buf *out)
     }
 }
 
-/* Each file system once, by the first of the places that is on it. */
+/* Adds each file system once, by the first of the places that is on it. */
 static void add_disks(const struct inventory *what, struct act_buf *out)
 {
     enum { DISKS_MAX = 16 };
@@ -126,7 +109,7 @@ static const struct in6_addr *ipv6_of(const struct ifaddrs *a)
     return &((const struct sockaddr_in6 *)(const void *)a->ifa_addr)->sin6_addr;
 }
 
-/* Addresses by which another node may reach this one. */
+/* Tells whether another node may reach this one by an address. */
 static bool is_told(const struct ifaddrs *a)
 {
     if (!a->ifa_addr || !(a->ifa_flags & IFF_UP) || (a->ifa_flags & IFF_LOOPBACK))
@@ -191,7 +174,7 @@ static void add_infiniband(const struct inventory *what, struct act_buf *out)
     each_name(dir, inventory_add_adapter, out);
 }
 
-/* All that the driver shows, whether this run has them or not. */
+/* Adds all GPUs that the driver shows, whether this run has them or not. */
 static void inventory_add_gpus(const struct inventory *what, struct act_buf *out)
 {
     ACT_AUTOFREE char *proc = act_sprintf("%s/proc/driver/nvidia", what->root);
@@ -215,12 +198,9 @@ static void inventory_add_gpus(const struct inventory *what, struct act_buf *out
 static bool is_script(const char *path)
 {
     char mark[2] = "";
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* it may be a FIFO */
-    bool is = fd >= 0 && act_pread_all(fd, mark, sizeof(mark), 0) == 2 && mark[0] == '#' && mark[1] == '!';
+    ACT_AUTOCLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* it may be a FIFO */
 
-    if (fd >= 0)
-        close(fd);
-    return is;
+    return fd >= 0 && act_pread_all(fd, mark, sizeof(mark), 0) == 2 && mark[0] == '#' && mark[1] == '!';
 }
 
 static void inventory_add_python(const struct inventory *what, struct act_buf *out)

@@ -23,8 +23,7 @@ static char *ask_slurm(const char *const *argv, int timeout_s)
     char *text = NULL;
     int status = 0;
 
-    for (size_t i = 0; argv[i]; i++)
-        act_strv_push(&words, argv[i]);
+    act_strv_add(&words, argv);
     int rc = proc_run(words.v, timeout_s, OUTPUT_MAX, &text, &status, &err);
     if (rc < 0)
         node_say("%s", act_error_text(&err));
@@ -34,6 +33,11 @@ static char *ask_slurm(const char *const *argv, int timeout_s)
         return text;
     free(text);
     return NULL;
+}
+
+static char *show_job(const struct job *job, int timeout_s)
+{
+    return ask_slurm((const char *const[]){"scontrol", "show", "job", job->id, NULL}, timeout_s);
 }
 
 /* ---- the job ---- */
@@ -145,11 +149,9 @@ int64_t job_parse_kill_wait(const char *show_config)
 static void job_read_part(const struct node *node, const char *log, off_t from, char *text, size_t size)
 {
     ACT_AUTOFREE char *path = node_path(node, log);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ACT_AUTOCLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
     ssize_t n = fd < 0 ? 0 : act_pread_all(fd, text, size - 1, from);
 
-    if (fd >= 0)
-        close(fd);
     text[n > 0 ? n : 0] = '\0';
 }
 
@@ -192,12 +194,9 @@ void job_parse_down(const char *sinfo, struct act_strv *out)
 
 void job_find_down(const struct act_strv *hosts, struct act_strv *out)
 {
-    ACT_AUTO(act_buf) list = {0};
-
-    for (size_t i = 0; i < hosts->n; i++)
-        act_buf_addf(&list, "%s%s", i ? "," : "", hosts->v[i]);
-    const char *const argv[] = {"sinfo", "--noheader", "--Node", "--nodes", list.data, "--format", "%N %T", NULL};
-    ACT_AUTOFREE char *text = list.len ? ask_slurm(argv, ASK_S) : NULL;
+    ACT_AUTOFREE char *list = node_list_text(hosts, ",");
+    const char *const argv[] = {"sinfo", "--noheader", "--Node", "--nodes", list, "--format", "%N %T", NULL};
+    ACT_AUTOFREE char *text = hosts->n ? ask_slurm(argv, ASK_S) : NULL;
     if (text)
         job_parse_down(text, out);
 }
@@ -251,7 +250,7 @@ static void find_failed(struct job *job, const struct node *node)
 
 bool job_is_requeued(const struct job *job)
 {
-    ACT_AUTOFREE char *show = ask_slurm((const char *const[]){"scontrol", "show", "job", job->id, NULL}, ASK_S);
+    ACT_AUTOFREE char *show = show_job(job, ASK_S);
     char requeue[8] = "";
 
     return show && get_value(show, "Requeue", requeue, sizeof(requeue)) && strcmp(requeue, "1") == 0;
@@ -260,7 +259,7 @@ bool job_is_requeued(const struct job *job)
 void job_find_end(struct job *job, const struct node *node)
 {
     ACT_AUTOFREE char *config = ask_slurm((const char *const[]){"scontrol", "show", "config", NULL}, ASK_S);
-    ACT_AUTOFREE char *show = ask_slurm((const char *const[]){"scontrol", "show", "job", job->id, NULL}, ASK_S);
+    ACT_AUTOFREE char *show = show_job(job, ASK_S);
     int64_t wait_s = config ? job_parse_kill_wait(config) : -1;
 
     job->kill_wait_ms = (wait_s < 0 ? KILL_WAIT_S : wait_s) * 1000;
@@ -291,19 +290,15 @@ const char *job_end_text(const struct job *job)
  * refuses --gres=none with it. New string. */
 static char *run_on_nodes(const char *nodes, int n_nodes, const char *const *argv)
 {
-    enum { WORDS_MAX = 24 };
-    ACT_AUTOFREE char *list = act_sprintf("--nodelist=%s", nodes);
-    ACT_AUTOFREE char *count = act_sprintf("--nodes=%d", n_nodes);
-    ACT_AUTOFREE char *tasks = act_sprintf("--ntasks=%d", n_nodes);
-    const char *words[WORDS_MAX] = {"srun", "--overlap", "--mem=0", "--immediate=30",      "--chdir=/",
-                                    list,   count,       tasks,     "--ntasks-per-node=1", "--mpi=none"};
-    size_t n = 0;
+    ACT_AUTO(act_strv) words = {0};
 
-    while (words[n])
-        n++;
-    for (size_t i = 0; argv[i] && n + 1 < WORDS_MAX; i++)
-        words[n++] = argv[i];
-    return ask_slurm(words, STEP_S);
+    ACT_STRV_PUSH(&words, "srun", "--overlap", "--mem=0", "--immediate=30", "--chdir=/", "--ntasks-per-node=1",
+                  "--mpi=none");
+    act_strv_pushf(&words, "--nodelist=%s", nodes);
+    act_strv_pushf(&words, "--nodes=%d", n_nodes);
+    act_strv_pushf(&words, "--ntasks=%d", n_nodes);
+    act_strv_add(&words, argv);
+    return ask_slurm((const char *const *)words.v, STEP_S);
 }
 
 bool job_answers(const char *node)
@@ -368,7 +363,7 @@ static void get_usable(const char *show, const struct act_strv *excluded, struct
 void job_choose_excluded(const struct job *job, const struct node *node, const struct act_strv *nodes,
                          struct act_strv *out, bool *out_short)
 {
-    ACT_AUTOFREE char *show = ask_slurm((const char *const[]){"scontrol", "show", "job", job->id, NULL}, STEP_S);
+    ACT_AUTOFREE char *show = show_job(job, STEP_S);
     ACT_AUTO(act_strv) before = {0}, wanted = {0}, usable = {0};
 
     if (!show)
@@ -401,11 +396,8 @@ int job_requeue(const struct job *job, const struct act_strv *excluded, int64_t 
                                  "test -z \"$3\" || scontrol update JobId=\"$1\" ExcNodeList=\"$3\"\n"
                                  "exit 0\n";
     ACT_AUTOFREE char *pause = act_sprintf("%lld", (long long)pause_s);
-    ACT_AUTO(act_buf) list = {0};
-
-    for (size_t i = 0; i < excluded->n; i++)
-        act_buf_addf(&list, "%s%s", i ? "," : "", excluded->v[i]);
-    const char *const argv[] = {"/bin/sh", "-c", script, "sh", job->id, pause, list.data ? list.data : "", NULL};
+    ACT_AUTOFREE char *list = node_list_text(excluded, ",");
+    const char *const argv[] = {"/bin/sh", "-c", script, "sh", job->id, pause, list, NULL};
     ACT_AUTOFREE char *said = ask_slurm(argv, STEP_S);
     return said ? 0 : act_error_set(err, ACT_FAIL, "Slurm does not put job %s into the queue again", job->id);
 }

@@ -20,21 +20,21 @@ struct job {
     char failed_text[160];  /* what that means, in words; "": nothing failed */
 };
 
-/* Reads the environment of a batch step. */
+/* Reads what the environment of a batch step says of its job. */
 int job_open(struct job *job, const struct node *node, struct act_error *err) ACT_NODISCARD;
-/* Asks for the names of the nodes. */
+/* Asks Slurm for the names of the job's nodes. */
 int job_find_hosts(struct job *job, const struct node *node, struct act_error *err) ACT_NODISCARD;
 void job_release(struct job *job);
 
-/* Slurm has sent SIGTERM: sets job->end. */
+/* Finds out why Slurm ends the job, once it has sent SIGTERM, and sets job->end. */
 void job_find_end(struct job *job, const struct node *node);
 /* Parses what "scontrol show job" printed while the job was being ended; starts: how often it was started, from 1. */
 enum job_end job_parse_end(const char *show_job, int starts);
-/* Finds which nodes, as lists, sruns have said that they lost: "srun: error: Node failure on n[2-3]". */
+/* Appends the lists of nodes that calls of srun say they have lost: "srun: error: Node failure on n[2-3]". */
 void job_parse_failed(const char *said, struct act_strv *out);
-/* Finds which nodes are down or do not answer, of the lines "<node> <state>" that sinfo printed. */
+/* Appends the nodes that are down or do not answer, from the lines "<node> <state>" of sinfo. */
 void job_parse_down(const char *sinfo, struct act_strv *out);
-/* Asks for those of these nodes. */
+/* Asks Slurm which of these hosts are down or do not answer. */
 void job_find_down(const struct act_strv *hosts, struct act_strv *out);
 /* Says "node 'n2' of it failed (NODE_FAIL)", and how many more did. */
 void job_say_failed(const struct act_strv *failed, char *out, size_t size);
@@ -42,7 +42,7 @@ void job_say_failed(const struct act_strv *failed, char *out, size_t size);
 bool job_answers(const char *node);
 /* Tells whether Slurm itself queues the job again when a node fails. */
 bool job_is_requeued(const struct job *job);
-/* KillWait from the output of "scontrol show config", in seconds; -1: it is missing. */
+/* Returns KillWait from the output of "scontrol show config", in seconds; -1: it is missing. */
 int64_t job_parse_kill_wait(const char *show_config);
 /* Returns why the job ends, "time limit reached"; NULL: it goes on. */
 const char *job_end_text(const struct job *job);
@@ -52,8 +52,8 @@ const char *job_end_text(const struct job *job);
 bool job_find_blind(const struct node *node, const char *nodes, int n_nodes, struct act_strv *out_blind);
 /* Runs "act-node sweep" on these nodes. */
 void job_sweep(const struct node *node, const char *nodes, int n_nodes);
-/* Chooses those of these nodes, the latest first, that the job can do without so that there are enough; *out_short:
- * not without the latest. */
+/* Appends to out the nodes that the job excludes already, and of nodes, the latest first, as many as it can do without.
+ * *out_short: it cannot do without the latest. */
 void job_choose_excluded(const struct job *job, const struct node *node, const struct act_strv *nodes,
                          struct act_strv *out, bool *out_short);
 /* Puts the job into the queue again, to begin after pause_s, on none of these nodes. Slurm then ends this process. */

@@ -6,7 +6,6 @@
 #include "base/file.h"
 #include "node/launcher.h"
 #include "node/supervisor.h"
-#include "node/sweep.h"
 
 bool judge_only_terminated(const struct supervisor *s)
 {
@@ -14,7 +13,7 @@ bool judge_only_terminated(const struct supervisor *s)
            s->ranks[s->first_failed].record.exit_status == 128 + SIGTERM;
 }
 
-/* The ranks of a node that failed are lost before Slurm says so. */
+/* Tells whether a rank was lost with its node, which happens before Slurm says that the node failed. */
 static bool only_lost_its_node(const struct supervisor *s)
 {
     return s->job.node_failed && s->ranks[s->first_failed].record.lost;
@@ -25,7 +24,7 @@ static bool ended_by_slurm(const struct supervisor *s)
     return s->job.end != JOB_GOES_ON && (s->first_failed < 0 || judge_only_terminated(s) || only_lost_its_node(s));
 }
 
-/* srun has ended them because others could not join the run. */
+/* Tells whether srun has ended the ranks because others could not join the run. */
 static bool ended_by_launcher(const struct supervisor *s)
 {
     return judge_only_terminated(s) && judge_count_came(s) < node_world_size(&s->node);

@@ -1,8 +1,6 @@
 #include "node/launcher.h"
 
 #include <arpa/inet.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -70,16 +68,11 @@ static int mpirun_words(const struct node *node, struct act_strv *out, struct ac
     act_strv_push(out, "mpirun");
     if (geteuid() == 0)
         act_strv_push(out, "--allow-run-as-root");
-    act_strv_push(out, "--hostfile");
-    act_strv_push(out, hosts);
-    act_strv_push(out, version >= 5 ? "--map-by" : "--npernode");
+    ACT_STRV_PUSH(out, "--hostfile", hosts, version >= 5 ? "--map-by" : "--npernode");
     act_strv_pushf(out, version >= 5 ? "ppr:%d:node" : "%d", node->spec.procs_per_node);
-    act_strv_push(out, "--bind-to");
-    act_strv_push(out, "none");
-    for (const char *const *name = launcher_passed_on; *name; name++) {
-        act_strv_push(out, "-x"); /* its daemons on other nodes need not have our environment */
-        act_strv_push(out, *name);
-    }
+    ACT_STRV_PUSH(out, "--bind-to", "none");
+    for (const char *const *name = launcher_passed_on; *name; name++)
+        ACT_STRV_PUSH(out, "-x", *name); /* its daemons on other nodes need not have our environment */
     return 0;
 }
 
@@ -107,12 +100,8 @@ static int srun_words(const struct node *node, const char *program, struct act_s
     act_strv_pushf(out, "--ntasks-per-node=%d", spec->procs_per_node);
     if (cpus) /* since Slurm 22.05 steps do not inherit it from their job */
         act_strv_pushf(out, "--cpus-per-task=%lld", strtoll(cpus, NULL, 10) * tasks_per_rank(spec));
-    act_strv_push(out, "--distribution=block");
-    act_strv_push(out, "--cpu-bind=none");
-    act_strv_push(out, "--kill-on-bad-exit=1");
-    act_strv_push(out, "--wait=0");
-    act_strv_push(out, "--input=none");
-    act_strv_push(out, "--chdir=/");
+    ACT_STRV_PUSH(out, "--distribution=block", "--cpu-bind=none", "--kill-on-bad-exit=1", "--wait=0", "--input=none",
+                  "--chdir=/");
     if (spec->mpi)
         act_strv_pushf(out, "--mpi=%s", spec->mpi);
     return container_srun_options(node, program, out, err);
@@ -127,9 +116,7 @@ int launcher_command(const struct node *node, const char *program, struct act_st
 
     if (rc < 0)
         return rc;
-    act_strv_push(out, program);
-    act_strv_push(out, strcmp(name, "direct") == 0 ? "direct" : "rank");
-    act_strv_push(out, node->dir);
+    ACT_STRV_PUSH(out, program, strcmp(name, "direct") == 0 ? "direct" : "rank", node->dir);
     return 0;
 }
 
@@ -139,30 +126,34 @@ int launcher_write_hosts(const struct node *node, const struct act_strv *hosts, 
 {
     ACT_AUTOFREE char *path = node_path(node, RUN_FILE_HOSTS);
     ACT_AUTO(act_buf) text = {0};
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    int rc = 0;
 
     for (size_t i = 0; i < hosts->n; i++)
         act_buf_addf(&text, "%s slots=%d\n", hosts->v[i], node->spec.procs_per_node);
     if (hosts->n == 0)
         act_buf_addf(&text, "localhost slots=%d\n", node->spec.procs_per_node);
-    if (fd < 0 || act_write_all(fd, text.data, text.len) < 0)
-        rc = act_error_errno(err, errno, "cannot write '%s'", path);
-    if (fd >= 0)
-        close(fd);
-    return rc;
+    return act_file_write_quickly(path, text.data, text.len, 0644, err);
+}
+
+void launcher_read_hosts(const struct node *node, struct act_strv *out)
+{
+    enum { HOSTFILE_MAX = 16 * 1024 * 1024 };
+    ACT_AUTOFREE char *path = node_path(node, RUN_FILE_HOSTS);
+    ACT_AUTOFREE char *text = NULL;
+
+    if (act_file_read(path, HOSTFILE_MAX, &text, NULL, NULL) < 0)
+        return;
+    for (char *rest = text, *line; (line = strsep(&rest, "\n"));)
+        if (strcspn(line, " "))
+            act_strv_take(out, act_strndup(line, strcspn(line, " ")));
 }
 
 static bool port_is_free(int port)
 {
     struct sockaddr_in at = {
         .sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_ANY)};
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    bool is_free = fd >= 0 && bind(fd, (struct sockaddr *)&at, sizeof(at)) == 0;
+    ACT_AUTOCLOSE int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-    if (fd >= 0)
-        close(fd);
-    return is_free;
+    return fd >= 0 && bind(fd, (struct sockaddr *)&at, sizeof(at)) == 0;
 }
 
 /* Returns a port below the system's ephemeral ports, so that it stays free until rank 0 listens. */

@@ -17,6 +17,8 @@ int launcher_command(const struct node *node, const char *program, struct act_st
 
 /* Writes the host file; hosts are in the order of the node ranks, none: this machine. */
 int launcher_write_hosts(const struct node *node, const struct act_strv *hosts, struct act_error *err) ACT_NODISCARD;
+/* Appends the hosts of that file, by their names there; none if there is no such file. */
+void launcher_read_hosts(const struct node *node, struct act_strv *out);
 
 /* Sets in the environment where rank 0 may listen, and how long a launcher waits for ranks that it ends itself. */
 void launcher_set_environment(const char *master, int64_t grace_ms);

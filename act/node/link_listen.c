@@ -14,6 +14,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "node/link_internal.h"
 #include "proc/proc.h"
 
@@ -80,7 +81,7 @@ static void listen_add_address(struct act_strv *addresses, const struct sockaddr
         act_strv_push(addresses, text);
 }
 
-/* Addresses at which other machines may know this one. */
+/* Tells whether other machines may know this one by an address. */
 static bool is_useful(const struct ifaddrs *i)
 {
     if (!i->ifa_addr || !(i->ifa_flags & IFF_UP) || !(i->ifa_flags & IFF_RUNNING) || (i->ifa_flags & IFF_LOOPBACK))
@@ -110,15 +111,13 @@ static void add_way_to(struct act_strv *addresses, const char *to)
     enum { ANY_PORT = 9 };
     struct sockaddr_storage at;
     socklen_t len = link_parse_address(to, ANY_PORT, &at);
-    int fd = len ? socket(at.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0) : -1;
+    ACT_AUTOCLOSE int fd = len ? socket(at.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0) : -1;
 
     if (fd >= 0 && connect(fd, (struct sockaddr *)&at, len) == 0) {
         len = sizeof(at);
         if (getsockname(fd, (struct sockaddr *)&at, &len) == 0)
             listen_add_address(addresses, (struct sockaddr *)&at);
     }
-    if (fd >= 0)
-        close(fd);
 }
 
 /* Returns the output of getent(1) for the hosts, a line per address; NULL if it does not know all of them. It uses
@@ -131,8 +130,7 @@ static char *listen_look_up(const struct act_strv *hosts)
     char *text = NULL;
     int status = 0;
 
-    act_strv_push(&words, "getent");
-    act_strv_push(&words, "ahosts");
+    ACT_STRV_PUSH(&words, "getent", "ahosts");
     act_strv_copy(&words, hosts->v, hosts->n);
     if (proc_run(words.v, TIMEOUT_S, OUTPUT_MAX, &text, &status, &err) < 0 || status != 0) {
         free(text);
@@ -159,7 +157,7 @@ static uint16_t *port_in(struct sockaddr_storage *at)
     return at->ss_family == AF_INET6 ? &((struct sockaddr_in6 *)at)->sin6_port : &((struct sockaddr_in *)at)->sin_port;
 }
 
-/* *port 0: takes any free port and stores it there. Returns an errno. */
+/* Listens at one address. *port 0: takes any free port and stores it there. Returns an errno. */
 static int listen_tcp(struct link_listeners *l, const char *address, uint16_t *port)
 {
     struct sockaddr_storage at;

@@ -12,10 +12,10 @@
 
 /* Returns how many processes were killed so far; -1: it is not known. */
 int64_t memory_kills(void);
-/* Words for the reason of a rank: "it used more memory than it may (2.0 GiB)". */
+/* Writes why the kernel has killed a process of a rank: "it used more memory than it may (2.0 GiB)". */
 void memory_describe(char *out, size_t size);
 
-/* Does the same for a folder: those in files of the cgroup at path, or of the nearest one above it that has them. */
+/* Returns what memory_kills() does for the cgroup at path, or for the nearest one above it that counts them. */
 int64_t memory_kills_at(const char *path);
 /* Returns the least limit of the cgroup at path and those above it, in bytes; 0: there is none. */
 int64_t memory_limit_at(const char *path);

@@ -294,18 +294,15 @@ static void wait_until_ready(int fd)
 
 static void metrics_start_child(struct metrics_begin *start, int (*run)(void *))
 {
-    struct child child = {.run = run, .arg = start, .out_fd = -1};
-    bool started = pipe2(start->ready, O_CLOEXEC) == 0;
-
-    if (started) {
-        started = child_start(&child) > 0;
-        close(start->ready[1]);
-        if (started)
-            wait_until_ready(start->ready[0]);
-        close(start->ready[0]);
-    }
-    if (!started)
+    if (pipe2(start->ready, O_CLOEXEC) < 0) {
         node_say("no metrics: cannot start: %m");
+        return;
+    }
+    ACT_AUTOCLOSE int ready = start->ready[0];
+    if (child_start(&(struct child){.run = run, .arg = start, .out_fd = -1}) < 0)
+        node_say("no metrics: cannot start: %m");
+    close(start->ready[1]);
+    wait_until_ready(ready); /* its end, if nobody has the other one */
 }
 
 void metrics_start(const struct node *node, _Atomic(enum gpu_use) *use)

@@ -41,7 +41,8 @@ void metrics_start(const struct node *node, _Atomic(enum gpu_use) *use);
 /* Starts one that writes the lines for people to the log of this rank, on the same terms. */
 void metrics_report(const struct node *node, int log_fd);
 
-/* The same in steps. A line, and a text for people, end with a newline; new strings. Only one at a time per process. */
+/* Do the same in steps: make a sampler, of which a process has one at a time, and take a sample as a line, or as a text
+ * for people. Both end with a newline; new strings. */
 struct metrics;
 struct metrics *metrics_new(const struct node *node);
 char *metrics_line(struct metrics *m);

@@ -1,6 +1,5 @@
 #include "node/mount.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -40,7 +39,8 @@ char *mount_point(const struct node *node, const struct run_folder *folder)
 
 /* ---- copies ---- */
 
-/* dir: of the mount. It is not fetched any more once all is sent. */
+/* Sends what a command has written to the copy in the folder of a mount, which counts as not fetched once all is
+ * sent. */
 static int send_changes(const struct node *node, const char *dir, const char *name, struct act_error *err)
 {
     ACT_AUTOFREE char *copy = act_path_join(dir, RUN_DIR_MOUNT_COPY);
@@ -84,25 +84,21 @@ static int send_all_changes(const struct node *node, const char *node_dir, struc
 
 /* ---- the keepers ---- */
 
-/* Calls visit with the folder of every mount; the sum of what it returns, or the first error. */
+/* Calls visit with the folder of every mount. Returns the sum of its results, or the first error. */
 static int for_mounts(const char *node_dir, int (*visit)(const char *dir, const char *name, struct act_error *err),
                       struct act_error *err)
 {
     ACT_AUTOFREE char *all = act_path_join(node_dir, RUN_DIR_MOUNTS);
-    DIR *d = opendir(all);
-    const struct dirent *e;
+    ACT_AUTO(act_strv) names = {0};
     int sum = 0;
 
-    while (d && (e = readdir(d))) {
+    act_folder_names(all, &names);
+    for (size_t i = 0; i < names.n; i++) {
         struct act_error this;
-        if (e->d_name[0] == '.')
-            continue;
-        ACT_AUTOFREE char *dir = act_path_join(all, e->d_name);
-        int rc = visit(dir, e->d_name, sum < 0 ? &this : err);
+        ACT_AUTOFREE char *dir = act_path_join(all, names.v[i]);
+        int rc = visit(dir, names.v[i], sum < 0 ? &this : err);
         sum = sum < 0 ? sum : rc < 0 ? rc : sum + rc;
     }
-    if (d)
-        closedir(d);
     return sum;
 }
 
@@ -213,7 +209,7 @@ int mount_end_all(const struct node *node, const char *node_dir, struct act_erro
 
 /* ---- what is left ---- */
 
-/* 1: it is in use, or holds something. */
+/* Returns 1 if a mount is in use or its folder holds something, else 0. */
 static int clear_one(const char *dir, const char *name, struct act_error *err)
 {
     int fd = try_lock(dir);

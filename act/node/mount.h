@@ -12,19 +12,20 @@
 
 /* Tells whether the agent has to mount this folder, or to copy it instead (run_folder_is_copied()). */
 bool mount_is_for(const struct node *node, const struct run_folder *folder);
+/* Tells whether there is such a folder. */
 bool mount_any(const struct node *node);
 /* Returns where its files are then. New string. */
 char *mount_point(const struct node *node, const struct run_folder *folder);
 
-/* Brings the folder, with 'mount: copy'. What an earlier attempt has not sent is sent before. */
+/* Downloads a folder with 'mount: copy', after it has sent what an earlier attempt had not. */
 int mount_copy(const struct node *node, const struct run_folder *folder, struct act_error *err) ACT_NODISCARD;
 
-/* Ends the mounts below a private folder of this node, sends the changes of copies, and waits for it. The first reason
- * why something that was written is not in the store. */
+/* Ends the mounts below a private folder of this node, sends the changes of copies, and waits for both. Fails with the
+ * first reason why something that was written is not in the store. */
 int mount_end_all(const struct node *node, const char *node_dir, struct act_error *err) ACT_NODISCARD;
 
-/* Unmounts what nobody keeps mounted any more below dir. False: something is still mounted there, or is nowhere else,
- * so that dir must not be removed. */
+/* Unmounts what nobody keeps mounted any more below node_dir. Returns false if something is still mounted there, or is
+ * nowhere else, so that the folder must not be removed. */
 bool mount_clear(const char *node_dir);
 
 #endif

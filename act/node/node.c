@@ -2,7 +2,6 @@
 #include "node/node.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdarg.h>
@@ -42,7 +41,7 @@ void node_say(const char *fmt, ...)
     va_end(ap);
 }
 
-/* Slurm's name for it, else its host name. */
+/* Finds Slurm's name of this node, else its host name, and makes it fit for a file name. */
 static void find_name(char out[NODE_NAME_MAX + 1])
 {
     const char *name = getenv("SLURMD_NODENAME");
@@ -134,6 +133,32 @@ void node_release(struct node *node)
     *node = (struct node){0};
 }
 
+char *node_list_text(const struct act_strv *words, const char *separator)
+{
+    struct act_buf text = {0};
+
+    for (size_t i = 0; i < words->n; i++)
+        act_buf_addf(&text, "%s%s", i ? separator : "", words->v[i]);
+    return act_buf_steal(&text);
+}
+
+char *node_read_text(const char *path)
+{
+    enum { MAX_BYTES = 16 << 20 };
+    char *text = NULL;
+
+    return act_file_read(path, MAX_BYTES, &text, NULL, NULL) < 0 ? act_strdup("") : text;
+}
+
+size_t node_read_tail(const char *path, char *out, size_t size)
+{
+    ACT_AUTOCLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
+    off_t end = fd < 0 ? 0 : lseek(fd, 0, SEEK_END);
+    ssize_t n = fd < 0 ? 0 : act_pread_all(fd, out, size, end > (off_t)size ? end - (off_t)size : 0);
+
+    return n > 0 ? (size_t)n : 0;
+}
+
 static bool says_something(const char *line, size_t len)
 {
     for (size_t i = 0; i < len; i++)
@@ -145,23 +170,18 @@ static bool says_something(const char *line, size_t len)
 void node_last_line(const char *path, char *out, size_t size)
 {
     char tail[8192];
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    off_t end = fd < 0 ? 0 : lseek(fd, 0, SEEK_END);
-    off_t from = end > (off_t)sizeof(tail) ? end - (off_t)sizeof(tail) : 0;
-    ssize_t n = fd < 0 ? 0 : act_pread_all(fd, tail, sizeof(tail), from);
+    size_t n = node_read_tail(path, tail, sizeof(tail));
 
     out[0] = '\0';
-    if (fd >= 0)
-        close(fd);
     while (n > 0) {
-        const char *newline = memrchr(tail, '\n', (size_t)n);
+        const char *newline = memrchr(tail, '\n', n);
         const char *line = newline ? newline + 1 : tail;
         size_t len = (size_t)(tail + n - line);
         if (says_something(line, len)) {
             snprintf(out, size, "%.*s", (int)len, line);
             break;
         }
-        n = newline ? newline - tail : 0;
+        n = newline ? (size_t)(newline - tail) : 0;
     }
     act_mask_controls(out, "", ' ');
 }

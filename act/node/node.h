@@ -5,7 +5,7 @@
  *       act-node rank    one for each rank: prepares the node (the first one), sets the environment, watches the
  *                        command
  *
- *   act-node job         likewise, if a service starts the ranks itself and collects their output (service.c)
+ *   act-node job         the same as a rank, if a service starts the ranks itself and collects their output (service.c)
  *
  *   act-node pod           one for each pod of a run on Kubernetes (pod.h); the first one starts the supervisor
  *     act-node supervise
@@ -50,7 +50,7 @@ void node_own_log(const struct node *node);
 void node_release(struct node *node);
 /* Returns the path of a file of the run folder. New string. */
 char *node_path(const struct node *node, const char *name);
-/* Set by the supervisor for the ranks: the number of the attempt. */
+/* The variable by which the supervisor tells the ranks the number of the attempt. */
 #define NODE_ENV_ATTEMPT "ACT_ATTEMPT"
 /* Returns how often the run was started, from 1, according to the supervisor. */
 int node_attempt(void);
@@ -61,11 +61,18 @@ static inline int node_world_size(const struct node *node)
     return node->spec.nodes * node->spec.procs_per_node;
 }
 
+/* Returns the words with separator between them. New string. */
+char *node_list_text(const struct act_strv *words, const char *separator);
+
 /* Writes one line into system_logs/node_<node>.txt. */
 void node_say(const char *fmt, ...) ACT_PRINTF(1, 2);
 
 /* Opens a log of the run folder for appending; -1 with errno. */
 int node_open_log(const struct node *node, const char *name);
+/* Returns a file of the system as a new string; empty: it cannot be read. */
+char *node_read_text(const char *path);
+/* Reads the last size bytes of a file, or fewer; returns how many: 0 where there is no such file. */
+size_t node_read_tail(const char *path, char *out, size_t size);
 /* Finds the last line of a file that is not blank, without control characters; empty: none. */
 void node_last_line(const char *path, char *out, size_t size);
 /* Tells whether the first line of a script names an interpreter and ends as on Windows: the carriage return is a
@@ -74,6 +81,11 @@ bool node_has_windows_lines(const char *path);
 #define NODE_WINDOWS_LINES "its first line ends with a carriage return, as on Windows"
 /* The rule (config/diagnosis.yaml) of a node that went down or does not answer. */
 #define CLASS_NODE_FAILURE "node_failure"
+
+/* Kills all processes of this user that were started with ACT_RUN_ID=<run_id> in their environment, until none is left;
+ * the agents of the run are not among them. Returns how often it killed one: one that takes its time to end counts
+ * again. */
+int sweep_processes(const char *run_id);
 
 /* The programs (argc and argv after the verb). They return an exit status. */
 int node_supervise(int argc, char **argv);

@@ -1,10 +1,8 @@
 /* packages.c - the packages of a Python, by the names of their folders. */
 #include <ctype.h>
-#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <unistd.h>
 
 #include "base/file.h"
 #include "base/path.h"
@@ -39,18 +37,14 @@ static char *package_of(const char *name)
 
 static void add_packages(const char *dir, struct act_strv *out)
 {
-    DIR *d = opendir(dir);
+    ACT_AUTO(act_strv) names = {0};
 
-    if (!d)
-        return;
-    for (struct dirent *e; (e = readdir(d));) {
-        char *package = package_of(e->d_name);
+    act_folder_names(dir, &names);
+    for (size_t i = 0; i < names.n; i++) {
+        ACT_AUTOFREE char *package = package_of(names.v[i]);
         if (package && !act_strv_has(out, package))
-            act_strv_take(out, package);
-        else
-            free(package);
+            act_strv_push(out, package);
     }
-    closedir(d);
 }
 
 /* Adds the packages of base/lib/python3.11, and of base/lib/python3, where Debian has those of all versions. */

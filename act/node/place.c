@@ -1,6 +1,5 @@
 #include "node/place.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -56,24 +55,15 @@ static bool place_is_private(const char *base)
 static char *find_other_base(const char *disk)
 {
     ACT_AUTOFREE char *start = act_sprintf("act-%u.", (unsigned)getuid());
-    DIR *d = opendir(disk);
-    const struct dirent *e;
-    char *found = NULL;
+    ACT_AUTO(act_strv) names = {0};
 
-    while (d && (e = readdir(d))) {
-        if (!act_starts_with(e->d_name, start))
-            continue;
-        char *path = act_path_join(disk, e->d_name);
-        if (place_is_private(path) && (!found || strcmp(path, found) < 0)) {
-            free(found);
-            found = path;
-        } else {
-            free(path);
-        }
+    act_folder_names(disk, &names);
+    for (size_t i = 0; i < names.n; i++) {
+        ACT_AUTOFREE char *path = act_path_join(disk, names.v[i]);
+        if (act_starts_with(names.v[i], start) && place_is_private(path))
+            return act_strdup(path);
     }
-    if (d)
-        closedir(d);
-    return found;
+    return NULL;
 }
 
 /* All ranks of a node have to find the same base, so only one at a time looks for or makes it. Others may lock that
@@ -91,7 +81,7 @@ static int lock_disk(const char *disk)
 /* Finds or makes a folder with an unpredictable name, and returns its path, a new string; NULL with errno. */
 static char *make_other_base(const char *disk)
 {
-    int lock = lock_disk(disk);
+    ACT_AUTOCLOSE int lock = lock_disk(disk);
     char *base = find_other_base(disk);
 
     if (!base) {
@@ -103,8 +93,6 @@ static char *make_other_base(const char *disk)
             errno = saved;
         }
     }
-    if (lock >= 0)
-        close(lock);
     return base;
 }
 
@@ -179,7 +167,7 @@ int place_open(struct node *node, const struct rank_place *place, int attempt, s
     return 0;
 }
 
-/* Never what is mounted in it. */
+/* Removes a private folder, but never what is mounted in it. */
 static void remove_place(const char *dir)
 {
     ACT_AUTOFREE char *run = act_path_dirname(dir);
@@ -234,21 +222,18 @@ static char *place_find_all(const struct node *node)
 int place_end_mounts(const struct node *node, struct act_error *err)
 {
     ACT_AUTOFREE char *places = mount_any(node) ? place_find_all(node) : NULL;
-    DIR *d = places ? opendir(places) : NULL;
-    const struct dirent *e;
+    ACT_AUTO(act_strv) names = {0};
     struct act_error other;
     int rc = 0;
 
-    while (d && (e = readdir(d))) {
-        if (e->d_name[0] == '.')
-            continue;
-        ACT_AUTOFREE char *dir = act_path_join(places, e->d_name);
+    if (places)
+        act_folder_names(places, &names);
+    for (size_t i = 0; i < names.n; i++) {
+        ACT_AUTOFREE char *dir = act_path_join(places, names.v[i]);
         int end = mount_end_all(node, dir, rc < 0 ? &other : err);
         rc = rc < 0 ? rc : end;
         (void)mount_clear(dir);
     }
-    if (d)
-        closedir(d);
     return rc;
 }
 
@@ -262,20 +247,19 @@ static bool is_of_this_node(int fd, const char *name)
     return act_pread_all(fd, made_by, sizeof(made_by) - 1, 0) >= 0 && strcmp(made_by, name) == 0;
 }
 
-/* A rank has just ended here, so others of its run may still come: nothing is locked in between. */
+/* Tells whether a rank has just ended here, so that others of its run may still come: nothing is locked in between. */
 static bool is_between_ranks(const char *dir)
 {
     enum { LATELY_S = 600 };
-    DIR *d = opendir(dir);
-    const struct dirent *e;
+    ACT_AUTO(act_strv) names = {0};
     struct stat st;
     bool is = false;
 
-    while (d && !is && (e = readdir(d)))
-        is = act_starts_with(e->d_name, ENDED) && fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-             st.st_mtime > time(NULL) - LATELY_S;
-    if (d)
-        closedir(d);
+    act_folder_names(dir, &names);
+    for (size_t i = 0; i < names.n && !is; i++) {
+        ACT_AUTOFREE char *path = act_path_join(dir, names.v[i]);
+        is = act_starts_with(names.v[i], ENDED) && lstat(path, &st) == 0 && st.st_mtime > time(NULL) - LATELY_S;
+    }
     return is;
 }
 
@@ -284,30 +268,24 @@ static void sweep_one(const char *dir, const struct node *node)
 {
     ACT_AUTOFREE char *path = act_path_join(dir, FILE_USERS);
     ACT_AUTOFREE char *gone = act_sprintf("%s.gone", dir);
-    int fd = open(path, O_RDWR | O_CLOEXEC);
+    ACT_AUTOCLOSE int fd = open(path, O_RDWR | O_CLOEXEC);
 
     if (fd >= 0 && is_of_this_node(fd, node->name) && flock(fd, LOCK_EX | LOCK_NB) == 0 && place_is_current(fd, path) &&
         !is_between_ranks(dir) && mount_clear(dir) && rename(dir, gone) == 0)
         remove_place(gone);
-    if (fd >= 0)
-        close(fd);
 }
 
 /* Calls visit with the path of every entry of dir. */
 static void place_for_entries(const char *dir, void (*visit)(const char *, const struct node *),
                               const struct node *node)
 {
-    DIR *d = opendir(dir);
-    const struct dirent *e;
+    ACT_AUTO(act_strv) names = {0};
 
-    while (d && (e = readdir(d))) {
-        if (e->d_name[0] == '.')
-            continue;
-        ACT_AUTOFREE char *path = act_path_join(dir, e->d_name);
+    act_folder_names(dir, &names);
+    for (size_t i = 0; i < names.n; i++) {
+        ACT_AUTOFREE char *path = act_path_join(dir, names.v[i]);
         visit(path, node);
     }
-    if (d)
-        closedir(d);
 }
 
 static void sweep_run(const char *dir, const struct node *node)

@@ -24,12 +24,11 @@
  * ours alone, a folder "act-<uid>.<random>" beside it is used, the same for all ranks of the node. */
 int place_open(struct node *node, const struct rank_place *place, int attempt, struct act_error *err) ACT_NODISCARD;
 
-/* The rank has ended, and so have its processes. The last one of the node ends the mounts, and removes the folder. Why
- * something written to a mounted folder is not in the store. */
+/* Call it when the rank has ended, and so have its processes. The last rank of the node ends the mounts and removes the
+ * folder. Fails with the reason why something written to a mounted folder is not in the store. */
 int place_close(struct node *node, const struct rank_place *place, struct act_error *err) ACT_NODISCARD;
 
-/* Unmounts, for the supervisor, what the ranks left mounted on this node when they are gone. Returns what place_close()
- * does. */
+/* Unmounts, for the supervisor, what the ranks have left mounted on this node. Fails as place_close() does. */
 int place_end_mounts(const struct node *node, struct act_error *err) ACT_NODISCARD;
 
 /* Removes the private folders of this node that no living rank uses, except those where a rank has just ended. */

@@ -131,7 +131,7 @@ void pod_leave_word(const struct run_status *status);
  * may be NULL. */
 int pod_begin(struct pod *pod, int attempt, const char *pods, const struct run_status *earlier,
               struct act_error *err) ACT_NODISCARD;
-/* The run has been going on for at least so long: all its attempts, and what is between them. */
+/* Notes that the run has been going on for at least ms: all its attempts, and the time between them. */
 void pod_has_run(struct pod *pod, int64_t ms);
 /* Returns how long the run has run, as far as this pod knows; 0: it has not begun. */
 int64_t pod_ran_ms(const struct pod *pod);
@@ -139,7 +139,7 @@ int64_t pod_ran_ms(const struct pod *pod);
 bool pod_waits_too_long(int64_t since_ms);
 /* Ends all that was started on this pod, within grace_ms; poll pod_ended() to learn when. */
 void pod_end(struct pod *pod, int64_t grace_ms);
-/* True, once, when nothing is left: then the output is complete. */
+/* Returns true, once, when nothing is left; then the output is complete. */
 bool pod_ended(struct pod *pod);
 
 /* ---- pod_files.c ---- */
@@ -149,10 +149,12 @@ int pod_take_files(struct pod *pod, struct act_error *err) ACT_NODISCARD;
 
 /* ---- pod_programs.c ---- */
 
-/* Does what a message "start" says. The message "done" if nothing could be started, else NULL. A new reference. */
+/* Does what a message "start" says. Returns NULL, or the message "done" if nothing could be started (a new
+ * reference). */
 json_t *pod_programs_start(struct pod *pod, const json_t *message);
+/* Sends SIGTERM to what was started with this id. */
 void pod_programs_stop(struct pod *pod, int id);
-/* Takes the end of a child. Returns "done" if it was the last one of its task. */
+/* Takes the end of a child. Returns the message "done" if it was the last one of its task, else NULL. */
 json_t *pod_programs_done(struct pod *pod, pid_t pid, int wait_status);
 void pod_programs_release(struct pod *pod);
 
@@ -164,7 +166,7 @@ void pod_send_open(struct pod *pod);
 void pod_send_step(struct pod *pod);
 /* Tells whether pid was the sender. */
 bool pod_send_ended(struct pod *pod, pid_t pid, int wait_status);
-/* Sends what (of SEND_...) for the last time; to be asked until it is true. Nothing else may run any more. */
+/* Sends what (of SEND_...) for the last time. Call it until it returns true; nothing else may run any more. */
 bool pod_send_last(struct pod *pod, int what);
 
 /* ---- pod_group.c ---- */

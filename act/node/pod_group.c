@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/units.h"
 #include "codec/json.h"
 #include "node/folder.h"
@@ -109,7 +110,7 @@ static bool is_gathered(const struct pod *pod)
     return pod_group_has_enough(pod) && (!is_elastic(pod) || count_missing(pod) == 0 || has_settled(pod));
 }
 
-/* Pods that are there, and not of the attempt. */
+/* Counts the pods that are there, and not of the attempt. */
 static int count_more(const struct pod *pod)
 {
     int more = 0;
@@ -128,7 +129,7 @@ static int first_silent(const struct pod *pod)
     return 0;
 }
 
-/* To the other pods, and to no launcher. awaited: the type of their reply. */
+/* Tells the other pods, and no launcher. awaited: the type of their reply. */
 static void tell_pods(struct pod *pod, const json_t *message, const char *awaited)
 {
     pod->group->awaited = awaited;
@@ -145,7 +146,7 @@ static void stop_supervisor(struct pod *pod)
     pod->group->stopped = true;
 }
 
-/* The attempt cannot succeed without it. */
+/* Ends the attempt because pod i is gone, without which it cannot succeed. */
 static void lose(struct pod *pod, int i, const char *how)
 {
     if (!pod->group->members[i].taken || pod->group->lost || (pod->phase != POD_RUNS && pod->phase != POD_CHECKS))
@@ -205,14 +206,9 @@ static int64_t time_left_s(const struct pod *pod)
 
 static void supervisor_words(struct pod *pod, const char *self, const char *pods, struct act_strv *out)
 {
-    act_strv_push(out, self);
-    act_strv_push(out, "supervise");
-    act_strv_push(out, "--pods");
-    act_strv_push(out, pod->options.job);
-    if (pods) {
-        act_strv_push(out, "--group");
-        act_strv_push(out, pods);
-    }
+    ACT_STRV_PUSH(out, self, "supervise", "--pods", pod->options.job);
+    if (pods)
+        ACT_STRV_PUSH(out, "--group", pods);
     if (pod->node.spec.limit_s) {
         act_strv_push(out, "--time-left");
         act_strv_pushf(out, "%lld", (long long)time_left_s(pod));
@@ -228,11 +224,9 @@ static int group_start_supervisor(struct pod *pod, const char *pods, struct act_
     if (readlink("/proc/self/exe", self, sizeof(self) - 1) < 0)
         return act_error_errno(err, errno, "cannot find this program");
     supervisor_words(pod, self, pods, &words);
-    int fd = node_open_log(&pod->node, FILE_OUTPUT);
+    ACT_AUTOCLOSE int fd = node_open_log(&pod->node, FILE_OUTPUT);
     pid_t pid = child_start(&(struct child){.argv = (const char *const *)words.v, .out_fd = fd});
 
-    if (fd >= 0)
-        close(fd);
     if (pid < 0)
         return act_error_errno(err, errno, "cannot start the supervisor");
     pod->group->supervisor = pid;
@@ -460,7 +454,7 @@ static void group_step_end(struct pod *pod)
         group_wait_again(pod);
 }
 
-/* Others could use what those hold that are there. */
+/* Ends the run so that others can use what its pods hold. */
 static void pod_group_give_back(struct pod *pod)
 {
     ACT_AUTOFREE char *reason =

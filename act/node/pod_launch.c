@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/path.h"
 #include "codec/json.h"
 #include "node/launcher.h"
 #include "node/pod.h"
@@ -95,23 +94,13 @@ static int launch_report(const struct act_error *err)
 /* Returns the number of the host in the host file; -1: it is not there. mpirun may leave out the domain. */
 static int find_host(const struct node *node, const char *host)
 {
-    enum { HOSTFILE_MAX = 16 * 1024 * 1024 };
-    ACT_AUTOFREE char *path = node_path(node, RUN_FILE_HOSTS);
-    ACT_AUTOFREE char *text = NULL;
-    char *rest;
-    int i = 0;
+    ACT_AUTO(act_strv) hosts = {0};
+    size_t len = strlen(host);
 
-    if (act_file_read(path, HOSTFILE_MAX, &text, NULL, NULL) < 0)
-        return -1;
-    rest = text;
-    for (char *line; (line = strsep(&rest, "\n")) && *line; i++) {
-        line[strcspn(line, " ")] = '\0';
-        if (strcmp(line, host) == 0)
-            return i;
-        line[strcspn(line, ".")] = '\0';
-        if (strcmp(line, host) == 0)
-            return i;
-    }
+    launcher_read_hosts(node, &hosts);
+    for (size_t i = 0; i < hosts.n; i++)
+        if (act_starts_with(hosts.v[i], host) && (!hosts.v[i][len] || strcspn(hosts.v[i], ".") == len))
+            return (int)i;
     return -1;
 }
 

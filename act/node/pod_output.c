@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/path.h"
 #include "node/node.h"
 
 /* ---- one log ---- */
@@ -93,7 +92,7 @@ void pod_output_begin(struct pod_output *o, const struct node *node, int first_r
     output_print(&text);
 }
 
-/* At most so much at once that the other logs get their turn. Returns the bytes read. */
+/* Prints what a log has got, but no more at once than leaves the other logs their turn. Returns the bytes read. */
 static size_t output_follow(struct pod_log *log)
 {
     enum { AT_ONCE = 256 * 1024, CHUNK = 64 * 1024 };

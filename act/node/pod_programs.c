@@ -14,6 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "codec/json.h"
 #include "node/env.h"
 #include "node/pod.h"
@@ -55,7 +56,7 @@ static int programs_become(void *arg)
 /* Starts all; one that cannot be started ends the others. */
 static void start_all(struct pod *pod, struct pod_task *task, struct programs_start *start)
 {
-    int fd = node_open_log(&pod->node, FILE_OUTPUT);
+    ACT_AUTOCLOSE int fd = node_open_log(&pod->node, FILE_OUTPUT);
 
     for (int i = 0; i < task->n && task->status == 0; i++) {
         start->local_rank = i;
@@ -68,8 +69,6 @@ static void start_all(struct pod *pod, struct pod_task *task, struct programs_st
         node_say("cannot start '%s': %m", start->argv[0]);
         task->status = ACT_WRAPPER;
     }
-    if (fd >= 0)
-        close(fd);
     node_say("started %d process(es) of '%s'", task->left, start->argv[0]);
 }
 

@@ -4,10 +4,8 @@
  * The logs are sent whole, so the time between two sendings grows with what there is to send.
  */
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
-#include "base/path.h"
 #include "base/units.h"
 #include "codec/json.h"
 #include "node/folder.h"

@@ -95,23 +95,30 @@ static int prepare_get_folders(const struct node *node, struct prepare_outcome *
     return folder_prepare_all(node, err);
 }
 
+/* Opens the preparation's log for what a step prints. *out_path: a new string. */
+static int prepare_open_log(const struct node *node, char **out_path, struct act_error *err)
+{
+    ACT_AUTOFREE char *log = prepare_log(node);
+    int fd = node_open_log(node, log);
+
+    *out_path = node_path(node, log);
+    return fd < 0 ? act_error_errno(err, errno, "cannot open '%s'", log) : fd;
+}
+
 /* Runs argv in the code root; its output goes to the preparation's log, its last line into reason. */
 static int prepare_run_words(const struct node *node, const char *name, const char *const *argv,
                              struct prepare_outcome *o, struct act_error *err)
 {
-    ACT_AUTOFREE char *log = prepare_log(node);
-    ACT_AUTOFREE char *log_path = node_path(node, log);
+    ACT_AUTOFREE char *log_path = NULL;
+    ACT_AUTOCLOSE int fd = prepare_open_log(node, &log_path, err);
     char last[200];
-    int fd = node_open_log(node, log);
 
     if (fd < 0)
-        return act_error_errno(err, errno, "cannot open '%s'", log);
+        return fd;
     node_say("%s starts", name);
     pid_t pid = child_start(&(struct child){.argv = argv, .cwd = node->code, .out_fd = fd});
-    int start_errno = errno;
-    close(fd);
     if (pid < 0)
-        return act_error_errno(err, start_errno, "cannot start '%s' for %s", argv[0], name);
+        return act_error_errno(err, errno, "cannot start '%s' for %s", argv[0], name);
     o->exit_status = child_exit_status(child_wait(pid));
     node_say("%s ended with status %d", name, o->exit_status);
     if (o->exit_status == 0)
@@ -133,7 +140,7 @@ static int prepare_run_step(const struct node *node, const char *name, const cha
     return rc;
 }
 
-/* Fetched once instead of by every rank. */
+/* Fetches the image once for all ranks of the node. */
 static int fetch_image(const struct node *node, struct prepare_outcome *o, struct act_error *err)
 {
     static const char *const nothing[] = {"true", NULL};
@@ -142,7 +149,7 @@ static int fetch_image(const struct node *node, struct prepare_outcome *o, struc
     return name ? prepare_run_step(node, name, nothing, o, err) : 0;
 }
 
-/* Blank lines and comments, as pip defines them. */
+/* Tells whether a text has only blank lines and comments, as pip defines them. */
 static bool is_without_words(const char *text)
 {
     for (const char *line = text; *line;) {
@@ -194,8 +201,7 @@ void prepare_words(const struct node *node, struct act_strv *out)
     setup_words(node, out);
     if (!container_is_fresh(node) || (!installs && !compiles))
         return;
-    act_strv_push(out, "sh");
-    act_strv_push(out, "-c");
+    ACT_STRV_PUSH(out, "sh", "-c");
     act_strv_pushf(out, "%s%s%s%s", script_begin, installs ? script_install : "", compiles ? script_compile : "",
                    script_end);
     act_strv_push(out, "act");
@@ -206,15 +212,13 @@ void prepare_words(const struct node *node, struct act_strv *out)
 
 static int prepare_set_up(const struct node *node, struct prepare_outcome *o, struct act_error *err)
 {
-    ACT_AUTOFREE char *log = prepare_log(node);
-    ACT_AUTOFREE char *log_path = node_path(node, log);
+    ACT_AUTOFREE char *log_path = NULL;
+    ACT_AUTOCLOSE int fd = prepare_open_log(node, &log_path, err);
     char last[200];
-    int fd = node_open_log(node, log);
 
     if (fd < 0)
-        return act_error_errno(err, errno, "cannot open '%s'", log);
+        return fd;
     int rc = setup_take(node, fd, &o->exit_status, err);
-    close(fd);
     if (rc == 0 || o->exit_status == 0)
         return rc;
     node_last_line(log_path, last, sizeof(last));
@@ -274,7 +278,7 @@ static void run_steps(const struct node *node, struct prepare_outcome *o)
     node_say("preparation failed: %s", act_error_text(&err));
 }
 
-/* After the steps, which may have installed packages; also of a node where they failed. */
+/* Logs what the node is after the steps, which may have installed packages, and also where they failed. */
 static void tell_inventory(const struct node *node)
 {
     ACT_AUTO(act_strv) lines = {0};

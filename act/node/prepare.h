@@ -8,7 +8,7 @@
  * later attempt finds what earlier ones left in the code root. Returns 0, or the exit status of what failed. */
 int prepare_node(void *node);
 
-/* The result. False: it is not finished. */
+/* Reads how the preparation ended. Returns false if it has not. */
 bool prepare_result(const struct node *node, int *out_exit_status, char *out_reason, size_t size);
 
 /* Appends the words that precede a command with its own container (container_is_fresh()), to prepare that container

@@ -10,22 +10,22 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/text.h"
+#include "run/run.h"
 
 size_t processes_read(pid_t pid, const char *name, char *out, size_t size)
 {
     char path[96];
 
     snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ACT_AUTOCLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
     ssize_t n = fd < 0 ? 0 : read(fd, out, size - 1);
-    if (fd >= 0)
-        close(fd);
     out[n > 0 ? n : 0] = '\0';
     return n > 0 ? (size_t)n : 0;
 }
 
-/* /proc/<pid>/stat; the name of the program is in parentheses and may contain anything. */
+/* Reads /proc/<pid>/stat, where the name of the program is in parentheses and may contain anything. */
 static bool read_process(pid_t pid, struct process *out)
 {
     char text[1024];
@@ -87,6 +87,17 @@ void processes_mark_descendants(struct processes *list)
                 list->v[i].ours = more = true;
         }
     }
+}
+
+void processes_list_own(struct processes *out)
+{
+    processes_list(out);
+    for (size_t i = 0; i < out->n; i++) {
+        if (strcmp(out->v[i].name, RUN_MOUNT_KEEPER) == 0)
+            out->v[i].parent = 0;
+        out->v[i].ours = out->v[i].parent == getpid();
+    }
+    processes_mark_descendants(out);
 }
 
 void processes_mark_commands(struct processes *list, pid_t agent)

@@ -25,6 +25,9 @@ void processes_list(struct processes *out);
 void processes_release(struct processes *list);
 /* Marks all descendants of what is marked. */
 void processes_mark_descendants(struct processes *list);
+/* Lists all, with the descendants of this process marked, but for those that keep a folder mounted: they are nobody's,
+ * and end when they have sent what was written. */
+void processes_list_own(struct processes *out);
 /* Marks what the agent with this pid has started or adopted, with all descendants, except what is the agent's own
  * program, as this process is. */
 void processes_mark_commands(struct processes *list, pid_t agent);

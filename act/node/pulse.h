@@ -30,12 +30,13 @@ struct pulse {
     void (*tell)(struct rank *r, const json_t *message);
 };
 
-/* Sets when the next step is due (r->tick_at_ms), if the run is to be watched. tell sends a message to the supervisor.
- */
+/* Sets when the next step is due (r->tick_at_ms), if the run is to be watched. tell sends a message to the
+ * supervisor. */
 void pulse_open(struct pulse *p, struct rank *r, void (*tell)(struct rank *r, const json_t *message));
 void pulse_close(struct pulse *p);
+/* Measures and reports, or looks after who takes stacks. Call it when r->tick_at_ms has come. */
 void pulse_step(struct pulse *p, struct rank *r);
-/* The supervisor asks for stacks. */
+/* Takes the stacks of the rank, for the supervisor, which has asked for them. */
 void pulse_take_stacks(struct pulse *p, struct rank *r);
 
 /* Tells whether processes that used so many ticks in passed_ms, of ticks_per_s, have computed. Pure. */

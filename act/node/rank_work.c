@@ -1,9 +1,9 @@
 #include "node/rank.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -15,7 +15,7 @@
 #include "node/memory.h"
 #include "node/prepare.h"
 #include "node/setup.h"
-#include "node/starter_words.h"
+#include "run/starter.h"
 
 enum { LEFTOVER_GRACE_MS = 5000, EXIT_NOT_EXECUTABLE = 126, EXIT_NOT_FOUND = 127 };
 
@@ -58,7 +58,7 @@ static int64_t earlier(int64_t a_ms, int64_t b_ms)
     return a_ms && (!b_ms || a_ms < b_ms) ? a_ms : b_ms;
 }
 
-/* Returns the time until then; -1: for ever. */
+/* Returns the milliseconds until at_ms; -1: for ever, if that is 0. */
 static int64_t time_left(int64_t at_ms)
 {
     int64_t left = at_ms - act_now_monotonic_ms();
@@ -107,16 +107,10 @@ static void show_preparation(const struct rank *r)
     enum { SHOWN_BYTES = 64 * 1024 };
     ACT_AUTOFREE char *name = prepare_log(&r->node);
     ACT_AUTOFREE char *path = node_path(&r->node, name);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-
-    if (fd < 0)
-        return;
-    off_t end = lseek(fd, 0, SEEK_END), from = end > SHOWN_BYTES ? end - SHOWN_BYTES : 0;
     ACT_AUTOFREE char *text = act_alloc(SHOWN_BYTES);
-    ssize_t n = act_pread_all(fd, text, SHOWN_BYTES, from);
-    if (n > 0 && act_write_all(r->log_fd, text, (size_t)n) < 0)
+
+    if (act_write_all(r->log_fd, text, node_read_tail(path, text, SHOWN_BYTES)) < 0)
         node_say("cannot write the rank's log: %m");
-    close(fd);
 }
 
 void rank_fail(struct rank *r, int exit_status, const char *reason)
@@ -175,7 +169,7 @@ static int fail_to_start(struct rank *r, int errnum)
     return r->record.exit_status;
 }
 
-/* sleep_if_fail, sleep_if_succeed: the node is kept for inspection until the run is aborted. */
+/* Keeps the node for inspection until the run is aborted (sleep_if_fail, sleep_if_succeed). */
 static void keep_node(struct rank *r)
 {
     node_say("the node is kept for a look; abort the run to release it");
@@ -183,10 +177,47 @@ static void keep_node(struct rank *r)
         rank_work_wait_event(r);
 }
 
+/* Only the order of the nodes matters: the names are never resolved. All nodes write the same. */
+static int write_starter_hosts(const struct run_spec *spec, const char *path, struct act_error *err)
+{
+    ACT_AUTO(act_buf) text = {0};
+
+    for (int i = 0; i < spec->nodes; i++)
+        act_buf_addf(&text, "node%d slots=%d\n", i, spec->started_per_node);
+    return act_file_write(path, text.data, text.len, 0644, err);
+}
+
+/* Appends the words of the command. A starter (run/starter.h) gets what it needs to know on this node. */
+static int rank_work_words(const struct node *node, const struct rank_place *place, struct act_strv *out,
+                           struct act_error *err)
+{
+    const struct run_spec *spec = &node->spec;
+    const char *visible = getenv("CUDA_VISIBLE_DEVICES");
+    ACT_AUTOFREE char *hosts = node_path(node, RUN_DIR_TEMP "/starter_hosts");
+    struct run_starter starter;
+
+    act_strv_copy(out, spec->argv.v, spec->argv.n);
+    if (!spec->started_per_node || !run_starter_find(out, true, &starter))
+        return 0;
+    run_starter_fill(&starter,
+                     &(struct run_starter_place){.nodes = spec->nodes,
+                                                 .per_node = spec->started_per_node,
+                                                 .node_rank = place->node_rank,
+                                                 .address = getenv("MASTER_ADDR"),
+                                                 .port = getenv("MASTER_PORT"),
+                                                 .id = spec->id,
+                                                 .hosts = hosts,
+                                                 .narrowed = visible && *visible},
+                     out);
+    for (size_t i = starter.first; i < starter.first + out->n - spec->argv.n; i++)
+        node_say("the command gets %s", out->v[i]);
+    return spec->nodes > 1 ? write_starter_hosts(spec, hosts, err) : 0;
+}
+
 static int command_words(const struct rank *r, struct act_strv *out, struct act_error *err)
 {
     ACT_AUTO(act_strv) command = {0}, inside = {0};
-    int rc = starter_words(&r->node, &r->place, &command, err);
+    int rc = rank_work_words(&r->node, &r->place, &command, err);
 
     prepare_words(&r->node, &inside);
     setup_rank_words(&r->node, &inside);

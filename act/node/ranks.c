@@ -14,7 +14,6 @@
 #include <sys/resource.h>
 
 #include "base/clock.h"
-#include "base/units.h"
 #include "codec/json.h"
 #include "node/supervisor.h"
 

@@ -1,11 +1,8 @@
 #include "node/record.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "base/file.h"
 #include "codec/fields.h"
 
 void record_release(struct node_record *r)
@@ -42,28 +39,22 @@ int record_from_json(const json_t *json, struct node_record *out, struct act_err
     return fields_from_json(&record_fields, json, out, err);
 }
 
-/* ---- the last lines ---- */
-
 void record_tail(const char *path, struct act_strv *out)
 {
-    char tail[RECORD_LINES_BYTES];
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    off_t end = fd < 0 ? 0 : lseek(fd, 0, SEEK_END);
-    off_t from = end > (off_t)sizeof(tail) ? end - (off_t)sizeof(tail) : 0;
-    ssize_t n = fd < 0 ? 0 : act_pread_all(fd, tail, sizeof(tail), from);
-    const char *starts[RECORD_LINES + 1];
+    char all[RECORD_LINES_BYTES + 1];
+    size_t n = node_read_tail(path, all, sizeof(all)), is_part = n == sizeof(all);
+    const char *tail = all + is_part, *starts[RECORD_LINES + 1];
     int count = 0;
 
-    if (fd >= 0)
-        close(fd);
+    n -= is_part;
     if (n > 0 && tail[n - 1] == '\n')
         n--;
-    if (n <= 0)
+    if (n == 0)
         return;
     const char *stop = tail + n;
     for (const char *at = stop; at && count < RECORD_LINES;) { /* backwards from the last line */
         const char *newline = memrchr(tail, '\n', (size_t)(at - tail));
-        bool cut = !newline && from > 0 && count > 0; /* only the end of a line */
+        bool cut = !newline && is_part && count > 0; /* only the end of a line */
         if (!cut)
             starts[count++] = newline ? newline + 1 : tail;
         at = newline;
@@ -75,8 +66,6 @@ void record_tail(const char *path, struct act_strv *out)
         act_strv_take(out, act_one_line(starts[i], len));
     }
 }
-
-/* ---- in words ---- */
 
 void record_describe(const struct node_record *r, char *out, size_t size)
 {

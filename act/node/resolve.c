@@ -4,7 +4,6 @@
 #include <arpa/nameser.h>
 #include <netinet/in.h>
 #include <resolv.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 

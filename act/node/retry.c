@@ -1,7 +1,6 @@
 #include "node/retry.h"
 
 #include <ctype.h>
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +10,6 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/path.h"
 #include "base/units.h"
 #include "codec/fields.h"
 #include "codec/json.h"
@@ -29,15 +27,13 @@ static void retry_read_tail(const char *path, size_t max, int64_t from, struct a
 {
     ACT_AUTOFREE char *bytes = act_alloc(max);
     struct stat st;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* the command may have put anything there */
+    ACT_AUTOCLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* the command may have put anything there */
     ssize_t n = 0;
 
     if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
         off_t start = st.st_size > (off_t)max ? st.st_size - (off_t)max : 0;
         n = act_pread_all(fd, bytes, max, start > from ? start : from);
     }
-    if (fd >= 0)
-        close(fd);
     if (n > 0)
         act_buf_add(out, bytes, (size_t)n);
 }
@@ -82,14 +78,11 @@ static void retry_read_failed_rank(const struct left *left, struct act_buf *out)
 static void list_system_logs(const struct node *node, struct act_strv *out)
 {
     ACT_AUTOFREE char *folder = node_path(node, RUN_DIR_SYSTEM);
-    DIR *dir = opendir(folder);
-    const struct dirent *e;
+    ACT_AUTO(act_strv) names = {0};
 
-    while (dir && (e = readdir(dir)))
-        act_strv_pushf(out, RUN_DIR_SYSTEM "/%s", e->d_name);
-    if (dir)
-        closedir(dir);
-    act_strv_sort(out);
+    act_folder_names(folder, &names);
+    for (size_t i = 0; i < names.n; i++)
+        act_strv_pushf(out, RUN_DIR_SYSTEM "/%s", names.v[i]);
 }
 
 static void retry_ask_logs(const struct node *node, const struct retry_facts *facts, struct diagnose_verdict *v)

@@ -32,6 +32,7 @@ struct retry_class {
     char peer[sizeof(((struct run_bad_node *)0)->node)]; /* the node of the run that the line names; "": none */
     bool blames_node;
 };
+/* Finds the class of a failed attempt by its logs, unless facts has it. */
 void retry_classify(const struct node *node, const struct retry_facts *facts, struct retry_class *out);
 
 /* An attempt after which another one was begun. */
@@ -46,7 +47,8 @@ struct retry_history {
     struct retry_try v[RUN_RETRY_MOST];
     int n;
 };
-/* retry.json; one that is not there, or no whole one, is empty. The last try is replaced by one of the same attempt. */
+/* Read retry.json, which is empty where there is none or only a part of one, and add a try to it, which replaces one of
+ * the same attempt. */
 void retry_history_read(const struct node *node, struct retry_history *out);
 int retry_history_add(const struct node *node, struct retry_history *history, const struct retry_try *try,
                       struct act_error *err) ACT_NODISCARD;
@@ -58,20 +60,21 @@ enum retry_verdict {
     RETRY_USED_UP,
     RETRY_FUTILE, /* it failed like this at once, three times in a row */
 };
-/* Pure. is_requeued: see retry_facts. */
+/* Decides whether another attempt follows. Pure. is_requeued: see retry_facts. */
 enum retry_verdict retry_decide(const struct run_spec *spec, bool is_requeued, const struct retry_history *history,
                                 const struct retry_try *failed);
 /* Puts the same words for what differs only in numbers: addresses, times, process ids. In place. */
 void retry_same_words(char *text);
 
-/* Between two attempts, after so many tries; ACT_RETRY_PAUSE of the environment, in seconds, is the first one. */
+/* Returns the seconds between two attempts after n_tries tries. ACT_RETRY_PAUSE of the environment, in seconds, is the
+ * first pause. */
 int64_t retry_pause_s(int n_tries);
 
 /* Does all of that: sets status->retry, ->attempts and ->bad, and writes retry.json. Returns the next attempt, or 0:
  * there is none. */
 int retry_consider(const struct node *node, const struct retry_facts *facts, struct run_status *status);
 
-/* The attempt has no result, so it does not count. */
+/* Removes the last try if it is of this attempt, which has no result and so does not count. */
 void retry_forget(const struct node *node, int attempt);
 
 /* Tells whether retry.json says that this attempt is followed by another one. */

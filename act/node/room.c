@@ -18,7 +18,7 @@ static bool room_is_full(int errnum)
     return errnum == ENOSPC || errnum == EDQUOT;
 }
 
-/* More bytes at the end of the file. File systems may not store zeros. */
+/* Writes len more bytes at the end of the file, and no zeros, which file systems may not store. */
 static void node_room_take(struct room *room, size_t len)
 {
     ACT_AUTOFREE char *bytes = act_alloc(len);
@@ -38,7 +38,7 @@ void room_open(struct room *room, const struct node *node, int rank)
         node_room_take(room, OWN_BYTES);
 }
 
-/* Quotas are not seen here, and some file systems say nothing. */
+/* Does not see quotas, and some file systems say nothing. */
 void room_look(struct room *room)
 {
     struct statvfs fs;

@@ -16,9 +16,9 @@ struct room {
     int64_t look_at_ms; /* monotonic; 0: never */
 };
 
-/* For a log that is on a disk here; for others {.fd = -1} never finds anything. */
+/* Begins to look, for a log that is on a disk here; for others {.fd = -1} never finds anything. */
 void room_open(struct room *room, const struct node *node, int rank);
-/* When look_at_ms has come. */
+/* Looks whether the disk is full. Call it when look_at_ms has come. */
 void room_look(struct room *room);
 /* Tries the disk, gives the file up, and says at the end of the log that it is not whole, or may not be. Returns the
  * errno. */

@@ -17,10 +17,10 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/file.h"
 #include "base/hash.h"
 #include "base/path.h"
 #include "base/units.h"
+#include "node/attempt.h"
 #include "node/metrics.h"
 #include "node/rank.h"
 
@@ -129,7 +129,6 @@ static char *find_launch(const struct rank_place *place)
 /* The node's private folder is the folder of the run. */
 static int service_open_place(struct rank *r, struct act_error *err)
 {
-    static const char *const dirs[] = {RUN_DIR_SYSTEM, RUN_DIR_USER, RUN_DIR_TEMP};
     struct node *node = &r->node;
 
     node->launch = find_launch(&r->place);
@@ -137,10 +136,7 @@ static int service_open_place(struct rank *r, struct act_error *err)
     if (rc < 0)
         return rc;
     node->dir = act_strdup(node->local);
-    for (size_t i = 0; i < sizeof(dirs) / sizeof(dirs[0]) && rc == 0; i++) {
-        ACT_AUTOFREE char *dir = node_path(node, dirs[i]);
-        rc = act_mkdir_all(dir, 0700, err);
-    }
+    rc = attempt_make_folders(node, err);
     node_own_log(node);
     return rc;
 }

@@ -33,22 +33,13 @@ static const char *or_empty(const char *text)
 /* Adds the words of setup.sh; folder: where mode "capture" writes. */
 static void setup_push(const char *mode, const char *folder, const struct run_setup *s, struct act_strv *out)
 {
-    static const char *const bash[] = {"bash", "--noprofile", "--norc", "-c", setup_script, "act-setup"};
     ACT_AUTO(act_buf) modules = {0};
 
     for (size_t i = 0; i < s->modules.n; i++)
         act_buf_addf(&modules, "%s\n", s->modules.v[i]);
-    const char *const words[] = {mode,
-                                 folder,
-                                 s->modules_purge ? "purge" : "",
-                                 or_empty(modules.data),
-                                 or_empty(s->conda),
-                                 or_empty(s->venv),
-                                 or_empty(s->lines)};
-    for (size_t i = 0; i < sizeof(bash) / sizeof(bash[0]); i++)
-        act_strv_push(out, bash[i]);
-    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-        act_strv_push(out, words[i]);
+    ACT_STRV_PUSH(out, "bash", "--noprofile", "--norc", "-c", setup_script, "act-setup", mode, folder,
+                  s->modules_purge ? "purge" : "", or_empty(modules.data), or_empty(s->conda), or_empty(s->venv),
+                  or_empty(s->lines));
 }
 
 void setup_words(const struct node *node, struct act_strv *out)
@@ -231,7 +222,8 @@ static int keep_changes(const struct node *node, const char *folder, struct act_
     return act_file_write(path, text.data ? text.data : "", text.len, 0600, err);
 }
 
-/* In a container only the run's folder is seen, which all nodes share; it is removed at once, as values are secret. */
+/* Returns the folder in which bash notes the environment. New string. A container sees only the run's folder, which all
+ * nodes share; the folder is removed at once, as values may be secret. */
 static char *capture_folder(const struct node *node)
 {
     return act_sprintf("%s/.setup.%s.%d", container_is_used(node) ? node->dir : node->local, node->name, node->attempt);

@@ -49,7 +49,7 @@ struct asker {
     char *why;     /* why it waits, as it was told last */
 };
 
-/* Takes why. */
+/* Tells why it waits, unless that was told before. Takes ownership of why. */
 static void slots_tell(struct asker *a, char *why)
 {
     bool same = act_streq(a->why, why);
@@ -61,7 +61,7 @@ static void slots_tell(struct asker *a, char *why)
     a->request->waiting(a->request->arg, why);
 }
 
-/* From now on w ends a wait when the file changes so. */
+/* From now on a wait of w ends when the file at path changes so. */
 static void notice(struct asker *a, const char *path, uint32_t changes)
 {
     a->notify_fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
@@ -101,7 +101,7 @@ static void write_line(int fd, const char *line)
         node_say("cannot write for the runs behind this one what it waits for: %m");
 }
 
-/* Nothing, where the next one does not wait, or has not yet written it. */
+/* Says nothing where the run before this one does not wait, or has not yet written what for. */
 static void tell_what_is_before(struct asker *a)
 {
     char line[256];
@@ -115,7 +115,7 @@ static void tell_what_is_before(struct asker *a)
         slots_tell(a, act_strdup("waits behind another run"));
 }
 
-/* Its result is the errno, which fits into an exit status. */
+/* Returns the errno, which fits into an exit status. */
 static int lock_and_leave(void *fd)
 {
     while (flock(*(int *)fd, LOCK_EX) < 0)

@@ -25,7 +25,7 @@ struct slots_request {
     bool (*choose)(void *chooser, const bool *free_slots, int need, bool *out_chosen, struct slots_lack *out_lack);
     void *chooser;
     const char *run, *unit; /* whose they will be, and what they are: "GPUs" */
-    /* Why it waits: called if nothing is free at once, and when that changes. */
+    /* Tells why the run waits: called if nothing is free at once, and whenever the reason changes. */
     void (*waiting)(void *arg, const char *why);
     void *arg;
 };

@@ -3,10 +3,7 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/file.h"
@@ -77,17 +74,13 @@ static void add_thread(pid_t pid, const char *thread, struct act_buf *out)
 
 static void add_threads(pid_t pid, struct act_buf *out)
 {
-    char path[64];
+    ACT_AUTOFREE char *path = act_sprintf("/proc/%d/task", (int)pid);
+    DIR *dir = opendir(path);
     int n = 0;
 
-    snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
-    DIR *dir = opendir(path);
-    for (const struct dirent *e; dir && (e = readdir(dir)) && out->len < BYTES_MAX;) {
-        if (!isdigit((unsigned char)e->d_name[0]))
-            continue;
-        if (++n <= THREADS_MAX)
+    for (const struct dirent *e; dir && (e = readdir(dir)) && out->len < BYTES_MAX;)
+        if (isdigit((unsigned char)e->d_name[0]) && ++n <= THREADS_MAX)
             add_thread(pid, e->d_name, out);
-    }
     if (dir)
         closedir(dir);
     if (n > THREADS_MAX)
@@ -121,7 +114,7 @@ bool stacks_python_place(const char *dump, char *out, size_t size)
     return true;
 }
 
-/* It does not stop the process, which the end of py-spy might then leave stopped. */
+/* Lets py-spy not stop the process, which the end of py-spy might leave stopped. */
 static void stacks_add_python(char *py_spy, pid_t pid, char *where, size_t size, struct act_buf *out)
 {
     ACT_AUTOFREE char *number = act_sprintf("%d", (int)pid);
@@ -190,12 +183,10 @@ static void stacks_add_processes(const struct processes *list, char *where, size
 static void stacks_append(const struct node *node, const struct act_buf *text)
 {
     ACT_AUTOFREE char *name = act_sprintf(RUN_FILE_STACKS, node->name);
-    int fd = node_open_log(node, name);
+    ACT_AUTOCLOSE int fd = node_open_log(node, name);
 
     if (fd < 0 || act_write_all(fd, text->data, text->len < BYTES_MAX ? text->len : BYTES_MAX) < 0)
         node_say("cannot write '%s': %m", name);
-    if (fd >= 0)
-        close(fd);
 }
 
 static void make_ascii(char *text)

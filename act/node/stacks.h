@@ -22,7 +22,7 @@ struct stacks_task {
     pid_t agent; /* of the rank, whose descendants are looked at */
     char *where; /* shared with the agent: gets the place where the rank waits, ASCII, empty if that is not known */
     size_t where_size;
-    _Atomic bool *done; /* likewise: set at the end */
+    _Atomic bool *done; /* shared with the agent, too: set at the end */
 };
 
 /* Takes the stacks, as a struct child. Returns an exit status. */

@@ -1,7 +1,6 @@
 /* start.c - until the ranks run: slots, host file, their environment. */
 #include <errno.h>
 #include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -91,7 +90,7 @@ static int take_slots(struct supervisor *s, struct act_error *err)
 
 /* ---- start ---- */
 
-/* Slurm and pods have cgroups of their own. */
+/* Starts what runs the ranks, in a cgroup of its own unless Slurm or Kubernetes have made one. */
 static pid_t start_main(struct supervisor *s, struct child *child)
 {
     if (s->options.where == IN_SLOTS)

@@ -22,7 +22,6 @@
 #include "base/path.h"
 #include "base/units.h"
 #include "node/container.h"
-#include "node/env.h"
 #include "node/folder.h"
 #include "node/launcher.h"
 #include "node/place.h"
@@ -33,7 +32,7 @@ enum {
     SEND_EVERY_MS = 10 * 60 * 1000,
     HEARTBEAT_MS = 10 * 1000,
     LAUNCHER_END_MS = 10 * 1000, /* for mpirun or srun to end when all ranks are gone */
-    LAUNCHER_FAIL_MS = 1000,     /* likewise while it is killing them */
+    LAUNCHER_FAIL_MS = 1000,     /* the same while it is killing them */
     LATE_MS = 5000,              /* once some ranks have finished, the others are late after this */
     SLURM_SIGNAL_MS = 2000,      /* between the first and the last process that Slurm signals */
 };
@@ -112,7 +111,7 @@ static void start_sending(struct supervisor *s)
 
 static void supervise_beat(struct supervisor *s)
 {
-    devices_keep(&s->devices);
+    claims_keep(&s->devices.claims);
     if (s->job.end == JOB_GOES_ON) /* else the end is recorded already */
         attempt_save_status(s);
     set_alarm(s, ALARM_BEAT, HEARTBEAT_MS);
@@ -192,7 +191,7 @@ static void end_phase(struct supervisor *s)
     }
 }
 
-/* -1: no limit. */
+/* Returns the milliseconds until the next alarm; -1: none is set. */
 static int64_t next_timeout_ms(const struct supervisor *s)
 {
     int64_t now = act_now_monotonic_ms(), next = -1;
@@ -289,7 +288,7 @@ static void wait_for_slurm(struct supervisor *s)
 
 /* ---- the end ---- */
 
-/* Each pod sends its own, see pod_send.c. */
+/* Tells whether this process sends the folders. Each pod sends its own, see pod_send.c. */
 static bool is_sender(const struct supervisor *s)
 {
     return s->options.where != IN_PODS && folder_any_to_send(&s->node);

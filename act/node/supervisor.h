@@ -165,7 +165,7 @@ void attempt_note(const struct supervisor *s, const char *event, const struct no
 void attempt_save_failure(const struct supervisor *s, const struct node_record *record, const char *reason);
 /* Remembers that these nodes have failed. */
 void attempt_note_failed_nodes(struct run_status *status, const struct act_strv *nodes);
-/* Releases the reserve. */
+/* Removes the reserve, whose room the last records of an attempt may need. */
 void attempt_end(const struct supervisor *s);
 
 /* ---- again.c ---- */

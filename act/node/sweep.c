@@ -1,8 +1,5 @@
 /* sweep.c - act-node sweep RUN_DIR */
-#include "node/sweep.h"
-
 #include <ctype.h>
-#include <dirent.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -53,16 +50,15 @@ static bool sweep_is_agent(const char *pid)
 
 static int kill_once(const char *variable)
 {
-    DIR *proc = opendir("/proc");
-    const struct dirent *e;
+    ACT_AUTO(act_strv) names = {0};
     int killed = 0;
 
-    while (proc && (e = readdir(proc)))
-        if (isdigit((unsigned char)e->d_name[0]) && atoi(e->d_name) != getpid() && is_of_this_user(e->d_name) &&
-            !sweep_is_agent(e->d_name) && began_with(e->d_name, variable) && kill(atoi(e->d_name), SIGKILL) == 0)
-            killed++;
-    if (proc)
-        closedir(proc);
+    act_folder_names("/proc", &names);
+    for (size_t i = 0; i < names.n; i++) {
+        const char *pid = names.v[i];
+        killed += isdigit((unsigned char)*pid) && atoi(pid) != getpid() && is_of_this_user(pid) &&
+                  !sweep_is_agent(pid) && began_with(pid, variable) && kill(atoi(pid), SIGKILL) == 0;
+    }
     return killed;
 }
 

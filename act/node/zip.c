@@ -32,25 +32,25 @@ enum {
 };
 static const uint64_t table_max = 1 << 30;
 
-static uint16_t get16(const void *at)
+uint16_t zip_get16(const void *at)
 {
     const uint8_t *p = at;
 
     return (uint16_t)(p[0] | p[1] << 8);
 }
 
-static uint32_t get32(const void *at)
+uint32_t zip_get32(const void *at)
 {
     const uint8_t *p = at;
 
-    return get16(p) | (uint32_t)get16(p + 2) << 16;
+    return zip_get16(p) | (uint32_t)zip_get16(p + 2) << 16;
 }
 
 static uint64_t get64(const void *at)
 {
     const uint8_t *p = at;
 
-    return get32(p) | (uint64_t)get32(p + 4) << 32;
+    return zip_get32(p) | (uint64_t)zip_get32(p + 4) << 32;
 }
 
 int zip_refuse(const struct zip_entry *entry, const char *why, struct act_error *err)
@@ -79,16 +79,16 @@ static bool read_at(int fd, void *out, size_t len, uint64_t at)
     return act_pread_all(fd, out, len, (off_t)at) == (ssize_t)len;
 }
 
-/* A count, size or offset too large for the old record is in another one before it. */
+/* Reads the record that precedes the old one where a count, size or offset is too large for that. */
 static bool read_end64(int fd, struct zip_end *end)
 {
     uint8_t locator[LOCATOR64_BYTES], record[END64_BYTES];
 
     if (end->at < LOCATOR64_BYTES || !read_at(fd, locator, sizeof(locator), end->at - LOCATOR64_BYTES) ||
-        get32(locator) != SIGNATURE_LOCATOR64)
+        zip_get32(locator) != SIGNATURE_LOCATOR64)
         return false;
     end->at = get64(locator + 8);
-    if (end->at > INT64_MAX || !read_at(fd, record, sizeof(record), end->at) || get32(record) != SIGNATURE_END64)
+    if (end->at > INT64_MAX || !read_at(fd, record, sizeof(record), end->at) || zip_get32(record) != SIGNATURE_END64)
         return false;
     end->entries = get64(record + 32);
     end->table_bytes = get64(record + 40);
@@ -98,14 +98,16 @@ static bool read_end64(int fd, struct zip_end *end)
 
 static bool zip_read_end(int fd, const uint8_t *record, uint64_t at, struct zip_end *out)
 {
-    *out = (struct zip_end){
-        .entries = get16(record + 10), .table_bytes = get32(record + 12), .table_at = get32(record + 16), .at = at};
+    *out = (struct zip_end){.entries = zip_get16(record + 10),
+                            .table_bytes = zip_get32(record + 12),
+                            .table_at = zip_get32(record + 16),
+                            .at = at};
     bool is_64 = out->entries == UINT16_MAX || out->table_bytes == UINT32_MAX || out->table_at == UINT32_MAX;
 
-    return get32(record + 4) == 0 && (!is_64 || read_end64(fd, out)); /* one disk */
+    return zip_get32(record + 4) == 0 && (!is_64 || read_end64(fd, out)); /* one disk */
 }
 
-/* The end record comes last, except for a comment whose length it gives. */
+/* Finds the end record, which comes last but for a comment whose length it gives. */
 static bool zip_find_end(int fd, uint64_t size, struct zip_end *out)
 {
     size_t len = size < END_BYTES + COMMENT_MAX ? (size_t)size : END_BYTES + COMMENT_MAX;
@@ -114,17 +116,17 @@ static bool zip_find_end(int fd, uint64_t size, struct zip_end *out)
 
     if (len >= END_BYTES && read_at(fd, tail, len, size - len))
         for (size_t at = len - END_BYTES + 1; !found && at-- > 0;)
-            found = get32(tail + at) == SIGNATURE_END && at + END_BYTES + get16(tail + at + 20) == len &&
+            found = zip_get32(tail + at) == SIGNATURE_END && at + END_BYTES + zip_get16(tail + at + 20) == len &&
                     zip_read_end(fd, (const uint8_t *)tail + at, size - len + at, out);
     return found;
 }
 
 /* ---- its entries ---- */
 
-/* Permissions and type: from a Unix zip its own, from others those of a plain file or folder. */
+/* Returns permissions and type: those of the entry in a zip made on Unix, else those of a plain file or folder. */
 static mode_t entry_mode(const uint8_t *record, const char *name)
 {
-    mode_t mode = record[5] == MADE_BY_UNIX ? (mode_t)(get32(record + 38) >> 16) : 0;
+    mode_t mode = record[5] == MADE_BY_UNIX ? (mode_t)(zip_get32(record + 38) >> 16) : 0;
     bool folder = act_ends_with(name, "/");
 
     if ((mode & S_IFMT) == 0)
@@ -139,14 +141,14 @@ static bool read_wide(struct zip_entry *e, const uint8_t *extra, size_t len)
 {
     uint64_t *const wide[] = {&e->size, &e->packed_size, &e->offset};
 
-    while (len >= 4 && get16(extra) != EXTRA_ZIP64) {
-        size_t field = 4 + (size_t)get16(extra + 2);
+    while (len >= 4 && zip_get16(extra) != EXTRA_ZIP64) {
+        size_t field = 4 + (size_t)zip_get16(extra + 2);
         if (field > len)
             break;
         extra += field;
         len -= field;
     }
-    size_t left = len >= 4 && get16(extra) == EXTRA_ZIP64 ? get16(extra + 2) : 0;
+    size_t left = len >= 4 && zip_get16(extra) == EXTRA_ZIP64 ? zip_get16(extra + 2) : 0;
     if (left > 0 && left > len - 4)
         return false;
     extra += left > 0 ? 4 : 0;
@@ -167,9 +169,9 @@ static int check_entry(const struct zip *zip, const struct zip_entry *e, size_t 
 {
     if (strlen(e->name) != name_len || !act_path_is_safe(e->name, name_len))
         return zip_refuse(e, "has a name that leads out of the target, or is none", err);
-    if (get16(record + 8) & FLAG_ENCRYPTED)
+    if (zip_get16(record + 8) & FLAG_ENCRYPTED)
         return zip_refuse(e, "is encrypted", err);
-    if (get16(record + 10) != METHOD_STORED && !e->deflated)
+    if (zip_get16(record + 10) != METHOD_STORED && !e->deflated)
         return zip_refuse(e, "is packed in a way that is not known here", err);
     if (!S_ISREG(e->mode) && !S_ISDIR(e->mode) && !S_ISLNK(e->mode))
         return zip_refuse(e, "is neither a file nor a folder nor a link", err);
@@ -194,17 +196,17 @@ static int zip_read_entry(struct zip *zip, uint64_t table_bytes, uint64_t *at, s
     uint8_t record[ENTRY_BYTES];
     uint64_t left = table_bytes - *at;
 
-    if (left < ENTRY_BYTES || get32(start) != SIGNATURE_ENTRY)
+    if (left < ENTRY_BYTES || zip_get32(start) != SIGNATURE_ENTRY)
         return bad_table(err);
     memcpy(record, start, sizeof(record));
-    size_t name = get16(record + 28), extra = get16(record + 30), comment = get16(record + 32);
+    size_t name = zip_get16(record + 28), extra = zip_get16(record + 30), comment = zip_get16(record + 32);
     if (left - ENTRY_BYTES < name + extra + comment)
         return bad_table(err);
-    *e = (struct zip_entry){.size = get32(record + 24),
-                            .packed_size = get32(record + 20),
-                            .offset = get32(record + 42),
-                            .crc = get32(record + 16),
-                            .deflated = get16(record + 10) == METHOD_DEFLATED};
+    *e = (struct zip_entry){.size = zip_get32(record + 24),
+                            .packed_size = zip_get32(record + 20),
+                            .offset = zip_get32(record + 42),
+                            .crc = zip_get32(record + 16),
+                            .deflated = zip_get16(record + 10) == METHOD_DEFLATED};
     if (!read_wide(e, (const uint8_t *)start + ENTRY_BYTES + name, extra))
         return bad_table(err);
     memmove(start, start + ENTRY_BYTES, name);

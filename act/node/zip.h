@@ -38,13 +38,17 @@ void zip_close(struct zip *zip);
 /* Gives the data of an entry to sink in pieces (at most len bytes of the declared size in all, in order), and checks
  * its length and CRC. sink returns 0, or an error that it has set. */
 typedef int zip_sink(void *arg, const void *data, size_t len, struct act_error *err);
-struct zip_reader; /* the memory for it; one for each thread */
+struct zip_reader; /* the memory for reading; each thread needs one */
 struct zip_reader *zip_reader_new(void);
 void zip_reader_free(struct zip_reader *reader);
 int zip_read(const struct zip *zip, const struct zip_entry *entry, struct zip_reader *reader, zip_sink *sink, void *arg,
              struct act_error *err) ACT_NODISCARD;
 
-/* -ACT_FAIL: "entry '<name>' <why>" */
+/* Read a little-endian number of the file. */
+uint16_t zip_get16(const void *at);
+uint32_t zip_get32(const void *at);
+
+/* Returns -ACT_FAIL, with the text "entry '<name>' <why>". */
 int zip_refuse(const struct zip_entry *entry, const char *why, struct act_error *err);
 
 #endif

@@ -50,22 +50,15 @@ static int damaged(const struct zip_entry *e, struct act_error *err)
     return zip_refuse(e, "is damaged", err);
 }
 
-static uint32_t le32(const char *at)
-{
-    const uint8_t *p = (const uint8_t *)at;
-
-    return p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
-}
-
 /* Returns how many bytes precede the data; 0: the header before it is that of another entry. */
 static size_t header_bytes(const struct zip_entry *e, const char *header, size_t len)
 {
     size_t name = strlen(e->name);
 
-    if (len < LOCAL_BYTES + name || le32(header) != SIGNATURE_LOCAL || (le32(header + 26) & 0xffff) != name ||
-        memcmp(header + LOCAL_BYTES, e->name, name) != 0 || (le32(header + 8) & 0xffff) != (e->deflated ? 8 : 0))
+    if (len < LOCAL_BYTES + name || zip_get32(header) != SIGNATURE_LOCAL || zip_get16(header + 26) != name ||
+        memcmp(header + LOCAL_BYTES, e->name, name) != 0 || zip_get16(header + 8) != (e->deflated ? 8 : 0))
         return 0;
-    return LOCAL_BYTES + name + (le32(header + 26) >> 16);
+    return LOCAL_BYTES + name + zip_get16(header + 28);
 }
 
 /* ---- whole ---- */

@@ -158,9 +158,7 @@ int mounts_end(const char *path, bool lazily, struct act_error *err)
 
     if (!program)
         return check_fuse(err);
-    act_strv_push(&words, program);
-    act_strv_push(&words, lazily ? "-uz" : "-u");
-    act_strv_push(&words, path);
+    ACT_STRV_PUSH(&words, program, lazily ? "-uz" : "-u", path);
     int rc = proc_call(&(struct proc_call){.argv = words.v, .timeout_s = END_S, .max_bytes = WORDS_MAX}, &result, err);
     if (rc < 0 || result.status == 0)
         return rc;

@@ -33,20 +33,24 @@ bool proc_pidfd_is_pollable(int fd)
     return fd >= 0 && fstat(fd, &st) == 0 && !S_ISDIR(st.st_mode);
 }
 
-/* Reads the state in "pid (name) state ...". */
+/* Reads "pid (name) state ..." from path, in folder if it is relative, and returns what follows the name, which may
+ * have blanks and parentheses; NULL: there is no such process. */
+static const char *pidfd_read_stat(int folder, const char *path, char *text, size_t size)
+{
+    ACT_AUTOCLOSE int fd = openat(folder, path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? 0 : read(fd, text, size - 1);
+
+    text[n > 0 ? n : 0] = '\0';
+    const char *name_end = strrchr(text, ')');
+    return name_end ? name_end + 1 : NULL;
+}
+
 static bool folder_has_ended(int folder)
 {
-    char text[512];
-    int fd = openat(folder, "stat", O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
+    char text[1024];
+    const char *stat = pidfd_read_stat(folder, "stat", text, sizeof(text));
 
-    if (fd >= 0)
-        close(fd);
-    if (n <= 0)
-        return true;
-    text[n] = '\0';
-    const char *name_end = strrchr(text, ')');
-    return name_end && name_end[1] && strchr("ZX", name_end[2]);
+    return !stat || (stat[0] && strchr("ZX", stat[1]));
 }
 
 static bool pidfd_folder_wait(int folder, int timeout_ms)
@@ -74,16 +78,11 @@ int64_t proc_began(pid_t pid)
     long long ticks = -1;
 
     snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
-    if (fd >= 0)
-        close(fd);
-    text[n > 0 ? n : 0] = '\0';
-    const char *name_end = strrchr(text, ')'); /* a name may have spaces and parentheses */
-    if (!name_end || sscanf(name_end + 1,
-                            " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d "
-                            "%lld",
-                            &ticks) != 1)
+    const char *stat = pidfd_read_stat(AT_FDCWD, path, text, sizeof(text));
+    if (!stat || sscanf(stat,
+                        " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d "
+                        "%lld",
+                        &ticks) != 1)
         return -1;
     return ticks;
 }

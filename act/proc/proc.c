@@ -405,8 +405,6 @@ int proc_daemon(char *const *argv, enum environment_of sees, const char *log_pat
     return errnum ? spawn_error(err, errnum, argv[0]) : 0;
 }
 
-/* ---- hide ---- */
-
 void proc_hide(void)
 {
     const char *kept = getenv("ACT_DUMPABLE");

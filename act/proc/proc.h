@@ -39,7 +39,7 @@ struct proc_result {
 int proc_call(const struct proc_call *call, struct proc_result *result, struct act_error *err) ACT_NODISCARD;
 void proc_result_release(struct proc_result *result);
 
-/* A child that the caller talks to and waits for. */
+/* The child of proc_start(), which the caller talks to and waits for. */
 struct proc_start {
     char *const *argv;
     enum environment_of sees;
@@ -49,7 +49,7 @@ struct proc_start {
     int out_fd, err_fd; /* -1: this process's */
     bool own_group;     /* a process group of its own */
 };
-/* Starts it. */
+/* Starts a child, and sets *out_pid. -ACT_NOT_FOUND: there is no such program. */
 int proc_start(const struct proc_start *start, pid_t *out_pid, struct act_error *err) ACT_NODISCARD;
 
 /* Starts argv as a daemon: a session of its own, the parent is init, cwd is "/", stdin /dev/null, stdout and

@@ -231,18 +231,13 @@ bool run_is_own_folder(const char *name, size_t len)
     return false;
 }
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 /* Returns the rank in the first len bytes of name, or -1. */
 static int match_log(const struct log_name *row, const char *name, size_t len)
 {
     enum { DIGITS_MAX = 8 };
     size_t stem = strlen(row->stem), digits = 0;
 
-    while (row->numbered && digits < len && is_digit(name[len - digits - 1]))
+    while (row->numbered && digits < len && isdigit((unsigned char)name[len - digits - 1]))
         digits++;
     size_t rest = len - digits;
     if ((row->numbered && digits == 0) || digits > DIGITS_MAX || rest < stem || (rest > stem && !row->ends) ||

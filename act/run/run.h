@@ -59,8 +59,8 @@ struct run_env {
     bool secret; /* whatever its name says */
 };
 
-/* What its commands find in their environment on every node, made there in this order (node/setup.h). What is empty or
- * NULL is left out. */
+/* The environment that the commands of a run find on every node, made there in this order (node/setup.h). Members that
+ * are empty or NULL are left out. */
 struct run_setup {
     bool modules_purge;      /* unload all modules first */
     struct act_strv modules; /* to load, by Environment Modules or Lmod: "cuda/12.1" */
@@ -85,7 +85,7 @@ struct run_spec {
     char *package_store, *package_key;   /* as in run_folder.store; where the package is stored */
     char package_sha256[ACT_SHA256_HEX]; /* empty: a run without code */
     int64_t package_bytes;
-    char *logs_store, *logs_path; /* the same of the place where its nodes send their logs; NULL: nowhere */
+    char *logs_store, *logs_path; /* the place where its nodes send their logs, as for the package; NULL: nowhere */
 
     struct run_folder *folders;
     size_t n_folders;
@@ -95,8 +95,8 @@ struct run_spec {
     struct act_strv gpus; /* by name, the GPUs of this machine that it may have; empty: any that are given */
     int gpu_free_memory;  /* a GPU is free while so many percent of its memory are in use; 0: the usual */
     bool on_processors;   /* the cluster has no GPUs: gpus_per_node counts processors */
-    /* Of an elastic run, which begins with what is there and changes its size: at least and at most so many nodes, and
-     * nodes is then the most, or on a node the present size. Both 0: its size is fixed. */
+    /* An elastic run begins with the nodes that are there, and changes its size between these. nodes is then the most,
+     * or on a node the present size. Both 0: the size is fixed. */
     int min_nodes, max_nodes;
     /* The command is a starter (starter.h), one on each node, which starts so many processes there; 0: it is not. */
     int started_per_node;
@@ -122,7 +122,8 @@ struct run_spec {
     bool own_image;           /* image is of its job file, not of the cluster file */
     bool foreign;             /* another tool's job, or a repeat of one: only its service knows all of it */
     json_t *config;           /* the resolved configuration without secrets; may be NULL */
-    /* Tried again after a failure, at most so often, if its class (the id of a rule of diagnose.h) is one of these. */
+    /* The run is tried again after a failure, at most so often, if the failure's class (the id of a rule of diagnose.h)
+     * is one of these. */
     int retry_times;
     struct act_strv retry_on;
     char *own_rules;       /* the project's own rules, for that; may be NULL */

@@ -1,6 +1,4 @@
 /* secrets.c - environment values that must not appear in run.json, in a separate file. */
-#include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/secrets.h"

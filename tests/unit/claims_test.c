@@ -147,12 +147,12 @@ TEST(test_somebody_cleans)
     claims_close(&b);
 }
 
-static void claims_test_put(const char *name, const char *text, mode_t mode)
+static void claims_test_put(const char *name, const char *text)
 {
-    ACT_AUTOFREE char *path = act_path_join(dir, name);
+    ACT_AUTOFREE char *path = test_path(name);
 
-    assert_ok(act_file_write(path, text, strlen(text), 0600, &err), err);
-    assert_int_equal(chmod(path, mode), 0);
+    test_write(name, text);
+    assert_int_equal(chmod(path, 0644), 0);
 }
 
 TEST(test_files_that_are_no_claims)
@@ -162,9 +162,9 @@ TEST(test_files_that_are_no_claims)
     struct claims c;
 
     claims_keys(&keys);
-    claims_test_put("act-gpus-dead", "H 0\n", 0644); /* nobody has a lock */
-    claims_test_put("act-gpus-empty", "", 0644);
-    claims_test_put("other", "H 0\n", 0644);
+    claims_test_put("act-gpus-dead", "H 0\n"); /* nobody has a lock */
+    claims_test_put("act-gpus-empty", "");
+    claims_test_put("other", "H 0\n");
     assert_int_equal(mkfifo(fifo, 0666), 0);
     assert_int_equal(symlink("/etc/passwd", link), 0);
     claims_open(&c, places());
@@ -181,7 +181,7 @@ TEST(test_locks_of_others)
     struct claims a;
 
     claims_keys(&keys);
-    claims_test_put("act-gpus-dead", "H 0\n", 0644);
+    claims_test_put("act-gpus-dead", "H 0\n");
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     assert_int_equal(fcntl(fd, F_OFD_SETLK, &lock), 0);
     claims_open(&a, places());

@@ -117,7 +117,7 @@ TEST(timers_may_start_timers)
 
 static bool later_fired;
 
-static void note_later(void *arg)
+static void set_true(void *arg)
 {
     *(bool *)arg = true;
 }
@@ -133,7 +133,7 @@ TEST(timers_without_delay_do_not_starve_the_others)
 {
     current = engine_new(NULL);
     later_fired = false;
-    engine_timer(current, 5, note_later, &later_fired);
+    engine_timer(current, 5, set_true, &later_fired);
     engine_timer(current, 0, go_on_until_later, NULL);
     engine_run(current, NULL);
     assert_true(later_fired);
@@ -320,11 +320,6 @@ TEST(a_long_lane_does_not_hold_up_others)
     pthread_barrier_destroy(&barrier);
     engine_lane_free(lane.lane);
     engine_free(e);
-}
-
-static void set_true(void *arg)
-{
-    *(bool *)arg = true;
 }
 
 TEST(stop_leaves_the_rest_for_later)

@@ -13,16 +13,9 @@
 #include "base/path.h"
 #include "node/inventory.h"
 
-static void inventory_test_put(const char *root, const char *path, const char *text)
+static void inventory_test_make(const char *path)
 {
-    ACT_AUTOFREE char *full = act_path_join(root, path);
-
-    assert_ok(act_file_write(full, text, strlen(text), 0644, &err), err);
-}
-
-static void inventory_test_make(const char *root, const char *path)
-{
-    ACT_AUTOFREE char *full = act_path_join(root, path);
+    ACT_AUTOFREE char *full = test_path(path);
 
     assert_ok(act_mkdir_all(full, 0755, &err), err);
 }
@@ -38,20 +31,18 @@ static char *inventory_test_line_of(const struct act_strv *lines, const char *na
 
 TEST(test_files_of_the_system)
 {
-    const char *root = dir;
-    const char *const places[] = {root, root, "/nowhere/at/all", NULL};
+    const char *const places[] = {dir, dir, "/nowhere/at/all", NULL};
     ACT_AUTO(act_strv) lines = {0};
 
-    inventory_test_put(root, "etc/os-release", "ID=x\nPRETTY_NAME=\"Toy Linux 7 (seven)\"\n");
-    inventory_test_put(root, "proc/meminfo", "MemTotal:       16777216 kB\nMemFree: 1 kB\n");
-    inventory_test_put(root, "sys/class/infiniband/mlx5_1/ports/1/state", "1: DOWN\n");
-    inventory_test_put(root, "sys/class/infiniband/mlx5_0/ports/1/state", "4: ACTIVE\n");
-    inventory_test_put(root, "sys/class/infiniband/mlx5_0/ports/1/rate", "200 Gb/sec (4X HDR)\n");
-    inventory_test_put(root, "sys/class/infiniband/mlx5_0/ports/1/link_layer", "InfiniBand\n");
-    inventory_test_put(root, "proc/driver/nvidia/version",
-                       "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.1\nGCC\n");
-    inventory_test_put(root, "proc/driver/nvidia/gpus/0000:01:00.0/information", "Model: \t\t NVIDIA A100\nIRQ: 7\n");
-    inventory_take(&(struct inventory){.root = root, .places = places}, &lines);
+    test_write("etc/os-release", "ID=x\nPRETTY_NAME=\"Toy Linux 7 (seven)\"\n");
+    test_write("proc/meminfo", "MemTotal:       16777216 kB\nMemFree: 1 kB\n");
+    test_write("sys/class/infiniband/mlx5_1/ports/1/state", "1: DOWN\n");
+    test_write("sys/class/infiniband/mlx5_0/ports/1/state", "4: ACTIVE\n");
+    test_write("sys/class/infiniband/mlx5_0/ports/1/rate", "200 Gb/sec (4X HDR)\n");
+    test_write("sys/class/infiniband/mlx5_0/ports/1/link_layer", "InfiniBand\n");
+    test_write("proc/driver/nvidia/version", "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.1\nGCC\n");
+    test_write("proc/driver/nvidia/gpus/0000:01:00.0/information", "Model: \t\t NVIDIA A100\nIRQ: 7\n");
+    inventory_take(&(struct inventory){.root = dir, .places = places}, &lines);
 
     ACT_AUTOFREE char *system = inventory_test_line_of(&lines, "system: ");
     ACT_AUTOFREE char *disk = inventory_test_line_of(&lines, "disk: ");
@@ -72,13 +63,12 @@ TEST(test_files_of_the_system)
 /* pyenv puts scripts where Python would be. */
 TEST(test_python_that_is_a_script)
 {
-    const char *root = dir;
     const char *const places[] = {NULL};
     ACT_AUTO(act_strv) lines = {0};
-    ACT_AUTOFREE char *python = act_path_join(root, "shims/python3");
+    ACT_AUTOFREE char *python = test_path("shims/python3");
 
-    inventory_test_put(root, "shims/python3", "#!/bin/sh\n");
-    inventory_take(&(struct inventory){.root = root, .places = places, .python = python}, &lines);
+    test_write("shims/python3", "#!/bin/sh\n");
+    inventory_take(&(struct inventory){.root = dir, .places = places, .python = python}, &lines);
     ACT_AUTOFREE char *line = inventory_test_line_of(&lines, "Python: ");
     assert_non_null(strstr(line, "a script: what it starts, and its packages, are not known"));
 }
@@ -86,22 +76,21 @@ TEST(test_python_that_is_a_script)
 /* A root with nothing in it is told as far as the kernel itself knows it. */
 TEST(test_nothing_there)
 {
-    const char *root = dir;
     const char *const places[] = {NULL};
     ACT_AUTO(act_strv) lines = {0};
 
-    inventory_take(&(struct inventory){.root = root, .places = places}, &lines);
+    inventory_take(&(struct inventory){.root = dir, .places = places}, &lines);
     assert_true(lines.n >= 1);
     assert_true(act_starts_with(lines.v[0], "system: Linux, kernel "));
     for (size_t i = 0; i < lines.n; i++)
         assert_false(act_starts_with(lines.v[i], "disk") || act_starts_with(lines.v[i], "GPUs"));
 }
 
-/* <root>/<prefix>/bin/python3, a link to <root>/<target>. New string. */
-static char *make_python(const char *root, const char *prefix, const char *target)
+/* <prefix>/bin/python3, a link to <target>. New string. */
+static char *make_python(const char *prefix, const char *target)
 {
-    ACT_AUTOFREE char *bin = act_sprintf("%s/%s/bin", root, prefix);
-    ACT_AUTOFREE char *to = act_path_join(root, target);
+    ACT_AUTOFREE char *bin = act_sprintf("%s/%s/bin", dir, prefix);
+    ACT_AUTOFREE char *to = test_path(target);
     char *python = act_path_join(bin, "python3");
 
     assert_ok(act_mkdir_all(bin, 0755, &err), err);
@@ -111,20 +100,19 @@ static char *make_python(const char *root, const char *prefix, const char *targe
 
 TEST(test_packages)
 {
-    const char *root = dir;
     ACT_AUTO(act_strv) found = {0};
 
-    inventory_test_put(root, "base/bin/python3.11", "");
-    ACT_AUTOFREE char *python = make_python(root, "opt", "base/bin/python3.11");
-    inventory_test_make(root, "opt/lib/python3.11/site-packages/numpy-1.24.2.dist-info");
-    inventory_test_make(root, "opt/lib/python3.11/site-packages/zipp-1.0.0.dist-info");
-    inventory_test_make(root, "opt/lib/python3.11/site-packages/numpy");
-    inventory_test_make(root, "opt/lib/python3.11/site-packages/no-version.dist-info");
-    inventory_test_make(root, "opt/lib/python3.9/site-packages/old-1.0.dist-info");
-    inventory_test_make(root, "opt/lib64/python3.11/site-packages/zipp-1.0.0.dist-info");
-    inventory_test_put(root, "opt/lib/python3/dist-packages/PyYAML-6.0-py3.11.egg-info", "");
-    inventory_test_make(root, "home/.local/lib/python3.11/site-packages/mine-0.1+cu121.dist-info");
-    ACT_AUTOFREE char *home = act_path_join(root, "home");
+    test_write("base/bin/python3.11", "");
+    ACT_AUTOFREE char *python = make_python("opt", "base/bin/python3.11");
+    inventory_test_make("opt/lib/python3.11/site-packages/numpy-1.24.2.dist-info");
+    inventory_test_make("opt/lib/python3.11/site-packages/zipp-1.0.0.dist-info");
+    inventory_test_make("opt/lib/python3.11/site-packages/numpy");
+    inventory_test_make("opt/lib/python3.11/site-packages/no-version.dist-info");
+    inventory_test_make("opt/lib/python3.9/site-packages/old-1.0.dist-info");
+    inventory_test_make("opt/lib64/python3.11/site-packages/zipp-1.0.0.dist-info");
+    test_write("opt/lib/python3/dist-packages/PyYAML-6.0-py3.11.egg-info", "");
+    inventory_test_make("home/.local/lib/python3.11/site-packages/mine-0.1+cu121.dist-info");
+    ACT_AUTOFREE char *home = test_path("home");
     inventory_packages(python, home, &found);
     const char *const wanted[] = {"PyYAML==6.0", "mine==0.1+cu121", "numpy==1.24.2", "zipp==1.0.0"};
     assert_int_equal(found.n, 4);
@@ -134,23 +122,22 @@ TEST(test_packages)
 
 TEST(test_packages_of_a_virtual_environment)
 {
-    const char *root = dir;
     ACT_AUTO(act_strv) alone = {0}, seeing = {0};
 
-    inventory_test_put(root, "base/bin/python3.11", "");
-    inventory_test_make(root, "base/lib/python3.11/site-packages/torch-2.1.0.dist-info");
-    ACT_AUTOFREE char *python = make_python(root, "venv", "base/bin/python3.11");
-    inventory_test_make(root, "venv/lib/python3.11/site-packages/pip-23.0.dist-info");
-    inventory_test_make(root, "home/.local/lib/python3.11/site-packages/mine-0.1.dist-info");
-    ACT_AUTOFREE char *home = act_path_join(root, "home");
-    ACT_AUTOFREE char *config = act_sprintf("home = %s/base/bin\ninclude-system-site-packages = false\n", root);
-    inventory_test_put(root, "venv/pyvenv.cfg", config);
+    test_write("base/bin/python3.11", "");
+    inventory_test_make("base/lib/python3.11/site-packages/torch-2.1.0.dist-info");
+    ACT_AUTOFREE char *python = make_python("venv", "base/bin/python3.11");
+    inventory_test_make("venv/lib/python3.11/site-packages/pip-23.0.dist-info");
+    inventory_test_make("home/.local/lib/python3.11/site-packages/mine-0.1.dist-info");
+    ACT_AUTOFREE char *home = test_path("home");
+    ACT_AUTOFREE char *config = act_sprintf("home = %s/base/bin\ninclude-system-site-packages = false\n", dir);
+    test_write("venv/pyvenv.cfg", config);
     inventory_packages(python, home, &alone);
     assert_int_equal(alone.n, 1);
     assert_string_equal(alone.v[0], "pip==23.0");
 
-    ACT_AUTOFREE char *open = act_sprintf("home=%s/base/bin\r\ninclude-system-site-packages = true \r\n", root);
-    inventory_test_put(root, "venv/pyvenv.cfg", open);
+    ACT_AUTOFREE char *open = act_sprintf("home=%s/base/bin\r\ninclude-system-site-packages = true \r\n", dir);
+    test_write("venv/pyvenv.cfg", open);
     inventory_packages(python, home, &seeing);
     assert_int_equal(seeing.n, 3);
     assert_string_equal(seeing.v[2], "torch==2.1.0");
@@ -159,16 +146,14 @@ TEST(test_packages_of_a_virtual_environment)
 /* Nobody writes into these. */
 TEST(test_fifos_are_not_waited_for)
 {
-    const char *root = dir;
     const char *const places[] = {NULL};
-    ACT_AUTOFREE char *python = act_path_join(root, "venv/bin/python3"),
-                      *config = act_path_join(root, "venv/pyvenv.cfg");
+    ACT_AUTOFREE char *python = test_path("venv/bin/python3"), *config = test_path("venv/pyvenv.cfg");
     ACT_AUTO(act_strv) lines = {0};
 
-    inventory_test_make(root, "venv/bin");
+    inventory_test_make("venv/bin");
     assert_int_equal(mkfifo(python, 0600), 0);
     assert_int_equal(mkfifo(config, 0600), 0);
-    inventory_take(&(struct inventory){.root = root, .places = places, .python = python}, &lines);
+    inventory_take(&(struct inventory){.root = dir, .places = places, .python = python}, &lines);
     ACT_AUTOFREE char *line = inventory_test_line_of(&lines, "Python: ");
     assert_non_null(strstr(line, "0 packages"));
 }

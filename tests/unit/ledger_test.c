@@ -1,6 +1,7 @@
 /* The ledger: rows in and out, concurrent and killed writers, files that are not what they should be. */
 #define TEST_SETUP    ledger_test_make_dir
 #define TEST_TEARDOWN ledger_test_remove_dir
+#include "unit/temp_dir.h"
 #include "unit/test.h"
 
 #include <fcntl.h>
@@ -18,29 +19,20 @@
 
 enum { NOBODY = 65534 };
 
-static char *dir;  /* removed after each test */
-static char *path; /* the ledger in it */
+static char *path; /* the ledger in the folder of the test */
 
 static int ledger_test_make_dir(void **state)
 {
-    const char *tmp = getenv("TMPDIR");
+    int rc = make_dir(state);
 
-    (void)state;
-    dir = act_sprintf("%s/act-ledger-XXXXXX", tmp ? tmp : "/tmp");
-    if (!mkdtemp(dir))
-        return -1;
-    path = act_path_join(dir, "ledger.db");
-    return 0;
+    path = test_path("ledger.db");
+    return rc;
 }
 
 static int ledger_test_remove_dir(void **state)
 {
-    (void)state;
-    int rc = act_remove_tree(dir, NULL);
-
     free(path);
-    free(dir);
-    return rc;
+    return remove_dir(state);
 }
 
 static struct ledger *open_ledger(void)
@@ -462,22 +454,35 @@ static void hold_lock(int ready_fd)
     _exit(1);
 }
 
-TEST(a_lock_that_stays_is_temporary)
+/* Starts a process that holds the lock until let_go(). */
+static pid_t lock_ledger(void)
 {
-    struct ledger *ledger = open_ledger();
-    struct ledger_runs runs;
     int fds[2];
     char said;
 
     assert_int_equal(pipe(fds), 0);
     pid_t pid = ledger_test_start_child(hold_lock, fds[1]);
     assert_int_equal(read(fds[0], &said, 1), 1);
-    assert_fails(ledger_list(ledger, &(struct ledger_query){0}, &runs, &err), err, ACT_TEMPORARY, path);
-    assert_int_equal(runs.n, 0);
-    kill(pid, SIGKILL);
-    waitpid(pid, NULL, 0);
     close(fds[0]);
     close(fds[1]);
+    return pid;
+}
+
+static void let_go(pid_t pid)
+{
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+}
+
+TEST(a_lock_that_stays_is_temporary)
+{
+    struct ledger *ledger = open_ledger();
+    struct ledger_runs runs;
+    pid_t pid = lock_ledger();
+
+    assert_fails(ledger_list(ledger, &(struct ledger_query){0}, &runs, &err), err, ACT_TEMPORARY, path);
+    assert_int_equal(runs.n, 0);
+    let_go(pid);
     assert_ok(ledger_test_add(ledger, "a", "x", "Queued", 1, &err), err);
     ledger_close(ledger);
 }
@@ -602,14 +607,10 @@ TEST(a_locked_ledger_can_be_copied)
     struct ledger *ledger = open_ledger(), *copy = NULL;
     ACT_AUTO(ledger_runs) runs = {0};
     char *aside = NULL;
-    int fds[2];
-    char said;
 
     assert_ok(ledger_test_add(ledger, "a", "x", "Queued", 1, &err), err);
     ledger_close(ledger);
-    assert_int_equal(pipe(fds), 0);
-    pid_t pid = ledger_test_start_child(hold_lock, fds[1]);
-    assert_int_equal(read(fds[0], &said, 1), 1);
+    pid_t pid = lock_ledger();
     assert_ok(ledger_copy(path, &copy, &err), err);
     assert_false(ledger_is_new(copy));
     assert_ok(ledger_test_add(copy, "b", "x", "Queued", 2, &err), err);
@@ -618,10 +619,7 @@ TEST(a_locked_ledger_can_be_copied)
     ledger_close(copy);
     assert_int_equal(ledger_set_aside(path, &aside, &err), -ACT_TEMPORARY);
     assert_null(aside);
-    kill(pid, SIGKILL);
-    waitpid(pid, NULL, 0);
-    close(fds[0]);
-    close(fds[1]);
+    let_go(pid);
 }
 
 TEST(a_copy_of_no_ledger_is_new)

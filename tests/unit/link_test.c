@@ -200,6 +200,12 @@ static int talk(struct link *l, bool stop, int rank)
     return good && !stop ? 0 : 1;
 }
 
+static void on_both(void (*test)(const struct link_where *where))
+{
+    for (size_t i = 0; i < COUNT(both); i++)
+        test(both[i]);
+}
+
 static void talk_on(const struct link_where *where)
 {
     struct heard heard;
@@ -227,8 +233,7 @@ static void talk_on(const struct link_where *where)
 
 TEST(test_talk)
 {
-    for (size_t i = 0; i < COUNT(both); i++)
-        talk_on(both[i]);
+    on_both(talk_on);
 }
 
 static int say_stop(struct link *l, bool stop, int rank)
@@ -278,8 +283,7 @@ static void break_on(const struct link_where *where)
 
 TEST(test_broken_connections)
 {
-    for (size_t i = 0; i < COUNT(both); i++)
-        break_on(both[i]);
+    on_both(break_on);
 }
 
 /* Whether a message waits where poll() sees it. */
@@ -313,8 +317,7 @@ static void tell_at_once_on(const struct link_where *where)
 /* What comes together with the acceptance is heard: nothing else may come for a long time. */
 TEST(test_told_at_once)
 {
-    for (size_t i = 0; i < COUNT(both); i++)
-        tell_at_once_on(both[i]);
+    on_both(tell_at_once_on);
 }
 
 static void share_on(const struct link_where *where)
@@ -348,8 +351,7 @@ static void share_on(const struct link_where *where)
 /* A connection that has ended is over, although a child process holds a copy of its descriptor. */
 TEST(test_copies_in_a_child)
 {
-    for (size_t i = 0; i < COUNT(both); i++)
-        share_on(both[i]);
+    on_both(share_on);
 }
 
 /* ---- strangers ---- */
@@ -422,112 +424,51 @@ static json_t *make_hello(const char *nonce, const char *proof, int rank)
     return json_pack("{s:s, s:s, s:s, s:i}", "type", "hello", "nonce", nonce, "proof", proof, "rank", rank);
 }
 
-/* Ways to answer a challenge without the right to. New reference. */
-static json_t *no_proof(const char *token, const char *nonce)
+enum answer_by { BY_TOKEN, BY_OTHER_TOKEN, TOKEN_ITSELF, THEIR_NONCE, NOTHING };
+
+/* How a challenge is answered without the right to. */
+struct wrong_answer {
+    enum answer_by by;                      /* what is in the place of the proof, or makes it */
+    enum link_role role;                    /* that it is a proof of */
+    int proved, rank;                       /* the rank that it is a proof for, and that the hello names */
+    const char *their_nonce, *nonce, *type; /* NULL: as it should be */
+    size_t node_bytes;                      /* of a long name */
+};
+
+/* New reference. */
+static json_t *answer_wrongly(const struct wrong_answer *w, const char *token, const char *nonce)
 {
-    (void)token;
-    (void)nonce;
-    return json_pack("{s:s, s:i}", "type", "hello", "rank", 0);
-}
+    const char *mine = w->by == THEIR_NONCE ? nonce : w->nonce ? w->nonce : ours;
+    ACT_AUTOFREE char *made = link_proof(w->role, w->by == BY_OTHER_TOKEN ? ours : token,
+                                         w->their_nonce ? w->their_nonce : nonce, mine, w->proved);
+    ACT_AUTOFREE char *node = act_sprintf("%0*d", (int)w->node_bytes, 0);
+    const char *proof = w->by == TOKEN_ITSELF ? token : w->by == THEIR_NONCE ? nonce : made;
+    json_t *message = make_hello(mine, proof, w->rank);
 
-static json_t *wrong_token(const char *token, const char *nonce)
-{
-    ACT_AUTOFREE char *proof = link_proof(LINK_RANK, ours, nonce, ours, 0);
-
-    (void)token;
-    return make_hello(ours, proof, 0);
-}
-
-static json_t *token_itself(const char *token, const char *nonce)
-{
-    (void)nonce;
-    return make_hello(ours, token, 0);
-}
-
-static json_t *nonce_sent_back(const char *token, const char *nonce)
-{
-    (void)token;
-    return make_hello(nonce, nonce, 0);
-}
-
-static json_t *proof_of_the_supervisor(const char *token, const char *nonce)
-{
-    ACT_AUTOFREE char *proof = link_proof(LINK_SUPERVISOR, token, nonce, ours, 0);
-
-    return make_hello(ours, proof, 0);
-}
-
-static json_t *proof_of_another_rank(const char *token, const char *nonce)
-{
-    ACT_AUTOFREE char *proof = link_proof(LINK_RANK, token, nonce, ours, 1);
-
-    return make_hello(ours, proof, 0);
-}
-
-static json_t *proof_of_another_connection(const char *token, const char *nonce)
-{
-    ACT_AUTOFREE char *proof = link_proof(LINK_RANK, token, ours, ours, 0);
-
-    (void)nonce;
-    return make_hello(ours, proof, 0);
-}
-
-static json_t *nonce_of_another_form(const char *token, const char *nonce)
-{
-    ACT_AUTOFREE char *proof = link_proof(LINK_RANK, token, nonce, "x", 0);
-
-    return make_hello("x", proof, 0);
-}
-
-static json_t *rank_that_is_not(const char *token, const char *nonce)
-{
-    ACT_AUTOFREE char *proof = link_proof(LINK_RANK, token, nonce, ours, 2);
-
-    return make_hello(ours, proof, 2);
-}
-
-static json_t *rank_below_all(const char *token, const char *nonce)
-{
-    ACT_AUTOFREE char *proof = link_proof(LINK_RANK, token, nonce, ours, -1);
-
-    return make_hello(ours, proof, -1);
-}
-
-static json_t *no_hello(const char *token, const char *nonce)
-{
-    ACT_AUTOFREE char *proof = link_proof(LINK_RANK, token, nonce, ours, 0);
-    json_t *message = make_hello(ours, proof, 0);
-
-    json_object_set_new(message, "type", json_string("record"));
-    return message;
-}
-
-static json_t *long_hello(const char *token, const char *nonce)
-{
-    ACT_AUTOFREE char *proof = link_proof(LINK_RANK, token, nonce, ours, 0);
-    json_t *message = make_hello(ours, proof, 0);
-    char node[5000] = "";
-
-    memset(node, 'n', sizeof(node) - 1);
+    json_object_set_new(message, "type", json_string(w->type ? w->type : "hello"));
     json_object_set_new(message, "node", json_string(node));
+    if (w->by == NOTHING)
+        json_object_del(message, "proof");
     return message;
 }
 
 /* Hung up on, nothing more is said to them, and nobody hears of it. */
 TEST(test_strangers)
 {
-    static json_t *(*const answers[])(const char *, const char *) = {no_proof,
-                                                                     wrong_token,
-                                                                     token_itself,
-                                                                     nonce_sent_back,
-                                                                     proof_of_the_supervisor,
-                                                                     proof_of_another_rank,
-                                                                     proof_of_another_connection,
-                                                                     nonce_of_another_form,
-                                                                     rank_that_is_not,
-                                                                     rank_below_all,
-                                                                     no_hello,
-                                                                     long_hello};
+    static const struct wrong_answer answers[] = {
+        {.by = NOTHING},
+        {.by = BY_OTHER_TOKEN},
+        {.by = TOKEN_ITSELF},
+        {.by = THEIR_NONCE},
+        {.role = LINK_SUPERVISOR},
+        {.proved = 1},         /* another rank's */
+        {.their_nonce = ours}, /* another connection's */
+        {.nonce = "x"},
+        {.proved = 2, .rank = 2}, /* there is no such rank */
+        {.proved = -1, .rank = -1},
+        {.type = "record"},
+        {.node_bytes = 5000},
+    };
 
     for (size_t i = 0; i < COUNT(both) * COUNT(answers); i++) {
         struct heard heard;
@@ -535,7 +476,7 @@ TEST(test_strangers)
         ACT_AUTOFREE char *token = token_of(s);
         char nonce[LINK_SECRET_TEXT];
         struct link l = meet_server(s, nonce);
-        CODEC_AUTOJSON json_t *answer = answers[i % COUNT(answers)](token, nonce);
+        CODEC_AUTOJSON json_t *answer = answer_wrongly(&answers[i % COUNT(answers)], token, nonce);
         assert_true(link_send(&l, answer));
         if (next_of_server(s, &l))
             fail_msg("answer %zu is taken", i);
@@ -580,14 +521,6 @@ TEST(test_slow_strangers)
     }
 }
 
-static int link_test_say_hello(struct link *l, bool stop, int rank)
-{
-    (void)stop;
-    (void)rank;
-    link_close(l);
-    return 9;
-}
-
 static void allow_many_files(void)
 {
     struct rlimit limit;
@@ -614,10 +547,10 @@ TEST(test_idle_strangers)
             fds[k] = connect_raw(s);
             link_serve(s);
         }
-        pid_t pid = start_rank(link_address(s), 0, link_test_say_hello);
+        pid_t pid = start_rank(link_address(s), 0, say_stop);
         serve_until(s, &heard.gone, 1);
         assert_int_equal(heard.hellos, 1);
-        assert_int_equal(wait_rank(pid), 9);
+        assert_int_equal(wait_rank(pid), 8);
         for (int k = 0; k < n; k++)
             assert_hung_up(s, fds[k]);
         link_server_free(s);
@@ -647,9 +580,9 @@ TEST(test_no_descriptors)
     assert_true(looks < LOOKS);
     setrlimit(RLIMIT_NOFILE, &limit);
 
-    pid_t pid = start_rank(link_address(s), 0, link_test_say_hello);
+    pid_t pid = start_rank(link_address(s), 0, say_stop);
     serve_until(s, &heard.gone, 1);
-    assert_int_equal(wait_rank(pid), 9);
+    assert_int_equal(wait_rank(pid), 8);
     assert_hung_up(s, waiting);
 
     /* one descriptor, which a stranger holds */
@@ -661,11 +594,11 @@ TEST(test_no_descriptors)
     }
     while (poll(&(struct pollfd){.fd = link_fd(s), .events = POLLIN}, 1, HANGS_MS) != 1)
         fail_msg("no stranger comes");
-    pid = start_rank(link_address(s), 0, link_test_say_hello); /* which may have more */
+    pid = start_rank(link_address(s), 0, say_stop); /* which may have more */
     setrlimit(RLIMIT_NOFILE, &none);
     serve_until(s, &heard.gone, 2);
     setrlimit(RLIMIT_NOFILE, &limit);
-    assert_int_equal(wait_rank(pid), 9);
+    assert_int_equal(wait_rank(pid), 8);
     kill(stranger, SIGKILL);
     assert_int_equal(wait_rank(stranger), 128 + SIGKILL);
     link_server_free(s);

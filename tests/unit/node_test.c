@@ -21,11 +21,6 @@
 #define RUN_A "exp_1700000000_0123abcd"
 #define RUN_B "exp_1700000001_0123abcd"
 
-static char *node_test_below(const char *name)
-{
-    return act_path_join(dir, name);
-}
-
 static char *base_dir(void)
 {
     return act_sprintf("%s/act-%u", dir, (unsigned)getuid());
@@ -73,7 +68,7 @@ TEST(test_code_roots)
         assert_ok(place_close(&node, &place, &err), err);
         node_release(&node);
     }
-    ACT_AUTOFREE char *scratch = node_test_below("nvme");
+    ACT_AUTOFREE char *scratch = test_path("nvme");
     assert_int_equal(mkdir(scratch, 0755), 0);
     struct node node = node_test_make(RUN_A, 2, scratch);
     struct rank_place place = {.local_size = 1, .node_rank = 1};
@@ -168,7 +163,7 @@ TEST(test_disks_that_are_not_there)
 {
     struct rank_place place = {.local_size = 1};
 
-    ACT_AUTOFREE char *gone = node_test_below("gone");
+    ACT_AUTOFREE char *gone = test_path("gone");
     setenv("TMPDIR", gone, 1);
     struct node node = node_test_make(RUN_A, 1, NULL);
     open_place(&node, &place, 1);
@@ -316,7 +311,7 @@ TEST(test_environment_of_a_service)
          "n1 slots=2\nn2 slots=2\n"},
         {1, "AZ_BATCH_HOST_LIST=", "127.0.0.1", "22389", "127.0.0.1", "127.0.0.1", "127.0.0.1 slots=2\n"},
     };
-    ACT_AUTOFREE char *file = node_test_below(RUN_FILE_HOSTS);
+    ACT_AUTOFREE char *file = test_path(RUN_FILE_HOSTS);
     struct rank_place place = {.rank = 1, .world_size = 4, .local_rank = 1, .local_size = 2};
 
     for (size_t i = 0; i < COUNT(rows); i++) {
@@ -404,19 +399,9 @@ static struct node container_node(const char *kind, const char *image, int gpus)
 
 static void node_test_make_program(const char *name)
 {
-    ACT_AUTOFREE char *path = node_test_below(name);
+    ACT_AUTOFREE char *path = test_path(name);
 
     assert_ok(act_file_write(path, "#!/bin/sh\n", 10, 0755, &err), err);
-}
-
-/* One word in a line. */
-static char *lines_of(const struct act_strv *words)
-{
-    struct act_buf text = {0};
-
-    for (size_t i = 0; i < words->n; i++)
-        act_buf_addf(&text, "%s\n", words->v[i]);
-    return act_buf_steal(&text);
 }
 
 static char *wrapped(struct node *node)
@@ -425,8 +410,7 @@ static char *wrapped(struct node *node)
     ACT_AUTO(act_strv) words = {0};
 
     assert_ok(container_wrap(node, -1, argv, &words, &err), err);
-    char *text = lines_of(&words);
-    return text;
+    return node_list_text(&words, "\n");
 }
 
 TEST(test_apptainer)
@@ -449,12 +433,12 @@ TEST(test_apptainer)
         ACT_AUTOFREE char *text = wrapped(&node);
         ACT_AUTOFREE char *expected =
             act_sprintf("%s/apptainer\nexec\n%s--bind\n/shared/run:/shared/run\n--bind\n/big/data:/big/data:ro\n"
-                        "--bind\n/big/output:/big/output\n--pwd\n/shared/run/code\n%s\npython\na b\n\n$x\n",
+                        "--bind\n/big/output:/big/output\n--pwd\n/shared/run/code\n%s\npython\na b\n\n$x",
                         dir, i == 0 ? "--nv\n" : "", images[i].shown);
         assert_string_equal(text, expected);
         node_release(&node);
     }
-    ACT_AUTOFREE char *apptainer = node_test_below("apptainer");
+    ACT_AUTOFREE char *apptainer = test_path("apptainer");
     assert_int_equal(unlink(apptainer), 0);
     struct node node = container_node("apptainer", "x", 0);
     free(node.code);
@@ -463,7 +447,7 @@ TEST(test_apptainer)
     assert_non_null(strstr(text, "/singularity\nexec\n"));
     assert_non_null(strstr(text, "--bind\n/nvme/code:/nvme/code\n--pwd\n/nvme/code\n"));
 
-    ACT_AUTOFREE char *singularity = node_test_below("singularity");
+    ACT_AUTOFREE char *singularity = test_path("singularity");
     assert_int_equal(unlink(singularity), 0);
     static const char *const argv[] = {"true", NULL};
     struct act_strv words = {0};
@@ -487,12 +471,12 @@ TEST(test_without_container)
     for (size_t i = 0; i < COUNT(kinds); i++) {
         struct node node = container_node(kinds[i], "image", 0);
         ACT_AUTOFREE char *text = wrapped(&node);
-        assert_string_equal(text, "python\na b\n\n$x\n");
+        assert_string_equal(text, "python\na b\n\n$x");
         node_release(&node);
     }
     struct node node = container_node("apptainer", NULL, 0);
     ACT_AUTOFREE char *text = wrapped(&node);
-    assert_string_equal(text, "python\na b\n\n$x\n");
+    assert_string_equal(text, "python\na b\n\n$x");
     node_release(&node);
 }
 
@@ -514,10 +498,10 @@ TEST(test_pyxis)
         struct node node = container_node("pyxis", images[i].image, 0);
         struct act_strv words = {0};
         assert_ok(container_srun_options(&node, "/shared/bin/1f/act-node", &words, &err), err);
-        ACT_AUTOFREE char *text = lines_of(&words);
+        ACT_AUTOFREE char *text = node_list_text(&words, "\n");
         ACT_AUTOFREE char *expected =
             act_sprintf("--container-image=%s\n--container-mounts=/shared/run:/shared/run,/big/data:/big/data:ro,"
-                        "/big/output:/big/output,/shared/bin/1f:/shared/bin/1f:ro\n",
+                        "/big/output:/big/output,/shared/bin/1f:/shared/bin/1f:ro",
                         images[i].shown);
         assert_string_equal(text, expected);
         act_strv_release(&words);
@@ -556,7 +540,7 @@ static void node_test_count(void *arg, const char *why)
 TEST(test_queue_without_locks)
 {
     static const int operations[] = {LOCK_EX | LOCK_NB, LOCK_EX};
-    ACT_AUTOFREE char *slots_dir = node_test_below("slots"), *queue = act_path_join(slots_dir, "queue.lock");
+    ACT_AUTOFREE char *slots_dir = test_path("slots"), *queue = act_path_join(slots_dir, "queue.lock");
     struct watch w;
 
     assert_ok(act_mkdir_all(slots_dir, 0700, &err), err);

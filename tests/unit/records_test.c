@@ -30,11 +30,6 @@ static void expect_record(const char *name, const char *text)
     assert_string_equal(written, wanted);
 }
 
-static char *records_path(const char *name)
-{
-    return act_path_join(dir, name);
-}
-
 static struct run_folder folder_of(const char *name, const char *link, const char *datastore, enum run_folder_mode mode)
 {
     return (struct run_folder){.name = act_strdup(name),
@@ -107,7 +102,7 @@ static struct run_spec full_spec(void)
 
 static void check_spec(struct run_spec spec, const char *name)
 {
-    ACT_AUTOFREE char *path = records_path(name);
+    ACT_AUTOFREE char *path = test_path(name);
     ACT_AUTOFREE char *again = act_path_join(TEST_DATA "/fixtures/records", name);
     struct run_spec back = {0};
 
@@ -128,7 +123,7 @@ TEST(a_specification_is_written_as_ever)
 
 static void check_status(const struct run_status *status, const char *name)
 {
-    ACT_AUTOFREE char *path = records_path(name);
+    ACT_AUTOFREE char *path = test_path(name);
     ACT_AUTOFREE char *again = act_path_join(TEST_DATA "/fixtures/records", name);
     struct run_status back;
 
@@ -203,8 +198,8 @@ TEST(a_history_of_tries_is_written_as_ever)
 static void check_failure(const struct supervisor *s, const struct node_record *r, const char *name)
 {
     enum { FILE_MAX = 4096 };
-    ACT_AUTOFREE char *path = records_path(RUN_FILE_FAILURE);
-    ACT_AUTOFREE char *copy = records_path(name);
+    ACT_AUTOFREE char *path = test_path(RUN_FILE_FAILURE);
+    ACT_AUTOFREE char *copy = test_path(name);
     CODEC_AUTOJSON json_t *json = NULL;
 
     attempt_save_failure(s, r, "why \xff");

@@ -4,7 +4,6 @@
 
 #include <stdlib.h>
 
-#include "base/path.h"
 #include "diagnose/diagnose.h"
 #include "node/retry.h"
 
@@ -18,15 +17,6 @@ static struct node retry_test_node_of(int times, const char *class)
     if (class)
         act_strv_push(&node.spec.retry_on, class);
     return node;
-}
-
-static void retry_test_write_log(const char *name, const char *text)
-{
-    ACT_AUTOFREE char *path = act_path_join(dir, name);
-    ACT_AUTOFREE char *folder = act_path_dirname(path);
-
-    assert_ok(act_mkdir_all(folder, 0700, &err), err);
-    assert_ok(act_file_write(path, text, strlen(text), 0600, &err), err);
 }
 
 static void retry_test_forget_all(void)
@@ -59,7 +49,7 @@ TEST(the_class_comes_from_the_logs)
         const struct retry_facts facts = {.attempt = 1, .rank = 0, .reason = rows[i].reason, .node = "n1"};
         struct retry_class class;
         retry_test_forget_all();
-        retry_test_write_log(rows[i].log, rows[i].text);
+        test_write(rows[i].log, rows[i].text);
         retry_classify(&node, &facts, &class);
         if (strcmp(class.id, rows[i].class) != 0 || class.blames_node != rows[i].blames_node)
             fail_msg("'%s' is '%s', not '%s'", rows[i].text, class.id, rows[i].class);
@@ -75,11 +65,10 @@ TEST(the_logs_of_many_nodes_do_not_hide_what_the_scheduler_says)
     for (int i = 0; i < 20; i++) {
         ACT_AUTOFREE char *folders = act_sprintf("system_logs/folders_n%d.txt", i);
         ACT_AUTOFREE char *prepare = act_sprintf("system_logs/prepare_n%d.txt", i);
-        retry_test_write_log(folders, "download of 'data' ended\n");
-        retry_test_write_log(prepare, "Requirement already satisfied: numpy\n");
+        test_write(folders, "download of 'data' ended\n");
+        test_write(prepare, "Requirement already satisfied: numpy\n");
     }
-    retry_test_write_log("system_logs/slurm.txt",
-                         "slurmstepd: error: *** JOB 5 ON n1 CANCELLED AT x DUE TO NODE FAILURE ***\n");
+    test_write("system_logs/slurm.txt", "slurmstepd: error: *** JOB 5 ON n1 CANCELLED AT x DUE TO NODE FAILURE ***\n");
     for (size_t i = 0; i < 2; i++) {
         const char *reason = i ? "the preparation failed" : "gone";
         retry_classify(&node, &(struct retry_facts){.rank = -1, .reason = reason, .node = "n1"}, &class);
@@ -120,7 +109,7 @@ TEST(an_error_of_the_network_blames_the_other_end)
         const struct retry_facts facts = {.attempt = 1, .rank = 0, .reason = "", .node = "n1", .hosts = &hosts};
         struct run_status status = {.state = RUN_FAILED};
         retry_test_forget_all();
-        retry_test_write_log("user_logs/std_log_process_0.txt", rows[i].line);
+        test_write("user_logs/std_log_process_0.txt", rows[i].line);
         assert_int_equal(retry_consider(&node, &facts, &status), 0);
         assert_string_equal(status.n_bad ? status.bad[0].node : "", rows[i].node);
     }
@@ -232,7 +221,7 @@ TEST(what_was_tried_is_written_once_and_may_be_taken_back)
     int tries = 0;
 
     retry_test_forget_all();
-    retry_test_write_log("user_logs/std_log_process_0.txt", "uncorrectable ECC error 4711\n");
+    test_write("user_logs/std_log_process_0.txt", "uncorrectable ECC error 4711\n");
     assert_int_equal(retry_attempts(&node, 1), 4);
     assert_int_equal(retry_consider(&node, &facts, &status), 2);
     assert_int_equal(retry_consider(&node, &facts, &status), 2); /* as after a crash in between */
@@ -282,7 +271,7 @@ TEST(why_it_is_not_tried_again_is_said_plainly)
         const struct retry_facts facts = {.attempt = 1, .rank = 0, .reason = "", .node = ""};
         struct run_status status = {.state = RUN_FAILED, .attempt = 1};
         retry_test_forget_all();
-        retry_test_write_log("user_logs/std_log_process_0.txt", rows[i].line);
+        test_write("user_logs/std_log_process_0.txt", rows[i].line);
         assert_int_equal(retry_consider(&node, &facts, &status), 0);
         assert_contains(status.retry, rows[i].says);
         act_strv_release(&node.spec.retry_on);
