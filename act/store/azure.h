@@ -14,10 +14,9 @@
 
 struct azure {
     struct store store;
-    struct store_ops ops; /* of this instance */
-    char *endpoint;       /* without a final slash */
-    char *container;      /* or share */
-    char *version;        /* x-ms-version */
+    char *endpoint;  /* without a final slash */
+    char *container; /* or share */
+    char *version;   /* x-ms-version */
     struct auth *auth;
     char *sas;                           /* secret; NULL when requests are not signed with a SAS */
     int64_t clock_offset_s;              /* the service's clock minus ours, once the service has rejected ours */

@@ -234,7 +234,7 @@ static int do_blocks(struct memory *m, struct store_call *call)
         struct store_block *b = &call->blocks.found[call->blocks.n_found++];
         store_block_id(&m->blocks[i].upload, m->blocks[i].index, b->id);
         b->len = m->blocks[i].len;
-        b->has_crc64 = m->store.ops->sums_are_free;
+        b->has_crc64 = m->store.ops->traits.sums_are_free;
         b->crc64 = act_crc64(0, m->blocks[i].data, b->len);
     }
     return 0;
@@ -419,22 +419,15 @@ static int memory_window(const struct store *store)
     return 3;
 }
 
+enum { SERVICE_OPERATIONS = STORE_BIT(STORE_PUT_FROM) | STORE_BIT(STORE_BLOCK_FROM) | STORE_BIT(STORE_URL) };
+
 static const struct store_ops memory_ops = {
-    .start = {[STORE_HEAD] = memory_start,
-              [STORE_GET] = memory_start,
-              [STORE_PUT] = memory_start,
-              [STORE_BLOCK] = memory_start,
-              [STORE_COMMIT] = memory_start,
-              [STORE_BLOCKS] = memory_start,
-              [STORE_DROP] = memory_start,
-              [STORE_DELETE] = memory_start,
-              [STORE_DELETE_MANY] = memory_start,
-              [STORE_COPY] = memory_start,
-              [STORE_LIST] = memory_start},
+    .operations = ~(SERVICE_OPERATIONS | STORE_BIT(STORE_CLEAR) | STORE_BIT(STORE_SYNC)),
+    .start = memory_start,
     .key_problem = no_problem,
     .window = memory_window,
     .close = memory_close,
-    .max_put = 1 << 20,
+    .traits = {.max_put = 1 << 20},
 };
 
 /* One that passes a worker anyway, as a folder does, and one whose service copies by itself. */
@@ -778,7 +771,7 @@ TEST(what_no_object_can_hold_is_refused)
     struct pair *p = *state;
 
     transfer_test_put(&p->from, "a/huge", "x", 1);
-    p->from.claimed_size = (uint64_t)memory_ops.max_put * 50000 + 1;
+    p->from.claimed_size = (uint64_t)memory_ops.traits.max_put * 50000 + 1;
     assert_fails(transfer_test_copy(p, "a", "b", &small_parts), p->err, ACT_FAIL,
                  "more than an object in memory:to can have");
     assert_int_equal(p->to.n_blocks, 0);
@@ -818,9 +811,8 @@ static int transfer_test_open_engine(void **state)
     engine = engine_new(&(struct engine_options){.workers = 2});
     http = http_new(engine, &(struct http_options){0});
     folder_ops = service_ops = memory_ops;
-    folder_ops.sums_are_free = true;
-    service_ops.start[STORE_PUT_FROM] = service_ops.start[STORE_BLOCK_FROM] = memory_start;
-    service_ops.start[STORE_URL] = memory_start;
+    folder_ops.traits.sums_are_free = true;
+    service_ops.operations |= SERVICE_OPERATIONS;
     return 0;
 }
 
@@ -924,7 +916,11 @@ static void note_end(void *arg, const struct act_error *error)
 }
 
 static const struct store_ops writer_ops = {
-    .start = {[STORE_BLOCK] = keep_call}, .key_problem = no_problem, .max_put = PIECE_LEN};
+    .operations = STORE_BIT(STORE_BLOCK),
+    .start = keep_call,
+    .key_problem = no_problem,
+    .traits = {.max_put = PIECE_LEN},
+};
 
 /* What came is with the writer as soon as a piece is whole: nobody has to run the loop for that. */
 TEST(pieces_do_not_wait_for_one_another)
