@@ -268,7 +268,7 @@ static int run_login(struct device_login *login, struct act_error *err)
     return -(int)err->code;
 }
 
-int token_device_start(struct http *http, const struct token_want *want, const char *tenant,
+int token_device_login(struct http *http, const struct token_want *want, const char *tenant,
                        void (*show)(void *arg, const char *message), void *arg, struct act_error *err)
 {
     const char *client = act_env("ACT_LOGIN_CLIENT_ID");
