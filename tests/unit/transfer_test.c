@@ -191,8 +191,7 @@ static int check_data(const struct store_data *data, struct store_call *call)
     if ((data->md5 && strcmp(data->md5, md5) != 0) ||
         (data->crc64 && *data->crc64 != act_crc64(0, data->bytes, data->len)))
         return act_error_set(&call->error, ACT_FAIL, "'%s' was damaged: MD5 or CRC-64", call->key);
-    if (data->sums)
-        store_sums_add(data->sums, data->bytes, data->len);
+    store_sums_add(data->sums, data->bytes, data->len);
     return 0;
 }
 
@@ -342,7 +341,7 @@ static int do_get_with_sums(struct memory *m, struct store_call *call)
 {
     int rc = call->get.upload ? get_from_upload(m, call) : do_get(m, call);
 
-    if (rc == 0 && call->get.sums)
+    if (rc == 0)
         store_sums_add(call->get.sums, call->get.sink, call->get.got);
     return rc;
 }
@@ -451,6 +450,13 @@ static void memory_release(struct memory *m)
     free(m->store.name);
 }
 
+static void transfer_test_fail_at(struct memory *m, enum store_op op, int at)
+{
+    m->fail_op = op;
+    m->fail_at = at;
+    act_error_set(&m->fail_with, ACT_FAIL, "told to fail");
+}
+
 struct pair {
     struct memory from, to;
     struct transfer_report report;
@@ -490,6 +496,21 @@ static int transfer_test_copy(struct pair *p, const char *from, const char *to, 
 
 static const struct transfer_options small_parts = {.part_size = 4, .memory = 16, .md5_max = 1};
 
+static const char large[] = "twenty-three bytes long";
+
+/* Puts it at the source. */
+static void put_large(struct pair *p)
+{
+    transfer_test_put(&p->from, "a/f", large, strlen(large));
+}
+
+static void put_numbered(struct memory *m, const char *prefix, int number, const char *data)
+{
+    ACT_AUTOFREE char *key = act_sprintf("%s%02d", prefix, number);
+
+    transfer_test_put(m, key, data, strlen(data));
+}
+
 static void transfer_test_assert_content(struct memory *m, const char *key, const char *data)
 {
     struct stored *o = transfer_test_find(m, key);
@@ -504,16 +525,13 @@ TEST(folder_arrives_whole)
     struct pair *p = *state;
     static const char *const data[] = {"", "1", "1234", "12345", "12345678901234567890123", "x"};
 
-    for (int i = 0; i < 6; i++) {
-        char key[32];
-        snprintf(key, sizeof(key), "d/voc2/f%d", i);
-        transfer_test_put(&p->from, key, data[i], strlen(data[i]));
-    }
+    for (int i = 0; i < 6; i++)
+        put_numbered(&p->from, "d/voc2/f", i, data[i]);
     transfer_test_put(&p->from, "d/voc2012/other", "no", 2);
     assert_ok(transfer_test_copy(p, "d/voc2", "e", &small_parts), p->err);
     for (int i = 0; i < 6; i++) {
         char key[32];
-        snprintf(key, sizeof(key), "e/f%d", i);
+        snprintf(key, sizeof(key), "e/f%02d", i);
         transfer_test_assert_content(&p->to, key, data[i]);
     }
     assert_int_equal(p->to.n, 6);
@@ -549,11 +567,8 @@ TEST(all_objects_are_known_before_most_are_moved)
     struct transfer_options options = {.plan = note_step, .arg = &f};
 
     p->from.page = p->to.page = 100;
-    for (int i = 0; i < 60; i++) {
-        char key[32];
-        snprintf(key, sizeof(key), "d/%02d", i);
-        transfer_test_put(&p->from, key, key, strlen(key));
-    }
+    for (int i = 0; i < 60; i++)
+        put_numbered(&p->from, "d/", i, "some bytes");
     assert_ok(transfer_test_copy(p, "d", "e", &options), p->err);
     assert_int_equal(f.known, 60);
     assert_int_equal(f.there, 0);
@@ -574,9 +589,7 @@ TEST(torture)
         for (int at = 1; at < 12; at++) {
             struct memory *side = ops[i] <= STORE_GET || (ops[i] == STORE_LIST && at % 2) ? &p->from : &p->to;
             transfer_test_put(&p->to, "b/f", old, strlen(old));
-            side->fail_op = ops[i];
-            side->fail_at = ops[i] == STORE_LIST && side == &p->from ? at + 1 : at;
-            act_error_set(&side->fail_with, ACT_FAIL, "told to fail");
+            transfer_test_fail_at(side, ops[i], ops[i] == STORE_LIST && side == &p->from ? at + 1 : at);
             int rc = transfer_test_copy(p, "a", "b", &small_parts);
             bool failed = side->fail_at == 0;
             side->fail_at = 0;
@@ -588,8 +601,6 @@ TEST(torture)
                         (o->len == strlen(new) && memcmp(o->data, new, o->len) == 0));
         }
 }
-
-static const char large[] = "twenty-three bytes long";
 
 /* An upload that broke off goes on where it was, whichever side computes the checksums. */
 TEST(interrupted_uploads_go_on)
@@ -603,11 +614,9 @@ TEST(interrupted_uploads_go_on)
         char to[16], key[32];
         snprintf(to, sizeof(to), "b%d", variant);
         snprintf(key, sizeof(key), "%s/f", to);
-        transfer_test_put(&p->from, "a/f", large, strlen(large));
+        put_large(p);
         memset(p->to.calls, 0, sizeof(p->to.calls));
-        p->to.fail_op = STORE_BLOCK;
-        p->to.fail_at = 5;
-        act_error_set(&p->to.fail_with, ACT_FAIL, "told to fail");
+        transfer_test_fail_at(&p->to, STORE_BLOCK, 5);
         assert_true(transfer_test_copy(p, "a", to, &small_parts) < 0);
         assert_int_equal(p->report.total.resumed_bytes, 0);
         int sent = p->to.calls[STORE_BLOCK];
@@ -665,15 +674,13 @@ TEST(damaged_blocks_are_never_committed)
         char to[16], key[32];
         snprintf(to, sizeof(to), "b%d", variant);
         snprintf(key, sizeof(key), "%s/f", to);
-        transfer_test_put(&p->from, "a/f", large, strlen(large));
+        put_large(p);
         if (p->from.no_md5) {
             transfer_test_find(&p->from, "a/f")->has_crc64 = true;
             transfer_test_find(&p->from, "a/f")->crc64 = act_crc64(0, large, strlen(large));
         }
         p->from.corrupt_get = true;
-        p->to.fail_op = STORE_BLOCK;
-        p->to.fail_at = 5;
-        act_error_set(&p->to.fail_with, ACT_FAIL, "told to fail");
+        transfer_test_fail_at(&p->to, STORE_BLOCK, 5);
         assert_true(transfer_test_copy(p, "a", to, &small_parts) < 0);
         p->from.corrupt_get = false;
         if (transfer_test_copy(p, "a", to, &small_parts) < 0) { /* now it is known, and nothing of it is left */
@@ -688,10 +695,8 @@ TEST(nothing_of_another_source_is_reused)
 {
     struct pair *p = *state;
 
-    transfer_test_put(&p->from, "a/f", large, strlen(large));
-    p->to.fail_op = STORE_COMMIT;
-    p->to.fail_at = 1;
-    act_error_set(&p->to.fail_with, ACT_FAIL, "told to fail");
+    put_large(p);
+    transfer_test_fail_at(&p->to, STORE_COMMIT, 1);
     assert_true(transfer_test_copy(p, "a", "b", &small_parts) < 0);
     transfer_test_put(&p->from, "a/f", "TWENTY-THREE BYTES LONG", strlen(large));
     assert_ok(transfer_test_copy(p, "a", "b", &small_parts), p->err);
@@ -703,7 +708,7 @@ TEST(what_another_process_uploads_is_left_to_it)
 {
     struct pair *p = *state;
 
-    transfer_test_put(&p->from, "a/f", large, strlen(large));
+    put_large(p);
     p->to.busy = true;
     assert_ok(transfer_test_copy(p, "a", "b", &small_parts), p->err);
     transfer_test_assert_content(&p->to, "b/f", large);
@@ -713,7 +718,7 @@ TEST(lost_blocks_are_sent_again)
 {
     struct pair *p = *state;
 
-    transfer_test_put(&p->from, "a/f", large, strlen(large));
+    put_large(p);
     p->to.lose_a_block = true;
     assert_ok(transfer_test_copy(p, "a", "b", &small_parts), p->err);
     transfer_test_assert_content(&p->to, "b/f", large);
@@ -729,7 +734,7 @@ TEST(blocks_that_vanish_on_the_way_are_sent_again)
     struct transfer_options with_md5 = small_parts;
 
     with_md5.md5_max = 1024;
-    transfer_test_put(&p->from, "a/f", large, strlen(large));
+    put_large(p);
     p->to.fail_op = STORE_BLOCK;
     act_error_set(&p->to.fail_with, ACT_TEMPORARY, "gone");
     p->to.fail_with.fact = ACT_FACT_BLOCKS_MISSING;
@@ -750,11 +755,8 @@ TEST(what_the_service_cannot_fetch_goes_through_the_client)
     struct pair *p = *state;
 
     p->from.store.ops = p->to.store.ops = &service_ops;
-    for (int i = 0; i < 12; i++) {
-        char key[16];
-        snprintf(key, sizeof(key), "a/%02d", i);
-        transfer_test_put(&p->from, key, large, strlen(large));
-    }
+    for (int i = 0; i < 12; i++)
+        put_numbered(&p->from, "a/", i, large);
     p->to.fail_op = STORE_PUT_FROM;
     p->to.fail_at = 3;
     act_error_set(&p->to.fail_with, ACT_FAIL, "HTTP 501");
