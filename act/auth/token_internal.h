@@ -110,6 +110,9 @@ int token_cache_put_grant(const char *authority, const struct token_grant *grant
  * or another error if there can be no lock. */
 int token_cache_lock(const char *what, struct act_error *err) ACT_NODISCARD;
 
+/* Returns the JSON of a response, a new reference; NULL: there is none. */
+json_t *token_json_of(const struct http_call *call);
+
 /* ---- managed.c */
 
 /* Returns the milliseconds until the metadata service is asked again after this status; -1: it is not. tries: how often
