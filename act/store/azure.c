@@ -344,7 +344,7 @@ static const struct {
     [STORE_PUT_FROM] = {.phase = AZURE_PUT_FROM, .is_write = true},
     [STORE_BLOCK_FROM] = {.phase = AZURE_BLOCK_FROM, .is_write = true},
     [STORE_LIST] = {.start = azure_list},
-    [STORE_CLEAR] = {.start = azure_clear, .is_write = true},
+    [STORE_CLEAR] = {.phase = AZURE_IS_LEFTOVER, .is_write = true},
     [STORE_URL] = {.start = azure_make_url},
 };
 

@@ -167,7 +167,7 @@ static void mint(struct azure_op *op);
 static void go_on_signing(struct azure_op *op)
 {
     if (op->call->op == STORE_COPY)
-        azure_copy_later(op);
+        azure_send_phase(op, AZURE_COPY_LATER);
     else
         mint(op);
 }

@@ -179,7 +179,7 @@ static int store_take_entry(struct store *store, struct store_call *call, struct
     return act_error_set(&call->error, ACT_NOT_FOUND, "there is no '%s' in '%s'", call->key, store->name);
 }
 
-static int store_by_key(const void *a, const void *b)
+int store_by_key(const void *a, const void *b)
 {
     return strcmp(((const struct store_entry *)a)->key, ((const struct store_entry *)b)->key);
 }

@@ -47,6 +47,9 @@ char *store_logs_name(const char *id, const char **out_id);
 /* Returns what is wrong with a segment of a key that is a path: it is empty, "." or "..". NULL: nothing is. */
 const char *store_segment_problem(const char *segment, size_t len);
 
+/* Compares two entries by key, for qsort(). */
+int store_by_key(const void *a, const void *b);
+
 /* Ends a LIST or HEAD of a store that lists everything at once: takes the page's entries (if rc is 0), all of which
  * begin with the key of the call, in any order, and turns them into what the call asks for. */
 void store_finish_listed(struct store *store, struct store_call *call, int rc, struct store_page *page);

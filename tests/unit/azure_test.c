@@ -237,6 +237,8 @@ TEST(test_metadata)
 
 /* ---- lists of blocks */
 
+static const struct store_upload_id counting = {{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}};
+
 #define BLOCK(name, size) "<Block><Name>" name "</Name><Size>" size "</Size></Block>"
 #define BLOCKS(committed, uncommitted)                                                                                 \
     "200 OK|\n<?xml version=\"1.0\"?><BlockList><CommittedBlocks>" committed                                           \
@@ -408,7 +410,7 @@ TEST(test_list_request)
                                 "&delimiter=%2F&prefix=a%20b%2F%2B%26%C3%A9 HTTP/1.1\r\n");
     server_forget(&server);
 
-    /* What the first page held back comes with all its attributes. */
+    /* The entry that the first page held back comes with all its attributes. */
     ACT_AUTOFREE char *marker = act_strdup(call.list.page.next);
     store_call_release(&call);
     call.list.marker = marker;
@@ -462,8 +464,7 @@ TEST(test_requests)
     azure_test_end_call(&call);
 
     call = call_of(STORE_BLOCK, "k");
-    for (size_t i = 0; i < 16; i++)
-        call.block.upload_id.bytes[i] = (uint8_t)i;
+    call.block.upload_id = counting;
     call.block.index = 258;
     call.block.data.bytes = "x";
     call.block.data.len = 1;
@@ -471,10 +472,9 @@ TEST(test_requests)
     assert_contains(request(0), "PUT /acct/cont/k?comp=block&blockid=AAECAwQFBgcICQoLDA0ODwAAAQI%3D HTTP");
     server_forget(&server);
 
-    const struct store_upload_id upload = call.block.upload_id;
     store_call_release(&call);
     call = call_of(STORE_COMMIT, "k");
-    call.commit.upload_id = upload;
+    call.commit.upload_id = counting;
     call.commit.n_blocks = 2;
     call.commit.attr.md5 = "XrY7u+Ae7tCTyyK7j1rNww==";
     assert_ok(RUN(&call, "201 Created|ETag: \"0x9\"|"), err);
@@ -491,8 +491,8 @@ TEST(test_requests)
 TEST(test_list_ahead)
 {
     static const char *const answers[] = {
-        LIST(BLOB("a"), "m&amp;1"), LIST(BLOB("b"), "m2"),     "403 F|", LIST(BLOB("c"), "m3"), LIST(BLOB("d"), "m4"),
-        LIST(BLOB("a"), ""),        LIST(BLOB("c"), "m&#51;"),
+        LIST(BLOB("a"), "m&amp;1"), LIST(BLOB("b"), "m2"), "403 F|", LIST(BLOB("c"), "m&#51;"), LIST(BLOB("d"), "m4"),
+        LIST(BLOB("a"), ""),        LIST(BLOB("c"), ""),
     };
     static const struct {
         const char *marker;
@@ -552,7 +552,7 @@ TEST(test_list_kinds)
     azure_test_end_call(&call);
 }
 
-/* Of names with blocks alone, empty blobs and others, the first are leftovers. */
+/* Names with blocks alone are leftovers; empty blobs and other names are not. */
 TEST(test_leftovers)
 {
 #define EMPTY(name, more)                                                                                              \
@@ -633,7 +633,7 @@ TEST(test_checksums)
     }
 }
 
-/* What the service turned out not to know is not tried again; its lists of blocks carry a checksum, too. */
+/* A checksum that the service turned out not to know is not tried again; its lists of blocks carry a checksum, too. */
 TEST(test_no_crc64)
 {
     static const char *const answers[] = {NO_CRC, "201 C|", "201 C|", "201 C|ETag: 1|"};
@@ -683,8 +683,7 @@ TEST(test_blocks)
 
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct store_call call = call_of(STORE_BLOCKS, "k");
-        for (size_t b = 0; b < 16; b++)
-            call.blocks.upload_id.bytes[b] = (uint8_t)b;
+        call.blocks.upload_id = counting;
         int rc = RUN(&call, rows[i].answer);
         assert_int_equal(rc != 0, rows[i].error != NULL);
         if (rc)
@@ -1159,8 +1158,7 @@ TEST(test_fit_ids)
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct store_call call = call_of(STORE_BLOCK, "k");
         size_t n = ANSWERS(rows[i]);
-        for (size_t b = 0; b < 16; b++)
-            call.block.upload_id.bytes[b] = (uint8_t)b;
+        call.block.upload_id = counting;
         call.block.index = 2;
         call.block.data.bytes = "x";
         call.block.data.len = 1;
