@@ -51,7 +51,7 @@ int auth_sign(const struct auth *auth, struct http_call *call, int64_t clock_off
 char *auth_string_to_sign(const char *account, const struct http_call *call);
 char *auth_signature(const struct auth *auth, const char *string_to_sign);
 
-/* What a SAS permits (sv=2021-12-02). */
+/* A SAS that is to be made (sv=2021-12-02). */
 struct auth_sas {
     bool is_share;             /* of Azure Files */
     const char *container;     /* or the share */

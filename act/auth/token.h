@@ -91,7 +91,7 @@ int token_device_login(struct http *http, const struct token_want *want, const c
 /* Forgets everything in the cache, or with dry_run nothing. *out_had: it was not empty. */
 int token_forget_all(bool dry_run, bool *out_had, struct act_error *err) ACT_NODISCARD;
 
-/* What a 401 says in WWW-Authenticate. */
+/* The challenge of a 401, as WWW-Authenticate has it. */
 struct token_challenge {
     char *tenant; /* of the account; NULL: it does not say */
     char *claims; /* base64: conditional access wants more proof, which only a new login gives; NULL: none */

@@ -81,7 +81,7 @@ void transfer_report_add_failures(struct transfer_report *sum, const struct tran
 
 enum transfer_action { TRANSFER_COPY, TRANSFER_DELETE, TRANSFER_LEAVE };
 
-/* What becomes of links of the source that lead out of its folder (store_entry.leads_out). Where they are followed
+/* Decides about links of the source that lead out of its folder (store_entry.leads_out). Where they are followed
  * (store_follow_links()) there are none. */
 enum transfer_links {
     TRANSFER_KEEP_LINKS,   /* copied as links, as others are */

@@ -80,7 +80,7 @@ TEST(shared_key_vectors)
     auth_free(auth);
 }
 
-/* What the vectors do not have: every standard line, empty values, names of which one begins the other,
+/* Cases that the vectors do not have: every standard line, empty values, names of which one begins the other,
  * parameters without a value, upper case, twice, an empty path, a fragment. */
 TEST(string_to_sign_table)
 {

@@ -805,7 +805,7 @@ TEST(full_disk_is_said_early)
 
 /* ---- targets that cannot be written */
 
-/* As a user who is not root, to whom the modes of files apply. */
+/* Becomes a user who is not root, to whom the modes of files apply, or root again. */
 static void as_nobody(bool nobody)
 {
     if (geteuid() == 0 || !nobody)
@@ -848,7 +848,7 @@ TEST(file_system_that_is_read_only)
     unmount_small();
 }
 
-/* What cannot be put in place now is not lost: its blocks are there when the place is free. */
+/* An object that cannot be put in place now is not lost: its blocks are there when the place is free. */
 TEST(place_that_is_taken)
 {
     begin_with("x", &id, BLOCKS);

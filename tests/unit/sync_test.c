@@ -303,7 +303,7 @@ TEST(what_could_not_be_read_protects_what_is_below)
                      3);
 }
 
-/* What a link stands for may be at the destination, and a key may come between the two. */
+/* The files that a link stands for may be at the destination, and a key may come between the two. */
 TEST(what_is_below_a_link_is_told_apart)
 {
     static const struct protection to[] = {{"a-", false},   {"a-b/x", true}, {"a.", false},   {"a/", true},
@@ -520,7 +520,7 @@ static bool has_below(const struct world *w, const char *folder)
     return i < w->n && act_starts_with(w->v[i].key, folder);
 }
 
-/* What a store lists: a folder only when nothing is in it. */
+/* Tells whether a store lists the entry: it lists a folder only when nothing is in it. */
 static bool is_listed(const struct world *w, const struct store_entry *e)
 {
     return e->kind != STORE_FOLDER || !has_below(w, e->key);
@@ -661,7 +661,7 @@ static bool is_within(const struct world *a, const struct world *b, struct filte
     return true;
 }
 
-/* What the filter leaves out is at the destination as it was. */
+/* Objects that the filter leaves out are at the destination as they were. */
 static void assert_left_alone(const struct world *before, const struct world *after, struct filter *filter)
 {
     for (int way = 0; way < 2; way++) {

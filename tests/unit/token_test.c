@@ -1,4 +1,4 @@
-/* What token endpoints, az and services say; clouds; when tokens are renewed; the SAS of a login; the cache. */
+/* The responses of token endpoints, az and services; clouds; when tokens are renewed; the SAS of a login; the cache. */
 #include "unit/test.h"
 
 #include <fcntl.h>

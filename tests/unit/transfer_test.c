@@ -155,7 +155,7 @@ static int do_get(struct memory *m, struct store_call *call)
     return 0;
 }
 
-/* As transfer_test_put(), with what the writer says of the whole. */
+/* Puts an object, and checks what the writer says of the whole. */
 static void transfer_test_put_whole(struct memory *m, const char *key, const struct store_attributes *attr,
                                     const void *data, size_t len)
 {
@@ -847,7 +847,7 @@ static struct sync_item waiting_item(int i)
     return item;
 }
 
-/* What waits comes out as it went in, in order, and takes little memory until then. */
+/* Items that wait come out as they went in, in order, and take little memory until then. */
 TEST(what_is_listed_ahead_is_packed)
 {
     enum { N = 10000, LITTLE = 300 };
@@ -924,7 +924,7 @@ static const struct store_ops writer_ops = {
     .traits = {.max_put = PIECE_LEN},
 };
 
-/* What came is with the writer as soon as a piece is whole: nobody has to run the loop for that. */
+/* A piece is with the writer as soon as it is whole: nobody has to run the loop for that. */
 TEST(pieces_do_not_wait_for_one_another)
 {
     ACT_AUTOFREE char *buffer = act_alloc(PIECES_LEN), *data = act_alloc(PIECES_LEN);
