@@ -19,7 +19,7 @@
 
 /* --- one call against it -------------------------------------------------------------------------------- */
 
-/* Of the test that runs. */
+/* The client, the server and the call of the test that runs. */
 static struct {
     struct engine *engine;
     struct http *http;
@@ -325,6 +325,7 @@ TEST(bad_requests_are_not_sent)
 
 #define BUSY "HTTP/1.1 503 Busy\r\nRetry-After: 0\r\nContent-Length: 4\r\nConnection: close\r\n\r\nbusy"
 #define FINE "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello"
+#define KEPT "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
 #define CUT  "HTTP/1.1 200 OK\r\nretry-after-ms: 0\r\nContent-Length: 5\r\n\r\nwr"
 
 TEST(retries_table)
@@ -375,7 +376,7 @@ TEST(retries_table)
 /* A connection that was kept and dies under the next request: libcurl sends it again on its own. */
 TEST(a_silent_repetition_is_ambiguous)
 {
-    const struct step steps[] = {{"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", KEEP}, {NULL, RESET}, {FINE, CLOSE}};
+    const struct step steps[] = {{KEPT, KEEP}, {NULL, RESET}, {FINE, CLOSE}};
 
     http_test_set_up(steps, COUNT(steps), NULL);
     f.call.method = "PUT";
@@ -395,8 +396,7 @@ TEST(a_silent_repetition_is_ambiguous)
 TEST(a_connection_that_dies_under_a_body_is_replaced)
 {
     enum { SIZE = 8 << 20 };
-    const struct step steps[] = {
-        {"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", KEEP}, {NULL, CUT_SHORT}, {FINE, CLOSE}, {NULL, CUT_SHORT}};
+    const struct step steps[] = {{KEPT, KEEP}, {NULL, CUT_SHORT}, {FINE, CLOSE}, {NULL, CUT_SHORT}};
     char *body = act_calloc(1, SIZE);
 
     http_test_set_up(steps, COUNT(steps), &(struct http_options){.max_retries = -1});
@@ -500,7 +500,7 @@ TEST(calls_wait_in_line)
     struct http_call calls[CALLS];
 
     for (size_t i = 0; i < CALLS; i++)
-        steps[i] = (struct step){"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", KEEP};
+        steps[i] = (struct step){KEPT, KEEP};
     http_test_set_up(steps, CALLS, &(struct http_options){.max_transfers = 1});
     for (size_t i = 0; i < CALLS; i++) {
         calls[i] = (struct http_call){.method = "GET",
@@ -598,7 +598,7 @@ TEST(a_stall_under_a_limit_is_noticed)
 /* A kept connection dies under a limited request: it begins anew. */
 TEST(a_limited_body_is_repeated_from_its_beginning)
 {
-    const struct step steps[] = {{"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", KEEP}, {NULL, RESET}, {FINE, CLOSE}};
+    const struct step steps[] = {{KEPT, KEEP}, {NULL, RESET}, {FINE, CLOSE}};
 
     http_test_set_up(steps, COUNT(steps), &(struct http_options){.bwlimit = 1000000, .max_retries = -1});
     f.call.method = "PUT";
@@ -717,13 +717,11 @@ struct tls_server {
 };
 
 /* Starts a program, its standard output (and error) readable from *out. */
-static pid_t start_program(const char *const argv[], FILE **out)
+static pid_t start_program(const char *command, FILE **out)
 {
-    ACT_AUTO(act_strv) args = {0};
+    ACT_AUTO(act_strv) args = words_of(command);
     int fds[2];
 
-    for (size_t i = 0; argv[i]; i++)
-        act_strv_push(&args, argv[i]);
     assert_int_equal(pipe(fds), 0);
     pid_t pid = fork();
     assert_true(pid >= 0);
@@ -750,26 +748,11 @@ static void make_certificate(struct tls_server *s)
     assert_non_null(mkdtemp(s->dir));
     s->cert = act_sprintf("%s/cert", s->dir);
     s->key = act_sprintf("%s/key", s->dir);
-    const char *const argv[] = {"openssl",
-                                "req",
-                                "-x509",
-                                "-newkey",
-                                "ec",
-                                "-pkeyopt",
-                                "ec_paramgen_curve:prime256v1",
-                                "-nodes",
-                                "-days",
-                                "2",
-                                "-subj",
-                                "/CN=act test",
-                                "-addext",
-                                "subjectAltName=IP:127.0.0.1",
-                                "-keyout",
-                                s->key,
-                                "-out",
-                                s->cert,
-                                NULL};
-    pid_t pid = start_program(argv, &out);
+    ACT_AUTOFREE char *command =
+        act_sprintf("openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=act "
+                    "-addext subjectAltName=IP:127.0.0.1 -keyout %s -out %s",
+                    s->key, s->cert);
+    pid_t pid = start_program(command, &out);
     while (fgets(line, sizeof(line), out))
         ;
     fclose(out);
@@ -782,9 +765,9 @@ static void tls_server_start(struct tls_server *s, FILE **out)
     char line[512];
 
     make_certificate(s);
-    const char *const argv[] = {"openssl", "s_server", "-accept", "127.0.0.1:0", "-www",
-                                "-cert",   s->cert,    "-key",    s->key,        NULL};
-    s->pid = start_program(argv, out);
+    ACT_AUTOFREE char *command =
+        act_sprintf("openssl s_server -accept 127.0.0.1:0 -www -cert %s -key %s", s->cert, s->key);
+    s->pid = start_program(command, out);
     s->port = 0;
     while (s->port == 0 && fgets(line, sizeof(line), *out))
         sscanf(line, "ACCEPT 127.0.0.1:%d", &s->port);
