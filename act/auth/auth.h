@@ -51,16 +51,20 @@ int auth_sign(const struct auth *auth, struct http_call *call, int64_t clock_off
 char *auth_string_to_sign(const char *account, const struct http_call *call);
 char *auth_signature(const struct auth *auth, const char *string_to_sign);
 
-/* Makes a service SAS (sv=2021-12-02) for one blob or, with blob NULL, the container, signed with the account key.
- * permissions: a part of "racwdl" in this order. Times are Unix seconds; start_s 0: it has none. -ACT_DENIED: there is
- * no key. *out: a new string, a query without '?'. */
-int auth_service_sas(const struct auth *auth, const char *container, const char *blob, const char *permissions,
-                     int64_t start_s, int64_t expiry_s, bool https_only, char **out,
-                     struct act_error *err) ACT_NODISCARD;
+/* A SAS that is to be made (sv=2021-12-02). */
+struct auth_sas {
+    bool is_share;             /* of Azure Files */
+    const char *container;     /* or the share */
+    const char *name;          /* of a blob or a file; NULL: all of the container or share */
+    const char *permissions;   /* a part of "racwdl", of a share of "rcwdl", in this order */
+    int64_t start_s, expiry_s; /* Unix seconds; start_s 0: it has no start */
+    bool https_only;
+};
 
-/* Does the same for a file in a share of Azure Files or, with path NULL, the share. permissions: a part of "rcwdl". */
-int auth_share_sas(const struct auth *auth, const char *share, const char *path, const char *permissions,
-                   int64_t start_s, int64_t expiry_s, bool https_only, char **out, struct act_error *err) ACT_NODISCARD;
+/* Makes a service SAS, signed with the account key. -ACT_DENIED: there is no key. *out: a new string, a query without
+ * '?'. */
+int auth_service_sas(const struct auth *auth, const struct auth_sas *sas, char **out,
+                     struct act_error *err) ACT_NODISCARD;
 
 /* The key that a service gives a login to sign with, valid for at most 7 days. Members as it sent them. */
 struct auth_delegation {
@@ -71,10 +75,8 @@ struct auth_delegation {
 };
 void auth_delegation_release(struct auth_delegation *delegation);
 
-/* Returns the SAS of auth_service_sas() for a login, signed with such a key, a new string. expiry_s must lie before the
- * end of the key. */
-char *auth_delegation_sas(const struct auth_delegation *delegation, const char *account, const char *container,
-                          const char *blob, const char *permissions, int64_t start_s, int64_t expiry_s,
-                          bool https_only);
+/* Returns a SAS as auth_service_sas() makes it, for a container, signed with such a key of a login, a new string. Its
+ * expiry_s must lie before the end of the key. */
+char *auth_delegation_sas(const struct auth_delegation *delegation, const char *account, const struct auth_sas *sas);
 
 #endif

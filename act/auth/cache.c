@@ -269,7 +269,7 @@ int token_cache_put_grant(const char *authority, const struct token_grant *grant
     return update(put_grant, &(struct grant_entry){.authority = authority, .grant = grant, .is_new = is_new}, err);
 }
 
-int token_cache_clear(bool dry_run, bool *out_had, struct act_error *err)
+int token_forget_all(bool dry_run, bool *out_had, struct act_error *err)
 {
     ACT_AUTOFREE char *path = file_name("tokens.json");
 

@@ -24,17 +24,6 @@ enum {
     MAX_MESSAGE = 1000,
 };
 
-/* Returns the JSON of a response, a new reference; NULL: there is none. */
-static json_t *response_of(const struct http_call *call)
-{
-    json_t *response = NULL;
-
-    if (call->rc < 0 || call->body_text.len == 0 ||
-        codec_json_parse(call->body_text.data, call->body_text.len, "response", &response, NULL) < 0)
-        return NULL;
-    return response;
-}
-
 /* Takes the refresh token, when there is a new one. */
 static bool take_grant(const json_t *response, struct token_grant *grant)
 {
@@ -79,7 +68,7 @@ static bool is_login_over(const struct act_error *err)
 static void renewed(struct http_call *call)
 {
     struct token_ask *ask = call->arg;
-    CODEC_AUTOJSON json_t *response = response_of(call);
+    CODEC_AUTOJSON json_t *response = token_json_of(call);
 
     act_buf_wipe(&ask->body);
     if (call->rc == 0 && call->status == 200 && take_grant(response, &ask->grant)) {
@@ -173,7 +162,7 @@ static void polled(struct http_call *call)
 {
     struct device_login *login = ((struct token_ask *)call->arg)->arg;
     struct act_error *err = &login->ask.error;
-    CODEC_AUTOJSON json_t *response = response_of(call);
+    CODEC_AUTOJSON json_t *response = token_json_of(call);
 
     act_buf_wipe(&login->ask.body);
     if (call->rc < 0)
@@ -229,7 +218,7 @@ static char *message_of(const json_t *response)
 static void got_code(struct http_call *call)
 {
     struct device_login *login = ((struct token_ask *)call->arg)->arg;
-    CODEC_AUTOJSON json_t *response = response_of(call);
+    CODEC_AUTOJSON json_t *response = token_json_of(call);
     const char *code = codec_json_str(response, "device_code", NULL);
     ACT_AUTOFREE char *message = message_of(response);
 
@@ -268,7 +257,7 @@ static int run_login(struct device_login *login, struct act_error *err)
     return -(int)err->code;
 }
 
-int token_device_start(struct http *http, const struct token_want *want, const char *tenant,
+int token_device_login(struct http *http, const struct token_want *want, const char *tenant,
                        void (*show)(void *arg, const char *message), void *arg, struct act_error *err)
 {
     const char *client = act_env("ACT_LOGIN_CLIENT_ID");

@@ -145,15 +145,10 @@ static void send_to_imds(void *arg)
  * this address, and Docker Desktop answers there, too. */
 static bool is_azure(const struct http_call *call)
 {
-    const struct act_buf *body = &call->body_text;
-    CODEC_AUTOJSON json_t *response = NULL;
+    CODEC_AUTOJSON json_t *response = token_json_of(call);
     bool is_busy = call->status == 408 || call->status == 410 || call->status == 429 || call->status >= 500;
 
-    if (is_busy || call->status == 200)
-        return true;
-    if (body->len == 0 || codec_json_parse(body->data, body->len, "response", &response, NULL) < 0)
-        return false;
-    return codec_json_str(response, "error", NULL) != NULL;
+    return is_busy || call->status == 200 || codec_json_str(response, "error", NULL);
 }
 
 static void probed(struct http_call *call)

@@ -42,15 +42,14 @@ void token_post(struct token_ask *ask, const char *tenant, const char *path, voi
 /* Takes the token of a response that came. */
 static int take_response(struct token_ask *ask)
 {
-    const struct act_buf *body = &ask->call.body_text;
-    CODEC_AUTOJSON json_t *response = NULL;
+    CODEC_AUTOJSON json_t *response = token_json_of(&ask->call);
     int64_t now_s = act_now_unix_s();
 
     if (ask->call.status != 200) {
         token_describe_response(&ask->call, "no token", &ask->error);
         return -(int)ask->error.code;
     }
-    if (body->len == 0 || codec_json_parse(body->data, body->len, "response", &response, NULL) < 0)
+    if (!response)
         return act_error_set(&ask->error, ACT_FAIL, "the response has no token that can be used");
     return token_take(response, ask->source, now_s, http_clock_ahead_s(&ask->call.response_headers, now_s), &ask->token,
                       &ask->error);

@@ -236,14 +236,20 @@ static char *one_line(const char *text)
     return http_redact_text(line);
 }
 
+json_t *token_json_of(const struct http_call *call)
+{
+    json_t *response = NULL;
+
+    if (call->rc < 0 || call->body_text.len == 0 ||
+        codec_json_parse(call->body_text.data, call->body_text.len, "response", &response, NULL) < 0)
+        return NULL;
+    return response;
+}
+
 void token_describe_response(const struct http_call *call, const char *what, struct act_error *err)
 {
-    CODEC_AUTOJSON json_t *response = NULL;
-    const struct act_buf *body = &call->body_text;
+    CODEC_AUTOJSON json_t *response = token_json_of(call);
     bool may_pass = call->status == 408 || call->status == 429 || call->status >= 500;
-
-    if (body->len == 0 || codec_json_parse(body->data, body->len, "response", &response, NULL) < 0)
-        response = NULL;
     const char *code = codec_json_str(response, "error", "");
     const char *id = codec_json_str(response, "correlation_id", codec_json_str(response, "correlationId", ""));
     ACT_AUTOFREE char *why =

@@ -588,14 +588,3 @@ int token_identify(struct tokens *tokens, const struct token_want *want, struct 
     out->expires_s = slot->token.expires_s;
     return 0;
 }
-
-int token_device_login(struct tokens *tokens, const struct token_want *want, const char *tenant,
-                       void (*show)(void *arg, const char *message), void *arg, struct act_error *err)
-{
-    return token_device_start(tokens->http, want, tenant, show, arg, err);
-}
-
-int token_forget_all(bool dry_run, bool *out_had, struct act_error *err)
-{
-    return token_cache_clear(dry_run, out_had, err);
-}

@@ -85,13 +85,13 @@ int token_identify(struct tokens *tokens, const struct token_want *want, struct 
 /* Logs in with a device code: show(arg, message) tells the user where to type it, then this waits for the user. tenant
  * NULL: AZURE_TENANT_ID, else any. The application is that of the Azure CLI unless ACT_LOGIN_CLIENT_ID names another.
  * It keeps the refresh token in the cache, and fails if that cannot be written. */
-int token_device_login(struct tokens *tokens, const struct token_want *want, const char *tenant,
+int token_device_login(struct http *http, const struct token_want *want, const char *tenant,
                        void (*show)(void *arg, const char *message), void *arg, struct act_error *err) ACT_NODISCARD;
 
 /* Forgets everything in the cache, or with dry_run nothing. *out_had: it was not empty. */
 int token_forget_all(bool dry_run, bool *out_had, struct act_error *err) ACT_NODISCARD;
 
-/* What a 401 says in WWW-Authenticate. */
+/* The challenge of a 401, as WWW-Authenticate has it. */
 struct token_challenge {
     char *tenant; /* of the account; NULL: it does not say */
     char *claims; /* base64: conditional access wants more proof, which only a new login gives; NULL: none */

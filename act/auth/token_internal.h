@@ -106,16 +106,12 @@ bool token_cache_get_grant(const char *authority, struct token_grant *out);
 /* Stores a login; is_new: it is another one, and not the same one renewed. */
 int token_cache_put_grant(const char *authority, const struct token_grant *grant, bool is_new,
                           struct act_error *err) ACT_NODISCARD;
-int token_cache_clear(bool dry_run, bool *out_had, struct act_error *err) ACT_NODISCARD;
 /* Takes the lock of those who ask for the token what. Returns a descriptor, -ACT_TEMPORARY if another process has it,
  * or another error if there can be no lock. */
 int token_cache_lock(const char *what, struct act_error *err) ACT_NODISCARD;
 
-/* ---- device.c */
-
-/* Does the work of token_device_login(). */
-int token_device_start(struct http *http, const struct token_want *want, const char *tenant,
-                       void (*show)(void *arg, const char *message), void *arg, struct act_error *err) ACT_NODISCARD;
+/* Returns the JSON of a response, a new reference; NULL: there is none. */
+json_t *token_json_of(const struct http_call *call);
 
 /* ---- managed.c */
 

@@ -37,7 +37,7 @@ int flow_login(struct flow *flow, const char *tenant, void (*show)(void *arg, co
     struct token_want want;
     int rc = want_of(flow, &want, err);
 
-    return rc < 0 ? rc : token_device_login(services_tokens(flow_services(flow)), &want, tenant, show, arg, err);
+    return rc < 0 ? rc : token_device_login(services_http(flow_services(flow)), &want, tenant, show, arg, err);
 }
 
 int flow_logout(bool dry_run, bool *out_had, struct act_error *err)

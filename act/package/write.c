@@ -5,7 +5,7 @@
  * The plan (plan.c) goes through the list once. What is under way is bounded by memory; tasks start in order, so the
  * one that everybody waits for is always under way.
  *
- * What goes into the archive depends on the list and the files' content alone: neither on the number of workers
+ * The content of the archive depends on the list and the files' content alone: neither on the number of workers
  * nor on what the last package had. blocks.c cuts it.
  */
 #include <errno.h>

@@ -344,7 +344,7 @@ static const struct {
     [STORE_PUT_FROM] = {.phase = AZURE_PUT_FROM, .is_write = true},
     [STORE_BLOCK_FROM] = {.phase = AZURE_BLOCK_FROM, .is_write = true},
     [STORE_LIST] = {.start = azure_list},
-    [STORE_CLEAR] = {.start = azure_clear, .is_write = true},
+    [STORE_CLEAR] = {.phase = AZURE_IS_LEFTOVER, .is_write = true},
     [STORE_URL] = {.start = azure_make_url},
 };
 
@@ -379,22 +379,14 @@ struct azure_op *azure_new_op(struct store *store, struct store_call *call)
 
 static void start_op(struct store *store, struct store_call *call)
 {
+    if (call->op == STORE_DROP) { /* blocks expire: no request removes them and is sure to remove nothing else */
+        store_finish_later(store, call, 0);
+        return;
+    }
     struct azure_op *op = azure_new_op(store, call);
-
     if (beginnings[call->op].is_write)
         azure_begin_write(op);
     azure_start(op);
-}
-
-static void dropped(void *call)
-{
-    store_finish(call, 0);
-}
-
-/* Uncommitted blocks expire by themselves; no request removes them and is sure to remove nothing else. */
-static void start_drop(struct store *store, struct store_call *call)
-{
-    engine_timer(http_engine(store->http), 0, dropped, call);
 }
 
 int azure_window(const struct store *store)
@@ -418,29 +410,14 @@ void azure_close(struct store *store)
     free(azure);
 }
 
-static const struct store_ops ops = {
-    .start = {[STORE_HEAD] = start_op,
-              [STORE_GET] = start_op,
-              [STORE_PUT] = start_op,
-              [STORE_BLOCK] = start_op,
-              [STORE_COMMIT] = start_op,
-              [STORE_BLOCKS] = start_op,
-              [STORE_DROP] = start_drop,
-              [STORE_DELETE] = start_op,
-              [STORE_DELETE_MANY] = start_op,
-              [STORE_COPY] = start_op,
-              [STORE_PUT_FROM] = start_op,
-              [STORE_BLOCK_FROM] = start_op,
-              [STORE_LIST] = start_op,
-              [STORE_CLEAR] = start_op,
-              [STORE_URL] = start_op},
+static const struct store_ops azure_ops = {
+    .operations = ~STORE_BIT(STORE_SYNC),
+    .start = start_op,
     .key_problem = azure_key_problem,
     .alias_problem = azure_alias_problem,
     .window = azure_window,
     .close = azure_close,
-    .max_put = MAX_PUT,
-    .gives_pieces = true,
-    .block_ids = true,
+    .traits = {.max_put = MAX_PUT, .gives_pieces = true, .takes_block_ids = true},
 };
 
 /* ---- opening */
@@ -543,12 +520,11 @@ int store_azure_open(struct http *http, const struct store_azure_options *option
         return rc;
 
     struct azure *azure = act_calloc(1, sizeof(*azure));
-    azure->ops = options->is_share ? *files_ops() : ops;
-    if (foreign) /* a stranger gets no URL of another store, which would open it */
-        azure->ops.start[STORE_PUT_FROM] = azure->ops.start[STORE_BLOCK_FROM] = NULL;
     azure->store = (struct store){
-        .ops = &azure->ops,
+        .ops = options->is_share ? &files_ops : &azure_ops,
         .http = http,
+        /* a stranger gets no URL of another store, which would open it */
+        .lacks = foreign ? STORE_BIT(STORE_PUT_FROM) | STORE_BIT(STORE_BLOCK_FROM) : 0,
         .name = act_sprintf("%s:%s/%s", options->is_share ? "file" : "blob", options->account, options->container)};
     azure->endpoint = azure_endpoint_of(options);
     azure->container = act_strdup(options->container);

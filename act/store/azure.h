@@ -8,16 +8,16 @@
 #define ACT_STORE_AZURE_H
 
 #include "auth/auth.h"
+#include "codec/xml.h"
 #include "engine/engine.h"
 #include "http/http.h"
 #include "store/store_internal.h"
 
 struct azure {
     struct store store;
-    struct store_ops ops; /* of this instance */
-    char *endpoint;       /* without a final slash */
-    char *container;      /* or share */
-    char *version;        /* x-ms-version */
+    char *endpoint;  /* without a final slash */
+    char *container; /* or share */
+    char *version;   /* x-ms-version */
     struct auth *auth;
     char *sas;                           /* secret; NULL when requests are not signed with a SAS */
     int64_t clock_offset_s;              /* the service's clock minus ours, once the service has rejected ours */
@@ -31,35 +31,35 @@ struct azure {
 
 /* The request that an op sends, or waits for. */
 enum azure_phase {
-    AZURE_OF_SHARE, /* one of files.h, whose own phase says what it is for */
+    AZURE_OF_SHARE, /* for files.h, whose own phase says what the request does */
     AZURE_HEAD,
-    AZURE_HEAD_OF_GET, /* for a GET that cannot return any bytes */
+    AZURE_HEAD_OF_GET, /* looks instead of a GET that cannot return any bytes */
     AZURE_GET,
-    AZURE_HEAD_FOLDER, /* of one of its two markers */
-    AZURE_HEAD_MARKER, /* that a PUT of a folder may replace */
+    AZURE_HEAD_FOLDER, /* looks at one of the folder's two markers */
+    AZURE_HEAD_MARKER, /* looks for the marker that a PUT of a folder may replace */
     AZURE_PUT,
     AZURE_BLOCK,
     AZURE_COMMIT,
     AZURE_PUT_FROM,
     AZURE_BLOCK_FROM,
-    AZURE_DESCRIBE, /* a folder that is more than a marker */
-    AZURE_WHOSE,    /* wrote what is in the way of a write */
-    AZURE_SOURCE,   /* whose properties a COMMIT takes over */
+    AZURE_DESCRIBE, /* sets the metadata of a folder that is more than a marker */
+    AZURE_WHOSE,    /* finds out who wrote the blob that is in the way */
+    AZURE_SOURCE,   /* looks at the source whose properties a COMMIT takes over */
     AZURE_BLOCKS,
-    AZURE_IS_LEFTOVER,  /* CLEAR: the blocks that are there */
-    AZURE_IS_FREE,      /* whether there is a blob, too */
-    AZURE_EMPTY,        /* an empty one, which discards the blocks */
-    AZURE_WHOSE_EMPTY,  /* whether the one that is there is ours */
-    AZURE_DELETE_EMPTY, /* it goes again */
+    AZURE_IS_LEFTOVER,  /* CLEAR: lists the blocks that are there */
+    AZURE_IS_FREE,      /* looks whether there is a blob, too */
+    AZURE_EMPTY,        /* writes an empty blob, which discards the blocks */
+    AZURE_WHOSE_EMPTY,  /* looks whether the blob that is there is ours */
+    AZURE_DELETE_EMPTY, /* removes the empty blob */
     AZURE_DELETE,
-    AZURE_DELETE_FOLDER, /* one of its two markers */
+    AZURE_DELETE_FOLDER, /* removes one of the folder's two markers */
     AZURE_BATCH,
     AZURE_COPY_NOW,
     AZURE_COPY_LATER,
     AZURE_COPY_POLL,
     AZURE_LIST,
-    AZURE_AHEAD, /* a page before it is asked for */
-    AZURE_KEY,   /* that signs URLs for a login */
+    AZURE_AHEAD, /* prefetches a page */
+    AZURE_KEY,   /* asks for the key that signs URLs for a login */
     AZURE_PHASES,
 };
 
@@ -101,8 +101,8 @@ struct azure_op {
         struct azure_copy *copy;
         struct azure_batch *batch;
         struct azure_list *list;
-        struct azure_leftovers *left; /* of a LIST whose page is there */
-        struct files_op *file;        /* of what is done to a share */
+        struct azure_looks *left; /* of a LIST whose page is there */
+        struct files_op *file;    /* of what is done to a share */
     };
     void (*release)(struct azure_op *op); /* NULL: there is no state */
 };
@@ -192,6 +192,15 @@ void azure_set_metadata(struct http_headers *headers, const struct store_attribu
 void azure_take_metadata(struct store_entry *entry, const char *name, const char *value);
 void azure_take_etag(struct store_entry *entry, const char *etag);
 void azure_take_md5(struct store_entry *entry, const char *md5);
+/* Takes Last-Modified; `date` may be NULL or malformed. */
+void azure_take_time(struct store_entry *entry, const char *date);
+/* Takes a size of a list in XML. */
+int azure_take_size(uint64_t *out, const char *text, struct act_error *err);
+/* Takes a name of a list in XML, a new string in place of *io, and whether its attributes say that it is encoded. */
+int azure_take_name(char **io, const char *text, bool encoded, struct act_error *err);
+bool azure_is_encoded(xml_attributes attributes);
+/* Writes the MD5 of these bytes as base64. */
+void azure_md5_of(const void *bytes, size_t len, char out[ACT_MD5_BASE64]);
 /* Decides what a blob is from its size and metadata: an empty one with a trailing slash is a folder. */
 void azure_take_key(struct store_entry *entry, const char *name);
 /* Fills the entry from the headers of HEAD or GET; size is that of the whole blob. */
@@ -273,8 +282,6 @@ void azure_fit_ids(struct azure_op *op);
 /* ---- azure_copy.c, azure_list.c, azure_blocks.c, azure_batch.c */
 
 void azure_copy(struct azure_op *op);
-/* Starts a copy that the service makes by itself. A login has the key by which the service reads the source. */
-void azure_copy_later(struct azure_op *op);
 void azure_build_sync_copy(struct azure_op *op);
 void azure_answer_sync_copy(struct azure_op *op);
 void azure_build_copy(struct azure_op *op);
@@ -309,11 +316,36 @@ void azure_answer_ahead(struct azure_op *op);
 bool azure_ahead_take(struct azure_op *op, const char *query);
 /* Waits for prefetches in flight and frees them. */
 void azure_ahead_end(struct azure *azure);
+/* Calls that look at entries of a page with HEAD, some at once. */
+struct azure_looks;
+struct azure_look {
+    struct store_call call;
+    struct azure_looks *of;
+    struct store_entry *entry;
+    bool drop; /* the entry does not stay on the page */
+};
+struct azure_looks {
+    struct store *store;
+    struct store_page *page;
+    size_t most;                                    /* calls at once */
+    bool only;                                      /* entries that are not wanted do not stay on the page */
+    bool (*wants)(const struct store_entry *entry); /* whether to look at it */
+    void (*looked)(struct store_call *call);  /* arg is the look; may start the call for another operation first */
+    void (*ended)(struct azure_looks *looks); /* error says whether one failed, and how */
+    void *arg;
+    struct act_error error; /* the first; code 0: none */
+    /* internal */
+    struct azure_look *v; /* one for each entry */
+    size_t next, running;
+};
+/* Starts the calls for what is filled in above error. */
+void azure_looks_start(struct azure_looks *looks);
+/* Ends a look, for `looked`; failed: by the error of its call, so that no further ones start. */
+void azure_look_ended(struct azure_look *look, bool failed);
 /* Ends a listing with the leftovers on its page. */
 void azure_keep_leftovers(struct azure_op *op);
 void azure_build_blocks(struct azure_op *op);
 void azure_answer_blocks(struct azure_op *op);
-void azure_clear(struct azure_op *op);
 void azure_answer_is_leftover(struct azure_op *op);
 void azure_answer_is_free(struct azure_op *op);
 void azure_build_empty(struct azure_op *op);

@@ -36,40 +36,28 @@ void azure_ahead_end(struct azure *azure)
 
 /* ---- the marker */
 
-/* Decodes the predefined entities in place. Returns false if there are others. */
-static bool decode_entities(char *text)
+static int ahead_take_marker(void *arg, const char *path, const char *text, struct act_error *err)
 {
-    static const struct {
-        const char *name;
-        char c;
-    } rows[] = {{"&amp;", '&'}, {"&lt;", '<'}, {"&gt;", '>'}, {"&quot;", '"'}, {"&apos;", '\''}};
-    char *to = text;
-
-    for (const char *from = text; *from;) {
-        size_t i = 0;
-        while (*from == '&' && i < sizeof(rows) / sizeof(rows[0]) && !act_starts_with(from, rows[i].name))
-            i++;
-        if (i == sizeof(rows) / sizeof(rows[0]))
-            return false;
-        *to++ = *from == '&' ? rows[i].c : *from;
-        from += *from == '&' ? strlen(rows[i].name) : 1;
-    }
-    *to = '\0';
-    return true;
+    (void)path;
+    (void)err;
+    *(char **)arg = act_strdup(text);
+    return 0;
 }
 
 /* Returns the marker at the end of a page that is not parsed yet: a new string, or NULL if none is certain. */
 static char *find_marker(const struct act_buf *page)
 {
-    static const char open[] = "<NextMarker>", close[] = "</NextMarker></EnumerationResults>";
+    static const char open[] = "<NextMarker>", close[] = "</NextMarker>", end[] = "</EnumerationResults>";
+    static const struct xml_handler handler = {.end = ahead_take_marker};
     const char *tail = page->len > TAIL ? page->data + page->len - TAIL : page->data;
     const char *from = tail ? strstr(tail, open) : NULL;
     const char *to = from ? strstr(from, close) : NULL;
+    struct act_error ignored;
+    char *marker = NULL;
 
-    if (!to || to == from + strlen(open))
+    if (!to || to == from + strlen(open) || !act_starts_with(to + strlen(close), end))
         return NULL;
-    char *marker = act_strndup(from + strlen(open), (size_t)(to - from) - strlen(open));
-    if (decode_entities(marker))
+    if (xml_parse(from, (size_t)(to - from) + strlen(close), "marker", &handler, &marker, &ignored) == 0)
         return marker;
     free(marker);
     return NULL;

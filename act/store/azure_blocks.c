@@ -3,8 +3,6 @@
  */
 #include <string.h>
 
-#include "base/units.h"
-#include "codec/xml.h"
 #include "store/azure.h"
 
 #define BLOCK_LIST_BYTES ((size_t)64 << 20) /* 150,000 blocks with ids of 64 bytes need 24 MiB */
@@ -36,18 +34,12 @@ static void take_block_id(struct block_reader *reader, const char *text)
     }
 }
 
-static void azure_blocks_add(struct block_reader *reader, bool committed)
-{
-    ACT_GROW(reader->v, reader->n);
-    reader->block.committed = committed;
-    reader->v[reader->n++] = reader->block;
-}
-
 static int end_block(struct block_reader *reader, bool committed, struct act_error *err)
 {
     if (!reader->has_size)
         return act_error_set(err, ACT_FAIL, "a block without a size");
-    azure_blocks_add(reader, committed);
+    reader->block.committed = committed;
+    ACT_PUSH(reader->v, reader->n, reader->block);
     reader->block = (struct listed){0};
     reader->has_size = false;
     return 0;
@@ -60,17 +52,14 @@ static int blocks_end_element(void *arg, const char *path, const char *text, str
     const char *name = committed                                                ? strrchr(path, '/')
                        : act_starts_with(path, "/BlockList/UncommittedBlocks/") ? strrchr(path, '/')
                                                                                 : "";
-    int64_t size = 0;
 
     if (strcmp(path, "/BlockList") == 0) {
         reader->complete = true;
     } else if (strcmp(name, "/Name") == 0) {
         take_block_id(reader, text);
     } else if (strcmp(name, "/Size") == 0) {
-        if (!act_int_from_text(text, &size) || size < 0)
-            return act_error_set(err, ACT_FAIL, "the size '%.40s'", text);
-        reader->block.len = (uint64_t)size;
         reader->has_size = true;
+        return azure_take_size(&reader->block.len, text, err);
     } else if (strcmp(name, "/Block") == 0) {
         return end_block(reader, committed, err);
     }
@@ -231,9 +220,4 @@ void azure_answer_is_leftover(struct azure_op *op)
         azure_send_phase(op, AZURE_IS_FREE);
     else
         azure_finish_failed(op);
-}
-
-void azure_clear(struct azure_op *op)
-{
-    azure_send_phase(op, AZURE_IS_LEFTOVER);
 }

@@ -152,11 +152,6 @@ void azure_answer_copy(struct azure_op *op)
         azure_answer_copy_status(op);
 }
 
-void azure_copy_later(struct azure_op *op)
-{
-    azure_send_phase(op, AZURE_COPY_LATER);
-}
-
 /* Blobs that are too large to be copied at once, or that the service may not read that way, are copied later, for
  * which the service takes no token. */
 void azure_answer_sync_copy(struct azure_op *op)
@@ -167,7 +162,7 @@ void azure_answer_sync_copy(struct azure_op *op)
     else if (auth_kind_of(op->azure->auth) == AUTH_LOGIN)
         azure_need_delegation(op, SOURCE_LIFE_S);
     else
-        azure_copy_later(op);
+        azure_send_phase(op, AZURE_COPY_LATER);
 }
 
 void azure_copy(struct azure_op *op)

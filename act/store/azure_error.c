@@ -9,7 +9,7 @@
 #include "codec/xml.h"
 #include "store/azure.h"
 
-/* What an error means: the first row that fits decides. Status 0 and code NULL fit any. */
+/* The meaning of each error: the first row that fits decides. Status 0 and code NULL fit any. */
 static const struct {
     int status;
     const char *code;

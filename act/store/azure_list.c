@@ -5,7 +5,7 @@
  *  - with a delimiter, prefixes and blobs may come as two sets.
  * So a page is sorted, and a folder whose place is not reached yet is held back. What follows it in the end shows
  * whether it is empty: folders that are not have no entry of their own, unless the whole is asked for.
- * What is held back travels to the next page inside the marker, together with the last name, which shows
+ * The folders held back travel to the next page inside the marker, together with the last name, which shows
  * whether the service keeps its order across pages, and how many pages in a row had nothing. Parsing is a worker's
  * work.
  *
@@ -16,9 +16,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "base/units.h"
-#include "codec/xml.h"
 #include "store/azure.h"
 
 #define MAX_PAGE_BYTES ((size_t)64 << 20)
@@ -149,21 +146,10 @@ static int listed_start_element(void *arg, const char *path, xml_attributes attr
         store_entry_release(&list->entry);
         free(list->name);
         list->name = NULL;
-        list->has_size = false;
-        list->encoded = false;
-    } else if (*attributes && (strcmp(name, BLOB "/Name") == 0 || strcmp(name, PREFIX "/Name") == 0)) {
-        for (; *attributes; attributes += 2)
-            list->encoded |= strcmp(attributes[0], "Encoded") == 0 && strcmp(attributes[1], "true") == 0;
+        list->has_size = list->encoded = false;
+    } else if (strcmp(name, BLOB "/Name") == 0 || strcmp(name, PREFIX "/Name") == 0) {
+        list->encoded = azure_is_encoded(attributes);
     }
-    return 0;
-}
-
-static int listed_take_name(struct azure_list *list, const char *text, struct act_error *err)
-{
-    if (*text == '\0' || (list->encoded && strstr(text, "%00")))
-        return act_error_set(err, ACT_FAIL, "a name that is empty or contains a NUL byte");
-    free(list->name);
-    list->name = list->encoded ? http_decode(text) : act_strdup(text);
     return 0;
 }
 
@@ -201,22 +187,18 @@ static int end_blob(struct azure_list *list, bool is_prefix, struct act_error *e
 
 static int take_property(struct azure_list *list, const char *name, const char *text, struct act_error *err)
 {
-    int64_t number = 0;
-
     if (strcmp(name, "Content-Length") == 0) {
-        if (!act_int_from_text(text, &number) || number < 0)
-            return act_error_set(err, ACT_FAIL, "the size '%.40s'", text);
-        list->entry.size = (uint64_t)number;
         list->has_size = true;
-    } else if (strcmp(name, "Etag") == 0) {
-        azure_take_etag(&list->entry, text);
-    } else if (strcmp(name, "BlobType") == 0) {
-        list->entry.grows = strcmp(text, "AppendBlob") == 0;
-    } else if (strcmp(name, "Content-MD5") == 0) {
-        azure_take_md5(&list->entry, text);
-    } else if (strcmp(name, "Last-Modified") == 0 && !act_time_from_http(text, &list->entry.last_modified_s)) {
-        list->entry.last_modified_s = 0;
+        return azure_take_size(&list->entry.size, text, err);
     }
+    if (strcmp(name, "Etag") == 0)
+        azure_take_etag(&list->entry, text);
+    else if (strcmp(name, "BlobType") == 0)
+        list->entry.grows = strcmp(text, "AppendBlob") == 0;
+    else if (strcmp(name, "Content-MD5") == 0)
+        azure_take_md5(&list->entry, text);
+    else if (strcmp(name, "Last-Modified") == 0)
+        azure_take_time(&list->entry, text);
     return 0;
 }
 
@@ -229,7 +211,7 @@ static int end_of_blobs(struct azure_list *list, const char *name, const char *t
     if ((part = element_below(name, BLOB "/Metadata/")) != NULL)
         azure_take_metadata(&list->entry, part, text);
     else if (strcmp(name, BLOB "/Name") == 0 || strcmp(name, PREFIX "/Name") == 0)
-        return listed_take_name(list, text, err);
+        return azure_take_name(&list->name, text, list->encoded, err);
     else if (strcmp(name, BLOB) == 0)
         return end_blob(list, false, err);
     else if (strcmp(name, PREFIX) == 0)

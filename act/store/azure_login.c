@@ -167,7 +167,7 @@ static void mint(struct azure_op *op);
 static void go_on_signing(struct azure_op *op)
 {
     if (op->call->op == STORE_COPY)
-        azure_copy_later(op);
+        azure_send_phase(op, AZURE_COPY_LATER);
     else
         mint(op);
 }
@@ -221,35 +221,27 @@ void azure_need_delegation(struct azure_op *op, int64_t life_s)
 
 /* ---- URLs ---- */
 
-/* Returns a SAS that lasts no longer than its key; NULL: there is no key. New string. */
-static char *sign_by_login(const struct azure *azure, const char *blob, const char *permissions, int64_t start_s,
-                           int64_t end_s, bool https)
-{
-    const struct azure_delegation *d = azure->delegation;
-
-    if (!d || !d->key.key)
-        return NULL;
-    return auth_delegation_sas(&d->key, auth_account(azure->auth), azure->container, blob, permissions, start_s,
-                               end_s < d->key.expiry_s ? end_s : d->key.expiry_s, https);
-}
-
 int azure_mint_url(const struct azure *azure, const char *blob, const char *permissions, int64_t life_s, char **out,
                    struct act_error *err)
 {
-    bool https = act_starts_with(azure->endpoint, "https://");
-    int64_t start_s = now_s(azure) - EARLIER_S, end_s = now_s(azure) + life_s;
+    const struct azure_delegation *d = azure->delegation;
+    struct auth_sas want = {.is_share = azure->files != NULL,
+                            .container = azure->container,
+                            .name = blob,
+                            .permissions = permissions,
+                            .start_s = now_s(azure) - EARLIER_S,
+                            .expiry_s = now_s(azure) + life_s,
+                            .https_only = act_starts_with(azure->endpoint, "https://")};
     enum auth_kind kind = auth_kind_of(azure->auth);
     ACT_AUTOWIPE char *minted = NULL;
-    int rc = 0;
+    int rc = kind == AUTH_KEY ? auth_service_sas(azure->auth, &want, &minted, err) : 0;
 
-    if (kind == AUTH_KEY && azure->files)
-        rc = auth_share_sas(azure->auth, azure->container, blob, permissions, start_s, end_s, https, &minted, err);
-    else if (kind == AUTH_KEY)
-        rc = auth_service_sas(azure->auth, azure->container, blob, permissions, start_s, end_s, https, &minted, err);
-    else if (kind == AUTH_LOGIN)
-        minted = sign_by_login(azure, blob, permissions, start_s, end_s, https);
     if (rc < 0)
         return rc;
+    if (kind == AUTH_LOGIN && d && d->key.key) { /* it lasts no longer than its key */
+        want.expiry_s = want.expiry_s < d->key.expiry_s ? want.expiry_s : d->key.expiry_s;
+        minted = auth_delegation_sas(&d->key, auth_account(azure->auth), &want);
+    }
     const char *sas = minted ? minted : azure->sas;
     ACT_AUTOFREE char *plain = azure_url(azure, blob);
     *out = act_sprintf("%s%s%s", plain, sas ? "?" : "", sas ? sas : "");

@@ -93,6 +93,48 @@ void azure_take_md5(struct store_entry *entry, const char *md5)
         memcpy(entry->md5, md5, sizeof(entry->md5));
 }
 
+void azure_take_time(struct store_entry *entry, const char *date)
+{
+    if (!date || !act_time_from_http(date, &entry->last_modified_s))
+        entry->last_modified_s = 0;
+}
+
+int azure_take_size(uint64_t *out, const char *text, struct act_error *err)
+{
+    int64_t size = 0;
+
+    if (!act_int_from_text(text, &size) || size < 0)
+        return act_error_set(err, ACT_FAIL, "the size '%.40s'", text);
+    *out = (uint64_t)size;
+    return 0;
+}
+
+bool azure_is_encoded(xml_attributes attributes)
+{
+    for (; *attributes; attributes += 2)
+        if (strcmp(attributes[0], "Encoded") == 0 && strcmp(attributes[1], "true") == 0)
+            return true;
+    return false;
+}
+
+int azure_take_name(char **io, const char *text, bool encoded, struct act_error *err)
+{
+    if (*text == '\0' || (encoded && strstr(text, "%00")))
+        return act_error_set(err, ACT_FAIL, "a name that is empty or contains a NUL byte");
+    free(*io);
+    *io = encoded ? http_decode(text) : act_strdup(text);
+    return 0;
+}
+
+void azure_md5_of(const void *bytes, size_t len, char out[ACT_MD5_BASE64])
+{
+    struct act_md5 md5;
+
+    act_md5_init(&md5);
+    act_md5_add(&md5, bytes, len);
+    act_md5_done(&md5, out);
+}
+
 void azure_take_key(struct store_entry *entry, const char *name)
 {
     bool slash = act_ends_with(name, "/");
@@ -131,12 +173,10 @@ void azure_fill(struct store_entry *entry, const char *name, uint64_t size, int 
 {
     const char *of_blob = http_header_get(headers, "x-ms-blob-content-md5");
     const char *md5 = of_blob ? of_blob : http_header_get(headers, "x-ms-content-md5");
-    const char *modified = http_header_get(headers, "Last-Modified");
     const char *etag = http_header_get(headers, "ETag");
 
     store_entry_release(entry);
     entry->size = size;
-    entry->grows = act_streq(http_header_get(headers, "x-ms-blob-type"), "AppendBlob");
     for (size_t i = 0; i < headers->n; i++)
         if (strncasecmp(headers->v[i].name, META, strlen(META)) == 0)
             azure_take_metadata(entry, headers->v[i].name + strlen(META), headers->v[i].value);
@@ -146,8 +186,7 @@ void azure_fill(struct store_entry *entry, const char *name, uint64_t size, int 
     /* of a range, Content-MD5 would be that of the range */
     if (!is_outdated(entry, http_header_get(headers, "x-ms-file-last-write-time")))
         azure_take_md5(entry, md5 || status == 206 ? md5 : http_header_get(headers, "Content-MD5"));
-    if (modified && !act_time_from_http(modified, &entry->last_modified_s))
-        entry->last_modified_s = 0;
+    azure_take_time(entry, http_header_get(headers, "Last-Modified"));
 }
 
 /* ---- names */

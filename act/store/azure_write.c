@@ -54,7 +54,6 @@ static void compute_sums(void *arg)
 {
     struct azure_op *op = arg;
     const struct store_data *data = store_data_of(op->call);
-    struct act_md5 md5;
 
     if (data->sums && !op->write->summed) {
         op->write->sums = *data->sums;
@@ -66,9 +65,7 @@ static void compute_sums(void *arg)
     } else if (data->md5) {
         snprintf(op->write->md5, sizeof(op->write->md5), "%s", data->md5);
     } else {
-        act_md5_init(&md5);
-        act_md5_add(&md5, data->bytes, data->len);
-        act_md5_done(&md5, op->write->md5);
+        azure_md5_of(data->bytes, data->len, op->write->md5);
     }
 }
 
@@ -364,15 +361,11 @@ static void write_block_list(const struct store_commit *commit, size_t id_len, s
 /* Sets the checksum of the list, which is the body. */
 static void sum_block_list(struct azure_op *op)
 {
-    struct act_md5 md5;
-
     op->write->sum = op->azure->no_crc64 ? SUM_MD5 : SUM_CRC64;
     if (op->write->sum == SUM_CRC64) {
         op->write->crc64 = act_crc64(0, op->body.data, op->body.len);
     } else {
-        act_md5_init(&md5);
-        act_md5_add(&md5, op->body.data, op->body.len);
-        act_md5_done(&md5, op->write->md5);
+        azure_md5_of(op->body.data, op->body.len, op->write->md5);
     }
     set_sum(op);
 }

@@ -317,63 +317,39 @@ static void begin_way(void *arg)
     files_begin(op, way_of(op->call));
 }
 
-static void start_way(struct store *store, struct store_call *call)
+static void files_start_way(struct azure_op *op)
 {
-    struct azure_op *op = azure_new_op(store, call);
-
     op->file = act_calloc(1, sizeof(*op->file));
     op->release = release_files_op;
     op->of_share.failed = files_no_answer;
-    engine_timer(http_engine(store->http), 0, begin_way, op);
+    engine_timer(http_engine(op->azure->store.http), 0, begin_way, op);
 }
 
-static void files_start_get(struct store *store, struct store_call *call)
+static void files_start(struct store *store, struct store_call *call)
 {
-    if (act_ends_with(call->key, "/"))
-        start_way(store, call);
+    struct azure_op *op = azure_new_op(store, call);
+
+    if (call->op == STORE_URL)
+        azure_make_url(op);
+    else if (call->op == STORE_DELETE_MANY)
+        azure_batch(op);
+    else if (call->op != STORE_GET || act_ends_with(call->key, "/"))
+        files_start_way(op);
     else if (call->get.sink_cap == 0)
-        azure_send_next(azure_new_op(store, call), build_head_object, azure_answer_head_of_get);
+        azure_send_next(op, build_head_object, azure_answer_head_of_get);
     else
-        azure_send_next(azure_new_op(store, call), azure_build_get, azure_answer_get);
+        azure_send_next(op, azure_build_get, azure_answer_get);
 }
 
-static void start_delete_many(struct store *store, struct store_call *call)
-{
-    azure_batch(azure_new_op(store, call));
-}
-
-static void files_start_url(struct store *store, struct store_call *call)
-{
-    azure_make_url(azure_new_op(store, call));
-}
-
-static const struct store_ops ops = {
-    .start = {[STORE_HEAD] = start_way,
-              [STORE_GET] = files_start_get,
-              [STORE_PUT] = start_way,
-              [STORE_BLOCK] = start_way,
-              [STORE_COMMIT] = start_way,
-              [STORE_BLOCKS] = start_way,
-              [STORE_DROP] = start_way,
-              [STORE_DELETE] = start_way,
-              [STORE_DELETE_MANY] = start_delete_many,
-              [STORE_COPY] = start_way,
-              [STORE_LIST] = start_way,
-              [STORE_CLEAR] = start_way,
-              [STORE_URL] = files_start_url},
+const struct store_ops files_ops = {
+    .operations = ~(STORE_BIT(STORE_PUT_FROM) | STORE_BIT(STORE_BLOCK_FROM) | STORE_BIT(STORE_SYNC)),
+    .start = files_start,
     .key_problem = files_key_problem,
     .alias_problem = files_alias_problem,
     .window = azure_window,
     .close = azure_close,
-    .max_put = MAX_PUT,
-    .gives_pieces = true,
-    .real_folders = true,
+    .traits = {.max_put = MAX_PUT, .gives_pieces = true, .real_folders = true},
 };
-
-const struct store_ops *files_ops(void)
-{
-    return &ops;
-}
 
 struct files *files_new(void)
 {

@@ -110,7 +110,7 @@ struct files_op {
 
 /* ---- files.c */
 
-const struct store_ops *files_ops(void);
+extern const struct store_ops files_ops;
 struct files *files_new(void);
 /* Frees `files` (NULL is fine), and runs `engine` until no listing is under way. */
 void files_free(struct files *files, struct engine *engine);

@@ -11,9 +11,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "base/units.h"
-#include "codec/xml.h"
 #include "store/files.h"
 
 enum {
@@ -46,8 +43,7 @@ static int page_start_element(void *arg, const char *path, xml_attributes attrib
         reader->name = NULL;
         reader->has_size = reader->encoded = false;
     } else if (act_ends_with(path, "/Name")) {
-        for (; *attributes; attributes += 2)
-            reader->encoded |= strcmp(attributes[0], "Encoded") == 0 && strcmp(attributes[1], "true") == 0;
+        reader->encoded = azure_is_encoded(attributes);
     }
     return 0;
 }
@@ -58,7 +54,7 @@ static int end_entry(struct page_reader *reader, bool is_folder, struct act_erro
 
     if (!name || (!is_folder && !reader->has_size))
         return act_error_set(err, ACT_FAIL, "an entry without a %s", name ? "size" : "name");
-    if (!*name || strchr(name, '/') || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+    if (strchr(name, '/') || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
         return act_error_set(err, ACT_FAIL, "the name '%s'", name);
     reader->entry.kind = is_folder ? STORE_PREFIX : STORE_FILE;
     reader->entry.key = act_sprintf("%s%s%s", reader->dir, name, is_folder ? "/" : "");
@@ -67,41 +63,22 @@ static int end_entry(struct page_reader *reader, bool is_folder, struct act_erro
     return 0;
 }
 
-static int page_take_size(struct page_reader *reader, const char *text, struct act_error *err)
-{
-    int64_t size = 0;
-
-    if (!act_int_from_text(text, &size) || size < 0)
-        return act_error_set(err, ACT_FAIL, "the size '%.40s'", text);
-    reader->entry.size = (uint64_t)size;
-    reader->has_size = true;
-    return 0;
-}
-
-static int page_take_name(struct page_reader *reader, const char *text, struct act_error *err)
-{
-    if (reader->encoded && strstr(text, "%00"))
-        return act_error_set(err, ACT_FAIL, "a name with a NUL byte");
-    free(reader->name);
-    reader->name = reader->encoded ? http_decode(text) : act_strdup(text);
-    return 0;
-}
-
 static int page_end_element(void *arg, const char *path, const char *text, struct act_error *err)
 {
     struct page_reader *reader = arg;
 
     if (strcmp(path, ENTRIES "/File/Name") == 0 || strcmp(path, ENTRIES "/Directory/Name") == 0)
-        return page_take_name(reader, text, err);
-    if (strcmp(path, ENTRIES "/File/Properties/Content-Length") == 0)
-        return page_take_size(reader, text, err);
+        return azure_take_name(&reader->name, text, reader->encoded, err);
+    if (strcmp(path, ENTRIES "/File/Properties/Content-Length") == 0) {
+        reader->has_size = true;
+        return azure_take_size(&reader->entry.size, text, err);
+    }
     if (strcmp(path, ENTRIES "/File") == 0)
         return end_entry(reader, false, err);
     if (strcmp(path, ENTRIES "/Directory") == 0)
         return end_entry(reader, true, err);
-    if (strcmp(path, ENTRIES "/File/Properties/Last-Modified") == 0 &&
-        !act_time_from_http(text, &reader->entry.last_modified_s))
-        reader->entry.last_modified_s = 0;
+    if (strcmp(path, ENTRIES "/File/Properties/Last-Modified") == 0)
+        azure_take_time(&reader->entry, text);
     if (strcmp(path, "/EnumerationResults/NextMarker") == 0 && *text)
         act_str_replace(&reader->out->next, text);
     reader->complete |= strcmp(path, ENTRIES) == 0;
@@ -151,20 +128,10 @@ struct files_list {
     bool delimiter, whole, leftovers;
     struct dir *top; /* where it is; NULL: at its end */
     struct dir *root;
-    size_t pending;      /* folders that are asked for */
-    struct azure_op *op; /* WALK_FILLS, WALK_LOOKS */
-    struct {
-        struct entry_look *v; /* one for each entry of the page */
-        size_t next, running;
-        struct act_error error; /* the first; code 0: none */
-    } looks;
+    size_t pending;           /* folders that are asked for */
+    struct azure_op *op;      /* WALK_FILLS, WALK_LOOKS */
+    struct azure_looks looks; /* WALK_LOOKS */
     struct files_list *next;
-};
-
-struct entry_look {
-    struct store_call call;
-    struct files_list *walk;
-    bool is_gone;
 };
 
 static void files_list_go_on(struct files_list *walk);
@@ -188,7 +155,6 @@ static void free_walk(struct files_list *walk)
     dir_free(walk->root);
     free(walk->key);
     free(walk->after);
-    free(walk->looks.v);
     free(walk);
 }
 
@@ -197,11 +163,6 @@ void files_abandon_walk(struct files_list *walk)
     walk->state = WALK_ABANDONED;
     if (walk->pending == 0)
         free_walk(walk);
-}
-
-static int entries_by_key(const void *a, const void *b)
-{
-    return strcmp(((const struct store_entry *)a)->key, ((const struct store_entry *)b)->key);
 }
 
 static void dir_ended(struct store_call *call)
@@ -254,7 +215,7 @@ static int dir_check_names(struct dir *dir, struct act_error *err)
 
     if (page->n == 0 || (page->next && page->n / 2 < dir->checked))
         return 0;
-    qsort(page->v, page->n, sizeof(*page->v), entries_by_key);
+    qsort(page->v, page->n, sizeof(*page->v), store_by_key);
     for (size_t i = 1; i < page->n; i++)
         if (strcmp(page->v[i - 1].key, page->v[i].key) == 0)
             return act_error_set(err, ACT_FAIL, "the service gives '%s' twice", page->v[i].key);
@@ -472,54 +433,20 @@ static void files_list_go_on(struct files_list *walk)
 
 /* ---- looking at what is on the page */
 
-static void keep_what_is_there(struct files_list *walk)
-{
-    struct store_page *page = &walk->op->call->list.page;
-    size_t n = 0;
-
-    for (size_t i = 0; i < page->n; i++) {
-        if (walk->looks.v[i].is_gone)
-            store_entry_release(&page->v[i]);
-        else
-            page->v[n++] = page->v[i];
-    }
-    page->n = n;
-}
-
-static void looks_ended(struct files_list *walk)
-{
-    int rc = -(int)walk->looks.error.code;
-
-    if (rc)
-        walk->op->call->error = walk->looks.error;
-    else
-        keep_what_is_there(walk);
-    free(walk->looks.v);
-    walk->looks.v = NULL;
-    page_ended(walk, rc);
-}
-
-static void look_on(struct files_list *walk);
-
 static void entry_looked_at(struct store_call *call)
 {
-    struct entry_look *look = call->arg;
-    struct files_list *walk = look->walk;
-    struct store_entry *entry = &walk->op->call->list.page.v[look - walk->looks.v];
+    struct azure_look *look = call->arg;
+    struct store_entry *entry = look->entry;
 
-    walk->looks.running--;
-    look->is_gone = call->rc == -ACT_NOT_FOUND && call->error.fact != ACT_FACT_CONTAINER_MISSING;
+    look->drop = call->rc == -ACT_NOT_FOUND && call->error.fact != ACT_FACT_CONTAINER_MISSING;
     if (call->rc == 0) {
         bool filled = entry->filled;
         store_entry_release(entry);
         *entry = call->entry;
         entry->filled = filled;
         call->entry = (struct store_entry){.mode = -1};
-    } else if (!look->is_gone && !walk->looks.error.code) {
-        walk->looks.error = call->error;
     }
-    store_call_release(call);
-    look_on(walk);
+    azure_look_ended(look, call->rc && !look->drop);
 }
 
 bool files_is_listed(const struct store_call *call)
@@ -527,30 +454,35 @@ bool files_is_listed(const struct store_call *call)
     return call->done == entry_looked_at;
 }
 
-static void look_on(struct files_list *walk)
+static bool has_more_to_tell(const struct store_entry *entry)
 {
-    struct store_page *page = &walk->op->call->list.page;
+    return entry->kind != STORE_PREFIX;
+}
 
-    while (walk->looks.next < page->n && walk->looks.running < LOOKS && !walk->looks.error.code) {
-        struct entry_look *look = &walk->looks.v[walk->looks.next];
-        const struct store_entry *entry = &page->v[walk->looks.next++];
-        look->walk = walk;
-        if (entry->kind == STORE_PREFIX || walk->leftovers)
-            continue;
-        look->call = (struct store_call){.op = STORE_HEAD, .key = entry->key, .done = entry_looked_at, .arg = look};
-        walk->looks.running++;
-        store_start(&walk->azure->store, &look->call);
-    }
-    if (walk->looks.running == 0)
-        looks_ended(walk);
+static void looks_ended(struct azure_looks *looks)
+{
+    struct files_list *walk = looks->arg;
+
+    if (looks->error.code)
+        walk->op->call->error = looks->error;
+    page_ended(walk, -(int)looks->error.code);
 }
 
 static void look_at_page(struct files_list *walk)
 {
+    if (walk->leftovers) {
+        page_ended(walk, 0);
+        return;
+    }
     walk->state = WALK_LOOKS;
-    walk->looks.v = act_calloc(walk->op->call->list.page.n + 1, sizeof(*walk->looks.v));
-    walk->looks.next = 0;
-    look_on(walk);
+    walk->looks = (struct azure_looks){.store = &walk->azure->store,
+                                       .page = &walk->op->call->list.page,
+                                       .most = LOOKS,
+                                       .wants = has_more_to_tell,
+                                       .looked = entry_looked_at,
+                                       .ended = looks_ended,
+                                       .arg = walk};
+    azure_looks_start(&walk->looks);
 }
 
 /* ---- the walk */

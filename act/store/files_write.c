@@ -160,15 +160,6 @@ static size_t range_len(const struct azure_op *op)
     return rest < RANGE ? (size_t)rest : RANGE;
 }
 
-static void range_md5(const void *bytes, size_t len, char out[ACT_MD5_BASE64])
-{
-    struct act_md5 md5;
-
-    act_md5_init(&md5);
-    act_md5_add(&md5, bytes, len);
-    act_md5_done(&md5, out);
-}
-
 /* Computes the MD5 of the next range and, once, the sums that the caller wants, on a worker, or for little data on
  * the loop. Of data that is more than one range, only this function can compare the MD5 of all of it. */
 static void compute_range(void *arg)
@@ -183,13 +174,13 @@ static void compute_range(void *arg)
         write->summed = true;
     }
     if (data->md5 && data->len > RANGE && write->sent == 0) {
-        range_md5(data->bytes, data->len, write->md5);
+        azure_md5_of(data->bytes, data->len, write->md5);
         write->mismatch = strcmp(write->md5, data->md5) != 0;
     }
     if (data->md5 && data->len <= RANGE)
         snprintf(write->md5, sizeof(write->md5), "%s", data->md5);
     else
-        range_md5((const char *)data->bytes + write->sent, range_len(op), write->md5);
+        azure_md5_of((const char *)data->bytes + write->sent, range_len(op), write->md5);
 }
 
 static void send_range(struct azure_op *op);

@@ -78,8 +78,7 @@ static int get_link(struct store_call *call, struct folder_place *place, const s
         call->get.got = rest < call->get.sink_cap ? rest : call->get.sink_cap;
         if (call->get.got)
             memcpy(call->get.sink, target + call->get.offset, call->get.got);
-        if (call->get.sums)
-            store_sums_add(call->get.sums, call->get.sink, call->get.got);
+        store_sums_add(call->get.sums, call->get.sink, call->get.got);
     }
     folder_fill(&call->entry, call->key, st);
     return 0;
@@ -133,8 +132,7 @@ static ssize_t read_range_of_file(struct store_call *call, int fd)
     uint64_t size = (uint64_t)st.st_size, rest = size > call->get.offset ? size - call->get.offset : 0;
     size_t n = rest < call->get.sink_cap ? (size_t)rest : call->get.sink_cap;
     memset(call->get.sink, 0, n);
-    if (call->get.sums)
-        store_sums_add(call->get.sums, call->get.sink, n);
+    store_sums_add(call->get.sums, call->get.sink, n);
     return (ssize_t)n;
 }
 
@@ -313,11 +311,25 @@ static void folder_work_done(void *arg)
         folder_job_end(job);
 }
 
+static int folder_url(const struct folder *folder, struct store_call *call)
+{
+    if (strcmp(call->url.permissions, "r") != 0)
+        return act_error_set(&call->error, ACT_USAGE, "a URL of a folder cannot give permissions: it can only be read");
+    ACT_AUTOFREE char *path = act_sprintf("%s%s%s", folder->root, *call->key ? "/" : "", call->key);
+    ACT_AUTOFREE char *encoded = http_encode(path, true);
+    call->url.text = act_sprintf("file://%s", encoded);
+    return 0;
+}
+
 static void folder_start(struct store *store, struct store_call *call)
 {
     struct folder *folder = (struct folder *)store;
-    struct folder_job *job = act_calloc(1, sizeof(*job));
 
+    if (call->op == STORE_URL) {
+        store_finish_later(store, call, folder_url(folder, call));
+        return;
+    }
+    struct folder_job *job = act_calloc(1, sizeof(*job));
     job->folder = folder;
     job->call = call;
     if (call->op == STORE_LIST && folder->walk && folder_walk_fits(folder->walk, call)) {
@@ -333,29 +345,6 @@ static void folder_start(struct store *store, struct store_call *call)
 static int folder_window(const struct store *store)
 {
     return 2 * engine_workers(http_engine(store->http));
-}
-
-static int folder_url(const struct folder *folder, struct store_call *call)
-{
-    if (strcmp(call->url.permissions, "r") != 0)
-        return act_error_set(&call->error, ACT_USAGE, "a URL of a folder cannot give permissions: it can only be read");
-    ACT_AUTOFREE char *path = act_sprintf("%s%s%s", folder->root, *call->key ? "/" : "", call->key);
-    ACT_AUTOFREE char *encoded = http_encode(path, true);
-    call->url.text = act_sprintf("file://%s", encoded);
-    return 0;
-}
-
-static void url_made(void *arg)
-{
-    struct store_call *call = arg;
-
-    store_finish(call, call->rc);
-}
-
-static void folder_start_url(struct store *store, struct store_call *call)
-{
-    call->rc = folder_url((const struct folder *)store, call);
-    engine_timer(http_engine(store->http), 0, url_made, call);
 }
 
 static void folder_close_store(struct store *store)
@@ -374,31 +363,15 @@ static void folder_close_store(struct store *store)
 }
 
 static const struct store_ops ops = {
-    .start = {[STORE_HEAD] = folder_start,
-              [STORE_GET] = folder_start,
-              [STORE_PUT] = folder_start,
-              [STORE_BLOCK] = folder_start,
-              [STORE_COMMIT] = folder_start,
-              [STORE_DELETE] = folder_start,
-              [STORE_COPY] = folder_start,
-              [STORE_LIST] = folder_start,
-              [STORE_DROP] = folder_start,
-              [STORE_BLOCKS] = folder_start,
-              [STORE_DELETE_MANY] = folder_start,
-              [STORE_CLEAR] = folder_start,
-              [STORE_URL] = folder_start_url,
-              [STORE_SYNC] = folder_start},
+    .operations = ~(STORE_BIT(STORE_PUT_FROM) | STORE_BIT(STORE_BLOCK_FROM)),
+    .start = folder_start,
     .key_problem = folder_key_problem,
     .window = folder_window,
     .hurry = folder_hurry,
     .open_up = folder_may_open_up,
     .may_read = may_read,
     .close = folder_close_store,
-    .max_put = MAX_PUT,
-    .sums_are_free = true,
-    .takes_pieces = true,
-    .real_folders = true,
-    .is_disk = true,
+    .traits = {.max_put = MAX_PUT, .sums_are_free = true, .takes_pieces = true, .real_folders = true, .is_disk = true},
 };
 
 int store_folder_open(struct http *http, const char *root, bool create, struct store **out, struct act_error *err)

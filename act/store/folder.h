@@ -13,7 +13,7 @@
 
 #include "store/store_internal.h"
 
-/* What the names of the part files of uploads in progress begin with. Those are never listed, and refused as keys;
+/* The names of the part files of uploads in progress begin with this. They are never listed, and refused as keys;
  * other names that begin so are the users'. */
 #define FOLDER_PART      ".act-part-"
 #define FOLDER_PART_NAME 80 /* room for the name of a part file */
@@ -197,7 +197,7 @@ bool folder_open_up(struct folder *folder, int fd, const char *path, size_t len)
 /* At the end: sets all pending modes. */
 int folder_end_modes(struct folder *folder, struct act_error *err);
 
-/* ---- folder_sparse.c: holes, on a worker */
+/* ---- folder_pieces.c: holes, bytes and their sums, on a worker */
 
 /* Writes everything but zeros, which become a hole, or remain one in a fresh file. Sets *holes if there is one; it may
  * lie beyond the end of the file. 0, or -1 with errno. */
@@ -206,8 +206,6 @@ int folder_write_sparse(int fd, const char *data, size_t len, off_t offset, bool
 void folder_give_back_holes(int fd, off_t size);
 /* Returns whether the part of the range that lies within the file is a hole. */
 bool folder_is_hole(int fd, off_t offset, size_t len);
-
-/* ---- folder_pieces.c: bytes and their sums, on a worker */
 
 /* Reads as act_pread_all() does, and adds what was read to `sums`, unless that is NULL. */
 ssize_t folder_read(int fd, void *sink, size_t len, off_t offset, struct store_sums *sums);

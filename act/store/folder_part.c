@@ -146,8 +146,7 @@ int folder_block(struct folder_job *job, struct folder_place *place, struct act_
         return act_error_errno(err, errno, "cannot write");
     if (failed)
         return act_error_errno(err, saved, "cannot write");
-    if (data->sums)
-        store_sums_add(data->sums, data->bytes, data->len);
+    store_sums_add(data->sums, data->bytes, data->len);
     return 0;
 }
 

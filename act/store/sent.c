@@ -180,13 +180,13 @@ static void close_both(struct store *store)
 }
 
 static const struct store_ops ops = {
-    .start = STORE_READ_ON_LOOP,
+    .operations = STORE_READS,
+    .start = store_read_on_loop,
     .get = sent_get,
     .list = sent_list,
     .watch = sent_watch,
     .close = close_both,
-    .real_folders = true,
-    .is_disk = true,
+    .traits = {.real_folders = true, .is_disk = true},
 };
 
 struct store *store_sent_open(struct http *http, const struct store_sent_options *options)

@@ -76,12 +76,12 @@ static void store_site_close(struct store *store)
 }
 
 static const struct store_ops ops = {
-    .start = STORE_READ_ON_LOOP,
+    .operations = STORE_READS,
+    .start = store_read_on_loop,
     .get = site_log_get,
     .list = site_log_list,
     .close = store_site_close,
-    .real_folders = true,
-    .is_disk = true,
+    .traits = {.real_folders = true, .is_disk = true},
 };
 
 struct store *store_site_open(struct http *http, const struct store_site_options *options)

@@ -179,7 +179,7 @@ static int store_take_entry(struct store *store, struct store_call *call, struct
     return act_error_set(&call->error, ACT_NOT_FOUND, "there is no '%s' in '%s'", call->key, store->name);
 }
 
-static int store_by_key(const void *a, const void *b)
+int store_by_key(const void *a, const void *b)
 {
     return strcmp(((const struct store_entry *)a)->key, ((const struct store_entry *)b)->key);
 }
@@ -233,11 +233,17 @@ void store_read_on_loop(struct store *store, struct store_call *call)
     engine_timer(http_engine(store->http), 0, store_carry_out, own);
 }
 
-static void finish_with_error(void *arg)
+static void store_finish_now(void *arg)
 {
     struct store_call *call = arg;
 
-    store_finish(call, -(int)call->error.code);
+    store_finish(call, call->rc);
+}
+
+void store_finish_later(struct store *store, struct store_call *call, int rc)
+{
+    call->rc = rc;
+    engine_timer(http_engine(store->http), 0, store_finish_now, call);
 }
 
 static bool writes(enum store_op op)
@@ -284,7 +290,7 @@ static int check_call(const struct store *store, struct store_call *call)
     if ((call->op == STORE_COMMIT && call->commit.attr.kind != STORE_FILE) ||
         (call->op == STORE_PUT && call->put.attr.kind == STORE_PREFIX))
         return act_error_set(err, ACT_USAGE, "cannot put '%s': not this kind of object", call->key);
-    if (data && data->len > store->ops->max_put)
+    if (data && data->len > store->ops->traits.max_put)
         return act_error_set(err, ACT_USAGE, "cannot put '%s': %zu bytes at once are too many", call->key, data->len);
     return 0;
 }
@@ -297,10 +303,11 @@ int store_folder_mode(unsigned mode)
 void store_start(struct store *store, struct store_call *call)
 {
     store_call_release(call);
-    if (check_call(store, call))
-        engine_timer(http_engine(store->http), 0, finish_with_error, call);
+    int rc = check_call(store, call);
+    if (rc)
+        store_finish_later(store, call, rc);
     else
-        store->ops->start[call->op](store, call);
+        store->ops->start(store, call);
 }
 
 static void set_finished(struct store_call *call)
@@ -362,29 +369,14 @@ const char *store_name(const struct store *store)
     return store->name;
 }
 
-uint64_t store_max_put(const struct store *store)
+const struct store_traits *store_traits(const struct store *store)
 {
-    return store->ops->max_put;
+    return &store->ops->traits;
 }
 
 bool store_can(const struct store *store, enum store_op op)
 {
-    return store->ops->start[op] != NULL;
-}
-
-bool store_sums_are_free(const struct store *store)
-{
-    return store->ops->sums_are_free;
-}
-
-bool store_gives_pieces(const struct store *store)
-{
-    return store->ops->gives_pieces;
-}
-
-bool store_takes_pieces(const struct store *store)
-{
-    return store->ops->takes_pieces;
+    return store->ops->operations & ~store->lacks & STORE_BIT(op);
 }
 
 int store_window(const struct store *store)
@@ -410,24 +402,11 @@ int64_t store_block_index(const struct store_upload_id *upload, const struct sto
 
 void store_sums_add(struct store_sums *sums, const void *data, size_t len)
 {
+    if (!sums)
+        return;
     sums->crc64 = act_crc64(sums->crc64, data, len);
     if (sums->want_md5)
         act_md5_add(&sums->md5, data, len);
-}
-
-bool store_takes_block_ids(const struct store *store)
-{
-    return store->ops->block_ids;
-}
-
-bool store_has_real_folders(const struct store *store)
-{
-    return store->ops->real_folders;
-}
-
-bool store_is_disk(const struct store *store)
-{
-    return store->ops->is_disk;
 }
 
 const char *store_segment_problem(const char *segment, size_t len)

@@ -125,7 +125,7 @@ struct store_sums {
     bool want_md5;
     struct act_md5 md5;
 };
-/* Adds these bytes to the sums. */
+/* Adds these bytes to the sums, if there are any. */
 void store_sums_add(struct store_sums *sums, const void *data, size_t len);
 
 /* ---- what several operations take. Strings and buffers stay the caller's and must live until done */
@@ -168,7 +168,7 @@ struct store_get {
     uint64_t offset;
     size_t sink_cap;
     void *sink;
-    /* Called instead of filling sink (where store_gives_pieces()), with bytes as they arrive, at offset `at` of the
+    /* Called instead of filling sink (in a store that gives_pieces), with bytes as they arrive, at offset `at` of the
      * range. They may be delivered again from the start. It may start other calls; this call never ends inside it. */
     void (*take)(struct store_call *call, size_t at, const void *data, size_t len);
     struct store_sums *sums; /* the bytes in sink are added; NULL: not wanted */
@@ -194,7 +194,7 @@ struct store_put_block {
     const uint8_t *id; /* STORE_BLOCK_ID bytes instead of upload_id and index; NULL: those (Azure) */
     uint64_t offset;
     struct store_data data;
-    /* Where store_takes_pieces(): data is a piece of a block of this length; sums are wanted. The last one comes when
+    /* In a store that takes_pieces: data is a piece of a block of this length; sums are wanted. The last one comes when
      * the others are written, with their sums, so that those become the block's. 0: data is the whole block. */
     uint64_t block_len;
     bool more; /* data is not the last piece */
@@ -363,28 +363,23 @@ void store_follow_links(struct store *store);
 /* Returns "blob:account/container", "file:account/share" or "folder:/path", without secrets. It lives as long as the
  * store. */
 const char *store_name(const struct store *store);
-/* Returns the most bytes that one PUT or BLOCK takes. */
-uint64_t store_max_put(const struct store *store);
 /* Returns whether the store has this operation. Some lack PUT_FROM, BLOCK_FROM or SYNC. */
 bool store_can(const struct store *store, enum store_op op);
-/* Returns whether bytes pass through a worker anyway when they are read or written, so that sums cost no extra pass
- * through one. */
-bool store_sums_are_free(const struct store *store);
-/* Returns whether GET knows `take`. */
-bool store_gives_pieces(const struct store *store);
-/* Returns whether BLOCK takes pieces. */
-bool store_takes_pieces(const struct store *store);
 /* Returns how many calls are worth having in flight at once now; at least 1. */
 int store_window(const struct store *store);
 
-/* Returns whether BLOCK takes `id`, and COMMIT takes `blocks`, also those that the object already has. */
-bool store_takes_block_ids(const struct store *store);
-
-/* Returns whether folders stay when the last object in them is removed, as on a disk. */
-bool store_has_real_folders(const struct store *store);
-/* Returns whether it is a disk that this machine sees: its ETags have the grain of the clock, new files get the modes
- * that the umask leaves, and no requests are sent. */
-bool store_is_disk(const struct store *store);
+/* The ways in which stores differ. */
+struct store_traits {
+    uint64_t max_put;     /* the most bytes that one PUT or BLOCK takes */
+    bool sums_are_free;   /* bytes pass through a worker anyway, so that sums cost no extra pass through one */
+    bool gives_pieces;    /* GET knows `take` */
+    bool takes_pieces;    /* BLOCK takes pieces */
+    bool takes_block_ids; /* BLOCK takes `id`, and COMMIT takes `blocks`, also those that the object already has */
+    bool real_folders;    /* folders stay when the last object in them is removed, as on a disk */
+    bool is_disk; /* this machine sees it: its ETags have the grain of the clock, new files get the modes that the umask
+                     leaves, and no requests are sent */
+};
+const struct store_traits *store_traits(const struct store *store);
 
 /* Returns why `key` cannot be written to this store, or NULL: a sentence without a subject, "contains a '..'". */
 const char *store_key_problem(const struct store *store, const char *key);

@@ -213,14 +213,14 @@ static void texts_close(struct store *store)
 }
 
 static const struct store_ops ops = {
-    .start = STORE_READ_ON_LOOP,
+    .operations = STORE_READS,
+    .start = store_read_on_loop,
     .get = texts_get,
     .list = texts_list,
     .is_busy = is_gathering,
     .watch = texts_watch,
     .close = texts_close,
-    .real_folders = true,
-    .is_disk = true,
+    .traits = {.real_folders = true, .is_disk = true},
 };
 
 struct store *store_texts_open(struct http *http, const struct store_texts_options *options)

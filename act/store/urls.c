@@ -362,6 +362,14 @@ static void urls_start_get(struct store *store, struct store_call *call)
 
 /* ---- the store ---- */
 
+static void urls_start(struct store *store, struct store_call *call)
+{
+    if (call->op == STORE_GET)
+        urls_start_get(store, call);
+    else
+        start_list(store, call);
+}
+
 static int urls_window(const struct store *store)
 {
     const struct urls_store *s = (const struct urls_store *)store;
@@ -378,7 +386,8 @@ static void close_urls(struct store *store)
 }
 
 static const struct store_ops ops = {
-    .start = {[STORE_HEAD] = start_list, [STORE_GET] = urls_start_get, [STORE_LIST] = start_list},
+    .operations = STORE_READS,
+    .start = urls_start,
     .window = urls_window,
     .close = close_urls,
 };

@@ -48,7 +48,7 @@ const char *sync_reason_text(enum sync_reason reason);
  *    whole seconds, agrees with a copy that has this time and was itself written in a later second;
  *  - or, where a side does not know the time, a checksum that both know does;
  *  - with checksum: a checksum that both know does. Times do not count then.
- * Of folders only the modes are compared: a disk changes the time of a folder with whatever happens in it.
+ * Only the modes of folders are compared: a disk changes the time of a folder with whatever happens in it.
  * to NULL: absent. *out_reason (may be NULL) says why it is not the same. */
 enum sync_action sync_decide(const struct store_entry *from, const struct store_entry *to, bool checksum,
                              enum sync_reason *out_reason);
@@ -67,7 +67,7 @@ bool sync_is_written_later(const struct store_entry *from, const struct store_en
 struct sync_modes {
     unsigned umask; /* bits that a copy has only where what it replaces has them; not on a disk: 0 */
     unsigned lost;  /* bits that the original may have lost to the umask: what is there keeps them */
-    /* What exists is opened up to nobody but its owner, except that those who may read a file may execute it. */
+    /* Existing objects are opened up to their owner alone, except that those who may read a file may execute it. */
     bool stay_closed;
 };
 /* Returns the permission bits of a copy; -1: the source knows none. to NULL or without a key: the copy is new. */

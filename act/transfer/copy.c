@@ -45,7 +45,7 @@ static char *copy_problem_of(const struct walk *walk, const struct sync_item *it
 
     if (problem)
         return act_sprintf("the name '%s' %s", walk->single ? to_key : item->rel, problem);
-    if (item->from.size <= store_max_put(walk->to) * STORE_MAX_BLOCKS)
+    if (item->from.size <= store_traits(walk->to)->max_put * STORE_MAX_BLOCKS)
         return NULL;
     return act_sprintf("its %llu bytes are more than an object in %s can have", (unsigned long long)item->from.size,
                        store_name(walk->to));

@@ -6,7 +6,7 @@
  *
  *   PLAN ──► ASK ──► MOVE: each part READ ──► (CHAIN) ──► WRITE ──► SIGN ──► COMMIT ──► END
  *
- * What an object does next is its phase, and object_settle() is the switch over them.
+ * The phase of an object says what it does next, and object_settle() is the switch over them.
  *
  * Parts proceed in any order, each with its CRC-64; the checksum of the whole is combined from those. Only an MD5 of a
  * large object needs all bytes in order (CHAIN, on a worker, one part after the other): then parts wait for their turn

@@ -73,7 +73,7 @@ static struct branch *branch_new(struct transfer_lister *l, const char *prefix)
     b->prefix = act_strdup(prefix);
     b->mode = -1;
     /* listing a disk side by side gains nothing */
-    if ((l->scope == TRANSFER_TREE || l->scope == TRANSFER_WHOLE) && !store_has_real_folders(l->store))
+    if ((l->scope == TRANSFER_TREE || l->scope == TRANSFER_WHOLE) && !store_traits(l->store)->real_folders)
         b->look = act_strdup(prefix);
     return b;
 }

@@ -202,8 +202,8 @@ void object_settle(struct object *o)
  * can be read. */
 static bool can_be_proved(const struct object *o, const struct part_state *state)
 {
-    return state->has_crc64 || o->plan.way == OBJECT_BY_SERVICE || store_sums_are_free(o->walk->from) ||
-           store_sums_are_free(o->walk->to);
+    return state->has_crc64 || o->plan.way == OBJECT_BY_SERVICE || store_traits(o->walk->from)->sums_are_free ||
+           store_traits(o->walk->to)->sums_are_free;
 }
 
 static void note_block(struct object *o, const struct store_block *block)

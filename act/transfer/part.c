@@ -306,7 +306,7 @@ static void get_part(struct object_part *p)
 {
     struct object *o = p->object;
     struct walk *walk = o->walk;
-    bool from_disk = o->moved.states[p->index].present && store_sums_are_free(walk->to);
+    bool from_disk = o->moved.states[p->index].present && store_traits(walk->to)->sums_are_free;
 
     if (o->plan.way == OBJECT_IN_PIECES && !o->moved.states[p->index].present)
         write_in_pieces(p);

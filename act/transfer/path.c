@@ -54,7 +54,7 @@ int transfer_resolve(struct store *store, const char *path, struct transfer_path
     if (file < 0)
         return file;
     /* on a disk a name is one thing, and a link to a folder cannot be listed */
-    int folder = file && store_has_real_folders(store) ? 0 : path_is_folder(store, key, err);
+    int folder = file && store_traits(store)->real_folders ? 0 : path_is_folder(store, key, err);
     if (folder < 0)
         return folder;
     if (!file && !folder)

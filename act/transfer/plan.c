@@ -37,12 +37,12 @@ static void choose_upload_id(struct object *o)
     struct act_sha256 hash;
     int64_t age_s = act_now_unix_s() - o->from.last_modified_s;
 
-    o->plan.resumable = o->from.etag[0] && (!store_is_disk(walk->from) || age_s > RACY_S);
+    o->plan.resumable = o->from.etag[0] && (!store_traits(walk->from)->is_disk || age_s > RACY_S);
     if (!o->plan.resumable) {
         act_random(&o->plan.upload_id, sizeof(o->plan.upload_id));
         return;
     }
-    if (store_is_disk(walk->from))
+    if (store_traits(walk->from)->is_disk)
         gethostname(host, sizeof(host) - 1);
     snprintf(facts, sizeof(facts), "%llu/%llu", (unsigned long long)o->from.size,
              (unsigned long long)o->plan.part_size);
@@ -64,7 +64,7 @@ static void choose_upload_id(struct object *o)
 static enum object_sums sums_for(const struct object *o)
 {
     const struct walk *walk = o->walk;
-    bool free_from = store_sums_are_free(walk->from), free_to = store_sums_are_free(walk->to);
+    bool free_from = store_traits(walk->from)->sums_are_free, free_to = store_traits(walk->to)->sums_are_free;
     bool several = o->plan.n_parts > 1;
     uint64_t md5_max = walk->options->md5_max ? walk->options->md5_max : TRANSFER_MD5_MAX;
 
@@ -101,8 +101,8 @@ void object_cut(struct object *o, uint64_t part_size)
 /* Decides how the object is moved if the bytes go through us. */
 static enum object_way way_for(const struct object *o)
 {
-    bool in_pieces =
-        o->plan.sums == OBJECT_SUMS_ON_WRITE && store_gives_pieces(o->walk->from) && store_takes_pieces(o->walk->to);
+    bool in_pieces = o->plan.sums == OBJECT_SUMS_ON_WRITE && store_traits(o->walk->from)->gives_pieces &&
+                     store_traits(o->walk->to)->takes_pieces;
 
     return in_pieces ? OBJECT_IN_PIECES : OBJECT_BUFFERED;
 }
@@ -123,6 +123,6 @@ void object_plan(struct object *o)
     if (o->plan.n_parts > 1)
         choose_upload_id(o);
     /* A folder locks the upload for the caller that asks, and can tell later that it was abandoned. */
-    bool ask = o->plan.n_parts > 1 && (o->plan.resumable || store_has_real_folders(walk->to));
+    bool ask = o->plan.n_parts > 1 && (o->plan.resumable || store_traits(walk->to)->real_folders);
     o->phase = ask ? OBJECT_ASK : OBJECT_MOVE;
 }

@@ -10,9 +10,8 @@
  */
 #include <string.h>
 
-#include "engine/engine.h"
-#include "store/store.h"
-#include "transfer/transfer.h"
+#include "base/crc64.h"
+#include "transfer/transfer_internal.h"
 
 enum { SLICE = 4 << 20 };
 
@@ -23,6 +22,7 @@ struct slice {
     size_t before;      /* bytes at its beginning that are only compared */
     size_t len;         /* with them */
     bool arrived;
+    struct store_sums sums;
     struct act_error error; /* of writing it */
     int rc;
 };
@@ -87,7 +87,7 @@ static void compare_slice(struct stretching *s, const struct slice *slice)
     bool differs = slice->before > 0 && call->get.got >= slice->before &&
                    memcmp(call->get.sink, s->stretch->before, slice->before) != 0;
 
-    if (call->rc < 0 && call->rc != -ACT_NOT_FOUND)
+    if (call->rc < 0 && (call->rc != -ACT_NOT_FOUND || s->stretch->if_match))
         fail_stretches(s->all, call->rc, &call->error);
     s->over = call->rc < 0 || call->get.got < slice->len || differs;
     s->stretch->replaced =
@@ -118,6 +118,7 @@ static void write_done(void *arg)
         s->over = true;
     } else {
         s->stretch->got += slice->call.get.got - slice->before;
+        s->stretch->crc64 = act_crc64_combine(s->stretch->crc64, slice->sums.crc64, slice->call.get.got);
         if (all->moved)
             all->moved(all->arg, s->stretch, slice->call.get.got - slice->before);
     }
@@ -163,11 +164,12 @@ static size_t next_before(const struct stretching *s)
 /* Returns the bytes of the next slice; 0: there is none. */
 static size_t next_len(const struct stretching *s)
 {
-    uint64_t left = s->stretch->end - s->stretch->offset - s->started, len = left + next_before(s);
+    size_t before = next_before(s);
+    uint64_t left = s->stretch->end - s->stretch->offset - s->started, most = s->stretch->slice;
 
-    uint64_t most = s->all->limit < SLICE ? next_before(s) + s->all->limit : SLICE;
-
-    return left == 0 ? 0 : (size_t)(len < most ? len : most);
+    if (most == 0)
+        most = s->all->limit < SLICE ? before + s->all->limit : SLICE;
+    return left == 0 ? 0 : (size_t)(left + before < most ? left + before : most);
 }
 
 static void start_slice(struct stretching *s)
@@ -182,6 +184,8 @@ static void start_slice(struct stretching *s)
                                       .key = s->stretch->key,
                                       .get = {.sink = act_alloc(slice->len),
                                               .sink_cap = slice->len,
+                                              .sums = s->stretch->want_crc64 ? &slice->sums : NULL,
+                                              .if_match = s->stretch->if_match,
                                               .offset = s->stretch->offset + s->started - slice->before},
                                       .done = slice_done,
                                       .arg = slice};
@@ -227,7 +231,7 @@ int transfer_stretches(struct engine *engine, struct store *store, struct transf
     for (size_t i = 0; i < n; i++) {
         struct stretching *s = &all.v[i];
         *s = (struct stretching){.all = &all, .stretch = &stretches[i], .last = &s->first};
-        stretches[i].got = 0;
+        stretches[i].got = stretches[i].crc64 = 0;
         stretches[i].replaced = false;
     }
     continue_stretches(&all);

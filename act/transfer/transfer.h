@@ -81,7 +81,7 @@ void transfer_report_add_failures(struct transfer_report *sum, const struct tran
 
 enum transfer_action { TRANSFER_COPY, TRANSFER_DELETE, TRANSFER_LEAVE };
 
-/* What becomes of links of the source that lead out of its folder (store_entry.leads_out). Where they are followed
+/* Decides about links of the source that lead out of its folder (store_entry.leads_out). Where they are followed
  * (store_follow_links()) there are none. */
 enum transfer_links {
     TRANSFER_KEEP_LINKS,   /* copied as links, as others are */
@@ -211,13 +211,17 @@ int transfer_read(struct engine *engine, const struct transfer_path *what, const
 struct transfer_stretch {
     const char *key;
     uint64_t offset, end;
-    const void *before; /* what it had just before offset; another object in its place may differ there */
+    const char *if_match; /* the ETag that it must have, so it must exist; NULL: any */
+    const void *before;   /* what it had just before offset; another object in its place may differ there */
     size_t before_len;
+    size_t slice;    /* the most bytes of a request; 0: 4 MiB, or memory */
+    bool want_crc64; /* without before */
     /* Gets the bytes in order, on a worker, one call at a time. at: their offset in the object. */
     int (*write)(void *arg, uint64_t at, const void *data, size_t len, struct act_error *err);
     void *arg;
-    uint64_t got;  /* out: how many were written */
-    bool replaced; /* out: it is another object: it ends before end, or differs before offset */
+    /* out */
+    uint64_t got, crc64; /* how many were written, and their CRC64 if it is wanted */
+    bool replaced;       /* it is another object: it ends before end, or differs before offset */
 };
 
 /* Reads stretches of many objects, many parts at once, and has each written in its order. An object that does not exist

@@ -213,8 +213,8 @@ static struct sync_modes modes_of(const struct walk_setup *setup)
 {
     unsigned umask = act_umask();
 
-    return (struct sync_modes){.umask = store_is_disk(setup->to) ? umask : 0,
-                               .lost = store_is_disk(setup->from->store) ? umask : 0,
+    return (struct sync_modes){.umask = store_traits(setup->to)->is_disk ? umask : 0,
+                               .lost = store_traits(setup->from->store)->is_disk ? umask : 0,
                                .stay_closed = setup->options->stay_closed};
 }
 

@@ -608,7 +608,7 @@ TEST(test_pieces_taken)
 {
     struct store_upload_id id = new_id();
 
-    if (!store_takes_pieces(t.store))
+    if (!store_traits(t.store)->takes_pieces)
         skip();
     ACT_AUTOFREE char *data = pattern(2500, 9);
     assert_blocks("pieces/x", id, 2500, "-");
@@ -677,7 +677,7 @@ static void conform_store_taken(struct store_call *call)
 
 TEST(test_pieces_given)
 {
-    if (!store_gives_pieces(t.store))
+    if (!store_traits(t.store)->gives_pieces)
         skip();
     conform_store_put_text("pieces/y", "0123456789");
     ACT_AUTO(act_buf) got = {0};
@@ -1288,9 +1288,10 @@ TEST(test_temporary_names)
                                         "temp/.act-part-y/z"};
     static const char *const of_folder[] = {PART, "x/" PART, "x/" PART ".map"}, *const of_share[] = {TEMP, "x/" TEMP};
 
-    for (size_t i = 0; i < COUNT(of_folder) && store_is_disk(t.store); i++)
+    for (size_t i = 0; i < COUNT(of_folder) && store_traits(t.store)->is_disk; i++)
         assert_fails(conform_store_put(of_folder[i], "x", 1), t.err, ACT_FAIL, "ACT gives to uploads");
-    for (size_t i = 0; i < COUNT(of_share) && store_has_real_folders(t.store) && !store_is_disk(t.store); i++)
+    for (size_t i = 0; i < COUNT(of_share) && store_traits(t.store)->real_folders && !store_traits(t.store)->is_disk;
+         i++)
         assert_fails(conform_store_put(of_share[i], "x", 1), t.err, ACT_FAIL, "ACT gives to files");
     for (size_t i = 0; i < COUNT(users); i++)
         conform_store_put_text(users[i], users[i]);
@@ -1698,7 +1699,7 @@ TEST(test_azure_reuse_blocks)
     struct store_call call = commit_call("reuse/x", old, 3, 9), found;
     struct store_block blocks[3];
 
-    assert_true(store_takes_block_ids(t.store));
+    assert_true(store_traits(t.store)->takes_block_ids);
     for (uint32_t i = 0; i < 3; i++)
         conform_store_send_block("reuse/x", old, i, "aaabbbccc", 9, 3);
     assert_ok(store_do(t.store, &call, &t.err), t.err);

@@ -182,8 +182,8 @@ static void fake_forget(struct store *store)
 
 static struct store *fake_open_logs(struct platform *p, const char *id, bool ended)
 {
-    static const struct store_ops ops = {.start = {[STORE_LIST] = fake_start, [STORE_GET] = fake_start},
-                                         .close = fake_forget};
+    static const struct store_ops ops = {
+        .operations = STORE_BIT(STORE_LIST) | STORE_BIT(STORE_GET), .start = fake_start, .close = fake_forget};
     struct store *store = act_calloc(1, sizeof(*store));
 
     (void)ended;

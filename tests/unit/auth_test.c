@@ -80,7 +80,7 @@ TEST(shared_key_vectors)
     auth_free(auth);
 }
 
-/* What the vectors do not have: every standard line, empty values, names of which one begins the other,
+/* Cases that the vectors do not have: every standard line, empty values, names of which one begins the other,
  * parameters without a value, upper case, twice, an empty path, a fragment. */
 TEST(string_to_sign_table)
 {
@@ -240,60 +240,37 @@ TEST(sas_vector_strings)
     auth_free(auth);
 }
 
-/* The query of a SAS made for these arguments, but the signature: that is of the text. */
+/* The query of a SAS made for these arguments, but the signature: that is of the text, which is shorter for a share. */
 TEST(service_sas_table)
 {
     static const struct {
-        const char *blob, *permissions;
-        int64_t start_s;
-        bool https_only;
+        struct auth_sas sas;
         const char *query, *text;
     } rows[] = {
-        {NULL, "racwdl", 0, false, "sv=2021-12-02&se=2030-01-01T00%3A00%3A00Z&sr=c&sp=racwdl",
+        {{.container = "vect", .permissions = "racwdl"},
+         "sv=2021-12-02&se=2030-01-01T00%3A00%3A00Z&sr=c&sp=racwdl",
          "racwdl\n\n2030-01-01T00:00:00Z\n/blob/devstoreaccount1/vect\n\n\n\n2021-12-02\nc\n\n\n\n\n\n\n"},
-        {"dir/h\xc3\xa9 %.txt", "r", 1, true,
+        {{.container = "vect", .name = "dir/h\xc3\xa9 %.txt", .permissions = "r", .start_s = 1, .https_only = true},
          "sv=2021-12-02&st=1970-01-01T00%3A00%3A01Z&se=2030-01-01T00%3A00%3A00Z&sr=b&sp=r&spr=https",
-         "r\n1970-01-01T00:00:01Z\n2030-01-01T00:00:00Z\n/blob/devstoreaccount1/vect/dir/h\xc3\xa9 "
-         "%.txt\n\n\n"
+         "r\n1970-01-01T00:00:01Z\n2030-01-01T00:00:00Z\n/blob/devstoreaccount1/vect/dir/h\xc3\xa9 %.txt\n\n\n"
          "https\n2021-12-02\nb\n\n\n\n\n\n\n"},
-    };
-    struct auth *auth = with_key();
-
-    for (size_t i = 0; i < COUNT(rows); i++) {
-        char *sas = NULL, *signature = auth_signature(auth, rows[i].text);
-        assert_ok(auth_service_sas(auth, "vect", rows[i].blob, rows[i].permissions, rows[i].start_s, EXPIRY,
-                                   rows[i].https_only, &sas, &err),
-                  err);
-        char *encoded = http_encode(signature, false);
-        char *wanted = act_sprintf("%s&sig=%s", rows[i].query, encoded);
-        assert_string_equal(sas, wanted);
-        free(sas);
-        free(signature);
-        free(encoded);
-        free(wanted);
-    }
-    auth_free(auth);
-}
-
-/* That of a share has a shorter string to sign. */
-TEST(share_sas)
-{
-    static const struct {
-        const char *path, *permissions, *query, *text;
-    } rows[] = {
-        {NULL, "rcwdl", "sv=2021-12-02&se=2030-01-01T00%3A00%3A00Z&sr=s&sp=rcwdl&spr=https",
+        {{.is_share = true, .container = "data", .permissions = "rcwdl", .https_only = true},
+         "sv=2021-12-02&se=2030-01-01T00%3A00%3A00Z&sr=s&sp=rcwdl&spr=https",
          "rcwdl\n\n2030-01-01T00:00:00Z\n/file/devstoreaccount1/data\n\n\nhttps\n2021-12-02\n\n\n\n\n"},
-        {"dir/x", "r", "sv=2021-12-02&se=2030-01-01T00%3A00%3A00Z&sr=f&sp=r&spr=https",
+        {{.is_share = true, .container = "data", .name = "dir/x", .permissions = "r", .https_only = true},
+         "sv=2021-12-02&se=2030-01-01T00%3A00%3A00Z&sr=f&sp=r&spr=https",
          "r\n\n2030-01-01T00:00:00Z\n/file/devstoreaccount1/data/dir/x\n\n\nhttps\n2021-12-02\n\n\n\n\n"},
     };
     struct auth *auth = with_key();
 
     for (size_t i = 0; i < COUNT(rows); i++) {
+        struct auth_sas want = rows[i].sas;
         char *sas = NULL;
+        want.expiry_s = EXPIRY;
         ACT_AUTOFREE char *signature = auth_signature(auth, rows[i].text);
         ACT_AUTOFREE char *encoded = http_encode(signature, false);
         ACT_AUTOFREE char *wanted = act_sprintf("%s&sig=%s", rows[i].query, encoded);
-        assert_ok(auth_share_sas(auth, "data", rows[i].path, rows[i].permissions, 0, EXPIRY, true, &sas, &err), err);
+        assert_ok(auth_service_sas(auth, &want, &sas, &err), err);
         assert_string_equal(sas, wanted);
         free(sas);
     }
@@ -302,11 +279,12 @@ TEST(share_sas)
 
 TEST(service_sas_needs_a_key)
 {
+    const struct auth_sas want = {.container = "c", .permissions = "r", .expiry_s = EXPIRY};
     struct auth *auth = NULL;
     char *sas = NULL;
 
     assert_ok(auth_new("acct", NULL, SAS, AUTH_SAS, &auth, &err), err);
-    assert_int_equal(auth_service_sas(auth, "c", NULL, "r", 0, EXPIRY, true, &sas, &err), -ACT_DENIED);
+    assert_int_equal(auth_service_sas(auth, &want, &sas, &err), -ACT_DENIED);
     assert_null(sas);
     assert_contains(act_error_text(&err), "'acct'");
     auth_free(auth);
@@ -419,7 +397,7 @@ TEST(hosts_table)
 
     setenv("ACT_TRUSTED_HOSTS",
            " storage.example.com,*.LAB.example; 10.1.2.3 [fd00::1] 127.0.0.1:10001 [::1]:9 *.port.example:443", 1);
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < COUNT(rows); i++) {
         const struct auth_cloud *cloud = NULL;
         if (rows[i].cloud) {
             setenv("AZURE_CLOUD", rows[i].cloud, 1);
@@ -434,27 +412,15 @@ TEST(hosts_table)
 
 TEST(entries_that_are_no_hosts)
 {
-    static const char *const entries[] = {"*",
-                                          "*.",
-                                          "*com",
-                                          "https://h.example",
-                                          "h.example:",
-                                          "h.example:x",
-                                          "h.example:123456",
-                                          "h.example:9:9",
-                                          "[::1",
-                                          "[::1]9",
-                                          "h.example/",
-                                          "user@h.example",
-                                          "h.exa*mple",
-                                          "h..example",
-                                          "."};
+    ACT_AUTO(act_strv)
+    entries = words_of("* *. *com https://h.example h.example: h.example:x h.example:123456 h.example:9:9 [::1 [::1]9 "
+                       "h.example/ user@h.example h.exa*mple h..example .");
 
-    for (size_t i = 0; i < sizeof(entries) / sizeof(entries[0]); i++) {
-        setenv("ACT_TRUSTED_HOSTS", entries[i], 1);
+    for (size_t i = 0; i < entries.n; i++) {
+        setenv("ACT_TRUSTED_HOSTS", entries.v[i], 1);
         if (auth_trusts(NULL, "https://h.example", &err) != -ACT_CONFIG)
-            fail_msg("'%s' is taken", entries[i]);
-        assert_contains(act_error_text(&err), entries[i]);
+            fail_msg("'%s' is taken", entries.v[i]);
+        assert_contains(act_error_text(&err), entries.v[i]);
     }
     assert_int_equal(auth_trusts(NULL, "https://acct.blob.core.windows.net", &err), 1); /* nobody looks */
     unsetenv("ACT_TRUSTED_HOSTS");
@@ -482,7 +448,7 @@ TEST(what_may_go_where)
         {"http://acct.blob.core.windows.net", AUTH_OF_NOBODY, true},
     };
 
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < COUNT(rows); i++) {
         struct auth_address a = {.url = rows[i].url, .said_by = "'endpoint' of 'a.yaml'", .owner = rows[i].owner};
         int rc = auth_check_address(&a, &err);
         if (rc != (rows[i].fine ? 0 : -ACT_DENIED))

@@ -1,15 +1,6 @@
 /* azure_test.c - the Blob Storage store against a scripted server of this process: the answers that the
  * emulator never gives. */
-#include "unit/test.h"
-
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <strings.h>
-#include <sys/socket.h>
-#include <unistd.h>
+#include "unit/script_server.h"
 
 #include "base/clock.h"
 #include "engine/engine.h"
@@ -19,62 +10,40 @@
 
 #define KEY "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 
+/* ---- answers that come often */
+
+#define EXISTS        "409 C|x-ms-error-code: BlobAlreadyExists|"
+#define OURS          "200 OK|x-ms-meta-act_upload: {upload}|ETag: 1|"
+#define CHANGED       "412 P|x-ms-error-code: ConditionNotMet|"
+#define NO_BLOB       "404 N|x-ms-error-code: BlobNotFound|"
+#define NO_CONTAINER  "404 N|x-ms-error-code: ContainerNotFound|"
+#define DAMAGED       "400 B|x-ms-error-code: Crc64Mismatch|"
+#define COPIED        "x-ms-copy-id: c1|x-ms-copy-status: success|ETag: 7|"
+#define UNVERIFIED    "x-ms-error-code: CannotVerifyCopySource|"
+#define DENIED        "403 F|x-ms-error-code: AuthenticationFailed|"
+#define NO_PERMISSION "403 F|x-ms-error-code: AuthorizationPermissionMismatch|"
+
 /* ---- the server: one connection for each answer */
 
-enum { MAX_STEPS = 12 };
+static struct server server;
+static struct step steps[MAX_STEPS];
+static char *texts[MAX_STEPS];
 
-static struct {
-    /* "200 OK|Header: x|Header: y|\nbody"; NULL: the connection is closed without an answer. {upload} is the
-     * upload id of the last request that had one; a Content-Length that is not there is added. */
-    const char *answers[MAX_STEPS];
-    char *requests[MAX_STEPS];
-    size_t n, used;
-    atomic_size_t received; /* requests, counted before they are answered */
-    char upload[64];
-    int listener, port;
-    pthread_t thread;
-} server;
-
-static size_t body_length(const char *head)
-{
-    const char *length = strcasestr(head, "\r\nContent-Length:");
-
-    return length ? strtoul(length + 17, NULL, 10) : 0;
-}
-
-static char *azure_test_read_request(int fd)
-{
-    struct act_buf request = {0};
-    char chunk[4096];
-    const char *end = NULL;
-    ssize_t n;
-
-    while ((!end || request.len < (size_t)(end + 4 - request.data) + body_length(request.data)) &&
-           (n = recv(fd, chunk, sizeof(chunk), 0)) > 0) {
-        act_buf_add(&request, chunk, (size_t)n);
-        end = strstr(request.data, "\r\n\r\n");
-    }
-    return act_buf_steal(&request);
-}
-
-/* The wire form of an answer. */
+/* The wire form of "200 OK|Header: x|Header: y|\nbody"; NULL: the connection is closed without an answer. A
+ * Content-Length that is not there is added. */
 static char *answer_text(const char *answer)
 {
     struct act_buf out = {0};
-    const char *body = strstr(answer, "\n"), *end = body ? body : answer + strlen(answer);
+    const char *body = answer ? strstr(answer, "\n") : NULL;
 
+    if (!answer)
+        return NULL;
     act_buf_adds(&out, "HTTP/1.1 ");
-    for (const char *c = answer; c < end; c++) {
-        if (strncmp(c, "{upload}", 8) == 0) {
-            act_buf_adds(&out, server.upload);
-            c += 7;
-        } else if (*c == '|' && c + 1 == end) {
-            continue;
-        } else if (*c == '|') {
-            act_buf_adds(&out, "\r\n");
-        } else {
+    for (const char *c = answer; *c && c != body; c++) {
+        if (*c != '|')
             act_buf_addc(&out, *c);
-        }
+        else if (c[1] && c + 1 != body)
+            act_buf_adds(&out, "\r\n");
     }
     act_buf_adds(&out, "\r\nConnection: close\r\n");
     if (!strcasestr(out.data, "Content-Length:"))
@@ -83,63 +52,25 @@ static char *answer_text(const char *answer)
     return act_buf_steal(&out);
 }
 
-static void serve_one(int fd, size_t i)
-{
-    const char *upload = NULL;
-
-    server.requests[i] = azure_test_read_request(fd);
-    atomic_fetch_add(&server.received, 1);
-    if ((upload = strcasestr(server.requests[i], "x-ms-meta-act_upload: ")) != NULL)
-        snprintf(server.upload, sizeof(server.upload), "%.*s", (int)strcspn(upload + 22, "\r"), upload + 22);
-    if (!server.answers[i])
-        return;
-    ACT_AUTOFREE char *text = answer_text(server.answers[i]);
-    (void)!send(fd, text, strlen(text), MSG_NOSIGNAL);
-}
-
-static void *azure_test_serve(void *arg)
-{
-    for (; server.used < server.n; server.used++) {
-        int fd = accept(server.listener, NULL, NULL);
-        if (fd < 0)
-            break;
-        serve_one(fd, server.used);
-        close(fd);
-    }
-    return arg;
-}
-
 static void azure_test_start_server(const char *const *answers, size_t n)
 {
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t len = sizeof(address);
-
-    memset(&server, 0, sizeof(server));
-    memcpy(server.answers, answers, n * sizeof(*answers));
-    server.n = n;
-    server.listener = socket(AF_INET, SOCK_STREAM, 0);
-    assert_int_equal(bind(server.listener, (struct sockaddr *)&address, len), 0);
-    assert_int_equal(listen(server.listener, 8), 0);
-    assert_int_equal(getsockname(server.listener, (struct sockaddr *)&address, &len), 0);
-    server.port = ntohs(address.sin_port);
-    assert_int_equal(pthread_create(&server.thread, NULL, azure_test_serve, NULL), 0);
+    for (size_t i = 0; i < n; i++)
+        steps[i] = (struct step){.answer = texts[i] = answer_text(answers[i]), .then = CLOSE};
+    server_start(&server, steps, n);
 }
 
 /* All answers must have been asked for. */
 static void stop_server(void)
 {
-    shutdown(server.listener, SHUT_RDWR);
-    pthread_join(server.thread, NULL);
-    close(server.listener);
-    assert_int_equal(server.used, server.n);
+    server_end(&server);
+    assert_int_equal(server.requests_n, server.steps_n);
+    for (size_t i = 0; i < server.steps_n; i++)
+        free(texts[i]);
 }
 
-static void forget_requests(void)
+static const char *request(size_t i)
 {
-    for (size_t i = 0; i < MAX_STEPS; i++) {
-        free(server.requests[i]);
-        server.requests[i] = NULL;
-    }
+    return server.requests[i].data;
 }
 
 /* ---- one call */
@@ -161,7 +92,7 @@ static struct store *azure_test_open_store(const char *sas)
     return store;
 }
 
-/* Runs a call against the answers. Release it afterwards; the requests stay until forget_requests(). */
+/* Runs a call against the answers. Release it afterwards; the requests stay until server_forget(&server). */
 static int run_with(const char *sas, struct store_call *call, const char *const *answers, size_t n)
 {
     azure_test_start_server(answers, n);
@@ -180,7 +111,7 @@ static int run_with(const char *sas, struct store_call *call, const char *const 
 static void azure_test_end_call(struct store_call *call)
 {
     store_call_release(call);
-    forget_requests();
+    server_forget(&server);
 }
 
 /* Fails unless rc is what row i says. */
@@ -198,18 +129,6 @@ static size_t count_answers(const char *const *answers, size_t most)
     return most;
 }
 #define ANSWERS(row) count_answers((row).answers, COUNT((row).answers))
-
-static void assert_has(const char *text, const char *piece)
-{
-    if (!strcasestr(text, piece))
-        fail_msg("'%s' is not in '%s'", piece, text);
-}
-
-static void assert_has_not(const char *text, const char *piece)
-{
-    if (strcasestr(text, piece))
-        fail_msg("'%s' is in '%s'", piece, text);
-}
 
 /* ---- reading */
 
@@ -261,8 +180,8 @@ TEST(test_get)
         assert_int_equal(call.entry.size, rows[i].size);
         if (call.get.got)
             assert_memory_equal(sink, &"0123456789"[call.get.offset], call.get.got);
-        assert_has(server.requests[0], "GET /acct/cont/k HTTP/1.1\r\n");
-        assert_has(server.requests[0], "\r\nx-ms-range: bytes=");
+        assert_contains(request(0), "GET /acct/cont/k HTTP/1.1\r\n");
+        assert_contains(request(0), "\r\nx-ms-range: bytes=");
         azure_test_end_call(&call);
     }
 }
@@ -308,15 +227,17 @@ TEST(test_metadata)
 
     struct store_call call = call_of(STORE_HEAD, "k"); /* a folder is no object, unless asked for as one */
     assert_int_equal(RUN(&call, "200 OK|Content-Length: 0|x-ms-meta-hdi_isfolder: true|"), -ACT_NOT_FOUND);
-    forget_requests();
+    server_forget(&server);
     call = call_of(STORE_HEAD, "k/");
     assert_ok(RUN(&call, "404 Not Found", "200 OK|Content-Length: 0|"), err);
     assert_string_equal(call.entry.key, "k/");
-    assert_has(server.requests[1], "HEAD /acct/cont/k/ HTTP");
+    assert_contains(request(1), "HEAD /acct/cont/k/ HTTP");
     azure_test_end_call(&call);
 }
 
 /* ---- lists of blocks */
+
+static const struct store_upload_id counting = {{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}};
 
 #define BLOCK(name, size) "<Block><Name>" name "</Name><Size>" size "</Size></Block>"
 #define BLOCKS(committed, uncommitted)                                                                                 \
@@ -365,7 +286,7 @@ TEST(test_list_malformed)
         int rc = RUN(&call, answers[i]);
         if (rc != -ACT_FAIL)
             fail_msg("row %zu: %d %s", i, rc, act_error_text(&err));
-        assert_has(act_error_text(&err), "cannot list 'cont/': unusable answer");
+        assert_contains(act_error_text(&err), "cannot list 'cont/': unusable answer");
         assert_null(call.list.page.next);
         assert_int_equal(call.list.page.n, 0);
         azure_test_end_call(&call);
@@ -450,7 +371,7 @@ TEST(test_list_pages)
         assert_int_equal(rc, rows[i].expected ? 0 : -ACT_FAIL);
         if (rows[i].expected && strcmp(keys, rows[i].expected) != 0)
             fail_msg("row %zu: '%s' is not '%s'", i, keys, rows[i].expected);
-        forget_requests();
+        server_forget(&server);
     }
 }
 
@@ -485,18 +406,18 @@ TEST(test_list_request)
     call.list.delimiter = true;
     call.list.max = 9999;
     assert_ok(RUN(&call, LIST(FOLDER("a b/+&amp;\xc3\xa9/d"), "op+aque&amp; =")), err);
-    assert_has(server.requests[0], "GET /acct/cont?restype=container&comp=list&include=metadata&maxresults=5000"
-                                   "&delimiter=%2F&prefix=a%20b%2F%2B%26%C3%A9 HTTP/1.1\r\n");
-    forget_requests();
+    assert_contains(request(0), "GET /acct/cont?restype=container&comp=list&include=metadata&maxresults=5000"
+                                "&delimiter=%2F&prefix=a%20b%2F%2B%26%C3%A9 HTTP/1.1\r\n");
+    server_forget(&server);
 
-    /* What the first page held back comes with all its attributes. */
+    /* The entry that the first page held back comes with all its attributes. */
     ACT_AUTOFREE char *marker = act_strdup(call.list.page.next);
     store_call_release(&call);
     call.list.marker = marker;
     call.list.max = 3;
     call.list.delimiter = false;
     assert_ok(RUN(&call, LIST("", "")), err);
-    assert_has(server.requests[0], "&maxresults=3&prefix=a%20b%2F%2B%26%C3%A9&marker=op%2Baque%26%20%3D HTTP");
+    assert_contains(request(0), "&maxresults=3&prefix=a%20b%2F%2B%26%C3%A9&marker=op%2Baque%26%20%3D HTTP");
     assert_int_equal(call.list.page.n, 1);
     assert_string_equal(call.list.page.v[0].key, "a b/+&\xc3\xa9/d/");
     assert_int_equal(call.list.page.v[0].mtime_ns, 1700000000000000000);
@@ -537,34 +458,32 @@ TEST(test_requests)
         "\r\n\r\nhello world",
     };
     for (size_t i = 0; i < COUNT(pieces); i++)
-        assert_has(server.requests[0], pieces[i]);
-    assert_has_not(server.requests[0], "act_upload");
-    assert_has_not(server.requests[0], "\r\nIf-");
+        assert_contains(request(0), pieces[i]);
+    assert_lacks(request(0), "act_upload");
+    assert_lacks(request(0), "\r\nIf-");
     azure_test_end_call(&call);
 
     call = call_of(STORE_BLOCK, "k");
-    for (size_t i = 0; i < 16; i++)
-        call.block.upload_id.bytes[i] = (uint8_t)i;
+    call.block.upload_id = counting;
     call.block.index = 258;
     call.block.data.bytes = "x";
     call.block.data.len = 1;
     assert_ok(RUN(&call, "201 Created|"), err);
-    assert_has(server.requests[0], "PUT /acct/cont/k?comp=block&blockid=AAECAwQFBgcICQoLDA0ODwAAAQI%3D HTTP");
-    forget_requests();
+    assert_contains(request(0), "PUT /acct/cont/k?comp=block&blockid=AAECAwQFBgcICQoLDA0ODwAAAQI%3D HTTP");
+    server_forget(&server);
 
-    const struct store_upload_id upload = call.block.upload_id;
     store_call_release(&call);
     call = call_of(STORE_COMMIT, "k");
-    call.commit.upload_id = upload;
+    call.commit.upload_id = counting;
     call.commit.n_blocks = 2;
     call.commit.attr.md5 = "XrY7u+Ae7tCTyyK7j1rNww==";
     assert_ok(RUN(&call, "201 Created|ETag: \"0x9\"|"), err);
     assert_string_equal(call.entry.etag, "\"0x9\"");
-    assert_has(server.requests[0], "PUT /acct/cont/k?comp=blocklist HTTP");
-    assert_has(server.requests[0], "\r\nx-ms-blob-content-md5: XrY7u+Ae7tCTyyK7j1rNww==\r\n");
-    assert_has_not(server.requests[0], "\r\nContent-MD5:");
-    assert_has(server.requests[0], "<BlockList><Latest>AAECAwQFBgcICQoLDA0ODwAAAAA=</Latest>"
-                                   "<Latest>AAECAwQFBgcICQoLDA0ODwAAAAE=</Latest></BlockList>");
+    assert_contains(request(0), "PUT /acct/cont/k?comp=blocklist HTTP");
+    assert_contains(request(0), "\r\nx-ms-blob-content-md5: XrY7u+Ae7tCTyyK7j1rNww==\r\n");
+    assert_lacks(request(0), "\r\nContent-MD5:");
+    assert_contains(request(0), "<BlockList><Latest>AAECAwQFBgcICQoLDA0ODwAAAAA=</Latest>"
+                                "<Latest>AAECAwQFBgcICQoLDA0ODwAAAAE=</Latest></BlockList>");
     azure_test_end_call(&call);
 }
 
@@ -572,8 +491,8 @@ TEST(test_requests)
 TEST(test_list_ahead)
 {
     static const char *const answers[] = {
-        LIST(BLOB("a"), "m&amp;1"), LIST(BLOB("b"), "m2"),     "403 F|", LIST(BLOB("c"), "m3"), LIST(BLOB("d"), "m4"),
-        LIST(BLOB("a"), ""),        LIST(BLOB("c"), "m&#51;"),
+        LIST(BLOB("a"), "m&amp;1"), LIST(BLOB("b"), "m2"), "403 F|", LIST(BLOB("c"), "m&#51;"), LIST(BLOB("d"), "m4"),
+        LIST(BLOB("a"), ""),        LIST(BLOB("c"), ""),
     };
     static const struct {
         const char *marker;
@@ -591,16 +510,16 @@ TEST(test_list_ahead)
         assert_int_equal(call.list.page.n, 1);
         assert_string_equal(call.list.page.v[0].key, rows[i].key);
         engine_run(engine, NULL);
-        assert_int_equal(atomic_load(&server.received), rows[i].requests);
+        assert_int_equal(server.requests_n, rows[i].requests);
         store_call_release(&call);
     }
     store_free(store);
     stop_server();
-    assert_has(server.requests[1], "&marker=m%261 HTTP");
-    assert_has(server.requests[2], "&marker=m2 HTTP");
-    assert_has(server.requests[3], "&marker=m2 HTTP");
-    assert_has(server.requests[4], "&marker=m3 HTTP");
-    forget_requests();
+    assert_contains(request(1), "&marker=m%261 HTTP");
+    assert_contains(request(2), "&marker=m2 HTTP");
+    assert_contains(request(3), "&marker=m2 HTTP");
+    assert_contains(request(4), "&marker=m3 HTTP");
+    server_forget(&server);
 }
 
 /* A store may go while a page is on its way that nobody waits for. */
@@ -610,7 +529,7 @@ TEST(test_list_ahead_unwanted)
 
     call.list.ahead = true;
     assert_ok(RUN(&call, LIST(BLOB("a"), "m1"), LIST(BLOB("b"), "m2")), err);
-    forget_requests();
+    server_forget(&server);
 }
 
 TEST(test_list_kinds)
@@ -633,7 +552,7 @@ TEST(test_list_kinds)
     azure_test_end_call(&call);
 }
 
-/* Of names with blocks alone, empty blobs and others, the first are leftovers. */
+/* Names with blocks alone are leftovers; empty blobs and other names are not. */
 TEST(test_leftovers)
 {
 #define EMPTY(name, more)                                                                                              \
@@ -648,7 +567,7 @@ TEST(test_leftovers)
     assert_int_equal(call.list.page.n, 1);
     assert_string_equal(call.list.page.v[0].key, "a");
     assert_int_equal(call.list.page.v[0].size, 12);
-    assert_has(server.requests[0], "&include=metadata,uncommittedblobs&");
+    assert_contains(request(0), "&include=metadata,uncommittedblobs&");
     azure_test_end_call(&call);
 
     static const char *const empty[] = {LIST(EMPTY("a", ""), ""), "200 OK|Content-Length: 0|"};
@@ -681,16 +600,11 @@ TEST(test_checksums)
         {true, false, {"201 C|x-ms-content-crc64: vo7q9sPVKY0=|"}, 0, {CRC}},
         {true, false, {NO_CRC, "201 C|"}, 0, {CRC, MD5}},
         {true, false, {NO_CRC, "400 B|x-ms-error-code: InvalidOperation|", "201 C|"}, 0, {CRC, MD5, MD5}},
-        {true, false, {"400 B|x-ms-error-code: Crc64Mismatch|", "201 C|"}, 0, {CRC, CRC}},
+        {true, false, {DAMAGED, "201 C|"}, 0, {CRC, CRC}},
         {false, true, {"400 B|x-ms-error-code: Md5Mismatch|", "201 C|"}, 0, {MD5, MD5}},
         {true, false, {"201 C|x-ms-content-crc64: AAAAAAAAAAA=|", "201 C|"}, 0, {CRC, CRC}},
         {false, true, {"201 C|Content-MD5: 1B2M2Y8AsgTpgAmY7PhCfg==|", "201 C|"}, 0, {MD5, MD5}},
-        {true,
-         false,
-         {"400 B|x-ms-error-code: Crc64Mismatch|", "201 C|x-ms-content-crc64: nonsense|",
-          "400 B|x-ms-error-code: Crc64Mismatch|"},
-         -ACT_FAIL,
-         {CRC, CRC, CRC}},
+        {true, false, {DAMAGED, "201 C|x-ms-content-crc64: nonsense|", DAMAGED}, -ACT_FAIL, {CRC, CRC, CRC}},
     };
     const uint64_t crc64 = 0x8d29d5c3f6ea8ebe;
 
@@ -707,19 +621,19 @@ TEST(test_checksums)
         int rc = run_with(NULL, &call, rows[row].answers, n);
         assert_row(row, rc, rows[row].rc);
         if (rc)
-            assert_has(act_error_text(&err), "did not arrive as it was sent, 3 times");
+            assert_contains(act_error_text(&err), "did not arrive as it was sent, 3 times");
         if (data->sums)
             assert_int_equal(sums.crc64, rc ? 0 : crc64);
         for (size_t r = 0; r < n; r++) {
             const char *piece = rows[row].pieces[r];
-            assert_has(server.requests[r], piece);
-            assert_has_not(server.requests[r], strstr(piece, "crc64") ? "\r\nContent-MD5:" : "-crc64:");
+            assert_contains(request(r), piece);
+            assert_lacks(request(r), strstr(piece, "crc64") ? "\r\nContent-MD5:" : "-crc64:");
         }
         azure_test_end_call(&call);
     }
 }
 
-/* What the service turned out not to know is not tried again; its lists of blocks carry a checksum, too. */
+/* A checksum that the service turned out not to know is not tried again; its lists of blocks carry a checksum, too. */
 TEST(test_no_crc64)
 {
     static const char *const answers[] = {NO_CRC, "201 C|", "201 C|", "201 C|ETag: 1|"};
@@ -737,10 +651,10 @@ TEST(test_no_crc64)
     assert_ok(store_do(store, &commit, &err), err);
     store_free(store);
     stop_server();
-    assert_has(server.requests[2], MD5);
-    assert_has(server.requests[3], "\r\nContent-MD5: ");
-    assert_has(server.requests[3], "\r\nx-ms-meta-act_crc64: 8d29d5c3f6ea8ebe\r\n");
-    forget_requests();
+    assert_contains(request(2), MD5);
+    assert_contains(request(3), "\r\nContent-MD5: ");
+    assert_contains(request(3), "\r\nx-ms-meta-act_crc64: 8d29d5c3f6ea8ebe\r\n");
+    server_forget(&server);
 }
 
 /* ---- blocks */
@@ -759,8 +673,8 @@ TEST(test_blocks)
          {{0, 5, 1}, {2, 7, 1}, {1, 8589934592, 0}}},
         {BLOCKS(BLOCK("MDA=", "5"), BLOCK("?", "5") BLOCK(ID("A="), "0")), NULL, 1, {{0, 0, 0}}},
         {"200 OK|\n<BlockList />", NULL, 0, {{0}}},
-        {"404 N|x-ms-error-code: BlobNotFound|", NULL, 0, {{0}}},
-        {"404 N|x-ms-error-code: ContainerNotFound|", "ContainerNotFound", 0, {{0}}},
+        {NO_BLOB, NULL, 0, {{0}}},
+        {NO_CONTAINER, "ContainerNotFound", 0, {{0}}},
         {"200 OK|\n<html/>", "not a block list", 0, {{0}}},
         {"200 OK|\n<BlockList><CommittedBlocks>", "unusable answer", 0, {{0}}},
         {BLOCKS("", BLOCK(ID("A="), "x")), "the size 'x'", 0, {{0}}},
@@ -769,19 +683,18 @@ TEST(test_blocks)
 
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct store_call call = call_of(STORE_BLOCKS, "k");
-        for (size_t b = 0; b < 16; b++)
-            call.blocks.upload_id.bytes[b] = (uint8_t)b;
+        call.blocks.upload_id = counting;
         int rc = RUN(&call, rows[i].answer);
         assert_int_equal(rc != 0, rows[i].error != NULL);
         if (rc)
-            assert_has(act_error_text(&err), rows[i].error);
+            assert_contains(act_error_text(&err), rows[i].error);
         assert_int_equal(call.blocks.n_found, rows[i].n);
         for (size_t b = 0; b < rows[i].n; b++) {
             assert_int_equal(store_block_index(&call.blocks.upload_id, &call.blocks.found[b]), rows[i].found[b][0]);
             assert_int_equal(call.blocks.found[b].len, rows[i].found[b][1]);
             assert_int_equal(call.blocks.found[b].committed, rows[i].found[b][2]);
         }
-        assert_has(server.requests[0], "GET /acct/cont/k?comp=blocklist&blocklisttype=all HTTP");
+        assert_contains(request(0), "GET /acct/cont/k?comp=blocklist&blocklisttype=all HTTP");
         azure_test_end_call(&call);
     }
 }
@@ -820,10 +733,10 @@ TEST(test_delete_many)
          {0, 0, -ACT_NOT_FOUND},
          NULL},
         /* no batches: one by one */
-        {{"501 N|", "202 A|", "404 N|x-ms-error-code: BlobNotFound|", "202 A|"},
+        {{"501 N|", "202 A|", NO_BLOB, "202 A|"},
          {0, -ACT_NOT_FOUND, 0},
          "cannot delete 'cont/b': HTTP 404 BlobNotFound"},
-        {{"403 F|x-ms-error-code: AuthorizationPermissionMismatch|", "202 A|", "202 A|", "202 A|"}, {0, 0, 0}, NULL},
+        {{NO_PERMISSION, "202 A|", "202 A|", "202 A|"}, {0, 0, 0}, NULL},
         {{"202 A|Content-Type: multipart/mixed; boundary=answer|\n--answer\r\n\r\nHTTP/1.1 400 B\r\n\r\n--answer--",
           "202 A|", "202 A|", "202 A|"},
          {0, 0, 0},
@@ -834,9 +747,7 @@ TEST(test_delete_many)
         {{"202 A|", "202 A|", "202 A|", "202 A|"}, {0, 0, 0}, NULL},
         {{"500 E|", "202 A|", "202 A|", "202 A|"}, {0, 0, 0}, NULL},
         /* the same for all */
-        {{"403 F|x-ms-error-code: AuthenticationFailed|"},
-         {-ACT_DENIED, -ACT_DENIED, -ACT_DENIED},
-         "cannot delete 'cont/b': HTTP 403 AuthenticationFailed"},
+        {{DENIED}, {-ACT_DENIED, -ACT_DENIED, -ACT_DENIED}, "cannot delete 'cont/b': HTTP 403 AuthenticationFailed"},
         {{NULL, NULL, NULL}, {-ACT_TEMPORARY, -ACT_TEMPORARY, -ACT_TEMPORARY}, "cannot delete 'cont/b': "},
     };
 
@@ -851,19 +762,19 @@ TEST(test_delete_many)
             if (deletions[d].rc != rows[i].rc[d])
                 fail_msg("row %zu, %zu: %d %s", i, d, deletions[d].rc, act_error_text(&deletions[d].error));
         if (rows[i].error)
-            assert_has(act_error_text(&deletions[1].error), rows[i].error);
-        assert_has(server.requests[0], "POST /acct/cont?restype=container&comp=batch HTTP");
+            assert_contains(act_error_text(&deletions[1].error), rows[i].error);
+        assert_contains(request(0), "POST /acct/cont?restype=container&comp=batch HTTP");
         store_call_release(&call);
         if (i == 0) {
-            assert_has(server.requests[0], "Content-ID: 0\r\n\r\nDELETE /acct/cont/a%20b HTTP/1.1\r\nx-ms-date: ");
-            assert_has(server.requests[0], "\r\nIf-Match: \"0x1\"\r\n");
-            assert_has_not(strstr(server.requests[0], "\r\n\r\n"), "x-ms-version");
+            assert_contains(request(0), "Content-ID: 0\r\n\r\nDELETE /acct/cont/a%20b HTTP/1.1\r\nx-ms-date: ");
+            assert_contains(request(0), "\r\nIf-Match: \"0x1\"\r\n");
+            assert_lacks(strstr(request(0), "\r\n\r\n"), "x-ms-version");
         } else if (i == 3) {
-            assert_has(server.requests[1], "DELETE /acct/cont/b HTTP");
-            assert_has(server.requests[1], "DELETE /acct/cont/c HTTP");
-            assert_has_not(server.requests[1], "DELETE /acct/cont/a");
+            assert_contains(request(1), "DELETE /acct/cont/b HTTP");
+            assert_contains(request(1), "DELETE /acct/cont/c HTTP");
+            assert_lacks(request(1), "DELETE /acct/cont/a");
         }
-        forget_requests();
+        server_forget(&server);
     }
 }
 
@@ -871,8 +782,7 @@ TEST(test_delete_many)
 TEST(test_delete_many_folders)
 {
     static const char *const answers[] = {BATCH(PART("0", "202 A", "")),
-                                          "200 OK|Content-Length: 0|x-ms-meta-hdi_isfolder: true|", "202 A|",
-                                          "404 N|x-ms-error-code: BlobNotFound|"};
+                                          "200 OK|Content-Length: 0|x-ms-meta-hdi_isfolder: true|", "202 A|", NO_BLOB};
     struct store_deletion deletions[] = {{.key = "f/"}, {.key = "x"}};
     ACT_AUTO(store_call) call = call_of(STORE_DELETE_MANY, "");
 
@@ -881,9 +791,9 @@ TEST(test_delete_many_folders)
     assert_ok(run_with("sv=1&sig=geheim", &call, answers, COUNT(answers)), err);
     assert_int_equal(deletions[0].rc, 0);
     assert_int_equal(deletions[1].rc, 0);
-    assert_has(server.requests[0], "\r\n\r\nDELETE /acct/cont/x?sv=1&sig=geheim HTTP/1.1\r\n");
-    assert_has(server.requests[2], "DELETE /acct/cont/f?sv=1&sig=geheim HTTP");
-    forget_requests();
+    assert_contains(request(0), "\r\n\r\nDELETE /acct/cont/x?sv=1&sig=geheim HTTP/1.1\r\n");
+    assert_contains(request(2), "DELETE /acct/cont/f?sv=1&sig=geheim HTTP");
+    server_forget(&server);
 }
 
 /* A conditional write whose first try was cut off. */
@@ -895,44 +805,23 @@ TEST(test_ambiguous)
         const char *answers[4];
         int rc;
     } rows[] = {
-        {STORE_PUT,
-         true,
-         {"-", "409 C|x-ms-error-code: BlobAlreadyExists|", "200 OK|x-ms-meta-act_upload: {upload}|ETag: 1|"},
-         0},
-        {STORE_PUT,
-         true,
-         {"-", "409 C|x-ms-error-code: BlobAlreadyExists|", "200 OK|x-ms-meta-act_upload: other|ETag: 1|"},
-         -ACT_PARTIAL},
-        {STORE_PUT, true, {"-", "409 C|x-ms-error-code: BlobAlreadyExists|", "200 OK|ETag: 1|"}, -ACT_PARTIAL},
-        {STORE_PUT, true, {"-", "409 C|x-ms-error-code: BlobAlreadyExists|", "404 Not Found"}, -ACT_PARTIAL},
-        {STORE_PUT, true, {"409 C|x-ms-error-code: BlobAlreadyExists|", "200 OK|ETag: 1|"}, -ACT_PARTIAL},
-        {STORE_PUT, true, {"409 C|x-ms-error-code: BlobAlreadyExists|", "404 Not Found"}, -ACT_PARTIAL},
+        {STORE_PUT, true, {"-", EXISTS, OURS}, 0},
+        {STORE_PUT, true, {"-", EXISTS, "200 OK|x-ms-meta-act_upload: other|ETag: 1|"}, -ACT_PARTIAL},
+        {STORE_PUT, true, {"-", EXISTS, "200 OK|ETag: 1|"}, -ACT_PARTIAL},
+        {STORE_PUT, true, {"-", EXISTS, "404 Not Found"}, -ACT_PARTIAL},
+        {STORE_PUT, true, {EXISTS, "200 OK|ETag: 1|"}, -ACT_PARTIAL},
+        {STORE_PUT, true, {EXISTS, "404 Not Found"}, -ACT_PARTIAL},
         /* the marker of a folder is in nobody's way */
-        {STORE_PUT,
-         true,
-         {"409 C|x-ms-error-code: BlobAlreadyExists|", "200 OK|x-ms-meta-hdi_isfolder: true|ETag: 2|",
-          "201 Created|ETag: 1|"},
-         0},
+        {STORE_PUT, true, {EXISTS, "200 OK|x-ms-meta-hdi_isfolder: true|ETag: 2|", "201 Created|ETag: 1|"}, 0},
         {STORE_PUT, true, {"-", "201 Created|ETag: 1|"}, 0},
-        {STORE_PUT,
-         false,
-         {"-", "412 P|x-ms-error-code: ConditionNotMet|", "200 OK|x-ms-meta-act_upload: {upload}|ETag: 1|"},
-         0},
-        {STORE_PUT, false, {"412 P|x-ms-error-code: ConditionNotMet|"}, -ACT_TEMPORARY},
-        {STORE_COMMIT,
-         true,
-         {"500 E|Retry-After: 0|", "409 C|x-ms-error-code: BlobAlreadyExists|",
-          "200 OK|x-ms-meta-act_upload: {upload}|ETag: 1|"},
-         0},
+        {STORE_PUT, false, {"-", CHANGED, OURS}, 0},
+        {STORE_PUT, false, {CHANGED}, -ACT_TEMPORARY},
+        {STORE_COMMIT, true, {"500 E|Retry-After: 0|", EXISTS, OURS}, 0},
         /* the first try succeeded, the second was damaged, the third cannot take place */
-        {STORE_PUT,
-         true,
-         {"-", "400 B|x-ms-error-code: Crc64Mismatch|", "409 C|x-ms-error-code: BlobAlreadyExists|",
-          "200 OK|x-ms-meta-act_upload: {upload}|ETag: 1|"},
-         0},
-        {STORE_DELETE, false, {"-", "404 N|x-ms-error-code: BlobNotFound|"}, 0},
-        {STORE_DELETE, false, {"-", "404 N|x-ms-error-code: ContainerNotFound|"}, -ACT_NOT_FOUND},
-        {STORE_DELETE, false, {"404 N|x-ms-error-code: BlobNotFound|"}, -ACT_NOT_FOUND},
+        {STORE_PUT, true, {"-", DAMAGED, EXISTS, OURS}, 0},
+        {STORE_DELETE, false, {"-", NO_BLOB}, 0},
+        {STORE_DELETE, false, {"-", NO_CONTAINER}, -ACT_NOT_FOUND},
+        {STORE_DELETE, false, {NO_BLOB}, -ACT_NOT_FOUND},
     };
 
     for (size_t i = 0; i < COUNT(rows); i++) {
@@ -960,9 +849,7 @@ TEST(test_ambiguous)
 /* The marker of a folder that is no blob, but a real folder with something in it: it is only described. */
 TEST(test_real_folder)
 {
-    static const char *const answers[] = {"404 N|x-ms-error-code: BlobNotFound|",
-                                          "409 C|x-ms-error-code: BlobAlreadyExists|",
-                                          "200 OK|x-ms-meta-hdi_isfolder: true|ETag: 2|",
+    static const char *const answers[] = {NO_BLOB, EXISTS, "200 OK|x-ms-meta-hdi_isfolder: true|ETag: 2|",
                                           "409 C|x-ms-error-code: DirectoryIsNotEmpty|", "200 OK|ETag: 3|"};
     ACT_AUTO(store_call) call = call_of(STORE_PUT, "a/b/");
 
@@ -970,13 +857,13 @@ TEST(test_real_folder)
     call.put.attr.mode = 0700;
     call.put.condition.if_absent = call.put.condition.unmarked = true;
     assert_ok(run_with(NULL, &call, answers, COUNT(answers)), err);
-    assert_has(server.requests[0], "HEAD /acct/cont/a/b/ HTTP");
-    assert_has(server.requests[3], "\r\nx-ms-meta-hdi_isfolder: true\r\n");
-    assert_has(server.requests[4], "PUT /acct/cont/a/b?comp=metadata HTTP");
-    assert_has(server.requests[4], "\r\nx-ms-meta-permissions: 16832\r\n");
-    assert_has(server.requests[4], "\r\nIf-Match: \"2\"\r\n");
-    assert_has_not(server.requests[4], "hdi_isfolder");
-    forget_requests();
+    assert_contains(request(0), "HEAD /acct/cont/a/b/ HTTP");
+    assert_contains(request(3), "\r\nx-ms-meta-hdi_isfolder: true\r\n");
+    assert_contains(request(4), "PUT /acct/cont/a/b?comp=metadata HTTP");
+    assert_contains(request(4), "\r\nx-ms-meta-permissions: 16832\r\n");
+    assert_contains(request(4), "\r\nIf-Match: \"2\"\r\n");
+    assert_lacks(request(4), "hdi_isfolder");
+    server_forget(&server);
 }
 
 /* ---- errors */
@@ -994,18 +881,18 @@ TEST(test_errors)
          "cannot look at 'cont/k': HTTP 403 AuthenticationFailed (request id 12-34): Server failed to "
          "authenticate the request; check the account name and its key or SAS",
          -ACT_DENIED},
-        {"404 N|x-ms-error-code: ContainerNotFound|",
+        {NO_CONTAINER,
          "cannot look at 'cont/k': HTTP 404 ContainerNotFound; check "
          "the name of the container",
          -ACT_NOT_FOUND},
         {"404 N|", "cannot look at 'cont/k': HTTP 404", -ACT_NOT_FOUND},
         {"401 U|\n<html>login</html>", "cannot look at 'cont/k': HTTP 401", -ACT_DENIED},
-        {"403 F|x-ms-error-code: AuthorizationPermissionMismatch|",
+        {NO_PERMISSION,
          "cannot look at 'cont/k': HTTP 403 AuthorizationPermissionMismatch; the credential does not permit "
          "this "
          "operation",
          -ACT_DENIED},
-        {"412 P|x-ms-error-code: ConditionNotMet|",
+        {CHANGED,
          "cannot look at 'cont/k': HTTP 412 ConditionNotMet; it has "
          "changed",
          -ACT_TEMPORARY},
@@ -1041,8 +928,8 @@ TEST(test_busy)
 
     assert_int_equal(RUN(&call, "503 B|Retry-After: 0", "503 B|Retry-After: 0", "503 B|Retry-After: 0"),
                      -ACT_TEMPORARY);
-    assert_has(act_error_text(&err), "the service is busy");
-    forget_requests();
+    assert_contains(act_error_text(&err), "the service is busy");
+    server_forget(&server);
 }
 
 TEST(test_clock)
@@ -1053,7 +940,7 @@ TEST(test_clock)
     act_time_to_http(act_now_unix_s() + 7200, theirs);
     ACT_AUTOFREE char *refusal = act_sprintf("403 F|Date: %s|x-ms-error-code: AuthenticationFailed|", theirs);
     assert_ok(RUN(&call, refusal, "200 OK|Content-Length: 0|"), err);
-    const char *date = strcasestr(server.requests[1], "\r\nx-ms-date: ");
+    const char *date = strcasestr(request(1), "\r\nx-ms-date: ");
     int64_t sent = 0;
     ACT_AUTOFREE char *text = act_strndup(date + 13, strcspn(date + 13, "\r"));
     assert_true(act_time_from_http(text, &sent));
@@ -1061,15 +948,15 @@ TEST(test_clock)
     azure_test_end_call(&call);
 
     assert_int_equal(RUN(&call, refusal, refusal), -ACT_DENIED); /* once */
-    forget_requests();
+    server_forget(&server);
     assert_int_equal(run_with("sv=1&sig=x", &call, (const char *const[]){refusal}, 1), -ACT_DENIED);
-    forget_requests();
+    server_forget(&server);
 }
 
 TEST(test_sas)
 {
     struct store_call call = call_of(STORE_HEAD, "k");
-    static const char *const refusal[] = {"403 F|x-ms-error-code: AuthenticationFailed|"};
+    static const char *const refusal[] = {DENIED};
     static const struct {
         const char *sas, *hint;
     } rows[] = {
@@ -1081,12 +968,12 @@ TEST(test_sas)
 
     for (size_t i = 0; i < COUNT(rows); i++) {
         assert_int_equal(run_with(rows[i].sas, &call, refusal, 1), -ACT_DENIED);
-        assert_has(act_error_text(&err), rows[i].hint);
-        assert_has_not(act_error_text(&err), "geheim");
-        assert_has(server.requests[0], "HEAD /acct/cont/k?s");
-        assert_has(server.requests[0], "&sig=geheim HTTP");
-        assert_has_not(server.requests[0], "Authorization:");
-        forget_requests();
+        assert_contains(act_error_text(&err), rows[i].hint);
+        assert_lacks(act_error_text(&err), "geheim");
+        assert_contains(request(0), "HEAD /acct/cont/k?s");
+        assert_contains(request(0), "&sig=geheim HTTP");
+        assert_lacks(request(0), "Authorization:");
+        server_forget(&server);
     }
 }
 
@@ -1100,8 +987,8 @@ TEST(test_copy)
         int rc;
         const char *text;
     } rows[] = {
-        {{"202 A|x-ms-copy-id: c1|x-ms-copy-status: success|ETag: 7|"}, 0, ""},
-        {{"202 A|" PENDING, "200 OK|" PENDING, "200 OK|x-ms-copy-id: c1|x-ms-copy-status: success|ETag: 7|"}, 0, ""},
+        {{"202 A|" COPIED}, 0, ""},
+        {{"202 A|" PENDING, "200 OK|" PENDING, "200 OK|" COPIED}, 0, ""},
         {{"202 A|" PENDING, "200 OK|x-ms-copy-id: c2|x-ms-copy-status: success|ETag: 7|"},
          -ACT_TEMPORARY,
          "something else was written there"},
@@ -1110,23 +997,15 @@ TEST(test_copy)
          -ACT_FAIL,
          "copy failed: 500 Oops"},
         {{"202 A|" PENDING, "404 N|"}, -ACT_NOT_FOUND, "HTTP 404"},
-        {{"404 N|x-ms-error-code: BlobNotFound|"}, -ACT_NOT_FOUND, "cannot copy 'cont/a b' to 'cont/k'"},
+        {{NO_BLOB}, -ACT_NOT_FOUND, "cannot copy 'cont/a b' to 'cont/k'"},
         {{"202 A|"}, -ACT_TEMPORARY, ""},
         {{"202 A|x-ms-copy-status: success|ETag: 7|"}, 0, ""},
         /* not at once: too large, or not permitted that way */
-        {{"409 C|x-ms-error-code: CannotVerifyCopySource|", "202 A|" PENDING,
-          "200 OK|x-ms-copy-id: c1|x-ms-copy-status: success|ETag: 7|"},
-         0,
-         ""},
-        {{"403 F|x-ms-error-code: CannotVerifyCopySource|", "404 N|x-ms-error-code: BlobNotFound|"},
-         -ACT_NOT_FOUND,
-         "HTTP 404 BlobNotFound"},
-        {{"501 N|", "202 A|x-ms-copy-id: c1|x-ms-copy-status: success|ETag: 7|"}, 0, ""},
+        {{"409 C|" UNVERIFIED, "202 A|" PENDING, "200 OK|" COPIED}, 0, ""},
+        {{"403 F|" UNVERIFIED, NO_BLOB}, -ACT_NOT_FOUND, "HTTP 404 BlobNotFound"},
+        {{"501 N|", "202 A|" COPIED}, 0, ""},
         /* the first try of the request was not in vain */
-        {{"501 N|", NULL, "409 C|x-ms-error-code: PendingCopyOperation|",
-          "200 OK|x-ms-copy-id: c1|x-ms-copy-status: success|ETag: 7|"},
-         0,
-         ""},
+        {{"501 N|", NULL, "409 C|x-ms-error-code: PendingCopyOperation|", "200 OK|" COPIED}, 0, ""},
         {{"501 N|", "409 C|x-ms-error-code: PendingCopyOperation|"}, -ACT_TEMPORARY, "PendingCopyOperation"},
     };
 
@@ -1137,19 +1016,19 @@ TEST(test_copy)
         int rc = run_with(NULL, &call, rows[i].answers, n);
         assert_row(i, rc, rows[i].rc);
         if (rc)
-            assert_has(act_error_text(&err), rows[i].text);
+            assert_contains(act_error_text(&err), rows[i].text);
         else
             assert_string_equal(call.entry.etag, "\"7\"");
-        assert_has(server.requests[0], "\r\nx-ms-requires-sync: true\r\n");
-        assert_has(server.requests[0], "\r\nx-ms-copy-source: http://127.0.0.1:");
-        assert_has(server.requests[0], "/acct/cont/a%20b?sv=");
+        assert_contains(request(0), "\r\nx-ms-requires-sync: true\r\n");
+        assert_contains(request(0), "\r\nx-ms-copy-source: http://127.0.0.1:");
+        assert_contains(request(0), "/acct/cont/a%20b?sv=");
         azure_test_end_call(&call);
     }
 
     struct store_call call = call_of(STORE_COPY, "k");
     call.copy.source = "s";
     assert_ok(run_with("?sv=1&sig=a%2Fb", &call, rows[0].answers, 1), err);
-    assert_has(server.requests[0], "/acct/cont/s?sv=1&sig=a%2Fb\r\n");
+    assert_contains(request(0), "/acct/cont/s?sv=1&sig=a%2Fb\r\n");
     azure_test_end_call(&call);
 }
 
@@ -1166,21 +1045,19 @@ TEST(test_put_from)
         {"501 N|x-ms-error-code: APINotImplemented|", -ACT_FAIL, true, "HTTP 501"},
         {"501 N|", -ACT_FAIL, true, "HTTP 501"},
         {"500 E|", -ACT_TEMPORARY, true, "HTTP 500"},
-        {"403 F|x-ms-error-code: CannotVerifyCopySource|", -ACT_DENIED, true, "cannot read the source"},
-        {"400 B|x-ms-error-code: CannotVerifyCopySource|", -ACT_DENIED, true, "cannot read the source"},
-        {"403 F|x-ms-error-code: AuthenticationFailed|x-ms-copy-source-status-code: 403|"
-         "x-ms-copy-source-error-code: AuthorizationFailure|",
+        {"403 F|" UNVERIFIED, -ACT_DENIED, true, "cannot read the source"},
+        {"400 B|" UNVERIFIED, -ACT_DENIED, true, "cannot read the source"},
+        {DENIED "x-ms-copy-source-status-code: 403|"
+                "x-ms-copy-source-error-code: AuthorizationFailure|",
          -ACT_DENIED, true, "the source answered 403 AuthorizationFailure"},
-        {"404 N|x-ms-error-code: CannotVerifyCopySource|x-ms-copy-source-status-code: 404|", -ACT_NOT_FOUND, true,
-         "the source answered 404"},
+        {"404 N|" UNVERIFIED "x-ms-copy-source-status-code: 404|", -ACT_NOT_FOUND, true, "the source answered 404"},
         {"400 B|\n<Error><Code>InvalidHeaderValue</Code><Message>http://other/c/s?sv=1&amp;sig=geheim is "
          "not valid.</Message></Error>",
          -ACT_FAIL, true, "sig=REDACTED"},
         {"412 P|x-ms-error-code: SourceConditionNotMet|", -ACT_TEMPORARY, false, "the source has changed"},
-        {"409 C|x-ms-error-code: CannotVerifyCopySource|x-ms-copy-source-status-code: 503|", -ACT_TEMPORARY, false,
-         "the source answered 503"},
-        {"403 F|x-ms-error-code: AuthorizationPermissionMismatch|", -ACT_DENIED, false, "HTTP 403"},
-        {"404 N|x-ms-error-code: ContainerNotFound|", -ACT_NOT_FOUND, false, "HTTP 404"},
+        {"409 C|" UNVERIFIED "x-ms-copy-source-status-code: 503|", -ACT_TEMPORARY, false, "the source answered 503"},
+        {NO_PERMISSION, -ACT_DENIED, false, "HTTP 403"},
+        {NO_CONTAINER, -ACT_NOT_FOUND, false, "HTTP 404"},
     };
 
     for (size_t i = 0; i < 2 * COUNT(rows); i++) {
@@ -1193,16 +1070,16 @@ TEST(test_put_from)
         int rc = RUN(&call, rows[i / 2].answer);
         assert_row(i / 2, rc, rows[i / 2].rc);
         if (rc) {
-            assert_has(act_error_text(&err), rows[i / 2].text);
-            assert_has_not(act_error_text(&err), "geheim");
+            assert_contains(act_error_text(&err), rows[i / 2].text);
+            assert_lacks(act_error_text(&err), "geheim");
             assert_int_equal(err.fact == ACT_FACT_NOT_BY_SERVICE, rows[i / 2].must_stream);
         }
-        assert_has(server.requests[0], "\r\nx-ms-copy-source: " SOURCE "\r\n");
-        assert_has(server.requests[0], "\r\nx-ms-source-if-match: \"0x1\"\r\n");
-        assert_has(server.requests[0], "\r\nContent-Length: 0\r\n");
-        assert_has_not(server.requests[0], "content-crc64");
-        assert_has(server.requests[0],
-                   i % 2 ? "\r\nx-ms-blob-type: BlockBlob\r\n" : "\r\nx-ms-source-range: bytes=7-9\r\n");
+        assert_contains(request(0), "\r\nx-ms-copy-source: " SOURCE "\r\n");
+        assert_contains(request(0), "\r\nx-ms-source-if-match: \"0x1\"\r\n");
+        assert_contains(request(0), "\r\nContent-Length: 0\r\n");
+        assert_lacks(request(0), "content-crc64");
+        assert_contains(request(0),
+                        i % 2 ? "\r\nx-ms-blob-type: BlockBlob\r\n" : "\r\nx-ms-source-range: bytes=7-9\r\n");
         azure_test_end_call(&call);
     }
 }
@@ -1213,7 +1090,7 @@ TEST(test_commit_from)
         "200 OK|ETag: \"0x1\"|Content-Length: 7|Content-Type: text/css|Cache-Control: max-age=1|Server: x|"
         "Content-MD5: XrY7u+Ae7tCTyyK7j1rNww==|x-ms-meta-color: red|x-ms-meta-mtime: 2001-01-01T00:00:00Z|"
         "x-ms-meta-act_upload: theirs|x-ms-blob-type: BlockBlob|",
-        "201 C|ETag: 7|", "200 OK|ETag: \"0x2\"|", "404 N|x-ms-error-code: BlobNotFound|"};
+        "201 C|ETag: 7|", "200 OK|ETag: \"0x2\"|", NO_BLOB};
     ACT_AUTO(store_call) call = call_of(STORE_COMMIT, "k");
 
     azure_test_start_server(answers, COUNT(answers));
@@ -1226,13 +1103,13 @@ TEST(test_commit_from)
     assert_ok(store_do(store, &call, &err), err);
     assert_string_equal(call.entry.etag, "\"7\"");
     assert_int_equal(store_do(store, &call, &err), -ACT_TEMPORARY);
-    assert_has(act_error_text(&err), "the source has changed");
+    assert_contains(act_error_text(&err), "the source has changed");
     assert_int_equal(store_do(store, &call, &err), -ACT_NOT_FOUND);
-    assert_has_not(act_error_text(&err), "geheim");
+    assert_lacks(act_error_text(&err), "geheim");
     store_free(store);
     stop_server();
-    assert_has(server.requests[0], "HEAD /theirs/s?sv=1&sig=geheim HTTP");
-    assert_has_not(server.requests[0], "Authorization:");
+    assert_contains(request(0), "HEAD /theirs/s?sv=1&sig=geheim HTTP");
+    assert_lacks(request(0), "Authorization:");
     static const char *const pieces[] = {
         "PUT /acct/cont/k?comp=blocklist HTTP",
         "\r\nx-ms-blob-content-type: text/css\r\n",
@@ -1243,10 +1120,10 @@ TEST(test_commit_from)
         "\r\nContent-Type: application/xml\r\n",
     };
     for (size_t i = 0; i < COUNT(pieces); i++)
-        assert_has(server.requests[1], pieces[i]);
-    assert_has_not(server.requests[1], "theirs");
-    assert_has_not(server.requests[1], "x-ms-blob-type");
-    forget_requests();
+        assert_contains(request(1), pieces[i]);
+    assert_lacks(request(1), "theirs");
+    assert_lacks(request(1), "x-ms-blob-type");
+    server_forget(&server);
 }
 
 /* ---- ids of other lengths */
@@ -1281,16 +1158,15 @@ TEST(test_fit_ids)
     for (size_t i = 0; i < COUNT(rows); i++) {
         struct store_call call = call_of(STORE_BLOCK, "k");
         size_t n = ANSWERS(rows[i]);
-        for (size_t b = 0; b < 16; b++)
-            call.block.upload_id.bytes[b] = (uint8_t)b;
+        call.block.upload_id = counting;
         call.block.index = 2;
         call.block.data.bytes = "x";
         call.block.data.len = 1;
         int rc = run_with(NULL, &call, rows[i].answers, n);
         assert_row(i, rc, rows[i].rc);
         if (rc)
-            assert_has(act_error_text(&err), "another program's upload are in the way");
-        assert_has(server.requests[n - 1], rows[i].last);
+            assert_contains(act_error_text(&err), "another program's upload are in the way");
+        assert_contains(request(n - 1), rows[i].last);
         azure_test_end_call(&call);
     }
 }
@@ -1298,8 +1174,7 @@ TEST(test_fit_ids)
 /* A blob that comes while blocks are cleared away stays. */
 TEST(test_clear)
 {
-#define LEFT  BLOCKS("", BLOCK("MDA=", "1"))
-#define TAKEN "409 C|x-ms-error-code: BlobAlreadyExists|"
+#define LEFT BLOCKS("", BLOCK("MDA=", "1"))
     static const struct {
         const char *answers[6];
         int rc;
@@ -1308,10 +1183,10 @@ TEST(test_clear)
         {{LEFT, "404 N|", "201 C|ETag: \"0x7\"|", "202 A|"}, 0, NULL},
         {{LEFT, "404 N|", "201 C|ETag: \"0x7\"|", "412 P|"}, 0, NULL},
         {{LEFT, "404 N|", "201 C|ETag: \"0x7\"|", "404 N|"}, 0, NULL},
-        {{LEFT, "404 N|", TAKEN, "200 OK|ETag: \"0x7\"|"}, -ACT_TEMPORARY, "written there meanwhile"},
-        {{LEFT, "404 N|", NULL, TAKEN, "200 OK|x-ms-meta-act_upload: {upload}|ETag: \"0x7\"|", "202 A|"}, 0, NULL},
+        {{LEFT, "404 N|", EXISTS, "200 OK|ETag: \"0x7\"|"}, -ACT_TEMPORARY, "written there meanwhile"},
+        {{LEFT, "404 N|", NULL, EXISTS, "200 OK|x-ms-meta-act_upload: {upload}|ETag: \"0x7\"|", "202 A|"}, 0, NULL},
         {{LEFT, "200 OK|Content-Length: 0|"}, -ACT_FAIL, "it is an object"},
-        {{"404 N|x-ms-error-code: BlobNotFound|"}, -ACT_NOT_FOUND, "BlobNotFound"},
+        {{NO_BLOB}, -ACT_NOT_FOUND, "BlobNotFound"},
         {{LEFT, "403 F|"}, -ACT_DENIED, "HTTP 403"},
     };
 
@@ -1321,11 +1196,11 @@ TEST(test_clear)
         int rc = run_with(NULL, &call, rows[i].answers, n);
         assert_row(i, rc, rows[i].rc);
         if (rc) {
-            assert_has(act_error_text(&err), rows[i].error);
+            assert_contains(act_error_text(&err), rows[i].error);
         } else {
-            assert_has(server.requests[2], "\r\nIf-None-Match: *\r\n");
-            assert_has(server.requests[n - 1], "DELETE /acct/cont/k HTTP");
-            assert_has(server.requests[n - 1], "\r\nIf-Match: \"0x7\"\r\n");
+            assert_contains(request(2), "\r\nIf-None-Match: *\r\n");
+            assert_contains(request(n - 1), "DELETE /acct/cont/k HTTP");
+            assert_contains(request(n - 1), "\r\nIf-Match: \"0x7\"\r\n");
         }
         azure_test_end_call(&call);
     }
@@ -1413,7 +1288,7 @@ TEST(where_credentials_go)
         int rc = store_azure_open(http, &options, &store, &err);
         assert_row(i, rc, rows[i].rc);
         if (rc == -ACT_DENIED)
-            assert_has(act_error_text(&err), "'endpoint' of 'a.yaml'");
+            assert_contains(act_error_text(&err), "'endpoint' of 'a.yaml'");
         if (rc == 0 && store_can(store, STORE_PUT_FROM) != rows[i].copies)
             fail_msg("row %zu: copies", i);
         store_free(store);
@@ -1462,16 +1337,16 @@ TEST(test_url)
     assert_ok(store_azure_open(http, &options, &store, &err), err);
     assert_ok(store_url(store, "a b", "r", 3600, &url, &err), err);
     assert_true(act_starts_with(url, "https://acct.blob.core.windows.net/cont/a%20b?"));
-    assert_has(url, "sr=b");
-    assert_has(url, "spr=https&");
+    assert_contains(url, "sr=b");
+    assert_contains(url, "spr=https&");
     free(url);
     store_free(store);
 
     options = (struct store_azure_options){.account = "acct", .container = "cont", .sas = "?sv=1&sig=x"};
     assert_ok(store_azure_open(http, &options, &store, &err), err);
     assert_int_equal(store_url(store, NULL, "rl", 3600, &url, &err), -ACT_DENIED);
-    assert_has(act_error_text(&err), "account_key");
-    assert_has(act_error_text(&err), "login");
+    assert_contains(act_error_text(&err), "account_key");
+    assert_contains(act_error_text(&err), "login");
     struct store_call call = {
         .op = STORE_URL, .key = "", .url = {.permissions = "rl", .life_s = 3600, .share_sas = true}};
     assert_ok(store_do(store, &call, &err), err);

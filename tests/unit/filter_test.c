@@ -331,7 +331,7 @@ static void filter_test_make_world(int world, const char *rules, const struct ac
     filter_test_put(file, rules, strlen(rules));
 }
 
-/* What git says of all that is asked, at once: whether its rules ignore it, in the same order. */
+/* Asks git about all paths at once: whether its rules ignore it, in the same order. */
 static void ask_git(const struct act_buf *asked, bool *ignored)
 {
     ACT_AUTOFREE char *question = act_path_join(dir, "question");
@@ -377,7 +377,7 @@ TEST(agrees_with_git)
     }
 }
 
-/* What is kept of the last path never changes an answer. */
+/* The state kept of the last path never changes an answer. */
 TEST(order_does_not_matter)
 {
     enum { ROUNDS = 200, ASKED = 100 };

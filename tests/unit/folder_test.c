@@ -33,7 +33,6 @@ static struct {
     struct http *http;
     struct store *store;
     char root[64];
-    struct act_error err;
     char data[TOTAL];
 } t;
 
@@ -45,7 +44,7 @@ static void folder_test_open_store(void)
 {
     t.engine = engine_new(NULL);
     t.http = http_new(t.engine, &(struct http_options){0});
-    assert_ok(store_folder_open(t.http, t.root, true, &t.store, &t.err), t.err);
+    assert_ok(store_folder_open(t.http, t.root, true, &t.store, &err), err);
 }
 
 static void close_store(void)
@@ -62,7 +61,7 @@ static void folder_test_reopen(void)
     folder_test_open_store();
 }
 
-static struct store_call folder_test_call_of(enum store_op op, const char *key, const struct store_upload_id *upload)
+static struct store_call folder_call(enum store_op op, const char *key, const struct store_upload_id *upload)
 {
     struct store_call call = {.op = op, .key = key};
 
@@ -81,7 +80,7 @@ static struct store_call folder_test_call_of(enum store_op op, const char *key, 
 
 static int folder_test_run(struct store_call *call)
 {
-    int rc = store_do(t.store, call, &t.err);
+    int rc = store_do(t.store, call, &err);
 
     store_call_release(call);
     return rc;
@@ -89,25 +88,38 @@ static int folder_test_run(struct store_call *call)
 
 static int begin_upload(const char *key, const struct store_upload_id *upload)
 {
-    struct store_call call = folder_test_call_of(STORE_BLOCKS, key, upload);
+    struct store_call call = folder_call(STORE_BLOCKS, key, upload);
 
     return folder_test_run(&call);
+}
+
+static size_t block_len(int64_t index)
+{
+    return index + 1 < BLOCKS ? BLOCK : TOTAL - BLOCK * (BLOCKS - 1);
 }
 
 static int folder_test_send_block(const char *key, const struct store_upload_id *upload, uint32_t index)
 {
-    struct store_call call = folder_test_call_of(STORE_BLOCK, key, upload);
+    struct store_call call = folder_call(STORE_BLOCK, key, upload);
 
     call.block.index = index;
     call.block.offset = index * BLOCK;
     call.block.data.bytes = t.data + call.block.offset;
-    call.block.data.len = index + 1 < BLOCKS ? BLOCK : TOTAL - BLOCK * (BLOCKS - 1);
+    call.block.data.len = block_len(index);
     return folder_test_run(&call);
+}
+
+/* Begins an upload and sends its first n blocks. */
+static void begin_with(const char *key, const struct store_upload_id *upload, uint32_t n)
+{
+    assert_ok(begin_upload(key, upload), err);
+    for (uint32_t i = 0; i < n; i++)
+        assert_ok(folder_test_send_block(key, upload, i), err);
 }
 
 static int folder_test_commit(const char *key, const struct store_upload_id *upload)
 {
-    struct store_call call = folder_test_call_of(STORE_COMMIT, key, upload);
+    struct store_call call = folder_call(STORE_COMMIT, key, upload);
 
     call.commit.n_blocks = BLOCKS;
     return folder_test_run(&call);
@@ -115,7 +127,7 @@ static int folder_test_commit(const char *key, const struct store_upload_id *upl
 
 static int folder_test_put(const char *key, const void *data, size_t len)
 {
-    struct store_call call = folder_test_call_of(STORE_PUT, key, &id);
+    struct store_call call = folder_call(STORE_PUT, key, &id);
 
     call.put.data.bytes = data;
     call.put.data.len = len;
@@ -125,14 +137,14 @@ static int folder_test_put(const char *key, const void *data, size_t len)
 /* Begins the upload; a bit for each block that is there. What is there must be right. */
 static unsigned blocks_of(const char *key, const struct store_upload_id *upload)
 {
-    ACT_AUTO(store_call) call = folder_test_call_of(STORE_BLOCKS, key, upload);
+    ACT_AUTO(store_call) call = folder_call(STORE_BLOCKS, key, upload);
     unsigned seen = 0;
 
-    assert_ok(store_do(t.store, &call, &t.err), t.err);
+    assert_ok(store_do(t.store, &call, &err), err);
     for (size_t i = 0; i < call.blocks.n_found; i++) {
         int64_t index = store_block_index(upload, &call.blocks.found[i]);
         assert_in_range(index, 0, BLOCKS - 1);
-        size_t len = index + 1 < BLOCKS ? BLOCK : TOTAL - BLOCK * (BLOCKS - 1);
+        size_t len = block_len(index);
         assert_int_equal(call.blocks.found[i].len, len);
         assert_int_equal(call.blocks.found[i].crc64, act_crc64(0, t.data + index * BLOCK, len));
         seen |= 1U << index;
@@ -147,8 +159,8 @@ static void folder_test_finish(const char *key, const struct store_upload_id *up
 
     for (uint32_t i = 0; i < BLOCKS; i++)
         if (!(there & 1U << i))
-            assert_ok(folder_test_send_block(key, upload, i), t.err);
-    assert_ok(folder_test_commit(key, upload), t.err);
+            assert_ok(folder_test_send_block(key, upload, i), err);
+    assert_ok(folder_test_commit(key, upload), err);
 }
 
 static char *folder_test_in_root(const char *name)
@@ -197,13 +209,13 @@ static char *slurp(const char *path, size_t *len)
 {
     char *data = NULL;
 
-    assert_ok(act_file_read(path, 1 << 20, &data, len, &t.err), t.err);
+    assert_ok(act_file_read(path, 1 << 20, &data, len, &err), err);
     return data;
 }
 
 static void spill(const char *path, const void *data, size_t len)
 {
-    assert_ok(act_file_write(path, data, len, 0644, &t.err), t.err);
+    assert_ok(act_file_write(path, data, len, 0644, &err), err);
 }
 
 static bool has_content(const char *key, const void *data, size_t len)
@@ -222,24 +234,30 @@ static void folder_test_run_shell(const char *command)
     assert_int_equal(system(line), 0); /* NOLINT(cert-env33-c): a test's own words */
 }
 
-/* What interrupted uploads left and nobody has. */
-static size_t count_leftovers(void)
+/* Counts what interrupted uploads left and nobody has; removes it if that is asked for. */
+static size_t each_leftover(bool clear)
 {
-    ACT_AUTO(store_call) call = folder_test_call_of(STORE_LIST, "", &id);
+    ACT_AUTO(store_call) call = folder_call(STORE_LIST, "", &id);
 
     call.list.leftovers = true;
-    assert_ok(store_do(t.store, &call, &t.err), t.err);
-    size_t n = call.list.page.n;
-    return n;
+    assert_ok(store_do(t.store, &call, &err), err);
+    for (size_t i = 0; clear && i < call.list.page.n; i++) {
+        struct store_call one = folder_call(STORE_CLEAR, call.list.page.v[i].key, &id);
+        assert_ok(folder_test_run(&one), err);
+    }
+    return call.list.page.n;
+}
+
+static size_t count_leftovers(void)
+{
+    return each_leftover(false);
 }
 
 /* ---- the map */
 
 static void upload_without_commit(void)
 {
-    assert_ok(begin_upload("x", &id), t.err);
-    for (uint32_t i = 0; i < BLOCKS; i++)
-        assert_ok(folder_test_send_block("x", &id, i), t.err);
+    begin_with("x", &id, BLOCKS);
     close_store();
 }
 
@@ -262,7 +280,7 @@ static int folder_test_teardown(void **state)
     (void)state;
     if (t.store)
         close_store();
-    return act_remove_tree(t.root, &t.err);
+    return act_remove_tree(t.root, &err);
 }
 
 TEST(map_is_torn_at_every_byte)
@@ -277,7 +295,7 @@ TEST(map_is_torn_at_every_byte)
         spill(map, records, cut);
         folder_test_open_store();
         assert_int_equal(blocks_of("x", &id), (1U << (cut / (len / BLOCKS))) - 1);
-        assert_ok(folder_test_send_block("x", &id, 2), t.err); /* and what is added next is in its place */
+        assert_ok(folder_test_send_block("x", &id, 2), err); /* and what is added next is in its place */
         folder_test_reopen();
         assert_true(blocks_of("x", &id) & 4);
         close_store();
@@ -341,13 +359,12 @@ TEST(part_is_damaged_or_cut)
 
 TEST(stale_uploads_go)
 {
-    assert_ok(begin_upload("x", &id), t.err);
-    assert_ok(folder_test_send_block("x", &id, 0), t.err);
-    assert_ok(begin_upload("y", &id), t.err);
+    begin_with("x", &id, 1);
+    assert_ok(begin_upload("y", &id), err);
     folder_test_reopen();
     assert_files(".act-part-", 4);
     assert_int_equal(count_leftovers(), 2);
-    assert_ok(begin_upload("x", &other_id), t.err); /* the source is another now */
+    assert_ok(begin_upload("x", &other_id), err); /* the source is another now */
     assert_files(".act-part-", 4);
     assert_int_equal(count_leftovers(), 1); /* that of y; ours is in use */
     assert_int_equal(blocks_of("x", &other_id), 0);
@@ -359,50 +376,48 @@ TEST(stale_uploads_go)
 /* Killed before it had a map, or a link before it was in its place. */
 TEST(leftovers_of_other_kinds_go)
 {
-    struct store_call clear = folder_test_call_of(STORE_CLEAR, NULL, &id);
+    struct store_call clear = folder_call(STORE_CLEAR, NULL, &id);
 
-    assert_ok(folder_test_send_block("x", &other_id, 0), t.err);
+    assert_ok(folder_test_send_block("x", &other_id, 0), err);
     assert_files(".act-part-", 1);
     assert_int_equal(count_leftovers(), 1);
-    assert_ok(begin_upload("x", &id), t.err);
+    assert_ok(begin_upload("x", &id), err);
     assert_files(".act-part-", 2); /* ours, with its map */
     folder_test_finish("x", &id);
 
     folder_test_run_shell("ln -s target .act-part-0123456789abcdef-0123456789abcdef0123456789abcdef");
     assert_int_equal(count_leftovers(), 1);
     clear.key = ".act-part-0123456789abcdef-0123456789abcdef0123456789abcdef";
-    assert_ok(folder_test_run(&clear), t.err);
+    assert_ok(folder_test_run(&clear), err);
     assert_int_equal(count_leftovers(), 0);
 }
 
 TEST(dropped_upload_leaves_nothing)
 {
-    struct store_call drop = folder_test_call_of(STORE_DROP, "x", &id);
+    struct store_call drop = folder_call(STORE_DROP, "x", &id);
 
-    assert_ok(begin_upload("x", &id), t.err);
-    assert_ok(folder_test_send_block("x", &id, 0), t.err);
-    assert_ok(folder_test_run(&drop), t.err);
+    begin_with("x", &id, 1);
+    assert_ok(folder_test_run(&drop), err);
     assert_files(".act-part-", 0);
-    assert_ok(begin_upload("x", &id), t.err);
+    assert_ok(begin_upload("x", &id), err);
     folder_test_reopen();
-    assert_ok(folder_test_run(&drop), t.err); /* also by who did not begin it */
+    assert_ok(folder_test_run(&drop), err); /* also by who did not begin it */
     assert_files(".act-part-", 0);
 }
 
 TEST(kept_upload_is_let_go_of)
 {
-    struct store_call keep = folder_test_call_of(STORE_DROP, "x", &id);
+    struct store_call keep = folder_call(STORE_DROP, "x", &id);
 
     keep.drop.keep = true;
-    assert_ok(begin_upload("x", &id), t.err);
-    assert_ok(folder_test_run(&keep), t.err); /* without a block there is nothing to keep */
+    assert_ok(begin_upload("x", &id), err);
+    assert_ok(folder_test_run(&keep), err); /* without a block there is nothing to keep */
     assert_files(".act-part-", 0);
-    assert_ok(begin_upload("x", &id), t.err);
-    assert_ok(folder_test_send_block("x", &id, 0), t.err);
+    begin_with("x", &id, 1);
     assert_int_equal(count_leftovers(), 0);
-    assert_ok(folder_test_run(&keep), t.err);
+    assert_ok(folder_test_run(&keep), err);
     assert_int_equal(count_leftovers(), 1);
-    assert_ok(folder_test_run(&keep), t.err);
+    assert_ok(folder_test_run(&keep), err);
     assert_int_equal(count_leftovers(), 1);
     assert_int_equal(blocks_of("x", &id), 1);
     folder_test_finish("x", &id);
@@ -411,31 +426,31 @@ TEST(kept_upload_is_let_go_of)
 
 TEST(uncommitted_bytes_can_be_read)
 {
-    ACT_AUTO(store_call) call = folder_test_call_of(STORE_GET, "x", &id);
+    ACT_AUTO(store_call) call = folder_call(STORE_GET, "x", &id);
     char sink[TOTAL];
 
     call.get.upload = &id;
     call.get.sink = sink;
     call.get.sink_cap = BLOCK;
     assert_int_equal(folder_test_run(&call), -ACT_NOT_FOUND); /* not ours */
-    assert_ok(begin_upload("x", &id), t.err);
-    assert_ok(folder_test_send_block("x", &id, 1), t.err);
-    assert_ok(folder_test_send_block("x", &id, 2), t.err);
+    assert_ok(begin_upload("x", &id), err);
+    assert_ok(folder_test_send_block("x", &id, 1), err);
+    assert_ok(folder_test_send_block("x", &id, 2), err);
     assert_int_equal(folder_test_run(&call), -ACT_NOT_FOUND); /* not there */
     call.get.offset = BLOCK + 10;
     call.get.sink_cap = TOTAL;
-    assert_ok(store_do(t.store, &call, &t.err), t.err);
+    assert_ok(store_do(t.store, &call, &err), err);
     assert_int_equal(call.get.got, TOTAL - BLOCK - 10);
     assert_memory_equal(sink, t.data + BLOCK + 10, call.get.got);
 }
 
 TEST(part_of_a_secret_is_secret)
 {
-    struct store_call call = folder_test_call_of(STORE_BLOCKS, "x", &id);
+    struct store_call call = folder_call(STORE_BLOCKS, "x", &id);
     struct stat st;
 
     call.blocks.mode = 0600;
-    assert_ok(folder_test_run(&call), t.err);
+    assert_ok(folder_test_run(&call), err);
     ACT_AUTOFREE char *part = only_file("");
     assert_int_equal(stat(part, &st), 0);
     assert_int_equal(st.st_mode & 0777, 0600);
@@ -476,14 +491,14 @@ TEST(upload_of_another_process_is_let_be)
 
     pid_t pid = child_that(begin_and_send, &fd);
     ACT_AUTOFREE char *part = only_file("");
-    struct store_call clear = folder_test_call_of(STORE_CLEAR, strrchr(part, '/') + 1, &id);
-    struct store_call drop = folder_test_call_of(STORE_DROP, "x", &id);
+    struct store_call clear = folder_call(STORE_CLEAR, strrchr(part, '/') + 1, &id);
+    struct store_call drop = folder_call(STORE_DROP, "x", &id);
 
-    assert_fails(begin_upload("x", &id), t.err, ACT_TEMPORARY, "another process");
+    assert_fails(begin_upload("x", &id), err, ACT_TEMPORARY, "another process");
     assert_int_equal(folder_test_run(&clear), -ACT_TEMPORARY);
     assert_int_equal(folder_test_run(&drop), -ACT_TEMPORARY);
     assert_int_equal(count_leftovers(), 0);
-    assert_ok(begin_upload("x", &other_id), t.err); /* a newer source does not wait, nor does it take it away */
+    assert_ok(begin_upload("x", &other_id), err); /* a newer source does not wait, nor does it take it away */
     folder_test_finish("x", &other_id);
     assert_files(".act-part-", 2);
 
@@ -569,21 +584,20 @@ static void folder_test_put_whole(void)
         _exit(1);
 }
 
-static void clear_leftovers(void)
+static void finish_and_clear(void)
 {
-    ACT_AUTO(store_call) call = folder_test_call_of(STORE_LIST, "", &id);
-
-    call.list.leftovers = true;
-    assert_ok(store_do(t.store, &call, &t.err), t.err);
-    for (size_t i = 0; i < call.list.page.n; i++) {
-        struct store_call clear = folder_test_call_of(STORE_CLEAR, call.list.page.v[i].key, &id);
-        assert_ok(folder_test_run(&clear), t.err);
-    }
+    folder_test_finish("x", &id);
+    each_leftover(true);
 }
 
-/* Kills the work at each of its steps. After each the old object is there or the new one is, the upload can be
- * finished, and nothing is left over. */
-static void kill_at_every_step(void (*act)(void))
+static void put_again(void)
+{
+    assert_ok(folder_test_put("x", t.data, TOTAL), err);
+}
+
+/* Kills the work at each of its steps. After each the old object is there or the new one is, and what is done then
+ * leaves the new one, and nothing else. */
+static void kill_at_every_step(void (*act)(void), void (*then)(void))
 {
     bool killed = true;
     int steps = 0;
@@ -593,14 +607,13 @@ static void kill_at_every_step(void (*act)(void))
         skip();
     }
     for (int n = 1; killed; n++, steps++) {
-        assert_ok(folder_test_put("x", "old", 3), t.err);
+        assert_ok(folder_test_put("x", "old", 3), err);
         close_store();
         killed = kill_at(folder_test_traced_child(act), n);
         folder_test_open_store();
         assert_true(has_content("x", t.data, TOTAL) || (killed && has_content("x", "old", 3)));
-        folder_test_finish("x", &id);
+        then();
         assert_true(has_content("x", t.data, TOTAL));
-        clear_leftovers();
         assert_files("", 1);
     }
     assert_true(steps > 20);
@@ -608,30 +621,18 @@ static void kill_at_every_step(void (*act)(void))
 
 TEST(upload_is_killed_at_every_step)
 {
-    kill_at_every_step(folder_test_upload_whole);
+    kill_at_every_step(folder_test_upload_whole, finish_and_clear);
 }
 
 TEST(put_is_killed_at_every_step)
 {
-    kill_at_every_step(folder_test_put_whole);
+    kill_at_every_step(folder_test_put_whole, finish_and_clear);
 }
 
 /* Whoever replaces a file needs a name for the new one for a moment. The same again finds it. */
 TEST(put_again_leaves_nothing)
 {
-    bool killed = true;
-
-    if (!can_trace())
-        skip();
-    for (int n = 1; killed; n++) {
-        assert_ok(folder_test_put("x", "old", 3), t.err);
-        close_store();
-        killed = kill_at(folder_test_traced_child(folder_test_put_whole), n);
-        folder_test_open_store();
-        assert_ok(folder_test_put("x", t.data, TOTAL), t.err);
-        assert_true(has_content("x", t.data, TOTAL));
-        assert_files("", 1);
-    }
+    kill_at_every_step(folder_test_put_whole, put_again);
 }
 
 /* Lets a system call fail where the flags in its argument have these bits, as on other systems. */
@@ -663,7 +664,7 @@ static void put_whole_without_tmpfile(void)
 
 TEST(put_without_tmpfile_is_killed_at_every_step)
 {
-    kill_at_every_step(put_whole_without_tmpfile);
+    kill_at_every_step(put_whole_without_tmpfile, finish_and_clear);
 }
 
 static void put_whole_through_proc(void)
@@ -676,14 +677,14 @@ static void put_whole_through_proc(void)
 
 TEST(put_through_proc_is_killed_at_every_step)
 {
-    kill_at_every_step(put_whole_through_proc);
+    kill_at_every_step(put_whole_through_proc, finish_and_clear);
 }
 
 /* ---- folders that stay open */
 
 static int folder_test_get(const char *key, char sink[TOTAL])
 {
-    struct store_call call = folder_test_call_of(STORE_GET, key, &id);
+    struct store_call call = folder_call(STORE_GET, key, &id);
 
     call.get.sink = sink;
     call.get.sink_cap = TOTAL;
@@ -693,26 +694,26 @@ static int folder_test_get(const char *key, char sink[TOTAL])
 
 TEST(folders_are_found_again)
 {
-    struct store_call remove = folder_test_call_of(STORE_DELETE, "a/x", &id);
+    struct store_call remove = folder_call(STORE_DELETE, "a/x", &id);
     char sink[TOTAL];
 
-    assert_ok(folder_test_put("a/b/x", "one", 3), t.err);
-    assert_ok(folder_test_put("a/x", "one", 3), t.err);
+    assert_ok(folder_test_put("a/b/x", "one", 3), err);
+    assert_ok(folder_test_put("a/x", "one", 3), err);
     folder_test_run_shell("rm -r a");
-    assert_ok(folder_test_put("a/b/x", "two", 3), t.err);
-    assert_ok(folder_test_get("a/b/x", sink), t.err);
+    assert_ok(folder_test_put("a/b/x", "two", 3), err);
+    assert_ok(folder_test_get("a/b/x", sink), err);
     assert_string_equal(sink, "two");
     folder_test_run_shell("rm -r a/b && mkdir a/b && printf three >a/b/y && printf four >a/x");
-    assert_ok(folder_test_get("a/b/y", sink), t.err);
+    assert_ok(folder_test_get("a/b/y", sink), err);
     assert_string_equal(sink, "three");
     assert_int_equal(folder_test_get("a/b/x", sink), -ACT_NOT_FOUND);
-    assert_ok(folder_test_get("a/x", sink), t.err);
+    assert_ok(folder_test_get("a/x", sink), err);
     assert_string_equal(sink, "four");
     folder_test_run_shell("rm -r a && mkdir c a && printf five >a/x");
-    assert_ok(folder_test_run(&remove), t.err);
+    assert_ok(folder_test_run(&remove), err);
     assert_int_equal(folder_test_run(&remove), -ACT_NOT_FOUND);
     folder_test_run_shell("rmdir a && ln -s c a");
-    assert_fails(folder_test_put("a/x", "six", 3), t.err, ACT_FAIL, "symbolic link");
+    assert_fails(folder_test_put("a/x", "six", 3), err, ACT_FAIL, "symbolic link");
     folder_test_run_shell("test ! -e c/x");
 }
 
@@ -729,7 +730,7 @@ TEST(window_follows_the_workers)
         close_store();
         t.engine = engine_new(&(struct engine_options){.workers = workers});
         t.http = http_new(t.engine, &(struct http_options){0});
-        assert_ok(store_folder_open(t.http, t.root, true, &t.store, &t.err), t.err);
+        assert_ok(store_folder_open(t.http, t.root, true, &t.store, &err), err);
         assert_int_equal(engine_workers(t.engine), workers);
         assert_int_equal(store_window(t.store), 2 * workers);
     }
@@ -745,7 +746,7 @@ TEST(many_folders_at_once)
     for (int round = 0; round < 2; round++) {
         for (int i = 0; i < N; i++) {
             snprintf(keys[i], sizeof(keys[i]), "f%03d/x%d", i * 7 % FOLDERS, i);
-            calls[i] = folder_test_call_of(round ? STORE_DELETE : STORE_PUT, keys[i], &id);
+            calls[i] = folder_call(round ? STORE_DELETE : STORE_PUT, keys[i], &id);
             if (round == 0)
                 calls[i].put.data = (struct store_data){.bytes = keys[i], .len = 5};
             calls[i].done = folder_test_count_done;
@@ -761,39 +762,50 @@ TEST(many_folders_at_once)
 
 /* ---- a full disk */
 
-TEST(full_disk_is_said_early)
+/* Puts the store, with an object, on a file system of 1 MiB. */
+static void mount_small(void)
 {
-    ACT_AUTOFREE char *big = act_calloc(1, 4 << 20);
-    struct store_call call = folder_test_call_of(STORE_BLOCKS, "x", &id);
-    struct store_call block = folder_test_call_of(STORE_BLOCK, "y", &id);
-
-    memset(big, 'x', 4 << 20); /* zeros would be a hole */
     if (geteuid() != 0 || mount("tmpfs", t.root, "tmpfs", 0, "size=1m")) {
-        print_message("skipped: mounting a small file system needs root\n");
+        print_message("skipped: mounting a file system needs root\n");
         skip();
     }
     folder_test_reopen();
-    assert_ok(folder_test_put("x", "old", 3), t.err);
-    call.blocks.total = 4 << 20;
-    assert_fails(folder_test_run(&call), t.err, ACT_FAIL, "No space left");
-    assert_fails(folder_test_put("x", big, 4 << 20), t.err, ACT_FAIL, "No space left");
-    assert_true(has_content("x", "old", 3));
-    assert_files(".act-part-", 0);
-    assert_ok(folder_test_put("x", big, 512 << 10), t.err); /* and the room was given back */
+    assert_ok(folder_test_put("x", "old", 3), err);
+}
 
-    block.block.data.bytes = big;
-    block.block.data.len = 4 << 20;
-    assert_ok(begin_upload("y", &id), t.err);
-    assert_int_equal(folder_test_run(&block), -ACT_FAIL);
-    assert_int_equal(blocks_of("y", &id), 0);
+static void unmount_small(void)
+{
     close_store();
     assert_int_equal(umount2(t.root, MNT_DETACH), 0);
     folder_test_open_store();
 }
 
+TEST(full_disk_is_said_early)
+{
+    ACT_AUTOFREE char *big = act_calloc(1, 4 << 20);
+    struct store_call call = folder_call(STORE_BLOCKS, "x", &id);
+    struct store_call block = folder_call(STORE_BLOCK, "y", &id);
+
+    memset(big, 'x', 4 << 20); /* zeros would be a hole */
+    mount_small();
+    call.blocks.total = 4 << 20;
+    assert_fails(folder_test_run(&call), err, ACT_FAIL, "No space left");
+    assert_fails(folder_test_put("x", big, 4 << 20), err, ACT_FAIL, "No space left");
+    assert_true(has_content("x", "old", 3));
+    assert_files(".act-part-", 0);
+    assert_ok(folder_test_put("x", big, 512 << 10), err); /* and the room was given back */
+
+    block.block.data.bytes = big;
+    block.block.data.len = 4 << 20;
+    assert_ok(begin_upload("y", &id), err);
+    assert_int_equal(folder_test_run(&block), -ACT_FAIL);
+    assert_int_equal(blocks_of("y", &id), 0);
+    unmount_small();
+}
+
 /* ---- targets that cannot be written */
 
-/* As a user who is not root, to whom the modes of files apply. */
+/* Becomes a user who is not root, to whom the modes of files apply, or root again. */
 static void as_nobody(bool nobody)
 {
     if (geteuid() == 0 || !nobody)
@@ -802,9 +814,8 @@ static void as_nobody(bool nobody)
 
 TEST(folder_that_cannot_be_written)
 {
-    assert_ok(folder_test_put("ro/x", "old", 3), t.err);
-    assert_ok(begin_upload("ro/y", &other_id), t.err);
-    assert_ok(folder_test_send_block("ro/y", &other_id, 0), t.err);
+    assert_ok(folder_test_put("ro/x", "old", 3), err);
+    begin_with("ro/y", &other_id, 1);
     assert_int_equal(chmod(t.root, 0755), 0);
     folder_test_run_shell("chmod 555 ro");
     as_nobody(true);
@@ -822,43 +833,34 @@ TEST(folder_that_cannot_be_written)
 
 TEST(file_system_that_is_read_only)
 {
-    if (geteuid() != 0 || mount("tmpfs", t.root, "tmpfs", 0, "size=1m")) {
-        print_message("skipped: mounting a file system needs root\n");
-        skip();
-    }
-    folder_test_reopen();
-    assert_ok(folder_test_put("x", "old", 3), t.err);
+    mount_small();
     close_store();
     assert_int_equal(mount("tmpfs", t.root, NULL, MS_REMOUNT | MS_RDONLY, NULL), 0);
     folder_test_open_store();
     static const char *const keys[] = {"x", "y", "dir/z"};
     for (size_t i = 0; i < COUNT(keys); i++) {
         assert_int_not_equal(folder_test_put(keys[i], "new", 3), 0);
-        assert_contains(act_error_text(&t.err), "Read-only file system");
+        assert_contains(act_error_text(&err), "Read-only file system");
         assert_int_not_equal(begin_upload(keys[i], &id), 0);
-        assert_contains(act_error_text(&t.err), "Read-only file system");
+        assert_contains(act_error_text(&err), "Read-only file system");
     }
     assert_true(has_content("x", "old", 3));
-    close_store();
-    assert_int_equal(umount2(t.root, MNT_DETACH), 0);
-    folder_test_open_store();
+    unmount_small();
 }
 
-/* What cannot be put in place now is not lost: its blocks are there when the place is free. */
+/* An object that cannot be put in place now is not lost: its blocks are there when the place is free. */
 TEST(place_that_is_taken)
 {
-    assert_ok(begin_upload("x", &id), t.err);
-    for (uint32_t i = 0; i < BLOCKS; i++)
-        assert_ok(folder_test_send_block("x", &id, i), t.err);
+    begin_with("x", &id, BLOCKS);
     folder_test_run_shell("mkdir x && touch x/inside");
-    assert_fails(folder_test_commit("x", &id), t.err, ACT_FAIL, "folder of this name");
+    assert_fails(folder_test_commit("x", &id), err, ACT_FAIL, "folder of this name");
     folder_test_run_shell("test -e x/inside");
     folder_test_reopen();
     assert_int_equal(blocks_of("x", &id), 7);
     folder_test_run_shell("rm -r x");
-    assert_ok(folder_test_commit("x", &id), t.err);
+    assert_ok(folder_test_commit("x", &id), err);
     assert_true(has_content("x", t.data, TOTAL));
-    assert_fails(begin_upload("x/below", &id), t.err, ACT_FAIL, "is a file, not a folder");
+    assert_fails(begin_upload("x/below", &id), err, ACT_FAIL, "is a file, not a folder");
     assert_true(has_content("x", t.data, TOTAL));
     assert_files("", 1);
 }
@@ -866,7 +868,7 @@ TEST(place_that_is_taken)
 /* Holes of a file are zeros. */
 TEST(holes_are_zeros)
 {
-    ACT_AUTO(store_call) call = folder_test_call_of(STORE_GET, "sparse", &id);
+    ACT_AUTO(store_call) call = folder_call(STORE_GET, "sparse", &id);
     char sink[100], zeros[99] = "";
 
     folder_test_run_shell(
@@ -874,7 +876,7 @@ TEST(holes_are_zeros)
     call.get.offset = 499999901;
     call.get.sink = sink;
     call.get.sink_cap = sizeof(sink);
-    assert_ok(store_do(t.store, &call, &t.err), t.err);
+    assert_ok(store_do(t.store, &call, &err), err);
     assert_int_equal(call.get.got, sizeof(sink));
     assert_int_equal(call.entry.size, 1 << 30);
     assert_memory_equal(sink, zeros, sizeof(zeros));
@@ -889,13 +891,13 @@ TEST(names_that_do_not_fit)
 
     memset(longest, 'n', sizeof(longest));
     longest[NAME_MAX] = '\0';
-    assert_ok(folder_test_put(longest, "x", 1), t.err);
-    assert_ok(begin_upload(longest, &id), t.err);
+    assert_ok(folder_test_put(longest, "x", 1), err);
+    assert_ok(begin_upload(longest, &id), err);
     folder_test_finish(longest, &id);
     assert_true(has_content(longest, t.data, TOTAL));
     longest[NAME_MAX] = 'n';
     longest[NAME_MAX + 1] = '\0';
-    assert_fails(folder_test_put(longest, "x", 1), t.err, ACT_FAIL, "255 bytes");
+    assert_fails(folder_test_put(longest, "x", 1), err, ACT_FAIL, "255 bytes");
     assert_int_equal(begin_upload(longest, &id), -ACT_FAIL);
     assert_files("", 1);
 }
@@ -912,7 +914,7 @@ TEST(clear_takes_nothing_else)
     };
 
     for (size_t i = 0; i < COUNT(keys); i++) {
-        struct store_call clear = folder_test_call_of(STORE_CLEAR, keys[i], &id);
+        struct store_call clear = folder_call(STORE_CLEAR, keys[i], &id);
         ACT_AUTOFREE char *path = folder_test_in_root(keys[i]);
         struct stat st;
         spill(path, "x", 1);

@@ -1,4 +1,6 @@
 /* Requests against a scripted server of this process: every answer a peer may give, good and bad. */
+#define TEST_TEARDOWN http_test_tear_down
+#define TEST_SETUP    NULL
 #include "unit/script_server.h"
 
 #include <arpa/inet.h>
@@ -17,30 +19,42 @@
 
 /* --- one call against it -------------------------------------------------------------------------------- */
 
-struct fixture {
+/* The client, the server and the call of the test that runs. */
+static struct {
     struct engine *engine;
     struct http *http;
     struct server server;
     struct http_call call;
-    struct act_error err;
-};
+} f;
 
-static void http_test_set_up(struct fixture *f, const struct step *steps, size_t steps_n,
-                             const struct http_options *options)
+static int http_test_tear_down(void **state)
 {
-    *f = (struct fixture){.engine = engine_new(&(struct engine_options){.max_connections = 2})};
-    f->http = http_new(f->engine, options);
-    server_start(&f->server, steps, steps_n);
-    f->call = (struct http_call){
-        .method = "GET", .url = act_sprintf("http://127.0.0.1:%d/c/b", f->server.port), .what = "cannot get 'c/b'"};
+    (void)state;
+    if (!f.http)
+        return 0;
+    http_call_release(&f.call);
+    http_free(f.http);
+    engine_free(f.engine);
+    server_stop(&f.server);
+    f.http = NULL;
+    return 0;
 }
 
-static void http_test_tear_down(struct fixture *f)
+/* Begins anew: a test may do so many times. */
+static void http_test_set_up(const struct step *steps, size_t steps_n, const struct http_options *options)
 {
-    http_call_release(&f->call);
-    http_free(f->http);
-    engine_free(f->engine);
-    server_stop(&f->server);
+    http_test_tear_down(NULL);
+    f.engine = engine_new(&(struct engine_options){.max_connections = 2});
+    f.http = http_new(f.engine, options);
+    server_start(&f.server, steps, steps_n);
+    f.call = (struct http_call){
+        .method = "GET", .url = act_sprintf("http://127.0.0.1:%d/c/b", f.server.port), .what = "cannot get 'c/b'"};
+}
+
+static void http_test_set_url(char *url)
+{
+    free(f.call.url);
+    f.call.url = url;
 }
 
 static void http_test_set_flag(struct http_call *call)
@@ -48,29 +62,26 @@ static void http_test_set_flag(struct http_call *call)
     *(bool *)call->arg = true;
 }
 
-/* Runs a call to its end. */
-static int http_do(struct http *http, struct http_call *call, struct act_error *e)
+/* Runs the call to its end. */
+static int http_test_do(void)
 {
     bool ended = false;
 
-    call->done = http_test_set_flag;
-    call->arg = &ended;
-    http_start(http, call);
-    engine_run(http_engine(http), &ended);
+    f.call.done = http_test_set_flag;
+    f.call.arg = &ended;
+    http_start(f.http, &f.call);
+    engine_run(f.engine, &ended);
     assert_true(ended);
-    *e = call->error;
-    return call->rc;
+    err = f.call.error;
+    return f.call.rc;
 }
 
-/* Runs the call of a fixture that has one answer only, without retries. */
-static int http_test_ask_once(struct fixture *f, const char *text, enum then then)
+/* Runs a call that has one answer only, without retries. */
+static int http_test_ask_once(const char *text, enum then then)
 {
-    static struct step step;
-
-    step = (struct step){text, then};
-    http_test_set_up(f, &step, 1, NULL);
-    f->call.no_retry = true;
-    return http_do(f->http, &f->call, &f->err);
+    http_test_set_up(&(struct step){text, then}, 1, NULL);
+    f.call.no_retry = true;
+    return http_test_do();
 }
 
 TEST(answers_table)
@@ -104,10 +115,9 @@ TEST(answers_table)
         {"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n", CLOSE, -ACT_FAIL, 0, "failed: "},
         {"SSH-2.0-OpenSSH_9.2\r\n", CLOSE, -ACT_FAIL, 0, "HTTP/0.9"},
     };
-    struct fixture f;
 
     for (size_t i = 0; i < COUNT(rows); i++) {
-        assert_int_equal(http_test_ask_once(&f, rows[i].answer, rows[i].then), rows[i].rc);
+        assert_int_equal(http_test_ask_once(rows[i].answer, rows[i].then), rows[i].rc);
         assert_int_equal(f.call.status, rows[i].status);
         assert_int_equal(f.call.tries, 1);
         assert_null(f.call.under_way);
@@ -115,33 +125,27 @@ TEST(answers_table)
             assert_string_equal(f.call.body_text.data ? f.call.body_text.data : "", rows[i].text);
             assert_null(http_header_get(&f.call.response_headers, "x-a"));
         } else {
-            assert_true(act_starts_with(act_error_text(&f.err), "cannot get 'c/b': "));
-            assert_contains(act_error_text(&f.err), rows[i].text);
+            assert_true(act_starts_with(act_error_text(&err), "cannot get 'c/b': "));
+            assert_contains(act_error_text(&err), rows[i].text);
             assert_true(f.call.ambiguous || rows[i].rc == -ACT_FAIL);
         }
-        http_test_tear_down(&f);
     }
 }
 
 TEST(answer_headers_are_found_in_any_case)
 {
-    struct fixture f;
-
-    assert_int_equal(http_test_ask_once(&f,
-                                        "HTTP/1.1 200 OK\r\nETAG:\"1\"\r\nX-Empty:\r\nX-Spaces: \t a b \t\r\n"
+    assert_int_equal(http_test_ask_once("HTTP/1.1 200 OK\r\nETAG:\"1\"\r\nX-Empty:\r\nX-Spaces: \t a b \t\r\n"
                                         "Content-Length: 0\r\n\r\n",
                                         CLOSE),
                      0);
     assert_string_equal(http_header_get(&f.call.response_headers, "etag"), "\"1\"");
     assert_string_equal(http_header_get(&f.call.response_headers, "x-empty"), "");
     assert_string_equal(http_header_get(&f.call.response_headers, "x-spaces"), "a b");
-    http_test_tear_down(&f);
 }
 
 TEST(header_floods_are_refused)
 {
     struct act_buf many = {0}, large = {0};
-    struct fixture f;
 
     act_buf_adds(&many, "HTTP/1.1 200 OK\r\n");
     for (int i = 0; i < 400; i++)
@@ -151,15 +155,11 @@ TEST(header_floods_are_refused)
     for (int i = 0; i < 70; i++)
         act_buf_addf(&large, "X-%d: %01000d\r\n", i, 0);
     act_buf_adds(&large, "Content-Length: 0\r\n\r\n");
-    assert_fails(http_test_ask_once(&f, many.data, CLOSE), f.err, ACT_FAIL, "headers");
-    http_test_tear_down(&f);
-    assert_fails(http_test_ask_once(&f, large.data, CLOSE), f.err, ACT_FAIL, "headers");
-    http_test_tear_down(&f);
+    assert_fails(http_test_ask_once(many.data, CLOSE), err, ACT_FAIL, "headers");
+    assert_fails(http_test_ask_once(large.data, CLOSE), err, ACT_FAIL, "headers");
     static const char endless[] = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nX: ";
     ACT_AUTOFREE char *line = act_sprintf("%s%0400000d\r\n\r\n", endless, 0);
-    assert_fails(http_test_ask_once(&f, line, CLOSE), f.err, ACT_FAIL,
-                 "is not acceptable: a line of its head does not end");
-    http_test_tear_down(&f);
+    assert_fails(http_test_ask_once(line, CLOSE), err, ACT_FAIL, "is not acceptable: a line of its head does not end");
     act_buf_release(&many);
     act_buf_release(&large);
 }
@@ -178,25 +178,23 @@ TEST(sink_takes_only_what_fits_and_only_success)
         {"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", 4, 0, -ACT_FAIL, NULL, "more than 4 bytes"},
         {"HTTP/1.1 404 Gone\r\nContent-Length: 5\r\n\r\nhello", 9, 4, -ACT_FAIL, NULL, "more than 4 bytes"},
     };
-    struct fixture f;
 
     for (size_t i = 0; i < COUNT(rows); i++) {
         const struct step steps[] = {{rows[i].answer, CLOSE}};
         char *sink = act_alloc(rows[i].cap); /* its end is guarded by the sanitizer */
-        http_test_set_up(&f, steps, 1, NULL);
+        http_test_set_up(steps, 1, NULL);
         f.call.sink = sink;
         f.call.sink_cap = rows[i].cap;
         f.call.max_body = rows[i].max_body;
-        assert_int_equal(http_do(f.http, &f.call, &f.err), rows[i].rc);
+        assert_int_equal(http_test_do(), rows[i].rc);
         if (rows[i].rc == 0) {
             assert_int_equal(f.call.sink_len, strlen(rows[i].sink));
             assert_memory_equal(sink, rows[i].sink, f.call.sink_len);
             assert_string_equal(f.call.body_text.data ? f.call.body_text.data : "", rows[i].text);
         } else {
-            assert_contains(act_error_text(&f.err), rows[i].text);
+            assert_contains(act_error_text(&err), rows[i].text);
             assert_int_equal(f.call.tries, 1);
         }
-        http_test_tear_down(&f);
         free(sink);
     }
 }
@@ -210,17 +208,16 @@ TEST(put_arrives_byte_for_byte)
     enum { SIZE = 3 << 20 };
     const struct step steps[] = {{EMPTY_OK, CLOSE}};
     char *body = act_alloc(SIZE);
-    struct fixture f;
 
     for (size_t i = 0; i < SIZE; i++)
         body[i] = (char)(i * 31 + i / 251);
-    http_test_set_up(&f, steps, 1, NULL);
+    http_test_set_up(steps, 1, NULL);
     f.call.method = "PUT";
     f.call.body = body;
     f.call.body_len = SIZE;
     http_header_set(&f.call.headers, "x-ms-meta-k", "");
     http_header_setf(&f.call.headers, "x-ms-n", "%d", 7);
-    assert_ok(http_do(f.http, &f.call, &f.err), f.err);
+    assert_ok(http_test_do(), err);
     const struct act_buf *got = &f.server.requests[0];
     const char *end = strstr(got->data, "\r\n\r\n");
     assert_non_null(end);
@@ -236,7 +233,6 @@ TEST(put_arrives_byte_for_byte)
     assert_null(strcasestr(got->data, "expect:"));
     assert_null(strcasestr(got->data, "accept-encoding:"));
     assert_null(strcasestr(got->data, "content-type:"));
-    http_test_tear_down(&f);
     free(body);
 }
 
@@ -253,17 +249,16 @@ TEST(methods_table)
         {"POST", NULL, NULL, "POST ", "Content-Length: 0\r\n"},
         {"POST", "a=b", "text/plain", "POST ", "Content-Length: 3\r\n"},
     };
-    struct fixture f;
 
     for (size_t i = 0; i < COUNT(rows); i++) {
         const struct step steps[] = {{"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", CLOSE}};
-        http_test_set_up(&f, steps, 1, NULL);
+        http_test_set_up(steps, 1, NULL);
         f.call.method = rows[i].method;
         f.call.body = rows[i].body;
         f.call.body_len = rows[i].body ? strlen(rows[i].body) : 0;
         if (rows[i].type)
             http_header_set(&f.call.headers, "content-type", rows[i].type);
-        assert_ok(http_do(f.http, &f.call, &f.err), f.err);
+        assert_ok(http_test_do(), err);
         const char *got = f.server.requests[0].data;
         assert_true(act_starts_with(got, rows[i].line));
         const char *length = strstr(got, "Content-Length:"), *type = strcasestr(got, "content-type:");
@@ -271,37 +266,31 @@ TEST(methods_table)
         assert_true(!length || act_starts_with(length, rows[i].length));
         assert_int_equal(type != NULL, rows[i].type != NULL);
         assert_null(strstr(got, "Transfer-Encoding"));
-        http_test_tear_down(&f);
     }
 }
 
 TEST(head_has_a_length_but_no_body)
 {
     const struct step steps[] = {{"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\n", CLOSE}};
-    struct fixture f;
 
-    http_test_set_up(&f, steps, 1, NULL);
+    http_test_set_up(steps, 1, NULL);
     f.call.method = "HEAD";
-    assert_ok(http_do(f.http, &f.call, &f.err), f.err);
+    assert_ok(http_test_do(), err);
     assert_int_equal(f.call.status, 200);
     assert_string_equal(http_header_get(&f.call.response_headers, "Content-Length"), "5");
     assert_int_equal(f.call.body_text.len, 0);
-    http_test_tear_down(&f);
 }
 
 TEST(path_is_sent_as_it_is)
 {
     const struct step steps[] = {{EMPTY_OK, CLOSE}};
     static const char path[] = "/c/a/../x/./y//%2e%2E/%e4%20+?p=a%2Fb+c&q=/../";
-    struct fixture f;
 
-    http_test_set_up(&f, steps, 1, NULL);
-    free(f.call.url);
-    f.call.url = act_sprintf("http://127.0.0.1:%d%s", f.server.port, path);
-    assert_ok(http_do(f.http, &f.call, &f.err), f.err);
+    http_test_set_up(steps, 1, NULL);
+    http_test_set_url(act_sprintf("http://127.0.0.1:%d%s", f.server.port, path));
+    assert_ok(http_test_do(), err);
     ACT_AUTOFREE char *line = act_sprintf("GET %s HTTP/1.1\r\n", path);
     assert_true(act_starts_with(f.server.requests[0].data, line));
-    http_test_tear_down(&f);
 }
 
 TEST(bad_requests_are_not_sent)
@@ -319,19 +308,16 @@ TEST(bad_requests_are_not_sent)
         {"http://127.0.0.1:1/", "x-a", "b\r\nX-Evil: 1", -ACT_USAGE, "'x-a' cannot be sent"},
         {"http://127.0.0.1:1/", "x-a\r\nX-Evil", "1", -ACT_USAGE, "cannot be sent"},
     };
-    struct fixture f;
 
     for (size_t i = 0; i < COUNT(rows); i++) {
-        http_test_set_up(&f, NULL, 0, NULL);
-        free(f.call.url);
-        f.call.url = act_strdup(rows[i].url);
+        http_test_set_up(NULL, 0, NULL);
+        http_test_set_url(act_strdup(rows[i].url));
         if (rows[i].name)
             http_header_set(&f.call.headers, rows[i].name, rows[i].value);
-        assert_int_equal(http_do(f.http, &f.call, &f.err), rows[i].rc);
-        assert_contains(act_error_text(&f.err), rows[i].text);
-        assert_lacks(act_error_text(&f.err), "secret");
+        assert_int_equal(http_test_do(), rows[i].rc);
+        assert_contains(act_error_text(&err), rows[i].text);
+        assert_lacks(act_error_text(&err), "secret");
         assert_int_equal(f.call.tries, 0);
-        http_test_tear_down(&f);
     }
 }
 
@@ -339,6 +325,7 @@ TEST(bad_requests_are_not_sent)
 
 #define BUSY "HTTP/1.1 503 Busy\r\nRetry-After: 0\r\nContent-Length: 4\r\nConnection: close\r\n\r\nbusy"
 #define FINE "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello"
+#define KEPT "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
 #define CUT  "HTTP/1.1 200 OK\r\nretry-after-ms: 0\r\nContent-Length: 5\r\n\r\nwr"
 
 TEST(retries_table)
@@ -368,14 +355,12 @@ TEST(retries_table)
          "hello"},
     };
     char sink[16];
-    struct fixture f;
 
     for (size_t i = 0; i < COUNT(rows); i++) {
-        http_test_set_up(&f, rows[i].steps, rows[i].steps_n,
-                         &(struct http_options){.max_retries = rows[i].max_retries});
+        http_test_set_up(rows[i].steps, rows[i].steps_n, &(struct http_options){.max_retries = rows[i].max_retries});
         f.call.sink = sink;
         f.call.sink_cap = sizeof(sink);
-        assert_int_equal(http_do(f.http, &f.call, &f.err), rows[i].rc);
+        assert_int_equal(http_test_do(), rows[i].rc);
         assert_int_equal(f.call.status, rows[i].status);
         assert_int_equal(f.call.tries, rows[i].tries);
         assert_int_equal(f.call.ambiguous, rows[i].ambiguous);
@@ -383,55 +368,49 @@ TEST(retries_table)
             assert_int_equal(f.call.sink_len, strlen(rows[i].sink));
             assert_memory_equal(sink, rows[i].sink, f.call.sink_len);
         } else {
-            assert_contains(act_error_text(&f.err), "; tried 2 times");
+            assert_contains(act_error_text(&err), "; tried 2 times");
         }
-        http_test_tear_down(&f);
     }
 }
 
 /* A connection that was kept and dies under the next request: libcurl sends it again on its own. */
 TEST(a_silent_repetition_is_ambiguous)
 {
-    const struct step steps[] = {{"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", KEEP}, {NULL, RESET}, {FINE, CLOSE}};
-    struct fixture f;
+    const struct step steps[] = {{KEPT, KEEP}, {NULL, RESET}, {FINE, CLOSE}};
 
-    http_test_set_up(&f, steps, COUNT(steps), NULL);
+    http_test_set_up(steps, COUNT(steps), NULL);
     f.call.method = "PUT";
     f.call.body = "x";
     f.call.body_len = 1;
-    assert_ok(http_do(f.http, &f.call, &f.err), f.err);
+    assert_ok(http_test_do(), err);
     assert_false(f.call.ambiguous);
     f.call.no_retry = true;
-    assert_int_equal(http_do(f.http, &f.call, &f.err), 0);
+    assert_int_equal(http_test_do(), 0);
     assert_int_equal(f.call.status, 200);
     assert_string_equal(f.call.body_text.data, "hello");
     assert_true(f.call.ambiguous);
     assert_int_equal(f.server.requests_n, 3);
-    http_test_tear_down(&f);
 }
 
 /* The same while a body is sent; no retry is needed for it. */
 TEST(a_connection_that_dies_under_a_body_is_replaced)
 {
     enum { SIZE = 8 << 20 };
-    const struct step steps[] = {
-        {"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", KEEP}, {NULL, CUT_SHORT}, {FINE, CLOSE}, {NULL, CUT_SHORT}};
-    struct fixture f;
+    const struct step steps[] = {{KEPT, KEEP}, {NULL, CUT_SHORT}, {FINE, CLOSE}, {NULL, CUT_SHORT}};
     char *body = act_calloc(1, SIZE);
 
-    http_test_set_up(&f, steps, COUNT(steps), &(struct http_options){.max_retries = -1});
-    assert_ok(http_do(f.http, &f.call, &f.err), f.err);
+    http_test_set_up(steps, COUNT(steps), &(struct http_options){.max_retries = -1});
+    assert_ok(http_test_do(), err);
     f.call.method = "PUT";
     f.call.body = body;
     f.call.body_len = SIZE;
-    assert_ok(http_do(f.http, &f.call, &f.err), f.err);
+    assert_ok(http_test_do(), err);
     assert_int_equal(f.call.status, 200);
     assert_true(f.call.ambiguous);
     assert_true(f.server.requests[1].len > SIZE);
     /* a new connection that dies is a failure */
-    assert_int_equal(http_do(f.http, &f.call, &f.err), -ACT_TEMPORARY);
+    assert_int_equal(http_test_do(), -ACT_TEMPORARY);
     assert_int_equal(f.call.tries, 1);
-    http_test_tear_down(&f);
     free(body);
 }
 
@@ -450,67 +429,57 @@ TEST(throttled_calls_wait_for_their_turn)
                                  {BUSY_CODE("500 x", "OperationTimedOut"), CLOSE},
                                  {"HTTP/1.1 429 x\r\nretry-after-ms: 30\r\nContent-Length: 0\r\n\r\n", CLOSE},
                                  {FINE, CLOSE}};
-    struct fixture f;
 
-    http_test_set_up(&f, steps, COUNT(steps), &(struct http_options){.max_retries = 1});
-    assert_ok(http_do(f.http, &f.call, &f.err), f.err);
+    http_test_set_up(steps, COUNT(steps), &(struct http_options){.max_retries = 1});
+    assert_ok(http_test_do(), err);
     assert_int_equal(http_window(f.http, f.call.url), 32);
     int64_t start_ms = act_now_monotonic_ms();
-    assert_ok(http_do(f.http, &f.call, &f.err), f.err);
+    assert_ok(http_test_do(), err);
     assert_true(act_now_monotonic_ms() - start_ms >= 30); /* the pause that was asked for */
     assert_int_equal(f.call.status, 200);
     assert_int_equal(f.call.tries, 5);
     assert_true(f.call.ambiguous);
     assert_true(http_window(f.http, f.call.url) < 32);
-    http_test_tear_down(&f);
 }
 
 /* A peer that is well otherwise and answers "now" for ever gets as many tries as with any other failure. */
 TEST(no_pause_asked_for_is_no_throttling)
 {
     const struct step steps[] = {{FINE, CLOSE}, {BUSY, CLOSE}, {BUSY, CLOSE}, {BUSY, CLOSE}, {BUSY, CLOSE}};
-    struct fixture f;
 
-    http_test_set_up(&f, steps, COUNT(steps), &(struct http_options){.max_retries = 2});
-    assert_ok(http_do(f.http, &f.call, &f.err), f.err);
-    assert_ok(http_do(f.http, &f.call, &f.err), f.err);
+    http_test_set_up(steps, COUNT(steps), &(struct http_options){.max_retries = 2});
+    assert_ok(http_test_do(), err);
+    assert_ok(http_test_do(), err);
     assert_int_equal(f.call.status, 503);
     assert_int_equal(f.call.tries, 3);
-    http_test_tear_down(&f);
 }
 
 /* Whoever wants no second try gets none, and a peer that only throttles is tried as often as any other. */
 TEST(throttling_may_be_the_answer)
 {
     const struct step steps[] = {{BUSY, CLOSE}, {BUSY, CLOSE}, {FINE, CLOSE}, {BUSY, CLOSE}};
-    struct fixture f;
 
-    http_test_set_up(&f, steps, COUNT(steps), &(struct http_options){.max_retries = 1});
-    assert_ok(http_do(f.http, &f.call, &f.err), f.err);
+    http_test_set_up(steps, COUNT(steps), &(struct http_options){.max_retries = 1});
+    assert_ok(http_test_do(), err);
     assert_int_equal(f.call.status, 503);
     assert_int_equal(f.call.tries, 2);
-    assert_ok(http_do(f.http, &f.call, &f.err), f.err);
+    assert_ok(http_test_do(), err);
     assert_int_equal(f.call.status, 200);
     f.call.no_retry = true;
-    assert_ok(http_do(f.http, &f.call, &f.err), f.err);
+    assert_ok(http_test_do(), err);
     assert_int_equal(f.call.status, 503);
     assert_int_equal(f.call.tries, 1);
-    http_test_tear_down(&f);
 }
 
 TEST(windows_are_per_peer_and_limited)
 {
-    struct fixture f;
-
-    http_test_set_up(&f, NULL, 0, &(struct http_options){.max_transfers = 3});
+    http_test_set_up(NULL, 0, &(struct http_options){.max_transfers = 3});
     assert_int_equal(http_window(f.http, f.call.url), 3);
     assert_int_equal(http_window(f.http, "https://other.example/x"), 3);
     assert_int_equal(http_window(f.http, "nonsense"), 1);
-    http_test_tear_down(&f);
     setenv("ACT_MAX_TRANSFERS", "7", 1);
-    http_test_set_up(&f, NULL, 0, NULL);
+    http_test_set_up(NULL, 0, NULL);
     assert_int_equal(http_window(f.http, f.call.url), 7);
-    http_test_tear_down(&f);
     unsetenv("ACT_MAX_TRANSFERS");
 }
 
@@ -529,11 +498,10 @@ TEST(calls_wait_in_line)
     static struct step steps[CALLS];
     static char letters[] = "abcde";
     struct http_call calls[CALLS];
-    struct fixture f;
 
     for (size_t i = 0; i < CALLS; i++)
-        steps[i] = (struct step){"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", KEEP};
-    http_test_set_up(&f, steps, CALLS, &(struct http_options){.max_transfers = 1});
+        steps[i] = (struct step){KEPT, KEEP};
+    http_test_set_up(steps, CALLS, &(struct http_options){.max_transfers = 1});
     for (size_t i = 0; i < CALLS; i++) {
         calls[i] = (struct http_call){.method = "GET",
                                       .url = act_sprintf("%s/%c", f.call.url, letters[i]),
@@ -550,7 +518,6 @@ TEST(calls_wait_in_line)
         http_call_release(&calls[i]);
     }
     act_buf_release(&order);
-    http_test_tear_down(&f);
 }
 
 /* --- bytes per second ----------------------------------------------------------------------------------- */
@@ -570,10 +537,9 @@ TEST(a_limit_is_no_stall)
     const struct step steps[] = {{FINE, CLOSE}, {FINE, CLOSE}};
     struct http_call calls[2];
     char body[SIZE];
-    struct fixture f;
 
     memset(body, 'b', sizeof(body));
-    http_test_set_up(&f, steps, COUNT(steps),
+    http_test_set_up(steps, COUNT(steps),
                      &(struct http_options){.bwlimit = 1000, .stall_timeout_s = 1, .max_retries = -1});
     int64_t start_ms = act_now_monotonic_ms();
     for (size_t i = 0; i < COUNT(calls); i++) {
@@ -589,7 +555,6 @@ TEST(a_limit_is_no_stall)
         assert_memory_equal(got->data + got->len - SIZE, body, SIZE);
         http_call_release(&calls[i]);
     }
-    http_test_tear_down(&f);
 }
 
 /* Both ways at once, in pieces, byte for byte. */
@@ -598,28 +563,26 @@ TEST(limited_bodies_arrive)
     enum { SIZE = 300000 };
     ACT_AUTO(act_buf) text = {0};
     char *body = act_alloc(SIZE), *sink = act_alloc(SIZE);
-    struct fixture f;
 
     for (size_t i = 0; i < SIZE; i++)
         body[i] = (char)('a' + i * 7 % 26);
     act_buf_addf(&text, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n", SIZE);
     act_buf_add(&text, body, SIZE);
     const struct step steps[] = {{text.data, CLOSE}};
-    http_test_set_up(&f, steps, 1, &(struct http_options){.bwlimit = 1000000, .stall_timeout_s = 1});
+    http_test_set_up(steps, 1, &(struct http_options){.bwlimit = 1000000, .stall_timeout_s = 1});
     f.call.method = "PUT";
     f.call.body = body;
     f.call.body_len = SIZE;
     f.call.sink = sink;
     f.call.sink_cap = SIZE;
     int64_t start_ms = act_now_monotonic_ms();
-    assert_ok(http_do(f.http, &f.call, &f.err), f.err);
+    assert_ok(http_test_do(), err);
     assert_true(act_now_monotonic_ms() - start_ms >= 350); /* up, then down; but for what was there at first */
     assert_int_equal(f.call.tries, 1);
     assert_int_equal(f.call.sink_len, SIZE);
     assert_memory_equal(sink, body, SIZE);
     const struct act_buf *got = &f.server.requests[0];
     assert_memory_equal(got->data + got->len - SIZE, body, SIZE);
-    http_test_tear_down(&f);
     free(body);
     free(sink);
 }
@@ -627,30 +590,26 @@ TEST(limited_bodies_arrive)
 TEST(a_stall_under_a_limit_is_noticed)
 {
     const struct step steps[] = {{"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf", STALL}};
-    struct fixture f;
 
-    http_test_set_up(&f, steps, 1, &(struct http_options){.bwlimit = 1000000, .stall_timeout_s = 1, .max_retries = -1});
-    assert_fails(http_do(f.http, &f.call, &f.err), f.err, ACT_TIMEOUT, "nothing for 1 s");
-    http_test_tear_down(&f);
+    http_test_set_up(steps, 1, &(struct http_options){.bwlimit = 1000000, .stall_timeout_s = 1, .max_retries = -1});
+    assert_fails(http_test_do(), err, ACT_TIMEOUT, "nothing for 1 s");
 }
 
 /* A kept connection dies under a limited request: it begins anew. */
 TEST(a_limited_body_is_repeated_from_its_beginning)
 {
-    const struct step steps[] = {{"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", KEEP}, {NULL, RESET}, {FINE, CLOSE}};
-    struct fixture f;
+    const struct step steps[] = {{KEPT, KEEP}, {NULL, RESET}, {FINE, CLOSE}};
 
-    http_test_set_up(&f, steps, COUNT(steps), &(struct http_options){.bwlimit = 1000000, .max_retries = -1});
+    http_test_set_up(steps, COUNT(steps), &(struct http_options){.bwlimit = 1000000, .max_retries = -1});
     f.call.method = "PUT";
     f.call.body = "0123456789";
     f.call.body_len = 10;
-    assert_ok(http_do(f.http, &f.call, &f.err), f.err);
-    assert_ok(http_do(f.http, &f.call, &f.err), f.err);
+    assert_ok(http_test_do(), err);
+    assert_ok(http_test_do(), err);
     assert_true(f.call.ambiguous);
     assert_int_equal(f.server.requests_n, 3);
     for (size_t i = 0; i < 3; i++)
         assert_true(act_ends_with(f.server.requests[i].data, "\r\n\r\n0123456789"));
-    http_test_tear_down(&f);
 }
 
 /* --- signing, failing ----------------------------------------------------------------------------------- */
@@ -671,13 +630,12 @@ static int sign_anew(struct http_call *call, struct act_error *e)
 TEST(every_try_is_signed_anew)
 {
     const struct step steps[] = {{BUSY, CLOSE}, {BUSY, CLOSE}, {FINE, CLOSE}};
-    struct fixture f;
 
-    http_test_set_up(&f, steps, COUNT(steps), NULL);
+    http_test_set_up(steps, COUNT(steps), NULL);
     ACT_AUTOFREE char *url = act_strdup(f.call.url);
     signs = 0;
     f.call.sign = sign_anew;
-    assert_ok(http_do(f.http, &f.call, &f.err), f.err);
+    assert_ok(http_test_do(), err);
     for (size_t i = 0; i < COUNT(steps); i++) {
         char *line = act_sprintf("GET /c/b?sig=%zu HTTP/1.1\r\n", i + 1);
         char *date = act_sprintf("\r\nx-ms-date: %zu\r\n", i + 1);
@@ -688,61 +646,52 @@ TEST(every_try_is_signed_anew)
     }
     assert_string_equal(f.call.url, url);
     f.call.sign_arg = &f;
-    assert_int_equal(http_do(f.http, &f.call, &f.err), -ACT_DENIED);
-    assert_string_equal(act_error_text(&f.err), "cannot get 'c/b': the login has expired");
-    http_test_tear_down(&f);
+    assert_int_equal(http_test_do(), -ACT_DENIED);
+    assert_string_equal(act_error_text(&err), "cannot get 'c/b': the login has expired");
 }
 
 TEST(unreachable_peers_fail_soon_with_their_name)
 {
-    struct fixture f;
     int port;
 
     close(listen_somewhere(&port));
-    http_test_set_up(&f, NULL, 0, NULL);
-    free(f.call.url);
-    f.call.url = act_sprintf("http://127.0.0.1:%d/c/b", port);
+    http_test_set_up(NULL, 0, NULL);
+    http_test_set_url(act_sprintf("http://127.0.0.1:%d/c/b", port));
     char *wanted = act_sprintf("cannot get 'c/b': cannot reach 127.0.0.1:%d: Connection refused; tried 3 times", port);
-    assert_int_equal(http_do(f.http, &f.call, &f.err), -ACT_TEMPORARY);
-    assert_string_equal(act_error_text(&f.err), wanted);
+    assert_int_equal(http_test_do(), -ACT_TEMPORARY);
+    assert_string_equal(act_error_text(&err), wanted);
     assert_int_equal(f.call.tries, 3);
     assert_false(f.call.ambiguous);
     free(wanted);
     /* A label of 64 letters: the resolver refuses it without asking anybody. */
-    free(f.call.url);
-    f.call.url = act_sprintf("https://%064d.invalid/c/b", 0);
+    http_test_set_url(act_sprintf("https://%064d.invalid/c/b", 0));
     f.call.no_retry = true;
     wanted = act_sprintf("cannot get 'c/b': cannot reach %064d.invalid:443: its name cannot be resolved", 0);
-    assert_int_equal(http_do(f.http, &f.call, &f.err), -ACT_TEMPORARY);
-    assert_string_equal(act_error_text(&f.err), wanted);
+    assert_int_equal(http_test_do(), -ACT_TEMPORARY);
+    assert_string_equal(act_error_text(&err), wanted);
     free(wanted);
-    http_test_tear_down(&f);
 }
 
 /* The same peer gets the full number of tries once it has answered. */
 TEST(a_peer_that_answered_is_tried_longer)
 {
     const struct step steps[] = {{FINE, CLOSE}};
-    struct fixture f;
 
-    http_test_set_up(&f, steps, 1, &(struct http_options){.max_retries = 3});
-    assert_ok(http_do(f.http, &f.call, &f.err), f.err);
+    http_test_set_up(steps, 1, &(struct http_options){.max_retries = 3});
+    assert_ok(http_test_do(), err);
     server_stop(&f.server);
-    assert_int_equal(http_do(f.http, &f.call, &f.err), -ACT_TEMPORARY);
+    assert_int_equal(http_test_do(), -ACT_TEMPORARY);
     assert_int_equal(f.call.tries, 4);
     server_start(&f.server, NULL, 0); /* for http_test_tear_down() */
-    http_test_tear_down(&f);
 }
 
 TEST(a_stall_is_a_timeout)
 {
     static const char *const starts[] = {"HTTP/1.1 200", "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf"};
-    struct fixture f;
 
     setenv("ACT_STALL_TIMEOUT", "1", 1);
     for (size_t i = 0; i < COUNT(starts); i++) {
-        assert_fails(http_test_ask_once(&f, starts[i], STALL), f.err, ACT_TIMEOUT, "less than 1 KiB/s for 1 s");
-        http_test_tear_down(&f);
+        assert_fails(http_test_ask_once(starts[i], STALL), err, ACT_TIMEOUT, "less than 1 KiB/s for 1 s");
     }
     unsetenv("ACT_STALL_TIMEOUT");
 }
@@ -750,15 +699,12 @@ TEST(a_stall_is_a_timeout)
 TEST(tls_against_a_plain_port_fails_cleanly)
 {
     const struct step steps[] = {{"HTTP/1.1 400 Bad\r\nContent-Length: 0\r\n\r\n", SPEAK_FIRST}};
-    struct fixture f;
 
-    http_test_set_up(&f, steps, 1, NULL);
-    free(f.call.url);
-    f.call.url = act_sprintf("https://127.0.0.1:%d/", f.server.port);
+    http_test_set_up(steps, 1, NULL);
+    http_test_set_url(act_sprintf("https://127.0.0.1:%d/", f.server.port));
     f.call.no_retry = true;
-    assert_fails(http_do(f.http, &f.call, &f.err), f.err, ACT_TEMPORARY, "cannot reach 127.0.0.1:");
+    assert_fails(http_test_do(), err, ACT_TEMPORARY, "cannot reach 127.0.0.1:");
     assert_false(f.call.ambiguous);
-    http_test_tear_down(&f);
 }
 
 /* --- TLS, with the server that comes with OpenSSL ------------------------------------------------------- */
@@ -771,13 +717,11 @@ struct tls_server {
 };
 
 /* Starts a program, its standard output (and error) readable from *out. */
-static pid_t start_program(const char *const argv[], FILE **out)
+static pid_t start_program(const char *command, FILE **out)
 {
-    ACT_AUTO(act_strv) args = {0};
+    ACT_AUTO(act_strv) args = words_of(command);
     int fds[2];
 
-    for (size_t i = 0; argv[i]; i++)
-        act_strv_push(&args, argv[i]);
     assert_int_equal(pipe(fds), 0);
     pid_t pid = fork();
     assert_true(pid >= 0);
@@ -804,26 +748,11 @@ static void make_certificate(struct tls_server *s)
     assert_non_null(mkdtemp(s->dir));
     s->cert = act_sprintf("%s/cert", s->dir);
     s->key = act_sprintf("%s/key", s->dir);
-    const char *const argv[] = {"openssl",
-                                "req",
-                                "-x509",
-                                "-newkey",
-                                "ec",
-                                "-pkeyopt",
-                                "ec_paramgen_curve:prime256v1",
-                                "-nodes",
-                                "-days",
-                                "2",
-                                "-subj",
-                                "/CN=act test",
-                                "-addext",
-                                "subjectAltName=IP:127.0.0.1",
-                                "-keyout",
-                                s->key,
-                                "-out",
-                                s->cert,
-                                NULL};
-    pid_t pid = start_program(argv, &out);
+    ACT_AUTOFREE char *command =
+        act_sprintf("openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=act "
+                    "-addext subjectAltName=IP:127.0.0.1 -keyout %s -out %s",
+                    s->key, s->cert);
+    pid_t pid = start_program(command, &out);
     while (fgets(line, sizeof(line), out))
         ;
     fclose(out);
@@ -836,9 +765,9 @@ static void tls_server_start(struct tls_server *s, FILE **out)
     char line[512];
 
     make_certificate(s);
-    const char *const argv[] = {"openssl", "s_server", "-accept", "127.0.0.1:0", "-www",
-                                "-cert",   s->cert,    "-key",    s->key,        NULL};
-    s->pid = start_program(argv, out);
+    ACT_AUTOFREE char *command =
+        act_sprintf("openssl s_server -accept 127.0.0.1:0 -www -cert %s -key %s", s->cert, s->key);
+    s->pid = start_program(command, out);
     s->port = 0;
     while (s->port == 0 && fgets(line, sizeof(line), *out))
         sscanf(line, "ACCEPT 127.0.0.1:%d", &s->port);
@@ -879,17 +808,14 @@ TEST(certificates_are_verified)
         {"127.0.0.1", NULL, "/nonexistent", -ACT_CONFIG, "the certificates in '/nonexistent'"},
     };
     for (size_t i = 0; i < COUNT(rows); i++) {
-        struct fixture f;
         setenv("SSL_CERT_FILE", rows[i].variable, 1);
-        http_test_set_up(&f, NULL, 0, &(struct http_options){.ca_file = rows[i].ca_file});
-        free(f.call.url);
-        f.call.url = act_sprintf("https://%s:%d/", rows[i].host, tls.port);
-        assert_int_equal(http_do(f.http, &f.call, &f.err), rows[i].rc);
+        http_test_set_up(NULL, 0, &(struct http_options){.ca_file = rows[i].ca_file});
+        http_test_set_url(act_sprintf("https://%s:%d/", rows[i].host, tls.port));
+        assert_int_equal(http_test_do(), rows[i].rc);
         assert_int_equal(f.call.status, rows[i].rc == 0 ? 200 : 0);
-        assert_contains(act_error_text(&f.err), rows[i].text);
+        assert_contains(act_error_text(&err), rows[i].text);
         assert_int_equal(f.call.tries, 1);
         assert_false(f.call.ambiguous);
-        http_test_tear_down(&f);
     }
     unsetenv("SSL_CERT_FILE");
     tls_server_stop(&tls, out);
@@ -916,11 +842,10 @@ TEST(many_calls_share_few_connections)
     enum { CALLS = 20 };
     static struct step steps[2 * CALLS];
     struct http_call calls[CALLS];
-    struct fixture f;
 
     for (size_t i = 0; i < COUNT(steps); i++)
         steps[i] = (struct step){FINE, CLOSE};
-    http_test_set_up(&f, steps, COUNT(steps), NULL);
+    http_test_set_up(steps, COUNT(steps), NULL);
     ended = 0;
     for (size_t i = 0; i < CALLS; i++) {
         calls[i] = (struct http_call){
@@ -934,45 +859,38 @@ TEST(many_calls_share_few_connections)
         assert_string_equal(calls[i].body_text.data, "hello");
         http_call_release(&calls[i]);
     }
-    http_test_tear_down(&f);
 }
 
 TEST(proxies_are_used_but_not_for_this_machine)
 {
     const struct step steps[] = {{EMPTY_OK, CLOSE}};
-    struct fixture f;
 
     unsetenv("no_proxy");
     unsetenv("NO_PROXY");
     setenv("http_proxy", "http://127.0.0.1:1", 1);
-    assert_int_equal(http_test_ask_once(&f, FINE, CLOSE), 0);
-    http_test_tear_down(&f);
-    http_test_set_up(&f, steps, 1, NULL);
+    assert_int_equal(http_test_ask_once(FINE, CLOSE), 0);
+    http_test_set_up(steps, 1, NULL);
     ACT_AUTOFREE char *proxy = act_sprintf("http://127.0.0.1:%d", f.server.port);
     setenv("http_proxy", proxy, 1);
-    free(f.call.url);
-    f.call.url = act_strdup("http://storage.example/c/b");
-    assert_ok(http_do(f.http, &f.call, &f.err), f.err);
+    http_test_set_url(act_strdup("http://storage.example/c/b"));
+    assert_ok(http_test_do(), err);
     assert_true(act_starts_with(f.server.requests[0].data, "GET http://storage.example/c/b HTTP/1.1\r\n"));
     setenv("http_proxy", "http://127.0.0.1:1", 1);
     f.call.no_retry = true;
-    free(f.call.url);
-    f.call.url = act_strdup("http://other.example/c/b");
-    assert_fails(http_do(f.http, &f.call, &f.err), f.err, ACT_TEMPORARY, "cannot reach other.example:80: ");
-    assert_non_null(
-        strstr(act_error_text(&f.err), "the proxy 'http://127.0.0.1:1' cannot be used: Connection refused"));
+    http_test_set_url(act_strdup("http://other.example/c/b"));
+    assert_fails(http_test_do(), err, ACT_TEMPORARY, "cannot reach other.example:80: ");
+    assert_non_null(strstr(act_error_text(&err), "the proxy 'http://127.0.0.1:1' cannot be used: Connection refused"));
     setenv("http_proxy", "http://me:pssst@nowhere.invalid:1", 1);
-    assert_fails(http_do(f.http, &f.call, &f.err), f.err, ACT_TEMPORARY,
+    assert_fails(http_test_do(), err, ACT_TEMPORARY,
                  "the proxy 'http://REDACTED@nowhere.invalid:1' cannot be used: its name");
     setenv("http_proxy", "gopher://me:pssst@127.0.0.1:1", 1);
-    assert_true(http_do(f.http, &f.call, &f.err) < 0);
-    assert_contains(act_error_text(&f.err), "127.0.0.1:1");
-    assert_lacks(act_error_text(&f.err), "pssst");
+    assert_true(http_test_do() < 0);
+    assert_contains(act_error_text(&err), "127.0.0.1:1");
+    assert_lacks(act_error_text(&err), "pssst");
     f.call.direct = true;
-    assert_int_equal(http_do(f.http, &f.call, &f.err), -ACT_TEMPORARY);
-    assert_non_null(strstr(act_error_text(&f.err), "cannot reach other.example:80: its name cannot be resolved"));
+    assert_int_equal(http_test_do(), -ACT_TEMPORARY);
+    assert_non_null(strstr(act_error_text(&err), "cannot reach other.example:80: its name cannot be resolved"));
     unsetenv("http_proxy");
-    http_test_tear_down(&f);
 }
 
 TEST(trace_shows_tries_but_no_secret)
@@ -980,18 +898,16 @@ TEST(trace_shows_tries_but_no_secret)
     const struct step steps[] = {{BUSY, CLOSE},
                                  {"HTTP/1.1 201 Created\r\nx-ms-request-id: id-7\r\nContent-Length: 0\r\n\r\n", CLOSE}};
     char text[4096];
-    struct fixture f;
     FILE *file = tmpfile();
     int old = dup(STDERR_FILENO);
 
     assert_non_null(file);
-    http_test_set_up(&f, steps, COUNT(steps), NULL);
-    free(f.call.url);
-    f.call.url = act_sprintf("http://127.0.0.1:%d/c/b?sv=1&sig=SECRET", f.server.port);
+    http_test_set_up(steps, COUNT(steps), NULL);
+    http_test_set_url(act_sprintf("http://127.0.0.1:%d/c/b?sv=1&sig=SECRET", f.server.port));
     http_header_set(&f.call.headers, "Authorization", "SharedKey a:SECRET");
     dup2(fileno(file), STDERR_FILENO);
     setenv("ACT_TRACE", "http", 1);
-    int rc = http_do(f.http, &f.call, &f.err);
+    int rc = http_test_do();
     unsetenv("ACT_TRACE");
     dup2(old, STDERR_FILENO);
     close(old);
@@ -1005,7 +921,6 @@ TEST(trace_shows_tries_but_no_secret)
     assert_non_null(strstr(text, "/c/b?sv=1&sig=REDACTED 201 out 0 in 0 "));
     assert_non_null(strstr(text, " try 1 id -\n"));
     assert_non_null(strstr(text, " try 2 id id-7\n"));
-    http_test_tear_down(&f);
 }
 
 TEST(header_lists)

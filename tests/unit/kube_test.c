@@ -62,7 +62,7 @@ static int kube_test_remove_home(void **state)
     kube_free(f.kube);
     http_free(f.http);
     engine_free(f.engine);
-    if (f.server.steps)
+    if (f.server.steps_n > 0)
         server_stop(&f.server);
     if (f.peer > 0) {
         kill(f.peer, SIGKILL);

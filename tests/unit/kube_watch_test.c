@@ -180,7 +180,7 @@ static int kube_watch_test_end(void **state)
     kube_free(f.kube);
     http_free(f.http);
     engine_free(f.engine);
-    if (f.server.steps)
+    if (f.server.steps_n > 0)
         server_stop(&f.server);
     return 0;
 }

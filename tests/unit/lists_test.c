@@ -221,12 +221,8 @@ static int window(const struct store *store)
 }
 
 static const struct store_ops names_ops = {
-    .start = {[STORE_HEAD] = lists_test_start,
-              [STORE_GET] = lists_test_start,
-              [STORE_LIST] = lists_test_start,
-              [STORE_DELETE] = lists_test_start,
-              [STORE_DELETE_MANY] = lists_test_start,
-              [STORE_CLEAR] = lists_test_start},
+    .operations = STORE_READS | STORE_BIT(STORE_DELETE) | STORE_BIT(STORE_DELETE_MANY) | STORE_BIT(STORE_CLEAR),
+    .start = lists_test_start,
     .window = window,
 };
 

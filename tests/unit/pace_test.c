@@ -68,7 +68,7 @@ TEST(window_stays_when_it_is_not_used)
     assert_int_equal(p.window, 256);
 }
 
-/* What a new period finds is compared with what was before, not with what was long ago. */
+/* A new period is compared with the one before, not with what was long ago. */
 TEST(idle_time_is_not_measured)
 {
     static const struct line line = {1, 20};

@@ -98,16 +98,6 @@ int __real_fdatasync(int fd);
 int __wrap_fdatasync(int fd);
 int __real_syncfs(int fd);
 int __wrap_syncfs(int fd);
-int __real_linkat(int from_dir, const char *from, int to_dir, const char *to, int flags);
-int __wrap_linkat(int from_dir, const char *from, int to_dir, const char *to, int flags);
-int __real_link(const char *from, const char *to);
-int __wrap_link(const char *from, const char *to);
-int __real_renameat(int from_dir, const char *from, int to_dir, const char *to);
-int __wrap_renameat(int from_dir, const char *from, int to_dir, const char *to);
-int __real_renameat2(int from_dir, const char *from, int to_dir, const char *to, unsigned flags);
-int __wrap_renameat2(int from_dir, const char *from, int to_dir, const char *to, unsigned flags);
-int __real_rename(const char *from, const char *to);
-int __wrap_rename(const char *from, const char *to);
 int __real_fstatfs64(int fd, struct statfs *out);
 int __wrap_fstatfs64(int fd, struct statfs *out);
 
@@ -157,7 +147,7 @@ int __wrap_fdatasync(int fd)
     return __real_fdatasync(fd);
 }
 
-/* What is written meanwhile is not synced by it: so it counts for what was there when it began. */
+/* Bytes written meanwhile are not synced by it: so it counts for what was there when it began. */
 int __wrap_syncfs(int fd)
 {
     pthread_mutex_lock(&disk.lock);
@@ -169,50 +159,23 @@ int __wrap_syncfs(int fd)
     return __real_syncfs(fd);
 }
 
-int __wrap_linkat(int from_dir, const char *from, int to_dir, const char *to, int flags)
-{
-    int rc = __real_linkat(from_dir, from, to_dir, to, flags);
+/* Defines a call that gives a name to a file in a folder. */
+#define NAMES(call, dir, to, parameters, arguments)                                                                    \
+    int __real_##call parameters;                                                                                      \
+    int __wrap_##call parameters;                                                                                      \
+    int __wrap_##call parameters                                                                                       \
+    {                                                                                                                  \
+        int rc = __real_##call arguments;                                                                              \
+        if (rc == 0)                                                                                                   \
+            power_test_note_name(dir, to);                                                                             \
+        return rc;                                                                                                     \
+    }
 
-    if (rc == 0)
-        power_test_note_name(to_dir, to);
-    return rc;
-}
-
-int __wrap_link(const char *from, const char *to)
-{
-    int rc = __real_link(from, to);
-
-    if (rc == 0)
-        power_test_note_name(AT_FDCWD, to);
-    return rc;
-}
-
-int __wrap_renameat(int from_dir, const char *from, int to_dir, const char *to)
-{
-    int rc = __real_renameat(from_dir, from, to_dir, to);
-
-    if (rc == 0)
-        power_test_note_name(to_dir, to);
-    return rc;
-}
-
-int __wrap_renameat2(int from_dir, const char *from, int to_dir, const char *to, unsigned flags)
-{
-    int rc = __real_renameat2(from_dir, from, to_dir, to, flags);
-
-    if (rc == 0)
-        power_test_note_name(to_dir, to);
-    return rc;
-}
-
-int __wrap_rename(const char *from, const char *to)
-{
-    int rc = __real_rename(from, to);
-
-    if (rc == 0)
-        power_test_note_name(AT_FDCWD, to);
-    return rc;
-}
+NAMES(linkat, b, to, (int a, const char *from, int b, const char *to, int flags), (a, from, b, to, flags))
+NAMES(link, AT_FDCWD, to, (const char *from, const char *to), (from, to))
+NAMES(renameat, b, to, (int a, const char *from, int b, const char *to), (a, from, b, to))
+NAMES(renameat2, b, to, (int a, const char *from, int b, const char *to, unsigned flags), (a, from, b, to, flags))
+NAMES(rename, AT_FDCWD, to, (const char *from, const char *to), (from, to))
 
 /* The folder of the tests may be in memory, where nothing is synced. */
 int __wrap_fstatfs64(int fd, struct statfs *out)
@@ -239,7 +202,6 @@ static struct {
     struct http *http;
     struct store *from, *to;
     char root[1]; /* the path of all */
-    struct act_error err;
 } t;
 
 static void open_stores(void)
@@ -249,8 +211,8 @@ static void open_stores(void)
 
     t.engine = engine_new(NULL);
     t.http = http_new(t.engine, &(struct http_options){0});
-    assert_ok(store_folder_open(t.http, from, true, &t.from, &t.err), t.err);
-    assert_ok(store_folder_open(t.http, to, true, &t.to, &t.err), t.err);
+    assert_ok(store_folder_open(t.http, from, true, &t.from, &err), err);
+    assert_ok(store_folder_open(t.http, to, true, &t.to, &err), err);
 }
 
 static int power_test_setup(void **state)
@@ -269,14 +231,14 @@ static int power_test_teardown(void **state)
     store_free(t.to);
     http_free(t.http);
     engine_free(t.engine);
-    return act_remove_tree(t.dir, &t.err);
+    return act_remove_tree(t.dir, &err);
 }
 
 static void power_test_write_text(const char *side, const char *name, const void *data, size_t len)
 {
     ACT_AUTOFREE char *path = act_sprintf("%s/%s/%s", t.dir, side, name);
 
-    assert_ok(act_file_write(path, data, len, 0644, &t.err), t.err);
+    assert_ok(act_file_write(path, data, len, 0644, &err), err);
 }
 
 /* Small files in folders and one of many parts; every second one is at the destination already, and older. */
@@ -301,7 +263,7 @@ static void check_trees(void)
         ACT_AUTOFREE char *name = act_sprintf("in/%d/file-%d", i % 3, i);
         ACT_AUTOFREE char *path = act_sprintf("%s/to/%s", t.dir, name);
         ACT_AUTOFREE char *text = NULL;
-        assert_ok(act_file_read(path, 100, &text, NULL, &t.err), t.err);
+        assert_ok(act_file_read(path, 100, &text, NULL, &err), err);
         assert_string_equal(text, name);
     }
 }
@@ -314,7 +276,7 @@ static void copy_all(bool no_sync)
 
     make_trees();
     power_test_forget_all();
-    assert_ok(transfer_copy(t.engine, &from, t.to, "", &options, &report, &t.err), t.err);
+    assert_ok(transfer_copy(t.engine, &from, t.to, "", &options, &report, &err), err);
     assert_int_equal(report.total.done_objects, FILES + 1);
     check_trees();
 }
@@ -341,13 +303,13 @@ TEST(test_each_alone)
     ACT_AUTO(store_call) copy = {.op = STORE_COPY, .copy.source = "a/b", .key = "a/c"};
 
     power_test_forget_all();
-    assert_ok(store_do(t.to, &put, &t.err), t.err);
+    assert_ok(store_do(t.to, &put, &err), err);
     assert_in_order(1);
     store_call_release(&put);
-    assert_ok(store_do(t.to, &put, &t.err), t.err); /* replaced */
+    assert_ok(store_do(t.to, &put, &err), err); /* replaced */
     assert_in_order(2);
     store_call_release(&put);
-    assert_ok(store_do(t.to, &copy, &t.err), t.err);
+    assert_ok(store_do(t.to, &copy, &err), err);
     assert_in_order(3);
 }
 
@@ -365,8 +327,8 @@ TEST(test_blocks_alone)
              .key = "large",
              .commit = {.upload_id = id, .n_blocks = 1, .total = 8, .attr.mode = -1}},
         };
-        for (size_t i = !begun; i < sizeof(calls) / sizeof(calls[0]); i++) {
-            assert_ok(store_do(t.to, &calls[i], &t.err), t.err);
+        for (size_t i = !begun; i < COUNT(calls); i++) {
+            assert_ok(store_do(t.to, &calls[i], &err), err);
             store_call_release(&calls[i]);
         }
         assert_in_order(1);
@@ -379,10 +341,10 @@ TEST(test_state_files)
     ACT_AUTOFREE char *copy = act_sprintf("%s/copy", t.dir);
 
     power_test_forget_all();
-    assert_ok(act_file_write(path, "text", 4, 0600, &t.err), t.err);
+    assert_ok(act_file_write(path, "text", 4, 0600, &err), err);
     assert_in_order(1);
-    assert_ok(act_file_copy(path, copy, 0600, &t.err), t.err);
-    assert_ok(rename(copy, path) ? -1 : 0, t.err);
+    assert_ok(act_file_copy(path, copy, 0600, &err), err);
+    assert_ok(rename(copy, path) ? -1 : 0, err);
     assert_int_equal(disk.early, 0);
 }
 
@@ -396,12 +358,12 @@ TEST(test_copies_of_logs)
     struct store_entry log = {.key = name, .size = strlen("text")};
 
     power_test_forget_all();
-    int fd = act_open_below(t.dir, path, O_WRONLY | O_CREAT, &t.err);
+    int fd = act_open_below(t.dir, path, O_WRONLY | O_CREAT, &err);
     assert_true(fd >= 0 && act_pwrite_all(fd, "text", strlen("text"), 0) == 0);
     close(fd);
     assert_ok(flow_note_complete(&(struct flow_source){.platform = platform}, &run,
-                                 &(struct store_page){.v = &log, .n = 1}, &t.err),
-              t.err);
+                                 &(struct store_page){.v = &log, .n = 1}, &err),
+              err);
     assert_in_order(1);
     assert_int_equal(disk.others_dirty, 0);
 }
@@ -412,7 +374,7 @@ TEST(test_claim)
     struct supervisor s = {.node.dir = t.dir, .job.id = (char[]){"12"}};
 
     power_test_forget_all();
-    assert_ok(attempt_claim(&s, &t.err), t.err);
+    assert_ok(attempt_claim(&s, &err), err);
     assert_int_equal(disk.names, 1);
     assert_int_equal(disk.early, 0);
 }

@@ -7,6 +7,8 @@
 
 #include <netinet/in.h>
 #include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
 #include <strings.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -28,10 +30,11 @@ struct step {
 enum { MAX_STEPS = 64 };
 
 struct server {
-    const struct step *steps;
+    struct step steps[MAX_STEPS];
     size_t steps_n;
     struct act_buf requests[MAX_STEPS]; /* head and body, as they came */
-    size_t requests_n;
+    atomic_size_t requests_n;
+    char upload[64]; /* the last x-ms-meta-act_upload of a request */
     int listener, port;
     pthread_t thread;
 };
@@ -65,27 +68,45 @@ static inline void read_some(int fd)
         return;
 }
 
-/* "{port}" in an answer is the port of the server. New string. */
-static inline char *with_port(const char *answer, int port)
+/* Keeps the id by which a request marks its upload. */
+static inline void note_upload(struct server *s, const struct act_buf *request)
 {
-    static const char mark[] = "{port}";
+    static const char header[] = "x-ms-meta-act_upload: ";
+    const char *at = request->data ? strcasestr(request->data, header) : NULL;
+
+    if (at)
+        snprintf(s->upload, sizeof(s->upload), "%.*s", (int)strcspn(at + strlen(header), "\r"), at + strlen(header));
+}
+
+/* The text with `value` in place of each mark. New string. */
+static inline char *with_mark(const char *text, const char *mark, const char *value)
+{
     struct act_buf out = {0};
     const char *at;
 
-    while ((at = strstr(answer, mark))) {
-        act_buf_add(&out, answer, (size_t)(at - answer));
-        act_buf_addf(&out, "%d", port);
-        answer = at + strlen(mark);
+    for (; (at = strstr(text, mark)); text = at + strlen(mark)) {
+        act_buf_add(&out, text, (size_t)(at - text));
+        act_buf_adds(&out, value);
     }
-    act_buf_adds(&out, answer);
+    act_buf_adds(&out, text);
     return act_buf_steal(&out);
 }
 
-static inline void answer(int fd, int port, const struct step *step)
+static inline char *with_port(const char *text, int port)
+{
+    char number[16];
+
+    snprintf(number, sizeof(number), "%d", port);
+    return with_mark(text, "{port}", number);
+}
+
+/* "{port}" in an answer is the port of the server, "{upload}" its upload. */
+static inline void answer(int fd, const struct server *s, const struct step *step)
 {
     const struct linger reset = {.l_onoff = 1};
     char rest[4096];
-    ACT_AUTOFREE char *text = with_port(step->answer ? step->answer : "", port);
+    ACT_AUTOFREE char *ported = with_port(step->answer ? step->answer : "", s->port);
+    ACT_AUTOFREE char *text = with_mark(ported, "{upload}", s->upload);
     size_t len = strlen(text);
 
     if (len > 0 && send(fd, text, len, MSG_NOSIGNAL) < 0)
@@ -106,11 +127,14 @@ static inline void *serve(void *arg)
     for (size_t i = 0; i < s->steps_n; i++) {
         if (fd < 0 && (fd = accept(s->listener, NULL, NULL)) < 0)
             break;
-        if (s->steps[i].then == CUT_SHORT)
+        if (s->steps[i].then == CUT_SHORT) {
             read_some(fd);
-        else if (s->steps[i].then != SPEAK_FIRST)
-            read_request(fd, &s->requests[s->requests_n++]);
-        answer(fd, s->port, &s->steps[i]);
+        } else if (s->steps[i].then != SPEAK_FIRST) {
+            struct act_buf *request = &s->requests[s->requests_n++];
+            read_request(fd, request);
+            note_upload(s, request);
+        }
+        answer(fd, s, &s->steps[i]);
         if (s->steps[i].then != KEEP) {
             close(fd);
             fd = -1;
@@ -137,18 +161,32 @@ static inline int listen_somewhere(int *out_port)
 
 static inline void server_start(struct server *s, const struct step *steps, size_t steps_n)
 {
-    *s = (struct server){.steps = steps, .steps_n = steps_n};
+    assert_true(steps_n <= MAX_STEPS);
+    *s = (struct server){.steps_n = steps_n};
+    if (steps_n > 0)
+        memcpy(s->steps, steps, steps_n * sizeof(*steps));
     s->listener = listen_somewhere(&s->port);
     assert_int_equal(pthread_create(&s->thread, NULL, serve, s), 0);
 }
 
-static inline void server_stop(struct server *s)
+/* Ends it; its requests stay until server_forget(). */
+static inline void server_end(struct server *s)
 {
     shutdown(s->listener, SHUT_RDWR);
     pthread_join(s->thread, NULL);
     close(s->listener);
+}
+
+static inline void server_forget(struct server *s)
+{
     for (size_t i = 0; i < MAX_STEPS; i++)
         act_buf_release(&s->requests[i]);
+}
+
+static inline void server_stop(struct server *s)
+{
+    server_end(s);
+    server_forget(s);
 }
 
 #endif

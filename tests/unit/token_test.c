@@ -1,4 +1,4 @@
-/* What token endpoints, az and services say; clouds; when tokens are renewed; the SAS of a login; the cache. */
+/* The responses of token endpoints, az and services; clouds; when tokens are renewed; the SAS of a login; the cache. */
 #include "unit/test.h"
 
 #include <fcntl.h>
@@ -387,7 +387,8 @@ TEST(delegation_sas)
                                   .version = act_strdup("2025-11-05")};
 
     key.key = act_base64_decode("S0YbZ/Jno7zt2WTqhRbrpPAEBFsj7CXS9Wpci79FQUw=", &key.key_len);
-    ACT_AUTOFREE char *sas = auth_delegation_sas(&key, "devstoreaccount1", "oa1", "x.txt", "r", 0, 1795478400, false);
+    const struct auth_sas want = {.container = "oa1", .name = "x.txt", .permissions = "r", .expiry_s = 1795478400};
+    ACT_AUTOFREE char *sas = auth_delegation_sas(&key, "devstoreaccount1", &want);
     assert_string_equal(
         sas, "sv=2021-12-02&se=2026-11-24T00%3A00%3A00Z&sr=b&sp=r&skoid=11111111-2222-3333-4444-"
              "555555555555&sktid=72f988bf-86f1-41af-91ab-2d7cd011db47&skt=2026-11-20T00%3A00%3A00Z&ske="
@@ -452,10 +453,10 @@ TEST(cached_logins)
     assert_true(token_cache_get_grant("https://a", &found));
     assert_string_equal(found.refresh_token, "r");
     assert_false(token_cache_get_grant("https://b", &found));
-    assert_ok(token_cache_clear(false, &had, &err), err);
+    assert_ok(token_forget_all(false, &had, &err), err);
     assert_true(had);
     assert_false(token_cache_get_grant("https://a", &found));
-    assert_ok(token_cache_clear(false, &had, &err), err);
+    assert_ok(token_forget_all(false, &had, &err), err);
     assert_false(had);
     token_grant_release(&grant);
     token_grant_release(&found);

@@ -155,7 +155,7 @@ static int do_get(struct memory *m, struct store_call *call)
     return 0;
 }
 
-/* As transfer_test_put(), with what the writer says of the whole. */
+/* Puts an object, and checks what the writer says of the whole. */
 static void transfer_test_put_whole(struct memory *m, const char *key, const struct store_attributes *attr,
                                     const void *data, size_t len)
 {
@@ -191,8 +191,7 @@ static int check_data(const struct store_data *data, struct store_call *call)
     if ((data->md5 && strcmp(data->md5, md5) != 0) ||
         (data->crc64 && *data->crc64 != act_crc64(0, data->bytes, data->len)))
         return act_error_set(&call->error, ACT_FAIL, "'%s' was damaged: MD5 or CRC-64", call->key);
-    if (data->sums)
-        store_sums_add(data->sums, data->bytes, data->len);
+    store_sums_add(data->sums, data->bytes, data->len);
     return 0;
 }
 
@@ -234,7 +233,7 @@ static int do_blocks(struct memory *m, struct store_call *call)
         struct store_block *b = &call->blocks.found[call->blocks.n_found++];
         store_block_id(&m->blocks[i].upload, m->blocks[i].index, b->id);
         b->len = m->blocks[i].len;
-        b->has_crc64 = m->store.ops->sums_are_free;
+        b->has_crc64 = m->store.ops->traits.sums_are_free;
         b->crc64 = act_crc64(0, m->blocks[i].data, b->len);
     }
     return 0;
@@ -342,7 +341,7 @@ static int do_get_with_sums(struct memory *m, struct store_call *call)
 {
     int rc = call->get.upload ? get_from_upload(m, call) : do_get(m, call);
 
-    if (rc == 0 && call->get.sums)
+    if (rc == 0)
         store_sums_add(call->get.sums, call->get.sink, call->get.got);
     return rc;
 }
@@ -419,22 +418,15 @@ static int memory_window(const struct store *store)
     return 3;
 }
 
+enum { SERVICE_OPERATIONS = STORE_BIT(STORE_PUT_FROM) | STORE_BIT(STORE_BLOCK_FROM) | STORE_BIT(STORE_URL) };
+
 static const struct store_ops memory_ops = {
-    .start = {[STORE_HEAD] = memory_start,
-              [STORE_GET] = memory_start,
-              [STORE_PUT] = memory_start,
-              [STORE_BLOCK] = memory_start,
-              [STORE_COMMIT] = memory_start,
-              [STORE_BLOCKS] = memory_start,
-              [STORE_DROP] = memory_start,
-              [STORE_DELETE] = memory_start,
-              [STORE_DELETE_MANY] = memory_start,
-              [STORE_COPY] = memory_start,
-              [STORE_LIST] = memory_start},
+    .operations = ~(SERVICE_OPERATIONS | STORE_BIT(STORE_CLEAR) | STORE_BIT(STORE_SYNC)),
+    .start = memory_start,
     .key_problem = no_problem,
     .window = memory_window,
     .close = memory_close,
-    .max_put = 1 << 20,
+    .traits = {.max_put = 1 << 20},
 };
 
 /* One that passes a worker anyway, as a folder does, and one whose service copies by itself. */
@@ -456,6 +448,13 @@ static void memory_release(struct memory *m)
     for (size_t i = 0; i < m->n_blocks; i++)
         free(m->blocks[i].data);
     free(m->store.name);
+}
+
+static void transfer_test_fail_at(struct memory *m, enum store_op op, int at)
+{
+    m->fail_op = op;
+    m->fail_at = at;
+    act_error_set(&m->fail_with, ACT_FAIL, "told to fail");
 }
 
 struct pair {
@@ -497,6 +496,21 @@ static int transfer_test_copy(struct pair *p, const char *from, const char *to, 
 
 static const struct transfer_options small_parts = {.part_size = 4, .memory = 16, .md5_max = 1};
 
+static const char large[] = "twenty-three bytes long";
+
+/* Puts it at the source. */
+static void put_large(struct pair *p)
+{
+    transfer_test_put(&p->from, "a/f", large, strlen(large));
+}
+
+static void put_numbered(struct memory *m, const char *prefix, int number, const char *data)
+{
+    ACT_AUTOFREE char *key = act_sprintf("%s%02d", prefix, number);
+
+    transfer_test_put(m, key, data, strlen(data));
+}
+
 static void transfer_test_assert_content(struct memory *m, const char *key, const char *data)
 {
     struct stored *o = transfer_test_find(m, key);
@@ -511,16 +525,13 @@ TEST(folder_arrives_whole)
     struct pair *p = *state;
     static const char *const data[] = {"", "1", "1234", "12345", "12345678901234567890123", "x"};
 
-    for (int i = 0; i < 6; i++) {
-        char key[32];
-        snprintf(key, sizeof(key), "d/voc2/f%d", i);
-        transfer_test_put(&p->from, key, data[i], strlen(data[i]));
-    }
+    for (int i = 0; i < 6; i++)
+        put_numbered(&p->from, "d/voc2/f", i, data[i]);
     transfer_test_put(&p->from, "d/voc2012/other", "no", 2);
     assert_ok(transfer_test_copy(p, "d/voc2", "e", &small_parts), p->err);
     for (int i = 0; i < 6; i++) {
         char key[32];
-        snprintf(key, sizeof(key), "e/f%d", i);
+        snprintf(key, sizeof(key), "e/f%02d", i);
         transfer_test_assert_content(&p->to, key, data[i]);
     }
     assert_int_equal(p->to.n, 6);
@@ -556,11 +567,8 @@ TEST(all_objects_are_known_before_most_are_moved)
     struct transfer_options options = {.plan = note_step, .arg = &f};
 
     p->from.page = p->to.page = 100;
-    for (int i = 0; i < 60; i++) {
-        char key[32];
-        snprintf(key, sizeof(key), "d/%02d", i);
-        transfer_test_put(&p->from, key, key, strlen(key));
-    }
+    for (int i = 0; i < 60; i++)
+        put_numbered(&p->from, "d/", i, "some bytes");
     assert_ok(transfer_test_copy(p, "d", "e", &options), p->err);
     assert_int_equal(f.known, 60);
     assert_int_equal(f.there, 0);
@@ -581,9 +589,7 @@ TEST(torture)
         for (int at = 1; at < 12; at++) {
             struct memory *side = ops[i] <= STORE_GET || (ops[i] == STORE_LIST && at % 2) ? &p->from : &p->to;
             transfer_test_put(&p->to, "b/f", old, strlen(old));
-            side->fail_op = ops[i];
-            side->fail_at = ops[i] == STORE_LIST && side == &p->from ? at + 1 : at;
-            act_error_set(&side->fail_with, ACT_FAIL, "told to fail");
+            transfer_test_fail_at(side, ops[i], ops[i] == STORE_LIST && side == &p->from ? at + 1 : at);
             int rc = transfer_test_copy(p, "a", "b", &small_parts);
             bool failed = side->fail_at == 0;
             side->fail_at = 0;
@@ -595,8 +601,6 @@ TEST(torture)
                         (o->len == strlen(new) && memcmp(o->data, new, o->len) == 0));
         }
 }
-
-static const char large[] = "twenty-three bytes long";
 
 /* An upload that broke off goes on where it was, whichever side computes the checksums. */
 TEST(interrupted_uploads_go_on)
@@ -610,11 +614,9 @@ TEST(interrupted_uploads_go_on)
         char to[16], key[32];
         snprintf(to, sizeof(to), "b%d", variant);
         snprintf(key, sizeof(key), "%s/f", to);
-        transfer_test_put(&p->from, "a/f", large, strlen(large));
+        put_large(p);
         memset(p->to.calls, 0, sizeof(p->to.calls));
-        p->to.fail_op = STORE_BLOCK;
-        p->to.fail_at = 5;
-        act_error_set(&p->to.fail_with, ACT_FAIL, "told to fail");
+        transfer_test_fail_at(&p->to, STORE_BLOCK, 5);
         assert_true(transfer_test_copy(p, "a", to, &small_parts) < 0);
         assert_int_equal(p->report.total.resumed_bytes, 0);
         int sent = p->to.calls[STORE_BLOCK];
@@ -672,15 +674,13 @@ TEST(damaged_blocks_are_never_committed)
         char to[16], key[32];
         snprintf(to, sizeof(to), "b%d", variant);
         snprintf(key, sizeof(key), "%s/f", to);
-        transfer_test_put(&p->from, "a/f", large, strlen(large));
+        put_large(p);
         if (p->from.no_md5) {
             transfer_test_find(&p->from, "a/f")->has_crc64 = true;
             transfer_test_find(&p->from, "a/f")->crc64 = act_crc64(0, large, strlen(large));
         }
         p->from.corrupt_get = true;
-        p->to.fail_op = STORE_BLOCK;
-        p->to.fail_at = 5;
-        act_error_set(&p->to.fail_with, ACT_FAIL, "told to fail");
+        transfer_test_fail_at(&p->to, STORE_BLOCK, 5);
         assert_true(transfer_test_copy(p, "a", to, &small_parts) < 0);
         p->from.corrupt_get = false;
         if (transfer_test_copy(p, "a", to, &small_parts) < 0) { /* now it is known, and nothing of it is left */
@@ -695,10 +695,8 @@ TEST(nothing_of_another_source_is_reused)
 {
     struct pair *p = *state;
 
-    transfer_test_put(&p->from, "a/f", large, strlen(large));
-    p->to.fail_op = STORE_COMMIT;
-    p->to.fail_at = 1;
-    act_error_set(&p->to.fail_with, ACT_FAIL, "told to fail");
+    put_large(p);
+    transfer_test_fail_at(&p->to, STORE_COMMIT, 1);
     assert_true(transfer_test_copy(p, "a", "b", &small_parts) < 0);
     transfer_test_put(&p->from, "a/f", "TWENTY-THREE BYTES LONG", strlen(large));
     assert_ok(transfer_test_copy(p, "a", "b", &small_parts), p->err);
@@ -710,7 +708,7 @@ TEST(what_another_process_uploads_is_left_to_it)
 {
     struct pair *p = *state;
 
-    transfer_test_put(&p->from, "a/f", large, strlen(large));
+    put_large(p);
     p->to.busy = true;
     assert_ok(transfer_test_copy(p, "a", "b", &small_parts), p->err);
     transfer_test_assert_content(&p->to, "b/f", large);
@@ -720,7 +718,7 @@ TEST(lost_blocks_are_sent_again)
 {
     struct pair *p = *state;
 
-    transfer_test_put(&p->from, "a/f", large, strlen(large));
+    put_large(p);
     p->to.lose_a_block = true;
     assert_ok(transfer_test_copy(p, "a", "b", &small_parts), p->err);
     transfer_test_assert_content(&p->to, "b/f", large);
@@ -736,7 +734,7 @@ TEST(blocks_that_vanish_on_the_way_are_sent_again)
     struct transfer_options with_md5 = small_parts;
 
     with_md5.md5_max = 1024;
-    transfer_test_put(&p->from, "a/f", large, strlen(large));
+    put_large(p);
     p->to.fail_op = STORE_BLOCK;
     act_error_set(&p->to.fail_with, ACT_TEMPORARY, "gone");
     p->to.fail_with.fact = ACT_FACT_BLOCKS_MISSING;
@@ -757,11 +755,8 @@ TEST(what_the_service_cannot_fetch_goes_through_the_client)
     struct pair *p = *state;
 
     p->from.store.ops = p->to.store.ops = &service_ops;
-    for (int i = 0; i < 12; i++) {
-        char key[16];
-        snprintf(key, sizeof(key), "a/%02d", i);
-        transfer_test_put(&p->from, key, large, strlen(large));
-    }
+    for (int i = 0; i < 12; i++)
+        put_numbered(&p->from, "a/", i, large);
     p->to.fail_op = STORE_PUT_FROM;
     p->to.fail_at = 3;
     act_error_set(&p->to.fail_with, ACT_FAIL, "HTTP 501");
@@ -778,7 +773,7 @@ TEST(what_no_object_can_hold_is_refused)
     struct pair *p = *state;
 
     transfer_test_put(&p->from, "a/huge", "x", 1);
-    p->from.claimed_size = (uint64_t)memory_ops.max_put * 50000 + 1;
+    p->from.claimed_size = (uint64_t)memory_ops.traits.max_put * 50000 + 1;
     assert_fails(transfer_test_copy(p, "a", "b", &small_parts), p->err, ACT_FAIL,
                  "more than an object in memory:to can have");
     assert_int_equal(p->to.n_blocks, 0);
@@ -818,9 +813,8 @@ static int transfer_test_open_engine(void **state)
     engine = engine_new(&(struct engine_options){.workers = 2});
     http = http_new(engine, &(struct http_options){0});
     folder_ops = service_ops = memory_ops;
-    folder_ops.sums_are_free = true;
-    service_ops.start[STORE_PUT_FROM] = service_ops.start[STORE_BLOCK_FROM] = memory_start;
-    service_ops.start[STORE_URL] = memory_start;
+    folder_ops.traits.sums_are_free = true;
+    service_ops.operations |= SERVICE_OPERATIONS;
     return 0;
 }
 
@@ -853,7 +847,7 @@ static struct sync_item waiting_item(int i)
     return item;
 }
 
-/* What waits comes out as it went in, in order, and takes little memory until then. */
+/* Items that wait come out as they went in, in order, and take little memory until then. */
 TEST(what_is_listed_ahead_is_packed)
 {
     enum { N = 10000, LITTLE = 300 };
@@ -924,9 +918,13 @@ static void note_end(void *arg, const struct act_error *error)
 }
 
 static const struct store_ops writer_ops = {
-    .start = {[STORE_BLOCK] = keep_call}, .key_problem = no_problem, .max_put = PIECE_LEN};
+    .operations = STORE_BIT(STORE_BLOCK),
+    .start = keep_call,
+    .key_problem = no_problem,
+    .traits = {.max_put = PIECE_LEN},
+};
 
-/* What came is with the writer as soon as a piece is whole: nobody has to run the loop for that. */
+/* A piece is with the writer as soon as it is whole: nobody has to run the loop for that. */
 TEST(pieces_do_not_wait_for_one_another)
 {
     ACT_AUTOFREE char *buffer = act_alloc(PIECES_LEN), *data = act_alloc(PIECES_LEN);

@@ -69,7 +69,7 @@ struct part {
 
 bool flow_has_blocks(const struct store *store, const struct package_summary *package)
 {
-    return store_takes_block_ids(store) && package->bytes > ONE_PUT && package->n_blocks <= STORE_MAX_BLOCKS;
+    return store_traits(store)->takes_block_ids && package->bytes > ONE_PUT && package->n_blocks <= STORE_MAX_BLOCKS;
 }
 
 /* Names */

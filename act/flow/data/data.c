@@ -99,7 +99,8 @@ void flow_mention_limits(struct flow *flow, const struct store *from, const stru
     const struct http_options *network = &flow_services(flow)->network;
     bool rate = network->bwlimit > 0, number = network->max_transfers > 0;
 
-    if ((!rate && !number) || flow->limits_mentioned || !store_is_disk(from) || (to && !store_is_disk(to)))
+    if ((!rate && !number) || flow->limits_mentioned || !store_traits(from)->is_disk ||
+        (to && !store_traits(to)->is_disk))
         return;
     act_warn("%s%s%s used: only requests to Blob Storage are limited, and this is all in folders",
              rate ? "--bwlimit" : "", rate && number ? " and " : "",
@@ -115,10 +116,10 @@ static int check_part_size(const struct transfer_options *o, const struct store 
 {
     char size[ACT_UNIT_TEXT], limit[ACT_UNIT_TEXT];
 
-    if (o->part_size <= store_max_put(to))
+    if (o->part_size <= store_traits(to)->max_put)
         return 0;
     act_size_to_text(o->part_size, size);
-    act_size_to_text(store_max_put(to), limit);
+    act_size_to_text(store_traits(to)->max_put, limit);
     return act_error_set(err, ACT_USAGE, "parts of %s are too large for %s: at most %s", size, store_name(to), limit);
 }
 
@@ -170,7 +171,7 @@ static int check_kind(const struct transfer_path *from, struct store *to, const 
         other_kind = rc == 0 && head.entry.kind != STORE_FOLDER;
         store_call_release(&head);
     } else {
-        rc = transfer_resolve(to, store_has_real_folders(to) ? to_path : as_folder, &there, err);
+        rc = transfer_resolve(to, store_traits(to)->real_folders ? to_path : as_folder, &there, err);
         other_kind = rc == 0 && there.is_folder;
         transfer_path_release(&there);
     }

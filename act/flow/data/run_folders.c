@@ -41,18 +41,20 @@ static const char *permissions(enum run_folder_mode mode, bool is_share)
 static int make_sas(const struct config_folder *f, const struct config_account *a, enum run_folder_mode mode,
                     int64_t life_s, char **out, struct act_error *err)
 {
-    int64_t end_s = act_now_unix_s() + life_s;
+    bool is_share = config_is_share(f);
+    const struct auth_sas sas = {
+        .is_share = is_share,
+        .container = is_share ? f->file_share : a->container_name,
+        .permissions = permissions(mode, is_share),
+        .expiry_s = act_now_unix_s() + life_s,
+        .https_only = act_starts_with(is_share ? a->file_endpoint : a->endpoint, "https:"),
+    };
     struct auth *auth;
     int rc = auth_new(a->account_name, a->account_key, NULL, AUTH_KEY, &auth, err);
 
     if (rc < 0)
         return rc;
-    if (config_is_share(f))
-        rc = auth_share_sas(auth, f->file_share, NULL, permissions(mode, true), 0, end_s,
-                            act_starts_with(a->file_endpoint, "https:"), out, err);
-    else
-        rc = auth_service_sas(auth, a->container_name, NULL, permissions(mode, false), 0, end_s,
-                              act_starts_with(a->endpoint, "https:"), out, err);
+    rc = auth_service_sas(auth, &sas, out, err);
     auth_free(auth);
     return rc;
 }
