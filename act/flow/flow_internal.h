@@ -23,10 +23,15 @@ struct http *flow_http(struct flow *flow);
 /* Opens the ledger, for runs that must be recorded. A damaged one is set aside; a new one is filled with the existing
  * runs. */
 int flow_ledger(struct flow *flow, struct ledger **out, struct act_error *err) ACT_NODISCARD;
-/* Calls what() with the ledger, to show or record what is known about runs. If the file cannot be used, as on a full
- * disk, the user is told once, and from then on an in-memory copy is used. */
-int flow_with_ledger(struct flow *flow, int (*what)(struct ledger *ledger, void *arg, struct act_error *err), void *arg,
-                     struct act_error *err) ACT_NODISCARD;
+/* Opens the ledger to show or record what is known about runs, for a loop with the ledger, NULL at first, and the result
+ * of its body in *rc:
+ *     for (struct ledger *ledger = NULL; flow_next_ledger(flow, &ledger, &rc, err);)
+ *         rc = ledger_list(ledger, ...);
+ * The body is repeated where a failure could be mended. If the file cannot be used, as on a full disk, the user is told
+ * once, and from then on an in-memory copy is used. */
+bool flow_next_ledger(struct flow *flow, struct ledger **ledger, int *rc, struct act_error *err) ACT_NODISCARD;
+/* Lists the rows of all runs, newest first, without their specifications. The caller releases out. */
+int flow_ledger_rows(struct flow *flow, struct ledger_runs *out, struct act_error *err) ACT_NODISCARD;
 /* Puts a run into the ledger; an existing one is left as it is. -ACT_USAGE: another run takes the place of the one that
  * this is to replace. */
 int flow_remember(struct flow *flow, const struct run_spec *spec, struct act_error *err) ACT_NODISCARD;

@@ -27,11 +27,6 @@ bool flow_has_content(const char *path)
     return e != NULL;
 }
 
-static int moved_list_rows(struct ledger *ledger, void *rows, struct act_error *err)
-{
-    return ledger_list(ledger, &(struct ledger_query){.without_spec = true}, rows, err);
-}
-
 static bool moved_is_gone(const char *project)
 {
     return *project == '/' && access(project, F_OK) < 0 && errno == ENOENT;
@@ -90,7 +85,7 @@ void flow_hint_moved(struct flow *flow, const struct config_folder *folder, cons
     ACT_AUTO(ledger_runs) rows = {0};
     struct act_error ignored;
 
-    if (flow_with_ledger(flow, moved_list_rows, &rows, &ignored) < 0)
+    if (flow_ledger_rows(flow, &rows, &ignored) < 0)
         return;
     const struct ledger_run *run =
         find_earlier(&rows, flow->config.project_root, store, act_path_basename(place), &left);

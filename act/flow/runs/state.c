@@ -145,18 +145,6 @@ void flow_take_status(struct flow_run *run, struct run_status *now)
     run->status = *now;
 }
 
-struct changes {
-    struct ledger_update *v;
-    size_t n;
-};
-
-static int write_changes(struct ledger *ledger, void *arg, struct act_error *err)
-{
-    const struct changes *changes = arg;
-
-    return ledger_update(ledger, changes->v, changes->n, err);
-}
-
 int flow_store_changes(struct flow *flow, struct flow_run *runs, size_t n, struct act_error *err)
 {
     ACT_AUTOFREE struct ledger_update *updates = act_calloc(n, sizeof(*updates));
@@ -176,8 +164,8 @@ int flow_store_changes(struct flow *flow, struct flow_run *runs, size_t n, struc
             (struct ledger_update){runs[i].row.id, run_state_name(runs[i].status.state), lines.v[lines.n - 1]};
         runs[i].changed = false;
     }
-    if (lines.n > 0)
-        rc = flow_with_ledger(flow, write_changes, &(struct changes){updates, lines.n}, err);
+    for (struct ledger *ledger = NULL; lines.n > 0 && flow_next_ledger(flow, &ledger, &rc, err);)
+        rc = ledger_update(ledger, updates, lines.n, err);
     return rc;
 }
 

@@ -199,19 +199,6 @@ int step_wait_for_old(struct passage *p, struct act_error *err)
     return 0;
 }
 
-/* The runs that take the place of one. */
-struct repeats {
-    const char *id;
-    struct ledger_runs rows;
-};
-
-static int find_repeats(struct ledger *ledger, void *arg, struct act_error *err)
-{
-    struct repeats *r = arg;
-
-    return ledger_repeats(ledger, r->id, &r->rows, err);
-}
-
 /* Another run took the place of this one, and goes on: both would do the same work. */
 static int confirm_second(const struct passage *p, struct act_error *err)
 {
@@ -228,15 +215,16 @@ static int confirm_second(const struct passage *p, struct act_error *err)
  * this very one (again.c); flow_remember() looks again. */
 int step_check_place(struct passage *p, struct act_error *err)
 {
-    struct repeats others = {.id = p->old->row.id};
+    ACT_AUTO(ledger_runs) others = {0};
+    int rc = 0;
 
     if (run_state_is_final(p->old->status.state))
         return confirm_second(p, err);
-    int rc = flow_with_ledger(p->from, find_repeats, &others, err);
-    for (size_t i = 0; i < others.rows.n && rc == 0; i++)
-        if (!flow_again_is_open(others.rows.v[i].id) && !resubmit_has_ended(p->from, others.rows.v[i].id))
-            rc = flow_refuse_other(others.rows.v[i].id, err);
-    ledger_runs_release(&others.rows);
+    for (struct ledger *ledger = NULL; flow_next_ledger(p->from, &ledger, &rc, err);)
+        rc = ledger_repeats(ledger, p->old->row.id, &others, err);
+    for (size_t i = 0; i < others.n && rc == 0; i++)
+        if (!flow_again_is_open(others.v[i].id) && !resubmit_has_ended(p->from, others.v[i].id))
+            rc = flow_refuse_other(others.v[i].id, err);
     return rc;
 }
 
