@@ -13,16 +13,6 @@
 
 /* ---- what submit would refuse */
 
-static int check_hang(const struct config *config, struct act_error *err)
-{
-    return flow_check_hang(config, platform_find(config->platform), err);
-}
-
-static int cluster_check_retry(const struct config *config, struct act_error *err)
-{
-    return flow_check_retry(config, platform_find(config->platform), err);
-}
-
 static int check_zip_options(const struct config *config, struct act_error *err)
 {
     return package_check_options(&config->zip_options, err);
@@ -33,8 +23,8 @@ static const struct {
     const char *key; /* whose place is named */
     int (*check)(const struct config *config, struct act_error *err);
 } settings[] = {
-    {"hang", check_hang},
-    {"retry", cluster_check_retry},
+    {"hang", flow_check_hang},
+    {"retry", flow_check_retry},
     {"zip_options", check_zip_options},
 };
 
