@@ -2,6 +2,7 @@
 #ifndef ACT_FLOW_FLOW_INTERNAL_H
 #define ACT_FLOW_FLOW_INTERNAL_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -63,6 +64,9 @@ int flow_platform_of(struct flow *flow, const struct ledger_run *row, struct pla
  * on they set *news then. */
 bool flow_watch_platforms(struct flow *flow, bool *news);
 void flow_close_platforms(struct flow *flow);
+/* Returns which cluster of which project a run is on, and what it wrote down of the place, as a new string: runs for
+ * which that is equal are on one platform, and others may be. */
+char *flow_cluster_key(const struct ledger_run *row);
 /* Tells which place a run's cluster is, without opening it: runs for which that is equal are on one platform. *out is a
  * new string. */
 int flow_place_of(const struct ledger_run *row, char **out, struct act_error *err) ACT_NODISCARD;
@@ -86,6 +90,10 @@ int flow_exists(struct store *store, const char *key, char etag[STORE_ETAG], uin
 int64_t flow_slots_of(const struct run_spec *spec);
 /* A command in readable form, quoted where necessary. New string. */
 char *flow_command_line(const struct act_strv *argv);
+/* Reads the specification that a row holds, without one {0}. The caller releases out in every case. */
+int flow_spec_of_row(const struct ledger_run *row, struct run_spec *out, struct act_error *err) ACT_NODISCARD;
+/* Returns the specification that a row holds as JSON, a new reference; NULL: it holds none that can be read. */
+json_t *flow_spec_json_of_row(const struct ledger_run *row);
 /* The ledger row of a run about which only its specification is known. The caller releases it. */
 struct ledger_run flow_row_of(const struct run_spec *spec);
 

@@ -92,7 +92,7 @@ static int open_taken(struct flow *flow, const char *cluster, struct config *con
     return rc;
 }
 
-static char *key_of_run(const struct ledger_run *row)
+char *flow_cluster_key(const struct ledger_run *row)
 {
     ACT_AUTOFREE char *cluster = cluster_key(row->platform, row->cluster, row->project);
 
@@ -101,7 +101,7 @@ static char *key_of_run(const struct ledger_run *row)
 
 int flow_platform_of(struct flow *flow, const struct ledger_run *row, struct platform **out, struct act_error *err)
 {
-    ACT_AUTOFREE char *cluster = key_of_run(row);
+    ACT_AUTOFREE char *cluster = flow_cluster_key(row);
     struct config config;
 
     if (find_opened(flow, cluster, out))

@@ -160,16 +160,10 @@ struct known_places {
     size_t n;
 };
 
-static char *key_of(const struct ledger_run *row)
-{
-    return act_sprintf("%s\n%s\n%s\n%s", row->platform, row->cluster, row->project ? row->project : "",
-                       row->place ? row->place : "");
-}
-
 static struct board_place *board_place_of(struct flow_board *board, struct known_places *known,
                                           const struct ledger_run *row)
 {
-    ACT_AUTOFREE char *key = key_of(row);
+    ACT_AUTOFREE char *key = flow_cluster_key(row);
     ACT_AUTOFREE char *where = NULL;
     struct act_error err;
 

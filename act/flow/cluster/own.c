@@ -247,8 +247,7 @@ static int check_default(const char *name, struct act_error *err)
     return rc;
 }
 
-/* NULL: whether there is none. */
-static bool is_default(const char *name)
+bool flow_is_default(const char *name)
 {
     ACT_AUTO(config_user) user = {0};
     struct act_error ignored;
@@ -275,7 +274,7 @@ static int set_in_settings(const struct flow_key *key, const struct condition *o
     char *text = NULL;
     int rc = open_settings(file, key->dry_run, &draft, err);
 
-    if (rc == 0 && (!only_if || is_default(only_if->default_cluster)))
+    if (rc == 0 && (!only_if || flow_is_default(only_if->default_cluster)))
         rc = edited(draft.text ? draft.text : "", file, key, &text, err);
     if (rc == 0 && text)
         rc = config_user_check(text, err);
@@ -416,11 +415,6 @@ int flow_use_first_cluster(const char *name, bool *out_is_default, struct act_er
 
     *out_is_default = *out_is_default && !instead;
     return rc;
-}
-
-bool flow_is_default(const char *name)
-{
-    return is_default(name);
 }
 
 /* The settings name the default cluster: where they cannot be written, the file keeps its name. */

@@ -27,7 +27,7 @@ int flow_find_own(const struct config_listing *listing, const char *name, bool w
 int flow_use_cluster(const char *name, bool dry_run, char **out_instead, struct act_error *err) ACT_NODISCARD;
 /* The same unless there is a default by now. *out_is_default: it is what counts here. */
 int flow_use_first_cluster(const char *name, bool *out_is_default, struct act_error *err) ACT_NODISCARD;
-/* Whether the settings of the user name the cluster. */
+/* Tells whether the settings of the user name the cluster as their default; name NULL: whether they name none. */
 bool flow_is_default(const char *name);
 /* The default of the user goes along; of one that is removed there is none any more. Where that cannot be written down,
  * nothing is changed. */

@@ -348,11 +348,9 @@ static int nothing_found(const struct question *q, struct act_error *err)
 /* Tells whether the run of a row repeats the run of this id. */
 static bool find_is_repeat_of(const struct ledger_run *row, const char *id)
 {
-    CODEC_AUTOJSON json_t *spec = NULL;
-    struct act_error ignored;
+    CODEC_AUTOJSON json_t *spec = flow_spec_json_of_row(row);
 
-    return row->spec && codec_json_parse(row->spec, strlen(row->spec), row->id, &spec, &ignored) == 0 &&
-           act_streq(codec_json_str(spec, "resubmit_of", NULL), id);
+    return act_streq(codec_json_str(spec, "resubmit_of", NULL), id);
 }
 
 /* A run that is repeated gives its name on: the name means the run that nobody repeats. rows are the newest first. */

@@ -217,12 +217,8 @@ int flow_load_spec(struct flow_run *run, struct act_error *err)
 {
     if (!run->row.spec) /* one that only its platform knows */
         return 0;
-    CODEC_AUTOJSON json_t *json = NULL;
-    int rc = codec_json_parse(run->row.spec, strlen(run->row.spec), run->row.id, &json, err);
-
     run_spec_release(&run->spec); /* what a platform's list said of it */
-    run->spec = (struct run_spec){0};
-    return rc < 0 ? rc : run_spec_from_json(json, &run->spec, err);
+    return flow_spec_of_row(&run->row, &run->spec, err);
 }
 
 char *flow_page(struct flow *flow, const struct flow_run *run)
