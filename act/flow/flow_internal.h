@@ -45,7 +45,7 @@ int flow_look_at_ledger(struct act_error *err) ACT_NODISCARD;
 bool flow_ledger_changed(struct stat *before);
 /* Returns where a mapped folder is, as run_folder.store says it, as a new string; a is its account, {0} for a claim. */
 char *flow_store_text(const struct config_folder *f, const struct config_account *a);
-/* The store of a mapped folder, or of the code. */
+/* Opens the store of a mapped folder, or of the code. The caller frees *out. */
 int flow_store(struct flow *flow, const struct config_folder *folder, struct store **out,
                struct act_error *err) ACT_NODISCARD;
 /* Tells whether requests to the account carry a login token: because it says so, or has no other credential. */
@@ -80,38 +80,38 @@ void flow_use_vaults(struct flow *flow, struct config *config);
 int flow_fetch_secrets(struct flow *flow, struct run_spec *spec, struct act_error *err) ACT_NODISCARD;
 void flow_forget_secrets(struct flow *flow);
 
-/* The object at key, if there is one: 1 with its ETag and size, 0, or an error. */
+/* Looks for the object at key. Returns 1 with its ETag and size if there is one, 0 if there is none, or an error. */
 int flow_exists(struct store *store, const char *key, char etag[STORE_ETAG], uint64_t *out_size,
                 struct act_error *err) ACT_NODISCARD;
 
 /* ---- row.c */
 
-/* The GPUs of all nodes together, or the processors where there are no GPUs. */
+/* Returns the number of GPUs of all nodes together, or of processors where there are no GPUs. */
 int64_t flow_slots_of(const struct run_spec *spec);
-/* A command in readable form, quoted where necessary. New string. */
+/* Returns a command in readable form, quoted where necessary, as a new string. */
 char *flow_command_line(const struct act_strv *argv);
 /* Reads the specification that a row holds, without one {0}. The caller releases out in every case. */
 int flow_spec_of_row(const struct ledger_run *row, struct run_spec *out, struct act_error *err) ACT_NODISCARD;
 /* Returns the specification that a row holds as JSON, a new reference; NULL: it holds none that can be read. */
 json_t *flow_spec_json_of_row(const struct ledger_run *row);
-/* The ledger row of a run about which only its specification is known. The caller releases it. */
+/* Makes the ledger row of a run about which only its specification is known. The caller releases it. */
 struct ledger_run flow_row_of(const struct run_spec *spec);
 
 /* ---- names.c */
 
-/* The folder of the packages in the store: code_path without .zip, or with .packages appended if it has no .zip. New
- * string; NULL: there is no code_path. */
+/* Returns the folder of the packages in the store, which is code_path without .zip, or with .packages appended if it
+ * has no .zip, as a new string; NULL: there is no code_path. */
 char *flow_code_base(const struct config *config);
-/* "<flow_code_base()>/" followed by the formatted text. New string. */
+/* Returns "<flow_code_base()>/" followed by the formatted text, as a new string. */
 char *flow_code_key(const struct flow *flow, const char *fmt, ...) ACT_PRINTF(2, 3);
-/* "<flow_code_base()>/<sha256>.zip" and ".../latest.json". New strings. */
+/* Return "<flow_code_base()>/<sha256>.zip" and ".../latest.json" as new strings. */
 char *flow_package_key(const struct flow *flow, const char *sha256);
 char *flow_pointer_key(const struct flow *flow);
-/* The folder where local copies of packages are kept, and the path of one copy. New strings. */
+/* Return the folder where local copies of packages are kept, and the path of one copy, as new strings. */
 char *flow_packages_dir(void);
 char *flow_package_cache(const char *sha256);
-/* The folder into which the logs of a project's runs are fetched: <project>/assets, or AML_LOG_FOLDER, relative to the
- * project unless absolute. New string. */
+/* Returns the folder into which the logs of a project's runs are fetched, <project>/assets or AML_LOG_FOLDER, relative
+ * to the project unless absolute, as a new string. */
 char *flow_log_folder(const char *project);
 
 #endif

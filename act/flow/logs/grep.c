@@ -4,12 +4,9 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "base/text.h"
-#include "flow/flow_internal.h"
 #include "flow/logs/logs.h"
 #include "flow/source/source.h"
 #include "flow/trust.h"
-#include "run/run.h"
 
 enum {
     CHUNK = 1 << 20,
@@ -32,7 +29,7 @@ int flow_grep_open(const char *pattern, bool ignore_case, struct flow_grep **out
         return 0;
     regerror(rc, &grep->regex, why, sizeof(why));
     free(grep);
-    return act_error_set(err, ACT_USAGE, "'%s' is no regular expression (POSIX extended): %s", pattern, why);
+    return act_error_set(err, ACT_USAGE, "'%s' is not a regular expression (POSIX extended): %s", pattern, why);
 }
 
 void flow_grep_close(struct flow_grep *grep)
