@@ -1,10 +1,8 @@
 /* flow.c - what the use cases share. */
 
 #include "auth/services.h"
-#include "config/config.h"
 #include "flow/flow_internal.h"
 #include "flow/trust.h"
-#include "ledger/ledger.h"
 
 int flow_open(const struct config_request *request, struct flow *out, struct act_error *err)
 {

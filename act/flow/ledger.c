@@ -11,12 +11,9 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/path.h"
-#include "base/text.h"
 #include "codec/json.h"
 #include "flow/flow_internal.h"
-#include "ledger/ledger.h"
 #include "platform/platform.h"
-#include "run/run.h"
 
 static char *ledger_path(void)
 {

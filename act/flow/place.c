@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "base/text.h"
 #include "codec/json.h"
 #include "flow/flow_internal.h"
 #include "flow/trust.h"

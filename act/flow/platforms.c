@@ -2,12 +2,9 @@
  * connection to a login node is worth keeping. */
 #include <string.h>
 
-#include "base/text.h"
-#include "config/config.h"
 #include "flow/flow_internal.h"
 #include "flow/place.h"
 #include "flow/trust.h"
-#include "ledger/ledger.h"
 #include "platform/platform.h"
 
 struct flow_opened {

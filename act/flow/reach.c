@@ -10,14 +10,11 @@
 #include "auth/trusted.h"
 #include "base/file.h"
 #include "base/path.h"
-#include "base/text.h"
 #include "base/user.h"
-#include "config/config.h"
 #include "flow/flow_internal.h"
 #include "flow/trust.h"
 #include "http/http.h"
 #include "platform/platform.h"
-#include "run/run.h"
 
 char *flow_real_place(const char *path)
 {

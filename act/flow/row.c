@@ -2,13 +2,10 @@
 #include <string.h>
 
 #include "base/path.h"
-#include "base/text.h"
 #include "codec/json.h"
 #include "flow/flow_internal.h"
 #include "flow/place.h"
 #include "flow/run.h"
-#include "ledger/ledger.h"
-#include "run/run.h"
 
 int64_t flow_slots_of(const struct run_spec *spec)
 {

@@ -6,9 +6,7 @@
 #include "base/dirs.h"
 #include "base/file.h"
 #include "base/path.h"
-#include "base/text.h"
 #include "codec/json.h"
-#include "config/config.h"
 #include "flow/trust.h"
 #include "platform/platform.h"
 

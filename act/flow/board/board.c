@@ -12,14 +12,10 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/text.h"
-#include "config/config.h"
 #include "engine/engine.h"
 #include "flow/board/places.h"
 #include "flow/flow_internal.h"
-#include "flow/runs/watch.h"
 #include "flow/trust.h"
-#include "platform/platform.h"
 #include "site/site.h"
 
 /* END_MS: how long threads have to end. NEWS_MS: so soon, at most, the runs are listed again. DEAF_MS: see

@@ -1,15 +1,9 @@
-/* check.c - what is wrong with a configuration: in itself, and for a run. */
+/* check.c - finds what is wrong with a configuration, in itself and for a run. */
 #include <string.h>
 
-#include "base/text.h"
-#include "config/config.h"
-#include "config/kind.h"
 #include "flow/cluster/doctor.h"
 #include "flow/data/data_internal.h"
-#include "flow/flow_internal.h"
 #include "flow/submit/parts.h"
-#include "package/package.h"
-#include "platform/platform.h"
 
 /* ---- what submit would refuse */
 

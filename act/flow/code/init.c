@@ -21,19 +21,12 @@
 #include "base/clock.h"
 #include "base/dirs.h"
 #include "base/file.h"
-#include "base/hash.h"
 #include "base/log.h"
 #include "base/path.h"
 #include "base/temp.h"
-#include "base/text.h"
 #include "codec/json.h"
-#include "config/config.h"
 #include "flow/code/code_internal.h"
 #include "flow/flow_internal.h"
-#include "package/package.h"
-#include "run/run.h"
-#include "store/store.h"
-#include "transfer/transfer.h"
 
 /* A package that is being made. */
 struct work {

@@ -7,17 +7,10 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/hash.h"
 #include "base/path.h"
-#include "base/text.h"
 #include "codec/json.h"
-#include "config/config.h"
 #include "flow/code/code_internal.h"
 #include "flow/flow_internal.h"
-#include "package/package.h"
-#include "run/run.h"
-#include "store/store.h"
-#include "transfer/transfer.h"
 
 void flow_package_release(struct flow_package *p)
 {

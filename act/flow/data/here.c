@@ -8,11 +8,8 @@
 
 #include "base/log.h"
 #include "base/path.h"
-#include "base/text.h"
-#include "config/config.h"
 #include "flow/data/data_internal.h"
 #include "platform/platform.h"
-#include "run/run.h"
 
 const struct run_folder *flow_find_folder(const struct run_spec *spec, const char *name)
 {

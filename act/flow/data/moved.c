@@ -7,13 +7,9 @@
 #include <unistd.h>
 
 #include "base/path.h"
-#include "base/text.h"
-#include "config/config.h"
 #include "flow/code/code_internal.h"
 #include "flow/data/data_internal.h"
 #include "flow/flow_internal.h"
-#include "ledger/ledger.h"
-#include "package/package.h"
 
 bool flow_has_content(const char *path)
 {

@@ -15,11 +15,7 @@
 
 #include "auth/trusted.h"
 #include "base/path.h"
-#include "base/text.h"
-#include "codec/json.h"
-#include "config/config.h"
 #include "flow/jobfile/build.h"
-#include "platform/platform.h"
 #include "proc/mounts.h"
 
 /* A kind of volume: the member that says where it is in its account (NULL: nothing mounts it), and what else to do. */

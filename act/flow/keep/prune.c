@@ -15,20 +15,13 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/path.h"
-#include "base/text.h"
 #include "codec/json.h"
 #include "flow/code/code_internal.h"
 #include "flow/flow_internal.h"
 #include "flow/keep/keep.h"
-#include "flow/logs/logs.h"
 #include "flow/runs/watch.h"
 #include "flow/source/source.h"
 #include "flow/trust.h"
-#include "ledger/ledger.h"
-#include "platform/platform.h"
-#include "run/run.h"
-#include "store/store.h"
-#include "transfer/transfer.h"
 
 static void pruned_release(struct flow_pruned *v)
 {

@@ -3,18 +3,13 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "base/text.h"
 #include "base/units.h"
 #include "codec/json.h"
-#include "config/config.h"
 #include "flow/code/code_internal.h"
 #include "flow/flow_internal.h"
 #include "flow/look/parts.h"
 #include "flow/place.h"
-#include "flow/runs/watch.h"
-#include "package/package.h"
 #include "platform/platform.h"
-#include "run/run.h"
 
 /* Names with texts. */
 struct item {

@@ -1,11 +1,8 @@
 /* settings.c - what a run was started with as names and values, beside those of another run. */
 #include <string.h>
 
-#include "base/text.h"
-#include "codec/json.h"
 #include "flow/flow_internal.h"
 #include "flow/look/parts.h"
-#include "run/run.h"
 
 enum { SETTINGS_MAX = 4096, DEPTH_MAX = 16 };
 

@@ -1,9 +1,6 @@
-#include "flow/runs/runs.h"
 #include "flow/runs/watch.h"
 
 #include "base/clock.h"
-#include "base/text.h"
-#include "config/config.h"
 #include "flow/flow_internal.h"
 #include "flow/place.h"
 

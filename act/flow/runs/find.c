@@ -4,16 +4,12 @@
 
 #include "base/file.h"
 #include "base/log.h"
-#include "base/text.h"
 #include "base/units.h"
 #include "codec/json.h"
-#include "config/config.h"
 #include "flow/flow_internal.h"
 #include "flow/place.h"
 #include "flow/runs/watch.h"
-#include "ledger/ledger.h"
 #include "platform/platform.h"
-#include "run/run.h"
 
 /* The question which run is meant. */
 struct question {
@@ -306,7 +302,7 @@ static int read_last(struct flow *flow, struct question *q, struct act_error *er
     q->cluster = flow->cluster_is_target ? NULL : flow->cluster;
     if (!*number || (act_int_from_text(number, &q->last) && q->last > 0))
         return 0;
-    return act_error_set(err, ACT_USAGE, "'%s' is no run: @ is the one submitted last, @2 the one before", q->piece);
+    return act_error_set(err, ACT_USAGE, "'%s' is not a run: @ is the one submitted last, @2 the one before", q->piece);
 }
 
 static int find_last(struct ledger *ledger, struct question *q, struct act_error *err)

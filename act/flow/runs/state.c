@@ -3,15 +3,10 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/text.h"
 #include "codec/json.h"
 #include "flow/flow_internal.h"
-#include "flow/runs/runs.h"
 #include "flow/runs/watch.h"
 #include "flow/source/source.h"
-#include "ledger/ledger.h"
-#include "platform/platform.h"
-#include "run/run.h"
 
 void flow_status_of_row(const struct ledger_run *row, struct run_status *out)
 {

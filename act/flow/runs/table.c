@@ -2,16 +2,11 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "base/text.h"
 #include "codec/json.h"
-#include "config/config.h"
 #include "flow/flow_internal.h"
 #include "flow/jobfile/jobfile.h"
 #include "flow/runs/watch.h"
 #include "flow/source/source.h"
-#include "ledger/ledger.h"
-#include "platform/platform.h"
-#include "run/run.h"
 
 /* Runs that one call can tell of. */
 struct group {

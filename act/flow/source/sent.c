@@ -1,12 +1,8 @@
 /* sent.c - the logs that the nodes of a run have sent to the store of its code, where they outlive the nodes. */
 #include <string.h>
 
-#include "base/log.h"
-#include "base/path.h"
-#include "base/text.h"
 #include "codec/json.h"
 #include "flow/data/data.h"
-#include "flow/data/of_run.h"
 #include "flow/flow_internal.h"
 #include "flow/source/source.h"
 

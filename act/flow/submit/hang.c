@@ -3,7 +3,6 @@
 #include "base/units.h"
 #include "flow/submit/parts.h"
 #include "flow/submit/passage.h"
-#include "platform/platform.h"
 
 enum { SHORT_S = 60 };
 

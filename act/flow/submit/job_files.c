@@ -7,18 +7,11 @@
  */
 #include <string.h>
 
-#include "base/hash.h"
 #include "base/path.h"
-#include "base/text.h"
 #include "codec/json.h"
-#include "config/config.h"
 #include "flow/flow_internal.h"
 #include "flow/submit/parts.h"
-#include "package/package.h"
 #include "proc/proc.h"
-#include "run/run.h"
-#include "store/store.h"
-#include "transfer/transfer.h"
 
 /* Uploads a local file unless the key exists: the name is a hash of the content. */
 static int job_files_put_file(struct flow *flow, struct store *store, const char *file, const char *key,

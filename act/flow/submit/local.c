@@ -4,14 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/text.h"
-#include "config/config.h"
-#include "flow/data/data_internal.h"
-#include "flow/flow_internal.h"
-#include "flow/logs/logs.h"
-#include "flow/submit/parts.h"
 #include "flow/submit/passage.h"
-#include "platform/platform.h"
 
 static int find_tool(const char *image, const char **out, struct act_error *err)
 {

@@ -6,10 +6,8 @@
 
 #include "base/log.h"
 #include "base/path.h"
-#include "base/text.h"
 #include "flow/flow_internal.h"
 #include "flow/submit/passage.h"
-#include "ledger/ledger.h"
 
 static bool project_has(const char *dir, const char *name)
 {

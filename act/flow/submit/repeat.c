@@ -3,13 +3,8 @@
 
 #include "base/log.h"
 #include "base/path.h"
-#include "base/text.h"
-#include "codec/json.h"
-#include "config/config.h"
 #include "flow/data/data_internal.h"
 #include "flow/submit/passage.h"
-#include "platform/platform.h"
-#include "run/run.h"
 
 /* ---- the environment */
 

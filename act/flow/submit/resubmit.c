@@ -2,17 +2,9 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "base/text.h"
-#include "config/config.h"
-#include "flow/data/data_internal.h"
 #include "flow/flow_internal.h"
-#include "flow/logs/logs.h"
-#include "flow/runs/runs.h"
 #include "flow/submit/parts.h"
 #include "flow/submit/passage.h"
-#include "ledger/ledger.h"
-#include "platform/platform.h"
-#include "run/run.h"
 
 bool passage_is_moved(const struct passage *p)
 {

@@ -2,19 +2,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/path.h"
-#include "base/text.h"
-#include "config/config.h"
 #include "diagnose/diagnose.h"
-#include "flow/flow_internal.h"
-#include "flow/runs/runs.h"
-#include "flow/runs/watch.h"
 #include "flow/submit/parts.h"
 #include "flow/submit/passage.h"
-#include "platform/platform.h"
 
 /* All classes that are not the command's own fault. */
 #define GROUP "infrastructure"

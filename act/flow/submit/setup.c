@@ -4,7 +4,6 @@
 #include "base/units.h"
 #include "flow/submit/parts.h"
 #include "flow/submit/passage.h"
-#include "run/run.h"
 
 enum { LINES_MAX = 64 * 1024 }; /* bash gets them as one word, of at most 128 KiB (execve(2)) */
 

@@ -1,12 +1,8 @@
 /* shape.c - nodes and processes of a run, and the sizes that an elastic run may have, which works with as many nodes as
  * there are. */
 #include "base/units.h"
-#include "config/config.h"
-#include "flow/jobfile/jobfile.h"
 #include "flow/submit/parts.h"
 #include "flow/submit/passage.h"
-#include "platform/platform.h"
-#include "run/run.h"
 
 /* How many GPUs, or processes where there are none, an elastic run may have. Both 0: the run has a fixed size. */
 struct flow_range {

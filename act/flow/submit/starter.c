@@ -1,11 +1,8 @@
 /* starter.c - a command that starts the processes of a node by itself is started once on each node. */
 #include "run/starter.h"
 #include "base/log.h"
-#include "base/text.h"
 #include "base/units.h"
 #include "flow/submit/passage.h"
-#include "platform/platform.h"
-#include "run/run.h"
 
 /* The user's options win; a note says where they contradict the size of the run. */
 static void say_contradictions(const struct run_starter *starter, const struct run_spec *spec)

@@ -4,9 +4,7 @@
 #include "base/log.h"
 #include "flow/data/data_internal.h"
 #include "flow/flow_internal.h"
-#include "flow/submit/parts.h"
 #include "flow/submit/passage.h"
-#include "platform/platform.h"
 
 /* ---- what may refuse */
 

@@ -3,17 +3,12 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/text.h"
 #include "codec/json.h"
-#include "config/config.h"
 #include "flow/flow_internal.h"
-#include "flow/jobfile/jobfile.h"
 #include "flow/place.h"
 #include "flow/source/source.h"
 #include "flow/submit/parts.h"
 #include "flow/submit/passage.h"
-#include "platform/platform.h"
-#include "run/run.h"
 
 static void submit_add_env(const struct act_strv *pairs, struct run_spec *spec)
 {

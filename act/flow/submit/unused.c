@@ -1,9 +1,7 @@
 /* unused.c - settings that have no effect on a run. The user is told of each once, when the run is described, and need
  * not wonder. */
 #include "base/log.h"
-#include "config/config.h"
 #include "flow/submit/passage.h"
-#include "platform/platform.h"
 
 struct use {
     const struct config *config;

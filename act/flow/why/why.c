@@ -5,14 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
 #include "codec/json.h"
-#include "diagnose/diagnose.h"
 #include "flow/code/code_internal.h"
-#include "flow/source/source.h"
 #include "flow/why/ranks.h"
-#include "platform/platform.h"
-#include "run/run.h"
 
 enum {
     JSON_MAX = 256 << 10,
