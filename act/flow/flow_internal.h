@@ -24,8 +24,8 @@ struct http *flow_http(struct flow *flow);
 /* Opens the ledger, for runs that must be recorded. A damaged one is set aside; a new one is filled with the existing
  * runs. */
 int flow_ledger(struct flow *flow, struct ledger **out, struct act_error *err) ACT_NODISCARD;
-/* Opens the ledger to show or record what is known about runs, for a loop with the ledger, NULL at first, and the result
- * of its body in *rc:
+/* Opens the ledger to show or record what is known about runs, for a loop with the ledger, NULL at first, and the
+ * result of its body in *rc:
  *     for (struct ledger *ledger = NULL; flow_next_ledger(flow, &ledger, &rc, err);)
  *         rc = ledger_list(ledger, ...);
  * The body is repeated where a failure could be mended. If the file cannot be used, as on a full disk, the user is told
