@@ -1,10 +1,8 @@
 /* flow.c - what the use cases share. */
 
 #include "auth/services.h"
-#include "config/config.h"
 #include "flow/flow_internal.h"
 #include "flow/trust.h"
-#include "ledger/ledger.h"
 
 int flow_open(const struct config_request *request, struct flow *out, struct act_error *err)
 {
@@ -30,25 +28,16 @@ void flow_open_bare(const char *cluster, struct flow *out)
     *out = (struct flow){.cluster = cluster};
 }
 
-struct cluster_runs {
-    const char *cluster;
-    size_t n;
-};
-
-static int flow_count_runs(struct ledger *ledger, void *arg, struct act_error *err)
-{
-    struct cluster_runs *runs = arg;
-
-    return ledger_count(ledger, runs->cluster, &runs->n, err);
-}
-
 /* Tells whether the ledger has runs on the cluster: that is how clusters of other projects are known. */
 static bool flow_has_runs(struct flow *flow, const char *cluster)
 {
-    struct cluster_runs runs = {.cluster = cluster};
     struct act_error ignored;
+    size_t n = 0;
+    int rc = 0;
 
-    return cluster && flow_with_ledger(flow, flow_count_runs, &runs, &ignored) == 0 && runs.n > 0;
+    for (struct ledger *ledger = NULL; cluster && flow_next_ledger(flow, &ledger, &rc, &ignored);)
+        rc = ledger_count(ledger, cluster, &n, &ignored);
+    return rc == 0 && n > 0;
 }
 
 int flow_check_cluster(struct flow *flow, struct act_error *err)

@@ -2,6 +2,7 @@
 #ifndef ACT_FLOW_FLOW_INTERNAL_H
 #define ACT_FLOW_FLOW_INTERNAL_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -23,10 +24,15 @@ struct http *flow_http(struct flow *flow);
 /* Opens the ledger, for runs that must be recorded. A damaged one is set aside; a new one is filled with the existing
  * runs. */
 int flow_ledger(struct flow *flow, struct ledger **out, struct act_error *err) ACT_NODISCARD;
-/* Calls what() with the ledger, to show or record what is known about runs. If the file cannot be used, as on a full
- * disk, the user is told once, and from then on an in-memory copy is used. */
-int flow_with_ledger(struct flow *flow, int (*what)(struct ledger *ledger, void *arg, struct act_error *err), void *arg,
-                     struct act_error *err) ACT_NODISCARD;
+/* Opens the ledger to show or record what is known about runs, for a loop with the ledger, NULL at first, and the
+ * result of its body in *rc:
+ *     for (struct ledger *ledger = NULL; flow_next_ledger(flow, &ledger, &rc, err);)
+ *         rc = ledger_list(ledger, ...);
+ * The body is repeated where a failure could be mended. If the file cannot be used, as on a full disk, the user is told
+ * once, and from then on an in-memory copy is used. */
+bool flow_next_ledger(struct flow *flow, struct ledger **ledger, int *rc, struct act_error *err) ACT_NODISCARD;
+/* Lists the rows of all runs, newest first, without their specifications. The caller releases out. */
+int flow_ledger_rows(struct flow *flow, struct ledger_runs *out, struct act_error *err) ACT_NODISCARD;
 /* Puts a run into the ledger; an existing one is left as it is. -ACT_USAGE: another run takes the place of the one that
  * this is to replace. */
 int flow_remember(struct flow *flow, const struct run_spec *spec, struct act_error *err) ACT_NODISCARD;
@@ -39,7 +45,7 @@ int flow_look_at_ledger(struct act_error *err) ACT_NODISCARD;
 bool flow_ledger_changed(struct stat *before);
 /* Returns where a mapped folder is, as run_folder.store says it, as a new string; a is its account, {0} for a claim. */
 char *flow_store_text(const struct config_folder *f, const struct config_account *a);
-/* The store of a mapped folder, or of the code. */
+/* Opens the store of a mapped folder, or of the code. The caller frees *out. */
 int flow_store(struct flow *flow, const struct config_folder *folder, struct store **out,
                struct act_error *err) ACT_NODISCARD;
 /* Tells whether requests to the account carry a login token: because it says so, or has no other credential. */
@@ -58,6 +64,9 @@ int flow_platform_of(struct flow *flow, const struct ledger_run *row, struct pla
  * on they set *news then. */
 bool flow_watch_platforms(struct flow *flow, bool *news);
 void flow_close_platforms(struct flow *flow);
+/* Returns which cluster of which project a run is on, and what it wrote down of the place, as a new string: runs for
+ * which that is equal are on one platform, and others may be. */
+char *flow_cluster_key(const struct ledger_run *row);
 /* Tells which place a run's cluster is, without opening it: runs for which that is equal are on one platform. *out is a
  * new string. */
 int flow_place_of(const struct ledger_run *row, char **out, struct act_error *err) ACT_NODISCARD;
@@ -71,34 +80,38 @@ void flow_use_vaults(struct flow *flow, struct config *config);
 int flow_fetch_secrets(struct flow *flow, struct run_spec *spec, struct act_error *err) ACT_NODISCARD;
 void flow_forget_secrets(struct flow *flow);
 
-/* The object at key, if there is one: 1 with its ETag and size, 0, or an error. */
+/* Looks for the object at key. Returns 1 with its ETag and size if there is one, 0 if there is none, or an error. */
 int flow_exists(struct store *store, const char *key, char etag[STORE_ETAG], uint64_t *out_size,
                 struct act_error *err) ACT_NODISCARD;
 
 /* ---- row.c */
 
-/* The GPUs of all nodes together, or the processors where there are no GPUs. */
+/* Returns the number of GPUs of all nodes together, or of processors where there are no GPUs. */
 int64_t flow_slots_of(const struct run_spec *spec);
-/* A command in readable form, quoted where necessary. New string. */
+/* Returns a command in readable form, quoted where necessary, as a new string. */
 char *flow_command_line(const struct act_strv *argv);
-/* The ledger row of a run about which only its specification is known. The caller releases it. */
+/* Reads the specification that a row holds, without one {0}. The caller releases out in every case. */
+int flow_spec_of_row(const struct ledger_run *row, struct run_spec *out, struct act_error *err) ACT_NODISCARD;
+/* Returns the specification that a row holds as JSON, a new reference; NULL: it holds none that can be read. */
+json_t *flow_spec_json_of_row(const struct ledger_run *row);
+/* Makes the ledger row of a run about which only its specification is known. The caller releases it. */
 struct ledger_run flow_row_of(const struct run_spec *spec);
 
 /* ---- names.c */
 
-/* The folder of the packages in the store: code_path without .zip, or with .packages appended if it has no .zip. New
- * string; NULL: there is no code_path. */
+/* Returns the folder of the packages in the store, which is code_path without .zip, or with .packages appended if it
+ * has no .zip, as a new string; NULL: there is no code_path. */
 char *flow_code_base(const struct config *config);
-/* "<flow_code_base()>/" followed by the formatted text. New string. */
+/* Returns "<flow_code_base()>/" followed by the formatted text, as a new string. */
 char *flow_code_key(const struct flow *flow, const char *fmt, ...) ACT_PRINTF(2, 3);
-/* "<flow_code_base()>/<sha256>.zip" and ".../latest.json". New strings. */
+/* Return "<flow_code_base()>/<sha256>.zip" and ".../latest.json" as new strings. */
 char *flow_package_key(const struct flow *flow, const char *sha256);
 char *flow_pointer_key(const struct flow *flow);
-/* The folder where local copies of packages are kept, and the path of one copy. New strings. */
+/* Return the folder where local copies of packages are kept, and the path of one copy, as new strings. */
 char *flow_packages_dir(void);
 char *flow_package_cache(const char *sha256);
-/* The folder into which the logs of a project's runs are fetched: <project>/assets, or AML_LOG_FOLDER, relative to the
- * project unless absolute. New string. */
+/* Returns the folder into which the logs of a project's runs are fetched, <project>/assets or AML_LOG_FOLDER, relative
+ * to the project unless absolute, as a new string. */
 char *flow_log_folder(const char *project);
 
 #endif

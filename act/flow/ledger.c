@@ -11,12 +11,9 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/path.h"
-#include "base/text.h"
 #include "codec/json.h"
 #include "flow/flow_internal.h"
-#include "ledger/ledger.h"
 #include "platform/platform.h"
-#include "run/run.h"
 
 static char *ledger_path(void)
 {
@@ -194,17 +191,27 @@ static int help(struct flow *flow, int failed, struct act_error *err)
     return use_copy(flow, err, err);
 }
 
-int flow_with_ledger(struct flow *flow, int (*what)(struct ledger *ledger, void *arg, struct act_error *err), void *arg,
-                     struct act_error *err)
+bool flow_next_ledger(struct flow *flow, struct ledger **ledger, int *rc, struct act_error *err)
 {
-    struct ledger *ledger;
-    int rc;
+    bool is_first = !*ledger;
 
-    do {
-        rc = flow->ledger_copy ? 0 : flow_ledger(flow, &ledger, err);
-        if (rc == 0)
-            rc = what(flow->ledger_copy ? flow->ledger_copy : ledger, arg, err);
-    } while (rc < 0 && (rc = help(flow, rc, err)) == 0);
+    while (is_first || (*rc < 0 && (*rc = help(flow, *rc, err)) == 0)) {
+        is_first = false;
+        *rc = flow->ledger_copy ? 0 : flow_ledger(flow, ledger, err);
+        *ledger = flow->ledger_copy ? flow->ledger_copy : *ledger;
+        if (*rc == 0)
+            return true;
+    }
+    return false;
+}
+
+int flow_ledger_rows(struct flow *flow, struct ledger_runs *out, struct act_error *err)
+{
+    const struct ledger_query query = {.without_spec = true};
+    int rc = 0;
+
+    for (struct ledger *ledger = NULL; flow_next_ledger(flow, &ledger, &rc, err);)
+        rc = ledger_list(ledger, &query, out, err);
     return rc;
 }
 

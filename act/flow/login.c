@@ -3,10 +3,9 @@
 #include "auth/cloud.h"
 #include "auth/services.h"
 #include "auth/token.h"
-#include "config/config.h"
 #include "flow/flow_internal.h"
 
-/* A token for the storage of this cluster: in the cloud of its account, or else of its workspace. */
+/* Describes a token for the storage of this cluster, in the cloud of its account or else of its workspace. */
 static int want_of(struct flow *flow, struct token_want *out, struct act_error *err)
 {
     const struct config *config = &flow->config;

@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "base/text.h"
 #include "codec/json.h"
+#include "flow/flow_internal.h"
 #include "flow/trust.h"
 #include "platform/platform.h"
 
@@ -146,14 +146,11 @@ static bool leads_to(const struct config *config, const char *platform, const ch
 
 /* ---- a configuration that leads there */
 
-/* The configuration that a run wrote down, a new reference; NULL: none. */
+/* Returns the configuration that a run wrote down, a new reference; NULL: none. */
 static json_t *place_config_of(const struct ledger_run *row)
 {
-    CODEC_AUTOJSON json_t *spec = NULL;
-    struct act_error ignored;
+    CODEC_AUTOJSON json_t *spec = flow_spec_json_of_row(row);
 
-    if (!row->spec || codec_json_parse(row->spec, strlen(row->spec), row->id, &spec, &ignored) < 0)
-        return NULL;
     return json_incref(json_object_get(spec, "config"));
 }
 

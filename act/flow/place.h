@@ -20,7 +20,7 @@
 /* Writes into a configuration as config_resolved() has it, perhaps of another machine, what says where runs of config
  * go. */
 void flow_record_place(const struct config *config, json_t *resolved);
-/* The place of a run, from its specification, as a row of the ledger has it. New string; NULL: it does not tell. */
+/* Returns the place that a specification tells of, as a row of the ledger has it; a new string; NULL: it tells none. */
 char *flow_place_of_spec(const struct run_spec *spec);
 /* Returns the place where a configuration leads, as a row of the ledger has it, as a new string. */
 char *flow_place_of_config(const struct config *config);
@@ -30,13 +30,14 @@ char *flow_where(const struct config *config);
 /* Returns in words where a run went, as a new string; NULL: it is not known. */
 char *flow_where_it_went(const struct ledger_run *row);
 
-/* The configuration that the place of a run is: 1; 0: the row has none. */
+/* Makes the configuration that the place of a run is. Returns 1, 0 if the row has no place, or an error. */
 int flow_recall(const struct ledger_run *row, struct config *out, struct act_error *err) ACT_NODISCARD;
-/* A configuration that leads to where a run is: what its row says, else its cluster file. It is trusted. */
+/* Makes a trusted configuration that leads to where a run is, from its row or else from its cluster file. */
 int flow_config_at(const struct ledger_run *row, struct config *out, struct act_error *err) ACT_NODISCARD;
 
-/* The whole configuration of a run, with its stores. 0: that of its cluster file, which is there and leads to where the
- * run is; 1: the one that the run wrote down. with: what else is said of it (params, overrides), or NULL. */
+/* Opens the whole configuration of a run, with its stores. Returns 0 for that of its cluster file, if that leads to
+ * where the run is, else 1 for the one that the run wrote down. with: what else is said of it (params, overrides), or
+ * NULL. */
 int flow_open_of_run(const struct ledger_run *row, const struct config_request *with, struct flow *out,
                      struct act_error *err) ACT_NODISCARD;
 

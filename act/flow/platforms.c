@@ -2,12 +2,9 @@
  * connection to a login node is worth keeping. */
 #include <string.h>
 
-#include "base/text.h"
-#include "config/config.h"
 #include "flow/flow_internal.h"
 #include "flow/place.h"
 #include "flow/trust.h"
-#include "ledger/ledger.h"
 #include "platform/platform.h"
 
 struct flow_opened {
@@ -92,7 +89,7 @@ static int open_taken(struct flow *flow, const char *cluster, struct config *con
     return rc;
 }
 
-static char *key_of_run(const struct ledger_run *row)
+char *flow_cluster_key(const struct ledger_run *row)
 {
     ACT_AUTOFREE char *cluster = cluster_key(row->platform, row->cluster, row->project);
 
@@ -101,7 +98,7 @@ static char *key_of_run(const struct ledger_run *row)
 
 int flow_platform_of(struct flow *flow, const struct ledger_run *row, struct platform **out, struct act_error *err)
 {
-    ACT_AUTOFREE char *cluster = key_of_run(row);
+    ACT_AUTOFREE char *cluster = flow_cluster_key(row);
     struct config config;
 
     if (find_opened(flow, cluster, out))

@@ -10,14 +10,11 @@
 #include "auth/trusted.h"
 #include "base/file.h"
 #include "base/path.h"
-#include "base/text.h"
 #include "base/user.h"
-#include "config/config.h"
 #include "flow/flow_internal.h"
 #include "flow/trust.h"
 #include "http/http.h"
 #include "platform/platform.h"
-#include "run/run.h"
 
 char *flow_real_place(const char *path)
 {
@@ -304,23 +301,18 @@ static void add_place_in_root(const struct config *config, const struct config_f
     add_place_in_store(config, platform_find(config->platform)->kind->root_key, root, path, items);
 }
 
-/* The files on a claim of the cluster may be somebody else's, or those of another project of the user. */
-static void reach_add_claim(const struct config *config, const struct config_folder *folder, struct act_strv *items)
+/* Adds where a folder is that the nodes see: on a claim of the cluster, whose files may be somebody else's or those of
+ * another project of the user, or at a place that is looked at here, too, where this machine sees it. */
+static void reach_add_on_nodes(const struct config *config, const struct config_folder *folder, struct act_strv *items)
 {
     ACT_AUTOFREE char *key = act_sprintf("config_param.%s_folder.path", folder->name);
 
-    if (!config_is_own(config, key))
-        reach_add(items, act_sprintf("'%s' is '%s' on the claim '%s' of the cluster", folder->name, folder->path,
-                                     folder->claim));
-}
-
-/* On the nodes, and here where this machine sees it, too. */
-static void reach_add_place(const struct config *config, const struct config_folder *folder, struct act_strv *items)
-{
-    ACT_AUTOFREE char *key = act_sprintf("config_param.%s_folder.path", folder->name);
-
-    if (!config_is_own(config, key))
-        reach_add(items, act_sprintf("'%s' is '%s', here and on the nodes", folder->name, folder->account_file));
+    if (config_is_own(config, key))
+        return;
+    reach_add(items, folder->claim
+                         ? act_sprintf("'%s' is '%s' on the claim '%s' of the cluster", folder->name, folder->path,
+                                       folder->claim)
+                         : act_sprintf("'%s' is '%s', here and on the nodes", folder->name, folder->account_file));
 }
 
 static void add_vault(const char *file, const char *key, const char *secret, struct act_strv *items)
@@ -389,9 +381,9 @@ static void reach_add_account(const struct config *config, const struct config_f
     ACT_AUTO(config_account) a = {0};
 
     if (config_is_place(folder))
-        return reach_add_place(config, folder, items);
+        return reach_add_on_nodes(config, folder, items);
     if (folder->claim)
-        reach_add_claim(config, folder, items);
+        reach_add_on_nodes(config, folder, items);
     if (!folder->account_file || !folder->path || config_account_is_own(config, folder))
         return;
     if (config_is_users(folder->account_file)) { /* the account is the user's; the folder in its store may not be */

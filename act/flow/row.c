@@ -2,13 +2,10 @@
 #include <string.h>
 
 #include "base/path.h"
-#include "base/text.h"
 #include "codec/json.h"
 #include "flow/flow_internal.h"
 #include "flow/place.h"
 #include "flow/run.h"
-#include "ledger/ledger.h"
-#include "run/run.h"
 
 int64_t flow_slots_of(const struct run_spec *spec)
 {
@@ -48,6 +45,24 @@ struct ledger_run flow_row_of(const struct run_spec *spec)
                                .place = flow_place_of_spec(spec),
                                .spec = codec_json_line(json),
                                .command = spec->title ? act_strdup(spec->title) : flow_command_line(&spec->argv)};
+}
+
+json_t *flow_spec_json_of_row(const struct ledger_run *row)
+{
+    struct act_error ignored;
+    json_t *json = NULL;
+    int rc = row->spec ? codec_json_parse(row->spec, strlen(row->spec), row->id, &json, &ignored) : 0;
+
+    return rc < 0 ? NULL : json;
+}
+
+int flow_spec_of_row(const struct ledger_run *row, struct run_spec *out, struct act_error *err)
+{
+    CODEC_AUTOJSON json_t *json = NULL;
+    int rc = row->spec ? codec_json_parse(row->spec, strlen(row->spec), row->id, &json, err) : 0;
+
+    *out = (struct run_spec){0};
+    return rc == 0 && json ? run_spec_from_json(json, out, err) : rc;
 }
 
 void flow_run_release(struct flow_run *run)

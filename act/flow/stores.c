@@ -7,14 +7,9 @@
 #include "auth/services.h"
 #include "base/dirs.h"
 #include "base/file.h"
-#include "base/hash.h"
 #include "base/path.h"
-#include "base/text.h"
-#include "config/config.h"
 #include "flow/flow_internal.h"
 #include "platform/platform.h"
-#include "run/run.h"
-#include "store/store.h"
 
 char *flow_store_text(const struct config_folder *f, const struct config_account *a)
 {

@@ -6,9 +6,7 @@
 #include "base/dirs.h"
 #include "base/file.h"
 #include "base/path.h"
-#include "base/text.h"
 #include "codec/json.h"
-#include "config/config.h"
 #include "flow/trust.h"
 #include "platform/platform.h"
 
@@ -78,23 +76,23 @@ static int trusted_of(const char *real, struct act_strv *out, struct act_error *
     return rc;
 }
 
+/* Appends to out the items that known lacks; both may be the same. */
+static void trust_add_new(const struct act_strv *items, const struct act_strv *known, struct act_strv *out)
+{
+    for (size_t i = 0; i < items->n; i++)
+        if (!act_strv_has(known, items->v[i]))
+            act_strv_push(out, items->v[i]);
+}
+
 int flow_untrusted(const char *project, const struct act_strv *items, struct act_strv *out, struct act_error *err)
 {
     ACT_AUTOFREE char *real = flow_real_place(project);
     ACT_AUTO(act_strv) trusted = {0};
     int rc = items->n ? trusted_of(real, &trusted, err) : 0;
 
-    for (size_t i = 0; rc == 0 && i < items->n; i++)
-        if (!act_strv_has(&trusted, items->v[i]))
-            act_strv_push(out, items->v[i]);
+    if (rc == 0)
+        trust_add_new(items, &trusted, out);
     return rc;
-}
-
-static void trust_add_new(struct act_strv *all, const struct act_strv *items)
-{
-    for (size_t i = 0; i < items->n; i++)
-        if (!act_strv_has(all, items->v[i]))
-            act_strv_push(all, items->v[i]);
 }
 
 /* Reads the record, adds to what is trusted of the project, or forgets it (NULL), and writes it, under a lock. */
@@ -111,7 +109,7 @@ static int change_record(const char *real, const struct act_strv *keep, bool *ou
     rc = trust_read_record(&record, err);
     if (rc == 0 && keep) {
         trusted_in(record, real, &all);
-        trust_add_new(&all, keep);
+        trust_add_new(keep, &all, &all);
     }
     json_t *projects = json_object_get(record, "projects");
     size_t at = find_project(projects, real);
@@ -348,9 +346,7 @@ int flow_trust_added(const struct config *config, const struct act_strv *before,
     if (environment_trusts(config->project_root))
         return 0;
     flow_reach_platform(config, &now);
-    for (size_t i = 0; i < now.n; i++)
-        if (!act_strv_has(before, now.v[i]))
-            act_strv_push(out, now.v[i]);
+    trust_add_new(&now, before, out);
     return out->n ? flow_trust_keep(config->project_root, out, err) : 0;
 }
 

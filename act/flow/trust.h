@@ -17,18 +17,18 @@
 
 /* ---- reach.c: what leads out, one line each, appended to items unless already there */
 
-/* Everything that the configuration and the links in its folders lead to. Contacts no host; what cannot be read leads
- * nowhere. */
+/* Appends everything that the configuration and the links in its folders lead to. Contacts no host; what cannot be read
+ * leads nowhere. */
 void flow_reach(const struct config *config, struct act_strv *items);
 /* Appends only what the platform leads to. */
 void flow_reach_platform(const struct config *config, struct act_strv *items);
-/* The log folder of flow_log_folder(), if a link in its path leads out of the project. */
+/* Appends the log folder of flow_log_folder(), if a link in its path leads out of the project. */
 void flow_reach_logs(const char *project, struct act_strv *items);
-/* A path in a mapped folder, if a link in it leads out of the folder and the project. */
+/* Appends a path in a mapped folder, if a link in it leads out of the folder and the project. */
 void flow_reach_path(const struct config *config, const char *folder, const char *rest, struct act_strv *items);
 /* Appends what a kubeconfig says of a place that a run recorded, without the file of the project that names it. */
 void flow_reach_recalled(const struct config *config, struct act_strv *items);
-/* The links below a path in a mapped folder that lead out of the folder and the project, for who follows them. */
+/* Appends the links below a path in a mapped folder that lead out of it and the project, for who follows them. */
 void flow_reach_links(const struct config *config, const char *folder, const char *rest, struct act_strv *items);
 /* Does what realpath() does, but the last components need not exist. Returns a new string. */
 char *flow_real_place(const char *path);
@@ -39,7 +39,7 @@ char *flow_real_place(const char *path);
  * never ask. */
 void flow_trust_asks(int (*ask)(const char *project, const struct act_strv *items, struct act_error *err));
 
-/* 0 if nothing leads out, or everything that does is trusted, if need be by asking; otherwise -ACT_DENIED. */
+/* Returns 0 if nothing leads out, or if the user, who is asked if need be, trusts all that does; else -ACT_DENIED. */
 int flow_trust(const struct config *config, struct act_error *err) ACT_NODISCARD;
 /* Do the same for a path in a mapped folder, and for the log folder of a project. */
 int flow_trust_path(const struct config *config, const char *folder, const char *rest,
@@ -65,14 +65,14 @@ int flow_trust_submitted(const struct config *config, struct act_error *err) ACT
 int flow_trust_added(const struct config *config, const struct act_strv *before, struct act_strv *out,
                      struct act_error *err) ACT_NODISCARD;
 
-/* The items that are not yet trusted for a project. */
+/* Appends to out the items that are not yet trusted for a project. */
 int flow_untrusted(const char *project, const struct act_strv *items, struct act_strv *out,
                    struct act_error *err) ACT_NODISCARD;
 /* Records all items as trusted. */
 int flow_trust_keep(const char *project, const struct act_strv *items, struct act_error *err) ACT_NODISCARD;
-/* Forgets a project. *out_had: whether there was anything. */
+/* Forgets a project. *out_had tells whether something of it was trusted. */
 int flow_trust_forget(const char *project, bool *out_had, struct act_error *err) ACT_NODISCARD;
-/* The whole record: [{"path", "trusted": [...]}], texts as from codec_json_bytes_new(). A new reference. */
+/* Reads the whole record, [{"path", "trusted": [...]}], with texts as of codec_json_bytes_new(); a new reference. */
 int flow_trust_list(json_t **out, struct act_error *err) ACT_NODISCARD;
 
 #endif

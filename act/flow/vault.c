@@ -12,12 +12,10 @@
 #include "auth/services.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/text.h"
 #include "codec/json.h"
 #include "flow/flow_internal.h"
 #include "http/http.h"
 #include "platform/platform.h"
-#include "run/run.h"
 
 #define API_VERSION "7.4"
 
@@ -25,14 +23,14 @@ struct flow_secret {
     char *url, *value;
 };
 
-/* The vault's host must be one of a cloud's, or one that the user trusts (arm_new() tells). */
+/* Checks that the host is that of a vault, if it is a cloud's; whether the user trusts another one, arm_new() tells. */
 static int vault_check_host(const struct auth_cloud *cloud, const char *url, struct act_error *err)
 {
     ACT_AUTOFREE char *host = http_host(url);
 
     if (!host || !auth_cloud_has(NULL, host) || auth_cloud_is_vault(cloud, host))
         return 0;
-    return act_error_set(err, ACT_CONFIG, "'%s' is no key vault of %s: its host is not in '%s'", url, cloud->name,
+    return act_error_set(err, ACT_CONFIG, "'%s' is not a key vault of %s: its host is not in '%s'", url, cloud->name,
                          cloud->vault_domain);
 }
 
@@ -56,7 +54,7 @@ static int open_vault(struct flow *flow, const char *url, struct arm **out, stru
     return arm_new(&options, out, err);
 }
 
-/* The service gives it outside of its time, too. */
+/* Warns of a secret outside of its time, in which the service gives it, too. */
 static void warn_of_time(const json_t *response, const char *url)
 {
     const json_t *attributes = json_object_get(response, "attributes");

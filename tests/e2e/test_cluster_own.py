@@ -94,7 +94,7 @@ def test_what_add_refuses(bare):
     act.fail("cluster", "add", "x", "--kind", "local", "--image", "x", status=2, match="--image is not for")
     for name in ("../x", "a/b", ".hidden", "-x", "a b", "x.yaml", "é", "", "x" * 65):
         words = ["--kind", "local", "--", name] if name.startswith("-") else [name, "--kind", "local"]
-        act.fail("cluster", "add", *words, status=2, match="cannot be the name|is no answer")
+        act.fail("cluster", "add", *words, status=2, match="cannot be the name|is not an answer")
     act.fail("cluster", "add", "local", "--kind", "local", status=2, match="built-in")
     act.fail("cluster", "add", "x", "--kind", "local", "-p", "numm_gpu: 3", status=7, match="did you mean 'num_gpu'")
     act.fail("cluster", "add", "x", "--kind", "local", "-p", "[1]", status=2, match="-p takes")
@@ -173,7 +173,7 @@ def test_a_slurm_cluster_behind_ssh(bare, slurm):
         words = ("cluster", "add", "--kind", "slurm")
         message = act.fail(*words, "lab", "--login", "lab", status=2, match="--partition is missing")
         assert all(name.rstrip("*") in message for name in partitions(slurm))
-        act.fail(*words, "lab", "--login", "-oProxyCommand=x", status=2, match="is no answer for --login")
+        act.fail(*words, "lab", "--login", "-oProxyCommand=x", status=2, match="is not an answer for --login")
         done = act.run(*words, "-y", "--login", "lab", status=None)
         assert "  login: lab  # " in mine(act, "main").read_text() and "Partition: main" in done.err
         assert "ok    login node: 'lab' can be reached" in done.out

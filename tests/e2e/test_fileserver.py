@@ -270,7 +270,7 @@ def test_list_and_show(act, azureml):
     assert re.search(r"^network +open to all, with which NFS does not work$", text, re.M)
     assert re.search(r"^made by act +no$", text, re.M)
     fail(act, "fileserver", "show", "blobs", status=7,
-         match="'blobs' is no file server, but a storage account of the kind")
+         match="'blobs' is not a file server, but a storage account of the kind")
     fail(act, "fileserver", "show", "none", status=NOT_FOUND,
          match="there is no file server 'none' in the resource group 'rg'")
 

@@ -130,8 +130,8 @@ def test_a_wrong_reference(act, store, vault, said, match):
 
 
 @pytest.mark.parametrize("url, status, match", [
-    ("https://acct.blob.core.windows.net", 7, "is no key vault of AzureCloud: its host is not in 'vault.azure.net'"),
-    ("https://vault.azure.net", 7, "is no key vault"),
+    ("https://acct.blob.core.windows.net", 7, "is not a key vault of AzureCloud: its host is not in 'vault.azure.net'"),
+    ("https://vault.azure.net", 7, "is not a key vault"),
     ("https://vault.example.com", None, "ACT_TRUSTED_HOSTS|trusted_hosts"),
     ("http://a.vault.azure.net", 7, "https")])
 def test_a_token_goes_to_key_vaults_alone(act, store, vault, login, url, status, match):

@@ -70,7 +70,7 @@ def test_no_such_last_run(act):
     act.cluster("eu")
     act.fail("-c", "eu", "q", "@", status=3, match="no runs yet on cluster 'eu'")
     for bad in ("@0", "@-1", "@x", "@@", "@1x", "@99999999999999999999"):
-        act.fail("q", bad, status=2, match=f"'{bad}' is no run: @ is the one submitted last")
+        act.fail("q", bad, status=2, match=f"'{bad}' is not a run: @ is the one submitted last")
 
 
 # ---- names and tags
@@ -392,7 +392,7 @@ def test_nothing_of_that_name(act):
 
 def test_wrong_greps(act):
     for bad in ("(", "[a", "a{2,1}", "*("):
-        act.fail("grep", bad, status=2, match="is no regular expression")
+        act.fail("grep", bad, status=2, match="is not a regular expression")
     assert act.run("grep", "x", status=1).out == ""
     act.fail("grep", status=2, match="needs more")
     act.fail("grep", "x", "none", status=3, match="no run 'none'")

@@ -24,14 +24,18 @@
     "OMPI_MCA_mpi_oversubscribe\n"                                                                                     \
     "unset SLURM_MEM_PER_CPU; export SLURM_OVERLAP=1 SLURM_MEM_PER_NODE=0\n"
 
-static int job_file_test_parse(const char *text, struct flow_job_file *out, struct act_error *e)
+/* Parses a job file, in whose text single quotes stand for double ones. */
+static int job_file_test_parse(const char *quoted, struct flow_job_file *out)
 {
     struct config_folder folders[] = {{.name = (char[]){"data"}}, {.name = (char[]){"output"}}};
     struct config config = {.folders = folders, .n_folders = 2};
+    ACT_AUTOFREE char *text = act_strdup(quoted);
     CODEC_AUTOJSON json_t *json = NULL;
 
-    assert_int_equal(codec_json_parse(text, strlen(text), "job.json", &json, e), 0);
-    return flow_job_file_parse(json, "job.json", &config, NULL, out, e);
+    for (char *c = text; (c = strchr(c, '\''));)
+        *c = '"';
+    assert_ok(codec_json_parse(text, strlen(text), "job.json", &json, &err), err);
+    return flow_job_file_parse(json, "job.json", &config, NULL, out, &err);
 }
 
 TEST(lines_table)
@@ -74,13 +78,11 @@ TEST(lines_table)
          "export AZ_BATCHAI_OUTPUT_M=\"$AZ_BATCHAI_MOUNT_ROOT\"/\"output\"\na", 0},
     };
 
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < COUNT(rows); i++) {
         ACT_AUTOFREE char *text = act_sprintf("{'properties': {'nodeCount': 1, %s}}", rows[i].properties);
         ACT_AUTOFREE char *line = act_sprintf(HEAD "%s", rows[i].line);
         struct flow_job_file job;
-        for (char *c = text; *c; c++)
-            *c = *c == '\'' ? '"' : *c;
-        if (job_file_test_parse(text, &job, &err) < 0)
+        if (job_file_test_parse(text, &job) < 0)
             fail_msg("row %zu: %s", i, act_error_text(&err));
         assert_string_equal(job.line, line);
         assert_int_equal(job.notes.n, rows[i].notes);
@@ -96,12 +98,12 @@ TEST(sizes_table)
     } rows[] = {{"1", "null", 1, 1}, {"4", "null", 4, 1}, {"2", "8", 2, 4},   {"2", "3", 0, 0},
                 {"2", "1", 0, 0},    {"0", "null", 0, 0}, {"1.5", "1", 0, 0}, {"99999999999", "1", 0, 0}};
 
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        ACT_AUTOFREE char *text = act_sprintf("{\"properties\": {\"nodeCount\": %s, \"customMpiSettings\": "
-                                              "{\"commandLine\": \"a\", \"processCount\": %s}}}",
-                                              rows[i].count, rows[i].processes);
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        ACT_AUTOFREE char *text = act_sprintf(
+            "{'properties': {'nodeCount': %s, 'customMpiSettings': {'commandLine': 'a', 'processCount': %s}}}",
+            rows[i].count, rows[i].processes);
         struct flow_job_file job;
-        int rc = job_file_test_parse(text, &job, &err);
+        int rc = job_file_test_parse(text, &job);
         assert_int_equal(rc, rows[i].nodes ? 0 : -ACT_CONFIG);
         assert_int_equal(job.nodes, rows[i].nodes);
         assert_int_equal(job.procs_per_node, rows[i].procs_per_node);
@@ -114,10 +116,9 @@ TEST(a_custom_command_is_for_the_first_node)
 {
     struct flow_job_file job;
 
-    assert_int_equal(
-        job_file_test_parse("{\"properties\": {\"nodeCount\": 2, \"customToolkitSettings\": {\"commandLine\": \"a\"}}}",
-                            &job, &err),
-        0);
+    assert_ok(
+        job_file_test_parse("{'properties': {'nodeCount': 2, 'customToolkitSettings': {'commandLine': 'a'}}}", &job),
+        err);
     assert_string_equal(job.line, HEAD FIRST "a");
     assert_int_equal(job.notes.n, 1);
     flow_job_file_release(&job);
@@ -140,9 +141,7 @@ TEST(the_title_is_what_the_user_wrote)
         ACT_AUTOFREE char *text =
             act_sprintf("{'$comment': 1, 'properties': {'$comment2': {}, 'node_count': 1, %s}}", rows[i].settings);
         struct flow_job_file job;
-        for (char *c = text; *c; c++)
-            *c = *c == '\'' ? '"' : *c;
-        if (job_file_test_parse(text, &job, &err) < 0)
+        if (job_file_test_parse(text, &job) < 0)
             fail_msg("row %zu: %s", i, act_error_text(&err));
         assert_string_equal(job.title, rows[i].title);
         flow_job_file_release(&job);
@@ -171,28 +170,26 @@ TEST(the_title_of_a_run_tells_the_tool)
 }
 
 /* A job of one command with these further members, in single quotes. */
-static int parse_with(const char *members, struct flow_job_file *out, struct act_error *e)
+static int parse_with(const char *members, struct flow_job_file *out)
 {
     ACT_AUTOFREE char *text =
         act_sprintf("{'properties': {'nodeCount': 1, 'customMpiSettings': {'commandLine': 'a'}, %s}}", members);
 
-    for (char *c = text; *c; c++)
-        *c = *c == '\'' ? '"' : *c;
-    return job_file_test_parse(text, out, e);
+    return job_file_test_parse(text, out);
 }
 
 TEST(environment_and_image)
 {
     struct flow_job_file job;
 
-    assert_int_equal(parse_with("'environmentVariables': [{'name': 'A', 'value': '1=2 $B'}],"
-                                "'secrets': [{'name': 'MINE', 'value': 's'}],"
-                                "'constraints': {'maxWallClockTime': 'P7D'},"
-                                "'containerSettings': {'shmSize': '16gb', 'imageSourceRegistry': "
-                                "{'serverUrl': 'https://r.io/', 'image': 'i:1',"
-                                " 'credentials': {'username': 'u', 'password': 'p'}}}",
-                                &job, &err),
-                     0);
+    assert_ok(parse_with("'environmentVariables': [{'name': 'A', 'value': '1=2 $B'}],"
+                         "'secrets': [{'name': 'MINE', 'value': 's'}],"
+                         "'constraints': {'maxWallClockTime': 'P7D'},"
+                         "'containerSettings': {'shmSize': '16gb', 'imageSourceRegistry': "
+                         "{'serverUrl': 'https://r.io/', 'image': 'i:1',"
+                         " 'credentials': {'username': 'u', 'password': 'p'}}}",
+                         &job),
+              err);
     assert_int_equal(job.env.n, 1);
     assert_string_equal(job.env.v[0], "A=1=2 $B");
     assert_int_equal(job.secrets.n, 1);
@@ -221,12 +218,12 @@ TEST(images_table)
         {"''", "tf", "tf", NULL},
     };
 
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < COUNT(rows); i++) {
         ACT_AUTOFREE char *members =
             act_sprintf("'containerSettings': {'imageSourceRegistry': {'serverUrl': %s, 'image': '%s'}}",
                         rows[i].server, rows[i].image);
         struct flow_job_file job;
-        assert_int_equal(parse_with(members, &job, &err), 0);
+        assert_ok(parse_with(members, &job), err);
         assert_string_equal(job.image, rows[i].whole);
         assert_true(act_streq(job.registry, rows[i].registry));
         flow_job_file_release(&job);
@@ -275,7 +272,7 @@ TEST(times_table)
     };
     int64_t seconds;
 
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < COUNT(rows); i++) {
         if (job_seconds(rows[i].text, &seconds) != (rows[i].seconds > 0))
             fail_msg("'%s'", rows[i].text);
         if (rows[i].seconds)
@@ -302,7 +299,7 @@ TEST(sizes_of_memory_table)
                 {"b", 0}};
     uint64_t bytes;
 
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < COUNT(rows); i++) {
         if (job_bytes(rows[i].text, &bytes) != (rows[i].bytes > 0))
             fail_msg("'%s'", rows[i].text);
         if (rows[i].bytes)
@@ -323,13 +320,13 @@ TEST(tasks_table)
         {"2", "2", "3", 0, true},        {"2", "60000", "1", 0, true},
     };
 
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        ACT_AUTOFREE char *text = act_sprintf(
-            "{\"properties\": {\"nodeCount\": %s, \"tensorFlowSettings\": {\"pythonScriptFilePath\": \"a\", "
-            "\"workerCount\": %s, \"parameterServerCount\": %s}}}",
-            rows[i].nodes, rows[i].workers, rows[i].servers);
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        ACT_AUTOFREE char *text =
+            act_sprintf("{'properties': {'nodeCount': %s, 'tensorFlowSettings': {'pythonScriptFilePath': 'a', "
+                        "'workerCount': %s, 'parameterServerCount': %s}}}",
+                        rows[i].nodes, rows[i].workers, rows[i].servers);
         struct flow_job_file job;
-        assert_int_equal(job_file_test_parse(text, &job, &err), rows[i].procs_per_node ? 0 : -ACT_CONFIG);
+        assert_int_equal(job_file_test_parse(text, &job), rows[i].procs_per_node ? 0 : -ACT_CONFIG);
         assert_int_equal(job.procs_per_node, rows[i].procs_per_node);
         assert_true(job.fixed_size == (rows[i].distributed && rows[i].procs_per_node));
         flow_job_file_release(&job);
@@ -340,7 +337,7 @@ static void assert_notes(const char *members, const char *const *pieces)
 {
     struct flow_job_file job;
 
-    assert_int_equal(parse_with(members, &job, &err), 0);
+    assert_ok(parse_with(members, &job), err);
     for (size_t i = 0; pieces[i]; i++) {
         assert_true(i < job.notes.n);
         if (!strstr(job.notes.v[i], pieces[i]))
@@ -390,10 +387,10 @@ TEST(a_cluster_is_told_what_it_can_do)
                    .username = act_strdup("me"),
                    .password = act_strdup("mine")}};
 
-    assert_int_equal(parse_with("'constraints': {'maxWallClockTime': '01:00:00'}, 'containerSettings': "
-                                "{'shmSize': '1g', 'imageSourceRegistry': {'image': 'r.io/i:1'}}",
-                                &job, &err),
-                     0);
+    assert_ok(parse_with("'constraints': {'maxWallClockTime': '01:00:00'}, 'containerSettings': "
+                         "{'shmSize': '1g', 'imageSourceRegistry': {'image': 'r.io/i:1'}}",
+                         &job),
+              err);
     assert_int_equal(flow_job_file_apply(&job, &config), 0);
     assert_string_equal(config.docker.image, "r.io/i:1");
     assert_string_equal(config.docker.username, "me"); /* the same registry */
@@ -411,7 +408,7 @@ TEST(a_cluster_is_told_what_it_can_do)
     flow_job_file_release(&job);
 
     config.platform = (char[]){"aml"};
-    assert_int_equal(parse_with("'containerSettings': {'imageSourceRegistry': {'image': 'tf:1'}}", &job, &err), 0);
+    assert_ok(parse_with("'containerSettings': {'imageSourceRegistry': {'image': 'tf:1'}}", &job), err);
     assert_int_equal(flow_job_file_apply(&job, &config), 0);
     assert_string_equal(config.docker.image, "tf:1");
     assert_null(config.docker.address); /* the image is not there */
@@ -420,15 +417,15 @@ TEST(a_cluster_is_told_what_it_can_do)
 
     config.docker.username = act_strdup("me"); /* at Docker Hub, since the image is there */
     config.docker.password = act_strdup("mine");
-    assert_int_equal(parse_with("'containerSettings': {'imageSourceRegistry': {'image': 'tf:2'}}", &job, &err), 0);
+    assert_ok(parse_with("'containerSettings': {'imageSourceRegistry': {'image': 'tf:2'}}", &job), err);
     assert_int_equal(flow_job_file_apply(&job, &config), 0);
     assert_string_equal(config.docker.image, "tf:2");
     assert_string_equal(config.docker.password, "mine");
     flow_job_file_release(&job);
-    assert_int_equal(parse_with("'containerSettings': {'imageSourceRegistry': {'image': 'tf:3', 'credentials': "
-                                "{'username': 'u', 'password': 'p'}}}",
-                                &job, &err),
-                     0);
+    assert_ok(parse_with("'containerSettings': {'imageSourceRegistry': {'image': 'tf:3', 'credentials': "
+                         "{'username': 'u', 'password': 'p'}}}",
+                         &job),
+              err);
     assert_int_equal(flow_job_file_apply(&job, &config), 0);
     assert_null(config.docker.address);
     assert_string_equal(config.docker.password, "p");

@@ -68,10 +68,10 @@ TEST(grids_that_are_refused)
         const char *grids, *says;
     } rows[] = {
         {"", "needs a grid"},
-        {"a", "is no grid"},
-        {"=1", "is no name"},
-        {"-a=1", "is no name"},
-        {"a b=1", "is no name"},
+        {"a", "is not a grid"},
+        {"=1", "is not a name"},
+        {"-a=1", "is not a name"},
+        {"a b=1", "is not a name"},
         {"sweep=1", "the tag of the sweep itself"},
         {"a=", "value 1 is empty"},
         {"a=1,", "value 2 is empty"},
@@ -98,9 +98,9 @@ TEST(placeholders_that_are_refused)
         {"{a}{b}{c}", "no grid 'c', only a, b; write '{{c}}'"},
         {"{a}{b", "write '{{' for the brace"},
         {"{a}{b}}", "write '}}' for the brace"},
-        {"{a}{b}{", "a '{' that is no part"},
+        {"{a}{b}{", "a '{' that is not part"},
         {"{a}{b}|{}", "'{}': a '{'"},
-        {"{a}{b}{a b}", "a '{' that is no part"},
+        {"{a}{b}{a b}", "a '{' that is not part"},
         {"{a}{B}", "no grid 'B'"},
         {"{{a}}{b}", "'a' is not used"},
     };

@@ -103,6 +103,9 @@ static struct flow_run watch_test_make_run(const char *project, const char *logi
     return run;
 }
 
+static struct flow flow;
+static struct flow_run run;
+
 /* What goes to stderr between these two. */
 static int saved_stderr;
 
@@ -129,6 +132,17 @@ static char *caught_stderr(void)
     return text;
 }
 
+/* Follows the run, and returns what is said of that. */
+static char *follow_watched(const struct flow_follow *what)
+{
+    watch_test_catch_stderr();
+    int rc = flow_follow_log(&flow, &run, what, &err);
+    char *said = caught_stderr();
+
+    assert_ok(rc, err);
+    return said;
+}
+
 static int watch_test_count_of(const char *text, const char *piece)
 {
     int n = 0;
@@ -137,9 +151,6 @@ static int watch_test_count_of(const char *text, const char *piece)
         n++;
     return n;
 }
-
-static struct flow flow;
-static struct flow_run run;
 
 /* A new ledger asks this machine for runs, once: before a test counts who is asked. */
 static void make_ledger(void)
@@ -270,10 +281,7 @@ TEST(follow_survives_an_outage)
     LOGS({USER0, "one\ntwo\n"});
     fake.fail_logs = 2;
     fake.before_logs = finish_later;
-    watch_test_catch_stderr();
-    int rc = flow_follow_log(&flow, &run, &what, &err);
-    ACT_AUTOFREE char *said = caught_stderr();
-    assert_ok(rc, err);
+    ACT_AUTOFREE char *said = follow_watched(&what);
     assert_string_equal(out.data, "one\ntwo\n");
     assert_int_equal(watch_test_count_of(said, "the controller does not answer"), 1);
     assert_int_equal(watch_test_count_of(said, "answers again"), 1);
@@ -325,10 +333,7 @@ TEST(log_that_begins_anew_is_followed)
 
     LOGS({USER0, "a long first line\n"});
     fake.before_logs = begin_log_anew;
-    watch_test_catch_stderr();
-    int rc = flow_follow_log(&flow, &run, &what, &err);
-    ACT_AUTOFREE char *said = caught_stderr();
-    assert_ok(rc, err);
+    ACT_AUTOFREE char *said = follow_watched(&what);
     assert_string_equal(out.data, "a long first line\n2\n3\n");
     assert_string_equal(said, "log '" USER0 "' begins anew\n");
 }
@@ -361,10 +366,7 @@ TEST(follow_goes_through_attempts)
     struct flow_follow what = {.tail = -1, .follow = true, .sink = {.write = watch_test_collect}};
 
     fake.before_logs = watch_test_begin_anew;
-    watch_test_catch_stderr();
-    int rc = flow_follow_log(&flow, &run, &what, &err);
-    ACT_AUTOFREE char *said = caught_stderr();
-    assert_ok(rc, err);
+    ACT_AUTOFREE char *said = follow_watched(&what);
     assert_string_equal(out.data, "1a\n1b2, which is quite long\n3, even longer than that one\n3");
     assert_string_equal(said, "attempt 2 begins\nattempt 3 begins\n");
 }
@@ -375,10 +377,7 @@ TEST(all_ranks_go_through_attempts)
         .all = true, .line = collect_line, .tail = -1, .follow = true, .sink = {.write = watch_test_collect}};
 
     fake.before_logs = watch_test_begin_anew;
-    watch_test_catch_stderr();
-    int rc = flow_follow_log(&flow, &run, &what, &err);
-    ACT_AUTOFREE char *said = caught_stderr();
-    assert_ok(rc, err);
+    ACT_AUTOFREE char *said = follow_watched(&what);
     assert_string_equal(out.data, "0:1a;1:x;1:y;0:1b;0:2, which is quite long;0:3, even longer than that one;0:3;");
     assert_string_equal(said, "attempt 2 begins\nattempt 3 begins\n");
 }

@@ -12,14 +12,10 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/text.h"
-#include "config/config.h"
 #include "engine/engine.h"
 #include "flow/board/places.h"
 #include "flow/flow_internal.h"
-#include "flow/runs/watch.h"
 #include "flow/trust.h"
-#include "platform/platform.h"
 #include "site/site.h"
 
 /* END_MS: how long threads have to end. NEWS_MS: so soon, at most, the runs are listed again. DEAF_MS: see
@@ -160,16 +156,10 @@ struct known_places {
     size_t n;
 };
 
-static char *key_of(const struct ledger_run *row)
-{
-    return act_sprintf("%s\n%s\n%s\n%s", row->platform, row->cluster, row->project ? row->project : "",
-                       row->place ? row->place : "");
-}
-
 static struct board_place *board_place_of(struct flow_board *board, struct known_places *known,
                                           const struct ledger_run *row)
 {
-    ACT_AUTOFREE char *key = key_of(row);
+    ACT_AUTOFREE char *key = flow_cluster_key(row);
     ACT_AUTOFREE char *where = NULL;
     struct act_error err;
 

@@ -81,10 +81,10 @@ struct flow_board;
 /* Makes a board, and starts it. From now on no thread of this process asks the user anything: what would have to be
  * asked is an error. */
 struct flow_board *flow_board_new(const struct flow_board_options *options);
-/* NULL is fine. False: a thread still waits for a place that does not answer, and goes on with what is its own: this
- * process is to end by _exit(). */
+/* Ends the threads and frees board, which may be NULL. False: a thread still waits for a place that does not
+ * answer, and goes on with what is its own: this process is to end by _exit(). */
 bool flow_board_free(struct flow_board *board) ACT_NODISCARD;
-/* The view, until flow_board_unlock(), which must come soon. */
+/* Returns the view, which stays as it is until flow_board_unlock(); that must come soon. */
 const struct flow_board_view *flow_board_lock(struct flow_board *board);
 void flow_board_unlock(struct flow_board *board);
 /* Reads from now on only the logs of these runs, at most FLOW_BOARD_FOLLOWED; until then those of the newest running

@@ -6,15 +6,10 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/text.h"
 #include "flow/board/places.h"
-#include "flow/flow_internal.h"
 #include "flow/runs/watch.h"
-#include "flow/source/source.h"
 #include "flow/why/ranks.h"
-#include "numbers/numbers.h"
 #include "numbers/samples.h"
-#include "run/run.h"
 
 enum {
     END = 64 << 10,     /* of a log that is new to us */

@@ -3,14 +3,10 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/text.h"
 #include "flow/board/places.h"
 #include "flow/flow_internal.h"
 #include "flow/logs/logs.h"
 #include "flow/runs/watch.h"
-#include "ledger/ledger.h"
-#include "platform/platform.h"
-#include "run/run.h"
 
 enum {
     LOAD_MS = 10000,         /* between questions for the load of a cluster, */

@@ -59,7 +59,7 @@ void board_wait(struct flow_board *board, struct flow *flow, struct board_bell *
 
 /* ---- place.c */
 
-/* A thread that asks the place until the board stops. */
+/* Asks the place (struct board_place) until the board stops. A function of a thread. */
 void *board_ask_place(void *place);
 
 /* ---- follow.c: the logs of one run, read as they grow */

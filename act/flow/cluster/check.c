@@ -1,27 +1,11 @@
-/* check.c - what is wrong with a configuration: in itself, and for a run. */
+/* check.c - finds what is wrong with a configuration, in itself and for a run. */
 #include <string.h>
 
-#include "base/text.h"
-#include "config/config.h"
-#include "config/kind.h"
 #include "flow/cluster/doctor.h"
 #include "flow/data/data_internal.h"
-#include "flow/flow_internal.h"
 #include "flow/submit/parts.h"
-#include "package/package.h"
-#include "platform/platform.h"
 
 /* ---- what submit would refuse */
-
-static int check_hang(const struct config *config, struct act_error *err)
-{
-    return flow_check_hang(config, platform_find(config->platform), err);
-}
-
-static int cluster_check_retry(const struct config *config, struct act_error *err)
-{
-    return flow_check_retry(config, platform_find(config->platform), err);
-}
 
 static int check_zip_options(const struct config *config, struct act_error *err)
 {
@@ -33,8 +17,8 @@ static const struct {
     const char *key; /* whose place is named */
     int (*check)(const struct config *config, struct act_error *err);
 } settings[] = {
-    {"hang", check_hang},
-    {"retry", cluster_check_retry},
+    {"hang", flow_check_hang},
+    {"retry", flow_check_retry},
     {"zip_options", check_zip_options},
 };
 

@@ -1,13 +1,9 @@
 /* cluster.c - where a run is, and what a cluster is doing. */
 #include <string.h>
 
-#include "base/text.h"
 #include "base/units.h"
-#include "config/config.h"
 #include "flow/cluster/cluster.h"
 #include "flow/flow_internal.h"
-#include "platform/platform.h"
-#include "run/run.h"
 
 int flow_nodes(struct flow *flow, const struct flow_run *run, struct platform_nodes *out, struct act_error *err)
 {

@@ -1,18 +1,14 @@
-/* doctor.c - whether all that runs of a cluster need is there: its configuration, its stores, what its platform says.
+/* doctor.c - checks that all that the runs of a cluster need is there, by its configuration, stores and platform.
  * It writes nothing, there or here, but what the login keeps in the cache: what is not there yet could be made. */
 #include <string.h>
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/text.h"
-#include "config/config.h"
 #include "flow/cluster/doctor.h"
 #include "flow/flow_internal.h"
 #include "flow/trust.h"
-#include "platform/platform.h"
-#include "store/store.h"
 
-/* Whether there is a configuration to go on with. */
+/* Tells whether there is a configuration to go on with. */
 static bool examine_config(struct flow *flow, const struct config_request *request, struct platform_findings *findings)
 {
     static const char what[] = "configuration";
@@ -54,7 +50,7 @@ static int ask_store(struct flow *flow, const struct config_folder *folder, char
     return rc < 0 ? rc : 0;
 }
 
-/* The folder of a store that is one and is not there yet: opening it would make it. NULL: anything else. New string. */
+/* Returns the folder of a store that opening would make, as it is not there yet: a new string; NULL: there is none. */
 static char *missing_folder(const struct flow *flow, const struct config_folder *folder)
 {
     ACT_AUTO(config_account) a = {0};
@@ -64,7 +60,7 @@ static char *missing_folder(const struct flow *flow, const struct config_folder 
     return a.folder && access(a.folder, F_OK) < 0 ? act_strdup(a.folder) : NULL;
 }
 
-/* A folder that the nodes have already, and this machine need not see. */
+/* Looks at a folder that the nodes have already, and that this machine need not see. */
 static void examine_place(const struct config_folder *folder, struct platform_findings *findings)
 {
     ACT_AUTOFREE char *what = act_sprintf("folder '%s'", folder->name);
@@ -92,15 +88,15 @@ static void examine_store(struct flow *flow, const struct config_folder *folder,
         platform_findings_add(findings, true, what, "%s answers", name);
 }
 
-/* Whether two rows are in one store. */
+/* Tells whether two rows are in one store. */
 static bool is_same_store(const struct config_folder *a, const struct config_folder *b)
 {
     return act_streq(a->account_file, b->account_file) && config_is_share(a) == config_is_share(b) &&
            (!config_is_share(a) || act_streq(a->file_share, b->file_share));
 }
 
-/* Each store once: several folders may be in it. Claims are none of ours to look at, nor are shares that a service
- * mounts. */
+/* Looks at each store once, as several folders may be in it. Claims cannot be looked at from here, nor can shares that
+ * a service mounts. */
 static void examine_stores(struct flow *flow, struct platform_findings *findings)
 {
     const struct config *c = &flow->config;
@@ -124,7 +120,7 @@ static bool doctor_is_mounted(const struct flow *flow, const struct config_folde
            config_account_peek(&flow->config, folder, &a) && !a.folder;
 }
 
-/* What mounts folders on the nodes, where the agent has to. */
+/* Looks at what mounts folders on the nodes, where the agent mounts them. */
 static void examine_mounts(struct flow *flow, struct platform *platform, struct platform_findings *findings)
 {
     const struct config *c = &flow->config;

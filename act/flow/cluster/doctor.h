@@ -8,8 +8,8 @@
 #include "flow/flow.h"
 #include "platform/platform.h"
 
-/* config_check(), and, where that finds nothing, what a run would be refused for because of the configuration. Contacts
- * no host. */
+/* Does what config_check() does and, where that finds nothing, adds why a run would be refused because of the
+ * configuration. Contacts no host. */
 int flow_check_config(const struct config_request *request, struct config_report *out,
                       struct act_error *err) ACT_NODISCARD;
 /* Checks that everything the cluster's runs need is there. flow was opened bare, and afterwards has the configuration

@@ -1,10 +1,9 @@
-/* fileserver.c - reaching the service; what file servers there are, and removing them. */
+/* fileserver.c - reaches the service, lists file servers and removes them. */
 #include <string.h>
 
 #include "auth/services.h"
 #include "base/log.h"
 #include "codec/json.h"
-#include "config/config.h"
 #include "flow/cluster/fileserver_internal.h"
 #include "http/http.h"
 
@@ -20,7 +19,7 @@ static bool fileserver_is_set(const char *text)
     return text && *text;
 }
 
-/* That of the workspace or of the cluster of the cluster file, where it has one. */
+/* Returns the place of the workspace of the cluster file, or of its AKS cluster if it names only that. */
 static struct place usual_place(const struct config *c)
 {
     const struct place workspace = {config_text(c, "aml_config.subscription_id"),
@@ -242,7 +241,7 @@ int flow_list_fileservers(struct flow_fileservers *servers, bool all, struct flo
     return fileserver_explain(rc, NULL, err);
 }
 
-/* What is used of a share is said only if it is asked for, of one share. Without it the share is as it was listed. */
+/* Asks what is used of a share, which the service says of one at a time. On failure the share stays as listed. */
 static void ask_use(const struct flow_fileservers *servers, const char *account, struct flow_share *share)
 {
     CODEC_AUTOJSON json_t *found = NULL;
@@ -273,7 +272,7 @@ int flow_get_fileserver(struct flow_fileservers *servers, const char *name, stru
                              "those of the subscription",
                              name, servers->group_name);
     if (strcmp(codec_json_str(account, "kind", ""), ACCOUNT_KIND) != 0)
-        return act_error_set(err, ACT_CONFIG, "'%s' is no file server, but a storage account of the kind '%s'", name,
+        return act_error_set(err, ACT_CONFIG, "'%s' is not a file server, but a storage account of the kind '%s'", name,
                              codec_json_str(account, "kind", "unknown"));
     *out = fileserver_read(servers, account);
     rc = list_shares(servers, url, out, err);

@@ -1,9 +1,9 @@
 /* fileserver.h - file servers: NFS shares of premium file storage accounts, made through Azure Resource Manager. They
  * are what a file server of Azure Batch AI was: a folder that all nodes of a virtual network mount.
  *
- *   fileserver.c       reaching the service; what there is, and removing it
- *   fileserver_body.c  what may be asked for, what is sent, what is said of it; pure
- *   fileserver_make.c  what is left to do for a new one, and doing it
+ *   fileserver.c       reaches the service, lists file servers and removes them
+ *   fileserver_body.c  checks what is asked for, makes the bodies of requests, reads those of responses; pure
+ *   fileserver_make.c  plans what is left to do for a new one, and does it
  *
  * Source: learn.microsoft.com/rest/api/storagerp (2024-01-01): storage-accounts/create, check-name-availability,
  * get-properties, list, update, delete; file-shares/create, get ($expand=stats), list; skus/list;
@@ -30,8 +30,8 @@
 
 /* Where file servers are. */
 struct flow_fileservers;
-/* subscription, resource_group: NULL: those of the cluster file; -ACT_USAGE if it has none. flow stays the caller's,
- * and outlives it. */
+/* Opens a subscription and resource_group (NULL: those of the cluster file; -ACT_USAGE if it has none). The caller
+ * closes *out before it closes flow. */
 int flow_fileservers_open(struct flow *flow, const char *subscription, const char *resource_group,
                           struct flow_fileservers **out, struct act_error *err) ACT_NODISCARD;
 void flow_fileservers_close(struct flow_fileservers *servers);
@@ -60,14 +60,14 @@ struct flow_fileserver_list {
 };
 void flow_fileserver_list_release(struct flow_fileserver_list *list);
 
-/* All premium file accounts of the resource group; all: of the subscription. What is used is not asked for. Shares that
- * cannot be listed are warned about. */
+/* Lists the premium file accounts of the resource group, or with all of the subscription, without what is used. Warns
+ * about shares that cannot be listed. The caller releases out. */
 int flow_list_fileservers(struct flow_fileservers *servers, bool all, struct flow_fileserver_list *out,
                           struct act_error *err) ACT_NODISCARD;
-/* -ACT_NOT_FOUND if there is none; -ACT_CONFIG if it is another kind of account. */
+/* Gets one, with what is used of its shares. No such account: -ACT_NOT_FOUND; one of another kind: -ACT_CONFIG. */
 int flow_get_fileserver(struct flow_fileservers *servers, const char *name, struct flow_fileserver *out,
                         struct act_error *err) ACT_NODISCARD;
-/* The whole account, with all that is in it. */
+/* Deletes the whole account, with all that is in it. */
 int flow_delete_fileserver(struct flow_fileservers *servers, const char *name, const struct platform_follow *follow,
                            struct act_error *err) ACT_NODISCARD;
 
@@ -81,9 +81,9 @@ struct flow_new_fileserver {
     const char *redundancy; /* "lrs", "zrs"; NULL: lrs */
     json_t *tags;           /* {"key": "value"}; NULL: none; the caller's */
 };
-/* Whether it can be asked for at all, without asking anyone; else -ACT_USAGE with what it would need. */
+/* Checks, without asking anyone, that it can be asked for at all; else -ACT_USAGE with what it would need. */
 int flow_fileserver_check(const struct flow_new_fileserver *wanted, struct act_error *err) ACT_NODISCARD;
-/* The whole GiB that it shall hold. */
+/* Returns how many whole GiB it shall hold. */
 int64_t flow_fileserver_gib(const struct flow_new_fileserver *wanted);
 
 /* What is left to do. */
@@ -96,25 +96,26 @@ struct flow_fileserver_plan {
     json_t *tags;                  /* body of a PATCH of an account that is there without them; else NULL */
     bool waits;                    /* the account is there, and still being made */
 };
-/* Asks the service what there is, whether the region has such accounts and whether the name is free. */
+/* Asks the service what there is, whether the region has such accounts and whether the name is free. The caller
+ * releases out after success. */
 int flow_plan_fileserver(struct flow_fileservers *servers, const struct flow_new_fileserver *wanted,
                          struct flow_fileserver_plan *out, struct act_error *err) ACT_NODISCARD;
-/* follow->no_wait: the share is made by the same call later, if the account is still to be made. */
+/* Does what the plan says. With follow->no_wait, the same call later makes the share of an account still to be made. */
 int flow_make_fileserver(struct flow_fileservers *servers, const struct flow_fileserver_plan *plan,
                          const struct platform_follow *follow, struct act_error *err) ACT_NODISCARD;
 void flow_fileserver_plan_release(struct flow_fileserver_plan *plan);
 
 /* ---- what is said of one: new strings ---- */
 
-/* Whether a share can be mounted, so that there is something to say of it: it is of NFS, and no name in it would be
- * more than a word of a command that somebody copies. */
+/* Tells whether a share can be mounted: it is of NFS, and each name in it is one word of a command that somebody may
+ * copy. */
 bool flow_fileserver_mounts(const struct flow_fileserver *server, const struct flow_share *share);
-/* "myserver.file.core.windows.net:/myserver/data" */
+/* Returns what is mounted, "myserver.file.core.windows.net:/myserver/data". */
 char *flow_fileserver_address(const char *host, const char *name, const char *share);
-/* The command for a node, and the lines of a cluster file for a folder that is mounted so. */
+/* Return the command for a node, and the lines of a cluster file for a folder that is mounted so. */
 char *flow_fileserver_mount(const char *host, const char *name, const char *share);
 char *flow_fileserver_lines(const char *name, const char *share);
-/* The last part of a resource id. */
+/* Returns the last part of a resource id, which points into id. */
 const char *flow_fileserver_short(const char *id);
 
 #endif

@@ -1,4 +1,4 @@
-/* fileserver_body.c - what may be asked for of a file server, what is sent, and what is said of one; pure. */
+/* fileserver_body.c - checks what is asked for, makes the bodies of requests and reads those of responses; pure. */
 #include <string.h>
 #include <strings.h>
 
@@ -160,7 +160,7 @@ struct flow_share fileserver_read_share(const json_t *share)
 
 /* ---- what is said of it ---- */
 
-/* What Azure takes for a name. */
+/* Tells whether Azure takes the text for a name. */
 static bool is_plain(const char *text)
 {
     static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-";

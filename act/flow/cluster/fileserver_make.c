@@ -1,4 +1,4 @@
-/* fileserver_make.c - what is left to do for a new file server, and doing it. */
+/* fileserver_make.c - plans what is left to do for a new file server, and does it. */
 #include <string.h>
 
 #include "codec/json.h"
@@ -39,7 +39,7 @@ struct region {
     bool has_sku, has_other, is_restricted;
 };
 
-/* An entry of the list of SKUs is of some regions, mostly of one. */
+/* Each entry of the list of SKUs is about some regions, mostly about one. */
 static int take_sku(void *arg, const json_t *item, struct act_error *err)
 {
     struct region *region = arg;
@@ -81,7 +81,7 @@ static int check_region(const struct flow_fileservers *servers, const char *loca
                                 : 0;
 }
 
-/* Names are one space of all of Azure. */
+/* Checks that nobody in Azure has the name, as all accounts share one space of names. */
 static int fileserver_make_check_name(const struct flow_fileservers *servers, const char *name, struct act_error *err)
 {
     ACT_AUTOFREE char *what = act_sprintf("see whether the name '%s' is free", name);
@@ -257,7 +257,7 @@ static int put_account(struct flow_fileservers *servers, const struct flow_files
     return fileserver_explain(rc, plan->account ? subnet_of(plan->account) : NULL, err);
 }
 
-/* What is done when the response is there. Takes the body over. */
+/* Makes a change that is done when the response comes. Takes body over. */
 static int fileserver_make_change(struct flow_fileservers *servers, const char *method, const char *what,
                                   const char *url, json_t *body, struct act_error *err)
 {

@@ -210,7 +210,7 @@ int flow_draft_save(const struct flow_draft *draft, const char *text, struct act
 
 /* ---- keys ---- */
 
-/* The new text of a file; *out NULL: there is nothing to change. */
+/* Makes the new text of a file; *out is NULL if there is nothing to change. */
 static int edited(const char *text, const char *name, const struct flow_key *key, char **out, struct act_error *err)
 {
     struct yaml *value = NULL;
@@ -231,7 +231,7 @@ static int edited(const char *text, const char *name, const struct flow_key *key
     return rc;
 }
 
-/* Whether the user can have it as default in all projects. */
+/* Checks that the user can have the cluster as default in all projects. */
 static int check_default(const char *name, struct act_error *err)
 {
     ACT_AUTO(config_listing) all = {0};
@@ -247,8 +247,7 @@ static int check_default(const char *name, struct act_error *err)
     return rc;
 }
 
-/* NULL: whether there is none. */
-static bool is_default(const char *name)
+bool flow_is_default(const char *name)
 {
     ACT_AUTO(config_user) user = {0};
     struct act_error ignored;
@@ -275,7 +274,7 @@ static int set_in_settings(const struct flow_key *key, const struct condition *o
     char *text = NULL;
     int rc = open_settings(file, key->dry_run, &draft, err);
 
-    if (rc == 0 && (!only_if || is_default(only_if->default_cluster)))
+    if (rc == 0 && (!only_if || flow_is_default(only_if->default_cluster)))
         rc = edited(draft.text ? draft.text : "", file, key, &text, err);
     if (rc == 0 && text)
         rc = config_user_check(text, err);
@@ -300,7 +299,7 @@ static int no_file(const struct config *config, struct act_error *err)
                          config->cluster);
 }
 
-/* The file of the cluster; one that has mistakes can be mended. */
+/* Finds the file of the cluster, also one that has mistakes, which can be mended. */
 static int file_of(const struct config_request *request, char **out, struct act_error *err)
 {
     ACT_AUTO(config_report) report = {0};
@@ -389,7 +388,7 @@ static int set_default(const char *name, const struct condition *only_if, bool d
                            out_changed ? out_changed : &changed, err);
 }
 
-/* The cluster file of this project that comes before the user's default, or NULL. New string. */
+/* Returns the cluster file of this project that comes before the user's default, as a new string, or NULL. */
 static char *file_instead(void)
 {
     ACT_AUTO(config_listing) all = {0};
@@ -418,11 +417,6 @@ int flow_use_first_cluster(const char *name, bool *out_is_default, struct act_er
     return rc;
 }
 
-bool flow_is_default(const char *name)
-{
-    return is_default(name);
-}
-
 /* The settings name the default cluster: where they cannot be written, the file keeps its name. */
 int flow_rename_own(const struct config_named *named, const char *name, bool dry_run, struct act_error *err)
 {
@@ -444,7 +438,7 @@ int flow_rename_own(const struct config_named *named, const char *name, bool dry
     return rc;
 }
 
-/* Likewise: what is removed is not the default any more. */
+/* What is removed is not the default any more, and the settings are written first here, too. */
 int flow_remove_own(const struct config_named *named, bool dry_run, struct act_error *err)
 {
     const struct condition is_it = {named->name}, none = {NULL};

@@ -14,32 +14,32 @@
 #include "config/config.h"
 #include "flow/flow.h"
 
-/* The kind of a cluster and what is wrong with its file, for lists. Release out. */
+/* Finds the kind of a cluster and what is wrong with its file, for lists. The caller releases out. */
 void flow_own_state(const struct config_named *named, struct config_report *out);
 
-/* The cluster of that name that counts here; those of the project only if with_project. -ACT_NOT_FOUND names what there
- * is. *out points into listing. */
+/* Finds the cluster of that name that counts here, one of the project only if with_project. *out points into listing.
+ * -ACT_NOT_FOUND suggests a name. */
 int flow_find_own(const struct config_listing *listing, const char *name, bool with_project,
                   const struct config_named **out, struct act_error *err) ACT_NODISCARD;
 
-/* Makes it the user's default ("local": the built-in one). *out_instead: the cluster file of this project that comes
- * before it, or NULL (new string). */
+/* Makes the cluster the user's default ("local": the built-in one). *out_instead is the cluster file of this project
+ * that comes before it, a new string, or NULL. */
 int flow_use_cluster(const char *name, bool dry_run, char **out_instead, struct act_error *err) ACT_NODISCARD;
-/* The same unless there is a default by now. *out_is_default: it is what counts here. */
+/* Does the same unless there is a default by now. *out_is_default tells whether the cluster is what counts here. */
 int flow_use_first_cluster(const char *name, bool *out_is_default, struct act_error *err) ACT_NODISCARD;
-/* Whether the settings of the user name the cluster. */
+/* Tells whether the settings of the user name the cluster as their default; name NULL: whether they name none. */
 bool flow_is_default(const char *name);
-/* The default of the user goes along; of one that is removed there is none any more. Where that cannot be written down,
- * nothing is changed. */
+/* Rename and remove a cluster file. If it is the user's default, a renamed one stays that, and a removed one leaves
+ * none; where that cannot be written down, nothing is changed. */
 int flow_rename_own(const struct config_named *named, const char *name, bool dry_run,
                     struct act_error *err) ACT_NODISCARD;
 int flow_remove_own(const struct config_named *named, bool dry_run, struct act_error *err) ACT_NODISCARD;
-/* The account file of the same name, or NULL. New string. */
+/* Returns the account file of the same name, as a new string, or NULL. */
 char *flow_own_account(const struct config_named *named);
-/* How many runs of the ledger were submitted to a cluster of that name; 0 if it cannot be read. */
+/* Counts the runs of the ledger that were submitted to a cluster of that name; 0 if it cannot be read. */
 size_t flow_runs_on(struct flow *flow, const char *cluster);
 
-/* A cluster file at hand: release it. */
+/* A cluster file that is being changed. */
 struct flow_draft {
     char *file; /* absolute, links resolved */
     char *text; /* what it holds; NULL: it is not there */
@@ -47,24 +47,25 @@ struct flow_draft {
     bool is_locked; /* nobody else saves into its folder until it is released */
     int lock_fd;
 };
-/* To be changed: one that is read-only is -ACT_DENIED. must_exist: one that is not there is -ACT_NOT_FOUND. */
+/* Reads a file that is to be changed. A read-only one: -ACT_DENIED; with must_exist one that is not there:
+ * -ACT_NOT_FOUND. The caller releases out in every case. */
 int flow_draft_open(const char *file, bool must_exist, struct flow_draft *out, struct act_error *err) ACT_NODISCARD;
-/* The same for a change that needs nobody: others who change a file of that folder wait. */
+/* Does the same for a change that waits for no user: others who change a file of that folder wait meanwhile. */
 int flow_draft_open_locked(const char *file, bool must_exist, struct flow_draft *out,
                            struct act_error *err) ACT_NODISCARD;
 void flow_draft_release(struct flow_draft *draft);
-/* What would be wrong with a cluster file of that text, and was not before. */
+/* Appends to problems what would be wrong with a cluster file of that text, and was not before. */
 int flow_draft_check(const struct flow_draft *draft, const char *text, struct act_strv *problems,
                      struct act_error *err) ACT_NODISCARD;
-/* Writes it. -ACT_TEMPORARY: somebody else has changed it since. */
+/* Writes text in place of the file. -ACT_TEMPORARY: somebody else has changed it since. */
 int flow_draft_save(const struct flow_draft *draft, const char *text, struct act_error *err) ACT_NODISCARD;
 
-/* The value of a key, as YAML, in the cluster file of the request or in the user's own settings; NULL: it is removed.
- * *out_file: what was changed (new string); *out_changed: false if it said so already. */
 struct flow_key {
-    const char *key, *value;
+    const char *key, *value; /* the value as YAML; NULL: the key is removed */
     bool dry_run;
 };
+/* Sets a key in the cluster file of the request or in the user's own settings. *out_file, a new string, is the file;
+ * *out_changed is false if it said so already. */
 int flow_set_key(const struct config_request *request, const struct flow_key *key, char **out_file, bool *out_changed,
                  struct act_error *err) ACT_NODISCARD;
 

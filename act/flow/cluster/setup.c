@@ -4,11 +4,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/dirs.h"
 #include "base/file.h"
 #include "base/path.h"
 #include "codec/yaml.h"
-#include "config/config.h"
 #include "flow/cluster/own.h"
 #include "platform/platform.h"
 
@@ -184,7 +182,7 @@ int flow_question_take(const struct platform_question *question, struct platform
     if (question->may_lack && strcmp(answer, "none") == 0)
         answer = "";
     else if (!*answer || act_has_control(answer) || *answer == '-')
-        return act_error_set(err, ACT_USAGE, "'%s' is no answer for --%s", answer, question->option);
+        return act_error_set(err, ACT_USAGE, "'%s' is not an answer for --%s", answer, question->option);
     const struct platform_choice *found = find_choice(choices, answer, &n);
     if (n > 1)
         return act_error_set(err, ACT_USAGE, "there are %zu of the name '%s': choose by the id", n, answer);
@@ -230,7 +228,7 @@ static int setup_create(const char *file, const char *text, mode_t mode, mode_t 
     return rc == 0 && existed ? act_error_set(err, ACT_USAGE, "'%s' is there already: nothing was written", file) : rc;
 }
 
-/* One of the project is for others to read, unless -p put a secret into it. */
+/* Others may read a file of the project, unless -p put a secret into it. */
 static mode_t mode_of(const struct platform_setup *setup, const char *text)
 {
     struct yaml *tree = NULL;
@@ -260,7 +258,7 @@ static int write_files(struct platform_setup *setup, const char *text, struct ac
     return rc;
 }
 
-/* Whether the user has chosen a default, or has another cluster of his own. */
+/* Tells whether the user has chosen a default, or has another cluster of his own. */
 static bool has_others(void)
 {
     ACT_AUTO(config_listing) all = {0};

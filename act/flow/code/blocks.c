@@ -25,15 +25,9 @@
 #include "base/clock.h"
 #include "base/crc64.h"
 #include "base/file.h"
-#include "base/hash.h"
-#include "base/text.h"
-#include "config/config.h"
 #include "engine/engine.h"
 #include "flow/code/code_internal.h"
 #include "flow/flow_internal.h"
-#include "package/package.h"
-#include "store/store.h"
-#include "transfer/transfer.h"
 
 enum { AT_ONCE = 8, PROGRESS_MS = 200 };
 

@@ -25,7 +25,7 @@ struct flow_package {
     int64_t bytes;
 };
 void flow_package_release(struct flow_package *package);
-/* -ACT_NOT_FOUND when nothing was ever packed. */
+/* Finds the package that code_path stands for now. -ACT_NOT_FOUND: nothing was ever packed. The caller releases out. */
 int flow_current_package(struct flow *flow, struct flow_package *out, struct act_error *err) ACT_NODISCARD;
 /* Gets a package by its key, verified against sha256. */
 int flow_package_by_key(struct flow *flow, const char *key, const char *sha256, struct flow_package *out,
@@ -35,7 +35,7 @@ bool flow_file_is(const char *path, const char *sha256);
 /* Returns the file in which this machine remembers what the last package of a project was made of
  * (package_output.index), as a new string. */
 char *flow_package_index(const char *project);
-/* The contents of a store's latest.json (see init.c); NULL: it is missing or unreadable. A new reference. */
+/* Reads a store's latest.json (see init.c), a new reference; *out is NULL if it is missing or unreadable. */
 int flow_read_pointer(struct flow *flow, struct store *store, json_t **out, struct act_error *err) ACT_NODISCARD;
 /* Stores the tree below root, the compiled package of source, as a separate package and as code_path. */
 int flow_init_compiled(struct flow *flow, const char *root, const struct flow_init *source, struct flow_init *io,
@@ -62,7 +62,7 @@ int flow_upload_blocks(struct flow *flow, struct store *store, struct flow_init 
 int flow_check_program(const struct config *config, const struct package_list *list, const struct act_strv *argv,
                        struct act_error *err) ACT_NODISCARD;
 
-/* "docker" or "podman", whichever answers first; none: -ACT_CONFIG with the reason. */
+/* Finds "docker" or "podman", whichever answers first; none: -ACT_CONFIG with the reason. */
 int flow_find_docker(const char **out, struct act_error *err) ACT_NODISCARD;
 
 /* Prefix of the folders, beside the packages, in which packages are compiled. */

@@ -12,8 +12,6 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/path.h"
-#include "base/text.h"
-#include "config/config.h"
 #include "flow/code/code_internal.h"
 #include "flow/flow_internal.h"
 #include "proc/proc.h"

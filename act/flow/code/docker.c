@@ -1,11 +1,10 @@
-/* docker.c - which program runs containers on this machine. */
+/* docker.c - finds the program that runs containers on this machine. */
 #include <string.h>
 
-#include "base/text.h"
 #include "flow/code/code_internal.h"
 #include "proc/proc.h"
 
-/* The last line that a program wrote, without its end. */
+/* Returns the last line that a program wrote, without its end, and cuts text there. */
 static const char *last_line(char *text)
 {
     char *end = text + strlen(text);

@@ -17,12 +17,9 @@
 #include "base/log.h"
 #include "base/path.h"
 #include "base/secrets.h"
-#include "base/text.h"
 #include "codec/json.h"
 #include "codec/yaml.h"
-#include "config/config.h"
 #include "flow/code/code_internal.h"
-#include "package/package.h"
 
 #define RULE "holds a secret: "
 
@@ -90,7 +87,7 @@ static bool may_be_config(const struct act_buf *text)
 /* The credentials of a user in a kubeconfig. */
 static const char *const login_keys[] = {"token", "password", "client-key-data"};
 
-/* The first scalar, at any depth, whose URL has a password. */
+/* Tells whether a scalar, at any depth, is a URL with a password. */
 static bool has_secret_url(const struct yaml *value)
 {
     bool has = value->kind == YAML_SCALAR && act_text_is_secret(value->text);
@@ -312,7 +309,7 @@ static char *secret_of_tree(const struct yaml *tree)
 
 /* -- what it seems to hold, where it does not parse -- */
 
-/* The key in front of a colon. */
+/* Returns the key in front of a colon, as a new string. */
 static char *word_before(const char *start, const char *colon)
 {
     const char *end = colon;
@@ -325,7 +322,7 @@ static char *word_before(const char *start, const char *colon)
     return act_strndup(word, (size_t)(end - word));
 }
 
-/* The value after the colon, or on the indented lines that follow. The beginning of a long one is enough. */
+/* Returns the value after the colon or on the indented lines that follow, of a long one the beginning; a new string. */
 static char *value_behind(const char *s)
 {
     enum { VALUE_MAX = 512 };
@@ -376,7 +373,7 @@ static bool is_job_secret(const struct act_buf *text, const char *word, const ch
 
 typedef bool member_fn(const struct act_buf *text, const char *word, const char *value);
 
-/* The first word of a member that is a secret. New string, or NULL. */
+/* Returns the first word of a member that is a secret, as a new string, or NULL. */
 static char *guard_find_member(const struct act_buf *text, member_fn *is_one)
 {
     const char *end = text->data + text->len;
@@ -462,7 +459,7 @@ static bool is_job_file_name(const char *path)
 
 enum order { ORDER_NONE, ORDER_LITTLE, ORDER_BIG };
 
-/* The byte order of text in UTF-16, by its mark or by its first character. */
+/* Finds the byte order of text in UTF-16, by its mark or by its first character. */
 static enum order utf16_order(const struct act_buf *text)
 {
     const char *s = text->data;
@@ -628,7 +625,7 @@ static void warn_of_credentials(const char *root, const struct package_list *lis
                  names.data);
 }
 
-/* A part of a file, which may be missing; whether there is something to look at. */
+/* Reads a part of a file, which may be missing. Tells whether there is something to look at. */
 static bool guard_read_part(int fd, off_t at, size_t max, struct act_buf *out)
 {
     ACT_AUTOFREE char *data = act_alloc(max);

@@ -21,19 +21,12 @@
 #include "base/clock.h"
 #include "base/dirs.h"
 #include "base/file.h"
-#include "base/hash.h"
 #include "base/log.h"
 #include "base/path.h"
 #include "base/temp.h"
-#include "base/text.h"
 #include "codec/json.h"
-#include "config/config.h"
 #include "flow/code/code_internal.h"
 #include "flow/flow_internal.h"
-#include "package/package.h"
-#include "run/run.h"
-#include "store/store.h"
-#include "transfer/transfer.h"
 
 /* A package that is being made. */
 struct work {
@@ -94,11 +87,6 @@ char *flow_package_index(const char *project)
     return act_sprintf("%s/index-%.16s", packages, hex);
 }
 
-static char *index_path(const struct flow *flow)
-{
-    return flow_package_index(flow->config.project_root);
-}
-
 static void init_show_packing(void *arg, const struct package_progress *now)
 {
     struct flow_init *io = arg;
@@ -113,7 +101,7 @@ static void init_show_packing(void *arg, const struct package_progress *now)
 /* Judges files that are new and may hold a secret, before anything is packed; all: every new file. */
 static int init_judge(struct work *w, bool all, struct act_error *err)
 {
-    ACT_AUTOFREE char *index = index_path(w->flow);
+    ACT_AUTOFREE char *index = flow_package_index(w->flow->config.project_root);
 
     return package_judge(&w->options, index, all, &w->io->list, err);
 }
@@ -121,7 +109,7 @@ static int init_judge(struct work *w, bool all, struct act_error *err)
 static int build_once(struct work *w, struct act_error *err)
 {
     ACT_AUTOFREE char *packages = flow_packages_dir();
-    ACT_AUTOFREE char *index = index_path(w->flow);
+    ACT_AUTOFREE char *index = flow_package_index(w->flow->config.project_root);
 
     return package_write(&w->options, &w->io->list,
                          &(struct package_output){.engine = flow_engine(w->flow),
@@ -357,7 +345,7 @@ static int init_upload(struct work *w, struct act_error *err)
 static int init_weigh(struct work *w, struct act_error *err)
 {
     ACT_AUTOFREE char *packages = flow_packages_dir();
-    ACT_AUTOFREE char *index = index_path(w->flow);
+    ACT_AUTOFREE char *index = flow_package_index(w->flow->config.project_root);
     struct flow_init *io = w->io;
 
     if (!io->large || io->list.bytes <= FLOW_LARGE_CODE)
@@ -372,7 +360,7 @@ static int init_weigh(struct work *w, struct act_error *err)
 static int forecast(struct work *w)
 {
     ACT_AUTOFREE char *packages = flow_packages_dir();
-    ACT_AUTOFREE char *index = index_path(w->flow);
+    ACT_AUTOFREE char *index = flow_package_index(w->flow->config.project_root);
     struct act_error err = {0};
 
     package_forecast(&w->io->list, packages, index, &w->io->package);
@@ -437,7 +425,7 @@ static int rehearse(struct work *w, struct act_error *err)
 static int lock_project(const struct flow *flow)
 {
     ACT_AUTOFREE char *packages = flow_packages_dir();
-    ACT_AUTOFREE char *index = index_path(flow);
+    ACT_AUTOFREE char *index = flow_package_index(flow->config.project_root);
     ACT_AUTOFREE char *path = act_sprintf("%s.lock", index);
     struct act_error err;
     int fd = act_mkdir_all(packages, 0700, &err);

@@ -12,11 +12,9 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/path.h"
-#include "base/text.h"
 #include "codec/json.h"
 #include "flow/code/code_internal.h"
 #include "flow/flow_internal.h"
-#include "package/package.h"
 
 enum { NOTED = 2000, SAID = 3, NOTE_BYTES = 4 << 20, LARGE = 16 << 20, MAX_LOOKS = 2000 };
 

@@ -7,17 +7,10 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/hash.h"
 #include "base/path.h"
-#include "base/text.h"
 #include "codec/json.h"
-#include "config/config.h"
 #include "flow/code/code_internal.h"
 #include "flow/flow_internal.h"
-#include "package/package.h"
-#include "run/run.h"
-#include "store/store.h"
-#include "transfer/transfer.h"
 
 void flow_package_release(struct flow_package *p)
 {
@@ -145,37 +138,34 @@ static int locate(struct flow *flow, struct store *store, struct flow_package *p
     return rc;
 }
 
-int flow_current_package(struct flow *flow, struct flow_package *out, struct act_error *err)
+/* Finds a package, of which out has what is known, in the store of the code. */
+static int package_get(struct flow *flow, struct flow_package *out,
+                       int (*find)(struct flow *, struct store *, struct flow_package *, struct act_error *),
+                       struct act_error *err)
 {
     struct store *store;
     int rc = flow_store(flow, &flow->config.code, &store, err);
 
-    *out = (struct flow_package){0};
-    if (rc < 0)
-        return rc;
-    out->store = act_strdup(store_name(store));
-    rc = locate(flow, store, out, err);
+    if (rc == 0) {
+        out->store = act_strdup(store_name(store));
+        rc = find(flow, store, out, err);
+        store_free(store);
+    }
     if (rc < 0)
         flow_package_release(out);
-    store_free(store);
     return rc;
+}
+
+int flow_current_package(struct flow *flow, struct flow_package *out, struct act_error *err)
+{
+    *out = (struct flow_package){0};
+    return package_get(flow, out, locate, err);
 }
 
 int flow_package_by_key(struct flow *flow, const char *key, const char *sha256, struct flow_package *out,
                         struct act_error *err)
 {
-    struct store *store;
-    int rc = flow_store(flow, &flow->config.code, &store, err);
-
-    *out = (struct flow_package){0};
-    if (rc < 0)
-        return rc;
-    out->store = act_strdup(store_name(store));
-    out->key = act_strdup(key);
+    *out = (struct flow_package){.key = act_strdup(key)};
     memcpy(out->sha256, sha256, ACT_SHA256_HEX);
-    rc = fetch_verified(flow, store, out, err);
-    if (rc < 0)
-        flow_package_release(out);
-    store_free(store);
-    return rc;
+    return package_get(flow, out, fetch_verified, err);
 }

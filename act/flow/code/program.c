@@ -9,10 +9,7 @@
 
 #include "base/file.h"
 #include "base/path.h"
-#include "base/text.h"
-#include "config/config.h"
 #include "flow/code/code_internal.h"
-#include "package/package.h"
 #include "platform/platform.h"
 #include "proc/proc.h"
 #include "run/starter.h"

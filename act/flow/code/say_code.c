@@ -2,10 +2,8 @@
 #include <sys/stat.h>
 
 #include "base/log.h"
-#include "base/text.h"
 #include "base/units.h"
 #include "flow/code/code.h"
-#include "package/package.h"
 
 static size_t code_changes_count_files(const struct package_list *list)
 {

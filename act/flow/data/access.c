@@ -3,16 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "auth/auth.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/text.h"
-#include "config/config.h"
 #include "flow/data/data_internal.h"
 #include "http/http.h"
 #include "platform/platform.h"
 #include "proc/mounts.h"
-#include "run/run.h"
 
 enum { DAY_S = 24 * 3600 };
 

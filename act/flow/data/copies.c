@@ -2,14 +2,9 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/path.h"
-#include "base/text.h"
 #include "base/units.h"
-#include "config/config.h"
-#include "flow/data/data.h"
 #include "flow/data/data_internal.h"
 #include "flow/flow_internal.h"
-#include "store/store.h"
 #include "transfer/transfer.h"
 
 struct sum {

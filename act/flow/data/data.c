@@ -11,18 +11,14 @@
 #include "auth/services.h"
 #include "base/log.h"
 #include "base/path.h"
-#include "base/text.h"
 #include "base/units.h"
-#include "config/config.h"
 #include "flow/data/data.h"
 #include "flow/data/data_internal.h"
 #include "flow/data/mapped.h"
 #include "flow/flow_internal.h"
 #include "flow/trust.h"
 #include "http/http.h"
-#include "store/store.h"
 #include "sync/sync.h"
-#include "transfer/transfer.h"
 
 /* The two sides of a transfer or a comparison. */
 struct flow_route {

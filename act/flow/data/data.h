@@ -30,6 +30,7 @@ struct flow_data {
  * delete_extra another configured folder below the path: -ACT_USAGE or -ACT_FAIL before anything is transferred. */
 int flow_upload(struct flow *flow, struct flow *from, const char *path, struct flow_data *io,
                 struct act_error *err) ACT_NODISCARD;
+/* Downloads from this cluster's store to the local folder, and refuses the same. */
 int flow_download(struct flow *flow, const char *path, struct flow_data *io, struct act_error *err) ACT_NODISCARD;
 /* Returns, for options.plan, the path of a step as the user would type it, "data/voc/a", as a new string. */
 char *flow_step_path(const struct flow_data *io, const struct transfer_step *step);
@@ -77,7 +78,7 @@ struct flow_url {
     char *url;      /* out: a new string, secret */
 };
 int flow_url(struct flow *flow, const char *path, struct flow_url *io, struct act_error *err) ACT_NODISCARD;
-/* The last attempt of which nodes have sent logs below path in a store; 0: of none. */
+/* Returns the last attempt of which nodes have sent logs below path in a store; 0: of none. */
 int flow_last_sent(struct store *store, const char *path, struct act_error *err) ACT_NODISCARD;
 /* Copies a mapped folder of a run between its store and dir on this machine, for the agent, when the folder is not
  * mounted. Of the logs (RUN_STORE_LOGS) only the number of flow_last_sent() comes, as

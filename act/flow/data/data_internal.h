@@ -80,8 +80,8 @@ int flow_blob_of(struct flow *flow, const struct config_folder *folder, enum run
  * then opens. */
 int flow_blob_of_run(struct flow *flow, const char *run_dir, const char *name, enum run_folder_mode mode,
                      struct flow_blob *out, struct act_error *err) ACT_NODISCARD;
-/* Again, with what the project's account file and logins say now; for whoever keeps it open for long. Where the project
- * is not seen, a login of the node signs, if a login signed before. */
+/* Does the same again, with what the project's account file and logins say now, for whoever keeps it open for long.
+ * Where the project is not seen, a login of the node signs, if a login signed before. */
 int flow_blob_again(const char *run_dir, const char *name, enum run_folder_mode mode, struct flow_blob *out,
                     struct act_error *err) ACT_NODISCARD;
 int flow_blob_open(struct flow *flow, const struct flow_blob *blob, struct store **out,
@@ -90,7 +90,7 @@ int flow_blob_open(struct flow *flow, const struct flow_blob *blob, struct store
 
 /* Returns when the SAS ends (Unix, seconds); INT64_MAX: never. */
 int64_t flow_blob_ends_s(const struct flow_blob *blob);
-/* The time limit of the cluster's runs, in seconds, as sbatch(1) reads it; 0: none is known. */
+/* Returns the time limit of the cluster's runs, in seconds, as sbatch(1) reads it; 0: none is known. */
 int64_t flow_run_limit_s(const struct config *config);
 /* Returns for how long nodes get at a store with a SAS that an account key signs: a month of waiting, and the limit. */
 int64_t flow_key_life_s(const struct config *config);
@@ -116,7 +116,7 @@ int flow_check_rights(const struct flow_blob *blob, enum run_folder_mode mode, c
 
 /* Checks that it can be listed: a tool would mount a place that is not there, and fail at each access. */
 int flow_blob_check(struct flow *flow, const struct flow_blob *blob, struct act_error *err) ACT_NODISCARD;
-/* The run's folder of this name; NULL: none. */
+/* Returns the run's folder of this name; NULL: none. */
 const struct run_folder *flow_find_folder(const struct run_spec *spec, const char *name);
 
 #endif

@@ -8,11 +8,8 @@
 
 #include "base/log.h"
 #include "base/path.h"
-#include "base/text.h"
-#include "config/config.h"
 #include "flow/data/data_internal.h"
 #include "platform/platform.h"
-#include "run/run.h"
 
 const struct run_folder *flow_find_folder(const struct run_spec *spec, const char *name)
 {
@@ -91,13 +88,15 @@ bool flow_may_use_own_folders(const struct config *config)
     return config->n_folders == 0 && config_is_built_in(&config->code);
 }
 
-static int add_own_folders(const struct config *config, struct platform *platform, struct run_spec *spec,
-                           struct act_error *err)
+int flow_use_own_folders(const struct config *config, struct platform *platform, struct run_spec *spec,
+                         struct act_error *err)
 {
     ACT_AUTOFREE char *prefix = config_built_in_prefix(config->project_root), *store = NULL;
     bool there[CONFIG_BUILT_IN_FOLDERS] = {false};
     ACT_AUTO(act_strv) paths = {0};
 
+    if (!flow_may_use_own_folders(config))
+        return 0;
     for (size_t i = 0; i < CONFIG_BUILT_IN_FOLDERS; i++)
         act_strv_take(&paths, act_path_join(prefix, config_built_in_folders[i]));
     int rc = platform_own_folders(platform, (const char *const *)paths.v, paths.n, there, &store, err);
@@ -105,12 +104,6 @@ static int add_own_folders(const struct config *config, struct platform *platfor
         if (there[i] && !flow_find_folder(spec, config_built_in_folders[i]))
             data_here_add_own(config_built_in_folders[i], store, paths.v[i], spec);
     return rc;
-}
-
-int flow_use_own_folders(const struct config *config, struct platform *platform, struct run_spec *spec,
-                         struct act_error *err)
-{
-    return flow_may_use_own_folders(config) ? add_own_folders(config, platform, spec, err) : 0;
 }
 
 /* Returns where the folder is in a folder store, as a new string, or NULL. */

@@ -2,14 +2,10 @@
 #include <string.h>
 
 #include "base/path.h"
-#include "base/text.h"
-#include "config/config.h"
 #include "flow/data/data_internal.h"
 #include "flow/data/mapped.h"
-#include "flow/flow_internal.h"
 #include "flow/trust.h"
 #include "store/store.h"
-#include "transfer/transfer.h"
 
 void mapped_release(struct mapped *m)
 {

@@ -49,10 +49,10 @@ struct mount_plan {
 #define MOUNT_CONFIG    "tool.yaml"
 #define MOUNT_CONFIG_FD 3
 
-/* The words of the tool, without a secret. */
+/* Appends the words of the tool, without a secret. */
 void mount_words(const struct mount_plan *plan, struct act_strv *out_words);
-/* The configuration that the words name: for blobfuse2 the file MOUNT_CONFIG, which it reads again when it changes; for
- * rclone the descriptor MOUNT_CONFIG_FD. New string, secret. */
+/* Returns the configuration that the words name, as a new string, secret: for blobfuse2 of the file MOUNT_CONFIG, which
+ * it reads again when it changes, for rclone of the descriptor MOUNT_CONFIG_FD. */
 char *mount_config(const struct mount_plan *plan);
 /* Returns what the tool said without the signature, however that is written, and without anything else that looks like
  * a secret, as a new string. */

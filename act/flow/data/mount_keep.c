@@ -18,7 +18,6 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/path.h"
-#include "base/text.h"
 #include "flow/data/mount.h"
 #include "proc/proc.h"
 

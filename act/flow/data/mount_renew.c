@@ -12,7 +12,6 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "base/text.h"
 #include "flow/data/mount.h"
 
 enum {

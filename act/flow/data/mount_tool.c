@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "base/path.h"
 #include "codec/json.h"
 #include "flow/data/mount.h"

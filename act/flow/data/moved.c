@@ -7,13 +7,9 @@
 #include <unistd.h>
 
 #include "base/path.h"
-#include "base/text.h"
-#include "config/config.h"
 #include "flow/code/code_internal.h"
 #include "flow/data/data_internal.h"
 #include "flow/flow_internal.h"
-#include "ledger/ledger.h"
-#include "package/package.h"
 
 bool flow_has_content(const char *path)
 {
@@ -25,11 +21,6 @@ bool flow_has_content(const char *path)
     if (dir)
         closedir(dir);
     return e != NULL;
-}
-
-static int moved_list_rows(struct ledger *ledger, void *rows, struct act_error *err)
-{
-    return ledger_list(ledger, &(struct ledger_query){.without_spec = true}, rows, err);
 }
 
 static bool moved_is_gone(const char *project)
@@ -90,7 +81,7 @@ void flow_hint_moved(struct flow *flow, const struct config_folder *folder, cons
     ACT_AUTO(ledger_runs) rows = {0};
     struct act_error ignored;
 
-    if (flow_with_ledger(flow, moved_list_rows, &rows, &ignored) < 0)
+    if (flow_ledger_rows(flow, &rows, &ignored) < 0)
         return;
     const struct ledger_run *run =
         find_earlier(&rows, flow->config.project_root, store, act_path_basename(place), &left);

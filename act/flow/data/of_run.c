@@ -1,15 +1,10 @@
 /* of_run.c - see of_run.h. */
 #include <string.h>
 
-#include "base/path.h"
-#include "base/text.h"
-#include "config/config.h"
 #include "flow/data/data_internal.h"
 #include "flow/data/of_run.h"
 #include "flow/flow_internal.h"
 #include "flow/place.h"
-#include "run/run.h"
-#include "store/store.h"
 #include "transfer/transfer.h"
 
 /* ---- where a folder was mapped then */

@@ -5,8 +5,6 @@
 
 #include "base/log.h"
 #include "base/path.h"
-#include "base/text.h"
-#include "config/config.h"
 #include "flow/data/data_internal.h"
 #include "flow/flow_internal.h"
 #include "flow/trust.h"

@@ -3,13 +3,9 @@
 #include <sys/stat.h>
 
 #include "base/log.h"
-#include "base/text.h"
-#include "flow/data/data.h"
 #include "flow/data/data_internal.h"
 #include "flow/data/mapped.h"
 #include "flow/flow_internal.h"
-#include "store/store.h"
-#include "transfer/transfer.h"
 
 /* A mapped folder is there as soon as it is mapped: as long as its store has nothing below it, it is empty. Says so,
  * because a wrong 'path' in the cluster file looks the same. */

@@ -9,17 +9,13 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/path.h"
-#include "base/text.h"
 #include "codec/fields.h"
 #include "codec/json.h"
-#include "config/config.h"
 #include "flow/data/data.h"
 #include "flow/data/data_internal.h"
 #include "flow/flow_internal.h"
 #include "flow/place.h"
 #include "platform/platform.h"
-#include "run/run.h"
-#include "store/store.h"
 
 /* ---- here: what they get */
 

@@ -28,32 +28,32 @@ struct job_build {
 
 /* Adds a line to out->notes. */
 void job_note(struct job_build *b, const char *fmt, ...) ACT_PRINTF(2, 3);
-/* The text of a member, or NULL. */
+/* Returns the text of a member, or NULL. */
 const char *job_text(const json_t *object, const char *member);
-/* The text of a secret; or, if a reference to a key vault stands in its place, "keyvault:" and its URL; or NULL. New
- * string. */
+/* Returns the text of a secret or, if a reference to a key vault stands in its place, "keyvault:" and its URL, as a new
+ * string; NULL: there is neither. */
 char *job_secret(const json_t *object, const char *member, const char *reference);
 /* Appends text in double quotes, in which variables are still expanded. */
 void job_add_quoted(struct act_buf *line, const char *text);
 
-/* "P7D", "PT1H30M", "7.00:00:00", "7 days, 0:00:00", "01:30:00": false for anything else, and for a zero duration. */
+/* Reads "P7D", "PT1H30M", "7.00:00:00", "7 days, 0:00:00" or "01:30:00". False: it is none of these, or 0. */
 bool job_seconds(const char *text, int64_t *out);
-/* "16gb", "512M", "1.5g", "1024": in powers of 1024, like docker. */
+/* Reads "16gb", "512M", "1.5g" or "1024" as bytes, in powers of 1024 like docker. False: it is no size, or 0. */
 bool job_bytes(const char *text, uint64_t *out);
 
 /* Turns each volume into an entry of out->volumes or a note. Call it before job_is_mapped(). */
 int job_take_volumes(struct job_build *b) ACT_NODISCARD;
-/* Tells whether a path relative to the code root is in a mapped folder or a mounted volume; whether it is in the
+/* Tell whether a path relative to the code root is in a mapped folder or a mounted volume, and whether it is in the
  * project. */
 bool job_is_mapped(const struct job_build *b, const char *rel);
 bool job_is_in_code(const struct config *config, const char *rel);
 
 /* Adds the command to the line and sets the number of processes. */
 int job_add_command(struct job_build *b) ACT_NODISCARD;
-/* Tells whether the TensorFlow settings are for several processes; adds their command. */
+/* Tells whether the TensorFlow settings are for several processes, for which job_add_distributed() adds the command. */
 bool job_is_distributed(const struct job_build *b, const json_t *settings);
 int job_add_distributed(struct job_build *b, const json_t *settings) ACT_NODISCARD;
-/* Appends the Python interpreter of the settings; likewise with their script, and the arguments in the named member. */
+/* Append the Python interpreter of the settings, and that with their script and the arguments in the named member. */
 void job_add_interpreter(struct act_buf *line, const json_t *settings);
 void job_add_script(struct act_buf *line, const json_t *settings, const char *arguments);
 

@@ -2,8 +2,6 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "base/text.h"
-#include "codec/json.h"
 #include "flow/jobfile/jobfile.h"
 
 enum { COUNT_MAX = 1 << 16 };

@@ -6,11 +6,8 @@
 
 #include "base/file.h"
 #include "base/path.h"
-#include "base/text.h"
 #include "codec/json.h"
-#include "config/config.h"
 #include "flow/jobfile/build.h"
-#include "run/run.h"
 
 enum { FILE_MAX = 1 << 20 };
 

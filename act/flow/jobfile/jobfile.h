@@ -42,8 +42,8 @@ struct flow_job_storage {
     const char *account, *key;
 };
 
-/* A file of Azure Batch AI: JSON, perhaps after a byte order mark. One that does not begin as an object is -ACT_CONFIG:
- * "'FILE' is not " and is_not. A new reference. */
+/* Reads a file of Azure Batch AI, which is JSON, perhaps after a byte order mark; a new reference. One that does not
+ * begin as an object is -ACT_CONFIG: "'FILE' is not " and is_not. */
 int flow_batch_file_read(const char *path, const char *is_not, json_t **out, struct act_error *err) ACT_NODISCARD;
 /* Reads a job file. Not JSON, unknown members, or missing ones: -ACT_CONFIG with file and place. Uses the mapped
  * folders, project and platform of config. A share on a host that may not be sent its key: -ACT_DENIED. Release out. */
@@ -62,7 +62,8 @@ int flow_batch_cluster_check(json_t *json, const char *name, struct act_error *e
  * supports them and this command says nothing else, and adds to the job's notes what is not used. Returns the limit in
  * seconds for the command itself if the platform has none; 0: not needed. */
 int64_t flow_job_file_apply(struct flow_job_file *job, struct config *config);
-/* The toolkit that the title of a run (run_spec.title) names, "pyTorch". New string; NULL: it is of no job file. */
+/* Returns the toolkit that the title of a run (run_spec.title) names, "pyTorch", as a new string; NULL: it is no job
+ * file's. */
 char *flow_job_tool(const char *title);
 /* Refuses (-ACT_CONFIG) a job file's run, known by its title, that needs a shared folder which its nodes do not
  * have. */

@@ -2,7 +2,6 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "base/text.h"
 #include "codec/json.h"
 #include "flow/jobfile/build.h"
 

@@ -8,7 +8,6 @@
  */
 #include <string.h>
 
-#include "base/text.h"
 #include "codec/json.h"
 #include "flow/jobfile/build.h"
 

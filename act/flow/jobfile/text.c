@@ -1,7 +1,6 @@
 /* text.c - times and sizes, as job files of Azure Batch AI write them. */
 #include <string.h>
 
-#include "base/text.h"
 #include "base/units.h"
 #include "flow/jobfile/build.h"
 

@@ -2,9 +2,7 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "base/text.h"
 #include "codec/json.h"
-#include "config/config.h"
 #include "flow/jobfile/build.h"
 
 /* The shell line for the settings of a toolkit. */

@@ -1,11 +1,7 @@
 /* variables.c - the variables of Batch AI that a job file uses, and those of them that nothing sets. */
 #include <string.h>
 
-#include "base/text.h"
-#include "codec/json.h"
 #include "flow/jobfile/build.h"
-#include "platform/platform.h"
-#include "run/run.h"
 
 #define PREFIX  "AZ_BATCHAI_"
 #define LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_"

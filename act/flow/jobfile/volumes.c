@@ -15,11 +15,7 @@
 
 #include "auth/trusted.h"
 #include "base/path.h"
-#include "base/text.h"
-#include "codec/json.h"
-#include "config/config.h"
 #include "flow/jobfile/build.h"
-#include "platform/platform.h"
 #include "proc/mounts.h"
 
 /* A kind of volume: the member that says where it is in its account (NULL: nothing mounts it), and what else to do. */
@@ -175,21 +171,28 @@ static int fill_key(const struct job_build *b, char **text)
     return fill(b, &placeholders[KEY], b->storage ? b->storage->key : NULL, text);
 }
 
+/* Adds the folder that a volume becomes, with an account in memory. */
+static struct config_folder *add_volume(struct job_build *b, const struct volume *v, const char *account_file,
+                                        const char *type, const char *mode)
+{
+    struct config_folder folder = {.name = act_strdup(v->path),
+                                   .account_file = act_strdup(account_file),
+                                   .path = act_strdup(""),
+                                   .storage_type = act_strdup(type),
+                                   .blob_cache_timeout = -1,
+                                   .mode = act_strdup(mode),
+                                   .account = act_calloc(1, sizeof(*folder.account))};
+
+    ACT_PUSH(b->out->volumes, b->out->n_volumes, folder);
+    return &b->out->volumes[b->out->n_volumes - 1];
+}
+
 static int mount_volume(struct job_build *b, const struct volume *v)
 {
-    struct flow_job_file *out = b->out;
     ACT_AUTOFREE char *place = act_strdup(job_text(v->item, v->kind->place));
     bool is_share = strcmp(v->kind->place, "azureFileUrl") == 0;
 
-    ACT_GROW(out->volumes, out->n_volumes);
-    struct config_folder *folder = &out->volumes[out->n_volumes++];
-    *folder = (struct config_folder){.name = act_strdup(v->path),
-                                     .account_file = act_strdup(b->file),
-                                     .path = act_strdup(""),
-                                     .storage_type = act_strdup(is_share ? "file" : "blob"),
-                                     .blob_cache_timeout = -1,
-                                     .mode = act_strdup("rw_mount"),
-                                     .account = act_calloc(1, sizeof(*folder->account))};
+    struct config_folder *folder = add_volume(b, v, b->file, is_share ? "file" : "blob", "rw_mount");
     folder->account->account_name = act_strdup(job_text(v->item, "accountName"));
     folder->account->account_key = account_key(v);
     int rc = fill_account(b, &folder->account->account_name);
@@ -237,18 +240,7 @@ static bool may_be_place(const struct job_build *b, const struct volume *v)
 
 static void link_volume(struct job_build *b, const struct volume *v, const char *place)
 {
-    struct flow_job_file *out = b->out;
-
-    ACT_GROW(out->volumes, out->n_volumes);
-    struct config_folder *folder = &out->volumes[out->n_volumes++];
-    *folder = (struct config_folder){.name = act_strdup(v->path),
-                                     .account_file = act_strdup(place),
-                                     .path = act_strdup(""),
-                                     .storage_type = act_strdup("blob"),
-                                     .blob_cache_timeout = -1,
-                                     .mode = act_strdup("path"),
-                                     .account = act_calloc(1, sizeof(*folder->account))};
-    folder->account->folder = act_strdup(place);
+    add_volume(b, v, place, "blob", "path")->account->folder = act_strdup(place);
 }
 
 /* Links the volume to where this machine, and so presumably the nodes, has it mounted. False: nowhere. */

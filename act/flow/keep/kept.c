@@ -6,11 +6,8 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/path.h"
-#include "base/text.h"
 #include "flow/flow_internal.h"
 #include "flow/keep/keep.h"
-#include "flow/runs/watch.h"
-#include "flow/source/source.h"
 #include "platform/platform.h"
 
 void flow_keeps_release(struct flow_keeps *keeps)

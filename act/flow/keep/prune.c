@@ -15,20 +15,13 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/path.h"
-#include "base/text.h"
 #include "codec/json.h"
 #include "flow/code/code_internal.h"
 #include "flow/flow_internal.h"
 #include "flow/keep/keep.h"
-#include "flow/logs/logs.h"
 #include "flow/runs/watch.h"
 #include "flow/source/source.h"
 #include "flow/trust.h"
-#include "ledger/ledger.h"
-#include "platform/platform.h"
-#include "run/run.h"
-#include "store/store.h"
-#include "transfer/transfer.h"
 
 static void pruned_release(struct flow_pruned *v)
 {
@@ -430,13 +423,6 @@ struct gone {
     size_t n;
 };
 
-static int prune_forget(struct ledger *ledger, void *arg, struct act_error *err)
-{
-    const struct gone *gone = arg;
-
-    return ledger_remove(ledger, gone->ids, gone->n, err);
-}
-
 /* Removes the logs that the nodes have sent. If the project does not name their store any more, nobody can. */
 static int remove_sent(struct flow *flow, const struct flow_run *run, struct act_error *err)
 {
@@ -605,11 +591,13 @@ int flow_remove_find(struct flow *flow, const char *piece, struct flow_prune *p,
 }
 
 /* A copy of the ledger, which is used where the file cannot be written, goes with this process. */
-static int forget_runs(struct flow *flow, struct gone *gone, struct act_error *err)
+static int forget_runs(struct flow *flow, const struct gone *gone, struct act_error *err)
 {
-    int rc = flow_with_ledger(flow, prune_forget, gone, err);
     size_t n = gone->n;
+    int rc = 0;
 
+    for (struct ledger *ledger = NULL; flow_next_ledger(flow, &ledger, &rc, err);)
+        rc = ledger_remove(ledger, gone->ids, n, err);
     if (rc < 0 || n == 0 || !flow->ledger_copy)
         return rc;
     return act_error_set(err, ACT_PARTIAL,

@@ -5,9 +5,7 @@
 #include "flow/flow_internal.h"
 #include "flow/logs/logs.h"
 #include "flow/runs/watch.h"
-#include "ledger/ledger.h"
 #include "platform/platform.h"
-#include "run/run.h"
 
 /* Tells whether the platform still knows the run: a run that may be running must not be forgotten. */
 static bool still_tells(struct flow *flow, struct flow_run *run)

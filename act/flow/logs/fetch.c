@@ -11,9 +11,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/log.h"
 #include "base/path.h"
-#include "base/text.h"
 #include "base/units.h"
 #include "filter/filter.h"
 #include "flow/data/data_internal.h"
@@ -22,9 +20,6 @@
 #include "flow/runs/watch.h"
 #include "flow/source/source.h"
 #include "flow/trust.h"
-#include "platform/platform.h"
-#include "run/run.h"
-#include "transfer/transfer.h"
 
 enum { ATTEMPT_MAX = 1 << 24, REPLACED_TRIES = 3 };
 
@@ -352,7 +347,7 @@ static int fetch_find_wanted(const struct flow_run *run, struct flow_fetch *want
         return rc;
     wanted->path = output->path;
     return output->folder
-               ? act_error_set(err, ACT_USAGE, "'%s' is no log, but '%s/%s' in a mapped folder: download that",
+               ? act_error_set(err, ACT_USAGE, "'%s' is not a log, but '%s/%s' in a mapped folder: download that",
                                run->row.id, output->folder->name, output->path)
                : 0;
 }

@@ -3,16 +3,10 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/text.h"
-#include "flow/data/of_run.h"
 #include "flow/flow_internal.h"
 #include "flow/logs/logs.h"
 #include "flow/runs/watch.h"
 #include "flow/source/source.h"
-#include "platform/platform.h"
-#include "run/run.h"
-#include "store/store.h"
-#include "transfer/transfer.h"
 
 /* A log that is followed. */
 struct stream {

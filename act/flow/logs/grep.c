@@ -4,12 +4,9 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "base/text.h"
-#include "flow/flow_internal.h"
 #include "flow/logs/logs.h"
 #include "flow/source/source.h"
 #include "flow/trust.h"
-#include "run/run.h"
 
 enum {
     CHUNK = 1 << 20,
@@ -32,7 +29,7 @@ int flow_grep_open(const char *pattern, bool ignore_case, struct flow_grep **out
         return 0;
     regerror(rc, &grep->regex, why, sizeof(why));
     free(grep);
-    return act_error_set(err, ACT_USAGE, "'%s' is no regular expression (POSIX extended): %s", pattern, why);
+    return act_error_set(err, ACT_USAGE, "'%s' is not a regular expression (POSIX extended): %s", pattern, why);
 }
 
 void flow_grep_close(struct flow_grep *grep)
@@ -176,11 +173,14 @@ static int search(const struct flow_source *source, const struct flow_run *run, 
     return rc;
 }
 
-static int search_there(struct flow *flow, const struct flow_run *run, const struct flow_grep *grep,
-                        const struct flow_grep_sink *sink, size_t *n_found, struct act_error *err)
+/* Searches the logs where open() finds them. */
+static int search_in(struct flow *flow, const struct flow_run *run,
+                     int (*open)(struct flow *, const struct flow_run *, struct flow_source *, struct act_error *),
+                     const struct flow_grep *grep, const struct flow_grep_sink *sink, size_t *n_found,
+                     struct act_error *err)
 {
-    struct flow_source source;
-    int rc = flow_source_open(flow, run, &source, err);
+    struct flow_source source = {0};
+    int rc = open(flow, run, &source, err);
 
     if (rc == 0 && source.store)
         rc = search(&source, run, grep, sink, n_found, err);
@@ -188,19 +188,13 @@ static int search_there(struct flow *flow, const struct flow_run *run, const str
     return rc;
 }
 
-/* Searches the copies, which were fetched before the cluster or the run there went away. */
-static int search_here(struct flow *flow, const struct flow_run *run, const struct flow_grep *grep,
-                       const struct flow_grep_sink *sink, size_t *n_found, struct act_error *err)
+/* Opens the copies, which were fetched before the cluster or the run there went away. */
+static int open_trusted_copies(struct flow *flow, const struct flow_run *run, struct flow_source *out,
+                               struct act_error *err)
 {
-    struct flow_source source = {0};
     int rc = flow_trust_logs(run->row.project, err);
 
-    if (rc == 0)
-        rc = flow_source_open_here(flow, run, &source, err);
-    if (rc == 0)
-        rc = search(&source, run, grep, sink, n_found, err);
-    flow_source_close(&source);
-    return rc;
+    return rc < 0 ? rc : flow_source_open_here(flow, run, out, err);
 }
 
 int flow_grep_run(struct flow *flow, const struct flow_run *run, const struct flow_grep *grep,
@@ -208,11 +202,11 @@ int flow_grep_run(struct flow *flow, const struct flow_run *run, const struct fl
 {
     struct act_error why;
     size_t before = *n_found;
-    int rc = search_there(flow, run, grep, sink, n_found, err);
+    int rc = search_in(flow, run, flow_source_open, grep, sink, n_found, err);
 
     if (rc == 0 || *n_found > before)
         return rc;
-    int here = search_here(flow, run, grep, sink, n_found, &why);
+    int here = search_in(flow, run, open_trusted_copies, grep, sink, n_found, &why);
     if (here == -ACT_NOT_FOUND || here == -ACT_DENIED)
         return rc == -ACT_NOT_FOUND ? 0 : rc; /* a run that is gone has no logs */
     if (rc != -ACT_NOT_FOUND)

@@ -2,13 +2,10 @@
 #include <string.h>
 
 #include "base/path.h"
-#include "base/text.h"
 #include "flow/data/data_internal.h"
-#include "flow/flow_internal.h"
 #include "flow/logs/logs.h"
 #include "flow/runs/watch.h"
 #include "flow/source/source.h"
-#include "run/run.h"
 
 /* The part before the ':' of such a word, new; NULL: it cannot be one. */
 static char *piece_of(const char *word)

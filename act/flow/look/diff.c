@@ -3,18 +3,13 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "base/text.h"
 #include "base/units.h"
 #include "codec/json.h"
-#include "config/config.h"
 #include "flow/code/code_internal.h"
 #include "flow/flow_internal.h"
-#include "flow/look/look.h"
+#include "flow/look/parts.h"
 #include "flow/place.h"
-#include "flow/runs/watch.h"
-#include "package/package.h"
 #include "platform/platform.h"
-#include "run/run.h"
 
 /* Names with texts. */
 struct item {
@@ -178,12 +173,6 @@ static const char *const apart[] = {
     "started_per_node",
 };
 
-static char *diff_text_of(const json_t *value)
-{
-    return json_is_string(value) ? act_strdup(json_string_value(value))
-                                 : json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
-}
-
 /* "a.b" and so on; of a list of things with names, those. */
 static void diff_flatten(const char *before, const char *name, json_t *value, struct items *out)
 {
@@ -200,7 +189,7 @@ static void diff_flatten(const char *before, const char *name, json_t *value, st
         diff_flatten(path, codec_json_str(member, "name", number), member, out);
     }
     if (!json_is_object(value) && !json_is_array(value) && !json_is_null(value))
-        diff_add_item(out, path, diff_text_of(value));
+        diff_add_item(out, path, flow_setting_text(value));
 }
 
 static void list_configuration(const struct run_spec *spec, struct items *out)
@@ -230,7 +219,7 @@ static void list_environment(const struct run_spec *spec, struct items *out)
     json_array_foreach(json_object_get(json, "env"), i, env) /* the last one of a name counts */
         json_object_set_new(last, codec_json_str(env, "name", "?"),
                             json_string(codec_json_str(env, "value", "(a secret)")));
-    json_object_foreach(last, name, env) diff_add_item(out, name, diff_text_of(env));
+    json_object_foreach(last, name, env) diff_add_item(out, name, flow_setting_text(env));
 }
 
 /* ---- the nodes */

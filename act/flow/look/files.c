@@ -6,15 +6,10 @@
 
 #include "base/clock.h"
 #include "base/path.h"
-#include "base/text.h"
 #include "flow/data/data.h"
 #include "flow/data/data_internal.h"
-#include "flow/data/of_run.h"
 #include "flow/look/parts.h"
 #include "flow/source/source.h"
-#include "run/run.h"
-#include "store/store.h"
-#include "transfer/transfer.h"
 
 void flow_files_release(struct flow_files *files)
 {

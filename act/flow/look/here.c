@@ -9,12 +9,10 @@
 
 #include "base/file.h"
 #include "base/path.h"
-#include "base/text.h"
 #include "flow/flow_internal.h"
 #include "flow/look/parts.h"
 #include "flow/source/source.h"
 #include "flow/trust.h"
-#include "run/run.h"
 
 enum { CHUNK = 256 << 10, DEPTH_MAX = 8, FILES_MAX = 1 << 20, ATTEMPTS_MAX = 1000 };
 

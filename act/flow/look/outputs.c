@@ -3,12 +3,8 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "base/text.h"
 #include "flow/data/of_run.h"
-#include "flow/flow_internal.h"
 #include "flow/look/parts.h"
-#include "run/run.h"
-#include "store/store.h"
 #include "transfer/transfer.h"
 
 enum {

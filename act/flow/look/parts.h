@@ -45,6 +45,8 @@ bool flow_span_has(const struct flow_span *span, const struct store_entry *entry
 void flow_list_outputs(struct flow *flow, struct flow_report *out);
 /* Lists the settings of a run beside those of another one (NULL: none). */
 void flow_list_settings(const struct run_spec *spec, const struct run_spec *before, struct flow_report *out);
+/* Returns a value of the JSON of a run as text, a new string. */
+char *flow_setting_text(const json_t *value);
 /* Reads what each node used, one node on each worker. */
 int flow_read_use(struct flow *flow, const struct flow_here *here, struct flow_report *out,
                   struct act_error *err) ACT_NODISCARD;

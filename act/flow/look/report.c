@@ -1,16 +1,10 @@
-#include "flow/look/look.h"
 
 #include <string.h>
 
 #include "base/log.h"
-#include "base/path.h"
-#include "base/text.h"
 #include "codec/json.h"
-#include "flow/flow_internal.h"
 #include "flow/look/parts.h"
-#include "flow/runs/watch.h"
 #include "flow/source/source.h"
-#include "run/run.h"
 
 enum {
     RANKS_ASKED = 8, /* for numbers, and for tails */

@@ -1,11 +1,8 @@
 /* settings.c - what a run was started with as names and values, beside those of another run. */
 #include <string.h>
 
-#include "base/text.h"
-#include "codec/json.h"
 #include "flow/flow_internal.h"
 #include "flow/look/parts.h"
-#include "run/run.h"
 
 enum { SETTINGS_MAX = 4096, DEPTH_MAX = 16 };
 
@@ -47,7 +44,7 @@ static void set_number(struct settings *s, const char *name, int64_t value)
         settings_set(s, name, act_sprintf("%lld", (long long)value));
 }
 
-static char *settings_text_of(const json_t *value)
+char *flow_setting_text(const json_t *value)
 {
     return json_is_string(value) ? act_strdup(json_string_value(value))
                                  : json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY | JSON_SORT_KEYS);
@@ -60,7 +57,7 @@ static void set_json(struct settings *s, const char *name, json_t *value, int de
 
     if (!json_is_object(value) || depth == DEPTH_MAX) {
         if (value && !json_is_null(value))
-            settings_set(s, name, settings_text_of(value));
+            settings_set(s, name, flow_setting_text(value));
         return;
     }
     json_object_foreach(value, key, member)

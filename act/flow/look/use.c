@@ -1,12 +1,10 @@
 /* use.c - what the nodes of a run used, from the copies of metrics/<node>.jsonl of all attempts, or of their logs. */
 #include <string.h>
 
-#include "base/text.h"
 #include "engine/engine.h"
 #include "flow/flow_internal.h"
 #include "flow/look/parts.h"
 #include "flow/source/source.h"
-#include "run/run.h"
 
 /* Points of all curves together: what a page of less than 1 MB can hold. */
 enum { ALL_POINTS = 120000, LEAST_POINTS = 16, MOST_POINTS = 1000, CURVES_OF_A_NODE = 24 };

@@ -1,20 +1,10 @@
-#include "flow/runs/runs.h"
 #include "flow/runs/watch.h"
 
 #include "base/clock.h"
-#include "base/text.h"
-#include "config/config.h"
 #include "flow/flow_internal.h"
 #include "flow/place.h"
 
 enum { REMEMBERED_S = 7 * 86400 };
-
-struct asked {
-    struct ledger_whose whose;
-    const char *node;
-    struct ledger_bads *bads;
-    int n;
-};
 
 /* Returns where the cluster of this name leads today, as a new string; NULL: it is not here. */
 static char *where_is(const char *cluster)
@@ -26,43 +16,28 @@ static char *where_is(const char *cluster)
     return cluster && config_load(&request, &config, &ignored) == 0 ? flow_where(&config) : NULL;
 }
 
-static int bad_list(struct ledger *ledger, void *arg, struct act_error *err)
+static int bad_list(struct flow *flow, const struct ledger_whose *whose, struct ledger_bads *out, struct act_error *err)
 {
-    const struct asked *a = arg;
+    int rc = 0;
 
-    return ledger_list_bads(ledger, &a->whose, act_now_unix_s() - REMEMBERED_S, a->bads, err);
-}
-
-static int bad_add(struct ledger *ledger, void *arg, struct act_error *err)
-{
-    return ledger_add_bads(ledger, ((struct asked *)arg)->bads, err);
-}
-
-static int bad_forget(struct ledger *ledger, void *arg, struct act_error *err)
-{
-    struct asked *a = arg;
-
-    return ledger_forget_bad(ledger, &a->whose, a->node, &a->n, err);
-}
-
-static int list_of(struct flow *flow, struct ledger_whose whose, struct ledger_bads *out, struct act_error *err)
-{
     *out = (struct ledger_bads){0};
-    return flow_with_ledger(flow, bad_list, &(struct asked){.whose = whose, .bads = out}, err);
+    for (struct ledger *ledger = NULL; flow_next_ledger(flow, &ledger, &rc, err);)
+        rc = ledger_list_bads(ledger, whose, act_now_unix_s() - REMEMBERED_S, out, err);
+    return rc;
 }
 
 int flow_bad_nodes(struct flow *flow, const char *cluster, struct ledger_bads *out, struct act_error *err)
 {
     ACT_AUTOFREE char *place = where_is(cluster);
 
-    return list_of(flow, (struct ledger_whose){cluster, place}, out, err);
+    return bad_list(flow, &(struct ledger_whose){cluster, place}, out, err);
 }
 
 int flow_bad_nodes_here(struct flow *flow, struct ledger_bads *out, struct act_error *err)
 {
     ACT_AUTOFREE char *place = flow_where(&flow->config);
 
-    return list_of(flow, (struct ledger_whose){flow->config.cluster, place}, out, err);
+    return bad_list(flow, &(struct ledger_whose){flow->config.cluster, place}, out, err);
 }
 
 int flow_look_for_bad_nodes(struct flow *flow, const char *cluster, struct act_error *err)
@@ -76,10 +51,12 @@ int flow_look_for_bad_nodes(struct flow *flow, const char *cluster, struct act_e
 int flow_forget_bad_node(struct flow *flow, const char *cluster, const char *node, struct act_error *err)
 {
     ACT_AUTOFREE char *place = where_is(cluster);
-    struct asked a = {.whose = {cluster, place}, .node = node};
-    int rc = flow_with_ledger(flow, bad_forget, &a, err);
+    const struct ledger_whose whose = {cluster, place};
+    int rc = 0, n = 0;
 
-    if (rc == 0 && a.n == 0)
+    for (struct ledger *ledger = NULL; flow_next_ledger(flow, &ledger, &rc, err);)
+        rc = ledger_forget_bad(ledger, &whose, node, &n, err);
+    if (rc == 0 && n == 0)
         rc = act_error_set(err, ACT_NOT_FOUND, "no failure of node '%s' is remembered%s%s%s; see 'a nodes --bad'", node,
                            cluster ? " on cluster '" : "", cluster ? cluster : "", cluster ? "'" : "");
     return rc;
@@ -88,11 +65,14 @@ int flow_forget_bad_node(struct flow *flow, const char *cluster, const char *nod
 int flow_note_bad_nodes(struct flow *flow, const struct flow_run *run, struct act_error *err)
 {
     ACT_AUTO(ledger_bads) bads = {0};
+    int rc = 0;
 
     for (int i = 0; i < run->status.n_bad; i++)
         ACT_PUSH(bads.v, bads.n,
                  (struct ledger_bad){act_strdup(run->row.cluster), act_strdup(run->status.bad[i].node),
                                      act_strdup(run->status.bad[i].class), act_strdup(run->row.id),
                                      run->status.bad[i].unix_s, flow_where_it_went(&run->row)});
-    return flow_with_ledger(flow, bad_add, &(struct asked){.bads = &bads}, err);
+    for (struct ledger *ledger = NULL; flow_next_ledger(flow, &ledger, &rc, err);)
+        rc = ledger_add_bads(ledger, &bads, err);
+    return rc;
 }

@@ -4,8 +4,6 @@
 #include <regex.h>
 #include <string.h>
 
-#include "base/hash.h"
-#include "base/text.h"
 #include "codec/yaml.h"
 #include "flow/jobfile/jobfile.h"
 #include "flow/runs/runs.h"

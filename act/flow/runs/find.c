@@ -4,16 +4,12 @@
 
 #include "base/file.h"
 #include "base/log.h"
-#include "base/text.h"
 #include "base/units.h"
 #include "codec/json.h"
-#include "config/config.h"
 #include "flow/flow_internal.h"
 #include "flow/place.h"
 #include "flow/runs/watch.h"
-#include "ledger/ledger.h"
 #include "platform/platform.h"
-#include "run/run.h"
 
 /* The question which run is meant. */
 struct question {
@@ -56,11 +52,6 @@ static int refresh_row(struct flow *flow, struct flow_run *run, struct act_error
     return rc < 0 ? rc : flow_refresh(flow, platform, run, err);
 }
 
-static int move_row(struct ledger *ledger, void *row, struct act_error *err)
-{
-    return ledger_move(ledger, row, err);
-}
-
 /* Checks that the cluster that the user named has the run, and records that it is there from now on. */
 static int look_there(struct flow *flow, struct flow_run *run, struct act_error *err)
 {
@@ -73,22 +64,14 @@ static int look_there(struct flow *flow, struct flow_run *run, struct act_error 
     if (rc == 0 && status.state == RUN_UNKNOWN && !*status.reason)
         rc = act_error_set(err, ACT_NOT_FOUND, "cluster '%s' has no run '%s'; without -c it is asked for where it went",
                            flow->cluster, run->row.id);
-    return rc < 0 ? rc : flow_with_ledger(flow, move_row, &run->row, err);
+    if (rc < 0)
+        return rc;
+    for (struct ledger *ledger = NULL; flow_next_ledger(flow, &ledger, &rc, err);)
+        rc = ledger_move(ledger, &run->row, err);
+    return rc;
 }
 
 /* ---- the run that took its place */
-
-struct replacement {
-    const char *id;
-    struct ledger_runs rows;
-};
-
-static int find_ask_replacement(struct ledger *ledger, void *arg, struct act_error *err)
-{
-    struct replacement *r = arg;
-
-    return ledger_replacement(ledger, r->id, &r->rows, err);
-}
 
 /* Goes from a run that was ended for another one to the last one of the row. */
 static int find_replacement(struct flow *flow, struct flow_run *run, struct act_error *err)
@@ -97,14 +80,13 @@ static int find_replacement(struct flow *flow, struct flow_run *run, struct act_
     int rc = 0;
 
     for (int i = 0; i < MOST && rc == 0 && run->status.state == RUN_CANCELED; i++) {
-        struct replacement r = {.id = run->replaced_by ? run->replaced_by : run->row.id};
-        rc = flow_with_ledger(flow, find_ask_replacement, &r, err);
-        bool any = rc == 0 && r.rows.n > 0;
-        if (any)
-            act_str_replace(&run->replaced_by, r.rows.v[0].id);
-        ledger_runs_release(&r.rows);
-        if (!any)
+        const char *id = run->replaced_by ? run->replaced_by : run->row.id;
+        ACT_AUTO(ledger_runs) rows = {0};
+        for (struct ledger *ledger = NULL; flow_next_ledger(flow, &ledger, &rc, err);)
+            rc = ledger_replacement(ledger, id, &rows, err);
+        if (rc < 0 || rows.n == 0)
             break;
+        act_str_replace(&run->replaced_by, rows.v[0].id);
     }
     return rc;
 }
@@ -124,11 +106,6 @@ static int complete_row(struct flow *flow, struct flow_run *run, struct act_erro
     if (rc < 0)
         flow_run_release(run);
     return rc;
-}
-
-static int find_add_row(struct ledger *ledger, void *row, struct act_error *err)
-{
-    return ledger_add(ledger, row, err);
 }
 
 /* Tells whether the cluster that a run names is one of its project here. */
@@ -178,12 +155,12 @@ static int adopt(struct flow *flow, struct platform *platform, const char *id, c
         find_take_place(found_in, &spec);
         rc = platform_settle(platform, &spec, err);
     }
-    if (rc == 0) {
-        struct ledger_run row = flow_row_of(&spec);
-        row.found = platform_row(platform)->about.keeps_list;
-        rc = flow_with_ledger(flow, find_add_row, &row, err);
-        ledger_run_release(&row);
-    }
+    if (rc < 0)
+        return rc;
+    ACT_AUTO(ledger_run) row = flow_row_of(&spec);
+    row.found = platform_row(platform)->about.keeps_list;
+    for (struct ledger *ledger = NULL; flow_next_ledger(flow, &ledger, &rc, err);)
+        rc = ledger_add(ledger, &row, err);
     return rc;
 }
 
@@ -247,11 +224,13 @@ static int adopt_from_cluster(struct flow *flow, struct question *q, struct act_
     return rc;
 }
 
-static int find_piece(struct ledger *ledger, void *arg, struct act_error *err)
+static int find_piece(struct flow *flow, struct question *q, struct act_error *err)
 {
-    struct question *q = arg;
+    int rc = 0;
 
-    return ledger_find(ledger, q->named ? q->named : q->piece, &q->rows, err);
+    for (struct ledger *ledger = NULL; flow_next_ledger(flow, &ledger, &rc, err);)
+        rc = ledger_find(ledger, q->named ? q->named : q->piece, &q->rows, err);
+    return rc;
 }
 
 /* A problem with one run is reported, and the others are adopted anyway. */
@@ -263,7 +242,7 @@ static int adopt_unknown(struct flow *flow, struct platform *platform, const str
     for (size_t i = 0; i < ids->n; i++) {
         struct question q = {.piece = ids->v[i]};
         struct act_error why;
-        int rc = flow_with_ledger(flow, find_piece, &q, &why);
+        int rc = find_piece(flow, &q, &why);
         if (rc == 0 && q.rows.n == 0)
             rc = adopt(flow, platform, ids->v[i], config, &why);
         if (rc == 0 && q.rows.n == 0)
@@ -302,12 +281,12 @@ static int find_rows(struct flow *flow, struct question *q, struct act_error *er
 {
     static int (*const adopters[])(struct flow *, struct question *, struct act_error *) = {adopt_here,
                                                                                             adopt_from_cluster};
-    int rc = flow_with_ledger(flow, find_piece, q, err);
+    int rc = find_piece(flow, q, err);
 
     for (size_t i = 0; rc == 0 && q->rows.n == 0 && i < sizeof(adopters) / sizeof(adopters[0]); i++) {
         rc = adopters[i](flow, q, err);
         if (rc == 0)
-            rc = flow_with_ledger(flow, find_piece, q, err);
+            rc = find_piece(flow, q, err);
     }
     return rc;
 }
@@ -323,12 +302,11 @@ static int read_last(struct flow *flow, struct question *q, struct act_error *er
     q->cluster = flow->cluster_is_target ? NULL : flow->cluster;
     if (!*number || (act_int_from_text(number, &q->last) && q->last > 0))
         return 0;
-    return act_error_set(err, ACT_USAGE, "'%s' is no run: @ is the one submitted last, @2 the one before", q->piece);
+    return act_error_set(err, ACT_USAGE, "'%s' is not a run: @ is the one submitted last, @2 the one before", q->piece);
 }
 
-static int find_last(struct ledger *ledger, void *arg, struct act_error *err)
+static int find_last(struct ledger *ledger, struct question *q, struct act_error *err)
 {
-    struct question *q = arg;
     int rc = ledger_nth(ledger, q->cluster, q->last, &q->rows, err);
 
     return rc == 0 && q->rows.n == 0 ? ledger_count(ledger, q->cluster, &q->n_known, err) : rc;
@@ -338,7 +316,11 @@ static int find_last_row(struct flow *flow, struct question *q, struct act_error
 {
     int rc = read_last(flow, q, err);
 
-    return rc == 0 ? flow_with_ledger(flow, find_last, q, err) : rc;
+    if (rc < 0)
+        return rc;
+    for (struct ledger *ledger = NULL; flow_next_ledger(flow, &ledger, &rc, err);)
+        rc = find_last(ledger, q, err);
+    return rc;
 }
 
 static int nothing_found(const struct question *q, struct act_error *err)
@@ -362,11 +344,9 @@ static int nothing_found(const struct question *q, struct act_error *err)
 /* Tells whether the run of a row repeats the run of this id. */
 static bool find_is_repeat_of(const struct ledger_run *row, const char *id)
 {
-    CODEC_AUTOJSON json_t *spec = NULL;
-    struct act_error ignored;
+    CODEC_AUTOJSON json_t *spec = flow_spec_json_of_row(row);
 
-    return row->spec && codec_json_parse(row->spec, strlen(row->spec), row->id, &spec, &ignored) == 0 &&
-           act_streq(codec_json_str(spec, "resubmit_of", NULL), id);
+    return act_streq(codec_json_str(spec, "resubmit_of", NULL), id);
 }
 
 /* A run that is repeated gives its name on: the name means the run that nobody repeats. rows are the newest first. */
@@ -396,7 +376,7 @@ int flow_find_row(struct flow *flow, const char *piece, bool asked, struct flow_
         return act_error_set(err, ACT_USAGE, "an empty run id");
     int rc = *wanted_piece == '@' ? find_last_row(flow, &q, err)
              : asked              ? find_rows(flow, &q, err)
-                                  : flow_with_ledger(flow, find_piece, &q, err);
+                                  : find_piece(flow, &q, err);
     if (rc == 0)
         find_leave_newest(wanted_piece, &q.rows);
     if (rc == 0 && q.rows.n == 0)

@@ -1,10 +1,8 @@
 /* named.c - runs by the name that a service shows for them: those of other tools have one, which is no run id. */
 #include <string.h>
 
-#include "base/text.h"
 #include "flow/runs/watch.h"
 #include "platform/platform.h"
-#include "run/run.h"
 
 enum {
     NEWEST = 1000, /* of the experiment: so many are looked at */

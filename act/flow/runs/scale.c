@@ -17,8 +17,8 @@ static int scale_check_run(const struct flow_run *run, int64_t num_gpu, struct a
         return act_error_set(err, ACT_USAGE, "it can have from %lld to %lld, not %lld", least, most,
                              (long long)num_gpu);
     if (num_gpu % per_node)
-        return act_error_set(err, ACT_USAGE, "it has whole nodes of %d each, and %lld is no multiple of that", per_node,
-                             (long long)num_gpu);
+        return act_error_set(err, ACT_USAGE, "it has whole nodes of %d each, and %lld is not a multiple of that",
+                             per_node, (long long)num_gpu);
     return 0;
 }
 

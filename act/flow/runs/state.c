@@ -3,15 +3,10 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/text.h"
 #include "codec/json.h"
 #include "flow/flow_internal.h"
-#include "flow/runs/runs.h"
 #include "flow/runs/watch.h"
 #include "flow/source/source.h"
-#include "ledger/ledger.h"
-#include "platform/platform.h"
-#include "run/run.h"
 
 void flow_status_of_row(const struct ledger_run *row, struct run_status *out)
 {
@@ -145,18 +140,6 @@ void flow_take_status(struct flow_run *run, struct run_status *now)
     run->status = *now;
 }
 
-struct changes {
-    struct ledger_update *v;
-    size_t n;
-};
-
-static int write_changes(struct ledger *ledger, void *arg, struct act_error *err)
-{
-    const struct changes *changes = arg;
-
-    return ledger_update(ledger, changes->v, changes->n, err);
-}
-
 int flow_store_changes(struct flow *flow, struct flow_run *runs, size_t n, struct act_error *err)
 {
     ACT_AUTOFREE struct ledger_update *updates = act_calloc(n, sizeof(*updates));
@@ -176,8 +159,8 @@ int flow_store_changes(struct flow *flow, struct flow_run *runs, size_t n, struc
             (struct ledger_update){runs[i].row.id, run_state_name(runs[i].status.state), lines.v[lines.n - 1]};
         runs[i].changed = false;
     }
-    if (lines.n > 0)
-        rc = flow_with_ledger(flow, write_changes, &(struct changes){updates, lines.n}, err);
+    for (struct ledger *ledger = NULL; lines.n > 0 && flow_next_ledger(flow, &ledger, &rc, err);)
+        rc = ledger_update(ledger, updates, lines.n, err);
     return rc;
 }
 
@@ -229,12 +212,8 @@ int flow_load_spec(struct flow_run *run, struct act_error *err)
 {
     if (!run->row.spec) /* one that only its platform knows */
         return 0;
-    CODEC_AUTOJSON json_t *json = NULL;
-    int rc = codec_json_parse(run->row.spec, strlen(run->row.spec), run->row.id, &json, err);
-
     run_spec_release(&run->spec); /* what a platform's list said of it */
-    run->spec = (struct run_spec){0};
-    return rc < 0 ? rc : run_spec_from_json(json, &run->spec, err);
+    return flow_spec_of_row(&run->row, &run->spec, err);
 }
 
 char *flow_page(struct flow *flow, const struct flow_run *run)

@@ -2,16 +2,11 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "base/text.h"
 #include "codec/json.h"
-#include "config/config.h"
 #include "flow/flow_internal.h"
 #include "flow/jobfile/jobfile.h"
 #include "flow/runs/watch.h"
 #include "flow/source/source.h"
-#include "ledger/ledger.h"
-#include "platform/platform.h"
-#include "run/run.h"
 
 /* Runs that one call can tell of. */
 struct group {
@@ -167,20 +162,6 @@ static void filter(const struct flow_table *table, struct flow_runs *runs)
     runs->n = n;
 }
 
-/* Runs whose specifications are wanted, and as rows. */
-struct described {
-    struct flow_run **runs;
-    struct ledger_run **rows;
-    size_t n;
-};
-
-static int fill_specs(struct ledger *ledger, void *arg, struct act_error *err)
-{
-    const struct described *d = arg;
-
-    return ledger_fill_specs(ledger, d->rows, d->n, err);
-}
-
 /* A damaged row is one row. */
 static void load_spec(struct flow_run *run)
 {
@@ -197,22 +178,25 @@ static void load_spec(struct flow_run *run)
 /* The command of a run of a job file looks like one; that of another run may, too. */
 static int load_specs(struct flow *flow, bool all, struct flow_runs *runs, struct act_error *err)
 {
-    struct described d = {.runs = act_calloc(runs->n + 1, sizeof(struct flow_run *)),
-                          .rows = act_calloc(runs->n + 1, sizeof(struct ledger_run *))};
+    struct flow_run **wanting = act_calloc(runs->n + 1, sizeof(*wanting));
+    struct ledger_run **rows = act_calloc(runs->n + 1, sizeof(*rows));
+    size_t n = 0;
+    int rc = 0;
 
     for (size_t i = 0; i < runs->n; i++) {
         struct flow_run *run = &runs->v[i];
         ACT_AUTOFREE char *tool = all ? NULL : flow_job_tool(run->row.command);
         if (!all && !tool)
             continue;
-        d.runs[d.n] = run;
-        d.rows[d.n++] = &run->row;
+        wanting[n] = run;
+        rows[n++] = &run->row;
     }
-    int rc = d.n > 0 ? flow_with_ledger(flow, fill_specs, &d, err) : 0;
-    for (size_t i = 0; i < d.n && rc == 0; i++)
-        load_spec(d.runs[i]);
-    free(d.runs);
-    free(d.rows);
+    for (struct ledger *ledger = NULL; n > 0 && flow_next_ledger(flow, &ledger, &rc, err);)
+        rc = ledger_fill_specs(ledger, rows, n, err);
+    for (size_t i = 0; i < n && rc == 0; i++)
+        load_spec(wanting[i]);
+    free(wanting);
+    free(rows);
     return rc;
 }
 
@@ -285,26 +269,17 @@ static int newest_first(const void *a, const void *b)
     return x->row.created_unix_s < y->row.created_unix_s ? 1 : x->row.created_unix_s > y->row.created_unix_s ? -1 : 0;
 }
 
-struct known_id {
-    const char *id;
-    bool is_known;
-};
-
-static int look_for_id(struct ledger *ledger, void *arg, struct act_error *err)
-{
-    struct known_id *known = arg;
-
-    return ledger_has(ledger, known->id, &known->is_known, err);
-}
-
 /* Tells whether the ledger has a run that is not among the rows taken of it. It is older than they are, and never
  * shown. */
 static bool is_beyond(struct flow *flow, const struct question *rows, const char *id)
 {
-    struct known_id known = {.id = id};
     struct act_error ignored;
+    bool is_known = false;
+    int rc = 0;
 
-    return rows->beyond > 0 && flow_with_ledger(flow, look_for_id, &known, &ignored) == 0 && known.is_known;
+    for (struct ledger *ledger = NULL; rows->beyond > 0 && flow_next_ledger(flow, &ledger, &rc, &ignored);)
+        rc = ledger_has(ledger, id, &is_known, &ignored);
+    return rc == 0 && is_known;
 }
 
 /* Notes the fresh states of known runs, and which runs are of other machines. Returns how many those are; they come
@@ -371,9 +346,8 @@ static void add_recent(struct flow *flow, const struct flow_table *table, const 
     }
 }
 
-static int runs_table_list_rows(struct ledger *ledger, void *arg, struct act_error *err)
+static int runs_table_list_rows(struct ledger *ledger, struct question *q, struct act_error *err)
 {
-    struct question *q = arg;
     size_t n = 0;
     int rc = ledger_list(ledger, &q->query, &q->rows, err);
 
@@ -397,9 +371,11 @@ static struct question runs_table_question_of(const struct flow_table *table)
 int flow_list_runs(struct flow *flow, const struct flow_table *table, struct flow_runs *out, struct act_error *err)
 {
     struct question q = runs_table_question_of(table);
-    int rc = flow_with_ledger(flow, runs_table_list_rows, &q, err);
+    int rc = 0;
 
     *out = (struct flow_runs){0};
+    for (struct ledger *ledger = NULL; flow_next_ledger(flow, &ledger, &rc, err);)
+        rc = runs_table_list_rows(ledger, &q, err);
     if (rc < 0)
         return rc;
     take_rows(&q.rows, table->platform, out);

@@ -3,13 +3,9 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/log.h"
-#include "base/text.h"
 #include "flow/flow_internal.h"
 #include "flow/runs/watch.h"
-#include "ledger/ledger.h"
 #include "platform/platform.h"
-#include "run/run.h"
 
 /* The time that the user is willing to wait; {0}: for ever. */
 struct limit {

@@ -12,11 +12,9 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/path.h"
-#include "base/text.h"
 #include "codec/json.h"
 #include "flow/flow_internal.h"
 #include "flow/source/source.h"
-#include "run/run.h"
 
 /* In assets/<run id>/: {"version": 2, "state": "Completed", "ended": Unix time (0: any), "logs": [{"name", "size",
  * "changed": Unix time, 0: not known}, ...]} */

@@ -4,10 +4,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/text.h"
 #include "flow/source/source.h"
-#include "platform/platform.h"
-#include "run/run.h"
 
 enum { TAIL = 8 << 10, LINES = 20, RANKS_MAX = 64 };
 

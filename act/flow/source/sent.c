@@ -1,12 +1,8 @@
 /* sent.c - the logs that the nodes of a run have sent to the store of its code, where they outlive the nodes. */
 #include <string.h>
 
-#include "base/log.h"
-#include "base/path.h"
-#include "base/text.h"
 #include "codec/json.h"
 #include "flow/data/data.h"
-#include "flow/data/of_run.h"
 #include "flow/flow_internal.h"
 #include "flow/source/source.h"
 
@@ -47,15 +43,12 @@ static int sent_open_store(struct flow *flow, const struct flow_run *run, struct
 
 int flow_sent_open(struct flow *flow, const struct flow_run *run, struct flow_sent *out, struct act_error *err)
 {
-    CODEC_AUTOJSON json_t *json = NULL;
     ACT_AUTO(run_spec) spec = {0};
 
     *out = (struct flow_sent){0};
     if (!platform_find(run->row.platform)->about.nodes_send_logs || !run->row.spec)
         return 0;
-    int rc = codec_json_parse(run->row.spec, strlen(run->row.spec), run->row.id, &json, err);
-    if (rc == 0)
-        rc = run_spec_from_json(json, &spec, err);
+    int rc = flow_spec_of_row(&run->row, &spec, err);
     if (rc < 0 || !spec.logs_path)
         return rc;
     rc = sent_open_store(flow, run, out, &spec, err);

@@ -9,12 +9,9 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/path.h"
-#include "base/text.h"
 #include "base/units.h"
 #include "flow/flow_internal.h"
 #include "flow/source/source.h"
-#include "platform/platform.h"
-#include "run/run.h"
 
 /* Opens the folder of the copies. */
 static int source_open_folder(struct flow *flow, const struct flow_run *run, struct store **out, struct act_error *err)

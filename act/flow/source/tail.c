@@ -1,7 +1,6 @@
 /* tail.c - the ends of logs. */
 #include <string.h>
 
-#include "base/text.h"
 #include "diagnose/diagnose.h"
 #include "flow/source/source.h"
 
@@ -52,8 +51,7 @@ void flow_last_lines(const struct act_buf *text, size_t n, struct act_strv *out)
     act_strv_release(&found);
 }
 
-/* The offset of the last n lines among the len bytes at text; len when there are fewer. found: how many there
- * were. */
+/* Returns where the last n lines among the len bytes at text begin; 0 if there are fewer. *found counts them. */
 static size_t tail_start(const char *text, size_t len, int64_t n, int64_t *found)
 {
     for (size_t i = len; i > 0; i--)
@@ -62,7 +60,6 @@ static size_t tail_start(const char *text, size_t len, int64_t n, int64_t *found
     return 0;
 }
 
-/* Where the last n lines of the first end bytes of a log begin. Looks backwards, chunk by chunk. */
 int flow_find_tail(const struct flow_source *from, const char *name, int64_t n, uint64_t end, uint64_t *out,
                    struct act_error *err)
 {

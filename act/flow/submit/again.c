@@ -16,16 +16,11 @@
 #include "base/clock.h"
 #include "base/dirs.h"
 #include "base/file.h"
-#include "base/hash.h"
 #include "base/log.h"
 #include "base/path.h"
-#include "base/text.h"
 #include "codec/json.h"
 #include "flow/flow_internal.h"
 #include "flow/submit/parts.h"
-#include "ledger/ledger.h"
-#include "package/package.h"
-#include "run/run.h"
 
 /* Returns the file of a submission, named by the hash of the run without what differs from one submission to the next.
  * */

@@ -5,14 +5,10 @@
 
 #include "base/log.h"
 #include "base/path.h"
-#include "base/text.h"
-#include "config/config.h"
 #include "flow/data/data_internal.h"
 #include "flow/flow_internal.h"
 #include "flow/submit/parts.h"
 #include "flow/submit/passage.h"
-#include "platform/platform.h"
-#include "run/run.h"
 
 /* Describes where a mapped folder is, without opening it; row is the platform of the run. */
 static int describe_folder(struct flow *flow, const struct platform_row *row, const struct config_folder *f,

@@ -3,9 +3,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/text.h"
 #include "codec/json.h"
-#include "config/config.h"
 #include "flow/data/data_internal.h"
 #include "flow/flow_internal.h"
 #include "flow/runs/watch.h"
@@ -13,9 +11,6 @@
 #include "flow/submit/parts.h"
 #include "flow/submit/passage.h"
 #include "flow/trust.h"
-#include "ledger/ledger.h"
-#include "platform/platform.h"
-#include "run/run.h"
 
 /* Notes in the ledger what became of a submission. The run matters more than this line: a failure is a warning. */
 static void note_outcome(struct flow *flow, const char *id, const struct run_status *status)

@@ -7,18 +7,11 @@
  */
 #include <string.h>
 
-#include "base/hash.h"
 #include "base/path.h"
-#include "base/text.h"
 #include "codec/json.h"
-#include "config/config.h"
 #include "flow/flow_internal.h"
 #include "flow/submit/parts.h"
-#include "package/package.h"
 #include "proc/proc.h"
-#include "run/run.h"
-#include "store/store.h"
-#include "transfer/transfer.h"
 
 /* Uploads a local file unless the key exists: the name is a hash of the content. */
 static int job_files_put_file(struct flow *flow, struct store *store, const char *file, const char *key,
@@ -83,15 +76,21 @@ static int make_urls(struct store *store, const struct run_spec *spec, struct fl
     return rc;
 }
 
+static int put_package(struct flow *flow, struct store *store, struct run_spec *spec, const char *file,
+                       struct act_error *err)
+{
+    free(spec->package_key);
+    spec->package_key = flow_package_key(flow, spec->package_sha256);
+    return job_files_put_file(flow, store, file, spec->package_key, err);
+}
+
 int flow_store_package(struct flow *flow, struct run_spec *spec, const char *file, struct act_error *err)
 {
     struct store *store = NULL;
     int rc = flow_store(flow, &flow->config.code, &store, err);
 
-    free(spec->package_key);
-    spec->package_key = flow_package_key(flow, spec->package_sha256);
     if (rc == 0)
-        rc = job_files_put_file(flow, store, file, spec->package_key, err);
+        rc = put_package(flow, store, spec, file, err);
     store_free(store);
     return rc < 0 ? act_error_prefix(err, "cannot store the package that the nodes need") : 0;
 }
@@ -103,11 +102,8 @@ int flow_store_job(struct flow *flow, struct run_spec *spec, const char *package
     int rc = flow_store(flow, &flow->config.code, &store, err);
 
     *out = (struct flow_job_files){0};
-    if (rc == 0 && package) { /* a run that is repeated elsewhere brings its package along */
-        free(spec->package_key);
-        spec->package_key = flow_package_key(flow, spec->package_sha256);
-        rc = job_files_put_file(flow, store, package, spec->package_key, err);
-    }
+    if (rc == 0 && package) /* a run that is repeated elsewhere brings its package along */
+        rc = put_package(flow, store, spec, package, err);
     if (rc == 0)
         rc = put_agent(flow, store, &out->agent_key, err);
     if (rc == 0)

@@ -4,14 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/text.h"
-#include "config/config.h"
-#include "flow/data/data_internal.h"
-#include "flow/flow_internal.h"
-#include "flow/logs/logs.h"
-#include "flow/submit/parts.h"
 #include "flow/submit/passage.h"
-#include "platform/platform.h"
 
 static int find_tool(const char *image, const char **out, struct act_error *err)
 {
@@ -23,10 +16,14 @@ static int find_tool(const char *image, const char **out, struct act_error *err)
                          image, act_error_text(&why));
 }
 
-int flow_check_stored(const struct config *c, const struct run_spec *spec, struct act_error *err)
+int step_check_stored(struct passage *p, struct act_error *err)
 {
     static const char hint[] = "without --mount the project's own is used";
+    const struct config *c = &p->flow->config;
+    const struct run_spec *spec = p->spec;
 
+    if (p->own_folders)
+        return 0;
     for (size_t i = 0; i < spec->n_folders; i++) {
         const struct run_folder *f = &spec->folders[i];
         if (act_starts_with(f->store, RUN_CLAIM))

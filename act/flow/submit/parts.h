@@ -19,9 +19,9 @@ struct platform_row;
 
 /* Checks size, folders and the settings of the platform; contacts no host. */
 int flow_check_run(struct flow *flow, struct act_error *err) ACT_NODISCARD;
-/* Check the keys about hangs and about trying again. */
-int flow_check_hang(const struct config *c, const struct platform_row *row, struct act_error *err) ACT_NODISCARD;
-int flow_check_retry(const struct config *c, const struct platform_row *row, struct act_error *err) ACT_NODISCARD;
+/* Check the keys about hangs and about trying again: -ACT_CONFIG or -ACT_USAGE, by where they were said. */
+int flow_check_hang(const struct config *c, struct act_error *err) ACT_NODISCARD;
+int flow_check_retry(const struct config *c, struct act_error *err) ACT_NODISCARD;
 /* The keys of what nodes set up, each with its check (-ACT_CONFIG); ends with a row without a name. */
 struct flow_setup_key {
     const char *name;
@@ -40,60 +40,6 @@ int flow_describe_folders(struct flow *flow, const struct platform_row *row, str
 /* Sets nodes and processes, from what the configuration says and the platform has. */
 int flow_take_shape(const struct config *c, struct platform *platform, struct run_spec *spec,
                     struct act_error *err) ACT_NODISCARD;
-/* How many GPUs, or processes where there are none, an elastic run may have. Both 0: the run has a fixed size. */
-struct flow_range {
-    int64_t least, most;
-};
-/* Reads the range from the configuration, where -n N gives a fixed size. -ACT_USAGE: a range was asked for on a
- * platform that has only fixed sizes. */
-int flow_take_range(const struct config *c, struct platform *platform, struct flow_range *out,
-                    struct act_error *err) ACT_NODISCARD;
-/* Completes the shape of the largest size; a whole node has per_node. */
-int flow_set_range(const struct flow_range *range, int per_node, struct run_spec *spec,
-                   struct act_error *err) ACT_NODISCARD;
-/* If the command is a starter (run/starter.h), has it started once on each node, tells the user, and warns if the
- * user's words contradict the size. Command and size must be known. */
-int flow_form_starter(struct platform *platform, struct run_spec *spec, struct act_error *err) ACT_NODISCARD;
-
-/* ---- hangs, and trying again: from the configuration; a repeated run keeps what the first one had */
-
-/* Set whether and how the run is watched for hangs. -ACT_USAGE: on this platform no agent sees all ranks. */
-int flow_take_hang(const struct config *c, const struct platform_row *row, struct run_spec *spec,
-                   struct act_error *err) ACT_NODISCARD;
-int flow_repeat_hang(const struct config *c, const struct platform_row *row, const struct run_spec *old,
-                     struct run_spec *spec, struct act_error *err) ACT_NODISCARD;
-/* Takes what its nodes set up before the command (run_setup) from the configuration, for a repeated run from the first
- * one where this command does not say. Errors: -ACT_CONFIG. */
-int flow_take_setup(const struct config *c, struct run_spec *spec, struct act_error *err) ACT_NODISCARD;
-int flow_repeat_setup(const struct config *c, const struct run_spec *old, struct run_spec *spec,
-                      struct act_error *err) ACT_NODISCARD;
-/* Set after what the run is tried again. What cannot be is -ACT_USAGE or -ACT_CONFIG, by where it was said. */
-int flow_set_retry(const struct config *c, const struct platform_row *row, struct run_spec *spec,
-                   struct act_error *err) ACT_NODISCARD;
-int flow_repeat_retry(const struct config *c, const struct platform_row *row, const struct run_spec *old,
-                      struct run_spec *spec, struct act_error *err) ACT_NODISCARD;
-/* Keeps the run off nodes that failed lately, if it fits without them, and says so. */
-int flow_avoid_bad_nodes(struct flow *flow, struct platform *platform, struct run_spec *spec,
-                         struct act_error *err) ACT_NODISCARD;
-
-/* ---- what a repeated run keeps besides command and size */
-
-/* Copies from old into the configuration: on the same cluster the image and other settings that platforms read there,
- * unless this command overrides them; on another one (moved) only what no cluster file had set. */
-void flow_repeat_config(struct config *config, const struct run_spec *old, bool moved);
-/* Copies from old into spec in the same way: environment, folders and preparation of the code. -ACT_CONFIG: a folder is
- * no longer mapped, or the value of a secret is no longer known. */
-int flow_repeat_settings(const struct config *config, const struct run_spec *old, bool moved, struct run_spec *spec,
-                         struct act_error *err) ACT_NODISCARD;
-
-/* ---- other things to say */
-
-/* Checks that this machine gets at the folders of a run that are in the stores of a cluster elsewhere. -ACT_USAGE:
- * there are none. */
-int flow_check_stored(const struct config *c, const struct run_spec *spec, struct act_error *err) ACT_NODISCARD;
-/* Warns about settings in config that have no effect on the run; here: it is a run of 'a local'; in_image: docker.image
- * is used. */
-void flow_mention_unused(const struct config *config, bool here, bool in_image);
 
 /* ---- what the nodes fetch */
 

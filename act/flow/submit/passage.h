@@ -65,11 +65,24 @@ int step_identify(struct passage *p, struct act_error *err) ACT_NODISCARD;
 int step_label(struct passage *p, struct act_error *err) ACT_NODISCARD;
 int step_ask_row(struct passage *p, struct act_error *err) ACT_NODISCARD;
 int step_take_command(struct passage *p, struct act_error *err) ACT_NODISCARD;
-int step_form_starter(struct passage *p, struct act_error *err) ACT_NODISCARD;
-int step_take_setup(struct passage *p, struct act_error *err) ACT_NODISCARD;
-int step_take_hang(struct passage *p, struct act_error *err) ACT_NODISCARD;
-int step_take_retry(struct passage *p, struct act_error *err) ACT_NODISCARD;
 int step_take_place(struct passage *p, struct act_error *err) ACT_NODISCARD;
+
+/* ---- starter.c: a command that is a starter (run/starter.h) is started once on each node, of which the user is told;
+ * words of his that contradict the size are warned about */
+
+int step_form_starter(struct passage *p, struct act_error *err) ACT_NODISCARD;
+
+/* ---- setup.c, hang.c, retry.c: from the configuration; a repeated run keeps what the first one had where this command
+ * does not say. -ACT_CONFIG or -ACT_USAGE, by where it was said */
+
+int step_take_setup(struct passage *p, struct act_error *err) ACT_NODISCARD;
+int step_repeat_setup(struct passage *p, struct act_error *err) ACT_NODISCARD;
+int step_take_hang(struct passage *p, struct act_error *err) ACT_NODISCARD;
+int step_repeat_hang(struct passage *p, struct act_error *err) ACT_NODISCARD;
+int step_take_retry(struct passage *p, struct act_error *err) ACT_NODISCARD;
+int step_repeat_retry(struct passage *p, struct act_error *err) ACT_NODISCARD;
+/* REFUSE: keeps the run off nodes that failed lately, if it fits without them, and says so. */
+int step_avoid_bad_nodes(struct passage *p, struct act_error *err) ACT_NODISCARD;
 
 /* ---- shape.c, folders.c */
 
@@ -81,18 +94,31 @@ int step_map_folders(struct passage *p, struct act_error *err) ACT_NODISCARD;
 /* Lists the runs for which the new one waits: the old one, and those for which that waits itself. */
 int step_wait_for_old(struct passage *p, struct act_error *err) ACT_NODISCARD;
 int step_find_secrets(struct passage *p, struct act_error *err) ACT_NODISCARD;
-int step_repeat_config(struct passage *p, struct act_error *err) ACT_NODISCARD;
 int step_repeat_command(struct passage *p, struct act_error *err) ACT_NODISCARD;
 int step_repeat_size(struct passage *p, struct act_error *err) ACT_NODISCARD;
-int step_repeat_setup(struct passage *p, struct act_error *err) ACT_NODISCARD;
-int step_repeat_hang(struct passage *p, struct act_error *err) ACT_NODISCARD;
-int step_repeat_retry(struct passage *p, struct act_error *err) ACT_NODISCARD;
-int step_repeat_settings(struct passage *p, struct act_error *err) ACT_NODISCARD;
 int step_repeat_foreign(struct passage *p, struct act_error *err) ACT_NODISCARD;
 /* REFUSE: a run that goes on is replaced by one other. */
 int step_check_place(struct passage *p, struct act_error *err) ACT_NODISCARD;
 /* LOSE, which fails no more: if the run does not end, the user is told how to end it. */
 void step_end_old_run(struct passage *p);
+
+/* ---- repeat.c: on the same cluster the run keeps the image and other settings that platforms read from the
+ * configuration, unless this command overrides them, and environment, folders and preparation of the code; on another
+ * cluster only what no cluster file had set */
+
+/* Tells whether the new run goes to another cluster than the old one. */
+bool passage_is_moved(const struct passage *p);
+int step_repeat_config(struct passage *p, struct act_error *err) ACT_NODISCARD;
+/* -ACT_CONFIG: a folder is no longer mapped, or the value of a secret is no longer known. */
+int step_repeat_settings(struct passage *p, struct act_error *err) ACT_NODISCARD;
+
+/* ---- local.c, unused.c */
+
+/* REFUSE: checks that this machine gets at the folders of a run that are in the stores of a cluster elsewhere.
+ * -ACT_USAGE: there are none. */
+int step_check_stored(struct passage *p, struct act_error *err) ACT_NODISCARD;
+/* Warns about settings of the configuration that have no effect on the run. */
+int step_mention_unused(struct passage *p, struct act_error *err) ACT_NODISCARD;
 
 /* ---- pin.c: the package */
 

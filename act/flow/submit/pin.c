@@ -1,13 +1,8 @@
 /* pin.c - the package that a run is pinned to. */
 #include <string.h>
 
-#include "base/text.h"
-#include "config/config.h"
-#include "flow/code/code_internal.h"
 #include "flow/flow_internal.h"
 #include "flow/submit/passage.h"
-#include "platform/platform.h"
-#include "run/run.h"
 
 /* The package stored last, whatever the project's files are now. */
 static int take_last_package(struct flow *flow, struct flow_package *out, struct act_error *err)

@@ -6,10 +6,8 @@
 
 #include "base/log.h"
 #include "base/path.h"
-#include "base/text.h"
 #include "flow/flow_internal.h"
 #include "flow/submit/passage.h"
-#include "ledger/ledger.h"
 
 static bool project_has(const char *dir, const char *name)
 {
@@ -40,11 +38,6 @@ static char *find_marked_above(const char *root)
     }
 }
 
-static int project_list_rows(struct ledger *ledger, void *rows, struct act_error *err)
-{
-    return ledger_list(ledger, &(struct ledger_query){.without_spec = true}, rows, err);
-}
-
 /* The nearest folder above from which runs were submitted, which may be the root itself. New string; NULL: none. */
 static char *project_find_known(struct flow *flow, const char *root)
 {
@@ -52,7 +45,7 @@ static char *project_find_known(struct flow *flow, const char *root)
     struct act_error ignored;
     const char *nearest = NULL;
 
-    if (flow_with_ledger(flow, project_list_rows, &rows, &ignored) < 0)
+    if (flow_ledger_rows(flow, &rows, &ignored) < 0)
         return NULL;
     for (size_t i = 0; i < rows.n; i++) {
         const char *project = rows.v[i].project;

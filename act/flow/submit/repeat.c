@@ -3,13 +3,8 @@
 
 #include "base/log.h"
 #include "base/path.h"
-#include "base/text.h"
-#include "codec/json.h"
-#include "config/config.h"
 #include "flow/data/data_internal.h"
-#include "flow/submit/parts.h"
-#include "platform/platform.h"
-#include "run/run.h"
+#include "flow/submit/passage.h"
 
 /* ---- the environment */
 
@@ -130,13 +125,16 @@ static void repeat_image(struct config *config, const struct run_spec *old, bool
     act_str_replace(&docker->password, NULL);
 }
 
-void flow_repeat_config(struct config *config, const struct run_spec *old, bool moved)
+int step_repeat_config(struct passage *p, struct act_error *err)
 {
+    struct config *config = &p->flow->config;
     const struct platform_row *row = platform_find(config->platform);
 
-    repeat_image(config, old, moved);
+    (void)err;
+    repeat_image(config, &p->old->spec, passage_is_moved(p));
     if (row->settings.repeat)
-        row->settings.repeat(config, old);
+        row->settings.repeat(config, &p->old->spec);
+    return 0;
 }
 
 /* ---- what prepares the code */
@@ -208,13 +206,43 @@ static int repeat_folders(const struct config *config, const struct run_spec *ol
     return 0;
 }
 
-int flow_repeat_settings(const struct config *config, const struct run_spec *old, bool moved, struct run_spec *spec,
-                         struct act_error *err)
+/* Repeats the volumes of a job file: those that it had mounted by its keys, to which only a datastore leads now, and
+ * those that it had found on the nodes, which are the same ones if the cluster is. */
+static void repeat_volumes(const struct passage *p)
 {
-    int rc = repeat_environment(config, old, moved, spec, err);
+    const struct config *config = &p->flow->config;
+    const struct run_spec *old = &p->old->spec;
+    struct run_spec *spec = p->spec;
 
+    for (size_t i = 0; i < old->n_folders; i++) {
+        const struct run_folder *f = &old->folders[i];
+        if ((!f->datastore && f->mode != RUN_FOLDER_PATH) || flow_find_folder(spec, f->name))
+            continue;
+        if (f->datastore ? !platform_row(p->platform)->settings.datastore : passage_is_moved(p)) {
+            act_note("the volume '%s', '%s', is not mounted on cluster '%s'; map it there, as a folder of that name",
+                     f->name, f->store, config->cluster);
+            continue;
+        }
+        ACT_PUSH(spec->folders, spec->n_folders,
+                 (struct run_folder){.name = act_strdup(f->name),
+                                     .store = act_strdup(f->store),
+                                     .path = act_strdup(f->path),
+                                     .link = act_strdup(f->link),
+                                     .datastore = act_strdup(f->datastore),
+                                     .mode = f->mode});
+    }
+}
+
+int step_repeat_settings(struct passage *p, struct act_error *err)
+{
+    const struct config *config = &p->flow->config;
+    const struct run_spec *old = &p->old->spec;
+    bool moved = passage_is_moved(p);
+
+    repeat_volumes(p);
+    int rc = repeat_environment(config, old, moved, p->spec, err);
     if (!moved)
-        repeat_hooks(config, old, spec);
+        repeat_hooks(config, old, p->spec);
     /* without the configuration it comes from its platform, which does not tell all */
-    return rc == 0 && !moved && old->config ? repeat_folders(config, old, spec, err) : rc;
+    return rc == 0 && !moved && old->config ? repeat_folders(config, old, p->spec, err) : rc;
 }

@@ -2,19 +2,11 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "base/text.h"
-#include "config/config.h"
-#include "flow/data/data_internal.h"
 #include "flow/flow_internal.h"
-#include "flow/logs/logs.h"
-#include "flow/runs/runs.h"
 #include "flow/submit/parts.h"
 #include "flow/submit/passage.h"
-#include "ledger/ledger.h"
-#include "platform/platform.h"
-#include "run/run.h"
 
-static bool resubmit_is_moved(const struct passage *p)
+bool passage_is_moved(const struct passage *p)
 {
     return strcmp(p->old->spec.cluster, p->flow->config.cluster) != 0;
 }
@@ -39,13 +31,6 @@ int step_find_secrets(struct passage *p, struct act_error *err)
             if (!old->spec.env[i].value && strcmp(old->spec.env[i].name, there.env[j].name) == 0)
                 old->spec.env[i] = (struct run_env){
                     .name = old->spec.env[i].name, .value = act_strdup(there.env[j].value), .secret = true};
-    return 0;
-}
-
-int step_repeat_config(struct passage *p, struct act_error *err)
-{
-    (void)err;
-    flow_repeat_config(&p->flow->config, &p->old->spec, resubmit_is_moved(p));
     return 0;
 }
 
@@ -75,20 +60,22 @@ static void repeat_range(struct config *config, const struct run_spec *old)
 }
 
 /* The size of the first run, unless this command gives another; on another cluster as many GPUs. */
-static int repeat_shape(struct flow *to, const struct run_spec *old, bool moved, struct platform *platform,
-                        struct run_spec *spec, struct act_error *err)
+int step_repeat_size(struct passage *p, struct act_error *err)
 {
-    bool said = config_is_said(&to->config, "num_gpu");
+    struct config *c = &p->flow->config;
+    const struct run_spec *old = &p->old->spec;
+    struct run_spec *spec = p->spec;
+    bool said = config_is_said(c, "num_gpu");
 
-    if (moved || said || config_is_said(&to->config, "multi_process")) {
+    if (passage_is_moved(p) || said || config_is_said(c, "multi_process")) {
         if (!said)
-            to->config.num_gpu = flow_slots_of(old);
-        if (!said && platform_row(platform)->runs.scale)
-            repeat_range(&to->config, old);
+            c->num_gpu = flow_slots_of(old);
+        if (!said && platform_row(p->platform)->runs.scale)
+            repeat_range(c, old);
         else if (!said && run_spec_is_elastic(old))
             act_note("the first run had %d to %d nodes; this one has a fixed size, as platform '%s' cannot change it",
-                     old->min_nodes, old->max_nodes, to->config.platform);
-        return flow_take_shape(&to->config, platform, spec, err);
+                     old->min_nodes, old->max_nodes, c->platform);
+        return flow_take_shape(c, p->platform, spec, err);
     }
     spec->nodes = old->nodes;
     spec->procs_per_node = old->procs_per_node;
@@ -100,66 +87,13 @@ static int repeat_shape(struct flow *to, const struct run_spec *old, bool moved,
     return 0;
 }
 
-int step_repeat_size(struct passage *p, struct act_error *err)
-{
-    return repeat_shape(p->flow, &p->old->spec, resubmit_is_moved(p), p->platform, p->spec, err);
-}
-
-int step_repeat_setup(struct passage *p, struct act_error *err)
-{
-    return resubmit_is_moved(p) ? flow_take_setup(&p->flow->config, p->spec, err) /* what other nodes have */
-                                : flow_repeat_setup(&p->flow->config, &p->old->spec, p->spec, err);
-}
-
-int step_repeat_hang(struct passage *p, struct act_error *err)
-{
-    return flow_repeat_hang(&p->flow->config, platform_row(p->platform), &p->old->spec, p->spec, err);
-}
-
-int step_repeat_retry(struct passage *p, struct act_error *err)
-{
-    return flow_repeat_retry(&p->flow->config, platform_row(p->platform), &p->old->spec, p->spec, err);
-}
-
-/* Repeats the volumes of a job file: those that it had mounted by its keys, to which only a datastore leads now, and
- * those that it had found on the nodes, which are the same ones if the cluster is. */
-static void repeat_volumes(const struct config *config, struct platform *platform, const struct run_spec *old,
-                           struct run_spec *spec)
-{
-    bool moved = strcmp(old->cluster, config->cluster) != 0;
-
-    for (size_t i = 0; i < old->n_folders; i++) {
-        const struct run_folder *f = &old->folders[i];
-        if ((!f->datastore && f->mode != RUN_FOLDER_PATH) || flow_find_folder(spec, f->name))
-            continue;
-        if (f->datastore ? !platform_row(platform)->settings.datastore : moved) {
-            act_note("the volume '%s', '%s', is not mounted on cluster '%s'; map it there, as a folder of that name",
-                     f->name, f->store, config->cluster);
-            continue;
-        }
-        ACT_PUSH(spec->folders, spec->n_folders,
-                 (struct run_folder){.name = act_strdup(f->name),
-                                     .store = act_strdup(f->store),
-                                     .path = act_strdup(f->path),
-                                     .link = act_strdup(f->link),
-                                     .datastore = act_strdup(f->datastore),
-                                     .mode = f->mode});
-    }
-}
-
-int step_repeat_settings(struct passage *p, struct act_error *err)
-{
-    repeat_volumes(&p->flow->config, p->platform, &p->old->spec, p->spec);
-    return flow_repeat_settings(&p->flow->config, &p->old->spec, resubmit_is_moved(p), p->spec, err);
-}
-
 /* Repeats the job of another tool, of which the service alone knows all: on the same cluster it becomes the same job
  * again, elsewhere its command runs. */
 int step_repeat_foreign(struct passage *p, struct act_error *err)
 {
     const struct run_spec *old = &p->old->spec;
 
-    p->spec->foreign = old->foreign && !resubmit_is_moved(p);
+    p->spec->foreign = old->foreign && !passage_is_moved(p);
     if (old->foreign && p->io->code)
         return act_error_set(err, ACT_USAGE, "another tool made it: --code is for runs whose code ACT has packed");
     if (old->foreign && !p->spec->foreign && strstr(old->argv.v[old->argv.n - 1], "${{"))
@@ -199,19 +133,6 @@ int step_wait_for_old(struct passage *p, struct act_error *err)
     return 0;
 }
 
-/* The runs that take the place of one. */
-struct repeats {
-    const char *id;
-    struct ledger_runs rows;
-};
-
-static int find_repeats(struct ledger *ledger, void *arg, struct act_error *err)
-{
-    struct repeats *r = arg;
-
-    return ledger_repeats(ledger, r->id, &r->rows, err);
-}
-
 /* Another run took the place of this one, and goes on: both would do the same work. */
 static int confirm_second(const struct passage *p, struct act_error *err)
 {
@@ -228,15 +149,16 @@ static int confirm_second(const struct passage *p, struct act_error *err)
  * this very one (again.c); flow_remember() looks again. */
 int step_check_place(struct passage *p, struct act_error *err)
 {
-    struct repeats others = {.id = p->old->row.id};
+    ACT_AUTO(ledger_runs) others = {0};
+    int rc = 0;
 
     if (run_state_is_final(p->old->status.state))
         return confirm_second(p, err);
-    int rc = flow_with_ledger(p->from, find_repeats, &others, err);
-    for (size_t i = 0; i < others.rows.n && rc == 0; i++)
-        if (!flow_again_is_open(others.rows.v[i].id) && !resubmit_has_ended(p->from, others.rows.v[i].id))
-            rc = flow_refuse_other(others.rows.v[i].id, err);
-    ledger_runs_release(&others.rows);
+    for (struct ledger *ledger = NULL; flow_next_ledger(p->from, &ledger, &rc, err);)
+        rc = ledger_repeats(ledger, p->old->row.id, &others, err);
+    for (size_t i = 0; i < others.n && rc == 0; i++)
+        if (!flow_again_is_open(others.v[i].id) && !resubmit_has_ended(p->from, others.v[i].id))
+            rc = flow_refuse_other(others.v[i].id, err);
     return rc;
 }
 

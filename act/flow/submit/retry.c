@@ -2,18 +2,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/path.h"
-#include "base/text.h"
-#include "config/config.h"
 #include "diagnose/diagnose.h"
-#include "flow/flow_internal.h"
-#include "flow/runs/runs.h"
-#include "flow/runs/watch.h"
 #include "flow/submit/parts.h"
-#include "platform/platform.h"
+#include "flow/submit/passage.h"
 
 /* All classes that are not the command's own fault. */
 #define GROUP "infrastructure"
@@ -91,7 +85,7 @@ static int read_own_rules(const char *path, char **out, struct act_error *err)
 
 _Static_assert((int)CONFIG_RETRY_MOST == (int)RUN_RETRY_MOST, "the configuration knows the limit");
 
-static int retry_check(const struct config *c, const struct platform_row *row, struct act_error *err)
+static int retry_check(const struct config *c, struct act_error *err)
 {
     enum act_code code = config_is_said(c, "retry.times") || config_is_said(c, "retry.on") ? ACT_USAGE : ACT_CONFIG;
 
@@ -99,7 +93,7 @@ static int retry_check(const struct config *c, const struct platform_row *row, s
         return act_error_set(err, code,
                              "retry.on says after what the run is tried again, and nothing says how often: "
                              "add --retry N, or retry.times");
-    if (c->retry.times > 0 && !row->about.tries_again)
+    if (c->retry.times > 0 && !platform_find(c->platform)->about.tries_again)
         return act_error_set(err, code,
                              "on the platform '%s' the service starts the processes of a run, and its agent cannot "
                              "begin again: submit without retry ('-p {retry: 0}'), and have a shell do it: "
@@ -108,15 +102,14 @@ static int retry_check(const struct config *c, const struct platform_row *row, s
     return 0;
 }
 
-static int take_retry(const struct config *c, const struct platform_row *row, struct run_spec *spec,
-                      struct act_error *err)
+static int take_retry(const struct config *c, struct run_spec *spec, struct act_error *err)
 {
     ACT_AUTOFREE char *own = act_path_join(c->project_root, "aux_data/diagnosis.yaml");
     struct diagnose *rules = NULL;
 
     if (c->retry.times < 0 && c->retry.on.n == 0)
         return 0;
-    int rc = retry_check(c, row, err);
+    int rc = retry_check(c, err);
     if (rc < 0 || c->retry.times == 0)
         return rc;
     rc = diagnose_open(own, &rules, err);
@@ -129,32 +122,34 @@ static int take_retry(const struct config *c, const struct platform_row *row, st
     return rc;
 }
 
-int flow_check_retry(const struct config *c, const struct platform_row *row, struct act_error *err)
+int flow_check_retry(const struct config *c, struct act_error *err)
 {
     ACT_AUTO(run_spec) ignored = {0};
 
-    return take_retry(c, row, &ignored, err);
+    return take_retry(c, &ignored, err);
 }
 
-int flow_set_retry(const struct config *c, const struct platform_row *row, struct run_spec *spec, struct act_error *err)
+int step_take_retry(struct passage *p, struct act_error *err)
 {
-    int rc = take_retry(c, row, spec, err);
+    const struct platform_row *row = platform_row(p->platform);
+    int rc = take_retry(&p->flow->config, p->spec, err);
 
-    if (rc == 0 && spec->retry_times > 0 && !row->about.tries_elsewhere && !row->about.is_here)
+    if (rc == 0 && p->spec->retry_times > 0 && !row->about.tries_elsewhere && !row->about.is_here)
         act_note("each attempt is made on the same nodes: a pod stays where it is");
     return rc;
 }
 
-int flow_repeat_retry(const struct config *c, const struct platform_row *row, const struct run_spec *old,
-                      struct run_spec *spec, struct act_error *err)
+int step_repeat_retry(struct passage *p, struct act_error *err)
 {
+    const struct config *c = &p->flow->config;
+    const struct run_spec *old = &p->old->spec;
     bool said = config_is_said(c, "retry.times") || config_is_said(c, "retry.on");
 
-    if (said || !old->retry_times || !row->about.tries_again)
-        return flow_set_retry(c, row, spec, err);
-    spec->retry_times = old->retry_times;
-    spec->own_rules = act_strdup(old->own_rules);
-    act_strv_copy(&spec->retry_on, old->retry_on.v, old->retry_on.n);
+    if (said || !old->retry_times || !platform_row(p->platform)->about.tries_again)
+        return step_take_retry(p, err);
+    p->spec->retry_times = old->retry_times;
+    p->spec->own_rules = act_strdup(old->own_rules);
+    act_strv_copy(&p->spec->retry_on, old->retry_on.v, old->retry_on.n);
     return 0;
 }
 
@@ -192,23 +187,24 @@ static void choose_avoided(const struct ledger_bads *bads, const struct act_strv
     }
 }
 
-int flow_avoid_bad_nodes(struct flow *flow, struct platform *platform, struct run_spec *spec, struct act_error *err)
+int step_avoid_bad_nodes(struct passage *p, struct act_error *err)
 {
+    const struct platform_row *row = platform_row(p->platform);
     ACT_AUTO(act_strv) usable = {0}, kept = {0};
     ACT_AUTO(ledger_bads) bads = {0};
     struct act_error why;
 
-    if (flow->use_bad_nodes || !platform_row(platform)->nodes.usable)
+    if (p->flow->use_bad_nodes || !row->nodes.usable)
         return 0;
-    int rc = flow_bad_nodes_here(flow, &bads, err);
+    int rc = flow_bad_nodes_here(p->flow, &bads, err);
     if (rc < 0 || bads.n == 0)
         return rc;
-    if (platform_row(platform)->nodes.usable(platform, spec, &usable, &why) < 0) {
+    if (row->nodes.usable(p->platform, p->spec, &usable, &why) < 0) {
         act_note("nodes that failed lately are used all the same, as it is not known how many others there are: %s",
                  act_error_text(&why));
         return 0;
     }
-    choose_avoided(&bads, &usable, spec->nodes, &spec->avoid, &kept);
-    say_avoided(&spec->avoid, &kept);
+    choose_avoided(&bads, &usable, p->spec->nodes, &p->spec->avoid, &kept);
+    say_avoided(&p->spec->avoid, &kept);
     return 0;
 }

@@ -3,7 +3,7 @@
 
 #include "base/units.h"
 #include "flow/submit/parts.h"
-#include "run/run.h"
+#include "flow/submit/passage.h"
 
 enum { LINES_MAX = 64 * 1024 }; /* bash gets them as one word, of at most 128 KiB (execve(2)) */
 
@@ -99,12 +99,24 @@ const struct flow_setup_key flow_setup_keys[] = {
     {0},
 };
 
-static int check_all(const struct config *c, struct act_error *err)
+/* Reads what the configuration says, and the time that it gives; the caller gives it by give_time(). */
+static int setup_read(const struct config *c, struct run_setup *out, int *out_timeout_s, struct act_error *err)
 {
+    const struct config_setup *s = &c->setup;
+    const struct run_setup wanted = {.modules_purge = s->modules_purge,
+                                     .modules = s->modules,
+                                     .conda = s->conda,
+                                     .venv = s->venv,
+                                     .lines = s->lines,
+                                     .rank_lines = s->rank_lines};
     int rc = 0;
 
     for (const struct flow_setup_key *key = flow_setup_keys; key->name && rc == 0; key++)
         rc = key->check(c, err);
+    if (rc == 0)
+        rc = read_timeout(s->timeout, out_timeout_s, err);
+    if (rc == 0)
+        run_setup_copy(&wanted, out);
     return rc;
 }
 
@@ -114,54 +126,51 @@ static void give_time(int timeout_s, struct run_setup *setup)
     setup->timeout_s = run_setup_is_wanted(setup) || setup->rank_lines ? timeout_s : 0;
 }
 
-int flow_take_setup(const struct config *c, struct run_spec *spec, struct act_error *err)
+int step_take_setup(struct passage *p, struct act_error *err)
 {
-    const struct config_setup *s = &c->setup;
-    const struct run_setup wanted = {.modules_purge = s->modules_purge,
-                                     .modules = s->modules,
-                                     .conda = s->conda,
-                                     .venv = s->venv,
-                                     .lines = s->lines,
-                                     .rank_lines = s->rank_lines};
-    int timeout_s = 0, rc = check_all(c, err);
+    int timeout_s = 0, rc = setup_read(&p->flow->config, &p->spec->setup, &timeout_s, err);
 
     if (rc == 0)
-        rc = read_timeout(s->timeout, &timeout_s, err);
-    if (rc < 0)
-        return rc;
-    run_setup_copy(&wanted, &spec->setup);
-    give_time(timeout_s, &spec->setup);
-    return 0;
+        give_time(timeout_s, &p->spec->setup);
+    return rc;
 }
 
 /* Each key counts for itself, as -p may change one of them. */
-int flow_repeat_setup(const struct config *c, const struct run_spec *old, struct run_spec *spec, struct act_error *err)
+static void repeat_setup(const struct config *c, const struct run_setup *old, struct run_setup *now)
 {
-    struct run_setup *now = &spec->setup;
     const struct {
         const char *key;
         char *old, **now;
     } texts[] = {
-        {"conda", old->setup.conda, &now->conda},
-        {"venv", old->setup.venv, &now->venv},
-        {"setup", old->setup.lines, &now->lines},
-        {"setup_rank", old->setup.rank_lines, &now->rank_lines},
+        {"conda", old->conda, &now->conda},
+        {"venv", old->venv, &now->venv},
+        {"setup", old->lines, &now->lines},
+        {"setup_rank", old->rank_lines, &now->rank_lines},
     };
-    int timeout_s = 0, rc = flow_take_setup(c, spec, err);
 
-    if (rc == 0)
-        rc = read_timeout(c->setup.timeout, &timeout_s, err);
-    if (rc < 0)
-        return rc;
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
         if (!config_is_said(c, texts[i].key))
             act_str_replace(texts[i].now, texts[i].old);
     if (!config_is_said(c, "modules_purge"))
-        now->modules_purge = old->setup.modules_purge;
+        now->modules_purge = old->modules_purge;
     if (!config_is_said(c, "modules")) {
         act_strv_release(&now->modules);
-        act_strv_copy(&now->modules, old->setup.modules.v, old->setup.modules.n);
+        act_strv_copy(&now->modules, old->modules.v, old->modules.n);
     }
-    give_time(config_is_said(c, "setup_timeout") || !old->setup.timeout_s ? timeout_s : old->setup.timeout_s, now);
+}
+
+int step_repeat_setup(struct passage *p, struct act_error *err)
+{
+    const struct config *c = &p->flow->config;
+    const struct run_setup *old = &p->old->spec.setup;
+    int timeout_s = 0, rc;
+
+    if (passage_is_moved(p)) /* other nodes have other modules */
+        return step_take_setup(p, err);
+    rc = setup_read(c, &p->spec->setup, &timeout_s, err);
+    if (rc < 0)
+        return rc;
+    repeat_setup(c, old, &p->spec->setup);
+    give_time(config_is_said(c, "setup_timeout") || !old->timeout_s ? timeout_s : old->timeout_s, &p->spec->setup);
     return 0;
 }

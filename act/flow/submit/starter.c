@@ -1,11 +1,8 @@
 /* starter.c - a command that starts the processes of a node by itself is started once on each node. */
 #include "run/starter.h"
 #include "base/log.h"
-#include "base/text.h"
 #include "base/units.h"
-#include "flow/submit/parts.h"
-#include "platform/platform.h"
-#include "run/run.h"
+#include "flow/submit/passage.h"
 
 /* The user's options win; a note says where they contradict the size of the run. */
 static void say_contradictions(const struct run_starter *starter, const struct run_spec *spec)
@@ -39,12 +36,15 @@ static void say_starter(const struct run_starter *starter, const struct run_spec
     say_contradictions(starter, spec);
 }
 
-int flow_form_starter(struct platform *platform, struct run_spec *spec, struct act_error *err)
+int step_form_starter(struct passage *p, struct act_error *err)
 {
+    struct run_spec *spec = p->spec;
     struct platform_limits limits;
     struct run_starter starter;
-    int rc = platform_limits(platform, &limits, err);
 
+    if (p->old && p->old->spec.foreign) /* the other tool starts the processes of its job */
+        return 0;
+    int rc = platform_limits(p->platform, &limits, err);
     if (rc < 0 || !run_starter_find(&spec->argv, limits.has_gpus, &starter))
         return rc;
     if (!spec->started_per_node)

@@ -4,9 +4,7 @@
 #include "base/log.h"
 #include "flow/data/data_internal.h"
 #include "flow/flow_internal.h"
-#include "flow/submit/parts.h"
 #include "flow/submit/passage.h"
-#include "platform/platform.h"
 
 /* ---- what may refuse */
 
@@ -15,27 +13,10 @@ static int check_shared_temp(struct passage *p, struct act_error *err)
     return flow_check_shared_temp(p->platform, p->spec, err);
 }
 
-static int check_stored(struct passage *p, struct act_error *err)
-{
-    return p->own_folders ? 0 : flow_check_stored(&p->flow->config, p->spec, err);
-}
-
 /* The job of another tool is its service's to judge. */
 static int steps_check_platform(struct passage *p, struct act_error *err)
 {
     return p->spec->foreign ? 0 : platform_check(p->platform, p->spec, err);
-}
-
-static int avoid_bad_nodes(struct passage *p, struct act_error *err)
-{
-    return flow_avoid_bad_nodes(p->flow, p->platform, p->spec, err);
-}
-
-static int mention_unused(struct passage *p, struct act_error *err)
-{
-    (void)err;
-    flow_mention_unused(&p->flow->config, p->here, p->spec->image != NULL);
-    return 0;
 }
 
 /* A dry run asks nothing, but that the stores can be read is known then. */
@@ -107,13 +88,13 @@ static const struct step describe[] = {
 static const struct step refuse[] = {
     {"old run's place", AGAIN, step_check_place},
     {"shared folder", ALWAYS, check_shared_temp},
-    {"stored folders", HERE, check_stored},
+    {"stored folders", HERE, step_check_stored},
     {"platform's check", ALWAYS, steps_check_platform},
-    {"bad nodes", AWAY, avoid_bad_nodes},
+    {"bad nodes", AWAY, step_avoid_bad_nodes},
     {"copies", ALWAYS, check_copies},
     {"secrets", ALWAYS, steps_fetch_secrets},
     {"package", ALWAYS, step_pin_package}, /* which is stored, so that what needs no package comes before */
-    {"unused settings", ALWAYS, mention_unused},
+    {"unused settings", ALWAYS, step_mention_unused},
     {"stores", IS_DRY, check_stores},
 };
 

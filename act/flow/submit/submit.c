@@ -3,17 +3,12 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/text.h"
 #include "codec/json.h"
-#include "config/config.h"
 #include "flow/flow_internal.h"
-#include "flow/jobfile/jobfile.h"
 #include "flow/place.h"
 #include "flow/source/source.h"
 #include "flow/submit/parts.h"
 #include "flow/submit/passage.h"
-#include "platform/platform.h"
-#include "run/run.h"
 
 static void submit_add_env(const struct act_strv *pairs, struct run_spec *spec)
 {
@@ -43,33 +38,6 @@ static void submit_set_platform(const char *name, struct run_spec *spec)
     spec->agent_mounts = about->agent_mounts;
 }
 
-/* The id of a run has the time in it, and times before 1970 have no place there. */
-static int submit_identify(const struct flow *flow, struct run_spec *spec, struct act_error *err)
-{
-    const struct config *c = &flow->config;
-    char now[ACT_TIME_TEXT];
-
-    spec->created_unix_s = act_now_unix_s();
-    if (spec->created_unix_s < 0) {
-        act_time_to_iso(spec->created_unix_s, now);
-        return act_error_set(err, ACT_FAIL, "the clock of this machine is wrong, it says %s: set it first", now);
-    }
-    spec->id = run_id_new(c->experiment_name, spec->created_unix_s);
-    spec->experiment = act_strdup(c->experiment_name);
-    spec->cluster = act_strdup(c->cluster);
-    submit_set_platform(c->platform, spec);
-    spec->project_root = act_strdup(c->project_root);
-    spec->compile_args = act_strdup(c->compile_args);
-    spec->mount = act_strdup(c->mount);
-    spec->sleep_if_fail = c->sleep_if_fail;
-    spec->sleep_if_succeed = c->sleep_if_succeed;
-    spec->config = config_resolved(c);
-    if (c->file)
-        json_object_set_new(spec->config, "file", codec_json_bytes_new(c->file));
-    submit_add_env(&c->env, spec);
-    return 0;
-}
-
 static void submit_add_labels(const struct flow_labels *labels, struct run_spec *spec)
 {
     if (labels->name)
@@ -78,22 +46,6 @@ static void submit_add_labels(const struct flow_labels *labels, struct run_spec 
         spec->tags = json_object();
     if (labels->tags)
         json_object_update(spec->tags, labels->tags);
-}
-
-/* Adds what the platform says of the run; job is what its job file says, or NULL. */
-static void describe_by_platform(const struct config *c, const struct platform *platform,
-                                 const struct flow_job_file *job, struct run_spec *spec)
-{
-    const struct platform_row *row = platform_row(platform);
-    const struct platform_asked asked = {.time_limit = job && job->limit_s, .shm_size = job && job->shm_size};
-
-    if (row->settings.describe)
-        row->settings.describe(c, &asked, spec);
-    if (spec->config)
-        flow_record_place(c, spec->config);
-    if (row->about.nodes_send_logs)
-        flow_describe_sent(c, spec);
-    spec->own_image = job && job->image && act_streq(spec->image, job->image);
 }
 
 /* ---- the steps */
@@ -123,10 +75,33 @@ int step_open_platform(struct passage *p, struct act_error *err)
     return p->here ? flow_platform_here(p->flow, &p->platform, err) : flow_platform(p->flow, &p->platform, err);
 }
 
+/* The id of a run has the time in it, and times before 1970 have no place there. */
 int step_identify(struct passage *p, struct act_error *err)
 {
-    p->spec->resubmit_of = act_strdup(p->old ? p->old->row.id : NULL);
-    return submit_identify(p->flow, p->spec, err);
+    const struct config *c = &p->flow->config;
+    struct run_spec *spec = p->spec;
+    char now[ACT_TIME_TEXT];
+
+    spec->resubmit_of = act_strdup(p->old ? p->old->row.id : NULL);
+    spec->created_unix_s = act_now_unix_s();
+    if (spec->created_unix_s < 0) {
+        act_time_to_iso(spec->created_unix_s, now);
+        return act_error_set(err, ACT_FAIL, "the clock of this machine is wrong, it says %s: set it first", now);
+    }
+    spec->id = run_id_new(c->experiment_name, spec->created_unix_s);
+    spec->experiment = act_strdup(c->experiment_name);
+    spec->cluster = act_strdup(c->cluster);
+    submit_set_platform(c->platform, spec);
+    spec->project_root = act_strdup(c->project_root);
+    spec->compile_args = act_strdup(c->compile_args);
+    spec->mount = act_strdup(c->mount);
+    spec->sleep_if_fail = c->sleep_if_fail;
+    spec->sleep_if_succeed = c->sleep_if_succeed;
+    spec->config = config_resolved(c);
+    if (c->file)
+        json_object_set_new(spec->config, "file", codec_json_bytes_new(c->file));
+    submit_add_env(&c->env, spec);
+    return 0;
 }
 
 /* Labels the run: those of the old run stay where this command says no others. */
@@ -139,10 +114,22 @@ int step_label(struct passage *p, struct act_error *err)
     return 0;
 }
 
+/* Adds what the platform says of the run. */
 int step_ask_row(struct passage *p, struct act_error *err)
 {
+    const struct config *c = &p->flow->config;
+    const struct flow_job_file *job = &p->job; /* {0} without a job file */
+    const struct platform_row *row = platform_row(p->platform);
+    const struct platform_asked asked = {.time_limit = job->limit_s, .shm_size = job->shm_size};
+
     (void)err;
-    describe_by_platform(&p->flow->config, p->platform, p->io->job_file ? &p->job : NULL, p->spec);
+    if (row->settings.describe)
+        row->settings.describe(c, &asked, p->spec);
+    if (p->spec->config)
+        flow_record_place(c, p->spec->config);
+    if (row->about.nodes_send_logs)
+        flow_describe_sent(c, p->spec);
+    p->spec->own_image = job->image && act_streq(p->spec->image, job->image);
     return 0;
 }
 
@@ -170,27 +157,6 @@ int step_take_command(struct passage *p, struct act_error *err)
     submit_add_env(&p->job.env, spec);
     add_secrets(&p->job.secrets, spec);
     return 0;
-}
-
-/* The job of another tool has its processes started by that. */
-int step_form_starter(struct passage *p, struct act_error *err)
-{
-    return p->old && p->old->spec.foreign ? 0 : flow_form_starter(p->platform, p->spec, err);
-}
-
-int step_take_setup(struct passage *p, struct act_error *err)
-{
-    return flow_take_setup(&p->flow->config, p->spec, err);
-}
-
-int step_take_hang(struct passage *p, struct act_error *err)
-{
-    return flow_take_hang(&p->flow->config, platform_row(p->platform), p->spec, err);
-}
-
-int step_take_retry(struct passage *p, struct act_error *err)
-{
-    return flow_set_retry(&p->flow->config, platform_row(p->platform), p->spec, err);
 }
 
 /* Whatever its cluster is. */

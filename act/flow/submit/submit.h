@@ -5,7 +5,7 @@
  *   resubmit.c   those of a run that is repeated; repeat.c says what it keeps of the first one
  *   local.c      the same command on this machine
  *   folders.c    its mapped folders
- *   shape.c      nodes and processes; range.c the sizes that an elastic run may have
+ *   shape.c      nodes and processes, and the sizes that an elastic run may have
  *   starter.c    commands that start the processes of a node themselves
  *   hang.c       whether it is watched for hangs
  *   setup.c      what its nodes set up before the command
@@ -52,7 +52,7 @@ struct flow_submit {
 int flow_submit(struct flow *flow, struct flow_submit *io, struct act_error *err) ACT_NODISCARD;
 
 /* Submits old again, with the same command, package and size, and on the same cluster also the same image, environment
- * and folders (flow_repeat_settings()). If old is still active, it is aborted when the platform has the new run, so
+ * and folders (repeat.c). If old is still active, it is aborted when the platform has the new run, so
  * that nothing is lost if that is refused; where both are in one place that can wait, the new one begins when the old
  * one has ended. home is the configuration of its cluster, to that of the new run; they may be the same. io says what
  * is asked for besides; its command and job file are not used. The caller releases io->spec in every case. */

@@ -1,9 +1,7 @@
 /* unused.c - settings that have no effect on a run. The user is told of each once, when the run is described, and need
  * not wonder. */
 #include "base/log.h"
-#include "config/config.h"
-#include "flow/submit/parts.h"
-#include "platform/platform.h"
+#include "flow/submit/passage.h"
 
 struct use {
     const struct config *config;
@@ -55,14 +53,16 @@ static const struct {
     {wants_no_custom_image, "'use_custom_docker: false' is not used: the run is in the image of docker.image"},
 };
 
-void flow_mention_unused(const struct config *config, bool here, bool in_image)
+int step_mention_unused(struct passage *p, struct act_error *err)
 {
-    const struct use use = {.config = config,
-                            .platform = here ? platform_here() : platform_find(config->platform),
-                            .in_image = in_image,
-                            .here = here};
+    const struct use use = {.config = &p->flow->config,
+                            .platform = platform_row(p->platform),
+                            .in_image = p->spec->image != NULL,
+                            .here = p->here};
 
+    (void)err;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         if (rows[i].applies(&use))
             act_warn("%s", rows[i].text);
+    return 0;
 }

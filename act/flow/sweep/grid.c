@@ -5,7 +5,6 @@
 
 #include "codec/json.h"
 #include "flow/flow_internal.h"
-#include "run/run.h"
 
 /* ---- grids */
 
@@ -22,7 +21,7 @@ static int grid_check_name(const struct flow_grids *grids, const char *name, con
     if (!run_label_valid(name))
         return act_error_set(
             err, ACT_USAGE,
-            "--grid '%s': '%s' is no name, which has at most 64 letters, digits, '.', '_' and '-', and "
+            "--grid '%s': '%s' is not a name, which has at most 64 letters, digits, '.', '_' and '-', and "
             "begins with a letter or digit",
             text, name);
     if (strcmp(name, FLOW_SWEEP_TAG) == 0)
@@ -80,7 +79,7 @@ static int add_grid(const char *text, struct flow_grids *out, struct act_error *
     ACT_AUTOFREE char *name = equals ? act_strndup(text, (size_t)(equals - text)) : NULL;
 
     if (!name)
-        return act_error_set(err, ACT_USAGE, "--grid '%s' is no grid: it is NAME=VALUE,VALUE,...", text);
+        return act_error_set(err, ACT_USAGE, "--grid '%s' is not a grid: it is NAME=VALUE,VALUE,...", text);
     int rc = grid_check_name(out, name, text, err);
     if (rc < 0)
         return rc;
@@ -157,8 +156,9 @@ static struct piece piece_at(const char *word)
 static int wrong_brace(const char *word, char brace, struct act_error *err)
 {
     return act_error_set(
-        err, ACT_USAGE, "'%s': a '%c' that is no part of a placeholder such as {lr}; write '%c%c' for the brace itself",
-        word, brace, brace, brace);
+        err, ACT_USAGE,
+        "'%s': a '%c' that is not part of a placeholder such as {lr}; write '%c%c' for the brace itself", word, brace,
+        brace, brace);
 }
 
 static int no_grid(const struct flow_grids *grids, const char *word, const struct piece *p, struct act_error *err)

@@ -34,9 +34,9 @@ void flow_grids_release(struct flow_grids *grids);
 /* Checks that each placeholder of the command has a grid, and each grid a placeholder; else -ACT_USAGE. */
 int flow_grids_check(const struct flow_grids *grids, const struct act_strv *command,
                      struct act_error *err) ACT_NODISCARD;
-/* The value of a grid in a point, which counts from 0; the last grid changes first. */
+/* Returns the value of a grid in a point. Points count from 0, and the last grid changes first. */
 const char *flow_grids_value(const struct flow_grids *grids, int64_t point, size_t grid);
-/* The command of a point; the command must have been checked. */
+/* Appends to out the command of a point; the command must have been checked. */
 void flow_grids_words(const struct flow_grids *grids, int64_t point, const struct act_strv *command,
                       struct act_strv *out);
 /* Returns the command of a point as one line, quoted where necessary, as a new string. */

@@ -5,7 +5,6 @@
 
 #include "codec/json.h"
 #include "flow/sweep/grid.h"
-#include "run/run.h"
 
 const char *flow_leader_value(const struct flow_leader_row *row, const char *parameter)
 {

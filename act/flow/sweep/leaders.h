@@ -26,11 +26,12 @@ struct flow_leaders {
     size_t n;
 };
 
-/* key NULL: no number. numbers: of each run, NULL for none; they and the runs must live as long as out. */
+/* Puts the runs into the order of their best value of the number key; NULL: leaves them as they are. numbers has those
+ * of each run, NULL for none; they and the runs must live as long as out. The caller releases out. */
 void flow_leaders(const struct flow_runs *runs, struct numbers *const *numbers, const char *key, enum flow_best best,
                   struct flow_leaders *out);
 void flow_leaders_release(struct flow_leaders *leaders);
-/* The value of a parameter of a row; NULL: it has none. */
+/* Returns the value of a parameter of a row; NULL: it has none. */
 const char *flow_leader_value(const struct flow_leader_row *row, const char *parameter);
 
 #endif

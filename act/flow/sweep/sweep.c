@@ -9,10 +9,8 @@
 #include "base/clock.h"
 #include "base/dirs.h"
 #include "base/file.h"
-#include "base/hash.h"
 #include "base/log.h"
 #include "base/path.h"
-#include "base/text.h"
 #include "codec/fields.h"
 #include "codec/json.h"
 #include "flow/data/data_internal.h"
@@ -21,8 +19,6 @@
 #include "flow/submit/parts.h"
 #include "flow/submit/passage.h"
 #include "flow/sweep/sweep.h"
-#include "ledger/ledger.h"
-#include "platform/platform.h"
 
 /* The file of a sweep, which says how far it has come. */
 struct record {

@@ -41,10 +41,10 @@ struct flow_sweep {
  * failure what was submitted stays, and another call goes on. Another process that submits the same: -ACT_TEMPORARY. */
 int flow_sweep(struct flow *flow, struct flow_sweep *io, struct act_error *err) ACT_NODISCARD;
 
-/* The id of the sweep that a run belongs to; NULL: none. New string. */
+/* Returns the id of the sweep that a run belongs to, as a new string; NULL: none. */
 char *flow_sweep_of(const struct ledger_run *row);
-/* The sweep that piece means: "@" the last one, else the one that --name called so, else the one whose id begins with
- * it. New string. Several, or none: -ACT_USAGE, -ACT_NOT_FOUND. */
+/* Finds the sweep that piece means: "@" the last one, else the one that --name called so, else the one whose id begins
+ * with it. *out is a new string. Several: -ACT_USAGE; none: -ACT_NOT_FOUND. */
 int flow_find_sweep(struct flow *flow, const char *piece, char **out, struct act_error *err) ACT_NODISCARD;
 
 #endif

@@ -1,9 +1,6 @@
 /* error_lines.c - the lines of a log that the 'parse' of the original ACT shows: those that hold "Error". */
 #include <string.h>
 
-#include "base/text.h"
-#include "diagnose/diagnose.h"
-#include "flow/source/source.h"
 #include "flow/why/ranks.h"
 
 enum { SHOWN = 100 }; /* of each log, as in the original */

@@ -1,9 +1,7 @@
 /* fullness.c - which resources of a node were nearly full, by the samples in metrics/<node>.jsonl. */
 #include <string.h>
 
-#include "base/text.h"
 #include "codec/json.h"
-#include "flow/source/source.h"
 #include "flow/why/ranks.h"
 
 enum {
@@ -42,7 +40,7 @@ static void raise_by_free(int *percent, const json_t *object, const char *free_k
         raise_to(percent, total - unused, total);
 }
 
-/* A line of metrics/<node>.jsonl, as node/metrics.h describes it. */
+/* Takes a line of metrics/<node>.jsonl, as node/metrics.h describes it. */
 static void take_metrics(const char *line, struct fullness *full)
 {
     CODEC_AUTOJSON json_t *json = NULL;

@@ -8,13 +8,9 @@
 
 #include "base/file.h"
 #include "base/path.h"
-#include "base/text.h"
-#include "diagnose/diagnose.h"
 #include "flow/flow_internal.h"
-#include "flow/source/source.h"
 #include "flow/trust.h"
 #include "flow/why/ranks.h"
-#include "run/run.h"
 
 enum { CHUNK = 1 << 20 };
 

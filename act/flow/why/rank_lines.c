@@ -7,11 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/text.h"
-#include "flow/source/source.h"
 #include "flow/why/ranks.h"
-#include "platform/platform.h"
-#include "run/run.h"
 
 enum {
     ASKED = 32,      /* ranks whose logs are read */

@@ -5,14 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
 #include "codec/json.h"
-#include "diagnose/diagnose.h"
 #include "flow/code/code_internal.h"
-#include "flow/source/source.h"
 #include "flow/why/ranks.h"
-#include "platform/platform.h"
-#include "run/run.h"
 
 enum {
     JSON_MAX = 256 << 10,
@@ -56,12 +51,6 @@ static const char *name_in_attempt(const struct asking *a, const struct store_en
     return log ? log->key + strlen(a->prefix) : NULL;
 }
 
-static int read_tail(const struct asking *a, const struct store_entry *log, size_t max, struct act_buf *out,
-                     struct act_error *err)
-{
-    return flow_log_tail(&a->from, log, max, out, err);
-}
-
 /* ---- the record */
 
 static void take_record(struct asking *a, const struct run_failure *failure)
@@ -92,7 +81,7 @@ static int read_json(const struct asking *a, const char *name, json_t **out, str
     const struct store_entry *log = find_log(a, name);
     ACT_AUTO(act_buf) text = {0};
     struct act_error ignored;
-    int rc = log && log->size <= JSON_MAX ? read_tail(a, log, JSON_MAX, &text, err) : 0;
+    int rc = log && log->size <= JSON_MAX ? flow_log_tail(&a->from, log, JSON_MAX, &text, err) : 0;
 
     *out = NULL;
     if (text.len > 0 && codec_json_parse(text.data, text.len, name, out, &ignored) < 0)
@@ -129,7 +118,7 @@ static int take_agents_word(struct asking *a, struct act_error *err)
     static const char name[] = RUN_DIR_SYSTEM "/agent_0.txt", from[] = "act: ", mark[] = ": attempt ";
     const struct store_entry *log = find_log(a, name);
     ACT_AUTO(act_buf) text = {0};
-    int rc = log ? read_tail(a, log, DIAGNOSE_OTHER_TAIL, &text, err) : 0;
+    int rc = log ? flow_log_tail(&a->from, log, DIAGNOSE_OTHER_TAIL, &text, err) : 0;
 
     for (char *rest = text.data, *line; (line = strsep(&rest, "\n"));)
         if (act_starts_with(line, from) && strstr(line, mark))
@@ -188,7 +177,7 @@ static void take_last_lines(struct flow_why *out, const struct act_buf *text)
 static int read_failed_rank(struct asking *a, struct act_buf *out, const char **out_log, struct act_error *err)
 {
     const struct store_entry *log = find_rank_log(a, a->out->rank);
-    int rc = read_tail(a, log, DIAGNOSE_FAILED_TAIL, out, err);
+    int rc = flow_log_tail(&a->from, log, DIAGNOSE_FAILED_TAIL, out, err);
 
     *out_log = name_in_attempt(a, log);
     a->out->rank_log = act_strdup(*out_log ? *out_log : name_in_attempt(a, find_rank_log(a, 0)));
@@ -205,7 +194,8 @@ static int why_read_log(void *arg, const char *name, struct act_buf *out, struct
     uint64_t from = strcmp(name, RUN_FILE_SLURM) == 0 ? a->slurm_from : 0;
     uint64_t size = log && log->size > from ? log->size - from : 0;
 
-    return size > 0 ? read_tail(a, log, size < DIAGNOSE_OTHER_TAIL ? size : DIAGNOSE_OTHER_TAIL, out, err) : 0;
+    return size > 0 ? flow_log_tail(&a->from, log, size < DIAGNOSE_OTHER_TAIL ? size : DIAGNOSE_OTHER_TAIL, out, err)
+                    : 0;
 }
 
 static int why_read_rank(void *arg, int rank, struct act_buf *out, const char **out_log, struct act_error *err)
@@ -214,7 +204,7 @@ static int why_read_rank(void *arg, int rank, struct act_buf *out, const char **
     const struct store_entry *log = find_rank_log(a, rank);
 
     *out_log = name_in_attempt(a, log);
-    return read_tail(a, log, DIAGNOSE_OTHER_TAIL, out, err);
+    return flow_log_tail(&a->from, log, DIAGNOSE_OTHER_TAIL, out, err);
 }
 
 static void why_list_logs(const struct asking *a, struct act_strv *out)
@@ -269,7 +259,7 @@ static int ask_metrics(struct asking *a, struct act_error *err)
     ACT_AUTOFREE char *name = metrics_log(a);
     struct flow_why *out = a->out;
     ACT_AUTO(act_buf) text = {0};
-    int rc = name ? read_tail(a, find_log(a, name), METRICS_TAIL, &text, err) : 0;
+    int rc = name ? flow_log_tail(&a->from, find_log(a, name), METRICS_TAIL, &text, err) : 0;
 
     flow_note_fullness(&text, out->node ? out->node : "the node", &out->notes);
     /* a full memory explains only a process that was killed */

@@ -55,8 +55,6 @@ struct flow_why {
 int flow_why(struct flow *flow, const struct flow_run *run, struct flow_why *out, struct act_error *err) ACT_NODISCARD;
 void flow_why_release(struct flow_why *why);
 
-/* The rules that match in the complete fetched logs of a run; each code once, in the order of the rules. Last-resort
- * rules are left out if any other matches. No fetched logs: -ACT_NOT_FOUND. */
 struct flow_code {
     const struct diagnose_rule *rule;
     char *log, *line; /* the first log that has it, and the last such line there */
@@ -73,6 +71,8 @@ struct flow_codes {
     size_t n_errors;
     struct diagnose *rules;
 };
+/* Finds the rules that match in the complete fetched logs of a run, each code once, in the order of the rules.
+ * Last-resort rules are left out if any other matches. No fetched logs: -ACT_NOT_FOUND. The caller releases out. */
 int flow_parse(const struct flow_run *run, struct flow_codes *out, struct act_error *err) ACT_NODISCARD;
 /* Does the same with any folder of logs: one laid out like assets/<run id>, or one whose files are the logs, each read
  * as a rank's unless its name says otherwise. The project's own rules are those of the working directory. */
