@@ -25,8 +25,8 @@ class BlobService:
 
     def connect(self):
         if self.context:
-            return http.client.HTTPSConnection("127.0.0.1", self.port, timeout=30, context=self.context)
-        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+            return http.client.HTTPSConnection("127.0.0.1", self.port, timeout=300, context=self.context)
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=300)
 
     def sign(self, text):
         mac = hmac.new(base64.b64decode(self.key), text.encode(), hashlib.sha256)

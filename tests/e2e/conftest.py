@@ -104,6 +104,9 @@ def container(azurite):
 
 # For tests of names that a share does not take. Azurite and the double do not take the same.
 any_name = pytest.mark.parametrize("stored", ["folder", "azure", "double"], indirect=True)
+# For tests of what is decided or done on this side, whatever the store is: what stores differ in, the conformance suite
+# and the tests of all three tell.
+one_store = pytest.mark.parametrize("stored", ["azure"], indirect=True)
 
 
 @pytest.fixture(params=["folder", "azure", "share"])

@@ -100,7 +100,7 @@ class Exchange(socketserver.StreamRequestHandler):
         return True
 
     def forward(self):
-        upstream = http.client.HTTPConnection(*self.server.upstream, timeout=60)
+        upstream = http.client.HTTPConnection(*self.server.upstream, timeout=300)
         try:
             upstream.putrequest(self.method, self.path, skip_host=True, skip_accept_encoding=True)
             for name, value in self.headers.items():

@@ -1,11 +1,11 @@
 """The double of Kubernetes: tests/kubernetes/server.mjs, which runs the pods it is given on this machine."""
 import json
 import pathlib
-import time
 import urllib.error
 import urllib.request
 
 import service_double
+import waiting
 
 HERE = pathlib.Path(__file__).resolve().parent
 SERVER = HERE.parent / "kubernetes/server.mjs"
@@ -88,7 +88,7 @@ class Kubernetes(service_double.ServiceDouble):
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self.plain + path, data, {"Content-Type": content_type}, method=method)
         try:
-            with urllib.request.urlopen(request, timeout=60) as answer:
+            with urllib.request.urlopen(request, timeout=300) as answer:
                 status, text = answer.status, answer.read()
         except urllib.error.HTTPError as error:
             status, text = error.code, error.read()
@@ -102,15 +102,17 @@ class Kubernetes(service_double.ServiceDouble):
         assert status == 201, answer
         return answer
 
-    def until(self, kind, name, reached, seconds=30, namespace="default"):
+    def until(self, kind, name, reached, namespace="default"):
         """The object as soon as reached(object) holds; it may not exist at first."""
-        end = time.monotonic() + seconds
-        while True:
+        found = None
+
+        def is_reached():
+            nonlocal found
             status, found = self.call("GET", f"{PATHS[kind].format(namespace)}/{name}")
-            if status == 200 and reached(found):
-                return found
-            assert time.monotonic() < end, found
-            time.sleep(0.02)
+            return status == 200 and reached(found)
+
+        waiting.until(is_reached, lambda: found)
+        return found
 
     def pods_of(self, job):
         """Its pods in the order of their indexes."""

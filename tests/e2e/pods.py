@@ -76,11 +76,11 @@ class Pod:
                  "/run/act/node/act-node", "pod", "--job", self.job.name, "--nodes", str(self.job.nodes),
                  "--secret", "/run/act/secret", "--work", "/run/act/node"]
         with open(self.folder / "out", "ab") as out:
-            self.process = subprocess.Popen(words, env={k: v for k, v in env.items() if v is not None},
-                                            stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT)
+            self.process = waiting.Process(words, env={k: v for k, v in env.items() if v is not None},
+                                           stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT)
         return self
 
-    def wait(self, status=None, timeout=60):
+    def wait(self, status=None, timeout=waiting.PATIENCE_S):
         try:
             got = self.process.wait(timeout)
         except subprocess.TimeoutExpired:
@@ -199,7 +199,7 @@ class Job:
             pod.start()
         return self
 
-    def wait(self, status=0, timeout=90):
+    def wait(self, status=0, timeout=waiting.PATIENCE_S):
         """Pod 0 has the status of the run, the others have none."""
         self.until(lambda: self.pods[0].process.poll() is not None, "the first pod has ended", timeout)
         self.pods[0].wait(status)
@@ -214,7 +214,7 @@ class Job:
         """What the pods have printed of a rank."""
         return self.pods[rank // self.procs].logs(attempt).get(rank, b"").decode()
 
-    def until(self, test, what, timeout=90):
+    def until(self, test, what, timeout=waiting.PATIENCE_S):
         waiting.until(test, lambda: "\n".join([what, *(pod.story() for pod in self.pods)]), timeout)
 
     def until_log(self, rank, text, attempt=None):

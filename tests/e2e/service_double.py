@@ -43,7 +43,7 @@ class ServiceDouble:
     def tell(self, what, body=None, **members):
         data = json.dumps(members if body is None else body).encode()
         request = urllib.request.Request(f"{self.links['admin']}/{what}", data, method="POST")
-        with urllib.request.urlopen(request, timeout=180) as answer:  # a reset ends processes first
+        with urllib.request.urlopen(request, timeout=300) as answer:  # a reset ends processes first
             return json.load(answer)
 
     def faults(self, *faults):

@@ -63,19 +63,28 @@ class SlurmBed:
         """Starts it, or the daemons of it that have died."""
         env = {"PATH": PATH, "HOME": str(self.dir), "SLURM_TESTBED_EXTRA": "\n".join(self.extra)}
         done = subprocess.run([*self.prefix, SCRIPTS / "start.sh", *self.options], env=env, stdin=subprocess.DEVNULL,
-                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, timeout=120)
+                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, timeout=300)
         assert done.returncode == 0, done.stderr
 
     def stop(self):
         subprocess.run([SCRIPTS / "stop.sh", "-d", self.dir, "-x"], env={"PATH": PATH}, stdin=subprocess.DEVNULL,
-                       timeout=120, check=True)
+                       timeout=300, check=True)
 
     def run(self, *words, status=0):
         """A program of Slurm; its output. status None: any."""
         done = subprocess.run(list(map(str, words)), env=self.env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              stderr=subprocess.PIPE, text=True, timeout=60)
+                              stderr=subprocess.PIPE, text=True, timeout=300)
         assert status is None or done.returncode == status, (words, done)
         return done.stdout
+
+    def impatient(self, *changes):
+        """Another configuration of it, whose programs soon give up to reach the controller."""
+        conf = self.conf.with_name("impatient.conf")
+        text = self.conf.read_text() + "MessageTimeout=1\n"
+        for old, new in changes:
+            text = text.replace(old, new)
+        conf.write_text(text)
+        return {"SLURM_CONF": str(conf)}
 
     # ---- jobs
 

@@ -361,7 +361,7 @@ class Round:
             time.sleep(self.rng.random() ** 2 * 0.4)
             process.send_signal(self.rng.choice(ENDINGS))
         try:
-            out, err = process.communicate(timeout=120)
+            out, err = process.communicate()
         except subprocess.TimeoutExpired:
             process.kill()
             process.communicate()

@@ -96,7 +96,7 @@ class MountRound:
         if victims in ("none", "tool"):
             self.act.until(lambda: os.path.ismount(self.at) or keeper.poll() is not None, "it to be there again")
             keeper.send_signal(signal.SIGINT)
-        _, err = keeper.communicate(timeout=120)
+        _, err = keeper.communicate()
         self.compare(keeper.returncode, err)
 
     def victims(self, which, keeper):

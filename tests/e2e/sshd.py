@@ -12,6 +12,8 @@ import subprocess
 import threading
 import time
 
+import waiting
+
 SSHD = pathlib.Path("/usr/sbin/sshd")
 LOGIN = "lab"  # the name of the host in the client's configuration
 
@@ -194,8 +196,8 @@ class SiteTool:
     """The program sitetool on a site: answers are its lines, parsed."""
 
     def __init__(self, program, login, root, env, *words):
-        self.process = subprocess.Popen([program, login, root, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        stderr=subprocess.PIPE, env=env, start_new_session=True)  # no terminal
+        self.process = waiting.Process([program, login, root, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                       stderr=subprocess.PIPE, env=env, start_new_session=True)  # no terminal
         self.opened = self.answer()
 
     def __enter__(self):
@@ -203,13 +205,13 @@ class SiteTool:
 
     def __exit__(self, *_):
         self.process.stdin.close()
-        self.process.wait(timeout=60)
+        self.process.wait()
         said = self.process.stderr.read().decode().splitlines()
         assert all(line.startswith("waiting for ") for line in said), said  # another process connects
         self.process.stdout.close()
         self.process.stderr.close()
 
-    def answer(self, timeout=60):
+    def answer(self, timeout=waiting.PATIENCE_S):
         assert select.select([self.process.stdout], [], [], timeout)[0], "no answer"
         line = self.process.stdout.readline()
         assert line, self.process.stderr.read().decode()

@@ -549,7 +549,7 @@ def test_parts_of_a_batch_whose_token_has_ended_go_alone(act, store, login):
 
 
 def read(url):
-    with urllib.request.urlopen(url, timeout=30) as answer:
+    with urllib.request.urlopen(url, timeout=300) as answer:
         return answer.read()
 
 
@@ -694,10 +694,10 @@ def test_azurite_takes_the_logins_and_the_urls(act, login, scratch):
         act.run("verify", "data")
         url = act.run("url", "data/a b.txt").out.strip()
         assert "skoid=" in url
-        with urllib.request.urlopen(url, timeout=30, context=service.context) as answer:
+        with urllib.request.urlopen(url, timeout=300, context=service.context) as answer:
             assert answer.read() == b"hello"
         with pytest.raises(urllib.error.HTTPError):
-            urllib.request.urlopen(url.replace("sp=r", "sp=rw"), timeout=30, context=service.context)
+            urllib.request.urlopen(url.replace("sp=r", "sp=rw"), timeout=300, context=service.context)
         act.run("rm", "-y", "data/many")
         assert list(service.list("logins", "files/data/")) == ["files/data/a b.txt"]
         act.run("init")

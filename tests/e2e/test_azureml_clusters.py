@@ -252,7 +252,7 @@ def test_interrupted_while_it_waits(act, azureml, sig):
     process = act.start("cluster", "create", "fresh", "--vm-size", "S", "--max", "2")
     assert process.stderr.readline() == b"cluster 'fresh': Accepted\n"
     process.send_signal(sig)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate()
     assert process.returncode == 128 + sig and b"the change goes on at the service" in err
     assert show(act, "fresh")["state"] == "Creating"
 
@@ -333,7 +333,7 @@ def test_delete_asks(act, azureml, answer, status):
     if not shutil.which("script"):
         pytest.skip("no terminal without script(1)")
     done = subprocess.run(["script", "-qec", f"{act.programs / 'a'} cluster delete gpu", "/dev/null"], env=act.env,
-                          cwd=act.project, input=f"{answer}\n".encode(), stdout=subprocess.PIPE, timeout=60)
+                          cwd=act.project, input=f"{answer}\n".encode(), stdout=subprocess.PIPE, timeout=300)
     assert done.returncode == status and b"Delete the cluster 'gpu' with all its nodes?" in done.stdout
     assert len(sent(azureml, "DELETE")) == (status == 0)
 

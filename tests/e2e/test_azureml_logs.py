@@ -349,7 +349,7 @@ def test_retry_is_followed(act, azureml, scratch):
     assert (act.project / f"assets/{run}/attempts/1/user_logs/std_log.txt").read_text() == "begun\n"
     assert act.info(run)["state"] == "Running"
     gate.touch()
-    out, err = follower.communicate(timeout=60)
+    out, err = follower.communicate()
     assert out == b"ended\n" and b"attempt 2 begins" in err and follower.returncode == 0
     act.run("wait", run)
     assert act.run("q", run).out.startswith("begun\nended\n")

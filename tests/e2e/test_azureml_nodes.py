@@ -110,7 +110,7 @@ def test_a_command_on_a_node(act, azureml, nodes_here):
 def test_a_shell_on_a_node(act, azureml, nodes_here):
     run = running(act, azureml, "true")
     done = subprocess.run([act.programs / "a", "ssh", run], input=b"pwd; exit 5\n", stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, env=act.env, cwd=act.project, timeout=60)
+                          stderr=subprocess.PIPE, env=act.env, cwd=act.project, timeout=300)
     assert (done.returncode, done.stdout.decode().strip()) == (5, pwd.getpwuid(os.getuid()).pw_dir), done
 
 

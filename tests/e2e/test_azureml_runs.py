@@ -272,8 +272,8 @@ def test_following_a_preempted_run(act, azureml, scratch):
         azureml.tell("release")
         assert follower.stdout.readline() == b"second\n"
         gate.touch()
-        assert follower.stdout.read() == b"ended\n" and follower.wait(timeout=60) == 0
-        assert waiting.wait(timeout=60) == 0
+        assert follower.stdout.read() == b"ended\n" and follower.wait() == 0
+        assert waiting.wait() == 0
         assert b"begins anew" in follower.stderr.read()
     finally:
         watchdog.cancel()

@@ -14,7 +14,7 @@ def of_rank(out, rank):
 
 def end_watch(process):
     """What a watch said until its end."""
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate()
     return out.decode(), err.decode(), process.returncode
 
 

@@ -11,7 +11,6 @@ import signal
 import ssl
 import stat
 import struct
-import subprocess
 import termios
 import threading
 import time
@@ -22,6 +21,7 @@ import pytest
 
 import fault_proxy
 from authority import Authority
+from conftest import one_store
 
 AWKWARD_NAMES = ["two words.txt", "it's", 'say "hi"', "Grüße 世界 🚀.txt", "a+b&c=d#e?f.txt", "100%", "%41", "semi;colon",
                  "-dash",
@@ -125,6 +125,7 @@ def test_blocks(act, stored):
     assert (act.project / "data/big.bin").read_bytes() == data
 
 
+@one_store
 def test_many_small_files(act, stored):
     files = {f"data/many/{i % 7}/{i:04}": str(i).encode() for i in range(150)}
     for path, data in files.items():
@@ -152,6 +153,7 @@ def test_unchanged_is_not_moved_again(act, azure, proxy):
     assert not [p for m, p in proxy.seen if m == "GET" and "comp=list" not in p]
 
 
+@one_store
 def test_changed_at_the_other_side_comes_down(act, stored):
     act.write("data/f", "mine", mtime=1_500_000_000)
     act.run("u", "data/f")
@@ -403,13 +405,13 @@ def test_url_reads_the_file(act, stored):
     act.write("data/some file.txt", "by url")
     act.run("u", "data")
     url = act.run("url", "data/some file.txt").out.strip()
-    with urllib.request.urlopen(url, timeout=20) as f:
+    with urllib.request.urlopen(url, timeout=300) as f:
         assert f.read() == b"by url"
     if stored.kind == "azure":
         assert stored.service.key not in url
         request = urllib.request.Request(url, data=b"x", method="PUT", headers={"x-ms-blob-type": "BlockBlob"})
         with pytest.raises(urllib.error.HTTPError):
-            urllib.request.urlopen(request, timeout=20)
+            urllib.request.urlopen(request, timeout=300)
 
 
 def test_url_with_nothing_but_a_sas(act, azure):
@@ -423,7 +425,7 @@ def test_url_with_nothing_but_a_sas(act, azure):
         assert "sig=" not in message
     url = act.run("url", "--share-sas", "data/a.txt").out.strip()
     assert url.endswith("?" + sas)
-    with urllib.request.urlopen(url, timeout=20) as f:
+    with urllib.request.urlopen(url, timeout=300) as f:
         assert f.read() == b"by url"
     act.fail("url", "--share-sas", "--expires", "1h", "data/a.txt", status=2, match="'--expires' has no effect")
 
@@ -690,7 +692,7 @@ def test_interrupted(act, azure, proxy, how, status):
     client = act.start("u", "data")
     act.until(lambda: any(m == "PUT" for m, _ in proxy.seen), "something is under way")
     client.send_signal(how)
-    out, err = client.communicate(timeout=20)
+    out, err = client.communicate()
     stall.set()
     assert client.returncode == status, err
     assert out == b"" and err.splitlines()[-1] == b"act: interrupted; the same command goes on where it stopped"
@@ -752,9 +754,10 @@ def raw_put(azure, key, data):
     quoted = key.replace("..", "%2E%2E").replace("/./", "/%2E/").replace("\\", "%5C")
     request = urllib.request.Request(f"{azure.service.endpoint}/{azure.container}/{quoted}?{sas}", data=data,
                                      method="PUT", headers={"x-ms-blob-type": "BlockBlob"})
-    urllib.request.urlopen(request, timeout=20).read()
+    urllib.request.urlopen(request, timeout=300).read()
 
 
+@one_store
 def test_links_that_lead_out_are_refused(act, stored):
     """Neither is a link followed that is there already, nor one made that leads out."""
     outside = act.scratch / "outside"
@@ -1003,6 +1006,7 @@ def test_https_is_verified(act, azure, scratch):
         server.close()
 
 
+@one_store
 def test_nothing_is_left_beside_the_files(act, stored):
     """No temporary files, neither here nor in a folder store."""
     act.write("data/a", content(9_000_000))

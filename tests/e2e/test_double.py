@@ -31,7 +31,7 @@ def sas(double):
 def ask(double, sas):
     """One request on a connection of its own: status, headers, body. Raises what http.client raises."""
     def ask(method, key, query="", headers=(), body=None, connection=None):
-        own = connection or http.client.HTTPConnection("127.0.0.1", double.port, timeout=30)
+        own = connection or http.client.HTTPConnection("127.0.0.1", double.port, timeout=300)
         try:
             url = f"/{double.account}/{double.container}{'/' + urllib.parse.quote(key) if key else ''}?{query}&{sas}"
             own.request(method, url, body, {"x-ms-version": "2023-11-03", **dict(headers)})
@@ -256,7 +256,7 @@ def test_log(double, ask):
 
 
 def test_several_requests_on_a_connection(double, ask):
-    connection = http.client.HTTPConnection("127.0.0.1", double.port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", double.port, timeout=300)
     for i in range(50):
         body = bytes([i]) * (i * 3000)
         status, _, _ = ask("PUT", "x", headers={"x-ms-blob-type": "BlockBlob"}, body=body, connection=connection)
@@ -283,7 +283,7 @@ def test_signatures(double, ask, sas):
 
 
 def raw(double, url, **headers):
-    connection = http.client.HTTPConnection("127.0.0.1", double.port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", double.port, timeout=300)
     try:
         connection.request("GET", url, headers=headers)
         answer = connection.getresponse()

@@ -4,11 +4,11 @@ import os
 import pty
 import re
 import signal
-import subprocess
 
 import pytest
 
 import azureml_double
+from waiting import Process
 
 SUBNET = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/virtualNetworks/v/subnets/nodes"
 ADDRESS = "teamdata.file.core.windows.net:/teamdata/data"
@@ -181,7 +181,7 @@ def test_interrupted(act, azureml):
     while b"InProgress" not in said:
         said += os.read(process.stderr.fileno(), 4096)
     process.send_signal(signal.SIGINT)
-    said += process.communicate(timeout=60)[1]
+    said += process.communicate()[1]
     assert b"it goes on at the service; the same command goes on with it" in said and process.returncode != 0
     assert show(act)["state"] == "Creating"
     azureml.tell("settings", provisionsOnLook=2)
@@ -309,14 +309,14 @@ def test_delete(act, azureml):
 def answer_on_a_terminal(act, text, *words):
     """Runs it with a terminal as stdin and stderr, on which text is typed; gives the exit status and what it showed."""
     leader, follower = pty.openpty()
-    process = subprocess.Popen([act.programs / "a", *words], stdin=follower, stdout=follower, stderr=follower,
+    process = Process([act.programs / "a", *words], stdin=follower, stdout=follower, stderr=follower,
                                env=act.env, cwd=act.project)
     os.close(follower)
     shown = b""
     while b"?" not in shown:
         shown += os.read(leader, 4096)
     os.write(leader, text.encode())
-    status = process.wait(timeout=60)
+    status = process.wait()
     os.close(leader)
     return status, shown.decode()
 

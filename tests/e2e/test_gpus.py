@@ -275,7 +275,8 @@ def test_two_users_share_the_gpus(act, gpu_machine, alice):
     alice.until(lambda: why in reason(alice, hers), lambda: reason(alice, hers))
     in_place = [*machine.prefix, "sh", "-c"]
     subprocess.run([*in_place, "rm /run/lock/act-gpus-*"], check=True)
-    subprocess.run([*in_place, "until ls /run/lock/act-gpus-* 2>/dev/null; do sleep 0.1; done"], check=True, timeout=60,
+    there = "until ls /run/lock/act-gpus-* 2>/dev/null; do sleep 0.1; done"
+    subprocess.run([*in_place, there], check=True, timeout=300,
                    stdout=subprocess.DEVNULL)
     assert why in reason(alice, hers)
     act.run("abort", his)

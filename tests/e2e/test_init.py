@@ -428,7 +428,7 @@ def test_killed_while_packing(act):
         while process.poll() is None and not list(cache.glob(".act-new-*")):
             time.sleep(0.001)
         getattr(process, signal)()
-        process.communicate(timeout=60)
+        process.communicate()
         for path in cache.glob("[0-9a-f]*.zip"):
             assert hashlib.sha256(path.read_bytes()).hexdigest() == path.stem
     sha256 = act.run("init").out.strip()
@@ -508,14 +508,14 @@ def test_who_waits_for_another_one_that_packs_is_told(act):
         waiting = act.start("init")
         said = waiting.stderr.readline().decode()
     assert said == f"waiting for process {os.getpid()}, which packs this project ...\n"
-    waiting.communicate(timeout=60)
+    waiting.communicate()
     assert waiting.returncode == 0
 
 
 def test_many_at_once_pack_once(act):
     act.write("big.bin", os.urandom(8 << 20))
     inits = [act.start("init") for _ in range(8)]
-    done = [(init.communicate(timeout=120), init.returncode) for init in inits]
+    done = [(init.communicate(), init.returncode) for init in inits]
     assert [status for _, status in done] == [0] * 8, done
     assert len(packages(act)) == 1
     check_zip(act.store / "files/code/project.zip")
@@ -660,7 +660,7 @@ def test_killed_at_any_request(blocks):
 
             rule = blocks.proxy.add(Rule(kill, method="PUT", skip=nth))
             running.append(blocks.act.start("init"))
-            running[0].communicate(timeout=60)
+            running[0].communicate()
             was_killed = rule.hits > nth
             rule.times = 0
             code = hashlib.sha256(blocks.get("project.zip")).hexdigest()
@@ -706,7 +706,7 @@ def test_two_inits_at_once(blocks):
         blocks.act.write("part2/noise22", os.urandom(100_000))
         (copy / "part4/noise44").write_bytes(os.urandom(100_000))
         both = [blocks.act.start("init"), blocks.act.start("init", cwd=copy)]
-        out = [p.communicate(timeout=60) for p in both]
+        out = [p.communicate() for p in both]
         assert [p.returncode for p in both] == [0, 0], out
         made = {o.decode().strip() for o, _ in out}
         assert made <= blocks.packages()

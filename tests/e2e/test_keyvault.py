@@ -48,7 +48,7 @@ def account(act, double, **keys):
 
 def test_the_official_client_reads_the_double(vault, authority, login):
     vault.secrets["one"] = "the value"
-    said = subprocess.run(["node", CLIENT, vault.url, "one"], capture_output=True, text=True, timeout=60, env={
+    said = subprocess.run(["node", CLIENT, vault.url, "one"], capture_output=True, text=True, timeout=300, env={
         "PATH": "/usr/bin:/bin", "NODE_EXTRA_CA_CERTS": str(authority.file),
         "TOKEN": login.token("https://vault.azure.net")})
     assert said.returncode == 0, said.stderr

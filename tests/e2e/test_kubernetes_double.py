@@ -1,11 +1,11 @@
 """The double of Kubernetes as the fixture gives it."""
 import pathlib
 import subprocess
-import time
 
 import pytest
 
 import kubernetes_double
+import waiting
 from kubernetes_double import IMAGE
 
 
@@ -88,10 +88,7 @@ def test_pods_end_with_a_double_that_is_killed(cluster, scratch):
         children = pathlib.Path(f"/proc/{other.process.pid}/task/{other.process.pid}/children").read_text().split()
         assert len(children) == 5  # the bridge, two pods, two containers
         other.process.kill()
-        end = time.monotonic() + 20
-        while alive([*pids, *children]):
-            assert time.monotonic() < end
-            time.sleep(0.02)
+        waiting.until(lambda: not alive([*pids, *children]), "they have ended")
     finally:
         other.stop()
 

@@ -207,7 +207,7 @@ def test_a_selector_that_no_node_has(act, kubernetes):
     follows = act.start("logs", "-f", run)
     act.until(lambda: b"is queued: no node takes it" in follows.stderr.readline(), "it says what it waits for")
     act.run("abort", run)
-    follows.communicate(timeout=60)
+    follows.communicate()
 
 
 def test_more_gpus_than_any_node_has(act, kubernetes):

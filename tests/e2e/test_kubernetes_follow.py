@@ -30,6 +30,6 @@ def test_a_log_that_ends_before_its_pod(act, still):
     time.sleep(2)
     assert asked(still, "/pods?") == 0
     set_pod(still, pod, ENDED)
-    out, err = follower.communicate(timeout=60)
+    out, err = follower.communicate()
     assert (out, follower.returncode) == (b"one\ntwo\n", 0), err
     assert asked(still, "/log?") == asked(still, "tailLines")

@@ -87,7 +87,7 @@ def test_programs_that_go_before_the_job_is_there_are_made_again(act, slow):
     act.until(lambda: asked(slow, "POST", "/jobs"), "the Job is on its way")
     for name in before:
         slow.tell("delete", kind="Secret", name=name)
-    out, err = submission.communicate(timeout=60)
+    out, err = submission.communicate()
     assert submission.returncode == 0, err
     assert before < names(slow)
     assert [job["spec"]["suspend"] for job in slow.objects("Job")] == [False, False]

@@ -43,7 +43,7 @@ def run(act, kubernetes):
 def shell(act, run, script, typed=b"", status=0):
     """Status, output and errors of a script in its pod, with this input."""
     done = subprocess.run([act.programs / "a", "ssh", run, "--", "sh", "-c", script], input=typed, env=act.env,
-                          cwd=act.project, capture_output=True, timeout=120)
+                          cwd=act.project, capture_output=True, timeout=300)
     assert done.returncode == status, done.stderr.decode(errors="replace")
     return done.stdout, done.stderr
 
@@ -66,7 +66,7 @@ def test_an_input_that_is_a_file(act, run):
     path = act.write("input", data)
     with open(path, "rb") as file:
         out = subprocess.run([act.programs / "a", "ssh", run, "--", "cat"], stdin=file, env=act.env, cwd=act.project,
-                             capture_output=True, timeout=60, check=True).stdout
+                             capture_output=True, timeout=300, check=True).stdout
     assert out == data
     assert act.run("ssh", run, "--", "cat").out == ""  # /dev/null
 
@@ -74,7 +74,7 @@ def test_an_input_that_is_a_file(act, run):
 def test_a_reader_that_has_enough(act, run):
     command = f"'{act.programs}/a' ssh {run} -- sh -c 'yes' | head -n 2"
     done = subprocess.run(["/bin/sh", "-c", command], env={**act.env, "PATH": "/usr/bin:/bin"}, cwd=act.project,
-                          stdin=subprocess.DEVNULL, capture_output=True, timeout=60)
+                          stdin=subprocess.DEVNULL, capture_output=True, timeout=300)
     assert done.stdout == b"y\ny\n" and done.returncode == 0
 
 

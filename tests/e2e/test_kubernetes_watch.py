@@ -74,7 +74,7 @@ def watches(act, still, *lists):
 
 def end(process, status=0):
     """Its output, once it has ended."""
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate()
     assert process.returncode == status and not SANITIZER.search(err), (process.returncode, out, err)
     return out.decode()
 
@@ -123,7 +123,7 @@ def test_a_run_that_somebody_deletes(act, still):
     set_pod(still, pod, RUNNING)
     act.until(lambda: state_in_ledger(act, run) == "Running", "it saw that")
     still.tell("delete", kind="Job", name=still.objects("Job")[0]["metadata"]["name"])
-    waiter.communicate(timeout=60)
+    waiter.communicate()
     assert act.state(run) == "Canceled"
 
 
@@ -244,7 +244,7 @@ def test_a_server_that_cannot_watch(act, still, bad):
     for what in ("jobs", "pods", "events"):  # four failures in a row are told of
         assert counts[f"watch {what}"] <= 6 and counts[f"list {what}"] <= 7, counts
     set_pod(still, pod, ENDED)
-    out, err = waiter.communicate(timeout=120)
+    out, err = waiter.communicate()
     assert waiter.returncode == 0 and b"warning" not in err, err
     assert act.state(run) == "Completed"
 
@@ -259,7 +259,7 @@ def test_who_may_list_and_not_watch(act, still):
     act.until(lambda: asked(still)["list pods"] >= 4, "it lists again and again")
     assert all(asked(still)[f"watch {what}"] == 1 for what in ("jobs", "pods", "events")), asked(still)
     set_pod(still, pod, ENDED)
-    out, err = waiter.communicate(timeout=120)
+    out, err = waiter.communicate()
     assert waiter.returncode == 0 and b"warning" not in err, err
     found = {c["what"]: c for c in act.run("-c", "k8s", "doctor", "--json", status=None).json["checks"]}
     assert found["rights"]["ok"] and found["watch"]["ok"]

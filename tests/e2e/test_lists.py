@@ -9,6 +9,7 @@ import threading
 import pytest
 
 import fault_proxy
+from conftest import one_store
 
 
 def lines(act, *words, **options):
@@ -128,7 +129,7 @@ def test_a_full_disk(act, voc):
     for words in (("ls", "-r", "data"), ("du", "data")):
         with open("/dev/full", "wb") as full:
             done = subprocess.run([act.programs / "a", *words], cwd=act.project, env=act.env, stdout=full,
-                                  stderr=subprocess.PIPE, text=True, timeout=60)
+                                  stderr=subprocess.PIPE, text=True, timeout=300)
         assert done.returncode == 1 and "cannot write the output: No space left" in done.stderr
 
 
@@ -236,6 +237,7 @@ def test_leftovers(act, voc):
     assert {k: v for k, v in voc.keys().items() if ".act-" not in k} == before
 
 
+@one_store
 def test_leftovers_of_a_download_are_here(act, stored):
     act.write("data/a", b"x")
     part = f".act-part-{'0' * 16}-{'1' * 32}"
@@ -268,6 +270,7 @@ def test_cat(act, stored):
     act.fail("cat", "--first", "1", "--last", "1", "data/small", status=2)
 
 
+@one_store
 def test_cat_to_a_reader_that_goes_away(act, stored):
     stored.put("data/big", b"x" * 20_000_000)
     process = act.start("cat", "data/big")

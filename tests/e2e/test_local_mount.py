@@ -18,7 +18,7 @@ def begin(act, command, then="true"):
 
 
 def end(process, status):
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate()
     assert process.returncode == status, err
     return err.decode()
 

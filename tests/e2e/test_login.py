@@ -1,7 +1,6 @@
 """A Slurm cluster that is driven from a laptop: everything goes through one connection to its login node."""
 import json
 import pathlib
-import subprocess
 import time
 
 import pytest
@@ -73,7 +72,7 @@ def test_logs_are_followed(act, login, scratch):
         assert follower.stdout.readline() == b"begun\n"
         go.touch()
         assert follower.stdout.read() == b"ended\n"
-        assert follower.wait(timeout=60) == 0
+        assert follower.wait() == 0
     finally:
         follower.kill()
         follower.communicate()
@@ -124,7 +123,7 @@ def test_connection_breaks_while_a_run_is_watched(act, login, bed, scratch):
         login.drop()
         bed.until(lambda: login.logins() == 2, "it connects again")
         go.touch()
-        assert watch.wait(timeout=120) == 4, watch.stderr.read()
+        assert watch.wait() == 4, watch.stderr.read()
     finally:
         watch.kill()
         watch.communicate()
@@ -143,7 +142,7 @@ def test_answer_of_sbatch_is_lost(act, login, bed, scratch):
     try:
         bed.until(mark.exists, "Slurm has the job")
         login.drop()
-        out, err = submitted.communicate(timeout=60)
+        out, err = submitted.communicate()
     finally:
         go.touch()
         submitted.kill()

@@ -489,7 +489,7 @@ def mount(act, path, *words):
 
 def end(tool, status=0):
     tool.send_signal(signal.SIGINT)
-    _, err = tool.communicate(timeout=60)
+    _, err = tool.communicate()
     assert tool.returncode == status, err
     return err.decode()
 

@@ -13,6 +13,7 @@ import zipfile
 import pytest
 
 from test_submit import AWKWARD
+from waiting import Process
 
 PRINT_ARGV = "import json, os, sys\nprint(json.dumps([os.fsencode(a).hex() for a in sys.argv[1:]]))\n"
 # One process on the node that it would have, with an output of its own.
@@ -72,12 +73,12 @@ class Job:
                      RANK, "rank", str(self.procs), str(self.folder), *words]
         else:
             out, err = (open(self.folder / f"rank0.{name}", "ab") for name in ("out", "err"))
-        return subprocess.Popen(words, env=self.env, stdin=subprocess.DEVNULL, stdout=out, stderr=err, cwd=self.folder)
+        return Process(words, env=self.env, stdin=subprocess.DEVNULL, stdout=out, stderr=err, cwd=self.folder)
 
-    def run(self, status=0, timeout=60):
+    def run(self, status=0):
         process = self.start()
         try:
-            got = process.wait(timeout)
+            got = process.wait()
         finally:
             process.kill()
         assert status is None or got == status, (got, [self.err(rank) for rank in range(self.nodes * self.procs)])
@@ -95,8 +96,8 @@ class Job:
         return [p for n in range(self.nodes) for p in (self.folder / f"node{n}").glob(f"act-{os.getuid()}/*")]
 
     def gone(self):
-        self.act.until(lambda: not self.act.processes(), "no process is left")
-        assert self.left() == []
+        self.act.until(lambda: not self.act.processes() and not self.left(),
+                       lambda: f"nothing is left: {self.act.processes()}, {self.left()}")
 
 
 def as_json(word):
@@ -161,7 +162,7 @@ def test_output_comes_at_once(job, act):
     act.until(lambda: run.out() == "hello", "the output is there before the end")
     (code,) = run.folder.glob("node0/act-*/*/0-*/code")
     (code / "go").touch()
-    assert process.wait(20) == 0
+    assert process.wait() == 0
 
 
 # ---- metrics
@@ -185,7 +186,7 @@ def test_metrics_are_lines_of_local_rank_0(job, act):
     act.until(lambda: len(line.findall(run.err(0))) >= 2, "two lines")
     (code,) = run.folder.glob("node0/act-*/*/0-*/code")
     (code / "go").touch()
-    assert process.wait(20) == 0
+    assert process.wait() == 0
     rest = line.sub("", run.err(0)).split("\n")
     node = [said for said in rest if said.startswith("act: metrics: ")]
     assert len([said for said in node if said.startswith("act: metrics: system: ")]) == 1, "what the node is, once"
@@ -265,7 +266,7 @@ def test_sigterm_gives_time(job, act):
     process = run.start()
     act.until(lambda: run.out() == "ready\n", "it runs")
     process.send_signal(signal.SIGTERM)
-    assert process.wait(20) == 9
+    assert process.wait() == 9
     assert run.out() == "ready\nsaved\n" and run.err() == ""
     run.gone()
 
@@ -275,7 +276,7 @@ def test_sigterm_and_no_answer(job, act):
     process = run.start()
     act.until(lambda: run.out() == "ready\n", "it runs")
     process.send_signal(signal.SIGTERM)
-    assert process.wait(20) == 137
+    assert process.wait() == 137
     run.gone()
 
 
@@ -284,7 +285,7 @@ def test_kill_of_the_process_that_the_service_knows(job, act):
     process = run.start()
     act.until(lambda: run.out() == "ready\n", "it runs")
     process.kill()
-    process.wait(20)
+    process.wait()
     run.gone()
     assert run.out() == "ready\nsaved\n"
 
@@ -302,13 +303,13 @@ def test_second_start_after_a_kill_begins_anew(job, act):
             os.kill(pid, signal.SIGKILL)
         except ProcessLookupError:
             pass
-    process.wait(20)
+    process.wait()
     act.until(lambda: not act.processes(), "all are dead: until then their locks hold")
     assert len(run.left()) == 1
     process = run.start()
     act.until(lambda: run.out() == "ready\nready\n", "it runs again")
     process.terminate()
-    process.wait(20)
+    process.wait()
     run.gone()
 
 

@@ -46,7 +46,7 @@ for words in commands:
         os.chdir(words[1])
         continue
     d = subprocess.run([run if w == "RUN" else w for w in words], capture_output=True, text=True,
-                       env={"HOME": "/home", "PATH": "/usr/local/bin"}, timeout=60)
+                       env={"HOME": "/home", "PATH": "/usr/local/bin"}, timeout=300)
     run = d.stdout.strip() if "submit" in words else run
     done.append((d.returncode, d.stdout, d.stderr))
 print(json.dumps(done))

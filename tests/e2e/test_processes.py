@@ -84,7 +84,7 @@ def test_only_processes_of_act_are_hidden(act, user):
     assert lines[0].split() == ["NoNewPrivs:", "0"]
     assert int(lines[1]) in (4096000 // 512, 4096000 // 1024)  # in the blocks of the shell
     act.run("abort", run)
-    waiting.communicate(timeout=60)
+    waiting.communicate()
     assert act.state(run) == "Canceled"
     assert not pathlib.Path(f"/proc/{command}").exists()
 
@@ -96,7 +96,7 @@ def test_a_debugger_is_let_in_when_asked(act, user):
     waiting = act.start("wait", run, env=env)
     assert owner(find(act, "supervise", run)) == user
     assert act.run("abort", run, env=env).status == 0
-    waiting.communicate(timeout=60)
+    waiting.communicate()
 
 
 def test_nothing_needs_to_see_what_is_hidden(act, user):

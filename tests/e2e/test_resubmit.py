@@ -74,7 +74,7 @@ def test_the_new_run_begins_when_the_old_one_has_ended(act, slow):
         assert said.read_text() == f"begin {old}\n"
     finally:
         gate.touch()
-        new = replacing.communicate(timeout=60)[0].decode().strip()
+        new = replacing.communicate()[0].decode().strip()
     act.until(lambda: f"begin {new}\n" in said.read_text(), "the new one begins")
     assert said.read_text() == f"begin {old}\nend {old}\nbegin {new}\n"
     assert act.state(old) == "Canceled"
@@ -90,7 +90,7 @@ def test_one_that_waits_for_the_old_one_can_be_aborted(act, slow):
         assert act.state(new) == "Canceled"
     finally:
         gate.touch()
-        replacing.communicate(timeout=60)
+        replacing.communicate()
     act.until_state(old, "Canceled")
     assert new not in said.read_text()
 
@@ -120,7 +120,7 @@ def test_in_place_of_one_that_waits(act, slow, aborted):
         assert spec["after"] == ([old] if aborted else [old, second])
     finally:
         gate.touch()
-        replacing.communicate(timeout=60)
+        replacing.communicate()
     act.until(lambda: f"begin {third}\n" in said.read_text(), "the third one begins")
     assert said.read_text() == f"begin {old}\nend {old}\nbegin {third}\n"
     act.run("abort", third)
@@ -138,7 +138,7 @@ def test_a_run_is_replaced_once(act, slow):
         assert list(reasons(act)) == [new]
     finally:
         gate.touch()
-        replacing.communicate(timeout=60)
+        replacing.communicate()
     act.until(lambda: f"begin {new}\n" in said.read_text(), "the new one begins")
     act.fail("resubmit", old, status=2, match=f"was replaced by '{new}', which goes on")
     another = act.run("resubmit", "-y", old).out.strip()
@@ -157,7 +157,7 @@ def test_two_resubmissions_at_once(act, slow):
         assert list(reasons(act)) == [new]
     finally:
         gate.touch()
-        ends = [(*p.communicate(timeout=60), p.returncode) for p in both]
+        ends = [(*p.communicate(), p.returncode) for p in both]
     out, err, _ = sorted(ends, key=lambda end: end[2])[1]
     assert sorted(end[2] for end in ends) == [0, 2] and not out
     assert f"'{new}' takes its place already" in err.decode() and "goes on" not in err.decode()
@@ -375,7 +375,7 @@ def test_slurm_in_place_of_one_that_waits(lab, aborted):
         assert said.read_text() == f"begin {old}\n"
     finally:
         gate.touch()
-        replacing.communicate(timeout=60)
+        replacing.communicate()
     lab.act.until(lambda: f"begin {third}\n" in said.read_text(), "the third one begins")
     assert said.read_text() == f"begin {old}\nend {old}\nbegin {third}\n"
     lab.act.run("abort", third)

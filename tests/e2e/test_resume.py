@@ -168,7 +168,7 @@ def test_two_uploads_at_once(act, azure_double):
     double.fault("stall", ms=20, times=0, method="PUT")
     clients = [act.start("u", "--part-size", "1M", "data") for _ in range(2)]
     for client in clients:
-        out, err = client.communicate(timeout=60)
+        out, err = client.communicate()
         assert client.returncode == 0, err
     double.no_faults()
     for i in range(3):
@@ -218,7 +218,7 @@ def test_expired_sas_in_the_middle(act, azure_double):
     client = act.start("u", "--transfers", "2", "data")
     act.until(lambda: sum(r.method == "PUT" for r in double.log()) >= 5, "it is under way")
     double.clock(2 * 3600)
-    out, err = client.communicate(timeout=60)
+    out, err = client.communicate()
     double.clock(0)
     double.no_faults()
     assert client.returncode in (4, 8), err
@@ -288,7 +288,7 @@ def test_names_cannot_be_resolved_in_the_middle(act, azure_double, resolver):
     client = act.start("u", "--transfers", "2", "data")
     act.until(lambda: sum(r.method == "PUT" for r in double.log()) > 5, "it is under way")
     resolver.works = False
-    out, err = client.communicate(timeout=60)
+    out, err = client.communicate()
     assert resolver.asked and client.returncode in (0, 5, 8), err
     double.no_faults()
     act.fail("u", "data", status=5, match="(?i)resolve.*blob.act.test|blob.act.test.*resolve",
@@ -317,7 +317,7 @@ def test_a_file_that_vanishes(act, azure_double):
     client = act.start("u", "--transfers", "1", "--memory", "1M", "--part-size", "1M", "data")
     act.until(lambda: any(r.method == "PUT" for r in double.log()), "it is under way")
     (act.project / "data/29").unlink()
-    out, err = client.communicate(timeout=60)
+    out, err = client.communicate()
     if client.returncode != 0:  # it was not read before it went
         assert client.returncode == 8 and b"data/29" in err or b"'29'" in err, err
         assert "data/29" not in azure_double.keys()
@@ -338,7 +338,7 @@ def test_a_source_that_changes_while_it_is_sent(act, azure_double):
     client = act.start("u", "--part-size", "1M", "--transfers", "1", "--memory", "1M", "data/big")
     act.until(lambda: block_ids(double.log()), "it is under way")
     act.write("data/big", content(8 * MIB, 1))
-    out, err = client.communicate(timeout=60)
+    out, err = client.communicate()
     double.no_faults()
     assert client.returncode != 0 and b"changed" in err, err
     assert azure_double.keys() == {}
@@ -450,7 +450,7 @@ def test_interrupted_by_hand(act, azure_double):
     client = act.start("u", *OPTIONS, "data/big")
     act.until(lambda: block_ids(double.log()), "blocks arrived")
     client.send_signal(signal.SIGINT)
-    out, err = client.communicate(timeout=10)
+    out, err = client.communicate()
     assert client.returncode == 130 and re.search(rb"goes on where it stopped", err), err
     double.no_faults()
     quiet(double)

@@ -97,7 +97,7 @@ def test_cat_follows_a_log_that_is_not_there_yet(act):
     act.until(lambda: LOG in act.run("ls", "-r", f"{run}:").out, "its log is there")
     code = next(act.home.rglob(f"{run}/**/code"))
     (code / "go").write_text("")
-    out, err = following.communicate(timeout=60)
+    out, err = following.communicate()
     assert out == b"one\ntwo\n" and following.returncode == 3 and b"a why" in err
     ended = act.run("cat", "-f", f"{run}:{LOG}", status=3)
     assert ended.out == "one\ntwo\n"
@@ -108,7 +108,7 @@ def test_cat_waits_for_what_never_comes(act):
     following = act.start("cat", "-f", f"{run}:user_logs/model.txt")
     act.until_state(run, "Running")
     (next(act.home.rglob(f"{run}/**/code")) / "go").write_text("")
-    out, err = following.communicate(timeout=60)
+    out, err = following.communicate()
     assert following.returncode == 3 and out == b""
     assert f"run '{run}' is Completed and has no log 'user_logs/model.txt'".encode() in err
 
@@ -330,7 +330,7 @@ def test_interrupt_of_cat_leaves_the_run(act):
     following = act.start("cat", "-f", f"{run}:{LOG}")
     assert following.stdout.readline() == b"one\n"
     following.send_signal(signal.SIGINT)
-    err = following.communicate(timeout=60)[1]
+    err = following.communicate()[1]
     assert following.returncode == 130 and b"the run goes on" in err
     assert act.state(run) == "Running"
     act.run("abort", run)

@@ -233,7 +233,7 @@ def test_two_upload_the_same_at_once(act, there, old, head_start):
     act.until(lambda: sum(map(is_range, double.log())) >= head_start, "the first one has begun")
     second = act.start(*words)
     for process in (first, second):
-        err = process.communicate(timeout=120)[1]
+        err = process.communicate()[1]
         assert process.returncode == 0, err
     assert there.get("data/big") == data
     assert there.keys() == {"data/big": len(data)}, "what was under way is gone"
@@ -248,7 +248,7 @@ def test_what_was_sent_is_removed_meanwhile(act, there):
     client = act.start("u", "--transfers", "2", "data/big")
     act.until(lambda: sum(map(is_range, double.log())) >= 5, "it has begun")
     act.run("rm", "-y", "--leftovers", "data")
-    err = client.communicate(timeout=120)[1]
+    err = client.communicate()[1]
     assert client.returncode == 0, err
     assert there.get("data/big") == data and there.keys() == {"data/big": len(data)}
 

@@ -20,7 +20,7 @@ def test_the_official_client(shares):
 
 def ask(shares, method, path, **headers):
     """One request with a token or without: status, code of the error."""
-    connection = http.client.HTTPConnection("127.0.0.1", shares.port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", shares.port, timeout=300)
     try:
         connection.request(method, f"/{shares.account}/{path}", headers={
             "x-ms-version": "2022-11-02", **{name.replace("_", "-"): value for name, value in headers.items()}})
@@ -97,7 +97,7 @@ def test_azcopy(shares, scratch):
 
     def run(*words):
         said = subprocess.run([azcopy, *words, "--skip-version-check"], env=env, capture_output=True, text=True,
-                              timeout=120)
+                              timeout=300)
         assert said.returncode == 0, said.stdout + said.stderr
         return said.stdout
 

@@ -6,7 +6,6 @@ import pathlib
 import pty
 import select
 import signal
-import socket
 import subprocess
 import time
 
@@ -14,6 +13,7 @@ import pytest
 
 import sshd as private_sshd
 from sshd import LOGIN, Busy, SiteTool
+from waiting import until
 
 DENIED, TEMPORARY, CONFIG = -4, -5, -7
 AWKWARD, AWKWARD_OUT = """printf '[%s]' "it's" '$HOME' '' 'a  b'""", "[it's][$HOME][][a  b]"
@@ -26,14 +26,7 @@ def server(scratch):
     s = private_sshd.Sshd(scratch / "ssh")
     yield s
     s.stop()
-    until(lambda: not s.agents())  # the end of the connection is theirs
-
-
-def until(condition, timeout=60):
-    end = time.monotonic() + timeout
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.005)
+    until(lambda: not s.agents(), "no agent is left")  # the end of the connection is theirs
 
 
 def built_test(programs, name):
@@ -151,7 +144,7 @@ def test_every_case_of_the_unit_test(programs, server, scratch):
 def run_words(words):
     """What the words print that run something on the site in a terminal."""
     done = subprocess.run(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                          timeout=60)
+                          timeout=300)
     assert done.returncode == 0, done
     return done.stdout
 
@@ -381,7 +374,7 @@ def test_connection_breaks_in_a_call(tool, server, scratch):
     mark = scratch / "mark"
     with tool() as site:
         site.tell(f"run echo $$ >{mark}.new; mv {mark}.new {mark}; exec sleep 1000")
-        until(mark.exists)
+        until(mark.exists, "it was begun")
         server.drop()
         answer = site.answer()
         os.kill(int(mark.read_text()), signal.SIGKILL)  # what was begun there goes on
@@ -401,10 +394,11 @@ def test_connection_breaks_while_a_package_is_brought(tool, server, scratch):
     server.shell(f"/usr/bin/python3 -c '{slowly}' | bash -c \"$SSH_ORIGINAL_COMMAND\"; exit")
     with tool() as site:
         site.tell(f"create {package}")
-        until(lambda: new.exists() and any(p.stat().st_size > 100_000 for p in new.iterdir()))
+        until(lambda: new.exists() and any(p.stat().st_size > 100_000 for p in new.iterdir()),
+              "some of it has come")
         server.drop()
         assert site.answer()["rc"] == TEMPORARY
-        until(lambda: not [p for p in new.iterdir() if not p.name.startswith(".")])
+        until(lambda: not [p for p in new.iterdir() if not p.name.startswith(".")], "nothing is left of it")
         server.shell("")
         run = site.ask(f"create {package}")["id"]
     assert (server.home / f".act/runs/{run}/package.zip").read_bytes() == package.read_bytes()

@@ -294,8 +294,6 @@ def test_no_slurm_here(lab):
 
 
 def test_no_controller(lab):
-    conf = lab.act.scratch / "slurm.conf"
-    port = slurm_bed.free_base_port(1)
-    conf.write_text(lab.bed.conf.read_text().replace("SlurmctldPort=", f"SlurmctldPort={port}\n#"))
-    message = lab.fail("true", env={"SLURM_CONF": str(conf)}, status=5)
+    env = lab.bed.impatient(("SlurmctldPort=", f"SlurmctldPort={slurm_bed.free_base_port(1)}\n#"))
+    message = lab.fail("true", env=env, status=5)
     assert "Unable to contact slurm controller" in message

@@ -98,11 +98,11 @@ def test_controller_restarted_while_watched(lab):
         lab.bed.kill("slurmctld")
         with pytest.raises(subprocess.TimeoutExpired):
             watcher.wait(2)
-        message = lab.fail("true", status=5)
+        message = lab.fail("true", status=5, env=lab.bed.impatient())
         assert "slurm" in message.lower()
         lab.bed.start()
         gate.touch()
-        words = watcher.communicate(timeout=120)
+        words = watcher.communicate()
         assert watcher.returncode == 3, words
     finally:
         watcher.kill()

@@ -34,7 +34,7 @@ class Outer:
         if start != "srun":
             words[1:1] = options
         done = subprocess.run(words, env=self.env, cwd=self.lab.act.project, stdin=subprocess.DEVNULL,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120)
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=300)
         text = out.read_text() if start == "sbatch" else done.stdout
         assert done.returncode == 0, (done, text)
         return text

@@ -21,7 +21,8 @@ def test_spine(act, hosts, host):
     run = hosts.submit("sleep", "300")
     act.until_state(run, "Running")
     assert "gpu1" in act.run("nodes", run).out
-    assert act.run("ssh", run, "--", "printenv", "ACT_RUN_ID").out.strip() == run
+    look = ("ssh", run, "--", "printenv", "ACT_RUN_ID")
+    act.until(lambda: act.run(*look, status=None).out.strip() == run, "it has begun")
     act.run("abort", run)
     assert act.state(run) == "Canceled"
 
@@ -59,6 +60,7 @@ def test_the_first_one_with_room(act, pair):
 
 def test_a_machine_that_is_down(act, pair):
     run = pair.submit("sleep", "300")
+    act.until_state(run, "Running")
     other = act.run("-c", "lab", "-n", 2, "submit", "sleep", "300").out.strip()
     assert pair.runs("gpu2") == [other]
     pair.servers["gpu2"].stop()

@@ -7,6 +7,7 @@ import re
 
 import pytest
 
+from conftest import one_store
 from fault_proxy import Rule
 from test_data import away, content, on_a_terminal, tree
 
@@ -45,6 +46,7 @@ def both_anywhere(act, stored):
 # ---- what the same is
 
 
+@one_store
 def test_size_and_time_decide(act, stored):
     act.write("data/f", "12345", mtime=1_500_000_000)
     act.run("u", "data")
@@ -59,6 +61,7 @@ def test_size_and_time_decide(act, stored):
     assert stored.get("data/f") == b"54321!"
 
 
+@one_store
 def test_checksum_downwards(act, stored):
     data = content(300_000)
     act.write("data/big", data, mtime=1_500_000_000)
@@ -76,6 +79,7 @@ def summary_of(result):
     return json.loads(result.out.splitlines()[-1])
 
 
+@one_store
 @pytest.mark.smoke
 def test_an_edit_is_not_overwritten_by_a_download(act, stored):
     for name in ("edited", "older", "fresh"):
@@ -95,6 +99,7 @@ def test_an_edit_is_not_overwritten_by_a_download(act, stored):
     assert (act.project / "data/edited").read_bytes() == b"stored"
 
 
+@one_store
 def test_an_edit_in_the_store_is_not_overwritten_by_an_upload(act, stored):
     act.write("data/f", "mine", mtime=1_500_000_000)
     act.write("data/extra", "x")
@@ -119,6 +124,7 @@ def test_what_is_only_touched_is_the_same(act, azure):
     assert (act.project / "data/f").read_bytes() == b"54321"
 
 
+@one_store
 def test_a_copy_between_clusters_leaves_what_is_newer(act, stored):
     act.account("second", folder=str(act.home / "second"))
     act.cluster("second", account="second")
@@ -418,6 +424,7 @@ def test_verify_deep_trusts_no_stored_checksum(act, azure):
     assert act.run("verify", "--deep", "data", status=8).out == "content data/f\n"
 
 
+@one_store
 def test_verify_of_two_stores(act, stored):
     act.account("second", folder=str(act.scratch / "second"))
     act.cluster("second", account="second")

@@ -11,6 +11,8 @@ import time
 
 import pytest
 
+from waiting import Process
+
 KEY = "bm90IGEgcmVhbCBrZXk="
 SAS = "sv=2021-12-02&sr=c&sig=bm90IGEgcmVhbCBzaWduYXR1cmU%3D"
 LAB = {"platform": "aml", "compute_target": "gpu", "docker": {"image": "img"},
@@ -179,7 +181,7 @@ def stored(act):
 def at_terminal(act, *words, answer="y\n", before_answer=lambda: None, status=0, env=None):
     """Runs `a words...` on a terminal of its own and answers what it asks; what it wrote is text."""
     here, there = pty.openpty()
-    process = subprocess.Popen([act.programs / "a", *words], stdin=there, stdout=there, stderr=there, close_fds=True,
+    process = Process([act.programs / "a", *words], stdin=there, stdout=there, stderr=there, close_fds=True,
                                env={**act.env, **(env or {})}, cwd=act.project)
     os.close(there)
     text, answered, end = b"", False, time.monotonic() + 120
@@ -197,7 +199,7 @@ def at_terminal(act, *words, answer="y\n", before_answer=lambda: None, status=0,
             os.write(here, answer.encode())
             answered = True
     os.close(here)
-    assert process.wait(timeout=60) == status, text.decode()
+    assert process.wait() == status, text.decode()
     assert b"AddressSanitizer" not in text and b"runtime error" not in text, text.decode()
     return text.decode()
 
@@ -581,7 +583,7 @@ def test_two_that_are_trusted_at_once_are_both_remembered(other, scratch):
     second = scratch / "second"
     subprocess.run(["cp", "-a", other.project, second], check=True)
     started = [other.start("trust", "-y", cwd=folder) for folder in (other.project, second)]
-    assert [process.wait(timeout=60) for process in started] == [0, 0]
+    assert [process.wait() for process in started] == [0, 0]
     assert len(other.run("trust", "--list", "--json").json["projects"]) == 2
     other.run("trust", "--remove", second)
     assert len(other.run("trust", "--list", "--json").json["projects"]) == 1

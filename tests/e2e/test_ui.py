@@ -30,7 +30,7 @@ class Ui:
 
     def ask(self, path="", method="GET", **headers):
         """Status, headers and body of an answer to one request."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=300)
         connection.request(method, path if path.startswith("/") else self.base + path, headers=headers)
         answer = connection.getresponse()
         return answer.status, answer.headers, answer.read().decode()
@@ -45,7 +45,7 @@ class Ui:
 
     def talk(self, data):
         """What comes back for these bytes, until the server closes."""
-        with socket.create_connection(("127.0.0.1", self.port), timeout=30) as s:
+        with socket.create_connection(("127.0.0.1", self.port), timeout=300) as s:
             s.sendall(data)
             s.shutdown(socket.SHUT_WR)
             return b"".join(iter(lambda: s.recv(65536), b""))
@@ -56,7 +56,7 @@ class Ui:
 
     def end(self, how=signal.SIGINT):
         self.process.send_signal(how)
-        out, err = self.process.communicate(timeout=60)
+        out, err = self.process.communicate()
         self.ended = (self.process.returncode, out, err)
         return self.ended
 
@@ -355,7 +355,7 @@ def test_a_reader_that_stops(act, ui):
     for _ in range(3):
         act.finish("true")
     ui.page()
-    slow = [socket.create_connection(("127.0.0.1", ui.port), timeout=60) for _ in range(20)]
+    slow = [socket.create_connection(("127.0.0.1", ui.port), timeout=300) for _ in range(20)]
     for s in slow:
         s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         s.sendall(f"GET {ui.base} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())

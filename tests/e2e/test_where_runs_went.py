@@ -164,11 +164,7 @@ def test_the_project_was_moved(act, azureml, scratch):
 def test_the_platform_of_the_file_was_changed(act, azureml, scratch):
     run = submit(act, *begun(scratch))
     lead(act, {"platform": "local", "aml_config": None, "azureml": None})
-    sqlite = sqlite3.connect(act.home / "state/ledger.db" if (act.home / "state/ledger.db").exists()
-                             else next(act.home.rglob("ledger.db")))
-    with sqlite:
-        sqlite.execute("UPDATE runs SET created_unix_s = created_unix_s - 3600")  # no grace for a submission
-    sqlite.close()
+    act.age_runs()
     assert "leads elsewhere today, to this machine" in act.run("q", run).err
     ask_all(act, run)
     assert "never submitted" not in act.run("q", run).out

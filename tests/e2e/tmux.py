@@ -26,7 +26,7 @@ class Tmux:
 
     def tmux(self, *words):
         done = subprocess.run(["tmux", "-u", "-L", self.socket, "-f", "/dev/null", *words], env=self.env,
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60, check=False)
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=300, check=False)
         assert done.returncode == 0, (words, done)
         return done.stdout.decode()
 
@@ -46,7 +46,7 @@ class Tmux:
         """A value that tmux knows of the pane."""
         return self.tmux("display-message", "-p", f"#{{{what}}}").strip()
 
-    def until(self, pattern, timeout=60):
+    def until(self, pattern, timeout=300):
         """Waits until the screen matches; returns the match."""
         try:
             self.act.until(lambda: re.search(pattern, self.text(), re.M), f"{pattern!r} is on the screen", timeout)

@@ -1,8 +1,11 @@
 """Waiting for something to happen."""
+import subprocess
 import time
 
+PATIENCE_S = 300  # what takes longer will not happen, however loaded the machine is
 
-def until(condition, what, timeout=60):
+
+def until(condition, what, timeout=PATIENCE_S):
     """Waits until condition() gives something true, and returns it; what is text, or gives one. The longer it takes,
     the less often it looks: looking may start programs, which are in the way of what is waited for."""
     end, pause = time.monotonic() + timeout, 0.05
@@ -12,3 +15,13 @@ def until(condition, what, timeout=60):
         time.sleep(pause)
         pause = min(1.25 * pause, 0.3)
     return value
+
+
+class Process(subprocess.Popen):
+    """A process that nobody waits for without end."""
+
+    def communicate(self, input=None, timeout=PATIENCE_S):
+        return super().communicate(input, timeout)
+
+    def wait(self, timeout=PATIENCE_S):
+        return super().wait(timeout)
