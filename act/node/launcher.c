@@ -13,6 +13,7 @@
 #include "node/container.h"
 #include "node/link.h"
 #include "proc/proc.h"
+#include "run/machines.h"
 
 const char *const launcher_passed_on[] = {LINK_ENV, NODE_ENV_ATTEMPT, "MASTER_ADDR", "MASTER_PORT", NULL};
 
@@ -118,6 +119,19 @@ static int srun_words(const struct node *node, const char *program, struct act_s
     return container_srun_options(node, program, out, err);
 }
 
+void launcher_rank_words(const struct node *node, const char *program, struct act_strv *out)
+{
+    if (run_has_machines(node->dir)) {
+        act_strv_push(out, "/bin/sh");
+        act_strv_push(out, "-c");
+        act_strv_push(out, "exec \"$" LAUNCHER_ENV_PROGRAM "\" rank \"$" LAUNCHER_ENV_DIR "\"");
+    } else {
+        act_strv_push(out, program);
+        act_strv_push(out, "rank");
+        act_strv_push(out, node->dir);
+    }
+}
+
 int launcher_command(const struct node *node, const char *program, struct act_strv *out, struct act_error *err)
 {
     const char *name = launcher_name(node);
@@ -127,8 +141,12 @@ int launcher_command(const struct node *node, const char *program, struct act_st
 
     if (rc < 0)
         return rc;
+    if (strcmp(name, "direct") != 0) {
+        launcher_rank_words(node, program, out);
+        return 0;
+    }
     act_strv_push(out, program);
-    act_strv_push(out, strcmp(name, "direct") == 0 ? "direct" : "rank");
+    act_strv_push(out, "direct");
     act_strv_push(out, node->dir);
     return 0;
 }
@@ -210,9 +228,11 @@ void launcher_set_environment(const char *master, int64_t grace_ms)
     set_for_mpirun(KILL_TIMEOUT, seconds);
 }
 
+/* The daemons on other nodes look whether they would find the first word there. */
 void launcher_set_remote_start(const struct node *node, const char *program)
 {
-    ACT_AUTOFREE char *agent = act_sprintf("%s rsh %s", program, node->dir);
+    ACT_AUTOFREE char *agent =
+        act_sprintf("%s%s rsh %s", run_has_machines(node->dir) ? "env " : "", program, node->dir);
 
     set_for_mpirun(REMOTE_AGENT, agent);
     set_for_mpirun(NO_TREE, "1");
@@ -232,6 +252,8 @@ void launcher_forget_settings(const struct node *node)
     ACT_AUTOFREE char *ours = act_sprintf(" rsh %s", node->dir);
 
     launcher_forget(KILL_TIMEOUT);
+    unsetenv(LAUNCHER_ENV_PROGRAM);
+    unsetenv(LAUNCHER_ENV_DIR);
     if (!agent || !act_ends_with(agent, ours))
         return;
     launcher_forget(REMOTE_AGENT);

@@ -154,6 +154,8 @@ struct platform_submission {
     const struct run_spec *spec;
     const char *package; /* local path of the package, verified; NULL for a run without code */
     const char *stores;  /* for RUN_FILE_STORES, secret; NULL: none. Not needed if the nodes see the project */
+    const char
+        *machines; /* for RUN_FILE_MACHINES, secret: this machine is one of those of the run; NULL: the only one */
     /* Keys of the agent and run.json (without secrets) in the package's store, if the nodes fetch them; else NULL. */
     const char *agent_key, *spec_key;
     /* URLs to read them and the package without any other credential, secret; NULL: the nodes read them from the

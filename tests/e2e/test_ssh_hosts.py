@@ -76,10 +76,21 @@ def test_a_machine_that_is_down(act, pair):
     act.until_state(other, "Running")
 
 
-def test_more_than_a_machine_has(act, pair):
-    message = act.fail("-c", "lab", "-n", 4, "submit", "true", status=6)
-    assert "the run needs 4 processors, and the largest machine, 'gpu1', has 2; use at most -n 2" in message
+def test_more_than_there_is(act, pair):
+    message = act.fail("-c", "lab", "-n", 6, "submit", "true", status=6)
+    assert "6 processes are asked for, but 'lab' has 4; use at most -n 4" in message
     assert pair.runs("gpu1") == pair.runs("gpu2") == [] and act.run("q", "--json").json["runs"] == []
+
+
+def test_machines_of_two_sizes(act, hosts):
+    """A run over several has as many of each."""
+    for name, slots in (("gpu1", 4), ("gpu2", 2)):
+        hosts.add(name, slots=slots)
+    hosts.use("gpu1", "gpu2")
+    message = act.fail("-c", "lab", "-n", 6, "submit", "true", status=6)
+    assert "6 processes are asked for, but 'lab' has 4 (" in message
+    assert "'gpu1' has 4, 'gpu2' has 2, and 'gpu_per_node: 2' takes 2 of each" in message
+    assert hosts.runs("gpu1") == hosts.runs("gpu2") == []
 
 
 @pytest.mark.parametrize("hosts_key, said", [
