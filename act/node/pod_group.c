@@ -325,7 +325,7 @@ static json_t *end_message(const struct pod *pod, bool over)
 }
 
 /* Tells whether the run may go on with another pod in the place of this one. */
-static bool is_replaced(const struct pod *pod)
+static bool group_is_replaced(const struct pod *pod)
 {
     return pod->told && !pod->machine;
 }
@@ -334,7 +334,7 @@ static bool is_replaced(const struct pod *pod)
  * then the others wait for that. */
 static void group_end_attempt(struct pod *pod, bool last)
 {
-    CODEC_AUTOJSON json_t *message = end_message(pod, last && !is_replaced(pod));
+    CODEC_AUTOJSON json_t *message = end_message(pod, last && !group_is_replaced(pod));
 
     pod->group->last = last;
     pod->group->farewell_ms = act_now_monotonic_ms() + farewell_of(pod);
@@ -472,7 +472,7 @@ static void send_home(struct pod *pod)
 /* Tells whether the others have ended what is left there; when the run is over, they leave. */
 static bool others_ended(struct pod *pod)
 {
-    if (!pod->group->last || is_replaced(pod))
+    if (!pod->group->last || group_is_replaced(pod))
         return first_silent(pod) == 0;
     send_home(pod);
     return count_missing(pod) == pod->options.nodes - 1;

@@ -54,6 +54,17 @@ struct platform *platform_machine(struct platform *p, size_t i)
     return i == 0 ? p : NULL;
 }
 
+bool platform_is_same_machine(struct platform *a, struct platform *b)
+{
+    struct site *of_a = NULL, *of_b = NULL;
+    struct act_error ignored;
+
+    if (a == b)
+        return true;
+    return a->row == b->row && platform_keep_open_site(a, &of_a, &ignored) == 0 &&
+           platform_keep_open_site(b, &of_b, &ignored) == 0 && of_a && of_b && site_is_same(of_a, of_b);
+}
+
 bool platform_can_remove(const struct platform *p)
 {
     return p->row->keep.site || p->row->keep.remove;

@@ -298,6 +298,8 @@ int platform_serve_host(struct platform *here, const char *verb, const json_t *i
 /* Returns the i-th machine of a platform that consists of several, else the platform itself as the only one; NULL:
  * there are no more. The platform owns it. */
 struct platform *platform_machine(struct platform *p, size_t i);
+/* Tells whether both, which are machines, are one place. Those that cannot be asked are not known to be. */
+bool platform_is_same_machine(struct platform *a, struct platform *b);
 
 /* Tells whether platform_remove() can do anything there. */
 bool platform_can_remove(const struct platform *p);

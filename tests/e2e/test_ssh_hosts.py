@@ -167,6 +167,18 @@ def test_again_elsewhere(act, pair):
     assert pair.runs("gpu2") == [again]
 
 
+def test_again_where_it_was(act, pair):
+    busy = pair.submit("sleep", "300", n=2)
+    act.until_state(busy, "Running")
+    run = pair.submit("true")
+    act.run("wait", run)
+    assert pair.runs("gpu2") == [run]
+    act.run("abort", busy)
+    again = act.run("resubmit", run).out.split()[-1]
+    act.run("wait", again)
+    assert again in pair.runs("gpu2")
+
+
 def test_found_again_without_the_ledger(act, pair):
     pair.submit("sleep", "300", n=2)
     run = pair.submit("echo", "hello", n=2)

@@ -1,5 +1,12 @@
 """A run over several machines behind ssh, which have addresses, processes and homes of their own."""
+import contextlib
+import os
+import pathlib
 import re
+import signal
+import subprocess
+
+import pytest
 
 import pods
 import sshd
@@ -187,3 +194,61 @@ def test_again(act, rack):
     assert act.state(run) == "Completed", story(rack, run)
     assert [act.lines(run, rank) for rank in range(4)] == [["attempt 2"]] * 4
     assert TIMEOUT in act.run("logs", "--all", "--attempt", 1, run).out
+
+
+def packages(act, rack):
+    return sum(len(list(place.rglob("packages/*.zip"))) for place in (
+        act.home, *(server.home for server in rack.servers.values())))
+
+
+def test_nothing_is_left(act, rack):
+    """What is removed of a run is removed on all its machines, and counted once."""
+    act.write("data.txt", "x" * 100_000)
+    run = begin(act, rack, "echo", "begun")
+    act.run("wait", run)
+    before = packages(act, rack)
+    act.until(lambda: act.run("-c", "lab", "prune", "--older", "1s", "--dry-run", "--json").json["runs"], "it is old")
+    done = act.run("-c", "lab", "prune", "--older", "1s", "-y", "--json").json
+    assert done["packages"] == before - packages(act, rack) >= 2
+    assert rack.runs("gpu1") == rack.runs("gpu2") == []
+
+
+def agents(server, word):
+    """The pids of the agents of a machine that were started with this word."""
+    found = []
+    for pid in server.agents():
+        with contextlib.suppress(OSError):
+            if word.encode() in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0"):
+                found.append(pid)
+    return found
+
+
+@pytest.mark.parametrize("name, word, said", [
+    ("gpu2", "--slots-dir", "'gpu2' was lost"), ("gpu1", "--slots-dir", "lost: the supervisor is gone"),
+    ("gpu1", "--pods", "the supervisor ended with status 137"), ("gpu2", "rank", "was killed")])
+def test_an_agent_is_killed(act, rack, name, word, said):
+    """However a run is torn, it ends, says why, and leaves no process and no slot behind."""
+    run = begin(act, rack)
+    os.kill(agents(rack.servers[name], word)[0], signal.SIGKILL)
+    act.until(lambda: act.state(run) == "Failed", lambda: f"it fails\n{story(rack, run)}", timeout=120)
+    assert said in act.info(run)["reason"], (act.info(run)["reason"], story(rack, run))
+    act.until(lambda: set(idle(act).values()) == {2}, lambda: f"all slots are free: {idle(act)}")
+    for server in rack.servers.values():
+        act.until(lambda s=server: not agents(s, "rank") and not agents(s, "supervise"), "no agent of the run is left")
+
+
+def test_a_home_that_is_full(act, rack):
+    """What cannot be written on one machine is said with its name, and nothing stays queued on the others."""
+    act.run("-c", "lab", "summary")  # the programs are there
+    act.write("data.bin", os.urandom(3_000_000))
+    server = rack.servers["gpu2"]
+    pid = int(pathlib.Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children").read_text().split()[0])
+    enter = ["nsenter", "-t", str(pid), "-m", "mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs"]
+    for folder in ("packages", "new"):
+        (server.home / ".act" / folder).mkdir(exist_ok=True)
+        subprocess.run([*enter, server.home / ".act" / folder], check=True)
+    message = act.run("-c", "lab", "-n", 4, "submit", "true", status=None)
+    assert message.status != 0 and "'gpu2'" in message.err and "No space left" in message.err, message
+    states = {r["state"] for r in act.run("q", "--json").json["runs"]}
+    assert states <= {"Failed", "Canceled"}, states
+    act.until(lambda: set(idle(act).values()) == {2}, lambda: f"all slots are free: {idle(act)}")

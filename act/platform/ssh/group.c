@@ -55,10 +55,10 @@ bool hosts_choose_group(const struct hosts *s, const struct run_spec *spec, stru
 
     for (int round = 0; round < 2; round++) /* first those that have room */
         for (size_t i = 0; i < s->n && n < spec->nodes; i++) {
-            struct hosts_host *h = &s->v[i];
-            if (chosen[i] || !hosts_fits(s, h, spec) || (round == 0 && !hosts_has_room(h, spec)))
+            struct hosts_host *h = hosts_in_turn(s, i);
+            if (chosen[h - s->v] || !hosts_fits(s, h, spec) || (round == 0 && !hosts_has_room(h, spec)))
                 continue;
-            chosen[i] = true;
+            chosen[h - s->v] = true;
             n++;
         }
     out->n = 0;

@@ -175,13 +175,24 @@ bool hosts_has_room(const struct hosts_host *h, const struct run_spec *spec)
     return spec->gpus_per_node == 0 || (h->facts.queued == 0 && h->facts.idle >= spec->gpus_per_node);
 }
 
+/* The order of the configuration may have changed since the machines were opened: hosts_repeat(). */
+struct hosts_host *hosts_in_turn(const struct hosts *s, size_t i)
+{
+    const struct act_strv *logins = &ssh_keys(s->config)->hosts;
+
+    for (size_t k = 0; k < s->n && i < logins->n; k++)
+        if (act_streq(s->v[k].login, logins->v[i]))
+            return &s->v[k];
+    return &s->v[i];
+}
+
 /* Returns the first machine that has room, else the one with the shortest queue; NULL: the run fits nowhere. */
 static struct hosts_host *hosts_choose(const struct hosts *s, const struct run_spec *spec)
 {
     struct hosts_host *best = NULL;
 
     for (size_t i = 0; i < s->n; i++) {
-        struct hosts_host *h = &s->v[i];
+        struct hosts_host *h = hosts_in_turn(s, i);
         if (!hosts_fits(s, h, spec))
             continue;
         if (hosts_has_room(h, spec))
@@ -658,6 +669,7 @@ static int hosts_open(const struct config *config, struct platform **out, struct
     struct hosts *s = act_calloc(1, sizeof(*s));
     s->base.row = &platform_ssh;
     s->root = act_strdup(keys->root);
+    s->config = config;
     s->wanted_gpu_per_node = config->gpu_per_node;
     s->n = keys->hosts.n;
     s->v = act_calloc(s->n, sizeof(*s->v));
@@ -703,6 +715,23 @@ static bool hosts_has_place(const struct config *config, const char *where)
     return has;
 }
 
+/* A run that is repeated goes to the machines that it was on, if they have room: what it has kept there is near. */
+static void hosts_repeat(struct config *config, const struct run_spec *old)
+{
+    struct act_strv *hosts = &ssh_keys(config)->hosts;
+    ACT_AUTO(act_strv) before = {0}, all = {0};
+
+    (void)!codec_json_strv_get(json_object_get(json_object_get(old->config, ssh_keys_part.name), "hosts"), &before);
+    for (size_t i = 0; i < before.n; i++)
+        if (act_strv_has(hosts, before.v[i]))
+            act_strv_push(&all, before.v[i]);
+    for (size_t i = 0; i < hosts->n; i++)
+        if (!act_strv_has(&all, hosts->v[i]))
+            act_strv_push(&all, hosts->v[i]);
+    for (size_t i = 0; i < hosts->n && all.n == hosts->n; i++)
+        act_str_replace(&hosts->v[i], all.v[i]);
+}
+
 static const char *const place_keys[] = {"ssh.hosts", "ssh.root", NULL};
 
 static void hosts_reach(const struct config *config, struct platform_reaches *out)
@@ -733,7 +762,7 @@ const struct platform_row platform_ssh = {
               .agent_mounts = true,
               .asked_apart = true},
     .place = {.words = hosts_place_of, .has = hosts_has_place, .keys = place_keys},
-    .settings = {.reach = hosts_reach},
+    .settings = {.reach = hosts_reach, .repeat = hosts_repeat},
     .open = hosts_open,
     .close = hosts_close,
     .submit = {.check_settings = hosts_check_settings,

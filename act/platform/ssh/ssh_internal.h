@@ -41,6 +41,7 @@ struct hosts {
     struct hosts_host *v;
     size_t n;
     char *root;
+    const struct config *config;
     int64_t wanted_gpu_per_node; /* of the configuration; -1: not given */
     bool is_looked_at;           /* the facts are known */
     bool only_look;              /* connecting brings nothing there */
@@ -86,6 +87,8 @@ int hosts_look(struct hosts *s, bool anew, struct act_error *err) ACT_NODISCARD;
 int hosts_find_all(struct hosts *s, const char *id, const struct hosts_run **out, struct act_error *err) ACT_NODISCARD;
 /* Sets *out to the first of them. */
 int hosts_find(struct hosts *s, const char *id, struct hosts_host **out, struct act_error *err) ACT_NODISCARD;
+/* Returns the i-th machine that a run may go to. */
+struct hosts_host *hosts_in_turn(const struct hosts *s, size_t i);
 /* Tells whether one node of such a run could be on this machine at all, and whether it would begin there at once. */
 bool hosts_fits(const struct hosts *s, const struct hosts_host *h, const struct run_spec *spec);
 bool hosts_has_room(const struct hosts_host *h, const struct run_spec *spec);
