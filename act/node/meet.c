@@ -5,8 +5,8 @@
  *       A process stays, and listens until the n - 1 other machines have come, or a minute is over. Until then there is
  *       a file of this name, the sign, in the folder ROOT of the runs. order: of struct run_machines.
  *   meet reach ROOT    {"index", "targets": [], "signs": []} -> {"reached": [], "why": [], "shared": []}
- *       Connects to each target, but to that of the index, which is this machine's own. For each: the first address that
- *       works (null: none), why none does, and whether its sign is in this machine's ROOT, too.
+ *       Connects to each target, but to that of the index, which is this machine's own. For each: the first address
+ *       that works (null: none), why none does, and whether its sign is in this machine's ROOT, too.
  *
  * The connection is that of the ranks (link.h): whoever accepts it is the machine that the target is of. */
 #include <fcntl.h>

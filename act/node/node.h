@@ -12,8 +12,8 @@
  *       mpirun             starts its daemons on the other pods by "act-node rsh"; or "act-node direct" in its place,
  *         act-node rsh     which has the ranks started by "act-node pod" of each pod
  *
- *   act-node meet          whether machines behind ssh reach one another (meet.c); on these "supervise" is what "pod" is
- *                          in a pod, where a run has several
+ *   act-node meet          whether machines behind ssh reach one another (meet.c); on these "supervise" is what
+ *                          "pod" is in a pod, where a run has several
  *
  * No process outlives the one above it: a rank is connected to the supervisor (link.h) and ends with the connection,
  * every other process that is started here dies with its parent, and both adopt and end whatever their commands

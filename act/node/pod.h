@@ -24,8 +24,8 @@
  *                    {"type": "ping"}                  are you there?
  *                    {"type": "end", "over": bool}     the attempt is over: end everything; over: the run is, too;
  *                                                      to a machine also how it ended, "status"
- *                    {"type": "take"}                  a machine takes its slots; the reply is "taken", or "failed" with
- *                                                      a "reason"
+ *                    {"type": "take"}                  a machine takes its slots; the reply is "taken", or
+ *                                                      "failed" with a "reason"
  *   other -> first   {"type": "done", "id", "status", "lines"}   all of that start have ended; the end of their output
  *                    {"type": "pong"}, {"type": "ended"}
  *                    {"type": "unsent"}                the run is over, and folders of this pod could not be sent

@@ -468,9 +468,9 @@ int node_supervise(int argc, char **argv)
     struct act_error err;
 
     if (supervise_parse_options(argc, argv, &s.options) < 0) {
-        node_say(
-            "usage: act-node supervise --slots-dir DIR --slots N [--gpus [--shared]] [--within JOB] [--lock-fd N] "
-            "RUN_DIR, or --slurm RUN_DIR, or --pods NAME [--group LIST] [--outcome FILE] [--time-left SECONDS] RUN_DIR");
+        node_say("usage: act-node supervise --slots-dir DIR --slots N [--gpus [--shared]] [--within JOB] [--lock-fd N] "
+                 "RUN_DIR, or --slurm RUN_DIR, or --pods NAME [--group LIST] [--outcome FILE] "
+                 "[--time-left SECONDS] RUN_DIR");
         return ACT_USAGE;
     }
     gpu_masks_read(&s.masks);

@@ -3,8 +3,9 @@
  * <ssh.root>/runs/<id>/, which is read as that of any site. For all but reading, ACT's program there (host.c), which
  * came with the agent, is asked.
  *
- * A cluster may have several machines. A run is on one of them, or on as many as it has nodes (group.c). They are chosen
- * when it is submitted and written into its configuration, so that it is found there, and nobody else is asked about it.
+ * A cluster may have several machines. A run is on one of them, or on as many as it has nodes (group.c). They are
+ * chosen when it is submitted and written into its configuration, so that it is found there, and nobody else is asked
+ * about it.
  */
 #include <errno.h>
 #include <string.h>
