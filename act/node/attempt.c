@@ -255,14 +255,16 @@ void attempt_finish(struct supervisor *s, enum run_state state, int exit_status,
 
 void attempt_save_status(struct supervisor *s)
 {
+    bool is_outcome = s->options.outcome && run_state_is_final(s->status.state);
+    ACT_AUTOFREE char *path = is_outcome ? node_path(&s->node, s->options.outcome) : act_strdup(s->status_path);
     struct act_error err;
 
     s->status.heartbeat_unix_s = act_now_unix_s();
-    if (run_status_write(s->status_path, &s->status, &err) == 0)
+    if (run_status_write(path, &s->status, &err) == 0)
         return;
     if (run_state_is_final(s->status.state) || s->status.state == RUN_QUEUED) {
         attempt_end(s);
-        if (run_status_write(s->status_path, &s->status, &err) == 0)
+        if (run_status_write(path, &s->status, &err) == 0)
             return;
     }
     node_say("%s", act_error_text(&err));

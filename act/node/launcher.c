@@ -11,6 +11,7 @@
 #include "node/container.h"
 #include "node/link.h"
 #include "proc/proc.h"
+#include "run/machines.h"
 
 const char *const launcher_passed_on[] = {LINK_ENV, NODE_ENV_ATTEMPT, "MASTER_ADDR", "MASTER_PORT", NULL};
 
@@ -107,6 +108,15 @@ static int srun_words(const struct node *node, const char *program, struct act_s
     return container_srun_options(node, program, out, err);
 }
 
+void launcher_rank_words(const struct node *node, const char *program, struct act_strv *out)
+{
+    if (run_has_machines(node->dir)) {
+        ACT_STRV_PUSH(out, "/bin/sh", "-c", "exec \"$" LAUNCHER_ENV_PROGRAM "\" rank \"$" LAUNCHER_ENV_DIR "\"");
+    } else {
+        ACT_STRV_PUSH(out, program, "rank", node->dir);
+    }
+}
+
 int launcher_command(const struct node *node, const char *program, struct act_strv *out, struct act_error *err)
 {
     const char *name = launcher_name(node);
@@ -116,7 +126,10 @@ int launcher_command(const struct node *node, const char *program, struct act_st
 
     if (rc < 0)
         return rc;
-    ACT_STRV_PUSH(out, program, strcmp(name, "direct") == 0 ? "direct" : "rank", node->dir);
+    if (strcmp(name, "direct") == 0)
+        ACT_STRV_PUSH(out, program, "direct", node->dir);
+    else
+        launcher_rank_words(node, program, out);
     return 0;
 }
 
@@ -201,9 +214,11 @@ void launcher_set_environment(const char *master, int64_t grace_ms)
     set_for_mpirun(KILL_TIMEOUT, seconds);
 }
 
+/* The daemons on other nodes look whether they would find the first word there. */
 void launcher_set_remote_start(const struct node *node, const char *program)
 {
-    ACT_AUTOFREE char *agent = act_sprintf("%s rsh %s", program, node->dir);
+    ACT_AUTOFREE char *agent =
+        act_sprintf("%s%s rsh %s", run_has_machines(node->dir) ? "env " : "", program, node->dir);
 
     set_for_mpirun(REMOTE_AGENT, agent);
     set_for_mpirun(NO_TREE, "1");
@@ -223,6 +238,8 @@ void launcher_forget_settings(const struct node *node)
     ACT_AUTOFREE char *ours = act_sprintf(" rsh %s", node->dir);
 
     launcher_forget(KILL_TIMEOUT);
+    unsetenv(LAUNCHER_ENV_PROGRAM);
+    unsetenv(LAUNCHER_ENV_DIR);
     if (!agent || !act_ends_with(agent, ours))
         return;
     launcher_forget(REMOTE_AGENT);

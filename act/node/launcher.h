@@ -11,7 +11,13 @@ const char *launcher_name(const struct node *node);
 /* The variables that every rank gets from the supervisor's environment. Ends with NULL. */
 extern const char *const launcher_passed_on[];
 
-/* Makes the command that starts "program rank <run folder>" once for each rank of the run. */
+/* Set on each of several machines of a run: the program there, and the run folder there, which may have other paths. */
+#define LAUNCHER_ENV_PROGRAM "ACT_RANK_PROGRAM"
+#define LAUNCHER_ENV_DIR     "ACT_RANK_RUN"
+/* Appends the words of a rank, "program rank <run folder>", as they are right on all nodes. */
+void launcher_rank_words(const struct node *node, const char *program, struct act_strv *out);
+
+/* Makes the command that starts these words once for each rank of the run. */
 int launcher_command(const struct node *node, const char *program, struct act_strv *out,
                      struct act_error *err) ACT_NODISCARD;
 

@@ -54,6 +54,7 @@ static const struct {
     {"direct", node_direct, HIDDEN},
     {"serve", main_serve, HIDDEN},
     {"sweep", node_sweep, OPEN},
+    {"meet", node_meet, HIDDEN},
     {"unzip", unzip, OPEN},
 };
 

@@ -12,6 +12,9 @@
  *       mpirun             starts its daemons on the other pods by "act-node rsh"; or "act-node direct" in its place,
  *         act-node rsh     which has the ranks started by "act-node pod" of each pod
  *
+ *   act-node meet          whether machines behind ssh reach one another (meet.c); on these "supervise" is what
+ *                          "pod" is in a pod, where a run has several
+ *
  * No process outlives the one above it: a rank is connected to the supervisor (link.h) and ends with the connection,
  * every other process that is started here dies with its parent, and both adopt and end whatever their commands
  * leave behind. On "local" all but the supervisor are in a cgroup (cgroup.h), where the user may make one.
@@ -95,5 +98,6 @@ int node_pod(int argc, char **argv);
 int node_rsh(int argc, char **argv);
 int node_direct(int argc, char **argv);
 int node_sweep(int argc, char **argv);
+int node_meet(int argc, char **argv);
 
 #endif

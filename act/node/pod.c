@@ -51,7 +51,11 @@ void pod_say(const char *fmt, ...)
 
 char *pod_host(const char *job, int i)
 {
-    return act_sprintf("%s-%d.%s", job, i, job);
+    if (!strchr(job, ','))
+        return act_sprintf("%s-%d.%s", job, i, job);
+    for (; i > 0 && *job; i--)
+        job += strcspn(job, ",") + 1;
+    return act_strndup(job, strcspn(job, ","));
 }
 
 void pod_hosts(const char *job, int n, const char *pods, struct act_strv *out)
@@ -120,8 +124,12 @@ int pod_begin(struct pod *pod, int attempt, const char *pods, const struct run_s
     if (rc < 0)
         return rc;
     pod->attempt = attempt;
-    pod_output_begin(&pod->output, &pod->node, pod->place * spec->procs_per_node, spec->procs_per_node, attempt);
+    pod_output_begin(&pod->output, &pod->node, pod->place * spec->procs_per_node,
+                     pod->machine ? 0 : spec->procs_per_node,
+                     attempt); /* the logs of a machine are read where they are */
     pod->phase = POD_RUNS;
+    if (pod->machine)
+        pod_machine_begin(pod);
     return 0;
 }
 
@@ -199,7 +207,7 @@ static void pod_on_signal(struct pod *pod, int sig)
         member_on_signal(pod, sig);
 }
 
-static void loop(struct pod *pod)
+void pod_loop(struct pod *pod)
 {
     bool more = false;
     int sig;
@@ -210,11 +218,31 @@ static void loop(struct pod *pod)
         pod_reap(pod);
         more = pod_output_follow(&pod->output);
         pod_send_step(pod);
+        if (pod->machine)
+            pod_machine_step(pod);
         if (pod->group)
             group_step(pod);
         else
             member_step(pod);
     }
+}
+
+int pod_join(struct pod *pod, struct act_error *err)
+{
+    pod_send_open(pod);
+    if (pod->index == 0)
+        return group_open(pod, err);
+    member_open(pod);
+    return 0;
+}
+
+void pod_release(struct pod *pod)
+{
+    group_close(pod);
+    link_close(&pod->link);
+    pod_programs_release(pod);
+    act_wipe(&pod->token);
+    free(pod->why);
 }
 
 /* ---- the program ---- */
@@ -257,13 +285,7 @@ static int open_pod(struct pod *pod, int argc, char **argv, struct act_error *er
         rc = pod_parse_options(argc, argv, &pod->options, err);
     if (rc == 0)
         rc = pod_take_files(pod, err);
-    if (rc == 0)
-        pod_send_open(pod);
-    if (rc == 0 && pod->index == 0)
-        rc = group_open(pod, err);
-    else if (rc == 0)
-        member_open(pod);
-    return rc;
+    return rc < 0 ? rc : pod_join(pod, err);
 }
 
 static void pod_fail(struct pod *pod, const struct act_error *err)
@@ -282,18 +304,14 @@ static void pod_fail(struct pod *pod, const struct act_error *err)
 
 int node_pod(int argc, char **argv)
 {
-    struct pod pod = {.link.fd = -1};
+    struct pod pod = {.link.fd = -1, .options.port = POD_PORT};
     struct act_error err;
 
     if (open_pod(&pod, argc, argv, &err) < 0)
         pod_fail(&pod, &err);
     else
-        loop(&pod);
-    group_close(&pod);
-    link_close(&pod.link);
-    pod_programs_release(&pod);
-    free(pod.token);
-    free(pod.why);
+        pod_loop(&pod);
+    pod_release(&pod);
     node_release(&pod.node);
     return pod.exit_status;
 }

@@ -1,16 +1,18 @@
-/* pod.h - the parts of "act-node pod", the main process of each pod of a run on Kubernetes.
+/* pod.h - the parts of "act-node pod", the main process of each pod of a run on Kubernetes; and of "act-node supervise"
+ * on each machine of a run that has several behind ssh, which is called a pod here, too.
  *
  *   pod.c            the program and its loop: signals, children, output
  *   pod_files.c      what the Secrets hold becomes the run folder of this pod
  *   pod_programs.c   what is started on this pod for the group
  *   pod_group.c      the first pod: who is there, attempts, the supervisor
+ *   pod_machine.c    a machine behind ssh in the place of a pod
  *   pod_member.c     the other pods: find the first one and do what it says
  *   pod_launch.c     "act-node rsh" and "act-node direct": start programs on other pods
  *   pod_output.c     what the pod prints
  *   pod_send.c       what the pod sends to stores: folders of mode upload, and its logs
  *
  * Nothing is shared between the pods: each has a run folder with the logs of its own ranks. The first pod also has the
- * supervisor. The others are connected to its port POD_PORT, with the run's token, by the protocol of link.h; so are
+ * supervisor. The others are connected to its port, with the run's token, by the protocol of link.h; so are
  * the launchers on the first pod. Who is who: 0 to nodes - 1 are the pods, nodes + i starts programs on pod i.
  * Messages, besides those of link.h:
  *
@@ -20,11 +22,14 @@
  *                    {"type": "start", "id", "argv", "env": {}, "count", "first", "world"}   see pod_programs.c
  *                    {"type": "stop", "id"}            SIGTERM for what was started with this id
  *                    {"type": "ping"}                  are you there?
- *                    {"type": "end", "over": bool}     the attempt is over: end everything; over: the run is, too
+ *                    {"type": "end", "over": bool}     the attempt is over: end everything; over: the run is, too;
+ *                                                      to a machine also how it ended, "status"
+ *                    {"type": "take"}                  a machine takes its slots; the reply is "taken", or
+ *                                                      "failed" with a "reason"
  *   other -> first   {"type": "done", "id", "status", "lines"}   all of that start have ended; the end of their output
  *                    {"type": "pong"}, {"type": "ended"}
  *                    {"type": "unsent"}                the run is over, and folders of this pod could not be sent
- *                    {"type": "leaving"}               this pod was told to end
+ *                    {"type": "leaving", "aborted": bool}   this pod was told to end; aborted: the user aborts the run
  *   launcher -> first   {"type": "start", "pod", ...}, and likewise "done" with "pod" back; it is a node of the attempt
  *
  * hello has the last "attempt" that a pod knows, and for how long the run has "ran": so the count and the run's time go
@@ -35,6 +40,9 @@
  * all are, an attempt begins with them. Node i of the attempt is pod number i of those that are there, and run.json in
  * their run folders has that many nodes, so that programs started there need not be aware of it. Others wait; when they
  * have settled, or a pod of the group is lost, the attempt ends and the next one begins with another size.
+ *
+ * Machines take their slots one after the other, in an order that is the same for all runs (run/machines.h), before the
+ * first attempt, and keep them until the end. One that was lost does not come back: that is the end of the run.
  */
 #ifndef ACT_NODE_POD_H
 #define ACT_NODE_POD_H
@@ -55,9 +63,10 @@ enum {
 #define POD_FILE_TOKEN "token" /* of the run folder, 0600 */
 
 struct pod_options {
-    const char *job; /* the name of the Job, and of the Service */
+    const char *job; /* the name of the Job, and of the Service; or the addresses of machines, "10.0.0.1,10.0.0.2" */
     int nodes;
-    const char *secret, *work; /* folders */
+    int port;                  /* of the first one */
+    const char *secret, *work; /* folders; of a pod */
 };
 
 enum pod_phase {
@@ -112,19 +121,26 @@ struct pod {
     struct pod_task *tasks;
     size_t n_tasks;
 
-    struct pod_group *group;  /* the first pod */
-    struct link link;         /* the others */
-    int64_t lost_ms, seek_ms; /* monotonic: when the first pod was lost, when it is looked for again */
-    char *why;                /* it was not found the last time */
+    struct pod_machine *machine; /* NULL: it is a pod of Kubernetes */
+    struct pod_group *group;     /* the first pod */
+    struct link link;            /* the others */
+    int64_t lost_ms, seek_ms;    /* monotonic: when the first pod was lost, when it is looked for again */
+    char *why;                   /* it was not found the last time */
 };
 
 /* Prints "act: ..." and writes it to the agent's own log. */
 void pod_say(const char *fmt, ...) ACT_PRINTF(1, 2);
-/* Returns the host name of pod i. New string. */
+/* Returns the host name of pod i, or its address. New string. */
 char *pod_host(const char *job, int i);
 /* Appends the names of all n pods, or of those in the list pods ("0,2,3"; NULL: all). A single pod has none, because
  * nobody needs its name. */
 void pod_hosts(const char *job, int n, const char *pods, struct act_strv *out);
+/* Becomes the first pod or another one, once its options, index, node and token are known. */
+int pod_join(struct pod *pod, struct act_error *err) ACT_NODISCARD;
+/* Does what a pod does until it is over. */
+void pod_loop(struct pod *pod);
+/* Frees all but the node. */
+void pod_release(struct pod *pod);
 /* Records that a run of this pod could not begin; this is the last thing before exit. */
 void pod_leave_word(const struct run_status *status);
 /* Begins an attempt on this pod. pods: see "begin" above, or NULL; earlier: the status of the last one, for its folder;
@@ -146,6 +162,25 @@ bool pod_ended(struct pod *pod);
 
 /* Reads the index from the environment, makes the run folder from the Secrets, and opens pod->node. */
 int pod_take_files(struct pod *pod, struct act_error *err) ACT_NODISCARD;
+
+/* ---- pod_machine.c ---- */
+
+struct supervisor;
+/* Does the part of this machine in the run, whose folder and lock s has opened. Sets the final status in s. */
+void pod_machine(struct supervisor *s);
+/* Returns what the user knows pod i by, a new string: "'gpu2'", or "pod 2". */
+char *pod_name(const struct pod *pod, int i);
+
+/* The rest is for machines. Returns the i-th of those that take their slots. */
+int pod_machine_turn(const struct pod *pod, int i);
+/* Takes the slots of this one, waiting as long as necessary. -ACT_INTERRUPTED: it was told to end meanwhile. */
+int pod_machine_take(struct pod *pod, struct act_error *err) ACT_NODISCARD;
+/* Tells whether the user aborts the run. */
+bool pod_machine_is_aborted(const struct pod *pod);
+/* Records that an attempt begins; how the run ended, as the first machine says; now and then, that this one lives. */
+void pod_machine_begin(struct pod *pod);
+void pod_machine_judge(struct pod *pod, const json_t *status);
+void pod_machine_step(struct pod *pod);
 
 /* ---- pod_programs.c ---- */
 

@@ -22,7 +22,8 @@
 #include "node/pod.h"
 #include "node/retry.h"
 
-#define FILE_OUTPUT RUN_DIR_SYSTEM "/supervisor.txt"
+#define FILE_OUTPUT  RUN_DIR_SYSTEM "/supervisor.txt"
+#define FILE_OUTCOME "outcome.json" /* of a machine */
 
 enum {
     CHECK_MS = 60 * 1000,          /* by then a broken connection to a pod that vanished is known, see link_tune() */
@@ -43,10 +44,15 @@ struct pod_group {
     struct link_server *server;
     struct group_member *members;
     char *status_path;
+    char *outcome_path; /* of what the supervisor says at its end */
     struct run_status status;
     pid_t supervisor;    /* 0: it does not run */
     bool stopped;        /* it was told to end */
     int lost;            /* a pod that was lost in this attempt; 0: none */
+    const char *how;     /* it was */
+    bool aborted;        /* by the user, as another machine says */
+    int n_taken;         /* so many machines have their slots */
+    bool is_asked;       /* the next one is to take them */
     bool grows;          /* the attempt ends because more pods have come */
     int *nodes;          /* the pods of the attempt, in the order of their ranks */
     int64_t changed_ms;  /* monotonic: when a pod last came or went */
@@ -152,7 +158,9 @@ static void lose(struct pod *pod, int i, const char *how)
     if (!pod->group->members[i].taken || pod->group->lost || (pod->phase != POD_RUNS && pod->phase != POD_CHECKS))
         return;
     pod->group->lost = i;
-    pod_say("pod %d %s: attempt %d ends", i, how, pod->attempt);
+    pod->group->how = how;
+    ACT_AUTOFREE char *name = pod_name(pod, i);
+    pod_say("%s %s: attempt %d ends", name, how, pod->attempt);
     if (!pod->group->stopped)
         stop_supervisor(pod);
 }
@@ -209,6 +217,8 @@ static void supervisor_words(struct pod *pod, const char *self, const char *pods
     ACT_STRV_PUSH(out, self, "supervise", "--pods", pod->options.job);
     if (pods)
         ACT_STRV_PUSH(out, "--group", pods);
+    if (pod->machine)
+        ACT_STRV_PUSH(out, "--outcome", FILE_OUTCOME);
     if (pod->node.spec.limit_s) {
         act_strv_push(out, "--time-left");
         act_strv_pushf(out, "%lld", (long long)time_left_s(pod));
@@ -297,21 +307,47 @@ static int64_t farewell_of(const struct pod *pod)
     return pod->send.has ? SENDING_MS : FAREWELL_MS;
 }
 
-static json_t *end_message(bool over)
+static json_t *end_message(const struct pod *pod, bool over)
 {
-    return json_pack("{s:s, s:b}", "type", "end", "over", over);
+    json_t *message = json_pack("{s:s, s:b}", "type", "end", "over", over);
+
+    if (pod->machine && run_state_is_final(pod->group->status.state))
+        json_object_set_new(message, "status", run_status_to_json(&pod->group->status));
+    return message;
+}
+
+/* Tells whether the run may go on with another pod in the place of this one. */
+static bool group_is_replaced(const struct pod *pod)
+{
+    return pod->told && !pod->machine;
 }
 
 /* The attempt is over, and perhaps the run. If this pod was told to end, the run may go on with a new one in its place:
  * then the others wait for that. */
 static void group_end_attempt(struct pod *pod, bool last)
 {
-    CODEC_AUTOJSON json_t *message = end_message(last && !pod->told);
+    CODEC_AUTOJSON json_t *message = end_message(pod, last && !group_is_replaced(pod));
 
     pod->group->last = last;
     pod->group->farewell_ms = act_now_monotonic_ms() + farewell_of(pod);
     tell_pods(pod, message, "ended");
     pod_end(pod, POD_END_MS);
+}
+
+/* A machine that was lost does not come back. */
+static void group_fail_by_loss(struct pod *pod)
+{
+    struct pod_group *group = pod->group;
+    ACT_AUTOFREE char *name = pod_name(pod, group->lost);
+    ACT_AUTOFREE char *reason = act_sprintf("%s %s, which is one of the run's machines", name, group->how);
+
+    retry_forget(&pod->node, pod->attempt);
+    group->lost = 0;
+    group->again = false;
+    if (pod->told || group->aborted)
+        return;
+    set_status(pod, RUN_FAILED, ACT_WRAPPER, reason);
+    snprintf(group->status.class, sizeof(group->status.class), "%s", CLASS_NODE_FAILURE);
 }
 
 static void group_judge(struct pod *pod)
@@ -322,7 +358,10 @@ static void group_judge(struct pod *pod)
     group->again = group->status.state == RUN_FAILED && !pod->told && retry_follows(&pod->node, pod->attempt, &tries);
     if (group->again)
         group->begin_ms = act_now_monotonic_ms() + retry_pause_s(tries) * 1000;
-    if (group->status.state == RUN_COMPLETED || pod->told || pod->options.nodes == 1) {
+    if (pod->machine && group->lost && group->status.state != RUN_COMPLETED) {
+        group_fail_by_loss(pod);
+        group_end_attempt(pod, true);
+    } else if (group->status.state == RUN_COMPLETED || pod->told || pod->options.nodes == 1) {
         group_end_attempt(pod, !group->again);
     } else if (is_broken(group)) {
         group_end_attempt(pod, false);
@@ -339,7 +378,7 @@ static void on_supervisor_end(struct pod *pod, int wait_status)
     struct pod_group *group = pod->group;
 
     group->supervisor = 0;
-    if (run_status_read(group->status_path, &group->status, NULL) == 0 && run_state_is_final(group->status.state)) {
+    if (run_status_read(group->outcome_path, &group->status, NULL) == 0 && run_state_is_final(group->status.state)) {
         group_judge(pod);
         return;
     }
@@ -404,6 +443,8 @@ static void step_check(struct pod *pod)
 
     if (silent > 0 && act_now_monotonic_ms() >= pod->until_ms)
         lose(pod, silent, "does not answer");
+    if (pod->machine && pod->group->lost)
+        group_fail_by_loss(pod);
     if (pod->group->lost || silent == 0)
         group_end_attempt(pod, !pod->group->lost && !pod->group->again);
 }
@@ -411,7 +452,7 @@ static void step_check(struct pod *pod)
 /* Sends pods home that come only now. */
 static void send_home(struct pod *pod)
 {
-    CODEC_AUTOJSON json_t *message = end_message(true);
+    CODEC_AUTOJSON json_t *message = end_message(pod, true);
 
     for (int i = 1; i < pod->options.nodes; i++)
         if (pod->group->members[i].there && pod->group->members[i].answered) {
@@ -423,7 +464,7 @@ static void send_home(struct pod *pod)
 /* Tells whether the others have ended what is left there; when the run is over, they leave. */
 static bool others_ended(struct pod *pod)
 {
-    if (!pod->group->last || pod->told)
+    if (!pod->group->last || group_is_replaced(pod))
         return first_silent(pod) == 0;
     send_home(pod);
     return count_missing(pod) == pod->options.nodes - 1;
@@ -468,18 +509,125 @@ static void pod_group_give_back(struct pod *pod)
     group_end_attempt(pod, true);
 }
 
+/* ---- machines ---- */
+
+static void group_fail(struct pod *pod, const char *reason)
+{
+    set_status(pod, RUN_FAILED, ACT_WRAPPER, reason);
+    group_end_attempt(pod, true);
+}
+
+static void group_take_own(struct pod *pod)
+{
+    struct act_error err;
+    int rc = pod_machine_take(pod, &err);
+
+    pod->group->n_taken += rc == 0;
+    if (rc == -ACT_INTERRUPTED)
+        group_end_attempt(pod, true);
+    else if (rc < 0)
+        group_fail(pod, act_error_text(&err));
+}
+
+static void group_ask_to_take(struct pod *pod, int i)
+{
+    CODEC_AUTOJSON json_t *take = json_pack("{s:s}", "type", "take");
+    ACT_AUTOFREE char *name = pod_name(pod, i);
+    ACT_AUTOFREE char *reason = act_sprintf("waits for its turn on %s", name);
+
+    pod->group->is_asked = true;
+    link_tell(pod->group->server, i, take);
+    set_status(pod, RUN_QUEUED, 0, reason);
+    save_status(pod);
+}
+
+/* Tells whether all have their slots; the next one takes them otherwise. */
+static bool group_has_slots(struct pod *pod)
+{
+    struct pod_group *group = pod->group;
+    int next;
+
+    if (!pod->machine || group->n_taken == pod->options.nodes)
+        return true;
+    if (group->is_asked)
+        return false;
+    next = pod_machine_turn(pod, group->n_taken);
+    if (next == 0)
+        group_take_own(pod);
+    else
+        group_ask_to_take(pod, next);
+    return false;
+}
+
+/* Tells whether the machines have had the time to come: whoever starts the run starts all of them at once. */
+static bool group_is_interrupted(const struct pod *pod)
+{
+    enum { COME_MS = 5 * 60 * 1000 };
+
+    return pod->machine && pod->attempt == 0 && act_now_monotonic_ms() - pod->group->waits_ms >= COME_MS &&
+           count_missing(pod) > 0;
+}
+
+static void group_say_interrupted(struct pod *pod)
+{
+    ACT_AUTOFREE char *name = pod_name(pod, first_missing(pod));
+    ACT_AUTOFREE char *reason = act_sprintf("%s has not heard of the run: the submission was interrupted", name);
+
+    group_fail(pod, reason);
+}
+
+/* Before an attempt a machine that goes ends the run, too. */
+static void group_lose_waiting(struct pod *pod, int i, const char *how)
+{
+    ACT_AUTOFREE char *name = pod_name(pod, i);
+    ACT_AUTOFREE char *reason = act_sprintf("%s %s before the run began", name, how);
+
+    if (pod->machine && pod->phase == POD_WAITS)
+        group_fail(pod, reason);
+}
+
+static void group_take_failure(struct pod *pod, int i, const json_t *message)
+{
+    ACT_AUTOFREE char *name = pod_name(pod, i);
+    ACT_AUTOFREE char *why = codec_json_strdup(message, "reason");
+    ACT_AUTOFREE char *reason = act_sprintf("%s: %s", name, why ? why : "it failed");
+
+    if (pod->phase == POD_WAITS)
+        group_fail(pod, reason);
+}
+
+/* The user aborts the run on another machine, as he does on this one at the same time. */
+static void group_take_abort(struct pod *pod)
+{
+    pod->group->aborted = true;
+    if (pod->phase == POD_RUNS && !pod->group->stopped)
+        stop_supervisor(pod);
+    if (pod->phase == POD_WAITS)
+        group_end_attempt(pod, true);
+}
+
+static void group_on_leaving(struct pod *pod, int i, const json_t *message)
+{
+    if (pod->machine && json_is_true(json_object_get(message, "aborted")))
+        group_take_abort(pod);
+    else
+        lose(pod, i, "was told to end");
+}
+
 void group_step(struct pod *pod)
 {
     struct act_error err;
 
     switch (pod->phase) {
     case POD_WAITS:
+        if (group_is_interrupted(pod))
+            return group_say_interrupted(pod);
         if (!pod_group_has_enough(pod) && pod_waits_too_long(pod->group->waits_ms))
             return pod_group_give_back(pod);
-        if (!is_gathered(pod) || act_now_monotonic_ms() < pod->group->begin_ms || group_begin(pod, &err) == 0)
+        if (!is_gathered(pod) || act_now_monotonic_ms() < pod->group->begin_ms || !group_has_slots(pod) ||
+            group_begin(pod, &err) == 0)
             return;
-        set_status(pod, RUN_FAILED, ACT_WRAPPER, act_error_text(&err));
-        return group_end_attempt(pod, true);
+        return group_fail(pod, act_error_text(&err));
     case POD_CHECKS:
         return step_check(pod);
     case POD_ENDS:
@@ -570,8 +718,13 @@ static void group_on_message(void *arg, int who, const json_t *message)
     if (strcmp(type, "done") == 0)
         answer_launcher(pod, who, message);
     else if (strcmp(type, "leaving") == 0)
-        lose(pod, who, "was told to end");
-    else if (strcmp(type, "unsent") == 0)
+        group_on_leaving(pod, who, message);
+    else if (strcmp(type, "failed") == 0)
+        group_take_failure(pod, who, message);
+    else if (strcmp(type, "taken") == 0) {
+        pod->group->n_taken++;
+        pod->group->is_asked = false;
+    } else if (strcmp(type, "unsent") == 0)
         pod->group->unsent = true;
     else if (strcmp(type, pod->group->awaited) == 0)
         pod->group->members[who].answered = true;
@@ -587,6 +740,7 @@ static void group_on_gone(void *arg, int who, int errnum)
         pod->group->members[who].there = false;
         pod->group->changed_ms = act_now_monotonic_ms();
         lose(pod, who, "was lost");
+        group_lose_waiting(pod, who, "was lost");
     } else {
         pod_programs_stop(pod, who);
         for (int i = 1; i < pod->options.nodes; i++)
@@ -604,7 +758,7 @@ static int listen_for_pods(struct pod *pod, struct act_error *err)
 {
     static const struct link_events events = {
         .hello = group_on_hello, .message = group_on_message, .gone = group_on_gone};
-    const struct link_where where = {.port = POD_PORT, .token = pod->token};
+    const struct link_where where = {.port = (uint16_t)pod->options.port, .token = pod->token};
     int rc = link_listen(2 * pod->options.nodes, &where, &events, pod, &pod->group->server, err);
 
     if (rc < 0)
@@ -631,6 +785,7 @@ int group_open(struct pod *pod, struct act_error *err)
     pod->group->awaited = "";
     pod->group->known_attempt = pod->send.before;
     pod->group->status_path = node_path(&pod->node, RUN_FILE_STATUS);
+    pod->group->outcome_path = node_path(&pod->node, pod->machine ? FILE_OUTCOME : RUN_FILE_STATUS);
     pod->group->status = (struct run_status){.state = RUN_QUEUED, .failed_rank = -1, .attempt = 1};
     pod->phase = POD_WAITS;
     bool alone = pod->options.nodes == 1 && strcmp(launcher_name(&pod->node), "direct") != 0;
@@ -645,6 +800,7 @@ void group_close(struct pod *pod)
     free(pod->group->members);
     free(pod->group->nodes);
     free(pod->group->status_path);
+    free(pod->group->outcome_path);
     free(pod->group);
     pod->group = NULL;
 }

@@ -17,27 +17,34 @@
 #include "codec/json.h"
 #include "node/launcher.h"
 #include "node/pod.h"
+#include "run/machines.h"
 
 enum { EXIT_NOT_THERE = 255, SEND_MS = 60000 };
 
 /* ---- the first pod ---- */
 
-/* offset: see pod.h, "who is who". */
-static int connect_to_pod(struct link *l, const struct node *node, int offset, struct act_error *err)
+/* Returns where the first pod is reached from itself, secret, a new string; NULL with err. */
+static char *launch_target(const struct node *node, struct act_error *err)
 {
     enum { TOKEN_MAX = 256 };
     ACT_AUTOFREE char *path = node_path(node, POD_FILE_TOKEN);
+    ACT_AUTO(run_machines) machines = {.port = POD_PORT};
+    int rc = run_has_machines(node->dir) ? run_machines_read(node->dir, &machines, err)
+                                         : act_file_read(path, TOKEN_MAX, &machines.token, NULL, err);
+
+    return rc < 0 ? NULL : act_sprintf("%s tcp %d 127.0.0.1", machines.token, machines.port);
+}
+
+/* offset: see pod.h, "who is who". */
+static int connect_to_pod(struct link *l, const struct node *node, int offset, struct act_error *err)
+{
     int most = run_spec_is_elastic(&node->spec) ? node->spec.max_nodes : node->spec.nodes;
     CODEC_AUTOJSON json_t *hello =
         json_pack("{s:i, s:s, s:i}", "rank", most + offset, "node", node->name, "pid", (int)getpid());
-    ACT_AUTOWIPE char *token = NULL;
+    ACT_AUTOWIPE char *target = launch_target(node, err);
     bool stop;
-    int rc = act_file_read(path, TOKEN_MAX, &token, NULL, err);
 
-    if (rc < 0)
-        return rc;
-    ACT_AUTOWIPE char *target = act_sprintf("%s tcp %d 127.0.0.1", token, POD_PORT);
-    return link_connect_once(l, target, hello, &stop, err);
+    return target ? link_connect_once(l, target, hello, &stop, err) : -(int)err->code;
 }
 
 /* The end of the programs that were started. */
@@ -167,13 +174,15 @@ static json_t *environment_of_ranks(void)
 static bool launch_start_ranks(struct link *l, const struct node *node, const char *self)
 {
     const struct run_spec *spec = &node->spec;
+    ACT_AUTO(act_strv) words = {0};
     bool good = true;
 
+    launcher_rank_words(node, self, &words);
     for (int i = 0; good && i < spec->nodes; i++) {
         CODEC_AUTOJSON json_t *message =
-            json_pack("{s:s, s:i, s:[s, s, s], s:o, s:i, s:i, s:i}", "type", "start", "pod", i, "argv", self, "rank",
-                      node->dir, "env", environment_of_ranks(), "count", spec->procs_per_node, "first",
-                      i * spec->procs_per_node, "world", node_world_size(node));
+            json_pack("{s:s, s:i, s:o, s:o, s:i, s:i, s:i}", "type", "start", "pod", i, "argv",
+                      codec_json_strv_new(&words), "env", environment_of_ranks(), "count", spec->procs_per_node,
+                      "first", i * spec->procs_per_node, "world", node_world_size(node));
         good = link_send(l, message) && link_drain(l, SEND_MS);
     }
     return good;

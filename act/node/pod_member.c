@@ -15,12 +15,14 @@
 enum { SEEK_EVERY_MS = 1000, SEND_MS = 10000 };
 
 /* A pod that gives up counts as a failure of the Job, and the first one may have to wait for a node for days. */
-static int64_t patience_ms(void)
+static int64_t patience_ms(const struct pod *pod)
 {
-    enum { USUAL_S = 12 * 3600, MOST_S = 7 * 24 * 3600 };
+    enum { USUAL_S = 12 * 3600, MOST_S = 7 * 24 * 3600, MACHINE_S = 60 };
     const char *text = getenv(ENV_PATIENCE);
     int64_t s;
 
+    if (pod->machine) /* the first one is there before the others */
+        return MACHINE_S * 1000;
     return (text && act_int_from_text(text, &s) && s >= 0 && s <= MOST_S ? s : USUAL_S) * 1000;
 }
 
@@ -46,6 +48,8 @@ static void lose_group(struct pod *pod)
     pod->watch.extra_fd = -1;
     if (pod->phase == POD_RUNS)
         pod_end(pod, POD_END_MS);
+    else if (pod->phase == POD_WAITS && pod->machine)
+        member_leave(pod, POD_EXIT_LOST);
     else if (pod->phase == POD_WAITS)
         seek(pod);
 }
@@ -85,6 +89,43 @@ static void member_begin(struct pod *pod, const json_t *message)
     member_leave(pod, POD_EXIT_LOST);
 }
 
+/* Says that this pod was told to end. */
+static void tell_leaving(struct pod *pod)
+{
+    CODEC_AUTOJSON json_t *message =
+        json_pack("{s:s, s:b}", "type", "leaving", "aborted", pod->machine && pod_machine_is_aborted(pod));
+
+    member_tell(pod, message);
+}
+
+/* Nothing is heard meanwhile. */
+static void member_take(struct pod *pod)
+{
+    struct act_error err;
+    int rc = pod_machine_take(pod, &err);
+
+    if (rc == 0) {
+        tell_type(pod, "taken");
+        return;
+    }
+    CODEC_AUTOJSON json_t *failed =
+        json_pack("{s:s, s:o}", "type", "failed", "reason", codec_json_bytes_new(act_error_text(&err)));
+    if (pod->told)
+        tell_leaving(pod);
+    else
+        member_tell(pod, failed);
+    act_str_replace(&pod->why, act_error_text(&err));
+    member_leave(pod, POD_EXIT_LOST);
+}
+
+static void member_end(struct pod *pod, const json_t *message)
+{
+    pod->over = json_is_true(json_object_get(message, "over"));
+    if (pod->machine && pod->over)
+        pod_machine_judge(pod, json_object_get(message, "status"));
+    pod_end(pod, POD_END_MS);
+}
+
 static void member_on_message(struct pod *pod, const json_t *message)
 {
     const char *type = codec_json_str(message, "type", "");
@@ -99,10 +140,10 @@ static void member_on_message(struct pod *pod, const json_t *message)
         member_start(pod, message);
     else if (strcmp(type, "stop") == 0)
         pod_programs_stop(pod, codec_json_int_in(message, "id", 0, INT_MAX, -1));
-    else if (strcmp(type, "end") == 0) {
-        pod->over = json_is_true(json_object_get(message, "over"));
-        pod_end(pod, POD_END_MS);
-    }
+    else if (strcmp(type, "take") == 0 && pod->machine)
+        member_take(pod);
+    else if (strcmp(type, "end") == 0)
+        member_end(pod, message);
 }
 
 /* Fits struct watch. */
@@ -131,8 +172,11 @@ static char *find_target(const struct pod *pod)
     ACT_AUTO(act_strv) addresses = {0};
     struct act_buf target = {0};
 
-    resolve_host(host, &addresses);
-    act_buf_addf(&target, "%s tcp %d", pod->token, POD_PORT);
+    if (pod->machine)
+        act_strv_push(&addresses, host);
+    else
+        resolve_host(host, &addresses);
+    act_buf_addf(&target, "%s tcp %d", pod->token, pod->options.port);
     for (size_t i = 0; i < addresses.n; i++)
         act_buf_addf(&target, " %s", addresses.v[i]);
     return act_buf_steal(&target);
@@ -171,7 +215,7 @@ static void step_seek(struct pod *pod)
     }
     pod->seek_ms = act_now_monotonic_ms() + SEEK_EVERY_MS;
     bool too_long = pod_waits_too_long(pod->lost_ms);
-    if (!too_long && now - pod->lost_ms < patience_ms())
+    if (!too_long && now - pod->lost_ms < patience_ms(pod))
         return;
     ACT_AUTOFREE char *host = pod_host(pod->options.job, 0);
     pod_say("cannot find the first pod, '%s'", host);
@@ -186,7 +230,7 @@ static void member_step_end(struct pod *pod)
         return;
     if (pod->over) {
         member_leave(pod, 0);
-    } else if (pod->told) {
+    } else if (pod->told || (pod->machine && pod->link.fd < 0)) {
         member_leave(pod, POD_EXIT_LOST);
     } else if (pod->link.fd < 0) {
         seek(pod);
@@ -244,10 +288,11 @@ void member_on_signal(struct pod *pod, int sig)
     pod_say("told to end");
     if (pod->phase == POD_RUNS && pod->told == 1 && pod->link.fd >= 0) {
         pod->until_ms = act_now_monotonic_ms() + node_abort_grace_ms() + POD_END_MS;
-        tell_type(pod, "leaving");
+        tell_leaving(pod);
     } else if (pod->phase == POD_RUNS) {
         pod_end(pod, 0);
     } else if (pod->phase != POD_ENDS) {
+        tell_leaving(pod);
         member_leave(pod, POD_EXIT_LOST);
     }
 }

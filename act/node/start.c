@@ -88,6 +88,13 @@ static int take_slots(struct supervisor *s, struct act_error *err)
     return (s->options.gpus ? take_gpus : take_processors)(s, &request, err);
 }
 
+int start_take_slots(struct supervisor *s, struct act_error *err)
+{
+    int rc = wait_for_others(s, err);
+
+    return rc < 0 ? rc : take_slots(s, err);
+}
+
 /* ---- start ---- */
 
 /* Starts what runs the ranks, in a cgroup of its own unless Slurm or Kubernetes have made one. */
@@ -154,9 +161,7 @@ static int start_make_ready(struct supervisor *s, struct act_error *err)
     if (rc == 0 && attempt_abort_is_asked(s))
         rc = act_error_set(err, ACT_INTERRUPTED, "canceled before it began");
     if (rc == 0 && s->options.where == IN_SLOTS)
-        rc = wait_for_others(s, err);
-    if (rc == 0 && s->options.where == IN_SLOTS)
-        rc = take_slots(s, err);
+        rc = start_take_slots(s, err);
     if (rc == 0)
         rc = launcher_write_hosts(&s->node, &s->job.hosts, err);
     if (rc == 0)

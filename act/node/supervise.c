@@ -25,7 +25,9 @@
 #include "node/folder.h"
 #include "node/launcher.h"
 #include "node/place.h"
+#include "node/pod.h"
 #include "node/supervisor.h"
+#include "run/machines.h"
 
 enum {
     LEFTOVER_GRACE_MS = 5000,
@@ -377,6 +379,8 @@ static int own_lock(struct supervisor *s, struct act_error *err)
 
 static int own_run(struct supervisor *s, struct act_error *err)
 {
+    if (s->options.outcome) /* whoever has started us has the lock */
+        return 0;
     if (s->options.where != IN_SLURM)
         return own_lock(s, err);
     int rc = job_open(&s->job, &s->node, err);
@@ -399,17 +403,12 @@ static bool parse_int(const char *text, int high, int *out)
 static int supervise_parse_options(int argc, char **argv, struct supervise_options *o)
 {
     static const struct option table[] = {
-        {"slots-dir", required_argument, NULL, 'd'},
-        {"slots", required_argument, NULL, 's'},
-        {"lock-fd", required_argument, NULL, 'l'},
-        {"gpus", no_argument, NULL, 'g'},
-        {"within", required_argument, NULL, 'w'},
-        {"shared", no_argument, NULL, 'a'},
-        {"slurm", no_argument, NULL, 'b'},
-        {"pods", required_argument, NULL, 'p'},
-        {"group", required_argument, NULL, 'e'},
-        {"time-left", required_argument, NULL, 't'},
-        {NULL, 0, NULL, 0},
+        {"slots-dir", required_argument, NULL, 'd'}, {"slots", required_argument, NULL, 's'},
+        {"lock-fd", required_argument, NULL, 'l'},   {"gpus", no_argument, NULL, 'g'},
+        {"within", required_argument, NULL, 'w'},    {"shared", no_argument, NULL, 'a'},
+        {"slurm", no_argument, NULL, 'b'},           {"pods", required_argument, NULL, 'p'},
+        {"group", required_argument, NULL, 'e'},     {"outcome", required_argument, NULL, 'o'},
+        {"time-left", required_argument, NULL, 't'}, {NULL, 0, NULL, 0},
     };
     enum { SLOTS_MAX = 65536 };
     int c;
@@ -436,6 +435,8 @@ static int supervise_parse_options(int argc, char **argv, struct supervise_optio
             o->pods = optarg;
         } else if (c == 'e')
             o->group = optarg;
+        else if (c == 'o')
+            o->outcome = optarg;
         else if (c == 't')
             good = good && parse_int(optarg, RUN_LIMIT_MOST_S, &o->left_s);
         else
@@ -467,7 +468,8 @@ int node_supervise(int argc, char **argv)
 
     if (supervise_parse_options(argc, argv, &s.options) < 0) {
         node_say("usage: act-node supervise --slots-dir DIR --slots N [--gpus [--shared]] [--within JOB] [--lock-fd N] "
-                 "RUN_DIR, or --slurm RUN_DIR, or --pods NAME [--group LIST] [--time-left SECONDS] RUN_DIR");
+                 "RUN_DIR, or --slurm RUN_DIR, or --pods NAME [--group LIST] [--outcome FILE] "
+                 "[--time-left SECONDS] RUN_DIR");
         return ACT_USAGE;
     }
     gpu_masks_read(&s.masks);
@@ -476,7 +478,9 @@ int node_supervise(int argc, char **argv)
         fprintf(stderr, "act-node: %s\n", act_error_text(&err));
         return ACT_WRAPPER;
     }
-    if (attempt_find(&s))
+    if (s.options.where == IN_SLOTS && run_has_machines(s.options.run_dir))
+        pod_machine(&s);
+    else if (attempt_find(&s))
         supervise(&s);
     else
         node_say("there is nothing to do: the run is %s", run_state_name(s.status.state));

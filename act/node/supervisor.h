@@ -27,7 +27,7 @@
 enum where {
     IN_SLOTS, /* of this machine, which are still to be taken */
     IN_SLURM, /* this is the batch step of a job */
-    IN_PODS,  /* this is the first pod; pod.h has started us, and counts the attempts */
+    IN_PODS,  /* this is the first pod or machine; pod.h has started us, and counts the attempts */
 };
 
 struct supervise_options {
@@ -38,9 +38,11 @@ struct supervise_options {
     bool shared;        /* with the other users of the machine */
     const char *within; /* "job 4711 of Slurm": of a batch system, whose end is that of the run; NULL: none */
     enum where where;
-    const char *pods;  /* the name that all pods have in common */
+    const char *pods;  /* the name that all pods have in common, or the addresses of machines (pod_host()) */
     const char *group; /* which of them the attempt has, "0,2,3"; NULL: all */
-    int left_s;        /* of the run's time; 0: it has no limit, or whoever has allocated the nodes ends it */
+    /* The file of the run folder that gets the final status, which whoever has started us judges; NULL: status.json */
+    const char *outcome;
+    int left_s; /* of the run's time; 0: it has no limit, or whoever has allocated the nodes ends it */
 };
 
 struct rank_state {
@@ -107,6 +109,9 @@ struct supervisor {
 
 /* Starts the ranks, once the slots are ours and unless the user has asked to abort (-ACT_INTERRUPTED). */
 int start_run(struct supervisor *s, struct act_error *err) ACT_NODISCARD;
+/* Waits for the runs that this one follows, and takes the slots of this machine; s->status says meanwhile what it waits
+ * for. What is started from now on sees the GPUs. */
+int start_take_slots(struct supervisor *s, struct act_error *err) ACT_NODISCARD;
 
 /* ---- ranks.c ---- */
 

@@ -54,12 +54,24 @@ struct platform *platform_machine(struct platform *p, size_t i)
     return i == 0 ? p : NULL;
 }
 
+bool platform_is_same_machine(struct platform *a, struct platform *b)
+{
+    struct site *of_a = NULL, *of_b = NULL;
+    struct act_error ignored;
+
+    if (a == b)
+        return true;
+    return a->row == b->row && platform_keep_open_site(a, &of_a, &ignored) == 0 &&
+           platform_keep_open_site(b, &of_b, &ignored) == 0 && of_a && of_b && site_is_same(of_a, of_b);
+}
+
 bool platform_can_remove(const struct platform *p)
 {
     return p->row->keep.site || p->row->keep.remove;
 }
 
-int platform_size(struct platform *p, const char *id, uint64_t *out_bytes, bool *out_others, struct act_error *err)
+static int keep_size_on(struct platform *p, const char *id, uint64_t *out_bytes, bool *out_others,
+                        struct act_error *err)
 {
     static const char exists[] = "[ -d \"$1/$2\" ] && echo 0 1 || echo 0 0";
     const char *const there[] = {"runs", id, NULL}, *const own[] = {"runs", "-name", id, NULL};
@@ -71,12 +83,25 @@ int platform_size(struct platform *p, const char *id, uint64_t *out_bytes, bool 
         rc = run_script(site, SUM, own, &mine, err);
     if (rc == 0 && site && mine.n == 0 && run_id_valid(id))
         rc = run_script(site, exists, there, &all, err);
-    *out_bytes = mine.bytes;
-    *out_others = all.n > 0;
+    *out_bytes += mine.bytes;
+    *out_others = *out_others || all.n > 0;
     return rc;
 }
 
-int platform_remove(struct platform *p, const char *id, struct act_error *err)
+/* A run may have a folder on each of several machines. */
+int platform_size(struct platform *p, const char *id, uint64_t *out_bytes, bool *out_others, struct act_error *err)
+{
+    struct platform *one;
+    int rc = 0;
+
+    *out_bytes = 0;
+    *out_others = false;
+    for (size_t i = 0; rc == 0 && (one = platform_machine(p, i)); i++)
+        rc = keep_size_on(one, id, out_bytes, out_others, err);
+    return rc;
+}
+
+static int keep_remove_on(struct platform *p, const char *id, struct act_error *err)
 {
     struct site *site = NULL;
     int rc = p->row->keep.remove ? p->row->keep.remove(p, id, err) : platform_keep_open_site(p, &site, err);
@@ -86,6 +111,16 @@ int platform_remove(struct platform *p, const char *id, struct act_error *err)
     if (!site)
         return act_error_set(err, ACT_USAGE, "cannot remove '%s': its service keeps its runs itself", id);
     return site_remove_run(site, id, err);
+}
+
+int platform_remove(struct platform *p, const char *id, struct act_error *err)
+{
+    struct platform *one;
+    int rc = 0;
+
+    for (size_t i = 0; rc == 0 && (one = platform_machine(p, i)); i++)
+        rc = keep_remove_on(one, id, err);
+    return rc;
 }
 
 /* ---- packages that nobody needs */

@@ -154,6 +154,8 @@ struct platform_submission {
     const struct run_spec *spec;
     const char *package; /* local path of the package, verified; NULL for a run without code */
     const char *stores;  /* for RUN_FILE_STORES, secret; NULL: none. Not needed if the nodes see the project */
+    const char
+        *machines; /* for RUN_FILE_MACHINES, secret: this machine is one of those of the run; NULL: the only one */
     /* Keys of the agent and run.json (without secrets) in the package's store, if the nodes fetch them; else NULL. */
     const char *agent_key, *spec_key;
     /* URLs to read them and the package without any other credential, secret; NULL: the nodes read them from the
@@ -296,6 +298,8 @@ int platform_serve_host(struct platform *here, const char *verb, const json_t *i
 /* Returns the i-th machine of a platform that consists of several, else the platform itself as the only one; NULL:
  * there are no more. The platform owns it. */
 struct platform *platform_machine(struct platform *p, size_t i);
+/* Tells whether both, which are machines, are one place. Those that cannot be asked are not known to be. */
+bool platform_is_same_machine(struct platform *a, struct platform *b);
 
 /* Tells whether platform_remove() can do anything there. */
 bool platform_can_remove(const struct platform *p);

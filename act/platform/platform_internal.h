@@ -53,9 +53,10 @@ void platform_at_once(size_t n, void (*ask)(void *arg, size_t i), void *arg);
 
 /* For platforms whose runs are folders of a site, as the operations of platform.h. */
 struct store *platform_site_open_logs(struct platform *p, const char *id, bool ended);
-/* Opens the same store, on the site that site() finds. */
-struct store *platform_site_logs(struct platform *p, int (*site)(void *arg, struct site **out, struct act_error *err),
-                                 void *arg, const char *id, bool ended);
+/* Opens the same store, on the sites that site() finds, as of struct store_site_options. */
+struct store *platform_site_logs(struct platform *p,
+                                 int (*site)(void *arg, size_t i, struct site **out, struct act_error *err), void *arg,
+                                 const char *id, bool ended);
 int platform_site_spec(struct site *site, const char *id, struct run_spec *out, struct act_error *err) ACT_NODISCARD;
 
 #endif

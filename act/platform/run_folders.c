@@ -9,14 +9,16 @@
 static const char *const log_folders[] = {RUN_DIR_USER, RUN_DIR_SYSTEM, RUN_DIR_METRICS, RUN_DIR_ATTEMPTS,
                                           RUN_DIR_OUTPUTS};
 
-static int platform_folders_site_of(void *p, struct site **out, struct act_error *err)
+static int platform_folders_site_of(void *p, size_t i, struct site **out, struct act_error *err)
 {
-    return ((struct platform *)p)->row->keep.site(p, out, err);
+    *out = NULL;
+    return i == 0 ? ((struct platform *)p)->row->keep.site(p, out, err) : 0;
 }
 
 /* The agent has written the logs by the time that it says how the run ended. */
-struct store *platform_site_logs(struct platform *p, int (*site)(void *arg, struct site **out, struct act_error *err),
-                                 void *arg, const char *id, bool ended)
+struct store *platform_site_logs(struct platform *p,
+                                 int (*site)(void *arg, size_t i, struct site **out, struct act_error *err), void *arg,
+                                 const char *id, bool ended)
 {
     return store_site_open(services_http(p->services),
                            &(struct store_site_options){.site = site,

@@ -45,6 +45,11 @@ const char *site_root(const struct site *site)
     return site->root;
 }
 
+bool site_is_same(const struct site *a, const struct site *b)
+{
+    return act_streq(a->root, b->root) && (a->login == b->login || act_streq(a->login, b->login));
+}
+
 char *site_run_dir(const struct site *site, const char *id)
 {
     return act_sprintf("%s/runs/%s", site->root, id);

@@ -45,6 +45,8 @@ bool site_may_ask(void);
 
 /* Returns the root, an absolute path on the site that lives as long as site. */
 const char *site_root(const struct site *site);
+/* Tells whether both are one root of one login. */
+bool site_is_same(const struct site *a, const struct site *b);
 /* Returns <root>/runs/<id>, absolute, a new string. */
 char *site_run_dir(const struct site *site, const char *id);
 

@@ -226,9 +226,10 @@ static const char start_script[] = SET_ROOT
     "ACT_SITE_LOGIN=1; export ACT_SITE_LOGIN; exec \"$SHELL\" -lc \"exec \\\"\\$ACT_SITE_AGENT\\\" serve\"; fi; "
     "echo \"" SITE_BANNER_WORD NEEDS "$(uname -s) $(uname -m)\"";
 
-static const char copy_script[] = SET_ROOT
-    "umask 077; t=\"$d/" SITE_AGENT ".$$\"; mkdir -p \"$d\" && { cat >\"$t\" && [ \"$(wc -c <\"$t\")\" -eq \"$3\" ] && "
-    "chmod 700 \"$t\" && mv -f \"$t\" \"$d/" SITE_AGENT "\" || { rm -f \"$t\"; exit 1; }; }";
+static const char copy_script[] =
+    SET_ROOT "umask 077; t=\"$d/" SITE_AGENT
+             ".$(uname -n).$$\"; mkdir -p \"$d\" && { cat >\"$t\" && [ \"$(wc -c <\"$t\")\" -eq \"$3\" ] && "
+             "chmod 700 \"$t\" && mv -f \"$t\" \"$d/" SITE_AGENT "\" || { rm -f \"$t\"; exit 1; }; }";
 
 /* Brings the agent over a connection of its own, as there is no agent yet to talk to. */
 static int copy_agent(const struct ssh *ssh, struct act_error *err)

@@ -13,20 +13,25 @@ struct site_store {
     struct store_site_options options;
 };
 
-static int site_log_list(struct store *store, struct store_call *call, struct store_page *out)
+static bool site_page_has(const struct store_page *page, size_t n, const char *key)
 {
-    const struct store_site_options *o = &((const struct site_store *)store)->options;
-    struct site_files files = {0};
-    struct site *site;
-    int rc = o->site(o->arg, &site, &call->error);
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(page->v[i].key, key) == 0)
+            return true;
+    return false;
+}
 
-    if (rc == 0)
-        rc = site_files(site, o->id, o->folders, o->n_folders, &files, &call->error);
+static int site_log_list_one(const struct store_site_options *o, struct site *site, struct store_call *call,
+                             struct store_page *out)
+{
+    struct site_files files = {0};
+    int rc = site_files(site, o->id, o->folders, o->n_folders, &files, &call->error);
     int64_t now = act_now_unix_s();
+    size_t n_before = out->n;
 
     for (size_t i = 0; rc == 0 && i < files.n; i++) {
         const struct site_file *file = &files.v[i];
-        if (!act_starts_with(file->name, call->key))
+        if (!act_starts_with(file->name, call->key) || site_page_has(out, n_before, file->name))
             continue;
         struct store_entry *entry = store_page_add(out);
         entry->key = act_strdup(file->name);
@@ -35,6 +40,20 @@ static int site_log_list(struct store *store, struct store_call *call, struct st
         entry->grows = o->grow;
     }
     site_files_release(&files);
+    return rc;
+}
+
+static int site_log_list(struct store *store, struct store_call *call, struct store_page *out)
+{
+    const struct store_site_options *o = &((const struct site_store *)store)->options;
+    struct site *site = NULL;
+    int rc = o->site(o->arg, 0, &site, &call->error);
+
+    for (size_t i = 0; rc == 0 && site;) {
+        rc = site_log_list_one(o, site, call, out);
+        if (rc == 0)
+            rc = o->site(o->arg, ++i, &site, &call->error);
+    }
     return rc;
 }
 
@@ -48,18 +67,29 @@ static bool is_below_folders(const struct store_site_options *o, const char *key
     return false;
 }
 
+/* Reads from the first site that has it. */
+static int site_log_read(const struct store_site_options *o, struct store_call *call)
+{
+    struct site *site = NULL;
+    int rc = o->site(o->arg, 0, &site, &call->error), read = -ACT_NOT_FOUND;
+
+    for (size_t i = 0; rc == 0 && site && read == -ACT_NOT_FOUND;) {
+        read = site_read(site, o->id, call->key, call->get.offset, call->get.sink, call->get.sink_cap, &call->get.got,
+                         &call->error);
+        if (read == -ACT_NOT_FOUND)
+            rc = o->site(o->arg, ++i, &site, &call->error);
+    }
+    return rc < 0 ? rc : read;
+}
+
 /* Reads a log. The size in the entry is that of the file only if the reading came to its end. */
 static int site_log_get(struct store *store, struct store_call *call)
 {
     const struct store_site_options *o = &((const struct site_store *)store)->options;
-    struct site *site;
-    int rc = o->site(o->arg, &site, &call->error);
+    int rc = is_below_folders(o, call->key) ? site_log_read(o, call) : -ACT_NOT_FOUND;
 
-    if (rc == 0 && !is_below_folders(o, call->key))
+    if (rc == -ACT_NOT_FOUND)
         rc = act_error_set(&call->error, ACT_NOT_FOUND, "run '%s' has no log '%s'", o->id, call->key);
-    if (rc == 0)
-        rc = site_read(site, o->id, call->key, call->get.offset, call->get.sink, call->get.sink_cap, &call->get.got,
-                       &call->error);
     if (rc < 0)
         return rc;
     if (call->get.sums)

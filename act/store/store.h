@@ -424,10 +424,11 @@ int store_azure_open(struct http *http, const struct store_azure_options *option
  * Objects without `grows` get no more bytes. What the options point at outlives the store, but for the id. They pass
  * tests/conformance/logs_test.c. */
 
-/* Files of a run's folder on a site. Calls block the loop, as calls of a site do. */
+/* Files of a run's folder on a site, or of its folders on several: of two files of one name that of the first site is
+ * there. Calls block the loop, as calls of a site do. */
 struct store_site_options {
-    /* The site, connected; called before each use. */
-    int (*site)(void *arg, struct site **out, struct act_error *err);
+    /* Sets *out to the i-th site, connected; NULL: there are no more. Called before each use, in this order. */
+    int (*site)(void *arg, size_t i, struct site **out, struct act_error *err);
     void *arg;                  /* outlives the store */
     const char *id;             /* of the run */
     const char *const *folders; /* of it, that are listed and read */

@@ -50,11 +50,11 @@ static void conform_logs_write_log(const char *name, const char *text)
     assert_ok(act_file_write_quickly(path, text, strlen(text), 0644, &err), err);
 }
 
-static int conform_logs_site_of(void *arg, struct site **out, struct act_error *e)
+static int conform_logs_site_of(void *arg, size_t i, struct site **out, struct act_error *e)
 {
     (void)arg;
     (void)e;
-    *out = t.site;
+    *out = i == 0 ? t.site : NULL;
     return 0;
 }
 

@@ -42,11 +42,30 @@ def free_port():
             return port
 
 
-class Sshd:
-    """env makes ACT log in there as "lab". Where the path of folder is short, connections are shared."""
+# Begins a machine of its own: it has a name, and sees of the folder of all machines its own one, and "store".
+ENTER = """
+set -e
+hostname "$1"; all=$2; own=$3; shift 3
+mkdir -p "$own/tmp" "$all/store"
+mount -t tmpfs tmpfs /mnt
+mkdir /mnt/own /mnt/store
+mount --bind "$own" /mnt/own
+mount --bind "$all/store" /mnt/store
+mount -t tmpfs tmpfs "$all"
+mkdir "$own" "$all/store"
+mount --bind /mnt/own "$own"
+mount --bind /mnt/store "$all/store"
+exec "$@"
+"""
 
-    def __init__(self, folder):
+
+class Sshd:
+    """env makes ACT log in there as "lab". Where the path of folder is short, connections are shared. In a network
+    namespace, space, it has this address and processes of its own: stop() ends them as when the power goes."""
+
+    def __init__(self, folder, address="127.0.0.1", space=None):
         self.folder, self.process = pathlib.Path(folder), None
+        self.address, self.space = address, space
         self.extra = ""  # more lines for sshd_config, from the next start() on
         self.home, self.runtime = self.folder / "home", self.folder / "rt"
         for path in (self.home, self.runtime):
@@ -72,7 +91,7 @@ class Sshd:
 
     def _write_client(self):
         (self.folder / "ssh_config").write_text(
-            f"Host {LOGIN}\n HostName 127.0.0.1\n Port {self.port}\n"
+            f"Host {LOGIN}\n HostName {self.address}\n Port {self.port}\n"
             f"Host *\n User {os.environ.get('USER') or subprocess.getoutput('id -un')}\n IdentityFile {self.user_key}\n"
             f" IdentitiesOnly yes\n UserKnownHostsFile {self.folder}/known\n GlobalKnownHostsFile /dev/null\n")
         self.env = {"ACT_SSH": f"ssh -F {self.folder}/ssh_config", "XDG_RUNTIME_DIR": str(self.runtime)}
@@ -92,30 +111,35 @@ class Sshd:
     def trust(self, *keys):
         """known_hosts holds the present host key, or nothing but these."""
         key = " ".join((self.folder / "host.pub").read_text().split()[:2])
-        (self.folder / "known").write_text(f"[127.0.0.1]:{self.port} {key}\n" if not keys else "".join(keys))
+        (self.folder / "known").write_text(f"[{self.address}]:{self.port} {key}\n" if not keys else "".join(keys))
 
     def start(self):
         config = self.folder / "sshd_config"
         config.write_text(
-            f"Port {self.port}\nListenAddress 127.0.0.1\nHostKey {self.folder}/host\nPidFile none\nUsePAM no\n"
+            f"Port {self.port}\nListenAddress {self.address}\nHostKey {self.folder}/host\nPidFile none\nUsePAM no\n"
             f"AuthorizedKeysFile {self.folder}/authorized\nStrictModes no\nPasswordAuthentication no\n"
             f"SetEnv HOME={self.home}\nForceCommand {self.folder}/shell\n{self.extra}\n")
+        before = self.log.read_text().count("Server listening") if self.log.exists() else 0
         # In the foreground: its children are the connections.
-        self.process = subprocess.Popen([SSHD, "-D", "-f", config, "-E", self.log], stdin=subprocess.DEVNULL,
-                                        env={"PATH": "/usr/bin:/bin"})
-        for _ in range(2000):
+        self.process = subprocess.Popen([*self._enter(), SSHD, "-D", "-f", config, "-E", self.log],
+                                        stdin=subprocess.DEVNULL, env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"})
+        for _ in range(6000):
             assert self.process.poll() is None, self.log.read_text()
-            with socket.socket() as s:
-                if s.connect_ex(("127.0.0.1", self.port)) == 0:
-                    return
-            time.sleep(0.005)
+            if self.log.exists() and self.log.read_text().count("Server listening") > before:
+                return
+            time.sleep(0.01)
         raise AssertionError("sshd does not answer")
+
+    def _enter(self):
+        return [] if not self.space else [
+            "ip", "netns", "exec", self.space, "unshare", "--uts", "--pid", "--fork", "--kill-child", "--mount-proc",
+            "sh", "-c", ENTER, "sh", self.folder.name, self.folder.parent, self.folder]
 
     def stop(self):
         self.end_shared()
         self.drop()
         if self.process:
-            self.process.terminate()
+            self.process.send_signal(signal.SIGKILL if self.space else signal.SIGTERM)
             self.process.wait()
         self.process = None
 
@@ -126,7 +150,7 @@ class Sshd:
 
     def drop(self):
         """Every connection breaks."""
-        for pid in self.connections() if self.process else ():
+        for pid in self.connections() if self.process and not self.space else ():
             with contextlib.suppress(ProcessLookupError):  # it ends by itself just now
                 os.kill(pid, signal.SIGKILL)
 

@@ -78,10 +78,21 @@ def test_a_machine_that_is_down(act, pair):
     act.until_state(other, "Running")
 
 
-def test_more_than_a_machine_has(act, pair):
-    message = act.fail("-c", "lab", "-n", 4, "submit", "true", status=6)
-    assert "the run needs 4 processors, and the largest machine, 'gpu1', has 2; use at most -n 2" in message
+def test_more_than_there_is(act, pair):
+    message = act.fail("-c", "lab", "-n", 6, "submit", "true", status=6)
+    assert "6 processes are asked for, but 'lab' has 4; use at most -n 4" in message
     assert pair.runs("gpu1") == pair.runs("gpu2") == [] and act.run("q", "--json").json["runs"] == []
+
+
+def test_machines_of_two_sizes(act, hosts):
+    """A run over several has as many of each."""
+    for name, slots in (("gpu1", 4), ("gpu2", 2)):
+        hosts.add(name, slots=slots)
+    hosts.use("gpu1", "gpu2")
+    message = act.fail("-c", "lab", "-n", 6, "submit", "true", status=6)
+    assert "6 processes are asked for, but 'lab' has 4 (" in message
+    assert "'gpu1' has 4, 'gpu2' has 2, and 'gpu_per_node: 2' takes 2 of each" in message
+    assert hosts.runs("gpu1") == hosts.runs("gpu2") == []
 
 
 @pytest.mark.parametrize("hosts_key, said", [
@@ -156,6 +167,18 @@ def test_again_elsewhere(act, pair):
     again = act.run("resubmit", run).out.split()[-1]
     act.run("wait", again)
     assert pair.runs("gpu2") == [again]
+
+
+def test_again_where_it_was(act, pair):
+    busy = pair.submit("sleep", "300", n=2)
+    act.until_state(busy, "Running")
+    run = pair.submit("true")
+    act.run("wait", run)
+    assert pair.runs("gpu2") == [run]
+    act.run("abort", busy)
+    again = act.run("resubmit", run).out.split()[-1]
+    act.run("wait", again)
+    assert again in pair.runs("gpu2")
 
 
 def test_found_again_without_the_ledger(act, pair):

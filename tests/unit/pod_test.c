@@ -11,6 +11,7 @@
 #include "codec/json.h"
 #include "node/pod.h"
 #include "node/resolve.h"
+#include "run/machines.h"
 
 static struct pod_framer new_framer(int rank)
 {
@@ -206,6 +207,60 @@ TEST_IN(test_what_cannot_be_started, make_dir, remove_dir)
         assert_int_equal(pod.n_tasks, 0);
     }
     pod_programs_release(&pod);
+}
+
+/* ---- machines ---- */
+
+TEST(test_hosts)
+{
+    static const struct {
+        const char *job;
+        int i;
+        const char *host;
+    } rows[] = {
+        {"me-1", 2, "me-1-2.me-1"},
+        {"10.0.0.1,10.0.0.2", 0, "10.0.0.1"},
+        {"10.0.0.1,10.0.0.2", 1, "10.0.0.2"},
+        {"fd00::1,fd00::2", 1, "fd00::2"},
+    };
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        ACT_AUTOFREE char *host = pod_host(rows[i].job, rows[i].i);
+        assert_string_equal(host, rows[i].host);
+    }
+}
+
+#define TOKEN "5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a"
+#define LISTS ",\"names\":[\"a\",\"b\"],\"addresses\":[\"10.0.0.1\",\"10.0.0.2\"],\"order\":[\"x\",\"y\"]}"
+
+TEST_IN(test_records_of_machines, make_dir, remove_dir)
+{
+    static const struct {
+        const char *text;
+        bool good;
+    } rows[] = {
+        {"{\"version\":1,\"index\":1,\"port\":20000,\"token\":\"" TOKEN "\"" LISTS, true},
+        {"{\"version\":1,\"index\":2,\"port\":20000,\"token\":\"" TOKEN "\"" LISTS, false},
+        {"{\"version\":1,\"index\":0,\"port\":0,\"token\":\"" TOKEN "\"" LISTS, false},
+        {"{\"version\":1,\"index\":0,\"port\":65536,\"token\":\"" TOKEN "\"" LISTS, false},
+        {"{\"version\":1,\"index\":0,\"port\":20000,\"token\":\"5a\"" LISTS, false},
+        {"{\"version\":1,\"index\":0,\"port\":20000,\"token\":\"" TOKEN "\",\"names\":[\"a\"],"
+         "\"addresses\":[\"10.0.0.1\"],\"order\":[\"x\"]}",
+         false},
+        {"{\"version\":1,\"index\":0,\"port\":20000,\"token\":\"" TOKEN "\",\"names\":[\"a\",\"b\"],"
+         "\"addresses\":[\"10.0.0.1\"],\"order\":[\"x\",\"y\"]}",
+         false},
+        {"[]", false},
+    };
+    ACT_AUTOFREE char *path = act_path_join(dir, RUN_FILE_MACHINES);
+
+    assert_false(run_has_machines(dir));
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        ACT_AUTO(run_machines) machines = {0};
+        assert_ok(act_file_write_quickly(path, rows[i].text, strlen(rows[i].text), 0600, &err), err);
+        assert_true(run_has_machines(dir));
+        assert_int_equal(run_machines_read(dir, &machines, &err) == 0, rows[i].good);
+    }
 }
 
 /* ---- names ---- */

@@ -309,15 +309,21 @@ struct prune_places {
     size_t n;
 };
 
+static bool prune_has_place(struct platform *platform, const struct prune_places *places)
+{
+    for (size_t i = 0; i < places->n; i++)
+        if (platform_is_same_machine(places->v[i], platform))
+            return true;
+    return false;
+}
+
 static void prune_add_place(struct platform *platform, struct prune_places *places)
 {
     struct platform *one;
 
-    for (size_t i = 0; i < places->n; i++)
-        if (places->v[i] == platform)
-            return;
     for (size_t i = 0; (one = platform_machine(platform, i)); i++)
-        ACT_PUSH(places->v, places->n, one);
+        if (!prune_has_place(one, places))
+            ACT_PUSH(places->v, places->n, one);
 }
 
 /* Sweeps the places of the runs that go, this machine and the cluster of the project: something may be left there of a

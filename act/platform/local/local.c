@@ -29,6 +29,7 @@
 #include "platform/platform_internal.h"
 #include "proc/pidfd.h"
 #include "proc/proc.h"
+#include "run/machines.h"
 #include "site/site.h"
 
 #define LOST        "lost: the supervisor is gone (killed, or the machine restarted)"
@@ -119,25 +120,23 @@ static void local_repeat(struct config *config, const struct run_spec *old)
 
 static int check_mpirun(const struct run_spec *spec, struct act_error *err)
 {
-    ACT_AUTOFREE char *mpirun = spec->procs_per_node > 1 ? proc_find_in_path("mpirun") : NULL;
+    bool needed = spec->procs_per_node > 1 && !act_streq(spec->launcher, "direct");
+    ACT_AUTOFREE char *mpirun = needed ? proc_find_in_path("mpirun") : NULL;
 
-    if (spec->procs_per_node == 1 || mpirun)
+    if (!needed || mpirun)
         return 0;
     return act_error_set(err, ACT_NOT_FOUND, "mpirun not found: install Open MPI (Debian: openmpi-bin) or use -n 1");
 }
 
-static int local_check(struct platform *p, const struct run_spec *spec, struct act_error *err)
+/* Refuses what this machine cannot have, alone or as one of several. */
+static int local_check_node(struct local *l, const struct run_spec *spec, struct act_error *err)
 {
-    struct local *l = local_of(p);
     int most, rc = local_machine_given(&l->machine, &spec->gpus, &most, err);
 
     if (rc < 0)
         return rc;
     if (spec->argv.n == 0)
         return act_error_set(err, ACT_USAGE, "there is no command to run");
-    if (spec->nodes > 1)
-        return act_error_set(err, ACT_NO_CAPACITY, "the run needs %d nodes, and this machine is one; use at most -n %d",
-                             spec->nodes, most);
     if (spec->gpus_per_node > most)
         return act_error_set(
             err, ACT_NO_CAPACITY, "the run needs %d %s, and this machine has %d%s%s%s; use at most -n %d",
@@ -147,6 +146,17 @@ static int local_check(struct platform *p, const struct run_spec *spec, struct a
     if (rc == 0)
         rc = platform_check_mounts_here(spec, err);
     return rc < 0 ? rc : check_mpirun(spec, err);
+}
+
+static int local_check(struct platform *p, const struct run_spec *spec, struct act_error *err)
+{
+    struct local *l = local_of(p);
+    int most, rc = local_machine_given(&l->machine, &spec->gpus, &most, err);
+
+    if (rc == 0 && spec->nodes > 1)
+        return act_error_set(err, ACT_NO_CAPACITY, "the run needs %d nodes, and this machine is one; use at most -n %d",
+                             spec->nodes, most);
+    return rc < 0 ? rc : local_check_node(l, spec, err);
 }
 
 static int start_supervisor(const struct local *l, const char *dir, int lock_fd, struct act_error *err)
@@ -201,12 +211,15 @@ static int submit_again(const struct local *l, const char *dir, struct act_error
 }
 
 /* From now on the run exists; if its supervisor cannot be started, it is undone. */
-static int start_new(const struct local *l, const char *id, const char *dir, const char *stores, int lock_fd,
+static int start_new(const struct local *l, const struct platform_submission *submission, const char *dir, int lock_fd,
                      struct act_error *err)
 {
+    const char *id = submission->spec->id, *stores = submission->stores, *machines = submission->machines;
     struct act_error more;
     int rc = stores ? site_write(l->site, id, RUN_FILE_STORES, stores, NULL, err) : 0;
 
+    if (rc == 0 && machines)
+        rc = site_write(l->site, id, RUN_FILE_MACHINES, machines, NULL, err);
     if (rc == 0)
         rc = start_supervisor(l, dir, lock_fd, err);
 
@@ -242,13 +255,13 @@ static int local_submit(struct platform *p, const struct platform_submission *su
     *submission->asked = true;
     if (access(dir, F_OK) == 0)
         return submit_again(l, dir, err);
-    int rc = local_check(p, submission->spec, err);
+    int rc = submission->machines ? local_check_node(l, submission->spec, err) : local_check(p, submission->spec, err);
     if (rc == 0)
         rc = site_create_locked_run(l->site, submission->spec, submission->package, &lock_fd, &existed, err);
     if (rc == 0 && existed)
         return submit_again(l, dir, err);
     if (rc == 0) {
-        rc = start_new(l, id, dir, submission->stores, lock_fd, err);
+        rc = start_new(l, submission, dir, lock_fd, err);
         close(lock_fd);
     }
     if (rc == 0)

@@ -16,6 +16,7 @@
 #include "platform/platform_internal.h"
 #include "proc/mounts.h"
 #include "proc/proc.h"
+#include "run/machines.h"
 
 /* ---- resources ---- */
 
@@ -316,12 +317,23 @@ static void push_environment(const char *id, const struct run_spec *spec, struct
             act_strv_pushf(argv, "%s=%s", spec->env[i].name, spec->env[i].value);
 }
 
+/* Returns the code folder of the run on this machine, a new string. */
+static char *machine_code_of(const char *dir)
+{
+    ACT_AUTO(run_machines) machines = {0};
+    struct act_error ignored;
+
+    if (run_has_machines(dir) && run_machines_read(dir, &machines, &ignored) == 0)
+        return act_sprintf("%s/" RUN_DIR_NODES "/%d/" RUN_DIR_CODE, dir, machines.index);
+    return act_path_join(dir, RUN_DIR_CODE);
+}
+
 int local_shell(struct platform *p, const char *id, const char *node, const struct act_strv *command,
                 struct platform_shell *out, struct act_error *err)
 {
     const char *shell = getenv("SHELL");
     ACT_AUTOFREE char *name = machine_name(), *dir = local_run_dir(p, id);
-    ACT_AUTOFREE char *code = act_path_join(dir, RUN_DIR_CODE);
+    ACT_AUTOFREE char *code = machine_code_of(dir);
     ACT_AUTO(run_spec) spec = {0};
 
     if (node && strcmp(node, name) != 0)

@@ -104,28 +104,51 @@ int hosts_jobs(struct platform *p, struct platform_jobs *out, struct act_error *
 
 /* ---- the node of a run ---- */
 
-static int ask_of_run(struct hosts *s, const char *id, const char *verb, json_t *in, struct hosts_host **out_host,
-                      json_t **out, struct act_error *err)
+/* Adds the nodes of a run on one of its machines. */
+static int add_nodes_of(struct hosts *s, struct hosts_host *h, const char *id, struct platform_nodes *out,
+                        struct act_error *err)
 {
-    int rc = hosts_find(s, id, out_host, err);
+    CODEC_AUTOJSON json_t *response = NULL;
+    struct platform_nodes nodes = {0};
+    int rc = hosts_call(s, h, "nodes", json_pack("{s:s}", "id", id), 0, &response, err);
 
-    *out = NULL;
     if (rc == 0)
-        return hosts_call(s, *out_host, verb, in, 0, out, err);
-    json_decref(in);
+        rc = fields_from_json(&hosts_nodes_fields, response, &nodes, err);
+    for (size_t i = 0; rc == 0 && i < nodes.n; i++) {
+        act_str_replace(&nodes.v[i].address, h->login);
+        ACT_PUSH(out->v, out->n, nodes.v[i]);
+    }
+    free(nodes.v);
     return rc;
 }
 
 int hosts_nodes(struct platform *p, const char *id, struct platform_nodes *out, struct act_error *err)
 {
-    CODEC_AUTOJSON json_t *response = NULL;
-    struct hosts_host *h;
-    int rc = ask_of_run(hosts_of(p), id, "nodes", json_pack("{s:s}", "id", id), &h, &response, err);
+    struct hosts *s = hosts_of(p);
+    const struct hosts_run *run;
+    int rc = hosts_find_all(s, id, &run, err);
 
-    if (rc == 0)
-        rc = fields_from_json(&hosts_nodes_fields, response, out, err);
-    for (size_t i = 0; rc == 0 && i < out->n; i++)
-        act_str_replace(&out->v[i].address, h->login);
+    for (size_t i = 0; rc == 0 && i < run->n; i++)
+        rc = add_nodes_of(s, run->v[i], id, out, err);
+    return rc;
+}
+
+/* Finds the machine of a run that has this name as a node; without a name, the first one. */
+static int find_node(struct hosts *s, const char *id, const char *node, struct hosts_host **out, struct act_error *err)
+{
+    ACT_AUTO(platform_nodes) nodes = {0};
+    const struct hosts_run *run;
+    int rc = hosts_find_all(s, id, &run, err);
+
+    *out = rc < 0 ? NULL : run->v[0];
+    for (size_t i = 0; rc == 0 && node && run->n > 1 && i < run->n; i++) {
+        size_t n_before = nodes.n;
+        rc = add_nodes_of(s, run->v[i], id, &nodes, err);
+        if (nodes.n > n_before && strcmp(nodes.v[n_before].name, node) == 0) {
+            *out = run->v[i];
+            break;
+        }
+    }
     return rc;
 }
 
@@ -136,9 +159,12 @@ int hosts_shell(struct platform *p, const char *id, const char *node, const stru
     CODEC_AUTOJSON json_t *response = NULL;
     ACT_AUTO(act_strv) argv = {0};
     struct hosts_host *h;
-    json_t *in = json_pack("{s:s, s:s?, s:o}", "id", id, "node", node, "command", codec_json_strv_new(command));
-    int rc = ask_of_run(s, id, "shell", in, &h, &response, err);
+    int rc = find_node(s, id, node, &h, err);
 
+    if (rc == 0)
+        rc = hosts_call(s, h, "shell",
+                        json_pack("{s:s, s:s?, s:o}", "id", id, "node", node, "command", codec_json_strv_new(command)),
+                        0, &response, err);
     if (rc < 0)
         return rc;
     if (!codec_json_strv_get(json_object_get(response, "argv"), &argv) || argv.n == 0)

@@ -7,8 +7,10 @@
 #include "base/path.h"
 #include "codec/fields.h"
 #include "codec/json.h"
+#include "platform/local/machine.h"
 #include "platform/ssh/ssh_internal.h"
 #include "proc/proc.h"
+#include "run/machines.h"
 
 struct host_request {
     struct platform *here;
@@ -64,6 +66,8 @@ static bool host_has_package(const char *path, int64_t bytes)
 static int host_start_run(struct host_request *r, const struct run_spec *spec, struct act_error *err)
 {
     ACT_AUTOWIPE char *stores = codec_json_strdup(r->in, "stores");
+    const json_t *list = json_object_get(r->in, "machines");
+    ACT_AUTOWIPE char *machines = list ? codec_json_line(list) : NULL;
     const json_t *package = json_object_get(r->in, "package");
     const char *sha256 = codec_json_str(package, "sha256", "");
     struct site *site;
@@ -79,7 +83,8 @@ static int host_start_run(struct host_request *r, const struct run_spec *spec, s
     ACT_AUTOFREE char *dir = site_run_dir(site, spec->id);
     bool needed = path && stat(dir, &st) < 0 && !host_has_package(path, codec_json_int(package, "bytes", -1));
     json_object_set_new(r->out, "needs_package", json_boolean(needed));
-    const struct platform_submission submission = {.spec = spec, .package = path, .stores = stores, .asked = &asked};
+    const struct platform_submission submission = {
+        .spec = spec, .package = path, .stores = stores, .machines = machines, .asked = &asked};
     return needed ? 0 : platform_submit(r->here, &submission, err);
 }
 
@@ -118,11 +123,28 @@ static int host_abort(struct host_request *r, struct act_error *err)
     return rc;
 }
 
+/* Says which of the run's nodes this machine is. */
+static void host_number_nodes(struct host_request *r, struct platform_nodes *nodes)
+{
+    ACT_AUTO(run_machines) machines = {0};
+    ACT_AUTOFREE char *dir = local_run_dir(r->here, host_id(r));
+    struct act_error ignored;
+
+    if (!run_has_machines(dir) || run_machines_read(dir, &machines, &ignored) < 0)
+        return;
+    for (size_t i = 0; i < nodes->n; i++) {
+        nodes->v[i].rank = machines.index;
+        nodes->v[i].first_rank = machines.index * nodes->v[i].n_ranks;
+    }
+}
+
 static int host_nodes(struct host_request *r, struct act_error *err)
 {
     ACT_AUTO(platform_nodes) nodes = {0};
     int rc = platform_nodes(r->here, host_id(r), &nodes, err);
 
+    if (rc == 0)
+        host_number_nodes(r, &nodes);
     return rc < 0 ? rc : host_respond(r, &hosts_nodes_fields, &nodes);
 }
 

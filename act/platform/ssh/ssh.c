@@ -3,8 +3,9 @@
  * <ssh.root>/runs/<id>/, which is read as that of any site. For all but reading, ACT's program there (host.c), which
  * came with the agent, is asked.
  *
- * A cluster may have several machines. A run is on one of them, which is chosen when it is submitted and written into
- * its configuration, so that it is found there, and nobody else is asked about it.
+ * A cluster may have several machines. A run is on one of them, or on as many as it has nodes (group.c). They are
+ * chosen when it is submitted and written into its configuration, so that it is found there, and nobody else is asked
+ * about it.
  */
 #include <errno.h>
 #include <string.h>
@@ -64,6 +65,34 @@ static int hosts_common_slots(const struct hosts *s)
     return least;
 }
 
+/* Counts the machines that have so many slots. */
+static int hosts_count_with(const struct hosts *s, int slots)
+{
+    int n = 0;
+
+    for (size_t i = 0; i < s->n; i++)
+        n += hosts_slots(s, &s->v[i]) >= slots;
+    return n;
+}
+
+/* Says why a run cannot have the slots of all machines: each of its nodes has as many. NULL: it can. */
+static const char *hosts_why_not_all(struct hosts *s, int per_node)
+{
+    struct act_buf text = {0};
+    int least = hosts_common_slots(s);
+
+    if (least >= per_node)
+        return NULL;
+    act_buf_addf(&text, "machines that work on one run have the same number each: ");
+    for (size_t i = 0; i < s->n; i++)
+        if (hosts_slots(s, &s->v[i]) > 0)
+            act_buf_addf(&text, "'%s' has %d, ", s->v[i].login, hosts_slots(s, &s->v[i]));
+    act_buf_addf(&text, "and 'gpu_per_node: %d' takes %d of each", least, least);
+    free(s->why_not_all);
+    s->why_not_all = act_buf_steal(&text);
+    return s->why_not_all;
+}
+
 static int hosts_limits(struct platform *p, struct platform_limits *out, struct act_error *err)
 {
     struct hosts *s = hosts_of(p);
@@ -79,7 +108,10 @@ static int hosts_limits(struct platform *p, struct platform_limits *out, struct 
             err, ACT_NO_CAPACITY,
             "gpu_per_node is %lld, and '%s' has %d %s; set gpu_per_node to at most %d, or leave it out",
             (long long)s->wanted_gpu_per_node, largest->login, most, hosts_unit(has_gpus), most);
-    *out = (struct platform_limits){.gpu_per_node = wanted > 0 ? wanted : most,
+    int per_node = wanted > 0 ? wanted : most;
+    *out = (struct platform_limits){.gpu_per_node = per_node,
+                                    .max_nodes = hosts_count_with(s, per_node),
+                                    .why_not_all = hosts_why_not_all(s, per_node),
                                     .num_gpu = !has_gpus    ? 1
                                                : wanted > 0 ? wanted
                                                             : hosts_common_slots(s),
@@ -89,12 +121,12 @@ static int hosts_limits(struct platform *p, struct platform_limits *out, struct 
 
 /* ---- which machine ---- */
 
-/* Tells whether such a run could be there at all. */
-static bool hosts_fits(const struct hosts *s, const struct hosts_host *h, const struct run_spec *spec)
+/* Machines without mpirun start the processes of a run over several by themselves. */
+bool hosts_fits(const struct hosts *s, const struct hosts_host *h, const struct run_spec *spec)
 {
     bool enough = spec->gpus_per_node == 0 || hosts_slots(s, h) >= spec->gpus_per_node;
 
-    return h->rc == 0 && enough && (spec->procs_per_node <= 1 || h->facts.has_mpirun);
+    return h->rc == 0 && enough && (spec->procs_per_node <= 1 || spec->nodes > 1 || h->facts.has_mpirun);
 }
 
 /* Says why it fits nowhere. */
@@ -105,14 +137,14 @@ static int hosts_refuse(const struct hosts *s, const struct run_spec *spec, stru
     const char *unit = hosts_unit(hosts_any_gpus(s));
     int need = spec->gpus_per_node * spec->nodes;
 
-    if (spec->nodes > 1 || need > most) {
-        act_error_set(err, ACT_NO_CAPACITY, "the run needs %d %s, and the largest machine, '%s', has %d", need, unit,
-                      largest->login, most);
-        return act_error_hint(err,
-                              "use at most -n %d; several machines work on one run where a scheduler has them, as with "
-                              "'platform: slurm'",
-                              most);
-    }
+    if (spec->nodes > 1)
+        return act_error_set(err, ACT_NO_CAPACITY,
+                             "the run needs %d machines with %d %s each, and there are %d; use at most -n %d",
+                             spec->nodes, spec->gpus_per_node, unit, hosts_count_with(s, spec->gpus_per_node), most);
+    if (need > most)
+        return act_error_set(err, ACT_NO_CAPACITY,
+                             "the run needs %d %s, and the largest machine, '%s', has %d; use at most -n %d", need,
+                             unit, largest->login, most, most);
     return act_error_set(err, ACT_NOT_FOUND,
                          "mpirun is not on '%s', and a run of %d processes needs it: install Open MPI there (Debian: "
                          "openmpi-bin), or use -n 1",
@@ -130,20 +162,29 @@ static int hosts_check_settings(struct platform *p, const struct run_spec *spec,
 static int hosts_check(struct platform *p, const struct run_spec *spec, struct act_error *err)
 {
     struct hosts *s = hosts_of(p);
-    bool fits = false;
-    int rc = hosts_look(s, false, err);
+    int n = 0, rc = hosts_look(s, false, err);
 
     if (rc < 0)
         return rc;
-    for (size_t i = 0; i < s->n && spec->nodes == 1; i++)
-        fits = fits || hosts_fits(s, &s->v[i], spec);
-    return fits ? 0 : hosts_refuse(s, spec, err);
+    for (size_t i = 0; i < s->n; i++)
+        n += hosts_fits(s, &s->v[i], spec);
+    return n >= spec->nodes ? 0 : hosts_refuse(s, spec, err);
 }
 
-/* Tells whether it would begin there at once. */
-static bool hosts_has_room(const struct hosts_host *h, const struct run_spec *spec)
+bool hosts_has_room(const struct hosts_host *h, const struct run_spec *spec)
 {
     return spec->gpus_per_node == 0 || (h->facts.queued == 0 && h->facts.idle >= spec->gpus_per_node);
+}
+
+/* The order of the configuration may have changed since the machines were opened: hosts_repeat(). */
+struct hosts_host *hosts_in_turn(const struct hosts *s, size_t i)
+{
+    const struct act_strv *logins = &ssh_keys(s->config)->hosts;
+
+    for (size_t k = 0; k < s->n && i < logins->n; k++)
+        if (act_streq(s->v[k].login, logins->v[i]))
+            return &s->v[k];
+    return &s->v[i];
 }
 
 /* Returns the first machine that has room, else the one with the shortest queue; NULL: the run fits nowhere. */
@@ -152,7 +193,7 @@ static struct hosts_host *hosts_choose(const struct hosts *s, const struct run_s
     struct hosts_host *best = NULL;
 
     for (size_t i = 0; i < s->n; i++) {
-        struct hosts_host *h = &s->v[i];
+        struct hosts_host *h = hosts_in_turn(s, i);
         if (!hosts_fits(s, h, spec))
             continue;
         if (hosts_has_room(h, spec))
@@ -186,43 +227,91 @@ static void hosts_count(struct hosts_host *h, const struct run_spec *spec)
         h->facts.queued++;
 }
 
-static void hosts_remember(struct hosts *s, const char *id, struct hosts_host *h)
+static void hosts_forget(struct hosts *s)
 {
-    act_str_replace(&s->last_id, id);
-    s->last = h;
+    act_str_replace(&s->last_id, NULL);
+    run_machines_release(&s->last.machines);
+    s->last.n = 0;
 }
 
-/* Chooses the machine for a run, or returns the one that was chosen for it before. NULL: err says why. */
-static struct hosts_host *hosts_place(struct hosts *s, const struct run_spec *spec, struct act_error *err)
+static int hosts_place_one(struct hosts *s, const struct run_spec *spec, struct act_error *err)
 {
-    if (s->n == 1)
-        return &s->v[0];
-    if (act_streq(spec->id, s->last_id))
-        return s->last;
-    if (hosts_look(s, false, err) < 0)
-        return NULL;
     struct hosts_host *h = hosts_choose(s, spec);
-    if (!h) {
-        (void)!hosts_refuse(s, spec, err);
-        return NULL;
-    }
+
+    if (!h)
+        return hosts_refuse(s, spec, err);
     hosts_say_choice(s, h, spec);
     hosts_count(h, spec);
-    hosts_remember(s, spec->id, h);
-    return h;
+    ACT_PUSH(s->last.v, s->last.n, h);
+    return 0;
+}
+
+static int hosts_place_several(struct hosts *s, const struct run_spec *spec, struct act_error *err)
+{
+    ACT_AUTO(act_buf) names = {0};
+    bool has_room = true;
+
+    if (!hosts_choose_group(s, spec, &s->last))
+        return hosts_refuse(s, spec, err);
+    int rc = hosts_meet(&s->last, err);
+    for (size_t i = 0; rc == 0 && i < s->last.n; i++) {
+        has_room = has_room && hosts_has_room(s->last.v[i], spec);
+        act_buf_addf(&names, "%s'%s'", i == 0 ? "" : i + 1 < s->last.n ? ", " : " and ", s->last.v[i]->login);
+        hosts_count(s->last.v[i], spec);
+    }
+    if (rc == 0)
+        act_note("on %s%s", names.data, has_room ? "" : ", where it waits: not all have room now");
+    return rc;
+}
+
+/* Chooses the machines for a run, or returns those that were chosen for it before. NULL: err says why. */
+static const struct hosts_run *hosts_place(struct hosts *s, const struct run_spec *spec, struct act_error *err)
+{
+    if (act_streq(spec->id, s->last_id))
+        return &s->last;
+    hosts_forget(s);
+    int rc = 0;
+    if (s->n == 1 && spec->nodes == 1) {
+        ACT_PUSH(s->last.v, s->last.n, &s->v[0]);
+    } else {
+        rc = hosts_look(s, false, err);
+        if (rc == 0)
+            rc = (spec->nodes > 1 ? hosts_place_several : hosts_place_one)(s, spec, err);
+    }
+    if (rc < 0)
+        return NULL;
+    act_str_replace(&s->last_id, spec->id);
+    return &s->last;
+}
+
+/* Where a machine lacks mpirun, the agents start the processes of a run over several. */
+static void hosts_choose_launcher(const struct hosts_run *run, struct run_spec *spec)
+{
+    bool all = true;
+
+    for (size_t i = 0; i < run->n; i++)
+        all = all && run->v[i]->facts.has_mpirun;
+    if (run->machines.port > 0)
+        act_str_replace(&spec->launcher, all ? NULL : "direct");
 }
 
 static int hosts_settle(struct platform *p, struct run_spec *spec, struct act_error *err)
 {
-    struct hosts_host *h = hosts_place(hosts_of(p), spec, err);
+    const struct hosts_run *run = hosts_place(hosts_of(p), spec, err);
+    json_t *logins = json_array();
 
-    if (!h)
+    for (size_t i = 0; run && i < run->n; i++)
+        json_array_append_new(logins, codec_json_bytes_new(run->v[i]->login));
+    if (!run) {
+        json_decref(logins);
         return -(int)err->code;
+    }
+    hosts_choose_launcher(run, spec);
     if (!spec->config)
         spec->config = json_object();
     json_t *part = json_object_get(spec->config, ssh_keys_part.name);
     part = json_is_object(part) ? json_copy(part) : json_object(); /* others may hold the old one */
-    json_object_set_new(part, "hosts", json_pack("[o]", codec_json_bytes_new(h->login)));
+    json_object_set_new(part, "hosts", logins);
     json_object_set_new(spec->config, ssh_keys_part.name, part);
     return 0;
 }
@@ -252,10 +341,12 @@ static int hosts_open_package(const struct platform_submission *submission, stru
     return *known ? 0 : act_sha256_file(path, out->sha256, err);
 }
 
-static json_t *hosts_start_request(const struct platform_submission *submission, const struct hosts_package *package)
+static json_t *hosts_start_request(const struct platform_submission *submission, const struct hosts_package *package,
+                                   json_t *machines)
 {
-    json_t *request = json_pack("{s:o, s:o, s:s?}", "spec", run_spec_to_json(submission->spec), "secrets",
-                                run_secrets_to_json(submission->spec), "stores", submission->stores);
+    json_t *request =
+        json_pack("{s:o, s:o, s:o*, s:s?}", "spec", run_spec_to_json(submission->spec), "secrets",
+                  run_secrets_to_json(submission->spec), "machines", machines, "stores", submission->stores);
 
     if (package->path)
         json_object_set_new(request, "package",
@@ -264,9 +355,10 @@ static json_t *hosts_start_request(const struct platform_submission *submission,
 }
 
 /* Starts the run; brings the package when the machine says that it lacks it. */
-static int hosts_start(struct hosts *s, struct hosts_host *h, const struct platform_submission *submission,
-                       struct act_error *err)
+int hosts_start(struct hosts *s, const struct hosts_run *run, size_t i, const struct platform_submission *submission,
+                struct act_error *err)
 {
+    struct hosts_host *h = run->v[i];
     struct hosts_package package;
     bool needed = true;
     int rc = hosts_open_package(submission, &package, err);
@@ -276,7 +368,8 @@ static int hosts_start(struct hosts *s, struct hosts_host *h, const struct platf
         if (tries > 0)
             rc = site_bring_package(h->site, package.path, package.sha256, err);
         if (rc == 0)
-            rc = hosts_call(s, h, "start", hosts_start_request(submission, &package), 0, &out, err);
+            rc = hosts_call(s, h, "start", hosts_start_request(submission, &package, hosts_machines_of(run, i)), 0,
+                            &out, err);
         needed = rc == 0 && json_is_true(json_object_get(out, "needs_package"));
     }
     return rc == 0 && needed ? act_error_set(err, ACT_FAIL, "'%s' does not keep the package that was brought", h->login)
@@ -287,12 +380,12 @@ static int hosts_submit(struct platform *p, const struct platform_submission *su
 {
     struct hosts *s = hosts_of(p);
     const char *id = submission->spec->id;
-    struct hosts_host *h = hosts_place(s, submission->spec, err);
-    int rc = h ? 0 : -(int)err->code;
+    const struct hosts_run *run = hosts_place(s, submission->spec, err);
+    int rc = run ? 0 : -(int)err->code;
 
-    if (h) {
+    if (run) {
         *submission->asked = true;
-        rc = hosts_start(s, h, submission, err);
+        rc = hosts_start_all(s, run, submission, err);
     }
     return rc < 0 ? act_error_prefix(err, "cannot submit '%s'", id) : 0;
 }
@@ -377,47 +470,86 @@ static int hosts_ask_there(struct hosts *s, struct hosts_host *h, void *arg, str
     return rc;
 }
 
-int hosts_find(struct hosts *s, const char *id, struct hosts_host **out, struct act_error *err)
+/* Warns of a machine that may have a part of a run which others have, too. */
+static void hosts_warn_of_part(struct hosts_host *h)
 {
-    ACT_AUTOFREE char *wanted = act_strdup(id);
+    if (h->is_told)
+        return;
+    h->is_told = true;
+    act_warn("what '%s' may have of the run is left out: %s", h->login, act_error_text(&h->err));
+}
+
+/* Takes the machines that have the run. Returns the error of one that cannot be asked if none has it. */
+static int hosts_take_found(struct hosts *s, struct act_error *err)
+{
     int rc = -ACT_NOT_FOUND;
 
-    *out = s->n == 1 ? &s->v[0] : act_streq(id, s->last_id) ? s->last : NULL;
-    if (*out)
-        return 0;
-    hosts_each(s, hosts_ask_there, wanted);
     for (size_t i = 0; i < s->n; i++) {
         struct hosts_host *h = &s->v[i];
         if (h->rc == 0) {
-            hosts_remember(s, id, h);
-            *out = h;
-            return 0;
-        }
-        if (i == 0 || (rc == -ACT_NOT_FOUND && h->rc != -ACT_NOT_FOUND)) {
+            ACT_PUSH(s->last.v, s->last.n, h);
+        } else if (rc == -ACT_NOT_FOUND) {
             *err = h->err;
             rc = h->rc;
         }
     }
-    return rc == -ACT_NOT_FOUND
-               ? act_error_set(err, ACT_NOT_FOUND, "there is no run '%s' on any of the %zu machines", id, s->n)
-               : rc;
+    return s->last.n ? 0 : rc;
+}
+
+int hosts_find_all(struct hosts *s, const char *id, const struct hosts_run **out, struct act_error *err)
+{
+    ACT_AUTOFREE char *wanted = act_strdup(id);
+    int rc = 0;
+
+    *out = &s->last;
+    if (act_streq(id, s->last_id))
+        return 0;
+    hosts_forget(s);
+    if (s->n == 1) {
+        ACT_PUSH(s->last.v, s->last.n, &s->v[0]);
+    } else {
+        hosts_each(s, hosts_ask_there, wanted);
+        rc = hosts_take_found(s, err);
+    }
+    if (rc == -ACT_NOT_FOUND)
+        return act_error_set(err, ACT_NOT_FOUND, "there is no run '%s' on any of the %zu machines", id, s->n);
+    for (size_t i = 0; rc == 0 && s->last.n > 1 && i < s->n; i++)
+        if (s->v[i].rc < 0 && s->v[i].rc != -ACT_NOT_FOUND)
+            hosts_warn_of_part(&s->v[i]);
+    if (rc == 0)
+        act_str_replace(&s->last_id, wanted);
+    return rc;
+}
+
+int hosts_find(struct hosts *s, const char *id, struct hosts_host **out, struct act_error *err)
+{
+    const struct hosts_run *run;
+    int rc = hosts_find_all(s, id, &run, err);
+
+    *out = rc < 0 ? NULL : run->v[0];
+    return rc;
 }
 
 /* ---- the rest ---- */
 
-static int hosts_abort(struct platform *p, const char *id, bool *out_was_final, struct act_error *err)
+int hosts_abort_on(struct hosts *s, struct hosts_host *h, const char *id, bool *out_was_final, struct act_error *err)
 {
     enum { MORE_S = 60 };
-    struct hosts *s = hosts_of(p);
     CODEC_AUTOJSON json_t *out = NULL;
-    struct hosts_host *h = NULL;
-    int rc = hosts_find(s, id, &h, err);
+    int rc =
+        hosts_call(s, h, "abort", json_pack("{s:s}", "id", id), (int)(run_abort_wait_ms() / 1000) + MORE_S, &out, err);
 
-    if (rc == 0)
-        rc = hosts_call(s, h, "abort", json_pack("{s:s}", "id", id), (int)(run_abort_wait_ms() / 1000) + MORE_S, &out,
-                        err);
     *out_was_final = json_is_true(json_object_get(out, "was_final"));
     return rc;
+}
+
+static int hosts_abort(struct platform *p, const char *id, bool *out_was_final, struct act_error *err)
+{
+    struct hosts *s = hosts_of(p);
+    const struct hosts_run *run;
+    int rc = hosts_find_all(s, id, &run, err);
+
+    return rc < 0 ? rc : hosts_abort_all(s, run, id, out_was_final, err);
 }
 
 static int hosts_spec(struct platform *p, const char *id, struct run_spec *out, struct act_error *err)
@@ -461,13 +593,14 @@ struct hosts_logs {
     char *id;
 };
 
-static int hosts_logs_site(void *arg, struct site **out, struct act_error *err)
+static int hosts_logs_site(void *arg, size_t i, struct site **out, struct act_error *err)
 {
     const struct hosts_logs *logs = arg;
-    struct hosts_host *h = NULL;
-    int rc = hosts_find(logs->s, logs->id, &h, err);
+    const struct hosts_run *run;
+    int rc = hosts_find_all(logs->s, logs->id, &run, err);
 
-    return rc < 0 ? rc : hosts_site(logs->s, h, out, err);
+    *out = NULL;
+    return rc < 0 || i >= run->n ? rc : hosts_site(logs->s, run->v[i], out, err);
 }
 
 static struct store *hosts_open_logs(struct platform *p, const char *id, bool ended)
@@ -501,6 +634,13 @@ static struct platform *hosts_machine(struct platform *p, size_t i)
     return &s->machines[i].base;
 }
 
+static void hosts_release_last(struct hosts *s)
+{
+    hosts_forget(s);
+    free(s->last.v);
+    free(s->why_not_all);
+}
+
 static void hosts_close(struct platform *p)
 {
     struct hosts *s = hosts_of(p);
@@ -508,14 +648,16 @@ static void hosts_close(struct platform *p)
     for (size_t i = 0; s->machines && i < s->n; i++)
         hosts_free_logs(&s->machines[i]);
     hosts_free_logs(s);
+    for (size_t i = 0; s->machines && i < s->n; i++)
+        hosts_release_last(&s->machines[i]);
     free(s->machines);
+    hosts_release_last(s);
     for (size_t i = 0; i < s->n; i++) {
         site_free(s->v[i].site);
         free(s->v[i].login);
     }
     free(s->v);
     free(s->root);
-    free(s->last_id);
     free(s);
 }
 
@@ -528,6 +670,7 @@ static int hosts_open(const struct config *config, struct platform **out, struct
     struct hosts *s = act_calloc(1, sizeof(*s));
     s->base.row = &platform_ssh;
     s->root = act_strdup(keys->root);
+    s->config = config;
     s->wanted_gpu_per_node = config->gpu_per_node;
     s->n = keys->hosts.n;
     s->v = act_calloc(s->n, sizeof(*s->v));
@@ -573,6 +716,23 @@ static bool hosts_has_place(const struct config *config, const char *where)
     return has;
 }
 
+/* A run that is repeated goes to the machines that it was on, if they have room: what it has kept there is near. */
+static void hosts_repeat(struct config *config, const struct run_spec *old)
+{
+    struct act_strv *hosts = &ssh_keys(config)->hosts;
+    ACT_AUTO(act_strv) before = {0}, all = {0};
+
+    (void)!codec_json_strv_get(json_object_get(json_object_get(old->config, ssh_keys_part.name), "hosts"), &before);
+    for (size_t i = 0; i < before.n; i++)
+        if (act_strv_has(hosts, before.v[i]))
+            act_strv_push(&all, before.v[i]);
+    for (size_t i = 0; i < hosts->n; i++)
+        if (!act_strv_has(&all, hosts->v[i]))
+            act_strv_push(&all, hosts->v[i]);
+    for (size_t i = 0; i < hosts->n && all.n == hosts->n; i++)
+        act_str_replace(&hosts->v[i], all.v[i]);
+}
+
 static const char *const place_keys[] = {"ssh.hosts", "ssh.root", NULL};
 
 static void hosts_reach(const struct config *config, struct platform_reaches *out)
@@ -603,7 +763,7 @@ const struct platform_row platform_ssh = {
               .agent_mounts = true,
               .asked_apart = true},
     .place = {.words = hosts_place_of, .has = hosts_has_place, .keys = place_keys},
-    .settings = {.reach = hosts_reach},
+    .settings = {.reach = hosts_reach, .repeat = hosts_repeat},
     .open = hosts_open,
     .close = hosts_close,
     .submit = {.check_settings = hosts_check_settings,

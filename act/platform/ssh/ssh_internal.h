@@ -1,5 +1,6 @@
 /* ssh_internal.h - what the files of the platform "ssh" share: ssh.c (runs), call.c (asking the machines), cluster.c
- * (nodes, summary, jobs), examine.c (what a machine has), host.c (the other side of call.c). */
+ * (nodes, summary, jobs), group.c (a run over several), examine.c (what a machine has), host.c (the other side of
+ * call.c). */
 #ifndef ACT_PLATFORM_SSH_SSH_INTERNAL_H
 #define ACT_PLATFORM_SSH_SSH_INTERNAL_H
 
@@ -7,6 +8,7 @@
 
 #include "platform/platform_internal.h"
 #include "platform/ssh/keys.h"
+#include "run/machines.h"
 
 enum { HOSTS_SLOTS_MOST = 65536 };
 
@@ -27,16 +29,25 @@ struct hosts_host {
     struct hosts_facts facts;
 };
 
+/* The machines of a run, in the order of its node ranks. */
+struct hosts_run {
+    struct hosts_host **v;
+    size_t n;
+    struct run_machines machines; /* what they know of one another; set by hosts_meet() */
+};
+
 struct hosts {
     struct platform base;
     struct hosts_host *v;
     size_t n;
     char *root;
+    const struct config *config;
     int64_t wanted_gpu_per_node; /* of the configuration; -1: not given */
     bool is_looked_at;           /* the facts are known */
     bool only_look;              /* connecting brings nothing there */
+    char *why_not_all;           /* runs over several machines may not have all of them; NULL: they may */
     char *last_id;               /* the run that was looked for, or placed, last, and where it is */
-    struct hosts_host *last;
+    struct hosts_run last;
     struct hosts *machines;   /* each of several for itself; NULL: nobody has asked for them */
     struct hosts_logs **logs; /* that were opened */
     size_t n_logs;
@@ -71,8 +82,36 @@ int hosts_look(struct hosts *s, bool anew, struct act_error *err) ACT_NODISCARD;
 
 /* ---- ssh.c */
 
-/* Sets *out to the machine that has a run; -ACT_NOT_FOUND: none has. A cluster of one machine is not asked. */
+/* Sets *out to the machines that have a run, as far as they can be asked; valid until the next call. -ACT_NOT_FOUND:
+ * none has. A cluster of one machine is not asked. */
+int hosts_find_all(struct hosts *s, const char *id, const struct hosts_run **out, struct act_error *err) ACT_NODISCARD;
+/* Sets *out to the first of them. */
 int hosts_find(struct hosts *s, const char *id, struct hosts_host **out, struct act_error *err) ACT_NODISCARD;
+/* Returns the i-th machine that a run may go to. */
+struct hosts_host *hosts_in_turn(const struct hosts *s, size_t i);
+/* Tells whether one node of such a run could be on this machine at all, and whether it would begin there at once. */
+bool hosts_fits(const struct hosts *s, const struct hosts_host *h, const struct run_spec *spec);
+bool hosts_has_room(const struct hosts_host *h, const struct run_spec *spec);
+/* Starts the run on the i-th of its machines. */
+int hosts_start(struct hosts *s, const struct hosts_run *run, size_t i, const struct platform_submission *submission,
+                struct act_error *err) ACT_NODISCARD;
+int hosts_abort_on(struct hosts *s, struct hosts_host *h, const char *id, bool *out_was_final,
+                   struct act_error *err) ACT_NODISCARD;
+
+/* ---- group.c */
+
+/* Chooses as many machines as the run has nodes. False: there are too few. */
+bool hosts_choose_group(const struct hosts *s, const struct run_spec *spec, struct hosts_run *out);
+/* Has the machines of a run look whether they reach one another; refuses when they do not. Sets run->machines. */
+int hosts_meet(struct hosts_run *run, struct act_error *err) ACT_NODISCARD;
+/* Returns what the i-th one is told of the others, a new reference; NULL: there are none. */
+json_t *hosts_machines_of(const struct hosts_run *run, size_t i);
+/* Starts the run on all of its machines, or on none. */
+int hosts_start_all(struct hosts *s, const struct hosts_run *run, const struct platform_submission *submission,
+                    struct act_error *err) ACT_NODISCARD;
+/* Ends it on all of them. */
+int hosts_abort_all(struct hosts *s, const struct hosts_run *run, const char *id, bool *out_was_final,
+                    struct act_error *err) ACT_NODISCARD;
 
 /* ---- cluster.c */
 
