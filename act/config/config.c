@@ -389,6 +389,29 @@ static void check_image(struct config *c, struct config_findings *f)
                        "'docker.image' is not the name of an image: it begins with '-' or has blanks in it");
 }
 
+static bool is_gpu_name(const char *name)
+{
+    int64_t index;
+
+    return act_int_from_text(name, &index) ? index >= 0
+                                           : act_starts_with(name, "GPU-") || act_starts_with(name, "MIG-");
+}
+
+static void config_check_gpus(const struct config *c, struct config_findings *f)
+{
+    const struct yaml *given = config_value(c, "gpus");
+    struct act_strv seen = {0};
+
+    for (size_t i = 0; i < c->gpus.n; i++) {
+        if (!is_gpu_name(c->gpus.v[i]))
+            config_problem(f, given, "'gpus' names GPUs by their numbers or UUIDs, not by '%s'", c->gpus.v[i]);
+        else if (act_strv_has(&seen, c->gpus.v[i]))
+            config_problem(f, given, "'gpus' names '%s' twice", c->gpus.v[i]);
+        act_strv_push(&seen, c->gpus.v[i]);
+    }
+    act_strv_release(&seen);
+}
+
 static void check_mount(const struct config *c, struct config_findings *f)
 {
     ACT_AUTOFREE char *names = config_kinds_that(offsetof(struct config_kind, has_mount));
@@ -460,6 +483,7 @@ void config_read_tree(struct config *c, struct config_findings *f)
     check_experiment_name(c, f);
     check_image(c, f);
     check_mount(c, f);
+    config_check_gpus(c, f);
     config_check_parts(c, f);
     doubt_strangers(c, f);
     read_rows(c, f);

@@ -244,7 +244,11 @@ static void config_read_put_list(const struct config_key *key, const struct yaml
     if (yaml_is_null(value))
         return;
     if (value->kind != YAML_LIST) {
-        wrong_type(f, key, value, numbers ? "a list of whole numbers" : "a list of texts");
+        const char *what = numbers ? "whole numbers" : "texts";
+        ACT_AUTOFREE char *list = value->kind == YAML_SCALAR
+                                      ? act_sprintf("a list of %s, such as [%s]", what, value->text)
+                                      : act_sprintf("a list of %s", what);
+        wrong_type(f, key, value, list);
         return;
     }
     for (size_t i = 0; i < value->n; i++) {

@@ -109,7 +109,7 @@ static void try_here(struct supervisor *s, int next)
 
     retry_history_read(&s->node, &history);
     ranks_close(s);
-    attempt_end(s);
+    attempt_drop_reserve(s);
     if (attempt_put_away(&s->node, s->status.attempt, &s->status, &err) < 0)
         return attempt_finish(s, RUN_FAILED, s->status.exit_status, act_error_text(&err));
     node_own_log(&s->node);

@@ -233,7 +233,7 @@ bool attempt_abort_is_asked(const struct supervisor *s)
 
 /* ---- the status ---- */
 
-void attempt_end(const struct supervisor *s)
+void attempt_drop_reserve(const struct supervisor *s)
 {
     ACT_AUTOFREE char *path = node_path(&s->node, FILE_RESERVE);
 
@@ -263,7 +263,7 @@ void attempt_save_status(struct supervisor *s)
     if (run_status_write(path, &s->status, &err) == 0)
         return;
     if (run_state_is_final(s->status.state) || s->status.state == RUN_QUEUED) {
-        attempt_end(s);
+        attempt_drop_reserve(s);
         if (run_status_write(path, &s->status, &err) == 0)
             return;
     }
@@ -320,7 +320,7 @@ void attempt_save_failure(const struct supervisor *s, const struct node_record *
     attempt_describe_failure(s, r, reason, &failure);
     if (run_failure_write(&failure, path, &err) == 0)
         return;
-    attempt_end(s);
+    attempt_drop_reserve(s);
     if (run_failure_write(&failure, path, &err) < 0)
         node_say("%s", act_error_text(&err));
 }

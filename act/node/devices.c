@@ -56,6 +56,31 @@ void devices_close(struct devices *d)
     *d = (struct devices){0};
 }
 
+static void devices_swap(struct gpu *a, struct gpu *b)
+{
+    struct gpu was = *a;
+
+    *a = *b;
+    *b = was;
+}
+
+/* While a run waits a card may break, or be divided anew: what is not there any more is given to nobody. */
+static void devices_update(struct devices *d, struct gpu_list *now)
+{
+    for (size_t i = 0; i < d->list.n; i++)
+        d->list.v[i].is_given = false;
+    for (size_t k = 0; k < now->n; k++) {
+        ACT_AUTOFREE char *key = gpus_key(&now->v[k]);
+        for (size_t i = 0; i < d->list.n; i++)
+            if (strcmp(d->keys.v[i], key) == 0)
+                devices_swap(&d->list.v[i], &now->v[k]);
+    }
+    free(d->list.near);
+    d->list.near = now->near;
+    d->list.n_near = now->n_near;
+    now->near = NULL;
+}
+
 static void devices_ask(struct devices *d)
 {
     struct gpu_list now;
@@ -68,10 +93,9 @@ static void devices_ask(struct devices *d)
         node_say("%s; other runs of ACT are waited for", text);
     d->answer = answer;
     d->asked_ms = act_now_monotonic_ms();
-    bool same = rc == 0 && now.n == d->list.n; /* a card may break while a run waits */
-    gpu_list_release(same ? &d->list : &now);
-    if (same)
-        d->list = now;
+    if (rc == 0)
+        devices_update(d, &now);
+    gpu_list_release(&now);
 }
 
 /* Tells whether to ask the driver again: after a while, or at once when another run has ended, since then more is free

@@ -12,7 +12,7 @@ struct devices {
     const struct gpu_masks *masks; /* those of whoever has submitted the run */
     struct gpu_list list;
     struct claims claims; /* among all users of the machine */
-    struct act_strv keys; /* one for each GPU, which stays the same */
+    struct act_strv keys; /* one for each GPU: what it was called when they were found */
     int most;             /* so many of those that are given may be used */
     int64_t asked_ms;     /* when the driver was asked; 0: not yet */
     enum gpus_answer answer;

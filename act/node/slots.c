@@ -224,11 +224,21 @@ static bool slots_collect(struct collector *c, const struct slots_request *r, st
     return enough;
 }
 
+/* "2 of 4 GPUs", or, of which it has none, "4 GPUs". New string. */
+static char *slots_lacking(const struct slots_request *r, const struct slots_lack *lack)
+{
+    int lacking = r->need - lack->can_be_had;
+
+    if (lacking < r->need)
+        return act_sprintf("%d of %d %s", lacking, r->need, r->unit);
+    return act_sprintf("%d %.*s", lacking, (int)strlen(r->unit) - (lacking == 1), r->unit);
+}
+
 static void tell_what_is_missing(struct asker *a, const struct slots_lack *lack)
 {
     const struct slots_request *r = a->request;
-    ACT_AUTOFREE char *why = act_sprintf("waits for %d of %d %s%s%s", r->need - lack->can_be_had, r->need, r->unit,
-                                         lack->why ? ": " : "", lack->why ? lack->why : "");
+    ACT_AUTOFREE char *what = slots_lacking(r, lack);
+    ACT_AUTOFREE char *why = act_sprintf("waits for %s%s%s", what, lack->why ? ": " : "", lack->why ? lack->why : "");
     ACT_AUTOFREE char *line = act_sprintf("'%s', which %s\n", r->run, why);
 
     if (act_streq(a->why, why))

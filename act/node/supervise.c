@@ -358,7 +358,7 @@ static void supervise(struct supervisor *s)
     again_consider(s);
     node_say("%s%s%s", run_state_name(s->status.state), s->status.reason[0] ? ": " : "", s->status.reason);
     attempt_save_status(s);
-    attempt_end(s);
+    attempt_drop_reserve(s);
 }
 
 /* Takes over the lock and writes its holder into it, so that this process can be signalled. */

@@ -171,7 +171,7 @@ void attempt_save_failure(const struct supervisor *s, const struct node_record *
 /* Remembers that these nodes have failed. */
 void attempt_note_failed_nodes(struct run_status *status, const struct act_strv *nodes);
 /* Removes the reserve, whose room the last records of an attempt may need. */
-void attempt_end(const struct supervisor *s);
+void attempt_drop_reserve(const struct supervisor *s);
 
 /* ---- again.c ---- */
 

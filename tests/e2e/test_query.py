@@ -237,9 +237,9 @@ def test_behind_another_run(act):
     act.run("abort", running)
     act.until_state(first, "Running")
     next_one = act.until(lambda: [run for run in (second, third) if act.info(run)["reason"] ==
-                                  "waits for 1 of 1 processors"], "one of the others is next")[0]
+                                  "waits for 1 processor"], "one of the others is next")[0]
     last = second if next_one == third else third
-    act.until(lambda: act.info(last)["reason"] == f"waits behind '{next_one}', which waits for 1 of 1 processors",
+    act.until(lambda: act.info(last)["reason"] == f"waits behind '{next_one}', which waits for 1 processor",
               "the last one is behind that")
     act.run("abort", first, second, third)
 
