@@ -77,7 +77,7 @@ void pod_machine_step(struct pod *pod)
     if (act_now_monotonic_ms() < pod->machine->beat_ms)
         return;
     pod->machine->beat_ms = act_now_monotonic_ms() + BEAT_MS;
-    devices_keep(&s->devices);
+    claims_keep(&s->devices.claims);
     if (pod->index > 0)
         attempt_save_status(s);
 }

@@ -442,7 +442,7 @@ TEST(test_attempts)
     assert_ok(attempt_begin(&second, &err), err); /* of this attempt: nothing is moved */
     assert_true(agent_test_is_there("user_logs/std_log_process_0.txt"));
     assert_true(agent_test_is_there("reserve"));
-    attempt_end(&second);
+    attempt_drop_reserve(&second);
     assert_false(agent_test_is_there("reserve"));
     free(first.status_path);
     free(second.status_path);
