@@ -99,7 +99,8 @@ struct kube_call {
 int kube_do(struct kube *kube, struct kube_call *call, struct act_error *err) ACT_NODISCARD;
 void kube_call_release(struct kube_call *call);
 
-/* Sends the request as kube_do() does, and releases it. *out (may be NULL) is the response, a new reference, or NULL. */
+/* Sends the request as kube_do() does, and releases it. *out (may be NULL) is the response, a new reference, or
+ * NULL. */
 int kube_ask(struct kube *kube, struct kube_call call, json_t **out, struct act_error *err) ACT_NODISCARD;
 
 /* Gets one object: *out is a new reference. A 404 is an error. */

@@ -77,6 +77,13 @@ def test_words(act):
     assert not wrong and checked > 100, "\n".join(wrong)
 
 
+def test_each_verb_has_its_example(act):
+    verbs = documents.Verbs(act)
+    shown = {verbs.names[word] for word in re.findall(
+        r"`a (?:-\S+ \w+ )*([a-z]+)", (ROOT / "docs/reference/verbs.md").read_text()) if word in verbs.names}
+    assert shown == set(verbs.names.values())
+
+
 def rows(text):
     """The tables of commands: each command, and the keys that it has."""
     for commands, keys in re.findall(r"^\| (`a [^|]*) \| ([^|]*) \|", text, re.MULTILINE):

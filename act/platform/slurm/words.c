@@ -231,9 +231,9 @@ void slurm_array_words(const struct slurm *s, const struct run_spec *spec, const
     act_strv_push(out, "/dev/stdin");
 }
 
-/* Returns the script of a job, a new string. more: the rest of the name of the run's folder, and what is done before the
- * agent begins. Sites may submit with --export=NONE: without the second line, the agent's processes would not find their
- * programs. */
+/* Returns the script of a job, a new string. more: the rest of the name of the run's folder, and what is done before
+ * the agent begins. Sites may submit with --export=NONE: without the second line, the agent's processes would not find
+ * their programs. */
 static char *slurm_words_script_of(const char *agent, const char *dir, const char *more)
 {
     struct act_buf b = {0};
