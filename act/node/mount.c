@@ -84,7 +84,8 @@ static int send_all_changes(const struct node *node, const char *node_dir, struc
 
 /* ---- the keepers ---- */
 
-/* Calls visit with the folder of every mount. Returns the sum of its results, or the first error. */
+/* Calls visit with the folder of every mount. Returns the sum of its results, or the first error, whose text says the
+ * others as well: each may say where something was left. */
 static int for_mounts(const char *node_dir, int (*visit)(const char *dir, const char *name, struct act_error *err),
                       struct act_error *err)
 {
@@ -96,7 +97,11 @@ static int for_mounts(const char *node_dir, int (*visit)(const char *dir, const 
     for (size_t i = 0; i < names.n; i++) {
         struct act_error this;
         ACT_AUTOFREE char *dir = act_path_join(all, names.v[i]);
-        int rc = visit(dir, names.v[i], sum < 0 ? &this : err);
+        int rc = visit(dir, names.v[i], &this);
+        if (rc < 0 && sum >= 0)
+            *err = this;
+        else if (rc < 0)
+            (void)!act_error_set(err, err->code, "%s; %s", act_error_text(err), act_error_text(&this));
         sum = sum < 0 ? sum : rc < 0 ? rc : sum + rc;
     }
     return sum;

@@ -181,6 +181,8 @@ bool pod_machine_is_aborted(const struct pod *pod);
 void pod_machine_begin(struct pod *pod);
 void pod_machine_judge(struct pod *pod, const json_t *status);
 void pod_machine_step(struct pod *pod);
+/* Writes down that the run fails because it has lost a machine. What its ranks said of their end follows from that. */
+void pod_machine_note_loss(const struct pod *pod, int lost, const char *reason);
 
 /* ---- pod_programs.c ---- */
 

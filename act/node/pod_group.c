@@ -338,7 +338,8 @@ static void group_end_attempt(struct pod *pod, bool last)
 static void group_fail_by_loss(struct pod *pod)
 {
     struct pod_group *group = pod->group;
-    ACT_AUTOFREE char *name = pod_name(pod, group->lost);
+    int lost = group->lost;
+    ACT_AUTOFREE char *name = pod_name(pod, lost);
     ACT_AUTOFREE char *reason = act_sprintf("%s %s, which is one of the run's machines", name, group->how);
 
     retry_forget(&pod->node, pod->attempt);
@@ -348,6 +349,7 @@ static void group_fail_by_loss(struct pod *pod)
         return;
     set_status(pod, RUN_FAILED, ACT_WRAPPER, reason);
     snprintf(group->status.class, sizeof(group->status.class), "%s", CLASS_NODE_FAILURE);
+    pod_machine_note_loss(pod, lost, reason);
 }
 
 static void group_judge(struct pod *pod)
@@ -415,6 +417,14 @@ static void say_wait(const struct pod *pod)
 static void group_wait_again(struct pod *pod)
 {
     struct pod_group *group = pod->group;
+
+    if (pod->machine && count_missing(pod) > 0) { /* it went while the attempt ended */
+        group->lost = first_missing(pod);
+        group->how = "was lost";
+        group_fail_by_loss(pod);
+        group_end_attempt(pod, true);
+        return;
+    }
     int lost = group->lost;
     ACT_AUTOFREE char *reason = lost           ? act_sprintf("pod %d was lost", lost)
                                 : group->grows ? act_strdup("more pods have come")

@@ -82,6 +82,25 @@ void pod_machine_step(struct pod *pod)
         attempt_save_status(s);
 }
 
+void pod_machine_note_loss(const struct pod *pod, int lost, const char *reason)
+{
+    ACT_AUTOFREE char *path = node_path(&pod->node, RUN_FILE_FAILURE);
+    ACT_AUTO(run_failure)
+    failure = {
+        .attempt = pod->attempt,
+        .rank = -1,
+        .node = act_strdup(pod->machine->all.names.v[lost]),
+        .exit_status = ACT_WRAPPER,
+        .reason = act_strdup(reason),
+        .unix_s = act_now_unix_s(),
+        .class = act_strdup(CLASS_NODE_FAILURE),
+    };
+    struct act_error err;
+
+    if (run_failure_write(&failure, path, &err) < 0)
+        node_say("%s", act_error_text(&err));
+}
+
 /* ---- the program ---- */
 
 static int machine_compare(const void *a, const void *b, void *order)

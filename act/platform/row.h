@@ -53,8 +53,9 @@ struct platform_about {
     /* Its nodes fetch package, agent and run.json from the store of the code; else submit.one() gets the package and
      * copies it to them. */
     bool nodes_fetch;
-    /* The nodes of a run share the run's folder. */
-    bool nodes_share_folder;
+    /* The nodes of a run share the run's folder; but a run over several nodes_apart has one on each of them, and what
+     * they keep is read as if it were one. */
+    bool nodes_share_folder, nodes_apart;
     /* The agent mounts folders of Blob Storage on the nodes (act-node, node/mount.h); else the platform does. */
     bool agent_mounts;
     /* Its nodes share no folder, and go with what they have printed: they send their logs to the store of the code, if

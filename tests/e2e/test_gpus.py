@@ -85,9 +85,10 @@ def test_gpus_by_name(act, gpu_machine):
     gpu_machine(4)
     assert said(act, "-p", "gpus: [2,3]", n=2) == ["2,3 PCI_BUS_ID 0", "2,3 PCI_BUS_ID 1"]
     assert said(act, "-n", "1", "-p", f"gpus: [{UUID.format(2)}]") == ["2 PCI_BUS_ID 0"]
-    for gpus, why in (("[7]", "gpus has '7', and this machine has no such GPU: it has 0 to 3"),
-                      ("[GPU-9999]", "gpus has 'GPU-9999'"), ("[1, 1]", "names that GPU twice")):
-        act.fail("-p", f"gpus: {gpus}", "submit", "true", status=7, match=re.escape(why))
+    for gpus, status, why in (("[7]", 7, "gpus has '7', and this machine has no such GPU: it has 0 to 3"),
+                              ("[GPU-9999]", 7, "gpus has 'GPU-9999'"), ("[1, 1]", 2, "'gpus' names '1' twice"),
+                              (f"[1, {UUID.format(1)}]", 7, "names that GPU twice")):
+        act.fail("-p", f"gpus: {gpus}", "submit", "true", status=status, match=re.escape(why))
     act.fail("-n", "3", "-p", "gpus: [2,3]", "submit", "true", status=6, match="'aml' has 2")
     act.env["CUDA_VISIBLE_DEVICES"] = "0,1"
     act.fail("-p", "gpus: [2]", "submit", "true", status=7, match="'2', and that GPU is not given to this process")

@@ -1,10 +1,12 @@
 """A run over several machines behind ssh, which have addresses, processes and homes of their own."""
 import contextlib
+import json
 import os
 import pathlib
 import re
 import signal
 import subprocess
+import time
 
 import pytest
 
@@ -111,7 +113,7 @@ def test_it_waits_and_is_aborted(act, rack):
     other = begin(act, rack, n=2)
     rack.use("gpu1", "gpu2")
     run = act.run("-c", "lab", "-n", 4, "submit", "true").out.strip()
-    act.until(lambda: "waits for its turn on 'gpu2'" in act.info(run)["reason"], "it waits")
+    act.until(lambda: "waits for its turn on 'gpu2'" in (act.info(run)["reason"] or ""), "it waits")
     assert act.state(run) == "Queued"
     act.run("abort", run)
     assert act.state(run) == "Canceled"
@@ -196,6 +198,38 @@ def test_again(act, rack):
     assert TIMEOUT in act.run("logs", "--all", "--attempt", 1, run).out
 
 
+@pytest.mark.parametrize("after_s", [0, 1, 2])
+def test_a_machine_goes_between_attempts(act, rack, after_s):
+    """Whenever that is, no next attempt waits for it for ever."""
+    run = act.run("-c", "lab", "-n", 4, "submit", "--retry", 1, "--retry-on", "nccl_timeout", "sh", "-c",
+                  f"[ $RANK$ACT_ATTEMPT != 01 ] || {{ echo '{TIMEOUT}'; exit 9; }}; exec sleep 300").out.strip()
+    act.until(lambda: TIMEOUT in act.run("logs", run, status=None).out, "it fails")
+    time.sleep(after_s)
+    os.kill(agents(rack.servers["gpu2"], "--slots-dir")[0], signal.SIGKILL)
+    act.until(lambda: act.state(run) == "Failed", lambda: f"it ends\n{story(rack, run)}")
+    assert "'gpu2'" in act.info(run)["reason"]
+    act.until(lambda: set(idle(act).values()) == {2}, lambda: f"all slots are free: {idle(act)}")
+
+
+def test_the_run_is_where_its_cluster_is(act, rack):
+    """The run is on two machines of three; the cluster's own configuration counts for it."""
+    run = begin(act, rack, "echo", "begun")
+    for words in (("wait", run), ("q", run), ("nodes", run), ("resubmit", "--dry-run", run)):
+        assert "leads elsewhere" not in act.run(*words).err, words
+    rack.use("gpu1")
+    assert "leads elsewhere" in act.run("q", run).err
+
+
+def test_what_needs_one_folder(act, rack):
+    act.write("job.json", json.dumps({"properties": {
+        "nodeCount": 2, "containerSettings": None,
+        "customToolkitSettings": {"commandLine": "echo $AZ_BATCHAI_SHARED_JOB_TEMP"}}}))
+    act.fail("-c", "lab", "submit", "-f", "job.json", status=7, match="folder that the 2 nodes of cluster 'lab' do not")
+    rack.use("gpu1", "gpu2", root="~/my runs")
+    act.fail("-c", "lab", "-n", 4, "submit", "true", status=7, match="'gpu1' keeps its runs in .*my runs', a path with")
+    assert act.run("q", "--json").json["runs"] == []
+
+
 def packages(act, rack):
     return sum(len(list(place.rglob("packages/*.zip"))) for place in (
         act.home, *(server.home for server in rack.servers.values())))
@@ -249,6 +283,5 @@ def test_a_home_that_is_full(act, rack):
         subprocess.run([*enter, server.home / ".act" / folder], check=True)
     message = act.run("-c", "lab", "-n", 4, "submit", "true", status=None)
     assert message.status != 0 and "'gpu2'" in message.err and "No space left" in message.err, message
-    states = {r["state"] for r in act.run("q", "--json").json["runs"]}
-    assert states <= {"Failed", "Canceled"}, states
+    assert rack.runs("gpu1") == rack.runs("gpu2") == [], "all have the package before one begins"
     act.until(lambda: set(idle(act).values()) == {2}, lambda: f"all slots are free: {idle(act)}")

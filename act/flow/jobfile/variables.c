@@ -142,8 +142,10 @@ static bool run_uses(const struct run_spec *spec, const char *variable)
 int flow_check_shared_temp(struct platform *platform, const struct run_spec *spec, struct act_error *err)
 {
     static const char shared[] = PREFIX "SHARED_JOB_TEMP";
+    const struct platform_row *row = platform_row(platform);
+    bool has_one = spec->nodes == 1 || (row->about.nodes_share_folder && !row->about.nodes_apart);
 
-    if (!spec->title || spec->nodes == 1 || platform_row(platform)->about.nodes_share_folder || !run_uses(spec, shared))
+    if (!spec->title || has_one || !run_uses(spec, shared))
         return 0;
     return act_error_set(
         err, ACT_CONFIG,

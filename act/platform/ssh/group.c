@@ -169,12 +169,28 @@ static int meeting_find_address(struct group_meeting *m, size_t i, struct act_er
     return 0;
 }
 
+/* mpirun takes the words by which its daemons are started apart at blanks, and knows no quotes. */
+static int group_check_roots(const struct hosts_run *run, struct act_error *err)
+{
+    for (size_t i = 0; i < run->n; i++)
+        if (strpbrk(site_root(run->v[i]->site), " \t")) {
+            act_error_set(err, ACT_CONFIG, "'%s' keeps its runs in '%s', a path with a blank", run->v[i]->login,
+                          site_root(run->v[i]->site));
+            return act_error_hint(err, "a run over several machines needs one without: set 'ssh.root', such as to "
+                                       "/var/tmp/me/act");
+        }
+    return 0;
+}
+
 int hosts_meet(struct hosts_run *run, struct act_error *err)
 {
     enum { TOKEN_BYTES = 32 };
     struct group_meeting m = {.run = run, .said = act_calloc(run->n, sizeof(*m.said))};
     uint8_t token[TOKEN_BYTES];
-    int rc = meeting_ask_all(&m, "listen", err);
+    int rc = group_check_roots(run, err);
+
+    if (rc == 0)
+        rc = meeting_ask_all(&m, "listen", err);
 
     run_machines_release(&run->machines);
     run->machines.token = act_alloc(2 * TOKEN_BYTES + 1);
@@ -212,11 +228,18 @@ struct group_work {
     bool *was_final;
 };
 
+static int group_bring_one(void *arg, size_t i, struct act_error *err)
+{
+    struct group_work *w = arg;
+
+    return hosts_start(w->s, w->run, i, w->submission, HOSTS_BRING, err);
+}
+
 static int group_start_one(void *arg, size_t i, struct act_error *err)
 {
     struct group_work *w = arg;
 
-    return hosts_start(w->s, w->run, i, w->submission, err);
+    return hosts_start(w->s, w->run, i, w->submission, HOSTS_START, err);
 }
 
 static int group_abort_one(void *arg, size_t i, struct act_error *err)
@@ -237,15 +260,19 @@ int hosts_abort_all(struct hosts *s, const struct hosts_run *run, const char *id
     return rc;
 }
 
-/* The first one is there before the others look for it. */
+/* All have the package before the first one waits for the others, which it does for a while only; and the first one is
+ * there before the others look for it. */
 int hosts_start_all(struct hosts *s, const struct hosts_run *run, const struct platform_submission *submission,
                     struct act_error *err)
 {
     struct group_work w = {.s = s, .run = run, .submission = submission};
     struct act_error ignored;
     bool was_final;
-    int rc = hosts_start(s, run, 0, submission, err);
+    int rc = run->n > 1 ? group_each(run, 0, group_bring_one, &w, err) : 0;
 
+    if (rc < 0)
+        return rc;
+    rc = hosts_start(s, run, 0, submission, HOSTS_START, err);
     if (rc == 0 && run->n > 1)
         rc = group_each(run, 1, group_start_one, &w, err);
     if (rc < 0 && run->n > 1)

@@ -85,7 +85,8 @@ static int host_start_run(struct host_request *r, const struct run_spec *spec, s
     json_object_set_new(r->out, "needs_package", json_boolean(needed));
     const struct platform_submission submission = {
         .spec = spec, .package = path, .stores = stores, .machines = machines, .asked = &asked};
-    return needed ? 0 : platform_submit(r->here, &submission, err);
+    return needed || json_is_true(json_object_get(r->in, "bring_only")) ? 0
+                                                                        : platform_submit(r->here, &submission, err);
 }
 
 static int host_start(struct host_request *r, struct act_error *err)

@@ -342,11 +342,11 @@ static int hosts_open_package(const struct platform_submission *submission, stru
 }
 
 static json_t *hosts_start_request(const struct platform_submission *submission, const struct hosts_package *package,
-                                   json_t *machines)
+                                   json_t *machines, enum hosts_start what)
 {
-    json_t *request =
-        json_pack("{s:o, s:o, s:o*, s:s?}", "spec", run_spec_to_json(submission->spec), "secrets",
-                  run_secrets_to_json(submission->spec), "machines", machines, "stores", submission->stores);
+    json_t *request = json_pack("{s:o, s:o, s:o*, s:s?, s:b}", "spec", run_spec_to_json(submission->spec), "secrets",
+                                run_secrets_to_json(submission->spec), "machines", machines, "stores",
+                                submission->stores, "bring_only", what == HOSTS_BRING);
 
     if (package->path)
         json_object_set_new(request, "package",
@@ -356,7 +356,7 @@ static json_t *hosts_start_request(const struct platform_submission *submission,
 
 /* Starts the run; brings the package when the machine says that it lacks it. */
 int hosts_start(struct hosts *s, const struct hosts_run *run, size_t i, const struct platform_submission *submission,
-                struct act_error *err)
+                enum hosts_start what, struct act_error *err)
 {
     struct hosts_host *h = run->v[i];
     struct hosts_package package;
@@ -368,8 +368,8 @@ int hosts_start(struct hosts *s, const struct hosts_run *run, size_t i, const st
         if (tries > 0)
             rc = site_bring_package(h->site, package.path, package.sha256, err);
         if (rc == 0)
-            rc = hosts_call(s, h, "start", hosts_start_request(submission, &package, hosts_machines_of(run, i)), 0,
-                            &out, err);
+            rc = hosts_call(s, h, "start", hosts_start_request(submission, &package, hosts_machines_of(run, i), what),
+                            0, &out, err);
         needed = rc == 0 && json_is_true(json_object_get(out, "needs_package"));
     }
     return rc == 0 && needed ? act_error_set(err, ACT_FAIL, "'%s' does not keep the package that was brought", h->login)
@@ -704,14 +704,20 @@ static char *hosts_place_of(const struct config *config)
     return hosts_place_text(config, hosts);
 }
 
+/* Tells whether all the machines of a run, as hosts_place_of() names them, are among those of the cluster. */
 static bool hosts_has_place(const struct config *config, const char *where)
 {
     const struct act_strv *hosts = &ssh_keys(config)->hosts;
-    bool has = false;
+    ACT_AUTOFREE char *root = hosts_place_text(config, "");
+    bool has = act_starts_with(where, root);
 
-    for (size_t i = 0; i < hosts->n && !has; i++) {
-        ACT_AUTOFREE char *place = hosts_place_text(config, hosts->v[i]);
-        has = act_streq(place, where);
+    for (const char *at = where + (has ? strlen(root) : 0); has; at += strlen(", ")) {
+        const char *end = strstr(at, ", ");
+        ACT_AUTOFREE char *host = end ? act_strndup(at, (size_t)(end - at)) : act_strdup(at);
+        has = act_strv_has(hosts, host);
+        if (!end)
+            break;
+        at = end;
     }
     return has;
 }
@@ -760,6 +766,7 @@ const struct platform_row platform_ssh = {
     .about = {.keeps_record = true,
               .tries_again = true,
               .nodes_share_folder = true,
+              .nodes_apart = true,
               .agent_mounts = true,
               .asked_apart = true},
     .place = {.words = hosts_place_of, .has = hosts_has_place, .keys = place_keys},

@@ -92,9 +92,10 @@ struct hosts_host *hosts_in_turn(const struct hosts *s, size_t i);
 /* Tells whether one node of such a run could be on this machine at all, and whether it would begin there at once. */
 bool hosts_fits(const struct hosts *s, const struct hosts_host *h, const struct run_spec *spec);
 bool hosts_has_room(const struct hosts_host *h, const struct run_spec *spec);
-/* Starts the run on the i-th of its machines. */
+enum hosts_start { HOSTS_START, HOSTS_BRING };
+/* Starts the run on the i-th of its machines, which is brought the package if it lacks it. HOSTS_BRING: only brings. */
 int hosts_start(struct hosts *s, const struct hosts_run *run, size_t i, const struct platform_submission *submission,
-                struct act_error *err) ACT_NODISCARD;
+                enum hosts_start what, struct act_error *err) ACT_NODISCARD;
 int hosts_abort_on(struct hosts *s, struct hosts_host *h, const char *id, bool *out_was_final,
                    struct act_error *err) ACT_NODISCARD;
 
