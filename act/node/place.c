@@ -84,6 +84,7 @@ static char *make_other_base(const char *disk)
     ACT_AUTOCLOSE int lock = lock_disk(disk);
     char *base = find_other_base(disk);
 
+    (void)lock; /* held until the end */
     if (!base) {
         base = act_sprintf("%s/act-%u.XXXXXX", disk, (unsigned)getuid());
         if (!mkdtemp(base)) {

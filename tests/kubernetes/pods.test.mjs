@@ -48,9 +48,15 @@ for _ in range(200):
 s.sendall(b"hello from " + socket.gethostname().encode())
 s.recv(1) # a pod that has ended has no name any more'`;
 const LISTEN = `python3 -c '
-import socket
+import socket, time
 c, peer = socket.create_server(("", 6427)).accept()
-print(c.recv(99).decode(), "at", peer[0] == socket.gethostbyname("pair-1.pair"))'`;
+for _ in range(200): # its name may come a moment after it
+    try:
+        address = socket.gethostbyname("pair-1.pair")
+        break
+    except OSError:
+        time.sleep(0.05)
+print(c.recv(99).decode(), "at", peer[0] == address)'`;
 
 test("Two pods of a Job reach each other by name", async () => {
     await bed.make(SERVICES, service("pair"));

@@ -50,22 +50,22 @@ int azureml_arm(struct azureml *a, struct arm **out, struct act_error *err)
 
 int azureml_find(struct azureml *a, const char *what, char *url, json_t **out, struct act_error *err)
 {
-    ACT_AUTOFREE char *taken = url;
+    ACT_AUTOFREE char *path = url;
     struct arm *arm;
     int rc = azureml_arm(a, &arm, err);
 
     *out = NULL;
-    return rc < 0 ? rc : arm_find(arm, url, a->api_version, what, out, err);
+    return rc < 0 ? rc : arm_find(arm, path, a->api_version, what, out, err);
 }
 
 int azureml_each(struct azureml *a, char *url, const char *what, azureml_take_item *each, void *arg,
                  struct act_error *err)
 {
-    ACT_AUTOFREE char *taken = url;
+    ACT_AUTOFREE char *path = url;
     struct arm *arm;
     int rc = azureml_arm(a, &arm, err);
 
-    return rc < 0 ? rc : arm_each(arm, url, a->api_version, false, "value", what, each, arg, err);
+    return rc < 0 ? rc : arm_each(arm, path, a->api_version, false, "value", what, each, arg, err);
 }
 
 int azureml_user_token(struct azureml *a, const char **out, struct act_error *err)
