@@ -383,7 +383,7 @@ int flow_find_row(struct flow *flow, const char *piece, bool asked, struct flow_
         rc = nothing_found(&q, err);
     if (rc == 0 && q.rows.n > 1)
         rc = find_ambiguous(wanted_piece, &q.rows, err);
-    if (rc == 0) {
+    if (rc == 0 && q.rows.n == 1) {
         out->row = q.rows.v[0];
         q.rows.v[0] = (struct ledger_run){0};
         flow_status_of_row(&out->row, &out->status);
