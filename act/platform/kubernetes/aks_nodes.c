@@ -121,5 +121,5 @@ int aks_nodes(struct platform *p, const char *name, struct platform_cluster_node
         rc = k8s_aks_nodes_check_server(aks, kube, err);
     if (rc == 0)
         rc = aks_get_pool(aks, name, false, &pool, err);
-    return rc < 0 ? rc : k8s_aks_nodes_list(kube, name, out, err);
+    return rc == 0 ? k8s_aks_nodes_list(kube, name, out, err) : rc;
 }
