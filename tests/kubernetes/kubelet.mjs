@@ -38,8 +38,8 @@ export class Kubelet {
         await Promise.all(all.map((runner) => runner.kill()));
         this.runners.clear();
         this.logs.clear();
-        this.isStopping = false;
         await rm(join(this.world.settings.folder, "pods"), { recursive: true, force: true });
+        this.isStopping = false;
     }
 
     // ---- what happens to pods
@@ -84,12 +84,14 @@ export class Kubelet {
      * of grace. Source: kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-termination-forced */
     async gone(pod, runner) {
         this.runners.delete(pod.metadata.uid);
-        if (runner && !runner.isOver && !runner.isLost) {
+        if (runner) {
             this.abandoned.add(runner);
-            await runner.abandon(this.world.settings.forcedMs);
+            if (!runner.isOver && !runner.isLost) {
+                await runner.abandon(this.world.settings.forcedMs);
+            }
+            await runner.kill();
             this.abandoned.delete(runner);
         }
-        await runner?.kill();
         this.logs.delete(pod.metadata.uid);
     }
 

@@ -41,6 +41,7 @@ export class PodRunner {
         } finally {
             await this.sandbox?.release();
             this.isOver = true;
+            await this.writing; // into its folder, which may be removed from now on
             if (this.isEnding && !this.isLost && !this.isKept) {
                 this.world.store.settle(POD, this.pod);
             }
