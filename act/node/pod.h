@@ -4,7 +4,7 @@
  *   pod.c            the program and its loop: signals, children, output
  *   pod_files.c      what the Secrets hold becomes the run folder of this pod
  *   pod_programs.c   what is started on this pod for the group
- *   pod_group.c      the first pod: who is there, attempts, the supervisor
+ *   pod_group*.c     the first pod: who is there, attempts, the supervisor (pod_group.h)
  *   pod_machine.c    a machine behind ssh in the place of a pod
  *   pod_member.c     the other pods: find the first one and do what it says
  *   pod_launch.c     "act-node rsh" and "act-node direct": start programs on other pods
@@ -168,6 +168,8 @@ int pod_take_files(struct pod *pod, struct act_error *err) ACT_NODISCARD;
 struct supervisor;
 /* Does the part of this machine in the run, whose folder and lock s has opened. Sets the final status in s. */
 void pod_machine(struct supervisor *s);
+/* Returns what the user calls a pod: "machine", or "pod". A constant. */
+const char *pod_noun(const struct pod *pod);
 /* Returns what the user knows pod i by, a new string: "'gpu2'", or "pod 2". */
 char *pod_name(const struct pod *pod, int i);
 

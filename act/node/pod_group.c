@@ -19,7 +19,7 @@
 #include "codec/json.h"
 #include "node/folder.h"
 #include "node/launcher.h"
-#include "node/pod.h"
+#include "node/pod_group.h"
 #include "node/retry.h"
 
 #define FILE_OUTPUT  RUN_DIR_SYSTEM "/supervisor.txt"
@@ -29,46 +29,13 @@ enum {
     CHECK_MS = 60 * 1000,          /* by then a broken connection to a pod that vanished is known, see link_tune() */
     FAREWELL_MS = 30 * 1000,       /* for the others to end what is left there */
     SENDING_MS = 24 * 3600 * 1000, /* and to send what they have; one that vanishes is known before */
-    EXIT_NOT_THERE = 255,          /* as ssh has it for a host that cannot be reached */
 };
 
 #define ENV_SETTLE "ACT_POD_SETTLE" /* seconds */
 
-/* Another pod; the first one is always there. One that has just joined owes no reply. */
-struct group_member {
-    bool there, answered;
-    bool taken; /* it is of the attempt */
-};
-
-struct pod_group {
-    struct link_server *server;
-    struct group_member *members;
-    char *status_path;
-    char *outcome_path; /* of what the supervisor says at its end */
-    struct run_status status;
-    pid_t supervisor;    /* 0: it does not run */
-    bool stopped;        /* it was told to end */
-    int lost;            /* a pod that was lost in this attempt; 0: none */
-    const char *how;     /* it was */
-    bool aborted;        /* by the user, as another machine says */
-    int n_taken;         /* so many machines have their slots */
-    bool is_asked;       /* the next one is to take them */
-    bool grows;          /* the attempt ends because more pods have come */
-    int *nodes;          /* the pods of the attempt, in the order of their ranks */
-    int64_t changed_ms;  /* monotonic: when a pod last came or went */
-    int known_attempt;   /* the last one that any pod knows, or of which there are logs */
-    const char *awaited; /* the type of a reply */
-    bool again;          /* the attempt has failed, and another one follows */
-    int64_t begin_ms;    /* monotonic: no attempt begins before */
-    int64_t waits_ms;    /* monotonic: since when it waits for pods */
-    bool last;           /* no attempt follows */
-    bool unsent;         /* folders of other pods could not be sent */
-    int64_t farewell_ms; /* monotonic: the others have until then to end what is left there */
-};
-
 /* ---- who is there ---- */
 
-static int count_missing(const struct pod *pod)
+int group_count_missing(const struct pod *pod)
 {
     int missing = 0;
 
@@ -77,7 +44,7 @@ static int count_missing(const struct pod *pod)
     return missing;
 }
 
-static int first_missing(const struct pod *pod)
+int group_first_missing(const struct pod *pod)
 {
     int i = 1;
 
@@ -108,12 +75,12 @@ static bool pod_group_has_enough(const struct pod *pod)
 {
     int least = is_elastic(pod) ? pod->node.spec.min_nodes : pod->options.nodes;
 
-    return pod->options.nodes - count_missing(pod) >= least;
+    return pod->options.nodes - group_count_missing(pod) >= least;
 }
 
 static bool is_gathered(const struct pod *pod)
 {
-    return pod_group_has_enough(pod) && (!is_elastic(pod) || count_missing(pod) == 0 || has_settled(pod));
+    return pod_group_has_enough(pod) && (!is_elastic(pod) || group_count_missing(pod) == 0 || has_settled(pod));
 }
 
 /* Counts the pods that are there, and not of the attempt. */
@@ -145,7 +112,7 @@ static void tell_pods(struct pod *pod, const json_t *message, const char *awaite
     }
 }
 
-static void stop_supervisor(struct pod *pod)
+void group_stop_supervisor(struct pod *pod)
 {
     if (pod->group->supervisor > 0)
         kill(pod->group->supervisor, SIGTERM);
@@ -153,7 +120,7 @@ static void stop_supervisor(struct pod *pod)
 }
 
 /* Ends the attempt because pod i is gone, without which it cannot succeed. */
-static void lose(struct pod *pod, int i, const char *how)
+void group_lose(struct pod *pod, int i, const char *how)
 {
     if (!pod->group->members[i].taken || pod->group->lost || (pod->phase != POD_RUNS && pod->phase != POD_CHECKS))
         return;
@@ -162,7 +129,7 @@ static void lose(struct pod *pod, int i, const char *how)
     ACT_AUTOFREE char *name = pod_name(pod, i);
     pod_say("%s %s: attempt %d ends", name, how, pod->attempt);
     if (!pod->group->stopped)
-        stop_supervisor(pod);
+        group_stop_supervisor(pod);
 }
 
 /* Ends the attempt of an elastic run if more pods have come. */
@@ -174,7 +141,7 @@ static void step_run(struct pod *pod)
         return;
     pod_say("%d more pod(s) have come: attempt %d ends", more, pod->attempt);
     pod->group->grows = true;
-    stop_supervisor(pod);
+    group_stop_supervisor(pod);
 }
 
 /* Tells whether what its ranks say of the attempt follows from a change of the group. */
@@ -185,7 +152,7 @@ static bool is_broken(const struct pod_group *group)
 
 /* ---- an attempt ---- */
 
-static void save_status(struct pod *pod)
+void group_save_status(struct pod *pod)
 {
     struct act_error err;
 
@@ -193,7 +160,7 @@ static void save_status(struct pod *pod)
         node_say("%s", act_error_text(&err));
 }
 
-static void set_status(struct pod *pod, enum run_state state, int exit_status, const char *reason)
+void group_set_status(struct pod *pod, enum run_state state, int exit_status, const char *reason)
 {
     struct run_status *status = &pod->group->status;
 
@@ -287,7 +254,7 @@ static int group_begin(struct pod *pod, struct act_error *err)
         return rc;
     if (pods)
         pod_say("%d pod(s) take part in attempt %d", pod->node.spec.nodes, attempt);
-    set_status(pod, RUN_QUEUED, 0, "");
+    group_set_status(pod, RUN_QUEUED, 0, "");
     group->status.failed_rank = -1;
     group->status.started_unix_s = 0;
     group->status.attempt = attempt;
@@ -295,7 +262,7 @@ static int group_begin(struct pod *pod, struct act_error *err)
     group->lost = 0;
     group->grows = false;
     group->again = false;
-    save_status(pod);
+    group_save_status(pod);
     tell_taken(pod, message);
     return group_start_supervisor(pod, pods, err);
 }
@@ -324,7 +291,7 @@ static bool group_is_replaced(const struct pod *pod)
 
 /* The attempt is over, and perhaps the run. If this pod was told to end, the run may go on with a new one in its place:
  * then the others wait for that. */
-static void group_end_attempt(struct pod *pod, bool last)
+void group_end_attempt(struct pod *pod, bool last)
 {
     CODEC_AUTOJSON json_t *message = end_message(pod, last && !group_is_replaced(pod));
 
@@ -347,7 +314,7 @@ static void group_fail_by_loss(struct pod *pod)
     group->again = false;
     if (pod->told || group->aborted)
         return;
-    set_status(pod, RUN_FAILED, ACT_WRAPPER, reason);
+    group_set_status(pod, RUN_FAILED, ACT_WRAPPER, reason);
     snprintf(group->status.class, sizeof(group->status.class), "%s", CLASS_NODE_FAILURE);
     pod_machine_note_loss(pod, lost, reason);
 }
@@ -385,7 +352,7 @@ static void on_supervisor_end(struct pod *pod, int wait_status)
         return;
     }
     ACT_AUTOFREE char *reason = act_sprintf("the supervisor ended with status %d", child_exit_status(wait_status));
-    set_status(pod, RUN_FAILED, ACT_WRAPPER, reason);
+    group_set_status(pod, RUN_FAILED, ACT_WRAPPER, reason);
     group_judge(pod);
 }
 
@@ -396,30 +363,30 @@ static void group_finish(struct pod *pod)
     struct run_status *status = &pod->group->status;
 
     if (!run_state_is_final(status->state) || (is_broken(pod->group) && status->state == RUN_FAILED))
-        set_status(pod, RUN_CANCELED, 128 + SIGTERM, "aborted");
+        group_set_status(pod, RUN_CANCELED, 128 + SIGTERM, "aborted");
     if (status->state == RUN_COMPLETED && (pod->group->unsent || (pod->send.failed & SEND_FOLDERS)))
-        set_status(pod, RUN_FAILED, ACT_WRAPPER, FOLDER_UNSENT);
+        group_set_status(pod, RUN_FAILED, ACT_WRAPPER, FOLDER_UNSENT);
     if (pod->has_begun)
         status->started_unix_s = (act_now_unix_ns() / 1000000 - pod_ran_ms(pod)) / 1000;
-    save_status(pod);
+    group_save_status(pod);
     pod_say("%s%s%s", run_state_name(status->state), status->reason[0] ? ": " : "", status->reason);
     pod_leave_word(status);
     pod->exit_status = status->state == RUN_CANCELED ? POD_EXIT_LOST : status->exit_status;
     pod->phase = POD_LEAVES;
 }
 
-static void say_wait(const struct pod *pod)
+void group_say_wait(const struct pod *pod)
 {
     pod_say("waits for pods: %d are there, at least %d and at most %d can be used",
-            pod->options.nodes - count_missing(pod), pod->node.spec.min_nodes, pod->options.nodes);
+            pod->options.nodes - group_count_missing(pod), pod->node.spec.min_nodes, pod->options.nodes);
 }
 
 static void group_wait_again(struct pod *pod)
 {
     struct pod_group *group = pod->group;
 
-    if (pod->machine && count_missing(pod) > 0) { /* it went while the attempt ended */
-        group->lost = first_missing(pod);
+    if (pod->machine && group_count_missing(pod) > 0) { /* it went while the attempt ended */
+        group->lost = group_first_missing(pod);
         group->how = "was lost";
         group_fail_by_loss(pod);
         group_end_attempt(pod, true);
@@ -436,15 +403,15 @@ static void group_wait_again(struct pod *pod)
     } else {
         pod_say("%s; attempt %d of %d follows, in the same pods", reason, pod->attempt + 1, group->status.attempts);
     }
-    set_status(pod, RUN_QUEUED, 0, reason);
+    group_set_status(pod, RUN_QUEUED, 0, reason);
     pod->group->status.failed_rank = -1;
-    save_status(pod);
+    group_save_status(pod);
     pod->group->waits_ms = act_now_monotonic_ms();
     pod->phase = POD_WAITS;
-    if (count_missing(pod) > 0 && is_elastic(pod))
-        say_wait(pod);
-    else if (count_missing(pod) > 0)
-        pod_say("waits for pod %d to come back", lost > 0 ? lost : first_missing(pod));
+    if (group_count_missing(pod) > 0 && is_elastic(pod))
+        group_say_wait(pod);
+    else if (group_count_missing(pod) > 0)
+        pod_say("waits for pod %d to come back", lost > 0 ? lost : group_first_missing(pod));
 }
 
 static void step_check(struct pod *pod)
@@ -452,7 +419,7 @@ static void step_check(struct pod *pod)
     int silent = first_silent(pod);
 
     if (silent > 0 && act_now_monotonic_ms() >= pod->until_ms)
-        lose(pod, silent, "does not answer");
+        group_lose(pod, silent, "does not answer");
     if (pod->machine && pod->group->lost)
         group_fail_by_loss(pod);
     if (pod->group->lost || silent == 0)
@@ -477,7 +444,7 @@ static bool others_ended(struct pod *pod)
     if (!pod->group->last || group_is_replaced(pod))
         return first_silent(pod) == 0;
     send_home(pod);
-    return count_missing(pod) == pod->options.nodes - 1;
+    return group_count_missing(pod) == pod->options.nodes - 1;
 }
 
 static bool group_is_over(const struct pod *pod)
@@ -505,123 +472,24 @@ static void group_step_end(struct pod *pod)
         group_wait_again(pod);
 }
 
+void group_fail(struct pod *pod, const char *reason)
+{
+    group_set_status(pod, RUN_FAILED, ACT_WRAPPER, reason);
+    group_end_attempt(pod, true);
+}
+
 /* Ends the run so that others can use what its pods hold. */
 static void pod_group_give_back(struct pod *pod)
 {
     ACT_AUTOFREE char *reason =
         act_sprintf("only %d of its %d pods were there at once for as long as k8s.gang_wait allows, so it gave them "
                     "back: pod %d is missing; 'a resubmit' tries again, and with fewer nodes (-n) it needs less",
-                    pod->options.nodes - count_missing(pod), pod->options.nodes, first_missing(pod));
+                    pod->options.nodes - group_count_missing(pod), pod->options.nodes, group_first_missing(pod));
 
     pod->group->lost = 0;
     pod->group->grows = false;
-    set_status(pod, RUN_FAILED, ACT_NO_CAPACITY, reason);
+    group_set_status(pod, RUN_FAILED, ACT_NO_CAPACITY, reason);
     group_end_attempt(pod, true);
-}
-
-/* ---- machines ---- */
-
-static void group_fail(struct pod *pod, const char *reason)
-{
-    set_status(pod, RUN_FAILED, ACT_WRAPPER, reason);
-    group_end_attempt(pod, true);
-}
-
-static void group_take_own(struct pod *pod)
-{
-    struct act_error err;
-    int rc = pod_machine_take(pod, &err);
-
-    pod->group->n_taken += rc == 0;
-    if (rc == -ACT_INTERRUPTED)
-        group_end_attempt(pod, true);
-    else if (rc < 0)
-        group_fail(pod, act_error_text(&err));
-}
-
-static void group_ask_to_take(struct pod *pod, int i)
-{
-    CODEC_AUTOJSON json_t *take = json_pack("{s:s}", "type", "take");
-    ACT_AUTOFREE char *name = pod_name(pod, i);
-    ACT_AUTOFREE char *reason = act_sprintf("waits for its turn on %s", name);
-
-    pod->group->is_asked = true;
-    link_tell(pod->group->server, i, take);
-    set_status(pod, RUN_QUEUED, 0, reason);
-    save_status(pod);
-}
-
-/* Tells whether all have their slots; the next one takes them otherwise. */
-static bool group_has_slots(struct pod *pod)
-{
-    struct pod_group *group = pod->group;
-    int next;
-
-    if (!pod->machine || group->n_taken == pod->options.nodes)
-        return true;
-    if (group->is_asked)
-        return false;
-    next = pod_machine_turn(pod, group->n_taken);
-    if (next == 0)
-        group_take_own(pod);
-    else
-        group_ask_to_take(pod, next);
-    return false;
-}
-
-/* Tells whether the machines have had the time to come: whoever starts the run starts all of them at once. */
-static bool group_is_interrupted(const struct pod *pod)
-{
-    enum { COME_MS = 5 * 60 * 1000 };
-
-    return pod->machine && pod->attempt == 0 && act_now_monotonic_ms() - pod->group->waits_ms >= COME_MS &&
-           count_missing(pod) > 0;
-}
-
-static void group_say_interrupted(struct pod *pod)
-{
-    ACT_AUTOFREE char *name = pod_name(pod, first_missing(pod));
-    ACT_AUTOFREE char *reason = act_sprintf("%s has not heard of the run: the submission was interrupted", name);
-
-    group_fail(pod, reason);
-}
-
-/* Before an attempt a machine that goes ends the run, too. */
-static void group_lose_waiting(struct pod *pod, int i, const char *how)
-{
-    ACT_AUTOFREE char *name = pod_name(pod, i);
-    ACT_AUTOFREE char *reason = act_sprintf("%s %s before the run began", name, how);
-
-    if (pod->machine && pod->phase == POD_WAITS)
-        group_fail(pod, reason);
-}
-
-static void group_take_failure(struct pod *pod, int i, const json_t *message)
-{
-    ACT_AUTOFREE char *name = pod_name(pod, i);
-    ACT_AUTOFREE char *why = codec_json_strdup(message, "reason");
-    ACT_AUTOFREE char *reason = act_sprintf("%s: %s", name, why ? why : "it failed");
-
-    if (pod->phase == POD_WAITS)
-        group_fail(pod, reason);
-}
-
-/* The user aborts the run on another machine, as he does on this one at the same time. */
-static void group_take_abort(struct pod *pod)
-{
-    pod->group->aborted = true;
-    if (pod->phase == POD_RUNS && !pod->group->stopped)
-        stop_supervisor(pod);
-    if (pod->phase == POD_WAITS)
-        group_end_attempt(pod, true);
-}
-
-static void group_on_leaving(struct pod *pod, int i, const json_t *message)
-{
-    if (pod->machine && json_is_true(json_object_get(message, "aborted")))
-        group_take_abort(pod);
-    else
-        lose(pod, i, "was told to end");
 }
 
 void group_step(struct pod *pod)
@@ -653,134 +521,13 @@ void group_step(struct pod *pod)
     }
 }
 
-/* ---- what launchers want ---- */
-
-static void answer_launcher(struct pod *pod, int from, const json_t *done)
-{
-    CODEC_AUTOJSON json_t *message = json_deep_copy(done);
-    int nodes = pod->options.nodes;
-
-    json_object_set_new(message, "pod", json_integer(from));
-    link_tell(pod->group->server, codec_json_int_in(done, "id", nodes, 2 * nodes - 1, -1), message);
-}
-
-static void group_pass_on(struct pod *pod, int launcher, const json_t *start)
-{
-    CODEC_AUTOJSON json_t *message = json_deep_copy(start);
-    int64_t node = codec_json_int(start, "pod", -1);
-    int to = node >= 0 && node < pod->node.spec.nodes ? pod->group->nodes[node] : -1;
-
-    json_object_set_new(message, "id", json_integer(launcher));
-    if (to == 0) {
-        CODEC_AUTOJSON json_t *done = pod_programs_start(pod, message);
-        if (done)
-            answer_launcher(pod, 0, done);
-    } else if (to > 0 && pod->group->members[to].there) {
-        link_tell(pod->group->server, to, message);
-    } else {
-        CODEC_AUTOJSON json_t *done = json_pack("{s:s, s:i, s:i, s:[s]}", "type", "done", "id", launcher, "status",
-                                                EXIT_NOT_THERE, "lines", "act-node: the pod is not there");
-        answer_launcher(pod, to, done);
-    }
-}
-
 void group_child_ended(struct pod *pod, pid_t pid, int wait_status)
 {
     if (pid == pod->group->supervisor)
         return on_supervisor_end(pod, wait_status);
     CODEC_AUTOJSON json_t *done = pod_programs_done(pod, pid, wait_status);
     if (done)
-        answer_launcher(pod, 0, done);
-}
-
-/* ---- the link ---- */
-
-static bool group_on_hello(void *arg, int who, const json_t *message)
-{
-    struct pod *pod = arg;
-    int attempt = codec_json_int_in(message, "attempt", 0, POD_ATTEMPTS_MAX, 0);
-    int64_t ran_ms = codec_json_int(message, "ran", 0);
-
-    if (who == 0)
-        return false;
-    if (who >= pod->options.nodes)
-        return pod->phase == POD_RUNS;
-    pod->group->members[who] = (struct group_member){.there = true, .answered = true};
-    if (attempt > pod->group->known_attempt)
-        pod->group->known_attempt = attempt;
-    if (ran_ms > 0)
-        pod_has_run(pod, ran_ms);
-    pod->group->changed_ms = act_now_monotonic_ms();
-    node_say("pod %d has come ('%s')", who, codec_json_str(message, "node", ""));
-    return true;
-}
-
-static void group_on_message(void *arg, int who, const json_t *message)
-{
-    struct pod *pod = arg;
-    const char *type = codec_json_str(message, "type", "");
-
-    if (who >= pod->options.nodes) {
-        if (strcmp(type, "start") == 0)
-            group_pass_on(pod, who, message);
-        return;
-    }
-    if (strcmp(type, "done") == 0)
-        answer_launcher(pod, who, message);
-    else if (strcmp(type, "leaving") == 0)
-        group_on_leaving(pod, who, message);
-    else if (strcmp(type, "failed") == 0)
-        group_take_failure(pod, who, message);
-    else if (strcmp(type, "taken") == 0) {
-        pod->group->n_taken++;
-        pod->group->is_asked = false;
-    } else if (strcmp(type, "unsent") == 0)
-        pod->group->unsent = true;
-    else if (strcmp(type, pod->group->awaited) == 0)
-        pod->group->members[who].answered = true;
-}
-
-static void group_on_gone(void *arg, int who, int errnum)
-{
-    struct pod *pod = arg;
-    CODEC_AUTOJSON json_t *stop = json_pack("{s:s, s:i}", "type", "stop", "id", who);
-
-    if (who < pod->options.nodes) {
-        node_say("pod %d is gone (%s)", who, errnum ? strerror(errnum) : "closed");
-        pod->group->members[who].there = false;
-        pod->group->changed_ms = act_now_monotonic_ms();
-        lose(pod, who, "was lost");
-        group_lose_waiting(pod, who, "was lost");
-    } else {
-        pod_programs_stop(pod, who);
-        for (int i = 1; i < pod->options.nodes; i++)
-            link_tell(pod->group->server, i, stop);
-    }
-}
-
-static bool group_serve(void *arg)
-{
-    link_serve(((struct pod *)arg)->group->server);
-    return true;
-}
-
-static int listen_for_pods(struct pod *pod, struct act_error *err)
-{
-    static const struct link_events events = {
-        .hello = group_on_hello, .message = group_on_message, .gone = group_on_gone};
-    const struct link_where where = {.port = (uint16_t)pod->options.port, .token = pod->token};
-    int rc = link_listen(2 * pod->options.nodes, &where, &events, pod, &pod->group->server, err);
-
-    if (rc < 0)
-        return rc;
-    pod->watch.extra_fd = link_fd(pod->group->server);
-    pod->watch.extra = group_serve;
-    pod->watch.extra_arg = pod;
-    if (is_elastic(pod))
-        say_wait(pod);
-    else if (pod->options.nodes > 1)
-        pod_say("waits for %d other pod(s)", pod->options.nodes - 1);
-    return 0;
+        group_answer(pod, 0, done);
 }
 
 /* ---- the program ---- */
@@ -799,7 +546,7 @@ int group_open(struct pod *pod, struct act_error *err)
     pod->group->status = (struct run_status){.state = RUN_QUEUED, .failed_rank = -1, .attempt = 1};
     pod->phase = POD_WAITS;
     bool alone = pod->options.nodes == 1 && strcmp(launcher_name(&pod->node), "direct") != 0;
-    return alone ? 0 : listen_for_pods(pod, err);
+    return alone ? 0 : group_listen(pod, err);
 }
 
 void group_close(struct pod *pod)
@@ -825,7 +572,7 @@ void group_on_signal(struct pod *pod, int sig)
         return;
     node_say("told to end");
     if (pod->phase == POD_RUNS && (!group->stopped || pod->told > 1))
-        stop_supervisor(pod);
+        group_stop_supervisor(pod);
     if (pod->phase == POD_WAITS)
         group_end_attempt(pod, true);
 }

@@ -26,6 +26,11 @@ struct pod_machine {
     bool is_judged;  /* the first machine has said how the run ended: that is the status of the supervisor */
 };
 
+const char *pod_noun(const struct pod *pod)
+{
+    return pod->machine ? "machine" : "pod";
+}
+
 char *pod_name(const struct pod *pod, int i)
 {
     return pod->machine ? act_sprintf("'%s'", pod->machine->all.names.v[i]) : act_sprintf("pod %d", i);

@@ -43,7 +43,7 @@ static void seek(struct pod *pod)
 /* The first pod is gone, or this one was told to end: the ranks have lost their supervisor, or will soon. */
 static void lose_group(struct pod *pod)
 {
-    pod_say("the first pod was lost%s", pod->phase == POD_RUNS ? ": the attempt ends" : "");
+    pod_say("the first %s was lost%s", pod_noun(pod), pod->phase == POD_RUNS ? ": the attempt ends" : "");
     link_close(&pod->link);
     pod->watch.extra_fd = -1;
     if (pod->phase == POD_RUNS)
@@ -209,7 +209,7 @@ static void step_seek(struct pod *pod)
     if (now < pod->seek_ms)
         return;
     if (connect_to_first(pod)) {
-        pod_say("joined the first pod");
+        pod_say("joined the first %s", pod_noun(pod));
         pod->phase = POD_WAITS;
         return;
     }
@@ -218,7 +218,7 @@ static void step_seek(struct pod *pod)
     if (!too_long && now - pod->lost_ms < patience_ms(pod))
         return;
     ACT_AUTOFREE char *host = pod_host(pod->options.job, 0);
-    pod_say("cannot find the first pod, '%s'", host);
+    pod_say("cannot find the first %s, '%s'", pod_noun(pod), host);
     member_leave(pod, too_long ? POD_EXIT_ALONE : POD_EXIT_LOST);
 }
 
@@ -300,5 +300,5 @@ void member_on_signal(struct pod *pod, int sig)
 void member_open(struct pod *pod)
 {
     seek(pod);
-    pod_say("looks for the first pod");
+    pod_say("looks for the first %s", pod_noun(pod));
 }
