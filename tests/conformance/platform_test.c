@@ -191,9 +191,7 @@ static struct run_status conform_platform_status_of(const char *id)
 /* Waits for a state (or any final one); a run that hangs fails the test. */
 static struct run_status wait_state(const char *id, enum run_state state)
 {
-    enum { HANGS_MS = 120000 };
-
-    for (long ms = 0; ms < HANGS_MS; ms += world->step_ms) {
+    for (long ms = 0; ms < PATIENCE_MS; ms += world->step_ms) {
         struct run_status status = conform_platform_status_of(id);
         if (status.state == state || run_state_is_final(status.state))
             return status;
@@ -211,9 +209,7 @@ static struct run_status conform_platform_wait_end(const char *id)
 /* Waits until there is a reason why it is in this state. */
 static struct run_status wait_reason(const char *id, enum run_state state)
 {
-    enum { HANGS_MS = 120000 };
-
-    for (long ms = 0; ms < HANGS_MS; ms += world->step_ms) {
+    for (long ms = 0; ms < PATIENCE_MS; ms += world->step_ms) {
         struct run_status status = conform_platform_status_of(id);
         if (run_state_is_final(status.state) || (status.state == state && status.reason[0]))
             return status;
@@ -281,9 +277,7 @@ static char *rank_log(const char *id, int rank)
 /* Waits until the rank's log holds the text; returns the log's name. */
 static char *wait_rank_log(const char *id, int rank, const char *part)
 {
-    enum { HANGS_MS = 120000 };
-
-    for (long ms = 0; ms < HANGS_MS; ms += world->step_ms) {
+    for (long ms = 0; ms < PATIENCE_MS; ms += world->step_ms) {
         char *name = rank_log_name(id, rank);
         ACT_AUTOFREE char *text = name ? conform_platform_read_log(id, name) : act_strdup("");
         if (strstr(text, part))
@@ -319,9 +313,9 @@ static char *conform_platform_run_file(const char *id, const char *name)
 /* Waits until the file has at least that many lines; returns its text. */
 static char *wait_lines(const char *path, int lines)
 {
-    enum { HANGS_MS = 120000, STEP_MS = 3 };
+    enum { STEP_MS = 3 };
 
-    for (int ms = 0; ms < HANGS_MS; ms += STEP_MS) {
+    for (int ms = 0; ms < PATIENCE_MS; ms += STEP_MS) {
         char *text = NULL;
         int found = 0;
         if (act_file_read(path, 1 << 20, &text, NULL, NULL) == 0)
@@ -355,17 +349,17 @@ static bool is_zombie(pid_t pid)
 
 static void assert_all_gone(const char *pids)
 {
-    enum { HANGS_MS = 60000, STEP_MS = 3 };
+    enum { STEP_MS = 3 };
 
     for (const char *line = pids; *line; line = strchr(line, '\n') + 1) {
         pid_t pid = atoi(line);
         assert_true(pid > 1);
         int ms = 0;
-        while (ms < HANGS_MS && !conform_platform_is_gone(pid) && !is_zombie(pid)) {
+        while (ms < PATIENCE_MS && !conform_platform_is_gone(pid) && !is_zombie(pid)) {
             pause_ms(STEP_MS);
             ms += STEP_MS;
         }
-        if (ms >= HANGS_MS)
+        if (ms >= PATIENCE_MS)
             fail_msg("process %d is left", (int)pid);
     }
 }
@@ -389,7 +383,7 @@ static char *conform_platform_make_package(struct run_spec *spec, const char *py
     unlink(path);
     for (size_t i = 0; argv[i]; i++)
         act_strv_push(&words, argv[i]);
-    assert_ok(proc_run(words.v, 60, 1 << 16, NULL, &status, &err), err);
+    assert_ok(proc_run(words.v, PATIENCE_S, 1 << 16, NULL, &status, &err), err);
     assert_int_equal(status, 0);
     assert_ok(act_sha256_file(path, spec->package_sha256, &err), err);
     return path;

@@ -231,7 +231,7 @@ TEST(test_script)
         char *const argv[] = {act_strdup(shells[i % COUNT(shells)]), (char[]){"-c"}, script, NULL};
         ACT_AUTOFREE char *out = NULL;
         int status;
-        assert_ok(proc_run(argv, 60, 1000, &out, &status, &err), err);
+        assert_ok(proc_run(argv, PATIENCE_S, 1000, &out, &status, &err), err);
         assert_string_equal(out, in_job ? "conf,,,high,,,a\nSLURM_X=1\n$(false) '\"\n"
                                         : "conf,,,high,,pmix,a\nSLURM_X=1\n$(false) '\"\n");
         free(argv[0]);

@@ -934,7 +934,7 @@ static json_t *by_kubectl(void)
     json_t *out = NULL;
     int status = 0;
 
-    assert_ok(proc_run(argv, 60, 1 << 20, &text, &status, &err), err);
+    assert_ok(proc_run(argv, PATIENCE_S, 1 << 20, &text, &status, &err), err);
     assert_int_equal(status, 0);
     assert_ok(codec_json_parse(text, strlen(text), "kubectl", &out, &err), err);
     return out;
@@ -1092,7 +1092,7 @@ TEST(kubectl_tells_a_plugin_the_same)
         int status = 0;
         use_tls(port, clusters[i], exec);
         json_decref(seen());
-        assert_ok(proc_run(argv, 60, 1 << 20, &said, &status, &err), err);
+        assert_ok(proc_run(argv, PATIENCE_S, 1 << 20, &said, &status, &err), err);
         assert_int_equal(status, 0);
         assert_contains(said, "Bearer tok");
         CODEC_AUTOJSON json_t *ours = told(2 * i);

@@ -587,7 +587,7 @@ TEST(what_is_no_file_is_not_opened)
     static const char *const ends[] = {"", "-journal"};
     struct ledger *ledger = NULL;
 
-    alarm(60); /* it would wait for ever */
+    alarm(PATIENCE_S); /* it would wait for ever */
     for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
         ACT_AUTOFREE char *file = act_sprintf("%s%s", path, ends[i]);
         assert_int_equal(i == 0 ? mkfifo(file, 0600) : mkdir(file, 0700), 0);

@@ -22,8 +22,6 @@
 #include "codec/json.h"
 #include "node/link_internal.h"
 
-enum { HANGS_MS = 60000 };
-
 /* ---- lines ---- */
 
 static struct link make_link(const char *text, size_t len)
@@ -138,7 +136,7 @@ static void serve_until(struct link_server *s, const int *count, int value)
 {
     while (*count < value) {
         struct pollfd ready = {.fd = link_fd(s), .events = POLLIN};
-        if (poll(&ready, 1, HANGS_MS) != 1)
+        if (poll(&ready, 1, PATIENCE_MS) != 1)
             fail_msg("nothing comes; %d of %d", *count, value);
         link_serve(s);
     }
@@ -179,7 +177,7 @@ static json_t *next_message(struct link *l)
     json_t *message = NULL;
 
     while (link_take(l, &message) == 0) {
-        poll(&(struct pollfd){.fd = l->fd, .events = POLLIN}, 1, HANGS_MS);
+        poll(&(struct pollfd){.fd = l->fd, .events = POLLIN}, 1, PATIENCE_MS);
         if (!link_fill(l))
             return link_take(l, &message) == 1 ? message : NULL;
     }
@@ -193,10 +191,10 @@ static int talk(struct link *l, bool stop, int rank)
 
     (void)rank;
     memset(text, 'x', 60000);
-    bool good = link_send(l, json_pack("{s:s}", "text", text)) && link_drain(l, HANGS_MS);
+    bool good = link_send(l, json_pack("{s:s}", "text", text)) && link_drain(l, PATIENCE_MS);
     json_t *told = next_message(l);
     good = good && link_send(l, json_pack("{s:s}", "text", codec_json_str(told, "word", "?")));
-    link_finish(l, HANGS_MS);
+    link_finish(l, PATIENCE_MS);
     return good && !stop ? 0 : 1;
 }
 
@@ -303,7 +301,7 @@ static void tell_at_once_on(const struct link_where *where)
     int status;
 
     while (heard.hellos == 0) {
-        assert_int_equal(poll(&(struct pollfd){.fd = link_fd(s), .events = POLLIN}, 1, HANGS_MS), 1);
+        assert_int_equal(poll(&(struct pollfd){.fd = link_fd(s), .events = POLLIN}, 1, PATIENCE_MS), 1);
         kill(pid, SIGSTOP);
         assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
         link_serve(s);
@@ -592,7 +590,7 @@ TEST(test_no_descriptors)
         connect_raw(s);
         pause();
     }
-    while (poll(&(struct pollfd){.fd = link_fd(s), .events = POLLIN}, 1, HANGS_MS) != 1)
+    while (poll(&(struct pollfd){.fd = link_fd(s), .events = POLLIN}, 1, PATIENCE_MS) != 1)
         fail_msg("no stranger comes");
     pid = start_rank(link_address(s), 0, say_stop); /* which may have more */
     setrlimit(RLIMIT_NOFILE, &none);

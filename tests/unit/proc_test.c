@@ -150,8 +150,8 @@ TEST(test_call_talks)
     assert_ok(act_file_write(in, "answer", 6, 0600, &err), err);
     int input = put_in_place(in, O_RDONLY, STDIN_FILENO),
         errors = put_in_place(said, O_WRONLY | O_CREAT, STDERR_FILENO);
-    int rc =
-        proc_call(&(struct proc_call){.argv = argv.v, .timeout_s = 10, .max_bytes = 100, .talks = true}, &result, &err);
+    int rc = proc_call(&(struct proc_call){.argv = argv.v, .timeout_s = PATIENCE_S, .max_bytes = 100, .talks = true},
+                       &result, &err);
     dup2(input, STDIN_FILENO);
     dup2(errors, STDERR_FILENO);
     close(input);
@@ -186,7 +186,7 @@ TEST(test_run_signals)
     sigemptyset(&set);
     sigaddset(&set, SIGTERM);
     sigprocmask(SIG_BLOCK, &set, &old);
-    assert_ok(proc_test_run_shell("kill -TERM $$; echo not reached", 60, 100, &out, &status, &err), err);
+    assert_ok(proc_test_run_shell("kill -TERM $$; echo not reached", PATIENCE_S, 100, &out, &status, &err), err);
     sigprocmask(SIG_SETMASK, &old, NULL);
     signal(SIGPIPE, SIG_DFL);
     assert_true(WIFSIGNALED(status));
@@ -195,7 +195,7 @@ TEST(test_run_signals)
 
 static char *wait_file(const char *path)
 {
-    for (int i = 0; i < 20000; i++) {
+    for (int ms = 0; ms < PATIENCE_MS; ms += 3) {
         char *text = NULL;
         if (act_file_read(path, 10000, &text, NULL, NULL) == 0 && strstr(text, "end\n"))
             return text;

@@ -16,6 +16,9 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
+/* How long a test waits for what must come: a machine that is busy with other things is no reason to fail. */
+enum { PATIENCE_S = 300, PATIENCE_MS = PATIENCE_S * 1000 };
+
 /* For all calls of a test, which begins without an error. */
 __attribute__((unused)) static _Thread_local struct act_error err;
 

@@ -65,7 +65,7 @@ static void make_zip_only(const char *python)
     act_strv_push(&argv, "-c");
     act_strv_pushf(&argv, "%s%s\nz.close()\n", before, python);
     act_strv_push(&argv, zip);
-    assert_ok(proc_run(argv.v, 60, 1 << 16, NULL, &status, &err), err);
+    assert_ok(proc_run(argv.v, PATIENCE_S, 1 << 16, NULL, &status, &err), err);
     assert_int_equal(status, 0);
 }
 
@@ -289,7 +289,7 @@ TEST(test_over)
     char sh[] = "/bin/sh", c[] = "-c";
     char *const argv[] = {sh, c, shell, NULL};
     int status;
-    assert_ok(proc_run(argv, 60, 1 << 16, NULL, &status, &err), err);
+    assert_ok(proc_run(argv, PATIENCE_S, 1 << 16, NULL, &status, &err), err);
     assert_int_equal(status, 0);
     for (int i = 0; i < 2; i++) {
         assert_ok(node_unzip(zip, NULL, target, true, &err), err);
