@@ -1,4 +1,4 @@
-/* ssh_internal.h - what the files of the platform "ssh" share: ssh.c (runs), call.c (asking the machines), cluster.c
+/* ssh_internal.h - what the files of the platform "ssh" share: ssh.c (runs), choose.c (which machines a run gets), call.c (asking the machines), cluster.c
  * (nodes, summary, jobs), group.c (a run over several), examine.c (what a machine has), host.c (the other side of
  * call.c). */
 #ifndef ACT_PLATFORM_SSH_SSH_INTERNAL_H
@@ -80,6 +80,22 @@ int hosts_warn(struct hosts *s, struct act_error *err) ACT_NODISCARD;
 /* Asks all machines for their facts, once or anew, and warns like that. */
 int hosts_look(struct hosts *s, bool anew, struct act_error *err) ACT_NODISCARD;
 
+/* ---- choose.c */
+
+int hosts_limits(struct platform *p, struct platform_limits *out, struct act_error *err) ACT_NODISCARD;
+int hosts_check(struct platform *p, const struct run_spec *spec, struct act_error *err) ACT_NODISCARD;
+int hosts_settle(struct platform *p, struct run_spec *spec, struct act_error *err) ACT_NODISCARD;
+/* Returns the i-th machine that a run may go to. */
+struct hosts_host *hosts_in_turn(const struct hosts *s, size_t i);
+/* Tells whether one node of such a run could be on this machine at all, and whether it would begin there at once. */
+bool hosts_fits(const struct hosts *s, const struct hosts_host *h, const struct run_spec *spec);
+bool hosts_has_room(const struct hosts_host *h, const struct run_spec *spec);
+/* Chooses the machines for a run, or returns those that were chosen for it before; s owns them until the next call.
+ * NULL: err says why there are none. */
+const struct hosts_run *hosts_place(struct hosts *s, const struct run_spec *spec, struct act_error *err) ACT_NODISCARD;
+/* Forgets the run that was placed or looked for last. */
+void hosts_forget(struct hosts *s);
+
 /* ---- ssh.c */
 
 /* Sets *out to the machines that have a run, as far as they can be asked; valid until the next call. -ACT_NOT_FOUND:
@@ -87,11 +103,6 @@ int hosts_look(struct hosts *s, bool anew, struct act_error *err) ACT_NODISCARD;
 int hosts_find_all(struct hosts *s, const char *id, const struct hosts_run **out, struct act_error *err) ACT_NODISCARD;
 /* Sets *out to the first of them. */
 int hosts_find(struct hosts *s, const char *id, struct hosts_host **out, struct act_error *err) ACT_NODISCARD;
-/* Returns the i-th machine that a run may go to. */
-struct hosts_host *hosts_in_turn(const struct hosts *s, size_t i);
-/* Tells whether one node of such a run could be on this machine at all, and whether it would begin there at once. */
-bool hosts_fits(const struct hosts *s, const struct hosts_host *h, const struct run_spec *spec);
-bool hosts_has_room(const struct hosts_host *h, const struct run_spec *spec);
 enum hosts_start { HOSTS_START, HOSTS_BRING };
 /* Starts the run on the i-th of its machines, which is brought the package if it lacks it. HOSTS_BRING: only brings. */
 int hosts_start(struct hosts *s, const struct hosts_run *run, size_t i, const struct platform_submission *submission,
