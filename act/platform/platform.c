@@ -223,11 +223,37 @@ bool platform_watch(struct platform *p, bool *news)
     return p->row->runs.watch ? p->row->runs.watch(p, news) : true;
 }
 
+static void abort_each(struct platform *p, struct platform_end *ends, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        ends[i].rc = p->row->runs.abort(p, ends[i].id, &ends[i].was_final, &ends[i].err);
+}
+
 int platform_abort(struct platform *p, const char *id, bool *out_was_final, struct act_error *err)
 {
-    int rc = platform_check_id(id, err);
+    struct platform_end end = {.id = id};
 
-    return rc < 0 ? rc : p->row->runs.abort(p, id, out_was_final, err);
+    platform_abort_all(p, &end, 1);
+    *out_was_final = end.was_final;
+    if (end.rc < 0 && err)
+        *err = end.err;
+    return end.rc;
+}
+
+void platform_abort_all(struct platform *p, struct platform_end *ends, size_t n)
+{
+    void (*abort)(struct platform *, struct platform_end *, size_t) = p->row->runs.abort_all ?: abort_each;
+
+    for (size_t i = 0; i < n; i++) {
+        ends[i] = (struct platform_end){.id = ends[i].id};
+        ends[i].rc = platform_check_id(ends[i].id, &ends[i].err);
+    }
+    for (size_t from = 0, many; from < n; from += many ?: 1) { /* what has no valid id is passed over */
+        for (many = 0; from + many < n && many < PLATFORM_ENDS_MOST && ends[from + many].rc == 0;)
+            many++;
+        if (many > 0)
+            abort(p, ends + from, many);
+    }
 }
 
 int platform_scale(struct platform *p, const char *id, int nodes, bool dry_run, struct act_error *err)

@@ -268,6 +268,15 @@ void platform_ask_all(struct platform_query *questions, size_t n);
 /* Always, on platforms that have to be asked. */
 bool platform_watch(struct platform *p, bool *news);
 int platform_abort(struct platform *p, const char *id, bool *out_was_final, struct act_error *err) ACT_NODISCARD;
+/* A run that is to end, and what became of that: as platform_abort() says it. */
+struct platform_end {
+    const char *id;
+    bool was_final;
+    int rc; /* with err */
+    struct act_error err;
+};
+/* Aborts all of them. Each is told to end before this waits for the first one, so whoever interrupts it has told all. */
+void platform_abort_all(struct platform *p, struct platform_end *ends, size_t n);
 int platform_scale(struct platform *p, const char *id, int nodes, bool dry_run, struct act_error *err) ACT_NODISCARD;
 struct store *platform_open_logs(struct platform *p, const char *id, bool ended);
 char *platform_page(struct platform *p, const char *id); /* NULL: none */

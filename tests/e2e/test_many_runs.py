@@ -5,6 +5,7 @@ import os
 import pty
 import re
 import shutil
+import signal
 import sqlite3
 import time
 
@@ -278,6 +279,41 @@ def test_abort_all(act):
     assert states(act, there) == ["Canceled"] and "Canceled" not in states(act, *here)
     act.run("abort", "--all", "-y")
     assert states(act, *here) == ["Canceled", "Canceled"]
+
+
+def pair(scratch):
+    """The scripts of two runs of which each ends when the other one has been told to, too, and the gate is there."""
+    wait = "until [ -e {other} ] && [ -e {gate} ]; do sleep 0.05; done; exit 0"
+    told = [scratch / "told0", scratch / "told1"]
+    return told, [f"trap 'touch {mine}; {wait.format(other=other, gate=scratch / 'gate')}' TERM; echo up\n"
+                  "while :; do sleep 0.05; done" for mine, other in (told, told[::-1])]
+
+
+def begin_pair(act, scratch):
+    act.env["ACT_ABORT_GRACE"] = "300"
+    told, scripts = pair(scratch)
+    runs = [act.submit("bash", "-c", script, before=("-n", 1)) for script in scripts]
+    for run in runs:
+        act.until(lambda run=run: "up" in act.run("logs", run, status=None).out, "it runs")
+    return told, runs
+
+
+def test_all_are_told_before_one_is_waited_for(act):
+    (act.scratch / "gate").touch()
+    _, runs = begin_pair(act, act.scratch)
+    act.run("abort", runs[0], *runs)
+    assert states(act, *runs) == ["Canceled", "Canceled"]
+
+
+def test_an_interrupted_abort_has_told_all(act):
+    told, runs = begin_pair(act, act.scratch)
+    process = act.start("abort", *runs)
+    act.until(lambda: all(path.exists() for path in told), "both have been told")
+    process.send_signal(signal.SIGINT)
+    process.communicate()
+    (act.scratch / "gate").touch()
+    for run in runs:
+        act.until_state(run, "Canceled")
 
 
 def test_abort_of_nothing_in_particular(act):

@@ -9,6 +9,7 @@ import pytest
 
 import slurm_bed
 from slurm_fixtures import in_lab, start
+from test_many_runs import pair
 
 EXAMPLE = pathlib.Path(__file__).resolve().parents[2] / "aux_data/example/train.py"
 
@@ -241,6 +242,22 @@ def test_abort_running_is_graceful(lab):
     lab.wait(run, "Canceled", status=143)
     assert sorted(saved.read_text().split()) == ["0", "1", "2", "3"], "every rank could save"
     lab.act.until(lambda: lab.bed.show(lab.bed.job(run))["JobState"] == "CANCELLED", "Slurm says the same")
+
+
+def test_all_are_told_before_one_is_waited_for(lab):
+    """Two that run end when both have been told to, and one waits; Slurm is asked for all of them together."""
+    lab.act.env["ACT_ABORT_GRACE"] = "300"
+    scratch = lab.act.scratch
+    (scratch / "gate").touch()
+    _, scripts = pair(scratch)
+    runs = [lab.submit("bash", "-c", script, before=("-n", 1)) for script in scripts]
+    for run in runs:
+        lab.until_text(run, "up")
+    runs.append(lab.submit("true", before=("-p", "slurm: {sbatch_options: [--hold]}")))
+    lab.act.run("abort", *runs)
+    for run in runs:
+        lab.wait(run, "Canceled", status=143)
+    assert [info["state"] for info in lab.act.run("q", "--json", *runs).json["runs"]] == ["Canceled"] * 3
 
 
 def test_cancelled_by_an_administrator(lab):

@@ -1,3 +1,4 @@
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -38,13 +39,42 @@ static void say_plan(const struct cli *cli, const struct flow_run *run)
                  CLI_OPTIONS(cli, runs)->forget ? ", unless its cluster answers" : "");
 }
 
+/* What became of the runs that a command ends. */
+struct abort_ends {
+    const struct flow_run *runs;
+    struct flow_end *v;
+};
+
+static void cmd_abort_begin(struct cli *cli, struct flow_runs *runs)
+{
+    struct abort_ends *ends = cli->arg;
+
+    ends->runs = runs->v;
+    ends->v = act_calloc(runs->n + 1, sizeof(*ends->v));
+    flow_abort_all(&cli->flow, runs->v, runs->n, ends->v);
+}
+
+/* Returns what became of a run, or becomes of it now. */
+static int abort_outcome(struct cli *cli, struct flow_run *run, bool *out_had_ended, struct act_error *err)
+{
+    const struct abort_ends *ends = cli->arg;
+
+    *out_had_ended = run_state_is_final(run->status.state);
+    if (cli->options.dry_run)
+        return 0;
+    if (CLI_OPTIONS(cli, runs)->forget)
+        return flow_forget(&cli->flow, run, out_had_ended, err);
+    const struct flow_end *end = &ends->v[run - ends->runs];
+    *out_had_ended = end->was_final;
+    *err = end->err;
+    return end->rc;
+}
+
 static int cmd_abort_run(struct cli *cli, struct flow_run *run, json_t *list, struct act_error *err)
 {
-    bool had_ended = run_state_is_final(run->status.state);
-    int rc = 0;
+    bool had_ended;
+    int rc = abort_outcome(cli, run, &had_ended, err);
 
-    if (!cli->options.dry_run)
-        rc = (CLI_OPTIONS(cli, runs)->forget ? flow_forget : flow_abort)(&cli->flow, run, &had_ended, err);
     if (rc < 0)
         return rc;
     if (cli->options.dry_run)
@@ -117,7 +147,10 @@ static int abort_all(struct cli *cli, const struct cli_each_run *each, const str
 
 int cmd_abort(struct cli *cli, struct act_error *err)
 {
-    struct cli_each_run each = {.act = cmd_abort_run,
+    bool is_told = !cli->options.dry_run && !CLI_OPTIONS(cli, runs)->forget;
+    struct abort_ends ends = {0};
+    struct cli_each_run each = {.before = is_told ? cmd_abort_begin : NULL,
+                                .act = cmd_abort_run,
                                 .find = CLI_OPTIONS(cli, runs)->forget ? flow_find_unasked : find_run_to_end,
                                 .list = cli->options.json};
     bool many = cli->options.all || cli->options.name || cli->options.tags.n > 0;
@@ -133,5 +166,8 @@ int cmd_abort(struct cli *cli, struct act_error *err)
                              cli->words.v[0]);
     if (many && CLI_OPTIONS(cli, runs)->forget)
         return act_error_set(err, ACT_USAGE, "--forget is for runs that are named");
-    return many ? abort_all(cli, &each, &labels, err) : cli_each_run(cli, &each, err);
+    cli->arg = &ends;
+    rc = many ? abort_all(cli, &each, &labels, err) : cli_each_run(cli, &each, err);
+    free(ends.v);
+    return rc;
 }

@@ -69,6 +69,8 @@ static int act_on(struct cli *cli, const struct cli_each_run *each, struct flow_
 {
     json_t *list = each->list ? json_array() : NULL;
 
+    if (each->before)
+        each->before(cli, runs);
     for (size_t i = 0; i < runs->n; i++) {
         struct act_error why = {0};
         int rc = each->act(cli, &runs->v[i], list, &why);

@@ -50,6 +50,7 @@ void cli_affected_text(const struct act_strv *cells, int room, struct act_buf *o
 /* ---- each_run.c: which runs the words name */
 
 struct cli_each_run {
+    void (*before)(struct cli *cli, struct flow_runs *runs); /* once, when all are known; may be NULL */
     /* Handles one run; if list is not NULL, appends the run to it as JSON. */
     int (*act)(struct cli *cli, struct flow_run *run, json_t *list, struct act_error *err);
     void (*after)(struct cli *cli, const struct flow_runs *runs); /* once, when all are handled; may be NULL */

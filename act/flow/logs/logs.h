@@ -135,6 +135,14 @@ int flow_grep_run(struct flow *flow, const struct flow_run *run, const struct fl
 
 /* Cancels the run. If it had ended already, *out_was_final is true. */
 int flow_abort(struct flow *flow, struct flow_run *run, bool *out_was_final, struct act_error *err) ACT_NODISCARD;
+/* What became of a run that was to be cancelled. */
+struct flow_end {
+    bool was_final; /* it had ended already */
+    int rc;         /* with err */
+    struct act_error err;
+};
+/* Cancels n runs, and sets out[n]. Those of one cluster are all told to end before any of them is waited for. */
+void flow_abort_all(struct flow *flow, struct flow_run *runs, size_t n, struct flow_end *out);
 /* Records the run of a cluster that does not answer as Canceled, here only. If the cluster answers, that is
  * -ACT_USAGE. */
 int flow_forget(struct flow *flow, struct flow_run *run, bool *out_was_final, struct act_error *err) ACT_NODISCARD;

@@ -472,21 +472,16 @@ static int ask_to_abort(const struct local *l, const char *id, struct act_error 
     return 0;
 }
 
-/* Signals the supervisor and waits for its end; if it is still starting, waits a moment. */
-static void signal_and_wait(const struct local *l, const char *id, int64_t limit_ms)
+/* Signals the supervisor. Returns a descriptor that tells its end; -1: it is still starting, or gone. */
+static int local_tell(const struct local *l, const char *id)
 {
-    enum { STARTING_MS = 2 };
     ACT_AUTOFREE char *lock = local_run_file(l, id, RUN_FILE_LOCK);
     pid_t pid;
     int fd = open_supervisor(lock, &pid);
 
-    if (fd < 0) {
-        poll(NULL, 0, STARTING_MS);
-        return;
-    }
-    proc_pidfd_signal(fd, pid, SIGTERM);
-    proc_pidfd_wait(fd, (int)limit_ms);
-    close(fd);
+    if (fd >= 0)
+        proc_pidfd_signal(fd, pid, SIGTERM);
+    return fd;
 }
 
 /* The supervisor has no folder to write to, but still ends its ranks; the agent's sweep ends what it could not. */
@@ -505,29 +500,76 @@ static int abort_without_folder(const struct local *l, const char *id, struct ac
     return local_sweep(l, id, err);
 }
 
-static int local_abort(struct platform *p, const char *id, bool *out_was_final, struct act_error *err)
-{
-    const struct local *l = local_of(p);
-    int64_t deadline = act_now_monotonic_ms() + run_abort_wait_ms(), left;
-    struct run_status status;
-    int rc = local_status_of(l, id, &status, err);
+/* A run that is to end. */
+struct local_ending {
+    bool waits; /* it was asked to */
+    int fd;     /* of local_tell() */
+};
 
-    *out_was_final = rc == 0 && run_state_is_final(status.state);
-    if (rc < 0 || *out_was_final)
+static int local_begin_abort(const struct local *l, struct platform_end *end, struct local_ending *out)
+{
+    struct run_status status;
+    int rc = local_status_of(l, end->id, &status, &end->err);
+
+    *out = (struct local_ending){.fd = -1};
+    end->was_final = rc == 0 && run_state_is_final(status.state);
+    if (rc < 0 || end->was_final)
         return rc;
     if (status.state == RUN_UNKNOWN)
-        return act_error_set(err, ACT_NOT_FOUND, "there is no run '%s' on this machine", id);
+        return act_error_set(&end->err, ACT_NOT_FOUND, "there is no run '%s' on this machine", end->id);
     if (strcmp(status.reason, FOLDER_GONE) == 0)
-        return abort_without_folder(l, id, err);
-    rc = ask_to_abort(l, id, err);
-    while (rc == 0 && !run_state_is_final(status.state)) {
-        left = deadline - act_now_monotonic_ms();
-        if (left <= 0)
-            return act_error_set(err, ACT_TIMEOUT, "'%s' was told to end and has not ended yet", id);
-        signal_and_wait(l, id, left);
-        rc = local_status_of(l, id, &status, err);
+        return abort_without_folder(l, end->id, &end->err);
+    rc = ask_to_abort(l, end->id, &end->err);
+    if (rc == 0)
+        *out = (struct local_ending){.waits = true, .fd = local_tell(l, end->id)};
+    return rc;
+}
+
+/* Waits a moment, or until the supervisor has ended. One that is still starting is told as soon as that can be. */
+static void local_wait(const struct local *l, const char *id, struct local_ending *e, int64_t limit_ms)
+{
+    enum { STARTING_MS = 2 };
+
+    if (e->fd < 0)
+        e->fd = local_tell(l, id);
+    if (e->fd < 0) {
+        poll(NULL, 0, STARTING_MS);
+        return;
+    }
+    proc_pidfd_wait(e->fd, (int)limit_ms);
+    close(e->fd);
+    e->fd = -1;
+}
+
+static int local_await_end(const struct local *l, struct platform_end *end, struct local_ending *e, int64_t deadline_ms)
+{
+    struct run_status status;
+    int64_t left_ms;
+    int rc;
+
+    while ((rc = local_status_of(l, end->id, &status, &end->err)) == 0 && !run_state_is_final(status.state)) {
+        left_ms = deadline_ms - act_now_monotonic_ms();
+        if (left_ms <= 0)
+            return act_error_set(&end->err, ACT_TIMEOUT, "'%s' was told to end and has not ended yet", end->id);
+        local_wait(l, end->id, e, left_ms);
     }
     return rc;
+}
+
+static void local_abort_all(struct platform *p, struct platform_end *ends, size_t n)
+{
+    const struct local *l = local_of(p);
+    ACT_AUTOFREE struct local_ending *all = act_calloc(n, sizeof(*all));
+    int64_t deadline_ms = act_now_monotonic_ms() + run_abort_wait_ms();
+
+    for (size_t i = 0; i < n; i++)
+        ends[i].rc = local_begin_abort(l, &ends[i], &all[i]);
+    for (size_t i = 0; i < n; i++)
+        if (all[i].waits)
+            ends[i].rc = local_await_end(l, &ends[i], &all[i], deadline_ms);
+    for (size_t i = 0; i < n; i++)
+        if (all[i].fd >= 0)
+            close(all[i].fd);
 }
 
 /* ---- the rest ---- */
@@ -618,7 +660,7 @@ const struct platform_row platform_local = {
     .close = local_close,
     .submit = {.check = local_check, .one = local_submit},
     .runs = {.status = local_status,
-             .abort = local_abort,
+             .abort_all = local_abort_all,
              .open_logs = platform_site_open_logs,
              .spec = local_spec,
              .list = local_list},

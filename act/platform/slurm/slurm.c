@@ -49,114 +49,6 @@ static int slurm_status(struct platform *p, const char *const *ids, size_t n, st
     return rc < 0 ? act_error_prefix(err, "cannot tell the state of %s", n == 1 ? ids[0] : "the runs") : 0;
 }
 
-/* ---- abort ---- */
-
-/* How a job is ended. */
-enum method { NOT_YET, WHILE_IT_WAITS, GRACEFULLY, AT_ONCE };
-
-/* Messages of scancel for a job that has started, ended or been requeued since it was queried, and for one that its
- * node has not started yet, though Slurm reports it as running. */
-static const char *const moved_on[] = {"Invalid job id", "already complet", "can not be altered now",
-                                       "did not say why"}; /* of a task that the signal ended, scancel keeps quiet */
-
-static int send_scancel(struct slurm *s, const struct slurm_view *view, enum method how, enum method *told,
-                        struct act_error *err)
-{
-    ACT_AUTOFREE char *job = slurm_task_text(view->job, view->task);
-    ACT_AUTOFREE char *out = NULL;
-    const char *const words[][6] = {
-        [WHILE_IT_WAITS] = {"scancel", "--state=PENDING", job, NULL},
-        [GRACEFULLY] = {"scancel", "--batch", "--signal=USR2", job, NULL},
-        [AT_ONCE] = {"scancel", job, NULL},
-    };
-
-    int rc = slurm_run(s, words[how], &out, err);
-    if (rc == 0)
-        *told = how;
-    for (size_t i = 0; rc < 0 && i < sizeof(moved_on) / sizeof(moved_on[0]); i++)
-        if (strstr(act_error_text(err), moved_on[i]))
-            rc = 0; /* the next query tells what to do */
-    return rc;
-}
-
-/* Returns the request that fits the run's current state. */
-static enum method choose_method(const struct slurm_view *view, bool at_once, int64_t waited_ms)
-{
-    enum { PENDING_MS = 2000 }; /* a job being prepared or suspended by Slurm waits too, but not as PENDING */
-
-    if (at_once || view->is_array || waited_ms > run_abort_wait_ms())
-        return AT_ONCE;
-    if (view->status.state == RUN_RUNNING)
-        return GRACEFULLY;
-    /* with a state, scancel takes all waiting tasks of an array for the one that it was given */
-    return view->task >= 0 || waited_ms > PENDING_MS ? AT_ONCE : WHILE_IT_WAITS;
-}
-
-static int end_job(struct slurm *s, const char *id, bool at_once, struct slurm_view *view, struct act_error *err)
-{
-    enum { KILL_MS = 60000, STEP_MIN_MS = 20, STEP_MAX_MS = 1000 }; /* Slurm's KillWait is 30 s */
-    int64_t start = act_now_monotonic_ms(), waited = 0;
-    enum method told = NOT_YET;
-    long step_ms = STEP_MIN_MS;
-    int rc = 0;
-
-    while (rc == 0 && !run_state_is_final(view->status.state)) {
-        enum method how = choose_method(view, at_once, waited);
-        if (waited > run_abort_wait_ms() + KILL_MS)
-            return act_error_set(err, ACT_TIMEOUT, "'%s' was told to end and has not ended yet (job %lld)", id,
-                                 (long long)view->job);
-        if (how > told)
-            rc = send_scancel(s, view, how, &told, err);
-        if (rc < 0)
-            break;
-        nanosleep(&(struct timespec){.tv_sec = step_ms / 1000, .tv_nsec = step_ms % 1000 * 1000000}, NULL);
-        step_ms = 2 * step_ms < STEP_MAX_MS ? 2 * step_ms : STEP_MAX_MS;
-        slurm_views_release(view, 1);
-        rc = slurm_look_one(s, id, view, err);
-        waited = act_now_monotonic_ms() - start;
-    }
-    return rc;
-}
-
-/* A run whose end no agent recorded ended because it was aborted. */
-static int note_abort(struct slurm *s, const char *id, struct slurm_view *view, struct act_error *err)
-{
-    struct run_status *status = &view->status;
-
-    status->state = RUN_CANCELED;
-    status->exit_status = 0;
-    status->ended_unix_s = status->ended_unix_s ? status->ended_unix_s : act_now_unix_s();
-    snprintf(status->reason, sizeof(status->reason), "aborted");
-    return slurm_write_status(s, id, status, err);
-}
-
-/* Tells whether only Slurm knew of it, so that nobody but this function says that it was aborted. */
-static bool is_ours_to_note(const struct slurm_view *view)
-{
-    bool dropped = view->task >= 0 && view->status.state == RUN_FAILED && !view->status.started_unix_s;
-
-    return view->by_slurm || !view->job || dropped; /* a task that waited, and nothing is left of its array */
-}
-
-static int slurm_abort(struct platform *p, const char *id, bool *out_was_final, struct act_error *err)
-{
-    struct slurm *s = slurm_of(p);
-    struct slurm_view view;
-    int rc = slurm_look_one(s, id, &view, err);
-
-    *out_was_final = rc == 0 && run_state_is_final(view.status.state);
-    if (rc == 0 && !*out_was_final) {
-        rc = site_write(s->site, id, RUN_FILE_ABORT, "", NULL, err);
-        bool no_file = rc < 0 && rc != -ACT_TEMPORARY; /* disk full: Slurm can end the job all the same */
-        if (view.job && (rc == 0 || no_file))
-            rc = end_job(s, id, no_file, &view, err);
-        if (rc == 0 && is_ours_to_note(&view)) /* without a job: the submitting client, or the agent, sees the file */
-            rc = note_abort(s, id, &view, err);
-    }
-    slurm_views_release(&view, 1);
-    return rc;
-}
-
 /* ---- the rest ---- */
 
 int slurm_spec(struct platform *p, const char *id, struct run_spec *out, struct act_error *err)
@@ -381,7 +273,7 @@ const struct platform_row platform_slurm = {
                .most_together = slurm_most_together,
                .several = slurm_submit_several},
     .runs = {.status = slurm_status,
-             .abort = slurm_abort,
+             .abort_all = slurm_abort_all,
              .open_logs = platform_site_open_logs,
              .spec = slurm_spec,
              .list = slurm_list},

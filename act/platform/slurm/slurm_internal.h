@@ -1,4 +1,4 @@
-/* slurm_internal.h - what the files of the platform "slurm" share: slurm.c (runs), submit.c, words.c (of sbatch),
+/* slurm_internal.h - what the files of the platform "slurm" share: slurm.c (runs), abort.c (their ends), submit.c, words.c (of sbatch),
  * start.c (whether one could start), look.c (states), cluster.c (nodes, summary, jobs), call.c (Slurm's programs and
  * their errors). */
 #ifndef ACT_PLATFORM_SLURM_INTERNAL_H
@@ -108,6 +108,11 @@ void slurm_push_places(const struct slurm *s, const struct run_spec *spec, struc
 char *slurm_job_text(const struct slurm *s, int64_t job);
 /* Returns what Slurm's programs call a run's job: "5_3", or for task -1 "5". New string. */
 char *slurm_task_text(int64_t job, int64_t task);
+
+/* ---- abort.c */
+
+/* Does what the row's abort_all() does. */
+void slurm_abort_all(struct platform *p, struct platform_end *ends, size_t n);
 
 /* ---- start.c */
 
