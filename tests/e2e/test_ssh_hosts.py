@@ -41,6 +41,10 @@ def test_few_round_trips(act, hosts, host):
     assert asked == ["gpu1 run"] * 2, result  # what there is; begin
     result = act.run("q", env=trace)
     assert [r for r in requests(result) if not r.endswith(" open")] == ["gpu1 run"], result
+    runs = [hosts.submit("sleep", "300") for _ in range(3)]
+    result = act.run("abort", *runs, env=trace)
+    assert {r["state"] for r in act.run("q", "--json", *runs).json["runs"]} == {"Canceled"}
+    assert [r for r in requests(result) if not r.endswith(" open")] == ["gpu1 run"] * 2, result  # end; how they ended
 
 
 def test_the_first_one_with_room(act, pair):

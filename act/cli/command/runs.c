@@ -275,6 +275,7 @@ const struct cli_command cli_run_commands[] = {
                  "a abort --forget 60ce2fc7      of a cluster that is gone for good\n",
      .details = "--all, --name and --tag select runs that you submitted from this machine, in any project; other\n"
                 "people's runs on a shared service have to be named. They list the runs and ask first.\n"
+                "All runs of a cluster are told to end before the first one is waited for.\n"
                 "--forget is for a cluster that does not answer: here the run counts as Canceled, but if the cluster\n"
                 "comes back, it continues the run. The run stays in the ledger. A run that has ended is left as it\n"
                 "is, with a note and exit status 0; one whose cluster answers is refused, with status 2.\n"

@@ -67,6 +67,8 @@ static int abort_outcome(struct cli *cli, struct flow_run *run, bool *out_had_en
     const struct flow_end *end = &ends->v[run - ends->runs];
     *out_had_ended = end->was_final;
     *err = end->err;
+    if (end->rc < 0 && end->rc != -ACT_TIMEOUT && end->rc != -ACT_NOT_FOUND) /* it could otherwise never be ended */
+        act_error_hint(err, "if its cluster is gone for good: a abort --forget %s", run->row.id);
     return end->rc;
 }
 
@@ -86,19 +88,13 @@ static int cmd_abort_run(struct cli *cli, struct flow_run *run, json_t *list, st
     return 0;
 }
 
-/* Finds a run, and names --forget where its cluster does not answer: it could otherwise never be ended. */
+/* Finds a run, of which its cluster is not asked: that says how it is when it ends it. With -c the user says where to
+ * look for it. */
 static int find_run_to_end(struct flow *flow, const char *piece, struct flow_run *out, struct act_error *err)
 {
-    struct act_error ignored;
-    struct flow_run known;
-    int rc = flow_find_run(flow, piece, out, err);
+    int rc = flow->cluster ? -ACT_NOT_FOUND : flow_find_unasked(flow, piece, out, err);
 
-    bool is_elsewhere = rc == -ACT_NOT_FOUND && flow->cluster; /* where the user has it looked for, it is not */
-    if (rc == 0 || is_elsewhere || flow_find_unasked(flow, piece, &known, &ignored) < 0)
-        return rc;
-    act_error_hint(err, "if its cluster is gone for good: a abort --forget %s", piece);
-    flow_run_release(&known);
-    return rc;
+    return rc == -ACT_NOT_FOUND ? flow_find_run(flow, piece, out, err) : rc;
 }
 
 /* ---- all of a kind */
@@ -151,7 +147,9 @@ int cmd_abort(struct cli *cli, struct act_error *err)
     struct abort_ends ends = {0};
     struct cli_each_run each = {.before = is_told ? cmd_abort_begin : NULL,
                                 .act = cmd_abort_run,
-                                .find = CLI_OPTIONS(cli, runs)->forget ? flow_find_unasked : find_run_to_end,
+                                .find = CLI_OPTIONS(cli, runs)->forget ? flow_find_unasked
+                                        : is_told                      ? find_run_to_end
+                                                                       : flow_find_run,
                                 .list = cli->options.json};
     bool many = cli->options.all || cli->options.name || cli->options.tags.n > 0;
     struct flow_labels labels;

@@ -25,8 +25,7 @@ int hosts_site(struct hosts *s, struct hosts_host *h, struct site **out, struct 
     return rc;
 }
 
-/* Turns an error there into one here. */
-static int hosts_check_response(const struct hosts_host *h, const json_t *response, struct act_error *err)
+int hosts_check_response(const struct hosts_host *h, const json_t *response, struct act_error *err)
 {
     int code = codec_json_int_in(response, "code", ACT_FAIL, ACT_TERMINATED, ACT_FAIL);
     ACT_AUTOFREE char *text = codec_json_bytes_get(json_object_get(response, "error"));

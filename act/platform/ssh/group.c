@@ -224,8 +224,6 @@ struct group_work {
     struct hosts *s;
     const struct hosts_run *run;
     const struct platform_submission *submission;
-    const char *id;
-    bool *was_final;
 };
 
 static int group_bring_one(void *arg, size_t i, struct act_error *err)
@@ -242,32 +240,12 @@ static int group_start_one(void *arg, size_t i, struct act_error *err)
     return hosts_start(w->s, w->run, i, w->submission, HOSTS_START, err);
 }
 
-static int group_abort_one(void *arg, size_t i, struct act_error *err)
-{
-    struct group_work *w = arg;
-
-    return hosts_abort_on(w->s, w->run->v[i], w->id, &w->was_final[i], err);
-}
-
-int hosts_abort_all(struct hosts *s, const struct hosts_run *run, const char *id, bool *out_was_final,
-                    struct act_error *err)
-{
-    ACT_AUTOFREE bool *was_final = act_calloc(run->n, sizeof(*was_final));
-    int rc = group_each(run, 0, group_abort_one,
-                        &(struct group_work){.s = s, .run = run, .id = id, .was_final = was_final}, err);
-
-    *out_was_final = was_final[0];
-    return rc;
-}
-
 /* All have the package before the first one waits for the others, which it does for a while only; and the first one is
  * there before the others look for it. */
 int hosts_start_all(struct hosts *s, const struct hosts_run *run, const struct platform_submission *submission,
                     struct act_error *err)
 {
     struct group_work w = {.s = s, .run = run, .submission = submission};
-    struct act_error ignored;
-    bool was_final;
     int rc = run->n > 1 ? group_each(run, 0, group_bring_one, &w, err) : 0;
 
     if (rc < 0)
@@ -276,6 +254,6 @@ int hosts_start_all(struct hosts *s, const struct hosts_run *run, const struct p
     if (rc == 0 && run->n > 1)
         rc = group_each(run, 1, group_start_one, &w, err);
     if (rc < 0 && run->n > 1)
-        (void)!hosts_abort_all(s, run, submission->spec->id, &was_final, &ignored);
+        hosts_abort_run(s, run, submission->spec->id);
     return rc;
 }

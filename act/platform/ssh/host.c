@@ -115,13 +115,32 @@ static int host_status(struct host_request *r, struct act_error *err)
     return rc;
 }
 
+/* As the whole response says an error, and hosts_check_response() reads it. */
+static void host_say_error(json_t *out, const struct act_error *err)
+{
+    json_object_set_new(out, "code", json_integer((int)err->code));
+    json_object_set_new(out, "error", codec_json_bytes_new(act_error_text(err)));
+}
+
 static int host_abort(struct host_request *r, struct act_error *err)
 {
-    bool was_final = false;
-    int rc = platform_abort(r->here, host_id(r), &was_final, err);
+    ACT_AUTO(act_strv) ids = {0};
+    json_t *list = json_array();
 
-    json_object_set_new(r->out, "was_final", json_boolean(was_final));
-    return rc;
+    json_object_set_new(r->out, "ends", list);
+    if (!codec_json_strv_get(json_object_get(r->in, "ids"), &ids))
+        return host_malformed("ids", err);
+    ACT_AUTOFREE struct platform_end *ends = act_calloc(ids.n + 1, sizeof(*ends));
+    for (size_t i = 0; i < ids.n; i++)
+        ends[i].id = ids.v[i];
+    platform_abort_all(r->here, ends, ids.n);
+    for (size_t i = 0; i < ids.n; i++) {
+        json_t *end = json_pack("{s:b}", "was_final", ends[i].was_final);
+        if (ends[i].rc < 0)
+            host_say_error(end, &ends[i].err);
+        json_array_append_new(list, end);
+    }
+    return 0;
 }
 
 /* Says which of the run's nodes this machine is. */

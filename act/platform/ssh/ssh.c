@@ -242,26 +242,6 @@ int hosts_find(struct hosts *s, const char *id, struct hosts_host **out, struct 
 
 /* ---- the rest ---- */
 
-int hosts_abort_on(struct hosts *s, struct hosts_host *h, const char *id, bool *out_was_final, struct act_error *err)
-{
-    enum { MORE_S = 60 };
-    CODEC_AUTOJSON json_t *out = NULL;
-    int rc =
-        hosts_call(s, h, "abort", json_pack("{s:s}", "id", id), (int)(run_abort_wait_ms() / 1000) + MORE_S, &out, err);
-
-    *out_was_final = json_is_true(json_object_get(out, "was_final"));
-    return rc;
-}
-
-static int hosts_abort(struct platform *p, const char *id, bool *out_was_final, struct act_error *err)
-{
-    struct hosts *s = hosts_of(p);
-    const struct hosts_run *run;
-    int rc = hosts_find_all(s, id, &run, err);
-
-    return rc < 0 ? rc : hosts_abort_all(s, run, id, out_was_final, err);
-}
-
 static int hosts_spec(struct platform *p, const char *id, struct run_spec *out, struct act_error *err)
 {
     struct hosts *s = hosts_of(p);
@@ -488,7 +468,7 @@ const struct platform_row platform_ssh = {
                .settle = hosts_settle,
                .one = hosts_submit},
     .runs = {.status = hosts_status,
-             .abort = hosts_abort,
+             .abort_all = hosts_abort_all,
              .open_logs = hosts_open_logs,
              .spec = hosts_spec,
              .list = hosts_list},

@@ -1,4 +1,4 @@
-/* ssh_internal.h - what the files of the platform "ssh" share: ssh.c (runs), choose.c (which machines a run gets), call.c (asking the machines), cluster.c
+/* ssh_internal.h - what the files of the platform "ssh" share: ssh.c (runs), choose.c (which machines a run gets), abort.c (their ends), call.c (asking the machines), cluster.c
  * (nodes, summary, jobs), group.c (a run over several), examine.c (what a machine has), host.c (the other side of
  * call.c). */
 #ifndef ACT_PLATFORM_SSH_SSH_INTERNAL_H
@@ -70,6 +70,8 @@ int hosts_site(struct hosts *s, struct hosts_host *h, struct site **out, struct 
  * to NULL. timeout_s 0: the usual one. An error there is one here. */
 int hosts_call(struct hosts *s, struct hosts_host *h, const char *verb, json_t *in, int timeout_s, json_t **out,
                struct act_error *err) ACT_NODISCARD;
+/* Turns the error that a response has into one here; 0: it has none. */
+int hosts_check_response(const struct hosts_host *h, const json_t *response, struct act_error *err) ACT_NODISCARD;
 /* Asks all machines at once: calls ask, in a thread for each, for those that can be reached. Sets the rc and err of
  * each to its result, or to why there is no connection. */
 void hosts_each(struct hosts *s, int (*ask)(struct hosts *s, struct hosts_host *h, void *arg, struct act_error *err),
@@ -107,8 +109,6 @@ enum hosts_start { HOSTS_START, HOSTS_BRING };
 /* Starts the run on the i-th of its machines, which is brought the package if it lacks it. HOSTS_BRING: only brings. */
 int hosts_start(struct hosts *s, const struct hosts_run *run, size_t i, const struct platform_submission *submission,
                 enum hosts_start what, struct act_error *err) ACT_NODISCARD;
-int hosts_abort_on(struct hosts *s, struct hosts_host *h, const char *id, bool *out_was_final,
-                   struct act_error *err) ACT_NODISCARD;
 
 /* ---- group.c */
 
@@ -121,9 +121,12 @@ json_t *hosts_machines_of(const struct hosts_run *run, size_t i);
 /* Starts the run on all of its machines, or on none. */
 int hosts_start_all(struct hosts *s, const struct hosts_run *run, const struct platform_submission *submission,
                     struct act_error *err) ACT_NODISCARD;
-/* Ends it on all of them. */
-int hosts_abort_all(struct hosts *s, const struct hosts_run *run, const char *id, bool *out_was_final,
-                    struct act_error *err) ACT_NODISCARD;
+/* ---- abort.c */
+
+/* Does what the row's abort_all() does, on all machines of a run. */
+void hosts_abort_all(struct platform *p, struct platform_end *ends, size_t n);
+/* Ends a run that has just been started on its machines, as far as that can be. */
+void hosts_abort_run(struct hosts *s, const struct hosts_run *run, const char *id);
 
 /* ---- cluster.c */
 
