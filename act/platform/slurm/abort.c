@@ -77,14 +77,15 @@ static void endings_look(const struct slurm_endings *all)
 /* ---- the files ---- */
 
 /* Prints one digit for each folder: whether the file is there now. */
-#define ASK "umask 077; for dir; do { : >\"$dir/" RUN_FILE_ABORT "\"; } 2>/dev/null && printf 1 || printf 0; done"
+static const char ask[] =
+    "umask 077; for dir; do { : >\"$dir/" RUN_FILE_ABORT "\"; } 2>/dev/null && printf 1 || printf 0; done";
 
 static int endings_ask_many(const struct slurm_endings *all, struct slurm_ending *const *left, size_t n,
                             struct site_result *out, struct act_error *err)
 {
     ACT_AUTO(act_strv) argv = {0};
 
-    ACT_STRV_PUSH(&argv, "sh", "-c", ASK, "sh");
+    ACT_STRV_PUSH(&argv, "sh", "-c", ask, "sh");
     for (size_t i = 0; i < n; i++)
         act_strv_take(&argv, site_run_dir(all->s->site, left[i]->end->id));
     return site_run(all->s->site, &(struct site_command){.argv = (const char *const *)argv.v}, out, err);
