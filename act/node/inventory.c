@@ -31,6 +31,14 @@ static char *inventory_value_in(const char *text, const char *key)
     return act_strdup("");
 }
 
+char *inventory_value(const char *root, const char *path, const char *key)
+{
+    ACT_AUTOFREE char *full = act_sprintf("%s%s", root, path);
+    ACT_AUTOFREE char *text = node_read_text(full);
+
+    return inventory_value_in(text, key);
+}
+
 /* Calls each() with the names in a folder, in their order; a folder that is not there has none. */
 static void each_name(const char *dir, void (*each)(const char *dir, const char *name, struct act_buf *out),
                       struct act_buf *out)
@@ -46,9 +54,8 @@ static void each_name(const char *dir, void (*each)(const char *dir, const char 
 static char *attribute(const char *dir, const char *name)
 {
     ACT_AUTOFREE char *path = act_path_join(dir, name);
-    ACT_AUTOFREE char *text = node_read_text(path);
 
-    return inventory_value_in(text, "");
+    return inventory_value("", path, "");
 }
 
 static void separate(struct act_buf *out)
@@ -61,12 +68,8 @@ static void separate(struct act_buf *out)
 
 static void add_system(const struct inventory *what, struct act_buf *out)
 {
-    ACT_AUTOFREE char *path = act_sprintf("%s/etc/os-release", what->root);
-    ACT_AUTOFREE char *memory_path = act_sprintf("%s/proc/meminfo", what->root);
-    ACT_AUTOFREE char *text = node_read_text(path);
-    ACT_AUTOFREE char *name = inventory_value_in(text, "PRETTY_NAME=");
-    ACT_AUTOFREE char *memory_text = node_read_text(memory_path);
-    ACT_AUTOFREE char *memory = inventory_value_in(memory_text, "MemTotal:");
+    ACT_AUTOFREE char *name = inventory_value(what->root, "/etc/os-release", "PRETTY_NAME=");
+    ACT_AUTOFREE char *memory = inventory_value(what->root, "/proc/meminfo", "MemTotal:");
     struct utsname machine;
     char size[ACT_UNIT_TEXT];
 
@@ -194,8 +197,7 @@ static void inventory_add_gpus(const struct inventory *what, struct act_buf *out
     }
 }
 
-/* Tells whether a program is a script, like those of pyenv, which choose a Python only when they run. */
-static bool is_script(const char *path)
+bool inventory_is_script(const char *path)
 {
     char mark[2] = "";
     ACT_AUTOCLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* it may be a FIFO */
@@ -209,11 +211,11 @@ static void inventory_add_python(const struct inventory *what, struct act_buf *o
 
     if (!what->python)
         return;
-    if (is_script(what->python)) {
+    if (inventory_is_script(what->python)) {
         act_buf_addf(out, "%s, a script: what it starts, and its packages, are not known", what->python);
         return;
     }
-    inventory_packages(what->python, what->home, &packages);
+    inventory_packages(what->python, what->home, what->python_path, &packages);
     act_buf_addf(out, "%s, %zu package%s", what->python, packages.n, packages.n == 1 ? "" : "s");
 }
 
@@ -225,7 +227,7 @@ static void add_package_lines(const struct inventory *what, struct act_strv *out
     ACT_AUTO(act_buf) line = {0};
 
     if (what->python)
-        inventory_packages(what->python, what->home, &packages);
+        inventory_packages(what->python, what->home, what->python_path, &packages);
     for (size_t i = 0; i < packages.n; i++) {
         if (line.len && line.len + strlen(packages.v[i]) > LINE_BYTES) {
             act_strv_pushf(out, "packages:%s", line.data);
@@ -254,20 +256,48 @@ void inventory_take(const struct inventory *what, struct act_strv *out)
     add_package_lines(what, out);
 }
 
-/* Returns the Python that the command names, else the one that it would find. New string; NULL: there is none. */
-static char *find_python(const struct node *node)
+/* Returns the Python in the first line of a script: "#!/opt/venv/bin/python3". New string; NULL: it names none. */
+static char *python_of_script(const char *path)
+{
+    char line[512] = "";
+    ACT_AUTOCLOSE int fd = inventory_is_script(path) ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+
+    if (fd < 0 || act_pread_all(fd, line, sizeof(line) - 1, 0) < 0)
+        return NULL;
+    const char *program = line + 2 + strspn(line + 2, " \t");
+    ACT_AUTOFREE char *python = act_strndup(program, strcspn(program, " \t\r\n"));
+    return *python == '/' && act_starts_with(act_path_basename(python), "python") ? act_strdup(python) : NULL;
+}
+
+/* Returns the path of a program as the command would find it. New string; NULL: there is none. */
+static char *inventory_find_program(const struct node *node, const char *name)
+{
+    return strchr(name, '/') ? act_path_join(*name == '/' ? "" : node->code, name) : proc_find_in_path(name);
+}
+
+char *inventory_python(const struct node *node)
 {
     const char *first = node->spec.argv.n > 0 ? node->spec.argv.v[0] : "";
 
-    if (!act_starts_with(act_path_basename(first), "python"))
-        return proc_find_in_path("python3");
-    return strchr(first, '/') ? act_path_join(*first == '/' ? "" : node->code, first) : proc_find_in_path(first);
+    if (container_is_used(node))
+        return NULL;
+    char *program = *first ? inventory_find_program(node, first) : NULL;
+    if (act_starts_with(act_path_basename(first), "python"))
+        return program;
+    char *python = program ? python_of_script(program) : NULL;
+    free(program);
+    return python ? python : proc_find_in_path("python3");
 }
 
 void inventory_of(const struct node *node, struct act_strv *out)
 {
     const char *const places[] = {"/", node->code, node->dir, "/tmp", "/dev/shm", NULL};
-    ACT_AUTOFREE char *python = container_is_used(node) ? NULL : find_python(node);
+    ACT_AUTOFREE char *python = inventory_python(node);
 
-    inventory_take(&(struct inventory){.root = "", .places = places, .python = python, .home = getenv("HOME")}, out);
+    inventory_take(&(struct inventory){.root = "",
+                                       .places = places,
+                                       .python = python,
+                                       .home = getenv("HOME"),
+                                       .python_path = getenv("PYTHONPATH")},
+                   out);
 }

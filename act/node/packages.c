@@ -35,20 +35,28 @@ static char *package_of(const char *name)
                        dash + 1);
 }
 
-static void add_packages(const char *dir, struct act_strv *out)
-{
-    ACT_AUTO(act_strv) names = {0};
+/* What is found so far, and the names, as pip compares them: of those with the same name Python takes the first. */
+struct finding {
+    struct act_strv *packages, names;
+};
 
-    act_folder_names(dir, &names);
-    for (size_t i = 0; i < names.n; i++) {
-        ACT_AUTOFREE char *package = package_of(names.v[i]);
-        if (package && !act_strv_has(out, package))
-            act_strv_push(out, package);
+static void add_packages(const char *dir, struct finding *out)
+{
+    ACT_AUTO(act_strv) entries = {0};
+
+    act_folder_names(dir, &entries);
+    for (size_t i = 0; i < entries.n; i++) {
+        ACT_AUTOFREE char *package = package_of(entries.v[i]);
+        ACT_AUTOFREE char *name = package ? run_package_name(package, strcspn(package, "=")) : NULL;
+        if (!name || act_strv_has(&out->names, name))
+            continue;
+        act_strv_push(&out->names, name);
+        act_strv_push(out->packages, package);
     }
 }
 
 /* Adds the packages of base/lib/python3.11, and of base/lib/python3, where Debian has those of all versions. */
-static void packages_add_base(const char *base, const char *version, struct act_strv *out)
+static void packages_add_base(const char *base, const char *version, struct finding *out)
 {
     static const char *const libraries[] = {"lib", "lib64"};
     static const char *const folders[] = {"site-packages", "dist-packages"};
@@ -80,18 +88,31 @@ static char *venv_value(const char *text, const char *key)
     return NULL;
 }
 
-static void add_installation(const char *prefix, const char *version, const char *home, struct act_strv *out)
+/* Adds in the order in which Python looks. */
+static void add_installation(const char *prefix, const char *version, const char *home, struct finding *out)
 {
-    packages_add_base(prefix, version, out);
-    if (strcmp(prefix, "/usr") == 0)
-        packages_add_base("/usr/local", version, out);
     if (home && *home) {
         ACT_AUTOFREE char *own = act_path_join(home, ".local");
         packages_add_base(own, version, out);
     }
+    if (strcmp(prefix, "/usr") == 0)
+        packages_add_base("/usr/local", version, out);
+    packages_add_base(prefix, version, out);
 }
 
-void inventory_packages(const char *python, const char *home, struct act_strv *out)
+/* Adds what is in the folders of PYTHONPATH, where modules of a site put theirs. */
+static void packages_add_path(const char *path, struct finding *out)
+{
+    while (path && *path) {
+        size_t len = strcspn(path, ":");
+        ACT_AUTOFREE char *dir = act_strndup(path, len);
+        if (*dir == '/')
+            add_packages(dir, out);
+        path += len + (path[len] == ':');
+    }
+}
+
+void inventory_packages(const char *python, const char *home, const char *python_path, struct act_strv *out)
 {
     enum { CONFIG_MAX = 64 * 1024 };
     ACT_AUTOFREE char *bin = act_path_dirname(python);
@@ -99,16 +120,19 @@ void inventory_packages(const char *python, const char *home, struct act_strv *o
     ACT_AUTOFREE char *config = act_path_join(prefix, "pyvenv.cfg");
     ACT_AUTOFREE char *version = version_of(python);
     ACT_AUTOFREE char *text = NULL;
+    struct finding finding = {.packages = out};
 
+    packages_add_path(python_path, &finding);
     if (act_file_read_regular(config, CONFIG_MAX, &text, NULL, NULL) < 0) {
-        add_installation(prefix, version, home, out);
+        add_installation(prefix, version, home, &finding);
     } else {
         ACT_AUTOFREE char *sees_system = venv_value(text, "include-system-site-packages");
         ACT_AUTOFREE char *from = venv_value(text, "home");
         ACT_AUTOFREE char *system = from ? act_path_dirname(from) : NULL;
-        packages_add_base(prefix, version, out);
+        packages_add_base(prefix, version, &finding);
         if (system && sees_system && strcasecmp(sees_system, "true") == 0)
-            add_installation(system, version, home, out);
+            add_installation(system, version, home, &finding);
     }
+    act_strv_release(&finding.names);
     act_strv_sort(out);
 }

@@ -15,6 +15,7 @@
 #include "node/memory.h"
 #include "node/prepare.h"
 #include "node/setup.h"
+#include "node/software.h"
 #include "run/starter.h"
 
 enum { LEFTOVER_GRACE_MS = 5000, EXIT_NOT_EXECUTABLE = 126, EXIT_NOT_FOUND = 127 };
@@ -261,6 +262,8 @@ static int rank_work_run_command(struct rank *r)
     r->record.started_unix_ns = act_now_unix_ns();
     r->report(r);
     node_say("command started, process %d", (int)pid);
+    if (r->place.rank == 0)
+        software_start(&r->node);
 
     int status = wait_child(r, pid);
     r->record.no_room = room_close(&r->room, r->log_fd);

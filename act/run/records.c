@@ -1,4 +1,5 @@
-/* records.c - the small records of a run's folder: its job, and why an attempt failed. */
+/* records.c - the small records of a run's folder: its job, why an attempt failed, and what it ran with. */
+#include <ctype.h>
 #include <string.h>
 
 #include "base/file.h"
@@ -90,4 +91,60 @@ int run_failure_write(const struct run_failure *failure, const char *path, struc
     CODEC_AUTOJSON json_t *json = fields_to_json(&failure_fields, failure);
 
     return codec_json_write(path, json, 0600, err);
+}
+
+/* ---- environment.json ---- */
+
+static const struct field environment_rows[] = {
+    FIELD_VERSION(1, 0),
+    FIELD_INT(struct run_environment, attempt, "attempt", .min = 1, .usual = 1),
+    FIELD_TEXT(struct run_environment, node, "node", .flags = FIELD_RARE),
+    FIELD_TEXT(struct run_environment, system, "system", .flags = FIELD_RARE),
+    FIELD_TEXT(struct run_environment, python, "python", .flags = FIELD_RARE),
+    FIELD_TEXT(struct run_environment, python_version, "python_version", .flags = FIELD_RARE),
+    FIELD_TEXTS(struct run_environment, packages, "packages", .flags = FIELD_RARE),
+    FIELD_TEXTS(struct run_environment, modules, "modules", .flags = FIELD_RARE),
+    FIELD_TEXT(struct run_environment, conda, "conda", .flags = FIELD_RARE),
+    FIELD_TEXT(struct run_environment, venv, "venv", .flags = FIELD_RARE),
+    FIELD_TEXT(struct run_environment, driver, "driver", .flags = FIELD_RARE),
+    FIELD_TEXT(struct run_environment, cuda, "cuda", .flags = FIELD_RARE),
+    FIELD_TEXT(struct run_environment, nccl, "nccl", .flags = FIELD_RARE),
+    FIELD_TEXT(struct run_environment, mpi, "mpi", .flags = FIELD_RARE),
+    FIELD_TEXT(struct run_environment, image, "image", .flags = FIELD_RARE),
+};
+static const struct fields environment_fields =
+    FIELDS("the record of the environment", struct run_environment, environment_rows, NULL);
+
+void run_environment_release(struct run_environment *environment)
+{
+    fields_release(&environment_fields, environment);
+}
+
+int run_environment_from_json(const json_t *json, struct run_environment *out, struct act_error *err)
+{
+    return fields_from_json(&environment_fields, json, out, err);
+}
+
+int run_environment_write(const struct run_environment *environment, const char *path, struct act_error *err)
+{
+    CODEC_AUTOJSON json_t *json = fields_to_json(&environment_fields, environment);
+    ACT_AUTOFREE char *lines = json_dumps(json, JSON_INDENT(2));
+    ACT_AUTOFREE char *text = act_sprintf("%s\n", lines); /* people read it, too */
+
+    return act_file_write_quickly(path, text, strlen(text), 0600, err);
+}
+
+/* packaging.python.org/specifications/name-normalization */
+char *run_package_name(const char *name, size_t len)
+{
+    ACT_AUTO(act_buf) out = {0};
+
+    for (size_t i = 0; i < len; i++) {
+        bool dash = strchr("-_.", name[i]) != NULL;
+        if (!dash)
+            act_buf_addc(&out, (char)tolower((unsigned char)name[i]));
+        else if (out.len == 0 || out.data[out.len - 1] != '-')
+            act_buf_addc(&out, '-');
+    }
+    return act_buf_steal(&out);
 }

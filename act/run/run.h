@@ -326,6 +326,29 @@ int run_failure_from_json(const json_t *json, struct run_failure *out, struct ac
 int run_failure_read(const char *path, struct run_failure *out, struct act_error *err) ACT_NODISCARD;
 int run_failure_write(const struct run_failure *failure, const char *path, struct act_error *err) ACT_NODISCARD;
 
+/* What a run ran with on its first node, as the agent writes it into RUN_FILE_ENVIRONMENT. What is not known, or not
+ * there, is NULL or empty. */
+struct run_environment {
+    int attempt;
+    char *node;
+    char *system;             /* "Debian GNU/Linux 12 (bookworm)" */
+    char *python;             /* the path of the Python that the command finds */
+    char *python_version;     /* "3.11.2" */
+    struct act_strv packages; /* of it: "torch==2.1.0+cu121", sorted, with names as pip compares them */
+    struct act_strv modules;  /* that are loaded: "cuda/12.1", in this order */
+    char *conda, *venv;       /* the folder of the environment that is active */
+    char *driver, *cuda, *nccl, *mpi;
+    char *image;
+};
+void run_environment_release(struct run_environment *environment);
+/* Read and write it. Release *out in any case. */
+int run_environment_from_json(const json_t *json, struct run_environment *out, struct act_error *err) ACT_NODISCARD;
+int run_environment_write(const struct run_environment *environment, const char *path,
+                          struct act_error *err) ACT_NODISCARD;
+/* Returns the name of a package as pip compares it, of its first len bytes: lower case, with '-' for each run of '-',
+ * '_' and '.'. New string. */
+char *run_package_name(const char *name, size_t len);
+
 /* The folder of a run on the platform (a shared file system where there are several nodes).
  *
  * Written by the client: run.json, secrets.json, stores.json, package.zip, the first status.json, supervisor.lock,
@@ -378,6 +401,8 @@ int run_failure_write(const struct run_failure *failure, const char *path, struc
 #define RUN_MOUNT_KEEPER       "act-mount"
 /* struct run_failure: why an attempt failed. */
 #define RUN_FILE_FAILURE "system_logs/failure.json"
+/* struct run_environment: what the run ran with. */
+#define RUN_FILE_ENVIRONMENT "system_logs/environment.json"
 /* The output of the batch step of a Slurm job, and of Slurm itself: all attempts one after the other. */
 #define RUN_FILE_SLURM RUN_DIR_SYSTEM "/slurm.txt"
 /* A line for everything that happened to a rank: {"time", "event": "started" | "ended" | "lost", "rank", "node", "pid",

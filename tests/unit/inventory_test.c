@@ -1,4 +1,4 @@
-/* inventory_test.c - what a node is, read from a made-up root. */
+/* inventory_test.c - what a node is, and what a run ran with, read from a made-up root. */
 #define TEST_SETUP    make_dir
 #define TEST_TEARDOWN remove_dir
 #include "unit/temp_dir.h"
@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/path.h"
 #include "node/inventory.h"
+#include "node/software.h"
 
 static void inventory_test_make(const char *path)
 {
@@ -113,7 +114,7 @@ TEST(test_packages)
     test_write("opt/lib/python3/dist-packages/PyYAML-6.0-py3.11.egg-info", "");
     inventory_test_make("home/.local/lib/python3.11/site-packages/mine-0.1+cu121.dist-info");
     ACT_AUTOFREE char *home = test_path("home");
-    inventory_packages(python, home, &found);
+    inventory_packages(python, home, NULL, &found);
     const char *const wanted[] = {"PyYAML==6.0", "mine==0.1+cu121", "numpy==1.24.2", "zipp==1.0.0"};
     assert_int_equal(found.n, 4);
     for (size_t i = 0; i < found.n; i++)
@@ -132,15 +133,140 @@ TEST(test_packages_of_a_virtual_environment)
     ACT_AUTOFREE char *home = test_path("home");
     ACT_AUTOFREE char *config = act_sprintf("home = %s/base/bin\ninclude-system-site-packages = false\n", dir);
     test_write("venv/pyvenv.cfg", config);
-    inventory_packages(python, home, &alone);
+    inventory_packages(python, home, NULL, &alone);
     assert_int_equal(alone.n, 1);
     assert_string_equal(alone.v[0], "pip==23.0");
 
     ACT_AUTOFREE char *open = act_sprintf("home=%s/base/bin\r\ninclude-system-site-packages = true \r\n", dir);
     test_write("venv/pyvenv.cfg", open);
-    inventory_packages(python, home, &seeing);
+    inventory_packages(python, home, NULL, &seeing);
     assert_int_equal(seeing.n, 3);
     assert_string_equal(seeing.v[2], "torch==2.1.0");
+}
+
+/* Of packages with the same name Python takes the first: of PYTHONPATH, the environment, the user, the system. */
+TEST(test_packages_that_hide_others)
+{
+    ACT_AUTO(act_strv) found = {0};
+
+    test_write("base/bin/python3.11", "");
+    ACT_AUTOFREE char *python = make_python("venv", "base/bin/python3.11");
+    ACT_AUTOFREE char *config = act_sprintf("home = %s/base/bin\ninclude-system-site-packages = true\n", dir);
+    ACT_AUTOFREE char *home = test_path("home");
+    ACT_AUTOFREE char *path = act_sprintf(":relative:%s/module/site-packages", dir);
+    test_write("venv/pyvenv.cfg", config);
+    inventory_test_make("module/site-packages/a-4.dist-info");
+    inventory_test_make("venv/lib/python3.11/site-packages/a-3.dist-info");
+    inventory_test_make("venv/lib/python3.11/site-packages/my_b-3.dist-info");
+    inventory_test_make("home/.local/lib/python3.11/site-packages/c-2.dist-info");
+    inventory_test_make("base/lib/python3.11/site-packages/My.B-1.dist-info");
+    inventory_test_make("base/lib/python3.11/site-packages/c-1.dist-info");
+    inventory_packages(python, home, path, &found);
+    const char *const wanted[] = {"a==4", "c==2", "my_b==3"};
+    assert_int_equal(found.n, 3);
+    for (size_t i = 0; i < found.n; i++)
+        assert_string_equal(found.v[i], wanted[i]);
+}
+
+/* ---- what a run ran with */
+
+TEST(test_versions_that_are_printed)
+{
+    static const struct {
+        char *(*read)(const char *text);
+        const char *text, *version;
+    } rows[] = {
+        {software_driver, "NVIDIA UNIX x86_64 Kernel Module  535.104.05  Sat Aug 19 01:15:15 UTC 2023", "535.104.05"},
+        {software_driver, "NVIDIA UNIX Open Kernel Module for x86_64  570.86.15  Release Build", "570.86.15"},
+        {software_driver, "", NULL},
+        {software_mpi, "mpirun (Open MPI) 4.1.4\n\nReport bugs to http://www.open-mpi.org/community/help/\n",
+         "Open MPI 4.1.4"},
+        {software_mpi, "HYDRA build details:\n    Version:                                 4.0.2\n", "MPICH 4.0.2"},
+        {software_mpi, "Intel(R) MPI Library for Linux* OS, Version 2021.9 Build 20230307\nCopyright",
+         "Intel(R) MPI Library for Linux* OS, Version 2021.9 Build 20230307"},
+        {software_mpi, "usage: mpirun\n", NULL},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        ACT_AUTOFREE char *version = rows[i].read(rows[i].text);
+        assert_true(act_streq(version, rows[i].version));
+    }
+}
+
+static struct node inventory_test_node(const char *command)
+{
+    struct node node = {.dir = dir, .code = dir, .name = "n1", .attempt = 2};
+
+    act_strv_push(&node.spec.argv, command);
+    return node;
+}
+
+TEST(test_what_a_run_ran_with)
+{
+    ACT_AUTO(run_environment) e = {0};
+    ACT_AUTOFREE char *command = test_path("opt/bin/train"), *library = test_path("usr/lib64/libnccl.so.2");
+    struct node node = inventory_test_node(command);
+
+    test_write("base/bin/python3.11", "");
+    ACT_AUTOFREE char *python = make_python("opt", "base/bin/python3.11");
+    ACT_AUTOFREE char *first = act_sprintf("#!%s -s\nmain()\n", python);
+    test_write("opt/bin/train", first);
+    inventory_test_make("opt/lib/python3.11/site-packages/My_Tool-1.0.dist-info");
+    test_write("etc/os-release", "PRETTY_NAME=\"Toy Linux 7\"\n");
+    test_write("proc/driver/nvidia/version", "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.1  x\n");
+    test_write("usr/local/cuda/version.json", "{\"cuda\": {\"name\": \"CUDA SDK\", \"version\": \"12.2.1\"}}");
+    test_write("usr/lib64/libnccl.so.2.18.3", "");
+    assert_int_equal(symlink("libnccl.so.2.18.3", library), 0);
+    setenv("LOADEDMODULES", "cuda/12.2:openmpi", 1);
+    setenv("HOME", dir, 1);
+    unsetenv("PYTHONPATH");
+    software_take(&node, dir, &e);
+    unsetenv("LOADEDMODULES");
+
+    assert_string_equal(e.python, python);
+    assert_int_equal(e.packages.n, 1);
+    assert_string_equal(e.packages.v[0], "my-tool==1.0");
+    assert_int_equal(e.modules.n, 2);
+    assert_string_equal(e.modules.v[1], "openmpi");
+    assert_string_equal(e.system, "Toy Linux 7");
+    assert_string_equal(e.driver, "535.1");
+    assert_string_equal(e.cuda, "12.2.1");
+    assert_string_equal(e.nccl, "2.18.3");
+    assert_int_equal(e.attempt, 2);
+    run_spec_release(&node.spec);
+}
+
+/* What the image of a run has is not what this machine has. */
+TEST(test_a_run_in_an_image_says_its_image_alone)
+{
+    ACT_AUTO(run_environment) e = {0};
+    struct node node = inventory_test_node("python3");
+
+    node.spec.image = act_strdup("team/image:1");
+    node.spec.container = act_strdup("apptainer");
+    test_write("etc/os-release", "PRETTY_NAME=\"Toy Linux 7\"\n");
+    software_take(&node, dir, &e);
+    assert_string_equal(e.image, "team/image:1");
+    assert_true(!e.python && !e.system && e.packages.n == 0);
+    run_spec_release(&node.spec);
+}
+
+/* A Python that is chosen by a script says which it is. */
+TEST(test_a_python_says_its_version)
+{
+    ACT_AUTO(run_environment) e = {0};
+    ACT_AUTOFREE char *script = test_path("shims/python3");
+    struct node node = inventory_test_node(script);
+
+    test_write("shims/python3", "#!/bin/sh\nexec /usr/bin/python3 \"$@\"\n");
+    assert_int_equal(chmod(script, 0700), 0);
+    node.spec.nodes = node.spec.procs_per_node = 1;
+    software_take(&node, dir, &e);
+    assert_string_equal(e.python, script);
+    assert_true(software_ask(&node, &e));
+    assert_true(act_starts_with(e.python, "/usr/bin/python3"));
+    assert_true(act_starts_with(e.python_version, "3."));
+    run_spec_release(&node.spec);
 }
 
 /* Nobody writes into these. */

@@ -223,4 +223,21 @@ TEST(a_failure_is_written_as_ever)
     record_release(&r);
 }
 
+TEST(what_a_run_ran_with_is_written_as_ever)
+{
+    struct run_environment e = {.attempt = 1,
+                                .node = act_strdup("n1"),
+                                .python = act_strdup("/opt/venv/bin/python3"),
+                                .python_version = act_strdup("3.11.2"),
+                                .driver = act_strdup("535.104.05"),
+                                .mpi = act_strdup("Open MPI 4.1.4")};
+    ACT_AUTOFREE char *path = test_path("environment.json");
+
+    ACT_STRV_PUSH(&e.packages, "numpy==1.26.4", "torch==2.2.0+cu121");
+    act_strv_push(&e.modules, "cuda/12.1");
+    assert_ok(run_environment_write(&e, path, &err), err);
+    expect_record("environment.json", NULL);
+    run_environment_release(&e);
+}
+
 TEST_MAIN(NULL, NULL)
