@@ -26,8 +26,8 @@ void inventory_take(const struct inventory *what, struct act_strv *out);
 /* Does the same for this node, with the disks and the Python of its run. */
 void inventory_of(const struct node *node, struct act_strv *out);
 
-/* Returns the Python that the run's command names, or whose name is in the first line of the script that it is; else the
- * one that it would find. New string; NULL: there is none, or it is that of an image. */
+/* Returns the Python that the run's command names, or that the first line of the script that it is names; else the one
+ * that it would find. New string; NULL: there is none, or it is that of an image. */
 char *inventory_python(const struct node *node);
 
 /* Tells whether a program is a script, like those of pyenv, which choose a Python only when they run. */

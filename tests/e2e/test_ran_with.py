@@ -1,9 +1,7 @@
 """What a run ran with: system_logs/environment.json, and what 'a diff', 'a report' and 'a why' make of it."""
 import json
-import pathlib
 import re
 import subprocess
-import sys
 
 import pytest
 
@@ -58,3 +56,75 @@ def test_a_failed_preparation_leaves_none(act):
     run = act.submit("true", before=setup(setup="exit 3"))
     act.run("wait", run, status=None)
     assert not (act.run_dir(run) / "system_logs/environment.json").exists()
+
+
+@pytest.fixture
+def two(act, venv):
+    """Two runs in environments that differ in some packages, and then a repetition of the second one."""
+    runs = [act.finish("sh", "-c", f"{WAIT}true", before=setup(venv=str(folder)))
+            for folder in (venv("one", torch="2.1.0", numpy="1.26.4", tqdm="4"),
+                           venv("two", torch="2.2.0", numpy="1.26.4", Wandb="0.16"))]
+    again = act.run("resubmit", runs[1]).out.split()[-1]
+    act.run("wait", again)
+    return (*runs, again)
+
+
+def test_a_diff_says_what_else_ran(act, two):
+    one, second, again = two
+    out = act.run("diff", one, second).out
+    software = out[out.index("@@ software\n"):].splitlines()[1:]
+    venvs = [str(act.scratch / name) for name in ("one", "two")]
+    assert software == ["- packages.torch: 2.1.0", "+ packages.torch: 2.2.0", "- packages.tqdm: 4",
+                        "+ packages.wandb: 0.16", f"- python: {venvs[0]}/bin/python3", f"+ python: {venvs[1]}/bin/python3",
+                        f"- venv: {venvs[0]}", f"+ venv: {venvs[1]}"]
+    differences = act.run("diff", one, second, "--json").json["differences"]
+    assert {"part": "software", "name": "packages.torch", "from": "2.1.0", "to": "2.2.0"} in differences
+    assert "@@ software" not in act.run("diff", second, again).out, "it ran with the same"
+
+
+def test_a_diff_says_nothing_of_what_is_not_known(act, two):
+    one, second, _ = two
+    path = act.run_dir(one) / "system_logs/environment.json"
+    record = json.loads(path.read_text())
+    for member in ("python_version", "packages"):
+        del record[member]
+    path.write_text(json.dumps(record))
+    assert [d["name"] for d in act.run("diff", one, second, "--json").json["differences"] if d["part"] == "software"] \
+        == ["python", "venv"]
+    path.write_text("{ half")
+    assert "@@ software" not in act.run("diff", one, second).out
+
+
+def test_a_diff_of_many_packages_is_short(act, two):
+    one, second, _ = two
+    path = act.run_dir(one) / "system_logs/environment.json"
+    record = json.loads(path.read_text())
+    record["packages"] = [f"p{n}==1" for n in range(300)]
+    path.write_text(json.dumps(record))
+    out = act.run("diff", one, second).out
+    assert out.count("\n- packages.p") == 99 and out.endswith("  and 205 more, which --json has\n")
+
+
+def test_a_report_shows_it(act, two):
+    _, second, again = two
+    act.run("q", again)
+    page = act.run("report", again).out
+    page = re.sub(r"<[^>]*>", " ", page[page.index("<h2>Software</h2>"):])
+    assert re.search(r"packages\.wandb\s+0\.16", page)
+    assert "What differs" not in page, "nothing of the other run is here"
+    act.run("q", second)
+    page = act.run("report", again).out
+    assert re.search(rf"What differs from {second}\s*</h3>\s*<p>nothing", page[page.index("<h2>Software</h2>"):])
+
+
+@pytest.mark.parametrize("missing, said", [
+    ("torchaudio", "the environment has torchvision 0.17 and torch 2.2.0, not torchaudio"),
+    ("torhc.nn", "the environment has torch 2.2.0, not torhc"),
+    ("My_Tool", "my-tool 1 is there for .*/bin/python3: another Python ran, or its files are not whole"),
+    ("nothing", None)])
+def test_why_says_what_is_near(act, venv, missing, said):
+    folder = venv("one", torch="2.2.0", torchvision="0.17", my_tool="1")
+    run = act.finish("sh", "-c", f"{WAIT}echo \"ModuleNotFoundError: No module named '{missing}'\"; exit 1",
+                     before=setup(venv=str(folder)), status=1)
+    notes = act.run("why", run, "--json").json["notes"]
+    assert len(notes) == (said is not None) and (said is None or re.fullmatch(said, notes[0])), notes

@@ -190,7 +190,7 @@ const struct cli_command cli_run_commands[] = {
      .run = cmd_grep},
     {.name = "diff",
      .synopsis = "RUN RUN",
-     .summary = "how two runs differ: command, code, configuration, environment, nodes",
+     .summary = "how two runs differ: command, code, configuration, environment, nodes, software",
      .examples = "a diff @2 @                     what is new in the run submitted last\n"
                  "a diff --json @2 @ | jq -r '.differences[].name'\n",
      .details = "Lines with - are of the first run, those with + of the second. Code is compared file by file: size,\n"

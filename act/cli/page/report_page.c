@@ -169,36 +169,46 @@ static void add_setting(struct act_buf *out, const struct flow_setting *s, bool 
     act_buf_adds(out, "</td></tr>\n");
 }
 
-static void add_differences(struct act_buf *out, const struct flow_report *r)
+static void add_differences(struct act_buf *out, const char *compared, const struct flow_setting *v, size_t n)
 {
-    size_t n = 0;
+    size_t n_differ = 0;
 
-    if (!r->compared)
-        return;
-    page_add_text(out, "<h3>What differs from ", r->compared, "</h3>\n");
-    for (size_t i = 0; i < r->n_settings; i++)
-        n += page_differs(&r->settings[i]);
-    if (n == 0) {
+    page_add_text(out, "<h3>What differs from ", compared, "</h3>\n");
+    for (size_t i = 0; i < n; i++)
+        n_differ += page_differs(&v[i]);
+    if (n_differ == 0) {
         act_buf_adds(out, "<p>nothing</p>\n");
         return;
     }
     act_buf_adds(out, "<table><thead><tr><th scope=\"col\">name</th><th scope=\"col\">this run</th>"
                       "<th scope=\"col\">that run</th></tr></thead><tbody>\n");
-    for (size_t i = 0; i < r->n_settings; i++)
-        if (page_differs(&r->settings[i]))
-            add_setting(out, &r->settings[i], true);
+    for (size_t i = 0; i < n; i++)
+        if (page_differs(&v[i]))
+            add_setting(out, &v[i], true);
     act_buf_adds(out, "</tbody></table>\n");
+}
+
+static void add_all_settings(struct act_buf *out, const struct flow_setting *v, size_t n)
+{
+    act_buf_addf(out, "<details><summary>all %zu values</summary>\n<table><tbody>\n", n);
+    for (size_t i = 0; i < n; i++)
+        if (v[i].value)
+            add_setting(out, &v[i], false);
+    act_buf_adds(out, "</tbody></table></details>\n");
 }
 
 static void add_settings(struct act_buf *out, const struct flow_report *r)
 {
     act_buf_adds(out, "<h2>Configuration</h2>\n");
-    add_differences(out, r);
-    act_buf_addf(out, "<details><summary>all %zu values</summary>\n<table><tbody>\n", r->n_settings);
-    for (size_t i = 0; i < r->n_settings; i++)
-        if (r->settings[i].value)
-            add_setting(out, &r->settings[i], false);
-    act_buf_adds(out, "</tbody></table></details>\n");
+    if (r->compared)
+        add_differences(out, r->compared, r->settings, r->n_settings);
+    add_all_settings(out, r->settings, r->n_settings);
+    if (r->n_software == 0)
+        return;
+    act_buf_adds(out, "<h2>Software</h2>\n");
+    if (r->n_compared_software)
+        add_differences(out, r->compared, r->compared_software, r->n_compared_software);
+    add_all_settings(out, r->software, r->n_software);
 }
 
 /* ---- numbers */

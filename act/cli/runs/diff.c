@@ -29,20 +29,32 @@ static void put_side(const char *sign, const char *colour, const char *name, con
     putchar('\n');
 }
 
-static void cmd_diff_print_for_people(const struct flow_run *from, const struct flow_run *to,
-                                      const struct flow_diff *diff)
+/* Prints the part that begins at a difference, and returns where the next one begins. */
+static size_t put_part(const struct flow_diff *diff, size_t first)
 {
-    const char *part = "";
+    enum { PACKAGES_SHOWN = 100 }; /* another Python has hundreds of others */
+    const char *part = diff->v[first].part;
+    size_t most = strcmp(part, "software") == 0 ? PACKAGES_SHOWN : SIZE_MAX, i = first;
 
-    printf("--- %s\n+++ %s\n", from->row.id, to->row.id);
-    for (size_t i = 0; i < diff->n; i++) {
+    printf("@@ %s\n", part);
+    for (; i < diff->n && strcmp(diff->v[i].part, part) == 0; i++) {
         const struct flow_difference *d = &diff->v[i];
-        if (strcmp(d->part, part) != 0)
-            printf("@@ %s\n", d->part);
-        part = d->part;
+        if (i - first >= most)
+            continue;
         put_side("-", "31", d->name, d->from);
         put_side("+", "32", d->name, d->to);
     }
+    if (i - first > most)
+        printf("  and %zu more, which --json has\n", i - first - most);
+    return i;
+}
+
+static void cmd_diff_print_for_people(const struct flow_run *from, const struct flow_run *to,
+                                      const struct flow_diff *diff)
+{
+    printf("--- %s\n+++ %s\n", from->row.id, to->row.id);
+    for (size_t i = 0; i < diff->n;)
+        i = put_part(diff, i);
 }
 
 int cmd_diff(struct cli *cli, struct act_error *err)

@@ -9,6 +9,7 @@
 #include "flow/flow_internal.h"
 #include "flow/look/parts.h"
 #include "flow/place.h"
+#include "flow/source/source.h"
 #include "platform/platform.h"
 
 /* Names with texts. */
@@ -256,6 +257,54 @@ static void diff_list_nodes(struct flow *flow, const struct flow_run *run, struc
         diff_add_item(out, "names", names);
 }
 
+/* ---- what they ran with */
+
+/* Reads it where the logs of the run are. Release *out in any case. */
+static bool read_environment(struct flow *flow, const struct flow_run *run, struct run_environment *out)
+{
+    CODEC_AUTOJSON json_t *json = NULL;
+    struct store_page logs = {0};
+    struct flow_source from;
+    struct act_error err;
+
+    *out = (struct run_environment){0};
+    if (run->status.unsubmitted)
+        return false;
+    int rc = flow_source_open(flow, run, &from, &err);
+    if (rc == 0)
+        rc = flow_source_list(&from, &logs, &err);
+    for (size_t i = 0; rc == 0 && i < logs.n; i++)
+        if (strcmp(logs.v[i].key, RUN_FILE_ENVIRONMENT) == 0)
+            rc = flow_log_json(&from, &logs.v[i], &json, &err);
+    store_page_release(&logs);
+    flow_source_close(&from);
+    if (rc == 0 && json)
+        rc = run_environment_from_json(json, out, &err);
+    if (rc < 0)
+        act_note("what '%s' ran with is not known: %s", run->row.id, act_error_text(&err));
+    return rc == 0 && json;
+}
+
+static void diff_compare_software(struct flow *flow, const struct flow_run *from, const struct flow_run *to,
+                                  struct flow_diff *out)
+{
+    ACT_AUTO(run_environment) before = {0};
+    ACT_AUTO(run_environment) now = {0};
+    struct flow_setting *v = NULL;
+    size_t n = 0;
+
+    if (read_environment(flow, from, &before) && read_environment(flow, to, &now))
+        flow_list_software(&now, &before, &v, &n);
+    for (size_t i = 0; i < n; i++)
+        if (!act_streq(v[i].before, v[i].value))
+            ACT_PUSH(out->v, out->n,
+                     (struct flow_difference){.part = "software",
+                                              .name = act_strdup(v[i].name),
+                                              .from = act_strdup(v[i].before),
+                                              .to = act_strdup(v[i].value)});
+    flow_settings_release(v, n);
+}
+
 /* ---- all of it */
 
 void flow_diff_release(struct flow_diff *diff)
@@ -290,4 +339,5 @@ void flow_diff(struct flow *flow, const struct flow_run *from, const struct flow
     diff_list_nodes(flow, from, &a);
     diff_list_nodes(flow, to, &b);
     diff_compare("nodes", &a, &b, out);
+    diff_compare_software(flow, from, to, out);
 }

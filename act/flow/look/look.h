@@ -1,7 +1,7 @@
 /* look.h - looking at runs: a report on one of them, the files that it has written, and in what two of them differ.
  *
  *   report.c    gathers the report
- *   settings.c  its settings, beside those of another run
+ *   settings.c  its settings and what it ran with, beside those of another run
  *   use.c       what its nodes used
  *   outputs.c   what it wrote into its mapped folders
  *   here.c      the copies of its logs, which most of that is read from
@@ -25,7 +25,7 @@
 
 /* ---- a report: all that is known about a run, from its fetched logs, the ledger and its platform */
 
-/* A value of the run's specification or configuration. A secret has the value "(secret)". */
+/* A value of the run's specification or configuration, or of what it ran with. A secret has the value "(secret)". */
 struct flow_setting {
     char *name;   /* "nodes", "env.NCCL_DEBUG", "config.slurm.partition" */
     char *value;  /* NULL: the run has none */
@@ -62,6 +62,10 @@ struct flow_report {
     char *compared; /* the id of the run that "before" is of; NULL: none */
     struct flow_setting *settings;
     size_t n_settings;
+    struct flow_setting *software; /* what it ran with: "python", "packages.torch"; empty: not known */
+    size_t n_software;
+    struct flow_setting *compared_software; /* the same beside what compared ran with; empty: not both are known */
+    size_t n_compared_software;
     struct numbers *numbers; /* the curves in a rank's log, sorted; never NULL */
     int numbers_rank;
     struct flow_node_use *nodes; /* by name, at most FLOW_REPORT_NODES */
@@ -126,8 +130,8 @@ void flow_files_release(struct flow_files *files);
 /* ---- differences */
 
 struct flow_difference {
-    const char *part; /* "command", "code", "configuration", "environment", "nodes" */
-    char *name;       /* of a file, key or variable; empty: the part as a whole */
+    const char *part; /* "command", "code", "configuration", "environment", "nodes", "software" */
+    char *name;       /* of a file, key, variable or package; empty: the part as a whole */
     char *from, *to;  /* NULL: the run does not have it */
 };
 struct flow_diff {
@@ -136,7 +140,8 @@ struct flow_diff {
 };
 /* Compares two runs, of which both need their specification. Code is compared by file if both packages can be had, else
  * as a whole, with a warning; the names of nodes where both platforms can tell them. Of secrets only the names are
- * known. The caller releases out. */
+ * known. What they ran with is compared if both have written it down, each by its last attempt. The caller releases out.
+ */
 void flow_diff(struct flow *flow, const struct flow_run *from, const struct flow_run *to, struct flow_diff *out);
 void flow_diff_release(struct flow_diff *diff);
 

@@ -45,6 +45,11 @@ bool flow_span_has(const struct flow_span *span, const struct store_entry *entry
 void flow_list_outputs(struct flow *flow, struct flow_report *out);
 /* Lists the settings of a run beside those of another one (NULL: none). */
 void flow_list_settings(const struct run_spec *spec, const struct run_spec *before, struct flow_report *out);
+/* Lists what a run ran with, by name, beside that of another one; with that (not NULL) without what is not known of one
+ * of them. The caller releases *out. */
+void flow_list_software(const struct run_environment *environment, const struct run_environment *before,
+                        struct flow_setting **out, size_t *out_n);
+void flow_settings_release(struct flow_setting *settings, size_t n);
 /* Returns a value of the JSON of a run as text, a new string. */
 char *flow_setting_text(const json_t *value);
 /* Reads what each node used, one node on each worker. */

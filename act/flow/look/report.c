@@ -84,18 +84,28 @@ int flow_read_numbers(const struct flow_run *run, int rank, struct numbers **out
 
 /* ---- attempts */
 
+/* Reads a small JSON file; NULL: there is none, or no whole one. */
+static json_t *report_read_json(const struct flow_here *here, const char *name)
+{
+    enum { JSON_MAX = 1 << 20 };
+    const struct store_entry *file = flow_here_find(here, name);
+    ACT_AUTO(act_buf) text = {0};
+    struct act_error ignored;
+    json_t *json = NULL;
+
+    if (!file || file->size > JSON_MAX || flow_here_tail(here, file, JSON_MAX, &text, &ignored) < 0 || text.len == 0 ||
+        codec_json_parse(text.data, text.len, name, &json, &ignored) < 0)
+        return NULL;
+    return json;
+}
+
 static bool report_read_status(const struct flow_here *here, int attempt, struct run_status *out)
 {
     ACT_AUTOFREE char *name = act_sprintf(RUN_DIR_ATTEMPTS "/%d/" RUN_FILE_STATUS, attempt);
-    const struct store_entry *file = flow_here_find(here, name);
-    CODEC_AUTOJSON json_t *json = NULL;
-    ACT_AUTO(act_buf) text = {0};
+    CODEC_AUTOJSON json_t *json = report_read_json(here, name);
     struct act_error ignored;
 
-    if (!file || flow_here_tail(here, file, TAIL_BYTES, &text, &ignored) < 0 || text.len == 0 ||
-        codec_json_parse(text.data, text.len, name, &json, &ignored) < 0)
-        return false;
-    return run_status_from_json(json, out, &ignored) == 0;
+    return json && run_status_from_json(json, out, &ignored) == 0;
 }
 
 static void list_attempts(const struct flow_here *here, struct flow_report *out)
@@ -176,13 +186,42 @@ static const struct flow_run *find_compared(struct flow *flow, const struct flow
     return NULL;
 }
 
-static void list_settings(struct flow *flow, const struct flow_run *compared, struct flow_report *out)
+/* Reads what a run ran with from the copies of its logs. Release *out in any case. */
+static bool read_software(const struct flow_here *here, struct run_environment *out)
+{
+    CODEC_AUTOJSON json_t *json = report_read_json(here, RUN_FILE_ENVIRONMENT);
+    struct act_error ignored;
+
+    *out = (struct run_environment){0};
+    return json && run_environment_from_json(json, out, &ignored) == 0;
+}
+
+static void compare_software(const struct run_environment *environment, const struct flow_run *before,
+                             struct flow_report *out)
+{
+    ACT_AUTO(run_environment) then = {0};
+    struct flow_here here;
+    struct act_error ignored;
+
+    if (flow_here_open(before, &here, &ignored) == 0 && read_software(&here, &then))
+        flow_list_software(environment, &then, &out->compared_software, &out->n_compared_software);
+    flow_here_close(&here);
+}
+
+static void list_settings(struct flow *flow, const struct flow_here *here, const struct flow_run *compared,
+                          struct flow_report *out)
 {
     ACT_AUTO(flow_run) found = {0};
+    ACT_AUTO(run_environment) environment = {0};
     const struct flow_run *before = find_compared(flow, out->run, compared, &found);
 
     out->compared = before ? act_strdup(before->row.id) : NULL;
     flow_list_settings(&out->run->spec, before ? &before->spec : NULL, out);
+    if (!read_software(here, &environment))
+        return;
+    flow_list_software(&environment, NULL, &out->software, &out->n_software);
+    if (before)
+        compare_software(&environment, before, out);
 }
 
 /* A platform that cannot be asked is no reason to have no page. */
@@ -212,7 +251,7 @@ int flow_report(struct flow *flow, const struct flow_run *run, int rank, const s
         list_attempts(&here, out);
         list_files(&here, out);
         flow_list_outputs(flow, out);
-        list_settings(flow, compared, out);
+        list_settings(flow, &here, compared, out);
         report_ask_why(flow, out);
     }
     flow_here_close(&here);
@@ -226,19 +265,11 @@ static void release_node(struct flow_node_use *node)
     free(node->name);
 }
 
-static void release_settings(struct flow_report *report)
-{
-    for (size_t i = 0; i < report->n_settings; i++) {
-        free(report->settings[i].name);
-        free(report->settings[i].value);
-        free(report->settings[i].before);
-    }
-    free(report->settings);
-}
-
 void flow_report_release(struct flow_report *report)
 {
-    release_settings(report);
+    flow_settings_release(report->settings, report->n_settings);
+    flow_settings_release(report->software, report->n_software);
+    flow_settings_release(report->compared_software, report->n_compared_software);
     for (size_t i = 0; i < report->n_nodes; i++)
         release_node(&report->nodes[i]);
     for (size_t i = 0; i < report->n_tails; i++) {

@@ -1,4 +1,4 @@
-/* settings.c - what a run was started with as names and values, beside those of another run. */
+/* settings.c - what a run was started with, and what it ran with, as names and values, beside those of another run. */
 #include <string.h>
 
 #include "flow/flow_internal.h"
@@ -134,4 +134,77 @@ void flow_list_settings(const struct run_spec *spec, const struct run_spec *befo
         settings_set_all(&s, before);
     out->settings = s.v;
     out->n_settings = s.n;
+}
+
+void flow_settings_release(struct flow_setting *settings, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        free(settings[i].name);
+        free(settings[i].value);
+        free(settings[i].before);
+    }
+    free(settings);
+}
+
+/* ---- software */
+
+static const struct {
+    const char *name;
+    size_t offset;
+    bool is_asked; /* what a run that ended soon may not know */
+} software_texts[] = {
+    {"conda", offsetof(struct run_environment, conda), false},
+    {"cuda", offsetof(struct run_environment, cuda), false},
+    {"driver", offsetof(struct run_environment, driver), false},
+    {"image", offsetof(struct run_environment, image), false},
+    {"mpi", offsetof(struct run_environment, mpi), true},
+    {"nccl", offsetof(struct run_environment, nccl), false},
+    {"python", offsetof(struct run_environment, python), false},
+    {"python_version", offsetof(struct run_environment, python_version), true},
+    {"system", offsetof(struct run_environment, system), false},
+    {"venv", offsetof(struct run_environment, venv), false},
+};
+
+static const char *software_text(const struct run_environment *e, size_t i)
+{
+    return *(char *const *)((const char *)e + software_texts[i].offset);
+}
+
+static void settings_set_software(struct settings *s, const struct run_environment *e,
+                                  const struct run_environment *other)
+{
+    struct act_buf modules = {0};
+
+    for (size_t i = 0; i < sizeof(software_texts) / sizeof(software_texts[0]); i++)
+        if (!other || !software_texts[i].is_asked || software_text(other, i))
+            settings_set(s, software_texts[i].name, act_strdup(software_text(e, i)));
+    for (size_t i = 0; i < e->modules.n; i++)
+        act_buf_addf(&modules, "%s%s", i ? " " : "", e->modules.v[i]);
+    settings_set(s, "modules", act_buf_steal(&modules));
+    for (size_t i = 0; (!other || other->packages.n) && i < e->packages.n; i++) {
+        const char *package = e->packages.v[i], *version = strstr(package, "==");
+        ACT_AUTOFREE char *name =
+            act_sprintf("packages.%.*s", (int)(version ? version - package : (long)strlen(package)), package);
+        settings_set(s, name, act_strdup(version ? version + strlen("==") : "?"));
+    }
+}
+
+static int settings_by_name(const void *a, const void *b)
+{
+    return strcmp(((const struct flow_setting *)a)->name, ((const struct flow_setting *)b)->name);
+}
+
+void flow_list_software(const struct run_environment *e, const struct run_environment *before,
+                        struct flow_setting **out, size_t *out_n)
+{
+    struct settings s = {0};
+
+    settings_set_software(&s, e, before);
+    s.is_before = true;
+    if (before)
+        settings_set_software(&s, before, e);
+    if (s.n > 0)
+        qsort(s.v, s.n, sizeof(*s.v), settings_by_name);
+    *out = s.v;
+    *out_n = s.n;
 }

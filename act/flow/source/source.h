@@ -3,13 +3,14 @@
  *   source.c      at its platform, or in assets/<run id>/ once all of them are there
  *   complete.c    the note beside the copies of an ended run which says that they are whole
  *   copies.c      the copy of one log in a file
- *   tail.c        the ends of logs
+ *   tail.c        the ends of logs, and small ones as a whole
  *   sent.c        the logs that nodes have sent to the store of the code
  *   last_words.c  the rank that failed first, by what the ranks wrote
  */
 #ifndef ACT_FLOW_SOURCE_SOURCE_H
 #define ACT_FLOW_SOURCE_SOURCE_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -88,6 +89,14 @@ int flow_last_attempt(const struct store_page *logs);
 
 /* Appends at most the last max bytes of a log, from the beginning of a line. Nothing, if log is NULL or gone. */
 int flow_log_tail(const struct flow_source *source, const struct store_entry *log, size_t max, struct act_buf *out,
+                  struct act_error *err) ACT_NODISCARD;
+/* Reads a JSON file among the logs, into *out, a new reference; NULL: log is NULL or gone, or it is no
+ * whole JSON. */
+int flow_log_json(const struct flow_source *source, const struct store_entry *log, json_t **out,
+                  struct act_error *err) ACT_NODISCARD;
+/* Reads a small JSON file among the logs into *out, a new reference; NULL: log is NULL or gone, or it is not whole or
+ * larger than 1 MiB. */
+int flow_log_json(const struct flow_source *source, const struct store_entry *log, json_t **out,
                   struct act_error *err) ACT_NODISCARD;
 /* Appends the last n lines that are not blank, cleaned, to out. */
 void flow_last_lines(const struct act_buf *text, size_t n, struct act_strv *out);

@@ -1,6 +1,7 @@
-/* tail.c - the ends of logs. */
+/* tail.c - the ends of logs, and small ones as a whole. */
 #include <string.h>
 
+#include "codec/json.h"
 #include "diagnose/diagnose.h"
 #include "flow/source/source.h"
 
@@ -26,6 +27,19 @@ int flow_log_tail(const struct flow_source *s, const struct store_entry *log, si
         out->len -= cut;
     }
     return 0;
+}
+
+int flow_log_json(const struct flow_source *s, const struct store_entry *log, json_t **out, struct act_error *err)
+{
+    enum { JSON_MAX = 1 << 20 };
+    ACT_AUTO(act_buf) text = {0};
+    struct act_error ignored;
+    int rc = log && log->size <= JSON_MAX ? flow_log_tail(s, log, JSON_MAX, &text, err) : 0;
+
+    *out = NULL;
+    if (text.len > 0 && codec_json_parse(text.data, text.len, log->key, out, &ignored) < 0)
+        *out = NULL;
+    return rc;
 }
 
 void flow_last_lines(const struct act_buf *text, size_t n, struct act_strv *out)

@@ -21,6 +21,15 @@ int flow_rules(const struct flow_run *run, struct diagnose **out, struct act_err
 /* Adds to notes what was nearly full at the end of a node's samples: "host memory 98% full on n2". */
 void flow_note_fullness(const struct act_buf *metrics, const char *node, struct act_strv *notes);
 
+/* ---- module.c */
+
+/* Returns the module that a line of Python's says is missing, without those below it. New string; NULL: it says no such
+ * thing. */
+char *flow_missing_module(const char *line);
+/* Adds to notes which packages of the environment have names near a missing module's: "the environment has torchvision
+ * 0.17, not torchaudio"; nothing if there are none. */
+void flow_note_near(const char *module, const struct run_environment *environment, struct act_strv *notes);
+
 /* ---- error_lines.c */
 
 /* Adds the lines of a log that hold "Error" to out->errors. {0} begins. */

@@ -10,7 +10,6 @@
 #include "flow/why/ranks.h"
 
 enum {
-    JSON_MAX = 256 << 10,
     METRICS_TAIL = 32 << 10,
     SHOWN_LINES = 20,
 };
@@ -75,20 +74,6 @@ static void take_record(struct asking *a, const struct run_failure *failure)
     }
 }
 
-/* A small JSON file among the logs; NULL when there is none, or no whole one. */
-static int read_json(const struct asking *a, const char *name, json_t **out, struct act_error *err)
-{
-    const struct store_entry *log = find_log(a, name);
-    ACT_AUTO(act_buf) text = {0};
-    struct act_error ignored;
-    int rc = log && log->size <= JSON_MAX ? flow_log_tail(&a->from, log, JSON_MAX, &text, err) : 0;
-
-    *out = NULL;
-    if (text.len > 0 && codec_json_parse(text.data, text.len, name, out, &ignored) < 0)
-        *out = NULL;
-    return rc;
-}
-
 /* Finds the rank that failed first by what the agents of the ranks wrote, if there is no record. */
 static int find_failed_rank(struct asking *a, struct act_error *err)
 {
@@ -135,7 +120,7 @@ static int why_read_record(struct asking *a, struct act_error *err)
     ACT_AUTO(run_failure) failure = {0};
     struct run_status then;
     struct act_error ignored;
-    int rc = *a->prefix ? read_json(a, RUN_FILE_STATUS, &status, err) : 0;
+    int rc = *a->prefix ? flow_log_json(&a->from, find_log(a, RUN_FILE_STATUS), &status, err) : 0;
 
     if (status && run_status_from_json(status, &then, &ignored) == 0)
         a->status = then;
@@ -144,7 +129,7 @@ static int why_read_record(struct asking *a, struct act_error *err)
     out->failed_unix_s = a->status.ended_unix_s;
     out->reason = act_strdup(a->status.reason);
     if (rc == 0)
-        rc = read_json(a, RUN_FILE_FAILURE, &record, err);
+        rc = flow_log_json(&a->from, find_log(a, RUN_FILE_FAILURE), &record, err);
     memcpy(out->class, a->status.class, sizeof(out->class));
     a->has_record = record && run_failure_from_json(record, &failure, &ignored) == 0 && failure.attempt == out->attempt;
     if (a->has_record)
@@ -362,6 +347,20 @@ static int failed_attempt(const struct run_status *status)
     return run_state_is_final(status->state) || status->attempt < 2 ? 0 : status->attempt - 1;
 }
 
+/* Notes what the environment has near a module that a line misses. */
+static int note_missing_module(struct asking *a, struct act_error *err)
+{
+    ACT_AUTO(run_environment) environment = {0};
+    CODEC_AUTOJSON json_t *json = NULL;
+    ACT_AUTOFREE char *module = flow_missing_module(a->out->line);
+    struct act_error ignored;
+    int rc = module ? flow_log_json(&a->from, find_log(a, RUN_FILE_ENVIRONMENT), &json, err) : 0;
+
+    if (json && run_environment_from_json(json, &environment, &ignored) == 0)
+        flow_note_near(module, &environment, &a->out->notes);
+    return rc;
+}
+
 static int why_ask(struct asking *a, struct act_error *err)
 {
     const struct run_status *status = &a->run->status;
@@ -379,6 +378,8 @@ static int why_ask(struct asking *a, struct act_error *err)
     if (rc == 0 && a->out->attempt > 0)
         rc = why_explain(a, err);
     take_verdict(a);
+    if (rc == 0)
+        rc = note_missing_module(a, err);
     a->prefix = "";
     store_page_release(&a->logs);
     return rc;
