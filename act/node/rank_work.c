@@ -102,15 +102,20 @@ static int wait_child(struct rank *r, pid_t pid)
 
 /* ---- preparation ---- */
 
-/* Copies the failed step's output to where the user looks first. */
-static void show_preparation(const struct rank *r)
+/* Copies the failed step's output to where the user looks first, but for the reason if that is its last line: it
+ * follows. */
+static void show_preparation(const struct rank *r, const char *reason)
 {
     enum { SHOWN_BYTES = 64 * 1024 };
     ACT_AUTOFREE char *name = prepare_log(&r->node);
     ACT_AUTOFREE char *path = node_path(&r->node, name);
     ACT_AUTOFREE char *text = act_alloc(SHOWN_BYTES);
+    ACT_AUTOFREE char *last = act_sprintf(RUN_LOG_AGENT "%s\n", reason);
+    size_t len = node_read_tail(path, text, SHOWN_BYTES), n = strlen(last);
 
-    if (act_write_all(r->log_fd, text, node_read_tail(path, text, SHOWN_BYTES)) < 0)
+    if (len >= n && memcmp(text + len - n, last, n) == 0)
+        len -= n;
+    if (act_write_all(r->log_fd, text, len) < 0)
         node_say("cannot write the rank's log: %m");
 }
 
@@ -144,7 +149,7 @@ static int rank_work_prepare(struct rank *r)
     if (!prepare_result(&r->node, &status, reason, sizeof(reason)) || !reason[0])
         snprintf(reason, sizeof(reason), "it ended with status %d", exit_status);
     if (!r->record.stopped)
-        show_preparation(r);
+        show_preparation(r, reason);
     snprintf(text, sizeof(text), "preparation failed: %s", reason);
     rank_fail(r, exit_status, text);
     return exit_status;

@@ -5,8 +5,8 @@
 #   MODE FOLDER PURGE MODULES CONDA VENV LINES [COMMAND...]
 #
 # MODE capture: what the environment is before and after is written to FOLDER/before and FOLDER/after, as the kernel
-# keeps it in /proc/PID/environ. MODE run: COMMAND runs in it; MODE rank: the same, of a rank alone. PURGE is "purge" or nothing; MODULES has a line for each;
-# what is empty is left out. Names begin with act_, as the user's lines see them.
+# keeps it in /proc/PID/environ. MODE run: COMMAND runs in it; MODE rank: the same, of a rank alone. PURGE is "purge" or
+# nothing; MODULES has a line for each; what is empty is left out. Names begin with act_, as the user's lines see them.
 
 # The last line that is printed is the reason that the run gets.
 act_fail() {
@@ -17,13 +17,15 @@ act_fail() {
 
 # STATUS LINE COMMAND: a command of the user's lines failed. Lines that bash cannot read are no command of theirs.
 act_fail_line() {
-    [[ $3 != '. <('* ]] || act_fail "bash cannot read '$act_key': see its message in the log" "$1"
+    [[ $3 != '. <('* && $3 != '. "$act_folder'* ]] || act_fail "bash cannot read '$act_key': see its message in the log" "$1"
     act_fail "line $2 of '$act_key' ended with status $1: $3" "$1"
 }
 
 # STATUS: the lines ended the shell, and with it what comes behind them.
 act_end() {
     trap - EXIT
+    # as with an unset variable under 'set -u'
+    (($1 != 127)) || act_fail "bash ended '$act_key' at an error: see its message in the log" "$1"
     act_fail "'$act_key' ended the shell, with 'exit $1'" "$(($1 ? $1 : 1))"
 }
 
@@ -194,7 +196,12 @@ if [[ -n $act_lines ]]; then
     trap 'act_end $?' EXIT
     trap 'act_fail_line $? $LINENO "$BASH_COMMAND"' ERR
     # shellcheck source=/dev/null
-    . <(printf '%s\n' "$act_lines")
+    if [[ $act_mode == capture ]]; then # bash's own messages begin with the name of the file
+        printf '%s\n' "$act_lines" >"$act_folder/$act_key"
+        . "$act_folder/$act_key"
+    else
+        . <(printf '%s\n' "$act_lines")
+    fi
     trap - ERR EXIT
 fi
 if [[ $act_mode == capture ]]; then

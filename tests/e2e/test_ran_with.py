@@ -73,10 +73,10 @@ def test_a_diff_says_what_else_ran(act, two):
     one, second, again = two
     out = act.run("diff", one, second).out
     software = out[out.index("@@ software\n"):].splitlines()[1:]
-    venvs = [str(act.scratch / name) for name in ("one", "two")]
+    before, now = act.scratch / "one", act.scratch / "two"
     assert software == ["- packages.torch: 2.1.0", "+ packages.torch: 2.2.0", "- packages.tqdm: 4",
-                        "+ packages.wandb: 0.16", f"- python: {venvs[0]}/bin/python3", f"+ python: {venvs[1]}/bin/python3",
-                        f"- venv: {venvs[0]}", f"+ venv: {venvs[1]}"]
+                        "+ packages.wandb: 0.16", f"- python: {before}/bin/python3", f"+ python: {now}/bin/python3",
+                        f"- venv: {before}", f"+ venv: {now}"]
     differences = act.run("diff", one, second, "--json").json["differences"]
     assert {"part": "software", "name": "packages.torch", "from": "2.1.0", "to": "2.2.0"} in differences
     assert "@@ software" not in act.run("diff", second, again).out, "it ran with the same"

@@ -60,6 +60,8 @@ def test_all_of_it_in_order(act, modules, conda):
         again = act.run(*before, "resubmit", run).out.split()[-1]
         act.run("wait", again)
         assert act.lines(again)[0].startswith(seen)
+        differs = [d["name"] for d in act.run("diff", run, again, "--json").json["differences"] if d["part"] != "nodes"]
+        assert differs == ["run.setup.lines"] * len(before and [1]), "once, not also as a key of the configuration"
 
 
 @pytest.mark.parametrize("settings, said", [
@@ -76,6 +78,7 @@ def test_all_of_it_in_order(act, modules, conda):
     ({"setup": "export PATH=/nowhere; nothing"}, r"line 1 of 'setup' ended with status 127: nothing"),
     ({"setup": "export WORLD_SIZE=9"}, r"'setup' sets WORLD_SIZE, which each rank has for itself"),
     ({"setup": "if true\n"}, r"bash cannot read 'setup'"),
+    ({"setup": "set -u\necho $NOPE"}, r"bash ended 'setup' at an error: see its message in the log"),
     ({"setup": "sleep 1000", "setup_timeout": "1s"}, r"had not ended after 1 s; 'setup_timeout' gives it longer")])
 def test_what_fails(act, modules, conda, settings, said):
     conda("torch")
@@ -83,6 +86,17 @@ def test_what_fails(act, modules, conda, settings, said):
     act.run("wait", run, status=None)
     assert "never" not in act.lines(run)
     assert re.search(said, act.run("wait", run, status=None).err)
+
+
+def test_a_log_says_once_what_failed(act):
+    """With the lines of 'setup' under their name, where bash has a message of its own."""
+    for lines, said in (("true\nfalse", ["act: preparation failed: line 2 of 'setup' ended with status 1: false"]),
+                        ("set -u\necho $NOPE",
+                         ["setup: line 2: NOPE: unbound variable",
+                          "act: preparation failed: bash ended 'setup' at an error: see its message in the log"])):
+        run = act.submit("true", before=keys(setup=lines))
+        act.run("wait", run, status=None)
+        assert [re.sub(r"^/.*/", "", line) for line in act.lines(run)] == said
 
 
 @pytest.mark.parametrize("lines, said", [

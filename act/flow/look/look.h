@@ -140,8 +140,7 @@ struct flow_diff {
 };
 /* Compares two runs, of which both need their specification. Code is compared by file if both packages can be had, else
  * as a whole, with a warning; the names of nodes where both platforms can tell them. Of secrets only the names are
- * known. What they ran with is compared if both have written it down, each by its last attempt. The caller releases out.
- */
+ * known. What they ran with is compared if the last attempts of both have written it down. The caller releases out. */
 void flow_diff(struct flow *flow, const struct flow_run *from, const struct flow_run *to, struct flow_diff *out);
 void flow_diff_release(struct flow_diff *diff);
 
