@@ -78,6 +78,7 @@ struct config_retry {
 };
 
 /* The cluster without a file. */
+#define CONFIG_PROJECT_FILE     "act.yaml" /* at the root of a project: what its commands need, on whatever cluster */
 #define CONFIG_BUILT_IN_CLUSTER "local"
 
 /* What nodes set up before the command: run_setup in run/run.h. Members may be NULL. */

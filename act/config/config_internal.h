@@ -1,8 +1,8 @@
 /* config_internal.h - how the files of this module work together.
  *
  *   find.c    which cluster file, which project root; clusters.c: which there are
- *   layers.c  defaults, file, environment, -p and flags merged into one YAML tree: every value still knows
- *             where it came from, so an origin needs no book-keeping of its own
+ *   layers.c  defaults, the project's file, that of the cluster, environment, -p and flags merged into one YAML tree:
+ *             every value still knows where it came from, so an origin needs no book-keeping of its own
  *   schema.c  the tables of keys; form.c what their texts look like; kind.c: what the platforms bring
  *   read.c    the tree to the struct, by the tables
  *   config.c  the steps above in a row; the rows of config_param; paths of the project

@@ -57,6 +57,7 @@ struct config_key {
     int64_t min;          /* CONFIG_INT, CONFIG_INTS */
     int64_t max;          /* CONFIG_INT; 0: what any number may be */
     bool secret;
+    bool in_project; /* CONFIG_PROJECT_FILE may have it: it says what commands need, and not where they run */
     const struct config_form *form; /* CONFIG_TEXT: what it must look like; NULL: anything */
     const char *instead;            /* legacy spelling: what says the same today */
     const char *help;

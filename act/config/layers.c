@@ -1,7 +1,8 @@
-/* layers.c - built-in values, cluster file, environment, -p and flags, merged into one tree. */
+/* layers.c - built-in values, the files of project and cluster, environment, -p and flags, merged into one tree. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/dirs.h"
 #include "base/hash.h"
@@ -323,6 +324,59 @@ static int read_file_layer(const struct config_place *place, struct yaml **out, 
     return 0;
 }
 
+/* ---- the project's own file */
+
+/* Refuses a key that the project's file cannot have: a project may come from anybody, so it says what commands need,
+ * and never where anything goes. */
+static int refuse_project_key(const struct yaml *value, const struct act_strv *allowed, struct act_error *err)
+{
+    bool is_of_cluster = config_key_find(config_cluster_keys, "", value->key);
+    const char *near = is_of_cluster ? NULL : act_nearest(value->key, (const char *const *)allowed->v);
+    ACT_AUTO(act_buf) names = {0};
+
+    if (near)
+        return yaml_error(value, err, "unknown key '%s'; did you mean '%s'?", value->key, near);
+    for (size_t i = 0; i < allowed->n; i++)
+        act_buf_addf(&names, "%s%s", i == 0 ? "" : i + 1 < allowed->n ? ", " : " and ", allowed->v[i]);
+    return yaml_error(value, err,
+                      "'%s' has no place in '" CONFIG_PROJECT_FILE "', which is for all clusters: it has %s",
+                      value->key, names.data);
+}
+
+static int check_project(const struct yaml *layer, struct act_error *err)
+{
+    ACT_AUTO(act_strv) allowed = {0};
+    int rc = 0;
+
+    for (const struct config_key *key = config_cluster_keys; key->path; key++)
+        if (key->in_project)
+            act_strv_push(&allowed, key->path);
+    for (size_t i = 0; rc == 0 && i < layer->n; i++)
+        if (!act_strv_has(&allowed, layer->items[i]->key))
+            rc = refuse_project_key(layer->items[i], &allowed, err);
+    return rc;
+}
+
+/* Lays what is there so far over what the project's own file says, if there is one. */
+static int add_project(const struct config_place *place, struct yaml **tree, struct act_error *err)
+{
+    ACT_AUTOFREE char *file = act_path_join(place->root, CONFIG_PROJECT_FILE);
+    struct yaml *layer = NULL;
+
+    if (act_streq(file, place->file) || access(file, F_OK) < 0)
+        return 0;
+    int rc = read_map(file, NULL, place->root, &layer, err);
+    if (rc == 0)
+        rc = check_project(layer, err);
+    if (rc < 0) {
+        yaml_tree_free(layer);
+        return rc;
+    }
+    lay_over(layer, *tree);
+    *tree = layer;
+    return 0;
+}
+
 int config_layers(const struct config_request *request, const struct config_place *place, struct yaml **out,
                   struct act_error *err)
 {
@@ -330,6 +384,8 @@ int config_layers(const struct config_request *request, const struct config_plac
     int rc = read_file_layer(place, &tree, err);
 
     *out = NULL;
+    if (rc == 0)
+        rc = add_project(place, &tree, err);
     if (rc < 0) {
         yaml_tree_free(tree);
         return rc;

@@ -423,8 +423,10 @@ static void add_owners(const struct config *config, struct act_strv *items)
 {
     ACT_AUTOFREE char *above = act_path_join(config->project_root, "aux_data");
     ACT_AUTOFREE char *folder = config->file ? act_path_dirname(config->file) : NULL;
+    ACT_AUTOFREE char *own = act_path_join(config->project_root, CONFIG_PROJECT_FILE);
 
     add_owner(config, above, items);
+    add_owner(config, own, items);
     if (!config->file || !act_path_is_within(config->file, config->project_root))
         return;
     add_owner(config, folder, items);

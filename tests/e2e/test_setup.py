@@ -198,3 +198,39 @@ def test_in_the_container_of_a_local_run(act):
                   "echo $A $B; pwd").out
     assert out.splitlines()[0] == "1 11" and out.splitlines()[1] != "/"
 
+
+
+# ---- the project's own file
+
+
+def test_a_project_says_it_for_all_clusters(act):
+    """The file of the cluster comes before it, and -p before both; each key counts for itself."""
+    act.write("act.yaml", "setup: export FROM=project\nsetup_rank: export OWN=project\nsetup_timeout: 5m\n")
+    command = ("sh", "-c", "echo $FROM $OWN")
+    spec = act.run("submit", "--dry-run", *command).json
+    assert spec.get("run", spec)["setup"] == {"lines": "export FROM=project", "rank_lines": "export OWN=project",
+                                              "timeout_s": 300}
+    assert act.lines(act.finish(*command)) == ["project project"], "also where there is no cluster file"
+    act.cluster("aml", extra={"platform": "local", "setup": "export FROM=cluster"})
+    assert act.lines(act.finish(*command)) == ["cluster project"]
+    assert act.lines(act.finish(*command, before=keys(setup_rank="export OWN=typed"))) == ["cluster typed"]
+    shown = {row.split()[0]: row for row in act.run("config", "show").out.splitlines() if row.strip()}
+    assert "aux_data/aml/aml.yaml" in shown["setup"] and "act.yaml:2" in shown["setup_rank"], shown
+
+
+@pytest.mark.parametrize("text, said", [
+    ("setup: true\nplatform: slurm\n",
+     "act.yaml:2:1: 'platform' has no place in 'act.yaml', which is for all clusters: it has modules, modules_purge, "
+     "conda, venv, setup, setup_rank and setup_timeout"),
+    ("env: {A: 1}\n", "act.yaml:1:1: 'env' has no place in 'act.yaml'"),
+    ("_base_: other.yaml\n", "act.yaml:1:1: '_base_' has no place in 'act.yaml'"),
+    ("module: [cuda]\n", "act.yaml:1:1: unknown key 'module'; did you mean 'modules'?"),
+    ("setup: {a: b}\n", "act.yaml:1:1: 'setup' must be text"),
+    ("venv: here\n", "'venv' must be the folder of a virtual environment on the nodes"),
+    ("- setup\n", "act.yaml:1:1: must be a map of keys and values"),
+    ("setup: [\n", "act.yaml:2:1: ")])
+def test_what_a_project_cannot_say(act, text, said):
+    act.write("act.yaml", text)
+    for words in (("submit", "true"), ("config", "check")):
+        result = act.run(*words, status=None)
+        assert result.status != 0 and said in result.out + result.err, result

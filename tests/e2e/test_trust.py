@@ -521,10 +521,11 @@ def give_away(*paths):
         os.chown(path, 65534, 65534, follow_symlinks=False)
 
 
-@pytest.mark.parametrize("given", ["aux_data", "aux_data/aml", "aux_data/aml/aml.yaml"])
+@pytest.mark.parametrize("given", ["aux_data", "aux_data/aml", "aux_data/aml/aml.yaml", "act.yaml"])
 @pytest.mark.parametrize("inside", [False, True])
 def test_a_configuration_of_somebody_else_is_asked_about(other, given, inside):
     """As /tmp/aux_data would be, for whoever works somewhere below /tmp."""
+    (other.project / "act.yaml").write_text("setup: touch ran\n")
     give_away(other.project / given)
     here = other.project / "sub/dir" if inside else other.project
     here.mkdir(parents=True, exist_ok=True)
@@ -534,6 +535,13 @@ def test_a_configuration_of_somebody_else_is_asked_about(other, given, inside):
     assert not stored(other)
     other.run("trust", "-y", cwd=here)
     other.run("u", "data")
+
+
+def test_the_file_of_a_project_that_is_elsewhere_is_asked_about(other, scratch):
+    (scratch / "elsewhere.yaml").write_text("setup: touch ran\n")
+    link(other, "act.yaml", scratch / "elsewhere.yaml")
+    message = other.run("submit", "true", status=4).err
+    assert f"the configuration file 'act.yaml' lies outside of the project: it is '{scratch}/elsewhere.yaml'" in message
 
 
 def test_a_repository_of_somebody_else_above_is_none(other):
