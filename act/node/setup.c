@@ -15,37 +15,12 @@
 #include "node/container.h"
 #include "proc/pidfd.h"
 
-__asm__(".pushsection .rodata\n"
-        ".global setup_script\n"
-        "setup_script:\n"
-        ".incbin \"" SETUP_SCRIPT "\"\n"
-        ".byte 0\n"
-        ".popsection\n");
-extern const char setup_script[];
-
 /* ---- the words */
-
-static const char *or_empty(const char *text)
-{
-    return text ? text : "";
-}
-
-/* Adds the words of setup.sh; folder: where mode "capture" writes. */
-static void setup_push(const char *mode, const char *folder, const struct run_setup *s, struct act_strv *out)
-{
-    ACT_AUTO(act_buf) modules = {0};
-
-    for (size_t i = 0; i < s->modules.n; i++)
-        act_buf_addf(&modules, "%s\n", s->modules.v[i]);
-    ACT_STRV_PUSH(out, "bash", "--noprofile", "--norc", "-c", setup_script, "act-setup", mode, folder,
-                  s->modules_purge ? "purge" : "", or_empty(modules.data), or_empty(s->conda), or_empty(s->venv),
-                  or_empty(s->lines));
-}
 
 void setup_words(const struct node *node, struct act_strv *out)
 {
     if (run_setup_is_wanted(&node->spec.setup) && container_is_fresh(node))
-        setup_push("run", "", &node->spec.setup, out);
+        run_setup_words("run", "", &node->spec.setup, out);
 }
 
 void setup_rank_words(const struct node *node, struct act_strv *out)
@@ -53,7 +28,7 @@ void setup_rank_words(const struct node *node, struct act_strv *out)
     const struct run_setup only_lines = {.lines = node->spec.setup.rank_lines};
 
     if (only_lines.lines)
-        setup_push("rank", "", &only_lines, out);
+        run_setup_words("rank", "", &only_lines, out);
 }
 
 /* ---- bash, its output and its time */
@@ -238,7 +213,7 @@ int setup_take(const struct node *node, int log_fd, int *out_exit_status, struct
     if (!run_setup_is_wanted(&node->spec.setup) || container_is_fresh(node))
         return 0;
     int rc = act_mkdir_all(folder, 0700, err);
-    setup_push("capture", folder, &node->spec.setup, &words);
+    run_setup_words("capture", folder, &node->spec.setup, &words);
     if (rc == 0)
         rc = container_wrap(node, -1, (const char *const *)words.v, &wrapped, err);
     if (rc == 0)

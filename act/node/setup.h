@@ -1,6 +1,6 @@
 /* setup.h - the environment that a run asks for beyond the node's own: modules, conda, a virtual environment, and lines
- * for bash (run_setup). Sites define modules and conda as functions of a shell, so a bash makes it (setup.sh): once on
- * each node, and what it has changed is kept for all ranks there, which run no shell for it.
+ * for bash (run_setup). Sites define modules and conda as functions of a shell, so a bash makes it (run/setup.sh): once
+ * on each node, and what it has changed is kept for all ranks there, which run no shell for it.
  *
  * In a container that each command has for itself (container_is_fresh()) nothing of that can be kept: there the bash
  * stands before the command, and becomes it.

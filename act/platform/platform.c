@@ -408,6 +408,14 @@ void platform_examine(struct platform *p, struct platform_findings *findings)
         p->row->nodes.examine(p, findings);
 }
 
+void platform_examine_setup(struct platform *p, const struct platform_trial *trial, struct platform_findings *findings)
+{
+    if (p->row->nodes.examine_setup)
+        p->row->nodes.examine_setup(p, trial, findings);
+    else
+        platform_findings_add(findings, true, "setup", "not tried: only the nodes of a run have it");
+}
+
 void platform_examine_mounts(struct platform *p, const char *wanted, struct platform_findings *findings)
 {
     if (p->row->nodes.examine_mounts)

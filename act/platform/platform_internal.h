@@ -46,6 +46,14 @@ struct fields;
 /* platform.c: the members of a node, as JSON has them. */
 extern const struct fields platform_node_fields;
 
+/* ---- try_setup.c */
+
+/* Tries on a site what a setup asks for besides its lines. *out: what it found, or why it failed; a new string. */
+bool platform_try_setup(struct site *site, const struct platform_trial *trial, char **out);
+/* Adds what came of it; where: "the login node". */
+void platform_judge_setup(const char *where, bool works, const char *said, const struct platform_trial *trial,
+                          struct platform_findings *findings);
+
 /* ---- at_once.c */
 
 /* Calls ask with 0 to n - 1, each in a thread of its own, and returns when all have returned. */

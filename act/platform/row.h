@@ -35,6 +35,7 @@ struct platform_several;
 struct platform_shell;
 struct platform_submission;
 struct platform_summary;
+struct platform_trial;
 struct site;
 struct store;
 
@@ -236,6 +237,8 @@ struct platform_nodes_ops {
     /* With about.agent_mounts: finds which of the tools that mount folders the nodes have; wanted: the only one that
      * may be used, or NULL. May be NULL. */
     void (*examine_mounts)(struct platform *p, const char *wanted, struct platform_findings *findings);
+    /* Tries what nodes set up before the command, where that can be tried without a run. May be NULL. */
+    void (*examine_setup)(struct platform *p, const struct platform_trial *trial, struct platform_findings *findings);
 };
 
 /* What a platform keeps of runs. */

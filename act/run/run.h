@@ -139,6 +139,9 @@ bool run_setup_is_wanted(const struct run_setup *setup);
 /* Makes *to a copy of from, and releases what it was. */
 void run_setup_copy(const struct run_setup *from, struct run_setup *to);
 void run_setup_release(struct run_setup *setup);
+/* Appends the words that start bash with setup.sh, which explains mode; folder: where mode "capture" writes. In the
+ * other modes the words of a command follow. */
+void run_setup_words(const char *mode, const char *folder, const struct run_setup *setup, struct act_strv *out);
 /* Returns the member "setup" of run.json, a new reference; NULL: its nodes set up nothing. */
 json_t *run_setup_to_json(const struct run_spec *spec);
 /* Reads that member into spec->setup. Errors: -ACT_FAIL. */

@@ -2,6 +2,30 @@
 #include "base/text.h"
 #include "run/run.h"
 
+__asm__(".pushsection .rodata\n"
+        ".global setup_script\n"
+        "setup_script:\n"
+        ".incbin \"" SETUP_SCRIPT "\"\n"
+        ".byte 0\n"
+        ".popsection\n");
+extern const char setup_script[];
+
+static const char *or_empty(const char *text)
+{
+    return text ? text : "";
+}
+
+void run_setup_words(const char *mode, const char *folder, const struct run_setup *s, struct act_strv *out)
+{
+    ACT_AUTO(act_buf) modules = {0};
+
+    for (size_t i = 0; i < s->modules.n; i++)
+        act_buf_addf(&modules, "%s\n", s->modules.v[i]);
+    ACT_STRV_PUSH(out, "bash", "--noprofile", "--norc", "-c", setup_script, "act-setup", mode, folder,
+                  s->modules_purge ? "purge" : "", or_empty(modules.data), or_empty(s->conda), or_empty(s->venv),
+                  or_empty(s->lines));
+}
+
 bool run_setup_is_wanted(const struct run_setup *setup)
 {
     return setup->modules_purge || setup->modules.n || setup->conda || setup->venv || setup->lines;

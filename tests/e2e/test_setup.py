@@ -234,3 +234,43 @@ def test_what_a_project_cannot_say(act, text, said):
     for words in (("submit", "true"), ("config", "check")):
         result = act.run(*words, status=None)
         assert result.status != 0 and said in result.out + result.err, result
+
+
+# ---- a doctor
+
+
+def doctor(act, *words, status=None):
+    return [(check["ok"], check["text"]) for check in act.run(*words, "doctor", "--json", status=status).json["checks"]
+            if check["what"] == "setup"]
+
+
+def test_the_doctor_tries_it_here(act, modules, conda):
+    act.env["MODULEPATH"] = str(modules)
+    assert doctor(act) == []
+    torch = conda("torch")
+    (_, text), = doctor(act, *keys(modules=["numbers/1.0"], conda="torch"))
+    assert re.fullmatch(r"on this machine: modules numbers/1.0, Python 3\.\d+\.\d+, '.*/python3'", text), text
+    (ok, text), = doctor(act, *keys(venv="/nowhere"), status=1)
+    assert not ok and text.startswith("on this machine: '/nowhere' is not a virtual environment on this node")
+    (ok, text), = doctor(act, *keys(setup=f"touch {act.scratch}/tried"))
+    assert ok and text.endswith("the lines of 'setup' were not tried") and not (act.scratch / "tried").exists()
+    shown = act.run(*keys(conda="nosuch"), "doctor", status=1).out
+    assert "there is no conda environment 'nosuch' on this node; it has: torch" in " ".join(shown.split())
+    assert torch.exists()
+
+
+def test_the_doctor_runs_nothing_of_the_project(act, conda):
+    """Whose environment would be activated."""
+    prefix = act.project / "env"
+    (prefix / "conda-meta").mkdir(parents=True)
+    (prefix / "etc/conda/activate.d").mkdir(parents=True)
+    (prefix / "etc/conda/activate.d/x.sh").write_text(f"touch {act.scratch}/ran\n")
+    act.write("act.yaml", f"conda: {prefix}\n")
+    assert doctor(act) == [(True, "not tried: the environment is in the project")]
+    assert not (act.scratch / "ran").exists()
+
+
+def test_the_doctor_tries_it_on_the_login_node(lab, modules):
+    lab.configure(env={"MODULEPATH": str(modules)}, modules=["nosuch/1"])
+    (ok, text), = doctor(lab.act, "-c", "lab")
+    assert not ok and text.startswith("on the login node: cannot load the module 'nosuch/1'")

@@ -3,7 +3,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/dirs.h"
 #include "base/file.h"
+#include "base/path.h"
+#include "base/secrets.h"
 #include "flow/cluster/doctor.h"
 #include "flow/flow_internal.h"
 #include "flow/trust.h"
@@ -143,6 +146,48 @@ static void examine_mounts(struct flow *flow, struct platform *platform, struct 
         platform_examine_mounts(platform, c->mount, findings);
 }
 
+/* Tells whether an environment may be one that the project has brought: to look at it would run what is in it. */
+static bool doctor_is_of_project(const struct flow *flow, const char *path)
+{
+    ACT_AUTOFREE char *home = act_home_dir();
+
+    if (!path || (*path != '/' && !act_starts_with(path, "~/")))
+        return false;
+    ACT_AUTOFREE char *full = *path == '/' ? act_strdup(path) : act_path_join(home, path + 2);
+    ACT_AUTOFREE char *place = flow_real_place(full);
+    ACT_AUTOFREE char *root = flow_real_place(flow->config.project_root);
+    return act_path_is_within(place, root);
+}
+
+/* Appends the variables that may be seen: the words of a program are no secret. */
+static void list_plain(const struct act_strv *env, struct act_strv *out)
+{
+    for (size_t i = 0; i < env->n; i++) {
+        ACT_AUTOFREE char *name = act_strndup(env->v[i], strcspn(env->v[i], "="));
+        if (!config_is_secret(name) && !act_text_is_secret(env->v[i] + strlen(name)))
+            act_strv_push(out, env->v[i]);
+    }
+}
+
+/* Looks whether modules, conda and virtual environment are there. */
+static void examine_setup(struct flow *flow, struct platform *platform, struct platform_findings *findings)
+{
+    const struct config_setup *s = &flow->config.setup;
+    struct platform_trial trial = {.setup = {.modules_purge = s->modules_purge,
+                                             .modules = s->modules,
+                                             .conda = s->conda,
+                                             .venv = s->venv,
+                                             .lines = s->lines}};
+
+    if (doctor_is_of_project(flow, s->conda) || doctor_is_of_project(flow, s->venv))
+        platform_findings_add(findings, true, "setup", "not tried: the environment is in the project");
+    else if (run_setup_is_wanted(&trial.setup)) {
+        list_plain(&flow->config.env, &trial.env);
+        platform_examine_setup(platform, &trial, findings);
+    }
+    act_strv_release(&trial.env);
+}
+
 static void examine_platform(struct flow *flow, struct platform_findings *findings)
 {
     struct platform *platform;
@@ -153,6 +198,7 @@ static void examine_platform(struct flow *flow, struct platform_findings *findin
     else {
         platform_examine(platform, findings);
         examine_mounts(flow, platform, findings);
+        examine_setup(flow, platform, findings);
     }
 }
 

@@ -586,6 +586,15 @@ static int local_site(struct platform *p, struct site **out, struct act_error *e
     return 0;
 }
 
+static void local_examine_setup(struct platform *p, const struct platform_trial *trial,
+                                struct platform_findings *findings)
+{
+    ACT_AUTOFREE char *said = NULL;
+    bool works = platform_try_setup(local_of(p)->site, trial, &said);
+
+    platform_judge_setup("on this machine", works, said, trial, findings);
+}
+
 static int local_list(struct platform *p, struct act_strv *out_ids, struct act_error *err)
 {
     return site_list(local_of(p)->site, out_ids, err);
@@ -671,7 +680,8 @@ const struct platform_row platform_local = {
               .gpus = local_gpus,
               .jobs = local_jobs,
               .examine = local_examine,
-              .examine_mounts = local_examine_mounts},
+              .examine_mounts = local_examine_mounts,
+              .examine_setup = local_examine_setup},
     .keep = {.site = local_site},
     .setup = &local_setup,
 };

@@ -216,6 +216,22 @@ void slurm_examine(struct platform *p, struct platform_findings *findings)
     examine_mpi(s, findings);
 }
 
+/* The login node has what the nodes have, as a rule. */
+void slurm_examine_setup(struct platform *p, const struct platform_trial *trial, struct platform_findings *findings)
+{
+    struct slurm *s = slurm_of(p);
+    ACT_AUTOFREE char *said = NULL;
+    struct act_error ignored;
+    struct site *site;
+
+    if (s->config.container)
+        platform_findings_add(findings, true, "setup", "not tried: it is made in the image of the run");
+    else if (slurm_site(s, &site, &ignored) == 0) { /* else the login node is a finding */
+        bool works = platform_try_setup(site, trial, &said);
+        platform_judge_setup("on the login node", works, said, trial, findings);
+    }
+}
+
 /* ---- on a node */
 
 /* Prints which of the names are programs there, and whether FUSE may be used. */

@@ -284,7 +284,8 @@ const struct platform_row platform_slurm = {
               .summary = slurm_summary,
               .jobs = slurm_jobs,
               .examine = slurm_examine,
-              .examine_mounts = slurm_examine_mounts},
+              .examine_mounts = slurm_examine_mounts,
+              .examine_setup = slurm_examine_setup},
     .keep = {.site = slurm_site_of},
     .setup = &slurm_setup,
 };

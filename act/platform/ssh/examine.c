@@ -126,3 +126,37 @@ void hosts_examine(struct platform *p, struct platform_findings *findings)
     }
     free(all);
 }
+
+/* ---- what is set up before the command */
+
+struct hosts_trial {
+    const struct platform_trial *trial;
+    bool works;
+    char *said;
+};
+
+static int try_setup(struct hosts *s, struct hosts_host *h, void *arg, struct act_error *err)
+{
+    struct hosts_trial *t = &((struct hosts_trial *)arg)[h - s->v];
+
+    (void)err;
+    t->works = platform_try_setup(h->site, t->trial, &t->said);
+    return 0;
+}
+
+void hosts_examine_setup(struct platform *p, const struct platform_trial *trial, struct platform_findings *findings)
+{
+    struct hosts *s = hosts_of(p);
+    struct hosts_trial *all = act_calloc(s->n, sizeof(*all));
+
+    for (size_t i = 0; i < s->n; i++)
+        all[i].trial = trial;
+    hosts_each(s, try_setup, all);
+    for (size_t i = 0; i < s->n; i++) {
+        ACT_AUTOFREE char *where = act_sprintf("on '%s'", s->v[i].login);
+        if (s->v[i].rc == 0) /* else it is a finding that it cannot be reached */
+            platform_judge_setup(where, all[i].works, all[i].said, trial, findings);
+        free(all[i].said);
+    }
+    free(all);
+}

@@ -477,7 +477,8 @@ const struct platform_row platform_ssh = {
               .shell = hosts_shell,
               .summary = hosts_summary,
               .jobs = hosts_jobs,
-              .examine = hosts_examine},
+              .examine = hosts_examine,
+              .examine_setup = hosts_examine_setup},
     .keep = {.site = hosts_site_of, .machine = hosts_machine},
     .setup = &ssh_setup,
 };
