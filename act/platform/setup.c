@@ -8,6 +8,8 @@
 #include "config/config.h"
 #include "config/kind.h"
 #include "platform/platform_internal.h"
+#include "run/run.h"
+#include "site/site.h"
 
 const struct platform_row *platform_setup_next(const struct platform_row *row)
 {
@@ -38,6 +40,7 @@ void platform_setup_release(struct platform_setup *setup)
     free(setup->file);
     free(setup->account_file);
     free(setup->made);
+    act_strv_release(&setup->there);
     *setup = (struct platform_setup){0};
 }
 
@@ -213,6 +216,53 @@ int platform_setup_summary(const struct platform_setup *setup, struct platform_s
 }
 
 /* Returns the pool of that name; without one the pool with most GPUs, else all nodes. */
+/* Comments take only what can stand in one. */
+static void setup_take_there(struct platform_setup *setup, char *text)
+{
+    enum { LINES_MOST = 6 };
+
+    for (char *line; (line = strsep(&text, "\n")) && setup->there.n < LINES_MOST;)
+        if (*line && !act_has_control(line))
+            act_strv_push(&setup->there, line);
+}
+
+void platform_setup_look(struct platform_setup *setup)
+{
+    static const struct run_setup nothing = {0};
+    ACT_AUTO(config) config = {0};
+    ACT_AUTO(act_strv) words = {0};
+    ACT_AUTO(site_result) result = {0};
+    struct platform *platform = NULL;
+    struct site *site = NULL;
+    struct act_error ignored;
+    int rc = platform_setup_load(setup, &config, &ignored);
+
+    run_setup_words("look", "", &nothing, &words);
+    const struct site_command command = {
+        .argv = (const char *const *)words.v, .cwd = "/", .max_bytes = 1 << 20, .begins_runs = true};
+    if (rc == 0)
+        rc = platform_open(setup->services, &config, &platform, &ignored);
+    if (rc == 0)
+        rc = platform->row->keep.site(platform, &site, &ignored);
+    if (rc == 0 && site_run(site, &command, &result, &ignored) == 0)
+        setup_take_there(setup, result.out);
+    platform_free(platform);
+}
+
+void platform_put_there(struct act_buf *out, const struct platform_setup *setup)
+{
+    static const struct {
+        const char *line, *comment;
+    } rows[] = {{"modules ", "# modules: [NAME, ...]   there are "},
+                {"conda ", "# conda: NAME            there are "},
+                {"python ", "# The login node has Python "}};
+
+    for (size_t i = 0; i < setup->there.n; i++)
+        for (size_t k = 0; k < sizeof(rows) / sizeof(rows[0]); k++)
+            if (act_starts_with(setup->there.v[i], rows[k].line))
+                act_buf_addf(out, "%s%s\n", rows[k].comment, setup->there.v[i] + strlen(rows[k].line));
+}
+
 static const struct platform_pool *setup_find_pool(const struct platform_summary *summary, const char *name)
 {
     const struct platform_pool *best = &summary->total;

@@ -34,10 +34,11 @@ struct platform_setup {
     size_t n_answers;
 
     /* What was found out on the way. */
-    int64_t gpu_per_node; /* -1: not known */
-    bool no_gpus;         /* the nodes have none, gpu_per_node counts processors */
-    char *made;           /* "the container 'act'", which was not there; NULL: nothing was made */
-    void *own;            /* the platform's, of own_size bytes */
+    int64_t gpu_per_node;  /* -1: not known */
+    bool no_gpus;          /* the nodes have none, gpu_per_node counts processors */
+    struct act_strv there; /* what its nodes can set up before a command: "conda base torch" */
+    char *made;            /* "the container 'act'", which was not there; NULL: nothing was made */
+    void *own;             /* the platform's, of own_size bytes */
 };
 
 struct platform_choice {
@@ -113,6 +114,9 @@ int platform_setup_load(const struct platform_setup *setup, struct config *out, 
 struct platform_summary;
 int platform_setup_summary(const struct platform_setup *setup, struct platform_summary *out,
                            struct act_error *err) ACT_NODISCARD;
+/* Finds modules, environments of conda and Pythons on the site of the platform, for setup->there. What cannot be asked
+ * has none. */
+void platform_setup_look(struct platform_setup *setup);
 /* Counts the GPUs, else the processors, of a node of this pool (NULL: of the one with most GPUs). */
 int platform_setup_count(struct platform_setup *setup, const char *pool, struct act_error *err) ACT_NODISCARD;
 
@@ -120,6 +124,8 @@ int platform_setup_count(struct platform_setup *setup, const char *pool, struct 
 void platform_put(struct act_buf *out, const char *key, const char *value, const char *comment);
 /* Adds such a line unless value is NULL. */
 void platform_put_if(struct act_buf *out, const char *key, const char *value, const char *comment);
+/* Adds comments that name what is there. */
+void platform_put_there(struct act_buf *out, const struct platform_setup *setup);
 /* Adds gpu_per_node, if it is known. */
 void platform_put_gpus(struct act_buf *out, const struct platform_setup *setup);
 

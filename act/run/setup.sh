@@ -5,8 +5,9 @@
 #   MODE FOLDER PURGE MODULES CONDA VENV LINES [COMMAND...]
 #
 # MODE capture: what the environment is before and after is written to FOLDER/before and FOLDER/after, as the kernel
-# keeps it in /proc/PID/environ. MODE run: COMMAND runs in it; MODE rank: the same, of a rank alone. PURGE is "purge" or
-# nothing; MODULES has a line for each; what is empty is left out. Names begin with act_, as the user's lines see them.
+# keeps it in /proc/PID/environ. MODE run: COMMAND runs in it; MODE rank: the same, of a rank alone. MODE look: what
+# there is to name is printed, and nothing else done. PURGE is "purge" or nothing; MODULES has a line for each; what is
+# empty is left out. Names begin with act_, as the user's lines see them.
 
 # The last line that is printed is the reason that the run gets.
 act_fail() {
@@ -181,10 +182,32 @@ act_venv() {
     unset PYTHONHOME
 }
 
+# ---- what there is to name
+
+# Prints a line for modules that most look for, one for environments of conda, and one for each Python.
+act_look() {
+    local wanted='^(.*/)?(cuda|nccl|openmpi|mpich|python|anaconda|miniconda|miniforge|pytorch|tensorflow|gcc)[^/]*/'
+    local names python
+    if act_find_module; then
+        names=$(module -t avail 2>&1 | sed 's/(.*//' | grep -E -i "$wanted" | grep -v '[:/]$' | sort -u | head -n 12 |
+            paste -s -d ' ')
+        printf 'modules %s\n' "${names:-(module avail)}"
+    fi
+    names=$(act_conda_names)
+    [[ -z $names ]] || printf 'conda %s\n' "$names"
+    type -aP python3 | awk '!seen[$0]++' | while read -r python; do
+        printf 'python %s at %s\n' "$("$python" -I -S -c 'import sys; print("%d.%d.%d" % sys.version_info[:3])')" "$python"
+    done
+}
+
 # ---- all of it
 
 act_cat=$(type -P cat) # whatever becomes of PATH
 act_mode=$1 act_folder=$2 act_purge=$3 act_key=setup
+[[ $act_mode != look ]] || {
+    act_look
+    exit
+}
 [[ $act_mode != rank ]] || act_key=setup_rank
 [[ $act_mode != capture ]] || "$act_cat" "/proc/$$/environ" >"$act_folder/before"
 [[ -z $4 && -z $3 ]] || act_load_modules "$4"

@@ -137,6 +137,11 @@ def partitions(bed):
 def test_a_slurm_cluster(bare, slurm):
     act = bare
     act.env["SLURM_CONF"] = str(slurm.conf)
+    act.env["MODULEPATH"] = str(act.scratch / "modules")
+    for module in ("cuda/11.8", "cuda/12.1", "openmpi/4.1", "strange/1"):
+        (act.scratch / "modules" / module).parent.mkdir(parents=True, exist_ok=True)
+        (act.scratch / "modules" / module).write_text("#%Module1.0\n")
+    (act.scratch / "home/miniforge3/envs/torch/conda-meta").mkdir(parents=True)
     names = [name.rstrip("*") for name in partitions(slurm)]
     root = f"slurm: {{root: {act.scratch / 'shared'}}}"
     words = ("cluster", "add", "lab", "--kind", "slurm", "--login", "none", "-p", root)
@@ -144,6 +149,9 @@ def test_a_slurm_cluster(bare, slurm):
     done = act.run(*words, "--partition", names[0], "-p", "gpu_per_node: 2", status=None)
     assert "ok    partition" in done.out, done
     text = mine(act, "lab").read_text()
+    assert "# modules: [NAME, ...]   there are cuda/11.8 cuda/12.1 openmpi/4.1\n" in text
+    assert "# conda: NAME            there are torch\n" in text
+    assert re.search(r"\n# The login node has Python 3\.", text)
     assert f"  partition: {names[0]}\n" in text and "login" not in text.split("slurm:")[1].split("#")[0]
     assert "gpu_per_node: 2 " in text, "what -p says comes before what was found"
     run = act.finish("true", before=("-n", "1"))

@@ -43,6 +43,7 @@ static int look_partitions(struct platform_setup *setup, struct platform_choices
 
 static int slurm_finish_setup(struct platform_setup *setup, struct act_error *err)
 {
+    platform_setup_look(setup);
     return platform_setup_count(setup, platform_said(setup, "partition"), err);
 }
 
@@ -57,6 +58,7 @@ static void slurm_put_setup(struct act_buf *out, const struct platform_setup *se
                       "  # account: myproject     who is charged\n"
                       "  # time: 1-00:00:00       the time limit of a run\n");
     platform_put_gpus(out, setup);
+    platform_put_there(out, setup);
 }
 
 // clang-format off
