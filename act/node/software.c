@@ -213,13 +213,26 @@ bool software_ask(const struct node *node, struct run_environment *out)
 
 /* ---- beside the command */
 
-/* A run that ends waits for its processes: this one comes to its end, or has it made. */
+static volatile sig_atomic_t is_written;
+
+/* A run that ends waits for its processes: this one does not ask any more, or has a moment to write down what it has. */
 static void end_soon(int sig)
 {
     enum { LEFT_S = 1 };
 
     (void)sig;
+    if (is_written)
+        _exit(0);
     alarm(LEFT_S);
+}
+
+static void hold_end(void)
+{
+    sigset_t end;
+
+    sigemptyset(&end);
+    sigaddset(&end, SIGTERM);
+    sigprocmask(SIG_BLOCK, &end, NULL);
 }
 
 static void software_write(const struct node *node, const struct run_environment *e)
@@ -241,8 +254,11 @@ static int software_run(void *arg)
     alarm(LONGEST_S);
     software_take(node, "", &e);
     software_write(node, &e);
-    if (software_ask(node, &e))
+    is_written = true;
+    if (software_ask(node, &e)) {
+        hold_end(); /* a file is not left half made */
         software_write(node, &e);
+    }
     run_environment_release(&e);
     return 0;
 }
