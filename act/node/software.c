@@ -215,7 +215,7 @@ bool software_ask(const struct node *node, struct run_environment *out)
 
 static volatile sig_atomic_t is_written;
 
-/* A run that ends waits for its processes: this one does not ask any more, or has a moment to write down what it has. */
+/* A run that ends waits for its processes: this one asks no more, or has a moment to write down what it has. */
 static void end_soon(int sig)
 {
     enum { LEFT_S = 1 };

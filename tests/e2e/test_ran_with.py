@@ -43,6 +43,13 @@ def test_it_is_written_beside_the_command(act, venv):
     assert "environment.json" in act.run("ls", f"{run}:system_logs/").out
 
 
+@pytest.mark.usefixtures("two_ranks")
+def test_one_rank_of_all_writes_it(act):
+    """With the release of what started them."""
+    run = act.finish("sh", "-c", f"{WAIT}echo went on", before=("-n", "2"))
+    assert ran_with(act, run)["mpi"].startswith("Open MPI ")
+
+
 def test_what_it_cannot_find_out_stops_nothing(act):
     """A Python that never says who it is, and ends with the run."""
     python = act.write("bin/python3", "#!/bin/sh\n[ \"$1\" = -I ] || exit 3\nsleep 1000\n")
