@@ -90,10 +90,6 @@ int flow_last_attempt(const struct store_page *logs);
 /* Appends at most the last max bytes of a log, from the beginning of a line. Nothing, if log is NULL or gone. */
 int flow_log_tail(const struct flow_source *source, const struct store_entry *log, size_t max, struct act_buf *out,
                   struct act_error *err) ACT_NODISCARD;
-/* Reads a JSON file among the logs, into *out, a new reference; NULL: log is NULL or gone, or it is no
- * whole JSON. */
-int flow_log_json(const struct flow_source *source, const struct store_entry *log, json_t **out,
-                  struct act_error *err) ACT_NODISCARD;
 /* Reads a small JSON file among the logs into *out, a new reference; NULL: log is NULL or gone, or it is not whole or
  * larger than 1 MiB. */
 int flow_log_json(const struct flow_source *source, const struct store_entry *log, json_t **out,
