@@ -365,7 +365,9 @@ TEST(mistakes_are_explained)
         {"submit|-n=2|true", "write '-n 2', not '-n=2'"},
         {"ini", "unknown verb 'ini'; did you mean 'init'? 'a help' lists them"},
         {"qr|foo", "'a qr' does not take 'foo': a qr; 'a qr --help' has examples"},
-        {"resubmit", "'a resubmit' needs more: a resubmit RUN...; 'a resubmit --help' has examples"},
+        {"resubmit",
+         "'a resubmit' needs more: a resubmit RUN..., where @ is the run submitted last; 'a resubmit --help' has "
+         "examples"},
         {"why|a|b", "'a why' does not take 'b'"},
         {"init|x", "'a init' does not take 'x'"},
         {"wait|--timeout|soon|id", "such as 90s, 15m, 24h or 7d, not 'soon'"},
