@@ -331,6 +331,6 @@ def test_interrupt_of_cat_leaves_the_run(act):
     assert following.stdout.readline() == b"one\n"
     following.send_signal(signal.SIGINT)
     err = following.communicate()[1]
-    assert following.returncode == 130 and b"the run goes on" in err
+    assert following.returncode == 130 and f"'a logs -f {run}' follows it again".encode() in err
     assert act.state(run) == "Running"
     act.run("abort", run)

@@ -178,7 +178,7 @@ static void offer_tags(struct cli *cli, const char *typed)
 }
 
 /* Returns the numbers in the logs of a run, as far as they were fetched; NULL: there are none. */
-static struct numbers *numbers_of(struct cli *cli, const char *id)
+static struct numbers *fetched_numbers(struct cli *cli, const char *id)
 {
     ACT_AUTO(flow_run) run = {0};
     struct numbers *numbers = NULL;
@@ -203,7 +203,7 @@ static void offer_numbers(struct cli *cli, const char *typed)
     if (flow_list_runs(&cli->flow, &table, &runs, &ignored) < 0)
         return;
     for (size_t i = 0; i < runs.n && !numbers; i++)
-        numbers = numbers_of(cli, runs.v[i].row.id);
+        numbers = fetched_numbers(cli, runs.v[i].row.id);
     for (size_t i = 0; numbers && i < numbers_count(numbers); i++)
         offer(numbers_key(numbers, i)->name, typed);
     numbers_free(numbers);

@@ -26,7 +26,7 @@ static uint64_t less(uint64_t a, uint64_t b)
 }
 
 /* Returns the bytes that have moved, those of parts under way as well. */
-static uint64_t moved(const struct transfer_progress *now)
+static uint64_t progress_moved(const struct transfer_progress *now)
 {
     return now->done_bytes + (now->moving_bytes > 0 ? (uint64_t)now->moving_bytes : 0);
 }
@@ -35,8 +35,8 @@ static uint64_t moved(const struct transfer_progress *now)
 
 void cli_rate_add(struct cli_rate *r, int64_t ms, const struct transfer_progress *now)
 {
-    r->last =
-        (struct cli_sample){.ms = ms, .bytes = less(moved(now), now->resumed_bytes), .objects = now->done_objects};
+    r->last = (struct cli_sample){
+        .ms = ms, .bytes = less(progress_moved(now), now->resumed_bytes), .objects = now->done_objects};
     if (r->n > 0 && ms - r->v[r->n - 1].ms < SAMPLE_EVERY_MS)
         return;
     if (r->n == CLI_RATE_SAMPLES)
@@ -64,7 +64,7 @@ int64_t cli_rate_left_s(const struct cli_rate *r, const struct transfer_progress
 {
     double seconds = window_s(r), bytes = cli_rate_bytes(r), left;
     uint64_t objects = r->n > 0 ? r->last.objects - r->v[0].objects : 0;
-    uint64_t bytes_to_go = less(now->found_bytes, moved(now));
+    uint64_t bytes_to_go = less(now->found_bytes, progress_moved(now));
 
     if (!now->listing_done || seconds <= 0 || (bytes <= 0 && (bytes_to_go > 0 || objects < MANY_OBJECTS)))
         return -1;
@@ -89,7 +89,7 @@ static int progress_share(uint64_t part, uint64_t whole)
 static int percent_of(const struct transfer_progress *now)
 {
     int objects = progress_share(now->done_objects + now->failed_objects, now->found_objects);
-    int bytes = now->found_bytes ? progress_share(moved(now), now->found_bytes) : objects;
+    int bytes = now->found_bytes ? progress_share(progress_moved(now), now->found_bytes) : objects;
 
     if (!now->listing_done || now->found_objects == 0)
         return -1;
@@ -104,7 +104,7 @@ static void progress_add_found(const struct transfer_progress *now, struct act_b
     const char *more = now->listing_done ? "" : "+", *many = objects == 1 && !*more ? "" : "s";
     char done[ACT_UNIT_TEXT], all[ACT_UNIT_TEXT];
 
-    act_size_to_text(moved(now), done);
+    act_size_to_text(progress_moved(now), done);
     act_size_to_text(compares ? now->listed_bytes : now->found_bytes, all);
     if (compares)
         act_buf_addf(out, ", comparing %llu%s object%s, %s%s", (cli_count_t)objects, more, many, all, more);
