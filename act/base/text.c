@@ -256,11 +256,24 @@ int act_edit_distance(const char *a, const char *b)
     return d[na][nb];
 }
 
+/* Returns the first candidate that word is the beginning of; one letter is none. NULL: there is none. */
+static const char *text_begun(const char *word, const char *const *candidates)
+{
+    size_t len = strlen(word);
+
+    for (; len > 1 && *candidates; candidates++)
+        if (strncasecmp(word, *candidates, len) == 0)
+            return *candidates;
+    return NULL;
+}
+
 const char *act_nearest(const char *word, const char *const *candidates)
 {
-    const char *best = NULL;
+    const char *best = text_begun(word, candidates);
     int best_distance = 1 + (int)strlen(word) / 3; /* one slip in a short word, more in a long one */
 
+    if (best)
+        return best;
     for (; *candidates; candidates++) {
         int d = act_edit_distance(word, *candidates);
         if (d < best_distance || (d == best_distance && !best)) {

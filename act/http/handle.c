@@ -199,19 +199,30 @@ static int rewind_body(void *arg, curl_off_t offset, int origin)
     return CURL_SEEKFUNC_OK;
 }
 
-/* Under a limit, a slow transfer is not a stall, nor is one that waits for its turn. libcurl calls this about once a
- * second, and whenever bytes move. */
-static int look_for_stall(void *arg, curl_off_t in_all, curl_off_t in, curl_off_t out_all, curl_off_t out)
+/* Under a limit, a slow transfer is not a stall, nor is one that waits for its turn. */
+static bool is_stalled(struct http_handle *h, curl_off_t moved)
 {
-    struct http_handle *h = arg;
     int64_t now_ms = act_now_monotonic_ms();
 
-    (void)in_all, (void)out_all;
-    if (h->t->call->endless || h->sends == 0 || h->moved != in + out || h->waits[HTTP_UP] || h->waits[HTTP_DOWN]) {
-        h->moved = in + out;
+    if (h->t->call->endless || h->sends == 0 || h->moved != moved || h->waits[HTTP_UP] || h->waits[HTTP_DOWN]) {
+        h->moved = moved;
         h->moved_ms = now_ms;
     }
     return now_ms - h->moved_ms >= (int64_t)h->http->options.stall_timeout_s * 1000;
+}
+
+/* libcurl calls this about once a second, and whenever bytes move. Any other result than 0 ends the transfer. */
+static int on_progress(void *arg, curl_off_t in_all, curl_off_t in, curl_off_t out_all, curl_off_t out)
+{
+    struct http_handle *h = arg;
+    struct http_call *call = h->t->call;
+    int64_t more = in + out - call->moved_bytes;
+
+    (void)in_all, (void)out_all;
+    call->moved_bytes += more;
+    if (call->moves)
+        call->moves(call, more);
+    return h->http->limit && is_stalled(h, in + out);
 }
 
 /* --- settings ------------------------------------------------------------------------------------------- */
@@ -253,15 +264,15 @@ static void set_callbacks(struct http_handle *h)
     curl_easy_setopt(easy, CURLOPT_HEADERDATA, h);
     curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body);
     curl_easy_setopt(easy, CURLOPT_WRITEDATA, h);
+    curl_easy_setopt(easy, CURLOPT_NOPROGRESS, 0L);
+    curl_easy_setopt(easy, CURLOPT_XFERINFOFUNCTION, on_progress);
+    curl_easy_setopt(easy, CURLOPT_XFERINFODATA, h);
     if (!h->http->limit)
         return;
     curl_easy_setopt(easy, CURLOPT_READFUNCTION, give_body);
     curl_easy_setopt(easy, CURLOPT_READDATA, h);
     curl_easy_setopt(easy, CURLOPT_SEEKFUNCTION, rewind_body);
     curl_easy_setopt(easy, CURLOPT_SEEKDATA, h);
-    curl_easy_setopt(easy, CURLOPT_NOPROGRESS, 0L);
-    curl_easy_setopt(easy, CURLOPT_XFERINFOFUNCTION, look_for_stall);
-    curl_easy_setopt(easy, CURLOPT_XFERINFODATA, h);
 }
 
 static bool takes_body(const char *method)

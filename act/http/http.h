@@ -113,6 +113,9 @@ struct http_call {
     void (*connected)(struct http_call *call);
     const struct http_tls *tls; /* NULL: as the options say */
     const char *peer_name;      /* for notes that tell the user of a long wait: "the cluster"; NULL: none is written */
+    /* Is told of the bytes of both bodies that have moved since it was last called, at least once a second; negative:
+     * the try failed that had moved them. It starts and ends no call. May be NULL. */
+    void (*moves)(struct http_call *call, int64_t bytes);
     void (*done)(struct http_call *call);
     void *arg;
 
@@ -127,6 +130,7 @@ struct http_call {
     bool ambiguous;           /* an earlier try may have taken effect though it failed */
 
     struct http_try *under_way; /* opaque; NULL: it is not */
+    int64_t moved_bytes;        /* internal: what moves() was told of in all */
 };
 
 /* Starts call. done is called exactly once, on the loop, with rc and the response set, and the length of the body

@@ -49,4 +49,9 @@ struct numbers_key *numbers_key(struct numbers *n, size_t i);
 /* Returns the key of this name, in any case of letters; NULL: there is none. */
 struct numbers_key *numbers_find(struct numbers *n, const char *name);
 
+/* Returns how far a program is by a line of its log, "45/100, 4.32it/s, 00:12 left": the last fraction that is of a
+ * progress bar of tqdm, Lightning, Hugging Face or Keras, or stands behind a word that counts ("epoch 3/10"), with rate
+ * and time left where the bar has them. New string; NULL: the line does not say. */
+char *numbers_progress(const char *line);
+
 #endif

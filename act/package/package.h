@@ -2,7 +2,8 @@
  *
  * A path is left out when any of these says so:
  *   1. the configuration: the mapped folders and account files; and what package_options.judge keeps out,
- *   2. the built-in list (.git, __pycache__, *.pyc, venv, build trees, assets, ...), the .gitignore files as git
+ *   2. the built-in list (.git, __pycache__, *.pyc, build trees, assets, ..., virtual environments whatever their
+ *      names are, and results that tools leave), the .gitignore files as git
  *      reads them, then .actignore in the root, in the same syntax: the last that matches decides, but only
  *      .actignore takes back what the built-in list leaves out; what is in a folder that is left out is not
  *      looked at,

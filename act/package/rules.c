@@ -6,7 +6,9 @@
  */
 #include "package/package_internal.h"
 
+#include <dirent.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/glob.h"
 #include "base/path.h"
@@ -15,6 +17,8 @@
 #include "filter/pattern.h"
 
 #define IGNORE_FILE ".actignore"
+
+enum { N_MARKS = 5 }; /* rows of the table of marks */
 
 /* Holds a line in gitignore syntax. */
 struct rules_line {
@@ -30,6 +34,8 @@ struct rules_reason {
 
 struct package_rules {
     struct act_strv kept_out;
+    char *root;
+    struct rules_line marked[N_MARKS];
     struct rules_line *lines; /* the built-in list, then .actignore */
     size_t n_lines, n_built_in;
     struct package_gitignore *gitignore; /* NULL: it does not count */
@@ -58,6 +64,8 @@ static const struct {
     {".venv/", true, PACKAGE_RULE_NOTED},
     {"node_modules/", true, PACKAGE_RULE_NOTED},
     {"wandb/", true, PACKAGE_RULE_SAID},
+    {"mlruns/", true, PACKAGE_RULE_SAID},
+    {"lightning_logs/", true, PACKAGE_RULE_SAID},
     {"/tmp_run/", true, PACKAGE_RULE_SAID},
     {"/visualization/", true, PACKAGE_RULE_SAID},
     {".ipynb_checkpoints/", true, PACKAGE_RULE_PLAIN},
@@ -73,10 +81,27 @@ static const struct {
     {"/.*", false, PACKAGE_RULE_NOTED},                /* the original packed '*' */
 };
 
+/* What marks a folder as a virtual environment, or as results of a tool, whatever its name is or below folders of a
+ * usual name. They belong to the built-in list, and do not count beside the zip_options of the user. */
+static const struct {
+    const char *pattern; /* the mark, as rules say it */
+    const char *name;    /* of the folder; NULL: any */
+    int below;           /* how many levels down the mark may be */
+    enum package_rule_weight weight;
+} marks[N_MARKS] = {
+    {"*/pyvenv.cfg", NULL, 0, PACKAGE_RULE_NOTED},      {"*/conda-meta", NULL, 0, PACKAGE_RULE_NOTED},
+    {"*/.hydra", NULL, 0, PACKAGE_RULE_SAID},           {"*/*/*/.hydra", "outputs", 2, PACKAGE_RULE_SAID},
+    {"*/*/*/.hydra", "multirun", 2, PACKAGE_RULE_SAID},
+};
 enum package_rule_weight package_rule_weight(const char *rule)
 {
     static const char prefix[] = "built-in rule '";
 
+    for (size_t i = 0; act_starts_with(rule, prefix) && i < N_MARKS; i++) {
+        size_t len = strlen(marks[i].pattern);
+        if (strncmp(rule + strlen(prefix), marks[i].pattern, len) == 0 && rule[strlen(prefix) + len] == '\'')
+            return marks[i].weight;
+    }
     for (size_t i = 0; act_starts_with(rule, prefix) && i < sizeof(built_in) / sizeof(built_in[0]); i++) {
         size_t len = strlen(built_in[i].pattern);
         if (strncmp(rule + strlen(prefix), built_in[i].pattern, len) == 0 && rule[strlen(prefix) + len] == '\'')
@@ -134,6 +159,36 @@ static const struct rules_line *ask_built_in(const struct package_rules *rules, 
     return NULL;
 }
 
+/* Tells whether a folder has a mark in it, or one of its first folders has, down to some levels. */
+// NOLINTNEXTLINE(misc-no-recursion): as deep as a row of the table says
+static bool rules_has_mark(const char *folder, const char *mark, int below)
+{
+    enum { LOOKS = 64 };
+    ACT_AUTOFREE char *path = act_path_join(folder, mark);
+    bool found = access(path, F_OK) == 0;
+    DIR *dir = below > 0 && !found ? opendir(folder) : NULL;
+    struct dirent *entry;
+
+    for (int i = 0; dir && !found && i < LOOKS && (entry = readdir(dir)); i++) {
+        ACT_AUTOFREE char *sub = act_path_join(folder, entry->d_name);
+        found = entry->d_name[0] != '.' && rules_has_mark(sub, mark, below - 1);
+    }
+    if (dir)
+        closedir(dir);
+    return found;
+}
+
+static const struct rules_line *rules_ask_marks(const struct package_rules *rules, const char *path)
+{
+    ACT_AUTOFREE char *folder = act_path_join(rules->root, path);
+
+    for (size_t i = 0; i < N_MARKS; i++)
+        if ((!marks[i].name || act_streq(path, marks[i].name)) &&
+            rules_has_mark(folder, act_path_basename(marks[i].pattern), marks[i].below))
+            return &rules->marked[i];
+    return NULL;
+}
+
 /* Applies a line of .actignore that matches. */
 static void apply_line(const struct rules_line *line, struct rules_reason *by)
 {
@@ -154,6 +209,8 @@ static struct rules_reason rules_ask_lines(const struct package_rules *rules, co
 
     filter_path_set(&parts, path);
     by.line = ask_built_in(rules, &parts, is_folder);
+    if (!by.line && is_folder && rules->root)
+        by.line = rules_ask_marks(rules, path);
     if (!by.line && rules->gitignore)
         by.gitignore = package_gitignore_ask(rules->gitignore, path, is_folder);
     for (const struct rules_line *line = rules->lines + rules->n_built_in, *end = rules->lines + rules->n_lines;
@@ -319,13 +376,17 @@ static enum package_verdict ask_zip_options(const struct package_rules *rules, c
 
 /* All together */
 
-static void rules_add_built_in(struct package_rules *rules)
+static void rules_add_built_in(struct package_rules *rules, const char *root)
 {
     bool replaced = rules->excludes.n + rules->includes.n > 0;
 
     for (size_t i = 0; i < sizeof(built_in) / sizeof(built_in[0]); i++)
         if (!replaced || !built_in[i].is_option)
             rules_add_line(rules, built_in[i].pattern, 0);
+    for (size_t i = 0; i < N_MARKS && !replaced; i++)
+        filter_pattern_init(&rules->marked[i].pattern, marks[i].pattern);
+    if (!replaced)
+        rules->root = act_strdup(root);
     rules->n_built_in = rules->n_lines;
 }
 
@@ -370,7 +431,7 @@ int package_rules_new(const struct package_options *options, struct package_rule
     }
     int rc = load_zip_options(rules, options->zip_options, err);
     if (rc == 0)
-        rules_add_built_in(rules);
+        rules_add_built_in(rules, options->root);
     if (rc == 0)
         rc = load_ignore_file(rules, options->root, err);
     if (rc == 0 && !options->no_gitignore)
@@ -389,6 +450,9 @@ void package_rules_free(struct package_rules *rules)
         return;
     for (size_t i = 0; i < rules->n_lines; i++)
         filter_pattern_release(&rules->lines[i].pattern);
+    for (size_t i = 0; i < N_MARKS; i++)
+        filter_pattern_release(&rules->marked[i].pattern);
+    free(rules->root);
     free(rules->lines);
     package_gitignore_free(rules->gitignore);
     act_strv_release(&rules->kept_out);

@@ -133,6 +133,13 @@ static bool azure_is_final(const struct http_call *http)
            (azure_has_code(http, "FeatureNotSupported") || (is_optional && azure_has_code(http, "")));
 }
 
+static void azure_moves(struct http_call *http, int64_t bytes)
+{
+    struct store_call *call = ((struct azure_op *)http->arg)->call;
+
+    call->moves(call, bytes);
+}
+
 static void send_now(struct azure_op *op)
 {
     http_call_release(&op->http);
@@ -140,6 +147,7 @@ static void send_now(struct azure_op *op)
     op->http = (struct http_call){
         .sign = azure_sign, .sign_arg = op, .is_final = azure_is_final, .done = http_ended, .arg = op};
     azure_exchange_of(op)->build(op);
+    op->http.moves = op->call->moves ? azure_moves : NULL;
     http_header_set(&op->http.headers, "x-ms-version", op->azure->version);
     if (op->azure->files)
         files_set_headers(op);

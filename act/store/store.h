@@ -319,6 +319,9 @@ struct store_call {
      * are the caller's again. What remains is to sync them to disk, together with other objects, and to put the object
      * in place. NULL: it is synced alone, and survives a power cut without SYNC. */
     void (*kept)(struct store_call *call);
+    /* Is told of the bytes that have moved over the network since it was last called, as `moves` of an http_call. It
+     * starts no call. May be NULL. */
+    void (*moves)(struct store_call *call, int64_t bytes);
     void (*done)(struct store_call *call);
     void *arg;
 

@@ -16,6 +16,7 @@ struct object_part {
     } phase;
     struct store_sums sums;
     struct store_call call;
+    int64_t moved_bytes;
     struct object_part *next; /* in object->chain, by index */
 };
 
@@ -26,11 +27,22 @@ static void part_free(struct object_part *p)
     if (p->buffer)
         transfer_pool_give(&o->walk->pool, p->buffer, p->len);
     pieces_free(p->pieces);
+    o->walk->report->total.moving_bytes -= p->moved_bytes;
     o->walk->calls_under_way -= p->phase != PART_KEPT;
     o->under_way--;
     store_call_release(&p->call);
     free(p->source_url);
     free(p);
+}
+
+static void part_moves(struct store_call *call, int64_t bytes)
+{
+    struct object_part *p = call->arg;
+    const struct walk *walk = p->object->walk;
+
+    p->moved_bytes += bytes;
+    walk->report->total.moving_bytes += bytes;
+    transfer_progress_tick(walk->options, walk->report, false);
 }
 
 static void part_ended(struct object_part *p)
@@ -136,7 +148,7 @@ static void write_part(struct object_part *p)
     struct object *o = p->object;
 
     store_call_release(&p->call);
-    p->call = (struct store_call){.key = o->to.key, .done = part_written, .arg = p};
+    p->call = (struct store_call){.key = o->to.key, .moves = part_moves, .done = part_written, .arg = p};
     o->plan.n_parts == 1 ? fill_put(p) : fill_block(p);
     store_start(o->walk->to, &p->call);
 }
@@ -301,7 +313,8 @@ static void write_in_pieces(struct object_part *p)
                                                                .arg = p});
 }
 
-/* Reads a part. Bytes that are already in the part file of a folder are read from there. */
+/* Reads a part. Bytes that are already in the part file of a folder are read from there. Those that go on to another
+ * service move twice, and are counted as they are sent. */
 static void get_part(struct object_part *p)
 {
     struct object *o = p->object;
@@ -319,6 +332,7 @@ static void get_part(struct object_part *p)
                                           .sink_cap = p->len,
                                           .take = p->pieces ? take_piece : NULL,
                                           .sums = o->plan.sums >= OBJECT_SUMS_ON_READ ? &p->sums : NULL},
+                                  .moves = store_traits(walk->to)->is_disk ? part_moves : NULL,
                                   .done = get_done,
                                   .arg = p};
     if (!from_disk && !o->from.grows && o->from.etag[0])

@@ -42,9 +42,11 @@ int transfer_resolve(struct store *store, const char *path, struct transfer_path
 void transfer_path_release(struct transfer_path *path);
 
 struct transfer_progress {
-    uint64_t found_objects, found_bytes; /* what has to be moved (removed, verified), as far as it is known */
+    uint64_t listed_objects, listed_bytes; /* of the source, as far as it was listed: the same and what is left, too */
+    uint64_t found_objects, found_bytes;   /* what has to be moved (removed, verified), as far as it is known */
     bool listing_done;
     uint64_t done_objects, done_bytes;
+    int64_t moving_bytes;   /* of parts under way: what has moved over the network, and is not yet in done_bytes */
     uint64_t resumed_bytes; /* part of done_bytes: already at the destination from an interrupted transfer */
     uint64_t same_objects;  /* already the same */
     uint64_t newer_objects; /* different, but newer at the destination, and left there */

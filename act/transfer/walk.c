@@ -30,6 +30,16 @@ void walk_fail_unreadable(struct walk *walk, const struct sync_item *item)
 
 /* ---- listing */
 
+/* Counts what of the source was listed, before it is compared. */
+static void walk_count_listed(struct walk *walk, const struct store_entry *entries, size_t n)
+{
+    struct transfer_progress *t = &walk->report->total;
+
+    t->listed_objects += n;
+    for (size_t i = 0; i < n; i++)
+        t->listed_bytes += entries[i].size;
+}
+
 static void page_came(void *arg, struct store_page *page, bool last, const struct act_error *error)
 {
     struct side_listing *l = arg;
@@ -37,6 +47,8 @@ static void page_came(void *arg, struct store_page *page, bool last, const struc
     struct act_error err;
 
     l->asked = false;
+    if (!error && l->side == SYNC_FROM)
+        walk_count_listed(walk, page->v, page->n);
     if (error || sync_feed(walk->sync, l->side, page, last, &err) < 0) {
         walk_fail(walk, error ? error : &err);
         walk->stop = true;
@@ -249,8 +261,12 @@ static int begin_single(struct walk *walk, const struct walk_setup *setup, struc
     struct sync_modes modes = modes_of(setup);
     int rc = store_do(walk->from, &from, err);
 
-    if (rc == 0)
+    if (rc == 0) {
+        walk_count_listed(walk, &from.entry, 1);
+        walk->report->total.listing_done = true;
+        transfer_progress_tick(walk->options, walk->report, true);
         rc = store_do(walk->to, &to, err);
+    }
     if (rc == -ACT_NOT_FOUND && from.rc == 0 && err->fact != ACT_FACT_CONTAINER_MISSING)
         rc = 0;
     if (rc == 0) {
@@ -258,7 +274,6 @@ static int begin_single(struct walk *walk, const struct walk_setup *setup, struc
         item.from.mode = sync_mode(&modes, &item.from, &item.to);
         item.action = sync_decide(&item.from, item.to.key ? &item.to : NULL, setup->checksum, &item.reason);
         from.entry = to.entry = (struct store_entry){0};
-        walk->report->total.listing_done = true;
         walk->take(walk, &item);
         walk_pump(walk);
     }

@@ -722,6 +722,30 @@ def test_the_line_on_a_terminal(act, azure, proxy):
     assert "%" not in act.run("u", "--overwrite", "data").err
 
 
+@pytest.mark.parametrize("verb, doing", [("u", b"uploading"), ("d", b"downloading")])
+def test_the_line_moves_within_a_part(act, azure, verb, doing):
+    """A file of one part, under a limit that lets it take three seconds: what is on its way counts."""
+    act.write("data/f", os.urandom(3 << 20))
+    if verb == "d":
+        act.run("u", "data")
+        (act.project / "data/f").unlink()
+    shown = on_a_terminal(act, [verb, "--bwlimit", "1M", "data"], b"")
+    shares = {int(share) for share in re.findall(doing + rb" (\d+)%", shown)}
+    assert shares - {0, 99, 100}, shown
+
+
+def test_the_first_line_has_what_was_listed(act, azure, proxy):
+    """The destination is slow to tell what is there."""
+    for i in range(3):
+        act.write(f"data/{i}", b"x" * 1024)
+    proxy.add(fault_proxy.Rule(slow(1), method="GET", path="comp=list", times=None))
+    assert b"uploading, comparing 3+ objects, 3.0 KiB+" in on_a_terminal(act, ["u", "data"], b"")
+    act.write("data/1", b"y" * 2048)
+    proxy.rules.clear()
+    proxy.add(fault_proxy.Rule(slow(1), method="HEAD", times=None))
+    assert b"uploading, comparing 1 object, 2.0 KiB" in on_a_terminal(act, ["u", "data/1"], b"")
+
+
 def slow(seconds):
     def act(exchange):
         time.sleep(seconds)

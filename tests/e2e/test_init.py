@@ -828,6 +828,25 @@ def test_what_the_built_in_list_leaves_out_is_said_once(act):
     assert "b.o  (zip_options '-x *.o')" in listed and "_C.cpython-311-x86_64-linux-gnu.so  (" not in listed
 
 
+def test_environments_and_results_of_tools_stay_out(act):
+    """Whatever their names are; and of results it is said once, however many there are."""
+    act.write("env39/pyvenv.cfg", "home = /usr/bin")
+    act.write("tools/conda/conda-meta/history", "x")
+    act.write("env/settings.py", "x")
+    for run in "ab":
+        act.write(f"outputs/2026-11-28/{run}/.hydra/config.yaml", "x")
+    act.write("mlruns/0/meta.yaml", "x")
+    act.write("lightning_logs/version_0/metrics.csv", "x")
+    said = act.run("init").err
+    for name, rule in (("lightning_logs", "lightning_logs/"), ("mlruns", "mlruns/"), ("outputs", "*/*/*/.hydra")):
+        assert f"'{name}/' (built-in rule '{rule}')" in said
+    act.write("outputs/2026-11-29/c/.hydra/config.yaml", "x")
+    assert "left out" not in act.run("init").err
+    listed = act.run("init", "--dry-run").out
+    assert "env39/  (built-in rule '*/pyvenv.cfg')" in listed and "tools/conda/  (built-in rule" in listed
+    assert "env/settings.py" in act.run("init", "--dry-run", "--json").out
+
+
 MISSED = [("pkg/_C.cpython-311-x86_64-linux-gnu.so", "ModuleNotFoundError: No module named 'pkg._C'", "*.so"),
           ("pkg/_C.so", "ImportError: cannot import name '_C' from 'pkg' (/x/pkg/__init__.py)", "*.so"),
           ("lib/libmine.so", "ImportError: libmine.so: cannot open shared object file: No such file or directory",

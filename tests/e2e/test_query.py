@@ -82,10 +82,24 @@ def test_tables_fit_the_terminal(act):
             lines = [line for line in text.splitlines() if not line.startswith(("act: ", "#"))]
             assert lines and max(map(columns_of, lines)) <= columns, (verb, columns, text)
             if verb[0] in ("q", "qf"):
-                assert lines[1].startswith(f"{run}  Failed"), text
-                assert ("..." in lines[1]) == (columns > 40), text
-                assert ("CREATED" in lines[0]) == (columns >= (100 if verb == ("q",) else 200)), text
+                shown = run if columns >= 120 else run.rsplit("_", 1)[1]
+                assert lines[1].startswith(f"{shown}  Failed"), text
+                assert "..." not in lines[1] or "GPUS" not in lines[0], text
+                assert ("CREATED" in lines[0]) == (columns >= (80 if verb == ("q",) else 100)), text
     assert words[-1] in act.run("q").out and words[-1] in act.run("qf").out, "nothing is cut in a pipe"
+
+
+@pytest.mark.parametrize("columns", [40, 80])
+def test_little_room_has_short_ids_and_names(act, columns):
+    """And any of these ids names its run."""
+    runs = [act.run("submit", "--name", name, "true").out.strip() for name in ("base", "wide-3")]
+    act.run("wait", *runs)
+    text = re.sub(r"\x1b\[[0-9;]*m", "", act.on_terminal("q", columns=columns).decode()).replace("\r", "")
+    rows = [line.split() for line in text.splitlines()]
+    assert rows[0][:3] == ["ID", "NAME", "STATUS"] and "GPUS" not in rows[0], text
+    assert [row[1] for row in rows[1:]] == ["wide-3", "base"], text
+    for row, run in zip(rows[1:], reversed(runs)):
+        assert run.endswith(row[0]) and act.run("q", "--no-logs", row[0], "--json").json["runs"][0]["id"] == run
 
 
 def test_processors_are_not_shown_as_gpus(act):
@@ -294,7 +308,8 @@ def test_who_watches_may_leave(act, words):
     act.until(lambda: sigint_is_caught(watch.pid), "it watches")
     watch.send_signal(signal.SIGINT)
     _, err = watch.communicate()
-    assert watch.returncode == 130 and "the run goes on" in err.decode()
+    assert watch.returncode == 130
+    assert f"the run goes on: 'a logs -f {run}' follows it again, 'a abort {run}' ends it" in err.decode()
     assert act.state(run) == "Running"
     act.run("abort", run)
 

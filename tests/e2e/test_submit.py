@@ -35,7 +35,7 @@ def test_arguments_reach_every_rank_byte_for_byte(act, two_ranks):
 
 
 def test_a_new_project_is_said(act, scratch):
-    """A folder that nothing but the command makes a project, the first time; and the one above it that was meant."""
+    """The first time: its root, and what marks it or that nothing does; and the one above it that was meant."""
     plain = scratch / "plain"
     (plain / "sub").mkdir(parents=True)
     first = act.run("local", "true", cwd=plain).err
@@ -46,12 +46,16 @@ def test_a_new_project_is_said(act, scratch):
     act.write("conf/c.yaml", "platform: local\n")
     said = act.run("local", "true", cwd=inside, env={"AML_CONFIG_PATH": "../conf/c.yaml"}).err
     assert f"project: '{inside}' (no aux_data or .git in it; '{act.project}' above it has one, and is not used)" in said
+    below = act.project / "src"
+    below.mkdir()
+    assert f"project: '{act.project}', as aux_data is in it\n" in act.run("local", "true", cwd=below).err
     assert "project: " not in act.run("local", "true").err
     said = act.run("local", "true", cwd=plain / "sub").err
     assert (f"project: '{plain}/sub' (no aux_data or .git in it); runs were submitted from '{plain}' above it, whose "
             f"code and folders this one has not: 'cd {plain}' goes there") in said, said
     (plain / "marked/.git").mkdir(parents=True)
-    assert "project: " not in act.run("local", "true", cwd=plain / "marked").err
+    said = act.run("submit", "--dry-run", "true", cwd=plain / "marked").err
+    assert f"project: '{plain}/marked', as .git is in it\n" in said and "code  " in said
 
 
 def test_arguments_without_mpirun(act):
@@ -267,7 +271,7 @@ def test_the_code_that_runs_is_the_code_on_the_screen(act):
     act.write("say.sh", "echo one")
     act.write("lib/other.py", "1")
     first = act.run("submit", "sh", "say.sh")
-    assert re.match(r"code  3 files, \d+ B, packed for the first time\n", first.err)
+    assert re.search(r"^code  3 files, \d+ B, packed for the first time\n", first.err, re.M)
     same = act.run("submit", "sh", "say.sh")
     assert re.match(r"code  3 files, \d+ B, as in the last package\n", same.err)
     act.write("say.sh", "echo three")

@@ -80,6 +80,68 @@ def test_words_of_a_shell_are_named(act):
     assert "as a word" not in act.run("submit", "--dry-run", "find", ".", "-exec", "ls", "{}", ";").err
 
 
+@pytest.mark.parametrize("words", [["submit"], ["local"], ["sweep", "--grid", "x=1", "--"]])
+def test_words_of_a_shell_are_asked_about(act, words):
+    command = ["echo", "{x}" if words[0] == "sweep" else "a", ">", "b"]
+    act.fail(*words, *command, status=(2, 125), match="'>' is passed to 'echo' as a word.* add -y")
+    assert not act.run("q", "--json").json["runs"]
+    act.run(words[0], "-y", *words[1:], *command)
+    act.run("wait", "@")
+
+
+@pytest.mark.parametrize("typed, match", [
+    ("stauts", "'status', 'a q' is the table"), ("up", "did you mean 'upload'"), ("lgos", "did you mean 'logs'"),
+    ("sumbit", "did you mean 'submit'"), ("kil", "'kill', 'a abort RUN' cancels")])
+def test_verbs_that_are_typed_often_come_first(act, typed, match):
+    act.fail(typed, status=2, match=match)
+
+
+def test_runs_are_suggested_by_names_and_tags(act):
+    act.run("submit", "--name", "ddp1", "--tag", "kind=first", "true")
+    act.fail("logs", "ddp", status=3, match="no run 'ddp'; did you mean 'ddp1'")
+    act.fail("logs", "dpd1", status=3, match="no run 'dpd1'; did you mean 'ddp1'")
+    act.fail("logs", "first", status=3, match="it is a tag: 'a q --tag kind=first' lists")
+    act.fail("logs", "nothing-like-it", status=3, match="no run 'nothing-like-it'; 'a q' lists the runs")
+    act.fail("report", "--tag", "kind=frist", status=3, match="did you mean 'kind=first'")
+    act.fail("report", "--name", "ddp2", status=3, match="did you mean 'ddp1'")
+    assert act.run("__complete", "q", "--tag", "ki").out == "kind=first\n"
+    assert act.run("wait", "@").status == 0
+
+
+def test_the_last_run_is_meant_where_none_is_named(act):
+    """By verbs that change nothing; the others say how it is named."""
+    act.run("wait", act.run("submit", "sh", "-c", "echo loss 1; echo loss 2; exit 3").out.strip(), status=3)
+    assert "loss 2" in act.run("logs").out
+    assert "exited with status 3" in act.run("why").out
+    assert "exited with status 3" in act.run("wait", status=3).err
+    act.run("q", "@")
+    assert act.run("plot", "--csv", "loss").out.count("\n") == 3
+    assert act.run("__complete", "plot", "l").out == "loss\n"
+    assert "<html" in act.run("report").out
+    for verb in ("files", "parse"):
+        act.run(verb)
+    for words in (["abort"], ["resubmit"], ["ssh"]):
+        act.fail(*words, status=2, match="@ is the run submitted last" if words != ["ssh"] else "needs more")
+
+
+def test_states_as_options_of_the_table(act):
+    act.run("wait", act.run("submit", "false").out.strip(), status=1)
+    act.run("wait", act.run("submit", "true").out.strip())
+    assert act.run("q", "--failed").out == act.run("qf").out
+    assert [run["state"] for run in act.run("q", "--failed", "--json").json["runs"]] == ["Failed"]
+    act.fail("q", "--failed", "--queued", status=2, match="exclude each other")
+    act.fail("q", "--running", "@", status=2, match="about the table of runs, and a run is named")
+
+
+def test_help_of_what_is_no_verb(act):
+    assert "a cluster create gpu" in act.run("help", "cluster", "create").out
+    act.fail("help", "cluster", "creat", status=2, match="did you mean 'create'")
+    act.fail("help", "submit", "create", status=2, match="'a submit' has no verb 'create'")
+    assert "a sweep --retry-on CLASSES" in act.run("help", "class").out
+    assert "a plot --svg" in act.run("help", "--", "--svg").out
+    act.fail("help", "claster", status=2, match="did you mean 'cluster'")
+
+
 def test_a_path_that_is_named_twice_counts_once(act):
     act.write("data/w", "w")
     assert "the same" not in act.run("u", "data", "./data/").err

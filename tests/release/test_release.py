@@ -73,6 +73,12 @@ def test_documents_and_examples_find_what_they_name(unpacked):
         assert not [link for link in links if not (path.parent / link).exists()], path
 
 
+def test_the_readme_names_nothing_that_the_archive_lacks(unpacked):
+    text = (unpacked / "README.md").read_text()
+    assert "./install" in text and "scripts/" not in text
+    assert all((unpacked / name).exists() for name in ("install", "docs/install.md", "docs/tutorials/coming-from.md"))
+
+
 def test_packages_need_nothing():
     deb = run("dpkg-deb", "-f", only("*.deb"))
     assert f"Architecture: {KINDS[PROCESSOR][0]}\n" in deb and run("rpm", "-qp", "--qf", "%{ARCH}",

@@ -211,6 +211,9 @@ TEST(nearest_finds_slips_only)
     assert_null(act_nearest("zzzz", verbs));
     static const char *const clusters[] = {"bad", "lab", NULL};
     assert_string_equal(act_nearest("lba", clusters), "lab");
+    static const char *const begun[] = {"ui", "upload", "update", NULL};
+    assert_string_equal(act_nearest("up", begun), "upload");
+    assert_string_equal(act_nearest("u", begun), "ui"); /* one letter begins too much */
 }
 
 TEST(buffers_and_vectors_grow)

@@ -280,6 +280,32 @@ TEST(the_line_fits_the_terminal)
     act_buf_release(&line);
 }
 
+TEST(progress_is_that_of_bytes)
+{
+    static const struct {
+        struct transfer_progress now;
+        const char *line;
+    } rows[] = {
+        {{.listing_done = true, .found_objects = 1, .found_bytes = 100 << 20, .moving_bytes = 30 << 20},
+         "up 30% 0/1 object, 30.0 MiB/100.0 MiB"}, /* one file, of which a part is on its way */
+        {{.listing_done = true, .found_objects = 4, .found_bytes = 100, .done_objects = 1, .done_bytes = 90},
+         "up 90% 1/4 objects, 90 B/100 B"}, /* small files are left */
+        {{.listing_done = true, .found_objects = 4, .found_bytes = 100, .done_objects = 3, .done_bytes = 100},
+         "up 99% 3/4 objects, 100 B/100 B"}, /* an empty one is left */
+        {{.listing_done = true, .found_objects = 4, .done_objects = 2}, "up 50% 2/4 objects, 0 B/0 B"},
+        {{.listing_done = true, .listed_objects = 1, .listed_bytes = 120 << 20}, "up, comparing 1 object, 120.0 MiB"},
+        {{.listed_objects = 5000, .listed_bytes = 1 << 20, .same_objects = 7},
+         "up, comparing 5000+ objects, 1.0 MiB+, 7 the same"},
+        {{0}, "up 0/0+ objects, 0 B/0 B+"}, /* what is removed is not listed before */
+    };
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        ACT_AUTO(act_buf) line = {0};
+        cli_progress_line("up", &(struct cli_rate){0}, &rows[i].now, 0, &line);
+        assert_string_equal(line.data, rows[i].line);
+    }
+}
+
 TEST(the_worst_of_several_paths)
 {
     static const struct {
@@ -339,7 +365,9 @@ TEST(mistakes_are_explained)
         {"submit|-n=2|true", "write '-n 2', not '-n=2'"},
         {"ini", "unknown verb 'ini'; did you mean 'init'? 'a help' lists them"},
         {"qr|foo", "'a qr' does not take 'foo': a qr; 'a qr --help' has examples"},
-        {"resubmit", "'a resubmit' needs more: a resubmit RUN...; 'a resubmit --help' has examples"},
+        {"resubmit",
+         "'a resubmit' needs more: a resubmit RUN..., where @ is the run submitted last; 'a resubmit --help' has "
+         "examples"},
         {"why|a|b", "'a why' does not take 'b'"},
         {"init|x", "'a init' does not take 'x'"},
         {"wait|--timeout|soon|id", "such as 90s, 15m, 24h or 7d, not 'soon'"},

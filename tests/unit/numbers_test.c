@@ -32,6 +32,39 @@ static char *found_in(const char *text, size_t piece)
     return act_buf_steal(&found);
 }
 
+TEST(progress_is_read_from_bars_and_words)
+{
+    static const struct {
+        const char *line, *progress;
+    } rows[] = {
+        {" 30%|###       | 3/10 [00:03<00:07,  1.00it/s, loss=2.3]", "3/10, 1.00it/s, 00:07 left"},
+        {"Epoch 3:  45%|####5     | 45/100 [00:10<00:12,  4.32it/s, v_num=0]", "45/100, 4.32it/s, 00:12 left"},
+        {"  0%|          | 0/500 [00:00<?, ?it/s]", "0/500, ?it/s"},
+        {"{'loss': 2.1}  12%|#2        | 61/500 [1:02:11<7:12:40, 59.1s/it]", "61/500, 59.1s/it, 7:12:40 left"},
+        {"45/100 [=====>......] - ETA: 12s - loss: 0.5", "45/100, 12s left"},
+        {"45/100 \u2501\u2501\u2501\u2501 12s 20ms/step - loss: 0.5", "45/100, 20ms/step, 12s left"},
+        {"Epoch 3/10", "3/10"},
+        {"Epoch [3/10], Step [45/100], Loss: 0.2", "45/100"},
+        {"step=100/1000 loss 2.31", "100/1000"},
+        {"loss 2.31", NULL},
+        {"2026/11/29 step", NULL},
+        {"wrote checkpoints 3/10", NULL},
+        {"step 11/10", NULL},
+        {"", NULL},
+        {"epoch 1/99999999999999999999999999", NULL},
+        {"1/2 [", NULL},
+        {"1/2 [00:01<", "1/2"},
+    };
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        ACT_AUTOFREE char *progress = numbers_progress(rows[i].line);
+        if (rows[i].progress)
+            assert_string_equal(progress, rows[i].progress);
+        else
+            assert_null(progress);
+    }
+}
+
 static void numbers_test_expect(const char *text, const char *wanted)
 {
     static const size_t pieces[] = {1, 7, 1 << 20};

@@ -3,7 +3,8 @@
 #include "cli/command/tables.h"
 
 const struct cli_command cli_cluster_commands[] = {
-    {.name = "nodes",
+    {.group = "nodes and clusters",
+     .name = "nodes",
      .synopsis = "RUN | --bad [--forget NODE...]",
      .summary = "the nodes of a run, or those that failed lately",
      .examples = "a nodes 60ce2fc7\na nodes --json 60ce2fc7 | jq -r '.nodes[].name'\n"

@@ -5,7 +5,8 @@
 #include "cli/start/start.h"
 
 const struct cli_command cli_code_commands[] = {
-    {.name = "init",
+    {.group = "code, and what starts runs",
+     .name = "init",
      .aliases = "initi",
      .synopsis = "",
      .summary = "package the code and upload it",

@@ -40,6 +40,7 @@ struct cli {
 enum cli_complete { CLI_NOTHING, CLI_RUNS, CLI_PATHS, CLI_COMMAND, CLI_VERBS, CLI_CHOICE, CLI_CLUSTERS, CLI_KEYS };
 
 struct cli_command {
+    const char *group; /* the title of the verbs from here on in the overview; NULL: as before */
     const char *name;
     const char *aliases;      /* "q, qr", or NULL */
     const char *synopsis;     /* after the name */
@@ -53,6 +54,7 @@ struct cli_command {
     enum cli_complete complete;
     enum cli_complete then;  /* with CLI_CHOICE: what its second word is */
     const char *then_behind; /* the choices that the second word comes behind */
+    bool last_run;           /* beyond min_words, it takes a run: the one submitted last where none is named */
     bool takes_command;      /* from the first word on, everything is the user's command */
     bool bare;               /* needs no configuration */
     bool of_runs;            /* like bare, as runs know their own; but a cluster given by name must exist */
@@ -71,6 +73,8 @@ const struct cli_command *cli_next_command(const struct cli_command *c);
 const struct cli_command *cli_find_command(const char *name);
 /* Returns what to type instead of a verb of other tools: "'a q' shows your runs" for "ps"; NULL: it is not known. */
 const char *cli_synonym(const char *name);
+/* Adds the names that other tools give verbs. */
+void cli_add_synonyms(struct act_strv *out);
 
 /* ---- usage.c: what is said of wrong words */
 

@@ -23,7 +23,8 @@
     "(copy, delete, leave), size, path and reason."
 
 const struct cli_command cli_data_commands[] = {
-    {.name = "upload",
+    {.group = "data",
+     .name = "upload",
      .aliases = "u",
      .synopsis = "PATH...",
      .summary = "copy mapped local files and folders to the cluster's store",

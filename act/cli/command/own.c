@@ -8,7 +8,8 @@
 #include "cli/page/verbs.h"
 
 const struct cli_command cli_own_commands[] = {
-    {.name = "login",
+    {.group = "what is yours: login, configuration, help",
+     .name = "login",
      .synopsis = "[--device-code [--tenant TENANT]]",
      .summary = "show who you are to Azure, or log in with a code",
      .examples = "a login                          who you are, and by which credential\n"
@@ -98,11 +99,15 @@ const struct cli_command cli_own_commands[] = {
      .bare = true,
      .run = cmd_completion},
     {.name = "help",
-     .synopsis = "[VERB | act.yaml]",
+     .synopsis = "[VERB [VERB] | OPTION | act.yaml]",
      .summary = "this overview, or the manual page of a verb, or of the configuration files",
-     .examples = "a help\na help submit\na help act.yaml                 the keys of cluster and account files\n",
+     .examples = "a help\n"
+                 "a help submit\n"
+                 "a help cluster create\n"
+                 "a help retry-on                 the verbs that take this option\n"
+                 "a help act.yaml                 the keys of cluster and account files\n",
      .details = "Where stdout is not a terminal, or man(1) is missing, it prints what 'a VERB --help' does.",
-     N_WORDS(0, 1, CLI_VERBS),
+     N_WORDS(0, 2, CLI_VERBS),
      .bare = true,
      .run = cmd_help},
     {.name = "transfer-folder",

@@ -13,7 +13,8 @@
     .of_runs = true
 
 const struct cli_command cli_run_commands[] = {
-    {.name = "query",
+    {.group = "runs",
+     .name = "query",
      .aliases = "q",
      .synopsis = "[RUN...]",
      .summary = "the table of runs; with RUN: its logs and state",
@@ -41,7 +42,9 @@ const struct cli_command cli_run_commands[] = {
                 "package_key, resubmit_of, replaced_by (the run that took its place; null: none, or without a run),\n"
                 "nodes, processes_per_node; null: not known. Without a run also total, with\n"
                 "runs also logs and page of each.",
-     .options = "cluster no-logs no-details no-full-logs refresh rebuild name tag max watch interval json",
+     .options =
+         "cluster no-logs no-details no-full-logs refresh rebuild running queued failed name tag max watch interval "
+         "json",
      N_RUNS(0, ANY),
      .run = cmd_query},
     {.name = "qr",
@@ -95,7 +98,7 @@ const struct cli_command cli_run_commands[] = {
      .of_runs = true,
      .run = cmd_top},
     {.name = "logs",
-     .synopsis = "[-f] [--rank N | --all] [-n N] [--attempt N] RUN",
+     .synopsis = "[-f] [--rank N | --all] [-n N] [--attempt N] [RUN]",
      .summary = "print a rank's log, or follow it until the run ends",
      .examples = "a logs 60ce2fc7              all that rank 0 has said\n"
                  "a logs -f 60ce2fc7           follow it\n"
@@ -109,10 +112,11 @@ const struct cli_command cli_run_commands[] = {
                 "run's, as with 'a wait'. --all prints whole lines; one of more than 64 KiB comes in pieces.\n"
                 "'a -c CLUSTER logs' also finds runs that this machine did not submit.",
      .options = "cluster follow rank all tail attempt name",
-     N_RUNS(1, 1),
+     N_RUNS(0, 1),
+     .last_run = true,
      .run = cmd_logs},
     {.name = "files",
-     .synopsis = "[-d FOLDER] [--urls] RUN",
+     .synopsis = "[-d FOLDER] [--urls] [RUN]",
      .summary = "the files that a run has written, with their sizes",
      .examples = "a files 60ce2fc7                its logs and metrics; where its folders are\n"
                  "a files -d output 60ce2fc7      what it wrote into the folder output\n"
@@ -127,10 +131,11 @@ const struct cli_command cli_run_commands[] = {
                 "--json: a line each with version (1), kind (file, or without -d also folder), path, size, mtime, url\n"
                 "(with --urls), and of folders mode, store and store_path; null: not known, or none.",
      .options = "cluster folder all urls expires share-sas bytes json",
-     N_RUNS(1, 1),
+     N_RUNS(0, 1),
+     .last_run = true,
      .run = cmd_files},
     {.name = "wait",
-     .synopsis = "[--any] [--timeout TIME] RUN... | --tag KEY=VALUE",
+     .synopsis = "[--any] [--timeout TIME] [RUN...] | --tag KEY=VALUE",
      .summary = "wait for runs; the exit status is the run's",
      .examples = "a wait 60ce2fc7 && a d output/model\n"
                  "a wait --timeout 2h 60ce2fc7\n"
@@ -148,10 +153,11 @@ const struct cli_command cli_run_commands[] = {
                 "(with --any, one).",
      .options = "cluster any timeout notify name tag json",
      N_RUNS(0, ANY),
+     .last_run = true,
      .own_status = true,
      .run = cmd_wait},
     {.name = "why",
-     .synopsis = "RUN",
+     .synopsis = "[RUN]",
      .summary = "which rank failed first, what it said, what that means, what to do",
      .examples = "a why 60ce2fc7\n"
                  "a why --json 60ce2fc7 | jq -r .diagnosis.code\n",
@@ -167,7 +173,8 @@ const struct cli_command cli_run_commands[] = {
          "(attempt, rank, node, exit_status, signal, reason, time, lines), diagnosis (id, code, class, summary,\n"
          "advice, rank, log, line; retry: no, yes, other_node, after_change) and notes; null: not known.",
      .options = "cluster json",
-     N_RUNS(1, 1),
+     N_RUNS(0, 1),
+     .last_run = true,
      .run = cmd_why},
     {.name = "grep",
      .synopsis = "[-i] RE [RUN...]",
@@ -202,7 +209,7 @@ const struct cli_command cli_run_commands[] = {
      N_RUNS(2, 2),
      .run = cmd_diff},
     {.name = "parse",
-     .synopsis = "RUN|FOLDER",
+     .synopsis = "[RUN|FOLDER]",
      .summary = "the error codes in the logs of a run, or in a folder of logs",
      .examples = "a parse 60ce2fc7\n"
                  "a -no-wl parse 60ce2fc7       only the logs that are here already\n"
@@ -213,10 +220,11 @@ const struct cli_command cli_run_commands[] = {
                 "--json: version (1), run (or folder), codes (code, id, class, log, line) and errors (log, line). The\n"
                 "exit status is 0 even if there are none.",
      .options = "cluster no-logs no-full-logs json",
-     N_RUNS(1, 1),
+     N_RUNS(0, 1),
+     .last_run = true,
      .run = cmd_parse},
     {.name = "report",
-     .synopsis = "RUN... | --tag KEY=VALUE > run.html",
+     .synopsis = "[RUN...] | --tag KEY=VALUE > run.html",
      .summary = "everything known about runs, as one page for a browser",
      .examples = "a report 60ce2fc7 > run.html\n"
                  "a report -o run.html 60ce2fc7   the same; never half a page\n"
@@ -231,9 +239,10 @@ const struct cli_command cli_run_commands[] = {
                 "does.",
      .options = "cluster no-logs no-full-logs rank name tag metric lowest highest output",
      N_RUNS(0, ANY),
+     .last_run = true,
      .run = cmd_report},
     {.name = "plot",
-     .synopsis = "KEY RUN... | KEY --tag NAME=VALUE",
+     .synopsis = "KEY [RUN...] | KEY --tag NAME=VALUE",
      .summary = "plot a number from the logs of runs, such as the loss",
      .examples = "a plot loss 60ce2fc7\n"
                  "a plot loss 60ce2fc7 1f0a           two runs in one picture\n"
@@ -248,6 +257,7 @@ const struct cli_command cli_run_commands[] = {
                 "values (how many), min, max, last, not_finite (how many) and points ([x, value]).",
      .options = "cluster no-logs no-full-logs rank name tag svg csv json",
      N_RUNS(1, ANY),
+     .last_run = true,
      .run = cmd_plot},
     {.name = "ui",
      .synopsis = "[--port N] [--open]",

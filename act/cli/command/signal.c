@@ -1,4 +1,5 @@
 /* signal.c - what SIGINT and SIGTERM do, for all verbs. */
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -52,6 +53,17 @@ void cli_catch_signals(const char *const *said)
     farewell = NULL;
     steps = said;
     signal_set(handle);
+}
+
+void cli_end_beside(const char *run)
+{
+    static char text[512]; /* of the one that is watched */
+
+    cli_end_with("the runs go on: the same command waits for them again, 'a q' shows them");
+    if (!run)
+        return;
+    snprintf(text, sizeof(text), "the run goes on: 'a logs -f %s' follows it again, 'a abort %s' ends it", run, run);
+    cli_end_with(text);
 }
 
 const char *cli_end_with(const char *text)

@@ -13,7 +13,7 @@ void cli_catch_signals(const char *const *said);
 /* From now on the signals end the program, which prints text first (a literal, "interrupted; ..."); NULL: nothing.
  * Returns the previous text. */
 const char *cli_end_with(const char *text);
-
-#define CLI_RUN_GOES_ON "the run goes on: 'a logs -f RUN' follows it again, 'a abort RUN' ends it"
+/* From now on the signals end the program, which says that it only watched this run, which goes on; NULL: several. */
+void cli_end_beside(const char *run);
 
 #endif

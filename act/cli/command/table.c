@@ -60,6 +60,16 @@ static const struct {
     {"version", "'a --version' shows it"},
 };
 
+void cli_add_synonyms(struct act_strv *out)
+{
+    for (size_t i = 0; i < sizeof(synonyms) / sizeof(synonyms[0]); i++)
+        for (const char *s = synonyms[i].names; *s; s += strspn(s, " ")) {
+            size_t len = strcspn(s, " ");
+            act_strv_take(out, act_strndup(s, len));
+            s += len;
+        }
+}
+
 const char *cli_synonym(const char *name)
 {
     for (size_t i = 0; i < sizeof(synonyms) / sizeof(synonyms[0]); i++)

@@ -82,7 +82,7 @@ static int cmd_cat_follow(struct cli *cli, struct act_error *err)
         return rc;
     const struct flow_follow what = {
         .name = path, .must_exist = true, .tail = -1, .follow = true, .sink = {.write = cli_write_stdout}};
-    cli_end_with(CLI_RUN_GOES_ON);
+    cli_end_beside(run.row.id);
     rc = flow_follow_log(&cli->flow, &run, &what, err);
     cli_end_text();
     return rc == 0 ? cli_tell_end(&run) : rc;

@@ -7,6 +7,7 @@
 #include "cli/help/help.h"
 #include "flow/flow.h"
 #include "flow/logs/logs.h"
+#include "flow/look/look.h"
 #include "flow/runs/runs.h"
 #include "flow/sweep/sweep.h"
 #include "flow/trust.h"
@@ -88,15 +89,27 @@ static void offer_options(const struct cli_command *command, const char *typed)
     }
 }
 
-/* Offers the choices at the beginning of a synopsis: "show | check", "list|show [NAME]". */
-static void offer_choices(const char *synopsis, const char *typed)
+void cli_add_choices(const char *synopsis, struct act_strv *out)
 {
     for (const char *p = synopsis; *p && *p != '[';) {
         size_t n = strcspn(p, " |[");
-        ACT_AUTOFREE char *word = act_strndup(p, n);
-        offer(word, typed);
+        act_strv_take(out, act_strndup(p, n));
         p += n + strspn(p + n, " |");
     }
+}
+
+static void offer_all(const struct act_strv *candidates, const char *typed)
+{
+    for (size_t i = 0; i < candidates->n; i++)
+        offer(candidates->v[i], typed);
+}
+
+static void offer_choices(const char *synopsis, const char *typed)
+{
+    ACT_AUTO(act_strv) choices = {0};
+
+    cli_add_choices(synopsis, &choices);
+    offer_all(&choices, typed);
 }
 
 /* Offers the keys of the cluster file with a single value: "num_gpu:" for -p 'num_gpu: 8'. */
@@ -123,8 +136,7 @@ static void offer_clusters(const char *typed)
     ACT_AUTO(act_strv) names = {0};
 
     config_clusters(NULL, &names);
-    for (size_t i = 0; i < names.n; i++)
-        offer(names.v[i], typed);
+    offer_all(&names, typed);
 }
 
 /* Tells whether no other run has its name, which otherwise names no run. */
@@ -154,6 +166,47 @@ static void offer_runs(struct cli *cli, const char *after, const char *typed)
         if (candidate && is_only(&runs, i))
             offer(candidate, typed);
     }
+}
+
+static void offer_tags(struct cli *cli, const char *typed)
+{
+    ACT_AUTO(act_strv) names = {0};
+    ACT_AUTO(act_strv) tags = {0};
+
+    flow_known_labels(&cli->flow, &names, &tags);
+    offer_all(&tags, typed);
+}
+
+/* Returns the numbers in the logs of a run, as far as they were fetched; NULL: there are none. */
+static struct numbers *fetched_numbers(struct cli *cli, const char *id)
+{
+    ACT_AUTO(flow_run) run = {0};
+    struct numbers *numbers = NULL;
+    struct act_error ignored;
+    int rank;
+
+    if (flow_find_known(&cli->flow, id, &run, &ignored) == 0 &&
+        flow_read_numbers(&run, -1, &numbers, &rank, &ignored) == 0 && numbers_count(numbers) > 0)
+        return numbers;
+    numbers_free(numbers);
+    return NULL;
+}
+
+/* Offers the numbers of the newest run that has any. */
+static void offer_numbers(struct cli *cli, const char *typed)
+{
+    struct flow_table table = {.max = 20, .as_known = true};
+    ACT_AUTO(flow_runs) runs = {0};
+    struct numbers *numbers = NULL;
+    struct act_error ignored;
+
+    if (flow_list_runs(&cli->flow, &table, &runs, &ignored) < 0)
+        return;
+    for (size_t i = 0; i < runs.n && !numbers; i++)
+        numbers = fetched_numbers(cli, runs.v[i].row.id);
+    for (size_t i = 0; numbers && i < numbers_count(numbers); i++)
+        offer(numbers_key(numbers, i)->name, typed);
+    numbers_free(numbers);
 }
 
 static void offer_sweeps(struct cli *cli, const char *typed)
@@ -295,6 +348,10 @@ int cmd_complete(struct cli *cli, struct act_error *err)
     (void)err;
     if (cmd_completion_takes(before, "CLUSTER"))
         offer_clusters(typed);
+    else if (before && act_streq(before->long_name, "tag"))
+        offer_tags(cli, typed);
+    else if (before && act_streq(before->long_name, "metric"))
+        offer_numbers(cli, typed);
     else if (cmd_completion_takes(before, "SWEEP"))
         offer_sweeps(cli, typed);
     else if (cmd_completion_takes(before, "FOLDER")) /* of a run, which mostly has those that are mapped now */
@@ -311,6 +368,8 @@ int cmd_complete(struct cli *cli, struct act_error *err)
         offer_choices(command->synopsis, typed);
     else if (command->complete == CLI_CHOICE && is_second(w, command))
         offer_second(command->then, typed);
+    else if (act_starts_with(command->synopsis, "KEY ") && act_streq(w->v[w->n - 2], command->name))
+        offer_numbers(cli, typed);
     else if (command->complete == CLI_RUNS)
         offer_runs(cli, "", typed);
     else if (command->complete == CLI_PATHS)

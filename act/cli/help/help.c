@@ -72,8 +72,9 @@ void cli_print_overview(FILE *out)
     print_usage(out, "a [OPTIONS] VERB [OPTIONS] [ARGUMENTS]");
     fputc('\n', out);
     print_examples(out, cli_overview_examples);
-    fputs("\nverbs:\n", out);
     for (const struct cli_command *c = cli_next_command(NULL); c; c = cli_next_command(c)) {
+        if (c->group)
+            fprintf(out, "\n%s:\n", c->group);
         if (c->hidden)
             continue;
         ACT_AUTOFREE char *left = act_sprintf("%s%s%s", c->name, c->aliases ? ", " : "", c->aliases ? c->aliases : "");
@@ -145,6 +146,48 @@ static void print_file_format(FILE *out)
     }
 }
 
+/* Tells whether an option takes what a word says: "class" of CLASSES. */
+static bool takes_such(const struct cli_option *o, const char *word)
+{
+    size_t len = strlen(word);
+
+    return o->argument && len > 2 && strncasecmp(o->argument, word, len) == 0 && strlen(o->argument) - len <= 2;
+}
+
+/* Prints the options of all verbs that a word names, by itself or by what it takes: "retry-on", "CLUSTER". Tells
+ * whether there is one. */
+static bool help_of_option(const char *word)
+{
+    const char *name = word + strspn(word, "-");
+    bool any = false;
+
+    for (const struct cli_command *c = cli_next_command(NULL); c; c = cli_next_command(c))
+        for (const struct cli_option *o = cli_option_table; o->long_name; o++) {
+            if (c->hidden || !o->help || o->place == CLI_EVERYWHERE || !cli_takes(c, o) ||
+                (strcmp(o->long_name, name) != 0 && !takes_such(o, name)))
+                continue;
+            ACT_AUTOFREE char *left = act_sprintf("a %s --%s%s%s", c->name, o->long_name, o->argument ? " " : "",
+                                                  o->argument ? o->argument : "");
+            print_row(stdout, OPTION_COLUMN, left, cli_option_help(c, o));
+            any = true;
+        }
+    return any;
+}
+
+/* Checks that the second word is a verb of the first: 'create' of 'a cluster'. */
+static int check_help_of(const struct cli_command *c, const char *word, struct act_error *err)
+{
+    ACT_AUTO(act_strv) verbs = {0};
+
+    if (c->complete == CLI_CHOICE)
+        cli_add_choices(c->synopsis, &verbs);
+    if (act_strv_has(&verbs, word))
+        return 0;
+    ACT_AUTOFREE char *then = cli_did_you_mean(verbs.n ? act_nearest(word, (const char *const *)verbs.v) : NULL);
+    return act_error_set(err, ACT_USAGE, "'a %s' has no verb '%s'%s'a help %s' is its page", c->name, word, then,
+                         c->name);
+}
+
 int cmd_help(struct cli *cli, struct act_error *err)
 {
     if (cli->words.n == 0) {
@@ -158,7 +201,11 @@ int cmd_help(struct cli *cli, struct act_error *err)
     }
     const struct cli_command *c = cli_find_command(cli->words.v[0]);
     if (!c)
-        return cli_unknown_verb(cli->words.v[0], err);
+        return !cli_synonym(cli->words.v[0]) && help_of_option(cli->words.v[0])
+                   ? 0
+                   : cli_unknown_verb(cli->words.v[0], err);
+    if (cli->words.n > 1 && check_help_of(c, cli->words.v[1], err) < 0)
+        return -ACT_USAGE;
     if (!cli_show_page(c))
         cli_print_help(c, stdout);
     return 0;

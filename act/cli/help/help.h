@@ -34,6 +34,9 @@ bool cli_show_page(const struct cli_command *command);
 /* Shows act.yaml(5), in the same way. */
 bool cli_show_file_format(void);
 
+/* Adds the choices at the beginning of a synopsis: "show | check", "list|show [NAME]". */
+void cli_add_choices(const char *synopsis, struct act_strv *out);
+
 int cmd_complete(struct cli *cli, struct act_error *err);
 int cmd_completion(struct cli *cli, struct act_error *err);
 int cmd_help(struct cli *cli, struct act_error *err);

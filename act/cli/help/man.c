@@ -165,9 +165,12 @@ static void put_overview(FILE *out)
     fputs(".SH SYNOPSIS\n", out);
     put_bold(out, "a", "[OPTIONS] VERB [OPTIONS] [ARGUMENTS]");
     fputs(".SH VERBS\nEach has a page:\n.BR a\\-submit (1)\nand so on.\n", out);
-    for (const struct cli_command *c = cli_next_command(NULL); c; c = cli_next_command(c))
+    for (const struct cli_command *c = cli_next_command(NULL); c; c = cli_next_command(c)) {
+        if (c->group)
+            fprintf(out, ".SS %s\n", c->group);
         if (!c->hidden)
             put_entry(out, c->name, c->aliases, c->summary);
+    }
     put_options(out, NULL, CLI_BEFORE, "OPTIONS OF SEVERAL VERBS, BEFORE OR AFTER THE VERB");
     put_options(out, NULL, CLI_EVERYWHERE, "OPTIONS OF EVERY VERB");
     fputs(".SH EXIT STATUS\n", out);

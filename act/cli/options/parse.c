@@ -388,6 +388,17 @@ static int check_count(const struct cli *cli, struct act_error *err)
     return cli_hint_help(cli, err);
 }
 
+/* Names the run submitted last where a verb takes a run, harms none, and nothing says which. */
+static void name_last_run(struct cli *cli)
+{
+    const struct cli_common_options *o = &cli->options;
+
+    if (!cli->command->last_run || o->help || o->name || o->tags.n || (int)cli->words.n != cli->command->min_words)
+        return;
+    act_strv_push(&cli->words, "@");
+    cli->words_before += cli->words_before + 1 == cli->words.n;
+}
+
 static int parse_words(struct parser *p, struct act_error *err)
 {
     struct cli *cli = p->cli;
@@ -431,6 +442,8 @@ int cli_parse(int argc, char **argv, struct cli *cli, struct act_error *err)
         rc = check_before(&p, err);
     if (rc == 0 && cli->command)
         rc = check_count(cli, err);
+    if (rc == 0 && cli->command)
+        name_last_run(cli);
     free(p.before);
     return rc;
 }

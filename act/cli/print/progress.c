@@ -25,12 +25,18 @@ static uint64_t less(uint64_t a, uint64_t b)
     return a > b ? a - b : 0;
 }
 
+/* Returns the bytes that have moved, those of parts under way as well. */
+static uint64_t progress_moved(const struct transfer_progress *now)
+{
+    return now->done_bytes + (now->moving_bytes > 0 ? (uint64_t)now->moving_bytes : 0);
+}
+
 /* ---- the rate */
 
 void cli_rate_add(struct cli_rate *r, int64_t ms, const struct transfer_progress *now)
 {
-    r->last =
-        (struct cli_sample){.ms = ms, .bytes = less(now->done_bytes, now->resumed_bytes), .objects = now->done_objects};
+    r->last = (struct cli_sample){
+        .ms = ms, .bytes = less(progress_moved(now), now->resumed_bytes), .objects = now->done_objects};
     if (r->n > 0 && ms - r->v[r->n - 1].ms < SAMPLE_EVERY_MS)
         return;
     if (r->n == CLI_RATE_SAMPLES)
@@ -58,7 +64,7 @@ int64_t cli_rate_left_s(const struct cli_rate *r, const struct transfer_progress
 {
     double seconds = window_s(r), bytes = cli_rate_bytes(r), left;
     uint64_t objects = r->n > 0 ? r->last.objects - r->v[0].objects : 0;
-    uint64_t bytes_to_go = less(now->found_bytes, now->done_bytes);
+    uint64_t bytes_to_go = less(now->found_bytes, progress_moved(now));
 
     if (!now->listing_done || seconds <= 0 || (bytes <= 0 && (bytes_to_go > 0 || objects < MANY_OBJECTS)))
         return -1;
@@ -75,30 +81,44 @@ int64_t cli_rate_left_s(const struct cli_rate *r, const struct transfer_progress
 
 static int progress_share(uint64_t part, uint64_t whole)
 {
-    return whole && part < whole ? (int)((double)part * 100 / (double)whole) : 100;
+    return part < whole ? (int)((double)part * 100 / (double)whole) : 100;
 }
 
-/* Returns the lesser share of bytes and objects; -1: not known. */
+/* Returns the share of the bytes that have moved, and of the objects where these have none; 100 only if all of them are
+ * done. -1: not known. */
 static int percent_of(const struct transfer_progress *now)
 {
-    int bytes = progress_share(now->done_bytes, now->found_bytes);
     int objects = progress_share(now->done_objects + now->failed_objects, now->found_objects);
+    int bytes = now->found_bytes ? progress_share(progress_moved(now), now->found_bytes) : objects;
 
     if (!now->listing_done || now->found_objects == 0)
         return -1;
-    return bytes < objects ? bytes : objects;
+    return bytes == 100 && objects < 100 ? 99 : bytes;
+}
+
+/* Adds "3/40+ objects, 1.2 MiB/8.0 MiB+", or how much is compared as long as nothing was found that has to be moved. */
+static void progress_add_found(const struct transfer_progress *now, struct act_buf *out)
+{
+    bool compares = now->found_objects == 0 && now->listed_objects > 0;
+    uint64_t objects = compares ? now->listed_objects : now->found_objects;
+    const char *more = now->listing_done ? "" : "+", *many = objects == 1 && !*more ? "" : "s";
+    char done[ACT_UNIT_TEXT], all[ACT_UNIT_TEXT];
+
+    act_size_to_text(progress_moved(now), done);
+    act_size_to_text(compares ? now->listed_bytes : now->found_bytes, all);
+    if (compares)
+        act_buf_addf(out, ", comparing %llu%s object%s, %s%s", (cli_count_t)objects, more, many, all, more);
+    else
+        act_buf_addf(out, " %llu/%llu%s object%s, %s/%s%s", (cli_count_t)now->done_objects, (cli_count_t)objects, more,
+                     many, done, all, more);
 }
 
 static void progress_add_counts(const struct cli_rate *rate, const struct transfer_progress *now, struct act_buf *out)
 {
-    const char *more = now->listing_done ? "" : "+";
-    char done[ACT_UNIT_TEXT], found[ACT_UNIT_TEXT], text[ACT_UNIT_TEXT];
+    char text[ACT_UNIT_TEXT];
     int64_t left_s = cli_rate_left_s(rate, now);
 
-    act_size_to_text(now->done_bytes, done);
-    act_size_to_text(now->found_bytes, found);
-    act_buf_addf(out, " %llu/%llu%s object%s, %s/%s%s", (cli_count_t)now->done_objects, (cli_count_t)now->found_objects,
-                 more, now->found_objects == 1 && !*more ? "" : "s", done, found, more);
+    progress_add_found(now, out);
     if (cli_rate_bytes(rate) >= 0) {
         act_size_to_text((uint64_t)cli_rate_bytes(rate), text);
         act_buf_addf(out, ", %s/s", text);
@@ -152,12 +172,15 @@ void cli_progress_line(const char *verb, const struct cli_rate *rate, const stru
 struct transfer_progress cli_progress_sum(const struct transfer_progress *a, const struct transfer_progress *b)
 {
     return (struct transfer_progress){
+        .listed_objects = a->listed_objects + b->listed_objects,
+        .listed_bytes = a->listed_bytes + b->listed_bytes,
         .found_objects = a->found_objects + b->found_objects,
         .found_bytes = a->found_bytes + b->found_bytes,
         .listing_done = b->listing_done,
         .slow = b->slow,
         .done_objects = a->done_objects + b->done_objects,
         .done_bytes = a->done_bytes + b->done_bytes,
+        .moving_bytes = b->moving_bytes,
         .resumed_bytes = a->resumed_bytes + b->resumed_bytes,
         .same_objects = a->same_objects + b->same_objects,
         .skipped_links = a->skipped_links + b->skipped_links,

@@ -230,9 +230,31 @@ static bool has_room(const struct layout *l, size_t column)
     int wanted = -GAP;
 
     for (size_t i = 0; i < l->n; i++)
-        if (i == column || l->columns[i].rank < l->columns[column].rank)
+        if (l->widths[i] > 0 && (i == column || l->columns[i].rank < l->columns[column].rank))
             wanted += GAP + (i == column ? l->widths[i] : least(&l->columns[i], l->widths[i]));
     return l->room == 0 || wanted <= l->room;
+}
+
+/* Tells whether nothing is known of a column in any row; one that stays where it is does not count. */
+static bool table_is_empty(const struct layout *l, size_t i, const struct act_strv *lines)
+{
+    if (l->columns[i].rank == 0 || l->columns[i].wide)
+        return false;
+    for (size_t k = i; k < lines->n; k += l->n)
+        if (strcmp(lines->v[k], "-") != 0)
+            return false;
+    return true;
+}
+
+/* Leaves out the columns that nothing is known of, where not all of every row fits. */
+static void table_drop_empty(struct layout *l, const struct act_strv *lines)
+{
+    int wanted = -GAP;
+
+    for (size_t i = 0; i < l->n; i++)
+        wanted += GAP + l->widths[i];
+    for (size_t i = 0; i < l->n && l->room > 0 && wanted > l->room; i++)
+        l->widths[i] = table_is_empty(l, i, lines) ? 0 : l->widths[i];
 }
 
 static void lay_out(struct layout *l, const struct act_strv *lines)
@@ -241,6 +263,7 @@ static void lay_out(struct layout *l, const struct act_strv *lines)
         l->widths[i] = table_measure(l, i, lines);
         raise_least(l, i, lines);
     }
+    table_drop_empty(l, lines);
     l->below = l->n;
     for (size_t i = 0; i < l->n; i++)
         if (l->columns[i].below && !has_room(l, i)) {

@@ -49,6 +49,29 @@ void cli_oldest_first(struct flow_runs *runs)
     }
 }
 
+/* Returns what --name or --tag may have meant; NULL: nothing is close. New string. */
+static char *each_run_near_label(struct cli *cli)
+{
+    const struct cli_common_options *o = &cli->options;
+    ACT_AUTO(act_strv) names = {0};
+    ACT_AUTO(act_strv) tags = {0};
+
+    flow_known_labels(&cli->flow, &names, &tags);
+    const char *near = o->name && names.n ? act_nearest(o->name, (const char *const *)names.v) : NULL;
+    for (size_t i = 0; i < o->tags.n && tags.n && !near; i++)
+        near = act_nearest(o->tags.v[i], (const char *const *)tags.v);
+    return act_strdup(near);
+}
+
+static int each_run_none(struct cli *cli, struct act_error *err)
+{
+    ACT_AUTOFREE char *near = each_run_near_label(cli);
+    ACT_AUTOFREE char *then = cli_did_you_mean(near);
+
+    return act_error_set(err, ACT_NOT_FOUND, "no run of yours is tagged so, or has such a name%s'a q' lists them",
+                         then);
+}
+
 int cli_labelled_runs(struct cli *cli, bool with_spec, struct flow_runs *out, struct act_error *err)
 {
     struct flow_table table = {
@@ -58,7 +81,7 @@ int cli_labelled_runs(struct cli *cli, bool with_spec, struct flow_runs *out, st
     if (rc == 0)
         rc = flow_list_runs(&cli->flow, &table, out, err);
     if (rc == 0 && out->n == 0)
-        rc = act_error_set(err, ACT_NOT_FOUND, "no run of yours is tagged so, or has such a name; 'a q' lists them");
+        rc = each_run_none(cli, err);
     cli_oldest_first(out);
     return rc;
 }

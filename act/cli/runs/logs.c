@@ -81,7 +81,7 @@ static int cmd_logs_follow(struct cli *cli, struct flow_run *run, struct act_err
                                .sink = {.write = cli_write_stdout, .arg = &lines}};
 
     if (o->follow)
-        cli_end_with(CLI_RUN_GOES_ON);
+        cli_end_beside(run->row.id);
     int rc = flow_follow_log(&cli->flow, run, &what, err);
     cli_end_text();
     return rc;

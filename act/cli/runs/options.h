@@ -13,7 +13,7 @@ struct cli_logs_options {
 
 /* The table of runs, and what is redrawn. */
 struct cli_query_options {
-    bool no_details, rebuild, watch, once;
+    bool no_details, rebuild, watch, once, running, queued, failed;
     int64_t interval_s; /* 0: not given */
 };
 

@@ -237,6 +237,15 @@ static int fetch_run(struct cli *cli, struct flow_run *run, json_t *list, struct
     return rc;
 }
 
+/* Returns the name of the state that is asked for; NULL: all are. */
+static const char *query_state(const struct cli_query_options *o)
+{
+    return o->running  ? run_state_name(RUN_RUNNING)
+           : o->queued ? run_state_name(RUN_QUEUED)
+           : o->failed ? run_state_name(RUN_FAILED)
+                       : NULL;
+}
+
 /* Refuses options that say nothing about the table, about a run, or beside each other. */
 static int check_query(const struct cli *cli, struct act_error *err)
 {
@@ -252,6 +261,9 @@ static int check_query(const struct cli *cli, struct act_error *err)
         {named && cli->options.name, "--name", "is about the table of runs, and a run is named"},
         {named && cli->options.tags.n, "--tag", "is about the table of runs, and a run is named"},
         {named && cli->options.max >= 0, "--max", "is about the table of runs, and a run is named"},
+        {named && query_state(o), "--running, --queued and --failed",
+         "are about the table of runs, and a run is named"},
+        {o->running + o->queued + o->failed > 1, "--running, --queued, --failed", "exclude each other"},
         {named && o->rebuild, "--rebuild", "is about all runs; a run that is named is looked for anyway"},
         {named && o->watch, "--watch", "is about the table of runs; 'a logs -f RUN' follows the log of one"},
         {o->interval_s > 0 && !o->watch, "--interval", "is how often --watch redraws the table"},
@@ -280,7 +292,7 @@ int cmd_query(struct cli *cli, struct act_error *err)
     if (rc < 0)
         return rc;
     if (cli->words.n == 0)
-        return cmd_query_print_table(cli, NULL, err);
+        return cmd_query_print_table(cli, query_state(o), err);
     if (cli->words.n > 1 && !cli->options.json && !o->no_details)
         return cli_each_run(cli, &(struct cli_each_run){.act = fetch_run, .after = cli_compare_runs}, err);
     return cli_each_run(cli, &(struct cli_each_run){.act = query_run, .list = cli->options.json}, err);

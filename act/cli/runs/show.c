@@ -181,12 +181,29 @@ void cli_note_no_runs(const struct flow_table *table)
 
 /* Which columns a table of runs has besides those that all have. */
 struct show_columns {
-    bool names, tools, reasons;
+    bool names, tools, reasons, short_ids;
 };
+
+/* Tells whether the ends of the ids are enough: in little room, and where no two of them are the same. */
+static bool show_short_ids(const struct flow_runs *runs, int room)
+{
+    enum { ROOMY = 120 };
+    ACT_AUTO(act_strv) ends = {0};
+
+    if (room == 0 || room >= ROOMY)
+        return false;
+    for (size_t i = 0; i < runs->n; i++)
+        act_strv_push(&ends, cli_short_id(runs->v[i].row.id));
+    act_strv_sort(&ends);
+    for (size_t i = 1; i < ends.n; i++)
+        if (strcmp(ends.v[i - 1], ends.v[i]) == 0)
+            return false;
+    return true;
+}
 
 static void show_push_run(struct act_strv *cells, const struct flow_run *run, const struct show_columns *has)
 {
-    act_strv_push(cells, run->row.id);
+    act_strv_push(cells, has->short_ids ? cli_short_id(run->row.id) : run->row.id);
     if (has->names)
         cli_push_text(cells, run->row.name);
     act_strv_push(cells, run_state_name(run->status.state));
@@ -202,13 +219,16 @@ static void show_push_run(struct act_strv *cells, const struct flow_run *run, co
 
 void cli_runs_text(const struct flow_runs *runs, bool with_reason, int room, bool coloured, struct act_buf *out)
 {
-    const struct show_columns has = {.names = render_has_names(runs), .tools = has_tools(runs), .reasons = with_reason};
+    const struct show_columns has = {.names = render_has_names(runs),
+                                     .tools = has_tools(runs),
+                                     .reasons = with_reason,
+                                     .short_ids = show_short_ids(runs, room)};
     const struct {
         bool is_there;
         struct cli_column column;
     } all[] = {
         {true, {"ID", 'l', .rank = 0}},
-        {has.names, {"NAME", 'l', .rank = 1, .min = 8}},
+        {has.names, {"NAME", 'l', .rank = 0, .min = 8}},
         {true, {"STATUS", 'l', .is_state = true}},
         {has.tools, {"EXIT", 'r', .rank = 6}},
         {has.tools, {"TOOL", 'l', .rank = 6}},

@@ -38,6 +38,7 @@ static void cmd_wait_show(void *arg, const struct flow_runs *runs, size_t n_ende
     struct shown *shown = arg;
     int64_t now_s = act_now_unix_s();
 
+    cli_end_beside(runs->n == 1 ? runs->v[0].row.id : NULL);
     if (!shown->terminal || now_s == shown->at_s)
         return;
     shown->at_s = now_s;
@@ -159,7 +160,7 @@ int cmd_wait(struct cli *cli, struct act_error *err)
 
     if (o->notify && !*o->notify)
         return act_error_set(err, ACT_USAGE, "--notify needs a command");
-    cli_end_with(CLI_RUN_GOES_ON);
+    cli_end_beside(cli->words.n == 1 ? cli->words.v[0] : NULL);
     int rc = cmd_wait_for(cli, &how, &runs, err);
     cmd_wait_clear(&shown);
     if (rc < 0)

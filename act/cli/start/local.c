@@ -27,9 +27,10 @@ int cmd_local(struct cli *cli, struct act_error *err)
                             .interrupted = &cli_interrupted};
 
     int rc = cli_check_command(cli, "a local python3 train.py", err);
+    if (rc == 0)
+        rc = cli_check_shell(cli, err);
     if (rc < 0)
         return rc;
-    cli_warn_of_shell(cli);
     cli_packing_start(&packing, cli, &code);
     rc = flow_local_start(&cli->flow, &io, err);
     flow_init_release(&code);

@@ -7,8 +7,9 @@
 #include "cli/print/progress.h"
 #include "flow/code/code.h"
 
-/* Warns of words of the command that only a shell would have understood: '|', '>'. */
-void cli_warn_of_shell(const struct cli *cli);
+/* Asks whether words of the command that only a shell would have understood ('|', '>') are meant for the command
+ * itself; a dry run warns of them. */
+int cli_check_shell(const struct cli *cli, struct act_error *err) ACT_NODISCARD;
 
 /* The progress display while the code is packed. */
 struct cli_packing {

@@ -42,9 +42,10 @@ int cmd_submit(struct cli *cli, struct act_error *err)
     int rc = o->job_file ? 0 : cli_check_command(cli, "a submit python3 train.py", err);
     if (rc == 0)
         rc = cli_labels(cli, &io.labels, err);
+    if (rc == 0)
+        rc = cli_check_shell(cli, err);
     if (rc < 0)
         return rc;
-    cli_warn_of_shell(cli);
     cli_packing_start(&packing, cli, &code);
     rc = flow_submit(&cli->flow, &io, err);
     if (rc == 0 && io.dry_run) {

@@ -215,12 +215,13 @@ static void top_text_add_said(struct act_buf *out, const struct flow_live *live,
 
     if (!live->line)
         return;
+    ACT_AUTOFREE char *progress = numbers_progress(live->line);
     act_duration_to_text(silent_s, age);
-    if (live->spoke_unix_s > 0)
+    if (live->spoke_unix_s > 0 && (!progress || silent_s >= SILENT_S))
         act_buf_addf(out, silent_s >= SILENT_S ? "silent for %s" : "%s ago", age);
     if (live->held_up_by >= 0)
-        act_buf_addf(out, ", rank %d holds it up", live->held_up_by);
-    act_buf_addf(out, "%s%s", out->len ? ": " : "", live->line);
+        act_buf_addf(out, "%srank %d holds it up", out->len ? ", " : "", live->held_up_by);
+    act_buf_addf(out, "%s%s", out->len ? ": " : "", progress ? progress : live->line);
 }
 
 /* Adds what a run says; if it does not run, why. */
@@ -253,6 +254,17 @@ static const char *without_interpreter(const char *command)
     return *at ? at : command;
 }
 
+/* Adds what a run is called; a long command leaves room for what the run says. */
+static void push_name(struct act_strv *cells, const struct ledger_run *row, const struct top_look *look)
+{
+    enum { NAMES = 4 }; /* would fit beside one another */
+    const char *name = row->name ? row->name : look->columns > 0 ? without_interpreter(row->command) : row->command;
+    struct act_buf cut = {0};
+
+    cli_add_line(&cut, name, look->columns / NAMES, CLI_CUT_WORDS);
+    act_strv_take(cells, cut.data ? act_buf_steal(&cut) : act_strdup(""));
+}
+
 static void push_run(struct act_strv *cells, const struct flow_board_run *run, bool chosen, const struct top_look *look)
 {
     const struct ledger_run *row = &run->run.row;
@@ -266,7 +278,7 @@ static void push_run(struct act_strv *cells, const struct flow_board_run *run, b
     push_use(cells, live, look);
     push_memory(cells, live);
     push_numbers(cells, live, look);
-    act_strv_push(cells, row->name ? row->name : look->columns > 0 ? without_interpreter(row->command) : row->command);
+    push_name(cells, row, look);
     push_said(cells, run, look);
 }
 
@@ -376,12 +388,12 @@ static void rows_text(const struct top_row *rows, size_t n, struct top_look *loo
     struct cli_column columns[COLUMNS] = {
         {"RUN", 'l', .rank = 0, .wide = 9},
         {"STATE", 'l', .rank = 0, .wide = 9, .is_state = true},
-        {"AGE", 'r', .rank = 1, .wide = 6},
-        {"CLUSTER", 'l', .rank = 6, .min = 7, .wide = 7},
-        {"GPU", 'l', .rank = 2, .min = 10, .wide = 10, .cut = CLI_CUT_PARTS},
-        {"MEM", 'r', .rank = 4, .wide = 4},
-        {"NUMBERS", 'l', .rank = 3, .min = 12, .wide = 12, .cut = CLI_CUT_PARTS},
-        {"NAME", 'l', .rank = 7, .min = 8, .wide = 8, .cut = CLI_CUT_WORDS},
+        {"AGE", 'r', .rank = 2, .wide = 6},
+        {"CLUSTER", 'l', .rank = 7, .min = 7, .wide = 7},
+        {"GPU", 'l', .rank = 3, .min = 10, .wide = 10, .cut = CLI_CUT_PARTS},
+        {"MEM", 'r', .rank = 6, .wide = 4},
+        {"NUMBERS", 'l', .rank = 4, .min = 12, .wide = 12, .cut = CLI_CUT_PARTS},
+        {"NAME", 'l', .rank = 1, .min = 8, .wide = 8, .cut = CLI_CUT_WORDS},
         {"SAYS", 'l', .rank = 5, .min = 12, .wide = 12, .cut = CLI_CUT_WORDS},
     };
     ACT_AUTO(act_strv) cells = {0};

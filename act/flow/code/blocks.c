@@ -59,6 +59,7 @@ struct part {
     struct store_call call;
     char *data;
     int errnum;
+    int64_t moved_bytes;
 };
 
 bool flow_has_blocks(const struct store *store, const struct package_summary *package)
@@ -168,6 +169,15 @@ static void blocks_show_progress(struct upload *u)
     u->io->uploading(u->io->arg, &u->progress);
 }
 
+static void blocks_moves(struct store_call *call, int64_t bytes)
+{
+    struct part *part = call->arg;
+
+    part->moved_bytes += bytes;
+    part->upload->progress.moving_bytes += bytes;
+    blocks_show_progress(part->upload);
+}
+
 static void part_sent(struct store_call *call)
 {
     struct part *part = call->arg;
@@ -177,6 +187,7 @@ static void part_sent(struct store_call *call)
         u->rc = call->rc;
         u->error = call->error;
     }
+    u->progress.moving_bytes -= part->moved_bytes;
     u->progress.done_bytes += part->range->len;
     u->io->sent_bytes += part->range->len;
     blocks_show_progress(u);
@@ -220,6 +231,7 @@ static void send_part(struct upload *u, size_t i)
                                    .block = {.id = u->blocks[i].id,
                                              .offset = range->offset,
                                              .data = {.len = range->len, .crc64 = &range->crc64}},
+                                   .moves = blocks_moves,
                                    .done = part_sent,
                                    .arg = part}};
     u->under_way++;

@@ -323,7 +323,7 @@ static int find_last_row(struct flow *flow, struct question *q, struct act_error
     return rc;
 }
 
-static int nothing_found(const struct question *q, struct act_error *err)
+static int nothing_found(struct flow *flow, const struct question *q, struct act_error *err)
 {
     ACT_AUTOFREE char *where = q->cluster ? act_sprintf(" on cluster '%s'", q->cluster) : act_strdup("");
 
@@ -336,7 +336,8 @@ static int nothing_found(const struct question *q, struct act_error *err)
     if (act_ends_with(q->piece, ":"))
         return act_error_set(err, ACT_NOT_FOUND, "no run '%s'; leave out the colon: it is for paths, as in 'a ls %s'",
                              q->piece, q->piece);
-    return act_error_set(err, ACT_NOT_FOUND, "no run '%s'; 'a q' lists the runs", q->piece);
+    ACT_AUTOFREE char *then = flow_near_run(flow, q->piece);
+    return act_error_set(err, ACT_NOT_FOUND, "no run '%s'%s", q->piece, then);
 }
 
 /* ---- one run */
@@ -380,7 +381,7 @@ int flow_find_row(struct flow *flow, const char *piece, bool asked, struct flow_
     if (rc == 0)
         find_leave_newest(wanted_piece, &q.rows);
     if (rc == 0 && q.rows.n == 0)
-        rc = nothing_found(&q, err);
+        rc = nothing_found(flow, &q, err);
     if (rc == 0 && q.rows.n > 1)
         rc = find_ambiguous(wanted_piece, &q.rows, err);
     if (rc == 0 && q.rows.n == 1) {

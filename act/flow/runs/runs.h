@@ -1,6 +1,7 @@
 /* runs.h - the existing runs: found, listed, waited for, changed in size; and the nodes that failed under them.
  *
  *   find.c         the one run that a piece of an id or a name means, taken into the ledger if that does not know it
+ *   near.c         what a word that names no run may mean
  *   named.c        runs by the names that a service shows for them
  *   table.c        many runs at once
  *   state.c        the status of a run: as the ledger has it, and as its platform says now
@@ -39,6 +40,11 @@ int flow_find_known(struct flow *flow, const char *piece, struct flow_run *out, 
 /* Does what flow_find_run() does for somebody who watches the run: while its platform cannot be reached, the user is
  * told, and this goes on asking. */
 int flow_find_watched(struct flow *flow, const char *piece, struct flow_run *out, struct act_error *err) ACT_NODISCARD;
+/* Adds the names and tags ("KEY=VALUE") of the runs of the ledger, the newest first, each once, without asking anybody
+ * else. */
+void flow_known_labels(struct flow *flow, struct act_strv *names, struct act_strv *tags);
+/* Returns what to say of a word that names no run: "; did you mean 'ddp1'? 'a q' lists the runs". New string. */
+char *flow_near_run(struct flow *flow, const char *word);
 /* Returns the URL of the run's web page, a new string; NULL: it has none. */
 char *flow_page(struct flow *flow, const struct flow_run *run);
 /* Returns the exit status that stands for the run, as a shell has it: 0, that of the first rank that failed, or 143 if

@@ -1,5 +1,6 @@
-/* project.c - a folder without aux_data or .git in it or above is a project of its own. Whoever types a command in a
- * subfolder of another project may not mean that, so the first run says which folder it is, and why.
+/* project.c - the first run of a project says which folder that is, and what marks it. A folder without aux_data or .git
+ * in it or above is a project of its own, and whoever types a command in a subfolder of another project may not mean
+ * that.
  */
 #include <string.h>
 #include <unistd.h>
@@ -62,11 +63,13 @@ int step_say_project(struct passage *p, struct act_error *err)
     const char *root = p->flow->config.project_root;
 
     (void)err;
-    if (is_marked(root))
-        return 0;
     ACT_AUTOFREE char *known = project_find_known(p->flow, root);
     if (act_streq(known, root)) /* it was said */
         return 0;
+    if (is_marked(root)) {
+        act_note("project: '%s', as %s is in it", root, project_has(root, "aux_data") ? "aux_data" : ".git");
+        return 0;
+    }
     ACT_AUTOFREE char *above = find_marked_above(root);
     if (known)
         act_note("project: '%s' (no aux_data or .git in it); runs were submitted from '%s' above it, whose code and "
