@@ -254,8 +254,8 @@ def test_a_dry_run_of_every_verb_refuses_what_is_refused(act, copied, words):
 
 
 def test_a_login_that_fails(act, double, login):
-    """The folders of the run are reached by it. It is another identity, because the run that goes on keeps the token of its
-    own in the cache."""
+    """The folders of the run are reached by it. It is another identity, because the run that goes on keeps the token of
+    its own in the cache."""
     act.account("store", account_name=double.account, container_name=double.container, endpoint=double.endpoint)
     act.cluster("aml", folders=("data",), extra={"mount": "copy"})
     act.env |= login.principal()
