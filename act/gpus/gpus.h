@@ -106,6 +106,8 @@ char *gpus_name(const struct gpu *gpu);
 void gpus_show(const struct gpu_list *list, const bool *mine);
 /* Returns the GPUs as the variable names them that a process is told by: "2,3". New string. */
 char *gpus_text(const struct gpu_list *list, const bool *mine);
+/* Leaves of the GPUs that the variables of this process name those at these positions, from 0: "0,3"; "": none. */
+void gpus_narrow(const char *positions);
 /* Returns what the local_rank-th process of a node sees of the GPUs that the node's processes have together, as the
  * value of CUDA_VISIBLE_DEVICES: one instance of MIG, because a process sees no more than one of a list. New string;
  * NULL: all of them. */

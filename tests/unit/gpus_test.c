@@ -85,6 +85,36 @@ TEST(test_a_machine_without_gpus)
     assert_given(&(struct gpu_masks){.v = {[MASK_CUDA] = (char[]){"0"}}}, "");
 }
 
+/* Of lists that name the same GPUs in their own ways, the same ones stay. */
+TEST(test_positions_of_what_is_visible)
+{
+    static const struct {
+        const char *cuda, *rocr, *positions, *cuda_left, *rocr_left, *hip;
+    } rows[] = {
+        {"0,1,2,3", NULL, "2,3", "2,3", NULL, NULL},
+        {"4,6,7", NULL, "0,2", "4,7", NULL, NULL},
+        {"MIG-a,GPU-b", NULL, "1", "GPU-b", NULL, NULL},
+        {"0,1", NULL, "", "", NULL, NULL},
+        {"0", NULL, "1", "", NULL, NULL}, /* it has none of them: no others */
+        {NULL, NULL, "1", "1", NULL, NULL},
+        {NULL, "4,5,6", "1,2", NULL, "5,6", "0,1"},
+        {"4,5,6", "4,5,6", "2", "6", "6", "0"},
+        {NULL, "4", "", NULL, "", ""},
+    };
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct gpu_masks masks = {
+            .v = {[MASK_CUDA] = act_strdup(rows[i].cuda), [MASK_ROCR] = act_strdup(rows[i].rocr)}};
+        gpu_masks_restore(&masks);
+        gpus_narrow(rows[i].positions);
+        gpu_masks_release(&masks);
+        assert_true(act_streq(getenv("CUDA_VISIBLE_DEVICES"), rows[i].cuda_left));
+        assert_true(act_streq(getenv("ROCR_VISIBLE_DEVICES"), rows[i].rocr_left));
+        assert_true(act_streq(getenv("HIP_VISIBLE_DEVICES"), rows[i].hip));
+    }
+    gpu_masks_restore(&(struct gpu_masks){0});
+}
+
 TEST(test_cards_in_the_order_of_their_bus)
 {
     struct gpu_list list;
