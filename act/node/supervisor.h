@@ -36,9 +36,9 @@ struct supervise_options {
     int lock_fd; /* of supervisor.lock, locked; -1: still to be taken */
     bool gpus;   /* the slots are GPUs */
     bool shared; /* with the other users of the machine */
-    const char
-        *within; /* "job 4711 of Slurm": of a batch system, whose end is that of the run; NULL: none. With IN_SLURM
-                         * this is a step of that job */
+    /* "job 4711 of Slurm": of a batch system, whose end is that of the run; NULL: none. With IN_SLURM this is a step of
+     * that job. */
+    const char *within;
     enum where where;
     const char *pods;  /* the name that all pods have in common, or the addresses of machines (pod_host()) */
     const char *group; /* which of them the attempt has, "0,2,3"; NULL: all */
