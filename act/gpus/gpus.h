@@ -122,7 +122,8 @@ enum gpus_answer {
     GPUS_FAILED,     /* it ended with an error */
 };
 /* Completes the list by what nvidia-smi or the driver's files say: memory, users, UUIDs, and how near the cards are.
- * Takes at most limit_ms, and leaves a program behind that does not even hear SIGKILL. root as of gpus_find(). */
+ * Takes at most limit_ms, and leaves a program behind that does not even hear SIGKILL: as long as
+ * that is there, GPUS_UNANSWERED is the answer, and no other is started. root as of gpus_find(). */
 enum gpus_answer gpus_ask(const char *root, int limit_ms, struct gpu_list *list);
 /* Returns that answer in words, for a person; NULL: it is as it should be. Not owned. */
 const char *gpus_answer_text(enum gpus_answer answer);

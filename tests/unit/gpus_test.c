@@ -4,6 +4,7 @@
 #include "unit/temp_dir.h"
 #include "unit/test.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -533,7 +534,9 @@ TEST(test_a_process_outside_of_the_container)
 
 /* ---- a program that plays nvidia-smi */
 
-static enum gpus_answer ask_program(const char *script, struct gpu_list *list)
+enum { IN_TIME_MS = 60 * 1000 };
+
+static enum gpus_answer ask_program(const char *script, int limit_ms, struct gpu_list *list)
 {
     ACT_AUTOFREE char *bin = act_path_join(dir, "bin");
     ACT_AUTOFREE char *program = act_path_join(bin, "nvidia-smi");
@@ -545,7 +548,7 @@ static enum gpus_answer ask_program(const char *script, struct gpu_list *list)
     gpus_cards(2);
     gpus_find(dir, list);
     setenv("PATH", with, 1);
-    enum gpus_answer answer = gpus_ask(dir, 300, list);
+    enum gpus_answer answer = gpus_ask(dir, limit_ms, list);
     setenv("PATH", path, 1);
     return answer;
 }
@@ -554,8 +557,9 @@ TEST(test_nvidia_smi_answers)
 {
     struct gpu_list list;
 
-    assert_int_equal(ask_program("#!/bin/sh\ncase $1 in --query-gpu*) printf '" TWO_CARDS "';; esac\n", &list),
-                     GPUS_TOLD);
+    assert_int_equal(
+        ask_program("#!/bin/sh\ncase $1 in --query-gpu*) printf '" TWO_CARDS "';; esac\n", IN_TIME_MS, &list),
+        GPUS_TOLD);
     assert_int_equal(list.v[1].used_bytes, INT64_C(31744) << 20);
     gpu_list_release(&list);
 }
@@ -564,8 +568,42 @@ TEST(test_nvidia_smi_hangs)
 {
     struct gpu_list list;
 
-    assert_int_equal(ask_program("#!/bin/sh\nexec sleep 100\n", &list), GPUS_UNANSWERED);
+    assert_int_equal(ask_program("#!/bin/sh\nexec sleep 100\n", 300, &list), GPUS_UNANSWERED);
     assert_int_equal(list.v[1].used_bytes, -1);
+    gpu_list_release(&list);
+}
+
+/* Like one in a broken driver it does not hear SIGKILL, which is sent to its group: it has left that. */
+TEST(test_nvidia_smi_does_not_even_die)
+{
+    static const char deaf[] = "#!/usr/bin/python3\n"
+                               "import os, time\n"
+                               "os.setpgid(0, os.getpgid(os.getppid()))\n"
+                               "open('%s', 'a').write('%%d\\n' %% os.getpid())\n"
+                               "time.sleep(600)\n";
+    ACT_AUTOFREE char *pids = act_path_join(dir, "pids");
+    ACT_AUTOFREE char *script = act_sprintf(deaf, pids);
+    ACT_AUTOFREE char *text = NULL;
+    struct gpu_list list;
+
+    gpus_put("dev/shm/others", "");
+    do { /* Python takes its time to begin */
+        assert_int_equal(ask_program(script, 1000, &list), GPUS_UNANSWERED);
+        gpu_list_release(&list);
+        free(text);
+        text = NULL;
+    } while (act_file_read(pids, 4096, &text, NULL, NULL) < 0 || !strchr(text, '\n'));
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(ask_program(script, 10, &list), GPUS_UNANSWERED);
+        gpu_list_release(&list);
+    }
+    ACT_AUTOFREE char *all = NULL;
+    assert_int_equal(act_file_read(pids, 4096, &all, NULL, NULL), 0);
+    assert_string_equal(all, text); /* no other was started */
+    assert_int_equal(kill((pid_t)atoi(all), SIGKILL), 0);
+    assert_int_equal(
+        ask_program("#!/bin/sh\ncase $1 in --query-gpu*) printf '" TWO_CARDS "';; esac\n", IN_TIME_MS, &list),
+        GPUS_TOLD);
     gpu_list_release(&list);
 }
 
@@ -573,7 +611,7 @@ TEST(test_nvidia_smi_fails)
 {
     struct gpu_list list;
 
-    assert_int_equal(ask_program("#!/bin/sh\necho 'NVIDIA-SMI has failed'; exit 9\n", &list), GPUS_FAILED);
+    assert_int_equal(ask_program("#!/bin/sh\necho 'NVIDIA-SMI has failed'; exit 9\n", IN_TIME_MS, &list), GPUS_FAILED);
     assert_non_null(gpus_answer_text(GPUS_FAILED));
     gpu_list_release(&list);
 }
