@@ -49,6 +49,10 @@ void devices_share(struct devices *d)
         node_say(
             "there is no folder that all users of this machine may write to: their runs are not waited for, but the "
             "processes on the GPUs are");
+    if (d->claims.flooded)
+        node_say(
+            "there are so many claims of GPUs in '%s' that not all of them are read there: somebody should remove them",
+            d->claims.flooded);
 }
 
 void devices_close(struct devices *d)
