@@ -1,5 +1,5 @@
 /* ask.c - asks nvidia-smi, and the files of AMD's driver. A broken card can make nvidia-smi hang for ever, even after
- * SIGKILL: nothing waits for it beyond the limit. */
+ * SIGKILL: nothing waits for it beyond the limit, and no other is started while it is there. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -7,6 +7,8 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,13 +18,42 @@
 #include "gpus/gpus_internal.h"
 #include "proc/proc.h"
 
-/* ---- programs */
+/* ---- nvidia-smi */
+
+/* Opens what each nvidia-smi of this user has as its stderr: a file with a lock, which one that the driver does not let
+ * go keeps. So there is never more than one. -1: there still is one. */
+static int ask_turn(const char *root, int64_t deadline_ms)
+{
+    enum { LOOK_MS = 10 };
+    ACT_AUTOFREE char *path = act_sprintf("%s/dev/shm/act-nvidia-smi-%u", root, (unsigned)geteuid());
+    int fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
+    struct stat st;
+
+    if (fd < 0 || fstat(fd, &st) < 0 || st.st_uid != geteuid()) { /* somebody else's says nothing */
+        if (fd >= 0)
+            close(fd);
+        return open("/dev/null", O_WRONLY | O_CLOEXEC);
+    }
+    while (flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK) {
+        if (act_now_monotonic_ms() >= deadline_ms) {
+            close(fd);
+            return -1;
+        }
+        poll(NULL, 0, LOOK_MS);
+    }
+    (void)!ftruncate(fd, 0); /* of what an earlier one complained */
+    return fd;
+}
 
 struct question {
     const char *const words[4];
     void (*take)(char *text, struct gpu_list *list);
     bool (*is_due)(const struct gpu_list *list);
-    pid_t pid; /* 0: not asked */
+};
+
+/* A program that was asked. */
+struct asked {
+    pid_t pid;
     int fd;
     struct act_buf said;
 };
@@ -47,43 +78,44 @@ static bool has_several(const struct gpu_list *list)
     return gpus_given(list) > 2; /* of two, there is nothing to choose */
 }
 
-static void ask_start(const char *program, struct question *q)
+static bool ask_start(const char *program, const struct question *q, int turn, struct asked *out)
 {
     ACT_AUTO(act_strv) words = {0};
     struct act_error ignored;
     int ends[2];
 
+    *out = (struct asked){0};
     if (pipe2(ends, O_CLOEXEC) < 0)
-        return;
+        return false;
     act_strv_push(&words, program);
     for (const char *const *word = q->words; *word; word++)
         act_strv_push(&words, *word);
-    int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
     const struct proc_start start = {
-        .argv = words.v, .sees = OF_USER, .in_fd = -1, .out_fd = ends[1], .err_fd = nowhere, .own_group = true};
-    if (proc_start(&start, &q->pid, &ignored) < 0)
-        q->pid = 0;
-    close(nowhere);
+        .argv = words.v, .sees = OF_USER, .in_fd = -1, .out_fd = ends[1], .err_fd = turn, .own_group = true};
+    bool good = proc_start(&start, &out->pid, &ignored) == 0;
     close(ends[1]);
-    q->fd = ends[0];
+    if (!good)
+        close(ends[0]);
+    out->fd = ends[0];
+    return good;
 }
 
 /* Reads to the end of its output; false: it says too much, or not in time. */
-static bool ask_read(struct question *q, int64_t deadline_ms)
+static bool ask_read(struct asked *a, int64_t deadline_ms)
 {
     enum { MAX_BYTES = 256 * 1024 };
     char chunk[4096];
 
     for (;;) {
         int64_t left = deadline_ms - act_now_monotonic_ms();
-        struct pollfd pfd = {.fd = q->fd, .events = POLLIN};
-        if (left <= 0 || q->said.len > MAX_BYTES)
+        struct pollfd pfd = {.fd = a->fd, .events = POLLIN};
+        if (left <= 0 || a->said.len > MAX_BYTES)
             return false;
         if (poll(&pfd, 1, (int)left) <= 0)
             continue;
-        ssize_t n = read(q->fd, chunk, sizeof(chunk));
+        ssize_t n = read(a->fd, chunk, sizeof(chunk));
         if (n > 0)
-            act_buf_add(&q->said, chunk, (size_t)n);
+            act_buf_add(&a->said, chunk, (size_t)n);
         else if (n == 0)
             return true;
         else if (errno != EINTR)
@@ -92,12 +124,12 @@ static bool ask_read(struct question *q, int64_t deadline_ms)
 }
 
 /* Its status, or -1 if it does not end in time. */
-static int ask_end(struct question *q, int64_t deadline_ms)
+static int ask_end(struct asked *a, int64_t deadline_ms)
 {
     enum { LOOK_MS = 2 };
     int status;
 
-    while (waitpid(q->pid, &status, WNOHANG) == 0) {
+    while (waitpid(a->pid, &status, WNOHANG) == 0) {
         if (act_now_monotonic_ms() >= deadline_ms)
             return -1;
         poll(NULL, 0, LOOK_MS);
@@ -105,27 +137,31 @@ static int ask_end(struct question *q, int64_t deadline_ms)
     return status;
 }
 
-static enum gpus_answer ask_take(struct question *q, int64_t deadline_ms, struct gpu_list *list)
+static enum gpus_answer ask_one(const char *program, const struct question *q, int turn, int64_t deadline_ms,
+                                struct gpu_list *list)
 {
     enum { END_MS = 100 };
-    bool is_whole = ask_read(q, deadline_ms);
-    int status = is_whole ? ask_end(q, deadline_ms) : -1;
+    struct asked asked;
 
-    if (status < 0) {
-        kill(-q->pid, SIGKILL);
-        (void)ask_end(q, act_now_monotonic_ms() + END_MS);
-        return GPUS_UNANSWERED;
-    }
-    if (status != 0)
+    if (!ask_start(program, q, turn, &asked))
         return GPUS_FAILED;
-    q->take(q->said.data ? q->said.data : (char[]){""}, list);
-    return GPUS_TOLD;
+    int status = ask_read(&asked, deadline_ms) ? ask_end(&asked, deadline_ms) : -1;
+    if (status < 0) {
+        kill(-asked.pid, SIGKILL);
+        (void)ask_end(&asked, act_now_monotonic_ms() + END_MS);
+    } else if (status == 0) {
+        q->take(asked.said.data ? asked.said.data : (char[]){""}, list);
+    }
+    close(asked.fd);
+    act_buf_release(&asked.said);
+    return status < 0 ? GPUS_UNANSWERED : status == 0 ? GPUS_TOLD : GPUS_FAILED;
 }
 
-/* All at once. The answer is that to the first question. */
-static enum gpus_answer ask_nvidia(int limit_ms, struct gpu_list *list)
+/* One after another, so that a driver that hangs holds one of them. The answer is that to the first question, if the
+ * others are answered at all. */
+static enum gpus_answer ask_nvidia(const char *root, int limit_ms, struct gpu_list *list)
 {
-    struct question questions[] = {
+    static const struct question questions[] = {
         {.words = {"--query-gpu=index,uuid,name,memory.used,memory.total,mig.mode.current",
                    "--format=csv,noheader,nounits"},
          .take = gpus_take_memory,
@@ -139,19 +175,18 @@ static enum gpus_answer ask_nvidia(int limit_ms, struct gpu_list *list)
     enum { N_QUESTIONS = sizeof(questions) / sizeof(questions[0]) };
     ACT_AUTOFREE char *program = proc_find_in_path("nvidia-smi");
     int64_t deadline_ms = act_now_monotonic_ms() + limit_ms;
-    enum gpus_answer answer = GPUS_UNTOLD;
+    int turn = program ? ask_turn(root, deadline_ms) : -1;
+    enum gpus_answer answer = !program ? GPUS_UNTOLD : turn < 0 ? GPUS_UNANSWERED : GPUS_TOLD;
 
-    for (int i = 0; program && i < N_QUESTIONS; i++)
-        if (questions[i].is_due(list))
-            ask_start(program, &questions[i]);
-    for (int i = 0; i < N_QUESTIONS; i++) {
-        struct question *q = &questions[i];
-        enum gpus_answer said = q->pid > 0 ? ask_take(q, deadline_ms, list) : program ? GPUS_FAILED : GPUS_UNTOLD;
-        answer = i == 0 ? said : answer;
-        if (q->fd > 0)
-            close(q->fd);
-        act_buf_release(&q->said);
+    for (int i = 0; i < N_QUESTIONS && answer == GPUS_TOLD; i++) {
+        if (!questions[i].is_due(list))
+            continue;
+        enum gpus_answer said = ask_one(program, &questions[i], turn, deadline_ms, list);
+        if (i == 0 || said == GPUS_UNANSWERED)
+            answer = said;
     }
+    if (turn >= 0)
+        close(turn);
     return answer;
 }
 
@@ -214,7 +249,7 @@ enum gpus_answer gpus_ask(const char *root, int limit_ms, struct gpu_list *list)
     switch (kind) {
     case GPU_NVIDIA:
     case GPU_MIG:
-        return ask_nvidia(limit_ms, list);
+        return ask_nvidia(root, limit_ms, list);
     case GPU_AMD:
         return ask_amd(root, list);
     case GPU_INTEL:

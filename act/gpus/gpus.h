@@ -106,6 +106,8 @@ char *gpus_name(const struct gpu *gpu);
 void gpus_show(const struct gpu_list *list, const bool *mine);
 /* Returns the GPUs as the variable names them that a process is told by: "2,3". New string. */
 char *gpus_text(const struct gpu_list *list, const bool *mine);
+/* Leaves of the GPUs that the variables of this process name those at these positions, from 0: "0,3"; "": none. */
+void gpus_narrow(const char *positions);
 /* Returns what the local_rank-th process of a node sees of the GPUs that the node's processes have together, as the
  * value of CUDA_VISIBLE_DEVICES: one instance of MIG, because a process sees no more than one of a list. New string;
  * NULL: all of them. */
@@ -120,7 +122,8 @@ enum gpus_answer {
     GPUS_FAILED,     /* it ended with an error */
 };
 /* Completes the list by what nvidia-smi or the driver's files say: memory, users, UUIDs, and how near the cards are.
- * Takes at most limit_ms, and leaves a program behind that does not even hear SIGKILL. root as of gpus_find(). */
+ * Takes at most limit_ms, and leaves a program behind that does not even hear SIGKILL: as long as
+ * that is there, GPUS_UNANSWERED is the answer, and no other is started. root as of gpus_find(). */
 enum gpus_answer gpus_ask(const char *root, int limit_ms, struct gpu_list *list);
 /* Returns that answer in words, for a person; NULL: it is as it should be. Not owned. */
 const char *gpus_answer_text(enum gpus_answer answer);

@@ -418,6 +418,53 @@ void gpus_show(const struct gpu_list *list, const bool *mine)
     }
 }
 
+/* Returns the entries of a list that are at these positions. New string. */
+static char *masks_at(const char *list, const char *positions)
+{
+    ACT_AUTO(act_strv) entries = {0};
+    struct act_buf text = {0};
+    char *end;
+
+    for (char *entry; (entry = masks_next(&list));)
+        act_strv_take(&entries, entry);
+    for (const char *rest = positions; *rest; rest = *end == ',' ? end + 1 : "") {
+        unsigned long at = strtoul(rest, &end, 10);
+        if (end != rest && at < entries.n)
+            act_buf_addf(&text, "%s%s", text.len ? "," : "", entries.v[at]);
+    }
+    return act_buf_steal(&text);
+}
+
+/* HIP counts only what ROCm leaves. */
+static void number_for_hip(const char *left)
+{
+    struct act_buf numbers = {0};
+    int n = 0;
+
+    for (const char *at = *left ? left : NULL; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL, n++)
+        act_buf_addf(&numbers, "%s%d", n ? "," : "", n);
+    masks_set(MASK_HIP, n ? numbers.data : "");
+    masks_set(MASK_ORDINAL, NULL);
+    act_buf_release(&numbers);
+}
+
+void gpus_narrow(const char *positions)
+{
+    static const enum gpu_mask lists[] = {MASK_CUDA, MASK_ROCR, MASK_HIP, MASK_ORDINAL, MASK_ZE};
+    bool any = false;
+
+    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+        const char *list = getenv(gpus_mask_name(lists[i]));
+        ACT_AUTOFREE char *left = list ? masks_at(list, positions) : NULL;
+        any = any || list;
+        masks_set(lists[i], left);
+    }
+    if (!any)
+        masks_set(MASK_CUDA, positions);
+    if (getenv(gpus_mask_name(MASK_ROCR)))
+        number_for_hip(getenv(gpus_mask_name(MASK_ROCR)));
+}
+
 char *gpus_of_rank(const char *visible, int local_rank)
 {
     const char *rest = visible;

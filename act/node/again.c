@@ -34,7 +34,7 @@ static void take_facts(const struct supervisor *s, struct retry_facts *out)
                                         : alone ? s->node.name
                                                 : "",
                                 .hosts = &s->job.hosts,
-                                .is_requeued = r && r->lost && s->job.id && job_is_requeued(&s->job),
+                                .is_requeued = r && r->lost && s->job.id && !s->job.step && job_is_requeued(&s->job),
                                 .class_of_elsewhere = s->end_class};
     if (s->status.started_unix_s)
         out->seconds = s->status.ended_unix_s - s->status.started_unix_s;
@@ -71,26 +71,34 @@ static bool pause_here(struct supervisor *s, int64_t pause_s)
     int sig = 0;
 
     while ((left = end - act_now_monotonic_ms()) > 0) {
-        if (watch_wait(&s->watch, left < BEAT_MS ? left : BEAT_MS, &sig) == WATCH_SIGNAL && is_abort(s, sig))
+        bool is_told = watch_wait(&s->watch, left < BEAT_MS ? left : BEAT_MS, &sig) == WATCH_SIGNAL && is_abort(s, sig);
+        if (is_told || attempt_abort_is_asked(s))
             return false;
         attempt_save_status(s);
     }
     return !attempt_abort_is_asked(s);
 }
 
-/* Executes this program anew, which still holds the lock. Signals that came meanwhile are pending there, too. */
+/* Executes this program anew, which still holds the lock, if there is one. Signals that came meanwhile are pending
+ * there, too. */
 static void begin_here(const struct supervisor *s)
 {
     const struct supervise_options *o = &s->options;
     char self[PATH_MAX] = "";
     ACT_AUTO(act_strv) argv = {0};
 
-    if (readlink("/proc/self/exe", self, sizeof(self) - 1) < 0 || fcntl(o->lock_fd, F_SETFD, 0) < 0)
+    if (readlink("/proc/self/exe", self, sizeof(self) - 1) < 0 ||
+        (o->lock_fd >= 0 && fcntl(o->lock_fd, F_SETFD, 0) < 0))
         return;
     ACT_STRV_PUSH(&argv, self, "supervise");
-    act_strv_pushf(&argv, "--slots-dir=%s", o->slots_dir);
+    if (o->where == IN_SLURM)
+        act_strv_push(&argv, "--slurm");
+    if (o->slots_dir)
+        act_strv_pushf(&argv, "--slots-dir=%s", o->slots_dir);
+    if (o->lock_fd >= 0)
+        act_strv_pushf(&argv, "--lock-fd=%d", o->lock_fd);
     act_strv_pushf(&argv, "--slots=%d", o->slots);
-    act_strv_pushf(&argv, "--lock-fd=%d", o->lock_fd);
+    act_strv_pushf(&argv, "--time-left=%d", o->left_s);
     if (o->gpus)
         act_strv_push(&argv, "--gpus");
     if (o->shared)
@@ -182,6 +190,7 @@ void again_consider(struct supervisor *s)
         return;
     take_facts(s, &facts);
     int next = retry_consider(&s->node, &facts, &s->status);
-    if (next > 0 && tries[s->options.where])
-        tries[s->options.where](s, next);
+    void (*try)(struct supervisor *, int) = s->job.step ? try_here : tries[s->options.where];
+    if (next > 0 && try)
+        try(s, next);
 }

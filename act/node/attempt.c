@@ -24,6 +24,15 @@
 
 enum { RESERVE_BYTES = 256 * 1024 };
 
+/* Who submitted the run waits for it: only the step itself knows its number. */
+static int write_step(const struct supervisor *s, struct act_error *err)
+{
+    ACT_AUTOFREE char *path = node_path(&s->node, RUN_FILE_JOB);
+    ACT_AUTOFREE char *text = run_job_text(s->job.step);
+
+    return act_file_write(path, text, strlen(text), 0644, err);
+}
+
 /* The content is on disk before the name exists, so that the loser can read who has won, even after a power cut. */
 int attempt_claim(const struct supervisor *s, struct act_error *err)
 {
@@ -31,13 +40,14 @@ int attempt_claim(const struct supervisor *s, struct act_error *err)
     ACT_AUTOFREE char *path = node_path(&s->node, FILE_CLAIM);
     ACT_AUTOFREE char *owner = NULL;
     bool existed;
-    int rc = act_file_create(path, s->job.id, strlen(s->job.id), 0600, &existed, err);
+    const char *job = s->job.step ? s->job.step : s->job.id;
+    int rc = act_file_create(path, job, strlen(job), 0600, &existed, err);
 
     if (rc == 0)
         rc = act_file_read(path, CLAIM_MAX, &owner, NULL, err);
-    if (rc == 0 && strcmp(owner, s->job.id) != 0)
-        rc = act_error_set(err, ACT_FAIL, "run '%s' belongs to job %s: job %s ends", s->node.spec.id, owner, s->job.id);
-    return rc;
+    if (rc == 0 && strcmp(owner, job) != 0)
+        rc = act_error_set(err, ACT_FAIL, "run '%s' belongs to job %s: job %s ends", s->node.spec.id, owner, job);
+    return rc < 0 || !s->job.step ? rc : write_step(s, err);
 }
 
 /* ---- which one ---- */
@@ -72,16 +82,16 @@ static void keep_of_earlier(struct supervisor *s, const struct run_status *last)
 
 bool attempt_find(struct supervisor *s)
 {
+    bool by_slurm = s->options.where == IN_SLURM && !s->job.step;
     struct run_status last;
 
-    s->status.attempt = s->options.where == IN_SLURM ? s->job.starts : 1;
+    s->status.attempt = by_slurm ? s->job.starts : 1;
     if (run_status_read(s->status_path, &last, NULL) == 0) {
         keep_of_earlier(s, &last);
-        if (s->options.where != IN_SLURM)
+        if (!by_slurm)
             s->status.attempt = last.attempt; /* as this process, or the first pod, has counted */
     }
-    if (s->options.where != IN_SLURM || run_status_read(s->status_path, &last, NULL) < 0 ||
-        last.attempt < s->status.attempt)
+    if (!by_slurm || run_status_read(s->status_path, &last, NULL) < 0 || last.attempt < s->status.attempt)
         return true;
     if (last.state == RUN_RUNNING && !wait_for_other(s, &last))
         return false;

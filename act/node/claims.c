@@ -27,7 +27,7 @@
 #define TRIES  'T'
 #define HOLDS  'H'
 
-enum { TEXT_MAX_BYTES = 4096, EACH_USER_MAX = 256, SWEEP_AFTER_S = 60 };
+enum { TEXT_MAX_BYTES = 4096, EACH_USER_MAX = 256, SWEEP_AFTER_S = 60, FOLDER_MAX = 64 * 1024 };
 
 /* ---- locks */
 
@@ -104,6 +104,17 @@ static bool is_too_many(struct claims_count *count, uid_t uid)
     return false;
 }
 
+/* Returns the next claim's name. NULL: there are no more, or so many that nobody means them; *count counts them. */
+static const char *next_name(DIR *d, size_t *count)
+{
+    for (struct dirent *e; d && *count < FOLDER_MAX && (e = readdir(d));)
+        if (act_starts_with(e->d_name, PREFIX)) {
+            ++*count;
+            return e->d_name;
+        }
+    return NULL;
+}
+
 /* Calls each() with the live claims of a folder that are not ours, until it says false. */
 static void each_claim(const struct claims *c, const struct claims_place *place,
                        bool (*each)(const struct gpu_claim *claim, void *arg), void *arg)
@@ -113,12 +124,13 @@ static void each_claim(const struct claims *c, const struct claims_place *place,
     struct stat st;
     DIR *d = opendir(place->dir);
     bool goes_on = true;
+    size_t n = 0;
 
-    for (struct dirent *e; goes_on && d && (e = readdir(d));) {
-        if (!act_starts_with(e->d_name, PREFIX) || strcmp(e->d_name, c->name) == 0 ||
-            fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 || is_too_many(&count, st.st_uid))
+    for (const char *name; goes_on && (name = next_name(d, &n));) {
+        if (strcmp(name, c->name) == 0 || fstatat(dirfd(d), name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+            is_too_many(&count, st.st_uid))
             continue;
-        if (read_claim(dirfd(d), e->d_name, &claim))
+        if (read_claim(dirfd(d), name, &claim))
             goes_on = each(&claim, arg);
     }
     if (d)
@@ -295,20 +307,22 @@ static bool is_shared(const char *dir)
            (st.st_mode & 07) == 07;
 }
 
-/* Removes what dead runs of this user have left, but nothing new: a claim made a moment ago may not be locked yet. */
-static void sweep_own(const char *dir)
+/* Removes what dead runs of this user have left, but nothing new: a claim made a moment ago may not be locked yet.
+ * Returns how many claims there were. */
+static size_t sweep_own(const char *dir)
 {
     DIR *d = opendir(dir);
     struct gpu_claim claim;
     struct stat st;
+    size_t n = 0;
 
-    for (struct dirent *e; d && (e = readdir(d));)
-        if (act_starts_with(e->d_name, PREFIX) && fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-            st.st_uid == geteuid() && st.st_ctim.tv_sec < time(NULL) - SWEEP_AFTER_S &&
-            !read_claim(dirfd(d), e->d_name, &claim))
-            unlinkat(dirfd(d), e->d_name, 0);
+    for (const char *name; (name = next_name(d, &n));)
+        if (fstatat(dirfd(d), name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_uid == geteuid() &&
+            st.st_ctim.tv_sec < time(NULL) - SWEEP_AFTER_S && !read_claim(dirfd(d), name, &claim))
+            unlinkat(dirfd(d), name, 0);
     if (d)
         closedir(d);
+    return n;
 }
 
 void claims_open(struct claims *c, const char *const *dirs)
@@ -321,7 +335,8 @@ void claims_open(struct claims *c, const char *const *dirs)
         if (!dirs && !is_shared(*dir))
             continue;
         c->places[c->n++] = (struct claims_place){.dir = act_strdup(*dir), .fd = -1};
-        sweep_own(*dir);
+        if (sweep_own(*dir) == FOLDER_MAX)
+            c->flooded = c->places[c->n - 1].dir;
     }
 }
 

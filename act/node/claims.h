@@ -20,9 +20,10 @@ struct claims {
         char *dir;
         int fd; /* of our own claim there, locked; -1: there is none */
     } places[3];
-    size_t n;      /* 0: there is no such folder, and nobody is asked */
-    char name[48]; /* of its file, in each of them; empty: nothing is claimed */
-    char *text;    /* what it says */
+    size_t n;            /* 0: there is no such folder, and nobody is asked */
+    const char *flooded; /* the folder of one that has too many files for all of them to be read; NULL: none has */
+    char name[48];       /* of its file, in each of them; empty: nothing is claimed */
+    char *text;          /* what it says */
 };
 
 /* dirs: up to three, which end with NULL; NULL: those of the usual folders that belong to root and that all may write

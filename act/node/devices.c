@@ -30,10 +30,14 @@ int devices_open(struct devices *d, const struct run_spec *spec, const struct gp
                  struct act_error *err)
 {
     *d = (struct devices){.spec = spec, .masks = masks, .most = most};
-    int rc = devices_find(d, &d->list, err);
+    int rc = devices_find(d, &d->list, err), given = 0;
 
-    for (size_t i = 0; i < d->list.n; i++)
+    d->places = act_calloc(d->list.n + 1, sizeof(int));
+    for (size_t i = 0; i < d->list.n; i++) {
         act_strv_take(&d->keys, gpus_key(&d->list.v[i]));
+        d->places[i] = given;
+        given += d->list.v[i].is_given;
+    }
     d->free_then = act_calloc(d->list.n + 1, sizeof(bool));
     return rc;
 }
@@ -45,6 +49,10 @@ void devices_share(struct devices *d)
         node_say(
             "there is no folder that all users of this machine may write to: their runs are not waited for, but the "
             "processes on the GPUs are");
+    if (d->claims.flooded)
+        node_say(
+            "there are so many claims of GPUs in '%s' that not all of them are read there: somebody should remove them",
+            d->claims.flooded);
 }
 
 void devices_close(struct devices *d)
@@ -53,6 +61,7 @@ void devices_close(struct devices *d)
     gpu_list_release(&d->list);
     act_strv_release(&d->keys);
     free(d->free_then);
+    free(d->places);
     *d = (struct devices){0};
 }
 
@@ -161,6 +170,16 @@ bool devices_choose(void *arg, const bool *free_slots, int need, bool *out_chose
         return enough;
     out_lack->can_be_had = 0; /* somebody was quicker */
     return false;
+}
+
+char *devices_places(const struct devices *d, const struct slots *slots)
+{
+    struct act_buf text = {0};
+
+    for (size_t i = 0; i < d->list.n; i++)
+        if (slots_has(slots, (int)i))
+            act_buf_addf(&text, "%s%d", text.len ? "," : "", d->places[i]);
+    return act_buf_steal(&text);
 }
 
 void devices_show(const struct devices *d, const struct slots *slots)

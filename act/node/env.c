@@ -124,12 +124,16 @@ static void forget_rank(void)
         unsetenv(names[i]);
 }
 
-/* A process sees one instance of MIG, however many its list has. */
-static void set_gpus(const struct rank_place *place)
+/* Other runs of the same job have the rest of its GPUs. And a process sees one instance of MIG, however many its list
+ * has. */
+static void set_gpus(const struct node *node, const struct rank_place *place)
 {
-    const char *name = gpus_mask_name(MASK_CUDA);
-    ACT_AUTOFREE char *own = gpus_of_rank(getenv(name), place->local_rank);
+    const char *name = gpus_mask_name(MASK_CUDA), *ours = getenv(NODE_ENV_GPUS);
 
+    if (ours)
+        gpus_narrow(ours);
+    unsetenv(NODE_ENV_GPUS);
+    ACT_AUTOFREE char *own = node->spec.started_per_node ? NULL : gpus_of_rank(getenv(name), place->local_rank);
     if (own)
         setenv(name, own, 1);
 }
@@ -198,8 +202,7 @@ void env_set(const struct node *node, const struct rank_place *place)
     ACT_AUTOFREE char *hosts = host_list(node);
 
     set_numbers(node, place);
-    if (!node->spec.started_per_node)
-        set_gpus(place);
+    set_gpus(node, place);
     setenv("AZ_BATCH_HOST_LIST", hosts, 1);
     setenv("AZ_BATCHAI_JOB_MASTER_NODE_IP", master ? master : "127.0.0.1", 1);
     set_path(node, "AZ_BATCHAI_MPI_HOST_FILE", RUN_FILE_HOSTS);

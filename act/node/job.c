@@ -53,35 +53,83 @@ static void job_add_lines(const char *text, struct act_strv *out)
     }
 }
 
-int job_open(struct job *job, const struct node *node, struct act_error *err)
+int job_open(struct job *job, const struct node *node, bool within, struct act_error *err)
 {
     const char *id = getenv("SLURM_JOB_ID"), *array = getenv("SLURM_ARRAY_JOB_ID");
-    const char *task = getenv("SLURM_ARRAY_TASK_ID"), *restarts = getenv("SLURM_RESTART_COUNT");
+    const char *task = getenv("SLURM_ARRAY_TASK_ID"), *step = getenv("SLURM_STEP_ID");
+    const char *restarts = within ? NULL : getenv("SLURM_RESTART_COUNT");
     ACT_AUTOFREE char *output = node_path(node, RUN_FILE_SLURM);
     struct stat st;
     int64_t n;
 
     *job = (struct job){0};
-    if (!id)
-        return act_error_set(err, ACT_USAGE, "this is no Slurm job: SLURM_JOB_ID is not set");
+    if (!id || (within && !step))
+        return act_error_set(err, ACT_USAGE, "this is no Slurm job: %s is not set",
+                             id ? "SLURM_STEP_ID" : "SLURM_JOB_ID");
     /* the last task has the number of the whole array, which scontrol and scancel take for all of it */
     job->id = array && task ? act_sprintf("%s_%s", array, task) : act_strdup(id);
+    job->step = within ? act_sprintf("%s.%s", id, step) : NULL;
     job->starts = restarts && act_int_from_text(restarts, &n) && n > 0 && n < INT_MAX ? (int)n + 1 : 1;
     job->output_from = stat(output, &st) == 0 ? st.st_size : 0;
     return 0;
 }
 
-int job_find_hosts(struct job *job, const struct node *node, struct act_error *err)
+static void job_set_number(const char *name, int n)
+{
+    ACT_AUTOFREE char *text = act_sprintf("%d", n);
+
+    setenv(name, text, 1);
+}
+
+/* Says in the environment what a job of the run alone would say. Steps share the job's processors and GPUs, with the
+ * shell in which the run was submitted, too. */
+static void narrow_job(struct job *job, const struct run_spec *spec)
+{
+    ACT_AUTOFREE char *tasks = act_sprintf("%d(x%d)", spec->procs_per_node, spec->nodes);
+    ACT_AUTO(act_buf) list = {0};
+
+    while (job->hosts.n > (size_t)spec->nodes)
+        free(job->hosts.v[--job->hosts.n]);
+    for (size_t i = 0; i < job->hosts.n; i++)
+        act_buf_addf(&list, "%s%s", i ? "," : "", job->hosts.v[i]);
+    setenv("SLURM_JOB_NODELIST", list.data ? list.data : "", 1);
+    setenv("SLURM_NODELIST", list.data ? list.data : "", 1);
+    job_set_number("SLURM_JOB_NUM_NODES", spec->nodes);
+    job_set_number("SLURM_NNODES", spec->nodes);
+    job_set_number("SLURM_NTASKS", spec->nodes * spec->procs_per_node);
+    job_set_number("SLURM_NPROCS", spec->nodes * spec->procs_per_node);
+    setenv("SLURM_TASKS_PER_NODE", tasks, 1);
+    setenv("SLURM_OVERLAP", "1", 1);
+    setenv("SLURM_OVERCOMMIT", "1", 1);
+}
+
+/* Returns the nodes of the job as Slurm lists them, "n[1-2]"; NULL: not known. To a step, srun says its own nodes
+ * alone. New string. */
+static char *job_node_list(const struct job *job)
 {
     const char *list = getenv("SLURM_JOB_NODELIST");
+
+    if (!job->step)
+        return list ? act_strdup(list) : NULL;
+    char *text = ask_slurm((const char *const[]){"squeue", "--noheader", "--jobs", job->id, "-o", "%N", NULL}, STEP_S);
+    if (text)
+        text[strcspn(text, "\n")] = '\0';
+    return text;
+}
+
+int job_find_hosts(struct job *job, const struct node *node, struct act_error *err)
+{
+    ACT_AUTOFREE char *list = job_node_list(job);
     ACT_AUTOFREE char *names = NULL;
 
     if (!list)
-        return act_error_set(err, ACT_FAIL, "cannot find out the nodes: SLURM_JOB_NODELIST is not set");
+        return act_error_set(err, ACT_FAIL, "cannot find out the nodes of job %s", job->id);
     names = ask_slurm((const char *const[]){"scontrol", "show", "hostnames", list, NULL}, STEP_S);
     if (!names)
         return act_error_set(err, ACT_FAIL, "cannot find out the nodes '%s': 'scontrol show hostnames' failed", list);
     job_add_lines(names, &job->hosts);
+    if (job->step)
+        narrow_job(job, &node->spec);
     if ((int)job->hosts.n != node->spec.nodes)
         return act_error_set(err, ACT_FAIL, "the run needs %d nodes, and job %s has %zu", node->spec.nodes, job->id,
                              job->hosts.n);
@@ -93,6 +141,7 @@ void job_release(struct job *job)
     act_strv_release(&job->hosts);
     act_strv_release(&job->failed);
     free(job->id);
+    free(job->step);
     *job = (struct job){0};
 }
 

@@ -1,5 +1,5 @@
-/* job.h - the Slurm job whose batch step is a supervisor. Uses Slurm's own programs; their output is described in the
- * manual pages of scontrol and srun, and was observed with Slurm 22.05. */
+/* job.h - the Slurm job of which a supervisor is the batch step, or one of the other steps. Uses Slurm's own programs;
+ * their output is described in the manual pages of scontrol and srun, and was observed with Slurm 22.05. */
 #ifndef ACT_NODE_JOB_H
 #define ACT_NODE_JOB_H
 
@@ -9,6 +9,7 @@ enum job_end { JOB_GOES_ON, JOB_TIME_LIMIT, JOB_PREEMPTED, JOB_REQUEUED, JOB_NOD
 
 struct job {
     char *id;               /* NULL: there is no job */
+    char *step;             /* "5.3", if this is a step of somebody's job, which is not the run's; else NULL */
     int starts;             /* how often Slurm has started it, from 1 */
     struct act_strv hosts;  /* in the order of the node ranks */
     int64_t kill_wait_ms;   /* between SIGTERM and SIGKILL when Slurm ends a job */
@@ -20,9 +21,10 @@ struct job {
     char failed_text[160];  /* what that means, in words; "": nothing failed */
 };
 
-/* Reads what the environment of a batch step says of its job. */
-int job_open(struct job *job, const struct node *node, struct act_error *err) ACT_NODISCARD;
-/* Asks Slurm for the names of the job's nodes. */
+/* Reads what the environment of a batch step says of its job; within: of another step. */
+int job_open(struct job *job, const struct node *node, bool within, struct act_error *err) ACT_NODISCARD;
+/* Asks Slurm for the names of the job's nodes. A step takes the first ones, and what it starts sees a job of these
+ * alone. */
 int job_find_hosts(struct job *job, const struct node *node, struct act_error *err) ACT_NODISCARD;
 void job_release(struct job *job);
 

@@ -13,7 +13,8 @@
 #include "proc/proc.h"
 #include "run/machines.h"
 
-const char *const launcher_passed_on[] = {LINK_ENV, NODE_ENV_ATTEMPT, "MASTER_ADDR", "MASTER_PORT", NULL};
+const char *const launcher_passed_on[] = {LINK_ENV,      NODE_ENV_ATTEMPT, NODE_ENV_GPUS,
+                                          "MASTER_ADDR", "MASTER_PORT",    NULL};
 
 const char *launcher_name(const struct node *node)
 {
@@ -73,7 +74,8 @@ static int mpirun_words(const struct node *node, struct act_strv *out, struct ac
     act_strv_pushf(out, version >= 5 ? "ppr:%d:node" : "%d", node->spec.procs_per_node);
     ACT_STRV_PUSH(out, "--bind-to", "none");
     for (const char *const *name = launcher_passed_on; *name; name++)
-        ACT_STRV_PUSH(out, "-x", *name); /* its daemons on other nodes need not have our environment */
+        if (getenv(*name))
+            ACT_STRV_PUSH(out, "-x", *name); /* its daemons on other nodes need not have our environment */
     return 0;
 }
 
@@ -91,12 +93,14 @@ static int srun_words(const struct node *node, const char *program, struct act_s
 {
     const struct run_spec *spec = &node->spec;
     ACT_AUTOFREE char *srun = proc_find_in_path("srun");
-    const char *cpus = getenv("SLURM_CPUS_PER_TASK");
+    const char *cpus = getenv("SLURM_CPUS_PER_TASK"), *hosts = getenv("SLURM_JOB_NODELIST");
 
     if (!srun)
         return act_error_set(err, ACT_NOT_FOUND, "srun not found in PATH; set 'slurm.launcher' to mpirun");
     act_strv_push(out, "srun");
     act_strv_pushf(out, "--nodes=%d", spec->nodes);
+    if (hosts) /* of a larger job that the run is a step of, not any */
+        act_strv_pushf(out, "--nodelist=%s", hosts);
     act_strv_pushf(out, "--ntasks=%d", node_world_size(node));
     act_strv_pushf(out, "--ntasks-per-node=%d", spec->procs_per_node);
     if (cpus) /* since Slurm 22.05 steps do not inherit it from their job */

@@ -64,6 +64,18 @@ int link_connect(struct link *l, json_t *hello, bool *out_stop, struct act_error
 int link_connect_once(struct link *l, const char *target, json_t *hello, bool *out_stop,
                       struct act_error *err) ACT_NODISCARD;
 
+/* An address that is tried. */
+struct link_probe {
+    const char *address;
+    uint16_t port;
+    size_t of;  /* whose address it is */
+    int errnum; /* 0: it accepts connections; else why it does not */
+};
+/* Finds out which addresses accept connections, at the same time, so that those which do not answer cost a few seconds
+ * together. Sets errnum of each. Those of one peer stand together; once the first of these that can be had is known,
+ * nothing waits for the rest. */
+void link_probe(struct link_probe *probes, size_t n);
+
 /* ---- the supervisor's side ---- */
 
 struct link_server;

@@ -225,6 +225,76 @@ int link_connect_once(struct link *l, const char *target, json_t *hello, bool *o
     return rc;
 }
 
+/* ---- which addresses answer ---- */
+
+enum { PROBES_AT_ONCE = 256 };
+
+/* Returns the descriptor of a connection that is under way; -1: it has come or failed already. */
+static int probe_begin(struct link_probe *p)
+{
+    struct sockaddr_storage at;
+    socklen_t len = link_parse_address(p->address, p->port, &at);
+    int fd = len ? socket(at.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0) : -1;
+
+    p->errnum = !len ? EINVAL : fd < 0 || connect(fd, (struct sockaddr *)&at, len) < 0 ? errno : 0;
+    if (p->errnum == EINPROGRESS)
+        return fd;
+    if (fd >= 0)
+        close(fd);
+    return -1;
+}
+
+static void probe_end(struct link_probe *p, struct pollfd *pfd)
+{
+    socklen_t int_len = sizeof(int);
+
+    p->errnum = ETIMEDOUT;
+    if (pfd->revents && getsockopt(pfd->fd, SOL_SOCKET, SO_ERROR, &p->errnum, &int_len) < 0)
+        p->errnum = errno;
+    close(pfd->fd);
+    pfd->fd = -1; /* which poll() leaves out */
+}
+
+/* Tells whether some peer's first address that answers is not known yet. */
+static bool probe_is_open(const struct link_probe *probes, const struct pollfd *fds, size_t n)
+{
+    bool has_one = false;
+
+    for (size_t i = 0; i < n; i++) {
+        has_one = has_one && probes[i].of == probes[i - 1].of;
+        if (fds[i].fd >= 0 && !has_one)
+            return true;
+        has_one = has_one || (fds[i].fd < 0 && probes[i].errnum == 0);
+    }
+    return false;
+}
+
+static void probe_some(struct link_probe *probes, size_t n)
+{
+    struct pollfd fds[PROBES_AT_ONCE];
+    int64_t deadline = act_now_monotonic_ms() + CONNECT_MS, left = CONNECT_MS;
+
+    for (size_t i = 0; i < n; i++)
+        fds[i] = (struct pollfd){.fd = probe_begin(&probes[i]), .events = POLLOUT};
+    for (; left > 0 && probe_is_open(probes, fds, n); left = deadline - act_now_monotonic_ms()) {
+        poll(fds, n, (int)left);
+        for (size_t i = 0; i < n; i++)
+            if (fds[i].fd >= 0 && fds[i].revents)
+                probe_end(&probes[i], &fds[i]);
+    }
+    for (size_t i = 0; i < n; i++)
+        if (fds[i].fd >= 0)
+            probe_end(&probes[i], &fds[i]);
+}
+
+void link_probe(struct link_probe *probes, size_t n)
+{
+    for (size_t i = 0; i < n; i += PROBES_AT_ONCE)
+        probe_some(probes + i, n - i < PROBES_AT_ONCE ? n - i : PROBES_AT_ONCE);
+}
+
+/* ---- a connection ---- */
+
 int link_connect(struct link *l, json_t *hello, bool *out_stop, struct act_error *err)
 {
     struct connect_target t = {0};

@@ -5,8 +5,9 @@
  *       A process stays, and listens until the n - 1 other machines have come, or a minute is over. Until then there is
  *       a file of this name, the sign, in the folder ROOT of the runs. order: of struct run_machines.
  *   meet reach ROOT    {"index", "targets": [], "signs": []} -> {"reached": [], "why": [], "shared": []}
- *       Connects to each target, but to that of the index, which is this machine's own. For each: the first address
- *       that works (null: none), why none does, and whether its sign is in this machine's ROOT, too.
+ *       Connects to each target, but to that of the index, which is this machine's own. Which addresses answer is
+ *       found out at the same time for all. For each target: the first address that works (null: none), why none does,
+ *       and whether its sign is in this machine's ROOT, too.
  *
  * The connection is that of the ranks (link.h): whoever accepts it is the machine that the target is of. */
 #include <fcntl.h>
@@ -161,52 +162,96 @@ static int meet_listen(const char *root, const json_t *in, struct act_error *err
 
 /* ---- reach ---- */
 
-/* Tries the addresses of a target one after the other, except the loopback. Returns the one that works, a new string;
- * NULL: none, and err says why. */
-static char *meet_try(const char *target, int index, struct act_error *err)
+/* The addresses of all targets, except the loopback. */
+struct addresses {
+    struct act_strv texts;
+    struct link_probe *v;
+    size_t n;
+};
+
+static void addresses_release(struct addresses *a)
+{
+    act_strv_release(&a->texts);
+    free(a->v);
+}
+
+/* Adds those of a target, "<token> tcp <port> <address> <address> ...". */
+static void addresses_add(struct addresses *a, const char *target, size_t of)
 {
     ACT_AUTOWIPE char *copy = act_strdup(target);
     char *rest = copy;
     const char *token = strsep(&rest, " "), *kind = strsep(&rest, " "), *port = strsep(&rest, " ");
 
-    act_error_set(err, ACT_FAIL, "it has no address but that of itself");
+    (void)token;
     for (const char *address; kind && port && (address = strsep(&rest, " "));) {
-        CODEC_AUTOJSON json_t *hello = json_pack("{s:i}", "rank", index);
-        ACT_AUTOWIPE char *one = act_sprintf("%s %s %s %s", token, kind, port, address);
-        struct link l = {.fd = -1};
-        bool stop;
         if (act_starts_with(address, "127."))
             continue;
+        act_strv_push(&a->texts, address);
+        ACT_PUSH(a->v, a->n,
+                 (struct link_probe){.address = a->texts.v[a->texts.n - 1], .port = (uint16_t)atoi(port), .of = of});
+    }
+}
+
+/* Returns the first address of a target that works, in their order, which is the same for all machines; a new string.
+ * NULL: none, and err says why. */
+static char *meet_try(const struct addresses *all, size_t of, const char *target, int index, struct act_error *err)
+{
+    int token_len = (int)strcspn(target, " ");
+
+    act_error_set(err, ACT_FAIL, "it has no address but that of itself");
+    for (size_t i = 0; i < all->n; i++) {
+        const struct link_probe *p = &all->v[i];
+        if (p->of != of)
+            continue;
+        if (p->errnum) {
+            act_error_set(err, ACT_FAIL, "cannot connect to port %d (%s: %s)", p->port, p->address,
+                          strerror(p->errnum));
+            continue;
+        }
+        CODEC_AUTOJSON json_t *hello = json_pack("{s:i}", "rank", index);
+        ACT_AUTOWIPE char *one = act_sprintf("%.*s tcp %d %s", token_len, target, p->port, p->address);
+        struct link l = {.fd = -1};
+        bool stop;
         int rc = link_connect_once(&l, one, hello, &stop, err);
         link_close(&l);
         if (rc == 0)
-            return act_strdup(address);
+            return act_strdup(p->address);
     }
     return NULL;
+}
+
+static json_t *meet_reach_all(const char *root, const struct act_strv *targets, const struct act_strv *signs, int index)
+{
+    json_t *reached = json_array(), *why = json_array(), *shared = json_array();
+    struct addresses all = {0};
+    struct act_error err;
+
+    for (size_t i = 0; i < targets->n; i++)
+        if (i != (size_t)index)
+            addresses_add(&all, targets->v[i], i);
+    link_probe(all.v, all.n);
+    for (size_t i = 0; i < targets->n; i++) {
+        bool is_own = i == (size_t)index;
+        ACT_AUTOFREE char *path = act_path_join(root, signs->v[i]);
+        bool is_shared = !is_own && access(path, F_OK) == 0;
+        ACT_AUTOFREE char *address = is_own ? NULL : meet_try(&all, i, targets->v[i], index, &err);
+        json_array_append_new(reached, address ? codec_json_bytes_new(address) : json_null());
+        json_array_append_new(why, codec_json_bytes_new(address || is_own ? "" : act_error_text(&err)));
+        json_array_append_new(shared, json_boolean(is_shared));
+    }
+    addresses_release(&all);
+    return json_pack("{s:o, s:o, s:o}", "reached", reached, "why", why, "shared", shared);
 }
 
 static int meet_reach(const char *root, const json_t *in, struct act_error *err)
 {
     ACT_AUTO(act_strv) targets = {0}, signs = {0};
     int index = codec_json_int_in(in, "index", 0, MACHINES_MOST, 0);
-    json_t *reached = json_array(), *why = json_array(), *shared = json_array();
-    json_t *response = json_pack("{s:o, s:o, s:o}", "reached", reached, "why", why, "shared", shared);
 
     if (!codec_json_strv_get(json_object_get(in, "targets"), &targets) ||
-        !codec_json_strv_get(json_object_get(in, "signs"), &signs) || signs.n != targets.n) {
-        json_decref(response);
+        !codec_json_strv_get(json_object_get(in, "signs"), &signs) || signs.n != targets.n)
         return act_error_set(err, ACT_USAGE, "the request has no valid 'targets'");
-    }
-    for (size_t i = 0; i < targets.n; i++) {
-        bool is_own = i == (size_t)index;
-        ACT_AUTOFREE char *path = act_path_join(root, signs.v[i]);
-        bool is_shared = !is_own && access(path, F_OK) == 0;
-        ACT_AUTOFREE char *address = is_own ? NULL : meet_try(targets.v[i], index, err);
-        json_array_append_new(reached, address ? codec_json_bytes_new(address) : json_null());
-        json_array_append_new(why, codec_json_bytes_new(address || is_own ? "" : act_error_text(err)));
-        json_array_append_new(shared, json_boolean(is_shared));
-    }
-    return meet_print(response);
+    return meet_print(meet_reach_all(root, &targets, &signs, index));
 }
 
 int node_meet(int argc, char **argv)

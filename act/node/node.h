@@ -55,6 +55,8 @@ void node_release(struct node *node);
 char *node_path(const struct node *node, const char *name);
 /* The variable by which the supervisor tells the ranks the number of the attempt. */
 #define NODE_ENV_ATTEMPT "ACT_ATTEMPT"
+/* The variable by which it tells them which of the GPUs that they see are the run's: their positions, "0,3". */
+#define NODE_ENV_GPUS "ACT_RUN_GPUS"
 /* Returns how often the run was started, from 1, according to the supervisor. */
 int node_attempt(void);
 /* Returns how long a command may take to end when told to. */

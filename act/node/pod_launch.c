@@ -167,7 +167,8 @@ static json_t *environment_of_ranks(void)
     json_t *env = json_object();
 
     for (const char *const *name = launcher_passed_on; *name; name++)
-        json_object_set_new(env, *name, codec_json_bytes_new(getenv(*name) ? getenv(*name) : ""));
+        if (getenv(*name))
+            json_object_set_new(env, *name, codec_json_bytes_new(getenv(*name)));
     return env;
 }
 

@@ -98,13 +98,13 @@ static void write_line(int fd, const char *line)
     size_t len = strlen(line);
 
     if (pwrite(fd, line, len, 0) != (ssize_t)len || ftruncate(fd, (off_t)len) < 0)
-        node_say("cannot write for the runs behind this one what it waits for: %m");
+        node_say("cannot write for the runs behind this one what it has or waits for: %m");
 }
 
 /* Says nothing where the run before this one does not wait, or has not yet written what for. */
 static void tell_what_is_before(struct asker *a)
 {
-    char line[256];
+    char line[512];
     ssize_t n = pread(a->queue_fd, line, sizeof(line) - 1, 0);
 
     line[n > 0 ? n : 0] = '\0';
@@ -204,6 +204,41 @@ static bool choose_first(const bool *free_slots, int total, int need, bool *out_
     return out_lack->can_be_had >= need;
 }
 
+/* Returns the runs that have the slots which are not free. New string. */
+static char *slots_holders(const struct collector *c, const bool *free_slots)
+{
+    enum { NAMED_MAX = 2, ID_MAX = 128 };
+    ACT_AUTO(act_strv) ids = {0};
+    struct act_buf text = {0};
+
+    for (int i = 0; i < c->slots->total; i++) {
+        char id[ID_MAX];
+        ssize_t n = free_slots[i] ? 0 : pread(c->open_fd[i], id, sizeof(id) - 1, 0);
+        id[n > 0 ? n : 0] = '\0';
+        id[strcspn(id, "\n")] = '\0';
+        if (*id && !act_strv_has(&ids, id))
+            act_strv_push(&ids, id);
+    }
+    for (size_t i = 0; i < ids.n && i < NAMED_MAX; i++)
+        act_buf_addf(&text, "%s'%s'", i == 0 ? ", held by " : ids.n > NAMED_MAX ? ", " : " and ", ids.v[i]);
+    if (ids.n > NAMED_MAX)
+        act_buf_addf(&text, " and %zu more", ids.n - NAMED_MAX);
+    return act_buf_steal(&text);
+}
+
+static void slots_mark(int fd, const char *run)
+{
+    ACT_AUTOFREE char *line = act_sprintf("%s\n", run);
+
+    write_line(fd, line);
+}
+
+static void release_lack(struct slots_lack *lack)
+{
+    free(lack->held);
+    free(lack->why);
+}
+
 /* Takes all that the run needs, or none: whoever has the queue has time. */
 static bool slots_collect(struct collector *c, const struct slots_request *r, struct slots_lack *out_lack)
 {
@@ -216,11 +251,14 @@ static bool slots_collect(struct collector *c, const struct slots_request *r, st
         free_slots[i] = flock(c->open_fd[i], LOCK_EX | LOCK_NB) == 0;
     bool enough = r->choose ? r->choose(r->chooser, free_slots, s->need, chosen, out_lack)
                             : choose_first(free_slots, s->total, s->need, chosen, out_lack);
+    out_lack->held = enough ? NULL : slots_holders(c, free_slots);
     for (int i = 0; i < s->total; i++)
-        if (enough && chosen[i])
+        if (enough && chosen[i]) {
             s->fd[i] = c->open_fd[i];
-        else if (free_slots[i])
+            slots_mark(s->fd[i], r->run);
+        } else if (free_slots[i]) {
             (void)flock(c->open_fd[i], LOCK_UN);
+        }
     return enough;
 }
 
@@ -238,7 +276,8 @@ static void tell_what_is_missing(struct asker *a, const struct slots_lack *lack)
 {
     const struct slots_request *r = a->request;
     ACT_AUTOFREE char *what = slots_lacking(r, lack);
-    ACT_AUTOFREE char *why = act_sprintf("waits for %s%s%s", what, lack->why ? ": " : "", lack->why ? lack->why : "");
+    ACT_AUTOFREE char *why =
+        act_sprintf("waits for %s%s%s%s", what, lack->held, lack->why ? ": " : "", lack->why ? lack->why : "");
     ACT_AUTOFREE char *line = act_sprintf("'%s', which %s\n", r->run, why);
 
     if (act_streq(a->why, why))
@@ -256,7 +295,7 @@ static int wait_for_slots(struct collector *c, struct asker *a, struct act_error
     notice(a, a->request->dir, IN_CLOSE_WRITE);
     while (!slots_collect(c, a->request, &lack)) {
         tell_what_is_missing(a, &lack);
-        free(lack.why);
+        release_lack(&lack);
         enum watch_event event = watch_wait(a->w, retries > 0 ? RETRY_MS : LOOK_AGAIN_MS, &signal);
         if (is_stop(signal))
             return interrupted(err);
@@ -276,7 +315,7 @@ static int collect_all(struct collector *c, struct asker *a, struct act_error *e
 
     if (slots_collect(c, a->request, &lack))
         return 0;
-    free(lack.why);
+    release_lack(&lack);
     return wait_for_slots(c, a, err);
 }
 

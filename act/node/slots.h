@@ -1,5 +1,5 @@
 /* slots.h - the GPUs (or processors) of this machine, shared among runs by file locks: one file each, locked
- * while a run holds it. Locks end with the process that holds them, however it ends. */
+ * while a run holds it, whose id is in it. Locks end with the process that holds them, however it ends. */
 #ifndef ACT_NODE_SLOTS_H
 #define ACT_NODE_SLOTS_H
 
@@ -14,6 +14,7 @@ struct slots {
 /* What a run that has to wait lacks. */
 struct slots_lack {
     int can_be_had; /* of the slots that nobody holds */
+    char *held;     /* ", held by 'RUN'": who has the others; may be empty */
     char *why;      /* why others cannot, for people; NULL: nothing but that runs hold them */
 };
 

@@ -43,6 +43,23 @@ static int wait_for_others(struct supervisor *s, struct act_error *err)
     return rc;
 }
 
+/* Tells whether the GPUs can be found here, by which they get their names and are seen to be busy. Of a job it must be
+ * as many as Slurm says; else they are numbers. */
+static bool are_found(const struct supervisor *s)
+{
+    return !s->job.step || (int)gpus_given(&s->devices.list) == s->options.slots;
+}
+
+/* All runs of a job are on its first node, so what is taken there is taken on its other nodes, too. What the GPUs are
+ * called differs between the nodes and steps of a job, but not their order. */
+static void show_places(struct supervisor *s)
+{
+    ACT_AUTOFREE char *ours = are_found(s) ? devices_places(&s->devices, &s->slots) : slots_text(&s->slots);
+
+    setenv(NODE_ENV_GPUS, ours, 1);
+    node_say("GPUs, by their places in the job: %s", *ours ? ours : "none");
+}
+
 static int take_gpus(struct supervisor *s, struct slots_request *request, struct act_error *err)
 {
     struct devices *d = &s->devices;
@@ -51,13 +68,18 @@ static int take_gpus(struct supervisor *s, struct slots_request *request, struct
     if (s->options.shared)
         devices_share(d);
     request->unit = "GPUs";
-    request->total = (int)d->list.n;
-    request->names = &d->keys;
-    request->choose = devices_choose;
-    request->chooser = d;
+    request->total = s->options.slots;
+    if (are_found(s)) {
+        request->total = (int)d->list.n;
+        request->names = &d->keys;
+        request->choose = devices_choose;
+        request->chooser = d;
+    }
     if (rc == 0)
         rc = slots_take(&s->slots, request, &s->watch, err);
-    if (rc == 0)
+    if (rc == 0 && s->job.step)
+        show_places(s);
+    else if (rc == 0)
         devices_show(d, &s->slots);
     return rc;
 }
@@ -160,7 +182,7 @@ static int start_make_ready(struct supervisor *s, struct act_error *err)
         pod_hosts(s->options.pods, s->node.spec.nodes, s->options.group, &s->job.hosts);
     if (rc == 0 && attempt_abort_is_asked(s))
         rc = act_error_set(err, ACT_INTERRUPTED, "canceled before it began");
-    if (rc == 0 && s->options.where == IN_SLOTS)
+    if (rc == 0 && (s->options.where == IN_SLOTS || s->job.step))
         rc = start_take_slots(s, err);
     if (rc == 0)
         rc = launcher_write_hosts(&s->node, &s->job.hosts, err);

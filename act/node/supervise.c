@@ -5,7 +5,8 @@
  *
  * On "local" the lock on supervisor.lock is taken by the client before this process exists and held until it ends, so a
  * non-final status with a free lock means: lost. In a Slurm job (--slurm) this is the batch step; the job's id in the
- * file "claim" makes the run ours. status.json has no other writer meanwhile. */
+ * file "claim" makes the run ours; with --within it is a step of a job that goes on without it. status.json has no
+ * other writer meanwhile. */
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
@@ -33,6 +34,7 @@ enum {
     LEFTOVER_GRACE_MS = 5000,
     SEND_EVERY_MS = 10 * 60 * 1000,
     HEARTBEAT_MS = 10 * 1000,
+    LOOK_MS = 1000,
     LAUNCHER_END_MS = 10 * 1000, /* for mpirun or srun to end when all ranks are gone */
     LAUNCHER_FAIL_MS = 1000,     /* the same while it is killing them */
     LATE_MS = 5000,              /* once some ranks have finished, the others are late after this */
@@ -193,6 +195,15 @@ static void end_phase(struct supervisor *s)
     }
 }
 
+/* Ends the run if that is asked for. Slurm signals all processes of a step, its ranks too, and they are to end one
+ * after another. */
+static void look_for_abort(struct supervisor *s)
+{
+    if (attempt_abort_is_asked(s))
+        return abort_ranks(s);
+    set_alarm(s, ALARM_LOOK, LOOK_MS);
+}
+
 /* Returns the milliseconds until the next alarm; -1: none is set. */
 static int64_t next_timeout_ms(const struct supervisor *s)
 {
@@ -212,7 +223,7 @@ static void act_in_time(struct supervisor *s)
     static void (*const acts[N_ALARMS])(struct supervisor *) = {
         [ALARM_PHASE] = end_phase,     [ALARM_LAUNCHER] = kill_launcher, [ALARM_SEND] = start_sending,
         [ALARM_STACKS] = hang_end_run, [ALARM_BEAT] = supervise_beat,    [ALARM_WARN] = warn_of_limit,
-        [ALARM_LIMIT] = end_by_limit};
+        [ALARM_LIMIT] = end_by_limit,  [ALARM_LOOK] = look_for_abort};
     int64_t now = act_now_monotonic_ms();
 
     for (int i = 0; i < N_ALARMS; i++)
@@ -318,6 +329,8 @@ static void run_supervisor(struct supervisor *s)
 
     set_alarm(s, ALARM_BEAT, HEARTBEAT_MS);
     set_limit(s);
+    if (s->job.step)
+        set_alarm(s, ALARM_LOOK, LOOK_MS);
     if (is_sender(s))
         set_alarm(s, ALARM_SEND, SEND_EVERY_MS);
     wait_for_ranks(s);
@@ -383,7 +396,7 @@ static int own_run(struct supervisor *s, struct act_error *err)
         return 0;
     if (s->options.where != IN_SLURM)
         return own_lock(s, err);
-    int rc = job_open(&s->job, &s->node, err);
+    int rc = job_open(&s->job, &s->node, s->options.within != NULL, err);
 
     return rc < 0 ? rc : attempt_claim(s, err);
 }
@@ -468,8 +481,8 @@ int node_supervise(int argc, char **argv)
 
     if (supervise_parse_options(argc, argv, &s.options) < 0) {
         node_say("usage: act-node supervise --slots-dir DIR --slots N [--gpus [--shared]] [--within JOB] [--lock-fd N] "
-                 "RUN_DIR, or --slurm RUN_DIR, or --pods NAME [--group LIST] [--outcome FILE] "
-                 "[--time-left SECONDS] RUN_DIR");
+                 "RUN_DIR, or --slurm [--within JOB] [--time-left SECONDS] RUN_DIR, or --pods NAME [--group LIST] "
+                 "[--outcome FILE] [--time-left SECONDS] RUN_DIR");
         return ACT_USAGE;
     }
     gpu_masks_read(&s.masks);
@@ -484,8 +497,8 @@ int node_supervise(int argc, char **argv)
         supervise(&s);
     else
         node_say("there is nothing to do: the run is %s", run_state_name(s.status.state));
-    if (s.aborted && s.job.id && s.status.state == RUN_CANCELED)
-        job_cancel(&s.job); /* the last step: Slurm must report the same */
+    if (s.aborted && s.job.id && !s.job.step && s.status.state == RUN_CANCELED)
+        job_cancel(&s.job); /* its last step: Slurm must report the same */
     ranks_close(&s);
     slots_release(&s.slots);
     gpu_masks_release(&s.masks);

@@ -26,17 +26,19 @@
 /* The place where the ranks run, and so who has allocated the run's resources. */
 enum where {
     IN_SLOTS, /* of this machine, which are still to be taken */
-    IN_SLURM, /* this is the batch step of a job */
+    IN_SLURM, /* this is the batch step of a job, or another one */
     IN_PODS,  /* this is the first pod or machine; pod.h has started us, and counts the attempts */
 };
 
 struct supervise_options {
     const char *run_dir, *slots_dir;
-    int slots;          /* of this machine */
-    int lock_fd;        /* of supervisor.lock, locked; -1: still to be taken */
-    bool gpus;          /* the slots are GPUs */
-    bool shared;        /* with the other users of the machine */
-    const char *within; /* "job 4711 of Slurm": of a batch system, whose end is that of the run; NULL: none */
+    int slots;   /* of this machine */
+    int lock_fd; /* of supervisor.lock, locked; -1: still to be taken */
+    bool gpus;   /* the slots are GPUs */
+    bool shared; /* with the other users of the machine */
+    /* "job 4711 of Slurm": of a batch system, whose end is that of the run; NULL: none. With IN_SLURM this is a step of
+     * that job. */
+    const char *within;
     enum where where;
     const char *pods;  /* the name that all pods have in common, or the addresses of machines (pod_host()) */
     const char *group; /* which of them the attempt has, "0,2,3"; NULL: all */
@@ -70,6 +72,7 @@ enum alarm {
     ALARM_BEAT,     /* status.json says that we live */
     ALARM_WARN,     /* the time limit is near */
     ALARM_LIMIT,    /* it is reached */
+    ALARM_LOOK,     /* the user may have asked to abort a step, which only he signals */
     N_ALARMS
 };
 

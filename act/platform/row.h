@@ -79,6 +79,8 @@ struct platform_about {
     bool tries_again;
     /* ... and on other nodes. */
     bool tries_elsewhere;
+    /* A run can be a part of the job in which it is submitted ('a submit --here', slurm.here). */
+    bool runs_in_jobs;
     /* Its nodes log in to an image's registry with docker.*; else with their own settings. */
     bool logs_in_to_registry;
 };

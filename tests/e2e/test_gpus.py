@@ -184,12 +184,17 @@ def test_gpus_are_listed(act, gpu_machine, stranger):
     assert act.run("summary", "--json").json["devices"][1] == {
         "name": "GPU 1", "model": "NVIDIA H100", "memory": 81559 << 20, "used": 31744 << 20,
         "users": "nobody, python, 31 GiB, 0 min", "given": False}
+    shown = act.run("top", "--once").out
+    assert re.search(r"\nGPU 1, not given +NVIDIA H100 +31.0 of 79.6 GiB +nobody, python, 31 GiB", shown), shown
+    cluster, = act.run("top", "--json").json["clusters"]
+    assert [gpu["used"] for gpu in cluster["devices"]] == [4 << 20, 31744 << 20]
     checks = {c["what"]: c for c in act.run("doctor", "--json", status=None).json["checks"]}
     assert checks["GPU 1"]["text"] == ("NVIDIA H100, 31.0 of 79.6 GiB in use, by nobody, python, 31 GiB, 0 min, "
                                        "not given to this process")
     assert checks["GPUs"]["text"] == "not all are given: CUDA_VISIBLE_DEVICES is '0'"
     assert "GPU driver" not in checks
     (machine.folder / "hangs").touch()
+    assert "does not answer" in act.run("top", "--once").out
     checks = {c["what"]: c for c in act.run("doctor", "--json", status=None).json["checks"]}
     assert not checks["GPU driver"]["ok"] and "does not answer" in checks["GPU driver"]["text"]
 

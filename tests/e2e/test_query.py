@@ -241,7 +241,8 @@ def test_behind_another_run(act):
     running = act.submit("sleep", "300", before=("-n", "1"))
     act.until_state(running, "Running")
     first = act.submit("sleep", "300", before=("-n", cores))
-    missing = f"waits for 1 of {cores} processors"
+    missing = f"waits for 1 of {cores} processors, held by '{running}'"
+    one = f"waits for 1 processor, held by '{first}'"
     act.until(lambda: act.info(first)["reason"] == missing, "it waits for one that is taken")
     second, third = (act.submit("sleep", "300", before=("-n", "1")) for _ in range(2))
     for run in (second, third):
@@ -250,10 +251,10 @@ def test_behind_another_run(act):
     assert f"waits behind '{first}', which {missing}" in act.run("qq").out
     act.run("abort", running)
     act.until_state(first, "Running")
-    next_one = act.until(lambda: [run for run in (second, third) if act.info(run)["reason"] ==
-                                  "waits for 1 processor"], "one of the others is next")[0]
+    next_one = act.until(lambda: [run for run in (second, third) if act.info(run)["reason"] == one],
+                         "one of the others is next")[0]
     last = second if next_one == third else third
-    act.until(lambda: act.info(last)["reason"] == f"waits behind '{next_one}', which waits for 1 processor",
+    act.until(lambda: act.info(last)["reason"] == f"waits behind '{next_one}', which {one}",
               "the last one is behind that")
     act.run("abort", first, second, third)
 

@@ -297,4 +297,31 @@ TEST(test_what_another_user_cannot_do)
     claims_close(&c);
 }
 
+/* A start reads only so many of them; what is claimed in the other folder counts. */
+TEST(test_a_folder_full_of_claims)
+{
+    enum { MANY = 70 * 1000 };
+    ACT_AUTO(act_strv) keys = {0};
+    struct claims a, b;
+
+    claims_keys(&keys);
+    claims_open(&a, places());
+    assert_null(a.flooded);
+    assert_true(claims_take(&a, &keys, first));
+    for (int i = 0; i < MANY; i++) {
+        ACT_AUTOFREE char *name = act_sprintf("act-gpus-%d", i);
+        ACT_AUTOFREE char *path = act_path_join(dir, name);
+        int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+        assert_true(fd >= 0);
+        close(fd);
+    }
+    claims_open(&b, places());
+    assert_string_equal(b.flooded, dir);
+    assert_false(claims_take(&b, &keys, two));
+    assert_int_equal(holder_of(&b, 0), geteuid());
+    claims_close(&a);
+    assert_true(claims_take(&b, &keys, two));
+    claims_close(&b);
+}
+
 TEST_MAIN(NULL, NULL)

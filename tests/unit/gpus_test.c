@@ -4,6 +4,7 @@
 #include "unit/temp_dir.h"
 #include "unit/test.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -83,6 +84,36 @@ TEST(test_a_machine_without_gpus)
 {
     assert_given(&(struct gpu_masks){0}, "");
     assert_given(&(struct gpu_masks){.v = {[MASK_CUDA] = (char[]){"0"}}}, "");
+}
+
+/* Of lists that name the same GPUs in their own ways, the same ones stay. */
+TEST(test_positions_of_what_is_visible)
+{
+    static const struct {
+        const char *cuda, *rocr, *positions, *cuda_left, *rocr_left, *hip;
+    } rows[] = {
+        {"0,1,2,3", NULL, "2,3", "2,3", NULL, NULL},
+        {"4,6,7", NULL, "0,2", "4,7", NULL, NULL},
+        {"MIG-a,GPU-b", NULL, "1", "GPU-b", NULL, NULL},
+        {"0,1", NULL, "", "", NULL, NULL},
+        {"0", NULL, "1", "", NULL, NULL}, /* it has none of them: no others */
+        {NULL, NULL, "1", "1", NULL, NULL},
+        {NULL, "4,5,6", "1,2", NULL, "5,6", "0,1"},
+        {"4,5,6", "4,5,6", "2", "6", "6", "0"},
+        {NULL, "4", "", NULL, "", ""},
+    };
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct gpu_masks masks = {
+            .v = {[MASK_CUDA] = act_strdup(rows[i].cuda), [MASK_ROCR] = act_strdup(rows[i].rocr)}};
+        gpu_masks_restore(&masks);
+        gpus_narrow(rows[i].positions);
+        gpu_masks_release(&masks);
+        assert_true(act_streq(getenv("CUDA_VISIBLE_DEVICES"), rows[i].cuda_left));
+        assert_true(act_streq(getenv("ROCR_VISIBLE_DEVICES"), rows[i].rocr_left));
+        assert_true(act_streq(getenv("HIP_VISIBLE_DEVICES"), rows[i].hip));
+    }
+    gpu_masks_restore(&(struct gpu_masks){0});
 }
 
 TEST(test_cards_in_the_order_of_their_bus)
@@ -503,7 +534,9 @@ TEST(test_a_process_outside_of_the_container)
 
 /* ---- a program that plays nvidia-smi */
 
-static enum gpus_answer ask_program(const char *script, struct gpu_list *list)
+enum { IN_TIME_MS = 60 * 1000 };
+
+static enum gpus_answer ask_program(const char *script, int limit_ms, struct gpu_list *list)
 {
     ACT_AUTOFREE char *bin = act_path_join(dir, "bin");
     ACT_AUTOFREE char *program = act_path_join(bin, "nvidia-smi");
@@ -515,7 +548,7 @@ static enum gpus_answer ask_program(const char *script, struct gpu_list *list)
     gpus_cards(2);
     gpus_find(dir, list);
     setenv("PATH", with, 1);
-    enum gpus_answer answer = gpus_ask(dir, 300, list);
+    enum gpus_answer answer = gpus_ask(dir, limit_ms, list);
     setenv("PATH", path, 1);
     return answer;
 }
@@ -524,8 +557,9 @@ TEST(test_nvidia_smi_answers)
 {
     struct gpu_list list;
 
-    assert_int_equal(ask_program("#!/bin/sh\ncase $1 in --query-gpu*) printf '" TWO_CARDS "';; esac\n", &list),
-                     GPUS_TOLD);
+    assert_int_equal(
+        ask_program("#!/bin/sh\ncase $1 in --query-gpu*) printf '" TWO_CARDS "';; esac\n", IN_TIME_MS, &list),
+        GPUS_TOLD);
     assert_int_equal(list.v[1].used_bytes, INT64_C(31744) << 20);
     gpu_list_release(&list);
 }
@@ -534,8 +568,42 @@ TEST(test_nvidia_smi_hangs)
 {
     struct gpu_list list;
 
-    assert_int_equal(ask_program("#!/bin/sh\nexec sleep 100\n", &list), GPUS_UNANSWERED);
+    assert_int_equal(ask_program("#!/bin/sh\nexec sleep 100\n", 300, &list), GPUS_UNANSWERED);
     assert_int_equal(list.v[1].used_bytes, -1);
+    gpu_list_release(&list);
+}
+
+/* Like one in a broken driver it does not hear SIGKILL, which is sent to its group: it has left that. */
+TEST(test_nvidia_smi_does_not_even_die)
+{
+    static const char deaf[] = "#!/usr/bin/python3\n"
+                               "import os, time\n"
+                               "os.setpgid(0, os.getpgid(os.getppid()))\n"
+                               "open('%s', 'a').write('%%d\\n' %% os.getpid())\n"
+                               "time.sleep(600)\n";
+    ACT_AUTOFREE char *pids = act_path_join(dir, "pids");
+    ACT_AUTOFREE char *script = act_sprintf(deaf, pids);
+    ACT_AUTOFREE char *text = NULL;
+    struct gpu_list list;
+
+    gpus_put("dev/shm/others", "");
+    do { /* Python takes its time to begin */
+        assert_int_equal(ask_program(script, 1000, &list), GPUS_UNANSWERED);
+        gpu_list_release(&list);
+        free(text);
+        text = NULL;
+    } while (act_file_read(pids, 4096, &text, NULL, NULL) < 0 || !strchr(text, '\n'));
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(ask_program(script, 10, &list), GPUS_UNANSWERED);
+        gpu_list_release(&list);
+    }
+    ACT_AUTOFREE char *all = NULL;
+    assert_int_equal(act_file_read(pids, 4096, &all, NULL, NULL), 0);
+    assert_string_equal(all, text); /* no other was started */
+    assert_int_equal(kill((pid_t)atoi(all), SIGKILL), 0);
+    assert_int_equal(
+        ask_program("#!/bin/sh\ncase $1 in --query-gpu*) printf '" TWO_CARDS "';; esac\n", IN_TIME_MS, &list),
+        GPUS_TOLD);
     gpu_list_release(&list);
 }
 
@@ -543,7 +611,7 @@ TEST(test_nvidia_smi_fails)
 {
     struct gpu_list list;
 
-    assert_int_equal(ask_program("#!/bin/sh\necho 'NVIDIA-SMI has failed'; exit 9\n", &list), GPUS_FAILED);
+    assert_int_equal(ask_program("#!/bin/sh\necho 'NVIDIA-SMI has failed'; exit 9\n", IN_TIME_MS, &list), GPUS_FAILED);
     assert_non_null(gpus_answer_text(GPUS_FAILED));
     gpu_list_release(&list);
 }

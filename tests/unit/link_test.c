@@ -22,6 +22,72 @@
 #include "codec/json.h"
 #include "node/link_internal.h"
 
+/* ---- addresses ---- */
+
+/* Returns a socket that listens on the loopback, and its port. */
+static int link_test_listen(int backlog, uint16_t *out_port)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof(at);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof(at)), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &len), 0);
+    if (backlog >= 0)
+        assert_int_equal(listen(fd, backlog), 0);
+    *out_port = ntohs(at.sin_port);
+    return fd;
+}
+
+/* Some do not answer, as behind a firewall: the kernel drops what comes to a queue that is full. */
+TEST(test_which_addresses_answer)
+{
+    enum { N = 300, FIRST = 0, NONE = 1, DEAF = 2, DEAF_END = 40, LAST = N - 1 };
+    static struct link_probe probes[N];
+    uint16_t open_port, deaf_port, closed_port;
+    int open_fd = link_test_listen(16, &open_port), deaf_fd = link_test_listen(0, &deaf_port),
+        closed_fd = link_test_listen(-1, &closed_port);
+    struct link_probe fill = {.address = "127.0.0.1", .port = deaf_port};
+
+    for (fill.errnum = 0; fill.errnum == 0;)
+        link_probe(&fill, 1);
+    assert_int_equal(fill.errnum, ETIMEDOUT);
+    for (size_t i = 0; i < N; i++)
+        probes[i] = (struct link_probe){
+            .address = "127.0.0.1", .of = i, .port = i >= DEAF && i < DEAF_END ? deaf_port : closed_port};
+    probes[FIRST].port = probes[LAST].port = open_port;
+    probes[NONE].address = "no address";
+    link_probe(probes, N);
+    for (int i = DEAF; i < LAST; i++)
+        assert_int_equal(probes[i].errnum, i < DEAF_END ? ETIMEDOUT : ECONNREFUSED);
+    assert_int_equal(probes[FIRST].errnum, 0);
+    assert_int_equal(probes[LAST].errnum, 0);
+    assert_int_equal(probes[NONE].errnum, EINVAL);
+    close(open_fd);
+    close(deaf_fd);
+    close(closed_fd);
+}
+
+/* The first that can be had is known, whatever stands before and behind it. */
+TEST(test_the_first_address_that_answers)
+{
+    uint16_t open_port, closed_port;
+    int open_fd = link_test_listen(16, &open_port), closed_fd = link_test_listen(-1, &closed_port);
+    struct link_probe probes[] = {{.address = "127.0.0.1", .port = closed_port},
+                                  {.address = "127.0.0.1", .port = open_port},
+                                  {.address = "127.0.0.1", .port = open_port},
+                                  {.address = "127.0.0.1", .of = 1, .port = closed_port},
+                                  {.address = "127.0.0.1", .of = 1, .port = open_port}};
+
+    link_probe(probes, COUNT(probes));
+    assert_int_equal(probes[0].errnum, ECONNREFUSED);
+    assert_int_equal(probes[1].errnum, 0);
+    assert_int_equal(probes[3].errnum, ECONNREFUSED);
+    assert_int_equal(probes[4].errnum, 0);
+    close(open_fd);
+    close(closed_fd);
+}
+
 /* ---- lines ---- */
 
 static struct link make_link(const char *text, size_t len)

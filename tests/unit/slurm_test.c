@@ -549,6 +549,42 @@ TEST(test_merge_array)
     assert_int_equal(out.state, RUN_COMPLETED);
 }
 
+TEST(test_merge_step)
+{
+    struct run_status out, said = {.state = RUN_RUNNING, .attempt = 2, .heartbeat_unix_s = NOW - 5};
+    struct slurm_known known = {
+        .id = RUN_ID, .job = 7, .is_step = true, .step_there = true, .said = &said, .now_unix_s = NOW};
+
+    assert_false(slurm_needs_past(&known)); /* of the job around it */
+    assert_false(slurm_merge(&known, &out));
+    assert_int_equal(out.state, RUN_RUNNING);
+    assert_int_equal(out.attempt, 2);
+    assert_string_equal(out.reason, "a step of job 7");
+    known.step_there = false; /* the agent may be writing its last word */
+    assert_false(slurm_merge(&known, &out));
+    assert_int_equal(out.state, RUN_RUNNING);
+    known.now_unix_s += 20;
+    assert_true(slurm_merge(&known, &out));
+    assert_int_equal(out.state, RUN_FAILED);
+    assert_contains(out.reason, "lost: its step of job 7 is gone");
+    said.state = RUN_COMPLETED;
+    assert_false(slurm_merge(&known, &out));
+    assert_int_equal(out.state, RUN_COMPLETED);
+}
+
+TEST(test_step)
+{
+    static const struct {
+        const char *text;
+        int64_t step, number;
+    } rows[] = {{"7.3", 3, 7}, {"7.0", 0, 7}, {"7", -1, 7}, {"7_3", -1, 7}, {"7.batch", -1, 7}, {"", -1, 0}};
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        assert_int_equal(slurm_step(rows[i].text), rows[i].step);
+        assert_int_equal(slurm_job_number(rows[i].text, NULL), rows[i].number);
+    }
+}
+
 TEST(test_silence)
 {
     struct run_status out, said = {.state = RUN_RUNNING, .attempt = 1, .heartbeat_unix_s = NOW - 20};

@@ -131,11 +131,56 @@ TEST(a_frame_has_all_that_there_is_room_for)
     top_test_release(&look);
 }
 
+/* The GPUs of a machine, of which the users are as their names say. */
+static void top_test_add_gpus(struct fixture *f, struct platform_gpu *gpus, size_t n)
+{
+    static char names[3][8] = {"GPU 0", "GPU 1", "GPU 2"}, model[] = "H100", nobody[] = "",
+                users[] = "alice, python, 31 GiB, 4 h";
+
+    for (size_t i = 0; i < n; i++)
+        gpus[i] = (struct platform_gpu){.name = names[i],
+                                        .model = model,
+                                        .users = i == 1 ? users : nobody,
+                                        .memory = INT64_C(80) << 30,
+                                        .used = i == 1 ? INT64_C(31) << 30 : 0,
+                                        .is_given = i != 2};
+    f->clusters[0].gpus = (struct platform_gpus){.v = gpus, .n = n};
+}
+
+TEST(the_gpus_of_this_machine_where_there_is_room)
+{
+    struct fixture f;
+    struct platform_gpu gpus[3];
+    struct top_look look = {.columns = 80, .plain = true};
+    ACT_AUTO(act_strv) seen = {0};
+
+    top_test_set_up(&f);
+    top_test_add_gpus(&f, gpus, 3);
+    ACT_AUTOFREE char *text = top_test_text_of(&f, &look, &seen);
+    assert_contains(text, "\n\n"
+                          "GPU               MODEL            MEMORY  USED BY\n"
+                          "GPU 0             H100    0.0 of 80.0 GiB  -\n"
+                          "GPU 1             H100   31.0 of 80.0 GiB  alice, python, 31 GiB, 4 h\n"
+                          "GPU 2, not given  H100    0.0 of 80.0 GiB  -\n"
+                          "\n"
+                          "RUN ");
+    look.rows = 19;
+    ACT_AUTOFREE char *small = top_test_text_of(&f, &look, &seen);
+    assert_null(strstr(small, "GPU 0"));
+    f.clusters[0].gpus.note = "nvidia-smi hangs";
+    look.rows = 40;
+    ACT_AUTOFREE char *noted = top_test_text_of(&f, &look, &seen);
+    assert_contains(noted, "\nnvidia-smi hangs\n");
+    top_test_release(&look);
+}
+
 TEST(every_size_is_filled_and_no_line_is_too_wide)
 {
     struct fixture f;
+    struct platform_gpu gpus[3];
 
     top_test_set_up(&f);
+    top_test_add_gpus(&f, gpus, 3);
     f.live.line = (char[]){"\033[2J\033]0;x\007 \xff \xe8\xae\xad\xe7\xbb\x83 \xe2\x80\xae end"};
     for (int rows = 1; rows < 40; rows++)
         for (int columns = 20; columns < 220; columns += 20) {

@@ -1,5 +1,6 @@
 #include "base/log.h"
 #include "cli/clusters/clusters.h"
+#include "cli/print/gpus.h"
 #include "cli/print/print.h"
 #include "cli/print/table.h"
 #include "codec/json.h"
@@ -33,13 +34,6 @@ static json_t *cmd_summary_pool_json(const struct platform_pool *p)
                      cli_count_json(p->jobs_queued), "queued_gpus", cli_count_json(p->gpus_queued));
 }
 
-static json_t *gpu_json(const struct platform_gpu *g)
-{
-    return json_pack("{s:s,s:o,s:o,s:o,s:o,s:b}", "name", g->name, "model", codec_json_bytes_new(g->model), "memory",
-                     cli_count_json(g->memory), "used", cli_count_json(g->used), "users",
-                     codec_json_bytes_new(g->users), "given", g->is_given);
-}
-
 static int cmd_summary_print_json(const struct config *config, const struct flow_summary *s, struct act_error *err)
 {
     return cli_print_pack(err, "{s:s,s:s,s:b,s:o,s:o,s:o,s:o,s:o,s:{s:I,s:I}}", "cluster", config->cluster, "platform",
@@ -47,7 +41,7 @@ static int cmd_summary_print_json(const struct config *config, const struct flow
                           s->cluster.has_load ? json_real(s->cluster.load) : json_null(), "total",
                           cmd_summary_pool_json(&s->cluster.total), "partitions",
                           CLI_JSON_LIST(s->cluster.pools, s->cluster.n_pools, cmd_summary_pool_json), "node_states",
-                          node_states_json(&s->cluster), "devices", CLI_JSON_LIST(s->gpus.v, s->gpus.n, gpu_json),
+                          node_states_json(&s->cluster), "devices", CLI_JSON_LIST(s->gpus.v, s->gpus.n, cli_gpu_json),
                           "own_runs", "running", (json_int_t)s->running, "queued", (json_int_t)s->queued);
 }
 
@@ -97,31 +91,14 @@ static void print_node_states(const struct platform_summary *s)
         putchar('\n');
 }
 
-static void cmd_summary_push_memory(struct act_strv *cells, const struct platform_gpu *g)
-{
-    static const double gib = 1 << 30;
-
-    if (g->used < 0 || g->memory < 0)
-        act_strv_push(cells, "-");
-    else
-        act_strv_pushf(cells, "%.1f of %.1f GiB", (double)g->used / gib, (double)g->memory / gib);
-}
-
 static void print_gpus(const struct platform_gpus *gpus)
 {
-    static const struct cli_column columns[] = {
-        {"GPU", 'l', .rank = 0}, {"MODEL", 'l', .rank = 3}, {"MEMORY", 'r', .rank = 1}, {"USED BY", 'l', .rank = 2}};
     ACT_AUTO(act_strv) cells = {0};
 
-    for (size_t i = 0; i < gpus->n; i++) {
-        const struct platform_gpu *g = &gpus->v[i];
-        act_strv_pushf(&cells, "%s%s", g->name, g->is_given ? "" : ", not given");
-        act_strv_push(&cells, *g->model ? g->model : "-");
-        cmd_summary_push_memory(&cells, g);
-        act_strv_push(&cells, *g->users ? g->users : "-");
-    }
+    for (size_t i = 0; i < gpus->n; i++)
+        cli_push_gpu(&cells, &gpus->v[i]);
     if (gpus->n)
-        cli_print_table(columns, sizeof(columns) / sizeof(columns[0]), &cells);
+        cli_print_table(cli_gpu_columns, CLI_GPU_COLUMNS, &cells);
     if (gpus->n && gpus->note)
         act_note("%s", gpus->note);
 }

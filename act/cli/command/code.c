@@ -47,6 +47,7 @@ const struct cli_command cli_code_commands[] = {
                  "id=$(a submit ./job.sh) && a wait $id\n"
                  "a submit --retry 3 --retry-on nccl_timeout,node_failure python3 train.py\n"
                  "a submit --name base --tag lr=0.1 python3 train.py   'a q --tag lr=0.1' finds it again\n"
+                 "a -n 8 submit --here python3 train.py   on the nodes of the Slurm job that this shell is in\n"
                  "a submit --hang 20m python3 train.py   ended if it is silent and idle for 20 minutes\n"
                  "a -c eu submit -f job.json        what a job file of Azure Batch AI says\n"
                  "a submit --dry-run -f job.json    what that becomes, and what has no counterpart\n",
@@ -66,11 +67,13 @@ const struct cli_command cli_code_commands[] = {
                 "and all GPUs (or, where there are none, all processes) have been idle; what every process was doing\n"
                 "is then in system_logs/stacks_NODE.txt. -p 'hang_gpus: any' ignores the GPUs, which look busy while\n"
                 "NCCL kernels wait. Not on Azure Machine Learning.\n"
+                "--here, in the shell of a Slurm job (salloc, srun --pty), starts the run as a step of that job, at\n"
+                "once and on its first nodes; it ends with the job at the latest, and 'a abort' ends it alone.\n"
                 "--json: version (1), id, cluster, platform, nodes, processes_per_node, package, resubmit_of (null),\n"
                 "name (null: none), tags;\n"
                 "--dry-run prints the specification as JSON in any case; on Kubernetes, what kubectl would take.",
      .options = "cluster num-gpu param single compile-args file storage-account-name storage-account-key last-package "
-                "name tag hang retry retry-on use-bad-nodes dry-run yes json",
+                "name tag hang retry retry-on use-bad-nodes here dry-run yes json",
      A_COMMAND,
      .run = cmd_submit},
     {.name = "sweep",

@@ -95,7 +95,7 @@ int cli_unknown_verb(const char *word, struct act_error *err);
 /* What the options ask of the configuration; it points into itself and into cli. */
 struct cli_request {
     struct config_request config;
-    struct config_override overrides[7];
+    struct config_override overrides[8];
     char num_gpu[24], range[48], hang[24], retry[24], retry_on[1024];
 };
 /* Makes the request of the options. */

@@ -60,6 +60,9 @@ static int check_idle(const struct cli *cli, const struct config *config, struct
                              "--use-bad-nodes changes nothing on the platform '%s': no run is kept "
                              "off a node there",
                              config->platform);
+    if (o->here && row && !row->about.runs_in_jobs)
+        return act_error_set(err, ACT_USAGE, "--here is for the platform slurm, and that of '%s' is '%s'",
+                             config->cluster, config->platform);
     if (o->compile_args && !cli->command->looks_only && packs_project(cli) && access(script, F_OK) < 0)
         return act_error_set(err, ACT_USAGE, "-ca is for compile.aml.sh, and there is no '%s'", script);
     return 0;
@@ -100,6 +103,7 @@ void cli_request(const struct cli *cli, struct cli_request *out)
     push_override(out->overrides, &r->n_overrides, "retry.on", o->retry_on ? out->retry_on : NULL, "--retry-on");
     push_override(out->overrides, &r->n_overrides, "multi_process", o->single ? "false" : NULL, "-single");
     push_override(out->overrides, &r->n_overrides, "compile_args", o->compile_args, "-ca");
+    push_override(out->overrides, &r->n_overrides, "slurm.here", o->here ? "true" : NULL, "--here");
     push_override(out->overrides, &r->n_overrides, "hang", o->hang_s ? out->hang : NULL, "--hang");
 }
 

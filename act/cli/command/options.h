@@ -10,7 +10,7 @@ struct cli_settings_options {
     int64_t hang_s; /* 0: not given */
     int64_t retry;  /* -1: not given */
     char *retry_on; /* classes, separated by commas */
-    bool single, use_bad_nodes;
+    bool single, use_bad_nodes, here;
 };
 
 #endif

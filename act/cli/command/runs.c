@@ -341,7 +341,7 @@ const struct cli_command cli_run_commands[] = {
                 "--json: version (1) and runs, each with version, id, cluster, platform, nodes, processes_per_node,\n"
                 "package, resubmit_of, name and tags; --dry-run prints the specifications as JSON in any case.",
      .options = "cluster resubmit-to num-gpu param single compile-args code name tag hang retry retry-on "
-                "use-bad-nodes yes dry-run json",
+                "use-bad-nodes here yes dry-run json",
      N_RUNS(1, ANY),
      .run = cmd_resubmit},
     {.next_table = cli_cluster_commands},

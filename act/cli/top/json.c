@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "cli/print/gpus.h"
 #include "cli/print/print.h"
 #include "cli/runs/runs.h"
 #include "cli/screen/live.h"
@@ -22,12 +23,12 @@ static json_t *top_json_cluster(const struct flow_board_cluster *c)
         .nodes = -1, .nodes_idle = -1, .gpus = -1, .gpus_idle = -1, .jobs_queued = -1};
     const struct platform_pool *t = c->has_summary ? &c->summary.total : &unknown;
 
-    return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:I,s:I}", "name", codec_json_bytes_new(c->name), "error",
+    return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:I,s:I,s:o}", "name", codec_json_bytes_new(c->name), "error",
                      error_json(c->error), "has_gpus", c->has_summary ? json_boolean(c->summary.has_gpus) : json_null(),
                      "nodes", cli_count_json(t->nodes), "nodes_idle", cli_count_json(t->nodes_idle), "gpus",
                      cli_count_json(t->gpus), "gpus_idle", cli_count_json(t->gpus_idle), "queue",
-                     cli_count_json(t->jobs_queued), "running", (json_int_t)c->running, "queued",
-                     (json_int_t)c->queued);
+                     cli_count_json(t->jobs_queued), "running", (json_int_t)c->running, "queued", (json_int_t)c->queued,
+                     "devices", CLI_JSON_LIST(c->gpus.v, c->gpus.n, cli_gpu_json));
 }
 
 /* Returns a number; null where JSON cannot say it. */

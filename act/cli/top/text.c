@@ -1,4 +1,4 @@
-/* text.c - makes the lines. From the top: what they are about, the clusters, the runs, more about the chosen run, keys.
+/* text.c - makes the lines. From the top: what they are about, the clusters, the GPUs of this machine, the runs, more about the chosen run, keys.
  * On few rows only the runs are left. */
 #include "cli/top/text.h"
 
@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/units.h"
+#include "cli/print/gpus.h"
 #include "cli/print/table.h"
 #include "cli/print/wrap.h"
 #include "cli/runs/runs.h"
@@ -17,6 +18,7 @@
 
 enum {
     CLUSTER_ROWS = 8, /* rows of a screen that show clusters at all */
+    GPU_ROWS = 20,    /* and the GPUs of this machine */
     CHOSEN_ROWS = 16, /* and more about the chosen run */
     CHOSEN_LINES = 5,
     SILENT_S = 60, /* then it is said for how long */
@@ -139,6 +141,28 @@ static void add_clusters(const struct flow_board_view *view, const struct top_lo
     top_text_add_table(lines, &text);
     if (n < view->n_clusters)
         add_line(lines, look, "and %zu more clusters", view->n_clusters - n);
+    act_strv_push(lines, "");
+}
+
+/* ---- GPUs */
+
+static void top_text_add_gpus(const struct platform_gpus *gpus, const struct top_look *look, size_t most,
+                              struct act_strv *lines)
+{
+    size_t n = gpus->n <= most ? gpus->n : most - 1;
+    ACT_AUTO(act_strv) cells = {0};
+    ACT_AUTO(act_buf) text = {0};
+
+    if (gpus->n == 0)
+        return;
+    for (size_t i = 0; i < n; i++)
+        cli_push_gpu(&cells, &gpus->v[i]);
+    cli_table_text(cli_gpu_columns, CLI_GPU_COLUMNS, &cells, look->columns, look->coloured, &text);
+    top_text_add_table(lines, &text);
+    if (n < gpus->n)
+        add_line(lines, look, "and %zu more GPUs; 'a summary' shows all", gpus->n - n);
+    if (gpus->note)
+        add_line(lines, look, "%s", gpus->note);
     act_strv_push(lines, "");
 }
 
@@ -605,6 +629,8 @@ static void add_body(const struct flow_board_view *view, struct top_look *look, 
     if (look->rows == 0 || look->rows >= CLUSTER_ROWS) {
         top_text_add_head(view, look, lines);
         add_clusters(view, look, look->rows == 0 ? SIZE_MAX : room / 3, lines);
+        for (size_t i = 0; (look->rows == 0 || look->rows >= GPU_ROWS) && i < view->n_clusters; i++)
+            top_text_add_gpus(&view->clusters[i]->gpus, look, look->rows == 0 ? SIZE_MAX : room / 3, lines);
     }
     room -= with_chosen ? CHOSEN_LINES : 0;
     if (!row)

@@ -513,6 +513,7 @@ static void free_place(struct board_place *place)
     free(place->shown.name);
     free(place->shown.error);
     platform_summary_release(&place->shown.summary);
+    platform_gpus_release(&place->shown.gpus);
     ledger_run_release(&place->sample);
     act_strv_release(&place->aborts);
     free(place);

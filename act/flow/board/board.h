@@ -51,8 +51,9 @@ struct flow_board_cluster {
     char *error;                     /* why it cannot be asked; NULL: it answers */
     struct platform_summary summary; /* if has_summary */
     bool has_summary;
-    bool asked;             /* it has answered, or failed to, at least once */
-    size_t running, queued; /* runs of this user */
+    struct platform_gpus gpus; /* of a single machine */
+    bool asked;                /* it has answered, or failed to, at least once */
+    size_t running, queued;    /* runs of this user */
 };
 
 struct flow_board_view {

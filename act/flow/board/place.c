@@ -11,6 +11,7 @@
 enum {
     LOAD_MS = 10000,         /* between questions for the load of a cluster, */
     LOAD_WATCHED_MS = 60000, /* of one that tells by itself what becomes of runs */
+    GPUS_HANG_MS = 60000,    /* after a driver did not answer */
     NEWS_MS = 250,
     PARTS = 4, /* a round takes at most one of so many parts of the time, so that a busy scheduler is left alone, */
     PATIENCE_MS = 60000, /* but it is never put off for longer */
@@ -24,7 +25,7 @@ struct asker {
     struct board_follow *follows[FLOW_BOARD_FOLLOWED];
     size_t n_follows;
     bool in_hurry; /* somebody wants to see the logs now */
-    int64_t due_ms, load_ms;
+    int64_t due_ms, load_ms, gpus_ms;
     int64_t soonest_ms; /* when it is asked because it has news */
 };
 
@@ -99,6 +100,21 @@ static int ask_load(struct asker *a, struct act_error *err)
     a->place->shown.has_summary = true;
     pthread_mutex_unlock(&a->board->lock);
     return 0;
+}
+
+/* The driver may take seconds. */
+static void ask_gpus(struct asker *a)
+{
+    struct platform_gpus gpus;
+
+    if (act_now_monotonic_ms() < a->gpus_ms)
+        return;
+    platform_gpus(a->platform, &gpus);
+    a->gpus_ms = act_now_monotonic_ms() + (gpus.note ? GPUS_HANG_MS : LOAD_MS);
+    pthread_mutex_lock(&a->board->lock);
+    platform_gpus_release(&a->place->shown.gpus);
+    a->place->shown.gpus = gpus;
+    pthread_mutex_unlock(&a->board->lock);
 }
 
 static void say_error(struct asker *a, int rc, const struct act_error *err)
@@ -232,6 +248,8 @@ static void ask_all(struct asker *a)
     board_changed(a->board);
     if (rc == 0)
         look_at_logs(a);
+    if (rc == 0)
+        ask_gpus(a);
     int64_t now_ms = act_now_monotonic_ms(), pause_ms = (now_ms - begun_ms) * (PARTS - 1);
     int64_t rest_ms = begun_ms + a->board->options.interval_ms - now_ms;
     pause_ms = pause_ms > PATIENCE_MS ? PATIENCE_MS : pause_ms;
@@ -273,7 +291,7 @@ static void wait_for_wish(struct asker *a, struct wish *out)
                       .stop = a->board->stop};
     if (place->hurry) {
         a->in_hurry = true;
-        a->load_ms = 0;
+        a->load_ms = a->gpus_ms = 0;
     }
     place->aborts = (struct act_strv){0};
     place->hurry = place->look_at_logs = false;

@@ -8,7 +8,7 @@
 #include "platform/slurm/slurm_internal.h"
 
 /* How a job is ended. */
-enum method { NOT_YET, WHILE_IT_WAITS, GRACEFULLY, AT_ONCE };
+enum method { NOT_YET, WHILE_IT_WAITS, ITS_STEP, GRACEFULLY, AT_ONCE };
 
 /* Messages of scancel for a job that has started, ended or been requeued since it was queried, and for one that its
  * node has not started yet, though Slurm reports it as running. */
@@ -126,17 +126,28 @@ static enum method choose_method(const struct slurm_view *view, bool at_once, in
 
     if (at_once || view->is_array || waited_ms > run_abort_wait_ms())
         return AT_ONCE;
+    if (view->step >= 0) /* the agent looks for the file, but not while it waits for a part of the job */
+        return view->status.state == RUN_QUEUED ? ITS_STEP : NOT_YET;
     if (view->status.state == RUN_RUNNING)
         return GRACEFULLY;
     /* with a state, scancel takes all waiting tasks of an array for the one that it was given */
     return view->task >= 0 || waited_ms > PENDING_MS ? AT_ONCE : WHILE_IT_WAITS;
 }
 
+/* What Slurm calls it: a job, a task, or a step of somebody's job. New string. */
+static char *ending_text(const struct slurm_view *view)
+{
+    return view->step < 0 ? slurm_task_text(view->job, view->task)
+                          : act_sprintf("%lld.%lld", (long long)view->job, (long long)view->step);
+}
+
 static int slurm_scancel(struct slurm *s, enum method how, struct slurm_ending *const *of, size_t n,
                          struct act_error *err)
 {
-    static const char *const options[][2] = {
-        [WHILE_IT_WAITS] = {"--state=PENDING"}, [GRACEFULLY] = {"--batch", "--signal=USR2"}, [AT_ONCE] = {NULL}};
+    static const char *const options[][2] = {[WHILE_IT_WAITS] = {"--state=PENDING"},
+                                             [ITS_STEP] = {"--signal=TERM"},
+                                             [GRACEFULLY] = {"--batch", "--signal=USR2"},
+                                             [AT_ONCE] = {NULL}};
     ACT_AUTO(act_strv) words = {0};
     ACT_AUTOFREE char *out = NULL;
 
@@ -144,7 +155,7 @@ static int slurm_scancel(struct slurm *s, enum method how, struct slurm_ending *
     for (size_t i = 0; i < 2 && options[how][i]; i++)
         act_strv_push(&words, options[how][i]);
     for (size_t i = 0; i < n; i++)
-        act_strv_take(&words, slurm_task_text(of[i]->view.job, of[i]->view.task));
+        act_strv_take(&words, ending_text(&of[i]->view));
     int rc = slurm_run(s, (const char *const *)words.v, &out, err);
     for (size_t i = 0; rc < 0 && i < sizeof(moved_on) / sizeof(moved_on[0]); i++)
         if (n == 1 && strstr(act_error_text(err), moved_on[i]))

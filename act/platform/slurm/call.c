@@ -31,6 +31,7 @@ static const struct {
     {"Could not establish a configuration source", ACT_NOT_FOUND, false,
      "this machine belongs to no Slurm cluster: run on a login node, or set slurm.login: user@host"},
     {"process configuration file", ACT_CONFIG, false, "see $SLURM_CONF"},
+    {"nvalid job id", ACT_NOT_FOUND, false, NULL},
     {"nvalid partition", ACT_CONFIG, false, NULL},
     {"nvalid account", ACT_CONFIG, false, "set slurm.account; 'sacctmgr show assoc user=$USER' lists yours"},
     {"nvalid qos", ACT_CONFIG, false, "set slurm.qos; 'sacctmgr show assoc user=$USER format=account,qos' lists yours"},

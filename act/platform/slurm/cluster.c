@@ -161,7 +161,7 @@ static int slurm_cluster_nodes_of(struct slurm *s, const char *id, const struct 
     ACT_AUTOFREE char *job = slurm_task_text(view.job, view.task);
     const char *const argv[] = {"scontrol", "show", "job", "-d", job, NULL};
     ACT_AUTOFREE char *text = NULL;
-    if (view.job && slurm_run(s, argv, &text, &ignored) == 0)
+    if (view.job && view.step < 0 && slurm_run(s, argv, &text, &ignored) == 0)
         slurm_nodes_from_scontrol(text, spec->procs_per_node, out);
     if (out->n == 0 && view.nodes && strcmp(view.nodes, "None assigned") != 0)
         slurm_cluster_add_nodes(view.nodes, spec->procs_per_node, out);

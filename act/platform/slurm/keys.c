@@ -41,6 +41,8 @@ static const struct config_key keys[] = {
      .help = "a folder on each node's own disk, where the code is unpacked; by default it is in the run's folder"},
     {"slurm.warn_seconds", CONFIG_INT, AT(warn_seconds), "120", .min = 0,
      .help = "how long before the time limit processes that catch SIGUSR1 get it; 0: never"},
+    {"slurm.here", CONFIG_BOOL, AT(here), "false",
+     .help = "true: a run is a step of the job in which you submit it, and nothing is queued ('a submit --here')"},
     {0},
 };
 // clang-format on

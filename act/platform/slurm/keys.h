@@ -13,6 +13,7 @@ struct slurm_keys {
     char *container;      /* "apptainer", "pyxis", "none" */
     char *scratch;        /* a folder on the disk of each node */
     int64_t warn_seconds; /* before the time limit */
+    bool here;            /* runs are steps of the job in which they are submitted */
 };
 
 extern const struct config_part slurm_keys_part;

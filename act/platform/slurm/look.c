@@ -91,6 +91,7 @@ struct look {
     struct site_state *states;
     struct slurm_known *known;
     struct answer queue, past;
+    char *steps; /* a line for each that goes on; NULL: not asked */
 };
 
 static void release_look(struct look *l)
@@ -101,6 +102,7 @@ static void release_look(struct look *l)
     free(l->ids);
     release_answer(&l->queue);
     release_answer(&l->past);
+    free(l->steps);
 }
 
 static bool is_array_text(const char *job)
@@ -142,7 +144,7 @@ static void match_queue(struct look *l)
             continue;
         if (!l->known[i].job)
             adopt_job(l, i);
-        if (l->known[i].job)
+        if (l->known[i].job && !l->known[i].is_step)
             l->known[i].queue = slurm_look_find_in(&l->queue, &l->known[i]);
         l->known[i].array_there = l->known[i].task >= 0 && slurm_jobs_find(&l->queue.jobs, l->known[i].job);
     }
@@ -165,7 +167,7 @@ static void match_past(struct look *l)
     if (list.len)
         ask_past(l->s, list.data, &l->past);
     for (size_t i = 0; i < l->n; i++)
-        if (l->known[i].job)
+        if (l->known[i].job && !l->known[i].is_step)
             l->known[i].past = slurm_look_find_in(&l->past, &l->known[i]);
 }
 
@@ -193,6 +195,33 @@ static int read_again(struct look *l, struct act_error *err)
     return rc;
 }
 
+/* ---- steps */
+
+static bool look_has_line(const char *text, const char *line)
+{
+    size_t n = strlen(line);
+
+    for (const char *at = text; at && *at; at = strchr(at, '\n') ? strchr(at, '\n') + 1 : NULL)
+        if (strncmp(at, line, n) == 0 && (at[n] == '\n' || at[n] == '\0'))
+            return true;
+    return false;
+}
+
+static int match_steps(struct look *l, struct act_error *err)
+{
+    const char *const argv[] = {"squeue", "--noheader", "--steps", "--me", "-o", "%i", NULL};
+    int rc = 0;
+
+    for (size_t i = 0; i < l->n && rc == 0; i++) {
+        if (!l->known[i].is_step || run_state_is_final(l->states[i].status.state))
+            continue;
+        if (!l->steps)
+            rc = slurm_run(l->s, argv, &l->steps, err);
+        l->known[i].step_there = rc == 0 && look_has_line(l->steps, l->states[i].job);
+    }
+    return rc;
+}
+
 static int slurm_look_gather(struct look *l, struct act_error *err)
 {
     int rc = slurm_site(l->s, &l->site, err);
@@ -205,11 +234,14 @@ static int slurm_look_gather(struct look *l, struct act_error *err)
         l->known[i] = (struct slurm_known){.id = l->ids[i],
                                            .job = slurm_job_number(l->states[i].job, NULL),
                                            .task = l->states[i].job ? slurm_task(l->states[i].job) : -1,
+                                           .is_step = l->states[i].job && slurm_step(l->states[i].job) >= 0,
                                            .said = &l->states[i].status,
                                            .now_unix_s = act_now_unix_s()};
     if (!needs_queue(l))
         return 0;
     rc = ask_queue(l->s, &l->queue, err);
+    if (rc == 0)
+        rc = match_steps(l, err);
     if (rc < 0)
         return rc;
     match_queue(l);
@@ -237,6 +269,7 @@ static void fill_view(struct look *l, size_t i, struct slurm_view *out)
         return;
     out->job = k->job;
     out->task = k->task;
+    out->step = k->is_step ? slurm_step(l->states[i].job) : -1;
     out->is_array = is_array_text(l->states[i].job) || (job && job->in_array);
     out->nodes = job && *job->nodes ? act_strdup(job->nodes) : NULL;
     out->by_slurm = slurm_merge(k, &out->status);

@@ -26,13 +26,12 @@ bool slurm_has_gpus(const struct slurm *s)
 
 static int slurm_limits(struct platform *p, struct platform_limits *out, struct act_error *err)
 {
-    const struct slurm *s = slurm_of(p);
+    struct slurm *s = slurm_of(p);
     int per_node = s->gpu_per_node > 0 ? (int)s->gpu_per_node : SLURM_GPUS_DEFAULT;
 
-    (void)err;
     *out = (struct platform_limits){
         .gpu_per_node = per_node, .num_gpu = slurm_has_gpus(s) ? per_node : 1, .has_gpus = slurm_has_gpus(s)};
-    return 0;
+    return s->config.here ? slurm_here_limits(s, out, err) : 0;
 }
 
 /* ---- status ---- */
@@ -141,6 +140,7 @@ static void copy_config(const struct config *config, struct slurm *s)
     act_strv_copy(&s->config.sbatch_options, from.sbatch_options.v, from.sbatch_options.n);
     s->options_are_said = config_is_said(config, "slurm.sbatch_options");
     s->config.warn_seconds = from.warn_seconds;
+    s->config.here = from.here;
     s->image = act_strdup(config->docker.image);
     s->gpu_per_node = config->gpu_per_node;
     s->preemption_allowed = config->preemption_allowed;
@@ -154,6 +154,7 @@ static void slurm_close(struct platform *p)
     for (size_t i = 0; i < TEXTS; i++)
         free(*slurm_text_at(&s->config, i));
     act_strv_release(&s->config.sbatch_options);
+    slurm_here_release(&s->here);
     free(s->could_start);
     free(s->image);
     free(s);
@@ -236,6 +237,10 @@ static void slurm_describe(const struct config *config, const struct platform_as
     const struct slurm_keys *c = slurm_keys(config);
 
     (void)asked; /* a repeated run uses the cluster file's values */
+    if (c->here) {
+        spec->limit_s = slurm_time_limit_s(config);
+        spec->warn_s = c->warn_seconds;
+    }
     spec->launcher = act_strdup(c->launcher);
     spec->mpi = act_strdup(c->mpi);
     spec->scratch = act_strdup(c->scratch);
@@ -257,6 +262,7 @@ const struct platform_row platform_slurm = {
     .about = {.keeps_record = true,
               .tries_again = true,
               .tries_elsewhere = true,
+              .runs_in_jobs = true,
               .nodes_share_folder = true,
               .agent_mounts = true},
     .place = {.words = slurm_place, .keys = place_keys, .sees_project = slurm_sees_project},

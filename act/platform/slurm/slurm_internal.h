@@ -1,6 +1,6 @@
-/* slurm_internal.h - what the files of the platform "slurm" share: slurm.c (runs), abort.c (their ends), submit.c, words.c (of sbatch),
- * start.c (whether one could start), look.c (states), cluster.c (nodes, summary, jobs), call.c (Slurm's programs and
- * their errors). */
+/* slurm_internal.h - what the files of the platform "slurm" share: slurm.c (runs), abort.c (their ends), submit.c,
+ * words.c (of sbatch), start.c (whether one could start), here.c (a run in a job that runs already), look.c (states),
+ * cluster.c (nodes, summary, jobs), call.c (Slurm's programs and their errors). */
 #ifndef ACT_PLATFORM_SLURM_INTERNAL_H
 #define ACT_PLATFORM_SLURM_INTERNAL_H
 
@@ -9,6 +9,17 @@
 #include "platform/slurm/state.h"
 #include "platform/slurm/text.h"
 #include "site/site.h"
+
+/* The job in which a run is submitted with --here. */
+struct slurm_here {
+    char *job; /* its id; NULL: it is not known yet */
+    char *has; /* "job 5 has 2 nodes" */
+    struct platform_nodes nodes;
+    int gpus;       /* on each of its nodes, at least */
+    int processors; /* likewise, on average */
+    int64_t left_s; /* of its time; -1: it has no end */
+    bool said;      /* that the run ends with it */
+};
 
 struct slurm {
     struct platform base;
@@ -21,6 +32,7 @@ struct slurm {
     bool no_accounting;
     bool only_look;    /* opening the site copies nothing there */
     char *could_start; /* what was asked of Slurm, and could */
+    struct slurm_here here;
 };
 
 static inline struct slurm *slurm_of(struct platform *p)
@@ -60,6 +72,7 @@ struct slurm_view {
     bool by_slurm; /* status is from Slurm, and was recorded */
     int64_t job;   /* 0: none */
     int64_t task;  /* which one of an array; -1: the job is the run's alone */
+    int64_t step;  /* which step of somebody's job, that is not the run's; -1: it is none */
     bool is_array;
     char *nodes; /* of the job, as Slurm lists them; NULL: not known */
 };
@@ -102,6 +115,8 @@ struct slurm_array {
 void slurm_array_words(const struct slurm *s, const struct run_spec *spec, const char *runs_dir,
                        const struct slurm_array *array, const char *after, struct act_strv *out);
 char *slurm_array_script(const char *agent, const char *runs_dir, const char *row); /* new string */
+/* Adds the option that says how many GPUs of each node. */
+void slurm_push_gpus(const struct slurm *s, int per_node, struct act_strv *out);
 /* Adds the options that say which nodes, and on whose account. spec NULL: of no run. */
 void slurm_push_places(const struct slurm *s, const struct run_spec *spec, struct act_strv *out);
 /* Returns "5", for an array "5_[0-3]". New string; slurm_job_number() is the inverse. */
@@ -113,6 +128,21 @@ char *slurm_task_text(int64_t job, int64_t task);
 
 /* Does what the row's abort_all() does. */
 void slurm_abort_all(struct platform *p, struct platform_end *ends, size_t n);
+
+/* ---- here.c */
+
+/* Finds the job that this process runs in; *out belongs to s. None, or one that does not run: -ACT_USAGE. */
+int slurm_here(struct slurm *s, const struct slurm_here **out, struct act_error *err) ACT_NODISCARD;
+void slurm_here_release(struct slurm_here *here);
+/* Sets the limits of a run in it. */
+int slurm_here_limits(struct slurm *s, struct platform_limits *limits, struct act_error *err) ACT_NODISCARD;
+/* Refuses a run that the job has no room for, and says when it ends. */
+int slurm_here_check(struct slurm *s, const struct run_spec *spec, struct act_error *err) ACT_NODISCARD;
+/* Starts the step, whose agent writes RUN_FILE_JOB. *out_srun: the process that has started it. */
+int slurm_here_start(struct slurm *s, const struct run_spec *spec, const char *agent, const char *run_dir,
+                     pid_t *out_srun, struct act_error *err) ACT_NODISCARD;
+/* Sets the error for an srun that has ended before the agent began. */
+int slurm_here_refused(const char *run_dir, struct act_error *err);
 
 /* ---- start.c */
 

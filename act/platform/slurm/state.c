@@ -384,7 +384,7 @@ static bool record_stands(const struct run_status *said, const struct slurm_job 
 
 bool slurm_needs_past(const struct slurm_known *known)
 {
-    if (!known->job || record_stands(known->said, known->queue))
+    if (!known->job || known->is_step || record_stands(known->said, known->queue))
         return false;
     return !known->queue || slurm_state_of(known->queue->state) == RUN_CANCELED; /* only sacct knows by whom */
 }
@@ -392,8 +392,9 @@ bool slurm_needs_past(const struct slurm_known *known)
 bool slurm_needs_record(const struct slurm_known *known)
 {
     const struct slurm_job *job = known->queue ? known->queue : known->past;
+    bool is_over = known->is_step ? !known->step_there : job && is_job_over(job);
 
-    return job && is_job_over(job) && !run_state_is_final(known->said->state);
+    return is_over && !run_state_is_final(known->said->state);
 }
 
 /* This machine sees a record only a moment after it was written. */
@@ -493,6 +494,30 @@ static void say_dropped(const struct slurm_known *k, struct run_status *out)
     snprintf(out->reason, sizeof(out->reason), "canceled in Slurm while it waited");
 }
 
+/* The job that it is a step of says nothing about it. */
+static bool merge_step(const struct slurm_known *k, struct run_status *out)
+{
+    enum { SILENT_S = 20 }; /* the agent writes its heartbeat every 10 s */
+    int64_t silent = k->now_unix_s - k->said->heartbeat_unix_s;
+
+    *out = *k->said;
+    if (k->step_there) {
+        if (!*out->reason && out->state == RUN_RUNNING)
+            snprintf(out->reason, sizeof(out->reason), "a step of job %lld", (long long)k->job);
+        note_silence(k, out);
+        return false;
+    }
+    if (k->said->heartbeat_unix_s && silent > -ALIVE_S && silent < SILENT_S)
+        return false;
+    out->state = RUN_FAILED;
+    out->exit_status = 128 + SIGKILL;
+    out->failed_rank = -1;
+    out->ended_unix_s = k->said->heartbeat_unix_s;
+    snprintf(out->reason, sizeof(out->reason),
+             "lost: its step of job %lld is gone, and its agent has not said how it ended", (long long)k->job);
+    return true;
+}
+
 bool slurm_merge(const struct slurm_known *k, struct run_status *out)
 {
     const struct slurm_job *job = k->queue;
@@ -501,6 +526,8 @@ bool slurm_merge(const struct slurm_known *k, struct run_status *out)
         *out = *k->said;
         return false;
     }
+    if (k->is_step)
+        return merge_step(k, out);
     if (k->past && (!job || is_job_over(job)) && is_job_over(k->past))
         job = k->past;
     if (!job && is_dropped(k)) {

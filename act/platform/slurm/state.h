@@ -40,6 +40,7 @@ struct slurm_known {
     const struct slurm_job *queue; /* from squeue; NULL: it does not know the job */
     const struct slurm_job *past;  /* from sacct; NULL: it does not know the job, or there is no accounting */
     bool array_there;              /* squeue knows the array of the task */
+    bool is_step, step_there;      /* it is a step of another job; squeue knows that */
     int64_t now_unix_s;
 };
 /* Returns whether *out is Slurm's status of an ended job, which should be kept: Slurm will forget it. */

@@ -301,6 +301,29 @@ static int look_for_job(struct handover *h, bool *out_done, struct act_error *er
     return rc;
 }
 
+/* The step of a job that is there already; the run's job is known when its agent has said it. */
+static int slurm_submit_start_step(struct handover *h, struct act_error *err)
+{
+    ACT_AUTOFREE char *dir = site_run_dir(h->site, h->spec->id);
+    bool done = false;
+    pid_t srun = 0;
+    int rc = slurm_here_start(h->s, h->spec, h->agent, dir, &srun, err);
+
+    while (rc == 0 && !done && !h->has_run) {
+        bool is_over = kill(srun, 0) < 0;
+        rc = look_for_job(h, &done, err);
+        if (rc == 0 && !done && !h->has_run && is_over)
+            rc = slurm_here_refused(dir, err);
+        if (rc == 0 && !done && act_now_monotonic_ms() - h->claimed_ms > CALL_S * 1000) {
+            kill(srun, SIGTERM);
+            rc = act_error_set(err, ACT_TEMPORARY, "srun has not started it in %d s: try again later", CALL_S);
+        }
+        if (rc == 0 && !done)
+            nanosleep(&(struct timespec){.tv_nsec = WAIT_MS * 1000000L}, NULL);
+    }
+    return rc < 0 ? slurm_submit_give_up(h, err) : 0;
+}
+
 static int submit_once(struct handover *h, bool is_new, struct act_error *err)
 {
     int64_t start = act_now_monotonic_ms(), since = start, now = start;
@@ -317,7 +340,7 @@ static int submit_once(struct handover *h, bool is_new, struct act_error *err)
         if (rc < 0)
             return rc;
         if (mine)
-            return slurm_submit_hand_over(h, err);
+            return (h->s->config.here ? slurm_submit_start_step : slurm_submit_hand_over)(h, err);
         now = act_now_monotonic_ms();
         if (dead || now - since > CLAIM_S * 1000) {
             h->number++;
@@ -427,7 +450,7 @@ int slurm_most_together(struct platform *p)
     ACT_AUTOFREE char *text = NULL;
     struct act_error ignored;
 
-    if (slurm_site_option(s, "--array", "-a") || slurm_run(s, argv, &text, &ignored) < 0)
+    if (s->config.here || slurm_site_option(s, "--array", "-a") || slurm_run(s, argv, &text, &ignored) < 0)
         return 1;
     const char *at = strstr(text, key);
     at = at ? strchr(at, '=') : NULL;

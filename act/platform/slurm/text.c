@@ -74,6 +74,13 @@ int64_t slurm_task(const char *job)
     return mark && isdigit((unsigned char)mark[1]) ? leading_number(mark + 1) : -1;
 }
 
+int64_t slurm_step(const char *job)
+{
+    const char *mark = strchr(job, '.');
+
+    return mark && isdigit((unsigned char)mark[1]) ? leading_number(mark + 1) : -1;
+}
+
 /* "3:0" is status and signal; squeue before 23.02 prints the raw wait() status. */
 static void read_exit(const char *text, struct slurm_job *job)
 {

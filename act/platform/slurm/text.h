@@ -45,6 +45,8 @@ bool slurm_next_row(char **cursor, char **fields, size_t n);
 
 /* Returns the index of a task, "5_3": 3; -1: it is no task, but a job "5" or several tasks, "5_[0-3]". */
 int64_t slurm_task(const char *job);
+/* Returns the number of a step, "5.3": 3; -1: it is none. */
+int64_t slurm_step(const char *job);
 /* Returns the id that sbatch --parsable printed: the last line "<number>" or "<number>;<cluster>"; 0: none. */
 int64_t slurm_id_from_sbatch(const char *text);
 /* Returns the number that "5", "5_3" or "5_[0-3]" begins with; 0: it is that of no job. text and out_is_array may be

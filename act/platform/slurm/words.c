@@ -75,7 +75,9 @@ int slurm_check_settings(struct platform *p, const struct run_spec *spec, struct
 
 int slurm_check(struct platform *p, const struct run_spec *spec, struct act_error *err)
 {
-    return slurm_check_start(slurm_of(p), spec, err);
+    struct slurm *s = slurm_of(p);
+
+    return (s->config.here ? slurm_here_check : slurm_check_start)(s, spec, err);
 }
 
 static void push_option(struct act_strv *out, const char *option, const char *value)
@@ -103,14 +105,14 @@ static bool is_requeued(const struct slurm *s, const struct run_spec *spec)
                                                            act_strv_has(&spec->retry_on, "preempted")));
 }
 
-static void push_gpus(const struct slurm *s, const struct run_spec *spec, struct act_strv *out)
+void slurm_push_gpus(const struct slurm *s, int per_node, struct act_strv *out)
 {
-    if (spec->gpus_per_node <= 0 || !slurm_has_gpus(s))
+    if (per_node <= 0 || !slurm_has_gpus(s))
         return;
     if (s->config.gres)
-        act_strv_pushf(out, "--gres=%s:%d", s->config.gres, spec->gpus_per_node);
+        act_strv_pushf(out, "--gres=%s:%d", s->config.gres, per_node);
     else
-        act_strv_pushf(out, "--gpus-per-node=%d", spec->gpus_per_node);
+        act_strv_pushf(out, "--gpus-per-node=%d", per_node);
 }
 
 /* The name of a job, and where its output goes. */
@@ -185,7 +187,7 @@ static void push_words(const struct slurm *s, const struct run_spec *spec, const
     act_strv_pushf(out, "--comment=act:%s", form->name);
     act_strv_pushf(out, "--nodes=%d", spec->nodes);
     act_strv_pushf(out, "--ntasks-per-node=%d", run_spec_processes(spec));
-    push_gpus(s, spec, out);
+    slurm_push_gpus(s, spec->gpus_per_node, out);
     push_output(form, out);
     act_strv_push(out, "--open-mode=append");
     if (c->warn_seconds > 0)
