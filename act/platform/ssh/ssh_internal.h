@@ -1,6 +1,6 @@
-/* ssh_internal.h - what the files of the platform "ssh" share: ssh.c (runs), choose.c (which machines a run gets), abort.c (their ends), call.c (asking the machines), cluster.c
- * (nodes, summary, jobs), group.c (a run over several), examine.c (what a machine has), host.c (the other side of
- * call.c). */
+/* ssh_internal.h - what the files of the platform "ssh" share: ssh.c (runs), choose.c (which machines a run gets),
+ * abort.c (their ends), call.c (asking the machines), cluster.c (nodes, summary, jobs), group.c (a run over several),
+ * examine.c (what a machine has), host.c (the other side of call.c). */
 #ifndef ACT_PLATFORM_SSH_SSH_INTERNAL_H
 #define ACT_PLATFORM_SSH_SSH_INTERNAL_H
 
