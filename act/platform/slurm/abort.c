@@ -1,5 +1,5 @@
-/* abort.c - ending runs. Each has a file that tells its agent to end it, and its job is told by scancel, until Slurm and
- * the agent say that it has ended. What is asked for several runs is one request each time. */
+/* abort.c - ending runs. Each has a file that tells its agent to end it, and its job is told by scancel, until Slurm
+ * and the agent say that it has ended. What is asked for several runs is one request each time. */
 #include <stdio.h>
 #include <string.h>
 #include <time.h>

@@ -1,5 +1,5 @@
-/* choose.c - which machines a run gets: what they have together, whether a run fits on them, and on which of them it goes.
- */
+/* choose.c - which machines a run gets: what they have together, whether a run fits on them, and on which of them it
+ * goes. */
 #include <string.h>
 
 #include "base/log.h"
