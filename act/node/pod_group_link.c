@@ -1,5 +1,5 @@
-/* pod_group_link.c - what comes to the first pod over the link: the other pods, what they say, and launchers, whose wishes
- * are passed on to the pods that they name. */
+/* pod_group_link.c - what comes to the first pod over the link: the other pods, what they say, and launchers, whose
+ * wishes are passed on to the pods that they name. */
 #include <string.h>
 
 #include "base/clock.h"

@@ -1,5 +1,5 @@
-/* pod_group_machines.c - what is different where the members of the group are machines behind ssh: they take their slots one
- * after the other before the first attempt, and one that is lost does not come back. */
+/* pod_group_machines.c - what is different where the members of the group are machines behind ssh: they take their
+ * slots one after the other before the first attempt, and one that is lost does not come back. */
 #include "base/clock.h"
 #include "codec/json.h"
 #include "node/pod_group.h"

@@ -275,7 +275,8 @@ struct platform_end {
     int rc; /* with err */
     struct act_error err;
 };
-/* Aborts all of them. Each is told to end before this waits for the first one, so whoever interrupts it has told all. */
+/* Aborts all of them. Each is told to end before this waits for the first one, so whoever interrupts it has told all.
+ */
 void platform_abort_all(struct platform *p, struct platform_end *ends, size_t n);
 int platform_scale(struct platform *p, const char *id, int nodes, bool dry_run, struct act_error *err) ACT_NODISCARD;
 struct store *platform_open_logs(struct platform *p, const char *id, bool ended);
