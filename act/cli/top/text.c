@@ -1,5 +1,5 @@
-/* text.c - makes the lines. From the top: what they are about, the clusters, the GPUs of this machine, the runs, more about the chosen run, keys.
- * On few rows only the runs are left. */
+/* text.c - makes the lines. From the top: what they are about, the clusters, the GPUs of this machine, the runs, more
+ * about the chosen run, keys. On few rows only the runs are left. */
 #include "cli/top/text.h"
 
 #include <math.h>

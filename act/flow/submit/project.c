@@ -1,7 +1,6 @@
-/* project.c - the first run of a project says which folder that is, and what marks it. A folder without aux_data or .git
- * in it or above is a project of its own, and whoever types a command in a subfolder of another project may not mean
- * that.
- */
+/* project.c - the first run of a project says which folder that is, and what marks it. A folder without aux_data or
+ * .git in it or above is a project of its own, and whoever types a command in a subfolder of another project may not
+ * mean that. */
 #include <string.h>
 #include <unistd.h>
 

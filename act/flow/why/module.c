@@ -55,7 +55,7 @@ static void near_insert(struct near_package *near, size_t *n, struct near_packag
     *n += *n < NEAR_MOST;
 }
 
-static void near_add(struct act_buf *out, const char *package)
+static void module_add_near(struct act_buf *out, const char *package)
 {
     size_t len = strcspn(package, "=");
 
@@ -76,7 +76,7 @@ void flow_note_near(const char *module, const struct run_environment *environmen
         if (how > 0)
             near_insert(near, &n, (struct near_package){package, how});
         if (strcmp(name, wanted) == 0) {
-            near_add(&text, package);
+            module_add_near(&text, package);
             act_strv_pushf(out, "%s is there for %s: another Python ran, or its files are not whole", text.data,
                            environment->python ? environment->python : "the command's Python");
             return;
@@ -84,7 +84,7 @@ void flow_note_near(const char *module, const struct run_environment *environmen
     }
     for (size_t i = 0; i < n; i++) {
         act_buf_adds(&text, i == 0 ? "" : i + 1 < n ? ", " : " and ");
-        near_add(&text, near[i].package);
+        module_add_near(&text, near[i].package);
     }
     if (n > 0)
         act_strv_pushf(out, "the environment has %s, not %s", text.data, module);
