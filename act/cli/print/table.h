@@ -1,6 +1,6 @@
 /* table.h - tables that fit the terminal: the least important columns are cut first, then left out, those before all
- * others of which nothing is known in any row. In a pipe nothing is cut, and nothing left out. A number is never cut: it
- * would be read as another one. */
+ * others of which nothing is known in any row. In a pipe nothing is cut, and nothing left out. A number is never cut:
+ * it would be read as another one. */
 #ifndef ACT_CLI_PRINT_TABLE_H
 #define ACT_CLI_PRINT_TABLE_H
 
