@@ -18,7 +18,10 @@ act_fail() {
 
 # STATUS LINE COMMAND: a command of the user's lines failed. Lines that bash cannot read are no command of theirs.
 act_fail_line() {
-    [[ $3 != '. <('* && $3 != '. "$act_folder'* ]] || act_fail "bash cannot read '$act_key': see its message in the log" "$1"
+    # shellcheck disable=SC2016 # the command as it is written here
+    case $3 in
+    '. <('* | '. "$act_folder'*) act_fail "bash cannot read '$act_key': see its message in the log" "$1" ;;
+    esac
     act_fail "line $2 of '$act_key' ended with status $1: $3" "$1"
 }
 
