@@ -6,9 +6,8 @@
  */
 #include "package/package_internal.h"
 
-#include <dirent.h>
 #include <string.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
 #include "base/glob.h"
 #include "base/path.h"
@@ -18,7 +17,7 @@
 
 #define IGNORE_FILE ".actignore"
 
-enum { N_MARKS = 5 }; /* rows of the table of marks */
+enum { N_MARKS = 3 }; /* rows of the table of marks */
 
 /* Holds a line in gitignore syntax. */
 struct rules_line {
@@ -81,18 +80,18 @@ static const struct {
     {"/.*", false, PACKAGE_RULE_NOTED},                /* the original packed '*' */
 };
 
-/* What marks a folder as a virtual environment, or as results of a tool, whatever its name is or below folders of a
- * usual name. They belong to the built-in list, and do not count beside the zip_options of the user. */
+/* What marks a folder as a virtual environment, or as results of a tool, whatever its name is. They belong to the
+ * built-in list, and do not count beside the zip_options of the user. */
 static const struct {
     const char *pattern; /* the mark, as rules say it */
-    const char *name;    /* of the folder; NULL: any */
-    int below;           /* how many levels down the mark may be */
+    const char *beside;  /* what is in such a folder, too, so that a template is none; NULL: nothing */
     enum package_rule_weight weight;
 } marks[N_MARKS] = {
-    {"*/pyvenv.cfg", NULL, 0, PACKAGE_RULE_NOTED},      {"*/conda-meta", NULL, 0, PACKAGE_RULE_NOTED},
-    {"*/.hydra", NULL, 0, PACKAGE_RULE_SAID},           {"*/*/*/.hydra", "outputs", 2, PACKAGE_RULE_SAID},
-    {"*/*/*/.hydra", "multirun", 2, PACKAGE_RULE_SAID},
+    {"*/pyvenv.cfg", "bin/python", PACKAGE_RULE_NOTED},
+    {"*/conda-meta", "conda-meta/history", PACKAGE_RULE_NOTED},
+    {"*/.hydra", NULL, PACKAGE_RULE_SAID},
 };
+
 enum package_rule_weight package_rule_weight(const char *rule)
 {
     static const char prefix[] = "built-in rule '";
@@ -159,23 +158,12 @@ static const struct rules_line *ask_built_in(const struct package_rules *rules, 
     return NULL;
 }
 
-/* Tells whether a folder has a mark in it, or one of its first folders has, down to some levels. */
-// NOLINTNEXTLINE(misc-no-recursion): as deep as a row of the table says
-static bool rules_has_mark(const char *folder, const char *mark, int below)
+static bool rules_has(const char *folder, const char *name)
 {
-    enum { LOOKS = 64 };
-    ACT_AUTOFREE char *path = act_path_join(folder, mark);
-    bool found = access(path, F_OK) == 0;
-    DIR *dir = below > 0 && !found ? opendir(folder) : NULL;
-    struct dirent *entry;
+    ACT_AUTOFREE char *path = name ? act_path_join(folder, name) : NULL;
+    struct stat st;
 
-    for (int i = 0; dir && !found && i < LOOKS && (entry = readdir(dir)); i++) {
-        ACT_AUTOFREE char *sub = act_path_join(folder, entry->d_name);
-        found = entry->d_name[0] != '.' && rules_has_mark(sub, mark, below - 1);
-    }
-    if (dir)
-        closedir(dir);
-    return found;
+    return !path || lstat(path, &st) == 0; /* the Python of an environment is a link, and may be on nodes alone */
 }
 
 static const struct rules_line *rules_ask_marks(const struct package_rules *rules, const char *path)
@@ -183,8 +171,7 @@ static const struct rules_line *rules_ask_marks(const struct package_rules *rule
     ACT_AUTOFREE char *folder = act_path_join(rules->root, path);
 
     for (size_t i = 0; i < N_MARKS; i++)
-        if ((!marks[i].name || act_streq(path, marks[i].name)) &&
-            rules_has_mark(folder, act_path_basename(marks[i].pattern), marks[i].below))
+        if (rules_has(folder, act_path_basename(marks[i].pattern)) && rules_has(folder, marks[i].beside))
             return &rules->marked[i];
     return NULL;
 }

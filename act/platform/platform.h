@@ -295,10 +295,10 @@ int platform_summary(struct platform *p, struct platform_summary *out, struct ac
 int platform_jobs(struct platform *p, struct platform_jobs *out, struct act_error *err) ACT_NODISCARD;
 void platform_examine(struct platform *p, struct platform_findings *findings); /* adds to findings */
 void platform_examine_mounts(struct platform *p, const char *wanted, struct platform_findings *findings);
-/* What nodes set up before the command, with variables of the run ("NAME=value") that are no secrets. */
+/* What nodes set up before the command. The variables of a run are not in it: a project may have brought them, and what
+ * they name would run. */
 struct platform_trial {
     struct run_setup setup;
-    struct act_strv env;
 };
 /* Tries what nodes set up before the command, or says that it did not; afterwards as platform_examine(). */
 void platform_examine_setup(struct platform *p, const struct platform_trial *trial, struct platform_findings *findings);

@@ -52,8 +52,6 @@ bool platform_try_setup(struct site *site, const struct platform_trial *trial, c
     struct act_error err;
 
     tried.lines = NULL; /* they may do anything, and are for nodes */
-    act_strv_push(&words, "env");
-    act_strv_copy(&words, trial->env.v, trial->env.n);
     run_setup_words("run", "", &tried, &words);
     ACT_STRV_PUSH(&words, "sh", "-c", report);
     const struct site_command command = {.argv = (const char *const *)words.v, .cwd = "/", .begins_runs = true};

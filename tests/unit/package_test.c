@@ -291,15 +291,19 @@ TEST(rules_table)
          "d/.venv/: built-in rule '.venv/'; d/a.o: built-in rule '*.o'; d/venv/: built-in rule 'venv/'; "
          "d/wandb/: built-in rule 'wandb/'; lib.so: built-in rule '*.so'; node_modules/: built-in rule "
          "'node_modules/'; tmp_run/: built-in rule '/tmp_run/'; venv/: built-in rule 'venv/'"},
-        {"env39/pyvenv.cfg env39/lib/x d/conda/conda-meta/h env/x.py mlruns/0/m lightning_logs/v/m", "", "",
-         "d/ env/ env/x.py",
+        {"env39/pyvenv.cfg env39/bin/python env39/lib/x d/conda/conda-meta/history env/x.py mlruns/0/m lightning_logs/v/m",
+         "", "", "d/ env/ env/x.py",
          "d/conda/: built-in rule '*/conda-meta'; env39/: built-in rule '*/pyvenv.cfg'; lightning_logs/: built-in rule "
          "'lightning_logs/'; mlruns/: built-in rule 'mlruns/'"},
-        {"outputs/a/b/.hydra/c outputs/a/b/w d/outputs/x d/run/.hydra/c", "", "", "d/ d/outputs/ d/outputs/x",
-         "d/run/: built-in rule '*/.hydra'; outputs/: built-in rule '*/*/*/.hydra'"},
+        {"outputs/a/b/.hydra/c outputs/a/b/w outputs/train.json d/run/.hydra/c", "", "",
+         "d/ outputs/ outputs/a/ outputs/train.json",
+         "d/run/: built-in rule '*/.hydra'; outputs/a/b/: built-in rule '*/.hydra'"},
         {"outputs/a/w multirun/x.py", "", "", "multirun/ multirun/x.py outputs/ outputs/a/ outputs/a/w", ""},
-        {"env39/pyvenv.cfg mlruns/m", "", "!env39/\n!mlruns/", "env39/ env39/pyvenv.cfg mlruns/ mlruns/m", ""},
-        {"env39/pyvenv.cfg", "-x nothing", "", "env39/ env39/pyvenv.cfg", ""},
+        {"env/pyvenv.cfg env/bin/python mlruns/m", "", "!env/\n!mlruns/",
+         "env/ env/bin/ env/bin/python env/pyvenv.cfg mlruns/ mlruns/m", ""},
+        {"env/pyvenv.cfg env/bin/python", "-x nothing", "", "env/ env/bin/ env/bin/python env/pyvenv.cfg", ""},
+        {"tmpl/pyvenv.cfg tmpl/readme pkg/conda-meta/x", "", "",
+         "pkg/ pkg/conda-meta/ pkg/conda-meta/x tmpl/ tmpl/pyvenv.cfg tmpl/readme", ""},
         {"lib.so b.so", "", "!lib.so", "lib.so", "b.so: built-in rule '*.so'"},
         /* what the configuration keeps out, whatever they are, only at the top */
         {"data/x d/data/x", "", "!data", "d/ d/data/ d/data/x", "data/: the configuration's 'data'"},

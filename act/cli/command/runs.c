@@ -153,7 +153,6 @@ const struct cli_command cli_run_commands[] = {
                 "(with --any, one).",
      .options = "cluster any timeout notify name tag json",
      N_RUNS(0, ANY),
-     .last_run = true,
      .own_status = true,
      .run = cmd_wait},
     {.name = "why",

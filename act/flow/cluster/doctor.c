@@ -1,5 +1,6 @@
 /* doctor.c - checks that all that the runs of a cluster need is there, by its configuration, stores and platform.
  * It writes nothing, there or here, but what the login keeps in the cache: what is not there yet could be made. */
+#include <ctype.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -146,6 +147,22 @@ static void examine_mounts(struct flow *flow, struct platform *platform, struct 
         platform_examine_mounts(platform, c->mount, findings);
 }
 
+/* Returns the folder of the repository that the project is in, else the project itself. New string. */
+static char *doctor_repository(const char *project)
+{
+    char *at = flow_real_place(project);
+
+    for (ACT_AUTOFREE char *above = act_strdup(at);;) {
+        ACT_AUTOFREE char *git = act_path_join(above, ".git");
+        char *slash = strrchr(above, '/');
+        if (access(git, F_OK) == 0)
+            act_str_replace(&at, above);
+        if (!slash || slash == above)
+            return at;
+        *slash = '\0';
+    }
+}
+
 /* Tells whether an environment may be one that the project has brought: to look at it would run what is in it. */
 static bool doctor_is_of_project(const struct flow *flow, const char *path)
 {
@@ -155,18 +172,17 @@ static bool doctor_is_of_project(const struct flow *flow, const char *path)
         return false;
     ACT_AUTOFREE char *full = *path == '/' ? act_strdup(path) : act_path_join(home, path + 2);
     ACT_AUTOFREE char *place = flow_real_place(full);
-    ACT_AUTOFREE char *root = flow_real_place(flow->config.project_root);
+    ACT_AUTOFREE char *root = doctor_repository(flow->config.project_root);
     return act_path_is_within(place, root);
 }
 
-/* Appends the variables that may be seen: the words of a program are no secret. */
-static void list_plain(const struct act_strv *env, struct act_strv *out)
+/* Tells whether a module is named by the path of a file, which is a program. */
+static bool doctor_has_module_file(const struct act_strv *modules)
 {
-    for (size_t i = 0; i < env->n; i++) {
-        ACT_AUTOFREE char *name = act_strndup(env->v[i], strcspn(env->v[i], "="));
-        if (!config_is_secret(name) && !act_text_is_secret(env->v[i] + strlen(name)))
-            act_strv_push(out, env->v[i]);
-    }
+    for (size_t i = 0; i < modules->n; i++)
+        if (!isalnum((unsigned char)modules->v[i][0]) || strstr(modules->v[i], ".."))
+            return true;
+    return false;
 }
 
 /* Looks whether modules, conda and virtual environment are there. */
@@ -181,11 +197,10 @@ static void examine_setup(struct flow *flow, struct platform *platform, struct p
 
     if (doctor_is_of_project(flow, s->conda) || doctor_is_of_project(flow, s->venv))
         platform_findings_add(findings, true, "setup", "not tried: the environment is in the project");
-    else if (run_setup_is_wanted(&trial.setup)) {
-        list_plain(&flow->config.env, &trial.env);
+    else if (doctor_has_module_file(&s->modules))
+        platform_findings_add(findings, true, "setup", "not tried: a module is named by the path of its file");
+    else if (run_setup_is_wanted(&trial.setup))
         platform_examine_setup(platform, &trial, findings);
-    }
-    act_strv_release(&trial.env);
 }
 
 static void examine_platform(struct flow *flow, struct platform_findings *findings)

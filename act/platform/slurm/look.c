@@ -207,9 +207,10 @@ static bool look_has_line(const char *text, const char *line)
     return false;
 }
 
+/* The name of a step is the run: its number is another one in a task of an array. */
 static int match_steps(struct look *l, struct act_error *err)
 {
-    const char *const argv[] = {"squeue", "--noheader", "--steps", "--me", "-o", "%i", NULL};
+    const char *const argv[] = {"squeue", "--noheader", "--steps", "--me", "-o", "%j", NULL};
     int rc = 0;
 
     for (size_t i = 0; i < l->n && rc == 0; i++) {
@@ -217,7 +218,7 @@ static int match_steps(struct look *l, struct act_error *err)
             continue;
         if (!l->steps)
             rc = slurm_run(l->s, argv, &l->steps, err);
-        l->known[i].step_there = rc == 0 && look_has_line(l->steps, l->states[i].job);
+        l->known[i].step_there = rc == 0 && look_has_line(l->steps, l->ids[i]);
     }
     return rc;
 }
