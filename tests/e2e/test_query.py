@@ -350,6 +350,7 @@ def test_wait_gives_the_runs_status_and_its_own(act):
     act.run("wait", run, status=42)
     act.run("wait", run, status=42)
     act.fail("wait", "no-such-run", status=125)
+    act.fail("wait", status=None, match="'a wait' needs more")  # as $(a submit ...) that failed would have it
 
 
 def test_wait_can_be_interrupted(act):

@@ -1,6 +1,7 @@
 """What nodes set up before the command: modules, conda, virtual environments, lines for bash."""
 import json
 import re
+import shutil
 import subprocess
 
 import pytest
@@ -259,15 +260,33 @@ def test_the_doctor_tries_it_here(act, modules, conda):
     assert torch.exists()
 
 
-def test_the_doctor_runs_nothing_of_the_project(act, conda):
-    """Whose environment would be activated."""
-    prefix = act.project / "env"
+@pytest.mark.parametrize("below", [".", "sub"])
+def test_the_doctor_runs_nothing_of_the_project(act, conda, below):
+    """Whose environment would be activated; a repository may have several projects."""
+    prefix, ran = act.project / "env", act.scratch / "ran"
     (prefix / "conda-meta").mkdir(parents=True)
     (prefix / "etc/conda/activate.d").mkdir(parents=True)
-    (prefix / "etc/conda/activate.d/x.sh").write_text(f"touch {act.scratch}/ran\n")
-    act.write("act.yaml", f"conda: {prefix}\n")
-    assert doctor(act) == [(True, "not tried: the environment is in the project")]
-    assert not (act.scratch / "ran").exists()
+    (prefix / "etc/conda/activate.d/x.sh").write_text(f"touch {ran}\n")
+    (act.project / ".git").mkdir(exist_ok=True)
+    project = act.project / below
+    if below != ".":
+        shutil.copytree(act.project / "aux_data", project / "aux_data")
+    (project / "act.yaml").write_text(f"conda: {prefix}\n")
+    found = act.run("doctor", "--json", cwd=project, status=None).json["checks"]
+    assert [c["text"] for c in found if c["what"] == "setup"] == ["not tried: the environment is in the project"]
+    assert not ran.exists()
+
+
+def test_the_doctor_gives_bash_nothing_that_a_project_says(act, modules):
+    """Neither variables, some of which bash executes, nor the file of a module, which is a program."""
+    ran = act.scratch / "ran"
+    act.env["MODULEPATH"] = str(modules)
+    given = keys(modules=["numbers/1.0"], env={"BASH_ENV": f"$(touch {ran})", "PATH": str(act.project)})
+    act.write("bash", f"#!/bin/sh\ntouch {ran}\n").chmod(0o755)
+    (ok, text), = doctor(act, *given)
+    assert ok and "modules numbers/1.0" in text and not ran.exists(), text
+    for module in (f"{act.project}/evil", "./evil", "../evil", "a/../../evil"):
+        assert doctor(act, *keys(modules=[module])) == [(True, "not tried: a module is named by the path of its file")]
 
 
 def test_the_doctor_tries_it_on_the_login_node(lab, modules):
