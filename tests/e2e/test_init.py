@@ -840,7 +840,8 @@ def test_environments_and_results_of_tools_stay_out(act):
     act.write("mlruns/0/meta.yaml", "x")
     act.write("lightning_logs/version_0/metrics.csv", "x")
     said = act.run("init").err
-    for name, rule in (("lightning_logs", "lightning_logs/"), ("mlruns", "mlruns/"), ("outputs/2026-11-28/a", "*/.hydra")):
+    for name, rule in (("lightning_logs", "lightning_logs/"), ("mlruns", "mlruns/"),
+                       ("outputs/2026-11-28/a", "*/.hydra")):
         assert f"'{name}/' (built-in rule '{rule}')" in said
     assert "left out" not in act.run("init").err
     listed = act.run("init", "--dry-run").out

@@ -233,7 +233,6 @@ def test_into_a_file(act, trained):
     for folder in ("closed", "missing/below"):
         assert f"there is no folder '{folder}'" in act.fail("report", "-o", f"{folder}/run.html", trained, status=3)
     assert not (act.project / "missing").exists()
-    act.fail("report", "-o", "run.html", status=2)
     assert "not a regular file" in act.fail("report", "-o", "/dev/null", trained, status=2)
     assert "is a folder" in act.fail("report", "-o", "aux_data", trained, status=2)
     with open("/dev/full", "wb") as full:
@@ -300,7 +299,6 @@ def test_plot_of_runs_of_which_some_have_it(act, trained):
 def test_plot_of_what_is_not_there(act, trained):
     assert "did you mean 'loss'? it has loss, lr" in act.fail("plot", "los", trained, status=3)
     act.fail("plot", "loss", "no-such-run", status=3)
-    act.fail("plot", "loss", status=2)
     act.fail("plot", "--svg", "--csv", "loss", trained, status=2)
     empty = act.finish("true", before=("-n", "1"))
     assert "has no number with a name" in act.fail("plot", "loss", empty, status=3)

@@ -62,7 +62,7 @@ def test_runs_and_clusters(act, terminal, speaker, columns):
     if columns >= 80:
         screen.until(r"loss 2\.\d+  [\u2581-\u2588]{4,}")
     if columns == 200:
-        screen.until(r"ago: step 59/60 loss")
+        screen.until(r" 59/60\b")
         screen.until(r"rank 0 exited with status 3")
     assert all(len(line) <= columns for line in screen.lines())
     speaker.say("step 60 loss 7.125\n")

@@ -291,7 +291,8 @@ TEST(rules_table)
          "d/.venv/: built-in rule '.venv/'; d/a.o: built-in rule '*.o'; d/venv/: built-in rule 'venv/'; "
          "d/wandb/: built-in rule 'wandb/'; lib.so: built-in rule '*.so'; node_modules/: built-in rule "
          "'node_modules/'; tmp_run/: built-in rule '/tmp_run/'; venv/: built-in rule 'venv/'"},
-        {"env39/pyvenv.cfg env39/bin/python env39/lib/x d/conda/conda-meta/history env/x.py mlruns/0/m lightning_logs/v/m",
+        {"env39/pyvenv.cfg env39/bin/python env39/lib/x d/conda/conda-meta/history env/x.py mlruns/0/m "
+         "lightning_logs/v/m",
          "", "", "d/ env/ env/x.py",
          "d/conda/: built-in rule '*/conda-meta'; env39/: built-in rule '*/pyvenv.cfg'; lightning_logs/: built-in rule "
          "'lightning_logs/'; mlruns/: built-in rule 'mlruns/'"},

@@ -81,7 +81,7 @@ const struct cli_command cli_own_commands[] = {
      .run = cmd_trust},
     {.name = "doctor",
      .synopsis = "",
-     .summary = "check that everything that runs on the cluster need is there",
+     .summary = "check that all that runs on the cluster need is there",
      .examples = "a doctor\na -c eu doctor\na doctor --json | jq -r '.checks[] | select(.ok | not) | .text'\n",
      .details = "One line for each check: what was found, or what is wrong and what to do. Exit status: 0 if all is\n"
                 "well, 1 if something is not. Changes nothing on the cluster. --json: version (1), ok, and checks,\n"

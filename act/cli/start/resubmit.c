@@ -23,7 +23,7 @@ static int report_new_run(struct cli *cli, const struct run_spec *spec, json_t *
     int rc = list ? json_array_append_new(list, cli_spec_json(spec)) : cli_print_id("run", spec->id, NULL, err);
     bool same_code = !CLI_OPTIONS(cli, start)->code && spec->package_key;
     act_note("submitted to %s again, in place of %s%s", spec->cluster, spec->resubmit_of,
-             same_code ? ", with the package of that run; --code takes today's" : "");
+             same_code ? ", with the package of that run; --code takes the code as it is now" : "");
     return rc;
 }
 

@@ -272,7 +272,7 @@ static int program_check_word(const char *word, struct act_error *err)
         return act_error_set(err, ACT_USAGE, "the command is an empty word");
     return act_error_set(
         err, ACT_USAGE,
-        "'%s' is one word, and no program is called so: leave out the quotes around the whole command, or "
+        "'%s' is one word, and there is no program of that name: leave out the quotes around the whole command, or "
         "let a shell read it: sh -c '...'",
         word);
 }

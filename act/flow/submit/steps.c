@@ -59,9 +59,10 @@ struct step {
 };
 
 static const struct step describe[] = {
-    {"project", FRESH, step_say_project},
     {"job file", FRESH, step_read_job_file},
-    {"platform", ALWAYS, step_open_platform},
+    {"platform", ALWAYS,
+     step_open_platform}, /* by this configuration: the ledger may open the same place by another one */
+    {"project", FRESH, step_say_project},
     {"old secrets", AGAIN, step_find_secrets},
     {"old configuration", AGAIN, step_repeat_config},
     {"id", ALWAYS, step_identify},

@@ -14,7 +14,7 @@
  * many times. What ssh wants to ask for may be asked for. */
 static int hosts_connect(struct hosts *s, struct hosts_host *h, bool may_ask, struct act_error *err)
 {
-    enum { AGAIN_MS = 5000 };
+    enum { AGAIN_MS = 20000 };
     const struct site_options options = {
         .login = h->login, .root = s->root, .only_look = s->only_look, .never_asks = !may_ask};
 
