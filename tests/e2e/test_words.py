@@ -120,7 +120,8 @@ def test_the_last_run_is_meant_where_none_is_named(act):
     for verb in ("files", "parse"):
         act.run(verb)
     for words in (["abort"], ["resubmit"], ["ssh"], ["wait"]):
-        act.fail(*words, status=125 if words == ["wait"] else 2, match="@ is the run submitted last" if words != ["ssh"] else "needs more")
+        act.fail(*words, status=125 if words == ["wait"] else 2,
+                 match="needs more" if words == ["ssh"] else "@ is the run submitted last")
 
 
 def test_states_as_options_of_the_table(act):
