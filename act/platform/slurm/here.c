@@ -25,7 +25,7 @@ static int ask_job(struct slurm *s, const char *id, char **out, struct act_error
     if (rc < 0)
         return act_error_prefix(err, "cannot look at job %s (SLURM_JOB_ID)", id);
     ACT_AUTOFREE char *state = slurm_job_value(*out, "JobState");
-    if (act_streq(state, "RUNNING"))
+    if (state && strcmp(state, "RUNNING") == 0)
         return 0;
     return act_error_set(err, ACT_USAGE, "job %s (SLURM_JOB_ID) is %s: --here is for a shell in a job that runs", id,
                          state ? state : "gone");
