@@ -2,6 +2,7 @@
 address and the names that Kubernetes would give it. The namespaces and their bridge are made here and removed again."""
 import contextlib
 import hashlib
+import itertools
 import json
 import os
 import pathlib
@@ -228,9 +229,10 @@ class Job:
 class Bed:
     """Network namespaces of three pods, and one for the bridge between them."""
     NAMES = "10.77.0.254"  # of the name server, if there is one
+    numbers = itertools.count()  # a namespace that could not be deleted does not take the name from the next bed
 
     def __init__(self, size=3):
-        self.size, self.mark = size, f"act{os.getpid()}"
+        self.size, self.mark = size, f"act{os.getpid()}-{next(self.numbers)}"
         self.bridge = f"{self.mark}-br"
         ip("netns", "add", self.bridge)
         ip("-n", self.bridge, "link", "add", "br0", "type", "bridge")

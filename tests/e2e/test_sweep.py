@@ -324,6 +324,6 @@ def test_wait_abort_report_by_tag(train):
     assert sorted(plot[1:]) == sorted([f"{ids[0]},1,1", f"{ids[1]},1,2"])
     act.fail("wait", "--tag", "sweep=none", status=125, match="no run of yours is tagged so")
     act.fail("report", "--tag", "sweep=none", status=3, match="no run of yours is tagged so")
-    said = act.run("wait", status=143).err  # the run submitted last
+    said = act.run("wait", "@", status=143).err  # the run submitted last
     assert any(f"{run}  Canceled" in said for run in ids), said
     act.fail("wait", "--tag", f"sweep={s}", ids[0], status=125, match="--tag say which runs")
