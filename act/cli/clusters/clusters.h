@@ -22,8 +22,10 @@ int cli_login_cluster(struct cli *cli, const char *name, struct act_error *err);
 int cmd_blame(struct cli *cli, struct act_error *err);
 int cmd_cluster(struct cli *cli, struct act_error *err);
 int cmd_fileserver(struct cli *cli, struct act_error *err);
+int cmd_forward(struct cli *cli, struct act_error *err);
 int cmd_nodes(struct cli *cli, struct act_error *err);
 int cmd_ssh(struct cli *cli, struct act_error *err);
 int cmd_summary(struct cli *cli, struct act_error *err);
+int cmd_tunnel(struct cli *cli, struct act_error *err);
 
 #endif

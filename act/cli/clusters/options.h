@@ -26,6 +26,7 @@ struct cli_managed_options {
 
 struct cli_nodes_options {
     bool bad;
+    char *node;
 };
 
 #endif
