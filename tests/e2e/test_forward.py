@@ -104,6 +104,7 @@ def carries(here):
 @pytest.mark.smoke
 def test_a_port(act, server):
     run, port = server()
+    act.fail("forward", run, status=2, match="needs more")
     with forwarded(act, run, f"0:{port}") as (_, here):
         carries(here)
 
@@ -160,8 +161,8 @@ def test_another_user(act, server):
     script = ("import socket, sys; s = socket.create_connection(('127.0.0.1', int(sys.argv[1]))); "
               "s.sendall(b'give 5\\n'); print(len(s.recv(10)))")
     with forwarded(act, run, f"0:{port}") as (process, here):
-        other = subprocess.run(["setpriv", "--reuid=65534", "--clear-groups", "/usr/bin/python3", "-c", script, str(here)],
-                               capture_output=True, text=True)
+        words = ["setpriv", "--reuid=65534", "--clear-groups", "/usr/bin/python3", "-c", script, str(here)]
+        other = subprocess.run(words, capture_output=True, text=True)
         assert other.returncode == 1 and "ConnectionResetError" in other.stderr, other
         act.until(lambda: b"another user of this machine tried to connect" in process.stderr.readline(), "it is said")
         assert ask(here, b"give 5\n") == b"xxxxx"
