@@ -53,9 +53,9 @@ struct tunnel {
     void *arg;
 };
 
-/* Carries connections until the stream ends: 0, or -ACT_INTERRUPTED when it was stopped. -ACT_TEMPORARY: it is broken, or not
- * our protocol; then err says what came instead of the hello. Connections that are open are reset. SIGPIPE must be
- * ignored. */
+/* Carries connections until the stream ends: 0, or -ACT_INTERRUPTED when it was stopped. -ACT_TEMPORARY: it is broken,
+ * or not our protocol; then err says what came instead of the hello. Connections that are open are reset. SIGPIPE must
+ * be ignored. */
 int tunnel_run(const struct tunnel *tunnel, struct act_error *err) ACT_NODISCARD;
 
 #endif
