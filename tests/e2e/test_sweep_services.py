@@ -115,6 +115,20 @@ def test_an_answer_is_lost(act, azureml):
     act.run("wait", "--tag", f"sweep={s}")
 
 
+def test_the_half_of_a_run_is_completed_and_not_waited_for(act, kubernetes):
+    """It ended before the pods of its first run had all that they need: only the same command lets them begin."""
+    kubernetes.cluster(gpu_per_node=1, k8s={"gpu_resource": "none", "launcher": "direct"})
+    words = ("-c", "k8s", "-n", "1", "sweep", "--max-parallel", "1", "--grid", grid("n", 2), "--", "true", "{n}")
+    kubernetes.faults({"method": "POST", "match": "services", "status": 503, "times": 50})
+    act.run(*words, status=5, env={"ACT_MAX_RETRIES": "0"})
+    (job,) = kubernetes.objects("Job")
+    assert job["spec"]["suspend"]
+    kubernetes.faults()
+    s = act.run(*words).out.strip()
+    act.run("wait", "--tag", f"sweep={s}")
+    assert len(kubernetes.objects("Job")) == 2
+
+
 def test_the_server_is_away_on_the_way(act, kubernetes):
     kubernetes.cluster(gpu_per_node=1, k8s={"gpu_resource": "none", "launcher": "direct"})
     words = ("-c", "k8s", "-n", "1", "sweep", "--max-parallel", "1", "--grid", grid("n", 3), "--", "true", "{n}")

@@ -333,8 +333,9 @@ static int end_step(struct sweep *s, bool together, struct act_error *err)
 
 static int take_step(struct sweep *s, int most, struct act_error *err)
 {
-    bool asked = false, alone = s->record.step == 1 || (s->record.step == 0 && most < 2);
-    int rc = alone && s->io->max_parallel > 0 ? wait_for_room(s, err) : 0;
+    /* a step that was begun had its room, and may be what the others wait for: half of a run ends only when whole */
+    bool asked = false, wants_room = s->record.step == 0 && most < 2 && s->io->max_parallel > 0;
+    int rc = wants_room ? wait_for_room(s, err) : 0;
 
     if (rc == 0)
         rc = begin_step(s, most, err);
