@@ -11,8 +11,8 @@ import pytest
 VERBS = {
     "init": ["initi"], "initc": ["initic"], "submit": [], "local": [], "query": ["q"], "qr": [], "qq": [],
     "qf": ["f", "failed"], "logs": [], "wait": [], "abort": ["a"], "resubmit": [], "scale": [], "upload": ["u"],
-    "download": ["d"], "ls": [], "rm": [], "url": [], "verify": [], "nodes": [], "ssh": [], "forward": [],
-    "summary": ["s"],
+    "download": ["d"], "ls": [], "rm": [], "url": [], "verify": [], "nodes": [], "ssh": [],
+    "ssh-config": [], "forward": [], "summary": ["s"],
     "blame": [], "doctor": [], "why": [], "parse": [], "plot": [], "report": [], "config": [],
     "completion": [], "help": [],
 }

@@ -57,8 +57,7 @@ static int find_shell(struct cli *cli, struct platform_shell *shell, struct act_
                                        : find_shell_of_run(cli, &command, shell, err);
 }
 
-/* Does what the platform says; it may have run already. */
-static int run_shell(struct cli *cli, const struct platform_shell *shell, struct act_error *err)
+int cli_run_shell(struct cli *cli, const struct platform_shell *shell, struct act_error *err)
 {
     if (shell->argv.n == 0)
         return shell->status;
@@ -76,7 +75,7 @@ int cmd_ssh(struct cli *cli, struct act_error *err)
 
     if (rc == 0)
         rc = find_shell(cli, &shell, err);
-    return rc < 0 ? rc : run_shell(cli, &shell, err);
+    return rc < 0 ? rc : cli_run_shell(cli, &shell, err);
 }
 
 int cmd_tunnel(struct cli *cli, struct act_error *err)
@@ -90,5 +89,5 @@ int cmd_tunnel(struct cli *cli, struct act_error *err)
     act_strv_push(&words, "tunnel");
     if (rc == 0)
         rc = flow_agent(&cli->flow, &run, node, &words, &shell, err);
-    return rc < 0 ? rc : run_shell(cli, &shell, err);
+    return rc < 0 ? rc : cli_run_shell(cli, &shell, err);
 }

@@ -49,6 +49,28 @@ const struct cli_command cli_cluster_commands[] = {
      .options = "cluster node",
      N_RUNS(0, ANY),
      .run = cmd_forward},
+    {.name = "ssh-config",
+     .synopsis = "",
+     .summary = "the nodes of runs as hosts of ssh, scp, rsync and editors",
+     .examples = "a ssh-config --install\n"
+                 "ssh act-60ce2fc7                      the first node of a run\n"
+                 "scp act-60ce2fc7.n2:/tmp/x .          node n2\n"
+                 "code --remote ssh-remote+act-ddp /home/me/project\n",
+     .details = "Prints what ssh is to read or, with --install, writes it to ~/.ssh/act_config and has ~/.ssh/config\n"
+                "include it. A connection starts sshd on the node for itself alone, as you and for a key of ACT's\n"
+                "own; so the node must have OpenSSH's server (openssh-server), but none need run there.",
+     .options = "install",
+     N_WORDS(0, 0, CLI_NOTHING),
+     .bare = true,
+     .run = cmd_ssh_config},
+    {.name = "__sshd",
+     .synopsis = "HOST USER",
+     .summary = "a server of ssh on a node, by input and output (called by ssh, as 'a ssh-config' says)",
+     .examples = "a __sshd act-60ce2fc7 me\n",
+     .options = "cluster",
+     N_RUNS(2, 2),
+     .hidden = true,
+     .run = cmd_sshd},
     {.name = "__tunnel",
      .synopsis = "RUN [NODE]",
      .summary = "carry connections to a node, by input and output (called by 'a forward')",
