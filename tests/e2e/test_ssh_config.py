@@ -3,6 +3,7 @@ import os
 import pathlib
 import pwd
 import shutil
+import signal
 import subprocess
 
 import pytest
@@ -35,8 +36,24 @@ def run(act):
     act.run("abort", "-y", run)
 
 
+def sshd_folders():
+    return set(pathlib.Path("/tmp").glob("act-sshd.*"))
+
+
+def test_nothing_is_left_when_the_run_ends(act, client, run):
+    before = sshd_folders()
+    session = subprocess.Popen(["ssh", "-F", act.scratch / "of_runs", f"act-{run}", "echo up; exec sleep 1000"],
+                               env=act.env, cwd=act.project, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+    assert session.stdout.readline() == b"up\n" and sshd_folders() != before
+    (shell,) = subprocess.run(["pgrep", "-P", str(session.pid)], stdout=subprocess.PIPE, text=True).stdout.split()
+    os.kill(int(shell), signal.SIGTERM)
+    assert session.wait(300) == 255
+    act.until(lambda: sshd_folders() == before, "the folder is removed")
+
+
 @pytest.mark.smoke
 def test_the_programs_of_openssh(act, client, run):
+    before = sshd_folders()
     assert "Host act-*\n" in act.run("ssh-config").out
     said = client("ssh", f"act-{run}", "cat; echo $ACT_RUN_ID; exit 7", status=7, typed=b"x\n")
     assert said == f"x\n{run}\n".encode()
@@ -46,7 +63,7 @@ def test_the_programs_of_openssh(act, client, run):
     assert (act.project / "here").read_bytes() == data
     client("sftp", "-b", "-", f"act-{run}", typed=f"put here {act.scratch}/back\n".encode())
     assert (act.scratch / "back").read_bytes() == data
-    assert not list(pathlib.Path("/tmp").glob("act-sshd.*"))
+    assert sshd_folders() == before
 
 
 def test_a_node_of_a_job(act, lab, client):

@@ -29,7 +29,11 @@ for name in PATH LD_LIBRARY_PATH VIRTUAL_ENV CONDA_PREFIX CUDA_VISIBLE_DEVICES; 
     *) has="$has \"$name=$value\"" ;;
     esac
 done
+# A shell that waits for a command in the foreground would take no signal until that has ended.
+exec 3<&0
 "$sshd" -i -e -f /dev/null -o "HostKey $dir/host" -o "AuthorizedKeysFile $dir/keys" -o "StrictModes no" \
     -o "PasswordAuthentication no" -o "KbdInteractiveAuthentication no" -o "UsePAM no" -o "PidFile none" \
     -o "PermitRootLogin prohibit-password" -o "Subsystem sftp internal-sftp" -o "PrintMotd no" -o "LogLevel ERROR" \
-    -o "SetEnv $has"
+    -o "SetEnv $has" <&3 &
+trap 'kill $!; exit 1' HUP INT TERM
+wait $!
