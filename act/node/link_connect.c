@@ -14,7 +14,7 @@
 #include "codec/json.h"
 #include "node/link_internal.h"
 
-enum { CONNECT_MS = 3000, ANSWER_MS = 10000, ALL_TRIES_MS = 10000, PAUSE_MS = 200 };
+enum { CONNECT_MS = 3000, NEXT_MS = 250, ANSWER_MS = 10000, ALL_TRIES_MS = 10000, PAUSE_MS = 200 };
 
 /* The place of the supervisor: "<token> unix <dir>" or "<token> tcp <port> <address> <address> ...". */
 struct connect_target {
@@ -55,34 +55,42 @@ static int connect_read_target(struct connect_target *t, struct act_error *err)
                : act_error_set(err, ACT_FAIL, "the value of " LINK_ENV " is malformed");
 }
 
+/* ---- a connection that comes ---- */
+
+/* Returns an errno: 0: it has come; EINPROGRESS: it is under way, and *out_fd becomes writable with its result. Else
+ * there is no descriptor. */
+static int connect_begin(const struct sockaddr *at, socklen_t len, int *out_fd)
+{
+    int fd = socket(at->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int errnum = fd < 0 || connect(fd, at, len) < 0 ? errno : 0;
+
+    *out_fd = fd;
+    if (errnum != 0 && errnum != EINPROGRESS && fd >= 0) {
+        close(fd);
+        *out_fd = -1;
+    }
+    return errnum;
+}
+
+static int connect_begin_tcp(const char *address, uint16_t port, int *out_fd)
+{
+    struct sockaddr_storage at;
+    socklen_t len = link_parse_address(address, port, &at);
+
+    *out_fd = -1;
+    return len ? connect_begin((struct sockaddr *)&at, len, out_fd) : EINVAL;
+}
+
 /* Returns an errno. */
-static int finish_connection(int fd, const struct sockaddr *at, socklen_t len)
+static int connect_result(int fd)
 {
     socklen_t int_len = sizeof(int);
     int errnum = 0;
 
-    if (connect(fd, at, len) == 0)
-        return 0;
-    if (errno != EINPROGRESS)
-        return errno;
-    if (poll(&(struct pollfd){.fd = fd, .events = POLLOUT}, 1, CONNECT_MS) != 1)
-        return ETIMEDOUT;
     return getsockopt(fd, SOL_SOCKET, SO_ERROR, &errnum, &int_len) < 0 ? errno : errnum;
 }
 
-/* Returns an errno; if that is 0, the file descriptor. */
-static int link_connect_to(const struct sockaddr *at, socklen_t len, int *out_fd)
-{
-    int fd = socket(at->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    int errnum = fd < 0 ? errno : finish_connection(fd, at, len);
-
-    if (errnum == 0)
-        *out_fd = fd;
-    else if (fd >= 0)
-        close(fd);
-    return errnum;
-}
-
+/* Returns an errno; a Unix socket never lets one wait for the connection. */
 static int connect_unix(const char *dir, int *out_fd)
 {
     struct sockaddr_un at;
@@ -91,21 +99,12 @@ static int connect_unix(const char *dir, int *out_fd)
     if (dir_fd < 0)
         return errno;
     link_unix_address(dir_fd, &at);
-    int errnum = link_connect_to((struct sockaddr *)&at, sizeof(at), out_fd);
+    int errnum = connect_begin((struct sockaddr *)&at, sizeof(at), out_fd);
     close(dir_fd);
     return errnum;
 }
 
-static int connect_tcp(const char *address, uint16_t port, int *out_fd)
-{
-    struct sockaddr_storage at;
-    socklen_t len = link_parse_address(address, port, &at);
-    int errnum = len ? link_connect_to((struct sockaddr *)&at, len, out_fd) : EINVAL;
-
-    if (errnum == 0)
-        link_tune(*out_fd);
-    return errnum;
-}
+/* ---- the greeting ---- */
 
 /* Takes no more than a line from the network: whoever polls the descriptor from now on hears of what comes behind it.
  * Returns false when the connection has ended. */
@@ -171,12 +170,11 @@ static bool connect_greet(struct link *l, json_t *hello, const char *token, bool
            link_is_proved(answer, LINK_SUPERVISOR, token, theirs, ours, rank);
 }
 
-/* Tries one address. why: the result, for the error message. */
-static bool try_one(struct link *l, const struct connect_target *t, const char *address, json_t *hello, bool *out_stop,
-                    struct act_buf *why)
+/* Greets whoever answered at an address. errnum: of the connection, which is l->fd if that is 0. why: gets the
+ * result, for the error message. */
+static bool connect_try(struct link *l, const struct connect_target *t, const char *address, int errnum, json_t *hello,
+                        bool *out_stop, struct act_buf *why)
 {
-    int errnum = t->dir ? connect_unix(t->dir, &l->fd) : connect_tcp(address, t->port, &l->fd);
-
     if (errnum == 0 && connect_greet(l, hello, t->token, out_stop))
         return true;
     act_buf_addf(why, "%s%s: %s", why->len ? ", " : "", address,
@@ -185,19 +183,116 @@ static bool try_one(struct link *l, const struct connect_target *t, const char *
     return false;
 }
 
+/* ---- all addresses of the supervisor: the next one is tried when one fails or does not answer at once, while that
+ * one may still answer (RFC 8305) ---- */
+
+struct connect_race {
+    struct act_strv addresses;
+    struct pollfd *fds; /* of the first n_begun addresses; fd -1: that one has failed */
+    int64_t *begun_ms;
+    size_t n_begun;
+};
+
+static void race_init(struct connect_race *r, const char *addresses)
+{
+    ACT_AUTOFREE char *copy = act_strdup(addresses);
+    char *rest = copy;
+
+    *r = (struct connect_race){0};
+    for (const char *address; (address = strsep(&rest, " "));)
+        act_strv_push(&r->addresses, address);
+    r->fds = act_calloc(r->addresses.n, sizeof(*r->fds));
+    r->begun_ms = act_calloc(r->addresses.n, sizeof(*r->begun_ms));
+}
+
+static void race_release(struct connect_race *r)
+{
+    for (size_t i = 0; i < r->n_begun; i++)
+        if (r->fds[i].fd >= 0)
+            close(r->fds[i].fd);
+    free(r->fds);
+    free(r->begun_ms);
+    act_strv_release(&r->addresses);
+}
+
+/* Returns for how long nothing is to be done but to wait for answers; -1: no address is left. */
+static int race_wait_ms(const struct connect_race *r)
+{
+    int64_t now = act_now_monotonic_ms(), until = INT64_MAX;
+
+    for (size_t i = 0; i < r->n_begun; i++)
+        if (r->fds[i].fd >= 0 && r->begun_ms[i] + CONNECT_MS < until)
+            until = r->begun_ms[i] + CONNECT_MS;
+    if (r->n_begun < r->addresses.n)
+        until = until == INT64_MAX ? now : r->begun_ms[r->n_begun - 1] + NEXT_MS;
+    return until == INT64_MAX ? -1 : until > now ? (int)(until - now) : 0;
+}
+
+/* Returns an errno. */
+static int race_begin_next(struct connect_race *r, uint16_t port)
+{
+    size_t i = r->n_begun++;
+    int errnum = connect_begin_tcp(r->addresses.v[i], port, &r->fds[i].fd);
+
+    r->fds[i].events = POLLOUT;
+    r->begun_ms[i] = act_now_monotonic_ms();
+    return r->fds[i].fd >= 0 ? 0 : errnum;
+}
+
+/* Returns an errno: 0: it has come; EINPROGRESS: it may still come. */
+static int race_state(const struct connect_race *r, size_t i)
+{
+    if (r->fds[i].revents)
+        return connect_result(r->fds[i].fd);
+    return act_now_monotonic_ms() < r->begun_ms[i] + CONNECT_MS ? EINPROGRESS : ETIMEDOUT;
+}
+
+/* Greets those that answered, in the order of their addresses. */
+static bool race_greet(struct connect_race *r, struct link *l, const struct connect_target *t, json_t *hello,
+                       bool *out_stop, struct act_buf *why)
+{
+    for (size_t i = 0; i < r->n_begun; i++) {
+        int errnum = r->fds[i].fd < 0 ? EINPROGRESS : race_state(r, i);
+        if (errnum == EINPROGRESS)
+            continue;
+        l->fd = r->fds[i].fd;
+        r->fds[i].fd = -1;
+        link_tune(l->fd);
+        if (connect_try(l, t, r->addresses.v[i], errnum, hello, out_stop, why))
+            return true;
+    }
+    return false;
+}
+
+static bool race_run(struct connect_race *r, struct link *l, const struct connect_target *t, json_t *hello,
+                     bool *out_stop, struct act_buf *why)
+{
+    bool is_accepted = false;
+
+    for (int wait_ms; !is_accepted && (wait_ms = race_wait_ms(r)) >= 0;) {
+        poll(r->fds, r->n_begun, wait_ms);
+        is_accepted = race_greet(r, l, t, hello, out_stop, why);
+        if (is_accepted || r->n_begun == r->addresses.n || race_wait_ms(r) > 0)
+            continue;
+        int errnum = race_begin_next(r, t->port);
+        if (errnum != 0)
+            connect_try(l, t, r->addresses.v[r->n_begun - 1], errnum, hello, out_stop, why);
+    }
+    return is_accepted;
+}
+
 /* Tries every address once. */
 static bool try_all(struct link *l, const struct connect_target *t, json_t *hello, bool *out_stop, struct act_buf *why)
 {
-    ACT_AUTOFREE char *copy = act_strdup(t->addresses);
-    char *rest = copy;
+    struct connect_race race;
 
     why->len = 0;
     if (t->dir)
-        return try_one(l, t, t->dir, hello, out_stop, why);
-    for (const char *address; (address = strsep(&rest, " "));)
-        if (try_one(l, t, address, hello, out_stop, why))
-            return true;
-    return false;
+        return connect_try(l, t, t->dir, connect_unix(t->dir, &l->fd), hello, out_stop, why);
+    race_init(&race, t->addresses);
+    bool is_accepted = race_run(&race, l, t, hello, out_stop, why);
+    race_release(&race);
+    return is_accepted;
 }
 
 static int report_unreachable(const struct connect_target *t, const char *why, struct act_error *err)
@@ -232,11 +327,9 @@ enum { PROBES_AT_ONCE = 256 };
 /* Returns the descriptor of a connection that is under way; -1: it has come or failed already. */
 static int probe_begin(struct link_probe *p)
 {
-    struct sockaddr_storage at;
-    socklen_t len = link_parse_address(p->address, p->port, &at);
-    int fd = len ? socket(at.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0) : -1;
+    int fd;
 
-    p->errnum = !len ? EINVAL : fd < 0 || connect(fd, (struct sockaddr *)&at, len) < 0 ? errno : 0;
+    p->errnum = connect_begin_tcp(p->address, p->port, &fd);
     if (p->errnum == EINPROGRESS)
         return fd;
     if (fd >= 0)
@@ -246,11 +339,7 @@ static int probe_begin(struct link_probe *p)
 
 static void probe_end(struct link_probe *p, struct pollfd *pfd)
 {
-    socklen_t int_len = sizeof(int);
-
-    p->errnum = ETIMEDOUT;
-    if (pfd->revents && getsockopt(pfd->fd, SOL_SOCKET, SO_ERROR, &p->errnum, &int_len) < 0)
-        p->errnum = errno;
+    p->errnum = pfd->revents ? connect_result(pfd->fd) : ETIMEDOUT;
     close(pfd->fd);
     pfd->fd = -1; /* which poll() leaves out */
 }

@@ -1,4 +1,5 @@
 /* main.c - act-node, the agent that runs on the nodes. */
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -10,6 +11,7 @@
 #include "node/unzip.h"
 #include "proc/proc.h"
 #include "site/site.h"
+#include "tunnel/tunnel.h"
 
 /* Started by the client on a machine behind ssh. */
 static int main_serve(int argc, char **argv)
@@ -17,6 +19,20 @@ static int main_serve(int argc, char **argv)
     (void)argc;
     (void)argv;
     return site_serve(STDIN_FILENO, STDOUT_FILENO);
+}
+
+/* The far end of 'a forward', with the stream as its input and output. */
+static int main_tunnel(int argc, char **argv)
+{
+    struct act_error err;
+
+    (void)argc;
+    (void)argv;
+    signal(SIGPIPE, SIG_IGN);
+    int rc = tunnel_run(&(struct tunnel){.in = STDIN_FILENO, .out = STDOUT_FILENO}, &err);
+    if (rc < 0)
+        fprintf(stderr, "act-node: %s\n", act_error_text(&err));
+    return -rc;
 }
 
 /* unzip ZIP SHA256 FOLDER: unpacks a local package into an empty folder. */
@@ -55,6 +71,7 @@ static const struct {
     {"serve", main_serve, HIDDEN},
     {"sweep", node_sweep, OPEN},
     {"meet", node_meet, HIDDEN},
+    {"tunnel", main_tunnel, HIDDEN},
     {"unzip", unzip, OPEN},
 };
 

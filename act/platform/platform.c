@@ -322,6 +322,16 @@ int platform_shell(struct platform *p, const char *id, const char *node, const s
     return p->row->nodes.shell ? p->row->nodes.shell(p, id, node, command, out, err) : cannot(p, "open a shell", err);
 }
 
+int platform_agent(struct platform *p, const char *id, const char *node, char **out, struct act_error *err)
+{
+    int rc = platform_check_id(id, err);
+
+    *out = NULL;
+    if (rc < 0)
+        return rc;
+    return p->row->nodes.agent ? p->row->nodes.agent(p, id, node, out, err) : cannot(p, "run its agent on a node", err);
+}
+
 void platform_shell_release(struct platform_shell *shell)
 {
     act_strv_release(&shell->argv);

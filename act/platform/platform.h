@@ -287,6 +287,8 @@ int platform_list(struct platform *p, struct act_strv *out_ids, struct act_error
 int platform_recent(struct platform *p, const enum run_state *only, size_t max, struct platform_runs *out,
                     struct act_error *err) ACT_NODISCARD;
 int platform_nodes(struct platform *p, const char *id, struct platform_nodes *out, struct act_error *err) ACT_NODISCARD;
+int platform_agent(struct platform *p, const char *id, const char *node, char **out,
+                   struct act_error *err) ACT_NODISCARD;
 int platform_shell(struct platform *p, const char *id, const char *node, const struct act_strv *command,
                    struct platform_shell *out, struct act_error *err) ACT_NODISCARD;
 /* Empty where the platform is no single machine, or it has none. */

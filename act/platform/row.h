@@ -226,6 +226,9 @@ struct platform_nodes_ops {
      * about.nodes_have_addresses, id NULL: node is an address, and whatever runs there does not matter. May be NULL. */
     int (*shell)(struct platform *p, const char *id, const char *node, const struct act_strv *command,
                  struct platform_shell *out, struct act_error *err);
+    /* Sets *out to where the agent is for shell() on that node, a new string, and brings it there if necessary. May be
+     * NULL: what shell() reaches has no agent. */
+    int (*agent)(struct platform *p, const char *id, const char *node, char **out, struct act_error *err);
     /* Sums up the load of the nodes. May be NULL. */
     int (*summary)(struct platform *p, struct platform_summary *out, struct act_error *err);
     /* Lists the GPUs of a machine, and who uses them; takes a moment. May be NULL: the platform is no single machine.

@@ -2,7 +2,6 @@
  * does not destroy the answer on its way (RFC 9112 section 9.6). */
 #include "web/web.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <string.h>
@@ -11,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
+#include "base/host.h"
 #include "engine/engine.h"
 #include "web/web_internal.h"
 
@@ -386,35 +386,20 @@ static void web_tick(void *arg)
 
 static int listen_here(struct web *web, struct act_error *err)
 {
-    struct sockaddr_in address = {
-        .sin_family = AF_INET, .sin_port = htons((uint16_t)web->options.port), .sin_addr = {htonl(INADDR_LOOPBACK)}};
-    const int one = 1;
+    uint8_t key[WEB_KEY_BYTES];
+    uint16_t port = (uint16_t)web->options.port;
 
-    web->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (web->fd < 0)
-        return act_error_errno(err, errno, "cannot make a socket");
-    setsockopt(web->fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-    if (bind(web->fd, (struct sockaddr *)&address, sizeof(address)) == 0 && listen(web->fd, VISITS) == 0)
-        return 0;
-    if (errno == EADDRINUSE)
+    web->fd = act_listen_here(&port, VISITS);
+    if (web->fd == -EADDRINUSE)
         return act_error_set(err, ACT_USAGE,
                              "port %d of 127.0.0.1 is taken; --port takes another one, and without it one that is "
                              "free is found",
                              web->options.port);
-    return act_error_errno(err, errno, "cannot listen on 127.0.0.1, port %d", web->options.port);
-}
-
-static int web_make_url(struct web *web, struct act_error *err)
-{
-    struct sockaddr_in address = {0};
-    socklen_t len = sizeof(address);
-    uint8_t key[WEB_KEY_BYTES];
-
-    if (getsockname(web->fd, (struct sockaddr *)&address, &len) < 0)
-        return act_error_errno(err, errno, "cannot learn the port");
+    if (web->fd < 0)
+        return act_error_errno(err, -web->fd, "cannot listen on 127.0.0.1, port %d", web->options.port);
     act_random(key, sizeof(key));
     act_hex(key, sizeof(key), web->key);
-    web->url = act_sprintf("http://127.0.0.1:%d/%s/", ntohs(address.sin_port), web->key);
+    web->url = act_sprintf("http://127.0.0.1:%d/%s/", port, web->key);
     return 0;
 }
 
@@ -426,8 +411,6 @@ int web_open(const struct web_options *options, struct web **out, struct act_err
     for (size_t i = 0; i < VISITS; i++)
         web->v[i].web = web;
     int rc = listen_here(web, err);
-    if (rc == 0)
-        rc = web_make_url(web, err);
     if (rc == 0 && !engine_watch(options->engine, web->fd, false, web_accept_some, web))
         rc = act_error_errno(err, errno, "cannot wait for connections");
     if (rc == 0)

@@ -178,7 +178,7 @@ class Verbs:
         self.general = option_rows(text)
         table = text.split("\n\ncode, and what starts runs:\n")[1].split("\noptions of several verbs")[0]
         self.names = {name: line.split(",")[0].split()[0] for line in re.findall(r"^  \S.*", table, re.M)
-                      for name in re.match(r"  ((?:[a-z]+(?:, )?)+)", line).group(1).split(", ")}
+                      for name in re.match(r"  ((?:[a-z-]+(?:, )?)+)", line).group(1).split(", ")}
 
     def of(self, verb):
         """The options that a verb takes, each with whether a value follows."""

@@ -11,7 +11,8 @@ import pytest
 VERBS = {
     "init": ["initi"], "initc": ["initic"], "submit": [], "local": [], "query": ["q"], "qr": [], "qq": [],
     "qf": ["f", "failed"], "logs": [], "wait": [], "abort": ["a"], "resubmit": [], "scale": [], "upload": ["u"],
-    "download": ["d"], "ls": [], "rm": [], "url": [], "verify": [], "nodes": [], "ssh": [], "summary": ["s"],
+    "download": ["d"], "ls": [], "rm": [], "url": [], "verify": [], "nodes": [], "ssh": [],
+    "ssh-config": [], "forward": [], "summary": ["s"],
     "blame": [], "doctor": [], "why": [], "parse": [], "plot": [], "report": [], "config": [],
     "completion": [], "help": [],
 }
@@ -72,7 +73,7 @@ def test_help_fits_the_terminal(act, scratch):
 
 # Those that each verb checks by itself; for what all verbs check there is cli_test.
 TYPED_WRONGLY = [
-    ("submit",), ("sweep",), ("local",), ("abort",), ("prune",), ("nodes",), ("ssh",),
+    ("submit",), ("sweep",), ("local",), ("abort",), ("prune",), ("nodes",), ("ssh",), ("forward",),
     ("config", "set"), ("config", "show", "a"), ("config", "frob"),
     ("cluster", "use"), ("cluster", "frob"), ("fileserver", "show"), ("nodes", "--bad", "--forget"),
     ("ssh", "a", "b", "c")]

@@ -24,10 +24,12 @@
 
 /* ---- addresses ---- */
 
-/* Returns a socket that listens on the loopback, and its port. */
-static int link_test_listen(int backlog, uint16_t *out_port)
+/* Returns a socket that listens on 127.0.0.host, at a port of its own if that is 0. Sets the port. */
+static int link_test_listen_at(int host, int backlog, uint16_t *port)
 {
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_in at = {.sin_family = AF_INET,
+                             .sin_port = htons(*port),
+                             .sin_addr.s_addr = htonl((INADDR_LOOPBACK & ~0xFFu) + (unsigned)host)};
     socklen_t len = sizeof(at);
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
@@ -35,11 +37,27 @@ static int link_test_listen(int backlog, uint16_t *out_port)
     assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &len), 0);
     if (backlog >= 0)
         assert_int_equal(listen(fd, backlog), 0);
-    *out_port = ntohs(at.sin_port);
+    *port = ntohs(at.sin_port);
     return fd;
 }
 
-/* Some do not answer, as behind a firewall: the kernel drops what comes to a queue that is full. */
+static int link_test_listen(int backlog, uint16_t *out_port)
+{
+    *out_port = 0;
+    return link_test_listen_at(1, backlog, out_port);
+}
+
+/* From now on it does not answer, as behind a firewall: the kernel drops what comes to a queue that is full. */
+static void link_test_fill(const char *address, uint16_t port)
+{
+    struct link_probe fill = {.address = address, .port = port};
+
+    do
+        link_probe(&fill, 1);
+    while (fill.errnum == 0);
+    assert_int_equal(fill.errnum, ETIMEDOUT);
+}
+
 TEST(test_which_addresses_answer)
 {
     enum { N = 300, FIRST = 0, NONE = 1, DEAF = 2, DEAF_END = 40, LAST = N - 1 };
@@ -47,11 +65,8 @@ TEST(test_which_addresses_answer)
     uint16_t open_port, deaf_port, closed_port;
     int open_fd = link_test_listen(16, &open_port), deaf_fd = link_test_listen(0, &deaf_port),
         closed_fd = link_test_listen(-1, &closed_port);
-    struct link_probe fill = {.address = "127.0.0.1", .port = deaf_port};
 
-    for (fill.errnum = 0; fill.errnum == 0;)
-        link_probe(&fill, 1);
-    assert_int_equal(fill.errnum, ETIMEDOUT);
+    link_test_fill("127.0.0.1", deaf_port);
     for (size_t i = 0; i < N; i++)
         probes[i] = (struct link_probe){
             .address = "127.0.0.1", .of = i, .port = i >= DEAF && i < DEAF_END ? deaf_port : closed_port};
@@ -317,6 +332,48 @@ TEST(test_late_rank_is_told_to_stop)
     serve_until(s, &heard.gone, 1);
     assert_int_equal(wait_rank(pid), 7);
     link_server_free(s);
+}
+
+/* A rank finds the address that answers among those that refuse, do not answer, or are none. */
+TEST(test_addresses_that_do_not_answer)
+{
+    struct heard heard;
+    struct link_server *s = link_test_open_server(1, &on_tcp, &heard);
+    ACT_AUTO(act_strv) words = words_of(link_address(s)); /* token, "tcp", port, addresses */
+    uint16_t port = (uint16_t)atoi(words.v[2]);
+    int deaf_fd = link_test_listen_at(2, 0, &port);
+    ACT_AUTOFREE char *target = act_sprintf("%s tcp %d 127.0.0.2 127.0.0.3 nowhere 127.0.0.2 127.0.0.2 127.0.0.2 "
+                                            "127.0.0.2 127.0.0.1 127.0.0.2",
+                                            words.v[0], port);
+
+    link_test_fill("127.0.0.2", port);
+    pid_t pid = start_rank(target, 0, say_stop);
+    serve_until(s, &heard.gone, 1);
+    assert_int_equal(wait_rank(pid), 8);
+    close(deaf_fd);
+    link_server_free(s);
+}
+
+/* Each is tried, and the message says of each why it is none. */
+TEST(test_no_address_answers)
+{
+    static const char token[] = "ffeeddccbbaa99887766554433221100ffeeddccbbaa99887766554433221100";
+    uint16_t closed_port, deaf_port = 0;
+    int closed_fd = link_test_listen(-1, &closed_port);
+    deaf_port = closed_port;
+    int deaf_fd = link_test_listen_at(2, 0, &deaf_port);
+    ACT_AUTOFREE char *target = act_sprintf("%s tcp %d 127.0.0.2 127.0.0.1 nowhere", token, closed_port);
+    CODEC_AUTOJSON json_t *hello = json_pack("{s:i}", "rank", 0);
+    struct link l;
+    bool stop;
+
+    link_test_fill("127.0.0.2", deaf_port);
+    assert_int_equal(link_connect_once(&l, target, hello, &stop, &err), -ACT_FAIL);
+    assert_non_null(strstr(act_error_text(&err), "127.0.0.1: Connection refused"));
+    assert_non_null(strstr(act_error_text(&err), "nowhere: Invalid argument"));
+    assert_non_null(strstr(act_error_text(&err), "127.0.0.2: Connection timed out"));
+    close(deaf_fd);
+    close(closed_fd);
 }
 
 /* Until the supervisor hangs up. */

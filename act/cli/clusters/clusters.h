@@ -14,6 +14,10 @@ int cli_remove_cluster(struct cli *cli, const char *name, struct act_error *err)
 int cli_add_cluster(struct cli *cli, const char *name, struct act_error *err);
 int cli_login_cluster(struct cli *cli, const char *name, struct act_error *err);
 
+/* Does what a platform says of a command on a node, which may have run already: 'a ssh' becomes that program. */
+struct platform_shell;
+int cli_run_shell(struct cli *cli, const struct platform_shell *shell, struct act_error *err);
+
 /* The options of 'a cluster add' alone. */
 #define CLI_ADD_OPTIONS                                                                                                \
     "kind project login hosts partition context namespace kubeconfig image subscription resource-group workspace "     \
@@ -22,8 +26,12 @@ int cli_login_cluster(struct cli *cli, const char *name, struct act_error *err);
 int cmd_blame(struct cli *cli, struct act_error *err);
 int cmd_cluster(struct cli *cli, struct act_error *err);
 int cmd_fileserver(struct cli *cli, struct act_error *err);
+int cmd_forward(struct cli *cli, struct act_error *err);
 int cmd_nodes(struct cli *cli, struct act_error *err);
 int cmd_ssh(struct cli *cli, struct act_error *err);
+int cmd_ssh_config(struct cli *cli, struct act_error *err);
+int cmd_sshd(struct cli *cli, struct act_error *err);
 int cmd_summary(struct cli *cli, struct act_error *err);
+int cmd_tunnel(struct cli *cli, struct act_error *err);
 
 #endif

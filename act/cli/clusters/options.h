@@ -25,7 +25,8 @@ struct cli_managed_options {
 };
 
 struct cli_nodes_options {
-    bool bad;
+    bool bad, install;
+    char *node;
 };
 
 #endif

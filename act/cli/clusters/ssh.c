@@ -57,6 +57,17 @@ static int find_shell(struct cli *cli, struct platform_shell *shell, struct act_
                                        : find_shell_of_run(cli, &command, shell, err);
 }
 
+int cli_run_shell(struct cli *cli, const struct platform_shell *shell, struct act_error *err)
+{
+    if (shell->argv.n == 0)
+        return shell->status;
+    flow_close(&cli->flow); /* close everything: exec replaces this program */
+    services_close(&cli->services);
+    environment_reduce(shell->sees, NULL);
+    execvp(shell->argv.v[0], shell->argv.v);
+    return act_error_errno(err, errno, "cannot start '%s'", shell->argv.v[0]);
+}
+
 int cmd_ssh(struct cli *cli, struct act_error *err)
 {
     ACT_AUTO(platform_shell) shell = {0};
@@ -64,13 +75,19 @@ int cmd_ssh(struct cli *cli, struct act_error *err)
 
     if (rc == 0)
         rc = find_shell(cli, &shell, err);
-    if (rc < 0)
-        return rc;
-    if (shell.argv.n == 0)
-        return shell.status;
-    flow_close(&cli->flow); /* close everything: exec replaces this program */
-    services_close(&cli->services);
-    environment_reduce(shell.sees, NULL);
-    execvp(shell.argv.v[0], shell.argv.v);
-    return act_error_errno(err, errno, "cannot start '%s'", shell.argv.v[0]);
+    return rc < 0 ? rc : cli_run_shell(cli, &shell, err);
+}
+
+int cmd_tunnel(struct cli *cli, struct act_error *err)
+{
+    const char *node = cli->words.n == 2 ? cli->words.v[1] : NULL;
+    ACT_AUTO(platform_shell) shell = {0};
+    ACT_AUTO(act_strv) words = {0};
+    ACT_AUTO(flow_run) run = {0};
+    int rc = flow_find_run(&cli->flow, cli->words.v[0], &run, err);
+
+    act_strv_push(&words, "tunnel");
+    if (rc == 0)
+        rc = flow_agent(&cli->flow, &run, node, &words, &shell, err);
+    return rc < 0 ? rc : cli_run_shell(cli, &shell, err);
 }

@@ -34,6 +34,51 @@ const struct cli_command cli_cluster_commands[] = {
      .options = "cluster",
      N_RUNS(0, ANY),
      .run = cmd_ssh},
+    {.name = "forward",
+     .synopsis = "RUN [LOCAL:]PORT...",
+     .summary = "reach a port of a run's node from this machine",
+     .examples = "a forward 60ce2fc7 8888                  prints http://127.0.0.1:8888/, which leads there\n"
+                 "a forward 60ce2fc7 9000:6006             port 6006 of the node, here 9000\n"
+                 "a forward 60ce2fc7 0:8888                here one that is free\n"
+                 "a forward --node n2 60ce2fc7 8888 6006\n",
+     .details = "Only your processes on this machine can connect. They reach what listens on the node's loopback\n"
+                "interface: a notebook, TensorBoard, a debugger. If others use the node, that must ask for a token of\n"
+                "its own. It goes on until Ctrl-C or the end of the run. When the connection to the node is lost, it\n"
+                "is made anew; connections that were open break.\n"
+                "On Azure Machine Learning no port can be forwarded: ssh may reach only the host of the container.",
+     .options = "cluster node",
+     N_RUNS(0, ANY),
+     .run = cmd_forward},
+    {.name = "ssh-config",
+     .synopsis = "",
+     .summary = "the nodes of runs as hosts of ssh, scp, rsync and editors",
+     .examples = "a ssh-config --install\n"
+                 "ssh act-60ce2fc7                      the first node of a run\n"
+                 "scp act-60ce2fc7.n2:/tmp/x .          node n2\n"
+                 "code --remote ssh-remote+act-ddp /home/me/project\n",
+     .details = "Prints what ssh is to read or, with --install, writes it to ~/.ssh/act_config and has ~/.ssh/config\n"
+                "include it. A connection starts sshd on the node for itself alone, as you and for a key of ACT's\n"
+                "own; so the node must have OpenSSH's server (openssh-server), but none need run there.",
+     .options = "install",
+     N_WORDS(0, 0, CLI_NOTHING),
+     .bare = true,
+     .run = cmd_ssh_config},
+    {.name = "__sshd",
+     .synopsis = "HOST USER",
+     .summary = "a server of ssh on a node, by input and output (called by ssh, as 'a ssh-config' says)",
+     .examples = "a __sshd act-60ce2fc7 me\n",
+     .options = "cluster",
+     N_RUNS(2, 2),
+     .hidden = true,
+     .run = cmd_sshd},
+    {.name = "__tunnel",
+     .synopsis = "RUN [NODE]",
+     .summary = "carry connections to a node, by input and output (called by 'a forward')",
+     .examples = "a __tunnel 60ce2fc7\n",
+     .options = "cluster",
+     N_RUNS(1, 2),
+     .hidden = true,
+     .run = cmd_tunnel},
     {.name = "summary",
      .aliases = "s",
      .synopsis = "",

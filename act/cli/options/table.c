@@ -59,6 +59,8 @@ const struct cli_option cli_option_table[] = {
     {NULL, "use-bad-nodes", FLAG(settings, use_bad_nodes), NULL, "also use nodes that failed lately ('a nodes --bad')"},
     {NULL, "here", FLAG(settings, here), NULL, "as a step of the Slurm job that you are in; nothing is queued"},
     {NULL, "bad", FLAG(nodes, bad), NULL, "list the nodes that were to blame for failures in the last week"},
+    {NULL, "node", STRING(nodes, node), "NODE", "the ports of this node, by its name or number (default: the first)"},
+    {NULL, "install", FLAG(nodes, install), NULL, "write ~/.ssh/act_config, and have ~/.ssh/config include it"},
     {"-d", "folder", STRING(runs, folder), "FOLDER", "list this mapped folder of the run instead of its logs"},
     {NULL, "urls", FLAG(runs, urls), NULL, "print only the URL of each file, or its path where it has no URL"},
     {"-o", "output", STRING(page, output), "FILE", "write to this file, whole or not at all"},

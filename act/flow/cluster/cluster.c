@@ -51,19 +51,44 @@ static int cluster_find_node(struct flow *flow, const struct flow_run *run, cons
     return rc;
 }
 
+/* Finds where a running run is, and the name of its node; NULL: the first. */
+static int cluster_reach_node(struct flow *flow, const struct flow_run *run, const char *node,
+                              struct platform **platform, char **out_name, struct act_error *err)
+{
+    *out_name = NULL;
+    if (run->status.state != RUN_RUNNING)
+        return act_error_set(err, ACT_FAIL, "run '%s' is %s: only the nodes of a running run can be reached",
+                             run->row.id, run_state_name(run->status.state));
+    int rc = node ? cluster_find_node(flow, run, node, out_name, err) : 0;
+    return rc < 0 ? rc : flow_platform_of(flow, &run->row, platform, err);
+}
+
 int flow_shell(struct flow *flow, const struct flow_run *run, const char *node, const struct act_strv *command,
                struct platform_shell *out, struct act_error *err)
 {
     ACT_AUTOFREE char *name = NULL;
     struct platform *platform = NULL;
+    int rc = cluster_reach_node(flow, run, node, &platform, &name, err);
 
-    if (run->status.state != RUN_RUNNING)
-        return act_error_set(err, ACT_FAIL, "run '%s' is %s: only the nodes of a running run can be reached",
-                             run->row.id, run_state_name(run->status.state));
-    int rc = node ? cluster_find_node(flow, run, node, &name, err) : 0;
-    if (rc == 0)
-        rc = flow_platform_of(flow, &run->row, &platform, err);
     return rc < 0 ? rc : platform_shell(platform, run->row.id, name, command, out, err);
+}
+
+int flow_agent(struct flow *flow, const struct flow_run *run, const char *node, const struct act_strv *command,
+               struct platform_shell *out, struct act_error *err)
+{
+    ACT_AUTO(act_strv) words = {0};
+    ACT_AUTOFREE char *name = NULL;
+    struct platform *platform = NULL;
+    char *agent = NULL;
+    int rc = cluster_reach_node(flow, run, node, &platform, &name, err);
+
+    if (rc == 0)
+        rc = platform_agent(platform, run->row.id, name, &agent, err);
+    if (rc < 0)
+        return rc;
+    act_strv_take(&words, agent);
+    act_strv_copy(&words, command->v, command->n);
+    return platform_shell(platform, run->row.id, name, &words, out, err);
 }
 
 int flow_shell_at(struct flow *flow, const char *address, const struct act_strv *command, struct platform_shell *out,

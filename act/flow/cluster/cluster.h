@@ -19,6 +19,9 @@ int flow_nodes(struct flow *flow, const struct flow_run *run, struct platform_no
  * the first. */
 int flow_shell(struct flow *flow, const struct flow_run *run, const char *node, const struct act_strv *command,
                struct platform_shell *out, struct act_error *err) ACT_NODISCARD;
+/* Does the same with the agent there, whose words command has. */
+int flow_agent(struct flow *flow, const struct flow_run *run, const char *node, const struct act_strv *command,
+               struct platform_shell *out, struct act_error *err) ACT_NODISCARD;
 /* Does the same on the node of this cluster with this address, "10.0.0.4", whatever runs there. */
 int flow_shell_at(struct flow *flow, const char *address, const struct act_strv *command, struct platform_shell *out,
                   struct act_error *err) ACT_NODISCARD;

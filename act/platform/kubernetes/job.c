@@ -11,7 +11,7 @@
 #include "base/units.h"
 #include "platform/kubernetes/kubernetes_internal.h"
 
-#define NODE    "/run/act/node"
+#define NODE    KUBERNETES_NODE
 #define SECRET  "/run/act/secret"
 #define PROGRAM "/run/act/program"
 #define CLIENT  "/run/act/client"

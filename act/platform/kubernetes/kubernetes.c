@@ -356,6 +356,7 @@ const struct platform_row platform_kubernetes = {
               .usable = kubernetes_usable_nodes,
               .of_run = kubernetes_nodes,
               .shell = kubernetes_shell,
+              .agent = kubernetes_agent_in,
               .summary = kubernetes_summary,
               .jobs = kubernetes_jobs,
               .examine = kubernetes_examine},

@@ -95,9 +95,10 @@ int kubernetes_kube(struct kubernetes *k, struct kube **out, struct act_error *e
 #define KUBERNETES_MIN_NODES "act/min-nodes"        /* only elastic runs have it */
 #define KUBERNETES_PER_NODE  "act/num-gpu-per-node" /* likewise */
 #define KUBERNETES_QUEUE     "kueue.x-k8s.io/queue-name"
-#define KUBERNETES_QUEUED    "act/queue" /* of pods that a queue of Kueue lets in: its name */
-#define KUBERNETES_MAIN      "main"      /* the container */
-#define KUBERNETES_TOKEN     "token"     /* of the ranks' link, in the run's Secret */
+#define KUBERNETES_QUEUED    "act/queue"     /* of pods that a queue of Kueue lets in: its name */
+#define KUBERNETES_MAIN      "main"          /* the container */
+#define KUBERNETES_NODE      "/run/act/node" /* in it: a folder of the pod, with the agent */
+#define KUBERNETES_TOKEN     "token"         /* of the ranks' link, in the run's Secret */
 #define KUBERNETES_INDEX     "batch.kubernetes.io/job-completion-index"
 #define KUBERNETES_SENDS     "act/sends-logs" /* of pods whose logs outlive them */
 /* How many pods of its index have failed before a pod: those that count for the Job, and those that do not. */
@@ -487,6 +488,7 @@ int kubernetes_usable_nodes(struct platform *p, const struct run_spec *spec, str
 int kubernetes_nodes(struct platform *p, const char *id, struct platform_nodes *out, struct act_error *err);
 int kubernetes_shell(struct platform *p, const char *id, const char *node, const struct act_strv *command,
                      struct platform_shell *out, struct act_error *err);
+int kubernetes_agent_in(struct platform *p, const char *id, const char *node, char **out, struct act_error *err);
 int kubernetes_summary(struct platform *p, struct platform_summary *out, struct act_error *err);
 int kubernetes_jobs(struct platform *p, struct platform_jobs *out, struct act_error *err);
 void kubernetes_examine(struct platform *p, struct platform_findings *findings);

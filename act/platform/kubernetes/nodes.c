@@ -99,9 +99,10 @@ static void add_command(const struct act_strv *command, struct act_strv *out)
 {
     act_strv_push(out, "/bin/sh");
     act_strv_push(out, "-c");
-    act_strv_push(out, "cd /run/act/node/run/code 2>/dev/null || cd /run/act/node/run/nodes/*/code 2>/dev/null\n"
-                       "[ $# -gt 0 ] || set -- \"$(command -v bash || echo /bin/sh)\"\n"
-                       "exec \"$@\"");
+    act_strv_push(out,
+                  "cd " KUBERNETES_NODE "/run/code 2>/dev/null || cd " KUBERNETES_NODE "/run/nodes/*/code 2>/dev/null\n"
+                  "[ $# -gt 0 ] || set -- \"$(command -v bash || echo /bin/sh)\"\n"
+                  "exec \"$@\"");
     act_strv_push(out, "sh");
     act_strv_copy(out, command->v, command->n);
 }
@@ -172,4 +173,14 @@ int kubernetes_shell(struct platform *p, const char *id, const char *node, const
     const json_t *pod = find_pod(pods, kubernetes_completions(job), node);
     rc = k8s_nodes_check_pod(pod, id, node, err);
     return rc < 0 ? rc : run_in(k, kubernetes_name_of(pod), command, out, err);
+}
+
+int kubernetes_agent_in(struct platform *p, const char *id, const char *node, char **out, struct act_error *err)
+{
+    (void)p;
+    (void)id;
+    (void)node;
+    (void)err;
+    *out = act_strdup(KUBERNETES_NODE "/act-node");
+    return 0;
 }

@@ -676,6 +676,7 @@ const struct platform_row platform_local = {
     .nodes = {.limits = local_limits,
               .of_run = local_nodes,
               .shell = local_shell,
+              .agent = local_agent,
               .summary = local_summary,
               .gpus = local_gpus,
               .jobs = local_jobs,

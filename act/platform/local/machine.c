@@ -351,6 +351,14 @@ int local_shell(struct platform *p, const char *id, const char *node, const stru
     return rc;
 }
 
+int local_agent(struct platform *p, const char *id, const char *node, char **out, struct act_error *err)
+{
+    (void)p;
+    (void)id;
+    (void)node;
+    return proc_find_sibling("act-node", out, err);
+}
+
 /* ---- summary ---- */
 
 static void count_run(const struct active_run *run, struct platform_pool *pool)

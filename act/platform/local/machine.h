@@ -39,6 +39,7 @@ char *local_machine_job_text(const struct local_machine *m);
 int local_nodes(struct platform *p, const char *id, struct platform_nodes *out, struct act_error *err);
 int local_shell(struct platform *p, const char *id, const char *node, const struct act_strv *command,
                 struct platform_shell *out, struct act_error *err);
+int local_agent(struct platform *p, const char *id, const char *node, char **out, struct act_error *err);
 int local_summary(struct platform *p, struct platform_summary *out, struct act_error *err);
 int local_jobs(struct platform *p, struct platform_jobs *out, struct act_error *err);
 void local_gpus(struct platform *p, struct platform_gpus *out);

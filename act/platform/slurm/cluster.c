@@ -229,6 +229,8 @@ static void slurm_cluster_shell_words(const struct slurm *s, const struct run_sp
     act_strv_pushf(out, "--nodelist=%s", node->name);
     if (isatty(STDIN_FILENO) && isatty(STDOUT_FILENO)) /* else redirected output would get a terminal's line ends */
         act_strv_push(out, "--pty");
+    else
+        act_strv_push(out, "--unbuffered"); /* else srun holds back what does not end a line */
     push_code_root(s, spec, node, out);
     act_strv_push(out, "env");
     act_strv_pushf(out, "ACT_RUN_ID=%s", spec->id);
@@ -290,6 +292,13 @@ int slurm_shell(struct platform *p, const char *id, const char *node, const stru
     if (rc == 0)
         rc = shell_of(s, &spec, node, command, &out->argv, err);
     return rc;
+}
+
+int slurm_agent(struct platform *p, const char *id, const char *node, char **out, struct act_error *err)
+{
+    (void)id;
+    (void)node;
+    return site_agent(slurm_of(p)->site, out, err);
 }
 
 /* ---- summary ---- */

@@ -287,6 +287,7 @@ const struct platform_row platform_slurm = {
               .usable = slurm_usable_nodes,
               .of_run = slurm_nodes,
               .shell = slurm_shell,
+              .agent = slurm_agent,
               .summary = slurm_summary,
               .jobs = slurm_jobs,
               .examine = slurm_examine,

@@ -161,6 +161,7 @@ void slurm_examine(struct platform *p, struct platform_findings *findings);
 int slurm_nodes(struct platform *p, const char *id, struct platform_nodes *out, struct act_error *err) ACT_NODISCARD;
 int slurm_shell(struct platform *p, const char *id, const char *node, const struct act_strv *command,
                 struct platform_shell *out, struct act_error *err) ACT_NODISCARD;
+int slurm_agent(struct platform *p, const char *id, const char *node, char **out, struct act_error *err) ACT_NODISCARD;
 int slurm_summary(struct platform *p, struct platform_summary *out, struct act_error *err) ACT_NODISCARD;
 int slurm_jobs(struct platform *p, struct platform_jobs *out, struct act_error *err) ACT_NODISCARD;
 int slurm_usable_nodes(struct platform *p, const struct run_spec *spec, struct act_strv *out,

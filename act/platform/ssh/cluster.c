@@ -173,3 +173,15 @@ int hosts_shell(struct platform *p, const char *id, const char *node, const stru
     site_shell_words(h->site, &argv, &out->argv);
     return 0;
 }
+
+int hosts_agent(struct platform *p, const char *id, const char *node, char **out, struct act_error *err)
+{
+    struct hosts *s = hosts_of(p);
+    struct hosts_host *h;
+    struct site *site;
+    int rc = find_node(s, id, node, &h, err);
+
+    if (rc == 0)
+        rc = hosts_site(s, h, &site, err);
+    return rc < 0 ? rc : site_agent(site, out, err);
+}

@@ -475,6 +475,7 @@ const struct platform_row platform_ssh = {
     .nodes = {.limits = hosts_limits,
               .of_run = hosts_nodes,
               .shell = hosts_shell,
+              .agent = hosts_agent,
               .summary = hosts_summary,
               .jobs = hosts_jobs,
               .examine = hosts_examine,

@@ -135,6 +135,7 @@ void hosts_abort_run(struct hosts *s, const struct hosts_run *run, const char *i
 int hosts_nodes(struct platform *p, const char *id, struct platform_nodes *out, struct act_error *err) ACT_NODISCARD;
 int hosts_shell(struct platform *p, const char *id, const char *node, const struct act_strv *command,
                 struct platform_shell *out, struct act_error *err) ACT_NODISCARD;
+int hosts_agent(struct platform *p, const char *id, const char *node, char **out, struct act_error *err) ACT_NODISCARD;
 int hosts_summary(struct platform *p, struct platform_summary *out, struct act_error *err) ACT_NODISCARD;
 int hosts_jobs(struct platform *p, struct platform_jobs *out, struct act_error *err) ACT_NODISCARD;
 

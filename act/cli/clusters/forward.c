@@ -1,0 +1,289 @@
+/* forward.c - 'a forward': ports of a run's node, here. A child, 'a __tunnel', leads to the agent there; when it ends
+ * although the run goes on, another one follows. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/host.h"
+#include "base/log.h"
+#include "base/units.h"
+#include "cli/clusters/clusters.h"
+#include "cli/clusters/options.h"
+#include "cli/command/signal.h"
+#include "cli/print/print.h"
+#include "flow/flow.h"
+#include "flow/runs/runs.h"
+#include "proc/proc.h"
+#include "tunnel/tunnel.h"
+
+enum { BACKLOG = 128, SILENCE_MS = 45 * 1000, LOOK_MS = 5000, PAUSE_MOST_S = 30 };
+
+struct forward {
+    struct cli *cli;
+    char *run; /* its id */
+    struct tunnel_port *ports;
+    uint16_t *here; /* of each */
+    size_t n;
+    bool was_said;  /* where the ports are */
+    bool is_ready;  /* the other end has said hello */
+    bool has_ended; /* the run */
+    bool saw_stranger;
+    int64_t looked_ms;
+};
+
+/* ---- the words */
+
+/* Reads "[LOCAL:]PORT". */
+static int forward_read_port(const char *word, uint16_t *out_here, uint16_t *out_port, struct act_error *err)
+{
+    const char *colon = strchr(word, ':');
+    ACT_AUTOFREE char *first = act_strndup(word, colon ? (size_t)(colon - word) : strlen(word));
+    int64_t here, port;
+
+    if (!act_int_from_text(first, &here) || !act_int_from_text(colon ? colon + 1 : word, &port) || port < 1 ||
+        port > UINT16_MAX || here < 0 || here > UINT16_MAX)
+        return act_error_set(err, ACT_USAGE, "'%s' is not a port: PORT, or LOCAL:PORT, from 1 to 65535; LOCAL may be 0",
+                             word);
+    *out_here = (uint16_t)here;
+    *out_port = (uint16_t)port;
+    return 0;
+}
+
+static int forward_listen(struct forward *f, const char *word, struct act_error *err)
+{
+    uint16_t here, port;
+    int rc = forward_read_port(word, &here, &port, err);
+
+    if (rc < 0)
+        return rc;
+    int fd = act_listen_here(&here, BACKLOG);
+    if (fd == -EADDRINUSE)
+        return act_error_set(err, ACT_USAGE,
+                             "port %u of this machine is taken: name another one, '%u:%u', or 0 for one "
+                             "that is free, '0:%u'",
+                             here, here < 10000 ? here + 10000U : here - 10000U, port, port);
+    if (fd == -EACCES)
+        return act_error_set(err, ACT_DENIED,
+                             "you may not listen at port %u of this machine: name another one, '%u:%u'", here,
+                             here + 8000U, port);
+    if (fd < 0)
+        return act_error_errno(err, -fd, "cannot listen at port %u of this machine", here);
+    ACT_GROW(f->here, f->n);
+    f->here[f->n] = here;
+    ACT_PUSH(f->ports, f->n, (struct tunnel_port){.fd = fd, .port = port});
+    return 0;
+}
+
+static int forward_open(struct forward *f, struct act_error *err)
+{
+    const struct act_strv *words = &f->cli->words;
+    uint16_t ignored;
+    int rc = 0;
+
+    for (size_t i = 1; rc == 0 && i < words->n; i++) /* all before any is opened */
+        rc = forward_read_port(words->v[i], &ignored, &ignored, err);
+    for (size_t i = 1; rc == 0 && i < words->n; i++)
+        rc = forward_listen(f, words->v[i], err);
+    return rc;
+}
+
+/* ---- the run */
+
+/* Finds the run, which must be running at first. */
+static int forward_find(struct forward *f, struct act_error *err)
+{
+    ACT_AUTO(flow_run) run = {0};
+    int rc = flow_find_run(&f->cli->flow, f->cli->words.v[0], &run, err);
+
+    if (rc < 0)
+        return rc;
+    f->run = act_strdup(run.row.id);
+    if (run.status.state == RUN_RUNNING)
+        return 0;
+    if (run_state_is_final(run.status.state))
+        return act_error_set(err, ACT_FAIL, "run '%s' is %s: there is nothing left to connect to", f->run,
+                             run_state_name(run.status.state));
+    return act_error_set(err, ACT_TEMPORARY, "run '%s' is %s: its node is known when it runs; 'a q -w %s' shows when",
+                         f->run, run_state_name(run.status.state), f->run);
+}
+
+/* Looks whether the run has ended; one that cannot be asked may go on. */
+static void forward_look(struct forward *f)
+{
+    ACT_AUTO(flow_run) run = {0};
+    struct act_error ignored;
+
+    f->looked_ms = act_now_monotonic_ms();
+    if (flow_find_run(&f->cli->flow, f->run, &run, &ignored) == 0 && run_state_is_final(run.status.state)) {
+        f->has_ended = true;
+        act_note("run '%s' has ended: %s", f->run, run_state_name(run.status.state));
+    }
+}
+
+/* ---- events of the tunnel */
+
+static bool forward_stops(void *arg)
+{
+    struct forward *f = arg;
+
+    return cli_interrupted || f->has_ended;
+}
+
+static void forward_ready(void *arg)
+{
+    struct forward *f = arg;
+
+    f->is_ready = true;
+    if (f->was_said) {
+        act_note("connected to run '%s' again", f->run);
+        return;
+    }
+    f->was_said = true;
+    for (size_t i = 0; i < f->n; i++)
+        printf("http://127.0.0.1:%u/ leads to port %u of run %s\n", f->here[i], f->ports[i].port, f->run);
+    fflush(stdout);
+    act_note("only you can connect, from this machine; Ctrl-C ends it");
+}
+
+static void forward_refused(void *arg, uint16_t port, const char *why)
+{
+    struct forward *f = arg;
+
+    if (act_now_monotonic_ms() - f->looked_ms < LOOK_MS)
+        return;
+    act_warn("no connection to port %u of run '%s': %s", port, f->run, why);
+    forward_look(f);
+}
+
+static void forward_stranger(void *arg, uint16_t port)
+{
+    struct forward *f = arg;
+
+    if (!f->saw_stranger)
+        act_warn("another user of this machine tried to connect to port %u of run '%s', and was refused", port, f->run);
+    f->saw_stranger = true;
+}
+
+/* ---- a tunnel */
+
+/* Starts the child. *out_in, *out_out: our ends of its output and input. */
+static int forward_start(struct forward *f, int *out_in, int *out_out, pid_t *out_pid, struct act_error *err)
+{
+    static char self[] = "/proc/self/exe", quiet[] = "--quiet", verb[] = "__tunnel", cluster[] = "--cluster";
+    const char *node = CLI_OPTIONS(f->cli, nodes)->node;
+    ACT_AUTO(act_strv) words = {0};
+    int in[2], out[2];
+
+    if (pipe2(in, O_CLOEXEC) < 0)
+        return act_error_errno(err, errno, "cannot make a pipe");
+    if (pipe2(out, O_CLOEXEC) < 0) {
+        close(in[0]);
+        close(in[1]);
+        return act_error_errno(err, errno, "cannot make a pipe");
+    }
+    act_strv_copy(&words, (char *[]){self, verb, quiet}, 3);
+    if (f->cli->options.cluster)
+        act_strv_copy(&words, (char *[]){cluster, f->cli->options.cluster}, 2);
+    act_strv_push(&words, f->run);
+    if (node)
+        act_strv_push(&words, node);
+    int rc =
+        proc_start(&(struct proc_start){.argv = words.v, .in_fd = out[0], .out_fd = in[1], .err_fd = -1}, out_pid, err);
+    close(out[0]);
+    close(in[1]);
+    *out_in = in[0];
+    *out_out = out[1];
+    return rc;
+}
+
+/* Waits for the child, whose input has ended, for a moment; then kills it. Returns its exit status. */
+static int forward_reap(pid_t pid)
+{
+    enum { STEPS = 20, STEP_MS = 50 };
+    int status = 0, steps = 0;
+
+    for (; waitpid(pid, &status, WNOHANG) == 0 && steps <= STEPS; steps++) {
+        if (steps == STEPS) {
+            kill(pid, SIGKILL);
+            waitpid(pid, &status, 0);
+            break;
+        }
+        nanosleep(&(struct timespec){.tv_nsec = STEP_MS * 1000000L}, NULL);
+    }
+    return WIFEXITED(status) ? WEXITSTATUS(status) : ACT_FAIL;
+}
+
+/* Carries connections until the child ends. Returns its exit status if it never was ready. */
+static int forward_once(struct forward *f, struct act_error *err)
+{
+    int in = -1, out = -1;
+    pid_t pid;
+    int rc = forward_start(f, &in, &out, &pid, err);
+
+    f->is_ready = false;
+    if (rc == 0)
+        rc = tunnel_run(&(struct tunnel){.in = in,
+                                         .out = out,
+                                         .ports = f->ports,
+                                         .n_ports = f->n,
+                                         .silence_ms = SILENCE_MS,
+                                         .stops = forward_stops,
+                                         .ready = forward_ready,
+                                         .stranger = forward_stranger,
+                                         .refused = forward_refused,
+                                         .arg = f},
+                        err);
+    else
+        pid = -1;
+    close(in);
+    close(out);
+    int status = pid > 0 ? forward_reap(pid) : 0;
+    if (rc == 0)
+        act_error_set(err, ACT_TEMPORARY, "the connection was closed");
+    return rc < 0 && !f->is_ready && status > 0 ? status : rc;
+}
+
+static int forward_serve(struct forward *f, struct act_error *err)
+{
+    for (int pause_s = 1;; pause_s = f->is_ready ? 1 : pause_s * 2 < PAUSE_MOST_S ? pause_s * 2 : PAUSE_MOST_S) {
+        int rc = forward_once(f, err);
+        if (forward_stops(f))
+            return 0;
+        if (!f->was_said)
+            return rc;
+        forward_look(f);
+        if (f->has_ended)
+            return 0;
+        act_warn("the connection to run '%s' is lost: %s; trying again", f->run, act_error_text(err));
+        for (int i = 0; i < pause_s && !cli_interrupted; i++)
+            nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
+    }
+}
+
+int cmd_forward(struct cli *cli, struct act_error *err)
+{
+    struct forward f = {.cli = cli};
+
+    if (cli->words.n < 2)
+        return cli_needs_more(cli, err);
+    int rc = forward_open(&f, err);
+    if (rc == 0)
+        rc = forward_find(&f, err);
+    if (rc == 0) {
+        cli_catch_signals(NULL);
+        signal(SIGPIPE, SIG_IGN);
+        rc = forward_serve(&f, err);
+    }
+    for (size_t i = 0; i < f.n; i++)
+        close(f.ports[i].fd);
+    free(f.ports);
+    free(f.here);
+    free(f.run);
+    return rc;
+}

@@ -1,0 +1,114 @@
+"""`a ssh-config`: ssh, scp and sftp to the nodes of runs, by the real programs of OpenSSH."""
+import os
+import pathlib
+import pwd
+import shutil
+import signal
+import subprocess
+
+import pytest
+
+ME = pwd.getpwuid(os.geteuid()).pw_name
+
+
+@pytest.fixture
+def client(act):
+    """Runs a program of OpenSSH with what 'a ssh-config' prints."""
+    if not shutil.which("sshd", path="/usr/sbin:/usr/bin"):
+        pytest.skip("no sshd")
+    config = act.scratch / "of_runs"
+    config.write_text(act.run("ssh-config").out)
+
+    def run(program, *words, status=0, typed=b"", match=""):
+        done = subprocess.run([program, "-F", config, *words], env=act.env, cwd=act.project, input=typed,
+                              capture_output=True, timeout=300)
+        assert done.returncode == status, done
+        assert match in done.stderr.decode(), done
+        return done.stdout
+    return run
+
+
+@pytest.fixture
+def run(act):
+    run = act.submit("sleep", "1000")
+    act.until_state(run, "Running")
+    yield run
+    act.run("abort", "-y", run)
+
+
+def sshd_folders():
+    return set(pathlib.Path("/tmp").glob("act-sshd.*"))
+
+
+def test_nothing_is_left_when_the_run_ends(act, client, run):
+    before = sshd_folders()
+    session = subprocess.Popen(["ssh", "-F", act.scratch / "of_runs", f"act-{run}", "echo up; exec sleep 1000"],
+                               env=act.env, cwd=act.project, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+    assert session.stdout.readline() == b"up\n" and sshd_folders() != before
+    (shell,) = subprocess.run(["pgrep", "-P", str(session.pid)], stdout=subprocess.PIPE, text=True).stdout.split()
+    os.kill(int(shell), signal.SIGTERM)
+    assert session.wait(300) == 255
+    act.until(lambda: sshd_folders() == before, "the folder is removed")
+
+
+@pytest.mark.smoke
+def test_the_programs_of_openssh(act, client, run):
+    before = sshd_folders()
+    assert "Host act-*\n" in act.run("ssh-config").out
+    said = client("ssh", f"act-{run}", "cat; echo $ACT_RUN_ID; exit 7", status=7, typed=b"x\n")
+    assert said == f"x\n{run}\n".encode()
+    data = os.urandom(3_000_000)
+    there = act.write("there", data)
+    client("scp", f"act-{run[-8:]}:{there}", "here")
+    assert (act.project / "here").read_bytes() == data
+    client("sftp", "-b", "-", f"act-{run}", typed=f"put here {act.scratch}/back\n".encode())
+    assert (act.scratch / "back").read_bytes() == data
+    assert sshd_folders() == before
+
+
+def test_a_node_of_a_job(act, lab, client):
+    run = lab.shell("exec sleep 1000", n=4)
+    act.until_state(run, "Running")
+    for host, node in ((f"act-{run}", "n1"), (f"act-{run}.n2", "n2"), (f"act-{run}.1", "n2")):
+        assert client("ssh", host, "hostname").decode().strip() == node
+    client("ssh", f"act-{run}.n7", "true", status=255, match="has no node 'n7'")
+    act.run("abort", "-y", run)
+
+
+def test_a_machine_behind_ssh(act, hosts, host, client):
+    run = hosts.submit("sleep", "1000")
+    act.until_state(run, "Running")
+    assert client("ssh", f"act-{run}", "echo $ACT_RUN_ID").decode().strip() == run
+    act.run("abort", "-y", run)
+
+
+def test_what_cannot_be_reached(act, client, run):
+    client("ssh", "act-nothing", "true", status=255, match="no run 'nothing'")
+    client("ssh", "-l", "nobody", f"act-{run}", "true", status=255, match=f"on this node you are '{ME}', not 'nobody'")
+    ended = act.finish("true")
+    client("ssh", f"act-{ended}", "true", status=255, match="is Completed: only the nodes of a running run")
+
+
+def test_another_key_is_refused(act, client, run):
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", act.scratch / "other"], check=True)
+    client("ssh", "-o", f"IdentityFile={act.scratch}/other", "-o", "IdentityAgent=none", "-i", act.scratch / "other",
+           "-o", f"CertificateFile={act.scratch}/none", f"act-{run}", "true")  # ACT's own key is still tried
+    key = next(pathlib.Path(act.env["ACT_HOME"]).glob("config/ssh-key/id_ed25519"))
+    key.rename(act.scratch / "away")
+    client("ssh", "-i", act.scratch / "other", f"act-{run}", "true", status=255, match="Permission denied")
+
+
+def test_installed_once(act):
+    ssh = pathlib.Path(act.env["HOME"]) / ".ssh"
+    ssh.mkdir(mode=0o700)
+    real = act.scratch / "dotfiles"
+    real.write_text("Host x\n  User me\n")
+    real.chmod(0o640)
+    (ssh / "config").symlink_to(real)
+    act.run("ssh-config", "--install")
+    assert (ssh / "config").is_symlink() and real.stat().st_mode & 0o777 == 0o640
+    assert real.read_text() == "Include act_config\nHost x\n  User me\n"
+    assert (ssh / "act_config").read_text() == act.run("ssh-config").out
+    before = real.stat().st_mtime_ns
+    act.run("ssh-config", "--install")
+    assert real.stat().st_mtime_ns == before
