@@ -352,7 +352,7 @@ struct config_key_text {
     const char *fallback; /* NULL: none */
     const char *help;
 };
-enum config_file { CONFIG_CLUSTER_FILE, CONFIG_ACCOUNT_FILE, CONFIG_USER_FILE };
+enum config_file { CONFIG_OWN_FILE, CONFIG_CLUSTER_FILE, CONFIG_ACCOUNT_FILE, CONFIG_USER_FILE }; /* first: act.yaml */
 /* Every key of a file that is not legacy, in the order of the tables. */
 void config_each_key(enum config_file file, void (*each)(void *arg, const struct config_key_text *key), void *arg);
 /* The top-level keys of a cluster file that have one value: "num_gpu". */
