@@ -336,7 +336,7 @@ TEST(mistakes_are_explained)
     } rows[] = {
         {"sumbit|x", "did you mean 'submit'?"},
         {"zzzzzz", "unknown verb 'zzzzzz'; 'a help'"},
-        {"q|--jsno", "did you mean '--json'?"},
+        {"q|--jsno", "'a query' takes no '--jsno'; did you mean '--json'? 'a query --help' has all options"},
         {"-sigle|submit|x", "did you mean '--single'?"},
         {"submit|--gpus|2|true", "'a submit' takes no '--gpus'; it takes"},
         {"submit|--time|2|true", "'a submit' takes no '--time'; it takes"},
