@@ -297,6 +297,7 @@ def test_no_folder_of_the_project_is_missing_without_configuration(act):
     words = ["submit", "python3", "-c", "import models.net; print(models.net.depth, open('data/coco.yaml').read())"]
     own = act.run(*words)
     assert "data  the project's own folder, as the store has none; 'a u data' stores it\n" in own.err
+    assert "own folder" not in act.run("submit", "--dry-run", *words[1:]).err, "once is enough"
     act.run("wait", own.out.strip())
     again = act.run("resubmit", own.out.strip()).out.strip()
     act.run("wait", again)
