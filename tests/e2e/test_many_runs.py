@@ -260,7 +260,8 @@ def test_abort_by_tag(act):
     assert act.run("abort", "-y", "--json", "--tag", "sweep=7").json["runs"][0]["id"] == a
     assert states(act, ended, a) == ["Completed", "Canceled"] and states(act, b)[0] != "Canceled"
     result = act.run("abort", "-y", "--tag", "sweep=7")
-    assert "no such run of yours is active" in result.err
+    assert "no such run of yours is active; 'a qr' and 'a qq' list those that are" in result.err
+    assert "is active; did you mean 'base'?" in act.run("abort", "-y", "--name", "bsae").err
     act.run("abort", b)
 
 
