@@ -5,7 +5,7 @@
 #include "cli/start/start.h"
 
 const struct cli_command cli_code_commands[] = {
-    {.group = "code, and what starts runs",
+    {.group = "code, and starting runs",
      .name = "init",
      .aliases = "initi",
      .synopsis = "",
