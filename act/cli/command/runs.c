@@ -200,10 +200,11 @@ const struct cli_command cli_run_commands[] = {
      .examples = "a diff @2 @                     what is new in the run submitted last\n"
                  "a diff --json @2 @ | jq -r '.differences[].name'\n",
      .details = "Lines with - are of the first run, those with + of the second. Code is compared file by file: size,\n"
-                "CRC-32 and mode; a package that is not on this machine is fetched. Of secrets only the names are\n"
-                "compared. The exit status is 0 whether the runs differ or not.\n"
+                "CRC-32 and mode, and of texts the changed lines as of diff -u (at most 200 of a file, which may have\n"
+                "2000); a package that is not on this machine is fetched. Of secrets only the names are compared. The\n"
+                "exit status is 0 whether the runs differ or not.\n"
                 "--json: version (1), from, to (the ids) and differences, each with part, name (null: the part as a\n"
-                "whole), from and to (null: that run does not have it).",
+                "whole), from and to (null: that run does not have it), and lines (null: no changed lines are known).",
      .options = "cluster json",
      N_RUNS(2, 2),
      .run = cmd_diff},
