@@ -125,7 +125,8 @@ const struct cli_command cli_run_commands[] = {
      .details = "RUN:PATH is a log, which 'a cat' prints and 'a d' fetches. Folders are those that the run had, even\n"
                 "if the project maps others now. -d FOLDER lists the files in that folder that were written while the\n"
                 "run was running, or have its id in their path; --all lists the others too. -d logs lists the logs,\n"
-                "as without -d.\n"
+                "as without -d. Files that a run writes outside of its folders are in its own copy of the project, where\n"
+                "it ran: no store has them, and they are not listed.\n"
                 "--urls: a line for each file, its URL as by 'a url', with --expires and --share-sas; of a log, whose\n"
                 "address is never shown, RUN:PATH.\n"
                 "--json: a line each with version (1), kind (file, or without -d also folder), path, size, mtime, url\n"
@@ -337,7 +338,7 @@ const struct cli_command cli_run_commands[] = {
                 "A run that is still active is aborted when the new one is sure to begin: if that is refused, the old\n"
                 "one goes on. Where both are on the same machine or Slurm, the new one begins when the old one has\n"
                 "ended. On a terminal it asks before it aborts a run that is running, unless -y is given. A run that\n"
-                "another one has replaced, which goes on, is submitted once more only if you say so (-y).\n"
+                "another one has replaced, which goes on, is submitted once more only if you say so (-y), each time.\n"
                 "--json: version (1) and runs, each with version, id, cluster, platform, nodes, processes_per_node,\n"
                 "package, resubmit_of, name and tags; --dry-run prints the specifications as JSON in any case.",
      .options = "cluster resubmit-to num-gpu param single compile-args code name tag hang retry retry-on "
