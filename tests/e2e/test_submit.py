@@ -45,13 +45,14 @@ def test_a_new_project_is_said(act, scratch):
     inside.mkdir()
     act.write("conf/c.yaml", "platform: local\n")
     said = act.run("local", "true", cwd=inside, env={"AML_CONFIG_PATH": "../conf/c.yaml"}).err
-    assert f"project: '{inside}' (no aux_data, .git or act.yaml in it; '{act.project}' above it has one, and is not used)" in said
+    none = "no aux_data, .git or act.yaml in it"
+    assert f"project: '{inside}' ({none}; '{act.project}' above it has one, and is not used)" in said
     below = act.project / "src"
     below.mkdir()
     assert f"project: '{act.project}', as aux_data is in it\n" in act.run("local", "true", cwd=below).err
     assert "project: " not in act.run("local", "true").err
     said = act.run("local", "true", cwd=plain / "sub").err
-    assert (f"project: '{plain}/sub' (no aux_data, .git or act.yaml in it); runs were submitted from '{plain}' above it, whose "
+    assert (f"project: '{plain}/sub' ({none}); runs were submitted from '{plain}' above it, whose "
             f"code and folders this one has not: 'cd {plain}' goes there") in said, said
     (plain / "marked/.git").mkdir(parents=True)
     said = act.run("submit", "--dry-run", "true", cwd=plain / "marked").err

@@ -7,8 +7,8 @@
 
 /* ---- lines.c */
 
-/* Returns the lines in which two texts differ, in hunks with three lines around each as of diff -u, and "..." where more
- * than 200 would be shown. New string; NULL: there are none, or a text has more than 2000 lines. */
+/* Returns the lines in which two texts differ, in hunks with three lines around each as of diff -u, and "..." where
+ * more than 200 would be shown. New string; NULL: there are none, or a text has more than 2000 lines. */
 char *flow_changed_lines(const char *from, const char *to);
 
 /* ---- here.c */
