@@ -157,7 +157,7 @@ struct config_request {
  * of the user's own settings. Without any file, and for "-c local" without
  * one, there is the built-in cluster: platform local, the folder store <act_state_dir()>/store, and in it
  * below "<folder name>-<8 hex of the project root>/" the code and the folders data and output; its
- * project root is the nearest folder upwards, at most the home folder, that holds aux_data or .git, else the
+ * project root is the nearest folder upwards, at most the home folder, that config_mark_of() knows, else the
  * current folder. A cluster file of platform local without config_param, or without its code_path, gets those
  * rows as well; one of platform slurm too, with the folder store <slurm.root>/store. With slurm.login it gets the code
  * alone, in the store of this machine: runs have it from there by way of the site; the store there is the platform's.
@@ -167,6 +167,8 @@ struct config_request {
  * Warnings (unknown keys, files with secrets that others can read) go to act_warn(). */
 int config_load(const struct config_request *request, struct config *out, struct act_error *err) ACT_NODISCARD;
 void config_release(struct config *config);
+/* Returns what marks a folder as the root of a project: "aux_data", ".git" or CONFIG_PROJECT_FILE; NULL: nothing. */
+const char *config_mark_of(const char *dir);
 
 /* A configuration that a run wrote down: some members of what config_resolved() gave. */
 struct config_recorded {
@@ -350,7 +352,7 @@ struct config_key_text {
     const char *fallback; /* NULL: none */
     const char *help;
 };
-enum config_file { CONFIG_CLUSTER_FILE, CONFIG_ACCOUNT_FILE, CONFIG_USER_FILE };
+enum config_file { CONFIG_OWN_FILE, CONFIG_CLUSTER_FILE, CONFIG_ACCOUNT_FILE, CONFIG_USER_FILE }; /* first: act.yaml */
 /* Every key of a file that is not legacy, in the order of the tables. */
 void config_each_key(enum config_file file, void (*each)(void *arg, const struct config_key_text *key), void *arg);
 /* The top-level keys of a cluster file that have one value: "num_gpu". */

@@ -40,17 +40,27 @@ static char *find_upwards(const char *start, const char *name)
     return NULL;
 }
 
-/* A .git above, in a folder that others may write to, that is not the user's is passed over, as git does. */
-static bool is_repository(const char *dir, const char *start)
+/* Returns what makes dir a project. A .git above, in a folder that others may write to, that is not the user's is
+ * passed over, as git does, and so is a file of a project. That an aux_data is somebody else's is a matter of trust. */
+static const char *find_mark(const char *dir, const char *start)
 {
-    ACT_AUTOFREE char *git = act_path_join(dir, ".git");
+    static const char *const marks[] = {"aux_data", ".git", CONFIG_PROJECT_FILE};
 
-    return access(git, F_OK) == 0 && (strcmp(dir, start) == 0 || !act_is_foreign(git, NULL));
+    for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]); i++) {
+        ACT_AUTOFREE char *path = act_path_join(dir, marks[i]);
+        if (access(path, F_OK) == 0 && (i == 0 || strcmp(dir, start) == 0 || !act_is_foreign(path, NULL)))
+            return marks[i];
+    }
+    return NULL;
 }
 
-/* Returns the project root where no cluster file says it: the nearest folder upwards that holds aux_data or .git, else
- * the start folder. Never the root of the file system, and never above the home folder. That an aux_data is somebody
- * else's is a matter of trust. */
+const char *config_mark_of(const char *dir)
+{
+    return find_mark(dir, dir);
+}
+
+/* Returns the project root where no cluster file says it: the nearest folder upwards that is marked, else the start
+ * folder. Never the root of the file system, and never above the home folder. */
 static char *guess_root(const char *start)
 {
     ACT_AUTOFREE char *home_as_given = act_home_dir();
@@ -58,7 +68,7 @@ static char *guess_root(const char *start)
     char *dir = act_strdup(start);
 
     while (strcmp(dir, "/") != 0) {
-        if (exists_below(dir, "aux_data") || is_repository(dir, start))
+        if (find_mark(dir, start))
             return dir;
         if ((home && strcmp(dir, home) == 0) || !config_go_up(&dir))
             break;

@@ -2,6 +2,7 @@
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/dirs.h"
@@ -338,9 +339,10 @@ static int refuse_project_key(const struct yaml *value, const struct act_strv *a
         return yaml_error(value, err, "unknown key '%s'; did you mean '%s'?", value->key, near);
     for (size_t i = 0; i < allowed->n; i++)
         act_buf_addf(&names, "%s%s", i == 0 ? "" : i + 1 < allowed->n ? ", " : " and ", allowed->v[i]);
-    return yaml_error(value, err,
-                      "'%s' has no place in '" CONFIG_PROJECT_FILE "', which is for all clusters: it has %s",
-                      value->key, names.data);
+    return yaml_error(
+        value, err, "'%s' has no place in '" CONFIG_PROJECT_FILE "', which is for all clusters: it has %s%s",
+        value->key, names.data,
+        is_of_cluster ? "; what is of one cluster stands in its own file, '" CONFIG_CLUSTER_DIR "/CLUSTER.yaml'" : "");
 }
 
 static int check_project(const struct yaml *layer, struct act_error *err)
@@ -357,20 +359,47 @@ static int check_project(const struct yaml *layer, struct act_error *err)
     return rc;
 }
 
+/* Tells whether there is such a file: 1 or 0. A link that leads nowhere is an error, as the file is meant to count. */
+static int has_project_file(const char *file, struct act_error *err)
+{
+    struct stat st;
+
+    if (access(file, F_OK) == 0)
+        return 1;
+    if (lstat(file, &st) < 0)
+        return 0;
+    return act_error_set(err, ACT_CONFIG, "'" CONFIG_PROJECT_FILE "' in the project is a link that leads nowhere");
+}
+
+/* Says of a file outside of the project nothing but that it is wrong: what it has is not the project's to show, and
+ * whether it may be read at all is asked later. */
+static int hide_project_error(const char *file, const char *root, int rc, struct act_error *err)
+{
+    ACT_AUTOFREE char *real = realpath(file, NULL), *real_root = realpath(root, NULL);
+
+    if (!real || !real_root || act_path_is_within(real, real_root))
+        return rc;
+    return act_error_set(err, ACT_CONFIG,
+                         "'" CONFIG_PROJECT_FILE "' leads out of the project, to '%s', which has more than the file of "
+                         "a project may have",
+                         real);
+}
+
 /* Lays what is there so far over what the project's own file says, if there is one. */
 static int add_project(const struct config_place *place, struct yaml **tree, struct act_error *err)
 {
     ACT_AUTOFREE char *file = act_path_join(place->root, CONFIG_PROJECT_FILE);
     struct yaml *layer = NULL;
+    int rc = act_streq(file, place->file) ? 0 : has_project_file(file, err);
 
-    if (act_streq(file, place->file) || access(file, F_OK) < 0)
-        return 0;
-    int rc = read_map(file, NULL, place->root, &layer, err);
+    if (rc <= 0)
+        return rc;
+    rc = read_map(file, NULL, place->root, &layer, err);
     if (rc == 0)
         rc = check_project(layer, err);
     if (rc < 0) {
         yaml_tree_free(layer);
-        return rc;
+        return hide_project_error(file, place->root, rc, err);
     }
     lay_over(layer, *tree);
     *tree = layer;

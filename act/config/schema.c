@@ -190,7 +190,8 @@ const char *config_key_member(const struct config_key *key, const char *map)
 
 void config_each_key(enum config_file file, void (*each)(void *arg, const struct config_key_text *key), void *arg)
 {
-    const struct config_key *const files[] = {[CONFIG_CLUSTER_FILE] = config_cluster_keys,
+    const struct config_key *const files[] = {[CONFIG_OWN_FILE] = config_cluster_keys,
+                                              [CONFIG_CLUSTER_FILE] = config_cluster_keys,
                                               [CONFIG_ACCOUNT_FILE] = config_account_keys,
                                               [CONFIG_USER_FILE] = config_user_keys};
     static const char *const kinds[] = {[CONFIG_TEXTS] = "[TEXT, ...]",
@@ -210,7 +211,7 @@ void config_each_key(enum config_file file, void (*each)(void *arg, const struct
                                        .values = key->choices ? key->choices : kinds[key->type],
                                        .fallback = key->fallback,
                                        .help = key->help};
-        if (!act_starts_with(key->help, "legacy"))
+        if (!act_starts_with(key->help, "legacy") && (file != CONFIG_OWN_FILE || key->in_project))
             each(arg, &text);
     }
 }

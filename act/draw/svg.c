@@ -168,7 +168,7 @@ static void add_summary(struct act_buf *out, const struct draw_chart *chart)
         draw_number(s->low, chart->y_unit, low);
         draw_number(s->high, chart->y_unit, high);
         draw_number(s->last.y, chart->y_unit, last);
-        act_buf_addf(&text, "; %s: %s to %s, at last %s", chart->curves[i].label, low, high, last);
+        act_buf_addf(&text, "; %s: %s to %s, finally %s", chart->curves[i].label, low, high, last);
     }
     draw_escaped(out, text.data);
     act_buf_release(&text);

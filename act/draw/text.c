@@ -124,7 +124,7 @@ static void add_names(struct act_buf *out, const struct draw_chart *chart, const
         draw_number(s->last.y, chart->y_unit, last);
         act_buf_addf(out, "%*s", LABEL, "");
         draw_text_add_cell(out, &key, how, 0);
-        act_buf_addf(out, " %s: %s to %s, at last %s", chart->curves[i].label, low, high, last);
+        act_buf_addf(out, " %s: %s to %s, finally %s", chart->curves[i].label, low, high, last);
         if (s->odd > 0)
             act_buf_addf(out, "; %llu not finite, the first at %.10g", (unsigned long long)s->odd, s->odd_x);
         act_buf_addc(out, '\n');

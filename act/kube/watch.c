@@ -112,11 +112,11 @@ static void kube_watch_tell(struct kube_watch *w)
         return;
     w->kube->told_of_lists = true;
     if (w->denied)
-        act_warn("%s; so the cluster is asked again and again, every %d s at last ('a doctor' names the rights that "
+        act_warn("%s; so the cluster is asked again and again, in the end every %d s ('a doctor' names the rights that "
                  "runs need)",
                  act_error_text(&w->why), LONGEST_MS / 1000);
     else
-        act_warn("the cluster cannot be watched, so it is asked again and again, every %d s at last: %s",
+        act_warn("the cluster cannot be watched, so it is asked again and again, in the end every %d s: %s",
                  LONGEST_MS / 1000, act_error_text(&w->why));
 }
 

@@ -68,3 +68,20 @@ int package_contents(const char *file, struct package_contents *out, struct act_
         package_contents_release(out);
     return rc;
 }
+
+char *package_text(const char *file, const char *path, size_t max)
+{
+    zip_stat_t st;
+    zip_t *zip = zip_open(file, ZIP_RDONLY, NULL);
+    bool fits = zip && zip_stat(zip, path, ZIP_FL_ENC_RAW, &st) == 0 && st.size <= max;
+    zip_file_t *entry = fits ? zip_fopen(zip, path, ZIP_FL_ENC_RAW) : NULL;
+    char *text = entry ? act_calloc(st.size + 1, 1) : NULL;
+
+    if (text && (zip_fread(entry, text, st.size) != (zip_int64_t)st.size || strlen(text) != st.size))
+        act_str_replace(&text, NULL);
+    if (entry)
+        zip_fclose(entry);
+    if (zip)
+        zip_discard(zip);
+    return text;
+}

@@ -172,5 +172,7 @@ struct package_contents {
 };
 int package_contents(const char *file, struct package_contents *out, struct act_error *err) ACT_NODISCARD;
 void package_contents_release(struct package_contents *contents);
+/* Reads one file of a package of at most max bytes: a new string. NULL: it is not there, larger, or no text. */
+char *package_text(const char *file, const char *path, size_t max);
 
 #endif

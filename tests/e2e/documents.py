@@ -176,7 +176,7 @@ class Verbs:
         self.act, self.options = act, {}
         text = act.run("help").out
         self.general = option_rows(text)
-        table = text.split("\n\ncode, and what starts runs:\n")[1].split("\noptions of several verbs")[0]
+        table = text.split("\n\ncode, and starting runs:\n")[1].split("\noptions of several verbs")[0]
         self.names = {name: line.split(",")[0].split()[0] for line in re.findall(r"^  \S.*", table, re.M)
                       for name in re.match(r"  ((?:[a-z-]+(?:, )?)+)", line).group(1).split(", ")}
 

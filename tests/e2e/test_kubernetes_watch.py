@@ -238,7 +238,7 @@ def test_a_server_that_cannot_watch(act, still, bad):
     still.forget()
     waiter = act.start("wait", run)
     said = until_said(act, waiter, b"\n")
-    assert re.search(rf"warning: the cluster cannot be watched, so it is asked again and again, every 10 s at last: "
+    assert re.search(rf"warning: the cluster cannot be watched, so it is asked again and again, in the end every 10 s: "
                      rf".*{re.escape(words)}", said), said
     counts = asked(still)
     for what in ("jobs", "pods", "events"):  # four failures in a row are told of
@@ -255,7 +255,7 @@ def test_who_may_list_and_not_watch(act, still):
     still.forget()
     waiter = act.start("wait", run)
     said = until_said(act, waiter, b"\n")
-    assert 'cannot watch resource "' in said and "every 10 s at last ('a doctor' names" in said, said
+    assert 'cannot watch resource "' in said and "in the end every 10 s ('a doctor' names" in said, said
     act.until(lambda: asked(still)["list pods"] >= 4, "it lists again and again")
     assert all(asked(still)[f"watch {what}"] == 1 for what in ("jobs", "pods", "events")), asked(still)
     set_pod(still, pod, ENDED)

@@ -57,5 +57,7 @@ def test_help_of_the_files(act, scratch):
     man.chmod(0o755)
     assert b"shown as ACT.YAML 5" in act.on_terminal("help", "act.yaml", PATH=f"{man.parent}:{act.env['PATH']}")
     plain = act.run("help", "act.yaml").out
+    project = plain[plain.index("\nFILE OF THE PROJECT\n"):plain.index("\nCLUSTER FILE\n")]
+    assert "\n    venv: /shared" in project and "\n  setup_rank " in project and "num_gpu" not in project
     assert "\n  num_gpu " in plain and "ACCOUNT FILE" in plain and "trusted_hosts" in plain
     assert max(map(len, plain.splitlines())) <= 80

@@ -1,5 +1,6 @@
 """Many runs: the last ones by @, names and tags, several at once."""
 import contextlib
+import difflib
 import json
 import os
 import pty
@@ -260,7 +261,8 @@ def test_abort_by_tag(act):
     assert act.run("abort", "-y", "--json", "--tag", "sweep=7").json["runs"][0]["id"] == a
     assert states(act, ended, a) == ["Completed", "Canceled"] and states(act, b)[0] != "Canceled"
     result = act.run("abort", "-y", "--tag", "sweep=7")
-    assert "no such run of yours is active" in result.err
+    assert "no such run of yours is active; 'a qr' and 'a qq' list those that are" in result.err
+    assert "is active; did you mean 'base'?" in act.run("abort", "-y", "--name", "bsae").err
     act.run("abort", b)
 
 
@@ -447,11 +449,13 @@ def differences(act, *words):
 def test_diff(act):
     act.write("train.py", "print(1)\n")
     act.write("gone.py", "x\n")
+    act.write("bytes", b"\0\1")
     first = act.finish("python3", "train.py", "--lr", "0.1", before=("-n", 1))
     same = act.finish("python3", "train.py", "--lr", "0.1", before=("-n", 1))
     assert differences(act, first, same) == []
     assert act.run("diff", first, same).out == ""
     act.write("train.py", "print(12)\n")
+    act.write("bytes", b"\0\2")
     act.write("new.py", "y\n").chmod(0o755)
     (act.project / "gone.py").unlink()
     words = ("-n", 2, "-p", "env: {LEVEL: '2', PASSWORD: geheim}", "-p", "sleep_if_fail: false")
@@ -460,7 +464,7 @@ def test_diff(act):
     found = differences(act, first, "@")
     assert ("command", None, "python3 train.py --lr 0.1", "python3 train.py --lr 0.2") in found
     code = {name: (a, b) for part, name, a, b in found if part == "code"}
-    assert set(code) == {"gone.py", "new.py", "train.py"}
+    assert set(code) == {"bytes", "gone.py", "new.py", "train.py"}
     assert code["gone.py"][1] is None and code["new.py"][0] is None and code["new.py"][1].endswith("mode 755")
     assert code["train.py"][0].startswith("9 B, CRC ") and code["train.py"][1].startswith("10 B, CRC ")
     assert ("environment", "LEVEL", None, "2") in found and ("environment", "PASSWORD", None, "(a secret)") in found
@@ -468,9 +472,32 @@ def test_diff(act):
     assert "geheim" not in str(found)
     shown = act.run("diff", first, second).out
     assert shown.startswith(f"--- {first}\n+++ {second}\n@@ command\n- python3 train.py --lr 0.1\n+ python3 train")
+    changed = "@@ -1,1 +1,1 @@\n-print(1)\n+print(12)\n"
+    lines = {d["name"]: d["lines"] for d in act.run("diff", "--json", first, second).json["differences"]}
+    assert lines["train.py"] == changed and not (lines["bytes"] or lines["new.py"] or lines["LEVEL"]), lines
+    assert f"mode 644\n    {changed[:-1]}\n".replace("\n-", "\n    -").replace("\n+", "\n    +") in shown, shown
     assert [line for line in shown.splitlines() if line.startswith("@@")][:2] == ["@@ command", "@@ code"]
     assert {part for part, *_ in found} <= {"command", "code", "configuration", "environment", "nodes"}
     assert not [d for d in found if d[0] == "configuration" and d[1].startswith("run.")], found
+
+
+def test_diff_shows_hunks(act):
+    """As difflib does; of many lines the first, and of very many none."""
+    texts = [[f"line {n}\n" for n in range(60)] for _ in range(2)]
+    texts[1][5:6], texts[1][30:32], texts[1][58:] = ["a\n", "b\n", "c\n"], [], ["line 58\n", "end"]
+    small = [f"{n}\n" for n in range(8)], [f"{n}\n" for n in (0, 1, 3, 2, 4, 5, 5, 6, 7)]
+    runs = []
+    for text, other, many, more in zip(texts, small, ("1\n" * 900, "2\n" * 900), ("1\n" * 2001, "2\n")):
+        for name, content in (("a.txt", text), ("b.txt", other), ("c.txt", many), ("d.txt", more)):
+            act.write(name, "".join(content))
+        runs.append(act.finish("true", before=("-n", 1)))
+    lines = {d["name"]: d["lines"] for d in act.run("diff", "--json", *runs).json["differences"] if d["part"] == "code"}
+    wanted = "".join(list(difflib.unified_diff(*texts))[2:]) + "\n"
+    assert lines["a.txt"] == wanted, lines["a.txt"]
+    patched = [line for line in lines["b.txt"].splitlines(True)[1:]]
+    for sides, text in zip((" -", " +"), small):
+        assert [line[1:] for line in patched if line[0] in sides] == text, lines["b.txt"]
+    assert lines["c.txt"].splitlines()[1:] == ["-1"] * 200 + ["..."] and lines["d.txt"] is None
 
 
 def test_diff_fetches_packages(act):

@@ -86,6 +86,8 @@ def test_tables_fit_the_terminal(act):
                 assert lines[1].startswith(f"{shown}  Failed"), text
                 assert "..." not in lines[1] or "GPUS" not in lines[0], text
                 assert ("CREATED" in lines[0]) == (columns >= (80 if verb == ("q",) else 100)), text
+    heads = re.split(r"\s{2,}", act.run("s").out.splitlines()[1].strip())
+    assert len(set(heads)) == len(heads) == 12, heads
     assert words[-1] in act.run("q").out and words[-1] in act.run("qf").out, "nothing is cut in a pipe"
 
 

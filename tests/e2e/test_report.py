@@ -157,7 +157,7 @@ def test_metrics_in_the_log_of_a_service(act, trained):
             log.write(f"act: metrics: node far, cpu {30 + minute} %, memory 10.0/20.0 GiB, gpu 0 97 % 1.0/2.0 GiB, "
                       f"at 2026-01-01T00:0{minute}:00Z\n")
     page = page_of(act, "-no-wl", "report", trained)
-    assert "Node far" in page.text and "CPU busy: 30 % to 32 %, at last 32 %" in page.source
+    assert "Node far" in page.text and "CPU busy: 30 % to 32 %, finally 32 %" in page.source
     assert page.captions.count("GPUs, busy") == 1
 
 

@@ -282,7 +282,7 @@ def test_which_code_it_has(act):
     old = act.finish("cat", "code.txt", before=WITH)
     act.write("code.txt", "second\n")
     same = act.run("resubmit", old)
-    assert f"in place of {old}, with the package of that run; --code takes the code as it is now" in same.err
+    assert f"submitted to aml as a repeat of {old}, with the package of that run; --code takes the code" in same.err
     new = act.run("resubmit", "-y", "--code", old)
     assert "--code" not in new.err and "1 changed: code.txt" in new.err, "as a submit says it"
     for result, line in ((same, "first"), (new, "second")):

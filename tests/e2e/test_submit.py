@@ -39,19 +39,20 @@ def test_a_new_project_is_said(act, scratch):
     plain = scratch / "plain"
     (plain / "sub").mkdir(parents=True)
     first = act.run("local", "true", cwd=plain).err
-    assert f"project: '{plain}' (no aux_data or .git in it or above)\n" in first
+    assert f"project: '{plain}' (no aux_data, .git or act.yaml in it or above)\n" in first
     assert "project: " not in act.run("local", "true", cwd=plain).err
     inside = act.project / "inside"
     inside.mkdir()
     act.write("conf/c.yaml", "platform: local\n")
     said = act.run("local", "true", cwd=inside, env={"AML_CONFIG_PATH": "../conf/c.yaml"}).err
-    assert f"project: '{inside}' (no aux_data or .git in it; '{act.project}' above it has one, and is not used)" in said
+    none = "no aux_data, .git or act.yaml in it"
+    assert f"project: '{inside}' ({none}; '{act.project}' above it has one, and is not used)" in said
     below = act.project / "src"
     below.mkdir()
     assert f"project: '{act.project}', as aux_data is in it\n" in act.run("local", "true", cwd=below).err
     assert "project: " not in act.run("local", "true").err
     said = act.run("local", "true", cwd=plain / "sub").err
-    assert (f"project: '{plain}/sub' (no aux_data or .git in it); runs were submitted from '{plain}' above it, whose "
+    assert (f"project: '{plain}/sub' ({none}); runs were submitted from '{plain}' above it, whose "
             f"code and folders this one has not: 'cd {plain}' goes there") in said, said
     (plain / "marked/.git").mkdir(parents=True)
     said = act.run("submit", "--dry-run", "true", cwd=plain / "marked").err
@@ -297,6 +298,7 @@ def test_no_folder_of_the_project_is_missing_without_configuration(act):
     words = ["submit", "python3", "-c", "import models.net; print(models.net.depth, open('data/coco.yaml').read())"]
     own = act.run(*words)
     assert "data  the project's own folder, as the store has none; 'a u data' stores it\n" in own.err
+    assert "own folder" not in act.run("submit", "--dry-run", *words[1:]).err, "once is enough"
     act.run("wait", own.out.strip())
     again = act.run("resubmit", own.out.strip()).out.strip()
     act.run("wait", again)

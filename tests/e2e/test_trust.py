@@ -544,6 +544,35 @@ def test_the_file_of_a_project_that_is_elsewhere_is_asked_about(other, scratch):
     assert f"the configuration file 'act.yaml' lies outside of the project: it is '{scratch}/elsewhere.yaml'" in message
 
 
+@pytest.mark.parametrize("text", ["hunter2: 1\n", "hunter2\n", "setup: {hunter2: 1}\n", "hunter2: [\n",
+                                  "hunter2: 1\nhunter2: 2\n"])
+def test_nothing_is_said_of_a_private_file_elsewhere(other, scratch, text):
+    """Which a project calls its own."""
+    (scratch / "elsewhere.yaml").write_text(text)
+    link(other, "act.yaml", scratch / "elsewhere.yaml")
+    for words in (("submit", "true"), ("config", "show"), ("config", "check"), ("q",)):
+        result = other.run(*words, status=None)
+        assert "hunter2" not in result.out + result.err, result
+
+
+def test_the_file_of_a_project_that_leads_nowhere_is_refused(other):
+    link(other, "act.yaml", "gone.yaml")
+    other.fail("submit", "true", status=7, match="'act.yaml' in the project is a link that leads nowhere")
+
+
+def test_the_file_of_a_project_marks_it(other):
+    """For whoever works below it, unless it is somebody else's."""
+    shutil.rmtree(other.project / "aux_data")
+    here = other.project / "sub/dir"
+    here.mkdir(parents=True)
+    (other.project / "act.yaml").write_text("setup: true\n")
+    root = lambda: other.run("trust", "--json", cwd=here).json["path"]
+    assert root() == os.path.realpath(other.project)
+    assert f"project: '{root()}', as act.yaml is in it" in other.run("submit", "--dry-run", "true", cwd=here).err
+    give_away(other.project / "act.yaml")
+    assert root() == os.path.realpath(here)
+
+
 def test_a_repository_of_somebody_else_above_is_none(other):
     shutil.rmtree(other.project / "aux_data")
     here = other.project / "mine"

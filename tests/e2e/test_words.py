@@ -281,3 +281,24 @@ def test_a_refusal_is_not_called_missing(act, azure_double):
 def test_the_cluster_that_was_meant(act, typed):
     act.cluster("lab")
     act.fail("-c", typed, "ls", "data", status=3, match="did you mean 'lab'\\? there are: 'aml', 'lab', 'local'$")
+
+
+def test_options_of_act_behind_the_command(act):
+    """They are the command's; where its script does not know them, that is said, and asked where nothing would seem to
+    be started."""
+    act.write("t.py", "print('ran')")
+    act.write("knows.py", "ap.add_argument('--dry_run'); retry = 1")
+    act.write("bytes", b"\0--retry")
+    said = act.run("submit", "--dry-run", "python3", "t.py", "--retry=3", "--lr", "1", "--quiet").err
+    assert "'--retry=3' comes after the command, so it is passed to 't.py'; " in said and "a submit --retry ..." in said
+    assert said.count("comes after the command") == 1
+    for words in [["--", "python3", "t.py", "--retry", "3"], ["python3", "knows.py", "--retry", "3", "--dry-run"],
+                  ["true", "--retry"], ["env", "--", "python3", "t.py", "--retry"], ["./bytes", "--retry"]]:
+        assert "comes after" not in act.run("submit", "--dry-run", *words, status=None).err, words
+    shown = act.on_terminal("submit", "python3", "t.py", "--dry-run", typed=b"n\n").decode()
+    assert "which is started" in shown and "not confirmed" in shown and not (act.home / "runs").exists()
+    assert "passed to 't.py'" in act.on_terminal("sweep", "--grid", "x=1", "python3", "t.py", "{x}", "--dry-run",
+                                                 typed=b"n\n").decode().replace("\r\n", " ")
+    assert not (act.home / "runs").exists()
+    assert "--dry-run ..." in act.run("submit", "python3", "t.py", "--dry-run").err
+    assert "comes after" not in act.run("local", "-y", "python3", "t.py", "--dry-run").err

@@ -336,7 +336,7 @@ TEST(mistakes_are_explained)
     } rows[] = {
         {"sumbit|x", "did you mean 'submit'?"},
         {"zzzzzz", "unknown verb 'zzzzzz'; 'a help'"},
-        {"q|--jsno", "did you mean '--json'?"},
+        {"q|--jsno", "'a query' takes no '--jsno'; did you mean '--json'? 'a query --help' has all options"},
         {"-sigle|submit|x", "did you mean '--single'?"},
         {"submit|--gpus|2|true", "'a submit' takes no '--gpus'; it takes"},
         {"submit|--time|2|true", "'a submit' takes no '--time'; it takes"},
@@ -657,6 +657,50 @@ TEST(numbers_are_shown_whole_or_not_at_all)
              "run_1  0.000123\n"
              "run_2     1e-05\n"},
         {14, "ID\nrun_1\nrun_2\n"},
+    };
+
+    for (size_t i = 0; i < COUNT(rows); i++)
+        assert_table(columns, COUNT(columns), cells, COUNT(cells), rows[i].room, rows[i].text);
+}
+
+TEST(the_script_of_a_command_is_seen)
+{
+    static const struct cli_column columns[] = {{"ID", 'l', .rank = 0},
+                                                {"CREATED", 'l', .rank = 2},
+                                                {"COMMAND", 'l', .rank = 1, .min = 8, .cut = CLI_CUT_COMMAND}};
+    static const char *const cells[] = {
+        "r1", "05:46", "python3 train.py --lr 0.1", "r2", "05:46", "torchrun --nproc_per_node 8 code/eval.py --all",
+        "r3", "05:46", "python3 -m pkg.train",      "r4", "05:46", "./job.sh data/voc --epochs 90",
+        "r5", "05:46", "nvidia-smi --query all",
+    };
+    static const struct {
+        int room;
+        const char *text;
+    } rows[] = {
+        {40, "ID  CREATED  COMMAND\n"
+             "r1  05:46    python3 train.py --lr 0.1\n"
+             "r2  05:46    ...eval.py --all\n"
+             "r3  05:46    python3 -m pkg.train\n"
+             "r4  05:46    ./job.sh data/voc...\n"
+             "r5  05:46    nvidia-smi --query all\n"},
+        {27, "ID  CREATED  COMMAND\n"
+             "r1  05:46    ...train.py...\n"
+             "r2  05:46    ...eval.py...\n"
+             "r3  05:46    ...pkg.train\n"
+             "r4  05:46    ./job.sh...\n"
+             "r5  05:46    nvidia-smi...\n"},
+        {25, "ID  CREATED  COMMAND\n"
+             "r1  05:46    ...train.py\n"
+             "r2  05:46    ...eval.py\n"
+             "r3  05:46    ...pkg.train\n"
+             "r4  05:46    ./job.sh...\n"
+             "r5  05:46    nvidia-sm...\n"},
+        {24, "ID  COMMAND\n"
+             "r1  python3 train.py...\n"
+             "r2  ...eval.py --all\n"
+             "r3  python3 -m pkg.train\n"
+             "r4  ./job.sh data/voc...\n"
+             "r5  nvidia-smi...\n"},
     };
 
     for (size_t i = 0; i < COUNT(rows); i++)

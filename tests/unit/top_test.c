@@ -202,6 +202,24 @@ TEST(every_size_is_filled_and_no_line_is_too_wide)
         }
 }
 
+TEST(without_gpus_processors_are_counted)
+{
+    struct fixture f;
+    struct top_look look = {.rows = 16, .columns = 100, .plain = true};
+    ACT_AUTO(act_strv) seen = {0};
+
+    top_test_set_up(&f);
+    f.clusters[0].summary.has_gpus = false;
+    ACT_AUTOFREE char *text = top_test_text_of(&f, &look, &seen);
+    assert_non_null(strstr(text, "CLUSTER  IDLE NODES  IDLE CPUS  QUEUE  YOURS  NOTE\n"
+                                 "lab             3/8      24/64      2    1+1  -\n"));
+    f.clusters[1].has_summary = f.clusters[1].summary.has_gpus = true;
+    ACT_AUTOFREE char *mixed = top_test_text_of(&f, &look, &seen);
+    assert_non_null(strstr(mixed, "IDLE GPUS"));
+    assert_non_null(strstr(mixed, "1+1  CPUs\n"));
+    top_test_release(&look);
+}
+
 TEST(what_is_cut_is_whole)
 {
     struct fixture f;

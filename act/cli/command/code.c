@@ -5,7 +5,7 @@
 #include "cli/start/start.h"
 
 const struct cli_command cli_code_commands[] = {
-    {.group = "code, and what starts runs",
+    {.group = "code, and starting runs",
      .name = "init",
      .aliases = "initi",
      .synopsis = "",
@@ -51,27 +51,29 @@ const struct cli_command cli_code_commands[] = {
                  "a submit --hang 20m python3 train.py   ended if it is silent and idle for 20 minutes\n"
                  "a -c eu submit -f job.json        what a job file of Azure Batch AI says\n"
                  "a submit --dry-run -f job.json    what that becomes, and what has no counterpart\n",
-     .details = "The first word that is not an option begins the command; its words reach every process exactly as\n"
-                "they are, without a shell. The code is packed as it is now; --last-package takes what 'a init' or a\n"
-                "submit stored last.\n"
-                "With -f, the command, the environment, the nodes and processes (unless -n is given), the image and\n"
-                "the time limit come from the file. Its volumes become mapped folders: $AZ_BATCHAI_MOUNT_ROOT/data\n"
-                "and $AZ_BATCHAI_JOB_MOUNT_ROOT/data are the folder data. What has no counterpart is reported.\n"
-                "A run can be named by its --name wherever its id can. Several may have the same name; 'a q --name\n"
-                "NAME' lists them. Names and keys of tags are letters, digits, '.', '_' and '-'.\n"
-                "--retry 3 tries a failed run again up to three times, after a pause, even if this machine is off by\n"
-                "then. --retry-on says after which failures: by default those of nodes, GPUs, networks and storage,\n"
-                "not those of the command itself. Nodes that failed lately are avoided unless --use-bad-nodes is\n"
-                "given.\n"
-                "With --hang (key hang) the run fails with class hang when for this long no rank has written a line\n"
-                "and all GPUs (or, where there are none, all processes) have been idle; what every process was doing\n"
-                "is then in system_logs/stacks_NODE.txt. -p 'hang_gpus: any' ignores the GPUs, which look busy while\n"
-                "NCCL kernels wait. Not on Azure Machine Learning.\n"
-                "--here, in the shell of a Slurm job (salloc, srun --pty), starts the run as a step of that job, at\n"
-                "once and on its first nodes; it ends with the job at the latest, and 'a abort' ends it alone.\n"
-                "--json: version (1), id, cluster, platform, nodes, processes_per_node, package, resubmit_of (null),\n"
-                "name (null: none), tags;\n"
-                "--dry-run prints the specification as JSON in any case; on Kubernetes, what kubectl would take.",
+     .details =
+         "The first word that is not an option begins the command; its words reach every process exactly as\n"
+         "they are, without a shell, also those that look like options of ACT: a note names such a word where no\n"
+         "-- was typed and the script does not know it, and on a terminal --dry-run is asked about. The code\n"
+         "is packed as it is now; --last-package takes what 'a init' or a submit stored last.\n"
+         "With -f, the command, the environment, the nodes and processes (unless -n is given), the image and\n"
+         "the time limit come from the file. Its volumes become mapped folders: $AZ_BATCHAI_MOUNT_ROOT/data\n"
+         "and $AZ_BATCHAI_JOB_MOUNT_ROOT/data are the folder data. What has no counterpart is reported.\n"
+         "A run can be named by its --name wherever its id can. Several may have the same name; 'a q --name\n"
+         "NAME' lists them. Names and keys of tags are letters, digits, '.', '_' and '-'.\n"
+         "--retry 3 tries a failed run again up to three times, after a pause, even if this machine is off by\n"
+         "then. --retry-on says after which failures: by default those of nodes, GPUs, networks and storage,\n"
+         "not those of the command itself. Nodes that failed lately are avoided unless --use-bad-nodes is\n"
+         "given.\n"
+         "With --hang (key hang) the run fails with class hang when for this long no rank has written a line\n"
+         "and all GPUs (or, where there are none, all processes) have been idle; what every process was doing\n"
+         "is then in system_logs/stacks_NODE.txt. -p 'hang_gpus: any' ignores the GPUs, which look busy while\n"
+         "NCCL kernels wait. Not on Azure Machine Learning.\n"
+         "--here, in the shell of a Slurm job (salloc, srun --pty), starts the run as a step of that job, at\n"
+         "once and on its first nodes; it ends with the job at the latest, and 'a abort' ends it alone.\n"
+         "--json: version (1), id, cluster, platform, nodes, processes_per_node, package, resubmit_of (null),\n"
+         "name (null: none), tags;\n"
+         "--dry-run prints the specification as JSON in any case; on Kubernetes, what kubectl would take.",
      .options = "cluster num-gpu param single compile-args file storage-account-name storage-account-key last-package "
                 "name tag hang retry retry-on use-bad-nodes here dry-run yes json",
      A_COMMAND,

@@ -103,7 +103,7 @@ const struct cli_command cli_data_commands[] = {
          "a line with version (1), summary (rm), dry_run, runs, objects, bytes, failed, failures, errors: see\n"
          "'a upload'.\n"
          "'RUN:' is a run: what is left of it where it ran (its folder, job or pods), its logs there, in the\n"
-         "store of the code and in assets/, and at last its row in the table of runs. One that goes on is\n"
+         "store of the code and in assets/, and finally its row in the table of runs. One that goes on is\n"
          "refused: 'a abort' ends it. What it wrote into mapped folders stays, and packages, which 'a prune'\n"
          "removes. RUN is any unique piece of the id, the name, or @; a whole id needs no colon. If its cluster\n"
          "cannot be reached, or its file is gone, it is refused; --force then removes the rest, and says what\n"

@@ -105,7 +105,7 @@ const struct cli_command cli_own_commands[] = {
                  "a help submit\n"
                  "a help cluster create\n"
                  "a help retry-on                 the verbs that take this option\n"
-                 "a help act.yaml                 the keys of cluster and account files\n",
+                 "a help act.yaml                 the keys of each file, that of the project first\n",
      .details = "Where stdout is not a terminal, or man(1) is missing, it prints what 'a VERB --help' does.",
      N_WORDS(0, 2, CLI_VERBS),
      .bare = true,

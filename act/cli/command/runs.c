@@ -125,7 +125,8 @@ const struct cli_command cli_run_commands[] = {
      .details = "RUN:PATH is a log, which 'a cat' prints and 'a d' fetches. Folders are those that the run had, even\n"
                 "if the project maps others now. -d FOLDER lists the files in that folder that were written while the\n"
                 "run was running, or have its id in their path; --all lists the others too. -d logs lists the logs,\n"
-                "as without -d.\n"
+                "as without -d. Files that a run writes outside of its folders are in its own copy of the project,\n"
+                "where it ran: no store has them, and they are not listed.\n"
                 "--urls: a line for each file, its URL as by 'a url', with --expires and --share-sas; of a log, whose\n"
                 "address is never shown, RUN:PATH.\n"
                 "--json: a line each with version (1), kind (file, or without -d also folder), path, size, mtime, url\n"
@@ -200,10 +201,11 @@ const struct cli_command cli_run_commands[] = {
      .examples = "a diff @2 @                     what is new in the run submitted last\n"
                  "a diff --json @2 @ | jq -r '.differences[].name'\n",
      .details = "Lines with - are of the first run, those with + of the second. Code is compared file by file: size,\n"
-                "CRC-32 and mode; a package that is not on this machine is fetched. Of secrets only the names are\n"
-                "compared. The exit status is 0 whether the runs differ or not.\n"
+                "CRC-32 and mode, and of texts the changed lines as of diff -u (at most 200 of a file, which may have\n"
+                "2000); a package that is not on this machine is fetched. Of secrets only the names are compared. The\n"
+                "exit status is 0 whether the runs differ or not.\n"
                 "--json: version (1), from, to (the ids) and differences, each with part, name (null: the part as a\n"
-                "whole), from and to (null: that run does not have it).",
+                "whole), from and to (null: that run does not have it), and lines (null: no changed lines are known).",
      .options = "cluster json",
      N_RUNS(2, 2),
      .run = cmd_diff},
@@ -336,7 +338,7 @@ const struct cli_command cli_run_commands[] = {
                 "A run that is still active is aborted when the new one is sure to begin: if that is refused, the old\n"
                 "one goes on. Where both are on the same machine or Slurm, the new one begins when the old one has\n"
                 "ended. On a terminal it asks before it aborts a run that is running, unless -y is given. A run that\n"
-                "another one has replaced, which goes on, is submitted once more only if you say so (-y).\n"
+                "another one has replaced, which goes on, is submitted once more only if you say so (-y), each time.\n"
                 "--json: version (1) and runs, each with version, id, cluster, platform, nodes, processes_per_node,\n"
                 "package, resubmit_of, name and tags; --dry-run prints the specifications as JSON in any case.",
      .options = "cluster resubmit-to num-gpu param single compile-args code name tag hang retry retry-on "

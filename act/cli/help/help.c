@@ -109,6 +109,7 @@ void cli_print_help(const struct cli_command *c, FILE *out)
 }
 
 const char cli_file_format[] =
+    "act.yaml at the root of a project says what its commands need, on whatever cluster.\n"
     "aux_data/aml/CLUSTER.yaml in the project describes the cluster that 'a -c CLUSTER' means, else\n"
     "~/.config/act/clusters/CLUSTER.yaml, which 'a cluster add' writes. Where none is named, it is that of\n"
     "ACT_CLUSTER, aml.yaml of the project, or default_cluster of the user.\n"
@@ -118,9 +119,25 @@ const char cli_file_format[] =
     "'a config show' says what holds, and from where.\n";
 
 const struct cli_file cli_files[CLI_FILES] = {
-    {"CLUSTER FILE", "", CONFIG_CLUSTER_FILE},
-    {"ACCOUNT FILE", "What azure_blob_config_file names.\n", CONFIG_ACCOUNT_FILE},
-    {"CONFIGURATION OF THE USER", "~/.config/act/config.yaml, which no project changes.\n", CONFIG_USER_FILE},
+    {"FILE OF THE PROJECT",
+     "act.yaml at the root of the project, with these keys and no others. They may also stand in a cluster\n"
+     "file, whose value comes before.\n",
+     "modules: [cuda/12.1]\n"
+     "venv: /shared/me/venv\n"
+     "setup: export HF_HOME=/shared/hf\n",
+     CONFIG_OWN_FILE},
+    {"CLUSTER FILE", "One for each cluster.\n",
+     "platform: slurm\n"
+     "num_gpu: 8\n"
+     "env: {NCCL_DEBUG: WARN}\n"
+     "slurm: {partition: gpu, time: 120}\n",
+     CONFIG_CLUSTER_FILE},
+    {"ACCOUNT FILE", "What azure_blob_config_file names.\n",
+     "account_name: me\n"
+     "container_name: data\n",
+     CONFIG_ACCOUNT_FILE},
+    {"CONFIGURATION OF THE USER", "~/.config/act/config.yaml, which no project changes.\n", "default_cluster: lab\n",
+     CONFIG_USER_FILE},
 };
 
 char *cli_key_help(const struct config_key_text *key)
@@ -141,7 +158,11 @@ static void print_file_format(FILE *out)
 {
     print_prose(out, cli_file_format);
     for (size_t i = 0; i < CLI_FILES; i++) {
-        fprintf(out, "\n%s\n%s", cli_files[i].title, cli_files[i].what);
+        fprintf(out, "\n%s\n", cli_files[i].title);
+        print_prose(out, cli_files[i].what);
+        fputc('\n', out);
+        cli_put_examples(out, cli_files[i].example, 4, cli_help_width());
+        fputc('\n', out);
         config_each_key(cli_files[i].file, print_key, out);
     }
 }

@@ -16,9 +16,9 @@ extern const char cli_overview_examples[], cli_exit_statuses[]; /* lines; also i
 
 /* What act.yaml(5) says of the files, and their keys. */
 extern const char cli_file_format[];
-enum { CLI_FILES = 3 };
+enum { CLI_FILES = 4 };
 struct cli_file {
-    const char *title, *what; /* lines */
+    const char *title, *what, *example; /* lines */
     enum config_file file;
 };
 extern const struct cli_file cli_files[CLI_FILES];

@@ -190,11 +190,15 @@ static void man_put_key(void *arg, const struct config_key_text *key)
 static void put_file_format(FILE *out, const struct cli_command *command)
 {
     (void)command;
-    put_title(out, "act.yaml", 5, "what a project of ACT and its clusters are");
+    put_title(out, "act.yaml", 5, "the files that configure ACT: of projects, clusters, accounts and users");
     fputs(".SH DESCRIPTION\n", out);
     put_prose(out, cli_file_format);
     for (size_t i = 0; i < CLI_FILES; i++) {
-        fprintf(out, ".SH %s\n%s", cli_files[i].title, cli_files[i].what);
+        fprintf(out, ".SH %s\n", cli_files[i].title);
+        put_prose(out, cli_files[i].what);
+        fputs(".PP\n.nf\n.RS\n", out);
+        put_lines(out, cli_files[i].example, strlen(cli_files[i].example));
+        fputs(".RE\n.fi\n", out);
         config_each_key(cli_files[i].file, man_put_key, out);
     }
     fputs(".SH SEE ALSO\n.BR a (1)\n", out);

@@ -302,10 +302,12 @@ static int refuse_option(const struct cli_command *command, const char *word, bo
         return act_error_set(err, ACT_USAGE, "the '%s' of 'a %s' comes after the verb: a %s %s ...", name,
                              command->name, command->name, name);
     ACT_AUTOFREE char *near = before ? NULL : nearest_option(command, name);
-    ACT_AUTOFREE char *then = cli_did_you_mean(near);
+    if (near)
+        return act_error_set(err, ACT_USAGE, "'a %s' takes no '%s'; did you mean '%s'? 'a %s --help' has all options",
+                             command->name, name, near, command->name);
     ACT_AUTO(act_buf) taken = {0};
     list_options(command, &taken);
-    return act_error_set(err, ACT_USAGE, "'a %s' takes no '%s'%sit takes %s", command->name, name, then, taken.data);
+    return act_error_set(err, ACT_USAGE, "'a %s' takes no '%s'; it takes %s", command->name, name, taken.data);
 }
 
 struct parser {

@@ -93,6 +93,48 @@ static size_t before_gap(const char *text, size_t n, const char *gap)
     return n;
 }
 
+static bool is_script(const char *word, size_t len, const char *before)
+{
+    static const char *const ends[] = {".py", ".sh"}, *const modules[] = {"-m ", "--module "};
+
+    for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+        size_t n = strlen(ends[i]), m = strlen(modules[i]);
+        if ((len > n && strncmp(word + len - n, ends[i], n) == 0) || strncmp(before, modules[i], m) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Returns where the name of the script of a command begins, without its folders; len: of that. NULL: none is known. */
+static const char *table_script(const char *command, size_t *out_len)
+{
+    for (const char *word = command, *before = ""; *word; word += strspn(word, " ")) {
+        size_t len = strcspn(word, " "), folders = len;
+        while (folders > 0 && word[folders - 1] != '/')
+            folders--;
+        if (is_script(word, len, before)) {
+            *out_len = len - folders;
+            return word + folders;
+        }
+        before = word;
+        word += len;
+    }
+    return NULL;
+}
+
+static int add_cut(struct act_buf *out, const char *text, int width, enum cli_cut cut);
+
+/* Appends an ellipsis and a command from its script on, whose name has len bytes: that name as a whole, if it fits. */
+static int add_from_script(struct act_buf *out, const char *script, size_t len, int width)
+{
+    ACT_AUTOFREE char *name = act_strndup(script, len);
+    int dots = (int)strlen(ELLIPSIS), room = width - dots, columns = act_columns(name);
+    bool alone = columns <= room && columns + dots > room;
+
+    act_buf_adds(out, ELLIPSIS);
+    return dots + add_cut(out, alone ? name : script, room, CLI_CUT_WORDS);
+}
+
 /* Appends at most width columns of text, with an ellipsis if it was cut and not by parts. Returns the columns used. */
 static int add_cut(struct act_buf *out, const char *text, int width, enum cli_cut cut)
 {
@@ -106,8 +148,11 @@ static int add_cut(struct act_buf *out, const char *text, int width, enum cli_cu
     if (parts > 0)
         dots = 0;
     dots = dots < width ? dots : width;
-    size_t n = act_columns_fit(text, width - dots, &columns);
-    size_t words = cut == CLI_CUT_WORDS ? before_gap(text, n, " ") : 0;
+    size_t n = act_columns_fit(text, width - dots, &columns), len = 0;
+    const char *script = cut == CLI_CUT_COMMAND ? table_script(text, &len) : NULL;
+    if (script && script + len > text + n && width > dots)
+        return add_from_script(out, script, len, width);
+    size_t words = cut == CLI_CUT_WORDS || cut == CLI_CUT_COMMAND ? before_gap(text, n, " ") : 0;
     n = parts > 0 ? parts : words > n / 2 ? words : n;
     ACT_AUTOFREE char *left = act_strndup(text, n);
     act_buf_adds(out, left);
@@ -202,11 +247,18 @@ static bool table_is_number(const char *text)
     return end > text && !*end;
 }
 
-/* Returns the columns of a cell that must not be cut: a number, which would be another one, and the first of its
- * parts. */
+/* Returns the columns of a cell that must not be cut: a number, which would be another one, the first of its parts,
+ * and the script of a command, unless it is long. */
 static int whole(const struct cli_column *column, const char *text)
 {
+    enum { MAX_SCRIPT = 18 };
     const char *gap = column->cut == CLI_CUT_PARTS ? strstr(text, PARTS_GAP) : NULL;
+    size_t len;
+
+    if (column->cut == CLI_CUT_COMMAND && table_script(text, &len)) {
+        len += strlen(ELLIPSIS);
+        return len < MAX_SCRIPT ? (int)len : MAX_SCRIPT;
+    }
 
     if (!gap)
         return column->cut == CLI_CUT_PARTS || table_is_number(text) ? act_columns(text) : 0;

@@ -17,6 +17,7 @@ enum cli_cut {
     CLI_CUT_ANYWHERE, /* what fits, and "..." */
     CLI_CUT_WORDS,    /* whole words, and "..." */
     CLI_CUT_PARTS,    /* its first parts, which two blanks separate, as a whole */
+    CLI_CUT_COMMAND,  /* whole words; where its script would not be seen, "..." and what comes from there */
 };
 
 struct cli_column {

@@ -134,8 +134,10 @@ static int abort_all(struct cli *cli, const struct cli_each_run *each, const str
     ACT_AUTO(flow_runs) runs = {0};
     int rc = flow_list_runs(&cli->flow, &table, &runs, err);
 
+    ACT_AUTOFREE char *near = rc == 0 && runs.n == 0 && labels->name ? flow_near_run(&cli->flow, labels->name) : NULL;
     if (rc == 0 && runs.n == 0)
-        act_note("nothing to cancel: no such run of yours is active");
+        act_note("nothing to cancel: no such run of yours is active%s",
+                 near ? near : "; 'a qr' and 'a qq' list those that are");
     else if (rc == 0)
         rc = cmd_abort_confirm(cli, &runs, err);
     return rc < 0 ? rc : cli_these_runs(cli, each, &runs, err);

@@ -16,8 +16,8 @@ static json_t *diff_side_json(const char *text)
 
 static json_t *difference_json(const struct flow_difference *d)
 {
-    return json_pack("{s:s,s:o,s:o,s:o}", "part", d->part, "name", cli_text_json(d->name), "from",
-                     diff_side_json(d->from), "to", diff_side_json(d->to));
+    return json_pack("{s:s,s:o,s:o,s:o,s:o}", "part", d->part, "name", cli_text_json(d->name), "from",
+                     diff_side_json(d->from), "to", diff_side_json(d->to), "lines", diff_side_json(d->lines));
 }
 
 static void put_side(const char *sign, const char *colour, const char *name, const char *text)
@@ -27,6 +27,22 @@ static void put_side(const char *sign, const char *colour, const char *name, con
     ACT_AUTOFREE char *shown_name = cli_name(name), *shown = cli_name(text);
     cli_print_coloured(stdout, colour, "%s %s%s%s", sign, shown_name, *name ? ": " : "", shown);
     putchar('\n');
+}
+
+/* Prints the lines of a file that differ, further in than what differs of runs. */
+static void put_lines_of_file(const char *lines)
+{
+    for (size_t n; lines && *lines; lines += n + 1) {
+        n = strcspn(lines, "\n");
+        ACT_AUTOFREE char *line = act_strndup(lines, n), *shown = cli_name(line);
+        const char *colour = *line == '-' ? "31" : *line == '+' ? "32" : NULL;
+        fputs("    ", stdout);
+        if (colour)
+            cli_print_coloured(stdout, colour, "%s", shown);
+        else
+            fputs(shown, stdout);
+        putchar('\n');
+    }
 }
 
 /* Prints the part that begins at a difference, and returns where the next one begins. */
@@ -43,6 +59,7 @@ static size_t put_part(const struct flow_diff *diff, size_t first)
             continue;
         put_side("-", "31", d->name, d->from);
         put_side("+", "32", d->name, d->to);
+        put_lines_of_file(d->lines);
     }
     if (i - first > most)
         printf("  and %zu more, which --json has\n", i - first - most);

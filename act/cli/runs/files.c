@@ -118,6 +118,8 @@ static void cmd_files_print(const struct flow_run *run, const struct flow_files 
         print_folders(&run->spec);
     fflush(stdout);
     cmd_files_print_summary(files);
+    if (!o->urls && !o->folder && !run->status.unsubmitted)
+        act_note("what it wrote outside of these folders is in its own copy of the project, where it ran");
 }
 
 /* The completion of shells puts a slash behind a folder. */

@@ -237,7 +237,7 @@ void cli_runs_text(const struct flow_runs *runs, bool with_reason, int room, boo
         {true, {"CREATED", 'l', .rank = 5}},
         {!has.reasons, {"ELAPSED", 'r', .rank = 2}},
         {has.reasons, {"REASON", 'l', .rank = 1, .pad = 80, .below = true}},
-        {true, {"COMMAND", 'l', .rank = has.reasons ? 2 : 1, .min = 12, .cut = CLI_CUT_WORDS}},
+        {true, {"COMMAND", 'l', .rank = has.reasons ? 2 : 1, .min = 12, .cut = CLI_CUT_COMMAND}},
     };
     struct cli_column columns[sizeof(all) / sizeof(all[0])];
     ACT_AUTO(act_strv) cells = {0};
@@ -275,7 +275,7 @@ void cli_affected_text(const struct act_strv *cells, int room, struct act_buf *o
     static const struct cli_column columns[] = {{NULL, 'l', .rank = 0},
                                                 {NULL, 'r', .rank = 1},
                                                 {NULL, 'l', .rank = 3, .min = 8},
-                                                {NULL, 'l', .rank = 2, .min = 12, .cut = CLI_CUT_WORDS}};
+                                                {NULL, 'l', .rank = 2, .min = 12, .cut = CLI_CUT_COMMAND}};
 
     cli_table_text(columns, sizeof(columns) / sizeof(columns[0]), cells, room, false, out);
 }

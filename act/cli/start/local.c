@@ -28,7 +28,7 @@ int cmd_local(struct cli *cli, struct act_error *err)
 
     int rc = cli_check_command(cli, "a local python3 train.py", err);
     if (rc == 0)
-        rc = cli_check_shell(cli, err);
+        rc = cli_check_words(cli, err);
     if (rc < 0)
         return rc;
     cli_packing_start(&packing, cli, &code);

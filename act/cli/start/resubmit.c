@@ -14,15 +14,16 @@
 #include "flow/runs/runs.h"
 #include "flow/submit/submit.h"
 
-/* Prints a new run; with --json they are one list. */
-static int report_new_run(struct cli *cli, const struct run_spec *spec, json_t *preview, json_t *list,
-                          struct act_error *err)
+/* Prints a new run, and that it takes the place of one that has not ended; with --json they are one list. */
+static int report_new_run(struct cli *cli, const struct run_status *old, const struct run_spec *spec, json_t *preview,
+                          json_t *list, struct act_error *err)
 {
     if (cli->options.dry_run)
         return cli_print_spec(preview ? preview : run_spec_to_json(spec), err);
     int rc = list ? json_array_append_new(list, cli_spec_json(spec)) : cli_print_id("run", spec->id, NULL, err);
     bool same_code = !CLI_OPTIONS(cli, start)->code && spec->package_key;
-    act_note("submitted to %s again, in place of %s%s", spec->cluster, spec->resubmit_of,
+    act_note("submitted to %s %s %s%s", spec->cluster,
+             run_state_is_final(old->state) ? "as a repeat of" : "in place of", spec->resubmit_of,
              same_code ? ", with the package of that run; --code takes the code as it is now" : "");
     return rc;
 }
@@ -108,7 +109,7 @@ static int cmd_resubmit_resubmit(struct cli *cli, struct flow_run *old, json_t *
         cli_packing_start(&packing, cli, &code);
         rc = flow_resubmit(&cli->flow, old, &home, &to, &again, err);
         if (rc == 0)
-            rc = report_new_run(cli, &again.spec, again.preview, list, err);
+            rc = report_new_run(cli, &old->status, &again.spec, again.preview, list, err);
         run_spec_release(&again.spec);
         flow_close(&home);
     }

@@ -8,8 +8,9 @@
 #include "flow/code/code.h"
 
 /* Asks whether words of the command that only a shell would have understood ('|', '>') are meant for the command
- * itself; a dry run warns of them. */
-int cli_check_shell(const struct cli *cli, struct act_error *err) ACT_NODISCARD;
+ * itself; a dry run warns of them. Without a "--", says which of them are options of the verb as well that the script
+ * does not know, and asks about --dry-run on a terminal. Needs the configuration, for the project. */
+int cli_check_words(const struct cli *cli, struct act_error *err) ACT_NODISCARD;
 
 /* The progress display while the code is packed. */
 struct cli_packing {

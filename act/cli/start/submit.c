@@ -43,7 +43,7 @@ int cmd_submit(struct cli *cli, struct act_error *err)
     if (rc == 0)
         rc = cli_labels(cli, &io.labels, err);
     if (rc == 0)
-        rc = cli_check_shell(cli, err);
+        rc = cli_check_words(cli, err);
     if (rc < 0)
         return rc;
     cli_packing_start(&packing, cli, &code);

@@ -129,11 +129,11 @@ static int cmd_sweep_submit(struct cli *cli, const struct flow_grids *grids, str
     int rc = cli_labels(cli, &io.labels, err);
 
     if (rc == 0)
-        rc = cli_check_shell(cli, err);
-    if (rc == 0)
         rc = cmd_sweep_confirm(cli, grids, err);
     if (rc == 0)
         rc = open_project(cli, err);
+    if (rc == 0)
+        rc = cli_check_words(cli, err);
     if (rc == 0) {
         cli_packing_start(&packing, cli, &code);
         cli_end_with("interrupted; what is submitted goes on, and the same command submits the rest");

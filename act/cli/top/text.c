@@ -102,7 +102,22 @@ static void push_share(struct act_strv *cells, bool known, int idle, int all)
         act_strv_pushf(cells, "%d/%d", idle, all);
 }
 
-static void push_cluster(struct act_strv *cells, const struct flow_board_cluster *c)
+/* Tells whether of all clusters that have told what is idle, none has GPUs, so that all of them count processors. */
+static bool have_no_gpus(const struct flow_board_view *view)
+{
+    bool any = false;
+
+    for (size_t i = 0; i < view->n_clusters; i++) {
+        const struct flow_board_cluster *c = view->clusters[i];
+        if (c->has_summary && c->summary.has_gpus)
+            return false;
+        any = any || c->has_summary;
+    }
+    return any;
+}
+
+/* The note says "CPUs" beside clusters that have GPUs. */
+static void push_cluster(struct act_strv *cells, const struct flow_board_cluster *c, bool no_gpus)
 {
     const struct platform_pool *t = &c->summary.total;
 
@@ -111,19 +126,20 @@ static void push_cluster(struct act_strv *cells, const struct flow_board_cluster
     push_share(cells, c->has_summary, t->gpus_idle, t->gpus);
     cli_push_count(cells, c->has_summary ? t->jobs_queued : -1);
     act_strv_pushf(cells, "%zu+%zu", c->running, c->queued);
-    act_strv_push(cells, c->error                                 ? c->error
-                         : !c->asked                              ? "..."
-                         : c->has_summary && !c->summary.has_gpus ? "CPUs"
-                                                                  : "-");
+    act_strv_push(cells, c->error                                             ? c->error
+                         : !c->asked                                          ? "..."
+                         : c->has_summary && !c->summary.has_gpus && !no_gpus ? "CPUs"
+                                                                              : "-");
 }
 
 static void add_clusters(const struct flow_board_view *view, const struct top_look *look, size_t most,
                          struct act_strv *lines)
 {
-    static const struct cli_column columns[] = {
+    bool no_gpus = have_no_gpus(view);
+    const struct cli_column columns[] = {
         {"CLUSTER", 'l', .rank = 0, .min = 8},
         {"IDLE NODES", 'r', .rank = 2},
-        {"IDLE GPUS", 'r', .rank = 3},
+        {no_gpus ? "IDLE CPUS" : "IDLE GPUS", 'r', .rank = 3},
         {"QUEUE", 'r', .rank = 4},
         {"YOURS", 'r', .rank = 5},
         {"NOTE", 'l', .rank = 1, .min = 8, .cut = CLI_CUT_WORDS},
@@ -136,7 +152,7 @@ static void add_clusters(const struct flow_board_view *view, const struct top_lo
     if (view->n_clusters == 0)
         return;
     for (size_t i = 0; i < n; i++)
-        push_cluster(&cells, view->clusters[i]);
+        push_cluster(&cells, view->clusters[i], no_gpus);
     cli_table_text(columns, N, &cells, look->columns, look->coloured, &text);
     top_text_add_table(lines, &text);
     if (n < view->n_clusters)

@@ -47,6 +47,9 @@ int flow_init(struct flow *flow, struct flow_init *io, struct act_error *err) AC
  * or nothing to compile it with: -ACT_USAGE, and nothing is stored. The compiler's output goes to stderr. */
 int flow_compile(struct flow *flow, struct flow_init *code, struct flow_init *out, struct act_error *err) ACT_NODISCARD;
 void flow_init_release(struct flow_init *io);
+/* Returns the file in which this machine remembers what the last package of a project was made of
+ * (package_output.index), as a new string; what was said of the project once is in files beside it. */
+char *flow_package_index(const char *project);
 /* Notes which code a run gets: "code  412 files, 3.1 MiB, 2 changed: train.py model.py". */
 void flow_say_code(const struct flow_init *io);
 

@@ -32,9 +32,6 @@ int flow_package_by_key(struct flow *flow, const char *key, const char *sha256, 
                         struct act_error *err) ACT_NODISCARD;
 /* Tells whether the file exists and has this hash. */
 bool flow_file_is(const char *path, const char *sha256);
-/* Returns the file in which this machine remembers what the last package of a project was made of
- * (package_output.index), as a new string. */
-char *flow_package_index(const char *project);
 /* Reads a store's latest.json (see init.c), a new reference; *out is NULL if it is missing or unreadable. */
 int flow_read_pointer(struct flow *flow, struct store *store, json_t **out, struct act_error *err) ACT_NODISCARD;
 /* Stores the tree below root, the compiled package of source, as a separate package and as code_path. */

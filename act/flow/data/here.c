@@ -6,8 +6,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/log.h"
 #include "base/path.h"
+#include "flow/code/code.h"
 #include "flow/data/data_internal.h"
 #include "platform/platform.h"
 
@@ -53,6 +55,19 @@ static bool has_unstored(const char *own, const char *stored)
     return found;
 }
 
+/* Notes once for each project and folder that runs use the project's own. */
+static void data_here_say(const char *project, const char *name)
+{
+    ACT_AUTOFREE char *index = flow_package_index(project), *said = act_sprintf("%s.own-%s", index, name);
+    struct act_error err;
+
+    if (access(said, F_OK) == 0)
+        return;
+    act_note("%s  the project's own folder, as the store has none; 'a u %s' stores it", name, name);
+    if (act_file_write_quickly(said, "", 0, 0600, &err) < 0)
+        act_trace("data", "%s", act_error_text(&err));
+}
+
 void flow_use_here(const struct config *config, const struct config_folder *from, struct run_folder *folder)
 {
     ACT_AUTOFREE char *own = act_path_join(config->project_root, folder->name);
@@ -65,7 +80,7 @@ void flow_use_here(const struct config *config, const struct config_folder *from
                      folder->name);
         return;
     }
-    act_note("%s  the project's own folder, as the store has none; 'a u %s' stores it", folder->name, folder->name);
+    data_here_say(config->project_root, folder->name);
     free(folder->store);
     folder->store = act_sprintf("folder:%s", config->project_root);
     act_str_replace(&folder->path, folder->name);

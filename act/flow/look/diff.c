@@ -108,14 +108,14 @@ static int find_package(const struct flow_run *run, char **out, struct act_error
     return rc;
 }
 
-static int list_code(const struct flow_run *run, struct items *out, struct act_error *err)
+/* Finds the package, and lists its files. */
+static int list_code(const struct flow_run *run, char **out_package, struct items *out, struct act_error *err)
 {
     ACT_AUTO(package_contents) files = {0};
-    ACT_AUTOFREE char *package = NULL;
-    int rc = find_package(run, &package, err);
+    int rc = find_package(run, out_package, err);
 
-    if (rc == 0 && package)
-        rc = package_contents(package, &files, err);
+    if (rc == 0 && *out_package)
+        rc = package_contents(*out_package, &files, err);
     for (size_t i = 0; i < files.n; i++) {
         const struct package_file *f = &files.v[i];
         char size[ACT_UNIT_TEXT];
@@ -125,15 +125,33 @@ static int list_code(const struct flow_run *run, struct items *out, struct act_e
     return rc;
 }
 
+/* Adds the lines in which texts differ, of the first files that do. */
+static void compare_lines(const char *from, const char *to, struct flow_diff *out)
+{
+    enum { MAX_FILES = 100, MAX_BYTES = 256 << 10 };
+    size_t n = 0;
+
+    for (size_t i = 0; i < out->n && n < MAX_FILES; i++) {
+        struct flow_difference *d = &out->v[i];
+        if (strcmp(d->part, "code") != 0 || !d->from || !d->to)
+            continue;
+        ACT_AUTOFREE char *before = package_text(from, d->name, MAX_BYTES);
+        ACT_AUTOFREE char *now = before ? package_text(to, d->name, MAX_BYTES) : NULL;
+        d->lines = now ? flow_changed_lines(before, now) : NULL;
+        n++;
+    }
+}
+
 /* A package that is gone leaves the rest to be compared. */
 static void compare_code(const struct flow_run *from, const struct flow_run *to, struct flow_diff *out)
 {
+    ACT_AUTOFREE char *before = NULL, *now = NULL;
     struct items a = {0}, b = {0};
     struct act_error err;
 
     if (strcmp(from->spec.package_sha256, to->spec.package_sha256) == 0)
         return;
-    if (list_code(from, &a, &err) < 0 || list_code(to, &b, &err) < 0) {
+    if (list_code(from, &before, &a, &err) < 0 || list_code(to, &now, &b, &err) < 0) {
         act_warn("the code differs, but cannot be compared by file: %s", act_error_text(&err));
         release_items(&a);
         release_items(&b);
@@ -141,6 +159,8 @@ static void compare_code(const struct flow_run *from, const struct flow_run *to,
         diff_add_item(&b, "", act_strdup(to->spec.package_sha256));
     }
     diff_compare("code", &a, &b, out);
+    if (before && now)
+        compare_lines(before, now, out);
 }
 
 /* ---- the configuration */
@@ -319,6 +339,7 @@ void flow_diff_release(struct flow_diff *diff)
         free(diff->v[i].name);
         free(diff->v[i].from);
         free(diff->v[i].to);
+        free(diff->v[i].lines);
     }
     free(diff->v);
     *diff = (struct flow_diff){0};

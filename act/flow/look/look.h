@@ -7,6 +7,7 @@
  *   here.c      the copies of its logs, which most of that is read from
  *   files.c     the files that a run has written, where they are
  *   diff.c      in what two runs differ
+ *   lines.c     in what two texts differ
  */
 #ifndef ACT_FLOW_LOOK_LOOK_H
 #define ACT_FLOW_LOOK_LOOK_H
@@ -133,6 +134,7 @@ struct flow_difference {
     const char *part; /* "command", "code", "configuration", "environment", "nodes", "software" */
     char *name;       /* of a file, key, variable or package; empty: the part as a whole */
     char *from, *to;  /* NULL: the run does not have it */
+    char *lines;      /* of the code: flow_changed_lines() of a text that both have; NULL: it is none, or large */
 };
 struct flow_diff {
     struct flow_difference *v; /* by part in that order, then by name */

@@ -5,6 +5,12 @@
 #include "flow/look/look.h"
 #include "store/store.h"
 
+/* ---- lines.c */
+
+/* Returns the lines in which two texts differ, in hunks with three lines around each as of diff -u, and "..." where
+ * more than 200 would be shown. New string; NULL: there are none, or a text has more than 2000 lines. */
+char *flow_changed_lines(const char *from, const char *to);
+
 /* ---- here.c */
 
 /* The copies of a run's logs, opened without following links below the folder. */

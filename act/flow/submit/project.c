@@ -1,26 +1,13 @@
-/* project.c - the first run of a project says which folder that is, and what marks it. A folder without aux_data or
- * .git in it or above is a project of its own, and whoever types a command in a subfolder of another project may not
- * mean that. */
+/* project.c - the first run of a project says which folder that is, and what marks it. A folder without a mark in it or
+ * above is a project of its own, and whoever types a command in a subfolder of another project may not mean that. */
 #include <string.h>
-#include <unistd.h>
 
 #include "base/log.h"
 #include "base/path.h"
 #include "flow/flow_internal.h"
 #include "flow/submit/passage.h"
 
-static bool project_has(const char *dir, const char *name)
-{
-    ACT_AUTOFREE char *path = act_path_join(dir, name);
-
-    return access(path, F_OK) == 0;
-}
-
-/* Tells whether something besides the current folder makes it a project. */
-static bool is_marked(const char *dir)
-{
-    return project_has(dir, "aux_data") || project_has(dir, ".git");
-}
+#define PROJECT_NO_MARK "no aux_data, .git or " CONFIG_PROJECT_FILE " in it"
 
 /* The nearest folder above that is marked. New string; NULL: none. */
 static char *find_marked_above(const char *root)
@@ -30,7 +17,7 @@ static char *find_marked_above(const char *root)
             free(dir);
             return NULL;
         }
-        if (is_marked(dir))
+        if (config_mark_of(dir))
             return dir;
         char *above = act_path_dirname(dir);
         free(dir);
@@ -65,18 +52,19 @@ int step_say_project(struct passage *p, struct act_error *err)
     ACT_AUTOFREE char *known = project_find_known(p->flow, root);
     if (act_streq(known, root)) /* it was said */
         return 0;
-    if (is_marked(root)) {
-        act_note("project: '%s', as %s is in it", root, project_has(root, "aux_data") ? "aux_data" : ".git");
+    const char *mark = config_mark_of(root);
+    if (mark) {
+        act_note("project: '%s', as %s is in it", root, mark);
         return 0;
     }
     ACT_AUTOFREE char *above = find_marked_above(root);
     if (known)
-        act_note("project: '%s' (no aux_data or .git in it); runs were submitted from '%s' above it, whose code and "
-                 "folders this one has not: 'cd %s' goes there",
+        act_note("project: '%s' (" PROJECT_NO_MARK "); runs were submitted from '%s' above it, whose code and folders "
+                 "this one has not: 'cd %s' goes there",
                  root, known, known);
     else if (above)
-        act_note("project: '%s' (no aux_data or .git in it; '%s' above it has one, and is not used)", root, above);
+        act_note("project: '%s' (" PROJECT_NO_MARK "; '%s' above it has one, and is not used)", root, above);
     else
-        act_note("project: '%s' (no aux_data or .git in it or above)", root);
+        act_note("project: '%s' (" PROJECT_NO_MARK " or above)", root);
     return 0;
 }
