@@ -22,8 +22,8 @@ struct site_store {
 };
 
 enum {
-    FAR_WINDOW = 64,   /* calls that are worth having in flight to a far site */
-    AT_ONCE = 8 << 20, /* bytes that are read while the loop waits, and one call more */
+    FAR_WINDOW = 4096, /* calls that are worth having in flight to a far site */
+    AT_ONCE = 8 << 20, /* bytes that are read while the loop waits, unless one call is for more */
 };
 
 /* ---- lists ---- */

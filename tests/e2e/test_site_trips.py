@@ -45,8 +45,8 @@ def test_of_a_run_that_has_failed(act, many):
     assert_few(act, 2, look(run))
     assert act.run("grep", "^rank .* says so$", run).out.count("says so") == RANKS
     lines = act.run("logs", "--all", run).out.splitlines()
-    assert [line for line in lines if "says so" in line] == [f"[{n}] rank {n} says so" for n in range(RANKS)]
-    assert act.run("wait", run, env={"ACT_TRACE": "site"}, status=3).err == ""  # its end is known here
+    assert [line for line in lines if "says so" in line] == [f"[{n:2}] rank {n} says so" for n in range(RANKS)]
+    assert trips(act, "wait", run, status=3) == trips(act, "q") == []  # its end is known here
 
 
 def test_of_logs_that_do_not_come_with_the_list(act, many):
@@ -56,3 +56,16 @@ def test_of_logs_that_do_not_come_with_the_list(act, many):
         assert act.run("logs", "--rank", rank, run).out == many.rank_text(run, rank)
     found = act.run("grep", "^1999 and", run).out
     assert found.count("1999 and more words") == RANKS
+
+
+def test_of_a_run_that_runs(act, many):
+    run = many.shell('echo "rank $RANK says so"; sleep 300', n=RANKS)
+    act.until(lambda: all("says so" in many.rank_text(run, rank) for rank in range(RANKS)), "all ranks speak")
+    assert_few(act, 6, look(run))
+    assert_few(act, 2, [("q",)])
+    assert_few(act, 8, [("top", "--once")])
+
+
+def test_of_a_submit(act, many):
+    many.until_over(many.submit("true"))
+    assert_few(act, 7, [("-c", "lab", "-n", 1, "submit", "true")])

@@ -100,7 +100,8 @@ int flow_log_json(const struct flow_source *source, const struct store_entry *lo
                   struct act_error *err) ACT_NODISCARD;
 /* Appends the last n lines that are not blank, cleaned, to out. */
 void flow_last_lines(const struct act_buf *text, size_t n, struct act_strv *out);
-/* Finds where the last n lines of the first end bytes of a log begin. It looks backwards, chunk by chunk, of which each is larger. */
+/* Finds where the last n lines of the first end bytes of a log begin. It looks backwards, by chunks that become
+ * larger. */
 int flow_find_tail(const struct flow_source *from, const char *name, int64_t n, uint64_t end, uint64_t *out,
                    struct act_error *err) ACT_NODISCARD;
 
