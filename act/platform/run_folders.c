@@ -8,6 +8,7 @@
 
 static const char *const log_folders[] = {RUN_DIR_USER, RUN_DIR_SYSTEM, RUN_DIR_METRICS, RUN_DIR_ATTEMPTS,
                                           RUN_DIR_OUTPUTS};
+enum { LOGS = 4 }; /* of them hold logs */
 
 static int platform_folders_site_of(void *p, size_t i, struct site **out, struct act_error *err)
 {
@@ -26,6 +27,7 @@ struct store *platform_site_logs(struct platform *p,
                                                         .id = id,
                                                         .folders = log_folders,
                                                         .n_folders = sizeof(log_folders) / sizeof(log_folders[0]),
+                                                        .n_logs = LOGS,
                                                         .grow = !ended});
 }
 

@@ -20,6 +20,7 @@ struct request {
     json_t *response;
     struct act_buf parts[FRAME_PARTS];
     size_t n_parts;
+    int channel_rc; /* below 0: the connection cannot be used any more */
 };
 
 static const char *serve_text_of(const struct request *r, const char *key)
@@ -53,6 +54,26 @@ static int strings_of(const struct request *r, const char *key, struct act_strv 
     return serve_malformed(key, err);
 }
 
+/* Sends a response, or the error that rc is. The next one begins empty. */
+static void serve_answer(struct request *r, int rc, const struct act_error *err)
+{
+    struct frame_part parts[FRAME_PARTS];
+    struct act_error why;
+
+    if (rc < 0) {
+        json_object_set_new(r->response, "code", json_integer(-rc));
+        json_object_set_new(r->response, "error", codec_json_bytes_new(act_error_text(err)));
+    }
+    for (size_t i = 0; i < r->n_parts; i++)
+        parts[i] = (struct frame_part){r->parts[i].data, r->parts[i].len};
+    int written = frame_write(r->channel, r->response, parts, rc < 0 ? 0 : r->n_parts, &why);
+    r->channel_rc = r->channel_rc < 0 ? r->channel_rc : written;
+    r->response = json_object();
+    for (size_t i = 0; i < r->n_parts; i++)
+        act_buf_wipe(&r->parts[i]);
+    r->n_parts = 0;
+}
+
 /* ---- what can be asked ---- */
 
 static int serve_open(struct request *r, struct act_error *err)
@@ -68,18 +89,39 @@ static int serve_open(struct request *r, struct act_error *err)
     return 0;
 }
 
-static int serve_read(struct request *r, struct act_error *err)
+/* Reads the part of a file that a row asks for, [name, offset, len]. */
+static int serve_part(struct request *r, const json_t *row, struct act_error *err)
 {
-    int64_t offset = codec_json_int(r->frame.head, "offset", -1), len = codec_json_int(r->frame.head, "len", -1);
-    ACT_AUTOFREE char *name = serve_bytes_of(r, "name");
+    ACT_AUTOFREE char *name = codec_json_bytes_get(json_array_get(row, 0));
+    const json_t *offset = json_array_get(row, 1), *length = json_array_get(row, 2);
+    const json_int_t len = json_is_integer(length) ? json_integer_value(length) : -1;
     size_t got;
 
-    if (offset < 0 || len < 0 || len > SITE_READ_MAX_BYTES || !name)
-        return serve_malformed("offset", err);
-    ACT_AUTOFREE char *data = act_alloc((size_t)len + 1);
-    int rc = here_read(r->site, serve_text_of(r, "id"), name, (uint64_t)offset, data, (size_t)len, &got, err);
-    act_buf_add(&r->parts[0], data, rc < 0 ? 0 : got);
     r->n_parts = 1;
+    if (!json_is_integer(offset) || json_integer_value(offset) < 0 || len < 0 || len > SITE_READ_MAX_BYTES || !name)
+        return serve_malformed("of", err);
+    ACT_AUTOFREE char *data = act_alloc((size_t)len + 1);
+    int rc = here_read(r->site, serve_text_of(r, "id"), name, (uint64_t)json_integer_value(offset), data, (size_t)len,
+                       &got, err);
+    act_buf_add(&r->parts[0], data, rc < 0 ? 0 : got);
+    return rc;
+}
+
+/* Answers each row by itself, as soon as its part is read: the last one as any request is answered. */
+static int serve_read(struct request *r, struct act_error *err)
+{
+    const json_t *rows = json_object_get(r->frame.head, "of"), *row;
+    int rc = 0;
+    size_t i;
+
+    json_array_foreach(rows, i, row)
+    {
+        if (i > 0)
+            serve_answer(r, rc, err);
+        if (r->channel_rc < 0)
+            return r->channel_rc;
+        rc = serve_part(r, row, err);
+    }
     return rc;
 }
 
@@ -107,8 +149,54 @@ static int serve_write(struct request *r, struct act_error *err)
     return rc;
 }
 
+/* The files whose ends go with the list: those below the first n of the folders. */
+struct serve_ends {
+    const struct act_strv *folders;
+    size_t n;
+    size_t most; /* bytes of each */
+};
+
+/* Returns how much of the end of a file goes with the list. */
+static size_t serve_end_len(const struct serve_ends *w, const struct site_file *file)
+{
+    for (size_t i = 0; i < w->n && i < w->folders->n; i++)
+        if (act_path_is_within(file->name, w->folders->v[i]))
+            return file->size < w->most ? (size_t)file->size : w->most;
+    return 0;
+}
+
+/* Makes the ends so short that all of them fit. */
+static void serve_fit_ends(struct serve_ends *w, const struct site_files *files)
+{
+    uint64_t sum = UINT64_MAX;
+
+    for (w->most = SITE_END_MAX_BYTES; sum > SITE_ENDS_MAX_BYTES && w->most > 0;) {
+        sum = 0;
+        for (size_t i = 0; i < files->n; i++)
+            sum += serve_end_len(w, &files->v[i]);
+        if (sum > SITE_ENDS_MAX_BYTES)
+            w->most = w->most > SITE_END_MIN_BYTES ? w->most / 2 : 0;
+    }
+}
+
+/* Adds the last len bytes of a file. Returns how many there are: none, if it became shorter meanwhile. */
+static size_t serve_add_end(struct request *r, const struct site_file *file, size_t len)
+{
+    ACT_AUTOFREE char *data = act_alloc(len + 1);
+    struct act_error ignored;
+    size_t got = 0;
+
+    if (len == 0 ||
+        here_read(r->site, serve_text_of(r, "id"), file->name, file->size - len, data, len, &got, &ignored) < 0 ||
+        got < len)
+        return 0;
+    act_buf_add(&r->parts[0], data, len);
+    return len;
+}
+
 static int serve_files(struct request *r, struct act_error *err)
 {
+    const int64_t n_with_ends = codec_json_int(r->frame.head, "with_ends", 0);
     ACT_AUTO(act_strv) folders = {0};
     ACT_AUTO(site_files) files = {0};
     json_t *list = json_array();
@@ -116,10 +204,16 @@ static int serve_files(struct request *r, struct act_error *err)
 
     if (rc == 0)
         rc = here_files(r->site, serve_text_of(r, "id"), (const char *const *)folders.v, folders.n, &files, err);
-    for (size_t i = 0; i < files.n; i++)
-        json_array_append_new(list, json_pack("[o, I, I]", codec_json_bytes_new(files.v[i].name),
-                                              (json_int_t)files.v[i].size, (json_int_t)files.v[i].idle_s));
+    struct serve_ends ends = {.folders = &folders, .n = n_with_ends > 0 ? (size_t)n_with_ends : 0};
+    serve_fit_ends(&ends, &files);
+    for (size_t i = 0; i < files.n; i++) {
+        const struct site_file *file = &files.v[i];
+        size_t end = serve_add_end(r, file, serve_end_len(&ends, file));
+        json_array_append_new(list, json_pack("[o, I, I, I]", codec_json_bytes_new(file->name), (json_int_t)file->size,
+                                              (json_int_t)file->idle_s, (json_int_t)end));
+    }
     json_object_set_new(r->response, "files", list);
+    r->n_parts = 1;
     return rc;
 }
 
@@ -268,10 +362,8 @@ static char *path_of_request(const struct request *r, mode_t *out_mode)
     return act_path_join(dir, program);
 }
 
-/* Reads what follows the request, all of it even if it cannot be written, because the next request comes after it.
- * channel_rc reports an error of the connection. */
-static int serve_receive(struct request *r, int fd, const char *path, int64_t bytes, int *out_channel_rc,
-                         struct act_error *err)
+/* Reads what follows the request, all of it even if it cannot be written, because the next request comes after it. */
+static int serve_receive(struct request *r, int fd, const char *path, int64_t bytes, struct act_error *err)
 {
     ACT_AUTOFREE char *chunk = act_alloc(CHANNEL_BUFFER);
     char sha256[ACT_SHA256_HEX];
@@ -281,9 +373,9 @@ static int serve_receive(struct request *r, int fd, const char *path, int64_t by
     act_sha256_init(&hash);
     while (bytes > 0) {
         size_t got = 0, want = bytes < CHANNEL_BUFFER ? (size_t)bytes : CHANNEL_BUFFER;
-        *out_channel_rc = channel_read_some(r->channel, chunk, want, &got, err);
-        if (*out_channel_rc < 0)
-            return *out_channel_rc;
+        r->channel_rc = channel_read_some(r->channel, chunk, want, &got, err);
+        if (r->channel_rc < 0)
+            return r->channel_rc;
         bytes -= (int64_t)got;
         act_sha256_add(&hash, chunk, got);
         if (fd >= 0 && rc == 0 && act_write_all(fd, chunk, got) < 0)
@@ -295,8 +387,7 @@ static int serve_receive(struct request *r, int fd, const char *path, int64_t by
     return rc;
 }
 
-static int receive_file(struct request *r, const char *path, mode_t mode, int64_t bytes, int *out_channel_rc,
-                        struct act_error *err)
+static int receive_file(struct request *r, const char *path, mode_t mode, int64_t bytes, struct act_error *err)
 {
     struct act_error why;
     struct here_filling f;
@@ -307,7 +398,7 @@ static int receive_file(struct request *r, const char *path, mode_t mode, int64_
         if (fd < 0)
             rc = act_error_errno(err, errno, "cannot write '%s'", f.path);
     }
-    int received = serve_receive(r, fd, path, bytes, out_channel_rc, rc < 0 ? &why : err);
+    int received = serve_receive(r, fd, path, bytes, rc < 0 ? &why : err);
     rc = rc < 0 ? rc : received;
     if (fd >= 0 && fsync(fd) < 0 && rc == 0)
         rc = act_error_errno(err, errno, "cannot write '%s'", path);
@@ -316,15 +407,15 @@ static int receive_file(struct request *r, const char *path, mode_t mode, int64_
     return here_publish(&f, path, rc, err);
 }
 
-static int serve_put(struct request *r, int *out_channel_rc, struct act_error *err)
+static int serve_put(struct request *r, struct act_error *err)
 {
     const int64_t bytes = codec_json_int(r->frame.head, "bytes", -1);
     mode_t mode;
     ACT_AUTOFREE char *path = path_of_request(r, &mode);
 
     if (bytes < 0 || !path) /* it is unknown where the next request begins */
-        return *out_channel_rc = serve_malformed("bytes", err);
-    return receive_file(r, path, mode, bytes, out_channel_rc, err);
+        return r->channel_rc = serve_malformed("bytes", err);
+    return receive_file(r, path, mode, bytes, err);
 }
 
 /* ---- the loop ---- */
@@ -333,19 +424,18 @@ static const struct {
     const char *name;
     int (*serve)(struct request *r, struct act_error *err);
 } operations[] = {
-    {"agent", serve_agent}, {"clear", serve_clear},   {"create", serve_create}, {"files", serve_files},
-    {"list", serve_list},   {"open", serve_open},     {"read", serve_read},     {"remove", serve_remove},
-    {"run", serve_run},     {"states", serve_states}, {"text", serve_text},     {"write", serve_write},
+    {"agent", serve_agent},   {"clear", serve_clear}, {"create", serve_create}, {"files", serve_files},
+    {"list", serve_list},     {"open", serve_open},   {"put", serve_put},       {"read", serve_read},
+    {"remove", serve_remove}, {"run", serve_run},     {"states", serve_states}, {"text", serve_text},
+    {"write", serve_write},
 };
 
-static int find_and_serve(struct request *r, int *out_channel_rc, struct act_error *err)
+static int find_and_serve(struct request *r, struct act_error *err)
 {
     const char *name = serve_text_of(r, "op");
 
     if (!r->site->root && !act_streq(name, "open"))
         return act_error_set(err, ACT_USAGE, "the first request must be 'open'");
-    if (act_streq(name, "put"))
-        return serve_put(r, out_channel_rc, err);
     for (size_t i = 0; i < sizeof(operations) / sizeof(operations[0]); i++)
         if (act_streq(name, operations[i].name))
             return operations[i].serve(r, err);
@@ -356,26 +446,16 @@ static int find_and_serve(struct request *r, int *out_channel_rc, struct act_err
 static int serve_request(struct site *site, struct channel *channel)
 {
     struct request r = {.site = site, .channel = channel};
-    struct frame_part parts[FRAME_PARTS];
     struct act_error err;
-    int channel_rc = frame_read(channel, SITE_REQUEST_MAX_BYTES, &r.frame, &err);
 
-    if (channel_rc == 0) {
+    r.channel_rc = frame_read(channel, SITE_REQUEST_MAX_BYTES, &r.frame, &err);
+    if (r.channel_rc == 0) {
         r.response = json_object();
-        int rc = find_and_serve(&r, &channel_rc, &err);
-        if (rc < 0) {
-            json_object_set_new(r.response, "code", json_integer(-rc));
-            json_object_set_new(r.response, "error", codec_json_bytes_new(act_error_text(&err)));
-        }
-        for (size_t i = 0; i < r.n_parts; i++)
-            parts[i] = (struct frame_part){r.parts[i].data, r.parts[i].len};
-        int written = frame_write(channel, r.response, parts, rc < 0 ? 0 : r.n_parts, &err);
-        channel_rc = channel_rc < 0 ? channel_rc : written;
+        serve_answer(&r, find_and_serve(&r, &err), &err);
+        json_decref(r.response);
     }
     frame_release(&r.frame);
-    for (size_t i = 0; i < FRAME_PARTS; i++)
-        act_buf_wipe(&r.parts[i]);
-    return channel_rc;
+    return r.channel_rc;
 }
 
 int site_serve(int in_fd, int out_fd)

@@ -45,6 +45,11 @@ const char *site_root(const struct site *site)
     return site->root;
 }
 
+bool site_is_far(const struct site *site)
+{
+    return site->wire;
+}
+
 bool site_is_same(const struct site *a, const struct site *b)
 {
     return act_streq(a->root, b->root) && (a->login == b->login || act_streq(a->login, b->login));
@@ -117,11 +122,25 @@ int site_clear(struct site *site, bool dry_run, struct site_left *out, struct ac
     return site->wire ? wire_clear(site, dry_run, out, err) : here_clear(site, dry_run, out, err);
 }
 
+void site_read_parts(struct site *site, const char *id, struct site_part *parts, size_t n)
+{
+    if (site->wire)
+        wire_read_parts(site, id, parts, n);
+    for (size_t i = 0; i < n && !site->wire; i++)
+        parts[i].rc = here_read(site, id, parts[i].name, parts[i].offset, parts[i].data, parts[i].len, &parts[i].got,
+                                &parts[i].error);
+}
+
 int site_read(struct site *site, const char *id, const char *name, uint64_t offset, void *data, size_t len,
               size_t *out_got, struct act_error *err)
 {
-    return site->wire ? wire_read(site, id, name, offset, data, len, out_got, err)
-                      : here_read(site, id, name, offset, data, len, out_got, err);
+    struct site_part part = {.name = name, .offset = offset, .data = data, .len = len};
+
+    site_read_parts(site, id, &part, 1);
+    *out_got = part.got;
+    if (part.rc < 0 && err)
+        *err = part.error;
+    return part.rc;
 }
 
 int site_read_text(struct site *site, const char *id, const char *name, char **out, struct act_error *err)
@@ -136,17 +155,19 @@ int site_write(struct site *site, const char *id, const char *name, const char *
                       : here_write(site, id, name, text, out_existed, err);
 }
 
-int site_files(struct site *site, const char *id, const char *const *folders, size_t n_folders, struct site_files *out,
-               struct act_error *err)
+int site_files(struct site *site, const char *id, const char *const *folders, size_t n_folders, size_t n_with_ends,
+               struct site_files *out, struct act_error *err)
 {
-    return site->wire ? wire_files(site, id, folders, n_folders, out, err)
+    return site->wire ? wire_files(site, id, folders, n_folders, n_with_ends, out, err)
                       : here_files(site, id, folders, n_folders, out, err);
 }
 
 void site_files_release(struct site_files *files)
 {
-    for (size_t i = 0; i < files->n; i++)
+    for (size_t i = 0; i < files->n; i++) {
         free(files->v[i].name);
+        free(files->v[i].end);
+    }
     free(files->v);
     *files = (struct site_files){0};
 }

@@ -45,6 +45,8 @@ bool site_may_ask(void);
 
 /* Returns the root, an absolute path on the site that lives as long as site. */
 const char *site_root(const struct site *site);
+/* Tells whether each question is a round trip to another machine. */
+bool site_is_far(const struct site *site);
 /* Tells whether both are one root of one login. */
 bool site_is_same(const struct site *a, const struct site *b);
 /* Returns <root>/runs/<id>, absolute, a new string. */
@@ -110,6 +112,21 @@ int site_clear(struct site *site, bool dry_run, struct site_left *out, struct ac
  * -ACT_NOT_FOUND. */
 int site_read(struct site *site, const char *id, const char *name, uint64_t offset, void *data, size_t len,
               size_t *out_got, struct act_error *err) ACT_NODISCARD;
+
+/* Bytes of a file of a run: len of them from offset, into data. */
+struct site_part {
+    const char *name;
+    uint64_t offset;
+    void *data;
+    size_t len;
+    /* out */
+    size_t got; /* fewer only at the end of the file */
+    int rc;     /* as that of site_read(), with its error */
+    struct act_error error;
+};
+/* Reads parts of files of one run, all of them in one round trip. Each has a result of its own. */
+void site_read_parts(struct site *site, const char *id, struct site_part *parts, size_t n);
+
 /* Reads a small file whole, as text. New string. */
 int site_read_text(struct site *site, const char *id, const char *name, char **out,
                    struct act_error *err) ACT_NODISCARD;
@@ -123,13 +140,17 @@ struct site_file {
     char *name; /* relative to the run's folder */
     uint64_t size;
     int64_t idle_s; /* since it last changed, by the site's clock; -1: not known */
+    char *end;      /* the last end_len of its size bytes; NULL: they were not brought */
+    size_t end_len;
 };
 struct site_files {
     struct site_file *v;
     size_t n;
 };
-int site_files(struct site *site, const char *id, const char *const *folders, size_t n_folders, struct site_files *out,
-               struct act_error *err) ACT_NODISCARD;
+/* Lists them. Of those in the first n_with_ends folders, the ends come with the list where each further question would
+ * be a round trip: at most 64 KiB of each and 1 MiB of all, which they share. */
+int site_files(struct site *site, const char *id, const char *const *folders, size_t n_folders, size_t n_with_ends,
+               struct site_files *out, struct act_error *err) ACT_NODISCARD;
 void site_files_release(struct site_files *files);
 
 /* status.json and job.json of n runs in one call. A run that is not there: RUN_UNKNOWN; job NULL: none yet. */

@@ -18,7 +18,10 @@ enum {
     SITE_RUN_TIMEOUT_S = 60, /* when the caller of site_run() does not say */
     SITE_RUN_MAX_BYTES = 64 << 20,
     SITE_TEXT_MAX_BYTES = 16 << 20,   /* of a file that is read whole */
-    SITE_READ_MAX_BYTES = 4 << 20,    /* of one request to read */
+    SITE_READ_MAX_BYTES = 4 << 20,    /* of one response to a request to read */
+    SITE_ENDS_MAX_BYTES = 1 << 20,    /* of the ends that come with a list */
+    SITE_END_MAX_BYTES = 64 << 10,    /* of one of them */
+    SITE_END_MIN_BYTES = 1 << 10,     /* where so much of each is too much, there are none */
     SITE_REQUEST_MAX_BYTES = 64 << 20 /* of what goes with a request */
 };
 
@@ -96,14 +99,13 @@ int wire_create_run(struct site *site, const struct run_spec *spec, const char *
                     struct act_error *err) ACT_NODISCARD;
 int wire_remove_run(struct site *site, const char *id, struct act_error *err) ACT_NODISCARD;
 int wire_clear(struct site *site, bool dry_run, struct site_left *out, struct act_error *err) ACT_NODISCARD;
-int wire_read(struct site *site, const char *id, const char *name, uint64_t offset, void *data, size_t len,
-              size_t *out_got, struct act_error *err) ACT_NODISCARD;
+void wire_read_parts(struct site *site, const char *id, struct site_part *parts, size_t n);
 int wire_read_text(struct site *site, const char *id, const char *name, char **out,
                    struct act_error *err) ACT_NODISCARD;
 int wire_write(struct site *site, const char *id, const char *name, const char *text, bool *out_existed,
                struct act_error *err) ACT_NODISCARD;
-int wire_files(struct site *site, const char *id, const char *const *folders, size_t n_folders, struct site_files *out,
-               struct act_error *err) ACT_NODISCARD;
+int wire_files(struct site *site, const char *id, const char *const *folders, size_t n_folders, size_t n_with_ends,
+               struct site_files *out, struct act_error *err) ACT_NODISCARD;
 int wire_states(struct site *site, const char *const *ids, size_t n, struct site_state *out,
                 struct act_error *err) ACT_NODISCARD;
 int wire_list(struct site *site, struct act_strv *out_ids, struct act_error *err) ACT_NODISCARD;

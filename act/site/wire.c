@@ -1,4 +1,6 @@
-/* wire.c - the functions of a site behind a connection: each is one request and one checked response. */
+/* wire.c - the functions of a site behind a connection: each is one request and one checked response, or one for each
+ * part of a file that is read.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -74,7 +76,7 @@ static int wire_drop(struct wire *w, struct act_error *err)
 
 /* A request, followed by a file if there is one, and its response. */
 struct exchange {
-    json_t *request; /* is sent, or dropped, by call() */
+    json_t *request; /* is sent, or dropped, by call_send() */
     const struct frame_part *part;
     const char *file;
     int64_t file_bytes;
@@ -112,17 +114,31 @@ static int send_file(struct wire *w, const struct exchange *x, struct act_error 
     return rc;
 }
 
-static int exchange(struct wire *w, struct exchange *x, struct act_error *err)
+static int exchange_send(struct wire *w, const struct exchange *x, struct act_error *err)
 {
     act_trace("site", "%s %s", w->ssh.login ? w->ssh.login : "-", codec_json_str(x->request, "op", ""));
     int rc = frame_write(&w->channel, x->request, x->part, x->part ? 1 : 0, err);
 
     if (rc == 0 && x->file)
         rc = send_file(w, x, err);
+    return rc < 0 ? wire_drop(w, err) : 0;
+}
+
+/* Waits for the next response. */
+static int exchange_receive(struct wire *w, struct exchange *x, struct act_error *err)
+{
+    frame_release(&x->response);
     w->channel.deadline_ms = act_now_monotonic_ms() + (int64_t)x->timeout_s * 1000;
-    if (rc == 0)
-        rc = frame_read(&w->channel, x->max_response, &x->response, err);
+    int rc = frame_read(&w->channel, x->max_response, &x->response, err);
+
     return rc < 0 ? wire_drop(w, err) : check_response(&x->response, err);
+}
+
+static int exchange(struct wire *w, struct exchange *x, struct act_error *err)
+{
+    int rc = exchange_send(w, x, err);
+
+    return rc < 0 ? rc : exchange_receive(w, x, err);
 }
 
 static int wire_say_hello(struct site *site, struct act_error *err)
@@ -160,20 +176,27 @@ static int connect_again(struct site *site, struct act_error *err)
     return rc < 0 ? rc : wire_say_hello(site, err);
 }
 
-static int call(struct site *site, struct exchange *x, struct act_error *err)
+/* Connects if necessary, and sends the request. */
+static int call_send(struct site *site, struct exchange *x, struct act_error *err)
 {
-    struct act_error own;
-
-    err = err ? err : &own;
     if (!x->timeout_s)
         x->timeout_s = RESPONSE_S;
     int rc = connect_again(site, err);
     if (rc == 0 && site->wire->ssh.absent)
         rc = act_error_set(err, ACT_NOT_FOUND, "the agent is not there");
     if (rc == 0)
-        return exchange(site->wire, x, err);
+        return exchange_send(site->wire, x, err);
     json_decref(x->request);
     return rc;
+}
+
+static int call(struct site *site, struct exchange *x, struct act_error *err)
+{
+    struct act_error own;
+
+    err = err ? err : &own;
+    int rc = call_send(site, x, err);
+    return rc < 0 ? rc : exchange_receive(site->wire, x, err);
 }
 
 static int bad_response(const char *what, struct act_error *err)
@@ -465,35 +488,75 @@ static json_t *file_request(const char *op, const char *id, const char *name)
     return json_pack("{s:s, s:o, s:o}", "op", op, "id", codec_json_bytes_new(id), "name", codec_json_bytes_new(name));
 }
 
-static int read_once(struct site *site, const char *id, const char *name, uint64_t offset, char *data, size_t len,
-                     size_t *out_got, struct act_error *err)
+/* Returns how much of a part comes in one response: the n-th of those that it takes, of which there is at least one. */
+static size_t wire_piece_len(const struct site_part *part, size_t n)
 {
-    ACT_AUTO(exchange) x = {.request = file_request("read", id, name), .max_response = len};
+    const size_t at = n * SITE_READ_MAX_BYTES;
 
-    json_object_set_new(x.request, "offset", json_integer((json_int_t)offset));
-    json_object_set_new(x.request, "len", json_integer((json_int_t)len));
-    int rc = call(site, &x, err);
-    *out_got = rc < 0 ? 0 : x.response.parts[0].len;
-    if (*out_got)
-        memcpy(data, x.response.parts[0].data, *out_got);
-    return rc;
+    if (part->offset > INT64_MAX - part->len || at >= part->len)
+        return 0;
+    return part->len - at < SITE_READ_MAX_BYTES ? part->len - at : SITE_READ_MAX_BYTES;
 }
 
-int wire_read(struct site *site, const char *id, const char *name, uint64_t offset, void *data, size_t len,
-              size_t *out_got, struct act_error *err)
+static void wire_ask_for_part(json_t *rows, const struct site_part *part)
 {
-    size_t got = 1;
-    int rc = 0;
+    size_t n = 0, len;
 
-    *out_got = 0;
-    if (offset > INT64_MAX - len)
-        len = 0;
     do {
-        size_t want = len - *out_got < SITE_READ_MAX_BYTES ? len - *out_got : SITE_READ_MAX_BYTES;
-        rc = read_once(site, id, name, len ? offset + *out_got : 0, (char *)data + *out_got, want, &got, err);
-        *out_got += got;
-    } while (rc == 0 && got > 0 && *out_got < len);
-    return rc;
+        len = wire_piece_len(part, n);
+        json_array_append_new(rows, json_pack("[o, I, I]", codec_json_bytes_new(part->name),
+                                              (json_int_t)(len ? part->offset + n * SITE_READ_MAX_BYTES : 0),
+                                              (json_int_t)len));
+    } while (wire_piece_len(part, ++n) > 0);
+}
+
+/* Takes the responses for one part. Returns below 0 if no more will come. */
+static int wire_receive_part(struct wire *w, struct exchange *x, struct site_part *part)
+{
+    size_t n = 0;
+
+    do {
+        struct act_error err;
+        x->max_response = wire_piece_len(part, n);
+        int rc = exchange_receive(w, x, &err);
+        if (rc < 0 && part->rc == 0) {
+            part->rc = rc;
+            part->error = err;
+        }
+        if (!wire_is_open(w))
+            return rc;
+        const struct act_buf *got = &x->response.parts[0];
+        if (part->rc < 0 || part->got < n * SITE_READ_MAX_BYTES || got->len == 0) /* it has ended before this */
+            continue;
+        memcpy((char *)part->data + part->got, got->data, got->len);
+        part->got += got->len;
+    } while (wire_piece_len(part, ++n) > 0);
+    return 0;
+}
+
+void wire_read_parts(struct site *site, const char *id, struct site_part *parts, size_t n)
+{
+    ACT_AUTO(exchange) x = {0};
+    json_t *rows = json_array();
+    struct act_error err;
+
+    for (size_t i = 0; i < n; i++) {
+        parts[i].got = 0;
+        parts[i].rc = 0;
+        wire_ask_for_part(rows, &parts[i]);
+    }
+    x.request = json_pack("{s:s, s:o, s:o}", "op", "read", "id", codec_json_bytes_new(id), "of", rows);
+    int rc = call_send(site, &x, &err);
+    for (size_t i = 0; i < n; i++) {
+        if (rc < 0) {
+            parts[i].rc = rc;
+            parts[i].error = err;
+            continue;
+        }
+        rc = wire_receive_part(site->wire, &x, &parts[i]);
+        if (rc < 0)
+            err = parts[i].error;
+    }
 }
 
 int wire_read_text(struct site *site, const char *id, const char *name, char **out, struct act_error *err)
@@ -518,25 +581,48 @@ int wire_write(struct site *site, const char *id, const char *name, const char *
     return rc;
 }
 
-int wire_files(struct site *site, const char *id, const char *const *folders, size_t n_folders, struct site_files *out,
-               struct act_error *err)
+/* Takes a row, [name, size, idle, bytes of its end], and its end from *ends, of which it takes len. */
+static bool wire_take_file(const json_t *row, const char **ends, size_t *len, struct site_files *out)
 {
-    ACT_AUTO(exchange) x = {.request = file_request("files", id, "")};
+    ACT_AUTOFREE char *name = codec_json_bytes_get(json_array_get(row, 0));
+    const json_t *idle = json_array_get(row, 2);
+    json_int_t number[2];
+
+    for (size_t i = 0; i < 2; i++) {
+        const json_t *value = json_array_get(row, i ? 3 : 1);
+        number[i] = json_is_integer(value) ? json_integer_value(value) : -1;
+    }
+    if (!name || !act_path_is_safe(name, strlen(name)) || number[0] < 0 || number[1] < 0 || number[1] > number[0] ||
+        (uint64_t)number[1] > *len)
+        return false;
+    site_files_add(out, name, (uint64_t)number[0], json_is_integer(idle) ? json_integer_value(idle) : -1);
+    if (number[1] > 0) {
+        struct site_file *file = &out->v[out->n - 1];
+        file->end_len = (size_t)number[1];
+        file->end = act_alloc(file->end_len);
+        memcpy(file->end, *ends, file->end_len);
+        *ends += file->end_len;
+        *len -= file->end_len;
+    }
+    return true;
+}
+
+int wire_files(struct site *site, const char *id, const char *const *folders, size_t n_folders, size_t n_with_ends,
+               struct site_files *out, struct act_error *err)
+{
+    ACT_AUTO(exchange) x = {.request = file_request("files", id, ""), .max_response = SITE_ENDS_MAX_BYTES};
     json_t *row;
     size_t i;
 
     *out = (struct site_files){0};
     json_object_set_new(x.request, "folders", wire_texts_json(folders, n_folders));
+    json_object_set_new(x.request, "with_ends", json_integer((json_int_t)n_with_ends));
     int rc = call(site, &x, err);
+    const char *ends = x.response.parts[0].data;
+    size_t len = x.response.parts[0].len;
     json_array_foreach(json_object_get(x.response.head, "files"), i, row)
     {
-        ACT_AUTOFREE char *name = codec_json_bytes_get(json_array_get(row, 0));
-        const json_t *size = json_array_get(row, 1), *idle = json_array_get(row, 2);
-        if (rc == 0 && name && act_path_is_safe(name, strlen(name)) && json_is_integer(size) &&
-            json_integer_value(size) >= 0)
-            site_files_add(out, name, (uint64_t)json_integer_value(size),
-                           json_is_integer(idle) ? json_integer_value(idle) : -1);
-        else if (rc == 0)
+        if (rc == 0 && !wire_take_file(row, &ends, &len, out))
             rc = bad_response("files", err);
     }
     if (rc < 0)

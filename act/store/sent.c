@@ -65,13 +65,14 @@ static void sent_move_entries(struct store_page *from, struct store_page *to)
 }
 
 /* Lists all entries of a store below a key. */
-static int store_sent_list_all(struct store *store, const char *key, struct store_page *out, struct act_error *err)
+static int store_sent_list_all(struct store *store, const char *key, bool with_ends, struct store_page *out,
+                               struct act_error *err)
 {
     ACT_AUTOFREE char *marker = NULL;
     int rc;
 
     do {
-        struct store_call call = {.op = STORE_LIST, .key = key, .list = {.marker = marker}};
+        struct store_call call = {.op = STORE_LIST, .key = key, .list = {.marker = marker, .with_ends = with_ends}};
         rc = store_do(store, &call, err);
         sent_move_entries(&call.list.page, out);
         free(marker);
@@ -109,14 +110,14 @@ static int list_sent(struct sent_store *s, const char *below, bool by_news, stru
         return 0;
     store_page_release(&s->page);
     s->listed_ms = now;
-    return store_sent_list_all(s->sent, below, &s->page, err);
+    return store_sent_list_all(s->sent, below, false, &s->page, err);
 }
 
 static int sent_list(struct store *store, struct store_call *call, struct store_page *out)
 {
     struct sent_store *s = (struct sent_store *)store;
     ACT_AUTOFREE char *below = act_sprintf("%s" ATTEMPTS, s->root);
-    int rc = store_sent_list_all(s->live, call->key, out, &call->error);
+    int rc = store_sent_list_all(s->live, call->key, call->list.with_ends, out, &call->error);
 
     if (rc < 0 && rc != -ACT_NOT_FOUND)
         return rc;

@@ -1,17 +1,41 @@
 /* site.c - the store of files of a run's folder on a site, which can only be read. A site is for one thread at a time,
- * so each call is carried out on the loop, which waits for it.
+ * so calls are carried out on the loop, which waits for them. Those to read that were started in one turn of the loop
+ * are one question to the site, and what came with a list is not asked for.
  */
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/path.h"
+#include "engine/engine.h"
+#include "http/http.h"
 #include "site/site.h"
 #include "store/store_internal.h"
 
 struct site_store {
     struct store store;
     struct store_site_options options;
+    struct site_files *listed; /* of each site, in order, by the last list, if it was one with ends */
+    size_t n_listed;
+    struct store_call **waiting; /* to be read, by a timer that is set */
+    size_t n_waiting;
+    bool is_far; /* sites are, as far as is known yet */
 };
+
+enum {
+    FAR_WINDOW = 4096, /* calls that are worth having in flight to a far site */
+    AT_ONCE = 8 << 20, /* bytes that are read while the loop waits, unless one call is for more */
+};
+
+/* ---- lists ---- */
+
+static void site_store_forget(struct site_store *s)
+{
+    for (size_t i = 0; i < s->n_listed; i++)
+        site_files_release(&s->listed[i]);
+    free(s->listed);
+    s->listed = NULL;
+    s->n_listed = 0;
+}
 
 static bool site_page_has(const struct store_page *page, size_t n, const char *key)
 {
@@ -21,14 +45,16 @@ static bool site_page_has(const struct store_page *page, size_t n, const char *k
     return false;
 }
 
-static int site_log_list_one(const struct store_site_options *o, struct site *site, struct store_call *call,
-                             struct store_page *out)
+static int site_log_list_one(struct site_store *s, struct site *site, struct store_call *call, struct store_page *out)
 {
+    const struct store_site_options *o = &s->options;
     struct site_files files = {0};
-    int rc = site_files(site, o->id, o->folders, o->n_folders, &files, &call->error);
+    int rc =
+        site_files(site, o->id, o->folders, o->n_folders, call->list.with_ends ? o->n_logs : 0, &files, &call->error);
     int64_t now = act_now_unix_s();
     size_t n_before = out->n;
 
+    s->is_far = site_is_far(site);
     for (size_t i = 0; rc == 0 && i < files.n; i++) {
         const struct site_file *file = &files.v[i];
         if (!act_starts_with(file->name, call->key) || site_page_has(out, n_before, file->name))
@@ -39,23 +65,30 @@ static int site_log_list_one(const struct store_site_options *o, struct site *si
         entry->last_modified_s = file->idle_s < 0 ? 0 : now - file->idle_s;
         entry->grows = o->grow;
     }
-    site_files_release(&files);
+    if (rc == 0 && call->list.with_ends)
+        ACT_PUSH(s->listed, s->n_listed, files);
+    else
+        site_files_release(&files);
     return rc;
 }
 
 static int site_log_list(struct store *store, struct store_call *call, struct store_page *out)
 {
-    const struct store_site_options *o = &((const struct site_store *)store)->options;
+    struct site_store *s = (struct site_store *)store;
+    const struct store_site_options *o = &s->options;
     struct site *site = NULL;
     int rc = o->site(o->arg, 0, &site, &call->error);
 
+    site_store_forget(s);
     for (size_t i = 0; rc == 0 && site;) {
-        rc = site_log_list_one(o, site, call, out);
+        rc = site_log_list_one(s, site, call, out);
         if (rc == 0)
             rc = o->site(o->arg, ++i, &site, &call->error);
     }
     return rc;
 }
+
+/* ---- reading ---- */
 
 static bool is_below_folders(const struct store_site_options *o, const char *key)
 {
@@ -67,49 +100,161 @@ static bool is_below_folders(const struct store_site_options *o, const char *key
     return false;
 }
 
-/* Reads from the first site that has it. */
-static int site_log_read(const struct store_site_options *o, struct store_call *call)
+static int site_log_by_name(const void *name, const void *file)
 {
-    struct site *site = NULL;
-    int rc = o->site(o->arg, 0, &site, &call->error), read = -ACT_NOT_FOUND;
-
-    for (size_t i = 0; rc == 0 && site && read == -ACT_NOT_FOUND;) {
-        read = site_read(site, o->id, call->key, call->get.offset, call->get.sink, call->get.sink_cap, &call->get.got,
-                         &call->error);
-        if (read == -ACT_NOT_FOUND)
-            rc = o->site(o->arg, ++i, &site, &call->error);
-    }
-    return rc < 0 ? rc : read;
+    return strcmp(name, ((const struct site_file *)file)->name);
 }
 
-/* Reads a log. The size in the entry is that of the file only if the reading came to its end. */
-static int site_log_get(struct store *store, struct store_call *call)
+/* Gives what came with the list. Returns whether that is all that is asked for. */
+static bool site_log_has_come(const struct site_store *s, struct store_call *call)
 {
-    const struct store_site_options *o = &((const struct site_store *)store)->options;
-    int rc = is_below_folders(o, call->key) ? site_log_read(o, call) : -ACT_NOT_FOUND;
+    const struct site_file *file = NULL;
+    struct store_get *get = &call->get;
 
+    for (size_t i = 0; i < s->n_listed && !file; i++)
+        file =
+            s->listed[i].n ? bsearch(call->key, s->listed[i].v, s->listed[i].n, sizeof(*file), site_log_by_name) : NULL;
+    if (!file || (file->size > 0 && !file->end) || get->offset < file->size - file->end_len)
+        return false;
+    uint64_t left = get->offset < file->size ? file->size - get->offset : 0;
+    get->got = left < get->sink_cap ? (size_t)left : get->sink_cap;
+    if (get->got)
+        memcpy(get->sink, file->end + (file->end_len - left), get->got);
+    return true;
+}
+
+/* Ends a call to read. The size in the entry is that of the file only if the reading came to its end. */
+static void site_log_finish(const struct site_store *s, struct store_call *call, int rc)
+{
     if (rc == -ACT_NOT_FOUND)
-        rc = act_error_set(&call->error, ACT_NOT_FOUND, "run '%s' has no log '%s'", o->id, call->key);
-    if (rc < 0)
-        return rc;
-    if (call->get.sums)
-        store_sums_add(call->get.sums, call->get.sink, call->get.got);
-    call->entry.key = act_strdup(call->key);
-    call->entry.size = call->get.offset + call->get.got;
-    call->entry.grows = o->grow;
-    return 0;
+        rc = act_error_set(&call->error, ACT_NOT_FOUND, "run '%s' has no log '%s'", s->options.id, call->key);
+    if (rc == 0) {
+        if (call->get.sums)
+            store_sums_add(call->get.sums, call->get.sink, call->get.got);
+        call->entry.key = act_strdup(call->key);
+        call->entry.size = call->get.offset + call->get.got;
+        call->entry.grows = s->options.grow;
+    }
+    store_finish(call, rc);
+}
+
+/* Reads from a site what no site before it had. Returns how much no site had yet. */
+static size_t site_log_read_from(struct site_store *s, struct site *site, struct store_call *const *calls, size_t n)
+{
+    ACT_AUTOFREE struct site_part *parts = act_calloc(n + 1, sizeof(*parts));
+    size_t n_parts = 0, missing = 0;
+
+    for (size_t i = 0; i < n; i++)
+        if (calls[i]->rc == -ACT_NOT_FOUND)
+            parts[n_parts++] = (struct site_part){.name = calls[i]->key,
+                                                  .offset = calls[i]->get.offset,
+                                                  .data = calls[i]->get.sink,
+                                                  .len = calls[i]->get.sink_cap};
+    s->is_far = site_is_far(site);
+    site_read_parts(site, s->options.id, parts, n_parts);
+    for (size_t i = 0, at = 0; i < n; i++) {
+        if (calls[i]->rc != -ACT_NOT_FOUND)
+            continue;
+        const struct site_part *part = &parts[at++];
+        calls[i]->rc = part->rc;
+        calls[i]->get.got = part->got;
+        if (part->rc < 0)
+            calls[i]->error = part->error;
+        missing += part->rc == -ACT_NOT_FOUND;
+    }
+    return missing;
+}
+
+/* Reads from the first site that has it. */
+static void site_log_read(struct site_store *s, struct store_call *const *calls, size_t n)
+{
+    const struct store_site_options *o = &s->options;
+    struct act_error err;
+    struct site *site = NULL;
+    int rc = 0;
+
+    for (size_t i = 0, missing = n; rc == 0 && missing > 0; i++) {
+        rc = o->site(o->arg, i, &site, &err);
+        if (rc == 0 && !site)
+            break;
+        if (rc == 0)
+            missing = site_log_read_from(s, site, calls, n);
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (rc < 0 && calls[i]->rc == -ACT_NOT_FOUND) {
+            calls[i]->rc = rc;
+            calls[i]->error = err;
+        }
+    }
+}
+
+/* Takes so many of the calls that wait as are to be read while the loop waits. */
+static size_t site_store_take(struct site_store *s, struct store_call **out)
+{
+    size_t n = 0, bytes = 0;
+
+    while (n < s->n_waiting && (n == 0 || bytes + s->waiting[n]->get.sink_cap <= AT_ONCE)) {
+        bytes += s->waiting[n]->get.sink_cap;
+        out[n] = s->waiting[n];
+        n++;
+    }
+    s->n_waiting -= n;
+    memmove(s->waiting, s->waiting + n, s->n_waiting * sizeof(*s->waiting));
+    return n;
+}
+
+static void site_store_read(void *arg)
+{
+    struct site_store *s = arg;
+    ACT_AUTOFREE struct store_call **calls = act_calloc(s->n_waiting, sizeof(*calls));
+    ACT_AUTOFREE struct store_call **asked = act_calloc(s->n_waiting, sizeof(*asked));
+    size_t n = site_store_take(s, calls), n_asked = 0;
+
+    if (s->n_waiting > 0)
+        engine_timer(http_engine(s->store.http), 0, site_store_read, s);
+    for (size_t i = 0; i < n; i++) {
+        bool has_come = site_log_has_come(s, calls[i]);
+        calls[i]->rc = has_come ? 0 : -ACT_NOT_FOUND;
+        if (!has_come && is_below_folders(&s->options, calls[i]->key))
+            asked[n_asked++] = calls[i];
+    }
+    site_log_read(s, asked, n_asked);
+    for (size_t i = 0; i < n; i++)
+        site_log_finish(s, calls[i], calls[i]->rc);
+}
+
+static void site_store_start(struct store *store, struct store_call *call)
+{
+    struct site_store *s = (struct site_store *)store;
+
+    if (call->op != STORE_GET) {
+        store_read_on_loop(store, call);
+        return;
+    }
+    ACT_PUSH(s->waiting, s->n_waiting, call);
+    if (s->n_waiting == 1)
+        engine_timer(http_engine(store->http), 0, site_store_read, s);
+}
+
+static int site_store_window(const struct store *store)
+{
+    return ((const struct site_store *)store)->is_far ? FAR_WINDOW : 1;
 }
 
 static void store_site_close(struct store *store)
 {
-    free(store);
+    struct site_store *s = (struct site_store *)store;
+
+    site_store_forget(s);
+    free(s->waiting);
+    free(s);
 }
 
 static const struct store_ops ops = {
     .operations = STORE_READS,
-    .start = store_read_on_loop,
-    .get = site_log_get,
+    .start = site_store_start,
     .list = site_log_list,
+    .window = site_store_window,
     .close = store_site_close,
     .traits = {.real_folders = true, .is_disk = true},
 };

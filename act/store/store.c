@@ -332,6 +332,31 @@ int store_do(struct store *store, struct store_call *call, struct act_error *err
     return call->rc;
 }
 
+struct store_many {
+    size_t left;
+    bool finished;
+};
+
+static void store_count_finished(struct store_call *call)
+{
+    struct store_many *many = call->arg;
+
+    many->finished = --many->left == 0;
+}
+
+void store_do_many(struct store *store, struct store_call *calls, size_t n)
+{
+    struct store_many many = {.left = n, .finished = n == 0};
+
+    for (size_t i = 0; i < n; i++) {
+        calls[i].done = store_count_finished;
+        calls[i].arg = &many;
+        store_start(store, &calls[i]);
+    }
+    if (!many.finished)
+        engine_run(http_engine(store->http), &many.finished);
+}
+
 int store_may_read(struct store *store, const char *key, struct act_error *err)
 {
     return store->ops->may_read ? store->ops->may_read(store, key, err) : 0;

@@ -281,6 +281,8 @@ struct store_list {
     bool leftovers;     /* what interrupted uploads left, instead of objects; size is what they hold */
     bool ahead;         /* the page after this one will be requested next and may be prefetched */
     bool by_news;       /* it is asked because store_watch() told so: what costs a request may be of a moment ago */
+    bool with_ends;     /* the ends of the objects are read next: where a question takes long they come with the list,
+                           and those that came are given, as they were then, until the next list */
     /* out */
     struct store_page page; /* owned by the call */
 };
@@ -338,6 +340,8 @@ void store_start(struct store *store, struct store_call *call);
 /* Starts the call and runs the engine until it is done. Returns call->rc, with the error copied to err. Does not use
  * call->done and call->arg. */
 int store_do(struct store *store, struct store_call *call, struct act_error *err) ACT_NODISCARD;
+/* Does the same for n calls at once, each of which has its own result. */
+void store_do_many(struct store *store, struct store_call *calls, size_t n);
 /* Frees the outputs (not the inputs). The call may then be used again, for another operation with inputs of its own. */
 void store_call_release(struct store_call *call);
 
@@ -428,7 +432,7 @@ int store_azure_open(struct http *http, const struct store_azure_options *option
  * tests/conformance/logs_test.c. */
 
 /* Files of a run's folder on a site, or of its folders on several: of two files of one name that of the first site is
- * there. Calls block the loop, as calls of a site do. */
+ * there. Calls block the loop, as calls of a site do; those to read that were started together are one question. */
 struct store_site_options {
     /* Sets *out to the i-th site, connected; NULL: there are no more. Called before each use, in this order. */
     int (*site)(void *arg, size_t i, struct site **out, struct act_error *err);
@@ -436,6 +440,7 @@ struct store_site_options {
     const char *id;             /* of the run */
     const char *const *folders; /* of it, that are listed and read */
     size_t n_folders;
+    size_t n_logs; /* so many of the first folders hold logs, whose ends may come with a list */
     bool grow;
 };
 struct store *store_site_open(struct http *http, const struct store_site_options *options);

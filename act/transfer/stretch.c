@@ -6,7 +6,8 @@
  *   written ─► being written ─► arrived ─► under way ... started
  *
  * So what was written is without a gap at every moment, whatever fails or is killed. The price is that a slice
- * may wait in memory for the one before it.
+ * may wait in memory for the one before it; also one of another object, if they are to be written in turn. Slices are
+ * started in the same order, so that those that are waited for are always under way.
  */
 #include <string.h>
 
@@ -43,6 +44,7 @@ struct stretches {
     struct store *store;
     struct stretching *v;
     size_t n, at;     /* nothing of those before at is left to start */
+    size_t turn;      /* those before it are written */
     size_t n_slices;  /* that there are */
     size_t memory;    /* in their buffers */
     uint64_t limit;   /* of it */
@@ -127,11 +129,17 @@ static void write_done(void *arg)
     continue_stretches(all);
 }
 
+/* Returns whether what has arrived may be written now, or dropped. */
+static bool stretch_has_turn(const struct stretching *s)
+{
+    return !s->stretch->in_turn || s->all->rc < 0 || s == &s->all->v[s->all->turn];
+}
+
 static void write_next_slice(struct stretching *s)
 {
-    while (!s->writing && s->first && s->first->arrived) {
+    while (!s->writing && s->first && s->first->arrived && stretch_has_turn(s)) {
         struct slice *slice = s->first;
-        bool wanted = !s->over;
+        bool wanted = !s->over && !(s->stretch->in_turn && s->all->rc < 0);
         if (wanted)
             compare_slice(s, slice);
         if (wanted && slice->call.get.got > slice->before && !s->stretch->replaced) {
@@ -205,9 +213,21 @@ static bool stretches_have_room(const struct stretches *all, const struct stretc
            (all->memory + next_len(s) <= all->limit && all->under_way < (size_t)store_window(all->store));
 }
 
+/* Lets the next object be written when one is. After a failure all of them drop what has arrived. */
+static void stretches_pass_turn(struct stretches *all)
+{
+    for (; all->turn < all->n; all->turn++) {
+        struct stretching *s = &all->v[all->turn];
+        write_next_slice(s);
+        if (all->rc == 0 && (s->first || !(s->over || next_len(s) == 0)))
+            return;
+    }
+}
+
 /* Starts slices, object after object, so that most of them are whole when this is interrupted. */
 static void continue_stretches(struct stretches *all)
 {
+    stretches_pass_turn(all);
     while (all->rc == 0 && all->at < all->n) {
         struct stretching *s = &all->v[all->at];
         if (s->over || next_len(s) == 0)

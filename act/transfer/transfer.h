@@ -218,6 +218,7 @@ struct transfer_stretch {
     size_t before_len;
     size_t slice;    /* the most bytes of a request; 0: 4 MiB, or memory */
     bool want_crc64; /* without before */
+    bool in_turn;    /* it is written when all those before it are, although it may be read earlier */
     /* Gets the bytes in order, on a worker, one call at a time. at: their offset in the object. */
     int (*write)(void *arg, uint64_t at, const void *data, size_t len, struct act_error *err);
     void *arg;

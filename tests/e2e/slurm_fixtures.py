@@ -5,6 +5,7 @@ import time
 import pytest
 
 import slurm_bed
+import sshd
 
 
 @pytest.fixture(scope="session")
@@ -95,3 +96,25 @@ def in_lab(act, bed):
     yield lab
     left = lab.clean_up()
     assert not left, f"processes were left running: {left}"
+
+
+def configure_below_root(act, lab, **slurm):
+    """Without an account file: code and folders are below slurm.root."""
+    act.write("aux_data/aml/lab.yaml", json.dumps(
+        {"platform": "slurm", "gpu_per_node": 2, "slurm": {"root": str(lab.root), **slurm}}))
+
+
+@pytest.fixture
+def behind_ssh(act, lab):
+    """The same cluster by way of a login node, whose home is another one."""
+    if sshd.missing():
+        pytest.skip(sshd.missing())
+    server = sshd.Sshd(act.scratch / "ssh")
+    server.shell(f"export SLURM_CONF={lab.bed.conf}")
+    act.env |= server.env
+    del act.env["SLURM_CONF"]
+    configure_below_root(act, lab, login=sshd.LOGIN)
+    lab.server = server
+    yield lab
+    act.env["SLURM_CONF"] = str(lab.bed.conf)
+    server.stop()

@@ -1,36 +1,12 @@
 """Slurm without an account file: code and folders are below slurm.root."""
-import json
 import pathlib
 import re
 
-import pytest
-
-import sshd as private_sshd
-
-
-def configure(act, lab, **slurm):
-    act.write("aux_data/aml/lab.yaml", json.dumps(
-        {"platform": "slurm", "gpu_per_node": 2, "slurm": {"root": str(lab.root), **slurm}}))
-
-
-@pytest.fixture
-def behind_ssh(act, lab):
-    """The same cluster by way of a login node, whose home is another one."""
-    if not private_sshd.is_installed():
-        pytest.skip("OpenSSH is not installed: scripts/install-deps --test")
-    server = private_sshd.Sshd(act.scratch / "ssh")
-    server.shell(f"export SLURM_CONF={lab.bed.conf}")
-    act.env |= server.env
-    del act.env["SLURM_CONF"]
-    configure(act, lab, login=private_sshd.LOGIN)
-    lab.server = server
-    yield lab
-    act.env["SLURM_CONF"] = str(lab.bed.conf)
-    server.stop()
+from slurm_fixtures import configure_below_root
 
 
 def test_code_and_folders_are_below_the_root(act, lab):
-    configure(act, lab)
+    configure_below_root(act, lab)
     assert "valid" in act.run("-c", "lab", "config", "check").err
     act.write("train.py",
               "print(open('data/words').read() + open('more').read())\nopen('output/model', 'w').write('m')")
@@ -87,7 +63,7 @@ def findings(act, *apart):
 
 
 def test_doctor_writes_nothing(act, lab):
-    configure(act, lab)
+    configure_below_root(act, lab)
     first = findings(act)
     assert "at the first submit" in first["agent"] and "answers" in first["controller"], first
     lab.until_over(lab.submit("true"))
@@ -105,5 +81,5 @@ def test_doctor_brings_nothing_to_the_login_node(act, behind_ssh):
     assert first["slurm.root"].startswith(f"'{lab.root}'")
     lab.until_over(lab.submit("true"))
     assert findings(act, *apart)["agent"].startswith(f"'{lab.root}/bin/")
-    configure(act, lab, login="lab", partition="nosuch")
+    configure_below_root(act, lab, login="lab", partition="nosuch")
     assert "partition" in act.run("-c", "lab", "doctor", status=1).out

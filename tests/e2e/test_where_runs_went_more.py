@@ -7,7 +7,6 @@ import yaml
 
 from test_kubernetes_folders import claim
 from test_retry import ECC
-from test_slurm_root import behind_ssh  # noqa: F401 - a fixture
 
 K8S = ("-c", "k8s")
 

@@ -15,15 +15,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct site_state states[2] = {0};
     struct act_strv runs = {0};
     struct act_error err;
-    char bytes[64], *text = NULL;
-    size_t got;
+    char bytes[64], more[64], *text = NULL;
+    struct site_part parts[] = {{.name = "user_logs/a", .data = bytes, .len = sizeof(bytes)},
+                                {.name = "user_logs/b", .offset = 7, .data = more, .len = sizeof(more)}};
 
     if (wire_open_fds(open(path, O_RDONLY | O_CLOEXEC), open("/dev/null", O_WRONLY), "/r", site, &err) == 0 &&
         wire_list(site, &runs, &err) == 0 && wire_states(site, ids, 2, states, &err) == 0 &&
-        wire_files(site, ids[0], folders, 1, &files, &err) == 0 &&
-        wire_read(site, ids[0], "user_logs/a", 0, bytes, sizeof(bytes), &got, &err) == 0 &&
-        wire_read_text(site, ids[0], "job.json", &text, &err) == 0)
-        free(text);
+        wire_files(site, ids[0], folders, 1, 1, &files, &err) == 0) {
+        wire_read_parts(site, ids[0], parts, 2);
+        if (wire_read_text(site, ids[0], "job.json", &text, &err) == 0)
+            free(text);
+    }
     site_files_release(&files);
     site_states_release(states, 2);
     act_strv_release(&runs);

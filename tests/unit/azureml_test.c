@@ -1197,6 +1197,56 @@ TEST(logs_that_are_others)
     end_reader(&r);
 }
 
+/* Logs that are written one after the other, although they are read at once. */
+struct in_turn {
+    size_t at; /* the log that is written */
+    uint64_t got[3];
+    uint64_t fails_at; /* of the second one */
+};
+
+struct turn {
+    struct in_turn *all;
+    size_t i;
+};
+
+static int write_in_turn(void *arg, uint64_t at, const void *data, size_t len, struct act_error *e)
+{
+    const struct turn *turn = arg;
+    struct in_turn *all = turn->all;
+
+    (void)data;
+    assert_true(turn->i >= all->at);
+    all->at = turn->i;
+    assert_int_equal(at, all->got[turn->i]);
+    if (turn->i == 1 && all->fails_at && at >= all->fails_at)
+        return act_error_set(e, ACT_FAIL, "it is full");
+    all->got[turn->i] += len;
+    return 0;
+}
+
+TEST(logs_one_after_the_other)
+{
+    static const struct {
+        uint64_t fails_at, got[3];
+        int rc;
+    } rows[] = {{0, {9 * MIB, 9 * MIB, 3}, 0}, {4 * MIB, {9 * MIB, 4 * MIB, 0}, -ACT_FAIL}};
+
+    for (size_t row = 0; row < COUNT(rows); row++) {
+        struct reader r = reader_of(9 * MIB);
+        struct in_turn all = {.fails_at = rows[row].fails_at};
+        struct turn turns[] = {{&all, 0}, {&all, 1}, {&all, 2}};
+        struct transfer_stretch stretches[COUNT(turns)];
+        for (size_t i = 0; i < COUNT(turns); i++)
+            stretches[i] = (struct transfer_stretch){
+                .key = LOG, .end = i < 2 ? 9 * MIB : 3, .in_turn = true, .write = write_in_turn, .arg = &turns[i]};
+        int rc = transfer_stretches(services_engine(&services), azureml_test_store_of(&r), stretches, COUNT(turns), 0,
+                                    NULL, NULL, &err);
+        assert_int_equal(rc, rows[row].rc);
+        assert_memory_equal(all.got, rows[row].got, sizeof(all.got));
+        end_reader(&r);
+    }
+}
+
 TEST(files_that_cannot_be_written)
 {
     struct reader r = reader_of(MIB);

@@ -750,6 +750,41 @@ BOTH(test_read_much)
     assert_memory_equal(back, data, SIZE);
 }
 
+BOTH(test_read_parts)
+{
+    enum { SIZE = 5 << 20, TAIL = 100 };
+    ACT_AUTOFREE char *id = site_test_make_run();
+    ACT_AUTOFREE char *path = in_run(id, "user_logs/big");
+    ACT_AUTOFREE char *data = act_alloc(SIZE);
+    ACT_AUTOFREE char *back = act_alloc(SIZE + 1);
+    char end[TAIL + 1], none[1], small[20], behind[4];
+    struct site_part parts[] = {
+        {.name = "user_logs/big", .data = back, .len = SIZE + 1},
+        {.name = "user_logs/none", .data = none, .len = 1},
+        {.name = "user_logs/a", .offset = 2, .data = small, .len = sizeof(small)},
+        {.name = "user_logs/big", .offset = SIZE - TAIL, .data = end, .len = sizeof(end)},
+        {.name = "user_logs/a", .data = NULL, .len = 0},
+        {.name = "user_logs/a", .offset = UINT64_MAX, .data = behind, .len = sizeof(behind)},
+    };
+    static const size_t got[] = {SIZE, 0, 8, TAIL, 0, 0};
+
+    make_traps(id);
+    for (size_t i = 0; i < SIZE; i++)
+        data[i] = (char)(i / 7 + i);
+    assert_ok(act_file_write(path, data, SIZE, 0600, &err), err);
+    site_read_parts(site, id, parts, COUNT(parts));
+    for (size_t i = 0; i < COUNT(parts); i++) {
+        assert_int_equal(parts[i].rc, i == 1 ? -ACT_NOT_FOUND : 0);
+        assert_int_equal(parts[i].got, got[i]);
+    }
+    assert_non_null(strstr(act_error_text(&parts[1].error), "user_logs/none"));
+    assert_memory_equal(back, data, SIZE);
+    assert_memory_equal(end, data + SIZE - TAIL, TAIL);
+    assert_memory_equal(small, "23456789", 8);
+    site_read_parts(site, id, NULL, 0);
+    assert_int_equal(site_read(site, id, "user_logs/a", 0, small, 1, &parts[0].got, &err), 0);
+}
+
 BOTH(test_write)
 {
     ACT_AUTOFREE char *id = site_test_make_run();
@@ -798,14 +833,52 @@ BOTH(test_files)
         ACT_AUTOFREE char *path = in_run(id, wanted[i]);
         site_test_put_file(path, "12345");
     }
-    assert_ok(site_files(site, id, folders, COUNT(folders), &files, &err), err);
+    assert_ok(site_files(site, id, folders, COUNT(folders), 0, &files, &err), err);
     assert_int_equal(files.n, COUNT(wanted));
     for (size_t i = 0; i < files.n; i++) {
         assert_string_equal(files.v[i].name, wanted[i]);
         assert_int_equal(files.v[i].size, 5);
     }
     site_files_release(&files);
-    assert_int_equal(site_files(site, "none_1_00000000", folders, 1, &files, &err), -ACT_NOT_FOUND);
+    assert_int_equal(site_files(site, "none_1_00000000", folders, 1, 0, &files, &err), -ACT_NOT_FOUND);
+}
+
+/* The ends of files, of which the larger ones share what there is. */
+BOTH(test_ends_of_files)
+{
+    enum { LARGE = 100 << 10, MANY = 24 };
+    static const char *const folders[] = {"user_logs", "outputs"};
+    ACT_AUTOFREE char *id = site_test_make_run();
+    ACT_AUTOFREE char *data = act_alloc(LARGE + 1);
+    struct site_files files = {0};
+
+    for (size_t i = 0; i < LARGE; i++)
+        data[i] = (char)('a' + i % 23);
+    data[LARGE] = '\0';
+    for (size_t i = 0; i < MANY + 3; i++) {
+        ACT_AUTOFREE char *name = i < MANY        ? act_sprintf("user_logs/large%02zu", i)
+                                  : i == MANY     ? act_strdup("user_logs/small")
+                                  : i == MANY + 1 ? act_strdup("user_logs/empty")
+                                                  : act_strdup("outputs/model");
+        ACT_AUTOFREE char *path = in_run(id, name);
+        site_test_put_file(path, i < MANY ? data : i == MANY + 1 ? "" : "0123456789");
+    }
+    assert_ok(site_files(site, id, folders, COUNT(folders), 1, &files, &err), err);
+    assert_int_equal(files.n, MANY + 3);
+    size_t all = 0;
+    for (size_t i = 0; i < files.n; i++) {
+        const struct site_file *file = &files.v[i];
+        bool is_large = file->size == LARGE;
+        all += file->end_len;
+        if (!site_is_far(site) || file->size == 0 || act_starts_with(file->name, "outputs/")) {
+            assert_null(file->end);
+            continue;
+        }
+        assert_int_equal(file->end_len, is_large ? SITE_END_MAX_BYTES / 2 : 10);
+        assert_memory_equal(file->end, is_large ? data + LARGE - file->end_len : "0123456789", file->end_len);
+    }
+    assert_true(all <= SITE_ENDS_MAX_BYTES);
+    site_files_release(&files);
 }
 
 BOTH(test_states)
@@ -1196,7 +1269,7 @@ static int ask_files(struct site *liar, struct act_error *e)
     static const char *const folders[] = {"user_logs"};
     ACT_AUTO(site_files) files = {0};
 
-    return site_files(liar, "a_1_00000000", folders, 1, &files, e);
+    return site_files(liar, "a_1_00000000", folders, 1, 1, &files, e);
 }
 
 static int ask_read(struct site *liar, struct act_error *e)
@@ -1205,6 +1278,20 @@ static int ask_read(struct site *liar, struct act_error *e)
     size_t got;
 
     return site_read(liar, "a_1_00000000", "x", 0, data, sizeof(data), &got, e);
+}
+
+/* The first part is there, unless both are not understood. */
+static int ask_parts(struct site *liar, struct act_error *e)
+{
+    char data[2][8];
+    struct site_part parts[] = {{.name = "x", .data = data[0], .len = sizeof(data[0])},
+                                {.name = "y", .data = data[1], .len = sizeof(data[1])}};
+
+    site_read_parts(liar, "a_1_00000000", parts, COUNT(parts));
+    *e = parts[1].error;
+    assert_int_equal(parts[0].rc, parts[1].rc == -ACT_FAIL ? -ACT_FAIL : 0);
+    assert_int_equal(parts[0].got, parts[0].rc < 0 ? 0 : sizeof(data[0]));
+    return parts[1].rc;
 }
 
 static int ask_agent(struct site *liar, struct act_error *e)
@@ -1247,6 +1334,14 @@ TEST(test_wrong_answers)
         {"{\"files\":[[\"../x\",1]]}\n", ask_files, -ACT_FAIL},
         {"{\"files\":[[\"x\",-1]]}\n", ask_files, -ACT_FAIL},
         {"{\"files\":[\"x\"]}\n", ask_files, -ACT_FAIL},
+        {"{\"files\":[[\"x\",3,0,3]],\"parts\":[2]}\nab", ask_files, -ACT_FAIL},
+        {"{\"files\":[[\"x\",2,0,3]],\"parts\":[3]}\nabc", ask_files, -ACT_FAIL},
+        {"{\"files\":[[\"x\",3,0,-3]],\"parts\":[3]}\nabc", ask_files, -ACT_FAIL},
+        {"{\"files\":[[\"x\",3,0,2],[\"y\",1,0,1]],\"parts\":[3]}\nabc", ask_files, 0},
+        {"{\"parts\":[8]}\n12345678{\"parts\":[1]}\nx", ask_parts, 0},
+        {"{\"parts\":[8]}\n12345678{\"parts\":[1]}\n", ask_parts, -ACT_TEMPORARY},
+        {"{\"parts\":[8]}\n12345678{\"code\":3,\"error\":\"gone\"}\n", ask_parts, -ACT_NOT_FOUND},
+        {"{\"parts\":[9]}\n123456789", ask_parts, -ACT_FAIL},
         {"{\"parts\":[9]}\n123456789", ask_read, -ACT_FAIL},
         {"{\"parts\":[8]}\n12345678", ask_read, 0},
         {"{\"path\":\"relative\"}\n", ask_agent, -ACT_FAIL},

@@ -173,9 +173,10 @@ static void print_logs(const struct flow_logs *logs)
         printf("  and %zu more: --json lists all\n", logs->n - i);
 }
 
-static int print_tail(struct cli *cli, struct flow_run *run, struct act_error *err)
+static int print_tail(struct cli *cli, struct flow_run *run, const struct flow_logs *logs, struct act_error *err)
 {
-    struct flow_follow tail = {.tail = SHOWN_LINES, .sink = {.write = cli_write_stdout}};
+    bool fetched = logs->n > 0 && !logs->unkept_errno && !CLI_OPTIONS(cli, logs)->no_full_logs;
+    struct flow_follow tail = {.tail = SHOWN_LINES, .fetched = fetched, .sink = {.write = cli_write_stdout}};
 
     int rc = flow_follow_log(&cli->flow, run, &tail, err);
     cli_end_text();
@@ -185,7 +186,7 @@ static int print_tail(struct cli *cli, struct flow_run *run, struct act_error *e
 static int cmd_query_print_for_people(struct cli *cli, struct flow_run *run, const struct flow_logs *logs,
                                       bool with_tail, struct act_error *err)
 {
-    int rc = with_tail ? print_tail(cli, run, err) : 0;
+    int rc = with_tail ? print_tail(cli, run, logs, err) : 0;
 
     print_logs(logs);
     if (CLI_OPTIONS(cli, query)->no_details) {

@@ -268,35 +268,34 @@ static void take_metrics_line(struct board_follow *f, const struct act_buf *text
     samples_free(s);
 }
 
-static int read_samples(const struct board_follow *f, const struct store_entry *file, struct use *use,
-                        struct act_error *err)
+static void add_samples(const struct act_buf *text, struct use *use)
 {
-    ACT_AUTO(act_buf) text = {0};
-    int rc = flow_log_tail(&f->source, file, METRICS_END, &text, err);
-
-    if (rc < 0 || text.len == 0)
-        return rc;
+    if (text->len == 0)
+        return;
     struct samples *s = samples_new();
-    samples_feed(s, text.data, text.len);
+    samples_feed(s, text->data, text->len);
     samples_end(s);
     add_use(s, use);
     samples_free(s);
-    return 0;
 }
 
 static int look_at_nodes(struct board_follow *f, const struct store_page *logs, struct act_error *err)
 {
+    const struct store_entry *nodes[METRICS_NODES] = {0};
+    struct act_buf texts[METRICS_NODES] = {0};
     int64_t now_ms = act_now_monotonic_ms();
     struct use use = {0};
-    int nodes = 0, rc = 0;
+    size_t n = 0;
 
     if (now_ms < f->metrics_ms)
         return 0;
-    for (size_t i = 0; i < logs->n && nodes < METRICS_NODES && rc == 0; i++) {
-        if (!act_starts_with(logs->v[i].key, RUN_DIR_METRICS "/") || logs->v[i].size == 0)
-            continue;
-        rc = read_samples(f, &logs->v[i], &use, err);
-        nodes++;
+    for (size_t i = 0; i < logs->n && n < METRICS_NODES; i++)
+        if (act_starts_with(logs->v[i].key, RUN_DIR_METRICS "/") && logs->v[i].size > 0)
+            nodes[n++] = &logs->v[i];
+    int rc = flow_log_tails(&f->source, nodes, n, METRICS_END, texts, err);
+    for (size_t i = 0; i < n; i++) {
+        add_samples(&texts[i], &use);
+        act_buf_release(&texts[i]);
     }
     if (use.memory.n + use.gpu_memory.n > 0)
         f->metrics_ms = now_ms + METRICS_MS;

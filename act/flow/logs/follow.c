@@ -105,17 +105,14 @@ static int follow_give(void *arg, uint64_t at, const void *data, size_t len, str
     return what->all ? give_lines(d->f, d->s, data, len, err) : what->sink.write(what->sink.arg, data, len, err);
 }
 
-/* Gives what the log has between the stream's offset and end. A log that is gone was moved by a new attempt, which the
- * next round finds. */
-static int follow_drain(struct follower *f, struct stream *s, const char *name, uint64_t end, struct act_error *err)
+/* Gives what the logs have between the offsets of their streams and their ends, one after the other. A log that is gone
+ * was moved by a new attempt, which the next round finds. */
+static int follow_drain(struct follower *f, struct transfer_stretch *stretches, size_t n, struct act_error *err)
 {
-    struct draining draining = {.f = f, .s = s};
-    struct transfer_stretch stretch = {
-        .key = name, .offset = s->offset, .end = end, .write = follow_give, .arg = &draining};
-    int rc =
-        s->offset < end ? transfer_stretches(flow_engine(f->flow), f->from.store, &stretch, 1, 0, NULL, NULL, err) : 0;
+    int rc = n > 0 ? transfer_stretches(flow_engine(f->flow), f->from.store, stretches, n, 0, NULL, NULL, err) : 0;
 
-    f->moved = f->moved || stretch.got > 0;
+    for (size_t i = 0; i < n; i++)
+        f->moved = f->moved || stretches[i].got > 0;
     return rc;
 }
 
@@ -153,6 +150,9 @@ static int drain_attempt(struct follower *f, int attempt, int last, bool from_ta
         find_ranks(f, prefix);
     else if (!f->what->name)
         find_rank(f, prefix);
+    ACT_AUTOFREE struct draining *draining = act_calloc(f->n + 1, sizeof(*draining));
+    ACT_AUTOFREE struct transfer_stretch *stretches = act_calloc(f->n + 1, sizeof(*stretches));
+    size_t n = 0;
     for (size_t i = 0; i < f->n && rc == 0; i++) {
         struct stream *s = &f->v[i];
         ACT_AUTOFREE char *name = act_sprintf("%s%s", prefix, s->name);
@@ -162,10 +162,18 @@ static int drain_attempt(struct follower *f, int attempt, int last, bool from_ta
         rc = notice_restart(f, s, log, err);
         if (rc == 0 && log && from_tail)
             rc = flow_find_tail(&f->from, name, f->what->tail, log->size, &s->offset, err);
-        if (log && rc == 0)
-            rc = follow_drain(f, s, name, log->size, err);
+        if (rc < 0 || !log || s->offset >= log->size)
+            continue;
+        draining[n] = (struct draining){.f = f, .s = s};
+        stretches[n] = (struct transfer_stretch){.key = log->key,
+                                                 .offset = s->offset,
+                                                 .end = log->size,
+                                                 .in_turn = true,
+                                                 .write = follow_give,
+                                                 .arg = &draining[n]};
+        n++;
     }
-    return rc;
+    return rc < 0 ? rc : follow_drain(f, stretches, n, err);
 }
 
 /* Lines that will never have an end. */
@@ -248,6 +256,7 @@ static int timed_round(struct follower *f, struct act_error *err)
 
     store_page_release(&f->logs);
     f->moved = false;
+    f->from.with_ends = f->attempt == 0 && f->what->all;
     f->from.by_news = f->watch.by_news && !run_state_is_final(f->run->status.state); /* the last one has all */
     int rc = flow_source_list(&f->from, &f->logs, err);
     int64_t listed = act_now_monotonic_ms();
@@ -368,9 +377,10 @@ int flow_follow_log(struct flow *flow, struct flow_run *run, const struct flow_f
     int rc = what->name ? flow_find_output(run, what->name, &output, err) : 0;
 
     if (rc >= 0)
-        rc = output.folder ? flow_source_open_output(flow, run, &output, &f.from, err)
-             : output.path ? flow_source_open_there(flow, run, &f.from, err)
-                           : flow_source_open(flow, run, &f.from, err);
+        rc = output.folder   ? flow_source_open_output(flow, run, &output, &f.from, err)
+             : output.path   ? flow_source_open_there(flow, run, &f.from, err)
+             : what->fetched ? flow_source_open_here(flow, run, &f.from, err)
+                             : flow_source_open(flow, run, &f.from, err);
     f.from.with_outputs = output.path && !output.folder;
     const char *name = f.from.only ? f.from.only : output.path ? output.path : what->name;
     if (!what->all)

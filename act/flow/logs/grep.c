@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "flow/flow_internal.h"
 #include "flow/logs/logs.h"
 #include "flow/source/source.h"
 #include "flow/trust.h"
@@ -43,6 +44,8 @@ void flow_grep_close(struct flow_grep *grep)
 /* ---- one log */
 
 struct reading {
+    struct grep_logs *all;
+    uint64_t size; /* as it was listed; 0: nothing, or not known */
     const struct flow_grep *grep;
     const struct flow_grep_sink *sink;
     struct flow_match match;
@@ -117,24 +120,32 @@ static int grep_take_text(struct reading *r, const char *text, size_t len, struc
     return rc;
 }
 
-static int grep_read_log(const struct flow_source *source, const struct store_entry *log, struct reading *r,
-                         char *chunk, struct act_error *err)
+/* Finds what is left of the log, a line without an end. */
+static int grep_end_log(struct reading *r, struct act_error *err)
 {
+    int rc = r->line.len > 0 ? grep_end_line(r, err) : 0;
+
+    act_buf_release(&r->line);
+    return rc;
+}
+
+/* Searches a log whose size may be unknown. */
+static int grep_read_log(const struct flow_source *source, struct reading *r, struct act_error *err)
+{
+    ACT_AUTOFREE char *chunk = act_alloc(CHUNK);
     uint64_t at = 0;
     size_t got = 1;
     int rc = 0;
 
     while (rc == 0 && got > 0) {
-        rc = flow_source_read(source, log->key, at, chunk, CHUNK, &got, err);
+        rc = flow_source_read(source, r->match.log, at, chunk, CHUNK, &got, err);
         if (rc == -ACT_NOT_FOUND) /* it was listed, and is gone */
             return 0;
         if (rc == 0)
             rc = grep_take_text(r, chunk, got, err);
         at += got;
     }
-    if (rc == 0 && r->line.len > 0)
-        rc = grep_end_line(r, err);
-    return rc;
+    return rc < 0 ? rc : grep_end_log(r, err);
 }
 
 /* The rank of a log, whichever attempt it is of. */
@@ -148,28 +159,88 @@ static int grep_rank_of(const char *name)
 
 /* ---- all logs of a run */
 
-static int search(const struct flow_source *source, const struct flow_run *run, const struct flow_grep *grep,
-                  const struct flow_grep_sink *sink, size_t *n_found, struct act_error *err)
-{
-    ACT_AUTO(store_page) logs = {0};
-    ACT_AUTOFREE char *chunk = act_alloc(CHUNK);
-    int rc = flow_source_list(source, &logs, err);
+/* All logs, in order. */
+struct grep_logs {
+    struct flow *flow;
+    const struct flow_source *source;
+    struct reading *v;
+    size_t n;
+    size_t now; /* the log whose lines are found: those before it have ended */
+};
 
-    for (size_t i = 0; i < logs.n && rc == 0; i++) {
-        const char *name = logs.v[i].key;
-        struct reading r = {.grep = grep,
-                            .sink = sink,
-                            .n_found = n_found,
-                            .match = {.run = run,
-                                      .log = name,
-                                      .rank = grep_rank_of(name),
-                                      .attempt = flow_log_attempt(name) ?: run->status.attempt,
-                                      .changed_unix_s = logs.v[i].last_modified_s}};
-        if (*name == '.' || logs.v[i].kind != STORE_FILE) /* what is written about the copies */
-            continue;
-        rc = grep_read_log(source, &logs.v[i], &r, chunk, err);
-        act_buf_release(&r.line);
+static int grep_go_to(struct grep_logs *logs, size_t i, struct act_error *err)
+{
+    int rc = 0;
+
+    for (; logs->now < i && rc == 0; logs->now++)
+        rc = grep_end_log(&logs->v[logs->now], err);
+    return rc;
+}
+
+static int grep_write(void *arg, uint64_t at, const void *data, size_t len, struct act_error *err)
+{
+    struct reading *r = arg;
+    int rc = grep_go_to(r->all, (size_t)(r - r->all->v), err);
+
+    (void)at;
+    return rc < 0 ? rc : grep_take_text(r, data, len, err);
+}
+
+/* Searches n logs of known sizes as they were listed, of which many are read at once. */
+static int grep_read_known(struct grep_logs *logs, size_t first, size_t n, struct act_error *err)
+{
+    enum { MEMORY = 32 << 20 };
+    ACT_AUTOFREE struct transfer_stretch *stretches = act_calloc(n, sizeof(*stretches));
+
+    for (size_t i = 0; i < n; i++)
+        stretches[i] = (struct transfer_stretch){.key = logs->v[first + i].match.log,
+                                                 .end = logs->v[first + i].size,
+                                                 .in_turn = true,
+                                                 .write = grep_write,
+                                                 .arg = &logs->v[first + i]};
+    int rc = transfer_stretches(flow_engine(logs->flow), logs->source->store, stretches, n, MEMORY, NULL, NULL, err);
+    return rc < 0 ? rc : grep_go_to(logs, first + n, err);
+}
+
+static int grep_read_all(struct grep_logs *logs, struct act_error *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0, n; i < logs->n && rc == 0; i += n > 0 ? n : 1) {
+        logs->now = i;
+        for (n = 0; i + n < logs->n && logs->v[i + n].size > 0;)
+            n++;
+        rc = n > 0 ? grep_read_known(logs, i, n, err) : grep_read_log(logs->source, &logs->v[i], err);
     }
+    return rc;
+}
+
+static int search(struct flow *flow, const struct flow_source *source, const struct flow_run *run,
+                  const struct reading *as, struct act_error *err)
+{
+    ACT_AUTO(store_page) page = {0};
+    int rc = flow_source_list(source, &page, err);
+    struct grep_logs logs = {.flow = flow, .source = source, .v = act_calloc(page.n + 1, sizeof(*logs.v))};
+
+    for (size_t i = 0; i < page.n; i++) {
+        const char *name = page.v[i].key;
+        if (*name == '.' || page.v[i].kind != STORE_FILE) /* what is written about the copies */
+            continue;
+        struct reading *r = &logs.v[logs.n++];
+        *r = *as;
+        r->all = &logs;
+        r->size = page.v[i].size;
+        r->match = (struct flow_match){.run = run,
+                                       .log = name,
+                                       .rank = grep_rank_of(name),
+                                       .attempt = flow_log_attempt(name) ?: run->status.attempt,
+                                       .changed_unix_s = page.v[i].last_modified_s};
+    }
+    if (rc == 0)
+        rc = grep_read_all(&logs, err);
+    for (size_t i = 0; i < logs.n; i++)
+        act_buf_release(&logs.v[i].line);
+    free(logs.v);
     return rc;
 }
 
@@ -182,8 +253,9 @@ static int search_in(struct flow *flow, const struct flow_run *run,
     struct flow_source source = {0};
     int rc = open(flow, run, &source, err);
 
+    source.with_ends = true;
     if (rc == 0 && source.store)
-        rc = search(&source, run, grep, sink, n_found, err);
+        rc = search(flow, &source, run, &(struct reading){.grep = grep, .sink = sink, .n_found = n_found}, err);
     flow_source_close(&source);
     return rc;
 }

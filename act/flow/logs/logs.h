@@ -85,7 +85,8 @@ struct flow_sink {
 struct flow_follow {
     const char *name; /* NULL: the log of this rank, whatever its name on the platform */
     int rank;
-    bool all; /* the logs of all ranks, by line() */
+    bool all;     /* the logs of all ranks, by line() */
+    bool fetched; /* the copies are read, which flow_fetch_logs() has just brought up to date */
     /* A whole line without its newline, or a piece of a very long one; arg is the sink's. After each batch of lines,
      * the sink is called with no bytes. */
     int (*line)(void *arg, int rank, const char *text, size_t len, struct act_error *err);

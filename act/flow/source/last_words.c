@@ -49,18 +49,21 @@ static void take_last_words(int rank, const struct act_strv *lines, struct flow_
 int flow_find_last_words(const struct flow_source *source, const struct flow_run *run, const struct store_page *logs,
                          const char *prefix, struct flow_last_words *out, struct act_error *err)
 {
-    int world = run->spec.nodes * run->spec.procs_per_node, rc = 0;
+    const struct store_entry *of[RANKS_MAX] = {0};
+    struct act_buf texts[RANKS_MAX] = {0};
+    int world = run->spec.nodes * run->spec.procs_per_node, n = 0;
 
     *out = (struct flow_last_words){.rank = -1};
-    for (int rank = 0; rank < world && rank < RANKS_MAX && rc == 0; rank++) {
-        struct act_buf text = {0};
+    for (; n < world && n < RANKS_MAX; n++)
+        of[n] = flow_find_rank_log(logs, prefix, n);
+    int rc = flow_log_tails(source, of, (size_t)n, TAIL, texts, err);
+    for (int rank = 0; rank < n; rank++) {
         struct act_strv lines = {0};
-        rc = flow_log_tail(source, flow_find_rank_log(logs, prefix, rank), TAIL, &text, err);
-        if (text.len > 0)
-            flow_last_lines(&text, LINES, &lines);
+        if (texts[rank].len > 0)
+            flow_last_lines(&texts[rank], LINES, &lines);
         take_last_words(rank, &lines, out);
         act_strv_release(&lines);
-        act_buf_release(&text);
+        act_buf_release(&texts[rank]);
     }
     return rc;
 }
@@ -87,6 +90,7 @@ void flow_add_last_words(struct flow *flow, const struct flow_run *run, struct r
     struct act_error err;
     int rc = flow_source_open(flow, run, &source, &err);
 
+    source.with_ends = true;
     if (rc == 0 && !platform_row(source.platform)->about.keeps_record)
         rc = flow_source_list(&source, &logs, &err);
     if (rc == 0)

@@ -54,6 +54,7 @@ struct flow_source {
     char *only;                /* the one name that is listed; NULL: all are */
     struct store_page copies;
     bool by_news;     /* as of store_list: it is asked because its store has news */
+    bool with_ends;   /* as of store_list: what is listed is read next */
     int64_t whole_ns; /* when the copies of an ended run were complete; INT64_MAX: not known */
 };
 /* Opens the place for reading: where every question is a request to a service, the copies if they are whole. The caller
@@ -90,13 +91,17 @@ int flow_last_attempt(const struct store_page *logs);
 /* Appends at most the last max bytes of a log, from the beginning of a line. Nothing, if log is NULL or gone. */
 int flow_log_tail(const struct flow_source *source, const struct store_entry *log, size_t max, struct act_buf *out,
                   struct act_error *err) ACT_NODISCARD;
+/* Does so for n logs at once: out[i] gets the end of logs[i]. */
+int flow_log_tails(const struct flow_source *source, const struct store_entry *const *logs, size_t n, size_t max,
+                   struct act_buf *out, struct act_error *err) ACT_NODISCARD;
 /* Reads a small JSON file among the logs into *out, a new reference; NULL: log is NULL or gone, or it is not whole or
  * larger than 1 MiB. */
 int flow_log_json(const struct flow_source *source, const struct store_entry *log, json_t **out,
                   struct act_error *err) ACT_NODISCARD;
 /* Appends the last n lines that are not blank, cleaned, to out. */
 void flow_last_lines(const struct act_buf *text, size_t n, struct act_strv *out);
-/* Finds where the last n lines of the first end bytes of a log begin. It looks backwards, chunk by chunk. */
+/* Finds where the last n lines of the first end bytes of a log begin. It looks backwards, by chunks that become
+ * larger. */
 int flow_find_tail(const struct flow_source *from, const char *name, int64_t n, uint64_t end, uint64_t *out,
                    struct act_error *err) ACT_NODISCARD;
 

@@ -5,28 +5,70 @@
 #include "diagnose/diagnose.h"
 #include "flow/source/source.h"
 
-enum { CHUNK = 8 << 20 };
+enum { FIRST_CHUNK = 64 << 10, LAST_CHUNK = 8 << 20 };
+
+/* Drops what stands before the first end of a line. */
+static void tail_begin_line(struct act_buf *text)
+{
+    const char *first = text->len > 0 ? memchr(text->data, '\n', text->len) : NULL;
+    size_t cut = first ? (size_t)(first - text->data) + 1 : 0;
+
+    if (cut == 0)
+        return;
+    memmove(text->data, text->data + cut, text->len - cut + 1);
+    text->len -= cut;
+}
+
+static int tail_take(const struct store_call *call, struct act_buf *out, struct act_error *err)
+{
+    if (call->rc == -ACT_NOT_FOUND) /* it is gone */
+        return 0;
+    if (call->rc < 0) {
+        *err = call->error;
+        return call->rc;
+    }
+    act_buf_add(out, call->get.sink, call->get.got);
+    if (call->get.offset > 0)
+        tail_begin_line(out);
+    return 0;
+}
+
+int flow_log_tails(const struct flow_source *s, const struct store_entry *const *logs, size_t n, size_t max,
+                   struct act_buf *out, struct act_error *err)
+{
+    ACT_AUTOFREE struct store_call *calls = act_calloc(n + 1, sizeof(*calls));
+    ACT_AUTOFREE size_t *of = act_calloc(n + 1, sizeof(*of));
+    size_t n_calls = 0;
+    int rc = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        if (!logs[i])
+            continue;
+        uint64_t from = logs[i]->size > max ? logs[i]->size - max : 0;
+        of[n_calls] = i;
+        calls[n_calls++] = (struct store_call){
+            .op = STORE_GET, .key = logs[i]->key, .get = {.offset = from, .sink = act_alloc(max), .sink_cap = max}};
+    }
+    store_do_many(s->store, calls, n_calls);
+    for (size_t i = 0; i < n_calls; i++) {
+        if (rc == 0)
+            rc = tail_take(&calls[i], &out[of[i]], err);
+        free(calls[i].get.sink);
+        store_call_release(&calls[i]);
+    }
+    return rc;
+}
 
 int flow_log_tail(const struct flow_source *s, const struct store_entry *log, size_t max, struct act_buf *out,
                   struct act_error *err)
 {
-    uint64_t from = log && log->size > max ? log->size - max : 0;
-    size_t got;
+    struct act_buf text = {0};
+    int rc = flow_log_tails(s, &log, 1, max, &text, err);
 
-    if (!log)
-        return 0;
-    ACT_AUTOFREE char *text = act_alloc(max);
-    int rc = flow_source_read(s, log->key, from, text, max, &got, err);
-    if (rc < 0)
-        return rc == -ACT_NOT_FOUND ? 0 : rc;
-    act_buf_add(out, text, got);
-    const char *first = from > 0 && out->len > 0 ? memchr(out->data, '\n', out->len) : NULL;
-    if (first) {
-        size_t cut = (size_t)(first - out->data) + 1;
-        memmove(out->data, out->data + cut, out->len - cut + 1);
-        out->len -= cut;
-    }
-    return 0;
+    if (text.len > 0)
+        act_buf_add(out, text.data, text.len);
+    act_buf_release(&text);
+    return rc;
 }
 
 int flow_log_json(const struct flow_source *s, const struct store_entry *log, json_t **out, struct act_error *err)
@@ -77,12 +119,13 @@ static size_t tail_start(const char *text, size_t len, int64_t n, int64_t *found
 int flow_find_tail(const struct flow_source *from, const char *name, int64_t n, uint64_t end, uint64_t *out,
                    struct act_error *err)
 {
-    ACT_AUTOFREE char *chunk = act_alloc(CHUNK);
+    ACT_AUTOFREE char *chunk = act_alloc(LAST_CHUNK);
+    size_t most = FIRST_CHUNK;
     int64_t found = -1;
 
     *out = n == 0 ? end : 0;
     while (end > 0 && n > 0) {
-        uint64_t start = end > CHUNK ? end - CHUNK : 0;
+        uint64_t start = end > most ? end - most : 0;
         size_t got;
         int rc = flow_source_read(from, name, start, chunk, end - start, &got, err);
         if (rc < 0)
@@ -95,6 +138,7 @@ int flow_find_tail(const struct flow_source *from, const char *name, int64_t n, 
             return 0;
         }
         end = start;
+        most = most < LAST_CHUNK ? most * 2 : most;
     }
     return 0;
 }

@@ -103,21 +103,35 @@ static void rank_lines_take_end(struct end *end, const struct act_strv *lines, i
     end->said.line = act_strdup(i > 0 ? lines->v[i - 1] : "");
 }
 
-static int ask_log_end(const struct flow_source *from, struct end *end, int64_t until_unix_s, struct act_error *err)
+static void rank_lines_note_end(struct end *end, const struct act_buf *text, int64_t until_unix_s)
 {
-    ACT_AUTO(act_buf) text = {0};
     ACT_AUTO(act_strv) lines = {0};
 
     if (!end->log)
-        return 0;
+        return;
     int64_t changed = end->log->last_modified_s;
     if (changed > 0)
         end->said.silent_s = changed < until_unix_s ? until_unix_s - changed : 0;
-    int rc = flow_log_tail(from, end->log, TAIL, &text, err);
-    if (rc == 0 && text.len > 0)
-        flow_last_lines(&text, TAIL_LINES, &lines);
-    if (rc == 0)
-        rank_lines_take_end(end, &lines, until_unix_s);
+    if (text->len > 0)
+        flow_last_lines(text, TAIL_LINES, &lines);
+    rank_lines_take_end(end, &lines, until_unix_s);
+}
+
+/* Reads the ends of the logs of at most ASKED ranks. */
+static int ask_log_ends(const struct flow_source *from, struct end *ends, size_t n, int64_t until_unix_s,
+                        struct act_error *err)
+{
+    const struct store_entry *logs[ASKED] = {0};
+    struct act_buf texts[ASKED] = {0};
+
+    for (size_t i = 0; i < n; i++)
+        logs[i] = ends[i].log;
+    int rc = flow_log_tails(from, logs, n, TAIL, texts, err);
+    for (size_t i = 0; i < n; i++) {
+        if (rc == 0)
+            rank_lines_note_end(&ends[i], &texts[i], until_unix_s);
+        act_buf_release(&texts[i]);
+    }
     return rc;
 }
 
@@ -159,14 +173,12 @@ int flow_find_rank_lines(const struct flow_source *from, const struct flow_run *
                          const char *prefix, int64_t ended_unix_s, struct flow_rank_lines *out, struct act_error *err)
 {
     int64_t until_unix_s = ended_unix_s > 0 ? ended_unix_s : act_now_unix_s();
-    int rc = 0;
 
     flow_rank_lines_release(out);
     ACT_AUTOFREE struct end *ends = find_logs(run, logs, prefix, &out->ranks);
     qsort(ends, out->ranks, sizeof(*ends), to_be_asked_first);
     size_t n = choose_asked(ends, out->ranks);
-    for (size_t i = 0; i < n && rc == 0; i++)
-        rc = ask_log_end(from, &ends[i], until_unix_s, err);
+    int rc = ask_log_ends(from, ends, n, until_unix_s, err);
     count_same(ends, n);
     qsort(ends, n, sizeof(*ends), to_be_shown_first);
     out->v = act_calloc(n, sizeof(*out->v));

@@ -410,6 +410,7 @@ int flow_why(struct flow *flow, const struct flow_run *run, struct flow_why *out
         diagnose_judge_text(&a.verdict, DIAGNOSE_AGENT, status->reason, strlen(status->reason), NULL);
     if (rc == 0 && asks_platform)
         rc = flow_source_open(flow, run, &a.from, err);
+    a.from.with_ends = true;
     if (rc == 0 && asks_platform)
         rc = why_ask(&a, err);
     flow_source_close(&a.from);
