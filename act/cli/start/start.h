@@ -11,6 +11,9 @@
  * itself; a dry run warns of them. */
 int cli_check_shell(const struct cli *cli, struct act_error *err) ACT_NODISCARD;
 
+/* Refuses --after-any for a new run that follows none. */
+int cli_check_after(const struct cli *cli, struct act_error *err) ACT_NODISCARD;
+
 /* The progress display while the code is packed. */
 struct cli_packing {
     struct cli_progress line; /* must be first: its callback gets a pointer to it */
