@@ -295,6 +295,44 @@ def test_a_sweep_waits(chain):
     assert act.run(*words).out.strip() == sweep, "it is the same sweep when nothing is left to wait for"
 
 
+# ---- machines behind ssh
+
+
+@pytest.fixture
+def away(act, host):
+    return Chain(act, ("-c", "lab", "-n", "1"))
+
+
+def test_behind_ssh(away):
+    one_after_the_other(away)
+
+
+def test_behind_ssh_down_the_chain(away):
+    down_the_chain(away)
+
+
+def test_on_the_machine_where_the_other_one_is(act, pair):
+    """It waits there, though another one has room."""
+    chain = Chain(act, ("-c", "lab", "-n", "1"))
+    first, second = (chain.submit(name, gate=True, before=("-n", "2")) for name in ("one", "two"))
+    assert pair.runs("gpu1") == [first] and pair.runs("gpu2") == [second]
+    third = chain.submit("three", "--after", second)
+    assert third in pair.runs("gpu2")
+    chain.waits(third, second)
+    act.fail("-c", "lab", "-n", "1", "submit", "--after", f"{first},{second}", "true", status=2,
+             match=f"'{first}' is on 'gpu1' and '{second}' on 'gpu2'.*a wait {first} {second} && a submit")
+    here = act.submit("sleep", "300", before=HERE)
+    act.fail("-c", "lab", "submit", "--after", here, "true", status=2,
+             match=f"another place.*a wait {here} && a submit")
+    act.run("abort", here)
+    act.fail("-c", "lab", "-n", "1", "submit", "--after", here, "true", match="was canceled")
+    for name in ("one", "two"):
+        chain.open(name)
+    chain.ends(third, "Completed")
+    done = act.finish("true", before=HERE)
+    act.finish("--after", f"{done},{first},{second}", "true", before=chain.before)
+
+
 # ---- services
 
 
