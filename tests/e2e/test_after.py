@@ -333,6 +333,65 @@ def test_on_the_machine_where_the_other_one_is(act, pair):
     act.finish("--after", f"{done},{first},{second}", "true", before=chain.before)
 
 
+# ---- Slurm
+
+
+@pytest.fixture
+def batch(lab):
+    return Chain(lab.act, ("-c", "lab", "-n", "1"))
+
+
+def test_on_slurm(batch):
+    one_after_the_other(batch)
+
+
+def test_on_slurm_down_the_chain(batch):
+    down_the_chain(batch)
+
+
+def test_on_slurm_aborted_while_it_waits(batch):
+    aborted_while_it_waits(batch)
+
+
+def test_on_slurm_what_has_ended(batch):
+    what_has_ended(batch)
+
+
+def test_on_slurm_one_that_is_tried_again_has_not_ended(lab, batch):
+    act = lab.act
+    act.env["ACT_RETRY_PAUSE"] = "0"
+    timeout = "Watchdog caught collective operation timeout: WorkNCCL(SeqNum=1, OpType=ALLREDUCE)"
+    first = lab.submit("--retry", "3", "--retry-on", "nccl_timeout", "bash", "-c",
+                       f"[ $ACT_ATTEMPT -gt 1 ] && exec sh stage.sh first 0; echo '{timeout}'; exit 3")
+    second = batch.submit("second", "--after", first)
+    batch.ends(second, "Completed")
+    assert batch.lines() == ["begin first", "end first", "begin second", "end second"]
+
+
+def test_on_slurm_a_sweep_waits(lab, batch):
+    """All of its array, for one task of another."""
+    act = lab.act
+    one = ("-c", "lab", "-n", "1", "sweep")
+    act.run(*one, "--name", "prep", "--grid", "n=1,2", "--", "sh", "stage.sh", "prep{n}", "0", "gate")
+    batch.open("prep1")
+    batch.begun("prep2")
+    sweep = act.run(*one, "--after", "prep.1", "--grid", "n=3,4", "--", "sh", "stage.sh", "{n}", "0").out.strip()
+    act.run("wait", "--tag", f"sweep={sweep}")
+    assert "end prep1" in batch.lines() and "end prep2" not in batch.lines()
+    batch.open("prep2")
+    act.run("wait", "prep.2")
+
+
+def test_on_slurm_besides_its_own_dependency(lab, batch):
+    first = batch.submit("first", gate=True)
+    batch.begun("first")
+    job = lab.bed.job(first)
+    lab.configure(slurm={"sbatch_options": [f"--dependency=afterany:{job}?afterok:{job}"]})
+    lab.fail("--after", first, "true", status=2, match="of which any is enough")
+    batch.open("first")
+    batch.ends(first, "Completed")
+
+
 # ---- services
 
 
