@@ -144,6 +144,13 @@ static bool leads_to(const struct config *config, const char *platform, const ch
     return act_streq(leads, where) || (row->place.has && row->place.has(config, where));
 }
 
+bool flow_leads_to(const struct config *config, const struct ledger_run *row)
+{
+    ACT_AUTOFREE char *went = flow_where_it_went(row);
+
+    return leads_to(config, row->platform, went);
+}
+
 /* ---- a configuration that leads there */
 
 /* Returns the configuration that a run wrote down, a new reference; NULL: none. */

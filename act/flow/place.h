@@ -45,6 +45,8 @@ int flow_open_of_run(const struct ledger_run *row, const struct config_request *
  * the row has changed, and is to be written down when the run is found there. */
 int flow_point_at(const struct flow *flow, struct ledger_run *row, bool *out_pointed,
                   struct act_error *err) ACT_NODISCARD;
+/* Tells whether a configuration leads to where a run went. */
+bool flow_leads_to(const struct config *config, const struct ledger_run *row);
 /* Says so if the cluster file of a run leads elsewhere today. */
 void flow_say_elsewhere(const struct ledger_run *row);
 

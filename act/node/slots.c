@@ -125,28 +125,27 @@ static int lock_and_leave(void *fd)
 }
 
 /* A child waits in flock(), so that this process still hears signals. The lock belongs to the open file that
- * both share and stays when the child has ended. a: who says meanwhile what is before it; NULL: nobody. */
-static int queue_wait(int fd, const char *dir, struct asker *a, struct watch *w, struct act_error *err)
+ * both share and stays when the child has ended. */
+static int queue_wait(struct asker *a, struct act_error *err)
 {
     int signal, status = 0;
-    pid_t pid = child_start(&(struct child){.run = lock_and_leave, .arg = &fd, .out_fd = -1});
+    pid_t pid = child_start(&(struct child){.run = lock_and_leave, .arg = &a->queue_fd, .out_fd = -1});
 
     if (pid < 0)
         return act_error_errno(err, errno, "cannot wait in the queue");
     for (;;) {
-        if (watch_wait(w, a ? LOOK_AGAIN_MS : -1, &signal) == WATCH_EXTRA && a)
+        if (watch_wait(a->w, LOOK_AGAIN_MS, &signal) == WATCH_EXTRA)
             slots_drain(a->notify_fd);
         if (is_stop(signal)) {
             child_kill_all();
             return interrupted(err);
         }
         if (!child_reap(pid, &status)) {
-            if (a)
-                tell_what_is_before(a);
+            tell_what_is_before(a);
             continue;
         }
         if (WIFEXITED(status))
-            return WEXITSTATUS(status) == 0 ? 0 : cannot_lock(err, WEXITSTATUS(status), dir);
+            return WEXITSTATUS(status) == 0 ? 0 : cannot_lock(err, WEXITSTATUS(status), a->request->dir);
         return act_error_set(err, ACT_FAIL, "cannot wait in the queue: the process that waits was killed by %s",
                              strsignal(WTERMSIG(status)));
     }
@@ -164,7 +163,7 @@ static int queue_pass(struct asker *a, struct act_error *err)
         return cannot_lock(err, errno, dir);
     notice(a, path, IN_MODIFY);
     tell_what_is_before(a);
-    int rc = queue_wait(a->queue_fd, dir, a, a->w, err);
+    int rc = queue_wait(a, err);
     notice_no_more(a);
     return rc;
 }
@@ -174,18 +173,6 @@ static void queue_leave(struct asker *a)
 {
     write_line(a->queue_fd, "");
     close(a->queue_fd);
-}
-
-int slots_wait_for(const char *dir, struct watch *w, struct act_error *err)
-{
-    ACT_AUTOFREE char *path = act_path_join(dir, RUN_FILE_LOCK);
-    int fd = open(path, O_RDWR | O_CLOEXEC);
-
-    if (fd < 0) /* the folder was removed: nothing is left of the run */
-        return errno == ENOENT ? 0 : act_error_errno(err, errno, "cannot open '%s'", path);
-    int rc = queue_wait(fd, dir, NULL, w, err);
-    close(fd);
-    return rc;
 }
 
 /* ---- the slots ---- */

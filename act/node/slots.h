@@ -35,8 +35,6 @@ struct slots_request {
 int slots_take(struct slots *s, const struct slots_request *request, struct watch *w,
                struct act_error *err) ACT_NODISCARD;
 void slots_release(struct slots *s);
-/* Waits until the run whose folder is dir has ended, whatever became of it; signals as above. */
-int slots_wait_for(const char *dir, struct watch *w, struct act_error *err) ACT_NODISCARD;
 
 /* Tells whether a slot is ours. */
 bool slots_has(const struct slots *s, int slot);

@@ -13,34 +13,13 @@
 
 /* ---- slots ---- */
 
-static void tell_waiting(void *arg, const char *why)
+void start_tell_waiting(void *arg, const char *why)
 {
     struct supervisor *s = arg;
 
     attempt_set_reason(s, why);
     node_say("%s", why);
     attempt_save_status(s);
-}
-
-static int wait_for_run(struct supervisor *s, const char *id, struct act_error *err)
-{
-    ACT_AUTOFREE char *runs = act_path_dirname(s->node.dir);
-    ACT_AUTOFREE char *dir = act_path_join(runs, id);
-    ACT_AUTOFREE char *reason = act_sprintf("waits for the end of '%s'", id);
-
-    tell_waiting(s, reason);
-    return slots_wait_for(dir, &s->watch, err);
-}
-
-/* A run that this one replaces is told to end when this one is sure to begin. */
-static int wait_for_others(struct supervisor *s, struct act_error *err)
-{
-    const struct act_strv *after = &s->node.spec.after;
-    int rc = 0;
-
-    for (size_t i = 0; i < after->n && rc == 0; i++)
-        rc = wait_for_run(s, after->v[i], err);
-    return rc;
 }
 
 /* Tells whether the GPUs can be found here, by which they get their names and are seen to be busy. Of a job it must be
@@ -104,7 +83,7 @@ static int take_slots(struct supervisor *s, struct act_error *err)
     struct slots_request request = {.dir = s->options.slots_dir,
                                     .need = s->node.spec.gpus_per_node,
                                     .run = s->node.spec.id,
-                                    .waiting = tell_waiting,
+                                    .waiting = start_tell_waiting,
                                     .arg = s};
 
     return (s->options.gpus ? take_gpus : take_processors)(s, &request, err);
@@ -112,7 +91,7 @@ static int take_slots(struct supervisor *s, struct act_error *err)
 
 int start_take_slots(struct supervisor *s, struct act_error *err)
 {
-    int rc = wait_for_others(s, err);
+    int rc = others_wait(s, err);
 
     return rc < 0 ? rc : take_slots(s, err);
 }

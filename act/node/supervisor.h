@@ -2,6 +2,7 @@
  *
  *   supervise.c   the program and its loop
  *   start.c       until the ranks run
+ *   others.c      the runs for which it waits before
  *   ranks.c       what is known about the ranks
  *   judge.c       what the end of the ranks means
  *   hang.c        whether the run hangs
@@ -115,6 +116,15 @@ int start_run(struct supervisor *s, struct act_error *err) ACT_NODISCARD;
 /* Waits for the runs that this one follows, and takes the slots of this machine; s->status says meanwhile what it waits
  * for. What is started from now on sees the GPUs. */
 int start_take_slots(struct supervisor *s, struct act_error *err) ACT_NODISCARD;
+/* Says in the status why the supervisor, arg, waits. */
+void start_tell_waiting(void *arg, const char *why);
+
+/* ---- others.c ---- */
+
+/* Waits for the runs on this machine that this one follows: for the end of those that it replaces (run_spec.after),
+ * then for what it is to run after (run_spec.needs). -ACT_INTERRUPTED: the user has asked to abort, or one of the
+ * latter did not complete, which the error names; then this run is canceled. */
+int others_wait(struct supervisor *s, struct act_error *err) ACT_NODISCARD;
 
 /* ---- ranks.c ---- */
 

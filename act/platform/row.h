@@ -75,6 +75,8 @@ struct platform_about {
     bool begins_once;
     /* Its runs can change their size. */
     bool is_elastic;
+    /* Somebody there starts a run when others have ended (run_spec.needs). */
+    bool runs_after;
     /* The agent of a run can begin another attempt after one that failed (run_spec.retry_times). */
     bool tries_again;
     /* ... and on other nodes. */
@@ -163,7 +165,8 @@ struct platform_submit {
      * where it refuses. A second call changes nothing. May be NULL: there is nothing of the kind. */
     int (*prepare)(struct platform *p, const struct run_spec *spec, struct act_error *err);
     /* Starts or queues a run, and returns when the platform has it. A second call with the same id succeeds and changes
-     * nothing. A platform that cannot let it wait for the runs of spec->after begins it at once. */
+     * nothing. A platform that cannot let it wait for the runs of spec->after begins it at once; with about.runs_after,
+     * it waits for those of spec->needs, and ends as canceled if one does not complete. */
     int (*one)(struct platform *p, const struct platform_submission *submission, struct act_error *err);
     /* Starts or queues several runs, all or none, as one thing of the platform's that also sees to max_parallel; they
      * begin when all that the runs of spec->after were submitted with have ended. May be NULL: there is nothing of the

@@ -117,6 +117,8 @@ struct run_spec {
     char *mount;              /* what mounts folders: "blobfuse2", "rclone"; or "copy"; NULL: what the node has */
     char *resubmit_of;        /* the id of the run this one repeats; may be NULL */
     struct act_strv after;    /* it begins when these runs have ended, on a platform that can wait and has them */
+    struct act_strv needs;    /* it begins when these runs have completed, and is canceled if one does not; */
+    bool needs_any;           /* with this, when they have ended, whatever became of them */
     char *name;               /* what its user calls it, not unique; may be NULL */
     json_t *tags;             /* an object of texts; NULL: none */
     bool own_image;           /* image is of its job file, not of the cluster file */
@@ -295,6 +297,16 @@ int run_status_from_json(const json_t *json, struct run_status *out, struct act_
  * atomically, too, but without waiting for the disk: after a power cut they mean nothing. */
 int run_status_write(const char *path, const struct run_status *status, struct act_error *err) ACT_NODISCARD;
 int run_status_read(const char *path, struct run_status *out, struct act_error *err) ACT_NODISCARD;
+
+/* ---- needs.c */
+
+/* Returns for which runs, by their ids, a run waits, a new string: "waits for 'a' and 'b' to complete"; any_end: "waits
+ * for the end of 'a' and 'b'". */
+char *run_waits_for(const struct act_strv *ids, bool any_end);
+/* Says why a run ends that was to run after the one of this id, which has ended without having completed: "'a', which
+ * it was to run after, failed". A status that is not final: whoever kept it is dead; NULL: nothing is left of the run.
+ */
+void run_say_unmet(const char *id, const struct run_status *status, char *out, size_t size);
 
 /* ---- records.c */
 

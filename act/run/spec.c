@@ -163,6 +163,9 @@ static const struct field spec_rows[] = {
     FIELD_TEXTS(struct run_spec, avoid, "avoid_nodes", .flags = FIELD_RARE),
     FIELD_TEXTS(struct run_spec, after, "after", .flags = FIELD_RARE, .good = run_name_valid,
                 .must = "a list of run ids"), /* their folders are beside that of the run */
+    FIELD_TEXTS(struct run_spec, needs, "needs", .flags = FIELD_RARE, .good = run_name_valid,
+                .must = "a list of run ids"),
+    FIELD_BOOL(struct run_spec, needs_any, "needs_any", .flags = FIELD_RARE),
     FIELD_JSON(struct run_spec, tags, "tags", .flags = FIELD_RARE),
     FIELD_BOOL(struct run_spec, own_image, "own_image", .flags = FIELD_RARE),
     FIELD_BOOL(struct run_spec, foreign, "foreign", .flags = FIELD_RARE),

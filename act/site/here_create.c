@@ -81,13 +81,16 @@ static int here_create_add_package(struct site *site, const char *dir, const cha
 static int fill_run_dir(struct site *site, const char *dir, const struct run_spec *spec, const char *package,
                         struct act_error *err)
 {
-    const struct run_status queued = {.state = RUN_QUEUED, .failed_rank = -1, .attempt = 1};
+    struct run_status queued = {.state = RUN_QUEUED, .failed_rank = -1, .attempt = 1};
+    ACT_AUTOFREE char *waits = run_waits_for(&spec->needs, spec->needs_any);
     ACT_AUTOFREE char *spec_path = act_path_join(dir, RUN_FILE_SPEC);
     ACT_AUTOFREE char *secrets = act_path_join(dir, RUN_FILE_SECRETS);
     ACT_AUTOFREE char *status = act_path_join(dir, RUN_FILE_STATUS);
     ACT_AUTOFREE char *logs = act_path_join(dir, RUN_DIR_SYSTEM);
     int rc = act_mkdir_all(logs, 0700, err);
 
+    if (spec->needs.n)
+        snprintf(queued.reason, sizeof(queued.reason), "%s", waits);
     if (rc == 0)
         rc = run_spec_write(spec, spec_path, err);
     if (rc == 0)

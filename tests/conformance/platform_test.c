@@ -858,6 +858,50 @@ TEST(test_abort_while_queued)
     assert_state(&status, RUN_CANCELED);
 }
 
+/* Submits a run that needs the others, up to NULL. */
+static struct run_spec submit_after(bool any_end, const char *const *others)
+{
+    struct run_spec spec = shell_spec(1, "exit 0");
+
+    for (; *others; others++)
+        act_strv_push(&spec.needs, *others);
+    spec.needs_any = any_end;
+    conform_platform_submit(&spec, NULL);
+    return spec;
+}
+
+/* Down the chain of those that follow, with a reason that names the one before. */
+TEST(test_runs_after_others)
+{
+    ACT_AUTO(run_spec) first = shell_spec(1, "exec sleep 1000");
+    bool was_final;
+
+    if (!platform_row(platform)->about.runs_after)
+        skip();
+    conform_platform_submit(&first, NULL);
+    struct run_status status = wait_state(first.id, RUN_RUNNING);
+    assert_state(&status, RUN_RUNNING);
+    ACT_AUTO(run_spec) second = submit_after(false, (const char *const[]){first.id, NULL});
+    ACT_AUTO(run_spec) third = submit_after(false, (const char *const[]){second.id, NULL});
+    ACT_AUTO(run_spec) fourth = submit_after(true, (const char *const[]){first.id, NULL});
+    status = wait_reason(second.id, RUN_QUEUED);
+    assert_state(&status, RUN_QUEUED);
+    assert_non_null(strstr(status.reason, first.id));
+    assert_ok(platform_abort(platform, first.id, &was_final, &err), err);
+    status = conform_platform_wait_end(second.id);
+    assert_state(&status, RUN_CANCELED);
+    assert_non_null(strstr(status.reason, first.id));
+    assert_int_equal(status.started_unix_s, 0);
+    status = conform_platform_wait_end(third.id);
+    assert_state(&status, RUN_CANCELED);
+    assert_non_null(strstr(status.reason, second.id));
+    status = conform_platform_wait_end(fourth.id);
+    assert_state(&status, RUN_COMPLETED);
+    ACT_AUTO(run_spec) fifth = submit_after(false, (const char *const[]){fourth.id, NULL});
+    status = conform_platform_wait_end(fifth.id);
+    assert_state(&status, RUN_COMPLETED);
+}
+
 /* The log of a rank is there while it runs, on whichever node. */
 TEST(test_logs_grow)
 {

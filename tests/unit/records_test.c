@@ -91,6 +91,8 @@ static struct run_spec full_spec(void)
     act_strv_push(&spec.retry_on, "xid");
     act_strv_push(&spec.avoid, "n7");
     act_strv_push(&spec.after, "exp_1600000000_0123abcd");
+    act_strv_push(&spec.needs, "exp_1600000000_89abcdef");
+    spec.needs_any = true;
     ACT_PUSH(spec.folders, spec.n_folders, folder_of("data", "/s/p/q", NULL, RUN_FOLDER_RO_MOUNT));
     ACT_PUSH(spec.folders, spec.n_folders, folder_of("output", NULL, "a_c_1", RUN_FOLDER_UPLOAD));
     run_spec_add_output(&spec, "model", "outputs/model");

@@ -206,6 +206,44 @@ static struct run_spec full_spec(void)
     return spec;
 }
 
+TEST(what_is_said_of_runs_that_are_waited_for)
+{
+    static const struct {
+        size_t n;
+        bool any_end;
+        const char *says;
+    } rows[] = {
+        {1, false, "waits for 'a' to complete"},
+        {1, true, "waits for the end of 'a'"},
+        {2, false, "waits for 'a' and 'b' to complete"},
+        {3, false, "waits for 'a', 'b' and 'c' to complete"},
+        {5, true, "waits for the end of 'a', 'b' and 3 more"},
+    };
+    static const struct {
+        int state; /* -1: there is no record */
+        const char *says;
+    } ends[] = {
+        {RUN_FAILED, "'a', which it was to run after, failed"},
+        {RUN_CANCELED, "'a', which it was to run after, was canceled"},
+        {RUN_RUNNING, "'a', which it was to run after, was lost"},
+        {-1, "'a', which it was to run after, is gone"},
+    };
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        ACT_AUTO(act_strv) ids = {0};
+        for (size_t k = 0; k < rows[i].n; k++)
+            act_strv_push(&ids, (char[]){(char)('a' + k), '\0'});
+        ACT_AUTOFREE char *says = run_waits_for(&ids, rows[i].any_end);
+        assert_string_equal(says, rows[i].says);
+    }
+    for (size_t i = 0; i < COUNT(ends); i++) {
+        const struct run_status status = {.state = (enum run_state)ends[i].state};
+        char says[128];
+        run_say_unmet("a", ends[i].state < 0 ? NULL : &status, says, sizeof(says));
+        assert_string_equal(says, ends[i].says);
+    }
+}
+
 /* records_test says which bytes are written. */
 TEST_IN(test_spec_round_trip, make_dir, remove_dir)
 {

@@ -974,7 +974,7 @@ TEST(a_job_of_a_run_that_is_tried_again)
     assert_true(act_strv_has(&plain, "--exclude=n9,n1") && act_strv_has(&plain, "--no-requeue"));
     act_strv_push(&on, "node_failure");
     spec.retry_on = on;
-    slurm_sbatch_words(&s, &spec, "/run", "7_3", &again);
+    slurm_sbatch_words(&s, &spec, "/run", "afterany:7_3", &again);
     assert_true(act_strv_has(&again, "--requeue"));
     assert_string_equal(again.v[again.n - 2], "--dependency=afterany:7_3");
 }
@@ -991,9 +991,23 @@ TEST(a_job_waits_for_the_one_before_besides_those_of_its_user)
         for (int k = 0; k < 2 && forms[i][k]; k++)
             act_strv_push(&options, forms[i][k]);
         struct slurm s = {.config = {.sbatch_options = options}};
-        slurm_sbatch_words(&s, &spec, "/run", "7", &words);
+        slurm_sbatch_words(&s, &spec, "/run", "afterany:7", &words);
         assert_string_equal(words.v[words.n - 2], "--dependency=afterok:5,afterany:7");
     }
+}
+
+/* Else one that can never begin stays in the queue. */
+TEST(a_job_that_needs_others_ends_when_they_cannot_complete)
+{
+    ACT_AUTO(act_strv) words = {0};
+    ACT_AUTO(act_strv) needs = {0};
+    struct slurm s = {0};
+
+    act_strv_push(&needs, "x_1_00000001");
+    const struct run_spec spec = {.id = (char[]){"x_1_00000000"}, .nodes = 1, .procs_per_node = 1, .needs = needs};
+    slurm_sbatch_words(&s, &spec, "/run", "afterok:7", &words);
+    assert_string_equal(words.v[words.n - 3], "--dependency=afterok:7");
+    assert_string_equal(words.v[words.n - 2], "--kill-on-invalid-dep=yes");
 }
 
 TEST_MAIN(NULL, NULL)

@@ -48,6 +48,7 @@ const struct cli_command cli_code_commands[] = {
                  "a submit --retry 3 --retry-on nccl_timeout,node_failure python3 train.py\n"
                  "a submit --name base --tag lr=0.1 python3 train.py   'a q --tag lr=0.1' finds it again\n"
                  "a -n 8 submit --here python3 train.py   on the nodes of the Slurm job that this shell is in\n"
+                 "a submit --after prep,@ python3 train.py   when the run prep and the last one have completed\n"
                  "a submit --hang 20m python3 train.py   ended if it is silent and idle for 20 minutes\n"
                  "a -c eu submit -f job.json        what a job file of Azure Batch AI says\n"
                  "a submit --dry-run -f job.json    what that becomes, and what has no counterpart\n",
@@ -65,6 +66,10 @@ const struct cli_command cli_code_commands[] = {
          "then. --retry-on says after which failures: by default those of nodes, GPUs, networks and storage,\n"
          "not those of the command itself. Nodes that failed lately are avoided unless --use-bad-nodes is\n"
          "given.\n"
+         "--after RUN[,RUN...] begins when these runs have completed; if one does not, this one is canceled,\n"
+         "with a reason that names it. --after-any: when they have ended, also if they failed. What has\n"
+         "completed counts, wherever it was. What has not must be on the same machine or Slurm; on Kubernetes\n"
+         "and Azure Machine Learning, 'a wait RUN && a submit ...' does it.\n"
          "With --hang (key hang) the run fails with class hang when for this long no rank has written a line\n"
          "and all GPUs (or, where there are none, all processes) have been idle; what every process was doing\n"
          "is then in system_logs/stacks_NODE.txt. -p 'hang_gpus: any' ignores the GPUs, which look busy while\n"
@@ -72,10 +77,10 @@ const struct cli_command cli_code_commands[] = {
          "--here, in the shell of a Slurm job (salloc, srun --pty), starts the run as a step of that job, at\n"
          "once and on its first nodes; it ends with the job at the latest, and 'a abort' ends it alone.\n"
          "--json: version (1), id, cluster, platform, nodes, processes_per_node, package, resubmit_of (null),\n"
-         "name (null: none), tags;\n"
+         "after (the runs that it waits for), name (null: none), tags;\n"
          "--dry-run prints the specification as JSON in any case; on Kubernetes, what kubectl would take.",
      .options = "cluster num-gpu param single compile-args file storage-account-name storage-account-key last-package "
-                "name tag hang retry retry-on use-bad-nodes here dry-run yes json",
+                "name tag after after-any hang retry retry-on use-bad-nodes here dry-run yes json",
      A_COMMAND,
      .run = cmd_submit},
     {.name = "sweep",
@@ -95,7 +100,7 @@ const struct cli_command cli_code_commands[] = {
                 "anything is submitted. The same command with the same code continues the same sweep: only what is\n"
                 "missing is submitted, and nothing twice. Another --name, or changed code, makes another sweep.\n"
                 "It asks before it submits more than 100 runs; a million is the limit. --retry, --retry-on,\n"
-                "--use-bad-nodes and --hang work as in 'a submit', for each run separately.\n"
+                "--use-bad-nodes, --after and --hang work as in 'a submit', for each run separately.\n"
                 "On Slurm, up to 1000 runs (or MaxArraySize, if that is less) are one job array, which --max-parallel\n"
                 "limits; more runs are several arrays, with --max-parallel one after another. On other platforms runs\n"
                 "are submitted one by one; with --max-parallel this command keeps waiting for room until the last is\n"
@@ -106,8 +111,10 @@ const struct cli_command cli_code_commands[] = {
                 "--json: version (1), sweep (null in a dry run that has no package yet), cluster, points, kept,\n"
                 "submitted and parameters. --show --json: version (1), sweep, metric, by (min or max) and runs, each\n"
                 "with id, name, state, age_s, parameters, best, best_at and last (null: none).",
-     .options = "cluster num-gpu param single compile-args grid max-parallel last-package name tag hang retry retry-on "
-                "use-bad-nodes dry-run yes show metric lowest highest rank csv json no-logs no-full-logs",
+     .options =
+         "cluster num-gpu param single compile-args grid max-parallel last-package name tag after after-any hang "
+         "retry retry-on use-bad-nodes dry-run yes show metric lowest highest rank csv json no-logs "
+         "no-full-logs",
      A_COMMAND,
      .of_runs = true,
      .run = cmd_sweep},

@@ -40,8 +40,8 @@ const struct cli_command cli_run_commands[] = {
                 "num_gpu (0: without GPUs), created, started, ended, exit_status, failed_rank, reason, attempt,\n"
                 "attempts (at most; null: it is not tried again), retry (why it was, or was not), package,\n"
                 "package_key, resubmit_of, replaced_by (the run that took its place; null: none, or without a run),\n"
-                "nodes, processes_per_node; null: not known. Without a run also total, with\n"
-                "runs also logs and page of each.",
+                "after (the runs that it was to run after), nodes, processes_per_node; null: not known. Without a run\n"
+                "also total, with runs also logs and page of each.",
      .options =
          "cluster no-logs no-details no-full-logs refresh rebuild running queued failed name tag max watch interval "
          "json",
@@ -339,10 +339,12 @@ const struct cli_command cli_run_commands[] = {
                 "one goes on. Where both are on the same machine or Slurm, the new one begins when the old one has\n"
                 "ended. On a terminal it asks before it aborts a run that is running, unless -y is given. A run that\n"
                 "another one has replaced, which goes on, is submitted once more only if you say so (-y), each time.\n"
+                "A run that has not begun is still to run after those of its --after, unless this command names\n"
+                "others; with --after-any also after one that failed.\n"
                 "--json: version (1) and runs, each with version, id, cluster, platform, nodes, processes_per_node,\n"
-                "package, resubmit_of, name and tags; --dry-run prints the specifications as JSON in any case.",
-     .options = "cluster resubmit-to num-gpu param single compile-args code name tag hang retry retry-on "
-                "use-bad-nodes here yes dry-run json",
+                "package, resubmit_of, after, name and tags; --dry-run prints the specifications as JSON in any case.",
+     .options = "cluster resubmit-to num-gpu param single compile-args code name tag after after-any hang retry "
+                "retry-on use-bad-nodes here yes dry-run json",
      N_RUNS(1, ANY),
      .run = cmd_resubmit},
     {.next_table = cli_cluster_commands},

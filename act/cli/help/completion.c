@@ -148,8 +148,8 @@ static bool is_only(const struct flow_runs *runs, size_t at)
     return true;
 }
 
-/* Offers ids and names of runs, each with after behind it. */
-static void offer_runs(struct cli *cli, const char *after, const char *typed)
+/* Offers ids and names of runs, each with before and after around it. */
+static void offer_runs(struct cli *cli, const char *before, const char *after, const char *typed)
 {
     struct flow_table table = {.max = 50, .as_known = true}; /* completion must not wait for a cluster */
     ACT_AUTO(flow_runs) runs = {0};
@@ -158,14 +158,24 @@ static void offer_runs(struct cli *cli, const char *after, const char *typed)
     if (flow_list_runs(&cli->flow, &table, &runs, &ignored) < 0)
         return;
     for (size_t i = 0; i < runs.n; i++) {
-        ACT_AUTOFREE char *candidate = act_sprintf("%s%s", runs.v[i].row.id, after);
+        ACT_AUTOFREE char *candidate = act_sprintf("%s%s%s", before, runs.v[i].row.id, after);
         offer(candidate, typed);
     }
     for (size_t i = 0; i < runs.n; i++) {
-        ACT_AUTOFREE char *candidate = runs.v[i].row.name ? act_sprintf("%s%s", runs.v[i].row.name, after) : NULL;
-        if (candidate && is_only(&runs, i))
+        const char *name = runs.v[i].row.name;
+        ACT_AUTOFREE char *candidate = act_sprintf("%s%s%s", before, name ? name : "", after);
+        if (name && is_only(&runs, i))
             offer(candidate, typed);
     }
+}
+
+/* Offers runs for the last place of "RUN,RUN". */
+static void offer_list_of_runs(struct cli *cli, const char *typed)
+{
+    const char *comma = strrchr(typed, ',');
+    ACT_AUTOFREE char *before = act_strndup(typed, comma ? (size_t)(comma + 1 - typed) : 0);
+
+    offer_runs(cli, before, "", typed);
 }
 
 static void offer_tags(struct cli *cli, const char *typed)
@@ -281,7 +291,7 @@ static void offer_paths(struct cli *cli, const struct cli_command *command, cons
     if (strchr(typed, ':'))
         offer_logs(cli, typed);
     else
-        offer_runs(cli, ":", typed);
+        offer_runs(cli, "", ":", typed);
 }
 
 /* Returns the option of the verb (NULL: of those before it) that a word is, if its value is in the next word; or
@@ -354,6 +364,8 @@ int cmd_complete(struct cli *cli, struct act_error *err)
         offer_numbers(cli, typed);
     else if (cmd_completion_takes(before, "SWEEP"))
         offer_sweeps(cli, typed);
+    else if (before && act_streq(before->long_name, "after"))
+        offer_list_of_runs(cli, typed);
     else if (cmd_completion_takes(before, "FOLDER")) /* of a run, which mostly has those that are mapped now */
         offer_folders(cluster, "", typed);
     else if (cmd_completion_takes(before, "YAML"))
@@ -371,7 +383,7 @@ int cmd_complete(struct cli *cli, struct act_error *err)
     else if (act_starts_with(command->synopsis, "KEY ") && act_streq(w->v[w->n - 2], command->name))
         offer_numbers(cli, typed);
     else if (command->complete == CLI_RUNS)
-        offer_runs(cli, "", typed);
+        offer_runs(cli, "", "", typed);
     else if (command->complete == CLI_PATHS)
         offer_paths(cli, command, cluster, typed);
     return 0;

@@ -67,6 +67,7 @@ json_t *cli_run_json(const struct flow_run *run)
     render_set_text(j, "package_key", run->spec.package_key);
     render_set_text(j, "resubmit_of", run->spec.resubmit_of);
     render_set_text(j, "replaced_by", run->replaced_by);
+    json_object_set_new(j, "after", codec_json_strv_new(&run->spec.needs));
     json_object_set_new(j, "nodes", json_integer(run->spec.nodes));
     json_object_set_new(j, "processes_per_node", json_integer(run->spec.procs_per_node));
     return j;
@@ -84,6 +85,7 @@ json_t *cli_spec_json(const struct run_spec *spec)
     json_object_set_new(j, "processes_per_node", json_integer(spec->procs_per_node));
     render_set_text(j, "package", spec->package_sha256);
     render_set_text(j, "resubmit_of", spec->resubmit_of);
+    json_object_set_new(j, "after", codec_json_strv_new(&spec->needs));
     render_set_text(j, "name", spec->name);
     json_object_set_new(j, "tags", spec->tags ? json_incref(spec->tags) : json_object());
     return j;
@@ -377,6 +379,8 @@ void cli_print_run(const struct flow_run *run, const char *page)
     }
     print_field("package", run->spec.package_sha256);
     print_field("repeats", run->spec.resubmit_of);
+    for (size_t i = 0; i < run->spec.needs.n; i++)
+        print_field("after", run->spec.needs.v[i]);
     print_field("replaced", run->replaced_by); /* by that run */
     print_field("page", page);
     if (s->state == RUN_FAILED)

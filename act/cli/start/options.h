@@ -11,6 +11,8 @@ struct cli_start_options {
     char *resubmit_to;
     bool last_package, code; /* the package stored last; the code as it is now */
     bool no_container, mount;
+    struct act_strv after; /* RUN[,RUN...] each */
+    bool after_any;
 };
 
 /* Files of Azure Batch AI. */

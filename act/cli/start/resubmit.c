@@ -91,6 +91,8 @@ static int cmd_resubmit_resubmit(struct cli *cli, struct flow_run *old, json_t *
     ACT_AUTO(flow_init) code = {0};
     struct flow_submit again = {.dry_run = cli->options.dry_run,
                                 .code = CLI_OPTIONS(cli, start)->code ? &code : NULL,
+                                .after = CLI_OPTIONS(cli, start)->after,
+                                .after_any = CLI_OPTIONS(cli, start)->after_any,
                                 .confirm = cli_confirm_for,
                                 .arg = cli};
     struct flow home, to;

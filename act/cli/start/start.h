@@ -12,6 +12,9 @@
  * does not know, and asks about --dry-run on a terminal. Needs the configuration, for the project. */
 int cli_check_words(const struct cli *cli, struct act_error *err) ACT_NODISCARD;
 
+/* Refuses --after-any for a new run that follows none. */
+int cli_check_after(const struct cli *cli, struct act_error *err) ACT_NODISCARD;
+
 /* The progress display while the code is packed. */
 struct cli_packing {
     struct cli_progress line; /* must be first: its callback gets a pointer to it */

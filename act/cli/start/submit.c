@@ -12,9 +12,20 @@
 static void say_submitted(const struct run_spec *spec)
 {
     int n = run_spec_processes(spec);
+    ACT_AUTOFREE char *waits = spec->needs.n ? run_waits_for(&spec->needs, spec->needs_any) : NULL;
 
-    act_note("submitted to %s: %d node%s, %d process%s%s; 'a logs -f %s' follows it", spec->cluster, spec->nodes,
-             cli_plural(spec->nodes), n, n == 1 ? "" : "es", spec->nodes == 1 ? "" : " each", spec->id);
+    act_note("submitted to %s: %d node%s, %d process%s%s%s%s; 'a logs -f %s' follows it", spec->cluster, spec->nodes,
+             cli_plural(spec->nodes), n, n == 1 ? "" : "es", spec->nodes == 1 ? "" : " each", waits ? "; it " : "",
+             waits ? waits : "", spec->id);
+}
+
+int cli_check_after(const struct cli *cli, struct act_error *err)
+{
+    const struct cli_start_options *o = CLI_OPTIONS(cli, start);
+
+    if (o->after_any && o->after.n == 0)
+        return act_error_set(err, ACT_USAGE, "--after-any says how the runs of --after may end: name them there");
+    return 0;
 }
 
 int cmd_submit(struct cli *cli, struct act_error *err)
@@ -28,6 +39,8 @@ int cmd_submit(struct cli *cli, struct act_error *err)
                              .storage_key = o->storage_key,
                              .own_size =
                                  CLI_OPTIONS(cli, settings)->num_gpu.most >= 0 || CLI_OPTIONS(cli, settings)->single,
+                             .after = CLI_OPTIONS(cli, start)->after,
+                             .after_any = CLI_OPTIONS(cli, start)->after_any,
                              .dry_run = cli->options.dry_run,
                              .code = CLI_OPTIONS(cli, start)->last_package ? NULL : &code,
                              .confirm = cli_confirm_for,
@@ -40,6 +53,8 @@ int cmd_submit(struct cli *cli, struct act_error *err)
         return act_error_set(err, ACT_USAGE, "--storage-account-%s is for the volumes of a job file: give it with -f",
                              o->storage_key ? "key" : "name");
     int rc = o->job_file ? 0 : cli_check_command(cli, "a submit python3 train.py", err);
+    if (rc == 0)
+        rc = cli_check_after(cli, err);
     if (rc == 0)
         rc = cli_labels(cli, &io.labels, err);
     if (rc == 0)

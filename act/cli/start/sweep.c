@@ -121,6 +121,8 @@ static int cmd_sweep_submit(struct cli *cli, const struct flow_grids *grids, str
         .grids = grids,
         .argv = &cli->words,
         .max_parallel = CLI_OPTIONS(cli, sweep)->max_parallel > 0 ? (int)CLI_OPTIONS(cli, sweep)->max_parallel : 0,
+        .after = CLI_OPTIONS(cli, start)->after,
+        .after_any = CLI_OPTIONS(cli, start)->after_any,
         .dry_run = cli->options.dry_run,
         .code = CLI_OPTIONS(cli, start)->last_package ? NULL : &code,
         .each = cmd_sweep_show,
@@ -340,7 +342,8 @@ static int check_new(const struct cli *cli, struct act_error *err)
         return act_error_set(err, ACT_USAGE, "--max-parallel 0 would run nothing; without it all run at once");
     if (CLI_OPTIONS(cli, sweep)->max_parallel > FLOW_POINTS_MAX)
         return act_error_set(err, ACT_USAGE, "--max-parallel is at most %d", FLOW_POINTS_MAX);
-    return cli_check_command(cli, "a sweep --grid lr=0.1,0.01 python3 train.py --lr {lr}", err);
+    int rc = cli_check_after(cli, err);
+    return rc < 0 ? rc : cli_check_command(cli, "a sweep --grid lr=0.1,0.01 python3 train.py --lr {lr}", err);
 }
 
 int cmd_sweep(struct cli *cli, struct act_error *err)

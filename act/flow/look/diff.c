@@ -176,6 +176,8 @@ static const char *const apart[] = {
     "tags",
     "resubmit_of",
     "after",
+    "needs",
+    "needs_any",
     "package_key",
     "package_store",
     "package_bytes",

@@ -67,6 +67,14 @@ int step_ask_row(struct passage *p, struct act_error *err) ACT_NODISCARD;
 int step_take_command(struct passage *p, struct act_error *err) ACT_NODISCARD;
 int step_take_place(struct passage *p, struct act_error *err) ACT_NODISCARD;
 
+/* ---- after.c: lists the runs that it is to run after and that have not completed. A repeated run that has not begun
+ * keeps those of the first one, where this command names none. -ACT_USAGE: one cannot be waited for; -ACT_FAIL: one has
+ * ended without having completed, and that matters */
+
+int step_take_needs(struct passage *p, struct act_error *err) ACT_NODISCARD;
+/* REFUSE: names the runs that end with the one that this run replaces, because they were to run after that. */
+int step_say_followers(struct passage *p, struct act_error *err) ACT_NODISCARD;
+
 /* ---- starter.c: a command that is a starter (run/starter.h) is started once on each node, of which the user is told;
  * words of his that contradict the size are warned about */
 

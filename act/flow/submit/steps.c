@@ -67,6 +67,7 @@ static const struct step describe[] = {
     {"old configuration", AGAIN, step_repeat_config},
     {"id", ALWAYS, step_identify},
     {"old runs", AGAIN, step_wait_for_old},
+    {"runs before it", AWAY, step_take_needs},
     {"name and tags", ALWAYS, step_label},
     {"platform's part", ALWAYS, step_ask_row},
     {"command", FRESH, step_take_command},
@@ -88,6 +89,7 @@ static const struct step describe[] = {
 
 static const struct step refuse[] = {
     {"old run's place", AGAIN, step_check_place},
+    {"runs behind the old one", AGAIN, step_say_followers},
     {"shared folder", ALWAYS, check_shared_temp},
     {"stored folders", HERE, step_check_stored},
     {"platform's check", ALWAYS, steps_check_platform},

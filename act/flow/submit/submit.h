@@ -4,6 +4,7 @@
  *   submit.c     the steps that describe a new run, from a command or a job file
  *   resubmit.c   those of a run that is repeated; repeat.c says what it keeps of the first one
  *   local.c      the same command on this machine
+ *   after.c      the runs that it is to run after
  *   folders.c    its mapped folders
  *   shape.c      nodes and processes, and the sizes that an elastic run may have
  *   starter.c    commands that start the processes of a node themselves
@@ -41,6 +42,8 @@ struct flow_submit {
     /* How to pack the code first, and the result. NULL: the package stored last; of a repeated run its own. */
     struct flow_init *code;
     struct flow_labels labels;
+    struct act_strv after; /* the runs that it begins after, as the user names them, RUN[,RUN...] each; not owned */
+    bool after_any;        /* when they have ended, whatever became of them; else only if they complete */
     /* Asked about a lot of data that 'mount: copy' would bring to the nodes, and about a run that another one has
      * replaced; its error ends the submission. NULL: never asked. */
     int (*confirm)(void *arg, const char *question, struct act_error *err);

@@ -47,8 +47,8 @@ struct sweep {
 /* Returns the specification without what differs from one run of the sweep, or from one try, to the next. */
 static char *identity_of(const struct flow_sweep *io)
 {
-    static const char *const own[] = {"id",        "created", "package_key", "package_store",
-                                      "logs_path", "command", "avoid_nodes"};
+    static const char *const own[] = {"id",      "created",     "package_key", "package_store", "logs_path",
+                                      "command", "avoid_nodes", "needs",       "needs_any"};
     CODEC_AUTOJSON json_t *json = run_spec_to_json(&io->spec);
 
     for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
@@ -405,6 +405,8 @@ int flow_sweep(struct flow *flow, struct flow_sweep *io, struct act_error *err)
                                 .dry_run = io->dry_run,
                                 .code = io->code,
                                 .labels = io->labels,
+                                .after = io->after,
+                                .after_any = io->after_any,
                                 .confirm = io->confirm,
                                 .arg = io->arg};
     struct sweep s = {.flow = flow, .io = io, .lock_fd = -1};

@@ -26,8 +26,10 @@ struct flow_sweep {
     const struct act_strv *argv; /* with placeholders; checked by flow_grids_check() */
     struct flow_labels labels;   /* the runs are called "<name>.<number>"; name NULL: "sweep-<id>.<number>" */
     int max_parallel;            /* so many of its runs have not ended at any time; 0: no limit */
-    bool dry_run;                /* only fill spec */
-    struct flow_init *code;      /* as in struct flow_submit */
+    struct act_strv after;       /* as in struct flow_submit, of every run */
+    bool after_any;
+    bool dry_run;           /* only fill spec */
+    struct flow_init *code; /* as in struct flow_submit */
     /* Called after each step, with how many points there are submitted now; may be NULL. */
     void (*each)(void *arg, int64_t done);
     int (*confirm)(void *arg, const char *question, struct act_error *err); /* as in struct flow_submit */

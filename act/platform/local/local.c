@@ -661,8 +661,12 @@ static const struct config_kind local_kind = {
 
 const struct platform_row platform_local = {
     .kind = &local_kind,
-    .about =
-        {.is_here = true, .keeps_record = true, .tries_again = true, .nodes_share_folder = true, .agent_mounts = true},
+    .about = {.is_here = true,
+              .keeps_record = true,
+              .runs_after = true,
+              .tries_again = true,
+              .nodes_share_folder = true,
+              .agent_mounts = true},
     .place = {.words = local_place, .keys = place_keys, .sees_project = local_sees_project},
     .settings = {.describe = local_describe, .repeat = local_repeat},
     .open = local_open,

@@ -1,5 +1,6 @@
 /* look.c - the state of runs: one query of their folders, one of Slurm's queue, and one of its accounting if the queue
  * has forgotten a job whose agent could not record its end. */
+#include <signal.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -260,6 +261,42 @@ static void slurm_look_keep(struct look *l, size_t i, const struct run_status *s
         return;
 }
 
+/* Tells whether a run has just ended that Slurm has not started, and that waited for others when it was submitted. */
+static bool may_be_unmet(const struct run_status *said, const struct run_status *status)
+{
+    return run_state_is_final(status->state) && !run_state_is_final(said->state) && !slurm_has_begun(said) &&
+           *said->reason;
+}
+
+/* Says which run was to complete before this one: Slurm only says that this one is canceled, or knows it no more.
+ * Returns whether there is such a run. Those that are looked at here were there before it, so this comes to an end. */
+static bool explain_unmet(struct look *l, size_t i, struct run_status *status)
+{
+    ACT_AUTO(run_spec) spec = {0};
+    struct act_error ignored;
+    bool found = false;
+
+    if (!may_be_unmet(l->known[i].said, status) || platform_site_spec(l->site, l->ids[i], &spec, &ignored) < 0 ||
+        spec.needs_any)
+        return false;
+    const struct act_strv *needs = &spec.needs;
+    ACT_AUTOFREE struct slurm_view *views = act_calloc(needs->n + 1, sizeof(*views));
+    if (needs->n && slurm_look(l->s, (const char *const *)needs->v, needs->n, views, &ignored) < 0)
+        return false;
+    for (size_t k = 0; k < needs->n && !found; k++) {
+        const struct run_status *other = &views[k].status;
+        found = run_state_is_final(other->state) && other->state != RUN_COMPLETED;
+        if (found)
+            run_say_unmet(needs->v[k], other, status->reason, sizeof(status->reason));
+    }
+    slurm_views_release(views, needs->n);
+    if (found) {
+        status->state = RUN_CANCELED;
+        status->exit_status = 128 + SIGTERM;
+    }
+    return found;
+}
+
 static void fill_view(struct look *l, size_t i, struct slurm_view *out)
 {
     const struct slurm_known *k = &l->known[i];
@@ -274,6 +311,7 @@ static void fill_view(struct look *l, size_t i, struct slurm_view *out)
     out->is_array = is_array_text(l->states[i].job) || (job && job->in_array);
     out->nodes = job && *job->nodes ? act_strdup(job->nodes) : NULL;
     out->by_slurm = slurm_merge(k, &out->status);
+    out->by_slurm = explain_unmet(l, i, &out->status) || out->by_slurm;
     if (out->by_slurm)
         slurm_look_keep(l, i, &out->status);
 }

@@ -260,6 +260,7 @@ static int slurm_site_of(struct platform *p, struct site **out, struct act_error
 const struct platform_row platform_slurm = {
     .kind = &slurm_kind,
     .about = {.keeps_record = true,
+              .runs_after = true,
               .tries_again = true,
               .tries_elsewhere = true,
               .runs_in_jobs = true,

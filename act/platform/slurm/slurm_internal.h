@@ -96,7 +96,7 @@ int slurm_submit_several(struct platform *p, const struct platform_several *seve
 
 int slurm_check_settings(struct platform *p, const struct run_spec *spec, struct act_error *err) ACT_NODISCARD;
 int slurm_check(struct platform *p, const struct run_spec *spec, struct act_error *err) ACT_NODISCARD;
-/* Adds the words that submit a run. after: the jobs that must have ended before, "7:8_3"; NULL: none. */
+/* Adds the words that submit a run. after: for which jobs it waits, "afterany:7:8_3,afterok:9"; NULL: none. */
 void slurm_sbatch_words(const struct slurm *s, const struct run_spec *spec, const char *run_dir, const char *after,
                         struct act_strv *out);
 /* Returns the script that sbatch is given, a new string. */

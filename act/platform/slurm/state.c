@@ -433,11 +433,20 @@ static void keep_record(const struct run_status *said, struct run_status *out)
     out->n_bad = said->n_bad;
 }
 
+/* Names the runs that it waits for, as was written down when it was submitted. */
+static void name_needs(const struct slurm_known *k, const struct slurm_job *job, struct run_status *out)
+{
+    if (out->state == RUN_QUEUED && strcmp(job->reason, "Dependency") == 0 && *k->said->reason &&
+        !slurm_has_begun(k->said))
+        snprintf(out->reason, sizeof(out->reason), "%.480s (%s)", k->said->reason, job->reason);
+}
+
 /* Slurm runs it: the agent's record is more precise, if it is about this attempt. */
 static void merge_active(const struct slurm_known *k, const struct slurm_job *job, struct run_status *out)
 {
     slurm_status_of(job, out);
     keep_record(k->said, out);
+    name_needs(k, job, out);
     if (strcmp(job->state, "COMPLETING") == 0 && k->said->attempt == job->restarts) {
         out->attempt = k->said->attempt; /* Slurm already counts the next one */
         snprintf(out->reason, sizeof(out->reason), "it is ending, and will be queued again");

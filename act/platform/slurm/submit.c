@@ -43,7 +43,7 @@ struct handover {
     const char *name;            /* of the job */
     struct act_strv ids;         /* of all */
     struct slurm_array array;    /* if they are several */
-    char *after;                 /* the jobs that must have ended before, "7:8_3"; NULL: none */
+    char *after;                 /* for which jobs it waits, "afterany:7:8_3,afterok:9"; NULL: none */
     char *agent, *claim;         /* what this client writes into its claim */
     int number;                  /* of the claim that it holds, or whose end it waits for */
     int64_t claimed_ms;
@@ -376,28 +376,67 @@ static void add_before(const struct handover *h, const struct site_state *old, s
 
     if (number == 0 || run_state_is_final(old->status.state))
         return;
-    act_buf_adds(out, out->len ? ":" : "");
+    act_buf_adds(out, out->len ? ":" : "afterany:");
     if (is_array || h->array.row)
         act_buf_addf(out, "%lld", (long long)number);
     else
         act_buf_adds(out, old->job);
 }
 
-/* Finds the jobs of the runs after which this one begins; several begin after all that those were submitted with. */
+/* Adds the job of a run that this one is to run after, unless that has ended as it should. */
+static int add_need(const struct handover *h, const char *id, const struct site_state *other, struct act_buf *out,
+                    struct act_error *err)
+{
+    bool is_array, any = h->spec->needs_any;
+    int64_t number = slurm_job_number(other->job, &is_array);
+    char why[256];
+
+    if (other->status.state == RUN_COMPLETED || (any && run_state_is_final(other->status.state)))
+        return 0;
+    if (!other->there || run_state_is_final(other->status.state)) {
+        run_say_unmet(id, other->there ? &other->status : NULL, why, sizeof(why));
+        return act_error_set(err, ACT_FAIL, "%s", why);
+    }
+    if (number == 0)
+        return act_error_set(err, ACT_TEMPORARY, "'%s' is still being handed to Slurm: try again in a moment", id);
+    if (slurm_step(other->job) >= 0)
+        return act_error_set(err, ACT_USAGE,
+                             "'%s' is a step of job %lld, and Slurm waits for whole jobs; 'a wait %s && a submit ...' "
+                             "waits for it here",
+                             id, (long long)number, id);
+    act_buf_adds(out, out->len ? ":" : any ? "afterany:" : "afterok:");
+    if (is_array)
+        act_buf_addf(out, "%lld", (long long)number);
+    else
+        act_buf_adds(out, other->job);
+    return 0;
+}
+
+/* Finds the jobs for which this one waits: of the runs after which it begins, where several begin after all that those
+ * were submitted with, and of those that it needs. */
 static int find_before(struct handover *h, struct act_error *err)
 {
-    const struct act_strv *ids = &h->spec->after;
-    ACT_AUTOFREE struct site_state *states = act_calloc(ids->n + 1, sizeof(*states));
-    struct act_buf jobs = {0};
-    int rc = ids->n ? site_states(h->site, (const char *const *)ids->v, ids->n, states, err) : 0;
+    const struct act_strv *after = &h->spec->after, *needs = &h->spec->needs;
+    ACT_AUTO(act_strv) ids = {0};
+    ACT_AUTO(act_buf) before = {0}, needed = {0};
 
+    act_strv_copy(&ids, after->v, after->n);
+    act_strv_copy(&ids, needs->v, needs->n);
+    ACT_AUTOFREE struct site_state *states = act_calloc(ids.n + 1, sizeof(*states));
+    int rc = ids.n ? site_states(h->site, (const char *const *)ids.v, ids.n, states, err) : 0;
     if (rc < 0)
         return rc;
-    for (size_t i = 0; i < ids->n; i++)
-        add_before(h, &states[i], &jobs);
-    site_states_release(states, ids->n);
-    h->after = jobs.len ? act_buf_steal(&jobs) : NULL;
-    return 0;
+    for (size_t i = 0; i < after->n; i++)
+        add_before(h, &states[i], &before);
+    for (size_t i = 0; i < needs->n && rc == 0; i++)
+        rc = add_need(h, needs->v[i], &states[after->n + i], &needed, err);
+    site_states_release(states, ids.n);
+    if (before.len && needed.len)
+        act_buf_adds(&before, ",");
+    if (needed.len)
+        act_buf_adds(&before, needed.data);
+    h->after = rc == 0 && before.len ? act_buf_steal(&before) : NULL;
+    return rc;
 }
 
 static int slurm_submit_begin(struct handover *h, struct act_error *err)

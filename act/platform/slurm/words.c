@@ -52,6 +52,21 @@ static int check_container(const struct slurm *s, struct act_error *err)
     return 0;
 }
 
+/* Refuses to wait for other runs where Slurm would not. */
+static int slurm_check_needs(const struct slurm *s, const struct run_spec *spec, struct act_error *err)
+{
+    const char *others = slurm_site_option(s, "--dependency", "-d");
+
+    if (spec->needs.n && s->config.here)
+        return act_error_set(err, ACT_USAGE, "a step of the job that you are in begins at once: it waits for no run");
+    if (spec->needs.n && others && strchr(others, '?'))
+        return act_error_set(err, ACT_USAGE,
+                             "'slurm.sbatch_options' has the dependency '%s', of which any is enough: no run can be "
+                             "added to it",
+                             others);
+    return 0;
+}
+
 int slurm_check_settings(struct platform *p, const struct run_spec *spec, struct act_error *err)
 {
     const struct slurm *s = slurm_of(p);
@@ -68,6 +83,8 @@ int slurm_check_settings(struct platform *p, const struct run_spec *spec, struct
     int rc = check_container(s, err);
     if (rc == 0)
         rc = slurm_words_check_options(s, err);
+    if (rc == 0)
+        rc = slurm_check_needs(s, spec, err);
     if (rc == 0)
         rc = platform_check_shares(spec, "the nodes of a Slurm cluster", err);
     return rc;
@@ -166,12 +183,15 @@ const char *slurm_site_option(const struct slurm *s, const char *name, const cha
 
 /* Adds the jobs to those that sbatch_options have it wait for, as sbatch takes the last such option alone. To a list of
  * which any is enough, separated by '?', nothing can be added. */
-static void push_after(const struct slurm *s, const char *after, struct act_strv *out)
+static void push_after(const struct slurm *s, const struct run_spec *spec, const char *after, struct act_strv *out)
 {
     const char *others = slurm_site_option(s, "--dependency", "-d");
 
-    if (after && !(others && strchr(others, '?')))
-        act_strv_pushf(out, "--dependency=%s%safterany:%s", others ? others : "", others ? "," : "", after);
+    if (!after || (others && strchr(others, '?')))
+        return;
+    act_strv_pushf(out, "--dependency=%s%s%s", others ? others : "", others ? "," : "", after);
+    if (spec->needs.n)
+        act_strv_push(out, "--kill-on-invalid-dep=yes");
 }
 
 /* Puts the options in their order, of which the last one counts: what this run says, a job file's time too, beats the
@@ -200,7 +220,7 @@ static void push_words(const struct slurm *s, const struct run_spec *spec, const
     slurm_push_places(s, spec, out);
     if (s->options_are_said)
         act_strv_copy(out, c->sbatch_options.v, c->sbatch_options.n);
-    push_after(s, form->after, out);
+    push_after(s, spec, form->after, out);
 }
 
 void slurm_sbatch_words(const struct slurm *s, const struct run_spec *spec, const char *run_dir, const char *after,

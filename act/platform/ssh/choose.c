@@ -140,11 +140,45 @@ static int hosts_refuse(const struct hosts *s, const struct run_spec *spec, stru
                          largest->login, spec->procs_per_node);
 }
 
+/* Finds the machine where all the runs are that this one needs: what waits for them is there. */
+static int hosts_find_needs(struct hosts *s, const struct run_spec *spec, struct hosts_host **out,
+                            struct act_error *err)
+{
+    const struct act_strv *needs = &spec->needs;
+    int rc = 0;
+
+    *out = NULL;
+    if (spec->nodes > 1 && needs->n)
+        return act_error_set(err, ACT_USAGE,
+                             "'%s' has not ended, and a run over several machines waits for no other; 'a wait %s && a "
+                             "submit ...' waits for it here",
+                             needs->v[0], needs->v[0]);
+    for (size_t i = 0; i < needs->n && rc == 0; i++) {
+        struct hosts_host *h = NULL;
+        rc = hosts_find(s, needs->v[i], &h, err);
+        if (rc == 0 && *out && *out != h)
+            return act_error_set(err, ACT_USAGE,
+                                 "'%s' is on '%s' and '%s' on '%s', and a run waits only for those of its machine; 'a "
+                                 "wait %s %s && a submit ...' waits for them here",
+                                 needs->v[0], (*out)->login, needs->v[i], h->login, needs->v[0], needs->v[i]);
+        *out = h;
+    }
+    if (rc == 0 && *out && hosts_look(s, false, err) == 0 && !hosts_fits(s, *out, spec))
+        return act_error_set(err, ACT_NO_CAPACITY,
+                             "'%s' is on '%s', on which this run does not fit; 'a wait %s && a submit ...' waits for "
+                             "it here, and any machine may have this one then",
+                             needs->v[0], (*out)->login, needs->v[0]);
+    return rc;
+}
+
 int hosts_check(struct platform *p, const struct run_spec *spec, struct act_error *err)
 {
     struct hosts *s = hosts_of(p);
+    struct hosts_host *only;
     int n = 0, rc = hosts_look(s, false, err);
 
+    if (rc == 0)
+        rc = hosts_find_needs(s, spec, &only, err);
     if (rc < 0)
         return rc;
     for (size_t i = 0; i < s->n; i++)
@@ -168,14 +202,16 @@ struct hosts_host *hosts_in_turn(const struct hosts *s, size_t i)
     return &s->v[i];
 }
 
-/* Returns the first machine that has room, else the one with the shortest queue; NULL: the run fits nowhere. */
-static struct hosts_host *hosts_choose(const struct hosts *s, const struct run_spec *spec)
+/* Returns the first machine that has room, else the one with the shortest queue; NULL: the run fits nowhere. only: the
+ * one that it has to be on; NULL: any. */
+static struct hosts_host *hosts_choose(const struct hosts *s, const struct run_spec *spec,
+                                       const struct hosts_host *only)
 {
     struct hosts_host *best = NULL;
 
     for (size_t i = 0; i < s->n; i++) {
         struct hosts_host *h = hosts_in_turn(s, i);
-        if (!hosts_fits(s, h, spec))
+        if ((only && h != only) || !hosts_fits(s, h, spec))
             continue;
         if (hosts_has_room(h, spec))
             return h;
@@ -217,8 +253,13 @@ void hosts_forget(struct hosts *s)
 
 static int hosts_place_one(struct hosts *s, const struct run_spec *spec, struct act_error *err)
 {
-    struct hosts_host *h = hosts_choose(s, spec);
+    struct hosts_host *only;
+    int rc = hosts_find_needs(s, spec, &only, err);
+    struct hosts_host *h = rc == 0 ? hosts_choose(s, spec, only) : NULL;
 
+    hosts_forget(s); /* which of those was looked for */
+    if (rc < 0)
+        return rc;
     if (!h)
         return hosts_refuse(s, spec, err);
     hosts_say_choice(s, h, spec);

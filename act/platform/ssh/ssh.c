@@ -454,6 +454,7 @@ static int hosts_site_of(struct platform *p, struct site **out, struct act_error
 const struct platform_row platform_ssh = {
     .kind = &ssh_kind,
     .about = {.keeps_record = true,
+              .runs_after = true,
               .tries_again = true,
               .nodes_share_folder = true,
               .nodes_apart = true,
