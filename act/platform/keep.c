@@ -320,6 +320,48 @@ int platform_remove_agents(struct platform *p, int64_t older_s, bool dry_run, st
     return rc < 0 ? rc : run_script(site, dry_run ? SUM : REMOVE, words, out, err);
 }
 
+/* ---- environments (node/environment.h) that no run needs */
+
+/* $1: "go" removes them; $2: minutes. One is used if a run took it up in the last $2 minutes, or has not ended. What is
+ * not linked may be in the making, for a day. The link goes first: who takes one up looks for it last. */
+static const char ENVIRONMENTS[] =
+    "sum=0 n=0\n"
+    "used() {\n"
+    "for r in \"$1\"/runs/*; do\n"
+    "[ -z \"$(find \"$r\" -mmin \"-$2\" 2>/dev/null)\" ] || return 0\n"
+    "! grep -Eq '\"state\": *\"(Queued|Running)\"' \"runs/${r##*/}/status.json\" 2>/dev/null || return 0\n"
+    "done\n"
+    "return 1\n"
+    "}\n"
+    "for d in $([ ! -d environments ] || find environments -mindepth 1 -maxdepth 1 -type d -uid \"$(id -u)\""
+    " -name '?*-?*' -mmin \"+$2\"); do\n"
+    "name=${d##*/} linked=\n"
+    "link=environments/${name%-*}\n"
+    "[ ! -h \"$link\" ] || [ \"$(readlink \"$link\")\" != \"$name\" ] || linked=yes\n"
+    "[ -n \"$linked\" ] || [ -n \"$(find \"$d\" -maxdepth 0 -mmin +1440)\" ] || continue\n"
+    "! used \"$d\" \"$2\" || continue\n"
+    "kib=$(du -sk \"$d\" | cut -f 1)\n"
+    "if [ \"$1\" = go ]; then\n"
+    "[ -z \"$linked\" ] || rm -f \"$link\"\n"
+    "if used \"$d\" \"$2\"; then [ -z \"$linked\" ] || ln -s \"$name\" \"$link\"; continue; fi\n"
+    "rm -rf -- \"$d\"\n"
+    "fi\n"
+    "sum=$((sum + kib)) n=$((n + 1))\n"
+    "done\n"
+    "echo $sum $n\n";
+
+int platform_remove_environments(struct platform *p, int64_t older_s, bool dry_run, struct platform_kept *out,
+                                 struct act_error *err)
+{
+    ACT_AUTOFREE char *age = act_sprintf("%lld", (long long)older_s / 60);
+    const char *const words[] = {dry_run ? "look" : "go", age, NULL};
+    struct site *site = NULL;
+    int rc = platform_keep_open_site(p, &site, err);
+
+    *out = (struct platform_kept){0};
+    return rc < 0 || !site ? rc : run_script(site, ENVIRONMENTS, words, out, err);
+}
+
 int platform_clear(struct platform *p, bool dry_run, struct platform_kept *out, struct act_error *err)
 {
     struct site_left left = {0};
@@ -335,15 +377,18 @@ int platform_clear(struct platform *p, bool dry_run, struct platform_kept *out, 
 int platform_keeps(struct platform *p, struct platform_keeps *out, struct act_error *err)
 {
     const struct {
-        const char *folder;
+        const char *folder, *name;
         struct platform_kept *kept;
-    } rows[] = {{"runs", &out->runs}, {"packages", &out->packages}, {"bin", &out->agents}};
+    } rows[] = {{"runs", "*", &out->runs},
+                {"packages", "*", &out->packages},
+                {"bin", "*", &out->agents},
+                {"environments", "?*-?*", &out->environments}};
     struct site *site = NULL;
     int rc = platform_keep_open_site(p, &site, err);
 
     *out = (struct platform_keeps){0};
     for (size_t i = 0; rc == 0 && site && i < sizeof(rows) / sizeof(rows[0]); i++) {
-        const char *const words[] = {rows[i].folder, NULL};
+        const char *const words[] = {rows[i].folder, "-name", rows[i].name, NULL};
         rc = run_script(site, SUM, words, rows[i].kept, err);
     }
     if (rc == 0 && site)

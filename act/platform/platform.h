@@ -349,11 +349,15 @@ int platform_remove_package(struct platform *p, const char *sha256, bool dry_run
  * whoever brought them. dry_run: it only counts them. */
 int platform_remove_agents(struct platform *p, int64_t older_s, bool dry_run, struct platform_kept *out, bool *out_busy,
                            struct act_error *err) ACT_NODISCARD;
+/* Removes environments of this user (node/environment.h) that no run has taken up for older_s, and that no unfinished
+ * run has. dry_run: it only measures them. */
+int platform_remove_environments(struct platform *p, int64_t older_s, bool dry_run, struct platform_kept *out,
+                                 struct act_error *err) ACT_NODISCARD;
 /* Removes what commands of this user left there when they were killed. dry_run: it only measures that. */
 int platform_clear(struct platform *p, bool dry_run, struct platform_kept *out, struct act_error *err) ACT_NODISCARD;
 /* What a platform keeps of this user's: nothing where it has no site. */
 struct platform_keeps {
-    struct platform_kept runs, packages, agents, left;
+    struct platform_kept runs, packages, agents, environments, left;
     char *where; /* new string; NULL: it keeps nothing */
 };
 int platform_keeps(struct platform *p, struct platform_keeps *out, struct act_error *err) ACT_NODISCARD;
