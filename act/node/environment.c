@@ -22,7 +22,6 @@
 #include "base/hash.h"
 #include "base/path.h"
 #include "base/units.h"
-#include "codec/fields.h"
 #include "codec/json.h"
 #include "node/child.h"
 #include "node/container.h"
@@ -200,18 +199,6 @@ static int environment_lock(struct environment_taken *e, struct act_error *err)
 
 /* ---- making it */
 
-static const struct field about_rows[] = {
-    FIELD_VERSION(1, FIELD_REQUIRED),
-    FIELD_TEXT(struct environment_about, file, "from"),
-    FIELD_TEXT(struct environment_about, node, "node"),
-    FIELD_TEXT(struct environment_about, image, "image"),
-    FIELD_INT64(struct environment_about, made_unix_s, "made"),
-    FIELD_INT64(struct environment_about, took_ms, "took_ms"),
-    FIELD_INT(struct environment_about, packages, "packages"),
-};
-static const struct fields about_fields =
-    FIELDS("what an environment was made from", struct environment_about, about_rows, NULL);
-
 /* Removes what was not made whole. First it gets another name: tools that outlive their maker find it no more. */
 static void environment_discard(const char *dir)
 {
@@ -385,9 +372,9 @@ static int environment_write_about(const struct environment_taken *e, int packag
                                       .took_ms = took_ms,
                                       .packages = packages};
     ACT_AUTOFREE char *path = act_path_join(e->dir, ENVIRONMENTS_ABOUT);
-    CODEC_AUTOJSON json_t *json = fields_to_json(&about_fields, &about);
+    CODEC_AUTOJSON json_t *json = environment_about_to_json(&about);
 
-    fields_release(&about_fields, &about);
+    environment_about_release(&about);
     return run_record_write(path, json, err);
 }
 

@@ -2,7 +2,10 @@
 #ifndef ACT_RUN_ENVIRONMENTS_H
 #define ACT_RUN_ENVIRONMENTS_H
 
+#include <jansson.h>
 #include <stdint.h>
+
+#include "base/error.h"
 
 #define ENVIRONMENTS_DIR   "environments"
 #define ENVIRONMENTS_ENV   "env"
@@ -17,5 +20,9 @@ struct environment_about {
     int64_t made_unix_s, took_ms;
     int packages;
 };
+void environment_about_release(struct environment_about *about);
+/* Write and read it. Release *out in any case. */
+json_t *environment_about_to_json(const struct environment_about *about);
+int environment_about_from_json(const json_t *json, struct environment_about *out, struct act_error *err) ACT_NODISCARD;
 
 #endif

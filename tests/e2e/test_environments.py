@@ -343,6 +343,16 @@ def test_prune_removes_what_no_run_uses(act, index):
     mine = lambda: [folder for folder in environments(act).values() if (folder / "runs" / run).exists()]
     waiting.until(mine, "the second environment is there")
     running, = mine()
+    idle, = set(environments(act)) - {running.name.split("-")[0]}
+    rows = {one["key"]: one for one in act.run("env", "list", "--json").json["environments"]}
+    assert {key: pathlib.Path(one["path"]) for key, one in rows.items()} == {
+        key: folder / "env" for key, folder in environments(act).items()}
+    assert [one["key"] for one in rows.values() if one["in_use"]] == [running.name.split("-")[0]]
+    assert all(one["from"] == "requirements.txt" and one["bytes"] > 0 and one["runs"] == 1 for one in rows.values())
+    assert re.search(r"size .*\n(.*\n)*runs +1\n", act.run("env", "show", idle[:6]).out)
+    act.fail("env", "rm", running.name[:16], "-y", status=1, match="used by a run that has not ended")
+    act.fail("env", "show", "x", status=3, match="there is no environment 'x'")
+    assert "would remove" in act.run("env", "rm", idle, "--dry-run").err and len(environments(act)) == 2
     prune = lambda *words: act.run("prune", "--older", "30d", "--json", *words).json["environments"]
     assert prune("-y") == 0 and len(environments(act)) == 2
     long_ago = time.time() - 40 * 86400
@@ -354,3 +364,5 @@ def test_prune_removes_what_no_run_uses(act, index):
     assert list(environments(act).values()) == [running] and (running / "env/bin/python").exists() and not rest(act)
     act.run("abort", run)
     act.run("wait", run, status=None)
+    assert act.run("env", "rm", "-y", "--json", running.name[:16]).json["bytes"] > 0
+    assert not environments(act) and not rest(act)

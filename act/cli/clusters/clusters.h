@@ -21,6 +21,7 @@ int cli_login_cluster(struct cli *cli, const char *name, struct act_error *err);
 
 int cmd_blame(struct cli *cli, struct act_error *err);
 int cmd_cluster(struct cli *cli, struct act_error *err);
+int cmd_env(struct cli *cli, struct act_error *err);
 int cmd_fileserver(struct cli *cli, struct act_error *err);
 int cmd_nodes(struct cli *cli, struct act_error *err);
 int cmd_ssh(struct cli *cli, struct act_error *err);
