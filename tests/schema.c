@@ -106,6 +106,8 @@ static json_t *schema_value(const struct config_key *key)
         return schema_of_types("object", "string");
     case CONFIG_MAP_INT:
         return schema_of_types("object", "integer");
+    case CONFIG_MAP_NONE:
+        return schema_of_types("object", "string");
     case CONFIG_ANY:
         break;
     }
@@ -150,7 +152,8 @@ static json_t *schema_key(const struct config_key *keys, const struct config_key
         json_object_set_new(out, "writeOnly", json_true());
     if (act_starts_with(key->help, "legacy"))
         json_object_set_new(out, "deprecated", json_true());
-    if (key->type == CONFIG_MAP || key->type == CONFIG_MAP_FILE || key->type == CONFIG_MAP_INT)
+    if (key->type == CONFIG_MAP || key->type == CONFIG_MAP_FILE || key->type == CONFIG_MAP_INT ||
+        key->type == CONFIG_MAP_NONE)
         schema_add_members(out, keys, key);
     return out;
 }

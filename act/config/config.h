@@ -89,6 +89,13 @@ struct config_setup {
     char *timeout; /* a duration as text */
 };
 
+/* run_needs in run/run.h, in words. */
+struct config_environment {
+    char *make;           /* "auto" or "none" */
+    bool system_packages; /* if config_is_said() */
+    char *wheels_folder;  /* may be NULL */
+};
+
 struct config_part;
 struct config_part_values {
     const struct config_part *part;
@@ -126,6 +133,7 @@ struct config {
     char *mount;        /* what mounts folders on a node: "blobfuse2", "rclone", "copy"; NULL: what it has */
     char *compile_args; /* may be NULL */
     struct config_setup setup;
+    struct config_environment environment;
     char *hang;      /* a duration as text, or NULL */
     char *hang_gpus; /* "idle" or "any" */
 

@@ -29,6 +29,7 @@ enum config_type {
     CONFIG_MAP,      /* its members have rows of their own */
     CONFIG_MAP_FILE, /* the same, or the name of a JSON file that holds them */
     CONFIG_MAP_INT,  /* the same, or a number, which layers.c makes a map of */
+    CONFIG_MAP_NONE, /* the same, or "none", which layers.c makes a map of */
     CONFIG_ANY,      /* legacy: accepted in silence, not read */
 };
 

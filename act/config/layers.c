@@ -45,10 +45,20 @@ static void expand_retry(struct yaml *tree)
         yaml_put(tree, "retry", map_of(value, "times", yaml_new_word(value->file, value->text)));
 }
 
+/* "environment: none" is short for "environment: {make: none}". */
+static void expand_environment(struct yaml *tree)
+{
+    const struct yaml *value = yaml_get(tree, "environment");
+
+    if (value && value->kind == YAML_SCALAR && act_streq(value->text, "none"))
+        yaml_put(tree, "environment", map_of(value, "make", yaml_new_word(value->file, value->text)));
+}
+
 /* Each layer, so that another one completes what is said in short as it does what is said in full. */
 static void config_layers_expand(struct yaml *layer)
 {
     expand_retry(layer);
+    expand_environment(layer);
     expand_rows(yaml_get(layer, "config_param"));
 }
 

@@ -369,6 +369,7 @@ static void config_read_put_value(const struct config_key *key, const struct yam
     case CONFIG_MAP:
     case CONFIG_MAP_FILE:
     case CONFIG_MAP_INT:
+    case CONFIG_MAP_NONE:
     case CONFIG_ANY:
         break;
     }
@@ -387,6 +388,8 @@ static void check_only(const struct config_key *key, const struct yaml *value, s
         wrong_type(f, key, value, "a map or the name of a file");
     if (key->type == CONFIG_MAP_INT && !is_map)
         wrong_type(f, key, value, "a whole number from 0 to 100 or a map, {times: 3, on: [ecc]}");
+    if (key->type == CONFIG_MAP_NONE && !is_map)
+        wrong_type(f, key, value, "none or a map, {system_packages: true}");
     if (key->type == CONFIG_TEXT && value->kind != YAML_SCALAR)
         wrong_type(f, key, value, "text");
     if (key->type == CONFIG_BOOL)

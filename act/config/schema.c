@@ -110,6 +110,16 @@ const struct config_key config_general_keys[] = {
     {"setup_timeout", CONFIG_TEXT, CLUSTER(setup.timeout), "10m",
      .in_project = true,
      .help = "modules, conda, venv and setup must be ready within this time: 90s, 20m"},
+    {"environment", CONFIG_MAP_NONE, CONFIG_NOWHERE,
+     .in_project = true,
+     .help = "the environment that is made from requirements.txt or a lock file; none: nothing is made"},
+    {"environment.make", CONFIG_CHOICE, CLUSTER(environment.make), "auto", .choices = "auto|none",
+     .help = "auto: where the project says what it needs"},
+    {"environment.system_packages", CONFIG_BOOL, CLUSTER(environment.system_packages),
+     .help = "whether it sees the packages that its Python has already; by default those of an image, a conda "
+             "environment or a virtual environment"},
+    {"environment.wheels_folder", CONFIG_TEXT, CLUSTER(environment.wheels_folder),
+     .help = "a folder of wheels, below the code (so in a mapped folder) or on the nodes, in place of an index"},
     {"sleep_if_fail", CONFIG_BOOL, CLUSTER(sleep_if_fail), "false",
      .help = "keep the node for a look when the run fails"},
     {"sleep_if_succeed", CONFIG_BOOL, CLUSTER(sleep_if_succeed), "false",
@@ -139,7 +149,7 @@ const struct config_key config_general_keys[] = {
 };
 
 // clang-format on
-const char *const config_general_maps[] = {"docker", "retry", NULL};
+const char *const config_general_maps[] = {"docker", "environment", "retry", NULL};
 
 // clang-format off
 const struct config_key config_account_keys[] = {

@@ -62,7 +62,7 @@ static json_t *tree_text(const struct config *config, const char *key)
 static bool is_shown(const struct config_key *key)
 {
     return key->type != CONFIG_ANY && key->type != CONFIG_MAP && key->type != CONFIG_MAP_FILE &&
-           key->type != CONFIG_MAP_INT && !key->instead;
+           key->type != CONFIG_MAP_INT && key->type != CONFIG_MAP_NONE && !key->instead;
 }
 
 /* Returns the members of one level as an object; the caller adds the maps. */

@@ -1,8 +1,12 @@
 #include "node/container.h"
 
 #include <string.h>
+#include <unistd.h>
 
+#include "base/file.h"
 #include "base/path.h"
+#include "node/environment.h"
+#include "node/layer.h"
 #include "node/mount.h"
 #include "proc/proc.h"
 
@@ -76,6 +80,12 @@ static void container_add_run(struct paths *p, const struct node *node)
     for (size_t i = 0; i < node->spec.n_folders; i++)
         if (node->spec.folders[i].link)
             container_add_path(p, node->spec.folders[i].link, node->spec.folders[i].mode == RUN_FOLDER_RO_MOUNT);
+    ACT_AUTOFREE char *environments = node->spec.environment.none ? NULL : environment_home(node);
+    if (environments && access(environments, F_OK) == 0)
+        container_add_path(p, environments, false);
+    ACT_AUTOFREE char *layer = node->local ? layer_path(node) : NULL;
+    if (layer && access(layer, F_OK) == 0)
+        container_add_path(p, layer, false);
     for (size_t i = 0; node->local && i < node->spec.n_folders; i++) {
         ACT_AUTOFREE char *point = mount_point(node, &node->spec.folders[i]);
         if (mount_is_for(node, &node->spec.folders[i]))
@@ -219,6 +229,10 @@ int container_srun_options(const struct node *node, const char *program, struct 
 
     if (!is_kind(node, "pyxis"))
         return 0;
+    ACT_AUTOFREE char *environments = node->spec.environment.none ? NULL : environment_home(node);
+    int rc = environments ? act_mkdir_all(environments, 0755, err) : 0; /* what is not there cannot be mounted */
+    if (rc < 0)
+        return rc;
     ACT_AUTOFREE char *image = enroot_name(node->spec.image);
     act_strv_pushf(out, "--container-image=%s", image);
     container_add_run(&mounts, node);

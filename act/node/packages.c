@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/path.h"
 #include "node/inventory.h"
+#include "node/layer.h"
 
 /* Returns "3.11", with which the name of the program behind all links ends, a new string; empty: it is not known. */
 static char *version_of(const char *python)
@@ -129,7 +130,9 @@ void inventory_packages(const char *python, const char *home, const char *python
         ACT_AUTOFREE char *sees_system = venv_value(text, "include-system-site-packages");
         ACT_AUTOFREE char *from = venv_value(text, "home");
         ACT_AUTOFREE char *system = from ? act_path_dirname(from) : NULL;
+        ACT_AUTOFREE char *below = act_path_join(prefix, LAYER_BELOW);
         packages_add_base(prefix, version, &finding);
+        packages_add_base(below, version, &finding);
         if (system && sees_system && strcasecmp(sees_system, "true") == 0)
             add_installation(system, version, home, &finding);
     }

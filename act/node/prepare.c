@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -14,6 +15,7 @@
 #include "codec/json.h"
 #include "node/child.h"
 #include "node/container.h"
+#include "node/environment.h"
 #include "node/folder.h"
 #include "node/inventory.h"
 #include "node/place.h"
@@ -67,6 +69,35 @@ static int write_result(const struct node *node, const struct prepare_outcome *o
     CODEC_AUTOJSON json_t *json = fields_to_json(&outcome_fields, o);
 
     return run_record_write(path, json, err);
+}
+
+/* ---- what it does ---- */
+
+static char *doing_path(const struct node *node)
+{
+    return act_path_join(node->local, "doing");
+}
+
+void prepare_tell(const struct node *node, const char *fmt, ...)
+{
+    ACT_AUTOFREE char *path = doing_path(node);
+    struct act_error err;
+    va_list ap;
+
+    va_start(ap, fmt);
+    ACT_AUTOFREE char *text = act_vsprintf(fmt, ap);
+    va_end(ap);
+    node_say("%s", text);
+    if (act_file_write_quickly(path, text, strlen(text), 0600, &err) < 0)
+        node_say("%s", act_error_text(&err));
+}
+
+void prepare_doing(const struct node *node, char *out, size_t size)
+{
+    ACT_AUTOFREE char *path = doing_path(node);
+    ACT_AUTOFREE char *text = node_read_text(path);
+
+    act_copy_line(out, size, text);
 }
 
 /* ---- the steps ---- */
@@ -132,9 +163,11 @@ static int prepare_run_words(const struct node *node, const char *name, const ch
 static int prepare_run_step(const struct node *node, const char *name, const char *const *argv,
                             struct prepare_outcome *o, struct act_error *err)
 {
-    ACT_AUTO(act_strv) words = {0};
-    int rc = container_wrap(node, -1, argv, &words, err);
+    ACT_AUTO(act_strv) inside = {0}, words = {0};
 
+    environment_words(node, &inside);
+    act_strv_add(&inside, argv);
+    int rc = container_wrap(node, -1, (const char *const *)inside.v, &words, err);
     if (rc == 0)
         rc = prepare_run_words(node, name, (const char *const *)words.v, o, err);
     return rc;
@@ -149,98 +182,83 @@ static int fetch_image(const struct node *node, struct prepare_outcome *o, struc
     return name ? prepare_run_step(node, name, nothing, o, err) : 0;
 }
 
-/* Tells whether a text has only blank lines and comments, as pip defines them. */
-static bool is_without_words(const char *text)
-{
-    for (const char *line = text; *line;) {
-        line += strspn(line, " \t\r\n");
-        if (*line && *line != '#')
-            return false;
-        line += strcspn(line, "\n");
-    }
-    return true;
-}
-
-/* If it cannot be read, pip will complain. */
-static bool has_requirements(const struct node *node)
-{
-    enum { REQUIREMENTS_MAX = 16 * 1024 * 1024 };
-    ACT_AUTOFREE char *path = act_path_join(node->code, "requirements.txt");
-    ACT_AUTOFREE char *text = NULL;
-
-    return access(path, F_OK) == 0 &&
-           (act_file_read(path, REQUIREMENTS_MAX, &text, NULL, NULL) < 0 || !is_without_words(text));
-}
-
 static char *compile_line(const struct node *node)
 {
     /* compile_args are words for a shell, as in the cluster file */
     return act_sprintf("exec ./compile.aml.sh %s", node->spec.compile_args ? node->spec.compile_args : "");
 }
 
-/* The script of a step. The processes of a node run it one after the other, as they share the code. */
-static const char script_begin[] = "lock=$1; shift\n"
-                                   "end() { rmdir \"$lock\"; }\n"
-                                   "fail() { s=$?; end; echo \"act: preparation failed: $1 ended with status $s\"; "
-                                   "exit $s; }\n"
-                                   "until mkdir \"$lock\" || [ ! -w \"${lock%/*}\" ]; do sleep 0.1; done 2>/dev/null\n",
-                  script_install[] = "python3 -m pip install -r requirements.txt --no-input "
-                                     "--disable-pip-version-check || fail \"pip install -r requirements.txt\"\n",
-                  script_compile[] = "chmod +x compile.aml.sh && sh -c \"$1\" || { s=$?\n"
-                                     "IFS= read -r first <compile.aml.sh\n"
-                                     "case $first in '#!'*\"$(printf '\\r')\") echo '" NODE_WINDOWS_LINES "';; esac\n"
-                                     "(exit $s); fail compile.aml.sh; }\nshift\n",
-                  script_end[] = "end\nexec \"$@\"\n";
+/* Compiles in the container of each command. The processes of a node do it one after the other, as they share the
+ * code. */
+static const char script_compile[] =
+    "lock=$1; shift\n"
+    "until mkdir \"$lock\" || [ ! -w \"${lock%/*}\" ]; do sleep 0.1; done 2>/dev/null\n"
+    "chmod +x compile.aml.sh && sh -c \"$1\" || { s=$?\n"
+    "IFS= read -r first <compile.aml.sh\n"
+    "case $first in '#!'*\"$(printf '\\r')\") echo '" NODE_WINDOWS_LINES "';; esac\n"
+    "rmdir \"$lock\"\n"
+    "echo \"act: preparation failed: compile.aml.sh ended with status $s\"\n"
+    "exit $s; }\n"
+    "rmdir \"$lock\"\nshift\nexec \"$@\"\n";
 
 void prepare_words(const struct node *node, struct act_strv *out)
 {
     ACT_AUTOFREE char *script = act_path_join(node->code, "compile.aml.sh");
     ACT_AUTOFREE char *line = compile_line(node);
-    bool installs = has_requirements(node), compiles = access(script, F_OK) == 0;
 
     setup_words(node, out);
-    if (!container_is_fresh(node) || (!installs && !compiles))
+    environment_words(node, out);
+    if (!container_is_fresh(node) || access(script, F_OK) < 0)
         return;
-    ACT_STRV_PUSH(out, "sh", "-c");
-    act_strv_pushf(out, "%s%s%s%s", script_begin, installs ? script_install : "", compiles ? script_compile : "",
-                   script_end);
-    act_strv_push(out, "act");
+    ACT_STRV_PUSH(out, "sh", "-c", script_compile, "act");
     act_strv_pushf(out, "%s/prepare.container", node->dir);
-    if (compiles)
-        act_strv_push(out, line);
+    act_strv_push(out, line);
+}
+
+/* Returns what a tool said why it failed: the last of its lines that begins as an error does, else its last line.
+ * New string; empty: it said nothing. */
+static char *said_of_failure(const char *log_path)
+{
+    enum { TAIL_BYTES = 16 * 1024 };
+    char last[200], tail[TAIL_BYTES + 1];
+    size_t n = node_read_tail(log_path, tail, TAIL_BYTES);
+    const char *error = NULL;
+
+    node_last_line(log_path, last, sizeof(last));
+    tail[n] = '\0';
+    for (const char *at = tail; !act_starts_with(last, "act: ") && (at = strstr(at, "\nERROR: ")); at++)
+        error = at + 1;
+    return error ? act_one_line(error, strcspn(error, "\n")) : act_strdup(last);
+}
+
+/* Runs a step whose programs print into the preparation's log, and whose last words are the reason. */
+static int prepare_logged(const struct node *node,
+                          int (*step)(const struct node *, int log_fd, int *out_exit_status, struct act_error *),
+                          struct prepare_outcome *o, struct act_error *err)
+{
+    ACT_AUTOFREE char *log_path = NULL;
+    ACT_AUTOCLOSE int fd = prepare_open_log(node, &log_path, err);
+
+    if (fd < 0)
+        return fd;
+    int rc = step(node, fd, &o->exit_status, err);
+    if (rc == 0 || o->exit_status == 0)
+        return rc;
+    ACT_AUTOFREE char *said = said_of_failure(log_path);
+    if (act_starts_with(said, "act: ")) /* a script of ours knows better */
+        return act_error_set(err, ACT_FAIL, "%s", said + strlen("act: "));
+    ACT_AUTOFREE char *text = act_strdup(act_error_text(err));
+    return *said ? act_error_set(err, ACT_FAIL, "%s: %s", text, said) : rc;
 }
 
 static int prepare_set_up(const struct node *node, struct prepare_outcome *o, struct act_error *err)
 {
-    ACT_AUTOFREE char *log_path = NULL;
-    ACT_AUTOCLOSE int fd = prepare_open_log(node, &log_path, err);
-    char last[200];
-
-    if (fd < 0)
-        return fd;
-    int rc = setup_take(node, fd, &o->exit_status, err);
-    if (rc == 0 || o->exit_status == 0)
-        return rc;
-    node_last_line(log_path, last, sizeof(last));
-    if (!last[0])
-        return rc;
-    if (act_starts_with(last, "act: ")) /* setup.sh knows better */
-        return act_error_set(err, ACT_FAIL, "%s", last + strlen("act: "));
-    ACT_AUTOFREE char *text = act_strdup(act_error_text(err));
-    return act_error_set(err, ACT_FAIL, "%s: %s", text, last);
+    return prepare_logged(node, setup_take, o, err);
 }
 
-static int install_requirements(const struct node *node, struct prepare_outcome *o, struct act_error *err)
+static int prepare_make_environment(const struct node *node, struct prepare_outcome *o, struct act_error *err)
 {
-    static const char *const with_python[] = {
-        "python3", "-m", "pip", "install", "-r", "requirements.txt", "--no-input", "--disable-pip-version-check", NULL};
-    ACT_AUTOFREE char *python = proc_find_in_path("python3");
-
-    if (!has_requirements(node) || container_is_fresh(node))
-        return 0;
-    bool has_python = container_is_used(node) || python;
-    return prepare_run_step(node, "'pip install -r requirements.txt'", has_python ? with_python : with_python + 2, o,
-                            err);
+    return prepare_logged(node, environment_take, o, err);
 }
 
 static int prepare_compile(const struct node *node, struct prepare_outcome *o, struct act_error *err)
@@ -264,7 +282,7 @@ static int prepare_compile(const struct node *node, struct prepare_outcome *o, s
 static void run_steps(const struct node *node, struct prepare_outcome *o)
 {
     static int (*const steps[])(const struct node *, struct prepare_outcome *, struct act_error *) = {
-        unpack_code, prepare_get_folders, fetch_image, prepare_set_up, install_requirements, prepare_compile};
+        unpack_code, prepare_get_folders, fetch_image, prepare_set_up, prepare_make_environment, prepare_compile};
     struct act_error err = {0};
     int rc = 0;
 

@@ -1,4 +1,4 @@
-/* prepare.h - once on every node, before its first command: code, folders, requirements, compile.aml.sh. */
+/* prepare.h - once on every node, before its first command: code, folders, environment, compile.aml.sh. */
 #ifndef ACT_NODE_PREPARE_H
 #define ACT_NODE_PREPARE_H
 
@@ -10,6 +10,11 @@ int prepare_node(void *node);
 
 /* Reads how the preparation ended. Returns false if it has not. */
 bool prepare_result(const struct node *node, int *out_exit_status, char *out_reason, size_t size);
+
+/* Says what the preparation does now, which may take long: in the node's log, and for prepare_doing(). */
+void prepare_tell(const struct node *node, const char *fmt, ...) ACT_PRINTF(2, 3);
+/* Reads it; empty: nothing that takes long. */
+void prepare_doing(const struct node *node, char *out, size_t size);
 
 /* Appends the words that precede a command with its own container (container_is_fresh()), to prepare that container
  * first; none if there is nothing to do. */

@@ -23,6 +23,7 @@ struct rank {
     int log_fd;                     /* the user's log */
     int out_fd;                     /* of the command; -1: as ours */
     struct room room;               /* for out_fd */
+    int64_t look_at_ms;             /* when the preparation is looked at (monotonic); 0: never */
     void (*report)(struct rank *r); /* the record has changed */
     void (*gone)(struct rank *r);   /* the watch says WATCH_GONE; does not return */
     void (*tick)(struct rank *r);   /* at tick_at_ms, which it sets anew */

@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/path.h"
 #include "node/container.h"
+#include "node/environment.h"
 #include "node/memory.h"
 #include "node/prepare.h"
 #include "node/setup.h"
@@ -67,6 +68,22 @@ static int64_t time_left(int64_t at_ms)
     return at_ms ? left > 0 ? left : 0 : -1;
 }
 
+/* Tells what the preparation does: a log gets a line where that is something new, not for each step of it. */
+static void look_at_preparation(struct rank *r)
+{
+    enum { LOOK_MS = 1000 };
+    char doing[sizeof(r->record.doing)];
+
+    r->look_at_ms = act_now_monotonic_ms() + LOOK_MS;
+    prepare_doing(&r->node, doing, sizeof(doing));
+    if (strcmp(doing, r->record.doing) == 0)
+        return;
+    if (strncmp(doing, r->record.doing, strcspn(doing, ":")) != 0)
+        dprintf(r->log_fd, "act: %.*s\n", (int)strcspn(doing, ":"), doing);
+    memcpy(r->record.doing, doing, sizeof(doing));
+    r->report(r);
+}
+
 /* Waits for one event; returns the signal that came, or 0. */
 static int rank_work_wait_event(struct rank *r)
 {
@@ -81,7 +98,9 @@ static int rank_work_wait_event(struct rank *r)
         r->tick(r);
     if (r->room.look_at_ms && act_now_monotonic_ms() >= r->room.look_at_ms)
         room_look(&r->room);
-    int64_t next_ms = earlier(r->room.look_at_ms, earlier(r->kill_at_ms, r->tick_at_ms));
+    if (r->look_at_ms && act_now_monotonic_ms() >= r->look_at_ms)
+        look_at_preparation(r);
+    int64_t next_ms = earlier(earlier(r->look_at_ms, r->room.look_at_ms), earlier(r->kill_at_ms, r->tick_at_ms));
     if (watch_wait(&r->watch, time_left(next_ms), &sig) == WATCH_GONE)
         r->gone(r);
     rank_work_on_signal(r, sig);
@@ -140,7 +159,11 @@ static int rank_work_prepare(struct rank *r)
         rank_fail(r, ACT_WRAPPER, text);
         return ACT_WRAPPER;
     }
+    look_at_preparation(r);
     status = wait_child(r, pid);
+    look_at_preparation(r);
+    r->look_at_ms = 0;
+    r->record.doing[0] = '\0';
     if (status == 0 && !r->record.stopped)
         return 0;
     exit_status = child_exit_status(status);
@@ -247,7 +270,10 @@ static int rank_work_run_command(struct rank *r)
     struct act_strv words = {0};
     struct act_error err;
 
-    if (setup_apply(&r->node, &err) < 0 || command_words(r, &words, &err) < 0) {
+    bool is_set = setup_apply(&r->node, &err) == 0;
+    if (is_set)
+        environment_apply(&r->node);
+    if (!is_set || command_words(r, &words, &err) < 0) {
         rank_fail(r, ACT_WRAPPER, act_error_text(&err));
         act_strv_release(&words);
         return ACT_WRAPPER;

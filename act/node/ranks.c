@@ -47,6 +47,15 @@ static void tell_kept(struct supervisor *s, const struct node_record *r)
     attempt_save_status(s);
 }
 
+/* The status says what a preparation does that takes long, and no more when it is over. */
+static void tell_doing(struct supervisor *s, const char *before, const char *now)
+{
+    if (strcmp(before, now) == 0 || (!*now && strcmp(s->status.reason, before) != 0))
+        return;
+    attempt_set_reason(s, now);
+    attempt_save_status(s);
+}
+
 static void on_record(struct supervisor *s, struct rank_state *state, const json_t *message)
 {
     struct node_record news, *r = &state->record;
@@ -60,6 +69,7 @@ static void on_record(struct supervisor *s, struct rank_state *state, const json
         node_say("rank %d: %s", rank, act_error_text(&why));
         return;
     }
+    tell_doing(s, r->doing, news.doing);
     record_release(r);
     *r = news;
     r->rank = rank;

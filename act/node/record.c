@@ -24,6 +24,7 @@ static const struct field record_rows[] = {
     RECORD_ROW(BOOL, kept),
     RECORD_ROW(INT, no_room),
     RECORD_ROW(BOOL, room_again),
+    RECORD_ROW(CHARS, doing, .flags = FIELD_RARE),
     RECORD_ROW(CHARS, reason),
     RECORD_ROW(TEXTS, lines),
 };

@@ -21,6 +21,7 @@ struct node_record {
     bool lost;               /* its agent is gone and cannot say how it ended */
     int no_room;             /* its log is not whole: the errno, of a full disk or a quota; 0: it is */
     bool room_again;         /* ... or may be: there was room at its end */
+    char doing[160];         /* what its preparation does, where that takes long; may be empty */
     char reason[400];        /* why it could not do its work, a line of UTF-8; may be empty */
     struct act_strv lines;   /* the end of its log, if it failed: UTF-8 without control characters */
 };

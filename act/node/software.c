@@ -10,6 +10,7 @@
 #include "codec/json.h"
 #include "node/child.h"
 #include "node/container.h"
+#include "node/environment.h"
 #include "node/inventory.h"
 #include "proc/proc.h"
 
@@ -126,6 +127,15 @@ static void take_from_files(const char *root, struct run_environment *out)
     out->nccl = find_nccl(root, &out->packages);
 }
 
+/* Runs are compared by what they share. */
+static void name_shared(const struct node *node, char **path)
+{
+    if (!*path)
+        return;
+    ACT_AUTOFREE char *shared = environment_below_layer(node, *path);
+    act_str_replace(path, shared);
+}
+
 void software_take(const struct node *node, const char *root, struct run_environment *out)
 {
     ACT_AUTOFREE char *driver = inventory_value(root, "/proc/driver/nvidia/version", "NVRM version:");
@@ -140,6 +150,8 @@ void software_take(const struct node *node, const char *root, struct run_environ
     take_modules(&out->modules);
     if (!container_is_used(node))
         take_from_files(root, out);
+    name_shared(node, &out->python);
+    name_shared(node, &out->venv);
 }
 
 /* ---- what programs say */

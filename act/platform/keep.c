@@ -22,7 +22,7 @@ enum { KIB = 1024, LONG_S = 600 };
     SUM "go() { find \"$d\" -mindepth 1 -maxdepth 1 -uid \"$(id -u)\" \"$@\" -exec rm -rf -- {} +; }\n"                \
         "go \"$@\" 2>/dev/null || go \"$@\"\n"
 
-static int run_script(struct site *site, const char *script, const char *const *words, struct platform_kept *out,
+int platform_keep_sum(struct site *site, const char *script, const char *const *words, struct platform_kept *out,
                       struct act_error *err)
 {
     ACT_AUTO(site_result) result = {0};
@@ -41,7 +41,7 @@ static int run_script(struct site *site, const char *script, const char *const *
     return 0;
 }
 
-static int platform_keep_open_site(struct platform *p, struct site **out, struct act_error *err)
+int platform_keep_open_site(struct platform *p, struct site **out, struct act_error *err)
 {
     *out = NULL;
     return p->row->keep.site ? p->row->keep.site(p, out, err) : 0;
@@ -80,9 +80,9 @@ static int keep_size_on(struct platform *p, const char *id, uint64_t *out_bytes,
     int rc = platform_keep_open_site(p, &site, err);
 
     if (rc == 0 && site && run_id_valid(id))
-        rc = run_script(site, SUM, own, &mine, err);
+        rc = platform_keep_sum(site, SUM, own, &mine, err);
     if (rc == 0 && site && mine.n == 0 && run_id_valid(id))
-        rc = run_script(site, exists, there, &all, err);
+        rc = platform_keep_sum(site, exists, there, &all, err);
     *out_bytes += mine.bytes;
     *out_others = *out_others || all.n > 0;
     return rc;
@@ -263,7 +263,7 @@ int platform_remove_package(struct platform *p, const char *sha256, bool dry_run
     int rc = platform_keep_open_site(p, &site, err);
 
     *out = (struct platform_kept){0};
-    return rc < 0 || !site ? rc : run_script(site, dry_run ? SUM : REMOVE, words, out, err);
+    return rc < 0 || !site ? rc : platform_keep_sum(site, dry_run ? SUM : REMOVE, words, out, err);
 }
 
 /* Whether a run there has not ended, as far as its folder says. */
@@ -317,7 +317,7 @@ int platform_remove_agents(struct platform *p, int64_t older_s, bool dry_run, st
         return rc;
     rc = name_of_agent(site, &own, err);
     const char *const words[] = {"bin", "-type", "d", "-mmin", age, "!", "-name", own, NULL};
-    return rc < 0 ? rc : run_script(site, dry_run ? SUM : REMOVE, words, out, err);
+    return rc < 0 ? rc : platform_keep_sum(site, dry_run ? SUM : REMOVE, words, out, err);
 }
 
 int platform_clear(struct platform *p, bool dry_run, struct platform_kept *out, struct act_error *err)
@@ -335,16 +335,19 @@ int platform_clear(struct platform *p, bool dry_run, struct platform_kept *out, 
 int platform_keeps(struct platform *p, struct platform_keeps *out, struct act_error *err)
 {
     const struct {
-        const char *folder;
+        const char *folder, *name;
         struct platform_kept *kept;
-    } rows[] = {{"runs", &out->runs}, {"packages", &out->packages}, {"bin", &out->agents}};
+    } rows[] = {{"runs", "*", &out->runs},
+                {"packages", "*", &out->packages},
+                {"bin", "*", &out->agents},
+                {"environments", "?*-?*", &out->environments}};
     struct site *site = NULL;
     int rc = platform_keep_open_site(p, &site, err);
 
     *out = (struct platform_keeps){0};
     for (size_t i = 0; rc == 0 && site && i < sizeof(rows) / sizeof(rows[0]); i++) {
-        const char *const words[] = {rows[i].folder, NULL};
-        rc = run_script(site, SUM, words, rows[i].kept, err);
+        const char *const words[] = {rows[i].folder, "-name", rows[i].name, NULL};
+        rc = platform_keep_sum(site, SUM, words, rows[i].kept, err);
     }
     if (rc == 0 && site)
         rc = platform_clear(p, true, &out->left, err);

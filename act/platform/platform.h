@@ -19,6 +19,7 @@
 #include "config/kind.h"
 #include "platform/row.h"
 #include "proc/environment.h"
+#include "run/environments.h"
 #include "run/run.h"
 
 struct platform;
@@ -351,11 +352,37 @@ int platform_remove_package(struct platform *p, const char *sha256, bool dry_run
  * whoever brought them. dry_run: it only counts them. */
 int platform_remove_agents(struct platform *p, int64_t older_s, bool dry_run, struct platform_kept *out, bool *out_busy,
                            struct act_error *err) ACT_NODISCARD;
+/* Removes environments of this user (node/environment.h) that no run has taken up for older_s, and that no unfinished
+ * run has. dry_run: it only measures them. */
+int platform_remove_environments(struct platform *p, int64_t older_s, bool dry_run, struct platform_kept *out,
+                                 struct act_error *err) ACT_NODISCARD;
+/* One that is whole. */
+struct platform_environment {
+    struct platform *machine; /* that has it */
+    char *key, *path;         /* its name, and the folder that has bin/ */
+    struct environment_about about;
+    uint64_t bytes;
+    size_t n_runs;
+    int64_t used_unix_s; /* when a run took it up last */
+    bool in_use;         /* by a run that has not ended */
+};
+struct platform_environments {
+    struct platform_environment *v;
+    size_t n;
+};
+void platform_environments_release(struct platform_environments *environments);
+/* Lists the environments of this user on all machines of the platform. Where runs have no site, so that each container
+ * makes its own: -ACT_NOT_FOUND. Release *out in any case. */
+int platform_list_environments(struct platform *p, struct platform_environments *out,
+                               struct act_error *err) ACT_NODISCARD;
+/* Removes one of them, unless a run has taken it up since that has not ended: *out_gone says. */
+int platform_remove_environment(const struct platform_environment *environment, bool *out_gone,
+                                struct act_error *err) ACT_NODISCARD;
 /* Removes what commands of this user left there when they were killed. dry_run: it only measures that. */
 int platform_clear(struct platform *p, bool dry_run, struct platform_kept *out, struct act_error *err) ACT_NODISCARD;
 /* What a platform keeps of this user's: nothing where it has no site. */
 struct platform_keeps {
-    struct platform_kept runs, packages, agents, left;
+    struct platform_kept runs, packages, agents, environments, left;
     char *where; /* new string; NULL: it keeps nothing */
 };
 int platform_keeps(struct platform *p, struct platform_keeps *out, struct act_error *err) ACT_NODISCARD;

@@ -54,6 +54,14 @@ bool platform_try_setup(struct site *site, const struct platform_trial *trial, c
 void platform_judge_setup(const char *where, bool works, const char *said, const struct platform_trial *trial,
                           struct platform_findings *findings);
 
+/* ---- keep.c */
+
+/* Opens the site of one machine; *out NULL: it has none. */
+int platform_keep_open_site(struct platform *p, struct site **out, struct act_error *err) ACT_NODISCARD;
+/* Runs a script on the site, in its root, which prints a sum and a count, "KIB N". */
+int platform_keep_sum(struct site *site, const char *script, const char *const *words, struct platform_kept *out,
+                      struct act_error *err) ACT_NODISCARD;
+
 /* ---- at_once.c */
 
 /* Calls ask with 0 to n - 1, each in a thread of its own, and returns when all have returned. */

@@ -71,6 +71,20 @@ struct run_setup {
     int timeout_s;           /* all but rank_lines must end within so long; 0: nothing is set up */
 };
 
+/* Whether the environment of a run sees the packages that its Python has already (node/environment.h). */
+enum run_packages {
+    RUN_PACKAGES_USUAL,  /* where somebody has chosen that Python: an image, conda, a virtual environment */
+    RUN_PACKAGES_SYSTEM, /* it sees them */
+    RUN_PACKAGES_OWN     /* it does not */
+};
+
+/* How the environment is made from what a project says that it needs. */
+struct run_needs {
+    bool none;         /* nothing is made, whatever the project says */
+    unsigned packages; /* enum run_packages */
+    char *wheels;      /* a folder of wheels on the nodes, or of the project, in place of an index; may be NULL */
+};
+
 struct run_spec {
     char *id;
     char *experiment;
@@ -103,6 +117,7 @@ struct run_spec {
     struct run_env *env;
     size_t n_env;
     struct run_setup setup;
+    struct run_needs environment;
     char *compile_args; /* may be NULL */
     bool sleep_if_fail, sleep_if_succeed;
     int hang_s;               /* it hangs if no rank writes and no GPU works for so long; 0: nobody looks */

@@ -107,6 +107,22 @@ static const struct field setup_rows[] = {
 };
 static const struct fields setup_fields = FIELDS("setup", struct run_spec, setup_rows, NULL);
 
+static const char *const packages_words[] = {
+    [RUN_PACKAGES_USUAL] = "usual", [RUN_PACKAGES_SYSTEM] = "system", [RUN_PACKAGES_OWN] = "own"};
+static const struct field environment_rows[] = {
+    FIELD_BOOL(struct run_spec, environment.none, "none", .flags = FIELD_RARE),
+    FIELD_WORD(struct run_spec, environment.packages, packages_words, "packages", .flags = FIELD_RARE),
+    FIELD_TEXT(struct run_spec, environment.wheels, "wheels"),
+};
+static const struct fields environment_fields = FIELDS("environment", struct run_spec, environment_rows, NULL);
+
+static bool has_usual_environment(const void *record)
+{
+    const struct run_needs *e = &((const struct run_spec *)record)->environment;
+
+    return !e->none && e->packages == RUN_PACKAGES_USUAL && !e->wheels;
+}
+
 #define SPEC_TEXT(member, ...) FIELD_TEXT(struct run_spec, member, #member, __VA_ARGS__)
 
 static const struct field spec_rows[] = {
@@ -155,6 +171,7 @@ static const struct field spec_rows[] = {
               .max = PER_NODE_MAX),
     FIELD_LIST(struct run_spec, env, n_env, struct run_env, &env_fields, "env", .flags = FIELD_REQUIRED),
     FIELD_GROUP(&setup_fields, "setup", .flags = FIELD_RARE),
+    FIELD_GROUP(&environment_fields, "environment", .left_out = has_usual_environment),
     FIELD_BOOL(struct run_spec, sleep_if_fail, "sleep_if_fail", .flags = FIELD_REQUIRED),
     FIELD_BOOL(struct run_spec, sleep_if_succeed, "sleep_if_succeed", .flags = FIELD_REQUIRED),
     FIELD_GROUP(&hang_fields, "hang", .flags = FIELD_RARE),

@@ -716,7 +716,7 @@ TEST(test_preparation_fails)
          "compile.aml.sh ended with status 3: no compiler here", "first\nno compiler here\n"},
         {"add('../evil', 'x')", 125, "leads out of the target", "leads out of the target"},
         {"add('requirements.txt', '/no/such/wheel-1.0-py3-none-any.whl')", 1,
-         "'pip install -r requirements.txt' ended with status 1", ""},
+         "cannot make the environment from requirements.txt: ", ""},
     };
 
     for (size_t i = 0; i < COUNT(rows); i++) {

@@ -75,7 +75,7 @@ def test_help_fits_the_terminal(act, scratch):
 TYPED_WRONGLY = [
     ("submit",), ("sweep",), ("local",), ("abort",), ("prune",), ("nodes",), ("ssh",), ("forward",),
     ("config", "set"), ("config", "show", "a"), ("config", "frob"),
-    ("cluster", "use"), ("cluster", "frob"), ("fileserver", "show"), ("nodes", "--bad", "--forget"),
+    ("cluster", "use"), ("cluster", "frob"), ("fileserver", "show"), ("env", "frob"), ("nodes", "--bad", "--forget"),
     ("ssh", "a", "b", "c")]
 
 

@@ -222,7 +222,7 @@ def test_a_project_says_it_for_all_clusters(act):
 @pytest.mark.parametrize("text, said", [
     ("setup: true\nplatform: slurm\n",
      "act.yaml:2:1: 'platform' has no place in 'act.yaml', which is for all clusters: it has modules, modules_purge, "
-     "conda, venv, setup, setup_rank and setup_timeout; what is of one cluster stands in its own file, "
+     "conda, venv, setup, setup_rank, setup_timeout and environment; what is of one cluster stands in its own file, "
      "'aux_data/aml/CLUSTER.yaml'"),
     ("env: {A: 1}\n", "act.yaml:1:1: 'env' has no place in 'act.yaml'"),
     ("_base_: other.yaml\n", "act.yaml:1:1: '_base_' has no place in 'act.yaml'"),

@@ -459,46 +459,6 @@ def everything_logged(act, run):
     return b"".join(p.read_bytes() for p in (act.project / f"assets/{run}").rglob("*") if p.is_file()).decode()
 
 
-FAKE_PYTHON = """#!/bin/sh
-case "$*" in *pip*install*) echo "$@" >> {log}; echo "{says}"; exit {status} ;; esac
-exec /usr/bin/python3 "$@"
-"""
-
-
-def fake_pip(act, status, says="fake pip says hello"):
-    """A python and a pip that only note what they are asked."""
-    log = act.scratch / "pip.log"
-    for name in ("python", "python3", "pip", "pip3"):
-        path = act.scratch / "bin" / name
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(FAKE_PYTHON.format(log=log, status=status, says=says) if "python" in name
-                        else f'#!/bin/sh\nexec {path.parent}/python3 -m pip "$@"\n')
-        path.chmod(0o755)
-    act.env["PATH"] = f"{act.scratch / 'bin'}:{act.env['PATH']}"
-    return log
-
-
-def test_requirements_are_installed_once(act, two_ranks):
-    log = fake_pip(act, 0)
-    act.write("requirements.txt", "some-package==1.0\n")
-    act.finish("true", before=("-n", "2"))
-    lines = log.read_text().splitlines()
-    assert len(lines) == 1 and re.search(r"install .*-r .*requirements\.txt", lines[0]), lines
-
-
-def test_empty_requirements_are_nothing_to_install(act):
-    fake_pip(act, 1)
-    act.write("requirements.txt", "\n  # numpy\r\n\t\r\n#end")
-    assert act.state(act.finish("true")) == "Completed", "the pip here fails"
-
-
-def test_the_systems_python_takes_no_packages(act):
-    fake_pip(act, 1, "error: externally-managed-environment")
-    act.write("requirements.txt", "\n# ours\n  einops")
-    run = act.finish("true", status=1)
-    assert "python3 -m venv" in act.run("why", run).out
-
-
 # ---- the store is a service, and secrets stay secret
 
 

@@ -25,6 +25,7 @@ int cli_run_shell(struct cli *cli, const struct platform_shell *shell, struct ac
 
 int cmd_blame(struct cli *cli, struct act_error *err);
 int cmd_cluster(struct cli *cli, struct act_error *err);
+int cmd_env(struct cli *cli, struct act_error *err);
 int cmd_fileserver(struct cli *cli, struct act_error *err);
 int cmd_forward(struct cli *cli, struct act_error *err);
 int cmd_nodes(struct cli *cli, struct act_error *err);

@@ -175,6 +175,23 @@ const struct cli_command cli_cluster_commands[] = {
      N_WORDS(1, 2, CLI_CHOICE),
      .bare = true,
      .run = cmd_fileserver},
+    {.name = "env",
+     .synopsis = "list | show | rm [KEY]",
+     .summary = "the environments that runs have made from requirements.txt or a lock file",
+     .examples = "a env list\n"
+                 "a -c lab env show 3f9a             its size, and where it is\n"
+                 "a env rm 3f9a                      asks; a run that needs it makes it anew\n"
+                 "a env list --json | jq '[.environments[].bytes] | add'\n",
+     .details =
+         "KEY is the beginning of one. What a run uses that has not ended stays. 'a prune' removes those that no\n"
+         "run has used for as long as it is told.\n"
+         "--json: version (1), cluster and environments, each with key, from (the file), node (that made it),\n"
+         "image, made, packages, took_ms, bytes, used (when a run took it up last), runs (how many used it),\n"
+         "in_use and path. rm: version, dry_run, key, bytes.",
+     .options = "cluster param dry-run yes json",
+     N_WORDS(1, 2, CLI_CHOICE),
+     .bare = true,
+     .run = cmd_env},
     {.name = "blame",
      .synopsis = "[--max N]",
      .summary = "who has been running longest on the cluster, or in the workspace",

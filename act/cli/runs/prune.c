@@ -19,7 +19,8 @@ char *cli_sum_of_runs(const struct flow_prune *p, size_t n)
     return act_sprintf("%zu run%s%s%s", n, cli_plural(n), logs.len ? logs.data : "", logs.len ? ")" : "");
 }
 
-/* Returns "3 runs (2 with logs here), 1 package and 0 agents, 2 leftovers of killed commands, 1.2 MiB". New string. */
+/* Returns "3 runs (2 with logs here), 1 package and 0 agents, 1 environment, 2 leftovers of killed commands, 1.2 MiB",
+ * a new string; environments and leftovers only where there are some. */
 static char *sum_of(const struct flow_prune *p, size_t n_runs)
 {
     ACT_AUTOFREE char *runs = cli_sum_of_runs(p, n_runs);
@@ -29,13 +30,16 @@ static char *sum_of(const struct flow_prune *p, size_t n_runs)
     ACT_AUTOFREE char *left = p->n_left
                                   ? act_sprintf(", %zu leftover%s of killed commands", p->n_left, cli_plural(p->n_left))
                                   : act_strdup("");
-    return act_sprintf("%s, %zu package%s and %zu agent%s%s, %s", runs, p->n_packages, cli_plural(p->n_packages),
-                       p->n_agents, cli_plural(p->n_agents), left, size);
+    ACT_AUTOFREE char *environments =
+        p->n_environments ? act_sprintf(", %zu environment%s", p->n_environments, cli_plural(p->n_environments))
+                          : act_strdup("");
+    return act_sprintf("%s, %zu package%s and %zu agent%s%s%s, %s", runs, p->n_packages, cli_plural(p->n_packages),
+                       p->n_agents, cli_plural(p->n_agents), environments, left, size);
 }
 
 static bool cmd_prune_is_empty(const struct flow_prune *p)
 {
-    return p->n + p->n_packages + p->n_agents + p->n_left == 0;
+    return p->n + p->n_packages + p->n_agents + p->n_environments + p->n_left == 0;
 }
 
 /* Says what is old and stays all the same. */
@@ -67,13 +71,13 @@ static json_t *pruned_json(const struct flow_pruned *p)
 
 static json_t *cmd_prune_json_of(const struct flow_prune *p, size_t n_runs, bool dry_run)
 {
-    return json_pack("{s:i,s:b,s:I,s:o,s:I,s:I,s:I,s:I,s:I,s:I,s:{s:I,s:I,s:I,s:I}}", "version", 1, "dry_run", dry_run,
-                     "removed", dry_run ? (json_int_t)0 : (json_int_t)n_runs, "runs",
+    return json_pack("{s:i,s:b,s:I,s:o,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:{s:I,s:I,s:I,s:I}}", "version", 1, "dry_run",
+                     dry_run, "removed", dry_run ? (json_int_t)0 : (json_int_t)n_runs, "runs",
                      CLI_JSON_LIST(p->v, p->n, pruned_json), "packages", (json_int_t)p->n_packages, "agents",
-                     (json_int_t)p->n_agents, "leftovers", (json_int_t)p->n_left, "copies", (json_int_t)p->n_copies,
-                     "sent", (json_int_t)p->n_sent, "bytes", (json_int_t)p->bytes, "left", "active",
-                     (json_int_t)p->active, "others", (json_int_t)p->others, "service", (json_int_t)p->service,
-                     "unreachable", (json_int_t)p->unreachable);
+                     (json_int_t)p->n_agents, "environments", (json_int_t)p->n_environments, "leftovers",
+                     (json_int_t)p->n_left, "copies", (json_int_t)p->n_copies, "sent", (json_int_t)p->n_sent, "bytes",
+                     (json_int_t)p->bytes, "left", "active", (json_int_t)p->active, "others", (json_int_t)p->others,
+                     "service", (json_int_t)p->service, "unreachable", (json_int_t)p->unreachable);
 }
 
 void cli_print_removed(const struct flow_prune *p)

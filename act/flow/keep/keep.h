@@ -13,9 +13,9 @@
 /* ---- how much */
 
 struct flow_kept {
-    const char
-        *what; /* "runs", "packages", "agents", "leftovers" of commands that were killed, "copies of logs", "built-in
-                         store", "package cache", "ledger" */
+    /* "runs", "packages", "agents", "environments", "leftovers" of commands that were killed, "copies of logs",
+     * "built-in store", "package cache", "ledger" */
+    const char *what;
     char *where;
     uint64_t bytes;
     size_t n; /* how many of what; of the built-in store: projects */
@@ -50,8 +50,8 @@ struct flow_prune {
     size_t n;
     struct act_strv packages; /* of those runs, by SHA-256 */
     struct act_strv used;     /* of all other runs in the ledger */
-    uint64_t bytes;           /* of runs, copies of logs, packages, agents and leftovers */
-    size_t n_packages, n_agents;
+    uint64_t bytes;           /* of runs, copies of logs, packages, agents, environments and leftovers */
+    size_t n_packages, n_agents, n_environments;
     size_t n_left;   /* what commands that were killed have left where runs are, of whatever age */
     size_t n_copies; /* runs whose logs were copied to this project */
     size_t n_sent;   /* runs whose logs are in the store of the code */
@@ -66,8 +66,8 @@ struct flow_prune {
 };
 /* Finds and measures what there is to remove of this project's runs: their folders or objects where they ran, their
  * logs in the project and in the store of the code, their rows in the ledger; packages here and there that no run has,
- * if these runs had them or they are old; agents of other versions; and what commands that were killed have left.
- * Changes nothing. Release *p in every case. */
+ * if these runs had them or they are old; agents of other versions; environments not used for as long; and what
+ * commands that were killed have left. Changes nothing. Release *p in every case. */
 int flow_prune_find(struct flow *flow, struct flow_prune *p, struct act_error *err) ACT_NODISCARD;
 /* Removes that. One run that cannot be removed does not stop the others: -ACT_PARTIAL. *out_n: runs removed. */
 int flow_prune(struct flow *flow, struct flow_prune *p, size_t *out_n, struct act_error *err) ACT_NODISCARD;

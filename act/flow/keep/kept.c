@@ -83,6 +83,8 @@ static void kept_add_place(struct platform *platform, const char *cluster, struc
         kept_add(out, "runs", act_sprintf("%s/runs", where), there.runs.bytes, there.runs.n);
         kept_add(out, "packages", act_sprintf("%s/packages", where), there.packages.bytes, there.packages.n);
         kept_add(out, "agents", act_sprintf("%s/bin", where), there.agents.bytes, there.agents.n);
+        kept_add(out, "environments", act_sprintf("%s/environments", where), there.environments.bytes,
+                 there.environments.n);
         kept_add(out, "leftovers", act_sprintf("%s/new", where), there.left.bytes, there.left.n);
     }
     free(there.where);

@@ -301,7 +301,13 @@ static int sweep_place(struct platform *platform, struct flow_prune *p, bool dry
     p->busy = p->busy || busy;
     p->n_agents += kept.n;
     p->bytes += kept.bytes;
-    return rc < 0 ? rc : sweep_packages(platform, p, dry_run, err);
+    if (rc == 0)
+        rc = platform_remove_environments(platform, p->older_s, dry_run, &kept, err);
+    if (rc < 0)
+        return rc;
+    p->n_environments += kept.n;
+    p->bytes += kept.bytes;
+    return sweep_packages(platform, p, dry_run, err);
 }
 
 struct prune_places {
@@ -618,7 +624,7 @@ static int remove_and_forget(struct flow *flow, struct flow_prune *p, size_t *ou
 {
     ask_again(p);
     struct gone gone = {.ids = act_calloc(p->n + 1, sizeof(const char *))};
-    p->bytes = p->n_packages = p->n_agents = p->n_left = p->n_copies = p->n_sent = 0;
+    p->bytes = p->n_packages = p->n_agents = p->n_environments = p->n_left = p->n_copies = p->n_sent = 0;
     remove_runs(flow, p, &gone);
     int rc = forget_runs(flow, &gone, err);
     *out_n = gone.n;

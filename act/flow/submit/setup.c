@@ -1,6 +1,7 @@
 /* setup.c - what a run asks its nodes to set up before the command (node/setup.h), from the configuration. */
 #include <string.h>
 
+#include "base/path.h"
 #include "base/units.h"
 #include "flow/submit/parts.h"
 #include "flow/submit/passage.h"
@@ -72,6 +73,19 @@ static int read_timeout(const char *text, int *out, struct act_error *err)
     return 0;
 }
 
+/* Such a folder is below the code, where mapped folders are, or the nodes have it. */
+static int check_wheels(const struct config *c, struct act_error *err)
+{
+    const char *wheels = c->environment.wheels_folder;
+
+    if (!wheels || wheels[0] == '/' || act_path_is_safe(wheels, strlen(wheels)))
+        return 0;
+    return act_error_set(err, ACT_CONFIG,
+                         "'environment.wheels_folder' must be a folder of the nodes (/...), or one below the code such "
+                         "as data/wheels, not '%s'",
+                         wheels);
+}
+
 static int check_setup_lines(const struct config *c, struct act_error *err)
 {
     return check_lines("setup", c->setup.lines, err);
@@ -96,6 +110,7 @@ const struct flow_setup_key flow_setup_keys[] = {
     {"setup", check_setup_lines},
     {"setup_rank", check_rank_lines},
     {"setup_timeout", check_setup_timeout},
+    {"environment.wheels_folder", check_wheels},
     {0},
 };
 
@@ -126,13 +141,25 @@ static void give_time(int timeout_s, struct run_setup *setup)
     setup->timeout_s = run_setup_is_wanted(setup) || setup->rank_lines ? timeout_s : 0;
 }
 
+static void take_needs(const struct config *c, struct run_needs *out)
+{
+    const struct config_environment *e = &c->environment;
+
+    out->none = act_streq(e->make, "none");
+    if (config_is_said(c, "environment.system_packages"))
+        out->packages = e->system_packages ? RUN_PACKAGES_SYSTEM : RUN_PACKAGES_OWN;
+    act_str_replace(&out->wheels, e->wheels_folder);
+}
+
 int step_take_setup(struct passage *p, struct act_error *err)
 {
     int timeout_s = 0, rc = setup_read(&p->flow->config, &p->spec->setup, &timeout_s, err);
 
-    if (rc == 0)
-        give_time(timeout_s, &p->spec->setup);
-    return rc;
+    if (rc < 0)
+        return rc;
+    give_time(timeout_s, &p->spec->setup);
+    take_needs(&p->flow->config, &p->spec->environment);
+    return 0;
 }
 
 /* Each key counts for itself, as -p may change one of them. */
@@ -159,6 +186,17 @@ static void repeat_setup(const struct config *c, const struct run_setup *old, st
     }
 }
 
+static void repeat_needs(const struct config *c, const struct run_needs *old, struct run_needs *now)
+{
+    take_needs(c, now);
+    if (!config_is_said(c, "environment.make"))
+        now->none = old->none;
+    if (!config_is_said(c, "environment.system_packages"))
+        now->packages = old->packages;
+    if (!config_is_said(c, "environment.wheels_folder"))
+        act_str_replace(&now->wheels, old->wheels);
+}
+
 int step_repeat_setup(struct passage *p, struct act_error *err)
 {
     const struct config *c = &p->flow->config;
@@ -171,6 +209,7 @@ int step_repeat_setup(struct passage *p, struct act_error *err)
     if (rc < 0)
         return rc;
     repeat_setup(c, old, &p->spec->setup);
+    repeat_needs(c, &p->old->spec.environment, &p->spec->environment);
     give_time(config_is_said(c, "setup_timeout") || !old->timeout_s ? timeout_s : old->timeout_s, &p->spec->setup);
     return 0;
 }

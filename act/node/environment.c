@@ -1,0 +1,495 @@
+/* environment.c - an environment is whole or not there:
+ *
+ *   look for the link -> lock -> look again -> make it in a folder of its own -> the disk has it -> make the link
+ *
+ * Who uses one first writes down that he does and then looks whether it is still linked, and who removes one first
+ * removes the link and then looks who uses it: so none goes away under a run.
+ */
+#include "node/environment.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/path.h"
+#include "base/units.h"
+#include "codec/json.h"
+#include "node/child.h"
+#include "node/container.h"
+#include "node/layer.h"
+#include "node/prepare.h"
+#include "node/setup.h"
+#include "proc/pidfd.h"
+#include "run/environments.h"
+
+__asm__(".pushsection .rodata\n"
+        ".global maker_script\n"
+        "maker_script:\n"
+        ".incbin \"" ENVIRONMENT_SCRIPT "\"\n"
+        ".byte 0\n"
+        ".popsection\n");
+extern const char maker_script[];
+
+struct environment_taken {
+    const struct node *node;
+    struct environment_source source;
+    char key[ENVIRONMENT_KEY];
+    char *home, *link;
+    char *dir; /* the folder that the link names, or that is being made */
+};
+
+static void environment_release(struct environment_taken *e)
+{
+    free(e->home);
+    free(e->link);
+    free(e->dir);
+}
+
+/* ---- where it is */
+
+char *environment_home(const struct node *node)
+{
+    ACT_AUTOFREE char *of_runs = node->dir ? act_path_dirname(node->dir) : act_strdup("");
+    bool is_site = act_streq(act_path_basename(of_runs), "runs");
+
+    if (!is_site && !node->local)
+        return NULL;
+    ACT_AUTOFREE char *beside = is_site ? act_strdup(of_runs) : act_path_dirname(node->local);
+    ACT_AUTOFREE char *base = act_path_dirname(beside);
+    return act_path_join(base, ENVIRONMENTS_DIR);
+}
+
+/* Returns the file that says where the environment of this attempt is. New string. */
+static char *environment_note_path(const struct node *node)
+{
+    return act_sprintf("%s/environment.%d", node->local, node->attempt);
+}
+
+/* Returns the environment that was written down, a new string; NULL: the run has none. */
+static char *environment_noted(const struct node *node)
+{
+    enum { NOTE_MAX = 8192 };
+    ACT_AUTOFREE char *path = environment_note_path(node);
+    char *text = NULL;
+
+    return act_file_read(path, NOTE_MAX, &text, NULL, NULL) < 0 ? NULL : text;
+}
+
+static int environment_note(const struct environment_taken *e, struct act_error *err)
+{
+    ACT_AUTOFREE char *path = environment_note_path(e->node);
+    ACT_AUTOFREE char *env = act_path_join(e->dir, ENVIRONMENTS_ENV);
+
+    return act_file_write_quickly(path, env, strlen(env), 0600, err);
+}
+
+/* Gives the run what it may change, before anything of the run is started. */
+static int environment_lay(const struct environment_taken *e, struct act_error *err)
+{
+    ACT_AUTOFREE char *env = act_path_join(e->dir, ENVIRONMENTS_ENV);
+
+    return layer_make(e->node, env, err);
+}
+
+/* ---- finding and using one */
+
+/* Tells whether a folder is this user's, and nobody else writes into it. */
+static bool environment_is_own(const char *dir)
+{
+    struct stat st;
+
+    return lstat(dir, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid() && !(st.st_mode & 022);
+}
+
+/* Finds what the link names, *out, a new string. What it names and is not there is as if there were no link. */
+static bool environment_find(const struct environment_taken *e, char **out)
+{
+    enum { NAME_MAX_BYTES = 128 };
+    char name[NAME_MAX_BYTES];
+    ssize_t n = readlink(e->link, name, sizeof(name) - 1);
+
+    if (n <= 0)
+        return false;
+    name[n] = '\0';
+    ACT_AUTOFREE char *dir = act_path_join(e->home, name);
+    ACT_AUTOFREE char *env = act_path_join(dir, ENVIRONMENTS_ENV);
+    if (strchr(name, '/') || access(env, X_OK) < 0 || !environment_is_own(dir))
+        return false;
+    *out = act_strdup(dir);
+    return true;
+}
+
+/* Writes down that the run uses it. A place that is full or read-only keeps nobody from that. */
+static void environment_mark(const struct environment_taken *e, const char *dir)
+{
+    ACT_AUTOFREE char *runs = act_path_join(dir, ENVIRONMENTS_RUNS);
+    ACT_AUTOFREE char *path = act_path_join(runs, e->node->spec.id);
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+
+    if (fd < 0)
+        return;
+    futimens(fd, NULL);
+    close(fd);
+}
+
+/* Uses the environment, if it is there. */
+static bool environment_take_up(struct environment_taken *e)
+{
+    ACT_AUTOFREE char *dir = NULL;
+    ACT_AUTOFREE char *still = NULL;
+
+    if (!environment_find(e, &dir))
+        return false;
+    environment_mark(e, dir);
+    if (!environment_find(e, &still) || strcmp(dir, still) != 0)
+        return false;
+    act_str_replace(&e->dir, dir);
+    return true;
+}
+
+/* ---- the lock */
+
+/* Tells whether a file system has no locks at all. */
+static bool has_no_locks(int errnum)
+{
+    return errnum == ENOLCK || errnum == ENOSYS || errnum == EOPNOTSUPP;
+}
+
+static void environment_tell_waiting(const struct environment_taken *e, int fd)
+{
+    char maker[NODE_NAME_MAX + 1] = "";
+
+    (void)!act_pread_all(fd, maker, sizeof(maker) - 1, 0);
+    prepare_tell(e->node, "waiting for node '%s', which makes the environment from %s", maker, e->source.file);
+}
+
+/* Waits until this process may make the environment, or somebody else has: then e->dir is set. Returns the locked
+ * file's descriptor. */
+static int environment_lock(struct environment_taken *e, struct act_error *err)
+{
+    enum { LOOK_MS = 200 };
+    ACT_AUTOFREE char *path = act_sprintf("%s.lock", e->link);
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    bool told = false;
+
+    if (fd < 0)
+        return act_error_errno(err, errno, "cannot open '%s'", path);
+    while (flock(fd, LOCK_EX | LOCK_NB) < 0 && !has_no_locks(errno)) {
+        if (!told)
+            environment_tell_waiting(e, fd);
+        told = true;
+        nanosleep(&(struct timespec){.tv_nsec = LOOK_MS * 1000000L}, NULL);
+        if (environment_take_up(e))
+            return fd;
+    }
+    if (!environment_take_up(e) &&
+        (ftruncate(fd, 0) < 0 || act_pwrite_all(fd, e->node->name, strlen(e->node->name), 0) < 0))
+        node_say("cannot write '%s': %m", path);
+    return fd;
+}
+
+/* ---- making it */
+
+/* Removes what was not made whole. First it gets another name: tools that outlive their maker find it no more. */
+static void environment_discard(const char *dir)
+{
+    ACT_AUTOFREE char *gone = act_sprintf("%s.gone", dir);
+    struct act_error err;
+
+    if (act_remove_tree(rename(dir, gone) == 0 ? gone : dir, &err) < 0)
+        node_say("%s", act_error_text(&err));
+}
+
+/* Removes what makers of this node have left that were killed; those of other nodes may live. */
+static void remove_leftovers(const struct environment_taken *e)
+{
+    ACT_AUTO(act_strv) names = {0};
+
+    act_folder_names(e->home, &names);
+    for (size_t i = 0; i < names.n; i++) {
+        ACT_AUTOFREE char *dir = act_path_join(e->home, names.v[i]);
+        ACT_AUTOFREE char *note = act_path_join(dir, ENVIRONMENTS_MAKER);
+        if (!act_starts_with(names.v[i], e->key) || names.v[i][strlen(e->key)] != '-')
+            continue;
+        ACT_AUTOFREE char *maker = node_read_text(note);
+        if (act_streq(maker, e->node->name))
+            environment_discard(dir);
+    }
+}
+
+/* Makes the folder in which it will be, and stay. */
+static int environment_begin(struct environment_taken *e, struct act_error *err)
+{
+    uint8_t random[3];
+    char hex[2 * sizeof(random) + 1];
+
+    act_random(random, sizeof(random));
+    act_hex(random, sizeof(random), hex);
+    free(e->dir);
+    e->dir = act_sprintf("%s/%s-%s", e->home, e->key, hex);
+    ACT_AUTOFREE char *runs = act_path_join(e->dir, ENVIRONMENTS_RUNS);
+    ACT_AUTOFREE char *maker = act_path_join(e->dir, ENVIRONMENTS_MAKER);
+    if (mkdir(e->dir, 0755) < 0 || mkdir(runs, 0700) < 0)
+        return act_error_errno(err, errno, "cannot make the folder '%s'", e->dir);
+    return act_file_write_quickly(maker, e->node->name, strlen(e->node->name), 0600, err);
+}
+
+/* Counts the packages in an environment of Python or conda. */
+static int count_packages(const char *env)
+{
+    static const char *const libraries[] = {"lib", "lib64"};
+    ACT_AUTO(act_strv) packages = {0};
+
+    for (size_t l = 0; l < sizeof(libraries) / sizeof(libraries[0]); l++) {
+        ACT_AUTOFREE char *lib = act_path_join(env, libraries[l]);
+        ACT_AUTO(act_strv) pythons = {0};
+        act_folder_names(lib, &pythons);
+        for (size_t i = 0; i < pythons.n; i++) {
+            ACT_AUTOFREE char *site = act_sprintf("%s/%s/site-packages", lib, pythons.v[i]);
+            ACT_AUTO(act_strv) names = {0};
+            act_folder_names(site, &names);
+            for (size_t k = 0; k < names.n; k++)
+                if (act_ends_with(names.v[k], ".dist-info") && !act_strv_has(&packages, names.v[k]))
+                    act_strv_push(&packages, names.v[k]);
+        }
+    }
+    return (int)packages.n;
+}
+
+/* Counts the packages that pip has collected until now, from the lines of the log since from. */
+static int count_collected(const struct node *node, off_t from)
+{
+    static const char word[] = "Collecting ";
+    enum { PIECE = 64 * 1024 };
+    ACT_AUTOFREE char *name = prepare_log(node);
+    ACT_AUTOFREE char *path = node_path(node, name);
+    ACT_AUTOCLOSE int log_fd = open(path, O_RDONLY | O_CLOEXEC);
+    ACT_AUTOFREE char *text = act_alloc(PIECE + 1);
+    int n = 0;
+
+    for (ssize_t got; (got = act_pread_all(log_fd, text, PIECE, from)) > 0;) {
+        text[got] = '\0';
+        char *last = got == PIECE ? memrchr(text, '\n', (size_t)got) : NULL;
+        if (last)
+            *last = '\0';
+        for (const char *at = text; (at = strstr(at, word)); at += sizeof(word) - 1)
+            n += at == text || at[-1] == '\n';
+        from += last ? last - text + 1 : got;
+    }
+    return n;
+}
+
+static void tell_making(const struct environment_taken *e, int n, int64_t took_ms)
+{
+    char took[ACT_UNIT_TEXT];
+
+    act_duration_to_text(took_ms / 1000, took);
+    if (n > 0)
+        prepare_tell(e->node, "making the environment from %s: %d package%s, %s so far", e->source.file, n,
+                     n == 1 ? "" : "s", took);
+    else
+        prepare_tell(e->node, "making the environment from %s: %s so far", e->source.file, took);
+}
+
+/* Runs the words, and tells now and then how far they are. */
+static int environment_run(const struct environment_taken *e, const char *const *argv, int log_fd, int *out_exit_status,
+                           struct act_error *err)
+{
+    enum { TELL_MS = 2000 };
+    int64_t start_ms = act_now_monotonic_ms();
+    off_t from = lseek(log_fd, 0, SEEK_END);
+    pid_t pid = child_start(&(struct child){.argv = argv, .cwd = e->node->code, .out_fd = log_fd});
+
+    if (pid < 0)
+        return act_error_errno(err, errno, "cannot start '%s', which makes the environment from %s", argv[0],
+                               e->source.file);
+    int pidfd = proc_pidfd_open(pid);
+    while (!proc_pidfd_wait(pidfd, TELL_MS))
+        tell_making(e, count_collected(e->node, from), act_now_monotonic_ms() - start_ms);
+    close(pidfd);
+    *out_exit_status = child_exit_status(child_wait(pid));
+    return *out_exit_status == 0 ? 0
+                                 : act_error_set(err, ACT_FAIL, "cannot make the environment from %s", e->source.file);
+}
+
+static int environment_fill(const struct environment_taken *e, int log_fd, int *out_exit_status, struct act_error *err)
+{
+    const struct node *node = e->node;
+    const char *wheels = node->spec.environment.wheels;
+    ACT_AUTOFREE char *env = act_path_join(e->dir, ENVIRONMENTS_ENV);
+    ACT_AUTOFREE char *cache = act_path_join(e->home, ENVIRONMENTS_CACHE);
+    ACT_AUTO(act_strv) inside = {0}, words = {0};
+
+    setup_words(node, &inside);
+    ACT_STRV_PUSH(&inside, "sh", "-c", maker_script, "act-environment", e->source.tool, e->source.file, env,
+                  environment_sees_system(node) ? "system" : "", wheels ? wheels : "", cache);
+    int rc = container_wrap(node, -1, (const char *const *)inside.v, &words, err);
+    return rc < 0 ? rc : environment_run(e, (const char *const *)words.v, log_fd, out_exit_status, err);
+}
+
+/* Has all of it on the disk: the link must not outlive what it names. */
+static int environment_sync(const char *dir, struct act_error *err)
+{
+    ACT_AUTOCLOSE int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    return fd >= 0 && syncfs(fd) == 0 ? 0 : act_error_errno(err, errno, "cannot write '%s' to the disk", dir);
+}
+
+/* Makes the link. Where there is one to something whole, that is used; one to nothing goes. */
+static int environment_publish(struct environment_taken *e, struct act_error *err)
+{
+    ACT_AUTOFREE char *made = act_strdup(e->dir);
+    ACT_AUTOFREE char *there = NULL;
+
+    environment_mark(e, e->dir);
+    if (symlink(act_path_basename(e->dir), e->link) == 0)
+        return 0;
+    if (errno == EEXIST && !environment_find(e, &there) && unlink(e->link) == 0 &&
+        symlink(act_path_basename(e->dir), e->link) == 0)
+        return 0;
+    if (errno != EEXIST || !environment_take_up(e))
+        return act_error_errno(err, errno, "cannot make the link '%s'", e->link);
+    environment_discard(made);
+    return 0;
+}
+
+static int environment_write_about(const struct environment_taken *e, int packages, int64_t took_ms,
+                                   struct act_error *err)
+{
+    struct environment_about about = {.file = act_strdup(e->source.file),
+                                      .node = act_strdup(e->node->name),
+                                      .image = act_strdup(e->node->spec.image),
+                                      .made_unix_s = act_now_unix_s(),
+                                      .took_ms = took_ms,
+                                      .packages = packages};
+    ACT_AUTOFREE char *path = act_path_join(e->dir, ENVIRONMENTS_ABOUT);
+    CODEC_AUTOJSON json_t *json = environment_about_to_json(&about);
+
+    environment_about_release(&about);
+    return run_record_write(path, json, err);
+}
+
+static int environment_make(struct environment_taken *e, int log_fd, int *out_exit_status, struct act_error *err)
+{
+    int64_t start_ms = act_now_monotonic_ms();
+
+    remove_leftovers(e);
+    int rc = environment_begin(e, err);
+    if (rc == 0) {
+        prepare_tell(e->node, "making the environment from %s", e->source.file);
+        rc = environment_fill(e, log_fd, out_exit_status, err);
+    }
+    ACT_AUTOFREE char *env = act_path_join(e->dir, ENVIRONMENTS_ENV);
+    int packages = count_packages(env);
+    int64_t took_ms = act_now_monotonic_ms() - start_ms;
+    if (rc == 0)
+        rc = environment_write_about(e, packages, took_ms, err);
+    if (rc == 0)
+        rc = environment_sync(e->dir, err);
+    if (rc == 0)
+        rc = environment_publish(e, err);
+    if (rc < 0)
+        environment_discard(e->dir);
+    if (rc == 0) {
+        char took[ACT_UNIT_TEXT];
+        act_duration_to_text(took_ms / 1000, took);
+        prepare_tell(e->node, "made the environment from %s: %d package%s in %s", e->source.file, packages,
+                     packages == 1 ? "" : "s", took);
+    }
+    return rc;
+}
+
+static int environment_make_alone(struct environment_taken *e, int log_fd, int *out_exit_status, struct act_error *err)
+{
+    ACT_AUTOCLOSE int lock = environment_lock(e, err);
+
+    if (lock < 0)
+        return lock;
+    return e->dir ? 0 : environment_make(e, log_fd, out_exit_status, err);
+}
+
+int environment_take(const struct node *node, int log_fd, int *out_exit_status, struct act_error *err)
+{
+    struct environment_taken e = {.node = node};
+    int rc = 0;
+
+    if (!environment_source(node, &e.source))
+        return 0;
+    environment_key(node, &e.source, e.key);
+    e.home = environment_home(node);
+    e.link = act_path_join(e.home, e.key);
+    if (!environment_take_up(&e)) {
+        rc = act_mkdir_all(e.home, 0755, err);
+        if (rc == 0)
+            rc = environment_make_alone(&e, log_fd, out_exit_status, err);
+    }
+    if (rc == 0)
+        rc = environment_note(&e, err);
+    if (rc == 0)
+        rc = environment_lay(&e, err);
+    if (rc == 0)
+        node_say("the environment from %s is '%s'", e.source.file, e.dir);
+    environment_release(&e);
+    if (rc == 0)
+        environment_apply(node);
+    return rc;
+}
+
+/* ---- for the ranks */
+
+/* An environment of conda has more to activate than variables: its words do it, as in a container. */
+static bool environment_needs_words(const struct node *node, const char *env)
+{
+    ACT_AUTOFREE char *meta = act_path_join(env, "conda-meta");
+
+    return container_is_used(node) || access(meta, F_OK) == 0;
+}
+
+void environment_apply(const struct node *node)
+{
+    ACT_AUTOFREE char *env = environment_noted(node);
+    ACT_AUTOFREE char *layer = layer_path(node);
+    const char *path = getenv("PATH");
+
+    if (!env || environment_needs_words(node, env))
+        return;
+    ACT_AUTOFREE char *all = act_sprintf("%s/bin:%s/bin%s%s", layer, env, path ? ":" : "", path ? path : "");
+    setenv("PATH", all, 1);
+    setenv("VIRTUAL_ENV", layer, 1);
+    unsetenv("PYTHONHOME");
+}
+
+void environment_words(const struct node *node, struct act_strv *out)
+{
+    static const char script[] = "dir=$1 layer=$2; shift 2; unset PYTHONHOME; export PATH=\"$dir/bin:$PATH\"\n"
+                                 "if [ -d \"$dir/conda-meta\" ]; then\n"
+                                 "export CONDA_PREFIX=\"$dir\" CONDA_DEFAULT_ENV=\"$dir\"\n"
+                                 "for act_script in \"$dir\"/etc/conda/activate.d/*.sh; do\n"
+                                 "[ ! -r \"$act_script\" ] || . \"$act_script\"; done; fi\n"
+                                 "[ ! -d \"$layer\" ] || export VIRTUAL_ENV=\"$layer\" PATH=\"$layer/bin:$PATH\"\n"
+                                 "exec \"$@\"";
+    ACT_AUTOFREE char *env = environment_noted(node);
+    ACT_AUTOFREE char *layer = layer_path(node);
+
+    if (env && environment_needs_words(node, env))
+        ACT_STRV_PUSH(out, "sh", "-c", script, "act", env, layer);
+}
+
+char *environment_below_layer(const struct node *node, const char *path)
+{
+    ACT_AUTOFREE char *env = environment_noted(node);
+    ACT_AUTOFREE char *layer = layer_path(node);
+
+    if (!env || !act_path_is_within(path, layer))
+        return act_strdup(path);
+    return act_sprintf("%s%s", env, path + strlen(layer));
+}

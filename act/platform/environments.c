@@ -1,0 +1,162 @@
+/* environments.c - the environments that runs have made beside themselves (node/environment.h). The tools of the site
+ * look at them, as in keep.c.
+ *
+ * The link of one that is removed goes first: who takes one up looks for it last.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/path.h"
+#include "base/text.h"
+#include "codec/json.h"
+#include "platform/platform_internal.h"
+
+enum { KIB = 1024, LONG_S = 600 };
+
+/* used DIR MINUTES: a run took it up in the last MINUTES, or has not ended. is_linked DIR: it is whole. */
+#define COMMON                                                                                                         \
+    "used() {\n"                                                                                                       \
+    "for r in \"$1\"/runs/*; do\n"                                                                                     \
+    "[ -z \"$(find \"$r\" -mmin \"-$2\" 2>/dev/null)\" ] || return 0\n"                                                \
+    "! grep -Eq '\"state\": *\"(Queued|Running)\"' \"runs/${r##*/}/status.json\" 2>/dev/null || return 0\n"            \
+    "done\n"                                                                                                           \
+    "return 1\n"                                                                                                       \
+    "}\n"                                                                                                              \
+    "is_linked() {\n"                                                                                                  \
+    "name=${1##*/} link=${1%-*}\n"                                                                                     \
+    "[ -h \"$link\" ] && [ \"$(readlink \"$link\")\" = \"$name\" ]\n"                                                  \
+    "}\n"                                                                                                              \
+    "own() { [ ! -d environments ] || find environments -mindepth 1 -maxdepth 1 -type d -uid \"$(id -u)\" \"$@\"; }\n"
+
+/* $1: "go" removes them; $2: minutes; $3: which names. What is not linked may be in the making, for a day. */
+static const char environments_sweep[] =
+    COMMON "sum=0 n=0\n"
+           "for d in $(own -name \"$3\" -mmin \"+$2\"); do\n"
+           "linked=\n"
+           "! is_linked \"$d\" || linked=yes\n"
+           "[ -n \"$linked\" ] || [ -n \"$(find \"$d\" -maxdepth 0 -mmin +1440)\" ] || continue\n"
+           "! used \"$d\" \"$2\" || continue\n"
+           "kib=$(du -sk \"$d\" | cut -f 1)\n"
+           "if [ \"$1\" = go ]; then\n"
+           "[ -z \"$linked\" ] || rm -f \"$link\"\n"
+           "if used \"$d\" \"$2\"; then [ -z \"$linked\" ] || ln -s \"$name\" \"$link\"; continue; fi\n"
+           "rm -rf -- \"$d\"\n"
+           "fi\n"
+           "sum=$((sum + kib)) n=$((n + 1))\n"
+           "done\n"
+           "echo $sum $n\n";
+
+/* A line for each: NAME KIB RUNS SECONDS yes|no ABOUT. SECONDS: when a run took it up last. */
+static const char environments_list[] =
+    COMMON "for d in $(own -name '?*-?*'); do\n"
+           "is_linked \"$d\" || continue\n"
+           "in_use=no\n"
+           "! used \"$d\" 0 || in_use=yes\n"
+           "set -- \"$d\"/runs/*\n"
+           "[ -e \"$1\" ] || shift\n"
+           "last=$([ $# -eq 0 ] || stat -c %Y -- \"$@\" | sort -n | tail -n 1)\n"
+           "echo \"$name $(du -sk \"$d\" | cut -f 1) $# ${last:-0} $in_use $(tr -d '\\n' <\"$d/about.json\")\"\n"
+           "done\n";
+
+static int environments_sweep_site(struct platform *p, const char *names, int64_t older_s, bool dry_run,
+                                   struct platform_kept *out, struct act_error *err)
+{
+    ACT_AUTOFREE char *age = act_sprintf("%lld", (long long)older_s / 60);
+    const char *const words[] = {dry_run ? "look" : "go", age, names, NULL};
+    struct site *site = NULL;
+    int rc = platform_keep_open_site(p, &site, err);
+
+    *out = (struct platform_kept){0};
+    return rc < 0 || !site ? rc : platform_keep_sum(site, environments_sweep, words, out, err);
+}
+
+int platform_remove_environments(struct platform *p, int64_t older_s, bool dry_run, struct platform_kept *out,
+                                 struct act_error *err)
+{
+    return environments_sweep_site(p, "?*-?*", older_s, dry_run, out, err);
+}
+
+int platform_remove_environment(const struct platform_environment *environment, bool *out_gone, struct act_error *err)
+{
+    ACT_AUTOFREE char *name = act_sprintf("%s-*", environment->key);
+    struct platform_kept kept;
+    int rc = environments_sweep_site(environment->machine, name, 0, false, &kept, err);
+
+    *out_gone = kept.n > 0;
+    return rc;
+}
+
+/* ---- listing them */
+
+void platform_environments_release(struct platform_environments *environments)
+{
+    for (size_t i = 0; i < environments->n; i++) {
+        free(environments->v[i].key);
+        free(environments->v[i].path);
+        environment_about_release(&environments->v[i].about);
+    }
+    free(environments->v);
+    *environments = (struct platform_environments){0};
+}
+
+/* What somebody has changed by hand so that it cannot be read is left out. */
+static void environments_add(struct platform *machine, const char *root, const char *line,
+                             struct platform_environments *out)
+{
+    struct platform_environment e = {.machine = machine};
+    unsigned long long kib, n_runs;
+    long long used;
+    char name[64], in_use[8];
+    int at = 0;
+    CODEC_AUTOJSON json_t *about = NULL;
+    struct act_error ignored;
+
+    if (sscanf(line, "%63s %llu %llu %lld %7s %n", name, &kib, &n_runs, &used, in_use, &at) != 5 || at == 0 ||
+        codec_json_parse(line + at, strlen(line + at), "about.json", &about, &ignored) < 0)
+        return;
+    if (environment_about_from_json(about, &e.about, &ignored) < 0) {
+        environment_about_release(&e.about);
+        return;
+    }
+    e.key = act_strndup(name, strcspn(name, "-"));
+    e.path = act_sprintf("%s/" ENVIRONMENTS_DIR "/%s/" ENVIRONMENTS_ENV, root, name);
+    e.bytes = kib * KIB;
+    e.n_runs = (size_t)n_runs;
+    e.used_unix_s = used;
+    e.in_use = strcmp(in_use, "yes") == 0;
+    ACT_PUSH(out->v, out->n, e);
+}
+
+static int environments_list_site(struct platform *machine, struct site *site, struct platform_environments *out,
+                                  struct act_error *err)
+{
+    ACT_AUTO(site_result) result = {0};
+    const char *const argv[] = {"sh", "-c", environments_list, NULL};
+    int rc = site_run(site, &(struct site_command){.argv = argv, .timeout_s = LONG_S}, &result, err);
+
+    if (rc == 0 && result.status != 0)
+        rc = act_error_set(err, ACT_FAIL, "cannot list the environments in '%s': %s", site_root(site),
+                           result.err && *result.err ? result.err : "find, du or stat failed");
+    char *rest = rc == 0 ? result.out : NULL;
+    for (char *line; (line = strsep(&rest, "\n"));)
+        environments_add(machine, site_root(site), line, out);
+    return rc;
+}
+
+int platform_list_environments(struct platform *p, struct platform_environments *out, struct act_error *err)
+{
+    struct platform *machine;
+    int rc = 0;
+
+    *out = (struct platform_environments){0};
+    for (size_t i = 0; rc == 0 && (machine = platform_machine(p, i)); i++) {
+        struct site *site = NULL;
+        rc = platform_keep_open_site(machine, &site, err);
+        if (rc == 0 && !site)
+            return act_error_set(err, ACT_NOT_FOUND,
+                                 "runs in containers keep no environments: each makes its own, which goes with it");
+        if (rc == 0)
+            rc = environments_list_site(machine, site, out, err);
+    }
+    return rc;
+}

@@ -1,0 +1,28 @@
+/* environments.h - the folder of environments beside the runs, as the agent makes it (node/environment.h). */
+#ifndef ACT_RUN_ENVIRONMENTS_H
+#define ACT_RUN_ENVIRONMENTS_H
+
+#include <jansson.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+#define ENVIRONMENTS_DIR   "environments"
+#define ENVIRONMENTS_ENV   "env"
+#define ENVIRONMENTS_RUNS  "runs"
+#define ENVIRONMENTS_MAKER "maker"
+#define ENVIRONMENTS_ABOUT "about.json"
+#define ENVIRONMENTS_CACHE "cache"
+
+/* What about.json says. */
+struct environment_about {
+    char *file, *node, *image; /* what it was made from, where, and in which image; image may be NULL */
+    int64_t made_unix_s, took_ms;
+    int packages;
+};
+void environment_about_release(struct environment_about *about);
+/* Write and read it. Release *out in any case. */
+json_t *environment_about_to_json(const struct environment_about *about);
+int environment_about_from_json(const json_t *json, struct environment_about *out, struct act_error *err) ACT_NODISCARD;
+
+#endif

@@ -1,0 +1,368 @@
+"""Environments that are made from what a project says that it needs: by the real venv and pip, against an index of our
+own (wheel_index.py). uv, conda and the like are programs that play them by their documented behaviour."""
+import contextlib
+import json
+import os
+import pathlib
+import random
+import re
+import signal
+import subprocess
+import time
+
+import pytest
+import waiting
+import wheel_index
+
+
+@pytest.fixture
+def index(act):
+    """An index with two packages, which pip asks."""
+    with contextlib.closing(wheel_index.Index()) as index:
+        index.add("toy", "1.0")
+        index.add("toy", "2.0")
+        index.add("tin", "1.0", requires=("toy<2",))
+        index.add("old", "1.0", requires_python="<3")
+        act.env.update(PIP_INDEX_URL=index.url, PIP_RETRIES="0", PIP_CACHE_DIR=str(act.scratch / "pip-cache"))
+        yield index
+
+
+def environments(act):
+    """The whole ones: key to folder."""
+    home = act.home / "environments"
+    return {path.name: path.resolve() for path in home.iterdir() if path.is_symlink()} if home.exists() else {}
+
+
+def rest(act):
+    """What else is there, which nobody may have left half made."""
+    folders = set(environments(act).values())
+    return [path.name for path in (act.home / "environments").iterdir()
+            if path.is_dir() and not path.is_symlink() and path not in folders and path.name != "cache"]
+
+
+SAY = "import toy; print(toy.VERSION, toy.__file__)"
+
+
+def said(folder, version="1.0"):
+    """What SAY prints in an environment."""
+    module, = (folder / "env").glob("lib/python3*/site-packages/toy.py")
+    return f"{version} {module}"
+
+
+def everything(folder):
+    """What files there are, and when they changed, but for what Python keeps of modules that it has read."""
+    return {path: path.lstat().st_mtime_ns for path in folder.rglob("*")
+            if "__pycache__" not in str(path) and path.parent.name != "runs" and not path.is_dir()}
+
+
+@pytest.mark.smoke
+def test_made_once_and_used_again(act, index, two_ranks):
+    """The environment is active for compile.aml.sh and the command, and nothing else changes."""
+    act.write("requirements.txt", "toy==1.0\n")
+    act.write("compile.aml.sh", "#!/bin/sh\npython -c 'import toy; print(toy.VERSION)' >compiled\n")
+    wait = "until [ -s $ACT_RUN_CODE/../system_logs/environment.json ]; do sleep 0.05; done"
+    first = act.finish("sh", "-c", f'cat compiled; python3 -c "{SAY}"; {wait}', before=("-n", "2"))
+    (key, folder), = environments(act).items()
+    for rank in range(2):
+        assert act.lines(first, rank)[-2:] == ["1.0", said(folder)]
+    assert act.lines(first)[0] == "act: making the environment from requirements.txt"
+    downloads = index.downloads("toy-1.0-py3-none-any.whl")
+    (act.project / "compile.aml.sh").unlink()
+    second = act.finish("python", "-c", SAY)
+    assert act.lines(second) == [said(folder)]
+    assert index.downloads("toy-1.0-py3-none-any.whl") == downloads == 1 and list(environments(act)) == [key]
+    assert {path.name for path in (folder / "runs").iterdir()} == {first, second}
+    assert not rest(act)
+    about = json.loads((folder / "about.json").read_text())
+    assert about["from"] == "requirements.txt" and about["packages"] >= 1
+    record = json.loads((act.run_dir(first) / "system_logs/environment.json").read_text())
+    assert record["venv"] == str(folder / "env"), "runs are compared by what they share"
+    assert record["python"] == str(folder / "env/bin/python3") and "toy==1.0" in record["packages"]
+
+
+def test_what_a_run_installs_is_its_own(act, index):
+    """By compile.aml.sh or the command, also another version of what is there; programs of packages see it."""
+    index.add("extra")
+    act.write("requirements.txt", "toy==1.0\n")
+    plain = act.finish("toy")
+    folder, = environments(act).values()
+    before = everything(folder)
+    act.write("compile.aml.sh", "#!/bin/sh\npip install extra\n")
+    run = act.finish("sh", "-c",
+                     "python3 -m pip install toy==2.0; python3 -c 'import extra, toy; print(toy.VERSION)'; toy")
+    assert act.lines(plain)[-1] == "1.0" and act.lines(run)[-2:] == ["2.0", "2.0"]
+    assert everything(folder) == before
+    (act.project / "compile.aml.sh").unlink()
+    again = act.finish("sh", "-c", "toy; python3 -c 'import extra'", status=1)
+    assert act.lines(again)[0] == "1.0" and "No module named 'extra'" in act.lines(again)[-1]
+    assert list(environments(act).values()) == [folder]
+
+
+def test_nothing_to_install(act):
+    act.write("requirements.txt", "\n  # numpy\r\n\t\r\n#end")
+    act.finish("true")
+    assert not environments(act)
+
+
+def test_other_content_is_another_environment(act, index):
+    for text, said in (("toy==1.0\n", "1.0"), ("toy==2.0\n", "2.0"), ("-r base.txt\n", "1.0"), ("toy==1.0\n", "1.0")):
+        act.write("base.txt", "toy==1.0")
+        act.write("requirements.txt", text)
+        assert act.lines(act.finish("python3", "-c", SAY))[-1].startswith(said)
+    assert len(environments(act)) == 3
+    act.write("requirements.txt", "-r base.txt\n")
+    act.write("base.txt", "toy==2.0")
+    assert act.lines(act.finish("python3", "-c", SAY))[-1].startswith("2.0"), "a file that it names counts, too"
+
+
+def test_none(act, index):
+    act.write("requirements.txt", "nosuch==1.0\n")
+    run = act.finish("sh", "-c", "echo ${VIRTUAL_ENV-none}", before=("-p", "environment: none"))
+    assert act.lines(run) == ["none"] and not environments(act)
+    again = act.run("resubmit", run).out.split()[-1]
+    act.run("wait", again)
+    assert act.lines(again) == ["none"], "a repeated run keeps it"
+
+
+def test_the_systems_python_takes_no_packages(act):
+    """As Debian's pip refuses them (PEP 668), to who installs by himself."""
+    act.write("compile.aml.sh", "#!/bin/sh\necho 'error: externally-managed-environment' >&2; exit 1\n")
+    run = act.finish("true", status=1)
+    assert "write the packages into requirements.txt" in " ".join(act.run("why", run).out.split())
+
+
+def test_the_packages_of_a_virtual_environment_are_seen(act, index):
+    """Those of a plain Python are not, unless the file says so; and what is there is not fetched again."""
+    venv = act.scratch / "venv"
+    subprocess.run(["/usr/bin/python3", "-m", "venv", "--without-pip", venv], check=True)
+    site, = venv.glob("lib/python3*/site-packages")
+    (site / "mine.py").write_text("VERSION = 'mine'\n")
+    before = {path for path in venv.rglob("*")}
+    act.write("requirements.txt", "toy==1.0\n")
+    run = act.finish("python3", "-c", "import mine, toy; print(mine.VERSION, toy.VERSION)",
+                     before=("-p", f"venv: {venv}"))
+    assert act.lines(run)[-1] == "mine 1.0"
+    alone = act.finish("python3", "-c", "import toy, mine", status=1,
+                       before=("-p", f"{{venv: {venv}, environment: {{system_packages: false}}}}"))
+    assert "No module named 'mine'" in act.lines(alone)[-1]
+    assert {path for path in venv.rglob("*") if "__pycache__" not in str(path)} == before, "it is as it was"
+
+
+def test_from_a_folder_of_wheels(act, index):
+    """Nothing asks an index then."""
+    act.write("data/wheels/toy-3.0-py3-none-any.whl", wheel_index.wheel("toy", "3.0"))
+    act.run("u", "data")
+    act.write("requirements.txt", "toy\n")
+    run = act.finish("python3", "-c", SAY, before=("-p", "environment: {wheels_folder: data/wheels}"))
+    assert act.lines(run)[-1].startswith("3.0") and not index.asked
+    act.fail("-p", "environment: {wheels_folder: ../wheels}", "submit", "true", status=7,
+             match="must be a folder of the nodes")
+
+
+@pytest.mark.parametrize("text, said, advice", [
+    ("nosuch==1.0", "No matching distribution found for nosuch==1.0", "a package could not be found"),
+    ("toy==9.9", "No matching distribution found for toy==9.9", "wheels_folder"),
+    ("toy==1.0 --hash=sha256:" + "0" * 64, "DO NOT MATCH THE HASHES", "write its new hash"),
+    ("tin==1.0\ntoy==2.0", "", "allow more versions"),
+    ("old==1.0", "No matching distribution found for old==1.0", "another Python")])
+def test_what_cannot_be_installed(act, index, text, said, advice):
+    act.write("requirements.txt", text + "\n")
+    run = act.finish("true", status=1)
+    failed = act.run("wait", run, status=None).err
+    assert f"cannot make the environment from requirements.txt: ERROR: " in failed and said in failed
+    assert advice in " ".join(act.run("why", run).out.split())
+    assert not environments(act) and not rest(act)
+
+
+def test_without_python(act, index):
+    act.without("python3", "python", "uv")
+    act.write("requirements.txt", "toy==1.0\n")
+    run = act.finish("true", status=1)
+    said = act.run("wait", run, status=None).err
+    assert "requirements.txt needs a Python, and there is neither python3 nor uv" in said
+
+
+def test_what_breaks_off_is_made_anew(act, index):
+    """A download that is cut ends the run; the next one finds nothing half made."""
+    name = "toy-1.0-py3-none-any.whl"
+    index.cut.add(name)
+    act.write("requirements.txt", "toy==1.0\n")
+    act.finish("true", status=1)
+    assert not environments(act) and not rest(act)
+    index.cut.clear()
+    assert act.lines(act.finish("python3", "-c", SAY))[-1].startswith("1.0")
+
+
+def test_the_others_wait_and_say_so(act, index):
+    name = "toy-1.0-py3-none-any.whl"
+    goes_on = index.hold(name)
+    act.write("requirements.txt", "toy==1.0\n")
+    first = act.submit("python3", "-c", SAY)
+    waiting.until(lambda: index.downloads(name), "the first asks for the package")
+    second = act.submit("python3", "-c", SAY)
+    waiting.until(lambda: "waiting for node" in act.run("q", second).out, "the second says that it waits")
+    waiting.until(lambda: "making the environment from requirements.txt: 1 package" in act.run("q", first).out,
+                  "the first says what it does")
+    goes_on.set()
+    for run in (first, second):
+        act.run("wait", run)
+        assert act.lines(run)[-1].startswith("1.0")
+    assert index.downloads(name) == 1 and len(environments(act)) == 1 and not rest(act)
+
+
+def test_killed_while_it_is_made(act, index):
+    """Who waits goes on in its place."""
+    name = "toy-1.0-py3-none-any.whl"
+    goes_on = index.hold(name)
+    act.write("requirements.txt", "toy==1.0\n")
+    first = act.submit("python3", "-c", SAY)
+    waiting.until(lambda: index.downloads(name), "the first asks for the package")
+    second = act.submit("python3", "-c", SAY)
+    waiting.until(lambda: "waiting for node" in act.run("q", second).out, "the second waits")
+    for pid, words in act.processes().items():
+        if first in " ".join(map(os.fsdecode, words)) and b"act-node" in words[0]:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+    goes_on.set()
+    act.run("wait", second)
+    assert act.lines(second)[-1].startswith("1.0")
+    assert len(environments(act)) == 1 and not rest(act)
+
+
+def processes_of(act, run):
+    """Those that work for a run: its agents, and what they have started."""
+    def works_for(pid):
+        with contextlib.suppress(OSError):
+            return os.fsencode(run) in pathlib.Path(f"/proc/{pid}/environ").read_bytes()
+    return [pid for pid, words in act.processes().items() if os.fsencode(run) in b" ".join(words) or works_for(pid)]
+
+
+def kill(pids):
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+# By hand: ACT_ENVIRONMENT_ROUNDS=200
+@pytest.mark.parametrize("seed", range(int(os.environ.get("ACT_ENVIRONMENT_ROUNDS", "2"))))
+def test_killed_at_any_moment(act, index, seed):
+    """Of runs that need the same, one is killed, or one of its processes is: there is one environment all the same, and
+    nothing half made."""
+    dice = random.Random(seed)
+    act.write("requirements.txt", "toy==1.0\n")
+    runs = [act.submit("python3", "-c", SAY) for _ in range(3)]
+    victim = dice.choice(runs[:2])
+    time.sleep(dice.random() * 3)
+    pids = processes_of(act, victim)
+    kill(pids if dice.random() < 0.5 else pids and [dice.choice(pids)])
+    for run in runs:
+        act.run("wait", run, status=None)
+    folder, = environments(act).values()
+    for run in runs:
+        assert run == victim or act.lines(run)[-1] == said(folder)
+    last = act.finish("python3", "-c", SAY)
+    assert act.lines(last) == [said(folder)]
+    assert not rest(act)
+
+
+def image(act, program):
+    """A program that plays docker or apptainer: it runs the words behind the image's name, here."""
+    folder = act.scratch / "bin"
+    folder.mkdir()
+    (folder / program).write_text("#!/bin/sh\ncase \"$1\" in run|exec) ;; *) exit 0 ;; esac\n"
+                                  "while case \"$1\" in *registry/image:1) false ;; esac; do shift; done; shift\n"
+                                  "IN_IMAGE=yes exec \"$@\"\n")
+    (folder / program).chmod(0o755)
+    act.env["PATH"] = f"{folder}:{act.env['PATH']}"
+
+
+def test_in_the_containers_of_a_local_run(act, index):
+    """It is made inside, once, and active in each container."""
+    image(act, "docker")
+    act.cluster("aml", extra={"docker": {"image": "registry/image:1"}})
+    act.write("requirements.txt", "toy==1.0\n")
+    for _ in range(2):
+        out = act.run("local", "sh", "-c", f'echo $IN_IMAGE; python3 -c "{SAY}"').out.splitlines()
+        (folder,) = environments(act).values()
+        assert out[-2:] == ["yes", said(folder)]
+    assert index.downloads("toy-1.0-py3-none-any.whl") == 1
+
+
+def test_two_nodes_make_it_once(lab, index):
+    """On Slurm it lies beside the runs, which all nodes see."""
+    lab.configure(env={name: lab.act.env[name] for name in ("PIP_INDEX_URL", "PIP_RETRIES", "PIP_CACHE_DIR")})
+    lab.act.write("requirements.txt", "toy==1.0\n")
+    run = lab.shell(f'python3 -c "{SAY}"', n=4)
+    lab.wait(run, "Completed", 0)
+    home = lab.run_dir(run).parent.parent / "environments"
+    link, = (path for path in home.iterdir() if path.is_symlink())
+    assert {lab.rank_text(run, rank).splitlines()[-1] for rank in range(4)} == {said(link.resolve())}
+    assert index.downloads("toy-1.0-py3-none-any.whl") == 1
+
+
+UV = """#!/bin/sh
+# Plays uv by its documented commands: venv, and pip install, which pip does here.
+echo "$@" >>{log}
+case "$1 $2" in
+--version*) echo "uv 0.0 (played)" ;;
+venv*) for last; do :; done; exec /usr/bin/python3 -m venv --without-pip "$last" ;;
+"pip install") python=$4; shift 4; exec /usr/bin/python3 -m pip --python "$python" install "$@" ;;
+esac
+"""
+
+
+def test_by_uv(act, index):
+    log = act.scratch / "uv.log"
+    (act.scratch / "bin").mkdir()
+    (act.scratch / "bin/uv").write_text(UV.format(log=log))
+    (act.scratch / "bin/uv").chmod(0o755)
+    act.env["PATH"] = f"{act.scratch / 'bin'}:{act.env['PATH']}"
+    act.write("requirements.txt", "toy==1.0\n")
+    assert act.lines(act.finish("python3", "-c", SAY))[-1].startswith("1.0")
+    words = [line.split() for line in log.read_text().splitlines()]
+    assert [line[0] for line in words] == ["--version", "venv", "pip"] and words[2][-2:] == ["-r", "requirements.txt"]
+
+
+@pytest.mark.parametrize("file, said", [
+    ("uv.lock", "uv.lock needs uv, which is not on this node"), ("pylock.toml", "pylock.toml needs uv"),
+    ("poetry.lock", "poetry.lock needs poetry"), ("pixi.lock", "pixi.lock needs pixi"),
+    ("conda-lock.yml", "needs micromamba, mamba or conda"), ("environment.yml", "needs micromamba, mamba or conda")])
+def test_tools_that_are_missing(act, file, said):
+    act.write("pyproject.toml", "[project]\nname = 'ours'\n")
+    act.write(file, "version: 1\n")
+    run = act.finish("true", status=1)
+    assert said in act.run("wait", run, status=None).err
+    assert not environments(act) and not rest(act)
+
+
+def test_prune_removes_what_no_run_uses(act, index):
+    """Nothing that was used lately, nothing that a run has which has not ended, and no link to nothing stays."""
+    for version in ("1.0", "2.0"):
+        act.write("requirements.txt", f"toy=={version}\n")
+        run = act.finish("true") if version == "1.0" else act.submit("sleep", "1000")
+    mine = lambda: [folder for folder in environments(act).values() if (folder / "runs" / run).exists()]
+    waiting.until(mine, "the second environment is there")
+    running, = mine()
+    idle, = set(environments(act)) - {running.name.split("-")[0]}
+    rows = {one["key"]: one for one in act.run("env", "list", "--json").json["environments"]}
+    assert {key: pathlib.Path(one["path"]) for key, one in rows.items()} == {
+        key: folder / "env" for key, folder in environments(act).items()}
+    assert [one["key"] for one in rows.values() if one["in_use"]] == [running.name.split("-")[0]]
+    assert all(one["from"] == "requirements.txt" and one["bytes"] > 0 and one["runs"] == 1 for one in rows.values())
+    assert re.search(r"size .*\n(.*\n)*runs +1\n", act.run("env", "show", idle[:6]).out)
+    act.fail("env", "rm", running.name[:16], "-y", status=1, match="used by a run that has not ended")
+    act.fail("env", "show", "x", status=3, match="there is no environment 'x'")
+    assert "would remove" in act.run("env", "rm", idle, "--dry-run").err and len(environments(act)) == 2
+    prune = lambda *words: act.run("prune", "--older", "30d", "--json", *words).json["environments"]
+    assert prune("-y") == 0 and len(environments(act)) == 2
+    long_ago = time.time() - 40 * 86400
+    for folder in environments(act).values():
+        for path in (*(folder / "runs").iterdir(), folder):
+            os.utime(path, (long_ago, long_ago))
+    assert prune("--dry-run") == 1 and len(environments(act)) == 2
+    assert prune("-y") == 1
+    assert list(environments(act).values()) == [running] and (running / "env/bin/python").exists() and not rest(act)
+    act.run("abort", run)
+    act.run("wait", run, status=None)
+    assert act.run("env", "rm", "-y", "--json", running.name[:16]).json["bytes"] > 0
+    assert not environments(act) and not rest(act)
