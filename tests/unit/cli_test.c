@@ -347,7 +347,7 @@ TEST(mistakes_are_explained)
         {"ls|-lx|data", "'a ls' takes no '-lx'; it takes -r, --json, -l, --bytes, --leftovers"},
         {"-f|we|rm|data/w", "'a rm' takes no '-f'; it takes --dry-run, --json, --leftovers, -y"},
         {"-f|nosuch|d|x", "'a download' takes no '-f'; it takes"},
-        {"-rt|eu|submit|x", "'a submit' takes no '-rt'; it takes -f, --name, --tag, --retry"},
+        {"-rt|eu|submit|x", "'a submit' takes no '-rt'; it takes -f, --name, --tag, --after"},
         {"-f|job.json|submit|x", "the '-f' of 'a submit' comes after the verb: a submit -f"},
         {"-n|5|logs|x", "the '-n' of 'a logs' comes after the verb"},
         {"--timeout|2h|wait|x", "'--timeout' comes after its verb"},
