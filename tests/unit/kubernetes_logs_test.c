@@ -33,7 +33,7 @@ static struct fixture f;
 /* What act_warn() was told last. */
 static char warned[400];
 
-void __wrap_act_warn(const char *fmt, ...);
+void __wrap_act_warn(const char *fmt, ...) ACT_PRINTF(1, 2);
 void __wrap_act_warn(const char *fmt, ...)
 {
     va_list ap;
