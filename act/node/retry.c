@@ -352,6 +352,16 @@ static void note_class(const struct node *node, const struct retry_class *class)
         node_say("%s", act_error_text(&err));
 }
 
+/* Has the reason end with the line that explains why a rank failed, so that a table of runs says more than its exit
+ * status. What the agent says of a failure of another kind explains that already. */
+static void retry_add_line(const struct retry_facts *facts, const struct retry_class *class, struct run_status *status)
+{
+    if (facts->rank < 0 || !*class->line || strstr(status->reason, class->line))
+        return;
+    ACT_AUTOFREE char *text = act_sprintf("%s: %s", status->reason, class->line);
+    act_copy_line(status->reason, sizeof(status->reason), text);
+}
+
 int retry_consider(const struct node *node, const struct retry_facts *facts, struct run_status *status)
 {
     struct retry_try failed = {.attempt = facts->attempt, .seconds = facts->seconds};
@@ -368,6 +378,7 @@ int retry_consider(const struct node *node, const struct retry_facts *facts, str
     act_copy_line(failed.words, sizeof(failed.words), *class.line ? class.line : facts->reason);
     retry_same_words(failed.words);
     enum retry_verdict verdict = retry_decide(&node->spec, facts->is_requeued, &history, &failed);
+    retry_add_line(facts, &class, status);
     if (verdict == RETRY_NOT_ASKED && !facts->class_of_elsewhere)
         return 0;
     note_class(node, &class);

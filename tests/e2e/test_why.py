@@ -140,6 +140,20 @@ def test_mpirun_in_the_command(act, two_ranks):
         assert diagnosis and diagnosis["code"] == code, (words, diagnosis, act.lines(run))
 
 
+def test_a_table_of_runs_says_why(act):
+    """Each in its own words, without a question about each; what no rule explains has its status."""
+    ends = {"KeyError: 'lr'": python("{}['lr']"),
+            "ModuleNotFoundError: No module named 'torhc'": python("import torhc"),
+            GPU: python(f"raise RuntimeError('{GPU}')"), "": ("sh", "-c", "echo fine; exit 1")}
+    runs = {act.finish(*command, status=1): line for line, command in ends.items()}
+    reasons = {row["id"]: row["reason"] for row in act.run("qf", "--json").json["runs"]}
+    for run, line in runs.items():
+        assert reasons[run].startswith("rank 0 exited with status 1") and reasons[run].endswith(line), reasons
+    shown = act.run("qf", env={"COLUMNS": "80"}).out
+    assert "rank 0 exited with status 1: KeyError: 'lr'" in shown
+    assert act.run("wait", next(iter(runs)), status=1).err.count("KeyError: 'lr'") == 1
+
+
 def test_no_rule_fits(act):
     run = act.finish("sh", "-c", "echo all is odd; exit 9", before=("-n", "1"), status=9)
     said = fields(act.run("why", run))
