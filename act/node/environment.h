@@ -16,13 +16,7 @@
 #define ACT_NODE_ENVIRONMENT_H
 
 #include "node/node.h"
-
-/* What a project says that it needs. */
-struct environment_source {
-    const char *file; /* in the code root */
-    const char *also; /* must be there as well, and counts for the key; NULL: nothing */
-    const char *tool; /* what environment.sh calls it */
-};
+#include "run/environments.h"
 
 /* Finds what counts in the code root of the node; false: the project says nothing, or the run wants no environment. */
 bool environment_source(const struct node *node, struct environment_source *out);

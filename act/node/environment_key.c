@@ -17,17 +17,6 @@ enum { SOURCE_MAX = 16 << 20 };
 
 /* ---- which file counts: the first that is there */
 
-static const struct environment_source sources[] = {
-    {"requirements.txt", NULL, "requirements"},
-    {"uv.lock", "pyproject.toml", "uv"},
-    {"pylock.toml", NULL, "pylock"},
-    {"poetry.lock", "pyproject.toml", "poetry"},
-    {"pixi.lock", "pixi.toml", "pixi"},
-    {"pixi.lock", "pyproject.toml", "pixi"},
-    {"conda-lock.yml", NULL, "conda"},
-    {"environment.yml", NULL, "conda"},
-};
-
 /* Tells whether a text has only blank lines and comments, as pip defines them. */
 static bool is_without_words(const char *text)
 {
@@ -52,8 +41,10 @@ static bool source_is_there(const struct node *node, const char *name)
 
 bool environment_source(const struct node *node, struct environment_source *out)
 {
-    for (size_t i = 0; !node->spec.environment.none && i < sizeof(sources) / sizeof(sources[0]); i++) {
-        *out = sources[i];
+    if (node->spec.environment.none)
+        return false;
+    for (const struct environment_source *s = environment_sources; s->file; s++) {
+        *out = *s;
         if (source_is_there(node, out->file) && (!out->also || source_is_there(node, out->also)))
             return true;
     }

@@ -2,6 +2,18 @@
 
 #include "codec/fields.h"
 
+const struct environment_source environment_sources[] = {
+    {"requirements.txt", NULL, "requirements"},
+    {"uv.lock", "pyproject.toml", "uv"},
+    {"pylock.toml", NULL, "pylock"},
+    {"poetry.lock", "pyproject.toml", "poetry"},
+    {"pixi.lock", "pixi.toml", "pixi"},
+    {"pixi.lock", "pyproject.toml", "pixi"},
+    {"conda-lock.yml", NULL, "conda"},
+    {"environment.yml", NULL, "conda"},
+    {0},
+};
+
 static const struct field about_rows[] = {
     FIELD_VERSION(1, FIELD_REQUIRED),
     FIELD_TEXT(struct environment_about, file, "from"),

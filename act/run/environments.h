@@ -14,6 +14,14 @@
 #define ENVIRONMENTS_ABOUT "about.json"
 #define ENVIRONMENTS_CACHE "cache"
 
+/* The files by which a project says what it needs. The first of them that is there counts. */
+struct environment_source {
+    const char *file; /* in the code root */
+    const char *also; /* must be there as well, and counts for the key; NULL: nothing */
+    const char *tool; /* what environment.sh calls it */
+};
+extern const struct environment_source environment_sources[]; /* ends with one without a file */
+
 /* What about.json says. */
 struct environment_about {
     char *file, *node, *image; /* what it was made from, where, and in which image; image may be NULL */

@@ -103,6 +103,7 @@ def test_ssh_where_it_cannot_be(act):
     run = running(act, "sleep", "300")
     act.fail("ssh", run, "n7", status=3, match=f"no node 'n7'.*{HOST}")
     act.fail("ssh", run, "1", status=3, match="no node '1'")
+    act.fail("ssh", run, "pwd", status=3, match=f"no node 'pwd'.*a command comes after '--': a ssh {run} -- pwd")
     act.fail("ssh", run, "0", "hostname", status=2, match="after '--'")
     act.fail("ssh", status=2)
     act.fail("ssh", "--", "hostname", status=2, match=r"needs more: a ssh RUN")

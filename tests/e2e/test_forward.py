@@ -222,14 +222,17 @@ def test_the_run_ends(act, server):
 
 def test_what_cannot_be_forwarded(act):
     run = act.finish("true")
-    act.fail("forward", run, "80", status=1, match="is Completed: there is nothing left to connect to")
+    act.fail("forward", run, "0:80", status=1, match="is Completed: there is nothing left to connect to")
     act.fail("forward", "nothing", "0:80", status=3, match="no run 'nothing'")
     for word in ("x", "0", "65536", "80:", ":80", "80:x", "80:90:100", "-1:80", "65536:80"):
         act.fail("forward", "--", run, word, status=2, match="is not a port: PORT, or LOCAL:PORT")
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        act.fail("forward", run, str(port), status=2, match=f"port {port} of this machine is taken: name another one")
     act.fail("forward", run, status=2, match="needs more")
+
+
+def test_a_port_that_is_taken(act, server):
+    run, port = server()
+    act.fail("forward", run, str(port), status=2, match="the run is on this machine, so if it is the run's")
+    act.fail("forward", run, f"{port}:80", status=2, match=f"port {port} of this machine is taken: name another one")
 
 
 def test_a_run_that_waits(act):

@@ -361,6 +361,18 @@ def test_what_may_work_is_not_refused(act, words):
     act.run("submit", "--dry-run", *(word.format(project=act.project) for word in words))
 
 
+@pytest.mark.parametrize("source", ["requirements.txt", "uv.lock", "environment.yml"])
+def test_packages_bring_programs_and_no_files(act, source):
+    act.write(source, "")
+    act.write("t.py", "")
+    for words, status, match in ((["python3", "nosuch.py"], 3, "there is no 'nosuch.py'"),
+                                 (["t.py"], 2, "name what runs it, as in 'python3 t.py'"),
+                                 (["./t.py"], 2, "is not executable"), (["./nosuch.sh"], 3, "there is no './nosuch")):
+        act.fail("submit", *words, status=status, match=match)
+    act.run("submit", "--dry-run", "brought-by-a-package")
+    act.run("-p", "setup: touch made.py", "submit", "--dry-run", "python3", "made.py")
+
+
 def test_a_file_that_is_made_on_the_node_is_not_missed(act):
     act.write("compile.aml.sh", "echo echo made >made.sh; chmod +x made.sh")
     assert act.lines(act.finish("./made.sh"))[-1] == "made"

@@ -19,6 +19,7 @@
 #include "cli/print/print.h"
 #include "flow/flow.h"
 #include "flow/runs/runs.h"
+#include "platform/platform.h"
 #include "proc/proc.h"
 #include "tunnel/tunnel.h"
 
@@ -30,6 +31,7 @@ struct forward {
     struct tunnel_port *ports;
     uint16_t *here; /* of each */
     size_t n;
+    bool is_here;   /* the run is on this machine */
     bool was_said;  /* where the ports are */
     bool is_ready;  /* the other end has said hello */
     bool has_ended; /* the run */
@@ -63,6 +65,11 @@ static int forward_listen(struct forward *f, const char *word, struct act_error 
     if (rc < 0)
         return rc;
     int fd = act_listen_here(&here, BACKLOG);
+    if (fd == -EADDRINUSE && here == port && f->is_here)
+        return act_error_set(err, ACT_USAGE,
+                             "port %u of this machine is taken: the run is on this machine, so if it "
+                             "is the run's, you can connect to it as it is",
+                             here);
     if (fd == -EADDRINUSE)
         return act_error_set(err, ACT_USAGE,
                              "port %u of this machine is taken: name another one, '%u:%u', or 0 for one "
@@ -80,14 +87,21 @@ static int forward_listen(struct forward *f, const char *word, struct act_error 
     return 0;
 }
 
-static int forward_open(struct forward *f, struct act_error *err)
+static int forward_check_words(const struct act_strv *words, struct act_error *err)
 {
-    const struct act_strv *words = &f->cli->words;
     uint16_t ignored;
     int rc = 0;
 
-    for (size_t i = 1; rc == 0 && i < words->n; i++) /* all before any is opened */
+    for (size_t i = 1; rc == 0 && i < words->n; i++)
         rc = forward_read_port(words->v[i], &ignored, &ignored, err);
+    return rc;
+}
+
+static int forward_open(struct forward *f, struct act_error *err)
+{
+    const struct act_strv *words = &f->cli->words;
+    int rc = 0;
+
     for (size_t i = 1; rc == 0 && i < words->n; i++)
         rc = forward_listen(f, words->v[i], err);
     return rc;
@@ -104,6 +118,7 @@ static int forward_find(struct forward *f, struct act_error *err)
     if (rc < 0)
         return rc;
     f->run = act_strdup(run.row.id);
+    f->is_here = platform_find(run.row.platform)->about.is_here;
     if (run.status.state == RUN_RUNNING)
         return 0;
     if (run_state_is_final(run.status.state))
@@ -272,9 +287,11 @@ int cmd_forward(struct cli *cli, struct act_error *err)
 
     if (cli->words.n < 2)
         return cli_needs_more(cli, err);
-    int rc = forward_open(&f, err);
+    int rc = forward_check_words(&cli->words, err);
     if (rc == 0)
         rc = forward_find(&f, err);
+    if (rc == 0)
+        rc = forward_open(&f, err);
     if (rc == 0) {
         cli_catch_signals(NULL);
         signal(SIGPIPE, SIG_IGN);

@@ -35,7 +35,12 @@ static int find_shell_of_run(struct cli *cli, const struct act_strv *command, st
     ACT_AUTO(flow_run) run = {0};
     int rc = flow_find_run(&cli->flow, cli->words.v[0], &run, err);
 
-    return rc < 0 ? rc : flow_shell(&cli->flow, &run, node, command, shell, err);
+    if (rc < 0)
+        return rc;
+    rc = flow_shell(&cli->flow, &run, node, command, shell, err);
+    if (rc == -ACT_NOT_FOUND && node && cli->words.n == cli->words_before)
+        act_error_hint(err, "a command comes after '--': a ssh %s -- %s", cli->words.v[0], node);
+    return rc;
 }
 
 /* Finds the shell of a node that an address names: it belongs to the cluster of -c, not to a run. */

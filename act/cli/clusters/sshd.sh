@@ -35,5 +35,5 @@ exec 3<&0
     -o "PasswordAuthentication no" -o "KbdInteractiveAuthentication no" -o "UsePAM no" -o "PidFile none" \
     -o "PermitRootLogin prohibit-password" -o "Subsystem sftp internal-sftp" -o "PrintMotd no" -o "LogLevel ERROR" \
     -o "SetEnv $has" <&3 &
-trap 'kill $!; exit 1' HUP INT TERM
+trap 'kill $! 2>/dev/null; exit 1' HUP INT TERM
 wait $!

@@ -1,7 +1,8 @@
 /* program.c - refuses a command that cannot work, before anything is uploaded or queued.
  *
  * It refuses only what is certain to fail: a file that is not in the package counts as missing unless something can
- * still create it (compile.aml.sh, requirements.txt) or it lies in a mapped folder.
+ * still create it (compile.aml.sh, the lines of 'setup') or it lies in a mapped folder; a program, unless something can
+ * bring it (requirements.txt, 'modules', an image).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 #include "flow/code/code_internal.h"
 #include "platform/platform.h"
 #include "proc/proc.h"
+#include "run/environments.h"
 #include "run/starter.h"
 
 /* The places where a command can be looked up. */
@@ -32,10 +34,21 @@ static bool has_folder(const struct package_list *list, const char *path)
     return find_packed(list, folder) != NULL;
 }
 
-/* Something prepares the node before the command runs, and may make what it needs. */
-static bool is_prepared(const struct package_list *list)
+/* Something prepares the node before the command runs, and may make any file in the code. */
+static bool may_make_files(const struct place *p)
 {
-    return find_packed(list, "compile.aml.sh") || find_packed(list, "requirements.txt");
+    return p->config->setup.lines || find_packed(p->list, "compile.aml.sh");
+}
+
+/* Something may bring programs, but touches none of the project's files. */
+static bool may_bring_programs(const struct place *p)
+{
+    const struct config_setup *setup = &p->config->setup;
+
+    for (const struct environment_source *s = environment_sources; s->file; s++)
+        if (find_packed(p->list, s->file))
+            return true;
+    return setup->modules.n > 0 || setup->conda || setup->venv;
 }
 
 static bool is_mapped(const struct config *config, const char *path)
@@ -259,7 +272,7 @@ static int program_check_name(const struct place *p, const char *word, struct ac
                              word, word, e->mode & 0111 ? ", or write './' before it" : "");
     for (size_t i = 0; here && i < p->config->env.n; i++)
         here = !act_starts_with(p->config->env.v[i], "PATH=");
-    if (!here)
+    if (!here || may_bring_programs(p))
         return 0;
     ACT_AUTOFREE char *python3 = act_streq(word, "python") ? proc_find_in_path("python3") : NULL;
     return act_error_set(err, ACT_NOT_FOUND, "there is no program '%s' in PATH%s", word,
@@ -289,7 +302,7 @@ int flow_check_program(const struct config *config, const struct package_list *l
     int rc = check_live(&p, word, err);
     if (rc == 0)
         rc = check_live(&p, what.word, err);
-    if (rc < 0 || is_prepared(list))
+    if (rc < 0 || may_make_files(&p))
         return rc;
     rc = strchr(word, '/') ? program_check_file(&p, word, err) : program_check_name(&p, word, err);
     return rc == 0 ? check_started(&p, &what, err) : rc;

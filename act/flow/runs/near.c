@@ -49,6 +49,8 @@ char *flow_near_run(struct flow *flow, const char *word)
     ACT_AUTO(act_strv) tags = {0};
 
     flow_known_labels(flow, &names, &tags);
+    if (act_strv_has(&names, word))
+        return act_strdup("; the runs of that name have ended");
     const char *tag = act_strv_has(&tags, word) ? word : near_tag_of(word, &tags);
     const char *near = names.n ? act_nearest(word, (const char *const *)names.v) : NULL;
     if (tag)

@@ -43,7 +43,8 @@ int flow_find_watched(struct flow *flow, const char *piece, struct flow_run *out
 /* Adds the names and tags ("KEY=VALUE") of the runs of the ledger, the newest first, each once, without asking anybody
  * else. */
 void flow_known_labels(struct flow *flow, struct act_strv *names, struct act_strv *tags);
-/* Returns what to say of a word that names no run: "; did you mean 'ddp1'? 'a q' lists the runs". New string. */
+/* Returns what to say of a word that names no run, or none that goes on: "; did you mean 'ddp1'? 'a q' lists the runs".
+ * New string. */
 char *flow_near_run(struct flow *flow, const char *word);
 /* Returns the URL of the run's web page, a new string; NULL: it has none. */
 char *flow_page(struct flow *flow, const struct flow_run *run);
