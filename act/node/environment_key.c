@@ -68,52 +68,87 @@ static void key_add(struct act_sha256 *h, const char *name, const char *value)
     act_sha256_add(h, value ? value : "", value ? strlen(value) + 1 : 1);
 }
 
-/* What a requirements file says beside the names of packages. */
+/* ---- whether a source says all that its environment is made of: then runs of whatever code share it */
+
+enum share {
+    SHARE_ALL,
+    SHARE_CODE, /* it may take files of the project, which change with the code */
+    SHARE_NONE, /* it may link to folders of the project: those of this run */
+};
+
+static enum share share_least(enum share a, enum share b)
+{
+    return a > b ? a : b;
+}
+
+/* "name", "name[extra]>=1,<2", "name @ https://...", a URL: what an index or a server has. What may be a path, or what
+ * pip reads in ways of its own, is not. */
+static bool is_of_index(const char *word)
+{
+    static const char *const archives[] = {".whl", ".zip", ".tar", ".tgz", ".tbz", ".txz", ".tlz"};
+    bool is_url = strstr(word, "://") && !strstr(word, "file:");
+
+    for (size_t i = 0; i < sizeof(archives) / sizeof(archives[0]) && !is_url; i++)
+        if (strcasestr(word, archives[i]))
+            return false;
+    return word[0] != '.' && !strpbrk(word, "$\\`") && (is_url || !strpbrk(word, "/:"));
+}
+
+/* Reads the words of a requirement: its name, version, marker, hashes. */
+static enum share share_of_requirement(char *line)
+{
+    char *rest = line;
+
+    for (char *word; (word = strsep(&rest, " \t"));)
+        if (!act_starts_with(word, "--hash=") && (word[0] == '-' || !is_of_index(word)))
+            return SHARE_CODE;
+    return SHARE_ALL;
+}
+
+/* Reads an option that names nothing of the project: one word, and its value, which may be a URL. */
+static enum share share_of_option(char *line)
+{
+    static const char *const harmless[] = {"-i",           "--index-url",     "--extra-index-url", "--no-index",
+                                           "--pre",        "--prefer-binary", "--no-binary",       "--only-binary",
+                                           "-f",           "--find-links",    "--trusted-host",    "--require-hashes",
+                                           "--use-feature"};
+    size_t len = strcspn(line, "= \t");
+    const char *value = line + len + strspn(line + len, "= \t");
+    bool is_plain = !*value || (!strpbrk(value, "$\\` \t") && (!strchr(value, '/') || is_of_index(value)));
+    bool names_place = act_starts_with(line, "-f") || act_starts_with(line, "--find-links");
+
+    if (strstr(line, "-e") && (act_starts_with(line, "-e") || strstr(line, " -e") || strstr(line, "--edit")))
+        return SHARE_NONE;
+    for (size_t i = 0; i < sizeof(harmless) / sizeof(harmless[0]); i++)
+        if (strlen(harmless[i]) == len && strncmp(line, harmless[i], len) == 0)
+            return is_plain && (!names_place || strstr(value, "://")) ? SHARE_ALL : SHARE_CODE;
+    return SHARE_CODE;
+}
+
+/* Returns the file that a line includes ("-r x", "-rx", "--requirement=x", also of constraints), or NULL: it includes
+ * none whose name can be read without pip. Points into line. */
+static const char *requirements_included(const char *line)
+{
+    static const char *const options[] = {"--requirement", "--constraint", "-r", "-c"};
+
+    for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
+        const char *value = line + strlen(options[i]);
+        if (!act_starts_with(line, options[i]) || (line[1] == '-' && !strchr("= \t", *value)))
+            continue;
+        value += strspn(value, "= \t");
+        return *value && !strpbrk(value, " \t\"'$\\`") ? value : NULL;
+    }
+    return NULL;
+}
+
+/* What requirements files say. */
 struct requirements {
     struct act_sha256 *h;
     struct act_strv seen; /* files */
-    bool has_local;       /* it names files or folders of the project */
-    bool is_editable;     /* it links to folders of the project */
+    enum share share;
 };
 
 static void key_add_requirements(struct requirements *r, const char *path);
-
-/* Returns the value behind an option in one of its forms ("-r x", "-rx", "--requirement=x"), or NULL: it is another. */
-static const char *option_value(const char *line, const char *name)
-{
-    size_t n = strlen(name);
-
-    if (strncmp(line, name, n) != 0 || (name[1] == '-' && line[n] != '=' && line[n] != ' '))
-        return NULL;
-    return line + n + strspn(line + n, "= \t");
-}
-
-static const char *option_of_two(const char *line, const char *short_name, const char *long_name)
-{
-    const char *value = option_value(line, long_name);
-
-    return value ? value : line[1] == '-' ? NULL : option_value(line, short_name);
-}
-
-static bool is_local(const char *word)
-{
-    return !strstr(word, "://") || strstr(word, "file:");
-}
-
-static void requirements_take_option(struct requirements *r, const char *line, const char *dir)
-{
-    const char *file = option_of_two(line, "-r", "--requirement");
-
-    file = file ? file : option_of_two(line, "-c", "--constraint");
-    if (file) {
-        ACT_AUTOFREE char *path = act_path_join(*file == '/' ? "" : dir, file);
-        key_add_requirements(r, path);
-    } else if (option_of_two(line, "-e", "--editable")) {
-        r->is_editable = r->is_editable || is_local(line);
-    } else if (option_of_two(line, "-f", "--find-links")) {
-        r->has_local = r->has_local || is_local(line);
-    }
-}
 
 static void requirements_take_line(struct requirements *r, char *line, const char *dir)
 {
@@ -122,10 +157,25 @@ static void requirements_take_line(struct requirements *r, char *line, const cha
     size_t end = comment ? (size_t)(comment - line) : strlen(line);
     for (line[end] = '\0'; end > 0 && strchr(" \t\r", line[end - 1]); end--)
         line[end - 1] = '\0';
-    if (*line == '-')
-        requirements_take_option(r, line, dir);
-    else if (*line != '#' && (*line == '.' || strchr(line, '/') || act_ends_with(line, ".whl")))
-        r->has_local = r->has_local || is_local(line);
+    if (!*line || *line == '#')
+        return;
+    const char *file = requirements_included(line);
+    if (file) {
+        ACT_AUTOFREE char *path = act_path_join(*file == '/' ? "" : dir, file);
+        key_add_requirements(r, path);
+        return;
+    }
+    r->share = share_least(r->share, *line == '-' ? share_of_option(line) : share_of_requirement(line));
+}
+
+/* A "\" at the end of a line joins the next one to it. */
+static void requirements_join_lines(char *text)
+{
+    for (char *at = text; (at = strchr(at, '\\'));)
+        if (at[1] == '\n')
+            at[0] = at[1] = ' ';
+        else
+            at++;
 }
 
 /* A file counts once, also where files name one another. */
@@ -137,39 +187,82 @@ static void key_add_requirements(struct requirements *r, const char *path)
     if (act_strv_has(&r->seen, path))
         return;
     act_strv_push(&r->seen, path);
-    if (act_file_read_regular(path, SOURCE_MAX, &text, NULL, NULL) < 0)
+    if (act_file_read_regular(path, SOURCE_MAX, &text, NULL, NULL) < 0) {
+        r->share = share_least(r->share, SHARE_CODE);
         return;
+    }
     key_add(r->h, "file", text);
+    requirements_join_lines(text);
     for (char *rest = text, *line; (line = strsep(&rest, "\n"));)
         requirements_take_line(r, line, dir);
 }
 
-/* An environment with something of the project in it is for that code alone; one that links to its folders, for that
- * run. */
-static void key_add_all_requirements(struct act_sha256 *h, const struct node *node, const char *file)
+static enum share key_add_all_requirements(struct act_sha256 *h, const struct node *node, const char *file)
 {
     ACT_AUTOFREE char *path = act_path_join(node->code, file);
     struct requirements r = {.h = h};
 
     key_add_requirements(&r, path);
-    key_add(h, "code", r.has_local ? node->spec.package_sha256 : "");
-    key_add(h, "run", r.is_editable ? node->spec.id : "");
     act_strv_release(&r.seen);
+    return r.share;
 }
 
+/* Tells whether a line names an archive, such as a wheel, without a URL. */
+static bool has_local_archive(const char *text)
+{
+    ACT_AUTOFREE char *copy = act_strdup(text);
+    char *rest = copy;
+
+    for (char *line; (line = strsep(&rest, "\n"));)
+        if (!strstr(line, "://") && !is_of_index(line) && strstr(line, ".whl"))
+            return true;
+    return false;
+}
+
+/* What lock files and environment.yml say of files and folders of the project; the project itself, ".", is not
+ * installed. */
+static enum share share_of_lock(const char *file, const char *text)
+{
+    static const struct {
+        const char *text;
+        enum share share;
+    } rows[] = {{"- -e", SHARE_NONE},           {"--editable", SHARE_NONE},
+                {"develop = true", SHARE_NONE}, {"editable: true", SHARE_NONE},
+                {"editable = \"", SHARE_NONE},  {"- -r", SHARE_CODE},
+                {"--requirement", SHARE_CODE},  {"- -c", SHARE_CODE},
+                {"file:", SHARE_CODE},          {"./", SHARE_CODE},
+                {"path: ", SHARE_CODE},         {"path = \"", SHARE_CODE},
+                {"directory = \"", SHARE_CODE}, {"type = \"directory\"", SHARE_CODE},
+                {"type = \"file\"", SHARE_CODE}};
+    static const char of_root[] = "editable = \".\"";
+    enum share share = strcmp(file, "environment.yml") == 0 && has_local_archive(text) ? SHARE_CODE : SHARE_ALL;
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        for (const char *at = text; (at = strstr(at, rows[i].text)); at++)
+            if (!act_starts_with(at, of_root))
+                share = share_least(share, rows[i].share);
+    return share;
+}
+
+/* An environment with something of the project in it is for that code alone, or for that run. */
 static void key_add_source(struct act_sha256 *h, const struct node *node, const struct environment_source *source)
 {
     const char *const names[] = {source->file, source->also};
+    bool is_pips = act_streq(source->tool, "requirements");
+    enum share share = is_pips ? key_add_all_requirements(h, node, source->file) : SHARE_ALL;
 
     key_add(h, "tool", source->tool);
-    if (act_streq(source->tool, "requirements"))
-        key_add_all_requirements(h, node, source->file);
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && names[i]; i++) {
         ACT_AUTOFREE char *path = act_path_join(node->code, names[i]);
         ACT_AUTOFREE char *text = NULL;
-        if (act_file_read_regular(path, SOURCE_MAX, &text, NULL, NULL) == 0)
-            key_add(h, names[i], text);
+        if (act_file_read_regular(path, SOURCE_MAX, &text, NULL, NULL) < 0)
+            continue;
+        key_add(h, names[i], text);
+        if (i == 0 && !is_pips)
+            share = share_of_lock(names[i], text);
     }
+    key_add(h, "code", share >= SHARE_CODE ? node->spec.package_sha256 : "");
+    key_add(h, "run", share == SHARE_NONE ? node->spec.id : "");
 }
 
 static void key_add_stat(struct act_sha256 *h, const char *path)

@@ -74,7 +74,7 @@ static int check_silence(struct tunnel_end *e, struct act_error *err)
 
 static int end_take(struct tunnel_end *e, const struct tunnel_frame *frame, struct act_error *err)
 {
-    if (frame->kind == PING)
+    if (frame->kind == PING && !stream_is_full(&e->stream)) /* else it does not read answers */
         stream_send(&e->stream, ANSWER, 0, NULL, 0);
     if (frame->kind == PING || frame->kind == ANSWER)
         return 0;

@@ -48,7 +48,7 @@ struct tunnel {
                                       * is broken */
     bool (*stops)(void *arg);        /* asked at least each second, and after a signal: ends the tunnel; may be NULL */
     void (*ready)(void *arg);        /* the other end has said hello; may be NULL */
-    void (*stranger)(void *arg, uint16_t port); /* another user's process tried to connect; may be NULL */
+    void (*stranger)(void *arg, uint16_t port);                 /* act_is_own_peer() says no; may be NULL */
     void (*refused)(void *arg, uint16_t port, const char *why); /* may be NULL */
     void *arg;
 };

@@ -263,6 +263,8 @@ def test_abort_by_tag(act):
     result = act.run("abort", "-y", "--tag", "sweep=7")
     assert "no such run of yours is active; 'a qr' and 'a qq' list those that are" in result.err
     assert "is active; did you mean 'base'?" in act.run("abort", "-y", "--name", "bsae").err
+    act.run("abort", "-y", "--name", "base")
+    assert "is active; the runs of that name have ended" in act.run("abort", "-y", "--name", "base").err
     act.run("abort", b)
 
 

@@ -98,6 +98,24 @@ def test_another_key_is_refused(act, client, run):
     client("ssh", "-i", act.scratch / "other", f"act-{run}", "true", status=255, match="Permission denied")
 
 
+@pytest.mark.parametrize("name", ["a%d b", "it's"])
+def test_odd_paths(act, client, name):
+    """"%" begins a token of ssh."""
+    act.env["ACT_HOME"] = str(act.scratch / name)
+    (act.scratch / "of_runs").write_text(act.run("ssh-config").out)
+    run = act.submit("sleep", "1000")
+    act.until_state(run, "Running")
+    assert client("ssh", f"act-{run}", "echo $ACT_RUN_ID").decode().strip() == run
+    act.run("abort", "-y", run)
+
+
+@pytest.mark.parametrize("name", ['a"b', "a${HOME}"])
+def test_paths_that_ssh_cannot_read(act, name):
+    home = act.scratch / name
+    act.fail("ssh-config", "--install", status=7, match="OpenSSH cannot read the path", env={"ACT_HOME": str(home)})
+    assert not (pathlib.Path(act.env["HOME"]) / ".ssh").exists() and not (home / "config").exists()
+
+
 def test_installed_once(act):
     ssh = pathlib.Path(act.env["HOME"]) / ".ssh"
     ssh.mkdir(mode=0o700)

@@ -64,6 +64,7 @@ act_test(hang_test unit/hang_test.c codec INSIDE node)
 target_link_options(node_test PRIVATE -Wl,--wrap=flock) # a file system without locks
 act_test(retry_test unit/retry_test.c INSIDE node)
 act_test(link_test unit/link_test.c codec INSIDE node)
+act_test(environment_key_test unit/environment_key_test.c INSIDE node)
 set_tests_properties(link_test PROPERTIES COST 20)
 act_test(agent_test unit/agent_test.c codec INSIDE node)
 act_test(pod_test unit/pod_test.c codec INSIDE node)

@@ -181,7 +181,8 @@ static void forward_stranger(void *arg, uint16_t port)
     struct forward *f = arg;
 
     if (!f->saw_stranger)
-        act_warn("another user of this machine tried to connect to port %u of run '%s', and was refused", port, f->run);
+        act_warn("a connection to port %u of run '%s' was refused: it is another user's, or was closed at once", port,
+                 f->run);
     f->saw_stranger = true;
 }
 

@@ -88,11 +88,30 @@ static char *own_program(void)
     return n > 0 ? act_strndup(path, (size_t)n) : act_strdup("a");
 }
 
-static char *ssh_config_text(const char *key_dir)
+/* Returns a path as ssh_config(5) takes it, where "%" begins a token; a new string. NULL: it cannot be written there. */
+static char *ssh_config_path(const char *path)
 {
-    ACT_AUTOFREE char *program = own_program();
-    ACT_AUTO(act_buf) quoted = {0}, out = {0};
+    struct act_buf out = {0};
 
+    if (strpbrk(path, "\"\n") || strstr(path, "${"))
+        return NULL;
+    for (; *path; path++)
+        act_buf_adds(&out, *path == '%' ? "%%" : (const char[]){*path, '\0'});
+    return act_buf_steal(&out);
+}
+
+/* Makes the text, a new string. */
+static int ssh_config_text(const char *key_dir, char **out_text, struct act_error *err)
+{
+    ACT_AUTOFREE char *own = own_program(), *program = ssh_config_path(own), *key = ssh_config_path(key_dir);
+    ACT_AUTO(act_buf) quoted = {0};
+    ACT_AUTO(act_buf) out = {0};
+
+    if (!program || !key)
+        return act_error_set(err, ACT_CONFIG,
+                             "OpenSSH cannot read the path '%s' in its configuration; ACT_HOME names "
+                             "another folder for what is ACT's",
+                             program ? key_dir : own);
     act_buf_add_quoted(&quoted, program);
     act_buf_addf(&out,
                  "# The nodes of runs of ACT: ssh " HOST_PREFIX "RUN, or " HOST_PREFIX "RUN.NODE. The connection goes\n"
@@ -104,8 +123,9 @@ static char *ssh_config_text(const char *key_dir)
                  "    StrictHostKeyChecking no\n"
                  "    UserKnownHostsFile /dev/null\n"
                  "    LogLevel ERROR\n",
-                 quoted.data, key_dir);
-    return act_buf_steal(&out);
+                 quoted.data, key);
+    *out_text = act_buf_steal(&out);
+    return 0;
 }
 
 static bool includes_own(const char *text)
@@ -159,11 +179,13 @@ static int ssh_config_install(const char *text, struct act_error *err)
 int cmd_ssh_config(struct cli *cli, struct act_error *err)
 {
     ACT_AUTOFREE char *key_dir = own_key_dir();
-    int rc = ssh_config_make_key(key_dir, err);
+    ACT_AUTOFREE char *text = NULL;
+    int rc = ssh_config_text(key_dir, &text, err);
 
+    if (rc == 0)
+        rc = ssh_config_make_key(key_dir, err);
     if (rc < 0)
         return rc;
-    ACT_AUTOFREE char *text = ssh_config_text(key_dir);
     if (CLI_OPTIONS(cli, nodes)->install)
         return ssh_config_install(text, err);
     fputs(text, stdout);

@@ -1,0 +1,132 @@
+/* environment_key_test.c - which runs share an environment: all that say the same, those of the same code, or none. */
+#include "unit/temp_dir.h"
+#include "unit/test.h"
+
+#include <unistd.h>
+
+#include "node/environment.h"
+
+enum share { ALL, CODE, NONE };
+
+static void key_of(const char *package, const char *id, char out[ENVIRONMENT_KEY])
+{
+    struct node node = {.code = dir};
+    struct environment_source source;
+
+    node.spec.id = (char *)(uintptr_t)id;
+    snprintf(node.spec.package_sha256, sizeof(node.spec.package_sha256), "%s", package);
+    assert_true(environment_source(&node, &source));
+    environment_key(&node, &source, out);
+}
+
+static enum share share_of(void)
+{
+    char first[ENVIRONMENT_KEY], other_run[ENVIRONMENT_KEY], other_code[ENVIRONMENT_KEY];
+
+    key_of("aa", "r_1", first);
+    key_of("aa", "r_2", other_run);
+    key_of("bb", "r_1", other_code);
+    return strcmp(first, other_run) != 0 ? NONE : strcmp(first, other_code) != 0 ? CODE : ALL;
+}
+
+static const struct {
+    const char *text;
+    enum share share;
+} requirements[] = {
+    {"torch\n# a comment\nnumpy==1.26 # with one\n", ALL},
+    {"transformers[torch] >= 4.40, < 5 ; python_version > '3'\n", ALL},
+    {"a==1 \\\n    --hash=sha256:00 \\\n    --hash=sha256:11\n", ALL},
+    {"x @ https://host/x-1.0.whl\nhttps://host/y.tar.gz\ngit+https://host/z.git@v1\n", ALL},
+    {"--index-url https://host/simple\n--pre\n-f https://host/wheels\ntorch\n", ALL},
+    {"--no-index\n--find-links wheels\ntinya\n", CODE},
+    {"--no-index --find-links wheels\ntinya\n", CODE},
+    {"-f wheels\ntinya\n", CODE},
+    {"tinya-1.0-py3-none-any.whl ; python_version > \"3\"\n", CODE},
+    {"x.tar.gz\n", CODE},
+    {"x.zip\n", CODE},
+    {"./local\n", CODE},
+    {"lib/local\n", CODE},
+    {"x @ file:///code/x\n", CODE},
+    {"-r \"my dir/more.txt\"\n", CODE},
+    {"-r ${NAME}.txt\n", CODE},
+    {"${NAME}\n", CODE},
+    {"-r nosuch.txt\n", CODE},
+    {"-r\tmore.txt\n", ALL},
+    {"-r more.txt\n-c more.txt\n", ALL},
+    {"--requirement=local.txt\n", CODE},
+    {"a --config-settings=x=y\n", CODE},
+    {"--no-such-option\n", CODE},
+    {"lo\\\ncal.whl\n", CODE},
+    {"-e .\n", NONE},
+    {"--editable=lib/mine\n", NONE},
+    {"--no-index -e lib\n", NONE},
+    {"-r editable.txt\n", NONE},
+};
+
+TEST(test_requirements)
+{
+    test_write("more.txt", "numpy\n");
+    test_write("local.txt", "./wheel\n");
+    test_write("editable.txt", "-e mine\n");
+    for (size_t i = 0; i < COUNT(requirements); i++) {
+        test_write("requirements.txt", requirements[i].text);
+        if (share_of() != requirements[i].share)
+            fail_msg("%s: %d, not %d", requirements[i].text, share_of(), requirements[i].share);
+    }
+    ACT_AUTOFREE char *path = test_path("requirements.txt");
+    unlink(path);
+}
+
+/* What is included counts as what includes it. */
+TEST(test_a_file_that_is_included_changes)
+{
+    char before[ENVIRONMENT_KEY], after[ENVIRONMENT_KEY];
+
+    test_write("requirements.txt", "-r more.txt\n");
+    test_write("more.txt", "tinya==1.0\n");
+    key_of("aa", "r_1", before);
+    test_write("more.txt", "tinya==2.0\n");
+    key_of("aa", "r_1", after);
+    assert_string_not_equal(before, after);
+    ACT_AUTOFREE char *path = test_path("requirements.txt");
+    unlink(path);
+}
+
+static const struct {
+    const char *file, *text;
+    enum share share;
+} locks[] = {
+    {"environment.yml", "dependencies:\n  - python=3.11\n  - pip:\n    - torch\n", ALL},
+    {"environment.yml", "dependencies:\n  - pip:\n    - -r pip.txt\n", CODE},
+    {"environment.yml", "dependencies:\n  - pip:\n    - mine-1.0.whl\n", CODE},
+    {"environment.yml", "dependencies:\n  - pip:\n    - ./mine\n", CODE},
+    {"environment.yml", "dependencies:\n  - pip:\n    - -e .\n", NONE},
+    {"pylock.toml", "[[packages]]\nname = \"a\"\nwheels = [{url = \"https://host/a.whl\"}]\n", ALL},
+    {"pylock.toml", "[[packages]]\nname = \"a\"\n[packages.directory]\npath = \"lib/a\"\n", CODE},
+    {"uv.lock", "source = { editable = \".\" }\nwheels = [ { url = \"https://host/a.whl\" } ]\n", ALL},
+    {"uv.lock", "source = { directory = \"lib/a\" }\n", CODE},
+    {"uv.lock", "source = { editable = \"lib/a\" }\n", NONE},
+    {"poetry.lock", "files = [ {file = \"a.whl\", hash = \"sha256:0\"} ]\n", ALL},
+    {"poetry.lock", "[package.source]\ntype = \"directory\"\nurl = \"lib\"\n", CODE},
+    {"poetry.lock", "develop = true\n", NONE},
+};
+
+TEST(test_lock_files)
+{
+    test_write("pyproject.toml", "[tool.x]\npath = \"anything\"\n");
+    for (size_t i = 0; i < COUNT(locks); i++) {
+        ACT_AUTOFREE char *path = test_path(locks[i].file);
+        test_write(locks[i].file, locks[i].text);
+        if (share_of() != locks[i].share)
+            fail_msg("%s: %s: %d, not %d", locks[i].file, locks[i].text, share_of(), locks[i].share);
+        unlink(path);
+    }
+}
+
+static int begin(void **state)
+{
+    setenv("PATH", "/usr/bin:/bin", 1); /* a Python that is no script need not be asked which one it is */
+    return make_dir(state);
+}
+
+TEST_MAIN(begin, remove_dir)
