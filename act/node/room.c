@@ -11,7 +11,9 @@
 #include "base/clock.h"
 #include "base/file.h"
 
-enum { OWN_BYTES = 8 << 10, TRIED_BYTES = 64 << 10, LOOK_MS = 5000 };
+/* OWN_BYTES: for the line at the end of the log, and for what else of the agent waits for room at that moment, such as
+ * the record of what the run ran with. */
+enum { OWN_BYTES = 64 << 10, TRIED_BYTES = 64 << 10, LOOK_MS = 5000 };
 
 static bool room_is_full(int errnum)
 {

@@ -558,14 +558,23 @@ def test_containers_of_killed_clients_are_removed(act):
     assert docker.with_name("docker.words").read_text().endswith(f"\n[rm][-f][act-{run}-0][act-{run}-1]\n")
 
 
+# A Python as far as an environment is made by it, which is in bin/python of the new folder then.
+PLAYED_PYTHON = """#!/bin/sh
+case "$*" in
+*"-m venv "*) for dir; do :; done; mkdir -p "$dir/bin" && cp "$0" "$dir/bin/python" ;;
+*"-m pip install"*) echo "installed in $IN_IMAGE: $*" >installed ;;
+esac
+"""
+
+
 def test_local_prepares_in_the_image(act):
     in_image(act)
-    pip = act.write("../bin/python3", '#!/bin/sh\necho "$3 $6 in $IN_IMAGE"\n')
-    pip.chmod(0o755)
+    act.write("../bin/python3", PLAYED_PYTHON).chmod(0o755)
     act.write("requirements.txt", "thing")
     act.write("compile.aml.sh", '#!/bin/sh\necho "compiled in $IN_IMAGE for $*"; [ ! -e bad ] || exit 3\n')
-    out = act.run("-ca", "'a b' c", "local", "echo", "here").out
-    assert out == "install --no-input in registry/image:1\ncompiled in registry/image:1 for a b c\nhere\n"
+    out = act.run("-ca", "'a b' c", "local", "cat", "installed").out
+    assert re.fullmatch("act: made the environment from requirements.txt\ncompiled in registry/image:1 for a b c\n"
+                        "installed in registry/image:1: .*-r requirements.txt\n", out), out
     assert act.run("-n", "2", "local", "echo", "here").out.endswith("in registry/image:1 for \nhere\n")
     act.write("bad")
     out = act.run("local", "echo", "here", status=3).out
