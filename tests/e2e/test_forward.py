@@ -164,7 +164,8 @@ def test_another_user(act, server):
         words = ["setpriv", "--reuid=65534", "--clear-groups", "/usr/bin/python3", "-c", script, str(here)]
         other = subprocess.run(words, capture_output=True, text=True)
         assert other.returncode == 1 and "ConnectionResetError" in other.stderr, other
-        act.until(lambda: b"was refused: it is another user's, or was closed at once" in process.stderr.readline(), "it is said")
+        refused = b"was refused: it is another user's, or was closed at once"
+        act.until(lambda: refused in process.stderr.readline(), "it is said")
         assert ask(here, b"give 5\n") == b"xxxxx"
 
 

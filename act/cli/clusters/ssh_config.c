@@ -88,7 +88,7 @@ static char *own_program(void)
     return n > 0 ? act_strndup(path, (size_t)n) : act_strdup("a");
 }
 
-/* Returns a path as ssh_config(5) takes it, where "%" begins a token; a new string. NULL: it cannot be written there. */
+/* Returns a path as ssh_config(5) takes it, where "%" begins a token, a new string; NULL: it cannot be written so. */
 static char *ssh_config_path(const char *path)
 {
     struct act_buf out = {0};
