@@ -83,7 +83,7 @@ static bool net_has_own(bool is_six, const struct sockaddr_in *from, const struc
 
 bool act_is_own_peer(int fd)
 {
-    struct sockaddr_in here, there;
+    struct sockaddr_in here = {0}, there = {0};
     socklen_t here_len = sizeof(here), there_len = sizeof(there);
 
     if (getsockname(fd, (struct sockaddr *)&here, &here_len) < 0 ||

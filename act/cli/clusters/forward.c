@@ -59,7 +59,7 @@ static int forward_read_port(const char *word, uint16_t *out_here, uint16_t *out
 
 static int forward_listen(struct forward *f, const char *word, struct act_error *err)
 {
-    uint16_t here, port;
+    uint16_t here = 0, port = 0;
     int rc = forward_read_port(word, &here, &port, err);
 
     if (rc < 0)
@@ -239,7 +239,7 @@ static int forward_reap(pid_t pid)
 static int forward_once(struct forward *f, struct act_error *err)
 {
     int in = -1, out = -1;
-    pid_t pid;
+    pid_t pid = -1;
     int rc = forward_start(f, &in, &out, &pid, err);
 
     f->is_ready = false;
@@ -255,8 +255,6 @@ static int forward_once(struct forward *f, struct act_error *err)
                                          .refused = forward_refused,
                                          .arg = f},
                         err);
-    else
-        pid = -1;
     close(in);
     close(out);
     int status = pid > 0 ? forward_reap(pid) : 0;

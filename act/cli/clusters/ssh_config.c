@@ -100,18 +100,21 @@ static char *ssh_config_path(const char *path)
     return act_buf_steal(&out);
 }
 
-/* Makes the text, a new string. */
-static int ssh_config_text(const char *key_dir, char **out_text, struct act_error *err)
+/* Returns what ssh is to read, a new string; NULL with the error. */
+static char *ssh_config_text(const char *key_dir, struct act_error *err)
 {
     ACT_AUTOFREE char *own = own_program(), *program = ssh_config_path(own), *key = ssh_config_path(key_dir);
     ACT_AUTO(act_buf) quoted = {0};
     ACT_AUTO(act_buf) out = {0};
 
-    if (!program || !key)
-        return act_error_set(err, ACT_CONFIG,
-                             "OpenSSH cannot read the path '%s' in its configuration; ACT_HOME names "
-                             "another folder for what is ACT's",
-                             program ? key_dir : own);
+    if (!program || !key) {
+        act_error_set(
+            err, ACT_CONFIG,
+            "OpenSSH cannot read the path '%s' in its configuration; ACT_HOME names another folder for what is "
+            "ACT's",
+            program ? key_dir : own);
+        return NULL;
+    }
     act_buf_add_quoted(&quoted, program);
     act_buf_addf(&out,
                  "# The nodes of runs of ACT: ssh " HOST_PREFIX "RUN, or " HOST_PREFIX "RUN.NODE. The connection goes\n"
@@ -124,8 +127,7 @@ static int ssh_config_text(const char *key_dir, char **out_text, struct act_erro
                  "    UserKnownHostsFile /dev/null\n"
                  "    LogLevel ERROR\n",
                  quoted.data, key);
-    *out_text = act_buf_steal(&out);
-    return 0;
+    return act_buf_steal(&out);
 }
 
 static bool includes_own(const char *text)
@@ -179,12 +181,10 @@ static int ssh_config_install(const char *text, struct act_error *err)
 int cmd_ssh_config(struct cli *cli, struct act_error *err)
 {
     ACT_AUTOFREE char *key_dir = own_key_dir();
-    ACT_AUTOFREE char *text = NULL;
-    int rc = ssh_config_text(key_dir, &text, err);
+    ACT_AUTOFREE char *text = ssh_config_text(key_dir, err);
+    int rc = text ? ssh_config_make_key(key_dir, err) : -(int)err->code;
 
-    if (rc == 0)
-        rc = ssh_config_make_key(key_dir, err);
-    if (rc < 0)
+    if (rc < 0 || !text)
         return rc;
     if (CLI_OPTIONS(cli, nodes)->install)
         return ssh_config_install(text, err);

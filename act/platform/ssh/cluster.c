@@ -177,8 +177,8 @@ int hosts_shell(struct platform *p, const char *id, const char *node, const stru
 int hosts_agent(struct platform *p, const char *id, const char *node, char **out, struct act_error *err)
 {
     struct hosts *s = hosts_of(p);
-    struct hosts_host *h;
-    struct site *site;
+    struct hosts_host *h = NULL;
+    struct site *site = NULL;
     int rc = find_node(s, id, node, &h, err);
 
     if (rc == 0)
