@@ -22,6 +22,12 @@ static bool connections_are_near(const struct connections *all)
 
 /* ---- its begin and its end */
 
+/* A key press goes at once. */
+static void connection_hurry(int fd)
+{
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
+}
+
 static void connection_begin(struct connection *c, enum phase phase, int fd, uint16_t port)
 {
     *c = (struct connection){.phase = phase,
@@ -31,7 +37,7 @@ static void connection_begin(struct connection *c, enum phase phase, int fd, uin
                              .expected = TUNNEL_WINDOW,
                              .window = TUNNEL_WINDOW};
     if (fd >= 0)
-        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
+        connection_hurry(fd);
 }
 
 static void connection_free(struct connections *all, struct connection *c)
@@ -71,11 +77,9 @@ static void connection_fail(struct connections *all, struct connection *c, int e
 /* Ends it when nothing more goes in either direction. */
 static void connection_check_end(struct connections *all, struct connection *c)
 {
-    bool is_drained = queue_left(&c->queue) == 0;
+    bool nothing_comes = c->is_cut_off || (c->has_ended && c->peer_has_ended);
 
-    if (c->has_ended && c->peer_has_ended && is_drained)
-        connection_close(all, c, NULL);
-    else if (c->is_cut_off && is_drained)
+    if (nothing_comes && queue_left(&c->queue) == 0)
         connection_close(all, c, NULL);
 }
 
@@ -90,7 +94,7 @@ static int connect_here(struct connection *c, int family)
     c->fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (c->fd < 0)
         return errno;
-    setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
+    connection_hurry(c->fd);
     return connect(c->fd, is_six ? (void *)&six : (void *)&four, is_six ? sizeof(six) : sizeof(four)) < 0 ? errno : 0;
 }
 

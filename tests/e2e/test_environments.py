@@ -193,7 +193,8 @@ def test_what_breaks_off_is_made_anew(act, index):
     assert act.lines(act.finish("python3", "-c", SAY))[-1].startswith("1.0")
 
 
-def test_the_others_wait_and_say_so(act, index):
+def one_makes_and_one_waits(act, index):
+    """Two runs that need the same; the download of the first goes on when the event is set."""
     name = "toy-1.0-py3-none-any.whl"
     goes_on = index.hold(name)
     act.write("requirements.txt", "toy==1.0\n")
@@ -201,24 +202,23 @@ def test_the_others_wait_and_say_so(act, index):
     waiting.until(lambda: index.downloads(name), "the first asks for the package")
     second = act.submit("python3", "-c", SAY)
     waiting.until(lambda: "waiting for node" in act.run("q", second).out, "the second says that it waits")
+    return first, second, goes_on
+
+
+def test_the_others_wait_and_say_so(act, index):
+    first, second, goes_on = one_makes_and_one_waits(act, index)
     waiting.until(lambda: "making the environment from requirements.txt: 1 package" in act.run("q", first).out,
                   "the first says what it does")
     goes_on.set()
     for run in (first, second):
         act.run("wait", run)
         assert act.lines(run)[-1].startswith("1.0")
-    assert index.downloads(name) == 1 and len(environments(act)) == 1 and not rest(act)
+    assert index.downloads("toy-1.0-py3-none-any.whl") == 1 and len(environments(act)) == 1 and not rest(act)
 
 
 def test_killed_while_it_is_made(act, index):
     """Who waits goes on in its place."""
-    name = "toy-1.0-py3-none-any.whl"
-    goes_on = index.hold(name)
-    act.write("requirements.txt", "toy==1.0\n")
-    first = act.submit("python3", "-c", SAY)
-    waiting.until(lambda: index.downloads(name), "the first asks for the package")
-    second = act.submit("python3", "-c", SAY)
-    waiting.until(lambda: "waiting for node" in act.run("q", second).out, "the second waits")
+    first, second, goes_on = one_makes_and_one_waits(act, index)
     for pid, words in act.processes().items():
         if first in " ".join(map(os.fsdecode, words)) and b"act-node" in words[0]:
             with contextlib.suppress(ProcessLookupError):
