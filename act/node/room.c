@@ -11,9 +11,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 
-/* OWN_BYTES: for the line at the end of the log, and for what else of the agent waits for room at that moment, such as
- * the record of what the run ran with. */
-enum { OWN_BYTES = 64 << 10, TRIED_BYTES = 64 << 10, LOOK_MS = 5000 };
+enum { OWN_BYTES = 8 << 10 /* for the line at the end of the log */, TRIED_BYTES = 64 << 10, LOOK_MS = 5000 };
 
 static bool room_is_full(int errnum)
 {
@@ -60,6 +58,9 @@ int room_close(struct room *room, int log_fd)
     room->again = seen && !room->errnum;
     if (room->again)
         room->errnum = seen;
+    /* A process that began as a copy of this one may hold the file still: without this its room would stay taken. */
+    if (ftruncate(room->fd, 0) < 0)
+        node_say("cannot give up the room kept for the last line of the log: %m");
     close(room->fd);
     unlink(room->path);
     free(room->path);

@@ -15,6 +15,7 @@
 #include "node/container.h"
 #include "node/env.h"
 #include "node/place.h"
+#include "node/room.h"
 #include "node/setup.h"
 #include "node/slots.h"
 
@@ -567,6 +568,26 @@ TEST(test_queue_without_locks)
         close(w.signal_fd);
     }
     close(held);
+}
+
+/* As a process that was forked meanwhile holds it. */
+TEST(test_room_held_by_a_copy)
+{
+    ACT_AUTOFREE char *temp = test_path(RUN_DIR_TEMP);
+    struct node node = {.dir = dir};
+    struct room room;
+    struct stat st;
+
+    assert_ok(act_mkdir_all(temp, 0700, &err), err);
+    room_open(&room, &node, 0);
+    assert_true(room.fd >= 0);
+    int copy = dup(room.fd);
+    assert_int_equal(fstat(copy, &st), 0);
+    assert_true(st.st_blocks > 0);
+    assert_int_equal(room_close(&room, STDERR_FILENO), 0);
+    assert_int_equal(fstat(copy, &st), 0);
+    assert_int_equal(st.st_blocks, 0);
+    close(copy);
 }
 
 TEST(test_what_a_shell_changed)
