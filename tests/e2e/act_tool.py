@@ -233,6 +233,11 @@ class Act:
                 continue
         return {pid: words for pid, words in found.items() if words}
 
+    def await_ends(self):
+        """Waits some time for what ends by itself: runs that a test did not wait for."""
+        with contextlib.suppress(AssertionError):
+            waiting.until(lambda: not self.processes(), "all processes have ended", timeout=30)
+
     def clean_up(self):
         """Ends whatever a test left running. Returns what that was."""
         left = self.processes()
