@@ -297,6 +297,19 @@ static void find_failed(struct job *job, const struct node *node)
     job_say_failed(&job->failed, job->failed_text, sizeof(job->failed_text));
 }
 
+bool job_is_gone(const char *id)
+{
+    bool is_step = strchr(id, '.') != NULL;
+    ACT_AUTOFREE char *text = ask_slurm(
+        (const char *const[]){"squeue", "--noheader", "--me", "--array", "-o%i", is_step ? "--steps" : NULL, NULL},
+        ASK_S);
+    ACT_AUTO(act_strv) there = {0};
+
+    if (text)
+        job_add_lines(text, &there);
+    return text && !act_strv_has(&there, id);
+}
+
 bool job_is_requeued(const struct job *job)
 {
     ACT_AUTOFREE char *show = show_job(job, ASK_S);

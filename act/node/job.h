@@ -42,6 +42,8 @@ void job_find_down(const struct act_strv *hosts, struct act_strv *out);
 void job_say_failed(const struct act_strv *failed, char *out, size_t size);
 /* Tells whether a program can be started on a node of the job now. */
 bool job_answers(const char *node);
+/* Tells whether Slurm has neither this job nor, of "5.3", this step of it any more. In doubt, it has. */
+bool job_is_gone(const char *id);
 /* Tells whether Slurm itself queues the job again when a node fails. */
 bool job_is_requeued(const struct job *job);
 /* Returns KillWait from the output of "scontrol show config", in seconds; -1: it is missing. */

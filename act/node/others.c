@@ -1,6 +1,7 @@
 /* others.c - the runs for which this one waits. Each has a lock, which its supervisor holds for as long as it lives,
- * and through all attempts: so a run whose lock is free has ended, or is lost, as after a restart of the machine. Only
- * its record says whether it completed. */
+ * and through all attempts: so a run whose lock is free has ended, or is lost, as after a restart of the machine. A run
+ * that Slurm started has none, as few shared file systems have locks that hold: its record says that it ended, or Slurm
+ * does. Only its record says whether it completed. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -8,14 +9,18 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/path.h"
+#include "codec/json.h"
 #include "node/supervisor.h"
 
 /* A run that was waited for at first. */
 struct other {
     const char *id;
     char *dir;
-    int lock_fd; /* which a child waits for, too; -1: it has ended */
+    int lock_fd;    /* which a child waits for, too; -1: it has ended, or has a job */
+    char *job;      /* of Slurm; NULL: none, or it has ended */
+    int64_t ask_ms; /* monotonic: when Slurm is asked for the job next */
 };
 
 struct others {
@@ -28,9 +33,24 @@ static void others_release(struct others *all)
     for (size_t i = 0; i < all->n; i++) {
         if (all->v[i].lock_fd >= 0)
             close(all->v[i].lock_fd);
+        free(all->v[i].job);
         free(all->v[i].dir);
     }
     free(all->v);
+}
+
+/* A run that has not begun, or whose folder was removed, has no job. */
+static char *others_job_of(const char *dir)
+{
+    enum { JOB_MAX_BYTES = 64 * 1024 };
+    ACT_AUTOFREE char *path = act_path_join(dir, RUN_FILE_JOB);
+    CODEC_AUTOJSON json_t *json = NULL;
+    struct act_error ignored;
+    char *job = NULL;
+
+    if (codec_json_read(path, JOB_MAX_BYTES, &json, &ignored) == 0)
+        (void)!run_job_from_json(json, &job, &ignored);
+    return job;
 }
 
 /* Opens its lock; where the folder was removed nothing is left of the run. */
@@ -51,6 +71,8 @@ static int others_open(const struct supervisor *s, const struct act_strv *ids, s
     for (size_t i = 0; i < ids->n && rc == 0; i++) {
         struct other o = {.id = ids->v[i], .dir = act_path_join(runs, ids->v[i]), .lock_fd = -1};
         rc = others_open_lock(&o, err);
+        if (o.lock_fd < 0)
+            o.job = others_job_of(o.dir);
         ACT_PUSH(out->v, out->n, o);
     }
     return rc;
@@ -72,10 +94,30 @@ static int others_judge(const struct other *o, struct act_error *err)
     return act_error_set(err, ACT_INTERRUPTED, "%s", why);
 }
 
+/* Tells whether a run with a job has ended. Slurm, which others ask too, is asked now and then. */
+static bool others_job_has_ended(struct other *o)
+{
+    enum { ASK_AGAIN_MS = 10 * 1000 };
+    ACT_AUTOFREE char *path = act_path_join(o->dir, RUN_FILE_STATUS);
+    struct run_status status;
+    int64_t now_ms = act_now_monotonic_ms();
+
+    if (run_status_read(path, &status, NULL) == 0 && run_state_is_final(status.state))
+        return true;
+    if (now_ms < o->ask_ms)
+        return false;
+    o->ask_ms = now_ms + ASK_AGAIN_MS;
+    return job_is_gone(o->job);
+}
+
 /* Tells whether it has ended. The lock is given back at once: other runs may wait for it, and children that wait for
  * other locks have this file open, too. */
 static int others_look(struct other *o, bool *out_ended, struct act_error *err)
 {
+    if (o->job) {
+        *out_ended = others_job_has_ended(o);
+        return 0;
+    }
     *out_ended = o->lock_fd < 0 || flock(o->lock_fd, LOCK_EX | LOCK_NB) == 0;
     if (!*out_ended && errno != EWOULDBLOCK)
         return act_error_errno(err, errno, "cannot wait for '%s'", o->id);
@@ -99,10 +141,12 @@ static int others_drop_ended(struct others *all, bool any_end, struct act_error 
         rc = rc < 0 ? rc : others_look(&o, &ended, err);
         if (rc == 0 && ended && !any_end)
             rc = others_judge(&o, err);
-        if (rc == 0 && ended)
+        if (rc == 0 && ended) {
+            free(o.job);
             free(o.dir);
-        else
+        } else {
             all->v[left++] = o;
+        }
     }
     all->n = left;
     return rc;
@@ -129,18 +173,19 @@ static int others_await_lock(void *fd)
     return flock(*(int *)fd, LOCK_UN) < 0 ? errno : 0;
 }
 
-/* Starts a child for each, which ends when it has: so this process still hears signals. */
+/* Starts a child for each lock, which ends when it has: so this process still hears signals. */
 static int others_start_waiting(struct others *all, struct act_error *err)
 {
     for (size_t i = 0; i < all->n; i++)
-        if (child_start(&(struct child){.run = others_await_lock, .arg = &all->v[i].lock_fd, .out_fd = -1}) < 0)
+        if (all->v[i].lock_fd >= 0 &&
+            child_start(&(struct child){.run = others_await_lock, .arg = &all->v[i].lock_fd, .out_fd = -1}) < 0)
             return act_error_errno(err, errno, "cannot wait for '%s'", all->v[i].id);
     return 0;
 }
 
 static int others_wait_in_turn(struct supervisor *s, struct others *all, bool any_end, struct act_error *err)
 {
-    enum { LOOK_AGAIN_MS = 10 * 1000 }; /* if somebody has killed a child */
+    enum { LOOK_AGAIN_MS = 1000 }; /* at jobs, and if somebody has killed a child */
     int status, sig = 0, rc = others_drop_ended(all, any_end, err);
     size_t told = 0;
 

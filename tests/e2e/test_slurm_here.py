@@ -92,6 +92,22 @@ def test_runs_share_the_job(lab, job, launcher):
     assert job.state() == "RUNNING"
 
 
+def test_each_task_of_an_array_is_a_job(lab):
+    """One of them has the number of the array."""
+    array = lab.bed.run("sbatch", "--parsable", "--output=/dev/null", "--array=0-1", "--nodes=1", "--gpus-per-node=1",
+                        "--time=2:00:00", "--wrap", "sleep 600").strip()
+
+    def tasks():
+        said = lab.bed.run("squeue", "-h", "-r", "-j", array, "-t", "running", "-o", "%A")
+        return said.split() if len(said.split()) == 2 else None
+    for task in sorted(lab.act.until(tasks, "both tasks run")):
+        lab.act.env["SLURM_JOB_ID"] = task
+        run = lab.submit("--here", "bash", "-c", SAY)
+        lab.wait(run, "Completed", status=0)
+        assert lab.rank_text(run).split()[4] == task
+        assert lab.record(run, "job.json")["job"].startswith(f"{task}.")
+
+
 def test_a_run_that_waits_for_its_part_is_aborted(lab, job):
     first = job.submit(WAITS, n=2)
     second = job.submit("echo ran", n=1)
@@ -178,6 +194,22 @@ def test_resubmitted(lab, job):
     lab.until_text(new, "up")
     lab.act.run("abort", new)
     assert job.is_alone() and job.state() == "RUNNING"
+
+
+@pytest.mark.parametrize("here", [False, True])
+def test_it_begins_when_the_run_it_replaces_has_ended(lab, here):
+    """Which is a job of its own or a step, and takes its time when it is told to end."""
+    Job(lab, "--nodes=1", "--gpus-per-node=1", "--time=2:00:00")
+    ended = lab.root / "ended"
+    script = (f"trap 'sleep 1; touch {ended}; exit 0' TERM; [ -e {ended} ] && echo after || echo before; "
+              "while :; do sleep 0.1; done")
+    old = lab.submit(*(["--here"] if here else []), "bash", "-c", script, n=1)
+    lab.until_text(old, "before")
+    new = lab.act.run("-y", "resubmit", "--here", old).out.strip()
+    lab.act.until(lambda: lab.rank_text(new), "the new run begins")
+    assert lab.rank_text(new) == "after\n"
+    lab.act.run("abort", new)
+    assert lab.act.state(old) == "Canceled"
 
 
 def test_a_dry_run_starts_nothing(lab, job):

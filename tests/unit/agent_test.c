@@ -89,6 +89,28 @@ TEST(test_nodes_that_srun_lost)
     assert_string_equal(lists.v[1], "n[4-5]");
 }
 
+/* A program of the test says what Slurm's would: jobs, or steps where it is asked for these, or that it knows nothing. */
+TEST(test_jobs_that_are_gone)
+{
+    static const struct {
+        const char *job;
+        bool gone;
+    } rows[] = {{"7", false}, {"8", true}, {"9_1", false}, {"9_2", true}, {"7.0", false}, {"7.1", true}, {"70", true}};
+    ACT_AUTOFREE char *old = act_strdup(getenv("PATH")), *path = act_sprintf("%s/slurm:%s", dir, old);
+    ACT_AUTOFREE char *program = test_path("slurm/squeue");
+
+    test_write("slurm/squeue", "#!/bin/sh\ncase \"$*\" in *--steps*) printf '7.0\\n7.batch\\n' ;; "
+                               "*) printf '7\\n9_1\\n' ;; esac\n");
+    assert_int_equal(chmod(program, 0755), 0);
+    setenv("PATH", path, 1);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        assert_int_equal(job_is_gone(rows[i].job), rows[i].gone);
+    test_write("slurm/squeue", "#!/bin/sh\nexit 1\n");
+    assert_int_equal(chmod(program, 0755), 0);
+    assert_false(job_is_gone("8"));
+    setenv("PATH", old, 1);
+}
+
 TEST(test_job_end_in_words)
 {
     static const struct {
