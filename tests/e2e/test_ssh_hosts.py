@@ -107,6 +107,17 @@ def test_bad_lists(act, hosts, hosts_key, said):
     assert said in act.fail("-c", "lab", "submit", "true", status=7)
 
 
+def test_a_machine_under_two_names(act, hosts, host):
+    """Its GPUs would count twice, and a run over both names would wait for itself."""
+    config = act.scratch / "ssh_config"
+    config.write_text(config.read_text().replace("Host gpu1\n", "Host gpu1 gpu1.lan\n"))
+    hosts.use("gpu1", "gpu1.lan")
+    for words in (("submit", "true"), ("summary",)):
+        assert "'gpu1' and 'gpu1.lan' in ssh.hosts are the same machine: name it once" in act.fail(
+            "-c", "lab", *words, status=7), words
+    assert hosts.runs("gpu1") == [] and act.run("q", "--json").json["runs"] == []
+
+
 def test_without_mpirun(act, hosts, host):
     lean = act.scratch / "lean"
     lean.mkdir()

@@ -161,10 +161,22 @@ static int hosts_ask_facts(struct hosts *s, struct hosts_host *h, void *arg, str
     return rc;
 }
 
+/* Refuses a machine under two names: its GPUs would count twice, and a run over both would wait for itself. */
+static int hosts_check_places(const struct hosts *s, struct act_error *err)
+{
+    for (size_t i = 0; i < s->n; i++)
+        for (size_t k = 0; k < i && s->v[i].rc == 0 && s->v[i].facts.place; k++)
+            if (s->v[k].rc == 0 && s->v[k].facts.place == s->v[i].facts.place)
+                return act_error_set(err, ACT_CONFIG, "'%s' and '%s' in ssh.hosts are the same machine: name it once",
+                                     s->v[k].login, s->v[i].login);
+    return 0;
+}
+
 int hosts_look(struct hosts *s, bool anew, struct act_error *err)
 {
     if (!s->is_looked_at || anew)
         hosts_each(s, hosts_ask_facts, NULL);
     s->is_looked_at = true;
-    return hosts_warn(s, err);
+    int rc = hosts_warn(s, err);
+    return rc < 0 ? rc : hosts_check_places(s, err);
 }

@@ -1,8 +1,11 @@
 /* host.c - this machine, for another one whose cluster file names it under 'ssh.hosts': "act __host VERB ROOT" reads
  * one JSON object and prints another. The platform "local" does what is asked; call.c asks. */
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/utsname.h>
 
+#include "base/file.h"
 #include "base/hash.h"
 #include "base/path.h"
 #include "codec/fields.h"
@@ -36,6 +39,30 @@ static int host_respond(struct host_request *r, const struct fields *fields, con
 
 /* ---- the verbs */
 
+/* Machines may share a root, those of one kernel too, and have one each. */
+static int64_t host_place(const struct host_request *r)
+{
+    enum { ID_MAX = 64, DIGITS = 12 };
+    ACT_AUTOFREE char *boot = NULL;
+    struct utsname name;
+    struct site *site;
+    struct stat st;
+    struct act_error ignored;
+    struct act_sha256 hash;
+    char hex[ACT_SHA256_HEX];
+
+    if (r->here->row->keep.site(r->here, &site, &ignored) < 0 || stat(site_root(site), &st) < 0 || uname(&name) < 0 ||
+        act_file_read("/proc/sys/kernel/random/boot_id", ID_MAX, &boot, NULL, NULL) < 0)
+        return 0;
+    ACT_AUTOFREE char *text = act_sprintf("%s %s %llu %llu", boot, name.nodename, (unsigned long long)st.st_dev,
+                                          (unsigned long long)st.st_ino);
+    act_sha256_init(&hash);
+    act_sha256_add(&hash, text, strlen(text));
+    act_sha256_done(&hash, hex);
+    hex[DIGITS] = '\0';
+    return strtoll(hex, NULL, 16);
+}
+
 static int host_look(struct host_request *r, struct act_error *err)
 {
     ACT_AUTO(platform_summary) summary = {0};
@@ -50,6 +77,7 @@ static int host_look(struct host_request *r, struct act_error *err)
                                       .running = all->jobs_running,
                                       .queued = all->jobs_queued,
                                       .slots_queued = all->gpus_queued,
+                                      .place = host_place(r),
                                       .has_gpus = summary.has_gpus,
                                       .has_mpirun = mpirun};
     return host_respond(r, &hosts_facts_fields, &facts);

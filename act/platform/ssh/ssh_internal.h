@@ -17,6 +17,7 @@ struct hosts_facts {
     int slots, idle;     /* GPUs, or processors where it has none; idle: in no use */
     int running, queued; /* runs */
     int slots_queued;    /* that those which wait ask for */
+    int64_t place;       /* of its runs: the same number is the same folder of the same machine; 0: not known */
     bool has_gpus, has_mpirun;
 };
 

@@ -10,6 +10,7 @@ static const struct field facts_rows[] = {
     COUNT(running, INT32_MAX),
     COUNT(queued, INT32_MAX),
     COUNT(slots_queued, INT32_MAX),
+    FIELD_INT64(struct hosts_facts, place, "place"),
     FIELD_BOOL(struct hosts_facts, has_gpus, "has_gpus"),
     FIELD_BOOL(struct hosts_facts, has_mpirun, "has_mpirun"),
 };
