@@ -22,7 +22,9 @@ static const char sql_move[] = "UPDATE runs SET cluster = ?2, project = ?3, plac
 const char ledger_sql_list[] =
     LEDGER_SELECT_RUNS "CASE WHEN ?2 AND " HAS_ENDED
                        " THEN NULL ELSE spec END FROM runs WHERE (?1 IS NULL OR cluster = ?1)" NEWEST_FIRST " LIMIT ?3";
-static const char sql_spec[] = "SELECT spec FROM runs WHERE id = ?1";
+/* ?2 is the path of a member to leave out. A text that is no JSON is damaged, and is for the reader to say. */
+static const char sql_spec[] = "SELECT CASE WHEN ?2 IS NOT NULL AND json_valid(spec) THEN json_remove(spec, ?2)"
+                               " ELSE spec END FROM runs WHERE id = ?1";
 /* Two statements, because an index alone answers the first. */
 static const char sql_count[] = "SELECT count(*) FROM runs";
 static const char sql_count_cluster[] = "SELECT count(*) FROM runs WHERE cluster = ?1";
@@ -160,10 +162,27 @@ int ledger_add_rows(sqlite3_stmt *statement, struct ledger_runs *out)
     return step;
 }
 
-/* Reads all rows of a query: text stands for its ?1, second and third for ?2 and ?3, if it has them. A failure leaves
+/* Does what ledger_add_rows() does, without the rows that the query (NULL: any) does not want. */
+static int runs_add_wanted(sqlite3_stmt *statement, const struct ledger_query *query, struct ledger_runs *out)
+{
+    int step;
+
+    if (!query || !query->wanted)
+        return ledger_add_rows(statement, out);
+    while ((step = sqlite3_step(statement)) == SQLITE_ROW) {
+        struct ledger_run run = read_run(statement);
+        if (query->wanted(query->arg, &run))
+            ACT_PUSH(out->v, out->n, run);
+        else
+            ledger_run_release(&run);
+    }
+    return step;
+}
+
+/* Reads the rows of a query: text stands for its ?1, second and third for ?2 and ?3, if it has them. A failure leaves
  * out empty. */
-static int runs_query(struct ledger *ledger, const char *sql, const char *text, int64_t second, int64_t third,
-                      struct ledger_runs *out, struct act_error *err)
+static int runs_read(struct ledger *ledger, const char *sql, const char *text, int64_t second, int64_t third,
+                     const struct ledger_query *query, struct ledger_runs *out, struct act_error *err)
 {
     sqlite3_stmt *statement = NULL;
     int rc = 0;
@@ -174,7 +193,7 @@ static int runs_query(struct ledger *ledger, const char *sql, const char *text, 
     ledger_bind_text(statement, 1, text);
     sqlite3_bind_int64(statement, 2, second);
     sqlite3_bind_int64(statement, 3, third);
-    if (ledger_add_rows(statement, out) != SQLITE_DONE) {
+    if (runs_add_wanted(statement, query, out) != SQLITE_DONE) {
         rc = ledger_fail(ledger, "read", err);
         ledger_runs_release(out);
     }
@@ -182,10 +201,16 @@ static int runs_query(struct ledger *ledger, const char *sql, const char *text, 
     return rc;
 }
 
+static int runs_query(struct ledger *ledger, const char *sql, const char *text, int64_t second, int64_t third,
+                      struct ledger_runs *out, struct act_error *err)
+{
+    return runs_read(ledger, sql, text, second, third, NULL, out, err);
+}
+
 int ledger_list(struct ledger *ledger, const struct ledger_query *query, struct ledger_runs *out, struct act_error *err)
 {
-    return runs_query(ledger, ledger_sql_list, query->cluster, query->without_spec,
-                      query->max ? (int64_t)query->max : -1, out, err);
+    return runs_read(ledger, ledger_sql_list, query->cluster, query->without_spec,
+                     query->max ? (int64_t)query->max : -1, query, out, err);
 }
 
 static int fill_spec(struct ledger *ledger, sqlite3_stmt *statement, struct ledger_run *run, struct act_error *err)
@@ -198,8 +223,10 @@ static int fill_spec(struct ledger *ledger, sqlite3_stmt *statement, struct ledg
     return step == SQLITE_ROW || step == SQLITE_DONE ? 0 : ledger_fail(ledger, "read", err);
 }
 
-int ledger_fill_specs(struct ledger *ledger, struct ledger_run *const *runs, size_t n, struct act_error *err)
+int ledger_fill_specs(struct ledger *ledger, struct ledger_run *const *runs, size_t n, const char *without,
+                      struct act_error *err)
 {
+    ACT_AUTOFREE char *path = without ? act_sprintf("$.%s", without) : NULL;
     sqlite3_stmt *statement = NULL;
     int rc = n == 0 ? 0 : ledger_run_sql(ledger, "BEGIN", "read", err);
 
@@ -207,6 +234,8 @@ int ledger_fill_specs(struct ledger *ledger, struct ledger_run *const *runs, siz
         return rc;
     if (sqlite3_prepare_v2(ledger->db, sql_spec, -1, &statement, NULL) != SQLITE_OK)
         rc = ledger_fail(ledger, "read", err);
+    if (rc == 0)
+        ledger_bind_text(statement, 2, path);
     for (size_t i = 0; i < n && rc == 0; i++)
         if (!runs[i]->spec)
             rc = fill_spec(ledger, statement, runs[i], err);

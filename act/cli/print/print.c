@@ -108,11 +108,11 @@ const char *cli_plural(uint64_t n)
     return n == 1 ? "" : "s";
 }
 
+#define PRINT_JSON (JSON_INDENT(2) | JSON_REAL_PRECISION(DBL_DIG))
+
 int cli_print_json(json_t *value, struct act_error *err)
 {
-    int rc = json_dumpf(value, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(DBL_DIG)) == 0 && fputc('\n', stdout) != EOF
-                 ? 0
-                 : -1;
+    int rc = json_dumpf(value, stdout, PRINT_JSON) == 0 && fputc('\n', stdout) != EOF ? 0 : -1;
 
     json_decref(value);
     return rc == 0 ? 0 : act_error_errno(err, errno, CLI_NO_OUTPUT);
@@ -135,6 +135,36 @@ int cli_print_pack(struct act_error *err, const char *fmt, ...)
     json_t *object = print_pack(fmt, ap);
     va_end(ap);
     return cli_print_json(object, err);
+}
+
+void cli_rows_begin(struct cli_rows *rows, json_t *first, const char *name)
+{
+    CODEC_AUTOJSON json_t *members = first;
+    CODEC_AUTOJSON json_t *object = json_pack("{s:i}", "version", 1);
+
+    json_object_update(object, members);
+    ACT_AUTOFREE char *text = json_dumps(object, PRINT_JSON);
+    text[strlen(text) - strlen("\n}")] = '\0';
+    printf("%s,\n  \"%s\": [", text, name);
+    *rows = (struct cli_rows){0};
+}
+
+void cli_rows_add(struct cli_rows *rows, json_t *row)
+{
+    ACT_AUTOFREE char *text = json_dumps(row, PRINT_JSON);
+    char *rest, *line = strtok_r(text, "\n", &rest);
+
+    if (rows->n++)
+        putchar(',');
+    for (; line; line = strtok_r(NULL, "\n", &rest))
+        printf("\n    %s", line);
+    json_decref(row);
+}
+
+int cli_rows_end(struct cli_rows *rows, struct act_error *err)
+{
+    printf("%s]\n}\n", rows->n ? "\n  " : "");
+    return cli_check_stdout(err);
 }
 
 int cli_print_id(const char *noun, const char *id, json_t *json, struct act_error *err)

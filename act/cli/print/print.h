@@ -80,6 +80,14 @@ json_t *cli_time_json(int64_t unix_s);
     })
 /* Prints value, and takes the reference. */
 int cli_print_json(json_t *value, struct act_error *err) ACT_NODISCARD;
+/* Prints {version: 1, ..., NAME: [row, row, ...]} as cli_print_json() would, but row by row: begin with the first
+ * members (takes the reference), add each row (takes it), end. */
+struct cli_rows {
+    size_t n; /* that were printed */
+};
+void cli_rows_begin(struct cli_rows *rows, json_t *first, const char *name);
+void cli_rows_add(struct cli_rows *rows, json_t *row);
+int cli_rows_end(struct cli_rows *rows, struct act_error *err) ACT_NODISCARD;
 /* Prints {version: 1, ...}; fmt and what follows are as for json_pack(), without the version. */
 int cli_print_pack(struct act_error *err, const char *fmt, ...) ACT_NODISCARD;
 /* Prints the same compactly on one line. */

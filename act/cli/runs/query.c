@@ -83,12 +83,27 @@ static int watch_table(struct cli *cli, const struct flow_table *table, struct a
     return live_run(&w.live, cli, "without --watch the table is printed once", err);
 }
 
+static int cmd_query_print_row(void *rows, struct flow_run *run, struct act_error *err)
+{
+    (void)err;
+    cli_rows_add(rows, cli_run_json(run));
+    return 0;
+}
+
+static int cmd_query_print_rows(struct cli *cli, struct flow_runs *runs, struct act_error *err)
+{
+    struct cli_rows rows;
+
+    cli_rows_begin(&rows, json_pack("{s:I}", "total", (json_int_t)runs->total), "runs");
+    int rc = flow_each_spec(&cli->flow, runs, cmd_query_print_row, &rows, err);
+    return rc < 0 ? rc : cli_rows_end(&rows, err);
+}
+
 static int cmd_query_print_table(struct cli *cli, const char *state, struct act_error *err)
 {
     bool with_reason = act_streq(state, run_state_name(RUN_QUEUED)) || act_streq(state, run_state_name(RUN_FAILED));
     struct flow_table table = {.cluster = cli->options.cluster,
                                .state = state,
-                               .with_spec = cli->options.json,
                                .max = cli->options.max >= 0 ? cli->options.max
                                       : state               ? 0
                                                             : DEFAULT_MAX};
@@ -102,8 +117,7 @@ static int cmd_query_print_table(struct cli *cli, const char *state, struct act_
     if (rc < 0)
         return rc;
     if (cli->options.json)
-        rc = cli_print_pack(err, "{s:I,s:o}", "total", (json_int_t)runs.total, "runs",
-                            CLI_JSON_LIST(runs.v, runs.n, cli_run_json));
+        rc = cmd_query_print_rows(cli, &runs, err);
     else
         cli_print_runs(&runs, with_reason);
     if (runs.total == 0 && !state && !cli->options.json)

@@ -33,7 +33,8 @@ void flow_keeps_release(struct flow_keeps *keeps);
 
 /* A run that goes. */
 struct flow_pruned {
-    struct flow_run run;
+    struct flow_run run;       /* without its specification, unless has_sent */
+    char *package;             /* its SHA-256 */
     struct platform *platform; /* NULL: it never got there, or that cannot be reached */
     char *unreached;           /* why that cannot be: what is left there stays; else NULL */
     uint64_t bytes;
@@ -48,8 +49,9 @@ struct flow_prune {
 
     struct flow_pruned *v;
     size_t n;
-    struct act_strv packages; /* of those runs, by SHA-256 */
-    struct act_strv used;     /* of all other runs in the ledger */
+    struct act_strv going;    /* the ids of those runs, sorted */
+    struct act_strv packages; /* of those runs, by SHA-256, sorted */
+    struct act_strv used;     /* of all other runs in the ledger, likewise */
     uint64_t bytes;           /* of runs, copies of logs, packages, agents, environments and leftovers */
     size_t n_packages, n_agents, n_environments;
     size_t n_left;   /* what commands that were killed have left where runs are, of whatever age */

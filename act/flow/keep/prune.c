@@ -6,6 +6,7 @@
  * run where it is, and it is old or was one of the runs that go. In a store of the code that others may use, it stays.
  */
 #include <dirent.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -25,6 +26,7 @@
 
 static void pruned_release(struct flow_pruned *v)
 {
+    free(v->package);
     flow_run_release(&v->run);
     free(v->unreached);
 }
@@ -36,6 +38,7 @@ void flow_prune_release(struct flow_prune *p)
     free(p->v);
     act_strv_release(&p->packages);
     act_strv_release(&p->used);
+    act_strv_release(&p->going);
     *p = (struct flow_prune){0};
 }
 
@@ -99,6 +102,9 @@ static void prune_take(struct flow_prune *p, struct flow_run *run, const struct 
     taken.bytes += copies;
     taken.has_copies = copies > 0;
     taken.has_sent = run->spec.logs_path && platform_find(run->row.platform)->about.nodes_send_logs;
+    taken.package = act_strdup(run->spec.package_sha256);
+    if (!taken.has_sent)
+        flow_drop_spec(run);
     taken.run = *run;
     ACT_PUSH(p->v, p->n, taken);
     *run = (struct flow_run){0};
@@ -133,16 +139,28 @@ static void prune_judge(struct flow *flow, struct flow_prune *p, struct flow_run
     }
 }
 
+struct prune_visit {
+    struct flow *flow;
+    struct flow_prune *p;
+};
+
+static int prune_visit_run(void *arg, struct flow_run *run, struct act_error *err)
+{
+    const struct prune_visit *v = arg;
+
+    (void)err;
+    if (is_of_project(v->flow, run) && prune_is_old(v->p, run))
+        prune_judge(v->flow, v->p, run);
+    return 0;
+}
+
 static int prune_find_runs(struct flow *flow, struct flow_prune *p, struct act_error *err)
 {
-    const struct flow_table table = {.cluster = p->cluster, .own = true, .with_spec = true};
+    const struct flow_table table = {.cluster = p->cluster, .own = true};
     ACT_AUTO(flow_runs) runs = {0};
     int rc = flow_list_runs(flow, &table, &runs, err);
 
-    for (size_t i = 0; rc == 0 && i < runs.n; i++)
-        if (is_of_project(flow, &runs.v[i]) && prune_is_old(p, &runs.v[i]))
-            prune_judge(flow, p, &runs.v[i]);
-    return rc;
+    return rc < 0 ? rc : flow_each_spec(flow, &runs, prune_visit_run, &(struct prune_visit){flow, p}, err);
 }
 
 /* ---- asking again: the ledger may be wrong */
@@ -215,47 +233,60 @@ static void ask_again(struct flow_prune *p)
 
 /* ---- packages */
 
-static void ids_of(const struct flow_prune *p, struct act_strv *out)
+static int prune_compare_text(const void *text, const void *element)
 {
-    for (size_t i = 0; i < p->n; i++)
-        act_strv_push(out, p->v[i].run.row.id);
+    return strcmp(text, *(char *const *)element);
 }
 
-/* Lists the packages of the runs of any project that stay, and counts the runs that may be somebody else's. */
-static void look_at_rest(const struct flow *flow, struct flow_prune *p, const struct flow_runs *all)
+/* Tells whether a sorted list has this text. */
+static bool prune_holds(const struct act_strv *sorted, const char *text)
 {
-    ACT_AUTO(act_strv) going = {0};
+    return sorted->n && bsearch(text, sorted->v, sorted->n, sizeof(*sorted->v), prune_compare_text);
+}
 
-    ids_of(p, &going);
-    for (size_t i = 0; i < all->n; i++) {
-        const struct flow_run *run = &all->v[i];
-        if (act_strv_has(&going, run->row.id))
-            continue;
-        act_strv_push(&p->used, run->spec.package_sha256);
-        p->others += run->row.found && is_of_project(flow, run) && prune_is_old(p, run) &&
-                     (!p->cluster || act_streq(run->row.cluster, p->cluster));
+static void prune_note_going(struct flow_prune *p)
+{
+    for (size_t i = 0; i < p->n; i++) {
+        act_strv_push(&p->going, p->v[i].run.row.id);
+        act_strv_push(&p->packages, p->v[i].package);
     }
+    act_strv_sort(&p->going);
+    act_strv_sort(&p->packages);
+}
+
+/* Lists the package of a run of any project that stays, and counts it if it may be somebody else's. */
+static int prune_visit_rest(void *arg, struct flow_run *run, struct act_error *err)
+{
+    const struct prune_visit *v = arg;
+    struct flow_prune *p = v->p;
+
+    (void)err;
+    if (prune_holds(&p->going, run->row.id))
+        return 0;
+    if (p->used.n == 0 || strcmp(p->used.v[p->used.n - 1], run->spec.package_sha256) != 0)
+        act_strv_push(&p->used, run->spec.package_sha256);
+    p->others += run->row.found && is_of_project(v->flow, run) && prune_is_old(p, run) &&
+                 (!p->cluster || act_streq(run->row.cluster, p->cluster));
+    return 0;
 }
 
 static int find_packages(struct flow *flow, struct flow_prune *p, struct act_error *err)
 {
-    const struct flow_table table = {.as_known = true, .with_spec = true};
+    const struct flow_table table = {.as_known = true};
     ACT_AUTO(flow_runs) all = {0};
     int rc = flow_list_runs(flow, &table, &all, err);
 
-    if (rc < 0)
-        return rc;
-    look_at_rest(flow, p, &all);
-    for (size_t i = 0; i < p->n; i++)
-        if (!act_strv_has(&p->packages, p->v[i].run.spec.package_sha256))
-            act_strv_push(&p->packages, p->v[i].run.spec.package_sha256);
-    return 0;
+    prune_note_going(p);
+    if (rc == 0)
+        rc = flow_each_spec(flow, &all, prune_visit_rest, &(struct prune_visit){flow, p}, err);
+    act_strv_sort(&p->used);
+    return rc;
 }
 
 /* Tells whether no run that stays has it, as far as the ledger knows. */
 static bool is_unused(const struct flow_prune *p, const char *sha256, bool is_old)
 {
-    return *sha256 && !act_strv_has(&p->used, sha256) && (is_old || act_strv_has(&p->packages, sha256));
+    return *sha256 && !prune_holds(&p->used, sha256) && (is_old || prune_holds(&p->packages, sha256));
 }
 
 static void count_package(struct flow_prune *p, uint64_t bytes)
@@ -270,10 +301,8 @@ static int sweep_packages(struct platform *platform, struct flow_prune *p, bool 
 {
     struct platform_packages unused;
     struct platform_kept kept = {0};
-    ACT_AUTO(act_strv) going = {0};
+    int rc = platform_unused_packages(platform, p->older_s, &p->going, &unused, err);
 
-    ids_of(p, &going);
-    int rc = platform_unused_packages(platform, p->older_s, &going, &unused, err);
     p->unknown = p->unknown || (rc == 0 && unused.unknown);
     for (size_t i = 0; rc == 0 && i < unused.n; i++) {
         if (!is_unused(p, unused.v[i].sha256, unused.v[i].is_old))
@@ -401,6 +430,7 @@ static void sweep_store(struct flow *flow, const struct sweep *s)
     if (rc < 0)
         return;
     act_strv_push(&s->p->used, codec_json_str(latest, "sha256", ""));
+    act_strv_sort(&s->p->used);
     ACT_AUTOFREE char *dir = act_path_join(a.folder, base);
     sweep_folder(s, dir);
 }
@@ -522,7 +552,8 @@ static int find_packages_again(struct flow *flow, struct flow_prune *p, struct a
 
     act_strv_release(&p->packages);
     act_strv_release(&p->used);
-    p->packages = p->used = (struct act_strv){0};
+    act_strv_release(&p->going);
+    p->packages = p->used = p->going = (struct act_strv){0};
     int rc = find_packages(flow, p, err);
     p->others = others;
     return rc;

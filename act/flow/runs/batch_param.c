@@ -17,7 +17,7 @@ static char *encoded(const char *command)
     char *word = NULL;
     regex_t regex;
 
-    if (regcomp(&regex, form, REG_EXTENDED) != 0)
+    if (!strstr(command, " -bp ") || regcomp(&regex, form, REG_EXTENDED) != 0)
         return NULL;
     if (regexec(&regex, command, GROUPS, found, 0) == 0)
         word = act_strndup(command + found[WORD].rm_so, (size_t)(found[WORD].rm_eo - found[WORD].rm_so));

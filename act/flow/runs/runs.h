@@ -86,6 +86,13 @@ struct flow_table {
  * last known status, with a warning. The caller releases out. */
 int flow_list_runs(struct flow *flow, const struct flow_table *table, struct flow_runs *out,
                    struct act_error *err) ACT_NODISCARD;
+/* Is told of a run with its specification, but for the configuration in it; it is gone when this returns. Below 0 ends
+ * the visits. */
+typedef int flow_spec_visit(void *arg, struct flow_run *run, struct act_error *err);
+/* Calls each for every run of a list that has no specifications, whose rows are read as they are needed: those of
+ * 100,000 runs would be gigabytes. Returns what each did, or why the ledger cannot be read. */
+int flow_each_spec(struct flow *flow, struct flow_runs *runs, flow_spec_visit *each, void *arg,
+                   struct act_error *err) ACT_NODISCARD;
 /* Adds to the ledger the runs of the command line's or this project's cluster that it lacks, as after it was lost. The
  * runs that a service lists itself are not added: every table shows them anyway. */
 int flow_rebuild(struct flow *flow, struct act_error *err) ACT_NODISCARD;

@@ -216,6 +216,14 @@ int flow_load_spec(struct flow_run *run, struct act_error *err)
     return flow_spec_of_row(&run->row, &run->spec, err);
 }
 
+void flow_drop_spec(struct flow_run *run)
+{
+    run_spec_release(&run->spec);
+    run->spec = (struct run_spec){0};
+    free(run->row.spec);
+    run->row.spec = NULL;
+}
+
 char *flow_page(struct flow *flow, const struct flow_run *run)
 {
     struct platform *platform;

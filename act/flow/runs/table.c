@@ -132,12 +132,30 @@ static bool has_tags(const struct ledger_run *row, json_t *wanted)
     return run_tags_have(tags, wanted);
 }
 
+static bool is_wanted_state(const struct flow_table *table, enum run_state state)
+{
+    return (!table->state || strcmp(run_state_name(state), table->state) == 0) &&
+           !(table->active && run_state_is_final(state));
+}
+
+static bool is_wanted_row(const struct flow_table *table, const struct ledger_run *row)
+{
+    return !(table->own && row->found) && (!table->labels.name || act_streq(row->name, table->labels.name)) &&
+           has_tags(row, table->labels.tags);
+}
+
 static bool wanted(const struct flow_table *table, const struct flow_run *run)
 {
-    return (!table->state || strcmp(run_state_name(run->status.state), table->state) == 0) &&
-           !(table->own && run->row.found) && !(table->active && run_state_is_final(run->status.state)) &&
-           (!table->labels.name || act_streq(run->row.name, table->labels.name)) &&
-           has_tags(&run->row, table->labels.tags);
+    return is_wanted_state(table, run->status.state) && is_wanted_row(table, &run->row);
+}
+
+/* Tells whether a row may be wanted when the states are known. A damaged one is taken, and said. */
+static bool may_be_wanted(const void *table, const struct ledger_run *row)
+{
+    enum run_state state = run_state_from_name(row->state);
+
+    return !*row->id || !*row->platform ||
+           (is_wanted_row(table, row) && (!run_state_is_final(state) || is_wanted_state(table, state)));
 }
 
 static bool is_labelled(const struct flow_table *table)
@@ -192,11 +210,53 @@ static int load_specs(struct flow *flow, bool all, struct flow_runs *runs, struc
         rows[n++] = &run->row;
     }
     for (struct ledger *ledger = NULL; n > 0 && flow_next_ledger(flow, &ledger, &rc, err);)
-        rc = ledger_fill_specs(ledger, rows, n, err);
+        rc = ledger_fill_specs(ledger, rows, n, NULL, err);
     for (size_t i = 0; i < n && rc == 0; i++)
         load_spec(wanting[i]);
     free(wanting);
     free(rows);
+    return rc;
+}
+
+/* Calls each for a few runs, and keeps nothing of their specifications. */
+static int each_of_few(struct flow_run *runs, size_t n, struct ledger_run *const *filled, size_t n_filled,
+                       flow_spec_visit *each, void *arg, struct act_error *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; i < n && rc == 0; i++) {
+        bool has_row = runs[i].row.spec != NULL;
+        if (has_row)
+            load_spec(&runs[i]);
+        rc = each(arg, &runs[i], err);
+        if (has_row) {
+            run_spec_release(&runs[i].spec);
+            runs[i].spec = (struct run_spec){0};
+        }
+    }
+    for (size_t i = 0; i < n_filled; i++) {
+        free(filled[i]->spec);
+        filled[i]->spec = NULL;
+    }
+    return rc;
+}
+
+int flow_each_spec(struct flow *flow, struct flow_runs *runs, flow_spec_visit *each, void *arg, struct act_error *err)
+{
+    enum { FEW = 64 };
+    int rc = 0;
+
+    for (size_t at = 0; at < runs->n && rc == 0; at += FEW) {
+        struct ledger_run *wanting[FEW];
+        size_t n = runs->n - at < FEW ? runs->n - at : FEW, n_wanting = 0;
+        for (size_t i = at; i < at + n; i++)
+            if (!runs->v[i].row.spec)
+                wanting[n_wanting++] = &runs->v[i].row;
+        for (struct ledger *ledger = NULL; n_wanting > 0 && flow_next_ledger(flow, &ledger, &rc, err);)
+            rc = ledger_fill_specs(ledger, wanting, n_wanting, "config", err);
+        if (rc == 0)
+            rc = each_of_few(&runs->v[at], n, wanting, n_wanting, each, arg, err);
+    }
     return rc;
 }
 
@@ -225,6 +285,7 @@ struct question {
     struct ledger_query query;
     struct ledger_runs rows;
     size_t beyond; /* how many match that are older than the rows, which were not to be more */
+    bool is_part;  /* the ledger may have runs that are not among the rows */
 };
 
 /* ---- runs that the ledger does not know */
@@ -269,15 +330,14 @@ static int newest_first(const void *a, const void *b)
     return x->row.created_unix_s < y->row.created_unix_s ? 1 : x->row.created_unix_s > y->row.created_unix_s ? -1 : 0;
 }
 
-/* Tells whether the ledger has a run that is not among the rows taken of it. It is older than they are, and never
- * shown. */
+/* Tells whether the ledger has a run that is not among the rows taken of it: it is never shown. */
 static bool is_beyond(struct flow *flow, const struct question *rows, const char *id)
 {
     struct act_error ignored;
     bool is_known = false;
     int rc = 0;
 
-    for (struct ledger *ledger = NULL; rows->beyond > 0 && flow_next_ledger(flow, &ledger, &rc, &ignored);)
+    for (struct ledger *ledger = NULL; rows->is_part && flow_next_ledger(flow, &ledger, &rc, &ignored);)
         rc = ledger_has(ledger, id, &is_known, &ignored);
     return rc == 0 && is_known;
 }
@@ -354,6 +414,7 @@ static int runs_table_list_rows(struct ledger *ledger, struct question *q, struc
     if (rc == 0 && q->query.max > 0 && q->rows.n == q->query.max)
         rc = ledger_count(ledger, q->query.cluster, &n, err);
     q->beyond = n > q->rows.n ? n - q->rows.n : 0;
+    q->is_part = q->is_part || q->beyond > 0;
     if (rc < 0)
         ledger_runs_release(&q->rows);
     return rc;
@@ -364,8 +425,12 @@ static struct question runs_table_question_of(const struct flow_table *table)
 {
     bool all_count = !table->state && !table->platform && !table->own && !table->active && !is_labelled(table);
 
-    return (struct question){
-        .query = {.cluster = table->cluster, .without_spec = true, .max = all_count ? (size_t)table->max : 0}};
+    return (struct question){.query = {.cluster = table->cluster,
+                                       .without_spec = true,
+                                       .max = all_count ? (size_t)table->max : 0,
+                                       .wanted = all_count ? NULL : may_be_wanted,
+                                       .arg = table},
+                             .is_part = !all_count};
 }
 
 int flow_list_runs(struct flow *flow, const struct flow_table *table, struct flow_runs *out, struct act_error *err)

@@ -47,6 +47,8 @@ int flow_store_changes(struct flow *flow, struct flow_run *runs, size_t n, struc
 int flow_ask_ranks(struct flow *flow, struct flow_run *run, struct act_error *err) ACT_NODISCARD;
 /* Fills in a run's specification from its row. */
 int flow_load_spec(struct flow_run *run, struct act_error *err) ACT_NODISCARD;
+/* Frees the specification, and the text that it was read from. */
+void flow_drop_spec(struct flow_run *run);
 /* Gets a fresh status of one run, and writes it to the ledger if it has changed. */
 int flow_refresh(struct flow *flow, struct platform *platform, struct flow_run *run,
                  struct act_error *err) ACT_NODISCARD;
