@@ -89,7 +89,7 @@ TEST(test_nodes_that_srun_lost)
     assert_string_equal(lists.v[1], "n[4-5]");
 }
 
-/* A program of the test says what Slurm's would: jobs, or steps where it is asked for these, or that it knows nothing. */
+/* A program of the test plays squeue: it lists jobs, or steps where it is asked for these, or it fails. */
 TEST(test_jobs_that_are_gone)
 {
     static const struct {
