@@ -151,7 +151,7 @@ def test_what_is_not_there(act, ui):
     assert status == 404 and "no run &#39;no-such-run&#39;" in text
     for path in ("other", "run/x", "../", "favicon.ico"):
         assert ui.ask(path)[0] == 404, path
-    for path in ("run", "run?id=", "run?id=x&name=y", "?state=Failed", "?id=x", "run?" + "id=r&" * 9):
+    for path in ("run", "run?id=", "run?id=x&name=y", "?state=Failed", "?id=x", "run?" + "id=r&" * 17):
         assert ui.ask(path)[0] == 400, path
     assert ui.ask("run?id=--help")[0] == 404
 

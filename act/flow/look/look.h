@@ -92,6 +92,10 @@ int flow_report(struct flow *flow, const struct flow_run *run, int rank, const s
                 struct flow_report *out, struct act_error *err) ACT_NODISCARD;
 void flow_report_release(struct flow_report *report);
 
+/* Reads only what the nodes of run used. */
+int flow_report_use(struct flow *flow, const struct flow_run *run, struct flow_report *out,
+                    struct act_error *err) ACT_NODISCARD;
+
 /* Reads only the numbers of a rank's log, over all attempts, rank as above. The fetched logs are read in pieces,
  * whatever their size. The caller frees *out, which is NULL after a failure. */
 int flow_read_numbers(const struct flow_run *run, int rank, struct numbers **out, int *out_rank,

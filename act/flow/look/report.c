@@ -258,6 +258,18 @@ int flow_report(struct flow *flow, const struct flow_run *run, int rank, const s
     return rc;
 }
 
+int flow_report_use(struct flow *flow, const struct flow_run *run, struct flow_report *out, struct act_error *err)
+{
+    struct flow_here here;
+
+    *out = (struct flow_report){.run = run, .numbers = numbers_new()};
+    int rc = flow_here_open(run, &here, err);
+    if (rc == 0)
+        rc = flow_read_use(flow, &here, out, err);
+    flow_here_close(&here);
+    return rc;
+}
+
 static void release_node(struct flow_node_use *node)
 {
     for (int i = 0; i < SAMPLES_CURVES; i++)

@@ -86,6 +86,8 @@ struct flow_table {
  * last known status, with a warning. The caller releases out. */
 int flow_list_runs(struct flow *flow, const struct flow_table *table, struct flow_runs *out,
                    struct act_error *err) ACT_NODISCARD;
+/* Fills in the specifications of runs that flow_list_runs() has listed without. */
+int flow_load_specs(struct flow *flow, struct flow_runs *runs, struct act_error *err) ACT_NODISCARD;
 /* Adds to the ledger the runs of the command line's or this project's cluster that it lacks, as after it was lost. The
  * runs that a service lists itself are not added: every table shows them anyway. */
 int flow_rebuild(struct flow *flow, struct act_error *err) ACT_NODISCARD;
