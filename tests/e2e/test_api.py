@@ -128,6 +128,82 @@ def test_use_of_nodes(act, ui):
     assert curves["net_sent", None]["unit"] == "bytes_per_s"
 
 
+def test_a_log(act, ui):
+    run = act.finish("sh", "-c", "for i in $(seq 1 100); do echo line $i \u00e4\u20ac\U0001f600; done; printf '\\377\\000bad'",
+                     before=("-n", "1"))
+    name = read(ui, f"api/log?id={run}")["name"]
+    log = act.run("cat", f"{run}:{name}").out.encode(errors="surrogateescape")
+    whole, at, pieces = "", 0, 0
+    while True:
+        piece = read(ui, "api/log?" + query(id=run, rank=0, **{"from": at}, bytes=64))
+        assert piece["from"] == at and piece["size"] == len(log) and at < piece["to"] <= at + 64, piece
+        whole, at, pieces = whole + piece["text"], piece["to"], pieces + 1
+        if piece["ended"]:
+            break
+    assert at == len(log) and pieces >= len(log) / 64
+    assert whole == log.decode(errors="replace")
+    tail = read(ui, f"api/log?id={run}&from=-100")
+    assert tail["text"].startswith("line ") and log.decode(errors="replace").endswith(tail["text"]) and tail["ended"]
+    behind = read(ui, f"api/log?id={run}&name={name}&from=100000")
+    assert (behind["text"], behind["from"], behind["to"], behind["ended"]) == ("", len(log), len(log), True)
+    for asked, status in {f"id={run}&name=no/such": 404, f"id={run}&rank=9": 404, f"id={run}&rank=-1": 400,
+                          f"id={run}&bytes=63": 400, f"id={run}&bytes=99999999": 400, f"id={run}&from=x": 400,
+                          f"id={run}&name=../../../etc/passwd": 404, "rank=0": 400}.items():
+        assert read(ui, f"api/log?{asked}", status)["error"], asked
+
+
+def test_a_file(act, ui):
+    run = act.finish("sh", "-c", "printf '<script>\\303\\244'; seq 1 2000000", before=("-n", "1"))
+    name = read(ui, f"api/log?id={run}")["name"]
+    small = act.finish("printf", "<script>\u00e4", before=("-n", "1"))
+    for asked, status in {f"id={small}&name={name}": 200, f"id={small}": 400, f"id={small}&name=../run.json": 404,
+                          f"id={run}&name={name}": 400}.items():
+        act.until(lambda asked=asked: ui.ask(f"api/file?{asked}")[0] != 202, f"{asked} is read")
+        got, headers, text = ui.ask(f"api/file?{asked}")
+        assert got == status, (asked, got, text)
+        assert headers["Content-Type"] == f"text/{'plain' if got == 200 else 'html'}; charset=utf-8"
+        assert headers["X-Content-Type-Options"] == "nosniff" and "script" not in headers["Content-Security-Policy"]
+        assert (text == act.run("cat", f"{small}:{name}").out) == (got == 200), asked
+
+
+def test_a_log_that_grows(act, ui):
+    act.write("main.sh", f"printf 'half \\303'; while [ ! -e {act.scratch}/stop ]; do sleep 0.1; done; printf '\\244 done'")
+    run = act.submit("sh", "main.sh", before=("-n", "1"))
+    act.until(lambda: "half" in act.run("logs", run, status=None).out, "it has begun")
+    piece = read(ui, f"api/log?id={run}&from=0")
+    assert piece["text"] == "half " and piece["to"] == 5 and not piece["ended"] and piece["next_s"]
+    (act.scratch / "stop").touch()
+    act.run("wait", run)
+    act.until(lambda: read(ui, f"api/log?id={run}&from=5")["text"] == "\u00e4 done", "the character is whole")
+
+
+def test_differences(act, ui):
+    one = act.run("submit", "--tag", "lr=1", "echo", "1").out.strip()
+    two = act.run("submit", "--tag", "lr=2", "echo", "2").out.strip()
+    act.run("wait", one, two)
+    (diff,) = read(ui, f"api/diff?id={one}&id={two}")["diffs"]
+    said = json.loads(act.run("diff", "--json", one, two).out)
+    assert {k: said[k] for k in diff} == diff and diff["differences"]
+    assert len(read(ui, f"api/diff?id={one}&id={two}&id={one}")["diffs"]) == 1, "a run once"
+    assert read(ui, f"api/diff?id={one}", 400)["error"]
+
+
+def test_clusters(act, ui):
+    run = act.submit("sleep", "300", before=("-n", "1"))
+    act.until_state(run, "Running")
+    document = read(ui, "api/clusters")
+    (said,) = json.loads(act.run("top", "--json").out)["clusters"]
+    (row,) = document["clusters"]
+    assert {k: row[k] for k in said if k not in ("devices",)} == {k: v for k, v in said.items() if k != "devices"}
+    assert [own["id"] for own in row["own_runs"]] == [run] and row["running"] == 1
+    page = ui.page("clusters")
+    assert said["name"] in page.text
+    assert isinstance(read(ui, "api/clusters?cluster=aml&jobs=1")["jobs"], list)
+    assert read(ui, "api/clusters?jobs=1", 400)["error"]
+    assert read(ui, "api/clusters?cluster=no-such", 404)["error"]
+    act.run("abort", "-y", run)
+
+
 def test_the_key_and_the_host(act, ui):
     act.finish("true")
     assert ui.ask("/api/runs")[0] == 403

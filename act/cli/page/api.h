@@ -26,6 +26,14 @@ json_t *api_row_json(const struct flow_run *run, const struct diagnose *rules);
 /* Returns all that is known of one run, as api/run answers. */
 json_t *api_report_json(const struct flow_report *report);
 
+/* ---- api_log.c: pieces of logs */
+
+/* Return where the first whole character (UTF-8) of a piece begins, and where the last one ends. */
+size_t api_whole_begin(const char *bytes, size_t len);
+size_t api_whole_end(const char *bytes, size_t len);
+/* Returns a text of any bytes: what is no character becomes U+FFFD. */
+json_t *api_text_json(const char *bytes, size_t len);
+
 /* ---- api_series.c */
 
 /* Adds the curve of each of the keys (none: of all), at most points points each (at least 2), to a list. */

@@ -15,17 +15,23 @@
 #include "cli/print/print.h"
 #include "cli/runs/runs.h"
 #include "codec/json.h"
+#include "flow/board/board.h"
 #include "flow/runs/runs.h"
 
 enum { SAID_BYTES = 16 << 10, SAID_LINES = 20, DIGITS = 10 /* of numbers: more than a curve shows */ };
 
 static const struct page_route routes[] = {
-    {"", false, 0, 0, page_make_table, {"name", "tag", "max", "live"}},
-    {"run", false, 1, PAGE_IDS, page_make_reports, {"id", "live"}},
-    {"compare", false, 1, PAGE_IDS, page_make_reports, {"id", "live"}},
-    {"api/runs", true, 0, 0, page_make_api_runs, {"name", "tag", "max", "offset", "since"}},
-    {"api/run", true, 1, 1, page_make_api_run, {"id"}},
-    {"api/series", true, 1, PAGE_IDS, page_make_api_series, {"id", "key", "points", "use"}},
+    {"", MADE_PAGE, 0, 0, page_make_table, {"name", "tag", "max", "live"}},
+    {"run", MADE_PAGE, 1, PAGE_IDS, page_make_reports, {"id", "live"}},
+    {"compare", MADE_PAGE, 1, PAGE_IDS, page_make_reports, {"id", "live"}},
+    {"clusters", MADE_PAGE, 0, 0, page_make_clusters, {"live"}},
+    {"api/runs", MADE_JSON, 0, 0, page_make_api_runs, {"name", "tag", "max", "offset", "since"}},
+    {"api/run", MADE_JSON, 1, 1, page_make_api_run, {"id"}},
+    {"api/series", MADE_JSON, 1, PAGE_IDS, page_make_api_series, {"id", "key", "points", "use"}},
+    {"api/log", MADE_JSON, 1, 1, page_make_api_log, {"id", "rank", "name", "from", "bytes"}},
+    {"api/file", MADE_FILE, 1, 1, page_make_api_file, {"id", "name"}},
+    {"api/diff", MADE_JSON, 2, PAGE_IDS, page_make_api_diff, {"id"}},
+    {"api/clusters", MADE_JSON, 0, 0, page_make_api_clusters, {"jobs"}},
 };
 
 const struct page_route *page_route(const char *path)
@@ -210,6 +216,8 @@ int cmd_page(struct cli *cli, struct act_error *err)
     page_job_said(&job);
     if (rc == 0)
         rc = job_print(&job, err);
+    if (job.board && !flow_board_free(job.board))
+        _exit(-rc); /* a cluster still does not answer */
     json_decref(job.json);
     act_buf_release(&job.body);
     act_strv_release(&job.said);

@@ -2,9 +2,12 @@
  * of its own, whose words are the path and what is asked, "name=value" each.
  *
  *   page.c         pages of HTML
- *   api_runs.c     the list of runs, which is filtered and sorted here
- *   api_run.c      one run, and how it differs from others
+ *   api_runs.c     the list of runs
+ *   api_run.c      one run
  *   api_series.c   curves
+ *   api_log.c      a piece of a log, or of a file
+ *   api_diff.c     in what runs differ
+ *   api_clusters.c the clusters, and who uses them
  *
  * A row of the table is all that a new page or document needs: the server refuses what is not in it before anything is
  * started.
@@ -19,10 +22,12 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "cli/page/made.h"
 #include "flow/run.h"
 #include "flow/runs/runs.h"
 
 struct cli;
+struct flow_board;
 
 enum { PAGE_IDS = 16, PAGE_PARAMS = 12, PAGE_REFRESH_S = 10 };
 
@@ -30,7 +35,7 @@ struct page_job;
 
 struct page_route {
     const char *path; /* behind the key: "", "run", "api/runs" */
-    bool is_json;
+    enum made_form form;
     size_t least_ids, most_ids;
     int (*make)(struct page_job *job, struct act_error *err);
     const char *params[PAGE_PARAMS]; /* the names that it knows */
@@ -45,9 +50,10 @@ struct page_job {
     const struct page_route *route;
     int stderr_before, stderr_now; /* what is said meanwhile is kept; -1: it is not */
     struct act_strv said;          /* once page_job_said() was called */
-    struct act_buf body;           /* of HTML: the page */
+    struct act_buf body;           /* the page, or the bytes of a file */
     json_t *json;                  /* of data: an object */
     int refresh_s;                 /* how soon it may be another one; 0: it stays */
+    struct flow_board *board;      /* of clusters, which may still be asked; NULL: none */
 };
 
 /* Returns the nth value (from 0) of a name that was asked for; NULL: there is none. Owned by the job. */
@@ -79,5 +85,10 @@ int page_make_reports(struct page_job *job, struct act_error *err);
 int page_make_api_runs(struct page_job *job, struct act_error *err);
 int page_make_api_run(struct page_job *job, struct act_error *err);
 int page_make_api_series(struct page_job *job, struct act_error *err);
+int page_make_api_log(struct page_job *job, struct act_error *err);
+int page_make_api_file(struct page_job *job, struct act_error *err);
+int page_make_api_diff(struct page_job *job, struct act_error *err);
+int page_make_api_clusters(struct page_job *job, struct act_error *err);
+int page_make_clusters(struct page_job *job, struct act_error *err);
 
 #endif

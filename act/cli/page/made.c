@@ -31,8 +31,6 @@ enum {
     LOOK_MS = 50, /* between looks at a process whose end the kernel does not report */
 };
 
-#define JSON_TYPE "application/json"
-
 enum state { UNUSED, WAITING, MAKING, MADE };
 
 struct stream {
@@ -51,7 +49,7 @@ struct page {
     struct made *all;
     enum state state;
     struct act_strv words;
-    bool is_json;
+    enum made_form form;
     struct waiting *visits; /* for it */
     size_t n_visits;
     int64_t used_ms, begun_ms, due_ms; /* due: when it is to be made again */
@@ -86,13 +84,29 @@ struct made *made_new(struct engine *engine)
 
 /* ---- answers */
 
+/* Answers with a body. What is no page has no policy, and nobody asks for it again by itself. */
+static void made_send(struct web_visit *visit, enum made_form form, struct web_answer answer)
+{
+    static const char *const types[] = {
+        [MADE_PAGE] = "text/html", [MADE_JSON] = "application/json", [MADE_FILE] = "text/plain"};
+
+    answer.type = types[form];
+    answer.policy = form == MADE_PAGE ? answer.policy : NULL;
+    answer.refresh_s = form == MADE_PAGE ? answer.refresh_s : 0;
+    web_answer(visit, &answer);
+}
+
+/* Returns the form of a failure: there is none of a file. */
+static enum made_form made_words_form(enum made_form form)
+{
+    return form == MADE_JSON ? MADE_JSON : MADE_PAGE;
+}
+
 static void made_give_answer(const struct page *p, struct web_visit *visit, int refresh_s)
 {
-    web_answer(visit, &(struct web_answer){.status = p->status,
-                                           .type = p->is_json ? JSON_TYPE : NULL,
-                                           .policy = p->is_json ? NULL : p->all->policy,
-                                           .refresh_s = p->is_json ? 0 : refresh_s,
-                                           .body = p->body});
+    made_send(
+        visit, p->status == 200 ? p->form : made_words_form(p->form),
+        (struct web_answer){.status = p->status, .policy = p->all->policy, .refresh_s = refresh_s, .body = p->body});
 }
 
 /* Returns for how long a page is good, rounded up. */
@@ -109,33 +123,37 @@ static void answer_made(const struct page *p, bool held, struct web_visit *visit
 }
 
 /* Appends what stands in place of a page or of data. */
-static void made_put_words(bool is_json, const char *title, const char *text, struct act_buf *out)
+static void made_put_words(enum made_form form, const char *title, const char *text, struct act_buf *out)
 {
     static const char prefix[] = "act: ";
 
-    if (!is_json) {
+    if (form != MADE_JSON) {
         page_message(title, text, out);
         return;
     }
     text += act_starts_with(text, prefix) ? strlen(prefix) : 0;
     ACT_AUTOFREE char *line = act_one_line(text, strcspn(text, "\n"));
-    CODEC_AUTOJSON json_t *json = json_pack("{s:o}", "error", codec_json_bytes_new(line));
+    CODEC_AUTOJSON json_t *json = json_pack("{s:s}", "error", line);
     ACT_AUTOFREE char *body = codec_json_line(json);
     act_buf_addf(out, "%s\n", body);
+}
+
+/* Answers with a text that is not kept, which is empty afterwards. */
+static void made_send_text(struct web_visit *visit, enum made_form form, struct web_answer answer, struct act_buf *text)
+{
+    answer.body = web_body_new(text);
+    made_send(visit, form, answer);
+    web_body_drop(answer.body);
 }
 
 void made_say(struct web_visit *visit, const struct made_words *words, const char *policy)
 {
     struct act_buf text = {0};
 
-    made_put_words(words->is_json, words->title, words->text, &text);
-    struct web_body *body = web_body_new(&text);
-    web_answer(visit, &(struct web_answer){.status = words->status,
-                                           .type = words->is_json ? JSON_TYPE : NULL,
-                                           .policy = words->is_json ? NULL : policy,
-                                           .refresh_s = words->is_json ? 0 : words->refresh_s,
-                                           .body = body});
-    web_body_drop(body);
+    made_put_words(words->form, words->title, words->text, &text);
+    made_send_text(visit, made_words_form(words->form),
+                   (struct web_answer){.status = words->status, .policy = policy, .refresh_s = words->refresh_s},
+                   &text);
 }
 
 /* Says that something is being made, and when to ask again. */
@@ -143,20 +161,12 @@ static void made_say_soon(const struct page *p, struct web_visit *visit)
 {
     struct act_buf text = {0};
 
-    if (!p->is_json) {
-        made_say(
-            visit,
-            &(struct made_words){.status = 202,
-                                 .title = "One moment",
-                                 .text = "This page is being made; the first time, the logs of the run are fetched.",
-                                 .refresh_s = SOON_S},
-            p->all->policy);
-        return;
-    }
-    act_buf_addf(&text, "{\"wait_ms\": %d}\n", SOON_MS);
-    struct web_body *body = web_body_new(&text);
-    web_answer(visit, &(struct web_answer){.status = 202, .type = JSON_TYPE, .body = body});
-    web_body_drop(body);
+    if (p->form == MADE_JSON)
+        act_buf_addf(&text, "{\"wait_ms\": %d}\n", SOON_MS);
+    else
+        page_message("One moment", "This page is being made; the first time, the logs of the run are fetched.", &text);
+    made_send_text(visit, made_words_form(p->form),
+                   (struct web_answer){.status = 202, .policy = p->all->policy, .refresh_s = SOON_S}, &text);
 }
 
 /* Answers with what was made before, which is better than nothing. */
@@ -288,7 +298,7 @@ static void take_failure(struct page *p, int exit_status)
     const char *said = p->given_up ? p->given_up : p->err.text.len > 0 ? p->err.text.data : "it ended without a word";
     struct act_buf body = {0};
 
-    made_put_words(p->is_json, "This page cannot be shown", said, &body);
+    made_put_words(p->form, "This page cannot be shown", said, &body);
     made_keep_body(p, &body);
     p->status = p->given_up ? 502 : made_status_of(exit_status);
     p->changes = p->status == 502;
@@ -503,7 +513,7 @@ static struct page *find_page(struct made *made, const struct made_wish *wish)
         return NULL;
     release_page(place);
     act_strv_copy(&place->words, wish->words->v, wish->words->n);
-    place->is_json = wish->is_json;
+    place->form = wish->form;
     return place;
 }
 
@@ -514,7 +524,7 @@ void made_answer(struct made *made, const struct made_wish *wish, struct web_vis
 
     if (!p) {
         made_say(visit,
-                 &(struct made_words){.is_json = wish->is_json,
+                 &(struct made_words){.form = wish->form,
                                       .status = 503,
                                       .title = "Too much at once",
                                       .text = "Other pages are being made; this one waits.",

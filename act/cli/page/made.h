@@ -18,19 +18,24 @@ struct made *made_new(struct engine *engine);
 /* Ends what is under way. The visits have been ended. NULL is fine. */
 void made_free(struct made *made);
 
+enum made_form {
+    MADE_PAGE, /* HTML */
+    MADE_JSON, /* data, for a program */
+    MADE_FILE, /* the bytes of a file, to be kept: plain text to whoever shows it */
+};
 struct made_wish {
     const struct act_strv *words; /* for "a __page" */
-    bool is_json;                 /* data, for a program; else a page of HTML */
-    bool held;                    /* the browser is not to ask again */
+    enum made_form form;
+    bool held; /* the browser is not to ask again */
 };
 /* Answers a visit with what "a __page" makes of the words. */
 void made_answer(struct made *made, const struct made_wish *wish, struct web_visit *visit);
 
 /* What is answered instead. */
 struct made_words {
-    bool is_json;
+    enum made_form form; /* of what was asked for */
     int status;
-    const char *title, *text; /* data has only the text, as {"error": "..."} */
+    const char *title, *text; /* data has only the text, as {"error": "..."}; else it is a page */
     int refresh_s;            /* as of struct web_answer */
 };
 /* Answers a visit with them. policy: of a page. */

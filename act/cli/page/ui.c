@@ -70,11 +70,11 @@ static bool cmd_ui_knows(const struct page_route *route, const char *query)
     return web_params_are(query, names);
 }
 
-static void cmd_ui_refuse(struct web_visit *visit, bool is_json, int status, const char *title, const char *text)
+static void cmd_ui_refuse(struct web_visit *visit, enum made_form form, int status, const char *title, const char *text)
 {
     ACT_AUTOFREE char *policy = page_policy(false);
 
-    made_say(visit, &(struct made_words){.is_json = is_json, .status = status, .title = title, .text = text}, policy);
+    made_say(visit, &(struct made_words){.form = form, .status = status, .title = title, .text = text}, policy);
 }
 
 static void cmd_ui_answer(void *arg, struct web_visit *visit, const char *path, const char *query)
@@ -86,19 +86,18 @@ static void cmd_ui_answer(void *arg, struct web_visit *visit, const char *path, 
     size_t ids = route ? cmd_ui_words_of(route, query, &words) : 0;
 
     if (!route)
-        cmd_ui_refuse(visit, act_starts_with(path, "api/"), 404, "There is no such page",
+        cmd_ui_refuse(visit, act_starts_with(path, "api/") ? MADE_JSON : MADE_PAGE, 404, "There is no such page",
                       "The table of all runs leads to all pages that there are.");
     else if (!cmd_ui_knows(route, query))
-        cmd_ui_refuse(visit, route->is_json, 400, "That cannot be asked",
+        cmd_ui_refuse(visit, route->form, 400, "That cannot be asked",
                       "The address asks for something that this page does not know.");
     else if (ids < route->least_ids)
-        cmd_ui_refuse(visit, route->is_json, 400, "Which run?", "The address names no run, or too few.");
+        cmd_ui_refuse(visit, route->form, 400, "Which run?", "The address names no run, or too few.");
     else if (ids > route->most_ids)
-        cmd_ui_refuse(visit, route->is_json, 400, "Fewer runs, please",
+        cmd_ui_refuse(visit, route->form, 400, "Fewer runs, please",
                       "The address names more runs than one page shows.");
     else
-        made_answer(ui->made,
-                    &(struct made_wish){.words = &words, .is_json = route->is_json, .held = act_streq(live, "0")},
+        made_answer(ui->made, &(struct made_wish){.words = &words, .form = route->form, .held = act_streq(live, "0")},
                     visit);
 }
 

@@ -5,6 +5,7 @@
  *   use.c       what its nodes used
  *   outputs.c   what it wrote into its mapped folders
  *   here.c      the copies of its logs, which most of that is read from
+ *   piece.c     a piece of a log
  *   files.c     the files that a run has written, where they are
  *   diff.c      in what two runs differ
  *   lines.c     in what two texts differ
@@ -131,6 +132,25 @@ struct flow_files_wanted {
 int flow_list_files(struct flow *flow, const struct flow_run *run, const struct flow_files_wanted *what,
                     struct flow_files *out, struct act_error *err) ACT_NODISCARD;
 void flow_files_release(struct flow_files *files);
+
+/* ---- a piece of a log */
+
+struct flow_piece_wanted {
+    const char *name; /* NULL: the log of this rank, whatever its name */
+    int rank;
+    int64_t from; /* a byte of it; negative: so many before its end */
+    size_t max;   /* bytes */
+};
+struct flow_piece {
+    char *name;
+    uint64_t from, size; /* where the piece begins; of the log */
+    struct act_buf bytes;
+};
+/* Reads a piece of a log where it is now; behind its end there is nothing. No such log: -ACT_NOT_FOUND. The caller
+ * releases out in every case. */
+int flow_read_piece(struct flow *flow, const struct flow_run *run, const struct flow_piece_wanted *what,
+                    struct flow_piece *out, struct act_error *err) ACT_NODISCARD;
+void flow_piece_release(struct flow_piece *piece);
 
 /* ---- differences */
 
