@@ -1,6 +1,8 @@
 """The data behind the pages of `a ui`: the same rows as `--json`, for programs. Who may ask, and the pages: test_ui.py."""
+import contextlib
 import json
 import math
+import sqlite3
 import urllib.parse
 
 import pytest
@@ -67,6 +69,85 @@ def test_a_part_of_the_list(act, ui):
     for asked in ("max=x", "max=0", "max=1001", "offset=-1", "since=y", "max=99999999999999999999", "tag=nonsense",
                   "nothing=1", "name=a%20b"):
         assert read(ui, f"api/runs?{asked}", 400)["error"], asked
+
+
+def ids_of(document):
+    return [run["id"] for run in document["runs"]]
+
+
+def test_numbers_of_runs_in_the_list(act, ui):
+    """They are read behind the first answer, and kept with the runs."""
+    slow, quick = (act.run("submit", "--tag", f"lr={lr}", "sh", "-c", f"for i in $(seq 1 100); do echo step $i loss $(({loss} - i)) "
+                           f"acc 0.5; done; exit {status}").out.strip()
+                   for lr, loss, status in (("0.1", 500, 3), ("1e-3", 300, 0)))
+    none = act.run("submit", "--name", "none", "true").out.strip()
+    act.run("wait", slow, quick, none, status=3)
+    def numbers():
+        runs = {run["id"]: run for run in read(ui, f"api/runs?since={len(asked)}")["runs"]}
+        asked.append(1)
+        return runs if runs[slow]["last"] and runs[quick]["last"] else None
+    asked = [1]
+    runs = act.until(numbers, "the numbers were read")
+    assert runs[slow]["last"] == {"loss": 400, "acc": 0.5} and runs[quick]["last"]["loss"] == 200
+    assert len(runs[quick]["spark"]["loss"]) == 24 and runs[quick]["spark"]["loss"][-1] == 200
+    assert runs[none]["last"] == {} and runs[none]["spark"] == {}
+    document = read(ui, "api/runs?sort=key:loss&key=acc")
+    assert ids_of(document) == [quick, slow, none] and document["keys"] == ["acc", "loss"]
+    assert list(document["runs"][0]["spark"]) == ["acc"]
+    for asked_for, shown in {"sort=key:loss&order=desc": [slow, quick, none], "q=loss<250": [quick], "q=lr%3D0.001": [quick],
+                             "q=lr%3D0.1+state:fail": [slow], "q=state:failed+lr<0.05": [], "q=acc>%3D0.5": [quick, slow],
+                             "q=NONE": [none], "q=cluster:aml&max=1&offset=1": [quick], "sort=tag:lr": [quick, slow, none],
+                             "sort=name": [none, quick, slow], "sort=age&order=desc": [slow, quick, none],
+                             "sort=state": [none, quick, slow], f"id={slow}&id={none}": [none, slow],
+                             "q=no-such-word": []}.items():
+        document = read(ui, f"api/runs?{asked_for}")
+        assert ids_of(document) == shown, asked_for
+    assert read(ui, "api/runs?q=cluster:aml&max=1")["total"] == 3
+    for wrong in ("sort=luck", "sort=key:", "order=up", "&".join(["id=x"] * 65)):
+        assert read(ui, f"api/runs?{wrong}", 400)["error"], wrong
+    act.run("rm", "-y", f"{slow}:")
+    with contextlib.closing(sqlite3.connect(act.home / "ledger.db")) as ledger:
+        assert {row[0] for row in ledger.execute("SELECT run FROM notes")} == {quick, none}, "the note goes with the run"
+
+
+def test_numbers_of_a_run_that_was_looked_at(act):
+    run = act.finish(*print_lines("step 1 loss 3", "step 2 loss 2"), before=("-n", "1"))
+    act.run("report", run, "-o", "run.html")
+    with serving(act) as ui:
+        assert read(ui, "api/runs")["runs"][0]["last"] == {"loss": 2}
+
+
+def test_a_sweep_is_compared_by_its_tag(act, ui):
+    runs = [act.run("submit", "--tag", "sweep=7", "echo", f"step {i} loss {i}").out.strip() for i in (1, 2)]
+    act.run("wait", *runs)
+    assert {curve["id"] for curve in read(ui, "api/series?tag=sweep%3D7&key=loss")["series"]} == set(runs)
+    page = ui.page("compare?tag=sweep%3D7")
+    assert all(run in page.text for run in runs)
+    assert ui.ask("compare")[0] in (202, 400)
+    assert read(ui, "api/series?tag=sweep%3D8")["series"] == []
+
+
+def test_a_locked_ledger(act):
+    run = act.finish("true")
+    with serving(act) as ui, contextlib.closing(sqlite3.connect(act.home / "ledger.db")) as ledger:
+        assert ids_of(read(ui, "api/runs")) == [run]
+        ledger.execute("BEGIN EXCLUSIVE")
+        assert ui.ask("api/runs?max=9")[2] == '{"wait_ms": 500}\n'
+        ledger.rollback()
+        assert ids_of(read(ui, "api/runs?max=9")) == [run]
+
+
+def test_a_damaged_ledger_and_a_damaged_note(act, ui):
+    run = act.finish("echo", "loss 1", before=("-n", "1"))
+    with contextlib.closing(sqlite3.connect(act.home / "ledger.db")) as ledger:
+        for n, note in enumerate(("[", "[]", '{"numbers": 7, "why": [], "looked": 3}', '{"numbers": {"a": 1, "b": {}}}')):
+            ledger.execute("INSERT OR REPLACE INTO notes VALUES (?, ?)", (run, note))
+            ledger.commit()
+            assert ids_of(read(ui, f"api/runs?since={n + 1}")) == [run], note
+            assert ids_of(read(ui, f"api/runs?since={n + 1}&sort=key:b")) == [run], note
+    (act.home / "ledger.db").write_bytes(b"no ledger" * 1000)
+    document = read(ui, "api/runs?max=99")
+    assert ids_of(document) == [run] and any("damaged" in line for line in document["said"]), document["said"]
 
 
 def test_a_run(act, ui):

@@ -18,8 +18,9 @@ json_t *api_number_json(double value);
 
 /* Returns why a run failed, in a few words: by the rules (NULL: none are known) if the agent knows the class. */
 json_t *api_why_json(const struct flow_run *run, const struct diagnose *rules);
-/* Returns the row of a run in a list. */
-json_t *api_row_json(const struct flow_run *run, const struct diagnose *rules);
+/* Returns the row of a run in a list. note: as of flow_read_notes(), may be NULL; keys: of small curves, NULL: none. */
+json_t *api_row_json(const struct flow_run *run, const json_t *note, const struct act_strv *keys,
+                     const struct diagnose *rules);
 
 /* ---- api_run.c */
 

@@ -22,7 +22,7 @@ static void api_clusters_complete(json_t *row, const struct flow_board_view *vie
 
     for (size_t k = 0; k < view->n; k++)
         if (view->runs[k]->cluster == i && !run_state_is_final(view->runs[k]->run.status.state))
-            json_array_append_new(own, api_row_json(&view->runs[k]->run, NULL));
+            json_array_append_new(own, api_row_json(&view->runs[k]->run, NULL, NULL, NULL));
     json_object_set_new(row, "own_runs", own);
     json_object_set_new(row, "partitions", c->has_summary ? cli_pools_json(&c->summary) : json_array());
     json_object_set_new(row, "node_states", c->has_summary ? cli_node_states_json(&c->summary) : json_null());

@@ -190,7 +190,7 @@ static json_t *gpu_hours_json(const struct flow_run *run)
 json_t *api_report_json(const struct flow_report *r)
 {
     const struct flow_run *run = r->run;
-    json_t *row = api_row_json(run, NULL), *why = api_run_why_json(r);
+    json_t *row = api_row_json(run, NULL, NULL, NULL), *why = api_run_why_json(r);
     ACT_AUTOFREE char *again = act_sprintf("a resubmit %s", run->row.id);
     json_t *json = json_object();
     const struct {

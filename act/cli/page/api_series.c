@@ -138,8 +138,10 @@ static int api_series_read_numbers(const struct page_job *job, const struct flow
     for (size_t i = 0; i < runs->n && rc == 0; i++) {
         struct numbers *numbers = NULL;
         rc = flow_read_numbers(&runs->v[i], -1, &numbers, &rank, err);
-        if (rc == 0)
+        if (rc == 0) {
+            flow_note_numbers(&job->cli->flow, &runs->v[i], numbers);
             api_add_series(&runs->v[i], numbers, &keys, points, list);
+        }
         numbers_free(numbers);
     }
     return rc;

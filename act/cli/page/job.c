@@ -16,22 +16,30 @@
 #include "cli/runs/runs.h"
 #include "codec/json.h"
 #include "flow/board/board.h"
+#include "flow/look/look.h"
 #include "flow/runs/runs.h"
 
 enum { SAID_BYTES = 16 << 10, SAID_LINES = 20, DIGITS = 10 /* of numbers: more than a curve shows */ };
 
 static const struct page_route routes[] = {
-    {"", MADE_PAGE, 0, 0, page_make_table, {"name", "tag", "max", "live"}},
-    {"run", MADE_PAGE, 1, PAGE_IDS, page_make_reports, {"id", "live"}},
-    {"compare", MADE_PAGE, 1, PAGE_IDS, page_make_reports, {"id", "live"}},
-    {"clusters", MADE_PAGE, 0, 0, page_make_clusters, {"live"}},
-    {"api/runs", MADE_JSON, 0, 0, page_make_api_runs, {"name", "tag", "max", "offset", "since"}},
-    {"api/run", MADE_JSON, 1, 1, page_make_api_run, {"id"}},
-    {"api/series", MADE_JSON, 1, PAGE_IDS, page_make_api_series, {"id", "key", "points", "use"}},
-    {"api/log", MADE_JSON, 1, 1, page_make_api_log, {"id", "rank", "name", "from", "bytes"}},
-    {"api/file", MADE_FILE, 1, 1, page_make_api_file, {"id", "name"}},
-    {"api/diff", MADE_JSON, 2, PAGE_IDS, page_make_api_diff, {"id"}},
-    {"api/clusters", MADE_JSON, 0, 0, page_make_api_clusters, {"jobs"}},
+    {"", MADE_PAGE, 0, 0, page_make_table, {"name", "tag", "max", "live"}, true},
+    {"run", MADE_PAGE, 1, PAGE_IDS, page_make_reports, {"id", "live"}, false},
+    {"compare", MADE_PAGE, 0, PAGE_IDS, page_make_reports, {"id", "name", "tag", "live"}, false},
+    {"clusters", MADE_PAGE, 0, 0, page_make_clusters, {"live"}, false},
+    {"api/runs",
+     MADE_JSON,
+     0,
+     API_IDS,
+     page_make_api_runs,
+     {"name", "tag", "max", "offset", "since", "q", "sort", "order", "id", "key"},
+     true},
+    {"api/run", MADE_JSON, 1, 1, page_make_api_run, {"id"}, false},
+    {"api/series", MADE_JSON, 0, API_IDS, page_make_api_series, {"id", "name", "tag", "key", "points", "use"}, false},
+    {"api/log", MADE_JSON, 1, 1, page_make_api_log, {"id", "rank", "name", "from", "bytes"}, false},
+    {"api/file", MADE_FILE, 1, 1, page_make_api_file, {"id", "name"}, false},
+    {"api/diff", MADE_JSON, 2, PAGE_IDS, page_make_api_diff, {"id"}, false},
+    {"api/clusters", MADE_JSON, 0, 0, page_make_api_clusters, {"jobs"}, false},
+    {PAGE_GATHER, MADE_NOTHING, 0, 0, page_gather, {NULL}, false},
 };
 
 const struct page_route *page_route(const char *path)
@@ -137,10 +145,19 @@ const struct act_strv *page_job_said(struct page_job *job)
 
 /* ---- runs */
 
+/* Fetches what is new of the logs of a run; that this cannot be done is only said. */
+static void job_fetch(struct page_job *job, struct flow_run *run)
+{
+    ACT_AUTO(flow_logs) logs = {0};
+    struct act_error err;
+
+    if (cli_fetch_logs(job->cli, run, &logs, &err) < 0 || cli_check_kept(run, &logs, &err) < 0)
+        act_warn("the logs may be old: %s", act_error_text(&err));
+}
+
 int page_find_run(struct page_job *job, const char *id, bool with_logs, struct flow_run *out, struct act_error *err)
 {
     struct flow *flow = &job->cli->flow;
-    ACT_AUTO(flow_logs) logs = {0};
     struct act_error failed;
     int rc = flow_find_run(flow, id, out, err);
 
@@ -153,9 +170,24 @@ int page_find_run(struct page_job *job, const char *id, bool with_logs, struct f
             act_warn("the state may be old: %s", act_error_text(&failed));
         return rc;
     }
-    if (with_logs && (cli_fetch_logs(job->cli, out, &logs, &failed) < 0 || cli_check_kept(out, &logs, &failed) < 0))
-        act_warn("the logs may be old: %s", act_error_text(&failed));
+    if (with_logs)
+        job_fetch(job, out);
     return 0;
+}
+
+static int job_find_labelled(struct page_job *job, bool with_logs, struct flow_runs *out, struct act_error *err)
+{
+    struct flow_table table = {
+        .cluster = job->cli->options.cluster, .max = (int64_t)job->route->most_ids, .with_spec = true};
+    int rc = page_asked_labels(job, &table.labels, err);
+
+    if (rc == 0)
+        rc = flow_list_runs(&job->cli->flow, &table, out, err);
+    if (rc == 0 && out->n < out->total)
+        act_warn("the newest %zu of %zu runs are shown", out->n, out->total);
+    for (size_t i = 0; i < out->n && rc == 0 && with_logs; i++)
+        job_fetch(job, &out->v[i]);
+    return rc;
 }
 
 int page_find_runs(struct page_job *job, bool with_logs, struct flow_runs *out, struct act_error *err)
@@ -163,12 +195,31 @@ int page_find_runs(struct page_job *job, bool with_logs, struct flow_runs *out, 
     const char *id;
     int rc = 0;
 
+    if (!page_asked(job, "id", 0) && !page_asked(job, "tag", 0) && !page_asked(job, "name", 0))
+        return act_error_set(err, ACT_USAGE, "which run? 'id' names one");
+    if (!page_asked(job, "id", 0))
+        return job_find_labelled(job, with_logs, out, err);
     for (size_t i = 0; rc == 0 && (id = page_asked(job, "id", i)); i++) {
         struct flow_run run = {0};
         rc = page_find_run(job, id, with_logs, &run, err);
         if (rc == 0)
             flow_runs_take(out, &run);
     }
+    return rc;
+}
+
+int page_gather(struct page_job *job, struct act_error *err)
+{
+    enum { RUNS_LOOKED_AT = 1000, TIME_MS = 5000, SOON_S = 1, LATER_S = 30 };
+    const struct flow_table table = {.max = RUNS_LOOKED_AT, .as_known = true};
+    struct flow *flow = &job->cli->flow;
+    ACT_AUTO(flow_runs) runs = {0};
+    bool more = false;
+    int rc = flow_list_runs(flow, &table, &runs, err);
+
+    if (rc == 0)
+        rc = flow_gather_notes(flow, &runs, TIME_MS, &more, err);
+    job->refresh_s = more ? SOON_S : LATER_S;
     return rc;
 }
 

@@ -29,7 +29,9 @@
 struct cli;
 struct flow_board;
 
-enum { PAGE_IDS = 16, PAGE_PARAMS = 12, PAGE_REFRESH_S = 10 };
+enum { PAGE_IDS = 16, API_IDS = 64, PAGE_PARAMS = 12, PAGE_REFRESH_S = 10 };
+
+#define PAGE_GATHER "gather" /* what no browser asks for: it reads the numbers of runs for the next list */
 
 struct page_job;
 
@@ -39,6 +41,7 @@ struct page_route {
     size_t least_ids, most_ids;
     int (*make)(struct page_job *job, struct act_error *err);
     const char *params[PAGE_PARAMS]; /* the names that it knows */
+    bool gathers;                    /* it lists runs, so that their numbers are wanted soon */
 };
 
 /* Returns the route of a path; NULL: there is none. */
@@ -73,7 +76,7 @@ const struct act_strv *page_job_said(struct page_job *job);
  * logs is fetched. */
 int page_find_run(struct page_job *job, const char *id, bool with_logs, struct flow_run *out,
                   struct act_error *err) ACT_NODISCARD;
-/* Finds all that were asked for, as "id". */
+/* Finds all that were asked for, by "id", or by "name" and "tag". None: -ACT_USAGE. */
 int page_find_runs(struct page_job *job, bool with_logs, struct flow_runs *out, struct act_error *err) ACT_NODISCARD;
 /* Tells whether one of them has not ended. */
 bool page_is_one_active(const struct flow_runs *runs);
@@ -89,6 +92,7 @@ int page_make_api_log(struct page_job *job, struct act_error *err);
 int page_make_api_file(struct page_job *job, struct act_error *err);
 int page_make_api_diff(struct page_job *job, struct act_error *err);
 int page_make_api_clusters(struct page_job *job, struct act_error *err);
+int page_gather(struct page_job *job, struct act_error *err);
 int page_make_clusters(struct page_job *job, struct act_error *err);
 
 #endif

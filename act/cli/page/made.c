@@ -69,6 +69,7 @@ struct made {
     char *policy;
     size_t n_makers;
     struct page v[KEPT];
+    struct page behind; /* what no visit waits for */
 };
 
 struct made *made_new(struct engine *engine)
@@ -79,6 +80,7 @@ struct made *made_new(struct engine *engine)
     made->policy = page_policy(true);
     for (size_t i = 0; i < KEPT; i++)
         made->v[i].all = made;
+    made->behind.all = made;
     return made;
 }
 
@@ -88,7 +90,7 @@ struct made *made_new(struct engine *engine)
 static void made_send(struct web_visit *visit, enum made_form form, struct web_answer answer)
 {
     static const char *const types[] = {
-        [MADE_PAGE] = "text/html", [MADE_JSON] = "application/json", [MADE_FILE] = "text/plain"};
+        [MADE_PAGE] = "text/html", [MADE_JSON] = "application/json", [MADE_FILE] = "text/plain", [MADE_NOTHING] = NULL};
 
     answer.type = types[form];
     answer.policy = form == MADE_PAGE ? answer.policy : NULL;
@@ -362,7 +364,7 @@ static void release_maker(struct page *p)
     act_buf_release(&p->out.text);
     act_buf_release(&p->err.text);
     p->given_up = NULL;
-    p->all->n_makers--;
+    p->all->n_makers -= p != &p->all->behind;
 }
 
 static void maker_ended(void *arg)
@@ -455,7 +457,7 @@ static void made_make(struct page *p)
 
     p->end_fd = -1;
     p->begun_ms = act_now_monotonic_ms();
-    p->all->n_makers++;
+    p->all->n_makers += p != &p->all->behind;
     if (start_maker(p, &err) == 0) {
         p->state = MAKING;
         engine_timer(p->all->engine, MAKING_MS, took_too_long, p);
@@ -546,20 +548,36 @@ void made_answer(struct made *made, const struct made_wish *wish, struct web_vis
     make_waiting(made);
 }
 
+void made_want(struct made *made, const struct act_strv *words)
+{
+    struct page *p = &made->behind;
+
+    if (p->state == MAKING || (p->state == MADE && p->due_ms > act_now_monotonic_ms()))
+        return;
+    release_page(p);
+    p->form = MADE_NOTHING;
+    act_strv_copy(&p->words, words->v, words->n);
+    made_make(p);
+}
+
+static void made_end(struct page *p)
+{
+    if (p->state == MAKING) {
+        kill_maker(p);
+        waitpid(p->pid, NULL, 0);
+        release_maker(p);
+    }
+    engine_forget(p->all->engine, p);
+    release_page(p);
+}
+
 void made_free(struct made *made)
 {
     if (!made)
         return;
-    for (size_t i = 0; i < KEPT; i++) {
-        struct page *p = &made->v[i];
-        if (p->state == MAKING) {
-            kill_maker(p);
-            waitpid(p->pid, NULL, 0);
-            release_maker(p);
-        }
-        engine_forget(made->engine, p);
-        release_page(p);
-    }
+    for (size_t i = 0; i < KEPT; i++)
+        made_end(&made->v[i]);
+    made_end(&made->behind);
     free(made->policy);
     free(made);
 }

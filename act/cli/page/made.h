@@ -19,9 +19,10 @@ struct made *made_new(struct engine *engine);
 void made_free(struct made *made);
 
 enum made_form {
-    MADE_PAGE, /* HTML */
-    MADE_JSON, /* data, for a program */
-    MADE_FILE, /* the bytes of a file, to be kept: plain text to whoever shows it */
+    MADE_PAGE,    /* HTML */
+    MADE_JSON,    /* data, for a program */
+    MADE_FILE,    /* the bytes of a file, to be kept: plain text to whoever shows it */
+    MADE_NOTHING, /* only what it does matters */
 };
 struct made_wish {
     const struct act_strv *words; /* for "a __page" */
@@ -30,6 +31,10 @@ struct made_wish {
 };
 /* Answers a visit with what "a __page" makes of the words. */
 void made_answer(struct made *made, const struct made_wish *wish, struct web_visit *visit);
+
+/* Has "a __page" do something that no visit waits for, unless it was done a while ago. It keeps nobody from being
+ * answered. */
+void made_want(struct made *made, const struct act_strv *words);
 
 /* What is answered instead. */
 struct made_words {

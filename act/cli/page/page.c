@@ -44,6 +44,8 @@ int page_make_reports(struct page_job *job, struct act_error *err)
     for (; n < runs.n && rc == 0; n++)
         rc = flow_report(&job->cli->flow, &runs.v[n], -1, n > 0 ? &runs.v[0] : NULL, &reports[n], err);
     const struct page_live live = {page_job_said(job), job->refresh_s > 0, query};
+    if (rc == 0 && n == 0)
+        rc = act_error_set(err, ACT_NOT_FOUND, "no run is tagged so, or has such a name");
     if (rc == 0)
         page_write(reports, n, NULL, &live, &job->body);
     for (size_t i = 0; i < n; i++)

@@ -70,35 +70,57 @@ static bool cmd_ui_knows(const struct page_route *route, const char *query)
     return web_params_are(query, names);
 }
 
-static void cmd_ui_refuse(struct web_visit *visit, enum made_form form, int status, const char *title, const char *text)
+static const struct page_route *cmd_ui_route(const char *path)
 {
-    ACT_AUTOFREE char *policy = page_policy(false);
+    const struct page_route *route = page_route(path);
 
-    made_say(visit, &(struct made_words){.form = form, .status = status, .title = title, .text = text}, policy);
+    return route && route->form != MADE_NOTHING ? route : NULL;
+}
+
+/* Has the numbers of runs read that the next list shows. */
+static void cmd_ui_gather(struct ui *ui)
+{
+    ACT_AUTO(act_strv) words = {0};
+
+    ACT_STRV_PUSH(&words, "--", PAGE_GATHER);
+    made_want(ui->made, &words);
+}
+
+/* Returns why a request is refused before anything is made; status 0: it is not. */
+static struct made_words cmd_ui_refusal(const struct page_route *route, const char *path, const char *query, size_t ids)
+{
+    if (!route)
+        return (struct made_words){act_starts_with(path, "api/") ? MADE_JSON : MADE_PAGE, 404, "There is no such page",
+                                   "The table of all runs leads to all pages that there are.", 0};
+    if (!cmd_ui_knows(route, query))
+        return (struct made_words){route->form, 400, "That cannot be asked",
+                                   "The address asks for something that this page does not know.", 0};
+    if (ids < route->least_ids)
+        return (struct made_words){route->form, 400, "Which run?", "The address names no run, or too few.", 0};
+    if (ids > route->most_ids)
+        return (struct made_words){route->form, 400, "Fewer runs, please",
+                                   "The address names more runs than one page shows.", 0};
+    return (struct made_words){0};
 }
 
 static void cmd_ui_answer(void *arg, struct web_visit *visit, const char *path, const char *query)
 {
-    const struct page_route *route = page_route(path);
+    const struct page_route *route = cmd_ui_route(path);
     struct ui *ui = arg;
     ACT_AUTO(act_strv) words = {0};
     ACT_AUTOFREE char *live = web_param(query, "live", 0);
     size_t ids = route ? cmd_ui_words_of(route, query, &words) : 0;
+    const struct made_words refusal = cmd_ui_refusal(route, path, query, ids);
 
-    if (!route)
-        cmd_ui_refuse(visit, act_starts_with(path, "api/") ? MADE_JSON : MADE_PAGE, 404, "There is no such page",
-                      "The table of all runs leads to all pages that there are.");
-    else if (!cmd_ui_knows(route, query))
-        cmd_ui_refuse(visit, route->form, 400, "That cannot be asked",
-                      "The address asks for something that this page does not know.");
-    else if (ids < route->least_ids)
-        cmd_ui_refuse(visit, route->form, 400, "Which run?", "The address names no run, or too few.");
-    else if (ids > route->most_ids)
-        cmd_ui_refuse(visit, route->form, 400, "Fewer runs, please",
-                      "The address names more runs than one page shows.");
-    else
-        made_answer(ui->made, &(struct made_wish){.words = &words, .form = route->form, .held = act_streq(live, "0")},
-                    visit);
+    if (refusal.status > 0) {
+        ACT_AUTOFREE char *policy = page_policy(false);
+        made_say(visit, &refusal, policy);
+        return;
+    }
+    made_answer(ui->made, &(struct made_wish){.words = &words, .form = route->form, .held = act_streq(live, "0")},
+                visit);
+    if (route->gathers)
+        cmd_ui_gather(ui);
 }
 
 /* ---- the address */

@@ -6,6 +6,7 @@
  *   outputs.c   what it wrote into its mapped folders
  *   here.c      the copies of its logs, which most of that is read from
  *   piece.c     a piece of a log
+ *   notes.c     what the ledger keeps of the numbers of runs
  *   files.c     the files that a run has written, where they are
  *   diff.c      in what two runs differ
  *   lines.c     in what two texts differ
@@ -13,6 +14,7 @@
 #ifndef ACT_FLOW_LOOK_LOOK_H
 #define ACT_FLOW_LOOK_LOOK_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -132,6 +134,19 @@ struct flow_files_wanted {
 int flow_list_files(struct flow *flow, const struct flow_run *run, const struct flow_files_wanted *what,
                     struct flow_files *out, struct act_error *err) ACT_NODISCARD;
 void flow_files_release(struct flow_files *files);
+
+/* ---- notes: the last numbers of runs, a small curve of each, and why a run failed, for lists of many runs */
+
+/* Reads the notes of n runs into out[n]: new references to objects as notes.c describes them, NULL where there is none.
+ */
+int flow_read_notes(struct flow *flow, const struct flow_run *runs, size_t n, json_t **out,
+                    struct act_error *err) ACT_NODISCARD;
+/* Writes down the numbers of a run that were read for another reason. They are sorted. */
+void flow_note_numbers(struct flow *flow, const struct flow_run *run, struct numbers *numbers);
+/* Looks at the logs of runs that have changed since they were last looked at, the first ones first, until that has
+ * taken time_ms. *out_more: others are left. */
+int flow_gather_notes(struct flow *flow, struct flow_runs *runs, int64_t time_ms, bool *out_more,
+                      struct act_error *err) ACT_NODISCARD;
 
 /* ---- a piece of a log */
 

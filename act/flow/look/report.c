@@ -255,6 +255,8 @@ int flow_report(struct flow *flow, const struct flow_run *run, int rank, const s
         report_ask_why(flow, out);
     }
     flow_here_close(&here);
+    if (rc == 0 && rank < 0)
+        flow_note_numbers(flow, run, out->numbers);
     return rc;
 }
 
