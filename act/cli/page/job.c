@@ -87,7 +87,7 @@ char *page_asked_query(const struct page_job *job)
     for (size_t i = 1; i < words->n; i++) {
         const char *value = strchr(words->v[i], '=');
         ACT_AUTOFREE char *name = act_strndup(words->v[i], value ? (size_t)(value - words->v[i]) : 0);
-        if (value)
+        if (value && strcmp(name, "live") != 0)
             page_add_query(&query, name, value + 1);
     }
     return query.len > 0 ? act_buf_steal(&query) : act_strdup("");

@@ -40,21 +40,15 @@ struct stream {
     struct act_buf text;
 };
 
-struct waiting {
-    struct web_visit *visit;
-    bool held; /* the browser is not to ask again */
-};
-
 struct page {
     struct made *all;
     enum state state;
     struct act_strv words;
     enum made_form form;
-    struct waiting *visits; /* for it */
+    struct web_visit **visits; /* for it */
     size_t n_visits;
     int64_t used_ms, begun_ms, due_ms; /* due: when it is to be made again */
     int status;
-    bool changes;          /* the browser is to ask again */
     struct web_body *body; /* as it was made last; NULL: never */
     size_t n_body;         /* its bytes */
     /* While it is being made: */
@@ -104,24 +98,22 @@ static enum made_form made_words_form(enum made_form form)
     return form == MADE_JSON ? MADE_JSON : MADE_PAGE;
 }
 
-static void made_give_answer(const struct page *p, struct web_visit *visit, int refresh_s)
-{
-    made_send(
-        visit, p->status == 200 ? p->form : made_words_form(p->form),
-        (struct web_answer){.status = p->status, .policy = p->all->policy, .refresh_s = refresh_s, .body = p->body});
-}
-
 /* Returns for how long a page is good, rounded up. */
-static int left_s(const struct page *p)
+static int made_left_s(const struct page *p)
 {
     int64_t left_ms = p->due_ms - act_now_monotonic_ms();
 
     return left_ms <= 0 ? 1 : (int)((left_ms + 999) / 1000);
 }
 
-static void answer_made(const struct page *p, bool held, struct web_visit *visit)
+/* Answers with what was made. A page itself says when it is to be asked for again; what is not one cannot. */
+static void made_give_answer(const struct page *p, struct web_visit *visit)
 {
-    made_give_answer(p, visit, p->changes && !held ? left_s(p) : 0);
+    int refresh_s = p->status == 502 ? made_left_s(p) : 0;
+
+    made_send(
+        visit, p->status == 200 ? p->form : made_words_form(p->form),
+        (struct web_answer){.status = p->status, .policy = p->all->policy, .refresh_s = refresh_s, .body = p->body});
 }
 
 /* Appends what stands in place of a page or of data. */
@@ -178,9 +170,9 @@ static void answer_impatient(void *arg)
 
     for (size_t i = 0; i < p->n_visits; i++)
         if (p->body)
-            made_give_answer(p, p->visits[i].visit, p->visits[i].held ? 0 : SOON_S);
+            made_give_answer(p, p->visits[i]);
         else
-            made_say_soon(p, p->visits[i].visit);
+            made_say_soon(p, p->visits[i]);
     p->n_visits = 0;
 }
 
@@ -188,7 +180,7 @@ static void made_answer_all(struct page *p)
 {
     engine_forget(p->all->engine, p);
     for (size_t i = 0; i < p->n_visits; i++)
-        answer_made(p, p->visits[i].held, p->visits[i].visit);
+        made_give_answer(p, p->visits[i]);
     p->n_visits = 0;
 }
 
@@ -276,7 +268,6 @@ static bool made_take_page(struct page *p)
     act_buf_add(&body, p->out.text.data + len, p->out.text.len - len);
     made_keep_body(p, &body);
     p->status = 200;
-    p->changes = refresh_s > 0;
     p->due_ms = due_ms(p, refresh_s);
     return true;
 }
@@ -303,7 +294,6 @@ static void take_failure(struct page *p, int exit_status)
     made_put_words(p->form, "This page cannot be shown", said, &body);
     made_keep_body(p, &body);
     p->status = p->given_up ? 502 : made_status_of(exit_status);
-    p->changes = p->status == 502;
     p->due_ms = due_ms(p, FAILED_S);
 }
 
@@ -536,10 +526,10 @@ void made_answer(struct made *made, const struct made_wish *wish, struct web_vis
     }
     p->used_ms = now_ms;
     if (p->state == MADE && p->due_ms > now_ms) {
-        answer_made(p, wish->held, visit);
+        made_give_answer(p, visit);
         return;
     }
-    ACT_PUSH(p->visits, p->n_visits, (struct waiting){visit, wish->held});
+    ACT_PUSH(p->visits, p->n_visits, visit);
     if (p->n_visits == 1)
         engine_timer(made->engine, PATIENCE_MS, answer_impatient, p);
     if (p->state == WAITING || p->state == MAKING)

@@ -27,7 +27,6 @@ enum made_form {
 struct made_wish {
     const struct act_strv *words; /* for "a __page" */
     enum made_form form;
-    bool held; /* the browser is not to ask again */
 };
 /* Answers a visit with what "a __page" makes of the words. */
 void made_answer(struct made *made, const struct made_wish *wish, struct web_visit *visit);

@@ -10,6 +10,19 @@
 
 enum { DEFAULT_MAX = 200 };
 
+/* Tells whether a page that may change is to be asked for again by itself. */
+static bool page_is_live(const struct page_job *job)
+{
+    return job->refresh_s > 0 && !act_streq(page_asked(job, "live", 0), "0");
+}
+
+/* For browsers without scripts. */
+static void page_add_refresh(struct page_job *job)
+{
+    if (page_is_live(job))
+        act_buf_addf(&job->body, "<noscript><meta http-equiv=\"refresh\" content=\"%d\"></noscript>\n", job->refresh_s);
+}
+
 int page_make_table(struct page_job *job, struct act_error *err)
 {
     struct cli *cli = job->cli;
@@ -28,7 +41,8 @@ int page_make_table(struct page_job *job, struct act_error *err)
     if (rc < 0)
         return rc;
     job->refresh_s = PAGE_REFRESH_S;
-    page_runs(&runs, &filter, &(struct page_live){page_job_said(job), true, query}, &job->body);
+    page_runs(&runs, &filter, &(struct page_live){page_job_said(job), page_is_live(job), query}, &job->body);
+    page_add_refresh(job);
     return 0;
 }
 
@@ -43,11 +57,13 @@ int page_make_reports(struct page_job *job, struct act_error *err)
     job->refresh_s = page_is_one_active(&runs) ? PAGE_REFRESH_S : 0;
     for (; n < runs.n && rc == 0; n++)
         rc = flow_report(&job->cli->flow, &runs.v[n], -1, n > 0 ? &runs.v[0] : NULL, &reports[n], err);
-    const struct page_live live = {page_job_said(job), job->refresh_s > 0, query};
+    const struct page_live live = {page_job_said(job), page_is_live(job), query};
     if (rc == 0 && n == 0)
         rc = act_error_set(err, ACT_NOT_FOUND, "no run is tagged so, or has such a name");
     if (rc == 0)
         page_write(reports, n, NULL, &live, &job->body);
+    if (rc == 0)
+        page_add_refresh(job);
     for (size_t i = 0; i < n; i++)
         flow_report_release(&reports[i]);
     return rc;

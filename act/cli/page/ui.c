@@ -55,7 +55,7 @@ static size_t cmd_ui_words_of(const struct page_route *route, const char *query,
     cmd_ui_add_values(query, "cluster", "--cluster", out);
     ACT_STRV_PUSH(out, "--", route->path);
     for (size_t i = 0; i < PAGE_PARAMS && route->params[i]; i++) {
-        size_t n = strcmp(route->params[i], "live") == 0 ? 0 : cmd_ui_add_values(query, route->params[i], NULL, out);
+        size_t n = cmd_ui_add_values(query, route->params[i], NULL, out);
         ids += strcmp(route->params[i], "id") == 0 ? n : 0;
     }
     return ids;
@@ -108,7 +108,6 @@ static void cmd_ui_answer(void *arg, struct web_visit *visit, const char *path, 
     const struct page_route *route = cmd_ui_route(path);
     struct ui *ui = arg;
     ACT_AUTO(act_strv) words = {0};
-    ACT_AUTOFREE char *live = web_param(query, "live", 0);
     size_t ids = route ? cmd_ui_words_of(route, query, &words) : 0;
     const struct made_words refusal = cmd_ui_refusal(route, path, query, ids);
 
@@ -117,8 +116,7 @@ static void cmd_ui_answer(void *arg, struct web_visit *visit, const char *path, 
         made_say(visit, &refusal, policy);
         return;
     }
-    made_answer(ui->made, &(struct made_wish){.words = &words, .form = route->form, .held = act_streq(live, "0")},
-                visit);
+    made_answer(ui->made, &(struct made_wish){.words = &words, .form = route->form}, visit);
     if (route->gathers)
         cmd_ui_gather(ui);
 }
