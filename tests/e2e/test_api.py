@@ -1,4 +1,4 @@
-"""The data behind the pages of `a ui`: the same rows as `--json`, for programs. Who may ask, and the pages: test_ui.py."""
+"""The data behind the pages of `a ui`: the rows of `--json`, for programs. Who may ask, and the pages: test_ui.py."""
 import contextlib
 import json
 import math
@@ -77,8 +77,8 @@ def ids_of(document):
 
 def test_numbers_of_runs_in_the_list(act, ui):
     """They are read behind the first answer, and kept with the runs."""
-    slow, quick = (act.run("submit", "--tag", f"lr={lr}", "sh", "-c", f"for i in $(seq 1 100); do echo step $i loss $(({loss} - i)) "
-                           f"acc 0.5; done; exit {status}").out.strip()
+    slow, quick = (act.run("submit", "--tag", f"lr={lr}", "sh", "-c", "for i in $(seq 1 100); do "
+                           f"echo step $i loss $(({loss} - i)) acc 0.5; done; exit {status}").out.strip()
                    for lr, loss, status in (("0.1", 500, 3), ("1e-3", 300, 0)))
     none = act.run("submit", "--name", "none", "true").out.strip()
     act.run("wait", slow, quick, none, status=3)
@@ -89,14 +89,16 @@ def test_numbers_of_runs_in_the_list(act, ui):
     asked = [1]
     runs = act.until(numbers, "the numbers were read")
     assert runs[slow]["last"] == {"loss": 400, "acc": 0.5} and runs[quick]["last"]["loss"] == 200
-    assert len(runs[quick]["spark"]["loss"]) == 24 and runs[quick]["spark"]["loss"][-1] == 200
+    spark = runs[quick]["spark"]["loss"]
+    assert len(spark) == 24 and (spark[0], spark[-1]) == (50, 0) and spark == sorted(spark, reverse=True)
     assert runs[none]["last"] == {} and runs[none]["spark"] == {}
     document = read(ui, "api/runs?sort=key:loss&key=acc")
     assert ids_of(document) == [quick, slow, none] and document["keys"] == ["acc", "loss"]
     assert list(document["runs"][0]["spark"]) == ["acc"]
-    for asked_for, shown in {"sort=key:loss&order=desc": [slow, quick, none], "q=loss<250": [quick], "q=lr%3D0.001": [quick],
-                             "q=lr%3D0.1+state:fail": [slow], "q=state:failed+lr<0.05": [], "q=acc>%3D0.5": [quick, slow],
-                             "q=NONE": [none], "q=cluster:aml&max=1&offset=1": [quick], "sort=tag:lr": [quick, slow, none],
+    for asked_for, shown in {"sort=key:loss&order=desc": [slow, quick, none], "q=loss<250": [quick],
+                             "q=lr%3D0.001": [quick], "q=lr%3D0.1+state:fail": [slow], "q=state:failed+lr<0.05": [],
+                             "q=acc>%3D0.5": [quick, slow], "q=NONE": [none], "q=why:lab": [],
+                             "q=cluster:aml&max=1&offset=1": [quick], "sort=tag:lr": [quick, slow, none],
                              "sort=name": [none, quick, slow], "sort=age&order=desc": [slow, quick, none],
                              "sort=state": [none, quick, slow], f"id={slow}&id={none}": [none, slow],
                              "q=no-such-word": []}.items():
@@ -107,7 +109,7 @@ def test_numbers_of_runs_in_the_list(act, ui):
         assert read(ui, f"api/runs?{wrong}", 400)["error"], wrong
     act.run("rm", "-y", f"{slow}:")
     with contextlib.closing(sqlite3.connect(act.home / "ledger.db")) as ledger:
-        assert {row[0] for row in ledger.execute("SELECT run FROM notes")} == {quick, none}, "the note goes with the run"
+        assert {row[0] for row in ledger.execute("SELECT run FROM notes")} == {quick, none}, "a note goes with its run"
 
 
 def test_numbers_of_a_run_that_was_looked_at(act):
@@ -140,7 +142,8 @@ def test_a_locked_ledger(act):
 def test_a_damaged_ledger_and_a_damaged_note(act, ui):
     run = act.finish("echo", "loss 1", before=("-n", "1"))
     with contextlib.closing(sqlite3.connect(act.home / "ledger.db")) as ledger:
-        for n, note in enumerate(("[", "[]", '{"numbers": 7, "why": [], "looked": 3}', '{"numbers": {"a": 1, "b": {}}}')):
+        for n, note in enumerate(("[", "[]", '{"numbers": 7, "why": [], "looked": 3}',
+                                  '{"numbers": {"a": 1, "b": [], "c": [{}, 7], "d": [1, "\\\\u0001"]}}')):
             ledger.execute("INSERT OR REPLACE INTO notes VALUES (?, ?)", (run, note))
             ledger.commit()
             assert ids_of(read(ui, f"api/runs?since={n + 1}")) == [run], note
@@ -196,6 +199,47 @@ def test_curves(act, ui):
     assert read(ui, "api/other", 404)["error"]
 
 
+WRITER = '''
+import pathlib, struct
+def crc(data):
+    value = 0xffffffff
+    for byte in data:
+        value ^= byte
+        for _ in range(8):
+            value = value >> 1 ^ (0x82f63b78 if value & 1 else 0)
+    value ^= 0xffffffff
+    return struct.pack("<I", ((value >> 15 | value << 17) + 0xa282ead8) & 0xffffffff)
+def record(data):
+    length = struct.pack("<Q", len(data))
+    return length + crc(length) + data + crc(data)
+def scalar(time, step, tag, value):
+    one = b"\\x0a" + bytes([len(tag)]) + tag + b"\\x15" + struct.pack("<f", value)
+    summary = b"\\x0a" + bytes([len(one)]) + one
+    return record(b"\\x09" + struct.pack("<d", time) + b"\\x10" + bytes([step]) + b"\\x2a" + bytes([len(summary)]) + summary)
+for folder, value in FOLDERS:
+    path = pathlib.Path("output", folder, "events.out.tfevents.1.host.1")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(record(b"\\x1a\\x0dbrain.Event:2") + b"".join(
+        scalar(1.7e9 + i, i, tag, value / (i + 1)) for i in range(50) for tag in (b"loss", b"val acc")) + b"half")
+print("step 1 loss 7")
+'''
+
+
+def test_event_files_are_curves(act, ui):
+    (act.store / "files/output").mkdir(parents=True)
+    act.write("one.py", WRITER.replace("FOLDERS", '(("logs", 4),)'))
+    act.write("two.py", WRITER.replace("FOLDERS", '(("logs/train", 4), ("logs/test", 2))'))
+    one = act.finish("python3", "one.py", before=("-n", "1"))
+    series = {curve["key"]: curve for curve in read(ui, f"api/series?id={one}")["series"]}
+    assert set(series) == {"loss", "val_acc"} and series["loss"]["y"] == [7], "the log's values count"
+    assert series["val_acc"]["x"] == list(range(50)) and series["val_acc"]["y"][0] == 4
+    assert series["val_acc"]["t"] == [1_700_000_000 + i for i in range(50)] and series["loss"]["t"] is None
+    two = act.finish("python3", "two.py", before=("-n", "1"))
+    series = {curve["key"]: curve for curve in read(ui, f"api/series?id={two}&key=train/loss&key=test/val_acc")["series"]}
+    assert series["train/loss"]["y"][0] == 4 and series["test/val_acc"]["y"][0] == 2
+    assert act.run("plot", "--csv", "train/loss", two).out.count("\n") == 51
+
+
 def test_use_of_nodes(act, ui):
     run = act.finish("echo", "loss 1", before=("-n", "1"))
     act.run("q", run)
@@ -205,13 +249,15 @@ def test_use_of_nodes(act, ui):
     curves = {(curve["what"], curve["gpu"]): curve for curve in document["use"] if curve["node"] == "n1"}
     assert ("gpu_busy", 0) in curves and ("gpu_memory", 1) in curves and ("gpu_busy", 2) not in curves
     memory = curves["memory", None]
+    assert (memory["label"], memory["chart"]) == ("memory used", "CPU, memory, disks")
+    assert (curves["gpu_busy", 1]["label"], curves["gpu_busy", 1]["chart"]) == ("GPU 1", "GPUs, busy")
     assert len(memory["x"]) == len(memory["y"]) == 100 and memory["unit"] == "share" and memory["x"][0] == 1790000000
     assert curves["net_sent", None]["unit"] == "bytes_per_s"
 
 
 def test_a_log(act, ui):
-    run = act.finish("sh", "-c", "for i in $(seq 1 100); do echo line $i \u00e4\u20ac\U0001f600; done; printf '\\377\\000bad'",
-                     before=("-n", "1"))
+    run = act.finish("sh", "-c", "for i in $(seq 1 100); do echo line $i \u00e4\u20ac\U0001f600; done; "
+                     "printf '\\377\\000bad'", before=("-n", "1"))
     name = read(ui, f"api/log?id={run}")["name"]
     log = act.run("cat", f"{run}:{name}").out.encode(errors="surrogateescape")
     whole, at, pieces = "", 0, 0
@@ -248,7 +294,8 @@ def test_a_file(act, ui):
 
 
 def test_a_log_that_grows(act, ui):
-    act.write("main.sh", f"printf 'half \\303'; while [ ! -e {act.scratch}/stop ]; do sleep 0.1; done; printf '\\244 done'")
+    act.write("main.sh", f"printf 'half \\303'; while [ ! -e {act.scratch}/stop ]; do sleep 0.1; done; "
+              "printf '\\244 done'")
     run = act.submit("sh", "main.sh", before=("-n", "1"))
     act.until(lambda: "half" in act.run("logs", run, status=None).out, "it has begun")
     piece = read(ui, f"api/log?id={run}&from=0")
@@ -266,6 +313,12 @@ def test_differences(act, ui):
     said = json.loads(act.run("diff", "--json", one, two).out)
     assert {k: said[k] for k in diff} == diff and diff["differences"]
     assert len(read(ui, f"api/diff?id={one}&id={two}&id={one}")["diffs"]) == 1, "a run once"
+    three = act.run("submit", "--tag", "lr=3", "echo", "1").out.strip()
+    act.run("wait", three)
+    document = read(ui, f"api/diff?id={one}&id={two}&id={three}")
+    assert document["runs"] == [one, two, three]
+    values = {(d["part"], d["name"]): d["values"] for d in document["differences"]}
+    assert values["command", None] == ["echo 1", "echo 2", "echo 1"], values
     assert read(ui, f"api/diff?id={one}", 400)["error"]
 
 

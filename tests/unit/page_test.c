@@ -71,8 +71,7 @@ TEST(filters_hold)
         {"loss<inf", false},
         {"=", true},
     };
-    json_t *note = json_pack("{s:{s:{s:f},s:{s:n}},s:s}", "numbers", "loss", "last", 0.5, "acc", "last", "why",
-                             "out of GPU memory");
+    json_t *note = json_pack("{s:{s:[f],s:[n]},s:s}", "numbers", "loss", 0.5, "acc", "why", "out of GPU memory");
     const struct page_row row = row_of(note);
 
     for (size_t i = 0; i < COUNT(rows); i++) {
@@ -108,7 +107,7 @@ TEST(rows_are_sorted)
         for (size_t k = 0; k < COUNT(ids); k++)
             v[k] = (struct page_row){
                 .run = {.row = {.id = ids[k], .name = names[k], .tags = tags[k], .created_unix_s = 9}},
-                .note = last[k] > 0 ? json_pack("{s:{s:{s:f}}}", "numbers", "loss", "last", last[k]) : NULL,
+                .note = last[k] > 0 ? json_pack("{s:{s:[f]}}", "numbers", "loss", last[k]) : NULL,
                 .at = k};
         assert_true(page_order_read(rows[i].by, &order));
         order.descends = rows[i].descends;

@@ -1,5 +1,5 @@
-/* api.h - runs, curves and clusters as data: what the pages of 'a ui' read, and what a report has inside. Rows are those
- * of 'a q --json', 'a why --json' and so on; what a page needs besides is added to them. */
+/* api.h - runs, curves and clusters as data: what the pages of 'a ui' read, and what a report has inside. Rows are
+ * those of 'a q --json', 'a why --json' and so on; what a page needs besides is added to them. */
 #ifndef ACT_CLI_PAGE_API_H
 #define ACT_CLI_PAGE_API_H
 

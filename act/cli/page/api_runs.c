@@ -33,7 +33,17 @@ json_t *api_why_json(const struct flow_run *run, const struct diagnose *rules)
     return cli_text_json(text);
 }
 
-/* Returns the last values of numbers, and small curves of those among keys. */
+/* Returns the heights of a small curve, from 0 to FLOW_NOTE_HIGH. */
+static json_t *api_runs_spark_json(const char *text)
+{
+    json_t *list = json_array();
+
+    for (; text && *text >= FLOW_NOTE_LOW && *text <= FLOW_NOTE_LOW + FLOW_NOTE_HIGH; text++)
+        json_array_append_new(list, json_integer(*text - FLOW_NOTE_LOW));
+    return list;
+}
+
+/* Adds the last values of numbers, and small curves of those among keys. */
 static void api_runs_add_numbers(json_t *row, const json_t *note, const struct act_strv *keys)
 {
     json_t *last = json_object(), *spark = json_object(), *number;
@@ -41,9 +51,10 @@ static void api_runs_add_numbers(json_t *row, const json_t *note, const struct a
 
     json_object_foreach(json_object_get(note, "numbers"), name, number)
     {
-        json_object_set(last, name, json_object_get(number, "last"));
+        json_t *value = json_array_get(number, 0);
+        json_object_set_new(last, name, json_is_number(value) ? json_incref(value) : json_null());
         if (keys && act_strv_has(keys, name))
-            json_object_set(spark, name, json_object_get(number, "spark"));
+            json_object_set_new(spark, name, api_runs_spark_json(json_string_value(json_array_get(number, 1))));
     }
     json_object_set_new(row, "last", last);
     json_object_set_new(row, "spark", spark);

@@ -4,6 +4,8 @@
 #include "cli/command/command.h"
 #include "cli/page/api.h"
 #include "cli/page/job.h"
+#include "cli/print/print.h"
+#include "codec/json.h"
 #include "flow/flow.h"
 #include "flow/look/look.h"
 
@@ -41,6 +43,22 @@ static void add_points(const struct series *s, json_t *x, json_t *y)
     }
 }
 
+/* Returns the times at these places of a curve; null: they are not known. */
+static json_t *api_series_times_json(const json_t *x, const struct series *times)
+{
+    json_t *list = times->n > 0 ? json_array() : json_null(), *place;
+    size_t i, at = 0;
+
+    json_array_foreach(x, i, place)
+    {
+        while (at + 1 < times->n && times->v[at + 1].x <= json_number_value(place))
+            at++;
+        if (times->n > 0)
+            json_array_append_new(list, api_number_json(times->v[at].y));
+    }
+    return list;
+}
+
 static json_t *api_series_curve_json(const struct flow_run *run, struct numbers_key *key, size_t points)
 {
     const struct series *s = &key->series;
@@ -48,9 +66,9 @@ static json_t *api_series_curve_json(const struct flow_run *run, struct numbers_
 
     series_reduce(&key->series, points);
     add_points(s, x, y);
-    return json_pack("{s:s,s:s,s:s,s:o,s:o,s:n,s:I,s:I,s:o,s:o,s:o}", "id", run->row.id, "key", key->name, "x_name",
-                     numbers_by_name(key->by), "x", x, "y", y, "t", "points", (json_int_t)s->count, "not_finite",
-                     (json_int_t)s->odd, "last", api_number_json(s->ended_y), "min",
+    return json_pack("{s:s,s:s,s:s,s:o,s:o,s:o,s:I,s:I,s:o,s:o,s:o}", "id", run->row.id, "key", key->name, "x_name",
+                     numbers_by_name(key->by), "x", x, "y", y, "t", api_series_times_json(x, &key->times), "points",
+                     (json_int_t)s->count, "not_finite", (json_int_t)s->odd, "last", api_number_json(s->ended_y), "min",
                      s->count ? api_number_json(s->low) : json_null(), "max",
                      s->count ? api_number_json(s->high) : json_null());
 }
@@ -69,58 +87,50 @@ void api_add_series(const struct flow_run *run, struct numbers *numbers, const s
 
 /* ---- what the nodes used */
 
-static const struct {
+static const struct use {
     int what;
-    const char *name, *unit;
-    bool of_gpus; /* a curve for each, from the first one's */
+    const char *name, *unit, *chart;
+    const char *label; /* NULL: a curve for each GPU, from the first one's */
 } uses[] = {
-    {SAMPLES_GPU_BUSY, "gpu_busy", "share", true},
-    {SAMPLES_GPU_MEMORY, "gpu_memory", "share", true},
-    {SAMPLES_CPU_BUSY, "cpu_busy", "share", false},
-    {SAMPLES_MEMORY, "memory", "share", false},
-    {SAMPLES_DISK_FULL, "disk_full", "share", false},
-    {SAMPLES_RUN_FULL, "run_disk_full", "share", false},
-    {SAMPLES_DISK_READ, "disk_read", "bytes_per_s", false},
-    {SAMPLES_DISK_WRITTEN, "disk_written", "bytes_per_s", false},
-    {SAMPLES_NET_RECEIVED, "net_received", "bytes_per_s", false},
-    {SAMPLES_NET_SENT, "net_sent", "bytes_per_s", false},
-    {SAMPLES_IB_RECEIVED, "ib_received", "bytes_per_s", false},
-    {SAMPLES_IB_SENT, "ib_sent", "bytes_per_s", false},
+    {SAMPLES_GPU_BUSY, "gpu_busy", "share", "GPUs, busy", NULL},
+    {SAMPLES_GPU_MEMORY, "gpu_memory", "share", "GPUs, memory", NULL},
+    {SAMPLES_CPU_BUSY, "cpu_busy", "share", "CPU, memory, disks", "CPU busy"},
+    {SAMPLES_MEMORY, "memory", "share", "CPU, memory, disks", "memory used"},
+    {SAMPLES_DISK_FULL, "disk_full", "share", "CPU, memory, disks", "disk of the code used"},
+    {SAMPLES_RUN_FULL, "run_disk_full", "share", "CPU, memory, disks", "disk of the run used"},
+    {SAMPLES_DISK_READ, "disk_read", "bytes_per_s", "Disk", "read"},
+    {SAMPLES_DISK_WRITTEN, "disk_written", "bytes_per_s", "Disk", "written"},
+    {SAMPLES_NET_RECEIVED, "net_received", "bytes_per_s", "Network", "received"},
+    {SAMPLES_NET_SENT, "net_sent", "bytes_per_s", "Network", "sent"},
+    {SAMPLES_IB_RECEIVED, "ib_received", "bytes_per_s", "Network", "InfiniBand received"},
+    {SAMPLES_IB_SENT, "ib_sent", "bytes_per_s", "Network", "InfiniBand sent"},
 };
 
 /* gpu: its index; -1: it is of the node. */
-static void add_use_curve(const char *id, struct flow_node_use *node, int what, int gpu, json_t *list, size_t points)
+static void add_use_curve(const char *id, struct flow_node_use *node, const struct use *use, int gpu, size_t points,
+                          json_t *list)
 {
-    struct series *s = &node->curves[what];
+    struct series *s = &node->curves[use->what + (gpu > 0 ? gpu : 0)];
+    ACT_AUTOFREE char *label = use->label ? act_strdup(use->label) : act_sprintf("GPU %d", gpu);
 
     if (s->n == 0)
         return;
     json_t *x = json_array(), *y = json_array();
     series_reduce(s, points);
     add_points(s, x, y);
-    json_array_append_new(list, json_pack("{s:s,s:s,s:o,s:o,s:o}", "id", id, "node", node->name, "gpu",
-                                          gpu < 0 ? json_null() : json_integer(gpu), "x", x, "y", y));
-}
-
-/* Says what the last curve is, if one was added. */
-static void name_use_curve(json_t *list, size_t before, const char *what, const char *unit)
-{
-    for (size_t i = before; i < json_array_size(list); i++)
-        json_object_update_new(json_array_get(list, i), json_pack("{s:s,s:s}", "what", what, "unit", unit));
+    json_array_append_new(list,
+                          json_pack("{s:s,s:o,s:s,s:o,s:s,s:s,s:s,s:o,s:o}", "id", id, "node",
+                                    codec_json_bytes_new(node->name), "what", use->name, "gpu", cli_count_json(gpu),
+                                    "label", label, "chart", use->chart, "unit", use->unit, "x", x, "y", y));
 }
 
 void api_add_use(struct flow_report *report, size_t points, json_t *list)
 {
-    const char *id = report->run->row.id;
-
     for (size_t i = 0; i < report->n_nodes; i++) {
         struct flow_node_use *node = &report->nodes[i];
-        for (size_t k = 0; k < sizeof(uses) / sizeof(uses[0]); k++) {
-            size_t before = json_array_size(list);
-            for (int gpu = 0; gpu < (uses[k].of_gpus ? node->gpus : 1); gpu++)
-                add_use_curve(id, node, uses[k].what + gpu, uses[k].of_gpus ? gpu : -1, list, points);
-            name_use_curve(list, before, uses[k].name, uses[k].unit);
-        }
+        for (size_t k = 0; k < sizeof(uses) / sizeof(uses[0]); k++)
+            for (int n = 0; n < (uses[k].label ? 1 : node->gpus); n++)
+                add_use_curve(report->run->row.id, node, &uses[k], uses[k].label ? -1 : n, points, list);
     }
 }
 
@@ -137,7 +147,7 @@ static int api_series_read_numbers(const struct page_job *job, const struct flow
         act_strv_push(&keys, key);
     for (size_t i = 0; i < runs->n && rc == 0; i++) {
         struct numbers *numbers = NULL;
-        rc = flow_read_numbers(&runs->v[i], -1, &numbers, &rank, err);
+        rc = flow_read_numbers(&job->cli->flow, &runs->v[i], -1, &numbers, &rank, err);
         if (rc == 0) {
             flow_note_numbers(&job->cli->flow, &runs->v[i], numbers);
             api_add_series(&runs->v[i], numbers, &keys, points, list);

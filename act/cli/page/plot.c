@@ -121,18 +121,18 @@ static size_t cmd_plot_points_of(const struct cli *cli)
     return CLI_OPTIONS(cli, page)->svg ? SVG_POINTS : (size_t)(cli_width() ? cli_width() : COLUMNS) * POINTS_PER_COLUMN;
 }
 
-static int cmd_plot_read_all(const struct cli *cli, struct plot *p, struct act_error *err)
+static int cmd_plot_read_all(struct cli *cli, struct plot *p, struct act_error *err)
 {
     int rc = 0, rank;
 
     for (size_t i = 0; i < p->runs->n && rc == 0; i++) {
         p->of[i] = &p->runs->v[i];
-        rc = flow_read_numbers(p->of[i], (int)CLI_OPTIONS(cli, logs)->rank, &p->numbers[i], &rank, err);
+        rc = flow_read_numbers(&cli->flow, p->of[i], (int)CLI_OPTIONS(cli, logs)->rank, &p->numbers[i], &rank, err);
     }
     return rc;
 }
 
-static int plot(const struct cli *cli, const struct flow_runs *runs, struct act_error *err)
+static int plot(struct cli *cli, const struct flow_runs *runs, struct act_error *err)
 {
     const char *key = cli->words.v[0];
     struct plot p = {.runs = runs,

@@ -91,7 +91,7 @@ static bool rows_last(const struct page_row *row, const char *key, double *out)
 
     json_object_foreach(json_object_get(row->note, "numbers"), name, number)
     {
-        const json_t *last = json_object_get(number, "last");
+        const json_t *last = json_array_get(number, 0);
         if (strcasecmp(name, key) == 0 && json_is_number(last)) {
             *out = json_number_value(last);
             return true;
@@ -162,7 +162,10 @@ void page_filter_words_release(struct page_filter_words *filter)
 
 bool page_filter_needs_notes(const struct page_filter_words *filter)
 {
-    return filter->n > 0; /* also texts: why a run failed is in them */
+    for (size_t i = 0; i < filter->n; i++)
+        if (filter->v[i].test != ROWS_FIELD || strcasecmp(filter->v[i].key, "why") == 0)
+            return true;
+    return false;
 }
 
 /* ---- whether a row passes */

@@ -47,7 +47,8 @@ static size_t cmd_ui_add_values(const char *query, const char *name, const char 
     return n;
 }
 
-/* Makes the words of "a __page". The option comes first; nothing behind "--" is one. Returns how many runs there are. */
+/* Makes the words of "a __page". The option comes first; nothing behind "--" is one. Returns how many runs there are.
+ */
 static size_t cmd_ui_words_of(const struct page_route *route, const char *query, struct act_strv *out)
 {
     size_t ids = 0;

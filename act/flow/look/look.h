@@ -3,6 +3,7 @@
  *   report.c    gathers the report
  *   settings.c  its settings and what it ran with, beside those of another run
  *   use.c       what its nodes used
+ *   events.c    the curves in its event files
  *   outputs.c   what it wrote into its mapped folders
  *   here.c      the copies of its logs, which most of that is read from
  *   piece.c     a piece of a log
@@ -70,7 +71,7 @@ struct flow_report {
     size_t n_software;
     struct flow_setting *compared_software; /* the same beside what compared ran with; empty: not both are known */
     size_t n_compared_software;
-    struct numbers *numbers; /* the curves in a rank's log, sorted; never NULL */
+    struct numbers *numbers; /* the curves in a rank's log and in event files, sorted; never NULL */
     int numbers_rank;
     struct flow_node_use *nodes; /* by name, at most FLOW_REPORT_NODES */
     size_t n_nodes, n_all_nodes;
@@ -99,9 +100,9 @@ void flow_report_release(struct flow_report *report);
 int flow_report_use(struct flow *flow, const struct flow_run *run, struct flow_report *out,
                     struct act_error *err) ACT_NODISCARD;
 
-/* Reads only the numbers of a rank's log, over all attempts, rank as above. The fetched logs are read in pieces,
- * whatever their size. The caller frees *out, which is NULL after a failure. */
-int flow_read_numbers(const struct flow_run *run, int rank, struct numbers **out, int *out_rank,
+/* Reads only the numbers of a rank's log, over all attempts, rank as above; with -1 and a flow (which
+ * may be NULL) also those of event files. The fetched logs are read in pieces, whatever their size. The caller frees *out, which is NULL after a failure. */
+int flow_read_numbers(struct flow *flow, const struct flow_run *run, int rank, struct numbers **out, int *out_rank,
                       struct act_error *err) ACT_NODISCARD;
 
 /* ---- files */
@@ -137,6 +138,8 @@ void flow_files_release(struct flow_files *files);
 
 /* ---- notes: the last numbers of runs, a small curve of each, and why a run failed, for lists of many runs */
 
+/* The points of a small curve: characters from that of the lowest value to so many above it. */
+enum { FLOW_NOTE_LOW = '(', FLOW_NOTE_HIGH = 50 };
 /* Reads the notes of n runs into out[n]: new references to objects as notes.c describes them, NULL where there is none.
  */
 int flow_read_notes(struct flow *flow, const struct flow_run *runs, size_t n, json_t **out,

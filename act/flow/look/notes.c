@@ -1,8 +1,9 @@
 /* notes.c - what is kept in the ledger about the numbers of runs, so that a list of many need not read their logs:
  *
- *     {"numbers": {"loss": {"last": 0.1, "min": 0.1, "max": 3.2, "n": 1000, "spark": [3.2, ..., 0.1]}}, "why": "...",
- *      "busy": 0.93, "looked": {"state": "Completed", "attempt": 1, "at": 1790000000}}
+ *     {"numbers": {"loss": [0.1, "ZTPKG...("]}, "why": "...", "busy": 0.93,
+ *      "looked": {"state": "Completed", "attempt": 1, "at": 1790000000, "failed": false}}
  *
+ * Of a number it has the last value and a small curve, a character for each point: thousands are read for a list.
  * Whoever reads the numbers of a run anyway writes it down; a few runs at a time are looked at for nothing else.
  */
 #include <math.h>
@@ -13,7 +14,7 @@
 #include "codec/json.h"
 #include "diagnose/diagnose.h"
 #include "flow/flow_internal.h"
-#include "flow/look/look.h"
+#include "flow/look/parts.h"
 #include "flow/source/source.h"
 
 enum {
@@ -34,29 +35,35 @@ static json_t *notes_number_json(double value)
     return isfinite(value) ? json_real(value) : json_null();
 }
 
-static json_t *notes_spark_json(const struct series *s)
+/* Returns how high a value stands between the lowest and the highest one. */
+static int notes_height(double y, double low, double high)
+{
+    double part = high > low ? y / (high - low) - low / (high - low) : 0.5;
+
+    return isfinite(part) ? (int)lround(fmin(fmax(part, 0), 1) * FLOW_NOTE_HIGH) : 0;
+}
+
+/* Returns a curve as text, a new string. */
+static char *notes_spark(const struct series *s)
 {
     struct series few = {.n = s->n, .v = act_calloc(s->n + 1, sizeof(*few.v))};
-    json_t *list = json_array();
+    ACT_AUTO(act_buf) out = {0};
 
     if (s->n > 0)
         memcpy(few.v, s->v, s->n * sizeof(*few.v));
     series_end(&few);
     series_reduce(&few, SPARK);
     for (size_t i = 0; i < few.n; i++)
-        json_array_append_new(list, json_real(few.v[i].y));
+        act_buf_addc(&out, (char)(FLOW_NOTE_LOW + notes_height(few.v[i].y, s->low, s->high)));
     series_release(&few);
-    return list;
+    return out.len ? act_buf_steal(&out) : act_strdup("");
 }
 
 static json_t *notes_key_json(const struct numbers_key *key)
 {
-    const struct series *s = &key->series;
+    ACT_AUTOFREE char *spark = notes_spark(&key->series);
 
-    return json_pack("{s:o,s:o,s:o,s:I,s:o}", "last", notes_number_json(s->ended_y), "min",
-                     s->count ? notes_number_json(s->low) : json_null(), "max",
-                     s->count ? notes_number_json(s->high) : json_null(), "n", (json_int_t)s->count, "spark",
-                     notes_spark_json(s));
+    return json_pack("[o,s]", notes_number_json(key->series.ended_y), spark);
 }
 
 /* Returns how much people look for a key: that of "loss" the most. */
@@ -100,8 +107,8 @@ int flow_read_notes(struct flow *flow, const struct flow_run *runs, size_t n, js
     return rc;
 }
 
-/* Sets members of the note of a run, and takes the reference. Nobody waits for it: a ledger that cannot be written is no
- * reason to show less. */
+/* Sets members of the note of a run, and takes the reference. Nobody waits for it: a ledger that cannot be written is
+ * no reason to show less. */
 static void notes_set(struct flow *flow, const struct flow_run *run, json_t *members)
 {
     CODEC_AUTOJSON json_t *note = NULL;
@@ -203,6 +210,8 @@ static json_t *notes_look(struct flow *flow, const struct flow_run *run)
         rc = flow_source_list(&source, &logs, &ignored);
     if (rc == 0 && logs.n > 0) {
         struct numbers *numbers = notes_read_numbers(&source, run, &logs);
+        if (numbers_count(numbers) == 0)
+            flow_add_events(flow, run, numbers);
         if (numbers_count(numbers) > 0)
             json_object_set_new(note, "numbers", notes_numbers_json(numbers));
         numbers_free(numbers);
