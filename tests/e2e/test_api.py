@@ -2,6 +2,7 @@
 import contextlib
 import json
 import math
+import shutil
 import sqlite3
 import urllib.parse
 
@@ -215,7 +216,8 @@ def record(data):
 def scalar(time, step, tag, value):
     one = b"\\x0a" + bytes([len(tag)]) + tag + b"\\x15" + struct.pack("<f", value)
     summary = b"\\x0a" + bytes([len(one)]) + one
-    return record(b"\\x09" + struct.pack("<d", time) + b"\\x10" + bytes([step]) + b"\\x2a" + bytes([len(summary)]) + summary)
+    place = b"\\x09" + struct.pack("<d", time) + b"\\x10" + bytes([step])
+    return record(place + b"\\x2a" + bytes([len(summary)]) + summary)
 for folder, value in FOLDERS:
     path = pathlib.Path("output", folder, "events.out.tfevents.1.host.1")
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -235,7 +237,8 @@ def test_event_files_are_curves(act, ui):
     assert series["val_acc"]["x"] == list(range(50)) and series["val_acc"]["y"][0] == 4
     assert series["val_acc"]["t"] == [1_700_000_000 + i for i in range(50)] and series["loss"]["t"] is None
     two = act.finish("python3", "two.py", before=("-n", "1"))
-    series = {curve["key"]: curve for curve in read(ui, f"api/series?id={two}&key=train/loss&key=test/val_acc")["series"]}
+    asked = query(id=two, key=["train/loss", "test/val_acc"])
+    series = {curve["key"]: curve for curve in read(ui, f"api/series?{asked}")["series"]}
     assert series["train/loss"]["y"][0] == 4 and series["test/val_acc"]["y"][0] == 2
     assert act.run("plot", "--csv", "train/loss", two).out.count("\n") == 51
 
@@ -313,13 +316,34 @@ def test_differences(act, ui):
     said = json.loads(act.run("diff", "--json", one, two).out)
     assert {k: said[k] for k in diff} == diff and diff["differences"]
     assert len(read(ui, f"api/diff?id={one}&id={two}&id={one}")["diffs"]) == 1, "a run once"
-    three = act.run("submit", "--tag", "lr=3", "echo", "1").out.strip()
-    act.run("wait", three)
-    document = read(ui, f"api/diff?id={one}&id={two}&id={three}")
-    assert document["runs"] == [one, two, three]
-    values = {(d["part"], d["name"]): d["values"] for d in document["differences"]}
-    assert values["command", None] == ["echo 1", "echo 2", "echo 1"], values
     assert read(ui, f"api/diff?id={one}", 400)["error"]
+
+
+def test_a_cluster_that_is_gone(act, ui):
+    """What is known here is shown, with what is lacking."""
+    run = act.finish("echo", "loss 1", before=("-n", "1"))
+    read(ui, f"api/series?id={run}")
+    shutil.rmtree(act.project / "aux_data")
+    (act.home / "runs" / run).rename(act.scratch / "elsewhere")
+    document = read(ui, f"api/run?id={run}")
+    assert document["run"]["id"] == run and document["keys"][0]["last"] == 1, document
+    assert read(ui, "api/runs")["runs"][0]["last"] == {"loss": 1}
+    assert read(ui, f"api/log?id={run}", 404)["error"]
+
+
+def test_many_names_and_times_that_go_back(act, ui):
+    act.write("main.py", "for i in range(100000): print(f'n{i}=1')\n"
+              "for i in (5, 4, 3, 9, 1): print(f'step {i} loss {i}')\n")
+    run = act.finish("python3", "main.py", before=("-n", "1"))
+    document = read(ui, f"api/run?id={run}")
+    assert len(document["keys"]) <= 256
+    (loss,) = read(ui, f"api/series?id={run}&key=loss")["series"]
+    assert loss["x"] == sorted(loss["x"]) == [1, 3, 4, 5, 9]
+    row = read(ui, "api/runs")["runs"][0]
+    assert len(row["last"]) == 16 and row["last"]["loss"] == 1
+    plant(act, run, {"metrics/n1.jsonl": "".join(reversed(report_data.metrics(1, 60, gpus=1).splitlines(True)))})
+    for curve in read(ui, f"api/series?id={run}&use=1&points=50")["use"]:
+        assert curve["x"] == sorted(curve["x"]), curve
 
 
 def test_clusters(act, ui):

@@ -1,5 +1,6 @@
-/* The filter and the order of a list of runs, as an address has them, on a run whose command and note come from outside,
- * too: the words, then the order, the command, the tags and the note, a line each. Then the bytes as a piece of a log. */
+/* The filter and the order of a list of runs, as an address has them, on a run whose command and note come from
+ * outside, too: the words, then the order, the command, the tags and the note, a line each. Then the bytes as a piece
+ * of a log. */
 #include "fuzz/fuzz.h"
 
 #include "cli/page/api.h"

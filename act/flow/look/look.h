@@ -100,8 +100,9 @@ void flow_report_release(struct flow_report *report);
 int flow_report_use(struct flow *flow, const struct flow_run *run, struct flow_report *out,
                     struct act_error *err) ACT_NODISCARD;
 
-/* Reads only the numbers of a rank's log, over all attempts, rank as above; with -1 and a flow (which
- * may be NULL) also those of event files. The fetched logs are read in pieces, whatever their size. The caller frees *out, which is NULL after a failure. */
+/* Reads only the numbers of a rank's log, over all attempts, rank as above; with -1 and a flow (which may be NULL) also
+ * those of event files. The fetched logs are read in pieces, whatever their size. The caller frees *out, which is NULL
+ * after a failure. */
 int flow_read_numbers(struct flow *flow, const struct flow_run *run, int rank, struct numbers **out, int *out_rank,
                       struct act_error *err) ACT_NODISCARD;
 
