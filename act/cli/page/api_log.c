@@ -86,9 +86,9 @@ static json_t *api_log_json(const struct flow_piece *p, bool from_end, bool ende
     size_t begin, end;
 
     api_log_cut(p, from_end, ended, &begin, &end);
-    uint64_t to = p->from + end;
-    return json_pack("{s:o,s:I,s:I,s:I,s:o,s:b}", "name", cli_text_json(p->name), "from", (json_int_t)(p->from + begin),
-                     "to", (json_int_t)to, "size", (json_int_t)p->size, "text",
+    uint64_t from = p->from + begin, to = p->from + end;
+    return json_pack("{s:o,s:I,s:I,s:I,s:o,s:b}", "name", cli_text_json(p->name), "from", (json_int_t)from, "to",
+                     (json_int_t)to, "size", (json_int_t)p->size, "text",
                      api_text_json(p->bytes.data + begin, end - begin), "ended", ended && to >= p->size);
 }
 
