@@ -1,5 +1,5 @@
-/* TensorBoard's event files: the bytes as a file, in pieces of as many bytes as the first one says, and as what a record
- * with the right checksum has. */
+/* TensorBoard's event files: the bytes as a file, in pieces of as many bytes as the first one says, and as what a
+ * record with the right checksum has. */
 #include "fuzz/fuzz.h"
 
 #include <math.h>

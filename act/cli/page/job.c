@@ -155,7 +155,8 @@ static void job_fetch(struct page_job *job, struct flow_run *run)
         act_warn("the logs may be old: %s", act_error_text(&err));
 }
 
-int page_find_run(struct page_job *job, const char *id, bool with_logs, struct flow_run *out, struct act_error *err)
+static int job_find_run(struct page_job *job, const char *id, bool with_logs, struct flow_run *out,
+                        struct act_error *err)
 {
     struct flow *flow = &job->cli->flow;
     struct act_error failed;
@@ -201,7 +202,7 @@ int page_find_runs(struct page_job *job, bool with_logs, struct flow_runs *out, 
         return job_find_labelled(job, with_logs, out, err);
     for (size_t i = 0; rc == 0 && (id = page_asked(job, "id", i)); i++) {
         struct flow_run run = {0};
-        rc = page_find_run(job, id, with_logs, &run, err);
+        rc = job_find_run(job, id, with_logs, &run, err);
         if (rc == 0)
             flow_runs_take(out, &run);
     }

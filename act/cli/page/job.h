@@ -72,11 +72,8 @@ int page_asked_labels(const struct page_job *job, struct flow_labels *out, struc
 /* Returns what there was to say until now; nothing is kept after it. */
 const struct act_strv *page_job_said(struct page_job *job);
 
-/* Finds a run. A cluster that cannot, or must not, be asked is no reason to show nothing. with_logs: what is new of its
- * logs is fetched. */
-int page_find_run(struct page_job *job, const char *id, bool with_logs, struct flow_run *out,
-                  struct act_error *err) ACT_NODISCARD;
-/* Finds all that were asked for, by "id", or by "name" and "tag". None: -ACT_USAGE. */
+/* Finds the runs that were asked for, by "id", or by "name" and "tag"; neither: -ACT_USAGE. A cluster that cannot, or
+ * must not, be asked is no reason to show nothing. with_logs: what is new of their logs is fetched. */
 int page_find_runs(struct page_job *job, bool with_logs, struct flow_runs *out, struct act_error *err) ACT_NODISCARD;
 /* Tells whether one of them has not ended. */
 bool page_is_one_active(const struct flow_runs *runs);
