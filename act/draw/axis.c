@@ -28,6 +28,19 @@ void draw_number(double value, enum draw_unit unit, char out[DRAW_NUMBER_TEXT])
     }
 }
 
+/* Tells whether x may be the number of a step. */
+static bool axis_counts(double x)
+{
+    return x == floor(x) && fabs(x) < 1e15;
+}
+
+double draw_x_at(const struct draw_axes *axes, double part)
+{
+    double value = axes->x_low * (1 - part) + axes->x_high * part;
+
+    return axis_counts(axes->x_low) && axis_counts(axes->x_high) ? round(value) : value;
+}
+
 static void find_ranges(const struct draw_chart *chart, struct draw_axes *out)
 {
     *out = (struct draw_axes){.is_empty = true};
@@ -60,9 +73,10 @@ static double nice_step(double range, enum draw_unit unit)
     return 10 * power;
 }
 
-static void widen(double *low, double *high)
+/* Makes room around a single value. by: on each side; 0: as much as it is itself. */
+static void widen(double *low, double *high, double by)
 {
-    double by = *low == 0 ? 1 : fabs(*low) / 2;
+    by = by > 0 ? by : *low == 0 ? 1 : fabs(*low) / 2;
 
     if (*high > *low)
         return;
@@ -72,11 +86,13 @@ static void widen(double *low, double *high)
 
 static void round_outwards(struct draw_axes *axes, enum draw_unit unit)
 {
-    enum { MOST = 6 };
+    enum { MOST = 6, BYTES_LEAST = 4 /* so that each step is at least one */ };
 
-    if (unit == DRAW_BYTES)
+    if (unit == DRAW_BYTES) {
         axes->y_low = 0;
-    widen(&axes->y_low, &axes->y_high);
+        axes->y_high = fmax(axes->y_high, BYTES_LEAST);
+    }
+    widen(&axes->y_low, &axes->y_high, 0);
     double step = nice_step(axes->y_high - axes->y_low, unit);
     double low = floor(axes->y_low / step * (1 + 1e-12)) * step, high = ceil(axes->y_high / step * (1 - 1e-12)) * step;
     double steps = round((high - low) / step);
@@ -98,7 +114,7 @@ void draw_axes(const struct draw_chart *chart, struct draw_axes *out)
         out->x_low = chart->x_low;
         out->x_high = chart->x_high;
     }
-    widen(&out->x_low, &out->x_high);
+    widen(&out->x_low, &out->x_high, axis_counts(out->x_low) ? 1 : 0);
     if (chart->y_low < chart->y_high) {
         out->y_low = chart->y_low;
         out->y_high = chart->y_high;

@@ -56,6 +56,8 @@ struct draw_axes {
 };
 /* Chooses them for a chart. */
 void draw_axes(const struct draw_chart *chart, struct draw_axes *out);
+/* Returns what is written at a part, 0 to 1, of the x axis: where it counts steps, a whole number. */
+double draw_x_at(const struct draw_axes *axes, double part);
 
 /* Appends text from outside as HTML text or the value of an attribute in double quotes. Control characters, those that
  * change the direction of text and bytes that are not UTF-8 become '?'; line ends stay. */
@@ -70,8 +72,8 @@ void draw_svg(const struct draw_chart *chart, struct act_buf *out);
 /* How a chart is drawn on a terminal. */
 struct draw_text {
     int columns, rows;
-    bool plain;    /* only ASCII, else braille */
-    bool coloured; /* each curve in its colour, as "ESC [ 3N m" */
+    bool plain;    /* only ASCII, a mark for each curve, else braille */
+    bool coloured; /* each curve in its colour, as "ESC [ 3N m"; without it several curves have marks, too */
 };
 /* Appends the lines of a chart for a terminal. */
 void draw_text(const struct draw_chart *chart, const struct draw_text *how, struct act_buf *out);

@@ -135,9 +135,7 @@ static void y_text(const struct draw_chart *chart, const struct draw_axes *a, in
 
 static void x_text(const struct draw_chart *chart, const struct draw_axes *a, double part, char out[DRAW_NUMBER_TEXT])
 {
-    double value = a->x_low * (1 - part) + a->x_high * part;
-
-    draw_number(value - chart->x_origin, chart->x_unit, out);
+    draw_number(draw_x_at(a, part) - chart->x_origin, chart->x_unit, out);
 }
 
 static void add_legend(struct act_buf *out, const struct draw_chart *chart)

@@ -131,9 +131,10 @@ static void add_names(struct act_buf *out, const struct draw_chart *chart, const
     }
 }
 
-void draw_text(const struct draw_chart *chart, const struct draw_text *how, struct act_buf *out)
+void draw_text(const struct draw_chart *chart, const struct draw_text *wanted, struct act_buf *out)
 {
-    struct canvas c = {.rows = how->rows, .columns = how->columns - LABEL};
+    struct canvas c = {.rows = wanted->rows, .columns = wanted->columns - LABEL};
+    struct draw_text told_apart = *wanted, *how = &told_apart;
     struct draw_axes axes;
 
     if (c.columns < LEAST_COLUMNS)
@@ -143,6 +144,7 @@ void draw_text(const struct draw_chart *chart, const struct draw_text *how, stru
     c.dots = dots;
     c.curve = curve;
     draw_axes(chart, &axes);
+    how->plain = wanted->plain || (!wanted->coloured && chart->n > 1);
     for (size_t i = 0; i < chart->n; i++)
         draw_curve(&c, &axes, chart->curves[i].series, i);
     act_buf_addf(out, "%*s%s\n", LABEL, "", chart->title);

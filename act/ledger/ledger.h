@@ -109,6 +109,17 @@ int ledger_list_bads(struct ledger *ledger, const struct ledger_whose *whose, in
 int ledger_forget_bad(struct ledger *ledger, const struct ledger_whose *whose, const char *node, int *out_n,
                       struct act_error *err) ACT_NODISCARD;
 
+/* What was found out about a run and can be found out again, as its last numbers. Goes with the run. */
+struct ledger_note {
+    const char *run, *text;
+};
+/* Sets n notes in one transaction, in place of those before, and skips runs that are not in the ledger. */
+int ledger_set_notes(struct ledger *ledger, const struct ledger_note *notes, size_t n,
+                     struct act_error *err) ACT_NODISCARD;
+/* Reads the notes of n runs into out[n], new strings, where that is NULL; it stays NULL where there is none. */
+int ledger_get_notes(struct ledger *ledger, const char *const *runs, size_t n, char **out,
+                     struct act_error *err) ACT_NODISCARD;
+
 struct ledger_query {
     const char *cluster; /* NULL: all */
     bool without_spec;   /* leaves spec of runs that have ended NULL: much cheaper for tables */

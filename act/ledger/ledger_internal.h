@@ -1,5 +1,5 @@
 /* ledger_internal.h - what the files of this module share: ledger.c opens and closes, schema.c makes and migrates the
- * tables, damage.c copies and repairs, runs.c and bad_nodes.c read and write. */
+ * tables, damage.c copies and repairs, runs.c, bad_nodes.c and notes.c read and write. */
 #ifndef ACT_LEDGER_LEDGER_INTERNAL_H
 #define ACT_LEDGER_LEDGER_INTERNAL_H
 

@@ -35,6 +35,9 @@ static const char *const migrations[] = {
      "CREATE INDEX runs_by_time ON runs (created_unix_s);"
      "CREATE INDEX runs_by_name ON runs (name) WHERE name IS NOT NULL;"
      "ALTER TABLE bad_nodes ADD COLUMN place TEXT;"),
+
+    ("CREATE TABLE notes (run TEXT NOT NULL PRIMARY KEY, text TEXT NOT NULL);"
+     "CREATE TRIGGER notes_go AFTER DELETE ON runs BEGIN DELETE FROM notes WHERE run = OLD.id; END;"),
 };
 enum { SCHEMA_VERSION = sizeof(migrations) / sizeof(migrations[0]) };
 

@@ -138,8 +138,10 @@ void numbers_free(struct numbers *n)
 {
     if (!n)
         return;
-    for (size_t i = 0; i < n->n_keys; i++)
+    for (size_t i = 0; i < n->n_keys; i++) {
         series_release(&n->keys[i].series);
+        series_release(&n->keys[i].times);
+    }
     free(n->keys);
     free(n);
 }
@@ -196,6 +198,25 @@ static void numbers_take_value(struct numbers *n, const struct numbers_pair *pai
 
     if (key)
         series_add(&key->series, x_of(n, key), pair->value);
+}
+
+void numbers_add(struct numbers *n, const char *name, double step, double value, double unix_s)
+{
+    struct numbers_pair pair = {.value = value};
+    size_t before = n->n_keys, len = strlen(name);
+
+    if (len == 0 || len > NUMBERS_NAME)
+        return;
+    memcpy(pair.name, name, len + 1);
+    pair.meaning = numbers_word(&n->words, name)->meaning;
+    struct numbers_key *key = numbers_find_or_add(n, &pair, NUMBERS_BY_STEP);
+    if (!key)
+        return;
+    key->is_added = key->is_added || n->n_keys > before;
+    if (!key->is_added)
+        return;
+    series_add(&key->series, step, value);
+    series_add(&key->times, step, unix_s);
 }
 
 /* ---- where the program is */

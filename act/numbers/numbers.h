@@ -31,7 +31,9 @@ struct numbers_key {
     char name[NUMBERS_NAME + 1]; /* as it was first written */
     enum numbers_by by;
     bool is_measure; /* its name is one of the table */
+    bool is_added;   /* by numbers_add(): it is not of a log */
     struct series series;
+    struct series times; /* x against Unix seconds, if these are known; sorted as the series is */
 };
 
 /* Takes a log in pieces of any size. */
@@ -41,6 +43,9 @@ void numbers_feed(struct numbers *n, const char *text, size_t len);
 /* Ends a log: a last line without a newline counts. Another log may follow, as the next attempt's. */
 void numbers_end(struct numbers *n);
 void numbers_free(struct numbers *n);
+/* Adds a value that comes from elsewhere, at a step and a time. Of a name that a log has, the log's values count. The
+ * name is one that keys may have. */
+void numbers_add(struct numbers *n, const char *name, double step, double value, double unix_s);
 
 /* The keys in the order they were found; their series are not sorted (series_end()). Names that differ in case are one
  * key. Valid until the next piece. */

@@ -167,6 +167,8 @@ static void begin_to_write(struct web_visit *v)
 
 /* ---- answers */
 
+static const char nothing[] = "default-src 'none'"; /* the policy of what is no page */
+
 static const char *phrase(int status)
 {
     static const struct {
@@ -207,8 +209,8 @@ static void web_add_head(struct act_buf *out, int status, const char *type, size
 
 void web_answer(struct web_visit *v, const struct web_answer *answer)
 {
-    web_add_head(&v->head, answer->status, "text/html", answer->body->text.len);
-    act_buf_addf(&v->head, "Content-Security-Policy: %s\r\n", answer->policy);
+    web_add_head(&v->head, answer->status, answer->type ? answer->type : "text/html", answer->body->text.len);
+    act_buf_addf(&v->head, "Content-Security-Policy: %s\r\n", answer->policy ? answer->policy : nothing);
     if (answer->refresh_s > 0)
         act_buf_addf(&v->head, "Refresh: %d\r\n", answer->refresh_s);
     act_buf_adds(&v->head, "\r\n");
@@ -224,8 +226,8 @@ static void web_refuse(struct web_visit *v, int status)
                     status == 403 ? ": open the address that 'a ui' printed last; it has a new key each time" : "");
 
     web_add_head(&v->head, status, "text/plain", strlen(why));
-    act_buf_addf(&v->head, "%sContent-Security-Policy: default-src 'none'\r\n\r\n%s",
-                 status == 405 ? "Allow: GET, HEAD\r\n" : "", v->is_head ? "" : why);
+    act_buf_addf(&v->head, "%sContent-Security-Policy: %s\r\n\r\n%s", status == 405 ? "Allow: GET, HEAD\r\n" : "",
+                 nothing, v->is_head ? "" : why);
     begin_to_write(v);
 }
 

@@ -49,9 +49,10 @@ void web_body_drop(struct web_body *body); /* NULL is fine */
 
 struct web_answer {
     int status;            /* 200, 202, 400, 403, 404, 500, 502, 503 */
-    const char *policy;    /* the Content-Security-Policy of an HTML page */
+    const char *type;      /* of the body, which is text: "application/json"; NULL: "text/html" */
+    const char *policy;    /* the Content-Security-Policy; NULL: one that allows nothing, as of what is no page */
     int refresh_s;         /* the browser is to ask again after so long; 0: it is not */
-    struct web_body *body; /* HTML; the caller goes on holding it */
+    struct web_body *body; /* UTF-8; the caller goes on holding it */
 };
 void web_answer(struct web_visit *visit, const struct web_answer *answer);
 

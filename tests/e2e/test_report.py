@@ -287,6 +287,21 @@ def test_plot_of_several_runs(act, trained):
     assert "1 value is not finite" in page_of(act, "report", other).text
 
 
+def test_plot_tells_curves_apart(act, trained):
+    """By names, and by marks where there are no colours."""
+    named = [act.run("submit", "--name", name, *print_lines("loss: 1", "loss: 3")).out.strip()
+             for name in ("base", "twin", "twin")]
+    act.run("wait", *named)
+    text = act.run("plot", "loss", trained, named[0]).out
+    assert re.search(rf"\* {trained}: ", text) and re.search(r"\+ base: ", text), text
+    twins = act.run("plot", "loss", *named[1:]).out
+    assert all(f"twin ({run[-8:]})" in twins for run in named[1:]) and named[1] not in twins
+    shown = act.on_terminal("plot", "loss", trained, named[0], columns=60, NO_COLOR="1")
+    assert b"+ base" in shown and b"\x1b[3" not in shown
+    assert act.run("plot", "loss", "--csv", named[0]).out.splitlines()[1].startswith(named[0])
+    assert act.run("plot", "loss", "--json", named[0]).json["runs"][0]["run"] == named[0]
+
+
 def test_plot_of_runs_of_which_some_have_it(act, trained):
     """The others are named, and the exit status says so."""
     other = act.finish("echo", "acc 0.5", before=("-n", "1"))

@@ -197,7 +197,7 @@ def test_a_ledger_of_an_older_program(act, azureml, other, scratch):
         ledger.executescript(
             "CREATE TABLE old AS SELECT id, cluster, platform, experiment, project, state, created_unix_s, num_gpu,"
             " command, status, name, tags, found, json_remove(spec, '$.config.file') AS spec FROM runs;"
-            "DROP TABLE runs; ALTER TABLE old RENAME TO runs; DROP TABLE bad_nodes;"
+            "DROP TABLE runs; ALTER TABLE old RENAME TO runs; DROP TABLE notes; DROP TABLE bad_nodes;"
             "CREATE TABLE bad_nodes (cluster TEXT NOT NULL, node TEXT NOT NULL, class TEXT NOT NULL,"
             " run TEXT NOT NULL, unix_s INTEGER NOT NULL, forgotten INTEGER NOT NULL DEFAULT 0,"
             " PRIMARY KEY (cluster, node, run, unix_s)); PRAGMA user_version = 3")

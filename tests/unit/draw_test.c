@@ -87,6 +87,46 @@ TEST(ranges_are_round)
 }
 
 /* A path has a point for each of the curve's: "M0 400l1000-400". */
+TEST(labels_of_an_axis_differ)
+{
+    static const double highs[] = {0, 0.3, 1, 3, 5, 1000, 5e9};
+
+    for (size_t i = 0; i < COUNT(highs); i++) {
+        struct series s = CURVE({0, 0}, {1, highs[i]});
+        struct draw_curve curve;
+        struct draw_chart chart = chart_of(&curve, &s);
+        struct draw_axes axes;
+        char before[DRAW_NUMBER_TEXT] = "";
+        chart.y_unit = DRAW_BYTES;
+        draw_axes(&chart, &axes);
+        for (int k = 0; k <= axes.steps; k++) {
+            char text[DRAW_NUMBER_TEXT];
+            draw_number(axes.y_low + (axes.y_high - axes.y_low) * k / axes.steps, DRAW_BYTES, text);
+            assert_string_not_equal(text, before);
+            memcpy(before, text, sizeof(before));
+        }
+        series_release(&s);
+    }
+}
+
+TEST(steps_are_whole_numbers)
+{
+    static const struct {
+        double low, high, part, wanted;
+    } rows[] = {{1, 200, 0.5, 101}, {0, 3, 0.5, 2},      {7, 7, 0, 6},
+                {7, 7, 1, 8},       {0.5, 1, 0.5, 0.75}, {2.5, 2.5, 0, 1.25}};
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct series s = CURVE({rows[i].low, 1}, {rows[i].high, 2});
+        struct draw_curve curve;
+        struct draw_chart chart = chart_of(&curve, &s);
+        struct draw_axes axes;
+        draw_axes(&chart, &axes);
+        assert_true(draw_x_at(&axes, rows[i].part) == rows[i].wanted);
+        series_release(&s);
+    }
+}
+
 TEST(curves_of_any_numbers_are_drawn)
 {
     struct series curves[] = {

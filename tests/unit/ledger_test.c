@@ -774,6 +774,28 @@ TEST(a_name_is_found_after_an_id_and_before_a_piece)
     ledger_close(ledger);
 }
 
+TEST(notes_are_of_runs_and_go_with_them)
+{
+    const struct ledger_note first[] = {{"a", "1"}, {"nobody", "2"}, {"b", "3"}}, second = {"a", "4"};
+    const char *const ids[] = {"a", "nobody", "b", "c"};
+    char *texts[COUNT(ids)] = {0};
+    struct ledger *ledger = open_ledger();
+
+    for (size_t i = 0; i < 3; i++)
+        assert_ok(ledger_test_add(ledger, (const char *[]){"a", "b", "c"}[i], "one", "Failed", (int64_t)i, &err), err);
+    assert_ok(ledger_set_notes(ledger, first, COUNT(first), &err), err);
+    assert_ok(ledger_set_notes(ledger, &second, 1, &err), err);
+    assert_ok(ledger_remove(ledger, (const char *[]){"b"}, 1, &err), err);
+    assert_ok(ledger_get_notes(ledger, ids, COUNT(ids), texts, &err), err);
+    assert_string_equal(texts[0], "4");
+    assert_null(texts[1]);
+    assert_null(texts[2]);
+    assert_null(texts[3]);
+    assert_ok(ledger_get_notes(ledger, NULL, 0, NULL, &err), err);
+    free(texts[0]);
+    ledger_close(ledger);
+}
+
 TEST(bad_nodes_are_listed_once_and_stay_forgotten)
 {
     struct ledger_bad rows[] = {

@@ -18,11 +18,16 @@ static json_t *job_json(const struct platform_job *j)
                      cli_count_json(j->running_s), "limit_s", j->limit_s > 0 ? json_integer(j->limit_s) : json_null());
 }
 
+json_t *cli_jobs_json(const struct platform_jobs *jobs, size_t max)
+{
+    return CLI_JSON_LIST(jobs->v, max < jobs->n ? max : jobs->n, job_json);
+}
+
 static int print_jobs_json(const struct config *config, const struct platform_jobs *jobs, size_t n,
                            struct act_error *err)
 {
     return cli_print_pack(err, "{s:s,s:s,s:I,s:o}", "cluster", config->cluster, "platform", config->platform, "total",
-                          (json_int_t)jobs->n, "jobs", CLI_JSON_LIST(jobs->v, n, job_json));
+                          (json_int_t)jobs->n, "jobs", cli_jobs_json(jobs, n));
 }
 
 static void push_duration(struct act_strv *cells, int64_t seconds)

@@ -15,8 +15,16 @@ int cli_add_cluster(struct cli *cli, const char *name, struct act_error *err);
 int cli_login_cluster(struct cli *cli, const char *name, struct act_error *err);
 
 /* Does what a platform says of a command on a node, which may have run already: 'a ssh' becomes that program. */
+struct platform_jobs;
 struct platform_shell;
+struct platform_summary;
 int cli_run_shell(struct cli *cli, const struct platform_shell *shell, struct act_error *err);
+
+/* Return, as 'a blame --json' and 'a summary --json' print them, at most max jobs of a cluster, its partitions, and how
+ * many nodes are in which state (null: not known): new references. */
+json_t *cli_jobs_json(const struct platform_jobs *jobs, size_t max);
+json_t *cli_pools_json(const struct platform_summary *s);
+json_t *cli_node_states_json(const struct platform_summary *s);
 
 /* The options of 'a cluster add' alone. */
 #define CLI_ADD_OPTIONS                                                                                                \

@@ -15,7 +15,7 @@ static json_t *counts_json(int total, int idle, int busy, int down)
                      cli_count_json(busy), "down", cli_count_json(down));
 }
 
-static json_t *node_states_json(const struct platform_summary *s)
+json_t *cli_node_states_json(const struct platform_summary *s)
 {
     json_t *states = s->n_node_states ? json_object() : json_null();
 
@@ -34,15 +34,19 @@ static json_t *cmd_summary_pool_json(const struct platform_pool *p)
                      cli_count_json(p->jobs_queued), "queued_gpus", cli_count_json(p->gpus_queued));
 }
 
+json_t *cli_pools_json(const struct platform_summary *s)
+{
+    return CLI_JSON_LIST(s->pools, s->n_pools, cmd_summary_pool_json);
+}
+
 static int cmd_summary_print_json(const struct config *config, const struct flow_summary *s, struct act_error *err)
 {
-    return cli_print_pack(err, "{s:s,s:s,s:b,s:o,s:o,s:o,s:o,s:o,s:{s:I,s:I}}", "cluster", config->cluster, "platform",
-                          config->platform, "has_gpus", s->cluster.has_gpus, "load",
-                          s->cluster.has_load ? json_real(s->cluster.load) : json_null(), "total",
-                          cmd_summary_pool_json(&s->cluster.total), "partitions",
-                          CLI_JSON_LIST(s->cluster.pools, s->cluster.n_pools, cmd_summary_pool_json), "node_states",
-                          node_states_json(&s->cluster), "devices", CLI_JSON_LIST(s->gpus.v, s->gpus.n, cli_gpu_json),
-                          "own_runs", "running", (json_int_t)s->running, "queued", (json_int_t)s->queued);
+    return cli_print_pack(
+        err, "{s:s,s:s,s:b,s:o,s:o,s:o,s:o,s:o,s:{s:I,s:I}}", "cluster", config->cluster, "platform", config->platform,
+        "has_gpus", s->cluster.has_gpus, "load", s->cluster.has_load ? json_real(s->cluster.load) : json_null(),
+        "total", cmd_summary_pool_json(&s->cluster.total), "partitions", cli_pools_json(&s->cluster), "node_states",
+        cli_node_states_json(&s->cluster), "devices", CLI_JSON_LIST(s->gpus.v, s->gpus.n, cli_gpu_json), "own_runs",
+        "running", (json_int_t)s->running, "queued", (json_int_t)s->queued);
 }
 
 /* ---- for people */

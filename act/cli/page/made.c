@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/units.h"
 #include "cli/page/page.h"
+#include "codec/json.h"
 #include "engine/engine.h"
 #include "proc/pidfd.h"
 #include "proc/proc.h"
@@ -18,10 +19,12 @@ enum {
     KEPT = 16,
     MAKERS = 2,
     PAGE_BYTES = 8 << 20,
+    ALL_BYTES = 16 << 20, /* of those that are kept; what was used longest ago goes */
     SAID_BYTES = 64 << 10,
     MAKING_MS = 300000, /* then it is given up */
     PATIENCE_MS = 2000, /* of a visit */
     SOON_S = 2,         /* when to ask again for a page that is being made */
+    SOON_MS = 500,      /* the same for data, of which a reader waits */
     RESTS = 4,          /* times as long as it took to make it, a page is good at least */
     OLD_MS = 60000,     /* of a page that does not change, or that could not be made */
     FAILED_S = 5,
@@ -37,21 +40,17 @@ struct stream {
     struct act_buf text;
 };
 
-struct waiting {
-    struct web_visit *visit;
-    bool held; /* the browser is not to ask again */
-};
-
 struct page {
     struct made *all;
     enum state state;
     struct act_strv words;
-    struct waiting *visits; /* for it */
+    enum made_form form;
+    struct web_visit **visits; /* for it */
     size_t n_visits;
     int64_t used_ms, begun_ms, due_ms; /* due: when it is to be made again */
     int status;
-    bool changes;          /* the browser is to ask again */
     struct web_body *body; /* as it was made last; NULL: never */
+    size_t n_body;         /* its bytes */
     /* While it is being made: */
     pid_t pid;
     int end_fd;
@@ -64,6 +63,7 @@ struct made {
     char *policy;
     size_t n_makers;
     struct page v[KEPT];
+    struct page behind; /* what no visit waits for */
 };
 
 struct made *made_new(struct engine *engine)
@@ -74,45 +74,93 @@ struct made *made_new(struct engine *engine)
     made->policy = page_policy(true);
     for (size_t i = 0; i < KEPT; i++)
         made->v[i].all = made;
+    made->behind.all = made;
     return made;
 }
 
 /* ---- answers */
 
-static void made_give_answer(const struct page *p, struct web_visit *visit, int refresh_s)
+/* Answers with a body. What is no page has no policy, and nobody asks for it again by itself. */
+static void made_send(struct web_visit *visit, enum made_form form, struct web_answer answer)
 {
-    web_answer(visit, &(struct web_answer){
-                          .status = p->status, .policy = p->all->policy, .refresh_s = refresh_s, .body = p->body});
+    static const char *const types[] = {
+        [MADE_PAGE] = "text/html", [MADE_JSON] = "application/json", [MADE_FILE] = "text/plain", [MADE_NOTHING] = NULL};
+
+    answer.type = types[form];
+    answer.policy = form == MADE_PAGE ? answer.policy : NULL;
+    answer.refresh_s = form == MADE_PAGE ? answer.refresh_s : 0;
+    web_answer(visit, &answer);
+}
+
+/* Returns the form of a failure: there is none of a file. */
+static enum made_form made_words_form(enum made_form form)
+{
+    return form == MADE_JSON ? MADE_JSON : MADE_PAGE;
 }
 
 /* Returns for how long a page is good, rounded up. */
-static int left_s(const struct page *p)
+static int made_left_s(const struct page *p)
 {
     int64_t left_ms = p->due_ms - act_now_monotonic_ms();
 
     return left_ms <= 0 ? 1 : (int)((left_ms + 999) / 1000);
 }
 
-static void answer_made(const struct page *p, bool held, struct web_visit *visit)
+/* Answers with what was made. A page itself says when it is to be asked for again; what is not one cannot. */
+static void made_give_answer(const struct page *p, struct web_visit *visit)
 {
-    made_give_answer(p, visit, p->changes && !held ? left_s(p) : 0);
+    int refresh_s = p->status == 502 ? made_left_s(p) : 0;
+
+    made_send(
+        visit, p->status == 200 ? p->form : made_words_form(p->form),
+        (struct web_answer){.status = p->status, .policy = p->all->policy, .refresh_s = refresh_s, .body = p->body});
 }
 
-void made_say(struct web_visit *visit, const struct web_answer *answer, const char *title, const char *text)
+/* Appends what stands in place of a page or of data. */
+static void made_put_words(enum made_form form, const char *title, const char *text, struct act_buf *out)
 {
-    struct web_answer full = *answer;
-    struct act_buf page = {0};
+    static const char prefix[] = "act: ";
 
-    page_message(title, text, &page);
-    full.body = web_body_new(&page);
-    web_answer(visit, &full);
-    web_body_drop(full.body);
+    if (form != MADE_JSON) {
+        page_message(title, text, out);
+        return;
+    }
+    text += act_starts_with(text, prefix) ? strlen(prefix) : 0;
+    ACT_AUTOFREE char *line = act_one_line(text, strcspn(text, "\n"));
+    CODEC_AUTOJSON json_t *json = json_pack("{s:s}", "error", line);
+    ACT_AUTOFREE char *body = codec_json_line(json);
+    act_buf_addf(out, "%s\n", body);
 }
 
-static void answer_briefly(const struct made *made, struct web_visit *visit, int status, const char *title,
-                           const char *text)
+/* Answers with a text that is not kept, which is empty afterwards. */
+static void made_send_text(struct web_visit *visit, enum made_form form, struct web_answer answer, struct act_buf *text)
 {
-    made_say(visit, &(struct web_answer){.status = status, .policy = made->policy, .refresh_s = SOON_S}, title, text);
+    answer.body = web_body_new(text);
+    made_send(visit, form, answer);
+    web_body_drop(answer.body);
+}
+
+void made_say(struct web_visit *visit, const struct made_words *words, const char *policy)
+{
+    struct act_buf text = {0};
+
+    made_put_words(words->form, words->title, words->text, &text);
+    made_send_text(visit, made_words_form(words->form),
+                   (struct web_answer){.status = words->status, .policy = policy, .refresh_s = words->refresh_s},
+                   &text);
+}
+
+/* Says that something is being made, and when to ask again. */
+static void made_say_soon(const struct page *p, struct web_visit *visit)
+{
+    struct act_buf text = {0};
+
+    if (p->form == MADE_JSON)
+        act_buf_addf(&text, "{\"wait_ms\": %d}\n", SOON_MS);
+    else
+        page_message("One moment", "This page is being made; the first time, the logs of the run are fetched.", &text);
+    made_send_text(visit, made_words_form(p->form),
+                   (struct web_answer){.status = 202, .policy = p->all->policy, .refresh_s = SOON_S}, &text);
 }
 
 /* Answers with what was made before, which is better than nothing. */
@@ -122,10 +170,9 @@ static void answer_impatient(void *arg)
 
     for (size_t i = 0; i < p->n_visits; i++)
         if (p->body)
-            made_give_answer(p, p->visits[i].visit, p->visits[i].held ? 0 : SOON_S);
+            made_give_answer(p, p->visits[i]);
         else
-            answer_briefly(p->all, p->visits[i].visit, 202, "One moment",
-                           "This page is being made; the first time, the logs of the run are fetched.");
+            made_say_soon(p, p->visits[i]);
     p->n_visits = 0;
 }
 
@@ -133,8 +180,47 @@ static void made_answer_all(struct page *p)
 {
     engine_forget(p->all->engine, p);
     for (size_t i = 0; i < p->n_visits; i++)
-        answer_made(p, p->visits[i].held, p->visits[i].visit);
+        made_give_answer(p, p->visits[i]);
     p->n_visits = 0;
+}
+
+/* ---- what is kept */
+
+static void release_page(struct page *p)
+{
+    struct made *all = p->all;
+
+    act_strv_release(&p->words);
+    web_body_drop(p->body);
+    free(p->visits);
+    *p = (struct page){.all = all};
+}
+
+/* Returns the page that was used longest ago and is not being made, besides one; NULL: there is none. */
+static struct page *made_oldest(struct made *made, const struct page *besides)
+{
+    struct page *oldest = NULL;
+
+    for (size_t i = 0; i < KEPT; i++) {
+        struct page *p = &made->v[i];
+        if (p->state == MADE && p != besides && (!oldest || p->used_ms < oldest->used_ms))
+            oldest = p;
+    }
+    return oldest;
+}
+
+/* Forgets pages until what is kept is not too much. */
+static void made_make_room(struct made *made, const struct page *newest)
+{
+    struct page *oldest;
+    size_t bytes = 0;
+
+    for (size_t i = 0; i < KEPT; i++)
+        bytes += made->v[i].n_body;
+    while (bytes > ALL_BYTES && (oldest = made_oldest(made, newest))) {
+        bytes -= oldest->n_body;
+        release_page(oldest);
+    }
 }
 
 /* ---- what a process has written */
@@ -162,6 +248,15 @@ static int64_t due_ms(const struct page *p, int64_t refresh_s)
     return now_ms + (good_ms > rest_ms ? good_ms : rest_ms);
 }
 
+/* Keeps a body in place of the one before, and drops others that are too much with it. */
+static void made_keep_body(struct page *p, struct act_buf *body)
+{
+    web_body_drop(p->body);
+    p->n_body = body->len;
+    p->body = web_body_new(body);
+    made_make_room(p->all, p);
+}
+
 static bool made_take_page(struct page *p)
 {
     struct act_buf body = {0};
@@ -171,10 +266,8 @@ static bool made_take_page(struct page *p)
     if (!take_refresh(&p->out.text, &refresh_s, &len))
         return false;
     act_buf_add(&body, p->out.text.data + len, p->out.text.len - len);
-    web_body_drop(p->body);
-    p->body = web_body_new(&body);
+    made_keep_body(p, &body);
     p->status = 200;
-    p->changes = refresh_s > 0;
     p->due_ms = due_ms(p, refresh_s);
     return true;
 }
@@ -198,11 +291,9 @@ static void take_failure(struct page *p, int exit_status)
     const char *said = p->given_up ? p->given_up : p->err.text.len > 0 ? p->err.text.data : "it ended without a word";
     struct act_buf body = {0};
 
-    page_message("This page cannot be shown", said, &body);
-    web_body_drop(p->body);
-    p->body = web_body_new(&body);
+    made_put_words(p->form, "This page cannot be shown", said, &body);
+    made_keep_body(p, &body);
     p->status = p->given_up ? 502 : made_status_of(exit_status);
-    p->changes = p->status == 502;
     p->due_ms = due_ms(p, FAILED_S);
 }
 
@@ -263,7 +354,7 @@ static void release_maker(struct page *p)
     act_buf_release(&p->out.text);
     act_buf_release(&p->err.text);
     p->given_up = NULL;
-    p->all->n_makers--;
+    p->all->n_makers -= p != &p->all->behind;
 }
 
 static void maker_ended(void *arg)
@@ -356,7 +447,7 @@ static void made_make(struct page *p)
 
     p->end_fd = -1;
     p->begun_ms = act_now_monotonic_ms();
-    p->all->n_makers++;
+    p->all->n_makers += p != &p->all->behind;
     if (start_maker(p, &err) == 0) {
         p->state = MAKING;
         engine_timer(p->all->engine, MAKING_MS, took_too_long, p);
@@ -398,51 +489,47 @@ static bool made_same_words(const struct act_strv *a, const struct act_strv *b)
     return a->n == b->n;
 }
 
-static void release_page(struct page *p)
-{
-    struct made *all = p->all;
-
-    act_strv_release(&p->words);
-    web_body_drop(p->body);
-    free(p->visits);
-    *p = (struct page){.all = all};
-}
-
-/* Finds the page of these words, or else a place for it; NULL: all are being made. */
-static struct page *find_page(struct made *made, const struct act_strv *words)
+/* Finds the page of a wish, or else a place for it; NULL: all are being made. */
+static struct page *find_page(struct made *made, const struct made_wish *wish)
 {
     struct page *place = NULL;
 
     for (size_t i = 0; i < KEPT; i++) {
         struct page *p = &made->v[i];
-        if (p->state != UNUSED && made_same_words(&p->words, words))
+        if (p->state != UNUSED && made_same_words(&p->words, wish->words))
             return p;
-        bool is_free = p->state == UNUSED || p->state == MADE;
-        if (is_free && (!place || p->used_ms < place->used_ms))
-            place = p;
+        place = p->state == UNUSED && !place ? p : place;
     }
+    place = place ? place : made_oldest(made, NULL);
     if (!place)
         return NULL;
     release_page(place);
-    act_strv_copy(&place->words, words->v, words->n);
+    act_strv_copy(&place->words, wish->words->v, wish->words->n);
+    place->form = wish->form;
     return place;
 }
 
-void made_answer(struct made *made, const struct act_strv *words, bool held, struct web_visit *visit)
+void made_answer(struct made *made, const struct made_wish *wish, struct web_visit *visit)
 {
-    struct page *p = find_page(made, words);
+    struct page *p = find_page(made, wish);
     int64_t now_ms = act_now_monotonic_ms();
 
     if (!p) {
-        answer_briefly(made, visit, 503, "Too much at once", "Other pages are being made; this one waits.");
+        made_say(visit,
+                 &(struct made_words){.form = wish->form,
+                                      .status = 503,
+                                      .title = "Too much at once",
+                                      .text = "Other pages are being made; this one waits.",
+                                      .refresh_s = SOON_S},
+                 made->policy);
         return;
     }
     p->used_ms = now_ms;
     if (p->state == MADE && p->due_ms > now_ms) {
-        answer_made(p, held, visit);
+        made_give_answer(p, visit);
         return;
     }
-    ACT_PUSH(p->visits, p->n_visits, (struct waiting){visit, held});
+    ACT_PUSH(p->visits, p->n_visits, visit);
     if (p->n_visits == 1)
         engine_timer(made->engine, PATIENCE_MS, answer_impatient, p);
     if (p->state == WAITING || p->state == MAKING)
@@ -451,20 +538,36 @@ void made_answer(struct made *made, const struct act_strv *words, bool held, str
     make_waiting(made);
 }
 
+void made_want(struct made *made, const struct act_strv *words)
+{
+    struct page *p = &made->behind;
+
+    if (p->state == MAKING || (p->state == MADE && p->due_ms > act_now_monotonic_ms()))
+        return;
+    release_page(p);
+    p->form = MADE_NOTHING;
+    act_strv_copy(&p->words, words->v, words->n);
+    made_make(p);
+}
+
+static void made_end(struct page *p)
+{
+    if (p->state == MAKING) {
+        kill_maker(p);
+        waitpid(p->pid, NULL, 0);
+        release_maker(p);
+    }
+    engine_forget(p->all->engine, p);
+    release_page(p);
+}
+
 void made_free(struct made *made)
 {
     if (!made)
         return;
-    for (size_t i = 0; i < KEPT; i++) {
-        struct page *p = &made->v[i];
-        if (p->state == MAKING) {
-            kill_maker(p);
-            waitpid(p->pid, NULL, 0);
-            release_maker(p);
-        }
-        engine_forget(made->engine, p);
-        release_page(p);
-    }
+    for (size_t i = 0; i < KEPT; i++)
+        made_end(&made->v[i]);
+    made_end(&made->behind);
     free(made->policy);
     free(made);
 }

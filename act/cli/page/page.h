@@ -3,6 +3,7 @@
 #ifndef ACT_CLI_PAGE_PAGE_H
 #define ACT_CLI_PAGE_PAGE_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -36,6 +37,9 @@ struct page_filter {
 /* Appends the page of a table of runs. */
 void page_runs(const struct flow_runs *runs, const struct page_filter *filter, const struct page_live *live,
                struct act_buf *out);
+
+/* Appends the page of clusters, rows as in api/clusters. */
+void page_clusters(const json_t *clusters, const struct page_live *live, struct act_buf *out);
 
 /* Appends a page that says something. */
 void page_message(const char *title, const char *text, struct act_buf *out);

@@ -18,6 +18,8 @@ struct plot {
     const struct flow_run **of; /* each run */
     struct numbers **numbers;   /* of each run */
     struct draw_curve *curves;
+    const struct flow_run **drawn; /* of each curve */
+    struct act_strv labels;        /* for people */
     struct draw_chart chart;
 };
 
@@ -29,7 +31,7 @@ static void cmd_plot_print_csv(const struct plot *p)
     for (size_t i = 0; i < p->chart.n; i++)
         for (size_t k = 0; k < p->chart.curves[i].series->n; k++) {
             const struct series_point *point = &p->chart.curves[i].series->v[k];
-            printf("%s,%.15g,%.15g\n", p->chart.curves[i].label, point->x, point->y);
+            printf("%s,%.15g,%.15g\n", p->drawn[i]->row.id, point->x, point->y);
         }
 }
 
@@ -38,19 +40,20 @@ static json_t *point_json(const struct series_point *p)
     return json_pack("[f,f]", p->x, p->y);
 }
 
-static json_t *curve_json(const struct draw_curve *curve)
+static json_t *curve_json(const struct flow_run *run, const struct series *s)
 {
-    const struct series *s = curve->series;
-
-    return json_pack("{s:s,s:I,s:f,s:f,s:f,s:I,s:o}", "run", curve->label, "values", (json_int_t)s->count, "min",
-                     s->low, "max", s->high, "last", s->last.y, "not_finite", (json_int_t)s->odd, "points",
+    return json_pack("{s:s,s:I,s:f,s:f,s:f,s:I,s:o}", "run", run->row.id, "values", (json_int_t)s->count, "min", s->low,
+                     "max", s->high, "last", s->last.y, "not_finite", (json_int_t)s->odd, "points",
                      CLI_JSON_LIST(s->v, s->n, point_json));
 }
 
 static int cmd_plot_print_json(const struct plot *p, struct act_error *err)
 {
-    return cli_print_pack(err, "{s:s,s:s,s:o}", "key", p->chart.title, "by", p->chart.x_name, "runs",
-                          CLI_JSON_LIST(p->chart.curves, p->chart.n, curve_json));
+    json_t *runs = json_array();
+
+    for (size_t i = 0; i < p->chart.n; i++)
+        json_array_append_new(runs, curve_json(p->drawn[i], p->chart.curves[i].series));
+    return cli_print_pack(err, "{s:s,s:s,s:o}", "key", p->chart.title, "by", p->chart.x_name, "runs", runs);
 }
 
 static void cmd_plot_print_text(const struct plot *p)
@@ -72,6 +75,39 @@ static void print_svg(const struct plot *p)
 
     draw_svg(&p->chart, &text);
     fwrite(text.data, 1, text.len, stdout);
+}
+
+static size_t cmd_plot_points_of(const struct cli *cli)
+{
+    if (CLI_OPTIONS(cli, page)->csv || cli->options.json)
+        return 0;
+    return CLI_OPTIONS(cli, page)->svg ? SVG_POINTS : (size_t)(cli_width() ? cli_width() : COLUMNS) * POINTS_PER_COLUMN;
+}
+
+/* Labels each curve with the name of its run, or with its id, where another curve has that name or it has none. */
+static void cmd_plot_label(struct plot *p)
+{
+    for (size_t i = 0; i < p->chart.n; i++) {
+        const char *name = p->drawn[i]->row.name, *id = p->drawn[i]->row.id;
+        bool is_shared = false;
+        for (size_t k = 0; k < p->chart.n && name; k++)
+            is_shared = is_shared || (k != i && act_streq(p->drawn[k]->row.name, name));
+        act_strv_pushf(&p->labels, is_shared ? "%s (%s)" : "%s", name ? name : id, cli_short_id(id));
+    }
+    for (size_t i = 0; i < p->chart.n; i++)
+        p->curves[i].label = p->labels.v[i];
+}
+
+/* Makes the chart, and notes whose its curves are. */
+static void cmd_plot_make(const struct cli *cli, struct plot *p, const char *key)
+{
+    size_t n = 0;
+
+    page_key_chart(p->numbers, p->of, p->runs->n, key, cmd_plot_points_of(cli), p->curves, &p->chart);
+    for (size_t i = 0; i < p->runs->n; i++)
+        if (numbers_find(p->numbers[i], key))
+            p->drawn[n++] = p->of[i];
+    cmd_plot_label(p);
 }
 
 static int cmd_plot_print(const struct cli *cli, const struct plot *p, struct act_error *err)
@@ -114,35 +150,29 @@ static int say_missing(const struct plot *p, const char *key, struct act_error *
                          p->runs->n - n, p->runs->n, key, ids.data);
 }
 
-static size_t cmd_plot_points_of(const struct cli *cli)
-{
-    if (CLI_OPTIONS(cli, page)->csv || cli->options.json)
-        return 0;
-    return CLI_OPTIONS(cli, page)->svg ? SVG_POINTS : (size_t)(cli_width() ? cli_width() : COLUMNS) * POINTS_PER_COLUMN;
-}
-
-static int cmd_plot_read_all(const struct cli *cli, struct plot *p, struct act_error *err)
+static int cmd_plot_read_all(struct cli *cli, struct plot *p, struct act_error *err)
 {
     int rc = 0, rank;
 
     for (size_t i = 0; i < p->runs->n && rc == 0; i++) {
         p->of[i] = &p->runs->v[i];
-        rc = flow_read_numbers(p->of[i], (int)CLI_OPTIONS(cli, logs)->rank, &p->numbers[i], &rank, err);
+        rc = flow_read_numbers(&cli->flow, p->of[i], (int)CLI_OPTIONS(cli, logs)->rank, &p->numbers[i], &rank, err);
     }
     return rc;
 }
 
-static int plot(const struct cli *cli, const struct flow_runs *runs, struct act_error *err)
+static int plot(struct cli *cli, const struct flow_runs *runs, struct act_error *err)
 {
     const char *key = cli->words.v[0];
     struct plot p = {.runs = runs,
                      .of = act_calloc(runs->n, sizeof(struct flow_run *)),
                      .numbers = act_calloc(runs->n, sizeof(struct numbers *)),
-                     .curves = act_calloc(runs->n, sizeof(struct draw_curve))};
+                     .curves = act_calloc(runs->n, sizeof(struct draw_curve)),
+                     .drawn = act_calloc(runs->n, sizeof(struct flow_run *))};
     int rc = cmd_plot_read_all(cli, &p, err);
 
     if (rc == 0)
-        page_key_chart(p.numbers, p.of, runs->n, key, cmd_plot_points_of(cli), p.curves, &p.chart);
+        cmd_plot_make(cli, &p, key);
     if (rc == 0)
         rc = p.chart.n > 0 ? cmd_plot_print(cli, &p, err) : no_such_key(&p, key, err);
     if (rc == 0)
@@ -152,6 +182,8 @@ static int plot(const struct cli *cli, const struct flow_runs *runs, struct act_
     free(p.of);
     free(p.numbers);
     free(p.curves);
+    free(p.drawn);
+    act_strv_release(&p.labels);
     return rc;
 }
 

@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "cli/command/signal.h"
+#include "cli/page/job.h"
 #include "cli/page/made.h"
 #include "cli/page/options.h"
 #include "cli/page/page.h"
@@ -28,58 +29,97 @@ struct ui {
 
 /* ---- a request */
 
-/* Adds the values of a name, each behind an option, if one is given. Empty fields of a form do not count. */
-static void add_values(const char *query, const char *name, const char *option, struct act_strv *out)
+/* Adds the values of a name, each as "name=value" or, with an option, behind that. Empty fields of a form do not count.
+ * Returns how many there are. */
+static size_t cmd_ui_add_values(const char *query, const char *name, const char *option, struct act_strv *out)
 {
+    size_t n = 0;
     char *value;
 
     for (size_t i = 0; (value = web_param(query, name, i)); i++) {
         if (*value && option)
-            act_strv_push(out, option);
-        if (*value)
-            act_strv_push(out, value);
+            ACT_STRV_PUSH(out, option, value);
+        else if (*value)
+            act_strv_pushf(out, "%s=%s", name, value);
+        n += *value != '\0';
         free(value);
     }
+    return n;
 }
 
-static void cmd_ui_words_of(const char *query, bool is_table, struct act_strv *out)
+/* Makes the words of "a __page". The option comes first; nothing behind "--" is one. Returns how many runs there are.
+ */
+static size_t cmd_ui_words_of(const struct page_route *route, const char *query, struct act_strv *out)
 {
-    add_values(query, "cluster", "--cluster", out);
-    if (is_table) {
-        add_values(query, "name", "--name", out);
-        add_values(query, "tag", "--tag", out);
-        add_values(query, "max", "--max", out);
-        return;
+    size_t ids = 0;
+
+    cmd_ui_add_values(query, "cluster", "--cluster", out);
+    ACT_STRV_PUSH(out, "--", route->path);
+    for (size_t i = 0; i < PAGE_PARAMS && route->params[i]; i++) {
+        size_t n = cmd_ui_add_values(query, route->params[i], NULL, out);
+        ids += strcmp(route->params[i], "id") == 0 ? n : 0;
     }
-    act_strv_push(out, "--");
-    add_values(query, "id", NULL, out);
+    return ids;
 }
 
-static void cmd_ui_refuse(struct web_visit *visit, int status, const char *title, const char *text)
+static bool cmd_ui_knows(const struct page_route *route, const char *query)
 {
-    ACT_AUTOFREE char *policy = page_policy(false);
+    const char *names[PAGE_PARAMS + 2] = {"cluster"};
 
-    made_say(visit, &(struct web_answer){.status = status, .policy = policy}, title, text);
+    for (size_t i = 0; i < PAGE_PARAMS && route->params[i]; i++)
+        names[i + 1] = route->params[i];
+    return web_params_are(query, names);
+}
+
+static const struct page_route *cmd_ui_route(const char *path)
+{
+    const struct page_route *route = page_route(path);
+
+    return route && route->form != MADE_NOTHING ? route : NULL;
+}
+
+/* Has the numbers of runs read that the next list shows. */
+static void cmd_ui_gather(struct ui *ui)
+{
+    ACT_AUTO(act_strv) words = {0};
+
+    ACT_STRV_PUSH(&words, "--", PAGE_GATHER);
+    made_want(ui->made, &words);
+}
+
+/* Returns why a request is refused before anything is made; status 0: it is not. */
+static struct made_words cmd_ui_refusal(const struct page_route *route, const char *path, const char *query, size_t ids)
+{
+    if (!route)
+        return (struct made_words){act_starts_with(path, "api/") ? MADE_JSON : MADE_PAGE, 404, "There is no such page",
+                                   "The table of all runs leads to all pages that there are.", 0};
+    if (!cmd_ui_knows(route, query))
+        return (struct made_words){route->form, 400, "That cannot be asked",
+                                   "The address asks for something that this page does not know.", 0};
+    if (ids < route->least_ids)
+        return (struct made_words){route->form, 400, "Which run?", "The address names no run, or too few.", 0};
+    if (ids > route->most_ids)
+        return (struct made_words){route->form, 400, "Fewer runs, please",
+                                   "The address names more runs than one page shows.", 0};
+    return (struct made_words){0};
 }
 
 static void cmd_ui_answer(void *arg, struct web_visit *visit, const char *path, const char *query)
 {
-    static const char *const of_table[] = {"cluster", "name", "tag", "max", "live", NULL};
-    static const char *const of_runs[] = {"cluster", "id", "live", NULL};
+    const struct page_route *route = cmd_ui_route(path);
     struct ui *ui = arg;
     ACT_AUTO(act_strv) words = {0};
-    ACT_AUTOFREE char *live = web_param(query, "live", 0);
-    bool is_table = *path == '\0';
+    size_t ids = route ? cmd_ui_words_of(route, query, &words) : 0;
+    const struct made_words refusal = cmd_ui_refusal(route, path, query, ids);
 
-    cmd_ui_words_of(query, is_table, &words);
-    if (!is_table && strcmp(path, "run") != 0)
-        cmd_ui_refuse(visit, 404, "There is no such page", "The table of all runs leads to all pages that there are.");
-    else if (!web_params_are(query, is_table ? of_table : of_runs))
-        cmd_ui_refuse(visit, 400, "That cannot be asked", "The table is filtered by name, tag, cluster and max.");
-    else if (!is_table && act_streq(words.v[words.n - 1], "--"))
-        cmd_ui_refuse(visit, 400, "Which run?", "None is marked.");
-    else
-        made_answer(ui->made, &words, act_streq(live, "0"), visit);
+    if (refusal.status > 0) {
+        ACT_AUTOFREE char *policy = page_policy(false);
+        made_say(visit, &refusal, policy);
+        return;
+    }
+    made_answer(ui->made, &(struct made_wish){.words = &words, .form = route->form}, visit);
+    if (route->gathers)
+        cmd_ui_gather(ui);
 }
 
 /* ---- the address */

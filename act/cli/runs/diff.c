@@ -20,6 +20,11 @@ static json_t *difference_json(const struct flow_difference *d)
                      diff_side_json(d->from), "to", diff_side_json(d->to), "lines", diff_side_json(d->lines));
 }
 
+json_t *cli_diff_json(const struct flow_diff *diff)
+{
+    return CLI_JSON_LIST(diff->v, diff->n, difference_json);
+}
+
 static void put_side(const char *sign, const char *colour, const char *name, const char *text)
 {
     if (!text)
@@ -87,7 +92,7 @@ int cmd_diff(struct cli *cli, struct act_error *err)
     flow_diff(&cli->flow, &from, &to, &diff);
     if (cli->options.json)
         return cli_print_pack(err, "{s:s,s:s,s:o}", "from", from.row.id, "to", to.row.id, "differences",
-                              CLI_JSON_LIST(diff.v, diff.n, difference_json));
+                              cli_diff_json(&diff));
     if (diff.n == 0)
         act_note("the runs do not differ");
     else

@@ -9,7 +9,9 @@
 #include "flow/runs/runs.h"
 #include "flow/sweep/leaders.h"
 
+struct flow_diff;
 struct flow_prune;
+struct flow_why;
 struct numbers;
 
 /* ---- show.c: what is printed of a run */
@@ -20,6 +22,9 @@ const char *cli_state_colour(enum run_state state);
 json_t *cli_run_json(const struct flow_run *run);
 /* Returns what is known of a run that was just submitted. */
 json_t *cli_spec_json(const struct run_spec *spec);
+/* Returns what 'a why --json' and 'a diff --json' say: new references. */
+json_t *cli_why_json(const struct flow_run *run, const struct flow_why *why);
+json_t *cli_diff_json(const struct flow_diff *diff);
 /* Says on stderr that a list is empty, and what it was asked for: "no run is named 'x'". */
 void cli_note_no_runs(const struct flow_table *table);
 /* Prints a table of runs; with_reason: with a column that says why each waits or failed. */

@@ -49,17 +49,25 @@ static const char *last_line_of_rank_0(const struct flow_rank_lines *said)
     return NULL;
 }
 
-static int print_why_json(const struct flow_run *run, const struct flow_why *why, struct act_error *err)
+json_t *cli_why_json(const struct flow_run *run, const struct flow_why *why)
 {
     const struct run_status *s = &run->status;
 
-    return cli_print_pack(
-        err, "{s:s,s:s,s:o,s:o,s:i,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "run", run->row.id, "state",
-        run_state_name(s->state), "replaced_by", cli_text_json(run->replaced_by), "reason", cli_text_json(s->reason),
-        "attempt", s->attempt, "attempts", cli_count_json(s->attempts ? s->attempts : -1), "retry",
-        cli_text_json(s->retry), "heartbeat", cli_time_json(s->heartbeat_unix_s), "last_line",
-        cli_text_json(last_line_of_rank_0(&why->said)), "ranks", CLI_JSON_LIST(why->said.v, why->said.n, said_json),
-        "failure", failure_json(why), "diagnosis", diagnosis_json(why), "notes", codec_json_strv_new(&why->notes));
+    return json_pack("{s:s,s:s,s:o,s:o,s:i,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "run", run->row.id, "state",
+                     run_state_name(s->state), "replaced_by", cli_text_json(run->replaced_by), "reason",
+                     cli_text_json(s->reason), "attempt", s->attempt, "attempts",
+                     cli_count_json(s->attempts ? s->attempts : -1), "retry", cli_text_json(s->retry), "heartbeat",
+                     cli_time_json(s->heartbeat_unix_s), "last_line", cli_text_json(last_line_of_rank_0(&why->said)),
+                     "ranks", CLI_JSON_LIST(why->said.v, why->said.n, said_json), "failure", failure_json(why),
+                     "diagnosis", diagnosis_json(why), "notes", codec_json_strv_new(&why->notes));
+}
+
+static int print_why_json(const struct flow_run *run, const struct flow_why *why, struct act_error *err)
+{
+    json_t *json = json_pack("{s:i}", "version", 1);
+
+    json_object_update_new(json, cli_why_json(run, why));
+    return cli_print_json(json, err);
 }
 
 /* ---- for people */

@@ -3,8 +3,11 @@
  *   report.c    gathers the report
  *   settings.c  its settings and what it ran with, beside those of another run
  *   use.c       what its nodes used
+ *   events.c    the curves in its event files
  *   outputs.c   what it wrote into its mapped folders
  *   here.c      the copies of its logs, which most of that is read from
+ *   piece.c     a piece of a log
+ *   notes.c     what the ledger keeps of the numbers of runs
  *   files.c     the files that a run has written, where they are
  *   diff.c      in what two runs differ
  *   lines.c     in what two texts differ
@@ -12,6 +15,7 @@
 #ifndef ACT_FLOW_LOOK_LOOK_H
 #define ACT_FLOW_LOOK_LOOK_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -67,7 +71,7 @@ struct flow_report {
     size_t n_software;
     struct flow_setting *compared_software; /* the same beside what compared ran with; empty: not both are known */
     size_t n_compared_software;
-    struct numbers *numbers; /* the curves in a rank's log, sorted; never NULL */
+    struct numbers *numbers; /* the curves in a rank's log and in event files, sorted; never NULL */
     int numbers_rank;
     struct flow_node_use *nodes; /* by name, at most FLOW_REPORT_NODES */
     size_t n_nodes, n_all_nodes;
@@ -92,9 +96,14 @@ int flow_report(struct flow *flow, const struct flow_run *run, int rank, const s
                 struct flow_report *out, struct act_error *err) ACT_NODISCARD;
 void flow_report_release(struct flow_report *report);
 
-/* Reads only the numbers of a rank's log, over all attempts, rank as above. The fetched logs are read in pieces,
- * whatever their size. The caller frees *out, which is NULL after a failure. */
-int flow_read_numbers(const struct flow_run *run, int rank, struct numbers **out, int *out_rank,
+/* Reads only what the nodes of run used. */
+int flow_report_use(struct flow *flow, const struct flow_run *run, struct flow_report *out,
+                    struct act_error *err) ACT_NODISCARD;
+
+/* Reads only the numbers of a rank's log, over all attempts, rank as above; with -1 and a flow (which may be NULL) also
+ * those of event files. The fetched logs are read in pieces, whatever their size. The caller frees *out, which is NULL
+ * after a failure. */
+int flow_read_numbers(struct flow *flow, const struct flow_run *run, int rank, struct numbers **out, int *out_rank,
                       struct act_error *err) ACT_NODISCARD;
 
 /* ---- files */
@@ -127,6 +136,40 @@ struct flow_files_wanted {
 int flow_list_files(struct flow *flow, const struct flow_run *run, const struct flow_files_wanted *what,
                     struct flow_files *out, struct act_error *err) ACT_NODISCARD;
 void flow_files_release(struct flow_files *files);
+
+/* ---- notes: the last numbers of runs, a small curve of each, and why a run failed, for lists of many runs */
+
+/* The points of a small curve: characters from that of the lowest value to so many above it. */
+enum { FLOW_NOTE_LOW = '(', FLOW_NOTE_HIGH = 50 };
+/* Reads the notes of n runs into out[n]: new references to objects as notes.c describes them, NULL where there is none.
+ */
+int flow_read_notes(struct flow *flow, const struct flow_run *runs, size_t n, json_t **out,
+                    struct act_error *err) ACT_NODISCARD;
+/* Writes down the numbers of a run that were read for another reason. They are sorted. */
+void flow_note_numbers(struct flow *flow, const struct flow_run *run, struct numbers *numbers);
+/* Looks at the logs of runs that have changed since they were last looked at, the first ones first, until that has
+ * taken time_ms. *out_more: others are left. */
+int flow_gather_notes(struct flow *flow, struct flow_runs *runs, int64_t time_ms, bool *out_more,
+                      struct act_error *err) ACT_NODISCARD;
+
+/* ---- a piece of a log */
+
+struct flow_piece_wanted {
+    const char *name; /* NULL: the log of this rank, whatever its name */
+    int rank;
+    int64_t from; /* a byte of it; negative: so many before its end */
+    size_t max;   /* bytes */
+};
+struct flow_piece {
+    char *name;
+    uint64_t from, size; /* where the piece begins; of the log */
+    struct act_buf bytes;
+};
+/* Reads a piece of a log where it is now; behind its end there is nothing. No such log: -ACT_NOT_FOUND. The caller
+ * releases out in every case. */
+int flow_read_piece(struct flow *flow, const struct flow_run *run, const struct flow_piece_wanted *what,
+                    struct flow_piece *out, struct act_error *err) ACT_NODISCARD;
+void flow_piece_release(struct flow_piece *piece);
 
 /* ---- differences */
 

@@ -45,8 +45,10 @@ struct flow_span flow_span_of(const struct flow_run *run);
 /* Tells whether a file at rel in a folder of the run is one that it wrote, as far as that can be known. */
 bool flow_span_has(const struct flow_span *span, const struct store_entry *entry, const char *rel);
 
-/* ---- outputs.c, settings.c, use.c */
+/* ---- events.c, outputs.c, settings.c, use.c */
 
+/* Adds the scalars of the event files that the run has written. Folders that cannot be looked into are a warning. */
+void flow_add_events(struct flow *flow, const struct flow_run *run, struct numbers *numbers);
 /* Lists what the run wrote. A store that cannot be asked is a warning. */
 void flow_list_outputs(struct flow *flow, struct flow_report *out);
 /* Lists the settings of a run beside those of another one (NULL: none). */

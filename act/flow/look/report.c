@@ -54,26 +54,33 @@ static int read_ranks(const struct flow_here *here, int first, int end, struct n
         if (numbers_count(*out) > 0)
             break;
     }
-    for (size_t i = 0; i < numbers_count(*out); i++)
-        series_end(&numbers_key(*out, i)->series);
     return rc;
 }
 
-static int read_numbers(const struct flow_here *here, const struct flow_run *run, int rank, struct numbers **out,
-                        int *out_rank, struct act_error *err)
+static int read_numbers(struct flow *flow, const struct flow_here *here, const struct flow_run *run, int rank,
+                        struct numbers **out, int *out_rank, struct act_error *err)
 {
-    return rank >= 0 ? read_ranks(here, rank, rank + 1, out, out_rank, err)
-                     : read_ranks(here, 0, world_of(run), out, out_rank, err);
+    int rc = rank >= 0 ? read_ranks(here, rank, rank + 1, out, out_rank, err)
+                       : read_ranks(here, 0, world_of(run), out, out_rank, err);
+
+    if (rc == 0 && rank < 0 && flow)
+        flow_add_events(flow, run, *out);
+    for (size_t i = 0; i < numbers_count(*out); i++) {
+        series_end(&numbers_key(*out, i)->series);
+        series_end(&numbers_key(*out, i)->times);
+    }
+    return rc;
 }
 
-int flow_read_numbers(const struct flow_run *run, int rank, struct numbers **out, int *out_rank, struct act_error *err)
+int flow_read_numbers(struct flow *flow, const struct flow_run *run, int rank, struct numbers **out, int *out_rank,
+                      struct act_error *err)
 {
     struct flow_here here;
     int rc = flow_here_open(run, &here, err);
 
     *out = numbers_new();
     if (rc == 0)
-        rc = read_numbers(&here, run, rank, out, out_rank, err);
+        rc = read_numbers(flow, &here, run, rank, out, out_rank, err);
     flow_here_close(&here);
     if (rc < 0) {
         numbers_free(*out);
@@ -242,7 +249,7 @@ int flow_report(struct flow *flow, const struct flow_run *run, int rank, const s
     *out = (struct flow_report){.run = run, .numbers = numbers_new()};
     int rc = flow_here_open(run, &here, err);
     if (rc == 0)
-        rc = read_numbers(&here, run, rank, &out->numbers, &out->numbers_rank, err);
+        rc = read_numbers(flow, &here, run, rank, &out->numbers, &out->numbers_rank, err);
     if (rc == 0)
         rc = flow_read_use(flow, &here, out, err);
     if (rc == 0)
@@ -254,6 +261,20 @@ int flow_report(struct flow *flow, const struct flow_run *run, int rank, const s
         list_settings(flow, &here, compared, out);
         report_ask_why(flow, out);
     }
+    flow_here_close(&here);
+    if (rc == 0 && rank < 0)
+        flow_note_numbers(flow, run, out->numbers);
+    return rc;
+}
+
+int flow_report_use(struct flow *flow, const struct flow_run *run, struct flow_report *out, struct act_error *err)
+{
+    struct flow_here here;
+
+    *out = (struct flow_report){.run = run, .numbers = numbers_new()};
+    int rc = flow_here_open(run, &here, err);
+    if (rc == 0)
+        rc = flow_read_use(flow, &here, out, err);
     flow_here_close(&here);
     return rc;
 }

@@ -93,6 +93,8 @@ typedef int flow_spec_visit(void *arg, struct flow_run *run, struct act_error *e
  * 100,000 runs would be gigabytes. Returns what each did, or why the ledger cannot be read. */
 int flow_each_spec(struct flow *flow, struct flow_runs *runs, flow_spec_visit *each, void *arg,
                    struct act_error *err) ACT_NODISCARD;
+/* Fills in the specifications of runs that flow_list_runs() has listed without. */
+int flow_load_specs(struct flow *flow, struct flow_runs *runs, struct act_error *err) ACT_NODISCARD;
 /* Adds to the ledger the runs of the command line's or this project's cluster that it lacks, as after it was lost. The
  * runs that a service lists itself are not added: every table shows them anyway. */
 int flow_rebuild(struct flow *flow, struct act_error *err) ACT_NODISCARD;

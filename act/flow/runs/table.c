@@ -433,6 +433,11 @@ static struct question runs_table_question_of(const struct flow_table *table)
                              .is_part = !all_count};
 }
 
+int flow_load_specs(struct flow *flow, struct flow_runs *runs, struct act_error *err)
+{
+    return load_specs(flow, true, runs, err);
+}
+
 int flow_list_runs(struct flow *flow, const struct flow_table *table, struct flow_runs *out, struct act_error *err)
 {
     struct question q = runs_table_question_of(table);

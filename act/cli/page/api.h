@@ -1,0 +1,46 @@
+/* api.h - runs, curves and clusters as data: what the pages of 'a ui' read, and what a report has inside. Rows are
+ * those of 'a q --json', 'a why --json' and so on; what a page needs besides is added to them. */
+#ifndef ACT_CLI_PAGE_API_H
+#define ACT_CLI_PAGE_API_H
+
+#include <jansson.h>
+#include <stddef.h>
+
+#include "flow/look/look.h"
+#include "flow/run.h"
+
+struct diagnose;
+
+/* Returns a number; null where JSON cannot say it. */
+json_t *api_number_json(double value);
+
+/* ---- api_runs.c */
+
+/* Returns why a run failed, in a few words: by the rules (NULL: none are known) if the agent knows the class. */
+json_t *api_why_json(const struct flow_run *run, const struct diagnose *rules);
+/* Returns the row of a run in a list. note: as of flow_read_notes(), may be NULL; keys: of small curves, NULL: none. */
+json_t *api_row_json(const struct flow_run *run, const json_t *note, const struct act_strv *keys,
+                     const struct diagnose *rules);
+
+/* ---- api_run.c */
+
+/* Returns all that is known of one run, as api/run answers. */
+json_t *api_report_json(const struct flow_report *report);
+
+/* ---- api_log.c: pieces of logs */
+
+/* Return where the first whole character (UTF-8) of a piece begins, and where the last one ends. */
+size_t api_whole_begin(const char *bytes, size_t len);
+size_t api_whole_end(const char *bytes, size_t len);
+/* Returns a text of any bytes: what is no character becomes U+FFFD. */
+json_t *api_text_json(const char *bytes, size_t len);
+
+/* ---- api_series.c */
+
+/* Adds the curve of each of the keys (none: of all), at most points points each (at least 2), to a list. */
+void api_add_series(const struct flow_run *run, struct numbers *numbers, const struct act_strv *keys, size_t points,
+                    json_t *list);
+/* Adds what the nodes of a report used, at most points points each, to a list. */
+void api_add_use(struct flow_report *report, size_t points, json_t *list);
+
+#endif

@@ -1,0 +1,192 @@
+/* api_series.c - curves as data: the numbers of runs, and what their nodes used. */
+#include <math.h>
+
+#include "cli/command/command.h"
+#include "cli/page/api.h"
+#include "cli/page/job.h"
+#include "cli/print/print.h"
+#include "codec/json.h"
+#include "flow/flow.h"
+#include "flow/look/look.h"
+
+enum {
+    USUAL_POINTS = 600,
+    MOST_POINTS = SERIES_MAX,
+};
+
+json_t *api_number_json(double value)
+{
+    static const double exact = 9007199254740992; /* 2^53 */
+
+    if (!isfinite(value))
+        return json_null();
+    return value == floor(value) && fabs(value) < exact ? json_integer((json_int_t)value) : json_real(value);
+}
+
+/* ---- the numbers */
+
+/* A value that is not finite is a gap: its y is null. Of several the first one is known. */
+static void add_points(const struct series *s, json_t *x, json_t *y)
+{
+    bool gap = s->odd > 0;
+
+    for (size_t i = 0; i <= s->n; i++) {
+        if (gap && (i == s->n || s->odd_x < s->v[i].x)) {
+            json_array_append_new(x, api_number_json(s->odd_x));
+            json_array_append_new(y, json_null());
+            gap = false;
+        }
+        if (i == s->n)
+            return;
+        json_array_append_new(x, api_number_json(s->v[i].x));
+        json_array_append_new(y, api_number_json(s->v[i].y));
+    }
+}
+
+/* Returns the times at these places of a curve; null: they are not known. */
+static json_t *api_series_times_json(const json_t *x, const struct series *times)
+{
+    json_t *list = times->n > 0 ? json_array() : json_null(), *place;
+    size_t i, at = 0;
+
+    json_array_foreach(x, i, place)
+    {
+        while (at + 1 < times->n && times->v[at + 1].x <= json_number_value(place))
+            at++;
+        if (times->n > 0)
+            json_array_append_new(list, api_number_json(times->v[at].y));
+    }
+    return list;
+}
+
+static json_t *api_series_curve_json(const struct flow_run *run, struct numbers_key *key, size_t points)
+{
+    const struct series *s = &key->series;
+    json_t *x = json_array(), *y = json_array();
+
+    series_reduce(&key->series, points);
+    add_points(s, x, y);
+    return json_pack("{s:s,s:s,s:s,s:o,s:o,s:o,s:I,s:I,s:o,s:o,s:o}", "id", run->row.id, "key", key->name, "x_name",
+                     numbers_by_name(key->by), "x", x, "y", y, "t", api_series_times_json(x, &key->times), "points",
+                     (json_int_t)s->count, "not_finite", (json_int_t)s->odd, "last", api_number_json(s->ended_y), "min",
+                     s->count ? api_number_json(s->low) : json_null(), "max",
+                     s->count ? api_number_json(s->high) : json_null());
+}
+
+void api_add_series(const struct flow_run *run, struct numbers *numbers, const struct act_strv *keys, size_t points,
+                    json_t *list)
+{
+    size_t n = keys->n ? keys->n : numbers_count(numbers);
+
+    for (size_t i = 0; i < n; i++) {
+        struct numbers_key *key = keys->n ? numbers_find(numbers, keys->v[i]) : numbers_key(numbers, i);
+        if (key)
+            json_array_append_new(list, api_series_curve_json(run, key, points));
+    }
+}
+
+/* ---- what the nodes used */
+
+static const struct use {
+    int what;
+    const char *name, *unit, *chart;
+    const char *label; /* NULL: a curve for each GPU, from the first one's */
+} uses[] = {
+    {SAMPLES_GPU_BUSY, "gpu_busy", "share", "GPUs, busy", NULL},
+    {SAMPLES_GPU_MEMORY, "gpu_memory", "share", "GPUs, memory", NULL},
+    {SAMPLES_CPU_BUSY, "cpu_busy", "share", "CPU, memory, disks", "CPU busy"},
+    {SAMPLES_MEMORY, "memory", "share", "CPU, memory, disks", "memory used"},
+    {SAMPLES_DISK_FULL, "disk_full", "share", "CPU, memory, disks", "disk of the code used"},
+    {SAMPLES_RUN_FULL, "run_disk_full", "share", "CPU, memory, disks", "disk of the run used"},
+    {SAMPLES_DISK_READ, "disk_read", "bytes_per_s", "Disk", "read"},
+    {SAMPLES_DISK_WRITTEN, "disk_written", "bytes_per_s", "Disk", "written"},
+    {SAMPLES_NET_RECEIVED, "net_received", "bytes_per_s", "Network", "received"},
+    {SAMPLES_NET_SENT, "net_sent", "bytes_per_s", "Network", "sent"},
+    {SAMPLES_IB_RECEIVED, "ib_received", "bytes_per_s", "Network", "InfiniBand received"},
+    {SAMPLES_IB_SENT, "ib_sent", "bytes_per_s", "Network", "InfiniBand sent"},
+};
+
+/* gpu: its index; -1: it is of the node. */
+static void add_use_curve(const char *id, struct flow_node_use *node, const struct use *use, int gpu, size_t points,
+                          json_t *list)
+{
+    struct series *s = &node->curves[use->what + (gpu > 0 ? gpu : 0)];
+    ACT_AUTOFREE char *label = use->label ? act_strdup(use->label) : act_sprintf("GPU %d", gpu);
+
+    if (s->n == 0)
+        return;
+    json_t *x = json_array(), *y = json_array();
+    series_reduce(s, points);
+    add_points(s, x, y);
+    json_array_append_new(list,
+                          json_pack("{s:s,s:o,s:s,s:o,s:s,s:s,s:s,s:o,s:o}", "id", id, "node",
+                                    codec_json_bytes_new(node->name), "what", use->name, "gpu", cli_count_json(gpu),
+                                    "label", label, "chart", use->chart, "unit", use->unit, "x", x, "y", y));
+}
+
+void api_add_use(struct flow_report *report, size_t points, json_t *list)
+{
+    for (size_t i = 0; i < report->n_nodes; i++) {
+        struct flow_node_use *node = &report->nodes[i];
+        for (size_t k = 0; k < sizeof(uses) / sizeof(uses[0]); k++)
+            for (int n = 0; n < (uses[k].label ? 1 : node->gpus); n++)
+                add_use_curve(report->run->row.id, node, &uses[k], uses[k].label ? -1 : n, points, list);
+    }
+}
+
+/* ---- the answer */
+
+static int api_series_read_numbers(const struct page_job *job, const struct flow_runs *runs, size_t points,
+                                   json_t *list, struct act_error *err)
+{
+    ACT_AUTO(act_strv) keys = {0};
+    const char *key;
+    int rc = 0, rank;
+
+    for (size_t i = 0; (key = page_asked(job, "key", i)); i++)
+        act_strv_push(&keys, key);
+    for (size_t i = 0; i < runs->n && rc == 0; i++) {
+        struct numbers *numbers = NULL;
+        rc = flow_read_numbers(&job->cli->flow, &runs->v[i], -1, &numbers, &rank, err);
+        if (rc == 0) {
+            flow_note_numbers(&job->cli->flow, &runs->v[i], numbers);
+            api_add_series(&runs->v[i], numbers, &keys, points, list);
+        }
+        numbers_free(numbers);
+    }
+    return rc;
+}
+
+static int api_series_read_use(const struct page_job *job, const struct flow_runs *runs, size_t points, json_t *list,
+                               struct act_error *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; i < runs->n && rc == 0; i++) {
+        struct flow_report report;
+        rc = flow_report_use(&job->cli->flow, &runs->v[i], &report, err);
+        if (rc == 0)
+            api_add_use(&report, points, list);
+        flow_report_release(&report);
+    }
+    return rc;
+}
+
+int page_make_api_series(struct page_job *job, struct act_error *err)
+{
+    int64_t points = USUAL_POINTS, use = 0;
+    ACT_AUTO(flow_runs) runs = {0};
+    json_t *series = json_array(), *used = json_array();
+
+    job->json = json_pack("{s:o,s:o}", "series", series, "use", used);
+    int rc = page_asked_number(job, "points", 2, MOST_POINTS, &points, err);
+    if (rc == 0)
+        rc = page_asked_number(job, "use", 0, 1, &use, err);
+    if (rc == 0)
+        rc = page_find_runs(job, true, &runs, err);
+    if (rc == 0)
+        rc = use ? api_series_read_use(job, &runs, (size_t)points, used, err)
+                 : api_series_read_numbers(job, &runs, (size_t)points, series, err);
+    job->refresh_s = page_is_one_active(&runs) ? PAGE_REFRESH_S : 0;
+    return rc;
+}

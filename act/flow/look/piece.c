@@ -1,0 +1,66 @@
+/* piece.c - a piece of a log of a run, where the log is now. */
+#include <string.h>
+
+#include "flow/look/look.h"
+#include "flow/source/source.h"
+
+static const struct store_entry *piece_find(const struct store_page *logs, const char *name, int rank)
+{
+    if (!name)
+        return flow_find_rank_log(logs, "", rank);
+    for (size_t i = 0; i < logs->n; i++)
+        if (strcmp(logs->v[i].key, name) == 0)
+            return &logs->v[i];
+    return NULL;
+}
+
+static int piece_read(const struct flow_source *source, const struct store_entry *log, int64_t from, size_t max,
+                      struct flow_piece *out, struct act_error *err)
+{
+    uint64_t back = from < 0 ? (uint64_t)-from : 0, begin = from < 0 ? log->size - back : (uint64_t)from;
+    size_t got = 1;
+    int rc = 0;
+
+    out->name = act_strdup(log->key);
+    out->size = log->size;
+    out->from = back > log->size ? 0 : begin > log->size ? log->size : begin;
+    uint64_t left = log->size - out->from;
+    size_t len = left < max ? (size_t)left : max;
+    ACT_AUTOFREE char *data = act_alloc(len + 1);
+    for (size_t n = 0; n < len && got > 0 && rc == 0; n += got) {
+        rc = flow_source_read(source, log->key, out->from + n, data + n, len - n, &got, err);
+        if (rc == 0)
+            act_buf_add(&out->bytes, data + n, got);
+    }
+    return rc;
+}
+
+int flow_read_piece(struct flow *flow, const struct flow_run *run, const struct flow_piece_wanted *what,
+                    struct flow_piece *out, struct act_error *err)
+{
+    struct flow_source source = {0};
+    ACT_AUTO(store_page) logs = {0};
+    const struct store_entry *log = NULL;
+    int rc = flow_source_open(flow, run, &source, err);
+
+    *out = (struct flow_piece){0};
+    if (rc == 0 && source.store)
+        rc = flow_source_list(&source, &logs, err);
+    if (rc == 0)
+        log = piece_find(&logs, what->name, what->rank);
+    if (rc == 0 && log)
+        rc = piece_read(&source, log, what->from, what->max, out, err);
+    else if (rc == 0 && what->name)
+        rc = act_error_set(err, ACT_NOT_FOUND, "run '%s' has no log '%s'", run->row.id, what->name);
+    else if (rc == 0)
+        rc = act_error_set(err, ACT_NOT_FOUND, "rank %d of run '%s' has no log yet", what->rank, run->row.id);
+    flow_source_close(&source);
+    return rc;
+}
+
+void flow_piece_release(struct flow_piece *piece)
+{
+    free(piece->name);
+    act_buf_release(&piece->bytes);
+    *piece = (struct flow_piece){0};
+}
