@@ -199,12 +199,17 @@ static int environment_lock(struct environment_taken *e, struct act_error *err)
 
 /* ---- making it */
 
-/* Removes what was not made whole. First it gets another name: tools that outlive their maker find it no more. */
+/* The variable that all tools have which make an environment: its folder. */
+#define MADE_BY_US "ACT_MAKES_ENVIRONMENT"
+
+/* Removes what was not made whole. First it gets another name, and tools that have outlived their maker are ended, as
+ * they make folders that they miss. */
 static void environment_discard(const char *dir)
 {
     ACT_AUTOFREE char *gone = act_sprintf("%s.gone", dir);
     struct act_error err;
 
+    sweep_processes(MADE_BY_US, dir);
     if (act_remove_tree(rename(dir, gone) == 0 ? gone : dir, &err) < 0)
         node_say("%s", act_error_text(&err));
 }
@@ -307,7 +312,9 @@ static int environment_run(const struct environment_taken *e, const char *const 
     enum { TELL_MS = 2000 };
     int64_t start_ms = act_now_monotonic_ms();
     off_t from = lseek(log_fd, 0, SEEK_END);
-    pid_t pid = child_start(&(struct child){.argv = argv, .cwd = e->node->code, .out_fd = log_fd});
+    ACT_AUTOFREE char *mark = act_sprintf(MADE_BY_US "=%s", e->dir);
+    pid_t pid = child_start(
+        &(struct child){.argv = argv, .set = (char *[]){mark, NULL}, .cwd = e->node->code, .out_fd = log_fd});
 
     if (pid < 0)
         return act_error_errno(err, errno, "cannot start '%s', which makes the environment from %s", argv[0],

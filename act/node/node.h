@@ -87,10 +87,11 @@ bool node_has_windows_lines(const char *path);
 /* The rule (config/diagnosis.yaml) of a node that went down or does not answer. */
 #define CLASS_NODE_FAILURE "node_failure"
 
-/* Kills all processes of this user that were started with ACT_RUN_ID=<run_id> in their environment, until none is left;
- * the agents of the run are not among them. Returns how often it killed one: one that takes its time to end counts
- * again. */
-int sweep_processes(const char *run_id);
+/* Kills all processes of this user that were started with name=value in their environment, until none is left; agents
+ * are not among them. Returns how often it killed one: one that takes its time to end counts again. */
+int sweep_processes(const char *name, const char *value);
+/* The variable that all processes of a run have. */
+#define NODE_ENV_RUN "ACT_RUN_ID"
 
 /* The programs (argc and argv after the verb). They return an exit status. */
 int node_supervise(int argc, char **argv);

@@ -217,14 +217,14 @@ def test_the_others_wait_and_say_so(act, index):
 
 
 def test_killed_while_it_is_made(act, index):
-    """Who waits goes on in its place."""
+    """Who waits goes on in its place; what the tools of the first do later leads nowhere."""
     first, second, goes_on = one_makes_and_one_waits(act, index)
-    for pid, words in act.processes().items():
-        if first in " ".join(map(os.fsdecode, words)) and b"act-node" in words[0]:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+    agents = lambda words: first in " ".join(map(os.fsdecode, words)) and b"act-node" in words[0]
+    kill([pid for pid, words in act.processes().items() if agents(words)])
+    waiting.until(lambda: index.downloads("toy-1.0-py3-none-any.whl") == 2, "the second makes it")
     goes_on.set()
     act.run("wait", second)
+    waiting.until(lambda: not processes_of(act, first), "nothing of the first is left")
     assert act.lines(second)[-1].startswith("1.0")
     assert len(environments(act)) == 1 and not rest(act)
 
