@@ -40,10 +40,13 @@ struct node {
     char *code;                   /* the code root; before place_open() that of a single-node run */
     int node_rank, attempt;       /* of this node in the run; from 1; both from place_open() */
     char *local;                  /* the node's private folder, see place.h; NULL before */
+    char *site;                   /* the root of the site whose login node this is; NULL: it is a node of the run */
     int users_fd;                 /* its lock */
     struct run_spec spec;
 };
 
+/* Finds the name of this machine, fit for a file name. */
+void node_find_name(char out[NODE_NAME_MAX + 1]);
 /* Reads run.json in dir and opens the agent's own log; who ("supervisor", "rank 3") begins its lines. */
 int node_open(struct node *node, const char *dir, const char *who, struct act_error *err) ACT_NODISCARD;
 /* Reads run.json at path and finds the node's name, but no more, for a run that has no run folder yet. */
@@ -102,5 +105,6 @@ int node_rsh(int argc, char **argv);
 int node_direct(int argc, char **argv);
 int node_sweep(int argc, char **argv);
 int node_meet(int argc, char **argv);
+int node_environment(int argc, char **argv);
 
 #endif

@@ -1,11 +1,14 @@
 /* environments.c - the environments that runs have made beside themselves (node/environment.h). The tools of the site
  * look at them, as in keep.c.
  *
- * The link of one that is removed goes first: who takes one up looks for it last.
+ * The link of one that is removed goes first: who takes one up looks for it last. One that a login node makes before the
+ * run is queued is asked for until it is there (node/ahead.c).
  */
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
+#include "base/log.h"
 #include "base/path.h"
 #include "base/text.h"
 #include "codec/json.h"
@@ -159,4 +162,95 @@ int platform_list_environments(struct platform *p, struct platform_environments 
             rc = environments_list_site(machine, site, out, err);
     }
     return rc;
+}
+
+/* ---- having one made by the login node */
+
+/* What is asked for, and what has been said of it. */
+struct environments_order {
+    struct site *site;
+    const char *agent, *input;
+    int n_begun; /* how often it was begun: a worker may be killed */
+    int64_t told_ms;
+};
+
+static int environments_ask(const struct environments_order *a, json_t **out, struct act_error *err)
+{
+    const char *const argv[] = {a->agent, "environment", site_root(a->site), NULL};
+    const struct site_command command = {
+        .argv = argv, .input = a->input, .input_len = strlen(a->input), .cwd = "/", .begins_runs = true};
+    ACT_AUTO(site_result) result = {0};
+    int rc = site_run(a->site, &command, &result, err);
+
+    if (rc < 0)
+        return rc;
+    if (result.status != 0)
+        return act_error_set(err, ACT_FAIL, "the login node cannot make the environment: %s",
+                             result.err && *result.err ? result.err : "its agent failed and did not say why");
+    return codec_json_parse(result.out, result.out_len, "the login node's answer", out, err);
+}
+
+/* Says now and then how far it is. */
+static void environments_tell(struct environments_order *a, const char *text)
+{
+    enum { TELL_MS = 10 * 1000 };
+    int64_t now_ms = act_now_monotonic_ms();
+
+    if (!*text || (a->told_ms && now_ms - a->told_ms < TELL_MS))
+        return;
+    a->told_ms = now_ms;
+    act_note("on the login node: %s", text);
+}
+
+static int environments_refuse(const json_t *answer, struct act_error *err)
+{
+    ACT_AUTOFREE char *log = act_strdup(codec_json_str(answer, "log", ""));
+    char *rest = log;
+
+    for (const char *line; (line = strsep(&rest, "\n"));)
+        if (*line)
+            act_note("  %s", line);
+    return act_error_set(err, ACT_FAIL, "on the login node: %s", codec_json_str(answer, "text", "it said nothing"));
+}
+
+static int environments_await(struct environments_order *a, char **out_key, struct act_error *err)
+{
+    enum { BEGUN_MOST = 3 };
+
+    for (;;) {
+        CODEC_AUTOJSON json_t *answer = NULL;
+        int rc = environments_ask(a, &answer, err);
+        const char *state = codec_json_str(answer, "state", "");
+        if (rc < 0)
+            return rc;
+        if (strcmp(state, "made") == 0) {
+            *out_key = act_strdup(codec_json_str(answer, "key", NULL));
+            return 0;
+        }
+        a->n_begun += strcmp(state, "begun") == 0;
+        if (strcmp(state, "failed") == 0)
+            return environments_refuse(answer, err);
+        if (a->n_begun > BEGUN_MOST)
+            return act_error_set(err, ACT_FAIL,
+                                 "the login node ends what makes the environment again and again; it may limit what "
+                                 "runs there: make it on the nodes ('environment: {where: nodes}')");
+        environments_tell(a, codec_json_str(answer, "text", ""));
+    }
+}
+
+int platform_make_ahead(struct site *site, const struct run_spec *spec, const char *package, char **out_key,
+                        struct act_error *err)
+{
+    CODEC_AUTOJSON json_t *input =
+        json_pack("{s:o, s:o}", "run", run_spec_to_json(spec), "secrets", run_secrets_to_json(spec));
+    ACT_AUTOWIPE char *text = codec_json_line(input);
+    ACT_AUTOFREE char *agent = NULL;
+    int rc = site_agent(site, &agent, err);
+
+    *out_key = NULL;
+    if (rc == 0)
+        rc = site_bring_package(site, package, spec->package_sha256, err);
+    return rc < 0 ? rc
+                  : environments_await(&(struct environments_order){.site = site, .agent = agent, .input = text},
+                                       out_key, err);
 }

@@ -13,40 +13,7 @@ import time
 import pytest
 import waiting
 import wheel_index
-
-
-@pytest.fixture
-def index(act):
-    """An index with two packages, which pip asks."""
-    with contextlib.closing(wheel_index.Index()) as index:
-        index.add("toy", "1.0")
-        index.add("toy", "2.0")
-        index.add("tin", "1.0", requires=("toy<2",))
-        index.add("old", "1.0", requires_python="<3")
-        act.env.update(PIP_INDEX_URL=index.url, PIP_RETRIES="0", PIP_CACHE_DIR=str(act.scratch / "pip-cache"))
-        yield index
-
-
-def environments(act):
-    """The whole ones: key to folder."""
-    home = act.home / "environments"
-    return {path.name: path.resolve() for path in home.iterdir() if path.is_symlink()} if home.exists() else {}
-
-
-def rest(act):
-    """What else is there, which nobody may have left half made."""
-    folders = set(environments(act).values())
-    return [path.name for path in (act.home / "environments").iterdir()
-            if path.is_dir() and not path.is_symlink() and path not in folders and path.name != "cache"]
-
-
-SAY = "import toy; print(toy.VERSION, toy.__file__)"
-
-
-def said(folder, version="1.0"):
-    """What SAY prints in an environment."""
-    module, = (folder / "env").glob("lib/python3*/site-packages/toy.py")
-    return f"{version} {module}"
+from environment_bed import SAY, environments, index, rest, said  # noqa: F401
 
 
 def everything(folder):
