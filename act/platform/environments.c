@@ -1,8 +1,8 @@
 /* environments.c - the environments that runs have made beside themselves (node/environment.h). The tools of the site
  * look at them, as in keep.c.
  *
- * The link of one that is removed goes first: who takes one up looks for it last. One that a login node makes before the
- * run is queued is asked for until it is there (node/ahead.c).
+ * The link of one that is removed goes first: who takes one up looks for it last. One that a login node makes before
+ * the run is queued is asked for until it is there (node/ahead.c).
  */
 #include <stdlib.h>
 #include <string.h>

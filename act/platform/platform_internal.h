@@ -64,8 +64,8 @@ int platform_keep_sum(struct site *site, const char *script, const char *const *
 
 /* ---- environments.c */
 
-/* Has the login node of the site make the environment of a run that is about to be submitted, and waits for it; notes say
- * how far it is. *out_key: of the environment, a new string; NULL: the project needs none. */
+/* Has the login node of the site make the environment of a run that is about to be submitted, and waits for it; notes
+ * say how far it is. *out_key: of the environment, a new string; NULL: the project needs none. */
 int platform_make_ahead(struct site *site, const struct run_spec *spec, const char *package, char **out_key,
                         struct act_error *err) ACT_NODISCARD;
 

@@ -333,3 +333,67 @@ def test_prune_removes_what_no_run_uses(act, index):
     act.run("wait", run, status=None)
     assert act.run("env", "rm", "-y", "--json", running.name[:16]).json["bytes"] > 0
     assert not environments(act) and not rest(act)
+
+
+def here_has(act, **packages):
+    """A virtual environment in which `a` is typed, with a module and what is said of each package: (version, lines of
+    its metadata, its modules)."""
+    venv = act.scratch / "here"
+    site = venv / "lib/python3.11/site-packages"
+    (venv / "bin").mkdir(parents=True)
+    for name, (version, needs, modules) in packages.items():
+        info = site / f"{name}-{version}.dist-info"
+        info.mkdir(parents=True)
+        lines = "".join(f"Requires-Dist: {one}\n" for one in needs)
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\n{lines}\nRequires-Dist: nothing\n")
+        (info / "top_level.txt").write_text("\n".join(modules) + "\n")
+        for module in modules:
+            (site / module).mkdir(exist_ok=True)
+    act.env["VIRTUAL_ENV"] = str(venv)
+
+
+HERE = {"torch": ("2.1.0", ["numpy (>=1.2)", "onlyextra; extra == 'x'"], ["torch"]), "numpy": ("1.26", [], ["numpy"]),
+        "opencv_python": ("4.9", [], ["cv2"]), "scikit_learn": ("1.4", [], ["sklearn"]),
+        "PyYAML": ("6.0", [], ["yaml", "_yaml"]), "onlyextra": ("1.0", [], ["onlyextra"]), "toy": ("1.0", [], ["toy"])}
+WARNING = "train.py imports what the Python here has and {} does not name: "
+
+
+@pytest.mark.parametrize("imports, file, text, said", [
+    ("import torch, os\nimport numpy as np\n", "requirements.txt", "torch\n", ""),
+    ("import cv2\nfrom sklearn.svm import SVC\nimport yaml, torch\n", "requirements.txt", "torch>=2  # cv2\nPyYAML\n",
+     "cv2 (opencv-python 4.9) and sklearn (scikit-learn 1.4)"),
+    ("import cv2\n", "requirements.txt", "opencv_python-headless\nOpenCV.python==4\n", ""),
+    ("import onlyextra\n", "requirements.txt", "torch\n", "onlyextra (onlyextra 1.0)"),
+    ("import torch\n", "requirements.txt", "-r base.txt\n", ""),
+    ("import torch\n", "requirements.txt", "-e .\n", ""),
+    ("import torch\n", "environment.yml", "dependencies:\n  - pytorch=2.1\n", ""),
+    ("import toy\n", "environment.yml", "dependencies:\n  - pytorch=2.1\n", "toy (toy 1.0)"),
+    ("'''\nimport toy\n'''\ndef f():\n    import toy\ntry:\n    import toy\nexcept ImportError:\n    pass\n",
+     "requirements.txt", "x\n", ""),
+    ("from lib.model import Net\n", "requirements.txt", "x\n", "toy (toy 1.0)"),
+    ("import nosuch, sys\n", "requirements.txt", "x\n", "")])
+def test_warns_of_what_is_only_here(act, imports, file, text, said):
+    """What the project imports, the Python here has, and the environment will lack."""
+    act.cluster("away", extra={"platform": "slurm", "slurm": {"root": str(act.scratch / "shared")}})
+    here_has(act, **HERE)
+    act.write("base.txt", "torch\n")
+    act.write("lib/model.py", "from .parts import part\n")
+    act.write("lib/parts.py", "import toy\n")
+    act.write(file, text)
+    act.write("train.py", imports)
+    for words in (["python", "train.py"], ["torchrun", "train.py"], ["python3", "-m", "train"]):
+        result = act.run("-c", "away", "submit", "--dry-run", *words, status=None)
+        warned = [line for line in result.err.splitlines() if " imports what " in line]
+        assert warned == ([f"act: warning: {WARNING.format(file)}{said}"] if said else []), result
+
+
+@pytest.mark.parametrize("more", [
+    "environment: none", "environment: {system_packages: true}", "setup: pip install toy", "modules: [toy]",
+    "conda: toy", "venv: /toy"])
+def test_says_nothing_of_what_may_come_otherwise(act, more):
+    act.cluster("away", extra={"platform": "slurm", "slurm": {"root": str(act.scratch / "shared")}})
+    here_has(act, **HERE)
+    act.write("requirements.txt", "x\n")
+    act.write("train.py", "import toy\n")
+    assert " imports what " not in act.run("-c", "away", "-p", more, "submit", "--dry-run", "python", "train.py",
+                                           status=None).err
