@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -410,6 +411,27 @@ static int environment_publish(struct environment_taken *e, struct act_error *er
     return 0;
 }
 
+static int environment_close_folder(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+    (void)ftw;
+    if (type == FTW_D && chmod(path, st->st_mode & 07555) < 0)
+        node_say("cannot protect '%s': %m", path);
+    return 0;
+}
+
+/* Lets nothing be installed into an environment of conda, which would change it for all runs: a layer (layer.h) takes
+ * what pip installs, and no packages of conda. The superuser is not kept from it. */
+static void environment_protect(const struct environment_taken *e)
+{
+    enum { OPEN_MOST = 16 };
+    ACT_AUTOFREE char *meta = act_path_join(e->dir, ENVIRONMENTS_ENV "/conda-meta");
+    ACT_AUTOFREE char *real = realpath(meta, NULL);
+    ACT_AUTOFREE char *env = real ? act_path_dirname(real) : NULL;
+
+    if (env)
+        nftw(env, environment_close_folder, OPEN_MOST, FTW_PHYS);
+}
+
 static int environment_write_about(const struct environment_taken *e, int packages, int64_t took_ms,
                                    struct act_error *err)
 {
@@ -450,6 +472,7 @@ static int environment_make(struct environment_taken *e, int log_fd, int *out_ex
         environment_discard(e->dir);
     if (rc == 0) {
         char took[ACT_UNIT_TEXT];
+        environment_protect(e);
         act_duration_to_text(took_ms / 1000, took);
         prepare_tell(e->node, "made the environment from %s: %d package%s in %s", e->source.file, packages,
                      packages == 1 ? "" : "s", took);

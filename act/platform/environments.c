@@ -31,23 +31,39 @@ enum { KIB = 1024, LONG_S = 600 };
     "}\n"                                                                                                              \
     "own() { [ ! -d environments ] || find environments -mindepth 1 -maxdepth 1 -type d -uid \"$(id -u)\" \"$@\"; }\n"
 
-/* $1: "go" removes them; $2: minutes; $3: which names. What is not linked may be in the making, for a day. */
-static const char environments_sweep[] =
-    COMMON "sum=0 n=0\n"
-           "for d in $(own -name \"$3\" -mmin \"+$2\"); do\n"
-           "linked=\n"
-           "! is_linked \"$d\" || linked=yes\n"
-           "[ -n \"$linked\" ] || [ -n \"$(find \"$d\" -maxdepth 0 -mmin +1440)\" ] || continue\n"
-           "! used \"$d\" \"$2\" || continue\n"
-           "kib=$(du -sk \"$d\" | cut -f 1)\n"
-           "if [ \"$1\" = go ]; then\n"
-           "[ -z \"$linked\" ] || rm -f \"$link\"\n"
-           "if used \"$d\" \"$2\"; then [ -z \"$linked\" ] || ln -s \"$name\" \"$link\"; continue; fi\n"
-           "rm -rf -- \"$d\"\n"
-           "fi\n"
-           "sum=$((sum + kib)) n=$((n + 1))\n"
-           "done\n"
-           "echo $sum $n\n";
+#define ALL "?*-?*"
+
+/* $1: "go" removes them; $2: minutes; $3: which names. What is not linked may be in the making, for a day. With all of
+ * them goes what their tools have cached, if none was made for so long, which counts as one, and locks that nobody
+ * needs. */
+static const char environments_sweep[] = COMMON
+    "sum=0 n=0\n"
+    "for d in $(own -name \"$3\" -mmin \"+$2\"); do\n"
+    "linked=\n"
+    "! is_linked \"$d\" || linked=yes\n"
+    "[ -n \"$linked\" ] || [ -n \"$(find \"$d\" -maxdepth 0 -mmin +1440)\" ] || continue\n"
+    "! used \"$d\" \"$2\" || continue\n"
+    "kib=$(du -sk \"$d\" | cut -f 1)\n"
+    "if [ \"$1\" = go ]; then\n"
+    "[ -z \"$linked\" ] || rm -f \"$link\"\n"
+    "if used \"$d\" \"$2\"; then [ -z \"$linked\" ] || ln -s \"$name\" \"$link\"; continue; fi\n"
+    "chmod -R u+w -- \"$d\"\n" /* of conda (environment_protect()) */
+    "rm -rf -- \"$d\"\n"
+    "fi\n"
+    "sum=$((sum + kib)) n=$((n + 1))\n"
+    "done\n"
+    "idle=$2\n"
+    "[ $idle -gt 1440 ] || idle=1440\n"
+    "if [ \"$3\" = '" ALL "' ] && [ -d environments ]; then\n"
+    "for l in $(find environments -maxdepth 1 -name '*.lock' -mmin +$idle -uid \"$(id -u)\"); do\n"
+    "[ \"$1\" != go ] || [ -h \"${l%.lock}\" ] || rm -f -- \"$l\"\n"
+    "done\n"
+    "if [ -d environments/cache ] && [ -z \"$(find environments -maxdepth 2 -name maker -mmin -$idle)\" ]; then\n"
+    "sum=$((sum + $(du -sk environments/cache | cut -f 1))) n=$((n + 1))\n"
+    "[ \"$1\" != go ] || rm -rf environments/cache\n"
+    "fi\n"
+    "fi\n"
+    "echo $sum $n\n";
 
 /* A line for each: NAME KIB RUNS SECONDS yes|no ABOUT. SECONDS: when a run took it up last. */
 static const char environments_list[] =
@@ -76,7 +92,7 @@ static int environments_sweep_site(struct platform *p, const char *names, int64_
 int platform_remove_environments(struct platform *p, int64_t older_s, bool dry_run, struct platform_kept *out,
                                  struct act_error *err)
 {
-    return environments_sweep_site(p, "?*-?*", older_s, dry_run, out, err);
+    return environments_sweep_site(p, ALL, older_s, dry_run, out, err);
 }
 
 int platform_remove_environment(const struct platform_environment *environment, bool *out_gone, struct act_error *err)

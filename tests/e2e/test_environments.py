@@ -11,6 +11,7 @@ import subprocess
 import time
 
 import pytest
+import slurm_bed
 import waiting
 import wheel_index
 from environment_bed import SAY, environments, index, rest, said  # noqa: F401
@@ -63,6 +64,47 @@ def test_what_a_run_installs_is_its_own(act, index):
     again = act.finish("sh", "-c", "toy; python3 -c 'import extra'", status=1)
     assert act.lines(again)[0] == "1.0" and "No module named 'extra'" in act.lines(again)[-1]
     assert list(environments(act).values()) == [folder]
+
+
+def test_what_a_run_installs_where_tmp_starts_nothing(act, index):
+    """As where /tmp is mounted so that no program may be started from it (noexec)."""
+    if not slurm_bed.has_namespaces():
+        pytest.skip("no permission for mounts")
+    temp = act.scratch / "noexec"
+    temp.mkdir()
+    act.env["TMPDIR"] = str(temp)
+    act.prefix = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs -o noexec none "$TMPDIR" && exec "$@"', "sh"]
+    index.add("extra")
+    act.write("requirements.txt", "toy==1.0\n")
+    act.write("compile.aml.sh", "#!/bin/sh\npip install extra\n")
+    run = act.finish("sh", "-c", "extra; toy; cat $VIRTUAL_ENV/pyvenv.cfg >/dev/null && echo $VIRTUAL_ENV")
+    assert act.lines(run)[-3:-1] == ["1.0", "1.0"]
+    assert act.lines(run)[-1].startswith(str(act.run_dir(run)))
+
+
+CONDA = """#!/bin/sh
+# Plays micromamba by its documented command: micromamba create --yes --prefix DIR --file FILE.
+mkdir -p "$4/bin" "$4/conda-meta" "$4/lib/python3.11/site-packages"
+echo "VERSION = 'conda'" >"$4/lib/python3.11/site-packages/toy.py"
+ln -s /usr/bin/python3 "$4/bin/python3"
+ln -s python3 "$4/bin/python"
+"""
+
+
+def test_nothing_is_installed_into_an_environment_of_conda(act):
+    """Its folders are read-only, also for tools that know nothing of layers; and yet they can be removed."""
+    (act.scratch / "bin").mkdir()
+    (act.scratch / "bin/micromamba").write_text(CONDA)
+    (act.scratch / "bin/micromamba").chmod(0o755)
+    act.env["PATH"] = f"{act.scratch / 'bin'}:{act.env['PATH']}"
+    act.write("environment.yml", "dependencies: [toy]\n")
+    run = act.finish("sh", "-c", "echo $CONDA_PREFIX")
+    (folder,) = environments(act).values()
+    assert act.lines(run)[-1] == str(folder / "env")
+    folders = [folder / "env", *(path for path in (folder / "env").rglob("*") if path.is_dir())]
+    assert len(folders) == 6 and all(path.stat().st_mode & 0o222 == 0 for path in folders)
+    assert act.run("env", "rm", "-y", "--json", folder.name[:16]).json["bytes"] > 0
+    assert not environments(act) and not rest(act)
 
 
 def test_nothing_to_install(act):
@@ -327,12 +369,21 @@ def test_prune_removes_what_no_run_uses(act, index):
         for path in (*(folder / "runs").iterdir(), folder):
             os.utime(path, (long_ago, long_ago))
     assert prune("--dry-run") == 1 and len(environments(act)) == 2
+    home = act.home / "environments"
+    (home / "cache/uv").mkdir(parents=True)
+    (home / "cache/uv/wheel").write_bytes(b"x" * 100000)
     assert prune("-y") == 1
+    assert {path.name for path in home.glob("*.lock")} == {f"{key}.lock" for key in rows}, "they were used today"
+    assert (home / "cache/uv/wheel").exists()
     assert list(environments(act).values()) == [running] and (running / "env/bin/python").exists() and not rest(act)
     act.run("abort", run)
     act.run("wait", run, status=None)
     assert act.run("env", "rm", "-y", "--json", running.name[:16]).json["bytes"] > 0
     assert not environments(act) and not rest(act)
+    for path in home.glob("*.lock"):
+        os.utime(path, (long_ago, long_ago))
+    assert prune("--dry-run") == 1 and (home / "cache").exists()
+    assert prune("-y") == 1 and not list(home.iterdir()), "locks and what tools have cached go, too"
 
 
 def here_has(act, **packages):
