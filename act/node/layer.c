@@ -13,7 +13,7 @@
 char *layer_path(const struct node *node)
 {
     struct statvfs fs;
-    bool is_noexec = node->dir && statvfs(node->local, &fs) == 0 && (fs.f_flag & ST_NOEXEC);
+    bool is_noexec = node->dir && node->local && statvfs(node->local, &fs) == 0 && (fs.f_flag & ST_NOEXEC);
 
     return is_noexec ? act_sprintf("%s/" RUN_DIR_TEMP "/python.%d.%d", node->dir, node->node_rank, node->attempt)
                      : act_sprintf("%s/python.%d", node->local, node->attempt);

@@ -377,7 +377,7 @@ struct run_environment {
     struct act_strv modules;  /* that are loaded: "cuda/12.1", in this order */
     char *conda, *venv;       /* the folder of the environment that is active */
     char *driver, *cuda, *nccl, *mpi;
-    char *image;
+    char *image, *image_digest; /* "sha256:..." */
 };
 void run_environment_release(struct run_environment *environment);
 /* Read and write it. Release *out in any case. */

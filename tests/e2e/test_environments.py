@@ -278,7 +278,8 @@ def image(act, program):
     """A program that plays docker or apptainer: it runs the words behind the image's name, here."""
     folder = act.scratch / "bin"
     folder.mkdir()
-    (folder / program).write_text("#!/bin/sh\ncase \"$1\" in run|exec) ;; *) exit 0 ;; esac\n"
+    (folder / program).write_text("#!/bin/sh\ncase \"$1\" in run|exec) ;; image) echo registry/image@sha256:abc; exit ;;\n"
+                                  "*) exit 0 ;; esac\n"
                                   "while case \"$1\" in *registry/image:1) false ;; esac; do shift; done; shift\n"
                                   "IN_IMAGE=yes exec \"$@\"\n")
     (folder / program).chmod(0o755)
@@ -295,6 +296,19 @@ def test_in_the_containers_of_a_local_run(act, index):
         (folder,) = environments(act).values()
         assert out[-2:] == ["yes", said(folder)]
     assert index.downloads("toy-1.0-py3-none-any.whl") == 1
+
+
+def test_what_the_image_has_is_written_down(act, index):
+    """By the Python in it, with the packages of the environment; and which image the name means."""
+    image(act, "docker")
+    act.cluster("aml", extra={"docker": {"image": "registry/image:1"}})
+    act.write("requirements.txt", "toy==1.0\n")
+    wait = "until grep -q toy $ACT_RUN_CODE/../system_logs/environment.json; do sleep 0.05; done"
+    out = act.run("local", "sh", "-c", f"{wait}; cat $ACT_RUN_CODE/../system_logs/environment.json").out
+    record = json.loads(out[out.index("{"):])
+    (folder,) = environments(act).values()
+    assert record["image"] == "registry/image:1" and record["image_digest"] == "sha256:abc"
+    assert record["python"] == str(folder / "env/bin/python3") and "toy==1.0" in record["packages"]
 
 
 def test_two_nodes_make_it_once(lab, index):
