@@ -82,8 +82,7 @@ def test_what_a_run_installs_where_tmp_starts_nothing(act, index):
     assert act.lines(run)[-1].startswith(str(act.run_dir(run)))
 
 
-CONDA = """#!/bin/sh
-# Plays micromamba by its documented command: micromamba create --yes --prefix DIR --file FILE.
+CONDA = """# Plays micromamba by its documented command: micromamba create --yes --prefix DIR --file FILE.
 mkdir -p "$4/bin" "$4/conda-meta" "$4/lib/python3.11/site-packages"
 echo "VERSION = 'conda'" >"$4/lib/python3.11/site-packages/toy.py"
 ln -s /usr/bin/python3 "$4/bin/python3"
@@ -93,16 +92,16 @@ ln -s python3 "$4/bin/python"
 
 def test_nothing_is_installed_into_an_environment_of_conda(act):
     """Its folders are read-only, also for tools that know nothing of layers; and yet they can be removed."""
-    (act.scratch / "bin").mkdir()
-    (act.scratch / "bin/micromamba").write_text(CONDA)
-    (act.scratch / "bin/micromamba").chmod(0o755)
-    act.env["PATH"] = f"{act.scratch / 'bin'}:{act.env['PATH']}"
+    program(act, "micromamba", CONDA)
     act.write("environment.yml", "dependencies: [toy]\n")
     run = act.finish("sh", "-c", "echo $CONDA_PREFIX")
     (folder,) = environments(act).values()
     assert act.lines(run)[-1] == str(folder / "env")
     folders = [folder / "env", *(path for path in (folder / "env").rglob("*") if path.is_dir())]
     assert len(folders) == 6 and all(path.stat().st_mode & 0o222 == 0 for path in folders)
+    act.respect_modes()
+    later = act.finish("sh", "-c", "touch $CONDA_PREFIX/conda-meta/new.json", status=1)
+    assert "Permission denied" in act.lines(later)[-1]
     assert act.run("env", "rm", "-y", "--json", folder.name[:16]).json["bytes"] > 0
     assert not environments(act) and not rest(act)
 
@@ -169,6 +168,7 @@ def test_from_a_folder_of_wheels(act, index):
 
 
 @pytest.mark.parametrize("text, said, advice", [
+    ("toy ==== one", "Invalid requirement", "read the lines before"),
     ("nosuch==1.0", "No matching distribution found for nosuch==1.0", "a package could not be found"),
     ("toy==9.9", "No matching distribution found for toy==9.9", "wheels_folder"),
     ("toy==1.0 --hash=sha256:" + "0" * 64, "DO NOT MATCH THE HASHES", "write its new hash"),
@@ -189,6 +189,35 @@ def test_without_python(act, index):
     run = act.finish("true", status=1)
     said = act.run("wait", run, status=None).err
     assert "requirements.txt needs a Python, and there is neither python3 nor uv" in said
+
+
+def program(act, name, text):
+    """A program that comes first in PATH."""
+    folder = act.scratch / "bin"
+    folder.mkdir(exist_ok=True)
+    (folder / name).write_text(f"#!/bin/sh\n{text}\n")
+    (folder / name).chmod(0o755)
+    act.env["PATH"] = f"{folder}:{act.env['PATH']}"
+
+
+def test_a_python_that_is_too_old(act, index):
+    program(act, "python3", "exit 1")
+    act.write("requirements.txt", "toy==1.0\n")
+    run = act.finish("true", status=1)
+    assert "python3 is too old to make an environment for requirements.txt" in act.run("wait", run, status=None).err
+    assert not environments(act) and not rest(act)
+
+
+def test_a_lock_file_that_does_not_parse(act):
+    """What uv says of it, as it says it."""
+    program(act, "uv", "[ \"$1\" = sync ] || exit 0\necho 'error: Failed to parse `uv.lock`' >&2\n"
+                       "echo '  Caused by: TOML parse error at line 1, column 3' >&2; exit 2")
+    act.write("pyproject.toml", "[project]\nname = 'ours'\n")
+    act.write("uv.lock", "no lock\n")
+    run = act.finish("true", status=2)
+    assert "cannot make the environment from uv.lock: " in act.run("wait", run, status=None).err
+    assert "TOML parse error" in " ".join(act.run("logs", run).out.split())
+    assert not environments(act) and not rest(act)
 
 
 def test_what_breaks_off_is_made_anew(act, index):
@@ -274,21 +303,16 @@ def test_killed_at_any_moment(act, index, seed):
     assert not rest(act)
 
 
-def image(act, program):
-    """A program that plays docker or apptainer: it runs the words behind the image's name, here."""
-    folder = act.scratch / "bin"
-    folder.mkdir()
-    (folder / program).write_text("#!/bin/sh\ncase \"$1\" in run|exec) ;; image) echo registry/image@sha256:abc; exit ;;\n"
-                                  "*) exit 0 ;; esac\n"
-                                  "while case \"$1\" in *registry/image:1) false ;; esac; do shift; done; shift\n"
-                                  "IN_IMAGE=yes exec \"$@\"\n")
-    (folder / program).chmod(0o755)
-    act.env["PATH"] = f"{folder}:{act.env['PATH']}"
+IMAGE = """# Plays docker: it runs the words behind the image's name, here, and knows the image's digest.
+case "$1" in run|exec) ;; image) echo registry/image@sha256:abc; exit ;; *) exit 0 ;; esac
+while case "$1" in *registry/image:1) false ;; esac; do shift; done; shift
+IN_IMAGE=yes exec "$@"
+"""
 
 
 def test_in_the_containers_of_a_local_run(act, index):
     """It is made inside, once, and active in each container."""
-    image(act, "docker")
+    program(act, "docker", IMAGE)
     act.cluster("aml", extra={"docker": {"image": "registry/image:1"}})
     act.write("requirements.txt", "toy==1.0\n")
     for _ in range(2):
@@ -300,7 +324,7 @@ def test_in_the_containers_of_a_local_run(act, index):
 
 def test_what_the_image_has_is_written_down(act, index):
     """By the Python in it, with the packages of the environment; and which image the name means."""
-    image(act, "docker")
+    program(act, "docker", IMAGE)
     act.cluster("aml", extra={"docker": {"image": "registry/image:1"}})
     act.write("requirements.txt", "toy==1.0\n")
     wait = "until grep -q toy $ACT_RUN_CODE/../system_logs/environment.json; do sleep 0.05; done"
@@ -323,8 +347,7 @@ def test_two_nodes_make_it_once(lab, index):
     assert index.downloads("toy-1.0-py3-none-any.whl") == 1
 
 
-UV = """#!/bin/sh
-# Plays uv by its documented commands: venv, and pip install, which pip does here.
+UV = """# Plays uv by its documented commands: venv, and pip install, which pip does here.
 echo "$@" >>{log}
 case "$1 $2" in
 --version*) echo "uv 0.0 (played)" ;;
@@ -336,10 +359,7 @@ esac
 
 def test_by_uv(act, index):
     log = act.scratch / "uv.log"
-    (act.scratch / "bin").mkdir()
-    (act.scratch / "bin/uv").write_text(UV.format(log=log))
-    (act.scratch / "bin/uv").chmod(0o755)
-    act.env["PATH"] = f"{act.scratch / 'bin'}:{act.env['PATH']}"
+    program(act, "uv", UV.format(log=log))
     act.write("requirements.txt", "toy==1.0\n")
     assert act.lines(act.finish("python3", "-c", SAY))[-1].startswith("1.0")
     words = [line.split() for line in log.read_text().splitlines()]
