@@ -121,11 +121,14 @@ static void here_find(struct here_python *here)
         qsort(here->v, here->n, sizeof(*here->v), here_by_name);
 }
 
+static int here_is_called(const void *name, const void *package)
+{
+    return strcmp(name, ((const struct here_package *)package)->name);
+}
+
 static struct here_package *here_get(struct here_python *here, const char *name)
 {
-    struct here_package wanted = {.name = (char *)(uintptr_t)name};
-
-    return here->n ? bsearch(&wanted, here->v, here->n, sizeof(*here->v), here_by_name) : NULL;
+    return here->n ? bsearch(name, here->v, here->n, sizeof(*here->v), here_is_called) : NULL;
 }
 
 /* ---- which package brings a module */
