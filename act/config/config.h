@@ -94,6 +94,7 @@ struct config_environment {
     char *make;           /* "auto" or "none" */
     bool system_packages; /* if config_is_said() */
     char *wheels_folder;  /* may be NULL */
+    char *where;          /* "auto", "nodes" or "login" */
 };
 
 struct config_part;

@@ -120,6 +120,9 @@ const struct config_key config_general_keys[] = {
              "environment or a virtual environment"},
     {"environment.wheels_folder", CONFIG_TEXT, CLUSTER(environment.wheels_folder),
      .help = "a folder of wheels, below the code (so in a mapped folder) or on the nodes, in place of an index"},
+    {"environment.where", CONFIG_CHOICE, CLUSTER(environment.where), "auto", .choices = "auto|nodes|login",
+     .help = "login: on Slurm, on the login node, before the run is queued; auto: on the nodes, and on the login node "
+             "once a node has reached no index"},
     {"sleep_if_fail", CONFIG_BOOL, CLUSTER(sleep_if_fail), "false",
      .help = "keep the node for a look when the run fails"},
     {"sleep_if_succeed", CONFIG_BOOL, CLUSTER(sleep_if_succeed), "false",

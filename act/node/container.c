@@ -133,7 +133,7 @@ static const char *const passed_on[] = {
     "NODE_RANK",
     "MASTER_ADDR",
     "MASTER_PORT",
-    "ACT_RUN_ID",
+    NODE_ENV_RUN,
     RUN_ENV_CODE,
     "AZ_BATCH_HOST_LIST",
     "AZ_BATCHAI_JOB_MASTER_NODE_IP",

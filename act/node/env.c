@@ -146,7 +146,7 @@ static void set_numbers(const struct node *node, const struct rank_place *place)
         set_rank(place);
     env_set_int("NODE_RANK", place->node_rank);
     env_set_int("AZ_BATCHAI_NUM_GPUS", node->spec.gpus_per_node);
-    setenv("ACT_RUN_ID", node->spec.id, 1);
+    setenv(NODE_ENV_RUN, node->spec.id, 1);
     setenv(RUN_ENV_CODE, node->code, 1);
 }
 

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,6 +62,8 @@ char *environment_home(const struct node *node)
     ACT_AUTOFREE char *of_runs = node->dir ? act_path_dirname(node->dir) : act_strdup("");
     bool is_site = act_streq(act_path_basename(of_runs), "runs");
 
+    if (node->site)
+        return act_path_join(node->site, ENVIRONMENTS_DIR);
     if (!is_site && !node->local)
         return NULL;
     ACT_AUTOFREE char *beside = is_site ? act_strdup(of_runs) : act_path_dirname(node->local);
@@ -199,12 +202,17 @@ static int environment_lock(struct environment_taken *e, struct act_error *err)
 
 /* ---- making it */
 
-/* Removes what was not made whole. First it gets another name: tools that outlive their maker find it no more. */
+/* The variable that all tools have which make an environment: its folder. */
+#define MADE_BY_US "ACT_MAKES_ENVIRONMENT"
+
+/* Removes what was not made whole. First it gets another name, and tools that have outlived their maker are ended, as
+ * they make folders that they miss. */
 static void environment_discard(const char *dir)
 {
     ACT_AUTOFREE char *gone = act_sprintf("%s.gone", dir);
     struct act_error err;
 
+    sweep_processes(MADE_BY_US, dir);
     if (act_remove_tree(rename(dir, gone) == 0 ? gone : dir, &err) < 0)
         node_say("%s", act_error_text(&err));
 }
@@ -307,7 +315,9 @@ static int environment_run(const struct environment_taken *e, const char *const 
     enum { TELL_MS = 2000 };
     int64_t start_ms = act_now_monotonic_ms();
     off_t from = lseek(log_fd, 0, SEEK_END);
-    pid_t pid = child_start(&(struct child){.argv = argv, .cwd = e->node->code, .out_fd = log_fd});
+    ACT_AUTOFREE char *mark = act_sprintf(MADE_BY_US "=%s", e->dir);
+    pid_t pid = child_start(
+        &(struct child){.argv = argv, .set = (char *[]){mark, NULL}, .cwd = e->node->code, .out_fd = log_fd});
 
     if (pid < 0)
         return act_error_errno(err, errno, "cannot start '%s', which makes the environment from %s", argv[0],
@@ -319,6 +329,45 @@ static int environment_run(const struct environment_taken *e, const char *const 
     *out_exit_status = child_exit_status(child_wait(pid));
     return *out_exit_status == 0 ? 0
                                  : act_error_set(err, ACT_FAIL, "cannot make the environment from %s", e->source.file);
+}
+
+/* Tells whether the end of what a tool has printed says that it reached no index. */
+static bool has_met_no_index(const struct node *node)
+{
+    /* of pip; of uv; of conda and its kind */
+    static const char *const words[] = {"after connection broken by",
+                                        "connection error: ",
+                                        "Failed to fetch: ",
+                                        "error sending request for",
+                                        "CondaHTTPError",
+                                        "HTTP 000 CONNECTION",
+                                        "Could not resolve host",
+                                        "Could not connect to server"};
+    enum { TAIL_BYTES = 64 * 1024 };
+    ACT_AUTOFREE char *name = prepare_log(node);
+    ACT_AUTOFREE char *path = node_path(node, name);
+    ACT_AUTOFREE char *tail = act_calloc(1, TAIL_BYTES + 1);
+
+    node_read_tail(path, tail, TAIL_BYTES);
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+        if (strstr(tail, words[i]))
+            return true;
+    return false;
+}
+
+/* Writes down for later runs (RUN_MAKES_USUAL) whether the nodes reach an index. */
+static void environment_note_index(const struct environment_taken *e, bool is_made)
+{
+    ACT_AUTOFREE char *path = act_path_join(e->home, ENVIRONMENTS_NO_INDEX);
+    struct act_error err;
+
+    if (e->node->site || e->node->spec.environment.wheels)
+        return;
+    if (is_made)
+        unlink(path);
+    else if (has_met_no_index(e->node) &&
+             act_file_write_quickly(path, e->node->name, strlen(e->node->name), 0600, &err) < 0)
+        node_say("%s", act_error_text(&err));
 }
 
 static int environment_fill(const struct environment_taken *e, int log_fd, int *out_exit_status, struct act_error *err)
@@ -362,6 +411,27 @@ static int environment_publish(struct environment_taken *e, struct act_error *er
     return 0;
 }
 
+static int environment_close_folder(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+    (void)ftw;
+    if (type == FTW_D && chmod(path, st->st_mode & 07555) < 0)
+        node_say("cannot protect '%s': %m", path);
+    return 0;
+}
+
+/* Lets nothing be installed into an environment of conda, which would change it for all runs: a layer (layer.h) takes
+ * what pip installs, and no packages of conda. The superuser is not kept from it. */
+static void environment_protect(const struct environment_taken *e)
+{
+    enum { OPEN_MOST = 16 };
+    ACT_AUTOFREE char *meta = act_path_join(e->dir, ENVIRONMENTS_ENV "/conda-meta");
+    ACT_AUTOFREE char *real = realpath(meta, NULL);
+    ACT_AUTOFREE char *env = real ? act_path_dirname(real) : NULL;
+
+    if (env)
+        nftw(env, environment_close_folder, OPEN_MOST, FTW_PHYS);
+}
+
 static int environment_write_about(const struct environment_taken *e, int packages, int64_t took_ms,
                                    struct act_error *err)
 {
@@ -387,6 +457,7 @@ static int environment_make(struct environment_taken *e, int log_fd, int *out_ex
     if (rc == 0) {
         prepare_tell(e->node, "making the environment from %s", e->source.file);
         rc = environment_fill(e, log_fd, out_exit_status, err);
+        environment_note_index(e, rc == 0);
     }
     ACT_AUTOFREE char *env = act_path_join(e->dir, ENVIRONMENTS_ENV);
     int packages = count_packages(env);
@@ -401,6 +472,7 @@ static int environment_make(struct environment_taken *e, int log_fd, int *out_ex
         environment_discard(e->dir);
     if (rc == 0) {
         char took[ACT_UNIT_TEXT];
+        environment_protect(e);
         act_duration_to_text(took_ms / 1000, took);
         prepare_tell(e->node, "made the environment from %s: %d package%s in %s", e->source.file, packages,
                      packages == 1 ? "" : "s", took);
@@ -417,21 +489,74 @@ static int environment_make_alone(struct environment_taken *e, int log_fd, int *
     return e->dir ? 0 : environment_make(e, log_fd, out_exit_status, err);
 }
 
+/* Finds or makes it. */
+static int environment_provide(struct environment_taken *e, int log_fd, int *out_exit_status, struct act_error *err)
+{
+    if (environment_take_up(e))
+        return 0;
+    int rc = act_mkdir_all(e->home, 0755, err);
+    return rc < 0 ? rc : environment_make_alone(e, log_fd, out_exit_status, err);
+}
+
+/* Tells whether the Python that the environment was made with is on this node, and the same. */
+static bool environment_fits(const char *env)
+{
+    ACT_AUTOFREE char *python = act_path_join(env, "bin/python3");
+    ACT_AUTOFREE char *real = realpath(python, NULL);
+    ACT_AUTOFREE char *lib = real ? act_sprintf("%s/lib/%s", env, act_path_basename(real)) : NULL;
+    struct stat st;
+
+    if (lstat(python, &st) < 0) /* of conda without Python */
+        return true;
+    return real && access(real, X_OK) == 0 && (!strchr(act_path_basename(real), '.') || access(lib, F_OK) == 0);
+}
+
+/* Uses what the login node has made before the run was queued. */
+static int environment_take_made(struct environment_taken *e, struct act_error *err)
+{
+    if (!environment_take_up(e))
+        return act_error_set(err, ACT_FAIL,
+                             "the environment from %s that the login node made, '%s', is not there any more; "
+                             "a resubmit has it made again",
+                             e->source.file, e->link);
+    ACT_AUTOFREE char *env = act_path_join(e->dir, ENVIRONMENTS_ENV);
+    return environment_fits(env)
+               ? 0
+               : act_error_set(err, ACT_FAIL,
+                               "the environment from %s was made with a Python of the login node that node '%s' does "
+                               "not have; name a module that both have ('modules: [python]'), or have it made on the "
+                               "nodes ('environment: {where: nodes}')",
+                               e->source.file, e->node->name);
+}
+
+/* Finds what the run needs; false: nothing. */
+static bool environment_begin_take(const struct node *node, struct environment_taken *out)
+{
+    *out = (struct environment_taken){.node = node};
+    if (!environment_source(node, &out->source))
+        return false;
+    out->home = environment_home(node);
+    return true;
+}
+
+static void environment_set_key(struct environment_taken *e, const char *key)
+{
+    snprintf(e->key, sizeof(e->key), "%s", key);
+    e->link = act_path_join(e->home, e->key);
+}
+
 int environment_take(const struct node *node, int log_fd, int *out_exit_status, struct act_error *err)
 {
-    struct environment_taken e = {.node = node};
-    int rc = 0;
+    const char *made = node->spec.environment.key;
+    struct environment_taken e;
+    char key[ENVIRONMENT_KEY];
 
-    if (!environment_source(node, &e.source))
+    if (!environment_begin_take(node, &e))
         return 0;
-    environment_key(node, &e.source, e.key);
-    e.home = environment_home(node);
-    e.link = act_path_join(e.home, e.key);
-    if (!environment_take_up(&e)) {
-        rc = act_mkdir_all(e.home, 0755, err);
-        if (rc == 0)
-            rc = environment_make_alone(&e, log_fd, out_exit_status, err);
-    }
+    if (!made)
+        environment_key(node, &e.source, key);
+    environment_set_key(&e, made ? made : key);
+    int rc = made ? environment_take_made(&e, err) : environment_provide(&e, log_fd, out_exit_status, err);
     if (rc == 0)
         rc = environment_note(&e, err);
     if (rc == 0)
@@ -441,6 +566,27 @@ int environment_take(const struct node *node, int log_fd, int *out_exit_status, 
     environment_release(&e);
     if (rc == 0)
         environment_apply(node);
+    return rc;
+}
+
+int environment_make_ahead(const struct node *node, int log_fd, int *out_exit_status, struct act_error *err)
+{
+    struct environment_taken e;
+    char key[ENVIRONMENT_KEY];
+    int rc;
+
+    if (!environment_begin_take(node, &e))
+        return 0;
+    bool is_shared = environment_key(node, &e.source, key);
+    environment_set_key(&e, key);
+    if (is_shared)
+        rc = environment_provide(&e, log_fd, out_exit_status, err);
+    else
+        rc = act_error_set(err, ACT_CONFIG,
+                           "%s links to folders of the project (-e), which each run has for itself: the login node "
+                           "cannot make such an environment; 'pip install --no-deps -e ...' in compile.aml.sh does",
+                           e.source.file);
+    environment_release(&e);
     return rc;
 }
 

@@ -7,6 +7,7 @@
  *                            maker: the node that makes it, or made it
  *   <home>/<key>.lock        locked (flock) by who makes it, with the name of its node
  *   <home>/cache/            of tools that have one
+ *   <home>/no-index          the name of a node that has reached no index
  *
  * home is "environments" beside the runs of a site, which nodes of Slurm share; on a node without a site it is on its
  * own disk (place.h). Where a file system locks for one node only, or not at all, two nodes may make the same: each in
@@ -25,8 +26,9 @@ bool environment_source(const struct node *node, struct environment_source *out)
 bool environment_sees_system(const struct node *node);
 
 enum { ENVIRONMENT_KEY = 16 + 1 };
-/* Makes the key of an environment: of the content of its source, the Python, what was set up before, the platform. */
-void environment_key(const struct node *node, const struct environment_source *source, char out[ENVIRONMENT_KEY]);
+/* Makes the key of an environment: of the content of its source, the Python, what was set up before, the platform.
+ * Returns whether other runs may have the same. */
+bool environment_key(const struct node *node, const struct environment_source *source, char out[ENVIRONMENT_KEY]);
 
 /* Returns the folder of all environments of this node's user, a new string; NULL: it is not known before
  * place_open(). */
@@ -36,6 +38,10 @@ char *environment_home(const struct node *node);
  * then applies it to this process. Does nothing for a run that needs none. log_fd gets what its tools print. Errors:
  * -ACT_FAIL when it cannot be made, with *out_exit_status that of the tool; others as they come. */
 int environment_take(const struct node *node, int log_fd, int *out_exit_status, struct act_error *err) ACT_NODISCARD;
+
+/* Does the same on the login node, for the nodes of a run that is about to be submitted: it is there then. */
+int environment_make_ahead(const struct node *node, int log_fd, int *out_exit_status,
+                           struct act_error *err) ACT_NODISCARD;
 
 /* Gives this process the environment that environment_take() has written down in this attempt; not in a container. */
 void environment_apply(const struct node *node);

@@ -23,6 +23,10 @@ has() {
 unset PYTHONPATH PYTHONHOME PIP_USER PIP_TARGET PIP_PREFIX PIP_ROOT PIP_REQUIREMENT UV_SYSTEM_PYTHON UV_TARGET UV_PREFIX
 export PIP_USER=0 PIP_NO_INPUT=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore UV_NO_PROGRESS=1
 
+# Packages that are built start programs in the folder for temporary files.
+probe=$(mktemp) && chmod 700 "$probe" && [ ! -x "$probe" ] && mkdir -p "$dir.tmp" && export TMPDIR="$dir.tmp"
+rm -f "$probe"
+
 # ---- of Python alone
 
 find_python() {
@@ -182,6 +186,7 @@ pixi) # it makes environments beside the manifest only
     ;;
 esac
 made=$?
+rm -rf "$dir.tmp"
 [ $made -eq 0 ] || exit $made
 [ -x "$dir/bin/python" ] || exit 0 # of conda without Python
 [ ! -e "$dir/pyvenv.cfg" ] || "$dir/bin/python" -I -c 'import pip' 2>/dev/null || [ -z "$python" ] || give_pip

@@ -245,7 +245,7 @@ static enum share share_of_lock(const char *file, const char *text)
 }
 
 /* An environment with something of the project in it is for that code alone, or for that run. */
-static void key_add_source(struct act_sha256 *h, const struct node *node, const struct environment_source *source)
+static enum share key_add_source(struct act_sha256 *h, const struct node *node, const struct environment_source *source)
 {
     const char *const names[] = {source->file, source->also};
     bool is_pips = act_streq(source->tool, "requirements");
@@ -263,6 +263,7 @@ static void key_add_source(struct act_sha256 *h, const struct node *node, const 
     }
     key_add(h, "code", share >= SHARE_CODE ? node->spec.package_sha256 : "");
     key_add(h, "run", share == SHARE_NONE ? node->spec.id : "");
+    return share;
 }
 
 static void key_add_stat(struct act_sha256 *h, const char *path)
@@ -343,7 +344,37 @@ static void key_add_setup(struct act_sha256 *h, const struct run_setup *setup)
     key_add(h, "venv", setup->venv);
 }
 
-void environment_key(const struct node *node, const struct environment_source *source, char out[ENVIRONMENT_KEY])
+/* Adds an archive: its end, where zip and gzip have the checksums of what is in them, stands for its content. */
+static void key_add_archive(struct act_sha256 *h, const char *dir, const char *name)
+{
+    enum { END_BYTES = 64 * 1024 };
+    ACT_AUTOFREE char *path = act_path_join(dir, name);
+    ACT_AUTOFREE char *end = act_alloc(END_BYTES);
+    struct stat st;
+
+    if (stat(path, &st) < 0 || !S_ISREG(st.st_mode))
+        return;
+    ACT_AUTOFREE char *size = act_sprintf("%lld", (long long)st.st_size);
+    key_add(h, name, size);
+    act_sha256_add(h, end, node_read_tail(path, end, END_BYTES));
+}
+
+/* Adds the folder of wheels, which may get others, and of the same names. */
+static void key_add_wheels(struct act_sha256 *h, const struct node *node)
+{
+    const char *wheels = node->spec.environment.wheels;
+    ACT_AUTOFREE char *dir = wheels ? act_path_join(*wheels == '/' ? "" : node->code, wheels) : NULL;
+    ACT_AUTO(act_strv) names = {0};
+
+    key_add(h, "wheels", wheels);
+    if (dir)
+        act_folder_names(dir, &names);
+    act_strv_sort(&names);
+    for (size_t i = 0; i < names.n; i++)
+        key_add_archive(h, dir, names.v[i]);
+}
+
+bool environment_key(const struct node *node, const struct environment_source *source, char out[ENVIRONMENT_KEY])
 {
     bool sees_system = environment_sees_system(node);
     ACT_AUTOFREE char *user = act_sprintf("%u", (unsigned)getuid());
@@ -352,9 +383,9 @@ void environment_key(const struct node *node, const struct environment_source *s
 
     act_sha256_init(&h);
     key_add(&h, "user", user); /* who shares the place never gets what somebody else made */
-    key_add_source(&h, node, source);
+    enum share share = key_add_source(&h, node, source);
     key_add(&h, "packages", sees_system ? "system" : "own");
-    key_add(&h, "wheels", node->spec.environment.wheels);
+    key_add_wheels(&h, node);
     key_add_setup(&h, &node->spec.setup);
     key_add(&h, "image", node->spec.image);
     if (container_is_used(node) && *node->spec.image == '/')
@@ -365,4 +396,5 @@ void environment_key(const struct node *node, const struct environment_source *s
     act_sha256_done(&h, hex);
     memcpy(out, hex, ENVIRONMENT_KEY - 1);
     out[ENVIRONMENT_KEY - 1] = '\0';
+    return share != SHARE_NONE;
 }

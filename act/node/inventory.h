@@ -37,6 +37,10 @@ bool inventory_is_script(const char *path);
  * there is none. */
 char *inventory_value(const char *root, const char *path, const char *key);
 
+/* Makes numpy==1.24.2 of "numpy-1.24.2.dist-info" and PyYAML==6.0 of "PyYAML-6.0-py3.11.egg-info", a new string; NULL:
+ * it is not the folder of a package. */
+char *inventory_package(const char *folder);
+
 /* Appends the installed packages of a Python, as "numpy==1.24.2", sorted; of those with the same name the one that it
  * finds first. Of a virtual environment those of the Python that it was made from count where its pyvenv.cfg says so.
  */

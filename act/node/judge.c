@@ -277,7 +277,7 @@ void judge_sweep(struct supervisor *s)
     if (!any)
         return;
     if (!s->job.id) {
-        sweep_processes(s->node.spec.id);
+        sweep_processes(NODE_ENV_RUN, s->node.spec.id);
         return;
     }
     ACT_AUTOFREE char *nodes = nodes_where(s, left_in_disorder, &n);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -11,7 +12,11 @@
 
 char *layer_path(const struct node *node)
 {
-    return act_sprintf("%s/python.%d", node->local, node->attempt);
+    struct statvfs fs;
+    bool is_noexec = node->dir && node->local && statvfs(node->local, &fs) == 0 && (fs.f_flag & ST_NOEXEC);
+
+    return is_noexec ? act_sprintf("%s/" RUN_DIR_TEMP "/python.%d.%d", node->dir, node->node_rank, node->attempt)
+                     : act_sprintf("%s/python.%d", node->local, node->attempt);
 }
 
 /* Links the name to the same name in another folder. */

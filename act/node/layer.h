@@ -19,7 +19,8 @@
 /* What the layer calls the environment that it lies on. */
 #define LAYER_BELOW "environment"
 
-/* Returns the folder of the layer of this attempt, whether it is there or not. New string. */
+/* Returns the folder of the layer of this attempt, whether it is there or not: in the private folder, or in that of the
+ * run if no program may be started from the private one (noexec). New string. */
 char *layer_path(const struct node *node);
 
 /* Makes the layer on an environment; what was left half made goes first. An environment without Python gets none. */

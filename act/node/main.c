@@ -71,6 +71,7 @@ static const struct {
     {"serve", main_serve, HIDDEN},
     {"sweep", node_sweep, OPEN},
     {"meet", node_meet, HIDDEN},
+    {"environment", node_environment, HIDDEN},
     {"tunnel", main_tunnel, HIDDEN},
     {"unzip", unzip, OPEN},
 };

@@ -42,7 +42,7 @@ void node_say(const char *fmt, ...)
 }
 
 /* Finds Slurm's name of this node, else its host name, and makes it fit for a file name. */
-static void find_name(char out[NODE_NAME_MAX + 1])
+void node_find_name(char out[NODE_NAME_MAX + 1])
 {
     const char *name = getenv("SLURMD_NODENAME");
     struct utsname machine;
@@ -97,7 +97,7 @@ void node_own_log(const struct node *node)
 int node_read(struct node *node, const char *path, const char *who, struct act_error *err)
 {
     *node = (struct node){0};
-    find_name(node->name);
+    node_find_name(node->name);
     log_who = who;
     return run_spec_read(path, &node->spec, err);
 }
@@ -130,6 +130,7 @@ void node_release(struct node *node)
     free(node->launch);
     free(node->code);
     free(node->local);
+    free(node->site);
     *node = (struct node){0};
 }
 

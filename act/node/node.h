@@ -40,10 +40,13 @@ struct node {
     char *code;                   /* the code root; before place_open() that of a single-node run */
     int node_rank, attempt;       /* of this node in the run; from 1; both from place_open() */
     char *local;                  /* the node's private folder, see place.h; NULL before */
+    char *site;                   /* the root of the site whose login node this is; NULL: it is a node of the run */
     int users_fd;                 /* its lock */
     struct run_spec spec;
 };
 
+/* Finds the name of this machine, fit for a file name. */
+void node_find_name(char out[NODE_NAME_MAX + 1]);
 /* Reads run.json in dir and opens the agent's own log; who ("supervisor", "rank 3") begins its lines. */
 int node_open(struct node *node, const char *dir, const char *who, struct act_error *err) ACT_NODISCARD;
 /* Reads run.json at path and finds the node's name, but no more, for a run that has no run folder yet. */
@@ -87,10 +90,11 @@ bool node_has_windows_lines(const char *path);
 /* The rule (config/diagnosis.yaml) of a node that went down or does not answer. */
 #define CLASS_NODE_FAILURE "node_failure"
 
-/* Kills all processes of this user that were started with ACT_RUN_ID=<run_id> in their environment, until none is left;
- * the agents of the run are not among them. Returns how often it killed one: one that takes its time to end counts
- * again. */
-int sweep_processes(const char *run_id);
+/* Kills all processes of this user that were started with name=value in their environment, until none is left; agents
+ * are not among them. Returns how often it killed one: one that takes its time to end counts again. */
+int sweep_processes(const char *name, const char *value);
+/* The variable that all processes of a run have. */
+#define NODE_ENV_RUN "ACT_RUN_ID"
 
 /* The programs (argc and argv after the verb). They return an exit status. */
 int node_supervise(int argc, char **argv);
@@ -101,5 +105,6 @@ int node_rsh(int argc, char **argv);
 int node_direct(int argc, char **argv);
 int node_sweep(int argc, char **argv);
 int node_meet(int argc, char **argv);
+int node_environment(int argc, char **argv);
 
 #endif

@@ -19,9 +19,7 @@ static char *version_of(const char *python)
     return act_strdup(act_starts_with(name, stem) ? name + strlen(stem) : "");
 }
 
-/* Makes numpy==1.24.2 of "numpy-1.24.2.dist-info" and PyYAML==6.0 of "PyYAML-6.0-py3.11.egg-info", a new string; NULL:
- * it is not a package. */
-static char *package_of(const char *name)
+char *inventory_package(const char *name)
 {
     static const char *const endings[] = {".dist-info", ".egg-info"};
     const char *dash = strchr(name, '-'), *end = NULL;
@@ -47,7 +45,7 @@ static void add_packages(const char *dir, struct finding *out)
 
     act_folder_names(dir, &entries);
     for (size_t i = 0; i < entries.n; i++) {
-        ACT_AUTOFREE char *package = package_of(entries.v[i]);
+        ACT_AUTOFREE char *package = inventory_package(entries.v[i]);
         ACT_AUTOFREE char *name = package ? run_package_name(package, strcspn(package, "=")) : NULL;
         if (!name || act_strv_has(&out->names, name))
             continue;

@@ -231,18 +231,17 @@ static char *said_of_failure(const char *log_path)
     return error ? act_one_line(error, strcspn(error, "\n")) : act_strdup(last);
 }
 
-/* Runs a step whose programs print into the preparation's log, and whose last words are the reason. */
-static int prepare_logged(const struct node *node,
-                          int (*step)(const struct node *, int log_fd, int *out_exit_status, struct act_error *),
-                          struct prepare_outcome *o, struct act_error *err)
+int prepare_logged(const struct node *node,
+                   int (*step)(const struct node *, int log_fd, int *out_exit_status, struct act_error *),
+                   int *out_exit_status, struct act_error *err)
 {
     ACT_AUTOFREE char *log_path = NULL;
     ACT_AUTOCLOSE int fd = prepare_open_log(node, &log_path, err);
 
     if (fd < 0)
         return fd;
-    int rc = step(node, fd, &o->exit_status, err);
-    if (rc == 0 || o->exit_status == 0)
+    int rc = step(node, fd, out_exit_status, err);
+    if (rc == 0 || *out_exit_status == 0)
         return rc;
     ACT_AUTOFREE char *said = said_of_failure(log_path);
     if (act_starts_with(said, "act: ")) /* a script of ours knows better */
@@ -253,12 +252,12 @@ static int prepare_logged(const struct node *node,
 
 static int prepare_set_up(const struct node *node, struct prepare_outcome *o, struct act_error *err)
 {
-    return prepare_logged(node, setup_take, o, err);
+    return prepare_logged(node, setup_take, &o->exit_status, err);
 }
 
 static int prepare_make_environment(const struct node *node, struct prepare_outcome *o, struct act_error *err)
 {
-    return prepare_logged(node, environment_take, o, err);
+    return prepare_logged(node, environment_take, &o->exit_status, err);
 }
 
 static int prepare_compile(const struct node *node, struct prepare_outcome *o, struct act_error *err)

@@ -20,6 +20,12 @@ void prepare_doing(const struct node *node, char *out, size_t size);
  * first; none if there is nothing to do. */
 void prepare_words(const struct node *node, struct act_strv *out);
 
+/* Runs a step whose programs print into the preparation's log, and whose last words there are the error.
+ * *out_exit_status: of the program that failed. */
+int prepare_logged(const struct node *node,
+                   int (*step)(const struct node *, int log_fd, int *out_exit_status, struct act_error *),
+                   int *out_exit_status, struct act_error *err) ACT_NODISCARD;
+
 /* Returns the file with the output of its programs, relative to the run folder. New string. */
 char *prepare_log(const struct node *node);
 

@@ -161,7 +161,7 @@ void setup_compare(const struct act_strv *before, const struct act_strv *after, 
 static int check_changes(const struct act_strv *changes, struct act_error *err)
 {
     static const char *const own[] = {"RANK",      "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE",
-                                      "NODE_RANK", "ACT_RUN_ID"};
+                                      "NODE_RANK", NODE_ENV_RUN};
 
     for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
         if (setup_has_name(changes, own[i]) || act_strv_has(changes, own[i]))

@@ -12,6 +12,8 @@
 #include "node/container.h"
 #include "node/environment.h"
 #include "node/inventory.h"
+#include "node/layer.h"
+#include "node/setup.h"
 #include "proc/proc.h"
 
 /* ---- what files and variables say */
@@ -102,16 +104,24 @@ static void take_modules(struct act_strv *out)
     }
 }
 
+/* Adds "torch==2.1.0", with the name as pip compares it. */
+static void software_add_package(const char *package, struct act_strv *out)
+{
+    size_t len = strcspn(package, "=");
+    ACT_AUTOFREE char *name = run_package_name(package, len);
+
+    ACT_AUTOFREE char *text = act_sprintf("%s%s", name, package + len);
+    if (!act_strv_has(out, text))
+        act_strv_push(out, text);
+}
+
 static void take_packages(const char *python, struct act_strv *out)
 {
     ACT_AUTO(act_strv) found = {0};
 
     inventory_packages(python, getenv("HOME"), getenv("PYTHONPATH"), &found);
-    for (size_t i = 0; i < found.n; i++) {
-        size_t len = strcspn(found.v[i], "=");
-        ACT_AUTOFREE char *name = run_package_name(found.v[i], len);
-        act_strv_pushf(out, "%s%s", name, found.v[i] + len);
-    }
+    for (size_t i = 0; i < found.n; i++)
+        software_add_package(found.v[i], out);
     act_strv_sort(out);
 }
 
@@ -191,6 +201,73 @@ static bool ask_python(struct run_environment *e)
     return true;
 }
 
+/* ---- in an image */
+
+/* Prints the version, the program, and the folders of packages: of a layer (layer.h) those of the environment below it,
+ * and those of the Python that it was made from where it sees them. Nothing of the user's begins with it, as above. */
+static const char in_image[] =
+    "import glob, os, sys\n"
+    "print('%d.%d.%d' % sys.version_info[:3]); print(sys.executable)\n"
+    "own = os.path.dirname(os.path.dirname(sys.executable))\n"
+    "try: sees = 'system-site-packages = true' in open(own + '/pyvenv.cfg').read()\n"
+    "except OSError: sees = True\n"
+    "for prefix in [own, own + '/" LAYER_BELOW "'] + sees * [sys.base_prefix, '/usr/local']:\n"
+    "    for path in glob.glob(prefix + '/lib/python3*/*-packages/*-info'): print(os.path.basename(path))\n";
+
+static void take_packages_said(char *lines, struct act_strv *out)
+{
+    for (const char *line; (line = strsep(&lines, "\n"));) {
+        ACT_AUTOFREE char *package = inventory_package(line);
+        if (package)
+            software_add_package(package, out);
+    }
+    act_strv_sort(out);
+}
+
+static bool ask_python_of_image(const struct node *node, struct run_environment *e)
+{
+    ACT_AUTO(act_strv) inside = {0}, words = {0};
+    struct act_error ignored;
+
+    setup_words(node, &inside);
+    environment_words(node, &inside);
+    ACT_STRV_PUSH(&inside, "python3", "-I", "-S", "-c", in_image);
+    if (container_wrap(node, -1, (const char *const *)inside.v, &words, &ignored) < 0)
+        return false;
+    ACT_AUTOFREE char *said = ask(words.v);
+    char *rest = said;
+    const char *version = rest ? strsep(&rest, "\n") : NULL, *program = rest ? strsep(&rest, "\n") : NULL;
+    if (!version || !program || *program != '/')
+        return false;
+    e->python_version = text_or_null(version);
+    e->python = environment_below_layer(node, program);
+    take_packages_said(rest, &e->packages);
+    return true;
+}
+
+/* A name may mean another image tomorrow. */
+static bool ask_digest(const struct node *node, struct run_environment *e)
+{
+    static char format[] = "{{if .RepoDigests}}{{index .RepoDigests 0}}{{else}}{{.Id}}{{end}}";
+    ACT_AUTOFREE char *said = container_is_fresh(node)
+                                  ? ask((char *[]){node->spec.container, (char[]){"image"}, (char[]){"inspect"},
+                                                   (char[]){"--format"}, format, node->spec.image, NULL})
+                                  : NULL;
+    const char *digest = said ? strstr(said, "sha256:") : NULL;
+
+    e->image_digest = digest ? act_strndup(digest, strcspn(digest, "\n")) : NULL;
+    return digest;
+}
+
+static bool ask_image(const struct node *node, struct run_environment *e)
+{
+    bool digest = ask_digest(node, e), python = ask_python_of_image(node, e);
+
+    return digest || python;
+}
+
+/* ---- of MPI */
+
 char *software_mpi(const char *text)
 {
     static const char open_mpi[] = "(Open MPI) ", hydra[] = "Version:";
@@ -218,7 +295,8 @@ static bool ask_mpirun(struct run_environment *e)
 
 bool software_ask(const struct node *node, struct run_environment *out)
 {
-    bool python = ask_python(out), mpi = node_world_size(node) > 1 && ask_mpirun(out);
+    bool python = (container_is_used(node) ? ask_image(node, out) : ask_python(out)),
+         mpi = node_world_size(node) > 1 && ask_mpirun(out);
 
     return python || mpi;
 }

@@ -62,10 +62,10 @@ static int kill_once(const char *variable)
     return killed;
 }
 
-int sweep_processes(const char *run_id)
+int sweep_processes(const char *name, const char *value)
 {
     enum { ROUNDS = 200, PAUSE_MS = 20 };
-    ACT_AUTOFREE char *variable = act_sprintf("ACT_RUN_ID=%s", run_id);
+    ACT_AUTOFREE char *variable = act_sprintf("%s=%s", name, value);
     int all = 0, killed = 1;
 
     for (int i = 0; i < ROUNDS && killed > 0; i++) { /* including processes forked meanwhile */
@@ -108,7 +108,7 @@ int node_sweep(int argc, char **argv)
     if (argc != 2 || !run_id_valid(act_path_basename(argv[1])))
         return ACT_USAGE;
     if (!cgroup_sweep(argv[1]))
-        sweep_processes(act_path_basename(argv[1]));
+        sweep_processes(NODE_ENV_RUN, act_path_basename(argv[1]));
     sweep_unmount(argv[1]);
     remove_containers(argv[1]);
     return 0;

@@ -1,11 +1,14 @@
 /* environments.c - the environments that runs have made beside themselves (node/environment.h). The tools of the site
  * look at them, as in keep.c.
  *
- * The link of one that is removed goes first: who takes one up looks for it last.
+ * The link of one that is removed goes first: who takes one up looks for it last. One that a login node makes before
+ * the run is queued is asked for until it is there (node/ahead.c).
  */
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
+#include "base/log.h"
 #include "base/path.h"
 #include "base/text.h"
 #include "codec/json.h"
@@ -28,23 +31,39 @@ enum { KIB = 1024, LONG_S = 600 };
     "}\n"                                                                                                              \
     "own() { [ ! -d environments ] || find environments -mindepth 1 -maxdepth 1 -type d -uid \"$(id -u)\" \"$@\"; }\n"
 
-/* $1: "go" removes them; $2: minutes; $3: which names. What is not linked may be in the making, for a day. */
-static const char environments_sweep[] =
-    COMMON "sum=0 n=0\n"
-           "for d in $(own -name \"$3\" -mmin \"+$2\"); do\n"
-           "linked=\n"
-           "! is_linked \"$d\" || linked=yes\n"
-           "[ -n \"$linked\" ] || [ -n \"$(find \"$d\" -maxdepth 0 -mmin +1440)\" ] || continue\n"
-           "! used \"$d\" \"$2\" || continue\n"
-           "kib=$(du -sk \"$d\" | cut -f 1)\n"
-           "if [ \"$1\" = go ]; then\n"
-           "[ -z \"$linked\" ] || rm -f \"$link\"\n"
-           "if used \"$d\" \"$2\"; then [ -z \"$linked\" ] || ln -s \"$name\" \"$link\"; continue; fi\n"
-           "rm -rf -- \"$d\"\n"
-           "fi\n"
-           "sum=$((sum + kib)) n=$((n + 1))\n"
-           "done\n"
-           "echo $sum $n\n";
+#define ALL "?*-?*"
+
+/* $1: "go" removes them; $2: minutes; $3: which names. What is not linked may be in the making, for a day. With all of
+ * them goes what their tools have cached, if none was made for so long, which counts as one, and locks that nobody
+ * needs. */
+static const char environments_sweep[] = COMMON
+    "sum=0 n=0\n"
+    "for d in $(own -name \"$3\" -mmin \"+$2\"); do\n"
+    "linked=\n"
+    "! is_linked \"$d\" || linked=yes\n"
+    "[ -n \"$linked\" ] || [ -n \"$(find \"$d\" -maxdepth 0 -mmin +1440)\" ] || continue\n"
+    "! used \"$d\" \"$2\" || continue\n"
+    "kib=$(du -sk \"$d\" | cut -f 1)\n"
+    "if [ \"$1\" = go ]; then\n"
+    "[ -z \"$linked\" ] || rm -f \"$link\"\n"
+    "if used \"$d\" \"$2\"; then [ -z \"$linked\" ] || ln -s \"$name\" \"$link\"; continue; fi\n"
+    "chmod -R u+w -- \"$d\"\n" /* of conda (environment_protect()) */
+    "rm -rf -- \"$d\"\n"
+    "fi\n"
+    "sum=$((sum + kib)) n=$((n + 1))\n"
+    "done\n"
+    "idle=$2\n"
+    "[ $idle -gt 1440 ] || idle=1440\n"
+    "if [ \"$3\" = '" ALL "' ] && [ -d environments ]; then\n"
+    "for l in $(find environments -maxdepth 1 -name '*.lock' -mmin +$idle -uid \"$(id -u)\"); do\n"
+    "[ \"$1\" != go ] || [ -h \"${l%.lock}\" ] || rm -f -- \"$l\"\n"
+    "done\n"
+    "if [ -d environments/cache ] && [ -z \"$(find environments -maxdepth 2 -name maker -mmin -$idle)\" ]; then\n"
+    "sum=$((sum + $(du -sk environments/cache | cut -f 1))) n=$((n + 1))\n"
+    "[ \"$1\" != go ] || rm -rf environments/cache\n"
+    "fi\n"
+    "fi\n"
+    "echo $sum $n\n";
 
 /* A line for each: NAME KIB RUNS SECONDS yes|no ABOUT. SECONDS: when a run took it up last. */
 static const char environments_list[] =
@@ -73,7 +92,7 @@ static int environments_sweep_site(struct platform *p, const char *names, int64_
 int platform_remove_environments(struct platform *p, int64_t older_s, bool dry_run, struct platform_kept *out,
                                  struct act_error *err)
 {
-    return environments_sweep_site(p, "?*-?*", older_s, dry_run, out, err);
+    return environments_sweep_site(p, ALL, older_s, dry_run, out, err);
 }
 
 int platform_remove_environment(const struct platform_environment *environment, bool *out_gone, struct act_error *err)
@@ -159,4 +178,95 @@ int platform_list_environments(struct platform *p, struct platform_environments 
             rc = environments_list_site(machine, site, out, err);
     }
     return rc;
+}
+
+/* ---- having one made by the login node */
+
+/* What is asked for, and what has been said of it. */
+struct environments_order {
+    struct site *site;
+    const char *agent, *input;
+    int n_begun; /* how often it was begun: a worker may be killed */
+    int64_t told_ms;
+};
+
+static int environments_ask(const struct environments_order *a, json_t **out, struct act_error *err)
+{
+    const char *const argv[] = {a->agent, "environment", site_root(a->site), NULL};
+    const struct site_command command = {
+        .argv = argv, .input = a->input, .input_len = strlen(a->input), .cwd = "/", .begins_runs = true};
+    ACT_AUTO(site_result) result = {0};
+    int rc = site_run(a->site, &command, &result, err);
+
+    if (rc < 0)
+        return rc;
+    if (result.status != 0)
+        return act_error_set(err, ACT_FAIL, "the login node cannot make the environment: %s",
+                             result.err && *result.err ? result.err : "its agent failed and did not say why");
+    return codec_json_parse(result.out, result.out_len, "the login node's answer", out, err);
+}
+
+/* Says now and then how far it is. */
+static void environments_tell(struct environments_order *a, const char *text)
+{
+    enum { TELL_MS = 10 * 1000 };
+    int64_t now_ms = act_now_monotonic_ms();
+
+    if (!*text || (a->told_ms && now_ms - a->told_ms < TELL_MS))
+        return;
+    a->told_ms = now_ms;
+    act_note("on the login node: %s", text);
+}
+
+static int environments_refuse(const json_t *answer, struct act_error *err)
+{
+    ACT_AUTOFREE char *log = act_strdup(codec_json_str(answer, "log", ""));
+    char *rest = log;
+
+    for (const char *line; (line = strsep(&rest, "\n"));)
+        if (*line)
+            act_note("  %s", line);
+    return act_error_set(err, ACT_FAIL, "on the login node: %s", codec_json_str(answer, "text", "it said nothing"));
+}
+
+static int environments_await(struct environments_order *a, char **out_key, struct act_error *err)
+{
+    enum { BEGUN_MOST = 3 };
+
+    for (;;) {
+        CODEC_AUTOJSON json_t *answer = NULL;
+        int rc = environments_ask(a, &answer, err);
+        const char *state = codec_json_str(answer, "state", "");
+        if (rc < 0)
+            return rc;
+        if (strcmp(state, "made") == 0) {
+            *out_key = act_strdup(codec_json_str(answer, "key", NULL));
+            return 0;
+        }
+        a->n_begun += strcmp(state, "begun") == 0;
+        if (strcmp(state, "failed") == 0)
+            return environments_refuse(answer, err);
+        if (a->n_begun > BEGUN_MOST)
+            return act_error_set(err, ACT_FAIL,
+                                 "the login node ends what makes the environment again and again; it may limit what "
+                                 "runs there: make it on the nodes ('environment: {where: nodes}')");
+        environments_tell(a, codec_json_str(answer, "text", ""));
+    }
+}
+
+int platform_make_ahead(struct site *site, const struct run_spec *spec, const char *package, char **out_key,
+                        struct act_error *err)
+{
+    CODEC_AUTOJSON json_t *input =
+        json_pack("{s:o, s:o}", "run", run_spec_to_json(spec), "secrets", run_secrets_to_json(spec));
+    ACT_AUTOWIPE char *text = codec_json_line(input);
+    ACT_AUTOFREE char *agent = NULL;
+    int rc = site_agent(site, &agent, err);
+
+    *out_key = NULL;
+    if (rc == 0)
+        rc = site_bring_package(site, package, spec->package_sha256, err);
+    return rc < 0 ? rc
+                  : environments_await(&(struct environments_order){.site = site, .agent = agent, .input = text},
+                                       out_key, err);
 }

@@ -161,9 +161,9 @@ int platform_settle(struct platform *p, struct run_spec *spec, struct act_error 
     return p->row->submit.settle ? p->row->submit.settle(p, spec, err) : 0;
 }
 
-int platform_prepare(struct platform *p, const struct run_spec *spec, struct act_error *err)
+int platform_prepare(struct platform *p, struct run_spec *spec, const char *package, struct act_error *err)
 {
-    return p->row->submit.prepare ? p->row->submit.prepare(p, spec, err) : 0;
+    return p->row->submit.prepare ? p->row->submit.prepare(p, spec, package, err) : 0;
 }
 
 int platform_submit(struct platform *p, const struct platform_submission *submission, struct act_error *err)

@@ -246,7 +246,8 @@ int platform_preview(struct platform *p, const struct run_spec *spec, json_t **o
 int platform_own_folders(struct platform *p, const char *const *paths, size_t n, bool *out_there, char **out_store,
                          struct act_error *err) ACT_NODISCARD;
 int platform_settle(struct platform *p, struct run_spec *spec, struct act_error *err) ACT_NODISCARD;
-int platform_prepare(struct platform *p, const struct run_spec *spec, struct act_error *err) ACT_NODISCARD;
+int platform_prepare(struct platform *p, struct run_spec *spec, const char *package,
+                     struct act_error *err) ACT_NODISCARD;
 int platform_submit(struct platform *p, const struct platform_submission *submission,
                     struct act_error *err) ACT_NODISCARD;
 int platform_submit_several(struct platform *p, const struct platform_several *several,

@@ -62,6 +62,13 @@ int platform_keep_open_site(struct platform *p, struct site **out, struct act_er
 int platform_keep_sum(struct site *site, const char *script, const char *const *words, struct platform_kept *out,
                       struct act_error *err) ACT_NODISCARD;
 
+/* ---- environments.c */
+
+/* Has the login node of the site make the environment of a run that is about to be submitted, and waits for it; notes
+ * say how far it is. *out_key: of the environment, a new string; NULL: the project needs none. */
+int platform_make_ahead(struct site *site, const struct run_spec *spec, const char *package, char **out_key,
+                        struct act_error *err) ACT_NODISCARD;
+
 /* ---- at_once.c */
 
 /* Calls ask with 0 to n - 1, each in a thread of its own, and returns when all have returned. */

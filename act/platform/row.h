@@ -85,6 +85,8 @@ struct platform_about {
     bool runs_in_jobs;
     /* Its nodes log in to an image's registry with docker.*; else with their own settings. */
     bool logs_in_to_registry;
+    /* A login node can make the environment of a run for its nodes, before it is queued (RUN_MAKES_LOGIN). */
+    bool has_login_node;
 };
 
 /* The place that a configuration refers to. Nothing here contacts a host. */
@@ -161,9 +163,10 @@ struct platform_submit {
     /* Writes the place of a run into spec->config, as the values of place.keys: where it is; for one that is about to
      * be submitted, where that will be. May be NULL: a configuration leads to one place. */
     int (*settle)(struct platform *p, struct run_spec *spec, struct act_error *err);
-    /* Makes what the runs there share and such a run needs; called before the run is written down, and leaves no trace
-     * where it refuses. A second call changes nothing. May be NULL: there is nothing of the kind. */
-    int (*prepare)(struct platform *p, const struct run_spec *spec, struct act_error *err);
+    /* Makes what the runs there share and such a run needs, and may note in spec which that is; package is as in
+     * platform_submission. Called before the run is written down, and leaves no trace where it refuses. A second call
+     * changes nothing. May be NULL: there is nothing of the kind. */
+    int (*prepare)(struct platform *p, struct run_spec *spec, const char *package, struct act_error *err);
     /* Starts or queues a run, and returns when the platform has it. A second call with the same id succeeds and changes
      * nothing. A platform that cannot let it wait for the runs of spec->after begins it at once; with about.runs_after,
      * it waits for those of spec->needs, and ends as canceled if one does not complete. */

@@ -13,6 +13,8 @@
 #define ENVIRONMENTS_MAKER "maker"
 #define ENVIRONMENTS_ABOUT "about.json"
 #define ENVIRONMENTS_CACHE "cache"
+/* The name of a node that has reached no index. */
+#define ENVIRONMENTS_NO_INDEX "no-index"
 
 /* The files by which a project says what it needs. The first of them that is there counts. */
 struct environment_source {

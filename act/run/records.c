@@ -111,6 +111,7 @@ static const struct field environment_rows[] = {
     FIELD_TEXT(struct run_environment, nccl, "nccl", .flags = FIELD_RARE),
     FIELD_TEXT(struct run_environment, mpi, "mpi", .flags = FIELD_RARE),
     FIELD_TEXT(struct run_environment, image, "image", .flags = FIELD_RARE),
+    FIELD_TEXT(struct run_environment, image_digest, "image_digest", .flags = FIELD_RARE),
 };
 static const struct fields environment_fields =
     FIELDS("the record of the environment", struct run_environment, environment_rows, NULL);

@@ -78,11 +78,20 @@ enum run_packages {
     RUN_PACKAGES_OWN     /* it does not */
 };
 
+/* Where the environment of a run is made. */
+enum run_makes {
+    RUN_MAKES_USUAL, /* on the nodes; on the login node once a node has reached no index */
+    RUN_MAKES_NODES,
+    RUN_MAKES_LOGIN
+};
+
 /* How the environment is made from what a project says that it needs. */
 struct run_needs {
     bool none;         /* nothing is made, whatever the project says */
     unsigned packages; /* enum run_packages */
+    unsigned where;    /* enum run_makes */
     char *wheels;      /* a folder of wheels on the nodes, or of the project, in place of an index; may be NULL */
+    char *key;         /* of the one that the login node has made (node/environment.h); NULL: it has made none */
 };
 
 struct run_spec {
@@ -368,7 +377,7 @@ struct run_environment {
     struct act_strv modules;  /* that are loaded: "cuda/12.1", in this order */
     char *conda, *venv;       /* the folder of the environment that is active */
     char *driver, *cuda, *nccl, *mpi;
-    char *image;
+    char *image, *image_digest; /* "sha256:..." */
 };
 void run_environment_release(struct run_environment *environment);
 /* Read and write it. Release *out in any case. */

@@ -131,6 +131,15 @@ act_find_conda() {
     done | grep .
 }
 
+# Prints the folder on the way to a path that this user may not look into, and whose it is; nothing: there is none.
+act_closed() {
+    local at=$1
+    while [[ $at == /* && ! -d $at ]]; do
+        at=${at%/*}
+    done
+    [[ $at != /* || -x $at ]] || printf "'%s', which belongs to %s" "$at" "$(stat -c %U -- "$at")"
+}
+
 act_conda_names() {
     local folder
     act_conda_folders | while read -r folder; do
@@ -151,8 +160,10 @@ act_conda_scripts() {
 }
 
 act_conda() {
-    local prefix names state
+    local prefix names state closed
     if ! prefix=$(act_find_conda "$1"); then
+        closed=$(act_closed "${1/#\~/$HOME}")
+        [[ -z $closed ]] || act_fail "the conda environment '$1' cannot be read: you may not look into $closed"
         names=$(act_conda_names)
         act_fail "there is no conda environment '$1' on this node${names:+; it has: $names}"
     fi

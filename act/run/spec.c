@@ -109,10 +109,14 @@ static const struct fields setup_fields = FIELDS("setup", struct run_spec, setup
 
 static const char *const packages_words[] = {
     [RUN_PACKAGES_USUAL] = "usual", [RUN_PACKAGES_SYSTEM] = "system", [RUN_PACKAGES_OWN] = "own"};
+static const char *const makes_words[] = {
+    [RUN_MAKES_USUAL] = "usual", [RUN_MAKES_NODES] = "nodes", [RUN_MAKES_LOGIN] = "login"};
 static const struct field environment_rows[] = {
     FIELD_BOOL(struct run_spec, environment.none, "none", .flags = FIELD_RARE),
     FIELD_WORD(struct run_spec, environment.packages, packages_words, "packages", .flags = FIELD_RARE),
+    FIELD_WORD(struct run_spec, environment.where, makes_words, "where", .flags = FIELD_RARE),
     FIELD_TEXT(struct run_spec, environment.wheels, "wheels"),
+    FIELD_TEXT(struct run_spec, environment.key, "key"),
 };
 static const struct fields environment_fields = FIELDS("environment", struct run_spec, environment_rows, NULL);
 
@@ -120,7 +124,7 @@ static bool has_usual_environment(const void *record)
 {
     const struct run_needs *e = &((const struct run_spec *)record)->environment;
 
-    return !e->none && e->packages == RUN_PACKAGES_USUAL && !e->wheels;
+    return !e->none && e->packages == RUN_PACKAGES_USUAL && e->where == RUN_MAKES_USUAL && !e->wheels && !e->key;
 }
 
 #define SPEC_TEXT(member, ...) FIELD_TEXT(struct run_spec, member, #member, __VA_ARGS__)

@@ -11,42 +11,10 @@ import subprocess
 import time
 
 import pytest
+import slurm_bed
 import waiting
 import wheel_index
-
-
-@pytest.fixture
-def index(act):
-    """An index with two packages, which pip asks."""
-    with contextlib.closing(wheel_index.Index()) as index:
-        index.add("toy", "1.0")
-        index.add("toy", "2.0")
-        index.add("tin", "1.0", requires=("toy<2",))
-        index.add("old", "1.0", requires_python="<3")
-        act.env.update(PIP_INDEX_URL=index.url, PIP_RETRIES="0", PIP_CACHE_DIR=str(act.scratch / "pip-cache"))
-        yield index
-
-
-def environments(act):
-    """The whole ones: key to folder."""
-    home = act.home / "environments"
-    return {path.name: path.resolve() for path in home.iterdir() if path.is_symlink()} if home.exists() else {}
-
-
-def rest(act):
-    """What else is there, which nobody may have left half made."""
-    folders = set(environments(act).values())
-    return [path.name for path in (act.home / "environments").iterdir()
-            if path.is_dir() and not path.is_symlink() and path not in folders and path.name != "cache"]
-
-
-SAY = "import toy; print(toy.VERSION, toy.__file__)"
-
-
-def said(folder, version="1.0"):
-    """What SAY prints in an environment."""
-    module, = (folder / "env").glob("lib/python3*/site-packages/toy.py")
-    return f"{version} {module}"
+from environment_bed import SAY, environments, index, rest, said  # noqa: F401
 
 
 def everything(folder):
@@ -96,6 +64,46 @@ def test_what_a_run_installs_is_its_own(act, index):
     again = act.finish("sh", "-c", "toy; python3 -c 'import extra'", status=1)
     assert act.lines(again)[0] == "1.0" and "No module named 'extra'" in act.lines(again)[-1]
     assert list(environments(act).values()) == [folder]
+
+
+def test_what_a_run_installs_where_tmp_starts_nothing(act, index):
+    """As where /tmp is mounted so that no program may be started from it (noexec)."""
+    if not slurm_bed.has_namespaces():
+        pytest.skip("no permission for mounts")
+    temp = act.scratch / "noexec"
+    temp.mkdir()
+    act.env["TMPDIR"] = str(temp)
+    act.prefix = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs -o noexec none "$TMPDIR" && exec "$@"', "sh"]
+    index.add("extra")
+    act.write("requirements.txt", "toy==1.0\n")
+    act.write("compile.aml.sh", "#!/bin/sh\npip install extra\n")
+    run = act.finish("sh", "-c", "extra; toy; cat $VIRTUAL_ENV/pyvenv.cfg >/dev/null && echo $VIRTUAL_ENV")
+    assert act.lines(run)[-3:-1] == ["1.0", "1.0"]
+    assert act.lines(run)[-1].startswith(str(act.run_dir(run)))
+
+
+CONDA = """# Plays micromamba by its documented command: micromamba create --yes --prefix DIR --file FILE.
+mkdir -p "$4/bin" "$4/conda-meta" "$4/lib/python3.11/site-packages"
+echo "VERSION = 'conda'" >"$4/lib/python3.11/site-packages/toy.py"
+ln -s /usr/bin/python3 "$4/bin/python3"
+ln -s python3 "$4/bin/python"
+"""
+
+
+def test_nothing_is_installed_into_an_environment_of_conda(act):
+    """Its folders are read-only, also for tools that know nothing of layers; and yet they can be removed."""
+    program(act, "micromamba", CONDA)
+    act.write("environment.yml", "dependencies: [toy]\n")
+    run = act.finish("sh", "-c", "echo $CONDA_PREFIX")
+    (folder,) = environments(act).values()
+    assert act.lines(run)[-1] == str(folder / "env")
+    folders = [folder / "env", *(path for path in (folder / "env").rglob("*") if path.is_dir())]
+    assert len(folders) == 6 and all(path.stat().st_mode & 0o222 == 0 for path in folders)
+    act.respect_modes()
+    later = act.finish("sh", "-c", "touch $CONDA_PREFIX/conda-meta/new.json", status=1)
+    assert "Permission denied" in act.lines(later)[-1]
+    assert act.run("env", "rm", "-y", "--json", folder.name[:16]).json["bytes"] > 0
+    assert not environments(act) and not rest(act)
 
 
 def test_nothing_to_install(act):
@@ -160,6 +168,7 @@ def test_from_a_folder_of_wheels(act, index):
 
 
 @pytest.mark.parametrize("text, said, advice", [
+    ("toy ==== one", "Invalid requirement", "read the lines before"),
     ("nosuch==1.0", "No matching distribution found for nosuch==1.0", "a package could not be found"),
     ("toy==9.9", "No matching distribution found for toy==9.9", "wheels_folder"),
     ("toy==1.0 --hash=sha256:" + "0" * 64, "DO NOT MATCH THE HASHES", "write its new hash"),
@@ -180,6 +189,35 @@ def test_without_python(act, index):
     run = act.finish("true", status=1)
     said = act.run("wait", run, status=None).err
     assert "requirements.txt needs a Python, and there is neither python3 nor uv" in said
+
+
+def program(act, name, text):
+    """A program that comes first in PATH."""
+    folder = act.scratch / "bin"
+    folder.mkdir(exist_ok=True)
+    (folder / name).write_text(f"#!/bin/sh\n{text}\n")
+    (folder / name).chmod(0o755)
+    act.env["PATH"] = f"{folder}:{act.env['PATH']}"
+
+
+def test_a_python_that_is_too_old(act, index):
+    program(act, "python3", "exit 1")
+    act.write("requirements.txt", "toy==1.0\n")
+    run = act.finish("true", status=1)
+    assert "python3 is too old to make an environment for requirements.txt" in act.run("wait", run, status=None).err
+    assert not environments(act) and not rest(act)
+
+
+def test_a_lock_file_that_does_not_parse(act):
+    """What uv says of it, as it says it."""
+    program(act, "uv", "[ \"$1\" = sync ] || exit 0\necho 'error: Failed to parse `uv.lock`' >&2\n"
+                       "echo '  Caused by: TOML parse error at line 1, column 3' >&2; exit 2")
+    act.write("pyproject.toml", "[project]\nname = 'ours'\n")
+    act.write("uv.lock", "no lock\n")
+    run = act.finish("true", status=2)
+    assert "cannot make the environment from uv.lock: " in act.run("wait", run, status=None).err
+    assert "TOML parse error" in " ".join(act.run("logs", run).out.split())
+    assert not environments(act) and not rest(act)
 
 
 def test_what_breaks_off_is_made_anew(act, index):
@@ -217,14 +255,14 @@ def test_the_others_wait_and_say_so(act, index):
 
 
 def test_killed_while_it_is_made(act, index):
-    """Who waits goes on in its place."""
+    """Who waits goes on in its place; what the tools of the first do later leads nowhere."""
     first, second, goes_on = one_makes_and_one_waits(act, index)
-    for pid, words in act.processes().items():
-        if first in " ".join(map(os.fsdecode, words)) and b"act-node" in words[0]:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+    agents = lambda words: first in " ".join(map(os.fsdecode, words)) and b"act-node" in words[0]
+    kill([pid for pid, words in act.processes().items() if agents(words)])
+    waiting.until(lambda: index.downloads("toy-1.0-py3-none-any.whl") == 2, "the second makes it")
     goes_on.set()
     act.run("wait", second)
+    waiting.until(lambda: not processes_of(act, first), "nothing of the first is left")
     assert act.lines(second)[-1].startswith("1.0")
     assert len(environments(act)) == 1 and not rest(act)
 
@@ -265,20 +303,16 @@ def test_killed_at_any_moment(act, index, seed):
     assert not rest(act)
 
 
-def image(act, program):
-    """A program that plays docker or apptainer: it runs the words behind the image's name, here."""
-    folder = act.scratch / "bin"
-    folder.mkdir()
-    (folder / program).write_text("#!/bin/sh\ncase \"$1\" in run|exec) ;; *) exit 0 ;; esac\n"
-                                  "while case \"$1\" in *registry/image:1) false ;; esac; do shift; done; shift\n"
-                                  "IN_IMAGE=yes exec \"$@\"\n")
-    (folder / program).chmod(0o755)
-    act.env["PATH"] = f"{folder}:{act.env['PATH']}"
+IMAGE = """# Plays docker: it runs the words behind the image's name, here, and knows the image's digest.
+case "$1" in run|exec) ;; image) echo registry/image@sha256:abc; exit ;; *) exit 0 ;; esac
+while case "$1" in *registry/image:1) false ;; esac; do shift; done; shift
+IN_IMAGE=yes exec "$@"
+"""
 
 
 def test_in_the_containers_of_a_local_run(act, index):
     """It is made inside, once, and active in each container."""
-    image(act, "docker")
+    program(act, "docker", IMAGE)
     act.cluster("aml", extra={"docker": {"image": "registry/image:1"}})
     act.write("requirements.txt", "toy==1.0\n")
     for _ in range(2):
@@ -286,6 +320,19 @@ def test_in_the_containers_of_a_local_run(act, index):
         (folder,) = environments(act).values()
         assert out[-2:] == ["yes", said(folder)]
     assert index.downloads("toy-1.0-py3-none-any.whl") == 1
+
+
+def test_what_the_image_has_is_written_down(act, index):
+    """By the Python in it, with the packages of the environment; and which image the name means."""
+    program(act, "docker", IMAGE)
+    act.cluster("aml", extra={"docker": {"image": "registry/image:1"}})
+    act.write("requirements.txt", "toy==1.0\n")
+    wait = "until grep -q toy $ACT_RUN_CODE/../system_logs/environment.json; do sleep 0.05; done"
+    out = act.run("local", "sh", "-c", f"{wait}; cat $ACT_RUN_CODE/../system_logs/environment.json").out
+    record = json.loads(out[out.index("{"):])
+    (folder,) = environments(act).values()
+    assert record["image"] == "registry/image:1" and record["image_digest"] == "sha256:abc"
+    assert record["python"] == str(folder / "env/bin/python3") and "toy==1.0" in record["packages"]
 
 
 def test_two_nodes_make_it_once(lab, index):
@@ -300,8 +347,7 @@ def test_two_nodes_make_it_once(lab, index):
     assert index.downloads("toy-1.0-py3-none-any.whl") == 1
 
 
-UV = """#!/bin/sh
-# Plays uv by its documented commands: venv, and pip install, which pip does here.
+UV = """# Plays uv by its documented commands: venv, and pip install, which pip does here.
 echo "$@" >>{log}
 case "$1 $2" in
 --version*) echo "uv 0.0 (played)" ;;
@@ -313,10 +359,7 @@ esac
 
 def test_by_uv(act, index):
     log = act.scratch / "uv.log"
-    (act.scratch / "bin").mkdir()
-    (act.scratch / "bin/uv").write_text(UV.format(log=log))
-    (act.scratch / "bin/uv").chmod(0o755)
-    act.env["PATH"] = f"{act.scratch / 'bin'}:{act.env['PATH']}"
+    program(act, "uv", UV.format(log=log))
     act.write("requirements.txt", "toy==1.0\n")
     assert act.lines(act.finish("python3", "-c", SAY))[-1].startswith("1.0")
     words = [line.split() for line in log.read_text().splitlines()]
@@ -360,9 +403,82 @@ def test_prune_removes_what_no_run_uses(act, index):
         for path in (*(folder / "runs").iterdir(), folder):
             os.utime(path, (long_ago, long_ago))
     assert prune("--dry-run") == 1 and len(environments(act)) == 2
+    home = act.home / "environments"
+    (home / "cache/uv").mkdir(parents=True)
+    (home / "cache/uv/wheel").write_bytes(b"x" * 100000)
     assert prune("-y") == 1
+    assert {path.name for path in home.glob("*.lock")} == {f"{key}.lock" for key in rows}, "they were used today"
+    assert (home / "cache/uv/wheel").exists()
     assert list(environments(act).values()) == [running] and (running / "env/bin/python").exists() and not rest(act)
     act.run("abort", run)
     act.run("wait", run, status=None)
     assert act.run("env", "rm", "-y", "--json", running.name[:16]).json["bytes"] > 0
     assert not environments(act) and not rest(act)
+    for path in home.glob("*.lock"):
+        os.utime(path, (long_ago, long_ago))
+    assert prune("--dry-run") == 1 and (home / "cache").exists()
+    assert prune("-y") == 1 and not list(home.iterdir()), "locks and what tools have cached go, too"
+
+
+def here_has(act, **packages):
+    """A virtual environment in which `a` is typed, with a module and what is said of each package: (version, lines of
+    its metadata, its modules)."""
+    venv = act.scratch / "here"
+    site = venv / "lib/python3.11/site-packages"
+    (venv / "bin").mkdir(parents=True)
+    for name, (version, needs, modules) in packages.items():
+        info = site / f"{name}-{version}.dist-info"
+        info.mkdir(parents=True)
+        lines = "".join(f"Requires-Dist: {one}\n" for one in needs)
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\n{lines}\nRequires-Dist: nothing\n")
+        (info / "top_level.txt").write_text("\n".join(modules) + "\n")
+        for module in modules:
+            (site / module).mkdir(exist_ok=True)
+    act.env["VIRTUAL_ENV"] = str(venv)
+
+
+HERE = {"torch": ("2.1.0", ["numpy (>=1.2)", "onlyextra; extra == 'x'"], ["torch"]), "numpy": ("1.26", [], ["numpy"]),
+        "opencv_python": ("4.9", [], ["cv2"]), "scikit_learn": ("1.4", [], ["sklearn"]),
+        "PyYAML": ("6.0", [], ["yaml", "_yaml"]), "onlyextra": ("1.0", [], ["onlyextra"]), "toy": ("1.0", [], ["toy"])}
+WARNING = "train.py imports what the Python here has and {} does not name: "
+
+
+@pytest.mark.parametrize("imports, file, text, said", [
+    ("import torch, os\nimport numpy as np\n", "requirements.txt", "torch\n", ""),
+    ("import cv2\nfrom sklearn.svm import SVC\nimport yaml, torch\n", "requirements.txt", "torch>=2  # cv2\nPyYAML\n",
+     "cv2 (opencv-python 4.9) and sklearn (scikit-learn 1.4)"),
+    ("import cv2\n", "requirements.txt", "opencv_python-headless\nOpenCV.python==4\n", ""),
+    ("import onlyextra\n", "requirements.txt", "torch\n", "onlyextra (onlyextra 1.0)"),
+    ("import torch\n", "requirements.txt", "-r base.txt\n", ""),
+    ("import torch\n", "requirements.txt", "-e .\n", ""),
+    ("import torch\n", "environment.yml", "dependencies:\n  - pytorch=2.1\n", ""),
+    ("import toy\n", "environment.yml", "dependencies:\n  - pytorch=2.1\n", "toy (toy 1.0)"),
+    ("'''\nimport toy\n'''\ndef f():\n    import toy\ntry:\n    import toy\nexcept ImportError:\n    pass\n",
+     "requirements.txt", "x\n", ""),
+    ("from lib.model import Net\n", "requirements.txt", "x\n", "toy (toy 1.0)"),
+    ("import nosuch, sys\n", "requirements.txt", "x\n", "")])
+def test_warns_of_what_is_only_here(act, imports, file, text, said):
+    """What the project imports, the Python here has, and the environment will lack."""
+    act.cluster("away", extra={"platform": "slurm", "slurm": {"root": str(act.scratch / "shared")}})
+    here_has(act, **HERE)
+    act.write("base.txt", "torch\n")
+    act.write("lib/model.py", "from .parts import part\n")
+    act.write("lib/parts.py", "import toy\n")
+    act.write(file, text)
+    act.write("train.py", imports)
+    for words in (["python", "train.py"], ["torchrun", "train.py"], ["python3", "-m", "train"]):
+        result = act.run("-c", "away", "submit", "--dry-run", *words, status=None)
+        warned = [line for line in result.err.splitlines() if " imports what " in line]
+        assert warned == ([f"act: warning: {WARNING.format(file)}{said}"] if said else []), result
+
+
+@pytest.mark.parametrize("more", [
+    "environment: none", "environment: {system_packages: true}", "setup: pip install toy", "modules: [toy]",
+    "conda: toy", "venv: /toy"])
+def test_says_nothing_of_what_may_come_otherwise(act, more):
+    act.cluster("away", extra={"platform": "slurm", "slurm": {"root": str(act.scratch / "shared")}})
+    here_has(act, **HERE)
+    act.write("requirements.txt", "x\n")
+    act.write("train.py", "import toy\n")
+    assert " imports what " not in act.run("-c", "away", "-p", more, "submit", "--dry-run", "python", "train.py",
+                                           status=None).err

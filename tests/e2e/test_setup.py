@@ -89,6 +89,19 @@ def test_what_fails(act, modules, conda, settings, said):
     assert re.search(said, act.run("wait", run, status=None).err)
 
 
+def test_a_conda_environment_of_another_user(act):
+    act.respect_modes()
+    theirs = act.scratch / "theirs"
+    (theirs / "envs/torch/conda-meta").mkdir(parents=True)
+    theirs.chmod(0)
+    try:
+        run = act.finish("true", before=keys(conda=str(theirs / "envs/torch")), status=1)
+        said = act.run("wait", run, status=None).err
+    finally:
+        theirs.chmod(0o700)
+    assert f"cannot be read: you may not look into '{theirs}', which belongs to " in said
+
+
 def test_a_log_says_once_what_failed(act):
     """With the lines of 'setup' under their name, where bash has a message of its own."""
     for lines, said in (("true\nfalse", ["act: preparation failed: line 2 of 'setup' ended with status 1: false"]),

@@ -302,12 +302,12 @@ TEST(test_sweep)
 
     for (size_t i = 0; i < COUNT(ids); i++)
         pids[i] = start_two(ids[i], &fds[i]);
-    assert_true(sweep_processes(ids[0]) >= 2);
+    assert_true(sweep_processes(NODE_ENV_RUN, ids[0]) >= 2);
     assert_swept(pids[0], fds[0]);
     assert_int_equal(waitpid(pids[1], &status, WNOHANG), 0);
-    assert_true(sweep_processes(ids[1]) >= 2);
+    assert_true(sweep_processes(NODE_ENV_RUN, ids[1]) >= 2);
     assert_swept(pids[1], fds[1]);
-    assert_int_equal(sweep_processes(ids[1]), 0);
+    assert_int_equal(sweep_processes(NODE_ENV_RUN, ids[1]), 0);
 }
 
 /* ---- records ---- */

@@ -8,9 +8,11 @@
 
 enum share { ALL, CODE, NONE };
 
+static char *wheels;
+
 static void key_of(const char *package, const char *id, char out[ENVIRONMENT_KEY])
 {
-    struct node node = {.code = dir};
+    struct node node = {.code = dir, .spec.environment.wheels = wheels};
     struct environment_source source;
 
     node.spec.id = (char *)(uintptr_t)id;
@@ -90,6 +92,29 @@ TEST(test_a_file_that_is_included_changes)
     assert_string_not_equal(before, after);
     ACT_AUTOFREE char *path = test_path("requirements.txt");
     unlink(path);
+}
+
+/* Another wheel of the same name and size is another environment. */
+TEST(test_the_folder_of_wheels_changes)
+{
+    static const char *const contents[] = {"one", "two", NULL};
+    char keys[COUNT(contents)][ENVIRONMENT_KEY];
+    ACT_AUTOFREE char *path = test_path("wheels/tinya-1.0-py3-none-any.whl");
+
+    wheels = (char[]){"wheels"};
+    test_write("requirements.txt", "tinya\n");
+    for (size_t i = 0; i < COUNT(contents); i++) {
+        if (contents[i])
+            test_write("wheels/tinya-1.0-py3-none-any.whl", contents[i]);
+        else
+            unlink(path);
+        key_of("aa", "r_1", keys[i]);
+        for (size_t before = 0; before < i; before++)
+            assert_string_not_equal(keys[before], keys[i]);
+    }
+    wheels = NULL;
+    ACT_AUTOFREE char *requirements_path = test_path("requirements.txt");
+    unlink(requirements_path);
 }
 
 static const struct {

@@ -59,6 +59,15 @@ int flow_upload_blocks(struct flow *flow, struct store *store, struct flow_init 
 int flow_check_program(const struct config *config, const struct package_list *list, const struct act_strv *argv,
                        struct act_error *err) ACT_NODISCARD;
 
+/* Returns the script of Python that the command starts, a path below root, a new string; NULL: none that is known. */
+char *flow_started_script(const char *root, const struct act_strv *argv);
+/* Adds the top-level modules, but for the project's own, that a script below root imports, also by way of those: all
+ * that are found until then (act_now_monotonic_ms()). */
+void flow_imports_of(const char *root, const char *script, int64_t until_ms, struct act_strv *out);
+/* Warns, within some milliseconds, of packages that the Python here has, the run's command imports, and the environment
+ * that is made for it will not have. */
+void flow_warn_lacking(const struct config *config, const struct run_spec *spec);
+
 /* Finds "docker" or "podman", whichever answers first; none: -ACT_CONFIG with the reason. */
 int flow_find_docker(const char **out, struct act_error *err) ACT_NODISCARD;
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/path.h"
@@ -190,6 +191,32 @@ static struct started what_starts(const struct act_strv *argv)
     struct run_starter starter;
 
     return run_starter_find(argv, true, &starter) ? by_starter(&starter, argv) : by_interpreter(argv);
+}
+
+/* Returns the file of "pkg.train", which "python -m" runs, below root. New string; NULL: the project has none. */
+static char *program_file_of_module(const char *root, const char *module)
+{
+    static const char *const endings[] = {".py", "/__main__.py"};
+    ACT_AUTOFREE char *path = act_strdup(module);
+
+    for (char *c = path; *c; c++)
+        *c = *c == '.' ? '/' : *c;
+    for (size_t i = 0; i < sizeof(endings) / sizeof(endings[0]); i++) {
+        ACT_AUTOFREE char *file = act_sprintf("%s/%s%s", root, path, endings[i]);
+        if (access(file, R_OK) == 0)
+            return act_strdup(file + strlen(root) + 1);
+    }
+    return NULL;
+}
+
+char *flow_started_script(const char *root, const struct act_strv *argv)
+{
+    const struct started what = what_starts(argv);
+    const char *word = what.kind == SCRIPT ? what.word : argv->v[0];
+
+    if (what.kind == MODULE)
+        return program_file_of_module(root, what.word);
+    return *word != '/' && act_ends_with(word, ".py") ? act_path_clean(word) : NULL;
 }
 
 /* ---- modules of Python */

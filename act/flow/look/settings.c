@@ -157,6 +157,7 @@ static const struct {
     {"cuda", offsetof(struct run_environment, cuda), false},
     {"driver", offsetof(struct run_environment, driver), false},
     {"image", offsetof(struct run_environment, image), false},
+    {"image_digest", offsetof(struct run_environment, image_digest), true},
     {"mpi", offsetof(struct run_environment, mpi), true},
     {"nccl", offsetof(struct run_environment, nccl), false},
     {"python", offsetof(struct run_environment, python), false},

@@ -64,7 +64,7 @@ int flow_hand_over(struct flow *flow, struct platform *platform, struct run_spec
     if (rc == 0)
         rc = platform_settle(platform, spec, err);
     if (rc == 0)
-        rc = platform_prepare(platform, spec, err);
+        rc = platform_prepare(platform, spec, package, err);
     if (rc == 0)
         rc = flow_remember(flow, spec, err);
     if (rc == 0) {

@@ -141,14 +141,49 @@ static void give_time(int timeout_s, struct run_setup *setup)
     setup->timeout_s = run_setup_is_wanted(setup) || setup->rank_lines ? timeout_s : 0;
 }
 
+static unsigned setup_where(const char *word)
+{
+    return act_streq(word, "login") ? RUN_MAKES_LOGIN : act_streq(word, "nodes") ? RUN_MAKES_NODES : RUN_MAKES_USUAL;
+}
+
 static void take_needs(const struct config *c, struct run_needs *out)
 {
     const struct config_environment *e = &c->environment;
 
     out->none = act_streq(e->make, "none");
+    out->where = setup_where(e->where);
     if (config_is_said(c, "environment.system_packages"))
         out->packages = e->system_packages ? RUN_PACKAGES_SYSTEM : RUN_PACKAGES_OWN;
     act_str_replace(&out->wheels, e->wheels_folder);
+}
+
+/* What this machine runs itself, it makes the environment of. Elsewhere, a login node knows neither the images of the
+ * nodes nor the folders that are mapped there. */
+static int setup_check_login(struct passage *p, struct act_error *err)
+{
+    static const char key[] = "'environment: {where: login}'";
+    struct run_needs *e = &p->spec->environment;
+    const struct platform_row *row = platform_row(p->platform);
+
+    if (p->here)
+        e->where = RUN_MAKES_USUAL;
+    if (e->where != RUN_MAKES_LOGIN || e->none)
+        return 0;
+    if (!row->about.has_login_node)
+        return act_error_set(err, ACT_CONFIG,
+                             "%s has the environment made on a login node, and the platform '%s' has none", key,
+                             row->kind->name);
+    if (p->spec->image)
+        return act_error_set(
+            err, ACT_CONFIG,
+            "%s is for runs without an image, and this one has the image '%s', in which the nodes make "
+            "its environment",
+            key, p->spec->image);
+    if (e->wheels && *e->wheels != '/')
+        return act_error_set(err, ACT_CONFIG,
+                             "%s needs 'environment.wheels_folder' to be a folder of the login node (/...), not '%s'",
+                             key, e->wheels);
+    return 0;
 }
 
 int step_take_setup(struct passage *p, struct act_error *err)
@@ -159,7 +194,7 @@ int step_take_setup(struct passage *p, struct act_error *err)
         return rc;
     give_time(timeout_s, &p->spec->setup);
     take_needs(&p->flow->config, &p->spec->environment);
-    return 0;
+    return setup_check_login(p, err);
 }
 
 /* Each key counts for itself, as -p may change one of them. */
@@ -193,6 +228,8 @@ static void repeat_needs(const struct config *c, const struct run_needs *old, st
         now->none = old->none;
     if (!config_is_said(c, "environment.system_packages"))
         now->packages = old->packages;
+    if (!config_is_said(c, "environment.where"))
+        now->where = old->where;
     if (!config_is_said(c, "environment.wheels_folder"))
         act_str_replace(&now->wheels, old->wheels);
 }
@@ -211,5 +248,5 @@ int step_repeat_setup(struct passage *p, struct act_error *err)
     repeat_setup(c, old, &p->spec->setup);
     repeat_needs(c, &p->old->spec.environment, &p->spec->environment);
     give_time(config_is_said(c, "setup_timeout") || !old->timeout_s ? timeout_s : old->timeout_s, &p->spec->setup);
-    return 0;
+    return setup_check_login(p, err);
 }

@@ -30,6 +30,14 @@ static int steps_fetch_secrets(struct passage *p, struct act_error *err)
     return flow_fetch_secrets(p->flow, p->spec, err);
 }
 
+static int steps_warn_lacking(struct passage *p, struct act_error *err)
+{
+    (void)err;
+    if (!p->spec->title && p->spec->argv.n) /* a job file may say what its container has */
+        flow_warn_lacking(&p->flow->config, p->spec);
+    return 0;
+}
+
 /* Checks that the access to the stores can be made which the nodes get as the run is handed over. */
 static int check_stores(struct passage *p, struct act_error *err)
 {
@@ -98,6 +106,7 @@ static const struct step refuse[] = {
     {"secrets", ALWAYS, steps_fetch_secrets},
     {"package", ALWAYS, step_pin_package}, /* which is stored, so that what needs no package comes before */
     {"unused settings", ALWAYS, step_mention_unused},
+    {"packages of here", FRESH, steps_warn_lacking},
     {"stores", IS_DRY, check_stores},
 };
 

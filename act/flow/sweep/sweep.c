@@ -393,7 +393,7 @@ static int check_labels(const struct flow_sweep *io, struct act_error *err)
 static int sweep_hand_over(void *arg, struct act_error *err)
 {
     struct sweep *s = arg;
-    int rc = platform_prepare(s->passage.platform, &s->io->spec, err);
+    int rc = platform_prepare(s->passage.platform, &s->io->spec, s->passage.package.file, err);
 
     return rc < 0 ? rc : submit_all(s, err);
 }

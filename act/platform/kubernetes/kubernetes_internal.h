@@ -468,7 +468,7 @@ int kubernetes_check_settings(struct platform *p, const struct run_spec *spec, s
 int kubernetes_check(struct platform *p, const struct run_spec *spec, struct act_error *err);
 int kubernetes_check_package(const struct run_spec *spec, struct act_error *err);
 int kubernetes_preview(struct platform *p, const struct run_spec *spec, json_t **out, struct act_error *err);
-int kubernetes_prepare(struct platform *p, const struct run_spec *spec, struct act_error *err);
+int kubernetes_prepare(struct platform *p, struct run_spec *spec, const char *package, struct act_error *err);
 int kubernetes_submit(struct platform *p, const struct platform_submission *submission, struct act_error *err);
 int kubernetes_abort(struct platform *p, const char *id, bool *out_was_final, struct act_error *err);
 int kubernetes_remove(struct platform *p, const char *id, struct act_error *err);

@@ -242,7 +242,7 @@ static void clean_up(struct kubernetes_submission *s, const json_t *job, bool *a
         *asked = false;
 }
 
-int kubernetes_prepare(struct platform *p, const struct run_spec *spec, struct act_error *err)
+static int kubernetes_need_programs(struct platform *p, const struct run_spec *spec, struct act_error *err)
 {
     struct kubernetes *k = kubernetes_of(p);
     int rc = kubernetes_look_for_agent(k, err);
@@ -250,6 +250,12 @@ int kubernetes_prepare(struct platform *p, const struct run_spec *spec, struct a
     if (rc == 0 && kubernetes_needs_client(spec))
         rc = kubernetes_need_client(k, true, err);
     return rc < 0 ? rc : kubernetes_need_agent(k, err);
+}
+
+int kubernetes_prepare(struct platform *p, struct run_spec *spec, const char *package, struct act_error *err)
+{
+    (void)package;
+    return kubernetes_need_programs(p, spec, err);
 }
 
 /* Whoever prunes the namespace takes the programs of other releases that no Job needs. Before ours was there, it could
@@ -262,7 +268,7 @@ static int keep_programs(struct kubernetes_submission *s, struct act_error *err)
     if (act_now_monotonic_ms() - k->agent.seen_ms <= LONG_MS)
         return 0;
     k->agent.seen_ms = k->client.seen_ms = 0;
-    return kubernetes_prepare(&k->base, s->run.spec, err);
+    return kubernetes_need_programs(&k->base, s->run.spec, err);
 }
 
 static int k8s_submit_make_run(struct kubernetes_submission *s, bool *asked, struct act_error *err)
@@ -297,7 +303,7 @@ int kubernetes_submit(struct platform *p, const struct platform_submission *subm
     if (rc == 0)
         rc = kubernetes_check_package(spec, err);
     if (rc == 0)
-        rc = kubernetes_prepare(p, spec, err);
+        rc = kubernetes_need_programs(p, spec, err);
     if (rc < 0)
         return rc;
     kubernetes_submission_init(&s, k, spec);

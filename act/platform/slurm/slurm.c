@@ -156,6 +156,7 @@ static void slurm_close(struct platform *p)
     act_strv_release(&s->config.sbatch_options);
     slurm_here_release(&s->here);
     free(s->could_start);
+    free(s->no_index);
     free(s->image);
     free(s);
 }
@@ -264,6 +265,7 @@ const struct platform_row platform_slurm = {
               .tries_again = true,
               .tries_elsewhere = true,
               .runs_in_jobs = true,
+              .has_login_node = true,
               .nodes_share_folder = true,
               .agent_mounts = true},
     .place = {.words = slurm_place, .keys = place_keys, .sees_project = slurm_sees_project},
@@ -276,6 +278,7 @@ const struct platform_row platform_slurm = {
     .submit = {.check_settings = slurm_check_settings,
                .check = slurm_check,
                .own_folders = slurm_own_folders,
+               .prepare = slurm_prepare,
                .one = slurm_submit,
                .most_together = slurm_most_together,
                .several = slurm_submit_several},

@@ -32,6 +32,7 @@ struct slurm {
     bool no_accounting;
     bool only_look;    /* opening the site copies nothing there */
     char *could_start; /* what was asked of Slurm, and could */
+    char *no_index;    /* the node that has reached no index of packages; NULL: none is known */
     struct slurm_here here;
 };
 
@@ -87,6 +88,7 @@ int slurm_spec(struct platform *p, const char *id, struct run_spec *out, struct 
 
 /* ---- submit.c */
 
+int slurm_prepare(struct platform *p, struct run_spec *spec, const char *package, struct act_error *err) ACT_NODISCARD;
 int slurm_submit(struct platform *p, const struct platform_submission *submission, struct act_error *err) ACT_NODISCARD;
 int slurm_most_together(struct platform *p);
 int slurm_submit_several(struct platform *p, const struct platform_several *several,

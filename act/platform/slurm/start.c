@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "platform/slurm/slurm_internal.h"
+#include "run/environments.h"
 
 /* The words are those of sbatch. Each part of the output ends with \036. What the controller did not see has no more
  * parts. Of the QOS only those sites are asked that enforce limits, and not for long: their database may be away. */
@@ -18,6 +19,7 @@ static const char ask[] =
     "said=$(printf '#!/bin/sh\\n' | LC_ALL=C \"$@\" 2>&1); status=$?\n"
     "[ $status -lt 126 ] || { echo \"$said\" >&2; exit $status; }\n"
     "printf '%s\\036' $status \"$said\" \"$SBATCH_PARTITION\" \"$SBATCH_ACCOUNT\" \"$SBATCH_QOS\"\n"
+    "cat " ENVIRONMENTS_DIR "/" ENVIRONMENTS_NO_INDEX " 2>/dev/null; printf '\\036'\n"
     "case $status$said in 0*|*'allocation failure'*) ;; *) exit 0 ;; esac\n"
     "scontrol --all --oneliner show partition 2>/dev/null; printf '\\036'\n"
     "sinfo --all --noheader --format '%R %T' 2>/dev/null; printf '\\036'\n"
@@ -32,6 +34,7 @@ enum {
     A_PARTITION, /* these three of the environment */
     A_ACCOUNT,
     A_ITS_QOS,
+    A_NO_INDEX,
     A_PARTITIONS,
     A_STATES,
     A_QOS,
@@ -331,6 +334,7 @@ static int slurm_start_ask_and_judge(struct start *t, const struct act_strv *sba
     if (slurm_run(t->s, (const char *const *)words.v, &text, &unknown) < 0)
         return not_known(&unknown);
     slurm_start_split(text, t);
+    act_str_replace(&t->s->no_index, *t->part[A_NO_INDEX] ? t->part[A_NO_INDEX] : NULL);
     return slurm_start_judge(t, err);
 }
 

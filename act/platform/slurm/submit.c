@@ -19,6 +19,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/log.h"
 #include "base/path.h"
 #include "codec/fields.h"
 #include "codec/json.h"
@@ -477,6 +478,33 @@ int slurm_submit(struct platform *p, const struct platform_submission *submissio
         rc = slurm_submit_finish(&h, submission->asked, !existed, err);
     release_handover(&h);
     return rc < 0 ? act_error_prefix(err, "cannot submit '%s'", submission->spec->id) : 0;
+}
+
+/* ---- before it ---- */
+
+/* Tells whether the login node makes the environment of the run; it starts no containers. */
+static bool slurm_makes_ahead(const struct slurm *s, const struct run_spec *spec)
+{
+    const struct run_needs *e = &spec->environment;
+
+    if (e->none || e->key || !spec->package_sha256[0])
+        return false;
+    return e->where == RUN_MAKES_LOGIN || (e->where == RUN_MAKES_USUAL && s->no_index && !spec->image && !e->wheels);
+}
+
+int slurm_prepare(struct platform *p, struct run_spec *spec, const char *package, struct act_error *err)
+{
+    struct slurm *s = slurm_of(p);
+    struct site *site;
+
+    if (!package || !slurm_makes_ahead(s, spec))
+        return 0;
+    if (spec->environment.where == RUN_MAKES_USUAL)
+        act_note("the login node makes the environment, as node '%s' has reached no index of packages; "
+                 "'environment: {where: nodes}' tries it there again",
+                 s->no_index);
+    int rc = slurm_site(s, &site, err);
+    return rc < 0 ? rc : platform_make_ahead(site, spec, package, &spec->environment.key, err);
 }
 
 /* ---- several runs ---- */
