@@ -76,7 +76,7 @@ const struct cli_command cli_run_commands[] = {
                  "a top --json | jq '.runs[] | select(.state == \"Running\") | .live.busy'\n",
      .details = "Shows the clusters that have active runs, and the one that a submit would use, with what is idle and\n"
                 "how many jobs are queued. Shows the runs with their state, how long they have been running, waiting\n"
-                "or over, how busy their GPUs are (cpu: their processors), how full the memory of those is, the last\n"
+                "or over, how busy their GPUs are (cpu: processors), how full the memory of those is, the last\n"
                 "values of the numbers that rank 0 keeps printing, and its last line with its age; after five minutes\n"
                 "of silence also the rank that the others seem to wait for.\n"
                 "Keys: up and down choose a run, l shows its log, w why it failed or waits, a aborts it (after\n"
