@@ -124,6 +124,15 @@ static int cmd_abort_confirm(const struct cli *cli, const struct flow_runs *runs
     return cli_confirm(cli, question, err);
 }
 
+/* Asks when a word meant all runs of a sweep. */
+static int cmd_abort_confirm_words(const struct cli *cli, struct act_error *err)
+{
+    ACT_AUTOFREE char *question =
+        act_sprintf("Abort the %zu run%s, of a sweep?", cli->words.n, cli_plural(cli->words.n));
+
+    return cli->options.yes ? 0 : cli_confirm(cli, question, err);
+}
+
 /* Aborts all runs with the labels. What a service has of other machines and users is not in the ledger, or known to
  * be found there: it is left. */
 static int abort_all(struct cli *cli, const struct cli_each_run *each, const struct flow_labels *labels,
@@ -166,6 +175,10 @@ int cmd_abort(struct cli *cli, struct act_error *err)
                              cli->words.v[0]);
     if (many && CLI_OPTIONS(cli, runs)->forget)
         return act_error_set(err, ACT_USAGE, "--forget is for runs that are named");
+    if (cli->names_sweep && !cli->options.dry_run && !CLI_OPTIONS(cli, runs)->forget)
+        rc = cmd_abort_confirm_words(cli, err);
+    if (rc < 0)
+        return rc;
     cli->arg = &ends;
     rc = many ? abort_all(cli, &each, &labels, err) : cli_each_run(cli, &each, err);
     free(ends.v);

@@ -186,8 +186,7 @@ struct show_columns {
     bool names, tools, reasons, short_ids;
 };
 
-/* Tells whether the ends of the ids are enough: in little room, and where no two of them are the same. */
-static bool show_short_ids(const struct flow_runs *runs, int room)
+bool cli_short_ids(const struct flow_runs *runs, int room)
 {
     enum { ROOMY = 120 };
     ACT_AUTO(act_strv) ends = {0};
@@ -224,7 +223,7 @@ void cli_runs_text(const struct flow_runs *runs, bool with_reason, int room, boo
     const struct show_columns has = {.names = render_has_names(runs),
                                      .tools = has_tools(runs),
                                      .reasons = with_reason,
-                                     .short_ids = show_short_ids(runs, room)};
+                                     .short_ids = cli_short_ids(runs, room)};
     const struct {
         bool is_there;
         struct cli_column column;

@@ -77,15 +77,17 @@ static json_t *cmd_sweep_json(const struct flow_sweep *io)
 
 static void say_more(const struct flow_sweep *io)
 {
+    const char *called = io->labels.name ? io->labels.name : io->id;
+
     if (io->submitted == 0)
         act_note("all %lld runs of this sweep were submitted before; another --name makes another sweep",
                  (long long)io->kept);
     else
         act_note("sweep %s on %s: %lld run%s submitted%s", io->id, io->spec.cluster, (long long)io->submitted,
                  cli_plural(io->submitted), io->kept ? ", the others were there" : "");
-    act_note("'a q --tag sweep=%s' lists them, 'a sweep --show %s' compares them, 'a wait --tag sweep=%s' waits, "
-             "'a abort --tag sweep=%s' ends them",
-             io->id, io->id, io->id, io->id);
+    act_note("'a q --tag sweep=%s' lists them, 'a sweep --show %s' compares them, 'a wait %s' waits, 'a abort %s' ends "
+             "them",
+             called, called, called, called);
 }
 
 static int cmd_sweep_print(const struct cli *cli, const struct flow_sweep *io, struct act_error *err)
@@ -219,19 +221,30 @@ static void cmd_sweep_print_table(const struct show *s)
 
     cli_leaders_heads(&s->leaders, s->key, s->best, &heads);
     ACT_AUTOFREE struct cli_column *columns = act_calloc(heads.n, sizeof(*columns));
-    size_t state = 1 + s->leaders.parameters.n;
+    size_t state = 2 + s->leaders.parameters.n, n = heads.n;
     for (size_t i = 0; i < heads.n; i++)
         columns[i] = (struct cli_column){.head = heads.v[i],
-                                         .align = i == state || i == 0 ? 'l' : 'r',
-                                         .rank = i == 0 || i == state + 2 ? 0
-                                                 : i < state              ? 1
-                                                 : i == state             ? 2
-                                                                          : 3,
-                                         .min = i > 0 && i < state ? 6 : 0,
+                                         .align = i == state || i < 2 ? 'l' : 'r',
+                                         .rank = i < 2 || i == state + 2 ? 0
+                                                 : i < state             ? 1
+                                                 : i == state            ? 2
+                                                                         : 3,
+                                         .min = i > 1 && i < state ? 6 : 0,
                                          .is_state = i == state};
     for (size_t i = 0; i < s->leaders.n; i++)
         cli_leaders_cells(&s->leaders, i, s->key, &cells);
-    cli_print_table(columns, heads.n, &cells);
+    for (size_t i = 0; cli_short_ids(&s->runs, cli_width()) && i < s->leaders.n; i++)
+        act_str_replace(&cells.v[i * n], cli_short_id(s->leaders.v[i].run->row.id));
+    cli_print_table(columns, n, &cells);
+}
+
+/* Tells whether none of the runs has begun, so that there is no number yet. */
+static bool all_queued(const struct show *s)
+{
+    for (size_t i = 0; i < s->runs.n; i++)
+        if (s->runs.v[i].status.state != RUN_QUEUED)
+            return false;
+    return s->runs.n > 0;
 }
 
 /* Prints a field. A value with a comma or a quote is quoted, as in RFC 4180; one that a spreadsheet would take for a
@@ -271,6 +284,8 @@ static int print_leaders(const struct cli *cli, const struct show *s, struct act
     else
         cmd_sweep_print_table(s);
     fflush(stdout);
+    if (all_queued(s))
+        act_note("all %zu runs are still queued; 'a qq --tag sweep=%s' says what they wait for", s->runs.n, s->sweep);
     return cli_check_stdout(err);
 }
 
@@ -288,7 +303,7 @@ static int read_leaders(struct cli *cli, struct show *s, struct act_error *err)
     s->numbers = act_calloc(s->runs.n + 1, sizeof(struct numbers *));
     for (size_t i = 0; s->key && i < s->runs.n; i++)
         s->numbers[i] = numbers_of(cli, &s->runs.v[i]);
-    rc = s->key ? cli_find_metric(s->key, s->numbers, s->runs.n, where, err) : 0;
+    rc = s->key && !all_queued(s) ? cli_find_metric(s->key, s->numbers, s->runs.n, where, err) : 0;
     if (rc == 0)
         flow_leaders(&s->runs, s->numbers, s->key, s->best, &s->leaders);
     return rc;

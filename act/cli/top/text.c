@@ -620,9 +620,10 @@ static void add_help(const struct top_look *look, struct act_strv *lines)
         {"r", "ask all clusters now"},
         {"h ?", "this help; any key leaves it"},
         {"q", "quit"},
-        {"", "IDLE: of all. YOURS: running+queued. AGE: runs, waits, is over for so long. GPU, MEM: of its GPUs (cpu, "
-             "CPU: of the processors). NUMBERS: what rank 0 repeats. SAYS: its last line, and how long ago. Of a sweep: "
-             "d done, r running, f failed."},
+        {"",
+         "IDLE: of all. YOURS: running+queued. AGE: runs, waits, is over for so long. GPU, MEM: of its GPUs (cpu, "
+         "CPU: of the processors). NUMBERS: what rank 0 repeats. SAYS: its last line, and how long ago. Of a sweep: "
+         "d done, r running, f failed."},
     };
     enum { KEYS = 10 }; /* columns */
 

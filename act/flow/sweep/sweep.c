@@ -495,3 +495,25 @@ int flow_find_sweep(struct flow *flow, const char *piece, char **out, struct act
     *out = rc == 0 ? act_strdup(found->v[0]) : NULL;
     return rc;
 }
+
+int flow_runs_of_sweep(struct flow *flow, const char *word, struct act_strv *ids, struct act_error *err)
+{
+    const struct flow_table table = {.own = true, .as_known = true};
+    ACT_AUTO(flow_runs) runs = {0};
+    ACT_AUTOFREE char *sweep = NULL;
+    int rc = flow_list_runs(flow, &table, &runs, err);
+
+    for (size_t i = 0; rc == 0 && i < runs.n; i++) {
+        ACT_AUTOFREE char *id = flow_sweep_of(&runs.v[i].row);
+        if (act_streq(runs.v[i].row.name, word))
+            return 0;
+        if (id && !sweep && (strcmp(id, word) == 0 || sweep_is_called(&runs.v[i].row, word)))
+            sweep = act_strdup(id);
+    }
+    for (size_t i = runs.n; rc == 0 && sweep && i-- > 0;) {
+        ACT_AUTOFREE char *id = flow_sweep_of(&runs.v[i].row);
+        if (act_streq(id, sweep))
+            act_strv_push(ids, runs.v[i].row.id);
+    }
+    return rc;
+}
