@@ -1,4 +1,5 @@
 """What is left of a run, and what it has written: a rm RUN:, a files RUN, a cat -f RUN:PATH."""
+import datetime
 import json
 import resource
 import shutil
@@ -58,6 +59,16 @@ def test_files_in_a_folder_as_it_was_mapped_then(act):
     act.cluster("aml", folders=("data",))
     assert list(files_of(act, run, "-d", "output")) == ["output/one"], "the account is that of data"
     assert "output" in act.run("files", run).out
+
+
+def test_files_of_a_later_run_are_not_its(act):
+    """By their own time, where the store knows it, which is not when they came there."""
+    first = act.finish("sh", "-c", "echo 1 > output/one", before=("-n", "1"))
+    ended = act.run("q", "--json", "-no-wl", first).json["runs"][0]["ended"]
+    act.write("output/later", b"2", mtime=datetime.datetime.fromisoformat(ended).timestamp() + 60)
+    act.run("u", "output/later")
+    assert list(files_of(act, first, "-d", "output")) == ["output/one"]
+    assert "1 file in that folder was written at another time" in act.run("files", "-d", "output", first).err
 
 
 def test_files_that_cannot_be_listed(act):
