@@ -326,7 +326,7 @@ def test_wait_abort_report_by_tag(train):
     act.fail("wait", "--tag", "sweep=none", status=125, match="no run of yours is tagged so")
     act.fail("report", "--tag", "sweep=none", status=3, match="no run of yours is tagged so")
     said = act.run("wait", "@", status=143).err  # the run submitted last
-    assert any(f"{run}  Canceled" in said for run in ids), said
+    assert any(f"{ids[i]} (sweep-{s}.{i + 1})  Canceled\n" in said for i in range(2)), said
     act.fail("wait", "--tag", f"sweep={s}", ids[0], status=125, match="--tag say which runs")
 
 

@@ -31,11 +31,12 @@ static const char *outcome(const struct cli *cli, const struct flow_run *run, bo
 static void say_plan(const struct cli *cli, const struct flow_run *run)
 {
     const char *verb = CLI_OPTIONS(cli, runs)->forget ? "forget" : "abort", *state = run_state_name(run->status.state);
+    ACT_AUTOFREE char *called = cli_called(&run->row);
 
     if (run_state_is_final(run->status.state))
-        act_note("would not %s %s: it has ended (%s)", verb, run->row.id, state);
+        act_note("would not %s %s: it has ended (%s)", verb, called, state);
     else
-        act_note("would %s %s (%s)%s", verb, run->row.id, state,
+        act_note("would %s %s (%s)%s", verb, called, state,
                  CLI_OPTIONS(cli, runs)->forget ? ", unless its cluster answers" : "");
 }
 
@@ -79,10 +80,11 @@ static int cmd_abort_run(struct cli *cli, struct flow_run *run, json_t *list, st
 
     if (rc < 0)
         return rc;
+    ACT_AUTOFREE char *called = cli_called(&run->row);
     if (cli->options.dry_run)
         say_plan(cli, run);
     else
-        act_note("%s  %s%s", run->row.id, run_state_name(run->status.state), outcome(cli, run, had_ended));
+        act_note("%s  %s%s", called, run_state_name(run->status.state), outcome(cli, run, had_ended));
     if (list)
         json_array_append_new(list, aborted_json(run, had_ended));
     return 0;

@@ -30,6 +30,11 @@ void cli_runs_text(const struct flow_runs *runs, bool with_reason, int room, boo
 void cli_print_run(const struct flow_run *run, const char *page);
 /* Returns the last piece of an id, which is unique enough to be typed. */
 const char *cli_short_id(const char *id);
+/* Returns "ID (NAME)", or only the id of a run without a name. New string. */
+char *cli_called(const struct ledger_run *row);
+/* Says how a run that has ended did, and what explains a failure; called: what stands before that, "" or
+ * cli_called(). */
+void cli_note_end(const struct flow_run *run, const char *called);
 /* Tells whether those of runs are enough: in little room, and where no two of them are the same. */
 bool cli_short_ids(const struct flow_runs *runs, int room);
 /* Returns "2", or "2 of 4" for a run that is tried again. New string. */

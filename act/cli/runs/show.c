@@ -12,7 +12,9 @@
 
 int64_t cli_elapsed_s(const struct run_status *s)
 {
-    if (!s->started_unix_s)
+    bool is_over = run_state_is_final(s->state);
+
+    if (!s->started_unix_s || (is_over && !s->ended_unix_s)) /* a lost one: nobody saw its end */
         return -1;
     return (s->ended_unix_s ? s->ended_unix_s : act_now_unix_s()) - s->started_unix_s;
 }
@@ -135,6 +137,20 @@ const char *cli_short_id(const char *id)
     const char *piece = strrchr(id, '_');
 
     return piece && strlen(piece + 1) == 8 ? piece + 1 : id;
+}
+
+char *cli_called(const struct ledger_run *row)
+{
+    return row->name ? act_sprintf("%s (%s)", row->id, row->name) : act_strdup(row->id);
+}
+
+void cli_note_end(const struct flow_run *run, const char *called)
+{
+    const struct run_status *s = &run->status;
+    bool failed = s->state == RUN_FAILED;
+
+    act_note("%s%s%s%s%s%s%s%s", called, *called ? "  " : "", run_state_name(s->state), *s->reason ? ": " : "",
+             s->reason, failed ? "; 'a why " : "", failed ? run->row.id : "", failed ? "' explains it" : "");
 }
 
 /* Tells whether the status knows the size. A run waits at first for what it was submitted with. */
@@ -262,10 +278,7 @@ void cli_print_runs(const struct flow_runs *runs, bool with_reason)
 
 void cli_push_affected(struct act_strv *cells, const struct ledger_run *row, const char *what)
 {
-    if (row->name)
-        act_strv_pushf(cells, "%s (%s)", row->id, row->name);
-    else
-        act_strv_push(cells, row->id);
+    act_strv_take(cells, cli_called(row));
     act_strv_push(cells, what);
     act_strv_push(cells, row->cluster);
     act_strv_push(cells, row->command);

@@ -30,7 +30,9 @@ static char *cmd_wait_line_of(const struct flow_runs *runs, size_t n_ended, int6
     if (runs->n > 1)
         return act_sprintf("%zu of %zu runs have ended", n_ended, runs->n);
     act_duration_to_text(now_s > since_s ? now_s - since_s : 0, time);
-    return act_sprintf("%s  %s  %s", run->row.id, run_state_name(run->status.state), time);
+    ACT_AUTOFREE char *called = cli_called(&run->row);
+    return act_sprintf("%s  %s  %s%s%s", called, run_state_name(run->status.state), time,
+                       *run->status.reason ? "  " : "", run->status.reason);
 }
 
 static void cmd_wait_show(void *arg, const struct flow_runs *runs, size_t n_ended)
@@ -103,10 +105,10 @@ static void notify(const struct cli *cli, const struct flow_run *run)
 static void cmd_wait_tell_ended(void *arg, const struct flow_run *run)
 {
     struct shown *shown = arg;
+    ACT_AUTOFREE char *called = cli_called(&run->row);
 
     cmd_wait_clear(shown);
-    act_note("%s  %s%s%s", run->row.id, run_state_name(run->status.state), run->status.reason[0] ? ": " : "",
-             run->status.reason);
+    cli_note_end(run, called);
     if (CLI_OPTIONS(shown->cli, wait)->notify)
         notify(shown->cli, run);
 }
