@@ -515,6 +515,18 @@ def test_diff_shows_hunks(act):
     assert lines["c.txt"].splitlines()[1:] == ["-1"] * 200 + ["..."] and lines["d.txt"] is None
 
 
+def test_what_a_diff_shows_cannot_play_with_a_terminal(act):
+    """Neither in a name nor in a line, coloured or not, do characters come through that turn text round or steer."""
+    act.write("t.py", "print(1)\n")
+    first = act.finish("python3", "t.py", before=("-n", 1))
+    act.write("t.py", "print(2)  # \u202egnp.exe \x9b31mred\n")
+    act.write("a\u202eb.py", "\u2066x\n")
+    second = act.finish("python3", "t.py", "\u202eword", before=("-n", 1))
+    shown = act.on_terminal("diff", first, second).decode()
+    assert "print(2)" in shown and "?gnp.exe" in shown and "?word" in shown, shown
+    assert not set(shown) & {"\u202e", "\u2066", "\x9b"}, shown
+
+
 def test_diff_fetches_packages(act):
     act.write("a.py", "1\n")
     first = act.finish("true", before=("-n", 1))

@@ -215,7 +215,8 @@ def test_name_and_tags(act):
 
 def test_into_a_file(act, trained):
     target = act.project / "run.html"
-    act.run("report", "-o", "run.html", trained)
+    said = act.run("report", "-o", "run.html", trained)
+    assert re.fullmatch(r"wrote 'run.html', [0-9.]+ Ki?B\n", said.err.splitlines(True)[-1]) and said.out == "", said
     assert Page(target.read_text()).text.count(trained) > 1
     page = act.project / "run.html"
     for mode in (0o600, 0o664):
