@@ -307,7 +307,11 @@ def test_no_folder_of_the_project_is_missing_without_configuration(act):
     assert "own folder" not in act.run("submit", "--dry-run", *words[1:]).err
     act.write("data/coco.yaml", "changed after the upload")
     stored = act.run(*words)
-    assert "data  what the store has, not the project's own folder; 'a u data' stores that\n" in stored.err
+    differs = "data  as the store has it, from which the project's own folder differs (coco.yaml); 'a u data' stores it\n"
+    assert differs in stored.err
+    assert "own folder" not in act.run("submit", "--dry-run", *words[1:]).err, "of one difference once"
+    act.write("data/coco.yaml", "changed again, later", mtime=2_000_000_000)
+    assert differs in act.run("submit", "--dry-run", *words[1:]).err
     for run in (own, stored):
         act.run("wait", run.out.strip())
         assert act.lines(run.out.strip()) == ["18 from the project"]
