@@ -39,7 +39,9 @@ def test_files_of_a_run(act):
     assert set(folders) == {"data", "output"} and folders["output"]["store"] == f"folder:{act.store}"
     shown = act.run("files", run)
     assert f"{run}:{LOG}" in shown.out and "output  " in shown.out and f"folder:{act.store}" in shown.out
-    assert "what it wrote outside of these folders is in its own copy of the project, where it ran\n" in shown.err
+    code = f"{act.home}/runs/{run}/code"
+    assert f"what it wrote outside of these folders is in its own copy of the project '{code}'\n" in shown.err
+    assert f"works in  {code}\n" in act.run("-no-wl", "q", run).out
     assert "outside" not in act.run("files", "-d", "output", run).err
     written = files_of(act, run, "-d", "output")
     assert list(written) == ["output/of/model.pt"] and written["output/of/model.pt"]["size"] == len("12345\n")

@@ -360,7 +360,7 @@ static void print_attempt(const struct run_status *s)
         print_field("attempt", text);
 }
 
-void cli_print_run(const struct flow_run *run, const char *page)
+void cli_print_run(const struct flow_run *run, const char *page, const char *code)
 {
     const struct run_status *s = &run->status;
     char elapsed[ACT_UNIT_TEXT], number[32];
@@ -394,6 +394,7 @@ void cli_print_run(const struct flow_run *run, const char *page)
     for (size_t i = 0; i < run->spec.needs.n; i++)
         print_field("after", run->spec.needs.v[i]);
     print_field("replaced", run->replaced_by); /* by that run */
+    print_field("works in", code);
     print_field("page", page);
     if (s->state == RUN_FAILED)
         printf("%-9s a why %s\n", "next", run->row.id);
