@@ -510,8 +510,8 @@ int config_load_all(const struct config_request *request, struct config *out, st
     return rc;
 }
 
-/* Says of a cluster file that a link of the project leads out to only that something is wrong: whether it may be read is
- * asked later, and what it has may be no configuration. */
+/* Says of a cluster file that a link of the project leads out to only that something is wrong: whether it may be read
+ * is asked later, and what it has may be no configuration. */
 static int hide_findings(const struct config *c, const char *real, size_t n_problems, struct act_error *err)
 {
     if (n_problems)

@@ -307,7 +307,8 @@ def test_no_folder_of_the_project_is_missing_without_configuration(act):
     assert "own folder" not in act.run("submit", "--dry-run", *words[1:]).err
     act.write("data/coco.yaml", "changed after the upload")
     stored = act.run(*words)
-    differs = "data  as the store has it, from which the project's own folder differs (coco.yaml); 'a u data' stores it\n"
+    differs = ("data  as the store has it, from which the project's own folder differs (coco.yaml); "
+               "'a u data' stores it\n")
     assert differs in stored.err
     assert "own folder" not in act.run("submit", "--dry-run", *words[1:]).err, "of one difference once"
     act.write("data/coco.yaml", "changed again, later", mtime=2_000_000_000)

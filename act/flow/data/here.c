@@ -37,7 +37,8 @@ static bool data_here_differs(const struct stat *own, const char *stored)
 }
 
 /* Returns a file of the project's folder, below that, that is missing or different in the store, and its time; NULL:
- * there is none. Every submit does this, so it only looks at the first files; the others count as stored. New string. */
+ * there is none. Every submit does this, so it only looks at the first files; the others count as stored. New
+ * string. */
 static char *data_here_unstored(const char *own, const char *stored, int64_t *out_changed_s)
 {
     enum { GLANCE = 1000 };
