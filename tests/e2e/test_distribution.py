@@ -51,7 +51,8 @@ class Apt:
 
     def __call__(self, *words, status=0):
         at = {"Dir::Etc::sourcelist": "sources.list", "Dir::Etc::sourceparts": "parts",
-              "Dir::Etc::trustedparts": "trusted", "Dir::State::lists": "lists", "Dir::State::status": "status", "Dir::Cache": "cache"}
+              "Dir::Etc::trustedparts": "trusted", "Dir::State::lists": "lists", "Dir::State::status": "status",
+              "Dir::Cache": "cache"}
         options = [word for key, name in at.items() for word in ("-o", f"{key}={self.folder / name}")]
         done = subprocess.run(["apt-get", *options, "-o", "APT::Sandbox::User=", *words], capture_output=True,
                               text=True, cwd=self.folder)

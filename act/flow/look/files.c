@@ -1,6 +1,7 @@
 /* files.c - the files that a run has written: its logs, and what is in its mapped folders as they were mapped then. In
  * a folder the run's are those that were written between its start and its end, or that have its id in their path;
- * where a store tells only when they came, those that came until a while later. Another run may have written there meanwhile.
+ * where a store tells only when they came, those that came until a while later. Another run may have written there
+ * meanwhile.
  */
 #include <string.h>
 
