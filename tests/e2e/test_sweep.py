@@ -1,5 +1,6 @@
 """A run for each combination of values: submitted once whatever happens, and compared."""
 import json
+import os
 import random
 import time
 
@@ -282,6 +283,23 @@ def test_at_most_so_many_at_once(act):
     act.run("wait", "--tag", f"sweep={out.decode().strip()}")
 
 
+def test_waiting_for_room_is_drawn(act):
+    act.write("point.sh", 'until [ -e "$1" ]; do sleep 0.02; done\n')
+    gate = act.scratch / "gate"
+    terminal, fd = os.openpty()
+    process = act.start("-n", 1, "sweep", "--max-parallel", 1, "--grid", grid("n", 3), "--", "sh", "point.sh", gate,
+                        "{n}", stderr=fd)
+    os.close(fd)
+    shown = b""
+    while b"] 1/3 runs" not in shown:
+        shown += os.read(terminal, 4096)
+    assert b"submitting 33% [" in shown
+    gate.touch()
+    out, _ = process.communicate()
+    os.close(terminal)
+    assert process.returncode == 0 and act.run("wait", out.decode().strip()).status == 0
+
+
 # ---- each run by itself is tried again, or ended
 
 TIMEOUT = "Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7)"
@@ -326,7 +344,7 @@ def test_wait_abort_report_by_tag(train):
     act.fail("wait", "--tag", "sweep=none", status=125, match="no run of yours is tagged so")
     act.fail("report", "--tag", "sweep=none", status=3, match="no run of yours is tagged so")
     said = act.run("wait", "@", status=143).err  # the run submitted last
-    assert any(f"{ids[i]} (sweep-{s}.{i + 1})  Canceled\n" in said for i in range(2)), said
+    assert any(f"{ids[i]} (sweep-{s}.{i + 1})  Canceled: " in said for i in range(2)), said
     act.fail("wait", "--tag", f"sweep={s}", ids[0], status=125, match="--tag say which runs")
 
 

@@ -1,5 +1,6 @@
 #include <math.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -8,6 +9,7 @@
 #include "cli/page/options.h"
 #include "cli/print/ask.h"
 #include "cli/print/print.h"
+#include "cli/print/progress.h"
 #include "cli/print/table.h"
 #include "cli/runs/options.h"
 #include "cli/runs/runs.h"
@@ -24,7 +26,9 @@ enum { ASKED_FROM = 100 };
 
 struct shown {
     const struct cli *cli;
-    int64_t total, said;
+    int64_t total, done;
+    int64_t said_ms; /* when */
+    bool terminal;
 };
 
 static int confirm_copies(void *arg, const char *question, struct act_error *err)
@@ -34,17 +38,21 @@ static int confirm_copies(void *arg, const char *question, struct act_error *err
     return cli_confirm(shown->cli, question, err);
 }
 
-/* Prints a line now and then: there may be a million runs. */
+/* Draws a line now and then, or prints one if there are more: there may be a million runs. */
 static void cmd_sweep_show(void *arg, int64_t done)
 {
-    enum { EACH_S = 10 };
+    enum { DRAWN_MS = 200, PRINTED_MS = 10000 };
     struct shown *shown = arg;
-    int64_t now_s = act_now_monotonic_ms() / 1000;
+    int64_t now_ms = act_now_monotonic_ms();
 
-    if (now_s < shown->said + EACH_S || done == shown->total)
+    if (now_ms < shown->said_ms + (shown->terminal ? DRAWN_MS : PRINTED_MS) || done == shown->total)
         return;
-    shown->said = now_s;
-    act_note("%lld of %lld runs are submitted", (long long)done, (long long)shown->total);
+    if (shown->terminal)
+        cli_put_count("submitting", done, shown->total, "runs");
+    else if (done != shown->done)
+        act_note("%lld of %lld runs are submitted", (long long)done, (long long)shown->total);
+    shown->said_ms = now_ms;
+    shown->done = done;
 }
 
 static int cmd_sweep_confirm(const struct cli *cli, const struct flow_grids *grids, struct act_error *err)
@@ -118,7 +126,10 @@ static int cmd_sweep_submit(struct cli *cli, const struct flow_grids *grids, str
 {
     struct cli_packing packing;
     ACT_AUTO(flow_init) code = {0};
-    struct shown shown = {.cli = cli, .total = grids->points, .said = act_now_monotonic_ms() / 1000};
+    struct shown shown = {.cli = cli,
+                          .total = grids->points,
+                          .said_ms = act_now_monotonic_ms(),
+                          .terminal = isatty(STDERR_FILENO) && !cli->options.quiet};
     struct flow_sweep io = {
         .grids = grids,
         .argv = &cli->words,
@@ -142,6 +153,8 @@ static int cmd_sweep_submit(struct cli *cli, const struct flow_grids *grids, str
         cli_packing_start(&packing, cli, &code);
         cli_end_with("interrupted; what is submitted goes on, and the same command submits the rest");
         rc = flow_sweep(&cli->flow, &io, err);
+        if (shown.terminal && shown.done > 0)
+            cli_put_in_place("");
     }
     if (rc == 0)
         rc = cmd_sweep_print(cli, &io, err);

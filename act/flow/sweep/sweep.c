@@ -185,10 +185,20 @@ static int sweep_find_active(struct sweep *s, struct act_error *err)
     return rc;
 }
 
+static void sweep_still_waits(void *arg, const struct flow_runs *runs, size_t n_ended)
+{
+    const struct sweep *s = arg;
+
+    (void)runs;
+    (void)n_ended;
+    if (s->io->each)
+        s->io->each(s->io->arg, s->record.done);
+}
+
 /* Waits until another one may run. */
 static int wait_for_room(struct sweep *s, struct act_error *err)
 {
-    const struct flow_waiting how = {.any = true};
+    const struct flow_waiting how = {.any = true, .each = sweep_still_waits, .arg = s};
     int rc = 0;
 
     while (rc == 0 && s->active.n >= (size_t)s->io->max_parallel) {

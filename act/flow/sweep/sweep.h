@@ -30,7 +30,8 @@ struct flow_sweep {
     bool after_any;
     bool dry_run;           /* only fill spec */
     struct flow_init *code; /* as in struct flow_submit */
-    /* Called after each step, with how many points there are submitted now; may be NULL. */
+    /* Called after each step, and while there is no room for the next one, with how many points there are submitted
+     * now; may be NULL. */
     void (*each)(void *arg, int64_t done);
     int (*confirm)(void *arg, const char *question, struct act_error *err); /* as in struct flow_submit */
     void *arg;
