@@ -270,6 +270,27 @@ TEST(no_number_is_cut)
     }
 }
 
+TEST(what_explains_a_failure_comes_first)
+{
+    struct fixture f;
+    struct top_look look = {.rows = 24, .columns = 80, .plain = true};
+    ACT_AUTO(act_strv) seen = {0};
+
+    top_test_set_up(&f);
+    snprintf(f.runs[0].run.status.reason, sizeof(f.runs[0].run.status.reason),
+             "rank 12 exited with status 1: KeyError: 'loss'");
+    f.runs[2].live = NULL;
+    ACT_AUTOFREE char *text = top_test_text_of(&f, &look, &seen);
+    assert_non_null(strstr(text, "  KeyError: 'loss'\n"));
+    assert_null(strstr(text, "rank 12"));
+    top_test_release(&look);
+    snprintf(f.runs[0].run.status.reason, sizeof(f.runs[0].run.status.reason), "rank 2 exited with status 1");
+    look = (struct top_look){.rows = 24, .columns = 80, .plain = true};
+    ACT_AUTOFREE char *bare = top_test_text_of(&f, &look, &seen);
+    assert_non_null(strstr(bare, "rank 2 exited"));
+    top_test_release(&look);
+}
+
 /* In one column, no use of processors is taken for that of GPUs, however narrow it is. */
 TEST(use_of_processors_is_never_that_of_gpus)
 {

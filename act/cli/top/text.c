@@ -303,6 +303,16 @@ static void top_text_add_said(struct act_buf *out, const struct flow_live *live,
     act_buf_addf(out, "%s%s", out->len ? ": " : "", progress ? progress : live->line);
 }
 
+/* Returns the line that explains a failure, where "rank 0 exited with status 1: " stands before it. */
+static const char *what_explains(const char *reason)
+{
+    static const char exited[] = " exited with status ";
+    const char *status = act_starts_with(reason, "rank ") ? strstr(reason, exited) : NULL;
+    const char *colon = status ? status + strlen(exited) + strspn(status + strlen(exited), "0123456789") : "";
+
+    return act_starts_with(colon, ": ") ? colon + strlen(": ") : reason;
+}
+
 /* Adds what a run says; if it does not run, why. */
 static void push_said(struct act_strv *cells, const struct flow_board_run *run, const struct top_look *look)
 {
@@ -312,7 +322,7 @@ static void push_said(struct act_strv *cells, const struct flow_board_run *run, 
     if (s->state == RUN_RUNNING && run->live)
         top_text_add_said(&text, run->live, look);
     else if (*s->reason)
-        act_buf_adds(&text, s->reason);
+        act_buf_adds(&text, look->columns > 0 ? what_explains(s->reason) : s->reason);
     act_strv_push(cells, text.len ? text.data : "-");
 }
 
