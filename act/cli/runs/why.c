@@ -128,7 +128,7 @@ static void put_how_it_ended(const struct flow_why *why)
 }
 
 /* Tells whether the evidence is the last line that was shown of the rank that failed first. */
-static bool is_shown(const struct flow_why *why)
+static bool why_shows_line(const struct flow_why *why)
 {
     const char *last = why->lines.n ? why->lines.v[why->lines.n - 1] : "";
 
@@ -140,7 +140,7 @@ static void put_evidence(const struct flow_why *why)
     if (!why->line)
         return;
     bool is_others = why->cause_rank >= 0 && why->cause_rank != why->rank;
-    if (!is_others && is_shown(why)) {
+    if (!is_others && why_shows_line(why)) {
         printf("%-9s the last line above, of %s\n", "evidence", why->log);
         return;
     }
