@@ -267,9 +267,20 @@ static const char *text_begun(const char *word, const char *const *candidates)
     return NULL;
 }
 
+/* Returns the candidate behind which only one mark stands, as in "modules_". */
+static const char *text_marked(const char *word, const char *const *candidates)
+{
+    size_t len = strlen(word);
+
+    for (; len > 2 && !isalnum((unsigned char)word[len - 1]) && *candidates; candidates++)
+        if (strlen(*candidates) == len - 1 && strncasecmp(word, *candidates, len - 1) == 0)
+            return *candidates;
+    return NULL;
+}
+
 const char *act_nearest(const char *word, const char *const *candidates)
 {
-    const char *best = text_begun(word, candidates);
+    const char *marked = text_marked(word, candidates), *best = marked ? marked : text_begun(word, candidates);
     int best_distance = 1 + (int)strlen(word) / 3; /* one slip in a short word, more in a long one */
 
     if (best)

@@ -510,15 +510,33 @@ int config_load_all(const struct config_request *request, struct config *out, st
     return rc;
 }
 
+/* Says of a cluster file that a link of the project leads out to only that something is wrong: whether it may be read
+ * is asked later, and what it has may be no configuration. */
+static int hide_findings(const struct config *c, const char *real, size_t n_problems, struct act_error *err)
+{
+    if (n_problems)
+        return act_error_set(err, ACT_CONFIG,
+                             "'%s' leads out of the project, to '%s', and is no cluster file that can be used: 'a "
+                             "config check' says why",
+                             config_shown_path(c, c->file), real);
+    act_warn("'%s' leads out of the project, to '%s'; 'a config check' says what of it is doubtful",
+             config_shown_path(c, c->file), real);
+    return 0;
+}
+
 int config_load(const struct config_request *request, struct config *out, struct act_error *err)
 {
     ACT_AUTO(config_findings) f = {0};
     const char *problem;
     int rc = config_load_all(request, out, &f, err);
+    bool is_of_project = rc == 0 && out->file && act_path_is_within(out->file, out->project_root);
+    ACT_AUTOFREE char *real = is_of_project ? config_leads_out(out->file, out->project_root) : NULL;
 
     config_findings_sort(&f);
     size_t n = config_count_problems(&f, &problem);
-    if (rc == 0 && !request->quiet)
+    if (real && f.n > 0 && !(n > 0 ? *problem == '-' : request->quiet))
+        rc = hide_findings(out, real, n, err);
+    else if (rc == 0 && !request->quiet)
         config_warn(&f);
     if (rc == 0 && n > 0) {
         /* a mistake on the command line is not one of a file */

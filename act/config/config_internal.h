@@ -90,6 +90,8 @@ int config_check_users(const char *file, struct act_error *err);
 int config_user_default(char **out, struct act_error *err);
 
 /* layers.c: everything merged. */
+/* Returns where a file leads to if that is out of the project, a new string; NULL: it does not. */
+char *config_leads_out(const char *file, const char *root);
 int config_layers(const struct config_request *request, const struct config_place *place, struct yaml **out,
                   struct act_error *err);
 

@@ -381,13 +381,24 @@ static int has_project_file(const char *file, struct act_error *err)
     return act_error_set(err, ACT_CONFIG, "'" CONFIG_PROJECT_FILE "' in the project is a link that leads nowhere");
 }
 
+char *config_leads_out(const char *file, const char *root)
+{
+    char *real = realpath(file, NULL);
+    ACT_AUTOFREE char *real_root = realpath(root, NULL);
+
+    if (real && real_root && !act_path_is_within(real, real_root))
+        return real;
+    free(real);
+    return NULL;
+}
+
 /* Says of a file outside of the project nothing but that it is wrong: what it has is not the project's to show, and
  * whether it may be read at all is asked later. */
 static int hide_project_error(const char *file, const char *root, int rc, struct act_error *err)
 {
-    ACT_AUTOFREE char *real = realpath(file, NULL), *real_root = realpath(root, NULL);
+    ACT_AUTOFREE char *real = config_leads_out(file, root);
 
-    if (!real || !real_root || act_path_is_within(real, real_root))
+    if (!real)
         return rc;
     return act_error_set(err, ACT_CONFIG,
                          "'" CONFIG_PROJECT_FILE "' leads out of the project, to '%s', which has more than the file of "

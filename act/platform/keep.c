@@ -47,6 +47,18 @@ int platform_keep_open_site(struct platform *p, struct site **out, struct act_er
     return p->row->keep.site ? p->row->keep.site(p, out, err) : 0;
 }
 
+char *platform_code_folder(struct platform *p, const struct run_spec *spec)
+{
+    struct site *site = NULL;
+    struct act_error ignored;
+
+    if (p->row->keep.machine || spec->scratch || spec->nodes > 1 || platform_keep_open_site(p, &site, &ignored) < 0 ||
+        !site)
+        return NULL;
+    ACT_AUTOFREE char *folder = site_run_dir(site, spec->id);
+    return act_path_join(folder, RUN_DIR_CODE);
+}
+
 struct platform *platform_machine(struct platform *p, size_t i)
 {
     if (p->row->keep.machine)

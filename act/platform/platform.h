@@ -283,6 +283,9 @@ void platform_abort_all(struct platform *p, struct platform_end *ends, size_t n)
 int platform_scale(struct platform *p, const char *id, int nodes, bool dry_run, struct act_error *err) ACT_NODISCARD;
 struct store *platform_open_logs(struct platform *p, const char *id, bool ended);
 char *platform_page(struct platform *p, const char *id); /* NULL: none */
+/* Returns where the run's copy of the project is, in which it works, as a new string; NULL: not in one folder that
+ * stays after its end and is known. */
+char *platform_code_folder(struct platform *p, const struct run_spec *spec);
 int platform_spec(struct platform *p, const char *id, struct run_spec *out, struct act_error *err) ACT_NODISCARD;
 int platform_list(struct platform *p, struct act_strv *out_ids, struct act_error *err) ACT_NODISCARD;
 /* Empty for platforms without a list of their own. */

@@ -115,10 +115,10 @@ class Act:
 
     # ---- running
 
-    def start(self, *words, env=None, cwd=None, **popen):
+    def start(self, *words, env=None, cwd=None, stderr=subprocess.PIPE, **popen):
         return waiting.Process(
             [*self.prefix, self.programs / "a", *map(os.fsencode, map(as_word, words))],
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=stderr,
             env={**self.env, **(env or {})}, cwd=cwd or self.project, **popen)
 
     def run(self, *words, status=0, env=None, cwd=None, timeout=waiting.PATIENCE_S, **popen):

@@ -194,7 +194,7 @@ def test_names_on_kubernetes(act, kubernetes):
 def test_wait_for_several(act):
     good, bad, worse = (act.run("-n", 1, "submit", "sh", "-c", f"exit {n}").out.strip() for n in (0, 3, 4))
     result = act.run("wait", good, bad, worse, bad[-8:], status=3)
-    assert result.out == "" and result.err.count(bad) == 1
+    assert result.out == "" and result.err.count(f"{bad}  ") == 1
     assert {line.split()[0] for line in result.err.splitlines()} == {good, bad, worse}
     assert act.run("wait", worse, bad, status=4).status == 4
     assert act.run("wait", good, good).status == 0
@@ -222,6 +222,19 @@ def test_wait_for_any(act):
     act.run("abort", long)
     assert process.wait(60) == 143
     process.communicate()
+
+
+def test_wait_says_for_what_and_why(act):
+    gate = act.scratch / "gate"
+    first = act.run("-n", 1, "submit", "sh", "-c", f"until [ -e {gate} ]; do sleep 0.05; done; exit 3").out.strip()
+    then = act.run("-n", 1, "submit", "--name", "then", "--after", first, "true").out.strip()
+    act.until(lambda: act.info(then)["reason"], "it is known what it waits for")
+    shown = act.on_terminal("wait", "--timeout", "1s", "then").decode()
+    assert f"{then} (then)  Queued  " in shown and act.info(then)["reason"][:20] in shown, shown
+    gate.touch()
+    said = act.run("wait", first, status=3).err
+    assert said == f"{first}  Failed: rank 0 exited with status 3; 'a why {first}' explains it\n"
+    assert act.run("wait", "then", status=143).err.startswith(f"{then} (then)  Canceled: ")
 
 
 def test_notify(act):
@@ -500,6 +513,18 @@ def test_diff_shows_hunks(act):
     for sides, text in zip((" -", " +"), small):
         assert [line[1:] for line in patched if line[0] in sides] == text, lines["b.txt"]
     assert lines["c.txt"].splitlines()[1:] == ["-1"] * 200 + ["..."] and lines["d.txt"] is None
+
+
+def test_what_a_diff_shows_cannot_play_with_a_terminal(act):
+    """Neither in a name nor in a line, coloured or not, do characters come through that turn text round or steer."""
+    act.write("t.py", "print(1)\n")
+    first = act.finish("python3", "t.py", before=("-n", 1))
+    act.write("t.py", "print(2)  # \u202egnp.exe \x9b31mred\n")
+    act.write("a\u202eb.py", "\u2066x\n")
+    second = act.finish("python3", "t.py", "\u202eword", before=("-n", 1))
+    shown = act.on_terminal("diff", first, second).decode()
+    assert "print(2)" in shown and "?gnp.exe" in shown and "?word" in shown, shown
+    assert not set(shown) & {"\u202e", "\u2066", "\x9b"}, shown
 
 
 def test_diff_fetches_packages(act):

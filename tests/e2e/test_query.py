@@ -711,7 +711,9 @@ def test_supervisor_killed(act):
     os.kill(supervisor_of(act, run)[0], signal.SIGKILL)
     act.until_state(run, "Failed")
     assert "lost" in act.info(run)["reason"]
-    assert "lost" in act.run("q", run).out
+    shown = act.run("q", run).out
+    assert "lost" in shown and "elapsed" not in shown, "nobody saw its end"
+    assert act.run("q").out.splitlines()[1].split("  sleep 300")[0].endswith("  -"), "nor does the table count on"
     act.run("wait", run, status=None)
     act.run("abort", run, status=None)
     again = act.run("resubmit", run).out.strip()

@@ -213,9 +213,21 @@ def test_name_and_tags(act):
     assert "first" in page.text and "lr=0.1, who=<b>" in page.text
 
 
+def test_a_folder_in_another_counts_once(act):
+    path = act.cluster("aml", folders=("output",))
+    config = json.loads(path.read_text())
+    account = config["config_param"]["output_folder"]["azure_blob_config_file"]
+    config["config_param"]["model_folder"] = {"azure_blob_config_file": account, "path": "files/output/model"}
+    path.write_text(json.dumps(config))
+    run = act.finish("sh", "-c", "echo 12345 > model/w; echo 1 > output/o", before=("-n", 1))
+    page = act.run("report", run).out
+    assert "2 files in its folders, written while it ran, 8 B" in page and "output/model/w" in page
+
+
 def test_into_a_file(act, trained):
     target = act.project / "run.html"
-    act.run("report", "-o", "run.html", trained)
+    said = act.run("report", "-o", "run.html", trained)
+    assert re.fullmatch(r"wrote 'run.html', [0-9.]+ Ki?B\n", said.err.splitlines(True)[-1]) and said.out == "", said
     assert Page(target.read_text()).text.count(trained) > 1
     page = act.project / "run.html"
     for mode in (0o600, 0o664):

@@ -1,4 +1,5 @@
 """What is left of a run, and what it has written: a rm RUN:, a files RUN, a cat -f RUN:PATH."""
+import datetime
 import json
 import resource
 import shutil
@@ -38,7 +39,9 @@ def test_files_of_a_run(act):
     assert set(folders) == {"data", "output"} and folders["output"]["store"] == f"folder:{act.store}"
     shown = act.run("files", run)
     assert f"{run}:{LOG}" in shown.out and "output  " in shown.out and f"folder:{act.store}" in shown.out
-    assert "what it wrote outside of these folders is in its own copy of the project, where it ran\n" in shown.err
+    code = f"{act.home}/runs/{run}/code"
+    assert f"what it wrote outside of these folders is in its own copy of the project '{code}'\n" in shown.err
+    assert f"works in  {code}\n" in act.run("-no-wl", "q", run).out
     assert "outside" not in act.run("files", "-d", "output", run).err
     written = files_of(act, run, "-d", "output")
     assert list(written) == ["output/of/model.pt"] and written["output/of/model.pt"]["size"] == len("12345\n")
@@ -58,6 +61,16 @@ def test_files_in_a_folder_as_it_was_mapped_then(act):
     act.cluster("aml", folders=("data",))
     assert list(files_of(act, run, "-d", "output")) == ["output/one"], "the account is that of data"
     assert "output" in act.run("files", run).out
+
+
+def test_files_of_a_later_run_are_not_its(act):
+    """By their own time, where the store knows it, which is not when they came there."""
+    first = act.finish("sh", "-c", "echo 1 > output/one", before=("-n", "1"))
+    ended = act.run("q", "--json", "-no-wl", first).json["runs"][0]["ended"]
+    act.write("output/later", b"2", mtime=datetime.datetime.fromisoformat(ended).timestamp() + 60)
+    act.run("u", "output/later")
+    assert list(files_of(act, first, "-d", "output")) == ["output/one"]
+    assert "1 file in that folder was written at another time" in act.run("files", "-d", "output", first).err
 
 
 def test_files_that_cannot_be_listed(act):

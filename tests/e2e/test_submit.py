@@ -307,7 +307,12 @@ def test_no_folder_of_the_project_is_missing_without_configuration(act):
     assert "own folder" not in act.run("submit", "--dry-run", *words[1:]).err
     act.write("data/coco.yaml", "changed after the upload")
     stored = act.run(*words)
-    assert "data  what the store has, not the project's own folder; 'a u data' stores that\n" in stored.err
+    differs = ("data  as the store has it, from which the project's own folder differs (coco.yaml); "
+               "'a u data' stores it\n")
+    assert differs in stored.err
+    assert "own folder" not in act.run("submit", "--dry-run", *words[1:]).err, "of one difference once"
+    act.write("data/coco.yaml", "changed again, later", mtime=2_000_000_000)
+    assert differs in act.run("submit", "--dry-run", *words[1:]).err
     for run in (own, stored):
         act.run("wait", run.out.strip())
         assert act.lines(run.out.strip()) == ["18 from the project"]
@@ -321,7 +326,8 @@ def test_no_folder_of_the_project_is_missing_without_configuration(act):
     (["t.py"], 2, "not a program: name what runs it, as in 'python3 t.py'"),
     (["python3", "-u", "nosuch.py"], 3, "there is no 'nosuch.py' in the project"),
     (["python3", "out.py"], 3, ".actignore:1 '/out.py' leaves it out"),
-    (["pyhton", "t.py"], 3, "there is no program 'pyhton' in PATH"),
+    (["pyhton", "t.py"], 3, "there is no program 'pyhton' in PATH; did you mean 'python3'\\?$"),
+    (["python3", "tt.py"], 3, "there is no 'tt.py' in the project '.*'; did you mean 't.py'\\?$"),
     (["python3", "../x.py"], 3, "'../x.py' is outside the project '.*', where commands start"),
     (["bash", "-ex", "sub/../../x.sh"], 3, "is outside the project"),
     (["../x.sh"], 3, "is outside the project"),

@@ -1,5 +1,6 @@
 """A run for each combination of values: submitted once whatever happens, and compared."""
 import json
+import os
 import random
 import time
 
@@ -42,7 +43,7 @@ def test_sweep(train):
     act = train
     result = act.run("-n", 1, "sweep", "--tag", "who=me", *GRID, *COMMAND)
     s = result.out.strip()
-    assert f"'a wait --tag sweep={s}'" in result.err and "4 runs submitted" in result.err
+    assert f"'a wait {s}'" in result.err and "4 runs submitted" in result.err
     runs = runs_of(act, s)
     assert [values_of(run, "lr", "layers", "who") for run in runs] == [
         ("0.1", "2", "me"), ("0.1", "4", "me"), ("0.2", "2", "me"), ("0.2", "4", "me")]
@@ -61,13 +62,13 @@ def test_sweep(train):
     bare = act.run("sweep", "--show", "@", "--json").json["runs"]
     assert {(r["best"], r["best_at"], r["last"]) for r in bare} == {(None, None, None)}
     rows = [line.split() for line in act.run("sweep", "--show", s[:5], "--metric", "LOSS", "--max").out.splitlines()]
-    assert rows[0] == ["ID", "layers", "lr", "STATUS", "AGE", "MAX", "AT", "LAST"]
+    assert rows[0] == ["ID", "NAME", "layers", "lr", "STATUS", "AGE", "MAX", "AT", "LAST"]
     assert [row[0] for row in rows[1:]] == [runs[i]["id"] for i in (3, 1, 2, 0)]
     plain = act.run("sweep", "--show", s).out.splitlines()
     assert [row.split()[0] for row in plain[1:]] == [run["id"] for run in runs]
     csv = act.run("sweep", "--show", s, "--metric", "acc", "--max", "--csv").out.splitlines()
-    assert csv[0] == "ID,layers,lr,STATUS,AGE,MAX,AT,LAST"
-    assert csv[1].startswith(f"{runs[1]['id']},4,0.1,Completed,") and csv[1].endswith(",0.4,1,0.4")
+    assert csv[0] == "ID,NAME,layers,lr,STATUS,AGE,MAX,AT,LAST"
+    assert csv[1].startswith(f"{runs[1]['id']},sweep-{s}.2,4,0.1,Completed,") and csv[1].endswith(",0.4,1,0.4")
     act.fail("sweep", "--show", s, "--metric", "los", "--min", status=3,
              match="no 'los' in the log of sweep .*; did you mean 'loss'\\? it has loss, acc")
 
@@ -282,6 +283,23 @@ def test_at_most_so_many_at_once(act):
     act.run("wait", "--tag", f"sweep={out.decode().strip()}")
 
 
+def test_waiting_for_room_is_drawn(act):
+    act.write("point.sh", 'until [ -e "$1" ]; do sleep 0.02; done\n')
+    gate = act.scratch / "gate"
+    terminal, fd = os.openpty()
+    process = act.start("-n", 1, "sweep", "--max-parallel", 1, "--grid", grid("n", 3), "--", "sh", "point.sh", gate,
+                        "{n}", stderr=fd)
+    os.close(fd)
+    shown = b""
+    while b"] 1/3 runs" not in shown:
+        shown += os.read(terminal, 4096)
+    assert b"submitting 33% [" in shown
+    gate.touch()
+    out, _ = process.communicate()
+    os.close(terminal)
+    assert process.returncode == 0 and act.run("wait", out.decode().strip()).status == 0
+
+
 # ---- each run by itself is tried again, or ended
 
 TIMEOUT = "Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7)"
@@ -322,8 +340,49 @@ def test_wait_abort_report_by_tag(train):
     assert "<h1>2 runs</h1>" in page and all(run in page for run in ids) and "<h2>Best loss</h2>" in page
     plot = act.run("plot", "loss", "--csv", "--tag", f"sweep={s}").out.splitlines()
     assert sorted(plot[1:]) == sorted([f"{ids[0]},1,1", f"{ids[1]},1,2"])
+    named = act.run("report", s, "--metric", "loss", "--min").out
+    assert "<h1>2 runs</h1>" in named and all(run in named for run in ids), "a word that is a sweep means its runs"
     act.fail("wait", "--tag", "sweep=none", status=125, match="no run of yours is tagged so")
     act.fail("report", "--tag", "sweep=none", status=3, match="no run of yours is tagged so")
     said = act.run("wait", "@", status=143).err  # the run submitted last
-    assert any(f"{run}  Canceled" in said for run in ids), said
+    assert any(f"{ids[i]} (sweep-{s}.{i + 1})  Canceled: " in said for i in range(2)), said
     act.fail("wait", "--tag", f"sweep={s}", ids[0], status=125, match="--tag say which runs")
+
+
+def test_by_the_name_that_a_list_shows(train):
+    """Wherever several runs are taken, the name of a sweep, or its id, stands for its runs."""
+    act = train
+    act.write("gate.sh", f'until [ -e "{act.scratch}/gate" ]; do sleep 0.05; done; echo "step 1 loss $1"\n')
+    s = sweep(act, "--name", "s1", "--grid", "n=1,2", "--", "sh", "gate.sh", "{n}")
+    ids = [run["id"] for run in runs_of(act, s)]
+    for name in ("s1", s, s[:5], "@"):
+        assert [run["id"] for run in runs_of(act, name)] == ids, name
+    for words in (("wait", "--timeout", "1s", "s1"), ("wait", "--timeout", "1s", "--tag", "sweep=s1")):
+        act.fail(*words, status=125, match="after 1 s 0 of 2 runs have ended")
+    act.fail("abort", "s1", status=2, match="Abort the 2 runs, of a sweep\\? Without a terminal nobody can answer")
+    act.fail("logs", "s1", status=3, match="it is a sweep: name one of its runs, such as 's1.1'")
+    act.until(lambda: {run["state"] for run in runs_of(act, s)} == {"Running"}, "both run")
+    assert "queued" not in act.run("sweep", "--show", "s1").err
+    (act.scratch / "gate").touch()
+    assert act.run("wait", "s1").status == 0
+    shown = act.run("sweep", "--show", "s1").out.splitlines()
+    assert [line.split()[1] for line in shown] == ["NAME", "s1.1", "s1.2"]
+    assert {line.split(":")[0] for line in act.run("grep", "loss", "s1").out.splitlines()} == set(ids)
+    assert len(act.run("plot", "loss", "--csv", "s1").out.splitlines()) == 3
+    assert len(act.run("resubmit", "s1").out.splitlines()) == 2
+    again = [run["id"] for run in runs_of(act, s)]
+    assert len(again) == 4 and act.run("wait", s).status == 0
+    assert act.run("abort", "-y", "s1").err.count("it had ended already") == 4
+
+
+def test_a_sweep_that_waits_says_so(train):
+    act = train
+    act.write("gate.sh", f'until [ -e "{act.scratch}/gate" ]; do sleep 0.05; done; echo "step 1 loss $1"\n')
+    first = act.run("-n", 1, "submit", "sh", "gate.sh").out.strip()
+    s = sweep(act, "--after", first, "--grid", "n=1,2", "--", "sh", "gate.sh", "{n}")
+    for more in ((), ("--metric", "loss", "--min")):
+        shown = act.run("sweep", "--show", s, *more)
+        assert f"all 2 runs are still queued; 'a qq --tag sweep={s}' says what they wait for" in shown.err
+        assert len(shown.out.splitlines()) == 3
+    (act.scratch / "gate").touch()
+    act.run("wait", s)

@@ -691,3 +691,18 @@ def test_what_a_run_links_elsewhere_is_asked_about(act, scratch):
     words = f"cd {copied} && a -n 1 submit true"
     run = act.finish("sh", "-c", words, before=("-n", "1"), status=4)
     assert "'data' is a link to" in act.log(run).decode()
+
+
+def test_what_a_link_leads_to_is_not_shown(act):
+    """A cluster file of the project that is a link to a file of the user's: no key and no value of it is printed."""
+    (act.scratch / "own.yaml").write_text("token_of_mine: hunter2\nnum_gpu: hunter3\n")
+    link = act.project / "aux_data/aml/other.yaml"
+    link.symlink_to(act.scratch / "own.yaml")
+    for words in (("-c", "other", "submit", "true"), ("-c", "other", "ls", "data"), ("-c", "other", "q")):
+        said = act.run(*words, status=None)
+        assert "token_of_mine" not in said.err + said.out and "hunter" not in said.err + said.out, said
+    message = act.fail("-c", "other", "submit", "true", status=7)
+    assert f"'aux_data/aml/other.yaml' leads out of the project, to '{act.scratch}/own.yaml'" in message
+    (act.scratch / "own.yaml").write_text((act.project / "aux_data/aml/aml.yaml").read_text()[:-1] + ', "mine": 1}')
+    said = act.run("-c", "other", "submit", "--dry-run", "true", status=None).err
+    assert "'a config check' says what of it is doubtful" in said and "mine" not in said, said

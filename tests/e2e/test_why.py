@@ -95,7 +95,8 @@ def test_the_failing_rank_and_what_it_means(act, two_ranks):
     said = fields(result)
     assert said["class"] == "out of memory on the GPU"
     assert said["again"].startswith("no") and said["why"] and said["next"]
-    assert said["evidence"] == f"user_logs/std_log_process_1.txt: {GPU}"
+    assert said["evidence"] == "the last line above, of user_logs/std_log_process_1.txt", "nothing is said twice"
+    assert result.out.count(GPU) == 1
 
     answer = why(act, run)
     assert answer["state"] == "Failed" and answer["attempt"] == 1

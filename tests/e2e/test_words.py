@@ -296,9 +296,14 @@ def test_options_of_act_behind_the_command(act):
                   ["true", "--retry"], ["env", "--", "python3", "t.py", "--retry"], ["./bytes", "--retry"]]:
         assert "comes after" not in act.run("submit", "--dry-run", *words, status=None).err, words
     shown = act.on_terminal("submit", "python3", "t.py", "--dry-run", typed=b"n\n").decode()
-    assert "which is started" in shown and "not confirmed" in shown and not (act.home / "runs").exists()
+    assert "which would start" in shown and "not confirmed" in shown and not (act.home / "runs").exists()
     assert "passed to 't.py'" in act.on_terminal("sweep", "--grid", "x=1", "python3", "t.py", "{x}", "--dry-run",
                                                  typed=b"n\n").decode().replace("\r\n", " ")
     assert not (act.home / "runs").exists()
-    assert "--dry-run ..." in act.run("submit", "python3", "t.py", "--dry-run").err
+    for verb, status in (("submit", 2), ("local", 125)):
+        act.fail(verb, "python3", "t.py", "--dry-run", status=status,
+                 match=f"passed to 't.py', which would start; .*before: a {verb} --dry-run ...; to pass it to 't.py': "
+                       f"a {verb} -- python3 ...$")
+    assert not (act.home / "runs").exists()
+    assert act.run("local", "--", "python3", "t.py", "--dry-run").status == 0
     assert "comes after" not in act.run("local", "-y", "python3", "t.py", "--dry-run").err

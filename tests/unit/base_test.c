@@ -214,6 +214,9 @@ TEST(nearest_finds_slips_only)
     static const char *const begun[] = {"ui", "upload", "update", NULL};
     assert_string_equal(act_nearest("up", begun), "upload");
     assert_string_equal(act_nearest("u", begun), "ui"); /* one letter begins too much */
+    static const char *const keys[] = {"modules_purge", "modules", NULL};
+    assert_string_equal(act_nearest("modules_", keys), "modules");
+    assert_string_equal(act_nearest("modules_p", keys), "modules_purge");
 }
 
 TEST(buffers_and_vectors_grow)

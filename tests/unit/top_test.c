@@ -234,7 +234,8 @@ TEST(what_is_cut_is_whole)
     assert_non_null(strstr(narrow, "\nq quit  h help  l log  w why  a abort\n"));
     look.columns = 60;
     ACT_AUTOFREE char *wider = top_test_text_of(&f, &look, &seen);
-    assert_non_null(strstr(wider, ">cccccccc  Running       45s  ##### 100%  cpu  c.py\033"));
+    assert_non_null(strstr(wider, ">cccccccc  Running       45s  ##### 100%  c.py\033"));
+    assert_non_null(strstr(wider, "AGE  CPU         NAME"));
     look.help = true;
     look.columns = 40;
     ACT_AUTOFREE char *help = top_test_text_of(&f, &look, &seen);
@@ -265,6 +266,49 @@ TEST(no_number_is_cut)
             assert_int_equal(strstr(row, whole[i]) != NULL, strstr(row, name) != NULL);
         }
         assert_int_equal(columns >= 75, strstr(row, whole[0]) != NULL);
+        top_test_release(&look);
+    }
+}
+
+TEST(what_explains_a_failure_comes_first)
+{
+    struct fixture f;
+    struct top_look look = {.rows = 24, .columns = 80, .plain = true};
+    ACT_AUTO(act_strv) seen = {0};
+
+    top_test_set_up(&f);
+    snprintf(f.runs[0].run.status.reason, sizeof(f.runs[0].run.status.reason),
+             "rank 12 exited with status 1: KeyError: 'loss'");
+    f.runs[2].live = NULL;
+    ACT_AUTOFREE char *text = top_test_text_of(&f, &look, &seen);
+    assert_non_null(strstr(text, "  KeyError: 'loss'\n"));
+    assert_null(strstr(text, "rank 12"));
+    top_test_release(&look);
+    snprintf(f.runs[0].run.status.reason, sizeof(f.runs[0].run.status.reason), "rank 2 exited with status 1");
+    look = (struct top_look){.rows = 24, .columns = 80, .plain = true};
+    ACT_AUTOFREE char *bare = top_test_text_of(&f, &look, &seen);
+    assert_non_null(strstr(bare, "rank 2 exited"));
+    top_test_release(&look);
+}
+
+/* In one column, no use of processors is taken for that of GPUs, however narrow it is. */
+TEST(use_of_processors_is_never_that_of_gpus)
+{
+    struct fixture f;
+    ACT_AUTO(act_strv) seen = {0};
+
+    top_test_set_up(&f);
+    struct flow_live host = f.live;
+    host.has_gpus = false;
+    host.busy = 0.6;
+    f.runs[3].run.status.state = RUN_RUNNING;
+    f.runs[3].live = &host;
+    for (int columns = 0; columns < 160; columns += 20) {
+        struct top_look look = {.rows = columns ? 24 : 0, .columns = columns, .plain = true};
+        ACT_AUTOFREE char *text = top_test_text_of(&f, &look, &seen);
+        assert_int_equal(strstr(text, "####.  80%") != NULL, strstr(text, "cpu    60%") != NULL);
+        assert_int_equal(columns == 0 || columns >= 60, strstr(text, "cpu    60%") != NULL);
+        assert_null(strstr(text, "###..  60%"));
         top_test_release(&look);
     }
 }

@@ -23,7 +23,7 @@
 #include "proc/proc.h"
 #include "tunnel/tunnel.h"
 
-enum { BACKLOG = 128, SILENCE_MS = 45 * 1000, LOOK_MS = 5000, PAUSE_MOST_S = 30 };
+enum { BACKLOG = 128, SILENCE_MS = 45 * 1000, LOOK_MS = 5000, REPEAT_MS = 10 * 60 * 1000, PAUSE_MOST_S = 30 };
 
 struct forward {
     struct cli *cli;
@@ -37,6 +37,8 @@ struct forward {
     bool has_ended; /* the run */
     bool saw_stranger;
     int64_t looked_ms;
+    char *warned; /* of, last */
+    int64_t warned_ms;
 };
 
 /* ---- the words */
@@ -141,6 +143,19 @@ static void forward_look(struct forward *f)
     }
 }
 
+/* Warns, but not of the same again and again. Takes over the text. */
+static void forward_warn(struct forward *f, char *text)
+{
+    int64_t now_ms = act_now_monotonic_ms();
+
+    if (!act_streq(f->warned, text) || now_ms - f->warned_ms >= REPEAT_MS) {
+        act_warn("%s", text);
+        f->warned_ms = now_ms;
+    }
+    free(f->warned);
+    f->warned = text;
+}
+
 /* ---- events of the tunnel */
 
 static bool forward_stops(void *arg)
@@ -155,6 +170,7 @@ static void forward_ready(void *arg)
     struct forward *f = arg;
 
     f->is_ready = true;
+    act_str_replace(&f->warned, NULL);
     if (f->was_said) {
         act_note("connected to run '%s' again", f->run);
         return;
@@ -172,7 +188,7 @@ static void forward_refused(void *arg, uint16_t port, const char *why)
 
     if (act_now_monotonic_ms() - f->looked_ms < LOOK_MS)
         return;
-    act_warn("no connection to port %u of run '%s': %s", port, f->run, why);
+    forward_warn(f, act_sprintf("no connection to port %u of run '%s': %s", port, f->run, why));
     forward_look(f);
 }
 
@@ -274,7 +290,8 @@ static int forward_serve(struct forward *f, struct act_error *err)
         forward_look(f);
         if (f->has_ended)
             return 0;
-        act_warn("the connection to run '%s' is lost: %s; trying again", f->run, act_error_text(err));
+        forward_warn(f,
+                     act_sprintf("the connection to run '%s' is lost: %s; trying again", f->run, act_error_text(err)));
         for (int i = 0; i < pause_s && !cli_interrupted; i++)
             nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
     }
@@ -300,6 +317,7 @@ int cmd_forward(struct cli *cli, struct act_error *err)
         close(f.ports[i].fd);
     free(f.ports);
     free(f.here);
+    free(f.warned);
     free(f.run);
     return rc;
 }

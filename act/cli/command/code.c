@@ -92,7 +92,7 @@ const struct cli_command cli_code_commands[] = {
                  "a sweep --dry-run --grid lr=1,2 -- ./go {lr}   the commands, one a line\n"
                  "a sweep --show @ --metric loss --min         the last sweep, the lowest loss first\n"
                  "a sweep --show seeds --metric acc --max --csv > acc.csv\n"
-                 "s=$(a sweep --grid lr=1,2 -- ./go {lr}) && a wait --tag sweep=$s\n",
+                 "s=$(a sweep --grid lr=1,2 -- ./go {lr}) && a wait $s\n",
      .details = "Prints the id of the sweep. Each combination is a run of its own, all of one package, with the tags\n"
                 "sweep=ID and NAME=VALUE of each grid; --name N calls them N.1, N.2, ... The last grid varies\n"
                 "fastest. {NAME} in a word of the command stands for the value, {{ and }} for braces; values cannot\n"

@@ -33,6 +33,7 @@ struct cli {
     struct filter *filter; /* from cli_transfer_options() */
     json_t *tags;          /* from cli_labels() */
     void *arg;             /* what a command shares with its cli_each_run.act() */
+    bool names_sweep;      /* some of the words were a sweep */
     bool said_unkept;      /* it was said that copies of logs cannot be kept */
 };
 
@@ -54,6 +55,8 @@ struct cli_command {
     enum cli_complete complete;
     enum cli_complete then;  /* with CLI_CHOICE: what its second word is */
     const char *then_behind; /* the choices that the second word comes behind */
+    bool sweeps;             /* its words may be sweeps, which mean their runs, */
+    size_t sweeps_from;      /* from this one on */
     bool last_run;           /* beyond min_words, it takes a run: the one submitted last where none is named */
     bool takes_command;      /* from the first word on, everything is the user's command */
     bool bare;               /* needs no configuration */

@@ -11,6 +11,7 @@
 #include "cli/help/help.h"
 #include "cli/own/own.h"
 #include "cli/print/print.h"
+#include "cli/runs/runs.h"
 #include "flow/flow.h"
 #include "flow/trust.h"
 #include "platform/platform.h"
@@ -25,6 +26,7 @@ static int run_command(struct cli *cli, struct act_error *err)
         cli->flow.services = &cli->services;
         cli->flow_is_open = true;
         rc = cli->command->of_runs ? flow_check_cluster(&cli->flow, err) : 0;
+        rc = rc == 0 && cli->command->sweeps ? cli_take_sweeps(cli, err) : rc;
     } else {
         rc = cli_open(cli, err);
     }

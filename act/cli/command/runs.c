@@ -29,7 +29,8 @@ const struct cli_command cli_run_commands[] = {
                  "a q --watch                  the table, redrawn in place; 'a top' shows more\n"
                  "a q --json --max 0 | jq -r '.runs[].id'\n",
      .details = "A run can be named by its id, any unique piece of it, the name that --name gave it, or @ for the run\n"
-                "submitted last and @2 for the one before (with -c CLUSTER: on that cluster).\n"
+                "submitted last and @2 for the one before (with -c CLUSTER: on that cluster). The name or the id of a\n"
+                "sweep means its runs, as with all verbs that take several, and so does --tag sweep=NAME.\n"
                 "With a run: fetches what is new in its logs into assets/<run id>/, and prints the last 100 lines of\n"
                 "rank 0, the paths of the logs (many that differ in numbers are one line, --json has them all) and\n"
                 "what is known about the run. Where a service keeps the logs, they are not requested again once they\n"
@@ -46,6 +47,7 @@ const struct cli_command cli_run_commands[] = {
          "cluster no-logs no-details no-full-logs refresh rebuild running queued failed name tag max watch interval "
          "json",
      N_RUNS(0, ANY),
+     .sweeps = true,
      .run = cmd_query},
     {.name = "qr",
      .synopsis = "",
@@ -76,7 +78,7 @@ const struct cli_command cli_run_commands[] = {
                  "a top --json | jq '.runs[] | select(.state == \"Running\") | .live.busy'\n",
      .details = "Shows the clusters that have active runs, and the one that a submit would use, with what is idle and\n"
                 "how many jobs are queued. Shows the runs with their state, how long they have been running, waiting\n"
-                "or over, how busy their GPUs are (cpu: their processors), how full the memory of those is, the last\n"
+                "or over, how busy their GPUs are (cpu: processors), how full the memory of those is, the last\n"
                 "values of the numbers that rank 0 keeps printing, and its last line with its age; after five minutes\n"
                 "of silence also the rank that the others seem to wait for.\n"
                 "Keys: up and down choose a run, l shows its log, w why it failed or waits, a aborts it (after\n"
@@ -142,7 +144,7 @@ const struct cli_command cli_run_commands[] = {
                  "a wait --timeout 2h 60ce2fc7\n"
                  "a wait @ @2 @3                until all three have ended\n"
                  "a wait --any @ @2             until one of them has\n"
-                 "a wait --tag sweep=60ce2fc7   until all that are tagged so now have\n"
+                 "a wait 60ce2fc7              of a sweep, by id or name: until all of its runs have\n"
                  "a wait --notify 'echo $ACT_RUN_ID $ACT_RUN_STATE | mail -s ACT me' @\n",
      .details = "Exit status: 0 completed; the exit status of the rank that failed first; 143 canceled; 125 when ACT\n"
                 "itself failed, or the time was up. Of several runs, it is the status of the first one named that did\n"
@@ -154,6 +156,7 @@ const struct cli_command cli_run_commands[] = {
                 "(with --any, one).",
      .options = "cluster any timeout notify name tag json",
      N_RUNS(0, ANY),
+     .sweeps = true,
      .own_status = true,
      .run = cmd_wait},
     {.name = "why",
@@ -194,6 +197,8 @@ const struct cli_command cli_run_commands[] = {
                 "time, log_changed and text; null: not known.",
      .options = "cluster ignore-case name tag max json",
      N_RUNS(1, ANY),
+     .sweeps = true,
+     .sweeps_from = 1,
      .run = cmd_grep},
     {.name = "diff",
      .synopsis = "RUN RUN",
@@ -240,6 +245,7 @@ const struct cli_command cli_run_commands[] = {
                 "does.",
      .options = "cluster no-logs no-full-logs rank name tag metric lowest highest output",
      N_RUNS(0, ANY),
+     .sweeps = true,
      .last_run = true,
      .run = cmd_report},
     {.name = "plot",
@@ -258,6 +264,8 @@ const struct cli_command cli_run_commands[] = {
                 "values (how many), min, max, last, not_finite (how many) and points ([x, value]).",
      .options = "cluster no-logs no-full-logs rank name tag svg csv json",
      N_RUNS(1, ANY),
+     .sweeps = true,
+     .sweeps_from = 1,
      .last_run = true,
      .run = cmd_plot},
     {.name = "ui",
@@ -293,6 +301,7 @@ const struct cli_command cli_run_commands[] = {
                 "--json: version (1) and runs, each with id, state and had_ended.",
      .options = "cluster all name tag forget yes dry-run json",
      N_RUNS(0, ANY),
+     .sweeps = true,
      .run = cmd_abort},
     {.name = "scale",
      .synopsis = "RUN N",
@@ -346,6 +355,7 @@ const struct cli_command cli_run_commands[] = {
      .options = "cluster resubmit-to num-gpu param single compile-args code name tag after after-any hang retry "
                 "retry-on use-bad-nodes here yes dry-run json",
      N_RUNS(1, ANY),
+     .sweeps = true,
      .run = cmd_resubmit},
     {.next_table = cli_cluster_commands},
 };

@@ -3,7 +3,9 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/log.h"
 #include "base/path.h"
+#include "base/units.h"
 #include "cli/page/options.h"
 #include "cli/page/page.h"
 #include "cli/page/verbs.h"
@@ -42,8 +44,16 @@ static int cmd_report_write_file(const char *path, const struct act_buf *page, s
 
 static int cmd_report_write_page(const struct cli *cli, const struct act_buf *page, struct act_error *err)
 {
-    if (CLI_OPTIONS(cli, page)->output)
-        return cmd_report_write_file(CLI_OPTIONS(cli, page)->output, page, err);
+    const char *output = CLI_OPTIONS(cli, page)->output;
+    char size[ACT_UNIT_TEXT];
+
+    if (output) {
+        int rc = cmd_report_write_file(output, page, err);
+        act_size_to_text(page->len, size);
+        if (rc == 0)
+            act_note("wrote '%s', %s", output, size);
+        return rc;
+    }
     cli_buffer_stdout();
     fwrite(page->data, 1, page->len, stdout);
     fflush(stdout);

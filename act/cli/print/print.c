@@ -33,11 +33,13 @@ void cli_print_coloured(FILE *out, const char *colour, const char *fmt, ...)
     if (coloured) {
         act_terminal_show(out, ACT_SHOW_ALL);
         fprintf(out, "\033[%sm", colour);
+        act_terminal_show(out, ACT_SHOW_LINES);
     }
     va_start(ap, fmt);
     vfprintf(out, fmt, ap);
     va_end(ap);
     if (coloured) {
+        act_terminal_show(out, ACT_SHOW_ALL);
         fputs("\033[0m", out);
         act_terminal_show(out, ACT_SHOW_LINES);
     }

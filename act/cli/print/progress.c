@@ -208,6 +208,18 @@ void cli_put_in_place(const char *text)
     act_terminal_show(stderr, ACT_SHOW_LINES);
 }
 
+void cli_put_count(const char *verb, int64_t done, int64_t all, const char *what)
+{
+    ACT_AUTOFREE char *counts = act_sprintf(" %lld/%lld %s", (long long)done, (long long)all, what);
+    int percent = all > 0 ? (int)(100 * done / all) : 0;
+    ACT_AUTO(act_buf) line = {0};
+
+    act_buf_addf(&line, "%s %d%%", verb, percent);
+    add_bar(percent, (int)terminal_width() - act_columns(line.data) - act_columns(counts), &line);
+    act_buf_adds(&line, counts);
+    cli_put_in_place(line.data);
+}
+
 static void progress_show(void *arg, const struct transfer_progress *of_path)
 {
     struct cli_progress *p = arg;

@@ -49,6 +49,8 @@ struct cli_progress {
 void cli_progress_start(struct cli_progress *p, const char *verb, bool quiet, struct transfer_options *options);
 /* Replaces the current line of stderr's terminal by ACT's own text, cut to its width. */
 void cli_put_in_place(const char *text);
+/* Replaces it by "waiting 30% [###.......] 12/40 runs have ended". */
+void cli_put_count(const char *verb, int64_t done, int64_t all, const char *what);
 /* Clears the line, so that something else can be written. */
 void cli_progress_clear(struct cli_progress *p);
 /* Returns the seconds since the start. */

@@ -31,11 +31,12 @@ static const char *outcome(const struct cli *cli, const struct flow_run *run, bo
 static void say_plan(const struct cli *cli, const struct flow_run *run)
 {
     const char *verb = CLI_OPTIONS(cli, runs)->forget ? "forget" : "abort", *state = run_state_name(run->status.state);
+    ACT_AUTOFREE char *called = cli_called(&run->row);
 
     if (run_state_is_final(run->status.state))
-        act_note("would not %s %s: it has ended (%s)", verb, run->row.id, state);
+        act_note("would not %s %s: it has ended (%s)", verb, called, state);
     else
-        act_note("would %s %s (%s)%s", verb, run->row.id, state,
+        act_note("would %s %s (%s)%s", verb, called, state,
                  CLI_OPTIONS(cli, runs)->forget ? ", unless its cluster answers" : "");
 }
 
@@ -79,10 +80,11 @@ static int cmd_abort_run(struct cli *cli, struct flow_run *run, json_t *list, st
 
     if (rc < 0)
         return rc;
+    ACT_AUTOFREE char *called = cli_called(&run->row);
     if (cli->options.dry_run)
         say_plan(cli, run);
     else
-        act_note("%s  %s%s", run->row.id, run_state_name(run->status.state), outcome(cli, run, had_ended));
+        act_note("%s  %s%s", called, run_state_name(run->status.state), outcome(cli, run, had_ended));
     if (list)
         json_array_append_new(list, aborted_json(run, had_ended));
     return 0;
@@ -122,6 +124,15 @@ static int cmd_abort_confirm(const struct cli *cli, const struct flow_runs *runs
     ACT_AUTOFREE char *question =
         act_sprintf("Abort %s %zu run%s?", runs->n == 1 ? "this" : "these", runs->n, cli_plural(runs->n));
     return cli_confirm(cli, question, err);
+}
+
+/* Asks when a word meant all runs of a sweep. */
+static int cmd_abort_confirm_words(const struct cli *cli, struct act_error *err)
+{
+    ACT_AUTOFREE char *question =
+        act_sprintf("Abort the %zu run%s, of a sweep?", cli->words.n, cli_plural(cli->words.n));
+
+    return cli->options.yes ? 0 : cli_confirm(cli, question, err);
 }
 
 /* Aborts all runs with the labels. What a service has of other machines and users is not in the ledger, or known to
@@ -166,6 +177,10 @@ int cmd_abort(struct cli *cli, struct act_error *err)
                              cli->words.v[0]);
     if (many && CLI_OPTIONS(cli, runs)->forget)
         return act_error_set(err, ACT_USAGE, "--forget is for runs that are named");
+    if (cli->names_sweep && !cli->options.dry_run && !CLI_OPTIONS(cli, runs)->forget)
+        rc = cmd_abort_confirm_words(cli, err);
+    if (rc < 0)
+        return rc;
     cli->arg = &ends;
     rc = many ? abort_all(cli, &each, &labels, err) : cli_each_run(cli, &each, err);
     free(ends.v);

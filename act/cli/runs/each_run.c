@@ -1,9 +1,12 @@
 /* each_run.c - the verbs that take several runs: all names are looked up before anything is done. */
+#include <string.h>
+
 #include "cli/command/outcome.h"
 #include "cli/print/print.h"
 #include "cli/runs/runs.h"
 #include "flow/flow.h"
 #include "flow/runs/runs.h"
+#include "flow/sweep/sweep.h"
 
 static void each_run_find_all(struct cli *cli, const struct cli_each_run *each, struct flow_runs *runs,
                               struct cli_outcome *outcome)
@@ -19,13 +22,52 @@ static void each_run_find_all(struct cli *cli, const struct cli_each_run *each, 
     }
 }
 
+/* Tells whether a word can be a sweep: "@" is a run, and so is a whole id. */
+static bool each_run_is_asked(const char *word)
+{
+    return *word != '@' && !run_id_valid(word);
+}
+
+int cli_take_sweeps(struct cli *cli, struct act_error *err)
+{
+    size_t first = cli->command->sweeps_from;
+    struct act_strv words = {0};
+    int rc = 0;
+
+    for (size_t i = 0; i < cli->words.n && rc == 0; i++) {
+        size_t before = words.n;
+        if (i >= first && each_run_is_asked(cli->words.v[i]))
+            rc = flow_runs_of_sweep(&cli->flow, cli->words.v[i], &words, err);
+        cli->names_sweep = cli->names_sweep || words.n > before;
+        if (words.n == before)
+            act_strv_push(&words, cli->words.v[i]);
+    }
+    act_strv_release(&cli->words);
+    cli->words = words;
+    cli->words_before = words.n;
+    return rc;
+}
+
+static int each_run_add_tag(struct cli *cli, const char *text, struct act_error *err)
+{
+    static const char of_sweep[] = FLOW_SWEEP_TAG "=";
+    ACT_AUTOFREE char *id = NULL;
+    struct act_error ignored;
+    bool asks = cli->command->of_runs && act_starts_with(text, of_sweep);
+
+    if (!asks || flow_find_sweep(&cli->flow, text + strlen(of_sweep), &id, &ignored) < 0)
+        return run_tags_add(cli->tags, text, err);
+    ACT_AUTOFREE char *tag = act_sprintf("%s%s", of_sweep, id);
+    return run_tags_add(cli->tags, tag, err);
+}
+
 int cli_labels(struct cli *cli, struct flow_labels *out, struct act_error *err)
 {
     int rc = cli->options.name ? run_check_name(cli->options.name, err) : 0;
 
     cli->tags = cli->tags ? cli->tags : json_object();
     for (size_t i = 0; rc == 0 && i < cli->options.tags.n; i++)
-        rc = run_tags_add(cli->tags, cli->options.tags.v[i], err);
+        rc = each_run_add_tag(cli, cli->options.tags.v[i], err);
     *out = (struct flow_labels){.name = cli->options.name, .tags = cli->tags};
     return rc;
 }

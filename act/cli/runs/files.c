@@ -102,7 +102,7 @@ static void cmd_files_print_summary(const struct flow_files *files)
                  files->n_others == 1 ? "it" : "them");
 }
 
-static void cmd_files_print(const struct flow_run *run, const struct flow_files *files, const struct cli *cli)
+static void cmd_files_print(struct cli *cli, const struct flow_run *run, const struct flow_files *files)
 {
     const struct cli_runs_options *o = CLI_OPTIONS(cli, runs);
 
@@ -118,8 +118,13 @@ static void cmd_files_print(const struct flow_run *run, const struct flow_files 
         print_folders(&run->spec);
     fflush(stdout);
     cmd_files_print_summary(files);
-    if (!o->urls && !o->folder && !run->status.unsubmitted)
-        act_note("what it wrote outside of these folders is in its own copy of the project, where it ran");
+    if (o->urls || o->folder || run->status.unsubmitted)
+        return;
+    ACT_AUTOFREE char *code = flow_code_folder(&cli->flow, run);
+    ACT_AUTOFREE char *where = !code               ? act_strdup(", where it ran")
+                               : run->spec.is_here ? act_sprintf(" '%s'", code)
+                                                   : act_sprintf(" '%s' of cluster '%s'", code, run->row.cluster);
+    act_note("what it wrote outside of these folders is in its own copy of the project%s", where);
 }
 
 /* The completion of shells puts a slash behind a folder. */
@@ -162,7 +167,7 @@ int cmd_files(struct cli *cli, struct act_error *err)
     if (rc == 0)
         rc = flow_list_files(&cli->flow, &run, &what, &files, err);
     if (rc == 0)
-        cmd_files_print(&run, &files, cli);
+        cmd_files_print(cli, &run, &files);
     flow_files_release(&files);
     return rc;
 }

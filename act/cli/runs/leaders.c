@@ -42,6 +42,7 @@ int cli_find_metric(const char *key, struct numbers *const *numbers, size_t n, c
 void cli_leaders_heads(const struct flow_leaders *leaders, const char *key, enum flow_best best, struct act_strv *out)
 {
     act_strv_push(out, "ID");
+    act_strv_push(out, "NAME");
     act_strv_copy(out, leaders->parameters.v, leaders->parameters.n);
     act_strv_push(out, "STATUS");
     act_strv_push(out, "AGE");
@@ -66,6 +67,7 @@ void cli_leaders_cells(const struct flow_leaders *leaders, size_t i, const char 
     char age[ACT_UNIT_TEXT];
 
     act_strv_push(out, row->run->row.id);
+    cli_push_text(out, row->run->row.name);
     for (size_t k = 0; k < leaders->parameters.n; k++) {
         const char *value = flow_leader_value(row, leaders->parameters.v[k]);
         cli_push_text(out, value);

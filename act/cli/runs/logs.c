@@ -87,22 +87,12 @@ static int cmd_logs_follow(struct cli *cli, struct flow_run *run, struct act_err
     return rc;
 }
 
-/* Prints "Failed: rank 1 exited with status 1; 'a why e7640001' explains it". */
-static void print_end(const struct flow_run *run)
-{
-    const struct run_status *s = &run->status;
-
-    act_note("%s%s%s%s%s%s", run_state_name(s->state), *s->reason ? ": " : "", s->reason,
-             s->state == RUN_FAILED ? "; 'a why " : "", s->state == RUN_FAILED ? run->row.id : "",
-             s->state == RUN_FAILED ? "' explains it" : "");
-}
-
 int cli_tell_end(const struct flow_run *run)
 {
     if (!run_state_is_final(run->status.state))
         return 0;
     fflush(stdout); /* keeps the end after the log if both go to one terminal */
-    print_end(run);
+    cli_note_end(run, "");
     return flow_exit_status(&run->status);
 }
 

@@ -208,7 +208,8 @@ static int cmd_query_print_for_people(struct cli *cli, struct flow_run *run, con
         return rc;
     }
     ACT_AUTOFREE char *page = flow_page(&cli->flow, run);
-    cli_print_run(run, page);
+    ACT_AUTOFREE char *code = run->spec.is_here ? flow_code_folder(&cli->flow, run) : NULL;
+    cli_print_run(run, page, code);
     return rc;
 }
 

@@ -31,10 +31,18 @@ void cli_note_no_runs(const struct flow_table *table);
 void cli_print_runs(const struct flow_runs *runs, bool with_reason);
 /* Appends the table of runs in room terminal columns (0: no limit). */
 void cli_runs_text(const struct flow_runs *runs, bool with_reason, int room, bool coloured, struct act_buf *out);
-/* Prints all that is known of a run, in lines; page is its address in the service (NULL: it has none). */
-void cli_print_run(const struct flow_run *run, const char *page);
+/* Prints all that is known of a run, in lines; page is its address in the service, code the folder on this machine in
+ * which it works (NULL: none). */
+void cli_print_run(const struct flow_run *run, const char *page, const char *code);
 /* Returns the last piece of an id, which is unique enough to be typed. */
 const char *cli_short_id(const char *id);
+/* Returns "ID (NAME)", or only the id of a run without a name. New string. */
+char *cli_called(const struct ledger_run *row);
+/* Says how a run that has ended did, and what explains a failure; called: what stands before that, "" or
+ * cli_called(). */
+void cli_note_end(const struct flow_run *run, const char *called);
+/* Tells whether those of runs are enough: in little room, and where no two of them are the same. */
+bool cli_short_ids(const struct flow_runs *runs, int room);
 /* Returns "2", or "2 of 4" for a run that is tried again. New string. */
 char *cli_attempt(const struct run_status *status, int attempt);
 /* Returns how long a run has run; -1: it has not begun. */
@@ -71,7 +79,10 @@ int cli_each_run(struct cli *cli, const struct cli_each_run *each, struct act_er
 /* Does the same for runs that are known already. */
 int cli_these_runs(struct cli *cli, const struct cli_each_run *each, struct flow_runs *runs,
                    struct act_error *err) ACT_NODISCARD;
-/* Reads --name and --tag; cli owns what out points to. Invalid: -ACT_USAGE. */
+/* Puts the runs of a sweep into the place of a word that is its name or id. */
+int cli_take_sweeps(struct cli *cli, struct act_error *err) ACT_NODISCARD;
+/* Reads --name and --tag; cli owns what out points to. Of runs, the tag sweep=NAME is that of the sweep of this name.
+ * Invalid: -ACT_USAGE. */
 int cli_labels(struct cli *cli, struct flow_labels *out, struct act_error *err) ACT_NODISCARD;
 /* Checks that either words from first on, or --name and --tag, say which runs; else -ACT_USAGE. */
 int cli_check_which(const struct cli *cli, size_t first, struct act_error *err) ACT_NODISCARD;

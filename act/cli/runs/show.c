@@ -12,7 +12,9 @@
 
 int64_t cli_elapsed_s(const struct run_status *s)
 {
-    if (!s->started_unix_s)
+    bool is_over = run_state_is_final(s->state);
+
+    if (!s->started_unix_s || (is_over && !s->ended_unix_s)) /* a lost one: nobody saw its end */
         return -1;
     return (s->ended_unix_s ? s->ended_unix_s : act_now_unix_s()) - s->started_unix_s;
 }
@@ -137,6 +139,20 @@ const char *cli_short_id(const char *id)
     return piece && strlen(piece + 1) == 8 ? piece + 1 : id;
 }
 
+char *cli_called(const struct ledger_run *row)
+{
+    return row->name ? act_sprintf("%s (%s)", row->id, row->name) : act_strdup(row->id);
+}
+
+void cli_note_end(const struct flow_run *run, const char *called)
+{
+    const struct run_status *s = &run->status;
+    bool failed = s->state == RUN_FAILED;
+
+    act_note("%s%s%s%s%s%s%s%s", called, *called ? "  " : "", run_state_name(s->state), *s->reason ? ": " : "",
+             s->reason, failed ? "; 'a why " : "", failed ? run->row.id : "", failed ? "' explains it" : "");
+}
+
 /* Tells whether the status knows the size. A run waits at first for what it was submitted with. */
 static bool shows_size(const struct run_status *s)
 {
@@ -186,8 +202,7 @@ struct show_columns {
     bool names, tools, reasons, short_ids;
 };
 
-/* Tells whether the ends of the ids are enough: in little room, and where no two of them are the same. */
-static bool show_short_ids(const struct flow_runs *runs, int room)
+bool cli_short_ids(const struct flow_runs *runs, int room)
 {
     enum { ROOMY = 120 };
     ACT_AUTO(act_strv) ends = {0};
@@ -224,7 +239,7 @@ void cli_runs_text(const struct flow_runs *runs, bool with_reason, int room, boo
     const struct show_columns has = {.names = render_has_names(runs),
                                      .tools = has_tools(runs),
                                      .reasons = with_reason,
-                                     .short_ids = show_short_ids(runs, room)};
+                                     .short_ids = cli_short_ids(runs, room)};
     const struct {
         bool is_there;
         struct cli_column column;
@@ -263,10 +278,7 @@ void cli_print_runs(const struct flow_runs *runs, bool with_reason)
 
 void cli_push_affected(struct act_strv *cells, const struct ledger_run *row, const char *what)
 {
-    if (row->name)
-        act_strv_pushf(cells, "%s (%s)", row->id, row->name);
-    else
-        act_strv_push(cells, row->id);
+    act_strv_take(cells, cli_called(row));
     act_strv_push(cells, what);
     act_strv_push(cells, row->cluster);
     act_strv_push(cells, row->command);
@@ -348,7 +360,7 @@ static void print_attempt(const struct run_status *s)
         print_field("attempt", text);
 }
 
-void cli_print_run(const struct flow_run *run, const char *page)
+void cli_print_run(const struct flow_run *run, const char *page, const char *code)
 {
     const struct run_status *s = &run->status;
     char elapsed[ACT_UNIT_TEXT], number[32];
@@ -382,6 +394,7 @@ void cli_print_run(const struct flow_run *run, const char *page)
     for (size_t i = 0; i < run->spec.needs.n; i++)
         print_field("after", run->spec.needs.v[i]);
     print_field("replaced", run->replaced_by); /* by that run */
+    print_field("works in", code);
     print_field("page", page);
     if (s->state == RUN_FAILED)
         printf("%-9s a why %s\n", "next", run->row.id);

@@ -21,16 +21,15 @@ struct shown {
     int64_t at_s; /* when the status line was written: once a second is enough; 0: there is none */
 };
 
-static char *cmd_wait_line_of(const struct flow_runs *runs, size_t n_ended, int64_t now_s)
+static char *cmd_wait_line_of(const struct flow_run *run, int64_t now_s)
 {
-    const struct flow_run *run = runs->v;
     int64_t since_s = run->status.started_unix_s > 0 ? run->status.started_unix_s : run->row.created_unix_s;
     char time[ACT_UNIT_TEXT];
 
-    if (runs->n > 1)
-        return act_sprintf("%zu of %zu runs have ended", n_ended, runs->n);
     act_duration_to_text(now_s > since_s ? now_s - since_s : 0, time);
-    return act_sprintf("%s  %s  %s", run->row.id, run_state_name(run->status.state), time);
+    ACT_AUTOFREE char *called = cli_called(&run->row);
+    return act_sprintf("%s  %s  %s%s%s", called, run_state_name(run->status.state), time,
+                       *run->status.reason ? "  " : "", run->status.reason);
 }
 
 static void cmd_wait_show(void *arg, const struct flow_runs *runs, size_t n_ended)
@@ -42,7 +41,11 @@ static void cmd_wait_show(void *arg, const struct flow_runs *runs, size_t n_ende
     if (!shown->terminal || now_s == shown->at_s)
         return;
     shown->at_s = now_s;
-    ACT_AUTOFREE char *line = cmd_wait_line_of(runs, n_ended, now_s);
+    if (runs->n > 1) {
+        cli_put_count("waiting", (int64_t)n_ended, (int64_t)runs->n, "runs have ended");
+        return;
+    }
+    ACT_AUTOFREE char *line = cmd_wait_line_of(runs->v, now_s);
     cli_put_in_place(line);
 }
 
@@ -103,10 +106,10 @@ static void notify(const struct cli *cli, const struct flow_run *run)
 static void cmd_wait_tell_ended(void *arg, const struct flow_run *run)
 {
     struct shown *shown = arg;
+    ACT_AUTOFREE char *called = cli_called(&run->row);
 
     cmd_wait_clear(shown);
-    act_note("%s  %s%s%s", run->row.id, run_state_name(run->status.state), run->status.reason[0] ? ": " : "",
-             run->status.reason);
+    cli_note_end(run, called);
     if (CLI_OPTIONS(shown->cli, wait)->notify)
         notify(shown->cli, run);
 }

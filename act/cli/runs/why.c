@@ -135,11 +135,23 @@ static void put_how_it_ended(const struct flow_why *why)
         printf("exited with status %d\n", why->exit_status);
 }
 
+/* Tells whether the evidence is the last line that was shown of the rank that failed first. */
+static bool why_shows_line(const struct flow_why *why)
+{
+    const char *last = why->lines.n ? why->lines.v[why->lines.n - 1] : "";
+
+    return why->log && strcmp(last, why->line) == 0;
+}
+
 static void put_evidence(const struct flow_why *why)
 {
     if (!why->line)
         return;
     bool is_others = why->cause_rank >= 0 && why->cause_rank != why->rank;
+    if (!is_others && why_shows_line(why)) {
+        printf("%-9s the last line above, of %s\n", "evidence", why->log);
+        return;
+    }
     ACT_AUTOFREE char *text = is_others ? act_sprintf("rank %d, %s: %s", why->cause_rank, why->log, why->line)
                                         : act_sprintf("%s: %s", why->log ? why->log : "the agent", why->line);
     printf("%-9s ", "evidence"); /* a line of a log, as it is */

@@ -1,5 +1,6 @@
 #include <math.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -8,6 +9,7 @@
 #include "cli/page/options.h"
 #include "cli/print/ask.h"
 #include "cli/print/print.h"
+#include "cli/print/progress.h"
 #include "cli/print/table.h"
 #include "cli/runs/options.h"
 #include "cli/runs/runs.h"
@@ -24,7 +26,9 @@ enum { ASKED_FROM = 100 };
 
 struct shown {
     const struct cli *cli;
-    int64_t total, said;
+    int64_t total, done;
+    int64_t said_ms; /* when */
+    bool terminal;
 };
 
 static int confirm_copies(void *arg, const char *question, struct act_error *err)
@@ -34,17 +38,21 @@ static int confirm_copies(void *arg, const char *question, struct act_error *err
     return cli_confirm(shown->cli, question, err);
 }
 
-/* Prints a line now and then: there may be a million runs. */
+/* Draws a line now and then, or prints one if there are more: there may be a million runs. */
 static void cmd_sweep_show(void *arg, int64_t done)
 {
-    enum { EACH_S = 10 };
+    enum { DRAWN_MS = 200, PRINTED_MS = 10000 };
     struct shown *shown = arg;
-    int64_t now_s = act_now_monotonic_ms() / 1000;
+    int64_t now_ms = act_now_monotonic_ms();
 
-    if (now_s < shown->said + EACH_S || done == shown->total)
+    if (now_ms < shown->said_ms + (shown->terminal ? DRAWN_MS : PRINTED_MS) || done == shown->total)
         return;
-    shown->said = now_s;
-    act_note("%lld of %lld runs are submitted", (long long)done, (long long)shown->total);
+    if (shown->terminal)
+        cli_put_count("submitting", done, shown->total, "runs");
+    else if (done != shown->done)
+        act_note("%lld of %lld runs are submitted", (long long)done, (long long)shown->total);
+    shown->said_ms = now_ms;
+    shown->done = done;
 }
 
 static int cmd_sweep_confirm(const struct cli *cli, const struct flow_grids *grids, struct act_error *err)
@@ -77,15 +85,17 @@ static json_t *cmd_sweep_json(const struct flow_sweep *io)
 
 static void say_more(const struct flow_sweep *io)
 {
+    const char *called = io->labels.name ? io->labels.name : io->id;
+
     if (io->submitted == 0)
         act_note("all %lld runs of this sweep were submitted before; another --name makes another sweep",
                  (long long)io->kept);
     else
         act_note("sweep %s on %s: %lld run%s submitted%s", io->id, io->spec.cluster, (long long)io->submitted,
                  cli_plural(io->submitted), io->kept ? ", the others were there" : "");
-    act_note("'a q --tag sweep=%s' lists them, 'a sweep --show %s' compares them, 'a wait --tag sweep=%s' waits, "
-             "'a abort --tag sweep=%s' ends them",
-             io->id, io->id, io->id, io->id);
+    act_note("'a q --tag sweep=%s' lists them, 'a sweep --show %s' compares them, 'a wait %s' waits, 'a abort %s' ends "
+             "them",
+             called, called, called, called);
 }
 
 static int cmd_sweep_print(const struct cli *cli, const struct flow_sweep *io, struct act_error *err)
@@ -116,7 +126,10 @@ static int cmd_sweep_submit(struct cli *cli, const struct flow_grids *grids, str
 {
     struct cli_packing packing;
     ACT_AUTO(flow_init) code = {0};
-    struct shown shown = {.cli = cli, .total = grids->points, .said = act_now_monotonic_ms() / 1000};
+    struct shown shown = {.cli = cli,
+                          .total = grids->points,
+                          .said_ms = act_now_monotonic_ms(),
+                          .terminal = isatty(STDERR_FILENO) && !cli->options.quiet};
     struct flow_sweep io = {
         .grids = grids,
         .argv = &cli->words,
@@ -140,6 +153,8 @@ static int cmd_sweep_submit(struct cli *cli, const struct flow_grids *grids, str
         cli_packing_start(&packing, cli, &code);
         cli_end_with("interrupted; what is submitted goes on, and the same command submits the rest");
         rc = flow_sweep(&cli->flow, &io, err);
+        if (shown.terminal && shown.done > 0)
+            cli_put_in_place("");
     }
     if (rc == 0)
         rc = cmd_sweep_print(cli, &io, err);
@@ -219,19 +234,30 @@ static void cmd_sweep_print_table(const struct show *s)
 
     cli_leaders_heads(&s->leaders, s->key, s->best, &heads);
     ACT_AUTOFREE struct cli_column *columns = act_calloc(heads.n, sizeof(*columns));
-    size_t state = 1 + s->leaders.parameters.n;
+    size_t state = 2 + s->leaders.parameters.n, n = heads.n;
     for (size_t i = 0; i < heads.n; i++)
         columns[i] = (struct cli_column){.head = heads.v[i],
-                                         .align = i == state || i == 0 ? 'l' : 'r',
-                                         .rank = i == 0 || i == state + 2 ? 0
-                                                 : i < state              ? 1
-                                                 : i == state             ? 2
-                                                                          : 3,
-                                         .min = i > 0 && i < state ? 6 : 0,
+                                         .align = i == state || i < 2 ? 'l' : 'r',
+                                         .rank = i < 2 || i == state + 2 ? 0
+                                                 : i < state             ? 1
+                                                 : i == state            ? 2
+                                                                         : 3,
+                                         .min = i > 1 && i < state ? 6 : 0,
                                          .is_state = i == state};
     for (size_t i = 0; i < s->leaders.n; i++)
         cli_leaders_cells(&s->leaders, i, s->key, &cells);
-    cli_print_table(columns, heads.n, &cells);
+    for (size_t i = 0; cli_short_ids(&s->runs, cli_width()) && i < s->leaders.n; i++)
+        act_str_replace(&cells.v[i * n], cli_short_id(s->leaders.v[i].run->row.id));
+    cli_print_table(columns, n, &cells);
+}
+
+/* Tells whether none of the runs has begun, so that there is no number yet. */
+static bool all_queued(const struct show *s)
+{
+    for (size_t i = 0; i < s->runs.n; i++)
+        if (s->runs.v[i].status.state != RUN_QUEUED)
+            return false;
+    return s->runs.n > 0;
 }
 
 /* Prints a field. A value with a comma or a quote is quoted, as in RFC 4180; one that a spreadsheet would take for a
@@ -271,6 +297,8 @@ static int print_leaders(const struct cli *cli, const struct show *s, struct act
     else
         cmd_sweep_print_table(s);
     fflush(stdout);
+    if (all_queued(s))
+        act_note("all %zu runs are still queued; 'a qq --tag sweep=%s' says what they wait for", s->runs.n, s->sweep);
     return cli_check_stdout(err);
 }
 
@@ -288,7 +316,7 @@ static int read_leaders(struct cli *cli, struct show *s, struct act_error *err)
     s->numbers = act_calloc(s->runs.n + 1, sizeof(struct numbers *));
     for (size_t i = 0; s->key && i < s->runs.n; i++)
         s->numbers[i] = numbers_of(cli, &s->runs.v[i]);
-    rc = s->key ? cli_find_metric(s->key, s->numbers, s->runs.n, where, err) : 0;
+    rc = s->key && !all_queued(s) ? cli_find_metric(s->key, s->numbers, s->runs.n, where, err) : 0;
     if (rc == 0)
         flow_leaders(&s->runs, s->numbers, s->key, s->best, &s->leaders);
     return rc;

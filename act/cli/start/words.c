@@ -66,7 +66,7 @@ static char *words_script(const struct cli *cli, size_t n, const char **out_name
 }
 
 /* Speaks about word i, which is an option of the verb too, unless the script knows it. Who types --dry-run believes
- * that nothing is started, so that is asked. */
+ * that nothing is started, so that is asked, and refused where nobody can answer. */
 static int check_option(const struct cli *cli, size_t i, const struct cli_option *o, struct act_error *err)
 {
     const char *name = cli->words.v[0];
@@ -78,11 +78,14 @@ static int check_option(const struct cli *cli, size_t i, const struct cli_option
     ACT_AUTOFREE char *text =
         act_sprintf("'%s' comes after the command, so it is passed to '%s'%s; as an option of "
                     "ACT it comes before: a %s --%s ...",
-                    cli->words.v[i], name, asks ? ", which is started" : "", cli->command->name, o->long_name);
-    if (!asks || cli->options.dry_run || !isatty(STDIN_FILENO)) {
+                    cli->words.v[i], name, asks ? ", which would start" : "", cli->command->name, o->long_name);
+    if (!asks || cli->options.dry_run) {
         act_note("%s", text);
         return 0;
     }
+    if (!isatty(STDIN_FILENO))
+        return act_error_set(err, ACT_USAGE, "%s; to pass it to '%s': a %s -- %s ...", text, name, cli->command->name,
+                             cli->words.v[0]);
     ACT_AUTOFREE char *question = act_sprintf("%s. Start it?", text);
     return cli_confirm(cli, question, err);
 }

@@ -200,7 +200,45 @@ static void push_age(struct act_strv *cells, const struct flow_run *run, const s
     act_strv_push(cells, text);
 }
 
-static void push_use(struct act_strv *cells, const struct flow_live *live, const struct top_look *look)
+/* Returns what a run uses, and means over those of a folded sweep that run. */
+static struct flow_live top_text_use_of(const struct top_row *row)
+{
+    struct flow_live use = {.busy = -1, .memory = -1};
+    double busy = 0, memory = 0;
+    int n_busy = 0, n_memory = 0;
+
+    for (size_t i = 0; i < (row->folded ? row->n_folded : 1); i++) {
+        const struct flow_board_run *run = row->folded ? row->folded[i] : row->run;
+        const struct flow_live *live = run->live;
+        if (!live || run->run.status.state != RUN_RUNNING)
+            continue;
+        use.has_gpus = use.has_gpus || live->has_gpus;
+        busy += live->busy >= 0 ? live->busy : 0;
+        memory += live->memory >= 0 ? live->memory : 0;
+        n_busy += live->busy >= 0;
+        n_memory += live->memory >= 0;
+    }
+    use.busy = n_busy ? busy / n_busy : -1;
+    use.memory = n_memory ? memory / n_memory : -1;
+    return use;
+}
+
+/* Tells whether processors are all that runs use, as far as is known: then the column is about those. */
+static bool use_is_of_cpus(const struct top_row *rows, size_t n)
+{
+    bool any = false;
+
+    for (size_t i = 0; i < n; i++) {
+        const struct flow_live use = top_text_use_of(&rows[i]);
+        if (use.busy >= 0 && use.has_gpus)
+            return false;
+        any = any || use.busy >= 0;
+    }
+    return any;
+}
+
+/* Adds "##... 40%"; "cpu  40%" of processors in a column about GPUs. */
+static void push_use(struct act_strv *cells, const struct flow_live *live, bool of_cpus, const struct top_look *look)
 {
     ACT_AUTO(act_buf) bar = {0};
 
@@ -209,9 +247,10 @@ static void push_use(struct act_strv *cells, const struct flow_live *live, const
         return;
     }
     int full = (int)lround(fmin(live->busy, 1) * BAR);
-    for (int i = 0; i < BAR; i++)
+    bool has_bar = live->has_gpus || of_cpus;
+    for (int i = 0; has_bar && i < BAR; i++)
         act_buf_adds(&bar, i < full ? (look->plain ? "#" : "\u2588") : look->plain ? "." : "\u2591");
-    act_buf_addf(&bar, "%4.0f%%%s", fmin(live->busy, 9.99) * 100, live->has_gpus ? "" : "  cpu");
+    act_buf_addf(&bar, "%*s%4.0f%%", has_bar ? 0 : -BAR, has_bar ? "" : "cpu", fmin(live->busy, 9.99) * 100);
     act_strv_push(cells, bar.data);
 }
 
@@ -264,6 +303,16 @@ static void top_text_add_said(struct act_buf *out, const struct flow_live *live,
     act_buf_addf(out, "%s%s", out->len ? ": " : "", progress ? progress : live->line);
 }
 
+/* Returns the line that explains a failure, where "rank 0 exited with status 1: " stands before it. */
+static const char *what_explains(const char *reason)
+{
+    static const char exited[] = " exited with status ";
+    const char *status = act_starts_with(reason, "rank ") ? strstr(reason, exited) : NULL;
+    const char *colon = status ? status + strlen(exited) + strspn(status + strlen(exited), "0123456789") : "";
+
+    return act_starts_with(colon, ": ") ? colon + strlen(": ") : reason;
+}
+
 /* Adds what a run says; if it does not run, why. */
 static void push_said(struct act_strv *cells, const struct flow_board_run *run, const struct top_look *look)
 {
@@ -273,7 +322,7 @@ static void push_said(struct act_strv *cells, const struct flow_board_run *run, 
     if (s->state == RUN_RUNNING && run->live)
         top_text_add_said(&text, run->live, look);
     else if (*s->reason)
-        act_buf_adds(&text, s->reason);
+        act_buf_adds(&text, look->columns > 0 ? what_explains(s->reason) : s->reason);
     act_strv_push(cells, text.len ? text.data : "-");
 }
 
@@ -305,7 +354,8 @@ static void push_name(struct act_strv *cells, const struct ledger_run *row, cons
     act_strv_take(cells, cut.data ? act_buf_steal(&cut) : act_strdup(""));
 }
 
-static void push_run(struct act_strv *cells, const struct flow_board_run *run, bool chosen, const struct top_look *look)
+static void push_run(struct act_strv *cells, const struct flow_board_run *run, bool chosen, bool of_cpus,
+                     const struct top_look *look)
 {
     const struct ledger_run *row = &run->run.row;
     const struct flow_live *live = run->run.status.state == RUN_RUNNING ? run->live : NULL;
@@ -315,33 +365,11 @@ static void push_run(struct act_strv *cells, const struct flow_board_run *run, b
     act_strv_push(cells, run_state_name(run->run.status.state));
     push_age(cells, &run->run, look);
     act_strv_push(cells, row->cluster);
-    push_use(cells, live, look);
+    push_use(cells, live, of_cpus, look);
     push_memory(cells, live);
     push_numbers(cells, live, look);
     push_name(cells, row, look);
     push_said(cells, run, look);
-}
-
-/* Returns means over the runs that run. */
-static struct flow_live top_text_use_of(const struct top_row *row)
-{
-    struct flow_live use = {.busy = -1, .memory = -1};
-    double busy = 0, memory = 0;
-    int n_busy = 0, n_memory = 0;
-
-    for (size_t i = 0; i < row->n_folded; i++) {
-        const struct flow_live *live = row->folded[i]->live;
-        if (!live || row->folded[i]->run.status.state != RUN_RUNNING)
-            continue;
-        use.has_gpus = use.has_gpus || live->has_gpus;
-        busy += live->busy >= 0 ? live->busy : 0;
-        memory += live->memory >= 0 ? live->memory : 0;
-        n_busy += live->busy >= 0;
-        n_memory += live->memory >= 0;
-    }
-    use.busy = n_busy ? busy / n_busy : -1;
-    use.memory = n_memory ? memory / n_memory : -1;
-    return use;
 }
 
 /* Adds "4 done  6 running  1 failed", without those that are none. */
@@ -366,7 +394,8 @@ static char *name_of_sweep(const struct top_row *row)
     return dot ? act_strndup(name, (size_t)(dot - name)) : act_strdup(name);
 }
 
-static void push_sweep(struct act_strv *cells, const struct top_row *row, bool chosen, const struct top_look *look)
+static void push_sweep(struct act_strv *cells, const struct top_row *row, bool chosen, bool of_cpus,
+                       const struct top_look *look)
 {
     const struct flow_live_number *best = top_best(row);
     const struct flow_live use = top_text_use_of(row);
@@ -382,7 +411,7 @@ static void push_sweep(struct act_strv *cells, const struct top_row *row, bool c
                    row->counts[RUN_FAILED]);
     push_age(cells, &oldest, look);
     act_strv_push(cells, row->run->run.row.cluster);
-    push_use(cells, &use, look);
+    push_use(cells, &use, of_cpus, look);
     push_memory(cells, &use);
     if (best)
         add_number(&number, best, 0, look);
@@ -425,12 +454,13 @@ static size_t drop_empty(struct cli_column *columns, struct act_strv *cells, str
 
 static void rows_text(const struct top_row *rows, size_t n, struct top_look *look, struct act_buf *out)
 {
+    bool of_cpus = use_is_of_cpus(rows, n);
     struct cli_column columns[COLUMNS] = {
         {"RUN", 'l', .rank = 0, .wide = 9},
         {"STATE", 'l', .rank = 0, .wide = 9, .is_state = true},
         {"AGE", 'r', .rank = 2, .wide = 6},
         {"CLUSTER", 'l', .rank = 7, .min = 7, .wide = 7},
-        {"GPU", 'l', .rank = 3, .min = 10, .wide = 10, .cut = CLI_CUT_PARTS},
+        {of_cpus ? "CPU" : "GPU", 'l', .rank = 3, .wide = 10},
         {"MEM", 'r', .rank = 6, .wide = 4},
         {"NUMBERS", 'l', .rank = 4, .min = 12, .wide = 12, .cut = CLI_CUT_PARTS},
         {"NAME", 'l', .rank = 1, .min = 8, .wide = 8, .cut = CLI_CUT_WORDS},
@@ -441,9 +471,9 @@ static void rows_text(const struct top_row *rows, size_t n, struct top_look *loo
     for (size_t i = 0; i < n; i++) {
         bool chosen = act_streq(rows[i].run->run.row.id, look->chosen);
         if (rows[i].folded)
-            push_sweep(&cells, &rows[i], chosen, look);
+            push_sweep(&cells, &rows[i], chosen, of_cpus, look);
         else
-            push_run(&cells, rows[i].run, chosen, look);
+            push_run(&cells, rows[i].run, chosen, of_cpus, look);
     }
     size_t left = look->columns > 0 ? drop_empty(columns, &cells, look) : COLUMNS;
     cli_table_text(columns, left, &cells, look->columns, look->coloured, out);
@@ -600,9 +630,10 @@ static void add_help(const struct top_look *look, struct act_strv *lines)
         {"r", "ask all clusters now"},
         {"h ?", "this help; any key leaves it"},
         {"q", "quit"},
-        {"", "IDLE: of all. YOURS: running+queued. AGE: runs, waits, is over for so long. GPU, MEM: of its GPUs (cpu: "
-             "of the processors). NUMBERS: what rank 0 repeats. SAYS: its last line, and how long ago. Of a sweep: "
-             "d done, r running, f failed."},
+        {"",
+         "IDLE: of all. YOURS: running+queued. AGE: runs, waits, is over for so long. GPU, MEM: of its GPUs (cpu, "
+         "CPU: of the processors). NUMBERS: what rank 0 repeats. SAYS: its last line, and how long ago. Of a sweep: "
+         "d done, r running, f failed."},
     };
     enum { KEYS = 10 }; /* columns */
 

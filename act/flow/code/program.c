@@ -95,6 +95,18 @@ static const char *rule_for(const struct package_list *list, const char *path)
     return NULL;
 }
 
+/* Returns the file of the package that a path may mean; NULL: none is near. It points into the list. */
+static const char *program_near_file(const struct package_list *list, const char *path)
+{
+    ACT_AUTOFREE const char **paths = act_calloc(list->n + 1, sizeof(*paths));
+    size_t n = 0;
+
+    for (size_t i = 0; i < list->n; i++)
+        if (S_ISREG(list->v[i].mode))
+            paths[n++] = list->v[i].path;
+    return n ? act_nearest(path, paths) : NULL;
+}
+
 static int missing(const struct place *p, const char *word, struct act_error *err)
 {
     ACT_AUTOFREE char *clean = act_path_clean(word);
@@ -107,7 +119,11 @@ static int missing(const struct place *p, const char *word, struct act_error *er
         return act_error_set(err, ACT_NOT_FOUND,
                              "'%s' is outside the project '%s', where commands start: runs have only what is in it",
                              word, p->config->project_root);
-    return act_error_set(err, ACT_NOT_FOUND, "there is no '%s' in the project '%s'", word, p->config->project_root);
+    const char *near = program_near_file(p->list, clean);
+    act_error_set(err, ACT_NOT_FOUND, "there is no '%s' in the project '%s'", word, p->config->project_root);
+    if (near)
+        act_error_hint(err, "did you mean '%s'?", near);
+    return -ACT_NOT_FOUND;
 }
 
 /* "./run.sh": a file of the package that may be executed. */
@@ -287,6 +303,7 @@ static int check_live(const struct place *p, const char *word, struct act_error 
 /* A word without a slash, which the shell would look up in PATH. Only of this machine is PATH known. */
 static int program_check_name(const struct place *p, const char *word, struct act_error *err)
 {
+    static const char *const usual[] = {"python3", "torchrun", "accelerate", "deepspeed", "bash", "make", NULL};
     const struct package_entry *e = find_packed(p->list, word);
     ACT_AUTOFREE char *program = proc_find_in_path(word);
     bool here = platform_find(p->config->platform)->about.is_here && !p->config->docker.image;
@@ -301,9 +318,12 @@ static int program_check_name(const struct place *p, const char *word, struct ac
         here = !act_starts_with(p->config->env.v[i], "PATH=");
     if (!here || may_bring_programs(p))
         return 0;
-    ACT_AUTOFREE char *python3 = act_streq(word, "python") ? proc_find_in_path("python3") : NULL;
-    return act_error_set(err, ACT_NOT_FOUND, "there is no program '%s' in PATH%s", word,
-                         python3 ? "; did you mean 'python3'?" : "");
+    const char *near = act_nearest(word, usual);
+    ACT_AUTOFREE char *found = near ? proc_find_in_path(near) : NULL;
+    act_error_set(err, ACT_NOT_FOUND, "there is no program '%s' in PATH", word);
+    if (found)
+        act_error_hint(err, "did you mean '%s'?", near);
+    return -ACT_NOT_FOUND;
 }
 
 static int program_check_word(const char *word, struct act_error *err)

@@ -36,36 +36,59 @@ static bool data_here_differs(const struct stat *own, const char *stored)
     return stat(stored, &there) < 0 || there.st_size != own->st_size || there.st_mtim.tv_sec < own->st_mtim.tv_sec;
 }
 
-/* Tells whether the project's folder has a file that is missing or different in the store. Every submit does this, so
- * it only looks at the first files; the others count as stored. */
-static bool has_unstored(const char *own, const char *stored)
+/* Returns a file of the project's folder, below that, that is missing or different in the store, and its time; NULL:
+ * there is none. Every submit does this, so it only looks at the first files; the others count as stored. New
+ * string. */
+static char *data_here_unstored(const char *own, const char *stored, int64_t *out_changed_s)
 {
     enum { GLANCE = 1000 };
     ACT_AUTOFREE char *root = act_strdup(own);
     FTS *tree = fts_open((char *[]){root, NULL}, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
     const FTSENT *e = NULL;
-    bool found = false;
+    char *found = NULL;
 
     for (int n = 0; tree && !found && n < GLANCE && (e = fts_read(tree)); n++) {
-        ACT_AUTOFREE char *there = act_sprintf("%s%s", stored, e->fts_path + strlen(root));
-        found = e->fts_info == FTS_F && data_here_differs(e->fts_statp, there);
+        const char *rel = e->fts_path + strlen(root);
+        ACT_AUTOFREE char *there = act_sprintf("%s%s", stored, rel);
+        if (e->fts_info != FTS_F || !data_here_differs(e->fts_statp, there))
+            continue;
+        found = act_strdup(rel + 1);
+        *out_changed_s = e->fts_statp->st_mtim.tv_sec;
     }
     if (tree)
         fts_close(tree);
     return found;
 }
 
-/* Notes once for each project and folder that runs use the project's own. */
-static void data_here_say(const char *project, const char *name)
+/* Says something of a folder of a project, unless that was the last that was said of it: mark tells. */
+static void data_here_say(const char *project, const char *name, const char *mark, const char *text)
 {
-    ACT_AUTOFREE char *index = flow_package_index(project), *said = act_sprintf("%s.own-%s", index, name);
+    enum { MAX_BYTES = 1 << 16 };
+    ACT_AUTOFREE char *index = flow_package_index(project), *path = act_sprintf("%s.own-%s", index, name);
+    ACT_AUTOFREE char *said = NULL;
     struct act_error err;
+    size_t len;
 
-    if (access(said, F_OK) == 0)
+    if (act_file_read(path, MAX_BYTES, &said, &len, &err) == 0 && strcmp(said, mark) == 0)
         return;
-    act_note("%s  the project's own folder, as the store has none; 'a u %s' stores it", name, name);
-    if (act_file_write_quickly(said, "", 0, 0600, &err) < 0)
+    act_note("%s  %s; 'a u %s' stores it", name, text, name);
+    if (act_file_write_quickly(path, mark, strlen(mark), 0600, &err) < 0)
         act_trace("data", "%s", act_error_text(&err));
+}
+
+/* Says that the store's folder is used although the project's own differs. A user who configured a store knows. */
+static void data_here_say_differs(const struct config *config, const struct config_folder *from,
+                                  const struct run_folder *folder, const char *own)
+{
+    int64_t changed_s = 0;
+    ACT_AUTOFREE char *file = config_is_built_in(from) ? data_here_unstored(own, folder->link, &changed_s) : NULL;
+
+    if (!file)
+        return;
+    ACT_AUTOFREE char *text =
+        act_sprintf("as the store has it, from which the project's own folder differs (%s)", file);
+    ACT_AUTOFREE char *mark = act_sprintf("%s %lld", file, (long long)changed_s);
+    data_here_say(config->project_root, folder->name, mark, text);
 }
 
 void flow_use_here(const struct config *config, const struct config_folder *from, struct run_folder *folder)
@@ -75,12 +98,10 @@ void flow_use_here(const struct config *config, const struct config_folder *from
     if (config_is_place(from) || !see_the_project(config, from) || !folder->link || !flow_has_content(own))
         return;
     if (flow_has_content(folder->link)) {
-        if (config_is_built_in(from) && has_unstored(own, folder->link)) /* a user who configured a store knows */
-            act_note("%s  what the store has, not the project's own folder; 'a u %s' stores that", folder->name,
-                     folder->name);
+        data_here_say_differs(config, from, folder, own);
         return;
     }
-    data_here_say(config->project_root, folder->name);
+    data_here_say(config->project_root, folder->name, "", "the project's own folder, as the store has none");
     free(folder->store);
     folder->store = act_sprintf("folder:%s", config->project_root);
     act_str_replace(&folder->path, folder->name);

@@ -1,6 +1,7 @@
 /* files.c - the files that a run has written: its logs, and what is in its mapped folders as they were mapped then. In
- * a folder the run's are those that were written between its start and its end, or that have its id in their path.
- * Another run may have written there meanwhile.
+ * a folder the run's are those that were written between its start and its end, or that have its id in their path;
+ * where a store tells only when they came, those that came until a while later. Another run may have written there
+ * meanwhile.
  */
 #include <string.h>
 
@@ -26,12 +27,14 @@ void flow_files_release(struct flow_files *files)
 
 struct flow_span flow_span_of(const struct flow_run *run)
 {
-    enum { LATE_S = 600 }; /* so long after its end something may still be sent */
+    enum { LATE_S = 600 };
     const struct run_status *s = &run->status;
+    int64_t end_s = s->ended_unix_s > 0 ? s->ended_unix_s : act_now_unix_s();
 
     return (struct flow_span){.id = run->row.id,
                               .from_s = s->started_unix_s > 0 ? s->started_unix_s : run->row.created_unix_s,
-                              .to_s = (s->ended_unix_s > 0 ? s->ended_unix_s : act_now_unix_s()) + LATE_S};
+                              .to_s = end_s,
+                              .sent_to_s = end_s + LATE_S};
 }
 
 static int64_t files_changed_s(const struct store_entry *entry)
@@ -43,7 +46,9 @@ bool flow_span_has(const struct flow_span *span, const struct store_entry *entry
 {
     int64_t at_s = files_changed_s(entry);
 
-    return (at_s >= span->from_s && at_s <= span->to_s) || strstr(rel, span->id);
+    int64_t to_s = entry->mtime_ns ? span->to_s : span->sent_to_s;
+
+    return (at_s >= span->from_s && at_s <= to_s) || strstr(rel, span->id);
 }
 
 /* ---- its files */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/path.h"
 #include "flow/data/of_run.h"
 #include "flow/look/parts.h"
 #include "transfer/transfer.h"
@@ -53,6 +54,20 @@ static bool is_written_to(const struct run_folder *f)
     return f->mode == RUN_FOLDER_RW_MOUNT || f->mode == RUN_FOLDER_UPLOAD;
 }
 
+/* Tells whether a folder lies in another one that is looked into, so that its files would count twice. */
+static bool is_in_another(const struct run_spec *spec, size_t at)
+{
+    const struct run_folder *f = &spec->folders[at];
+
+    for (size_t i = 0; i < spec->n_folders; i++) {
+        const struct run_folder *other = &spec->folders[i];
+        if (i != at && is_written_to(other) && strcmp(f->store, other->store) == 0 &&
+            act_path_is_within(f->path, other->path) && (i < at || strcmp(f->path, other->path) != 0))
+            return true;
+    }
+    return false;
+}
+
 static void look_into_all(struct flow *project, struct flow_report *out)
 {
     const struct flow_run *run = out->run;
@@ -63,7 +78,7 @@ static void look_into_all(struct flow *project, struct flow_report *out)
         const struct run_folder *f = &run->spec.folders[i];
         s.folder = f->name;
         s.left = LOOKED_AT;
-        if (is_written_to(f) && look_into(project, f, &s, &err) < 0)
+        if (is_written_to(f) && !is_in_another(&run->spec, i) && look_into(project, f, &s, &err) < 0)
             act_warn("not all that '%s' wrote into '%s' is known: %s", run->row.id, f->name, act_error_text(&err));
     }
 }

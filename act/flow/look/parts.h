@@ -36,10 +36,11 @@ int flow_here_tail(const struct flow_here *here, const struct store_entry *file,
 
 /* ---- files.c */
 
-/* The time in which a run may have written; the id is not owned. */
+/* The time in which a run may have written, Unix time; the id is not owned. */
 struct flow_span {
     const char *id;
-    int64_t from_s, to_s; /* Unix time */
+    int64_t from_s, to_s;
+    int64_t sent_to_s; /* of files of which a store tells only when they came: some may be sent after its end */
 };
 struct flow_span flow_span_of(const struct flow_run *run);
 /* Tells whether a file at rel in a folder of the run is one that it wrote, as far as that can be known. */

@@ -43,6 +43,17 @@ static const char *near_tag_of(const char *value, const struct act_strv *tags)
     return NULL;
 }
 
+/* Returns the first name of a run of the sweep that word is the name of; NULL: it is none. */
+static const char *near_in_sweep(const char *word, const struct act_strv *names)
+{
+    size_t len = strlen(word);
+
+    for (size_t i = names->n; i-- > 0;)
+        if (act_starts_with(names->v[i], word) && names->v[i][len] == '.')
+            return names->v[i];
+    return NULL;
+}
+
 char *flow_near_run(struct flow *flow, const char *word)
 {
     ACT_AUTO(act_strv) names = {0};
@@ -52,6 +63,10 @@ char *flow_near_run(struct flow *flow, const char *word)
     if (act_strv_has(&names, word))
         return act_strdup("; the runs of that name have ended");
     const char *tag = act_strv_has(&tags, word) ? word : near_tag_of(word, &tags);
+    const char *point = near_in_sweep(word, &names);
+    if (point)
+        return act_sprintf("; it is a sweep: name one of its runs, such as '%s'; 'a q --tag sweep=%s' lists them",
+                           point, word);
     const char *near = names.n ? act_nearest(word, (const char *const *)names.v) : NULL;
     if (tag)
         return act_sprintf("; it is a tag: 'a q --tag %s' lists the runs with it", tag);

@@ -48,6 +48,9 @@ void flow_known_labels(struct flow *flow, struct act_strv *names, struct act_str
 char *flow_near_run(struct flow *flow, const char *word);
 /* Returns the URL of the run's web page, a new string; NULL: it has none. */
 char *flow_page(struct flow *flow, const struct flow_run *run);
+/* Returns the folder where a run that has begun works, its own copy of the project, as a new string; NULL: it is not
+ * known. */
+char *flow_code_folder(struct flow *flow, const struct flow_run *run);
 /* Returns the exit status that stands for the run, as a shell has it: 0, that of the first rank that failed, or 143 if
  * the run was canceled. */
 int flow_exit_status(const struct run_status *status);

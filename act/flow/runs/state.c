@@ -234,6 +234,16 @@ char *flow_page(struct flow *flow, const struct flow_run *run)
     return platform_page(platform, run->row.id);
 }
 
+char *flow_code_folder(struct flow *flow, const struct flow_run *run)
+{
+    struct platform *platform;
+    struct act_error ignored;
+
+    if (!run->status.started_unix_s || flow_platform_of(flow, &run->row, &platform, &ignored) < 0)
+        return NULL;
+    return platform_code_folder(platform, &run->spec);
+}
+
 int flow_exit_status(const struct run_status *status)
 {
     switch (status->state) {

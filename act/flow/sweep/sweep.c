@@ -185,10 +185,20 @@ static int sweep_find_active(struct sweep *s, struct act_error *err)
     return rc;
 }
 
+static void sweep_still_waits(void *arg, const struct flow_runs *runs, size_t n_ended)
+{
+    const struct sweep *s = arg;
+
+    (void)runs;
+    (void)n_ended;
+    if (s->io->each)
+        s->io->each(s->io->arg, s->record.done);
+}
+
 /* Waits until another one may run. */
 static int wait_for_room(struct sweep *s, struct act_error *err)
 {
-    const struct flow_waiting how = {.any = true};
+    const struct flow_waiting how = {.any = true, .each = sweep_still_waits, .arg = s};
     int rc = 0;
 
     while (rc == 0 && s->active.n >= (size_t)s->io->max_parallel) {
@@ -493,5 +503,27 @@ int flow_find_sweep(struct flow *flow, const char *piece, char **out, struct act
     if (rc == 0 && found->n != 1)
         return not_one(piece, found, err);
     *out = rc == 0 ? act_strdup(found->v[0]) : NULL;
+    return rc;
+}
+
+int flow_runs_of_sweep(struct flow *flow, const char *word, struct act_strv *ids, struct act_error *err)
+{
+    const struct flow_table table = {.own = true, .as_known = true};
+    ACT_AUTO(flow_runs) runs = {0};
+    ACT_AUTOFREE char *sweep = NULL;
+    int rc = flow_list_runs(flow, &table, &runs, err);
+
+    for (size_t i = 0; rc == 0 && i < runs.n; i++) {
+        ACT_AUTOFREE char *id = flow_sweep_of(&runs.v[i].row);
+        if (act_streq(runs.v[i].row.name, word))
+            return 0;
+        if (id && !sweep && (strcmp(id, word) == 0 || sweep_is_called(&runs.v[i].row, word)))
+            sweep = act_strdup(id);
+    }
+    for (size_t i = runs.n; rc == 0 && sweep && i-- > 0;) {
+        ACT_AUTOFREE char *id = flow_sweep_of(&runs.v[i].row);
+        if (act_streq(id, sweep))
+            act_strv_push(ids, runs.v[i].row.id);
+    }
     return rc;
 }

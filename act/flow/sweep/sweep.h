@@ -30,7 +30,8 @@ struct flow_sweep {
     bool after_any;
     bool dry_run;           /* only fill spec */
     struct flow_init *code; /* as in struct flow_submit */
-    /* Called after each step, with how many points there are submitted now; may be NULL. */
+    /* Called after each step, and while there is no room for the next one, with how many points there are submitted
+     * now; may be NULL. */
     void (*each)(void *arg, int64_t done);
     int (*confirm)(void *arg, const char *question, struct act_error *err); /* as in struct flow_submit */
     void *arg;
@@ -48,5 +49,8 @@ char *flow_sweep_of(const struct ledger_run *row);
 /* Finds the sweep that piece means: "@" the last one, else the one that --name called so, else the one whose id begins
  * with it. *out is a new string. Several: -ACT_USAGE; none: -ACT_NOT_FOUND. */
 int flow_find_sweep(struct flow *flow, const char *piece, char **out, struct act_error *err) ACT_NODISCARD;
+/* Adds the ids of the runs, the oldest first, of the sweep whose name or whole id word is, as the ledger knows them. It
+ * is none, or a run has this name: adds nothing. */
+int flow_runs_of_sweep(struct flow *flow, const char *word, struct act_strv *ids, struct act_error *err) ACT_NODISCARD;
 
 #endif
