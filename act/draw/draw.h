@@ -65,7 +65,8 @@ void draw_escaped(struct act_buf *out, const char *text);
 
 /* Returns the sheet for a figure: light or dark as the reader's system has it, light on paper. */
 const char *draw_style(void);
-/* Appends a <figure>. */
+/* Appends a <figure>, whose <svg> says the ranges of its axes, so that a script can read the values off its curves:
+ * data-axes="X_LOW X_HIGH Y_LOW Y_HIGH". */
 void draw_figure(const struct draw_chart *chart, struct act_buf *out);
 /* Appends a picture of its own, with its sheet. */
 void draw_svg(const struct draw_chart *chart, struct act_buf *out);

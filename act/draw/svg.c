@@ -8,14 +8,15 @@
 /* The lines of a curve are drawn in whole units of this box, which is then stretched. */
 enum { BOX_WIDTH = 1000, BOX_HEIGHT = 400 };
 
-/* The colours have a contrast of at least 3:1 to the background of their theme. */
+/* The colours have a contrast of at least 3:1 to the background of their theme, and any two of a theme differ also for
+ * who does not see red, green or blue: tests/e2e/test_pages.py. */
 static const char style[] =
     ":root{color-scheme:light dark;--back:#fff;--text:#1c2430;--dim:#57606a;--line:#d0d7de;--box:#f6f8fa;"
-    "--c0:#0969da;--c1:#bc4c00;--c2:#1a7f37;--c3:#8250df;--c4:#cf222e;--c5:#6e5a00;--c6:#0a7a8c;--c7:#bf3989}"
+    "--c0:#1207aa;--c1:#f26304;--c2:#41a469;--c3:#d156f2;--c4:#525301;--c5:#08719b;--c6:#c50557;--c7:#802dd5}"
     "@media(prefers-color-scheme:dark){:root{--back:#0d1117;--text:#e6edf3;--dim:#9198a1;--line:#3d444d;--box:#161b22;"
-    "--c0:#58a6ff;--c1:#f0883e;--c2:#3fb950;--c3:#bc8cff;--c4:#ff7b72;--c5:#d29922;--c6:#39c5cf;--c7:#f778ba}}"
+    "--c0:#7388fe;--c1:#fd830f;--c2:#1af7ad;--c3:#c40fa3;--c4:#f0f229;--c5:#29befa;--c6:#f3154e;--c7:#7c44ef}}"
     "@media print{:root{color-scheme:light;--back:#fff;--text:#000;--dim:#444;--line:#bbb;--box:#fff;"
-    "--c0:#0969da;--c1:#bc4c00;--c2:#1a7f37;--c3:#8250df;--c4:#cf222e;--c5:#6e5a00;--c6:#0a7a8c;--c7:#bf3989}}"
+    "--c0:#1207aa;--c1:#f26304;--c2:#41a469;--c3:#d156f2;--c4:#525301;--c5:#08719b;--c6:#c50557;--c7:#802dd5}}"
     ".plot path,.plot line{fill:none;vector-effect:non-scaling-stroke}"
     ".plot path{stroke-width:1.5;stroke-linejoin:round}.plot path.d{stroke-dasharray:5 3}"
     ".grid{stroke:var(--line);stroke-width:1}.mark{stroke:var(--text);stroke-width:1.5;stroke-dasharray:2 3}"
@@ -187,9 +188,9 @@ void draw_figure(const struct draw_chart *chart, struct act_buf *out)
         act_buf_addf(out, "<span>%s</span>", text);
     }
     act_buf_addf(out,
-                 "</div><svg class=\"plot\" viewBox=\"0 0 %d %d\" preserveAspectRatio=\"none\" role=\"img\" "
-                 "aria-label=\"",
-                 BOX_WIDTH, BOX_HEIGHT);
+                 "</div><svg class=\"plot\" viewBox=\"0 0 %d %d\" preserveAspectRatio=\"none\" "
+                 "data-axes=\"%.12g %.12g %.12g %.12g\" role=\"img\" aria-label=\"",
+                 BOX_WIDTH, BOX_HEIGHT, axes.x_low, axes.x_high, axes.y_low, axes.y_high);
     add_summary(out, chart);
     act_buf_adds(out, "\">");
     add_plot(out, chart, &axes);

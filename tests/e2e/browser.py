@@ -8,6 +8,8 @@ import tempfile
 
 import pytest
 
+from waiting import until
+
 PROGRAM = shutil.which("chromium")
 
 
@@ -64,7 +66,7 @@ class Browser:
         self.call("Emulation.setEmulatedMedia", media=media,
                   features=[{"name": "prefers-color-scheme", "value": scheme}])
         self.events.clear()
-        self.call("Page.navigate", url=path if str(path).startswith("http:") else f"file://{path}")
+        self.call("Page.navigate", url=path if str(path).startswith(("http:", "about:")) else f"file://{path}")
         while not any(e.get("method") == "Page.loadEventFired" for e in self.events):
             self.events.append(self.message())
         self.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
@@ -77,6 +79,59 @@ class Browser:
         answer = self.call("Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True)
         assert "exceptionDetails" not in answer, answer
         return answer["result"].get("value")
+
+    # ---- what a person does
+
+    def until(self, expression, what):
+        """Waits until an expression of the page is true, and returns it."""
+        return until(lambda: self.evaluate(expression), what)
+
+    def place(self, selector, part=(0.5, 0.5)):
+        """Where an element is, once it can be seen."""
+        find = f"""(() => {{
+            const node = document.querySelector({json.dumps(selector)});
+            if (!node) return null;
+            node.scrollIntoView({{block: "center"}});
+            const box = node.getBoundingClientRect();
+            return box.width ? [box.left + box.width * {part[0]}, box.top + box.height * {part[1]}] : null;
+        }})()"""
+        return self.until(find, f"there is {selector}")
+
+    def mouse(self, kind, place, **more):
+        self.call("Input.dispatchMouseEvent", type=kind, x=place[0], y=place[1], **more)
+
+    def hover(self, selector, part=(0.5, 0.5)):
+        self.mouse("mouseMoved", self.place(selector, part))
+
+    def click(self, selector, part=(0.5, 0.5)):
+        place = self.place(selector, part)
+        for kind in ("mouseMoved", "mousePressed", "mouseReleased"):
+            self.mouse(kind, place, button="left", clickCount=1)
+
+    def drag(self, selector, begin, end):
+        """From one part of an element's width to another."""
+        first, last = self.place(selector, (begin, 0.5)), self.place(selector, (end, 0.5))
+        self.mouse("mouseMoved", first)
+        self.mouse("mousePressed", first, button="left", buttons=1, clickCount=1)
+        for n in range(1, 6):
+            self.mouse("mouseMoved", [a + (b - a) * n / 5 for a, b in zip(first, last)], button="left", buttons=1)
+        self.mouse("mouseReleased", last, button="left", clickCount=1)
+
+    def type(self, text):
+        self.call("Input.insertText", text=text)
+
+    def press(self, key):
+        codes = {"Tab": 9, "Enter": 13, "Escape": 27, " ": 32, "ArrowLeft": 37, "ArrowRight": 39}
+        text = {"Enter": "\r", " ": " "}.get(key, key if len(key) == 1 else "")
+        for kind in ("keyDown", "keyUp"):
+            self.call("Input.dispatchKeyEvent", type=kind, key=key, windowsVirtualKeyCode=codes.get(key, 0),
+                      **({"text": text} if text and kind == "keyDown" else {}))
+
+    def shot(self, path, whole=False):
+        """A picture of the window, or of the whole page."""
+        data = self.call("Page.captureScreenshot", captureBeyondViewport=whole)["data"]
+        with open(path, "wb") as file:
+            file.write(base64.b64decode(data))
 
     def pdf(self):
         return base64.b64decode(self.call("Page.printToPDF", printBackground=False)["data"])

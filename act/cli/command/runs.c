@@ -241,8 +241,8 @@ const struct cli_command cli_run_commands[] = {
                 "several runs: from the first), why it ended as it did, curves of the numbers in a rank's log (by\n"
                 "default the first rank that prints any), what each node used, the ends of the logs, and all files\n"
                 "with their sizes.\n"
-                "It has no scripts, loads nothing from elsewhere, and can be printed. Fetches the logs as 'a q RUN'\n"
-                "does.",
+                "Its curves can be read off and zoomed; it loads nothing from elsewhere, and can be printed. Fetches\n"
+                "the logs as 'a q RUN' does.",
      .options = "cluster no-logs no-full-logs rank name tag metric lowest highest output",
      N_RUNS(0, ANY),
      .sweeps = true,
@@ -270,14 +270,14 @@ const struct cli_command cli_run_commands[] = {
      .run = cmd_plot},
     {.name = "ui",
      .synopsis = "[--port N] [--open]",
-     .summary = "the runs and their reports in a browser, kept up to date",
+     .summary = "the runs, their curves and logs in a browser, kept up to date",
      .examples = "a ui                        prints the address; Ctrl-C ends it\n"
                  "a ui --open                 and opens it\n"
                  "a ui --tag sweep=7          begins with those tagged so\n"
                  "a ui --port 8080            for ssh -L 8080:localhost:8080 LOGIN_NODE, from where the browser is\n",
-     .details = "A table of all runs, with links to the page of each, as 'a report' makes it, and to several in one\n"
-                "picture. Nothing can be changed there. Active runs are refreshed every 10 seconds, however many\n"
-                "browsers are open; the pages have no scripts.\n"
+     .details = "All runs in a table to filter and sort; the page of each, with its curves and log; several side by\n"
+                "side; the clusters. Nothing can be changed there. What is active is refreshed every 10 seconds,\n"
+                "however many browsers are open. The pages can also be read without scripts.\n"
                 "It listens on 127.0.0.1 only. The address contains a new key each time: whoever has it sees all that\n"
                 "you see, so keep it to yourself. Runs of projects that are not trusted show what is known here, and\n"
                 "name 'a trust'. Exit status 0 after Ctrl-C.",

@@ -32,12 +32,15 @@ void page_clusters(const json_t *clusters, const struct page_live *live, struct 
     size_t i;
     json_t *row;
 
-    page_begin("Clusters", true, out);
+    page_begin(&(struct page_head){.kind = PAGE_CLUSTERS, .title = "Clusters"}, out);
     page_add_live(live, false, out);
-    act_buf_adds(out, "<h1>Clusters</h1>\n<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"clusters\">\n"
-                      "<table class=\"runs\"><thead><tr><th scope=\"col\">cluster</th><th scope=\"col\">nodes idle</th>"
-                      "<th scope=\"col\">GPUs idle</th><th scope=\"col\">my runs</th><th scope=\"col\">my queue</th>"
-                      "<th scope=\"col\">why it does not answer</th></tr></thead><tbody>\n");
+    act_buf_adds(
+        out,
+        "<h1>Clusters</h1>\n<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"clusters\">\n"
+        "<table class=\"runs\"><thead><tr><th scope=\"col\">Cluster</th><th scope=\"col\" class=\"n\">Nodes free</th>"
+        "<th scope=\"col\" class=\"n\">GPUs free</th><th scope=\"col\" class=\"n\">Yours running</th>"
+        "<th scope=\"col\" class=\"n\">Yours queued</th>"
+        "<th scope=\"col\">Why it does not answer</th></tr></thead><tbody>\n");
     json_array_foreach(clusters, i, row) clusters_page_add_row(out, row);
     act_buf_adds(out, "</tbody></table>\n</div>\n");
     page_end(out);

@@ -71,7 +71,7 @@ struct made *made_new(struct engine *engine)
     struct made *made = act_calloc(1, sizeof(*made));
 
     made->engine = engine;
-    made->policy = page_policy(true);
+    made->policy = page_policy();
     for (size_t i = 0; i < KEPT; i++)
         made->v[i].all = made;
     made->behind.all = made;

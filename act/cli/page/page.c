@@ -16,13 +16,6 @@ static bool page_is_live(const struct page_job *job)
     return job->refresh_s > 0 && !act_streq(page_asked(job, "live", 0), "0");
 }
 
-/* For browsers without scripts. */
-static void page_add_refresh(struct page_job *job)
-{
-    if (page_is_live(job))
-        act_buf_addf(&job->body, "<noscript><meta http-equiv=\"refresh\" content=\"%d\"></noscript>\n", job->refresh_s);
-}
-
 int page_make_table(struct page_job *job, struct act_error *err)
 {
     struct cli *cli = job->cli;
@@ -42,7 +35,6 @@ int page_make_table(struct page_job *job, struct act_error *err)
         return rc;
     job->refresh_s = PAGE_REFRESH_S;
     page_runs(&runs, &filter, &(struct page_live){page_job_said(job), page_is_live(job), query}, &job->body);
-    page_add_refresh(job);
     return 0;
 }
 
@@ -62,8 +54,6 @@ int page_make_reports(struct page_job *job, struct act_error *err)
         rc = act_error_set(err, ACT_NOT_FOUND, "no run is tagged so, or has such a name");
     if (rc == 0)
         page_write(reports, n, NULL, &live, &job->body);
-    if (rc == 0)
-        page_add_refresh(job);
     for (size_t i = 0; i < n; i++)
         flow_report_release(&reports[i]);
     return rc;

@@ -1,5 +1,6 @@
-/* page.h - pages of HTML: a report as one file, and those that 'a ui' shows. No script, nothing from elsewhere,
- * and under their policy nothing could be. */
+/* page.h - pages of HTML: a report as one file, and those that 'a ui' shows. They are complete without a script; the
+ * one that they bring (assets/README.md) makes them live. Under their policy no other one runs, and nothing comes from
+ * elsewhere. */
 #ifndef ACT_CLI_PAGE_PAGE_H
 #define ACT_CLI_PAGE_PAGE_H
 
@@ -44,26 +45,41 @@ void page_clusters(const json_t *clusters, const struct page_live *live, struct 
 /* Appends a page that says something. */
 void page_message(const char *title, const char *text, struct act_buf *out);
 
-/* Returns the policy of all pages, for a header: it allows the sheet and, if has_form, what is asked of the page's
- * own server. New string. */
-char *page_policy(bool has_form);
+/* Returns the policy of what 'a ui' serves, for a header. New string. */
+char *page_policy(void);
 
 /* The line before a page that "a __page" prints, with the seconds behind it. */
 #define PAGE_REFRESH "refresh "
 
 /* ---- parts.c: what pages are made of */
 
-/* Appends everything before what a page shows, which is ended by page_end(). has_form: see page_policy(). */
-void page_begin(const char *title, bool has_form, struct act_buf *out);
+/* Which page it is, as the script needs to know. */
+enum page_kind { PAGE_RUNS, PAGE_RUN, PAGE_COMPARE, PAGE_CLUSTERS, PAGE_REPORT, PAGE_MESSAGE };
+struct page_head {
+    enum page_kind kind;
+    const char *title;
+    int refresh_s; /* a browser without scripts is to ask again after so long; 0: it is not */
+};
+/* Appends everything before what a page shows, which is ended by page_end(). */
+void page_begin(const struct page_head *head, struct act_buf *out);
 void page_end(struct act_buf *out);
 /* Appends the lines at the top of a page of 'a ui'; live NULL: none. */
 void page_add_live(const struct page_live *live, bool is_table, struct act_buf *out);
+/* Appends the name of a state, which the sheet gives its colour and shape. */
+void page_add_state(struct act_buf *out, enum run_state state);
 /* Adds a value to the query of a URL; NULL: none. Not yet HTML: draw_escaped(). */
 void page_add_query(struct act_buf *query, const char *name, const char *value);
 /* Appends a text from outside, between pieces of HTML. */
 void page_add_text(struct act_buf *out, const char *before, const char *text, const char *after);
 /* Does the same with at most 500 bytes of the text, whole characters. */
 void page_add_short(struct act_buf *out, const char *before, const char *text, const char *after);
+
+/* ---- assets.c */
+
+/* Returns the script of all pages; constant. */
+const char *page_script(void);
+/* Returns the sheet of all pages. New string. */
+char *page_sheet(void);
 
 /* Makes the chart of one key of several runs; the runs without it have no curve. curves has room for n, and must
  * live as long as the chart. out->n 0: none has it. Each curve gets at most points points. */

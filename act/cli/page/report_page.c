@@ -5,10 +5,13 @@
 
 #include "base/clock.h"
 #include "base/units.h"
+#include "cli/page/api.h"
+#include "cli/page/job.h"
 #include "cli/page/page.h"
 #include "cli/print/print.h"
 #include "cli/runs/runs.h"
 #include "cli/screen/live.h"
+#include "codec/json.h"
 #include "diagnose/diagnose.h"
 
 enum {
@@ -34,7 +37,7 @@ static void page_add_time(struct act_buf *out, const char *name, int64_t unix_s)
 
     if (unix_s <= 0)
         return;
-    act_time_to_iso(unix_s, text);
+    act_time_to_local(unix_s, text);
     add_field(out, name, text);
 }
 
@@ -82,9 +85,11 @@ static void add_overview(struct act_buf *out, const struct flow_report *r)
     ACT_AUTOFREE char *tags = cli_tags_text(&run->row);
 
     act_buf_adds(out, "<table><tbody>\n");
-    add_field(out, "name", run->row.name);
+    add_field(out, "id", run->row.id);
     add_field(out, "tags", tags);
-    add_field(out, "state", run_state_name(s->state));
+    act_buf_adds(out, "<tr><th scope=\"row\">state</th><td>");
+    page_add_state(out, s->state);
+    act_buf_adds(out, "</td></tr>\n");
     add_field(out, "reason", s->reason);
     add_field(out, "command", run->row.command);
     add_field(out, "project", run->row.project);
@@ -113,9 +118,10 @@ static void add_attempts(struct act_buf *out, const struct flow_report *r)
         const struct run_status *s = &r->attempts[i].status;
         char started[ACT_TIME_TEXT] = "-";
         if (s->started_unix_s > 0)
-            act_time_to_iso(s->started_unix_s, started);
-        act_buf_addf(out, "<tr><td>%d</td><td>%s</td><td>%s</td><td>", r->attempts[i].number, run_state_name(s->state),
-                     started);
+            act_time_to_local(s->started_unix_s, started);
+        act_buf_addf(out, "<tr><td>%d</td><td>", r->attempts[i].number);
+        page_add_state(out, s->state);
+        act_buf_addf(out, "</td><td>%s</td><td>", started);
         page_add_short(out, "", s->reason, "</td></tr>\n");
     }
     act_buf_adds(out, "</tbody></table>\n");
@@ -127,9 +133,13 @@ static void add_why(struct act_buf *out, const struct flow_report *r)
 {
     const struct flow_why *why = &r->why;
 
-    if (!r->has_why || (why->attempt == 0 && !why->rule && why->said.n == 0))
+    bool failed = r->run->status.state == RUN_FAILED;
+
+    if (!r->has_why || !(failed || r->run->status.state == RUN_QUEUED) ||
+        (why->attempt == 0 && !why->rule && why->said.n == 0))
         return;
-    act_buf_adds(out, "<h2>Why</h2>\n<div class=\"why\">\n");
+    act_buf_addf(out, "<h2>%s</h2>\n<div class=\"why%s\">\n", failed ? "Why it failed" : "What it waits for",
+                 failed ? " bad" : "");
     if (why->attempt > 0 && why->rank >= 0) {
         act_buf_addf(out, "<p><strong>rank %d</strong>%s", why->rank, why->node ? " on node " : "");
         page_add_short(out, "", why->node ? why->node : "", " failed first</p>\n");
@@ -227,7 +237,8 @@ void page_key_chart(struct numbers *const *numbers, const struct flow_run *const
             out->title = found->name;
             out->x_name = numbers_by_name(found->by);
         }
-        curves[out->n++] = (struct draw_curve){.label = runs[i]->row.id, .series = &found->series};
+        curves[out->n++] = (struct draw_curve){.label = runs[i]->row.name ? runs[i]->row.name : runs[i]->row.id,
+                                               .series = &found->series};
     }
 }
 
@@ -274,13 +285,13 @@ static void add_numbers(struct act_buf *out, struct flow_report *reports, size_t
     page_list_keys(numbers, n, &keys);
     size_t shown = keys.n < KEYS_SHOWN ? keys.n : KEYS_SHOWN, points = KEY_POINTS / n / (shown ? shown : 1);
     points = points < LEAST_POINTS ? LEAST_POINTS : points > MOST_POINTS ? MOST_POINTS : points;
-    act_buf_adds(out, "<h2>Numbers in the logs</h2>\n");
+    act_buf_adds(out, "<h2>Curves</h2>\n<div data-tools=\"curves\"></div>\n");
     if (keys.n == 0)
-        act_buf_adds(out, "<p class=\"dim\">none were found</p>\n");
+        act_buf_adds(out, "<p class=\"dim\">The logs have no numbers with names.</p>\n");
     act_buf_adds(out, "<div class=\"grid-of\">\n");
     for (size_t i = 0; i < shown; i++) {
         page_key_chart(numbers, runs, n, keys.v[i], points, curves, &chart);
-        act_buf_adds(out, "<div>");
+        page_add_text(out, "<div data-key=\"", chart.title, "\">");
         draw_figure(&chart, out);
         add_odd_note(out, &chart);
         act_buf_adds(out, "</div>\n");
@@ -390,7 +401,7 @@ static void add_use_chart(struct act_buf *out, const struct flow_node_use *node,
 
     for (int i = 0; i < (row->of_gpus ? node->gpus : row->n); i++) {
         const struct series *s = &node->curves[row->of_gpus ? row->curves[0].what + i : row->curves[i].what];
-        if (s->n == 0)
+        if (s->n < 2) /* one sample is no curve */
             continue;
         act_strv_pushf(&labels, row->of_gpus ? "GPU %d" : "%.0d%s", row->of_gpus ? i : 0, row->curves[i % 4].label);
         curves[chart.n++] = (struct draw_curve){.series = s, .label = labels.v[labels.n - 1]};
@@ -398,7 +409,9 @@ static void add_use_chart(struct act_buf *out, const struct flow_node_use *node,
     if (chart.n == 0)
         return;
     chart.gap = gap_of(curves[0].series);
+    act_buf_addf(out, "<div data-unit=\"%s\">", row->unit == DRAW_SHARE ? "share" : "bytes");
     draw_figure(&chart, out);
+    act_buf_adds(out, "</div>\n");
 }
 
 static void add_attempts_note(struct act_buf *out, const struct timeline *t)
@@ -423,8 +436,9 @@ static void page_add_nodes(struct act_buf *out, const struct flow_report *r)
     if (r->n_nodes == 0)
         return;
     find_timeline(r, &t);
-    act_time_to_iso((int64_t)t.from, from);
-    act_buf_addf(out, "<h2>Nodes</h2>\n<p class=\"note\">Time is counted from %s.</p>\n", from);
+    act_time_to_local((int64_t)t.from, from);
+    act_buf_addf(
+        out, "<h2>Nodes</h2>\n<div data-tools=\"use\"></div>\n<p class=\"note\">Time is counted from %s.</p>\n", from);
     add_attempts_note(out, &t);
     for (size_t i = 0; i < r->n_nodes; i++) {
         page_add_text(out, "<section>\n<h3>Node ", r->nodes[i].name, "</h3>\n<div class=\"grid-of\">\n");
@@ -513,9 +527,9 @@ static void page_add_files(struct act_buf *out, const struct flow_report *r)
 
 static void page_add_run(struct act_buf *out, struct flow_report *r, bool is_alone)
 {
-    act_buf_addf(out, "<section>\n%s", is_alone ? "<h1>Run " : "<h2>Run ");
-    draw_escaped(out, r->run->row.id);
-    act_buf_adds(out, is_alone ? "</h1>\n" : "</h2>\n");
+    act_buf_addf(out, "<section>\n<h%d>", is_alone ? 1 : 2);
+    page_add_short(out, "", r->run->row.name ? r->run->row.name : r->run->row.id, "");
+    act_buf_addf(out, "</h%d>\n", is_alone ? 1 : 2);
     add_overview(out, r);
     add_attempts(out, r);
     add_why(out, r);
@@ -543,12 +557,42 @@ static void add_leaders(struct act_buf *out, const struct page_leaders *leaders)
     act_buf_adds(out, "\n</tbody></table>\n");
 }
 
-/* Returns "ID", or "ID and 2 more". New string. */
+/* ---- the numbers of a report as data; what nodes used is read off their pictures, which is as exact as they need */
+
+/* Appends JSON that cannot end the element around it. */
+static void page_add_json(struct act_buf *out, const json_t *json)
+{
+    ACT_AUTOFREE char *text = json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(7));
+
+    for (const char *c = text; *c; c++)
+        if (*c == '<')
+            act_buf_adds(out, "\\u003c");
+        else
+            act_buf_addc(out, *c);
+}
+
+static void page_add_data(struct act_buf *out, struct flow_report *reports, size_t n, size_t points)
+{
+    json_t *runs = json_array(), *series = json_array();
+    CODEC_AUTOJSON json_t *data = json_pack("{s:o,s:o}", "runs", runs, "series", series);
+
+    for (size_t i = 0; i < n; i++) {
+        const struct flow_run *run = reports[i].run;
+        json_array_append_new(runs, json_pack("{s:s,s:o}", "id", run->row.id, "name", cli_text_json(run->row.name)));
+        api_add_series(run, reports[i].numbers, &(struct act_strv){0}, points, series);
+    }
+    act_buf_adds(out, "<script type=\"application/json\" id=\"data\">");
+    page_add_json(out, data);
+    act_buf_adds(out, "</script>\n");
+}
+
+/* Returns "NAME", or "NAME and 2 more". New string. */
 static char *page_title_of(const struct flow_report *reports, size_t n)
 {
-    const char *id = reports[0].run->row.id;
+    const struct flow_run *run = reports[0].run;
+    const char *name = run->row.name ? run->row.name : run->row.id;
 
-    return n > 1 ? act_sprintf("%s and %zu more", id, n - 1) : act_strdup(id);
+    return n > 1 ? act_sprintf("%s and %zu more", name, n - 1) : act_strdup(name);
 }
 
 void page_write(struct flow_report *reports, size_t n, const struct page_leaders *leaders, const struct page_live *live,
@@ -556,7 +600,12 @@ void page_write(struct flow_report *reports, size_t n, const struct page_leaders
 {
     ACT_AUTOFREE char *title = page_title_of(reports, n);
 
-    page_begin(title, false, out);
+    page_begin(&(struct page_head){.kind = !live   ? PAGE_REPORT
+                                           : n > 1 ? PAGE_COMPARE
+                                                   : PAGE_RUN,
+                                   .title = title,
+                                   .refresh_s = live && live->changes ? PAGE_REFRESH_S : 0},
+               out);
     page_add_live(live, false, out);
     if (n > 1)
         act_buf_addf(out, "<h1>%zu runs</h1>\n", n);
@@ -566,5 +615,7 @@ void page_write(struct flow_report *reports, size_t n, const struct page_leaders
         add_numbers(out, reports, n);
     for (size_t i = 0; i < n; i++)
         page_add_run(out, &reports[i], n == 1);
+    if (!live)
+        page_add_data(out, reports, n, MOST_POINTS);
     page_end(out);
 }

@@ -1,5 +1,6 @@
 #include "base/clock.h"
 #include "base/units.h"
+#include "cli/page/job.h"
 #include "cli/page/page.h"
 #include "cli/print/print.h"
 #include "cli/screen/live.h"
@@ -7,7 +8,7 @@
 
 static void add_input(struct act_buf *out, const char *name, const char *label, const char *value)
 {
-    act_buf_addf(out, "<label>%s <input name=\"%s\" value=\"", label, name);
+    act_buf_addf(out, "<label class=\"field\"><span>%s</span><input name=\"%s\" value=\"", label, name);
     page_add_text(out, "", value ? value : "", "\"></label>\n");
 }
 
@@ -15,17 +16,18 @@ static void add_input(struct act_buf *out, const char *name, const char *label, 
 static void add_filter(struct act_buf *out, const struct page_filter *filter)
 {
     act_buf_adds(out, "<form class=\"bar\" action=\"./\" method=\"get\">\n");
-    add_input(out, "name", "name", filter->name);
+    add_input(out, "name", "Name", filter->name);
     for (size_t i = 0; i < filter->tags->n; i++)
-        add_input(out, "tag", "tag", filter->tags->v[i]);
-    add_input(out, "tag", filter->tags->n > 0 ? "and tag" : "tag, as key=value", NULL);
-    add_input(out, "cluster", "cluster", filter->cluster);
-    act_buf_adds(out, "<button>filter</button>\n<a href=\"./\">no filter</a>\n</form>\n");
+        add_input(out, "tag", "Tag", filter->tags->v[i]);
+    add_input(out, "tag", filter->tags->n > 0 ? "And tag" : "Tag, as key=value", NULL);
+    add_input(out, "cluster", "Cluster", filter->cluster);
+    act_buf_adds(out, "<button>Filter</button>\n<a href=\"./\">No filter</a>\n</form>\n");
 }
 
-static void page_runs_add_link(struct act_buf *out, const char *path, const struct act_buf *query, const char *text)
+static void page_runs_add_link(struct act_buf *out, const char *path, const char *class, const struct act_buf *query,
+                               const char *text)
 {
-    act_buf_addf(out, "<a href=\"%s?", path);
+    act_buf_addf(out, "<a class=\"%s\" href=\"%s?", class, path);
     draw_escaped(out, query->data);
     page_add_short(out, "\">", text, "</a>");
 }
@@ -37,7 +39,7 @@ static void add_run_link(struct act_buf *out, const struct flow_run *run, const 
 
     page_add_query(&query, "id", run->row.id);
     page_add_query(&query, "cluster", filter->cluster);
-    page_runs_add_link(out, "run", &query, run->row.id);
+    page_runs_add_link(out, "run", "run-name", &query, run->row.name ? run->row.name : run->row.id);
 }
 
 /* Adds the tags, each a link to the table of the runs tagged so. */
@@ -52,7 +54,7 @@ static void page_runs_add_tags(struct act_buf *out, const struct flow_run *run)
         ACT_AUTOFREE char *tag = act_sprintf("%s=%s", key, json_string_value(value));
         ACT_AUTO(act_buf) query = {0};
         page_add_query(&query, "tag", tag);
-        page_runs_add_link(out, "./", &query, tag);
+        page_runs_add_link(out, "./", "tag", &query, tag);
         act_buf_addc(out, ' ');
     }
 }
@@ -71,37 +73,42 @@ static void add_age(struct act_buf *out, const struct flow_run *run)
     act_time_to_iso(run->row.created_unix_s, created);
     if (age_s >= 0 && run->row.created_unix_s > 0)
         act_duration_to_text(age_s, age);
-    act_buf_addf(out, "</td><td><time datetime=\"%s\">%s</time>", created, age);
+    act_buf_addf(out, "</td><td class=\"n c-age\"><time datetime=\"%s\">%s</time>", created, age);
 }
 
 static void page_runs_add_row(struct act_buf *out, const struct flow_run *run, const struct page_filter *filter)
 {
-    page_add_text(out, "<tr><td><input type=\"checkbox\" name=\"id\" value=\"", run->row.id,
+    const char *name = run->row.name ? run->row.name : run->row.id;
+
+    page_add_text(out, "<tr><td class=\"mark\"><input type=\"checkbox\" name=\"id\" value=\"", run->row.id,
                   "\" aria-label=\"compare ");
-    page_add_text(out, "", run->row.id, "\"></td><th scope=\"row\" class=\"id\">");
+    page_add_text(out, "", name, "\"></td><th scope=\"row\">");
     add_run_link(out, run, filter);
-    page_add_short(out, "</th><td class=\"any\">", run->row.name ? run->row.name : "", "");
-    page_runs_add_cell(out, run_state_name(run->status.state), run_state_name(run->status.state));
-    page_runs_add_cell(out, "", run->row.cluster);
-    add_age(out, run);
-    act_buf_adds(out, "</td><td class=\"any\">");
+    act_buf_adds(out, "<small class=\"run-id\">");
+    if (run->row.name)
+        page_add_text(out, "<code>", run->row.id, "</code>\n");
     page_runs_add_tags(out, run);
-    page_add_short(out, "</td><td class=\"any cmd\"><div>", run->row.command, "</div></td></tr>\n");
+    act_buf_adds(out, "</small></th><td class=\"c-state\">");
+    page_add_state(out, run->status.state);
+    if (run->status.state == RUN_FAILED || run->status.state == RUN_QUEUED)
+        page_add_short(out, "<span class=\"why-text\">", run->status.reason, "</span>");
+    page_runs_add_cell(out, "c-cluster", run->row.cluster);
+    add_age(out, run);
+    page_add_short(out, "</td><td class=\"c-command\"><code>", run->row.command, "</code></td></tr>\n");
 }
 
 static void page_runs_add_table(struct act_buf *out, const struct flow_runs *runs, const struct page_filter *filter)
 {
-    act_buf_adds(out, "<form action=\"run\" method=\"get\">\n<div class=\"wide\" tabindex=\"0\" role=\"region\" "
-                      "aria-label=\"runs\">\n<table class=\"runs\"><thead><tr><td></td><th scope=\"col\">id</th>"
-                      "<th scope=\"col\">name</th><th scope=\"col\">state</th><th scope=\"col\">cluster</th>"
-                      "<th scope=\"col\">age</th><th scope=\"col\">tags</th><th scope=\"col\">command</th></tr></thead>"
-                      "<tbody>\n");
+    act_buf_adds(out, "<form action=\"compare\" method=\"get\">\n<div class=\"wide\" tabindex=\"0\" role=\"region\" "
+                      "aria-label=\"runs\">\n<table class=\"runs\"><thead><tr><td class=\"mark\"></td>"
+                      "<th scope=\"col\">Run</th><th scope=\"col\">State</th><th scope=\"col\">Cluster</th>"
+                      "<th scope=\"col\" class=\"n\">Age</th><th scope=\"col\">Command</th></tr></thead><tbody>\n");
     for (size_t i = 0; i < runs->n; i++)
         page_runs_add_row(out, &runs->v[i], filter);
     act_buf_adds(out, "</tbody></table>\n</div>\n");
     if (filter->cluster)
         page_add_text(out, "<input type=\"hidden\" name=\"cluster\" value=\"", filter->cluster, "\">\n");
-    act_buf_adds(out, "<p><button>show the marked runs in one picture</button></p>\n</form>\n");
+    act_buf_adds(out, "<p><button>Compare the marked runs</button></p>\n</form>\n");
 }
 
 static void page_runs_add_count(struct act_buf *out, const struct flow_runs *runs, const struct page_filter *filter)
@@ -117,15 +124,16 @@ static void page_runs_add_count(struct act_buf *out, const struct flow_runs *run
     for (size_t i = 0; i < filter->tags->n; i++)
         page_add_query(&query, "tag", filter->tags->v[i]);
     page_add_query(&query, "max", "0");
-    act_buf_addf(out, "<p class=\"dim\">the newest %zu of %zu runs; ", runs->n, runs->total);
-    page_runs_add_link(out, "./", &query, "all");
+    act_buf_addf(out, "<p class=\"dim\">The newest %zu of %zu runs. ", runs->n, runs->total);
+    page_runs_add_link(out, "./", "", &query, "Show all");
     act_buf_adds(out, "</p>\n");
 }
 
 void page_runs(const struct flow_runs *runs, const struct page_filter *filter, const struct page_live *live,
                struct act_buf *out)
 {
-    page_begin("Runs", true, out);
+    page_begin(&(struct page_head){.kind = PAGE_RUNS, .title = "Runs", .refresh_s = live->changes ? PAGE_REFRESH_S : 0},
+               out);
     page_add_live(live, true, out);
     act_buf_adds(out, "<h1>Runs</h1>\n");
     add_filter(out, filter);

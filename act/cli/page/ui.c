@@ -113,7 +113,7 @@ static void cmd_ui_answer(void *arg, struct web_visit *visit, const char *path, 
     const struct made_words refusal = cmd_ui_refusal(route, path, query, ids);
 
     if (refusal.status > 0) {
-        ACT_AUTOFREE char *policy = page_policy(false);
+        ACT_AUTOFREE char *policy = page_policy();
         made_say(visit, &refusal, policy);
         return;
     }

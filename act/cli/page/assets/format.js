@@ -1,0 +1,83 @@
+"use strict";
+/* format.js - numbers, times and states as people read them. */
+
+/* The states, those first that ask for attention. */
+const STATES = ["Failed", "Running", "Queued", "Unknown", "Canceled", "Completed"];
+
+/* A number with four digits that matter; nothing where there is none. */
+function numberText(value) {
+  if (typeof value !== "number" || !Number.isFinite(value)) return "";
+  const size = Math.abs(value);
+  if (Number.isInteger(value) && size < 1e6) return value.toLocaleString("en-US");
+  if (size !== 0 && (size < 1e-3 || size >= 1e6))
+    return value
+      .toExponential(3)
+      .replace(/\.?0+e/, "e")
+      .replace("e+", "e");
+  return String(Number(value.toPrecision(4)));
+}
+
+function bytesText(bytes) {
+  const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+  let i = 0;
+  for (; Math.abs(bytes) >= 1024 && i < units.length - 1; i++) bytes /= 1024;
+  return `${i === 0 ? Math.round(bytes) : bytes.toFixed(bytes < 9.95 ? 1 : 0)} ${units[i]}`;
+}
+
+/* Values of an axis, by the unit of a chart. */
+const UNITS = {
+  number: numberText,
+  share: (value) => `${Number((value * 100).toPrecision(3))} %`,
+  bytes: (value) => `${bytesText(value)}/s`,
+};
+
+/* As the command line writes it: "42s", "5m00s", "1h20m", "3d04h". */
+function durationText(seconds) {
+  if (typeof seconds !== "number" || !(seconds >= 0)) return "";
+  const s = Math.round(seconds),
+    two = (n) => String(n).padStart(2, "0");
+  if (s < 60) return `${s}s`;
+  if (s < 3600) return `${Math.floor(s / 60)}m${two(s % 60)}s`;
+  if (s < 86400) return `${Math.floor(s / 3600)}h${two(Math.floor(s / 60) % 60)}m`;
+  return `${Math.floor(s / 86400)}d${two(Math.floor(s / 3600) % 24)}h`;
+}
+
+/* Seconds since 1970 of what JSON has: a number of them, or a text such as 2026-11-23T10:58:51Z. */
+function unixOf(time) {
+  if (typeof time === "number") return time > 0 ? time : null;
+  const ms = time ? Date.parse(time) : NaN;
+  return Number.isNaN(ms) ? null : ms / 1000;
+}
+
+/* A time of this machine's zone, as in the lists of the command line. */
+function timeText(unix) {
+  if (unix === null || unix === undefined) return "";
+  const d = new Date(unix * 1000),
+    two = (n) => String(n).padStart(2, "0");
+  return (
+    `${d.getFullYear()}-${two(d.getMonth() + 1)}-${two(d.getDate())} ` +
+    `${two(d.getHours())}:${two(d.getMinutes())}:${two(d.getSeconds())}`
+  );
+}
+
+function dayText(unix) {
+  return timeText(unix).slice(0, 10);
+}
+
+function countText(n, one, many = `${one}s`) {
+  return `${n.toLocaleString("en-US")} ${n === 1 ? one : many}`;
+}
+
+/* Words as a shell takes them. */
+function shellText(words) {
+  return words.map((w) => (/^[\w@%+=:,./-]+$/.test(w) ? w : `'${w.replaceAll("'", "'\\''")}'`)).join(" ");
+}
+
+/* Numbers of which more is better; of all others, less. */
+const HIGH_BEST =
+  /^(acc|auc|bleu|f1|iou|map|mrr|psnr|(accuracy|precision|recall|reward|rouge|score|throughput)[a-z0-9]*)$/;
+
+function isHighBest(key) {
+  const name = key.toLowerCase();
+  return name.includes("per_s") || name.split(/[^a-z0-9]/).some((word) => HIGH_BEST.test(word));
+}

@@ -1,0 +1,84 @@
+/* live.js - asks for JSON, and asks again. */
+
+const SLOW_S = 10;
+
+/* The answer to a question, once it has been made. Fails with what the server says. */
+async function getJson(path, signal) {
+  for (;;) {
+    const answer = await fetch(path, {signal, cache: "no-store", headers: {Accept: "application/json"}});
+    const data = await answer.json().catch(() => ({}));
+    if (answer.status === 200) return data;
+    if (answer.status !== 202)
+      throw Object.assign(new Error(data.error || `the server says ${answer.status}`), {status: answer.status});
+    await new Promise((done) => setTimeout(done, data.wait_ms || 500));
+    signal?.throwIfAborted();
+  }
+}
+
+/* One question, asked as often as its answer says (next_s), and not while nobody looks: a laptop that slept, or a tab
+ * that was hidden, asks when it is seen again. path() gives the question; take() gets each answer. The page as it came
+ * stays in main until the first one; children() are what is there then. */
+class Live {
+  constructor(main, path, take, children) {
+    this.main = main;
+    this.path = path;
+    this.take = take;
+    this.children = children;
+    this.isPaused = false;
+    this.nextS = SLOW_S;
+    this.text = make("span", {text: "Loading..."});
+    this.pauseButton = button("Pause", () => this.pause(!this.isPaused), {class: "quiet", hidden: true});
+    this.element = make("p", {class: "live dim"}, this.text, this.pauseButton);
+    document.addEventListener("visibilitychange", () => this.wake());
+    addEventListener("online", () => this.wake());
+    addEventListener("pageshow", (event) => event.persisted && this.wake());
+  }
+
+  wake() {
+    if (!document.hidden && !this.isPaused && this.dueMs !== undefined && Date.now() >= this.dueMs) this.now();
+  }
+
+  pause(isPaused) {
+    this.isPaused = isPaused;
+    this.pauseButton.textContent = isPaused ? "Resume" : "Pause";
+    if (isPaused) {
+      clearTimeout(this.timer);
+      this.text.textContent = "Paused.";
+    } else this.now();
+  }
+
+  /* Asks now, instead of what is being asked. */
+  async now() {
+    clearTimeout(this.timer);
+    this.asking?.abort();
+    const asking = (this.asking = new AbortController());
+    try {
+      const data = await getJson(this.path(), asking.signal);
+      if (asking.signal.aborted) return;
+      this.nextS = data.next_s ?? 0;
+      if (!this.hasBegun) this.main.replaceChildren(...this.children());
+      this.hasBegun = true;
+      this.take(data);
+      this.say(this.nextS > 0 ? `Refreshes every ${this.nextS} s.` : `As of ${timeText(Date.now() / 1000)}.`);
+    } catch (error) {
+      if (asking.signal.aborted) return;
+      if (!this.hasBegun) this.main.prepend(this.element);
+      this.nextS = error.status >= 400 && error.status < 500 ? 0 : SLOW_S;
+      const what = error.status ? error.message : "'a ui' does not answer";
+      this.say(this.nextS ? `${what}; asks again in ${SLOW_S} s.` : `${what}.`, true);
+      if (!error.status && !(error instanceof TypeError)) throw error;
+    }
+    this.plan();
+  }
+
+  plan() {
+    this.pauseButton.hidden = !this.nextS;
+    this.dueMs = this.nextS ? Date.now() + this.nextS * 1000 : undefined;
+    if (this.nextS && !this.isPaused) this.timer = setTimeout(() => !document.hidden && this.now(), this.nextS * 1000);
+  }
+
+  say(text, isBad) {
+    this.text.textContent = this.isPaused && !isBad ? "Paused." : text;
+    this.element.classList.toggle("bad", Boolean(isBad));
+  }
+}

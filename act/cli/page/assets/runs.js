@@ -1,0 +1,495 @@
+/* runs.js - all runs: one line a run, filtered by the server, sorted, grouped, live. */
+
+const PAGE_RUNS = 200,
+  KEYS_SHOWN = 3;
+
+/* Why a run is where it is, in a few words. */
+function whyText(run) {
+  if (run.state === "Failed") return run.why || run.reason || "";
+  if (run.state === "Queued" && run.after?.length) return `waits for ${run.after.join(", ")}`;
+  if (run.state === "Queued") return run.reason || "";
+  if (run.replaced_by) return `replaced by ${run.replaced_by}`;
+  return run.state === "Running" && run.retry ? run.retry : "";
+}
+
+function nameOf(run) {
+  return run.name || run.id;
+}
+
+/* The columns: what is shown, and by what the server sorts. */
+function runColumns(keys) {
+  return [
+    {id: "name", head: "Run", show: runNameCell, isHead: true},
+    {
+      id: "state",
+      head: "State",
+      show: (run) => [
+        stateBadge(run.state),
+        make("span", {class: "why-text", text: whyText(run), title: run.reason || null}),
+      ],
+    },
+    ...keys.map((key) => ({
+      id: `key:${key}`,
+      head: key,
+      isNumber: true,
+      show: (run) => [
+        make("span", {class: "value"}, spark(run.spark?.[key]), make("span", {text: numberText(run.last?.[key])})),
+      ],
+    })),
+    {
+      id: "gpus",
+      head: "GPUs",
+      isNumber: true,
+      show: (run) => [
+        make("span", {text: run.gpus > 0 ? numberText(run.gpus) : "-"}),
+        typeof run.gpu_busy === "number" ? make("small", {text: `${Math.round(run.gpu_busy * 100)} % busy`}) : "",
+      ],
+    },
+    {id: "cluster", head: "Cluster", show: (run) => [run.cluster]},
+    {
+      id: "age",
+      head: "Age",
+      isNumber: true,
+      show: (run) => {
+        const unix = unixOf(run.created);
+        return [timeElement(unix, unix === null ? "-" : durationText(Date.now() / 1000 - unix))];
+      },
+    },
+  ];
+}
+
+function runNameCell(run) {
+  const tags = Object.entries(run.tags ?? {}).filter(([name]) => name !== "sweep");
+  return [
+    make("a", {href: runLink(run), class: "run-name", "data-part": "link", text: nameOf(run)}),
+    make(
+      "small",
+      {class: "run-id"},
+      run.name ? make("code", {text: run.id}) : "",
+      tags.map(([name, value]) => make("span", {class: "tag", text: `${name}=${value}`})),
+    ),
+  ];
+}
+
+/* ---- what is grouped and folded */
+
+const GROUPS = [
+  ["", "No groups"],
+  ["sweep", "Sweep"],
+  ["day", "Day"],
+];
+
+function groupOf(run, by) {
+  if (by === "day") return dayText(unixOf(run.created));
+  if (by.startsWith("tag:")) return run.tags?.[by.slice(4)] ?? "";
+  return run.sweep ?? run.tags?.sweep ?? "";
+}
+
+/* Groups rows where the first of each stands; those of a sweep are a line, others follow a heading. */
+function groupRuns(runs, by) {
+  const groups = new Map();
+  for (const run of runs) {
+    const name = groupOf(run, by),
+      key = name === "" && by !== "day" && !by.startsWith("tag:") ? run.id : name;
+    if (!groups.has(key)) groups.set(key, {name, runs: []});
+    groups.get(key).runs.push(run);
+  }
+  return [...groups.values()];
+}
+
+/* The run whose last value of a number is best. */
+function bestOf(runs, key) {
+  const known = runs.filter((r) => typeof r.last?.[key] === "number");
+  const sign = isHighBest(key) ? -1 : 1;
+  return known.sort((a, b) => sign * (a.last[key] - b.last[key]))[0] ?? null;
+}
+
+/* What runs have together: the GPUs of those that run, their cluster, the age of the youngest. */
+function groupCell(id, runs) {
+  const sum = runs.filter((r) => r.state === "Running").reduce((n, r) => n + (r.gpus ?? 0), 0);
+  const clusters = new Set(runs.map((r) => r.cluster)),
+    youngest = Math.max(...runs.map((r) => unixOf(r.created) ?? 0));
+  if (id === "gpus") return sum ? numberText(sum) : "";
+  if (id === "cluster") return clusters.size === 1 ? [...clusters][0] : "";
+  return youngest > 0 ? timeElement(youngest, durationText(Date.now() / 1000 - youngest)) : "";
+}
+
+/* ---- the page */
+
+class RunsPage {
+  constructor(main) {
+    this.marked = new Set();
+    this.offset = 0;
+    this.data = {runs: [], keys: [], total: 0};
+    this.live = new Live(
+      main,
+      () => this.path(),
+      (data) => this.take(data),
+      () => this.children(),
+    );
+    this.filter = make("input", {
+      type: "search",
+      placeholder: "loss<0.5  lr=0.1  state:failed  cluster:lab",
+      autocomplete: "off",
+      spellcheck: "false",
+      oninput: () => this.typed(),
+    });
+    this.filter.value = chosen.get("q");
+    this.states = make("div", {class: "states", role: "group", "aria-label": "states"});
+    this.keys = make(
+      "details",
+      {class: "chooser"},
+      make("summary", {text: "Numbers"}),
+      make("div", {class: "choices"}),
+    );
+    this.group = select(GROUPS, chosen.get("group", "sweep"), (v) => this.regroup(v));
+    this.said = make("div");
+    this.count = make("p", {class: "dim count", role: "status"});
+    this.body = make("tbody");
+    this.heads = make("tr");
+    this.more = make("p", {class: "bar"});
+    this.compare = button(
+      "Compare",
+      () => {
+        location.href = compareLink([...this.marked]);
+      },
+      {disabled: true, class: "primary"},
+    );
+    addEventListener("hashchange", () => {
+      this.filter.value = chosen.get("q");
+      this.live.now();
+    });
+  }
+
+  children() {
+    return [
+      make("div", {class: "title"}, make("h1", {text: "Runs"}), this.live.element),
+      make(
+        "div",
+        {class: "bar"},
+        make("label", {class: "field grow"}, make("span", {text: "Filter"}), this.filter),
+        field("Group by", this.group),
+        this.keys,
+        this.compare,
+      ),
+      this.states,
+      this.said,
+      this.count,
+      make(
+        "div",
+        {class: "wide", tabindex: "0", role: "region", "aria-label": "runs"},
+        make("table", {class: "runs"}, make("thead", {}, this.heads), this.body),
+      ),
+      this.more,
+    ];
+  }
+
+  path() {
+    const [sort, order] = this.sort();
+    return `api/runs?${query([
+      ...given("name", "tag", "cluster"),
+      ["q", this.words()],
+      ["sort", sort === "age" ? "" : sort],
+      ["order", sort === "age" && order === "desc" ? "" : order],
+      ["max", PAGE_RUNS],
+      ["offset", this.offset || ""],
+    ])}`;
+  }
+
+  words() {
+    const state = chosen.get("state");
+    return [chosen.get("q"), state ? `state:${state.toLowerCase()}` : ""].filter(Boolean).join(" ");
+  }
+
+  sort() {
+    const sort = chosen.get("sort", "age");
+    return [sort, chosen.get("order", sort === "age" ? "desc" : "asc")];
+  }
+
+  typed() {
+    clearTimeout(this.typing);
+    this.typing = setTimeout(() => {
+      chosen.set("q", this.filter.value.trim());
+      this.offset = 0;
+      this.live.now();
+    }, 200);
+  }
+
+  regroup(by) {
+    chosen.set("group", by === "sweep" ? "" : by || "none");
+    this.draw();
+  }
+
+  shownKeys() {
+    const all = this.data.keys ?? [],
+      keys = chosen.get("keys", "").split(",").filter(Boolean);
+    return keys.length
+      ? keys.filter((k) => all.includes(k))
+      : all.slice(0, chosen.get("keys", null) === null ? KEYS_SHOWN : 0);
+  }
+
+  take(data) {
+    this.data = data;
+    this.draw();
+  }
+
+  draw() {
+    const {runs, total, said} = this.data,
+      columns = runColumns(this.shownKeys());
+    document.title = "Runs";
+    this.said.replaceChildren(...[notes(said)].filter(Boolean));
+    this.drawStates();
+    this.drawKeys();
+    this.drawGroups();
+    this.drawHeads(columns);
+    this.count.textContent = this.countText(runs.length, total);
+    replaceKeyed(this.body, this.rows(columns));
+    this.drawMore(runs.length, total);
+    this.drawCompare();
+  }
+
+  countText(n, total) {
+    if (n === total) return countText(n, "run");
+    return `${numberText(this.offset + 1)} to ${numberText(this.offset + n)} of ${countText(total, "run")}`;
+  }
+
+  drawStates() {
+    const state = chosen.get("state");
+    const items = ["", ...STATES.filter((s) => s !== "Unknown")].map((name) => ({
+      key: name || "all",
+      text: String(name === state),
+      node: () =>
+        button(
+          "",
+          () => {
+            chosen.set("state", name);
+            this.offset = 0;
+            this.drawStates();
+            this.live.now();
+          },
+          {"aria-pressed": String(name === state), class: "quiet", "data-part": "state"},
+        ),
+    }));
+    for (const item of items) {
+      const made = item.node;
+      item.node = () => {
+        const b = made();
+        b.append(item.key === "all" ? "All" : stateBadge(item.key));
+        return b;
+      };
+    }
+    replaceKeyed(this.states, items);
+  }
+
+  drawKeys() {
+    const all = this.data.keys ?? [],
+      shown = this.shownKeys();
+    this.keys.hidden = all.length === 0;
+    replaceKeyed(
+      this.keys.lastElementChild,
+      all.map((key) => ({
+        key,
+        text: String(shown.includes(key)),
+        node: () =>
+          make(
+            "div",
+            {},
+            check(key, shown.includes(key), (on) => {
+              const now = this.shownKeys().filter((k) => k !== key);
+              chosen.set("keys", (on ? [...now, key] : now).join(",") || "-");
+              this.draw();
+            }),
+          ),
+      })),
+    );
+  }
+
+  drawGroups() {
+    const tags = [...new Set(this.data.runs.flatMap((r) => Object.keys(r.tags ?? {})))]
+      .filter((t) => t !== "sweep")
+      .sort();
+    const values = [...GROUPS, ...tags.map((t) => [`tag:${t}`, t])],
+      by = chosen.get("group", "sweep");
+    if (this.group.options.length !== values.length)
+      this.group.replaceChildren(...values.map(([v, text]) => make("option", {value: v, text})));
+    this.group.value = by === "none" ? "" : by;
+  }
+
+  drawHeads(columns) {
+    const [sort, order] = this.sort();
+    const head = (c) =>
+      make(
+        "th",
+        {
+          scope: "col",
+          class: c.isNumber ? "n" : null,
+          "aria-sort": c.id === sort ? (order === "asc" ? "ascending" : "descending") : null,
+        },
+        button(
+          c.head,
+          () => {
+            const next =
+              c.id === sort
+                ? order === "asc"
+                  ? "desc"
+                  : "asc"
+                : c.isNumber && !c.id.startsWith("key:")
+                  ? "desc"
+                  : "asc";
+            chosen.set("sort", c.id === "age" ? "" : c.id);
+            chosen.set("order", c.id === "age" && next === "desc" ? "" : next);
+            this.offset = 0;
+            this.drawHeads(columns);
+            this.live.now();
+          },
+          {class: "sort", "data-part": "sort"},
+        ),
+      );
+    replaceKeyed(this.heads, [
+      {key: "mark", text: "", node: () => make("td", {class: "mark"})},
+      ...columns.map((c) => ({key: c.id, text: String(c.id === sort && order), node: () => head(c)})),
+    ]);
+  }
+
+  rows(columns) {
+    const by = chosen.get("group", "sweep"),
+      runs = this.data.runs;
+    if (by === "none") return runs.map((run) => this.runRow(run, columns));
+    return groupRuns(runs, by).flatMap(({name, runs: those}) => {
+      const isFolded = by === "sweep";
+      if ((name === "" && by !== "day" && isFolded) || (those.length < 2 && isFolded))
+        return those.map((run) => this.runRow(run, columns));
+      return [
+        this.groupRow(name, those, by, columns),
+        ...(this.isOpen(by, name) ? those.map((run) => this.runRow(run, columns, true)) : []),
+      ];
+    });
+  }
+
+  isOpen(by, name) {
+    const open = chosen.get("open").split(" ");
+    return open.includes(`${by}:${name}`) === (by === "sweep");
+  }
+
+  toggle(by, name) {
+    const word = `${by}:${name}`,
+      open = chosen.get("open").split(" ").filter(Boolean);
+    chosen.set("open", (open.includes(word) ? open.filter((w) => w !== word) : [...open, word]).join(" "));
+    this.draw();
+  }
+
+  /* A sweep, or another group, in one line: its states, and the best of each number. */
+  groupRow(name, runs, by, columns) {
+    const isOpen = this.isOpen(by, name),
+      counts = STATES.map((s) => [s, runs.filter((r) => r.state === s).length]);
+    const node = () => {
+      const title = by === "sweep" ? `Sweep ${name}` : name || "without";
+      const cells = columns.map((c) => {
+        if (c.id === "name")
+          return make(
+            "th",
+            {scope: "row"},
+            button("", () => this.toggle(by, name), {
+              class: "fold",
+              "aria-expanded": String(isOpen),
+              "data-part": "fold",
+            }),
+            by === "sweep"
+              ? make(
+                  "small",
+                  {class: "run-id"},
+                  make("a", {
+                    href: `compare?${query([["tag", `sweep=${name}`], ...given("cluster")])}`,
+                    text: "Compare all",
+                  }),
+                )
+              : "",
+          );
+        if (c.id === "state")
+          return make(
+            "td",
+            {class: "counts"},
+            counts
+              .filter(([, n]) => n > 0)
+              .map(([s, n]) => make("span", {class: `state ${s}`, text: `${n} ${s.toLowerCase()}`})),
+          );
+        if (!c.id.startsWith("key:")) return make("td", {class: c.isNumber ? "n" : null}, groupCell(c.id, runs));
+        const best = bestOf(runs, c.head);
+        return make(
+          "td",
+          {class: "n"},
+          best
+            ? [make("span", {text: numberText(best.last[c.head])}), make("small", {text: `best: ${nameOf(best)}`})]
+            : "",
+        );
+      });
+      cells[0].querySelector("button").append(title, make("span", {class: "dim", text: countText(runs.length, "run")}));
+      return make("tr", {class: "group"}, make("td", {class: "mark"}), cells);
+    };
+    return {
+      key: `group ${name}`,
+      text: JSON.stringify([by, isOpen, counts, columns.map((c) => c.id), runs.map((r) => r.last)]),
+      node,
+    };
+  }
+
+  runRow(run, columns, isInside) {
+    const node = () => {
+      const mark = make("input", {
+        type: "checkbox",
+        "aria-label": `compare ${nameOf(run)}`,
+        "data-part": "mark",
+        onchange: () => {
+          this.marked[mark.checked ? "add" : "delete"](run.id);
+          this.drawCompare();
+        },
+      });
+      mark.checked = this.marked.has(run.id);
+      return make(
+        "tr",
+        {class: isInside ? "inside" : null},
+        make("td", {class: "mark"}, mark),
+        columns.map((c) =>
+          make(
+            c.isHead ? "th" : "td",
+            {
+              scope: c.isHead ? "row" : null,
+              "data-head": c.head,
+              class: [c.isNumber ? "n" : "", `c-${c.id.split(":")[0]}`].join(" ").trim(),
+            },
+            c.show(run),
+          ),
+        ),
+      );
+    };
+    const minute = Math.floor((this.data.now ?? 0) / 60);
+    return {key: run.id, text: JSON.stringify([run, columns.map((c) => c.id), isInside, minute]), node};
+  }
+
+  drawMore(n, total) {
+    const go = (offset) => () => {
+      this.offset = offset;
+      this.live.now();
+      scrollTo(0, 0);
+    };
+    this.more.replaceChildren(
+      ...[
+        this.offset > 0 ? button("Newer", go(Math.max(0, this.offset - PAGE_RUNS))) : "",
+        this.offset + n < total ? button("Older", go(this.offset + PAGE_RUNS)) : "",
+      ].filter(Boolean),
+    );
+    if (this.sort()[0] !== "age")
+      [...this.more.children].forEach((b) => {
+        b.textContent = {Newer: "Back", Older: "More"}[b.textContent];
+      });
+  }
+
+  drawCompare() {
+    this.compare.disabled = this.marked.size < 2;
+    this.compare.textContent = this.marked.size < 2 ? "Compare" : `Compare ${this.marked.size} runs`;
+  }
+}
+
+function showRuns(main) {
+  new RunsPage(main).live.now();
+}

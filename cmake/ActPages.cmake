@@ -1,0 +1,32 @@
+# The script and the sheet of the pages, each one file: act_pages(<target> <source>) puts them together from
+# act/cli/page/assets and lets <source>, a file of <target>, include them as PAGE_SCRIPT and PAGE_SHEET.
+function(act_pages target source)
+  set(assets ${CMAKE_SOURCE_DIR}/act/cli/page/assets)
+  set(out ${CMAKE_CURRENT_BINARY_DIR}/page)
+  set(names format uplot/uPlot.iife.min app live charts shapes runs run compare clusters report start)
+  list(TRANSFORM names REPLACE "(.+)" "${assets}/\\1.js" OUTPUT_VARIABLE scripts)
+  set(sheets ${assets}/uplot/uPlot.min.css ${assets}/app.css)
+
+  # uPlot is what its authors published.
+  file(STRINGS ${assets}/uplot/SHA256SUMS sums)
+  foreach(sum ${sums})
+    string(REGEX MATCH "^([0-9a-f]+)  (.+)$" line "${sum}")
+    set(expected ${CMAKE_MATCH_1})
+    set(name ${CMAKE_MATCH_2})
+    file(SHA256 ${assets}/uplot/${name} found)
+    if(NOT found STREQUAL expected)
+      message(FATAL_ERROR "${assets}/uplot/${name} is not the file whose hash SHA256SUMS has")
+    endif()
+  endforeach()
+
+  file(MAKE_DIRECTORY ${out})
+  add_custom_command(OUTPUT ${out}/page.js COMMAND ${CMAKE_COMMAND} -E cat ${scripts} > ${out}/page.js
+                     DEPENDS ${scripts} VERBATIM)
+  add_custom_command(OUTPUT ${out}/page.css COMMAND ${CMAKE_COMMAND} -E cat ${sheets} > ${out}/page.css
+                     DEPENDS ${sheets} VERBATIM)
+  target_sources(${target} PRIVATE ${out}/page.js ${out}/page.css)
+  set_source_files_properties(${source} PROPERTIES
+    COMPILE_DEFINITIONS "PAGE_SCRIPT=\"${out}/page.js\";PAGE_SHEET=\"${out}/page.css\""
+    OBJECT_DEPENDS "${out}/page.js;${out}/page.css")
+  install(FILES ${assets}/uplot/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR}/licenses RENAME uPlot.txt)
+endfunction()
