@@ -279,6 +279,17 @@ struct platform_end {
 /* Aborts all of them. Each is told to end before this waits for the first one, so whoever interrupts it has told all.
  */
 void platform_abort_all(struct platform *p, struct platform_end *ends, size_t n);
+/* Runs of one platform that are to end. */
+struct platform_ending {
+    struct platform *platform;
+    struct platform_end *ends;
+    size_t n;
+};
+/* Aborts the runs of n platforms, at once where it takes a while. Meanwhile this thread calls here, which may do the
+ * same with platforms that are not among them; NULL: there are none. */
+void platform_abort_together(struct platform_ending *endings, size_t n, void (*here)(void *arg), void *arg);
+/* Tells whether it takes a while until a run ends, so that platform_abort_all() waits for that. */
+bool platform_awaits_ends(const struct platform *p);
 int platform_scale(struct platform *p, const char *id, int nodes, bool dry_run, struct act_error *err) ACT_NODISCARD;
 struct store *platform_open_logs(struct platform *p, const char *id, bool ended);
 char *platform_page(struct platform *p, const char *id); /* NULL: none */

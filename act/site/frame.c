@@ -34,14 +34,11 @@ static int wait_readable(const struct channel *c, struct act_error *err)
     return n == 0 ? lost(err, "no response in time") : 0;
 }
 
-/* Reads what is available; returns once there is at least one byte. */
-static int fill_channel(struct channel *c, struct act_error *err)
+/* Reads what is available into the buffer, which is empty. */
+static int channel_read(struct channel *c, struct act_error *err)
 {
     ssize_t n;
-    int rc = wait_readable(c, err);
 
-    if (rc < 0)
-        return rc;
     do
         n = read(c->in_fd, c->buffer, sizeof(c->buffer));
     while (n < 0 && errno == EINTR);
@@ -51,6 +48,32 @@ static int fill_channel(struct channel *c, struct act_error *err)
     c->pos = 0;
     c->len = (size_t)n;
     return 0;
+}
+
+/* Takes what was read early into the buffer. */
+static void channel_take_early(struct channel *c)
+{
+    const size_t left = c->early.len - c->early_pos;
+
+    c->len = left < sizeof(c->buffer) ? left : sizeof(c->buffer);
+    c->pos = 0;
+    memcpy(c->buffer, c->early.data + c->early_pos, c->len);
+    c->early_pos += c->len;
+    if (c->early_pos < c->early.len)
+        return;
+    act_buf_wipe(&c->early);
+    c->early_pos = 0;
+}
+
+/* Returns once there is at least one byte. */
+static int fill_channel(struct channel *c, struct act_error *err)
+{
+    if (c->early.len > 0) {
+        channel_take_early(c);
+        return 0;
+    }
+    int rc = wait_readable(c, err);
+    return rc < 0 ? rc : channel_read(c, err);
 }
 
 int channel_read_some(struct channel *c, void *data, size_t len, size_t *out_got, struct act_error *err)
@@ -108,22 +131,70 @@ int channel_skip_to(struct channel *c, const char *mark, size_t max, struct act_
     return 0;
 }
 
+void channel_close(struct channel *c)
+{
+    if (c->in_fd >= 0)
+        close(c->in_fd);
+    if (c->out_fd >= 0 && c->out_fd != c->in_fd)
+        close(c->out_fd);
+    c->in_fd = c->out_fd = -1;
+    act_buf_wipe(&c->early);
+    c->early_pos = 0;
+}
+
+/* Reads whatever has come behind what was read before. */
+static int channel_read_early(struct channel *c, struct act_error *err)
+{
+    char chunk[16384];
+    ssize_t n;
+
+    do
+        n = recv(c->in_fd, chunk, sizeof(chunk), MSG_DONTWAIT);
+    while (n < 0 && errno == EINTR);
+    if (n == 0 || (n < 0 && errno != EAGAIN))
+        return lost(err, n == 0 ? "the other side ended" : strerror(errno));
+    if (n > 0)
+        act_buf_add(&c->early, chunk, (size_t)n);
+    explicit_bzero(chunk, sizeof(chunk));
+    return 0;
+}
+
+/* Waits until there is room to write, and reads meanwhile. */
+static int channel_wait_writable(struct channel *c, struct act_error *err)
+{
+    struct pollfd ends[] = {{.fd = c->out_fd, .events = POLLOUT}, {.fd = c->in_fd, .events = POLLIN}};
+
+    for (;;) {
+        int n = poll(ends, 2, -1);
+        if (n < 0 && errno != EINTR)
+            return lost(err, strerror(errno));
+        if (n > 0 && ends[0].revents)
+            return 0;
+        int rc = n > 0 ? channel_read_early(c, err) : 0;
+        if (rc < 0)
+            return rc;
+    }
+}
+
 int channel_write(struct channel *c, const void *data, size_t len, struct act_error *err)
 {
     const char *p = data;
+    int rc = 0;
 
-    while (len > 0) {
-        ssize_t n = send(c->out_fd, p, len, MSG_NOSIGNAL);
+    while (len > 0 && rc == 0) {
+        ssize_t n = send(c->out_fd, p, len, MSG_NOSIGNAL | (c->reads_early ? MSG_DONTWAIT : 0));
         if (n < 0 && errno == ENOTSOCK)
             n = write(c->out_fd, p, len);
-        if (n < 0 && errno != EINTR)
-            return lost(err, strerror(errno));
+        if (n < 0 && errno == EAGAIN && c->reads_early)
+            rc = channel_wait_writable(c, err);
+        else if (n < 0 && errno != EINTR)
+            rc = lost(err, strerror(errno));
         if (n > 0) {
             p += n;
             len -= (size_t)n;
         }
     }
-    return 0;
+    return rc;
 }
 
 /* ---- frames ---- */

@@ -17,9 +17,12 @@ enum { CHANNEL_BUFFER = 64 * 1024, FRAME_HEAD_MAX = 32 << 20, FRAME_PARTS = 2 };
 
 struct channel {
     int in_fd, out_fd;
-    int64_t deadline_ms; /* for reading, by the monotonic clock; 0: none */
-    bool ended;          /* the other side has closed its end */
-    size_t pos, len;     /* what was read and not yet taken */
+    int64_t deadline_ms;  /* for reading, by the monotonic clock; 0: none */
+    bool ended;           /* the other side has closed its end */
+    bool reads_early;     /* what comes while it writes is read, so that the other side, which writes, is never stuck */
+    struct act_buf early; /* that, from early_pos on; its owner bounds it by what it asks for */
+    size_t early_pos;
+    size_t pos, len; /* what was read and not yet taken */
     char buffer[CHANNEL_BUFFER];
 };
 
@@ -33,6 +36,8 @@ int channel_read_line(struct channel *c, size_t max, struct act_buf *out, struct
 int channel_skip_to(struct channel *c, const char *mark, size_t max, struct act_error *err) ACT_NODISCARD;
 /* Reads from 1 to len bytes. */
 int channel_read_some(struct channel *c, void *data, size_t len, size_t *out_got, struct act_error *err) ACT_NODISCARD;
+/* Closes both ends. */
+void channel_close(struct channel *c);
 /* Writes len bytes. */
 int channel_write(struct channel *c, const void *data, size_t len, struct act_error *err) ACT_NODISCARD;
 

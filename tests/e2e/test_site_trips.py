@@ -10,7 +10,7 @@ LONG = 2000  # lines, more than come with a list
 def trips(act, *words, status=0):
     """The names of the requests that one command waited for, but for the one that opens the connection."""
     said = act.run(*words, env={"ACT_TRACE": "site"}, status=status).err
-    names = re.findall(r" site: \S+ (\w+)", said)
+    names = re.findall(r" site: \S+ (\S+)", said)
     return [name for name in names if name != "open"]
 
 

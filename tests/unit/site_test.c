@@ -139,7 +139,7 @@ static char *site_test_make_run(void)
     ACT_AUTO(run_spec) spec = site_test_make_spec();
     bool existed = true;
 
-    assert_ok(site_create_run(site, &spec, NULL, &existed, &err), err);
+    assert_ok(site_create_run(site, &(struct site_new){.spec = &spec}, &existed, &err), err);
     assert_false(existed);
     char *id = act_strdup(spec.id);
     return id;
@@ -222,7 +222,7 @@ BOTH(test_create)
     struct site_state states;
     bool existed = true;
 
-    assert_ok(site_create_run(site, &spec, NULL, &existed, &err), err);
+    assert_ok(site_create_run(site, &(struct site_new){.spec = &spec}, &existed, &err), err);
     assert_false(existed);
     for (size_t i = 0; i < COUNT(rows); i++) {
         ACT_AUTOFREE char *path = in_run(spec.id, rows[i].name);
@@ -246,7 +246,7 @@ BOTH(test_create)
     ACT_AUTOFREE char *mark = in_run(id, "mark");
     ACT_AUTOFREE char *fresh = site_test_in_root("new");
     site_test_put_file(mark, "x");
-    assert_ok(site_create_run(site, &spec, NULL, &existed, &err), err);
+    assert_ok(site_create_run(site, &(struct site_new){.spec = &spec}, &existed, &err), err);
     assert_true(existed);
     assert_int_equal(access(mark, F_OK), 0);
     assert_int_equal(site_test_count_in(fresh), 0);
@@ -262,7 +262,7 @@ BOTH(test_create_badly)
         struct run_spec spec = site_test_make_spec();
         free(spec.id);
         spec.id = act_strdup(ids[i]);
-        assert_true(site_create_run(site, &spec, NULL, &existed, &err) < 0);
+        assert_true(site_create_run(site, &(struct site_new){.spec = &spec}, &existed, &err) < 0);
         run_spec_release(&spec);
     }
     assert_int_equal(site_test_count_in(runs), 0);
@@ -309,11 +309,11 @@ BOTH(test_package)
     bool existed;
 
     memcpy(second.package_sha256, spec.package_sha256, sizeof(spec.package_sha256));
-    assert_ok(site_create_run(site, &spec, package, &existed, &err), err);
+    assert_ok(site_create_run(site, &(struct site_new){.spec = &spec, .package = package}, &existed, &err), err);
     assert_same_file(package, in_first);
     if (!is_wire()) /* a second name of the same file */
         assert_int_equal(inode_of(package), inode_of(in_first));
-    assert_ok(site_create_run(site, &second, package, &existed, &err), err);
+    assert_ok(site_create_run(site, &(struct site_new){.spec = &second, .package = package}, &existed, &err), err);
     assert_int_equal(inode_of(in_second), inode_of(in_first)); /* it was not brought again */
 }
 
@@ -336,8 +336,8 @@ BOTH(test_package_of_another_disk)
     ACT_AUTOFREE char *in_second = in_run(second.id, RUN_FILE_PACKAGE);
     ACT_AUTOFREE char *kept = act_sprintf("%s/packages/%s.zip", root, spec.package_sha256);
     memcpy(second.package_sha256, spec.package_sha256, sizeof(spec.package_sha256));
-    assert_ok(site_create_run(site, &spec, package, &existed, &err), err);
-    assert_ok(site_create_run(site, &second, package, &existed, &err), err);
+    assert_ok(site_create_run(site, &(struct site_new){.spec = &spec, .package = package}, &existed, &err), err);
+    assert_ok(site_create_run(site, &(struct site_new){.spec = &second, .package = package}, &existed, &err), err);
     unlink(package);
     assert_int_equal(inode_of(in_first), inode_of(kept));
     assert_int_equal(inode_of(in_second), inode_of(kept));
@@ -355,7 +355,8 @@ TEST_IN(test_package_is_checked, setup_wire, site_test_teardown)
     bool existed;
 
     site_test_put_file(package, "something else");
-    assert_int_equal(site_create_run(site, &spec, package, &existed, &err), -ACT_TEMPORARY);
+    assert_int_equal(site_create_run(site, &(struct site_new){.spec = &spec, .package = package}, &existed, &err),
+                     -ACT_TEMPORARY);
     assert_int_equal(site_test_count_in(packages) + site_test_count_in(runs) + site_test_count_in(fresh), 0);
     free(site_test_make_run()); /* the connection is still of use */
 }
@@ -374,7 +375,7 @@ BOTH(test_no_space)
     ACT_AUTOFREE char *fresh = site_test_in_root("new");
     ACT_AUTOFREE char *packages = site_test_in_root("packages");
     assert_int_equal(prlimit(server, RLIMIT_FSIZE, &small, NULL), 0);
-    int rc = site_create_run(site, &spec, package, &existed, &err);
+    int rc = site_create_run(site, &(struct site_new){.spec = &spec, .package = package}, &existed, &err);
     assert_int_equal(prlimit(server, RLIMIT_FSIZE, &any, NULL), 0);
     unlink(package);
     assert_fails(rc, err, ACT_FAIL, strerror(EFBIG));
@@ -437,7 +438,7 @@ static int site_test_create(const struct run_spec *spec)
 {
     bool existed;
 
-    return site_create_run(site, spec, NULL, &existed, &err);
+    return site_create_run(site, &(struct site_new){.spec = spec}, &existed, &err);
 }
 
 static int delete (const struct run_spec *spec)

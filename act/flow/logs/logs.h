@@ -142,7 +142,8 @@ struct flow_end {
     int rc;         /* with err */
     struct act_error err;
 };
-/* Cancels n runs, and sets out[n]. Those of one cluster are all told to end before any of them is waited for. */
+/* Cancels n runs, and sets out[n]. All are told to end before any of them is waited for, those of all clusters at once.
+ */
 void flow_abort_all(struct flow *flow, struct flow_run *runs, size_t n, struct flow_end *out);
 /* Records the run of a cluster that does not answer as Canceled, here only. If the cluster answers, that is
  * -ACT_USAGE. */
