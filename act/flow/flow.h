@@ -30,6 +30,7 @@ struct flow {
     bool use_bad_nodes;          /* runs may be on nodes that failed lately */
     struct flow_secret *secrets; /* of key vaults, that were asked for */
     size_t n_secrets;
+    bool reads_logs;       /* of each run whose state is asked for, next */
     bool limits_mentioned; /* the user was told that --bwlimit and --transfers have no effect */
 };
 /* Loads the configuration; whatever in it leads out of the project must be trusted (flow/trust.h). The caller closes

@@ -47,6 +47,23 @@ int platform_keep_open_site(struct platform *p, struct site **out, struct act_er
     return p->row->keep.site ? p->row->keep.site(p, out, err) : 0;
 }
 
+bool platform_ahead(struct platform *p)
+{
+    struct act_error ignored;
+    struct site *site;
+
+    return platform_keep_open_site(p, &site, &ignored) == 0 && site && site_ahead(site);
+}
+
+void platform_ahead_end(struct platform *p)
+{
+    struct act_error ignored;
+    struct site *site;
+
+    if (platform_keep_open_site(p, &site, &ignored) == 0)
+        site_ahead_end(site);
+}
+
 struct platform *platform_machine(struct platform *p, size_t i)
 {
     if (p->row->keep.machine)

@@ -290,6 +290,13 @@ void platform_abort_together(struct platform_ending *endings, size_t n, void (*h
     platform_at_once(n + (here != NULL), abort_one_of, &t);
 }
 
+int platform_expect_logs(struct platform *p, const char *id, bool with_ends, struct act_error *err)
+{
+    int rc = p->row->runs.expect_logs ? p->row->runs.expect_logs(p, id, with_ends, err) : 0;
+
+    return rc < 0 ? act_error_prefix(err, "cannot tell the state of %s", id) : 0;
+}
+
 int platform_scale(struct platform *p, const char *id, int nodes, bool dry_run, struct act_error *err)
 {
     int rc = platform_check_id(id, err);

@@ -291,7 +291,14 @@ void platform_abort_together(struct platform_ending *endings, size_t n, void (*h
 /* Tells whether it takes a while until a run ends, so that platform_abort_all() waits for that. */
 bool platform_awaits_ends(const struct platform *p);
 int platform_scale(struct platform *p, const char *id, int nodes, bool dry_run, struct act_error *err) ACT_NODISCARD;
+/* Begins to ask ahead, as site_ahead() does, where each question is a round trip: a call only sends its first request,
+ * and fails; the same call takes the response after platform_ahead_end(). False: there is no ahead to end. */
+bool platform_ahead(struct platform *p);
+void platform_ahead_end(struct platform *p);
 struct store *platform_open_logs(struct platform *p, const char *id, bool ended);
+/* Asks ahead for the list of logs that is asked for next, with the ends of the logs (store_list.with_ends). An error is
+ * that the platform cannot be asked at all. */
+int platform_expect_logs(struct platform *p, const char *id, bool with_ends, struct act_error *err) ACT_NODISCARD;
 char *platform_page(struct platform *p, const char *id); /* NULL: none */
 int platform_spec(struct platform *p, const char *id, struct run_spec *out, struct act_error *err) ACT_NODISCARD;
 int platform_list(struct platform *p, struct act_strv *out_ids, struct act_error *err) ACT_NODISCARD;

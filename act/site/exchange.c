@@ -279,9 +279,9 @@ int wire_call_send(struct site *site, struct exchange *x, struct act_error *err)
         json_decref(x->request);
         return rc;
     }
-    if (w->is_ahead || w->n_asked > 0)
+    if (w->ahead > 0 || w->n_asked > 0)
         exchange_key(x, key);
-    if (w->is_ahead)
+    if (w->ahead > 0)
         return exchange_ask_ahead(w, x, key, err);
     x->is_from_ahead = *key && asked_has(w, key, &x->number);
     if (!x->is_from_ahead)

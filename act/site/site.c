@@ -54,14 +54,14 @@ bool site_is_far(const struct site *site)
 bool site_ahead(struct site *site)
 {
     if (site->wire)
-        site->wire->is_ahead = true;
+        site->wire->ahead++;
     return site->wire;
 }
 
 void site_ahead_end(struct site *site)
 {
     if (site->wire)
-        site->wire->is_ahead = false;
+        site->wire->ahead--;
 }
 
 void site_ahead_drop(struct site *site)
@@ -78,10 +78,12 @@ int site_do_all(struct site *site, size_t n, int (*act)(void *arg, size_t i, str
     int rc = 0;
 
     for (size_t i = 0; i < n && rc == 0; i++) {
-        for (; asked < n && asked < i + SITE_AHEAD_MOST && site_ahead(site); asked++)
-            if (act(arg, asked, &ignored) == 0)
-                (void)ignored; /* it needed no request */
-        site_ahead_end(site);
+        if (asked < n && asked < i + SITE_AHEAD_MOST && site_ahead(site)) {
+            for (; asked < n && asked < i + SITE_AHEAD_MOST; asked++)
+                if (act(arg, asked, &ignored) == 0)
+                    (void)ignored; /* it needed no request */
+            site_ahead_end(site);
+        }
         rc = act(arg, i, err);
     }
     site_ahead_drop(site);

@@ -57,7 +57,8 @@ char *site_run_dir(const struct site *site, const char *id);
  * so that what was asked ahead costs one round trip for all. Of what needs more than one request the first one is sent
  * ahead. Nothing is while 64 wait to be taken, nor reads. */
 
-/* Begins to ask ahead. False: each call is carried out here, and there is no ahead. */
+/* Begins to ask ahead, until as many calls of site_ahead_end(). False: each call is carried out here, and there is no
+ * ahead to end. */
 bool site_ahead(struct site *site);
 void site_ahead_end(struct site *site);
 /* Drops what was asked ahead and not taken, because it may not be true later. */

@@ -265,14 +265,13 @@ static int bring_and_ask_ahead(struct site *site, const struct site_new *run, js
                                int64_t bytes, struct act_error *err)
 {
     ACT_AUTO(exchange) x = put_request(json_object(), run->package, sha256, bytes);
-    const bool was_ahead = site->wire->is_ahead;
     bool existed, needed;
     int rc = wire_call_send(site, &x, err);
 
     if (rc == 0) {
-        site->wire->is_ahead = true;
+        site->wire->ahead++;
         rc = ask_to_create(site, run, about, &existed, &needed, err);
-        site->wire->is_ahead = was_ahead;
+        site->wire->ahead--;
         rc = rc == -ACT_INTERRUPTED ? wire_call_receive(site->wire, &x, err) : rc;
     }
     return rc < 0 ? act_error_prefix(err, "cannot bring '%s' to the site", run->package) : 0;
@@ -523,7 +522,7 @@ int wire_run(struct site *site, const struct site_command *command, struct site_
     const struct frame_part input = {command->input, command->input_len};
     size_t n = 0;
 
-    if (site->wire->ssh.absent && !site->wire->is_ahead)
+    if (site->wire->ssh.absent && site->wire->ahead == 0)
         return ssh_run(&site->wire->ssh, command, result, err);
     while (command->argv[n])
         n++;

@@ -107,8 +107,9 @@ static int find_run(struct cli *cli, const char *word, struct flow_run *out, str
 {
     ACT_AUTO(flow_logs) logs = {0};
     struct act_error failed;
-    int rc = flow_find_run(&cli->flow, word, out, err);
 
+    cli->flow.reads_logs = true;
+    int rc = flow_find_run(&cli->flow, word, out, err);
     if (rc == -ACT_NOT_FOUND || rc == -ACT_USAGE)
         return rc;
     if (rc < 0) {

@@ -232,6 +232,34 @@ static void board_place_abort_run(struct asker *a, const char *id)
 
 /* ---- rounds */
 
+static bool board_place_is_followed(const struct asker *a, const char *id)
+{
+    for (size_t i = 0; i < a->n_follows; i++)
+        if (strcmp(board_follow_id(a->follows[i]), id) == 0)
+            return true;
+    return false;
+}
+
+/* Asks ahead, where each question is a round trip, for what a round asks: the load, and the logs. Those of a run that
+ * is seen for the first time come with their ends. */
+static void board_place_ask_ahead(struct asker *a)
+{
+    ACT_AUTO(act_strv) ids = {0};
+    struct run_status status;
+    struct act_error ignored;
+
+    if (!platform_ahead(a->platform))
+        return;
+    if (ask_load(a, &ignored) < 0)
+        (void)ignored; /* it is not known yet */
+    list_followed(a, &ids);
+    for (size_t i = 0; i < ids.n; i++)
+        if (board_place_status_of(a, ids.v[i], &status) && status.state == RUN_RUNNING &&
+            platform_expect_logs(a->platform, ids.v[i], !board_place_is_followed(a, ids.v[i]), &ignored) < 0)
+            break;
+    platform_ahead_end(a->platform);
+}
+
 static void ask_all(struct asker *a)
 {
     int64_t begun_ms = act_now_monotonic_ms();
@@ -240,6 +268,8 @@ static void ask_all(struct asker *a)
 
     if (rc == 0 && platform_row(a->platform)->runs.watch)
         platform_watch(a->platform, &a->place->bell.rung); /* before it is asked, so that nothing is asked twice */
+    if (rc == 0)
+        board_place_ask_ahead(a);
     if (rc == 0)
         rc = board_place_ask_states(a, &err);
     if (rc == 0)

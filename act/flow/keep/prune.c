@@ -133,15 +133,42 @@ static void prune_judge(struct flow *flow, struct flow_prune *p, struct flow_run
     }
 }
 
+enum { ASKED_TOGETHER = 48 }; /* runs about which a far place is asked at once */
+
+static bool prune_is_candidate(const struct flow *flow, const struct flow_prune *p, const struct flow_run *run)
+{
+    return is_of_project(flow, run) && prune_is_old(p, run);
+}
+
+/* Asks ahead how much there is of a run, where each question is a round trip. */
+static void prune_measure_ahead(struct flow *flow, const struct flow_run *run)
+{
+    struct platform *platform;
+    struct act_error ignored;
+    uint64_t bytes;
+    bool others;
+
+    if (!run_state_is_final(run->status.state) || prune_find_place(flow, run, &platform, &ignored) < 0 || !platform ||
+        !platform_ahead(platform))
+        return;
+    if (platform_size(platform, run->row.id, &bytes, &others, &ignored) < 0)
+        (void)ignored; /* it is not known yet */
+    platform_ahead_end(platform);
+}
+
 static int prune_find_runs(struct flow *flow, struct flow_prune *p, struct act_error *err)
 {
     const struct flow_table table = {.cluster = p->cluster, .own = true, .with_spec = true};
     ACT_AUTO(flow_runs) runs = {0};
     int rc = flow_list_runs(flow, &table, &runs, err);
 
-    for (size_t i = 0; rc == 0 && i < runs.n; i++)
-        if (is_of_project(flow, &runs.v[i]) && prune_is_old(p, &runs.v[i]))
+    for (size_t i = 0; rc == 0 && i < runs.n; i++) {
+        for (size_t k = i; i % ASKED_TOGETHER == 0 && k < runs.n && k < i + ASKED_TOGETHER; k++)
+            if (prune_is_candidate(flow, p, &runs.v[k]))
+                prune_measure_ahead(flow, &runs.v[k]);
+        if (prune_is_candidate(flow, p, &runs.v[i]))
             prune_judge(flow, p, &runs.v[i]);
+    }
     return rc;
 }
 
@@ -286,10 +313,32 @@ static int sweep_packages(struct platform *platform, struct flow_prune *p, bool 
     return rc;
 }
 
+/* Asks ahead what else is left at a place, where each question is a round trip. */
+static void sweep_measure_ahead(struct platform *platform, const struct flow_prune *p)
+{
+    struct platform_packages packages;
+    struct platform_kept kept;
+    ACT_AUTO(act_strv) going = {0};
+    struct act_error ignored;
+    bool busy;
+
+    if (!platform_ahead(platform))
+        return;
+    if (platform_clear(platform, true, &kept, &ignored) < 0 &&
+        platform_remove_agents(platform, p->older_s, true, &kept, &busy, &ignored) < 0 &&
+        platform_remove_environments(platform, p->older_s, true, &kept, &ignored) < 0 &&
+        platform_unused_packages(platform, p->older_s, &going, &packages, &ignored) == 0)
+        platform_packages_release(&packages);
+    platform_ahead_end(platform);
+}
+
 static int sweep_place(struct platform *platform, struct flow_prune *p, bool dry_run, struct act_error *err)
 {
     struct platform_kept kept, left;
     bool busy = false;
+
+    if (dry_run)
+        sweep_measure_ahead(platform, p);
     int rc = platform_clear(platform, dry_run, &left, err);
 
     p->n_left += left.n;
@@ -497,6 +546,20 @@ static int remove_run(struct flow *flow, const struct flow_pruned *v, struct act
     return rc < 0 ? rc : remove_copies(v, err);
 }
 
+/* Sends the removal of the first of n runs, of which nothing else is to be removed before. */
+static void remove_ahead(const struct flow_pruned *v, size_t n)
+{
+    struct act_error ignored;
+
+    for (size_t i = 0; i < n && i < ASKED_TOGETHER; i++) {
+        if (v[i].has_sent || !v[i].platform || !platform_ahead(v[i].platform))
+            continue;
+        if (platform_remove(v[i].platform, v[i].run.row.id, &ignored) < 0)
+            (void)ignored; /* it is not known yet */
+        platform_ahead_end(v[i].platform);
+    }
+}
+
 /* Removes runs; gone gets those that could be removed. */
 static void remove_runs(struct flow *flow, struct flow_prune *p, struct gone *gone)
 {
@@ -504,6 +567,8 @@ static void remove_runs(struct flow *flow, struct flow_prune *p, struct gone *go
 
     for (size_t i = 0; i < p->n; i++) {
         struct flow_pruned *v = &p->v[i];
+        if (i % ASKED_TOGETHER == 0)
+            remove_ahead(v, p->n - i);
         if (remove_run(flow, v, &err) == 0) {
             gone->ids[gone->n++] = v->run.row.id;
             p->bytes += v->bytes;
@@ -579,6 +644,18 @@ static int take_reached(struct flow_prune *p, struct flow_run *run, const struct
     p->n_found += run->row.found;
     prune_take(p, run, measured);
     return 0;
+}
+
+void flow_remove_expect(struct flow *flow, const struct act_strv *pieces)
+{
+    struct act_error ignored;
+
+    for (size_t i = 0; i < pieces->n && i < ASKED_TOGETHER; i++) {
+        ACT_AUTO(flow_run) run = {0};
+        ACT_AUTOFREE char *piece = act_strndup(pieces->v[i], strcspn(pieces->v[i], ":"));
+        if (flow_find_unasked(flow, piece, &run, &ignored) == 0)
+            prune_measure_ahead(flow, &run);
+    }
 }
 
 int flow_remove_find(struct flow *flow, const char *piece, struct flow_prune *p, struct act_error *err)

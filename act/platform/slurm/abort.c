@@ -258,10 +258,9 @@ static void endings_begin(const struct slurm_endings *all)
     ACT_AUTOFREE struct slurm_ending **left = endings_left(all, &n);
     bool is_ahead = site_ahead(all->s->site);
 
-    if (is_ahead)
-        endings_ask(all, left, n);
-    site_ahead_end(all->s->site);
     if (is_ahead) {
+        endings_ask(all, left, n);
+        site_ahead_end(all->s->site);
         endings_judge(all);
         endings_send(all);
     }

@@ -462,6 +462,22 @@ static void slurm_cluster_mark_default(const struct slurm *s, struct platform_su
         summary->pools[i].is_default = strcmp(summary->pools[i].name, s->config.partition) == 0;
 }
 
+/* Asks for what these programs print at the same time. */
+static void slurm_cluster_ask_ahead(struct slurm *s, const char *const *const *programs, size_t n)
+{
+    struct act_error ignored;
+    struct site *site;
+
+    if (slurm_site(s, &site, &ignored) < 0 || !site_ahead(site))
+        return;
+    for (size_t i = 0; i < n; i++) {
+        ACT_AUTOFREE char *text = NULL;
+        if (slurm_run(s, programs[i], &text, &ignored) < 0)
+            (void)ignored; /* it is not known yet */
+    }
+    site_ahead_end(site);
+}
+
 int slurm_summary(struct platform *p, struct platform_summary *out, struct act_error *err)
 {
     const char *const nodes[] = {"sinfo", "--noheader", "-N", "-O", slurm_sinfo_fields, NULL};
@@ -470,6 +486,8 @@ int slurm_summary(struct platform *p, struct platform_summary *out, struct act_e
     struct slurm *s = slurm_of(p);
     ACT_AUTOFREE char *node_text = NULL;
     ACT_AUTOFREE char *job_text = NULL;
+
+    slurm_cluster_ask_ahead(s, (const char *const *const[]){nodes, jobs}, 2);
     int rc = slurm_run(s, nodes, &node_text, err);
 
     if (rc == 0)
