@@ -44,6 +44,8 @@ int flow_check_cluster(struct flow *flow, struct act_error *err) ACT_NODISCARD;
 /* Begins a flow without a configuration, for commands that need only the ledger. cluster, which may be NULL and is not
  * copied, is where to look for a run that the ledger does not know. */
 void flow_open_bare(const char *cluster, struct flow *out);
+/* Gives each connection over ssh a login of its own. Call it before anything is opened. */
+void flow_never_share(void);
 /* Closes all that was opened. */
 void flow_close(struct flow *flow);
 /* Opens the platform of flow's configuration. flow owns it and keeps it open. */

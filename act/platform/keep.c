@@ -47,12 +47,12 @@ int platform_keep_open_site(struct platform *p, struct site **out, struct act_er
     return p->row->keep.site ? p->row->keep.site(p, out, err) : 0;
 }
 
-bool platform_ahead(struct platform *p)
+int platform_ahead(struct platform *p, struct act_error *err)
 {
-    struct act_error ignored;
     struct site *site;
+    int rc = platform_keep_open_site(p, &site, err);
 
-    return platform_keep_open_site(p, &site, &ignored) == 0 && site && site_ahead(site);
+    return rc == 0 && site ? site_ahead(site) : rc;
 }
 
 void platform_ahead_end(struct platform *p)

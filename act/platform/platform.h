@@ -292,8 +292,9 @@ void platform_abort_together(struct platform_ending *endings, size_t n, void (*h
 bool platform_awaits_ends(const struct platform *p);
 int platform_scale(struct platform *p, const char *id, int nodes, bool dry_run, struct act_error *err) ACT_NODISCARD;
 /* Begins to ask ahead, as site_ahead() does, where each question is a round trip: a call only sends its first request,
- * and fails; the same call takes the response after platform_ahead_end(). False: there is no ahead to end. */
-bool platform_ahead(struct platform *p);
+ * and fails; the same call takes the response after platform_ahead_end(). Returns 1; 0: there is no ahead to end; or the
+ * error of a platform that cannot be asked at all. */
+int platform_ahead(struct platform *p, struct act_error *err) ACT_NODISCARD;
 void platform_ahead_end(struct platform *p);
 struct store *platform_open_logs(struct platform *p, const char *id, bool ended);
 /* Asks ahead for the list of logs that is asked for next, with the ends of the logs (store_list.with_ends). An error is

@@ -25,7 +25,7 @@ struct wire {
     struct channel channel;
     char *root; /* as it is configured */
     bool in_login_shell;
-    int ahead;     /* above 0: requests are only sent */
+    int ahead;                /* above 0: requests are only sent */
     struct wire_asked *asked; /* ahead, in order, until somebody takes the response */
     size_t n_asked;
     uint64_t n_sent;     /* requests */

@@ -235,6 +235,11 @@ int site_list(struct site *site, struct act_strv *out_ids, struct act_error *err
     return site->wire ? wire_list(site, out_ids, err) : here_list(site, out_ids, err);
 }
 
+char *site_sharing_text(const struct site *site)
+{
+    return site->wire ? ssh_sharing_text(site->wire->ssh.sharing) : NULL;
+}
+
 void site_shell_words(const struct site *site, const struct act_strv *argv, struct act_strv *out)
 {
     if (site->wire)

@@ -42,6 +42,10 @@ void site_free(struct site *site);
 void site_never_ask(void);
 /* Tells whether ssh could ask now. */
 bool site_may_ask(void);
+/* Gives each connection a login of its own, which no other command uses. Call it before other threads use sites. */
+void site_never_share(void);
+/* Returns in words whether the connection is shared with other commands, and how, a new string; NULL: this machine. */
+char *site_sharing_text(const struct site *site);
 
 /* Returns the root, an absolute path on the site that lives as long as site. */
 const char *site_root(const struct site *site);

@@ -491,6 +491,7 @@ int ssh_connect(struct ssh *ssh, struct channel *channel, struct act_error *err)
 
     if (path && lock < 0)
         return lock;
+    ssh->sharing = ssh_find_sharing(ssh->login, 0);
     int rc = start_or_bring(ssh, channel, err);
     if (lock >= 0)
         close(lock);

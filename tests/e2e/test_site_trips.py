@@ -67,7 +67,7 @@ def test_of_a_run_that_runs(act, many):
     assert_few(act, 3, look(run))
     assert_few(act, 1, [("q",)])
     assert_few(act, 2, [("top", "--once")])
-    assert_few(act, 4, [("nodes", run)])
+    assert_few(act, 3, [("nodes", run)])
 
 
 def test_of_a_submit(act, many):
@@ -105,3 +105,14 @@ def test_of_a_prune(act, many):
     asked = trips(act, *words, "-y")
     assert "remove+remove+remove+remove" in asked
     assert not [run for run in runs if many.run_dir(run).exists()]
+
+
+def test_whether_commands_share_a_connection(act, many):
+    many.until_over(many.submit("true"))
+    before = many.server.logins()
+    said = act.run("-c", "lab", "doctor", status=None).out
+    assert "commands share one, which ends 5 minutes after the last of them" in said
+    assert many.server.logins() == before
+    said = act.run("-c", "lab", "--no-share", "doctor", status=None).out
+    assert "each command makes its own (--no-share)" in said
+    assert many.server.logins() == before + 1

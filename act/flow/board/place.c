@@ -242,14 +242,15 @@ static bool board_place_is_followed(const struct asker *a, const char *id)
 
 /* Asks ahead, where each question is a round trip, for what a round asks: the load, and the logs. Those of a run that
  * is seen for the first time come with their ends. */
-static void board_place_ask_ahead(struct asker *a)
+static int board_place_ask_ahead(struct asker *a, struct act_error *err)
 {
     ACT_AUTO(act_strv) ids = {0};
     struct run_status status;
     struct act_error ignored;
+    int rc = platform_ahead(a->platform, err);
 
-    if (!platform_ahead(a->platform))
-        return;
+    if (rc <= 0)
+        return rc;
     if (ask_load(a, &ignored) < 0)
         (void)ignored; /* it is not known yet */
     list_followed(a, &ids);
@@ -258,6 +259,7 @@ static void board_place_ask_ahead(struct asker *a)
             platform_expect_logs(a->platform, ids.v[i], !board_place_is_followed(a, ids.v[i]), &ignored) < 0)
             break;
     platform_ahead_end(a->platform);
+    return 0;
 }
 
 static void ask_all(struct asker *a)
@@ -269,7 +271,7 @@ static void ask_all(struct asker *a)
     if (rc == 0 && platform_row(a->platform)->runs.watch)
         platform_watch(a->platform, &a->place->bell.rung); /* before it is asked, so that nothing is asked twice */
     if (rc == 0)
-        board_place_ask_ahead(a);
+        rc = board_place_ask_ahead(a, &err);
     if (rc == 0)
         rc = board_place_ask_states(a, &err);
     if (rc == 0)

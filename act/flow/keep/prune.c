@@ -140,20 +140,33 @@ static bool prune_is_candidate(const struct flow *flow, const struct flow_prune 
     return is_of_project(flow, run) && prune_is_old(p, run);
 }
 
-/* Asks ahead how much there is of a run, where each question is a round trip. */
-static void prune_measure_ahead(struct flow *flow, const struct flow_run *run)
+/* Asks ahead how much there is of a run, where each question is a round trip. False: its place cannot be asked. */
+static bool prune_measure_ahead(struct flow *flow, const struct flow_run *run)
 {
-    struct platform *platform;
+    struct platform *platform = NULL;
     struct act_error ignored;
     uint64_t bytes;
     bool others;
 
-    if (!run_state_is_final(run->status.state) || prune_find_place(flow, run, &platform, &ignored) < 0 || !platform ||
-        !platform_ahead(platform))
-        return;
+    if (!run_state_is_final(run->status.state))
+        return true;
+    int rc = prune_find_place(flow, run, &platform, &ignored);
+    if (rc == 0 && platform)
+        rc = platform_ahead(platform, &ignored);
+    if (rc <= 0)
+        return rc == 0;
     if (platform_size(platform, run->row.id, &bytes, &others, &ignored) < 0)
         (void)ignored; /* it is not known yet */
     platform_ahead_end(platform);
+    return true;
+}
+
+/* Asks ahead about the first of n runs. */
+static void prune_measure_some(struct flow *flow, const struct flow_prune *p, const struct flow_run *runs, size_t n)
+{
+    for (size_t i = 0; i < n && i < ASKED_TOGETHER; i++)
+        if (prune_is_candidate(flow, p, &runs[i]) && !prune_measure_ahead(flow, &runs[i]))
+            return;
 }
 
 static int prune_find_runs(struct flow *flow, struct flow_prune *p, struct act_error *err)
@@ -163,9 +176,8 @@ static int prune_find_runs(struct flow *flow, struct flow_prune *p, struct act_e
     int rc = flow_list_runs(flow, &table, &runs, err);
 
     for (size_t i = 0; rc == 0 && i < runs.n; i++) {
-        for (size_t k = i; i % ASKED_TOGETHER == 0 && k < runs.n && k < i + ASKED_TOGETHER; k++)
-            if (prune_is_candidate(flow, p, &runs.v[k]))
-                prune_measure_ahead(flow, &runs.v[k]);
+        if (i % ASKED_TOGETHER == 0)
+            prune_measure_some(flow, p, &runs.v[i], runs.n - i);
         if (prune_is_candidate(flow, p, &runs.v[i]))
             prune_judge(flow, p, &runs.v[i]);
     }
@@ -314,33 +326,34 @@ static int sweep_packages(struct platform *platform, struct flow_prune *p, bool 
 }
 
 /* Asks ahead what else is left at a place, where each question is a round trip. */
-static void sweep_measure_ahead(struct platform *platform, const struct flow_prune *p)
+static int sweep_measure_ahead(struct platform *platform, const struct flow_prune *p, struct act_error *err)
 {
     struct platform_packages packages;
     struct platform_kept kept;
     ACT_AUTO(act_strv) going = {0};
     struct act_error ignored;
     bool busy;
+    int rc = platform_ahead(platform, err);
 
-    if (!platform_ahead(platform))
-        return;
+    if (rc <= 0)
+        return rc;
     if (platform_clear(platform, true, &kept, &ignored) < 0 &&
         platform_remove_agents(platform, p->older_s, true, &kept, &busy, &ignored) < 0 &&
         platform_remove_environments(platform, p->older_s, true, &kept, &ignored) < 0 &&
         platform_unused_packages(platform, p->older_s, &going, &packages, &ignored) == 0)
         platform_packages_release(&packages);
     platform_ahead_end(platform);
+    return 0;
 }
 
 static int sweep_place(struct platform *platform, struct flow_prune *p, bool dry_run, struct act_error *err)
 {
-    struct platform_kept kept, left;
+    struct platform_kept kept, left = {0};
     bool busy = false;
+    int rc = dry_run ? sweep_measure_ahead(platform, p, err) : 0;
 
-    if (dry_run)
-        sweep_measure_ahead(platform, p);
-    int rc = platform_clear(platform, dry_run, &left, err);
-
+    if (rc == 0)
+        rc = platform_clear(platform, dry_run, &left, err);
     p->n_left += left.n;
     p->bytes += left.bytes;
     if (rc < 0)
@@ -552,7 +565,10 @@ static void remove_ahead(const struct flow_pruned *v, size_t n)
     struct act_error ignored;
 
     for (size_t i = 0; i < n && i < ASKED_TOGETHER; i++) {
-        if (v[i].has_sent || !v[i].platform || !platform_ahead(v[i].platform))
+        int rc = v[i].has_sent || !v[i].platform ? 0 : platform_ahead(v[i].platform, &ignored);
+        if (rc < 0)
+            return;
+        if (rc == 0)
             continue;
         if (platform_remove(v[i].platform, v[i].run.row.id, &ignored) < 0)
             (void)ignored; /* it is not known yet */
@@ -653,8 +669,8 @@ void flow_remove_expect(struct flow *flow, const struct act_strv *pieces)
     for (size_t i = 0; i < pieces->n && i < ASKED_TOGETHER; i++) {
         ACT_AUTO(flow_run) run = {0};
         ACT_AUTOFREE char *piece = act_strndup(pieces->v[i], strcspn(pieces->v[i], ":"));
-        if (flow_find_unasked(flow, piece, &run, &ignored) == 0)
-            prune_measure_ahead(flow, &run);
+        if (flow_find_unasked(flow, piece, &run, &ignored) == 0 && !prune_measure_ahead(flow, &run))
+            return;
     }
 }
 

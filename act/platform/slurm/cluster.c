@@ -101,16 +101,21 @@ void slurm_nodes_from_scontrol(const char *text, int procs_per_node, struct plat
     free(sorted);
 }
 
-static int slurm_cluster_read_node_states(struct slurm *s, struct platform_nodes *nodes, struct act_error *err)
+#define NODE_STATES(list)                                                                                              \
+    {                                                                                                                  \
+        "sinfo", "--noheader", "-N", "-n", list, "-O", FIELD("NodeList") FIELD("StateLong") LAST("NodeAddr"), NULL     \
+    }
+
+/* list: the nodes, as Slurm writes them; NULL: those in nodes. */
+static int slurm_cluster_read_node_states(struct slurm *s, const char *list, struct platform_nodes *nodes,
+                                          struct act_error *err)
 {
-    ACT_AUTO(act_buf) list = {0};
+    ACT_AUTO(act_buf) names = {0};
     char *f[3];
 
     for (size_t i = 0; i < nodes->n; i++)
-        act_buf_addf(&list, "%s%s", i ? "," : "", nodes->v[i].name);
-    const char *const argv[] = {
-        "sinfo", "--noheader", "-N", "-n", list.data, "-O", FIELD("NodeList") FIELD("StateLong") LAST("NodeAddr"),
-        NULL};
+        act_buf_addf(&names, "%s%s", i ? "," : "", nodes->v[i].name);
+    const char *const argv[] = NODE_STATES(list ? list : names.data);
     ACT_AUTOFREE char *text = NULL;
     int rc = slurm_run(s, argv, &text, err);
     for (char *at = text; rc == 0 && slurm_next_row(&at, f, 3);) {
@@ -124,6 +129,22 @@ static int slurm_cluster_read_node_states(struct slurm *s, struct platform_nodes
         if (!nodes->v[i].state)
             nodes->v[i].state = act_strdup("unknown");
     return rc;
+}
+
+/* Asks for what these programs print at the same time. */
+static void slurm_cluster_ask_ahead(struct slurm *s, const char *const *const *programs, size_t n)
+{
+    struct act_error ignored;
+    struct site *site;
+
+    if (slurm_site(s, &site, &ignored) < 0 || !site_ahead(site))
+        return;
+    for (size_t i = 0; i < n; i++) {
+        ACT_AUTOFREE char *text = NULL;
+        if (slurm_run(s, programs[i], &text, &ignored) < 0)
+            (void)ignored; /* it is not known yet */
+    }
+    site_ahead_end(site);
 }
 
 /* If Slurm has forgotten the job, or, while it ends, the nodes already released: the node list that it gave the
@@ -160,24 +181,50 @@ static int slurm_cluster_nodes_of(struct slurm *s, const char *id, const struct 
         return rc;
     ACT_AUTOFREE char *job = slurm_task_text(view.job, view.task);
     const char *const argv[] = {"scontrol", "show", "job", "-d", job, NULL};
+    const char *list = view.nodes && strcmp(view.nodes, "None assigned") != 0 ? view.nodes : NULL;
+    const char *const states[] = NODE_STATES(list);
     ACT_AUTOFREE char *text = NULL;
+    if (view.job && view.step < 0 && list)
+        slurm_cluster_ask_ahead(s, (const char *const *const[]){argv, states}, 2);
     if (view.job && view.step < 0 && slurm_run(s, argv, &text, &ignored) == 0)
         slurm_nodes_from_scontrol(text, spec->procs_per_node, out);
-    if (out->n == 0 && view.nodes && strcmp(view.nodes, "None assigned") != 0)
-        slurm_cluster_add_nodes(view.nodes, spec->procs_per_node, out);
-    if (out->n < (size_t)spec->nodes && view.status.state != RUN_QUEUED)
+    if (out->n == 0 && list)
+        slurm_cluster_add_nodes(list, spec->procs_per_node, out);
+    if (out->n < (size_t)spec->nodes && view.status.state != RUN_QUEUED) {
         nodes_from_hostfile(s, id, spec->procs_per_node, out);
+        list = NULL;
+    }
     for (size_t i = 0; i < out->n; i++)
         if (!out->v[i].gpus && slurm_has_gpus(s))
             out->v[i].gpus = spec->gpus_per_node;
+    rc = out->n ? slurm_cluster_read_node_states(s, list, out, err) : 0;
     slurm_views_release(&view, 1);
-    return out->n ? slurm_cluster_read_node_states(s, out, err) : 0;
+    return rc;
+}
+
+/* Asks for the specification and the state of a run at the same time. */
+static int slurm_nodes_ahead(struct platform *p, const char *id, struct act_error *err)
+{
+    ACT_AUTO(run_spec) spec = {0};
+    struct slurm_view view;
+    struct act_error ignored;
+    int rc = platform_ahead(p, err);
+
+    if (rc <= 0)
+        return rc;
+    if (slurm_spec(p, id, &spec, &ignored) < 0 && slurm_look_one(slurm_of(p), id, &view, &ignored) == 0)
+        slurm_views_release(&view, 1);
+    platform_ahead_end(p);
+    return 0;
 }
 
 int slurm_nodes(struct platform *p, const char *id, struct platform_nodes *out, struct act_error *err)
 {
     ACT_AUTO(run_spec) spec = {0};
-    int rc = slurm_spec(p, id, &spec, err);
+    int rc = slurm_nodes_ahead(p, id, err);
+
+    if (rc == 0)
+        rc = slurm_spec(p, id, &spec, err);
 
     if (rc == 0)
         rc = slurm_cluster_nodes_of(slurm_of(p), id, &spec, out, err);
@@ -460,22 +507,6 @@ static void slurm_cluster_mark_default(const struct slurm *s, struct platform_su
 {
     for (size_t i = 0; s->config.partition && i < summary->n_pools; i++)
         summary->pools[i].is_default = strcmp(summary->pools[i].name, s->config.partition) == 0;
-}
-
-/* Asks for what these programs print at the same time. */
-static void slurm_cluster_ask_ahead(struct slurm *s, const char *const *const *programs, size_t n)
-{
-    struct act_error ignored;
-    struct site *site;
-
-    if (slurm_site(s, &site, &ignored) < 0 || !site_ahead(site))
-        return;
-    for (size_t i = 0; i < n; i++) {
-        ACT_AUTOFREE char *text = NULL;
-        if (slurm_run(s, programs[i], &text, &ignored) < 0)
-            (void)ignored; /* it is not known yet */
-    }
-    site_ahead_end(site);
 }
 
 int slurm_summary(struct platform *p, struct platform_summary *out, struct act_error *err)
