@@ -199,20 +199,35 @@ int channel_write(struct channel *c, const void *data, size_t len, struct act_er
 
 /* ---- frames ---- */
 
+/* Compresses a part if that is worth it, and adds to lengths what the other side reads. */
+static struct frame_part frame_prepare(const struct frame_part *part, json_t *lengths, struct act_buf *packed)
+{
+    if (!frame_deflate(part->data, part->len, packed)) {
+        json_array_append_new(lengths, json_integer((json_int_t)part->len));
+        return *part;
+    }
+    json_array_append_new(lengths, json_pack("[I, I]", (json_int_t)packed->len, (json_int_t)part->len));
+    return (struct frame_part){packed->data, packed->len};
+}
+
 int frame_write(struct channel *c, json_t *head, const struct frame_part *parts, size_t n, struct act_error *err)
 {
+    struct frame_part sent[FRAME_PARTS];
+    struct act_buf line = {0}, packed[FRAME_PARTS] = {0};
     json_t *lengths = json_array();
-    struct act_buf line = {0};
 
     for (size_t i = 0; i < n; i++)
-        json_array_append_new(lengths, json_integer((json_int_t)parts[i].len));
+        sent[i] = frame_prepare(&parts[i], lengths, &packed[i]);
     json_object_set_new(head, "parts", lengths);
     ACT_AUTOWIPE char *text = codec_json_line(head);
     json_decref(head);
     act_buf_addf(&line, "%s\n", text);
     int rc = channel_write(c, line.data, line.len, err);
-    for (size_t i = 0; i < n && rc == 0; i++)
-        rc = channel_write(c, parts[i].data, parts[i].len, err);
+    for (size_t i = 0; i < n; i++) {
+        if (rc == 0)
+            rc = channel_write(c, sent[i].data, sent[i].len, err);
+        act_buf_wipe(&packed[i]);
+    }
     act_buf_wipe(&line); /* what begins a run has its secrets */
     return rc;
 }
@@ -232,6 +247,26 @@ static int frame_read_part(struct channel *c, size_t len, struct act_buf *out, s
     return rc;
 }
 
+/* Returns a length that the other side has sent; -1: it is none, or more than max. */
+static json_int_t frame_length(const json_t *length, size_t max)
+{
+    json_int_t len = json_is_integer(length) ? json_integer_value(length) : -1;
+
+    return len < 0 || (uint64_t)len > max ? -1 : len;
+}
+
+static int frame_read_packed(struct channel *c, size_t packed_len, size_t len, struct act_buf *out,
+                             struct act_error *err)
+{
+    struct act_buf packed = {0};
+    int rc = frame_read_part(c, packed_len, &packed, err);
+
+    if (rc == 0)
+        rc = frame_inflate(&packed, len, out, err);
+    act_buf_wipe(&packed);
+    return rc;
+}
+
 static int read_parts(struct channel *c, size_t max, struct frame *out, struct act_error *err)
 {
     const json_t *lengths = json_object_get(out->head, "parts");
@@ -241,11 +276,15 @@ static int read_parts(struct channel *c, size_t max, struct frame *out, struct a
         return act_error_set(err, ACT_FAIL, "the other side sent %zu parts", n);
     for (size_t i = 0; i < n; i++) {
         const json_t *length = json_array_get(lengths, i);
-        json_int_t len = json_is_integer(length) ? json_integer_value(length) : -1;
-        if (len < 0 || (uint64_t)len > max)
-            return act_error_set(err, ACT_FAIL, "the other side sent a part of %lld bytes", (long long)len);
+        const bool is_packed = json_is_array(length);
+        const json_int_t len = frame_length(is_packed ? json_array_get(length, 1) : length, max);
+        const json_int_t packed = is_packed && len >= 0 ? frame_length(json_array_get(length, 0), (size_t)len) : len;
+        if (packed < 0)
+            return act_error_set(err, ACT_FAIL, "the other side sent a part of a wrong length");
         max -= (size_t)len;
-        int rc = frame_read_part(c, (size_t)len, &out->parts[out->n_parts++], err);
+        struct act_buf *part = &out->parts[out->n_parts++];
+        int rc = is_packed ? frame_read_packed(c, (size_t)packed, (size_t)len, part, err)
+                           : frame_read_part(c, (size_t)len, part, err);
         if (rc < 0)
             return rc;
     }

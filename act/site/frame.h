@@ -1,6 +1,6 @@
 /* frame.h - the protocol of a connection to a site: a line of compact JSON, which says how many parts of how many
- * bytes follow:   {"op":"write","id":"...","name":"job.json","parts":[14]}\n{"job":"1234"} The other end is never
- * trusted: lines and parts are bounded.
+ * bytes follow:   {"op":"write","id":"...","name":"job.json","parts":[14]}\n{"job":"1234"} In the place of a number,
+ * [packed, bytes] is a part that is compressed. The other end is never trusted: lines and parts are bounded.
  */
 #ifndef ACT_SITE_FRAME_H
 #define ACT_SITE_FRAME_H
@@ -57,5 +57,11 @@ struct frame {
 /* Reads a frame with at most max bytes in its parts. Release it in every case. */
 int frame_read(struct channel *c, size_t max, struct frame *out, struct act_error *err) ACT_NODISCARD;
 void frame_release(struct frame *frame);
+
+/* frame_deflate.c */
+/* Appends len bytes, compressed. False: it is not worth it, and out is as it was. */
+bool frame_deflate(const void *data, size_t len, struct act_buf *out);
+/* Appends the len bytes that were compressed; what is damaged is -ACT_FAIL. */
+int frame_inflate(const struct act_buf *packed, size_t len, struct act_buf *out, struct act_error *err) ACT_NODISCARD;
 
 #endif
