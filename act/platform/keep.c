@@ -60,8 +60,17 @@ void platform_ahead_end(struct platform *p)
     struct act_error ignored;
     struct site *site;
 
-    if (platform_keep_open_site(p, &site, &ignored) == 0)
+    if (platform_keep_open_site(p, &site, &ignored) == 0 && site)
         site_ahead_end(site);
+}
+
+void platform_ahead_drop(struct platform *p)
+{
+    struct act_error ignored;
+    struct site *site;
+
+    if (platform_keep_open_site(p, &site, &ignored) == 0 && site)
+        site_ahead_drop(site);
 }
 
 struct platform *platform_machine(struct platform *p, size_t i)

@@ -296,6 +296,8 @@ int platform_scale(struct platform *p, const char *id, int nodes, bool dry_run, 
  * error of a platform that cannot be asked at all. */
 int platform_ahead(struct platform *p, struct act_error *err) ACT_NODISCARD;
 void platform_ahead_end(struct platform *p);
+/* Drops what was asked ahead and not taken. */
+void platform_ahead_drop(struct platform *p);
 struct store *platform_open_logs(struct platform *p, const char *id, bool ended);
 /* Asks ahead for the list of logs that is asked for next, with the ends of the logs (store_list.with_ends). An error is
  * that the platform cannot be asked at all. */

@@ -20,7 +20,7 @@ enum {
 /* A request that was sent ahead. */
 struct wire_asked {
     char key[ACT_SHA256_HEX]; /* of its content; "": nobody wants the response any more */
-    uint64_t number;
+    uint64_t number, session;
     size_t max_response;
     int timeout_s;
     bool has_come;
@@ -200,16 +200,34 @@ static bool asked_has(const struct wire *w, const char *key, uint64_t *out_numbe
     return false;
 }
 
+static void asked_drop(struct wire *w, size_t i)
+{
+    if (w->asked[i].has_come)
+        asked_remove(w, i);
+    else
+        w->asked[i].key[0] = '\0';
+}
+
+/* Drops the same request if it was sent ahead before this time: what it says may not be true any more. */
+static void asked_drop_old(struct wire *w, const char *key)
+{
+    for (size_t i = w->n_asked; i-- > 0;)
+        if (w->asked[i].session != w->session && act_streq(w->asked[i].key, key))
+            asked_drop(w, i);
+}
+
 /* Sends a request ahead, unless there are many already: then it is sent when somebody waits for it. */
 static int exchange_ask_ahead(struct wire *w, struct exchange *x, const char *key, struct act_error *err)
 {
     uint64_t number;
 
+    asked_drop_old(w, key);
     if (w->n_asked < SITE_AHEAD_MOST && !x->file && !x->has_several && !asked_has(w, key, &number)) {
         int rc = exchange_send(w, x, err);
         if (rc < 0)
             return rc;
-        struct wire_asked a = {.number = x->number, .max_response = x->max_response, .timeout_s = x->timeout_s};
+        struct wire_asked a = {
+            .number = x->number, .session = w->session, .max_response = x->max_response, .timeout_s = x->timeout_s};
         memcpy(a.key, key, sizeof(a.key));
         ACT_PUSH(w->asked, w->n_asked, a);
     } else {
@@ -221,10 +239,7 @@ static int exchange_ask_ahead(struct wire *w, struct exchange *x, const char *ke
 void wire_drop_ahead(struct wire *w)
 {
     for (size_t i = w->n_asked; i-- > 0;)
-        if (w->asked[i].has_come)
-            asked_remove(w, i);
-        else
-            w->asked[i].key[0] = '\0';
+        asked_drop(w, i);
 }
 
 /* ---- calls ---- */

@@ -26,6 +26,7 @@ struct wire {
     char *root; /* as it is configured */
     bool in_login_shell;
     int ahead;                /* above 0: requests are only sent */
+    uint64_t session;         /* how often that has begun */
     struct wire_asked *asked; /* ahead, in order, until somebody takes the response */
     size_t n_asked;
     uint64_t n_sent;     /* requests */

@@ -53,8 +53,8 @@ bool site_is_far(const struct site *site)
 
 bool site_ahead(struct site *site)
 {
-    if (site->wire)
-        site->wire->ahead++;
+    if (site->wire && site->wire->ahead++ == 0)
+        site->wire->session++;
     return site->wire;
 }
 

@@ -65,7 +65,7 @@ char *site_run_dir(const struct site *site, const char *id);
  * ahead to end. */
 bool site_ahead(struct site *site);
 void site_ahead_end(struct site *site);
-/* Drops what was asked ahead and not taken, because it may not be true later. */
+/* Drops what was asked ahead and not taken, because it may not be true later. What is asked ahead again is new. */
 void site_ahead_drop(struct site *site);
 
 /* Calls act for 0 to n - 1, until it fails, and returns what it returned last. Where a question is a round trip, act is

@@ -281,6 +281,8 @@ static void ask_all(struct asker *a)
     if (rc == 0)
         look_at_logs(a);
     if (rc == 0)
+        platform_ahead_drop(a->platform);
+    if (rc == 0)
         ask_gpus(a);
     int64_t now_ms = act_now_monotonic_ms(), pause_ms = (now_ms - begun_ms) * (PARTS - 1);
     int64_t rest_ms = begun_ms + a->board->options.interval_ms - now_ms;
