@@ -292,8 +292,8 @@ void platform_abort_together(struct platform_ending *endings, size_t n, void (*h
 bool platform_awaits_ends(const struct platform *p);
 int platform_scale(struct platform *p, const char *id, int nodes, bool dry_run, struct act_error *err) ACT_NODISCARD;
 /* Begins to ask ahead, as site_ahead() does, where each question is a round trip: a call only sends its first request,
- * and fails; the same call takes the response after platform_ahead_end(). Returns 1; 0: there is no ahead to end; or the
- * error of a platform that cannot be asked at all. */
+ * and fails; the same call takes the response after platform_ahead_end(). Returns 1; 0: there is no ahead to end; or
+ * the error of a platform that cannot be asked at all. */
 int platform_ahead(struct platform *p, struct act_error *err) ACT_NODISCARD;
 void platform_ahead_end(struct platform *p);
 /* Drops what was asked ahead and not taken. */

@@ -196,8 +196,8 @@ struct platform_runs_ops {
     /* Changes the number of nodes of an elastic run that has not ended, within its range, and returns when the platform
      * has accepted it. dry_run: all but that request. May be NULL: runs there have fixed sizes. */
     int (*scale)(struct platform *p, const char *id, int nodes, bool dry_run, struct act_error *err);
-    /* Asks for the list of the logs of a run ahead, with their ends or without, where each question is a round trip. May
-     * be NULL: there is nothing of the kind. */
+    /* Asks for the list of the logs of a run ahead, with their ends or without, where each question is a round trip.
+     * May be NULL: there is nothing of the kind. */
     int (*expect_logs)(struct platform *p, const char *id, bool with_ends, struct act_error *err);
     /* Returns the logs of a run as a store, which the caller frees before the platform; store.h says what it can. Those
      * of the last attempt have plain names, those of earlier ones are below "attempts/<n>/". ended: the run's state is

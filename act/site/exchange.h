@@ -57,8 +57,8 @@ struct exchange {
 };
 void exchange_release(struct exchange *x);
 
-/* Connects if necessary, sends the request, and waits for its response: the error of the other side, if it failed. While
- * requests are sent ahead it is -ACT_INTERRUPTED. err may be NULL. */
+/* Connects if necessary, sends the request, and waits for its response: the error of the other side, if it failed.
+ * While requests are sent ahead it is -ACT_INTERRUPTED. err may be NULL. */
 int wire_call(struct site *site, struct exchange *x, struct act_error *err) ACT_NODISCARD;
 /* Do the two halves of that, for a request with several responses. */
 int wire_call_send(struct site *site, struct exchange *x, struct act_error *err) ACT_NODISCARD;

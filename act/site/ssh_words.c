@@ -155,8 +155,8 @@ char *ssh_sharing_text(enum ssh_sharing sharing)
                       "is shared");
 }
 
-/* Says where the socket of a shared connection is, unless the user's own configuration does. ssh itself removes one that
- * nobody listens on any more. */
+/* Says where the socket of a shared connection is, unless the user's own configuration does. ssh itself removes one
+ * that nobody listens on any more. */
 static void push_sharing(struct act_strv *argv, enum ssh_sharing sharing)
 {
     ACT_AUTOFREE char *dir = control_dir();

@@ -260,5 +260,5 @@ def lines():
             Line("far: `a q RUN`, a log of 50 MB", 16.9, lambda world: world.long_log(2 if world.quick else 50),
                  q_of_long, "rsync", rsync_of_long)]),
         (lambda port: Relay(port, rate=10 * MBIT), "10 Mbit/s", [
-            Line("far: `a q RUN`, a log of 5 MB", None, lambda world: world.long_log(1 if world.quick else 5), q_of_long,
-                 "rsync", rsync_of_long)])]
+            Line("far: `a q RUN`, a log of 5 MB", None, lambda world: world.long_log(1 if world.quick else 5),
+                 q_of_long, "rsync", rsync_of_long)])]

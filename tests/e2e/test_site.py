@@ -93,8 +93,8 @@ def test_socket_of_a_dead_connection(tool, server):
     with tool() as site:
         site.ask("list")
     path, = sockets(server.runtime / "act")
-    said = subprocess.run(["ssh", "-F", server.folder / "ssh_config", "-o", f"ControlPath={path}", "-O", "check", LOGIN],
-                          stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True).stderr
+    words = ["ssh", "-F", server.folder / "ssh_config", "-o", f"ControlPath={path}", "-O", "check", LOGIN]
+    said = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True).stderr
     master = int(said.partition("pid=")[2].partition(")")[0])
     os.kill(master, signal.SIGKILL)
     until(lambda: not pathlib.Path(f"/proc/{master}/fd").exists() or not os.listdir(f"/proc/{master}/fd"), "it is gone")
@@ -115,7 +115,8 @@ def test_connection_of_the_users_own(tool, server):
     assert server.logins() == 1
     path, = sockets(server.runtime)
     assert path.name.startswith("his-") and not sockets(server.runtime / "act")
-    subprocess.run(["ssh", "-F", config, "-O", "exit", LOGIN], stdin=subprocess.DEVNULL, capture_output=True, check=True)
+    subprocess.run(["ssh", "-F", config, "-O", "exit", LOGIN], stdin=subprocess.DEVNULL, capture_output=True,
+                   check=True)
 
 
 def test_many_at_once(tool, server):
