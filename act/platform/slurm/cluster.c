@@ -171,49 +171,41 @@ static void nodes_from_hostfile(struct slurm *s, const char *id, int procs_per_n
 }
 
 static int slurm_cluster_nodes_of(struct slurm *s, const char *id, const struct run_spec *spec,
-                                  struct platform_nodes *out, struct act_error *err)
+                                  const struct slurm_view *view, struct platform_nodes *out, struct act_error *err)
 {
-    struct slurm_view view;
     struct act_error ignored;
-    int rc = slurm_look_one(s, id, &view, err);
-
-    if (rc < 0)
-        return rc;
-    ACT_AUTOFREE char *job = slurm_task_text(view.job, view.task);
+    ACT_AUTOFREE char *job = slurm_task_text(view->job, view->task);
     const char *const argv[] = {"scontrol", "show", "job", "-d", job, NULL};
-    const char *list = view.nodes && strcmp(view.nodes, "None assigned") != 0 ? view.nodes : NULL;
+    const char *list = view->nodes && strcmp(view->nodes, "None assigned") != 0 ? view->nodes : NULL;
     const char *const states[] = NODE_STATES(list);
     ACT_AUTOFREE char *text = NULL;
-    if (view.job && view.step < 0 && list)
+    if (view->job && view->step < 0 && list)
         slurm_cluster_ask_ahead(s, (const char *const *const[]){argv, states}, 2);
-    if (view.job && view.step < 0 && slurm_run(s, argv, &text, &ignored) == 0)
+    if (view->job && view->step < 0 && slurm_run(s, argv, &text, &ignored) == 0)
         slurm_nodes_from_scontrol(text, spec->procs_per_node, out);
     if (out->n == 0 && list)
         slurm_cluster_add_nodes(list, spec->procs_per_node, out);
-    if (out->n < (size_t)spec->nodes && view.status.state != RUN_QUEUED) {
+    if (out->n < (size_t)spec->nodes && view->status.state != RUN_QUEUED) {
         nodes_from_hostfile(s, id, spec->procs_per_node, out);
         list = NULL;
     }
     for (size_t i = 0; i < out->n; i++)
         if (!out->v[i].gpus && slurm_has_gpus(s))
             out->v[i].gpus = spec->gpus_per_node;
-    rc = out->n ? slurm_cluster_read_node_states(s, list, out, err) : 0;
-    slurm_views_release(&view, 1);
-    return rc;
+    return out->n ? slurm_cluster_read_node_states(s, list, out, err) : 0;
 }
 
-/* Asks for the specification and the state of a run at the same time. */
-static int slurm_nodes_ahead(struct platform *p, const char *id, struct act_error *err)
+/* Sends the question for the specification of a run, which is under way while its state is asked for. */
+static int slurm_spec_ahead(struct platform *p, const char *id, struct act_error *err)
 {
     ACT_AUTO(run_spec) spec = {0};
-    struct slurm_view view;
     struct act_error ignored;
     int rc = platform_ahead(p, err);
 
     if (rc <= 0)
         return rc;
-    if (slurm_spec(p, id, &spec, &ignored) < 0 && slurm_look_one(slurm_of(p), id, &view, &ignored) == 0)
-        slurm_views_release(&view, 1);
+    if (slurm_spec(p, id, &spec, &ignored) < 0)
+        (void)ignored; /* it is not known yet */
     platform_ahead_end(p);
     return 0;
 }
@@ -221,13 +213,17 @@ static int slurm_nodes_ahead(struct platform *p, const char *id, struct act_erro
 int slurm_nodes(struct platform *p, const char *id, struct platform_nodes *out, struct act_error *err)
 {
     ACT_AUTO(run_spec) spec = {0};
-    int rc = slurm_nodes_ahead(p, id, err);
+    struct slurm_view view;
+    int rc = slurm_spec_ahead(p, id, err);
 
     if (rc == 0)
-        rc = slurm_spec(p, id, &spec, err);
-
+        rc = slurm_look_one(slurm_of(p), id, &view, err);
+    if (rc < 0)
+        return rc;
+    rc = slurm_spec(p, id, &spec, err);
     if (rc == 0)
-        rc = slurm_cluster_nodes_of(slurm_of(p), id, &spec, out, err);
+        rc = slurm_cluster_nodes_of(slurm_of(p), id, &spec, &view, out, err);
+    slurm_views_release(&view, 1);
     return rc;
 }
 
@@ -316,7 +312,7 @@ static int shell_of(struct slurm *s, const struct run_spec *spec, const char *no
         rc = act_error_set(err, ACT_FAIL, "run '%s' is not running: it is %s", spec->id,
                            run_state_name(view.status.state));
     if (rc == 0)
-        rc = slurm_cluster_nodes_of(s, spec->id, spec, &nodes, err);
+        rc = slurm_cluster_nodes_of(s, spec->id, spec, &view, &nodes, err);
     if (rc == 0)
         rc = find_shell_node(spec->id, node, &nodes, &where, err);
     if (rc == 0 && where) {
