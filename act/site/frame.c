@@ -248,7 +248,7 @@ static int frame_read_part(struct channel *c, size_t len, struct act_buf *out, s
 }
 
 /* Returns a length that the other side has sent; -1: it is none, or more than max. */
-static json_int_t frame_length(const json_t *length, size_t max)
+static json_int_t frame_part_length(const json_t *length, size_t max)
 {
     json_int_t len = json_is_integer(length) ? json_integer_value(length) : -1;
 
@@ -277,8 +277,9 @@ static int read_parts(struct channel *c, size_t max, struct frame *out, struct a
     for (size_t i = 0; i < n; i++) {
         const json_t *length = json_array_get(lengths, i);
         const bool is_packed = json_is_array(length);
-        const json_int_t len = frame_length(is_packed ? json_array_get(length, 1) : length, max);
-        const json_int_t packed = is_packed && len >= 0 ? frame_length(json_array_get(length, 0), (size_t)len) : len;
+        const json_int_t len = frame_part_length(is_packed ? json_array_get(length, 1) : length, max);
+        const json_int_t packed =
+            is_packed && len >= 0 ? frame_part_length(json_array_get(length, 0), (size_t)len) : len;
         if (packed < 0)
             return act_error_set(err, ACT_FAIL, "the other side sent a part of a wrong length");
         max -= (size_t)len;

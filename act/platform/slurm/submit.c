@@ -232,14 +232,14 @@ static int remember_job_of(struct handover *h, int64_t job, size_t i, struct act
     return slurm_submit_write(h, h->ids.v[i], RUN_FILE_JOB, text, NULL, err);
 }
 
-struct tasks {
+struct slurm_tasks {
     struct handover *h;
     int64_t job;
 };
 
 static int remember_task(void *arg, size_t i, struct act_error *err)
 {
-    const struct tasks *tasks = arg;
+    const struct slurm_tasks *tasks = arg;
 
     return remember_job_of(tasks->h, tasks->job, i + 1, err);
 }
@@ -247,7 +247,7 @@ static int remember_task(void *arg, size_t i, struct act_error *err)
 /* Writes the jobs down, that of the first run last: by it others know that all is done. */
 static int remember_job(struct handover *h, int64_t job, struct act_error *err)
 {
-    int rc = site_do_all(h->site, h->ids.n - 1, remember_task, &(struct tasks){h, job}, err);
+    int rc = site_do_all(h->site, h->ids.n - 1, remember_task, &(struct slurm_tasks){h, job}, err);
 
     return rc < 0 ? rc : remember_job_of(h, job, 0, err);
 }
