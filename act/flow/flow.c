@@ -3,6 +3,7 @@
 #include "auth/services.h"
 #include "flow/flow_internal.h"
 #include "flow/trust.h"
+#include "site/site.h"
 
 int flow_open(const struct config_request *request, struct flow *out, struct act_error *err)
 {
@@ -46,6 +47,11 @@ int flow_check_cluster(struct flow *flow, struct act_error *err)
     int rc = config_is_there(&request, err);
 
     return rc < 0 && flow_has_runs(flow, flow->cluster) ? 0 : rc;
+}
+
+void flow_never_share(void)
+{
+    site_never_share();
 }
 
 void flow_close(struct flow *flow)

@@ -30,6 +30,7 @@ struct flow {
     bool use_bad_nodes;          /* runs may be on nodes that failed lately */
     struct flow_secret *secrets; /* of key vaults, that were asked for */
     size_t n_secrets;
+    bool reads_logs;       /* of each run whose state is asked for, next */
     bool limits_mentioned; /* the user was told that --bwlimit and --transfers have no effect */
 };
 /* Loads the configuration; whatever in it leads out of the project must be trusted (flow/trust.h). The caller closes
@@ -43,6 +44,8 @@ int flow_check_cluster(struct flow *flow, struct act_error *err) ACT_NODISCARD;
 /* Begins a flow without a configuration, for commands that need only the ledger. cluster, which may be NULL and is not
  * copied, is where to look for a run that the ledger does not know. */
 void flow_open_bare(const char *cluster, struct flow *out);
+/* Gives each connection over ssh a login of its own. Call it before anything is opened. */
+void flow_never_share(void);
 /* Closes all that was opened. */
 void flow_close(struct flow *flow);
 /* Opens the platform of flow's configuration. flow owns it and keeps it open. */

@@ -59,6 +59,32 @@ char *platform_code_folder(struct platform *p, const struct run_spec *spec)
     return act_path_join(folder, RUN_DIR_CODE);
 }
 
+int platform_ahead(struct platform *p, struct act_error *err)
+{
+    struct site *site;
+    int rc = platform_keep_open_site(p, &site, err);
+
+    return rc == 0 && site ? site_ahead(site) : rc;
+}
+
+void platform_ahead_end(struct platform *p)
+{
+    struct act_error ignored;
+    struct site *site;
+
+    if (platform_keep_open_site(p, &site, &ignored) == 0 && site)
+        site_ahead_end(site);
+}
+
+void platform_ahead_drop(struct platform *p)
+{
+    struct act_error ignored;
+    struct site *site;
+
+    if (platform_keep_open_site(p, &site, &ignored) == 0 && site)
+        site_ahead_drop(site);
+}
+
 struct platform *platform_machine(struct platform *p, size_t i)
 {
     if (p->row->keep.machine)

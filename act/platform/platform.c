@@ -240,20 +240,61 @@ int platform_abort(struct platform *p, const char *id, bool *out_was_final, stru
     return end.rc;
 }
 
+bool platform_awaits_ends(const struct platform *p)
+{
+    return p->row->runs.abort_all;
+}
+
+/* What has no valid id is passed over. */
 void platform_abort_all(struct platform *p, struct platform_end *ends, size_t n)
 {
     void (*abort)(struct platform *, struct platform_end *, size_t) = p->row->runs.abort_all ?: abort_each;
+    ACT_AUTOFREE struct platform_end *valid = act_calloc(n + 1, sizeof(*valid));
+    size_t n_valid = 0;
 
     for (size_t i = 0; i < n; i++) {
         ends[i] = (struct platform_end){.id = ends[i].id};
         ends[i].rc = platform_check_id(ends[i].id, &ends[i].err);
+        if (ends[i].rc == 0)
+            valid[n_valid++] = ends[i];
     }
-    for (size_t from = 0, many; from < n; from += many ?: 1) { /* what has no valid id is passed over */
-        for (many = 0; from + many < n && many < PLATFORM_ENDS_MOST && ends[from + many].rc == 0;)
-            many++;
-        if (many > 0)
-            abort(p, ends + from, many);
-    }
+    if (n_valid > 0)
+        abort(p, valid, n_valid);
+    for (size_t i = 0, at = 0; i < n; i++)
+        if (ends[i].rc == 0)
+            ends[i] = valid[at++];
+}
+
+struct ends_together {
+    struct platform_ending *endings;
+    size_t n;
+    void (*here)(void *arg);
+    void *arg;
+};
+
+/* The last one of platform_at_once() is this thread's. */
+static void abort_one_of(void *arg, size_t i)
+{
+    const struct ends_together *t = arg;
+
+    if (i < t->n)
+        platform_abort_all(t->endings[i].platform, t->endings[i].ends, t->endings[i].n);
+    else
+        t->here(t->arg);
+}
+
+void platform_abort_together(struct platform_ending *endings, size_t n, void (*here)(void *arg), void *arg)
+{
+    struct ends_together t = {endings, n, here, arg};
+
+    platform_at_once(n + (here != NULL), abort_one_of, &t);
+}
+
+int platform_expect_logs(struct platform *p, const char *id, bool with_ends, struct act_error *err)
+{
+    int rc = p->row->runs.expect_logs ? p->row->runs.expect_logs(p, id, with_ends, err) : 0;
+
+    return rc < 0 ? act_error_prefix(err, "cannot tell the state of %s", id) : 0;
 }
 
 int platform_scale(struct platform *p, const char *id, int nodes, bool dry_run, struct act_error *err)

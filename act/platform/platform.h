@@ -280,8 +280,29 @@ struct platform_end {
 /* Aborts all of them. Each is told to end before this waits for the first one, so whoever interrupts it has told all.
  */
 void platform_abort_all(struct platform *p, struct platform_end *ends, size_t n);
+/* Runs of one platform that are to end. */
+struct platform_ending {
+    struct platform *platform;
+    struct platform_end *ends;
+    size_t n;
+};
+/* Aborts the runs of n platforms, at once where it takes a while. Meanwhile this thread calls here, which may do the
+ * same with platforms that are not among them; NULL: there are none. */
+void platform_abort_together(struct platform_ending *endings, size_t n, void (*here)(void *arg), void *arg);
+/* Tells whether it takes a while until a run ends, so that platform_abort_all() waits for that. */
+bool platform_awaits_ends(const struct platform *p);
 int platform_scale(struct platform *p, const char *id, int nodes, bool dry_run, struct act_error *err) ACT_NODISCARD;
+/* Begins to ask ahead, as site_ahead() does, where each question is a round trip: a call only sends its first request,
+ * and fails; the same call takes the response after platform_ahead_end(). Returns 1; 0: there is no ahead to end; or
+ * the error of a platform that cannot be asked at all. */
+int platform_ahead(struct platform *p, struct act_error *err) ACT_NODISCARD;
+void platform_ahead_end(struct platform *p);
+/* Drops what was asked ahead and not taken. */
+void platform_ahead_drop(struct platform *p);
 struct store *platform_open_logs(struct platform *p, const char *id, bool ended);
+/* Asks ahead for the list of logs that is asked for next, with the ends of the logs (store_list.with_ends). An error is
+ * that the platform cannot be asked at all. */
+int platform_expect_logs(struct platform *p, const char *id, bool with_ends, struct act_error *err) ACT_NODISCARD;
 char *platform_page(struct platform *p, const char *id); /* NULL: none */
 /* Returns where the run's copy of the project is, in which it works, as a new string; NULL: not in one folder that
  * stays after its end and is known. */

@@ -76,6 +76,8 @@ void platform_at_once(size_t n, void (*ask)(void *arg, size_t i), void *arg);
 
 /* For platforms whose runs are folders of a site, as the operations of platform.h. */
 struct store *platform_site_open_logs(struct platform *p, const char *id, bool ended);
+/* Does what the row's expect_logs() does, of such a platform. */
+int platform_site_expect_logs(struct platform *p, const char *id, bool with_ends, struct act_error *err) ACT_NODISCARD;
 /* Opens the same store, on the sites that site() finds, as of struct store_site_options. */
 struct store *platform_site_logs(struct platform *p,
                                  int (*site)(void *arg, size_t i, struct site **out, struct act_error *err), void *arg,

@@ -180,8 +180,6 @@ struct platform_submit {
     int (*most_together)(struct platform *p);
 };
 
-enum { PLATFORM_ENDS_MOST = 256 };
-
 /* Runs that the platform has. */
 struct platform_runs_ops {
     /* Sets out[n] to the status of n runs at once. An id unknown to the platform is no error, but RUN_UNKNOWN without a
@@ -194,12 +192,16 @@ struct platform_runs_ops {
     /* Cancels a run, and returns when it has ended or the platform has accepted the request. If it has ended already:
      * success, with *out_was_final true. */
     int (*abort)(struct platform *p, const char *id, bool *out_was_final, struct act_error *err);
-    /* In the place of abort(), where ending a run takes a while: cancels up to PLATFORM_ENDS_MOST, and tells all of
-     * them to end before it waits for any. Their ids may be those of runs. Sets all but the id of each end. */
+    /* In the place of abort(), where ending a run takes a while: cancels all of them, and tells all to end before it
+     * waits for any. Their ids may be those of runs. Sets all but the id of each end. It needs nothing that platforms
+     * share (loop, HTTP, tokens): several may be at it at once. */
     void (*abort_all)(struct platform *p, struct platform_end *ends, size_t n);
     /* Changes the number of nodes of an elastic run that has not ended, within its range, and returns when the platform
      * has accepted it. dry_run: all but that request. May be NULL: runs there have fixed sizes. */
     int (*scale)(struct platform *p, const char *id, int nodes, bool dry_run, struct act_error *err);
+    /* Asks for the list of the logs of a run ahead, with their ends or without, where each question is a round trip.
+     * May be NULL: there is nothing of the kind. */
+    int (*expect_logs)(struct platform *p, const char *id, bool with_ends, struct act_error *err);
     /* Returns the logs of a run as a store, which the caller frees before the platform; store.h says what it can. Those
      * of the last attempt have plain names, those of earlier ones are below "attempts/<n>/". ended: the run's state is
      * final. Contacts no host; for an unknown run, and a log that does not exist (yet), its calls fail with

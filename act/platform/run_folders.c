@@ -36,6 +36,22 @@ struct store *platform_site_open_logs(struct platform *p, const char *id, bool e
     return platform_site_logs(p, platform_folders_site_of, p, id, ended);
 }
 
+int platform_site_expect_logs(struct platform *p, const char *id, bool with_ends, struct act_error *err)
+{
+    ACT_AUTO(site_files) files = {0};
+    struct act_error ignored;
+    struct site *site;
+    int rc = p->row->keep.site(p, &site, err);
+
+    if (rc < 0 || !site_ahead(site))
+        return rc;
+    if (site_files(site, id, log_folders, sizeof(log_folders) / sizeof(log_folders[0]), with_ends ? LOGS : 0, &files,
+                   &ignored) < 0)
+        (void)ignored; /* it is not known yet */
+    site_ahead_end(site);
+    return 0;
+}
+
 int platform_site_spec(struct site *site, const char *id, struct run_spec *out, struct act_error *err)
 {
     CODEC_AUTOJSON json_t *json = NULL;

@@ -1,6 +1,6 @@
 /* frame.h - the protocol of a connection to a site: a line of compact JSON, which says how many parts of how many
- * bytes follow:   {"op":"write","id":"...","name":"job.json","parts":[14]}\n{"job":"1234"} The other end is never
- * trusted: lines and parts are bounded.
+ * bytes follow:   {"op":"write","id":"...","name":"job.json","parts":[14]}\n{"job":"1234"} In the place of a number,
+ * [packed, bytes] is a part that is compressed. The other end is never trusted: lines and parts are bounded.
  */
 #ifndef ACT_SITE_FRAME_H
 #define ACT_SITE_FRAME_H
@@ -17,9 +17,12 @@ enum { CHANNEL_BUFFER = 64 * 1024, FRAME_HEAD_MAX = 32 << 20, FRAME_PARTS = 2 };
 
 struct channel {
     int in_fd, out_fd;
-    int64_t deadline_ms; /* for reading, by the monotonic clock; 0: none */
-    bool ended;          /* the other side has closed its end */
-    size_t pos, len;     /* what was read and not yet taken */
+    int64_t deadline_ms;  /* for reading, by the monotonic clock; 0: none */
+    bool ended;           /* the other side has closed its end */
+    bool reads_early;     /* what comes while it writes is read, so that the other side, which writes, is never stuck */
+    struct act_buf early; /* that, from early_pos on; its owner bounds it by what it asks for */
+    size_t early_pos;
+    size_t pos, len; /* what was read and not yet taken */
     char buffer[CHANNEL_BUFFER];
 };
 
@@ -33,6 +36,8 @@ int channel_read_line(struct channel *c, size_t max, struct act_buf *out, struct
 int channel_skip_to(struct channel *c, const char *mark, size_t max, struct act_error *err) ACT_NODISCARD;
 /* Reads from 1 to len bytes. */
 int channel_read_some(struct channel *c, void *data, size_t len, size_t *out_got, struct act_error *err) ACT_NODISCARD;
+/* Closes both ends. */
+void channel_close(struct channel *c);
 /* Writes len bytes. */
 int channel_write(struct channel *c, const void *data, size_t len, struct act_error *err) ACT_NODISCARD;
 
@@ -52,5 +57,11 @@ struct frame {
 /* Reads a frame with at most max bytes in its parts. Release it in every case. */
 int frame_read(struct channel *c, size_t max, struct frame *out, struct act_error *err) ACT_NODISCARD;
 void frame_release(struct frame *frame);
+
+/* frame_deflate.c */
+/* Appends len bytes, compressed. False: it is not worth it, and out is as it was. */
+bool frame_deflate(const void *data, size_t len, struct act_buf *out);
+/* Appends the len bytes that were compressed; what is damaged is -ACT_FAIL. */
+int frame_inflate(const struct act_buf *packed, size_t len, struct act_buf *out, struct act_error *err) ACT_NODISCARD;
 
 #endif

@@ -78,9 +78,21 @@ static int here_create_add_package(struct site *site, const char *dir, const cha
 
 /* ---- runs ---- */
 
-static int fill_run_dir(struct site *site, const char *dir, const struct run_spec *spec, const char *package,
-                        struct act_error *err)
+static int here_create_add_files(const char *dir, const struct site_new *run, struct act_error *err)
 {
+    int rc = 0;
+
+    for (size_t i = 0; i < run->n_files && rc == 0; i++) {
+        const struct site_text *file = &run->files[i];
+        ACT_AUTOFREE char *path = act_path_join(dir, file->name);
+        rc = act_file_write(path, file->text, strlen(file->text), 0600, err);
+    }
+    return rc;
+}
+
+static int fill_run_dir(struct site *site, const char *dir, const struct site_new *run, struct act_error *err)
+{
+    const struct run_spec *spec = run->spec;
     struct run_status queued = {.state = RUN_QUEUED, .failed_rank = -1, .attempt = 1};
     ACT_AUTOFREE char *waits = run_waits_for(&spec->needs, spec->needs_any);
     ACT_AUTOFREE char *spec_path = act_path_join(dir, RUN_FILE_SPEC);
@@ -98,8 +110,8 @@ static int fill_run_dir(struct site *site, const char *dir, const struct run_spe
     if (rc == 0)
         rc = run_status_write(status, &queued, err);
     if (rc == 0)
-        rc = here_create_add_package(site, dir, package, spec->package_sha256, err);
-    return rc;
+        rc = here_create_add_package(site, dir, run->package, spec->package_sha256, err);
+    return rc == 0 ? here_create_add_files(dir, run, err) : rc;
 }
 
 static int here_create_publish(const char *temp, const char *dir, bool *out_existed, struct act_error *err)
@@ -138,17 +150,17 @@ static int lock_in(const char *dir, int *out_fd, struct act_error *err)
 }
 
 /* Makes the folder, or leaves the one that exists as it is. */
-static int fill_and_publish(struct site *site, const struct run_spec *spec, const char *package, const char *dir,
-                            int *out_lock_fd, bool *out_existed, struct act_error *err)
+static int fill_and_publish(struct site *site, const struct site_new *run, const char *dir, int *out_lock_fd,
+                            bool *out_existed, struct act_error *err)
 {
     struct here_filling f;
-    int rc = make_filling(site, spec->id, &f, err);
+    int rc = make_filling(site, run->spec->id, &f, err);
     bool made = rc == 0;
 
     if (rc == 0 && out_lock_fd)
         rc = lock_in(f.path, out_lock_fd, err);
     if (rc == 0)
-        rc = fill_run_dir(site, f.path, spec, package, err);
+        rc = fill_run_dir(site, f.path, run, err);
     if (rc == 0)
         rc = here_create_publish(f.path, dir, out_existed, err);
     if (made && (rc < 0 || *out_existed)) {
@@ -160,19 +172,19 @@ static int fill_and_publish(struct site *site, const struct run_spec *spec, cons
     return rc;
 }
 
-int here_create_run(struct site *site, const struct run_spec *spec, const char *package, int *out_lock_fd,
-                    bool *out_existed, struct act_error *err)
+int here_create_run(struct site *site, const struct site_new *run, int *out_lock_fd, bool *out_existed,
+                    struct act_error *err)
 {
-    ACT_AUTOFREE char *dir = site_run_dir(site, spec->id);
+    ACT_AUTOFREE char *dir = site_run_dir(site, run->spec->id);
     int lock_fd = -1;
 
     *out_existed = false;
-    if (!run_id_valid(spec->id))
-        return act_error_set(err, ACT_USAGE, "'%s' is not a run id", spec->id);
+    if (!run_id_valid(run->spec->id))
+        return act_error_set(err, ACT_USAGE, "'%s' is not a run id", run->spec->id);
     *out_existed = access(dir, F_OK) == 0;
     if (*out_existed)
         return 0;
-    int rc = fill_and_publish(site, spec, package, dir, out_lock_fd ? &lock_fd : NULL, out_existed, err);
+    int rc = fill_and_publish(site, run, dir, out_lock_fd ? &lock_fd : NULL, out_existed, err);
     if (rc == 0 && !*out_existed && out_lock_fd)
         *out_lock_fd = lock_fd;
     else if (lock_fd >= 0)

@@ -275,34 +275,62 @@ static int serve_run(struct request *r, struct act_error *err)
 }
 
 /* Asks for the package if it is not here yet. */
-static int serve_create_run(struct request *r, const struct run_spec *spec, struct act_error *err)
+static int serve_create_run(struct request *r, struct site_new *run, struct act_error *err)
 {
     const json_t *package = json_object_get(r->frame.head, "package");
     const char *sha256 = codec_json_str(package, "sha256", "");
     ACT_AUTOFREE char *path = package ? here_package_path(r->site, sha256) : NULL;
-    ACT_AUTOFREE char *dir = site_run_dir(r->site, spec->id);
-    bool existed = run_id_valid(spec->id) && access(dir, F_OK) == 0;
+    ACT_AUTOFREE char *dir = site_run_dir(r->site, run->spec->id);
+    bool existed = run_id_valid(run->spec->id) && access(dir, F_OK) == 0;
     int rc = 0;
 
     if (package && !act_is_hex(sha256, ACT_SHA256_HEX - 1))
         return serve_malformed("package", err);
+    run->package = path;
     bool needed = package && !existed && !here_is_there(path, codec_json_int(package, "bytes", -1));
     if (!existed && !needed)
-        rc = here_create_run(r->site, spec, path, NULL, &existed, err);
+        rc = here_create_run(r->site, run, NULL, &existed, err);
     json_object_set_new(r->response, "existed", json_boolean(existed));
     json_object_set_new(r->response, "needs_package", json_boolean(needed));
     return rc;
 }
 
+/* Takes the rows [name, text] of a request, as new strings. */
+static int serve_files_of(const struct request *r, struct act_strv *names, struct act_strv *texts,
+                          struct act_error *err)
+{
+    const json_t *row;
+    size_t i;
+
+    json_array_foreach(json_object_get(r->frame.head, "files"), i, row)
+    {
+        char *name = codec_json_bytes_get(json_array_get(row, 0)), *text = codec_json_bytes_get(json_array_get(row, 1));
+        act_strv_take(names, name ? name : act_strdup(""));
+        act_strv_take(texts, text ? text : act_strdup(""));
+        if (!text || !act_path_is_safe(names->v[i], strlen(names->v[i])) || strchr(names->v[i], '/'))
+            return serve_malformed("files", err);
+    }
+    return 0;
+}
+
 static int serve_create(struct request *r, struct act_error *err)
 {
     ACT_AUTO(run_spec) spec = {0};
+    ACT_AUTO(act_strv) names = {0};
+    ACT_AUTO(act_strv) texts = {0};
     int rc = run_spec_from_json(json_object_get(r->frame.head, "spec"), &spec, err);
 
     if (rc == 0)
         run_secrets_from_json(&spec, json_object_get(r->frame.head, "secrets"));
     if (rc == 0)
-        rc = serve_create_run(r, &spec, err);
+        rc = serve_files_of(r, &names, &texts, err);
+    ACT_AUTOFREE struct site_text *files = act_calloc(names.n + 1, sizeof(*files));
+    for (size_t i = 0; i < names.n; i++)
+        files[i] = (struct site_text){names.v[i], texts.v[i]};
+    if (rc == 0)
+        rc = serve_create_run(r, &(struct site_new){.spec = &spec, .files = files, .n_files = names.n}, err);
+    for (size_t i = 0; i < texts.n; i++) /* the access to stores has keys */
+        act_wipe(&texts.v[i]);
     return rc;
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "proc/proc.h"
+#include "site/exchange.h"
 #include "site/site_internal.h"
 #include "site/ssh.h"
 
@@ -48,6 +49,50 @@ const char *site_root(const struct site *site)
 bool site_is_far(const struct site *site)
 {
     return site->wire;
+}
+
+bool site_ahead(struct site *site)
+{
+    if (site->wire && site->wire->ahead++ == 0)
+        site->wire->session++;
+    return site->wire;
+}
+
+void site_ahead_end(struct site *site)
+{
+    if (site->wire)
+        site->wire->ahead--;
+}
+
+void site_ahead_drop(struct site *site)
+{
+    if (site->wire)
+        wire_drop_ahead(site->wire);
+}
+
+int site_do_all(struct site *site, size_t n, int (*act)(void *arg, size_t i, struct act_error *err), void *arg,
+                struct act_error *err)
+{
+    struct act_error ignored;
+    size_t asked = 0;
+    int rc = 0;
+
+    for (size_t i = 0; i < n && rc == 0; i++) {
+        if (asked < n && asked < i + SITE_AHEAD_MOST && site_ahead(site)) {
+            for (; asked < n && asked < i + SITE_AHEAD_MOST; asked++)
+                if (act(arg, asked, &ignored) == 0)
+                    (void)ignored; /* it needed no request */
+            site_ahead_end(site);
+        }
+        rc = act(arg, i, err);
+    }
+    site_ahead_drop(site);
+    return rc;
+}
+
+bool site_is_bare(const struct site *site)
+{
+    return site->wire && site->wire->ssh.absent;
 }
 
 bool site_is_same(const struct site *a, const struct site *b)
@@ -98,18 +143,18 @@ void site_result_release(struct site_result *result)
     *result = (struct site_result){0};
 }
 
-int site_create_run(struct site *site, const struct run_spec *spec, const char *package, bool *out_existed,
-                    struct act_error *err)
+int site_create_run(struct site *site, const struct site_new *run, bool *out_existed, struct act_error *err)
 {
-    if (site->wire)
-        return wire_create_run(site, spec, package, out_existed, err);
-    return here_create_run(site, spec, package, NULL, out_existed, err);
+    return site->wire ? wire_create_run(site, run, out_existed, err)
+                      : here_create_run(site, run, NULL, out_existed, err);
 }
 
 int site_create_locked_run(struct site *site, const struct run_spec *spec, const char *package, int *out_lock_fd,
                            bool *out_existed, struct act_error *err)
 {
-    return here_create_run(site, spec, package, out_lock_fd, out_existed, err);
+    const struct site_new run = {.spec = spec, .package = package};
+
+    return here_create_run(site, &run, out_lock_fd, out_existed, err);
 }
 
 int site_remove_run(struct site *site, const char *id, struct act_error *err)
@@ -188,6 +233,11 @@ void site_states_release(struct site_state *states, size_t n)
 int site_list(struct site *site, struct act_strv *out_ids, struct act_error *err)
 {
     return site->wire ? wire_list(site, out_ids, err) : here_list(site, out_ids, err);
+}
+
+char *site_sharing_text(const struct site *site)
+{
+    return site->wire ? ssh_sharing_text(site->wire->ssh.sharing) : NULL;
 }
 
 void site_shell_words(const struct site *site, const struct act_strv *argv, struct act_strv *out)

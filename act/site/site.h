@@ -42,6 +42,10 @@ void site_free(struct site *site);
 void site_never_ask(void);
 /* Tells whether ssh could ask now. */
 bool site_may_ask(void);
+/* Gives each connection a login of its own, which no other command uses. Call it before other threads use sites. */
+void site_never_share(void);
+/* Returns in words whether the connection is shared with other commands, and how, a new string; NULL: this machine. */
+char *site_sharing_text(const struct site *site);
 
 /* Returns the root, an absolute path on the site that lives as long as site. */
 const char *site_root(const struct site *site);
@@ -51,6 +55,26 @@ bool site_is_far(const struct site *site);
 bool site_is_same(const struct site *a, const struct site *b);
 /* Returns <root>/runs/<id>, absolute, a new string. */
 char *site_run_dir(const struct site *site, const char *id);
+
+/* Asking ahead, where each question is a round trip to another machine. After site_ahead() each call only sends its
+ * request, and is -ACT_INTERRUPTED; after site_ahead_end() the same call with the same arguments takes the response,
+ * so that what was asked ahead costs one round trip for all. Of what needs more than one request the first one is sent
+ * ahead. Nothing is while 64 wait to be taken, nor reads. */
+
+/* Begins to ask ahead, until as many calls of site_ahead_end(). False: each call is carried out here, and there is no
+ * ahead to end. */
+bool site_ahead(struct site *site);
+void site_ahead_end(struct site *site);
+/* Drops what was asked ahead and not taken, because it may not be true later. What is asked ahead again is new. */
+void site_ahead_drop(struct site *site);
+
+/* Calls act for 0 to n - 1, until it fails, and returns what it returned last. Where a question is a round trip, act is
+ * called for some of the next ones to ask ahead, before it is for the first: so it changes nothing but what its calls
+ * to the site have done. */
+int site_do_all(struct site *site, size_t n, int (*act)(void *arg, size_t i, struct act_error *err), void *arg,
+                struct act_error *err) ACT_NODISCARD;
+/* Tells whether there is no agent yet, and so nothing but site_run(). */
+bool site_is_bare(const struct site *site);
 
 /* Returns where the agent of this version is on the site, a new string, and brings it there if necessary. */
 int site_agent(struct site *site, char **out, struct act_error *err) ACT_NODISCARD;
@@ -86,9 +110,20 @@ int site_run(struct site *site, const struct site_command *command, struct site_
              struct act_error *err) ACT_NODISCARD;
 void site_result_release(struct site_result *result);
 
-/* Makes the folder of a run, complete or not at all: run.json, secrets.json, status.json (Queued), package.zip from
- * the local file package (NULL: none), system_logs/. *out_existed: there was one already, and it is as it was. */
-int site_create_run(struct site *site, const struct run_spec *spec, const char *package, bool *out_existed,
+/* A small file, by its name in a folder. */
+struct site_text {
+    const char *name, *text;
+};
+/* A run that has no folder yet. */
+struct site_new {
+    const struct run_spec *spec;
+    const char *package; /* a local file; NULL: none */
+    const struct site_text *files;
+    size_t n_files;
+};
+/* Makes the folder of a run, complete or not at all: run.json, secrets.json, status.json (Queued), package.zip,
+ * system_logs/ and the files (0600). *out_existed: there was one already, and it is as it was. */
+int site_create_run(struct site *site, const struct site_new *run, bool *out_existed,
                     struct act_error *err) ACT_NODISCARD;
 
 /* Does the same on this machine alone, and makes and locks supervisor.lock before anybody can see the folder.

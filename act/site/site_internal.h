@@ -17,12 +17,13 @@ struct site {
 enum {
     SITE_RUN_TIMEOUT_S = 60, /* when the caller of site_run() does not say */
     SITE_RUN_MAX_BYTES = 64 << 20,
-    SITE_TEXT_MAX_BYTES = 16 << 20,   /* of a file that is read whole */
-    SITE_READ_MAX_BYTES = 4 << 20,    /* of one response to a request to read */
-    SITE_ENDS_MAX_BYTES = 1 << 20,    /* of the ends that come with a list */
-    SITE_END_MAX_BYTES = 64 << 10,    /* of one of them */
-    SITE_END_MIN_BYTES = 1 << 10,     /* where so much of each is too much, there are none */
-    SITE_REQUEST_MAX_BYTES = 64 << 20 /* of what goes with a request */
+    SITE_TEXT_MAX_BYTES = 16 << 20,    /* of a file that is read whole */
+    SITE_READ_MAX_BYTES = 4 << 20,     /* of one response to a request to read */
+    SITE_ENDS_MAX_BYTES = 1 << 20,     /* of the ends that come with a list */
+    SITE_END_MAX_BYTES = 64 << 10,     /* of one of them */
+    SITE_END_MIN_BYTES = 1 << 10,      /* where so much of each is too much, there are none */
+    SITE_REQUEST_MAX_BYTES = 64 << 20, /* of what goes with a request */
+    SITE_AHEAD_MOST = 64 /* requests: their responses fit into memory, as each has at most SITE_ENDS_MAX_BYTES */
 };
 
 /* The other side begins with this, wherever that is in what login shells print before; then "ready", or "needs <system>
@@ -59,8 +60,8 @@ int here_states(struct site *site, const char *const *ids, size_t n, struct site
 void site_files_add(struct site_files *files, const char *name, uint64_t size, int64_t idle_s);
 
 /* here_create.c. out_lock_fd: as site_create_locked_run(), or NULL. */
-int here_create_run(struct site *site, const struct run_spec *spec, const char *package, int *out_lock_fd,
-                    bool *out_existed, struct act_error *err) ACT_NODISCARD;
+int here_create_run(struct site *site, const struct site_new *run, int *out_lock_fd, bool *out_existed,
+                    struct act_error *err) ACT_NODISCARD;
 char *here_package_path(const struct site *site, const char *sha256); /* where a package is kept; new string */
 int here_keep_package(struct site *site, const char *package, const char *sha256, struct act_error *err) ACT_NODISCARD;
 int here_agent(struct site *site, char **out, struct act_error *err) ACT_NODISCARD;
@@ -95,7 +96,7 @@ int wire_bring_package(struct site *site, const char *path, const char *sha256, 
 int wire_find_agent(struct site *site, char **out, bool *out_there, struct act_error *err) ACT_NODISCARD;
 int wire_run(struct site *site, const struct site_command *command, struct site_result *result,
              struct act_error *err) ACT_NODISCARD;
-int wire_create_run(struct site *site, const struct run_spec *spec, const char *package, bool *out_existed,
+int wire_create_run(struct site *site, const struct site_new *run, bool *out_existed,
                     struct act_error *err) ACT_NODISCARD;
 int wire_remove_run(struct site *site, const char *id, struct act_error *err) ACT_NODISCARD;
 int wire_clear(struct site *site, bool dry_run, struct site_left *out, struct act_error *err) ACT_NODISCARD;

@@ -147,7 +147,7 @@ static int start_ssh(struct ssh *ssh, struct act_strv *argv, struct channel *cha
         ssh->pid = 0;
         return rc == -ACT_NOT_FOUND ? act_error_hint(err, "install the OpenSSH client") : rc;
     }
-    *channel = (struct channel){.in_fd = ends[0], .out_fd = ends[0]};
+    *channel = (struct channel){.in_fd = ends[0], .out_fd = ends[0], .reads_early = true};
     return 0;
 }
 
@@ -155,9 +155,7 @@ void ssh_disconnect(struct ssh *ssh, struct channel *channel)
 {
     int status;
 
-    if (channel->in_fd >= 0)
-        close(channel->in_fd);
-    channel->in_fd = channel->out_fd = -1;
+    channel_close(channel);
     if (ssh->pid > 0) {
         kill(ssh->pid, SIGTERM);
         while (waitpid(ssh->pid, &status, 0) < 0 && errno == EINTR)
@@ -493,6 +491,7 @@ int ssh_connect(struct ssh *ssh, struct channel *channel, struct act_error *err)
 
     if (path && lock < 0)
         return lock;
+    ssh->sharing = ssh_find_sharing(ssh->login, 0);
     int rc = start_or_bring(ssh, channel, err);
     if (lock >= 0)
         close(lock);

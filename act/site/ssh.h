@@ -11,8 +11,17 @@
 #include "site/frame.h"
 #include "site/site.h"
 
+/* How commands share a connection. */
+enum ssh_sharing {
+    SSH_SHARES_OWN,    /* over a socket in ACT's own folder */
+    SSH_SHARES_USERS,  /* as the user's ssh is configured */
+    SSH_SHARES_NONE,   /* not: the user wants it so, */
+    SSH_SHARES_NOWHERE /* or there is no folder for the socket */
+};
+
 struct ssh {
     char *login, *root;
+    enum ssh_sharing sharing;
     char *agent; /* the local program for the machine there; NULL: not looked for yet */
     char agent_hash[ACT_SHA256_HEX];
     char *machine;   /* as "uname -m" says there, when it is another one than this; else NULL */
@@ -43,6 +52,9 @@ int ssh_run(struct ssh *ssh, const struct site_command *command, struct site_res
 char *ssh_find_program(const struct ssh *ssh, const char *name);
 
 /* ssh_words.c */
+/* Asks ssh how it is configured for a login; port 0: its own. */
+enum ssh_sharing ssh_find_sharing(const char *login, int port);
+char *ssh_sharing_text(enum ssh_sharing sharing); /* new string */
 /* Tells whether the user can be asked. */
 bool ssh_may_ask(const struct ssh *ssh);
 /* Returns the path of the file that is locked while a connection to this login is made, a new string; NULL: there is no

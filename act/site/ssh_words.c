@@ -8,15 +8,23 @@
 #include <unistd.h>
 
 #include "base/path.h"
+#include "proc/proc.h"
 #include "site/site.h"
 #include "site/site_internal.h"
 #include "site/ssh.h"
 
-static bool never_asks;
+enum { PERSIST_S = 300 }; /* that a shared connection stays after the last command */
+
+static bool never_asks, never_shares;
 
 void site_never_ask(void)
 {
     never_asks = true;
+}
+
+void site_never_share(void)
+{
+    never_shares = true;
 }
 
 bool site_may_ask(void)
@@ -96,27 +104,90 @@ static void push_program(struct act_strv *argv)
         act_strv_push(argv, "ssh");
 }
 
-static void push_options(struct act_strv *argv)
+/* Tells whether ssh says that it has a socket for connections that are shared: "controlpath /home/me/.ssh/cm-1f2e". */
+static bool ssh_words_has_socket(const char *said)
+{
+    static const char key[] = "controlpath ";
+    const char *at = said ? strstr(said, key) : NULL;
+
+    return at && (at == said || at[-1] == '\n') && !act_starts_with(at + strlen(key), "none\n");
+}
+
+enum ssh_sharing ssh_find_sharing(const char *login, int port)
+{
+    enum { LIMIT_S = 10, SAID_BYTES = 1 << 20 };
+    ACT_AUTO(act_strv) argv = {0};
+    ACT_AUTO(proc_result) said = {0};
+    ACT_AUTOFREE char *dir = control_dir();
+    struct act_error ignored;
+
+    if (never_shares)
+        return SSH_SHARES_NONE;
+    push_program(&argv);
+    act_strv_push(&argv, "-G");
+    if (port)
+        act_strv_pushf(&argv, "-p%d", port);
+    ACT_STRV_PUSH(&argv, "--", login);
+    int rc =
+        proc_call(&(struct proc_call){.argv = argv.v, .sees = OF_SSH, .timeout_s = LIMIT_S, .max_bytes = SAID_BYTES},
+                  &said, &ignored);
+    if (rc == 0 && said.status == 0 && ssh_words_has_socket(said.out))
+        return SSH_SHARES_USERS;
+    return dir ? SSH_SHARES_OWN : SSH_SHARES_NOWHERE;
+}
+
+char *ssh_sharing_text(enum ssh_sharing sharing)
+{
+    ACT_AUTOFREE char *dir = control_dir();
+
+    switch (sharing) {
+    case SSH_SHARES_OWN:
+        return act_sprintf("commands share one, which ends %d minutes after the last of them ('%s')", PERSIST_S / 60,
+                           dir ? dir : "");
+    case SSH_SHARES_USERS:
+        return act_strdup("shared as your ssh is configured (ControlPath)");
+    case SSH_SHARES_NONE:
+        return act_strdup("each command makes its own (--no-share)");
+    case SSH_SHARES_NOWHERE:
+        break;
+    }
+    return act_strdup("each command makes its own: set XDG_RUNTIME_DIR to a folder of yours with a short path, and one "
+                      "is shared");
+}
+
+/* Says where the socket of a shared connection is, unless the user's own configuration does. ssh itself removes one
+ * that nobody listens on any more. */
+static void push_sharing(struct act_strv *argv, enum ssh_sharing sharing)
+{
+    ACT_AUTOFREE char *dir = control_dir();
+
+    if (sharing == SSH_SHARES_USERS)
+        return;
+    act_strv_push(argv, "-o");
+    act_strv_push(argv, sharing == SSH_SHARES_OWN && dir ? "ControlMaster=auto" : "ControlMaster=no");
+    act_strv_push(argv, "-o");
+    if (sharing != SSH_SHARES_OWN || !dir) {
+        act_strv_push(argv, "ControlPath=none");
+        return;
+    }
+    act_strv_pushf(argv, "ControlPath=%s/%%C", dir);
+    act_strv_push(argv, "-o");
+    act_strv_pushf(argv, "ControlPersist=%d", PERSIST_S);
+}
+
+static void push_options(struct act_strv *argv, enum ssh_sharing sharing)
 {
     static const char *const options[] = {
         "ServerAliveInterval=15", "ServerAliveCountMax=4",   "ConnectTimeout=15",
         "RemoteCommand=none",     "ClearAllForwardings=yes", "LogLevel=INFO",
     };
-    ACT_AUTOFREE char *dir = control_dir();
 
     push_program(argv);
     for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
         act_strv_push(argv, "-o");
         act_strv_push(argv, options[i]);
     }
-    if (!dir)
-        return;
-    act_strv_push(argv, "-o");
-    act_strv_push(argv, "ControlMaster=auto");
-    act_strv_push(argv, "-o");
-    act_strv_pushf(argv, "ControlPath=%s/%%C", dir);
-    act_strv_push(argv, "-o");
-    act_strv_push(argv, "ControlPersist=600");
+    push_sharing(argv, sharing);
 }
 
 void ssh_shell_words(const char *login, int port, bool in_login_shell, const struct act_strv *argv,
@@ -124,7 +195,7 @@ void ssh_shell_words(const char *login, int port, bool in_login_shell, const str
 {
     ACT_AUTO(act_buf) line = {0}, command = {0};
 
-    push_options(out);
+    push_options(out, ssh_find_sharing(login, port));
     if (port)
         act_strv_pushf(out, "-p%d", port);
     if (isatty(STDIN_FILENO) && isatty(STDOUT_FILENO)) /* else what is redirected would get its line ends */
@@ -150,7 +221,7 @@ void ssh_command_words(const struct ssh *ssh, const char *script, const char *la
     const char *const words[] = {script, "act", ssh->root, hash, last, NULL};
     ACT_AUTO(act_buf) line = {0};
 
-    push_options(argv);
+    push_options(argv, ssh->sharing);
     if (!ssh_may_ask(ssh)) {
         act_strv_push(argv, "-o");
         act_strv_push(argv, "BatchMode=yes");

@@ -1,203 +1,13 @@
 /* wire.c - the functions of a site behind a connection: each is one request and one checked response, or one for each
- * part of a file that is read.
+ * part of a file that is read. How those are sent and awaited is in exchange.c.
  */
-#include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "base/clock.h"
-#include "base/file.h"
 #include "base/hash.h"
-#include "base/log.h"
 #include "base/path.h"
 #include "codec/json.h"
-#include "site/frame.h"
+#include "site/exchange.h"
 #include "site/site_internal.h"
-#include "site/ssh.h"
-
-enum { RESPONSE_S = 120, ERROR_TEXT_MAX = 2048 };
-
-struct wire {
-    struct ssh ssh; /* login NULL: the connection was given, and cannot be made again */
-    struct channel channel;
-    char *root; /* as it is configured */
-    bool in_login_shell;
-};
-
-/* ---- one request ---- */
-
-static bool wire_is_open(const struct wire *w)
-{
-    return w->channel.in_fd >= 0;
-}
-
-static void disconnect(struct wire *w)
-{
-    if (w->ssh.login) {
-        ssh_disconnect(&w->ssh, &w->channel);
-        return;
-    }
-    if (wire_is_open(w)) {
-        close(w->channel.in_fd);
-        if (w->channel.out_fd != w->channel.in_fd)
-            close(w->channel.out_fd);
-    }
-    w->channel.in_fd = w->channel.out_fd = -1;
-}
-
-/* Makes an error of the other side one of this side. */
-static int check_response(const struct frame *response, struct act_error *err)
-{
-    static const enum act_code codes[] = {ACT_FAIL,        ACT_USAGE,  ACT_NOT_FOUND, ACT_DENIED,  ACT_TEMPORARY,
-                                          ACT_NO_CAPACITY, ACT_CONFIG, ACT_PARTIAL,   ACT_TIMEOUT, ACT_INTERRUPTED};
-    ACT_AUTOFREE char *text = codec_json_bytes_get(json_object_get(response->head, "error"));
-    int64_t code = codec_json_int(response->head, "code", 0);
-
-    if (code == 0 && !text)
-        return 0;
-    for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
-        if (code == (int64_t)codes[i])
-            return act_error_set(err, codes[i], "%.*s", ERROR_TEXT_MAX, text ? text : "it does not say why");
-    return act_error_set(err, ACT_FAIL, "%.*s", ERROR_TEXT_MAX, text ? text : "it does not say why");
-}
-
-/* Gives up the connection, which has failed, not the request. */
-static int wire_drop(struct wire *w, struct act_error *err)
-{
-    if (!err->network) {
-        act_error_prefix(err, "cannot understand the response of '%s'", w->ssh.login ? w->ssh.login : "the site");
-    } else if (w->ssh.login) {
-        ssh_explain_loss(&w->ssh, err);
-    }
-    disconnect(w);
-    return -(int)err->code;
-}
-
-/* A request, followed by a file if there is one, and its response. */
-struct exchange {
-    json_t *request; /* is sent, or dropped, by call_send() */
-    const struct frame_part *part;
-    const char *file;
-    int64_t file_bytes;
-    size_t max_response;
-    int timeout_s;
-    struct frame response;
-};
-
-static void exchange_release(struct exchange *x)
-{
-    frame_release(&x->response);
-}
-
-static int send_file(struct wire *w, const struct exchange *x, struct act_error *err)
-{
-    ACT_AUTOFREE char *chunk = act_alloc(CHANNEL_BUFFER);
-    int64_t left = x->file_bytes;
-    int rc = 0, fd = open(x->file, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd; /* below 0: it cannot be read */
-
-    while (left > 0 && rc == 0 && n >= 0) {
-        n = read(fd, chunk, left < CHANNEL_BUFFER ? (size_t)left : CHANNEL_BUFFER);
-        if (n <= 0)
-            break;
-        rc = channel_write(&w->channel, chunk, (size_t)n, err);
-        left -= n;
-    }
-    /* the other side waits for the rest: the connection cannot be used any more */
-    if (rc == 0 && n < 0)
-        rc = act_error_errno(err, errno, "cannot read '%s'", x->file);
-    else if (rc == 0 && left > 0)
-        rc = act_error_set(err, ACT_FAIL, "cannot read '%s': it became shorter meanwhile", x->file);
-    if (fd >= 0)
-        close(fd);
-    return rc;
-}
-
-static int exchange_send(struct wire *w, const struct exchange *x, struct act_error *err)
-{
-    act_trace("site", "%s %s", w->ssh.login ? w->ssh.login : "-", codec_json_str(x->request, "op", ""));
-    int rc = frame_write(&w->channel, x->request, x->part, x->part ? 1 : 0, err);
-
-    if (rc == 0 && x->file)
-        rc = send_file(w, x, err);
-    return rc < 0 ? wire_drop(w, err) : 0;
-}
-
-/* Waits for the next response. */
-static int exchange_receive(struct wire *w, struct exchange *x, struct act_error *err)
-{
-    frame_release(&x->response);
-    w->channel.deadline_ms = act_now_monotonic_ms() + (int64_t)x->timeout_s * 1000;
-    int rc = frame_read(&w->channel, x->max_response, &x->response, err);
-
-    return rc < 0 ? wire_drop(w, err) : check_response(&x->response, err);
-}
-
-static int exchange(struct wire *w, struct exchange *x, struct act_error *err)
-{
-    int rc = exchange_send(w, x, err);
-
-    return rc < 0 ? rc : exchange_receive(w, x, err);
-}
-
-static int wire_say_hello(struct site *site, struct act_error *err)
-{
-    struct wire *w = site->wire;
-    ACT_AUTO(exchange) x = {.timeout_s = RESPONSE_S};
-
-    x.request = json_pack("{s:s, s:o}", "op", "open", "root", codec_json_bytes_new(w->root));
-    int rc = exchange(w, &x, err);
-
-    if (rc == 0) {
-        ACT_AUTOFREE char *root = codec_json_bytes_get(json_object_get(x.response.head, "root"));
-        w->in_login_shell = json_is_true(json_object_get(x.response.head, "login_shell"));
-        if (!root || *root != '/' || (site->root && !act_streq(root, site->root)))
-            rc = act_error_set(err, ACT_FAIL, "the other side's root is '%s'", root ? root : "");
-        else if (!site->root)
-            site->root = act_strdup(root);
-    }
-    if (rc < 0)
-        disconnect(w);
-    return rc;
-}
-
-static int connect_again(struct site *site, struct act_error *err)
-{
-    struct wire *w = site->wire;
-
-    if (wire_is_open(w) || w->ssh.absent)
-        return 0;
-    if (!w->ssh.login)
-        return act_error_set(err, ACT_TEMPORARY, "the connection was lost");
-    int rc = ssh_connect(&w->ssh, &w->channel, err);
-    if (rc == 0 && w->ssh.absent)
-        return ssh_find_root(&w->ssh, &site->root, err);
-    return rc < 0 ? rc : wire_say_hello(site, err);
-}
-
-/* Connects if necessary, and sends the request. */
-static int call_send(struct site *site, struct exchange *x, struct act_error *err)
-{
-    if (!x->timeout_s)
-        x->timeout_s = RESPONSE_S;
-    int rc = connect_again(site, err);
-    if (rc == 0 && site->wire->ssh.absent)
-        rc = act_error_set(err, ACT_NOT_FOUND, "the agent is not there");
-    if (rc == 0)
-        return exchange_send(site->wire, x, err);
-    json_decref(x->request);
-    return rc;
-}
-
-static int call(struct site *site, struct exchange *x, struct act_error *err)
-{
-    struct act_error own;
-
-    err = err ? err : &own;
-    int rc = call_send(site, x, err);
-    return rc < 0 ? rc : exchange_receive(site->wire, x, err);
-}
 
 static int bad_response(const char *what, struct act_error *err)
 {
@@ -244,7 +54,7 @@ int wire_open(const struct site_options *options, struct site *site, struct act_
     ssh_init(&site->wire->ssh, options->login, root);
     site->wire->ssh.only_look = options->only_look;
     site->wire->ssh.never_asks = options->never_asks;
-    return connect_again(site, err);
+    return wire_connect(site, err);
 }
 
 int wire_open_fds(int in_fd, int out_fd, const char *root, struct site *site, struct act_error *err)
@@ -257,15 +67,16 @@ int wire_open_fds(int in_fd, int out_fd, const char *root, struct site *site, st
     w->ssh.err_fd = -1;
     w->channel.in_fd = in_fd;
     w->channel.out_fd = out_fd;
+    w->channel.reads_early = in_fd == out_fd;
     int rc = channel_read_line(&w->channel, CHANNEL_BUFFER, &line, err);
-    return rc < 0 ? rc : wire_say_hello(site, err);
+    return rc < 0 ? rc : wire_greet(site, err);
 }
 
 void wire_free(struct wire *wire)
 {
     if (!wire)
         return;
-    disconnect(wire);
+    wire_disconnect(wire);
     ssh_release(&wire->ssh);
     free(wire->root);
     free(wire);
@@ -278,16 +89,21 @@ bool wire_needs_login_shell(const struct wire *wire)
 
 /* ---- files that are brought ---- */
 
-/* Sends a file after the request, which says what it is. */
-static int bring_file(struct site *site, json_t *request, const char *path, const char *sha256, int64_t bytes,
-                      struct act_error *err)
+/* Completes the request, which says what the file is, that follows it. */
+static struct exchange put_request(json_t *request, const char *path, const char *sha256, int64_t bytes)
 {
-    ACT_AUTO(exchange) x = {.request = request, .file = path, .file_bytes = bytes};
-
     json_object_set_new(request, "op", json_string("put"));
     json_object_set_new(request, "bytes", json_integer(bytes));
     json_object_set_new(request, "sha256", json_string(sha256));
-    int rc = call(site, &x, err);
+    return (struct exchange){.request = request, .file = path, .file_bytes = bytes};
+}
+
+static int bring_file(struct site *site, json_t *request, const char *path, const char *sha256, int64_t bytes,
+                      struct act_error *err)
+{
+    ACT_AUTO(exchange) x = put_request(request, path, sha256, bytes);
+    int rc = wire_call(site, &x, err);
+
     return rc < 0 ? act_error_prefix(err, "cannot bring '%s' to the site", path) : 0;
 }
 
@@ -347,7 +163,7 @@ static int ask_for_agent(struct site *site, const char *hash, json_t **out_missi
     x.request =
         json_pack("{s:s, s:s%, s:o}", "op", "agent", "hash", hash, (size_t)SITE_AGENT_HEX, "programs", programs);
     if (rc == 0)
-        rc = call(site, &x, err);
+        rc = wire_call(site, &x, err);
     else
         json_decref(x.request);
     *out_missing = json_incref(json_object_get(x.response.head, "missing"));
@@ -418,23 +234,50 @@ int wire_find_agent(struct site *site, char **out, bool *out_there, struct act_e
 
 /* ---- runs ---- */
 
-static int ask_to_create(struct site *site, const struct run_spec *spec, json_t *package, bool *out_existed,
+/* Returns [[name, text], ...], a new reference. */
+static json_t *wire_files_json(const struct site_new *run)
+{
+    json_t *files = json_array();
+
+    for (size_t i = 0; i < run->n_files; i++)
+        json_array_append_new(files, json_pack("[o, o]", codec_json_bytes_new(run->files[i].name),
+                                               codec_json_bytes_new(run->files[i].text)));
+    return files;
+}
+
+static int ask_to_create(struct site *site, const struct site_new *run, json_t *package, bool *out_existed,
                          bool *out_needed, struct act_error *err)
 {
     ACT_AUTO(exchange) x = {0};
 
-    x.request = json_pack("{s:s, s:o, s:o}", "op", "create", "spec", run_spec_to_json(spec), "secrets",
-                          run_secrets_to_json(spec));
+    x.request = json_pack("{s:s, s:o, s:o, s:o}", "op", "create", "spec", run_spec_to_json(run->spec), "secrets",
+                          run_secrets_to_json(run->spec), "files", wire_files_json(run));
     if (package)
         json_object_set(x.request, "package", package);
-    int rc = call(site, &x, err);
+    int rc = wire_call(site, &x, err);
     *out_existed = json_is_true(json_object_get(x.response.head, "existed"));
     *out_needed = json_is_true(json_object_get(x.response.head, "needs_package"));
     return rc;
 }
 
-int wire_create_run(struct site *site, const struct run_spec *spec, const char *package, bool *out_existed,
-                    struct act_error *err)
+/* Sends the package, and behind it the same request once more. */
+static int bring_and_ask_ahead(struct site *site, const struct site_new *run, json_t *about, const char *sha256,
+                               int64_t bytes, struct act_error *err)
+{
+    ACT_AUTO(exchange) x = put_request(json_object(), run->package, sha256, bytes);
+    bool existed, needed;
+    int rc = wire_call_send(site, &x, err);
+
+    if (rc == 0) {
+        site->wire->ahead++;
+        rc = ask_to_create(site, run, about, &existed, &needed, err);
+        site->wire->ahead--;
+        rc = rc == -ACT_INTERRUPTED ? wire_call_receive(site->wire, &x, err) : rc;
+    }
+    return rc < 0 ? act_error_prefix(err, "cannot bring '%s' to the site", run->package) : 0;
+}
+
+int wire_create_run(struct site *site, const struct site_new *run, bool *out_existed, struct act_error *err)
 {
     CODEC_AUTOJSON json_t *about = NULL;
     char sha256[ACT_SHA256_HEX] = "";
@@ -443,20 +286,20 @@ int wire_create_run(struct site *site, const struct run_spec *spec, const char *
     int rc = 0;
 
     *out_existed = false;
-    if (package) {
-        memcpy(sha256, spec->package_sha256, sizeof(sha256));
-        rc = *sha256 ? 0 : act_sha256_file(package, sha256, err);
+    if (run->package) {
+        memcpy(sha256, run->spec->package_sha256, sizeof(sha256));
+        rc = *sha256 ? 0 : act_sha256_file(run->package, sha256, err);
         if (rc == 0)
-            rc = here_size_of(package, &bytes, err);
+            rc = here_size_of(run->package, &bytes, err);
         about = json_pack("{s:s, s:I}", "sha256", sha256, "bytes", (json_int_t)bytes);
     }
     if (rc == 0)
-        rc = ask_to_create(site, spec, about, out_existed, &needed, err);
+        rc = ask_to_create(site, run, about, out_existed, &needed, err);
     if (rc < 0 || !needed)
         return rc;
-    rc = bring_file(site, json_object(), package, sha256, bytes, err);
+    rc = bring_and_ask_ahead(site, run, about, sha256, bytes, err);
     if (rc == 0)
-        rc = ask_to_create(site, spec, about, out_existed, &needed, err);
+        rc = ask_to_create(site, run, about, out_existed, &needed, err);
     return rc == 0 && needed ? bad_response("needs_package", err) : rc;
 }
 
@@ -464,13 +307,13 @@ int wire_remove_run(struct site *site, const char *id, struct act_error *err)
 {
     ACT_AUTO(exchange) x = {.request = json_pack("{s:s, s:s}", "op", "remove", "id", id)};
 
-    return call(site, &x, err);
+    return wire_call(site, &x, err);
 }
 
 int wire_clear(struct site *site, bool dry_run, struct site_left *out, struct act_error *err)
 {
     ACT_AUTO(exchange) x = {.request = json_pack("{s:s, s:b}", "op", "clear", "dry_run", dry_run)};
-    int rc = call(site, &x, err);
+    int rc = wire_call(site, &x, err);
 
     *out = (struct site_left){0};
     int64_t n = codec_json_int(x.response.head, "n", -1), bytes = codec_json_int(x.response.head, "bytes", -1);
@@ -518,7 +361,7 @@ static int wire_receive_part(struct wire *w, struct exchange *x, struct site_par
     do {
         struct act_error err;
         x->max_response = wire_piece_len(part, n);
-        int rc = exchange_receive(w, x, &err);
+        int rc = wire_call_receive(w, x, &err);
         if (rc < 0 && part->rc == 0) {
             part->rc = rc;
             part->error = err;
@@ -536,7 +379,7 @@ static int wire_receive_part(struct wire *w, struct exchange *x, struct site_par
 
 void wire_read_parts(struct site *site, const char *id, struct site_part *parts, size_t n)
 {
-    ACT_AUTO(exchange) x = {0};
+    ACT_AUTO(exchange) x = {.has_several = true};
     json_t *rows = json_array();
     struct act_error err;
 
@@ -546,7 +389,7 @@ void wire_read_parts(struct site *site, const char *id, struct site_part *parts,
         wire_ask_for_part(rows, &parts[i]);
     }
     x.request = json_pack("{s:s, s:o, s:o}", "op", "read", "id", codec_json_bytes_new(id), "of", rows);
-    int rc = call_send(site, &x, &err);
+    int rc = wire_call_send(site, &x, &err);
     for (size_t i = 0; i < n; i++) {
         if (rc < 0) {
             parts[i].rc = rc;
@@ -562,7 +405,7 @@ void wire_read_parts(struct site *site, const char *id, struct site_part *parts,
 int wire_read_text(struct site *site, const char *id, const char *name, char **out, struct act_error *err)
 {
     ACT_AUTO(exchange) x = {.request = file_request("text", id, name), .max_response = SITE_TEXT_MAX_BYTES};
-    int rc = call(site, &x, err);
+    int rc = wire_call(site, &x, err);
 
     *out = rc < 0 ? NULL : act_buf_steal(&x.response.parts[0]);
     return rc;
@@ -575,7 +418,7 @@ int wire_write(struct site *site, const char *id, const char *name, const char *
     ACT_AUTO(exchange) x = {.request = file_request("write", id, name), .part = &part};
 
     json_object_set_new(x.request, "exclusive", json_boolean(out_existed));
-    int rc = call(site, &x, err);
+    int rc = wire_call(site, &x, err);
     if (out_existed)
         *out_existed = json_is_true(json_object_get(x.response.head, "existed"));
     return rc;
@@ -617,7 +460,7 @@ int wire_files(struct site *site, const char *id, const char *const *folders, si
     *out = (struct site_files){0};
     json_object_set_new(x.request, "folders", wire_texts_json(folders, n_folders));
     json_object_set_new(x.request, "with_ends", json_integer((json_int_t)n_with_ends));
-    int rc = call(site, &x, err);
+    int rc = wire_call(site, &x, err);
     const char *ends = x.response.parts[0].data;
     size_t len = x.response.parts[0].len;
     json_array_foreach(json_object_get(x.response.head, "files"), i, row)
@@ -639,7 +482,7 @@ int wire_states(struct site *site, const char *const *ids, size_t n, struct site
     size_t i;
 
     memset(out, 0, n * sizeof(*out));
-    int rc = call(site, &x, err);
+    int rc = wire_call(site, &x, err);
     const json_t *states = json_object_get(x.response.head, "states");
     if (rc == 0 && json_array_size(states) != n)
         rc = bad_response("states", err);
@@ -661,7 +504,7 @@ int wire_list(struct site *site, struct act_strv *out_ids, struct act_error *err
     ACT_AUTO(exchange) x = {.request = json_pack("{s:s}", "op", "list")};
     json_t *id;
     size_t i;
-    int rc = call(site, &x, err);
+    int rc = wire_call(site, &x, err);
 
     json_array_foreach(json_object_get(x.response.head, "ids"), i, id)
     {
@@ -679,7 +522,7 @@ int wire_run(struct site *site, const struct site_command *command, struct site_
     const struct frame_part input = {command->input, command->input_len};
     size_t n = 0;
 
-    if (site->wire->ssh.absent)
+    if (site->wire->ssh.absent && site->wire->ahead == 0)
         return ssh_run(&site->wire->ssh, command, result, err);
     while (command->argv[n])
         n++;
@@ -693,7 +536,7 @@ int wire_run(struct site *site, const struct site_command *command, struct site_
     if (command->cwd)
         json_object_set_new(x.request, "cwd", codec_json_bytes_new(command->cwd));
     *result = (struct site_result){0};
-    int rc = call(site, &x, err);
+    int rc = wire_call(site, &x, err);
     if (rc == 0) {
         result->status = (int)codec_json_int(x.response.head, "status", 1) & 0xff;
         result->out_len = x.response.parts[0].len;

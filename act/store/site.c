@@ -64,6 +64,7 @@ static int site_log_list_one(struct site_store *s, struct site *site, struct sto
         entry->size = file->size;
         entry->last_modified_s = file->idle_s < 0 ? 0 : now - file->idle_s;
         entry->grows = o->grow;
+        entry->came = file->end_len;
     }
     if (rc == 0 && call->list.with_ends)
         ACT_PUSH(s->listed, s->n_listed, files);

@@ -52,6 +52,7 @@ struct store_entry {
     int mode;                /* permission bits, for a folder from store_folder_mode(); -1: not known */
     uint64_t crc64;          /* of all bytes, when has_crc64 */
     bool has_crc64;
+    size_t came;  /* with the list, of its end: reading that takes no question (store_list.with_ends) */
     bool grows;   /* an append blob, or a log: its bytes never change, but it may grow */
     bool slashed; /* an Azure folder, in a listing: its marker's own name ends in '/' */
     bool filled;  /* a folder that is not empty; only in a listing with whole */

@@ -333,6 +333,23 @@ def test_an_interrupted_abort_has_told_all(act):
         act.until_state(run, "Canceled")
 
 
+def test_an_interrupted_abort_has_told_all_clusters(lab):
+    """Each of the two, one here and one on Slurm, ends when the other one has been told to, too."""
+    act = lab.act
+    act.env["ACT_ABORT_GRACE"] = "300"
+    told, scripts = pair(act.scratch)
+    runs = [act.submit("bash", "-c", scripts[0], before=("-n", 1)), lab.submit("bash", "-c", scripts[1])]
+    for run in runs:
+        act.until(lambda run=run: "up" in act.run("logs", run, status=None).out, "it runs")
+    process = act.start("abort", *runs)
+    act.until(lambda: all(path.exists() for path in told), "both have been told")
+    process.send_signal(signal.SIGINT)
+    process.communicate()
+    (act.scratch / "gate").touch()
+    for run in runs:
+        act.until_state(run, "Canceled")
+
+
 def test_abort_of_nothing_in_particular(act):
     act.fail("abort", status=2, match=r"'a abort' needs more: a abort RUN\.\.\. .* --name NAME .*'a abort --help'")
     act.fail("abort", "--all", "one", status=2, match="'one' cannot be named as well")

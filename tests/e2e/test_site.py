@@ -84,6 +84,41 @@ def test_one_connection_for_all(tool, server):
     assert (server.runtime / "act").stat().st_mode & 0o777 == 0o700
 
 
+def sockets(folder):
+    return [path for path in folder.iterdir() if path.is_socket()]
+
+
+def test_socket_of_a_dead_connection(tool, server):
+    """Who held it open was killed: the socket is still there, and nobody listens on it."""
+    with tool() as site:
+        site.ask("list")
+    path, = sockets(server.runtime / "act")
+    words = ["ssh", "-F", server.folder / "ssh_config", "-o", f"ControlPath={path}", "-O", "check", LOGIN]
+    said = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True).stderr
+    master = int(said.partition("pid=")[2].partition(")")[0])
+    os.kill(master, signal.SIGKILL)
+    until(lambda: not pathlib.Path(f"/proc/{master}/fd").exists() or not os.listdir(f"/proc/{master}/fd"), "it is gone")
+    assert path.is_socket()
+    with tool() as site:
+        assert site.opened["rc"] == 0, site.opened
+    assert server.logins() == 2
+
+
+def test_connection_of_the_users_own(tool, server):
+    """His ssh says where connections are shared: ACT uses that, and makes no socket of its own."""
+    config = server.folder / "ssh_config"
+    config.write_text(f"ControlMaster auto\nControlPath {server.runtime}/his-%C\nControlPersist 60\n"
+                      f"{config.read_text()}")
+    for _ in range(2):
+        with tool() as site:
+            site.ask("list")
+    assert server.logins() == 1
+    path, = sockets(server.runtime)
+    assert path.name.startswith("his-") and not sockets(server.runtime / "act")
+    subprocess.run(["ssh", "-F", config, "-O", "exit", LOGIN], stdin=subprocess.DEVNULL, capture_output=True,
+                   check=True)
+
+
 def test_many_at_once(tool, server):
     """More than the server takes at once, of new connections and of commands in one connection."""
     server.stop()

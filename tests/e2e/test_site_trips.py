@@ -1,16 +1,19 @@
-"""How often a verb waits for an answer of the login node: as often for many ranks as for one."""
+"""How often a verb waits for answers of the login node: as often for many ranks, and many runs, as for one."""
 import re
 
 import pytest
+
+from test_sweep import grid
 
 RANKS = 12  # all GPUs of the bed
 LONG = 2000  # lines, more than come with a list
 
 
 def trips(act, *words, status=0):
-    """The names of the requests that one command waited for, but for the one that opens the connection."""
+    """What one command waited for, each time the names of the requests that were under way together; without the one
+    that opens the connection."""
     said = act.run(*words, env={"ACT_TRACE": "site"}, status=status).err
-    names = re.findall(r" site: \S+ (\w+)", said)
+    names = re.findall(r" site: \S+ (\S+)", said)
     return [name for name in names if name != "open"]
 
 
@@ -61,11 +64,55 @@ def test_of_logs_that_do_not_come_with_the_list(act, many):
 def test_of_a_run_that_runs(act, many):
     run = many.shell('echo "rank $RANK says so"; sleep 300', n=RANKS)
     act.until(lambda: all("says so" in many.rank_text(run, rank) for rank in range(RANKS)), "all ranks speak")
-    assert_few(act, 6, look(run))
-    assert_few(act, 2, [("q",)])
-    assert_few(act, 8, [("top", "--once")])
+    assert_few(act, 3, look(run))
+    assert_few(act, 1, [("q",)])
+    assert_few(act, 2, [("top", "--once")])
+    assert_few(act, 3, [("nodes", run)])
 
 
 def test_of_a_submit(act, many):
     many.until_over(many.submit("true"))
-    assert_few(act, 7, [("-c", "lab", "-n", 1, "submit", "true")])
+    assert_few(act, 4, [("-c", "lab", "-n", 1, "submit", "true")])
+    act.write("more.txt", "a package that is new there")
+    assert_few(act, 5, [("-c", "lab", "-n", 1, "submit", "true")])
+
+
+def test_of_many_runs(act, many):
+    """As often for twelve as for two: more come into one window of requests."""
+    act.write("train.sh", 'echo "step 1 loss $1"; sleep 300\n')
+    words = ("sweep", "--grid", grid("loss", 12), "--", "bash", "train.sh", "{loss}")
+    many.until_over(many.submit("true"))
+    assert_few(act, 8, [("-c", "lab", "-n", 1, *words)])
+    runs = [run["id"] for run in act.run("q", "--json", "--max", 0).json["runs"] if run["tags"]]
+    for run in runs:
+        many.until_text(run, "loss")
+    assert_few(act, 2, [("sweep", "--show", "@", "--metric", "loss", "--min"), ("top", "--once")])
+    board = act.run("sweep", "--show", "@", "--metric", "loss", "--min", "--json").json["runs"]
+    assert [run["parameters"]["loss"] for run in board] == [str(n) for n in range(12)]
+    asked = trips(act, "abort", "--all", "-y")
+    assert asked[:3] == ["states+run"] * 2 + ["run+run"], "the second request tells all of them to end"
+    assert_few(act, 3, [("rm", "-y", *(f"{run}:" for run in runs))])
+    assert not [run for run in runs if many.run_dir(run).exists()]
+
+
+def test_of_a_prune(act, many):
+    runs = [many.submit("true") for _ in range(4)]
+    for run in runs:
+        many.until_over(run)
+    words = ("-c", "lab", "prune", "--older", "1s")
+    act.until(lambda: all(run in act.run(*words, "--dry-run", "--json").out for run in runs), "they are old")
+    assert_few(act, 6, [(*words, "--dry-run")])
+    asked = trips(act, *words, "-y")
+    assert "remove+remove+remove+remove" in asked
+    assert not [run for run in runs if many.run_dir(run).exists()]
+
+
+def test_whether_commands_share_a_connection(act, many):
+    many.until_over(many.submit("true"))
+    before = many.server.logins()
+    said = act.run("-c", "lab", "doctor", status=None).out
+    assert "commands share one, which ends 5 minutes after the last of them" in said
+    assert many.server.logins() == before
+    said = act.run("-c", "lab", "--no-share", "doctor", status=None).out
+    assert "each command makes its own (--no-share)" in said
+    assert many.server.logins() == before + 1

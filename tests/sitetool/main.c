@@ -34,7 +34,8 @@ static int do_create(struct site *site, const char *package, json_t *answer, str
     bool existed = false;
 
     act_strv_push(&spec.argv, "true");
-    int rc = site_create_run(site, &spec, *package ? package : NULL, &existed, err);
+    int rc =
+        site_create_run(site, &(struct site_new){.spec = &spec, .package = *package ? package : NULL}, &existed, err);
     json_object_set_new(answer, "id", json_string(spec.id));
     run_spec_release(&spec);
     return rc;

@@ -139,7 +139,7 @@ static char *site_test_make_run(void)
     ACT_AUTO(run_spec) spec = site_test_make_spec();
     bool existed = true;
 
-    assert_ok(site_create_run(site, &spec, NULL, &existed, &err), err);
+    assert_ok(site_create_run(site, &(struct site_new){.spec = &spec}, &existed, &err), err);
     assert_false(existed);
     char *id = act_strdup(spec.id);
     return id;
@@ -222,7 +222,7 @@ BOTH(test_create)
     struct site_state states;
     bool existed = true;
 
-    assert_ok(site_create_run(site, &spec, NULL, &existed, &err), err);
+    assert_ok(site_create_run(site, &(struct site_new){.spec = &spec}, &existed, &err), err);
     assert_false(existed);
     for (size_t i = 0; i < COUNT(rows); i++) {
         ACT_AUTOFREE char *path = in_run(spec.id, rows[i].name);
@@ -246,7 +246,7 @@ BOTH(test_create)
     ACT_AUTOFREE char *mark = in_run(id, "mark");
     ACT_AUTOFREE char *fresh = site_test_in_root("new");
     site_test_put_file(mark, "x");
-    assert_ok(site_create_run(site, &spec, NULL, &existed, &err), err);
+    assert_ok(site_create_run(site, &(struct site_new){.spec = &spec}, &existed, &err), err);
     assert_true(existed);
     assert_int_equal(access(mark, F_OK), 0);
     assert_int_equal(site_test_count_in(fresh), 0);
@@ -262,7 +262,7 @@ BOTH(test_create_badly)
         struct run_spec spec = site_test_make_spec();
         free(spec.id);
         spec.id = act_strdup(ids[i]);
-        assert_true(site_create_run(site, &spec, NULL, &existed, &err) < 0);
+        assert_true(site_create_run(site, &(struct site_new){.spec = &spec}, &existed, &err) < 0);
         run_spec_release(&spec);
     }
     assert_int_equal(site_test_count_in(runs), 0);
@@ -309,11 +309,11 @@ BOTH(test_package)
     bool existed;
 
     memcpy(second.package_sha256, spec.package_sha256, sizeof(spec.package_sha256));
-    assert_ok(site_create_run(site, &spec, package, &existed, &err), err);
+    assert_ok(site_create_run(site, &(struct site_new){.spec = &spec, .package = package}, &existed, &err), err);
     assert_same_file(package, in_first);
     if (!is_wire()) /* a second name of the same file */
         assert_int_equal(inode_of(package), inode_of(in_first));
-    assert_ok(site_create_run(site, &second, package, &existed, &err), err);
+    assert_ok(site_create_run(site, &(struct site_new){.spec = &second, .package = package}, &existed, &err), err);
     assert_int_equal(inode_of(in_second), inode_of(in_first)); /* it was not brought again */
 }
 
@@ -336,8 +336,8 @@ BOTH(test_package_of_another_disk)
     ACT_AUTOFREE char *in_second = in_run(second.id, RUN_FILE_PACKAGE);
     ACT_AUTOFREE char *kept = act_sprintf("%s/packages/%s.zip", root, spec.package_sha256);
     memcpy(second.package_sha256, spec.package_sha256, sizeof(spec.package_sha256));
-    assert_ok(site_create_run(site, &spec, package, &existed, &err), err);
-    assert_ok(site_create_run(site, &second, package, &existed, &err), err);
+    assert_ok(site_create_run(site, &(struct site_new){.spec = &spec, .package = package}, &existed, &err), err);
+    assert_ok(site_create_run(site, &(struct site_new){.spec = &second, .package = package}, &existed, &err), err);
     unlink(package);
     assert_int_equal(inode_of(in_first), inode_of(kept));
     assert_int_equal(inode_of(in_second), inode_of(kept));
@@ -355,7 +355,8 @@ TEST_IN(test_package_is_checked, setup_wire, site_test_teardown)
     bool existed;
 
     site_test_put_file(package, "something else");
-    assert_int_equal(site_create_run(site, &spec, package, &existed, &err), -ACT_TEMPORARY);
+    assert_int_equal(site_create_run(site, &(struct site_new){.spec = &spec, .package = package}, &existed, &err),
+                     -ACT_TEMPORARY);
     assert_int_equal(site_test_count_in(packages) + site_test_count_in(runs) + site_test_count_in(fresh), 0);
     free(site_test_make_run()); /* the connection is still of use */
 }
@@ -374,7 +375,7 @@ BOTH(test_no_space)
     ACT_AUTOFREE char *fresh = site_test_in_root("new");
     ACT_AUTOFREE char *packages = site_test_in_root("packages");
     assert_int_equal(prlimit(server, RLIMIT_FSIZE, &small, NULL), 0);
-    int rc = site_create_run(site, &spec, package, &existed, &err);
+    int rc = site_create_run(site, &(struct site_new){.spec = &spec, .package = package}, &existed, &err);
     assert_int_equal(prlimit(server, RLIMIT_FSIZE, &any, NULL), 0);
     unlink(package);
     assert_fails(rc, err, ACT_FAIL, strerror(EFBIG));
@@ -437,7 +438,7 @@ static int site_test_create(const struct run_spec *spec)
 {
     bool existed;
 
-    return site_create_run(site, spec, NULL, &existed, &err);
+    return site_create_run(site, &(struct site_new){.spec = spec}, &existed, &err);
 }
 
 static int delete (const struct run_spec *spec)
@@ -1198,6 +1199,124 @@ TEST(test_damaged_frames)
         assert_true(rc == 0 || rc == -ACT_FAIL || rc == -ACT_TEMPORARY);
         frame_release(&frame);
     }
+}
+
+/* ---- asked ahead ---- */
+
+/* Writes a file of a run that has len bytes of text. */
+static void write_text(const char *id, const char *name, size_t len)
+{
+    ACT_AUTOFREE char *text = act_alloc(len + 1);
+
+    for (size_t i = 0; i < len; i++)
+        text[i] = "a line of a log\n"[i % 16];
+    text[len] = '\0';
+    assert_ok(site_write(site, id, name, text, NULL, &err), err);
+}
+
+static const char *made_id; /* of the run that the test has made */
+
+static int read_long(void *arg, size_t i, struct act_error *e)
+{
+    ACT_AUTOFREE char *text = NULL;
+    size_t *n = arg;
+    int rc = site_read_text(site, made_id, i % 2 ? "one" : "two", &text, e);
+
+    if (rc == 0) {
+        assert_int_equal(i, *n); /* the answers come in order, each once */
+        assert_int_equal(strlen(text), i % 2 ? 300000 : 200000);
+        ++*n;
+    }
+    return rc;
+}
+
+static int write_long(void *arg, size_t i, struct act_error *e)
+{
+    ACT_AUTOFREE char *name = act_sprintf("file%zu", i);
+    bool existed = true;
+    int rc = site_write(site, made_id, name, arg, &existed, e);
+
+    assert_false(rc == 0 && existed); /* it was written once */
+    return rc;
+}
+
+static int write_until(void *arg, size_t i, struct act_error *e)
+{
+    return i == 3 ? act_error_set(e, ACT_FAIL, "that is enough") : write_long(arg, 1000 + i, e);
+}
+
+/* More than pipes hold goes both ways at the same time. */
+TEST_IN(test_many_at_once, setup_wire, site_test_teardown)
+{
+    enum { MANY = 200, LONG = 100000 };
+    ACT_AUTO(run_spec) spec = site_test_make_spec();
+    ACT_AUTOFREE char *text = act_alloc(LONG + 1), *again = NULL;
+    bool existed;
+    size_t n = 0;
+
+    made_id = spec.id;
+    assert_ok(site_create_run(site, &(struct site_new){.spec = &spec}, &existed, &err), err);
+    write_text(spec.id, "one", 300000);
+    write_text(spec.id, "two", 200000);
+    assert_ok(site_do_all(site, MANY, read_long, &n, &err), err);
+    assert_int_equal(n, MANY);
+    memset(text, 'x', LONG);
+    text[LONG] = '\0';
+    assert_ok(site_do_all(site, MANY, write_long, text, &err), err);
+    assert_int_equal(site_do_all(site, MANY, write_until, text, &err), -ACT_FAIL);
+    assert_ok(site_read_text(site, spec.id, "file7", &again, &err), err); /* what nobody took is passed over */
+    assert_string_equal(again, text);
+}
+
+/* What was asked ahead is answered as it was then, once, unless it is dropped. */
+TEST_IN(test_asked_ahead, setup_wire, site_test_teardown)
+{
+    ACT_AUTO(run_spec) spec = site_test_make_spec();
+    const struct site_text file = {"word", "first"};
+    static const char *const told[] = {"first", "second", "third"};
+    bool existed;
+
+    assert_ok(site_create_run(site, &(struct site_new){.spec = &spec, .files = &file, .n_files = 1}, &existed, &err),
+              err);
+    for (int dropped = 0; dropped < 2; dropped++) {
+        char *text = NULL;
+        assert_true(site_ahead(site));
+        assert_int_equal(site_read_text(site, spec.id, "word", &text, &err), -ACT_INTERRUPTED);
+        assert_int_equal(site_read_text(site, spec.id, "word", &text, &err), -ACT_INTERRUPTED); /* it is asked once */
+        site_ahead_end(site);
+        assert_ok(site_write(site, spec.id, "word", told[dropped + 1], NULL, &err), err);
+        if (dropped)
+            site_ahead_drop(site);
+        for (int i = 0; i < 2; i++) {
+            ACT_AUTOFREE char *now = NULL;
+            assert_ok(site_read_text(site, spec.id, "word", &now, &err), err);
+            assert_string_equal(now, told[dropped + (i || dropped)]);
+        }
+    }
+}
+
+/* Parts that are compressed, and those that are not worth it. */
+TEST(test_deflate)
+{
+    enum { LEN = 1 << 20 };
+    ACT_AUTOFREE char *text = act_alloc(LEN), *noise = act_alloc(LEN);
+    ACT_AUTO(act_buf) packed = {0}, plain = {0};
+
+    memset(text, 'a', LEN);
+    act_random(noise, LEN);
+    assert_false(frame_deflate(text, 100, &packed));
+    assert_false(frame_deflate(noise, LEN, &packed));
+    assert_int_equal(packed.len, 0);
+    assert_true(frame_deflate(text, LEN, &packed));
+    assert_true(packed.len < LEN / 100);
+    assert_ok(frame_inflate(&packed, LEN, &plain, &err), err);
+    assert_memory_equal(plain.data, text, LEN);
+    assert_int_equal(frame_inflate(&packed, LEN - 1, &plain, &err), -ACT_FAIL);
+    assert_int_equal(frame_inflate(&packed, LEN + 1, &plain, &err), -ACT_FAIL);
+    packed.data[packed.len / 2] ^= 0x55;
+    packed.len /= 2;
+    assert_int_equal(frame_inflate(&packed, LEN, &plain, &err), -ACT_FAIL);
+    assert_int_equal(plain.len, LEN);
 }
 
 /* What a client might send that is no client of ours: the server goes on, or ends. */

@@ -40,6 +40,8 @@ static int dispatch(int argc, char **argv, struct cli *cli, struct act_error *er
     if (rc < 0)
         return rc;
     act_log_quiet(cli->options.quiet);
+    if (cli->options.no_share)
+        flow_never_share();
     if (cli->options.legacy || cli->options.ignored)
         act_note("-no-wg, -no-m and -ic have no effect, as in the original ACT");
     if (cli->options.version) {

@@ -99,6 +99,7 @@ static bool take_runs(struct removing *removing, struct cli_outcome *outcome)
     struct act_strv paths = {0};
     size_t n = words->n;
 
+    flow_remove_expect(&removing->cli->flow, words);
     for (size_t i = 0; i < n; i++) {
         struct act_error err = {0};
         int rc = take_word(removing, words->v[i], &paths, &err);

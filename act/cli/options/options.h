@@ -30,7 +30,7 @@ struct cli_common_options {
     char *name; /* of a run, or of a log */
     struct act_strv tags;
     int64_t max; /* -1: not given */
-    bool all, dry_run, json, yes, quiet, help, version;
+    bool all, dry_run, json, yes, quiet, no_share, help, version;
     bool legacy;   /* an option of the original that no longer has a meaning, */
     char *ignored; /* and one with a value */
 };

@@ -179,6 +179,8 @@ const struct cli_option cli_option_table[] = {
     {"-no-dt", "no-details", FLAG(query, no_details), NULL, "print only state and id", CLI_BEFORE},
     {"-no-lf", "no-full-logs", FLAG(logs, no_full_logs), NULL, "fetch at most 10 MiB more of each log", CLI_BEFORE},
     {"-q", "quiet", FLAG(common, quiet), NULL, "no progress and no notes on stderr", CLI_EVERYWHERE},
+    {NULL, "no-share", FLAG(common, no_share), NULL, "log in by ssh anew, not over the connection that commands share",
+     CLI_EVERYWHERE},
     {"-h", "help", FLAG(common, help), NULL, "show help", CLI_EVERYWHERE},
     {NULL, "version", FLAG(common, version), NULL, "show version, commit and libraries", CLI_EVERYWHERE},
 

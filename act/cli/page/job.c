@@ -160,8 +160,9 @@ static int job_find_run(struct page_job *job, const char *id, bool with_logs, st
 {
     struct flow *flow = &job->cli->flow;
     struct act_error failed;
-    int rc = flow_find_run(flow, id, out, err);
 
+    flow->reads_logs = with_logs;
+    int rc = flow_find_run(flow, id, out, err);
     if (rc == -ACT_NOT_FOUND || rc == -ACT_USAGE)
         return rc;
     if (rc < 0) {

@@ -309,6 +309,7 @@ int cmd_query(struct cli *cli, struct act_error *err)
         return rc;
     if (cli->words.n == 0)
         return cmd_query_print_table(cli, query_state(o), err);
+    cli->flow.reads_logs = !CLI_OPTIONS(cli, logs)->no_logs;
     if (cli->words.n > 1 && !cli->options.json && !o->no_details)
         return cli_each_run(cli, &(struct cli_each_run){.act = fetch_run, .after = cli_compare_runs}, err);
     return cli_each_run(cli, &(struct cli_each_run){.act = query_run, .list = cli->options.json}, err);

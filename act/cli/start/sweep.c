@@ -304,6 +304,7 @@ static int print_leaders(const struct cli *cli, const struct show *s, struct act
 
 static int read_leaders(struct cli *cli, struct show *s, struct act_error *err)
 {
+    enum { EXPECTED = 48 }; /* runs whose logs are asked for together */
     CODEC_AUTOJSON json_t *tags = json_pack("{s:s}", FLOW_SWEEP_TAG, s->sweep);
     const struct flow_table table = {
         .cluster = cli->options.cluster, .labels = {.tags = tags}, .own = true, .with_spec = true};
@@ -314,8 +315,11 @@ static int read_leaders(struct cli *cli, struct show *s, struct act_error *err)
         return rc;
     cli_oldest_first(&s->runs);
     s->numbers = act_calloc(s->runs.n + 1, sizeof(struct numbers *));
-    for (size_t i = 0; s->key && i < s->runs.n; i++)
+    for (size_t i = 0; s->key && i < s->runs.n; i++) {
+        if (i % EXPECTED == 0)
+            flow_expect_logs_of(&cli->flow, &s->runs.v[i], s->runs.n - i < EXPECTED ? s->runs.n - i : EXPECTED);
         s->numbers[i] = numbers_of(cli, &s->runs.v[i]);
+    }
     rc = s->key && !all_queued(s) ? cli_find_metric(s->key, s->numbers, s->runs.n, where, err) : 0;
     if (rc == 0)
         flow_leaders(&s->runs, s->numbers, s->key, s->best, &s->leaders);

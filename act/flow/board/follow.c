@@ -378,8 +378,9 @@ static struct flow_live *live_of(const struct board_follow *f)
 static int board_follow_look_at(struct board_follow *f, struct act_error *err)
 {
     ACT_AUTO(store_page) logs = {0};
-    int rc = flow_source_list(&f->source, &logs, err);
 
+    f->source.with_ends = f->offset == 0;
+    int rc = flow_source_list(&f->source, &logs, err);
     if (rc == 0)
         rc = look_at_log(f, &logs, err);
     if (rc == 0)

@@ -232,6 +232,36 @@ static void board_place_abort_run(struct asker *a, const char *id)
 
 /* ---- rounds */
 
+static bool board_place_is_followed(const struct asker *a, const char *id)
+{
+    for (size_t i = 0; i < a->n_follows; i++)
+        if (strcmp(board_follow_id(a->follows[i]), id) == 0)
+            return true;
+    return false;
+}
+
+/* Asks ahead, where each question is a round trip, for what a round asks: the load, and the logs. Those of a run that
+ * is seen for the first time come with their ends. */
+static int board_place_ask_ahead(struct asker *a, struct act_error *err)
+{
+    ACT_AUTO(act_strv) ids = {0};
+    struct run_status status;
+    struct act_error ignored;
+    int rc = platform_ahead(a->platform, err);
+
+    if (rc <= 0)
+        return rc;
+    if (ask_load(a, &ignored) < 0)
+        (void)ignored; /* it is not known yet */
+    list_followed(a, &ids);
+    for (size_t i = 0; i < ids.n; i++)
+        if (board_place_status_of(a, ids.v[i], &status) && status.state == RUN_RUNNING &&
+            platform_expect_logs(a->platform, ids.v[i], !board_place_is_followed(a, ids.v[i]), &ignored) < 0)
+            break;
+    platform_ahead_end(a->platform);
+    return 0;
+}
+
 static void ask_all(struct asker *a)
 {
     int64_t begun_ms = act_now_monotonic_ms();
@@ -241,6 +271,8 @@ static void ask_all(struct asker *a)
     if (rc == 0 && platform_row(a->platform)->runs.watch)
         platform_watch(a->platform, &a->place->bell.rung); /* before it is asked, so that nothing is asked twice */
     if (rc == 0)
+        rc = board_place_ask_ahead(a, &err);
+    if (rc == 0)
         rc = board_place_ask_states(a, &err);
     if (rc == 0)
         rc = ask_load(a, &err);
@@ -248,6 +280,8 @@ static void ask_all(struct asker *a)
     board_changed(a->board);
     if (rc == 0)
         look_at_logs(a);
+    if (rc == 0)
+        platform_ahead_drop(a->platform);
     if (rc == 0)
         ask_gpus(a);
     int64_t now_ms = act_now_monotonic_ms(), pause_ms = (now_ms - begun_ms) * (PARTS - 1);

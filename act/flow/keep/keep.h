@@ -77,6 +77,9 @@ int flow_prune(struct flow *flow, struct flow_prune *p, size_t *out_n, struct ac
  * Changes nothing. It has not ended: -ACT_USAGE. If its place cannot be reached, that is an error without p->force;
  * with it, what is here and in the store goes, and what is left there is warned about. Release *p in every case. */
 int flow_remove_find(struct flow *flow, const char *piece, struct flow_prune *p, struct act_error *err) ACT_NODISCARD;
+/* Asks ahead, where each question is a round trip, for what flow_remove_find() asks of the first few dozens of these
+ * pieces, each with or without the colon of "RUN:". */
+void flow_remove_expect(struct flow *flow, const struct act_strv *pieces);
 /* Removes what flow_remove_find() has found: of these runs all but packages, which flow_prune() removes. As
  * flow_prune(), and one that goes on again stays. */
 int flow_remove(struct flow *flow, struct flow_prune *p, size_t *out_n, struct act_error *err) ACT_NODISCARD;

@@ -139,17 +139,57 @@ static void prune_judge(struct flow *flow, struct flow_prune *p, struct flow_run
     }
 }
 
+enum { ASKED_TOGETHER = 48 }; /* runs about which a far place is asked at once */
+
+static bool prune_is_candidate(const struct flow *flow, const struct flow_prune *p, const struct flow_run *run)
+{
+    return is_of_project(flow, run) && prune_is_old(p, run);
+}
+
+/* Asks ahead how much there is of a run, where each question is a round trip. False: its place cannot be asked. */
+static bool prune_measure_ahead(struct flow *flow, const struct flow_run *run)
+{
+    struct platform *platform = NULL;
+    struct act_error ignored;
+    uint64_t bytes;
+    bool others;
+
+    if (!run_state_is_final(run->status.state))
+        return true;
+    int rc = prune_find_place(flow, run, &platform, &ignored);
+    if (rc == 0 && platform)
+        rc = platform_ahead(platform, &ignored);
+    if (rc <= 0)
+        return rc == 0;
+    if (platform_size(platform, run->row.id, &bytes, &others, &ignored) < 0)
+        (void)ignored; /* it is not known yet */
+    platform_ahead_end(platform);
+    return true;
+}
+
+/* Asks ahead about the first of n runs. */
+static void prune_measure_some(struct flow *flow, const struct flow_prune *p, const struct flow_run *runs, size_t n)
+{
+    for (size_t i = 0; i < n && i < ASKED_TOGETHER; i++)
+        if (prune_is_candidate(flow, p, &runs[i]) && !prune_measure_ahead(flow, &runs[i]))
+            return;
+}
+
 struct prune_visit {
     struct flow *flow;
     struct flow_prune *p;
+    const struct flow_runs *runs;
 };
 
 static int prune_visit_run(void *arg, struct flow_run *run, struct act_error *err)
 {
     const struct prune_visit *v = arg;
+    size_t i = (size_t)(run - v->runs->v);
 
     (void)err;
-    if (is_of_project(v->flow, run) && prune_is_old(v->p, run))
+    if (i % ASKED_TOGETHER == 0)
+        prune_measure_some(v->flow, v->p, run, v->runs->n - i);
+    if (prune_is_candidate(v->flow, v->p, run))
         prune_judge(v->flow, v->p, run);
     return 0;
 }
@@ -160,7 +200,7 @@ static int prune_find_runs(struct flow *flow, struct flow_prune *p, struct act_e
     ACT_AUTO(flow_runs) runs = {0};
     int rc = flow_list_runs(flow, &table, &runs, err);
 
-    return rc < 0 ? rc : flow_each_spec(flow, &runs, prune_visit_run, &(struct prune_visit){flow, p}, err);
+    return rc < 0 ? rc : flow_each_spec(flow, &runs, prune_visit_run, &(struct prune_visit){flow, p, &runs}, err);
 }
 
 /* ---- asking again: the ledger may be wrong */
@@ -278,7 +318,7 @@ static int find_packages(struct flow *flow, struct flow_prune *p, struct act_err
 
     prune_note_going(p);
     if (rc == 0)
-        rc = flow_each_spec(flow, &all, prune_visit_rest, &(struct prune_visit){flow, p}, err);
+        rc = flow_each_spec(flow, &all, prune_visit_rest, &(struct prune_visit){flow, p, &all}, err);
     act_strv_sort(&p->used);
     return rc;
 }
@@ -315,12 +355,34 @@ static int sweep_packages(struct platform *platform, struct flow_prune *p, bool 
     return rc;
 }
 
+/* Asks ahead what else is left at a place, where each question is a round trip. */
+static int sweep_measure_ahead(struct platform *platform, const struct flow_prune *p, struct act_error *err)
+{
+    struct platform_packages packages;
+    struct platform_kept kept;
+    struct act_error ignored;
+    bool busy;
+    int rc = platform_ahead(platform, err);
+
+    if (rc <= 0)
+        return rc;
+    if (platform_clear(platform, true, &kept, &ignored) < 0 &&
+        platform_remove_agents(platform, p->older_s, true, &kept, &busy, &ignored) < 0 &&
+        platform_remove_environments(platform, p->older_s, true, &kept, &ignored) < 0 &&
+        platform_unused_packages(platform, p->older_s, &p->going, &packages, &ignored) == 0)
+        platform_packages_release(&packages);
+    platform_ahead_end(platform);
+    return 0;
+}
+
 static int sweep_place(struct platform *platform, struct flow_prune *p, bool dry_run, struct act_error *err)
 {
-    struct platform_kept kept, left;
+    struct platform_kept kept, left = {0};
     bool busy = false;
-    int rc = platform_clear(platform, dry_run, &left, err);
+    int rc = dry_run ? sweep_measure_ahead(platform, p, err) : 0;
 
+    if (rc == 0)
+        rc = platform_clear(platform, dry_run, &left, err);
     p->n_left += left.n;
     p->bytes += left.bytes;
     if (rc < 0)
@@ -527,6 +589,23 @@ static int remove_run(struct flow *flow, const struct flow_pruned *v, struct act
     return rc < 0 ? rc : remove_copies(v, err);
 }
 
+/* Sends the removal of the first of n runs, of which nothing else is to be removed before. */
+static void remove_ahead(const struct flow_pruned *v, size_t n)
+{
+    struct act_error ignored;
+
+    for (size_t i = 0; i < n && i < ASKED_TOGETHER; i++) {
+        int rc = v[i].has_sent || !v[i].platform ? 0 : platform_ahead(v[i].platform, &ignored);
+        if (rc < 0)
+            return;
+        if (rc == 0)
+            continue;
+        if (platform_remove(v[i].platform, v[i].run.row.id, &ignored) < 0)
+            (void)ignored; /* it is not known yet */
+        platform_ahead_end(v[i].platform);
+    }
+}
+
 /* Removes runs; gone gets those that could be removed. */
 static void remove_runs(struct flow *flow, struct flow_prune *p, struct gone *gone)
 {
@@ -534,6 +613,8 @@ static void remove_runs(struct flow *flow, struct flow_prune *p, struct gone *go
 
     for (size_t i = 0; i < p->n; i++) {
         struct flow_pruned *v = &p->v[i];
+        if (i % ASKED_TOGETHER == 0)
+            remove_ahead(v, p->n - i);
         if (remove_run(flow, v, &err) == 0) {
             gone->ids[gone->n++] = v->run.row.id;
             p->bytes += v->bytes;
@@ -610,6 +691,18 @@ static int take_reached(struct flow_prune *p, struct flow_run *run, const struct
     p->n_found += run->row.found;
     prune_take(p, run, measured);
     return 0;
+}
+
+void flow_remove_expect(struct flow *flow, const struct act_strv *pieces)
+{
+    struct act_error ignored;
+
+    for (size_t i = 0; i < pieces->n && i < ASKED_TOGETHER; i++) {
+        ACT_AUTO(flow_run) run = {0};
+        ACT_AUTOFREE char *piece = act_strndup(pieces->v[i], strcspn(pieces->v[i], ":"));
+        if (flow_find_unasked(flow, piece, &run, &ignored) == 0 && !prune_measure_ahead(flow, &run))
+            return;
+    }
 }
 
 int flow_remove_find(struct flow *flow, const char *piece, struct flow_prune *p, struct act_error *err)

@@ -52,20 +52,29 @@ static void keep_logs(struct flow *flow, const struct flow_run *run)
         act_warn("%s", act_error_text(&err));
 }
 
+/* A run that is to end, and the runs of a platform that are. */
 struct aborting {
     struct flow_run *run;
     struct flow_end *out;
-    struct platform *platform; /* NULL: nothing is to be done there (any more) */
+    struct platform *platform; /* NULL: nothing is to be done there */
+};
+
+struct aborting_there {
+    struct flow *flow;
+    struct aborting **of; /* n of them */
+    struct platform_ending ending;
+};
+
+struct aborting_all {
+    struct aborting_there *v; /* first those of platforms that wait for the ends, n_waiting of them */
+    size_t n_waiting, n;
 };
 
 static void abort_begin(struct flow *flow, struct aborting *a)
 {
     a->out->was_final = run_state_is_final(a->run->status.state);
-    if (a->out->was_final)
-        return;
-    a->out->rc = flow_platform_of(flow, &a->run->row, &a->platform, &a->out->err);
-    if (a->out->rc == 0 && platform_row(a->platform)->about.deletion_ends)
-        keep_logs(flow, a->run);
+    if (!a->out->was_final)
+        a->out->rc = flow_platform_of(flow, &a->run->row, &a->platform, &a->out->err);
 }
 
 static void abort_take(struct aborting *a, const struct platform_end *end)
@@ -77,49 +86,98 @@ static void abort_take(struct aborting *a, const struct platform_end *end)
         a->run->status.aborted = a->run->changed = true;
 }
 
-/* Aborts the runs of one platform. */
-static void abort_on(struct flow *flow, struct platform *platform, struct aborting **of, size_t n)
+/* Notes what became of the runs of one platform. */
+static void abort_note(const struct aborting_there *t)
 {
-    ACT_AUTOFREE struct platform_end *ends = act_calloc(n, sizeof(*ends));
-    ACT_AUTOFREE struct flow_run **told = act_calloc(n, sizeof(*told));
+    ACT_AUTOFREE struct flow_run **told = act_calloc(t->ending.n + 1, sizeof(*told));
     struct act_error err;
     size_t n_told = 0;
 
-    for (size_t i = 0; i < n; i++)
-        ends[i].id = of[i]->run->row.id;
-    platform_abort_all(platform, ends, n);
-    for (size_t i = 0; i < n; i++) {
-        abort_take(of[i], &ends[i]);
-        if (of[i]->out->rc == 0)
-            told[n_told++] = of[i]->run;
+    for (size_t i = 0; i < t->ending.n; i++) {
+        abort_take(t->of[i], &t->ending.ends[i]);
+        if (t->of[i]->out->rc == 0)
+            told[n_told++] = t->of[i]->run;
     }
-    int rc = n_told > 0 ? flow_refresh_all(flow, platform, told, n_told, &err) : 0;
-    for (size_t i = 0; rc < 0 && i < n; i++)
-        if (of[i]->out->rc == 0)
-            *of[i]->out = (struct flow_end){.rc = rc, .err = err};
+    int rc = n_told > 0 ? flow_refresh_all(t->flow, t->ending.platform, told, n_told, &err) : 0;
+    for (size_t i = 0; rc < 0 && i < t->ending.n; i++)
+        if (t->of[i]->out->rc == 0)
+            *t->of[i]->out = (struct flow_end){.rc = rc, .err = err};
+}
+
+/* Ends the runs of platforms that do not wait for that, one after the other. */
+static void abort_here(void *arg)
+{
+    const struct aborting_all *all = arg;
+
+    for (size_t i = all->n_waiting; i < all->n; i++) {
+        const struct platform_ending *ending = &all->v[i].ending;
+        for (size_t k = 0; k < ending->n; k++) {
+            if (platform_row(ending->platform)->about.deletion_ends)
+                keep_logs(all->v[i].flow, all->v[i].of[k]->run);
+            platform_abort_all(ending->platform, &ending->ends[k], 1);
+        }
+    }
+}
+
+/* Takes the runs of the platform of the first of them. */
+static void abort_gather(struct flow *flow, struct aborting *all, size_t n, struct aborting_there *out)
+{
+    struct platform *platform = all->platform;
+
+    *out = (struct aborting_there){.flow = flow, .of = act_calloc(n, sizeof(*out->of)), .ending.platform = platform};
+    out->ending.ends = act_calloc(n, sizeof(*out->ending.ends));
+    for (size_t i = 0; i < n; i++)
+        if (all[i].platform == platform) {
+            out->ending.ends[out->ending.n].id = all[i].run->row.id;
+            out->of[out->ending.n++] = &all[i];
+        }
+}
+
+static bool abort_is_first(const struct aborting *all, size_t i)
+{
+    for (size_t k = 0; k < i; k++)
+        if (all[k].platform == all[i].platform)
+            return false;
+    return all[i].platform;
+}
+
+/* Takes all of them, by their platforms: those that wait, or those that do not. */
+static void abort_gather_all(struct flow *flow, struct aborting *all, size_t n, bool waits, struct aborting_all *out)
+{
+    for (size_t i = 0; i < n; i++)
+        if (abort_is_first(all, i) && platform_awaits_ends(all[i].platform) == waits)
+            abort_gather(flow, all + i, n - i, &out->v[out->n++]);
+}
+
+static void abort_on_all(struct flow *flow, struct aborting *all, size_t n)
+{
+    struct aborting_all there = {.v = act_calloc(n + 1, sizeof(*there.v))};
+
+    abort_gather_all(flow, all, n, true, &there);
+    there.n_waiting = there.n;
+    abort_gather_all(flow, all, n, false, &there);
+    ACT_AUTOFREE struct platform_ending *endings = act_calloc(there.n_waiting + 1, sizeof(*endings));
+    for (size_t i = 0; i < there.n_waiting; i++)
+        endings[i] = there.v[i].ending;
+    platform_abort_together(endings, there.n_waiting, there.n > there.n_waiting ? abort_here : NULL, &there);
+    for (size_t i = 0; i < there.n; i++) {
+        abort_note(&there.v[i]);
+        free(there.v[i].ending.ends);
+        free(there.v[i].of);
+    }
+    free(there.v);
 }
 
 void flow_abort_all(struct flow *flow, struct flow_run *runs, size_t n, struct flow_end *out)
 {
     ACT_AUTOFREE struct aborting *all = act_calloc(n + 1, sizeof(*all));
-    ACT_AUTOFREE struct aborting **same = act_calloc(n + 1, sizeof(*same));
 
     for (size_t i = 0; i < n; i++) {
         out[i] = (struct flow_end){0};
         all[i] = (struct aborting){.run = &runs[i], .out = &out[i]};
         abort_begin(flow, &all[i]);
     }
-    for (size_t i = 0; i < n; i++) {
-        struct platform *platform = all[i].platform;
-        size_t n_same = 0;
-        for (size_t k = i; platform && k < n; k++)
-            if (all[k].platform == platform)
-                same[n_same++] = &all[k];
-        if (n_same > 0)
-            abort_on(flow, platform, same, n_same);
-        for (size_t k = 0; k < n_same; k++)
-            same[k]->platform = NULL;
-    }
+    abort_on_all(flow, all, n);
     for (size_t i = 0; i < n; i++)
         if (out[i].rc < 0)
             out[i].rc = act_error_prefix(&out[i].err, "cannot abort '%s'", runs[i].row.id);

@@ -47,6 +47,7 @@ struct listed_logs {
     struct store_page page;
     int attempt; /* that writes */
     bool all;    /* nothing was left out */
+    bool asked;  /* not all of their new parts came with the list */
 };
 
 /* Returns the name by which the filter knows a log at or below the path that was asked for; NULL: it lies elsewhere. */
@@ -151,9 +152,10 @@ static int fetch_parts(struct flow *flow, const struct flow_source *from, const 
 }
 
 /* Brings the copies up to date with the logs as they were listed. Returns how many logs were replaced meanwhile. */
-static int fetch_all(struct flow *flow, const struct flow_source *from, const struct store_page *logs,
+static int fetch_all(struct flow *flow, const struct flow_source *from, struct listed_logs *listed,
                      const struct flow_fetch *what, struct flow_logs *out, struct act_error *err)
 {
+    const struct store_page *logs = &listed->page;
     ACT_AUTOFREE struct transfer_stretch *stretches = act_calloc(logs->n + 1, sizeof(*stretches));
     ACT_AUTOFREE struct flow_copy *copies = act_calloc(logs->n + 1, sizeof(*copies));
     size_t n = 0;
@@ -172,6 +174,7 @@ static int fetch_all(struct flow *flow, const struct flow_source *from, const st
                  : act_error_set(err, ACT_FAIL, "'%s' is not a safe name for a log", name);
         if (what->max_bytes && stretch->end - stretch->offset > what->max_bytes)
             stretch->end = stretch->offset + what->max_bytes;
+        listed->asked = listed->asked || stretch->end - stretch->offset > logs->v[out->n].came;
         n += rc == 0 && stretch->offset < stretch->end;
     }
     out->total.same_objects = logs->n - n;
@@ -280,12 +283,15 @@ static int plan_all(const struct flow_source *from, const struct listed_logs *lo
 
 /* An attempt that begins meanwhile takes the logs away from under the names they had: then all is done again. So it is
  * when another log has taken the place of one; where that happens again and again, it is left to the next time. */
-static int fetch_attempt(struct flow *flow, const struct flow_source *from, struct flow_run *run,
+static int fetch_attempt(struct flow *flow, struct flow_source *from, struct flow_run *run,
                          const struct flow_fetch *what, struct flow_logs *out, struct act_error *err)
 {
     struct listed_logs logs = {0};
-    int rc = list_wanted(from, run, what, &logs, err), attempt = 0, replaced = 0, tries = 0;
+    int attempt = 0, replaced = 0, tries = 0;
 
+    from->with_ends = !what->path && !what->plan && flow_wants_ends(run);
+    int rc = list_wanted(from, run, what, &logs, err);
+    from->with_ends = false;
     if (rc == 0 && what->plan)
         rc = plan_all(from, &logs, what, out, err);
     while (rc == 0 && !what->plan && (attempt != logs.attempt || (replaced > 0 && tries++ < REPLACED_TRIES))) {
@@ -293,8 +299,8 @@ static int fetch_attempt(struct flow *flow, const struct flow_source *from, stru
         attempt = logs.attempt;
         rc = fetch_begin_anew(out, &logs, err);
         if (rc == 0)
-            rc = replaced = fetch_all(flow, from, &logs.page, what, out, err);
-        if (rc < 0 || (replaced == 0 && run_state_is_final(run->status.state)))
+            rc = replaced = fetch_all(flow, from, &logs, what, out, err);
+        if (rc < 0 || (replaced == 0 && (run_state_is_final(run->status.state) || !logs.asked)))
             break;
         rc = list_wanted(from, run, what, &logs, err);
     }
@@ -379,4 +385,17 @@ int flow_fetch_logs(struct flow *flow, struct flow_run *run, const struct flow_f
         flow_logs_release(out);
     }
     return rc;
+}
+
+/* Whoever fetches them says why it cannot. */
+void flow_expect_logs_of(struct flow *flow, const struct flow_run *runs, size_t n)
+{
+    struct platform *platform;
+    struct act_error ignored;
+
+    for (size_t i = 0; i < n; i++)
+        if (runs[i].status.state != RUN_QUEUED && !runs[i].status.unsubmitted &&
+            (flow_platform_of(flow, &runs[i].row, &platform, &ignored) < 0 ||
+             flow_expect_logs(platform, &runs[i], &ignored) < 0))
+            return;
 }

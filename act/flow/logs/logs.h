@@ -55,6 +55,9 @@ struct flow_fetch {
  * copy is a prefix of its log. The caller releases out after success. */
 int flow_fetch_logs(struct flow *flow, struct flow_run *run, const struct flow_fetch *what, struct flow_logs *out,
                     struct act_error *err) ACT_NODISCARD;
+/* Asks ahead, where each question is a round trip, for what flow_fetch_logs() of the first few dozens of n runs asks
+ * first. */
+void flow_expect_logs_of(struct flow *flow, const struct flow_run *runs, size_t n);
 
 /* ---- RUN:PATH: the logs of a run as a path, which is only read. RUN is a piece of a run's id, PATH a log or a folder
  * of logs, "" for all. A word with a '/' before its first ':' is never one: "./a:b" is a file. */
@@ -142,7 +145,8 @@ struct flow_end {
     int rc;         /* with err */
     struct act_error err;
 };
-/* Cancels n runs, and sets out[n]. Those of one cluster are all told to end before any of them is waited for. */
+/* Cancels n runs, and sets out[n]. All are told to end before any of them is waited for, those of all clusters at once.
+ */
 void flow_abort_all(struct flow *flow, struct flow_run *runs, size_t n, struct flow_end *out);
 /* Records the run of a cluster that does not answer as Canceled, here only. If the cluster answers, that is
  * -ACT_USAGE. */

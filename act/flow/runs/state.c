@@ -172,7 +172,11 @@ int flow_refresh_all(struct flow *flow, struct platform *platform, struct flow_r
 
     for (size_t i = 0; i < n; i++)
         ids[i] = runs[i]->row.id;
-    int rc = platform_status(platform, ids, n, now, err);
+    int rc = 0;
+    for (size_t i = 0; i < n && flow->reads_logs && rc == 0; i++)
+        rc = flow_expect_logs(platform, runs[i], err);
+    if (rc == 0)
+        rc = platform_status(platform, ids, n, now, err);
     for (size_t i = 0; i < n && rc == 0; i++) {
         struct flow_run *run = runs[i];
         if (now[i].state == RUN_FAILED && !run->status.ranks_asked && !platform_row(platform)->about.keeps_record)

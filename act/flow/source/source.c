@@ -110,6 +110,18 @@ void flow_source_close(struct flow_source *s)
     *s = (struct flow_source){0};
 }
 
+bool flow_wants_ends(const struct flow_run *run)
+{
+    ACT_AUTOFREE char *folder = flow_assets(run);
+
+    return !run_state_is_final(run->status.state) || access(folder, F_OK) < 0;
+}
+
+int flow_expect_logs(struct platform *platform, const struct flow_run *run, struct act_error *err)
+{
+    return platform_expect_logs(platform, run->row.id, flow_wants_ends(run), err);
+}
+
 static void list_copies(const struct store_page *copies, struct store_page *out)
 {
     for (size_t i = 0; i < copies->n; i++) {

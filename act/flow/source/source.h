@@ -71,6 +71,10 @@ int flow_source_open_output(struct flow *flow, const struct flow_run *run, const
 int flow_source_open_here(struct flow *flow, const struct flow_run *run, struct flow_source *out,
                           struct act_error *err) ACT_NODISCARD;
 void flow_source_close(struct flow_source *source);
+/* Tells whether the ends of logs are fetched with their list: of a run that goes on, or of which nothing is here. */
+bool flow_wants_ends(const struct flow_run *run);
+/* Asks ahead for the list of logs that is fetched next (platform_expect_logs()). */
+int flow_expect_logs(struct platform *platform, const struct flow_run *run, struct act_error *err) ACT_NODISCARD;
 /* Lists all logs, sorted by name. Outputs that the run keeps may be of any size, and are listed only if the caller has
  * set with_outputs. */
 int flow_source_list(const struct flow_source *source, struct store_page *out, struct act_error *err) ACT_NODISCARD;

@@ -558,12 +558,18 @@ static int local_await_end(const struct local *l, struct platform_end *end, stru
 
 static void local_abort_all(struct platform *p, struct platform_end *ends, size_t n)
 {
+    enum { WATCHED_MOST = 256 }; /* descriptors; the others are opened again when their turn comes */
     const struct local *l = local_of(p);
     ACT_AUTOFREE struct local_ending *all = act_calloc(n, sizeof(*all));
     int64_t deadline_ms = act_now_monotonic_ms() + run_abort_wait_ms();
 
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         ends[i].rc = local_begin_abort(l, &ends[i], &all[i]);
+        if (i >= WATCHED_MOST && all[i].fd >= 0) {
+            close(all[i].fd);
+            all[i].fd = -1;
+        }
+    }
     for (size_t i = 0; i < n; i++)
         if (all[i].waits)
             ends[i].rc = local_await_end(l, &ends[i], &all[i], deadline_ms);

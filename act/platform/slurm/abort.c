@@ -15,6 +15,8 @@ enum method { NOT_YET, WHILE_IT_WAITS, ITS_STEP, GRACEFULLY, AT_ONCE };
 static const char *const moved_on[] = {"Invalid job id", "already complet", "can not be altered now",
                                        "did not say why"}; /* of a task that the signal ended, scancel keeps quiet */
 
+enum { ENDINGS_MOST = 256 }; /* of which the words of one command have room */
+
 /* A run that is to end. */
 struct slurm_ending {
     struct platform_end *end;
@@ -102,19 +104,24 @@ static void ending_has_no_file(struct slurm *s, struct slurm_ending *e)
         ending_fail(e, rc, &err);
 }
 
-static void endings_ask(const struct slurm_endings *all)
+/* Makes the files of up to ENDINGS_MOST of those that go on. */
+static void endings_ask_some(const struct slurm_endings *all, struct slurm_ending *const *some, size_t n)
 {
-    size_t n;
-    ACT_AUTOFREE struct slurm_ending **left = endings_left(all, &n);
     ACT_AUTO(site_result) result = {0};
     struct act_error err;
-    int rc = n > 0 ? endings_ask_many(all, left, n, &result, &err) : 0;
+    int rc = endings_ask_many(all, some, n, &result, &err);
 
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n && rc != -ACT_INTERRUPTED; i++)
         if (rc < 0)
-            ending_fail(left[i], rc, &err);
+            ending_fail(some[i], rc, &err);
         else if (i >= result.out_len || result.out[i] != '1')
-            ending_has_no_file(all->s, left[i]);
+            ending_has_no_file(all->s, some[i]);
+}
+
+static void endings_ask(const struct slurm_endings *all, struct slurm_ending *const *left, size_t n)
+{
+    for (size_t i = 0; i < n; i += ENDINGS_MOST)
+        endings_ask_some(all, left + i, n - i < ENDINGS_MOST ? n - i : ENDINGS_MOST);
 }
 
 /* ---- the jobs ---- */
@@ -165,18 +172,24 @@ static int slurm_scancel(struct slurm *s, enum method how, struct slurm_ending *
     return rc;
 }
 
-/* Sends one request for all. If scancel says something against it, each is asked for by itself: what it says is about
- * that one then. */
-static void endings_tell(struct slurm *s, enum method how, struct slurm_ending *const *of, size_t n)
+/* Sends one request for up to ENDINGS_MOST. If scancel says something against it, each is asked for by itself: what it
+ * says is about that one then. */
+static void endings_tell_some(struct slurm *s, enum method how, struct slurm_ending *const *of, size_t n)
 {
     struct act_error err;
-    int rc = n > 0 ? slurm_scancel(s, how, of, n, &err) : 0;
+    int rc = slurm_scancel(s, how, of, n, &err);
 
     for (size_t i = 0; rc < 0 && i < n; i++) {
         int own = n == 1 ? rc : slurm_scancel(s, how, &of[i], 1, &err);
         if (own < 0)
             ending_fail(of[i], own, &err);
     }
+}
+
+static void endings_tell(struct slurm *s, enum method how, struct slurm_ending *const *of, size_t n)
+{
+    for (size_t i = 0; i < n; i += ENDINGS_MOST)
+        endings_tell_some(s, how, of + i, n - i < ENDINGS_MOST ? n - i : ENDINGS_MOST);
 }
 
 /* Tells the jobs what they have not been told. */
@@ -231,6 +244,29 @@ static void ending_judge(struct slurm *s, struct slurm_ending *e)
         ending_fail(e, rc, &err);
 }
 
+static void endings_judge(const struct slurm_endings *all)
+{
+    for (size_t i = 0; i < all->n; i++)
+        ending_judge(all->s, &all->v[i]);
+}
+
+/* Makes the files and tells the jobs in one round trip. Where there turns out to be no file, the job is told more by
+ * the next step. */
+static void endings_begin(const struct slurm_endings *all)
+{
+    size_t n;
+    ACT_AUTOFREE struct slurm_ending **left = endings_left(all, &n);
+    bool is_ahead = site_ahead(all->s->site);
+
+    if (is_ahead) {
+        endings_ask(all, left, n);
+        site_ahead_end(all->s->site);
+        endings_judge(all);
+        endings_send(all);
+    }
+    endings_ask(all, left, n);
+}
+
 /* Judges what was there at first. */
 static void ending_begin(struct slurm *s, struct slurm_ending *e)
 {
@@ -265,11 +301,9 @@ static bool endings_step(const struct slurm_endings *all, long step_ms)
     bool too_long = endings_waited_ms(all) > run_abort_wait_ms() + KILL_MS;
     size_t n;
 
-    for (size_t i = 0; i < all->n; i++) {
-        ending_judge(all->s, &all->v[i]);
-        if (too_long)
-            ending_give_up(&all->v[i]);
-    }
+    endings_judge(all);
+    for (size_t i = 0; too_long && i < all->n; i++)
+        ending_give_up(&all->v[i]);
     endings_send(all);
     free(endings_left(all, &n));
     if (n == 0)
@@ -290,7 +324,8 @@ void slurm_abort_all(struct platform *p, struct platform_end *ends, size_t n)
     endings_look(&all);
     for (size_t i = 0; i < n; i++)
         ending_begin(all.s, &all.v[i]);
-    endings_ask(&all);
+    if (all.s->site)
+        endings_begin(&all);
     all.since_ms = act_now_monotonic_ms();
     for (long step_ms = STEP_MIN_MS; endings_step(&all, step_ms);)
         step_ms = 2 * step_ms < STEP_MAX_MS ? 2 * step_ms : STEP_MAX_MS;

@@ -101,16 +101,21 @@ void slurm_nodes_from_scontrol(const char *text, int procs_per_node, struct plat
     free(sorted);
 }
 
-static int slurm_cluster_read_node_states(struct slurm *s, struct platform_nodes *nodes, struct act_error *err)
+#define NODE_STATES(list)                                                                                              \
+    {                                                                                                                  \
+        "sinfo", "--noheader", "-N", "-n", list, "-O", FIELD("NodeList") FIELD("StateLong") LAST("NodeAddr"), NULL     \
+    }
+
+/* list: the nodes, as Slurm writes them; NULL: those in nodes. */
+static int slurm_cluster_read_node_states(struct slurm *s, const char *list, struct platform_nodes *nodes,
+                                          struct act_error *err)
 {
-    ACT_AUTO(act_buf) list = {0};
+    ACT_AUTO(act_buf) names = {0};
     char *f[3];
 
     for (size_t i = 0; i < nodes->n; i++)
-        act_buf_addf(&list, "%s%s", i ? "," : "", nodes->v[i].name);
-    const char *const argv[] = {
-        "sinfo", "--noheader", "-N", "-n", list.data, "-O", FIELD("NodeList") FIELD("StateLong") LAST("NodeAddr"),
-        NULL};
+        act_buf_addf(&names, "%s%s", i ? "," : "", nodes->v[i].name);
+    const char *const argv[] = NODE_STATES(list ? list : names.data);
     ACT_AUTOFREE char *text = NULL;
     int rc = slurm_run(s, argv, &text, err);
     for (char *at = text; rc == 0 && slurm_next_row(&at, f, 3);) {
@@ -124,6 +129,22 @@ static int slurm_cluster_read_node_states(struct slurm *s, struct platform_nodes
         if (!nodes->v[i].state)
             nodes->v[i].state = act_strdup("unknown");
     return rc;
+}
+
+/* Asks for what these programs print at the same time. */
+static void slurm_cluster_ask_ahead(struct slurm *s, const char *const *const *programs, size_t n)
+{
+    struct act_error ignored;
+    struct site *site;
+
+    if (slurm_site(s, &site, &ignored) < 0 || !site_ahead(site))
+        return;
+    for (size_t i = 0; i < n; i++) {
+        ACT_AUTOFREE char *text = NULL;
+        if (slurm_run(s, programs[i], &text, &ignored) < 0)
+            (void)ignored; /* it is not known yet */
+    }
+    site_ahead_end(site);
 }
 
 /* If Slurm has forgotten the job, or, while it ends, the nodes already released: the node list that it gave the
@@ -150,37 +171,59 @@ static void nodes_from_hostfile(struct slurm *s, const char *id, int procs_per_n
 }
 
 static int slurm_cluster_nodes_of(struct slurm *s, const char *id, const struct run_spec *spec,
-                                  struct platform_nodes *out, struct act_error *err)
+                                  const struct slurm_view *view, struct platform_nodes *out, struct act_error *err)
 {
-    struct slurm_view view;
     struct act_error ignored;
-    int rc = slurm_look_one(s, id, &view, err);
-
-    if (rc < 0)
-        return rc;
-    ACT_AUTOFREE char *job = slurm_task_text(view.job, view.task);
+    ACT_AUTOFREE char *job = slurm_task_text(view->job, view->task);
     const char *const argv[] = {"scontrol", "show", "job", "-d", job, NULL};
+    const char *list = view->nodes && strcmp(view->nodes, "None assigned") != 0 ? view->nodes : NULL;
+    const char *const states[] = NODE_STATES(list);
     ACT_AUTOFREE char *text = NULL;
-    if (view.job && view.step < 0 && slurm_run(s, argv, &text, &ignored) == 0)
+    if (view->job && view->step < 0 && list)
+        slurm_cluster_ask_ahead(s, (const char *const *const[]){argv, states}, 2);
+    if (view->job && view->step < 0 && slurm_run(s, argv, &text, &ignored) == 0)
         slurm_nodes_from_scontrol(text, spec->procs_per_node, out);
-    if (out->n == 0 && view.nodes && strcmp(view.nodes, "None assigned") != 0)
-        slurm_cluster_add_nodes(view.nodes, spec->procs_per_node, out);
-    if (out->n < (size_t)spec->nodes && view.status.state != RUN_QUEUED)
+    if (out->n == 0 && list)
+        slurm_cluster_add_nodes(list, spec->procs_per_node, out);
+    if (out->n < (size_t)spec->nodes && view->status.state != RUN_QUEUED) {
         nodes_from_hostfile(s, id, spec->procs_per_node, out);
+        list = NULL;
+    }
     for (size_t i = 0; i < out->n; i++)
         if (!out->v[i].gpus && slurm_has_gpus(s))
             out->v[i].gpus = spec->gpus_per_node;
-    slurm_views_release(&view, 1);
-    return out->n ? slurm_cluster_read_node_states(s, out, err) : 0;
+    return out->n ? slurm_cluster_read_node_states(s, list, out, err) : 0;
+}
+
+/* Sends the question for the specification of a run, which is under way while its state is asked for. */
+static int slurm_spec_ahead(struct platform *p, const char *id, struct act_error *err)
+{
+    ACT_AUTO(run_spec) spec = {0};
+    struct act_error ignored;
+    int rc = platform_ahead(p, err);
+
+    if (rc <= 0)
+        return rc;
+    if (slurm_spec(p, id, &spec, &ignored) < 0)
+        (void)ignored; /* it is not known yet */
+    platform_ahead_end(p);
+    return 0;
 }
 
 int slurm_nodes(struct platform *p, const char *id, struct platform_nodes *out, struct act_error *err)
 {
     ACT_AUTO(run_spec) spec = {0};
-    int rc = slurm_spec(p, id, &spec, err);
+    struct slurm_view view;
+    int rc = slurm_spec_ahead(p, id, err);
 
     if (rc == 0)
-        rc = slurm_cluster_nodes_of(slurm_of(p), id, &spec, out, err);
+        rc = slurm_look_one(slurm_of(p), id, &view, err);
+    if (rc < 0)
+        return rc;
+    rc = slurm_spec(p, id, &spec, err);
+    if (rc == 0)
+        rc = slurm_cluster_nodes_of(slurm_of(p), id, &spec, &view, out, err);
+    slurm_views_release(&view, 1);
     return rc;
 }
 
@@ -269,7 +312,7 @@ static int shell_of(struct slurm *s, const struct run_spec *spec, const char *no
         rc = act_error_set(err, ACT_FAIL, "run '%s' is not running: it is %s", spec->id,
                            run_state_name(view.status.state));
     if (rc == 0)
-        rc = slurm_cluster_nodes_of(s, spec->id, spec, &nodes, err);
+        rc = slurm_cluster_nodes_of(s, spec->id, spec, &view, &nodes, err);
     if (rc == 0)
         rc = find_shell_node(spec->id, node, &nodes, &where, err);
     if (rc == 0 && where) {
@@ -470,6 +513,8 @@ int slurm_summary(struct platform *p, struct platform_summary *out, struct act_e
     struct slurm *s = slurm_of(p);
     ACT_AUTOFREE char *node_text = NULL;
     ACT_AUTOFREE char *job_text = NULL;
+
+    slurm_cluster_ask_ahead(s, (const char *const *const[]){nodes, jobs}, 2);
     int rc = slurm_run(s, nodes, &node_text, err);
 
     if (rc == 0)

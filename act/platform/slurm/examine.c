@@ -29,6 +29,9 @@ static bool examine_site(struct slurm *s, struct platform_findings *findings)
     }
     platform_findings_add(findings, true, what, "%s%s%s", login ? "'" : "", login ? login : "this machine",
                           login ? "' can be reached" : "");
+    ACT_AUTOFREE char *sharing = site_sharing_text(site);
+    if (sharing)
+        platform_findings_add(findings, true, "connection", "%s", sharing);
     return true;
 }
 

@@ -224,12 +224,28 @@ static int match_steps(struct look *l, struct act_error *err)
     return rc;
 }
 
+/* Asks for the folders and for the queue at the same time. The folders are looked at first: of a job that they name,
+ * the queue knows. */
+static void look_ahead(struct look *l)
+{
+    struct answer queue = {0};
+    struct act_error ignored;
+
+    if (!site_ahead(l->site))
+        return;
+    if (site_states(l->site, l->ids, l->n, l->states, &ignored) < 0 && ask_queue(l->s, &queue, &ignored) < 0)
+        (void)ignored; /* they are not known yet */
+    site_ahead_end(l->site);
+}
+
 static int slurm_look_gather(struct look *l, struct act_error *err)
 {
     int rc = slurm_site(l->s, &l->site, err);
 
-    if (rc == 0)
+    if (rc == 0) {
+        look_ahead(l);
         rc = site_states(l->site, l->ids, l->n, l->states, err);
+    }
     if (rc < 0)
         return rc;
     for (size_t i = 0; i < l->n; i++)
@@ -239,8 +255,10 @@ static int slurm_look_gather(struct look *l, struct act_error *err)
                                            .is_step = l->states[i].job && slurm_step(l->states[i].job) >= 0,
                                            .said = &l->states[i].status,
                                            .now_unix_s = act_now_unix_s()};
-    if (!needs_queue(l))
+    if (!needs_queue(l)) {
+        site_ahead_drop(l->site);
         return 0;
+    }
     rc = ask_queue(l->s, &l->queue, err);
     if (rc == 0)
         rc = match_steps(l, err);

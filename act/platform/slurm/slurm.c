@@ -285,6 +285,7 @@ const struct platform_row platform_slurm = {
     .runs = {.status = slurm_status,
              .abort_all = slurm_abort_all,
              .open_logs = platform_site_open_logs,
+             .expect_logs = platform_site_expect_logs,
              .spec = slurm_spec,
              .list = slurm_list},
     .nodes = {.limits = slurm_limits,

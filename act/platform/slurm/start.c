@@ -311,13 +311,18 @@ static int slurm_start_judge(struct start *t, struct act_error *err)
 
 /* ---- asking */
 
-static bool has_agent(struct site *site)
+/* Asks for the agent at the same time: whoever submits the run needs it next. */
+static void slurm_start_ask_for_agent(struct slurm *s)
 {
     ACT_AUTOFREE char *path = NULL;
     struct act_error ignored;
-    bool there = false;
+    struct site *site;
 
-    return site_find_agent(site, &path, &there, &ignored) == 0 && there;
+    if (slurm_site(s, &site, &ignored) < 0 || site_is_bare(site) || !site_ahead(site))
+        return;
+    if (site_agent(site, &path, &ignored) < 0)
+        (void)ignored; /* it is not known yet */
+    site_ahead_end(site);
 }
 
 static int slurm_start_ask_and_judge(struct start *t, const struct act_strv *sbatch, struct act_error *err)
@@ -331,6 +336,7 @@ static int slurm_start_ask_and_judge(struct start *t, const struct act_strv *sba
     act_strv_push(&words, ask);
     act_strv_push(&words, "sh");
     act_strv_copy(&words, sbatch->v, sbatch->n);
+    slurm_start_ask_for_agent(t->s);
     if (slurm_run(t->s, (const char *const *)words.v, &text, &unknown) < 0)
         return not_known(&unknown);
     slurm_start_split(text, t);
@@ -347,7 +353,7 @@ static int look_only(struct start *t, const struct act_strv *sbatch, struct act_
     s->only_look = !was_open;
     int rc = slurm_start_ask_and_judge(t, sbatch, err);
     s->only_look = false;
-    if (!was_open && s->site && !has_agent(s->site)) {
+    if (!was_open && s->site && site_is_bare(s->site)) {
         site_free(s->site);
         s->site = NULL;
     }

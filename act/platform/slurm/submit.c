@@ -3,7 +3,8 @@
  * Several clients may submit the same id, each may die at any moment, and sbatch's response may be lost. So:
  *   - the folder of the run is made, complete or not at all;
  *   - the client that creates the file "submit.1" submits the run; others wait for job.json. When that client is gone,
- *     the next one creates "submit.2", and so on: a claim is never removed, so no two can hold the last one;
+ *     the next one creates "submit.2", and so on: a claim is never removed, so no two can hold the last one. The folder
+ *     of a single run is made with it;
  *   - sbatch is called again, or after another client's claim, only when Slurm knows no job of the run's name.
  * Of several runs all folders are made first, and the claim is that of the first one. The array has the name that their
  * ids begin with, and the index of a task is the number that they end with (run_id_in_row()): so it is known whose task
@@ -33,6 +34,9 @@ enum {
     WAIT_MS = 100,    /* between looks for another client's job */
     CLAIM_NAME = 32
 };
+
+#define CLAIM       "submit."
+#define FIRST_CLAIM CLAIM "1"
 
 /* ---- the claim ---- */
 
@@ -134,7 +138,7 @@ static int slurm_submit_claim(struct handover *h, bool *out_mine, bool *out_dead
     ACT_AUTOFREE char *text = NULL;
     bool existed = false;
 
-    snprintf(name, sizeof(name), "submit.%d", h->number);
+    snprintf(name, sizeof(name), CLAIM "%d", h->number);
     int rc = slurm_submit_write(h, h->spec->id, name, h->claim, &existed, err);
     *out_mine = rc == 0 && !existed;
     *out_dead = false;
@@ -219,18 +223,34 @@ static int slurm_submit_give_up(struct handover *h, struct act_error *err)
     return -(int)err->code;
 }
 
+/* Writes down the job of a run. */
+static int remember_job_of(struct handover *h, int64_t job, size_t i, struct act_error *err)
+{
+    ACT_AUTOFREE char *number =
+        h->array.row ? slurm_task_text(job, h->array.first + (int64_t)i) : slurm_job_text(h->s, job);
+    ACT_AUTOFREE char *text = run_job_text(number);
+
+    return slurm_submit_write(h, h->ids.v[i], RUN_FILE_JOB, text, NULL, err);
+}
+
+struct slurm_tasks {
+    struct handover *h;
+    int64_t job;
+};
+
+static int remember_task(void *arg, size_t i, struct act_error *err)
+{
+    const struct slurm_tasks *tasks = arg;
+
+    return remember_job_of(tasks->h, tasks->job, i + 1, err);
+}
+
 /* Writes the jobs down, that of the first run last: by it others know that all is done. */
 static int remember_job(struct handover *h, int64_t job, struct act_error *err)
 {
-    int rc = 0;
+    int rc = site_do_all(h->site, h->ids.n - 1, remember_task, &(struct slurm_tasks){h, job}, err);
 
-    for (size_t i = h->ids.n; i-- > 0 && rc == 0;) {
-        ACT_AUTOFREE char *number =
-            h->array.row ? slurm_task_text(job, h->array.first + (int64_t)i) : slurm_job_text(h->s, job);
-        ACT_AUTOFREE char *text = run_job_text(number);
-        rc = slurm_submit_write(h, h->ids.v[i], RUN_FILE_JOB, text, NULL, err);
-    }
-    return rc;
+    return rc < 0 ? rc : remember_job_of(h, job, 0, err);
 }
 
 /* A job that cannot be recorded would run unnoticed. */
@@ -325,12 +345,17 @@ static int slurm_submit_start_step(struct handover *h, struct act_error *err)
     return rc < 0 ? slurm_submit_give_up(h, err) : 0;
 }
 
+static int submit_claimed(struct handover *h, struct act_error *err)
+{
+    return (h->s->config.here ? slurm_submit_start_step : slurm_submit_hand_over)(h, err);
+}
+
+/* is_new: this client has made the folder of the first run, so that nobody has submitted it. */
 static int submit_once(struct handover *h, bool is_new, struct act_error *err)
 {
     int64_t start = act_now_monotonic_ms(), since = start, now = start;
     bool mine, dead, done = false;
 
-    h->number = 1;
     while (now - start < HANDOVER_S * 1000) {
         int rc = is_new ? 0 : look_for_job(h, &done, err);
         if (rc < 0 || done)
@@ -341,7 +366,7 @@ static int submit_once(struct handover *h, bool is_new, struct act_error *err)
         if (rc < 0)
             return rc;
         if (mine)
-            return (h->s->config.here ? slurm_submit_start_step : slurm_submit_hand_over)(h, err);
+            return submit_claimed(h, err);
         now = act_now_monotonic_ms();
         if (dead || now - since > CLAIM_S * 1000) {
             h->number++;
@@ -353,19 +378,22 @@ static int submit_once(struct handover *h, bool is_new, struct act_error *err)
     return act_error_set(err, ACT_TIMEOUT, "other clients have been submitting it for %d s", HANDOVER_S);
 }
 
-/* Makes the folder of one of the runs, complete. */
+/* Makes the folder of one of the runs, complete, and in the one of a single run this client's claim. */
 static int make_folder(struct handover *h, const struct platform_submission *submission, bool *out_existed,
                        struct act_error *err)
 {
-    const struct run_spec *spec = submission->spec;
-    int rc = site_create_run(h->site, spec, submission->package, out_existed, err);
+    struct site_text files[2];
+    struct site_new run = {.spec = submission->spec, .package = submission->package, .files = files};
 
+    if (submission->stores)
+        files[run.n_files++] = (struct site_text){RUN_FILE_STORES, submission->stores};
+    if (!h->array.row)
+        files[run.n_files++] = (struct site_text){FIRST_CLAIM, h->claim};
+    int rc = site_create_run(h->site, &run, out_existed, err);
     if (rc == -ACT_TEMPORARY)
-        rc = site_create_run(h->site, spec, submission->package, out_existed, err);
-    if (rc == 0 && submission->stores)
-        rc = site_write(h->site, spec->id, RUN_FILE_STORES, submission->stores, NULL, err);
+        rc = site_create_run(h->site, &run, out_existed, err);
     if (rc == 0)
-        act_strv_push(&h->ids, spec->id);
+        act_strv_push(&h->ids, run.spec->id);
     return rc;
 }
 
@@ -444,18 +472,13 @@ static int slurm_submit_begin(struct handover *h, struct act_error *err)
 {
     int rc = platform_check(&h->s->base, h->spec, err);
 
+    h->claim = new_claim(h->spec->id);
+    h->number = 1;
     if (rc == 0)
         rc = slurm_site(h->s, &h->site, err);
     if (rc == 0)
         rc = site_agent(h->site, &h->agent, err);
     return rc == 0 ? find_before(h, err) : rc;
-}
-
-static int slurm_submit_finish(struct handover *h, bool *asked, bool is_new, struct act_error *err)
-{
-    *asked = true;
-    h->claim = new_claim(h->ids.v[0]);
-    return submit_once(h, is_new, err);
 }
 
 static void release_handover(struct handover *h)
@@ -474,8 +497,11 @@ int slurm_submit(struct platform *p, const struct platform_submission *submissio
 
     if (rc == 0)
         rc = make_folder(&h, submission, &existed, err);
-    if (rc == 0)
-        rc = slurm_submit_finish(&h, submission->asked, !existed, err);
+    h.claimed_ms = act_now_monotonic_ms();
+    if (rc == 0) {
+        *submission->asked = true;
+        rc = existed ? submit_once(&h, false, err) : submit_claimed(&h, err);
+    }
     release_handover(&h);
     return rc < 0 ? act_error_prefix(err, "cannot submit '%s'", submission->spec->id) : 0;
 }
@@ -525,11 +551,26 @@ int slurm_most_together(struct platform *p)
     return most < 1 ? 1 : most > RUN_ROW_MAX ? RUN_ROW_MAX : (int)most;
 }
 
+struct folders {
+    struct handover *h;
+    const struct platform_several *several;
+};
+
+/* Makes the folder of one of those behind the first. */
+static int make_next_folder(void *arg, size_t i, struct act_error *err)
+{
+    const struct folders *f = arg;
+    bool existed;
+
+    f->several->turn(f->several->arg, i + 1);
+    return make_folder(f->h, &f->several->submission, &existed, err);
+}
+
 int slurm_submit_several(struct platform *p, const struct platform_several *several, struct act_error *err)
 {
     const struct platform_submission *submission = &several->submission;
     struct handover h = {.s = slurm_of(p), .spec = submission->spec};
-    bool first_existed = true, existed;
+    bool existed = true;
 
     several->turn(several->arg, 0);
     ACT_AUTOFREE char *row = run_id_row(submission->spec->id, &h.array.first);
@@ -537,13 +578,15 @@ int slurm_submit_several(struct platform *p, const struct platform_several *seve
     h.array.last = h.array.first + (int)several->n - 1;
     h.array.most = several->max_parallel;
     int rc = slurm_submit_begin(&h, err);
-    for (size_t i = 0; i < several->n && rc == 0; i++) {
-        several->turn(several->arg, i);
-        rc = make_folder(&h, submission, i == 0 ? &first_existed : &existed, err);
-    }
-    several->turn(several->arg, 0);
     if (rc == 0)
-        rc = slurm_submit_finish(&h, submission->asked, !first_existed, err);
+        rc = make_folder(&h, submission, &existed, err); /* which brings the package for all */
+    if (rc == 0)
+        rc = site_do_all(h.site, several->n - 1, make_next_folder, &(struct folders){&h, several}, err);
+    several->turn(several->arg, 0);
+    if (rc == 0) {
+        *submission->asked = true;
+        rc = submit_once(&h, !existed, err);
+    }
     release_handover(&h);
     return rc < 0 ? act_error_prefix(err, "cannot submit %zu runs as one array", several->n) : 0;
 }

@@ -96,6 +96,8 @@ static void examine_one(const struct hosts_host *h, const struct examined *l, st
     add_kib(l->memory, "memory", &text);
     add_kib(l->free_kib, "free on its disk", &text);
     platform_findings_add(findings, true, h->login, "%s", text.data);
+    ACT_AUTOFREE char *sharing = site_sharing_text(h->site);
+    platform_findings_add(findings, true, h->login, "connection: %s", sharing);
     if (l->readonly)
         platform_findings_add(findings, false, h->login,
                               "'%s' cannot be written: 'ssh.root' names another place for the runs", l->readonly);

@@ -1,0 +1,70 @@
+/* exchange.h - requests to the other side of a connection and their responses: one after the other, or several that
+ * are sent before the first of them is waited for.
+ *
+ * The other side carries out requests in the order in which they come, and answers in that order. What is asked ahead
+ * is remembered by its content: whoever makes the same request later takes the response to the first one.
+ */
+#ifndef ACT_SITE_EXCHANGE_H
+#define ACT_SITE_EXCHANGE_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "site/frame.h"
+#include "site/site.h"
+#include "site/ssh.h"
+
+struct wire_asked;
+
+struct wire {
+    struct ssh ssh; /* login NULL: the connection was given, and cannot be made again */
+    struct channel channel;
+    char *root; /* as it is configured */
+    bool in_login_shell;
+    int ahead;                /* above 0: requests are only sent */
+    uint64_t session;         /* how often that has begun */
+    struct wire_asked *asked; /* ahead, in order, until somebody takes the response */
+    size_t n_asked;
+    uint64_t n_sent;     /* requests */
+    uint64_t n_awaited;  /* of them were sent when a response was waited for the last time */
+    struct act_buf said; /* the names of those since then, for the trace */
+};
+
+bool wire_is_open(const struct wire *w);
+/* Ends the connection, and drops what was asked ahead. */
+void wire_disconnect(struct wire *w);
+/* Connects if necessary. */
+int wire_connect(struct site *site, struct act_error *err) ACT_NODISCARD;
+/* Sends the first request of a connection, and takes the root from its response. */
+int wire_greet(struct site *site, struct act_error *err) ACT_NODISCARD;
+
+/* A request, followed by a file if there is one, and its response. */
+struct exchange {
+    json_t *request; /* wire_call_send() takes the reference */
+    const struct frame_part *part;
+    const char *file;
+    int64_t file_bytes;
+    bool has_several; /* responses: it is not sent ahead */
+    size_t max_response;
+    int timeout_s; /* 0: two minutes */
+    struct frame response;
+    uint64_t number;    /* of the request */
+    bool is_from_ahead; /* it was sent before */
+};
+void exchange_release(struct exchange *x);
+
+/* Connects if necessary, sends the request, and waits for its response: the error of the other side, if it failed.
+ * While requests are sent ahead it is -ACT_INTERRUPTED. err may be NULL. */
+int wire_call(struct site *site, struct exchange *x, struct act_error *err) ACT_NODISCARD;
+/* Do the two halves of that, for a request with several responses. */
+int wire_call_send(struct site *site, struct exchange *x, struct act_error *err) ACT_NODISCARD;
+int wire_call_receive(struct wire *w, struct exchange *x, struct act_error *err) ACT_NODISCARD;
+
+/* Drops what was asked ahead and nobody has taken: its responses are passed over. */
+void wire_drop_ahead(struct wire *w);
+
+#endif
