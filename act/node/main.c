@@ -73,6 +73,8 @@ static const struct {
     {"meet", node_meet, HIDDEN},
     {"tunnel", main_tunnel, HIDDEN},
     {"unzip", unzip, OPEN},
+    {"keep", node_keep, OPEN},
+    {"session", node_session, OPEN},
 };
 
 static void keep_secrets(enum privacy privacy)
