@@ -1,6 +1,6 @@
 /* keeper.c - act-node keep ...: the command of a run of 'a shell' (run/shell.h). On the first node it waits for
- * sessions (session.c), of which one at a time is connected, and starts the shell for the first one, on a terminal that is
- * its own: so the shell has all that a command of the run has, and stays when a connection breaks.
+ * sessions (session.c), of which one at a time is connected, and starts the shell for the first one, on a terminal of
+ * the keeper's own: so the shell has all that a command of the run has, and stays when a connection breaks.
  *
  *   session's terminal <-> session <-packets-> keeper <-> master of the shell's terminal
  *
@@ -59,6 +59,7 @@ struct keeper {
     int64_t kill_ms;           /* when the shell is killed, which was told to end; 0: it was not */
     bool warned_idle, warned_limit;
     bool is_leaving; /* the run ends with the shell, whatever was asked for */
+    int status;      /* this process ends with it; -1: it goes on */
 };
 
 /* ---- the session */
@@ -85,12 +86,14 @@ static void keeper_say(struct keeper *k, const char *text)
 /* Ends the shell, and the run with it. */
 static void keeper_end(struct keeper *k, const char *why)
 {
-    if (k->is_leaving)
+    if (k->is_leaving || k->status >= 0)
         return;
     keeper_say(k, why);
     k->is_leaving = true;
-    if (k->shell <= 0)
-        exit(0);
+    if (k->shell <= 0) {
+        k->status = 0;
+        return;
+    }
     k->kill_ms = act_now_monotonic_ms() + GRACE_MS;
     kill(-k->shell, SIGHUP);
     kill(-k->shell, SIGCONT);
@@ -115,7 +118,7 @@ static const char *keeper_shell_name(void)
 /* Becomes the shell, or the command. */
 __attribute__((noreturn)) static void keeper_exec(char *const *command)
 {
-    char *shell[] = {(char *)(uintptr_t)keeper_shell_name(), NULL};
+    char *shell[] = {act_strdup(keeper_shell_name()), NULL};
     char *const *argv = command[0] ? command : shell;
 
     proc_reset_signals();
@@ -182,12 +185,15 @@ static void keeper_shell_ended(struct keeper *k, int wait_status)
     keeper_drain(k);
     if (k->session >= 0)
         (void)terminal_send(k->session, TERMINAL_STATUS, &status, 1);
-    if (!k->how.stays || k->is_leaving)
-        exit(status);
+    k->shell = 0;
+    k->kill_ms = 0;
+    if (!k->how.stays || k->is_leaving) {
+        k->status = status;
+        return;
+    }
     if (k->master >= 0)
         close(k->master);
     k->master = -1;
-    k->shell = 0;
     k->in = k->out = (struct passing){0};
     k->kept.len = 0;
     keeper_hang_up(k);
@@ -257,7 +263,7 @@ static bool keeper_connect(struct keeper *k, int fd, const struct terminal_hello
         keeper_start_on_terminal(k, hello);
     }
     if (k->shell < 0)
-        exit(ACT_WRAPPER);
+        k->status = ACT_WRAPPER;
     (void)fcntl(fd, F_SETFL, O_NONBLOCK);
     return true;
 }
@@ -501,7 +507,7 @@ __attribute__((noreturn)) static void keeper_wait_elsewhere(void)
 
 int node_keep(int argc, char **argv)
 {
-    struct keeper k = {.session = -1, .master = -1};
+    struct keeper k = {.session = -1, .master = -1, .status = -1};
     const char *run = getenv("ACT_RUN_ID"), *rank = getenv("RANK");
     size_t first;
 
@@ -514,7 +520,7 @@ int node_keep(int argc, char **argv)
     keeper_hang_up(&k);
     env_forget_rank();
     int rc = keeper_listen(&k, run);
-    while (rc == 0)
+    while (rc == 0 && k.status < 0)
         keeper_round(&k);
-    return rc;
+    return rc ? rc : k.status;
 }
