@@ -491,16 +491,9 @@ static int keeper_listen(struct keeper *k, const char *run)
     return ACT_WRAPPER;
 }
 
-static void keeper_told(int sig)
-{
-    (void)sig;
-    _exit(0);
-}
-
-/* On the other nodes: until the supervisor says that the shell has ended. */
+/* On the other nodes: until the supervisor ends it, when the shell has ended. */
 __attribute__((noreturn)) static void keeper_wait_elsewhere(void)
 {
-    signal(SIGUSR2, keeper_told);
     for (;;)
         pause();
 }

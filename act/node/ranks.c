@@ -82,7 +82,7 @@ static void on_record(struct supervisor *s, struct rank_state *state, const json
     if (record_failed(r))
         on_failure(s, r);
     else if (r->ended_unix_ns && rank == 0 && run_shell_is(&s->node.spec.argv))
-        ranks_signal(s, SIGUSR2); /* the keepers on the other nodes have nothing more to wait for */
+        ranks_stop(s, node_abort_grace_ms()); /* the keepers on the other nodes have nothing more to wait for */
     if (r->kept)
         tell_kept(s, r);
     if (r->stopped && s->phase != RANKS_STOPPING) {

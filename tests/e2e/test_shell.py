@@ -163,6 +163,25 @@ def test_interrupted_in_the_queue(act, terminal):
     act.run("abort", "-y", first)
 
 
+def test_interrupted_while_its_node_is_prepared(act, terminal):
+    act.write("compile.aml.sh", "touch ../begun; exec sleep 1000\n")
+    screen = terminal("shell", columns=160)
+    screen.until("Ctrl-C while it waits ends it")
+    run = run_of(act)
+    act.until_state(run, "Running")
+    act.until(lambda: any(is_session(p) for p in screen.processes()), "it waits for the terminal")
+    screen.type("C-c")
+    screen.ends(130)
+    assert ended(act, run)["state"] == "Canceled"
+
+
+def test_a_node_that_cannot_be_prepared(act, terminal):
+    act.write("compile.aml.sh", "exit 3\n")
+    screen = terminal("shell", columns=160)
+    screen.until("has ended: Failed: .*preparation failed")
+    screen.ends(3)
+
+
 def test_size_and_keys(act, terminal):
     """The terminal there has the size of the one here; Ctrl-C and Ctrl-Z are for what runs there."""
     screen = shell_on(terminal, "shell", columns=60, rows=20)

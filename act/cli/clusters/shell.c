@@ -177,10 +177,11 @@ static int shell_say_end(struct cli *cli, struct flow_run *run, int status)
                  id, id, id);
         return status;
     }
-    if (status == 0 || shell_call(cli, id, true, &ignored) == RUN_SHELL_GONE)
-        return status;
-    shell_look(cli, run);
-    if (!run_state_is_final(run->status.state))
+    if (status != 0)
+        shell_look(cli, run);
+    if (run_state_is_final(run->status.state))
+        return flow_exit_status(&run->status) == status ? status : shell_report_end(run);
+    if (status != 0 && shell_call(cli, id, true, &ignored) != RUN_SHELL_GONE)
         act_note("not connected to run %s any more; its shell goes on for %d minutes: 'a attach %s' comes back, 'a "
                  "abort %s' ends it",
                  id, AWAY_S / 60, id, id);
