@@ -9,6 +9,7 @@
 #include "node/layer.h"
 #include "node/mount.h"
 #include "proc/proc.h"
+#include "run/shell.h"
 
 static bool is_kind(const struct node *node, const char *kind)
 {
@@ -76,6 +77,8 @@ static void container_add_path(struct paths *p, const char *path, bool read_only
 
 static void container_add_run(struct paths *p, const struct node *node)
 {
+    ACT_AUTOFREE char *own = run_shell_is(&node->spec.argv) ? node_own_program() : NULL;
+
     container_add_path(p, node->dir, false);
     for (size_t i = 0; i < node->spec.n_folders; i++)
         if (node->spec.folders[i].link)
@@ -83,6 +86,8 @@ static void container_add_run(struct paths *p, const struct node *node)
     ACT_AUTOFREE char *environments = node->spec.environment.none ? NULL : environment_home(node);
     if (environments && access(environments, F_OK) == 0)
         container_add_path(p, environments, false);
+    if (own)
+        container_add_path(p, own, true);
     ACT_AUTOFREE char *layer = node->local ? layer_path(node) : NULL;
     if (layer && access(layer, F_OK) == 0)
         container_add_path(p, layer, false);

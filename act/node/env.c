@@ -114,8 +114,7 @@ static void set_rank(const struct rank_place *place)
     }
 }
 
-/* Removes the numbers of the rank, which the processes of a starter would take for theirs. */
-static void forget_rank(void)
+void env_forget_rank(void)
 {
     static const char *const names[] = {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"};
 
@@ -141,7 +140,7 @@ static void set_gpus(const struct node *node, const struct rank_place *place)
 static void set_numbers(const struct node *node, const struct rank_place *place)
 {
     if (node->spec.started_per_node)
-        forget_rank();
+        env_forget_rank();
     else
         set_rank(place);
     env_set_int("NODE_RANK", place->node_rank);

@@ -22,6 +22,8 @@ int env_set_of_service(const struct node *node, const struct rank_place *place, 
 
 /* Sets a variable to a number. */
 void env_set_int(const char *name, int value);
+/* Removes the numbers of the rank, which the processes of a starter, or of a shell, would take for theirs. */
+void env_forget_rank(void);
 
 /* Returns the variables that env_set() has taken from the environment of a run on this machine: ACT itself needs
  * them to move and mount folders there, programs of the run do not. NULL: none. */

@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "node/launcher.h"
 #include "node/supervisor.h"
+#include "run/shell.h"
 
 bool judge_only_terminated(const struct supervisor *s)
 {
@@ -67,9 +68,12 @@ static void look_for_node(struct supervisor *s, struct node_record *r)
     attempt_save_failure(s, r, s->status.reason);
 }
 
+/* Of a shell, only the first rank counts, with which the others are ended. */
 static bool all_succeeded(const struct supervisor *s)
 {
-    for (int rank = 0; rank < node_world_size(&s->node); rank++)
+    int n = run_shell_is(&s->node.spec.argv) ? 1 : node_world_size(&s->node);
+
+    for (int rank = 0; rank < n; rank++)
         if (!record_succeeded(&s->ranks[rank].record))
             return false;
     return true;

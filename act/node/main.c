@@ -74,6 +74,8 @@ static const struct {
     {"environment", node_environment, HIDDEN},
     {"tunnel", main_tunnel, HIDDEN},
     {"unzip", unzip, OPEN},
+    {"keep", node_keep, OPEN},
+    {"session", node_session, OPEN},
 };
 
 static void keep_secrets(enum privacy privacy)

@@ -57,6 +57,13 @@ void node_find_name(char out[NODE_NAME_MAX + 1])
         out[0] = '_';
 }
 
+char *node_own_program(void)
+{
+    char path[PATH_MAX] = "";
+
+    return readlink("/proc/self/exe", path, sizeof(path) - 1) < 0 ? act_strdup("act-node") : act_strdup(path);
+}
+
 char *node_path(const struct node *node, const char *name)
 {
     return act_path_join(node->dir, name);

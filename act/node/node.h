@@ -54,6 +54,8 @@ int node_read(struct node *node, const char *path, const char *who, struct act_e
 /* Opens the agent's own log, perhaps again after the old one was put away. */
 void node_own_log(const struct node *node);
 void node_release(struct node *node);
+/* Returns the path of this program, a new string. */
+char *node_own_program(void);
 /* Returns the path of a file of the run folder. New string. */
 char *node_path(const struct node *node, const char *name);
 /* The variable by which the supervisor tells the ranks the number of the attempt. */
@@ -106,5 +108,7 @@ int node_direct(int argc, char **argv);
 int node_sweep(int argc, char **argv);
 int node_meet(int argc, char **argv);
 int node_environment(int argc, char **argv);
+int node_keep(int argc, char **argv);
+int node_session(int argc, char **argv);
 
 #endif

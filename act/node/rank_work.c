@@ -17,6 +17,7 @@
 #include "node/prepare.h"
 #include "node/setup.h"
 #include "node/software.h"
+#include "run/shell.h"
 #include "run/starter.h"
 
 enum { LEFTOVER_GRACE_MS = 5000, EXIT_NOT_EXECUTABLE = 126, EXIT_NOT_FOUND = 127 };
@@ -226,6 +227,9 @@ static int rank_work_words(const struct node *node, const struct rank_place *pla
     struct run_starter starter;
 
     act_strv_copy(out, spec->argv.v, spec->argv.n);
+    ACT_AUTOFREE char *own = run_shell_is(&spec->argv) ? node_own_program() : NULL;
+    if (own)
+        act_str_replace(&out->v[0], own);
     if (!spec->started_per_node || !run_starter_find(out, true, &starter))
         return 0;
     run_starter_fill(&starter,

@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "codec/json.h"
 #include "node/supervisor.h"
+#include "run/shell.h"
 
 enum { CUT_AFTER_MS = 3000 };
 
@@ -80,6 +81,8 @@ static void on_record(struct supervisor *s, struct rank_state *state, const json
     hang_on_record(s, rank);
     if (record_failed(r))
         on_failure(s, r);
+    else if (r->ended_unix_ns && rank == 0 && run_shell_is(&s->node.spec.argv))
+        ranks_stop(s, node_abort_grace_ms()); /* the keepers on the other nodes have nothing more to wait for */
     if (r->kept)
         tell_kept(s, r);
     if (r->stopped && s->phase != RANKS_STOPPING) {

@@ -12,6 +12,44 @@
 #include "base/path.h"
 #include "codec/json.h"
 #include "run/run.h"
+#include "run/shell.h"
+
+TEST(the_words_of_a_shell)
+{
+    static const struct {
+        const char *words[8];
+        bool is_shell;
+    } cases[] = {
+        {{"act-node", "keep", "1", "2", "3", "ends"}, true},
+        {{"act-node", "keep", "0", "0", "300", "stays", "sh"}, true},
+        {{"act-node", "keep", "1", "2", "3"}, false},
+        {{"act-node", "keep", "-1", "2", "3", "ends"}, false},
+        {{"act-node", "keep", "1", "2h", "3", "ends"}, false},
+        {{"act-node", "keep", "1", "2", "99999999999", "ends"}, false},
+        {{"act-node", "rank", "1", "2", "3", "ends"}, false},
+        {{"./act-node", "keep", "1", "2", "3", "ends"}, false},
+        {{"act-node"}, false},
+        {{NULL}, false},
+    };
+    const struct run_shell shell = {.idle_s = 600, .limit_s = 7200, .away_s = 300, .stays = true};
+    ACT_AUTO(act_strv) words = {0};
+    struct run_shell read;
+    size_t first;
+
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        ACT_AUTO(act_strv) argv = {0};
+        act_strv_add(&argv, cases[i].words);
+        assert_int_equal(run_shell_is(&argv), cases[i].is_shell);
+    }
+    run_shell_words(&shell, &words);
+    act_strv_push(&words, "htop");
+    assert_true(run_shell_read(words.v + 1, words.n - 1, &read, &first));
+    assert_int_equal(read.idle_s, 600);
+    assert_int_equal(read.limit_s, 7200);
+    assert_int_equal(read.away_s, 300);
+    assert_true(read.stays);
+    assert_string_equal(words.v[1 + first], "htop");
+}
 
 TEST(test_states)
 {

@@ -27,6 +27,8 @@ struct cli_managed_options {
 struct cli_nodes_options {
     bool bad, install;
     char *node;
+    bool keep;      /* the run goes on when its shell has ended */
+    int64_t time_s; /* 0: not given */
 };
 
 #endif

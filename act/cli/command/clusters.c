@@ -19,6 +19,47 @@ const struct cli_command cli_cluster_commands[] = {
      .options = "cluster bad forget json",
      N_RUNS(0, ANY),
      .run = cmd_nodes},
+    {.name = "shell",
+     .synopsis = "[--] [COMMAND [ARGUMENT...]]",
+     .summary = "ask the cluster for a node, or several, and open a shell there",
+     .examples = "a -n 1 shell                         with one GPU, in the code, as a run has it\n"
+                 "a -n 2 shell --time 2h -- python3 -m pdb train.py\n"
+                 "a shell --keep                       the run goes on when the shell has ended\n"
+                 "a attach @                           come back, when the connection broke\n",
+     .details =
+         "It is a run as any other: the code is packed, it waits in the queue, with the reason shown, 'a q' lists\n"
+         "it, 'a abort' ends it. Its terminal is on the first node, with the run's environment, and all GPUs of\n"
+         "the node that the run has. The run ends when the shell ends, and so does this command, with its exit\n"
+         "status. Ctrl-C while it waits ends the run.\n"
+         "When the connection breaks, shell and run go on for five more minutes, in which 'a attach' comes back.\n"
+         "A shell that nobody uses is warned, and then ended (--idle).\n"
+         "Without a terminal, COMMAND has the input and output of this command.\n"
+         "--dry-run prints the specification of the run as JSON and starts nothing.",
+     .options = "cluster num-gpu param compile-args last-package name tag time idle keep use-bad-nodes dry-run yes",
+     A_COMMAND,
+     .own_status = true,
+     .run = cmd_shell},
+    {.name = "attach",
+     .synopsis = "RUN",
+     .summary = "come back to the terminal of a run of 'a shell'",
+     .examples = "a attach @\n"
+                 "a attach 60ce2fc7\n",
+     .details =
+         "The screen goes on where it was. A terminal that was connected is not any more: the last one counts.\n"
+         "If the shell has ended and the run goes on (--keep), it is a new shell. The exit status is that of the\n"
+         "shell.",
+     .options = "cluster",
+     N_RUNS(1, 1),
+     .own_status = true,
+     .run = cmd_attach},
+    {.name = "__session",
+     .synopsis = "RUN [look]",
+     .summary = "connect with the terminal of a run (called by 'a shell' and 'a attach')",
+     .examples = "a __session 60ce2fc7\n",
+     .options = "cluster",
+     N_RUNS(1, 2),
+     .hidden = true,
+     .run = cmd_session},
     {.name = "ssh",
      .synopsis = "RUN|ADDRESS [NODE] [-- COMMAND [ARGUMENT...]]",
      .summary = "open a shell, or run a command, on a node of a run",

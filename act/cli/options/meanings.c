@@ -4,7 +4,7 @@
 
 #include "cli/command/command.h"
 
-#define LABEL_VERBS "submit sweep resubmit"
+#define LABEL_VERBS "submit sweep resubmit shell"
 #define LOOK_VERBS  "sweep report plot"
 
 const struct cli_option_meaning cli_option_meanings[] = {
@@ -28,6 +28,7 @@ const struct cli_option_meaning cli_option_meanings[] = {
     {"subnet", "fileserver", "create: the resource id of the subnet whose machines may mount it"},
     {"max", "cluster", "create, autoscale: at most N nodes"},
     {"max", "blame", "at most N jobs (default 20; 0: all)"},
+    {"idle", "shell", "end it when nothing was typed or printed for this long (default: 1h)"},
     {"from-cluster", "verify", "compare this cluster's store instead of the local path"},
     {0},
 };

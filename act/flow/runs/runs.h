@@ -107,6 +107,16 @@ int flow_rebuild(struct flow *flow, struct act_error *err) ACT_NODISCARD;
 /* Waits until the run has ended, even while its platform cannot be reached. */
 int flow_wait(struct flow *flow, struct flow_run *run, struct act_error *err) ACT_NODISCARD;
 
+/* Waits until the run runs or has ended, even while its platform cannot be reached; stops() is asked once a second at
+ * least, and ends it when it is true. each() is called after each check that finds that it waits. */
+struct flow_beginning {
+    void (*each)(void *arg, const struct flow_run *run);
+    bool (*stops)(void *arg);
+    void *arg;
+};
+int flow_wait_begun(struct flow *flow, struct flow_run *run, const struct flow_beginning *how,
+                    struct act_error *err) ACT_NODISCARD;
+
 struct flow_waiting {
     int64_t timeout_s; /* then -ACT_TIMEOUT; 0: no limit */
     bool any;          /* only until one of them has ended, which is the first of *out then */

@@ -239,6 +239,27 @@ int flow_wait(struct flow *flow, struct flow_run *run, struct act_error *err)
     return wait_until(&w, &(struct limit){0}, err);
 }
 
+int flow_wait_begun(struct flow *flow, struct flow_run *run, const struct flow_beginning *how, struct act_error *err)
+{
+    enum { STEP_MS = 1000 };
+    struct flow_watch watch = {0};
+    struct platform *platform;
+    int rc = flow_platform_of(flow, &run->row, &platform, err);
+
+    if (rc < 0)
+        return rc;
+    flow_watch_begin(&watch, platform);
+    while (rc == 0 && run->status.state != RUN_RUNNING && !run_state_is_final(run->status.state)) {
+        how->each(how->arg, run);
+        flow_watch_pause(&watch, flow, false, act_now_monotonic_ms() + STEP_MS);
+        if (how->stops(how->arg))
+            break;
+        rc = flow_watch_took(&watch, flow_watch_look(&watch, flow, platform, &run, 1, err), err);
+    }
+    flow_watch_end(platform);
+    return rc;
+}
+
 int flow_wait_for(struct flow *flow, const struct act_strv *pieces, const struct flow_waiting *how,
                   struct flow_runs *out, struct act_error *err)
 {

@@ -140,6 +140,7 @@ int step_take_command(struct passage *p, struct act_error *err)
     (void)err;
     if (!p->io->job_file) {
         act_strv_copy(&spec->argv, p->io->argv->v, p->io->argv->n);
+        act_str_replace(&spec->title, p->io->title);
         return 0;
     }
     if (p->limit_s) {

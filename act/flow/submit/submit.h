@@ -35,6 +35,7 @@
 
 struct flow_submit {
     const struct act_strv *argv;               /* empty with a job file, and only then */
+    const char *title;                         /* what it is for people, who never see argv then; NULL: argv says it */
     const char *job_file;                      /* a job file of Batch AI that says what to run and where; NULL: none */
     const char *storage_account, *storage_key; /* struct flow_job_storage of its volumes; may be NULL */
     bool own_size; /* nodes and processes come from the configuration, not from the job file */

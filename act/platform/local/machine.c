@@ -342,7 +342,8 @@ int local_shell(struct platform *p, const char *id, const char *node, const stru
     if (rc == 0) {
         out->sees = OF_RUN;
         act_strv_push(&out->argv, "env");
-        act_strv_pushf(&out->argv, "--chdir=%s", code);
+        if (access(code, F_OK) == 0) /* else it is being prepared */
+            act_strv_pushf(&out->argv, "--chdir=%s", code);
         push_environment(id, &spec, &out->argv);
         act_strv_copy(&out->argv, command->v, command->n);
         if (command->n == 0)

@@ -242,7 +242,8 @@ static int find_shell_node(const char *id, const char *name, const struct platfo
     return *out ? 0 : act_error_set(err, ACT_NOT_FOUND, "run '%s' has no node '%s'; it has %s", id, name, names.data);
 }
 
-/* The agent's scratch folder is named after the user's uid, which only the node knows. */
+/* The agent's scratch folder is named after the user's uid, which only the node knows. There is no code root while the
+ * node is prepared. */
 static void push_code_root(const struct slurm *s, const struct run_spec *spec, const struct platform_node *node,
                            struct act_strv *out)
 {
@@ -250,8 +251,8 @@ static void push_code_root(const struct slurm *s, const struct run_spec *spec, c
 
     act_strv_push(out, "bash");
     act_strv_push(out, "-c");
-    act_strv_push(out, spec->scratch ? "cd -- \"${0%%//*}/act-$UID/${0##*//}\" && exec \"$@\""
-                                     : "cd -- \"$0\" && exec \"$@\"");
+    act_strv_push(out, spec->scratch ? "cd -- \"${0%%//*}/act-$UID/${0##*//}\" 2>/dev/null; exec \"$@\""
+                                     : "cd -- \"$0\" 2>/dev/null; exec \"$@\"");
     if (spec->scratch)
         act_strv_pushf(out, "%s//%s/%d/%s", spec->scratch, spec->id, node->rank, RUN_DIR_CODE);
     else if (spec->nodes > 1)

@@ -1,0 +1,226 @@
+/* session.c - act-node session RUN [look]: connects its terminal, or its input and output, with the keeper of a run of
+ * 'a shell' on this machine, and exits with the status of the shell there. */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <termios.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "node/node.h"
+#include "node/terminal.h"
+#include "run/shell.h"
+
+enum { TRIES = 100, PAUSE_MS = 100, GOODBYE_MS = 5000 };
+
+struct session {
+    int keeper, signals;
+    bool is_terminal;
+    struct termios before; /* how the terminal was */
+};
+
+/* ---- the connection */
+
+static volatile sig_atomic_t session_was_interrupted;
+
+static void session_interrupt(int sig)
+{
+    (void)sig;
+    session_was_interrupted = 1;
+}
+
+/* Returns a connection to the keeper, whose name another user may have taken; -1: there is none. */
+static int session_try(const char *run)
+{
+    struct sockaddr_un at;
+    unsigned len = terminal_address(run, &at);
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+    if (fd >= 0 && connect(fd, (struct sockaddr *)&at, len) == 0 &&
+        (terminal_peer(fd) == getuid() || terminal_peer(fd) == 0))
+        return fd;
+    if (fd >= 0)
+        close(fd);
+    return -1;
+}
+
+/* Waits for the keeper, which comes when the node is prepared. */
+static int session_connect(const char *run)
+{
+    int fd = -1;
+
+    signal(SIGINT, session_interrupt);
+    for (int i = 0; i < TRIES && !session_was_interrupted && (fd = session_try(run)) < 0; i++)
+        nanosleep(&(struct timespec){.tv_nsec = PAUSE_MS * 1000000L}, NULL);
+    return fd;
+}
+
+static struct terminal_size session_size(void)
+{
+    struct winsize size = {0};
+
+    ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
+    return (struct terminal_size){.rows = size.ws_row, .columns = size.ws_col};
+}
+
+/* Says what this is; without a terminal, with what the command is to have. */
+static bool session_hello(const struct session *s)
+{
+    const int files[] = {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO};
+    const char *name = getenv("TERM");
+    struct terminal_hello hello = {.is_terminal = s->is_terminal, .size = session_size()};
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(sizeof(files))];
+    } control = {.header = {.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(files))}};
+    char packet[1 + sizeof(hello)] = {TERMINAL_HELLO};
+    struct iovec piece = {packet, sizeof(packet)};
+    struct msghdr message = {.msg_iov = &piece, .msg_iovlen = 1};
+
+    snprintf(hello.name, sizeof(hello.name), "%s", name ? name : "");
+    memcpy(packet + 1, &hello, sizeof(hello));
+    memcpy(CMSG_DATA(&control.header), files, sizeof(files));
+    if (!s->is_terminal) {
+        message.msg_control = &control;
+        message.msg_controllen = sizeof(control);
+    }
+    return sendmsg(s->keeper, &message, MSG_NOSIGNAL) == (ssize_t)sizeof(packet);
+}
+
+/* ---- the terminal */
+
+static void session_begin(struct session *s)
+{
+    sigset_t signals;
+
+    sigemptyset(&signals);
+    for (const int *sig = (const int[]){SIGINT, SIGTERM, SIGHUP, SIGWINCH, 0}; *sig; sig++)
+        sigaddset(&signals, *sig);
+    sigprocmask(SIG_BLOCK, &signals, NULL);
+    s->signals = signalfd(-1, &signals, SFD_CLOEXEC);
+    if (!s->is_terminal || tcgetattr(STDIN_FILENO, &s->before) < 0)
+        return;
+    struct termios raw = s->before;
+    cfmakeraw(&raw);
+    tcsetattr(STDIN_FILENO, TCSADRAIN, &raw);
+}
+
+static int session_end(const struct session *s, int status)
+{
+    if (s->is_terminal)
+        tcsetattr(STDIN_FILENO, TCSADRAIN, &s->before);
+    return status;
+}
+
+/* ---- what comes: each returns the exit status; -1: it goes on */
+
+static int session_on_signal(const struct session *s)
+{
+    struct signalfd_siginfo info;
+    struct terminal_size size;
+
+    if (read(s->signals, &info, sizeof(info)) != (ssize_t)sizeof(info))
+        return -1;
+    if (info.ssi_signo != SIGWINCH)
+        return 128 + (int)info.ssi_signo;
+    size = session_size();
+    (void)terminal_send(s->keeper, TERMINAL_SIZE, &size, sizeof(size));
+    return -1;
+}
+
+static int session_on_typed(const struct session *s)
+{
+    char data[TERMINAL_PIECE];
+    ssize_t n = read(STDIN_FILENO, data, sizeof(data));
+
+    if (n == 0 || (n < 0 && errno != EINTR && errno != EAGAIN))
+        return 128 + SIGHUP;
+    if (n > 0)
+        (void)terminal_send(s->keeper, TERMINAL_DATA, data, (size_t)n);
+    return -1;
+}
+
+/* The keeper goes with the shell: whoever looks then finds that there is none. */
+static int session_on_status(const struct session *s, uint8_t status)
+{
+    struct pollfd p = {.fd = s->keeper};
+
+    (void)poll(&p, 1, GOODBYE_MS);
+    return status;
+}
+
+static int session_on_keeper(const struct session *s)
+{
+    char packet[1 + TERMINAL_PIECE];
+    ssize_t n = recv(s->keeper, packet, sizeof(packet), 0);
+
+    if (n < 0 && errno == EINTR)
+        return -1;
+    if (n <= 0)
+        return 128 + SIGTERM;
+    switch (packet[0]) {
+    case TERMINAL_DATA:
+        return act_write_all(STDOUT_FILENO, packet + 1, (size_t)n - 1) < 0 ? 128 + SIGHUP : -1;
+    case TERMINAL_STATUS:
+        return session_on_status(s, n > 1 ? (uint8_t)packet[1] : 0);
+    case TERMINAL_PARTED:
+        fprintf(stderr, "%sact: %.*s\r\n", s->is_terminal ? "\r\n" : "", (int)n - 1, packet + 1);
+        return 128 + SIGHUP;
+    default:
+        return -1;
+    }
+}
+
+static int session_round(const struct session *s)
+{
+    enum { SIGNALS, KEEPER, TYPED, SHOWN };
+    struct pollfd p[] = {
+        [SIGNALS] = {s->signals, POLLIN, 0},
+        [KEEPER] = {s->keeper, POLLIN, 0},
+        [TYPED] = {s->is_terminal ? STDIN_FILENO : -1, POLLIN, 0},
+        [SHOWN] = {STDOUT_FILENO, 0, 0}, /* which nobody reads any more when the connection is broken */
+    };
+    int status = -1;
+
+    if (poll(p, sizeof(p) / sizeof(p[0]), -1) < 0)
+        return errno == EINTR ? -1 : ACT_WRAPPER;
+    if (p[SIGNALS].revents)
+        status = session_on_signal(s);
+    if (status < 0 && p[KEEPER].revents)
+        status = session_on_keeper(s);
+    else if (status < 0 && p[SHOWN].revents & (POLLERR | POLLHUP))
+        status = 128 + SIGHUP;
+    if (status < 0 && p[TYPED].revents)
+        status = session_on_typed(s);
+    return status;
+}
+
+int node_session(int argc, char **argv)
+{
+    bool looks = argc == 3 && strcmp(argv[2], "look") == 0;
+    struct session s = {.is_terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO)};
+    int status = -1;
+
+    if (argc != 2 && !looks)
+        return ACT_USAGE;
+    s.keeper = looks ? session_try(argv[1]) : session_connect(argv[1]);
+    if (s.keeper < 0)
+        return looks ? RUN_SHELL_GONE : session_was_interrupted ? RUN_SHELL_INTERRUPTED : RUN_SHELL_NOT_YET;
+    if (looks)
+        return terminal_send(s.keeper, TERMINAL_LOOK, "", 0) ? 0 : RUN_SHELL_GONE;
+    session_begin(&s);
+    if (!session_hello(&s))
+        status = RUN_SHELL_NOT_YET;
+    while (status < 0)
+        status = session_round(&s);
+    return session_end(&s, status);
+}

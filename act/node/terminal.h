@@ -1,0 +1,44 @@
+/* terminal.h - what the keeper of a run of 'a shell' and a session, which both are on its first node, say to each other
+ * over a Unix socket in packets (SOCK_SEQPACKET). Its name is abstract, so it is reached from a container too; each
+ * side looks whose process the other one is.
+ *
+ * The first byte of a packet says what it is.
+ */
+#ifndef ACT_NODE_TERMINAL_H
+#define ACT_NODE_TERMINAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum terminal_packet {
+    TERMINAL_HELLO = 'h',  /* to the keeper: struct terminal_hello; with three descriptors if it has no terminal */
+    TERMINAL_LOOK = 'l',   /* to the keeper: is it there? It hangs up */
+    TERMINAL_SIZE = 's',   /* to the keeper: struct terminal_size */
+    TERMINAL_DATA = 'd',   /* what was typed, what was printed */
+    TERMINAL_STATUS = 'e', /* to the session: one byte, the exit status of the shell */
+    TERMINAL_PARTED = 'x', /* to the session: why it is not connected any more, as text */
+};
+
+enum { TERMINAL_PIECE = 4096, TERMINAL_NAME = 64 };
+
+struct terminal_size {
+    uint16_t rows, columns;
+};
+
+struct terminal_hello {
+    bool is_terminal;
+    struct terminal_size size;
+    char name[TERMINAL_NAME]; /* TERM */
+};
+
+struct sockaddr_un;
+/* Fills in the address of the keeper of a run, and returns its length. */
+unsigned terminal_address(const char *run, struct sockaddr_un *out);
+/* Tells whose process is at the other end. -1: it is not known. */
+uid_t terminal_peer(int fd);
+/* Sends a packet, waiting as the socket does; false: it is not sent, or is too long. */
+bool terminal_send(int fd, enum terminal_packet type, const void *data, size_t len);
+
+#endif

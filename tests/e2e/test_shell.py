@@ -1,0 +1,247 @@
+"""`a shell` and `a attach`: a run that is a shell on a node."""
+import json
+import os
+import re
+import signal
+import subprocess
+
+import pytest
+
+import tmux
+
+pytestmark = pytest.mark.skipif(tmux.MISSING is not None, reason=str(tmux.MISSING))
+
+
+def shell_on(terminal, *words, **options):
+    """A terminal in which the shell is ready; elsewhere than here it has a prompt of its own."""
+    screen = terminal(*words, env={"SHELL": "/bin/sh", "PS1": "ready> ", "ENV": ""}, **{"columns": 160, **options})
+    screen.until(r"^(ready>|.*[#$])$")
+    return screen
+
+
+def run_of(act):
+    return act.run("q", "--json").json["runs"][0]["id"]
+
+
+def ended(act, run):
+    act.until_state(run, "Completed", "Failed", "Canceled")
+    return next(r for r in act.run("q", "--json").json["runs"] if r["id"] == run)
+
+
+def uses(act, terminal, *before, name=""):
+    """The shell is in the code and has the environment of a run, but is none of its ranks."""
+    act.write("hello.txt", "hello from the code\n")
+    screen = shell_on(terminal, *before, "shell", *(("--name", name) if name else ()))
+    run = run_of(act)
+    screen.type("cat hello.txt; echo $ACT_RUN_ID is ${RANK-no rank}; tty", "Enter")
+    screen.until("^hello from the code")
+    screen.until(f"^{run} is no rank")
+    screen.until("^/dev/pts/")
+    assert act.state(run) == "Running"
+    screen.type("exit 7", "Enter")
+    screen.ends(7)
+    assert ended(act, run)["exit_status"] == 7
+    return run
+
+
+@pytest.mark.smoke
+def test_a_shell(act, terminal):
+    act.fail("shell", status=125, match="needs a terminal")
+    act.fail("attach", "nothing", status=125, match="no run 'nothing'")
+    run = uses(act, terminal, name="mine")
+    assert run in act.run("q", "--name", "mine").out
+    act.fail("attach", run, status=125, match="its shell has ended")
+
+
+def test_a_machine_behind_ssh(act, hosts, host, terminal):
+    uses(act, terminal, "-c", "lab")
+
+
+def test_a_job_of_two_nodes(act, lab, terminal):
+    """The keepers on the other nodes end with the shell, however it ends."""
+    uses(act, terminal, "-c", "lab", "-n", "4")
+    screen = shell_on(terminal, "-c", "lab", "-n", "4", "shell")
+    run = run_of(act)
+    screen.type("hostname; exit 0", "Enter")
+    screen.until("^n1")
+    screen.ends(0)
+    assert ended(act, run)["state"] == "Completed"
+
+
+def test_a_pod(act, kubernetes, terminal):
+    kubernetes.cluster()
+    uses(act, terminal, "-c", "k8s")
+
+
+def test_a_command(act):
+    """Without a terminal it has the input and output of 'a shell'."""
+    process = subprocess.run([act.programs / "a", "shell", "--", "sh", "-c", "cat; echo wrong >&2; exit 3"],
+                             input=b"typed\n", env=act.env, cwd=act.project, capture_output=True, timeout=300)
+    assert process.returncode == 3 and process.stdout == b"typed\n" and b"wrong\n" in process.stderr, process
+    assert ended(act, run_of(act))["exit_status"] == 3
+
+
+def test_a_command_that_is_not_there(act):
+    result = act.run("shell", "--", "no-such-program", status=127)
+    assert "cannot start 'no-such-program'" in result.err
+
+
+def test_a_dry_run(act):
+    spec = act.run("-n", "2", "shell", "--dry-run", "--time", "2h", "--idle", "10m", "--", "htop", "-d", "5").json
+    assert spec["processes_per_node"] == 1 and spec["title"] == "a shell -- htop -d 5"
+    assert spec["command"] == ["act-node", "keep", "600", "7200", "300", "ends", "htop", "-d", "5"], spec
+    assert not act.run("q", "--json").json["runs"]
+
+
+def test_a_platform_that_is_not_reached(act, azureml):
+    act.fail("-c", "aml", "shell", "--", "true", status=125, match="a shell cannot be opened on the platform 'aml'")
+
+
+def test_back_after_a_broken_connection(act, terminal):
+    """What was printed meanwhile is shown; the shell is the same."""
+    screen = shell_on(terminal, "shell")
+    run = run_of(act)
+    screen.type("mark=here; echo pid $$", "Enter")
+    pid = screen.until(r"^pid (\d+)")[1]
+    session, = (p for p in screen.processes() if is_session(p))
+    os.kill(int(session), signal.SIGKILL)
+    screen.ends(137)
+    assert re.search(r"5 minutes: 'a attach", screen.text())
+    again = terminal("attach", run)
+    again.type("clear; echo $mark is $$", "Enter")
+    again.until(f"^here is {pid}")
+    third = terminal("attach", run)
+    again.until("another session has taken over")
+    third.type("exit 0", "Enter")
+    third.ends(0)
+    assert ended(act, run)["state"] == "Completed"
+
+
+def is_session(pid):
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as f:
+            words = f.read().split(b"\0")
+    except OSError:
+        return False
+    return words[0].endswith(b"act-node") and b"session" in words
+
+
+def test_kept(act, terminal):
+    screen = shell_on(terminal, "shell", "--keep")
+    run = run_of(act)
+    screen.type("exit 4", "Enter")
+    screen.ends(4)
+    assert "goes on" in screen.text()
+    again = terminal("attach", run)
+    again.until("^ready>")
+    again.type("exit 0", "Enter")
+    again.ends(0)
+    act.run("abort", "-y", run)
+    assert ended(act, run)["state"] == "Canceled"
+
+
+def test_a_run_that_is_aborted(act, terminal):
+    screen = shell_on(terminal, "shell")
+    run = run_of(act)
+    act.run("abort", "-y", run)
+    screen.until("the run is asked to end")
+    screen.until(r"^status \d+")
+    assert screen.mode(0) == screen.mode(1)
+    assert ended(act, run)["state"] == "Canceled"
+
+
+def test_interrupted_in_the_queue(act, terminal):
+    """Ctrl-C ends a run that waits, and its reason is shown."""
+    first = act.submit("sleep", "1000", before=("-n", "2"))
+    act.until_state(first, "Running")
+    screen = terminal("-n", "2", "shell")
+    screen.until("Queued")
+    run = run_of(act)
+    screen.type("C-c")
+    screen.ends(130)
+    assert ended(act, run)["state"] == "Canceled"
+    act.run("abort", "-y", first)
+
+
+def test_interrupted_while_its_node_is_prepared(act, terminal):
+    act.write("compile.aml.sh", "touch ../begun; exec sleep 1000\n")
+    screen = terminal("shell", columns=160)
+    screen.until("Ctrl-C while it waits ends it")
+    run = run_of(act)
+    act.until_state(run, "Running")
+    act.until(lambda: any(is_session(p) for p in screen.processes()), "it waits for the terminal")
+    screen.type("C-c")
+    screen.ends(130)
+    assert ended(act, run)["state"] == "Canceled"
+
+
+def test_a_node_that_cannot_be_prepared(act, terminal):
+    act.write("compile.aml.sh", "exit 3\n")
+    screen = terminal("shell", columns=160)
+    screen.until("has ended: Failed: .*preparation failed")
+    screen.ends(3)
+
+
+def test_size_and_keys(act, terminal):
+    """The terminal there has the size of the one here; Ctrl-C and Ctrl-Z are for what runs there."""
+    screen = shell_on(terminal, "shell", columns=60, rows=20)
+    screen.type("stty size", "Enter")
+    screen.until("^20 60")
+    screen.resize(70, 22)
+    screen.type("clear", "Enter")
+    act.until(lambda: (screen.type("stty size", "Enter"), "22 70" in screen.text())[1], "the size is known")
+    screen.type("sleep 1000", "Enter")
+    screen.type("C-c")
+    screen.type("echo after $((20 + 3))", "Enter")
+    screen.until("^after 23")
+    screen.type("exit 0", "Enter")
+    screen.ends(0)
+
+
+def keep(act, *words, run="keeper_1_00000001"):
+    """The keeper itself."""
+    return subprocess.Popen([act.programs / "act-node", "keep", *words], env={**act.env, "ACT_RUN_ID": run},
+                            cwd=act.project, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+def test_nobody_comes(act):
+    keeper = keep(act, "3600", "0", "1", "ends")
+    out, _ = keeper.communicate(timeout=300)
+    assert keeper.returncode == 0 and b"act: nobody has come back" in out
+
+
+def test_nobody_uses_it(act, terminal):
+    screen = shell_on(terminal, "shell", "--idle", "2s")
+    screen.until("this shell is ended in .* unless you type something")
+    screen.until("nothing was typed or printed for too long")
+    screen.until(r"^status \d+")
+    assert screen.mode(0) == screen.mode(1)
+    ended(act, run_of(act))
+
+
+def test_the_time_is_over(act, terminal):
+    screen = shell_on(terminal, "shell", "--time", "3s")
+    screen.until("the time is over")
+    screen.until(r"^status \d+")
+    ended(act, run_of(act))
+
+
+def test_another_user(act, scratch):
+    """A session of another user is not heard, and a keeper of another user not spoken to."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can be another user")
+    run = f"keeper_1_{os.getpid():08x}"
+    keeper = keep(act, "3600", "0", "600", "ends", "echo", "secret", run=run)
+    act.until(lambda: f"@act-shell-{run}" in open("/proc/net/unix").read(), "it listens")
+    agent = scratch / "act-node"
+    agent.write_bytes((act.programs / "act-node").read_bytes())
+    scratch.chmod(0o755)
+    agent.chmod(0o755)
+    script = ("import socket, sys; s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET); "
+              f"s.connect('\\0act-shell-{run}'); s.send(b'h' + bytes(70)); print(s.recv(100))")
+    words = ["setpriv", "--reuid=65534", "--clear-groups"]
+    other = subprocess.run([*words, "/usr/bin/python3", "-c", script], capture_output=True, timeout=300)
+    assert b"secret" not in other.stdout and (other.returncode != 0 or other.stdout == b"b''\n"), other
+    assert keeper.poll() is None
+    keeper.terminate()
+    keeper.communicate(timeout=300)
