@@ -17,7 +17,6 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -51,6 +50,7 @@ struct keeper {
     int listener, signals;
     int session;               /* -1: nobody is connected */
     int master;                /* of the shell's terminal; -1: there is none */
+    bool is_shut;              /* nobody had that open when it was looked at last */
     pid_t shell;               /* 0: it does not run */
     struct passing in, out;    /* to and from the shell */
     struct act_buf kept;       /* printed while nobody was connected */
@@ -214,8 +214,8 @@ static ssize_t keeper_receive(int fd, char *packet, size_t size, int files[3])
     ssize_t n = recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
     const struct cmsghdr *c = n >= 0 ? CMSG_FIRSTHDR(&message) : NULL;
 
-    if (c && c->cmsg_type == SCM_RIGHTS && c->cmsg_len == CMSG_LEN(3 * sizeof(int)))
-        memcpy(files, CMSG_DATA(c), 3 * sizeof(int));
+    if (c && c->cmsg_type == SCM_RIGHTS && c->cmsg_len <= CMSG_LEN(3 * sizeof(int)))
+        memcpy(files, CMSG_DATA(c), c->cmsg_len - CMSG_LEN(0));
     return n;
 }
 
@@ -237,7 +237,7 @@ static void keeper_redraw(const struct keeper *k, const struct terminal_size *si
 /* Takes over a session; false: it is of no use, and the reason was said. */
 static bool keeper_connect(struct keeper *k, int fd, const struct terminal_hello *hello, const int files[3])
 {
-    bool has_files = files[0] >= 0;
+    bool has_files = files[2] >= 0;
 
     if (hello->is_terminal == has_files || (k->shell > 0 && (has_files || k->master < 0))) {
         keeper_part(fd, "the run's command has its input and output already");
@@ -451,7 +451,8 @@ static void keeper_round(struct keeper *k)
         {k->signals, POLLIN, 0},
         {k->listener, POLLIN, 0},
         {k->session, (short)((typed ? 0 : POLLIN) | (printed ? POLLOUT : 0)), 0},
-        {k->master, (short)((printed ? 0 : POLLIN) | (typed ? POLLOUT : 0)), 0},
+        /* Poll returns at once while nobody has it open, and somebody may open it again: it is looked at now and then */
+        {k->is_shut ? -1 : k->master, (short)((printed ? 0 : POLLIN) | (typed ? POLLOUT : 0)), 0},
     };
 
     (void)poll(p, sizeof(p) / sizeof(p[0]), printed && k->session < 0 ? 0 : LOOK_MS);
@@ -459,6 +460,7 @@ static void keeper_round(struct keeper *k)
         keeper_from_session(k);
     else if (p[2].revents & (POLLHUP | POLLERR))
         keeper_lost(k);
+    k->is_shut = p[3].revents & POLLHUP && !(p[3].revents & POLLIN);
     if (p[3].revents & POLLIN && !printed)
         keeper_from_shell(k);
     if (k->in.n > 0 && k->master >= 0)
@@ -475,17 +477,14 @@ static void keeper_round(struct keeper *k)
 static int keeper_listen(struct keeper *k, const char *run)
 {
     sigset_t signals;
-    struct sockaddr_un at;
-    unsigned len = terminal_address(run, &at);
 
     sigemptyset(&signals);
     for (const int *sig = (const int[]){SIGCHLD, SIGTERM, SIGINT, SIGHUP, 0}; *sig; sig++)
         sigaddset(&signals, *sig);
     sigprocmask(SIG_BLOCK, &signals, NULL);
     k->signals = signalfd(-1, &signals, SFD_CLOEXEC);
-    k->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-    if (k->signals >= 0 && k->listener >= 0 && bind(k->listener, (struct sockaddr *)&at, len) == 0 &&
-        listen(k->listener, SOMAXCONN) == 0)
+    k->listener = terminal_listen(run);
+    if (k->signals >= 0 && k->listener >= 0)
         return 0;
     fprintf(stderr, RUN_LOG_AGENT "cannot wait for a terminal: %s\n", strerror(errno));
     return ACT_WRAPPER;

@@ -1,6 +1,7 @@
 /* session.c - act-node session RUN [look]: connects its terminal, or its input and output, with the keeper of a run of
  * 'a shell' on this machine, and exits with the status of the shell there. */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -9,7 +10,6 @@
 #include <sys/ioctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <termios.h>
 #include <time.h>
 #include <unistd.h>
@@ -26,6 +26,11 @@ struct session {
     int keeper, signals;
     bool is_terminal;
     struct termios before; /* how the terminal was */
+    /* What the keeper has not taken yet. It takes nothing while the shell does not read, which may wait for this one to
+     * show what it has printed. */
+    char typed[TERMINAL_PIECE];
+    size_t n_typed;
+    bool is_resized;
 };
 
 /* ---- the connection */
@@ -38,28 +43,13 @@ static void session_interrupt(int sig)
     session_was_interrupted = 1;
 }
 
-/* Returns a connection to the keeper, whose name another user may have taken; -1: there is none. */
-static int session_try(const char *run)
-{
-    struct sockaddr_un at;
-    unsigned len = terminal_address(run, &at);
-    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-
-    if (fd >= 0 && connect(fd, (struct sockaddr *)&at, len) == 0 &&
-        (terminal_peer(fd) == getuid() || terminal_peer(fd) == 0))
-        return fd;
-    if (fd >= 0)
-        close(fd);
-    return -1;
-}
-
 /* Waits for the keeper, which comes when the node is prepared. */
 static int session_connect(const char *run)
 {
     int fd = -1;
 
     signal(SIGINT, session_interrupt);
-    for (int i = 0; i < TRIES && !session_was_interrupted && (fd = session_try(run)) < 0; i++)
+    for (int i = 0; i < TRIES && !session_was_interrupted && (fd = terminal_connect(run)) < 0; i++)
         nanosleep(&(struct timespec){.tv_nsec = PAUSE_MS * 1000000L}, NULL);
     return fd;
 }
@@ -123,29 +113,36 @@ static int session_end(const struct session *s, int status)
 
 /* ---- what comes: each returns the exit status; -1: it goes on */
 
-static int session_on_signal(const struct session *s)
+/* Sends what is to be sent, as far as the keeper takes it. */
+static void session_send(struct session *s)
+{
+    struct terminal_size size = session_size();
+
+    if (s->is_resized && terminal_send(s->keeper, TERMINAL_SIZE, &size, sizeof(size)))
+        s->is_resized = false;
+    if (s->n_typed > 0 && (terminal_send(s->keeper, TERMINAL_DATA, s->typed, s->n_typed) || errno != EAGAIN))
+        s->n_typed = 0;
+}
+
+static int session_on_signal(struct session *s)
 {
     struct signalfd_siginfo info;
-    struct terminal_size size;
 
     if (read(s->signals, &info, sizeof(info)) != (ssize_t)sizeof(info))
         return -1;
     if (info.ssi_signo != SIGWINCH)
         return 128 + (int)info.ssi_signo;
-    size = session_size();
-    (void)terminal_send(s->keeper, TERMINAL_SIZE, &size, sizeof(size));
+    s->is_resized = true;
     return -1;
 }
 
-static int session_on_typed(const struct session *s)
+static int session_on_typed(struct session *s)
 {
-    char data[TERMINAL_PIECE];
-    ssize_t n = read(STDIN_FILENO, data, sizeof(data));
+    ssize_t n = read(STDIN_FILENO, s->typed, sizeof(s->typed));
 
     if (n == 0 || (n < 0 && errno != EINTR && errno != EAGAIN))
         return 128 + SIGHUP;
-    if (n > 0)
-        (void)terminal_send(s->keeper, TERMINAL_DATA, data, (size_t)n);
+    s->n_typed = n > 0 ? (size_t)n : 0;
     return -1;
 }
 
@@ -163,7 +160,7 @@ static int session_on_keeper(const struct session *s)
     char packet[1 + TERMINAL_PIECE];
     ssize_t n = recv(s->keeper, packet, sizeof(packet), 0);
 
-    if (n < 0 && errno == EINTR)
+    if (n < 0 && (errno == EINTR || errno == EAGAIN))
         return -1;
     if (n <= 0)
         return 128 + SIGTERM;
@@ -180,13 +177,14 @@ static int session_on_keeper(const struct session *s)
     }
 }
 
-static int session_round(const struct session *s)
+static int session_round(struct session *s)
 {
     enum { SIGNALS, KEEPER, TYPED, SHOWN };
+    bool waits = s->n_typed > 0 || s->is_resized;
     struct pollfd p[] = {
         [SIGNALS] = {s->signals, POLLIN, 0},
-        [KEEPER] = {s->keeper, POLLIN, 0},
-        [TYPED] = {s->is_terminal ? STDIN_FILENO : -1, POLLIN, 0},
+        [KEEPER] = {s->keeper, (short)(POLLIN | (waits ? POLLOUT : 0)), 0},
+        [TYPED] = {s->is_terminal && s->n_typed == 0 ? STDIN_FILENO : -1, POLLIN, 0},
         [SHOWN] = {STDOUT_FILENO, 0, 0}, /* which nobody reads any more when the connection is broken */
     };
     int status = -1;
@@ -195,12 +193,13 @@ static int session_round(const struct session *s)
         return errno == EINTR ? -1 : ACT_WRAPPER;
     if (p[SIGNALS].revents)
         status = session_on_signal(s);
-    if (status < 0 && p[KEEPER].revents)
+    if (status < 0 && p[KEEPER].revents & (POLLIN | POLLHUP | POLLERR))
         status = session_on_keeper(s);
     else if (status < 0 && p[SHOWN].revents & (POLLERR | POLLHUP))
         status = 128 + SIGHUP;
     if (status < 0 && p[TYPED].revents)
         status = session_on_typed(s);
+    session_send(s);
     return status;
 }
 
@@ -212,13 +211,13 @@ int node_session(int argc, char **argv)
 
     if (argc != 2 && !looks)
         return ACT_USAGE;
-    s.keeper = looks ? session_try(argv[1]) : session_connect(argv[1]);
+    s.keeper = looks ? terminal_connect(argv[1]) : session_connect(argv[1]);
     if (s.keeper < 0)
         return looks ? RUN_SHELL_GONE : session_was_interrupted ? RUN_SHELL_INTERRUPTED : RUN_SHELL_NOT_YET;
     if (looks)
         return terminal_send(s.keeper, TERMINAL_LOOK, "", 0) ? 0 : RUN_SHELL_GONE;
     session_begin(&s);
-    if (!session_hello(&s))
+    if (!session_hello(&s) || fcntl(s.keeper, F_SETFL, O_NONBLOCK) < 0)
         status = RUN_SHELL_NOT_YET;
     while (status < 0)
         status = session_round(&s);

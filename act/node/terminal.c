@@ -3,19 +3,87 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <unistd.h>
 
-/* The end of an id is what tells it from others. */
-unsigned terminal_address(const char *run, struct sockaddr_un *out)
+#include "base/text.h"
+
+enum { RUN_MOST = 79, NONCE_BYTES = 8 };
+
+/* ---- its name: other users may take names, too, so its end is random, and sessions look for the beginning */
+
+/* Returns how the names of a run's keepers begin, a new string. The end of an id is what tells it from others. */
+static char *terminal_name(const char *run)
 {
-    enum { MOST = 80 };
     size_t len = strlen(run);
 
-    *out = (struct sockaddr_un){.sun_family = AF_UNIX};
-    int n = snprintf(out->sun_path + 1, sizeof(out->sun_path) - 1, "act-shell-%s", len > MOST ? run + len - MOST : run);
-    return (unsigned)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
+    return act_sprintf("act-shell-%s-", len > RUN_MOST ? run + len - RUN_MOST : run);
 }
+
+static socklen_t terminal_address(const char *name, struct sockaddr_un *out)
+{
+    size_t len = strnlen(name, sizeof(out->sun_path) - 1);
+
+    *out = (struct sockaddr_un){.sun_family = AF_UNIX};
+    memcpy(out->sun_path + 1, name, len);
+    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + len);
+}
+
+int terminal_listen(const char *run)
+{
+    ACT_AUTOFREE char *beginning = terminal_name(run);
+    uint64_t nonce;
+    struct sockaddr_un at;
+
+    if (getrandom(&nonce, NONCE_BYTES, 0) != NONCE_BYTES)
+        return -1;
+    ACT_AUTOFREE char *name = act_sprintf("%s%016llx", beginning, (unsigned long long)nonce);
+    socklen_t len = terminal_address(name, &at);
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    if (fd >= 0 && bind(fd, (struct sockaddr *)&at, len) == 0 && listen(fd, SOMAXCONN) == 0)
+        return fd;
+    if (fd >= 0)
+        close(fd);
+    return -1;
+}
+
+static int terminal_try(const char *name)
+{
+    struct sockaddr_un at;
+    socklen_t len = terminal_address(name, &at);
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+    if (fd >= 0 && connect(fd, (struct sockaddr *)&at, len) == 0 &&
+        (terminal_peer(fd) == getuid() || terminal_peer(fd) == 0))
+        return fd;
+    if (fd >= 0)
+        close(fd);
+    return -1;
+}
+
+/* In proc_net_unix(5) a line ends with "@" and the abstract name. Those of connections have the name of what listens. */
+int terminal_connect(const char *run)
+{
+    ACT_AUTOFREE char *beginning = terminal_name(run);
+    ACT_AUTOFREE char *line = NULL;
+    FILE *names = fopen("/proc/net/unix", "re");
+    size_t size = 0;
+    int fd = -1;
+
+    while (fd < 0 && names && getline(&line, &size, names) > 0) {
+        const char *at = strchr(line, '@');
+        line[strcspn(line, "\n")] = '\0';
+        if (at && act_starts_with(at + 1, beginning))
+            fd = terminal_try(at + 1);
+    }
+    if (names)
+        fclose(names);
+    return fd;
+}
+
+/* ---- packets */
 
 uid_t terminal_peer(int fd)
 {

@@ -33,9 +33,11 @@ struct terminal_hello {
     char name[TERMINAL_NAME]; /* TERM */
 };
 
-struct sockaddr_un;
-/* Fills in the address of the keeper of a run, and returns its length. */
-unsigned terminal_address(const char *run, struct sockaddr_un *out);
+/* Returns a socket that listens for the sessions of a run, under a name that nobody can take first; -1: errno says why
+ * there is none. */
+int terminal_listen(const char *run);
+/* Returns a connection to what listens for the sessions of a run; -1: there is nothing of this user's, or root's. */
+int terminal_connect(const char *run);
 /* Tells whose process is at the other end. -1: it is not known. */
 uid_t terminal_peer(int fd);
 /* Sends a packet, waiting as the socket does; false: it is not sent, or is too long. */

@@ -1,13 +1,18 @@
 """`a shell` and `a attach`: a run that is a shell on a node."""
+import contextlib
 import json
 import os
+import pty
 import re
+import select
 import signal
 import subprocess
+import time
 
 import pytest
 
 import tmux
+import waiting
 
 pytestmark = pytest.mark.skipif(tmux.MISSING is not None, reason=str(tmux.MISSING))
 
@@ -226,19 +231,62 @@ def test_the_time_is_over(act, terminal):
     ended(act, run_of(act))
 
 
+def test_much_is_typed_while_much_is_printed(act):
+    """Neither waits for the other."""
+    typed = b"".join(b"%d\n" % i for i in range(60000)) + b"\x04"
+    main, other = pty.openpty()
+    process = subprocess.Popen([act.programs / "a", "shell", "--", "sh", "-c", "sleep 1; seq 1 200000; exec wc -l"],
+                               env=act.env, cwd=act.project, stdin=other, stdout=other, stderr=subprocess.DEVNULL)
+    os.close(other)
+    os.set_blocking(main, False)
+    act.until_state(act.until(lambda: act.run("q", "--json").json["runs"], "it is submitted")[0]["id"], "Running")
+    printed, end = b"", time.monotonic() + waiting.PATIENCE_S
+    while process.poll() is None:
+        assert time.monotonic() < end, printed[-200:]
+        readable, writable, _ = select.select([main], [main] if typed else [], [], 1)
+        with contextlib.suppress(OSError):
+            printed = (printed + os.read(main, 65536))[-1000:] if readable else printed
+            typed = typed[os.write(main, typed[:1024]):] if writable else typed
+    with contextlib.suppress(OSError):
+        while piece := os.read(main, 65536):
+            printed += piece
+    os.close(main)
+    assert b"\n60000\r\n" in printed[-1000:], printed
+
+
+def test_a_shell_whose_terminal_nobody_has_open(act, terminal):
+    """The keeper does not look at it again and again."""
+    screen = shell_on(terminal, "shell", "--", "setsid", "sh", "-c", "exec sleep 600 <&- >&- 2>&-")
+    run = run_of(act)
+    act.until_state(run, "Running")
+    keeper = next(pid for pid, words in act.processes().items() if b"keep" in words)
+
+    def ticks():
+        return sum(map(int, open(f"/proc/{keeper}/stat").read().rsplit(")", 1)[1].split()[11:13]))
+    before = ticks()
+    time.sleep(2)
+    assert ticks() - before < 0.5 * os.sysconf("SC_CLK_TCK")
+    act.run("abort", run)
+    screen.until(r"^status \d+")
+
+
+def test_too_long(act):
+    act.fail("shell", "--time", "99999999999s", "--", "true", status=125, match="at most 24855 days")
+
+
 def test_another_user(act, scratch):
-    """A session of another user is not heard, and a keeper of another user not spoken to."""
+    """A session of another user is not heard, nor is a keeper of another user spoken to, which has a like name."""
     if os.geteuid() != 0:
         pytest.skip("only root can be another user")
     run = f"keeper_1_{os.getpid():08x}"
     keeper = keep(act, "3600", "0", "600", "ends", "echo", "secret", run=run)
-    act.until(lambda: f"@act-shell-{run}" in open("/proc/net/unix").read(), "it listens")
+    name = act.until(lambda: re.search(f"@(act-shell-{run}-.*)", open("/proc/net/unix").read()), "it listens")[1]
     agent = scratch / "act-node"
     agent.write_bytes((act.programs / "act-node").read_bytes())
     scratch.chmod(0o755)
     agent.chmod(0o755)
     script = ("import socket, sys; s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET); "
-              f"s.connect('\\0act-shell-{run}'); s.send(b'h' + bytes(70)); print(s.recv(100))")
+              f"s.connect('\\0{name}'); s.send(b'h' + bytes(70)); print(s.recv(100))")
     words = ["setpriv", "--reuid=65534", "--clear-groups"]
     other = subprocess.run([*words, "/usr/bin/python3", "-c", script], capture_output=True, timeout=300)
     assert b"secret" not in other.stdout and (other.returncode != 0 or other.stdout == b"b''\n"), other

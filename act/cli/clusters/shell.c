@@ -215,6 +215,7 @@ static int shell_attend(struct cli *cli, struct flow_run *run, bool is_own, stru
 
 static int shell_check(const struct cli *cli, struct act_error *err)
 {
+    enum { DAY_S = 86400 };
     const struct config *c = &cli->flow.config;
 
     if (!platform_find(c->platform)->nodes.agent)
@@ -222,6 +223,8 @@ static int shell_check(const struct cli *cli, struct act_error *err)
                              "a shell cannot be opened on the platform '%s' of cluster '%s': its nodes are not reached "
                              "from here",
                              c->platform, c->cluster);
+    if (CLI_OPTIONS(cli, nodes)->time_s > INT32_MAX || CLI_OPTIONS(cli, managed)->idle_s > INT32_MAX)
+        return act_error_set(err, ACT_USAGE, "--time and --idle take at most %d days", INT32_MAX / DAY_S);
     if (cli->words.n == 0 && !cli->options.dry_run && !shell_has_terminal())
         return act_error_set(err, ACT_USAGE,
                              "a shell needs a terminal, and this command has none; with a command it needs none: a "
