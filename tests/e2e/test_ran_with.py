@@ -117,7 +117,8 @@ def test_a_report_shows_it(act, two):
     _, second, again = two
     act.run("q", again)
     page = act.run("report", again).out
-    page = re.sub(r"<[^>]*>", " ", page[page.index("<h2>Software</h2>"):])
+    page = re.sub(r"<script.*?</script>", "", page[page.index("<h2>Software</h2>"):], flags=re.DOTALL)
+    page = re.sub(r"<[^>]*>", " ", page)
     assert re.search(r"packages\.wandb\s+0\.16", page)
     assert "What differs" not in page, "nothing of the other run is here"
     act.run("q", second)
