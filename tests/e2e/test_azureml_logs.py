@@ -77,7 +77,7 @@ def test_metrics_in_the_log(act, azureml):
 def test_report_draws_the_metrics_in_the_log(act, azureml):
     azureml.cluster(env={"ACT_METRICS_EVERY": "1"})
     run = submit(act, "sh", "-c", "echo step 1 loss 2; echo step 2 loss 1; while :; do sleep 1; done")
-    act.until(lambda: "act: metrics: node " in act.run("logs", run).out, "the numbers of the node")
+    act.until(lambda: act.run("logs", run).out.count("act: metrics: node ") > 1, "the numbers of the node, twice")
     act.run("abort", run)
     page = act.run("report", run).out
     assert f"<h3>Node {os.uname().nodename}</h3>" in page and "; CPU busy: " in page

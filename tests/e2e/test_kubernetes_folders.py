@@ -201,7 +201,7 @@ def test_a_report(act, kubernetes, blobs):
         if when == "after":
             gone(act, kubernetes, run)
         page = act.run("report", run).out
-        assert "<figcaption>loss</figcaption>" in page and "<h2>Why</h2>" in page and "<h2>Nodes</h2>" in page
+        assert "<figcaption>loss</figcaption>" in page and "<h2>Why it failed</h2>" in page and "<h2>Nodes</h2>" in page
         assert "1 file in its folders, written while it ran, 2.9 KiB" in page and "output/model.pt" in page, when
 
 
