@@ -73,6 +73,8 @@ act_test(pod_test unit/pod_test.c codec INSIDE node)
 act_test(claims_test unit/claims_test.c INSIDE node)
 act_test(cgroup_test unit/cgroup_test.c run INSIDE node)
 act_test(sweep_test unit/sweep_test.c codec numbers INSIDE flow)
+act_test(lacking_test unit/lacking_test.c config INSIDE flow)
+target_link_options(lacking_test PRIVATE -Wl,--wrap=act_now_monotonic_ms,--wrap=act_warn) # the time; what was said
 act_test(job_file_test unit/job_file_test.c codec INSIDE flow platform)
 act_test(fileserver_test unit/fileserver_test.c auth codec INSIDE flow)
 act_test(mount_test unit/mount_test.c codec proc INSIDE flow platform)
