@@ -84,7 +84,7 @@ act_test(watch_test unit/watch_test.c INSIDE flow platform store)
 target_sources(watch_test PRIVATE fake/platform.c)
 target_link_options(watch_test PRIVATE -Wl,--wrap=usleep) # nobody waits
 act_test(site_test unit/site_test.c codec INSIDE site)
-target_link_options(site_test PRIVATE -Wl,--wrap=act_tree_size) # looks what is locked meanwhile
+target_link_options(site_test PRIVATE -Wl,--wrap=act_tree_size,--wrap=poll) # looks what is locked meanwhile; nobody waits
 add_dependencies(site_test act act-node)
 add_test(NAME site_test_reversed COMMAND site_test)
 set_tests_properties(site_test_reversed PROPERTIES ENVIRONMENT ACT_TEST_REVERSE=1)
