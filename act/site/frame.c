@@ -10,6 +10,12 @@
 #include "base/clock.h"
 #include "codec/json.h"
 
+enum {
+    EARLY_MAX_BYTES =
+        64 << 20, /* the responses to all that is asked ahead: SITE_AHEAD_MOST, SITE_ENDS_MAX_BYTES each */
+    WRITE_S = 120 /* as long as the other side may take for a response, and take nothing meanwhile */
+};
+
 /* ---- bytes ---- */
 
 static int lost(struct act_error *err, const char *why)
@@ -153,21 +159,27 @@ static int channel_read_early(struct channel *c, struct act_error *err)
     while (n < 0 && errno == EINTR);
     if (n == 0 || (n < 0 && errno != EAGAIN))
         return lost(err, n == 0 ? "the other side ended" : strerror(errno));
-    if (n > 0)
+    int rc = 0;
+    if (n > 0 && c->early.len - c->early_pos + (size_t)n > EARLY_MAX_BYTES)
+        rc = act_error_set(err, ACT_FAIL, "the other side sent more than %d MiB and took nothing",
+                           EARLY_MAX_BYTES >> 20);
+    else if (n > 0)
         act_buf_add(&c->early, chunk, (size_t)n);
     explicit_bzero(chunk, sizeof(chunk));
-    return 0;
+    return rc;
 }
 
-/* Waits until there is room to write, and reads meanwhile. */
+/* Waits until there is room to write, and reads meanwhile. Gives up when nothing goes either way for WRITE_S. */
 static int channel_wait_writable(struct channel *c, struct act_error *err)
 {
     struct pollfd ends[] = {{.fd = c->out_fd, .events = POLLOUT}, {.fd = c->in_fd, .events = POLLIN}};
 
     for (;;) {
-        int n = poll(ends, 2, -1);
+        int n = poll(ends, 2, WRITE_S * 1000);
         if (n < 0 && errno != EINTR)
             return lost(err, strerror(errno));
+        if (n == 0)
+            return lost(err, "the other side takes nothing");
         if (n > 0 && ends[0].revents)
             return 0;
         int rc = n > 0 ? channel_read_early(c, err) : 0;

@@ -20,7 +20,7 @@ struct channel {
     int64_t deadline_ms;  /* for reading, by the monotonic clock; 0: none */
     bool ended;           /* the other side has closed its end */
     bool reads_early;     /* what comes while it writes is read, so that the other side, which writes, is never stuck */
-    struct act_buf early; /* that, from early_pos on; its owner bounds it by what it asks for */
+    struct act_buf early; /* that, from early_pos on, at most 64 MiB */
     size_t early_pos;
     size_t pos, len; /* what was read and not yet taken */
     char buffer[CHANNEL_BUFFER];
@@ -38,7 +38,8 @@ int channel_skip_to(struct channel *c, const char *mark, size_t max, struct act_
 int channel_read_some(struct channel *c, void *data, size_t len, size_t *out_got, struct act_error *err) ACT_NODISCARD;
 /* Closes both ends. */
 void channel_close(struct channel *c);
-/* Writes len bytes. */
+/* Writes len bytes. With reads_early it ends with -ACT_TEMPORARY if the other side takes and sends nothing for two
+ * minutes, and with -ACT_FAIL if it sends more than 64 MiB meanwhile. */
 int channel_write(struct channel *c, const void *data, size_t len, struct act_error *err) ACT_NODISCARD;
 
 struct frame_part {

@@ -375,6 +375,34 @@ def test_by_the_name_that_a_list_shows(train):
     assert act.run("abort", "-y", "s1").err.count("it had ended already") == 4
 
 
+def test_a_name_of_several_is_refused(act):
+    """Each verb says so, and lists the ids: none takes the newest."""
+    ids = []
+    for value in ("1", "2"):
+        ids.append(sweep(act, "--name", "twice", "--grid", f"a={value}", "--", "true", "{a}"))
+        act.run("wait", ids[-1])
+    several = f"'twice' could be any of 2 sweeps: {ids[1]}, {ids[0]}"
+    for verb in ("q", "abort", "report"):
+        act.fail(verb, "twice", status=2, match=several)
+        act.fail(verb, "--tag", "sweep=twice", status=2, match=several)
+    act.fail("resubmit", "twice", status=2, match=several)
+    act.fail("wait", "twice", status=125, match=several)
+    act.fail("wait", "--tag", "sweep=twice", status=125, match=several)
+    assert [run["name"] for run in act.run("q", "--json", ids[0]).json["runs"]] == ["twice.1"]
+    run = act.submit("--name", "twice", "--", "true")
+    act.fail("q", "twice", status=2, match="'twice' could be a run or a sweep: name it by its id; "
+             f"1 run: {run}; 2 sweeps: {ids[1]}, {ids[0]}")
+    act.run("wait", run)
+
+
+def test_a_sweep_whose_id_begins_another(act):
+    """A tag that the user gave: its whole value comes before the beginnings of others."""
+    s = sweep(act, "--grid", "a=1", "--", "true", "{a}")
+    run = act.submit("--tag", f"sweep={s[0]}", "--", "true")
+    assert [found["id"] for found in act.run("q", "--json", "--tag", f"sweep={s[0]}").json["runs"]] == [run]
+    act.run("wait", run, s)
+
+
 def test_a_sweep_that_waits_says_so(train):
     act = train
     act.write("gate.sh", f'until [ -e "{act.scratch}/gate" ]; do sleep 0.05; done; echo "step 1 loss $1"\n')

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/file.h>
@@ -1138,6 +1139,52 @@ TEST(test_frames)
             assert_string_equal(frame.parts[1].data, "you");
         frame_release(&frame);
     }
+}
+
+static bool is_hurried; /* poll() never waits */
+
+int __real_poll(struct pollfd *fds, nfds_t n, int timeout_ms);
+int __wrap_poll(struct pollfd *fds, nfds_t n, int timeout_ms);
+int __wrap_poll(struct pollfd *fds, nfds_t n, int timeout_ms)
+{
+    return __real_poll(fds, n, is_hurried && timeout_ms > 0 ? 0 : timeout_ms);
+}
+
+/* Writes more than the socket holds to a side that takes nothing, and that sends without end or nothing. */
+static int site_test_write_in_vain(bool sends, struct act_error *e)
+{
+    enum { LONG = 8 << 20 };
+    ACT_AUTOFREE struct channel *c = act_calloc(1, sizeof(*c));
+    ACT_AUTOFREE char *text = act_calloc(1, LONG);
+    int ends[2];
+
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+    pid_t pid = sends ? fork() : 0;
+    assert_true(pid >= 0);
+    if (sends && pid == 0) {
+        close(ends[0]);
+        while (send(ends[1], text, LONG, MSG_NOSIGNAL) > 0)
+            ;
+        _exit(0);
+    }
+    *c = (struct channel){.in_fd = ends[0], .out_fd = ends[0], .reads_early = true};
+    is_hurried = !sends;
+    int rc = channel_write(c, text, LONG, e);
+    is_hurried = false;
+    channel_close(c);
+    close(ends[1]);
+    if (sends)
+        assert_int_equal(waitpid(pid, NULL, 0), pid);
+    return rc;
+}
+
+TEST(the_other_side_takes_nothing)
+{
+    assert_int_equal(site_test_write_in_vain(false, &err), -ACT_TEMPORARY);
+    assert_string_equal(act_error_text(&err), "the connection was lost: the other side takes nothing");
+    assert_true(err.network);
+    assert_int_equal(site_test_write_in_vain(true, &err), -ACT_FAIL);
+    assert_string_equal(act_error_text(&err), "the other side sent more than 64 MiB and took nothing");
 }
 
 /* Behind any bytes, wherever a read ends. */

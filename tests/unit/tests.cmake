@@ -73,6 +73,8 @@ act_test(pod_test unit/pod_test.c codec INSIDE node)
 act_test(claims_test unit/claims_test.c INSIDE node)
 act_test(cgroup_test unit/cgroup_test.c run INSIDE node)
 act_test(sweep_test unit/sweep_test.c codec numbers INSIDE flow)
+act_test(lacking_test unit/lacking_test.c config INSIDE flow)
+target_link_options(lacking_test PRIVATE -Wl,--wrap=act_now_monotonic_ms,--wrap=act_warn) # the time; what was said
 act_test(job_file_test unit/job_file_test.c codec INSIDE flow platform)
 act_test(fileserver_test unit/fileserver_test.c auth codec INSIDE flow)
 act_test(mount_test unit/mount_test.c codec proc INSIDE flow platform)
@@ -82,7 +84,7 @@ act_test(watch_test unit/watch_test.c INSIDE flow platform store)
 target_sources(watch_test PRIVATE fake/platform.c)
 target_link_options(watch_test PRIVATE -Wl,--wrap=usleep) # nobody waits
 act_test(site_test unit/site_test.c codec INSIDE site)
-target_link_options(site_test PRIVATE -Wl,--wrap=act_tree_size) # looks what is locked meanwhile
+target_link_options(site_test PRIVATE -Wl,--wrap=act_tree_size,--wrap=poll) # looks what is locked meanwhile; nobody waits
 add_dependencies(site_test act act-node)
 add_test(NAME site_test_reversed COMMAND site_test)
 set_tests_properties(site_test_reversed PROPERTIES ENVIRONMENT ACT_TEST_REVERSE=1)

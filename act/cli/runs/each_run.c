@@ -52,11 +52,13 @@ static int each_run_add_tag(struct cli *cli, const char *text, struct act_error 
 {
     static const char of_sweep[] = FLOW_SWEEP_TAG "=";
     ACT_AUTOFREE char *id = NULL;
-    struct act_error ignored;
     bool asks = cli->command->of_runs && act_starts_with(text, of_sweep);
 
-    if (!asks || flow_find_sweep(&cli->flow, text + strlen(of_sweep), &id, &ignored) < 0)
+    int rc = asks ? flow_find_sweep(&cli->flow, text + strlen(of_sweep), &id, err) : -ACT_NOT_FOUND;
+    if (rc == -ACT_NOT_FOUND) /* it may be another machine's, or a tag of the user's own */
         return run_tags_add(cli->tags, text, err);
+    if (rc < 0)
+        return rc;
     ACT_AUTOFREE char *tag = act_sprintf("%s%s", of_sweep, id);
     return run_tags_add(cli->tags, tag, err);
 }

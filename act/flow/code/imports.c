@@ -3,6 +3,7 @@
  * alone. Nothing is parsed for good: a module more or less is a hint more or less (lacking.c).
  */
 #include <ctype.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -19,7 +20,13 @@ struct imports {
     char *beside;          /* the folder of the script, where its modules are looked for first */
     struct act_strv files; /* that are read, or will be */
     struct act_strv *out;
+    int64_t until_ms;
 };
+
+static bool imports_is_late(const struct imports *im)
+{
+    return act_now_monotonic_ms() >= im->until_ms;
+}
 
 static size_t import_name_len(const char *text)
 {
@@ -60,7 +67,7 @@ static bool imports_add_below(struct imports *im, const char *folder, const char
             char end = *c;
             *c = '\0';
             found = imports_add_file(im, folder, path) || found;
-            if (!end)
+            if (!end || imports_is_late(im))
                 break;
             *c = '/';
         }
@@ -72,6 +79,8 @@ static bool imports_take(struct imports *im, const char *file, const char *name)
 {
     ACT_AUTOFREE char *folder = act_path_dirname(file);
 
+    if (strlen(name) >= PATH_MAX) /* no file is called so */
+        return false;
     if (*name == '.') { /* each dot but the first is a folder upwards */
         while (*++name == '.') {
             char *above = act_path_dirname(folder);
@@ -93,7 +102,7 @@ static bool imports_take(struct imports *im, const char *file, const char *name)
 /* "a, b.c as d": takes each, below the module prefix where that is not NULL. */
 static void imports_take_list(struct imports *im, const char *file, const char *prefix, const char *text)
 {
-    while (*text) {
+    while (*text && !imports_is_late(im)) {
         text += strspn(text, " \t(");
         size_t len = import_name_len(text);
         if (len == 0)
@@ -144,7 +153,7 @@ static void imports_read(struct imports *im, const char *file)
     if (act_file_read_regular(file, FILE_MAX_BYTES, &text, NULL, NULL) < 0)
         return;
     char *rest = text;
-    for (char *line; (line = strsep(&rest, "\n"));) {
+    for (char *line; !imports_is_late(im) && (line = strsep(&rest, "\n"));) {
         line[strcspn(line, "\r")] = '\0';
         if (!in_text)
             imports_take_line(im, file, line);
@@ -156,10 +165,10 @@ static void imports_read(struct imports *im, const char *file)
 void flow_imports_of(const char *root, const char *script, int64_t until_ms, struct act_strv *out)
 {
     ACT_AUTOFREE char *path = act_path_join(root, script);
-    struct imports im = {.root = root, .beside = act_path_dirname(path), .out = out};
+    struct imports im = {.root = root, .beside = act_path_dirname(path), .out = out, .until_ms = until_ms};
 
     act_strv_push(&im.files, path);
-    for (size_t i = 0; i < im.files.n && act_now_monotonic_ms() < until_ms; i++) {
+    for (size_t i = 0; i < im.files.n && !imports_is_late(&im); i++) {
         ACT_AUTOFREE char *file = act_strdup(im.files.v[i]); /* the vector grows */
         imports_read(&im, file);
     }

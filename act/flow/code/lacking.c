@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -36,7 +37,13 @@ struct here_python {
     struct act_strv sites; /* the folders of packages */
     struct here_package *v;
     size_t n;
+    int64_t until_ms; /* by then everything is done, or nothing is said */
 };
+
+static bool here_is_late(const struct here_python *here)
+{
+    return act_now_monotonic_ms() > here->until_ms;
+}
 
 static void here_release(struct here_python *here)
 {
@@ -200,7 +207,7 @@ static bool here_brings(const struct here_package *p, const char *module)
 }
 
 /* Finds a package that brings the module, one that the environment has before others; NULL: it is not known. */
-static struct here_package *here_bringing(struct here_python *here, const char *module, int64_t until_ms)
+static struct here_package *here_bringing(struct here_python *here, const char *module)
 {
     ACT_AUTOFREE char *same = run_package_name(module, strlen(module));
     struct here_package *found = here_get(here, same);
@@ -211,7 +218,7 @@ static struct here_package *here_bringing(struct here_python *here, const char *
         found = p && (!found || p->is_named) ? p : found;
     }
     for (size_t i = 0; !found && i < here->n; i++) {
-        if (act_now_monotonic_ms() > until_ms)
+        if (here_is_late(here))
             return NULL;
         found = here_brings(&here->v[i], module) ? &here->v[i] : NULL;
     }
@@ -235,7 +242,7 @@ static void lacking_name(struct here_python *here, const char *word, size_t len)
 /* Any word of the file may be the name of a package: what it says beyond names is not read. */
 static void lacking_read_words(struct here_python *here, const char *line)
 {
-    for (const char *at = line; *at;) {
+    for (const char *at = line; *at && !here_is_late(here);) {
         size_t len = 0;
         if (*at == '#' && (at == line || at[-1] == ' ' || at[-1] == '\t'))
             return;
@@ -267,7 +274,7 @@ static bool lacking_is_nameless(const char *line)
 }
 
 /* Reads a file of requirements or a lock file, and those that it names by -r. False: one cannot be read, or has what is
- * installed without its name. */
+ * installed without its name, or there was no time. */
 static bool lacking_read(struct here_python *here, const char *root, const char *file, int depth)
 {
     enum { DEPTH_MOST = 4 };
@@ -286,6 +293,8 @@ static bool lacking_read(struct here_python *here, const char *root, const char 
         if ((included && !lacking_read(here, folder, included, depth + 1)) || (lists && lacking_is_nameless(line)))
             return false;
         lacking_read_words(here, line);
+        if (here_is_late(here))
+            return false;
     }
     return true;
 }
@@ -296,10 +305,11 @@ static bool lacking_add_needs(struct here_python *here, const struct here_packag
     static const char key[] = "Requires-Dist:";
     ACT_AUTOFREE char *path = act_path_join(p->info, "METADATA");
     ACT_AUTOFREE char *text = act_calloc(1, METADATA_BYTES + 1);
-    ACT_AUTOCLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ACT_AUTOCLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* it may be a FIFO */
+    struct stat st;
     bool grew = false;
 
-    if (fd < 0 || act_pread_all(fd, text, METADATA_BYTES, 0) < 0)
+    if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || act_pread_all(fd, text, METADATA_BYTES, 0) < 0)
         return false;
     char *rest = text;
     for (char *line; (line = strsep(&rest, "\n")) && *line;) {
@@ -316,14 +326,14 @@ static bool lacking_add_needs(struct here_python *here, const struct here_packag
 }
 
 /* What the named ones need, they bring. False: there was no time. */
-static bool lacking_close(struct here_python *here, int64_t until_ms)
+static bool lacking_close(struct here_python *here)
 {
     ACT_AUTOFREE bool *is_read = act_calloc(here->n + 1, sizeof(*is_read));
 
     for (bool grew = true; grew;) {
         grew = false;
         for (size_t i = 0; i < here->n; i++) {
-            if (act_now_monotonic_ms() > until_ms)
+            if (here_is_late(here))
                 return false;
             if (!here->v[i].is_named || is_read[i])
                 continue;
@@ -367,21 +377,20 @@ static void lacking_say(const char *script, const char *file, const struct act_s
 
 void flow_warn_lacking(const struct config *config, const struct run_spec *spec)
 {
-    int64_t until_ms = act_now_monotonic_ms() + TIME_MS;
     const char *file = lacking_source(config, spec);
     ACT_AUTOFREE char *script = file ? flow_started_script(config->project_root, &spec->argv) : NULL;
     ACT_AUTO(act_strv) modules = {0}, found = {0};
-    struct here_python here = {0};
+    struct here_python here = {.until_ms = act_now_monotonic_ms() + TIME_MS};
 
     if (!script)
         return;
-    flow_imports_of(config->project_root, script, until_ms, &modules);
+    flow_imports_of(config->project_root, script, here.until_ms, &modules);
     here_find(&here);
-    bool is_known = lacking_read(&here, config->project_root, file, 0) && lacking_close(&here, until_ms);
+    bool is_known = lacking_read(&here, config->project_root, file, 0) && lacking_close(&here);
     for (size_t i = 0; is_known && i < modules.n; i++) {
         if (!here_has_module(&here, modules.v[i]))
             continue;
-        const struct here_package *p = here_bringing(&here, modules.v[i], until_ms);
+        const struct here_package *p = here_bringing(&here, modules.v[i]);
         if (p && !p->is_named)
             act_strv_pushf(&found, "%s (%s %s)", modules.v[i], p->name, p->version);
     }

@@ -449,22 +449,58 @@ char *flow_sweep_of(const struct ledger_run *row)
     return codec_json_strdup(tags, FLOW_SWEEP_TAG);
 }
 
-static int not_one(const char *piece, const struct act_strv *found, struct act_error *err)
+/* The sweeps that a word may mean: the one with this id, those that are called so, and those whose ids begin so. The
+ * first of these that are any are the ones that are meant. */
+struct meant {
+    struct act_strv is, called, begun;
+};
+
+static const struct act_strv *meant_best(const struct meant *m)
+{
+    return m->is.n > 0 ? &m->is : m->called.n > 0 ? &m->called : &m->begun;
+}
+
+static void meant_release(struct meant *m)
+{
+    act_strv_release(&m->is);
+    act_strv_release(&m->called);
+    act_strv_release(&m->begun);
+}
+
+/* Returns "3 sweeps: a, b, c", or "run" in the place of "sweep", as a new string. */
+static char *sweep_list(const char *what, const struct act_strv *ids)
 {
     enum { SHOWN = 5 };
-    ACT_AUTO(act_buf) names = {0};
+    ACT_AUTO(act_buf) text = {0};
 
-    for (size_t i = 0; i < found->n && i < SHOWN; i++)
-        act_buf_addf(&names, "%s%s", i ? ", " : "", found->v[i]);
-    if (found->n > 1)
-        return act_error_set(err, ACT_USAGE, "'%s' could be any of %zu sweeps: %s%s", piece, found->n, names.data,
-                             found->n > SHOWN ? ", ..." : "");
+    act_buf_addf(&text, "%zu %s%s: ", ids->n, what, ids->n == 1 ? "" : "s");
+    for (size_t i = 0; i < ids->n && i < SHOWN; i++)
+        act_buf_addf(&text, "%s%s", i ? ", " : "", ids->v[i]);
+    return act_sprintf("%s%s", text.data, ids->n > SHOWN ? ", ..." : "");
+}
+
+static int not_one(const char *piece, const struct act_strv *found, struct act_error *err)
+{
+    if (found->n > 1) {
+        ACT_AUTOFREE char *sweeps = sweep_list("sweep", found);
+        return act_error_set(err, ACT_USAGE, "'%s' could be any of %s", piece, sweeps);
+    }
     return strcmp(piece, "@") == 0
                ? act_error_set(err, ACT_NOT_FOUND, "there are no sweeps yet; 'a sweep --help' says how to start one")
                : act_error_set(err, ACT_NOT_FOUND,
                                "no sweep '%s' was submitted from here; '@' is the last one that was, and 'a q --tag "
                                "sweep=ID' lists the runs of another machine's, where the service lists them",
                                piece);
+}
+
+static int sweep_or_run(const char *word, const struct act_strv *sweeps, const struct act_strv *named,
+                        struct act_error *err)
+{
+    ACT_AUTOFREE char *of_runs = sweep_list("run", named);
+    ACT_AUTOFREE char *of_sweeps = sweep_list("sweep", sweeps);
+
+    return act_error_set(err, ACT_USAGE, "'%s' could be a run or a sweep: name it by its id; %s; %s", word, of_runs,
+                         of_sweeps);
 }
 
 /* "first" of the run "first.12". */
@@ -482,24 +518,37 @@ static void add_once(struct act_strv *ids, const char *id)
         act_strv_push(ids, id);
 }
 
+static void sweep_note_meant(struct meant *m, const struct ledger_run *row, const char *word)
+{
+    ACT_AUTOFREE char *id = flow_sweep_of(row);
+
+    if (!id)
+        return;
+    if (strcmp(id, word) == 0)
+        add_once(&m->is, id);
+    if (sweep_is_called(row, word))
+        add_once(&m->called, id);
+    if (*word && act_starts_with(id, word))
+        add_once(&m->begun, id);
+}
+
 int flow_find_sweep(struct flow *flow, const char *piece, char **out, struct act_error *err)
 {
     const struct flow_table table = {.cluster = flow->cluster, .own = true, .as_known = true};
     bool last = strcmp(piece, "@") == 0;
     ACT_AUTO(flow_runs) runs = {0};
-    ACT_AUTO(act_strv) called = {0};
-    ACT_AUTO(act_strv) begun = {0};
+    ACT_AUTO(meant) m = {0};
     int rc = flow_list_runs(flow, &table, &runs, err);
 
     *out = NULL;
-    for (size_t i = 0; rc == 0 && i < runs.n; i++) {
-        ACT_AUTOFREE char *id = flow_sweep_of(&runs.v[i].row);
-        if (id && (last ? called.n == 0 : sweep_is_called(&runs.v[i].row, piece)))
-            add_once(&called, id);
-        if (id && *piece && act_starts_with(id, piece))
-            add_once(&begun, id);
+    for (size_t i = 0; rc == 0 && i < runs.n && !(last && m.is.n > 0); i++) {
+        ACT_AUTOFREE char *id = last ? flow_sweep_of(&runs.v[i].row) : NULL;
+        if (id)
+            add_once(&m.is, id);
+        else if (!last)
+            sweep_note_meant(&m, &runs.v[i].row, piece);
     }
-    const struct act_strv *found = called.n > 0 ? &called : &begun;
+    const struct act_strv *found = meant_best(&m);
     if (rc == 0 && found->n != 1)
         return not_one(piece, found, err);
     *out = rc == 0 ? act_strdup(found->v[0]) : NULL;
@@ -510,20 +559,27 @@ int flow_runs_of_sweep(struct flow *flow, const char *word, struct act_strv *ids
 {
     const struct flow_table table = {.own = true, .as_known = true};
     ACT_AUTO(flow_runs) runs = {0};
-    ACT_AUTOFREE char *sweep = NULL;
+    ACT_AUTO(act_strv) named = {0};
+    ACT_AUTO(meant) m = {0};
     int rc = flow_list_runs(flow, &table, &runs, err);
 
     for (size_t i = 0; rc == 0 && i < runs.n; i++) {
-        ACT_AUTOFREE char *id = flow_sweep_of(&runs.v[i].row);
+        sweep_note_meant(&m, &runs.v[i].row, word);
         if (act_streq(runs.v[i].row.name, word))
-            return 0;
-        if (id && !sweep && (strcmp(id, word) == 0 || sweep_is_called(&runs.v[i].row, word)))
-            sweep = act_strdup(id);
+            act_strv_push(&named, runs.v[i].row.id);
     }
-    for (size_t i = runs.n; rc == 0 && sweep && i-- > 0;) {
+    act_strv_release(&m.begun); /* a piece of an id is that of a run */
+    const struct act_strv *found = meant_best(&m);
+    if (rc < 0 || found->n == 0)
+        return rc;
+    if (named.n > 0)
+        return sweep_or_run(word, found, &named, err);
+    if (found->n > 1)
+        return not_one(word, found, err);
+    for (size_t i = runs.n; i-- > 0;) {
         ACT_AUTOFREE char *id = flow_sweep_of(&runs.v[i].row);
-        if (act_streq(id, sweep))
+        if (act_streq(id, found->v[0]))
             act_strv_push(ids, runs.v[i].row.id);
     }
-    return rc;
+    return 0;
 }

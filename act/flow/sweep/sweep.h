@@ -46,11 +46,11 @@ int flow_sweep(struct flow *flow, struct flow_sweep *io, struct act_error *err) 
 
 /* Returns the id of the sweep that a run belongs to, as a new string; NULL: none. */
 char *flow_sweep_of(const struct ledger_run *row);
-/* Finds the sweep that piece means: "@" the last one, else the one that --name called so, else the one whose id begins
- * with it. *out is a new string. Several: -ACT_USAGE; none: -ACT_NOT_FOUND. */
+/* Finds the sweep that piece means: "@" the last one, else the one with this id, else the one that --name called so,
+ * else the one whose id begins with it. *out is a new string. Several: -ACT_USAGE; none: -ACT_NOT_FOUND. */
 int flow_find_sweep(struct flow *flow, const char *piece, char **out, struct act_error *err) ACT_NODISCARD;
 /* Adds the ids of the runs, the oldest first, of the sweep whose name or whole id word is, as the ledger knows them. It
- * is none, or a run has this name: adds nothing. */
+ * is none: adds nothing. Several sweeps, or a run as well, have this name: -ACT_USAGE. */
 int flow_runs_of_sweep(struct flow *flow, const char *word, struct act_strv *ids, struct act_error *err) ACT_NODISCARD;
 
 #endif
