@@ -135,7 +135,7 @@ static void show_preparation(const struct rank *r, const char *reason)
 
     if (len >= n && memcmp(text + len - n, last, n) == 0)
         len -= n;
-    if (act_write_all(r->log_fd, text, len) < 0)
+    if (len > 0 && (dprintf(r->log_fd, "%s\n", RUN_LOG_PREPARATION) < 0 || act_write_all(r->log_fd, text, len) < 0))
         node_say("cannot write the rank's log: %m");
 }
 

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "codec/json.h"
 #include "numbers/numbers_internal.h"
+#include "run/run.h"
 
 enum {
     UNKNOWN_KEYS = NUMBERS_KEYS * 3 / 4, /* the rest is for measures */
@@ -123,6 +124,7 @@ struct numbers {
     double lap, lap_end; /* what is added to steps, which begin anew in each epoch; the last one as it was written */
     double lap_epoch;    /* of that */
     unsigned step_age;   /* in lines */
+    bool is_prepared;    /* what comes was printed by the preparation, up to the agent's next line */
     struct numbers_words words;
 };
 
@@ -340,7 +342,6 @@ static bool may_have_number(const char *text)
 
 static void numbers_end_line(struct numbers *n)
 {
-    static const char agent[] = "act: ";
     struct numbers_line line;
     char *text = n->line;
 
@@ -348,7 +349,9 @@ static void numbers_end_line(struct numbers *n)
     n->len = numbers_clean(n->line, n->len);
     for (; n->len > 0 && isspace((unsigned char)*text); n->len--)
         text++;
-    if (n->len > 0 && !act_starts_with(text, agent)) {
+    if (act_starts_with(text, RUN_LOG_AGENT)) {
+        n->is_prepared = strcmp(text, RUN_LOG_PREPARATION) == 0;
+    } else if (n->len > 0 && !n->is_prepared) {
         n->step_age++;
         numbers_line_begin(&line);
         if (may_have_number(text) && !numbers_read_json(text, n->len, &n->words, &line))
@@ -393,4 +396,5 @@ void numbers_feed(struct numbers *n, const char *text, size_t len)
 void numbers_end(struct numbers *n)
 {
     numbers_end_line(n);
+    n->is_prepared = false;
 }

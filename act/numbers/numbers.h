@@ -10,6 +10,8 @@
  * values the key had before. A step that goes back in a new epoch goes on counting; one that goes back otherwise is a
  * program that resumed, whose later values replace the earlier ones.
  *
+ * Lines of the agent ("act: ...") have no numbers, nor has what it copies into a log of a preparation that failed.
+ *
  * Log text is hostile: lines are read up to NUMBERS_LINE bytes, there are at most NUMBERS_KEYS keys, each of at most
  * NUMBERS_NAME bytes of [A-Za-z0-9_./@-], and of a key at most SERIES_MAX points.
  */

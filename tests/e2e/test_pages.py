@@ -175,6 +175,29 @@ def test_a_sweep_is_one_line(reader):
     reader.until("document.querySelectorAll('tr.group').length == 5", "a group for each lr, and one without")
 
 
+def test_a_sweep_by_its_name(reader):
+    """Nothing that was set is best."""
+    reader.data.rows = page_double.sweep()
+    for i, row in enumerate(reader.data.rows):
+        row.update(name=f"widths.{i + 1}", last={**row["last"], "lr": 0.1, "width": 64})
+    reader.data.keys = ["loss", "lr", "width"]
+    reader.open()
+    line = reader.text("tr.group")
+    assert "Sweep widths" in line and line.count("best: ") == 1, line
+    reader.open("compare?tag=sweep%3Da73d6d0a")
+    assert reader.text("h1") == "Sweep widths"
+
+
+def test_only_what_is_known_of_a_run(reader):
+    """A run without a name has its command; on a telephone what has no value is not there."""
+    reader.data.rows = [page_double.row(3, name=None, gpus=0, command_line="train.py --x 1")]
+    reader.open(**WAYS["phone"])
+    assert "train.py --x 1" in reader.text(".run-id")
+    assert [text.strip() for text in reader.texts("tbody td[data-head]") if text][0].startswith("Queued")
+    assert reader.browser.evaluate("[...document.querySelectorAll('tbody td[data-head]')].filter(c => "
+                                   "c.checkVisibility()).map(c => c.dataset.head)") == ["State", "Cluster", "Age"]
+
+
 def test_marked_and_compared(reader):
     reader.open()
     assert reader.browser.evaluate("document.querySelector('.primary').disabled")
@@ -337,6 +360,29 @@ def test_nodes_on_one_axis(reader):
     assert reader.browser.evaluate(f"{network}.plot.data[1].includes(null)"), "a hole where nothing was known"
 
 
+def test_colours_of_what_nodes_use(reader):
+    """Each line has the colour of its quantity, whichever others there are, and is named beside it."""
+    reader.open(f"run?id={reader.data.rows[2]['id']}")
+    reader.pictures(13)
+    charts = "[...document.querySelectorAll('.plot-box')].map(b => b.chart).filter(c => c.what.hasLegend)"
+    assert reader.browser.evaluate(f"{charts}.find(c => c.what.title == 'Disk').legend.innerText") == "read"
+    use = [{"id": "r", "node": "n", "gpu": None, "what": "disk_written", "unit": "bytes_per_s", "x": [0, 9],
+            "y": [1, 2]}]
+    assert reader.browser.evaluate(f"useCharts({json.dumps(use)})[0].lines[0].colour") == 1
+    ticks = reader.browser.evaluate(f"{charts}[0].plot.axes[0]._values")
+    assert all(re.fullmatch(r"\d\d:\d\d(:\d\d)?(\n\d{4}-\d\d-\d\d)?", tick) for tick in ticks), ticks
+    assert "\n" in ticks[0]
+
+
+def test_a_file_whose_name_is_not_utf8(reader):
+    data = reader.data.run
+    files = [{"name": {"base64": "YeliLnR4dA=="}, "size": 1}, {"name": "user_logs/std_log.txt", "size": 2}]
+    reader.data.run = lambda query: {**data(query), "files": files, "outputs": files[:1]}
+    reader.open(f"run?id={reader.data.rows[1]['id']}")
+    reader.until_text("a\ufffdb.txt", "[aria-label='files that it wrote']")
+    reader.until_text("a\ufffdb.txt", "[aria-label=logs]")
+
+
 def test_log(reader):
     reader.open(f"run?id={reader.data.rows[1]['id']}")
     reader.until_text("step 2999 loss 2999", ".log")
@@ -390,6 +436,22 @@ def test_a_sweep(reader):
     reader.until_text("grid-51", "[aria-label=leaderboard] tbody tr:nth-child(1)")
     reader.pictures(1)
     assert reader.browser.evaluate("document.querySelectorAll('.legend-of li').length") == 64
+
+
+def test_parameters_that_are_not_known(reader):
+    """They have no place in a picture; one that was typed has."""
+    reader.data.rows = page_double.sweep()
+    for row in reader.data.rows[:3]:
+        del row["tags"]["lr"]
+    reader.data.rows[0]["command"] = ["train.py", "--lr", "0.1"]
+    reader.data.rows[1]["command"] = ["train.py", "--lr=0.01"]
+    reader.open("compare?tag=sweep%3Da73d6d0a")
+    reader.until("document.querySelectorAll('.parallel .line').length == 63", "one has no lr")
+    points = "[...document.querySelectorAll('figure')].find(f => f.querySelector('figcaption').innerText == {!r})"
+    counts = [reader.browser.evaluate(f"{points.format(name)}.querySelectorAll('circle').length")
+              for name in ("lr", "width")]
+    assert counts == [63, 64]
+    assert reader.texts("section .note").count("Not shown, without a value: 1 run.") == 2
 
 
 def test_many_points(reader):

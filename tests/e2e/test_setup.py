@@ -106,7 +106,7 @@ def test_a_log_says_once_what_failed(act):
     """With the lines of 'setup' under their name, where bash has a message of its own."""
     for lines, said in (("true\nfalse", ["act: preparation failed: line 2 of 'setup' ended with status 1: false"]),
                         ("set -u\necho $NOPE",
-                         ["setup: line 2: NOPE: unbound variable",
+                         ["act: the preparation has printed:", "setup: line 2: NOPE: unbound variable",
                           "act: preparation failed: bash ended 'setup' at an error: see its message in the log"])):
         run = act.submit("true", before=keys(setup=lines))
         act.run("wait", run, status=None)

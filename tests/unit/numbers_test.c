@@ -223,6 +223,15 @@ TEST(steps_that_begin_anew)
                         "loss=4@1,2@2,1@3");
 }
 
+TEST(what_a_preparation_printed_is_no_number)
+{
+    numbers_test_expect("act: the preparation has printed:\n"
+                        "WARNING: Retrying (Retry(total=4, connect=None)) after connection broken\n"
+                        "WARNING: Retrying (Retry(total=3, connect=None)) after connection broken\n"
+                        "act: preparation failed: compile.aml.sh ended with status 3\nloss=2\n",
+                        "loss=2@1");
+}
+
 TEST(progress_bars_overwrite_their_line)
 {
     numbers_test_expect("\r 1/3 [00:01<00:02, loss=3]\r 2/3 [00:02<00:01, loss=2]\r\n", "loss=3@1,2@2");

@@ -48,6 +48,16 @@ function pointsOf(line, axis) {
   return [order.map((i) => x[i]), order.map((i) => line.y[i])];
 }
 
+/* Times of an axis in 24 hours, with the date where it is another one than before. */
+function timeTicks(ticks, every) {
+  return ticks.map((tick, i) => {
+    const [day, time] = timeText(tick).split(" ");
+    if (every >= 86400) return day;
+    const text = every < 60 ? time : time.slice(0, 5);
+    return i > 0 && dayText(ticks[i - 1]) === day ? text : `${text}\n${day}`;
+  });
+}
+
 /* The range that all but a hundredth of the values need. */
 function usualRange(lines) {
   const values = lines.flatMap((y) => y.filter((v) => v !== null && v !== undefined)).sort((a, b) => a - b);
@@ -150,17 +160,19 @@ Charts.count = 0;
 /* ---- one picture */
 
 class Chart {
-  /* what: title, unit, xName, lines, marks ([{x, label}]) */
+  /* what: title, unit, xName, lines, marks ([{x, label}]), hasLegend (it has one of its own) */
   constructor(charts, what) {
     this.charts = charts;
     this.reading = make("output", {class: "reading"});
     this.box = make("div", {class: "plot-box", tabindex: "0", role: "group", onkeydown: (event) => this.key(event)});
     this.box.chart = this;
     this.note = make("p", {class: "note"});
+    this.legend = make("ul", {class: "legend-of", "aria-label": "lines"});
     this.element = make(
       "figure",
       {class: "live-chart"},
       make("figcaption", {}, make("span", {text: what.title}), this.reading),
+      what.hasLegend ? this.legend : "",
       this.box,
       this.note,
     );
@@ -196,6 +208,7 @@ class Chart {
       : odd && !this.charts.isTime
         ? `${countText(odd, "value is", "values are")} not finite, marked ×.`
         : "";
+    this.legend.replaceChildren(...lines.map((l) => make("li", {}, swatch(l.colour), l.label)));
     this.draw();
   }
 
@@ -270,7 +283,8 @@ class Chart {
           size: isTime ? 46 : 34,
           space: 70,
           incrs: isWhole ? INTEGERS : undefined,
-          values: isTime ? undefined : (_, ticks) => ticks.map(isRelative ? durationText : numberText),
+          values: (_u, ticks, _axis, _space, every) =>
+            isTime ? timeTicks(ticks, every) : ticks.map((v) => (isRelative ? durationText : numberText)(v)),
         },
         {
           ...axis,
@@ -530,34 +544,41 @@ function linesOf(answer, key, runs) {
     });
 }
 
-/* The pictures of what nodes used, and the lines in them; a line for each GPU has no name. */
+/* The pictures of what nodes used, and the lines in them with their colours; those of GPUs have the GPU's. */
 const USES = {
   gpu_busy: ["GPUs, busy"],
   gpu_memory: ["GPUs, memory"],
-  cpu_busy: ["CPU, memory, disks", "CPU busy"],
-  memory: ["CPU, memory, disks", "memory used"],
-  disk_full: ["CPU, memory, disks", "disk of the code used"],
-  run_disk_full: ["CPU, memory, disks", "disk of the run used"],
-  disk_read: ["Disk", "read"],
-  disk_written: ["Disk", "written"],
-  net_received: ["Network", "received"],
-  net_sent: ["Network", "sent"],
-  ib_received: ["Network", "InfiniBand received"],
-  ib_sent: ["Network", "InfiniBand sent"],
+  cpu_busy: ["CPU, memory, disks", "CPU busy", 0],
+  memory: ["CPU, memory, disks", "memory used", 1],
+  disk_full: ["CPU, memory, disks", "disk of the code used", 2],
+  run_disk_full: ["CPU, memory, disks", "disk of the run used", 3],
+  disk_read: ["Disk", "read", 0],
+  disk_written: ["Disk", "written", 1],
+  net_received: ["Network", "received", 0],
+  net_sent: ["Network", "sent", 1],
+  ib_received: ["Network", "InfiniBand received", 2],
+  ib_sent: ["Network", "InfiniBand sent", 3],
 };
 
 /* The pictures of what nodes used, in the order of the nodes. What was measured once is no curve. */
 function useCharts(use) {
   const charts = new Map();
   for (const u of use ?? []) {
-    const [title, name] = USES[u.what] ?? [u.what, u.what],
+    const [title, name, colour] = USES[u.what] ?? [u.what, u.what],
       key = JSON.stringify([u.id, u.node, title]);
     if (u.x.length < 2 || u.x[u.x.length - 1] - u.x[0] < 2) continue;
     if (!charts.has(key))
-      charts.set(key, {id: u.id, node: u.node, title, unit: u.unit === "share" ? "share" : "bytes", lines: []});
+      charts.set(key, {
+        id: u.id,
+        node: u.node,
+        title,
+        unit: u.unit === "share" ? "share" : "bytes",
+        lines: [],
+        hasLegend: true,
+      });
     const {lines} = charts.get(key),
       label = name ?? `GPU ${u.gpu}`;
-    lines.push({id: label, label, colour: lines.length, x: u.x, y: u.y, t: null});
+    lines.push({id: label, label, colour: colour ?? u.gpu ?? 0, x: u.x, y: u.y, t: null});
   }
   return [...charts.values()];
 }

@@ -148,10 +148,30 @@ function diffTable(diffs, runs) {
 
 /* ---- a sweep: which is best, and what it depends on */
 
+/* The value of a parameter of a run: a tag, else what follows "--NAME" in its command; undefined: it is not known. */
+function parameterOf(run, name) {
+  if (run.tags?.[name] !== undefined) return run.tags[name];
+  const words = (run.command ?? []).map(plainText),
+    i = words.findIndex((w) => w === `--${name}` || w.startsWith(`--${name}=`));
+  if (i < 0) return undefined;
+  if (words[i].includes("=")) return words[i].slice(name.length + 3);
+  return words[i + 1]?.startsWith("--") ? undefined : words[i + 1];
+}
+
 /* The tags in which the runs differ. */
 function parametersOf(rows) {
   const names = [...new Set(rows.flatMap((r) => Object.keys(r.tags ?? {})))].filter((n) => n !== "sweep");
-  return names.filter((n) => new Set(rows.map((r) => r.tags?.[n])).size > 1);
+  return names.filter((n) => new Set(rows.map((r) => parameterOf(r, n))).size > 1);
+}
+
+/* A picture of the runs whose values are all known, and how many are not in it. */
+function pictureOfKnown(points, draw) {
+  const known = points.filter((p) => !p.values.includes(undefined)),
+    n = points.length - known.length;
+  return [
+    known.length ? draw(known) : "",
+    n ? make("p", {class: "note", text: `Not shown, without a value: ${countText(n, "run")}.`}) : "",
+  ];
 }
 
 class Leaders {
@@ -205,12 +225,17 @@ class Leaders {
         make("th", {scope: "row"}, run ? swatch(run.colour) : "", make("a", {href: runLink(r), text: nameOf(r)})),
         make("td", {class: "n", text: numberText(r.last[key])}),
         make("td", {}, stateBadge(r.state)),
-        parameters.map((p) => make("td", {class: isNumber(p) ? "n" : null, text: r.tags?.[p] ?? "-"})),
+        parameters.map((p) => make("td", {class: isNumber(p) ? "n" : null, text: parameterOf(r, p) ?? "-"})),
       );
     };
-    const points = (p) =>
-      ranked.map((r, i) => ({id: r.id, label: nameOf(r), x: r.tags?.[p] ?? "", y: r.last[key], part: i / n}));
-    const isNumber = (p) => this.rows.every((r) => r.tags?.[p] === undefined || Number.isFinite(Number(r.tags[p])));
+    const points = (...names) =>
+      ranked.map((r, i) => ({
+        id: r.id,
+        label: nameOf(r),
+        part: i / n,
+        values: [...names.map((p) => parameterOf(r, p)), String(r.last[key])],
+      }));
+    const isNumber = (p) => this.rows.every((r) => Number.isFinite(Number(parameterOf(r, p) ?? 0)));
     const rows = (from, to, label) =>
       table(
         ["Place", "Run", key, "State", ...parameters],
@@ -234,18 +259,16 @@ class Leaders {
               make(
                 "div",
                 {class: "grid-of"},
-                parameters.map((p) => scatter(p, key, points(p))),
+                parameters.map((p) =>
+                  make(
+                    "div",
+                    {},
+                    pictureOfKnown(points(p), (known) => scatter(p, key, known)),
+                  ),
+                ),
               ),
               make("h3", {text: "All parameters at once"}),
-              parallel(
-                [...parameters, key],
-                ranked.map((r, i) => ({
-                  id: r.id,
-                  label: nameOf(r),
-                  part: i / n,
-                  values: [...parameters.map((p) => r.tags?.[p] ?? ""), String(r.last[key])],
-                })),
-              ),
+              pictureOfKnown(points(...parameters), (known) => parallel([...parameters, key], known)),
               make("p", {class: "note", text: "The darker a line or point, the better the run."}),
             ]
           : [],
@@ -296,7 +319,7 @@ class ComparePage {
     document.title = `${countText(runs.length, "run")} compared`;
     this.heading.textContent =
       given("tag")
-        .map(([, t]) => t.replace(/^sweep=/, "Sweep "))
+        .map(([, t]) => (t.startsWith("sweep=") ? sweepTitle(t.slice(6), rows) : t))
         .join(", ") || countText(runs.length, "run");
     this.said.replaceChildren(...[notes(answer.said)].filter(Boolean));
     const stamp = JSON.stringify(rows.map((r) => [r.id, r.last]));

@@ -68,6 +68,12 @@ function countText(n, one, many = `${one}s`) {
   return `${n.toLocaleString("en-US")} ${n === 1 ? one : many}`;
 }
 
+/* A text of JSON, which is {base64} of one that is not UTF-8. */
+function plainText(text) {
+  if (typeof text === "string") return text;
+  return new TextDecoder().decode(Uint8Array.from(atob(text?.base64 ?? ""), (c) => c.charCodeAt(0)));
+}
+
 /* Words as a shell takes them. */
 function shellText(words) {
   return words.map((w) => (/^[\w@%+=:,./-]+$/.test(w) ? w : `'${w.replaceAll("'", "'\\''")}'`)).join(" ");
@@ -81,3 +87,6 @@ function isHighBest(key) {
   const name = key.toLowerCase();
   return name.includes("per_s") || name.split(/[^a-z0-9]/).some((word) => HIGH_BEST.test(word));
 }
+
+/* Numbers that are set rather than found: none is best. */
+const SETTINGS = /(^|[^a-z])(lr|learning[-_ ]?rate)([^a-z]|$)/i;

@@ -146,7 +146,7 @@ class LogView {
     this.run = run;
     const ranks = (run.ranks ?? []).map((r) => [`rank:${r.rank}`, `Rank ${r.rank}${r.node ? ` on ${r.node}` : ""}`]);
     const files = (run.files ?? [])
-      .filter((f) => /\.(txt|log|out|err)$/.test(f.name) || /log/.test(f.name))
+      .filter((f) => typeof f.name === "string" && (/\.(txt|log|out|err)$/.test(f.name) || /log/.test(f.name)))
       .map((f) => [`name:${f.name}`, f.name]);
     const all = [...ranks, ...files];
     if (this.which.options.length !== all.length) {
@@ -361,10 +361,15 @@ function filesTable(run) {
     make(
       "tr",
       {},
-      make("td", {}, link ? make("a", {href: link, download: f.name.split("/").pop(), text: f.name}) : f.name),
+      make(
+        "td",
+        {},
+        link ? make("a", {href: link, download: f.name.split("/").pop(), text: f.name}) : plainText(f.name),
+      ),
       make("td", {class: "n", text: bytesText(f.size)}),
     );
-  const file = (f) => row(f, `api/file?${query([["id", run.id], ...given("cluster"), ["name", f.name]])}`);
+  const address = (name) => `api/file?${query([["id", run.id], ...given("cluster"), ["name", name]])}`;
+  const file = (f) => row(f, typeof f.name === "string" ? address(f.name) : null);
   const list = (rows, label) => table(["Name", "Size"], rows, {numbers: [1], label});
   return section(
     "Files",

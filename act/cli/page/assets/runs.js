@@ -65,7 +65,11 @@ function runNameCell(run) {
     make(
       "small",
       {class: "run-id"},
-      run.name ? make("code", {text: run.id}) : "",
+      make("code", {
+        class: run.name ? null : "of-run",
+        title: run.name ? null : run.command_line,
+        text: run.name ? run.id : run.command_line,
+      }),
       tags.map(([name, value]) => make("span", {class: "tag", text: `${name}=${value}`})),
     ),
   ];
@@ -97,8 +101,16 @@ function groupRuns(runs, by) {
   return [...groups.values()];
 }
 
-/* The run whose last value of a number is best. */
+/* A sweep by its name, which its runs have before ".<number>", or by its id. */
+function sweepTitle(id, runs) {
+  const names = new Set(runs.map((r) => /^(.+)\.\d+$/.exec(r.name ?? "")?.[1]));
+  const [name] = names;
+  return `Sweep ${names.size === 1 && name && name !== `sweep-${id}` ? name : id}`;
+}
+
+/* The run whose last value of a number is best; null: there is none, as of what is a parameter. */
 function bestOf(runs, key) {
+  if (SETTINGS.test(key) || runs.some((r) => r.tags?.[key] !== undefined)) return null;
   const known = runs.filter((r) => typeof r.last?.[key] === "number");
   const sign = isHighBest(key) ? -1 : 1;
   return known.sort((a, b) => sign * (a.last[key] - b.last[key]))[0] ?? null;
@@ -383,7 +395,7 @@ class RunsPage {
     const isOpen = this.isOpen(by, name),
       counts = STATES.map((s) => [s, runs.filter((r) => r.state === s).length]);
     const node = () => {
-      const title = by === "sweep" ? `Sweep ${name}` : name || "without";
+      const title = by === "sweep" ? sweepTitle(name, runs) : name || "without";
       const cells = columns.map((c) => {
         if (c.id === "name")
           return make(
@@ -449,8 +461,8 @@ class RunsPage {
         "tr",
         {class: isInside ? "inside" : null},
         make("td", {class: "mark"}, mark),
-        columns.map((c) =>
-          make(
+        columns.map((c) => {
+          const cell = make(
             c.isHead ? "th" : "td",
             {
               scope: c.isHead ? "row" : null,
@@ -458,8 +470,10 @@ class RunsPage {
               class: [c.isNumber ? "n" : "", `c-${c.id.split(":")[0]}`].join(" ").trim(),
             },
             c.show(run),
-          ),
-        ),
+          );
+          if (["", "-"].includes(cell.textContent)) cell.classList.add("none");
+          return cell;
+        }),
       );
     };
     const minute = Math.floor((this.data.now ?? 0) / 60);

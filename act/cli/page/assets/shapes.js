@@ -62,10 +62,10 @@ function rankClass(part) {
   return `r${Math.max(0, Math.min(4, Math.floor(part * 5)))}`;
 }
 
-/* A point a run: a parameter against a number. rows: [{id, label, x, y, part}] */
+/* A point a run: a parameter against a number. rows: [{id, label, values, part}], values: of both */
 function scatter(title, yName, rows) {
-  const x = placesOf(rows.map((r) => r.x)),
-    y = placesOf(rows.map((r) => r.y));
+  const x = placesOf(rows.map((r) => r.values[0])),
+    y = placesOf(rows.map((r) => r.values[1]));
   const left = 64,
     top = 10,
     width = 316,
@@ -96,10 +96,10 @@ function scatter(title, yName, rows) {
         {
           class: rankClass(r.part),
           r: 4,
-          cx: left + 8 + (width - 16) * x.at(r.x),
-          cy: top + 4 + (height - 8) * (1 - y.at(r.y)),
+          cx: left + 8 + (width - 16) * x.at(r.values[0]),
+          cy: top + 4 + (height - 8) * (1 - y.at(r.values[1])),
         },
-        makeSvg("title", {text: `${r.label}: ${title} ${r.x}, ${yName} ${numberText(r.y)}`}),
+        makeSvg("title", {text: `${r.label}: ${title} ${r.values[0]}, ${yName} ${numberText(Number(r.values[1]))}`}),
       ),
     ),
   );
