@@ -451,7 +451,7 @@ static void keeper_round(struct keeper *k)
         {k->signals, POLLIN, 0},
         {k->listener, POLLIN, 0},
         {k->session, (short)((typed ? 0 : POLLIN) | (printed ? POLLOUT : 0)), 0},
-        /* Poll returns at once while nobody has it open, and somebody may open it again: it is looked at now and then */
+        /* poll() returns at once while nobody has it open, and somebody may open it again: so not in each round. */
         {k->is_shut ? -1 : k->master, (short)((printed ? 0 : POLLIN) | (typed ? POLLOUT : 0)), 0},
     };
 

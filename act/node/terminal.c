@@ -63,7 +63,7 @@ static int terminal_try(const char *name)
     return -1;
 }
 
-/* In proc_net_unix(5) a line ends with "@" and the abstract name. Those of connections have the name of what listens. */
+/* In /proc/net/unix a line ends with "@" and the abstract name. Connections have the name of what listens. */
 int terminal_connect(const char *run)
 {
     ACT_AUTOFREE char *beginning = terminal_name(run);

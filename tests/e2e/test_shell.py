@@ -254,22 +254,6 @@ def test_much_is_typed_while_much_is_printed(act):
     assert b"\n60000\r\n" in printed[-1000:], printed
 
 
-def test_a_shell_whose_terminal_nobody_has_open(act, terminal):
-    """The keeper does not look at it again and again."""
-    screen = shell_on(terminal, "shell", "--", "setsid", "sh", "-c", "exec sleep 600 <&- >&- 2>&-")
-    run = run_of(act)
-    act.until_state(run, "Running")
-    keeper = next(pid for pid, words in act.processes().items() if b"keep" in words)
-
-    def ticks():
-        return sum(map(int, open(f"/proc/{keeper}/stat").read().rsplit(")", 1)[1].split()[11:13]))
-    before = ticks()
-    time.sleep(2)
-    assert ticks() - before < 0.5 * os.sysconf("SC_CLK_TCK")
-    act.run("abort", run)
-    screen.until(r"^status \d+")
-
-
 def test_too_long(act):
     act.fail("shell", "--time", "99999999999s", "--", "true", status=125, match="at most 24855 days")
 
