@@ -356,9 +356,12 @@ static void note_class(const struct node *node, const struct retry_class *class)
  * status. What the agent says of a failure of another kind explains that already. */
 static void retry_add_line(const struct retry_facts *facts, const struct retry_class *class, struct run_status *status)
 {
-    if (facts->rank < 0 || !*class->line || strstr(status->reason, class->line))
+    /* What the agent says in the log it mostly gives as the reason, too. */
+    const char *line = class->line + (act_starts_with(class->line, RUN_LOG_AGENT) ? strlen(RUN_LOG_AGENT) : 0);
+
+    if (facts->rank < 0 || !*line || strstr(status->reason, line))
         return;
-    ACT_AUTOFREE char *text = act_sprintf("%s: %s", status->reason, class->line);
+    ACT_AUTOFREE char *text = act_sprintf("%s: %s", status->reason, line);
     act_copy_line(status->reason, sizeof(status->reason), text);
 }
 

@@ -556,3 +556,13 @@ def test_a_rank_that_the_kernel_killed_for_memory(act, little_memory):
     assert info["attempt"] == 1
     answer = why(act, run)
     assert answer["diagnosis"]["id"] == "host_out_of_memory" and "k8s.memory" in answer["diagnosis"]["advice"]
+
+
+def test_a_reason_says_nothing_twice(act):
+    """The line of the log that explains it may be what the agent gives as the reason."""
+    act.write("act.yaml", "modules: [nothing]\n")
+    for words, before in ((("sh", "-c", "true"), ()), (("/no-such-program",), ("-p", "modules: []"))):
+        run = act.submit(*words, before=before)
+        act.run("wait", run, status=None)
+        reason = act.info(run)["reason"]
+        assert reason.startswith("rank 0: ") and "act: " not in reason, reason
