@@ -544,7 +544,7 @@ def test_local_in_the_image_of_the_cluster(act):
     assert row["command"] == ["sh", "show.sh", "two words"] and f"[--name=act-{row['id']}-0]" in words
     act.write("train.py")
     act.run("-n", "1", "local", "torchrun", "train.py", status=None)
-    words = [line for line in docker.with_name("docker.words").read_text().splitlines() if line.startswith("[run]")][-1]
+    words = [line for line in docker.with_name("docker.words").read_text().splitlines() if "[torchrun]" in line][-1]
     assert "[registry/image:1][torchrun][--nnodes=1][--nproc_per_node=1][--node_rank=0]" in words
     assert words.endswith("[train.py]")
     assert act.run("local", "--no-container", "printenv", "IN_IMAGE", status=1).out == ""
