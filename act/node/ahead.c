@@ -144,11 +144,10 @@ static int ahead_start(struct node *node, bool *out_begun, struct act_error *err
     ACT_AUTOFREE char *path = act_path_join(node->local, "ahead.lock");
     ACT_AUTOFREE char *answer = ahead_answer_path(node);
     ACT_AUTOFREE char *log = node_path(node, RUN_DIR_SYSTEM "/ahead.txt");
-    int lock = act_lock(path, false, err);
+    ACT_AUTOCLOSE int lock = act_lock(path, false, err);
 
     if (lock < 0)
         return lock == -ACT_TEMPORARY ? 0 : lock;
-    ACT_AUTOCLOSE int held = lock;
     if (access(answer, F_OK) == 0) /* it has just ended */
         return 0;
     ACT_AUTOCLOSE int log_fd = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
