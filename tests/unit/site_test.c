@@ -460,7 +460,7 @@ TEST_IN(test_create_is_killed_at_every_step, setup_here, site_test_teardown)
         killed = kill_at(site_test_traced_child(site_test_create, &spec), n);
         with_secrets += count_left(RUN_FILE_SECRETS);
         if (n % 2) {
-            ACT_AUTOFREE char *other = site_test_make_run();
+            free(site_test_make_run());
             assert_int_equal(count_left(""), 0);
         }
         ACT_AUTOFREE char *dir = in_run(spec.id, "");
@@ -544,7 +544,7 @@ TEST_IN(test_nobody_waits_while_it_is_measured, setup_here, site_test_teardown)
     }
     assert_int_equal(count_left(""), 0);
     measured = 0;
-    ACT_AUTOFREE char *id = site_test_make_run();
+    free(site_test_make_run());
     assert_int_equal(measured, 0);
 }
 
@@ -561,7 +561,7 @@ TEST_IN(test_clear_leaves_the_living, setup_here, site_test_teardown)
     ACT_AUTOFREE char *secrets = act_path_join(f.path, RUN_FILE_SECRETS);
     site_test_put_file(secrets, "{}");
     assert_int_equal(utimensat(AT_FDCWD, f.path, old, 0), 0);
-    ACT_AUTOFREE char *id = site_test_make_run();
+    free(site_test_make_run());
     assert_ok(site_clear(site, false, &found, &err), err);
     assert_int_equal(found.n, 0);
     assert_int_equal(access(secrets, F_OK), 0);
