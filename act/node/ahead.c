@@ -114,13 +114,7 @@ static int ahead_open(struct node *node, const char *root, const char *name, str
     node->site = act_strdup(root);
     node->launch = act_strdup("login");
     node->package = act_sprintf("%s/packages/%s.zip", root, node->spec.package_sha256);
-    int rc = place_open(node, &place, 1, err);
-    if (rc < 0)
-        return rc;
-    node->dir = act_strdup(node->local);
-    rc = attempt_make_folders(node, err);
-    node_own_log(node);
-    return rc;
+    return attempt_open_private(node, &place, err);
 }
 
 static int ahead_read(struct node *node, const char *root, struct act_error *err)

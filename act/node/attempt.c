@@ -166,6 +166,18 @@ int attempt_make_folders(const struct node *node, struct act_error *err)
     return rc;
 }
 
+int attempt_open_private(struct node *node, const struct rank_place *place, struct act_error *err)
+{
+    int rc = place_open(node, place, 1, err);
+
+    if (rc < 0)
+        return rc;
+    node->dir = act_strdup(node->local);
+    rc = attempt_make_folders(node, err);
+    node_own_log(node);
+    return rc;
+}
+
 void attempt_note_failed_nodes(struct run_status *status, const struct act_strv *nodes)
 {
     struct run_bad_node bad = {.class = CLASS_NODE_FAILURE, .unix_s = act_now_unix_s()};

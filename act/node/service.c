@@ -126,21 +126,6 @@ static char *find_launch(const struct rank_place *place)
     return act_strndup(hex, SHOWN);
 }
 
-/* The node's private folder is the folder of the run. */
-static int service_open_place(struct rank *r, struct act_error *err)
-{
-    struct node *node = &r->node;
-
-    node->launch = find_launch(&r->place);
-    int rc = place_open(node, &r->place, 1, err);
-    if (rc < 0)
-        return rc;
-    node->dir = act_strdup(node->local);
-    rc = attempt_make_folders(node, err);
-    node_own_log(node);
-    return rc;
-}
-
 static int service_join_run(struct service *s, struct act_error *err)
 {
     static char who[RANK_WHO]; /* the log keeps it */
@@ -201,8 +186,9 @@ static int service_work(struct service *s)
     r->watch.extra_fd = s->life[0];
     r->watch.extra = outer_is_gone;
     r->watch.extra_arg = r;
+    r->node.launch = find_launch(&r->place);
     if (rc == 0)
-        rc = service_open_place(r, &err);
+        rc = attempt_open_private(&r->node, &r->place, &err);
     if (rc == 0)
         rc = env_set_of_service(&r->node, &r->place, &err);
     if (rc == 0 && r->place.local_rank == 0)
