@@ -322,8 +322,8 @@ def test_all_are_told_before_one_is_waited_for(act):
     assert states(act, *runs) == ["Canceled", "Canceled"]
 
 
-def test_an_interrupted_abort_has_told_all(act):
-    told, runs = begin_pair(act, act.scratch)
+def interrupt_abort(act, told, runs):
+    """Both runs, which take their time, end all the same."""
     process = act.start("abort", *runs)
     act.until(lambda: all(path.exists() for path in told), "both have been told")
     process.send_signal(signal.SIGINT)
@@ -331,6 +331,11 @@ def test_an_interrupted_abort_has_told_all(act):
     (act.scratch / "gate").touch()
     for run in runs:
         act.until_state(run, "Canceled")
+
+
+def test_an_interrupted_abort_has_told_all(act):
+    told, runs = begin_pair(act, act.scratch)
+    interrupt_abort(act, told, runs)
 
 
 def test_an_interrupted_abort_has_told_all_clusters(lab):
@@ -341,13 +346,7 @@ def test_an_interrupted_abort_has_told_all_clusters(lab):
     runs = [act.submit("bash", "-c", scripts[0], before=("-n", 1)), lab.submit("bash", "-c", scripts[1])]
     for run in runs:
         act.until(lambda run=run: "up" in act.run("logs", run, status=None).out, "it runs")
-    process = act.start("abort", *runs)
-    act.until(lambda: all(path.exists() for path in told), "both have been told")
-    process.send_signal(signal.SIGINT)
-    process.communicate()
-    (act.scratch / "gate").touch()
-    for run in runs:
-        act.until_state(run, "Canceled")
+    interrupt_abort(act, told, runs)
 
 
 def test_abort_of_nothing_in_particular(act):

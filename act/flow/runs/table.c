@@ -193,13 +193,23 @@ static void load_spec(struct flow_run *run)
     run->spec = (struct run_spec){0};
 }
 
+/* Fills in the specifications that rows lack, without one member (NULL: none). */
+static int fill_specs(struct flow *flow, struct ledger_run *const *rows, size_t n, const char *without,
+                      struct act_error *err)
+{
+    int rc = 0;
+
+    for (struct ledger *ledger = NULL; n > 0 && flow_next_ledger(flow, &ledger, &rc, err);)
+        rc = ledger_fill_specs(ledger, rows, n, without, err);
+    return rc;
+}
+
 /* The command of a run of a job file looks like one; that of another run may, too. */
 static int load_specs(struct flow *flow, bool all, struct flow_runs *runs, struct act_error *err)
 {
     struct flow_run **wanting = act_calloc(runs->n + 1, sizeof(*wanting));
     struct ledger_run **rows = act_calloc(runs->n + 1, sizeof(*rows));
     size_t n = 0;
-    int rc = 0;
 
     for (size_t i = 0; i < runs->n; i++) {
         struct flow_run *run = &runs->v[i];
@@ -209,35 +219,11 @@ static int load_specs(struct flow *flow, bool all, struct flow_runs *runs, struc
         wanting[n] = run;
         rows[n++] = &run->row;
     }
-    for (struct ledger *ledger = NULL; n > 0 && flow_next_ledger(flow, &ledger, &rc, err);)
-        rc = ledger_fill_specs(ledger, rows, n, NULL, err);
+    int rc = fill_specs(flow, rows, n, NULL, err);
     for (size_t i = 0; i < n && rc == 0; i++)
         load_spec(wanting[i]);
     free(wanting);
     free(rows);
-    return rc;
-}
-
-/* Calls each for a few runs, and keeps nothing of their specifications. */
-static int each_of_few(struct flow_run *runs, size_t n, struct ledger_run *const *filled, size_t n_filled,
-                       flow_spec_visit *each, void *arg, struct act_error *err)
-{
-    int rc = 0;
-
-    for (size_t i = 0; i < n && rc == 0; i++) {
-        bool has_row = runs[i].row.spec != NULL;
-        if (has_row)
-            load_spec(&runs[i]);
-        rc = each(arg, &runs[i], err);
-        if (has_row) {
-            run_spec_release(&runs[i].spec);
-            runs[i].spec = (struct run_spec){0};
-        }
-    }
-    for (size_t i = 0; i < n_filled; i++) {
-        free(filled[i]->spec);
-        filled[i]->spec = NULL;
-    }
     return rc;
 }
 
@@ -247,15 +233,21 @@ int flow_each_spec(struct flow *flow, struct flow_runs *runs, flow_spec_visit *e
     int rc = 0;
 
     for (size_t at = 0; at < runs->n && rc == 0; at += FEW) {
-        struct ledger_run *wanting[FEW];
-        size_t n = runs->n - at < FEW ? runs->n - at : FEW, n_wanting = 0;
-        for (size_t i = at; i < at + n; i++)
-            if (!runs->v[i].row.spec)
-                wanting[n_wanting++] = &runs->v[i].row;
-        for (struct ledger *ledger = NULL; n_wanting > 0 && flow_next_ledger(flow, &ledger, &rc, err);)
-            rc = ledger_fill_specs(ledger, wanting, n_wanting, "config", err);
-        if (rc == 0)
-            rc = each_of_few(&runs->v[at], n, wanting, n_wanting, each, arg, err);
+        struct flow_run *few = &runs->v[at];
+        size_t n = runs->n - at < FEW ? runs->n - at : FEW;
+        struct ledger_run *rows[FEW];
+        bool had[FEW];
+        for (size_t i = 0; i < n; i++) {
+            rows[i] = &few[i].row;
+            had[i] = rows[i]->spec != NULL;
+        }
+        rc = fill_specs(flow, rows, n, "config", err);
+        for (size_t i = 0; i < n && rc == 0; i++) {
+            load_spec(&few[i]);
+            rc = each(arg, &few[i], err);
+            if (!had[i])
+                flow_drop_spec(&few[i]);
+        }
     }
     return rc;
 }
