@@ -5,7 +5,8 @@ function(act_pages target source)
   set(out ${CMAKE_CURRENT_BINARY_DIR}/page)
   set(names format uplot/uPlot.iife.min app live charts shapes runs run compare clusters report start)
   list(TRANSFORM names REPLACE "(.+)" "${assets}/\\1.js" OUTPUT_VARIABLE scripts)
-  set(sheets ${assets}/uplot/uPlot.min.css ${assets}/app.css)
+  set(names uplot/uPlot.min base controls tables run pictures)
+  list(TRANSFORM names REPLACE "(.+)" "${assets}/\\1.css" OUTPUT_VARIABLE sheets)
 
   # uPlot is what its authors published.
   file(STRINGS ${assets}/uplot/SHA256SUMS sums)
