@@ -512,6 +512,15 @@ def test_diff(act):
     assert not [d for d in found if d[0] == "configuration" and d[1].startswith("run.")], found
 
 
+def test_a_run_and_its_repetition_differ_in_nothing(act):
+    """What the first command said of the run holds for both."""
+    words = ("-n", 2, "-p", "multi_process: false", "-p", "hang: 1h", "-p", "retry: 1", "-p", "sleep_if_fail: true")
+    first = act.finish("true", before=words)
+    again = act.run("resubmit", first).out.strip()
+    act.run("wait", again)
+    assert differences(act, first, again) == []
+
+
 def test_diff_shows_hunks(act):
     """As difflib does; of many lines the first, and of very many none."""
     texts = [[f"line {n}\n" for n in range(60)] for _ in range(2)]

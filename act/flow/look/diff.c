@@ -196,9 +196,14 @@ static const char *const apart[] = {
     "started_per_node",
 };
 
-/* The keys of the configuration that run.json has as "setup", too, where a repeated run may have those of the first. */
-static const char *const set_up[] = {"modules", "modules_purge", "conda",        "venv",
-                                     "setup",   "setup_rank",    "setup_timeout"};
+/* The keys of the configuration that run.json has as members of its own, too, as the size in "nodes": a repeated run has
+ * those of the first one, while its configuration is that of today. */
+static const char *const own_members[] = {
+    "num_gpu",    "elastic_num_gpu", "multi_process", "gpu_per_node",  "process_count_per_node",
+    "modules",    "modules_purge",   "conda",         "venv",          "setup",
+    "setup_rank", "setup_timeout",   "environment",   "hang",          "hang_gpus",
+    "retry",      "compile_args",    "mount",         "sleep_if_fail", "sleep_if_succeed",
+};
 
 /* "a.b" and so on; of a list of things with names, those. */
 static void diff_flatten(const char *before, const char *name, json_t *value, struct items *out)
@@ -230,8 +235,8 @@ static void list_configuration(const struct run_spec *spec, struct items *out)
         json_object_del(json, apart[i]);
     json_object_del(json, "config");
     json_object_del(config, "env");
-    for (size_t i = 0; i < sizeof(set_up) / sizeof(set_up[0]); i++)
-        json_object_del(config, set_up[i]);
+    for (size_t i = 0; i < sizeof(own_members) / sizeof(own_members[0]); i++)
+        json_object_del(config, own_members[i]);
     json_object_foreach(config, key, value) diff_flatten("", key, value, out);
     json_object_foreach(json, key, value) diff_flatten("run", key, value, out);
 }
