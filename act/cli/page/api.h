@@ -16,16 +16,10 @@ json_t *api_number_json(double value);
 
 /* ---- api_runs.c */
 
-/* Returns why a run failed, in a few words: by the rules (NULL: none are known) if the agent knows the class. */
-json_t *api_why_json(const struct flow_run *run, const struct diagnose *rules);
-/* Returns the row of a run in a list. note: as of flow_read_notes(), may be NULL; keys: of small curves, NULL: none. */
+/* Returns the row of a run in a list. note: as of flow_read_notes(), may be NULL; keys: of small curves, NULL: none;
+ * rules: by which the class of a failure has a title, NULL: none are known. */
 json_t *api_row_json(const struct flow_run *run, const json_t *note, const struct act_strv *keys,
                      const struct diagnose *rules);
-
-/* ---- api_run.c */
-
-/* Returns all that is known of one run, as api/run answers. */
-json_t *api_report_json(const struct flow_report *report);
 
 /* ---- api_log.c: pieces of logs */
 
@@ -40,7 +34,5 @@ json_t *api_text_json(const char *bytes, size_t len);
 /* Adds the curve of each of the keys (none: of all), at most points points each (at least 2), to a list. */
 void api_add_series(const struct flow_run *run, struct numbers *numbers, const struct act_strv *keys, size_t points,
                     json_t *list);
-/* Adds what the nodes of a report used, at most points points each, to a list. */
-void api_add_use(struct flow_report *report, size_t points, json_t *list);
 
 #endif

@@ -187,7 +187,7 @@ static json_t *gpu_hours_json(const struct flow_run *run)
     return elapsed_s < 0 ? json_null() : json_real((double)elapsed_s * (double)cli_gpus(run) / SECONDS_OF_AN_HOUR);
 }
 
-json_t *api_report_json(const struct flow_report *r)
+static json_t *api_run_report_json(const struct flow_report *r)
 {
     const struct flow_run *run = r->run;
     json_t *row = api_row_json(run, NULL, NULL, NULL), *why = api_run_why_json(r);
@@ -235,7 +235,7 @@ int page_make_api_run(struct page_job *job, struct act_error *err)
     rc = flow_report(&job->cli->flow, &runs.v[0], -1, NULL, &report, err);
     job->refresh_s = page_is_one_active(&runs) ? PAGE_REFRESH_S : 0;
     if (rc == 0)
-        job->json = api_report_json(&report);
+        job->json = api_run_report_json(&report);
     flow_report_release(&report);
     return rc;
 }

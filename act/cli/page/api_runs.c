@@ -21,7 +21,8 @@ enum { DEFAULT_MAX = 200, MOST = 1000, WHY_BYTES = 100, KEYS_SHOWN = 32, SPARKS 
 
 /* ---- a row */
 
-json_t *api_why_json(const struct flow_run *run, const struct diagnose *rules)
+/* Returns why a run failed, in a few words: by the rules (NULL: none are known) if the agent knows the class. */
+static json_t *api_runs_why_json(const struct flow_run *run, const struct diagnose *rules)
 {
     const struct run_status *s = &run->status;
     const struct diagnose_rule *rule = rules && *s->class ? diagnose_find(rules, s->class) : NULL;
@@ -70,7 +71,7 @@ json_t *api_row_json(const struct flow_run *run, const json_t *note, const struc
     json_object_set_new(json, "command_line", cli_text_json(run->row.command));
     json_object_set_new(json, "created_s", cli_count_json(run->row.created_unix_s));
     json_object_set_new(json, "elapsed_s", cli_count_json(cli_elapsed_s(&run->status)));
-    json_object_set_new(json, "why", failed && json_is_string(why) ? json_incref(why) : api_why_json(run, rules));
+    json_object_set_new(json, "why", failed && json_is_string(why) ? json_incref(why) : api_runs_why_json(run, rules));
     json_object_set_new(json, "sweep", cli_text_json(sweep));
     json_object_set_new(json, "gpus", json_integer(cli_gpus(run)));
     json_object_set_new(json, "gpu_busy", runs && json_is_number(busy) ? json_incref(busy) : json_null());

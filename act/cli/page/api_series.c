@@ -124,7 +124,7 @@ static void add_use_curve(const char *id, struct flow_node_use *node, const stru
                                     "label", label, "chart", use->chart, "unit", use->unit, "x", x, "y", y));
 }
 
-void api_add_use(struct flow_report *report, size_t points, json_t *list)
+static void api_series_add_use(struct flow_report *report, size_t points, json_t *list)
 {
     for (size_t i = 0; i < report->n_nodes; i++) {
         struct flow_node_use *node = &report->nodes[i];
@@ -166,7 +166,7 @@ static int api_series_read_use(const struct page_job *job, const struct flow_run
         struct flow_report report;
         rc = flow_report_use(&job->cli->flow, &runs->v[i], &report, err);
         if (rc == 0)
-            api_add_use(&report, points, list);
+            api_series_add_use(&report, points, list);
         flow_report_release(&report);
     }
     return rc;

@@ -19,15 +19,14 @@ static bool page_is_live(const struct page_job *job)
 int page_make_table(struct page_job *job, struct act_error *err)
 {
     struct cli *cli = job->cli;
-    struct page_filter filter = {.cluster = cli->options.cluster, .tags = &cli->options.tags, .max = DEFAULT_MAX};
-    struct flow_table table = {.cluster = cli->options.cluster};
+    struct page_filter filter = {.cluster = cli->options.cluster, .tags = &cli->options.tags};
+    struct flow_table table = {.cluster = cli->options.cluster, .max = DEFAULT_MAX};
     ACT_AUTOFREE char *query = page_asked_query(job);
     ACT_AUTO(flow_runs) runs = {0};
 
     int rc = page_asked_labels(job, &table.labels, err);
     if (rc == 0)
-        rc = page_asked_number(job, "max", 0, INT32_MAX, &filter.max, err);
-    table.max = filter.max;
+        rc = page_asked_number(job, "max", 0, INT32_MAX, &table.max, err);
     filter.name = cli->options.name;
     if (rc == 0)
         rc = flow_list_runs(&cli->flow, &table, &runs, err);

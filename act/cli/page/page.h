@@ -29,11 +29,15 @@ struct page_live {
 void page_write(struct flow_report *reports, size_t n, const struct page_leaders *leaders, const struct page_live *live,
                 struct act_buf *out);
 
+/* Makes the chart of one key of several runs; the runs without it have no curve. curves has room for n, and must
+ * live as long as the chart. out->n 0: none has it. Each curve gets at most points points. */
+void page_key_chart(struct numbers *const *numbers, const struct flow_run *const *runs, size_t n, const char *key,
+                    size_t points, struct draw_curve *curves, struct draw_chart *out);
+
 /* Which runs a table shows; not owned. */
 struct page_filter {
     const char *cluster, *name; /* NULL: all */
     const struct act_strv *tags;
-    int64_t max; /* 0: all */
 };
 /* Appends the page of a table of runs. */
 void page_runs(const struct flow_runs *runs, const struct page_filter *filter, const struct page_live *live,
@@ -80,10 +84,5 @@ void page_add_short(struct act_buf *out, const char *before, const char *text, c
 const char *page_script(void);
 /* Returns the sheet of all pages. New string. */
 char *page_sheet(void);
-
-/* Makes the chart of one key of several runs; the runs without it have no curve. curves has room for n, and must
- * live as long as the chart. out->n 0: none has it. Each curve gets at most points points. */
-void page_key_chart(struct numbers *const *numbers, const struct flow_run *const *runs, size_t n, const char *key,
-                    size_t points, struct draw_curve *curves, struct draw_chart *out);
 
 #endif

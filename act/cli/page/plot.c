@@ -112,7 +112,6 @@ static void cmd_plot_make(const struct cli *cli, struct plot *p, const char *key
 
 static int cmd_plot_print(const struct cli *cli, const struct plot *p, struct act_error *err)
 {
-
     cli_buffer_stdout();
     if (cli->options.json)
         return cmd_plot_print_json(p, err);

@@ -74,11 +74,6 @@ function plainText(text) {
   return new TextDecoder().decode(Uint8Array.from(atob(text?.base64 ?? ""), (c) => c.charCodeAt(0)));
 }
 
-/* Words as a shell takes them. */
-function shellText(words) {
-  return words.map((w) => (/^[\w@%+=:,./-]+$/.test(w) ? w : `'${w.replaceAll("'", "'\\''")}'`)).join(" ");
-}
-
 /* Numbers of which more is better; of all others, less. */
 const HIGH_BEST =
   /^(acc|auc|bleu|f1|iou|map|mrr|psnr|(accuracy|precision|recall|reward|rouge|score|throughput)[a-z0-9]*)$/;
