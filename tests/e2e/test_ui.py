@@ -139,6 +139,8 @@ def test_a_run_that_goes_on(act):
         assert status == 200 and headers["Refresh"] is None and 'http-equiv="refresh"' in text
         assert text == page.source, "the same one, not made again"
         assert 'http-equiv="refresh"' not in ui.page(f"run?id={run}&live=0").source
+        for path in ("run", "compare"):
+            assert ("href", f"?id={run}&live=0") in ui.page(f"{path}?id={run}").attributes, "it leads to the same page"
         (act.scratch / "more").touch()
         act.until(lambda: "grown" in ui.page(f"run?id={run}").text, "the page has what the log has")
         (act.scratch / "stop").touch()

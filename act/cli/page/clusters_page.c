@@ -33,7 +33,7 @@ void page_clusters(const json_t *clusters, const struct page_live *live, struct 
     json_t *row;
 
     page_begin(&(struct page_head){.kind = PAGE_CLUSTERS, .title = "Clusters"}, out);
-    page_add_live(live, false, out);
+    page_add_live(live, out);
     act_buf_adds(
         out,
         "<h1>Clusters</h1>\n<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"clusters\">\n"

@@ -68,7 +68,7 @@ struct page_head {
 void page_begin(const struct page_head *head, struct act_buf *out);
 void page_end(struct act_buf *out);
 /* Appends the lines at the top of a page of 'a ui'; live NULL: none. */
-void page_add_live(const struct page_live *live, bool is_table, struct act_buf *out);
+void page_add_live(const struct page_live *live, struct act_buf *out);
 /* Appends the name of a state, which the sheet gives its colour and shape. */
 void page_add_state(struct act_buf *out, enum run_state state);
 /* Adds a value to the query of a URL; NULL: none. Not yet HTML: draw_escaped(). */

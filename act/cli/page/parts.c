@@ -117,24 +117,14 @@ static void page_parts_add_said(const struct act_strv *said, struct act_buf *out
     act_buf_adds(out, "</div>\n");
 }
 
-static void page_parts_add_link(struct act_buf *out, const char *path, const char *query, const char *more,
-                                const char *text)
+void page_add_live(const struct page_live *live, struct act_buf *out)
 {
-    act_buf_addf(out, "<a href=\"%s?", path);
-    draw_escaped(out, query);
-    act_buf_addf(out, "%s%s\">%s</a>\n", *query && *more ? "&amp;" : "", more, text);
-}
-
-void page_add_live(const struct page_live *live, bool is_table, struct act_buf *out)
-{
-    const char *path = is_table ? "./" : "run";
-
     if (!live)
         return;
     if (live->changes) {
         act_buf_addf(out, "<p class=\"bar dim\">Refreshes every %d s.\n", PAGE_REFRESH_S);
-        page_parts_add_link(out, path, live->query, "live=0", "Pause");
-        act_buf_adds(out, "</p>\n");
+        page_add_text(out, "<a href=\"?", live->query, *live->query ? "&amp;" : "");
+        act_buf_adds(out, "live=0\">Pause</a>\n</p>\n");
     }
     page_parts_add_said(live->said, out);
 }

@@ -606,7 +606,7 @@ void page_write(struct flow_report *reports, size_t n, const struct page_leaders
                                    .title = title,
                                    .refresh_s = live && live->changes ? PAGE_REFRESH_S : 0},
                out);
-    page_add_live(live, false, out);
+    page_add_live(live, out);
     if (n > 1)
         act_buf_addf(out, "<h1>%zu runs</h1>\n", n);
     if (leaders)

@@ -134,7 +134,7 @@ void page_runs(const struct flow_runs *runs, const struct page_filter *filter, c
 {
     page_begin(&(struct page_head){.kind = PAGE_RUNS, .title = "Runs", .refresh_s = live->changes ? PAGE_REFRESH_S : 0},
                out);
-    page_add_live(live, true, out);
+    page_add_live(live, out);
     act_buf_adds(out, "<h1>Runs</h1>\n");
     add_filter(out, filter);
     page_runs_add_count(out, runs, filter);
