@@ -62,7 +62,13 @@ int flow_spec_of_row(const struct ledger_run *row, struct run_spec *out, struct 
     int rc = row->spec ? codec_json_parse(row->spec, strlen(row->spec), row->id, &json, err) : 0;
 
     *out = (struct run_spec){0};
-    return rc == 0 && json ? run_spec_from_json(json, out, err) : rc;
+    if (rc == 0 && json)
+        rc = run_spec_from_json(json, out, err);
+    if (rc < 0) {
+        run_spec_release(out);
+        *out = (struct run_spec){0};
+    }
+    return rc;
 }
 
 void flow_run_release(struct flow_run *run)

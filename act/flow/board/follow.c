@@ -56,10 +56,7 @@ struct board_follow *board_follow_new(struct flow *flow, const char *id)
         board_follow_free(f);
         return NULL;
     }
-    if (flow_load_spec(&f->run, &ignored) < 0) { /* of a damaged row how many ranks there are is not known */
-        run_spec_release(&f->run.spec);
-        f->run.spec = (struct run_spec){0};
-    }
+    (void)!flow_load_spec(&f->run, &ignored); /* of a damaged row how many ranks there are is not known */
     return f;
 }
 

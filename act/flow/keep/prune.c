@@ -650,17 +650,6 @@ static bool prune_has(const struct flow_prune *p, const char *id)
     return false;
 }
 
-/* Loads the specification of a run, of which the record may be damaged. */
-static void load_if_sound(struct flow_run *run)
-{
-    struct act_error ignored;
-
-    if (flow_load_spec(run, &ignored) < 0) {
-        run_spec_release(&run->spec);
-        run->spec = (struct run_spec){0};
-    }
-}
-
 /* err says why its place cannot be reached. */
 static int take_unreached(struct flow_prune *p, struct flow_run *run, struct act_error *err)
 {
@@ -709,13 +698,14 @@ int flow_remove_find(struct flow *flow, const char *piece, struct flow_prune *p,
 {
     ACT_AUTO(flow_run) known = {0}, run = {0};
     struct flow_pruned measured;
+    struct act_error ignored;
     bool others = false;
     int rc = flow_find_row(flow, piece, true, &known, err);
 
     if (rc < 0 || prune_has(p, known.row.id))
         return rc;
     if (flow_find_run(flow, known.row.id, &run, err) < 0) {
-        load_if_sound(&known);
+        (void)!flow_load_spec(&known, &ignored); /* its record may be damaged */
         return take_unreached(p, &known, err);
     }
     const char *id = run.row.id;

@@ -185,12 +185,9 @@ static void load_spec(struct flow_run *run)
 {
     struct act_error err;
 
-    if (flow_load_spec(run, &err) == 0)
-        return;
-    act_warn("the ledger's row of run '%s' is damaged, and only a part of it is shown: %s", run->row.id,
-             act_error_text(&err));
-    run_spec_release(&run->spec);
-    run->spec = (struct run_spec){0};
+    if (flow_load_spec(run, &err) < 0)
+        act_warn("the ledger's row of run '%s' is damaged, and only a part of it is shown: %s", run->row.id,
+                 act_error_text(&err));
 }
 
 /* Fills in the specifications that rows lack, without one member (NULL: none). */

@@ -45,7 +45,7 @@ int flow_store_changes(struct flow *flow, struct flow_run *runs, size_t n, struc
 /* Asks the ranks of a failed run which of them failed first, where the service does not tell. A table, which shows many
  * runs, does not do that. */
 int flow_ask_ranks(struct flow *flow, struct flow_run *run, struct act_error *err) ACT_NODISCARD;
-/* Fills in a run's specification from its row. */
+/* Fills in a run's specification from its row; of a damaged row it is {0}. */
 int flow_load_spec(struct flow_run *run, struct act_error *err) ACT_NODISCARD;
 /* Frees the specification, and the text that it was read from. */
 void flow_drop_spec(struct flow_run *run);

@@ -2,7 +2,7 @@
  * the site. */
 #include <string.h>
 
-#include "base/clock.h"
+#include "auth/services.h"
 #include "base/log.h"
 #include "codec/fields.h"
 #include "codec/json.h"
@@ -10,24 +10,20 @@
 
 /* ---- one machine ---- */
 
-/* A machine that could not be reached is not tried again at once: whoever goes through many things of it would wait as
- * many times. What ssh wants to ask for may be asked for. */
+/* Connects if necessary. A machine for which ssh wants to ask the user is not away: it may be asked for at once. */
 static int hosts_connect(struct hosts *s, struct hosts_host *h, bool may_ask, struct act_error *err)
 {
-    enum { AGAIN_MS = 20000 };
     const struct site_options options = {
         .login = h->login, .root = s->root, .only_look = s->only_look, .never_asks = !may_ask};
 
     if (h->site)
         return 0;
-    if (h->away_ms && act_now_monotonic_ms() - h->away_ms < AGAIN_MS) {
-        *err = h->away;
-        return -(int)err->code;
-    }
-    int rc = site_open(&options, &h->site, err);
-    h->away_ms = rc < 0 && rc != -ACT_DENIED ? act_now_monotonic_ms() : 0;
-    if (h->away_ms)
-        h->away = *err;
+    int rc = services_check_away(s->base.services, h->login, err);
+    if (rc < 0)
+        return rc;
+    rc = site_open(&options, &h->site, err);
+    if (rc < 0 && rc != -ACT_DENIED)
+        services_note_away(s->base.services, h->login, err);
     return rc;
 }
 

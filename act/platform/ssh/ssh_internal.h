@@ -23,9 +23,7 @@ struct hosts_facts {
 
 struct hosts_host {
     char *login;
-    struct site *site; /* opened on first use */
-    int64_t away_ms;   /* monotonic: when it could not be reached, away says why; 0: it could */
-    struct act_error away;
+    struct site *site;    /* opened on first use */
     int rc;               /* of the last hosts_each() */
     struct act_error err; /* if that failed */
     bool is_told;         /* the user knows of it */
