@@ -54,7 +54,6 @@ class Act:
             "ACT_TRUSTED_PROJECTS": "*",  # test_trust.py does without
             "AZURE_POD_IDENTITY_AUTHORITY_HOST": "http://127.0.0.1:9",  # not this machine's own: nobody listens there
             "ASAN_OPTIONS": "detect_leaks=1",
-            "UBSAN_OPTIONS": "print_stacktrace=1",
         }
         for folder in (self.project / "aux_data/aml", self.project / "aux_data/configs", scratch / "home"):
             folder.mkdir(parents=True)
