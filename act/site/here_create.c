@@ -132,8 +132,7 @@ static int make_filling(struct site *site, const char *id, struct here_filling *
     *out = (struct here_filling){.lock_fd = -1};
     if (rc < 0)
         return rc;
-    if (here_clear(site, false, NULL, &ignored) < 0)
-        (void)ignored; /* the next one tries again */
+    (void)!here_clear(site, false, NULL, &ignored); /* the next one tries again */
     rc = here_fill(site, id, out, err);
     if (rc == 0 && mkdir(out->path, 0700) < 0)
         rc = act_error_errno(err, errno, "cannot make the folder '%s'", out->path);
@@ -165,8 +164,7 @@ static int fill_and_publish(struct site *site, const struct site_new *run, const
         rc = here_create_publish(f.path, dir, out_existed, err);
     if (made && (rc < 0 || *out_existed)) {
         struct act_error ignored;
-        if (act_remove_tree(f.path, &ignored) < 0)
-            (void)ignored; /* it will be removed as left over */
+        (void)!act_remove_tree(f.path, &ignored); /* it will be removed as left over */
     }
     here_filling_release(&f);
     return rc;

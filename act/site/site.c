@@ -80,8 +80,7 @@ int site_do_all(struct site *site, size_t n, int (*act)(void *arg, size_t i, str
     for (size_t i = 0; i < n && rc == 0; i++) {
         if (asked < n && asked < i + SITE_AHEAD_MOST && site_ahead(site)) {
             for (; asked < n && asked < i + SITE_AHEAD_MOST; asked++)
-                if (act(arg, asked, &ignored) == 0)
-                    (void)ignored; /* it needed no request */
+                (void)!act(arg, asked, &ignored); /* what became of it is not known yet */
             site_ahead_end(site);
         }
         rc = act(arg, i, err);

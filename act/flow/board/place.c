@@ -251,8 +251,7 @@ static int board_place_ask_ahead(struct asker *a, struct act_error *err)
 
     if (rc <= 0)
         return rc;
-    if (ask_load(a, &ignored) < 0)
-        (void)ignored; /* it is not known yet */
+    (void)!ask_load(a, &ignored); /* it is not known yet */
     list_followed(a, &ids);
     for (size_t i = 0; i < ids.n; i++)
         if (board_place_status_of(a, ids.v[i], &status) && status.state == RUN_RUNNING &&

@@ -161,8 +161,7 @@ static bool prune_measure_ahead(struct flow *flow, const struct flow_run *run)
         rc = platform_ahead(platform, &ignored);
     if (rc <= 0)
         return rc == 0;
-    if (platform_size(platform, run->row.id, &bytes, &others, &ignored) < 0)
-        (void)ignored; /* it is not known yet */
+    (void)!platform_size(platform, run->row.id, &bytes, &others, &ignored); /* it is not known yet */
     platform_ahead_end(platform);
     return true;
 }
@@ -273,15 +272,10 @@ static void ask_again(struct flow_prune *p)
 
 /* ---- packages */
 
-static int prune_compare_text(const void *text, const void *element)
-{
-    return strcmp(text, *(char *const *)element);
-}
-
 /* Tells whether a sorted list has this text. */
 static bool prune_holds(const struct act_strv *sorted, const char *text)
 {
-    return sorted->n && bsearch(text, sorted->v, sorted->n, sizeof(*sorted->v), prune_compare_text);
+    return sorted->n && bsearch(&text, sorted->v, sorted->n, sizeof(*sorted->v), act_by_text);
 }
 
 static void prune_note_going(struct flow_prune *p)
@@ -358,7 +352,7 @@ static int sweep_packages(struct platform *platform, struct flow_prune *p, bool 
 /* Asks ahead what else is left at a place, where each question is a round trip. */
 static int sweep_measure_ahead(struct platform *platform, const struct flow_prune *p, struct act_error *err)
 {
-    struct platform_packages packages;
+    struct platform_packages packages = {0};
     struct platform_kept kept;
     struct act_error ignored;
     bool busy;
@@ -366,11 +360,11 @@ static int sweep_measure_ahead(struct platform *platform, const struct flow_prun
 
     if (rc <= 0)
         return rc;
-    if (platform_clear(platform, true, &kept, &ignored) < 0 &&
-        platform_remove_agents(platform, p->older_s, true, &kept, &busy, &ignored) < 0 &&
-        platform_remove_environments(platform, p->older_s, true, &kept, &ignored) < 0 &&
-        platform_unused_packages(platform, p->older_s, &p->going, &packages, &ignored) == 0)
-        platform_packages_release(&packages);
+    (void)!platform_clear(platform, true, &kept, &ignored); /* it is not known yet */
+    (void)!platform_remove_agents(platform, p->older_s, true, &kept, &busy, &ignored);
+    (void)!platform_remove_environments(platform, p->older_s, true, &kept, &ignored);
+    (void)!platform_unused_packages(platform, p->older_s, &p->going, &packages, &ignored);
+    platform_packages_release(&packages);
     platform_ahead_end(platform);
     return 0;
 }
@@ -600,8 +594,7 @@ static void remove_ahead(const struct flow_pruned *v, size_t n)
             return;
         if (rc == 0)
             continue;
-        if (platform_remove(v[i].platform, v[i].run.row.id, &ignored) < 0)
-            (void)ignored; /* it is not known yet */
+        (void)!platform_remove(v[i].platform, v[i].run.row.id, &ignored); /* it is not known yet */
         platform_ahead_end(v[i].platform);
     }
 }

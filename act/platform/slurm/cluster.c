@@ -141,8 +141,7 @@ static void slurm_cluster_ask_ahead(struct slurm *s, const char *const *const *p
         return;
     for (size_t i = 0; i < n; i++) {
         ACT_AUTOFREE char *text = NULL;
-        if (slurm_run(s, programs[i], &text, &ignored) < 0)
-            (void)ignored; /* it is not known yet */
+        (void)!slurm_run(s, programs[i], &text, &ignored); /* it is not known yet */
     }
     site_ahead_end(site);
 }
@@ -204,8 +203,7 @@ static int slurm_spec_ahead(struct platform *p, const char *id, struct act_error
 
     if (rc <= 0)
         return rc;
-    if (slurm_spec(p, id, &spec, &ignored) < 0)
-        (void)ignored; /* it is not known yet */
+    (void)!slurm_spec(p, id, &spec, &ignored); /* it is not known yet */
     platform_ahead_end(p);
     return 0;
 }

@@ -233,8 +233,8 @@ static void look_ahead(struct look *l)
 
     if (!site_ahead(l->site))
         return;
-    if (site_states(l->site, l->ids, l->n, l->states, &ignored) < 0 && ask_queue(l->s, &queue, &ignored) < 0)
-        (void)ignored; /* they are not known yet */
+    (void)!site_states(l->site, l->ids, l->n, l->states, &ignored); /* they are not known yet */
+    (void)!ask_queue(l->s, &queue, &ignored);
     site_ahead_end(l->site);
 }
 

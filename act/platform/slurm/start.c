@@ -320,8 +320,7 @@ static void slurm_start_ask_for_agent(struct slurm *s)
 
     if (slurm_site(s, &site, &ignored) < 0 || site_is_bare(site) || !site_ahead(site))
         return;
-    if (site_agent(site, &path, &ignored) < 0)
-        (void)ignored; /* it is not known yet */
+    (void)!site_agent(site, &path, &ignored); /* it is not known yet */
     site_ahead_end(site);
 }
 
