@@ -24,8 +24,9 @@ def start(act, *before, words=("sleep", "1000")):
 
 def goes_on(act, run):
     """Nothing was done: the old run runs, and no other one is there."""
-    alive = [r["id"] for r in act.run("q", "--json").json["runs"] if r["state"] in ("Running", "Queued")]
-    assert alive == [run] and act.state(run) == "Running"
+    rows = act.run("q", "--json").json["runs"]
+    assert [r["id"] for r in rows if r["state"] in ("Running", "Queued")] == [run], rows
+    assert act.state(run) == "Running"
 
 
 def refuses(act, run, *words, status=None, match="", **options):
