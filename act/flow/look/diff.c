@@ -196,8 +196,8 @@ static const char *const apart[] = {
     "started_per_node",
 };
 
-/* The keys of the configuration that run.json has as members of its own, too, as the size in "nodes": a repeated run has
- * those of the first one, while its configuration is that of today. */
+/* The keys of the configuration that run.json has as members of its own, too, as the size in "nodes": a repeated run
+ * has those of the first one, while its configuration is that of today. */
 static const char *const own_members[] = {
     "num_gpu",    "elastic_num_gpu", "multi_process", "gpu_per_node",  "process_count_per_node",
     "modules",    "modules_purge",   "conda",         "venv",          "setup",
