@@ -59,8 +59,8 @@ function(act_module name)
       target_link_libraries(${target} ${scope} ${needed})
     endforeach()
     target_link_libraries(${target} PRIVATE act_flags)
-    if(suffix) # one Secret of Kubernetes, of 1 MiB, holds the agent: line numbers are enough
-      target_compile_options(${target} PRIVATE $<$<CONFIG:Debug>:-g1>)
+    if(suffix) # one Secret of Kubernetes, of 1 MiB, holds the agent: it is built for size
+      target_compile_options(${target} PRIVATE $<$<CONFIG:Debug>:-g1> $<$<CONFIG:Release>:-Os>)
     else()
       target_link_libraries(${target} PUBLIC act_sanitize)
     endif()

@@ -138,12 +138,15 @@ void act_md5_done(struct act_md5 *h, char out[ACT_MD5_BASE64])
 void act_sha1_base64(const void *data, size_t len, char out[ACT_SHA1_BASE64])
 {
     uint8_t digest[SHA_DIGEST_LENGTH];
+    SHA_CTX sha1;
 
-    SHA1(data, len, digest);
+    SHA1_Init(&sha1);
+    SHA1_Update(&sha1, data, len);
+    SHA1_Final(digest, &sha1);
     EVP_EncodeBlock((unsigned char *)out, digest, sizeof(digest));
 }
 
-/* SHA256() goes through EVP, too. */
+/* SHA1() and SHA256() go through EVP, too. */
 static void sha256_of_bytes(const uint8_t *data, size_t len, uint8_t digest[SHA256_DIGEST_LENGTH])
 {
     struct act_sha256 h;
