@@ -51,6 +51,17 @@ export function takeFault(faults, method, text, matched = () => {}) {
     return undefined;
 }
 
+/** Waits until as many requests are there as the fault wants together. */
+export function gather(fault) {
+    fault.gathered ??= [];
+    return new Promise((goOn) => {
+        fault.gathered.push(goOn);
+        if (fault.gathered.length === fault.together) {
+            fault.gathered.forEach((each) => each());
+        }
+    });
+}
+
 /** So many bytes of a log, in lines that differ, so that a piece at a wrong place is seen. */
 export function filler(size) {
     const line = (n) => `line ${String(n).padStart(10, "0")} of a long log ................................\n`;

@@ -335,20 +335,32 @@ static void refuse_call(void *arg)
                               t->call->what, shown, t->arm->endpoint));
 }
 
-int arm_do(struct arm *arm, struct arm_call *call, struct act_error *err)
+static void arm_begin(struct arm *arm, struct arm_call *call, bool *finished)
 {
     struct arm_try *t = act_calloc(1, sizeof(*t));
     ACT_AUTOFREE char *url = whole_url(arm, call);
-    bool finished = false;
 
-    *t =
-        (struct arm_try){.arm = arm, .call = call, .what = act_sprintf("cannot %s", call->what), .finished = &finished};
+    *t = (struct arm_try){.arm = arm, .call = call, .what = act_sprintf("cannot %s", call->what), .finished = finished};
     call->retry_after_ms = -1;
     if (is_trusted(arm, url))
         ask_for_token(t);
     else
         engine_timer(http_engine(arm->http), 0, refuse_call, t);
-    engine_run(http_engine(arm->http), &finished);
+}
+
+void arm_do_all(struct arm *arm, struct arm_call *calls, size_t n)
+{
+    ACT_AUTOFREE bool *finished = act_calloc(n + 1, sizeof(*finished));
+
+    for (size_t i = 0; i < n; i++)
+        arm_begin(arm, &calls[i], &finished[i]);
+    for (size_t i = 0; i < n; i++)
+        engine_run(http_engine(arm->http), &finished[i]);
+}
+
+int arm_do(struct arm *arm, struct arm_call *call, struct act_error *err)
+{
+    arm_do_all(arm, call, 1);
     if (call->rc < 0 && err)
         *err = call->error;
     return call->rc;

@@ -84,6 +84,8 @@ struct arm_call {
 };
 /* Sends call, and runs the engine until the response is there. */
 int arm_do(struct arm *arm, struct arm_call *call, struct act_error *err) ACT_NODISCARD;
+/* Sends n calls at once, and runs the engine until all responses are there: rc and error of each say how it went. */
+void arm_do_all(struct arm *arm, struct arm_call *calls, size_t n);
 void arm_call_release(struct arm_call *call);
 
 /* Gets one resource; *out is a new reference. */

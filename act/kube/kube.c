@@ -445,14 +445,22 @@ void kube_stream_release(struct kube_stream *stream)
     *stream = (struct kube_stream){0};
 }
 
+void kube_do_all(struct kube *kube, struct kube_call *const *calls, size_t n)
+{
+    ACT_AUTOFREE bool *finished = act_calloc(n + 1, sizeof(*finished));
+
+    for (size_t i = 0; i < n; i++) {
+        struct kube_try *t = kube_try_new(kube, calls[i]->what);
+        t->call = calls[i];
+        t->finished = &finished[i];
+    }
+    for (size_t i = 0; i < n; i++)
+        engine_run(http_engine(kube->http), &finished[i]);
+}
+
 int kube_do(struct kube *kube, struct kube_call *call, struct act_error *err)
 {
-    struct kube_try *t = kube_try_new(kube, call->what);
-    bool finished = false;
-
-    t->call = call;
-    t->finished = &finished;
-    engine_run(http_engine(kube->http), &finished);
+    kube_do_all(kube, &call, 1);
     if (call->rc < 0 && err)
         *err = call->error;
     return call->rc;

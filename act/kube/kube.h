@@ -15,7 +15,7 @@
  * err->http_status is set, and err->service_code is the Status' reason ("AlreadyExists"), "NoSuchApi" where the server
  * does not know the group or version at all, or one of the KUBE_... below.
  *
- * All runs on the loop of http; kube_do(), kube_get(), kube_each(), kube_watch_items() and kube_may() run it
+ * All runs on the loop of http; kube_do(), kube_do_all(), kube_get(), kube_each(), kube_watch_items() and kube_may() run it
  * themselves.
  *
  * Source: kubernetes.io/docs/reference/using-api/api-concepts, reference/config-api/kubeconfig.v1 and
@@ -97,6 +97,8 @@ struct kube_call {
 };
 /* Sends the request, and runs the engine until the response is there. */
 int kube_do(struct kube *kube, struct kube_call *call, struct act_error *err) ACT_NODISCARD;
+/* Sends n requests at once, and runs the engine until all responses are there: rc and error of each say how it went. */
+void kube_do_all(struct kube *kube, struct kube_call *const *calls, size_t n);
 void kube_call_release(struct kube_call *call);
 
 /* Sends the request as kube_do() does, and releases it. *out (may be NULL) is the response, a new reference, or

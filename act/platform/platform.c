@@ -223,12 +223,6 @@ bool platform_watch(struct platform *p, bool *news)
     return p->row->runs.watch ? p->row->runs.watch(p, news) : true;
 }
 
-static void abort_each(struct platform *p, struct platform_end *ends, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        ends[i].rc = p->row->runs.abort(p, ends[i].id, &ends[i].was_final, &ends[i].err);
-}
-
 int platform_abort(struct platform *p, const char *id, bool *out_was_final, struct act_error *err)
 {
     struct platform_end end = {.id = id};
@@ -242,13 +236,12 @@ int platform_abort(struct platform *p, const char *id, bool *out_was_final, stru
 
 bool platform_awaits_ends(const struct platform *p)
 {
-    return p->row->runs.abort_all;
+    return p->row->runs.abort_waits;
 }
 
 /* What has no valid id is passed over. */
 void platform_abort_all(struct platform *p, struct platform_end *ends, size_t n)
 {
-    void (*abort)(struct platform *, struct platform_end *, size_t) = p->row->runs.abort_all ?: abort_each;
     ACT_AUTOFREE struct platform_end *valid = act_calloc(n + 1, sizeof(*valid));
     size_t n_valid = 0;
 
@@ -259,7 +252,7 @@ void platform_abort_all(struct platform *p, struct platform_end *ends, size_t n)
             valid[n_valid++] = ends[i];
     }
     if (n_valid > 0)
-        abort(p, valid, n_valid);
+        p->row->runs.abort(p, valid, n_valid);
     for (size_t i = 0, at = 0; i < n; i++)
         if (ends[i].rc == 0)
             ends[i] = valid[at++];

@@ -189,13 +189,13 @@ struct platform_runs_ops {
      * keeps up by itself, while the loop runs, with whatever status() and the logs of its runs ask for, and sets *news
      * when that is new; news NULL: nobody wants to know any more. May be NULL: it has to be asked again and again. */
     bool (*watch)(struct platform *p, bool *news);
-    /* Cancels a run, and returns when it has ended or the platform has accepted the request. If it has ended already:
-     * success, with *out_was_final true. */
-    int (*abort)(struct platform *p, const char *id, bool *out_was_final, struct act_error *err);
-    /* In the place of abort(), where ending a run takes a while: cancels all of them, and tells all to end before it
-     * waits for any. Their ids may be those of runs. Sets all but the id of each end. It needs nothing that platforms
-     * share (loop, HTTP, tokens): several may be at it at once. */
-    void (*abort_all)(struct platform *p, struct platform_end *ends, size_t n);
+    /* Cancels n runs, and returns when they have ended or the platform has accepted the requests; it tells all to end
+     * before it waits for any. Their ids may be those of runs. Sets all but the id of each end: one that had ended
+     * already is a success, with was_final. */
+    void (*abort)(struct platform *p, struct platform_end *ends, size_t n);
+    /* abort() waits until they have ended. It needs nothing that platforms share (loop, HTTP, tokens): several may be
+     * at it at once. */
+    bool abort_waits;
     /* Changes the number of nodes of an elastic run that has not ended, within its range, and returns when the platform
      * has accepted it. dry_run: all but that request. May be NULL: runs there have fixed sizes. */
     int (*scale)(struct platform *p, const char *id, int nodes, bool dry_run, struct act_error *err);

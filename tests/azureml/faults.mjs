@@ -9,6 +9,7 @@
 //   throttle        {header, ms}: 429 with that header; a request before that time is a violation
 //   forbidden       an action that the caller may not perform
 //   claims          a claims challenge
+//   together        how many requests have to be there before any of them is looked at
 import { takeFault } from "../doubles.mjs";
 import { forbidden } from "./errors.mjs";
 

@@ -12,7 +12,7 @@
 import { createServer } from "node:http";
 import { randomUUID } from "node:crypto";
 
-import { readBody, runDouble } from "../doubles.mjs";
+import { gather, readBody, runDouble } from "../doubles.mjs";
 import { administer } from "./admin.mjs";
 import { Arm } from "./arm.mjs";
 import { checkBody, checkRequest, findCall } from "./contract.mjs";
@@ -79,7 +79,10 @@ export class Double {
                 request.socket.destroy();
                 return;
             }
-            const answer = fault && !fault.cut
+            if (fault?.together) {
+                await gather(fault);
+            }
+            const answer = fault && !fault.cut && !fault.together
                 ? this.faults.answer(fault) : await this.answer(name, request, url, body);
             entry.status = answer.status;
             if (fault?.cut === "after") {

@@ -207,6 +207,16 @@ def test_abort_of_a_run_that_waits(act, azureml):
     assert act.info(run)["started"] is None and "elapsed" not in act.run("q", run, status=None).out
 
 
+def test_abort_of_several(act, azureml):
+    """The service answers none of three before it has all three."""
+    azureml.tell("hold", status="Queued")
+    runs = [submit(act, "true") for _ in range(3)]
+    azureml.faults({"method": "POST", "match": "/cancel", "times": 3, "together": 3})
+    act.run("abort", *runs)
+    for run in runs:
+        act.until_state(run, "Canceled")
+
+
 def test_another_machine(act, azureml, scratch):
     """What is known of a run is in the service: a machine without the ledger can work on with it."""
     run = finish(act, "sh", "-c", "echo here; exit 3", status=None)

@@ -121,6 +121,18 @@ def test_abort(act, kubernetes):
     act.fail("logs", run, status=3, match="went with its pods: its Job is not in the namespace 'default' any more")
 
 
+def test_abort_of_several(act, kubernetes):
+    """Each question is asked of all of them at once: the cluster answers none of three before it has all three. One that
+    has ended is in nobody's way."""
+    runs = [act.submit("sleep", "1000", before=K8S) for _ in range(3)]
+    ended = act.submit("true", before=K8S)
+    act.run("wait", ended)
+    kubernetes.faults({"method": "DELETE", "match": "/jobs/", "times": 3, "together": 3})
+    assert act.run("abort", *runs, ended).err.count("Completed") == 1
+    for run in runs:
+        act.until_state(run, "Canceled")
+
+
 def test_a_job_that_somebody_deletes_is_cancelled(act, kubernetes):
     run = act.submit("sleep", "1000", before=K8S)
     act.until_state(run, "Running")

@@ -114,14 +114,12 @@ static int fake_status(struct platform *p, const char *const *ids, size_t n, str
     return 0;
 }
 
-static int fake_abort(struct platform *p, const char *id, bool *out_was_final, struct act_error *err)
+static void fake_abort(struct platform *p, struct platform_end *ends, size_t n)
 {
     (void)p;
-    (void)id;
-    (void)err;
-    fake_note("abort");
-    *out_was_final = false;
-    return 0;
+    (void)ends; /* each had not ended */
+    for (size_t i = 0; i < n; i++)
+        fake_note("abort");
 }
 
 static int fake_list(struct platform *p, struct act_strv *out_ids, struct act_error *err)

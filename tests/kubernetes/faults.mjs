@@ -8,6 +8,7 @@
 //                   "within": in the middle of its answer; in a stream, or a command's output, after `bytes` of it
 //   merge           a merge patch on the answer: what another server would say
 //   delayMs         for how long the request waits before it is looked at
+//   together        how many requests have to be there before any of them is looked at
 import { takeFault } from "../doubles.mjs";
 
 const REASONS = { 409: "Conflict", 410: "Expired", 429: "TooManyRequests", 500: "InternalError",

@@ -15,7 +15,7 @@ import { createServer as createTlsServer } from "node:https";
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 
-import { readBody, runDouble } from "../doubles.mjs";
+import { gather, readBody, runDouble } from "../doubles.mjs";
 import { Quotas } from "./admission.mjs";
 import { Api } from "./api.mjs";
 import { refuseUpgrade, serveExec } from "./exec.mjs";
@@ -151,6 +151,9 @@ export class Double {
         const fault = findFault(world, request.method, url);
         if (fault?.delayMs) {
             await sleep(fault.delayMs);
+        }
+        if (fault?.together) {
+            await gather(fault);
         }
         if (fault?.cut === "before") {
             cut(request);

@@ -104,19 +104,24 @@ static void abort_note(const struct aborting_there *t)
             *t->of[i]->out = (struct flow_end){.rc = rc, .err = err};
 }
 
-/* Ends the runs of platforms that do not wait for that, one after the other. */
+/* Ends some runs of one platform that does not wait for that. */
+static void abort_some(const struct aborting_there *t, size_t from, size_t n)
+{
+    for (size_t k = from; k < from + n && platform_row(t->ending.platform)->about.deletion_ends; k++)
+        keep_logs(t->flow, t->of[k]->run);
+    platform_abort_all(t->ending.platform, &t->ending.ends[from], n);
+}
+
+/* Ends the runs of platforms that do not wait for that: not all at once, as an interruption leaves those alone whose
+ * turn has not come, and their logs are brought before. */
 static void abort_here(void *arg)
 {
+    enum { AT_ONCE = 32 };
     const struct aborting_all *all = arg;
 
-    for (size_t i = all->n_waiting; i < all->n; i++) {
-        const struct platform_ending *ending = &all->v[i].ending;
-        for (size_t k = 0; k < ending->n; k++) {
-            if (platform_row(ending->platform)->about.deletion_ends)
-                keep_logs(all->v[i].flow, all->v[i].of[k]->run);
-            platform_abort_all(ending->platform, &ending->ends[k], 1);
-        }
-    }
+    for (size_t i = all->n_waiting; i < all->n; i++)
+        for (size_t k = 0, n = all->v[i].ending.n; k < n; k += AT_ONCE)
+            abort_some(&all->v[i], k, n - k < AT_ONCE ? n - k : AT_ONCE);
 }
 
 /* Takes the runs of the platform of the first of them. */

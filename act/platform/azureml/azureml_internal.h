@@ -241,7 +241,7 @@ int azureml_check_settings(struct platform *p, const struct run_spec *spec, stru
 int azureml_check(struct platform *p, const struct run_spec *spec, struct act_error *err);
 int azureml_submit(struct platform *p, const struct platform_submission *submission, struct act_error *err);
 int azureml_remove(struct platform *p, const char *id, struct act_error *err);
-int azureml_abort(struct platform *p, const char *id, bool *out_was_final, struct act_error *err);
+void azureml_abort(struct platform *p, struct platform_end *ends, size_t n);
 int azureml_status(struct platform *p, const char *const *ids, size_t n, struct run_status *out, struct act_error *err);
 int azureml_spec(struct platform *p, const char *id, struct run_spec *out, struct act_error *err);
 /* Calls each() with the run history's entry for each of these runs that it knows, 100 per request. */

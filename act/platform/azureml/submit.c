@@ -232,20 +232,70 @@ int azureml_remove(struct platform *p, const char *id, struct act_error *err)
     return rc == -ACT_NOT_FOUND ? 0 : rc;
 }
 
-int azureml_abort(struct platform *p, const char *id, bool *out_was_final, struct act_error *err)
+/* Judges by its status whether a run can be cancelled. */
+static void cancel_judge(const struct run_status *status, struct platform_end *end)
+{
+    end->was_final = run_state_is_final(status->state);
+    if (status->state == RUN_UNKNOWN && !status->reason[0])
+        end->rc = act_error_set(&end->err, ACT_NOT_FOUND, "there is no job '%s' in the workspace", end->id);
+}
+
+/* What has ended meanwhile is no longer cancelled: the service says 400. */
+static void cancel_take(struct platform *p, const struct arm_call *call, struct platform_end *end)
 {
     struct run_status status;
     struct act_error ignored;
-    int rc = platform_status(p, &id, 1, &status, err);
 
-    *out_was_final = rc == 0 && run_state_is_final(status.state);
-    if (rc < 0 || *out_was_final)
-        return rc;
-    if (status.state == RUN_UNKNOWN && !status.reason[0])
-        return act_error_set(err, ACT_NOT_FOUND, "there is no job '%s' in the workspace", id);
-    rc = ask_of_job(azureml_of(p), "POST", "cancel", id, "/cancel", err);
-    /* what has ended meanwhile is no longer cancelled: the service says 400 */
-    *out_was_final =
-        rc == -ACT_FAIL && platform_status(p, &id, 1, &status, &ignored) == 0 && run_state_is_final(status.state);
-    return *out_was_final ? 0 : rc;
+    end->was_final = call->rc == -ACT_FAIL && platform_status(p, &end->id, 1, &status, &ignored) == 0 &&
+                     run_state_is_final(status.state);
+    end->rc = end->was_final ? 0 : call->rc;
+    end->err = call->error;
+}
+
+/* Asks to cancel those that have not ended, all at once. */
+static void cancel_all(struct platform *p, struct arm *arm, struct platform_end *ends, size_t n)
+{
+    struct azureml *a = azureml_of(p);
+    ACT_AUTOFREE struct arm_call *calls = act_calloc(n + 1, sizeof(*calls));
+    ACT_AUTOFREE struct platform_end **of = act_calloc(n + 1, sizeof(*of));
+    ACT_AUTO(act_strv) texts = {0};
+    size_t n_calls = 0;
+
+    for (size_t i = 0; i < n; i++)
+        if (ends[i].rc == 0 && !ends[i].was_final) {
+            act_strv_pushf(&texts, "cancel '%s'", ends[i].id);
+            of[n_calls] = &ends[i];
+            calls[n_calls++] = (struct arm_call){.method = "POST",
+                                                 .what = texts.v[texts.n - 1],
+                                                 .url = azureml_url(a, "/jobs/%s/cancel", ends[i].id),
+                                                 .api_version = a->api_version};
+        }
+    arm_do_all(arm, calls, n_calls);
+    for (size_t i = 0; i < n_calls; i++) {
+        cancel_take(p, &calls[i], of[i]);
+        arm_call_release(&calls[i]);
+    }
+}
+
+void azureml_abort(struct platform *p, struct platform_end *ends, size_t n)
+{
+    ACT_AUTOFREE struct run_status *now = act_calloc(n, sizeof(*now));
+    ACT_AUTOFREE const char **ids = act_calloc(n, sizeof(*ids));
+    struct act_error err;
+    struct arm *arm;
+
+    for (size_t i = 0; i < n; i++)
+        ids[i] = ends[i].id;
+    int rc = platform_status(p, ids, n, now, &err);
+    if (rc == 0)
+        rc = azureml_arm(azureml_of(p), &arm, &err);
+    for (size_t i = 0; i < n; i++) {
+        ends[i].rc = rc;
+        if (rc < 0)
+            ends[i].err = err;
+        else
+            cancel_judge(&now[i], &ends[i]);
+    }
+    if (rc == 0)
+        cancel_all(p, arm, ends, n);
 }

@@ -7,20 +7,28 @@
 
 /* ---- ending ---- */
 
+/* Makes the request that deletes an object of plural. The caller frees *out_what after it. */
+static struct kube_call k8s_deletion(struct kube *kube, const char *version, const char *plural, const json_t *object,
+                                     const char *policy, char **out_what)
+{
+    const char *name = kubernetes_name_of(object);
+    json_t *options = json_pack("{s:s, s:s, s:s*, s:{s:s}}", "kind", "DeleteOptions", "apiVersion", "v1",
+                                "propagationPolicy", policy, "preconditions", "uid", kubernetes_uid_of(object));
+
+    *out_what = act_sprintf("delete '%s' of the %s", name, plural);
+    return (struct kube_call){.method = "DELETE",
+                              .path = kube_path(kube, version, plural, name, NULL),
+                              .body = options,
+                              .what = *out_what,
+                              .missing_is_fine = true};
+}
+
 int kubernetes_delete(struct kube *kube, const char *version, const char *plural, const json_t *object,
                       const char *policy, struct act_error *err)
 {
-    const char *name = kubernetes_name_of(object);
-    ACT_AUTOFREE char *what = act_sprintf("delete '%s' of the %s", name, plural);
-    json_t *options = json_pack("{s:s, s:s, s:s*, s:{s:s}}", "kind", "DeleteOptions", "apiVersion", "v1",
-                                "propagationPolicy", policy, "preconditions", "uid", kubernetes_uid_of(object));
-    struct kube_call call = {.method = "DELETE",
-                             .path = kube_path(kube, version, plural, name, NULL),
-                             .body = options,
-                             .what = what,
-                             .missing_is_fine = true};
+    ACT_AUTOFREE char *what = NULL;
 
-    return kube_ask(kube, call, NULL, err);
+    return kube_ask(kube, k8s_deletion(kube, version, plural, object, policy, &what), NULL, err);
 }
 
 int kubernetes_delete_job(struct kubernetes *k, const json_t *job, const char *policy, struct act_error *err)
@@ -33,45 +41,135 @@ int kubernetes_no_run(const struct kubernetes *k, const char *id, struct act_err
     return act_error_set(err, ACT_NOT_FOUND, "there is no run '%s' in the namespace '%s'", id, kube_namespace(k->kube));
 }
 
+/* A run that is to end: what the cluster says of it, and what it is asked now. */
+struct k8s_ending {
+    struct platform_end *end;
+    json_t *job, *pods; /* owned */
+    char *what;
+    struct kube_call call; /* {0}: nothing */
+};
+
+/* Of the runs that are to go on to the next step, asks something, and takes the response. */
+struct ending_step {
+    void (*ask)(struct kubernetes *k, struct k8s_ending *e);
+    void (*take)(struct kubernetes *k, struct k8s_ending *e);
+};
+
+static void k8s_ending_fail(struct k8s_ending *e)
+{
+    e->end->rc = e->call.rc;
+    e->end->err = e->call.error;
+}
+
+static void ending_ask_job(struct kubernetes *k, struct k8s_ending *e)
+{
+    ACT_AUTOFREE char *name = kubernetes_name(e->end->id);
+
+    e->what = act_sprintf("look at the Job '%s'", name);
+    e->call = (struct kube_call){.method = "GET",
+                                 .path = kube_path(k->kube, "batch/v1", "jobs", name, NULL),
+                                 .what = e->what,
+                                 .missing_is_fine = true};
+}
+
+static void ending_take_job(struct kubernetes *k, struct k8s_ending *e)
+{
+    const char *id = e->end->id;
+
+    if (e->call.rc < 0)
+        k8s_ending_fail(e);
+    else if (act_streq(kubernetes_run_of(e->call.response), id))
+        e->job = json_incref(e->call.response);
+    else if (act_strv_has(&k->aborted, id))
+        e->end->was_final = true;
+    else
+        e->end->rc = kubernetes_no_run(k, id, &e->end->err);
+}
+
+static void ending_ask_pods(struct kubernetes *k, struct k8s_ending *e)
+{
+    ACT_AUTOFREE char *query = act_sprintf("labelSelector=job-name%%3D%s", kubernetes_name_of(e->job));
+
+    e->what = act_strdup("list the pods of the run");
+    e->call =
+        (struct kube_call){.method = "GET", .path = kube_path(k->kube, "v1", "pods", NULL, query), .what = e->what};
+}
+
+/* Of a Job that is being deleted its pods say whether any still runs; else only the warning needs them. */
+static void ending_take_pods(struct kubernetes *k, struct k8s_ending *e)
+{
+    bool is_going = kubernetes_is_going(e->job);
+    struct run_status status;
+
+    (void)k;
+    e->pods = json_incref(json_object_get(e->call.response, "items"));
+    if (e->call.rc < 0 && is_going) {
+        k8s_ending_fail(e);
+        return;
+    }
+    kubernetes_read_status(&(struct kubernetes_view){.job = e->job, .pods = is_going ? e->pods : NULL}, &status);
+    e->end->was_final = run_state_is_final(status.state);
+}
+
+static void ending_ask_deletion(struct kubernetes *k, struct k8s_ending *e)
+{
+    e->call = k8s_deletion(k->kube, "batch/v1", "jobs", e->job, "Foreground", &e->what);
+}
+
 /* Warns of a node that does not answer: the Job goes when all of its pods have, and this node tells nobody of its
  * own. */
-static void warn_of_silence(struct kubernetes *k, const json_t *job)
+static void ending_take_deletion(struct kubernetes *k, struct k8s_ending *e)
 {
-    CODEC_AUTOJSON json_t *pods = NULL;
-    struct act_error ignored;
-    int rc = kubernetes_find_pods(k, kubernetes_name_of(job), &pods, &ignored);
-    ACT_AUTOFREE char *silent = rc == 0 ? kubernetes_silent_node(pods, true, kube_ahead_s(k->kube)) : NULL;
-
+    if (e->call.rc < 0) {
+        k8s_ending_fail(e);
+        return;
+    }
+    act_strv_push(&k->aborted, e->end->id);
+    ACT_AUTOFREE char *silent = kubernetes_silent_node(e->pods, true, kube_ahead_s(k->kube));
     if (silent)
         act_warn("%s", silent);
 }
 
-int kubernetes_abort(struct platform *p, const char *id, bool *out_was_final, struct act_error *err)
+/* Takes one step with all runs that are neither at their end nor in error, at once. */
+static void endings_go_on(struct kubernetes *k, struct k8s_ending *v, size_t n, const struct ending_step *step)
 {
-    struct kubernetes *k = kubernetes_of(p);
-    CODEC_AUTOJSON json_t *job = NULL, *pods = NULL;
-    struct run_status status;
-    int rc = kubernetes_find_job(k, id, &job, err);
+    ACT_AUTOFREE struct kube_call **calls = act_calloc(n, sizeof(*calls));
+    size_t n_calls = 0;
 
-    *out_was_final = rc == 0 && !job && act_strv_has(&k->aborted, id);
-    if (rc < 0 || *out_was_final)
-        return rc;
-    if (!job)
-        return kubernetes_no_run(k, id, err);
-    if (kubernetes_is_going(job))
-        rc = kubernetes_find_pods(k, kubernetes_name_of(job), &pods, err); /* which say whether any still runs */
-    if (rc < 0)
-        return rc;
-    kubernetes_read_status(&(struct kubernetes_view){.job = job, .pods = pods}, &status);
-    *out_was_final = run_state_is_final(status.state);
-    if (*out_was_final)
-        return 0;
-    rc = kubernetes_delete_job(k, job, "Foreground", err);
-    if (rc == 0)
-        act_strv_push(&k->aborted, id);
-    if (rc == 0)
-        warn_of_silence(k, job);
-    return rc;
+    for (size_t i = 0; i < n; i++)
+        if (v[i].end->rc == 0 && !v[i].end->was_final) {
+            step->ask(k, &v[i]);
+            calls[n_calls++] = &v[i].call;
+        }
+    kube_do_all(k->kube, calls, n_calls);
+    for (size_t i = 0; i < n; i++) {
+        if (v[i].call.path)
+            step->take(k, &v[i]);
+        kube_call_release(&v[i].call);
+        free(v[i].what);
+        v[i].what = NULL;
+    }
+}
+
+void kubernetes_abort(struct platform *p, struct platform_end *ends, size_t n)
+{
+    static const struct ending_step steps[] = {{ending_ask_job, ending_take_job},
+                                               {ending_ask_pods, ending_take_pods},
+                                               {ending_ask_deletion, ending_take_deletion}};
+    struct kubernetes *k = kubernetes_of(p);
+    ACT_AUTOFREE struct k8s_ending *v = act_calloc(n, sizeof(*v));
+    struct kube *kube;
+
+    for (size_t i = 0; i < n; i++) {
+        v[i].end = &ends[i];
+        ends[i].rc = kubernetes_kube(k, &kube, &ends[i].err);
+    }
+    for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++)
+        endings_go_on(k, v, n, &steps[i]);
+    for (size_t i = 0; i < n; i++) {
+        json_decref(v[i].job);
+        json_decref(v[i].pods);
+    }
 }
 
 /* ---- scale ---- */

@@ -470,7 +470,7 @@ int kubernetes_check_package(const struct run_spec *spec, struct act_error *err)
 int kubernetes_preview(struct platform *p, const struct run_spec *spec, json_t **out, struct act_error *err);
 int kubernetes_prepare(struct platform *p, struct run_spec *spec, const char *package, struct act_error *err);
 int kubernetes_submit(struct platform *p, const struct platform_submission *submission, struct act_error *err);
-int kubernetes_abort(struct platform *p, const char *id, bool *out_was_final, struct act_error *err);
+void kubernetes_abort(struct platform *p, struct platform_end *ends, size_t n);
 int kubernetes_remove(struct platform *p, const char *id, struct act_error *err);
 int kubernetes_remove_agents(struct platform *p, int64_t older_s, bool dry_run, struct platform_kept *out,
                              struct act_error *err);

@@ -556,7 +556,7 @@ static int local_await_end(const struct local *l, struct platform_end *end, stru
     return rc;
 }
 
-static void local_abort_all(struct platform *p, struct platform_end *ends, size_t n)
+static void local_abort(struct platform *p, struct platform_end *ends, size_t n)
 {
     enum { WATCHED_MOST = 256 }; /* descriptors; the others are opened again when their turn comes */
     const struct local *l = local_of(p);
@@ -679,7 +679,8 @@ const struct platform_row platform_local = {
     .close = local_close,
     .submit = {.check = local_check, .one = local_submit},
     .runs = {.status = local_status,
-             .abort_all = local_abort_all,
+             .abort = local_abort,
+             .abort_waits = true,
              .open_logs = platform_site_open_logs,
              .spec = local_spec,
              .list = local_list},

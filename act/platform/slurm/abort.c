@@ -313,7 +313,7 @@ static bool endings_step(const struct slurm_endings *all, long step_ms)
     return true;
 }
 
-void slurm_abort_all(struct platform *p, struct platform_end *ends, size_t n)
+void slurm_abort(struct platform *p, struct platform_end *ends, size_t n)
 {
     enum { STEP_MIN_MS = 20, STEP_MAX_MS = 1000 };
     struct slurm_endings all = {

@@ -128,8 +128,8 @@ char *slurm_task_text(int64_t job, int64_t task);
 
 /* ---- abort.c */
 
-/* Does what the row's abort_all() does. */
-void slurm_abort_all(struct platform *p, struct platform_end *ends, size_t n);
+/* Does what the row's abort() does. */
+void slurm_abort(struct platform *p, struct platform_end *ends, size_t n);
 
 /* ---- here.c */
 

@@ -108,7 +108,7 @@ static void hosts_endings_release(struct hosts_endings *all)
     free(all->v);
 }
 
-void hosts_abort_all(struct platform *p, struct platform_end *ends, size_t n)
+void hosts_abort(struct platform *p, struct platform_end *ends, size_t n)
 {
     struct hosts_endings all = {.s = hosts_of(p), .v = act_calloc(n, sizeof(*all.v))};
     const struct hosts_run *run;

@@ -124,8 +124,8 @@ int hosts_start_all(struct hosts *s, const struct hosts_run *run, const struct p
                     struct act_error *err) ACT_NODISCARD;
 /* ---- abort.c */
 
-/* Does what the row's abort_all() does, on all machines of a run. */
-void hosts_abort_all(struct platform *p, struct platform_end *ends, size_t n);
+/* Does what the row's abort() does, on all machines of a run. */
+void hosts_abort(struct platform *p, struct platform_end *ends, size_t n);
 /* Ends a run that has just been started on its machines, as far as that can be. */
 void hosts_abort_run(struct hosts *s, const struct hosts_run *run, const char *id);
 
