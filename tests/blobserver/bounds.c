@@ -8,8 +8,8 @@
  *     bounds send PORT TARGET SIZE FILE [tls]       the same to read them from a file, sum and send them, as blocks
  *                                                   that nobody commits
  *
- * A figure is the best of some tries, because it is a bound. With tls they go through OpenSSL as it is by default, which
- * looks at no certificate. */
+ * A figure is the best of some tries, because it is a bound. With tls they go through OpenSSL as it is by default,
+ * which looks at no certificate. */
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <openssl/ssl.h>

@@ -428,7 +428,8 @@ def test_grep_finds_what_grep_does(act, tmp_path):
     log = tmp_path / "log"
     log.write_bytes(act.run("cat", f"{run}:{LOG.format(0)}").raw_out)
     assert log.stat().st_size > 8 << 20
-    for pattern in ("out of memory.*error", "^$|out of memory$|error [0-9]$", "e(rr|xx)or", "y{600}$", "^ ?$", "\\.\\*"):
+    for pattern in ("out of memory.*error", "^$|out of memory$|error [0-9]$", "e(rr|xx)or", "y{600}$", "^ ?$",
+                    "\\.\\*"):
         found = [line.split(": ")[0].rpartition(":")[2] for line in act.run("grep", pattern, run).out.splitlines()]
         peer = subprocess.run(["grep", "-nE", pattern, log], stdout=subprocess.PIPE, text=True, check=True)
         assert found == [line.split(":")[0] for line in peer.stdout.splitlines()] and found, pattern

@@ -80,8 +80,8 @@ static bool grep_is_time(const char *s)
     return true;
 }
 
-/* Notes the last time in these lines that is the first one in its line, if there is one: a line without a time is as old
- * as the last one with one. A time is found by the colon in its middle. */
+/* Notes the last time in these lines that is the first one in its line, if there is one: a line without a time is as
+ * old as the last one with one. A time is found by the colon in its middle. */
 static void note_time(struct reading *r, const char *text, size_t len)
 {
     enum { COLON = sizeof("0000-00-00?00") - 1, FORM = sizeof(r->match.time) - 1 };

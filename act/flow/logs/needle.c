@@ -1,7 +1,7 @@
 /* needle.c - the texts of which every match of a regular expression has one in it.
  *
- * Characters that stand next to each other, outside groups and for themselves, are such a text. Whatever may be there or
- * not ends it: when in doubt, a shorter one is right as well.
+ * Characters that stand next to each other, outside groups and for themselves, are such a text. Whatever may be there
+ * or not ends it: when in doubt, a shorter one is right as well.
  */
 #include "flow/logs/needle.h"
 
