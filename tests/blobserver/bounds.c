@@ -3,14 +3,19 @@
  *     bounds memcpy                                 GB/s of copying memory
  *     bounds loopback                               GB/s of sendfile to recv over the loopback address
  *     bounds requests PORT TARGET CONNECTIONS       GET requests a second on so many kept connections
- *     bounds receive PORT TARGET SIZE FILE          seconds, and CPU seconds, to receive so many bytes, sum them
+ *     bounds receive PORT TARGET SIZE FILE [tls]    seconds, and CPU seconds, to receive so many bytes, sum them
  *                                                   (CRC-64) and write them to a file that is not there yet
+ *     bounds send PORT TARGET SIZE FILE [tls]       the same to read them from a file, sum and send them, as blocks
+ *                                                   that nobody commits
  *
- * A figure is the best of some tries, because it is a bound. */
+ * A figure is the best of some tries, because it is a bound. With tls they go through OpenSSL as it is by default,
+ * which looks at no certificate. */
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <openssl/ssl.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +30,7 @@
 
 #include "base/crc64.h"
 
-enum { RANGE = 8 << 20, PIECE = 256 << 10, RECEIVERS = 4 };
+enum { RANGE = 8 << 20, PIECE = 256 << 10, MOVERS = 4 };
 enum { TRIES = 5, MEMORY = 256 << 20, FILE_SIZE = 8 << 20, BUFFER = 1 << 20, MAX_CONNECTIONS = 1000 };
 #define LOOPBACK_BYTES   (UINT64_C(2) << 30)
 #define REQUESTS_SECONDS 1.0
@@ -214,63 +219,137 @@ static double measure_requests(int port, const char *target, int connections)
 
 /* ---- a large file */
 
-struct download {
+struct moving {
     int port, file;
     const char *target;
     uint64_t size;
+    SSL_CTX *tls;          /* NULL: in the clear */
     _Atomic uint64_t next; /* where the next range begins */
     _Atomic uint64_t sums; /* so that they are not left out */
 };
 
-/* Asks for a range and receives the head of the answer. Returns how many bytes of the range came with it, which are at
- * the start of the buffer. */
-static size_t ask_range(int fd, const struct download *d, uint64_t from, uint64_t n, char *buffer)
+struct lane {
+    int fd;
+    SSL *tls;
+};
+
+static void lane_open(struct lane *l, const struct moving *m)
 {
-    char request[4096];
+    l->fd = blob_bounds_connect_to(m->port);
+    l->tls = m->tls ? blob_bounds_need(SSL_new(m->tls)) : NULL;
+    blob_bounds_check(!l->tls || (SSL_set_fd(l->tls, l->fd) && SSL_connect(l->tls) == 1), "bounds: tls");
+}
+
+static void lane_close(struct lane *l)
+{
+    SSL_free(l->tls);
+    close(l->fd);
+}
+
+/* Receives some bytes, of a record at most. */
+static size_t lane_hear(struct lane *l, char *buffer, size_t cap)
+{
+    ssize_t n = l->tls ? SSL_read(l->tls, buffer, (int)cap) : recv(l->fd, buffer, cap, 0);
+
+    blob_bounds_check(n > 0, "bounds: recv");
+    return (size_t)n;
+}
+
+static void lane_say(struct lane *l, const char *bytes, size_t n)
+{
+    ssize_t sent = l->tls ? SSL_write(l->tls, bytes, (int)n) : send(l->fd, bytes, n, MSG_NOSIGNAL);
+
+    blob_bounds_check(sent == (ssize_t)n, "bounds: send");
+}
+
+/* Receives the head of an answer. Returns how many bytes came with it, which are at the start of the buffer. */
+static size_t lane_head(struct lane *l, const char *status, char *buffer)
+{
     size_t got = 0;
-    int len =
-        snprintf(request, sizeof(request), "GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\nx-ms-range: bytes=%llu-%llu\r\n\r\n",
-                 d->target, (unsigned long long)from, (unsigned long long)(from + n - 1));
     const char *end = NULL;
 
-    blob_bounds_check(send(fd, request, (size_t)len, MSG_NOSIGNAL) == len, "bounds: send");
     while (!end) {
-        ssize_t more = recv(fd, buffer + got, PIECE - got, 0);
-        blob_bounds_check(more > 0, "bounds: recv");
-        got += (size_t)more;
+        got += lane_hear(l, buffer + got, PIECE - got);
         end = memmem(buffer, got, "\r\n\r\n", 4);
+    }
+    if (strncmp(buffer + sizeof("HTTP/1.1"), status, strlen(status)) != 0) {
+        fprintf(stderr, "bounds: %.12s\n", buffer);
+        exit(1);
     }
     got -= (size_t)(end + 4 - buffer);
     memmove(buffer, end + 4, got);
     return got;
 }
 
-static void receive_range(int fd, struct download *d, uint64_t from, uint64_t n, char *buffer)
+static void receive_range(struct lane *l, struct moving *m, uint64_t from, uint64_t n, char *buffer)
 {
-    size_t got = ask_range(fd, d, from, n, buffer);
+    char request[4096];
     uint64_t sum = 0;
+    int len =
+        snprintf(request, sizeof(request), "GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\nx-ms-range: bytes=%llu-%llu\r\n\r\n",
+                 m->target, (unsigned long long)from, (unsigned long long)(from + n - 1));
 
+    lane_say(l, request, (size_t)len);
+    size_t got = lane_head(l, "206", buffer);
     for (uint64_t done = 0; done < n; got = 0) {
         size_t want = n - done < PIECE ? (size_t)(n - done) : PIECE;
-        ssize_t more = got < want ? recv(fd, buffer + got, want - got, MSG_WAITALL) : 0;
-        blob_bounds_check(got + (size_t)more == want, "bounds: recv");
+        while (got < want)
+            got += lane_hear(l, buffer + got, want - got);
         sum = act_crc64(sum, buffer, want);
-        blob_bounds_check(pwrite(d->file, buffer, want, (off_t)(from + done)) == (ssize_t)want, "bounds: write");
+        blob_bounds_check(pwrite(m->file, buffer, want, (off_t)(from + done)) == (ssize_t)want, "bounds: write");
         done += want;
     }
-    d->sums ^= sum;
+    m->sums ^= sum;
 }
 
-static void *receive_ranges(void *arg)
+static void send_range(struct lane *l, struct moving *m, uint64_t from, uint64_t n, char *buffer)
 {
-    struct download *d = arg;
+    char request[4096];
+    uint64_t sum = 0;
+    int len = snprintf(request, sizeof(request),
+                       "PUT %s&comp=block&blockid=%08llx HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: %llu\r\n\r\n",
+                       m->target, (unsigned long long)(from / RANGE), (unsigned long long)n);
+
+    lane_say(l, request, (size_t)len);
+    for (uint64_t done = 0; done < n;) {
+        size_t want = n - done < PIECE ? (size_t)(n - done) : PIECE;
+        blob_bounds_check(pread(m->file, buffer, want, (off_t)(from + done)) == (ssize_t)want, "bounds: read");
+        sum = act_crc64(sum, buffer, want);
+        lane_say(l, buffer, want);
+        done += want;
+    }
+    m->sums ^= sum;
+    lane_head(l, "201", buffer);
+}
+
+/* What is measured: how each range is moved, and how the file is opened. */
+struct way {
+    const char *name;
+    void (*move)(struct lane *l, struct moving *m, uint64_t from, uint64_t n, char *buffer);
+    int flags;
+    bool makes; /* the file, which is gone afterwards */
+};
+
+static const struct way ways[] = {{"receive", receive_range, O_WRONLY | O_CREAT | O_EXCL, true},
+                                  {"send", send_range, O_RDONLY, false}};
+
+struct mover {
+    struct moving *moving;
+    const struct way *way;
+};
+
+static void *move_ranges(void *arg)
+{
+    const struct mover *mover = arg;
+    struct moving *m = mover->moving;
     char *buffer = blob_bounds_need(malloc(PIECE));
-    int fd = blob_bounds_connect_to(d->port);
+    struct lane l;
     uint64_t from;
 
-    while ((from = atomic_fetch_add(&d->next, RANGE)) < d->size)
-        receive_range(fd, d, from, d->size - from < RANGE ? d->size - from : RANGE, buffer);
-    close(fd);
+    lane_open(&l, m);
+    while ((from = atomic_fetch_add(&m->next, RANGE)) < m->size)
+        mover->way->move(&l, m, from, m->size - from < RANGE ? m->size - from : RANGE, buffer);
+    lane_close(&l);
     free(buffer);
     return NULL;
 }
@@ -284,42 +363,54 @@ static double cpu_seconds(void)
            (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1e6;
 }
 
-static void measure_receive(int port, const char *target, uint64_t size, const char *path, double best[2])
+static void measure_way(const struct way *way, struct moving m, const char *path, double best[2])
 {
-    struct download d = {.port = port, .target = target, .size = size};
     double started = seconds(), used = cpu_seconds();
-    pthread_t threads[RECEIVERS];
+    struct mover mover = {&m, way};
+    pthread_t threads[MOVERS];
 
-    d.file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    blob_bounds_check(d.file >= 0, path);
-    for (int i = 0; i < RECEIVERS; i++)
-        blob_bounds_check(!pthread_create(&threads[i], NULL, receive_ranges, &d), "bounds: thread");
-    for (int i = 0; i < RECEIVERS; i++)
+    m.file = open(path, way->flags | O_CLOEXEC, 0600);
+    blob_bounds_check(m.file >= 0, path);
+    for (int i = 0; i < MOVERS; i++)
+        blob_bounds_check(!pthread_create(&threads[i], NULL, move_ranges, &mover), "bounds: thread");
+    for (int i = 0; i < MOVERS; i++)
         pthread_join(threads[i], NULL);
-    close(d.file);
+    close(m.file);
     double took[] = {seconds() - started, cpu_seconds() - used};
     for (int i = 0; i < 2; i++)
         best[i] = best[i] == 0 || took[i] < best[i] ? took[i] : best[i];
-    unlink(path);
+    if (way->makes)
+        unlink(path);
 }
 
-static int show_receive(char **argv)
+static int show_way(const struct way *way, char **argv, bool tls)
 {
+    struct moving m = {.port = atoi(argv[2]), .target = argv[3], .size = strtoull(argv[4], NULL, 10)};
     double best[2] = {0};
 
+    m.tls = tls ? blob_bounds_need(SSL_CTX_new(TLS_client_method())) : NULL;
     for (int i = 0; i < TRIES; i++)
-        measure_receive(atoi(argv[2]), argv[3], strtoull(argv[4], NULL, 10), argv[5], best);
+        measure_way(way, m, argv[5], best);
+    SSL_CTX_free(m.tls);
     printf("%.3f %.3f\n", best[0], best[1]);
     return 0;
 }
 
+static const struct way *way_of(int argc, char **argv)
+{
+    for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++)
+        if ((argc == 6 || (argc == 7 && !strcmp(argv[6], "tls"))) && !strcmp(argv[1], ways[i].name))
+            return &ways[i];
+    return NULL;
+}
+
 int main(int argc, char **argv)
 {
+    const struct way *way = way_of(argc, argv);
     double best = 0;
 
-    if (argc == 6 && !strcmp(argv[1], "receive"))
-        return show_receive(argv);
-
+    if (way)
+        return show_way(way, argv, argc == 7);
     for (int i = 0; i < TRIES; i++) {
         double now = 0;
         if (argc == 2 && !strcmp(argv[1], "memcpy"))
@@ -331,7 +422,8 @@ int main(int argc, char **argv)
         best = now > best ? now : best;
     }
     if (best == 0) {
-        fputs("usage: bounds memcpy | loopback | requests PORT TARGET CONNECTIONS | receive PORT TARGET SIZE FILE\n",
+        fputs("usage: bounds memcpy | loopback | requests PORT TARGET CONNECTIONS |\n"
+              "              receive|send PORT TARGET SIZE FILE [tls]\n",
               stderr);
         return 2;
     }

@@ -25,7 +25,7 @@ target_link_libraries(blobserver PRIVATE ssl crypto PkgConfig::EXPAT Threads::Th
 
 # What the machine can do at most, for scripts/bench.
 add_executable(bounds blobserver/bounds.c)
-target_link_libraries(bounds PRIVATE act_base Threads::Threads act_flags act_sanitize)
+target_link_libraries(bounds PRIVATE act_base ssl crypto Threads::Threads act_flags act_sanitize)
 
 # An older kernel, for the programs that are installed.
 add_executable(oldkernel oldkernel.c)

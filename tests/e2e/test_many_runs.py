@@ -8,6 +8,7 @@ import re
 import shutil
 import signal
 import sqlite3
+import subprocess
 import time
 
 import pytest
@@ -409,6 +410,35 @@ def test_grep_of_odd_lines(act):
     found = [line.split(": [0] ")[0] for line in act.run("grep", "END$", run).out.splitlines()]
     assert found == [f"{run}:{LOG.format(0)}:{n}" for n in (1, 2)]
     assert act.run("grep", "^tail$", run).out.startswith(f"{run}:{LOG.format(0)}:3: ")
+
+
+WRITE_LINES = """
+import random
+rng = random.Random(3)
+for i in range(60000):
+    time = f"2026-01-02 03:{i // 60 % 60:02}:{i % 60:02} " if rng.random() < 0.3 else ""
+    print(time + rng.choice(["", "loss: 0.5", "rank 3: out of memory", "12:34:56", "x" * 300, "warning .*"]),
+          rng.choice(["", "", "", "y" * 600, "error 7"]), sep="")
+"""
+
+
+def test_grep_finds_what_grep_does(act, tmp_path):
+    """In a log that comes in several parts, for expressions with and without a text that all matches have."""
+    run = act.finish("python3", "-c", WRITE_LINES, before=("-n", 1))
+    log = tmp_path / "log"
+    log.write_bytes(act.run("cat", f"{run}:{LOG.format(0)}").raw_out)
+    assert log.stat().st_size > 8 << 20
+    for pattern in ("out of memory.*error", "^$|out of memory$|error [0-9]$", "e(rr|xx)or", "y{600}$", "^ ?$",
+                    "\\.\\*"):
+        found = [line.split(": ")[0].rpartition(":")[2] for line in act.run("grep", pattern, run).out.splitlines()]
+        peer = subprocess.run(["grep", "-nE", pattern, log], stdout=subprocess.PIPE, text=True, check=True)
+        assert found == [line.split(":")[0] for line in peer.stdout.splitlines()] and found, pattern
+    times = [line.split(": [0] ")[1][:19] for line in act.run("grep", "out of memory$", run).out.splitlines()]
+    lines, last, wanted = log.read_text().splitlines(), "-", []
+    for line in lines:
+        last = line[:19] if line.startswith("2026-") else last
+        wanted += [last] if line.endswith("out of memory") else []
+    assert [time for time in times if time.startswith("2026")] == [time for time in wanted if time != "-"]
 
 
 def test_grep_of_many(act):

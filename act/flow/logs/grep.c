@@ -1,4 +1,9 @@
-/* grep.c - lines of the logs of runs that match a regular expression, with the rank that said them and when. */
+/* grep.c - lines of the logs of runs that match a regular expression, with the rank that said them and when.
+ *
+ * Nearly all of a log is passed over. Lines are looked at where they are read, only those with a text that every match
+ * has (needle.h) are given to the expression, and the time of a line is looked for when it is found. A line that begins
+ * in one chunk and ends in another is put together first.
+ */
 #include <ctype.h>
 #include <regex.h>
 #include <string.h>
@@ -6,6 +11,7 @@
 #include "base/log.h"
 #include "flow/flow_internal.h"
 #include "flow/logs/logs.h"
+#include "flow/logs/needle.h"
 #include "flow/source/source.h"
 #include "flow/trust.h"
 
@@ -17,6 +23,7 @@ enum {
 
 struct flow_grep {
     regex_t regex;
+    struct act_strv needles; /* every match has one of them in it; none: nothing is known */
 };
 
 int flow_grep_open(const char *pattern, bool ignore_case, struct flow_grep **out, struct act_error *err)
@@ -26,8 +33,11 @@ int flow_grep_open(const char *pattern, bool ignore_case, struct flow_grep **out
     int rc = regcomp(&grep->regex, pattern, REG_EXTENDED | REG_NEWLINE | (ignore_case ? REG_ICASE : 0));
 
     *out = rc == 0 ? grep : NULL;
-    if (rc == 0)
+    if (rc == 0) {
+        if (!ignore_case)
+            flow_needles(pattern, &grep->needles);
         return 0;
+    }
     regerror(rc, &grep->regex, why, sizeof(why));
     free(grep);
     return act_error_set(err, ACT_USAGE, "'%s' is not a regular expression (POSIX extended): %s", pattern, why);
@@ -38,6 +48,7 @@ void flow_grep_close(struct flow_grep *grep)
     if (!grep)
         return;
     regfree(&grep->regex);
+    act_strv_release(&grep->needles);
     free(grep);
 }
 
@@ -69,38 +80,44 @@ static bool grep_is_time(const char *s)
     return true;
 }
 
-/* A line without a time is as old as the last one with one. */
-static void note_time(struct reading *r)
+/* Notes the last time in these lines that is the first one in its line, if there is one: a line without a time is as
+ * old as the last one with one. A time is found by the colon in its middle. */
+static void note_time(struct reading *r, const char *text, size_t len)
 {
-    size_t form = sizeof(r->match.time) - 1;
+    enum { COLON = sizeof("0000-00-00?00") - 1, FORM = sizeof(r->match.time) - 1 };
 
-    for (size_t i = 0; i + form <= r->line.len && i < TIME_WITHIN; i++) {
-        if (!grep_is_time(r->line.data + i))
+    for (const char *p, *end = text + len; (p = memrchr(text, ':', (size_t)(end - text))); end = p) {
+        const char *time = p - COLON;
+        if (p - text < COLON || text + len - time < FORM || !grep_is_time(time))
             continue;
-        memcpy(r->match.time, r->line.data + i, form);
-        r->match.time[form] = '\0';
+        const char *before = memrchr(text, '\n', (size_t)(time - text)), *line = before ? before + 1 : text;
+        if (time - line >= TIME_WITHIN)
+            continue;
+        for (; line < time && !grep_is_time(line);)
+            line++;
+        memcpy(r->match.time, line, FORM);
+        r->match.time[FORM] = '\0';
         return;
     }
 }
 
-static int grep_end_line(struct reading *r, struct act_error *err)
+/* Looks closely at a line, or a piece of one. */
+static int grep_end_line(struct reading *r, const char *text, size_t len, struct act_error *err)
 {
-    regmatch_t range = {.rm_so = 0, .rm_eo = (regoff_t)r->line.len};
-    int rc = 0;
+    regmatch_t range = {.rm_so = 0, .rm_eo = (regoff_t)len};
 
     r->match.line += !r->continued;
-    note_time(r);
-    if (regexec(&r->grep->regex, r->line.data ? r->line.data : "", 1, &range, REG_STARTEND) == 0) {
-        r->match.text = r->line.data ? r->line.data : "";
-        r->match.len = r->line.len;
-        ++*r->n_found;
-        rc = r->sink->found(r->sink->arg, &r->match, err);
-    }
-    r->line.len = 0;
-    return rc;
+    note_time(r, text, len);
+    if (regexec(&r->grep->regex, text, 1, &range, REG_STARTEND) != 0)
+        return 0;
+    r->match.text = text;
+    r->match.len = len;
+    ++*r->n_found;
+    return r->sink->found(r->sink->arg, &r->match, err);
 }
 
-static int grep_take_text(struct reading *r, const char *text, size_t len, struct act_error *err)
+/* Takes a part of the log that begins or ends within a line. */
+static int grep_put_together(struct reading *r, const char *text, size_t len, struct act_error *err)
 {
     int rc = 0;
 
@@ -111,7 +128,8 @@ static int grep_take_text(struct reading *r, const char *text, size_t len, struc
         n = n < room ? n : room;
         act_buf_add(&r->line, text, n);
         if (whole || r->line.len == LINE_MAX_BYTES) {
-            rc = grep_end_line(r, err);
+            rc = grep_end_line(r, r->line.data ? r->line.data : "", r->line.len, err);
+            r->line.len = 0;
             r->continued = !whole;
         }
         text += n + whole;
@@ -120,10 +138,64 @@ static int grep_take_text(struct reading *r, const char *text, size_t len, struc
     return rc;
 }
 
+/* Passes over whole lines that do not match. */
+static void grep_pass_over(struct reading *r, const char *text, size_t len)
+{
+    const char *end = text + len;
+
+    note_time(r, text, len);
+    for (const char *p = text; (p = memchr(p, '\n', (size_t)(end - p))); p++)
+        r->match.line++;
+}
+
+/* Returns the next place where the line may match; end: there is none. hits has what is known of each needle. */
+static const char *grep_next_hit(const struct flow_grep *grep, const char **hits, const char *text, const char *end)
+{
+    const char *first = grep->needles.n > 0 ? end : text;
+
+    for (size_t i = 0; i < grep->needles.n; i++) {
+        const char *needle = grep->needles.v[i];
+        if (!hits[i] || hits[i] < text)
+            hits[i] = memmem(text, (size_t)(end - text), needle, strlen(needle)) ?: end;
+        first = hits[i] < first ? hits[i] : first;
+    }
+    return first;
+}
+
+/* Takes whole lines. */
+static int grep_take_lines(struct reading *r, const char *text, size_t len, struct act_error *err)
+{
+    const char *hits[NEEDLES_MAX] = {0}, *end = text + len;
+    int rc = 0;
+
+    while (text < end && rc == 0) {
+        const char *hit = grep_next_hit(r->grep, hits, text, end);
+        const char *before = memrchr(text, '\n', (size_t)(hit - text)), *line = before ? before + 1 : text;
+        grep_pass_over(r, text, (size_t)(line - text));
+        text = hit < end ? (const char *)memchr(hit, '\n', (size_t)(end - hit)) + 1 : end;
+        rc = grep_put_together(r, line, (size_t)(text - line), err);
+    }
+    return rc;
+}
+
+static int grep_take_text(struct reading *r, const char *text, size_t len, struct act_error *err)
+{
+    bool within = r->line.len > 0 || r->continued;
+    const char *first = within ? memchr(text, '\n', len) : NULL;
+    size_t begun = within ? first ? (size_t)(first + 1 - text) : len : 0;
+    const char *last = memrchr(text + begun, '\n', len - begun);
+    size_t end = last ? (size_t)(last + 1 - text) : begun;
+    int rc = grep_put_together(r, text, begun, err);
+
+    if (rc == 0)
+        rc = grep_take_lines(r, text + begun, end - begun, err);
+    return rc < 0 ? rc : grep_put_together(r, text + end, len - end, err);
+}
+
 /* Finds what is left of the log, a line without an end. */
 static int grep_end_log(struct reading *r, struct act_error *err)
 {
-    int rc = r->line.len > 0 ? grep_end_line(r, err) : 0;
+    int rc = r->line.len > 0 ? grep_end_line(r, r->line.data, r->line.len, err) : 0;
 
     act_buf_release(&r->line);
     return rc;
