@@ -1,7 +1,10 @@
 """GPUs of a machine that are somebody's: those that are given, those that others use, those that are named."""
+import contextlib
 import os
 import pathlib
+import random
 import re
+import signal
 import subprocess
 import time
 
@@ -301,3 +304,81 @@ def test_a_killed_run_of_another_user_holds_nothing(act, gpu_machine, alice):
     os.kill(pid, 9)
     act.run("wait", his)
     assert act.lines(his) == ["0 PCI_BUS_ID 0"]
+
+
+HOLD = """
+# Holds the GPUs of the run for a moment. It says so if a run holds one of them that nobody has killed.
+[ $LOCAL_RANK = 0 ] || exit 0
+for gpu in ${CUDA_VISIBLE_DEVICES//,/ }; do
+    exec {fd}<>$1/gpu-$gpu
+    until flock -n $fd; do
+        holder=$(cat $1/holder-$gpu)
+        [ -e $1/killed-$holder ] || echo "$ACT_RUN_ID has GPU $gpu of $holder" >>$1/twice
+        sleep 0.02
+    done
+    echo $ACT_RUN_ID >$1/$ACT_RUN_ID && mv -f $1/$ACT_RUN_ID $1/holder-$gpu
+done
+sleep 0.$((RANDOM % 4))
+"""
+CARDS = 3
+CLAIMS = ("/run/lock", "/dev/shm", "/tmp")  # a claim is in each of them
+
+
+class Neighbours:
+    """Two users of one machine, who submit, kill and clean up."""
+
+    def __init__(self, machine, users, folder):
+        self.machine, self.users, self.folder = machine, users, folder
+        folder.mkdir()
+        folder.chmod(0o777)
+        for name in ("twice", *(f"gpu-{i}" for i in range(CARDS))):
+            (folder / name).touch()
+            (folder / name).chmod(0o666)
+        for user in users:
+            (user.project / "hold.sh").write_text(HOLD)
+
+    def play(self, seed):
+        """All runs that nobody kills end well, and all GPUs are free then."""
+        dice = random.Random(seed)
+        started = [(user, user.start("-n", str(dice.choice((1, 1, 2))), "submit", "bash", "hold.sh", self.folder))
+                   for user in (*self.users, *self.users)]
+        runs = []
+        for user, process in started:
+            out, err = process.communicate()
+            assert process.returncode == 0, err
+            runs.append((user, out.decode().strip()))
+        killed = dice.sample(runs, dice.randint(0, 2))
+        swept = dice.choice(CLAIMS)
+        for user, run in killed:
+            time.sleep(dice.random() * 0.5)
+            self.kill(user, run, dice)
+            subprocess.run([*self.machine.prefix, "sh", "-c", f"rm -f {swept}/act-gpus-*"], check=True)
+        for user, run in runs:
+            user.run("wait", run, status=None if (user, run) in killed else 0)
+        assert not (self.folder / "twice").read_text()
+        for user in self.users:
+            user.run("-y", "prune", "--older", "1s")
+
+    def kill(self, user, run, dice):
+        """A process of the run, or all of them."""
+        (self.folder / f"killed-{run}").touch()
+        pids = [pid for pid, words in user.processes().items() if os.fsencode(run) in b" ".join(words)]
+        for pid in pids if dice.random() < 0.5 else pids and [dice.choice(pids)]:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+
+ROUNDS, AT_ONCE = int(os.environ.get("ACT_GPU_ROUNDS", "4")), 25  # by hand: 500
+
+
+@pytest.mark.parametrize("first", range(0, ROUNDS, AT_ONCE))
+def test_two_users_submit_kill_and_clean(act, gpu_machine, alice, first):
+    """No GPU is given twice, and none is lost."""
+    machine = gpu_machine(CARDS)
+    as_user(machine, alice)
+    neighbours = Neighbours(machine, (act, alice), act.scratch / "held")
+    for seed in range(first, min(first + AT_ONCE, ROUNDS)):
+        neighbours.play(seed)
+    for user in (act, alice):
+        assert user.run("summary", "--json").json["total"]["gpus"]["idle"] == CARDS
+        user.finish("bash", "hold.sh", neighbours.folder, before=("-n", CARDS))
