@@ -121,6 +121,28 @@ def test_it_waits_and_is_aborted(act, rack):
     act.run("abort", other)
 
 
+def waits_on(act, run, name):
+    """Whether it waits for slots of a machine, which may be the one that leads."""
+    reason = act.info(run)["reason"] or ""
+    return f"waits for its turn on '{name}'" in reason or (name == "gpu1" and "waits for 2 processors" in reason)
+
+
+def test_what_it_has_while_it_waits_is_not_idle(act, rack):
+    """It takes the slots of its machines one after the other: where the first one has room, they are its own."""
+    left = {}
+    for full in ("gpu1", "gpu2"):
+        rack.use(full)
+        runs = [begin(act, rack, n=2)]
+        rack.use("gpu1", "gpu2")
+        runs.append(act.run("-c", "lab", "-n", 4, "submit", "true").out.strip())
+        act.until(lambda f=full, r=runs[1]: waits_on(act, r, f), "it waits")
+        left[full] = idle(act)
+        assert left[full][full] == 0
+        act.run("abort", *reversed(runs))
+        act.until(lambda: set(idle(act).values()) == {2}, lambda: f"all slots are free: {idle(act)}")
+    assert sorted([left["gpu1"]["gpu2"], left["gpu2"]["gpu1"]]) == [0, 2], left
+
+
 def test_without_mpirun(act, rack):
     """The agents start the ranks."""
     lean = act.scratch / "lean"

@@ -78,8 +78,8 @@ TEST(test_a_host_file)
     char path[] = "/tmp/act-hosts-XXXXXX";
     int fd = mkstemp(path);
     static const char text[] = "n2 4 all.q@n2 UNDEFINED\nn3.site.org 6 all.q@n3 0,0:0,1\nbroken\n";
-    const char *const job[] = {"JOB_ID", "5",      "SGE_TASK_ID", "undefined", "NHOSTS", "2",
-                               "NSLOTS", "10",     "PE_HOSTFILE", path,        NULL};
+    const char *const job[] = {"JOB_ID", "5",  "SGE_TASK_ID", "undefined", "NHOSTS", "2",
+                               "NSLOTS", "10", "PE_HOSTFILE", path,        NULL};
     struct allocation a;
 
     assert_int_equal(write(fd, text, sizeof(text) - 1), sizeof(text) - 1);
@@ -98,12 +98,22 @@ TEST(test_the_time_that_is_left)
         int plain_s, last_s;
         int64_t seconds;
     } cases[] = {
-        {"1-02:03:04\n", 60, 1, 93784}, {"59:59\n", 60, 1, 3599},   {"2:00:00", 60, 1, 7200},
-        {"90\n", 60, 1, 5400},          {"3600\n", 1, 1, 3600},     {"12.5\n", 1, 1, 12},
-        {"UNLIMITED\n", 60, 1, -1},     {"INVALID", 60, 1, -1},     {"", 60, 1, -1},
-        {"x-1:00", 60, 1, -1},          {"NOT_SET\n", 60, 1, -1},   {"99999999999", 60, 1, -1},
-        {"1:30 L\n", 60, 60, 5400},     {"45 E\n", 60, 60, 2700}, /* LSF: hours and minutes */
-        {"-\n", 60, 60, -1},            {"inf\n", 1, 1, -1},
+        {"1-02:03:04\n", 60, 1, 93784},
+        {"59:59\n", 60, 1, 3599},
+        {"2:00:00", 60, 1, 7200},
+        {"90\n", 60, 1, 5400},
+        {"3600\n", 1, 1, 3600},
+        {"12.5\n", 1, 1, 12},
+        {"UNLIMITED\n", 60, 1, -1},
+        {"INVALID", 60, 1, -1},
+        {"", 60, 1, -1},
+        {"x-1:00", 60, 1, -1},
+        {"NOT_SET\n", 60, 1, -1},
+        {"99999999999", 60, 1, -1},
+        {"1:30 L\n", 60, 60, 5400},
+        {"45 E\n", 60, 60, 2700}, /* LSF: hours and minutes */
+        {"-\n", 60, 60, -1},
+        {"inf\n", 1, 1, -1},
     };
 
     for (size_t i = 0; i < COUNT(cases); i++)

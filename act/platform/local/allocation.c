@@ -136,8 +136,7 @@ static void read_grid_engine(allocation_get *get, const char *node, struct alloc
 {
     bool is_alone = allocation_number(get, "NHOSTS", PROCESSORS_MOST) == 1;
 
-    out->processors =
-        is_alone ? (int)allocation_number(get, "NSLOTS", PROCESSORS_MOST) : grid_engine_slots(get, node);
+    out->processors = is_alone ? (int)allocation_number(get, "NSLOTS", PROCESSORS_MOST) : grid_engine_slots(get, node);
     allocation_add_task(get, "SGE_TASK_ID", ".", "", out);
 }
 
@@ -236,8 +235,10 @@ static int64_t left_in(const struct batch_system *system, const char *text)
 
     if (!at)
         return -1;
-    int64_t whole = allocation_time_s(at + (system->before ? strlen(system->before) : 0), system->plain_s, system->last_s);
-    int64_t gone = used ? allocation_time_s(used + strlen("resources_used.walltime = "), system->plain_s, system->last_s) : 0;
+    int64_t whole =
+        allocation_time_s(at + (system->before ? strlen(system->before) : 0), system->plain_s, system->last_s);
+    int64_t gone =
+        used ? allocation_time_s(used + strlen("resources_used.walltime = "), system->plain_s, system->last_s) : 0;
     return whole < 0 || gone < 0 ? -1 : whole > gone ? whole - gone : 0;
 }
 
