@@ -1,10 +1,12 @@
 """GPUs of a machine that are somebody's: those that are given, those that others use, those that are named."""
 import contextlib
+import ctypes
 import os
 import pathlib
 import random
 import re
 import signal
+import struct
 import subprocess
 import time
 
@@ -60,25 +62,80 @@ def test_a_run_tried_again_has_the_same_to_choose_from(act, gpu_machine):
     assert act.lines(run) == ["3"]
 
 
-def test_a_cgroup_that_allows_one_of_four(act, gpu_machine):
-    """Of version 1, where the kernel has it: a list of devices."""
+def bpf(command, *words):
+    """bpf(2) with attributes of so many 32-bit words and pointers, which are given as buffers."""
+    attributes, kept = b"", []
+    for word in words:
+        is_pointer = isinstance(word, bytes)
+        kept.append(ctypes.create_string_buffer(word) if is_pointer else word)
+        attributes += struct.pack("=Q", ctypes.addressof(kept[-1])) if is_pointer else struct.pack("=I", word)
+    attributes = ctypes.create_string_buffer(attributes.ljust(128, b"\0"), 128)
+    libc = ctypes.CDLL(None, use_errno=True)
+    result = libc.syscall(BPF, command, attributes, 128)
+    if result < 0:
+        raise OSError(ctypes.get_errno(), "bpf")
+    return result
+
+
+BPF, LOAD, ATTACH, CGROUP_DEVICE_PROGRAM, CGROUP_DEVICE = 321, 5, 8, 15, 6
+ONLY_195_2 = [  # of linux/bpf.h: operation, registers, offset, value; struct bpf_cgroup_dev_ctx is {access, major, minor}
+    (0x61, 0x12, 4, 0), (0x55, 0x02, 5, 195),  # major, other: allowed
+    (0x61, 0x12, 8, 0), (0x15, 0x02, 3, 2), (0x25, 0x02, 2, 3),  # minor: 2, or more than 3
+    (0xb7, 0x00, 0, 0), (0x95, 0x00, 0, 0),  # no
+    (0xb7, 0x00, 0, 1), (0x95, 0x00, 0, 0)]  # yes
+
+
+@contextlib.contextmanager
+def cgroup_1(_):
+    """A cgroup of version 1 in which only one of four GPUs may be opened."""
     controller = pathlib.Path("/sys/fs/cgroup/devices")
     if not (controller / "devices.deny").exists():
         pytest.skip("this kernel has no device controller of cgroup version 1")
-    gpu_machine(4, real_devices=True)
     folder = controller / f"act-test-{os.getpid()}"
+    folder.mkdir()
     try:
-        folder.mkdir()
         for i in (0, 1, 3):
             (folder / "devices.deny").write_text(f"c 195:{i} rwm")
-    except OSError as e:
-        pytest.skip(f"no cgroup can be made: {e}")
+        yield folder
+    finally:
+        folder.rmdir()
+
+
+@contextlib.contextmanager
+def cgroup_2(scratch):
+    """The same of version 2, where a program of the kernel decides."""
+    if os.uname().machine != "x86_64":
+        pytest.skip("the number of bpf(2) is another one here")
+    mount = scratch / "cgroup2"
+    mount.mkdir()
+    subprocess.run(["mount", "-t", "cgroup2", "none", mount], check=True)
+    folder = mount / f"act-test-{os.getpid()}"
     try:
+        folder.mkdir()
+        words = b"".join(struct.pack("=BBhi", *word) for word in ONLY_195_2)
+        program = bpf(LOAD, CGROUP_DEVICE_PROGRAM, len(ONLY_195_2), words, b"GPL")
+        place = os.open(folder, os.O_RDONLY)
+        bpf(ATTACH, place, program, CGROUP_DEVICE, 0)
+        os.close(place)
+        os.close(program)
+        yield folder
+    finally:
+        with contextlib.suppress(OSError):
+            folder.rmdir()
+        subprocess.run(["umount", "--lazy", mount], check=True)
+
+
+@pytest.mark.parametrize("cgroup", [cgroup_1, cgroup_2])
+def test_a_cgroup_that_allows_one_of_four(act, gpu_machine, cgroup):
+    gpu_machine(4, real_devices=True)
+    with contextlib.ExitStack() as stack:
+        try:
+            folder = stack.enter_context(cgroup(act.scratch))
+        except (OSError, subprocess.CalledProcessError) as e:
+            pytest.skip(f"no cgroup can be made: {e}")
         act.prefix = ("sh", "-c", f'echo $$ > {folder}/cgroup.procs && exec "$@"', "sh", *act.prefix)
         assert said(act) == ["0 PCI_BUS_ID 0"], "as the driver numbers what may be opened"
         act.fail("-n", "2", "submit", "true", status=6, match=r"'aml' has 1 \(this process may open 1 of 4\)")
-    finally:
-        folder.rmdir()
 
 
 # ---- by name
