@@ -352,7 +352,7 @@ static void run_supervisor(struct supervisor *s)
     judge_unsent(s);
 }
 
-static void fail_to_start(struct supervisor *s, const char *why)
+static void supervise_fail_to_start(struct supervisor *s, const char *why)
 {
     attempt_finish(s, RUN_FAILED, ACT_WRAPPER, why);
     attempt_save_failure(s, NULL, why);
@@ -363,7 +363,7 @@ static void end_before_start(struct supervisor *s, const char *why)
 {
     if (s->watch.told && s->options.within && !attempt_abort_is_asked(s)) {
         ACT_AUTOFREE char *text = act_sprintf("%s ended while the run waited in it", s->options.within);
-        fail_to_start(s, text);
+        supervise_fail_to_start(s, text);
         return;
     }
     s->aborted = true;
@@ -380,7 +380,7 @@ static void supervise(struct supervisor *s)
     else if (rc == -ACT_INTERRUPTED)
         end_before_start(s, act_error_text(&err));
     else
-        fail_to_start(s, act_error_text(&err));
+        supervise_fail_to_start(s, act_error_text(&err));
     slots_release(&s->slots);
     devices_close(&s->devices);
     again_consider(s);

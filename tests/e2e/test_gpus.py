@@ -78,7 +78,7 @@ def bpf(command, *words):
 
 
 BPF, LOAD, ATTACH, CGROUP_DEVICE_PROGRAM, CGROUP_DEVICE = 321, 5, 8, 15, 6
-ONLY_195_2 = [  # of linux/bpf.h: operation, registers, offset, value; struct bpf_cgroup_dev_ctx is {access, major, minor}
+ONLY_195_2 = [  # operation, registers, offset, value (linux/bpf.h); bpf_cgroup_dev_ctx is access, major, minor
     (0x61, 0x12, 4, 0), (0x55, 0x02, 5, 195),  # major, other: allowed
     (0x61, 0x12, 8, 0), (0x15, 0x02, 3, 2), (0x25, 0x02, 2, 3),  # minor: 2, or more than 3
     (0xb7, 0x00, 0, 0), (0x95, 0x00, 0, 0),  # no

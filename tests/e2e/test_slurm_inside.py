@@ -203,6 +203,19 @@ def test_the_doctor_says_in_which_job_it_is(lab, outer):
     assert re.fullmatch(r"in job \d+ on \S+: \d+ processors?.*, (2|3) h left", check["text"]), check
 
 
+# ---- GPUs that are bound to tasks
+
+
+@pytest.mark.parametrize("launcher", ["srun", "mpirun"])
+@pytest.mark.parametrize("option", ["--gpu-bind=single:1", "--gpu-bind=map_gpu:1,0", "--gpus-per-task=1"])
+def test_ranks_see_all_gpus_of_the_run(lab, option, launcher):
+    """However a site binds them: the GPU of LOCAL_RANK is there."""
+    lab.configure(slurm={"launcher": launcher, "sbatch_options": [option]})
+    run = lab.shell("echo $LOCAL_RANK of $CUDA_VISIBLE_DEVICES", n=4)
+    lab.wait(run, "Completed", status=0)
+    assert [lab.act.lines(run, rank) for rank in range(4)] == [[f"{rank % 2} of 0,1"] for rank in range(4)]
+
+
 # ---- programs that speak MPI
 
 MPI = """

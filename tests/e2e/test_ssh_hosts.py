@@ -50,6 +50,21 @@ def test_few_round_trips(act, hosts, host):
     assert [r for r in requests(result) if not r.endswith(" open")] == ["gpu1 run"] * 2, result  # end; how they ended
 
 
+def test_all_machines_are_asked_at_once(act, pair):
+    """Each shell waits until the other one has begun; then each machine is asked once."""
+    for name in ("gpu1", "gpu2"):
+        pair.use(name)
+        pair.submit("sleep", "300")
+    pair.use("gpu1", "gpu2")
+    for name, other in (("gpu1", "gpu2"), ("gpu2", "gpu1")):
+        pair.servers[name].end_shared()
+        pair.servers[name].shell(sshd.as_machine(2, f"touch {act.scratch}/{name}\n"
+                                                    f"until [ -e {act.scratch}/{other} ]; do sleep 0.05; done\n"))
+    result = act.run("q", env={"ACT_TRACE": "site"})
+    asked = [r for r in requests(result) if not r.endswith(" open")]
+    assert sorted(asked) == ["gpu1 run", "gpu2 run"], result
+
+
 def test_the_first_one_with_room(act, pair):
     said = []
     for _ in range(4):
