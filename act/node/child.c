@@ -63,7 +63,11 @@ enum watch_event watch_wait(struct watch *w, int64_t timeout_ms, int *out_signal
         return WATCH_TIMEOUT;
     if (fds[1].revents && w->extra && !w->extra(w->extra_arg))
         return WATCH_GONE;
-    return fds[0].revents ? take_signal(w, out_signal) : WATCH_EXTRA;
+    if (!fds[0].revents)
+        return WATCH_EXTRA;
+    enum watch_event event = take_signal(w, out_signal);
+    w->told = w->told || *out_signal == SIGTERM || *out_signal == SIGINT;
+    return event;
 }
 
 /* ---- start ---- */

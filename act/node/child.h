@@ -13,6 +13,7 @@
 struct watch {
     int signal_fd;
     int extra_fd; /* anything else that becomes readable, or -1 */
+    bool told;    /* SIGTERM or SIGINT has come */
     /* Called then; false: this process must end, as what it depends on is gone. May be NULL. */
     bool (*extra)(void *arg);
     void *extra_arg;

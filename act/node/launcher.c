@@ -207,11 +207,24 @@ static void set_for_mpirun(enum setting which, const char *value)
     setenv(settings[which].in_5, value, 1);
 }
 
+/* All ranks of a node see all GPUs that the run has there, and LOCAL_RANK is the number of one. Where a job binds GPUs
+ * to tasks, by options or a site's settings, srun takes that from the environment and shows each task, or mpirun's
+ * daemon, one of them alone. */
+static void launcher_unbind_gpus(void)
+{
+    static const char *const names[] = {"SLURM_GPU_BIND", "SLURM_GPUS_PER_TASK", "SLURM_TRES_BIND",
+                                        "SLURM_TRES_PER_TASK"};
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        unsetenv(names[i]);
+}
+
 void launcher_set_environment(const char *master, int64_t grace_ms)
 {
     ACT_AUTOFREE char *port = act_sprintf("%d", choose_port());
     ACT_AUTOFREE char *seconds = act_sprintf("%lld", (long long)(grace_ms + 999) / 1000 + 1);
 
+    launcher_unbind_gpus();
     setenv("MASTER_ADDR", master, 1);
     setenv("MASTER_PORT", port, 1);
     /* by default it leaves a second between SIGTERM and SIGKILL */

@@ -352,20 +352,35 @@ static void run_supervisor(struct supervisor *s)
     judge_unsent(s);
 }
 
+static void supervise_fail_to_start(struct supervisor *s, const char *why)
+{
+    attempt_finish(s, RUN_FAILED, ACT_WRAPPER, why);
+    attempt_save_failure(s, NULL, why);
+}
+
+/* Its wait was ended: by its user, by a run that it needs, or with the job of a batch system around it. */
+static void end_before_start(struct supervisor *s, const char *why)
+{
+    if (s->watch.told && s->options.within && !attempt_abort_is_asked(s)) {
+        ACT_AUTOFREE char *text = act_sprintf("%s ended while the run waited in it", s->options.within);
+        supervise_fail_to_start(s, text);
+        return;
+    }
+    s->aborted = true;
+    attempt_finish(s, RUN_CANCELED, 128 + SIGTERM, why);
+}
+
 static void supervise(struct supervisor *s)
 {
     struct act_error err;
     int rc = start_run(s, &err);
 
-    if (rc == 0) {
+    if (rc == 0)
         run_supervisor(s);
-    } else if (rc == -ACT_INTERRUPTED) {
-        s->aborted = true;
-        attempt_finish(s, RUN_CANCELED, 128 + SIGTERM, act_error_text(&err));
-    } else {
-        attempt_finish(s, RUN_FAILED, ACT_WRAPPER, act_error_text(&err));
-        attempt_save_failure(s, NULL, act_error_text(&err));
-    }
+    else if (rc == -ACT_INTERRUPTED)
+        end_before_start(s, act_error_text(&err));
+    else
+        supervise_fail_to_start(s, act_error_text(&err));
     slots_release(&s->slots);
     devices_close(&s->devices);
     again_consider(s);

@@ -336,6 +336,12 @@ static int name_of_agent(struct site *site, char **out, struct act_error *err)
     return 0;
 }
 
+/* Where no run is under way, the locks by which runs shared a job's or a run's part of a machine (node/slots.h) go, two
+ * days after the last of them was made. */
+#define REMOVE_WITH_SLOTS                                                                                              \
+    "find slots -mindepth 2 -maxdepth 2 -type d -uid \"$(id -u)\" \\( -name 'job-*' -o -name 'run-*' \\) -mtime +1 "   \
+    "-exec rm -rf -- {} + 2>/dev/null\n" REMOVE
+
 int platform_remove_agents(struct platform *p, int64_t older_s, bool dry_run, struct platform_kept *out, bool *out_busy,
                            struct act_error *err)
 {
@@ -355,7 +361,7 @@ int platform_remove_agents(struct platform *p, int64_t older_s, bool dry_run, st
         return rc;
     rc = name_of_agent(site, &own, err);
     const char *const words[] = {"bin", "-type", "d", "-mmin", age, "!", "-name", own, NULL};
-    return rc < 0 ? rc : platform_keep_sum(site, dry_run ? SUM : REMOVE, words, out, err);
+    return rc < 0 ? rc : platform_keep_sum(site, dry_run ? SUM : REMOVE_WITH_SLOTS, words, out, err);
 }
 
 int platform_clear(struct platform *p, bool dry_run, struct platform_kept *out, struct act_error *err)

@@ -39,8 +39,8 @@ static const struct environment_row rows[] = {
     {"SQUEUE_* SACCT_* SINFO_* SCONTROL_* SCANCEL_*", BIT(OF_SLURM) | BIT(OF_JOB),
      "would change what these tools print, or leave out jobs that ACT asks for"},
     {"PBS_DEFAULT PBS_SERVER PBS_CONF_FILE PBS_EXEC PBS_HOME", 0, "say which PBS it is"},
-    {"PBS_* LSB_* PE_HOSTFILE SGE_TASK_* FLUX_URI FLUX_JOB_* FLUX_TASK_* FLUX_KVS_NAMESPACE FLUX_PMI_* LOADL_STEP_ID "
-     "COBALT_JOBID COBALT_NODEFILE CSM_ALLOCATION_ID",
+    {"PBS_* LSB_* PE_HOSTFILE SGE_TASK_* FLUX_URI FLUX_JOB_* FLUX_ENCLOSING_ID FLUX_TASK_* FLUX_KVS_NAMESPACE "
+     "FLUX_PMI_* LOADL_STEP_ID COBALT_JOBID COBALT_NODEFILE CSM_ALLOCATION_ID",
      BEGINNERS, "belong to a job of another batch system, whose nodes Open MPI would take for the run's"},
     {"PMIX_MCA_* PMIX_PREFIX PMIX_INSTALL_PREFIX", 0, "are settings of PMIx"},
     {"OMPI_COMM_WORLD_* OMPI_UNIVERSE_SIZE OMPI_APP_CTX_* OMPI_FIRST_RANKS OMPI_NUM_APP_CTX OMPI_COMMAND OMPI_ARGV "

@@ -12,9 +12,10 @@ import time
 
 import pytest
 import slurm_bed
+import slurm_fixtures
 import waiting
 import wheel_index
-from environment_bed import SAY, environments, index, rest, said  # noqa: F401
+from environment_bed import SAY, environments, environments_in, index, rest, rest_in, said  # noqa: F401
 
 
 def everything(folder):
@@ -281,8 +282,10 @@ def kill(pids):
             os.kill(pid, signal.SIGKILL)
 
 
-# By hand: ACT_ENVIRONMENT_ROUNDS=200
-@pytest.mark.parametrize("seed", range(int(os.environ.get("ACT_ENVIRONMENT_ROUNDS", "2"))))
+ROUNDS = range(int(os.environ.get("ACT_ENVIRONMENT_ROUNDS", "2")))  # by hand: 200
+
+
+@pytest.mark.parametrize("seed", ROUNDS)
 def test_killed_at_any_moment(act, index, seed):
     """Of runs that need the same, one is killed, or one of its processes is: there is one environment all the same, and
     nothing half made."""
@@ -345,6 +348,45 @@ def test_two_nodes_make_it_once(lab, index):
     link, = (path for path in home.iterdir() if path.is_symlink())
     assert {lab.rank_text(run, rank).splitlines()[-1] for rank in range(4)} == {said(link.resolve())}
     assert index.downloads("toy-1.0-py3-none-any.whl") == 1
+
+
+@pytest.fixture(scope="module")
+def wide_bed():
+    yield from slurm_fixtures.start(nodes=2, gpus=8)
+
+
+@pytest.fixture
+def wide_lab(act, wide_bed):
+    """Two nodes, on which sixteen runs run at once."""
+    yield from slurm_fixtures.in_lab(act, wide_bed)
+
+
+@pytest.mark.parametrize("seed", ROUNDS)
+def test_killed_on_two_nodes(wide_lab, index, seed):
+    """Sixteen runs need the same at once; up to three of them are killed, or a process of theirs, at any moment."""
+    act, dice = wide_lab.act, random.Random(seed)
+    wide_lab.configure(env={name: act.env[name] for name in ("PIP_INDEX_URL", "PIP_RETRIES", "PIP_CACHE_DIR")})
+    act.write("requirements.txt", "toy==1.0\n")
+    act.write("say.py", SAY)
+    points = ",".join(map(str, range(16)))
+    act.run("-c", "lab", "-n", 1, "sweep", "--grid", f"x={points}", "--", "python3", "say.py", "{x}")
+    runs = [run["id"] for run in act.run("q", "--json", "--max", 0).json["runs"]]
+    assert len(runs) == 16
+    victims = dice.sample(runs, dice.randint(1, 3))
+    for victim in victims:
+        time.sleep(dice.random() * 3)
+        pids = processes_of(act, victim)
+        kill(pids if dice.random() < 0.5 else pids and [dice.choice(pids)])
+    act.run("wait", *runs, status=None)
+    folder, = environments_in(wide_lab.root).values()
+    for run in set(runs) - set(victims):
+        assert wide_lab.rank_text(run).splitlines()[-1:] == [said(folder)], act.run("why", run, status=None)
+    last = wide_lab.submit("python3", "say.py")
+    wide_lab.wait(last, "Completed", 0)
+    assert wide_lab.rank_text(last).splitlines() == [said(folder)]
+    maker = json.loads((folder / "about.json").read_text())["node"]
+    for name in rest_in(wide_lab.root):  # who makes it removes what was left on its own node, and prune the others
+        assert (folder.parent / name / "maker").read_text() != maker
 
 
 UV = """# Plays uv by its documented commands: venv, and pip install, which pip does here.

@@ -1,7 +1,12 @@
 """GPUs of a machine that are somebody's: those that are given, those that others use, those that are named."""
+import contextlib
+import ctypes
 import os
 import pathlib
+import random
 import re
+import signal
+import struct
 import subprocess
 import time
 
@@ -57,25 +62,80 @@ def test_a_run_tried_again_has_the_same_to_choose_from(act, gpu_machine):
     assert act.lines(run) == ["3"]
 
 
-def test_a_cgroup_that_allows_one_of_four(act, gpu_machine):
-    """Of version 1, where the kernel has it: a list of devices."""
+def bpf(command, *words):
+    """bpf(2) with attributes of so many 32-bit words and pointers, which are given as buffers."""
+    attributes, kept = b"", []
+    for word in words:
+        is_pointer = isinstance(word, bytes)
+        kept.append(ctypes.create_string_buffer(word) if is_pointer else word)
+        attributes += struct.pack("=Q", ctypes.addressof(kept[-1])) if is_pointer else struct.pack("=I", word)
+    attributes = ctypes.create_string_buffer(attributes.ljust(128, b"\0"), 128)
+    libc = ctypes.CDLL(None, use_errno=True)
+    result = libc.syscall(BPF, command, attributes, 128)
+    if result < 0:
+        raise OSError(ctypes.get_errno(), "bpf")
+    return result
+
+
+BPF, LOAD, ATTACH, CGROUP_DEVICE_PROGRAM, CGROUP_DEVICE = 321, 5, 8, 15, 6
+ONLY_195_2 = [  # operation, registers, offset, value (linux/bpf.h); bpf_cgroup_dev_ctx is access, major, minor
+    (0x61, 0x12, 4, 0), (0x55, 0x02, 5, 195),  # major, other: allowed
+    (0x61, 0x12, 8, 0), (0x15, 0x02, 3, 2), (0x25, 0x02, 2, 3),  # minor: 2, or more than 3
+    (0xb7, 0x00, 0, 0), (0x95, 0x00, 0, 0),  # no
+    (0xb7, 0x00, 0, 1), (0x95, 0x00, 0, 0)]  # yes
+
+
+@contextlib.contextmanager
+def cgroup_1(_):
+    """A cgroup of version 1 in which only one of four GPUs may be opened."""
     controller = pathlib.Path("/sys/fs/cgroup/devices")
     if not (controller / "devices.deny").exists():
         pytest.skip("this kernel has no device controller of cgroup version 1")
-    gpu_machine(4, real_devices=True)
     folder = controller / f"act-test-{os.getpid()}"
+    folder.mkdir()
     try:
-        folder.mkdir()
         for i in (0, 1, 3):
             (folder / "devices.deny").write_text(f"c 195:{i} rwm")
-    except OSError as e:
-        pytest.skip(f"no cgroup can be made: {e}")
+        yield folder
+    finally:
+        folder.rmdir()
+
+
+@contextlib.contextmanager
+def cgroup_2(scratch):
+    """The same of version 2, where a program of the kernel decides."""
+    if os.uname().machine != "x86_64":
+        pytest.skip("the number of bpf(2) is another one here")
+    mount = scratch / "cgroup2"
+    mount.mkdir()
+    subprocess.run(["mount", "-t", "cgroup2", "none", mount], check=True)
+    folder = mount / f"act-test-{os.getpid()}"
     try:
+        folder.mkdir()
+        words = b"".join(struct.pack("=BBhi", *word) for word in ONLY_195_2)
+        program = bpf(LOAD, CGROUP_DEVICE_PROGRAM, len(ONLY_195_2), words, b"GPL")
+        place = os.open(folder, os.O_RDONLY)
+        bpf(ATTACH, place, program, CGROUP_DEVICE, 0)
+        os.close(place)
+        os.close(program)
+        yield folder
+    finally:
+        with contextlib.suppress(OSError):
+            folder.rmdir()
+        subprocess.run(["umount", "--lazy", mount], check=True)
+
+
+@pytest.mark.parametrize("cgroup", [cgroup_1, cgroup_2])
+def test_a_cgroup_that_allows_one_of_four(act, gpu_machine, cgroup):
+    gpu_machine(4, real_devices=True)
+    with contextlib.ExitStack() as stack:
+        try:
+            folder = stack.enter_context(cgroup(act.scratch))
+        except (OSError, subprocess.CalledProcessError) as e:
+            pytest.skip(f"no cgroup can be made: {e}")
         act.prefix = ("sh", "-c", f'echo $$ > {folder}/cgroup.procs && exec "$@"', "sh", *act.prefix)
         assert said(act) == ["0 PCI_BUS_ID 0"], "as the driver numbers what may be opened"
         act.fail("-n", "2", "submit", "true", status=6, match=r"'aml' has 1 \(this process may open 1 of 4\)")
-    finally:
-        folder.rmdir()
 
 
 # ---- by name
@@ -301,3 +361,81 @@ def test_a_killed_run_of_another_user_holds_nothing(act, gpu_machine, alice):
     os.kill(pid, 9)
     act.run("wait", his)
     assert act.lines(his) == ["0 PCI_BUS_ID 0"]
+
+
+HOLD = """
+# Holds the GPUs of the run for a moment. It says so if a run holds one of them that nobody has killed.
+[ $LOCAL_RANK = 0 ] || exit 0
+for gpu in ${CUDA_VISIBLE_DEVICES//,/ }; do
+    exec {fd}<>$1/gpu-$gpu
+    until flock -n $fd; do
+        holder=$(cat $1/holder-$gpu)
+        [ -e $1/killed-$holder ] || echo "$ACT_RUN_ID has GPU $gpu of $holder" >>$1/twice
+        sleep 0.02
+    done
+    echo $ACT_RUN_ID >$1/$ACT_RUN_ID && mv -f $1/$ACT_RUN_ID $1/holder-$gpu
+done
+sleep 0.$((RANDOM % 4))
+"""
+CARDS = 3
+CLAIMS = ("/run/lock", "/dev/shm", "/tmp")  # a claim is in each of them
+
+
+class Neighbours:
+    """Two users of one machine, who submit, kill and clean up."""
+
+    def __init__(self, machine, users, folder):
+        self.machine, self.users, self.folder = machine, users, folder
+        folder.mkdir()
+        folder.chmod(0o777)
+        for name in ("twice", *(f"gpu-{i}" for i in range(CARDS))):
+            (folder / name).touch()
+            (folder / name).chmod(0o666)
+        for user in users:
+            (user.project / "hold.sh").write_text(HOLD)
+
+    def play(self, seed):
+        """All runs that nobody kills end well, and all GPUs are free then."""
+        dice = random.Random(seed)
+        started = [(user, user.start("-n", str(dice.choice((1, 1, 2))), "submit", "bash", "hold.sh", self.folder))
+                   for user in (*self.users, *self.users)]
+        runs = []
+        for user, process in started:
+            out, err = process.communicate()
+            assert process.returncode == 0, err
+            runs.append((user, out.decode().strip()))
+        killed = dice.sample(runs, dice.randint(0, 2))
+        swept = dice.choice(CLAIMS)
+        for user, run in killed:
+            time.sleep(dice.random() * 0.5)
+            self.kill(user, run, dice)
+            subprocess.run([*self.machine.prefix, "sh", "-c", f"rm -f {swept}/act-gpus-*"], check=True)
+        for user, run in runs:
+            user.run("wait", run, status=None if (user, run) in killed else 0)
+        assert not (self.folder / "twice").read_text()
+        for user in self.users:
+            user.run("-y", "prune", "--older", "1s")
+
+    def kill(self, user, run, dice):
+        """A process of the run, or all of them."""
+        (self.folder / f"killed-{run}").touch()
+        pids = [pid for pid, words in user.processes().items() if os.fsencode(run) in b" ".join(words)]
+        for pid in pids if dice.random() < 0.5 else pids and [dice.choice(pids)]:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+
+ROUNDS, AT_ONCE = int(os.environ.get("ACT_GPU_ROUNDS", "4")), 25  # by hand: 500
+
+
+@pytest.mark.parametrize("first", range(0, ROUNDS, AT_ONCE))
+def test_two_users_submit_kill_and_clean(act, gpu_machine, alice, first):
+    """No GPU is given twice, and none is lost."""
+    machine = gpu_machine(CARDS)
+    as_user(machine, alice)
+    neighbours = Neighbours(machine, (act, alice), act.scratch / "held")
+    for seed in range(first, min(first + AT_ONCE, ROUNDS)):
+        neighbours.play(seed)
+    for user in (act, alice):
+        assert user.run("summary", "--json").json["total"]["gpus"]["idle"] == CARDS
+        user.finish("bash", "hold.sh", neighbours.folder, before=("-n", CARDS))

@@ -668,6 +668,27 @@ def test_prune(act):
     act.run("abort", running)
 
 
+def test_prune_removes_the_locks_of_jobs_that_are_over(act):
+    """A job, and a run that submits others, has a folder of locks; they go with what else is removed."""
+    old = [act.finish("true") for _ in range(2)]
+    slots, = (act.home / "slots").iterdir()
+    folders = [slots / name for name in ("job-4711", "run-exp_1_00000000", "job-4712")]
+    for folder in folders:
+        folder.mkdir()
+        (folder / "0.lock").touch()
+    for folder in folders[:2]:
+        os.utime(folder, (time.time() - 3 * 86400,) * 2)
+    running = act.submit("sleep", "300")
+    act.until_state(running, "Running")
+    age(act, old[0])
+    act.run("prune", "--older", "30d", "-y")
+    assert all(folder.exists() for folder in folders), "a run may be in one of them"
+    act.run("abort", running)
+    age(act, old[1])
+    act.run("prune", "--older", "30d", "-y")
+    assert [folder.exists() for folder in folders] == [False, False, True]
+
+
 def packages_of(act):
     """The packages that are kept anywhere, by their place."""
     places = (act.home / "packages", act.home / "cache/packages", act.home / "store")

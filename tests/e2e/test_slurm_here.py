@@ -164,6 +164,17 @@ def test_a_run_ends_with_its_job(lab, job):
     assert lab.wait(run, "Failed")["reason"]
 
 
+def test_a_run_waits_when_its_job_ends(lab, job):
+    first = job.submit(WAITS, n=2)
+    lab.until_text(first, "up")
+    second = job.submit("true", n=1)
+    lab.act.until(lambda: lab.act.info(second)["reason"] == f"waits for 1 GPU, held by '{first}'", "it waits")
+    lab.bed.run("scancel", job.id)
+    why = f"job {job.id} of Slurm ended while the run waited in it"
+    assert lab.wait(second, "Failed")["reason"] == why
+    assert why in lab.act.run("why", second, status=None).out
+
+
 def test_it_is_tried_again_in_its_step(lab, job):
     lab.act.env["ACT_RETRY_PAUSE"] = "0"
     run = lab.submit("--here", "--retry", "1", "bash", "-c",

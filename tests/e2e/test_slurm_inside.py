@@ -1,6 +1,7 @@
 """Typed inside a job of the user's own, or with variables that are meant for other programs: what they say of that job
 is not said of the runs."""
 import json
+import pathlib
 import re
 import subprocess
 
@@ -200,3 +201,82 @@ def test_the_doctor_says_in_which_job_it_is(lab, outer):
     outer.run("sbatch", f"a -c local doctor --json > {said}; true", "--time=3:00:00", *SMALL["sbatch"])
     check, = [check for check in json.loads(said.read_text())["checks"] if check["what"] == "job of Slurm"]
     assert re.fullmatch(r"in job \d+ on \S+: \d+ processors?.*, (2|3) h left", check["text"]), check
+
+
+# ---- GPUs that are bound to tasks
+
+
+@pytest.mark.parametrize("launcher", ["srun", "mpirun"])
+@pytest.mark.parametrize("option", ["--gpu-bind=single:1", "--gpu-bind=map_gpu:1,0", "--gpus-per-task=1"])
+def test_ranks_see_all_gpus_of_the_run(lab, option, launcher):
+    """However a site binds them: the GPU of LOCAL_RANK is there."""
+    lab.configure(slurm={"launcher": launcher, "sbatch_options": [option]})
+    run = lab.shell("echo $LOCAL_RANK of $CUDA_VISIBLE_DEVICES", n=4)
+    lab.wait(run, "Completed", status=0)
+    assert [lab.act.lines(run, rank) for rank in range(4)] == [[f"{rank % 2} of 0,1"] for rank in range(4)]
+
+
+# ---- programs that speak MPI
+
+MPI = """
+import ctypes, os, sys
+mpi = ctypes.CDLL("libmpi.so.40", mode=ctypes.RTLD_GLOBAL)
+mpi.MPI_Init(None, None)
+world = ctypes.c_void_p(ctypes.addressof(ctypes.c_char.in_dll(mpi, "ompi_mpi_comm_world")))
+rank, size = ctypes.c_int(), ctypes.c_int()
+mpi.MPI_Comm_rank(world, ctypes.byref(rank))
+mpi.MPI_Comm_size(world, ctypes.byref(size))
+mpi.MPI_Barrier(world)
+open(f"{sys.argv[1]}.{os.environ['RANK']}", "w").write(f"{rank.value} of {size.value}")
+mpi.MPI_Finalize()
+"""
+KINDS = ["none", "pmi2", "pmix"]
+
+
+@pytest.fixture
+def mpi(lab):
+    """mpi(n): what so many ranks of the program wrote."""
+    lab.act.write("mpi.py", MPI)
+    said = lab.act.scratch / "said"
+
+    def ranks(n):
+        return [pathlib.Path(f"{said}.{rank}").read_text() for rank in range(n)]
+    ranks.words = f"python3 mpi.py {said}"
+    return ranks
+
+
+def need_srun(lab, kind):
+    """Debian's plugin for PMIx wants the library's name without a version, which libpmix-dev has."""
+    tried = subprocess.run(["srun", f"--mpi={kind}", "--test-only", "--ntasks=1", "true"], env=lab.act.env,
+                           stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    if "Invalid MPI type" in tried.stderr:
+        pytest.skip(f"srun cannot load '{kind}' (Debian: libpmix-dev)")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_mpi_of_a_local_run_in_a_step(lab, outer, mpi, kind):
+    """The step that srun starts is a process of MPI itself, with PMIx, PMI or neither; the run is another program."""
+    need_srun(lab, kind)
+    outer.run("srun", f"a -n 3 local {mpi.words}", "--ntasks=1", f"--mpi={kind}")
+    assert mpi(3) == [f"{rank} of 3" for rank in range(3)]
+
+
+@pytest.mark.parametrize("launcher, kind", [("mpirun", "none"), ("mpirun", "pmix"), ("srun", "pmix")])
+def test_mpi_over_the_nodes_of_a_job(lab, outer, mpi, launcher, kind):
+    """Typed in a step of a job: over both nodes of it, by mpirun, or by srun with PMIx."""
+    need_srun(lab, kind)
+    lab.configure(slurm={"launcher": launcher, **({"mpi": kind} if launcher == "srun" else {})})
+    run = lab.act.scratch / "run"
+    outer.run("sbatch", f"srun --ntasks=1 --nodes=1 --overlap --mpi={kind} sh -c "
+                        f"'a -c lab -n 4 submit --here {mpi.words} > {run}' && a wait $(cat {run})",
+              "--nodes=2", "--ntasks-per-node=1", "--gpus-per-node=2")
+    lab.wait(run.read_text().strip(), "Completed", status=0)
+    assert mpi(4) == [f"{rank} of 4" for rank in range(4)]
+
+
+@pytest.mark.parametrize("launcher, kind", [("mpirun", None), ("srun", "pmix")])
+def test_mpi_of_a_job_of_its_own(lab, mpi, launcher, kind):
+    need_srun(lab, kind or "none")
+    lab.configure(slurm={"launcher": launcher, **({"mpi": kind} if kind else {})})
+    lab.wait(lab.submit(*mpi.words.split(), n=4), "Completed", status=0)
+    assert mpi(4) == [f"{rank} of 4" for rank in range(4)]

@@ -1,6 +1,8 @@
 """Machines without a scheduler, behind ssh: each is a private sshd with a home of its own."""
+import contextlib
 import os
 import pathlib
+import random
 import re
 import signal
 import time
@@ -46,6 +48,21 @@ def test_few_round_trips(act, hosts, host):
     result = act.run("abort", *runs, env=trace)
     assert {r["state"] for r in act.run("q", "--json", *runs).json["runs"]} == {"Canceled"}
     assert [r for r in requests(result) if not r.endswith(" open")] == ["gpu1 run"] * 2, result  # end; how they ended
+
+
+def test_all_machines_are_asked_at_once(act, pair):
+    """Each shell waits until the other one has begun; then each machine is asked once."""
+    for name in ("gpu1", "gpu2"):
+        pair.use(name)
+        pair.submit("sleep", "300")
+    pair.use("gpu1", "gpu2")
+    for name, other in (("gpu1", "gpu2"), ("gpu2", "gpu1")):
+        pair.servers[name].end_shared()
+        pair.servers[name].shell(sshd.as_machine(2, f"touch {act.scratch}/{name}\n"
+                                                    f"until [ -e {act.scratch}/{other} ]; do sleep 0.05; done\n"))
+    result = act.run("q", env={"ACT_TRACE": "site"})
+    asked = [r for r in requests(result) if not r.endswith(" open")]
+    assert sorted(asked) == ["gpu1 run", "gpu2 run"], result
 
 
 def test_the_first_one_with_room(act, pair):
@@ -236,3 +253,90 @@ def test_prune_asks_a_machine_that_is_down_once(act, pair):
     lines = [line.split() for line in asked.read_text().splitlines() if "gpu2" in line]
     times = [int(line[0]) for line in lines if line[1] != "-G"]  # which asks only how ssh is configured
     assert times and all(later - earlier >= 19 for earlier, later in zip(times, times[1:])), asked.read_text()
+
+
+# ---- the verbs that watch, compare and try again
+
+
+def test_a_sweep_over_machines(act, pair):
+    """Its runs go where there is room, and are compared wherever they are."""
+    act.write("train.sh", 'echo "step 1 loss $1"; [ $1 != 4 ] || exec sleep 300\n')
+    act.run("-c", "lab", "-n", 2, "sweep", "--grid", "loss=3,1,4,2", "--", "bash", "train.sh", "{loss}")
+    listed = act.run("q", "--json").json["runs"]
+    assert len(listed) == 4 and pair.runs("gpu1") and pair.runs("gpu2")
+    running, = [run["id"] for run in listed if run["id"] in act.run("q", "--json", "--tag", "loss=4").out]
+    act.run("wait", *(run["id"] for run in listed if run["id"] != running))
+    act.until_state(running, "Running")
+    board = act.run("sweep", "--show", "@", "--metric", "loss", "--min", "--json").json["runs"]
+    assert [run["parameters"]["loss"] for run in board] == ["1", "2", "3", "4"]
+    assert "3 done  1 running" in act.run("top", "--once").out
+    act.run("abort", running)
+
+
+def test_a_run_that_hangs_on_a_machine(act, hosts, host):
+    result = act.run("-c", "lab", "-n", 1, "submit", "--hang", "3s", "sh", "-c", "echo begins; exec sleep 300")
+    run = result.out.strip()
+    act.run("wait", run, status=143)
+    info = act.info(run)
+    assert info["state"] == "Failed" and info["reason"].startswith("hang: no rank has written a line for 3s"), info
+    assert "hang" in act.run("why", run).out
+
+
+def test_a_run_is_tried_again_on_its_machine(act, hosts, host):
+    host.shell(sshd.as_machine(4, "export ACT_RETRY_PAUSE=0\n"))
+    run = act.run("-c", "lab", "-n", 2, "submit", "--retry", 1, "--retry-on", "nccl_timeout", "sh", "-c",
+                  "echo attempt $ACT_ATTEMPT; [ $RANK$ACT_ATTEMPT != 11 ] || { echo 'Watchdog caught collective "
+                  "operation timeout: WorkNCCL(SeqNum=12)'; exit 9; }").out.strip()
+    act.run("wait", run)
+    assert act.info(run)["attempt"] == 2 and act.lines(run, 1) == ["attempt 2"]
+    assert "Watchdog" in act.run("logs", "--all", "--attempt", 1, run).out
+
+
+# ---- cuts and kills
+
+ROUNDS, AT_ONCE = int(os.environ.get("ACT_SSH_ROUNDS", "3")), 20  # by hand: 200
+
+
+def kill(pid):
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+
+
+def play(act, pair, dice):
+    """Runs are submitted while connections break; a submission and processes of a run are killed. What nobody has
+    killed ends well, and of what was killed nothing is left."""
+    servers = list(pair.servers.values())
+    submits = [act.start("-c", "lab", "-n", dice.choice((1, 2)), "submit", "sh", "-c", f"sleep 0.{dice.randint(0, 9)}")
+               for _ in range(3)]
+    time.sleep(dice.random())
+    victim = dice.choice([*submits, None])
+    if victim:
+        kill(victim.pid)
+    if dice.random() < 0.5:
+        dice.choice(servers).drop()
+    answers = [process.communicate() for process in submits]
+    runs = [out.decode().strip() for out, _ in answers if out]
+    agents = [pid for server in servers for pid in server.agents()]
+    torn = bool(agents) and dice.random() < 0.5
+    if torn:
+        kill(dice.choice(agents))
+    for server in servers:
+        if dice.random() < 0.5:
+            server.drop()
+            server.end_shared()
+    for run in runs:
+        act.run("wait", run, status=None)
+    act.until(lambda: not [pid for server in servers for pid in server.agents()], "no agent is left")
+    act.age_runs()  # who was killed may have begun a submission
+    states = [run["state"] for run in act.run("q", "--json", "--max", 0).json["runs"]]
+    assert set(states) <= {"Completed", "Failed", "Canceled"}, states
+    assert states.count("Completed") >= len(runs) - torn, (states, answers)
+    slots = act.run("-c", "lab", "summary", "--json").json["partitions"]
+    assert [pool["gpus"]["idle"] for pool in slots] == [2, 2]
+    act.run("-c", "lab", "prune", "--older", "0s", "-y", status=None)
+
+
+@pytest.mark.parametrize("first", range(0, ROUNDS, AT_ONCE))
+def test_cuts_and_kills(act, pair, first):
+    for seed in range(first, min(first + AT_ONCE, ROUNDS)):
+        play(act, pair, random.Random(seed))

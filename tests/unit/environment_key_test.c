@@ -2,6 +2,8 @@
 #include "unit/temp_dir.h"
 #include "unit/test.h"
 
+#include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "node/environment.h"
@@ -146,6 +148,62 @@ TEST(test_lock_files)
             fail_msg("%s: %s: %d, not %d", locks[i].file, locks[i].text, share_of(), locks[i].share);
         unlink(path);
     }
+}
+
+/* pyenv's script is not run to find out what it would start, unless that is not simple. */
+TEST(test_pyenv)
+{
+    static const struct {
+        const char *variable, *project, *global;
+        bool is_asked;
+    } cases[] = {
+        {NULL, NULL, "3.11.4\n", false},
+        {NULL, "3.12.1\n", "3.11.4\n", false},
+        {"3.12.1", "3.11.4\n", NULL, false},
+        {NULL, "3.12.1 3.11.4\n", NULL, false},
+        {"3.12", NULL, "3.11.4\n", true},
+        {NULL, "system\n", "3.11.4\n", true},
+        {NULL, NULL, NULL, true},
+        {NULL, "../3.11.4\n", NULL, true},
+        {"3.12.1:3.11.4", NULL, NULL, false},
+    };
+    static const char *const folders[] = {
+        "shims", "versions", "versions/3.11.4", "versions/3.12.1", "versions/3.11.4/bin", "versions/3.12.1/bin"};
+    ACT_AUTOFREE char *shims = test_path("shims"), *shim = test_path("shims/python3"), *asked = test_path("asked");
+    ACT_AUTOFREE char *local = test_path(".python-version"), *global = test_path("version");
+    ACT_AUTOFREE char *text = act_sprintf("#!/bin/sh\nexport PYENV_ROOT=\"%s\"\n/usr/bin/touch %s\n", dir, asked);
+    ACT_AUTOFREE char *path = act_sprintf("%s:%s", shims, getenv("PATH"));
+    char keys[COUNT(cases)][ENVIRONMENT_KEY];
+
+    for (size_t i = 0; i < COUNT(folders); i++) {
+        ACT_AUTOFREE char *folder = test_path(folders[i]);
+        assert_int_equal(mkdir(folder, 0755), 0);
+    }
+    test_write("shims/python3", text);
+    test_write("versions/3.11.4/bin/python3", "older");
+    test_write("versions/3.12.1/bin/python3", "a newer one");
+    ACT_AUTOFREE char *old = test_path("versions/3.11.4/bin/python3"), *new = test_path("versions/3.12.1/bin/python3");
+    assert_int_equal(chmod(shim, 0755) | chmod(old, 0755) | chmod(new, 0755), 0);
+    setenv("PATH", path, 1);
+    test_write("requirements.txt", "numpy\n");
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        unlink(local);
+        unlink(global);
+        unlink(asked);
+        (cases[i].variable ? setenv("PYENV_VERSION", cases[i].variable, 1) : unsetenv("PYENV_VERSION"));
+        if (cases[i].project)
+            test_write(".python-version", cases[i].project);
+        if (cases[i].global)
+            test_write("version", cases[i].global);
+        key_of("aa", "r_1", keys[i]);
+        if ((access(asked, F_OK) == 0) != cases[i].is_asked)
+            fail_msg("case %zu", i);
+    }
+    assert_string_equal(keys[1], keys[2]);
+    assert_string_equal(keys[1], keys[3]);
+    assert_string_equal(keys[1], keys[8]);
+    assert_string_not_equal(keys[0], keys[1]);
+    unsetenv("PYENV_VERSION");
 }
 
 static int begin(void **state)

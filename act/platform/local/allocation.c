@@ -1,10 +1,12 @@
 #include "platform/local/allocation.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "proc/proc.h"
@@ -12,7 +14,7 @@
 typedef const char *allocation_get(const char *name);
 
 /* More than any machine has is not believed: the variables come from outside. */
-enum { PROCESSORS_MOST = 1 << 16, MIB_MOST = 1 << 26 };
+enum { PROCESSORS_MOST = 1 << 16, MIB_MOST = 1 << 26, HOSTFILE_MAX_BYTES = 1 << 20 };
 
 static int64_t allocation_number(allocation_get *get, const char *name, int64_t most)
 {
@@ -56,6 +58,17 @@ static void read_slurm(allocation_get *get, const char *node, struct allocation 
 
 /* ---- PBS, LSF, Grid Engine, Flux */
 
+/* The tasks of an array have one id, and each its part of a node. Adds the number of the task, if this is one. */
+static void allocation_add_task(allocation_get *get, const char *name, const char *open, const char *close,
+                                struct allocation *out)
+{
+    int64_t task = allocation_number(get, name, INT32_MAX);
+    size_t len = strlen(out->job);
+
+    if (task)
+        snprintf(out->job + len, sizeof(out->job) - len, "%s%lld%s", open, (long long)task, close);
+}
+
 static bool is_of_pbs(allocation_get *get, const char *node)
 {
     (void)node;
@@ -66,24 +79,32 @@ static void read_pbs(allocation_get *get, const char *node, struct allocation *o
 {
     (void)node;
     out->processors = (int)allocation_number(get, "NCPUS", PROCESSORS_MOST);
+    if (!out->processors) /* Torque */
+        out->processors = (int)allocation_number(get, "PBS_NUM_PPN", PROCESSORS_MOST);
 }
 
-/* "n1 8 n2 4": each host with its slots. */
 static bool is_of_lsf(allocation_get *get, const char *node)
 {
-    const char *hosts = get("LSB_MCPU_HOSTS");
+    const char *hosts = get("LSB_MCPU_HOSTS") ? get("LSB_MCPU_HOSTS") : get("LSB_HOSTS");
 
     return get("LSB_JOBID") && (!hosts || has_name(hosts, node));
 }
 
+/* LSB_MCPU_HOSTS, "n1 8 n2 4", has each host with its slots; LSB_HOSTS, "n1 n1 n2", a name for each slot. */
 static void read_lsf(allocation_get *get, const char *node, struct allocation *out)
 {
-    ACT_AUTOFREE char *hosts = act_strdup(get("LSB_MCPU_HOSTS") ? get("LSB_MCPU_HOSTS") : "");
-    char *rest, *host = strtok_r(hosts, " ", &rest), *slots;
+    bool counted = get("LSB_MCPU_HOSTS") != NULL;
+    const char *list = counted ? get("LSB_MCPU_HOSTS") : get("LSB_HOSTS");
+    ACT_AUTOFREE char *hosts = act_strdup(list ? list : "");
+    char *rest = hosts;
 
-    for (; host && (slots = strtok_r(NULL, " ", &rest)); host = strtok_r(NULL, " ", &rest))
-        if (has_name(host, node))
-            out->processors = atoi(slots);
+    for (char *host; (host = strsep(&rest, " "));) {
+        const char *slots = counted ? strsep(&rest, " ") : "1";
+        int64_t n;
+        if (slots && has_name(host, node) && act_int_from_text(slots, &n) && n > 0 && n <= PROCESSORS_MOST)
+            out->processors += (int)n;
+    }
+    allocation_add_task(get, "LSB_JOBINDEX", "[", "]", out);
 }
 
 static bool is_of_grid_engine(allocation_get *get, const char *node)
@@ -92,25 +113,46 @@ static bool is_of_grid_engine(allocation_get *get, const char *node)
     return get("JOB_ID") && get("SGE_TASK_ID");
 }
 
-static void read_grid_engine(allocation_get *get, const char *node, struct allocation *out)
+/* Returns the slots that the file PE_HOSTFILE gives this node: a line for each host, "n1 8 queue processors". */
+static int grid_engine_slots(allocation_get *get, const char *node)
 {
-    (void)node;
-    if (allocation_number(get, "NHOSTS", PROCESSORS_MOST) == 1)
-        out->processors = (int)allocation_number(get, "NSLOTS", PROCESSORS_MOST);
+    ACT_AUTOFREE char *text = NULL;
+    const char *path = get("PE_HOSTFILE");
+    int slots = 0;
+
+    if (!path || act_file_read_regular(path, HOSTFILE_MAX_BYTES, &text, NULL, NULL) < 0)
+        return 0;
+    char *rest = text;
+    for (char *line; (line = strsep(&rest, "\n"));) {
+        const char *host = strsep(&line, " "), *n_text = strsep(&line, " ");
+        int64_t n;
+        if (n_text && has_name(host, node) && act_int_from_text(n_text, &n) && n > 0 && n <= PROCESSORS_MOST)
+            slots += (int)n;
+    }
+    return slots;
 }
 
+static void read_grid_engine(allocation_get *get, const char *node, struct allocation *out)
+{
+    bool is_alone = allocation_number(get, "NHOSTS", PROCESSORS_MOST) == 1;
+
+    out->processors = is_alone ? (int)allocation_number(get, "NSLOTS", PROCESSORS_MOST) : grid_engine_slots(get, node);
+    allocation_add_task(get, "SGE_TASK_ID", ".", "", out);
+}
+
+/* In the shell of 'flux alloc' and the script of 'flux batch' the job is that of the instance around them. */
 static bool is_of_flux(allocation_get *get, const char *node)
 {
     (void)node;
-    return get("FLUX_JOB_ID") != NULL;
+    return get("FLUX_JOB_ID") || get("FLUX_ENCLOSING_ID");
 }
 
 /* It binds its processes to their processors. */
 static void read_flux(allocation_get *get, const char *node, struct allocation *out)
 {
-    (void)get;
     (void)node;
-    (void)out;
+    if (!get("FLUX_JOB_ID"))
+        snprintf(out->job, sizeof(out->job), "%s", get("FLUX_ENCLOSING_ID"));
 }
 
 /* ---- all */
@@ -122,13 +164,14 @@ static const struct batch_system {
     const char *const left[6]; /* prints how much time is left; "%" stands for the job's id. Empty: nothing does */
     const char *before;        /* what stands before the time in that; NULL: nothing */
     int plain_s;               /* what a number alone means there */
+    int last_s;                /* the last one of several: "1:30" */
     enum environment_of sees;  /* of this process's environment */
 } systems[] = {
-    {"Slurm", "SLURM_JOB_ID", is_of_slurm, read_slurm, {"squeue", "-h", "-j", "%", "-o", "%L"}, NULL, 60, OF_SLURM},
-    {"PBS", "PBS_JOBID", is_of_pbs, read_pbs, {"qstat", "-f", "%"}, "Resource_List.walltime = ", 1, OF_USER},
-    {"LSF", "LSB_JOBID", is_of_lsf, read_lsf, {"bjobs", "-noheader", "-o", "time_left", "%"}, NULL, 60, OF_USER},
-    {"Grid Engine", "JOB_ID", is_of_grid_engine, read_grid_engine, {NULL}, NULL, 1, OF_USER},
-    {"Flux", "FLUX_JOB_ID", is_of_flux, read_flux, {"flux", "job", "timeleft", "%"}, NULL, 1, OF_USER},
+    {"Slurm", "SLURM_JOB_ID", is_of_slurm, read_slurm, {"squeue", "-h", "-j", "%", "-o", "%L"}, NULL, 60, 1, OF_SLURM},
+    {"PBS", "PBS_JOBID", is_of_pbs, read_pbs, {"qstat", "-f", "%"}, "Resource_List.walltime = ", 1, 1, OF_USER},
+    {"LSF", "LSB_JOBID", is_of_lsf, read_lsf, {"bjobs", "-noheader", "-o", "time_left", "%"}, NULL, 60, 60, OF_USER},
+    {"Grid Engine", "JOB_ID", is_of_grid_engine, read_grid_engine, {NULL}, NULL, 1, 1, OF_USER},
+    {"Flux", "FLUX_JOB_ID", is_of_flux, read_flux, {"flux", "job", "timeleft"}, NULL, 1, 1, OF_USER},
 };
 
 static const struct batch_system *system_of(const struct allocation *a)
@@ -147,7 +190,7 @@ void allocation_read(const char *(*get)(const char *name), const char *node, str
         if (!systems[i].is_ours(get, node))
             continue;
         out->system = systems[i].name;
-        out->job = get(systems[i].id);
+        snprintf(out->job, sizeof(out->job), "%s", get(systems[i].id) ? get(systems[i].id) : "");
         systems[i].read(get, node, out);
         return;
     }
@@ -155,7 +198,7 @@ void allocation_read(const char *(*get)(const char *name), const char *node, str
 
 /* ---- its time */
 
-int64_t allocation_time_s(const char *text, int plain_s)
+int64_t allocation_time_s(const char *text, int plain_s, int last_s)
 {
     enum { DAY_S = 86400, PARTS = 3 };
     const char *dash = memchr(text, '-', strcspn(text, " \n"));
@@ -181,7 +224,7 @@ int64_t allocation_time_s(const char *text, int plain_s)
     }
     if (*text && !strchr(" \n.", *text))
         return -1;
-    return days * DAY_S + (n == 0 ? sum * plain_s : sum);
+    return days * DAY_S + sum * (n == 0 ? plain_s : last_s);
 }
 
 /* Of a walltime, what is used of it is not left. */
@@ -192,8 +235,10 @@ static int64_t left_in(const struct batch_system *system, const char *text)
 
     if (!at)
         return -1;
-    int64_t whole = allocation_time_s(at + (system->before ? strlen(system->before) : 0), system->plain_s);
-    int64_t gone = used ? allocation_time_s(used + strlen("resources_used.walltime = "), system->plain_s) : 0;
+    int64_t whole =
+        allocation_time_s(at + (system->before ? strlen(system->before) : 0), system->plain_s, system->last_s);
+    int64_t gone =
+        used ? allocation_time_s(used + strlen("resources_used.walltime = "), system->plain_s, system->last_s) : 0;
     return whole < 0 || gone < 0 ? -1 : whole > gone ? whole - gone : 0;
 }
 

@@ -7,7 +7,7 @@
 
 struct allocation {
     const char *system; /* "Slurm"; NULL: there is no such job */
-    const char *job;    /* its id; not owned */
+    char job[128];      /* its id, with that of its task in an array */
     int processors;     /* that the job has on this node; 0: not known */
     int64_t memory;     /* likewise, in bytes; 0: not known */
     int64_t end_unix_s; /* when its time is over; 0: not known */
@@ -20,8 +20,8 @@ void allocation_read(const char *(*get)(const char *name), const char *node, str
 /* Returns for how many seconds the job goes on; -1: not known, as when it has no limit. Asks the batch system where its
  * variables do not say it, which may take limit_s seconds. */
 int64_t allocation_left_s(const struct allocation *a, int limit_s);
-/* Reads such a time from what a batch system printed: "1-02:03:04", "59:59", "3600" (seconds where plain_s, else
- * minutes); -1: it is none. */
-int64_t allocation_time_s(const char *text, int plain_s);
+/* Reads such a time from what a batch system printed: "1-02:03:04", "59:59", "3600"; -1: it is none. plain_s: the
+ * seconds of a number alone; last_s: those of the last number where colons are. */
+int64_t allocation_time_s(const char *text, int plain_s, int last_s);
 
 #endif

@@ -65,6 +65,11 @@ const struct local_machine *local_machine_of(struct platform *p)
     return &local_of(p)->machine;
 }
 
+const char *local_slots_of(struct platform *p)
+{
+    return local_of(p)->slots;
+}
+
 char *local_run_dir(struct platform *p, const char *id)
 {
     return site_run_dir(local_of(p)->site, id);

@@ -362,15 +362,36 @@ int local_agent(struct platform *p, const char *id, const char *node, char **out
 
 /* ---- summary ---- */
 
-static void count_run(const struct active_run *run, struct platform_pool *pool)
+/* Counts the slots whose lock files name a run: it has them, as runs here write that when they take them
+ * (node/slots.h). */
+static int count_held(const char *slots_dir, const char *id)
 {
-    if (run->status.state == RUN_RUNNING) {
-        pool->jobs_running++;
-        pool->gpus_busy += run->spec.gpus_per_node;
-    } else {
-        pool->jobs_queued++;
-        pool->gpus_queued += run->spec.gpus_per_node;
+    enum { LINE_MAX_BYTES = 1024 };
+    ACT_AUTO(act_strv) names = {0};
+    int n = 0;
+
+    act_folder_names(slots_dir, &names);
+    for (size_t i = 0; i < names.n; i++) {
+        ACT_AUTOFREE char *path = act_path_join(slots_dir, names.v[i]);
+        ACT_AUTOFREE char *line = NULL;
+        if (act_file_read_regular(path, LINE_MAX_BYTES, &line, NULL, NULL) < 0)
+            continue;
+        line[strcspn(line, "\n")] = '\0';
+        n += strcmp(line, id) == 0;
     }
+    return n;
+}
+
+/* One of several machines may have its slots here while it waits for those of others. */
+static void count_run(const struct active_run *run, const char *slots_dir, struct platform_pool *pool)
+{
+    bool runs = run->status.state == RUN_RUNNING;
+    int held = runs ? run->spec.gpus_per_node : count_held(slots_dir, run->spec.id);
+
+    pool->jobs_running += runs;
+    pool->jobs_queued += !runs;
+    pool->gpus_busy += held;
+    pool->gpus_queued += run->spec.gpus_per_node - held;
 }
 
 int local_summary(struct platform *p, struct platform_summary *out, struct act_error *err)
@@ -386,7 +407,7 @@ int local_summary(struct platform *p, struct platform_summary *out, struct act_e
     out->has_load = getloadavg(&out->load, 1) == 1;
     *pool = (struct platform_pool){.name = machine_name(), .is_default = true, .nodes = 1, .gpus = machine->slots};
     for (size_t i = 0; i < runs.n; i++)
-        count_run(&runs.v[i], pool);
+        count_run(&runs.v[i], local_slots_of(p), pool);
     /* ACT_LOCAL_SLOTS may be lower than when they started */
     pool->gpus_busy = pool->gpus_busy < pool->gpus ? pool->gpus_busy : pool->gpus;
     pool->gpus_idle = pool->gpus - pool->gpus_busy;

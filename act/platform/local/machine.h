@@ -30,6 +30,8 @@ char *local_machine_slots_dir(const struct local_machine *m, const char *root);
 /* In local.c: the machine of the platform, and the absolute path of a run's folder (new string). */
 const struct local_machine *local_machine_of(struct platform *p);
 char *local_run_dir(struct platform *p, const char *id);
+/* Its folder of locks (local_machine_slots_dir()). */
+const char *local_slots_of(struct platform *p);
 
 /* Returns the job that this machine is a part of, with what it has here: "in job 4711 on n3: 2 GPUs, 8 processors, 3 h
  * left". May ask the batch system, for a moment. New string; NULL: there is no such job. */
