@@ -119,9 +119,10 @@ int site_program(struct site *site, char **out, struct act_error *err)
     return site->wire ? wire_program(site, out, err) : proc_find_sibling(SITE_ACT, out, err);
 }
 
-int site_become(struct site *site, const char *const *words, int *out_fd, struct act_error *err)
+int site_become(struct site *site, const char *const *words, int *out_fd, struct act_buf *out_said,
+                struct act_error *err)
 {
-    return site->wire ? wire_become(site, words, out_fd, err)
+    return site->wire ? wire_become(site, words, out_fd, out_said, err)
                       : act_error_set(err, ACT_FAIL, "there is no connection to this machine");
 }
 

@@ -368,13 +368,13 @@ static int far_wait_for_hello(struct far *far, struct act_error *err)
     return -(int)why->code;
 }
 
-static int far_begin(struct far *far, struct http *http, int in_fd, int out_fd, struct store **out,
-                     struct act_error *err)
+static int far_begin(struct far *far, struct http *http, int in_fd, int out_fd, const struct act_buf *said,
+                     struct store **out, struct act_error *err)
 {
     far->store = (struct store){.ops = &ops, .http = http, .name = act_strdup("folder:")};
     far->link =
         (struct far_link){.begun = far_result_begun, .came = far_result_came, .broken = far_link_broken, .arg = far};
-    far_link_init(&far->link, http_engine(http), in_fd, out_fd);
+    far_link_init(&far->link, http_engine(http), in_fd, out_fd, said);
     int rc = far_wait_for_hello(far, err);
     if (rc < 0) {
         if (far->login)
@@ -390,18 +390,19 @@ static int far_begin(struct far *far, struct http *http, int in_fd, int out_fd, 
 
 int store_far_open_fds(struct http *http, int in_fd, int out_fd, struct store **out, struct act_error *err)
 {
-    return far_begin(act_calloc(1, sizeof(struct far)), http, in_fd, out_fd, out, err);
+    return far_begin(act_calloc(1, sizeof(struct far)), http, in_fd, out_fd, NULL, out, err);
 }
 
 int store_far_open(struct http *http, const struct store_far_options *o, struct store **out, struct act_error *err)
 {
+    ACT_AUTO(act_buf) said = {0};
     struct site *site = NULL;
     int fd = -1, rc = site_open(&(struct site_options){.login = o->login, .root = o->root}, &site, err);
     ACT_AUTOFREE char *root = rc == 0 && o->folder[0] != '/' ? act_sprintf("%s/%s", site_root(site), o->folder) : NULL;
     const char *const words[] = {"__store", root ? root : o->folder, root ? "create" : "find", NULL};
 
     if (rc == 0)
-        rc = site_become(site, words, &fd, err);
+        rc = site_become(site, words, &fd, &said, err);
     int copy = rc == 0 ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1;
     if (rc < 0) {
         site_free(site);
@@ -410,5 +411,5 @@ int store_far_open(struct http *http, const struct store_far_options *o, struct 
     struct far *far = act_calloc(1, sizeof(*far));
     far->site = site;
     far->login = act_strdup(o->login);
-    return far_begin(far, http, fd, copy, out, err);
+    return far_begin(far, http, fd, copy, &said, out, err);
 }

@@ -109,8 +109,8 @@ struct far_link {
     struct act_error error;
 };
 
-/* Begins to work. The descriptors become the link's. */
-void far_link_init(struct far_link *link, struct engine *engine, int in_fd, int out_fd);
+/* Begins to work. The descriptors become the link's. said: what was read of in_fd already; NULL: nothing. */
+void far_link_init(struct far_link *link, struct engine *engine, int in_fd, int out_fd, const struct act_buf *said);
 /* Sends a frame: takes the words, and reads len bytes until it calls sent(arg, id, bytes, len), which may be NULL: when
  * the frame is written, or when a link that is broken is released. */
 void far_link_send(struct far_link *link, uint64_t id, struct act_buf *words, const void *bytes, size_t len,

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -142,6 +143,15 @@ static void link_take_written(struct far_link *link, size_t n)
     }
 }
 
+/* As writev(), but without a SIGPIPE where that can be. */
+static ssize_t link_writev(int fd, struct iovec *pieces, size_t n)
+{
+    const struct msghdr message = {.msg_iov = pieces, .msg_iovlen = n};
+    ssize_t written = sendmsg(fd, &message, MSG_NOSIGNAL);
+
+    return written < 0 && errno == ENOTSOCK ? writev(fd, pieces, (int)n) : written;
+}
+
 /* Writes what can be. Returns false if nothing more can be now. */
 static bool link_write_some(struct far_link *link)
 {
@@ -154,7 +164,7 @@ static bool link_write_some(struct far_link *link)
     if (n == 0)
         return false;
     do
-        written = writev(link->out_fd, pieces, (int)n);
+        written = link_writev(link->out_fd, pieces, n);
     while (written < 0 && errno == EINTR);
     if (written < 0 && errno != EAGAIN)
         link_lost(link, errno == EPIPE || errno == ECONNRESET ? "the other side ended" : strerrordesc_np(errno));
@@ -362,12 +372,19 @@ void far_link_pause(struct far_link *link, bool pause)
         engine_timer(link->engine, 0, link_go_on, link);
 }
 
-void far_link_init(struct far_link *link, struct engine *engine, int in_fd, int out_fd)
+void far_link_init(struct far_link *link, struct engine *engine, int in_fd, int out_fd, const struct act_buf *said)
 {
     link->engine = engine;
     link->in_fd = in_fd;
     link->out_fd = out_fd;
     link->buffer = act_alloc(BUFFER_BYTES);
+    if (said && said->len > BUFFER_BYTES) {
+        link_malformed(link);
+    } else if (said && said->len > 0) {
+        memcpy(link->buffer, said->data, said->len);
+        link->len = said->len;
+        engine_timer(engine, 0, link_go_on, link);
+    }
     fcntl(in_fd, F_SETFL, fcntl(in_fd, F_GETFL) | O_NONBLOCK);
     fcntl(out_fd, F_SETFL, fcntl(out_fd, F_GETFL) | O_NONBLOCK);
     link_watch_in(link);

@@ -215,7 +215,7 @@ int store_far_serve(struct http *http, const char *root, bool create, int in_fd,
     far_serve_raise_limit();
     s.link = (struct far_link){.begun = far_serve_begun, .came = far_serve_came, .broken = far_serve_broken, .arg = &s};
     int rc = store_folder_open(http, root, create, &s.store, err);
-    far_link_init(&s.link, s.engine, in_fd, out_fd);
+    far_link_init(&s.link, s.engine, in_fd, out_fd, NULL);
     far_words_of_hello(rc == 0 ? strchr(store_name(s.store), ':') + 1 : NULL, rc, err, &words);
     far_link_send(&s.link, 0, &words, NULL, 0, NULL);
     engine_hold(s.engine, true);
