@@ -50,7 +50,7 @@ void engine_connect(struct engine *engine, CURL *easy, void (*connected)(void *a
  * connection which engine_connect() made. Returns false if it is a file, which can always be read and cannot be waited
  * for. A watched descriptor keeps no engine_run() going. */
 bool engine_watch(struct engine *engine, int fd, bool out, void (*ready)(void *arg), void *arg) ACT_NODISCARD;
-/* Calls ready(arg) on the loop whenever fd can be written, whatever there is to be read. Otherwise as engine_watch(). */
+/* Does the same whenever fd can be written, whatever there is to be read. */
 bool engine_watch_out(struct engine *engine, int fd, void (*ready)(void *arg), void *arg) ACT_NODISCARD;
 /* Ends either of them, which must come before fd is closed. */
 void engine_unwatch(struct engine *engine, int fd);

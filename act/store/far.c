@@ -1,6 +1,6 @@
 /* far.c - the store that is a folder of another machine: each call is sent to the folder store there. See far.h.
  *
- *   start ──► (sum, on a worker) ──► sent ──► (kept) ──► result came ──► (check, on a worker) ──► done
+ *   start -> (sum) -> sent -> (kept) -> result came -> (check) -> done
  *
  * What is written has a checksum when it leaves, against which the other end holds what came, and the reverse. When
  * the connection breaks, all calls fail with one error; what the other end was given remains there for an upload that

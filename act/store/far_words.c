@@ -1,4 +1,4 @@
-/* far_words.c - calls and their results as words: numbers of seven bits a byte, lowest first, and texts with their length
+/* far_words.c - calls and their results as words: numbers of seven bits a byte, lowest first; texts with their length
  * before and a NUL behind, so that what is read needs no copies.
  */
 #include <string.h>
@@ -39,12 +39,12 @@ static void words_put_flags(struct act_buf *b, const bool *const *flags, size_t 
 
 /* ---- reading */
 
-struct words {
+struct far_words {
     const char *at, *end;
     bool bad; /* everything that is read from now on is 0 */
 };
 
-static uint64_t words_get(struct words *w)
+static uint64_t words_get(struct far_words *w)
 {
     uint64_t n = 0;
 
@@ -61,7 +61,7 @@ static uint64_t words_get(struct words *w)
     return 0;
 }
 
-static int64_t words_get_signed(struct words *w)
+static int64_t words_get_signed(struct far_words *w)
 {
     uint64_t n = words_get(w);
 
@@ -69,7 +69,7 @@ static int64_t words_get_signed(struct words *w)
 }
 
 /* Returns a number of at most max. */
-static uint64_t words_get_up_to(struct words *w, uint64_t max)
+static uint64_t words_get_up_to(struct far_words *w, uint64_t max)
 {
     uint64_t n = words_get(w);
 
@@ -79,7 +79,7 @@ static uint64_t words_get_up_to(struct words *w, uint64_t max)
     return 0;
 }
 
-static int words_get_int(struct words *w)
+static int words_get_int(struct far_words *w)
 {
     int64_t n = words_get_signed(w);
 
@@ -89,7 +89,7 @@ static int words_get_int(struct words *w)
     return 0;
 }
 
-static const char *words_get_text_or_null(struct words *w)
+static const char *words_get_text_or_null(struct far_words *w)
 {
     uint64_t size = words_get(w);
     const char *text = w->at;
@@ -105,7 +105,7 @@ static const char *words_get_text_or_null(struct words *w)
     return text;
 }
 
-static const char *words_get_text(struct words *w)
+static const char *words_get_text(struct far_words *w)
 {
     const char *text = words_get_text_or_null(w);
 
@@ -114,7 +114,7 @@ static const char *words_get_text(struct words *w)
 }
 
 /* Copies a text into an array of that size. */
-static void words_get_array(struct words *w, char *out, size_t size)
+static void words_get_array(struct far_words *w, char *out, size_t size)
 {
     const char *text = words_get_text(w);
 
@@ -124,7 +124,7 @@ static void words_get_array(struct words *w, char *out, size_t size)
         w->bad = true;
 }
 
-static void words_get_bytes(struct words *w, void *out, size_t len)
+static void words_get_bytes(struct far_words *w, void *out, size_t len)
 {
     if (len <= (size_t)(w->end - w->at)) {
         memcpy(out, w->at, len);
@@ -135,7 +135,7 @@ static void words_get_bytes(struct words *w, void *out, size_t len)
     w->at = w->end;
 }
 
-static void words_get_flags(struct words *w, bool *const *flags, size_t n)
+static void words_get_flags(struct far_words *w, bool *const *flags, size_t n)
 {
     uint64_t bits = words_get_up_to(w, (UINT64_C(1) << n) - 1);
 
@@ -144,7 +144,7 @@ static void words_get_flags(struct words *w, bool *const *flags, size_t n)
 }
 
 /* Returns how many items of at least a byte follow. */
-static size_t words_get_count(struct words *w)
+static size_t words_get_count(struct far_words *w)
 {
     return (size_t)words_get_up_to(w, (uint64_t)(w->end - w->at));
 }
@@ -158,7 +158,7 @@ static void words_put_sum(struct act_buf *b, const uint64_t *crc64)
         act_buf_add(b, crc64, sizeof(*crc64));
 }
 
-static bool words_get_sum(struct words *w, uint64_t *out)
+static bool words_get_sum(struct far_words *w, uint64_t *out)
 {
     if (!words_get_up_to(w, 1))
         return false;
@@ -173,7 +173,7 @@ static void words_put_attributes(struct act_buf *b, const struct store_attribute
     words_put_signed(b, a->mtime_ns);
 }
 
-static struct store_attributes words_get_attributes(struct words *w)
+static struct store_attributes words_get_attributes(struct far_words *w)
 {
     return (struct store_attributes){.kind = (enum store_kind)words_get_up_to(w, STORE_FOLDER),
                                      .mode = words_get_int(w),
@@ -186,7 +186,7 @@ static void words_put_condition(struct act_buf *b, const struct store_condition 
     words_put_text(b, c->if_match);
 }
 
-static struct store_condition words_get_condition(struct words *w)
+static struct store_condition words_get_condition(struct far_words *w)
 {
     struct store_condition c = {0};
 
@@ -202,7 +202,7 @@ static void words_put_data(struct act_buf *b, const struct far_request *r, const
     words_put_sum(b, data->crc64 ? &r->crc64 : NULL);
 }
 
-static struct store_data words_get_data(struct words *w, struct far_request *r)
+static struct store_data words_get_data(struct far_words *w, struct far_request *r)
 {
     struct store_data data = {.len = (size_t)words_get_up_to(w, FAR_MAX_PUT), .md5 = words_get_text_or_null(w)};
 
@@ -220,7 +220,7 @@ static void words_put_error(struct act_buf *b, int rc, const struct act_error *e
     words_put_text(b, act_error_text(error));
 }
 
-static int words_get_error(struct words *w, struct act_error *error)
+static int words_get_error(struct far_words *w, struct act_error *error)
 {
     int rc = words_get_int(w);
 
@@ -246,7 +246,7 @@ static void words_put_many(struct act_buf *b, const struct store_delete_many *ma
     }
 }
 
-static void words_get_many(struct words *w, struct store_delete_many *many)
+static void words_get_many(struct far_words *w, struct store_delete_many *many)
 {
     size_t n = words_get_count(w);
 
@@ -269,7 +269,7 @@ static void words_put_list(struct act_buf *b, const struct store_list *l)
     words_put_flags(b, (const bool *const[]){&l->delimiter, &l->whole, &l->leftovers}, 3);
 }
 
-static void words_get_list(struct words *w, struct store_list *l)
+static void words_get_list(struct far_words *w, struct store_list *l)
 {
     l->marker = words_get_text_or_null(w);
     l->max = words_get_int(w);
@@ -281,7 +281,7 @@ static void words_put_upload(struct act_buf *b, const struct store_upload_id *id
     act_buf_add(b, id->bytes, sizeof(id->bytes));
 }
 
-static struct store_upload_id words_get_upload(struct words *w)
+static struct store_upload_id words_get_upload(struct far_words *w)
 {
     struct store_upload_id id = {0};
 
@@ -299,7 +299,7 @@ static void words_put_get(struct act_buf *b, const struct store_get *get)
         words_put_upload(b, get->upload);
 }
 
-static void words_get_get(struct words *w, struct far_request *r)
+static void words_get_get(struct far_words *w, struct far_request *r)
 {
     struct store_get *get = &r->call.get;
 
@@ -321,7 +321,7 @@ static void words_put_commit(struct act_buf *b, const struct store_commit *c)
     words_put_condition(b, &c->condition);
 }
 
-static void words_get_commit(struct words *w, struct store_commit *c)
+static void words_get_commit(struct far_words *w, struct store_commit *c)
 {
     c->upload_id = words_get_upload(w);
     c->n_blocks = (uint32_t)words_get_up_to(w, UINT32_MAX);
@@ -340,7 +340,7 @@ static void words_put_block(struct act_buf *b, const struct far_request *r)
     words_put(b, block->offset);
 }
 
-static void words_get_block(struct words *w, struct far_request *r)
+static void words_get_block(struct far_words *w, struct far_request *r)
 {
     struct store_put_block *block = &r->call.block;
 
@@ -400,7 +400,7 @@ void far_words_of_request(const struct far_request *r, struct act_buf *b)
     }
 }
 
-static void words_get_call(struct words *w, struct far_request *r)
+static void words_get_call(struct far_words *w, struct far_request *r)
 {
     struct store_call *call = &r->call;
 
@@ -448,7 +448,7 @@ static void words_get_call(struct words *w, struct far_request *r)
 
 bool far_request_of_words(const char *words, size_t len, struct far_request *out)
 {
-    struct words w = {.at = words, .end = words + len};
+    struct far_words w = {.at = words, .end = words + len};
 
     *out = (struct far_request){.op = (unsigned)words_get_up_to(&w, FAR_HURRY)};
     out->call.op = out->op < STORE_OPS ? (enum store_op)out->op : STORE_HEAD;
@@ -487,7 +487,7 @@ static void words_put_entry(struct act_buf *b, const struct store_entry *e)
     words_put_text(b, e->etag);
 }
 
-static void words_get_entry(struct words *w, struct store_entry *e)
+static void words_get_entry(struct far_words *w, struct store_entry *e)
 {
     const char *key = words_get_text_or_null(w);
 
@@ -521,7 +521,7 @@ static bool words_fit(const struct store_call *call, const struct store_page *pa
            (i == 0 || call->list.leftovers || strcmp(page->v[i - 1].key, key) < 0);
 }
 
-static void words_get_page(struct words *w, struct store_call *call)
+static void words_get_page(struct far_words *w, struct store_call *call)
 {
     struct store_page *page = &call->list.page;
     size_t n = words_get_count(w);
@@ -547,7 +547,7 @@ static void words_put_blocks(struct act_buf *b, const struct store_blocks *block
     words_put(b, blocks->uncommitted);
 }
 
-static void words_get_blocks(struct words *w, struct store_blocks *blocks)
+static void words_get_blocks(struct far_words *w, struct store_blocks *blocks)
 {
     size_t n = words_get_count(w);
 
@@ -562,7 +562,7 @@ static void words_get_blocks(struct words *w, struct store_blocks *blocks)
     blocks->uncommitted = words_get(w);
 }
 
-static void words_get_deletions(struct words *w, struct store_delete_many *many)
+static void words_get_deletions(struct far_words *w, struct store_delete_many *many)
 {
     for (size_t i = 0; i < many->n; i++) {
         many->v[i].error = (struct act_error){0};
@@ -592,7 +592,7 @@ void far_words_of_result(const struct store_call *call, const struct far_result 
 
 bool far_result_of_words(const char *words, size_t len, struct store_call *call, struct far_result *out)
 {
-    struct words w = {.at = words, .end = words + len};
+    struct far_words w = {.at = words, .end = words + len};
 
     *out = (struct far_result){0};
     call->rc = words_get_error(&w, &call->error);
@@ -627,7 +627,7 @@ void far_words_of_hello(const char *root, int rc, const struct act_error *error,
 
 int far_hello_of_words(const char *words, size_t len, char **out_root, struct act_error *err)
 {
-    struct words w = {.at = words, .end = words + len};
+    struct far_words w = {.at = words, .end = words + len};
     const char *first = words_get_text(&w);
     uint64_t version = words_get(&w);
 

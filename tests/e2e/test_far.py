@@ -133,7 +133,8 @@ def place(act, far):
         folder.mkdir(parents=True)
     if subprocess.run(["unshare", "-rm", "mount", "--bind", real, seen], check=False).returncode != 0:
         pytest.skip("no namespace of mounts can be made")
-    far.server.shell(f"exec unshare -rm sh -c 'mount --bind {real} {seen}; exec /bin/bash -c \"$SSH_ORIGINAL_COMMAND\"'")
+    enter = f"mount --bind {real} {seen}; exec /bin/bash -c \"$SSH_ORIGINAL_COMMAND\""
+    far.server.shell(f"exec unshare -rm sh -c '{enter}'")
     far.real = real / "data"
     return seen / "data"
 
