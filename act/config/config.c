@@ -325,6 +325,25 @@ static void read_rows(struct config *c, struct config_findings *f)
         config_read_keys(config_cluster_keys, ROW, NULL, &c->code, f);
 }
 
+/* Where no folders are mapped, and the store of the platform is behind a login node. */
+static void config_add_far(struct config *c, struct config_findings *f)
+{
+    const struct config_kind *kind = config_kind_named(c->platform);
+    ACT_AUTOFREE char *prefix = config_built_in_prefix(c->project_root);
+
+    if (c->n_folders > 0 || !kind->runs_see_store || !kind->login_key || !config_text(c, kind->login_key))
+        return;
+    for (size_t i = 0; i < CONFIG_BUILT_IN_FOLDERS; i++) {
+        ACT_GROW(c->far, c->n_far);
+        struct config_folder *folder = &c->far[c->n_far++];
+        *folder = (struct config_folder){.name = act_strdup(config_built_in_folders[i]), .is_far = true};
+        config_read_keys(config_cluster_keys, ROW, NULL, folder, f);
+        act_str_replace(&folder->account_file, CONFIG_BUILT_IN);
+        free(folder->path);
+        folder->path = act_path_join(prefix, folder->name);
+    }
+}
+
 char *config_row_key(const struct config *config, const struct config_folder *folder)
 {
     return folder == &config->code ? act_strdup("code_path") : act_sprintf("%s_folder", folder->name);
@@ -487,6 +506,7 @@ void config_read_tree(struct config *c, struct config_findings *f)
     config_check_parts(c, f);
     doubt_strangers(c, f);
     read_rows(c, f);
+    config_add_far(c, f);
 }
 
 int config_load_all(const struct config_request *request, struct config *out, struct config_findings *f,
@@ -575,6 +595,9 @@ void config_release(struct config *config)
     config_folder_release(&config->code);
     for (size_t i = 0; i < config->n_folders; i++)
         config_folder_release(&config->folders[i]);
+    for (size_t i = 0; i < config->n_far; i++)
+        config_folder_release(&config->far[i]);
+    free(config->far);
     free(config->folders);
     free(config->cluster);
     free(config->file);

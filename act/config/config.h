@@ -46,6 +46,7 @@ struct config_folder {
     char *mode;                     /* rw_mount, ro_mount, download, upload, path */
     struct config_account *account; /* what account_file says of it, a job file, or of mode path the folder; NULL:
                                        account_file is one */
+    bool is_far;                    /* it is in the store that the platform has behind its login node, below its root */
 };
 
 /* Tells whether the nodes have it already, as the absolute path account_file; path is "". */
@@ -112,6 +113,8 @@ struct config {
     struct config_folder code; /* path NULL: no code_path, of which config_account() tells the user */
     struct config_folder *folders;
     size_t n_folders;
+    struct config_folder *far; /* behind a login node: known by their names, and used by runs where they are there */
+    size_t n_far;
     char *compute_target;
     struct config_docker docker;
     struct config_part_values *parts; /* what the platforms' own parts of the file say: config_part() in kind.h */

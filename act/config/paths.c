@@ -5,13 +5,21 @@
 #include "base/text.h"
 #include "config/config_internal.h"
 
+/* Returns the i-th of all folders that a path may lead to; NULL: there are no more. */
+static const struct config_folder *config_paths_folder(const struct config *config, size_t i)
+{
+    if (i < config->n_folders)
+        return &config->folders[i];
+    return i - config->n_folders < config->n_far ? &config->far[i - config->n_folders] : NULL;
+}
+
 static const struct config_folder *config_paths_find_folder(const struct config *config, const char *name, size_t len)
 {
-    for (size_t i = 0; i < config->n_folders; i++) {
-        const char *own = config->folders[i].name;
-        if (strlen(own) == len && strncmp(own, name, len) == 0)
-            return &config->folders[i];
-    }
+    const struct config_folder *folder;
+
+    for (size_t i = 0; (folder = config_paths_folder(config, i)); i++)
+        if (strlen(folder->name) == len && strncmp(folder->name, name, len) == 0)
+            return folder;
     return NULL;
 }
 
@@ -32,33 +40,15 @@ static void hint_root(const struct config *config, const char *path, struct act_
         act_error_hint(err, "paths count from the current folder: did you mean '%s%s'?", up.data, path);
 }
 
-/* Where runs find a folder that is reachable only from the login node, and who has to copy it: ACT cannot. */
-static void hint_login(const struct config *config, const char *name, struct act_error *err)
-{
-    const struct config_kind *kind = config_kind_named(config->platform);
-    const char *said = config_text(config, kind->root_key), *root = said ? said : kind->root_fallback;
-    ACT_AUTOFREE char *prefix = config_built_in_prefix(config->project_root);
-
-    act_error_hint(err, "through a login node folders need a store that both sides reach: see config_param in "
-                        "'aux_data/aml/slurm.example.yaml'");
-    for (size_t i = 0; i < CONFIG_BUILT_IN_FOLDERS; i++)
-        if (act_streq(name, config_built_in_folders[i]))
-            act_error_hint(err,
-                           "or have rsync move it: runs use what is there, as after 'rsync -a --mkpath %s/ "
-                           "%s:%s/store/%s/%s/'",
-                           name, config_text(config, kind->login_key), act_starts_with(root, "~/") ? root + 2 : root,
-                           prefix, name);
-}
-
 static int unknown_folder(const struct config *config, const char *path, const char *name, struct act_error *err)
 {
-    const char *login_key = config_kind_named(config->platform)->login_key;
+    const struct config_folder *folder;
     ACT_AUTO(act_strv) names = {0};
     ACT_AUTO(act_buf) list = {0};
 
-    for (size_t i = 0; i < config->n_folders; i++) {
-        act_strv_push(&names, config->folders[i].name);
-        act_buf_addf(&list, "%s'%s'", i ? ", " : "", config->folders[i].name);
+    for (size_t i = 0; (folder = config_paths_folder(config, i)); i++) {
+        act_strv_push(&names, folder->name);
+        act_buf_addf(&list, "%s'%s'", i ? ", " : "", folder->name);
     }
     const char *near = names.n ? act_nearest(name, (const char *const *)names.v) : NULL;
     if (*name)
@@ -72,8 +62,6 @@ static int unknown_folder(const struct config *config, const char *path, const c
         act_error_hint(err, "no folders are mapped");
     else if (!near)
         act_error_hint(err, "mapped folders: %s; other files go with the code", list.data);
-    if (list.len == 0 && login_key && config_text(config, login_key))
-        hint_login(config, name, err);
     return -ACT_NOT_FOUND;
 }
 

@@ -66,6 +66,7 @@ struct engine {
     struct engine_item *ready;            /* to be delivered in this turn */
     size_t transfers, works;
     size_t endless; /* of the transfers */
+    size_t held;
     struct pool pool;
 };
 
@@ -211,9 +212,9 @@ static int close_socket(void *arg, curl_socket_t fd)
     return close(fd);
 }
 
-bool engine_watch(struct engine *e, int fd, bool out, void (*ready)(void *arg), void *arg)
+static bool engine_watch_for(struct engine *e, int fd, uint32_t events, void (*ready)(void *arg), void *arg)
 {
-    struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
+    struct epoll_event event = {.events = events, .data.fd = fd};
 
     if (!need_epoll(e))
         return false;
@@ -221,12 +222,22 @@ bool engine_watch(struct engine *e, int fd, bool out, void (*ready)(void *arg), 
     if (!w->watching) {
         if (epoll_ctl(e->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0 && errno != EEXIST)
             return false;
-        w->watching = EPOLLIN;
+        w->watching = events;
     }
-    engine_watch_events(e, fd, w, EPOLLIN | (out ? EPOLLOUT : 0U));
+    engine_watch_events(e, fd, w, events);
     w->ready = ready;
     w->arg = arg;
     return true;
+}
+
+bool engine_watch(struct engine *e, int fd, bool out, void (*ready)(void *arg), void *arg)
+{
+    return engine_watch_for(e, fd, EPOLLIN | (out ? EPOLLOUT : 0U), ready, arg);
+}
+
+bool engine_watch_out(struct engine *e, int fd, void (*ready)(void *arg), void *arg)
+{
+    return engine_watch_for(e, fd, EPOLLOUT, ready, arg);
 }
 
 void engine_unwatch(struct engine *e, int fd)
@@ -554,12 +565,18 @@ static void wait_for_something(struct engine *e)
 
 static bool is_only_endless(const struct engine *e)
 {
-    return e->transfers == e->endless && e->works == 0 && e->due.n == 0 && timers_next_ms(&e->timers) < 0;
+    return e->transfers == e->endless && e->works == 0 && e->held == 0 && e->due.n == 0 &&
+           timers_next_ms(&e->timers) < 0;
 }
 
 bool engine_busy(const struct engine *e)
 {
-    return e->transfers > 0 || e->works > 0 || e->due.n > 0 || timers_next_ms(&e->timers) >= 0;
+    return e->transfers > 0 || e->works > 0 || e->held > 0 || e->due.n > 0 || timers_next_ms(&e->timers) >= 0;
+}
+
+void engine_hold(struct engine *e, bool hold)
+{
+    e->held += hold ? 1 : -(size_t)1;
 }
 
 /* Without a flag nobody could end the wait for an endless transfer. */

@@ -50,8 +50,14 @@ void engine_connect(struct engine *engine, CURL *easy, void (*connected)(void *a
  * connection which engine_connect() made. Returns false if it is a file, which can always be read and cannot be waited
  * for. A watched descriptor keeps no engine_run() going. */
 bool engine_watch(struct engine *engine, int fd, bool out, void (*ready)(void *arg), void *arg) ACT_NODISCARD;
-/* Ends engine_watch(), which must come before fd is closed. */
+/* Does the same whenever fd can be written, whatever there is to be read. */
+bool engine_watch_out(struct engine *engine, int fd, void (*ready)(void *arg), void *arg) ACT_NODISCARD;
+/* Ends either of them, which must come before fd is closed. */
 void engine_unwatch(struct engine *engine, int fd);
+
+/* Keeps engine_run() going, as what is under way does, until it is called with false as often as with true: for whoever
+ * waits for what comes from a watched descriptor. */
+void engine_hold(struct engine *engine, bool hold);
 
 /* Ends a transfer that is under way: its done comes, with CURLE_ABORTED_BY_CALLBACK unless it has just ended by itself.
  * It may be called from inside a callback of libcurl. */
@@ -83,7 +89,7 @@ void engine_forget(struct engine *engine, const void *arg);
 /* Runs the loop until *stop is true or nothing is under way; with stop NULL until nothing but endless transfers is. */
 void engine_run(struct engine *engine, const bool *stop);
 
-/* Tells whether transfers, work or timers are under way. */
+/* Tells whether transfers, work or timers are under way, or it is held. */
 bool engine_busy(const struct engine *engine);
 
 #endif

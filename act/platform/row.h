@@ -106,6 +106,9 @@ struct platform_place {
     /* Completes the values of these keys in resolved, which is what config_resolved() gave, by what is chosen elsewhere
      * and may be another place tomorrow. May be NULL: there is nothing of the kind. */
     void (*record)(const struct config *config, json_t *resolved);
+    /* Sets where the folders are that the nodes see, if that is a login node or a machine behind ssh, and the root of
+     * runs there; both are those of config. Returns whether it is. May be NULL: it is not. */
+    bool (*login)(const struct config *config, const char **out_login, const char **out_root);
     /* Tells whether the nodes see folder, a folder of this machine's project. May be NULL: they do not. */
     bool (*sees_project)(const struct config *config, const struct config_folder *folder);
 };

@@ -20,7 +20,8 @@ struct request {
     json_t *response;
     struct act_buf parts[FRAME_PARTS];
     size_t n_parts;
-    int channel_rc; /* below 0: the connection cannot be used any more */
+    int channel_rc;          /* below 0: the connection cannot be used any more */
+    struct act_strv becomes; /* the command that this process becomes when it has answered */
 };
 
 static const char *serve_text_of(const struct request *r, const char *key)
@@ -274,6 +275,20 @@ static int serve_run(struct request *r, struct act_error *err)
     return rc;
 }
 
+/* Lets a program go on with the connection, which tells itself what is wrong. */
+static int serve_become(struct request *r, struct act_error *err)
+{
+    int rc = strings_of(r, "argv", &r->becomes, err);
+
+    if (rc == 0 && r->becomes.n == 0)
+        rc = serve_malformed("argv", err);
+    if (rc == 0 && access(r->becomes.v[0], X_OK) < 0)
+        rc = act_error_errno(err, errno, "cannot start '%s'", r->becomes.v[0]);
+    if (rc < 0)
+        act_strv_release(&r->becomes);
+    return rc;
+}
+
 /* Asks for the package if it is not here yet. */
 static int serve_create_run(struct request *r, struct site_new *run, struct act_error *err)
 {
@@ -452,10 +467,10 @@ static const struct {
     const char *name;
     int (*serve)(struct request *r, struct act_error *err);
 } operations[] = {
-    {"agent", serve_agent},   {"clear", serve_clear}, {"create", serve_create}, {"files", serve_files},
-    {"list", serve_list},     {"open", serve_open},   {"put", serve_put},       {"read", serve_read},
-    {"remove", serve_remove}, {"run", serve_run},     {"states", serve_states}, {"text", serve_text},
-    {"write", serve_write},
+    {"agent", serve_agent}, {"become", serve_become}, {"clear", serve_clear}, {"create", serve_create},
+    {"files", serve_files}, {"list", serve_list},     {"open", serve_open},   {"put", serve_put},
+    {"read", serve_read},   {"remove", serve_remove}, {"run", serve_run},     {"states", serve_states},
+    {"text", serve_text},   {"write", serve_write},
 };
 
 static int find_and_serve(struct request *r, struct act_error *err)
@@ -468,6 +483,14 @@ static int find_and_serve(struct request *r, struct act_error *err)
         if (act_streq(name, operations[i].name))
             return operations[i].serve(r, err);
     return act_error_set(err, ACT_USAGE, "there is no request '%s'", name);
+}
+
+/* Returns only if it fails, which ends the connection. */
+static int serve_exec(const struct act_strv *argv)
+{
+    execv(argv->v[0], argv->v);
+    fprintf(stderr, "cannot start '%s': %s\n", argv->v[0], strerrordesc_np(errno));
+    return -ACT_FAIL;
 }
 
 /* Answers one request. A negative result: the connection cannot be used any more. */
@@ -483,6 +506,9 @@ static int serve_request(struct site *site, struct channel *channel)
         json_decref(r.response);
     }
     frame_release(&r.frame);
+    if (r.channel_rc == 0 && r.becomes.n > 0)
+        r.channel_rc = serve_exec(&r.becomes);
+    act_strv_release(&r.becomes);
     return r.channel_rc;
 }
 

@@ -119,6 +119,18 @@ int site_program(struct site *site, char **out, struct act_error *err)
     return site->wire ? wire_program(site, out, err) : proc_find_sibling(SITE_ACT, out, err);
 }
 
+int site_become(struct site *site, const char *const *words, int *out_fd, struct act_buf *out_said,
+                struct act_error *err)
+{
+    return site->wire ? wire_become(site, words, out_fd, out_said, err)
+                      : act_error_set(err, ACT_FAIL, "there is no connection to this machine");
+}
+
+int site_explain_loss(const struct site *site, struct act_error *err)
+{
+    return site->wire ? ssh_explain_loss(&site->wire->ssh, err) : -(int)err->code;
+}
+
 int site_bring_package(struct site *site, const char *path, const char *sha256, struct act_error *err)
 {
     return site->wire ? wire_bring_package(site, path, sha256, err) : here_keep_package(site, path, sha256, err);

@@ -85,6 +85,14 @@ int site_find_agent(struct site *site, char **out, bool *out_there, struct act_e
 /* Sets *out to the path of the program "act" of this version on the site, a new string. site_agent() brings it. */
 int site_program(struct site *site, char **out, struct act_error *err) ACT_NODISCARD;
 
+/* Behind ssh: has "act" of this version, which is brought, take the place of the agent, with these words (ends with
+ * NULL). *out_fd is this end of the connection, to be read and written; it is the caller's, and lasts as long as the
+ * site, which is for nothing else any more. What the program has said already is added to out_said. */
+int site_become(struct site *site, const char *const *words, int *out_fd, struct act_buf *out_said,
+                struct act_error *err) ACT_NODISCARD;
+/* Adds to the error of a connection that was lost where it led, and what ssh said. Returns -err->code. */
+int site_explain_loss(const struct site *site, struct act_error *err);
+
 /* Copies a package from path on this machine to packages/<sha256>.zip on the site. */
 int site_bring_package(struct site *site, const char *path, const char *sha256, struct act_error *err) ACT_NODISCARD;
 

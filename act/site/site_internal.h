@@ -92,6 +92,8 @@ void wire_free(struct wire *wire);
 bool wire_needs_login_shell(const struct wire *wire);
 int wire_agent(struct site *site, char **out, struct act_error *err) ACT_NODISCARD;
 int wire_program(struct site *site, char **out, struct act_error *err) ACT_NODISCARD;
+int wire_become(struct site *site, const char *const *words, int *out_fd, struct act_buf *out_said,
+                struct act_error *err) ACT_NODISCARD;
 int wire_bring_package(struct site *site, const char *path, const char *sha256, struct act_error *err) ACT_NODISCARD;
 int wire_find_agent(struct site *site, char **out, bool *out_there, struct act_error *err) ACT_NODISCARD;
 int wire_run(struct site *site, const struct site_command *command, struct site_result *result,

@@ -324,6 +324,44 @@ int wire_clear(struct site *site, bool dry_run, struct site_left *out, struct ac
     return rc;
 }
 
+/* ---- another program in the place of the agent ---- */
+
+/* The response may have been read together with what the program has said first. */
+static int wire_hand_over(struct wire *w, int *out_fd, struct act_buf *out_said, struct act_error *err)
+{
+    struct channel *c = &w->channel;
+
+    if (w->n_asked > 0 || c->in_fd != c->out_fd)
+        return act_error_set(err, ACT_FAIL, "the connection is in use");
+    act_buf_add(out_said, c->buffer + c->pos, c->len - c->pos);
+    if (c->early.len > c->early_pos)
+        act_buf_add(out_said, c->early.data + c->early_pos, c->early.len - c->early_pos);
+    c->pos = c->len;
+    *out_fd = c->in_fd;
+    c->in_fd = c->out_fd = -1;
+    return 0;
+}
+
+int wire_become(struct site *site, const char *const *words, int *out_fd, struct act_buf *out_said,
+                struct act_error *err)
+{
+    ACT_AUTOFREE char *agent = NULL, *program = NULL;
+    ACT_AUTO(act_strv) argv = {0};
+    int rc = wire_agent(site, &agent, err);
+
+    if (rc == 0)
+        rc = wire_program(site, &program, err);
+    if (rc < 0)
+        return rc;
+    act_strv_push(&argv, program);
+    for (; *words; words++)
+        act_strv_push(&argv, *words);
+    ACT_AUTO(exchange)
+    x = {.request = json_pack("{s:s, s:o}", "op", "become", "argv", codec_json_strv_new(&argv))};
+    rc = wire_call(site, &x, err);
+    return rc < 0 ? rc : wire_hand_over(site->wire, out_fd, out_said, err);
+}
+
 /* ---- files ---- */
 
 static json_t *file_request(const char *op, const char *id, const char *name)

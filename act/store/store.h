@@ -384,6 +384,7 @@ struct store_traits {
     bool takes_pieces;    /* BLOCK takes pieces */
     bool takes_block_ids; /* BLOCK takes `id`, and COMMIT takes `blocks`, also those that the object already has */
     bool real_folders;    /* folders stay when the last object in them is removed, as on a disk */
+    bool is_far_disk;     /* another machine sees it, and it is as a disk but for that */
     bool is_disk; /* this machine sees it: its ETags have the grain of the clock, new files get the modes that the umask
                      leaves, and no requests are sent */
 };
@@ -407,6 +408,22 @@ void store_free(struct store *store);
  * engine. */
 int store_folder_open(struct http *http, const char *root, bool create, struct store **out,
                       struct act_error *err) ACT_NODISCARD;
+
+/* The folder store of another machine, behind ssh. There the program of this version, which is brought, serves it. */
+struct store_far_options {
+    const char *login, *root; /* of the site (site/site.h) */
+    const char *folder;       /* an absolute path; or one below the root of the site, which is made when missing */
+};
+/* Connects. A connection that breaks later fails all calls with one -ACT_TEMPORARY, with error.network. */
+int store_far_open(struct http *http, const struct store_far_options *options, struct store **out,
+                   struct act_error *err) ACT_NODISCARD;
+/* Does the same over a connection to store_far_serve(). The two descriptors become the store's. */
+int store_far_open_fds(struct http *http, int in_fd, int out_fd, struct store **out,
+                       struct act_error *err) ACT_NODISCARD;
+/* Is the other end: serves the folder store at root (absolute; made when missing if create) until in_fd ends. An error
+ * is also told to the other side. The descriptors become its own. */
+int store_far_serve(struct http *http, const char *root, bool create, int in_fd, int out_fd,
+                    struct act_error *err) ACT_NODISCARD;
 
 struct store_azure_options {
     const char *account, *container; /* the name of the share, if it is one */

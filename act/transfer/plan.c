@@ -26,6 +26,12 @@ static void plan_add_text(struct act_sha256 *hash, const char *text)
     act_sha256_add(hash, text, strlen(text) + 1);
 }
 
+/* Tells whether the ETags of a store are made of times, which have the grain of a clock. */
+static bool plan_has_grain(const struct store *store)
+{
+    return store_traits(store)->is_disk || store_traits(store)->is_far_disk;
+}
+
 /* Chooses an id that is the same for the same source in the same state and the same destination, so that an
  * interrupted upload is found again, and different for anything else, so that old blocks are never taken for new
  * ones. A folder's ETags are made of the file's inode and times: a file written just now may change again within one
@@ -37,7 +43,7 @@ static void choose_upload_id(struct object *o)
     struct act_sha256 hash;
     int64_t age_s = act_now_unix_s() - o->from.last_modified_s;
 
-    o->plan.resumable = o->from.etag[0] && (!store_traits(walk->from)->is_disk || age_s > RACY_S);
+    o->plan.resumable = o->from.etag[0] && (!plan_has_grain(walk->from) || age_s > RACY_S);
     if (!o->plan.resumable) {
         act_random(&o->plan.upload_id, sizeof(o->plan.upload_id));
         return;

@@ -1,12 +1,15 @@
 /* store_test.c - what every store must do, run on a folder and, when TEST_AZURE_ENDPOINT, TEST_AZURE_ACCOUNT,
  * TEST_AZURE_CONTAINER and TEST_AZURE_KEY or TEST_AZURE_SAS are set, on Azure Blob Storage, or with TEST_AZURE_SHARE in
- * place of the container on Azure Files.
+ * place of the container on Azure Files. With TEST_FAR the folder is served by another process of this program, as one
+ * of another machine is.
  *
  * Each test works below a prefix of its own. Container and share must be empty at the start. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "unit/test.h"
@@ -16,6 +19,7 @@
 #include "base/file.h"
 #include "engine/engine.h"
 #include "http/http.h"
+#include "proc/proc.h"
 #include "store/store.h"
 #include "unit/store_call.h"
 
@@ -23,7 +27,8 @@ static struct {
     struct engine *engine;
     struct http *http;
     struct store *store;
-    bool azure, share;
+    bool azure, share, far;
+    pid_t far_pid; /* of the other end that was begun last */
     char root[64];
     struct act_error err;
 } t;
@@ -34,6 +39,8 @@ static int conform_store_open(void);
 static void conform_store_reopen(void)
 {
     store_free(t.store);
+    if (t.far) /* until then it has locked what is under way */
+        assert_int_equal(waitpid(t.far_pid, NULL, 0), t.far_pid);
     assert_ok(conform_store_open(), t.err);
 }
 
@@ -1287,11 +1294,11 @@ TEST(test_temporary_names)
     static const char *const users[] = {"temp/.act-part-", "temp/" PART "x", "temp/" TEMP "x", "temp/.act-part-x",
                                         "temp/.act-part-y/z"};
     static const char *const of_folder[] = {PART, "x/" PART, "x/" PART ".map"}, *const of_share[] = {TEMP, "x/" TEMP};
+    const bool is_folder = store_traits(t.store)->is_disk || store_traits(t.store)->is_far_disk;
 
-    for (size_t i = 0; i < COUNT(of_folder) && store_traits(t.store)->is_disk; i++)
+    for (size_t i = 0; i < COUNT(of_folder) && is_folder; i++)
         assert_fails(conform_store_put(of_folder[i], "x", 1), t.err, ACT_FAIL, "ACT gives to uploads");
-    for (size_t i = 0; i < COUNT(of_share) && store_traits(t.store)->real_folders && !store_traits(t.store)->is_disk;
-         i++)
+    for (size_t i = 0; i < COUNT(of_share) && store_traits(t.store)->real_folders && !is_folder; i++)
         assert_fails(conform_store_put(of_share[i], "x", 1), t.err, ACT_FAIL, "ACT gives to files");
     for (size_t i = 0; i < COUNT(users); i++)
         conform_store_put_text(users[i], users[i]);
@@ -2120,6 +2127,31 @@ static int setup_engine(void)
     return 0;
 }
 
+/* The other end of a far store, another process of this program. */
+static int conform_store_open_far(const char *root, bool create, struct store **out)
+{
+    char self[] = "/proc/self/exe", how[] = "create", find[] = "find";
+    ACT_AUTOFREE char *folder = act_strdup(root);
+    char *argv[] = {self, create ? how : find, folder, NULL};
+    int ends[2];
+
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+    assert_ok(proc_start(&(struct proc_start){.argv = argv, .in_fd = ends[1], .out_fd = ends[1], .err_fd = 2},
+                         &t.far_pid, &t.err),
+              t.err);
+    close(ends[1]);
+    return store_far_open_fds(t.http, ends[0], fcntl(ends[0], F_DUPFD_CLOEXEC, 0), out, &t.err);
+}
+
+static int conform_store_serve(const char *root, bool create)
+{
+    setup_engine();
+    int rc = store_far_serve(t.http, root, create, dup(STDIN_FILENO), dup(STDOUT_FILENO), &t.err);
+    http_free(t.http);
+    engine_free(t.engine);
+    return -rc;
+}
+
 static int conform_store_open(void)
 {
     ACT_AUTOFREE char *root = act_sprintf("%s/root", t.root);
@@ -2127,7 +2159,8 @@ static int conform_store_open(void)
     if (t.azure || t.share)
         return conform_store_open_azure(getenv("TEST_AZURE_KEY"), container_name(), getenv("TEST_AZURE_ENDPOINT"),
                                         &t.store);
-    return store_folder_open(t.http, root, true, &t.store, &t.err);
+    return t.far ? conform_store_open_far(root, true, &t.store)
+                 : store_folder_open(t.http, root, true, &t.store, &t.err);
 }
 
 static int setup_folder(void **state)
@@ -2136,6 +2169,7 @@ static int setup_folder(void **state)
 
     (void)state;
     setup_engine();
+    t.far = getenv("TEST_FAR");
     snprintf(t.root, sizeof(t.root), "%.40s/act-store-XXXXXX", tmp && strlen(tmp) < 40 ? tmp : "/tmp");
     if (!mkdtemp(t.root))
         return -1;
@@ -2163,9 +2197,17 @@ static int conform_store_teardown(void **state)
     return t.azure || t.share ? 0 : act_remove_tree(t.root, &t.err);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     bool is_service = getenv("TEST_AZURE_ENDPOINT"), is_share = getenv("TEST_AZURE_SHARE");
+
+    if (argc == 3)
+        return conform_store_serve(argv[2], strcmp(argv[1], "create") == 0);
+    if (getenv("TEST_FAR")) { /* the other process has no other user, and nobody reads a file by its URL */
+        tests_leave_out("test_folder_unreadable");
+        tests_leave_out("test_folder_read_only");
+        tests_leave_out("test_folder_url");
+    }
 
     if (is_service)
         tests_leave_out("test_folder_");

@@ -1,4 +1,6 @@
-act_test(store_test conformance/store_test.c engine http store)
+act_test(store_test conformance/store_test.c engine http proc store)
+add_test(NAME store_far COMMAND store_test)
+set_tests_properties(store_far PROPERTIES ENVIRONMENT TEST_FAR=1)
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 add_test(NAME store_azurite
          COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/conformance/run_store.py $<TARGET_FILE:store_test>)

@@ -11,6 +11,7 @@ int cli_ask_trust(const char *project, const struct act_strv *items, struct act_
 int cmd_config(struct cli *cli, struct act_error *err);
 int cmd_doctor(struct cli *cli, struct act_error *err);
 int cmd_host(struct cli *cli, struct act_error *err);
+int cmd_store(struct cli *cli, struct act_error *err);
 int cmd_login(struct cli *cli, struct act_error *err);
 int cmd_logout(struct cli *cli, struct act_error *err);
 int cmd_trust(struct cli *cli, struct act_error *err);

@@ -89,14 +89,18 @@ static int open_mapped_source(struct flow *flow, const struct mapped *m, bool fo
     return !follow && open_link(flow, m, out) ? 0 : open_local_source(flow, m->local, follow, out, err);
 }
 
+static bool data_is_folder(const struct store *store)
+{
+    return store_traits(store)->is_disk || store_traits(store)->is_far_disk;
+}
+
 /* Folders are reached without requests, whose number and pace --transfers and --bwlimit limit. to may be NULL. */
 void flow_mention_limits(struct flow *flow, const struct store *from, const struct store *to)
 {
     const struct http_options *network = &flow_services(flow)->network;
     bool rate = network->bwlimit > 0, number = network->max_transfers > 0;
 
-    if ((!rate && !number) || flow->limits_mentioned || !store_traits(from)->is_disk ||
-        (to && !store_traits(to)->is_disk))
+    if ((!rate && !number) || flow->limits_mentioned || !data_is_folder(from) || (to && !data_is_folder(to)))
         return;
     act_warn("%s%s%s used: only requests to Blob Storage are limited, and this is all in folders",
              rate ? "--bwlimit" : "", rate && number ? " and " : "",

@@ -100,7 +100,7 @@ static void suggest(struct store *store, const char *key, const char *path, stru
 static bool is_empty_folder(struct store *store, const char *key)
 {
     if (!*key)
-        return store_traits(store)->is_disk;
+        return store_traits(store)->is_disk || store_traits(store)->is_far_disk;
     ACT_AUTOFREE char *folder = act_sprintf("%s/", key);
     ACT_AUTO(store_call) head = {.op = STORE_HEAD, .key = folder};
     struct act_error ignored;

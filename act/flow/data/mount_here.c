@@ -52,6 +52,10 @@ static int mount_here_find_place(struct flow *flow, const char *path, bool *io_r
 
     if (rc == 0 && f->claim)
         rc = act_error_set(err, ACT_CONFIG, "it is on the PersistentVolumeClaim '%s', which only pods see", f->claim);
+    if (rc == 0 && f->is_far)
+        rc =
+            act_error_set(err, ACT_CONFIG, "'%s' is behind a login node: copy it with 'a d %s', or mount it with sshfs",
+                          f->name, f->name);
     if (rc == 0 && *rest && !act_path_is_safe(rest, strlen(rest)))
         rc = act_error_set(err, ACT_USAGE, "'%s' has an empty segment ('//') in its name, which a mount cannot have",
                            path);

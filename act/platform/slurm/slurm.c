@@ -190,6 +190,13 @@ static bool slurm_sees_project(const struct config *config, const struct config_
     return config_is_built_in(folder) && !slurm_keys(config)->login;
 }
 
+static bool slurm_login(const struct config *config, const char **out_login, const char **out_root)
+{
+    *out_login = slurm_keys(config)->login;
+    *out_root = slurm_keys(config)->root;
+    return *out_login;
+}
+
 static bool slurm_runs_images(const struct config *config)
 {
     return slurm_keys(config)->container && strcmp(slurm_keys(config)->container, "none") != 0;
@@ -268,7 +275,7 @@ const struct platform_row platform_slurm = {
               .has_login_node = true,
               .nodes_share_folder = true,
               .agent_mounts = true},
-    .place = {.words = slurm_place, .keys = place_keys, .sees_project = slurm_sees_project},
+    .place = {.words = slurm_place, .keys = place_keys, .login = slurm_login, .sees_project = slurm_sees_project},
     .settings = {.runs_images = slurm_runs_images,
                  .reach = slurm_reach,
                  .time_limit = {.key = "slurm.time", .set = slurm_set_time_limit, .get = slurm_time_limit_s},

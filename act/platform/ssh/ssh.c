@@ -451,6 +451,18 @@ static int hosts_site_of(struct platform *p, struct site **out, struct act_error
     return hosts_site(s, &s->v[0], out, err);
 }
 
+/* Folders of the mode 'path' are on all machines, and so on the first one. */
+static bool hosts_login(const struct config *config, const char **out_login, const char **out_root)
+{
+    const struct ssh_keys *keys = ssh_keys(config);
+
+    if (keys->hosts.n == 0)
+        return false;
+    *out_login = keys->hosts.v[0];
+    *out_root = keys->root;
+    return true;
+}
+
 const struct platform_row platform_ssh = {
     .kind = &ssh_kind,
     .about = {.keeps_record = true,
@@ -460,7 +472,7 @@ const struct platform_row platform_ssh = {
               .nodes_apart = true,
               .agent_mounts = true,
               .asked_apart = true},
-    .place = {.words = hosts_place_of, .has = hosts_has_place, .keys = place_keys},
+    .place = {.words = hosts_place_of, .has = hosts_has_place, .keys = place_keys, .login = hosts_login},
     .settings = {.reach = hosts_reach, .repeat = hosts_repeat},
     .open = hosts_open,
     .close = hosts_close,

@@ -1,0 +1,405 @@
+/* far_link.c - frames over a stream, both ways at once, on the loop. What is sent in one turn of the loop is written
+ * together; bytes are written from where they are, and read to where they belong.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "engine/engine.h"
+#include "store/far.h"
+
+enum {
+    HEAD_BYTES = 4 + 4 + 8 + 4, /* of the words, of the bytes, the number, a mark */
+    BUFFER_BYTES = 256 << 10,
+    TURN_BYTES = 4 << 20, /* are read before others have their turn */
+    PIECES = 128,         /* for one writev() */
+};
+
+static const uint32_t head_mark = 0x41435446; /* whoever sees another one is in the wrong place of the stream */
+
+/* A frame to be written. */
+struct far_chunk {
+    struct act_buf head; /* with the words */
+    const char *bytes;   /* of the owner */
+    size_t len, written; /* of the bytes; of head and bytes */
+    uint64_t id;
+    void (*sent)(void *arg, uint64_t id, const void *bytes, size_t len);
+    struct far_chunk *next;
+};
+
+/* ---- numbers of the head */
+
+static void link_put_number(char *at, uint64_t n, size_t size)
+{
+    for (size_t i = 0; i < size; i++)
+        at[i] = (char)(n >> (8 * i));
+}
+
+static uint64_t link_get_number(const char *at, size_t size)
+{
+    uint64_t n = 0;
+
+    for (size_t i = 0; i < size; i++)
+        n |= (uint64_t)(uint8_t)at[i] << (8 * i);
+    return n;
+}
+
+/* ---- the end */
+
+static void link_tell_broken(void *arg)
+{
+    struct far_link *link = arg;
+
+    link->broken(link->arg, &link->error);
+}
+
+static void link_unwatch(struct far_link *link)
+{
+    if (link->watches_in)
+        engine_unwatch(link->engine, link->in_fd);
+    if (link->watches_out)
+        engine_unwatch(link->engine, link->out_fd);
+    link->watches_in = link->watches_out = false;
+}
+
+void far_link_break(struct far_link *link, const struct act_error *error)
+{
+    if (link->is_broken)
+        return;
+    link->is_broken = true;
+    link->error = *error;
+    link_unwatch(link);
+    engine_timer(link->engine, 0, link_tell_broken, link);
+}
+
+static void link_lost(struct far_link *link, const char *why)
+{
+    struct act_error err;
+
+    act_error_set(&err, ACT_TEMPORARY, "the connection was lost: %s", why);
+    err.network = true;
+    far_link_break(link, &err);
+}
+
+static void link_malformed(struct far_link *link)
+{
+    struct act_error err;
+
+    act_error_set(&err, ACT_FAIL, "the other side sent something that is no part of what ACT says");
+    err.network = true; /* nothing else will come of it */
+    far_link_break(link, &err);
+}
+
+/* ---- writing */
+
+static size_t link_chunk_left(const struct far_chunk *c)
+{
+    return c->head.len + c->len - c->written;
+}
+
+/* writev() only reads what it is given. */
+static struct iovec link_piece(const char *bytes, size_t len)
+{
+    return (struct iovec){.iov_base = (void *)(uintptr_t)bytes, .iov_len = len};
+}
+
+/* Adds what is left of a chunk to the pieces. Returns how many there are then. */
+static size_t link_add_pieces(const struct far_chunk *c, struct iovec *pieces, size_t n)
+{
+    size_t of_bytes = c->written > c->head.len ? c->written - c->head.len : 0;
+
+    if (c->written < c->head.len)
+        pieces[n++] = link_piece(c->head.data + c->written, c->head.len - c->written);
+    if (of_bytes < c->len)
+        pieces[n++] = link_piece(c->bytes + of_bytes, c->len - of_bytes);
+    return n;
+}
+
+/* Removes the first chunk, which is written. */
+static void link_chunk_sent(struct far_link *link)
+{
+    struct far_chunk *c = link->first;
+
+    link->first = c->next;
+    act_buf_release(&c->head);
+    if (c->sent)
+        c->sent(link->arg, c->id, c->bytes, c->len);
+    free(c);
+}
+
+static void link_take_written(struct far_link *link, size_t n)
+{
+    while (n > 0 || (link->first && link_chunk_left(link->first) == 0)) {
+        struct far_chunk *c = link->first;
+        size_t left = link_chunk_left(c), part = n < left ? n : left;
+        c->written += part;
+        n -= part;
+        if (part < left)
+            return;
+        link_chunk_sent(link);
+    }
+}
+
+/* As writev(), but without a SIGPIPE where that can be. */
+static ssize_t link_writev(int fd, struct iovec *pieces, size_t n)
+{
+    const struct msghdr message = {.msg_iov = pieces, .msg_iovlen = n};
+    ssize_t written = sendmsg(fd, &message, MSG_NOSIGNAL);
+
+    return written < 0 && errno == ENOTSOCK ? writev(fd, pieces, (int)n) : written;
+}
+
+/* Writes what can be. Returns false if nothing more can be now. */
+static bool link_write_some(struct far_link *link)
+{
+    struct iovec pieces[PIECES];
+    size_t n = 0;
+    ssize_t written;
+
+    for (const struct far_chunk *c = link->first; c && n + 2 <= PIECES; c = c->next)
+        n = link_add_pieces(c, pieces, n);
+    if (n == 0)
+        return false;
+    do
+        written = link_writev(link->out_fd, pieces, n);
+    while (written < 0 && errno == EINTR);
+    if (written < 0 && errno != EAGAIN)
+        link_lost(link, errno == EPIPE || errno == ECONNRESET ? "the other side ended" : strerrordesc_np(errno));
+    if (written > 0)
+        link_take_written(link, (size_t)written);
+    return written > 0;
+}
+
+static void link_write(void *arg)
+{
+    struct far_link *link = arg;
+
+    while (!link->is_broken && link_write_some(link))
+        continue;
+    if (link->is_broken)
+        return;
+    if (link->first && !link->watches_out && !engine_watch_out(link->engine, link->out_fd, link_write, link))
+        link_lost(link, "it cannot be waited for");
+    else if (!link->first && link->watches_out)
+        engine_unwatch(link->engine, link->out_fd);
+    link->watches_out = !link->is_broken && link->first;
+}
+
+static void link_flush(void *arg)
+{
+    struct far_link *link = arg;
+
+    link->flushes = false;
+    link_write(link);
+}
+
+void far_link_send(struct far_link *link, uint64_t id, struct act_buf *words, const void *bytes, size_t len,
+                   void (*sent)(void *arg, uint64_t id, const void *bytes, size_t len))
+{
+    struct far_chunk *c = act_calloc(1, sizeof(*c));
+    char head[HEAD_BYTES];
+
+    link_put_number(head, words->len, 4);
+    link_put_number(head + 4, len, 4);
+    link_put_number(head + 8, id, 8);
+    link_put_number(head + 16, head_mark, 4);
+    act_buf_add(&c->head, head, sizeof(head));
+    act_buf_add(&c->head, words->data ? words->data : "", words->len);
+    act_buf_release(words);
+    c->bytes = bytes;
+    c->len = len;
+    c->id = id;
+    c->sent = sent;
+    *(link->first ? link->end : &link->first) = c;
+    link->end = &c->next;
+    if (!link->flushes && !link->watches_out && !link->is_broken) {
+        link->flushes = true;
+        engine_timer(link->engine, 0, link_flush, link);
+    }
+}
+
+bool far_link_is_idle(const struct far_link *link)
+{
+    return !link->first;
+}
+
+/* ---- reading */
+
+/* Takes at most `want` bytes of what was read. Returns how many. */
+static size_t link_take(struct far_link *link, char *out, size_t want)
+{
+    size_t n = link->len - link->pos < want ? link->len - link->pos : want;
+
+    if (n > 0)
+        memcpy(out, link->buffer + link->pos, n);
+    link->pos += n;
+    return n;
+}
+
+static bool link_begin_frame(struct far_link *link)
+{
+    const char *head = link->buffer + link->pos;
+    struct far_frame *f = &link->frame;
+
+    if (link->len - link->pos < HEAD_BYTES)
+        return false;
+    *f = (struct far_frame){.id = link_get_number(head + 8, 8),
+                            .words_len = (size_t)link_get_number(head, 4),
+                            .len = (size_t)link_get_number(head + 4, 4)};
+    if (link_get_number(head + 16, 4) != head_mark || f->words_len > FAR_MAX_WORDS || f->len > FAR_MAX_PUT) {
+        *f = (struct far_frame){0};
+        link_malformed(link);
+        return false;
+    }
+    link->pos += HEAD_BYTES;
+    link->words_got = link->bytes_got = 0;
+    f->words = act_alloc(f->words_len + 1);
+    f->words[f->words_len] = '\0';
+    link->expects = FAR_LINK_WORDS;
+    return true;
+}
+
+static bool link_take_words(struct far_link *link)
+{
+    struct far_frame *f = &link->frame;
+
+    link->words_got += link_take(link, f->words + link->words_got, f->words_len - link->words_got);
+    if (link->words_got < f->words_len)
+        return false;
+    link->expects = FAR_LINK_BYTES;
+    if (link->begun(link->arg, f))
+        return true;
+    link_malformed(link);
+    return false;
+}
+
+static bool link_take_bytes(struct far_link *link)
+{
+    struct far_frame *f = &link->frame;
+
+    link->bytes_got += link_take(link, (char *)f->bytes + link->bytes_got, f->len - link->bytes_got);
+    if (link->bytes_got < f->len)
+        return false;
+    struct far_frame whole = *f;
+    *f = (struct far_frame){0};
+    link->expects = FAR_LINK_HEAD;
+    link->came(link->arg, &whole);
+    return true;
+}
+
+/* Takes all that was read, but for the begin of a head. */
+static void link_parse(struct far_link *link)
+{
+    static bool (*const steps[])(struct far_link * link) = {
+        [FAR_LINK_HEAD] = link_begin_frame, [FAR_LINK_WORDS] = link_take_words, [FAR_LINK_BYTES] = link_take_bytes};
+
+    while (!link->is_broken && !(link->is_paused && link->expects == FAR_LINK_HEAD) && steps[link->expects](link))
+        continue;
+}
+
+/* Reads once: bytes of a frame to where they belong, anything else into the buffer. Returns how much; 0: nothing more
+ * now. */
+static size_t link_read_some(struct far_link *link)
+{
+    struct far_frame *f = &link->frame;
+    const bool direct = link->expects == FAR_LINK_BYTES && link->pos == link->len && f->len > link->bytes_got;
+    ssize_t n;
+
+    if (!direct) {
+        memmove(link->buffer, link->buffer + link->pos, link->len - link->pos);
+        link->len -= link->pos;
+        link->pos = 0;
+    }
+    const size_t kept = direct ? 0 : link->len;
+    struct iovec pieces[2] = {{.iov_base = direct ? (char *)f->bytes + link->bytes_got : NULL,
+                               .iov_len = direct ? f->len - link->bytes_got : 0},
+                              {.iov_base = link->buffer + kept, .iov_len = BUFFER_BYTES - kept}};
+    do
+        n = readv(link->in_fd, pieces + !direct, 1 + direct);
+    while (n < 0 && errno == EINTR);
+    if (n == 0 || (n < 0 && errno != EAGAIN))
+        link_lost(link, n == 0 || errno == ECONNRESET ? "the other side ended" : strerrordesc_np(errno));
+    if (n <= 0)
+        return 0;
+    size_t of_frame = (size_t)n < pieces[0].iov_len ? (size_t)n : pieces[0].iov_len;
+    link->bytes_got += of_frame;
+    link->pos = 0;
+    link->len = kept + (size_t)n - of_frame;
+    return (size_t)n;
+}
+
+static void link_read(void *arg)
+{
+    struct far_link *link = arg;
+
+    for (size_t all = 0, n = 1; n > 0 && all < TURN_BYTES && !link->is_broken && !link->is_paused; all += n) {
+        n = link_read_some(link);
+        link_parse(link);
+    }
+}
+
+static void link_watch_in(struct far_link *link)
+{
+    const bool wanted = !link->is_paused && !link->is_broken;
+
+    if (wanted && !link->watches_in && !engine_watch(link->engine, link->in_fd, false, link_read, link))
+        link_lost(link, "it cannot be waited for");
+    else if (!wanted && link->watches_in)
+        engine_unwatch(link->engine, link->in_fd);
+    link->watches_in = wanted && !link->is_broken;
+}
+
+/* Goes on with what was read before the pause. */
+static void link_go_on(void *arg)
+{
+    struct far_link *link = arg;
+
+    link_parse(link);
+    link_watch_in(link);
+}
+
+void far_link_pause(struct far_link *link, bool pause)
+{
+    if (link->is_paused == pause || link->is_broken)
+        return;
+    link->is_paused = pause;
+    if (pause)
+        link_watch_in(link);
+    else
+        engine_timer(link->engine, 0, link_go_on, link);
+}
+
+void far_link_init(struct far_link *link, struct engine *engine, int in_fd, int out_fd, const struct act_buf *said)
+{
+    link->engine = engine;
+    link->in_fd = in_fd;
+    link->out_fd = out_fd;
+    link->buffer = act_alloc(BUFFER_BYTES);
+    if (said && said->len > BUFFER_BYTES) {
+        link_malformed(link);
+    } else if (said && said->len > 0) {
+        memcpy(link->buffer, said->data, said->len);
+        link->len = said->len;
+        engine_timer(engine, 0, link_go_on, link);
+    }
+    fcntl(in_fd, F_SETFL, fcntl(in_fd, F_GETFL) | O_NONBLOCK);
+    fcntl(out_fd, F_SETFL, fcntl(out_fd, F_GETFL) | O_NONBLOCK);
+    link_watch_in(link);
+}
+
+void far_link_release(struct far_link *link)
+{
+    link->is_broken = true;
+    link_unwatch(link);
+    engine_forget(link->engine, link);
+    while (link->first)
+        link_chunk_sent(link);
+    free(link->frame.words);
+    free(link->buffer);
+    close(link->in_fd);
+    close(link->out_fd);
+    *link = (struct far_link){.in_fd = -1, .out_fd = -1};
+}
