@@ -199,10 +199,15 @@ static size_t terminal_width(void)
     return (size_t)(width > 1 ? width : WIDTH) - 1;
 }
 
+/* What is there already is not written again. */
 void cli_put_in_place(const char *text)
 {
+    static char shown[512];
     size_t n = act_columns_fit(text, (int)terminal_width(), &(int){0});
 
+    if (*text && n < sizeof(shown) && strncmp(shown, text, n) == 0 && !shown[n])
+        return;
+    snprintf(shown, sizeof(shown), "%.*s", (int)n, text);
     act_terminal_show(stderr, ACT_SHOW_ALL);
     fprintf(stderr, "\r%.*s\033[K", (int)n, text);
     act_terminal_show(stderr, ACT_SHOW_LINES);
