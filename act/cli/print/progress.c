@@ -104,6 +104,10 @@ static void progress_add_found(const struct transfer_progress *now, struct act_b
     const char *more = now->listing_done ? "" : "+", *many = objects == 1 && !*more ? "" : "s";
     char done[ACT_UNIT_TEXT], all[ACT_UNIT_TEXT];
 
+    if (now->found_objects == 0 && now->listed_objects == 0 && !now->listing_done) {
+        act_buf_adds(out, ", looking what there is");
+        return;
+    }
     act_size_to_text(progress_moved(now), done);
     act_size_to_text(compares ? now->listed_bytes : now->found_bytes, all);
     if (compares)
