@@ -401,7 +401,7 @@ static void wait_for_response(const struct ssh *ssh, const struct channel *chann
         close(terminal);
 }
 
-/* Returns the file with the newest version of ACT that a login node had, as it was last seen, and its name. New string. */
+/* Returns the path of the file that has the newest version of ACT which a login node had, and its login. New string. */
 static char *ssh_newer_file(void)
 {
     ACT_AUTOFREE char *dir = act_cache_dir();
