@@ -241,7 +241,8 @@ PRINTED = [
     "diff @ @2", "diff --json @ @2", "report @", "plot loss @", "plot --csv loss @", "top --once", "top --json",
     "ls data", "ls @:", "ls --json data", "cat data/a", "cat @:user_logs/std_log_process_0.txt", "du", "du data",
     "du --json data", "url data/a", "u --dry-run data/new", "u --json data",
-    "d --dry-run --json data", "rm --dry-run data", "config", "config get", "config get platform", "config check --json", "env --json", "cluster",
+    "d --dry-run --json data", "rm --dry-run data", "config", "config get", "config get platform", "config check --json",
+    "env --json", "cluster",
     "summary", "s --json", "blame", "blame --json", "doctor", "ssh-config", "prune --dry-run --json --older 1d",
     "init --dry-run", "submit --dry-run true", "sweep --dry-run --grid x=1 -- echo {x}", "abort --json @",
     "local echo a"]
