@@ -236,16 +236,15 @@ def test_verbs_that_alone_look(act):
 
 # What each verb prints on stdout, of a run and its project.
 PRINTED = [
-    "--version", "help", "help submit", "completion bash", "q", "q @", "q --json", "qf", "qf --json", "logs @", "why @",
-    "why --json @", "wait --json @", "nodes @", "nodes --json @", "files @", "files --json @", "grep printed @",
-    "diff @ @2", "diff --json @ @2", "report @", "plot loss @", "plot --csv loss @", "top --once", "top --json",
-    "ls data", "ls @:", "ls --json data", "cat data/a", "cat @:user_logs/std_log_process_0.txt", "du", "du data",
-    "du --json data", "url data/a", "u --dry-run data/new", "u --json data",
-    "d --dry-run --json data", "rm --dry-run data", "config", "config get", "config get platform", "config check --json",
-    "env --json", "cluster",
-    "summary", "s --json", "blame", "blame --json", "doctor", "ssh-config", "prune --dry-run --json --older 1d",
-    "init --dry-run", "submit --dry-run true", "sweep --dry-run --grid x=1 -- echo {x}", "abort --json @",
-    "local echo a"]
+    "--version", "help", "help submit", "completion bash", "q", "q @", "q --json", "qf", "qf --json", "logs @",
+    "why @", "why --json @", "wait --json @", "nodes @", "nodes --json @", "files @", "files --json @",
+    "grep printed @", "diff @ @2", "diff --json @ @2", "report @", "plot loss @", "plot --csv loss @", "top --once",
+    "top --json", "ls data", "ls @:", "ls --json data", "cat data/a", "cat @:user_logs/std_log_process_0.txt", "du",
+    "du data", "du --json data", "url data/a", "u --dry-run data/new", "u --json data", "d --dry-run --json data",
+    "rm --dry-run data", "config", "config get", "config get platform", "config check --json", "env --json",
+    "cluster", "summary", "s --json", "blame", "blame --json", "doctor", "ssh-config",
+    "prune --dry-run --json --older 1d", "init --dry-run", "submit --dry-run true",
+    "sweep --dry-run --grid x=1 -- echo {x}", "abort --json @", "local echo a"]
 
 
 def test_full_stdout_is_an_error(act):
