@@ -23,7 +23,6 @@ struct flow {
     struct services *services; /* shared by the whole command; set before first use; NULL: its own */
     struct services *own;      /* made when they are needed */
     struct ledger *ledger;
-    bool ledger_filled;         /* it was new, and the existing runs were added */
     struct ledger *ledger_copy; /* used once the file could not be read or written; not for new runs */
     struct flow_opened *opened; /* platforms */
     size_t n_opened;

@@ -88,8 +88,6 @@ int flow_exists(struct store *store, const char *key, char etag[STORE_ETAG], uin
 
 /* Returns the number of GPUs of all nodes together, or of processors where there are no GPUs. */
 int64_t flow_slots_of(const struct run_spec *spec);
-/* Returns a command in readable form, quoted where necessary, as a new string. */
-char *flow_command_line(const struct act_strv *argv);
 /* Reads the specification that a row holds: {0} without one, and after an error. The caller releases out. */
 int flow_spec_of_row(const struct ledger_run *row, struct run_spec *out, struct act_error *err) ACT_NODISCARD;
 /* Returns the specification that a row holds as JSON, a new reference; NULL: it holds none that can be read. */

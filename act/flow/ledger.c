@@ -79,35 +79,50 @@ static void find_runs_here(struct flow *flow, struct ledger_runs *out)
         add_run_of(platform, ids.v[i], out);
 }
 
-/* Filling the ledger is best effort: a failure is only reported. */
-static void ledger_add_found(struct ledger *ledger, const struct ledger_runs *runs)
-{
-    struct act_error err;
+/* What a ledger that is made anew is filled with. */
+struct ledger_filling {
+    struct flow *flow;
+    const char *aside; /* the remains of the previous ledger; NULL: there are none */
+    bool done;
+};
 
-    if (ledger_add_all(ledger, runs, &err) < 0)
-        act_warn("the new ledger has not all runs: %s", act_error_text(&err));
+static void ledger_join(struct ledger_runs *to, struct ledger_runs *more)
+{
+    for (size_t i = 0; i < more->n; i++)
+        ACT_PUSH(to->v, to->n, more->v[i]);
+    free(more->v);
 }
 
-/* aside: the remains of the previous ledger, or NULL. */
-static void fill_ledger(struct flow *flow, struct ledger *ledger, const char *aside)
+static void ledger_list_first(void *arg, struct ledger_runs *out)
 {
-    struct ledger_runs left = {0}, here;
+    struct ledger_filling *f = arg;
+    struct ledger_runs here;
 
-    if (aside)
-        ledger_salvage(aside, &left);
-    find_runs_here(flow, &here);
-    ledger_add_found(ledger, &left);
-    ledger_add_found(ledger, &here);
-    if (aside)
+    *out = (struct ledger_runs){0};
+    f->done = true;
+    if (f->aside)
+        ledger_salvage(f->aside, out);
+    find_runs_here(f->flow, &here);
+    if (f->aside)
         act_warn("the ledger was damaged and is kept as '%s'; a new one has the runs that could be read there and "
                  "those of this machine, 'a -c CLUSTER q --rebuild' takes those of a cluster",
-                 aside);
+                 f->aside);
     else if (here.n > 0)
         act_warn("there was no ledger: a new one has the %zu run%s of this machine, 'a -c CLUSTER q --rebuild' takes "
                  "those of a cluster",
                  here.n, here.n == 1 ? "" : "s");
-    ledger_runs_release(&left);
-    ledger_runs_release(&here);
+    ledger_join(out, &here);
+}
+
+/* Fills one that is there. That is best effort: a failure is only reported. */
+static void fill_ledger(struct ledger_filling *f, struct ledger *ledger)
+{
+    ACT_AUTO(ledger_runs) runs;
+    struct act_error err;
+
+    ledger_list_first(f, &runs);
+    if (ledger_add_all(ledger, &runs, &err) < 0)
+        act_warn("the new ledger has not all runs: %s", act_error_text(&err));
 }
 
 /* ---- opening */
@@ -123,19 +138,26 @@ static int mend(const char *path, char **out_aside)
     return 0;
 }
 
+/* aside: what mend() has set aside. Another process may have made the new ledger before this one. */
+static int ledger_open_filled(struct flow *flow, const char *path, const char *aside, struct act_error *err)
+{
+    struct ledger_filling filling = {.flow = flow, .aside = aside};
+    int rc = ledger_open(path, &(struct ledger_first){ledger_list_first, &filling}, &flow->ledger, err);
+
+    if (rc == 0 && aside && !filling.done)
+        fill_ledger(&filling, flow->ledger);
+    return rc;
+}
+
 int flow_ledger(struct flow *flow, struct ledger **out, struct act_error *err)
 {
     ACT_AUTOFREE char *path = ledger_path();
     ACT_AUTOFREE char *aside = NULL;
-    int rc = flow->ledger ? 0 : ledger_open(path, &flow->ledger, err);
+    int rc = flow->ledger ? 0 : ledger_open_filled(flow, path, NULL, err);
 
     if (rc == -ACT_FAIL && mend(path, &aside))
-        rc = ledger_open(path, &flow->ledger, err);
+        rc = ledger_open_filled(flow, path, aside, err);
     *out = flow->ledger;
-    if (rc == 0 && ledger_is_new(flow->ledger) && !flow->ledger_filled) {
-        flow->ledger_filled = true;
-        fill_ledger(flow, flow->ledger, aside);
-    }
     return rc;
 }
 
@@ -165,7 +187,7 @@ static int use_copy(struct flow *flow, const struct act_error *why, struct act_e
     act_hint_at_own_dirs(&reason);
     act_warn("%s (what is known of the runs is shown, but not written down)", act_error_text(&reason));
     if (ledger_is_new(flow->ledger_copy))
-        fill_ledger(flow, flow->ledger_copy, NULL);
+        fill_ledger(&(struct ledger_filling){.flow = flow}, flow->ledger_copy);
     return 0;
 }
 
@@ -175,18 +197,14 @@ static int help(struct flow *flow, int failed, struct act_error *err)
     ACT_AUTOFREE char *path = ledger_path();
     ACT_AUTOFREE char *aside = NULL;
     struct act_error ignored;
-    struct ledger *ledger;
 
     if (flow->ledger_copy)
         return failed;
     if (failed == -ACT_FAIL && flow->ledger && mend(path, &aside)) {
         ledger_close(flow->ledger);
         flow->ledger = NULL;
-        flow->ledger_filled = true;
-        if (flow_ledger(flow, &ledger, &ignored) == 0) {
-            fill_ledger(flow, ledger, aside);
+        if (ledger_open_filled(flow, path, aside, &ignored) == 0)
             return 0;
-        }
     }
     return use_copy(flow, err, err);
 }

@@ -19,6 +19,8 @@ struct flow_run {
 };
 /* Frees what run holds. */
 void flow_run_release(struct flow_run *run);
+/* Returns a command as one would type it, quoted where necessary, as a new string; "" where it has no words. */
+char *flow_command_line(const struct act_strv *argv);
 /* Returns the folder for the copies of its logs, assets/<run id>, whether or not it is there, as a new string. */
 char *flow_assets(const struct flow_run *run);
 

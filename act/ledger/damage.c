@@ -84,7 +84,7 @@ static int judge_copy(struct ledger *copy, bool *out_good, struct act_error *err
         return 0;
     if (version > ledger_schema_version)
         return ledger_check_version(copy, version, err);
-    *out_good = version > 0 && ledger_migrate(copy, err) == 0;
+    *out_good = version > 0 && ledger_migrate(copy, NULL, err) == 0;
     return 0;
 }
 
@@ -100,7 +100,7 @@ int ledger_copy(const char *path, struct ledger **out, struct act_error *err)
     if (rc == 0 && !good) {
         ledger_close(copy);
         copy = in_memory(path);
-        rc = copy ? ledger_migrate(copy, err) : act_error_set(err, ACT_FAIL, "cannot make a ledger in memory");
+        rc = copy ? ledger_migrate(copy, NULL, err) : act_error_set(err, ACT_FAIL, "cannot make a ledger in memory");
     }
     if (rc < 0)
         ledger_close(copy);

@@ -93,25 +93,33 @@ char *ledger_column_some(sqlite3_stmt *statement, int at)
     return act_strdup(text ? text : "");
 }
 
+int ledger_do_each(struct ledger *ledger, const char *sql, ledger_bind_item *bind, const void *items, size_t n,
+                   struct act_error *err)
+{
+    sqlite3_stmt *statement = NULL;
+    int rc = 0;
+
+    if (sqlite3_prepare_v2(ledger->db, sql, -1, &statement, NULL) != SQLITE_OK)
+        rc = ledger_fail(ledger, "write to", err);
+    for (size_t i = 0; rc == 0 && i < n; i++) {
+        bind(statement, items, i);
+        if (sqlite3_step(statement) != SQLITE_DONE)
+            rc = ledger_fail(ledger, "write to", err);
+        sqlite3_reset(statement);
+    }
+    sqlite3_finalize(statement);
+    return rc;
+}
+
 int ledger_write_each(struct ledger *ledger, const char *sql, ledger_bind_item *bind, const void *items, size_t n,
                       struct act_error *err)
 {
     static const char what[] = "write to";
-    sqlite3_stmt *statement = NULL;
     int rc = n == 0 ? 0 : ledger_run_sql(ledger, "BEGIN IMMEDIATE", what, err);
 
     if (n == 0 || rc < 0)
         return rc;
-    if (sqlite3_prepare_v2(ledger->db, sql, -1, &statement, NULL) != SQLITE_OK)
-        rc = ledger_fail(ledger, what, err);
-    for (size_t i = 0; rc == 0 && i < n; i++) {
-        bind(statement, items, i);
-        if (sqlite3_step(statement) != SQLITE_DONE)
-            rc = ledger_fail(ledger, what, err);
-        sqlite3_reset(statement);
-    }
-    sqlite3_finalize(statement);
-    return ledger_end(ledger, rc, what, err);
+    return ledger_end(ledger, ledger_do_each(ledger, sql, bind, items, n, err), what, err);
 }
 
 /* ---- opening ---- */
@@ -164,7 +172,7 @@ static int wait_for_lock(void *arg, int tries)
     return 1;
 }
 
-int ledger_open(const char *path, struct ledger **out, struct act_error *err)
+int ledger_open(const char *path, const struct ledger_first *first, struct ledger **out, struct act_error *err)
 {
     struct ledger *ledger;
     int rc = make_file(path, err);
@@ -180,7 +188,7 @@ int ledger_open(const char *path, struct ledger **out, struct act_error *err)
     sqlite3_busy_handler(ledger->db, wait_for_lock, ledger);
     rc = ledger_run_sql(ledger, sql_settings, "open", err);
     if (rc == 0)
-        rc = ledger_migrate(ledger, err);
+        rc = ledger_migrate(ledger, first, err);
 out:
     if (rc < 0) {
         ledger_close(ledger);

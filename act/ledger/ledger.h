@@ -40,11 +40,18 @@ struct ledger_runs {
 };
 void ledger_runs_release(struct ledger_runs *runs);
 
-/* Opens the ledger at path, and makes or migrates it as needed. */
-int ledger_open(const char *path, struct ledger **out, struct act_error *err) ACT_NODISCARD;
+/* What a new ledger begins with. */
+struct ledger_first {
+    void (*list)(void *arg, struct ledger_runs *out); /* lists these runs; called while others wait for the ledger */
+    void *arg;
+};
+/* Opens the ledger at path, and makes or migrates it as needed. A new one has the runs of first (NULL: none) as soon as
+ * anybody can see it. */
+int ledger_open(const char *path, const struct ledger_first *first, struct ledger **out,
+                struct act_error *err) ACT_NODISCARD;
 /* Closes it; ledger may be NULL. */
 void ledger_close(struct ledger *ledger);
-/* Tells whether ledger_open() created the file, so that it has no runs. */
+/* Tells whether ledger_open() made the tables, as in a new file. */
 bool ledger_is_new(const struct ledger *ledger);
 
 /* Copies what can be read of the file at path into memory and opens the copy, for when the file cannot be written or

@@ -43,7 +43,10 @@ char *ledger_column_some(sqlite3_stmt *statement, int at);
 
 /* Binds the values of items[i]. */
 typedef void ledger_bind_item(sqlite3_stmt *statement, const void *items, size_t i);
-/* Executes a statement for each of n items: for all of them or, when one fails, for none. */
+/* Executes a statement for each of n items, within the transaction of the caller. */
+int ledger_do_each(struct ledger *ledger, const char *sql, ledger_bind_item *bind, const void *items, size_t n,
+                   struct act_error *err) ACT_NODISCARD;
+/* Executes it for each in a transaction of its own: for all of them or, when one fails, for none. */
 int ledger_write_each(struct ledger *ledger, const char *sql, ledger_bind_item *bind, const void *items, size_t n,
                       struct act_error *err) ACT_NODISCARD;
 
@@ -53,8 +56,8 @@ extern const int ledger_schema_version;
 extern const char ledger_sql_version[]; /* yields the schema version of a file */
 /* Refuses a schema version that this program does not know. */
 int ledger_check_version(const struct ledger *ledger, int version, struct act_error *err) ACT_NODISCARD;
-/* Leads the file, which may be empty, to the schema of this program. */
-int ledger_migrate(struct ledger *ledger, struct act_error *err) ACT_NODISCARD;
+/* Leads the file to the schema of this program; one that is empty gets the runs of first (NULL: none), too. */
+int ledger_migrate(struct ledger *ledger, const struct ledger_first *first, struct act_error *err) ACT_NODISCARD;
 /* Tells whether the tables of the file are those that a ledger of this version, from 1 up, has. */
 bool ledger_tables_fit(sqlite3 *db, int version);
 
@@ -71,6 +74,8 @@ bool ledger_tables_fit(sqlite3 *db, int version);
     "SELECT id, cluster, platform, experiment, project, state, created_unix_s, num_gpu, command, status, "
 #define LEDGER_SELECT_RUNS LEDGER_SELECT_FIRST "name, tags, found, place, "
 extern const char ledger_sql_add[], ledger_sql_list[];
+/* Binds a run (struct ledger_run) for ledger_sql_add. */
+ledger_bind_item ledger_bind_run;
 /* Appends all rows of a statement that selects those columns. Returns the result of its last step. */
 int ledger_add_rows(sqlite3_stmt *statement, struct ledger_runs *out);
 

@@ -61,7 +61,7 @@ void ledger_runs_release(struct ledger_runs *runs)
 
 /* ---- writing ---- */
 
-static void bind_run(sqlite3_stmt *statement, const void *runs, size_t i)
+void ledger_bind_run(sqlite3_stmt *statement, const void *runs, size_t i)
 {
     const struct ledger_run *run = (const struct ledger_run *)runs + i;
     const char *const strings[] = {run->id, run->cluster, run->platform, run->experiment, run->project, run->state};
@@ -83,12 +83,12 @@ static void bind_run(sqlite3_stmt *statement, const void *runs, size_t i)
 
 int ledger_add(struct ledger *ledger, const struct ledger_run *run, struct act_error *err)
 {
-    return ledger_write_each(ledger, ledger_sql_add, bind_run, run, 1, err);
+    return ledger_write_each(ledger, ledger_sql_add, ledger_bind_run, run, 1, err);
 }
 
 int ledger_add_all(struct ledger *ledger, const struct ledger_runs *runs, struct act_error *err)
 {
-    return ledger_write_each(ledger, ledger_sql_add, bind_run, runs->v, runs->n, err);
+    return ledger_write_each(ledger, ledger_sql_add, ledger_bind_run, runs->v, runs->n, err);
 }
 
 static void bind_update(sqlite3_stmt *statement, const void *updates, size_t i)

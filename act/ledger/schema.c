@@ -56,8 +56,17 @@ int ledger_check_version(const struct ledger *ledger, int version, struct act_er
                          ledger->path, version, SCHEMA_VERSION);
 }
 
+/* Adds the first runs of a new file. Whoever waits for the transaction sees them from the start. */
+static int schema_add_first(struct ledger *ledger, const struct ledger_first *first, struct act_error *err)
+{
+    ACT_AUTO(ledger_runs) runs = {0};
+
+    first->list(first->arg, &runs);
+    return ledger_do_each(ledger, ledger_sql_add, ledger_bind_run, runs.v, runs.n, err);
+}
+
 /* Runs inside the transaction. Another process may have migrated meanwhile, so this reads the version again. */
-static int migrate_steps(struct ledger *ledger, struct act_error *err)
+static int migrate_steps(struct ledger *ledger, const struct ledger_first *first, struct act_error *err)
 {
     int version = 0;
     int rc = ledger_ask_number(ledger, ledger_sql_version, NULL, &version, err);
@@ -71,7 +80,7 @@ static int migrate_steps(struct ledger *ledger, struct act_error *err)
             rc = ledger_run_sql(ledger, mark, "set up", err);
         ledger->is_new = ledger->is_new || version == 0;
     }
-    return rc;
+    return rc == 0 && ledger->is_new && first ? schema_add_first(ledger, first, err) : rc;
 }
 
 /* Tells whether the statement fits the tables that are there. */
@@ -91,7 +100,7 @@ bool ledger_tables_fit(sqlite3 *db, int version)
     return schema_fits(db, ledger_sql_add) && schema_fits(db, ledger_sql_list);
 }
 
-int ledger_migrate(struct ledger *ledger, struct act_error *err)
+int ledger_migrate(struct ledger *ledger, const struct ledger_first *first, struct act_error *err)
 {
     int version = 0;
     int rc = ledger_ask_number(ledger, ledger_sql_version, NULL, &version, err);
@@ -103,6 +112,6 @@ int ledger_migrate(struct ledger *ledger, struct act_error *err)
     if (rc == 0)
         rc = ledger_run_sql(ledger, "BEGIN IMMEDIATE", "set up", err);
     if (rc == 0)
-        rc = ledger_end(ledger, migrate_steps(ledger, err), "set up", err);
+        rc = ledger_end(ledger, migrate_steps(ledger, first, err), "set up", err);
     return rc;
 }

@@ -44,6 +44,9 @@ void site_never_ask(void);
 bool site_may_ask(void);
 /* Gives each connection a login of its own, which no other command uses. Call it before other threads use sites. */
 void site_never_share(void);
+/* Returns the newest version of ACT, with the login node that has it, which a connection has seen and which is newer
+ * than this one: "0.2.0 on me@lab", a new string; NULL: there is none. Connects to nothing. */
+char *site_newer(void);
 /* Returns in words whether the connection is shared with other commands, and how, a new string; NULL: this machine. */
 char *site_sharing_text(const struct site *site);
 

@@ -15,7 +15,9 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/dirs.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "base/path.h"
 #include "proc/pidfd.h"
 #include "proc/proc.h"
@@ -209,14 +211,17 @@ static int choose_agent(struct ssh *ssh, struct act_error *err)
                          ssh->login, ssh->machine, ssh->machine);
 }
 
-/* The agent says this, or start_script in its place. */
-#define NEEDS "needs "
+/* The agent says NEEDS, or start_script in its place; that says before which versions were brought there. */
+#define NEEDS   "needs "
+#define VERSION "version "
 
 #define SET_ROOT                                                                                                       \
     "r=$1; case \"$r\" in \"~\") r=$HOME;; \"~/\"*) r=\"$HOME/${r#??}\";; /*) ;; *) r=\"$HOME/$r\";; esac; "           \
     "d=\"$r/bin/$2\"; "
 
 static const char start_script[] = SET_ROOT
+    "for v in \"$r\"/bin/*/version; do [ -r \"$v\" ] && read -r n <\"$v\" && "
+    "echo \"" SITE_BANNER_WORD VERSION "$n\"; done; "
     "ACT_SITE_AGENT=\"$d/" SITE_AGENT "\"; export ACT_SITE_AGENT; "
     "if [ -x \"$ACT_SITE_AGENT\" ]; then "
     "if command -v sbatch >/dev/null 2>&1; then exec \"$ACT_SITE_AGENT\" serve; fi; "
@@ -227,7 +232,8 @@ static const char start_script[] = SET_ROOT
 static const char copy_script[] =
     SET_ROOT "umask 077; t=\"$d/" SITE_AGENT
              ".$(uname -n).$$\"; mkdir -p \"$d\" && { cat >\"$t\" && [ \"$(wc -c <\"$t\")\" -eq \"$3\" ] && "
-             "chmod 700 \"$t\" && mv -f \"$t\" \"$d/" SITE_AGENT "\" || { rm -f \"$t\"; exit 1; }; }";
+             "chmod 700 \"$t\" && echo " ACT_VERSION " >\"$d/version\" && mv -f \"$t\" \"$d/" SITE_AGENT
+             "\" || { rm -f \"$t\"; exit 1; }; }";
 
 /* Brings the agent over a connection of its own, as there is no agent yet to talk to. */
 static int copy_agent(const struct ssh *ssh, struct act_error *err)
@@ -395,6 +401,55 @@ static void wait_for_response(const struct ssh *ssh, const struct channel *chann
         close(terminal);
 }
 
+/* Returns the path of the file that has the newest version of ACT which a login node had, and its login. New string. */
+static char *ssh_newer_file(void)
+{
+    ACT_AUTOFREE char *dir = act_cache_dir();
+
+    return act_path_join(dir, "newer");
+}
+
+char *site_newer(void)
+{
+    ACT_AUTOFREE char *path = ssh_newer_file();
+    char *text = NULL;
+    size_t len;
+    struct act_error ignored;
+
+    if (act_file_read(path, SAID_MAX, &text, &len, &ignored) < 0)
+        return NULL;
+    if (strverscmp(text, ACT_VERSION) > 0)
+        return text;
+    free(text);
+    return NULL;
+}
+
+/* Remembers a version that is newer than this one and than what is known. */
+static void ssh_note_version(const struct ssh *ssh, const char *version)
+{
+    ACT_AUTOFREE char *path = ssh_newer_file();
+    ACT_AUTOFREE char *known = site_newer();
+    ACT_AUTOFREE char *dir = act_cache_dir();
+    ACT_AUTOFREE char *text = act_sprintf("%s on %s", version, ssh->login);
+    struct act_error ignored;
+
+    if (version[strspn(version, "0123456789.")] || strverscmp(version, ACT_VERSION) <= 0 ||
+        (known && strverscmp(text, known) <= 0))
+        return;
+    if (act_mkdir_all(dir, 0700, &ignored) == 0 && act_file_write(path, text, strlen(text), 0600, &ignored) < 0)
+        act_trace("ssh", "%s", act_error_text(&ignored)); /* it is only for information */
+}
+
+/* Reads the banner of the agent, and before it those that name versions. */
+static int ssh_read_start(const struct ssh *ssh, struct channel *channel, struct act_buf *line, struct act_error *err)
+{
+    int rc;
+
+    while ((rc = read_banner(channel, line, err)) == 0 && line->data && act_starts_with(line->data, VERSION))
+        ssh_note_version(ssh, line->data + strlen(VERSION));
+    return rc;
+}
+
 /* Tries once. *out_needs: a new string, the machine of the other side if the agent is not there; else NULL. */
 static int try_to_start(struct ssh *ssh, struct channel *channel, char **out_needs, struct act_error *err)
 {
@@ -409,7 +464,7 @@ static int try_to_start(struct ssh *ssh, struct channel *channel, char **out_nee
         return rc;
     channel->deadline_ms = act_now_monotonic_ms() + (int64_t)limit_s * 1000;
     wait_for_response(ssh, channel);
-    rc = read_banner(channel, &line, err);
+    rc = ssh_read_start(ssh, channel, &line, err);
     if (rc < 0)
         rc = explain_start(ssh, channel, err);
     else if (line.data && act_starts_with(line.data, NEEDS))

@@ -86,9 +86,10 @@ def test_usage_errors_name_the_help(act):
 
 
 def test_usage_errors_fit_the_terminal(act):
-    flat = act.fail("cluster", status=2, match="list . add .* needs|needs more: a cluster list")
+    wrong = ("cluster", "list", "a", "b", "c")
+    flat = act.fail(*wrong, status=2, match="does not take 'c': a cluster .list")
     for columns in (40, 80, 200):
-        shown = act.on_terminal("cluster", columns=columns).decode().replace("\r", "").rstrip("\n").splitlines()
+        shown = act.on_terminal(*wrong, columns=columns).decode().replace("\r", "").rstrip("\n").splitlines()
         assert max(map(len, shown)) <= columns and " ".join(line.strip() for line in shown) == flat
 
 
@@ -224,12 +225,44 @@ def test_hostile_names_on_a_terminal(act):
     assert name.split(b"\x1b[31m")[1] in act.run("ls", "data").raw_out, "a pipe gets the bytes"
 
 
+def test_verbs_that_alone_look(act):
+    for verb, choice in (("config", "show"), ("env", "list"), ("cluster", "list")):
+        alone, named = act.run(verb), act.run(verb, choice)
+        assert (alone.out, alone.err) == (named.out, named.err), verb
+        assert choice in act.run("__complete", verb, "").out.split(), verb
+    assert act.run("cluster", "--json").json["own"]
+    assert "--max says how many runs" in act.fail("q", "-n", "3s", status=2)
+
+
+# What each verb prints on stdout, of a run and its project.
+PRINTED = [
+    "--version", "help", "help submit", "completion bash", "q", "q @", "q --json", "qf", "qf --json", "logs @",
+    "why @", "why --json @", "wait --json @", "nodes @", "nodes --json @", "files @", "files --json @",
+    "grep printed @", "diff @ @2", "diff --json @ @2", "report @", "plot loss @", "plot --csv loss @", "top --once",
+    "top --json", "ls data", "ls @:", "ls --json data", "cat data/a", "cat @:user_logs/std_log_process_0.txt", "du",
+    "du data", "du --json data", "url data/a", "u --dry-run data/new", "u --json data", "d --dry-run --json data",
+    "rm --dry-run data", "config", "config get", "config get platform", "config check --json", "env --json",
+    "cluster", "summary", "s --json", "blame", "blame --json", "doctor", "ssh-config",
+    "prune --dry-run --json --older 1d", "init --dry-run", "submit --dry-run true",
+    "sweep --dry-run --grid x=1 -- echo {x}", "abort --json @", "local echo a"]
+
+
 def test_full_stdout_is_an_error(act):
+    """And the reason is that of the write, whatever failed before or after it."""
+    act.write("data/a", "a")
+    act.run("u", "data")
+    act.write("data/new", "b")
+    act.run("wait", act.submit("sh", "-c", "echo printed; echo loss 0.5"), act.submit("sh", "-c", "exit 1"), status=1)
+    act.run("wait", act.submit("sh", "-c", "echo printed; echo loss 0.5; echo loss 0.4"))
+    wrong = []
     with open("/dev/full", "wb") as full:
-        for words in (["--version"], ["help"], ["config", "show"]):
-            done = subprocess.run([act.programs / "a", *words], stdout=full, stderr=subprocess.PIPE, env=act.env,
-                                  cwd=act.project)
-            assert done.returncode == 1 and done.stderr.startswith(b"act: "), words
+        for line in PRINTED:
+            done = subprocess.run([act.programs / "a", *line.split()], stdout=full, stderr=subprocess.PIPE, env=act.env,
+                                  cwd=act.project, text=True, check=False)
+            said = re.findall("cannot write the output: (No space left|not all of it was taken)", done.stderr)
+            if done.returncode == 0 or len(said) != 1:
+                wrong.append((line, done.returncode, done.stderr))
+    assert not wrong
 
 
 def test_home_that_cannot_be_written(act):

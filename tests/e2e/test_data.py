@@ -115,6 +115,18 @@ def test_several_paths(act, azure):
     assert set(azure.keys()) == {"data/a", "output/b"}
 
 
+def test_paths_inside_of_others_count_once(act, azure):
+    for path in ("data/a/b/x", "data/a/y", "data/ab"):
+        act.write(path, path)
+    said = act.run("u", "data/a", "data/a/b", "data/ab").err
+    assert "'data/a/b' is in 'data/a', and counts once" in said and "uploaded 3 objects" in said, said
+    said = act.run("verify", "data/a/b/", "./data/a", "data/ab", "data/ab").err
+    assert said.count("counts once") == 1 and "compared 3 objects" in said, said
+    assert "removed 3 objects" in act.run("-y", "rm", "data/a/b", "data/a", "data/ab").err
+    act.run("u", "--exclude", "b/", "data/a", "data/a/b")
+    assert set(azure.keys()) == {"data/a/y", "data/a/b/x"}, "a filter takes less of a folder"
+
+
 def test_blocks(act, stored):
     data = content(20_000_000 + 12345)
     act.write("data/big.bin", data)

@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import platform
+import re
 import shutil
 import subprocess
 import tarfile
@@ -149,6 +150,7 @@ def test_an_image_is_what_its_digests_say(scratch):
     assert entry["annotations"]["org.opencontainers.image.ref.name"] == "act:1.2.3"
     manifest = json.loads(blob(blobs, entry))
     config = json.loads(blob(blobs, manifest["config"]))
+    assert re.fullmatch(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ", config["created"])
     assert config["config"]["Entrypoint"] == ["/usr/bin/a"] and config["architecture"] in ("amd64", "arm64")
     layer, = manifest["layers"]
     with tarfile.open(fileobj=io.BytesIO(blob(blobs, layer))) as tar:

@@ -505,6 +505,22 @@ def test_people_mount_a_path(act, mounts):
     assert not list((act.home / "cache/mounts").glob("*/"))
 
 
+def test_people_are_told_that_a_mount_is_slow(act, mounts):
+    """A tool that takes as long as the test wants: it begins when the line was printed."""
+    real, go = shutil.which("rclone"), act.scratch / "go"
+    bin_folder = act.scratch / "bin"
+    bin_folder.mkdir()
+    (bin_folder / "rclone").write_text(f"#!/bin/sh\nuntil [ -e {go} ]; do sleep 0.05; done\nexec {real} \"$@\"\n")
+    (bin_folder / "rclone").chmod(0o755)
+    (act.scratch / "at").mkdir()
+    tool = act.start("mount", "data", act.scratch / "at",
+                     env={"PATH": f"{bin_folder}:{os.environ['PATH']}"})
+    assert b"data  waits for rclone to mount it" in tool.stderr.readline()
+    go.touch()
+    assert b"data  at '" in tool.stderr.readline()
+    assert "Ctrl-C" not in end(tool)
+
+
 def test_people_are_told_what_the_end_waits_for(act, mounts):
     at, tool = mount(act, "data")
     with (at / "a.txt").open("w") as file:

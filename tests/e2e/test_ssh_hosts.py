@@ -255,6 +255,20 @@ def test_prune_asks_a_machine_that_is_down_once(act, pair):
     assert times and all(later - earlier >= 19 for earlier, later in zip(times, times[1:])), asked.read_text()
 
 
+def test_a_newer_version_beside_it_is_told(act, hosts, host):
+    """By what the last connection has seen, not by one of its own."""
+    act.run("wait", hosts.submit("true"))
+    brought, = host.home.glob(".act/bin/*/version")
+    assert brought.read_text().strip() in act.run("--version").out.splitlines()[0]
+    for version in ("0.0.9", "99.10.0", "99.9.0"):
+        folder = host.home / f".act/bin/{version}"
+        folder.mkdir()
+        (folder / "version").write_text(f"{version}\n")
+    assert "newer" not in act.run("--version").out
+    act.run("wait", hosts.submit("true"))
+    assert "a newer one is there: 99.10.0 on gpu1" in act.run("--version", env={"ACT_SSH": "/bin/false"}).out
+
+
 # ---- the verbs that watch, compare and try again
 
 

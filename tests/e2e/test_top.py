@@ -107,13 +107,15 @@ def test_use_of_gpus(act, terminal, speaker):
     screen.ends()
 
 
-def test_progress(terminal, speaker):
+def test_progress(act, terminal, speaker):
     """What a bar says, without the bar."""
     speaker.say("\r 20%|##        | 2/10 [00:02<00:08,  1.00it/s, loss=3]\r 30%|###       | 3/10 [00:03<00:07,  "
                 "1.10it/s, loss=2]")
     screen = terminal("top", columns=160)
     screen.until(r"3/10, 1\.10it/s, 00:07 left")
     assert "###  " not in screen.text()
+    screen.type("q")
+    assert re.search(r"^progress +3/10, 1\.10it/s, 00:07 left$", act.run("q", speaker.run).out, re.MULTILINE)
 
 
 def test_hostile_text(terminal, speaker):

@@ -39,7 +39,7 @@ static struct ledger *open_ledger(void)
 {
     struct ledger *ledger = NULL;
 
-    assert_ok(ledger_open(path, &ledger, &err), err);
+    assert_ok(ledger_open(path, NULL, &ledger, &err), err);
     return ledger;
 }
 
@@ -153,7 +153,7 @@ TEST(the_file_is_private_and_its_folder_is_made)
     ACT_AUTOFREE char *deep = act_sprintf("%s/a/b/ledger.db", dir);
 
     umask(022);
-    assert_ok(ledger_open(deep, &ledger, &err), err);
+    assert_ok(ledger_open(deep, NULL, &ledger, &err), err);
     ledger_close(ledger);
     assert_int_equal(stat(deep, &st), 0);
     assert_int_equal(st.st_mode & 07777, 0600);
@@ -394,7 +394,7 @@ static void ledger_test_write_rows(int writer)
     char id[32];
 
     err = (struct act_error){0};
-    if (ledger_open(path, &ledger, &err) < 0)
+    if (ledger_open(path, NULL, &ledger, &err) < 0)
         _exit(2);
     for (int i = 0; i < 200; i++) {
         snprintf(id, sizeof(id), "w%d_%d", writer, i);
@@ -427,13 +427,63 @@ TEST(two_writers_make_the_file_and_lose_nothing)
     ledger_close(ledger);
 }
 
+/* Looks at a ledger that another process is filling, once the pipe says so: its runs are there, or it is not there
+ * yet. SQLite wants the process to be forked before. */
+static void look_at_a_new_one(int pipe_fd)
+{
+    ACT_AUTO(ledger_runs) runs = {0};
+    struct ledger *ledger;
+    char byte;
+
+    err = (struct act_error){0};
+    if (read(pipe_fd, &byte, 1) != 1 || ledger_open(path, NULL, &ledger, &err) < 0 ||
+        ledger_list(ledger, &(struct ledger_query){0}, &runs, &err) < 0)
+        _exit(2);
+    _exit(runs.n == 1 ? 0 : 1);
+}
+
+static void list_first(void *arg, struct ledger_runs *out)
+{
+    enum { LOOKS_MS = 100 };
+    struct ledger_run row = {.id = act_strdup("first"),
+                             .cluster = act_strdup("x"),
+                             .platform = act_strdup("x"),
+                             .experiment = act_strdup("exp"),
+                             .project = act_strdup("/home/u"),
+                             .spec = act_strdup("{}"),
+                             .state = act_strdup("Completed"),
+                             .created_unix_s = 1,
+                             .command = act_strdup("true")};
+
+    assert_int_equal(write(*(const int *)arg, "+", 1), 1);
+    usleep(LOOKS_MS * 1000); /* for it to look while the runs are missing; if it is slower, it sees them */
+    *out = (struct ledger_runs){0};
+    ACT_PUSH(out->v, out->n, row);
+}
+
+TEST(nobody_sees_a_new_one_before_it_is_filled)
+{
+    struct ledger *ledger = NULL;
+    int ends[2], status = -1;
+
+    assert_int_equal(pipe(ends), 0);
+    pid_t pid = ledger_test_start_child(look_at_a_new_one, ends[0]);
+    assert_ok(ledger_open(path, &(struct ledger_first){list_first, &ends[1]}, &ledger, &err), err);
+    assert_true(ledger_is_new(ledger));
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    ledger_close(ledger);
+    close(ends[0]);
+    close(ends[1]);
+}
+
 /* Adds rows until it is killed; says each one that is in the ledger through the pipe. */
 static void write_until_killed(int pipe_fd)
 {
     struct ledger *ledger;
     char id[32];
 
-    if (ledger_open(path, &ledger, &err) < 0)
+    if (ledger_open(path, NULL, &ledger, &err) < 0)
         _exit(2);
     for (int i = 0;; i++) {
         snprintf(id, sizeof(id), "k%d_%d", (int)getpid(), i);
@@ -537,7 +587,7 @@ TEST(a_file_that_is_no_ledger_is_an_error_and_stays)
     ACT_AUTOFREE char *content = NULL;
 
     ledger_test_put(path, text);
-    assert_int_equal(ledger_open(path, &ledger, &err), -ACT_FAIL);
+    assert_int_equal(ledger_open(path, NULL, &ledger, &err), -ACT_FAIL);
     assert_null(ledger);
     assert_contains(act_error_text(&err), path);
     assert_contains(act_error_text(&err), "move the file away");
@@ -633,7 +683,7 @@ TEST(what_is_no_file_is_not_opened)
     for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
         ACT_AUTOFREE char *file = act_sprintf("%s%s", path, ends[i]);
         assert_int_equal(i == 0 ? mkfifo(file, 0600) : mkdir(file, 0700), 0);
-        assert_fails(ledger_open(path, &ledger, &err), err, ACT_DENIED, "is not a regular file");
+        assert_fails(ledger_open(path, NULL, &ledger, &err), err, ACT_DENIED, "is not a regular file");
         assert_contains(act_error_text(&err), file);
         assert_ok(ledger_copy(path, &ledger, &err), err);
         assert_true(ledger_is_new(ledger));
@@ -867,7 +917,7 @@ TEST(a_newer_schema_is_refused)
     assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
     assert_int_equal(sqlite3_exec(db, "PRAGMA user_version = 7", NULL, NULL, NULL), SQLITE_OK);
     sqlite3_close(db);
-    assert_int_equal(ledger_open(path, &ledger, &err), -ACT_FAIL);
+    assert_int_equal(ledger_open(path, NULL, &ledger, &err), -ACT_FAIL);
     assert_null(ledger);
     assert_contains(act_error_text(&err), "schema version 7");
     assert_contains(act_error_text(&err), path);
@@ -886,7 +936,7 @@ static void use_read_only_folder(int with_file)
     err = (struct act_error){0};
     if (getuid() == 0 && seteuid(NOBODY) < 0)
         _exit(10);
-    int rc = ledger_open(path, &ledger, &err);
+    int rc = ledger_open(path, NULL, &ledger, &err);
     if (!with_file)
         _exit(rc == -ACT_DENIED && strstr(act_error_text(&err), path) ? 0 : 11);
     if (rc < 0 || ledger_list(ledger, &(struct ledger_query){0}, &runs, &err) < 0 || runs.n != 1)

@@ -250,12 +250,9 @@ static void shell_configure(struct cli *cli)
 /* Returns what people see of the run in place of its command, a new string. */
 static char *shell_title(const struct act_strv *command)
 {
-    struct act_buf text = {0};
+    ACT_AUTOFREE char *line = flow_command_line(command);
 
-    act_buf_adds(&text, "a shell");
-    for (size_t i = 0; i < command->n; i++)
-        act_buf_addf(&text, "%s%s", i ? " " : " -- ", command->v[i]);
-    return act_buf_steal(&text);
+    return *line ? act_sprintf("a shell -- %s", line) : act_strdup("a shell");
 }
 
 static int shell_submit(struct cli *cli, struct flow_submit *io, struct act_error *err)

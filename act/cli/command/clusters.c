@@ -138,8 +138,8 @@ const struct cli_command cli_cluster_commands[] = {
      .run = cmd_summary},
     {.name = "cluster",
      .synopsis =
-         "list | add | use | edit | rename | remove | show | create | resize | autoscale | delete | nodes | login "
-         "[NAME [NEW_NAME]]",
+         "[list | add | use | edit | rename | remove | show | create | resize | autoscale | delete | nodes | login "
+         "[NAME [NEW_NAME]]]",
      .summary = "manage cluster files, the clusters of a workspace, and node pools of Kubernetes on Azure",
      .examples = "a cluster add                             asks what it cannot find out, and looks what is there\n"
                  "a cluster add lab --kind slurm --login me@lab.example.org --partition gpu\n"
@@ -185,12 +185,13 @@ const struct cli_command cli_cluster_commands[] = {
          "cluster param own all " CLI_ADD_OPTIONS " file vm-size min max nodes idle low-priority admin-user ssh-key "
          "location identity subnet no-public-ip node-image tag no-wait dry-run yes json",
      N_WORDS(1, 3, CLI_CHOICE),
+     .alone = "list",
      .then = CLI_CLUSTERS,
      .then_behind = "use edit rename remove",
      .bare = true,
      .run = cmd_cluster},
     {.name = "fileserver",
-     .synopsis = "create | list | show | delete [NAME]",
+     .synopsis = "[create | list | show | delete [NAME]]",
      .summary = "manage file servers in Azure: a folder that all nodes of a network can mount",
      .examples = "a fileserver create teamdata --size 1T --subnet ID\n"
                  "a fileserver create teamdata --size 1T --subnet ID --dry-run\n"
@@ -214,10 +215,11 @@ const struct cli_command cli_cluster_commands[] = {
      .options = "cluster param all size subnet location resource-group subscription redundancy tag no-wait dry-run yes "
                 "json",
      N_WORDS(1, 2, CLI_CHOICE),
+     .alone = "list",
      .bare = true,
      .run = cmd_fileserver},
     {.name = "env",
-     .synopsis = "list | show | rm [KEY]",
+     .synopsis = "[list | show | rm [KEY]]",
      .summary = "the environments that runs have made from requirements.txt or a lock file",
      .examples = "a env list\n"
                  "a -c lab env show 3f9a             its size, and where it is\n"
@@ -231,6 +233,7 @@ const struct cli_command cli_cluster_commands[] = {
          "in_use and path. rm: version, dry_run, key, bytes.",
      .options = "cluster param dry-run yes json",
      N_WORDS(1, 2, CLI_CHOICE),
+     .alone = "list",
      .bare = true,
      .run = cmd_env},
     {.name = "blame",

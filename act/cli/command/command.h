@@ -55,6 +55,7 @@ struct cli_command {
     enum cli_complete complete;
     enum cli_complete then;  /* with CLI_CHOICE: what its second word is */
     const char *then_behind; /* the choices that the second word comes behind */
+    const char *alone;       /* with CLI_CHOICE: the one that the verb means alone; NULL: it needs one */
     bool sweeps;             /* its words may be sweeps, which mean their runs, */
     size_t sweeps_from;      /* from this one on */
     bool last_run;           /* beyond min_words, it takes a run: the one submitted last where none is named */

@@ -1,5 +1,4 @@
 /* dispatch.c - from the words typed to one command and an exit status. */
-#include <errno.h>
 #include <locale.h>
 #include <string.h>
 #include <unistd.h>
@@ -64,8 +63,11 @@ static int close_stdout(int status, const struct act_error *err)
 {
     if (fflush(stdout) == 0 && !ferror(stdout))
         return status;
-    if (!act_starts_with(act_error_text(err), CLI_NO_OUTPUT))
-        fprintf(stderr, "act: %s: %s\n", CLI_NO_OUTPUT, strerror(errno));
+    struct act_error why = {0};
+    if (!act_starts_with(act_error_text(err), CLI_NO_OUTPUT)) {
+        cli_output_failed(&why);
+        fprintf(stderr, "act: %s\n", act_error_text(&why));
+    }
     return status ? status : ACT_FAIL;
 }
 

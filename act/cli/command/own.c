@@ -31,7 +31,7 @@ const struct cli_command cli_own_commands[] = {
      .bare = true,
      .run = cmd_logout},
     {.name = "config",
-     .synopsis = "show | check | get | set | unset [KEY [VALUE]]",
+     .synopsis = "[show | check | get | set | unset [KEY [VALUE]]]",
      .summary = "show, check and change the configuration",
      .examples = "a config show\n"
                  "a config show --all       keys without a value too\n"
@@ -53,6 +53,7 @@ const struct cli_command cli_own_commands[] = {
                 "without KEY version and keys; of set and unset version, key, file, changed, dry_run.",
      .options = "cluster num-gpu param single compile-args all dry-run json",
      N_WORDS(1, 3, CLI_CHOICE),
+     .alone = "show",
      .then = CLI_KEYS,
      .then_behind = "get set unset",
      .bare = true,

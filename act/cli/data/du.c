@@ -4,6 +4,7 @@
  * kept, and each is printed when the listing leaves it, as du does.
  */
 #include <string.h>
+#include <unistd.h>
 
 #include "base/units.h"
 #include "cli/data/data.h"
@@ -105,6 +106,13 @@ static int cmd_du_measure(struct cli *cli, const char *word, struct act_error *e
     return rc;
 }
 
+/* Prints the heads of the columns for people; programs get lines alone. */
+static void cmd_du_print_heads(const struct cli *cli, const char *counted, const char *rest)
+{
+    if (!cli->options.json && isatty(STDOUT_FILENO))
+        printf("%*s  %10s  %s\n", CLI_OPTIONS(cli, list)->bytes ? 15 : 10, "SIZE", counted, rest);
+}
+
 /* ---- without a path: what ACT keeps */
 
 static void print_kept(const struct cli *cli, const struct flow_kept *kept)
@@ -129,6 +137,8 @@ static int measure_kept(struct cli *cli, struct act_error *err)
     if (CLI_OPTIONS(cli, list)->depth >= 0)
         return act_error_set(err, ACT_USAGE, "--depth is about the folders of a path: which one?");
     int rc = flow_keeps(&cli->flow, cli->options.cluster, &keeps, err);
+    if (rc == 0)
+        cmd_du_print_heads(cli, "NUMBER", "WHAT            WHERE");
     for (size_t i = 0; i < keeps.n; i++)
         print_kept(cli, &keeps.v[i]);
     flow_keeps_release(&keeps);
@@ -142,6 +152,7 @@ int cmd_du(struct cli *cli, struct act_error *err)
     cli_buffer_stdout();
     if (cli->words.n == 0)
         return measure_kept(cli, err);
+    cmd_du_print_heads(cli, "OBJECTS", "PATH");
     for (size_t i = 0; i < cli->words.n; i++)
         cli_outcome_add(&outcome, cmd_du_measure(cli, cli->words.v[i], err), err);
     return cli_outcome_end(&outcome, err);

@@ -149,22 +149,35 @@ int cli_open_path(struct cli *cli, const char *word, struct flow_path *out, stru
     return rc < 0 ? rc : (rc > 0 ? flow_open_run_path : flow_open_path)(&cli->flow, word, out, err);
 }
 
-void cli_paths_once(struct cli *cli)
+/* Returns the word in which another one is as a whole, and of words for the same path the first; NULL: none. The
+ * patterns of a filter begin at each word: then only the same path counts. */
+static const char *paths_around(struct cli *cli, size_t at)
 {
-    ACT_AUTO(act_strv) seen = {0};
-    struct act_strv *words = &cli->words;
-    size_t n = 0;
+    const struct act_strv *words = &cli->words;
+    struct flow *flow = &cli->flow;
 
     for (size_t i = 0; i < words->n; i++) {
-        ACT_AUTOFREE char *path = act_path_clean(words->v[i]);
-        if (act_strv_has(&seen, path)) {
-            free(words->v[i]);
+        if (i == at || !flow_path_is_within(flow, words->v[at], words->v[i]))
             continue;
-        }
-        act_strv_push(&seen, path);
-        words->v[n++] = words->v[i];
+        if (flow_path_is_within(flow, words->v[i], words->v[at]) ? i < at : !cli->filter)
+            return words->v[i];
     }
-    words->n = n;
+    return NULL;
+}
+
+void cli_paths_once(struct cli *cli)
+{
+    struct act_strv once = {0};
+
+    for (size_t i = 0; i < cli->words.n; i++) {
+        const char *around = paths_around(cli, i);
+        if (!around)
+            act_strv_push(&once, cli->words.v[i]);
+        else if (!act_streq(around, cli->words.v[i]))
+            act_note("'%s' is in '%s', and counts once", cli->words.v[i], around);
+    }
+    act_strv_release(&cli->words);
+    cli->words = once;
 }
 
 bool cli_check_paths(struct cli *cli, struct flow *from, cli_path_check *check, const char *hint,

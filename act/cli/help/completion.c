@@ -91,8 +91,8 @@ static void offer_options(const struct cli_command *command, const char *typed)
 
 void cli_add_choices(const char *synopsis, struct act_strv *out)
 {
-    for (const char *p = synopsis; *p && *p != '[';) {
-        size_t n = strcspn(p, " |[");
+    for (const char *p = synopsis + (*synopsis == '['); *p && *p != '[';) {
+        size_t n = strcspn(p, " |[]");
         act_strv_take(out, act_strndup(p, n));
         p += n + strspn(p + n, " |");
     }

@@ -401,6 +401,15 @@ static void name_last_run(struct cli *cli)
     cli->words_before += cli->words_before + 1 == cli->words.n;
 }
 
+/* Takes the choice that looks where a verb stands alone. */
+static void name_choice(struct cli *cli)
+{
+    if (!cli->command->alone || cli->options.help || cli->words.n > 0)
+        return;
+    act_strv_push(&cli->words, cli->command->alone);
+    cli->words_before++;
+}
+
 static int parse_words(struct parser *p, struct act_error *err)
 {
     struct cli *cli = p->cli;
@@ -442,6 +451,8 @@ int cli_parse(int argc, char **argv, struct cli *cli, struct act_error *err)
 
     if (rc == 0 && cli->command && !cli->options.help)
         rc = check_before(&p, err);
+    if (rc == 0 && cli->command)
+        name_choice(cli);
     if (rc == 0 && cli->command)
         rc = check_count(cli, err);
     if (rc == 0 && cli->command)

@@ -1,6 +1,8 @@
 /* print.c - what results look like. */
 #include <errno.h>
 #include <float.h>
+#include <poll.h>
+#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -117,7 +119,7 @@ int cli_print_json(json_t *value, struct act_error *err)
     int rc = json_dumpf(value, stdout, PRINT_JSON) == 0 && fputc('\n', stdout) != EOF ? 0 : -1;
 
     json_decref(value);
-    return rc == 0 ? 0 : act_error_errno(err, errno, CLI_NO_OUTPUT);
+    return rc == 0 ? 0 : cli_output_failed(err);
 }
 
 static json_t *print_pack(const char *fmt, va_list ap)
@@ -175,7 +177,7 @@ int cli_print_id(const char *noun, const char *id, json_t *json, struct act_erro
 
     if (rc == 0 && fflush(stdout) == 0)
         return 0;
-    act_error_errno(err, errno, CLI_NO_OUTPUT);
+    cli_output_failed(err);
     return act_error_hint(err, "the %s is '%s', and goes on", noun, id);
 }
 
@@ -302,13 +304,34 @@ void cli_buffer_stdout(void)
         setvbuf(stdout, NULL, _IOFBF, STDOUT_BUFFER);
 }
 
+/* Returns what write(2) said; 0: that is not known any more, as much else may have failed since, isatty() for one. */
+static int print_errno(int last)
+{
+    static const int of_write[] = {ENOSPC, EDQUOT, EFBIG, EPIPE, EIO, EBADF, EAGAIN, EPERM, EINVAL};
+    struct pollfd out = {.fd = STDOUT_FILENO, .events = POLLOUT};
+
+    for (size_t i = 0; i < sizeof(of_write) / sizeof(of_write[0]); i++)
+        if (last == of_write[i])
+            return last;
+    return poll(&out, 1, 0) == 1 && (out.revents & POLLERR) ? EPIPE : 0;
+}
+
+int cli_output_failed(struct act_error *err)
+{
+    int why = print_errno(errno);
+
+    if (why)
+        return act_error_errno(err, why, CLI_NO_OUTPUT);
+    return act_error_set(err, ACT_FAIL, CLI_NO_OUTPUT ": not all of it was taken");
+}
+
 int cli_check_stdout(struct act_error *err)
 {
     if (!ferror(stdout))
         return 0;
-    if (errno == EPIPE) {
+    if (print_errno(errno) == EPIPE) {
         signal(SIGPIPE, SIG_DFL);
         kill(getpid(), SIGPIPE); /* worker threads block signals */
     }
-    return act_error_errno(err, errno, CLI_NO_OUTPUT);
+    return cli_output_failed(err);
 }

@@ -29,6 +29,8 @@ bool cli_utf8(void);
 void cli_print_coloured(FILE *out, const char *colour, const char *fmt, ...) ACT_PRINTF(3, 4);
 /* Buffers stdout in large blocks, unless it is a terminal. Call it before anything is printed. */
 void cli_buffer_stdout(void);
+/* Says why stdout could not be written, as far as errno still knows. Returns -ACT_FAIL. */
+int cli_output_failed(struct act_error *err);
 /* Returns -ACT_FAIL if stdout can no longer be written. If the reader has gone, as head does, ends the program
  * silently, as SIGPIPE would. */
 int cli_check_stdout(struct act_error *err) ACT_NODISCARD;

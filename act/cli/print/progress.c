@@ -104,6 +104,10 @@ static void progress_add_found(const struct transfer_progress *now, struct act_b
     const char *more = now->listing_done ? "" : "+", *many = objects == 1 && !*more ? "" : "s";
     char done[ACT_UNIT_TEXT], all[ACT_UNIT_TEXT];
 
+    if (now->found_objects == 0 && now->listed_objects == 0 && !now->listing_done) {
+        act_buf_adds(out, ", looking what there is");
+        return;
+    }
     act_size_to_text(progress_moved(now), done);
     act_size_to_text(compares ? now->listed_bytes : now->found_bytes, all);
     if (compares)
@@ -199,10 +203,15 @@ static size_t terminal_width(void)
     return (size_t)(width > 1 ? width : WIDTH) - 1;
 }
 
+/* What is there already is not written again. */
 void cli_put_in_place(const char *text)
 {
+    static char shown[512];
     size_t n = act_columns_fit(text, (int)terminal_width(), &(int){0});
 
+    if (*text && n < sizeof(shown) && strncmp(shown, text, n) == 0 && !shown[n])
+        return;
+    snprintf(shown, sizeof(shown), "%.*s", (int)n, text);
     act_terminal_show(stderr, ACT_SHOW_ALL);
     fprintf(stderr, "\r%.*s\033[K", (int)n, text);
     act_terminal_show(stderr, ACT_SHOW_LINES);

@@ -143,7 +143,7 @@ void cli_compare_runs(struct cli *cli, const struct flow_runs *runs)
 
     if (runs->n < 2) { /* of the others none was found */
         if (runs->n == 1)
-            cli_print_run(&runs->v[0], NULL, NULL);
+            cli_print_run(&runs->v[0], NULL, NULL, NULL);
         return;
     }
     for (size_t k = 0; k < N_FACTS; k++)

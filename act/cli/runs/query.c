@@ -12,6 +12,7 @@
 #include "flow/flow.h"
 #include "flow/logs/logs.h"
 #include "flow/runs/runs.h"
+#include "numbers/numbers.h"
 
 enum {
     DEFAULT_MAX = 30,
@@ -187,10 +188,48 @@ static void print_logs(const struct flow_logs *logs)
         printf("  and %zu more: --json lists all\n", logs->n - i);
 }
 
-static int print_tail(struct cli *cli, struct flow_run *run, const struct flow_logs *logs, struct act_error *err)
+/* The end of the log that was printed, where a progress bar is. */
+struct query_end {
+    char text[2048];
+    size_t len;
+};
+
+static int query_write(void *arg, const char *data, size_t len, struct act_error *err)
+{
+    struct query_end *end = arg;
+    size_t n = len < sizeof(end->text) ? len : sizeof(end->text);
+    size_t kept = end->len < sizeof(end->text) - n ? end->len : sizeof(end->text) - n;
+
+    memmove(end->text, end->text + end->len - kept, kept);
+    memcpy(end->text + kept, data + len - n, n);
+    end->len = kept + n;
+    return cli_write_stdout(NULL, data, len, err);
+}
+
+/* Returns how far the program says that it is, in one of its last lines, as a new string; NULL: it does not say. */
+static char *query_progress(const struct query_end *end)
+{
+    enum { LOOKS = 4 };
+    size_t len = end->len;
+
+    for (int i = 0; i < LOOKS && len > 0; i++) {
+        size_t begin = len;
+        while (begin > 0 && end->text[begin - 1] != '\n' && end->text[begin - 1] != '\r')
+            begin--;
+        ACT_AUTOFREE char *line = act_strndup(end->text + begin, len - begin);
+        char *progress = numbers_progress(line);
+        if (progress)
+            return progress;
+        len = begin > 0 ? begin - 1 : 0;
+    }
+    return NULL;
+}
+
+static int print_tail(struct cli *cli, struct flow_run *run, const struct flow_logs *logs, struct query_end *end,
+                      struct act_error *err)
 {
     bool fetched = logs->n > 0 && !logs->unkept_errno && !CLI_OPTIONS(cli, logs)->no_full_logs;
-    struct flow_follow tail = {.tail = SHOWN_LINES, .fetched = fetched, .sink = {.write = cli_write_stdout}};
+    struct flow_follow tail = {.tail = SHOWN_LINES, .fetched = fetched, .sink = {.write = query_write, .arg = end}};
 
     int rc = flow_follow_log(&cli->flow, run, &tail, err);
     cli_end_text();
@@ -200,7 +239,8 @@ static int print_tail(struct cli *cli, struct flow_run *run, const struct flow_l
 static int cmd_query_print_for_people(struct cli *cli, struct flow_run *run, const struct flow_logs *logs,
                                       bool with_tail, struct act_error *err)
 {
-    int rc = with_tail ? print_tail(cli, run, logs, err) : 0;
+    struct query_end end = {.len = 0};
+    int rc = with_tail ? print_tail(cli, run, logs, &end, err) : 0;
 
     print_logs(logs);
     if (CLI_OPTIONS(cli, query)->no_details) {
@@ -209,7 +249,8 @@ static int cmd_query_print_for_people(struct cli *cli, struct flow_run *run, con
     }
     ACT_AUTOFREE char *page = flow_page(&cli->flow, run);
     ACT_AUTOFREE char *code = run->spec.is_here ? flow_code_folder(&cli->flow, run) : NULL;
-    cli_print_run(run, page, code);
+    ACT_AUTOFREE char *progress = run->status.state == RUN_RUNNING ? query_progress(&end) : NULL;
+    cli_print_run(run, progress, page, code);
     return rc;
 }
 
@@ -282,7 +323,8 @@ static int check_query(const struct cli *cli, struct act_error *err)
         {o->running + o->queued + o->failed > 1, "--running, --queued, --failed", "exclude each other"},
         {named && o->rebuild, "--rebuild", "is about all runs; a run that is named is looked for anyway"},
         {named && o->watch, "--watch", "is about the table of runs; 'a logs -f RUN' follows the log of one"},
-        {o->interval_s > 0 && !o->watch, "--interval", "is how often --watch redraws the table"},
+        {o->interval_s > 0 && !o->watch, "-n (--interval)",
+         "is how often --watch redraws the table; --max says how many runs it has"},
         {o->watch && json, "--watch", "redraws a terminal and --json is for programs: which one?"},
         {o->no_details && json, "--no-details", "is for people, and --json prints every detail: which one?"},
         {logs->no_logs && logs->refresh, "--refresh", "fetches logs again, and --no-logs fetches none: which one?"},

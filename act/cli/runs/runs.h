@@ -31,9 +31,9 @@ void cli_note_no_runs(const struct flow_table *table);
 void cli_print_runs(const struct flow_runs *runs, bool with_reason);
 /* Appends the table of runs in room terminal columns (0: no limit). */
 void cli_runs_text(const struct flow_runs *runs, bool with_reason, int room, bool coloured, struct act_buf *out);
-/* Prints all that is known of a run, in lines; page is its address in the service, code the folder on this machine in
- * which it works (NULL: none). */
-void cli_print_run(const struct flow_run *run, const char *page, const char *code);
+/* Prints all that is known of a run, in lines; progress is how far it says that it is, page its address in the service,
+ * code the folder on this machine in which it works (NULL: none). */
+void cli_print_run(const struct flow_run *run, const char *progress, const char *page, const char *code);
 /* Returns the last piece of an id, which is unique enough to be typed. */
 const char *cli_short_id(const char *id);
 /* Returns "ID (NAME)", or only the id of a run without a name. New string. */

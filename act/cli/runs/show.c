@@ -93,15 +93,25 @@ json_t *cli_spec_json(const struct run_spec *spec)
     return j;
 }
 
-static void push_times(struct act_strv *cells, const struct flow_run *run, bool with_elapsed)
+/* Which columns a table of runs has besides those that all have, and whether it has to be brief. */
+struct show_columns {
+    bool names, tools, reasons, short_ids, brief;
+};
+
+static void push_times(struct act_strv *cells, const struct flow_run *run, const struct show_columns *has)
 {
-    char created[ACT_TIME_TEXT], elapsed[ACT_UNIT_TEXT] = "-";
+    enum { MINUTE_S = 60 };
+    char created[ACT_TIME_TEXT], age[ACT_UNIT_TEXT], elapsed[ACT_UNIT_TEXT] = "-";
 
     act_time_to_local(run->row.created_unix_s, created);
-    act_strv_push(cells, created);
+    if (cli_age_s(run) < MINUTE_S)
+        snprintf(age, sizeof(age), "%d s", (int)cli_age_s(run));
+    else
+        act_duration_to_words(cli_age_s(run), age);
+    act_strv_push(cells, has->brief ? age : created);
     if (cli_elapsed_s(&run->status) >= 0)
         act_duration_to_text(cli_elapsed_s(&run->status), elapsed);
-    if (with_elapsed)
+    if (!has->reasons)
         act_strv_push(cells, elapsed);
 }
 
@@ -197,17 +207,19 @@ void cli_note_no_runs(const struct flow_table *table)
         act_note("no runs%s yet; 'a submit COMMAND' starts one", where);
 }
 
-/* Which columns a table of runs has besides those that all have. */
-struct show_columns {
-    bool names, tools, reasons, short_ids;
-};
+/* Tells whether a terminal is so narrow that a table of runs is brief: its ids and times are short. */
+static bool show_is_brief(int room)
+{
+    enum { ROOMY = 120 };
+
+    return room > 0 && room < ROOMY;
+}
 
 bool cli_short_ids(const struct flow_runs *runs, int room)
 {
-    enum { ROOMY = 120 };
     ACT_AUTO(act_strv) ends = {0};
 
-    if (room == 0 || room >= ROOMY)
+    if (!show_is_brief(room))
         return false;
     for (size_t i = 0; i < runs->n; i++)
         act_strv_push(&ends, cli_short_id(runs->v[i].row.id));
@@ -228,7 +240,7 @@ static void show_push_run(struct act_strv *cells, const struct flow_run *run, co
         push_tool(cells, run);
     act_strv_push(cells, run->row.cluster);
     cli_push_count(cells, run->row.num_gpu > 0 ? cli_gpus(run) : -1);
-    push_times(cells, run, !has->reasons);
+    push_times(cells, run, has);
     if (has->reasons)
         cli_push_text(cells, run->status.reason);
     act_strv_push(cells, run->row.command);
@@ -239,7 +251,8 @@ void cli_runs_text(const struct flow_runs *runs, bool with_reason, int room, boo
     const struct show_columns has = {.names = render_has_names(runs),
                                      .tools = has_tools(runs),
                                      .reasons = with_reason,
-                                     .short_ids = cli_short_ids(runs, room)};
+                                     .short_ids = cli_short_ids(runs, room),
+                                     .brief = show_is_brief(room)};
     const struct {
         bool is_there;
         struct cli_column column;
@@ -251,7 +264,7 @@ void cli_runs_text(const struct flow_runs *runs, bool with_reason, int room, boo
         {has.tools, {"TOOL", 'l', .rank = 6}},
         {true, {"CLUSTER", 'l', .rank = 3, .min = 8}},
         {true, {"GPUS", 'r', .rank = 4}},
-        {true, {"CREATED", 'l', .rank = 5}},
+        {true, {has.brief ? "AGE" : "CREATED", has.brief ? 'r' : 'l', .rank = 5}},
         {!has.reasons, {"ELAPSED", 'r', .rank = 2}},
         {has.reasons, {"REASON", 'l', .rank = 1, .pad = 80, .below = true}},
         {true, {"COMMAND", 'l', .rank = has.reasons ? 2 : 1, .min = 12, .cut = CLI_CUT_COMMAND}},
@@ -360,7 +373,7 @@ static void print_attempt(const struct run_status *s)
         print_field("attempt", text);
 }
 
-void cli_print_run(const struct flow_run *run, const char *page, const char *code)
+void cli_print_run(const struct flow_run *run, const char *progress, const char *page, const char *code)
 {
     const struct run_status *s = &run->status;
     char elapsed[ACT_UNIT_TEXT], number[32];
@@ -368,6 +381,7 @@ void cli_print_run(const struct flow_run *run, const char *page, const char *cod
     printf("%-9s ", "status");
     cli_print_coloured(stdout, cli_state_colour(s->state), "%s", run_state_name(s->state));
     putchar('\n');
+    print_field("progress", progress);
     print_field("reason", s->reason);
     print_attempt(s);
     print_field("retry", s->retry);

@@ -21,6 +21,20 @@ struct shown {
     int64_t at_s; /* when the status line was written: once a second is enough; 0: there is none */
 };
 
+/* Returns what the first run that has not ended does: there is nothing else to say of many. New string; NULL: all have
+ * ended. */
+static char *cmd_wait_next(const struct flow_runs *runs)
+{
+    for (size_t i = 0; i < runs->n; i++) {
+        const struct flow_run *run = &runs->v[i];
+        const char *reason = run->status.reason;
+        if (!run_state_is_final(run->status.state))
+            return act_sprintf("%s %s%s%s", run->row.name ? run->row.name : cli_short_id(run->row.id),
+                               run_state_name(run->status.state), *reason ? ": " : "", reason);
+    }
+    return NULL;
+}
+
 static char *cmd_wait_line_of(const struct flow_run *run, int64_t now_s)
 {
     int64_t since_s = run->status.started_unix_s > 0 ? run->status.started_unix_s : run->row.created_unix_s;
@@ -42,7 +56,9 @@ static void cmd_wait_show(void *arg, const struct flow_runs *runs, size_t n_ende
         return;
     shown->at_s = now_s;
     if (runs->n > 1) {
-        cli_put_count("waiting", (int64_t)n_ended, (int64_t)runs->n, "runs have ended");
+        ACT_AUTOFREE char *next = cmd_wait_next(runs);
+        ACT_AUTOFREE char *what = act_sprintf("runs have ended%s%s", next ? "; " : "", next ? next : "");
+        cli_put_count("waiting", (int64_t)n_ended, (int64_t)runs->n, what);
         return;
     }
     ACT_AUTOFREE char *line = cmd_wait_line_of(runs->v, now_s);

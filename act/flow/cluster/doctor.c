@@ -11,6 +11,7 @@
 #include "flow/cluster/doctor.h"
 #include "flow/flow_internal.h"
 #include "flow/trust.h"
+#include "site/site.h"
 
 /* Tells whether there is a configuration to go on with. */
 static bool examine_config(struct flow *flow, const struct config_request *request, struct platform_findings *findings)
@@ -241,4 +242,9 @@ void flow_doctor(struct flow *flow, const struct config_request *request, struct
         examine_stores(flow, out);
         examine_platform(flow, out);
     }
+}
+
+char *flow_newer_version(void)
+{
+    return site_newer();
 }

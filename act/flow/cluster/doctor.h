@@ -16,4 +16,8 @@ int flow_check_config(const struct config_request *request, struct config_report
  * if there is one. Release out. */
 void flow_doctor(struct flow *flow, const struct config_request *request, struct platform_findings *out);
 
+/* Returns a newer version than this one that a login node had when it was last connected to: "0.2.0 on me@lab", a new
+ * string; NULL: none had one. Connects to nothing. */
+char *flow_newer_version(void);
+
 #endif

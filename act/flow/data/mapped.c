@@ -40,6 +40,20 @@ int flow_check_path(struct flow *flow, const char *path, struct act_error *err)
     return mapped_find(&flow->config, path, &m, err);
 }
 
+bool flow_path_is_within(struct flow *flow, const char *path, const char *outer)
+{
+    ACT_AUTO(mapped) in = {0}, out = {0};
+    struct act_error ignored;
+
+    if (strcmp(path, outer) == 0)
+        return true;
+    if (mapped_find(&flow->config, path, &in, &ignored) < 0 || mapped_find(&flow->config, outer, &out, &ignored) < 0)
+        return false;
+    ACT_AUTOFREE char *key = mapped_bare_key(in.rest);
+    ACT_AUTOFREE char *around = mapped_bare_key(out.rest);
+    return in.folder == out.folder && (!*around || act_path_is_within(key, around));
+}
+
 bool mapped_has_local_name(const struct mapped *m)
 {
     return !*m->rest || act_path_is_safe(m->rest, strlen(m->rest));

@@ -63,6 +63,7 @@ char *mount_redact(const struct mount_plan *plan, const char *text);
 struct mount_keeper {
     struct mount_plan plan;
     bool (*wanted)(void *arg); /* asked about once a second; NULL: always */
+    void (*slow)(void *arg);   /* once, if the tool takes long to mount it; NULL: nobody asks */
     void (*ready)(void *arg);
     void (*waits)(void *arg); /* at the end, if files are not sent yet: two more signals end that; NULL: nobody asks */
     /* What opens the store, anew: asked for when half of the time is over for which it does, if the tool takes another

@@ -149,6 +149,13 @@ static int mount_here_renew(void *arg, struct flow_blob *out, struct act_error *
     return flow_blob_of(&flow, &h->place, mount_here_mode_of(h->plan.read_only), out, err);
 }
 
+static void mount_here_say_slow(void *arg)
+{
+    const struct mount_plan *plan = &((const struct here *)arg)->plan;
+
+    act_note("%s  waits for %s to mount it; Ctrl-C ends that", plan->name, mounts_tool_name(plan->tool));
+}
+
 static void mount_here_say_ready(void *arg)
 {
     const struct mount_plan *plan = &((const struct here *)arg)->plan;
@@ -182,8 +189,12 @@ static int mount_here_keep(struct here *h, struct act_error *err)
         return rc;
     ACT_AUTOFREE char *cache = act_path_join(dir, "cache");
     h->plan.dir = dir;
-    struct mount_keeper k = {
-        .plan = h->plan, .ready = mount_here_say_ready, .waits = say_waits, .renew = mount_here_renew, .arg = h};
+    struct mount_keeper k = {.plan = h->plan,
+                             .slow = mount_here_say_slow,
+                             .ready = mount_here_say_ready,
+                             .waits = say_waits,
+                             .renew = mount_here_renew,
+                             .arg = h};
     rc = act_mkdir_all(cache, 0700, err);
     if (rc == 0)
         rc = mount_keep(&k, err);

@@ -24,6 +24,7 @@
 enum {
     LOOK_MS = 100,
     ASK_MS = 1000,
+    SLOW_MS = 2000, /* from then on people wonder */
     MOUNT_MS = 60 * 1000,
     FREE_MS = 10 * 1000, /* for programs to close what they have open */
     END_MS = 30 * 1000,  /* for the tool to end once it serves nothing */
@@ -34,6 +35,8 @@ enum {
 
 struct tool {
     struct mount_plan *plan;
+    void (*slow)(void *arg); /* of the keeper, until it was called */
+    void *arg;
     char *log, *cache;
     pid_t pid; /* 0: it has ended */
     int status;
@@ -309,9 +312,13 @@ static void end_tool(struct tool *t)
 
 static int wait_until_mounted(struct tool *t, off_t from, struct act_error *err)
 {
-    int64_t until = act_now_monotonic_ms() + MOUNT_MS;
+    int64_t begun_ms = act_now_monotonic_ms(), until = begun_ms + MOUNT_MS;
 
     while (!mounts_is_one(t->plan->at)) {
+        if (t->slow && act_now_monotonic_ms() - begun_ms >= SLOW_MS) {
+            t->slow(t->arg);
+            t->slow = NULL;
+        }
         if (t->pid == 0)
             return say_ended(t, from, "it cannot be mounted", err);
         if (t->told)
@@ -515,7 +522,7 @@ static int mount_keep_keep(struct mount_keeper *k, struct tool *t, struct act_er
 int mount_keep(struct mount_keeper *k, struct act_error *err)
 {
     ACT_AUTOFREE char *log = act_path_join(k->plan.dir, MOUNT_LOG);
-    struct tool t = {.plan = &k->plan, .log = log};
+    struct tool t = {.plan = &k->plan, .log = log, .slow = k->slow, .arg = k->arg};
     struct act_error other;
     int rc = open_signals(&t, err);
 

@@ -5,6 +5,7 @@
 
 #include "codec/json.h"
 #include "flow/flow_internal.h"
+#include "flow/run.h"
 
 /* ---- grids */
 

@@ -394,6 +394,18 @@ static void why_note_left_out(const struct flow_run *run, struct flow_why *out)
         flow_find_left_out(run->spec.package_sha256, out->lines.v[i], &out->notes);
 }
 
+/* Notes who else may reach the index of packages that a node does not. */
+static void why_note_login(const struct flow_run *run, struct flow_why *out)
+{
+    const struct platform_row *row = platform_find(run->row.platform);
+
+    if (out->rule && act_streq(out->rule->id, "package_index") && row && row->about.has_login_node)
+        act_strv_pushf(&out->notes,
+                       "the login node may reach one: a -p 'environment: {where: login}' resubmit %s has it make the "
+                       "environment",
+                       run->row.id);
+}
+
 int flow_why(struct flow *flow, const struct flow_run *run, struct flow_why *out, struct act_error *err)
 {
     const struct run_status *status = &run->status;
@@ -418,6 +430,8 @@ int flow_why(struct flow *flow, const struct flow_run *run, struct flow_why *out
         take_verdict(&a);
     if (rc == 0)
         why_note_left_out(run, out);
+    if (rc == 0)
+        why_note_login(run, out);
     if (rc == 0 && out->rule)
         out->advice = fill_in(out->rule->advice, run, out);
     if (rc < 0)
