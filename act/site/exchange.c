@@ -252,6 +252,18 @@ void wire_drop_ahead(struct wire *w)
         asked_drop(w, i);
 }
 
+enum wire_answer wire_answer_of(const struct wire *w, const struct exchange *x)
+{
+    char key[ACT_SHA256_HEX];
+    uint64_t number;
+
+    exchange_key(x, key);
+    if (!asked_has(w, key, &number))
+        return WIRE_NOT_ASKED;
+    return w->asked[asked_find(w, number)].has_come || channel_is_ready(&w->channel, -1, 0) ? WIRE_HAS_COME
+                                                                                            : WIRE_NOT_YET;
+}
+
 /* ---- calls ---- */
 
 int wire_greet(struct site *site, struct act_error *err)

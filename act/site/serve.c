@@ -13,6 +13,7 @@
 #include "site/frame.h"
 #include "site/parts.h"
 #include "site/site_internal.h"
+#include "site/told.h"
 
 struct request {
     struct site *site;
@@ -214,8 +215,17 @@ static int serve_files(struct request *r, struct act_error *err)
                                               (json_int_t)file->idle_s, (json_int_t)end));
     }
     json_object_set_new(r->response, "files", list);
+    if (rc == 0)
+        told_note(r->site, serve_text_of(r, "id"), &folders, &files);
+    json_object_set_new(r->response, "told", json_integer((json_int_t)files.told));
     r->n_parts = 1;
     return rc;
+}
+
+static int serve_news(struct request *r, struct act_error *err)
+{
+    r->n_parts = 1;
+    return told_wait(r->site, r->channel, r->frame.head, r->response, &r->parts[0], err);
 }
 
 static int serve_states(struct request *r, struct act_error *err)
@@ -488,10 +498,10 @@ static const struct {
     const char *name;
     int (*serve)(struct request *r, struct act_error *err);
 } operations[] = {
-    {"agent", serve_agent},   {"clear", serve_clear}, {"create", serve_create}, {"files", serve_files},
-    {"lacks", serve_lacks},   {"list", serve_list},   {"open", serve_open},     {"parts", serve_parts},
-    {"put", serve_put},       {"read", serve_read},   {"remove", serve_remove}, {"run", serve_run},
-    {"states", serve_states}, {"text", serve_text},   {"write", serve_write},
+    {"agent", serve_agent}, {"clear", serve_clear},   {"create", serve_create}, {"files", serve_files},
+    {"lacks", serve_lacks}, {"list", serve_list},     {"news", serve_news},     {"open", serve_open},
+    {"parts", serve_parts}, {"put", serve_put},       {"read", serve_read},     {"remove", serve_remove},
+    {"run", serve_run},     {"states", serve_states}, {"text", serve_text},     {"write", serve_write},
 };
 
 static int find_and_serve(struct request *r, struct act_error *err)
@@ -535,5 +545,6 @@ int site_serve(int in_fd, int out_fd)
     while (rc == 0)
         rc = serve_request(&site, channel);
     free(site.root);
+    told_free(site.told);
     return rc == -ACT_TEMPORARY ? 0 : -rc;
 }

@@ -7,11 +7,13 @@
 #include "site/site.h"
 
 struct wire;
+struct told;
 
 struct site {
     char *root;
     char *login;       /* NULL: this machine */
     struct wire *wire; /* NULL: this machine */
+    struct told *told; /* of the other side, see told.h; NULL: nothing */
 };
 
 enum {

@@ -79,6 +79,7 @@ void wire_free(struct wire *wire)
         return;
     wire_disconnect(wire);
     ssh_release(&wire->ssh);
+    wire_lose_news(wire);
     wire_package_free(wire->package);
     free(wire->root);
     free(wire);
@@ -423,27 +424,33 @@ static bool wire_take_file(const json_t *row, const char **ends, size_t *len, st
     return true;
 }
 
+int wire_take_files(const struct frame *response, struct site_files *out, struct act_error *err)
+{
+    const char *ends = response->parts[0].data;
+    size_t len = response->parts[0].len, i;
+    json_t *row;
+
+    *out = (struct site_files){.told = (uint64_t)codec_json_int(response->head, "told", 0)};
+    json_array_foreach(json_object_get(response->head, "files"), i, row)
+    {
+        if (!wire_take_file(row, &ends, &len, out)) {
+            site_files_release(out);
+            return bad_response("files", err);
+        }
+    }
+    return 0;
+}
+
 int wire_files(struct site *site, const char *id, const char *const *folders, size_t n_folders, size_t n_with_ends,
                struct site_files *out, struct act_error *err)
 {
     ACT_AUTO(exchange) x = {.request = file_request("files", id, ""), .max_response = SITE_ENDS_MAX_BYTES};
-    json_t *row;
-    size_t i;
 
     *out = (struct site_files){0};
     json_object_set_new(x.request, "folders", wire_texts_json(folders, n_folders));
     json_object_set_new(x.request, "with_ends", json_integer((json_int_t)n_with_ends));
     int rc = wire_call(site, &x, err);
-    const char *ends = x.response.parts[0].data;
-    size_t len = x.response.parts[0].len;
-    json_array_foreach(json_object_get(x.response.head, "files"), i, row)
-    {
-        if (rc == 0 && !wire_take_file(row, &ends, &len, out))
-            rc = bad_response("files", err);
-    }
-    if (rc < 0)
-        site_files_release(out);
-    return rc;
+    return rc < 0 ? rc : wire_take_files(&x.response, out, err);
 }
 
 /* ---- states and the list ---- */
