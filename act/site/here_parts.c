@@ -123,7 +123,7 @@ struct assembly {
 static void assembly_write(struct assembly *a, const void *data, size_t len)
 {
     a->is_wrong = a->is_wrong || len > a->most - a->written;
-    if (a->rc < 0 || a->is_wrong)
+    if (a->rc < 0 || a->is_wrong || len == 0)
         return;
     act_sha256_add(&a->hash, data, len);
     a->written += len;
