@@ -17,7 +17,7 @@ enum {
     TOLD_TOGETHER_MS = 10, /* what is written in one go is told in one answer */
 };
 
-struct told {
+struct told_list {
     uint64_t number;
     char *id;
     struct act_strv folders;
@@ -25,7 +25,7 @@ struct told {
     int inotify_fd; /* -1: there are none left, and looks alone must do */
 };
 
-void told_free(struct told *told)
+void told_free(struct told_list *told)
 {
     if (!told)
         return;
@@ -39,7 +39,7 @@ void told_free(struct told *told)
 
 void told_note(struct site *site, const char *id, const struct act_strv *folders, struct site_files *files)
 {
-    struct told *told = act_calloc(1, sizeof(*told));
+    struct told_list *told = act_calloc(1, sizeof(*told));
 
     told->number = (site->told ? site->told->number : 0) + 1;
     told->id = act_strdup(id);
@@ -53,7 +53,7 @@ void told_note(struct site *site, const char *id, const struct act_strv *folders
 
 /* ---- waiting ---- */
 
-static void told_watch_folder(const struct told *told, const char *dir, const char *name)
+static void told_watch_folder(const struct told_list *told, const char *dir, const char *name)
 {
     ACT_AUTOFREE char *path = act_path_join(dir, name);
 
@@ -63,7 +63,7 @@ static void told_watch_folder(const struct told *told, const char *dir, const ch
 }
 
 /* Has changes told in all folders in which there are files. Those that are watched already stay so. */
-static void told_watch(struct site *site, struct told *told)
+static void told_watch(struct site *site, struct told_list *told)
 {
     ACT_AUTOFREE char *dir = site_run_dir(site, told->id);
     ACT_AUTOFREE char *last = NULL;
@@ -85,7 +85,7 @@ static void told_watch(struct site *site, struct told *told)
 }
 
 /* Waits for a change, or for what may be one. False: a request has come, or it was long enough. */
-static bool told_pause(const struct told *told, struct channel *channel, int64_t until_ms)
+static bool told_pause(const struct told_list *told, struct channel *channel, int64_t until_ms)
 {
     char events[4096];
 
@@ -102,7 +102,7 @@ static bool told_pause(const struct told *told, struct channel *channel, int64_t
 /* ---- what is new ---- */
 
 /* Adds what a file has behind its first `from` bytes. Returns how much: nothing if it does not fit. */
-static size_t told_add_end(struct site *site, const struct told *told, const struct site_file *file, uint64_t from,
+static size_t told_add_end(struct site *site, const struct told_list *told, const struct site_file *file, uint64_t from,
                            struct act_buf *data)
 {
     struct act_error ignored;
@@ -119,7 +119,7 @@ static size_t told_add_end(struct site *site, const struct told *told, const str
 }
 
 /* Adds the files that are new, have another size or are gone to the answer. Returns whether there are any. */
-static bool told_compare(struct site *site, const struct told *told, const struct site_files *now, json_t *answer,
+static bool told_compare(struct site *site, const struct told_list *told, const struct site_files *now, json_t *answer,
                          struct act_buf *data)
 {
     const struct site_files *before = &told->files;
@@ -149,7 +149,7 @@ int told_wait(struct site *site, struct channel *channel, const json_t *request,
               struct act_error *err)
 {
     const int64_t until_ms = act_now_monotonic_ms() + TOLD_LONGEST_MS, since = codec_json_int(request, "since", 0);
-    struct told *told = site->told;
+    struct told_list *told = site->told;
     bool is_new = false, goes_on = true;
 
     if (!told || since <= 0 || told->number != (uint64_t)since)

@@ -16,7 +16,7 @@
 #include "site/frame.h"
 #include "site/site.h"
 
-struct told;
+struct told_list;
 
 /* Remembers a list that is told now, which it takes, and numbers it as files->told. */
 void told_note(struct site *site, const char *id, const struct act_strv *folders, struct site_files *files);
@@ -24,6 +24,6 @@ void told_note(struct site *site, const char *id, const struct act_strv *folders
  * into data; names that are gone; and the number of what is told now, or none if the list is not the last one. */
 int told_wait(struct site *site, struct channel *channel, const json_t *request, json_t *answer, struct act_buf *data,
               struct act_error *err) ACT_NODISCARD;
-void told_free(struct told *told);
+void told_free(struct told_list *told);
 
 #endif
