@@ -128,10 +128,10 @@ static bool told_compare(struct site *site, const struct told_list *told, const 
     for (size_t i = 0, k = 0; i < now->n || k < before->n;) {
         const struct site_file *new = i < now->n ? &now->v[i] : NULL, *old = k < before->n ? &before->v[k] : NULL;
         int order = !new ? 1 : !old ? -1 : strcmp(new->name, old->name);
-        if (order > 0)
+        if (old && order > 0)
             json_array_append_new(gone, codec_json_bytes_new(old->name));
-        if (order < 0 || (order == 0 && new->size != old->size)) {
-            uint64_t known = order == 0 && old->size < new->size ? old->size : 0;
+        if (new && (order < 0 || (order == 0 && old && new->size != old->size))) {
+            uint64_t known = old && order == 0 && old->size < new->size ? old->size : 0;
             size_t end = told_add_end(site, told, new, known, data);
             json_array_append_new(rows, json_pack("[o, I, I, I]", codec_json_bytes_new(new->name),
                                                   (json_int_t) new->size, (json_int_t) new->idle_s, (json_int_t)end));
