@@ -11,18 +11,10 @@
 #include "base/file.h"
 #include "base/path.h"
 #include "base/text.h"
+#include "codec/zip_end.h"
 
 enum {
-    SIGNATURE_ENTRY = 0x02014b50,
-    SIGNATURE_END = 0x06054b50,
-    SIGNATURE_END64 = 0x06064b50,
-    SIGNATURE_LOCATOR64 = 0x07064b50,
-    ENTRY_BYTES = 46,
-    END_BYTES = 22,
-    END64_BYTES = 56,
-    LOCATOR64_BYTES = 20,
     LOCAL_BYTES = 30,
-    COMMENT_MAX = 65535,
     EXTRA_ZIP64 = 1,
     MADE_BY_UNIX = 3,
     FLAG_ENCRYPTED = 1,
@@ -31,27 +23,6 @@ enum {
     RATIO_MAX = 1032, /* of deflate */
 };
 static const uint64_t table_max = 1 << 30;
-
-uint16_t zip_get16(const void *at)
-{
-    const uint8_t *p = at;
-
-    return (uint16_t)(p[0] | p[1] << 8);
-}
-
-uint32_t zip_get32(const void *at)
-{
-    const uint8_t *p = at;
-
-    return zip_get16(p) | (uint32_t)zip_get16(p + 2) << 16;
-}
-
-static uint64_t get64(const void *at)
-{
-    const uint8_t *p = at;
-
-    return zip_get32(p) | (uint64_t)zip_get32(p + 4) << 32;
-}
 
 int zip_refuse(const struct zip_entry *entry, const char *why, struct act_error *err)
 {
@@ -68,57 +39,9 @@ static int bad_table(struct act_error *err)
     return act_error_set(err, ACT_FAIL, "its table of contents is damaged");
 }
 
-/* ---- where the table is ---- */
-
-struct zip_end {
-    uint64_t entries, table_bytes, table_at, at; /* at: of the end record, which follows the table */
-};
-
 static bool read_at(int fd, void *out, size_t len, uint64_t at)
 {
     return act_pread_all(fd, out, len, (off_t)at) == (ssize_t)len;
-}
-
-/* Reads the record that precedes the old one where a count, size or offset is too large for that. */
-static bool read_end64(int fd, struct zip_end *end)
-{
-    uint8_t locator[LOCATOR64_BYTES], record[END64_BYTES];
-
-    if (end->at < LOCATOR64_BYTES || !read_at(fd, locator, sizeof(locator), end->at - LOCATOR64_BYTES) ||
-        zip_get32(locator) != SIGNATURE_LOCATOR64)
-        return false;
-    end->at = get64(locator + 8);
-    if (end->at > INT64_MAX || !read_at(fd, record, sizeof(record), end->at) || zip_get32(record) != SIGNATURE_END64)
-        return false;
-    end->entries = get64(record + 32);
-    end->table_bytes = get64(record + 40);
-    end->table_at = get64(record + 48);
-    return true;
-}
-
-static bool zip_read_end(int fd, const uint8_t *record, uint64_t at, struct zip_end *out)
-{
-    *out = (struct zip_end){.entries = zip_get16(record + 10),
-                            .table_bytes = zip_get32(record + 12),
-                            .table_at = zip_get32(record + 16),
-                            .at = at};
-    bool is_64 = out->entries == UINT16_MAX || out->table_bytes == UINT32_MAX || out->table_at == UINT32_MAX;
-
-    return zip_get32(record + 4) == 0 && (!is_64 || read_end64(fd, out)); /* one disk */
-}
-
-/* Finds the end record, which comes last but for a comment whose length it gives. */
-static bool zip_find_end(int fd, uint64_t size, struct zip_end *out)
-{
-    size_t len = size < END_BYTES + COMMENT_MAX ? (size_t)size : END_BYTES + COMMENT_MAX;
-    ACT_AUTOFREE char *tail = act_alloc(len + 1);
-    bool found = false;
-
-    if (len >= END_BYTES && read_at(fd, tail, len, size - len))
-        for (size_t at = len - END_BYTES + 1; !found && at-- > 0;)
-            found = zip_get32(tail + at) == SIGNATURE_END && at + END_BYTES + zip_get16(tail + at + 20) == len &&
-                    zip_read_end(fd, (const uint8_t *)tail + at, size - len + at, out);
-    return found;
 }
 
 /* ---- its entries ---- */
@@ -126,7 +49,7 @@ static bool zip_find_end(int fd, uint64_t size, struct zip_end *out)
 /* Returns permissions and type: those of the entry in a zip made on Unix, else those of a plain file or folder. */
 static mode_t entry_mode(const uint8_t *record, const char *name)
 {
-    mode_t mode = record[5] == MADE_BY_UNIX ? (mode_t)(zip_get32(record + 38) >> 16) : 0;
+    mode_t mode = record[5] == MADE_BY_UNIX ? (mode_t)(codec_zip_get32(record + 38) >> 16) : 0;
     bool folder = act_ends_with(name, "/");
 
     if ((mode & S_IFMT) == 0)
@@ -141,14 +64,14 @@ static bool read_wide(struct zip_entry *e, const uint8_t *extra, size_t len)
 {
     uint64_t *const wide[] = {&e->size, &e->packed_size, &e->offset};
 
-    while (len >= 4 && zip_get16(extra) != EXTRA_ZIP64) {
-        size_t field = 4 + (size_t)zip_get16(extra + 2);
+    while (len >= 4 && codec_zip_get16(extra) != EXTRA_ZIP64) {
+        size_t field = 4 + (size_t)codec_zip_get16(extra + 2);
         if (field > len)
             break;
         extra += field;
         len -= field;
     }
-    size_t left = len >= 4 && zip_get16(extra) == EXTRA_ZIP64 ? zip_get16(extra + 2) : 0;
+    size_t left = len >= 4 && codec_zip_get16(extra) == EXTRA_ZIP64 ? codec_zip_get16(extra + 2) : 0;
     if (left > 0 && left > len - 4)
         return false;
     extra += left > 0 ? 4 : 0;
@@ -157,7 +80,7 @@ static bool read_wide(struct zip_entry *e, const uint8_t *extra, size_t len)
             continue;
         if (left < 8)
             return false;
-        *wide[i] = get64(extra);
+        *wide[i] = codec_zip_get64(extra);
         extra += 8;
         left -= 8;
     }
@@ -169,9 +92,9 @@ static int check_entry(const struct zip *zip, const struct zip_entry *e, size_t 
 {
     if (strlen(e->name) != name_len || !act_path_is_safe(e->name, name_len))
         return zip_refuse(e, "has a name that leads out of the target, or is none", err);
-    if (zip_get16(record + 8) & FLAG_ENCRYPTED)
+    if (codec_zip_get16(record + 8) & FLAG_ENCRYPTED)
         return zip_refuse(e, "is encrypted", err);
-    if (zip_get16(record + 10) != METHOD_STORED && !e->deflated)
+    if (codec_zip_get16(record + 10) != METHOD_STORED && !e->deflated)
         return zip_refuse(e, "is packed in a way that is not known here", err);
     if (!S_ISREG(e->mode) && !S_ISDIR(e->mode) && !S_ISLNK(e->mode))
         return zip_refuse(e, "is neither a file nor a folder nor a link", err);
@@ -193,27 +116,28 @@ static int zip_read_entry(struct zip *zip, uint64_t table_bytes, uint64_t *at, s
                           struct act_error *err)
 {
     char *start = zip->table + *at;
-    uint8_t record[ENTRY_BYTES];
+    uint8_t record[CODEC_ZIP_ENTRY_BYTES];
     uint64_t left = table_bytes - *at;
 
-    if (left < ENTRY_BYTES || zip_get32(start) != SIGNATURE_ENTRY)
+    if (left < CODEC_ZIP_ENTRY_BYTES || codec_zip_get32(start) != CODEC_ZIP_ENTRY)
         return bad_table(err);
     memcpy(record, start, sizeof(record));
-    size_t name = zip_get16(record + 28), extra = zip_get16(record + 30), comment = zip_get16(record + 32);
-    if (left - ENTRY_BYTES < name + extra + comment)
+    size_t name = codec_zip_get16(record + 28), extra = codec_zip_get16(record + 30),
+           comment = codec_zip_get16(record + 32);
+    if (left - CODEC_ZIP_ENTRY_BYTES < name + extra + comment)
         return bad_table(err);
-    *e = (struct zip_entry){.size = zip_get32(record + 24),
-                            .packed_size = zip_get32(record + 20),
-                            .offset = zip_get32(record + 42),
-                            .crc = zip_get32(record + 16),
-                            .deflated = zip_get16(record + 10) == METHOD_DEFLATED};
-    if (!read_wide(e, (const uint8_t *)start + ENTRY_BYTES + name, extra))
+    *e = (struct zip_entry){.size = codec_zip_get32(record + 24),
+                            .packed_size = codec_zip_get32(record + 20),
+                            .offset = codec_zip_get32(record + 42),
+                            .crc = codec_zip_get32(record + 16),
+                            .deflated = codec_zip_get16(record + 10) == METHOD_DEFLATED};
+    if (!read_wide(e, (const uint8_t *)start + CODEC_ZIP_ENTRY_BYTES + name, extra))
         return bad_table(err);
-    memmove(start, start + ENTRY_BYTES, name);
+    memmove(start, start + CODEC_ZIP_ENTRY_BYTES, name);
     start[name] = '\0';
     e->name = start;
     e->mode = entry_mode(record, e->name);
-    *at += ENTRY_BYTES + name + extra + comment;
+    *at += CODEC_ZIP_ENTRY_BYTES + name + extra + comment;
     return check_entry(zip, e, name, record, err);
 }
 
@@ -265,7 +189,7 @@ static int check_overlap(const struct zip *zip, struct act_error *err)
 
 /* ---- all of it ---- */
 
-static int read_table(struct zip *zip, const struct zip_end *end, struct act_error *err)
+static int read_table(struct zip *zip, const struct codec_zip_end *end, struct act_error *err)
 {
     uint64_t at = 0;
     int rc = 0;
@@ -289,14 +213,13 @@ static int read_table(struct zip *zip, const struct zip_end *end, struct act_err
 static int open_table(struct zip *zip, struct act_error *err)
 {
     struct stat st;
-    struct zip_end end;
+    struct codec_zip_end end;
 
     if (fstat(zip->fd, &st) < 0)
         return act_error_errno(err, errno, "cannot look at it");
-    if (!S_ISREG(st.st_mode) || !zip_find_end(zip->fd, (uint64_t)st.st_size, &end))
+    if (!S_ISREG(st.st_mode) || !codec_zip_find_end(zip->fd, (uint64_t)st.st_size, &end))
         return no_zip(err);
-    if (end.table_at > end.at || end.table_bytes != end.at - end.table_at || end.table_bytes > table_max ||
-        end.entries > end.table_bytes / ENTRY_BYTES)
+    if (!codec_zip_end_is_sound(&end) || end.table_bytes > table_max)
         return bad_table(err);
     return read_table(zip, &end, err);
 }

@@ -44,10 +44,6 @@ void zip_reader_free(struct zip_reader *reader);
 int zip_read(const struct zip *zip, const struct zip_entry *entry, struct zip_reader *reader, zip_sink *sink, void *arg,
              struct act_error *err) ACT_NODISCARD;
 
-/* Read a little-endian number of the file. */
-uint16_t zip_get16(const void *at);
-uint32_t zip_get32(const void *at);
-
 /* Returns -ACT_FAIL, with the text "entry '<name>' <why>". */
 int zip_refuse(const struct zip_entry *entry, const char *why, struct act_error *err);
 

@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "codec/zip_end.h"
 #include "node/zip.h"
 
 enum { SIGNATURE_LOCAL = 0x04034b50, LOCAL_BYTES = 30, WHOLE_MAX = 4 << 20, CHUNK = 256 << 10 };
@@ -55,10 +56,11 @@ static size_t header_bytes(const struct zip_entry *e, const char *header, size_t
 {
     size_t name = strlen(e->name);
 
-    if (len < LOCAL_BYTES + name || zip_get32(header) != SIGNATURE_LOCAL || zip_get16(header + 26) != name ||
-        memcmp(header + LOCAL_BYTES, e->name, name) != 0 || zip_get16(header + 8) != (e->deflated ? 8 : 0))
+    if (len < LOCAL_BYTES + name || codec_zip_get32(header) != SIGNATURE_LOCAL ||
+        codec_zip_get16(header + 26) != name || memcmp(header + LOCAL_BYTES, e->name, name) != 0 ||
+        codec_zip_get16(header + 8) != (e->deflated ? 8 : 0))
         return 0;
-    return LOCAL_BYTES + name + zip_get16(header + 28);
+    return LOCAL_BYTES + name + codec_zip_get16(header + 28);
 }
 
 /* ---- whole ---- */

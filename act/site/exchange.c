@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "codec/json.h"
@@ -83,25 +84,34 @@ void exchange_release(struct exchange *x)
     frame_release(&x->response);
 }
 
-static int send_file(struct wire *w, const struct exchange *x, struct act_error *err)
+static int exchange_send_range(struct wire *w, const struct exchange *x, int fd, struct file_range range,
+                               struct act_error *err)
 {
     ACT_AUTOFREE char *chunk = act_alloc(CHANNEL_BUFFER);
-    int64_t left = x->file_bytes;
-    int rc = 0, fd = open(x->file, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd; /* below 0: it cannot be read */
+    int rc = 0;
 
-    while (left > 0 && rc == 0 && n >= 0) {
-        n = read(fd, chunk, left < CHANNEL_BUFFER ? (size_t)left : CHANNEL_BUFFER);
-        if (n <= 0)
-            break;
-        rc = channel_write(&w->channel, chunk, (size_t)n, err);
-        left -= n;
+    while (range.len > 0 && rc == 0) {
+        const size_t len = range.len < CHANNEL_BUFFER ? (size_t)range.len : CHANNEL_BUFFER;
+        ssize_t n = act_pread_all(fd, chunk, len, (off_t)range.offset);
+        if (n < 0)
+            return act_error_errno(err, errno, "cannot read '%s'", x->file);
+        if ((size_t)n < len)
+            return act_error_set(err, ACT_FAIL, "cannot read '%s': it became shorter meanwhile", x->file);
+        rc = channel_write(&w->channel, chunk, len, err);
+        range.offset += len;
+        range.len -= len;
     }
-    /* the other side waits for the rest: the connection cannot be used any more */
-    if (rc == 0 && n < 0)
-        rc = act_error_errno(err, errno, "cannot read '%s'", x->file);
-    else if (rc == 0 && left > 0)
-        rc = act_error_set(err, ACT_FAIL, "cannot read '%s': it became shorter meanwhile", x->file);
+    return rc;
+}
+
+/* After an error the other side waits for the rest: the connection cannot be used any more. */
+static int send_file(struct wire *w, const struct exchange *x, struct act_error *err)
+{
+    int fd = open(x->file, O_RDONLY | O_CLOEXEC);
+    int rc = fd < 0 ? act_error_errno(err, errno, "cannot read '%s'", x->file) : 0;
+
+    for (size_t i = 0; i < x->n_ranges && rc == 0; i++)
+        rc = exchange_send_range(w, x, fd, x->ranges[i], err);
     if (fd >= 0)
         close(fd);
     return rc;
@@ -240,6 +250,18 @@ void wire_drop_ahead(struct wire *w)
 {
     for (size_t i = w->n_asked; i-- > 0;)
         asked_drop(w, i);
+}
+
+enum wire_answer wire_answer_of(const struct wire *w, const struct exchange *x)
+{
+    char key[ACT_SHA256_HEX];
+    uint64_t number;
+
+    exchange_key(x, key);
+    if (!asked_has(w, key, &number))
+        return WIRE_NOT_ASKED;
+    return w->asked[asked_find(w, number)].has_come || channel_is_ready(&w->channel, -1, 0) ? WIRE_HAS_COME
+                                                                                            : WIRE_NOT_YET;
 }
 
 /* ---- calls ---- */

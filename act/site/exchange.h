@@ -19,6 +19,7 @@
 #include "site/ssh.h"
 
 struct wire_asked;
+struct wire_package;
 
 struct wire {
     struct ssh ssh; /* login NULL: the connection was given, and cannot be made again */
@@ -29,9 +30,11 @@ struct wire {
     uint64_t session;         /* how often that has begun */
     struct wire_asked *asked; /* ahead, in order, until somebody takes the response */
     size_t n_asked;
-    uint64_t n_sent;     /* requests */
-    uint64_t n_awaited;  /* of them were sent when a response was waited for the last time */
-    struct act_buf said; /* the names of those since then, for the trace */
+    uint64_t n_sent;              /* requests */
+    uint64_t n_awaited;           /* of them were sent when a response was waited for the last time */
+    struct act_buf said;          /* the names of those since then, for the trace */
+    struct site_news *news;       /* who is told what is new; NULL: nobody */
+    struct wire_package *package; /* the last one that was to be brought; NULL: none */
 };
 
 bool wire_is_open(const struct wire *w);
@@ -42,12 +45,16 @@ int wire_connect(struct site *site, struct act_error *err) ACT_NODISCARD;
 /* Sends the first request of a connection, and takes the root from its response. */
 int wire_greet(struct site *site, struct act_error *err) ACT_NODISCARD;
 
-/* A request, followed by a file if there is one, and its response. */
+struct file_range {
+    uint64_t offset, len;
+};
+/* A request, followed by a file or ranges of it if there is one, and its response. */
 struct exchange {
     json_t *request; /* wire_call_send() takes the reference */
     const struct frame_part *part;
     const char *file;
-    int64_t file_bytes;
+    const struct file_range *ranges;
+    size_t n_ranges;
     bool has_several; /* responses: it is not sent ahead */
     size_t max_response;
     int timeout_s; /* 0: two minutes */
@@ -63,6 +70,16 @@ int wire_call(struct site *site, struct exchange *x, struct act_error *err) ACT_
 /* Do the two halves of that, for a request with several responses. */
 int wire_call_send(struct site *site, struct exchange *x, struct act_error *err) ACT_NODISCARD;
 int wire_call_receive(struct wire *w, struct exchange *x, struct act_error *err) ACT_NODISCARD;
+
+/* Tells whether the same request was sent ahead, and if so whether its response can be taken without a wait. */
+enum wire_answer { WIRE_NOT_ASKED, WIRE_NOT_YET, WIRE_HAS_COME };
+enum wire_answer wire_answer_of(const struct wire *w, const struct exchange *x);
+
+/* news.c: nobody is told any more. */
+void wire_lose_news(struct wire *w);
+
+/* wire.c: takes the list of files of a response, with their ends. */
+int wire_take_files(const struct frame *response, struct site_files *out, struct act_error *err) ACT_NODISCARD;
 
 /* Drops what was asked ahead and nobody has taken: its responses are passed over. */
 void wire_drop_ahead(struct wire *w);

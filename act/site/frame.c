@@ -94,6 +94,15 @@ int channel_read_some(struct channel *c, void *data, size_t len, size_t *out_got
     return 0;
 }
 
+bool channel_is_ready(const struct channel *c, int more_fd, int wait_ms)
+{
+    struct pollfd in[] = {{.fd = c->in_fd, .events = POLLIN}, {.fd = more_fd, .events = POLLIN}};
+
+    if (c->pos < c->len || c->early.len > 0)
+        return true;
+    return poll(in, 2, wait_ms) > 0 && in[0].revents;
+}
+
 /* Overwrites what was taken from the buffer, which may have been a secret of a run. */
 static void channel_wipe_taken(struct channel *c)
 {

@@ -36,6 +36,9 @@ int channel_read_line(struct channel *c, size_t max, struct act_buf *out, struct
 int channel_skip_to(struct channel *c, const char *mark, size_t max, struct act_error *err) ACT_NODISCARD;
 /* Reads from 1 to len bytes. */
 int channel_read_some(struct channel *c, void *data, size_t len, size_t *out_got, struct act_error *err) ACT_NODISCARD;
+/* Tells whether something has come that was not taken. If not, waits for it at most wait_ms, or until more_fd can be
+ * read (-1: there is none). */
+bool channel_is_ready(const struct channel *c, int more_fd, int wait_ms);
 /* Closes both ends. */
 void channel_close(struct channel *c);
 /* Writes len bytes. With reads_early it ends with -ACT_TEMPORARY if the other side takes and sends nothing for two

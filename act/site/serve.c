@@ -11,7 +11,9 @@
 #include "base/path.h"
 #include "codec/json.h"
 #include "site/frame.h"
+#include "site/parts.h"
 #include "site/site_internal.h"
+#include "site/told.h"
 
 struct request {
     struct site *site;
@@ -214,8 +216,17 @@ static int serve_files(struct request *r, struct act_error *err)
                                               (json_int_t)file->idle_s, (json_int_t)end));
     }
     json_object_set_new(r->response, "files", list);
+    if (rc == 0)
+        told_note(r->site, serve_text_of(r, "id"), &folders, &files);
+    json_object_set_new(r->response, "told", json_integer((json_int_t)files.told));
     r->n_parts = 1;
     return rc;
+}
+
+static int serve_news(struct request *r, struct act_error *err)
+{
+    r->n_parts = 1;
+    return told_wait(r->site, r->channel, r->frame.head, r->response, &r->parts[0], err);
 }
 
 static int serve_states(struct request *r, struct act_error *err)
@@ -289,24 +300,50 @@ static int serve_become(struct request *r, struct act_error *err)
     return rc;
 }
 
+/* Answers whether the package of the request is not here, and of what it can be made. Returns that, too. */
+static bool serve_needs_package(struct request *r)
+{
+    const json_t *package = json_object_get(r->frame.head, "package");
+    ACT_AUTOFREE char *path = here_package_path(r->site, codec_json_str(package, "sha256", ""));
+    const bool needed = package && !here_is_there(path, codec_json_int(package, "bytes", -1));
+
+    json_object_set_new(r->response, "needs_package", json_boolean(needed));
+    if (needed)
+        here_offer_base(r->site, &r->frame, r->response, &r->parts[0]);
+    r->n_parts = needed;
+    return needed;
+}
+
+static bool serve_names_package(const struct request *r)
+{
+    const json_t *package = json_object_get(r->frame.head, "package");
+
+    return act_is_hex(codec_json_str(package, "sha256", ""), ACT_SHA256_HEX - 1);
+}
+
+static int serve_lacks(struct request *r, struct act_error *err)
+{
+    if (!serve_names_package(r))
+        return serve_malformed("package", err);
+    serve_needs_package(r);
+    return 0;
+}
+
 /* Asks for the package if it is not here yet. */
 static int serve_create_run(struct request *r, struct site_new *run, struct act_error *err)
 {
     const json_t *package = json_object_get(r->frame.head, "package");
-    const char *sha256 = codec_json_str(package, "sha256", "");
-    ACT_AUTOFREE char *path = package ? here_package_path(r->site, sha256) : NULL;
+    ACT_AUTOFREE char *path = package ? here_package_path(r->site, codec_json_str(package, "sha256", "")) : NULL;
     ACT_AUTOFREE char *dir = site_run_dir(r->site, run->spec->id);
     bool existed = run_id_valid(run->spec->id) && access(dir, F_OK) == 0;
     int rc = 0;
 
-    if (package && !act_is_hex(sha256, ACT_SHA256_HEX - 1))
+    if (package && !serve_names_package(r))
         return serve_malformed("package", err);
     run->package = path;
-    bool needed = package && !existed && !here_is_there(path, codec_json_int(package, "bytes", -1));
-    if (!existed && !needed)
+    if (!existed && !serve_needs_package(r))
         rc = here_create_run(r->site, run, NULL, &existed, err);
     json_object_set_new(r->response, "existed", json_boolean(existed));
-    json_object_set_new(r->response, "needs_package", json_boolean(needed));
     return rc;
 }
 
@@ -461,16 +498,26 @@ static int serve_put(struct request *r, struct act_error *err)
     return receive_file(r, path, mode, bytes, err);
 }
 
+static int serve_parts(struct request *r, struct act_error *err)
+{
+    bool whole;
+    int rc = here_put_together(r->site, r->channel, r->frame.head, &whole, &r->channel_rc, err);
+
+    json_object_set_new(r->response, "whole", json_boolean(whole));
+    return rc;
+}
+
 /* ---- the loop ---- */
 
 static const struct {
     const char *name;
     int (*serve)(struct request *r, struct act_error *err);
 } operations[] = {
-    {"agent", serve_agent}, {"become", serve_become}, {"clear", serve_clear}, {"create", serve_create},
-    {"files", serve_files}, {"list", serve_list},     {"open", serve_open},   {"put", serve_put},
-    {"read", serve_read},   {"remove", serve_remove}, {"run", serve_run},     {"states", serve_states},
-    {"text", serve_text},   {"write", serve_write},
+    {"agent", serve_agent},   {"become", serve_become}, {"clear", serve_clear},   {"create", serve_create},
+    {"files", serve_files},   {"lacks", serve_lacks},   {"list", serve_list},     {"news", serve_news},
+    {"open", serve_open},     {"parts", serve_parts},   {"put", serve_put},       {"read", serve_read},
+    {"remove", serve_remove}, {"run", serve_run},       {"states", serve_states}, {"text", serve_text},
+    {"write", serve_write},
 };
 
 static int find_and_serve(struct request *r, struct act_error *err)
@@ -525,5 +572,6 @@ int site_serve(int in_fd, int out_fd)
     while (rc == 0)
         rc = serve_request(&site, channel);
     free(site.root);
+    told_free(site.told);
     return rc == -ACT_TEMPORARY ? 0 : -rc;
 }

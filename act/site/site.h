@@ -192,12 +192,28 @@ struct site_file {
 struct site_files {
     struct site_file *v;
     size_t n;
+    uint64_t told; /* the number of what the other side has told; 0: it did not count */
 };
 /* Lists them. Of those in the first n_with_ends folders, the ends come with the list where each further question would
  * be a round trip: at most 64 KiB of each and 1 MiB of all, which they share. */
 int site_files(struct site *site, const char *id, const char *const *folders, size_t n_folders, size_t n_with_ends,
                struct site_files *out, struct act_error *err) ACT_NODISCARD;
 void site_files_release(struct site_files *files);
+
+/* The files of a run as they grow, where each question is a round trip to another machine: that tells by itself what is
+ * new, and nothing more before it is asked to. */
+struct site_news;
+/* Prepares that for files below folders, as site_files() has them. */
+struct site_news *site_news_new(const char *id, const char *const *folders, size_t n_folders);
+/* Before or after the site is freed; news may be NULL. */
+void site_news_free(struct site_news *news);
+/* Sets *out, which belongs to news until the next call, to the list as it is known, and asks to be told what is new.
+ * By what files grew since the call before is there as their ends, up to 1 MiB; the first time the ends of files in the
+ * first n_with_ends folders, as of site_files(). */
+int site_news_look(struct site *site, struct site_news *news, size_t n_with_ends, const struct site_files **out,
+                   struct act_error *err) ACT_NODISCARD;
+/* Tells whether something new has come. If not, *out_fd can be read as soon as it has; -1: nobody tells. */
+bool site_news_have_come(struct site *site, const struct site_news *news, int *out_fd);
 
 /* status.json and job.json of n runs in one call. A run that is not there: RUN_UNKNOWN; job NULL: none yet. */
 struct site_state {

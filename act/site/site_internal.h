@@ -7,11 +7,13 @@
 #include "site/site.h"
 
 struct wire;
+struct told_list;
 
 struct site {
     char *root;
-    char *login;       /* NULL: this machine */
-    struct wire *wire; /* NULL: this machine */
+    char *login;            /* NULL: this machine */
+    struct wire *wire;      /* NULL: this machine */
+    struct told_list *told; /* of the other side, see told.h; NULL: nothing */
 };
 
 enum {

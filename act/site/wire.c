@@ -7,6 +7,7 @@
 #include "base/path.h"
 #include "codec/json.h"
 #include "site/exchange.h"
+#include "site/parts.h"
 #include "site/site_internal.h"
 
 static int bad_response(const char *what, struct act_error *err)
@@ -78,6 +79,8 @@ void wire_free(struct wire *wire)
         return;
     wire_disconnect(wire);
     ssh_release(&wire->ssh);
+    wire_lose_news(wire);
+    wire_package_free(wire->package);
     free(wire->root);
     free(wire);
 }
@@ -88,24 +91,6 @@ bool wire_needs_login_shell(const struct wire *wire)
 }
 
 /* ---- files that are brought ---- */
-
-/* Completes the request, which says what the file is, that follows it. */
-static struct exchange put_request(json_t *request, const char *path, const char *sha256, int64_t bytes)
-{
-    json_object_set_new(request, "op", json_string("put"));
-    json_object_set_new(request, "bytes", json_integer(bytes));
-    json_object_set_new(request, "sha256", json_string(sha256));
-    return (struct exchange){.request = request, .file = path, .file_bytes = bytes};
-}
-
-static int bring_file(struct site *site, json_t *request, const char *path, const char *sha256, int64_t bytes,
-                      struct act_error *err)
-{
-    ACT_AUTO(exchange) x = put_request(request, path, sha256, bytes);
-    int rc = wire_call(site, &x, err);
-
-    return rc < 0 ? act_error_prefix(err, "cannot bring '%s' to the site", path) : 0;
-}
 
 static int put_program(struct site *site, const char *name, const char *agent_hash, struct act_error *err)
 {
@@ -120,8 +105,12 @@ static int put_program(struct site *site, const char *name, const char *agent_ha
         rc = here_size_of(path, &bytes, err);
     if (rc < 0)
         return rc;
-    return bring_file(site, json_pack("{s:s, s:s%}", "program", name, "hash", agent_hash, (size_t)SITE_AGENT_HEX), path,
-                      sha256, bytes, err);
+    const struct file_range whole = {0, (uint64_t)bytes};
+    ACT_AUTO(exchange) x = {.file = path, .ranges = &whole, .n_ranges = 1};
+    x.request = json_pack("{s:s, s:s, s:s%, s:s, s:I}", "op", "put", "program", name, "hash", agent_hash,
+                          (size_t)SITE_AGENT_HEX, "sha256", sha256, "bytes", (json_int_t)bytes);
+    rc = wire_call(site, &x, err);
+    return rc < 0 ? act_error_prefix(err, "cannot bring '%s' to the site", path) : 0;
 }
 
 /* Adds the size of a program to the list for the other side. */
@@ -185,14 +174,6 @@ int wire_program(struct site *site, char **out, struct act_error *err)
     return 0;
 }
 
-int wire_bring_package(struct site *site, const char *path, const char *sha256, struct act_error *err)
-{
-    int64_t bytes;
-    int rc = here_size_of(path, &bytes, err);
-
-    return rc < 0 ? rc : bring_file(site, json_object(), path, sha256, bytes, err);
-}
-
 int wire_agent(struct site *site, char **out, struct act_error *err)
 {
     CODEC_AUTOJSON json_t *missing = NULL;
@@ -245,61 +226,54 @@ static json_t *wire_files_json(const struct site_new *run)
     return files;
 }
 
-static int ask_to_create(struct site *site, const struct site_new *run, json_t *package, bool *out_existed,
-                         bool *out_needed, struct act_error *err)
+/* package NULL: there is none. */
+static int ask_to_create(struct site *site, const struct site_new *run, struct wire_package *package,
+                         bool asks_for_base, bool *out_existed, bool *out_needed, struct act_error *err)
 {
-    ACT_AUTO(exchange) x = {0};
+    ACT_AUTO(exchange) x = {.max_response = PARTS_IDS_MAX_BYTES};
 
     x.request = json_pack("{s:s, s:o, s:o, s:o}", "op", "create", "spec", run_spec_to_json(run->spec), "secrets",
                           run_secrets_to_json(run->spec), "files", wire_files_json(run));
     if (package)
-        json_object_set(x.request, "package", package);
+        wire_package_name(package, asks_for_base, &x);
     int rc = wire_call(site, &x, err);
     *out_existed = json_is_true(json_object_get(x.response.head, "existed"));
-    *out_needed = json_is_true(json_object_get(x.response.head, "needs_package"));
+    *out_needed = package && wire_package_is_needed(package, &x);
     return rc;
 }
 
-/* Sends the package, and behind it the same request once more. */
-static int bring_and_ask_ahead(struct site *site, const struct site_new *run, json_t *about, const char *sha256,
-                               int64_t bytes, struct act_error *err)
+/* Sends the package, and behind it the request for the run once more. */
+static int bring_and_ask_ahead(struct site *site, const struct site_new *run, struct wire_package *package,
+                               struct act_error *err)
 {
-    ACT_AUTO(exchange) x = put_request(json_object(), run->package, sha256, bytes);
+    ACT_AUTO(exchange) x = wire_package_bring(package);
     bool existed, needed;
     int rc = wire_call_send(site, &x, err);
 
     if (rc == 0) {
         site->wire->ahead++;
-        rc = ask_to_create(site, run, about, &existed, &needed, err);
+        rc = ask_to_create(site, run, package, false, &existed, &needed, err);
         site->wire->ahead--;
         rc = rc == -ACT_INTERRUPTED ? wire_call_receive(site->wire, &x, err) : rc;
     }
-    return rc < 0 ? act_error_prefix(err, "cannot bring '%s' to the site", run->package) : 0;
+    return rc < 0 ? act_error_prefix(err, "cannot bring '%s' to the site", package->path) : 0;
 }
 
 int wire_create_run(struct site *site, const struct site_new *run, bool *out_existed, struct act_error *err)
 {
-    CODEC_AUTOJSON json_t *about = NULL;
-    char sha256[ACT_SHA256_HEX] = "";
-    int64_t bytes = 0;
-    bool needed = false;
-    int rc = 0;
+    struct wire_package *package = NULL;
+    bool needed = false, was_whole = false;
+    int rc = run->package ? wire_package_of(site, run->package, run->spec->package_sha256, &package, err) : 0;
 
     *out_existed = false;
-    if (run->package) {
-        memcpy(sha256, run->spec->package_sha256, sizeof(sha256));
-        rc = *sha256 ? 0 : act_sha256_file(run->package, sha256, err);
+    if (rc == 0)
+        rc = ask_to_create(site, run, package, true, out_existed, &needed, err);
+    while (rc == 0 && needed && !was_whole) {
+        was_whole = !*package->base;
+        rc = bring_and_ask_ahead(site, run, package, err);
         if (rc == 0)
-            rc = here_size_of(run->package, &bytes, err);
-        about = json_pack("{s:s, s:I}", "sha256", sha256, "bytes", (json_int_t)bytes);
+            rc = ask_to_create(site, run, package, false, out_existed, &needed, err);
     }
-    if (rc == 0)
-        rc = ask_to_create(site, run, about, out_existed, &needed, err);
-    if (rc < 0 || !needed)
-        return rc;
-    rc = bring_and_ask_ahead(site, run, about, sha256, bytes, err);
-    if (rc == 0)
-        rc = ask_to_create(site, run, about, out_existed, &needed, err);
     return rc == 0 && needed ? bad_response("needs_package", err) : rc;
 }
 
@@ -488,27 +462,33 @@ static bool wire_take_file(const json_t *row, const char **ends, size_t *len, st
     return true;
 }
 
+int wire_take_files(const struct frame *response, struct site_files *out, struct act_error *err)
+{
+    const char *ends = response->parts[0].data;
+    size_t len = response->parts[0].len, i;
+    json_t *row;
+
+    *out = (struct site_files){.told = (uint64_t)codec_json_int(response->head, "told", 0)};
+    json_array_foreach(json_object_get(response->head, "files"), i, row)
+    {
+        if (!wire_take_file(row, &ends, &len, out)) {
+            site_files_release(out);
+            return bad_response("files", err);
+        }
+    }
+    return 0;
+}
+
 int wire_files(struct site *site, const char *id, const char *const *folders, size_t n_folders, size_t n_with_ends,
                struct site_files *out, struct act_error *err)
 {
     ACT_AUTO(exchange) x = {.request = file_request("files", id, ""), .max_response = SITE_ENDS_MAX_BYTES};
-    json_t *row;
-    size_t i;
 
     *out = (struct site_files){0};
     json_object_set_new(x.request, "folders", wire_texts_json(folders, n_folders));
     json_object_set_new(x.request, "with_ends", json_integer((json_int_t)n_with_ends));
     int rc = wire_call(site, &x, err);
-    const char *ends = x.response.parts[0].data;
-    size_t len = x.response.parts[0].len;
-    json_array_foreach(json_object_get(x.response.head, "files"), i, row)
-    {
-        if (rc == 0 && !wire_take_file(row, &ends, &len, out))
-            rc = bad_response("files", err);
-    }
-    if (rc < 0)
-        site_files_release(out);
-    return rc;
+    return rc < 0 ? rc : wire_take_files(&x.response, out, err);
 }
 
 /* ---- states and the list ---- */

@@ -11,11 +11,22 @@
 #include "site/site.h"
 #include "store/store_internal.h"
 
+/* What is told by a site of a run that is followed. */
+struct site_told {
+    struct site_news *news;
+    int fd; /* which the loop watches; -1: none */
+};
+
 struct site_store {
     struct store store;
     struct store_site_options options;
     struct site_files *listed; /* of each site, in order, by the last list, if it was one with ends */
     size_t n_listed;
+    struct site_told *told; /* of each site, in order, of a run that is followed */
+    size_t n_told;
+    const struct site_files **told_files; /* as they were at the last list, if it was one that follows */
+    size_t n_told_files;
+    bool *has_news;              /* store_watch() */
     struct store_call **waiting; /* to be read, by a timer that is set */
     size_t n_waiting;
     bool is_far; /* sites are, as far as is known yet */
@@ -34,7 +45,54 @@ static void site_store_forget(struct site_store *s)
         site_files_release(&s->listed[i]);
     free(s->listed);
     s->listed = NULL;
-    s->n_listed = 0;
+    s->n_listed = s->n_told_files = 0;
+}
+
+/* A descriptor may be closed, and be another one, as soon as the site is asked anything. */
+static void site_store_watch_none(struct site_store *s)
+{
+    for (size_t i = 0; i < s->n_told; i++) {
+        if (s->told[i].fd >= 0)
+            engine_unwatch(http_engine(s->store.http), s->told[i].fd);
+        s->told[i].fd = -1;
+    }
+}
+
+static void site_store_has_news(void *arg)
+{
+    struct site_store *s = arg;
+
+    site_store_watch_none(s);
+    *s->has_news = true;
+}
+
+/* Has the loop notice when a site tells something. */
+static void site_store_watch_told(struct site_store *s, struct site *site, struct site_told *told)
+{
+    int fd;
+
+    if (site_news_have_come(site, told->news, &fd))
+        *s->has_news = true;
+    else if (fd >= 0 && engine_watch(http_engine(s->store.http), fd, false, site_store_has_news, s))
+        told->fd = fd;
+}
+
+/* Lists what the i-th site has told. */
+static int site_store_list_told(struct site_store *s, struct site *site, size_t i, size_t n_with_ends,
+                                const struct site_files **out, struct act_error *err)
+{
+    const struct store_site_options *o = &s->options;
+
+    if (i == s->n_told) {
+        struct site_told told = {.news = site_news_new(o->id, o->folders, o->n_folders), .fd = -1};
+        ACT_PUSH(s->told, s->n_told, told);
+    }
+    int rc = site_news_look(site, s->told[i].news, n_with_ends, out, err);
+    if (rc == 0)
+        site_store_watch_told(s, site, &s->told[i]);
+    if (rc == 0)
+        ACT_PUSH(s->told_files, s->n_told_files, *out);
+    return rc;
 }
 
 static bool site_page_has(const struct store_page *page, size_t n, const char *key)
@@ -45,27 +103,45 @@ static bool site_page_has(const struct store_page *page, size_t n, const char *k
     return false;
 }
 
-static int site_log_list_one(struct site_store *s, struct site *site, struct store_call *call, struct store_page *out)
+/* Adds the files of a site that no site before it had. */
+static void site_log_add_files(const struct site_store *s, const struct store_call *call,
+                               const struct site_files *files, struct store_page *out)
 {
-    const struct store_site_options *o = &s->options;
-    struct site_files files = {0};
-    int rc =
-        site_files(site, o->id, o->folders, o->n_folders, call->list.with_ends ? o->n_logs : 0, &files, &call->error);
-    int64_t now = act_now_unix_s();
-    size_t n_before = out->n;
+    const int64_t now = act_now_unix_s();
+    const size_t n_before = out->n;
 
-    s->is_far = site_is_far(site);
-    for (size_t i = 0; rc == 0 && i < files.n; i++) {
-        const struct site_file *file = &files.v[i];
+    for (size_t i = 0; i < files->n; i++) {
+        const struct site_file *file = &files->v[i];
         if (!act_starts_with(file->name, call->key) || site_page_has(out, n_before, file->name))
             continue;
         struct store_entry *entry = store_page_add(out);
         entry->key = act_strdup(file->name);
         entry->size = file->size;
         entry->last_modified_s = file->idle_s < 0 ? 0 : now - file->idle_s;
-        entry->grows = o->grow;
+        entry->grows = s->options.grow;
         entry->came = file->end_len;
     }
+}
+
+static int site_log_list_one(struct site_store *s, struct site *site, size_t i, struct store_call *call,
+                             struct store_page *out)
+{
+    const struct store_site_options *o = &s->options;
+    const size_t n_with_ends = call->list.with_ends ? o->n_logs : 0;
+    const struct site_files *told;
+    struct site_files files = {0};
+    int rc;
+
+    s->is_far = site_is_far(site);
+    if (call->list.follows && s->has_news && s->is_far) {
+        rc = site_store_list_told(s, site, i, n_with_ends, &told, &call->error);
+        if (rc == 0)
+            site_log_add_files(s, call, told, out);
+        return rc;
+    }
+    rc = site_files(site, o->id, o->folders, o->n_folders, n_with_ends, &files, &call->error);
+    if (rc == 0)
+        site_log_add_files(s, call, &files, out);
     if (rc == 0 && call->list.with_ends)
         ACT_PUSH(s->listed, s->n_listed, files);
     else
@@ -81,8 +157,9 @@ static int site_log_list(struct store *store, struct store_call *call, struct st
     int rc = o->site(o->arg, 0, &site, &call->error);
 
     site_store_forget(s);
+    site_store_watch_none(s);
     for (size_t i = 0; rc == 0 && site;) {
-        rc = site_log_list_one(s, site, call, out);
+        rc = site_log_list_one(s, site, i, call, out);
         if (rc == 0)
             rc = o->site(o->arg, ++i, &site, &call->error);
     }
@@ -112,9 +189,10 @@ static bool site_log_has_come(const struct site_store *s, struct store_call *cal
     const struct site_file *file = NULL;
     struct store_get *get = &call->get;
 
-    for (size_t i = 0; i < s->n_listed && !file; i++)
-        file =
-            s->listed[i].n ? bsearch(call->key, s->listed[i].v, s->listed[i].n, sizeof(*file), site_log_by_name) : NULL;
+    for (size_t i = 0; i < s->n_listed + s->n_told_files && !file; i++) {
+        const struct site_files *files = i < s->n_listed ? &s->listed[i] : s->told_files[i - s->n_listed];
+        file = files->n ? bsearch(call->key, files->v, files->n, sizeof(*file), site_log_by_name) : NULL;
+    }
     if (!file || (file->size > 0 && !file->end) || get->offset < file->size - file->end_len)
         return false;
     uint64_t left = get->offset < file->size ? file->size - get->offset : 0;
@@ -242,11 +320,29 @@ static int site_store_window(const struct store *store)
     return ((const struct site_store *)store)->is_far ? FAR_WINDOW : 1;
 }
 
+/* Only a site to which each question is a round trip tells. */
+static bool site_store_watch(struct store *store, bool *news)
+{
+    struct site_store *s = (struct site_store *)store;
+    struct act_error ignored;
+    struct site *site = NULL;
+
+    if (s->options.site(s->options.arg, 0, &site, &ignored) < 0 || !site || !site_is_far(site))
+        return false;
+    s->has_news = news;
+    return true;
+}
+
 static void store_site_close(struct store *store)
 {
     struct site_store *s = (struct site_store *)store;
 
     site_store_forget(s);
+    site_store_watch_none(s);
+    for (size_t i = 0; i < s->n_told; i++)
+        site_news_free(s->told[i].news);
+    free(s->told);
+    free(s->told_files);
     free(s->waiting);
     free(s);
 }
@@ -256,6 +352,7 @@ static const struct store_ops ops = {
     .start = site_store_start,
     .list = site_log_list,
     .window = site_store_window,
+    .watch = site_store_watch,
     .close = store_site_close,
     .traits = {.real_folders = true, .is_disk = true},
 };

@@ -282,6 +282,7 @@ struct store_list {
     bool leftovers;     /* what interrupted uploads left, instead of objects; size is what they hold */
     bool ahead;         /* the page after this one will be requested next and may be prefetched */
     bool by_news;       /* it is asked because store_watch() told so: what costs a request may be of a moment ago */
+    bool follows;       /* it is asked again and again, with store_watch(): what was told by itself is enough */
     bool with_ends;     /* the ends of the objects are read next: where a question takes long they come with the list,
                            and those that came are given, as they were then, until the next list */
     /* out */

@@ -3,8 +3,10 @@ behind a relay that delays what passes and limits how much of it does. Beside it
 type there themselves: rsync, and ssh over a connection that is open already."""
 import collections
 import contextlib
+import itertools
 import os
 import queue
+import random
 import shutil
 import socket
 import subprocess
@@ -17,9 +19,17 @@ from act_tool import Act
 from slurm_fixtures import Lab, configure_below_root
 
 TRIP_S, MBIT = 0.3, 125_000
+WORDS = "layer batch model loss step data epoch token state mask weight index shape value device".split()
 RANK = "user_logs/std_log_process_{}.txt"
 
 Line = collections.namedtuple("Line", "name before prepare act peer_name peer")
+
+
+def source(made):
+    """About 2 KB of text that packs as source code does, to a third."""
+    words = [f"{made.choice(WORDS)}_{made.randrange(300)}" for _ in range(40)]
+    return "".join(f"    {made.choice(words)} = {made.choice(words)}({made.choice(words)}, {made.randrange(1000)})\n"
+                   for _ in range(48))
 
 
 class WrongResult(Exception):
@@ -28,10 +38,10 @@ class WrongResult(Exception):
 
 class Relay:
     """Listens on loopback in front of a port of this machine. What comes is passed on half a trip later, and no faster
-    than that many bytes a second; at most 4 MiB of each direction are on the way."""
+    than that many bytes a second; at most 4 MiB of each direction are on the way. passed counts the bytes of both."""
 
     def __init__(self, port, trip_s=0.0, rate=None):
-        self.to, self.delay_s, self.rate = port, trip_s / 2, rate
+        self.to, self.delay_s, self.rate, self.passed = port, trip_s / 2, rate, 0
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
@@ -53,6 +63,7 @@ class Relay:
         with contextlib.suppress(OSError):
             while data := source.recv(65536):
                 free_at = max(time.monotonic(), free_at) + (len(data) / self.rate if self.rate else 0)
+                self.passed += len(data)
                 on_the_way.put((free_at + self.delay_s, data))
         on_the_way.put((0, b""))
 
@@ -88,6 +99,7 @@ class World:
 
     def behind(self, relay):
         """Everything goes through the relay from now on; a connection of each is open."""
+        self.relay = relay
         self.ssh = f"{self.words} -p {relay.port} -o HostKeyAlias=[127.0.0.1]:{self.server.port}"
         self.act.env["ACT_SSH"] = self.ssh
         self.mux = f"{self.ssh} -o ControlMaster=auto -o ControlPath={self.server.runtime}/hand -o ControlPersist=60"
@@ -110,6 +122,34 @@ class World:
                        stderr=subprocess.DEVNULL, check=False)
 
     # ---- what is there
+
+    def big(self):
+        """The project has many files, as a repository with its assets; both sides have it, or neither."""
+        folder = self.act.project / "many"
+        shutil.rmtree(folder, ignore_errors=True)
+        made = random.Random(31)
+        for n in range(1000 if self.quick else 10_000):
+            path = folder / f"package_{n // 100}" / f"module_{n}.py"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(source(made))
+        self.end_all()
+        self.forget_code()
+
+    def forget_code(self):
+        """The site has no package, and the folder that rsync fills is empty."""
+        shutil.rmtree(self.lab.root / "packages", ignore_errors=True)
+        shutil.rmtree(self.act.scratch / "there", ignore_errors=True)
+
+    def both_have_big(self):
+        self.big()
+        submit(self, None)
+        sbatch(self, None)
+        return itertools.count()
+
+    def change_ten(self, count):
+        made = random.Random(next(count))
+        for path in made.sample(sorted((self.act.project / "many").rglob("*.py")), 10):
+            path.write_text(source(made))
 
     def ranks(self):
         """A run of 64 ranks that has ended: of a single one, and the logs of the others."""
@@ -237,6 +277,23 @@ def sbatch(world, _):
                f"{world.mux} lab 'sbatch --wrap true'")
 
 
+def after_change(work):
+    """What of ten files of the project takes to be there; each time they are others."""
+    def act(world, count):
+        world.change_ten(count)
+        return timed(work)(world, count)
+
+    return act
+
+
+def first_time(work):
+    def act(world, what):
+        world.forget_code()
+        return timed(work)(world, what)
+
+    return act
+
+
 def nothing(_):
     return None
 
@@ -303,4 +360,8 @@ def lines():
                  q_of_long, "rsync", rsync_of_long)]),
         (lambda port: Relay(port, rate=10 * MBIT), "10 Mbit/s", [
             Line("far: `a q RUN`, a log of 5 MB", None, lambda world: world.long_log(1 if world.quick else 5),
-                 q_of_long, "rsync", rsync_of_long)])]
+                 q_of_long, "rsync", rsync_of_long),
+            Line("far: `a submit`, 10,000 files, the first time", None, World.big, first_time(submit),
+                 "rsync, sbatch over a mux", first_time(sbatch)),
+            Line("far: `a submit`, 10 of 10,000 files changed", 10.5, World.both_have_big, after_change(submit),
+                 "rsync, sbatch over a mux", after_change(sbatch))])]

@@ -73,8 +73,9 @@ def test_of_a_run_that_runs(act, many):
 def test_of_a_submit(act, many):
     many.until_over(many.submit("true"))
     assert_few(act, 4, [("-c", "lab", "-n", 1, "submit", "true")])
-    act.write("more.txt", "a package that is new there")
-    assert_few(act, 5, [("-c", "lab", "-n", 1, "submit", "true")])
+    act.write("more.txt", "a package that is new there, but for the other files")
+    asked = trips(act, "-c", "lab", "-n", 1, "submit", "true")
+    assert len(asked) <= 5 and "parts+create" in asked, asked
 
 
 def test_of_many_runs(act, many):

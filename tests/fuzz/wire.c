@@ -11,7 +11,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     ACT_AUTOFREE char *path = fuzz_file(dir, "input", data, size);
     const char *const ids[] = {"x_1_00000000", "x_2_00000000"}, *const folders[] = {"user_logs"};
     struct site *site = act_calloc(1, sizeof(*site));
+    struct site_news *news = site_news_new(ids[0], folders, 1);
     struct site_files files = {0};
+    const struct site_files *told;
     struct site_state states[2] = {0};
     struct act_strv runs = {0};
     struct act_error err;
@@ -25,10 +27,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         wire_read_parts(site, ids[0], parts, 2);
         if (wire_read_text(site, ids[0], "job.json", &text, &err) == 0)
             free(text);
+        for (int looks = 0; looks < 3 && site_news_look(site, news, 1, &told, &err) == 0;)
+            looks++;
     }
     site_files_release(&files);
     site_states_release(states, 2);
     act_strv_release(&runs);
+    site_news_free(news);
     site_free(site);
     return 0;
 }

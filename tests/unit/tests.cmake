@@ -84,6 +84,9 @@ target_sources(facts_test PRIVATE fake/platform.c)
 act_test(watch_test unit/watch_test.c INSIDE flow platform store)
 target_sources(watch_test PRIVATE fake/platform.c)
 target_link_options(watch_test PRIVATE -Wl,--wrap=usleep) # nobody waits
+act_test(news_test unit/news_test.c codec INSIDE site)
+act_test(parts_test unit/parts_test.c codec INSIDE site)
+target_link_options(parts_test PRIVATE -Wl,--wrap=channel_write) # counts what is sent
 act_test(site_test unit/site_test.c codec INSIDE site)
 target_link_options(site_test PRIVATE -Wl,--wrap=act_tree_size,--wrap=poll) # looks what is locked meanwhile; nobody waits
 add_dependencies(site_test act act-node)

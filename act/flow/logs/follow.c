@@ -257,7 +257,8 @@ static int timed_round(struct follower *f, struct act_error *err)
     store_page_release(&f->logs);
     f->moved = false;
     f->from.with_ends = f->attempt == 0 && f->what->all;
-    f->from.by_news = f->watch.by_news && !run_state_is_final(f->run->status.state); /* the last one has all */
+    f->from.follows = f->what->follow && !run_state_is_final(f->run->status.state); /* the last one has all */
+    f->from.by_news = f->watch.by_news && f->from.follows;
     int rc = flow_source_list(&f->from, &f->logs, err);
     int64_t listed = act_now_monotonic_ms();
     if (rc == 0)

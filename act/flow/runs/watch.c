@@ -127,14 +127,14 @@ static void end_pause(void *arg)
     *p->over = p->is_long_enough = true;
 }
 
-/* Sleeps while requests that are under way go on, as for a log that is followed. If there are none, a signal ends the
- * pause. *news ends it, too. */
+/* Sleeps while requests that are under way go on, as for a log that is followed. If there are none, and no news can
+ * come, a signal ends the pause. *news ends it, too. */
 static void sleep_ms(struct engine *engine, int64_t ms, bool *news)
 {
     bool over = false;
     struct pause pause = {.over = news ? news : &over};
 
-    if (!engine_busy(engine)) {
+    if (!news && !engine_busy(engine)) {
         usleep((useconds_t)ms * 1000);
         return;
     }

@@ -148,8 +148,9 @@ static void drop_outputs(const struct flow_source *s, struct store_page *logs)
 
 int flow_source_list(const struct flow_source *s, struct store_page *out, struct act_error *err)
 {
-    struct store_call call = {
-        .op = STORE_LIST, .key = s->only ? s->only : "", .list = {.by_news = s->by_news, .with_ends = s->with_ends}};
+    struct store_call call = {.op = STORE_LIST,
+                              .key = s->only ? s->only : "",
+                              .list = {.by_news = s->by_news, .follows = s->follows, .with_ends = s->with_ends}};
     int rc = s->store && !s->is_copies ? store_do(s->store, &call, err) : 0;
 
     *out = call.list.page;

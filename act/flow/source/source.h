@@ -54,6 +54,7 @@ struct flow_source {
     char *only;                /* the one name that is listed; NULL: all are */
     struct store_page copies;
     bool by_news;     /* as of store_list: it is asked because its store has news */
+    bool follows;     /* as of store_list: what its store has told is enough */
     bool with_ends;   /* as of store_list: what is listed is read next */
     int64_t whole_ns; /* when the copies of an ended run were complete; INT64_MAX: not known */
 };
