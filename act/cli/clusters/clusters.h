@@ -20,6 +20,12 @@ struct platform_shell;
 struct platform_summary;
 int cli_run_shell(struct cli *cli, const struct platform_shell *shell, struct act_error *err);
 
+/* Leads from a port of this machine (0: one that is free) to what a run of 'a notebook' serves, until Ctrl-C or the end
+ * of the run: then 0. ready() hears of the port when the connection is there. */
+struct flow_run;
+int cli_forward_service(struct cli *cli, const struct flow_run *run, uint16_t here,
+                        void (*ready)(void *arg, uint16_t port), void *arg, struct act_error *err);
+
 /* Return, as 'a blame --json' and 'a summary --json' print them, at most max jobs of a cluster, its partitions, and how
  * many nodes are in which state (null: not known): new references. */
 json_t *cli_jobs_json(const struct platform_jobs *jobs, size_t max);
@@ -37,6 +43,7 @@ int cmd_env(struct cli *cli, struct act_error *err);
 int cmd_fileserver(struct cli *cli, struct act_error *err);
 int cmd_forward(struct cli *cli, struct act_error *err);
 int cmd_nodes(struct cli *cli, struct act_error *err);
+int cmd_notebook(struct cli *cli, struct act_error *err);
 int cmd_session(struct cli *cli, struct act_error *err);
 int cmd_shell(struct cli *cli, struct act_error *err);
 int cmd_attach(struct cli *cli, struct act_error *err);

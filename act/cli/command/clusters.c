@@ -39,6 +39,26 @@ const struct cli_command cli_cluster_commands[] = {
      A_COMMAND,
      .own_status = true,
      .run = cmd_shell},
+    {.name = "notebook",
+     .synopsis = "[RUN]",
+     .summary = "Jupyter on a node of the cluster, in the browser here",
+     .examples = "a -n 1 notebook                      with one GPU; prints the address\n"
+                 "a -n 1 notebook --open               and opens it in the browser\n"
+                 "a notebook --keep --idle 8h          the run goes on when this command ends\n"
+                 "a notebook @                         come back to it\n",
+     .details =
+         "It is a run as any other: the code is packed, it waits in the queue, with the reason shown, 'a q' lists\n"
+         "it, 'a abort' ends it. In the environment of the project it starts JupyterLab, Notebook or Jupyter\n"
+         "Server, whichever is there first. That listens at a socket that only you can open, and wants a token.\n"
+         "This command leads there from a port of this machine, which takes only your own processes. When it ends,\n"
+         "the run ends too, unless it was started with --keep. When the connection breaks, it is made anew; a run\n"
+         "to which nobody is connected ends after five minutes.\n"
+         "Kernels and terminals that do nothing are ended (--idle), and with the last one the run.\n"
+         "--dry-run prints the specification of the run as JSON and starts nothing.",
+     .options = "cluster num-gpu param compile-args last-package name tag time idle keep port open use-bad-nodes "
+                "dry-run yes",
+     N_RUNS(0, 1),
+     .run = cmd_notebook},
     {.name = "attach",
      .synopsis = "RUN",
      .summary = "come back to the terminal of a run of 'a shell'",
@@ -53,7 +73,7 @@ const struct cli_command cli_cluster_commands[] = {
      .own_status = true,
      .run = cmd_attach},
     {.name = "__session",
-     .synopsis = "RUN [look]",
+     .synopsis = "RUN [look|service]",
      .summary = "connect with the terminal of a run (called by 'a shell' and 'a attach')",
      .examples = "a __session 60ce2fc7\n",
      .options = "cluster",
