@@ -84,6 +84,7 @@ static const struct {
     {"keep", node_keep, OPEN},
     {"host", node_keep, OPEN},
     {"session", node_session, OPEN},
+    {"interrupt", node_interrupt, OPEN},
 };
 
 static void keep_secrets(enum privacy privacy)

@@ -1,4 +1,4 @@
-/* shell.c - 'a shell' and 'a attach': a run whose command is a keeper (run/shell.h), and the terminal that it keeps. A
+/* shell.c - 'a shell': a run whose command is a keeper (run/shell.h), and the terminal that it keeps. A
  * child, 'a __session', leads to it, by the way that 'a ssh' goes. */
 #include <signal.h>
 #include <termios.h>
@@ -144,25 +144,12 @@ static bool shell_is_of_terminal(const struct flow_run *run)
     return !how.serves;
 }
 
-int cmd_attach(struct cli *cli, struct act_error *err)
+int cli_attend_shell(struct cli *cli, struct flow_run *run, struct act_error *err)
 {
-    ACT_AUTO(flow_run) run = {0};
-    int rc = flow_find_run(&cli->flow, cli->words.v[0], &run, err);
-
-    if (rc < 0)
-        return rc;
-    if (run_shell_is(&run.spec.argv) && !shell_is_of_terminal(&run))
-        return act_error_set(err, ACT_USAGE, "run '%s' has no terminal: 'a notebook %s' comes back to it", run.row.id,
-                             run.row.id);
-    if (!run_shell_is(&run.spec.argv))
-        return act_error_set(err, ACT_USAGE,
-                             "run '%s' is not of 'a shell', so it has no terminal; 'a logs -f %s' shows its output, "
-                             "'a ssh %s' opens a shell beside it",
-                             run.row.id, run.row.id, run.row.id);
-    if (run_state_is_final(run.status.state))
-        return act_error_set(err, ACT_FAIL, "run '%s' is %s: its shell has ended", run.row.id,
-                             run_state_name(run.status.state));
+    if (!shell_is_of_terminal(run))
+        return act_error_set(err, ACT_USAGE, "run '%s' has no terminal: 'a notebook %s' comes back to it", run->row.id,
+                             run->row.id);
     if (!shell_has_terminal())
         return act_error_set(err, ACT_USAGE, "'a attach' needs a terminal, and this command has none");
-    return shell_attend(cli, &run, false, err);
+    return shell_attend(cli, run, false, err);
 }

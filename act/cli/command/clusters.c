@@ -60,18 +60,30 @@ const struct cli_command cli_cluster_commands[] = {
      N_RUNS(0, 1),
      .run = cmd_notebook},
     {.name = "attach",
-     .synopsis = "RUN",
-     .summary = "come back to the terminal of a run of 'a shell'",
+     .synopsis = "RUN [--rank N]",
+     .summary = "come back to the terminal of 'a shell', or to the output of any run, with Ctrl-C",
      .examples = "a attach @\n"
-                 "a attach 60ce2fc7\n",
+                 "a attach 60ce2fc7                    its rank 0; Ctrl-C interrupts that\n"
+                 "a attach 60ce2fc7 --rank 3\n",
      .details =
-         "The screen goes on where it was. A terminal that was connected is not any more: the last one counts.\n"
-         "If the shell has ended and the run goes on (--keep), it is a new shell. The exit status is that of the\n"
-         "shell.",
-     .options = "cluster",
+         "Of 'a shell': the screen goes on where it was. A terminal that was connected is not any more: the last\n"
+         "one counts. If the shell has ended and the run goes on (--keep), it is a new shell.\n"
+         "Of any other run: the output of a rank, as it comes. Ctrl-C sends SIGINT to the command of that rank,\n"
+         "with all that is in its process group. Ctrl-C twice quickly, or Ctrl-\\, leaves the run alone and ends\n"
+         "this command; Ctrl-Z stops it here. The command has no input.\n"
+         "The exit status is that of the shell or the run; 0 when you leave.",
+     .options = "cluster rank",
      N_RUNS(1, 1),
      .own_status = true,
      .run = cmd_attach},
+    {.name = "__interrupt",
+     .synopsis = "RUN RANK",
+     .summary = "interrupt a rank on its node (called by 'a attach')",
+     .examples = "a __interrupt 60ce2fc7 0\n",
+     .options = "cluster",
+     N_RUNS(2, 2),
+     .hidden = true,
+     .run = cmd_interrupt},
     {.name = "__session",
      .synopsis = "RUN [look|service]",
      .summary = "connect with the terminal of a run (called by 'a shell' and 'a attach')",
