@@ -1,5 +1,5 @@
-/* interrupt.c - act-node interrupt RUN RANK: does to a rank of a run on this node what Ctrl-C does on a terminal. SIGINT
- * goes to the process group of its command, which is known by the environment it began with. */
+/* interrupt.c - act-node interrupt RUN RANK: does to a rank of a run here what Ctrl-C does on a terminal: SIGINT goes
+ * to the process group of its command, which is known by the environment it began with. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

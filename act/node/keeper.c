@@ -1,6 +1,7 @@
-/* keeper.c - act-node keep|host ...: the command of a run of 'a shell' or 'a notebook' (run/shell.h). On the first node it waits for
- * sessions (session.c), of which one at a time is connected, and starts the shell for the first one, on a terminal of
- * the keeper's own: so the shell has all that a command of the run has, and stays when a connection breaks.
+/* keeper.c - act-node keep|host ...: the command of a run of 'a shell' or 'a notebook' (run/shell.h). On the first node
+ * it waits for sessions (session.c), of which one at a time is connected, and starts the shell for the first one, on a
+ * terminal of the keeper's own: so the shell has all that a command of the run has, and stays when a connection
+ * breaks.
  *
  *   session's terminal <-> session <-packets-> keeper <-> master of the shell's terminal
  *

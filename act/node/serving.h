@@ -18,8 +18,8 @@ void serving_close(struct serving *serving);
 /* Of the keeper: answers TERMINAL_REACH. */
 void serving_answer(const struct serving *serving, int fd);
 
-/* Of those who come: returns a connection to the keeper of a run, to which somebody is there while it is open; -1: there
- * is no keeper. */
+/* Of those who come: returns a connection to the keeper of a run, to which somebody is there while it is open; -1:
+ * there is no keeper. */
 int serving_stay(const char *run);
 /* Returns a connection to what the command serves, the caller's, and fills in the token (SERVING_TOKEN + 1 bytes), if
  * that is not NULL. -ECONNREFUSED: nothing serves yet; another negative errno: the keeper is gone. */
