@@ -1,6 +1,6 @@
 /* terminal.h - what the keeper of a run of 'a shell' or 'a notebook' and those who come to it say to each other. All
- * are on its first node and use a Unix socket in packets (SOCK_SEQPACKET). Its name is abstract, so it is reached from a
- * container too; each side looks whose process the other one is.
+ * are on its first node and use a Unix socket in packets (SOCK_SEQPACKET). Its name is abstract, so it is reached
+ * from a container too; each side looks whose process the other one is.
  *
  * The first byte of a packet says what it is.
  */

@@ -1,5 +1,5 @@
-/* attach.c - 'a attach': back to the terminal of a run of 'a shell'; of any other run, the output of a rank as it comes,
- * which 'a logs -f' shows, and Ctrl-C for that rank, which 'a __interrupt' brings to its node. */
+/* attach.c - 'a attach': back to the terminal of a run of 'a shell'; of any other run, the output of a rank as it
+ * comes, which 'a logs -f' shows, and Ctrl-C for that rank, which 'a __interrupt' brings to its node. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>

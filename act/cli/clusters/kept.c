@@ -143,7 +143,7 @@ static void kept_configure(struct cli *cli)
         row->settings.time_limit.set(c, time_s);
 }
 
-static int kept_submit(struct cli *cli, struct kept *kept, struct flow_submit *io, struct act_error *err)
+static int kept_submit(struct cli *cli, struct kept_run *kept, struct flow_submit *io, struct act_error *err)
 {
     const struct cli_nodes_options *o = CLI_OPTIONS(cli, nodes);
     ACT_AUTO(act_strv) argv = {0};
@@ -172,7 +172,7 @@ static int kept_submit(struct cli *cli, struct kept *kept, struct flow_submit *i
     return rc;
 }
 
-int kept_start(struct cli *cli, struct kept *kept, struct flow_run *out, struct act_error *err)
+int kept_start(struct cli *cli, struct kept_run *kept, struct flow_run *out, struct act_error *err)
 {
     struct flow_submit io = {0};
     int rc = kept_submit(cli, kept, &io, err);

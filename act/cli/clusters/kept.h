@@ -10,7 +10,7 @@ enum { KEPT_IDLE_S = 3600, KEPT_AWAY_S = 5 * 60 };
 
 struct flow_run;
 
-struct kept {
+struct kept_run {
     struct run_shell how;           /* idle_s and serves; the rest follows from the options */
     const struct act_strv *command; /* what the keeper starts */
     const char *title;              /* what people see of the run in place of its command */
@@ -19,7 +19,7 @@ struct kept {
 /* Refuses what is not possible on the cluster ('what', "a shell", cannot be opened), and times that are too long. */
 int kept_check(const struct cli *cli, const char *what, struct act_error *err);
 /* Submits such a run, and finds it; with --dry-run it prints the specification, and *out stays empty. */
-int kept_start(struct cli *cli, struct kept *kept, struct flow_run *out, struct act_error *err);
+int kept_start(struct cli *cli, struct kept_run *kept, struct flow_run *out, struct act_error *err);
 /* Waits until a run has begun, ended, or the user does not want to wait any more (cli_interrupted), and shows why it
  * waits. */
 int kept_wait(struct cli *cli, struct flow_run *run, struct act_error *err);

@@ -148,7 +148,7 @@ static int notebook_start(struct cli *cli, struct flow_run *out, struct act_erro
 {
     int64_t idle_s = CLI_OPTIONS(cli, managed)->idle_s;
     ACT_AUTO(act_strv) command = {0};
-    struct kept kept = {.how = {.serves = true}, .command = &command, .title = NOTEBOOK_TITLE};
+    struct kept_run kept = {.how = {.serves = true}, .command = &command, .title = NOTEBOOK_TITLE};
 
     ACT_STRV_PUSH(&command, "python3", "-c", notebook_script);
     act_strv_pushf(&command, "%lld", (long long)(idle_s ? idle_s : KEPT_IDLE_S));

@@ -126,7 +126,7 @@ int cmd_shell(struct cli *cli, struct act_error *err)
 {
     int64_t idle_s = CLI_OPTIONS(cli, managed)->idle_s;
     ACT_AUTOFREE char *title = shell_title(&cli->words);
-    struct kept kept = {.how = {.idle_s = idle_s ? idle_s : KEPT_IDLE_S}, .command = &cli->words, .title = title};
+    struct kept_run kept = {.how = {.idle_s = idle_s ? idle_s : KEPT_IDLE_S}, .command = &cli->words, .title = title};
     ACT_AUTO(flow_run) run = {0};
     int rc = shell_check(cli, err);
 

@@ -1,5 +1,5 @@
-/* event_copies.c - copies of event files in a folder here, which TensorBoard reads. Such a file only grows, so what a copy
- * lacks is fetched; one that has become shorter is another one, and is fetched anew. */
+/* event_copies.c - copies of event files in a folder here, which TensorBoard reads. Such a file only grows, so what a
+ * copy lacks is fetched; one that has become shorter is another one, and is fetched anew. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
