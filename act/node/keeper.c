@@ -1,10 +1,14 @@
-/* keeper.c - act-node keep ...: the command of a run of 'a shell' (run/shell.h). On the first node it waits for
- * sessions (session.c), of which one at a time is connected, and starts the shell for the first one, on a terminal of
- * the keeper's own: so the shell has all that a command of the run has, and stays when a connection breaks.
+/* keeper.c - act-node keep|host ...: the command of a run of 'a shell' or 'a notebook' (run/shell.h). On the first node
+ * it waits for sessions (session.c), of which one at a time is connected, and starts the shell for the first one, on a
+ * terminal of the keeper's own: so the shell has all that a command of the run has, and stays when a connection
+ * breaks.
  *
  *   session's terminal <-> session <-packets-> keeper <-> master of the shell's terminal
  *
- * A session without a terminal hands over its input and output, which the command has then, and ends with it. */
+ * A session without a terminal hands over its input and output, which the command has then, and ends with it.
+ *
+ * As 'host' it starts its command at once, which listens at a socket (serving.h), and nobody has a terminal. Those who
+ * come are connected to it, and stay for as long as they use it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -26,16 +30,18 @@
 #include "node/child.h"
 #include "node/env.h"
 #include "node/node.h"
+#include "node/serving.h"
 #include "node/terminal.h"
 #include "proc/proc.h"
 #include "run/shell.h"
 
 enum {
-    HELLO_S = 2,          /* for a session to say what it is */
-    DRAIN_S = 5,          /* for a session to take the last output */
-    GRACE_MS = 5000,      /* for the shell to end after SIGHUP */
-    WARN_MS = 5 * 60000,  /* before an end that comes by the clock, at most */
-    KEPT_MOST = 64 * 1024 /* of what was printed while nobody was connected */
+    HELLO_S = 2,           /* for a session to say what it is */
+    DRAIN_S = 5,           /* for a session to take the last output */
+    GRACE_MS = 5000,       /* for the shell to end after SIGHUP */
+    WARN_MS = 5 * 60000,   /* before an end that comes by the clock, at most */
+    KEPT_MOST = 64 * 1024, /* of what was printed while nobody was connected */
+    STAYING_MOST = 64      /* who are there without a session */
 };
 
 /* Bytes on their way that were not taken yet. */
@@ -48,7 +54,10 @@ struct keeper {
     struct run_shell how;
     char *const *command; /* in place of a shell; ends with NULL, and may be empty */
     int listener, signals;
-    int session;               /* -1: nobody is connected */
+    int session;               /* -1: nobody is connected with the terminal */
+    int staying[STAYING_MOST]; /* others who are there */
+    size_t n_staying;
+    struct serving serving;    /* with how.serves */
     int master;                /* of the shell's terminal; -1: there is none */
     bool is_shut;              /* nobody had that open when it was looked at last */
     pid_t shell;               /* 0: it does not run */
@@ -64,12 +73,20 @@ struct keeper {
 
 /* ---- the session */
 
+/* Somebody has come or gone. */
+static void keeper_see_who_is_there(struct keeper *k)
+{
+    bool is_alone = k->session < 0 && k->n_staying == 0;
+
+    k->away_ms = is_alone && !k->how.stays ? act_now_monotonic_ms() + k->how.away_s * 1000 : 0;
+}
+
 static void keeper_hang_up(struct keeper *k)
 {
     if (k->session >= 0)
         close(k->session);
     k->session = -1;
-    k->away_ms = k->how.stays ? 0 : act_now_monotonic_ms() + k->how.away_s * 1000;
+    keeper_see_who_is_there(k);
 }
 
 /* Prints a line on the terminal of the session, and in the log. */
@@ -95,7 +112,7 @@ static void keeper_end(struct keeper *k, const char *why)
         return;
     }
     k->kill_ms = act_now_monotonic_ms() + GRACE_MS;
-    kill(-k->shell, SIGHUP);
+    kill(-k->shell, k->how.serves ? SIGTERM : SIGHUP);
     kill(-k->shell, SIGCONT);
 }
 
@@ -187,7 +204,7 @@ static void keeper_shell_ended(struct keeper *k, int wait_status)
         (void)terminal_send(k->session, TERMINAL_STATUS, &status, 1);
     k->shell = 0;
     k->kill_ms = 0;
-    if (!k->how.stays || k->is_leaving) {
+    if (!k->how.stays || k->how.serves || k->is_leaving) {
         k->status = status;
         return;
     }
@@ -200,24 +217,6 @@ static void keeper_shell_ended(struct keeper *k, int wait_status)
 }
 
 /* ---- a new session */
-
-/* The descriptors that came with a packet; -1: none did. */
-static ssize_t keeper_receive(int fd, char *packet, size_t size, int files[3])
-{
-    union {
-        struct cmsghdr header;
-        char space[CMSG_SPACE(3 * sizeof(int))];
-    } control = {0};
-    struct iovec piece = {packet, size};
-    struct msghdr message = {
-        .msg_iov = &piece, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
-    ssize_t n = recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
-    const struct cmsghdr *c = n >= 0 ? CMSG_FIRSTHDR(&message) : NULL;
-
-    if (c && c->cmsg_type == SCM_RIGHTS && c->cmsg_len <= CMSG_LEN(3 * sizeof(int)))
-        memcpy(files, CMSG_DATA(c), c->cmsg_len - CMSG_LEN(0));
-    return n;
-}
 
 static void keeper_part(int fd, const char *why)
 {
@@ -248,7 +247,7 @@ static bool keeper_connect(struct keeper *k, int fd, const struct terminal_hello
         keeper_hang_up(k);
     }
     k->session = fd;
-    k->away_ms = 0;
+    keeper_see_who_is_there(k);
     k->used_ms = act_now_monotonic_ms();
     k->warned_idle = false;
     if (k->shell > 0) {
@@ -288,8 +287,12 @@ static void keeper_accept(struct keeper *k)
     if (fd < 0)
         return;
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-    ssize_t n = keeper_is_ours(fd) ? keeper_receive(fd, packet, sizeof(packet), files) : -1;
-    if (n == (ssize_t)sizeof(packet) && packet[0] == TERMINAL_HELLO && !k->is_leaving) {
+    ssize_t n = keeper_is_ours(fd) ? terminal_receive(fd, packet, sizeof(packet), files, TERMINAL_FILES) : -1;
+    if (n == 1 && packet[0] == TERMINAL_STAY && k->n_staying < STAYING_MOST) {
+        k->staying[k->n_staying++] = fd;
+        is_kept = true;
+        keeper_see_who_is_there(k);
+    } else if (n == (ssize_t)sizeof(packet) && packet[0] == TERMINAL_HELLO && !k->is_leaving) {
         memcpy(&hello, packet + 1, sizeof(hello));
         hello.name[sizeof(hello.name) - 1] = '\0';
         is_kept = keeper_connect(k, fd, &hello, files);
@@ -299,6 +302,35 @@ static void keeper_accept(struct keeper *k)
             close(files[i]);
     if (!is_kept)
         close(fd);
+}
+
+/* Serves one who stays; false: it has gone. */
+static bool keeper_serve(const struct keeper *k, int fd)
+{
+    char packet[1 + TERMINAL_PIECE];
+    ssize_t n = recv(fd, packet, sizeof(packet), MSG_DONTWAIT);
+
+    if (n < 0)
+        return errno == EAGAIN || errno == EINTR;
+    if (n > 0 && packet[0] == TERMINAL_REACH)
+        serving_answer(&k->serving, fd);
+    return n > 0;
+}
+
+static void keeper_serve_all(struct keeper *k, const struct pollfd *p)
+{
+    size_t n = k->n_staying;
+
+    k->n_staying = 0;
+    for (size_t i = 0; i < n; i++) {
+        int fd = k->staying[i];
+        if (!p[i].revents || keeper_serve(k, fd))
+            k->staying[k->n_staying++] = fd;
+        else
+            close(fd);
+    }
+    if (k->n_staying < n)
+        keeper_see_who_is_there(k);
 }
 
 /* ---- bytes */
@@ -445,9 +477,9 @@ static void keeper_take_signals(struct keeper *k)
 
 static void keeper_round(struct keeper *k)
 {
-    enum { LOOK_MS = 500 };
+    enum { LOOK_MS = 500, FIXED = 4 };
     bool typed = k->in.n > 0, printed = k->out.n > 0;
-    struct pollfd p[] = {
+    struct pollfd p[FIXED + STAYING_MOST] = {
         {k->signals, POLLIN, 0},
         {k->listener, POLLIN, 0},
         {k->session, (short)((typed ? 0 : POLLIN) | (printed ? POLLOUT : 0)), 0},
@@ -455,7 +487,9 @@ static void keeper_round(struct keeper *k)
         {k->is_shut ? -1 : k->master, (short)((printed ? 0 : POLLIN) | (typed ? POLLOUT : 0)), 0},
     };
 
-    (void)poll(p, sizeof(p) / sizeof(p[0]), printed && k->session < 0 ? 0 : LOOK_MS);
+    for (size_t i = 0; i < k->n_staying; i++)
+        p[FIXED + i] = (struct pollfd){k->staying[i], POLLIN, 0};
+    (void)poll(p, FIXED + k->n_staying, printed && k->session < 0 ? 0 : LOOK_MS);
     if (p[2].revents & (POLLIN | POLLHUP | POLLERR) && !typed)
         keeper_from_session(k);
     else if (p[2].revents & (POLLHUP | POLLERR))
@@ -467,6 +501,7 @@ static void keeper_round(struct keeper *k)
         keeper_to_shell(k);
     if (k->out.n > 0)
         keeper_to_session(k);
+    keeper_serve_all(k, p + FIXED);
     if (p[1].revents & POLLIN)
         keeper_accept(k);
     if (p[0].revents & POLLIN)
@@ -488,6 +523,19 @@ static int keeper_listen(struct keeper *k, const char *run)
         return 0;
     fprintf(stderr, RUN_LOG_AGENT "cannot wait for a terminal: %s\n", strerror(errno));
     return ACT_WRAPPER;
+}
+
+static int keeper_start_service(struct keeper *k)
+{
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+    if (null < 0 || serving_open(&k->serving) < 0) {
+        fprintf(stderr, RUN_LOG_AGENT "cannot make a folder for a socket: %s\n", strerror(errno));
+        return ACT_WRAPPER;
+    }
+    keeper_start_on_files(k, (const int[]){null, STDOUT_FILENO, STDERR_FILENO});
+    close(null);
+    return k->shell < 0 ? ACT_WRAPPER : 0;
 }
 
 /* On the other nodes: until the supervisor ends it, when the shell has ended. */
@@ -512,7 +560,10 @@ int node_keep(int argc, char **argv)
     keeper_hang_up(&k);
     env_forget_rank();
     int rc = keeper_listen(&k, run);
+    if (rc == 0 && k.how.serves)
+        rc = keeper_start_service(&k);
     while (rc == 0 && k.status < 0)
         keeper_round(&k);
+    serving_close(&k.serving);
     return rc ? rc : k.status;
 }

@@ -8,6 +8,7 @@
 #include "codec/json.h"
 #include "node/child.h"
 #include "node/node.h"
+#include "node/serving.h"
 #include "node/unzip.h"
 #include "proc/proc.h"
 #include "site/site.h"
@@ -21,15 +22,21 @@ static int main_serve(int argc, char **argv)
     return site_serve(STDIN_FILENO, STDOUT_FILENO);
 }
 
-/* The far end of 'a forward', with the stream as its input and output. */
+static int main_service(void *arg)
+{
+    return serving_connect(*(const int *)arg, NULL);
+}
+
+/* tunnel [RUN]: the far end of 'a forward', with the stream as its input and output. As long as it is there, somebody
+ * is connected with the run. */
 static int main_tunnel(int argc, char **argv)
 {
+    int keeper = argc > 1 ? serving_stay(argv[1]) : -1;
     struct act_error err;
 
-    (void)argc;
-    (void)argv;
     signal(SIGPIPE, SIG_IGN);
-    int rc = tunnel_run(&(struct tunnel){.in = STDIN_FILENO, .out = STDOUT_FILENO}, &err);
+    int rc = tunnel_run(
+        &(struct tunnel){.in = STDIN_FILENO, .out = STDOUT_FILENO, .service = main_service, .arg = &keeper}, &err);
     if (rc < 0)
         fprintf(stderr, "act-node: %s\n", act_error_text(&err));
     return -rc;
@@ -75,7 +82,9 @@ static const struct {
     {"tunnel", main_tunnel, HIDDEN},
     {"unzip", unzip, OPEN},
     {"keep", node_keep, OPEN},
+    {"host", node_keep, OPEN},
     {"session", node_session, OPEN},
+    {"interrupt", node_interrupt, OPEN},
 };
 
 static void keep_secrets(enum privacy privacy)

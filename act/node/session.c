@@ -1,5 +1,6 @@
-/* session.c - act-node session RUN [look]: connects its terminal, or its input and output, with the keeper of a run of
- * 'a shell' on this machine, and exits with the status of the shell there. */
+/* session.c - act-node session RUN [look|service]: connects its terminal, or its input and output, with the keeper of a
+ * run of 'a shell' on this machine, and exits with the status of the shell there; or looks whether that is there; or
+ * asks it for the token of what the run of 'a notebook' serves. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -17,6 +18,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "node/node.h"
+#include "node/serving.h"
 #include "node/terminal.h"
 #include "run/shell.h"
 
@@ -48,7 +50,6 @@ static int session_connect(const char *run)
 {
     int fd = -1;
 
-    signal(SIGINT, session_interrupt);
     for (int i = 0; i < TRIES && !session_was_interrupted && (fd = terminal_connect(run)) < 0; i++)
         nanosleep(&(struct timespec){.tv_nsec = PAUSE_MS * 1000000L}, NULL);
     return fd;
@@ -68,22 +69,9 @@ static bool session_hello(const struct session *s)
     const int files[] = {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO};
     const char *name = getenv("TERM");
     struct terminal_hello hello = {.is_terminal = s->is_terminal, .size = session_size()};
-    union {
-        struct cmsghdr header;
-        char space[CMSG_SPACE(sizeof(files))];
-    } control = {.header = {.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(files))}};
-    char packet[1 + sizeof(hello)] = {TERMINAL_HELLO};
-    struct iovec piece = {packet, sizeof(packet)};
-    struct msghdr message = {.msg_iov = &piece, .msg_iovlen = 1};
 
     snprintf(hello.name, sizeof(hello.name), "%s", name ? name : "");
-    memcpy(packet + 1, &hello, sizeof(hello));
-    memcpy(CMSG_DATA(&control.header), files, sizeof(files));
-    if (!s->is_terminal) {
-        message.msg_control = &control;
-        message.msg_controllen = sizeof(control);
-    }
-    return sendmsg(s->keeper, &message, MSG_NOSIGNAL) == (ssize_t)sizeof(packet);
+    return terminal_send_files(s->keeper, TERMINAL_HELLO, &hello, sizeof(hello), files, s->is_terminal ? 0 : 3);
 }
 
 /* ---- the terminal */
@@ -203,14 +191,37 @@ static int session_round(struct session *s)
     return status;
 }
 
+/* Prints the token of what the run serves, as soon as it does. */
+static int session_ask_service(const char *run)
+{
+    char token[SERVING_TOKEN + 1] = "";
+    int fd = -1;
+
+    for (int i = 0; i < TRIES && !session_was_interrupted && fd < 0; i++) {
+        int keeper = serving_stay(run);
+        fd = serving_connect(keeper, token);
+        if (keeper >= 0)
+            close(keeper);
+        if (fd < 0)
+            nanosleep(&(struct timespec){.tv_nsec = PAUSE_MS * 1000000L}, NULL);
+    }
+    if (fd < 0)
+        return session_was_interrupted ? RUN_SHELL_INTERRUPTED : RUN_SHELL_NOT_YET;
+    close(fd);
+    return printf("%s\n", token) < 0 || fflush(stdout) < 0 ? ACT_WRAPPER : 0;
+}
+
 int node_session(int argc, char **argv)
 {
-    bool looks = argc == 3 && strcmp(argv[2], "look") == 0;
+    bool looks = argc == 3 && strcmp(argv[2], "look") == 0, asks = argc == 3 && strcmp(argv[2], "service") == 0;
     struct session s = {.is_terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO)};
     int status = -1;
 
-    if (argc != 2 && !looks)
+    if (argc != 2 && !looks && !asks)
         return ACT_USAGE;
+    signal(SIGINT, session_interrupt);
+    if (asks)
+        return session_ask_service(argv[1]);
     s.keeper = looks ? terminal_connect(argv[1]) : session_connect(argv[1]);
     if (s.keeper < 0)
         return looks ? RUN_SHELL_GONE : session_was_interrupted ? RUN_SHELL_INTERRUPTED : RUN_SHELL_NOT_YET;

@@ -93,16 +93,52 @@ uid_t terminal_peer(int fd)
     return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 ? peer.uid : (uid_t)-1;
 }
 
-bool terminal_send(int fd, enum terminal_packet type, const void *data, size_t len)
+union terminal_control {
+    struct cmsghdr header;
+    char space[CMSG_SPACE(TERMINAL_FILES * sizeof(int))];
+};
+
+bool terminal_send_files(int fd, enum terminal_packet type, const void *data, size_t len, const int *files, size_t n)
 {
-    char packet[1 + TERMINAL_PIECE];
+    char packet[1 + TERMINAL_PIECE] = {(char)type};
+    struct iovec piece = {packet, len + 1};
+    struct msghdr message = {.msg_iov = &piece, .msg_iovlen = 1};
+    union terminal_control control = {0};
     ssize_t sent;
 
-    if (len > TERMINAL_PIECE)
+    if (len > TERMINAL_PIECE || n > TERMINAL_FILES)
         return false;
-    packet[0] = (char)type;
-    memcpy(packet + 1, data, len);
-    while ((sent = send(fd, packet, len + 1, MSG_NOSIGNAL)) < 0 && errno == EINTR)
+    if (len > 0)
+        memcpy(packet + 1, data, len);
+    if (n > 0) {
+        message.msg_control = &control;
+        message.msg_controllen = CMSG_SPACE(n * sizeof(int));
+        control.header =
+            (struct cmsghdr){.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(n * sizeof(int))};
+        memcpy(CMSG_DATA(&control.header), files, n * sizeof(int));
+    }
+    while ((sent = sendmsg(fd, &message, MSG_NOSIGNAL)) < 0 && errno == EINTR)
         continue;
     return sent == (ssize_t)len + 1;
+}
+
+bool terminal_send(int fd, enum terminal_packet type, const void *data, size_t len)
+{
+    return terminal_send_files(fd, type, data, len, NULL, 0);
+}
+
+ssize_t terminal_receive(int fd, char *packet, size_t size, int *files, size_t n)
+{
+    struct iovec piece = {packet, size};
+    union terminal_control control = {0};
+    struct msghdr message = {
+        .msg_iov = &piece, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = CMSG_SPACE(n * sizeof(int))};
+
+    for (size_t i = 0; i < n; i++)
+        files[i] = -1;
+    ssize_t got = recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
+    const struct cmsghdr *c = got >= 0 ? CMSG_FIRSTHDR(&message) : NULL;
+    if (c && c->cmsg_type == SCM_RIGHTS && c->cmsg_len <= CMSG_LEN(n * sizeof(int)))
+        memcpy(files, CMSG_DATA(c), c->cmsg_len - CMSG_LEN(0));
+    return got;
 }

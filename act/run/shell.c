@@ -4,13 +4,14 @@
 
 #include "base/units.h"
 
-#define KEEP "keep"
+#define KEEP  "keep"
+#define SERVE "host"
 
 enum { AT_VERB, AT_IDLE, AT_LIMIT, AT_AWAY, AT_STAYS, AT_COMMAND };
 
 void run_shell_words(const struct run_shell *shell, struct act_strv *out)
 {
-    ACT_STRV_PUSH(out, RUN_SHELL_AGENT, KEEP);
+    ACT_STRV_PUSH(out, RUN_SHELL_AGENT, shell->serves ? SERVE : KEEP);
     act_strv_pushf(out, "%lld", (long long)shell->idle_s);
     act_strv_pushf(out, "%lld", (long long)shell->limit_s);
     act_strv_pushf(out, "%lld", (long long)shell->away_s);
@@ -35,7 +36,10 @@ bool run_shell_read(char *const *words, size_t n, struct run_shell *out, size_t 
 {
     *out = (struct run_shell){0};
     *out_first = AT_COMMAND;
-    if (n < AT_COMMAND || strcmp(words[AT_VERB], KEEP) != 0)
+    if (n < AT_COMMAND)
+        return false;
+    out->serves = strcmp(words[AT_VERB], SERVE) == 0;
+    if (!out->serves && strcmp(words[AT_VERB], KEEP) != 0)
         return false;
     out->stays = strcmp(words[AT_STAYS], "stays") == 0;
     return shell_read_time(words[AT_IDLE], &out->idle_s) && shell_read_time(words[AT_LIMIT], &out->limit_s) &&

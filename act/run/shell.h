@@ -1,5 +1,5 @@
-/* shell.h - the command of a run of 'a shell': a keeper (node/keeper.c), which waits on the first node for those who
- * open its terminal. Pure. */
+/* shell.h - the command of a run of 'a shell' or 'a notebook': a keeper (node/keeper.c), which waits on the first node
+ * for those who open its terminal, or has a program serve them. Pure. */
 #ifndef ACT_RUN_SHELL_H
 #define ACT_RUN_SHELL_H
 
@@ -17,6 +17,7 @@ struct run_shell {
     int64_t limit_s; /* ended after so long; 0: never */
     int64_t away_s;  /* ended when nobody was connected for so long */
     bool stays;      /* it goes on when the shell has ended, and while nobody is connected */
+    bool serves;     /* its command starts at once, and listens at a socket (node/serving.h) */
 };
 
 /* The first word of such a command, in place of which a rank starts its agent. */

@@ -1,5 +1,6 @@
 /* connection.c - one connection of a tunnel: its socket, its windows, its end. */
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -114,6 +115,19 @@ static void connection_come(struct connections *all, struct connection *c, int e
         connection_fail(all, c, errnum);
 }
 
+static void connection_reach_service(struct connections *all, struct connection *c)
+{
+    const struct tunnel *t = all->tunnel;
+
+    c->fd = t->service ? t->service(t->arg) : -ECONNREFUSED;
+    if (c->fd < 0) {
+        connection_fail(all, c, -c->fd);
+        return;
+    }
+    (void)fcntl(c->fd, F_SETFL, O_NONBLOCK);
+    c->phase = CARRIES;
+}
+
 static int connection_open(struct connections *all, const struct tunnel_frame *frame, struct act_error *err)
 {
     uint32_t number = frame->connection;
@@ -124,7 +138,10 @@ static int connection_open(struct connections *all, const struct tunnel_frame *f
         ACT_PUSH(all->v, all->n, (struct connection){.fd = -1});
     struct connection *c = &all->v[number];
     connection_begin(c, COMING, -1, (uint16_t)stream_number(frame));
-    connection_come(all, c, connect_here(c, AF_INET));
+    if (c->port == 0)
+        connection_reach_service(all, c);
+    else
+        connection_come(all, c, connect_here(c, AF_INET));
     return 0;
 }
 

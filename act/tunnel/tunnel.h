@@ -4,7 +4,7 @@
  * Each end begins with TUNNEL_HELLO; what a login shell prints before it is skipped. Then come frames: a byte that says
  * the kind, the number of the connection and the length of the rest (4 bytes each, big-endian), the rest:
  *
- *   'O' open     the port (2 bytes); only from the near end
+ *   'O' open     the port (2 bytes), 0: that of the service; only from the near end
  *   'D' data     bytes, at most TUNNEL_DATA_MAX and no more than the window allows, which begins with TUNNEL_WINDOW
  *   'W' window   how many more bytes the other end may send (4 bytes)
  *   'E' end      nothing more comes in this direction
@@ -50,6 +50,8 @@ struct tunnel {
     void (*ready)(void *arg);        /* the other end has said hello; may be NULL */
     void (*stranger)(void *arg, uint16_t port);                 /* act_is_own_peer() says no; may be NULL */
     void (*refused)(void *arg, uint16_t port, const char *why); /* may be NULL */
+    int (*service)(void *arg); /* of the far end: returns a connected socket, the caller's, for port 0, or a negative
+                                * errno; may be NULL */
     void *arg;
 };
 

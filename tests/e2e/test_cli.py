@@ -12,7 +12,7 @@ VERBS = {
     "init": ["initi"], "initc": ["initic"], "submit": [], "local": [], "query": ["q"], "qr": [], "qq": [],
     "qf": ["f", "failed"], "logs": [], "wait": [], "abort": ["a"], "resubmit": [], "scale": [], "upload": ["u"],
     "download": ["d"], "ls": [], "rm": [], "url": [], "verify": [], "nodes": [], "ssh": [],
-    "ssh-config": [], "forward": [], "shell": [], "attach": [], "summary": ["s"],
+    "ssh-config": [], "forward": [], "shell": [], "attach": [], "notebook": [], "tensorboard": [], "summary": ["s"],
     "blame": [], "doctor": [], "why": [], "parse": [], "plot": [], "report": [], "config": [],
     "completion": [], "help": [],
 }

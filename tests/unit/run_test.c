@@ -22,6 +22,7 @@ TEST(the_words_of_a_shell)
     } cases[] = {
         {{"act-node", "keep", "1", "2", "3", "ends"}, true},
         {{"act-node", "keep", "0", "0", "300", "stays", "sh"}, true},
+        {{"act-node", "host", "0", "0", "300", "ends", "python3"}, true},
         {{"act-node", "keep", "1", "2", "3"}, false},
         {{"act-node", "keep", "-1", "2", "3", "ends"}, false},
         {{"act-node", "keep", "1", "2h", "3", "ends"}, false},
@@ -42,13 +43,19 @@ TEST(the_words_of_a_shell)
         assert_int_equal(run_shell_is(&argv), cases[i].is_shell);
     }
     run_shell_words(&shell, &words);
+    assert_string_equal(words.v[1], "keep");
     act_strv_push(&words, "htop");
     assert_true(run_shell_read(words.v + 1, words.n - 1, &read, &first));
     assert_int_equal(read.idle_s, 600);
     assert_int_equal(read.limit_s, 7200);
     assert_int_equal(read.away_s, 300);
     assert_true(read.stays);
+    assert_false(read.serves);
     assert_string_equal(words.v[1 + first], "htop");
+    act_strv_release(&words);
+    run_shell_words(&(struct run_shell){.serves = true}, &words);
+    assert_true(run_shell_read(words.v + 1, words.n - 1, &read, &first));
+    assert_true(read.serves);
 }
 
 TEST(test_states)

@@ -20,6 +20,15 @@ struct platform_shell;
 struct platform_summary;
 int cli_run_shell(struct cli *cli, const struct platform_shell *shell, struct act_error *err);
 
+/* Opens the terminal of a run of 'a shell' that is there. Returns the exit status of the shell. */
+struct flow_run;
+int cli_attend_shell(struct cli *cli, struct flow_run *run, struct act_error *err);
+
+/* Leads from a port of this machine (0: one that is free) to what a run of 'a notebook' serves, until Ctrl-C or the end
+ * of the run: then 0. ready() hears of the port when the connection is there. */
+int cli_forward_service(struct cli *cli, const struct flow_run *run, uint16_t here,
+                        void (*ready)(void *arg, uint16_t port), void *arg, struct act_error *err);
+
 /* Return, as 'a blame --json' and 'a summary --json' print them, at most max jobs of a cluster, its partitions, and how
  * many nodes are in which state (null: not known): new references. */
 json_t *cli_jobs_json(const struct platform_jobs *jobs, size_t max);
@@ -37,9 +46,11 @@ int cmd_env(struct cli *cli, struct act_error *err);
 int cmd_fileserver(struct cli *cli, struct act_error *err);
 int cmd_forward(struct cli *cli, struct act_error *err);
 int cmd_nodes(struct cli *cli, struct act_error *err);
+int cmd_notebook(struct cli *cli, struct act_error *err);
 int cmd_session(struct cli *cli, struct act_error *err);
 int cmd_shell(struct cli *cli, struct act_error *err);
 int cmd_attach(struct cli *cli, struct act_error *err);
+int cmd_interrupt(struct cli *cli, struct act_error *err);
 int cmd_ssh(struct cli *cli, struct act_error *err);
 int cmd_ssh_config(struct cli *cli, struct act_error *err);
 int cmd_sshd(struct cli *cli, struct act_error *err);

@@ -39,6 +39,8 @@ struct forward {
     int64_t looked_ms;
     char *warned; /* of, last */
     int64_t warned_ms;
+    void (*ready)(void *arg, uint16_t port); /* of a service: says where it is; else NULL */
+    void *arg;
 };
 
 /* ---- the words */
@@ -59,19 +61,16 @@ static int forward_read_port(const char *word, uint16_t *out_here, uint16_t *out
     return 0;
 }
 
-static int forward_listen(struct forward *f, const char *word, struct act_error *err)
+static int forward_listen(struct forward *f, uint16_t here, uint16_t port, struct act_error *err)
 {
-    uint16_t here = 0, port = 0;
-    int rc = forward_read_port(word, &here, &port, err);
-
-    if (rc < 0)
-        return rc;
     int fd = act_listen_here(&here, BACKLOG);
     if (fd == -EADDRINUSE && here == port && f->is_here)
         return act_error_set(err, ACT_USAGE,
                              "port %u of this machine is taken: the run is on this machine, so if it "
                              "is the run's, you can connect to it as it is",
                              here);
+    if (fd == -EADDRINUSE && !port)
+        return act_error_set(err, ACT_USAGE, "port %u of this machine is taken: name another one", here);
     if (fd == -EADDRINUSE)
         return act_error_set(err, ACT_USAGE,
                              "port %u of this machine is taken: name another one, '%u:%u', or 0 for one "
@@ -104,8 +103,12 @@ static int forward_open(struct forward *f, struct act_error *err)
     const struct act_strv *words = &f->cli->words;
     int rc = 0;
 
-    for (size_t i = 1; rc == 0 && i < words->n; i++)
-        rc = forward_listen(f, words->v[i], err);
+    for (size_t i = 1; rc == 0 && i < words->n; i++) {
+        uint16_t here = 0, port = 0;
+        rc = forward_read_port(words->v[i], &here, &port, err);
+        if (rc == 0)
+            rc = forward_listen(f, here, port, err);
+    }
     return rc;
 }
 
@@ -176,6 +179,10 @@ static void forward_ready(void *arg)
         return;
     }
     f->was_said = true;
+    if (f->ready) {
+        f->ready(f->arg, f->here[0]);
+        return;
+    }
     for (size_t i = 0; i < f->n; i++)
         printf("http://127.0.0.1:%u/ leads to port %u of run %s\n", f->here[i], f->ports[i].port, f->run);
     fflush(stdout);
@@ -281,6 +288,8 @@ static int forward_once(struct forward *f, struct act_error *err)
 
 static int forward_serve(struct forward *f, struct act_error *err)
 {
+    cli_catch_signals(NULL);
+    signal(SIGPIPE, SIG_IGN);
     for (int pause_s = 1;; pause_s = f->is_ready ? 1 : pause_s * 2 < PAUSE_MOST_S ? pause_s * 2 : PAUSE_MOST_S) {
         int rc = forward_once(f, err);
         if (forward_stops(f))
@@ -297,6 +306,16 @@ static int forward_serve(struct forward *f, struct act_error *err)
     }
 }
 
+static void forward_release(struct forward *f)
+{
+    for (size_t i = 0; i < f->n; i++)
+        close(f->ports[i].fd);
+    free(f->ports);
+    free(f->here);
+    free(f->warned);
+    free(f->run);
+}
+
 int cmd_forward(struct cli *cli, struct act_error *err)
 {
     struct forward f = {.cli = cli};
@@ -308,16 +327,20 @@ int cmd_forward(struct cli *cli, struct act_error *err)
         rc = forward_find(&f, err);
     if (rc == 0)
         rc = forward_open(&f, err);
-    if (rc == 0) {
-        cli_catch_signals(NULL);
-        signal(SIGPIPE, SIG_IGN);
+    if (rc == 0)
         rc = forward_serve(&f, err);
-    }
-    for (size_t i = 0; i < f.n; i++)
-        close(f.ports[i].fd);
-    free(f.ports);
-    free(f.here);
-    free(f.warned);
-    free(f.run);
+    forward_release(&f);
+    return rc;
+}
+
+int cli_forward_service(struct cli *cli, const struct flow_run *run, uint16_t here,
+                        void (*ready)(void *arg, uint16_t port), void *arg, struct act_error *err)
+{
+    struct forward f = {.cli = cli, .run = act_strdup(run->row.id), .ready = ready, .arg = arg};
+    int rc = forward_listen(&f, here, 0, err);
+
+    if (rc == 0)
+        rc = forward_serve(&f, err);
+    forward_release(&f);
     return rc;
 }

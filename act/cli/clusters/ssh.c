@@ -91,8 +91,9 @@ int cmd_tunnel(struct cli *cli, struct act_error *err)
     ACT_AUTO(flow_run) run = {0};
     int rc = flow_find_run(&cli->flow, cli->words.v[0], &run, err);
 
-    act_strv_push(&words, "tunnel");
-    if (rc == 0)
-        rc = flow_agent(&cli->flow, &run, node, &words, &shell, err);
+    if (rc < 0)
+        return rc;
+    ACT_STRV_PUSH(&words, "tunnel", run.row.id);
+    rc = flow_agent(&cli->flow, &run, node, &words, &shell, err);
     return rc < 0 ? rc : cli_run_shell(cli, &shell, err);
 }

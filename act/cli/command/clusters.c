@@ -39,21 +39,53 @@ const struct cli_command cli_cluster_commands[] = {
      A_COMMAND,
      .own_status = true,
      .run = cmd_shell},
-    {.name = "attach",
-     .synopsis = "RUN",
-     .summary = "come back to the terminal of a run of 'a shell'",
-     .examples = "a attach @\n"
-                 "a attach 60ce2fc7\n",
+    {.name = "notebook",
+     .synopsis = "[RUN]",
+     .summary = "Jupyter on a node of the cluster, in the browser here",
+     .examples = "a -n 1 notebook                      with one GPU; prints the address\n"
+                 "a -n 1 notebook --open               and opens it in the browser\n"
+                 "a notebook --keep --idle 8h          the run goes on when this command ends\n"
+                 "a notebook @                         come back to it\n",
      .details =
-         "The screen goes on where it was. A terminal that was connected is not any more: the last one counts.\n"
-         "If the shell has ended and the run goes on (--keep), it is a new shell. The exit status is that of the\n"
-         "shell.",
-     .options = "cluster",
+         "It is a run as any other: the code is packed, it waits in the queue, with the reason shown, 'a q' lists\n"
+         "it, 'a abort' ends it. In the environment of the project it starts JupyterLab, Notebook or Jupyter\n"
+         "Server, whichever is there first. That listens at a socket that only you can open, and wants a token.\n"
+         "This command leads there from a port of this machine, which takes only your own processes. When it ends,\n"
+         "the run ends too, unless it was started with --keep. When the connection breaks, it is made anew; a run\n"
+         "to which nobody is connected ends after five minutes.\n"
+         "Kernels and terminals that do nothing are ended (--idle), and with the last one the run.\n"
+         "--dry-run prints the specification of the run as JSON and starts nothing.",
+     .options = "cluster num-gpu param compile-args last-package name tag time idle keep port open use-bad-nodes "
+                "dry-run yes",
+     N_RUNS(0, 1),
+     .run = cmd_notebook},
+    {.name = "attach",
+     .synopsis = "RUN [--rank N]",
+     .summary = "come back to the terminal of 'a shell', or to the output of any run, with Ctrl-C",
+     .examples = "a attach @\n"
+                 "a attach 60ce2fc7                    its rank 0; Ctrl-C interrupts that\n"
+                 "a attach 60ce2fc7 --rank 3\n",
+     .details =
+         "Of 'a shell': the screen goes on where it was. A terminal that was connected is not any more: the last\n"
+         "one counts. If the shell has ended and the run goes on (--keep), it is a new shell.\n"
+         "Of any other run: the output of a rank, as it comes. Ctrl-C sends SIGINT to the command of that rank,\n"
+         "with all that is in its process group. Ctrl-C twice quickly, or Ctrl-\\, leaves the run alone and ends\n"
+         "this command; Ctrl-Z stops it here. The command has no input.\n"
+         "The exit status is that of the shell or the run; 0 when you leave.",
+     .options = "cluster rank",
      N_RUNS(1, 1),
      .own_status = true,
      .run = cmd_attach},
+    {.name = "__interrupt",
+     .synopsis = "RUN RANK",
+     .summary = "interrupt a rank on its node (called by 'a attach')",
+     .examples = "a __interrupt 60ce2fc7 0\n",
+     .options = "cluster",
+     N_RUNS(2, 2),
+     .hidden = true,
+     .run = cmd_interrupt},
     {.name = "__session",
-     .synopsis = "RUN [look]",
+     .synopsis = "RUN [look|service]",
      .summary = "connect with the terminal of a run (called by 'a shell' and 'a attach')",
      .examples = "a __session 60ce2fc7\n",
      .options = "cluster",

@@ -268,6 +268,21 @@ const struct cli_command cli_run_commands[] = {
      .sweeps_from = 1,
      .last_run = true,
      .run = cmd_plot},
+    {.name = "tensorboard",
+     .synopsis = "[RUN...|FOLDER]",
+     .summary = "TensorBoard of runs, on this machine",
+     .examples = "a tensorboard                       of the run submitted last\n"
+                 "a tensorboard 60ce2fc7 1f0a --open  two runs, each with its name\n"
+                 "a tensorboard data/events           of a mapped folder\n",
+     .details = "Shows the event files (*.tfevents.*) that the runs have written into their mapped folders, wherever\n"
+                "these are stored, or those of a mapped folder. They are copied to this machine, and what is added to\n"
+                "them is fetched every 10 seconds; with this command, the copies go. TensorBoard has to be installed\n"
+                "here: it is taken from the Python of PATH (python3), and needs version 2.5 or newer. It listens on\n"
+                "127.0.0.1, and its address has a path that only you are told.",
+     .options = "cluster port open",
+     N_RUNS(0, ANY),
+     .last_run = true,
+     .run = cmd_tensorboard},
     {.name = "ui",
      .synopsis = "[--port N] [--open]",
      .summary = "the runs, their curves and logs in a browser, kept up to date",

@@ -4,7 +4,7 @@
 
 #include "cli/command/command.h"
 
-#define LABEL_VERBS "submit sweep resubmit shell"
+#define LABEL_VERBS "submit sweep resubmit shell notebook"
 #define LOOK_VERBS  "sweep report plot"
 
 const struct cli_option_meaning cli_option_meanings[] = {
@@ -29,6 +29,9 @@ const struct cli_option_meaning cli_option_meanings[] = {
     {"max", "cluster", "create, autoscale: at most N nodes"},
     {"max", "blame", "at most N jobs (default 20; 0: all)"},
     {"idle", "shell", "end it when nothing was typed or printed for this long (default: 1h)"},
+    {"idle", "notebook",
+     "end kernels and terminals that did nothing for this long, and with the last the run (default: 1h)"},
+    {"keep", "notebook", "the run goes on when this command ends, and when nobody is connected"},
     {"from-cluster", "verify", "compare this cluster's store instead of the local path"},
     {0},
 };

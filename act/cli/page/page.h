@@ -78,6 +78,14 @@ void page_add_text(struct act_buf *out, const char *before, const char *text, co
 /* Does the same with at most 500 bytes of the text, whole characters. */
 void page_add_short(struct act_buf *out, const char *before, const char *text, const char *after);
 
+/* ---- ui.c */
+
+/* Opens the browser by a file that leads to the address, because all users can read the words of programs; what: the
+ * text of the link there. Returns its path, which page_close_browser() takes; NULL: there is none, and it was said. */
+char *page_open_browser(const char *address, const char *what);
+/* Removes that file. */
+void page_close_browser(char *page);
+
 /* ---- assets.c */
 
 /* Returns the script of all pages; constant. */

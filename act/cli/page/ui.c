@@ -136,9 +136,7 @@ static char *cmd_ui_address_of(const struct cli *cli, const struct web *web)
     return query.len > 0 ? act_sprintf("%s?%s", web_url(web), query.data) : act_strdup(web_url(web));
 }
 
-/* Opens the browser by a file that leads to the address, because all users can read the words of programs. Returns
- * its path, a new string; NULL: there is none. */
-static char *open_browser(const char *address)
+char *page_open_browser(const char *address, const char *what)
 {
     ACT_AUTOFREE char *folder = act_state_dir();
     char *path = act_sprintf("%s/ui-%ld.html", folder, (long)getpid());
@@ -151,8 +149,8 @@ static char *open_browser(const char *address)
     act_buf_addf(&page,
                  "<!DOCTYPE html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>ACT</title>"
                  "<meta name=\"referrer\" content=\"no-referrer\"><meta http-equiv=\"refresh\" content=\"0;url=%s\">"
-                 "</head><body><a href=\"%s\">the runs</a></body></html>\n",
-                 escaped.data, escaped.data);
+                 "</head><body><a href=\"%s\">%s</a></body></html>\n",
+                 escaped.data, escaped.data, what);
     int rc = act_mkdir_all(folder, 0700, &err);
     if (rc == 0)
         rc = act_file_write(path, page.data, page.len, 0600, &err);
@@ -164,6 +162,13 @@ static char *open_browser(const char *address)
     unlink(path);
     free(path);
     return NULL;
+}
+
+void page_close_browser(char *page)
+{
+    if (page)
+        unlink(page);
+    free(page);
 }
 
 /* ---- until Ctrl-C */
@@ -187,15 +192,13 @@ static int cmd_ui_serve(struct cli *cli, struct ui *ui, struct act_error *err)
     fflush(stdout);
     int rc = cli_check_stdout(err);
     if (rc == 0 && CLI_OPTIONS(cli, page)->open)
-        opened = open_browser(address);
+        opened = page_open_browser(address, "the runs");
     if (rc == 0) {
         act_note("only this machine can open it; Ctrl-C ends it");
         look_for_signal(ui);
         engine_run(ui->engine, &ui->stop);
     }
-    if (opened)
-        unlink(opened);
-    free(opened);
+    page_close_browser(opened);
     return rc;
 }
 

@@ -7,6 +7,7 @@
 int cmd_page(struct cli *cli, struct act_error *err);
 int cmd_plot(struct cli *cli, struct act_error *err);
 int cmd_report(struct cli *cli, struct act_error *err);
+int cmd_tensorboard(struct cli *cli, struct act_error *err);
 int cmd_ui(struct cli *cli, struct act_error *err);
 
 #endif

@@ -17,25 +17,15 @@ enum {
     LOOKED_AT = 50000, /* files, in each folder */
 };
 
-struct event_file {
-    char *path; /* in the folder */
-    uint64_t size;
-};
-
-struct event_search {
-    const struct flow_span *span;
-    struct event_file *v;
-    size_t n, left;
-};
-
-static int event_files_look(void *arg, const struct store_entry *entry, const char *rel, struct act_error *err)
+int flow_take_event_file(void *arg, const struct store_entry *entry, const char *rel, struct act_error *err)
 {
     struct event_search *s = arg;
 
     if (s->left == 0)
         return act_error_set(err, ACT_PARTIAL, "it has more than %d files", LOOKED_AT);
     s->left--;
-    if (entry->kind == STORE_FILE && events_is_file(rel) && s->n < FILES && flow_span_has(s->span, entry, rel))
+    if (entry->kind == STORE_FILE && events_is_file(rel) && s->n < s->most &&
+        (!s->span || flow_span_has(s->span, entry, rel)))
         ACT_PUSH(s->v, s->n, (struct event_file){act_strdup(rel), entry->size});
     return 0;
 }
@@ -128,53 +118,92 @@ static void event_files_read_all(struct store *store, const struct run_folder *f
 
 /* ---- the folders */
 
+void flow_event_search_release(struct event_search *s)
+{
+    for (size_t i = 0; i < s->n; i++)
+        free(s->v[i].path);
+    free(s->v);
+    *s = (struct event_search){0};
+}
+
 static int event_files_look_into(struct flow *project, const struct flow_run *run, const struct run_folder *f,
-                                 struct numbers *numbers, struct act_error *err)
+                                 const struct event_visit *how, struct act_error *err)
 {
     struct flow_span span = flow_span_of(run);
-    struct event_search s = {.span = &span, .left = LOOKED_AT};
+    struct event_search s = {.span = &span, .left = LOOKED_AT, .most = how->most};
     struct store *store = NULL;
+    struct act_error later;
     int rc = flow_open_folder_of_run(project, &run->spec, f, &store, err);
 
     if (rc == 0)
-        rc = flow_list_folder_of_run(project, store, f, event_files_look, &s, err);
+        rc = flow_list_folder_of_run(project, store, f, flow_take_event_file, &s, err);
     if (s.n > 0) {
         qsort(s.v, s.n, sizeof(*s.v), event_files_by_path);
-        event_files_read_all(store, f, &s, numbers);
+        int visited = how->visit(how->arg, store, f, &s, rc < 0 ? &later : err);
+        rc = rc < 0 ? rc : visited;
     }
     store_free(store);
-    for (size_t i = 0; i < s.n; i++)
-        free(s.v[i].path);
-    free(s.v);
+    flow_event_search_release(&s);
     return rc;
 }
+
+/* Tells whether the run may have written into a folder that can be looked into from here. */
+static bool event_files_are_there(const struct run_folder *f)
+{
+    bool is_written = f->mode == RUN_FOLDER_RW_MOUNT || f->mode == RUN_FOLDER_UPLOAD;
+
+    return is_written && !flow_is_of_nodes(f) && f->store;
+}
+
+int flow_visit_events(struct flow *flow, const struct flow_run *run, const struct event_visit *how,
+                      struct act_error *err)
+{
+    struct flow project = {0};
+    struct act_error later;
+    bool is_open = false;
+    int first = 0;
+
+    for (size_t i = 0; i < run->spec.n_folders; i++) {
+        const struct run_folder *f = &run->spec.folders[i];
+        struct act_error *why = first < 0 ? &later : err;
+        if (!event_files_are_there(f) || (how->takes && !how->takes(f)))
+            continue;
+        int rc = is_open ? 0 : flow_open_project_of(flow, run, &project, why);
+        is_open = is_open || rc == 0;
+        if (rc == 0)
+            rc = event_files_look_into(&project, run, f, how, why);
+        if (rc < 0 && first == 0)
+            first = act_error_prefix(why, "in '%s'", f->name);
+    }
+    if (is_open)
+        flow_close(&project);
+    return first;
+}
+
+/* ---- the curves */
 
 /* Tells whether reading a folder costs no download. */
 static bool event_files_are_near(const struct run_folder *f)
 {
     static const char folder[] = "folder:";
-    bool is_written = f->mode == RUN_FOLDER_RW_MOUNT || f->mode == RUN_FOLDER_UPLOAD;
 
-    return is_written && !flow_is_of_nodes(f) && f->store && act_starts_with(f->store, folder);
+    return act_starts_with(f->store, folder);
+}
+
+static int event_files_add(void *arg, struct store *store, const struct run_folder *f, const struct event_search *found,
+                           struct act_error *err)
+{
+    (void)err;
+    event_files_read_all(store, f, found, arg);
+    return 0;
 }
 
 void flow_add_events(struct flow *flow, const struct flow_run *run, struct numbers *numbers)
 {
-    struct flow project = {0};
-    bool is_open = false;
+    const struct event_visit how = {
+        .most = FILES, .takes = event_files_are_near, .visit = event_files_add, .arg = numbers};
     struct act_error err;
 
-    for (size_t i = 0; i < run->spec.n_folders; i++) {
-        const struct run_folder *f = &run->spec.folders[i];
-        if (!event_files_are_near(f))
-            continue;
-        int rc = is_open ? 0 : flow_open_project_of(flow, run, &project, &err);
-        is_open = is_open || rc == 0;
-        if (rc == 0)
-            rc = event_files_look_into(&project, run, f, numbers, &err);
-        if (rc < 0)
-            act_warn("not all event files of '%s' in '%s' were read: %s", run->row.id, f->name, act_error_text(&err));
-    }
-    if (is_open)
-        flow_close(&project);
+    if (flow_visit_events(flow, run, &how, &err) < 0)
+        act_warn("not all event files of '%s' were read: %s", run->row.id, act_error_text(&err));
 }

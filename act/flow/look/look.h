@@ -4,6 +4,7 @@
  *   settings.c  its settings and what it ran with, beside those of another run
  *   use.c       what its nodes used
  *   events.c    the curves in its event files
+ *   event_copies.c  copies of these, for TensorBoard
  *   outputs.c   what it wrote into its mapped folders
  *   here.c      the copies of its logs, which most of that is read from
  *   piece.c     a piece of a log
@@ -27,6 +28,7 @@
 #include "flow/why/why.h"
 #include "numbers/numbers.h"
 #include "numbers/samples.h"
+#include "transfer/transfer.h"
 
 /* ---- a report: all that is known about a run, from its fetched logs, the ledger and its platform */
 
@@ -170,6 +172,16 @@ struct flow_piece {
 int flow_read_piece(struct flow *flow, const struct flow_run *run, const struct flow_piece_wanted *what,
                     struct flow_piece *out, struct act_error *err) ACT_NODISCARD;
 void flow_piece_release(struct flow_piece *piece);
+
+/* ---- event files of TensorBoard: *bytes grows by what was copied. Copies that are there already get what they lack. A
+ * file that cannot be copied does not stop the others; the first error is returned. */
+
+/* Copies those that a run has written into its mapped folders into the folder to. */
+int flow_copy_events_of(struct flow *flow, const struct flow_run *run, const char *to, uint64_t *bytes,
+                        struct act_error *err) ACT_NODISCARD;
+/* Copies those of a folder of flow's store. */
+int flow_copy_events_in(struct flow *flow, const struct transfer_path *path, const char *to, uint64_t *bytes,
+                        struct act_error *err) ACT_NODISCARD;
 
 /* ---- differences */
 

@@ -46,6 +46,35 @@ struct flow_span flow_span_of(const struct flow_run *run);
 /* Tells whether a file at rel in a folder of the run is one that it wrote, as far as that can be known. */
 bool flow_span_has(const struct flow_span *span, const struct store_entry *entry, const char *rel);
 
+/* ---- events.c, event_copies.c */
+
+/* The event files of TensorBoard in a folder, by path. */
+struct event_file {
+    char *path; /* in the folder */
+    uint64_t size;
+};
+struct event_search {
+    const struct flow_span *span; /* only those of a run; NULL: all */
+    size_t most;                  /* files are taken */
+    size_t left;                  /* so many files are looked at; more is an error */
+    struct event_file *v;
+    size_t n;
+};
+/* For transfer_list(): arg is an event_search. */
+int flow_take_event_file(void *arg, const struct store_entry *entry, const char *rel, struct act_error *err);
+void flow_event_search_release(struct event_search *s);
+/* What is done with those that a run has written into its mapped folders. */
+struct event_visit {
+    size_t most;                               /* files of a folder */
+    bool (*takes)(const struct run_folder *f); /* NULL: each folder that can be looked into */
+    int (*visit)(void *arg, struct store *store, const struct run_folder *f, const struct event_search *found,
+                 struct act_error *err);
+    void *arg;
+};
+/* Visits all folders; one that cannot be looked into does not stop that. Returns the first error. */
+int flow_visit_events(struct flow *flow, const struct flow_run *run, const struct event_visit *how,
+                      struct act_error *err);
+
 /* ---- events.c, outputs.c, settings.c, use.c */
 
 /* Adds the scalars of the event files that the run has written. Folders that cannot be looked into are a warning. */

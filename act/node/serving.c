@@ -1,0 +1,106 @@
+#include "node/serving.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "node/terminal.h"
+
+enum { FOLDER_MOST = 80, PATIENCE_S = 5 }; /* the path of a socket has at most 107 bytes */
+
+static int serving_make_token(char token[SERVING_TOKEN + 1])
+{
+    unsigned char bytes[SERVING_TOKEN / 2];
+
+    if (getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes))
+        return -1;
+    for (size_t i = 0; i < sizeof(bytes); i++)
+        snprintf(token + 2 * i, 3, "%02x", bytes[i]);
+    return 0;
+}
+
+int serving_open(struct serving *serving)
+{
+    const char *temp = getenv("TMPDIR");
+    char *folder = act_sprintf("%s/act-service-XXXXXX", temp && *temp && strlen(temp) < FOLDER_MOST ? temp : "/tmp");
+
+    if (!mkdtemp(folder) || serving_make_token(serving->token) < 0) {
+        free(folder);
+        return -1;
+    }
+    serving->folder = folder;
+    serving->path = act_sprintf("%s/socket", folder);
+    setenv("ACT_SERVICE_SOCKET", serving->path, 1);
+    setenv("ACT_SERVICE_TOKEN", serving->token, 1);
+    return 0;
+}
+
+void serving_close(struct serving *serving)
+{
+    struct act_error ignored;
+
+    if (serving->folder)
+        (void)!act_remove_tree(serving->folder, &ignored);
+    free(serving->folder);
+    free(serving->path);
+    *serving = (struct serving){0};
+}
+
+static int serving_connect_path(const char *path)
+{
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+
+    snprintf(at.sun_path, sizeof(at.sun_path), "%s", path);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &(struct timeval){.tv_sec = 1},
+               sizeof(struct timeval)); /* a full backlog */
+    if (fd >= 0 && connect(fd, (struct sockaddr *)&at, sizeof(at)) == 0)
+        return fd;
+    if (fd >= 0)
+        close(fd);
+    return -1;
+}
+
+void serving_answer(const struct serving *serving, int fd)
+{
+    int to = serving->path ? serving_connect_path(serving->path) : -1;
+
+    (void)terminal_send_files(fd, TERMINAL_REACHED, serving->token, SERVING_TOKEN, &to, to >= 0 ? 1 : 0);
+    if (to >= 0)
+        close(to);
+}
+
+int serving_stay(const char *run)
+{
+    const struct timeval patience = {.tv_sec = PATIENCE_S};
+    int fd = terminal_connect(run);
+
+    if (fd >= 0) {
+        setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+        (void)terminal_send(fd, TERMINAL_STAY, "", 0);
+    }
+    return fd;
+}
+
+int serving_connect(int keeper, char *token)
+{
+    char packet[1 + SERVING_TOKEN];
+    int to = -1;
+
+    if (keeper < 0 || !terminal_send(keeper, TERMINAL_REACH, "", 0) ||
+        terminal_receive(keeper, packet, sizeof(packet), &to, 1) != (ssize_t)sizeof(packet) ||
+        packet[0] != TERMINAL_REACHED)
+        return -EPIPE;
+    if (token) {
+        memcpy(token, packet + 1, SERVING_TOKEN);
+        token[SERVING_TOKEN] = '\0';
+    }
+    return to < 0 ? -ECONNREFUSED : to;
+}
