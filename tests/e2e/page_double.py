@@ -134,17 +134,18 @@ class Data:
     def use(self, wanted):
         use, x = [], [NOW - 4000 + 10 * k for k in range(200) if not 90 < k < 120]
         for node in ("n0", "n1"):
-            def add(what, unit, f, gpu=None, node=node):
-                use.append({"id": wanted, "node": node, "gpu": gpu, "what": what, "unit": unit, "x": x,
-                            "y": [f(k) for k in range(len(x))]})
+            def add(what, chart, label, f, gpu=None, node=node):
+                unit = "bytes_per_s" if chart in ("Disk", "Network") else "share"
+                use.append({"id": wanted, "node": node, "gpu": gpu, "what": what, "chart": chart, "label": label,
+                            "unit": unit, "x": x, "y": [f(k) for k in range(len(x))]})
             for gpu in range(4):
-                add("gpu_busy", "share", lambda k, g=gpu: 0.6 + 0.3 * math.sin(k / 9 + g), gpu)
-                add("gpu_memory", "share", lambda k, g=gpu: 0.2 + 0.1 * g, gpu)
-            add("cpu_busy", "share", lambda k: 0.3 + 0.1 * math.sin(k))
-            add("memory", "share", lambda k: 0.5)
-            add("net_received", "bytes_per_s", lambda k: 0)
-            add("net_sent", "bytes_per_s", lambda k: 0)
-            add("disk_read", "bytes_per_s", lambda k: 1e8 * (1 + math.sin(k / 20)))
+                add("gpu_busy", "GPUs, busy", f"GPU {gpu}", lambda k, g=gpu: 0.6 + 0.3 * math.sin(k / 9 + g), gpu)
+                add("gpu_memory", "GPUs, memory", f"GPU {gpu}", lambda k, g=gpu: 0.2 + 0.1 * g, gpu)
+            add("cpu_busy", "CPU, memory, disks", "CPU busy", lambda k: 0.3 + 0.1 * math.sin(k))
+            add("memory", "CPU, memory, disks", "memory used", lambda k: 0.5)
+            add("net_received", "Network", "received", lambda k: 0)
+            add("net_sent", "Network", "sent", lambda k: 0)
+            add("disk_read", "Disk", "read", lambda k: 1e8 * (1 + math.sin(k / 20)))
         return use
 
     def logs(self, query):

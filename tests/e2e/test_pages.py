@@ -366,8 +366,8 @@ def test_colours_of_what_nodes_use(reader):
     reader.pictures(13)
     charts = "[...document.querySelectorAll('.plot-box')].map(b => b.chart).filter(c => c.what.hasLegend)"
     assert reader.browser.evaluate(f"{charts}.find(c => c.what.title == 'Disk').legend.innerText") == "read"
-    use = [{"id": "r", "node": "n", "gpu": None, "what": "disk_written", "unit": "bytes_per_s", "x": [0, 9],
-            "y": [1, 2]}]
+    use = [{"id": "r", "node": "n", "gpu": None, "what": "disk_written", "chart": "Disk", "label": "written",
+            "unit": "bytes_per_s", "x": [0, 9], "y": [1, 2]}]
     assert reader.browser.evaluate(f"useCharts({json.dumps(use)})[0].lines[0].colour") == 1
     ticks = reader.browser.evaluate(f"{charts}[0].plot.axes[0]._values")
     assert all(re.fullmatch(r"\d\d:\d\d(:\d\d)?(\n\d{4}-\d\d-\d\d)?", tick) for tick in ticks), ticks

@@ -87,51 +87,54 @@ void api_add_series(const struct flow_run *run, struct numbers *numbers, const s
 
 /* ---- what the nodes used */
 
-static const struct use {
-    int what;
-    const char *name, *unit, *chart;
-    const char *label; /* NULL: a curve for each GPU, from the first one's */
-} uses[] = {
-    {SAMPLES_GPU_BUSY, "gpu_busy", "share", "GPUs, busy", NULL},
-    {SAMPLES_GPU_MEMORY, "gpu_memory", "share", "GPUs, memory", NULL},
-    {SAMPLES_CPU_BUSY, "cpu_busy", "share", "CPU, memory, disks", "CPU busy"},
-    {SAMPLES_MEMORY, "memory", "share", "CPU, memory, disks", "memory used"},
-    {SAMPLES_DISK_FULL, "disk_full", "share", "CPU, memory, disks", "disk of the code used"},
-    {SAMPLES_RUN_FULL, "run_disk_full", "share", "CPU, memory, disks", "disk of the run used"},
-    {SAMPLES_DISK_READ, "disk_read", "bytes_per_s", "Disk", "read"},
-    {SAMPLES_DISK_WRITTEN, "disk_written", "bytes_per_s", "Disk", "written"},
-    {SAMPLES_NET_RECEIVED, "net_received", "bytes_per_s", "Network", "received"},
-    {SAMPLES_NET_SENT, "net_sent", "bytes_per_s", "Network", "sent"},
-    {SAMPLES_IB_RECEIVED, "ib_received", "bytes_per_s", "Network", "InfiniBand received"},
-    {SAMPLES_IB_SENT, "ib_sent", "bytes_per_s", "Network", "InfiniBand sent"},
+const struct api_use api_uses[API_USES] = {
+    {SAMPLES_GPU_BUSY, "gpu_busy", DRAW_SHARE, "GPUs, busy", NULL},
+    {SAMPLES_GPU_MEMORY, "gpu_memory", DRAW_SHARE, "GPUs, memory", NULL},
+    {SAMPLES_CPU_BUSY, "cpu_busy", DRAW_SHARE, "CPU, memory, disks", "CPU busy"},
+    {SAMPLES_MEMORY, "memory", DRAW_SHARE, "CPU, memory, disks", "memory used"},
+    {SAMPLES_DISK_FULL, "disk_full", DRAW_SHARE, "CPU, memory, disks", "disk of the code used"},
+    {SAMPLES_RUN_FULL, "run_disk_full", DRAW_SHARE, "CPU, memory, disks", "disk of the run used"},
+    {SAMPLES_DISK_READ, "disk_read", DRAW_BYTES, "Disk", "read"},
+    {SAMPLES_DISK_WRITTEN, "disk_written", DRAW_BYTES, "Disk", "written"},
+    {SAMPLES_NET_RECEIVED, "net_received", DRAW_BYTES, "Network", "received"},
+    {SAMPLES_NET_SENT, "net_sent", DRAW_BYTES, "Network", "sent"},
+    {SAMPLES_IB_RECEIVED, "ib_received", DRAW_BYTES, "Network", "InfiniBand received"},
+    {SAMPLES_IB_SENT, "ib_sent", DRAW_BYTES, "Network", "InfiniBand sent"},
 };
 
-/* gpu: its index; -1: it is of the node. */
-static void add_use_curve(const char *id, struct flow_node_use *node, const struct use *use, int gpu, size_t points,
+int api_use_curves(const struct api_use *use, const struct flow_node_use *node)
+{
+    return use->label ? 1 : node->gpus;
+}
+
+char *api_use_label(const struct api_use *use, int nth)
+{
+    return use->label ? act_strdup(use->label) : act_sprintf("GPU %d", nth);
+}
+
+static void add_use_curve(const char *id, struct flow_node_use *node, const struct api_use *use, int nth, size_t points,
                           json_t *list)
 {
-    struct series *s = &node->curves[use->what + (gpu > 0 ? gpu : 0)];
-    ACT_AUTOFREE char *label = use->label ? act_strdup(use->label) : act_sprintf("GPU %d", gpu);
+    struct series *s = &node->curves[use->what + nth];
+    ACT_AUTOFREE char *label = api_use_label(use, nth);
 
     if (s->n == 0)
         return;
     json_t *x = json_array(), *y = json_array();
     series_reduce(s, points);
     add_points(s, x, y);
-    json_array_append_new(list,
-                          json_pack("{s:s,s:o,s:s,s:o,s:s,s:s,s:s,s:o,s:o}", "id", id, "node",
-                                    codec_json_bytes_new(node->name), "what", use->name, "gpu", cli_count_json(gpu),
-                                    "label", label, "chart", use->chart, "unit", use->unit, "x", x, "y", y));
+    json_array_append_new(list, json_pack("{s:s,s:o,s:s,s:o,s:s,s:s,s:s,s:o,s:o}", "id", id, "node",
+                                          codec_json_bytes_new(node->name), "what", use->name, "gpu",
+                                          cli_count_json(use->label ? -1 : nth), "label", label, "chart", use->chart,
+                                          "unit", use->unit == DRAW_SHARE ? "share" : "bytes_per_s", "x", x, "y", y));
 }
 
 static void api_series_add_use(struct flow_report *report, size_t points, json_t *list)
 {
-    for (size_t i = 0; i < report->n_nodes; i++) {
-        struct flow_node_use *node = &report->nodes[i];
-        for (size_t k = 0; k < sizeof(uses) / sizeof(uses[0]); k++)
-            for (int n = 0; n < (uses[k].label ? 1 : node->gpus); n++)
-                add_use_curve(report->run->row.id, node, &uses[k], uses[k].label ? -1 : n, points, list);
-    }
+    for (size_t i = 0; i < report->n_nodes; i++)
+        for (size_t k = 0; k < API_USES; k++)
+            for (int nth = 0; nth < api_use_curves(&api_uses[k], &report->nodes[i]); nth++)
+                add_use_curve(report->run->row.id, &report->nodes[i], &api_uses[k], nth, points, list);
 }
 
 /* ---- the answer */

@@ -510,7 +510,7 @@ function legend(charts, runs) {
     {class: "legend-of", "aria-label": "runs"},
     runs.map(({id, label, colour}) => {
       const name = button(
-        "",
+        [swatch(colour), label],
         () => {
           const isHidden = !charts.hidden.has(id);
           charts.hide(id, isHidden);
@@ -526,7 +526,6 @@ function legend(charts, runs) {
           onblur: () => charts.stress(null),
         },
       );
-      name.append(swatch(colour), label);
       return make("li", {}, name);
     }),
   );
@@ -544,41 +543,34 @@ function linesOf(answer, key, runs) {
     });
 }
 
-/* The pictures of what nodes used, and the lines in them with their colours; those of GPUs have the GPU's. */
-const USES = {
-  gpu_busy: ["GPUs, busy"],
-  gpu_memory: ["GPUs, memory"],
-  cpu_busy: ["CPU, memory, disks", "CPU busy", 0],
-  memory: ["CPU, memory, disks", "memory used", 1],
-  disk_full: ["CPU, memory, disks", "disk of the code used", 2],
-  run_disk_full: ["CPU, memory, disks", "disk of the run used", 3],
-  disk_read: ["Disk", "read", 0],
-  disk_written: ["Disk", "written", 1],
-  net_received: ["Network", "received", 0],
-  net_sent: ["Network", "sent", 1],
-  ib_received: ["Network", "InfiniBand received", 2],
-  ib_sent: ["Network", "InfiniBand sent", 3],
+/* The colours of what nodes used, where several share a picture; GPUs have the GPU's. */
+const USE_COLOURS = {
+  memory: 1,
+  disk_full: 2,
+  run_disk_full: 3,
+  disk_written: 1,
+  net_sent: 1,
+  ib_received: 2,
+  ib_sent: 3,
 };
 
 /* The pictures of what nodes used, in the order of the nodes. What was measured once is no curve. */
 function useCharts(use) {
   const charts = new Map();
   for (const u of use ?? []) {
-    const [title, name, colour] = USES[u.what] ?? [u.what, u.what],
-      key = JSON.stringify([u.id, u.node, title]);
+    const key = JSON.stringify([u.id, u.node, u.chart]);
     if (u.x.length < 2 || u.x[u.x.length - 1] - u.x[0] < 2) continue;
     if (!charts.has(key))
       charts.set(key, {
         id: u.id,
         node: u.node,
-        title,
+        title: u.chart,
         unit: u.unit === "share" ? "share" : "bytes",
         lines: [],
         hasLegend: true,
       });
-    const {lines} = charts.get(key),
-      label = name ?? `GPU ${u.gpu}`;
-    lines.push({id: label, label, colour: colour ?? u.gpu ?? 0, x: u.x, y: u.y, t: null});
+    const colour = u.gpu ?? USE_COLOURS[u.what] ?? 0;
+    charts.get(key).lines.push({id: u.label, label: u.label, colour, x: u.x, y: u.y, t: null});
   }
   return [...charts.values()];
 }

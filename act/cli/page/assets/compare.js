@@ -294,6 +294,7 @@ class ComparePage {
     this.diff = make("div");
     this.said = make("div");
     this.heading = make("h1", {text: "Compare"});
+    this.version = 2; /* of the numbers; stands for how many points there are, which is not known */
   }
 
   /* Of a sweep the best comes first. */
@@ -323,17 +324,14 @@ class ComparePage {
         .join(", ") || countText(runs.length, "run");
     this.said.replaceChildren(...[notes(answer.said)].filter(Boolean));
     const stamp = JSON.stringify(rows.map((r) => [r.id, r.last]));
-    const keys = (answer.keys ?? []).map((name) => ({name, points: this.stampOf(stamp)}));
+    if (this.stamp !== stamp) {
+      this.stamp = stamp;
+      this.version++;
+      this.leaders.set(rows, answer.keys ?? [], runs);
+    }
+    const keys = (answer.keys ?? []).map((name) => ({name, points: this.version}));
     this.curves.set(keys, runs);
-    if (this.stamp !== stamp) this.leaders.set(rows, answer.keys ?? [], runs);
-    this.stamp = stamp;
     if (!this.hasDiff && runs.length > 1) this.askDiff(runs);
-  }
-
-  /* Something that changes when the numbers do. */
-  stampOf(stamp) {
-    this.version = (this.version ?? 2) + (this.stamp === stamp ? 0 : 1);
-    return this.version;
   }
 
   async askDiff(runs) {
