@@ -12,7 +12,7 @@
 
 struct diagnose;
 
-/* Returns a number; null where JSON cannot say it. */
+/* Returns a number with the digits that a picture shows, or a time; null where JSON cannot say it. */
 json_t *api_number_json(double value);
 
 /* ---- api_runs.c */

@@ -265,7 +265,7 @@ static void add_odd_note(struct act_buf *out, const struct draw_chart *chart)
             continue;
         act_buf_addf(out,
                      "<p class=\"note\">%llu value%s not finite, the first at %s %.10g: ", (unsigned long long)s->odd,
-                     s->odd == 1 ? " is" : "s are", chart->x_name, s->odd_x);
+                     s->odd == 1 ? " is" : "s are", chart->x_name, s->odd_x[0]);
         page_add_text(out, "", chart->curves[i].label, "</p>");
     }
 }

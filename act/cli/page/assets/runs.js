@@ -486,8 +486,10 @@ class RunsPage {
   }
 
   drawCompare() {
-    this.compare.disabled = this.marked.size < 2;
-    this.compare.textContent = this.marked.size < 2 ? "Compare" : `Compare ${this.marked.size} runs`;
+    const n = this.marked.size;
+    this.compare.disabled = n < 2 || n > RUNS_COMPARED;
+    this.compare.textContent =
+      n < 2 ? "Compare" : n > RUNS_COMPARED ? `Compare at most ${RUNS_COMPARED} runs` : `Compare ${n} runs`;
   }
 }
 
