@@ -55,6 +55,57 @@ const char *codec_json_str(const json_t *object, const char *key, const char *fa
     return json_is_string(member) ? json_string_value(member) : fallback;
 }
 
+/* Returns what is behind a string, at whose first quote s is. */
+static const char *json_behind_string(const char *s)
+{
+    for (s++; *(s += strcspn(s, "\"\\")) == '\\';)
+        s += s[1] ? 2 : 1;
+    return s + (*s == '"');
+}
+
+/* Returns the comma or bracket behind a value. */
+static const char *json_behind_value(const char *s)
+{
+    int depth = 0;
+
+    while (*(s += strcspn(s, "\"[]{},")) && (depth > 0 || !strchr(",]}", *s))) {
+        if (*s == '"') {
+            s = json_behind_string(s);
+            continue;
+        }
+        depth += *s == '[' || *s == '{' ? 1 : *s == ']' || *s == '}' ? -1 : 0;
+        s++;
+    }
+    return s;
+}
+
+char *codec_json_without(const char *text, const char *name)
+{
+    static const char blanks[] = " \t\r\n";
+    size_t len = strlen(name);
+    struct act_buf out = {0};
+    const char *s = text + strspn(text, blanks);
+    bool more = *s == '{';
+
+    act_buf_adds(&out, "{");
+    while (more) {
+        const char *key = s + 1 + strspn(s + 1, blanks), *end = json_behind_value(key);
+        if (*key != '"' || strncmp(key + 1, name, len) != 0 || key[len + 1] != '"') {
+            act_buf_adds(&out, out.len > 1 ? "," : "");
+            act_buf_add(&out, key, (size_t)(end - key));
+        }
+        more = *end == ',';
+        s = end;
+    }
+    bool is_whole = *s == '}' && s[1 + strspn(s + 1, blanks)] == '\0';
+    act_buf_adds(&out, "}");
+    char *cut = act_buf_steal(&out);
+    if (is_whole)
+        return cut;
+    free(cut);
+    return act_strdup(text);
+}
+
 char *codec_json_strdup(const json_t *object, const char *key)
 {
     return act_strdup(codec_json_str(object, key, NULL));

@@ -35,6 +35,10 @@ int codec_json_write(const char *path, const json_t *value, unsigned mode, struc
 /* Returns value as one line without an end. New string. */
 char *codec_json_line(const json_t *value);
 
+/* Returns the text of an object without one of its members, much quicker than to parse it; a text that is no object
+ * stays as it is. New string. */
+char *codec_json_without(const char *text, const char *name);
+
 /* Returns a copy of the string at key, or NULL if it is missing or of another type. */
 char *codec_json_strdup(const json_t *object, const char *key);
 /* Return the member at key, or the fallback if it is missing or of another type. A string stays owned by object. */

@@ -126,7 +126,7 @@ static void add_names(struct act_buf *out, const struct draw_chart *chart, const
         draw_text_add_cell(out, &key, how, 0);
         act_buf_addf(out, " %s: %s to %s, finally %s", chart->curves[i].label, low, high, last);
         if (s->odd > 0)
-            act_buf_addf(out, "; %llu not finite, the first at %.10g", (unsigned long long)s->odd, s->odd_x);
+            act_buf_addf(out, "; %llu not finite, the first at %.10g", (unsigned long long)s->odd, s->odd_x[0]);
         act_buf_addc(out, '\n');
     }
 }

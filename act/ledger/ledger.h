@@ -138,9 +138,8 @@ struct ledger_query {
 /* Lists runs, newest first. */
 int ledger_list(struct ledger *ledger, const struct ledger_query *query, struct ledger_runs *out,
                 struct act_error *err) ACT_NODISCARD;
-/* Fills in the specs that ledger_list() left out of these n runs, without one member ("config", NULL: none), which is
- * most of the text. That of a run that has gone meanwhile stays NULL. */
-int ledger_fill_specs(struct ledger *ledger, struct ledger_run *const *runs, size_t n, const char *without,
+/* Fills in the specs that ledger_list() left out of these n runs. That of a run that has gone meanwhile stays NULL. */
+int ledger_fill_specs(struct ledger *ledger, struct ledger_run *const *runs, size_t n,
                       struct act_error *err) ACT_NODISCARD;
 /* Counts the runs of cluster, or all if it is NULL. */
 int ledger_count(struct ledger *ledger, const char *cluster, size_t *out, struct act_error *err) ACT_NODISCARD;

@@ -22,9 +22,7 @@ static const char sql_move[] = "UPDATE runs SET cluster = ?2, project = ?3, plac
 const char ledger_sql_list[] =
     LEDGER_SELECT_RUNS "CASE WHEN ?2 AND " HAS_ENDED
                        " THEN NULL ELSE spec END FROM runs WHERE (?1 IS NULL OR cluster = ?1)" NEWEST_FIRST " LIMIT ?3";
-/* ?2 is the path of a member to leave out. A text that is no JSON is damaged, and is for the reader to say. */
-static const char sql_spec[] = "SELECT CASE WHEN ?2 IS NOT NULL AND json_valid(spec) THEN json_remove(spec, ?2)"
-                               " ELSE spec END FROM runs WHERE id = ?1";
+static const char sql_spec[] = "SELECT spec FROM runs WHERE id = ?1";
 /* Two statements, because an index alone answers the first. */
 static const char sql_count[] = "SELECT count(*) FROM runs";
 static const char sql_count_cluster[] = "SELECT count(*) FROM runs WHERE cluster = ?1";
@@ -223,10 +221,8 @@ static int fill_spec(struct ledger *ledger, sqlite3_stmt *statement, struct ledg
     return step == SQLITE_ROW || step == SQLITE_DONE ? 0 : ledger_fail(ledger, "read", err);
 }
 
-int ledger_fill_specs(struct ledger *ledger, struct ledger_run *const *runs, size_t n, const char *without,
-                      struct act_error *err)
+int ledger_fill_specs(struct ledger *ledger, struct ledger_run *const *runs, size_t n, struct act_error *err)
 {
-    ACT_AUTOFREE char *path = without ? act_sprintf("$.%s", without) : NULL;
     sqlite3_stmt *statement = NULL;
     int rc = n == 0 ? 0 : ledger_run_sql(ledger, "BEGIN", "read", err);
 
@@ -234,8 +230,6 @@ int ledger_fill_specs(struct ledger *ledger, struct ledger_run *const *runs, siz
         return rc;
     if (sqlite3_prepare_v2(ledger->db, sql_spec, -1, &statement, NULL) != SQLITE_OK)
         rc = ledger_fail(ledger, "read", err);
-    if (rc == 0)
-        ledger_bind_text(statement, 2, path);
     for (size_t i = 0; i < n && rc == 0; i++)
         if (!runs[i]->spec)
             rc = fill_spec(ledger, statement, runs[i], err);

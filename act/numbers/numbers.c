@@ -93,6 +93,7 @@ static void judge_name(const char *name, struct numbers_meaning *out)
             judge_part(out, part, len);
         part += len ? len : 1;
     }
+    out->is_time = strcasecmp(name, "ts") == 0 || strcasestr(name, "timestamp");
     out->is_position = out->is_position && !out->is_amount;
     out->is_denied = out->is_denied && !out->is_measure;
 }
@@ -120,11 +121,16 @@ struct numbers {
     size_t len;
     struct numbers_key *keys;
     size_t n_keys;
-    double step, epoch;  /* where the program is; NAN: not known */
-    double lap, lap_end; /* what is added to steps, which begin anew in each epoch; the last one as it was written */
-    double lap_epoch;    /* of that */
-    unsigned step_age;   /* in lines */
-    bool is_prepared;    /* what comes was printed by the preparation, up to the agent's next line */
+    double step, epoch;   /* where the program is; NAN: not known */
+    double lap, lap_end;  /* what is added to steps, which begin anew in each epoch; the last one as it was written */
+    double lap_epoch;     /* of that */
+    unsigned step_age;    /* in lines */
+    double unix_s;        /* when the program was there; NAN: not known */
+    unsigned time_age;    /* in lines */
+    bool is_unzoned;      /* one of the times had no zone */
+    struct series epochs; /* steps against epochs: where one was first seen */
+    struct series_range range;
+    bool is_prepared; /* what comes was printed by the preparation, up to the agent's next line */
     struct numbers_words words;
 };
 
@@ -132,8 +138,13 @@ struct numbers *numbers_new(void)
 {
     struct numbers *n = act_calloc(1, sizeof(*n));
 
-    n->step = n->epoch = n->lap_end = n->lap_epoch = NAN;
+    n->step = n->epoch = n->lap_end = n->lap_epoch = n->unix_s = NAN;
     return n;
+}
+
+void numbers_set_range(struct numbers *n, struct series_range range)
+{
+    n->range = range;
 }
 
 void numbers_free(struct numbers *n)
@@ -144,6 +155,7 @@ void numbers_free(struct numbers *n)
         series_release(&n->keys[i].series);
         series_release(&n->keys[i].times);
     }
+    series_release(&n->epochs);
     free(n->keys);
     free(n);
 }
@@ -178,6 +190,7 @@ static struct numbers_key *numbers_find_or_add(struct numbers *n, const struct n
     ACT_PUSH(n->keys, n->n_keys, (struct numbers_key){.by = by, .is_measure = pair->meaning.is_measure});
     found = &n->keys[n->n_keys - 1];
     memcpy(found->name, pair->name, sizeof(found->name));
+    found->series.range = found->times.range = n->range;
     return found;
 }
 
@@ -198,8 +211,11 @@ static void numbers_take_value(struct numbers *n, const struct numbers_pair *pai
 {
     struct numbers_key *key = numbers_find_or_add(n, pair, by);
 
-    if (key)
-        series_add(&key->series, x_of(n, key), pair->value);
+    if (!key)
+        return;
+    if (isfinite(n->unix_s) && n->time_age <= NEAR_LINES)
+        series_add(&key->times, x_of(n, key), n->unix_s);
+    series_add(&key->series, x_of(n, key), pair->value);
 }
 
 void numbers_add(struct numbers *n, const char *name, double step, double value, double unix_s)
@@ -215,6 +231,8 @@ void numbers_add(struct numbers *n, const char *name, double step, double value,
     if (!key)
         return;
     key->is_added = key->is_added || n->n_keys > before;
+    if (pair.meaning.is_position && pair.meaning.by == NUMBERS_BY_EPOCH)
+        series_add(&n->epochs, step, value);
     if (!key->is_added)
         return;
     series_add(&key->series, step, value);
@@ -253,6 +271,8 @@ static void numbers_take_place(struct numbers *n, const struct numbers_place *p)
         n->epoch = has_part ? p->epoch + p->part : p->epoch;
     if (isfinite(p->step))
         numbers_take_step(n, p->step);
+    if (isfinite(n->step) && isfinite(n->epoch) && (n->epochs.count == 0 || n->epochs.last.y != n->epoch))
+        series_add(&n->epochs, n->step, n->epoch);
 }
 
 static struct numbers_place numbers_find_place(const struct numbers_line *line)
@@ -271,6 +291,21 @@ static struct numbers_place numbers_find_place(const struct numbers_line *line)
     else if (!isfinite(p.step) && line->bare_total > 0 && line->bare_is_step)
         p.step = line->bare;
     return p;
+}
+
+/* Takes the time of a line, from its text or from a number in it, which may be in milliseconds. */
+static void numbers_take_time(struct numbers *n, const char *text, const struct numbers_line *line)
+{
+    enum { EARLY = 1000000000, LATE = 4000000 }; /* seconds, thousands of seconds: 2001 to 2096 */
+    bool is_zoned = true, is_known = numbers_read_time(text, &n->unix_s, &is_zoned);
+
+    n->is_unzoned = n->is_unzoned || !is_zoned;
+    for (size_t i = 0; i < line->n && !is_known; i++) {
+        double value = line->v[i].value > LATE * 1e3 ? line->v[i].value / 1000 : line->v[i].value;
+        is_known = line->v[i].meaning.is_time && value > EARLY && value < LATE * 1e3;
+        n->unix_s = is_known ? value : n->unix_s;
+    }
+    n->time_age = is_known ? 0 : n->time_age + 1;
 }
 
 static void numbers_take_line(struct numbers *n, const struct numbers_line *line)
@@ -356,6 +391,7 @@ static void numbers_end_line(struct numbers *n)
         numbers_line_begin(&line);
         if (may_have_number(text) && !numbers_read_json(text, n->len, &n->words, &line))
             numbers_read_words(text, &n->words, &line);
+        numbers_take_time(n, text, &line);
         if (line.n > 0 || line.bare_total > 0)
             numbers_take_line(n, &line);
     }
@@ -397,4 +433,61 @@ void numbers_end(struct numbers *n)
 {
     numbers_end_line(n);
     n->is_prepared = false;
+}
+
+/* ---- the end */
+
+static void numbers_find_times(const struct numbers *n, struct series_range *out)
+{
+    *out = (struct series_range){INFINITY, -INFINITY};
+    for (size_t i = 0; i < n->n_keys; i++) {
+        const struct series *times = &n->keys[i].times;
+        if (times->count == 0 || n->keys[i].is_added)
+            continue;
+        out->from = fmin(out->from, times->low);
+        out->to = fmax(out->to, times->high);
+    }
+}
+
+/* Returns what has to be added to times without a zone. */
+static double numbers_zone(struct series_range times, double from, double until)
+{
+    static const double steps[] = {3600, 900}, slack_s = 60;
+
+    if (times.from > times.to || (times.from >= from - slack_s && times.to <= until + slack_s))
+        return 0;
+    for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+        double shift = ceil((from - slack_s - times.from) / steps[i]) * steps[i];
+        if (times.to + shift <= until + slack_s)
+            return shift;
+    }
+    return 0;
+}
+
+void numbers_sort(struct numbers *n, double from, double until)
+{
+    struct series_range times;
+
+    numbers_find_times(n, &times);
+    double zone = n->is_unzoned ? numbers_zone(times, from, until) : 0;
+    series_end(&n->epochs);
+    for (size_t i = 0; i < n->n_keys; i++) {
+        struct numbers_key *key = &n->keys[i];
+        series_end(&key->series);
+        series_end(&key->times);
+        for (size_t k = 0; k < key->times.n && !key->is_added; k++)
+            key->times.v[k].y += zone;
+    }
+}
+
+double numbers_epoch_at(const struct numbers *n, double step)
+{
+    const struct series_point *v = n->epochs.v;
+    size_t count = n->epochs.n, i = 1;
+
+    if (count < 2)
+        return NAN;
+    while (i + 1 < count && v[i].x < step) /* behind the last one it goes on at the same pace */
+        i++;
+    return v[i - 1].y + (step - v[i - 1].x) * (v[i].y - v[i - 1].y) / (v[i].x - v[i - 1].x);
 }

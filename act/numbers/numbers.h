@@ -10,7 +10,10 @@
  * values the key had before. A step that goes back in a new epoch goes on counting; one that goes back otherwise is a
  * program that resumed, whose later values replace the earlier ones.
  *
- * Lines of the agent ("act: ...") have no numbers, nor has what it copies into a log of a preparation that failed.
+ * The time of a value is what its line, or one of the three before it, has in front ("2026-11-29 12:34:56,789 INFO",
+ * "11/29/2026 12:34:56 -", with or without a zone), or a number of it named "timestamp".
+ *
+ * Lines of the agent ("act: ...") have no numbers, nor has what a preparation has printed.
  *
  * Log text is hostile: lines are read up to NUMBERS_LINE bytes, there are at most NUMBERS_KEYS keys, each of at most
  * NUMBERS_NAME bytes of [A-Za-z0-9_./@-], and of a key at most SERIES_MAX points.
@@ -35,22 +38,31 @@ struct numbers_key {
     bool is_measure; /* its name is one of the table */
     bool is_added;   /* by numbers_add(): it is not of a log */
     struct series series;
-    struct series times; /* x against Unix seconds, if these are known; sorted as the series is */
+    struct series times; /* x against Unix seconds, if these are known */
 };
 
 /* Takes a log in pieces of any size. */
 struct numbers;
 struct numbers *numbers_new(void);
+/* Has only points in a range kept, of keys that are found from now on. */
+void numbers_set_range(struct numbers *n, struct series_range range);
 void numbers_feed(struct numbers *n, const char *text, size_t len);
 /* Ends a log: a last line without a newline counts. Another log may follow, as the next attempt's. */
 void numbers_end(struct numbers *n);
 void numbers_free(struct numbers *n);
+/* Sorts all curves. from, until: when the run was, in Unix seconds; times that had no zone are moved by whole hours, or
+ * else quarters of hours, until they are not before it, if that puts none of them behind it. */
+void numbers_sort(struct numbers *n, double from, double until);
 /* Adds a value that comes from elsewhere, at a step and a time. Of a name that a log has, the log's values count. The
  * name is one that keys may have. */
 void numbers_add(struct numbers *n, const char *name, double step, double value, double unix_s);
 
-/* The keys in the order they were found; their series are not sorted (series_end()). Names that differ in case are one
- * key. Valid until the next piece. */
+/* Returns the epoch at a step, which may be a part of one: between the steps at which an epoch was first seen, it is
+ * what lies between; NAN: not known. After numbers_sort(). */
+double numbers_epoch_at(const struct numbers *n, double step);
+
+/* The keys in the order they were found; their series are sorted once numbers_sort() was called. Names that differ in
+ * case are one key. Valid until the next piece. */
 size_t numbers_count(const struct numbers *n);
 struct numbers_key *numbers_key(struct numbers *n, size_t i);
 /* Returns the key of this name, in any case of letters; NULL: there is none. */

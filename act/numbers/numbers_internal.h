@@ -13,7 +13,7 @@ bool numbers_is_among(const char *const *list, size_t n, const char *word, size_
 
 /* The meaning of a word. */
 struct numbers_meaning {
-    bool is_measure, is_denied, is_amount;
+    bool is_measure, is_denied, is_amount, is_time;
     bool is_position; /* where the program is, counted by */
     enum numbers_by by;
     bool is_qualifier, is_filler, is_odd; /* words.c */
@@ -62,6 +62,9 @@ size_t numbers_clean(char *text, size_t len);
 /* Reads a line of text. */
 void numbers_read_words(const char *text, struct numbers_words *words, struct numbers_line *out);
 bool numbers_in_name(char c);
+/* Reads the time near the beginning of a line. *out_zoned: it says where it was so late; else it is read as UTC. false:
+ * there is none. */
+bool numbers_read_time(const char *text, double *out_unix_s, bool *out_zoned);
 
 /* Reads digits, perhaps with a point and an exponent, as strtod() does, but most of them quicker. Returns what is
  * behind them; NULL: there is no number. */

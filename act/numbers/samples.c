@@ -78,6 +78,12 @@ struct samples *samples_new(void)
     return act_calloc(1, sizeof(struct samples));
 }
 
+void samples_set_range(struct samples *s, struct series_range range)
+{
+    for (size_t i = 0; i < SAMPLES_CURVES; i++)
+        s->curves[i].range = range;
+}
+
 void samples_free(struct samples *s)
 {
     for (size_t i = 0; s && i < SAMPLES_CURVES; i++)

@@ -32,6 +32,8 @@ enum samples_what {
 
 struct samples; /* of one node */
 struct samples *samples_new(void);
+/* Has only what was measured in a range of Unix seconds kept. */
+void samples_set_range(struct samples *s, struct series_range range);
 /* Pieces of any size, in the order of the attempts. */
 void samples_feed(struct samples *s, const char *text, size_t len);
 void samples_end(struct samples *s); /* of a file; another one may follow */

@@ -14,16 +14,25 @@ static void note_value(struct series *s, double x, double y)
     s->count++;
 }
 
+static bool is_in_range(const struct series *s, double x)
+{
+    return s->range.from >= s->range.to || (x >= s->range.from && x <= s->range.to);
+}
+
 void series_add(struct series *s, double x, double y)
 {
     if (!isfinite(x))
         return;
     s->ended_y = y;
     if (!isfinite(y)) {
-        s->odd_x = s->odd++ == 0 ? x : s->odd_x;
+        s->odd++;
+        if (is_in_range(s, x) && s->n_odd < SERIES_ODD)
+            s->odd_x[s->n_odd++] = x;
         return;
     }
     note_value(s, x, y);
+    if (!is_in_range(s, x))
+        return;
     if (s->n == SERIES_MAX) {
         series_end(s);
         series_reduce(s, SERIES_MAX / 2);
@@ -60,10 +69,18 @@ static void sort(struct series_point *v, struct series_point *room, size_t n)
         v[i] = room[i];
 }
 
+static int by_place(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return x < y ? -1 : x > y;
+}
+
 void series_end(struct series *s)
 {
     size_t n = 0;
 
+    qsort(s->odd_x, s->n_odd, sizeof(s->odd_x[0]), by_place);
     if (is_sorted(s))
         return;
     ACT_AUTOFREE struct series_point *room = act_calloc(s->n, sizeof(*room));

@@ -423,7 +423,7 @@ char *run_package_name(const char *name, size_t len);
 #define RUN_DIR_METRICS   "metrics"
 #define RUN_LOG_AGENT     "act: "                   /* prefix of the agent's own lines in a rank's log */
 #define RUN_LOG_METRICS   RUN_LOG_AGENT "metrics: " /* see node/metrics.h */
-/* What a preparation that failed has printed follows in the log of the rank, up to the agent's next line. */
+/* What a preparation has printed follows in the log of the rank, up to the agent's next line. */
 #define RUN_LOG_PREPARATION RUN_LOG_AGENT "the preparation has printed:"
 #define RUN_DIR_FOLDERS     "folders"  /* <name>/: what will be sent from a mapped folder of mode upload */
 #define RUN_DIR_ATTEMPTS    "attempts" /* <n>/: status.json and the logs of attempt n, once a later one has begun */

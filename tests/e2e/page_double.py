@@ -63,6 +63,7 @@ class Data:
         self.log = {}
         self.asked = []
         self.broken = False
+        self.has_times = True
 
     def runs(self, query):
         ids, words = query.get("id", []), query.get("q", [""])[0].split()
@@ -114,7 +115,7 @@ class Data:
 
     def series(self, query):
         if "use" in query:
-            return {"now": NOW, "said": [], "next_s": 10, "series": [], "use": self.use(query["id"][0])}
+            return {"now": NOW, "said": [], "next_s": 10, "series": [], "use": self.use(query)}
         series = []
         for n, wanted in enumerate(query["id"]):
             run = self.find(wanted)
@@ -123,28 +124,39 @@ class Data:
                 if base is None:
                     continue
                 x = list(range(0, self.points * 10, 10))
+                if "from" in query:
+                    x = [k for k in range(self.points * 10) if self.inside(k, query)]
                 y = [base + 2 * math.exp(-k / 900) + 0.05 * math.sin(k * (n + 1)) for k in x]
-                if key == "loss" and len(y) > 100:
+                if key == "loss" and len(y) > 100 and "from" not in query:
                     y[70] = 4.7
                     y[100] = None
-                series.append({"id": wanted, "key": key, "x": x, "y": y, "t": [NOW - 4000 + k for k in x],
+                series.append({"id": wanted, "key": key, "x": x, "y": y,
+                               "t": [NOW - 4000 + k for k in x] if self.has_times else None,
+                               "e": [k / 100 for k in x] if self.has_times else None, "points": 10 * self.points,
                                "x_name": "step"})
         return {"now": NOW, "said": [], "next_s": 10, "series": series}
 
-    def use(self, wanted):
-        use, x = [], [NOW - 4000 + 10 * k for k in range(200) if not 90 < k < 120]
+    def inside(self, x, query):
+        self.asked.append((query["from"][0], query["to"][0]))
+        return float(query["from"][0]) <= x <= float(query["to"][0])
+
+    def use(self, query):
+        use, x, wanted = [], [NOW - 4000 + 10 * k for k in range(200) if not 90 < k < 120], query["id"][0]
+        if "from" in query:
+            x = [NOW - 4000 + k for k in range(2000) if self.inside(NOW - 4000 + k, query)]
         for node in ("n0", "n1"):
-            def add(what, unit, f, gpu=None, node=node):
-                use.append({"id": wanted, "node": node, "gpu": gpu, "what": what, "unit": unit, "x": x,
-                            "y": [f(k) for k in range(len(x))]})
+            def add(what, chart, label, f, gpu=None, node=node):
+                unit = "bytes_per_s" if chart in ("Disk", "Network") else "share"
+                use.append({"id": wanted, "node": node, "gpu": gpu, "what": what, "chart": chart, "label": label,
+                            "unit": unit, "points": 2000, "x": x, "y": [f(k) for k in range(len(x))]})
             for gpu in range(4):
-                add("gpu_busy", "share", lambda k, g=gpu: 0.6 + 0.3 * math.sin(k / 9 + g), gpu)
-                add("gpu_memory", "share", lambda k, g=gpu: 0.2 + 0.1 * g, gpu)
-            add("cpu_busy", "share", lambda k: 0.3 + 0.1 * math.sin(k))
-            add("memory", "share", lambda k: 0.5)
-            add("net_received", "bytes_per_s", lambda k: 0)
-            add("net_sent", "bytes_per_s", lambda k: 0)
-            add("disk_read", "bytes_per_s", lambda k: 1e8 * (1 + math.sin(k / 20)))
+                add("gpu_busy", "GPUs, busy", f"GPU {gpu}", lambda k, g=gpu: 0.6 + 0.3 * math.sin(k / 9 + g), gpu)
+                add("gpu_memory", "GPUs, memory", f"GPU {gpu}", lambda k, g=gpu: 0.2 + 0.1 * g, gpu)
+            add("cpu_busy", "CPU, memory, disks", "CPU busy", lambda k: 0.3 + 0.1 * math.sin(k))
+            add("memory", "CPU, memory, disks", "memory used", lambda k: 0.5)
+            add("net_received", "Network", "received", lambda k: 0)
+            add("net_sent", "Network", "sent", lambda k: 0)
+            add("disk_read", "Disk", "read", lambda k: 1e8 * (1 + math.sin(k / 20)))
         return use
 
     def logs(self, query):

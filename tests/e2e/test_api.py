@@ -1,9 +1,11 @@
 """The data behind the pages of `a ui`: the rows of `--json`, for programs. Who may ask, and the pages: test_ui.py."""
+import calendar
 import contextlib
 import json
 import math
 import shutil
 import sqlite3
+import time
 import urllib.parse
 
 import pytest
@@ -225,6 +227,42 @@ for folder, value in FOLDERS:
         scalar(1.7e9 + i, i, tag, value / (i + 1)) for i in range(50) for tag in (b"loss", b"val acc")) + b"half")
 print("step 1 loss 7")
 '''
+
+
+def test_a_part_of_a_curve(act, ui):
+    """It has all the points of that part, and the epochs and times that the log says."""
+    act.write("main.py", """
+import time
+print("Epoch 1/2")
+for step in range(40000):
+    if step == 20000:
+        print("Epoch 2/2")
+    print(time.strftime("%Y-%m-%d %H:%M:%S"), "INFO step", step, "loss", "nan" if step == 105 else 1 / (step + 1))
+""")
+    run = act.finish("python3", "main.py", before=("-n", "1"))
+    (whole,) = read(ui, f"api/series?id={run}&key=loss")["series"]
+    assert (len(whole["x"]), whole["points"]) == (601, 39999) and whole["e"][-1] == pytest.approx(3, abs=0.01)
+    status = read(ui, f"api/run?id={run}")["run"]
+    assert whole["t"] and whole["t"] == sorted(whole["t"])
+    assert -60 <= whole["t"][0] - calendar.timegm(time.strptime(status["started"], "%Y-%m-%dT%H:%M:%SZ")) < 600
+    (part,) = read(ui, f"api/series?id={run}&key=loss&from=100&to=149.5")["series"]
+    assert part["x"] == list(range(100, 150)) and part["y"][5] is None and part["points"] == 39999
+    assert len(part["t"]) == len(part["e"]) == 50
+    assert read(ui, "api/runs")["runs"][0]["last"]["loss"] == pytest.approx(1 / 40000), "a part is not the whole"
+    plant(act, run, {"metrics/n1.jsonl": report_data.metrics(1, 300, gpus=1)})
+    use = read(ui, f"api/series?id={run}&use=1&from=1790000100&to=1790000200")["use"]
+    assert use and all(1790000100 <= x <= 1790000200 for curve in use for x in curve["x"]), use
+    for asked in ("from=1", "to=1", "from=2&to=1", "from=x&to=3", "from=nan&to=inf"):
+        assert read(ui, f"api/series?id={run}&{asked}", 400)["error"], asked
+
+
+def test_differences_of_many_runs(act, ui):
+    runs = [act.run("submit", "echo", str(i)).out.strip() for i in range(18)]
+    act.run("wait", *runs)
+    diffs = read(ui, "api/diff?" + query(id=runs))["diffs"]
+    assert [diff["to"] for diff in diffs] == runs[1:]
+    page = ui.page("compare?" + query(id=runs))
+    assert "the first 16 runs are shown" in page.text and runs[15] in page.text
 
 
 def test_event_files_are_curves(act, ui):

@@ -592,6 +592,8 @@ def test_a_file_server_that_nodes_of_slurm_have_mounted(lab):
     use_file_server(lab.act, "lab")
 
 
+PREPARED = ("act: the preparation has printed:", "act: jobPreparation has ended")
+
 RECIPE = dict(
     jobPreparation={"commandLine": "echo prepared by $0 >$AZ_BATCHAI_JOB_TEMP/made"},
     customMpiSettings={"commandLine": "cat $AZ_BATCHAI_JOB_TEMP/made $AZ_BATCHAI_INPUT_SET/a; "
@@ -609,7 +611,8 @@ def carry_out(act, cluster, nodes):
     act.run("-c", cluster, "upload", "data")
     run, said = finish(act, job_file(act, nodeCount=nodes, **RECIPE), before=("-c", cluster))
     for rank in range(nodes):
-        assert act.run("logs", "--rank", rank, run).out == "prepared by /bin/bash\nfrom the folder"
+        assert act.run("logs", "--rank", rank, run).out == "\n".join(
+            (*PREPARED, "prepared by /bin/bash", "from the folder"))
     assert said.count("the mapped folder stands for the volume") == 2
     act.run("-c", cluster, "download", "output")
     for rank in range(nodes):
@@ -633,13 +636,20 @@ def test_preparation_runs_once(act):
     run, _ = finish(act, job_file(
         act, jobPreparation={"commandLine": "sleep 0.3; echo prepared >>made"},
         customMpiSettings={"commandLine": "cat made", "processCount": 4}))
-    assert [act.lines(run, rank) for rank in range(4)] == [["prepared"]] * 4
+    assert [act.lines(run, rank) for rank in range(4)] == [[*PREPARED, "prepared"], *[["prepared"]] * 3]
+
+
+def test_numbers_of_a_preparation_are_none_of_the_run(act):
+    run, _ = finish(act, job_file(act, jobPreparation={"commandLine": "echo step 7 loss 9"},
+                                  **custom("echo step 1 loss 2; echo step 2 loss 1")))
+    (curve,) = json.loads(act.run("plot", "--json", "loss", run).out)["runs"]
+    assert curve["points"] == [[1, 2], [2, 1]], curve
 
 
 def test_preparation_that_fails(act):
     line = "echo 'No module named wheels' >&2; exit 7"
     run, _ = finish(act, job_file(act, jobPreparation={"commandLine": line}, **custom("echo no")), status=7)
-    assert act.lines(run) == ["No module named wheels", "act: jobPreparation ended with status 7"]
+    assert act.lines(run) == [PREPARED[0], "No module named wheels", "act: jobPreparation ended with status 7"]
     why = act.run("why", run).out
     assert "class     jobPreparation failed\n" in why and "\n  No module named wheels\n" in why, why
 

@@ -66,11 +66,10 @@ class Reader:
         return self.texts(".run-name")
 
     def said(self):
-        """What the console has, but for the icon that no page has."""
+        """What the console has."""
         self.browser.evaluate("0")
-        said = [e["params"] for e in self.browser.events
+        return [e["params"] for e in self.browser.events
                 if e.get("method") in ("Log.entryAdded", "Runtime.consoleAPICalled", "Runtime.exceptionThrown")]
-        return [s for s in said if "favicon" not in json.dumps(s)]
 
     def pictures(self, n):
         """Waits for so many pictures; each is drawn when it is near the window."""
@@ -307,6 +306,51 @@ def test_zoom(reader):
     reader.until(f"JSON.stringify({scale(0)}) == '{json.dumps(whole).replace(' ', '')}'", "everything again")
 
 
+def test_finer_points_of_a_zoom(reader):
+    """What is zoomed to gets all its points; what is around it stays as it was."""
+    reader.open(f"run?id={reader.data.rows[1]['id']}")
+    reader.pictures(2)
+    plot = "document.querySelector('.plot-box').chart.plot"
+    reader.browser.drag(chart(1), 0.25, 0.5)
+    inside = f"{plot}.data[0].filter(x => x >= {plot}.scales.x.min && x <= {plot}.scales.x.max)"
+    reader.until(f"{inside}.length > 300", "it has more points")
+    steps = reader.browser.evaluate(inside)
+    assert steps == list(range(steps[0], steps[-1] + 1)), "every step"
+    whole = reader.browser.evaluate(f"Array.from({plot}.data[0])")
+    assert whole == sorted(set(whole)) and (whole[0], whole[-1]) == (0, 2990)
+    reader.browser.press("Escape")
+    reader.until(f"{plot}.scales.x.max == 2990", "everything again")
+
+
+def test_finer_points_of_nodes(reader):
+    """All pictures together ask once."""
+    reader.open(f"run?id={reader.data.rows[2]['id']}")
+    reader.until_text("GPUs, busy")
+    reader.pictures(13)
+    over = "h3 + .grid-of .u-over"
+    reader.browser.drag(over, 0.25, 0.5)
+    plot = f"document.querySelector('{over}').closest('.plot-box').chart.plot"
+    reader.until(f"{plot}.data[0].length > 400", "it has more points")
+    assert len({a for a in reader.data.asked if isinstance(a, tuple)}) == 1
+
+
+def test_a_log_without_times(reader):
+    """The picture says what it lacks, instead of showing steps as times."""
+    reader.data.has_times = False
+    for axis, name in (("time", "times"), ("relative", "times"), ("epoch", "epochs")):
+        reader.open(f"run?id={reader.data.rows[1]['id']}#x={axis}")
+        reader.until_text(f"The log has no {name}: choose another axis.", ".live-chart .note")
+
+
+def test_by_epoch(reader):
+    reader.open(f"run?id={reader.data.rows[1]['id']}#x=epoch")
+    reader.pictures(2)
+    assert reader.browser.evaluate(scale(0)) == [0, 29.9]
+    reader.browser.drag(chart(1), 0.25, 0.5)
+    reader.until("document.querySelector('.plot-box').chart.plot.data[0].length > 900", "it has more points")
+    assert all(x == int(x) for pair in reader.data.asked if isinstance(pair, tuple) for x in map(float, pair)), "steps"
+
+
 def test_axes_and_smoothing(reader):
     reader.open(f"run?id={reader.data.rows[1]['id']}")
     reader.pictures(2)
@@ -366,8 +410,8 @@ def test_colours_of_what_nodes_use(reader):
     reader.pictures(13)
     charts = "[...document.querySelectorAll('.plot-box')].map(b => b.chart).filter(c => c.what.hasLegend)"
     assert reader.browser.evaluate(f"{charts}.find(c => c.what.title == 'Disk').legend.innerText") == "read"
-    use = [{"id": "r", "node": "n", "gpu": None, "what": "disk_written", "unit": "bytes_per_s", "x": [0, 9],
-            "y": [1, 2]}]
+    use = [{"id": "r", "node": "n", "gpu": None, "what": "disk_written", "chart": "Disk", "label": "written",
+            "unit": "bytes_per_s", "x": [0, 9], "y": [1, 2]}]
     assert reader.browser.evaluate(f"useCharts({json.dumps(use)})[0].lines[0].colour") == 1
     ticks = reader.browser.evaluate(f"{charts}[0].plot.axes[0]._values")
     assert all(re.fullmatch(r"\d\d:\d\d(:\d\d)?(\n\d{4}-\d\d-\d\d)?", tick) for tick in ticks), ticks
@@ -424,6 +468,19 @@ def test_what_differs(reader):
     assert cells == ["train.py --lr 0.0", "train.py --lr 0.1", "train.py --lr 0.2", "4", "-", "-"]
 
 
+def test_what_differs_among_many(reader):
+    """The values, each with the runs that have it, instead of a column for each of 64 runs."""
+    reader.data.rows = page_double.sweep()
+    reader.open("compare?" + "&".join(f"id={r['id']}" for r in reader.data.rows))
+    reader.until_text("Values, and which runs have them")
+    command = reader.text("[aria-label=differences] tbody tr:nth-child(1)")
+    assert "train.py --lr 0.0" in command and "grid-0" in command and "58 more values" in command
+    threads = reader.text("[aria-label=differences] tbody tr:nth-child(2)")
+    assert threads.index("63 runs") < threads.index("grid-0"), "what most of them have comes first"
+    reader.scroll_through()
+    assert reader.browser.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
 def test_a_sweep(reader):
     reader.data.rows = page_double.sweep()
     reader.open("compare?tag=sweep%3Da73d6d0a")
@@ -477,6 +534,9 @@ def test_many_points(reader):
 
 
 def test_clusters(reader):
+    reader.open("clusters", **WAYS["phone"])
+    assert reader.browser.evaluate("[...document.querySelectorAll('.card td')].every(c => c.clientHeight < 80)"), \
+        "no word is broken to save width"
     reader.open("clusters")
     cards = reader.texts(".card")
     assert cards[0].startswith("lab") and "8 of 32 free" in cards[0] and "2 running, 1 queued" in cards[0], "mine first"
@@ -601,5 +661,8 @@ def test_scripts_are_as_they_should_be():
     folder = HERE.parents[1] / "act/cli/page/assets"
     subprocess.run(["sha256sum", "--check", "--strict", "SHA256SUMS"], cwd=folder / "uplot", check=True,
                    capture_output=True)
+    names = []
     for script in sorted(folder.glob("*.js")):
         subprocess.run(["node", "--check", script], check=True)
+        names += re.findall(r"^(?:async )?(?:function|class) (\w+)", script.read_text(), re.MULTILINE)
+    assert len(names) == len(set(names)), "they become one script, in which the later one of a name counts"

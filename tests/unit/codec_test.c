@@ -37,6 +37,29 @@ TEST(json_numbers_within_a_range)
     assert_int_equal(codec_json_int_in(value, "none", 1, 4, -7), -7);
 }
 
+TEST(json_without_a_member)
+{
+    static const char *const rows[][2] = {
+        {"{\"a\":1,\"config\":{\"x\":[2,{\"config\":3}]},\"b\":\"}\"}", "{\"a\":1,\"b\":\"}\"}"},
+        {"{\"config\":\"a,\\\"}{\",\"b\":[1,2]}", "{\"b\":[1,2]}"},
+        {" { \"a\" : \"config\" , \"config\" : null } ", "{\"a\" : \"config\" }"},
+        {"{\"config\":1}", "{}"},
+        {"{\"config2\":1}", "{\"config2\":1}"},
+        {"{}", "{}"},
+        {"[\"config\"]", "[\"config\"]"},
+        {"{\"config", "{\"config"},
+        {"{\"config\":{\"a\":1}", "{\"config\":{\"a\":1}"},
+        {"{\"config\":1}]", "{\"config\":1}]"},
+        {"{\"config\":\"\\", "{\"config\":\"\\"},
+        {"", ""},
+    };
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        ACT_AUTOFREE char *cut = codec_json_without(rows[i][0], "config");
+        assert_string_equal(cut, rows[i][1]);
+    }
+}
+
 TEST(json_refuses)
 {
     static const struct {

@@ -241,33 +241,11 @@ TEST(list_table)
     ACT_AUTOFREE char *none = act_strdup("none");
     struct ledger_run gone = {.id = none};
     struct ledger_run *const rest[] = {&runs.v[0], &gone, &runs.v[1]};
-    assert_ok(ledger_fill_specs(ledger, rest, COUNT(rest), NULL, &err), err);
+    assert_ok(ledger_fill_specs(ledger, rest, COUNT(rest), &err), err);
     assert_non_null(runs.v[1].spec);
     assert_null(runs.v[2].spec);
     assert_null(gone.spec);
     ledger_runs_release(&runs);
-    ledger_close(ledger);
-}
-
-/* The text of a row is JSON, or damaged. */
-TEST(specs_without_a_member)
-{
-    static const char *const specs[][2] = {{"{\"a\":1,\"config\":{\"x\":[2]}}", "{\"a\":1}"},
-                                           {"{\"a\":1}", "{\"a\":1}"},
-                                           {"{\"config", "{\"config"},
-                                           {"", ""}};
-    struct ledger *ledger = open_ledger();
-
-    for (size_t i = 0; i < COUNT(specs); i++) {
-        ACT_AUTOFREE char *id = act_sprintf("r%zu", i);
-        ACT_AUTO(ledger_run)
-        row = {.id = act_strdup(id), .state = act_strdup("Failed"), .spec = act_strdup(specs[i][0])};
-        struct ledger_run read = {.id = id};
-        assert_ok(ledger_add(ledger, &row, &err), err);
-        assert_ok(ledger_fill_specs(ledger, (struct ledger_run *const[]){&read}, 1, "config", &err), err);
-        assert_string_equal(read.spec, specs[i][1]);
-        free(read.spec);
-    }
     ledger_close(ledger);
 }
 

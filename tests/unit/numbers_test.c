@@ -78,6 +78,97 @@ static void numbers_test_expect(const char *text, const char *wanted)
 
 /* ---- numbers */
 
+TEST(times_are_read_from_lines)
+{
+    static const struct {
+        const char *line;
+        double unix_s; /* 0: none */
+        bool is_zoned;
+    } rows[] = {
+        {"2026-11-29 12:34:56,789 INFO loss 1", 1795955696.789, false},
+        {"[2026-11-29 12:34:56.5][rank0] loss 1", 1795955696.5, false},
+        {"INFO 2026-11-29T12:34:56Z loss 1", 1795955696, true},
+        {"2026-11-29T12:34:56+02:00 loss 1", 1795948496, true},
+        {"2026-11-29T12:34:56.25-0130 loss 1", 1795961096.25, true},
+        {"2026/11/29 12:34:56 loss 1", 1795955696, false},
+        {"11/29/2026 12:34:56 - INFO - loss 1", 1795955696, false},
+        {"2026-13-29 12:34:56 loss 1", 0, false},
+        {"2026-11-29 loss 1", 0, false},
+        {"12:34:56 loss 1", 0, false},
+        {"20261-11-29 12:34:56", 0, false},
+        {"2026-11-29 12:34", 0, false},
+        {"", 0, false},
+    };
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        double found = 0;
+        bool is_zoned = false;
+        bool is_there = numbers_read_time(rows[i].line, &found, &is_zoned);
+        if (is_there != (rows[i].unix_s > 0) || fabs(found - rows[i].unix_s) > 1e-4 || is_zoned != rows[i].is_zoned)
+            fail_msg("'%s' is %.6f", rows[i].line, found);
+    }
+}
+
+TEST(times_are_those_of_the_values)
+{
+    static const struct {
+        const char *log;
+        double from, until; /* of the run */
+        double times[3];    /* NAN: ends */
+    } rows[] = {
+        {"2026-11-29 12:00:00 step 1 loss 2\n2026-11-29 12:00:05 step 2 loss 1\n",
+         1795953590,
+         1795953700,
+         {1795953600, 1795953605, NAN}},
+        {"2026-11-29 14:00:00 step 1 loss 2\n2026-11-29 14:00:05 step 2 loss 1\n",
+         1795953590,
+         1795953700,
+         {1795953600, 1795953605, NAN}}, /* east of Greenwich */
+        {"2026-11-29 06:30:00 step 1 loss 2\n", 1795953590, 1795953700, {1795953600, NAN, NAN}},
+        {"2026-11-29T14:00:00+02:00 step 1\nloss 2\n", 1795953590, 1795953700, {1795953600, NAN, NAN}},
+        {"{\"step\": 1, \"loss\": 2, \"timestamp\": 1795953601.5}\n{\"step\": 2, \"loss\": 2, \"ts\": 1795953602500}\n",
+         1795953590,
+         1795953700,
+         {1795953601.5, 1795953602.5, NAN}},
+        {"2026-11-29 12:00:00 begun\nx\nx\nx\nx\nstep 1 loss 2\n", 1795953590, 1795953700, {NAN, NAN, NAN}},
+    };
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct numbers *n = numbers_new();
+        numbers_feed(n, rows[i].log, strlen(rows[i].log));
+        numbers_end(n);
+        numbers_sort(n, rows[i].from, rows[i].until);
+        const struct series *times = &numbers_find(n, "loss")->times;
+        for (size_t k = 0; k < 3 && !isnan(rows[i].times[k]); k++)
+            if (k >= times->n || fabs(times->v[k].y - rows[i].times[k]) > 1e-3)
+                fail_msg("'%s': time %zu of %zu is %.3f", rows[i].log, k, times->n, k < times->n ? times->v[k].y : 0);
+        if (isnan(rows[i].times[0]))
+            assert_int_equal(times->n, 0);
+        numbers_free(n);
+    }
+}
+
+TEST(epochs_of_steps)
+{
+    static const char log[] = "Epoch 1/4\nstep 10 loss 3\nstep 20 loss 2\nEpoch 2/4\nstep 30 loss 1\n";
+    static const char parts[] = "{'loss': 2.1, 'epoch': 0.5, 'step': 50}\n{'loss': 2.0, 'epoch': 1.0, 'step': 100}\n";
+    struct numbers *n = numbers_new();
+
+    numbers_feed(n, log, strlen(log));
+    numbers_end(n);
+    numbers_sort(n, 0, 0);
+    assert_true(numbers_epoch_at(n, 10) == 1 && numbers_epoch_at(n, 15) == 1.5 && numbers_epoch_at(n, 20) == 2);
+    assert_true(numbers_epoch_at(n, 30) == 3);
+    numbers_free(n);
+    n = numbers_new();
+    assert_true(isnan(numbers_epoch_at(n, 1)));
+    numbers_feed(n, parts, strlen(parts));
+    numbers_end(n);
+    numbers_sort(n, 0, 0);
+    assert_true(numbers_epoch_at(n, 75) == 0.75);
+    numbers_free(n);
+}
+
 TEST(decimals_are_those_of_strtod)
 {
     static const char *const rows[] = {"0",
@@ -291,7 +382,7 @@ TEST(series_of_odd_numbers)
     series_add(&s, INFINITY, 1);
     series_add(&s, 3, NAN);
     series_add(&s, 4, -INFINITY);
-    assert_true(s.n == 0 && s.odd == 2 && s.odd_x == 3);
+    assert_true(s.n == 0 && s.odd == 2 && s.n_odd == 2 && s.odd_x[0] == 3);
     assert_false(isfinite(s.ended_y));
     for (int i = 0; i < 100; i++) /* differences that are too large for a number */
         series_add(&s, i % 2 ? 1e308 : -1e308, i % 3 ? 1e308 : -1e308);
@@ -303,6 +394,31 @@ TEST(series_of_odd_numbers)
     series_end(&s);
     series_reduce(&s, 10);
     assert_int_equal(s.n, 0);
+}
+
+TEST(series_of_a_range)
+{
+    struct series s = {.range = {10, 20}};
+
+    for (int i = 0; i < 100; i++)
+        series_add(&s, i, i % 7 ? i : NAN);
+    series_end(&s);
+    assert_int_equal(s.n, 10); /* all but 14 */
+    assert_true(s.v[0].x == 10 && s.v[9].x == 20 && s.n_odd == 1 && s.odd_x[0] == 14);
+    assert_true(s.count == 85 && s.odd == 15 && s.high == 99 && s.last.x == 99);
+    series_release(&s);
+}
+
+TEST(odd_numbers_are_kept_in_order)
+{
+    struct series s = {0};
+
+    for (int i = 100; i > 0; i--)
+        series_add(&s, i, NAN);
+    series_end(&s);
+    assert_int_equal(s.n_odd, SERIES_ODD);
+    assert_true(s.odd == 100 && s.odd_x[0] == 100 - SERIES_ODD + 1 && s.odd_x[SERIES_ODD - 1] == 100);
+    series_release(&s);
 }
 
 TEST(series_of_times_that_go_backwards)

@@ -196,7 +196,8 @@ static struct numbers *fetched_numbers(struct cli *cli, const char *id)
     int rank;
 
     if (flow_find_known(&cli->flow, id, &run, &ignored) == 0 &&
-        flow_read_numbers(NULL, &run, -1, &numbers, &rank, &ignored) == 0 && numbers_count(numbers) > 0)
+        flow_read_numbers(NULL, &run, -1, (struct series_range){0}, &numbers, &rank, &ignored) == 0 &&
+        numbers_count(numbers) > 0)
         return numbers;
     numbers_free(numbers);
     return NULL;

@@ -6,12 +6,13 @@
 #include <jansson.h>
 #include <stddef.h>
 
+#include "draw/draw.h"
 #include "flow/look/look.h"
 #include "flow/run.h"
 
 struct diagnose;
 
-/* Returns a number; null where JSON cannot say it. */
+/* Returns a number with the digits that a picture shows, or a time; null where JSON cannot say it. */
 json_t *api_number_json(double value);
 
 /* ---- api_runs.c */
@@ -30,6 +31,21 @@ size_t api_whole_end(const char *bytes, size_t len);
 json_t *api_text_json(const char *bytes, size_t len);
 
 /* ---- api_series.c */
+
+/* What of a node is shown, in the order of the charts. */
+struct api_use {
+    int what; /* of enum samples_what */
+    const char *name;
+    enum draw_unit unit; /* DRAW_SHARE or DRAW_BYTES */
+    const char *chart;   /* its title */
+    const char *label;   /* NULL: a curve for each GPU, from the first one's */
+};
+enum { API_USES = 12 };
+extern const struct api_use api_uses[API_USES];
+/* Returns how many curves of it a node has. */
+int api_use_curves(const struct api_use *use, const struct flow_node_use *node);
+/* Returns the label of one of them, a new string. */
+char *api_use_label(const struct api_use *use, int nth);
 
 /* Adds the curve of each of the keys (none: of all), at most points points each (at least 2), to a list. */
 void api_add_series(const struct flow_run *run, struct numbers *numbers, const struct act_strv *keys, size_t points,

@@ -202,18 +202,6 @@ static size_t api_runs_pick(struct flow *flow, const struct list *l, size_t tota
     return total;
 }
 
-static int api_runs_add_specs(struct flow *flow, struct page_rows *rows, struct act_error *err)
-{
-    ACT_AUTOFREE struct flow_run *runs = act_calloc(rows->n + 1, sizeof(*runs));
-
-    for (size_t i = 0; i < rows->n; i++)
-        runs[i] = rows->v[i].run;
-    int rc = flow_load_specs(flow, &(struct flow_runs){.v = runs, .n = rows->n}, err);
-    for (size_t i = 0; i < rows->n; i++)
-        rows->v[i].run = runs[i];
-    return rc;
-}
-
 /* ---- the answer */
 
 struct shared {
@@ -261,18 +249,52 @@ static struct diagnose *api_runs_rules(const struct page_rows *rows)
     return NULL;
 }
 
-static json_t *api_runs_json(const struct list *l, const struct page_rows *rows, size_t total)
+/* The rows as they become data, one by one. */
+struct made_rows {
+    const struct page_rows *rows;
+    const struct act_strv *keys; /* of small curves */
+    const struct diagnose *rules;
+    json_t *list;
+};
+
+static int api_runs_add_row(void *arg, struct flow_run *run, struct act_error *err)
+{
+    const struct made_rows *made = arg;
+    const json_t *note = made->rows->v[json_array_size(made->list)].note;
+
+    (void)err;
+    json_array_append_new(made->list, api_row_json(run, note, made->keys, made->rules));
+    return 0;
+}
+
+static int api_runs_add_rows(struct flow *flow, const struct page_rows *rows, struct made_rows *made,
+                             struct act_error *err)
+{
+    ACT_AUTOFREE struct flow_run *runs = act_calloc(rows->n + 1, sizeof(*runs));
+
+    for (size_t i = 0; i < rows->n; i++)
+        runs[i] = rows->v[i].run;
+    int rc = flow_each_spec(flow, &(struct flow_runs){.v = runs, .n = rows->n}, api_runs_add_row, made, err);
+    for (size_t i = 0; i < rows->n; i++)
+        rows->v[i].run = runs[i];
+    return rc;
+}
+
+static int api_runs_make(struct page_job *job, const struct list *l, const struct page_rows *rows, size_t total,
+                         struct act_error *err)
 {
     struct diagnose *rules = api_runs_rules(rows);
-    json_t *list = json_array();
+    struct made_rows made = {.rows = rows, .rules = rules, .list = json_array()};
     ACT_AUTO(act_strv) keys = {0}, few = {0};
 
     api_runs_list_keys(rows, &keys);
     act_strv_copy(&few, keys.v, keys.n < SPARKS ? keys.n : SPARKS);
-    for (size_t i = 0; i < rows->n; i++)
-        json_array_append_new(list, api_row_json(&rows->v[i].run, rows->v[i].note, l->keys.n ? &l->keys : &few, rules));
+    made.keys = l->keys.n ? &l->keys : &few;
+    job->json =
+        json_pack("{s:I,s:o,s:o}", "total", (json_int_t)total, "runs", made.list, "keys", codec_json_strv_new(&keys));
+    int rc = api_runs_add_rows(&job->cli->flow, rows, &made, err);
     diagnose_free(rules);
-    return json_pack("{s:I,s:o,s:o}", "total", (json_int_t)total, "runs", list, "keys", codec_json_strv_new(&keys));
+    return rc;
 }
 
 static int api_runs_answer(struct page_job *job, const struct list *l, const struct flow_table *table,
@@ -287,9 +309,7 @@ static int api_runs_answer(struct page_job *job, const struct list *l, const str
         return rc;
     api_runs_take(&runs, &rows);
     size_t total = api_runs_pick(flow, l, runs.total, &rows);
-    rc = api_runs_add_specs(flow, &rows, err);
-    if (rc == 0)
-        job->json = api_runs_json(l, &rows, total);
+    rc = api_runs_make(job, l, &rows, total, err);
     page_rows_release(&rows);
     return rc;
 }

@@ -39,6 +39,7 @@ struct page_route {
     const char *path; /* behind the key: "", "run", "api/runs" */
     enum made_form form;
     size_t least_ids, most_ids;
+    size_t most_runs; /* of which it is made; of others there is only a word */
     int (*make)(struct page_job *job, struct act_error *err);
     const char *params[PAGE_PARAMS]; /* the names that it knows */
     bool gathers;                    /* it lists runs, so that their numbers are wanted soon */

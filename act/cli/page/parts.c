@@ -65,8 +65,8 @@ static char *policy_of(const char *sheet, bool is_served)
     const char *own = is_served ? "'self'" : "'none'";
 
     return act_sprintf("default-src 'none'; style-src 'sha256-%s'; script-src 'sha256-%s'; connect-src %s; "
-                       "base-uri 'none'; form-action %s",
-                       sheet_hash, script_hash, own, own);
+                       "%sbase-uri 'none'; form-action %s",
+                       sheet_hash, script_hash, own, is_served ? "img-src data:; " : "", own);
 }
 
 char *page_policy(void)
@@ -79,6 +79,7 @@ char *page_policy(void)
 
 void page_begin(const struct page_head *head, struct act_buf *out)
 {
+    static const char current[] = " aria-current=\"page\"";
     ACT_AUTOFREE char *sheet = page_sheet();
     ACT_AUTOFREE char *policy = policy_of(sheet, head->kind != PAGE_REPORT);
 
@@ -90,11 +91,15 @@ void page_begin(const struct page_head *head, struct act_buf *out)
                  policy);
     if (head->refresh_s > 0)
         act_buf_addf(out, "<noscript><meta http-equiv=\"refresh\" content=\"%d\"></noscript>\n", head->refresh_s);
+    if (head->kind != PAGE_REPORT) /* no icon: else a browser asks for one */
+        act_buf_adds(out, "<link rel=\"icon\" href=\"data:,\">\n");
     page_add_text(out, "<title>", head->title, "</title>\n");
     act_buf_addf(out, "<style>%s</style></head>\n<body data-page=\"%s\">\n", sheet, page_kind_names[head->kind]);
     if (head->kind != PAGE_REPORT)
-        act_buf_adds(out, "<header class=\"top\"><nav aria-label=\"pages\"><a href=\"./\">Runs</a>\n"
-                          "<a href=\"clusters\">Clusters</a></nav></header>\n");
+        act_buf_addf(out,
+                     "<header class=\"top\"><nav aria-label=\"pages\"><a href=\"./\"%s>Runs</a>\n"
+                     "<a href=\"clusters\"%s>Clusters</a></nav></header>\n",
+                     head->kind == PAGE_RUNS ? current : "", head->kind == PAGE_CLUSTERS ? current : "");
     act_buf_adds(out, "<main>\n");
 }
 

@@ -155,7 +155,8 @@ static int cmd_plot_read_all(struct cli *cli, struct plot *p, struct act_error *
 
     for (size_t i = 0; i < p->runs->n && rc == 0; i++) {
         p->of[i] = &p->runs->v[i];
-        rc = flow_read_numbers(&cli->flow, p->of[i], (int)CLI_OPTIONS(cli, logs)->rank, &p->numbers[i], &rank, err);
+        rc = flow_read_numbers(&cli->flow, p->of[i], (int)CLI_OPTIONS(cli, logs)->rank, (struct series_range){0},
+                               &p->numbers[i], &rank, err);
     }
     return rc;
 }

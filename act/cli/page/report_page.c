@@ -265,7 +265,7 @@ static void add_odd_note(struct act_buf *out, const struct draw_chart *chart)
             continue;
         act_buf_addf(out,
                      "<p class=\"note\">%llu value%s not finite, the first at %s %.10g: ", (unsigned long long)s->odd,
-                     s->odd == 1 ? " is" : "s are", chart->x_name, s->odd_x);
+                     s->odd == 1 ? " is" : "s are", chart->x_name, s->odd_x[0]);
         page_add_text(out, "", chart->curves[i].label, "</p>");
     }
 }
@@ -302,42 +302,6 @@ static void add_numbers(struct act_buf *out, struct flow_report *reports, size_t
 }
 
 /* ---- nodes */
-
-struct use_chart {
-    const char *title;
-    enum draw_unit unit;
-    double high; /* of the axis; 0: as the curves need it */
-    struct {
-        int what;
-        const char *label;
-    } curves[4];
-    int n;
-    bool of_gpus; /* a curve for each, from the first one's */
-};
-
-static const struct use_chart use_charts[] = {
-    {"GPUs, busy", DRAW_SHARE, 1, {{SAMPLES_GPU_BUSY, NULL}}, 1, true},
-    {"GPUs, memory", DRAW_SHARE, 1, {{SAMPLES_GPU_MEMORY, NULL}}, 1, true},
-    {"CPU, memory, disks",
-     DRAW_SHARE,
-     1,
-     {{SAMPLES_CPU_BUSY, "CPU busy"},
-      {SAMPLES_MEMORY, "memory used"},
-      {SAMPLES_DISK_FULL, "disk of the code used"},
-      {SAMPLES_RUN_FULL, "disk of the run used"}},
-     4,
-     false},
-    {"Disk", DRAW_BYTES, 0, {{SAMPLES_DISK_READ, "read"}, {SAMPLES_DISK_WRITTEN, "written"}}, 2, false},
-    {"Network",
-     DRAW_BYTES,
-     0,
-     {{SAMPLES_NET_RECEIVED, "received"},
-      {SAMPLES_NET_SENT, "sent"},
-      {SAMPLES_IB_RECEIVED, "InfiniBand received"},
-      {SAMPLES_IB_SENT, "InfiniBand sent"}},
-     4,
-     false},
-};
 
 /* The time that all nodes of a run have in common, and the attempts in it. */
 struct timeline {
@@ -382,36 +346,47 @@ static double gap_of(const struct series *s)
     return usual * TIMES > LEAST_S ? usual * TIMES : LEAST_S;
 }
 
+/* Adds the chart that n quantities share. */
 static void add_use_chart(struct act_buf *out, const struct flow_node_use *node, const struct timeline *t,
-                          const struct use_chart *row)
+                          const struct api_use *uses, size_t n)
 {
     struct draw_curve curves[SAMPLES_GPUS] = {0};
     ACT_AUTO(act_strv) labels = {0};
-    struct draw_chart chart = {.title = row->title,
+    struct draw_chart chart = {.title = uses->chart,
                                .x_name = "",
                                .curves = curves,
                                .marks = t->marks,
                                .n_marks = t->n_marks,
                                .x_unit = DRAW_DURATION,
-                               .y_unit = row->unit,
+                               .y_unit = uses->unit,
                                .x_origin = t->from,
                                .x_low = t->from,
                                .x_high = t->until,
-                               .y_high = row->high};
+                               .y_high = uses->unit == DRAW_SHARE ? 1 : 0};
 
-    for (int i = 0; i < (row->of_gpus ? node->gpus : row->n); i++) {
-        const struct series *s = &node->curves[row->of_gpus ? row->curves[0].what + i : row->curves[i].what];
-        if (s->n < 2) /* one sample is no curve */
-            continue;
-        act_strv_pushf(&labels, row->of_gpus ? "GPU %d" : "%.0d%s", row->of_gpus ? i : 0, row->curves[i % 4].label);
-        curves[chart.n++] = (struct draw_curve){.series = s, .label = labels.v[labels.n - 1]};
-    }
+    for (size_t i = 0; i < n; i++)
+        for (int nth = 0; nth < api_use_curves(&uses[i], node); nth++) {
+            const struct series *s = &node->curves[uses[i].what + nth];
+            if (s->n < 2) /* one sample is no curve */
+                continue;
+            act_strv_take(&labels, api_use_label(&uses[i], nth));
+            curves[chart.n++] = (struct draw_curve){.series = s, .label = labels.v[labels.n - 1]};
+        }
     if (chart.n == 0)
         return;
     chart.gap = gap_of(curves[0].series);
-    act_buf_addf(out, "<div data-unit=\"%s\">", row->unit == DRAW_SHARE ? "share" : "bytes");
+    act_buf_addf(out, "<div data-unit=\"%s\">", uses->unit == DRAW_SHARE ? "share" : "bytes");
     draw_figure(&chart, out);
     act_buf_adds(out, "</div>\n");
+}
+
+static void add_use_charts(struct act_buf *out, const struct flow_node_use *node, const struct timeline *t)
+{
+    for (size_t i = 0, n; i < API_USES; i += n) {
+        for (n = 1; i + n < API_USES && strcmp(api_uses[i + n].chart, api_uses[i].chart) == 0;)
+            n++;
+        add_use_chart(out, node, t, &api_uses[i], n);
+    }
 }
 
 static void add_attempts_note(struct act_buf *out, const struct timeline *t)
@@ -442,8 +417,7 @@ static void page_add_nodes(struct act_buf *out, const struct flow_report *r)
     add_attempts_note(out, &t);
     for (size_t i = 0; i < r->n_nodes; i++) {
         page_add_text(out, "<section>\n<h3>Node ", r->nodes[i].name, "</h3>\n<div class=\"grid-of\">\n");
-        for (size_t k = 0; k < sizeof(use_charts) / sizeof(use_charts[0]); k++)
-            add_use_chart(out, &r->nodes[i], &t, &use_charts[k]);
+        add_use_charts(out, &r->nodes[i], &t);
         act_buf_adds(out, "</div>\n");
         if (r->nodes[i].bad > 0)
             act_buf_addf(out, "<p class=\"note\">%llu line%s of its metrics could not be read</p>\n",

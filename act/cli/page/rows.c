@@ -38,8 +38,7 @@ void page_rows_release(struct page_rows *rows)
 
 /* ---- what is known of a row */
 
-/* Reads a whole text as a number that is finite. */
-static bool rows_number_of(const char *text, double *out)
+bool page_number_of(const char *text, double *out)
 {
     char *end;
 
@@ -133,7 +132,7 @@ static struct page_term rows_judged(const char *word)
     ACT_AUTOFREE char *field = term.test == ROWS_FIELD ? rows_field(&empty, term.key) : NULL;
     double ignored;
 
-    if ((term.test != ROWS_FIELD || field) && (!rows_compares(term.test) || rows_number_of(term.text, &ignored)))
+    if ((term.test != ROWS_FIELD || field) && (!rows_compares(term.test) || page_number_of(term.text, &ignored)))
         return term;
     free(term.key);
     free(term.text);
@@ -174,7 +173,7 @@ static bool rows_same_value(const char *a, const char *b)
 {
     double x, y;
 
-    return strcasecmp(a, b) == 0 || (rows_number_of(a, &x) && rows_number_of(b, &y) && x == y);
+    return strcasecmp(a, b) == 0 || (page_number_of(a, &x) && page_number_of(b, &y) && x == y);
 }
 
 /* Tells whether the words of a command have "--key=value", "--key value" or "key=value". */
@@ -204,7 +203,7 @@ static bool rows_equals(const struct page_row *row, const struct page_term *term
 
     if ((tag && rows_same_value(tag, term->text)) || rows_has_argument(row->run.row.command, term->key, term->text))
         return true;
-    return rows_last(row, term->key, &last) && rows_number_of(term->text, &wanted) && last == wanted;
+    return rows_last(row, term->key, &last) && page_number_of(term->text, &wanted) && last == wanted;
 }
 
 static bool rows_is_so(const struct page_row *row, const struct page_term *term)
@@ -212,7 +211,7 @@ static bool rows_is_so(const struct page_row *row, const struct page_term *term)
     ACT_AUTOFREE char *tag = rows_tag(&row->run, term->key);
     double value, limit;
 
-    if (!rows_number_of(term->text, &limit) || (!rows_last(row, term->key, &value) && !rows_number_of(tag, &value)))
+    if (!page_number_of(term->text, &limit) || (!rows_last(row, term->key, &value) && !page_number_of(tag, &value)))
         return false;
     switch (term->test) {
     case ROWS_LESS:
@@ -336,7 +335,7 @@ static void rows_take_value(const struct page_order *order, const struct page_ro
         out->text = rows_field(row, order->name);
     else if (order->by == BY_TAG)
         out->text = rows_tag(&row->run, order->name);
-    out->is_number = out->text ? rows_number_of(out->text, &out->number)
+    out->is_number = out->text ? page_number_of(out->text, &out->number)
                                : rows_take_number(row, (enum rows_by)order->by, order->name, &out->number);
     out->is_known = out->is_number || (out->text && *out->text);
 }

@@ -30,6 +30,9 @@ struct page_rows {
 void page_row_release(struct page_row *row);
 void page_rows_release(struct page_rows *rows);
 
+/* Reads a whole text as a number that is finite. */
+bool page_number_of(const char *text, double *out);
+
 struct page_term;
 struct page_filter_words {
     struct page_term *v; /* at most 32; what follows is ignored */

@@ -187,7 +187,8 @@ static struct numbers *numbers_of(struct cli *cli, struct flow_run *run)
     if (rc == 0)
         rc = cli_check_kept(run, &logs, &err);
     if (rc == 0)
-        rc = flow_read_numbers(&cli->flow, run, (int)CLI_OPTIONS(cli, logs)->rank, &numbers, &rank, &err);
+        rc = flow_read_numbers(&cli->flow, run, (int)CLI_OPTIONS(cli, logs)->rank, (struct series_range){0}, &numbers,
+                               &rank, &err);
     if (rc < 0)
         act_warn("%s: %s", run->row.id, act_error_text(&err));
     return numbers;

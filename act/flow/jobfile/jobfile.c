@@ -233,11 +233,14 @@ static void add_preparation(struct job_build *b)
     if (!command)
         return;
     act_buf_adds(&b->line, "act_prepared=\"$AZ_BATCHAI_JOB_TEMP/prepared-${ACT_ATTEMPT:-1}\"\n"
-                           "if [ \"${LOCAL_RANK:-0}\" = 0 ]; then\n(\n");
+                           "if [ \"${LOCAL_RANK:-0}\" = 0 ]; then\n"
+                           "echo \"" RUN_LOG_PREPARATION "\"\n(\n");
     act_buf_adds(&b->line, command);
     act_buf_adds(&b->line, "\n) || {\nact_status=$?\n"
                            "echo \"" RUN_LOG_AGENT "jobPreparation ended with status $act_status\" >&2\n"
-                           "exit $act_status\n}\n: >\"$act_prepared\" || exit\n"
+                           "exit $act_status\n}\n"
+                           "echo \"" RUN_LOG_AGENT "jobPreparation has ended\"\n"
+                           ": >\"$act_prepared\" || exit\n"
                            "else\nwhile [ ! -e \"$act_prepared\" ]; do sleep 0.2; done\nfi\n");
 }
 

@@ -77,6 +77,7 @@ struct flow_report {
     int numbers_rank;
     struct flow_node_use *nodes; /* by name, at most FLOW_REPORT_NODES */
     size_t n_nodes, n_all_nodes;
+    struct series_range use_range; /* of what they used */
     struct flow_attempt *attempts; /* from the first; the last one is the run's own status */
     size_t n_attempts;
     struct flow_why why;
@@ -98,15 +99,15 @@ int flow_report(struct flow *flow, const struct flow_run *run, int rank, const s
                 struct flow_report *out, struct act_error *err) ACT_NODISCARD;
 void flow_report_release(struct flow_report *report);
 
-/* Reads only what the nodes of run used. */
-int flow_report_use(struct flow *flow, const struct flow_run *run, struct flow_report *out,
+/* Reads only what the nodes of run used, in a range of Unix seconds. */
+int flow_report_use(struct flow *flow, const struct flow_run *run, struct series_range range, struct flow_report *out,
                     struct act_error *err) ACT_NODISCARD;
 
 /* Reads only the numbers of a rank's log, over all attempts, rank as above; with -1 and a flow (which may be NULL) also
- * those of event files. The fetched logs are read in pieces, whatever their size. The caller frees *out, which is NULL
- * after a failure. */
-int flow_read_numbers(struct flow *flow, const struct flow_run *run, int rank, struct numbers **out, int *out_rank,
-                      struct act_error *err) ACT_NODISCARD;
+ * those of event files. range: of the points that are kept. The fetched logs are read in pieces, whatever their size.
+ * The caller frees *out, which is NULL after a failure. */
+int flow_read_numbers(struct flow *flow, const struct flow_run *run, int rank, struct series_range range,
+                      struct numbers **out, int *out_rank, struct act_error *err) ACT_NODISCARD;
 
 /* ---- files */
 

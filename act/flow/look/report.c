@@ -1,6 +1,7 @@
 
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "codec/json.h"
 #include "flow/look/parts.h"
@@ -41,14 +42,15 @@ static int world_of(const struct flow_run *run)
     return world < 1 ? 1 : world > RANKS_ASKED ? RANKS_ASKED : (int)world;
 }
 
-static int read_ranks(const struct flow_here *here, int first, int end, struct numbers **out, int *out_rank,
-                      struct act_error *err)
+static int read_ranks(const struct flow_here *here, int first, int end, struct series_range range, struct numbers **out,
+                      int *out_rank, struct act_error *err)
 {
     int rc = 0;
 
     for (int rank = first; rank < end && rc == 0; rank++) {
         numbers_free(*out);
         *out = numbers_new();
+        numbers_set_range(*out, range);
         *out_rank = rank;
         rc = report_read_rank(here, rank, *out, err);
         if (numbers_count(*out) > 0)
@@ -58,29 +60,27 @@ static int read_ranks(const struct flow_here *here, int first, int end, struct n
 }
 
 static int read_numbers(struct flow *flow, const struct flow_here *here, const struct flow_run *run, int rank,
-                        struct numbers **out, int *out_rank, struct act_error *err)
+                        struct series_range range, struct numbers **out, int *out_rank, struct act_error *err)
 {
-    int rc = rank >= 0 ? read_ranks(here, rank, rank + 1, out, out_rank, err)
-                       : read_ranks(here, 0, world_of(run), out, out_rank, err);
+    int64_t from = run->status.started_unix_s, until = run->status.ended_unix_s;
+    int rc = rank >= 0 ? read_ranks(here, rank, rank + 1, range, out, out_rank, err)
+                       : read_ranks(here, 0, world_of(run), range, out, out_rank, err);
 
     if (rc == 0 && rank < 0 && flow)
         flow_add_events(flow, run, *out);
-    for (size_t i = 0; i < numbers_count(*out); i++) {
-        series_end(&numbers_key(*out, i)->series);
-        series_end(&numbers_key(*out, i)->times);
-    }
+    numbers_sort(*out, (double)from, (double)(until > 0 ? until : act_now_unix_s()));
     return rc;
 }
 
-int flow_read_numbers(struct flow *flow, const struct flow_run *run, int rank, struct numbers **out, int *out_rank,
-                      struct act_error *err)
+int flow_read_numbers(struct flow *flow, const struct flow_run *run, int rank, struct series_range range,
+                      struct numbers **out, int *out_rank, struct act_error *err)
 {
     struct flow_here here;
     int rc = flow_here_open(run, &here, err);
 
     *out = numbers_new();
     if (rc == 0)
-        rc = read_numbers(flow, &here, run, rank, out, out_rank, err);
+        rc = read_numbers(flow, &here, run, rank, range, out, out_rank, err);
     flow_here_close(&here);
     if (rc < 0) {
         numbers_free(*out);
@@ -249,7 +249,7 @@ int flow_report(struct flow *flow, const struct flow_run *run, int rank, const s
     *out = (struct flow_report){.run = run, .numbers = numbers_new()};
     int rc = flow_here_open(run, &here, err);
     if (rc == 0)
-        rc = read_numbers(flow, &here, run, rank, &out->numbers, &out->numbers_rank, err);
+        rc = read_numbers(flow, &here, run, rank, (struct series_range){0}, &out->numbers, &out->numbers_rank, err);
     if (rc == 0)
         rc = flow_read_use(flow, &here, out, err);
     if (rc == 0)
@@ -267,11 +267,12 @@ int flow_report(struct flow *flow, const struct flow_run *run, int rank, const s
     return rc;
 }
 
-int flow_report_use(struct flow *flow, const struct flow_run *run, struct flow_report *out, struct act_error *err)
+int flow_report_use(struct flow *flow, const struct flow_run *run, struct series_range range, struct flow_report *out,
+                    struct act_error *err)
 {
     struct flow_here here;
 
-    *out = (struct flow_report){.run = run, .numbers = numbers_new()};
+    *out = (struct flow_report){.run = run, .numbers = numbers_new(), .use_range = range};
     int rc = flow_here_open(run, &here, err);
     if (rc == 0)
         rc = flow_read_use(flow, &here, out, err);

@@ -141,6 +141,7 @@ static int read_logs(const struct flow_here *here, struct flow_report *out, stru
     for (size_t i = 0; i < n && rc == 0; i++) {
         ACT_AUTOFREE struct lines *l = act_calloc(1, sizeof(*l));
         l->samples = samples_new();
+        samples_set_range(l->samples, out->use_range);
         rc = use_read_rank(here, (int)i * step, l, err);
         if (l->node) {
             struct flow_node_use *use = &out->nodes[out->n_nodes++];
@@ -160,6 +161,7 @@ struct node_work {
     const struct flow_here *here;
     struct flow_node_use *use;
     size_t points;
+    struct series_range range;
     int rc;
     struct act_error err;
 };
@@ -169,6 +171,7 @@ static void work(void *arg)
     struct node_work *w = arg;
     struct samples *s = samples_new();
 
+    samples_set_range(s, w->range);
     w->rc = read_node(w->here, w->use->name, s, &w->err);
     use_keep(s, w->points, w->use);
     samples_free(s);
@@ -195,7 +198,7 @@ int flow_read_use(struct flow *flow, const struct flow_here *here, struct flow_r
     for (; out->n_nodes < n; out->n_nodes++) {
         struct flow_node_use *use = &out->nodes[out->n_nodes];
         use->name = act_strdup(names.v[out->n_nodes]);
-        works[out->n_nodes] = (struct node_work){.here = here, .use = use, .points = points};
+        works[out->n_nodes] = (struct node_work){.here = here, .use = use, .points = points, .range = out->use_range};
         engine_work(flow_engine(flow), work, worked, &works[out->n_nodes]);
     }
     engine_run(flow_engine(flow), NULL);

@@ -190,14 +190,13 @@ static void load_spec(struct flow_run *run)
                  act_error_text(&err));
 }
 
-/* Fills in the specifications that rows lack, without one member (NULL: none). */
-static int fill_specs(struct flow *flow, struct ledger_run *const *rows, size_t n, const char *without,
-                      struct act_error *err)
+/* Fills in the specifications that rows lack. */
+static int fill_specs(struct flow *flow, struct ledger_run *const *rows, size_t n, struct act_error *err)
 {
     int rc = 0;
 
     for (struct ledger *ledger = NULL; n > 0 && flow_next_ledger(flow, &ledger, &rc, err);)
-        rc = ledger_fill_specs(ledger, rows, n, without, err);
+        rc = ledger_fill_specs(ledger, rows, n, err);
     return rc;
 }
 
@@ -216,12 +215,21 @@ static int load_specs(struct flow *flow, bool all, struct flow_runs *runs, struc
         wanting[n] = run;
         rows[n++] = &run->row;
     }
-    int rc = fill_specs(flow, rows, n, NULL, err);
+    int rc = fill_specs(flow, rows, n, err);
     for (size_t i = 0; i < n && rc == 0; i++)
         load_spec(wanting[i]);
     free(wanting);
     free(rows);
     return rc;
+}
+
+/* Leaves the configuration out, which is most of the text. */
+static void cut_spec(struct flow_run *run)
+{
+    char *spec = run->row.spec;
+
+    run->row.spec = spec ? codec_json_without(spec, "config") : NULL;
+    free(spec);
 }
 
 int flow_each_spec(struct flow *flow, struct flow_runs *runs, flow_spec_visit *each, void *arg, struct act_error *err)
@@ -238,8 +246,10 @@ int flow_each_spec(struct flow *flow, struct flow_runs *runs, flow_spec_visit *e
             rows[i] = &few[i].row;
             had[i] = rows[i]->spec != NULL;
         }
-        rc = fill_specs(flow, rows, n, "config", err);
+        rc = fill_specs(flow, rows, n, err);
         for (size_t i = 0; i < n && rc == 0; i++) {
+            if (!had[i])
+                cut_spec(&few[i]);
             load_spec(&few[i]);
             rc = each(arg, &few[i], err);
             if (!had[i])

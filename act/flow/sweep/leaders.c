@@ -52,7 +52,7 @@ static void take_curve(const struct series *s, enum flow_best best, struct flow_
     for (size_t i = s->n; i-- > 0;) /* where it was reached first, as far as points are kept */
         if (s->v[i].y == row->best)
             row->best_x = s->v[i].x;
-    row->ends_odd = s->odd > 0 && s->odd_x > s->last.x;
+    row->ends_odd = s->n_odd > 0 && s->odd_x[0] > s->last.x;
 }
 
 /* Sorts rows without the number last, and before them those that end in NaN. */

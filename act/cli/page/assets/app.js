@@ -77,8 +77,9 @@ function timeElement(unix, text) {
   });
 }
 
-function button(text, onclick, more = {}) {
-  return make("button", {type: "button", onclick, ...more, text});
+/* content: a text, an element or several. */
+function button(content, onclick, more = {}) {
+  return make("button", {type: "button", onclick, ...more}, content);
 }
 
 function field(label, control) {

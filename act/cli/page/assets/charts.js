@@ -1,10 +1,11 @@
 /* charts.js - the pictures. uPlot draws them; what follows makes many of them one: the same x, the same colours, one
  * legend, and the values of all lines under the pointer.
  *
- * A line is {id, label, colour, x, y, t}: x ascending, y null where the value was no number, t the Unix time of each
- * point (or null). */
+ * A line is {id, label, colour, x, y, t, e, points}: x ascending, y null where the value was no number, t and e the Unix
+ * time and the epoch of each point (or null), points how many it would have if all were there. */
 
-const TIP_ROWS = 14;
+const TIP_ROWS = 14,
+  REFINE_MS = 200;
 const INTEGERS = [1, 2, 5].flatMap((n) => Array.from({length: 12}, (_, i) => n * 10 ** i)).sort((a, b) => a - b);
 const POWERS_OF_2 = Array.from({length: 50}, (_, i) => 2 ** i);
 
@@ -39,13 +40,46 @@ function withGaps(x, y) {
   return [xs, ys];
 }
 
-/* The points of a line on the axis that the reader wants, in the order of that axis. */
+/* Where the points of a line are on an axis; null: that is not known. */
+function axisPlaces(line, axis) {
+  if (axis === "step") return line.x;
+  if (axis === "epoch") return line.e ?? null;
+  if (!line.t) return null;
+  return axis === "time" ? line.t : line.t.map((t) => t - line.t[0]);
+}
+
+/* The points of a line whose places are known on the axis that the reader wants, in the order of that axis. */
 function pointsOf(line, axis) {
-  let x = line.x;
-  if (axis !== "step" && line.t) x = axis === "time" ? line.t : line.t.map((t) => t - line.t[0]);
+  const x = axisPlaces(line, axis);
   if (x.every((value, i) => i === 0 || value >= x[i - 1])) return [x, line.y];
   const order = x.map((_, i) => i).sort((a, b) => x[a] - x[b]);
   return [order.map((i) => x[i]), order.map((i) => line.y[i])];
+}
+
+/* The part of x that lines have in a range of an axis, with the points next to it. */
+function partOf(lines, axis, [low, high]) {
+  if (axis === "step") return [low, high];
+  const ends = lines.flatMap((line) => {
+    const places = axisPlaces(line, axis) ?? [];
+    if (!places.length) return [];
+    const first = places.findIndex((p) => p >= low),
+      last = places.findIndex((p) => p > high);
+    return [line.x[Math.max(0, first - 1)], line.x[last < 0 ? line.x.length - 1 : last]];
+  });
+  return [Math.min(...ends), Math.max(...ends)];
+}
+
+/* A line that has other points, finer ones, in a part of x. */
+function withFiner(line, fine, [from, to]) {
+  const before = line.x.findIndex((x) => x >= from),
+    after = line.x.findIndex((x) => x > to);
+  const joined = (name) =>
+    line[name] && [
+      ...line[name].slice(0, before < 0 ? line.x.length : before),
+      ...(fine[name] ?? fine.x.map(() => null)),
+      ...(after < 0 ? [] : line[name].slice(after)),
+    ];
+  return {...line, x: joined("x"), y: joined("y"), t: joined("t"), e: joined("e")};
 }
 
 /* Times of an axis in 24 hours, with the date where it is another one than before. */
@@ -78,7 +112,7 @@ class Charts {
     this.sync = uPlot.sync(`x${Charts.count++}`);
     this.resetButton = button("Reset zoom", () => this.zoom(null), {disabled: true});
     this.spoken = make("p", {class: "unseen", role: "status"});
-    this.watch = new IntersectionObserver((seen) => seen.forEach((e) => e.isIntersecting && e.target.chart.show()), {
+    this.watch = new IntersectionObserver((seen) => seen.forEach((e) => e.target.chart.near(e.isIntersecting)), {
       rootMargin: "300px",
     });
     this.resize = new ResizeObserver((sizes) => sizes.forEach((e) => e.target.chart.fit()));
@@ -137,6 +171,7 @@ class Charts {
     smooth.value = String(this.smoothing);
     const axes = [
       ["step", "Step"],
+      ["epoch", "Epoch"],
       ["relative", "Time since the start"],
       ["time", "Time of day"],
     ];
@@ -160,7 +195,8 @@ Charts.count = 0;
 /* ---- one picture */
 
 class Chart {
-  /* what: title, unit, xName, lines, marks ([{x, label}]), hasLegend (it has one of its own) */
+  /* what: title, unit, xName, lines, marks ([{x, label}]), hasLegend (it has one of its own), finer (asks for the lines
+   * with more points in a part of x) */
   constructor(charts, what) {
     this.charts = charts;
     this.reading = make("output", {class: "reading"});
@@ -190,7 +226,7 @@ class Chart {
   }
 
   set(what) {
-    this.what = {unit: "number", marks: [], ...what};
+    this.what = what = {unit: "number", marks: [], ...what};
     const lines = this.what.lines,
       text = UNITS[this.what.unit],
       of = (y) => y.filter((v) => v !== null);
@@ -202,22 +238,68 @@ class Chart {
       return `${l.label}: ${text(low)} to ${text(high)}, finally ${text(y[y.length - 1])}`;
     });
     this.box.setAttribute("aria-label", [this.what.title, ...parts].join("; "));
-    const odd = lines.reduce((sum, l) => sum + l.y.length - of(l.y).length, 0);
-    this.note.textContent = !lines.length
-      ? "None of these runs has it."
-      : odd && !this.charts.isTime
-        ? `${countText(odd, "value is", "values are")} not finite, marked ×.`
-        : "";
     this.legend.replaceChildren(...lines.map((l) => make("li", {}, swatch(l.colour), l.label)));
+    this.finer = null;
     this.draw();
+    this.refine();
+  }
+
+  /* Says what the picture lacks. */
+  say() {
+    const {lines} = this.what,
+      {axis, isTime} = this.charts,
+      odd = lines.reduce((sum, l) => sum + l.y.filter((v) => v === null).length, 0),
+      lost = lines.filter((l) => !axisPlaces(l, axis)),
+      name = axis === "epoch" ? "epochs" : "times";
+    this.note.textContent = [
+      lines.length ? "" : "None of these runs has it.",
+      odd && !isTime ? `${countText(odd, "value is", "values are")} not finite, marked ×.` : "",
+      lost.length === 0
+        ? ""
+        : lost.length === lines.length
+          ? `The log has no ${name}: choose another axis.`
+          : `Not shown, without ${name} in the log: ${lost.map((l) => l.label).join(", ")}.`,
+    ]
+      .filter(Boolean)
+      .join(" ");
   }
 
   show() {
     if (this.plot || !this.box.isConnected) return;
     this.isShown = true;
-    this.charts.watch.unobserve(this.box);
     this.charts.resize.observe(this.box);
     this.draw();
+  }
+
+  /* It has come near the window, or has left it. */
+  near(isNear) {
+    this.isNear = isNear;
+    if (!isNear) return;
+    this.show();
+    this.refine();
+  }
+
+  /* Asks for the finer points of what is zoomed to, once the zoom stays as it is. */
+  refine() {
+    const {charts, what} = this,
+      {range} = charts;
+    clearTimeout(this.refining);
+    if (this.finer?.range === range) return;
+    const lines = what.lines.filter((l) => l.points > l.x.length && axisPlaces(l, charts.axis));
+    if (!range || !this.isNear || !what.finer || !lines.length) return;
+    const part = partOf(lines, charts.axis, range);
+    this.refining = setTimeout(async () => {
+      const finer = await what.finer(part).catch(() => null);
+      if (!finer || charts.range !== range || this.what !== what) return;
+      this.finer = {range, part, lines: new Map(finer.map((l) => [l.id, l]))};
+      this.draw();
+    }, REFINE_MS);
+  }
+
+  /* A line as it is drawn. */
+  lineOf(line) {
+    const fine = this.finer?.lines.get(line.id);
+    return fine ? withFiner(line, fine, this.finer.part) : line;
   }
 
   get isLog() {
@@ -236,8 +318,8 @@ class Chart {
       modes.push([0, 1]);
       this.series.push({line, ...more});
     };
-    for (const line of what.lines) {
-      if (charts.hidden.has(line.id)) continue;
+    for (const line of what.lines.map((l) => this.lineOf(l))) {
+      if (charts.hidden.has(line.id) || !axisPlaces(line, charts.axis)) continue;
       const [x, y] = charts.isTime ? withGaps(line.x, line.y) : pointsOf(line, charts.axis);
       if (weight > 0) add(line, x, y, {isRaw: true});
       add(line, x, weight > 0 ? smoothed(y, weight) : y, {});
@@ -327,6 +409,7 @@ class Chart {
   }
 
   draw() {
+    this.say();
     if (!this.isShown) return;
     this.plot?.destroy();
     const colours = themeColours(),
@@ -355,6 +438,7 @@ class Chart {
     const x = this.plot.data[0],
       range = this.charts.range ?? [x[0], x[x.length - 1]];
     this.plot.setScale("x", {min: range[0], max: range[1]});
+    this.refine();
   }
 
   stress(id) {
@@ -413,7 +497,8 @@ class Chart {
   xText(value) {
     if (this.charts.isTime || this.charts.axis === "time") return timeText(value);
     if (this.charts.axis === "relative") return durationText(value);
-    return `${this.what.xName ?? "step"} ${numberText(value)}`;
+    const name = this.charts.axis === "epoch" ? "epoch" : (this.what.xName ?? "step");
+    return `${name} ${numberText(value)}`;
   }
 
   valueText(value) {
@@ -510,7 +595,7 @@ function legend(charts, runs) {
     {class: "legend-of", "aria-label": "runs"},
     runs.map(({id, label, colour}) => {
       const name = button(
-        "",
+        [swatch(colour), label],
         () => {
           const isHidden = !charts.hidden.has(id);
           charts.hide(id, isHidden);
@@ -526,7 +611,6 @@ function legend(charts, runs) {
           onblur: () => charts.stress(null),
         },
       );
-      name.append(swatch(colour), label);
       return make("li", {}, name);
     }),
   );
@@ -540,45 +624,50 @@ function linesOf(answer, key, runs) {
     .filter((s) => s.key.toLowerCase() === key.toLowerCase() && s.x.length)
     .map((s) => {
       const run = runs.find((r) => r.id === s.id) ?? {label: s.id, colour: 0};
-      return {id: s.id, label: run.label, colour: run.colour, x: s.x, y: s.y, t: s.t, xName: s.x_name};
+      return {id: s.id, label: run.label, colour: run.colour, x: s.x, y: s.y, t: s.t, e: s.e, points: s.points, xName: s.x_name};
     });
 }
 
-/* The pictures of what nodes used, and the lines in them with their colours; those of GPUs have the GPU's. */
-const USES = {
-  gpu_busy: ["GPUs, busy"],
-  gpu_memory: ["GPUs, memory"],
-  cpu_busy: ["CPU, memory, disks", "CPU busy", 0],
-  memory: ["CPU, memory, disks", "memory used", 1],
-  disk_full: ["CPU, memory, disks", "disk of the code used", 2],
-  run_disk_full: ["CPU, memory, disks", "disk of the run used", 3],
-  disk_read: ["Disk", "read", 0],
-  disk_written: ["Disk", "written", 1],
-  net_received: ["Network", "received", 0],
-  net_sent: ["Network", "sent", 1],
-  ib_received: ["Network", "InfiniBand received", 2],
-  ib_sent: ["Network", "InfiniBand sent", 3],
+/* The colours of what nodes used, where several share a picture; GPUs have the GPU's. */
+const USE_COLOURS = {
+  memory: 1,
+  disk_full: 2,
+  run_disk_full: 3,
+  disk_written: 1,
+  net_sent: 1,
+  ib_received: 2,
+  ib_sent: 3,
 };
 
-/* The pictures of what nodes used, in the order of the nodes. What was measured once is no curve. */
-function useCharts(use) {
+/* What tells the pictures apart. */
+function useKey(u) {
+  return JSON.stringify([u.id, u.node, u.chart]);
+}
+
+function useLines(use) {
+  return use.map(({label, gpu, what, x, y, points}) => {
+    return {id: label, label, colour: gpu ?? USE_COLOURS[what] ?? 0, x, y, t: null, points};
+  });
+}
+
+/* The pictures of what nodes used, in the order of the nodes. What was measured once is no curve. ask(part): gets the
+ * same in a part of the time. */
+function useCharts(use, ask) {
   const charts = new Map();
   for (const u of use ?? []) {
-    const [title, name, colour] = USES[u.what] ?? [u.what, u.what],
-      key = JSON.stringify([u.id, u.node, title]);
+    const key = useKey(u);
     if (u.x.length < 2 || u.x[u.x.length - 1] - u.x[0] < 2) continue;
     if (!charts.has(key))
       charts.set(key, {
         id: u.id,
         node: u.node,
-        title,
+        title: u.chart,
         unit: u.unit === "share" ? "share" : "bytes",
         lines: [],
         hasLegend: true,
+        finer: async (part) => useLines(((await ask(part)).use ?? []).filter((v) => useKey(v) === key)),
       });
-    const {lines} = charts.get(key),
-      label = name ?? `GPU ${u.gpu}`;
-    lines.push({id: label, label, colour: colour ?? u.gpu ?? 0, x: u.x, y: u.y, t: null});
+    charts.get(key).lines.push(...useLines([u]));
   }
   return [...charts.values()];
 }

@@ -1,6 +1,9 @@
 /* compare.js - the curves of runs, and several runs side by side. */
 
 const RUNS_AT_ONCE = 16,
+  RUNS_COMPARED = 64,
+  COLUMNS = 8, /* of runs, in a table */
+  VALUES = 6,
   LEADERS = 10;
 
 /* A picture for each number of some runs; each asks for its points when it is near the window. */
@@ -76,7 +79,7 @@ class CurvesOf {
     slot.asked = slot.wanted;
     try {
       const lines = await this.linesFor(slot.name),
-        what = {title: slot.name, lines, xName: lines[0]?.xName};
+        what = {title: slot.name, lines, xName: lines[0]?.xName, finer: (part) => this.linesFor(slot.name, part)};
       if (slot.chart) slot.chart.set(what);
       else {
         slot.chart = new Chart(this.charts, what);
@@ -88,12 +91,13 @@ class CurvesOf {
     }
   }
 
-  /* The lines of all runs; the server is asked for so many at once. */
-  async linesFor(key) {
+  /* The lines of all runs, or those in a part of x; the server is asked for so many at once. */
+  async linesFor(key, [from, to] = []) {
     const lines = [];
     for (let i = 0; i < this.runs.length; i += RUNS_AT_ONCE) {
       const ids = this.runs.slice(i, i + RUNS_AT_ONCE).map((r) => ["id", r.id]);
-      const answer = await getJson(`api/series?${query([...ids, ...given("cluster"), ["key", key], ["points", 600]])}`);
+      const asked = [...ids, ...given("cluster"), ["key", key], ["points", 600], ["from", from], ["to", to]];
+      const answer = await getJson(`api/series?${query(asked)}`);
       lines.push(...linesOf(answer, key, this.runs));
     }
     return lines;
@@ -125,25 +129,58 @@ function diffTable(diffs, runs) {
     runs.map((r) => r.id),
   );
   if (!rows.length) return make("p", {text: "Nothing differs."});
+  const isWide = runs.length > COLUMNS;
   const cells = rows.map((d) =>
     make(
       "tr",
       {},
       make("th", {scope: "row"}, d.name || d.part, make("small", {class: "block", text: d.name ? d.part : ""})),
-      d.values.map((v) =>
-        make(
-          "td",
-          {class: v === d.values[0] ? null : "differs"},
-          make("span", {class: "clamp", title: v, text: v ?? "-"}),
-        ),
-      ),
+      isWide
+        ? make("td", {}, valuesList(d.values, runs))
+        : d.values.map((v) =>
+            make(
+              "td",
+              {class: v === d.values[0] ? null : "differs"},
+              make("span", {class: "clamp", title: v, text: v ?? "-"}),
+            ),
+          ),
     ),
   );
   return fold(
     countText(rows.length, "difference"),
     rows.length <= 20,
-    table(["What", ...runs.map((r) => r.label)], cells, {label: "differences"}),
+    table(["What", ...(isWide ? ["Values, and which runs have them"] : runs.map((r) => r.label))], cells, {
+      label: "differences",
+    }),
   );
+}
+
+/* The values of many runs, those of most runs first, each with the runs that have it. */
+function valuesList(values, runs) {
+  const groups = new Map();
+  values.forEach((value, i) => groups.set(value, [...(groups.get(value) ?? []), runs[i]]));
+  const sorted = [...groups].sort((a, b) => b[1].length - a[1].length);
+  const item = ([value, those]) =>
+    make(
+      "li",
+      {},
+      make("span", {class: "clamp", title: value, text: value ?? "-"}),
+      make("small", {
+        class: "block",
+        title: those.map((r) => r.label).join("\n"),
+        text: those.length > 2 ? countText(those.length, "run") : those.map((r) => r.label).join(", "),
+      }),
+    );
+  return [
+    make("ul", {class: "values"}, sorted.slice(0, VALUES).map(item)),
+    sorted.length > VALUES
+      ? fold(
+          `${sorted.length - VALUES} more values`,
+          false,
+          make("ul", {class: "values"}, sorted.slice(VALUES).map(item)),
+        )
+      : "",
+  ];
 }
 
 /* ---- a sweep: which is best, and what it depends on */
@@ -294,6 +331,7 @@ class ComparePage {
     this.diff = make("div");
     this.said = make("div");
     this.heading = make("h1", {text: "Compare"});
+    this.version = 2; /* of the numbers; stands for how many points there are, which is not known */
   }
 
   /* Of a sweep the best comes first. */
@@ -323,25 +361,29 @@ class ComparePage {
         .join(", ") || countText(runs.length, "run");
     this.said.replaceChildren(...[notes(answer.said)].filter(Boolean));
     const stamp = JSON.stringify(rows.map((r) => [r.id, r.last]));
-    const keys = (answer.keys ?? []).map((name) => ({name, points: this.stampOf(stamp)}));
+    if (this.stamp !== stamp) {
+      this.stamp = stamp;
+      this.version++;
+      this.leaders.set(rows, answer.keys ?? [], runs);
+    }
+    const keys = (answer.keys ?? []).map((name) => ({name, points: this.version}));
     this.curves.set(keys, runs);
-    if (this.stamp !== stamp) this.leaders.set(rows, answer.keys ?? [], runs);
-    this.stamp = stamp;
     if (!this.hasDiff && runs.length > 1) this.askDiff(runs);
   }
 
-  /* Something that changes when the numbers do. */
-  stampOf(stamp) {
-    this.version = (this.version ?? 2) + (this.stamp === stamp ? 0 : 1);
-    return this.version;
-  }
-
   async askDiff(runs) {
+    const compared = runs.slice(0, RUNS_COMPARED),
+      ids = compared.map((r) => ["id", r.id]);
     this.hasDiff = true;
-    if (runs.length > RUNS_AT_ONCE) return;
     try {
-      const answer = await getJson(`api/diff?${query([...runs.map((r) => ["id", r.id]), ...given("cluster")])}`);
-      this.diff.replaceChildren(section("What differs", diffTable(answer.diffs, runs)));
+      const answer = await getJson(`api/diff?${query([...ids, ...given("cluster")])}`);
+      this.diff.replaceChildren(
+        section(
+          "What differs",
+          diffTable(answer.diffs, compared),
+          compared.length < runs.length ? make("p", {class: "note", text: `Of the first ${compared.length} runs.`}) : "",
+        ),
+      );
     } catch (error) {
       this.diff.replaceChildren(section("What differs", make("p", {class: "note", text: error.message})));
     }

@@ -480,12 +480,23 @@ class RunPage {
     this.askUse(run);
   }
 
+  useOf([from, to]) {
+    return getJson(
+      `api/series?${query([["id", this.id], ...given("cluster"), ["use", 1], ["from", from], ["to", to]])}`,
+    );
+  }
+
+  /* The same of a part of the time, for which all pictures ask at once. */
+  partOfUse(part) {
+    const name = part.join();
+    if (this.usePart?.name !== name) this.usePart = {name, answer: this.useOf(part)};
+    return this.usePart.answer;
+  }
+
   /* What nodes use, on one axis of time, with the beginnings of attempts. */
   async askUse(run) {
-    const answer = await getJson(`api/series?${query([["id", this.id], ...given("cluster"), ["use", 1]])}`).catch(
-      () => null,
-    );
-    if (answer) drawUse(this.useBox, this.use, useCharts(answer.use), marksOf(run));
+    const answer = await this.useOf([]).catch(() => null);
+    if (answer) drawUse(this.useBox, this.use, useCharts(answer.use, (part) => this.partOfUse(part)), marksOf(run));
     if (this.below.hidden) {
       /* nothing below is to move when the pictures come */
       this.below.hidden = false;

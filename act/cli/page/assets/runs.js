@@ -94,7 +94,7 @@ function groupRuns(runs, by) {
   const groups = new Map();
   for (const run of runs) {
     const name = groupOf(run, by),
-      key = name === "" && by !== "day" && !by.startsWith("tag:") ? run.id : name;
+      key = by === "sweep" && name === "" ? run.id : name;
     if (!groups.has(key)) groups.set(key, {name, runs: []});
     groups.get(key).runs.push(run);
   }
@@ -272,7 +272,7 @@ class RunsPage {
       text: String(name === state),
       node: () =>
         button(
-          "",
+          name ? stateBadge(name) : "All",
           () => {
             chosen.set("state", name);
             this.offset = 0;
@@ -282,14 +282,6 @@ class RunsPage {
           {"aria-pressed": String(name === state), class: "quiet", "data-part": "state"},
         ),
     }));
-    for (const item of items) {
-      const made = item.node;
-      item.node = () => {
-        const b = made();
-        b.append(item.key === "all" ? "All" : stateBadge(item.key));
-        return b;
-      };
-    }
     replaceKeyed(this.states, items);
   }
 
@@ -368,8 +360,7 @@ class RunsPage {
       runs = this.data.runs;
     if (by === "none") return runs.map((run) => this.runRow(run, columns));
     return groupRuns(runs, by).flatMap(({name, runs: those}) => {
-      const isFolded = by === "sweep";
-      if ((name === "" && by !== "day" && isFolded) || (those.length < 2 && isFolded))
+      if (by === "sweep" && (name === "" || those.length < 2))
         return those.map((run) => this.runRow(run, columns));
       return [
         this.groupRow(name, those, by, columns),
@@ -401,11 +392,11 @@ class RunsPage {
           return make(
             "th",
             {scope: "row"},
-            button("", () => this.toggle(by, name), {
-              class: "fold",
-              "aria-expanded": String(isOpen),
-              "data-part": "fold",
-            }),
+            button(
+              [title, make("span", {class: "dim", text: countText(runs.length, "run")})],
+              () => this.toggle(by, name),
+              {class: "fold", "aria-expanded": String(isOpen), "data-part": "fold"},
+            ),
             by === "sweep"
               ? make(
                   "small",
@@ -435,7 +426,6 @@ class RunsPage {
             : "",
         );
       });
-      cells[0].querySelector("button").append(title, make("span", {class: "dim", text: countText(runs.length, "run")}));
       return make("tr", {class: "group"}, make("td", {class: "mark"}), cells);
     };
     return {
@@ -486,21 +476,20 @@ class RunsPage {
       this.live.now();
       scrollTo(0, 0);
     };
+    const [newer, older] = this.sort()[0] === "age" ? ["Newer", "Older"] : ["Back", "More"];
     this.more.replaceChildren(
       ...[
-        this.offset > 0 ? button("Newer", go(Math.max(0, this.offset - PAGE_RUNS))) : "",
-        this.offset + n < total ? button("Older", go(this.offset + PAGE_RUNS)) : "",
+        this.offset > 0 ? button(newer, go(Math.max(0, this.offset - PAGE_RUNS))) : "",
+        this.offset + n < total ? button(older, go(this.offset + PAGE_RUNS)) : "",
       ].filter(Boolean),
     );
-    if (this.sort()[0] !== "age")
-      [...this.more.children].forEach((b) => {
-        b.textContent = {Newer: "Back", Older: "More"}[b.textContent];
-      });
   }
 
   drawCompare() {
-    this.compare.disabled = this.marked.size < 2;
-    this.compare.textContent = this.marked.size < 2 ? "Compare" : `Compare ${this.marked.size} runs`;
+    const n = this.marked.size;
+    this.compare.disabled = n < 2 || n > RUNS_COMPARED;
+    this.compare.textContent =
+      n < 2 ? "Compare" : n > RUNS_COMPARED ? `Compare at most ${RUNS_COMPARED} runs` : `Compare ${n} runs`;
   }
 }
 

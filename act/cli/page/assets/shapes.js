@@ -22,6 +22,8 @@ function spark(values) {
   return makeSvg("svg", {class: "spark", viewBox: "0 0 60 16", "aria-hidden": "true"}, makeSvg("path", {d: path}));
 }
 
+const NAMED_VALUES = 6; /* numbers that stand beside an axis, each of them */
+
 /* Places of values on an axis from 0 to 1: of numbers by size (by their logarithm if they span decades), of words one
  * beside the other. */
 function placesOf(values) {
@@ -47,14 +49,11 @@ function placesOf(values) {
     isLog = low > 0 && high / low >= 50;
   const f = isLog ? Math.log : (v) => v,
     size = f(high) - f(low);
-  const ticks =
-    low === high
-      ? [[0.5, numberText(low)]]
-      : [
-          [0, numberText(low)],
-          [1, numberText(high)],
-        ];
-  return {at: (v) => (size ? (f(Number(v)) - f(low)) / size : 0.5), ticks};
+  const at = (v) => (size ? (f(Number(v)) - f(low)) / size : 0.5);
+  const few = [...new Set(numbers)].sort((a, b) => a - b),
+    places = few.length <= NAMED_VALUES ? few.map(at) : [],
+    isRoomy = places.length > 0 && places.every((p, i) => i === 0 || p - places[i - 1] >= 0.12);
+  return {at, ticks: (isRoomy ? few : [...new Set([low, high])]).map((v) => [at(v), numberText(v)])};
 }
 
 /* A colour between that of the best and that of the worst; 0 is the best. */
