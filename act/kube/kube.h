@@ -15,8 +15,8 @@
  * err->http_status is set, and err->service_code is the Status' reason ("AlreadyExists"), "NoSuchApi" where the server
  * does not know the group or version at all, or one of the KUBE_... below.
  *
- * All runs on the loop of http; kube_do(), kube_do_all(), kube_get(), kube_each(), kube_watch_items() and kube_may() run it
- * themselves.
+ * All runs on the loop of http; kube_do(), kube_do_all(), kube_get(), kube_each(), kube_watch_items() and kube_may()
+ * run it themselves.
  *
  * Source: kubernetes.io/docs/reference/using-api/api-concepts, reference/config-api/kubeconfig.v1 and
  * client-authentication.v1; github.com/kubernetes/client-go tools/clientcmd (loader.go, client_config.go,

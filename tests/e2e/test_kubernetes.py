@@ -122,8 +122,8 @@ def test_abort(act, kubernetes):
 
 
 def test_abort_of_several(act, kubernetes):
-    """Each question is asked of all of them at once: the cluster answers none of three before it has all three. One that
-    has ended is in nobody's way."""
+    """Each question is asked of all of them at once: the cluster answers none of three before it has all three. One
+    that has ended is in nobody's way."""
     runs = [act.submit("sleep", "1000", before=K8S) for _ in range(3)]
     ended = act.submit("true", before=K8S)
     act.run("wait", ended)
