@@ -17,7 +17,6 @@ enum {
     DEFAULT_MAX_BODY = 8 << 20,
     SMALL_BUFFER = 16 << 10, /* the least that libcurl takes for sending */
     LARGE_BUFFER = 256 << 10,
-    TLS_BUFFER = 64 << 10,
     BODY_PER_BUFFER = 16, /* a body is at least this many buffers */
 };
 
@@ -331,12 +330,11 @@ static void set_long(const struct http_handle *h, CURLoption option, long *curre
     *current = value;
 }
 
-/* Over TLS each record of 16 KiB is a call of its own, whatever the buffer holds; a small one stays in the cache. */
-static long buffer_for(const struct http_call *call, size_t body)
+static long buffer_for(size_t body)
 {
-    size_t size = SMALL_BUFFER, most = act_starts_with(call->url, "https:") ? TLS_BUFFER : LARGE_BUFFER;
+    size_t size = SMALL_BUFFER;
 
-    while (size < most && 2 * size * BODY_PER_BUFFER <= body)
+    while (size < LARGE_BUFFER && 2 * size * BODY_PER_BUFFER <= body)
         size *= 2;
     return (long)size;
 }
@@ -344,11 +342,11 @@ static long buffer_for(const struct http_call *call, size_t body)
 static void set_buffers(struct http_handle *h, const struct http_call *call)
 {
     const struct http_limit *limit = h->http->limit;
-    long in = buffer_for(call, call->sink_cap);
+    long in = buffer_for(call->sink_cap);
 
     if (limit && in > http_limit_piece(limit))
         in = http_limit_piece(limit);
-    set_long(h, CURLOPT_UPLOAD_BUFFERSIZE, &h->upload_buffer, buffer_for(call, call->body_len));
+    set_long(h, CURLOPT_UPLOAD_BUFFERSIZE, &h->upload_buffer, buffer_for(call->body_len));
     set_long(h, CURLOPT_BUFFERSIZE, &h->buffer, in);
 }
 
