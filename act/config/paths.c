@@ -59,7 +59,7 @@ static int unknown_folder(const struct config *config, const char *path, const c
         act_error_hint(err, "did you mean '%s'?", near);
     hint_root(config, path, err);
     if (list.len == 0)
-        act_error_hint(err, "no folders are mapped");
+        act_error_hint(err, "no folders are mapped: 'config_param' in the cluster file says which are, and where");
     else if (!near)
         act_error_hint(err, "mapped folders: %s; other files go with the code", list.data);
     return -ACT_NOT_FOUND;
