@@ -101,7 +101,7 @@ static bool attached_has_ended(pid_t *child, int *out_status)
 
 static void attached_look(struct attached *a)
 {
-    int told;
+    int told = 0;
 
     (void)attached_has_ended(&a->shows, &a->status);
     if (attached_has_ended(&a->tells, &told) && told == 0)

@@ -310,7 +310,7 @@ static int board_serve(struct tensorboard *t, struct board_child *child, struct 
 
 static int board_show(struct tensorboard *t, struct act_error *err)
 {
-    struct board_child child;
+    struct board_child child = {.pid = -1, .in = -1, .out = -1};
     int rc = board_make_folder(t, err);
 
     if (rc < 0)
