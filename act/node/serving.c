@@ -4,37 +4,29 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/text.h"
 #include "node/terminal.h"
 
 enum { FOLDER_MOST = 80, PATIENCE_S = 5 }; /* the path of a socket has at most 107 bytes */
 
-static int serving_make_token(char token[SERVING_TOKEN + 1])
-{
-    unsigned char bytes[SERVING_TOKEN / 2];
-
-    if (getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes))
-        return -1;
-    for (size_t i = 0; i < sizeof(bytes); i++)
-        snprintf(token + 2 * i, 3, "%02x", bytes[i]);
-    return 0;
-}
-
 int serving_open(struct serving *serving)
 {
     const char *temp = getenv("TMPDIR");
+    uint8_t bytes[SERVING_TOKEN / 2];
     char *folder = act_sprintf("%s/act-service-XXXXXX", temp && *temp && strlen(temp) < FOLDER_MOST ? temp : "/tmp");
 
-    if (!mkdtemp(folder) || serving_make_token(serving->token) < 0) {
+    if (!mkdtemp(folder)) {
         free(folder);
         return -1;
     }
+    act_random(bytes, sizeof(bytes));
+    act_hex(bytes, sizeof(bytes), serving->token);
     serving->folder = folder;
     serving->path = act_sprintf("%s/socket", folder);
     setenv("ACT_SERVICE_SOCKET", serving->path, 1);
@@ -59,8 +51,8 @@ static int serving_connect_path(const char *path)
 
     snprintf(at.sun_path, sizeof(at.sun_path), "%s", path);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &(struct timeval){.tv_sec = 1},
-               sizeof(struct timeval)); /* a full backlog */
+    if (fd >= 0) /* the backlog may be full */
+        setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &(struct timeval){.tv_sec = 1}, sizeof(struct timeval));
     if (fd >= 0 && connect(fd, (struct sockaddr *)&at, sizeof(at)) == 0)
         return fd;
     if (fd >= 0)

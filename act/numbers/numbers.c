@@ -483,11 +483,14 @@ void numbers_sort(struct numbers *n, double from, double until)
 double numbers_epoch_at(const struct numbers *n, double step)
 {
     const struct series_point *v = n->epochs.v;
-    size_t count = n->epochs.n, i = 1;
+    size_t i = 1, end = n->epochs.n;
 
-    if (count < 2)
+    if (end < 2)
         return NAN;
-    while (i + 1 < count && v[i].x < step) /* behind the last one it goes on at the same pace */
-        i++;
+    for (end--; i < end;) { /* behind the last one it goes on at the same pace */
+        size_t middle = i + (end - i) / 2;
+        i = v[middle].x < step ? middle + 1 : i;
+        end = v[middle].x < step ? end : middle;
+    }
     return v[i - 1].y + (step - v[i - 1].x) * (v[i].y - v[i - 1].y) / (v[i].x - v[i - 1].x);
 }

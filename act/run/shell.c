@@ -18,13 +18,20 @@ void run_shell_words(const struct run_shell *shell, struct act_strv *out)
     act_strv_push(out, shell->stays ? "stays" : "ends");
 }
 
+bool run_shell_of(const struct act_strv *argv, struct run_shell *out)
+{
+    size_t first;
+
+    *out = (struct run_shell){0};
+    return argv->n > 0 && strcmp(argv->v[0], RUN_SHELL_AGENT) == 0 &&
+           run_shell_read(argv->v + 1, argv->n - 1, out, &first);
+}
+
 bool run_shell_is(const struct act_strv *argv)
 {
     struct run_shell ignored;
-    size_t first;
 
-    return argv->n > 0 && strcmp(argv->v[0], RUN_SHELL_AGENT) == 0 &&
-           run_shell_read(argv->v + 1, argv->n - 1, &ignored, &first);
+    return run_shell_of(argv, &ignored);
 }
 
 static bool shell_read_time(const char *word, int64_t *out_s)

@@ -25,6 +25,8 @@ struct run_shell {
 
 /* Appends the words of the keeper; those of the command that it starts in place of a shell, if any, follow them. */
 void run_shell_words(const struct run_shell *shell, struct act_strv *out);
+/* Tells whether a run has such a command, and reads what it says: *out, {0} if it has none. */
+bool run_shell_of(const struct act_strv *argv, struct run_shell *out);
 /* Tells whether a run has such a command. */
 bool run_shell_is(const struct act_strv *argv);
 /* Reads the n words behind RUN_SHELL_AGENT. *out_first: which of them begins the command; n: there is none. False: they

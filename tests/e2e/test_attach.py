@@ -1,4 +1,5 @@
 """`a attach` of a run that is not of `a shell`: the output of a rank, and Ctrl-C for it."""
+import os
 import signal
 
 import pytest
@@ -70,6 +71,28 @@ def test_a_rank_of_another_node(act, lab):
 
 def test_a_machine_behind_ssh(act, hosts, host):
     interrupts(act, listens(act, before=("-c", "lab",)))
+
+
+@pytest.mark.parametrize("does, says", [("exec sleep 10000", b""), ("kill -TTIN $$", b"asks something")])
+def test_a_way_that_stands_still(act, hosts, host, does, says):
+    """Nobody has to wait until Ctrl-C has come to the machine; what asks for a password in the background is ended."""
+    run = listens(act, before=("-c", "lab"))
+    seen, ssh = act.scratch / "seen", act.scratch / "ssh.sh"
+    ssh.write_text(f'#!/bin/sh\ncase "$*" in *interrupt*) echo $$ > {seen}.new; mv {seen}.new {seen}; {does};; esac\n'
+                   f'exec {act.env["ACT_SSH"]} "$@"\n')
+    ssh.chmod(0o755)
+    process = act.start("attach", run, env={"ACT_SSH": str(ssh)})
+    until_printed(process, b"rank 0 listens")
+    process.send_signal(signal.SIGINT)
+    act.until(seen.exists, "Ctrl-C is on its way")
+    line = says and process.stderr.readline()
+    assert says in line, line
+    process.send_signal(signal.SIGQUIT)
+    _, err = process.communicate(timeout=300)
+    assert process.returncode == 0 and f"run {run} goes on".encode() in err, err
+    assert not os.path.exists(f"/proc/{seen.read_text().strip()}")
+    assert act.state(run) == "Running"
+    act.run("abort", "-y", run)
 
 
 def test_a_pod(act, kubernetes):

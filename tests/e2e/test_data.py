@@ -127,6 +127,15 @@ def test_paths_inside_of_others_count_once(act, azure):
     assert set(azure.keys()) == {"data/a/y", "data/a/b/x"}, "a filter takes less of a folder"
 
 
+def test_as_many_paths_as_a_shell_finds(act):
+    """'data/*': the time that they take is not that of all pairs of them, of which there are four million."""
+    names = [f"data/{i}" for i in range(2000)]
+    for name in names:
+        act.write(name, "x")
+    said = act.run("u", *names, names[0]).err
+    assert "uploaded 2000 objects" in said, said
+
+
 def test_blocks(act, stored):
     data = content(20_000_000 + 12345)
     act.write("data/big.bin", data)

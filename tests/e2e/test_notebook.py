@@ -184,11 +184,16 @@ def test_what_cannot_be(act, azureml):
     act.fail("-c", "aml", "notebook", status=2, match="a notebook cannot be opened on the platform 'aml'")
     act.fail("notebook", "nothing", status=3, match="no run 'nothing'")
     act.fail("notebook", "--port", "70000", status=2, match="--port takes a")
+    act.fail("notebook", act.finish("true"), status=2, match="is not of 'a notebook'")
+
+
+def test_a_port_that_is_taken(act):
+    """It is looked at before anything waits in a queue."""
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         s.listen()
-        run = act.finish("true")
-        act.fail("notebook", run, status=2, match="is not of 'a notebook'")
+        act.fail("notebook", "--port", s.getsockname()[1], status=2, match="is taken: name another one, or none")
+    assert act.run("q", "--json").json["runs"] == []
 
 
 def test_a_dry_run(act):

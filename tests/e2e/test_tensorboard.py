@@ -89,9 +89,10 @@ def test_runs(act, board):
     second = writes(act, "b", "base")
     third = writes(act, "c", "other")
     with shown(act, first, second, third) as (_, address):
-        assert files(address) == {f"{first}/a/events.out.tfevents.1.n.1": "one",
-                                  f"{second}/b/events.out.tfevents.1.n.1": "one",
-                                  "other/c/events.out.tfevents.1.n.1": "one"}
+        own = {f"{first}/a/events.out.tfevents.1.n.1", f"{second}/b/events.out.tfevents.1.n.1",
+               "other/c/events.out.tfevents.1.n.1"}
+        found = files(address)  # runs of the same second may have written each other's, as far as can be known
+        assert own <= set(found) and set(found.values()) == {"one"}, found
 
 
 def test_it_grows(act, board):
@@ -121,6 +122,33 @@ def test_in_blob_storage(act, azure, board):
         act.until(lambda: files(address) == {name: "a" * 100 + "c" * 50}, "it has grown")
 
 
+def test_a_file_that_cannot_be_copied(act, azure, board):
+    """In a container an object may have the name of a folder. The other files come, and each source says it once."""
+    for folder in ("a", "b"):
+        azure.put(f"output/{folder}/events.out.tfevents.1", b"one")
+        azure.put(f"output/{folder}/events.out.tfevents.1/events.out.tfevents.2", b"two")
+        azure.put(f"output/{folder}/last/events.out.tfevents.3", b"three")
+    with shown(act, "output/a", "output/b") as (process, address):
+        expected = {f"output-{folder}/{name}": text for folder in ("a", "b") for name, text in
+                    (("events.out.tfevents.1", "one"), ("last/events.out.tfevents.3", "three"))}
+        assert files(address) == expected
+        for times in (1, 2):
+            name = f"output/b/more/events.out.tfevents.{times}"
+            azure.put(name, b"more")
+            act.until(lambda: len(files(address)) == len(expected) + times, "it is copied")
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=300)
+    assert err.decode().count("not all event files") == 2, err
+
+
+def test_folders_of_one_name(act, board):
+    for folder in ("output/a/b", "output/a-b"):
+        act.write(f"{folder}/events.out.tfevents.1", folder)
+    act.run("u", "output")
+    with shown(act, "output/a/b", "output/a-b") as (_, address):
+        assert sorted(files(address).values()) == ["output/a-b", "output/a/b"]
+
+
 def test_it_is_not_installed(act):
     act.write("tensorboard.py", "")
     run = act.finish("true")
@@ -138,7 +166,7 @@ def test_what_cannot_be_shown(act, board):
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         s.listen()
-        act.fail("tensorboard", "--port", str(s.getsockname()[1]), "output", match="cannot listen at port")
+        act.fail("tensorboard", "--port", str(s.getsockname()[1]), "output", status=2, match="is taken")
 
 
 def test_it_ends_with_the_command(act, board):

@@ -206,7 +206,7 @@ def at_terminal(act, *words, answer="y\n", before_answer=lambda: None, status=0,
 
 VERBS = [("trust",), ("u", "data"), ("d", "data"), ("ls", "data"), ("rm", "-y", "data"), ("verify", "data"),
          ("cat", "data/a"), ("init",), ("init", "--dry-run"), ("submit", "true"), ("u", "--dry-run", "data"),
-         ("local", "true")]
+         ("local", "true"), ("shell", "--", "true"), ("notebook",), ("tensorboard", "data")]
 
 
 def test_a_project_that_stays_in_its_folder_is_never_asked_about(other):
@@ -221,7 +221,7 @@ def test_a_project_that_stays_in_its_folder_is_never_asked_about(other):
 @pytest.mark.parametrize("words", VERBS)
 def test_without_a_terminal_nothing_leads_out(other, words):
     link(other)
-    result = other.run(*words, status=125 if words[0] == "local" else 4)
+    result = other.run(*words, status=125 if words[0] in ("local", "shell") else 4)
     assert f"'data' is a link to '{other.secret}'" in result.err, result
     assert "say so there with 'a -c aml trust'; without a terminal, with 'trust -y'" in result.err, result
     assert not stored(other) and os.listdir(other.secret) == ["id_rsa"]

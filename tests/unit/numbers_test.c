@@ -167,6 +167,18 @@ TEST(epochs_of_steps)
     numbers_sort(n, 0, 0);
     assert_true(numbers_epoch_at(n, 75) == 0.75);
     numbers_free(n);
+    n = numbers_new();
+    for (int i = 1; i <= 9; i++) { /* an epoch takes longer each time */
+        ACT_AUTOFREE char *line = act_sprintf("step %d loss 1\nEpoch %d/10\n", i * i, i + 1);
+        numbers_feed(n, line, strlen(line));
+    }
+    numbers_end(n);
+    numbers_sort(n, 0, 0);
+    for (int i = 1; i < 9; i++) {
+        assert_true(numbers_epoch_at(n, i * i) == i + 1);
+        assert_true(numbers_epoch_at(n, i * i + i + 0.5) == i + 1.5);
+    }
+    numbers_free(n);
 }
 
 TEST(decimals_are_those_of_strtod)

@@ -41,6 +41,7 @@ TEST(the_words_of_a_shell)
         ACT_AUTO(act_strv) argv = {0};
         act_strv_add(&argv, cases[i].words);
         assert_int_equal(run_shell_is(&argv), cases[i].is_shell);
+        assert_int_equal(run_shell_of(&argv, &read), cases[i].is_shell);
     }
     run_shell_words(&shell, &words);
     assert_string_equal(words.v[1], "keep");
@@ -51,6 +52,8 @@ TEST(the_words_of_a_shell)
     assert_int_equal(read.away_s, 300);
     assert_true(read.stays);
     assert_false(read.serves);
+    assert_true(run_shell_of(&words, &read));
+    assert_true(read.stays && read.idle_s == 600);
     assert_string_equal(words.v[1 + first], "htop");
     act_strv_release(&words);
     run_shell_words(&(struct run_shell){.serves = true}, &words);

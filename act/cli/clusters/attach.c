@@ -26,8 +26,10 @@ struct attached {
     const struct cli *cli;
     const struct flow_run *run;
     char rank[12];
-    pid_t shows;      /* 'a logs -f' */
     sigset_t signals; /* that are waited for */
+    pid_t shows;      /* 'a logs -f'; 0: it has ended, */
+    int status;       /* with this exit status */
+    pid_t tells;      /* 'a __interrupt', on its way; 0: there is none */
 };
 
 /* ---- the rank's node */
@@ -65,39 +67,69 @@ static int attached_start(const struct attached *a, const char *verb, const char
                       out_pid, err);
 }
 
-static int attached_reap(pid_t pid)
+/* Kills a child, if it is there. */
+static void attached_end(pid_t *child)
 {
-    int status = 0;
-
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+    if (*child <= 0)
+        return;
+    kill(*child, SIGKILL);
+    while (waitpid(*child, NULL, 0) < 0 && errno == EINTR)
         continue;
-    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    *child = 0;
 }
 
-static void attached_interrupt(const struct attached *a)
+/* Looks whether a child has ended, with which exit status. One that was stopped wants to ask on the terminal, which is
+ * not its own: it is ended. */
+static bool attached_has_ended(pid_t *child, int *out_status)
 {
-    struct act_error err;
-    pid_t pid;
-    int rc =
-        attached_start(a, "__interrupt", (const char *const[]){"--quiet", a->run->row.id, a->rank, NULL}, &pid, &err);
+    int status;
 
-    if (rc < 0)
-        act_warn("%s", act_error_text(&err));
-    else if (attached_reap(pid) == 0)
+    if (*child <= 0 || waitpid(*child, &status, WNOHANG | WUNTRACED) != *child)
+        return false;
+    if (WIFSTOPPED(status)) {
+        if (WSTOPSIG(status) != SIGTTIN && WSTOPSIG(status) != SIGTTOU)
+            return false;
+        act_warn("the way to the cluster asks something on the terminal, which is not possible here");
+        attached_end(child);
+        *out_status = ACT_DENIED;
+        return true;
+    }
+    *child = 0;
+    *out_status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    return true;
+}
+
+static void attached_look(struct attached *a)
+{
+    int told = 0;
+
+    (void)attached_has_ended(&a->shows, &a->status);
+    if (attached_has_ended(&a->tells, &told) && told == 0)
         act_note("Ctrl-C was sent to rank %s; twice quickly, or Ctrl-\\, leaves it alone", a->rank);
+}
+
+/* Sends Ctrl-C to the rank. That may take long, and must not keep anybody from leaving, so nobody waits for it here. */
+static void attached_interrupt(struct attached *a)
+{
+    const char *const words[] = {"--quiet", a->run->row.id, a->rank, NULL};
+    struct act_error err;
+
+    if (a->tells > 0)
+        act_note("Ctrl-C is on its way to rank %s; twice quickly leaves", a->rank);
+    else if (attached_start(a, "__interrupt", words, &a->tells, &err) < 0)
+        act_warn("%s", act_error_text(&err));
 }
 
 /* ---- until the end, or somebody leaves */
 
 /* Ctrl-C is not sent while a second one may follow, which means that nobody wants it sent. Returns whether one did. */
-static bool attached_is_twice(const struct attached *a)
+static bool attached_is_twice(void)
 {
     const struct timespec patience = {.tv_nsec = TWICE_MS * 1000000L};
     sigset_t second;
 
     sigemptyset(&second);
     sigaddset(&second, SIGINT);
-    (void)a;
     return sigtimedwait(&second, NULL, &patience) == SIGINT;
 }
 
@@ -108,27 +140,26 @@ static void attached_stop(const struct attached *a)
     kill(-a->shows, SIGCONT);
 }
 
-static int attached_leave(const struct attached *a)
+static int attached_leave(struct attached *a)
 {
-    kill(a->shows, SIGKILL);
-    (void)attached_reap(a->shows);
+    attached_end(&a->tells);
+    if (a->shows == 0)
+        return a->status;
+    attached_end(&a->shows);
     act_note("run %s goes on; 'a attach %s' comes back", a->run->row.id, a->run->row.id);
     return 0;
 }
 
 /* Returns the exit status. */
-static int attached_attend(const struct attached *a)
+static int attached_attend(struct attached *a)
 {
-    int status;
-
-    for (;;) {
+    while (a->shows > 0 || a->tells > 0) {
         switch (sigwaitinfo(&a->signals, NULL)) {
         case SIGCHLD:
-            if (waitpid(a->shows, &status, WNOHANG) == a->shows)
-                return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+            attached_look(a);
             break;
         case SIGINT:
-            if (attached_is_twice(a))
+            if (attached_is_twice())
                 return attached_leave(a);
             attached_interrupt(a);
             break;
@@ -143,6 +174,7 @@ static int attached_attend(const struct attached *a)
             break;
         }
     }
+    return a->status;
 }
 
 /* ---- the verb */
@@ -171,12 +203,16 @@ int cmd_attach(struct cli *cli, struct act_error *err)
 
     if (rc < 0)
         return rc;
-    bool is_shell = run_shell_is(&run.spec.argv);
+    struct run_shell how;
+    bool is_shell = run_shell_of(&run.spec.argv, &how);
     if (is_shell && CLI_OPTIONS(cli, logs)->rank >= 0)
         return act_error_set(err, ACT_USAGE, "run '%s' is of 'a shell': it has one terminal, not one for each rank",
                              run.row.id);
     if (run_state_is_final(run.status.state))
         return act_error_set(err, ACT_FAIL, "run '%s' is %s: %s", run.row.id, run_state_name(run.status.state),
                              is_shell ? "its shell has ended" : "'a logs' shows its output");
+    if (is_shell && how.serves)
+        return act_error_set(err, ACT_USAGE, "run '%s' has no terminal: 'a notebook %s' comes back to it", run.row.id,
+                             run.row.id);
     return is_shell ? cli_attend_shell(cli, &run, err) : attach_any(cli, &run, err);
 }

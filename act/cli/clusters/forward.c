@@ -69,8 +69,8 @@ static int forward_listen(struct forward *f, uint16_t here, uint16_t port, struc
                              "port %u of this machine is taken: the run is on this machine, so if it "
                              "is the run's, you can connect to it as it is",
                              here);
-    if (fd == -EADDRINUSE && !port)
-        return act_error_set(err, ACT_USAGE, "port %u of this machine is taken: name another one", here);
+    if (fd < 0 && !port) /* of a service: its verb has looked whether it can be had */
+        return act_error_errno(err, -fd, "cannot listen at port %u of this machine", here);
     if (fd == -EADDRINUSE)
         return act_error_set(err, ACT_USAGE,
                              "port %u of this machine is taken: name another one, '%u:%u', or 0 for one "

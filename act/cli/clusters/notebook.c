@@ -24,8 +24,6 @@ extern const char notebook_script[];
 
 enum { TOKEN_LEN = 48, NO_JUPYTER = 86, OLD_JUPYTER = 87, NO_PYTHON = 127 };
 
-#define NOTEBOOK_TITLE "a notebook"
-
 /* ---- where it is */
 
 struct notebook {
@@ -130,10 +128,7 @@ static int notebook_attend(struct cli *cli, struct flow_run *run, bool is_own, b
 static int notebook_check_words(const struct cli *cli, struct act_error *err)
 {
     const struct cli_nodes_options *o = CLI_OPTIONS(cli, nodes);
-    int64_t port = CLI_OPTIONS(cli, page)->port;
 
-    if (port == 0 || port > UINT16_MAX)
-        return act_error_set(err, ACT_USAGE, "--port takes a port: 1 to 65535");
     if (cli->words.n == 0)
         return 0;
     if (o->time_s || o->keep || CLI_OPTIONS(cli, managed)->idle_s || cli->options.name || cli->options.tags.n ||
@@ -148,7 +143,7 @@ static int notebook_start(struct cli *cli, struct flow_run *out, struct act_erro
 {
     int64_t idle_s = CLI_OPTIONS(cli, managed)->idle_s;
     ACT_AUTO(act_strv) command = {0};
-    struct kept_run kept = {.how = {.serves = true}, .command = &command, .title = NOTEBOOK_TITLE};
+    struct kept_run kept = {.how = {.serves = true}, .command = &command, .title = "a notebook"};
 
     ACT_STRV_PUSH(&command, "python3", "-c", notebook_script);
     act_strv_pushf(&command, "%lld", (long long)(idle_s ? idle_s : KEPT_IDLE_S));
@@ -159,13 +154,13 @@ static int notebook_start(struct cli *cli, struct flow_run *out, struct act_erro
     return rc < 0 ? rc : kept_start(cli, &kept, out, err);
 }
 
-static int notebook_find(struct cli *cli, struct flow_run *out, struct act_error *err)
+static int notebook_find(struct cli *cli, struct flow_run *out, struct run_shell *how, struct act_error *err)
 {
     int rc = flow_find_run(&cli->flow, cli->words.v[0], out, err);
 
     if (rc < 0)
         return rc;
-    if (!act_streq(out->spec.title, NOTEBOOK_TITLE))
+    if (!run_shell_of(&out->spec.argv, how) || !how->serves)
         return act_error_set(err, ACT_USAGE,
                              "run '%s' is not of 'a notebook'; 'a forward %s PORT' leads to a port of it", out->row.id,
                              out->row.id);
@@ -179,14 +174,14 @@ int cmd_notebook(struct cli *cli, struct act_error *err)
 {
     bool is_own = cli->words.n == 0;
     ACT_AUTO(flow_run) run = {0};
-    struct run_shell how = {0};
-    size_t first;
+    struct run_shell how = {.stays = CLI_OPTIONS(cli, nodes)->keep};
     int rc = notebook_check_words(cli, err);
 
     if (rc == 0)
-        rc = is_own ? notebook_start(cli, &run, err) : notebook_find(cli, &run, err);
+        rc = page_check_port(cli, err);
+    if (rc == 0)
+        rc = is_own ? notebook_start(cli, &run, err) : notebook_find(cli, &run, &how, err);
     if (rc < 0 || cli->options.dry_run)
         return rc;
-    (void)run_shell_read(run.spec.argv.v + 1, run.spec.argv.n - 1, &how, &first);
     return notebook_attend(cli, &run, is_own, how.stays, err);
 }

@@ -57,11 +57,9 @@ static int shell_say_end(struct cli *cli, struct flow_run *run, int status)
 {
     ACT_AUTOFREE char *id = act_strdup(run->row.id); /* which is looked for anew */
     struct act_error ignored;
-    struct run_shell how = {0};
-    size_t first;
+    struct run_shell how;
 
-    (void)run_shell_read(run->spec.argv.v + 1, run->spec.argv.n - 1, &how, &first);
-    if (how.stays) {
+    if (run_shell_of(&run->spec.argv, &how) && how.stays) {
         act_note("run %s goes on: 'a attach %s' opens its terminal, 'a ssh %s' another shell, 'a abort %s' ends it", id,
                  id, id, id);
         return status;
@@ -132,20 +130,8 @@ int cmd_shell(struct cli *cli, struct act_error *err)
     return rc < 0 || cli->options.dry_run ? rc : shell_attend(cli, &run, true, err);
 }
 
-static bool shell_is_of_terminal(const struct flow_run *run)
-{
-    struct run_shell how = {0};
-    size_t first;
-
-    (void)run_shell_read(run->spec.argv.v + 1, run->spec.argv.n - 1, &how, &first);
-    return !how.serves;
-}
-
 int cli_attend_shell(struct cli *cli, struct flow_run *run, struct act_error *err)
 {
-    if (!shell_is_of_terminal(run))
-        return act_error_set(err, ACT_USAGE, "run '%s' has no terminal: 'a notebook %s' comes back to it", run->row.id,
-                             run->row.id);
     if (!shell_has_terminal())
         return act_error_set(err, ACT_USAGE, "'a attach' needs a terminal, and this command has none");
     return shell_attend(cli, run, false, err);

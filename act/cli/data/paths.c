@@ -1,4 +1,6 @@
 /* paths.c - shared by the verbs that transfer data: their options, and their results. */
+#include <jansson.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -149,33 +151,50 @@ int cli_open_path(struct cli *cli, const char *word, struct flow_path *out, stru
     return rc < 0 ? rc : (rc > 0 ? flow_open_run_path : flow_open_path)(&cli->flow, word, out, err);
 }
 
-/* Returns the word in which another one is as a whole, and of words for the same path the first; NULL: none. The
- * patterns of a filter begin at each word: then only the same path counts. */
-static const char *paths_around(struct cli *cli, size_t at)
+/* Appends the place of each word; what is in no mapped folder, which is said later, stands for itself. */
+static void paths_find_places(struct cli *cli, struct act_strv *out)
 {
-    const struct act_strv *words = &cli->words;
-    struct flow *flow = &cli->flow;
-
-    for (size_t i = 0; i < words->n; i++) {
-        if (i == at || !flow_path_is_within(flow, words->v[at], words->v[i]))
-            continue;
-        if (flow_path_is_within(flow, words->v[i], words->v[at]) ? i < at : !cli->filter)
-            return words->v[i];
+    for (size_t i = 0; i < cli->words.n; i++) {
+        char *place = flow_path_place(&cli->flow, cli->words.v[i]);
+        act_strv_take(out, place ? place : act_sprintf("\n%s", cli->words.v[i]));
     }
-    return NULL;
+}
+
+/* Returns the word in which another one is as a whole, and of words for the same path the first; NULL: none. The
+ * patterns of a filter begin at each word: then only the same path counts. firsts: the first word of each place. */
+static const char *paths_around(const struct cli *cli, const json_t *firsts, const char *place, size_t at)
+{
+    ACT_AUTOFREE char *outer = act_strdup(place);
+    json_int_t first = json_integer_value(json_object_get(firsts, place));
+    const json_t *found = NULL;
+    char *slash;
+
+    if (first != (json_int_t)at)
+        return cli->words.v[first];
+    while (!cli->filter && !found && (slash = strrchr(outer, '/'))) {
+        *slash = '\0';
+        found = json_object_get(firsts, outer);
+    }
+    return found ? cli->words.v[json_integer_value(found)] : NULL;
 }
 
 void cli_paths_once(struct cli *cli)
 {
     struct act_strv once = {0};
+    ACT_AUTO(act_strv) places = {0};
+    json_t *firsts = json_object();
 
+    paths_find_places(cli, &places);
+    for (size_t i = places.n; i-- > 0;)
+        json_object_set_new_nocheck(firsts, places.v[i], json_integer((json_int_t)i));
     for (size_t i = 0; i < cli->words.n; i++) {
-        const char *around = paths_around(cli, i);
+        const char *around = paths_around(cli, firsts, places.v[i], i);
         if (!around)
             act_strv_push(&once, cli->words.v[i]);
         else if (!act_streq(around, cli->words.v[i]))
             act_note("'%s' is in '%s', and counts once", cli->words.v[i], around);
     }
+    json_decref(firsts);
     act_strv_release(&cli->words);
     cli->words = once;
 }

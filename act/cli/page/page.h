@@ -12,6 +12,8 @@
 #include "draw/draw.h"
 #include "flow/look/look.h"
 
+struct cli;
+
 /* Runs by a number, as a table. */
 struct page_leaders {
     const char *key;
@@ -80,6 +82,9 @@ void page_add_short(struct act_buf *out, const char *before, const char *text, c
 
 /* ---- ui.c */
 
+/* Refuses a --port that is none, that is taken (ACT_USAGE), or at which this user may not listen (ACT_DENIED), before
+ * anything is started. */
+int page_check_port(const struct cli *cli, struct act_error *err) ACT_NODISCARD;
 /* Opens the browser by a file that leads to the address, because all users can read the words of programs; what: the
  * text of the link there. Returns its path, which page_close_browser() takes; NULL: there is none, and it was said. */
 char *page_open_browser(const char *address, const char *what);

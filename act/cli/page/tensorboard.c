@@ -8,14 +8,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/dirs.h"
 #include "base/file.h"
-#include "base/host.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/path.h"
 #include "base/units.h"
@@ -40,11 +39,15 @@ extern const char tensorboard_script[];
 
 enum { PAUSE_MS = 10 * 1000, LOOK_MS = 500, KEY_BYTES = 24, NO_TENSORBOARD = 86, LINE_MOST = 4096 };
 
+#define BOARD_READY   "ready" /* as tensorboard.py says it */
+#define BOARD_ADDRESS "http://127.0.0.1:"
+
 /* A run, or a mapped folder, whose event files are shown. */
 struct board_source {
     char *label;           /* the name of its folder, by which TensorBoard calls it */
     struct flow_run run;   /* or */
     struct flow_path path; /* if path.store is there */
+    char *warned;          /* of, last */
 };
 
 struct tensorboard {
@@ -55,7 +58,6 @@ struct tensorboard {
     size_t n;
     char *folder;
     uint64_t bytes; /* copied */
-    char *warned;   /* of, last */
 };
 
 /* ---- what is shown */
@@ -78,30 +80,43 @@ static int board_open_path(struct tensorboard *t, const char *word, struct board
     return 0;
 }
 
-/* A word is a run, or else a mapped folder. */
+static char *board_label_of_run(const struct flow_run *run)
+{
+    const char *name = run->row.name;
+    bool is_folder = name && !strchr(name, '/') && act_path_is_safe(name, strlen(name));
+
+    return act_strdup(is_folder ? name : run->row.id);
+}
+
+/* A word is a run, or else a mapped folder. One that is neither is said to be no run. */
 static int board_add(struct tensorboard *t, const char *word, struct act_error *err)
 {
     struct board_source *s = &t->v[t->n++];
-    int rc = strchr(word, '/') ? -ACT_NOT_FOUND : flow_find_run(&t->cli->flow, word, &s->run, err);
-    struct act_error of_run = *err;
+    struct act_error of_path;
 
-    if (rc == -ACT_NOT_FOUND) {
-        rc = board_open_path(t, word, s, err);
-        if (rc < 0 && !strchr(word, '/')) {
-            *err = of_run;
-            rc = -ACT_NOT_FOUND;
-        }
+    if (strchr(word, '/'))
+        return board_open_path(t, word, s, err);
+    int rc = flow_find_run(&t->cli->flow, word, &s->run, err);
+    if (rc == 0)
+        s->label = board_label_of_run(&s->run);
+    if (rc != -ACT_NOT_FOUND)
         return rc;
-    }
-    if (rc == 0) {
-        const char *name = s->run.row.name;
-        s->label =
-            act_strdup(name && !strchr(name, '/') && act_path_is_safe(name, strlen(name)) ? name : s->run.row.id);
-    }
+    rc = board_open_path(t, word, s, &of_path);
+    if (rc == -ACT_NOT_FOUND || rc == -ACT_USAGE)
+        return -ACT_NOT_FOUND;
+    if (rc < 0)
+        *err = of_path;
     return rc;
 }
 
-/* Runs of one name are told apart by their ids. */
+static void board_number(struct board_source *s, size_t number)
+{
+    ACT_AUTOFREE char *label = act_sprintf("%s-%zu", s->label, number);
+
+    act_str_replace(&s->label, label);
+}
+
+/* Runs of one name are told apart by their ids, folders whose paths make one name by numbers. */
 static void board_tell_apart(struct tensorboard *t)
 {
     bool *shared = act_calloc(t->n + 1, sizeof(*shared));
@@ -112,12 +127,14 @@ static void board_tell_apart(struct tensorboard *t)
     for (size_t i = 0; i < t->n; i++)
         if (shared[i] && t->v[i].run.row.id)
             act_str_replace(&t->v[i].label, t->v[i].run.row.id);
+        else if (shared[i])
+            board_number(&t->v[i], i + 1);
     free(shared);
 }
 
 /* ---- copies */
 
-/* Brings the copies up to date. What cannot be read is said once. */
+/* Brings the copies up to date. What cannot be read of a source is said once. */
 static void board_copy(struct tensorboard *t)
 {
     for (size_t i = 0; i < t->n && !cli_interrupted; i++) {
@@ -126,10 +143,10 @@ static void board_copy(struct tensorboard *t)
         struct act_error err;
         int rc = s->path.store ? flow_copy_events_in(&t->project, &s->path.path, to, &t->bytes, &err)
                                : flow_copy_events_of(&t->cli->flow, &s->run, to, &t->bytes, &err);
-        if (rc == 0 || act_streq(t->warned, act_error_text(&err)))
+        if (rc == 0 || act_streq(s->warned, act_error_text(&err)))
             continue;
         act_warn("not all event files of '%s' can be read: %s", s->label, act_error_text(&err));
-        act_str_replace(&t->warned, act_error_text(&err));
+        act_str_replace(&s->warned, act_error_text(&err));
     }
 }
 
@@ -153,32 +170,29 @@ struct board_child {
     int in, out; /* our ends of its input and output */
 };
 
-/* Returns the words of TensorBoard as a line of JSON, a new string. Who does not know the path gets nothing. */
+/* Returns the words of TensorBoard as JSON, a new string. Who does not know the path gets nothing. */
 static char *board_words(const struct tensorboard *t)
 {
     int64_t port = CLI_OPTIONS(t->cli, page)->port;
-    unsigned char key[KEY_BYTES] = {0};
+    uint8_t key[KEY_BYTES];
     char prefix[1 + 2 * KEY_BYTES + 1] = "/", where[32];
 
-    if (getrandom(key, sizeof(key), 0) != (ssize_t)sizeof(key))
-        return NULL;
-    for (size_t i = 0; i < sizeof(key); i++)
-        snprintf(prefix + 1 + 2 * i, 3, "%02x", key[i]);
+    act_random(key, sizeof(key));
+    act_hex(key, sizeof(key), prefix + 1);
     snprintf(where, sizeof(where), "%d", port > 0 ? (int)port : 0);
     json_t *words = json_pack("[ssssssssssss]", "--logdir", t->folder, "--host", "127.0.0.1", "--port", where,
                               "--path_prefix", prefix, "--reload_interval", "5", "--load_fast", "false");
-    char *line = words ? json_dumps(words, JSON_COMPACT) : NULL;
+    char *text = words ? json_dumps(words, JSON_COMPACT) : NULL;
     json_decref(words);
-    return line;
+    return text;
 }
 
-static int board_start(const struct tensorboard *t, struct board_child *out, struct act_error *err)
+static int board_start(struct board_child *out, struct act_error *err)
 {
-    ACT_AUTOFREE char *words = board_words(t);
     ACT_AUTO(act_strv) argv = {0};
     int in[2], from[2];
 
-    if (!words || pipe2(in, O_CLOEXEC) < 0)
+    if (pipe2(in, O_CLOEXEC) < 0)
         return act_error_errno(err, errno, "cannot make a pipe");
     if (pipe2(from, O_CLOEXEC) < 0) {
         close(in[0]);
@@ -192,10 +206,12 @@ static int board_start(const struct tensorboard *t, struct board_child *out, str
         &out->pid, err);
     close(in[0]);
     close(from[1]);
+    if (rc < 0) {
+        close(in[1]);
+        close(from[0]);
+    }
     out->in = in[1];
     out->out = from[0];
-    if (rc == 0 && (act_write_all(out->in, words, strlen(words)) < 0 || act_write_all(out->in, "\n", 1) < 0))
-        rc = act_error_errno(err, errno, "cannot start TensorBoard");
     return rc;
 }
 
@@ -211,8 +227,8 @@ static bool board_wait(const struct board_child *child, int64_t ms)
     return false;
 }
 
-/* Returns the address that the child prints, a new string; NULL: it has ended, or Ctrl-C was typed. */
-static char *board_address(const struct board_child *child)
+/* Returns the next line of the child that begins so, a new string; NULL: it has ended, or Ctrl-C was typed. */
+static char *board_read_line(const struct board_child *child, const char *beginning)
 {
     ACT_AUTO(act_buf) text = {0};
     char c;
@@ -222,7 +238,7 @@ static char *board_address(const struct board_child *child)
             act_buf_addc(&text, c);
             continue;
         }
-        if (text.len > 0 && act_starts_with(text.data, "http://127.0.0.1:"))
+        if (text.len > 0 && act_starts_with(text.data, beginning))
             return act_buf_steal(&text);
         text.len = 0;
     }
@@ -238,7 +254,24 @@ static int board_end(struct board_child *child)
     kill(child->pid, SIGTERM);
     while (waitpid(child->pid, &status, 0) < 0 && errno == EINTR)
         continue;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 0;
+    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+/* Has the child show the copies, once it has found TensorBoard, which is known before anything is copied. Returns the
+ * address, a new string; NULL: it has ended, or Ctrl-C was typed. */
+static char *board_launch(struct tensorboard *t, const struct board_child *child)
+{
+    ACT_AUTOFREE char *ready = board_read_line(child, BOARD_READY);
+
+    if (!ready)
+        return NULL;
+    board_copy(t);
+    if (t->bytes == 0)
+        act_note("there are no event files yet in the mapped folders that are written to");
+    ACT_AUTOFREE char *words = board_words(t);
+    if (!words || act_write_all(child->in, words, strlen(words)) < 0 || act_write_all(child->in, "\n", 1) < 0)
+        return NULL;
+    return board_read_line(child, BOARD_ADDRESS);
 }
 
 static int board_say_failure(int status, struct act_error *err)
@@ -252,8 +285,8 @@ static int board_say_failure(int status, struct act_error *err)
 
 static int board_serve(struct tensorboard *t, struct board_child *child, struct act_error *err)
 {
-    ACT_AUTOFREE char *address = board_address(child);
-    char *page = NULL;
+    ACT_AUTOFREE char *address = board_launch(t, child);
+    char *page = NULL, said[LINE_MOST];
     bool has_ended = !address;
 
     if (address) {
@@ -264,7 +297,7 @@ static int board_serve(struct tensorboard *t, struct board_child *child, struct 
         act_note("the copies are brought up to date every %d seconds; Ctrl-C ends it", PAUSE_MS / 1000);
     }
     while (!has_ended && !cli_interrupted) {
-        has_ended = board_wait(child, PAUSE_MS) && read(child->out, &(char){0}, 1) <= 0;
+        has_ended = board_wait(child, PAUSE_MS) && read(child->out, said, sizeof(said)) <= 0;
         if (!has_ended)
             board_copy(t);
     }
@@ -275,22 +308,6 @@ static int board_serve(struct tensorboard *t, struct board_child *child, struct 
 
 /* ---- the verb */
 
-static int board_check(const struct cli *cli, struct act_error *err)
-{
-    int64_t asked = CLI_OPTIONS(cli, page)->port;
-    uint16_t port = (uint16_t)asked;
-
-    if (asked == 0 || asked > UINT16_MAX)
-        return act_error_set(err, ACT_USAGE, "--port takes a number from 1 to 65535, not %lld", (long long)asked);
-    if (asked < 0)
-        return 0;
-    int fd = act_listen_here(&port, 1);
-    if (fd < 0)
-        return act_error_errno(err, -fd, "cannot listen at port %u of this machine", port);
-    close(fd);
-    return 0;
-}
-
 static int board_show(struct tensorboard *t, struct act_error *err)
 {
     struct board_child child = {.pid = -1, .in = -1, .out = -1};
@@ -300,22 +317,15 @@ static int board_show(struct tensorboard *t, struct act_error *err)
         return rc;
     cli_catch_signals(NULL);
     signal(SIGPIPE, SIG_IGN);
-    board_copy(t);
-    if (t->bytes == 0)
-        act_note("there are no event files yet in the mapped folders that are written to");
-    rc = board_start(t, &child, err);
-    if (rc == 0)
-        return board_serve(t, &child, err);
-    if (child.pid > 0)
-        (void)board_end(&child);
-    return rc;
+    rc = board_start(&child, err);
+    return rc < 0 ? rc : board_serve(t, &child, err);
 }
 
 int cmd_tensorboard(struct cli *cli, struct act_error *err)
 {
     struct tensorboard t = {.cli = cli};
     struct act_error ignored;
-    int rc = board_check(cli, err);
+    int rc = page_check_port(cli, err);
 
     t.v = act_calloc(cli->words.n, sizeof(*t.v));
     for (size_t i = 0; rc == 0 && i < cli->words.n; i++)
@@ -329,11 +339,11 @@ int cmd_tensorboard(struct cli *cli, struct act_error *err)
         flow_run_release(&t.v[i].run);
         flow_path_release(&t.v[i].path);
         free(t.v[i].label);
+        free(t.v[i].warned);
     }
     if (t.project_is_open)
         flow_close(&t.project);
     free(t.v);
     free(t.folder);
-    free(t.warned);
     return rc;
 }

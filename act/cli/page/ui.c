@@ -1,9 +1,11 @@
 /* ui.c - 'a ui': what is asked for by a browser, and which page that is. */
+#include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/dirs.h"
 #include "base/file.h"
+#include "base/host.h"
 #include "base/log.h"
 #include "cli/command/signal.h"
 #include "cli/page/job.h"
@@ -136,6 +138,25 @@ static char *cmd_ui_address_of(const struct cli *cli, const struct web *web)
     return query.len > 0 ? act_sprintf("%s?%s", web_url(web), query.data) : act_strdup(web_url(web));
 }
 
+int page_check_port(const struct cli *cli, struct act_error *err)
+{
+    int64_t asked = CLI_OPTIONS(cli, page)->port;
+    uint16_t port = (uint16_t)asked;
+
+    if (asked == -1)
+        return 0;
+    if (asked < 1 || asked > UINT16_MAX)
+        return act_error_set(err, ACT_USAGE, "--port takes a number from 1 to 65535, not %lld", (long long)asked);
+    int fd = act_listen_here(&port, 1);
+    if (fd == -EADDRINUSE)
+        return act_error_set(err, ACT_USAGE,
+                             "port %u of 127.0.0.1 is taken: name another one, or none, for one that is free", port);
+    if (fd < 0)
+        return act_error_errno(err, -fd, "cannot listen at port %u of this machine", port);
+    close(fd);
+    return 0;
+}
+
 char *page_open_browser(const char *address, const char *what)
 {
     ACT_AUTOFREE char *folder = act_state_dir();
@@ -205,11 +226,9 @@ static int cmd_ui_serve(struct cli *cli, struct ui *ui, struct act_error *err)
 static int cmd_ui_check(struct cli *cli, struct act_error *err)
 {
     struct flow_labels ignored;
-    int64_t port = CLI_OPTIONS(cli, page)->port;
+    int rc = page_check_port(cli, err);
 
-    if (port != -1 && (port < 1 || port > 65535))
-        return act_error_set(err, ACT_USAGE, "--port takes a number from 1 to 65535, not %lld", (long long)port);
-    return cli_labels(cli, &ignored, err);
+    return rc < 0 ? rc : cli_labels(cli, &ignored, err);
 }
 
 int cmd_ui(struct cli *cli, struct act_error *err)

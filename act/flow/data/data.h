@@ -18,8 +18,9 @@ struct store_entry;
 int flow_check_path(struct flow *flow, const char *path, struct act_error *err) ACT_NODISCARD;
 /* Checks the same, for a path that has a file or folder on this machine as its other side. */
 int flow_check_local_path(struct flow *flow, const char *path, struct act_error *err) ACT_NODISCARD;
-/* Tells whether a path is another one, or lies in it: both are in the same mapped folder. */
-bool flow_path_is_within(struct flow *flow, const char *path, const char *outer);
+/* Returns the mapped folder and the key of a path as one text, a new string: of a path that lies in another one it is
+ * that of the other one, a slash, and more. NULL: the path is in no mapped folder. */
+char *flow_path_place(struct flow *flow, const char *path);
 
 struct flow_data {
     struct transfer_options options;

@@ -40,18 +40,16 @@ int flow_check_path(struct flow *flow, const char *path, struct act_error *err)
     return mapped_find(&flow->config, path, &m, err);
 }
 
-bool flow_path_is_within(struct flow *flow, const char *path, const char *outer)
+/* A line end keeps a folder in another folder apart from that one's key of the same name. */
+char *flow_path_place(struct flow *flow, const char *path)
 {
-    ACT_AUTO(mapped) in = {0}, out = {0};
+    ACT_AUTO(mapped) m = {0};
     struct act_error ignored;
 
-    if (strcmp(path, outer) == 0)
-        return true;
-    if (mapped_find(&flow->config, path, &in, &ignored) < 0 || mapped_find(&flow->config, outer, &out, &ignored) < 0)
-        return false;
-    ACT_AUTOFREE char *key = mapped_bare_key(in.rest);
-    ACT_AUTOFREE char *around = mapped_bare_key(out.rest);
-    return in.folder == out.folder && (!*around || act_path_is_within(key, around));
+    if (mapped_find(&flow->config, path, &m, &ignored) < 0)
+        return NULL;
+    ACT_AUTOFREE char *key = mapped_bare_key(m.rest);
+    return act_sprintf("%s\n%s%s", m.folder->name, *key ? "/" : "", key);
 }
 
 bool mapped_has_local_name(const struct mapped *m)

@@ -65,18 +65,23 @@ static int event_copy_fetch(const struct event_copies *c, struct store *store, c
     return rc;
 }
 
+/* Copies all of them; one that cannot be copied does not stop that. Returns the first error. */
 static int event_copies_fetch(const struct event_copies *c, struct store *store, const char *folder,
                               const struct event_search *found, struct act_error *err)
 {
-    int rc = 0;
+    struct act_error later;
+    int first = 0;
 
-    for (size_t i = 0; rc == 0 && i < found->n; i++) {
-        ACT_AUTOFREE char *key = act_path_join(folder, found->v[i].path);
-        ACT_AUTOFREE char *path = act_path_join(c->to, found->v[i].path);
-        if (act_path_is_safe(found->v[i].path, strlen(found->v[i].path)))
-            rc = event_copy_fetch(c, store, key, found->v[i].size, path, err);
+    for (size_t i = 0; i < found->n; i++) {
+        const struct event_file *f = &found->v[i];
+        if (!act_path_is_safe(f->path, strlen(f->path)))
+            continue;
+        ACT_AUTOFREE char *key = act_path_join(folder, f->path);
+        ACT_AUTOFREE char *path = act_path_join(c->to, f->path);
+        int rc = event_copy_fetch(c, store, key, f->size, path, first < 0 ? &later : err);
+        first = first < 0 ? first : rc;
     }
-    return rc;
+    return first;
 }
 
 static int event_copies_visit(void *arg, struct store *store, const struct run_folder *f,
@@ -99,10 +104,10 @@ int flow_copy_events_in(struct flow *flow, const struct transfer_path *path, con
 {
     struct event_search s = {.left = LOOKED_AT, .most = FILES};
     struct event_copies c = {to, bytes};
+    struct act_error later;
     int rc = transfer_list(flow_engine(flow), path, TRANSFER_TREE, flow_take_event_file, &s, err);
 
-    if (rc == 0)
-        rc = event_copies_fetch(&c, path->store, path->path, &s, err);
+    int fetched = event_copies_fetch(&c, path->store, path->path, &s, rc < 0 ? &later : err);
     flow_event_search_release(&s);
-    return rc;
+    return rc < 0 ? rc : fetched;
 }

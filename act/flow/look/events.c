@@ -22,7 +22,7 @@ int flow_take_event_file(void *arg, const struct store_entry *entry, const char 
     struct event_search *s = arg;
 
     if (s->left == 0)
-        return act_error_set(err, ACT_PARTIAL, "it has more than %d files", LOOKED_AT);
+        return act_error_set(err, ACT_PARTIAL, "it has more files than are looked through");
     s->left--;
     if (entry->kind == STORE_FILE && events_is_file(rel) && s->n < s->most &&
         (!s->span || flow_span_has(s->span, entry, rel)))

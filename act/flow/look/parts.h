@@ -48,7 +48,7 @@ bool flow_span_has(const struct flow_span *span, const struct store_entry *entry
 
 /* ---- events.c, event_copies.c */
 
-/* The event files of TensorBoard in a folder, by path. */
+/* The event files of TensorBoard in a folder. */
 struct event_file {
     char *path; /* in the folder */
     uint64_t size;
@@ -60,7 +60,8 @@ struct event_search {
     struct event_file *v;
     size_t n;
 };
-/* For transfer_list(): arg is an event_search. */
+/* For transfer_list(): arg is an event_search, which takes a file that it looks for. -ACT_PARTIAL: it has looked at as
+ * many files as it may. */
 int flow_take_event_file(void *arg, const struct store_entry *entry, const char *rel, struct act_error *err);
 void flow_event_search_release(struct event_search *s);
 /* What is done with those that a run has written into its mapped folders. */
