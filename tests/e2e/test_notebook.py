@@ -41,7 +41,7 @@ with socketserver.ThreadingUnixStreamServer(given["ServerApp.sock"], Handler) as
 @contextlib.contextmanager
 def opened(act, *words):
     """The process, its address, and its run."""
-    process = act.start(*words)
+    process = act.start(*words, start_new_session=True)
     try:
         address = process.stdout.readline().decode().strip()
         assert re.fullmatch(r"http://127\.0\.0\.1:\d+/\?token=[0-9a-f]{48}", address), (address, process.stderr.read())
@@ -52,7 +52,8 @@ def opened(act, *words):
 
 
 def ends(process):
-    process.send_signal(signal.SIGINT)
+    """By Ctrl-C on its terminal, which ends the ssh of its connections as well."""
+    os.killpg(process.pid, signal.SIGINT)
     _, said = process.communicate(timeout=300)
     assert process.returncode == 0, said
     return said.decode()

@@ -149,6 +149,7 @@ def test_folders_of_one_name(act, board):
         assert sorted(files(address).values()) == ["output/a-b", "output/a/b"]
 
 
+@pytest.mark.smoke
 def test_it_is_not_installed(act):
     act.write("tensorboard.py", "")
     run = act.finish("true")

@@ -86,6 +86,9 @@ int kept_give_up(struct cli *cli, struct flow_run *run)
     struct act_error err;
     bool was_final;
 
+    flow_close(&cli->flow); /* Ctrl-C has ended ssh as well, which holds its connections */
+    flow_open_bare(cli->options.cluster, &cli->flow);
+    cli->flow.services = &cli->services;
     if (flow_abort(&cli->flow, run, &was_final, &err) < 0)
         act_warn("%s; 'a abort %s' ends it", act_error_text(&err), run->row.id);
     else

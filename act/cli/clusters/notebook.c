@@ -115,11 +115,13 @@ static int notebook_attend(struct cli *cli, struct flow_run *run, bool is_own, b
             return is_own ? kept_give_up(cli, run) : 128 + SIGINT;
         if (status == 0 && notebook_is_token(token))
             return notebook_forward(cli, run, token, stays, err);
+        kept_look(cli, run);
+        if (run_state_is_final(run->status.state))
+            return notebook_say_end(run, err);
         if (status != RUN_SHELL_NOT_YET)
             return status != 0 ? status
                                : act_error_set(err, ACT_FAIL, "the node of run '%s' said '%s', which is no token",
                                                run->row.id, token);
-        kept_look(cli, run);
     }
 }
 

@@ -178,7 +178,7 @@ static const char *paths_around(const struct cli *cli, const json_t *firsts, con
     return found ? cli->words.v[json_integer_value(found)] : NULL;
 }
 
-void cli_paths_once(struct cli *cli)
+void cli_paths_once(struct cli *cli, bool are_here)
 {
     struct act_strv once = {0};
     ACT_AUTO(act_strv) places = {0};
@@ -189,7 +189,7 @@ void cli_paths_once(struct cli *cli)
         json_object_set_new_nocheck(firsts, places.v[i], json_integer((json_int_t)i));
     for (size_t i = 0; i < cli->words.n; i++) {
         const char *around = paths_around(cli, firsts, places.v[i], i);
-        if (!around)
+        if (!around || (are_here && access(cli->words.v[i], F_OK) < 0))
             act_strv_push(&once, cli->words.v[i]);
         else if (!act_streq(around, cli->words.v[i]))
             act_note("'%s' is in '%s', and counts once", cli->words.v[i], around);

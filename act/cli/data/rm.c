@@ -253,7 +253,7 @@ int cmd_rm(struct cli *cli, struct act_error *err)
 
     if (rc < 0)
         return rc;
-    cli_paths_once(cli);
+    cli_paths_once(cli, false);
     cli_buffer_stdout();
     cli_progress_start(&removing.progress, "removing", cli->options.quiet || removing.options.dry_run,
                        &removing.options);

@@ -241,7 +241,7 @@ static int transfer_all(struct cli *cli, struct flow *from, bool up, struct act_
     struct moving moving = {.cli = cli, .from = from, .up = up};
     int rc = cli_transfer_options(cli, &moving.options, err);
 
-    cli_paths_once(cli);
+    cli_paths_once(cli, true);
     if (rc < 0)
         return rc;
     cli_progress_start(&moving.progress, up ? "uploading" : "downloading", cli->options.quiet || cli->options.dry_run,

@@ -81,7 +81,7 @@ static int verify_all(struct cli *cli, struct flow *from, struct act_error *err)
         return rc;
     c.io.options.links = o->skip_links ? TRANSFER_SKIP_LINKS : TRANSFER_KEEP_LINKS;
     cli_progress_start(&c.progress, "verifying", cli->options.quiet, &c.io.options);
-    cli_paths_once(cli);
+    cli_paths_once(cli, false);
     for (size_t i = 0; i < cli->words.n; i++) {
         struct act_error failed = {0};
         rc = cli_names_run(cli, cli->words.v[i], &failed);
