@@ -19,7 +19,7 @@ struct engine;
 
 enum {
     FAR_VERSION = 1,           /* of what both ends say; each says it first */
-    FAR_MAX_PUT = 16 << 20,    /* bytes of one frame */
+    FAR_MAX_PUT = 64 << 20,    /* bytes of one frame, as many as a folder takes */
     FAR_MAX_WORDS = 32 << 20,  /* of one frame: the words of the longest page of a list */
     FAR_ROOM_BYTES = 32 << 20, /* bytes of the calls that the other end has under way, but for the last that came */
     FAR_ROOM_CALLS = 512,      /* calls that it has under way: each may hold a file open */
@@ -119,8 +119,6 @@ void far_link_send(struct far_link *link, uint64_t id, struct act_buf *words, co
 void far_link_pause(struct far_link *link, bool pause);
 /* Breaks the link, for this reason. */
 void far_link_break(struct far_link *link, const struct act_error *error);
-/* Tells whether nothing waits to be sent. */
-bool far_link_is_idle(const struct far_link *link);
 void far_link_release(struct far_link *link);
 
 #endif

@@ -221,11 +221,6 @@ void far_link_send(struct far_link *link, uint64_t id, struct act_buf *words, co
     }
 }
 
-bool far_link_is_idle(const struct far_link *link)
-{
-    return !link->first;
-}
-
 /* ---- reading */
 
 /* Takes at most `want` bytes of what was read. Returns how many. */
