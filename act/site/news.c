@@ -50,7 +50,7 @@ static struct exchange news_request(const struct site_news *news)
         .max_response = SITE_ENDS_MAX_BYTES};
 }
 
-static enum wire_answer news_answer(const struct wire *w, const struct site_news *news)
+static enum wire_answer news_answer(struct wire *w, const struct site_news *news)
 {
     struct exchange x = news_request(news);
     enum wire_answer answer = w && news->is_known ? wire_answer_of(w, &x) : WIRE_NOT_ASKED;
@@ -113,6 +113,7 @@ static void news_put(struct site_files *files, struct site_file *file)
 
     if (is_there) {
         free(files->v[at].name);
+        free(files->v[at].end);
     } else {
         ACT_GROW(files->v, files->n);
         memmove(files->v + at + 1, files->v + at, (files->n++ - at) * sizeof(*files->v));
@@ -129,6 +130,7 @@ static void news_remove(struct site_files *files, const char *name)
     if (!is_there)
         return;
     free(files->v[at].name);
+    free(files->v[at].end);
     files->n--;
     memmove(files->v + at, files->v + at + 1, (files->n - at) * sizeof(*files->v));
 }
