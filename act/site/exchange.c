@@ -261,7 +261,6 @@ static uint64_t asked_next(const struct wire *w)
     return UINT64_MAX;
 }
 
-/* What comes before the response is read if it is there: it may be to what nobody wants any more. */
 enum wire_answer wire_answer_of(struct wire *w, const struct exchange *x)
 {
     struct act_error ignored;

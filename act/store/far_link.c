@@ -285,7 +285,7 @@ static bool link_take_bytes(struct far_link *link)
     return true;
 }
 
-/* Takes all that was read, but for the begin of a head. */
+/* Takes all that was read, but for the beginning of a head. */
 static void link_parse(struct far_link *link)
 {
     static bool (*const steps[])(struct far_link * link) = {

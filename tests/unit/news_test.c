@@ -184,6 +184,21 @@ TEST(test_much_is_not_told)
     assert_int_equal(got, 7);
 }
 
+/* A file of which nothing is told is idle. */
+TEST(test_time_passes)
+{
+    const int64_t until_ms = act_now_monotonic_ms() + PATIENCE_MS;
+
+    news_test_write("user_logs/a", "w", "begins\n", 1);
+    news_test_look();
+    while (news_test_file("user_logs/a")->idle_s < 2 && act_now_monotonic_ms() < until_ms) {
+        usleep(20000);
+        news_test_look();
+    }
+    assert_in_range(news_test_file("user_logs/a")->idle_s, 2, PATIENCE_S);
+    assert_int_equal(site->wire->n_sent, 3); /* open, files, news */
+}
+
 /* Other requests are answered at once, though one to be told is under way; and what is new is told afterwards. */
 TEST(test_others_need_not_wait)
 {
