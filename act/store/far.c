@@ -145,6 +145,7 @@ static void far_send(void *arg)
     struct far_request r = c->request;
     const struct store_data *data = store_data_of(c->call);
     struct act_buf words = {0};
+    size_t len = 0; /* of the bytes that follow */
 
     if (far->broken.code) {
         c->call->error = far->broken;
@@ -158,12 +159,13 @@ static void far_send(void *arg)
         r.call.put.data.crc64 = &r.crc64;
     else if (r.op == STORE_BLOCK)
         r.call.block.data.crc64 = &r.crc64;
-    if (data && data->len > 0)
+    if (data && data->len > 0) {
         r.bytes = far_is_zeros(data->bytes, data->len) ? FAR_ZEROS : FAR_BYTES;
+        len = r.bytes == FAR_BYTES ? data->len : 0;
+    }
     far_words_of_request(&r, &words);
     far->news = true;
-    far_link_send(&far->link, c->slot, &words, data ? data->bytes : NULL, r.bytes == FAR_BYTES ? data->len : 0,
-                  far_call_sent);
+    far_link_send(&far->link, c->slot, &words, data ? data->bytes : NULL, len, far_call_sent);
 }
 
 static void far_start(struct store *store, struct store_call *call)

@@ -103,7 +103,10 @@ static size_t link_chunk_left(const struct far_chunk *c)
 /* writev() only reads what it is given. */
 static struct iovec link_piece(const char *bytes, size_t len)
 {
-    return (struct iovec){.iov_base = (void *)(uintptr_t)bytes, .iov_len = len};
+    struct iovec piece = {.iov_len = len};
+
+    memcpy(&piece.iov_base, &bytes, sizeof(bytes));
+    return piece;
 }
 
 /* Adds what is left of a chunk to the pieces. Returns how many there are then. */
@@ -132,13 +135,13 @@ static void link_chunk_sent(struct far_link *link)
 
 static void link_take_written(struct far_link *link, size_t n)
 {
-    while (n > 0 || (link->first && link_chunk_left(link->first) == 0)) {
-        struct far_chunk *c = link->first;
-        size_t left = link_chunk_left(c), part = n < left ? n : left;
-        c->written += part;
-        n -= part;
-        if (part < left)
+    while (link->first) {
+        const size_t left = link_chunk_left(link->first);
+        if (n < left) {
+            link->first->written += n;
             return;
+        }
+        n -= left;
         link_chunk_sent(link);
     }
 }
