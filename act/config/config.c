@@ -325,7 +325,7 @@ static void read_rows(struct config *c, struct config_findings *f)
         config_read_keys(config_cluster_keys, ROW, NULL, &c->code, f);
 }
 
-/* Where no folders are mapped, and the store of the platform is behind a login node. */
+/* Adds the folders that are behind a login node, if none are mapped and the platform has its store there. */
 static void config_add_far(struct config *c, struct config_findings *f)
 {
     const struct config_kind *kind = config_kind_named(c->platform);

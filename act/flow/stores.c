@@ -94,7 +94,7 @@ static int no_such_place(const struct flow *flow, const struct config_folder *fo
                          folder->account_file, strerror(errnum), hint);
 }
 
-/* Tells whether a folder is behind a login node, where place of this machine is not it, and sets where. */
+/* Tells whether a folder is reached through a login node, and sets where it is. place: its path, of mode 'path'. */
 static bool stores_find_far(const struct flow *flow, const struct config_folder *folder, const char *place,
                             struct store_far_options *out)
 {

@@ -252,16 +252,29 @@ void wire_drop_ahead(struct wire *w)
         asked_drop(w, i);
 }
 
-enum wire_answer wire_answer_of(const struct wire *w, const struct exchange *x)
+/* Returns the number of the first request whose response has not come; UINT64_MAX: there is none. */
+static uint64_t asked_next(const struct wire *w)
 {
+    for (size_t i = 0; i < w->n_asked; i++)
+        if (!w->asked[i].has_come)
+            return w->asked[i].number;
+    return UINT64_MAX;
+}
+
+enum wire_answer wire_answer_of(struct wire *w, const struct exchange *x)
+{
+    struct act_error ignored;
     char key[ACT_SHA256_HEX];
     uint64_t number;
 
     exchange_key(x, key);
     if (!asked_has(w, key, &number))
         return WIRE_NOT_ASKED;
-    return w->asked[asked_find(w, number)].has_come || channel_is_ready(&w->channel, -1, 0) ? WIRE_HAS_COME
-                                                                                            : WIRE_NOT_YET;
+    while (asked_next(w) < number && channel_is_ready(&w->channel, -1, 0))
+        if (asked_receive(w, asked_next(w), &ignored) < 0)
+            return WIRE_NOT_ASKED;
+    return asked_next(w) > number || (asked_next(w) == number && channel_is_ready(&w->channel, -1, 0)) ? WIRE_HAS_COME
+                                                                                                       : WIRE_NOT_YET;
 }
 
 /* ---- calls ---- */

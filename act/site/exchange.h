@@ -71,9 +71,10 @@ int wire_call(struct site *site, struct exchange *x, struct act_error *err) ACT_
 int wire_call_send(struct site *site, struct exchange *x, struct act_error *err) ACT_NODISCARD;
 int wire_call_receive(struct wire *w, struct exchange *x, struct act_error *err) ACT_NODISCARD;
 
-/* Tells whether the same request was sent ahead, and if so whether its response can be taken without a wait. */
 enum wire_answer { WIRE_NOT_ASKED, WIRE_NOT_YET, WIRE_HAS_COME };
-enum wire_answer wire_answer_of(const struct wire *w, const struct exchange *x);
+/* Tells whether the same request was sent ahead, and if so whether its response can be taken without a wait. Responses
+ * that are there before it are read; a connection that breaks over them has been asked nothing. */
+enum wire_answer wire_answer_of(struct wire *w, const struct exchange *x);
 
 /* news.c: nobody is told any more. */
 void wire_lose_news(struct wire *w);

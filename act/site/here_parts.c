@@ -77,8 +77,10 @@ static size_t offer_if_better(const char *path, const struct act_buf *sketch, in
 
     if (!parts_open(path, &parts))
         return best;
-    const size_t hits = parts_hits(&parts, sketch), ids = parts.n * PARTS_ID_BYTES;
-    const bool is_better = hits > best && ids <= PARTS_IDS_MAX_BYTES && (int64_t)ids <= bytes / IDS_WORTH;
+    const size_t ids = parts.n * PARTS_ID_BYTES;
+    const bool may_be = ids <= PARTS_IDS_MAX_BYTES && (int64_t)ids <= bytes / IDS_WORTH;
+    const size_t hits = may_be ? parts_hits(&parts, sketch) : 0;
+    const bool is_better = hits > best;
     if (is_better) {
         json_object_set_new(answer, "base", json_stringn(act_path_basename(path), ACT_SHA256_HEX - 1));
         out_ids->len = 0;
@@ -205,6 +207,7 @@ static void assembly_steps(struct assembly *a, const json_t *steps, uint64_t end
         assembly_copy(a, number_of(row, 0), number_of(row, 1));
         assembly_receive(a, number_of(row, 2), true);
         assembly_receive(a, number_of(row, 3), false);
+        a->is_wrong = a->is_wrong || a->table.len > a->most - a->written; /* it must fit as well */
     }
     assembly_write(a, a->table.data, a->table.len);
     assembly_receive(a, end_bytes, false);

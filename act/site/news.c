@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "codec/json.h"
 #include "site/exchange.h"
 #include "site/site_internal.h"
@@ -10,6 +11,7 @@ struct site_news {
     char *id;
     struct act_strv folders;
     struct site_files files;
+    int64_t looked_s;  /* by the monotonic clock: when their idle_s was true */
     bool is_known;     /* files is what the other side has told */
     struct wire *wire; /* over which this was the last one to ask; NULL: none */
 };
@@ -50,7 +52,7 @@ static struct exchange news_request(const struct site_news *news)
         .max_response = SITE_ENDS_MAX_BYTES};
 }
 
-static enum wire_answer news_answer(const struct wire *w, const struct site_news *news)
+static enum wire_answer news_answer(struct wire *w, const struct site_news *news)
 {
     struct exchange x = news_request(news);
     enum wire_answer answer = w && news->is_known ? wire_answer_of(w, &x) : WIRE_NOT_ASKED;
@@ -88,6 +90,17 @@ static void news_drop_ends(struct site_files *files)
     }
 }
 
+/* Files of which nothing was told have not changed meanwhile. */
+static void news_let_pass(struct site_news *news)
+{
+    const int64_t now_s = act_now_monotonic_ms() / 1000;
+
+    for (size_t i = 0; i < news->files.n; i++)
+        if (news->files.v[i].idle_s >= 0)
+            news->files.v[i].idle_s += now_s - news->looked_s;
+    news->looked_s = now_s;
+}
+
 static size_t news_find(const struct site_files *files, const char *name, bool *out_found)
 {
     size_t low = 0, high = files->n;
@@ -113,6 +126,7 @@ static void news_put(struct site_files *files, struct site_file *file)
 
     if (is_there) {
         free(files->v[at].name);
+        free(files->v[at].end);
     } else {
         ACT_GROW(files->v, files->n);
         memmove(files->v + at + 1, files->v + at, (files->n++ - at) * sizeof(*files->v));
@@ -129,6 +143,7 @@ static void news_remove(struct site_files *files, const char *name)
     if (!is_there)
         return;
     free(files->v[at].name);
+    free(files->v[at].end);
     files->n--;
     memmove(files->v + at, files->v + at + 1, (files->n - at) * sizeof(*files->v));
 }
@@ -175,6 +190,7 @@ int site_news_look(struct site *site, struct site_news *news, size_t n_with_ends
     enum wire_answer answer = news_answer(site->wire, news);
     int rc = 0;
 
+    news_let_pass(news);
     if (answer == WIRE_HAS_COME)
         rc = news_take(site, news, err);
     if (rc == 0 && (answer == WIRE_NOT_ASKED || !news->is_known))

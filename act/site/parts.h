@@ -48,7 +48,8 @@ struct parts {
     struct parts_entry *v; /* n of them, and one that stands for the end */
     size_t n;
 };
-/* Reads the table of contents. False: it is no such zip, or has 4 GiB or more. */
+/* Opens a zip and reads its table of contents; *out is to be released. False: it cannot be read, is no such zip, or has
+ * 4 GiB or more, and there is nothing to release. */
 bool parts_open(const char *path, struct parts *out);
 void parts_release(struct parts *parts);
 
@@ -61,7 +62,8 @@ void parts_add_sketch(const struct parts *parts, struct act_buf *out);
 struct parts_step {
     size_t base_first, base_n, own_first, own_n;
 };
-/* Makes the package of what is in the base, by its ids, and what is not. Returns how many entries are copied. */
+/* Makes the package of what is in the base, by its ids, and what is not. *out is new. Returns how many entries are
+ * copied. */
 size_t parts_plan(const struct parts *own, const struct act_buf *base_ids, struct parts_step **out, size_t *out_n);
 
 /* here_parts.c: the site's side */
@@ -97,7 +99,8 @@ void wire_package_free(struct wire_package *package);
 void wire_package_name(const struct wire_package *package, bool asks_for_base, struct exchange *x);
 /* Returns whether the answer to that says that the package is needed, and takes the base that it offers. */
 bool wire_package_is_needed(struct wire_package *package, struct exchange *x);
-/* Makes the request that brings it, as the site can make it: of the base, or whole. */
+/* Makes the request that brings it: made of the base that was offered, or whole if there is none. The request reads
+ * the ranges of package when it is sent. */
 struct exchange wire_package_bring(struct wire_package *package);
 
 #endif

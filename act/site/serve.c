@@ -286,7 +286,7 @@ static int serve_run(struct request *r, struct act_error *err)
     return rc;
 }
 
-/* Lets a program go on with the connection, which tells itself what is wrong. */
+/* Lets a program go on with the connection, as serve_exec() does after the response: the program says what fails. */
 static int serve_become(struct request *r, struct act_error *err)
 {
     int rc = strings_of(r, "argv", &r->becomes, err);

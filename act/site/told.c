@@ -57,9 +57,9 @@ static void told_watch_folder(const struct told_list *told, const char *dir, con
 {
     ACT_AUTOFREE char *path = act_path_join(dir, name);
 
-    if (inotify_add_watch(told->inotify_fd, path,
-                          IN_MODIFY | IN_CREATE | IN_DELETE | IN_MOVE | IN_ONLYDIR | IN_DONT_FOLLOW) < 0)
-        return; /* it is not there yet, or there are too many: a look finds what is new */
+    /* if it is not there yet, or too many are watched, a look finds what is new */
+    (void)!inotify_add_watch(told->inotify_fd, path,
+                             IN_MODIFY | IN_CREATE | IN_DELETE | IN_MOVE | IN_ONLYDIR | IN_DONT_FOLLOW);
 }
 
 /* Has changes told in all folders in which there are files. Those that are watched already stay so. */

@@ -63,7 +63,7 @@ void wire_package_name(const struct wire_package *package, bool asks_for_base, s
 bool wire_package_is_needed(struct wire_package *package, struct exchange *x)
 {
     const char *base = codec_json_str(x->response.head, "base", "");
-    const bool is_base = act_is_hex(base, ACT_SHA256_HEX - 1) && package->parts.n > 0;
+    const bool is_base = x->part && act_is_hex(base, ACT_SHA256_HEX - 1); /* else nobody asked for one */
 
     act_buf_release(&package->base_ids);
     if (is_base)
@@ -138,7 +138,7 @@ int wire_bring_package(struct site *site, const char *path, const char *sha256, 
     while (rc == 0 && needed) {
         ACT_AUTO(exchange) x = wire_package_bring(package);
         rc = wire_call(site, &x, err);
-        needed = rc == 0 && json_is_true(json_object_get(x.response.head, "whole"));
+        needed = *package->base && json_is_true(json_object_get(x.response.head, "whole"));
         *package->base = '\0';
     }
     return rc < 0 ? act_error_prefix(err, "cannot bring '%s' to the site", path) : 0;

@@ -25,9 +25,14 @@ struct far_call {
     struct far *far;
     struct store_call *call;
     size_t slot;
+    enum {
+        FAR_CALL_SUMMED, /* a worker has it: nobody else ends it */
+        FAR_CALL_QUEUED, /* until the link has written all of it */
+        FAR_CALL_SENT,
+        FAR_CALL_KEPT, /* sent, and its bytes are the caller's again */
+    } stage;
     struct far_request request; /* only its own members are used */
     struct far_result result;
-    bool was_sent, was_kept;
 };
 
 struct far {
@@ -66,7 +71,7 @@ static void far_leave_slot(struct far_call *c)
 
     far->slots[c->slot] = NULL;
     far->free_from = c->slot < far->free_from ? c->slot : far->free_from;
-    far->n_kept -= c->was_kept;
+    far->n_kept -= c->stage == FAR_CALL_KEPT;
     far->n_under_way--;
     engine_hold(far->link.engine, false);
 }
@@ -120,7 +125,7 @@ static void far_call_sent(void *arg, uint64_t id, const void *bytes, size_t len)
     (void)bytes;
     if (!c || far->link.is_broken)
         return;
-    c->was_sent = true;
+    c->stage = FAR_CALL_SENT;
     struct store_call *call = c->call;
     const struct store_data *data = store_data_of(call);
     if (data && call->moves)
@@ -128,7 +133,7 @@ static void far_call_sent(void *arg, uint64_t id, const void *bytes, size_t len)
     if (!call->kept || (call->op != STORE_PUT && call->op != STORE_COMMIT) || (data && data->sums) ||
         far->n_kept == FAR_MAX_KEPT)
         return;
-    c->was_kept = true;
+    c->stage = FAR_CALL_KEPT;
     far->n_kept++;
     call->kept(call);
 }
@@ -140,6 +145,7 @@ static void far_send(void *arg)
     struct far_request r = c->request;
     const struct store_data *data = store_data_of(c->call);
     struct act_buf words = {0};
+    size_t len = 0; /* of the bytes that follow */
 
     if (far->broken.code) {
         c->call->error = far->broken;
@@ -147,17 +153,19 @@ static void far_send(void *arg)
         far_end_call(c, -(int)far->broken.code);
         return;
     }
+    c->stage = FAR_CALL_QUEUED;
     r.call = *c->call;
     if (r.op == STORE_PUT)
         r.call.put.data.crc64 = &r.crc64;
     else if (r.op == STORE_BLOCK)
         r.call.block.data.crc64 = &r.crc64;
-    if (data && data->len > 0)
+    if (data && data->len > 0) {
         r.bytes = far_is_zeros(data->bytes, data->len) ? FAR_ZEROS : FAR_BYTES;
+        len = r.bytes == FAR_BYTES ? data->len : 0;
+    }
     far_words_of_request(&r, &words);
     far->news = true;
-    far_link_send(&far->link, c->slot, &words, data ? data->bytes : NULL, r.bytes == FAR_BYTES ? data->len : 0,
-                  far_call_sent);
+    far_link_send(&far->link, c->slot, &words, data ? data->bytes : NULL, len, far_call_sent);
 }
 
 static void far_start(struct store *store, struct store_call *call)
@@ -168,6 +176,12 @@ static void far_start(struct store *store, struct store_call *call)
     if (far->broken.code) {
         call->error = far->broken;
         store_finish_later(store, call, -(int)far->broken.code);
+        return;
+    }
+    if (call->op == STORE_GET && call->get.sink_cap > FAR_MAX_PUT) {
+        store_finish_later(store, call,
+                           act_error_set(&call->error, ACT_USAGE, "cannot get '%s' in parts of more than %d MiB",
+                                         call->key, FAR_MAX_PUT >> 20));
         return;
     }
     struct far_call *c = act_calloc(1, sizeof(*c));
@@ -227,22 +241,16 @@ static void far_checked(void *arg)
     far_end_call(c, c->call->rc);
 }
 
-static bool far_hello_begun(struct far *far, struct far_frame *frame)
-{
-    int rc = frame->len ? act_error_set(&far->hello, ACT_FAIL, "the other side begins with something else")
-                        : far_hello_of_words(frame->words, frame->words_len, &far->root, &far->hello);
-
-    return rc == 0 || far->hello.code;
-}
-
 static bool far_result_begun(void *arg, struct far_frame *frame)
 {
     struct far *far = arg;
 
-    if (!far->root)
-        return far_hello_begun(far, frame);
+    if (!far->root) { /* what is wrong with the first words, far->hello says */
+        (void)!far_hello_of_words(frame->words, frame->words_len, &far->root, &far->hello);
+        return frame->len == 0;
+    }
     struct far_call *c = far_call_of(far, frame->id);
-    if (!c || !c->was_sent || !far_result_of_words(frame->words, frame->words_len, c->call, &c->result))
+    if (!c || c->stage < FAR_CALL_SENT || !far_result_of_words(frame->words, frame->words_len, c->call, &c->result))
         return false;
     struct store_call *call = c->call;
     bool gets = call->op == STORE_GET && call->rc == 0 && call->get.got > 0;
@@ -289,7 +297,7 @@ static void far_link_broken(void *arg, const struct act_error *error)
     far->ended = true;
     for (size_t i = 0; i < far->n_slots; i++) {
         struct far_call *c = far->slots[i];
-        if (!c)
+        if (!c || c->stage == FAR_CALL_SUMMED) /* far_send() ends it */
             continue;
         c->call->error = far->broken;
         far_leave_slot(c);

@@ -19,7 +19,7 @@ struct engine;
 
 enum {
     FAR_VERSION = 1,           /* of what both ends say; each says it first */
-    FAR_MAX_PUT = 16 << 20,    /* bytes of one frame */
+    FAR_MAX_PUT = 64 << 20,    /* bytes of one frame, as many as a folder takes */
     FAR_MAX_WORDS = 32 << 20,  /* of one frame: the words of the longest page of a list */
     FAR_ROOM_BYTES = 32 << 20, /* bytes of the calls that the other end has under way, but for the last that came */
     FAR_ROOM_CALLS = 512,      /* calls that it has under way: each may hold a file open */
@@ -70,7 +70,7 @@ bool far_result_of_words(const char *words, size_t len, struct store_call *call,
 void far_words_of_hello(const char *root, int rc, const struct act_error *error, struct act_buf *out);
 int far_hello_of_words(const char *words, size_t len, char **out_root, struct act_error *err) ACT_NODISCARD;
 
-/* Tells whether all bytes are zero, and there are so many that it is worth not to send them. */
+/* Tells whether all bytes are zero, and there are so many that not sending them is worth it. */
 bool far_is_zeros(const void *data, size_t len);
 
 /* ---- far_link.c: frames over a stream */
@@ -109,7 +109,8 @@ struct far_link {
     struct act_error error;
 };
 
-/* Begins to work. The descriptors become the link's. said: what was read of in_fd already; NULL: nothing. */
+/* Begins to work, on the loop of the engine. The descriptors become the link's. said: what was read from in_fd already,
+ * which is copied; NULL: nothing. */
 void far_link_init(struct far_link *link, struct engine *engine, int in_fd, int out_fd, const struct act_buf *said);
 /* Sends a frame: takes the words, and reads len bytes until it calls sent(arg, id, bytes, len), which may be NULL: when
  * the frame is written, or when a link that is broken is released. */
@@ -119,8 +120,6 @@ void far_link_send(struct far_link *link, uint64_t id, struct act_buf *words, co
 void far_link_pause(struct far_link *link, bool pause);
 /* Breaks the link, for this reason. */
 void far_link_break(struct far_link *link, const struct act_error *error);
-/* Tells whether nothing waits to be sent. */
-bool far_link_is_idle(const struct far_link *link);
 void far_link_release(struct far_link *link);
 
 #endif

@@ -103,7 +103,10 @@ static size_t link_chunk_left(const struct far_chunk *c)
 /* writev() only reads what it is given. */
 static struct iovec link_piece(const char *bytes, size_t len)
 {
-    return (struct iovec){.iov_base = (void *)(uintptr_t)bytes, .iov_len = len};
+    struct iovec piece = {.iov_len = len};
+
+    memcpy(&piece.iov_base, &bytes, sizeof(bytes));
+    return piece;
 }
 
 /* Adds what is left of a chunk to the pieces. Returns how many there are then. */
@@ -132,13 +135,13 @@ static void link_chunk_sent(struct far_link *link)
 
 static void link_take_written(struct far_link *link, size_t n)
 {
-    while (n > 0 || (link->first && link_chunk_left(link->first) == 0)) {
-        struct far_chunk *c = link->first;
-        size_t left = link_chunk_left(c), part = n < left ? n : left;
-        c->written += part;
-        n -= part;
-        if (part < left)
+    while (link->first) {
+        const size_t left = link_chunk_left(link->first);
+        if (n < left) {
+            link->first->written += n;
             return;
+        }
+        n -= left;
         link_chunk_sent(link);
     }
 }
@@ -221,11 +224,6 @@ void far_link_send(struct far_link *link, uint64_t id, struct act_buf *words, co
     }
 }
 
-bool far_link_is_idle(const struct far_link *link)
-{
-    return !link->first;
-}
-
 /* ---- reading */
 
 /* Takes at most `want` bytes of what was read. Returns how many. */
@@ -290,7 +288,7 @@ static bool link_take_bytes(struct far_link *link)
     return true;
 }
 
-/* Takes all that was read, but for the begin of a head. */
+/* Takes all that was read, but for the beginning of a head. */
 static void link_parse(struct far_link *link)
 {
     static bool (*const steps[])(struct far_link * link) = {

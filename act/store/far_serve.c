@@ -115,10 +115,12 @@ static void far_task_kept(struct store_call *call)
 static void far_result_sent(void *arg, uint64_t id, const void *bytes, size_t len)
 {
     struct far_serve *s = arg;
+    char *own;
 
     (void)id;
     s->bytes_under_way -= len;
-    free((void *)(uintptr_t)bytes);
+    memcpy(&own, &bytes, sizeof(own));
+    free(own);
     far_serve_look(s);
 }
 

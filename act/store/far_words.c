@@ -228,9 +228,8 @@ static int words_get_error(struct far_words *w, struct act_error *error)
         return 0;
     enum act_fact fact = (enum act_fact)words_get_up_to(w, ACT_FACT_NOT_BY_SERVICE);
     const char *text = words_get_text(w);
-    if (rc > 0 || rc < -ACT_TERMINATED)
-        w->bad = true;
-    act_error_set(error, rc < 0 ? (enum act_code) - rc : ACT_FAIL, "%s", text);
+    w->bad = w->bad || rc > 0 || rc < -ACT_TERMINATED;
+    act_error_set(error, w->bad ? ACT_FAIL : (enum act_code) - rc, "%s", text);
     error->fact = fact;
     return rc;
 }

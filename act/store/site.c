@@ -83,7 +83,7 @@ static int site_store_list_told(struct site_store *s, struct site *site, size_t 
 {
     const struct store_site_options *o = &s->options;
 
-    if (i == s->n_told) {
+    while (i >= s->n_told) {
         struct site_told told = {.news = site_news_new(o->id, o->folders, o->n_folders), .fd = -1};
         ACT_PUSH(s->told, s->n_told, told);
     }

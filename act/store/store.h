@@ -415,7 +415,8 @@ struct store_far_options {
     const char *login, *root; /* of the site (site/site.h) */
     const char *folder;       /* an absolute path; or one below the root of the site, which is made when missing */
 };
-/* Connects. A connection that breaks later fails all calls with one -ACT_TEMPORARY, with error.network. */
+/* Connects, and opens the folder there. Errors are those of the connection and of the folder: -ACT_NOT_FOUND if it is
+ * not there. A connection that breaks later fails all calls with one -ACT_TEMPORARY, with error.network. */
 int store_far_open(struct http *http, const struct store_far_options *options, struct store **out,
                    struct act_error *err) ACT_NODISCARD;
 /* Does the same over a connection to store_far_serve(). The two descriptors become the store's. */

@@ -113,6 +113,17 @@ def test_the_other_verbs(act, far):
     far.fail("u", "train.py", status=3, match="mapped folders: 'data', 'output'")
 
 
+def test_large_parts(act, far):
+    """Parts of any size that folders take are those of a folder there, too."""
+    content_of = random.Random(2).randbytes(33 << 20)
+    act.write("data/x", content_of)
+    far.run("u", "data", "--part-size", "32M")
+    assert (far.folder() / "x").read_bytes() == content_of
+    (act.project / "data/x").unlink()
+    far.run("d", "data", "--part-size", "32M")
+    assert (act.project / "data/x").read_bytes() == content_of
+
+
 def test_nothing_leads_out(act, far):
     act.write("data/x", "x")
     far.run("u", "data")

@@ -63,7 +63,7 @@ def test_first_connection_brings_the_agent(tool, server):
         path = pathlib.Path(site.ask("agent")["path"])
     assert path.parent.parent == server.home / ".act/bin"
     assert list(path.parent.parent.iterdir()) == [path.parent]
-    assert sorted(p.name for p in path.parent.iterdir()) == ["act", "act-node"]
+    assert sorted(p.name for p in path.parent.iterdir()) == ["act", "act-node", "version"]
     assert path.stat().st_mode & 0o777 == 0o700
     before = path.stat()
     with tool() as site:

@@ -184,6 +184,21 @@ TEST(test_much_is_not_told)
     assert_int_equal(got, 7);
 }
 
+/* A file of which nothing is told is idle. */
+TEST(test_time_passes)
+{
+    const int64_t until_ms = act_now_monotonic_ms() + PATIENCE_MS;
+
+    news_test_write("user_logs/a", "w", "begins\n", 1);
+    news_test_look();
+    while (news_test_file("user_logs/a")->idle_s < 2 && act_now_monotonic_ms() < until_ms) {
+        usleep(20000);
+        news_test_look();
+    }
+    assert_in_range(news_test_file("user_logs/a")->idle_s, 2, PATIENCE_S);
+    assert_int_equal(site->wire->n_sent, 3); /* open, files, news */
+}
+
 /* Other requests are answered at once, though one to be told is under way; and what is new is told afterwards. */
 TEST(test_others_need_not_wait)
 {
@@ -201,6 +216,29 @@ TEST(test_others_need_not_wait)
     while (news_test_file("user_logs/a")->size < 12)
         news_test_await();
     news_test_assert("user_logs/a", 12, "more\n");
+}
+
+/* What is there of a request that nobody waits for any more is nothing new. */
+TEST(test_others_that_come)
+{
+    ACT_AUTO(act_strv) ids = {0};
+    int fd;
+
+    news_test_write("user_logs/a", "w", "begins\n", 1);
+    news_test_look();
+    assert_true(site_ahead(site));
+    assert_fails(site_list(site, &ids, &err), err, ACT_INTERRUPTED, "not waited for");
+    site_ahead_end(site);
+    news_test_await(); /* asks again, behind the list */
+    struct pollfd in = {.fd = site->wire->channel.in_fd, .events = POLLIN};
+    assert_true(channel_is_ready(&site->wire->channel, -1, 0) || poll(&in, 1, -1) == 1);
+    assert_false(site_news_have_come(site, news, &fd));
+    assert_int_equal(fd, in.fd);
+    news_test_write("user_logs/a", "a", "more\n", 1);
+    while (news_test_file("user_logs/a")->size < 12)
+        news_test_await();
+    assert_ok(site_list(site, &ids, &err), err);
+    assert_int_equal(ids.n, 1);
 }
 
 /* A list for somebody else takes its place there: the next look is a whole list again, and nothing is missed. */

@@ -1,0 +1,152 @@
+/* far_test.c - a folder of another machine, whose other end this test plays: it says what no program of ACT says, or
+ * ends. */
+#define TEST_SETUP    far_test_setup
+#define TEST_TEARDOWN far_test_teardown
+#include "unit/test.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "engine/engine.h"
+#include "http/http.h"
+#include "store/far.h"
+#include "store/store.h"
+#include "unit/store_call.h"
+
+static struct engine *engine;
+static struct http *http;
+static struct store *store;
+static int peer; /* the other end */
+
+static int far_test_setup(void **state)
+{
+    (void)state;
+    engine = engine_new(&(struct engine_options){.workers = 1});
+    http = http_new(engine, &(struct http_options){0});
+    return 0;
+}
+
+static int far_test_teardown(void **state)
+{
+    (void)state;
+    store_free(store);
+    store = NULL;
+    if (peer >= 0)
+        close(peer);
+    http_free(http);
+    engine_free(engine);
+    return 0;
+}
+
+static void far_test_number(struct act_buf *out, uint64_t n, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++)
+        act_buf_addc(out, (char)(n >> (8 * i)));
+}
+
+/* The other end says its first words, and after them so many bytes, which do not belong there. */
+static int far_test_open(size_t bytes)
+{
+    ACT_AUTO(act_buf) words = {0}, frame = {0};
+    int ends[2];
+
+    far_words_of_hello("/there", 0, NULL, &words);
+    far_test_number(&frame, words.len, 4);
+    far_test_number(&frame, bytes, 4);
+    far_test_number(&frame, 0, 8);
+    act_buf_adds(&frame, "FTCA");
+    act_buf_add(&frame, words.data, words.len);
+    for (size_t i = 0; i < bytes; i++)
+        act_buf_addc(&frame, 'x');
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+    peer = ends[1];
+    assert_int_equal(act_write_all(peer, frame.data, frame.len), 0);
+    return store_far_open_fds(http, ends[0], fcntl(ends[0], F_DUPFD_CLOEXEC, 0), &store, &err);
+}
+
+TEST(test_first_words)
+{
+    assert_ok(far_test_open(0), err);
+    assert_string_equal(store_name(store), "folder:/there");
+}
+
+TEST(test_first_words_with_bytes)
+{
+    assert_fails(far_test_open(8), err, ACT_FAIL, "no part of what ACT says");
+}
+
+/* The least number that there is has no positive one. */
+TEST(test_code_out_of_range)
+{
+    static const char words[] = "\xff\xff\xff\xff\x0f\0\2x";
+    struct store_call call = {.op = STORE_HEAD, .key = "x"};
+    struct far_result result;
+
+    assert_false(far_result_of_words(words, sizeof(words), &call, &result));
+    store_call_release(&call);
+}
+
+TEST(test_more_than_a_frame)
+{
+    struct store_call call = {.op = STORE_GET, .key = "x", .get = {.sink_cap = (size_t)FAR_MAX_PUT + 1}};
+
+    assert_ok(far_test_open(0), err);
+    assert_fails(store_do(store, &call, &err), err, ACT_USAGE, "parts of more than 64 MiB");
+    store_call_release(&call);
+}
+
+static void far_test_wait(void *arg)
+{
+    char byte;
+
+    assert_int_equal(read(*(int *)arg, &byte, 1), 1);
+}
+
+static void far_test_nothing(void *arg)
+{
+    (void)arg;
+}
+
+static void far_test_done(struct store_call *call)
+{
+    *(bool *)call->arg = true;
+}
+
+/* The connection ends while a worker sums what is to be sent: that call ends only when the worker is ready. */
+TEST(test_end_while_it_is_summed)
+{
+    const size_t len = FAR_SMALL + 1;
+    ACT_AUTOFREE char *bytes = act_calloc(len, 1);
+    bool put_done = false;
+    int gate[2];
+    struct store_call head = {.op = STORE_HEAD, .key = "x"};
+    struct store_call put = {.op = STORE_PUT,
+                             .key = "x",
+                             .put = {.data = {.bytes = bytes, .len = len}},
+                             .done = far_test_done,
+                             .arg = &put_done};
+
+    assert_ok(far_test_open(0), err);
+    assert_int_equal(pipe2(gate, O_CLOEXEC), 0);
+    engine_work(engine, far_test_wait, far_test_nothing, &gate[0]); /* the only worker */
+    store_start(store, &put);
+    close(peer);
+    peer = -1;
+    assert_fails(store_do(store, &head, &err), err, ACT_TEMPORARY, "connection was lost");
+    assert_false(put_done);
+    assert_int_equal(write(gate[1], "x", 1), 1);
+    engine_run(engine, &put_done);
+    assert_int_equal(put.rc, -ACT_TEMPORARY);
+    engine_run(engine, NULL);
+    store_call_release(&head);
+    store_call_release(&put);
+    close(gate[0]);
+    close(gate[1]);
+}
+
+int main(void)
+{
+    return tests_run(NULL, NULL);
+}
