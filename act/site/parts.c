@@ -77,7 +77,7 @@ static bool parts_read(struct parts *p)
 
 bool parts_open(const char *path, struct parts *out)
 {
-    *out = (struct parts){.fd = open(path, O_RDONLY | O_CLOEXEC)};
+    *out = (struct parts){.fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)};
     const bool is_one = parts_read(out);
 
     if (!is_one)

@@ -531,6 +531,7 @@ static void words_get_page(struct far_words *w, struct store_call *call)
     }
     const char *next = words_get_text_or_null(w);
     page->next = next ? act_strdup(next) : NULL;
+    w->bad = w->bad || (next && act_streq(next, call->list.marker)); /* it would go on for ever */
 }
 
 static void words_put_blocks(struct act_buf *b, const struct store_blocks *blocks)
@@ -598,6 +599,8 @@ bool far_result_of_words(const char *words, size_t len, struct store_call *call,
     if (call->rc < 0)
         return !w.bad && w.at == w.end;
     words_get_entry(&w, &call->entry);
+    if (call->entry.key || call->op == STORE_HEAD)
+        w.bad = w.bad || !act_streq(call->entry.key, call->key);
     if (call->op == STORE_GET) {
         call->get.got = (size_t)words_get_up_to(&w, call->get.sink_cap);
         out->bytes = (enum far_bytes)words_get_up_to(&w, FAR_ZEROS);

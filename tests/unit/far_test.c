@@ -88,6 +88,39 @@ TEST(test_code_out_of_range)
     store_call_release(&call);
 }
 
+static bool far_test_takes(const struct store_call *said, struct store_call *asked)
+{
+    const struct far_result none = {0};
+    struct far_result result;
+    ACT_AUTO(act_buf) words = {0};
+
+    far_words_of_result(said, &none, &words);
+    bool takes = far_result_of_words(words.data, words.len, asked, &result);
+    store_call_release(asked);
+    return takes;
+}
+
+/* What is asked for by its key is called by that key. */
+TEST(test_another_key)
+{
+    static char key[] = "x", another[] = "../x";
+    struct store_call asked = {.op = STORE_HEAD, .key = key};
+
+    assert_true(far_test_takes(&(struct store_call){.op = STORE_HEAD, .entry = {.key = key}}, &asked));
+    assert_false(far_test_takes(&(struct store_call){.op = STORE_HEAD, .entry = {.key = another}}, &asked));
+    assert_false(far_test_takes(&(struct store_call){.op = STORE_HEAD}, &asked));
+}
+
+/* A list that stays where it is would never end. */
+TEST(test_a_page_that_leads_to_itself)
+{
+    static char marker[] = "m", later[] = "n";
+    struct store_call asked = {.op = STORE_LIST, .key = "", .list = {.marker = marker}};
+
+    assert_true(far_test_takes(&(struct store_call){.op = STORE_LIST, .list = {.page = {.next = later}}}, &asked));
+    assert_false(far_test_takes(&(struct store_call){.op = STORE_LIST, .list = {.page = {.next = marker}}}, &asked));
+}
+
 TEST(test_more_than_a_frame)
 {
     struct store_call call = {.op = STORE_GET, .key = "x", .get = {.sink_cap = (size_t)FAR_MAX_PUT + 1}};
