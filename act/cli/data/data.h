@@ -21,8 +21,8 @@ int cli_names_whole_run(struct cli *cli, const char *word, char **out_piece, str
 /* Opens the path of a word, in the store or of a run. */
 int cli_open_path(struct cli *cli, const char *word, struct flow_path *out, struct act_error *err) ACT_NODISCARD;
 /* Drops the words that name a path again, or one inside of another word's: it is copied, compared or removed once.
- * Comes behind cli_transfer_options(), as a filter may take less of a folder than of what is named in it. are_here: they
- * name files of this machine, and a word for none is left, so that this is said. */
+ * Comes behind cli_transfer_options(), as a filter may take less of a folder than of what is named in it. are_here:
+ * they name files of this machine, and a word for none is left, so that this is said. */
 void cli_paths_once(struct cli *cli, bool are_here);
 /* Takes a place and its path, which it releases. */
 typedef int cli_place_fn(void *arg, const char *word, enum flow_place place, struct flow_path *path,
