@@ -31,6 +31,8 @@ int cmd_session(struct cli *cli, struct act_error *err)
 
     if (rc < 0)
         return rc;
+    if (run_state_is_final(run.status.state)) /* since it was looked at last: who asks says how it ended */
+        return RUN_SHELL_GONE;
     ACT_STRV_PUSH(&words, "session", run.row.id);
     if (cli->words.n == 2)
         act_strv_push(&words, cli->words.v[1]);
