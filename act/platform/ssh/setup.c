@@ -62,7 +62,9 @@ static void hosts_put_setup(struct act_buf *out, const struct platform_setup *se
     }
     act_buf_adds(out, "]  # a run goes to the first one that has room\n"
                       "  # root: ~/.act           a folder on each machine for the runs\n"
-                      "# num_gpu: 1              of a run without -n; else as many as the smallest machine has\n");
+                      "# num_gpu: 1              of a run without -n; else as many as the smallest machine has\n"
+                      "# config_param:           folders there; without any, 'data' goes with the code\n"
+                      "#   data_folder: {mode: path, path: /data/me}\n");
 }
 
 static const struct platform_question questions[] = {
