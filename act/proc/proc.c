@@ -72,6 +72,25 @@ int proc_start(const struct proc_start *start, pid_t *out_pid, struct act_error 
     return errnum ? spawn_error(err, errnum, start->argv[0]) : 0;
 }
 
+int proc_start_piped(const struct proc_start *start, pid_t *out_pid, struct proc_pipes *out, struct act_error *err)
+{
+    struct proc_start piped = *start;
+    int in[2] = {-1, -1}, from[2] = {-1, -1};
+    int rc =
+        pipe2(in, O_CLOEXEC) < 0 || pipe2(from, O_CLOEXEC) < 0 ? act_error_errno(err, errno, "cannot make a pipe") : 0;
+
+    piped.in_fd = in[0];
+    piped.out_fd = from[1];
+    if (rc == 0)
+        rc = proc_start(&piped, out_pid, err);
+    *out = rc == 0 ? (struct proc_pipes){in[1], from[0]} : (struct proc_pipes){-1, -1};
+    const int done[] = {in[0], from[1], rc < 0 ? in[1] : -1, rc < 0 ? from[0] : -1};
+    for (size_t i = 0; i < sizeof(done) / sizeof(done[0]); i++)
+        if (done[i] >= 0)
+            close(done[i]);
+    return rc;
+}
+
 /* ---- run and capture ---- */
 
 enum { LOOK_MS = 10 }; /* between looks at a child whose end poll() does not report */

@@ -51,6 +51,13 @@ struct proc_start {
 };
 /* Starts a child, and sets *out_pid. -ACT_NOT_FOUND: there is no such program. */
 int proc_start(const struct proc_start *start, pid_t *out_pid, struct act_error *err) ACT_NODISCARD;
+/* The ends of the pipes to a child: of its input, and of its output. */
+struct proc_pipes {
+    int to, from;
+};
+/* Does so with pipes in the place of in_fd and out_fd. The caller closes both ends; on an error there are none. */
+int proc_start_piped(const struct proc_start *start, pid_t *out_pid, struct proc_pipes *out,
+                     struct act_error *err) ACT_NODISCARD;
 
 /* Starts argv as a daemon: a session of its own, the parent is init, cwd is "/", stdin /dev/null, stdout and
  * stderr appended to log_path. keep_fd (or -1) stays open in it under the same number. Returns 0 with its pid

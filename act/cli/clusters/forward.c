@@ -211,34 +211,19 @@ static void forward_stranger(void *arg, uint16_t port)
 
 /* ---- a tunnel */
 
-/* Starts the child. *out_in, *out_out: our ends of its output and input. */
-static int forward_start(struct forward *f, int *out_in, int *out_out, pid_t *out_pid, struct act_error *err)
+static int forward_start(struct forward *f, struct proc_pipes *out, pid_t *out_pid, struct act_error *err)
 {
     static char self[] = "/proc/self/exe", quiet[] = "--quiet", verb[] = "__tunnel", cluster[] = "--cluster";
     const char *node = CLI_OPTIONS(f->cli, nodes)->node;
     ACT_AUTO(act_strv) words = {0};
-    int in[2], out[2];
 
-    if (pipe2(in, O_CLOEXEC) < 0)
-        return act_error_errno(err, errno, "cannot make a pipe");
-    if (pipe2(out, O_CLOEXEC) < 0) {
-        close(in[0]);
-        close(in[1]);
-        return act_error_errno(err, errno, "cannot make a pipe");
-    }
     act_strv_copy(&words, (char *[]){self, verb, quiet}, 3);
     if (f->cli->options.cluster)
         act_strv_copy(&words, (char *[]){cluster, f->cli->options.cluster}, 2);
     act_strv_push(&words, f->run);
     if (node)
         act_strv_push(&words, node);
-    int rc =
-        proc_start(&(struct proc_start){.argv = words.v, .in_fd = out[0], .out_fd = in[1], .err_fd = -1}, out_pid, err);
-    close(out[0]);
-    close(in[1]);
-    *out_in = in[0];
-    *out_out = out[1];
-    return rc;
+    return proc_start_piped(&(struct proc_start){.argv = words.v, .err_fd = -1}, out_pid, out, err);
 }
 
 /* Waits for the child, whose input has ended, for a moment; then kills it. Returns its exit status. */
@@ -261,14 +246,14 @@ static int forward_reap(pid_t pid)
 /* Carries connections until the child ends. Returns its exit status if it never was ready. */
 static int forward_once(struct forward *f, struct act_error *err)
 {
-    int in = -1, out = -1;
+    struct proc_pipes pipes;
     pid_t pid = -1;
-    int rc = forward_start(f, &in, &out, &pid, err);
+    int rc = forward_start(f, &pipes, &pid, err);
 
     f->is_ready = false;
     if (rc == 0)
-        rc = tunnel_run(&(struct tunnel){.in = in,
-                                         .out = out,
+        rc = tunnel_run(&(struct tunnel){.in = pipes.from,
+                                         .out = pipes.to,
                                          .ports = f->ports,
                                          .n_ports = f->n,
                                          .silence_ms = SILENCE_MS,
@@ -278,8 +263,8 @@ static int forward_once(struct forward *f, struct act_error *err)
                                          .refused = forward_refused,
                                          .arg = f},
                         err);
-    close(in);
-    close(out);
+    close(pipes.from);
+    close(pipes.to);
     int status = pid > 0 ? forward_reap(pid) : 0;
     if (rc == 0)
         act_error_set(err, ACT_TEMPORARY, "the connection was closed");

@@ -167,7 +167,7 @@ static int board_make_folder(struct tensorboard *t, struct act_error *err)
 
 struct board_child {
     pid_t pid;
-    int in, out; /* our ends of its input and output */
+    struct proc_pipes pipes;
 };
 
 /* Returns the words of TensorBoard as JSON, a new string. Who does not know the path gets nothing. */
@@ -190,36 +190,17 @@ static char *board_words(const struct tensorboard *t)
 static int board_start(struct board_child *out, struct act_error *err)
 {
     ACT_AUTO(act_strv) argv = {0};
-    int in[2], from[2];
 
-    if (pipe2(in, O_CLOEXEC) < 0)
-        return act_error_errno(err, errno, "cannot make a pipe");
-    if (pipe2(from, O_CLOEXEC) < 0) {
-        close(in[0]);
-        close(in[1]);
-        return act_error_errno(err, errno, "cannot make a pipe");
-    }
     ACT_STRV_PUSH(&argv, "python3", "-c", tensorboard_script);
-    int rc = proc_start(
-        &(struct proc_start){
-            .argv = argv.v, .sees = OF_USER, .in_fd = in[0], .out_fd = from[1], .err_fd = -1, .own_group = true},
-        &out->pid, err);
-    close(in[0]);
-    close(from[1]);
-    if (rc < 0) {
-        close(in[1]);
-        close(from[0]);
-    }
-    out->in = in[1];
-    out->out = from[0];
-    return rc;
+    return proc_start_piped(&(struct proc_start){.argv = argv.v, .sees = OF_USER, .err_fd = -1, .own_group = true},
+                            &out->pid, &out->pipes, err);
 }
 
 /* Waits up to ms for something of the child, or for Ctrl-C. Returns whether there is something. */
 static bool board_wait(const struct board_child *child, int64_t ms)
 {
     int64_t end_ms = act_now_monotonic_ms() + ms;
-    struct pollfd p = {child->out, POLLIN, 0};
+    struct pollfd p = {child->pipes.from, POLLIN, 0};
 
     while (!cli_interrupted && act_now_monotonic_ms() < end_ms)
         if (poll(&p, 1, LOOK_MS) > 0)
@@ -233,7 +214,7 @@ static char *board_read_line(const struct board_child *child, const char *beginn
     ACT_AUTO(act_buf) text = {0};
     char c;
 
-    while (text.len < LINE_MOST && board_wait(child, INT32_MAX) && read(child->out, &c, 1) == 1) {
+    while (text.len < LINE_MOST && board_wait(child, INT32_MAX) && read(child->pipes.from, &c, 1) == 1) {
         if (c != '\n') {
             act_buf_addc(&text, c);
             continue;
@@ -249,8 +230,8 @@ static int board_end(struct board_child *child)
 {
     int status = 0;
 
-    close(child->in);
-    close(child->out);
+    close(child->pipes.to);
+    close(child->pipes.from);
     kill(child->pid, SIGTERM);
     while (waitpid(child->pid, &status, 0) < 0 && errno == EINTR)
         continue;
@@ -269,7 +250,8 @@ static char *board_launch(struct tensorboard *t, const struct board_child *child
     if (t->bytes == 0)
         act_note("there are no event files yet in the mapped folders that are written to");
     ACT_AUTOFREE char *words = board_words(t);
-    if (!words || act_write_all(child->in, words, strlen(words)) < 0 || act_write_all(child->in, "\n", 1) < 0)
+    if (!words || act_write_all(child->pipes.to, words, strlen(words)) < 0 ||
+        act_write_all(child->pipes.to, "\n", 1) < 0)
         return NULL;
     return board_read_line(child, BOARD_ADDRESS);
 }
@@ -297,7 +279,7 @@ static int board_serve(struct tensorboard *t, struct board_child *child, struct 
         act_note("the copies are brought up to date every %d seconds; Ctrl-C ends it", PAUSE_MS / 1000);
     }
     while (!has_ended && !cli_interrupted) {
-        has_ended = board_wait(child, PAUSE_MS) && read(child->out, said, sizeof(said)) <= 0;
+        has_ended = board_wait(child, PAUSE_MS) && read(child->pipes.from, said, sizeof(said)) <= 0;
         if (!has_ended)
             board_copy(t);
     }
@@ -310,7 +292,7 @@ static int board_serve(struct tensorboard *t, struct board_child *child, struct 
 
 static int board_show(struct tensorboard *t, struct act_error *err)
 {
-    struct board_child child = {.pid = -1, .in = -1, .out = -1};
+    struct board_child child = {.pid = -1, .pipes = {-1, -1}};
     int rc = board_make_folder(t, err);
 
     if (rc < 0)
