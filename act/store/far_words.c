@@ -228,7 +228,7 @@ static int words_get_error(struct far_words *w, struct act_error *error)
         return 0;
     enum act_fact fact = (enum act_fact)words_get_up_to(w, ACT_FACT_NOT_BY_SERVICE);
     const char *text = words_get_text(w);
-    w->bad = w->bad || rc > 0 || rc < -ACT_TERMINATED;
+    w->bad = w->bad || rc > 0 || rc < -ACT_TERMINATED || *text == '\0';
     act_error_set(error, w->bad ? ACT_FAIL : (enum act_code) - rc, "%s", text);
     error->fact = fact;
     return rc;
@@ -639,7 +639,7 @@ int far_hello_of_words(const char *words, size_t len, char **out_root, struct ac
                              FAR_VERSION, first, (unsigned long long)version);
     int rc = words_get_error(&w, err);
     const char *root = words_get_text(&w);
-    if (w.bad)
+    if (w.bad || w.at != w.end)
         return act_error_set(err, ACT_FAIL, "the program there begins with something else");
     if (rc == 0)
         *out_root = act_strdup(root);

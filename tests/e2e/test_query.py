@@ -492,7 +492,7 @@ def test_queue_is_first_come_first_served_enough(act):
 
 FAKE_DOCKER = """#!/bin/sh
 # Keeps its words, and runs the command here. The daemon is away when there is a file "away".
-printf '[%s]' "$@" >>"$0.words"; echo >>"$0.words"
+line=$(printf '[%s]' "$@"); printf '%s\\n' "$line" >>"$0.words" # at once: another one may write at this moment
 [ ! -e "$0.away" ] || { echo "Cannot connect to the Docker daemon" >&2; exit 1; }
 [ "$1" = run ] || exit 0
 shift

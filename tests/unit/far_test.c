@@ -77,6 +77,20 @@ TEST(test_first_words_with_bytes)
     assert_fails(far_test_open(8), err, ACT_FAIL, "no part of what ACT says");
 }
 
+/* First words that fail without saying why, and such with more behind them. */
+TEST(test_first_words_of_something_else)
+{
+    ACT_AUTO(act_buf) silent = {0}, longer = {0};
+    ACT_AUTOFREE char *root = NULL;
+
+    far_words_of_hello("", -ACT_FAIL, &(struct act_error){0}, &silent);
+    assert_fails(far_hello_of_words(silent.data, silent.len, &root, &err), err, ACT_FAIL, "begins with something else");
+    far_words_of_hello("/there", 0, NULL, &longer);
+    act_buf_addc(&longer, 'x');
+    assert_fails(far_hello_of_words(longer.data, longer.len, &root, &err), err, ACT_FAIL, "begins with something else");
+    assert_null(root);
+}
+
 /* The least number that there is has no positive one. */
 TEST(test_code_out_of_range)
 {
