@@ -25,7 +25,8 @@ def start(act, *before, words=("sleep", "1000")):
 def goes_on(act, run):
     """Nothing was done: the old run runs, and no other one is there."""
     rows = act.run("q", "--json").json["runs"]
-    assert [r["id"] for r in rows if r["state"] in ("Running", "Queued")] == [run], rows
+    if [r["id"] for r in rows if r["state"] in ("Running", "Queued")] != [run]:
+        pytest.fail(json.dumps(rows, indent=1)) # whole: what became of it is in there
     assert act.state(run) == "Running"
 
 
