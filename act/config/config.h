@@ -15,6 +15,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "config/request.h"
 
 /* An account file: where objects are stored. */
 struct config_account {
@@ -142,24 +143,6 @@ struct config {
     char *hang_gpus; /* "idle" or "any" */
 
     struct config_values *values; /* every value with its origin, for "config show"; opaque */
-};
-
-struct config_override {
-    const char *key;   /* "num_gpu", "docker.image" */
-    const char *value; /* YAML text; for a key that holds text, the text as it is */
-    const char *flag;  /* "-n": named as origin */
-};
-
-struct config_request {
-    const char *cluster;       /* -c NAME; NULL: the default one */
-    const char *file;          /* absolute: this one, and no other is looked for; NULL: that of the cluster */
-    const char *text;          /* with file: what it would hold; NULL: what it holds */
-    const char *project;       /* with file: the project root; NULL: it follows from the file and start_dir */
-    bool quiet;                /* nobody is warned */
-    const char *start_dir;     /* looked up from here upwards; NULL: the current folder */
-    const char *const *params; /* -p YAML texts, a NULL-ended list or NULL; later ones win */
-    const struct config_override *overrides;
-    size_t n_overrides;
 };
 
 /* Which file: config_request.cluster. "-c" names a file 'aux_data/aml/NAME.yaml' in the current folder or

@@ -13,6 +13,7 @@
 #define ACT_CONFIG_CONFIG_INTERNAL_H
 
 #include "codec/yaml.h"
+#include "config/config.h"
 #include "config/kind.h"
 
 #define CONFIG_CLUSTER_DIR "aux_data/aml" /* of a project, with its cluster files */

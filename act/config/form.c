@@ -1,6 +1,7 @@
 /* form.c - the forms that the text of a key may have to have. */
 #include <string.h>
 
+#include "base/text.h"
 #include "base/units.h"
 #include "config/kind.h"
 

@@ -10,8 +10,10 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "config/config.h"
 
+struct config;
+struct config_report;
+struct config_request;
 struct yaml;
 
 /* ---- keys */

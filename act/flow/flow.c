@@ -1,32 +1,57 @@
 /* flow.c - what the use cases share. */
 
+#include <stdlib.h>
+
 #include "auth/services.h"
+#include "config/config.h"
 #include "flow/flow_internal.h"
 #include "flow/trust.h"
 #include "site/site.h"
+
+/* That of a bare flow; nobody writes to it. */
+static struct config flow_nothing;
+
+static void flow_unload(struct flow *flow)
+{
+    if (flow->config && flow->config != &flow_nothing) {
+        config_release(flow->config);
+        free(flow->config);
+    }
+    flow->config = &flow_nothing;
+}
+
+int flow_load(struct flow *flow, const struct config_request *request, struct act_error *err)
+{
+    flow->config = act_calloc(1, sizeof(*flow->config));
+    int rc = config_load(request, flow->config, err);
+
+    if (rc < 0)
+        flow_unload(flow);
+    return rc;
+}
 
 int flow_open(const struct config_request *request, struct flow *out, struct act_error *err)
 {
     int rc = flow_open_to_look(request, out, err);
 
     if (rc == 0)
-        rc = flow_trust(&out->config, err);
+        rc = flow_trust(out->config, err);
     if (rc == 0)
-        flow_use_vaults(out, &out->config);
+        flow_use_vaults(out, out->config);
     else
-        config_release(&out->config);
+        flow_unload(out);
     return rc;
 }
 
 int flow_open_to_look(const struct config_request *request, struct flow *out, struct act_error *err)
 {
-    *out = (struct flow){.cluster = request->cluster};
-    return config_load(request, &out->config, err);
+    flow_open_bare(request->cluster, out);
+    return flow_load(out, request, err);
 }
 
 void flow_open_bare(const char *cluster, struct flow *out)
 {
-    *out = (struct flow){.cluster = cluster};
+    *out = (struct flow){.config = &flow_nothing, .cluster = cluster};
 }
 
 /* Tells whether the ledger has runs on the cluster: that is how clusters of other projects are known. */
@@ -63,6 +88,6 @@ void flow_close(struct flow *flow)
     if (flow->own)
         services_close(flow->own);
     free(flow->own);
-    config_release(&flow->config);
+    flow_unload(flow);
     *flow = (struct flow){0};
 }

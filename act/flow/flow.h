@@ -9,15 +9,16 @@
 #include <stddef.h>
 
 #include "base/error.h"
-#include "config/config.h"
 #include "ledger/ledger.h"
 
+struct config;
+struct config_request;
 struct platform;
 struct services;
 
-/* A configuration, and what is opened for it. {0} begins one without a configuration. */
+/* A configuration, and what is opened for it. {0} is one that is not open, which flow_close() takes. */
 struct flow {
-    struct config config;
+    struct config *config;     /* never NULL while it is open: flow_open_bare() gives an empty one */
     const char *cluster;       /* that was asked for; NULL: none */
     bool cluster_is_target;    /* it is not where to look for the last runs, "@" */
     struct services *services; /* shared by the whole command; set before first use; NULL: its own */

@@ -9,14 +9,18 @@
 #include <sys/stat.h>
 
 #include "base/error.h"
-#include "config/config.h"
 #include "flow/flow.h"
 #include "ledger/ledger.h"
 #include "run/run.h"
 #include "store/store.h"
 
+struct config;
+struct config_account;
+struct config_folder;
 struct http;
 
+/* Loads the configuration of a bare flow, which stays bare after an error. */
+int flow_load(struct flow *flow, const struct config_request *request, struct act_error *err) ACT_NODISCARD;
 /* Return what the flow shares with the other flows of its command. */
 struct services *flow_services(struct flow *flow);
 struct engine *flow_engine(struct flow *flow);

@@ -3,12 +3,13 @@
 #include "auth/cloud.h"
 #include "auth/services.h"
 #include "auth/token.h"
+#include "config/config.h"
 #include "flow/flow_internal.h"
 
 /* Describes a token for the storage of this cluster, in the cloud of its account or else of its workspace. */
 static int want_of(struct flow *flow, struct token_want *out, struct act_error *err)
 {
-    const struct config *config = &flow->config;
+    const struct config *config = flow->config;
     ACT_AUTO(config_account) account = {0};
     bool has_account = config->code.path && config->code.account_file;
 

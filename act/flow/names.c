@@ -21,7 +21,7 @@ char *flow_code_base(const struct config *config)
 
 char *flow_code_key(const struct flow *flow, const char *fmt, ...)
 {
-    ACT_AUTOFREE char *base = flow_code_base(&flow->config);
+    ACT_AUTOFREE char *base = flow_code_base(flow->config);
     va_list ap;
 
     va_start(ap, fmt);

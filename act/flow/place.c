@@ -1,5 +1,6 @@
 /* place.c - see place.h. */
 #include "flow/place.h"
+#include "config/config.h"
 
 #include <string.h>
 #include <unistd.h>

@@ -12,10 +12,12 @@
 #include <stdbool.h>
 
 #include "base/error.h"
-#include "config/config.h"
 #include "flow/flow.h"
 #include "ledger/ledger.h"
 #include "run/run.h"
+
+struct config;
+struct config_request;
 
 /* Writes into a configuration as config_resolved() has it, perhaps of another machine, what says where runs of config
  * go. */

@@ -2,6 +2,7 @@
  * connection to a login node is worth keeping. */
 #include <string.h>
 
+#include "config/config.h"
 #include "flow/flow_internal.h"
 #include "flow/place.h"
 #include "flow/trust.h"
@@ -60,7 +61,7 @@ static char *cluster_key(const char *platform, const char *cluster, const char *
 
 int flow_platform(struct flow *flow, struct platform **out, struct act_error *err)
 {
-    const struct config *c = &flow->config;
+    const struct config *c = flow->config;
     ACT_AUTOFREE char *cluster = cluster_key(c->platform, c->cluster, c->project_root);
 
     return find_opened(flow, cluster, out) ? 0 : open_cluster(flow, cluster, c, out, err);

@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/path.h"
 #include "base/user.h"
+#include "config/config.h"
 #include "flow/flow_internal.h"
 #include "flow/trust.h"
 #include "http/http.h"

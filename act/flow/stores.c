@@ -8,6 +8,7 @@
 #include "base/dirs.h"
 #include "base/file.h"
 #include "base/path.h"
+#include "config/config.h"
 #include "flow/flow_internal.h"
 #include "platform/platform.h"
 
@@ -56,7 +57,7 @@ static int stores_open_azure(struct flow *flow, const struct config_folder *fold
                                     .sas = anonymous ? NULL : a->sas_token,
                                     .prefer_sas = act_streq(a->auth, "sas"),
                                     .tokens = flow_uses_login(a) ? services_tokens(flow_services(flow)) : NULL,
-                                    .use_cli = flow->config.use_cli_auth,
+                                    .use_cli = flow->config->use_cli_auth,
                                     .file = a->file,
                                     .secret_is_lent = a->secret_is_lent,
                                     .is_own = a->is_own};
@@ -85,7 +86,7 @@ static int stores_make_private(const char *folder, bool is_built_in, struct act_
 static int no_such_place(const struct flow *flow, const struct config_folder *folder, int errnum, struct act_error *err)
 {
     ACT_AUTOFREE char *hint =
-        platform_find(flow->config.platform)->about.is_here
+        platform_find(flow->config->platform)->about.is_here
             ? act_strdup("")
             : act_sprintf("; a run looks at it or fills it on the nodes: 'a submit ls -l %s'", folder->name);
 
@@ -98,11 +99,11 @@ static int no_such_place(const struct flow *flow, const struct config_folder *fo
 static bool stores_find_far(const struct flow *flow, const struct config_folder *folder, const char *place,
                             struct store_far_options *out)
 {
-    const struct platform_row *row = platform_find(flow->config.platform);
+    const struct platform_row *row = platform_find(flow->config->platform);
 
     *out = (struct store_far_options){.folder = folder->is_far ? "store" : place};
     return (folder->is_far || config_is_place(folder)) && row->place.login &&
-           row->place.login(&flow->config, &out->login, &out->root);
+           row->place.login(flow->config, &out->login, &out->root);
 }
 
 int flow_store(struct flow *flow, const struct config_folder *folder, struct store **out, struct act_error *err)
@@ -112,7 +113,7 @@ int flow_store(struct flow *flow, const struct config_folder *folder, struct sto
 
     if (folder->is_far && stores_find_far(flow, folder, NULL, &far))
         return store_far_open(flow_http(flow), &far, out, err);
-    int rc = config_account(&flow->config, folder, &a, err);
+    int rc = config_account(flow->config, folder, &a, err);
     if (rc < 0)
         return rc;
     if (a.folder)

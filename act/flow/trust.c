@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/path.h"
 #include "codec/json.h"
+#include "config/config.h"
 #include "flow/trust.h"
 #include "platform/platform.h"
 

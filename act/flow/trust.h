@@ -13,7 +13,8 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "config/config.h"
+
+struct config;
 
 /* ---- reach.c: what leads out, one line each, appended to items unless already there */
 

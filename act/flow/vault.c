@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "codec/json.h"
+#include "config/config.h"
 #include "flow/flow_internal.h"
 #include "http/http.h"
 #include "platform/platform.h"
@@ -49,7 +50,7 @@ static int open_vault(struct flow *flow, const char *url, struct arm **out, stru
                                   .endpoint = base,
                                   .scope = cloud->vault_scope,
                                   .cloud = cloud,
-                                  .use_cli = flow->config.use_cli_auth,
+                                  .use_cli = flow->config->use_cli_auth,
                                   .said_by = "a secret's key vault"};
     return arm_new(&options, out, err);
 }
@@ -131,7 +132,7 @@ void flow_forget_secrets(struct flow *flow)
 
 int flow_fetch_secrets(struct flow *flow, struct run_spec *spec, struct act_error *err)
 {
-    struct config *config = &flow->config;
+    struct config *config = flow->config;
     const struct platform_row *row = platform_find(config->platform);
     int rc = row->about.logs_in_to_registry ? config_fetch_credential(config, &config->docker.password, err) : 0;
 

@@ -1,5 +1,6 @@
 /* clusters.c - the clusters of platforms that have some. */
 #include "platform/clusters.h"
+#include "config/config.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -7,6 +7,7 @@
 #include "base/path.h"
 #include "codec/fields.h"
 #include "codec/json.h"
+#include "config/config.h"
 #include "platform/platform_internal.h"
 #include "proc/mounts.h"
 

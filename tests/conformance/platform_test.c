@@ -91,7 +91,7 @@ static int conform_platform_open(struct platform **out, struct act_error *e)
     ssh = (struct ssh_keys){.root = root, .hosts = {.v = hosts, .n = 1}};
     config =
         (struct config){.platform = name, .gpu_per_node = -1, .num_gpu = -1, .parts = parts, .n_parts = COUNT(parts)};
-    return platform_open(&services, world->is_service ? &flow.config : &config, out, e);
+    return platform_open(&services, world->is_service ? flow.config : &config, out, e);
 }
 
 static void pause_ms(long ms)
@@ -169,9 +169,9 @@ static void conform_platform_submit(struct run_spec *spec, const char *package)
 static void add_last_words(const char *id, struct run_status *status)
 {
     struct flow_run run = {.row = {.id = act_strdup(id),
-                                   .platform = act_strdup(flow.config.platform),
-                                   .cluster = act_strdup(flow.config.cluster),
-                                   .project = act_strdup(flow.config.project_root)}};
+                                   .platform = act_strdup(flow.config->platform),
+                                   .cluster = act_strdup(flow.config->cluster),
+                                   .project = act_strdup(flow.config->project_root)}};
 
     assert_ok(platform_spec(platform, id, &run.spec, &err), err);
     flow_add_last_words(&flow, &run, status);
@@ -627,7 +627,7 @@ static void map_data(struct run_spec *spec, const char *root, const char *store)
     spec->folders[0] = (struct run_folder){.name = act_strdup("data"), .mode = RUN_FOLDER_RW_MOUNT};
     if (platform_row(platform)->about.nodes_fetch) {
         spec->folders[0].store = act_strdup("blob");
-        spec->folders[0].path = act_strdup(flow.config.folders[0].path);
+        spec->folders[0].path = act_strdup(flow.config->folders[0].path);
         return;
     }
     spec->folders[0].store = act_sprintf("folder:%s", root);
@@ -639,7 +639,7 @@ static void map_data(struct run_spec *spec, const char *root, const char *store)
 static char *read_data(const char *folder, const char *name)
 {
     bool here = !platform_row(platform)->about.nodes_fetch;
-    ACT_AUTOFREE char *path = act_path_join(here ? folder : flow.config.folders[0].path, name);
+    ACT_AUTOFREE char *path = act_path_join(here ? folder : flow.config->folders[0].path, name);
     struct store *store = NULL;
     char *text = NULL;
 
@@ -647,7 +647,7 @@ static char *read_data(const char *folder, const char *name)
         assert_ok(act_file_read(path, 100, &text, NULL, &err), err);
         return text;
     }
-    assert_ok(flow_store(&flow, &flow.config.folders[0], &store, &err), err);
+    assert_ok(flow_store(&flow, &flow.config->folders[0], &store, &err), err);
     assert_ok(flow_get_text(store, path, &text, &err), err);
     store_free(store);
     return text;

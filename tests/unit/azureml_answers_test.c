@@ -6,6 +6,7 @@
  * sdk/ml/azure-ai-ml/tests/recordings) and of promptflow (github.com/microsoft/promptflow, src/promptflow-recording).
  */
 #include "auth/services.h"
+#include "config/config.h"
 #include "unit/script_server.h"
 
 #include <stdio.h>

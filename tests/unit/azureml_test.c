@@ -1,6 +1,7 @@
 /* azureml_test.c - runs as jobs of Azure Machine Learning and back, names and URLs, states; and the reading of logs,
  * from a service of this process that answers as the emulator never does. */
 #include "auth/services.h"
+#include "config/config.h"
 #include "unit/test.h"
 
 #include <arpa/inet.h>

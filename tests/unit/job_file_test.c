@@ -1,4 +1,5 @@
 /* Job files of Azure Batch AI: the shell line, the size and the words that they come to. */
+#include "config/config.h"
 #include "unit/test.h"
 
 #include <string.h>

@@ -2,6 +2,7 @@
  * server gives the answers of a script. */
 #define TEST_SETUP    begin_client
 #define TEST_TEARDOWN end_client
+#include "config/config.h"
 #include "unit/script_server.h"
 
 #include "base/file.h"

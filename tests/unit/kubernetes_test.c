@@ -1,4 +1,5 @@
 /* kubernetes_test.c - runs as objects of Kubernetes, the states of their Jobs and pods, and what pods print. */
+#include "config/config.h"
 #include "unit/test.h"
 
 #include "base/hash.h"

@@ -1,6 +1,7 @@
 /* The modules that a script imports, and the packages that its environment lacks: what hostile files cost. */
 #define TEST_SETUP    make_dir
 #define TEST_TEARDOWN remove_dir
+#include "config/config.h"
 #include "unit/temp_dir.h"
 
 #include <stdio.h>

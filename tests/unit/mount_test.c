@@ -1,4 +1,5 @@
 /* mount_test.c - what the tools that mount are told, and what is said to be left in the folder of a mount. */
+#include "config/config.h"
 #include "unit/temp_dir.h"
 #include "unit/test.h"
 

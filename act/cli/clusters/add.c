@@ -11,6 +11,7 @@
 #include "cli/clusters/options.h"
 #include "cli/own/own.h"
 #include "cli/print/print.h"
+#include "config/config.h"
 #include "flow/cluster/doctor.h"
 #include "flow/cluster/setup.h"
 #include "platform/platform.h"

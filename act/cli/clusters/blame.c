@@ -4,6 +4,7 @@
 #include "cli/print/print.h"
 #include "cli/print/table.h"
 #include "codec/json.h"
+#include "config/config.h"
 #include "flow/cluster/cluster.h"
 #include "flow/flow.h"
 
@@ -75,7 +76,7 @@ int cmd_blame(struct cli *cli, struct act_error *err)
         return rc;
     size_t n = max && max < jobs.n ? max : jobs.n;
     if (cli->options.json)
-        rc = print_jobs_json(&cli->flow.config, &jobs, n, err);
+        rc = print_jobs_json(cli->flow.config, &jobs, n, err);
     else
         cmd_blame_print_table(&jobs, n);
     if (n < jobs.n)

@@ -10,6 +10,7 @@
 #include "cli/print/print.h"
 #include "cli/print/table.h"
 #include "codec/json.h"
+#include "config/config.h"
 #include "platform/platform.h"
 
 static int cmd_env_open(struct cli *cli, struct platform_environments *out, struct act_error *err)
@@ -120,10 +121,10 @@ static int cmd_env_list(struct cli *cli, const char *key, struct act_error *err)
     if (rc < 0)
         return rc;
     if (cli->options.json)
-        return cli_print_pack(err, "{s:s, s:o}", "cluster", cli->flow.config.cluster, "environments",
+        return cli_print_pack(err, "{s:s, s:o}", "cluster", cli->flow.config->cluster, "environments",
                               CLI_JSON_LIST(all.v, all.n, cmd_env_json));
     if (all.n == 0)
-        act_note("there are no environments on the cluster '%s'", cli->flow.config.cluster);
+        act_note("there are no environments on the cluster '%s'", cli->flow.config->cluster);
     else
         print_environments(&all);
     return 0;
@@ -139,7 +140,7 @@ static int cmd_env_show(struct cli *cli, const char *key, struct act_error *err)
     if (rc < 0)
         return rc;
     if (cli->options.json)
-        return cli_print_pack(err, "{s:s, s:o}", "cluster", cli->flow.config.cluster, "environments",
+        return cli_print_pack(err, "{s:s, s:o}", "cluster", cli->flow.config->cluster, "environments",
                               CLI_JSON_LIST(all.v, all.n, cmd_env_json));
     for (size_t i = 0; i < all.n; i++)
         print_environment(&all.v[i]);

@@ -12,6 +12,7 @@
 #include "cli/print/print.h"
 #include "cli/print/table.h"
 #include "codec/json.h"
+#include "config/config.h"
 #include "flow/cluster/own.h"
 #include "proc/proc.h"
 

@@ -1,5 +1,6 @@
 /* kept.c - runs whose command is a keeper (run/shell.h): submitted, waited for, given up. */
 #include "cli/clusters/kept.h"
+#include "config/config.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -119,7 +120,7 @@ void kept_look(struct cli *cli, struct flow_run *run)
 int kept_check(const struct cli *cli, const char *what, struct act_error *err)
 {
     enum { DAY_S = 86400 };
-    const struct config *c = &cli->flow.config;
+    const struct config *c = cli->flow.config;
 
     if (!platform_find(c->platform)->nodes.agent)
         return act_error_set(err, ACT_USAGE,
@@ -134,7 +135,7 @@ int kept_check(const struct cli *cli, const char *what, struct act_error *err)
 /* Takes from the configuration what is for commands that nobody looks at. */
 static void kept_configure(struct cli *cli)
 {
-    struct config *c = &cli->flow.config;
+    struct config *c = cli->flow.config;
     const struct platform_row *row = platform_find(c->platform);
     int64_t time_s = CLI_OPTIONS(cli, nodes)->time_s;
 

@@ -25,13 +25,13 @@ static int keep_login(struct cli *cli, const struct platform_login *login, struc
 {
     ACT_AUTO(act_strv) before = {0}, added = {0};
 
-    flow_reach_platform(&cli->flow.config, &before);
+    flow_reach_platform(cli->flow.config, &before);
     int rc = platform_keep_login(login, err);
     if (rc < 0)
         return rc;
     act_note("'%s' has the context '%s' now; 'k8s.context: %s' in the cluster file chooses it", login->file,
              login->context, login->context);
-    rc = flow_trust_added(&cli->flow.config, &before, &added, err);
+    rc = flow_trust_added(cli->flow.config, &before, &added, err);
     for (size_t i = 0; i < added.n; i++)
         act_note("so this project is trusted to use it: %s", added.v[i]);
     return rc;

@@ -15,6 +15,7 @@
 #include "cli/runs/runs.h"
 #include "cli/start/options.h"
 #include "codec/json.h"
+#include "config/config.h"
 #include "flow/cluster/cluster.h"
 #include "flow/flow.h"
 #include "flow/trust.h"
@@ -145,7 +146,7 @@ static void print_nodes(const struct platform_cluster_nodes *nodes)
 
 static const struct platform_clusters_words *cmd_cluster_words_of(const struct cli *cli)
 {
-    return platform_clusters_words(cli->flow.config.platform);
+    return platform_clusters_words(cli->flow.config->platform);
 }
 
 static const char *noun_of(const struct cli *cli)
@@ -180,7 +181,7 @@ static bool open_managed(struct cli *cli)
 {
     struct flow flow = {0};
     struct act_error ignored;
-    bool has = cli_open_to_look(cli, &flow, &ignored) == 0 && platform_has_clusters(&flow.config);
+    bool has = cli_open_to_look(cli, &flow, &ignored) == 0 && platform_has_clusters(flow.config);
 
     if (has) {
         flow.services = &cli->services;
@@ -204,7 +205,7 @@ static int cmd_cluster_list(struct cli *cli, const char *name, struct act_error 
         return act_error_set(err, ACT_USAGE, "--own lists cluster files, --all the clusters of a subscription");
     if (o->own || (!named && !cli->options.all && !open_managed(cli)))
         return cli_list_own(cli, err);
-    int rc = named || cli->options.all ? cli_open(cli, err) : flow_trust(&cli->flow.config, err);
+    int rc = named || cli->options.all ? cli_open(cli, err) : flow_trust(cli->flow.config, err);
     return rc < 0 ? rc : list_managed(cli, err);
 }
 
@@ -563,7 +564,7 @@ static const struct cli_verb verbs[] = {
 /* Finds the name that is meant: the one that was given, or else that of the cluster file (compute_target, aks.pool). */
 static int cmd_cluster_name_of(const struct cli *cli, const char *name, const char **out, struct act_error *err)
 {
-    const struct config *config = &cli->flow.config;
+    const struct config *config = cli->flow.config;
     const struct platform_clusters_words *words = cmd_cluster_words_of(cli);
 
     *out = name ? name : words->usual(config);

@@ -4,6 +4,7 @@
 #include "cli/print/print.h"
 #include "cli/print/table.h"
 #include "codec/json.h"
+#include "config/config.h"
 #include "flow/cluster/cluster.h"
 #include "flow/flow.h"
 
@@ -109,7 +110,7 @@ static void print_gpus(const struct platform_gpus *gpus)
 
 int cmd_summary(struct cli *cli, struct act_error *err)
 {
-    const struct config *config = &cli->flow.config;
+    const struct config *config = cli->flow.config;
     struct flow_summary s;
     int rc = flow_summary(&cli->flow, &s, err);
 

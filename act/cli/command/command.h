@@ -14,7 +14,7 @@
 
 #include "auth/services.h"
 #include "cli/options/options.h"
-#include "config/config.h"
+#include "config/request.h"
 #include "flow/flow.h"
 
 struct filter;

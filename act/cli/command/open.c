@@ -6,6 +6,7 @@
 #include "cli/command/options.h"
 #include "cli/data/options.h"
 #include "cli/start/options.h"
+#include "config/config.h"
 #include "filter/filter.h"
 #include "flow/flow.h"
 #include "flow/place.h"
@@ -131,7 +132,7 @@ int cli_open_flow(struct cli *cli, const char *cluster, struct flow *flow, struc
         return rc;
     flow->services = &cli->services;
     flow->use_bad_nodes = CLI_OPTIONS(cli, settings)->use_bad_nodes;
-    rc = check_idle(cli, &flow->config, err);
+    rc = check_idle(cli, flow->config, err);
     if (rc < 0) {
         flow_close(flow);
         *flow = (struct flow){0};

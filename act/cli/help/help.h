@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "cli/command/command.h"
+#include "config/config.h"
 
 /* Prints the overview of all verbs. */
 void cli_print_overview(FILE *out);

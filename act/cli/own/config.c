@@ -9,6 +9,7 @@
 #include "cli/print/table.h"
 #include "cli/print/wrap.h"
 #include "codec/json.h"
+#include "config/config.h"
 #include "flow/cluster/doctor.h"
 #include "flow/cluster/own.h"
 #include "flow/flow.h"
@@ -64,7 +65,7 @@ static void print_rows(const struct act_strv *cells, int narrow_key)
 
 static int cmd_config_show(struct cli *cli, char *const *words, struct act_error *err)
 {
-    const struct config *c = &cli->flow.config;
+    const struct config *c = cli->flow.config;
     ACT_AUTO(act_strv) cells = {0}, of_folders = {0};
     const char *key;
     json_t *row;
@@ -214,14 +215,14 @@ static int cmd_config_get(struct cli *cli, char *const *words, struct act_error 
     int rc = cli_open(cli, err);
     if (rc < 0)
         return rc;
-    CODEC_AUTOJSON json_t *values = config_show(&cli->flow.config);
+    CODEC_AUTOJSON json_t *values = config_show(cli->flow.config);
     const json_t *row = json_object_get(values, key);
     json_t *value = json_object_get(row, "value");
     CODEC_AUTOJSON json_t *members = row ? NULL : members_of(values, key);
     if (members)
         return print_value(cli, key, members, NULL, err);
     if (!value || json_is_null(value))
-        return no_value(&cli->flow.config, key, err);
+        return no_value(cli->flow.config, key, err);
     return print_value(cli, key, value, codec_json_str(row, "origin", NULL), err);
 }
 

@@ -9,6 +9,7 @@
 #include "cli/print/ask.h"
 #include "cli/print/print.h"
 #include "codec/json.h"
+#include "config/config.h"
 #include "flow/flow.h"
 #include "flow/trust.h"
 
@@ -73,7 +74,7 @@ static int cmd_trust_forget(struct cli *cli, struct act_error *err)
     int rc = path ? 0 : cli_open_to_look(cli, &flow, err);
 
     if (rc == 0)
-        rc = flow_trust_forget(path ? path : flow.config.project_root, &had, err);
+        rc = flow_trust_forget(path ? path : flow.config->project_root, &had, err);
     if (rc == 0)
         act_note("%s", had ? "it is not trusted any more" : "nothing of it was trusted");
     flow_close(&flow);
@@ -151,13 +152,13 @@ int cmd_trust(struct cli *cli, struct act_error *err)
         return cmd_trust_forget(cli, err);
     int rc = cli_open_to_look(cli, &flow, err);
     if (rc == 0) {
-        flow_reach(&flow.config, &all);
-        rc = flow_untrusted(flow.config.project_root, &all, &unknown, err);
+        flow_reach(flow.config, &all);
+        rc = flow_untrusted(flow.config->project_root, &all, &unknown, err);
     }
     if (rc == 0)
-        rc = list_and_trust(cli, &flow.config, &all, &unknown, err);
+        rc = list_and_trust(cli, flow.config, &all, &unknown, err);
     if (rc == 0 && !cli->options.json)
-        mention_others(&flow.config);
+        mention_others(flow.config);
     flow_close(&flow);
     return rc;
 }

@@ -8,6 +8,7 @@
 #include "cli/runs/runs.h"
 #include "cli/start/options.h"
 #include "cli/start/start.h"
+#include "config/config.h"
 #include "flow/code/code.h"
 #include "flow/flow.h"
 #include "flow/place.h"
@@ -73,7 +74,7 @@ static int open_home(struct cli *cli, const struct flow_run *old, struct flow *h
 /* Says whose code is packed: of two projects, the user may mean the other one. */
 static void say_whose_code(const struct cli *cli, const struct flow_run *old, const struct flow *to)
 {
-    const char *root = to->config.project_root;
+    const char *root = to->config->project_root;
     ACT_AUTOFREE char *here = getcwd(NULL, 0);
 
     if (!CLI_OPTIONS(cli, start)->code)

@@ -9,6 +9,7 @@
 #include "base/path.h"
 #include "cli/print/ask.h"
 #include "cli/start/start.h"
+#include "config/config.h"
 
 static bool is_one_of(const char *word, const char *const *words)
 {
@@ -50,7 +51,7 @@ static char *words_script(const struct cli *cli, size_t n, const char **out_name
     struct act_error ignored;
 
     for (size_t i = 0; i < n; i++) {
-        ACT_AUTOFREE char *path = act_path_join(cli->flow.config.project_root, cli->words.v[i]);
+        ACT_AUTOFREE char *path = act_path_join(cli->flow.config->project_root, cli->words.v[i]);
         char *text = NULL;
         size_t len;
         if (act_file_read_regular(path, MAX_BYTES, &text, &len, &ignored) < 0)

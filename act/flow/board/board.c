@@ -1,6 +1,7 @@
 /* board.c - the view of a board: the runs of the ledger, merged with what their places say, and the thread that lists
  * them. */
 #include "flow/board/board.h"
+#include "config/config.h"
 
 #include <errno.h>
 #include <malloc.h>

@@ -1,6 +1,7 @@
 /* check.c - finds what is wrong with a configuration, in itself and for a run. */
 #include <string.h>
 
+#include "config/config.h"
 #include "flow/cluster/doctor.h"
 #include "flow/data/data_internal.h"
 #include "flow/submit/parts.h"
@@ -51,7 +52,7 @@ int flow_check_config(const struct config_request *request, struct config_report
         return rc;
     rc = flow_open_to_look(request, &flow, err);
     if (rc == 0 && !request->quiet)
-        flow_warn_overlaps(&flow.config);
+        flow_warn_overlaps(flow.config);
     if (rc == 0 && flow_check_run(&flow, err) < 0)
         act_strv_push(&out->problems, act_error_text(err));
     flow_close(&flow);

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "config/config.h"
 #include "flow/cluster/cluster.h"
 #include "flow/flow_internal.h"
 
@@ -104,7 +105,7 @@ int flow_shell_at(struct flow *flow, const char *address, const struct act_strv 
 
 static int count_own(struct flow *flow, struct flow_summary *out, struct act_error *err)
 {
-    const struct config *c = &flow->config;
+    const struct config *c = flow->config;
     /* this machine is one place, whatever the clusters are called that use it */
     struct flow_table table = {.platform = c->platform,
                                .cluster = platform_find(c->platform)->about.is_here ? NULL : c->cluster,
@@ -136,7 +137,7 @@ int flow_summary(struct flow *flow, struct flow_summary *out, struct act_error *
         platform_gpus(platform, &out->gpus);
     if (rc < 0)
         platform_summary_release(&out->cluster);
-    return rc < 0 ? act_error_prefix(err, "cannot tell what cluster '%s' is doing", flow->config.cluster) : 0;
+    return rc < 0 ? act_error_prefix(err, "cannot tell what cluster '%s' is doing", flow->config->cluster) : 0;
 }
 
 int flow_jobs(struct flow *flow, struct platform_jobs *out, struct act_error *err)
@@ -147,5 +148,5 @@ int flow_jobs(struct flow *flow, struct platform_jobs *out, struct act_error *er
     *out = (struct platform_jobs){0};
     if (rc == 0)
         rc = platform_jobs(platform, out, err);
-    return rc < 0 ? act_error_prefix(err, "cannot list the jobs of cluster '%s'", flow->config.cluster) : 0;
+    return rc < 0 ? act_error_prefix(err, "cannot list the jobs of cluster '%s'", flow->config->cluster) : 0;
 }

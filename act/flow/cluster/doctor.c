@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/path.h"
 #include "base/secrets.h"
+#include "config/config.h"
 #include "flow/cluster/doctor.h"
 #include "flow/flow_internal.h"
 #include "flow/trust.h"
@@ -25,16 +26,16 @@ static bool examine_config(struct flow *flow, const struct config_request *reque
     for (size_t i = 0; i < problems->n; i++)
         platform_findings_add(findings, false, what, "%s", problems->v[i]);
     if (rc == 0)
-        rc = config_load(request, &flow->config, &err);
+        rc = flow_load(flow, request, &err);
     if (rc == 0)
-        rc = flow_trust(&flow->config, &err);
+        rc = flow_trust(flow->config, &err);
     if (rc == 0)
-        flow_use_vaults(flow, &flow->config);
+        flow_use_vaults(flow, flow->config);
     if (rc < 0 && (problems->n == 0 || rc == -ACT_DENIED))
         platform_findings_add(findings, false, what, "%s", act_error_text(&err));
     if (rc == 0 && problems->n == 0)
-        platform_findings_add(findings, true, what, "cluster '%s', platform %s, %s", flow->config.cluster,
-                              flow->config.platform, flow->config.file ? flow->config.file : "built-in");
+        platform_findings_add(findings, true, what, "cluster '%s', platform %s, %s", flow->config->cluster,
+                              flow->config->platform, flow->config->file ? flow->config->file : "built-in");
     return rc == 0;
 }
 
@@ -60,7 +61,7 @@ static char *missing_folder(const struct flow *flow, const struct config_folder 
 {
     ACT_AUTO(config_account) a = {0};
 
-    if (!folder->path || !config_account_peek(&flow->config, folder, &a))
+    if (!folder->path || !config_account_peek(flow->config, folder, &a))
         return NULL;
     return a.folder && access(a.folder, F_OK) < 0 ? act_strdup(a.folder) : NULL;
 }
@@ -104,7 +105,7 @@ static bool is_same_store(const struct config_folder *a, const struct config_fol
  * a service mounts. */
 static void examine_stores(struct flow *flow, struct platform_findings *findings)
 {
-    const struct config *c = &flow->config;
+    const struct config *c = flow->config;
 
     examine_store(flow, &c->code, findings); /* a missing account is a finding */
     for (size_t i = 0; i < c->n_folders; i++) {
@@ -122,13 +123,13 @@ static bool doctor_is_mounted(const struct flow *flow, const struct config_folde
     ACT_AUTO(config_account) a = {0};
 
     return (act_streq(folder->mode, "rw_mount") || act_streq(folder->mode, "ro_mount")) &&
-           config_account_peek(&flow->config, folder, &a) && !a.folder;
+           config_account_peek(flow->config, folder, &a) && !a.folder;
 }
 
 /* Looks at what mounts folders on the nodes, where the agent mounts them. */
 static void examine_mounts(struct flow *flow, struct platform *platform, struct platform_findings *findings)
 {
-    const struct config *c = &flow->config;
+    const struct config *c = flow->config;
     bool any = false;
 
     if (act_streq(c->mount, RUN_MOUNT_COPY) || platform_find(c->platform)->settings.datastore)
@@ -173,7 +174,7 @@ static bool doctor_is_of_project(const struct flow *flow, const char *path)
         return false;
     ACT_AUTOFREE char *full = *path == '/' ? act_strdup(path) : act_path_join(home, path + 2);
     ACT_AUTOFREE char *place = flow_real_place(full);
-    ACT_AUTOFREE char *root = doctor_repository(flow->config.project_root);
+    ACT_AUTOFREE char *root = doctor_repository(flow->config->project_root);
     return act_path_is_within(place, root);
 }
 
@@ -189,7 +190,7 @@ static bool doctor_has_module_file(const struct act_strv *modules)
 /* Looks whether modules, conda and virtual environment are there. */
 static void examine_setup(struct flow *flow, struct platform *platform, struct platform_findings *findings)
 {
-    const struct config_setup *s = &flow->config.setup;
+    const struct config_setup *s = &flow->config->setup;
     struct platform_trial trial = {.setup = {.modules_purge = s->modules_purge,
                                              .modules = s->modules,
                                              .conda = s->conda,

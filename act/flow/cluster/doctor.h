@@ -4,9 +4,11 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "config/config.h"
 #include "flow/flow.h"
 #include "platform/platform.h"
+
+struct config_report;
+struct config_request;
 
 /* Does what config_check() does and, where that finds nothing, adds why a run would be refused because of the
  * configuration. Contacts no host. */

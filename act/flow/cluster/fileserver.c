@@ -4,6 +4,7 @@
 #include "auth/services.h"
 #include "base/log.h"
 #include "codec/json.h"
+#include "config/config.h"
 #include "flow/cluster/fileserver_internal.h"
 #include "http/http.h"
 
@@ -52,7 +53,7 @@ static int fileserver_check_place(const struct config *c, const struct place *pl
 int flow_fileservers_open(struct flow *flow, const char *subscription, const char *resource_group,
                           struct flow_fileservers **out, struct act_error *err)
 {
-    const struct config *c = &flow->config;
+    const struct config *c = flow->config;
     struct place place = usual_place(c);
     ACT_AUTOFREE char *origin = config_origin(c, place.key);
     ACT_AUTOFREE char *said_by = act_sprintf("'%s' of '%s'", place.key, origin);

@@ -1,5 +1,6 @@
 /* own.c - cluster files, and the user's own settings. */
 #include "flow/cluster/own.h"
+#include "config/config.h"
 
 #include <errno.h>
 #include <fcntl.h>

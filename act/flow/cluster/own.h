@@ -11,8 +11,12 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "config/config.h"
 #include "flow/flow.h"
+
+struct config_listing;
+struct config_named;
+struct config_report;
+struct config_request;
 
 /* Finds the kind of a cluster and what is wrong with its file, for lists. The caller releases out. */
 void flow_own_state(const struct config_named *named, struct config_report *out);

@@ -1,5 +1,6 @@
 /* setup.c - the questions about a new cluster, and writing its files. */
 #include "flow/cluster/setup.h"
+#include "config/config.h"
 
 #include <string.h>
 #include <unistd.h>

@@ -25,6 +25,7 @@
 #include "base/clock.h"
 #include "base/crc64.h"
 #include "base/file.h"
+#include "config/config.h"
 #include "engine/engine.h"
 #include "flow/code/code_internal.h"
 #include "flow/flow_internal.h"
@@ -299,7 +300,7 @@ static int blocks_look(struct upload *u, const char *key, struct act_error *err)
 /* Chooses where the blocks go: to code_path if it has some of them (1), else to the package's own name (0). */
 static int choose_target(struct upload *u, const char *own_key, struct act_error *err)
 {
-    const char *code_path = u->flow->config.code.path;
+    const char *code_path = u->flow->config->code.path;
     int rc = blocks_look(u, code_path, err);
     int64_t n = rc < 0 ? rc : find_ours(u, code_path, err);
 

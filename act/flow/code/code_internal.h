@@ -9,12 +9,13 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "config/config.h"
 #include "flow/code/code.h"
 #include "flow/flow.h"
 #include "package/package.h"
 #include "run/run.h"
 #include "store/store.h"
+
+struct config;
 
 /* The package that code_path currently stands for. */
 struct flow_package {

@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/path.h"
+#include "config/config.h"
 #include "flow/code/code_internal.h"
 #include "flow/flow_internal.h"
 #include "proc/proc.h"
@@ -135,7 +136,7 @@ int flow_compile(struct flow *flow, struct flow_init *code, struct flow_init *ou
 {
     ACT_AUTOFREE char *dir = NULL;
     const char *tool = NULL;
-    int rc = compile_check(&flow->config, &tool, err);
+    int rc = compile_check(flow->config, &tool, err);
 
     *out = (struct flow_init){
         .packing = code->packing, .uploading = code->uploading, .done = code->done, .arg = code->arg};
@@ -148,7 +149,7 @@ int flow_compile(struct flow *flow, struct flow_init *code, struct flow_init *ou
         return rc;
     rc = unpack(code, dir, err);
     if (rc == 0)
-        rc = compile(&flow->config, tool, dir, err);
+        rc = compile(flow->config, tool, dir, err);
     if (rc == 0)
         rc = flow_init_compiled(flow, dir, code, out, err);
     if (act_remove_tree(dir, NULL) < 0)

@@ -19,6 +19,7 @@
 #include "base/secrets.h"
 #include "codec/json.h"
 #include "codec/yaml.h"
+#include "config/config.h"
 #include "flow/code/code_internal.h"
 
 #define RULE "holds a secret: "

@@ -25,6 +25,7 @@
 #include "base/path.h"
 #include "base/temp.h"
 #include "codec/json.h"
+#include "config/config.h"
 #include "flow/code/code_internal.h"
 #include "flow/flow_internal.h"
 
@@ -101,7 +102,7 @@ static void init_show_packing(void *arg, const struct package_progress *now)
 /* Judges files that are new and may hold a secret, before anything is packed; all: every new file. */
 static int init_judge(struct work *w, bool all, struct act_error *err)
 {
-    ACT_AUTOFREE char *index = flow_package_index(w->flow->config.project_root);
+    ACT_AUTOFREE char *index = flow_package_index(w->flow->config->project_root);
 
     return package_judge(&w->options, index, all, &w->io->list, err);
 }
@@ -109,7 +110,7 @@ static int init_judge(struct work *w, bool all, struct act_error *err)
 static int build_once(struct work *w, struct act_error *err)
 {
     ACT_AUTOFREE char *packages = flow_packages_dir();
-    ACT_AUTOFREE char *index = flow_package_index(w->flow->config.project_root);
+    ACT_AUTOFREE char *index = flow_package_index(w->flow->config->project_root);
 
     return package_write(&w->options, &w->io->list,
                          &(struct package_output){.engine = flow_engine(w->flow),
@@ -221,7 +222,7 @@ static int write_pointer(const struct work *w, const char *etag, struct act_erro
     CODEC_AUTOJSON json_t *pointer =
         json_pack("{s:i,s:s,s:I,s:s,s:s*,s:s*}", "version", 1, "sha256", w->io->package.sha256, "bytes",
                   (json_int_t)w->io->package.bytes, "code_path_etag", etag, "compiled_from", w->compiled_from,
-                  "compiled_in", w->compiled_from ? w->flow->config.docker.image : NULL);
+                  "compiled_in", w->compiled_from ? w->flow->config->docker.image : NULL);
     ACT_AUTOFREE char *text = codec_json_line(pointer);
 
     w->io->published = true;
@@ -237,14 +238,14 @@ static int is_published(const struct work *w, const json_t *pointer, struct act_
     if (!act_streq(codec_json_str(pointer, "sha256", ""), w->io->package.sha256) ||
         !act_streq(codec_json_str(pointer, "compiled_from", NULL), w->compiled_from))
         return 0;
-    int rc = flow_exists(w->store, w->flow->config.code.path, etag, &size, err);
+    int rc = flow_exists(w->store, w->flow->config->code.path, etag, &size, err);
     return rc < 0 ? rc : rc == 1 && strcmp(etag, codec_json_str(pointer, "code_path_etag", "")) == 0;
 }
 
 /* 1: code_path is this package, compiled, and stays it. */
 static int find_compiled(const struct work *w, const json_t *pointer, struct act_error *err)
 {
-    const char *sha256 = codec_json_str(pointer, "sha256", ""), *image = w->flow->config.docker.image;
+    const char *sha256 = codec_json_str(pointer, "sha256", ""), *image = w->flow->config->docker.image;
     const char *from = codec_json_str(pointer, "compiled_from", NULL);
     char etag[STORE_ETAG];
     int rc = 0;
@@ -276,7 +277,7 @@ static int publish(struct work *w, struct act_error *err)
         rc = is_published(w, pointer, err);
     if (rc != 0)
         return rc < 0 ? rc : 0;
-    ACT_AUTO(store_call) copy = {.op = STORE_COPY, .copy.source = key, .key = w->flow->config.code.path};
+    ACT_AUTO(store_call) copy = {.op = STORE_COPY, .copy.source = key, .key = w->flow->config->code.path};
     rc = store_do(w->store, &copy, err);
     if (rc == 0)
         rc = write_pointer(w, copy.entry.etag, err);
@@ -323,29 +324,29 @@ static void prune_cache(void)
 
 static int init_upload(struct work *w, struct act_error *err)
 {
-    if (!w->flow->config.code.path)
+    if (!w->flow->config->code.path)
         return act_error_set(
             err, ACT_CONFIG,
             "cluster '%s' does not say where the code is stored: it has no 'code_path' in 'config_param'",
-            w->flow->config.cluster);
+            w->flow->config->cluster);
     int rc = run_check_unpacked(w->io->package.bytes, w->io->list.bytes, err);
 
     if (rc < 0)
         return rc;
-    rc = flow_store(w->flow, &w->flow->config.code, &w->store, err);
+    rc = flow_store(w->flow, &w->flow->config->code, &w->store, err);
     if (rc == 0)
         rc = store_package(w, err);
     if (rc == 0)
         rc = publish(w, err);
     store_free(w->store);
-    return rc < 0 ? act_error_prefix(err, "cannot upload the package to '%s'", w->flow->config.code.path) : 0;
+    return rc < 0 ? act_error_prefix(err, "cannot upload the package to '%s'", w->flow->config->code.path) : 0;
 }
 
 /* This many new bytes are rarely code; they may be data or checkpoints. */
 static int init_weigh(struct work *w, struct act_error *err)
 {
     ACT_AUTOFREE char *packages = flow_packages_dir();
-    ACT_AUTOFREE char *index = flow_package_index(w->flow->config.project_root);
+    ACT_AUTOFREE char *index = flow_package_index(w->flow->config->project_root);
     struct flow_init *io = w->io;
 
     if (!io->large || io->list.bytes <= FLOW_LARGE_CODE)
@@ -360,14 +361,14 @@ static int init_weigh(struct work *w, struct act_error *err)
 static int forecast(struct work *w)
 {
     ACT_AUTOFREE char *packages = flow_packages_dir();
-    ACT_AUTOFREE char *index = flow_package_index(w->flow->config.project_root);
+    ACT_AUTOFREE char *index = flow_package_index(w->flow->config->project_root);
     struct act_error err = {0};
 
     package_forecast(&w->io->list, packages, index, &w->io->package);
     if (!w->io->package.unchanged)
         return 0;
     CODEC_AUTOJSON json_t *pointer = NULL;
-    int rc = flow_store(w->flow, &w->flow->config.code, &w->store, &err);
+    int rc = flow_store(w->flow, &w->flow->config->code, &w->store, &err);
     if (rc == 0)
         rc = flow_read_pointer(w->flow, w->store, &pointer, &err);
     if (rc == 0)
@@ -425,7 +426,7 @@ static int rehearse(struct work *w, struct act_error *err)
 static int lock_project(const struct flow *flow)
 {
     ACT_AUTOFREE char *packages = flow_packages_dir();
-    ACT_AUTOFREE char *index = flow_package_index(flow->config.project_root);
+    ACT_AUTOFREE char *index = flow_package_index(flow->config->project_root);
     ACT_AUTOFREE char *path = act_sprintf("%s.lock", index);
     struct act_error err;
     int fd = act_mkdir_all(packages, 0700, &err);
@@ -439,7 +440,7 @@ static int lock_project(const struct flow *flow)
 
 static int cannot_pack(const struct flow *flow, int rc, struct act_error *err)
 {
-    return rc < 0 ? act_error_prefix(err, "cannot pack '%s'", flow->config.project_root) : 0;
+    return rc < 0 ? act_error_prefix(err, "cannot pack '%s'", flow->config->project_root) : 0;
 }
 
 int flow_init(struct flow *flow, struct flow_init *io, struct act_error *err)
@@ -450,15 +451,15 @@ int flow_init(struct flow *flow, struct flow_init *io, struct act_error *err)
 
     if (lock == -ACT_INTERRUPTED)
         return act_error_set(err, ACT_INTERRUPTED, "interrupted while another process packed this project");
-    kept_out(&flow->config, &out);
-    w.options = (struct package_options){.root = flow->config.project_root,
-                                         .zip_options = &flow->config.zip_options,
-                                         .no_gitignore = !flow->config.gitignore,
+    kept_out(flow->config, &out);
+    w.options = (struct package_options){.root = flow->config->project_root,
+                                         .zip_options = &flow->config->zip_options,
+                                         .no_gitignore = !flow->config->gitignore,
                                          .kept_out = &out,
                                          .judge = flow_guard_judge};
     int rc = cannot_pack(flow, package_scan(&w.options, &io->list, err), err);
     if (rc == 0 && io->command)
-        rc = flow_check_program(&flow->config, &io->list, io->command, err);
+        rc = flow_check_program(flow->config, &io->list, io->command, err);
     if (rc == 0)
         rc = cannot_pack(flow, init_judge(&w, io->dry_run, err), err);
     if (rc == 0)
@@ -478,9 +479,9 @@ int flow_init(struct flow *flow, struct flow_init *io, struct act_error *err)
     if (io->done)
         io->done(io->arg);
     if (rc == 0 && !io->dry_run)
-        flow_say_left_out(flow->config.project_root, &io->list);
+        flow_say_left_out(flow->config->project_root, &io->list);
     if (rc == 0 && !(io->command && io->package.unchanged)) /* a run with the same code: it was told before */
-        flow_guard_tell(flow->config.project_root, &io->list);
+        flow_guard_tell(flow->config->project_root, &io->list);
     return rc;
 }
 
@@ -493,7 +494,7 @@ int flow_init_compiled(struct flow *flow, const char *root, const struct flow_in
     struct package_output output = {
         .engine = flow_engine(flow), .folder = packages, .progress = io->packing ? init_show_packing : NULL, .arg = io};
 
-    kept_out(&flow->config, &out);
+    kept_out(flow->config, &out);
     w.options = (struct package_options){.root = root, .kept_out = &out, .as_it_is = true};
     int rc = package_scan(&w.options, &io->list, err);
     if (rc == 0)

@@ -19,6 +19,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/path.h"
+#include "config/config.h"
 #include "flow/code/code_internal.h"
 #include "proc/proc.h"
 #include "run/environments.h"

@@ -5,6 +5,7 @@
 
 #include "base/path.h"
 #include "codec/yaml.h"
+#include "config/config.h"
 #include "flow/code/code_internal.h"
 #include "flow/trust.h"
 

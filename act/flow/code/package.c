@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/path.h"
 #include "codec/json.h"
+#include "config/config.h"
 #include "flow/code/code_internal.h"
 #include "flow/flow_internal.h"
 
@@ -82,7 +83,7 @@ static int adopt_foreign(struct flow *flow, struct store *store, struct flow_pac
     ACT_AUTOFREE char *dir = flow_packages_dir();
     ACT_AUTOFREE char *temp = act_sprintf("%s/foreign-%d.zip", dir, (int)getpid());
 
-    p->key = act_strdup(flow->config.code.path);
+    p->key = act_strdup(flow->config->code.path);
     int rc = package_fetch(flow, store, p->key, temp, err);
     if (rc == 0)
         rc = act_sha256_file(temp, p->sha256, err);
@@ -120,7 +121,7 @@ int flow_read_pointer(struct flow *flow, struct store *store, json_t **out, stru
 
 static int locate(struct flow *flow, struct store *store, struct flow_package *p, struct act_error *err)
 {
-    ACT_AUTO(store_call) head = {.op = STORE_HEAD, .key = flow->config.code.path};
+    ACT_AUTO(store_call) head = {.op = STORE_HEAD, .key = flow->config->code.path};
     CODEC_AUTOJSON json_t *pointer = NULL;
     int rc = store_do(store, &head, err);
 
@@ -144,7 +145,7 @@ static int package_get(struct flow *flow, struct flow_package *out,
                        struct act_error *err)
 {
     struct store *store;
-    int rc = flow_store(flow, &flow->config.code, &store, err);
+    int rc = flow_store(flow, &flow->config->code, &store, err);
 
     if (rc == 0) {
         out->store = act_strdup(store_name(store));

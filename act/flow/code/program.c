@@ -11,6 +11,7 @@
 
 #include "base/file.h"
 #include "base/path.h"
+#include "config/config.h"
 #include "flow/code/code_internal.h"
 #include "platform/platform.h"
 #include "proc/proc.h"

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "config/config.h"
 #include "flow/data/data_internal.h"
 #include "http/http.h"
 #include "platform/platform.h"

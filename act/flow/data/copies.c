@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "config/config.h"
 #include "flow/data/data_internal.h"
 #include "flow/flow_internal.h"
 #include "transfer/transfer.h"
@@ -46,8 +47,8 @@ int flow_check_copies(struct flow *flow, const struct run_spec *spec,
     struct sum sum = {0};
     int rc = 0;
 
-    for (size_t i = 0; rc == 0 && i < flow->config.n_folders; i++) {
-        const struct config_folder *f = &flow->config.folders[i];
+    for (size_t i = 0; rc == 0 && i < flow->config->n_folders; i++) {
+        const struct config_folder *f = &flow->config->folders[i];
         const struct run_folder *of_run = flow_find_folder(spec, f->name);
         if (of_run && run_folder_is_copied(spec, of_run))
             rc = copies_measure(flow, f, &sum, err);

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/path.h"
 #include "base/units.h"
+#include "config/config.h"
 #include "flow/data/data.h"
 #include "flow/data/data_internal.h"
 #include "flow/data/mapped.h"
@@ -217,7 +218,7 @@ char *flow_step_path(const struct flow_data *io, const struct transfer_step *ste
 static int open_other(struct flow *other, const char *path, struct transfer_path *out, struct act_error *err)
 {
     ACT_AUTO(mapped) theirs = {0};
-    int rc = mapped_find(&other->config, path, &theirs, err);
+    int rc = mapped_find(other->config, path, &theirs, err);
 
     if (rc == 0)
         rc = flow_store(other, theirs.folder, &out->store, err);
@@ -250,19 +251,19 @@ static int check_local_side(struct flow *flow, const struct mapped *m, const cha
 {
     int rc = mapped_check_local_name(m, path, err);
 
-    return rc < 0 || !follow ? rc : flow_trust_links(&flow->config, m->folder->name, m->rest, err);
+    return rc < 0 || !follow ? rc : flow_trust_links(flow->config, m->folder->name, m->rest, err);
 }
 
 int flow_upload(struct flow *flow, struct flow *from, const char *path, struct flow_data *io, struct act_error *err)
 {
     ACT_AUTO(mapped) m = {0};
-    int rc = mapped_find(&flow->config, path, &m, err);
+    int rc = mapped_find(flow->config, path, &m, err);
 
     io->report = (struct transfer_report){0};
     if (rc == 0 && !from)
         rc = check_local_side(flow, &m, path, io->follow, err);
     if (rc == 0 && io->options.delete_extra)
-        rc = flow_check_alone(&flow->config, m.folder, m.key, path, err);
+        rc = flow_check_alone(flow->config, m.folder, m.key, path, err);
     if (rc == 0)
         rc = data_upload(flow, from, &m, path, io, err);
     return rc;
@@ -314,7 +315,7 @@ int flow_download(struct flow *flow, const char *path, struct flow_data *io, str
     ACT_AUTO(transfer_path) from = {0};
     struct store *store = NULL;
     ACT_AUTO(mapped) m = {0};
-    int rc = mapped_find(&flow->config, path, &m, err);
+    int rc = mapped_find(flow->config, path, &m, err);
 
     io->report = (struct transfer_report){0};
     if (rc == 0)
@@ -366,7 +367,7 @@ int flow_verify(struct flow *flow, struct flow *other, const char *path, struct 
 {
     ACT_AUTO(transfer_path) from = {0};
     ACT_AUTO(mapped) m = {0};
-    int rc = mapped_find(&flow->config, path, &m, err);
+    int rc = mapped_find(flow->config, path, &m, err);
 
     io->report = (struct transfer_report){0};
     if (rc == 0 && !other)

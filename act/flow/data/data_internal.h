@@ -5,10 +5,11 @@
 #include <stdbool.h>
 
 #include "base/error.h"
-#include "config/config.h"
 #include "flow/flow.h"
 #include "run/run.h"
 
+struct config;
+struct config_folder;
 struct flow_url;
 struct platform;
 struct store;

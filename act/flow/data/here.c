@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/path.h"
+#include "config/config.h"
 #include "flow/code/code.h"
 #include "flow/data/data_internal.h"
 #include "platform/platform.h"
@@ -149,7 +150,7 @@ static char *data_here_place_of(const struct flow *flow, const struct config_fol
     struct act_error ignored;
     char *place = NULL;
 
-    if (config_account(&flow->config, folder, &account, &ignored) < 0)
+    if (config_account(flow->config, folder, &account, &ignored) < 0)
         return NULL;
     if (account.folder)
         place = act_path_join(account.folder, folder->path);
@@ -161,7 +162,7 @@ void flow_explain_absence(struct flow *flow, const struct config_folder *folder,
 {
     ACT_AUTOFREE char *place = data_here_place_of(flow, folder);
 
-    if (!place || config_is_place(folder) || flow_has_content(place) || !see_the_project(&flow->config, folder))
+    if (!place || config_is_place(folder) || flow_has_content(place) || !see_the_project(flow->config, folder))
         return;
     if (access(local, F_OK) == 0)
         act_error_hint(err, "it is in the project's own folder '%s', which runs use as the store has none",

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/path.h"
+#include "config/config.h"
 #include "flow/data/data_internal.h"
 #include "flow/data/mapped.h"
 #include "flow/trust.h"
@@ -37,7 +38,7 @@ int flow_check_path(struct flow *flow, const char *path, struct act_error *err)
 {
     ACT_AUTO(mapped) m = {0};
 
-    return mapped_find(&flow->config, path, &m, err);
+    return mapped_find(flow->config, path, &m, err);
 }
 
 /* A line end keeps a folder in another folder apart from that one's key of the same name. */
@@ -46,7 +47,7 @@ char *flow_path_place(struct flow *flow, const char *path)
     ACT_AUTO(mapped) m = {0};
     struct act_error ignored;
 
-    if (mapped_find(&flow->config, path, &m, &ignored) < 0)
+    if (mapped_find(flow->config, path, &m, &ignored) < 0)
         return NULL;
     ACT_AUTOFREE char *key = mapped_bare_key(m.rest);
     return act_sprintf("%s\n%s%s", m.folder->name, *key ? "/" : "", key);
@@ -70,7 +71,7 @@ int mapped_check_local_name(const struct mapped *m, const char *path, struct act
 int flow_check_local_path(struct flow *flow, const char *path, struct act_error *err)
 {
     ACT_AUTO(mapped) m = {0};
-    int rc = mapped_find(&flow->config, path, &m, err);
+    int rc = mapped_find(flow->config, path, &m, err);
 
     return rc < 0 ? rc : mapped_check_local_name(&m, path, err);
 }

@@ -5,9 +5,11 @@
 #include <stdbool.h>
 
 #include "base/error.h"
-#include "config/config.h"
 #include "flow/data/data.h"
 #include "flow/flow.h"
+
+struct config;
+struct config_folder;
 
 /* A mapped path: its folder, the local path and the key. */
 struct mapped {

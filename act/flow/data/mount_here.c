@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/path.h"
+#include "config/config.h"
 #include "flow/data/data.h"
 #include "flow/data/mount.h"
 #include "flow/flow_internal.h"
@@ -48,7 +49,7 @@ static int mount_here_find_place(struct flow *flow, const char *path, bool *io_r
 {
     const struct config_folder *f;
     ACT_AUTOFREE char *rest = NULL;
-    int rc = config_map_path(&flow->config, path, &f, &rest, err);
+    int rc = config_map_path(flow->config, path, &f, &rest, err);
 
     if (rc == 0 && f->claim)
         rc = act_error_set(err, ACT_CONFIG, "it is on the PersistentVolumeClaim '%s', which only pods see", f->claim);
@@ -60,7 +61,7 @@ static int mount_here_find_place(struct flow *flow, const char *path, bool *io_r
         rc = act_error_set(err, ACT_USAGE, "'%s' has an empty segment ('//') in its name, which a mount cannot have",
                            path);
     if (rc == 0 && *rest)
-        rc = flow_trust_path(&flow->config, f->name, rest, err);
+        rc = flow_trust_path(flow->config, f->name, rest, err);
     if (rc < 0)
         return rc;
     *out = *f;
@@ -143,9 +144,10 @@ static int mount_here_renew(void *arg, struct flow_blob *out, struct act_error *
 {
     const struct here *h = arg;
     struct services services = {.network = flow_services(h->flow)->network};
-    struct flow flow = {.config = h->flow->config, .services = &services};
+    struct config config = *h->flow->config;
+    struct flow flow = {.config = &config, .services = &services};
 
-    flow_use_vaults(&flow, &flow.config);
+    flow_use_vaults(&flow, &config);
     return flow_blob_of(&flow, &h->place, mount_here_mode_of(h->plan.read_only), out, err);
 }
 
@@ -233,12 +235,12 @@ int flow_mount(struct flow *flow, const char *path, const char *at, bool read_on
                            "it is in the share '%s' of Azure Files, which ACT does not mount: mount that by SMB, or "
                            "copy it with 'a d'",
                            blob.container);
-    if (rc == 0 && act_streq(flow->config.mount, RUN_MOUNT_COPY))
+    if (rc == 0 && act_streq(flow->config->mount, RUN_MOUNT_COPY))
         rc = act_error_set(err, ACT_CONFIG, "the cluster has 'mount: copy', so nothing is mounted; 'a d' copies it");
     if (rc == 0)
         rc = flow_check_rights(&blob, mount_here_mode_of(h.plan.read_only), path, err);
     if (rc == 0)
-        rc = mounts_find_tool(flow->config.mount, &h.plan.tool, &program, err);
+        rc = mounts_find_tool(flow->config->mount, &h.plan.tool, &program, err);
     if (rc == 0) {
         h.plan.program = program;
         rc = mount_at(&h, at, err);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/path.h"
+#include "config/config.h"
 #include "flow/code/code_internal.h"
 #include "flow/data/data_internal.h"
 #include "flow/flow_internal.h"
@@ -84,7 +85,7 @@ void flow_hint_moved(struct flow *flow, const struct config_folder *folder, cons
     if (flow_ledger_rows(flow, &rows, &ignored) < 0)
         return;
     const struct ledger_run *run =
-        find_earlier(&rows, flow->config.project_root, store, act_path_basename(place), &left);
+        find_earlier(&rows, flow->config->project_root, store, act_path_basename(place), &left);
     if (run)
         act_error_hint(err,
                        "this project was at '%s', and has a folder '%s' in the store from then; to take it over: "

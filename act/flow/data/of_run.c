@@ -1,6 +1,7 @@
 /* of_run.c - see of_run.h. */
 #include <string.h>
 
+#include "config/config.h"
 #include "flow/data/data_internal.h"
 #include "flow/data/of_run.h"
 #include "flow/flow_internal.h"
@@ -36,7 +37,7 @@ bool flow_is_of_nodes(const struct run_folder *f)
 int flow_open_folder_of_run(struct flow *project, const struct run_spec *spec, const struct run_folder *f,
                             struct store **out, struct act_error *err)
 {
-    const struct config_folder *row = find_row(&project->config, f->store);
+    const struct config_folder *row = find_row(project->config, f->store);
     ACT_AUTOFREE char *own = act_sprintf("folder:%s", spec->project_root);
 
     *out = NULL;

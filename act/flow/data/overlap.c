@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "base/path.h"
+#include "config/config.h"
 #include "flow/data/data_internal.h"
 #include "flow/flow_internal.h"
 #include "flow/trust.h"

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include "base/log.h"
+#include "config/config.h"
 #include "flow/data/data_internal.h"
 #include "flow/data/mapped.h"
 #include "flow/flow_internal.h"
@@ -23,7 +24,7 @@ static void take_as_empty(struct flow *flow, struct store *store, const struct m
 int flow_open_path(struct flow *flow, const char *path, struct flow_path *out, struct act_error *err)
 {
     struct mapped m = {0};
-    int rc = mapped_find(&flow->config, path, &m, err);
+    int rc = mapped_find(flow->config, path, &m, err);
 
     *out = (struct flow_path){0};
     if (rc == 0)
@@ -56,7 +57,7 @@ int flow_open_place(struct flow *flow, const char *path, enum flow_place place, 
                     struct act_error *err)
 {
     ACT_AUTO(mapped) m = {0};
-    int rc = mapped_find(&flow->config, path, &m, err);
+    int rc = mapped_find(flow->config, path, &m, err);
 
     *out = (struct flow_path){0};
     if (rc == 0)
@@ -82,10 +83,10 @@ void flow_path_release(struct flow_path *path)
 int flow_may_remove(struct flow *flow, const char *path, struct act_error *err)
 {
     ACT_AUTO(mapped) m = {0};
-    int rc = mapped_find(&flow->config, path, &m, err);
+    int rc = mapped_find(flow->config, path, &m, err);
 
     if (rc == 0)
-        rc = flow_check_alone(&flow->config, m.folder, m.key, path, err);
+        rc = flow_check_alone(flow->config, m.folder, m.key, path, err);
     return rc;
 }
 

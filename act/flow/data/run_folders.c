@@ -11,6 +11,7 @@
 #include "base/path.h"
 #include "codec/fields.h"
 #include "codec/json.h"
+#include "config/config.h"
 #include "flow/data/data.h"
 #include "flow/data/data_internal.h"
 #include "flow/flow_internal.h"
@@ -87,7 +88,7 @@ static int find_sas(struct flow *flow, const struct config_folder *f, const stru
     if (flow_uses_login(a))
         return sign_with_login(flow, f, mode, out, err);
     if (a->account_key && !prefer_sas)
-        return make_sas(f, a, mode, flow_key_life_s(&flow->config), out, err);
+        return make_sas(f, a, mode, flow_key_life_s(flow->config), out, err);
     *out = a->sas_token ? act_strdup(a->sas_token) : NULL;
     return 0;
 }
@@ -123,7 +124,7 @@ int flow_blob_of(struct flow *flow, const struct config_folder *f, enum run_fold
                  struct act_error *err)
 {
     ACT_AUTO(config_account) a = {0};
-    int rc = config_account(&flow->config, f, &a, err);
+    int rc = config_account(flow->config, f, &a, err);
 
     *out = (struct flow_blob){0};
     if (rc < 0)
@@ -152,7 +153,7 @@ static int describe_store(struct flow *flow, const struct config_folder *f, enum
 
     if (flow_blob_of(flow, f, mode, &blob, err) < 0)
         return act_error_prefix(err, "folder '%s'", f->name);
-    int rc = flow_check_access(&flow->config, &blob, f->name, mode, ends, err);
+    int rc = flow_check_access(flow->config, &blob, f->name, mode, ends, err);
     if (rc == 0)
         rc = flow_check_rights(&blob, mode, f->name, err);
     if (rc < 0)
@@ -173,7 +174,7 @@ static int describe_place(struct flow *flow, const char *what, const char *where
                           json_t *folders, struct flow_ends *ends, struct act_error *err)
 {
     ACT_AUTOFREE char *name = act_strdup(what), *path = act_strdup(where);
-    struct config_folder place = flow->config.code;
+    struct config_folder place = flow->config->code;
 
     place.name = name;
     place.path = path;
@@ -189,7 +190,7 @@ int flow_run_stores(struct flow *flow, const struct run_spec *spec, char **out, 
 
     *out = NULL;
     for (size_t i = 0; rc == 0 && i < spec->n_folders; i++) {
-        const struct config_folder *f = config_folder_named(&flow->config, spec->folders[i].name);
+        const struct config_folder *f = config_folder_named(flow->config, spec->folders[i].name);
         if (f && is_reached(spec, &spec->folders[i]))
             rc = describe_store(flow, f, spec->folders[i].mode, folders, &ends, err);
     }
@@ -198,7 +199,7 @@ int flow_run_stores(struct flow *flow, const struct run_spec *spec, char **out, 
     if (rc == 0 && platform_nodes_fetch_package(platform_find(spec->platform), spec))
         rc = describe_place(flow, RUN_STORE_PACKAGE, spec->package_key, RUN_FOLDER_DOWNLOAD, folders, &ends, err);
     if (rc == 0)
-        flow_say_ends(&flow->config, &ends);
+        flow_say_ends(flow->config, &ends);
     act_buf_release(&ends.names);
     if (rc == 0 && json_object_size(folders) > 0)
         *out = codec_json_line(root);
@@ -276,7 +277,7 @@ static int find_in_project(const char *run_dir, const char *name, struct flow *f
     }
     if (rc < 0)
         return rc;
-    *out = config_folder_named(&flow->config, name);
+    *out = config_folder_named(flow->config, name);
     return *out ? 0 : no_such_folder(name, err);
 }
 

@@ -1,6 +1,7 @@
 /* cluster.c - what a job file of Azure Batch AI asks of the cluster: the image, its registry, shared memory, time. */
 #include <string.h>
 
+#include "config/config.h"
 #include "flow/jobfile/jobfile.h"
 
 static bool runs_images(const struct config *config)

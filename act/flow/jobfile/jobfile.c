@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/path.h"
 #include "codec/json.h"
+#include "config/config.h"
 #include "flow/jobfile/build.h"
 
 enum { FILE_MAX = 1 << 20 };

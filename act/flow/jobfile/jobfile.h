@@ -13,9 +13,11 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "config/config.h"
 #include "platform/platform.h"
 #include "run/run.h"
+
+struct config;
+struct config_folder;
 
 struct flow_job_file {
     char *line;                /* for bash -c, on every process */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "codec/json.h"
+#include "config/config.h"
 #include "flow/jobfile/build.h"
 
 void job_note(struct job_build *b, const char *fmt, ...)

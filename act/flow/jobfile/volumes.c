@@ -15,6 +15,7 @@
 
 #include "auth/trusted.h"
 #include "base/path.h"
+#include "config/config.h"
 #include "flow/jobfile/build.h"
 #include "proc/mounts.h"
 

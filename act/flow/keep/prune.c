@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "base/path.h"
 #include "codec/json.h"
+#include "config/config.h"
 #include "flow/code/code_internal.h"
 #include "flow/flow_internal.h"
 #include "flow/keep/keep.h"
@@ -53,7 +54,7 @@ static bool prune_is_old(const struct flow_prune *p, const struct flow_run *run)
 
 static bool is_of_project(const struct flow *flow, const struct flow_run *run)
 {
-    return act_streq(run->row.project, flow->config.project_root);
+    return act_streq(run->row.project, flow->config->project_root);
 }
 
 /* The copies of its logs in the project, as far as no link leads elsewhere. */
@@ -469,14 +470,14 @@ static void sweep_folder(const struct sweep *s, const char *dir)
 /* The built-in store, below ACT's own folder, is nobody else's. What was packed last is named there by a pointer. */
 static void sweep_store(struct flow *flow, const struct sweep *s)
 {
-    const struct config_folder *code = &flow->config.code;
-    ACT_AUTOFREE char *state = act_state_dir(), *base = flow_code_base(&flow->config);
+    const struct config_folder *code = &flow->config->code;
+    ACT_AUTOFREE char *state = act_state_dir(), *base = flow_code_base(flow->config);
     CODEC_AUTOJSON json_t *latest = NULL;
     ACT_AUTO(config_account) a = {0};
     struct store *store = NULL;
     struct act_error err;
 
-    if (!base || !config_is_built_in(code) || config_account(&flow->config, code, &a, &err) < 0 || !a.folder ||
+    if (!base || !config_is_built_in(code) || config_account(flow->config, code, &a, &err) < 0 || !a.folder ||
         !act_path_is_within(a.folder, state) || access(a.folder, F_OK) < 0)
         return;
     int rc = flow_store(flow, code, &store, &err);

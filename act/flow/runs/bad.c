@@ -1,3 +1,4 @@
+#include "config/config.h"
 #include "flow/runs/watch.h"
 
 #include "base/clock.h"
@@ -35,9 +36,9 @@ int flow_bad_nodes(struct flow *flow, const char *cluster, struct ledger_bads *o
 
 int flow_bad_nodes_here(struct flow *flow, struct ledger_bads *out, struct act_error *err)
 {
-    ACT_AUTOFREE char *place = flow_where(&flow->config);
+    ACT_AUTOFREE char *place = flow_where(flow->config);
 
-    return bad_list(flow, &(struct ledger_whose){flow->config.cluster, place}, out, err);
+    return bad_list(flow, &(struct ledger_whose){flow->config->cluster, place}, out, err);
 }
 
 int flow_look_for_bad_nodes(struct flow *flow, const char *cluster, struct act_error *err)

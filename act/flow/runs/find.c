@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/units.h"
 #include "codec/json.h"
+#include "config/config.h"
 #include "flow/flow_internal.h"
 #include "flow/place.h"
 #include "flow/runs/watch.h"

@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "codec/json.h"
+#include "config/config.h"
 #include "flow/flow_internal.h"
 #include "flow/jobfile/jobfile.h"
 #include "flow/runs/watch.h"

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "codec/json.h"
+#include "config/config.h"
 #include "flow/data/data.h"
 #include "flow/flow_internal.h"
 #include "flow/source/source.h"
@@ -34,11 +35,11 @@ static int sent_open_store(struct flow *flow, const struct flow_run *run, struct
 
     if (rc < 0)
         return rc;
-    ACT_AUTOFREE char *now = code_store(&s->project.config);
+    ACT_AUTOFREE char *now = code_store(s->project.config);
     if (!act_streq(now, spec->logs_store))
         return act_error_set(err, ACT_NOT_FOUND, "the code of '%s' is not in '%s' any more, where the run's logs are",
                              spec->cluster, spec->logs_store);
-    return flow_store(&s->project, &s->project.config.code, &s->store, err);
+    return flow_store(&s->project, &s->project.config->code, &s->store, err);
 }
 
 int flow_sent_open(struct flow *flow, const struct flow_run *run, struct flow_sent *out, struct act_error *err)

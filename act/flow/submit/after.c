@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "config/config.h"
 #include "flow/flow_internal.h"
 #include "flow/place.h"
 #include "flow/runs/runs.h"
@@ -62,7 +63,7 @@ static int after_refuse_ended(const struct flow_run *run, struct act_error *err)
 static int after_check_active(const struct passage *p, struct flow *flow, const struct flow_run *run,
                               struct act_error *err)
 {
-    const struct config *config = &p->flow->config;
+    const struct config *config = p->flow->config;
     const char *id = run->row.id;
 
     if (!platform_row(p->platform)->about.runs_after)

@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "base/path.h"
+#include "config/config.h"
 #include "flow/data/data_internal.h"
 #include "flow/flow_internal.h"
 #include "flow/submit/parts.h"
@@ -15,7 +16,7 @@ static int describe_folder(struct flow *flow, const struct platform_row *row, co
                            struct run_folder *out, struct act_error *err)
 {
     ACT_AUTO(config_account) a = {0};
-    int rc = f->claim ? 0 : config_account(&flow->config, f, &a, err);
+    int rc = f->claim ? 0 : config_account(flow->config, f, &a, err);
 
     if (rc < 0)
         return rc;
@@ -49,7 +50,7 @@ static int folders_check_place(const struct platform_row *row, const struct run_
 int flow_describe_folders(struct flow *flow, const struct platform_row *row, struct run_spec *spec,
                           struct act_error *err)
 {
-    const struct config *c = &flow->config;
+    const struct config *c = flow->config;
 
     for (size_t i = 0; i < c->n_folders; i++) {
         ACT_PUSH(spec->folders, spec->n_folders, (struct run_folder){0});
@@ -72,7 +73,7 @@ int flow_describe_folders(struct flow *flow, const struct platform_row *row, str
 static int describe_own_folder(struct flow *flow, const struct config_folder *f, struct run_folder *out,
                                struct act_error *err)
 {
-    const struct config *c = &flow->config;
+    const struct config *c = flow->config;
     ACT_AUTOFREE char *own = act_path_join(c->project_root, f->name);
     bool is_read = act_streq(f->mode, "ro_mount"), is_missing = access(own, F_OK) < 0;
 
@@ -99,10 +100,10 @@ static int describe_own_folders(struct flow *flow, struct run_spec *spec, struct
 {
     int rc = 0;
 
-    for (size_t i = 0; rc == 0 && i < flow->config.n_folders; i++) {
+    for (size_t i = 0; rc == 0 && i < flow->config->n_folders; i++) {
         ACT_PUSH(spec->folders, spec->n_folders, (struct run_folder){0});
         struct run_folder *folder = &spec->folders[spec->n_folders - 1];
-        rc = describe_own_folder(flow, &flow->config.folders[i], folder, err);
+        rc = describe_own_folder(flow, &flow->config->folders[i], folder, err);
         spec->n_folders -= rc == 0 && !folder->name;
     }
     return rc;
@@ -115,7 +116,7 @@ static int choose_folders(struct flow *flow, const struct platform_row *row, str
     int rc = flow_describe_folders(flow, row, spec, err);
 
     for (size_t i = 0; rc == 0 && i < spec->n_folders; i++)
-        flow_use_here(&flow->config, &flow->config.folders[i], &spec->folders[i]);
+        flow_use_here(flow->config, &flow->config->folders[i], &spec->folders[i]);
     return rc;
 }
 

@@ -55,7 +55,7 @@ int flow_hand_over(struct flow *flow, struct platform *platform, struct run_spec
     int rc = 0;
 
     if (row->about.nodes_send_logs) /* the id may be another one than at first */
-        flow_describe_sent(&flow->config, spec);
+        flow_describe_sent(flow->config, spec);
     if (package && platform_nodes_fetch_package(row, spec))
         rc = flow_store_package(flow, spec, package, err);
     if (rc == 0 && !spec->foreign)
@@ -102,12 +102,12 @@ int flow_start_run(struct flow *flow, struct platform *platform, struct run_spec
 
 int step_use_own_folders(struct passage *p, struct act_error *err)
 {
-    return flow_use_own_folders(&p->flow->config, p->platform, p->spec, err);
+    return flow_use_own_folders(p->flow->config, p->platform, p->spec, err);
 }
 
 int step_trust(struct passage *p, struct act_error *err)
 {
-    return flow_trust_submitted(&p->flow->config, err);
+    return flow_trust_submitted(p->flow->config, err);
 }
 
 /* A limit may let only one of the two be there. It does not go on if another run takes its place. */

@@ -1,6 +1,7 @@
 /* hang.c - whether a run is watched for hangs (node/hang.h). */
 #include "base/log.h"
 #include "base/units.h"
+#include "config/config.h"
 #include "flow/submit/parts.h"
 #include "flow/submit/passage.h"
 
@@ -33,7 +34,7 @@ int flow_check_hang(const struct config *c, struct act_error *err)
 
 int step_take_hang(struct passage *p, struct act_error *err)
 {
-    const struct config *c = &p->flow->config;
+    const struct config *c = p->flow->config;
     int64_t seconds;
     int rc = read_hang(c, &seconds, err);
 
@@ -50,7 +51,7 @@ int step_take_hang(struct passage *p, struct act_error *err)
 
 int step_repeat_hang(struct passage *p, struct act_error *err)
 {
-    const struct config *c = &p->flow->config;
+    const struct config *c = p->flow->config;
     const struct run_spec *old = &p->old->spec;
 
     if (config_is_said(c, "hang") || !old->hang_s)

@@ -9,6 +9,7 @@
 
 #include "base/path.h"
 #include "codec/json.h"
+#include "config/config.h"
 #include "flow/flow_internal.h"
 #include "flow/submit/parts.h"
 #include "proc/proc.h"
@@ -87,7 +88,7 @@ static int put_package(struct flow *flow, struct store *store, struct run_spec *
 int flow_store_package(struct flow *flow, struct run_spec *spec, const char *file, struct act_error *err)
 {
     struct store *store = NULL;
-    int rc = flow_store(flow, &flow->config.code, &store, err);
+    int rc = flow_store(flow, &flow->config->code, &store, err);
 
     if (rc == 0)
         rc = put_package(flow, store, spec, file, err);
@@ -99,7 +100,7 @@ int flow_store_job(struct flow *flow, struct run_spec *spec, const char *package
                    struct act_error *err)
 {
     struct store *store = NULL;
-    int rc = flow_store(flow, &flow->config.code, &store, err);
+    int rc = flow_store(flow, &flow->config->code, &store, err);
 
     *out = (struct flow_job_files){0};
     if (rc == 0 && package) /* a run that is repeated elsewhere brings its package along */
@@ -108,7 +109,7 @@ int flow_store_job(struct flow *flow, struct run_spec *spec, const char *package
         rc = put_agent(flow, store, &out->agent_key, err);
     if (rc == 0)
         rc = put_spec(flow, store, spec, &out->spec_key, err);
-    if (rc == 0 && flow->config.code.submit_with_url)
+    if (rc == 0 && flow->config->code.submit_with_url)
         rc = make_urls(store, spec, out, err);
     store_free(store);
     return rc < 0 ? act_error_prefix(err, "cannot store what the nodes need") : 0;

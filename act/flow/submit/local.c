@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "config/config.h"
 #include "flow/submit/passage.h"
 
 static int find_tool(const char *image, const char **out, struct act_error *err)
@@ -19,7 +20,7 @@ static int find_tool(const char *image, const char **out, struct act_error *err)
 int step_check_stored(struct passage *p, struct act_error *err)
 {
     static const char hint[] = "without --mount the project's own is used";
-    const struct config *c = &p->flow->config;
+    const struct config *c = p->flow->config;
     const struct run_spec *spec = p->spec;
 
     if (p->own_folders)
@@ -63,7 +64,7 @@ int flow_local_start(struct flow *flow, struct flow_local *io, struct act_error 
                         .spec = &io->spec,
                         .here = true,
                         .own_folders = !io->stored_folders,
-                        .image = io->no_container ? NULL : flow->config.docker.image};
+                        .image = io->no_container ? NULL : flow->config->docker.image};
     int rc = p.image ? find_tool(p.image, &p.tool, err) : 0;
 
     if (rc == 0)

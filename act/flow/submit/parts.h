@@ -7,11 +7,11 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "config/config.h"
 #include "flow/flow.h"
 #include "flow/submit/submit.h"
 #include "run/run.h"
 
+struct config;
 struct platform;
 struct platform_row;
 

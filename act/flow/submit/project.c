@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "base/path.h"
+#include "config/config.h"
 #include "flow/flow_internal.h"
 #include "flow/submit/passage.h"
 
@@ -46,7 +47,7 @@ static char *project_find_known(struct flow *flow, const char *root)
 
 int step_say_project(struct passage *p, struct act_error *err)
 {
-    const char *root = p->flow->config.project_root;
+    const char *root = p->flow->config->project_root;
 
     (void)err;
     ACT_AUTOFREE char *known = project_find_known(p->flow, root);

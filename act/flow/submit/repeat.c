@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "base/path.h"
+#include "config/config.h"
 #include "flow/data/data_internal.h"
 #include "flow/submit/passage.h"
 
@@ -127,7 +128,7 @@ static void repeat_image(struct config *config, const struct run_spec *old, bool
 
 int step_repeat_config(struct passage *p, struct act_error *err)
 {
-    struct config *config = &p->flow->config;
+    struct config *config = p->flow->config;
     const struct platform_row *row = platform_find(config->platform);
 
     (void)err;
@@ -210,7 +211,7 @@ static int repeat_folders(const struct config *config, const struct run_spec *ol
  * those that it had found on the nodes, which are the same ones if the cluster is. */
 static void repeat_volumes(const struct passage *p)
 {
-    const struct config *config = &p->flow->config;
+    const struct config *config = p->flow->config;
     const struct run_spec *old = &p->old->spec;
     struct run_spec *spec = p->spec;
 
@@ -235,7 +236,7 @@ static void repeat_volumes(const struct passage *p)
 
 int step_repeat_settings(struct passage *p, struct act_error *err)
 {
-    const struct config *config = &p->flow->config;
+    const struct config *config = p->flow->config;
     const struct run_spec *old = &p->old->spec;
     bool moved = passage_is_moved(p);
 

@@ -2,13 +2,14 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "config/config.h"
 #include "flow/flow_internal.h"
 #include "flow/submit/parts.h"
 #include "flow/submit/passage.h"
 
 bool passage_is_moved(const struct passage *p)
 {
-    return strcmp(p->old->spec.cluster, p->flow->config.cluster) != 0;
+    return strcmp(p->old->spec.cluster, p->flow->config->cluster) != 0;
 }
 
 /* The values of the secrets, which run.json does not have: the platform may. */
@@ -62,7 +63,7 @@ static void repeat_range(struct config *config, const struct run_spec *old)
 /* The size of the first run, unless this command gives another; on another cluster as many GPUs. */
 int step_repeat_size(struct passage *p, struct act_error *err)
 {
-    struct config *c = &p->flow->config;
+    struct config *c = p->flow->config;
     const struct run_spec *old = &p->old->spec;
     struct run_spec *spec = p->spec;
     bool said = config_is_said(c, "num_gpu");
@@ -100,7 +101,7 @@ int step_repeat_foreign(struct passage *p, struct act_error *err)
         return act_error_set(err, ACT_FAIL,
                              "another tool made it, and its command names inputs of its job ('${{'), which "
                              "cluster '%s' does not have",
-                             p->flow->config.cluster);
+                             p->flow->config->cluster);
     return 0;
 }
 

@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/path.h"
+#include "config/config.h"
 #include "diagnose/diagnose.h"
 #include "flow/submit/parts.h"
 #include "flow/submit/passage.h"
@@ -132,7 +133,7 @@ int flow_check_retry(const struct config *c, struct act_error *err)
 int step_take_retry(struct passage *p, struct act_error *err)
 {
     const struct platform_row *row = platform_row(p->platform);
-    int rc = take_retry(&p->flow->config, p->spec, err);
+    int rc = take_retry(p->flow->config, p->spec, err);
 
     if (rc == 0 && p->spec->retry_times > 0 && !row->about.tries_elsewhere && !row->about.is_here)
         act_note("each attempt is made on the same nodes: a pod stays where it is");
@@ -141,7 +142,7 @@ int step_take_retry(struct passage *p, struct act_error *err)
 
 int step_repeat_retry(struct passage *p, struct act_error *err)
 {
-    const struct config *c = &p->flow->config;
+    const struct config *c = p->flow->config;
     const struct run_spec *old = &p->old->spec;
     bool said = config_is_said(c, "retry.times") || config_is_said(c, "retry.on");
 

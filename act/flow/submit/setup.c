@@ -3,6 +3,7 @@
 
 #include "base/path.h"
 #include "base/units.h"
+#include "config/config.h"
 #include "flow/submit/parts.h"
 #include "flow/submit/passage.h"
 
@@ -188,12 +189,12 @@ static int setup_check_login(struct passage *p, struct act_error *err)
 
 int step_take_setup(struct passage *p, struct act_error *err)
 {
-    int timeout_s = 0, rc = setup_read(&p->flow->config, &p->spec->setup, &timeout_s, err);
+    int timeout_s = 0, rc = setup_read(p->flow->config, &p->spec->setup, &timeout_s, err);
 
     if (rc < 0)
         return rc;
     give_time(timeout_s, &p->spec->setup);
-    take_needs(&p->flow->config, &p->spec->environment);
+    take_needs(p->flow->config, &p->spec->environment);
     return setup_check_login(p, err);
 }
 
@@ -236,7 +237,7 @@ static void repeat_needs(const struct config *c, const struct run_needs *old, st
 
 int step_repeat_setup(struct passage *p, struct act_error *err)
 {
-    const struct config *c = &p->flow->config;
+    const struct config *c = p->flow->config;
     const struct run_setup *old = &p->old->spec.setup;
     int timeout_s = 0, rc;
 

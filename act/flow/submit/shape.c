@@ -1,6 +1,7 @@
 /* shape.c - nodes and processes of a run, and the sizes that an elastic run may have, which works with as many nodes as
  * there are. */
 #include "base/units.h"
+#include "config/config.h"
 #include "flow/submit/parts.h"
 #include "flow/submit/passage.h"
 
@@ -111,7 +112,7 @@ static int shape_of_file(const struct config *c, struct platform *platform, cons
 
 int step_take_size(struct passage *p, struct act_error *err)
 {
-    const struct config *c = &p->flow->config;
+    const struct config *c = p->flow->config;
 
     if (p->io->job_file && !p->io->own_size)
         return shape_of_file(c, p->platform, p->io->job_file, &p->job, p->spec, err);

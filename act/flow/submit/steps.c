@@ -34,7 +34,7 @@ static int steps_warn_lacking(struct passage *p, struct act_error *err)
 {
     (void)err;
     if (!p->spec->title && p->spec->argv.n) /* a job file may say what its container has */
-        flow_warn_lacking(&p->flow->config, p->spec);
+        flow_warn_lacking(p->flow->config, p->spec);
     return 0;
 }
 

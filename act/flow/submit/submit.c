@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "codec/json.h"
+#include "config/config.h"
 #include "flow/flow_internal.h"
 #include "flow/place.h"
 #include "flow/source/source.h"
@@ -55,7 +56,7 @@ int step_read_job_file(struct passage *p, struct act_error *err)
     struct flow_job_file *job = &p->job;
     const char *file = p->io->job_file;
     const struct flow_job_storage storage = {p->io->storage_account, p->io->storage_key};
-    int rc = file ? flow_job_file_read(file, &p->flow->config, &storage, job, err) : 0;
+    int rc = file ? flow_job_file_read(file, p->flow->config, &storage, job, err) : 0;
 
     if (rc < 0 || !file)
         return rc;
@@ -64,7 +65,7 @@ int step_read_job_file(struct passage *p, struct act_error *err)
                              "'%s' says how many workers and parameter servers there are: there cannot be "
                              "another size as well",
                              file);
-    p->limit_s = flow_job_file_apply(job, &p->flow->config);
+    p->limit_s = flow_job_file_apply(job, p->flow->config);
     for (size_t i = 0; i < job->notes.n; i++)
         act_note("%s", job->notes.v[i]);
     return 0;
@@ -78,7 +79,7 @@ int step_open_platform(struct passage *p, struct act_error *err)
 /* The id of a run has the time in it, and times before 1970 have no place there. */
 int step_identify(struct passage *p, struct act_error *err)
 {
-    const struct config *c = &p->flow->config;
+    const struct config *c = p->flow->config;
     struct run_spec *spec = p->spec;
     char now[ACT_TIME_TEXT];
 
@@ -117,7 +118,7 @@ int step_label(struct passage *p, struct act_error *err)
 /* Adds what the platform says of the run. */
 int step_ask_row(struct passage *p, struct act_error *err)
 {
-    const struct config *c = &p->flow->config;
+    const struct config *c = p->flow->config;
     const struct flow_job_file *job = &p->job; /* {0} without a job file */
     const struct platform_row *row = platform_row(p->platform);
     const struct platform_asked asked = {.time_limit = job->limit_s, .shm_size = job->shm_size};
@@ -182,10 +183,10 @@ int flow_check_run(struct flow *flow, struct act_error *err)
         return rc;
     bool is_here = platform_row(platform)->about.is_here;
     act_strv_push(&spec.argv, "true");
-    spec.mount = act_strdup(flow->config.mount);
+    spec.mount = act_strdup(flow->config->mount);
     rc = flow_describe_folders(flow, platform_row(platform), &spec, err);
     if (rc == 0 && !platform_row(platform)->kind->counts_gpus) /* else how many there are is a matter of the machine */
-        rc = flow_take_shape(&flow->config, platform, &spec, err);
+        rc = flow_take_shape(flow->config, platform, &spec, err);
     if (rc < 0)
         return rc;
     return (is_here ? platform_check : platform_check_settings)(platform, &spec, err);

@@ -1,6 +1,7 @@
 /* unused.c - settings that have no effect on a run. The user is told of each once, when the run is described, and need
  * not wonder. */
 #include "base/log.h"
+#include "config/config.h"
 #include "flow/submit/passage.h"
 
 struct use {
@@ -55,7 +56,7 @@ static const struct {
 
 int step_mention_unused(struct passage *p, struct act_error *err)
 {
-    const struct use use = {.config = &p->flow->config,
+    const struct use use = {.config = p->flow->config,
                             .platform = platform_row(p->platform),
                             .in_image = p->spec->image != NULL,
                             .here = p->here};

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "codec/json.h"
+#include "config/config.h"
 #include "platform/azureml/azureml_internal.h"
 
 enum { GPU_PER_NODE = 4 };

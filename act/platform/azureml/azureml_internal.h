@@ -32,6 +32,10 @@
 #include "platform/clusters.h"
 #include "platform/platform_internal.h"
 
+struct config_account;
+struct config_docker;
+struct config_folder;
+
 /* The API version for virtual clusters; everything else uses the one in struct azureml. */
 #define AZUREML_VIRTUAL_CLUSTER_VERSION "2021-03-01-preview"
 

@@ -14,6 +14,7 @@
 #include "base/path.h"
 #include "base/units.h"
 #include "codec/json.h"
+#include "config/config.h"
 #include "platform/azureml/azureml_internal.h"
 
 enum { PAGE = 100, PAGES_MAX = 20, JOBS_MAX = PAGE * PAGES_MAX, COUNT_MAX = 1 << 24 };

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/path.h"
 #include "codec/json.h"
+#include "config/config.h"
 #include "platform/azureml/azureml_internal.h"
 
 static bool examine_login(struct azureml *a, struct platform_findings *findings)

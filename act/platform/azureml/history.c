@@ -11,6 +11,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "codec/json.h"
+#include "config/config.h"
 #include "platform/azureml/azureml_internal.h"
 
 /* ---- what the workspace says ---- */

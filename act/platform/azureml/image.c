@@ -10,6 +10,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "codec/json.h"
+#include "config/config.h"
 #include "platform/azureml/azureml_internal.h"
 
 void azureml_mark(const char *text, char out[AZUREML_MARK])

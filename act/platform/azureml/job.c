@@ -9,6 +9,7 @@
 
 #include "base/units.h"
 #include "codec/json.h"
+#include "config/config.h"
 #include "platform/azureml/azureml_internal.h"
 
 /* ---- the command ---- */

@@ -1,5 +1,6 @@
 /* keys.c - the keys of the parts 'aml_config' and 'azureml'. */
 #include "platform/azureml/keys.h"
+#include "config/config.h"
 
 #include "platform/azureml/azureml_internal.h"
 

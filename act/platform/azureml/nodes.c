@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/units.h"
 #include "codec/json.h"
+#include "config/config.h"
 #include "platform/azureml/azureml_internal.h"
 #include "site/site.h"
 

@@ -1,6 +1,7 @@
 /* prepare.c - what a job needs in the workspace before it can be made. */
 #include <string.h>
 
+#include "config/config.h"
 #include "platform/azureml/azureml_internal.h"
 
 /* ---- the compute ---- */

@@ -19,6 +19,7 @@
 #include "base/path.h"
 #include "base/units.h"
 #include "codec/json.h"
+#include "config/config.h"
 #include "platform/azureml/azureml_internal.h"
 
 enum {

@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "base/path.h"
 #include "codec/json.h"
+#include "config/config.h"
 #include "platform/azureml/azureml_internal.h"
 
 enum { SIZE_BYTES = 4096 };

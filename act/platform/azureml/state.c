@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/units.h"
 #include "codec/json.h"
+#include "config/config.h"
 #include "platform/azureml/azureml_internal.h"
 
 enum { GPU_RANKS_MAX = 1 << 16 };

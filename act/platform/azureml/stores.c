@@ -9,6 +9,7 @@
 #include "auth/trusted.h"
 #include "base/log.h"
 #include "codec/json.h"
+#include "config/config.h"
 #include "platform/azureml/azureml_internal.h"
 
 /* The tag by which ACT knows what it wrote into a datastore of the user's name. */

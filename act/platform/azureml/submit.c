@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/path.h"
 #include "codec/json.h"
+#include "config/config.h"
 #include "platform/azureml/azureml_internal.h"
 
 /* The first line of the user's public key if the nodes should accept it; otherwise *out is NULL. New string. */

@@ -1,6 +1,7 @@
 /* aks.c - how a cluster of Azure Kubernetes Service is reached, and what it is. */
 #include "platform/kubernetes/aks.h"
 #include "auth/cloud.h"
+#include "config/config.h"
 
 static int check_keys(const struct config *c, struct act_error *err)
 {

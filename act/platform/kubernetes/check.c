@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "base/units.h"
+#include "config/config.h"
 #include "platform/kubernetes/kubernetes_internal.h"
 
 /* ---- what cannot be a Job ---- */

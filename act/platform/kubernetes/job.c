@@ -9,6 +9,7 @@
 
 #include "base/hash.h"
 #include "base/units.h"
+#include "config/config.h"
 #include "platform/kubernetes/kubernetes_internal.h"
 
 #define NODE    KUBERNETES_NODE

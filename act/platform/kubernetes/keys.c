@@ -1,5 +1,6 @@
 /* keys.c - the keys of the parts 'k8s' and 'aks'. */
 #include "platform/kubernetes/keys.h"
+#include "config/config.h"
 
 #include "base/units.h"
 

@@ -2,6 +2,9 @@
 #ifndef ACT_PLATFORM_KUBERNETES_KEYS_H
 #define ACT_PLATFORM_KUBERNETES_KEYS_H
 
+#include <jansson.h>
+
+#include "base/text.h"
 #include "config/kind.h"
 
 /* How runs are handed to Kubernetes; members may be NULL, what they mean is in keys.c. */

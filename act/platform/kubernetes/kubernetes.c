@@ -6,6 +6,7 @@
 #include "base/hash.h"
 #include "base/path.h"
 #include "base/units.h"
+#include "config/config.h"
 #include "platform/kubernetes/aks.h"
 #include "platform/kubernetes/kubernetes_internal.h"
 

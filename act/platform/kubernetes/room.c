@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "base/units.h"
+#include "config/config.h"
 #include "platform/kubernetes/kubernetes_internal.h"
 
 enum { THOUSANDTHS = 1000 };

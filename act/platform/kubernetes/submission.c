@@ -5,6 +5,7 @@
 
 #include "base/hash.h"
 #include "base/user.h"
+#include "config/config.h"
 #include "platform/kubernetes/kubernetes_internal.h"
 
 enum {

@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "config/config.h"
 #include "platform/kubernetes/kubernetes_internal.h"
 
 static const char *plural_of(const json_t *object)

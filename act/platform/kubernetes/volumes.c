@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/path.h"
+#include "config/config.h"
 #include "platform/kubernetes/kubernetes_internal.h"
 
 #define DRIVER  "blob.csi.azure.com"

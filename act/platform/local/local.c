@@ -25,6 +25,7 @@
 #include "base/path.h"
 #include "base/units.h"
 #include "codec/json.h"
+#include "config/config.h"
 #include "platform/local/machine.h"
 #include "platform/platform_internal.h"
 #include "proc/pidfd.h"

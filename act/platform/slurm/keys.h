@@ -2,6 +2,7 @@
 #ifndef ACT_PLATFORM_SLURM_KEYS_H
 #define ACT_PLATFORM_SLURM_KEYS_H
 
+#include "base/text.h"
 #include "config/kind.h"
 
 /* How runs are handed to Slurm; members may be NULL, what they mean is in keys.c. */

@@ -15,6 +15,7 @@
 #include "base/path.h"
 #include "base/units.h"
 #include "codec/json.h"
+#include "config/config.h"
 #include "platform/slurm/slurm_internal.h"
 
 /* ---- limits ---- */

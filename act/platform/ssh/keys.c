@@ -1,5 +1,6 @@
 /* keys.c - the keys of the part 'ssh'. */
 #include "platform/ssh/keys.h"
+#include "config/config.h"
 
 #include <string.h>
 

@@ -2,6 +2,7 @@
 #ifndef ACT_PLATFORM_SSH_KEYS_H
 #define ACT_PLATFORM_SSH_KEYS_H
 
+#include "base/text.h"
 #include "config/kind.h"
 
 struct ssh_keys {

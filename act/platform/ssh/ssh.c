@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "codec/json.h"
+#include "config/config.h"
 #include "platform/ssh/ssh_internal.h"
 #include "store/store.h"
 
