@@ -246,9 +246,9 @@ def test_a_server_that_fails(reader):
 def test_ten_thousand_runs(reader):
     reader.data.rows = [page_double.row(i) for i in range(10_000)]
     reader.open()
-    assert "1 to 200 of 10,000 runs" in reader.text(".count")
+    assert "1 to 100 of 10,000 runs" in reader.text(".count")
     reader.browser.evaluate("[...document.querySelectorAll('main button')].find(b => b.innerText == 'Older').click()")
-    reader.until_text("201 to 400 of 10,000 runs", ".count")
+    reader.until_text("101 to 200 of 10,000 runs", ".count")
 
 
 # ---- one run
@@ -455,6 +455,25 @@ def test_log_in_parts(reader):
                                 "b.innerText.startsWith('Show')).click()")
         reader.until(f"document.querySelector('.log').textContent.length > {length}", "what is before")
     assert reader.browser.evaluate("document.querySelector('.log').textContent.startsWith('first line')")
+
+
+def test_a_progress_bar_in_the_log(reader):
+    """Its line has the state that a terminal would show, however many came before, and in whichever parts."""
+    bar = "".join(f"\r{k:5}/9999 |{'#' * 40}|" for k in range(4000))
+    reader.data.log["0"] = "loading\r\nbegun\n" + bar
+    reader.open(f"run?id={reader.data.rows[1]['id']}")
+    shown = "document.querySelector('.log').textContent"
+    last = f" 3999/9999 |{'#' * 40}|"
+    reader.until(f"{shown} == {json.dumps(last)}", "the last state alone")
+    reader.data.log["0"] += "\r 4000/9999 |"
+    reader.until(f"{shown} == ' 4000/9999 |'", "what is half written is what there is")
+    reader.data.log["0"] += "####|\r"
+    reader.until(f"{shown} == ' 4000/9999 |####|'", "nothing has replaced it yet")
+    reader.data.log["0"] += "\nended\n"
+    reader.until(f"{shown} == ' 4000/9999 |####|\\nended\\n'", "the line has ended")
+    reader.browser.evaluate("[...document.querySelectorAll('#log button')].find(b => "
+                            "b.innerText.startsWith('Show')).click()")
+    reader.until(f"{shown} == 'loading\\nbegun\\n 4000/9999 |####|\\nended\\n'", "what is before the bar")
 
 
 # ---- several runs
