@@ -444,6 +444,17 @@ def test_log(reader):
     reader.until_text("rank 2", ".log")
 
 
+def test_ranks_without_a_log(reader):
+    """Nothing is asked that would be refused: the browser writes each refusal down."""
+    data = reader.data.run
+    reader.data.run = lambda query: {**data(query), "ranks": [
+        {**r, "log": r["log"] if r["rank"] == 1 else None} for r in data(query)["ranks"]], "files": []}
+    reader.open(f"run?id={reader.data.rows[2]['id']}")
+    reader.until_text("rank 1", ".log")
+    assert reader.texts("#log option") == ["Rank 1 on n0"]
+    assert reader.browser.evaluate("document.querySelectorAll('.rank:disabled').length") == 7
+
+
 def test_log_in_parts(reader):
     reader.data.log["0"] = "first line\n" + "x" * 79 + "\n" + ("y" * 79 + "\n") * 2000
     reader.open(f"run?id={reader.data.rows[1]['id']}")

@@ -4,6 +4,7 @@ import contextlib
 import hashlib
 import http.client
 import re
+import shutil
 import signal
 import socket
 import sqlite3
@@ -373,6 +374,26 @@ def test_a_reader_that_stops(act, ui):
         s.close()
 
 
+def test_readers_that_never_read(act, ui):
+    """They cost next to nothing, hold up nobody, and do not keep the server from ending."""
+    run = act.finish(*print_lines(*report_data.training(1000).splitlines()), before=("-n", "1"))
+    path = f"run?id={run}"
+    size = len(ui.page(path).source)
+    before, deaf = ui.memory_kib(), []
+    for _ in range(40):
+        s = socket.socket()
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 10)
+        s.connect(("127.0.0.1", ui.port))
+        s.sendall(f"GET {ui.base}{path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        deaf.append(s)
+    assert len(ui.ask(path)[2]) == size
+    assert ui.memory_kib() < before + 4 * 1024, "all of them read one copy"
+    status, _, _ = ui.end()
+    assert status == 0
+    for s in deaf:
+        s.close()
+
+
 def test_two_browsers_are_one_question(act, ui):
     """The page is made once; a change of the ledger in between is seen only later."""
     act.finish("true")
@@ -459,6 +480,31 @@ def test_in_a_browser(act, browser):
         browser.click("input[type=search]")
         browser.type("lr=1e-3 loss<0.25")
         browser.until("document.querySelectorAll('.run-name').length == 1", "filtered")
+
+
+def test_what_is_lacking_in_a_browser(act, browser):
+    """The pages say what they lack, and go on with the rest; the console stays empty."""
+    run = act.finish(*print_lines(*report_data.training(100).splitlines()), before=("-n", "1"))
+    log = next(act.home.rglob("std_log_process_0.txt"))
+    log.write_bytes(log.read_bytes() + "\u00e4".encode()[:1])
+    pages = {"": run, f"run?id={run}": "step 99", f"compare?id={run}": run, "clusters": ""}
+
+    def look(pages, said):
+        with serving(act) as ui:
+            for path, text in pages.items():
+                ui.page(path)
+                complaints, _ = browser.open(ui.url + path)
+                browser.until("Boolean(document.querySelector('.live'))", "the script has its data")
+                assert complaints == [] and not browser.evaluate("document.querySelector('.live.bad')"), path
+                act.until(lambda text=text: text in shown(browser) and said(shown(browser)), f"{path!r} has {text!r}")
+
+    look(pages, lambda text: True)
+    (act.home / "ledger.db").write_bytes(b"no ledger" * 1000)
+    look({"": run}, lambda text: "damaged" in text)
+    shutil.rmtree(act.project / "aux_data")
+    (act.home / "runs" / run).rename(act.scratch / "elsewhere")
+    look({"": run, f"run?id={run}": run}, lambda text: True)
+    assert [e for e in browser.events if e.get("method") == "Log.entryAdded"] == []
 
 
 def test_read_without_scripts(act, browser):

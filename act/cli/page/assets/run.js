@@ -176,7 +176,9 @@ class LogView {
   /* Says which logs there are; the first one is opened. */
   set(run) {
     this.run = run;
-    const ranks = (run.ranks ?? []).map((r) => [`rank:${r.rank}`, `Rank ${r.rank}${r.node ? ` on ${r.node}` : ""}`]);
+    const ranks = (run.ranks ?? [])
+      .filter((r) => r.log)
+      .map((r) => [`rank:${r.rank}`, `Rank ${r.rank}${r.node ? ` on ${r.node}` : ""}`]);
     const files = (run.files ?? [])
       .filter((f) => typeof f.name === "string" && (/\.(txt|log|out|err)$/.test(f.name) || /log/.test(f.name)))
       .map((f) => [`name:${f.name}`, f.name]);
@@ -187,7 +189,7 @@ class LogView {
       if (all.some(([v]) => v === value)) this.which.value = value;
     }
     this.element.hidden = all.length === 0;
-    const first = Number.isInteger(run.failed_rank) ? `rank:${run.failed_rank}` : all[0]?.[0];
+    const first = (all.find(([v]) => v === `rank:${run.failed_rank}`) ?? all[0])?.[0];
     if (!this.isOpen && first) this.open(first);
     else if (this.isOpen && !this.ended && !this.timer) this.more();
   }
@@ -378,7 +380,12 @@ function ranksStrip(run, log) {
             log.open(`rank:${r.rank}`);
             log.element.scrollIntoView();
           },
-          {class: `rank ${r.failed_first ? "first" : ""}`, title: rankTitle(r), "aria-label": rankTitle(r)},
+          {
+            class: `rank ${r.failed_first ? "first" : ""}`,
+            title: rankTitle(r),
+            "aria-label": rankTitle(r),
+            disabled: !r.log,
+          },
         ),
       ),
     ),
