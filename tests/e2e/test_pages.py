@@ -525,6 +525,15 @@ def test_a_sweep(reader):
     assert reader.browser.evaluate("document.querySelectorAll('.legend-of li').length") == 64
 
 
+def test_sixty_four_lines_differ(reader):
+    """By the colour or by the strokes."""
+    reader.data.rows = page_double.sweep()
+    reader.open("compare?tag=sweep%3Da73d6d0a")
+    reader.until("document.querySelectorAll('.legend-of li').length == 64", "all of them")
+    assert reader.browser.evaluate("new Set([...document.querySelectorAll('.legend-of path')].map(p => "
+                                   "p.getAttribute('class') + p.getAttribute('stroke-dasharray'))).size") == 64
+
+
 def test_parameters_that_are_not_known(reader):
     """They have no place in a picture; one that was typed has."""
     reader.data.rows = page_double.sweep()
@@ -603,10 +612,38 @@ def test_everybody_can_read_it(reader, path):
         assert moved < 0.1, (name, moved)
 
 
-@pytest.mark.parametrize("path", PAGES[:3])
+def open_all(reader):
+    """What stays shut until somebody wants it; what was searched for in the log is marked."""
+    reader.browser.evaluate("document.querySelectorAll('details').forEach(d => { d.open = true; })")
+    if reader.browser.evaluate("Boolean(document.querySelector('#log input[type=search]'))"):
+        reader.until_text("step", ".log")
+        reader.browser.click("#log input[type=search]")
+        reader.browser.type("step")
+        reader.until_text(" of ", "#log [role=status]")
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_everybody_can_read_what_opens(reader, path):
+    if "sweep" in path:
+        reader.data.rows = page_double.sweep()
+    for name in ("light", "dark", "phone"):
+        reader.open(path.format(*(r["id"] for r in reader.data.rows)), **WAYS[name])
+        reader.scroll_through()
+        open_all(reader)
+        reader.browser.evaluate(AXE.read_text() + "; 0")
+        found = reader.browser.evaluate("axe.run().then(r => r.violations.map(v => [v.id, v.impact, v.nodes[0].html]))")
+        assert found == [], name
+        assert reader.browser.evaluate("document.documentElement.scrollWidth <= innerWidth"), name
+
+
+@pytest.mark.parametrize("path", PAGES)
 def test_the_keyboard_reaches_everything(reader, path):
+    if "sweep" in path:
+        reader.data.rows = page_double.sweep()
     reader.open(path.format(*(r["id"] for r in reader.data.rows)))
     reader.scroll_through()
+    open_all(reader)
+    reader.browser.evaluate("document.activeElement.blur(), scrollTo(0, 0)")
     wanted = reader.browser.evaluate("""(() => {
         window.wanted = new Set([...document.querySelectorAll('a, button, input, select, summary, [tabindex="0"]')]
             .filter(n => !n.disabled && n.checkVisibility()));
@@ -641,6 +678,38 @@ def test_hostile_names(reader):
         reader.until_text(evil, "main")
         reader.scroll_through()
         assert reader.browser.evaluate("document.querySelectorAll('img, main script, main b').length") == 0, path
+
+
+# ---- in another browser
+
+
+@pytest.mark.parametrize("path", PAGES)
+@pytest.mark.parametrize("width", [1280, 450])
+def test_pages_in_firefox(firefox, double, path, width):
+    if "sweep" in path:
+        double.data.rows = page_double.sweep()
+    firefox.size(width, 900)
+    firefox.open("about:blank")
+    firefox.open(f"{double.url}/{path.format(*(r['id'] for r in double.data.rows))}")
+    firefox.until("/s\\.|As of/.test(document.querySelector('.live')?.textContent)", "the page has its data")
+    firefox.until("(scrollBy(0, 400), scrollY + innerHeight >= document.documentElement.scrollHeight - 2)",
+                  "all of it was seen")
+    assert firefox.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert firefox.complaints(double.url) == []
+
+
+def test_a_sweep_in_firefox(firefox, double):
+    double.data.rows = page_double.sweep()
+    firefox.open(f"{double.url}/compare?tag=sweep%3Da73d6d0a")
+    best = "document.querySelector('[aria-label=leaderboard] tbody tr:nth-child(1)')?.innerText ?? ''"
+    firefox.until(f"({best}).includes('grid-13')", "the leaderboard")
+    firefox.until("document.querySelectorAll('.parallel .line').length == 64", "a line a run")
+    firefox.until("(document.querySelector('.grid-of:last-child, .slot').scrollIntoView(), "
+                  "document.querySelector('.plot-box canvas')?.width > 0)", "a picture is drawn")
+    firefox.evaluate("(s => { s.value = 'high'; s.dispatchEvent(new Event('change')) })"
+                     "(document.querySelectorAll('.bar select')[1])")
+    firefox.until(f"({best}).includes('grid-51')", "the other way round")
+    assert firefox.complaints(double.url) == []
 
 
 # ---- what the pages are made of

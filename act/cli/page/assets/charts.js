@@ -5,7 +5,9 @@
  * time and the epoch of each point (or null), points how many it would have if all were there. */
 
 const TIP_ROWS = 14,
-  REFINE_MS = 200;
+  REFINE_MS = 200,
+  COLOURS = 8 /* of lines, in the sheet */,
+  DASHES = [[], [6, 4], [2, 3], [10, 3, 2, 3], [12, 5], [6, 3, 2, 3, 2, 3], [3, 1], [16, 3]];
 const INTEGERS = [1, 2, 5].flatMap((n) => Array.from({length: 12}, (_, i) => n * 10 ** i)).sort((a, b) => a - b);
 const POWERS_OF_2 = Array.from({length: 50}, (_, i) => 2 ** i);
 
@@ -339,6 +341,7 @@ class Chart {
       font: "12px system-ui, sans-serif",
     };
     const usual = charts.is("usual") ? usualRange(data.slice(1)) : null;
+    const isCrowded = this.series.length > 2 * COLOURS;
     const isWhole = !isTime && !isRelative && data[0].every(Number.isInteger);
     return {
       width: this.box.clientWidth,
@@ -380,8 +383,8 @@ class Chart {
         ...this.series.map(({line, isRaw}) => ({
           label: line.label,
           stroke: colours.of(line.colour),
-          width: isRaw ? 1 : 1.75,
-          dash: line.colour >= colours.n ? [6, 4] : undefined,
+          width: isRaw || isCrowded ? 1 : 1.75,
+          dash: dashOf(line.colour),
           alpha: isRaw ? 0.25 : 1,
           points: isRaw ? {show: false} : {size: 5},
         })),
@@ -570,9 +573,8 @@ class Chart {
 function themeColours() {
   const style = getComputedStyle(document.documentElement),
     get = (name) => style.getPropertyValue(name).trim();
-  const lines = Array.from({length: 8}, (_, i) => get(`--c${i}`));
+  const lines = Array.from({length: COLOURS}, (_, i) => get(`--c${i}`));
   return {
-    n: lines.length,
     of: (i) => lines[i % lines.length],
     text: get("--text"),
     dim: get("--dim"),
@@ -580,11 +582,16 @@ function themeColours() {
   };
 }
 
+/* The strokes of a line: each round of colours has its own, so that 64 lines are 64. */
+function dashOf(colour) {
+  return DASHES[Math.floor(colour / COLOURS) % DASHES.length];
+}
+
 function swatch(colour) {
   return makeSvg(
     "svg",
     {class: "swatch", viewBox: "0 0 20 8", "aria-hidden": "true"},
-    makeSvg("path", {class: `c${colour % 8}${colour >= 8 ? " d" : ""}`, d: "M0 4h20"}),
+    makeSvg("path", {class: `c${colour % COLOURS}`, d: "M0 4h20", "stroke-dasharray": dashOf(colour).join(" ")}),
   );
 }
 
