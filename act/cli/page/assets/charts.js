@@ -50,10 +50,22 @@ function axisPlaces(line, axis) {
   return axis === "time" ? line.t : line.t.map((t) => t - line.t[0]);
 }
 
+/* Loops, not callbacks: lines have up to a million points. */
+function isAscending(x) {
+  for (let i = 1; i < x.length; i++) if (!(x[i] >= x[i - 1])) return false;
+  return true;
+}
+
+function countNulls(y) {
+  let n = 0;
+  for (let i = 0; i < y.length; i++) if (y[i] === null) n++;
+  return n;
+}
+
 /* The points of a line whose places are known on the axis that the reader wants, in the order of that axis. */
 function pointsOf(line, axis) {
   const x = axisPlaces(line, axis);
-  if (x.every((value, i) => i === 0 || value >= x[i - 1])) return [x, line.y];
+  if (isAscending(x)) return [x, line.y];
   const order = x.map((_, i) => i).sort((a, b) => x[a] - x[b]);
   return [order.map((i) => x[i]), order.map((i) => line.y[i])];
 }
@@ -250,7 +262,7 @@ class Chart {
   say() {
     const {lines} = this.what,
       {axis, isTime} = this.charts,
-      odd = lines.reduce((sum, l) => sum + l.y.filter((v) => v === null).length, 0),
+      odd = lines.reduce((sum, l) => sum + countNulls(l.y), 0),
       lost = lines.filter((l) => !axisPlaces(l, axis)),
       name = axis === "epoch" ? "epochs" : "times";
     this.note.textContent = [
