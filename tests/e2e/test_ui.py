@@ -126,6 +126,19 @@ def test_filters(act):
         assert ui.ask("?cluster=no-such-cluster")[0] == 404
 
 
+def test_more_runs_than_a_table_has(act):
+    act.finish("true", before=("-n", "1"))
+    with contextlib.closing(sqlite3.connect(act.home / "ledger.db")) as ledger:
+        names = ", ".join(row[1] for row in ledger.execute("PRAGMA table_info(runs)") if row[1] != "id")
+        ledger.execute("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000) "
+                       f"INSERT INTO runs (id, {names}) SELECT printf('exp_1_%08x', i), {names} FROM runs, n")
+        ledger.commit()
+    with serving(act) as ui:
+        page = ui.page()
+        assert "The newest 100 of 2001 runs. Show 2000" in page.text and ("href", "./?max=2000") in page.attributes
+        assert "The newest 2000 of 2001 runs." in ui.page("?max=2000").text
+
+
 def test_a_run_that_goes_on(act):
     act.write("main.py", "import pathlib, time\nn = 0\nprint('loss 1', flush=True)\n"
               "while not pathlib.Path('/%s/stop').exists():\n"
