@@ -1,4 +1,4 @@
-"""A headless Firefox, told what to do by its Marionette protocol (firefox-source-docs.mozilla.org/testing/marionette)."""
+"""A headless Firefox, told what to do by Marionette (firefox-source-docs.mozilla.org/testing/marionette)."""
 import json
 import os
 import shutil
