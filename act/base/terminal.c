@@ -290,6 +290,17 @@ int act_terminal_width(int fd)
     return isatty(fd) && ioctl(fd, TIOCGWINSZ, &w) == 0 ? w.ws_col : 0;
 }
 
+const char *act_last_state(const char *line, size_t *len)
+{
+    size_t end = *len;
+
+    while (end > 0 && (line[end - 1] == '\r' || line[end - 1] == '\n'))
+        end--;
+    const char *before = end > 0 ? memrchr(line, '\r', end) : NULL, *last = before ? before + 1 : line;
+    *len = end - (size_t)(last - line);
+    return last;
+}
+
 /* Returns how much of text, which begins at a column, goes into a line. */
 static size_t terminal_line_of(const char *text, int room)
 {

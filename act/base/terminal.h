@@ -41,6 +41,10 @@ void act_harmless_add(struct act_harmless *text, const char *data, size_t len, s
 /* Ends the text: appends to out what was held back, and resets colours that were changed. */
 void act_harmless_end(struct act_harmless *text, struct act_buf *out);
 
+/* Returns the state that a line ends in, of those that "\r" replaced, as a progress bar has them, and sets *len to its
+ * length; the end of the line is no part of it. */
+const char *act_last_state(const char *line, size_t *len);
+
 /* Guards stdout and stderr if they are terminals: from now on they show text with ACT_SHOW_LINES. Call it once,
  * before anything is printed. */
 void act_terminal_guard(void);

@@ -25,6 +25,7 @@ from azureml_fixtures import azureml, azureml_on_double, azureml_server  # noqa:
 from browser import browser  # noqa: E402,F401
 from double_fixtures import az, blobserver, double, double_server, file_server, login, shares  # noqa: E402,F401
 from fault_proxy import FaultProxy  # noqa: E402
+from firefox import firefox  # noqa: E402,F401
 from listener import listener, other_listener  # noqa: E402,F401
 from gpu_machine import gpu_machine  # noqa: E402,F401
 from kubernetes_fixtures import kubernetes, kubernetes_api, kubernetes_server, still  # noqa: E402,F401

@@ -104,6 +104,7 @@ class Data:
             "events": [{"unix_s": NOW - 4000, "what": "created", "attempt": None, "text": None},
                        {"unix_s": NOW - 3000, "what": "started", "attempt": 2, "text": None}],
             "ranks": [{"rank": k, "node": f"n{k // 4}", "state": run["state"], "exit_status": None, "silent_s": None,
+                       "log": f"user_logs/{k}.txt",
                        "failed_first": failed and k == 3, "last_line": "step 9 loss 1"} for k in range(8)],
             "files": [{"name": "user_logs/std_log_process_0.txt", "size": 12345}], "outputs": [
                 {"name": "output/model.pt", "size": 5 << 20}], "outputs_total": 1, "outputs_bytes": 5 << 20,

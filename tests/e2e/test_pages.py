@@ -246,9 +246,9 @@ def test_a_server_that_fails(reader):
 def test_ten_thousand_runs(reader):
     reader.data.rows = [page_double.row(i) for i in range(10_000)]
     reader.open()
-    assert "1 to 200 of 10,000 runs" in reader.text(".count")
+    assert "1 to 100 of 10,000 runs" in reader.text(".count")
     reader.browser.evaluate("[...document.querySelectorAll('main button')].find(b => b.innerText == 'Older').click()")
-    reader.until_text("201 to 400 of 10,000 runs", ".count")
+    reader.until_text("101 to 200 of 10,000 runs", ".count")
 
 
 # ---- one run
@@ -444,6 +444,17 @@ def test_log(reader):
     reader.until_text("rank 2", ".log")
 
 
+def test_ranks_without_a_log(reader):
+    """Nothing is asked that would be refused: the browser writes each refusal down."""
+    data = reader.data.run
+    reader.data.run = lambda query: {**data(query), "ranks": [
+        {**r, "log": r["log"] if r["rank"] == 1 else None} for r in data(query)["ranks"]], "files": []}
+    reader.open(f"run?id={reader.data.rows[2]['id']}")
+    reader.until_text("rank 1", ".log")
+    assert reader.texts("#log option") == ["Rank 1 on n0"]
+    assert reader.browser.evaluate("document.querySelectorAll('.rank:disabled').length") == 7
+
+
 def test_log_in_parts(reader):
     reader.data.log["0"] = "first line\n" + "x" * 79 + "\n" + ("y" * 79 + "\n") * 2000
     reader.open(f"run?id={reader.data.rows[1]['id']}")
@@ -455,6 +466,25 @@ def test_log_in_parts(reader):
                                 "b.innerText.startsWith('Show')).click()")
         reader.until(f"document.querySelector('.log').textContent.length > {length}", "what is before")
     assert reader.browser.evaluate("document.querySelector('.log').textContent.startsWith('first line')")
+
+
+def test_a_progress_bar_in_the_log(reader):
+    """Its line has the state that a terminal would show, however many came before, and in whichever parts."""
+    bar = "".join(f"\r{k:5}/9999 |{'#' * 40}|" for k in range(4000))
+    reader.data.log["0"] = "loading\r\nbegun\n" + bar
+    reader.open(f"run?id={reader.data.rows[1]['id']}")
+    shown = "document.querySelector('.log').textContent"
+    last = f" 3999/9999 |{'#' * 40}|"
+    reader.until(f"{shown} == {json.dumps(last)}", "the last state alone")
+    reader.data.log["0"] += "\r 4000/9999 |"
+    reader.until(f"{shown} == ' 4000/9999 |'", "what is half written is what there is")
+    reader.data.log["0"] += "####|\r"
+    reader.until(f"{shown} == ' 4000/9999 |####|'", "nothing has replaced it yet")
+    reader.data.log["0"] += "\nended\n"
+    reader.until(f"{shown} == ' 4000/9999 |####|\\nended\\n'", "the line has ended")
+    reader.browser.evaluate("[...document.querySelectorAll('#log button')].find(b => "
+                            "b.innerText.startsWith('Show')).click()")
+    reader.until(f"{shown} == 'loading\\nbegun\\n 4000/9999 |####|\\nended\\n'", "what is before the bar")
 
 
 # ---- several runs
@@ -493,6 +523,15 @@ def test_a_sweep(reader):
     reader.until_text("grid-51", "[aria-label=leaderboard] tbody tr:nth-child(1)")
     reader.pictures(1)
     assert reader.browser.evaluate("document.querySelectorAll('.legend-of li').length") == 64
+
+
+def test_sixty_four_lines_differ(reader):
+    """By the colour or by the strokes."""
+    reader.data.rows = page_double.sweep()
+    reader.open("compare?tag=sweep%3Da73d6d0a")
+    reader.until("document.querySelectorAll('.legend-of li').length == 64", "all of them")
+    assert reader.browser.evaluate("new Set([...document.querySelectorAll('.legend-of path')].map(p => "
+                                   "p.getAttribute('class') + p.getAttribute('stroke-dasharray'))).size") == 64
 
 
 def test_parameters_that_are_not_known(reader):
@@ -573,10 +612,38 @@ def test_everybody_can_read_it(reader, path):
         assert moved < 0.1, (name, moved)
 
 
-@pytest.mark.parametrize("path", PAGES[:3])
+def open_all(reader):
+    """What stays shut until somebody wants it; what was searched for in the log is marked."""
+    reader.browser.evaluate("document.querySelectorAll('details').forEach(d => { d.open = true; })")
+    if reader.browser.evaluate("Boolean(document.querySelector('#log input[type=search]'))"):
+        reader.until_text("step", ".log")
+        reader.browser.click("#log input[type=search]")
+        reader.browser.type("step")
+        reader.until_text(" of ", "#log [role=status]")
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_everybody_can_read_what_opens(reader, path):
+    if "sweep" in path:
+        reader.data.rows = page_double.sweep()
+    for name in ("light", "dark", "phone"):
+        reader.open(path.format(*(r["id"] for r in reader.data.rows)), **WAYS[name])
+        reader.scroll_through()
+        open_all(reader)
+        reader.browser.evaluate(AXE.read_text() + "; 0")
+        found = reader.browser.evaluate("axe.run().then(r => r.violations.map(v => [v.id, v.impact, v.nodes[0].html]))")
+        assert found == [], name
+        assert reader.browser.evaluate("document.documentElement.scrollWidth <= innerWidth"), name
+
+
+@pytest.mark.parametrize("path", PAGES)
 def test_the_keyboard_reaches_everything(reader, path):
+    if "sweep" in path:
+        reader.data.rows = page_double.sweep()
     reader.open(path.format(*(r["id"] for r in reader.data.rows)))
     reader.scroll_through()
+    open_all(reader)
+    reader.browser.evaluate("document.activeElement.blur(), scrollTo(0, 0)")
     wanted = reader.browser.evaluate("""(() => {
         window.wanted = new Set([...document.querySelectorAll('a, button, input, select, summary, [tabindex="0"]')]
             .filter(n => !n.disabled && n.checkVisibility()));
@@ -611,6 +678,38 @@ def test_hostile_names(reader):
         reader.until_text(evil, "main")
         reader.scroll_through()
         assert reader.browser.evaluate("document.querySelectorAll('img, main script, main b').length") == 0, path
+
+
+# ---- in another browser
+
+
+@pytest.mark.parametrize("path", PAGES)
+@pytest.mark.parametrize("width", [1280, 450])
+def test_pages_in_firefox(firefox, double, path, width):
+    if "sweep" in path:
+        double.data.rows = page_double.sweep()
+    firefox.size(width, 900)
+    firefox.open("about:blank")
+    firefox.open(f"{double.url}/{path.format(*(r['id'] for r in double.data.rows))}")
+    firefox.until("/s\\.|As of/.test(document.querySelector('.live')?.textContent)", "the page has its data")
+    firefox.until("(scrollBy(0, 400), scrollY + innerHeight >= document.documentElement.scrollHeight - 2)",
+                  "all of it was seen")
+    assert firefox.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert firefox.complaints(double.url) == []
+
+
+def test_a_sweep_in_firefox(firefox, double):
+    double.data.rows = page_double.sweep()
+    firefox.open(f"{double.url}/compare?tag=sweep%3Da73d6d0a")
+    best = "document.querySelector('[aria-label=leaderboard] tbody tr:nth-child(1)')?.innerText ?? ''"
+    firefox.until(f"({best}).includes('grid-13')", "the leaderboard")
+    firefox.until("document.querySelectorAll('.parallel .line').length == 64", "a line a run")
+    firefox.until("(document.querySelector('.grid-of:last-child, .slot').scrollIntoView(), "
+                  "document.querySelector('.plot-box canvas')?.width > 0)", "a picture is drawn")
+    firefox.evaluate("(s => { s.value = 'high'; s.dispatchEvent(new Event('change')) })"
+                     "(document.querySelectorAll('.bar select')[1])")
+    firefox.until(f"({best}).includes('grid-51')", "the other way round")
+    assert firefox.complaints(double.url) == []
 
 
 # ---- what the pages are made of

@@ -122,6 +122,14 @@ def test_hostile_log(act):
     assert len(page.source) < 200_000
 
 
+def test_a_progress_bar_in_the_log(act):
+    """Of its states the page has the one that a terminal would show."""
+    run = act.finish("sh", "-c", "for i in $(seq 1 999); do printf '\\r%5d of 999' $i; done; echo; echo ended",
+                     before=("-n", "1"))
+    page = page_of(act, "report", run)
+    assert "999 of 999\nended" in page.text and "998 of 999" not in page.text
+
+
 def test_metrics_of_nodes_and_attempts(act, trained):
     begin = 1_790_000_000
     second = report_data.metrics(1, 50, gpus=2, begin=begin + 600)

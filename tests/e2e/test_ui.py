@@ -4,6 +4,7 @@ import contextlib
 import hashlib
 import http.client
 import re
+import shutil
 import signal
 import socket
 import sqlite3
@@ -123,6 +124,19 @@ def test_filters(act):
             status, _, text = ui.ask(query)
             assert status in (400, 404) and "%3Cscript" not in text and text.count("<script") == 1, (query, status)
         assert ui.ask("?cluster=no-such-cluster")[0] == 404
+
+
+def test_more_runs_than_a_table_has(act):
+    act.finish("true", before=("-n", "1"))
+    with contextlib.closing(sqlite3.connect(act.home / "ledger.db")) as ledger:
+        names = ", ".join(row[1] for row in ledger.execute("PRAGMA table_info(runs)") if row[1] != "id")
+        ledger.execute("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000) "
+                       f"INSERT INTO runs (id, {names}) SELECT printf('exp_1_%08x', i), {names} FROM runs, n")
+        ledger.commit()
+    with serving(act) as ui:
+        page = ui.page()
+        assert "The newest 100 of 2001 runs. Show 2000" in page.text and ("href", "./?max=2000") in page.attributes
+        assert "The newest 2000 of 2001 runs." in ui.page("?max=2000").text
 
 
 def test_a_run_that_goes_on(act):
@@ -373,6 +387,26 @@ def test_a_reader_that_stops(act, ui):
         s.close()
 
 
+def test_readers_that_never_read(act, ui):
+    """They cost next to nothing, hold up nobody, and do not keep the server from ending."""
+    run = act.finish(*print_lines(*report_data.training(1000).splitlines()), before=("-n", "1"))
+    path = f"run?id={run}"
+    size = len(ui.page(path).source)
+    before, deaf = ui.memory_kib(), []
+    for _ in range(40):
+        s = socket.socket()
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 10)
+        s.connect(("127.0.0.1", ui.port))
+        s.sendall(f"GET {ui.base}{path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        deaf.append(s)
+    assert len(ui.ask(path)[2]) == size
+    assert ui.memory_kib() < before + 4 * 1024, "all of them read one copy"
+    status, _, _ = ui.end()
+    assert status == 0
+    for s in deaf:
+        s.close()
+
+
 def test_two_browsers_are_one_question(act, ui):
     """The page is made once; a change of the ledger in between is seen only later."""
     act.finish("true")
@@ -459,6 +493,31 @@ def test_in_a_browser(act, browser):
         browser.click("input[type=search]")
         browser.type("lr=1e-3 loss<0.25")
         browser.until("document.querySelectorAll('.run-name').length == 1", "filtered")
+
+
+def test_what_is_lacking_in_a_browser(act, browser):
+    """The pages say what they lack, and go on with the rest; the console stays empty."""
+    run = act.finish(*print_lines(*report_data.training(100).splitlines()), before=("-n", "1"))
+    log = next(act.home.rglob("std_log_process_0.txt"))
+    log.write_bytes(log.read_bytes() + "\u00e4".encode()[:1])
+    pages = {"": run, f"run?id={run}": "step 99", f"compare?id={run}": run, "clusters": ""}
+
+    def look(pages, said):
+        with serving(act) as ui:
+            for path, text in pages.items():
+                ui.page(path)
+                complaints, _ = browser.open(ui.url + path)
+                browser.until("Boolean(document.querySelector('.live'))", "the script has its data")
+                assert complaints == [] and not browser.evaluate("document.querySelector('.live.bad')"), path
+                act.until(lambda text=text: text in shown(browser) and said(shown(browser)), f"{path!r} has {text!r}")
+
+    look(pages, lambda text: True)
+    (act.home / "ledger.db").write_bytes(b"no ledger" * 1000)
+    look({"": run}, lambda text: "damaged" in text)
+    shutil.rmtree(act.project / "aux_data")
+    (act.home / "runs" / run).rename(act.scratch / "elsewhere")
+    look({"": run, f"run?id={run}": run}, lambda text: True)
+    assert [e for e in browser.events if e.get("method") == "Log.entryAdded"] == []
 
 
 def test_read_without_scripts(act, browser):

@@ -110,6 +110,26 @@ static char *base_test_shown(const char *text, size_t len, unsigned allow, size_
     return act_buf_steal(&out);
 }
 
+TEST(the_last_state_of_a_line)
+{
+    static const struct {
+        const char *line, *state;
+    } rows[] = {{"", ""},
+                {"\n", ""},
+                {"\r", ""},
+                {"plain\n", "plain"},
+                {"plain\r\n", "plain"},
+                {" 1%\r 2%", " 2%"},
+                {"\r 1%\r 2%\r\r\n", " 2%"}};
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        size_t len = strlen(rows[i].line);
+        const char *last = act_last_state(rows[i].line, &len);
+        ACT_AUTOFREE char *text = act_strndup(last, len);
+        assert_string_equal(text, rows[i].state);
+    }
+}
+
 TEST(harmless_table)
 {
     enum { LINES = ACT_SHOW_LINES, LOG = ACT_SHOW_LINES | ACT_SHOW_COLOURS };

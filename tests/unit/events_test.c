@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "base/file.h"
 #include "numbers/events.h"
 
 /* ---- files, as their writers make them */
@@ -152,6 +153,24 @@ TEST(scalars_of_every_form_are_found)
     assert_found(&file,
                  "loss 1 0.5 100.5\nLoss/train_set 2 0.25 101\nloss 3 -2 102\nloss 4 nan 103\n"
                  "acc 1099511627776 1e+300 104\nloss -1 3 0\n",
+                 0);
+}
+
+/* As tensorboardX 2.6.5 wrote it: add_scalar() of "train/loss" (0.125 at step 2^40) and, with a title, "val acc",
+ * add_histogram() and add_text(). */
+TEST(a_file_of_a_real_writer)
+{
+    ACT_AUTO(act_buf) file = {0};
+    char *bytes;
+
+    assert_ok(act_file_read(TEST_DATA "/fixtures/events/events.out.tfevents.1795969243.vm", EVENTS_RECORD, &bytes,
+                            &file.len, &err),
+              err);
+    file.data = bytes;
+    assert_found(&file,
+                 "train/loss 0 1 1.7e+09\nval_acc 0 0.5 1.7e+09\ntrain/loss 1 0.5 1.7e+09\n"
+                 "val_acc 1 0.625 1.7e+09\ntrain/loss 2 0.333333 1.7e+09\nval_acc 2 0.75 1.7e+09\n"
+                 "train/loss 3 nan 1.7e+09\ntrain/loss 1099511627776 0.125 1.7e+09\n",
                  0);
 }
 

@@ -8,7 +8,7 @@
 #include "flow/look/look.h"
 #include "flow/runs/runs.h"
 
-enum { DEFAULT_MAX = 200 };
+enum { DEFAULT_MAX = 100 };
 
 /* Tells whether a page that may change is to be asked for again by itself. */
 static bool page_is_live(const struct page_job *job)

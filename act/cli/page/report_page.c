@@ -463,7 +463,7 @@ static void ACT_PRINTF(3, 4) begin_files(struct act_buf *out, bool is_open, cons
     va_end(ap);
     act_buf_addf(out,
                  "<details%s><summary>%s</summary>\n<table><thead><tr><th scope=\"col\">name</th>"
-                 "<th scope=\"col\">size</th></tr></thead><tbody>\n",
+                 "<th scope=\"col\" class=\"n\">size</th></tr></thead><tbody>\n",
                  is_open ? " open" : "", summary);
 }
 

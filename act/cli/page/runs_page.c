@@ -6,6 +6,8 @@
 #include "cli/screen/live.h"
 #include "codec/json.h"
 
+enum { MOST_SHOWN = 2000 /* runs of a table, which is a page of at most 8 MiB */ };
+
 static void add_input(struct act_buf *out, const char *name, const char *label, const char *value)
 {
     act_buf_addf(out, "<label class=\"field\"><span>%s</span><input name=\"%s\" value=\"", label, name);
@@ -123,9 +125,12 @@ static void page_runs_add_count(struct act_buf *out, const struct flow_runs *run
     page_add_query(&query, "name", filter->name);
     for (size_t i = 0; i < filter->tags->n; i++)
         page_add_query(&query, "tag", filter->tags->v[i]);
-    page_add_query(&query, "max", "0");
+    bool fits = runs->total <= MOST_SHOWN;
+    ACT_AUTOFREE char *more = fits ? act_strdup("Show all") : act_sprintf("Show %d", MOST_SHOWN);
+    ACT_AUTOFREE char *max = fits ? act_strdup("0") : act_sprintf("%d", MOST_SHOWN);
+    page_add_query(&query, "max", max);
     act_buf_addf(out, "<p class=\"dim\">The newest %zu of %zu runs. ", runs->n, runs->total);
-    page_runs_add_link(out, "./", "", &query, "Show all");
+    page_runs_add_link(out, "./", "", &query, more);
     act_buf_adds(out, "</p>\n");
 }
 

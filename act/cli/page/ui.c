@@ -20,12 +20,16 @@
 #include "proc/proc.h"
 #include "web/web.h"
 
-enum { LOOK_MS = 200 };
+enum {
+    LOOK_MS = 200,
+    GATHER_MS = 1000, /* until numbers are read for the next list: this one has the processors first */
+};
 
 struct ui {
     struct engine *engine;
     struct web *web;
     struct made *made;
+    bool will_gather;
     bool stop;
 };
 
@@ -81,12 +85,21 @@ static const struct page_route *cmd_ui_route(const char *path)
 }
 
 /* Has the numbers of runs read that the next list shows. */
-static void cmd_ui_gather(struct ui *ui)
+static void cmd_ui_gather(void *arg)
 {
     ACT_AUTO(act_strv) words = {0};
+    struct ui *ui = arg;
 
+    ui->will_gather = false;
     ACT_STRV_PUSH(&words, "--", PAGE_GATHER);
     made_want(ui->made, &words);
+}
+
+static void cmd_ui_gather_soon(struct ui *ui)
+{
+    if (!ui->will_gather)
+        engine_timer(ui->engine, GATHER_MS, cmd_ui_gather, ui);
+    ui->will_gather = true;
 }
 
 /* Returns why a request is refused before anything is made; status 0: it is not. */
@@ -121,7 +134,7 @@ static void cmd_ui_answer(void *arg, struct web_visit *visit, const char *path, 
     }
     made_answer(ui->made, &(struct made_wish){.words = &words, .form = route->form}, visit);
     if (route->gathers)
-        cmd_ui_gather(ui);
+        cmd_ui_gather_soon(ui);
 }
 
 /* ---- the address */

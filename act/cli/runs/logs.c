@@ -32,10 +32,8 @@ static int print_shown(const char *text, size_t len, struct act_error *err)
     struct act_harmless line = {.allow = ACT_SHOW_COLOURS};
     ACT_AUTO(act_buf) shown = {0};
 
-    while (len > 0 && text[len - 1] == '\r')
-        len--;
-    const char *before = memrchr(text, '\r', len), *last = before ? before + 1 : text;
-    act_harmless_add(&line, last, len - (size_t)(last - text), &shown);
+    text = act_last_state(text, &len);
+    act_harmless_add(&line, text, len, &shown);
     act_harmless_end(&line, &shown);
     act_buf_addc(&shown, '\n');
     return cli_write_stdout(NULL, shown.data, shown.len, err);

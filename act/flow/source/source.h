@@ -103,7 +103,7 @@ int flow_log_tails(const struct flow_source *source, const struct store_entry *c
  * larger than 1 MiB. */
 int flow_log_json(const struct flow_source *source, const struct store_entry *log, json_t **out,
                   struct act_error *err) ACT_NODISCARD;
-/* Appends the last n lines that are not blank, cleaned, to out. */
+/* Appends the last n lines that are not blank, cleaned, to out; of a progress bar the state that was written last. */
 void flow_last_lines(const struct act_buf *text, size_t n, struct act_strv *out);
 /* Finds where the last n lines of the first end bytes of a log begin. It looks backwards, by chunks that become
  * larger. */

@@ -1,6 +1,7 @@
 /* tail.c - the ends of logs, and small ones as a whole. */
 #include <string.h>
 
+#include "base/terminal.h"
 #include "codec/json.h"
 #include "diagnose/diagnose.h"
 #include "flow/source/source.h"
@@ -92,9 +93,11 @@ void flow_last_lines(const struct act_buf *text, size_t n, struct act_strv *out)
     while (end > 0 && found.n < n) {
         const char *before = memrchr(text->data, '\n', end - 1);
         size_t start = before ? (size_t)(before - text->data) + 1 : 0;
-        size_t len = end - start < DIAGNOSE_LINE ? end - start : DIAGNOSE_LINE;
+        size_t len = end - start;
+        const char *last = act_last_state(text->data + start, &len);
+        len = len < DIAGNOSE_LINE ? len : DIAGNOSE_LINE;
         char *line = act_alloc(len + 1);
-        memcpy(line, text->data + start, len);
+        memcpy(line, last, len);
         line[diagnose_clean(line, len)] = '\0';
         if (*line)
             act_strv_take(&found, line);

@@ -5,7 +5,9 @@
  * time and the epoch of each point (or null), points how many it would have if all were there. */
 
 const TIP_ROWS = 14,
-  REFINE_MS = 200;
+  REFINE_MS = 200,
+  COLOURS = 8 /* of lines, in the sheet */,
+  DASHES = [[], [6, 4], [2, 3], [10, 3, 2, 3], [12, 5], [6, 3, 2, 3, 2, 3], [3, 1], [16, 3]];
 const INTEGERS = [1, 2, 5].flatMap((n) => Array.from({length: 12}, (_, i) => n * 10 ** i)).sort((a, b) => a - b);
 const POWERS_OF_2 = Array.from({length: 50}, (_, i) => 2 ** i);
 
@@ -48,10 +50,22 @@ function axisPlaces(line, axis) {
   return axis === "time" ? line.t : line.t.map((t) => t - line.t[0]);
 }
 
+/* Loops, not callbacks: lines have up to a million points. */
+function isAscending(x) {
+  for (let i = 1; i < x.length; i++) if (!(x[i] >= x[i - 1])) return false;
+  return true;
+}
+
+function countNulls(y) {
+  let n = 0;
+  for (let i = 0; i < y.length; i++) if (y[i] === null) n++;
+  return n;
+}
+
 /* The points of a line whose places are known on the axis that the reader wants, in the order of that axis. */
 function pointsOf(line, axis) {
   const x = axisPlaces(line, axis);
-  if (x.every((value, i) => i === 0 || value >= x[i - 1])) return [x, line.y];
+  if (isAscending(x)) return [x, line.y];
   const order = x.map((_, i) => i).sort((a, b) => x[a] - x[b]);
   return [order.map((i) => x[i]), order.map((i) => line.y[i])];
 }
@@ -248,7 +262,7 @@ class Chart {
   say() {
     const {lines} = this.what,
       {axis, isTime} = this.charts,
-      odd = lines.reduce((sum, l) => sum + l.y.filter((v) => v === null).length, 0),
+      odd = lines.reduce((sum, l) => sum + countNulls(l.y), 0),
       lost = lines.filter((l) => !axisPlaces(l, axis)),
       name = axis === "epoch" ? "epochs" : "times";
     this.note.textContent = [
@@ -339,6 +353,7 @@ class Chart {
       font: "12px system-ui, sans-serif",
     };
     const usual = charts.is("usual") ? usualRange(data.slice(1)) : null;
+    const isCrowded = this.series.length > 2 * COLOURS;
     const isWhole = !isTime && !isRelative && data[0].every(Number.isInteger);
     return {
       width: this.box.clientWidth,
@@ -380,8 +395,8 @@ class Chart {
         ...this.series.map(({line, isRaw}) => ({
           label: line.label,
           stroke: colours.of(line.colour),
-          width: isRaw ? 1 : 1.75,
-          dash: line.colour >= colours.n ? [6, 4] : undefined,
+          width: isRaw || isCrowded ? 1 : 1.75,
+          dash: dashOf(line.colour),
           alpha: isRaw ? 0.25 : 1,
           points: isRaw ? {show: false} : {size: 5},
         })),
@@ -570,9 +585,8 @@ class Chart {
 function themeColours() {
   const style = getComputedStyle(document.documentElement),
     get = (name) => style.getPropertyValue(name).trim();
-  const lines = Array.from({length: 8}, (_, i) => get(`--c${i}`));
+  const lines = Array.from({length: COLOURS}, (_, i) => get(`--c${i}`));
   return {
-    n: lines.length,
     of: (i) => lines[i % lines.length],
     text: get("--text"),
     dim: get("--dim"),
@@ -580,11 +594,16 @@ function themeColours() {
   };
 }
 
+/* The strokes of a line: each round of colours has its own, so that 64 lines are 64. */
+function dashOf(colour) {
+  return DASHES[Math.floor(colour / COLOURS) % DASHES.length];
+}
+
 function swatch(colour) {
   return makeSvg(
     "svg",
     {class: "swatch", viewBox: "0 0 20 8", "aria-hidden": "true"},
-    makeSvg("path", {class: `c${colour % 8}${colour >= 8 ? " d" : ""}`, d: "M0 4h20"}),
+    makeSvg("path", {class: `c${colour % COLOURS}`, d: "M0 4h20", "stroke-dasharray": dashOf(colour).join(" ")}),
   );
 }
 

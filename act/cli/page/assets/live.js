@@ -1,6 +1,7 @@
 /* live.js - asks for JSON, and asks again. */
 
-const SLOW_S = 10;
+const SLOW_S = 10,
+  HEARD_MS = 60000; /* how long a warning stays that was given once, as of a ledger that was mended */
 
 /* The answer to a question, once it has been made. Fails with what the server says. */
 async function getJson(path, signal) {
@@ -24,6 +25,8 @@ class Live {
     this.path = path;
     this.take = take;
     this.children = children;
+    this.heard = new Map();
+    this.hear([...main.querySelectorAll(".said p")].map((p) => p.textContent));
     this.isPaused = false;
     this.nextS = SLOW_S;
     this.text = make("span", {text: "Loading..."});
@@ -47,6 +50,14 @@ class Live {
     } else this.now();
   }
 
+  /* Returns what there is to say, with what there was until a moment ago, also while the page was made. */
+  hear(said) {
+    const now = Date.now();
+    for (const text of said) this.heard.set(text, now);
+    for (const [text, at] of this.heard) if (now - at > HEARD_MS) this.heard.delete(text);
+    return [...this.heard.keys()];
+  }
+
   /* Asks now, instead of what is being asked. */
   async now() {
     clearTimeout(this.timer);
@@ -58,7 +69,7 @@ class Live {
       this.nextS = data.next_s ?? 0;
       if (!this.hasBegun) this.main.replaceChildren(...this.children());
       this.hasBegun = true;
-      this.take(data);
+      this.take({...data, said: this.hear(data.said ?? [])});
       this.say(this.nextS > 0 ? `Refreshes every ${this.nextS} s.` : `As of ${timeText(Date.now() / 1000)}.`);
     } catch (error) {
       if (asking.signal.aborted) return;

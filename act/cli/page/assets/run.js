@@ -1,6 +1,7 @@
 /* run.js - one run: what matters first, then curves, nodes, ranks, log, files, and what it was made of. */
 
 const LOG_BYTES = 65536,
+  LOG_ASKED = 1 << 20 /* at most, by the server */,
   LOG_KEPT = 4 << 20,
   LOG_EVERY_MS = 2000,
   KEYS_OF_RUN = 48;
@@ -99,6 +100,37 @@ function whyBox(run) {
 
 /* ---- the log */
 
+/* A line as a terminal shows it: of states that "\r" replaced, as those of a progress bar, the last one. */
+function shownLine(line) {
+  const text = line.replace(/\r+$/, "");
+  return text.slice(text.lastIndexOf("\r") + 1);
+}
+
+/* Lets a node of a log show a text of so many bytes. The text stays with it as it was written. */
+function setLogNode(node, raw, bytes) {
+  node.raw = raw;
+  node.bytes = bytes;
+  node.data = raw.includes("\r") ? raw.split("\n").map(shownLine).join("\n") : raw;
+}
+
+function logNode(raw, bytes) {
+  const node = document.createTextNode("");
+  setLogNode(node, raw, bytes);
+  return node;
+}
+
+/* Takes the line that has not ended off a node, with its bytes, less the states in it that were replaced. A long one
+ * stays, so that what is kept of a log has an end. */
+function takeOpenLine(node) {
+  const at = node.raw.lastIndexOf("\n") + 1,
+    line = node.raw.slice(at),
+    raw = line.slice(Math.max(0, line.replace(/\r+$/, "").lastIndexOf("\r"))),
+    bytes = at ? new Blob([line]).size : node.bytes;
+  if (raw.length > LOG_BYTES) return {raw: "", bytes: 0};
+  setLogNode(node, node.raw.slice(0, at), node.bytes - bytes);
+  return {raw, bytes};
+}
+
 class LogView {
   constructor(run) {
     this.run = run;
@@ -144,7 +176,9 @@ class LogView {
   /* Says which logs there are; the first one is opened. */
   set(run) {
     this.run = run;
-    const ranks = (run.ranks ?? []).map((r) => [`rank:${r.rank}`, `Rank ${r.rank}${r.node ? ` on ${r.node}` : ""}`]);
+    const ranks = (run.ranks ?? [])
+      .filter((r) => r.log)
+      .map((r) => [`rank:${r.rank}`, `Rank ${r.rank}${r.node ? ` on ${r.node}` : ""}`]);
     const files = (run.files ?? [])
       .filter((f) => typeof f.name === "string" && (/\.(txt|log|out|err)$/.test(f.name) || /log/.test(f.name)))
       .map((f) => [`name:${f.name}`, f.name]);
@@ -155,7 +189,7 @@ class LogView {
       if (all.some(([v]) => v === value)) this.which.value = value;
     }
     this.element.hidden = all.length === 0;
-    const first = Number.isInteger(run.failed_rank) ? `rank:${run.failed_rank}` : all[0]?.[0];
+    const first = (all.find(([v]) => v === `rank:${run.failed_rank}`) ?? all[0])?.[0];
     if (!this.isOpen && first) this.open(first);
     else if (this.isOpen && !this.ended && !this.timer) this.more();
   }
@@ -163,6 +197,8 @@ class LogView {
   open(which) {
     clearTimeout(this.timer);
     this.asking?.abort();
+    this.askingBefore?.abort();
+    this.askingBefore = null;
     this.which.value = which;
     this.isOpen = true;
     this.ended = false;
@@ -171,7 +207,7 @@ class LogView {
     this.more();
   }
 
-  ask(from, bytes) {
+  ask(from, bytes, signal) {
     const [kind, ...name] = this.which.value.split(":");
     return getJson(
       `api/log?${query([
@@ -181,7 +217,7 @@ class LogView {
         ["from", from],
         ["bytes", bytes],
       ])}`,
-      this.asking.signal,
+      signal,
     );
   }
 
@@ -192,13 +228,13 @@ class LogView {
     this.asking?.abort();
     const asking = (this.asking = new AbortController());
     try {
-      const part = await this.ask(this.to ?? -LOG_BYTES, LOG_BYTES);
+      const part = await this.ask(this.to ?? -LOG_BYTES, LOG_BYTES, asking.signal);
       if (asking.signal.aborted) return;
       if (this.to !== null && part.size < this.to) return this.open(this.which.value); /* it was begun anew */
       this.from ??= part.from;
       this.to = part.to;
       this.ended = part.ended && part.to >= part.size;
-      this.add(part.text);
+      this.add(part);
       this.earlier.disabled = this.from <= 0;
       this.state.textContent = `${bytesText(part.size)}${this.ended ? ", complete" : ""}`;
       if (!this.ended)
@@ -210,28 +246,55 @@ class LogView {
     }
   }
 
-  add(text) {
+  /* Shows a part below the others, from the line on that ended there. */
+  add({text, from, to}) {
     if (!text) return;
+    const last = this.text.lastChild,
+      open = last ? takeOpenLine(last) : {raw: "", bytes: 0};
+    if (last?.raw === "") last.remove();
+    this.text.append(logNode(open.raw + text, open.bytes + to - from));
     const isAtEnd = this.follow.firstElementChild.checked;
-    this.text.append(text);
     while (this.text.childNodes.length > 1 && this.text.textContent.length > LOG_KEPT) {
-      this.from += new Blob([this.text.firstChild.data]).size;
+      this.from += this.text.firstChild.bytes;
       this.text.firstChild.remove();
     }
     if (this.find.value) this.search(true);
     if (isAtEnd) this.toEnd();
   }
 
+  /* Shows what is before; of a line whose states replaced one another nothing is new until its beginning is there. */
   async before() {
-    const bytes = Math.min(LOG_BYTES, this.from),
-      part = await this.ask(this.from - bytes, bytes);
-    const height = this.text.scrollHeight;
-    this.text.prepend(part.text);
+    if (this.askingBefore) return;
+    const asking = (this.askingBefore = new AbortController()),
+      height = this.text.scrollHeight,
+      length = this.text.textContent.length;
+    try {
+      for (let most = LOG_BYTES; this.from > 0; most = Math.min(2 * most, LOG_ASKED)) {
+        const bytes = Math.min(most, this.from),
+          part = await this.ask(this.from - bytes, bytes, asking.signal);
+        if (asking.signal.aborted) return;
+        this.prepend(part);
+        if (this.text.textContent.length > length) break;
+      }
+    } catch (error) {
+      if (asking.signal.aborted) return;
+      this.state.textContent = `The log cannot be shown: ${error.message}`;
+    }
+    this.askingBefore = null;
     this.text.scrollTop += this.text.scrollHeight - height;
-    this.from = part.from;
     this.earlier.disabled = this.from <= 0;
     this.follow.firstElementChild.checked = false;
     if (this.find.value) this.search(true);
+  }
+
+  /* Puts a part above the others; the line that it ends in goes on in the first of them. */
+  prepend({text, from}) {
+    const node = logNode(text, this.from - from),
+      {raw, bytes} = takeOpenLine(node),
+      first = this.text.firstChild;
+    if (first) setLogNode(first, raw + first.raw, bytes + first.bytes);
+    if (node.raw || !first) this.text.prepend(node);
+    this.from = from;
   }
 
   toEnd() {
@@ -317,7 +380,12 @@ function ranksStrip(run, log) {
             log.open(`rank:${r.rank}`);
             log.element.scrollIntoView();
           },
-          {class: `rank ${r.failed_first ? "first" : ""}`, title: rankTitle(r), "aria-label": rankTitle(r)},
+          {
+            class: `rank ${r.failed_first ? "first" : ""}`,
+            title: rankTitle(r),
+            "aria-label": rankTitle(r),
+            disabled: !r.log,
+          },
         ),
       ),
     ),

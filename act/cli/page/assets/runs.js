@@ -1,6 +1,6 @@
 /* runs.js - all runs: one line a run, filtered by the server, sorted, grouped, live. */
 
-const PAGE_RUNS = 200,
+const PAGE_RUNS = 100,
   KEYS_SHOWN = 3;
 
 /* Why a run is where it is, in a few words. */
