@@ -109,8 +109,9 @@ const struct cli_command cli_code_commands[] = {
                 "the last value; runs that end in NaN, and those without the number, come last. Fetches the logs as\n"
                 "'a q' does.\n"
                 "--json: version (1), sweep (null in a dry run that has no package yet), cluster, points, kept,\n"
-                "submitted and parameters. --show --json: version (1), sweep, metric, by (min or max) and runs, each\n"
-                "with id, name, state, age_s, parameters, best, best_at and last (null: none).",
+                "submitted and parameters. --show --json: version (1), sweep, metric, by (min or max), at (what best_at\n"
+                "counts: step, epoch or value) and runs, each with id, name, state, age_s, parameters,\n"
+                "best, best_at and last (null: none).",
      .options =
          "cluster num-gpu param single compile-args grid max-parallel last-package name tag after after-any hang "
          "retry retry-on use-bad-nodes dry-run yes show metric lowest highest rank csv json no-logs "
