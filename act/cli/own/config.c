@@ -64,6 +64,16 @@ static void print_rows(const struct act_strv *cells, int narrow_key)
         cli_print_table(columns, sizeof(columns) / sizeof(columns[0]), cells);
 }
 
+/* Tells whether a row is more than a default that this platform does not read. */
+static bool cmd_config_matters(const struct config *c, const char *key, const json_t *row)
+{
+    bool is_default = act_streq(codec_json_str(row, "origin", NULL), "default");
+
+    if (json_object_get(row, "error"))
+        return true;
+    return !json_is_null(json_object_get(row, "value")) && !(is_default && config_is_for_others(c, key));
+}
+
 static int cmd_config_show(struct cli *cli, char *const *words, struct act_error *err)
 {
     const struct config *c = cli->flow.config;
@@ -83,7 +93,7 @@ static int cmd_config_show(struct cli *cli, char *const *words, struct act_error
     print_origin(c);
     json_object_foreach(values, key, row)
     {
-        bool shown = cli->options.all || !json_is_null(json_object_get(row, "value")) || json_object_get(row, "error");
+        bool shown = cli->options.all || cmd_config_matters(c, key, row);
         left_out += !shown;
         if (shown)
             push_value(cli_width() > 0 && act_starts_with(key, "config_param.") ? &of_folders : &cells, key, row);
@@ -92,7 +102,7 @@ static int cmd_config_show(struct cli *cli, char *const *words, struct act_error
     print_rows(&cells, NARROW_KEY);
     print_rows(&of_folders, cli_width() >= FOR_WHOLE_KEYS ? 0 : NARROW_KEY);
     if (left_out)
-        printf("# %zu keys have no value; --all shows them\n", left_out);
+        printf("# %zu keys have no value, or are of other platforms; --all shows them\n", left_out);
     return 0;
 }
 

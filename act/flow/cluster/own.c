@@ -370,7 +370,7 @@ static bool cluster_own_is_secret(const char *key, const char *value)
            (act_starts_with(key, "env.") && act_env_gives_away(dot + 1, value));
 }
 
-static int check_key(const struct flow_key *key, struct act_error *err)
+static int cluster_own_check_key(const struct flow_key *key, struct act_error *err)
 {
     ACT_AUTOFREE char *near = NULL;
 
@@ -384,13 +384,13 @@ static int check_key(const struct flow_key *key, struct act_error *err)
 }
 
 /* Checks each key by itself, and that all have the same home. */
-static int check_keys(const struct flow_keys *keys, bool in_settings, struct act_error *err)
+static int cluster_own_check_keys(const struct flow_keys *keys, bool in_settings, struct act_error *err)
 {
     int rc = 0;
 
     for (size_t i = 0; rc == 0 && i < keys->n; i++) {
         const char *key = keys->v[i].key;
-        rc = keys->v[i].value ? check_key(&keys->v[i], err) : 0;
+        rc = keys->v[i].value ? cluster_own_check_key(&keys->v[i], err) : 0;
         if (rc == 0 && (config_home_of(key, NULL) == CONFIG_IN_SETTINGS) != in_settings)
             rc = act_error_set(err, ACT_USAGE, "'%s' and '%s' stand in two files: set them one after the other",
                                keys->v[0].key, key);
@@ -413,7 +413,7 @@ int flow_set_keys(const struct config_request *request, const struct flow_keys *
                   bool *out_changed, struct act_error *err)
 {
     bool in_settings = config_home_of(keys->v[0].key, NULL) == CONFIG_IN_SETTINGS;
-    int rc = check_keys(keys, in_settings, err);
+    int rc = cluster_own_check_keys(keys, in_settings, err);
 
     *out_file = NULL;
     *out_changed = false;
