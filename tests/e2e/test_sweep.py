@@ -87,7 +87,7 @@ def test_numbers_that_are_missing_or_none_come_last(act):
 
 
 def test_epochs_are_not_shown_as_steps(act):
-    act.write("train.py", "import sys\nprint('Epoch 1:  50%|##  | 2/4 [00:01<00:01, 2.00it/s, loss=' + sys.argv[1] + ']')\n")
+    act.write("train.py", "import sys\nprint(f'Epoch 1:  50%|##  | 2/4 [00:01<00:01, 2.0it/s, loss={sys.argv[1]}]')\n")
     s = sweep(act, "--grid", "a=1,2", "--", "python3", "train.py", "{a}")
     act.run("wait", "--tag", f"sweep={s}")
     show = ("sweep", "--show", s, "--metric", "loss", "--min")

@@ -43,17 +43,17 @@ const struct cli_command cli_own_commands[] = {
                  "a config set env.NCCL_DEBUG=INFO num_gpu=8   several at once\n"
                  "a config set elastic_num_gpu '[8, 16]'\n"
                  "a -c eu config unset slurm.time\n",
-     .details =
-         "show prints every value with its origin, and leaves out keys without a value and defaults of other\n"
-         "platforms. check says what is wrong. set and unset change values in the cluster file that they come from, and keep everything else\n"
-         "there, comments and order included. Keys that need each other, as those of a new folder, are set in\n"
-         "one call: KEY=VALUE for each. A change that would make the file invalid is refused. VALUE is YAML\n"
-         "or, for a key whose value is text, the text itself. 'trusted_hosts' and 'default_cluster'\n"
-         "are keys of your own settings. Secrets are not set here: 'a cluster edit' opens the file.\n"
-         "--json: version (1), cluster, file, project_root and values, which are all keys, each with value and\n"
-         "origin; of check version, cluster, file, ok and problems; of get version, key, value, origin, or\n"
-         "without KEY version and keys; of set and unset version, key (null: several), keys, file,\n"
-         "changed, dry_run.",
+     .details = "show prints every value with its origin, and leaves out keys without a value and defaults of other\n"
+                "platforms. check says what is wrong. set and unset change values in the cluster file that they come\n"
+                "from, and keep everything else there, comments and order included. Keys that need each other, as\n"
+                "those of a new folder, are set in one call: KEY=VALUE for each. A change that would make the file\n"
+                "invalid is refused. VALUE is YAML or, for a key whose value is text, the text itself.\n"
+                "'trusted_hosts' and 'default_cluster' are keys of your own settings. Secrets are not set here:\n"
+                "'a cluster edit' opens the file.\n"
+                "--json: version (1), cluster, file, project_root and values, which are all keys, each with value and\n"
+                "origin; of check version, cluster, file, ok and problems; of get version, key, value, origin, or\n"
+                "without KEY version and keys; of set and unset version, key (null: several), keys, file,\n"
+                "changed, dry_run.",
      .options = "cluster num-gpu param single compile-args all dry-run json",
      N_WORDS(1, ANY, CLI_CHOICE),
      .alone = "show",
