@@ -264,7 +264,8 @@ static void note_folders(const struct platform_setup *setup)
     struct config config = {0};
     struct act_error ignored;
 
-    if (platform_setup_load(setup, &config, &ignored) == 0 && !config.n_folders && !config.far)
+    if (setup->row->kind->has_places && platform_setup_load(setup, &config, &ignored) == 0 && !config.n_folders &&
+        !config.far)
         act_note("no folders are mapped: 'data' of a project goes with its code; where the machines have it, 'a -c %s "
                  "config set config_param.data_folder.mode=path config_param.data_folder.path=/WHERE/IT/IS' names it",
                  platform_said(setup, "name"));
