@@ -114,14 +114,14 @@ static int cmd_cluster_add_ask(struct platform_setup *setup, const struct platfo
 static int name_missing(const struct platform_question *question, const struct platform_choices *choices,
                         struct act_error *err)
 {
-    bool is_name = strcmp(question->option, "name") == 0;
+    bool is_name = strcmp(question->option, "name") == 0, is_own = !is_name && question != &flow_question_kind;
     ACT_AUTO(act_buf) list = {0};
 
     for (size_t i = 0; i < choices->n; i++)
         act_buf_addf(&list, "%s%s", i ? ", " : "", word_of(&choices->v[i]));
     act_error_set(err, ACT_USAGE, "without a terminal nobody can be asked: %s%s is missing%s%s",
                   is_name ? "the name, 'a cluster add NAME'," : "--", is_name ? "" : question->option,
-                  is_name || !question->text ? "" : ": ", is_name || !question->text ? "" : question->text);
+                  is_own ? ": " : "", is_own ? question->text : "");
     if (list.len)
         act_error_hint(err, "%s: %s", choices->open ? "any name will do, such as" : "there are", list.data);
     return usual_of(choices) ? act_error_hint(err, "-y takes '%s'", word_of(usual_of(choices))) : -ACT_USAGE;

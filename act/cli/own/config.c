@@ -76,7 +76,6 @@ static bool cmd_config_matters(const struct config *c, const char *key, const js
 
 static int cmd_config_show(struct cli *cli, char *const *words, struct act_error *err)
 {
-    const struct config *c = cli->flow.config;
     ACT_AUTO(act_strv) cells = {0}, of_folders = {0};
     const char *key;
     json_t *row;
@@ -86,6 +85,7 @@ static int cmd_config_show(struct cli *cli, char *const *words, struct act_error
     (void)words;
     if (rc < 0)
         return rc;
+    const struct config *c = cli->flow.config; /* there since it is open */
     json_t *values = config_show(c);
     if (cli->options.json)
         return cli_print_pack(err, "{s:s,s:s?,s:s,s:o}", "cluster", c->cluster, "file", c->file, "project_root",
