@@ -126,6 +126,22 @@ const struct config_part *const *config_parts(void)
     return parts;
 }
 
+/* Tells whether the part at the head of a key is one of these. */
+static bool kind_has_key(const struct config_part *const *of, const char *key)
+{
+    size_t len = strcspn(key, ".");
+
+    for (; of && *of; of++)
+        if (strncmp((*of)->name, key, len) == 0 && !(*of)->name[len])
+            return true;
+    return false;
+}
+
+bool config_is_for_others(const struct config *config, const char *key)
+{
+    return kind_has_key(parts, key) && !kind_has_key(config_kind_named(config->platform)->parts, key);
+}
+
 char *config_kinds_that(size_t flag)
 {
     struct act_buf names = {0};

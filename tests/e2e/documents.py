@@ -184,7 +184,11 @@ class Verbs:
         """The options that a verb takes, each with whether a value follows."""
         verb = self.names[verb]
         if verb not in self.options:
-            self.options[verb] = option_rows(self.act.run(verb, "--help").out)
+            text = self.act.run(verb, "--help").out
+            listed = re.search(r"\nverbs:\n(.*?)\n'a help", text, re.DOTALL)
+            for word in re.findall(r"^  (\S+)", listed[1] if listed else "", re.M):
+                text += self.act.run("help", verb, word).out
+            self.options[verb] = option_rows(text)
         return self.options[verb]
 
     def check(self, words):

@@ -56,8 +56,13 @@ def test_overview(act, scratch):
     for verb in VERBS:
         assert re.search(rf"\b{verb}\b", result.out), verb
     assert act.run("--help").out == result.out
-    nothing = act.run(status=(0, 2))
-    assert "submit" in nothing.out + nothing.err
+
+
+def test_a_alone_fills_one_screen(act, scratch):
+    """All verbs by their names, at 80 columns; what each does is in the help."""
+    shown = act.on_terminal(columns=80, cwd=scratch).decode().replace("\r", "").splitlines()
+    assert len(shown) < 24 and "'a help' says what each does" in shown[-1], shown
+    assert set(VERBS) <= set(re.split(r"\W*\s+", "\n".join(shown)))
 
 
 def test_help_fits_the_terminal(act, scratch):
@@ -71,10 +76,20 @@ def test_help_fits_the_terminal(act, scratch):
             assert any(len(line) > columns - 20 for line in lines), "the width is used"
 
 
+def test_usage_says_whether_a_run_must_be_named(act):
+    """RUN in brackets may be left out, and stands for the run submitted last; else it is asked for."""
+    for verb in sorted(set(VERBS) - {"query", "ssh", "notebook"}):  # these do another thing without a run
+        usage = re.search(r"^usage: .*?\n\n", act.run(verb, "--help").out, re.MULTILINE | re.DOTALL)[0]
+        if not re.search(r"\bRUN\b", usage):
+            continue
+        bare = act.run(verb, *["x"] * ("KEY " in usage or " RE " in usage), status=None)
+        assert bool(re.search("needs more|takes one run|which runs", bare.err)) != ("[RUN" in usage), (usage, bare.err)
+
+
 # Those that each verb checks by itself; for what all verbs check there is cli_test.
 TYPED_WRONGLY = [
     ("submit",), ("sweep",), ("local",), ("abort",), ("prune",), ("nodes",), ("ssh",), ("forward",),
-    ("config", "set"), ("config", "show", "a"), ("config", "frob"),
+    ("config", "set"), ("config", "set", "num_gpu"), ("config", "show", "a"), ("config", "frob"),
     ("cluster", "use"), ("cluster", "frob"), ("fileserver", "show"), ("env", "frob"), ("nodes", "--bad", "--forget"),
     ("ssh", "a", "b", "c")]
 

@@ -475,6 +475,19 @@ def test_config_set_keeps_the_file(act):
     act.fail("-c", "lab", "config", "get", "docker.image", status=3, match="has no value")
 
 
+def test_config_set_takes_keys_that_need_each_other(act):
+    """A folder is refused as long as one of its keys is missing."""
+    path = act.project / "aux_data/aml/lab.yaml"
+    path.write_text("platform: local\n")
+    folder = ("config_param.sets_folder.mode=path", f"config_param.sets_folder.path={act.scratch}")
+    for key in folder:
+        act.fail("-c", "lab", "config", "set", key, status=7, match="nothing was changed")
+    done = act.run("-c", "lab", "config", "set", *folder, "env.A=b=c", "--json")
+    assert done.json["key"] is None and done.json["keys"][2] == "env.A" and done.json["changed"]
+    assert act.run("-c", "lab", "config", "get", "env.A").out == "b=c\n"
+    assert "are that already" in act.run("-c", "lab", "config", "set", *folder).err
+
+
 def test_what_config_set_refuses(act):
     before = act.snapshot()
     act.fail("config", "set", "num_gpuu", "4", status=2, match="did you mean 'num_gpu'")
@@ -484,7 +497,11 @@ def test_what_config_set_refuses(act):
     act.fail("config", "set", "platform.x", "1", status=2, match="no key")
     act.fail("config", "set", "docker.password", "secret", status=2, match="is a secret.*a cluster edit")
     act.fail("config", "set", "env.WANDB_API_KEY", "0123456789abcdef", status=2, match="is a secret")
-    act.fail("config", "set", "num_gpu", status=2, match="needs more: a config set KEY VALUE")
+    act.fail("config", "set", "num_gpu", status=2, match="'num_gpu' has no value: a config set KEY VALUE")
+    act.fail("config", "set", "num_gpu=3", "4", status=2, match="'4' has no value")
+    act.fail("config", "set", "num_gpu=3", "num_gpuu=4", status=2, match="did you mean 'num_gpu'")
+    act.fail("config", "set", "num_gpu=3", "default_cluster=local", status=2, match="stand in two files")
+    act.fail("config", "set", "num_gpu=3", "env=[1]", status=7, match="nothing was changed")
     act.fail("config", "get", "a", "b", status=2, match=r"takes fewer words: a config get \[KEY\]")
     act.fail("config", "unset", status=2, match="needs more: a config unset KEY")
     act.fail("config", "get", "num_gpuu", status=2, match="did you mean")

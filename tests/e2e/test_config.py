@@ -197,7 +197,10 @@ def test_bad_params(act):
 def test_show_leaves_out_what_has_no_value(act):
     short, whole = act.run("config", "show").out.splitlines(), act.run("config", "show", "--all").out.splitlines()
     assert not [line for line in short if " null " in line] and [line for line in whole if " null " in line]
-    assert re.fullmatch(r"# \d+ keys have no value; --all shows them", short[-1])
+    assert re.fullmatch(r"# \d+ keys have no value, or are of other platforms; --all shows them", short[-1])
+    assert "slurm.launcher" in "".join(whole) and "slurm.launcher" not in "".join(short)
+    given = act.run("-p", "slurm: {time: 60}", "config", "show").out
+    assert "slurm.time" in given and "slurm.launcher" not in given
     assert len(short) + int(short[-1].split()[1]) == len(whole) + 1
 
 

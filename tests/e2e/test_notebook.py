@@ -177,8 +177,10 @@ def test_there_is_none(act):
     python.write_text(f'#!/bin/sh\nexec {PYTHON} -S "$@"\n')
     python.chmod(0o755)
     act.env["PATH"] = f"{python.parent}:{act.env['PATH']}"
-    act.fail("notebook", status=3, match="has no Jupyter: write 'jupyterlab' into a line of requirements.txt")
-    assert "Traceback" not in act.run("logs", "@", status=None).out
+    act.fail("notebook", status=3, match="has none of jupyterlab, notebook and jupyter_server: write 'jupyterlab' into "
+             "a line of requirements.txt, or choose an image.*'a logs .*' says which Python")
+    log = act.run("logs", "@", status=None).out
+    assert "Traceback" not in log and f"{PYTHON} has none of jupyterlab" in log
 
 
 def test_what_cannot_be(act, azureml):

@@ -232,9 +232,16 @@ def test_cluster_add(act, hosts, host):
     ssh.mkdir(mode=0o700)
     (ssh / "config").write_text("Host gpu1 old\n  User me\nHost *.example\nhost = gpu2\n")
     message = act.fail("cluster", "add", "--kind", "ssh", status=2)
-    assert "--hosts is missing; any name will do, such as: gpu1, old, gpu2" in message
+    assert "--hosts is missing: Machines, as user@host, with commas between them" in message
+    assert "any name will do, such as: gpu1, old, gpu2" in message
+    act.fail("cluster", "add", "--kind", "ssh", "--login", "x", status=2, match="of kind ssh; it takes --hosts")
     result = act.run("cluster", "add", "--kind", "ssh", "--hosts", "gpu1", "-y", status=(0, 1))
     assert re.search(r"^ok +gpu1: .* processors", result.out, re.MULTILINE), result
+    assert "no folders are mapped: 'data' of a project goes with its code" in result.err
+    keys = re.search(r"'a (-c gpu1 config set [^']*)'", result.err)[1].replace("/WHERE/IT/IS", str(host.home))
+    act.run(*keys.split())
+    assert act.run("-c", "gpu1", "ls", "data").out == ""
+    act.run("-c", "gpu1", "config", "unset", "config_param.data_folder")
     assert not list(host.home.iterdir())  # nothing was brought there
     act.run("wait", act.submit("true", before=("-c", "gpu1")))
 

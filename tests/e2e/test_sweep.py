@@ -54,7 +54,7 @@ def test_sweep(train):
     assert act.lines(runs[1]["id"])[0] == "step 1 loss 1.4000 acc 0.4"
 
     board = act.run("sweep", "--show", "@", "--metric", "loss", "--min", "--json").json
-    assert (board["sweep"], board["metric"], board["by"]) == (s, "loss", "min")
+    assert (board["sweep"], board["metric"], board["by"], board["at"]) == (s, "loss", "min", "step")
     assert [run["id"] for run in board["runs"]] == [runs[i]["id"] for i in (0, 1, 2, 3)]
     assert board["runs"][0] == {"id": runs[0]["id"], "name": f"sweep-{s}.1", "state": "Completed",
                                 "age_s": board["runs"][0]["age_s"], "parameters": {"lr": "0.1", "layers": "2"},
@@ -84,6 +84,16 @@ def test_numbers_that_are_missing_or_none_come_last(act):
     table = act.run("sweep", "--show", s, "--metric", "loss", "--min").out.splitlines()
     assert table[3].split()[-1] == "nan" and table[4].split()[-3:] == ["-", "-", "-"]
     act.fail("sweep", "--show", s, "--metric", "x", "--min", status=3, match="it has loss$")
+
+
+def test_epochs_are_not_shown_as_steps(act):
+    act.write("train.py", "import sys\nprint(f'Epoch 1:  50%|##  | 2/4 [00:01<00:01, 2.0it/s, loss={sys.argv[1]}]')\n")
+    s = sweep(act, "--grid", "a=1,2", "--", "python3", "train.py", "{a}")
+    act.run("wait", "--tag", f"sweep={s}")
+    show = ("sweep", "--show", s, "--metric", "loss", "--min")
+    assert act.run(*show).out.splitlines()[0].split()[-3:] == ["MIN", "EPOCH", "LAST"]
+    board = act.run(*show, "--json").json
+    assert board["at"] == "epoch" and board["runs"][0]["best_at"] == 1.5
 
 
 def test_words_and_braces(act):

@@ -391,7 +391,7 @@ def test_verify_lists_every_difference(act, both_anywhere):
     result = act.run("verify", "data", status=8)
     assert sorted(result.out.splitlines()) == ["content data/a", "extra data/gone here", "missing data/new",
                                                "size data/sub/b"]
-    assert re.search(r"compared \d+ objects in .* s; 4 differences", result.err), result
+    assert re.search(r"compared \d+ objects in \S+ s\nact: 4 differences\n$", result.err), result
     rows = [json.loads(line) for line in act.run("verify", "--json", "data", status=8).out.splitlines()]
     by_path = {row["path"]: row for row in rows}
     assert by_path["data/sub/b"]["from"]["size"] == 6 and by_path["data/sub/b"]["to"]["size"] == 5

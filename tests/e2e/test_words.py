@@ -134,7 +134,11 @@ def test_states_as_options_of_the_table(act):
 
 
 def test_help_of_what_is_no_verb(act):
-    assert "a cluster create gpu" in act.run("help", "cluster", "create").out
+    create = act.run("help", "cluster", "create").out
+    assert "a cluster create gpu" in create and "--vm-size" in create and "--hosts" not in create
+    assert act.run("cluster", "create", "--help").out == create
+    page = act.run("help", "cluster").out
+    assert "'a help cluster VERB' has the options of each" in page and "--vm-size SIZE" not in page
     act.fail("help", "cluster", "creat", status=2, match="did you mean 'create'")
     act.fail("help", "submit", "create", status=2, match="'a submit' has no verb 'create'")
     assert "a sweep --retry-on CLASSES" in act.run("help", "class").out

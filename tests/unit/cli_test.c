@@ -5,6 +5,7 @@
 #include "cli/command/command.h"
 #include "cli/command/options.h"
 #include "cli/command/outcome.h"
+#include "cli/command/verbs.h"
 #include "cli/data/options.h"
 #include "cli/help/help.h"
 #include "cli/options/options.h"
@@ -504,7 +505,9 @@ static char *help_of(const struct cli_command *c)
     size_t len;
     FILE *out = open_memstream(&text, &len);
 
-    cli_print_help(c, out);
+    cli_print_help(c, NULL, out);
+    for (const struct cli_verb *v = c->verbs; v && v->name; v++)
+        cli_print_help(c, v->name, out);
     fclose(out);
     return text;
 }
@@ -701,6 +704,39 @@ TEST(the_script_of_a_command_is_seen)
              "r3  python3 -m pkg.train\n"
              "r4  ./job.sh data/voc...\n"
              "r5  nvidia-smi...\n"},
+    };
+
+    for (size_t i = 0; i < COUNT(rows); i++)
+        assert_table(columns, COUNT(columns), cells, COUNT(cells), rows[i].room, rows[i].text);
+}
+
+TEST(commands_that_differ_look_different)
+{
+    static const struct cli_column columns[] = {{"ID", 'l', .rank = 0},
+                                                {"COMMAND", 'l', .rank = 1, .min = 8, .cut = CLI_CUT_COMMAND}};
+    static const char *const cells[] = {"r1", "python3 train.py --epochs 90 --lr 0.1",
+                                        "r2", "python3 train.py --epochs 90 --lr 0.2",
+                                        "r3", "sh -c 'sleep 1; true'",
+                                        "r4", "nvidia-smi"};
+    static const struct {
+        int room;
+        const char *text;
+    } rows[] = {
+        {40, "ID  COMMAND\n"
+             "r1  train.py --epochs 90 --lr 0.1\n"
+             "r2  train.py --epochs 90 --lr 0.2\n"
+             "r3  sh -c 'sleep 1; true'\n"
+             "r4  nvidia-smi\n"},
+        {24, "ID  COMMAND\n"
+             "r1  train.py... --lr 0.1\n"
+             "r2  train.py... --lr 0.2\n"
+             "r3  sh -c 's... 1; true'\n"
+             "r4  nvidia-smi\n"},
+        {16, "ID  COMMAND\n"
+             "r1  train... 0.1\n"
+             "r2  train... 0.2\n"
+             "r3  sh -c 'sl...\n"
+             "r4  nvidia-smi\n"},
     };
 
     for (size_t i = 0; i < COUNT(rows); i++)

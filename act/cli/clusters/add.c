@@ -114,13 +114,14 @@ static int cmd_cluster_add_ask(struct platform_setup *setup, const struct platfo
 static int name_missing(const struct platform_question *question, const struct platform_choices *choices,
                         struct act_error *err)
 {
-    bool is_name = strcmp(question->option, "name") == 0;
+    bool is_name = strcmp(question->option, "name") == 0, is_own = !is_name && question != &flow_question_kind;
     ACT_AUTO(act_buf) list = {0};
 
     for (size_t i = 0; i < choices->n; i++)
         act_buf_addf(&list, "%s%s", i ? ", " : "", word_of(&choices->v[i]));
-    act_error_set(err, ACT_USAGE, "without a terminal nobody can be asked: %s%s is missing",
-                  is_name ? "the name, 'a cluster add NAME'," : "--", is_name ? "" : question->option);
+    act_error_set(err, ACT_USAGE, "without a terminal nobody can be asked: %s%s is missing%s%s",
+                  is_name ? "the name, 'a cluster add NAME'," : "--", is_name ? "" : question->option,
+                  is_own ? ": " : "", is_own ? question->text : "");
     if (list.len)
         act_error_hint(err, "%s: %s", choices->open ? "any name will do, such as" : "there are", list.data);
     return usual_of(choices) ? act_error_hint(err, "-y takes '%s'", word_of(usual_of(choices))) : -ACT_USAGE;
@@ -139,14 +140,23 @@ static const char *given_answer(const struct cli *cli, const char *name, const c
     return *(char *const *)cli_option_at(cli, row);
 }
 
-/* Refuses options that are for another kind of cluster. */
+/* Refuses an option of another kind of cluster, and names those of this one. */
+static int refuse_stranger(const struct platform_row *row, const char *option, struct act_error *err)
+{
+    ACT_AUTO(act_buf) own = {0};
+
+    for (const struct platform_question *q = row->setup->questions; q->option; q++)
+        act_buf_addf(&own, "%s--%s", own.len ? ", " : "", q->option);
+    act_error_set(err, ACT_USAGE, "--%s is not for a cluster of kind %s", option, row->kind->name);
+    return own.len ? act_error_hint(err, "it takes %s", own.data) : -ACT_USAGE;
+}
+
 static int refuse_strangers(const struct cli *cli, const struct platform_setup *setup, struct act_error *err)
 {
     for (const struct platform_row *row = NULL; (row = platform_setup_next(row));)
         for (const struct platform_question *q = row->setup->questions; q->option; q++)
             if (given_answer(cli, NULL, q->option) && !flow_has_question(setup, q->option))
-                return act_error_set(err, ACT_USAGE, "--%s is not for a cluster of kind %s", q->option,
-                                     setup->row->kind->name);
+                return refuse_stranger(setup->row, q->option, err);
     return 0;
 }
 
@@ -248,6 +258,20 @@ static void cmd_cluster_add_finish(struct platform_setup *setup)
                  act_error_text(&err));
 }
 
+/* Says it where the folders of a project are not kept there: 'data' goes with the code then, at every submit. */
+static void note_folders(const struct platform_setup *setup)
+{
+    struct config config = {0};
+    struct act_error ignored;
+
+    if (setup->row->kind->has_places && platform_setup_load(setup, &config, &ignored) == 0 && !config.n_folders &&
+        !config.far)
+        act_note("no folders are mapped: 'data' of a project goes with its code; where the machines have it, 'a -c %s "
+                 "config set config_param.data_folder.mode=path config_param.data_folder.path=/WHERE/IT/IS' names it",
+                 platform_said(setup, "name"));
+    config_release(&config);
+}
+
 static void note_added(const struct platform_setup *setup, bool is_default)
 {
     ACT_AUTO(config_listing) all = {0};
@@ -284,6 +308,7 @@ static int cmd_cluster_add_add(struct cli *cli, struct platform_setup *setup, co
     if (cli->options.json)
         return print_added(cli, setup, is_default, err);
     note_added(setup, is_default);
+    note_folders(setup);
     return show_doctor(cli, setup, err);
 }
 

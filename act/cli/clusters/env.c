@@ -192,16 +192,28 @@ static int cmd_env_rm(struct cli *cli, const char *key, struct act_error *err)
     return rc;
 }
 
-static const struct cli_verb env_verbs[] = {
-    {.name = "list", .run = cmd_env_list, .options = "cluster param json", .takes_no_name = true},
-    {.name = "show", .run = cmd_env_show, .options = "cluster param json", .needs_name = true},
-    {.name = "rm", .run = cmd_env_rm, .options = "cluster param json yes dry-run", .needs_name = true},
+const struct cli_verb cli_env_verbs[] = {
+    {.name = "list",
+     .summary = "all of the cluster",
+     .run = cmd_env_list,
+     .options = "cluster param json",
+     .takes_no_name = true},
+    {.name = "show",
+     .summary = "one, with its size and where it is",
+     .run = cmd_env_show,
+     .options = "cluster param json",
+     .needs_name = true},
+    {.name = "rm",
+     .summary = "remove one; a run that needs it makes it anew",
+     .run = cmd_env_rm,
+     .options = "cluster param json yes dry-run",
+     .needs_name = true},
     {.name = NULL},
 };
 
 int cmd_env(struct cli *cli, struct act_error *err)
 {
-    const struct cli_verb *verb = cli_find_verb(cli, env_verbs, err);
+    const struct cli_verb *verb = cli_find_verb(cli, cli_env_verbs, err);
     const char *key = cli->words.n > 1 ? cli->words.v[1] : NULL;
 
     if (!verb)

@@ -361,20 +361,33 @@ static int delete (struct cli *cli, const char *name, struct act_error *err)
 /* ---- the verbs ---- */
 
 #define EVERYWHERE "cluster param subscription resource-group json "
-static const struct cli_verb verbs[] = {
+const struct cli_verb cli_fileserver_verbs[] = {
     {.name = "create",
+     .summary = "make a file server, or go on making it",
      .run = cmd_fileserver_create,
      .options = EVERYWHERE "size subnet location redundancy tag no-wait yes dry-run",
      .needs_name = true},
-    {.name = "list", .run = cmd_fileserver_list, .options = EVERYWHERE "all", .takes_no_name = true},
-    {.name = "show", .run = cmd_fileserver_show, .options = EVERYWHERE, .needs_name = true},
-    {.name = "delete", .run = delete, .options = EVERYWHERE "yes dry-run", .needs_name = true},
+    {.name = "list",
+     .summary = "those of the resource group",
+     .run = cmd_fileserver_list,
+     .options = EVERYWHERE "all",
+     .takes_no_name = true},
+    {.name = "show",
+     .summary = "how full one is, and how to mount it",
+     .run = cmd_fileserver_show,
+     .options = EVERYWHERE,
+     .needs_name = true},
+    {.name = "delete",
+     .summary = "delete one with all its data",
+     .run = delete,
+     .options = EVERYWHERE "yes dry-run",
+     .needs_name = true},
     {.name = NULL},
 };
 
 int cmd_fileserver(struct cli *cli, struct act_error *err)
 {
-    const struct cli_verb *verb = cli_find_verb(cli, verbs, err);
+    const struct cli_verb *verb = cli_find_verb(cli, cli_fileserver_verbs, err);
     const char *name = cli->words.n > 1 ? cli->words.v[1] : NULL;
 
     if (!verb)

@@ -536,28 +536,67 @@ static int nodes(struct cli *cli, const char *name, struct act_error *err)
 }
 
 #define FOR_SERVICES "cluster param json "
-static const struct cli_verb verbs[] = {
+const struct cli_verb cli_cluster_verbs[] = {
     {.name = "list",
+     .summary = "the clusters that -c can name; with -c: the managed ones of its workspace",
      .run = cmd_cluster_list,
      .options = "cluster param json own all",
      .takes_no_name = true,
      .own = true},
-    {.name = "add", .run = cli_add_cluster, .options = "param json dry-run yes " CLI_ADD_OPTIONS, .own = true},
-    {.name = "use", .run = cli_use_cluster, .options = "json dry-run", .needs_name = true, .own = true},
-    {.name = "edit", .run = cli_edit_cluster, .options = "cluster", .own = true},
-    {.name = "rename", .run = cli_rename_cluster, .options = "json dry-run", .needs_name = true, .own = true},
-    {.name = "remove", .run = cli_remove_cluster, .options = "json dry-run yes", .needs_name = true, .own = true},
-    {.name = "show", .run = show_cluster, .options = FOR_SERVICES},
+    {.name = "add",
+     .summary = "write a new cluster file; asks what it cannot find out",
+     .run = cli_add_cluster,
+     .options = "param json dry-run yes " CLI_ADD_OPTIONS,
+     .own = true},
+    {.name = "use",
+     .summary = "make a cluster your default",
+     .run = cli_use_cluster,
+     .options = "json dry-run",
+     .needs_name = true,
+     .own = true},
+    {.name = "edit",
+     .summary = "open a cluster file in $EDITOR, and check it",
+     .run = cli_edit_cluster,
+     .options = "cluster",
+     .own = true},
+    {.name = "rename",
+     .summary = "rename a cluster file",
+     .run = cli_rename_cluster,
+     .options = "json dry-run",
+     .needs_name = true,
+     .own = true},
+    {.name = "remove",
+     .summary = "remove a cluster file",
+     .run = cli_remove_cluster,
+     .options = "json dry-run yes",
+     .needs_name = true,
+     .own = true},
+    {.name = "show", .summary = "one managed cluster, or node pool", .run = show_cluster, .options = FOR_SERVICES},
     {.name = "create",
+     .summary = "make a managed cluster, or a node pool",
      .run = cmd_cluster_create,
      .options = FOR_SERVICES "file vm-size min max idle low-priority admin-user ssh-key location identity subnet "
                              "no-public-ip node-image tag no-wait yes dry-run",
      .needs_name = true},
-    {.name = "resize", .run = cmd_cluster_resize, .options = FOR_SERVICES "nodes no-wait dry-run"},
-    {.name = "autoscale", .run = autoscale, .options = FOR_SERVICES "min max idle no-wait dry-run"},
-    {.name = "delete", .run = delete, .options = FOR_SERVICES "no-wait yes dry-run", .needs_name = true},
-    {.name = "nodes", .run = nodes, .options = FOR_SERVICES},
-    {.name = "login", .run = cli_login_cluster, .options = FOR_SERVICES "yes dry-run", .takes_no_name = true},
+    {.name = "resize",
+     .summary = "set how many nodes there are",
+     .run = cmd_cluster_resize,
+     .options = FOR_SERVICES "nodes no-wait dry-run"},
+    {.name = "autoscale",
+     .summary = "set how few and how many nodes there may be",
+     .run = autoscale,
+     .options = FOR_SERVICES "min max idle no-wait dry-run"},
+    {.name = "delete",
+     .summary = "delete a managed cluster, or a node pool",
+     .run = delete,
+     .options = FOR_SERVICES "no-wait yes dry-run",
+     .needs_name = true},
+    {.name = "nodes", .summary = "its nodes, their addresses and runs", .run = nodes, .options = FOR_SERVICES},
+    {.name = "login",
+     .summary = "put the login to a Kubernetes cluster into the kubeconfig",
+     .run = cli_login_cluster,
+     .options = FOR_SERVICES "yes dry-run",
+     .takes_no_name = true},
     {.name = NULL},
 };
 
@@ -589,7 +628,7 @@ static int run_managed(struct cli *cli, const struct cli_verb *verb, const char 
 
 int cmd_cluster(struct cli *cli, struct act_error *err)
 {
-    const struct cli_verb *verb = cli_find_verb(cli, verbs, err);
+    const struct cli_verb *verb = cli_find_verb(cli, cli_cluster_verbs, err);
     const char *given = cli->words.n > 1 ? cli->words.v[1] : NULL;
 
     if (!verb)

@@ -60,8 +60,9 @@ static int notebook_say_end(const struct flow_run *run, struct act_error *err)
     case NO_PYTHON:
     case NO_JUPYTER:
         return act_error_set(err, ACT_NOT_FOUND,
-                             "the environment of run '%s' has no Jupyter: write 'jupyterlab' into a line of "
-                             "requirements.txt, or have an image or modules with it ('a logs %s' says where it looked)",
+                             "the Python of run '%s' has none of jupyterlab, notebook and jupyter_server: write "
+                             "'jupyterlab' into a line of requirements.txt, or choose an image, modules, 'conda' or "
+                             "'venv' with it; 'a logs %s' says which Python that was",
                              run->row.id, run->row.id);
     case OLD_JUPYTER:
         return act_error_set(err, ACT_NOT_FOUND,

@@ -3,6 +3,7 @@
 import importlib.util
 import os
 import runpy
+import shutil
 import sys
 
 NONE, OLD = 86, 87  # as notebook.c knows them
@@ -19,7 +20,9 @@ idle, socket = sys.argv[1], os.environ["ACT_SERVICE_SOCKET"]
 sys.path = [path for path in sys.path if path]  # a notebook.py of the project is not Jupyter
 name = next(filter(have, ("jupyterlab", "notebook", "jupyter_server")), None)
 if not name:
-    print("act: the environment of this run (%s) has no Jupyter" % sys.prefix, flush=True)
+    other = shutil.which("jupyter")
+    print("act: %s has none of jupyterlab, notebook and jupyter_server%s"
+          % (sys.executable, "; the Jupyter of %s is another Python's" % other if other else ""), flush=True)
     sys.exit(NONE)
 is_classic = have("notebook.notebookapp") and (name == "notebook" or not have("jupyter_server"))
 if is_classic:

@@ -1,6 +1,7 @@
 /* clusters.c - verbs for clusters and their nodes, one row each. */
 #include "cli/clusters/clusters.h"
 #include "cli/command/tables.h"
+#include "cli/command/verbs.h"
 
 const struct cli_command cli_cluster_commands[] = {
     {.group = "nodes and clusters",
@@ -221,6 +222,7 @@ const struct cli_command cli_cluster_commands[] = {
      .then = CLI_CLUSTERS,
      .then_behind = "use edit rename remove",
      .bare = true,
+     .verbs = cli_cluster_verbs,
      .run = cmd_cluster},
     {.name = "fileserver",
      .synopsis = "[create | list | show | delete [NAME]]",
@@ -249,6 +251,7 @@ const struct cli_command cli_cluster_commands[] = {
      N_WORDS(1, 2, CLI_CHOICE),
      .alone = "list",
      .bare = true,
+     .verbs = cli_fileserver_verbs,
      .run = cmd_fileserver},
     {.name = "env",
      .synopsis = "[list | show | rm [KEY]]",
@@ -267,6 +270,7 @@ const struct cli_command cli_cluster_commands[] = {
      N_WORDS(1, 2, CLI_CHOICE),
      .alone = "list",
      .bare = true,
+     .verbs = cli_env_verbs,
      .run = cmd_env},
     {.name = "blame",
      .synopsis = "[--max N]",

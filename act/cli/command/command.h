@@ -40,6 +40,8 @@ struct cli {
 /* What a verb's words are; CLI_CHOICE: those at the beginning of its synopsis, "show | check". */
 enum cli_complete { CLI_NOTHING, CLI_RUNS, CLI_PATHS, CLI_COMMAND, CLI_VERBS, CLI_CHOICE, CLI_CLUSTERS, CLI_KEYS };
 
+struct cli_verb; /* of verbs.h */
+
 struct cli_command {
     const char *group; /* the title of the verbs from here on in the overview; NULL: as before */
     const char *name;
@@ -53,17 +55,18 @@ struct cli_command {
     bool whole_runs;          /* which then is "RUN:", and no log */
     int min_words, max_words; /* max -1: any number */
     enum cli_complete complete;
-    enum cli_complete then;  /* with CLI_CHOICE: what its second word is */
-    const char *then_behind; /* the choices that the second word comes behind */
-    const char *alone;       /* with CLI_CHOICE: the one that the verb means alone; NULL: it needs one */
-    bool sweeps;             /* its words may be sweeps, which mean their runs, */
-    size_t sweeps_from;      /* from this one on */
-    bool last_run;           /* beyond min_words, it takes a run: the one submitted last where none is named */
-    bool takes_command;      /* from the first word on, everything is the user's command */
-    bool bare;               /* needs no configuration */
-    bool of_runs;            /* like bare, as runs know their own; but a cluster given by name must exist */
-    bool looks_only;         /* only shows the configuration, which need not be trusted */
-    bool own_status;         /* exits with the status of the user's command; its own failures are 125 */
+    enum cli_complete then;       /* with CLI_CHOICE: what its second word is */
+    const char *then_behind;      /* the choices that the second word comes behind */
+    const char *alone;            /* with CLI_CHOICE: the one that the verb means alone; NULL: it needs one */
+    const struct cli_verb *verbs; /* with CLI_CHOICE: the choices, each with its own options; NULL: all take the same */
+    bool sweeps;                  /* its words may be sweeps, which mean their runs, */
+    size_t sweeps_from;           /* from this one on */
+    bool last_run;                /* beyond min_words, it takes a run: the one submitted last where none is named */
+    bool takes_command;           /* from the first word on, everything is the user's command */
+    bool bare;                    /* needs no configuration */
+    bool of_runs;                 /* like bare, as runs know their own; but a cluster given by name must exist */
+    bool looks_only;              /* only shows the configuration, which need not be trusted */
+    bool own_status;              /* exits with the status of the user's command; its own failures are 125 */
     bool hidden;
     int (*run)(struct cli *cli, struct act_error *err); /* 0, a negative act_code, or a positive exit status */
     const struct cli_command *next_table; /* in the row without a name that ends a table; NULL: it is the last */

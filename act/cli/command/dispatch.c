@@ -48,11 +48,15 @@ static int dispatch(int argc, char **argv, struct cli *cli, struct act_error *er
         return 0;
     }
     if (!cli->command) {
-        cli_print_overview(cli->options.help ? stdout : stderr);
-        return cli->options.help ? 0 : ACT_USAGE;
+        if (!cli->options.help) {
+            cli_print_first_screen(stderr);
+            return ACT_USAGE;
+        }
+        cli_print_overview(stdout);
+        return 0;
     }
     if (cli->options.help) {
-        cli_print_help(cli->command, stdout);
+        cli_print_help(cli->command, cli->words.n ? cli->words.v[0] : NULL, stdout);
         return 0;
     }
     return run_command(cli, err);

@@ -31,7 +31,7 @@ const struct cli_command cli_own_commands[] = {
      .bare = true,
      .run = cmd_logout},
     {.name = "config",
-     .synopsis = "[show | check | get | set | unset [KEY [VALUE]]]",
+     .synopsis = "[show | check | get | set | unset [KEY [VALUE] | KEY=VALUE...]]",
      .summary = "show, check and change the configuration",
      .examples = "a config show\n"
                  "a config show --all       keys without a value too\n"
@@ -40,19 +40,22 @@ const struct cli_command cli_own_commands[] = {
                  "a config get              which keys there are\n"
                  "a config get docker.image\n"
                  "a -c eu config set slurm.time 12:00:00\n"
-                 "a config set env.NCCL_DEBUG INFO\n"
+                 "a config set env.NCCL_DEBUG=INFO num_gpu=8   several at once\n"
                  "a config set elastic_num_gpu '[8, 16]'\n"
                  "a -c eu config unset slurm.time\n",
-     .details = "show prints every value with its origin, and leaves out keys without a value. check says what is\n"
-                "wrong. set and unset change one value in the cluster file that it comes from, and keep everything\n"
-                "else there, comments and order included; a change that would make the file invalid is refused. VALUE\n"
-                "is YAML or, for a key whose value is text, the text itself. 'trusted_hosts' and 'default_cluster'\n"
-                "are keys of your own settings. Secrets are not set here: 'a cluster edit' opens the file.\n"
+     .details = "show prints every value with its origin, and leaves out keys without a value and defaults of other\n"
+                "platforms. check says what is wrong. set and unset change values in the cluster file that they come\n"
+                "from, and keep everything else there, comments and order included. Keys that need each other, as\n"
+                "those of a new folder, are set in one call: KEY=VALUE for each. A change that would make the file\n"
+                "invalid is refused. VALUE is YAML or, for a key whose value is text, the text itself.\n"
+                "'trusted_hosts' and 'default_cluster' are keys of your own settings. Secrets are not set here:\n"
+                "'a cluster edit' opens the file.\n"
                 "--json: version (1), cluster, file, project_root and values, which are all keys, each with value and\n"
                 "origin; of check version, cluster, file, ok and problems; of get version, key, value, origin, or\n"
-                "without KEY version and keys; of set and unset version, key, file, changed, dry_run.",
+                "without KEY version and keys; of set and unset version, key (null: several), keys, file,\n"
+                "changed, dry_run.",
      .options = "cluster num-gpu param single compile-args all dry-run json",
-     N_WORDS(1, 3, CLI_CHOICE),
+     N_WORDS(1, ANY, CLI_CHOICE),
      .alone = "show",
      .then = CLI_KEYS,
      .then_behind = "get set unset",

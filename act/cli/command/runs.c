@@ -138,7 +138,7 @@ const struct cli_command cli_run_commands[] = {
      .last_run = true,
      .run = cmd_files},
     {.name = "wait",
-     .synopsis = "[--any] [--timeout TIME] [RUN...] | --tag KEY=VALUE",
+     .synopsis = "[--any] [--timeout TIME] RUN... | --name NAME | --tag KEY=VALUE",
      .summary = "wait for runs; the exit status is the run's",
      .examples = "a wait 60ce2fc7 && a d output/model\n"
                  "a wait --timeout 2h 60ce2fc7\n"

@@ -10,10 +10,14 @@
 struct cli_verb {
     const char *name; /* NULL: the end of the table */
     int (*run)(struct cli *cli, const char *name, struct act_error *err);
+    const char *summary; /* one line */
     const char *options; /* those of the command that it takes */
     bool needs_name, takes_no_name;
     bool own; /* it is about cluster files, and opens none by itself */
 };
+
+/* The verbs of 'a cluster', 'a fileserver' and 'a env'. */
+extern const struct cli_verb cli_cluster_verbs[], cli_fileserver_verbs[], cli_env_verbs[];
 
 /* Returns the verb that the first word names; NULL: there is none, and *err says which one may have been meant. */
 const struct cli_verb *cli_find_verb(const struct cli *cli, const struct cli_verb *table, struct act_error *err);

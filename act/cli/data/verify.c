@@ -52,19 +52,21 @@ static void print_difference(void *arg, enum transfer_difference what, const cha
              : "");
 }
 
-static void cmd_verify_print_summary(struct comparison *c, const struct transfer_report *report)
+/* The error that the command ends with says how many differences one path has. */
+static void cmd_verify_print_summary(struct comparison *c, const struct transfer_report *report, bool is_one_path)
 {
     const struct transfer_progress *t = &report->total;
-    ACT_AUTO(act_buf) more = {0};
+    ACT_AUTO(act_buf) found = {0}, more = {0};
 
     cli_progress_clear(&c->progress);
     if (t->failed_objects)
         act_buf_addf(&more, "; %llu could not be compared", (cli_count_t)t->failed_objects);
     if (t->skipped_links)
         act_buf_addf(&more, "; %llu left out (--skip-links)", (cli_count_t)t->skipped_links);
-    act_note("compared %llu object%s in %.1f s; %llu difference%s%s", (cli_count_t)t->done_objects,
-             cli_plural(t->done_objects), cli_progress_seconds(&c->progress), (cli_count_t)c->differences,
-             cli_plural(c->differences), more.len ? more.data : "");
+    if (!c->differences || !is_one_path)
+        act_buf_addf(&found, "; %llu difference%s", (cli_count_t)c->differences, cli_plural(c->differences));
+    act_note("compared %llu object%s in %.1f s%s%s", (cli_count_t)t->done_objects, cli_plural(t->done_objects),
+             cli_progress_seconds(&c->progress), found.len ? found.data : "", more.len ? more.data : "");
     cli_print_failures(report);
 }
 
@@ -92,7 +94,7 @@ static int verify_all(struct cli *cli, struct flow *from, struct act_error *err)
     }
     cli_progress_clear(&c.progress);
     if (outcome.n_failed < outcome.n || sum.total.done_objects + sum.total.failed_objects > 0)
-        cmd_verify_print_summary(&c, &sum);
+        cmd_verify_print_summary(&c, &sum, outcome.n == 1);
     cli_warn_idle_patterns(cli, &outcome);
     return cli_outcome_end(&outcome, err);
 }

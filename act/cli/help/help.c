@@ -1,6 +1,7 @@
 /* help.c - help, from the rows of the tables. */
 #include <string.h>
 
+#include "cli/command/verbs.h"
 #include "cli/help/help.h"
 #include "cli/print/wrap.h"
 
@@ -89,7 +90,85 @@ void cli_print_overview(FILE *out)
                 "'a VERB --help' says more.\n");
 }
 
-void cli_print_help(const struct cli_command *c, FILE *out)
+/* The verbs are typed more often than read about: their names are enough, most of a screen of 80 columns and 24
+ * lines. */
+void cli_print_first_screen(FILE *out)
+{
+    ACT_AUTO(act_buf) names = {0};
+
+    print_prose(out, "Transfers any command from this machine to a cluster.\n");
+    cli_put_examples(out, cli_overview_examples, 2, cli_help_width());
+    for (const struct cli_command *c = cli_next_command(NULL), *next; c; c = next) {
+        next = cli_next_command(c);
+        if (c->group)
+            fprintf(out, "\n%s:\n", c->group);
+        if (!c->hidden)
+            act_buf_addf(&names, " %s", c->name);
+        if (next && !next->group)
+            continue;
+        fputs("  ", out);
+        cli_wrap(out, names.data, names.len, 2, 2, cli_help_width());
+        act_buf_release(&names);
+    }
+    print_prose(out, "'a help' says what each does, 'a VERB --help' all about one.\n");
+}
+
+/* ---- a verb ---- */
+
+static const struct cli_verb *help_find_verb(const struct cli_command *c, const char *word)
+{
+    for (const struct cli_verb *v = c->verbs; word && v && v->name; v++)
+        if (strcmp(v->name, word) == 0)
+            return v;
+    return NULL;
+}
+
+/* Appends the examples that type one verb of a command, "a -c aml cluster list". */
+static void help_add_examples(const struct cli_command *c, const struct cli_verb *verb, struct act_buf *out)
+{
+    ACT_AUTOFREE char *words = act_sprintf("%s %s", c->name, verb->name);
+    size_t len = strlen(words);
+
+    for (const char *line = c->examples, *end; *line; line = end) {
+        end = line + strcspn(line, "\n") + 1;
+        const char *at = strstr(line, words);
+        if (at && at < end && (at[len] == ' ' || at[len] == '\n'))
+            act_buf_add(out, line, (size_t)(end - line));
+    }
+}
+
+static void help_print_verb(const struct cli_command *c, const struct cli_verb *verb, FILE *out)
+{
+    static const enum cli_place places[] = {CLI_BEHIND, CLI_BEFORE};
+    ACT_AUTOFREE char *words = act_sprintf("a %s %s [OPTIONS]%s", c->name, verb->name,
+                                           verb->takes_no_name ? ""
+                                           : verb->needs_name  ? " NAME"
+                                                               : " [NAME]");
+    ACT_AUTO(act_buf) examples = {0};
+
+    help_add_examples(c, verb, &examples);
+    if (examples.len)
+        print_examples(out, examples.data);
+    print_usage(out, words);
+    fputc('\n', out);
+    print_prose(out, verb->summary);
+    fputs("\noptions:\n", out);
+    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
+        for (const struct cli_option *o = NULL; (o = cli_next_option(c, places[i], o));)
+            if (cli_names(verb->options, o->long_name))
+                print_option(out, c, o);
+    fprintf(out, "\n'a help %s' has more.\n", c->name);
+}
+
+static void help_print_verbs(const struct cli_command *c, FILE *out)
+{
+    fputs("\nverbs:\n", out);
+    for (const struct cli_verb *v = c->verbs; v->name; v++)
+        print_row(out, VERB_COLUMN, v->name, v->summary);
+    fprintf(out, "'a help %s VERB' has the options of each.\n", c->name);
+}
+
+static void help_print_page(const struct cli_command *c, FILE *out)
 {
     ACT_AUTOFREE char *words = act_sprintf("a [OPTIONS] %s %s%s", c->name, c->options ? "[OPTIONS] " : "", c->synopsis);
 
@@ -99,13 +178,26 @@ void cli_print_help(const struct cli_command *c, FILE *out)
         fprintf(out, "also:  %s\n", c->aliases);
     fputc('\n', out);
     print_prose(out, c->summary);
+    if (c->verbs)
+        help_print_verbs(c, out);
     if (c->details) {
         fputc('\n', out);
         print_prose(out, c->details);
     }
-    print_options(out, c, CLI_BEHIND, "options");
+    if (!c->verbs)
+        print_options(out, c, CLI_BEHIND, "options");
     print_options(out, c, CLI_BEFORE, "options that may also come before the verb");
     print_options(out, c, CLI_EVERYWHERE, "options of every verb");
+}
+
+void cli_print_help(const struct cli_command *c, const char *word, FILE *out)
+{
+    const struct cli_verb *verb = help_find_verb(c, word);
+
+    if (verb)
+        help_print_verb(c, verb, out);
+    else
+        help_print_page(c, out);
 }
 
 const char cli_file_format[] =
@@ -227,7 +319,8 @@ int cmd_help(struct cli *cli, struct act_error *err)
                    : cli_unknown_verb(cli->words.v[0], err);
     if (cli->words.n > 1 && check_help_of(c, cli->words.v[1], err) < 0)
         return -ACT_USAGE;
-    if (!cli_show_page(c))
-        cli_print_help(c, stdout);
+    const char *word = cli->words.n > 1 ? cli->words.v[1] : NULL;
+    if (help_find_verb(c, word) || !cli_show_page(c))
+        cli_print_help(c, word, stdout);
     return 0;
 }

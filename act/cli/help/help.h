@@ -9,10 +9,13 @@
 #include "cli/command/command.h"
 #include "config/config.h"
 
-/* Prints the overview of all verbs. */
+/* Prints the overview: all verbs, each with its line. */
 void cli_print_overview(FILE *out);
-/* Prints the help of a verb. */
-void cli_print_help(const struct cli_command *command, FILE *out);
+/* Prints the names of all verbs, on one screen, for whoever typed none. */
+void cli_print_first_screen(FILE *out);
+/* Prints the help of a verb. word: one of its own verbs, whose options alone are shown; NULL, or another word: its
+ * page, which names them. */
+void cli_print_help(const struct cli_command *command, const char *word, FILE *out);
 extern const char cli_overview_examples[], cli_exit_statuses[]; /* lines; also in the manual */
 
 /* What act.yaml(5) says of the files, and their keys. */

@@ -1,3 +1,4 @@
+#include <stdint.h>
 #include <string.h>
 
 #include "base/dirs.h"
@@ -63,9 +64,18 @@ static void print_rows(const struct act_strv *cells, int narrow_key)
         cli_print_table(columns, sizeof(columns) / sizeof(columns[0]), cells);
 }
 
+/* Tells whether a row is more than a default that this platform does not read. */
+static bool cmd_config_matters(const struct config *c, const char *key, const json_t *row)
+{
+    bool is_default = act_streq(codec_json_str(row, "origin", NULL), "default");
+
+    if (json_object_get(row, "error"))
+        return true;
+    return !json_is_null(json_object_get(row, "value")) && !(is_default && config_is_for_others(c, key));
+}
+
 static int cmd_config_show(struct cli *cli, char *const *words, struct act_error *err)
 {
-    const struct config *c = cli->flow.config;
     ACT_AUTO(act_strv) cells = {0}, of_folders = {0};
     const char *key;
     json_t *row;
@@ -75,6 +85,7 @@ static int cmd_config_show(struct cli *cli, char *const *words, struct act_error
     (void)words;
     if (rc < 0)
         return rc;
+    const struct config *c = cli->flow.config; /* there since it is open */
     json_t *values = config_show(c);
     if (cli->options.json)
         return cli_print_pack(err, "{s:s,s:s?,s:s,s:o}", "cluster", c->cluster, "file", c->file, "project_root",
@@ -82,7 +93,7 @@ static int cmd_config_show(struct cli *cli, char *const *words, struct act_error
     print_origin(c);
     json_object_foreach(values, key, row)
     {
-        bool shown = cli->options.all || !json_is_null(json_object_get(row, "value")) || json_object_get(row, "error");
+        bool shown = cli->options.all || cmd_config_matters(c, key, row);
         left_out += !shown;
         if (shown)
             push_value(cli_width() > 0 && act_starts_with(key, "config_param.") ? &of_folders : &cells, key, row);
@@ -91,7 +102,7 @@ static int cmd_config_show(struct cli *cli, char *const *words, struct act_error
     print_rows(&cells, NARROW_KEY);
     print_rows(&of_folders, cli_width() >= FOR_WHOLE_KEYS ? 0 : NARROW_KEY);
     if (left_out)
-        printf("# %zu keys have no value; --all shows them\n", left_out);
+        printf("# %zu keys have no value, or are of other platforms; --all shows them\n", left_out);
     return 0;
 }
 
@@ -226,29 +237,90 @@ static int cmd_config_get(struct cli *cli, char *const *words, struct act_error 
     return print_value(cli, key, value, codec_json_str(row, "origin", NULL), err);
 }
 
-/* Sets a key; without a value, removes it. */
-static int cmd_config_change(struct cli *cli, char *const *words, struct act_error *err)
+/* Reads "KEY VALUE" or "KEY=VALUE...". Keys are cut off in texts, which the caller releases like *out. */
+static int read_pairs(const struct cli *cli, char *const *words, size_t n, struct act_strv *texts,
+                      struct flow_key **out, struct act_error *err)
 {
-    const char *key = words[0], *value = words[1];
+    struct flow_key *keys = act_calloc(n, sizeof(*keys));
+
+    *out = keys;
+    for (size_t i = 0; i < n; i++) {
+        const char *equals = strchr(words[i], '=');
+        if (!equals || equals == words[i]) {
+            act_error_set(err, ACT_USAGE, "'%s' has no value: a config set KEY VALUE | KEY=VALUE...", words[i]);
+            return cli_hint_help(cli, err);
+        }
+        act_strv_take(texts, act_strndup(words[i], (size_t)(equals - words[i])));
+        keys[i] = (struct flow_key){texts->v[i], equals + 1};
+    }
+    return 0;
+}
+
+/* Refuses -c and -p for the user's own settings, which are for all clusters. */
+static int cmd_config_check_key(const struct cli *cli, const char *key, struct act_error *err)
+{
+    if (config_home_of(key, NULL) != CONFIG_IN_SETTINGS || (!cli->options.cluster && !cli->options.params.n))
+        return 0;
+    return act_error_set(err, ACT_USAGE, "'%s' is a key of your own settings, and goes with no -c and no -p", key);
+}
+
+static int cmd_config_print_change(const struct cli *cli, const struct act_strv *names, const char *file, bool changed,
+                                   struct act_error *err)
+{
+    CODEC_AUTOJSON json_t *keys = codec_json_strv_new(names);
+
+    return cli_print_pack(err, "{s:O?,s:O?,s:s,s:b,s:b}", "key", names->n == 1 ? json_array_get(keys, 0) : NULL, "keys",
+                          keys, "file", file, "changed", changed, "dry_run", cli->options.dry_run);
+}
+
+/* Sets or removes the keys, which is said in one line. */
+static int cmd_config_change(struct cli *cli, const struct flow_key *keys, size_t n, struct act_error *err)
+{
     static const char *const done[2][2] = {{"set", "removed"}, {"would set", "would remove"}};
-    const struct flow_key wanted = {.key = key, .value = value, .dry_run = cli->options.dry_run};
+    const struct flow_keys wanted = {keys, n, cli->options.dry_run};
+    ACT_AUTO(act_strv) names = {0};
+    ACT_AUTO(act_buf) listed = {0};
     ACT_AUTOFREE char *file = NULL;
     struct cli_request request;
     bool changed = false;
+    int rc = 0;
 
+    for (size_t i = 0; rc == 0 && i < n; i++) {
+        act_strv_push(&names, keys[i].key);
+        rc = cmd_config_check_key(cli, keys[i].key, err);
+    }
     cli_request(cli, &request);
-    int rc = flow_set_key(&request.config, &wanted, &file, &changed, err);
+    if (rc == 0)
+        rc = flow_set_keys(&request.config, &wanted, &file, &changed, err);
     if (rc < 0)
         return rc;
+    for (size_t i = 0; i < n; i++)
+        act_buf_addf(&listed, "%s'%s'", i ? ", " : "", keys[i].key);
     if (changed)
-        act_note("%s '%s' %s '%s'", done[cli->options.dry_run][value == NULL], key, value ? "in" : "from", file);
-    else
-        act_note(value ? "'%s' is that already in '%s'" : "'%s' is not set in '%s': there is nothing to remove", key,
+        act_note("%s %s %s '%s'", done[cli->options.dry_run][!keys->value], listed.data, keys->value ? "in" : "from",
                  file);
-    if (!cli->options.json)
-        return 0;
-    return cli_print_pack(err, "{s:s,s:s,s:b,s:b}", "key", key, "file", file, "changed", changed, "dry_run",
-                          cli->options.dry_run);
+    else if (keys->value)
+        act_note("%s %s that already in '%s'", listed.data, n == 1 ? "is" : "are", file);
+    else
+        act_note("%s is not set in '%s': there is nothing to remove", listed.data, file);
+    return cli->options.json ? cmd_config_print_change(cli, &names, file, changed, err) : 0;
+}
+
+static int cmd_config_set(struct cli *cli, char *const *words, struct act_error *err)
+{
+    size_t n = cli->words.n - 1;
+    ACT_AUTO(act_strv) texts = {0};
+    ACT_AUTOFREE struct flow_key *pairs = NULL;
+
+    if (n == 2 && !strchr(words[0], '='))
+        return cmd_config_change(cli, &(struct flow_key){words[0], words[1]}, 1, err);
+    int rc = read_pairs(cli, words, n, &texts, &pairs, err);
+    return rc < 0 ? rc : cmd_config_change(cli, pairs, n, err);
+}
+
+static int cmd_config_unset(struct cli *cli, char *const *words, struct act_error *err)
+{
+    return cmd_config_change(cli, &(struct flow_key){words[0], NULL}, 1, err);
 }
 
 struct verb {
@@ -273,23 +345,14 @@ static int check_usage(const struct cli *cli, const struct verb *verb, struct ac
     return cli_hint_help(cli, err);
 }
 
-/* Refuses -c and -p for the user's own settings, which are for all clusters. */
-static int cmd_config_check_key(const struct cli *cli, const char *key, struct act_error *err)
-{
-
-    if (config_home_of(key, NULL) != CONFIG_IN_SETTINGS || (!cli->options.cluster && !cli->options.params.n))
-        return 0;
-    return act_error_set(err, ACT_USAGE, "'%s' is a key of your own settings, and goes with no -c and no -p", key);
-}
-
 int cmd_config(struct cli *cli, struct act_error *err)
 {
     static const struct verb verbs[] = {
         {"show", 0, 0, "show", "cluster num-gpu param single compile-args all json", cmd_config_show},
         {"check", 0, 0, "check", "cluster num-gpu param single compile-args json", cmd_config_check},
         {"get", 0, 1, "get [KEY]", "cluster num-gpu param single compile-args json", cmd_config_get},
-        {"set", 2, 2, "set KEY VALUE", "cluster dry-run json", cmd_config_change},
-        {"unset", 1, 1, "unset KEY", "cluster dry-run json", cmd_config_change},
+        {"set", 1, SIZE_MAX, "set KEY VALUE | KEY=VALUE...", "cluster dry-run json", cmd_config_set},
+        {"unset", 1, 1, "unset KEY", "cluster dry-run json", cmd_config_unset},
     };
     enum { N_VERBS = sizeof(verbs) / sizeof(verbs[0]) };
     char *const *words = cli->words.v;
@@ -303,7 +366,5 @@ int cmd_config(struct cli *cli, struct act_error *err)
         return act_error_set(err, ACT_USAGE, "'a config' cannot '%s'%s'a config --help' has examples", words[0], then);
     }
     int rc = check_usage(cli, &verbs[i], err);
-    if (rc == 0 && words[1])
-        rc = cmd_config_check_key(cli, words[1], err);
     return rc < 0 ? rc : verbs[i].run(cli, words + 1, err);
 }

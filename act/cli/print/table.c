@@ -135,6 +135,29 @@ static int add_from_script(struct act_buf *out, const char *script, size_t len, 
     return dots + add_cut(out, alone ? name : script, room, CLI_CUT_WORDS);
 }
 
+/* Returns the last words of text that leave a third of the width, or the end of text. */
+static const char *table_last_words(const char *text, int width)
+{
+    const char *words = strchr(text, ' ');
+
+    while (words && act_columns(words) > width - width / 3 - (int)strlen(ELLIPSIS))
+        words = strchr(words + 1, ' ');
+    return words ? words : text + strlen(text);
+}
+
+/* Appends a command, from its script on where it has one, without its middle. */
+static int add_ends(struct act_buf *out, const char *text, int width)
+{
+    size_t len;
+    const char *script = table_script(text, &len), *from = script ? script : text;
+    const char *last = act_columns(from) > width ? table_last_words(from, width) : "";
+    int behind = act_columns(last);
+
+    width = add_cut(out, from, width - behind, CLI_CUT_ANYWHERE);
+    act_buf_adds(out, last);
+    return width + behind;
+}
+
 /* Appends at most width columns of text, with an ellipsis if it was cut and not by parts. Returns the columns used. */
 static int add_cut(struct act_buf *out, const char *text, int width, enum cli_cut cut)
 {
@@ -144,6 +167,8 @@ static int add_cut(struct act_buf *out, const char *text, int width, enum cli_cu
         act_buf_adds(out, text);
         return columns;
     }
+    if (cut == CLI_CUT_MIDDLE)
+        return add_ends(out, text, width);
     size_t parts = cut == CLI_CUT_PARTS ? before_gap(text, act_columns_fit(text, width, &columns), PARTS_GAP) : 0;
     if (parts > 0)
         dots = 0;
@@ -309,6 +334,28 @@ static void table_drop_empty(struct layout *l, const struct act_strv *lines)
         l->widths[i] = table_is_empty(l, i, lines) ? 0 : l->widths[i];
 }
 
+static bool looks_like(const char *a, const char *b, int width, enum cli_cut cut)
+{
+    ACT_AUTO(act_buf) as = {0}, bs = {0};
+
+    add_cut(&as, a, width, cut);
+    add_cut(&bs, b, width, cut);
+    return strcmp(a, b) != 0 && act_streq(as.data, bs.data);
+}
+
+/* Cuts the middle out of commands where two that differ would look alike: those of a sweep differ at their ends. */
+static void table_tell_apart(const struct layout *l, size_t i, const struct act_strv *lines)
+{
+    ACT_AUTO(act_strv) texts = {0};
+
+    for (size_t k = i; k < lines->n && l->columns[i].cut == CLI_CUT_COMMAND; k += l->n)
+        act_strv_push(&texts, lines->v[k]);
+    act_strv_sort(&texts);
+    for (size_t k = 1; k < texts.n && l->columns[i].cut == CLI_CUT_COMMAND; k++)
+        if (looks_like(texts.v[k - 1], texts.v[k], l->widths[i], CLI_CUT_COMMAND))
+            l->columns[i].cut = CLI_CUT_MIDDLE;
+}
+
 static void lay_out(struct layout *l, const struct act_strv *lines)
 {
     for (size_t i = 0; i < l->n; i++) {
@@ -323,8 +370,11 @@ static void lay_out(struct layout *l, const struct act_strv *lines)
             l->widths[i] = 0;
         }
     cli_fit(l->columns, l->widths, l->n, l->room);
-    for (size_t i = 0; i < l->n; i++)
+    for (size_t i = 0; i < l->n; i++) {
         l->last = l->widths[i] > 0 ? i : l->last;
+        if (l->room > 0 && l->widths[i] > 0)
+            table_tell_apart(l, i, lines);
+    }
 }
 
 void cli_table_text(const struct cli_column *columns, size_t n, const struct act_strv *cells, int room, bool coloured,

@@ -17,7 +17,9 @@ enum cli_cut {
     CLI_CUT_ANYWHERE, /* what fits, and "..." */
     CLI_CUT_WORDS,    /* whole words, and "..." */
     CLI_CUT_PARTS,    /* its first parts, which two blanks separate, as a whole */
-    CLI_CUT_COMMAND,  /* whole words; where its script would not be seen, "..." and what comes from there */
+    CLI_CUT_COMMAND,  /* whole words; where its script would not be seen, "..." and what comes from there;
+                          where commands that differ would look alike, their ends */
+    CLI_CUT_MIDDLE,   /* what fits of its beginning, "..." and its last words */
 };
 
 struct cli_column {

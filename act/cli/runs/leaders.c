@@ -49,7 +49,7 @@ void cli_leaders_heads(const struct flow_leaders *leaders, const char *key, enum
     if (!key)
         return;
     act_strv_push(out, best == FLOW_LOWEST ? "MIN" : "MAX");
-    act_strv_push(out, "AT");
+    act_strv_push(out, leaders->by == NUMBERS_BY_EPOCH ? "EPOCH" : "AT");
     act_strv_push(out, "LAST");
 }
 

@@ -224,8 +224,9 @@ static int cmd_sweep_print_json(const struct show *s, struct act_error *err)
 
     for (size_t i = 0; i < s->leaders.n; i++)
         json_array_append_new(runs, cmd_sweep_row_json(s, &s->leaders.v[i]));
-    return cli_print_pack(err, "{s:s, s:s?, s:s?, s:o}", "sweep", s->sweep, "metric", s->key, "by",
-                          s->key ? names[s->best] : NULL, "runs", runs);
+    return cli_print_pack(err, "{s:s, s:s?, s:s?, s:s?, s:o}", "sweep", s->sweep, "metric", s->key, "by",
+                          s->key ? names[s->best] : NULL, "at", s->key ? numbers_by_name(s->leaders.by) : NULL, "runs",
+                          runs);
 }
 
 static void cmd_sweep_print_table(const struct show *s)

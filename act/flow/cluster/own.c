@@ -211,8 +211,8 @@ int flow_draft_save(const struct flow_draft *draft, const char *text, struct act
 
 /* ---- keys ---- */
 
-/* Makes the new text of a file; *out is NULL if there is nothing to change. */
-static int edited(const char *text, const char *name, const struct flow_key *key, char **out, struct act_error *err)
+static int edited_by_key(const char *text, const char *name, const struct flow_key *key, char **out,
+                         struct act_error *err)
 {
     struct yaml *value = NULL;
     int rc = 0;
@@ -227,7 +227,24 @@ static int edited(const char *text, const char *name, const struct flow_key *key
     if (rc == 0)
         rc = yaml_edit_set(text, name, key->key, value, out, err);
     yaml_tree_free(value);
-    if (rc == 0 && act_streq(*out, text))
+    return rc;
+}
+
+/* Makes the new text of a file; *out is NULL if there is nothing to change. */
+static int edited(const char *text, const char *name, const struct flow_keys *keys, char **out, struct act_error *err)
+{
+    int rc = 0;
+
+    *out = NULL;
+    for (size_t i = 0; rc == 0 && i < keys->n; i++) {
+        char *next = NULL;
+        rc = edited_by_key(*out ? *out : text, name, &keys->v[i], &next, err);
+        if (next) {
+            act_wipe(out);
+            *out = next;
+        }
+    }
+    if (rc < 0 || act_streq(*out, text))
         act_wipe(out);
     return rc;
 }
@@ -267,19 +284,19 @@ static int open_settings(const char *file, bool dry_run, struct flow_draft *out,
     return dry_run ? flow_draft_open(file, false, out, err) : flow_draft_open_locked(file, false, out, err);
 }
 
-static int set_in_settings(const struct flow_key *key, const struct condition *only_if, char **out_file,
+static int set_in_settings(const struct flow_keys *keys, const struct condition *only_if, char **out_file,
                            bool *out_changed, struct act_error *err)
 {
     ACT_AUTO(flow_draft) draft = {0};
     ACT_AUTOFREE char *file = config_user_file();
     char *text = NULL;
-    int rc = open_settings(file, key->dry_run, &draft, err);
+    int rc = open_settings(file, keys->dry_run, &draft, err);
 
     if (rc == 0 && (!only_if || flow_is_default(only_if->default_cluster)))
-        rc = edited(draft.text ? draft.text : "", file, key, &text, err);
+        rc = edited(draft.text ? draft.text : "", file, keys, &text, err);
     if (rc == 0 && text)
         rc = config_user_check(text, err);
-    if (rc == 0 && text && !key->dry_run)
+    if (rc == 0 && text && !keys->dry_run)
         rc = flow_draft_save(&draft, text, err);
     *out_changed = rc == 0 && text;
     *out_file = act_strdup(file);
@@ -315,7 +332,7 @@ static int file_of(const struct config_request *request, char **out, struct act_
     return 0;
 }
 
-static int set_in_cluster(const struct config_request *request, const struct flow_key *key, char **out_file,
+static int set_in_cluster(const struct config_request *request, const struct flow_keys *keys, char **out_file,
                           bool *out_changed, struct act_error *err)
 {
     ACT_AUTO(flow_draft) draft = {0};
@@ -326,12 +343,12 @@ static int set_in_cluster(const struct config_request *request, const struct flo
     if (rc == 0)
         rc = flow_draft_open_locked(*out_file, true, &draft, err);
     if (rc == 0)
-        rc = edited(draft.text, *out_file, key, &text, err);
+        rc = edited(draft.text, *out_file, keys, &text, err);
     if (rc == 0 && text)
         rc = flow_draft_check(&draft, text, &problems, err);
     if (rc == 0 && problems.n)
         rc = refuse_worse(&problems, err);
-    if (rc == 0 && text && !key->dry_run)
+    if (rc == 0 && text && !keys->dry_run)
         rc = flow_draft_save(&draft, text, err);
     *out_changed = rc == 0 && text;
     act_wipe(&text);
@@ -353,27 +370,58 @@ static bool cluster_own_is_secret(const char *key, const char *value)
            (act_starts_with(key, "env.") && act_env_gives_away(dot + 1, value));
 }
 
-int flow_set_key(const struct config_request *request, const struct flow_key *key, char **out_file, bool *out_changed,
-                 struct act_error *err)
+static int cluster_own_check_key(const struct flow_key *key, struct act_error *err)
 {
     ACT_AUTOFREE char *near = NULL;
-    enum config_home home = config_home_of(key->key, &near);
 
-    *out_file = NULL;
-    *out_changed = false;
-    if (home == CONFIG_NO_KEY && key->value)
+    if (config_home_of(key->key, &near) == CONFIG_NO_KEY)
         return refuse_key(key->key, near, err);
-    if (key->value && cluster_own_is_secret(key->key, key->value))
+    if (cluster_own_is_secret(key->key, key->value))
         return act_error_set(
             err, ACT_USAGE, "'%s' is a secret, which the command line shows to others: 'a cluster edit' opens the file",
             key->key);
-    int rc = key->value && strcmp(key->key, DEFAULT) == 0 ? check_default(key->value, err) : 0;
+    return strcmp(key->key, DEFAULT) == 0 ? check_default(key->value, err) : 0;
+}
+
+/* Checks each key by itself, and that all have the same home. */
+static int cluster_own_check_keys(const struct flow_keys *keys, bool in_settings, struct act_error *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; rc == 0 && i < keys->n; i++) {
+        const char *key = keys->v[i].key;
+        rc = keys->v[i].value ? cluster_own_check_key(&keys->v[i], err) : 0;
+        if (rc == 0 && (config_home_of(key, NULL) == CONFIG_IN_SETTINGS) != in_settings)
+            rc = act_error_set(err, ACT_USAGE, "'%s' and '%s' stand in two files: set them one after the other",
+                               keys->v[0].key, key);
+    }
+    return rc;
+}
+
+/* Refuses a key to remove that neither exists nor stands in the file: one that does can be removed from there. */
+static int refuse_unknown(const struct flow_keys *keys, int rc, struct act_error *err)
+{
+    for (size_t i = 0; (rc == 0 || rc == -ACT_NOT_FOUND) && i < keys->n; i++) {
+        ACT_AUTOFREE char *near = NULL;
+        if (config_home_of(keys->v[i].key, &near) == CONFIG_NO_KEY)
+            return refuse_key(keys->v[i].key, near, err);
+    }
+    return rc;
+}
+
+int flow_set_keys(const struct config_request *request, const struct flow_keys *keys, char **out_file,
+                  bool *out_changed, struct act_error *err)
+{
+    bool in_settings = config_home_of(keys->v[0].key, NULL) == CONFIG_IN_SETTINGS;
+    int rc = cluster_own_check_keys(keys, in_settings, err);
+
+    *out_file = NULL;
+    *out_changed = false;
     if (rc < 0)
         return rc;
-    rc = home == CONFIG_IN_SETTINGS ? set_in_settings(key, NULL, out_file, out_changed, err)
-                                    : set_in_cluster(request, key, out_file, out_changed, err);
-    bool is_mistake = home == CONFIG_NO_KEY && !*out_changed && (rc == 0 || rc == -ACT_NOT_FOUND);
-    return is_mistake ? refuse_key(key->key, near, err) : rc; /* one that is in the file can be removed from there */
+    rc = in_settings ? set_in_settings(keys, NULL, out_file, out_changed, err)
+                     : set_in_cluster(request, keys, out_file, out_changed, err);
+    return *out_changed ? rc : refuse_unknown(keys, rc, err);
 }
 
 /* ---- the list ---- */
@@ -385,7 +433,7 @@ static int set_default(const char *name, const struct condition *only_if, bool d
     ACT_AUTOFREE char *file = NULL;
     bool changed;
 
-    return set_in_settings(&(struct flow_key){.key = DEFAULT, .value = name, .dry_run = dry_run}, only_if, &file,
+    return set_in_settings(&(struct flow_keys){&(struct flow_key){DEFAULT, name}, 1, dry_run}, only_if, &file,
                            out_changed ? out_changed : &changed, err);
 }
 

@@ -66,11 +66,17 @@ int flow_draft_save(const struct flow_draft *draft, const char *text, struct act
 
 struct flow_key {
     const char *key, *value; /* the value as YAML; NULL: the key is removed */
+};
+/* Keys of one file, at least one, which are set together or not at all. */
+struct flow_keys {
+    const struct flow_key *v;
+    size_t n;
     bool dry_run;
 };
-/* Sets a key in the cluster file of the request or in the user's own settings. *out_file, a new string, is the file;
- * *out_changed is false if it said so already. */
-int flow_set_key(const struct config_request *request, const struct flow_key *key, char **out_file, bool *out_changed,
-                 struct act_error *err) ACT_NODISCARD;
+/* Sets keys in the cluster file of the request or in the user's own settings; those of both in one call are refused.
+ * Only the file with all of them must be valid. *out_file, a new string, is the file; *out_changed is false if it said
+ * all of that already. */
+int flow_set_keys(const struct config_request *request, const struct flow_keys *keys, char **out_file,
+                  bool *out_changed, struct act_error *err) ACT_NODISCARD;
 
 #endif

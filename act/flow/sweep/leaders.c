@@ -81,8 +81,10 @@ void flow_leaders(const struct flow_runs *runs, struct numbers *const *numbers, 
     for (size_t i = 0; i < runs->n; i++) {
         struct numbers_key *found = key && numbers[i] ? numbers_find(numbers[i], key) : NULL;
         out->v[i] = (struct flow_leader_row){.run = &runs->v[i], .tags = run_tags_parse(runs->v[i].row.tags)};
-        if (found)
+        if (found) {
             take_curve(&found->series, best, &out->v[i]);
+            out->by = found->by;
+        }
     }
     if (out->n > 0)
         take_parameters(out);

@@ -24,6 +24,7 @@ struct flow_leaders {
     struct flow_leader_row *v;  /* as the runs; with a key the best first, runs that end in NaN, then those without it
                                    last */
     size_t n;
+    enum numbers_by by; /* what best_x counts: they run one program, so that the last one with the number says it */
 };
 
 /* Puts the runs into the order of their best value of the number key; NULL: leaves them as they are. numbers has those
