@@ -450,7 +450,8 @@ static int keeper_ask_gpus(void *arg)
     return gpu_use_of(gpus, getenv("CUDA_VISIBLE_DEVICES"));
 }
 
-/* Begins a look at the GPUs, if there was none since somebody used the shell, or that was long ago. Tells whether the answer is still to come. */
+/* Begins a look at the GPUs, if there was none since somebody used the shell, or that was long ago. Tells whether the
+ * answer is still to come. */
 static bool keeper_looks_at_gpus(struct keeper *k, int64_t now_ms)
 {
     if (k->looker == 0 && (k->looked_ms <= k->used_ms || now_ms - k->looked_ms >= GPUS_MS)) {

@@ -268,8 +268,8 @@ def test_input_before_it_begins(act):
 
 def test_input_that_is_closed(act):
     """The command does not want it any more."""
-    run = act.run("submit", "--stdin", "sh", "-c", "read x; echo got $x; exec <&-; until [ -e stop ]; do sleep 0.1; done"
-                  ).out.strip()
+    script = "read x; echo got $x; exec <&-; until [ -e stop ]; do sleep 0.1; done"
+    run = act.run("submit", "--stdin", "sh", "-c", script).out.strip()
     process = typing(act, run)
     process.stdin.write(b"one\n")
     process.stdin.flush()
