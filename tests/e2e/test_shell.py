@@ -221,14 +221,16 @@ def test_size_and_keys(act, terminal):
     screen.type("sleep 1000", "Enter")
     screen.type("C-z")
     screen.until("Stopped")
-    screen.type("kill -9 %1; wait", "Enter", "exit 0", "Enter")
+    screen.type("exit 0", "Enter")
+    screen.until("You have stopped jobs")
+    screen.type("exit 0", "Enter")
     screen.ends(0)
 
 
 def test_a_narrow_terminal_and_a_deaf_command(act, terminal):
     """Neither Ctrl-C nor Ctrl-Z ends or stops it, or this command."""
     act.write("deaf.sh", "trap '' INT TSTP\nstty size\n"
-                         "while read -r line && [ $line != end ]; do echo got $line; done\nexit 5\n")
+                         "while read -r line && [ $line != over ]; do echo got $line; done\nexit 5\n")
     screen = terminal("shell", "--", "sh", "deaf.sh", columns=20)
     screen.until("^24 20")
     screen.type("C-c")
@@ -236,7 +238,7 @@ def test_a_narrow_terminal_and_a_deaf_command(act, terminal):
     screen.type("one", "Enter")
     screen.until("^got one")
     act.fail("attach", run_of(act), status=125, match="needs a terminal")
-    screen.type("end", "Enter")
+    screen.type("over", "Enter")
     screen.ends(5)
 
 
