@@ -5,11 +5,13 @@
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/text.h"
 
 int act_temp_open_unlocked(const char *folder, char **out_path)
@@ -70,4 +72,52 @@ void act_temp_sweep(const char *folder, int64_t older_s)
     }
     if (d)
         closedir(d);
+}
+
+/* ---- folders */
+
+enum { SUFFIX = 6, YOUNG_S = 60 /* its maker may not have locked it yet */ };
+
+static bool temp_folder_is_left(int fd)
+{
+    struct stat st;
+
+    return fstat(fd, &st) == 0 && st.st_uid == geteuid() && st.st_mtime <= act_now_unix_s() - YOUNG_S &&
+           flock(fd, LOCK_EX | LOCK_NB) == 0;
+}
+
+static void temp_sweep_folders(const char *prefix)
+{
+    const char *name = strrchr(prefix, '/') + 1;
+    ACT_AUTOFREE char *parent = act_strndup(prefix, (size_t)(name - prefix));
+    DIR *d = opendir(parent);
+    struct act_error ignored;
+
+    for (const struct dirent *e; d && (e = readdir(d));) {
+        if (!act_starts_with(e->d_name, name) || strlen(e->d_name) != strlen(name) + SUFFIX)
+            continue;
+        ACT_AUTOFREE char *path = act_sprintf("%s%s", parent, e->d_name);
+        ACT_AUTOCLOSE int fd = openat(dirfd(d), e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (fd >= 0 && temp_folder_is_left(fd))
+            (void)!act_remove_tree(path, &ignored);
+    }
+    if (d)
+        closedir(d);
+}
+
+int act_temp_folder(const char *prefix, char **out_path)
+{
+    char *path = act_sprintf("%sXXXXXX", prefix);
+
+    temp_sweep_folders(prefix);
+    int fd = mkdtemp(path) ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    if (fd >= 0) {
+        (void)flock(fd, LOCK_EX | LOCK_NB);
+        *out_path = path;
+        return fd;
+    }
+    int saved = errno;
+    free(path);
+    errno = saved;
+    return -1;
 }

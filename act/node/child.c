@@ -100,9 +100,9 @@ static void give_back_limits(void)
 /* Returns an errno. */
 static int redirect(const struct child *child)
 {
-    int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    int in = child->in_fd ? child->in_fd : open("/dev/null", O_RDONLY | O_CLOEXEC);
 
-    if (null < 0 || dup2(null, STDIN_FILENO) < 0)
+    if (in < 0 || dup2(in, STDIN_FILENO) < 0)
         return errno;
     if (child->out_fd >= 0 && (dup2(child->out_fd, STDOUT_FILENO) < 0 || dup2(child->out_fd, STDERR_FILENO) < 0))
         return errno;

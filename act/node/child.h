@@ -35,12 +35,13 @@ struct child {
     void *arg;
     char *const *set; /* variables for it alone; NULL: none */
     const char *cwd;  /* NULL: unchanged */
+    int in_fd;        /* stdin; 0: /dev/null */
     int out_fd;       /* stdout and stderr; -1: as ours */
     int cgroup;       /* a descriptor of the cgroup (version 2) that it begins in; 0: ours */
     bool guarded;     /* it watches this process itself, and cleans up before exiting */
 };
 
-/* The child has /dev/null as input, a process group of its own, the signal handling that programs expect, and dies
+/* The child has a process group of its own, the signal handling that programs expect, and dies
  * when this process dies (unless guarded). Returns its pid, or -1 with the errno of the step that failed, exec
  * included. */
 pid_t child_start(const struct child *child);

@@ -171,6 +171,8 @@ static int wrap_fresh(const struct node *node, int rank, struct act_strv *out, s
     ACT_STRV_PUSH(out, node->spec.container, "run", "--rm", "--init", "--network=host", "--ipc=host");
     if (rank >= 0)
         container_add_name(node, rank, "--name=", out);
+    if (rank >= 0 && node->spec.takes_input)
+        act_strv_push(out, "--interactive");
     if (node->spec.gpus_per_node > 0)
         act_strv_push(out, "--gpus=all");
     container_add_run(&volumes, node);

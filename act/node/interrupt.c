@@ -1,5 +1,7 @@
 /* interrupt.c - act-node interrupt RUN RANK: does to a rank of a run here what Ctrl-C does on a terminal: SIGINT goes
- * to the process group of its command, which is known by the environment it began with. */
+ * to the process group of its command, which is known by the environment it began with. The log of the rank says so, as
+ * nobody sees by what the command prints then where the signal came from. */
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,11 +9,13 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/file.h"
+#include "base/path.h"
 #include "base/text.h"
 #include "node/node.h"
 #include "node/processes.h"
 
-enum { ENVIRONMENT_MOST = 256 * 1024 };
+enum { ENVIRONMENT_MOST = 256 * 1024, PATH_MOST = 4096 };
 
 /* Tells whether a process began with a variable: "NAME=value", or "NAME=" for any value. */
 static bool interrupt_has(const char *environment, size_t len, const char *variable)
@@ -36,6 +40,22 @@ static bool interrupt_is_command(const struct process *p, const char *run, const
     return !interrupt_has(space, n, "RANK=");
 }
 
+/* The agent that started the command was told where the run's folder is. */
+static void interrupt_say(pid_t agent, const char *rank)
+{
+    char words[PATH_MOST + 64];
+    size_t n = processes_read(agent, "cmdline", words, sizeof(words));
+    const char *verb = words + strnlen(words, n) + 1, *folder = verb < words + n ? verb + strlen(verb) + 1 : NULL;
+
+    if (!folder || folder >= words + n || strcmp(verb, "rank") != 0)
+        return;
+    ACT_AUTOFREE char *name = run_rank_log(atoi(rank));
+    ACT_AUTOFREE char *path = act_path_join(folder, name);
+    ACT_AUTOCLOSE int log = open(path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW);
+    if (log >= 0)
+        dprintf(log, RUN_LOG_AGENT "Ctrl-C (SIGINT) came from 'a attach'\n");
+}
+
 int node_interrupt(int argc, char **argv)
 {
     if (argc != 3)
@@ -48,8 +68,10 @@ int node_interrupt(int argc, char **argv)
     processes_list(&list);
     for (size_t i = 0; i < list.n; i++) {
         pid_t group = getpgid(list.v[i].pid);
-        if (group > 1 && group != getpgrp() && interrupt_is_command(&list.v[i], run, rank, space))
-            told += kill(-group, SIGINT) == 0;
+        if (group <= 1 || group == getpgrp() || !interrupt_is_command(&list.v[i], run, rank, space))
+            continue;
+        interrupt_say(list.v[i].parent, argv[2]);
+        told += kill(-group, SIGINT) == 0;
     }
     if (told > 0)
         return 0;

@@ -27,8 +27,10 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "codec/json.h"
 #include "node/child.h"
 #include "node/env.h"
+#include "node/gpu.h"
 #include "node/node.h"
 #include "node/serving.h"
 #include "node/terminal.h"
@@ -41,7 +43,8 @@ enum {
     GRACE_MS = 5000,       /* for the shell to end after SIGHUP */
     WARN_MS = 5 * 60000,   /* before an end that comes by the clock, at most */
     KEPT_MOST = 64 * 1024, /* of what was printed while nobody was connected */
-    STAYING_MOST = 64      /* who are there without a session */
+    STAYING_MOST = 64,     /* who are there without a session */
+    GPUS_MS = 10 * 1000    /* between two looks at what the GPUs do */
 };
 
 /* Bytes on their way that were not taken yet. */
@@ -63,7 +66,9 @@ struct keeper {
     pid_t shell;               /* 0: it does not run */
     struct passing in, out;    /* to and from the shell */
     struct act_buf kept;       /* printed while nobody was connected */
-    int64_t used_ms;           /* when something was typed or printed last */
+    int64_t used_ms;           /* when something was typed or printed last, or a GPU computed */
+    pid_t looker;              /* looks at the GPUs; 0: nobody does */
+    int64_t looked_ms;         /* when it began last; 0: never */
     int64_t away_ms, limit_ms; /* when nobody is waited for any more, and when the time is over; 0: never */
     int64_t kill_ms;           /* when the shell is killed, which was told to end; 0: it was not */
     bool warned_idle, warned_limit;
@@ -276,6 +281,13 @@ static bool keeper_is_ours(int fd)
     return peer == getuid() || (peer != (uid_t)-1 && stat(".", &code) == 0 && peer == code.st_uid);
 }
 
+static void keeper_answer_look(const struct keeper *k, int fd)
+{
+    uint8_t runs = k->shell > 0 && !k->is_leaving;
+
+    (void)terminal_send(fd, TERMINAL_LOOK, &runs, 1);
+}
+
 static void keeper_accept(struct keeper *k)
 {
     const struct timeval patience = {.tv_sec = HELLO_S};
@@ -292,6 +304,8 @@ static void keeper_accept(struct keeper *k)
         k->staying[k->n_staying++] = fd;
         is_kept = true;
         keeper_see_who_is_there(k);
+    } else if (n == 1 && packet[0] == TERMINAL_LOOK) {
+        keeper_answer_look(k, fd);
     } else if (n == (ssize_t)sizeof(packet) && packet[0] == TERMINAL_HELLO && !k->is_leaving) {
         memcpy(&hello, packet + 1, sizeof(hello));
         hello.name[sizeof(hello.name) - 1] = '\0';
@@ -420,18 +434,57 @@ static void keeper_warn(struct keeper *k, int64_t end_ms, const char *why, const
     keeper_say(k, text);
 }
 
+/* Runs in a child, which nvidia-smi may hold up. Returns what the GPUs of the run do. */
+static int keeper_ask_gpus(void *arg)
+{
+    struct gpu_query query;
+    struct watch watch;
+    struct act_error err;
+
+    (void)arg;
+    if (watch_open(&watch, &err) < 0)
+        return GPU_UNKNOWN;
+    gpu_open(&query, &watch);
+    CODEC_AUTOJSON json_t *gpus = gpu_ask(&query);
+    gpu_close(&query);
+    return gpu_use_of(gpus, getenv("CUDA_VISIBLE_DEVICES"));
+}
+
+/* Begins a look at the GPUs, if there was none since somebody used the shell, or that was long ago. Tells whether the
+ * answer is still to come. */
+static bool keeper_looks_at_gpus(struct keeper *k, int64_t now_ms)
+{
+    if (k->looker == 0 && (k->looked_ms <= k->used_ms || now_ms - k->looked_ms >= GPUS_MS)) {
+        pid_t pid = child_start(&(struct child){.run = keeper_ask_gpus, .out_fd = -1});
+        k->looker = pid > 0 ? pid : 0;
+        k->looked_ms = now_ms;
+    }
+    return k->looker > 0;
+}
+
+/* Somebody who waits for what computes on a GPU uses the shell, although he types nothing. */
+static void keeper_saw_gpus(struct keeper *k, int wait_status)
+{
+    k->looker = 0;
+    if (child_exit_status(wait_status) == GPU_BUSY)
+        keeper_used(k);
+}
+
 static void keeper_look_at_idle(struct keeper *k, int64_t now_ms)
 {
     int64_t end_ms = k->used_ms + k->how.idle_s * 1000;
 
-    if (!k->how.idle_s || k->shell <= 0 || k->master < 0)
+    if (!k->how.idle_s || k->shell <= 0 || k->master < 0 || now_ms < end_ms - keeper_warning_ms(k->how.idle_s) ||
+        keeper_looks_at_gpus(k, now_ms))
         return;
     if (now_ms >= end_ms)
-        return keeper_end(k, "nothing was typed or printed for too long: the shell is ended, and the run with it");
-    if (now_ms < end_ms - keeper_warning_ms(k->how.idle_s) || k->warned_idle)
+        return keeper_end(k,
+                          "nothing was typed or printed for too long, and no GPU computes: the shell is ended, and the "
+                          "run with it");
+    if (k->warned_idle)
         return;
     k->warned_idle = true;
-    keeper_warn(k, end_ms, "nothing was typed or printed for long", " unless you type something");
+    keeper_warn(k, end_ms, "nothing was typed or printed for long, and no GPU computes", " unless you type something");
 }
 
 static void keeper_look_at_limit(struct keeper *k, int64_t now_ms)
@@ -471,6 +524,8 @@ static void keeper_take_signals(struct keeper *k)
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
         if (pid == k->shell)
             keeper_shell_ended(k, status);
+        else if (pid == k->looker)
+            keeper_saw_gpus(k, status);
     if (info.ssi_signo != SIGCHLD)
         keeper_end(k, "the run is asked to end");
 }

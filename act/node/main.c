@@ -85,6 +85,7 @@ static const struct {
     {"host", node_keep, OPEN},
     {"session", node_session, OPEN},
     {"interrupt", node_interrupt, OPEN},
+    {"input", node_input, OPEN},
 };
 
 static void keep_secrets(enum privacy privacy)

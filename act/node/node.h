@@ -109,6 +109,7 @@ int node_sweep(int argc, char **argv);
 int node_meet(int argc, char **argv);
 int node_environment(int argc, char **argv);
 int node_interrupt(int argc, char **argv);
+int node_input(int argc, char **argv);
 int node_keep(int argc, char **argv);
 int node_session(int argc, char **argv);
 

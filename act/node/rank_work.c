@@ -13,6 +13,7 @@
 #include "base/path.h"
 #include "node/container.h"
 #include "node/environment.h"
+#include "node/feed.h"
 #include "node/memory.h"
 #include "node/prepare.h"
 #include "node/setup.h"
@@ -267,6 +268,21 @@ static void explain_kill(struct rank *r, int64_t kills_before)
         memory_describe(r->record.reason, sizeof(r->record.reason));
 }
 
+static pid_t rank_work_start(const struct rank *r, const struct act_strv *words)
+{
+    int in = r->node.spec.takes_input ? feed_start(&r->node, r->place.rank) : 0;
+
+    if (in < 0)
+        return -1;
+    pid_t pid = child_start(
+        &(struct child){.argv = (const char *const *)words->v, .cwd = r->node.code, .in_fd = in, .out_fd = r->out_fd});
+    int start_errno = errno;
+    if (in > 0)
+        close(in);
+    errno = start_errno;
+    return pid;
+}
+
 static int rank_work_run_command(struct rank *r)
 {
     const struct run_spec *spec = &r->node.spec;
@@ -284,8 +300,7 @@ static int rank_work_run_command(struct rank *r)
     }
     if (r->out_fd >= 0)
         room_open(&r->room, &r->node, r->place.rank);
-    pid_t pid =
-        child_start(&(struct child){.argv = (const char *const *)words.v, .cwd = r->node.code, .out_fd = r->out_fd});
+    pid_t pid = rank_work_start(r, &words);
     int start_errno = errno;
 
     act_strv_release(&words);

@@ -10,25 +10,32 @@
 
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/temp.h"
 #include "base/text.h"
+#include "node/node.h"
 #include "node/terminal.h"
 
-enum { FOLDER_MOST = 80, PATIENCE_S = 5 }; /* the path of a socket has at most 107 bytes */
+enum { FOLDER_MOST = 70, PATIENCE_S = 5 }; /* the path of a socket has at most 107 bytes */
 
 int serving_open(struct serving *serving)
 {
     const char *temp = getenv("TMPDIR");
     uint8_t bytes[SERVING_TOKEN / 2];
-    char *folder = act_sprintf("%s/act-service-XXXXXX", temp && *temp && strlen(temp) < FOLDER_MOST ? temp : "/tmp");
+    const char *parent = temp && *temp && strlen(temp) < FOLDER_MOST ? temp : "/tmp";
+    char host[NODE_NAME_MAX + 1], hash[ACT_SHA256_HEX];
+    struct act_sha256 sum;
 
-    if (!mkdtemp(folder)) {
-        free(folder);
+    node_find_name(host); /* nodes may share a folder, but not its locks */
+    act_sha256_init(&sum);
+    act_sha256_add(&sum, host, strlen(host));
+    act_sha256_done(&sum, hash);
+    ACT_AUTOFREE char *prefix = act_sprintf("%s/act-service-%.8s-", parent, hash);
+    serving->lock = act_temp_folder(prefix, &serving->folder);
+    if (serving->lock < 0)
         return -1;
-    }
     act_random(bytes, sizeof(bytes));
     act_hex(bytes, sizeof(bytes), serving->token);
-    serving->folder = folder;
-    serving->path = act_sprintf("%s/socket", folder);
+    serving->path = act_sprintf("%s/socket", serving->folder);
     setenv("ACT_SERVICE_SOCKET", serving->path, 1);
     setenv("ACT_SERVICE_TOKEN", serving->token, 1);
     return 0;
@@ -38,8 +45,10 @@ void serving_close(struct serving *serving)
 {
     struct act_error ignored;
 
-    if (serving->folder)
+    if (serving->folder) {
         (void)!act_remove_tree(serving->folder, &ignored);
+        close(serving->lock);
+    }
     free(serving->folder);
     free(serving->path);
     *serving = (struct serving){0};

@@ -8,6 +8,7 @@ enum { SERVING_TOKEN = 48 };
 
 struct serving {
     char *folder, *path; /* NULL: nothing is served */
+    int lock;            /* of the folder: one that an agent was killed beside goes with the next start on its node */
     char token[SERVING_TOKEN + 1];
 };
 

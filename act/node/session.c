@@ -22,7 +22,7 @@
 #include "node/terminal.h"
 #include "run/shell.h"
 
-enum { TRIES = 100, PAUSE_MS = 100, GOODBYE_MS = 5000 };
+enum { TRIES = 100, PAUSE_MS = 100, GOODBYE_MS = 5000, LOOK_S = 5 };
 
 struct session {
     int keeper, signals;
@@ -159,7 +159,7 @@ static int session_on_keeper(const struct session *s)
         return session_on_status(s, n > 1 ? (uint8_t)packet[1] : 0);
     case TERMINAL_PARTED:
         fprintf(stderr, "%sact: %.*s\r\n", s->is_terminal ? "\r\n" : "", (int)n - 1, packet + 1);
-        return 128 + SIGHUP;
+        return RUN_SHELL_PARTED;
     default:
         return -1;
     }
@@ -189,6 +189,21 @@ static int session_round(struct session *s)
         status = session_on_typed(s);
     session_send(s);
     return status;
+}
+
+/* Tells by the exit status whether the shell runs. */
+static int session_look(const char *run)
+{
+    const struct timeval patience = {.tv_sec = LOOK_S};
+    int keeper = terminal_connect(run);
+    char packet[2] = "";
+
+    if (keeper < 0)
+        return RUN_SHELL_GONE;
+    setsockopt(keeper, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+    bool answered = terminal_send(keeper, TERMINAL_LOOK, "", 0) && recv(keeper, packet, sizeof(packet), 0) == 2;
+    close(keeper);
+    return answered && packet[1] ? 0 : RUN_SHELL_GONE;
 }
 
 /* Prints the token of what the run serves, as soon as it does. */
@@ -222,11 +237,11 @@ int node_session(int argc, char **argv)
     signal(SIGINT, session_interrupt);
     if (asks)
         return session_ask_service(argv[1]);
-    s.keeper = looks ? terminal_connect(argv[1]) : session_connect(argv[1]);
-    if (s.keeper < 0)
-        return looks ? RUN_SHELL_GONE : session_was_interrupted ? RUN_SHELL_INTERRUPTED : RUN_SHELL_NOT_YET;
     if (looks)
-        return terminal_send(s.keeper, TERMINAL_LOOK, "", 0) ? 0 : RUN_SHELL_GONE;
+        return session_look(argv[1]);
+    s.keeper = session_connect(argv[1]);
+    if (s.keeper < 0)
+        return session_was_interrupted ? RUN_SHELL_INTERRUPTED : RUN_SHELL_NOT_YET;
     session_begin(&s);
     if (!session_hello(&s) || fcntl(s.keeper, F_SETFL, O_NONBLOCK) < 0)
         status = RUN_SHELL_NOT_YET;

@@ -129,6 +129,7 @@ struct run_spec {
     struct run_needs environment;
     char *compile_args; /* may be NULL */
     bool sleep_if_fail, sleep_if_succeed;
+    bool takes_input;         /* its commands read what is typed into 'a attach'; else they have no input */
     int hang_s;               /* it hangs if no rank writes and no GPU works for so long; 0: nobody looks */
     bool hang_any_gpus;       /* whatever the GPUs do */
     int64_t limit_s, warn_s;  /* its agent ends it when it has run for so long, and warns it so long before; 0: never */

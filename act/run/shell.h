@@ -9,11 +9,12 @@
 
 #include "base/text.h"
 
-/* The exit statuses of 'act-node session', besides those of the shell. */
-enum { RUN_SHELL_NOT_YET = 75, RUN_SHELL_INTERRUPTED = 76, RUN_SHELL_GONE = 77 };
+/* The exit statuses of 'act-node session', besides those of the shell. PARTED: the keeper does not want it, and said
+ * why. */
+enum { RUN_SHELL_NOT_YET = 75, RUN_SHELL_INTERRUPTED = 76, RUN_SHELL_GONE = 77, RUN_SHELL_PARTED = 78 };
 
 struct run_shell {
-    int64_t idle_s;  /* ended when nothing was typed or printed for so long; 0: never */
+    int64_t idle_s;  /* ended when nothing was typed or printed for so long, and no GPU computed; 0: never */
     int64_t limit_s; /* ended after so long; 0: never */
     int64_t away_s;  /* ended when nobody was connected for so long */
     bool stays;      /* it goes on when the shell has ended, and while nobody is connected */

@@ -178,6 +178,7 @@ static const struct field spec_rows[] = {
     FIELD_GROUP(&environment_fields, "environment", .left_out = has_usual_environment),
     FIELD_BOOL(struct run_spec, sleep_if_fail, "sleep_if_fail", .flags = FIELD_REQUIRED),
     FIELD_BOOL(struct run_spec, sleep_if_succeed, "sleep_if_succeed", .flags = FIELD_REQUIRED),
+    FIELD_BOOL(struct run_spec, takes_input, "stdin", .flags = FIELD_RARE),
     FIELD_GROUP(&hang_fields, "hang", .flags = FIELD_RARE),
     FIELD_GROUP(&limit_fields, "limit", .flags = FIELD_RARE),
     FIELD_GROUP(&retry_fields, "retry", .flags = FIELD_RARE),

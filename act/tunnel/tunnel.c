@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -151,11 +152,24 @@ static int end_turn(struct tunnel_end *e, struct act_error *err)
     return rc;
 }
 
+/* Each connection has a descriptor here. */
+static void tunnel_allow_all(void)
+{
+    enum { NEEDED = TUNNEL_CONNECTIONS_MAX + 64 };
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= NEEDED)
+        return;
+    limit.rlim_cur = limit.rlim_max < NEEDED ? limit.rlim_max : NEEDED;
+    (void)setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 int tunnel_run(const struct tunnel *tunnel, struct act_error *err)
 {
     struct tunnel_end e = {.tunnel = tunnel, .connections = {.tunnel = tunnel}};
     int rc;
 
+    tunnel_allow_all();
     e.connections.stream = &e.stream;
     stream_begin(&e.stream, tunnel->in, tunnel->out);
     while ((rc = end_turn(&e, err)) > 0)

@@ -1,10 +1,15 @@
 """`a attach` of a run that is not of `a shell`: the output of a rank, and Ctrl-C for it."""
 import os
+import pathlib
+import pty
+import re
 import signal
+import subprocess
 
 import pytest
 
 import tmux
+import waiting
 
 # Says what it hears; rank by rank, so that it is seen which one was told.
 LISTENS = """
@@ -16,6 +21,15 @@ signal.signal(signal.SIGINT, heard if "deaf" not in sys.argv else signal.SIG_IGN
 print("rank", os.environ["RANK"], "listens", flush=True)
 while not os.path.exists("stop"):
     time.sleep(0.1)
+"""
+
+# Says each line that it reads, and the end.
+READS = """
+import os, sys
+print("rank", os.environ["RANK"], "listens", flush=True)
+for line in sys.stdin:
+    print("read", line.strip(), flush=True)
+print("no more", flush=True)
 """
 
 on_a_terminal = pytest.mark.skipif(tmux.MISSING is not None, reason=str(tmux.MISSING))
@@ -42,7 +56,7 @@ def interrupts(act, run, rank=0, status=5):
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=300)
     assert b"heard SIGINT" in out and process.returncode == status, (out, err)
-    assert f"Ctrl-C was sent to rank {rank}".encode() in err
+    assert err.index(b"Ctrl-C interrupts it") < err.index(f"Ctrl-C was sent to rank {rank}".encode())
 
 
 @pytest.mark.smoke
@@ -51,6 +65,7 @@ def test_interrupt(act):
     interrupts(act, run)
     act.until_state(run, "Failed")
     act.fail("attach", run, status=125, match="is Failed: 'a logs' shows its output")
+    assert "from 'a attach'" in act.run("why", run, status=None).out
 
 
 def test_its_children(act):
@@ -139,3 +154,212 @@ def test_what_cannot_be_attached(act):
     run = listens(act)
     act.fail("attach", run, "--rank", "7", status=125, match="has ranks 0 to 0, not 7")
     act.run("abort", "-y", run)
+
+
+# ---- what is typed: 'a submit --stdin'
+
+def reads(act, *before, ranks=1):
+    act.write("reads.py", READS)
+    run = act.run(*before, "submit", "--stdin", "python3", "reads.py").out.strip()
+    for rank in range(ranks):
+        act.until(lambda rank=rank: "listens" in act.run("logs", "--rank", rank, run, status=None).out, "it listens")
+    return run
+
+
+def started(act, *words, **files):
+    """'a', with other files than those of act.start()."""
+    return waiting.Process([act.programs / "a", *map(str, words)], env=act.env, cwd=act.project, **files)
+
+
+def typing(act, run, *words, stdin=subprocess.PIPE):
+    return started(act, "attach", run, *words, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+def types(act, run, rank=0):
+    """Somebody types and leaves, which ends nothing; somebody else types more, and the end."""
+    first = typing(act, run, "--rank", rank)
+    first.stdin.write(b"one\n")
+    first.stdin.flush()
+    until_printed(first, b"read one")
+    first.send_signal(signal.SIGTERM)
+    assert first.wait() == 0
+    assert act.state(run) == "Running" and "no more" not in act.run("logs", "--rank", rank, run).out
+    second = typing(act, run, "--rank", rank)
+    second.stdin.write(b"two\nthree")
+    second.stdin.close()
+    for said in (b"read one\n", b"read two\n", b"read three\n", b"no more\n"):
+        until_printed(second, said)
+    second.send_signal(signal.SIGTERM)  # other ranks may go on
+    assert b"it reads what you type" in second.stderr.read()
+    second.wait()
+
+
+@pytest.mark.smoke
+def test_input(act):
+    run = reads(act)
+    types(act, run)
+    act.until_state(run, "Completed")
+    assert "stdin" not in act.run("submit", "--dry-run", "true").json
+    again = act.run("resubmit", "-y", run).out.strip().split()[-1]
+    act.until(lambda: "listens" in act.run("logs", again, status=None).out, "it listens again")
+    types(act, again)
+
+
+def test_input_of_a_rank_of_another_node(act, lab):
+    run = reads(act, "-c", "lab", "-n", "4", ranks=4)
+    types(act, run, rank=3)
+    assert act.state(run) == "Running" and "no more" not in act.run("logs", run).out
+    act.run("abort", "-y", run)
+
+
+def test_input_behind_ssh(act, hosts, host):
+    types(act, reads(act, "-c", "lab"))
+
+
+def test_input_of_a_pod(act, kubernetes):
+    kubernetes.cluster()
+    types(act, reads(act, "-c", "k8s"))
+
+
+def test_input_where_none_is_possible(act, azureml):
+    act.fail("-c", "aml", "submit", "--stdin", "cat", status=125, match="can have no input")
+
+
+def test_no_input(act):
+    """What is typed stays where it is."""
+    run = listens(act)
+    process = typing(act, run)
+    until_printed(process, b"rank 0 listens")
+    read, write = os.pipe()
+    other = typing(act, run, stdin=read)
+    os.write(write, b"kept\n")
+    until_printed(other, b"rank 0 listens")
+    for p in (process, other):
+        p.send_signal(signal.SIGTERM)
+        _, err = p.communicate()
+        assert b"it has no input" in err
+    assert os.read(read, 100) == b"kept\n"
+    os.close(read)
+    os.close(write)
+    act.run("abort", "-y", run)
+
+
+def test_much_input(act):
+    """More than anything on the way can hold, for a command that takes its time."""
+    data = b"".join(b"%d\n" % i for i in range(100000))
+    run = act.run("submit", "--stdin", "sh", "-c", "sleep 1; wc -c").out.strip()
+    out, err = typing(act, run).communicate(data)
+    assert out.split()[-1] == b"%d" % len(data), (out, err)
+
+
+def test_input_before_it_begins(act):
+    """What is typed while the run waits reaches it."""
+    first = act.submit("sleep", "1000", before=("-n", "2"))
+    act.until_state(first, "Running")
+    run = act.run("-n", "2", "submit", "--stdin", "sh", "-c", "[ $RANK = 1 ] || cat").out.strip()
+    process = typing(act, run)
+    process.stdin.write(b"early\n")
+    process.stdin.flush()
+    act.run("abort", "-y", first)
+    until_printed(process, b"early")
+    process.communicate()
+    act.until_state(run, "Completed")
+
+
+def test_input_that_is_closed(act):
+    """The command does not want it any more."""
+    script = "read x; echo got $x; exec <&-; until [ -e stop ]; do sleep 0.1; done"
+    run = act.run("submit", "--stdin", "sh", "-c", script).out.strip()
+    process = typing(act, run)
+    process.stdin.write(b"one\n")
+    process.stdin.flush()
+    until_printed(process, b"got one")
+    act.until(lambda: b"input of this rank has ended" in process.stderr.readline(), "it is said")
+    late = typing(act, run)
+    act.until(lambda: b"input of this rank has ended" in late.stderr.readline(), "it is said to others")
+    act.run("abort", "-y", run)
+    process.communicate()
+    late.communicate()
+
+
+def test_input_of_another_user(act):
+    if os.geteuid() != 0:
+        pytest.skip("only root can be another user")
+    run = reads(act)
+    name = re.search(rf"@(act-shell-{run}\.0-\w+)", open("/proc/net/unix").read())[1]
+    script = ("import socket; s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET); "
+              f"s.connect('\\0{name}'); s.send(b'dmine\\n'); print(s.recv(100))")
+    words = ["setpriv", "--reuid=65534", "--clear-groups", "/usr/bin/python3", "-c", script]
+    other = subprocess.run(words, capture_output=True, timeout=300)
+    assert other.returncode != 0 or other.stdout == b"b''\n", other
+    types(act, run)
+    assert "mine" not in act.run("logs", run).out
+
+
+def ssh_of_input(process):
+    """The 'a __input' of an attach, which is ssh by now."""
+    with open(f"/proc/{process.pid}/task/{process.pid}/children") as f:
+        for pid in f.read().split():
+            with open(f"/proc/{pid}/cmdline", "rb") as words:
+                if b"input" in words.read():
+                    return int(pid)
+    return 0
+
+
+def test_input_over_a_connection_that_breaks(act, hosts, host):
+    run = reads(act, "-c", "lab")
+    process = typing(act, run)
+    process.stdin.write(b"one\n")
+    process.stdin.flush()
+    until_printed(process, b"read one")
+    os.kill(ssh_of_input(process), signal.SIGKILL)
+    act.until(lambda: b"input of rank 0 is lost" in process.stderr.readline(), "it is said")
+    out, err = process.communicate(b"two\n")
+    assert out.endswith(b"read two\nno more\n"), (out, err)
+
+
+@on_a_terminal
+def test_input_on_a_terminal(act, terminal):
+    """Ctrl-D ends the input, Ctrl-Z stops only the attach, which types on in the foreground."""
+    run = reads(act)
+    screen = terminal(columns=40, shell=True)
+    screen.type(f"a attach {run}", "Enter")
+    screen.until("rank 0 listens")
+    screen.type("one", "Enter")
+    screen.until("read one")
+    screen.type("C-z")
+    screen.until("Stopped")
+    screen.type("bg", "Enter", "echo sh''ell", "Enter")
+    screen.until("^shell")
+    screen.type("fg", "Enter")
+    screen.type("two", "Enter")
+    screen.until("read two")
+    screen.type("C-d")
+    screen.until("^no more")
+    act.until_state(run, "Completed")
+
+
+@pytest.mark.parametrize("verb, words", [("attach", ()), ("logs", ("-f",))])
+def test_a_terminal_that_nobody_reads(act, verb, words):
+    """One signal is enough."""
+    run = act.submit("sh", "-c", "yes 'a line that fills it' | head -n 100000; exec sleep 1000")
+    act.until(lambda: len(act.run("logs", "--tail", 50000, run, status=None).out) > 500000, "it has printed")
+    main, other = pty.openpty()
+    process = started(act, verb, *words, run, stdin=other, stdout=other, stderr=other)
+    os.close(other)
+    act.until(lambda: any(is_writing(pid) for pid in family(process.pid)), "it stands still")
+    process.send_signal(signal.SIGTERM)
+    process.wait()
+    os.close(main)
+    act.run("abort", "-y", run)
+
+
+def is_writing(pid):
+    """It waits in write(2)."""
+    number = {"x86_64": "1", "aarch64": "64"}[os.uname().machine]
+    return any(path.read_text().split()[0] == number for path in pathlib.Path(f"/proc/{pid}/task").glob("*/syscall"))
+
+
+def family(pid):
+    with open(f"/proc/{pid}/task/{pid}/children") as f:
+        return [pid, *(int(child) for child in f.read().split())]

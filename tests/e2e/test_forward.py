@@ -139,7 +139,7 @@ def test_many_at_once(act, server):
         assert dropped.recv(2) == b"x\n"
         dropped.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
         dropped.close()
-        sockets = [connect(here) for _ in range(300)]
+        sockets = [connect(here) for _ in range(1000)]
         for i, s in enumerate(sockets):
             s.sendall(b"echo\n%d\n" % i)
         for i, s in enumerate(sockets):
@@ -201,6 +201,16 @@ def test_a_connection_that_is_lost(act, server):
         assert f"the connection to run '{run}' is lost" in said and f"connected to run '{run}' again" in said
 
 
+def test_a_machine_that_was_away(act, hosts, host, server):
+    run, port = server("-c", "lab")
+    with forwarded(act, run, f"0:{port}") as (process, here):
+        host.stop()
+        act.until(lambda: b"is lost" in process.stderr.readline(), "it is said")
+        host.start()
+        act.until(lambda: b"again" in process.stderr.readline(), "it is connected again")
+        carries(here)
+
+
 def test_nothing_listens(act, server):
     run, _ = server()
     free = sshd.free_port()
@@ -232,6 +242,7 @@ def test_what_cannot_be_forwarded(act):
 
 def test_a_port_that_is_taken(act, server):
     run, port = server()
+    act.fail("forward", "--node", "n9", run, f"0:{port}", status=None, match="n9")
     act.fail("forward", run, str(port), status=2, match="the run is on this machine, so if it is the run's")
     act.fail("forward", run, f"{port}:80", status=2, match=f"port {port} of this machine is taken: name another one")
 

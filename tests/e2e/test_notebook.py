@@ -101,7 +101,7 @@ def test_it_is_not_seen(act):
         token = address.partition("=")[2]
         lines = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
         assert token not in lines
-        path = re.search(r"(/\S+/act-service-\w{6})/socket", open("/proc/net/unix").read())[1]
+        path = re.search(r"(/\S+/act-service-\w{8}-\w{6})/socket", open("/proc/net/unix").read())[1]
         assert os.stat(path).st_mode & 0o777 == 0o700
         assert token not in act.run("logs", run).out
         ends(process)

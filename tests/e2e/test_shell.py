@@ -110,9 +110,13 @@ def test_back_after_a_broken_connection(act, terminal):
     pid = screen.until(r"^pid (\d+)")[1]
     session, = (p for p in screen.processes() if is_session(p))
     os.kill(int(session), signal.SIGKILL)
-    screen.ends(137)
-    assert re.search(r"5 minutes: 'a attach", screen.text())
-    again = terminal("attach", run)
+    screen.until("the connection to run .* broke; here is its shell again")
+    screen.type("clear; echo $mark is $$", "Enter")
+    screen.until(f"^here is {pid}")
+    again = terminal("ssh", run)
+    screen.until("another session has taken over")
+    screen.ends(129)
+    again.until("the shell of run")
     again.type("clear; echo $mark is $$", "Enter")
     again.until(f"^here is {pid}")
     third = terminal("attach", run)
@@ -120,6 +124,21 @@ def test_back_after_a_broken_connection(act, terminal):
     third.type("exit 0", "Enter")
     third.ends(0)
     assert ended(act, run)["state"] == "Completed"
+
+
+def test_back_through_a_machine_that_was_away(act, hosts, host, terminal):
+    """Each connection is cut, and for a while there is none to be had: the same shell comes back by itself."""
+    screen = shell_on(terminal, "-c", "lab", "shell")
+    screen.type("mark=here; echo pid $$", "Enter")
+    pid = screen.until(r"^pid (\d+)")[1]
+    host.stop()
+    screen.until("broke; trying again for 5 minutes")
+    host.start()
+    screen.until("here is its shell again")
+    screen.type("clear; echo $mark is $$", "Enter")
+    screen.until(f"^here is {pid}")
+    screen.type("exit 0", "Enter")
+    screen.ends(0)
 
 
 def is_session(pid):
@@ -199,8 +218,28 @@ def test_size_and_keys(act, terminal):
     screen.type("C-c")
     screen.type("echo after $((20 + 3))", "Enter")
     screen.until("^after 23")
+    screen.type("sleep 1000", "Enter")
+    screen.type("C-z")
+    screen.until("Stopped")
+    screen.type("exit 0", "Enter")
+    screen.until("You have stopped jobs")
     screen.type("exit 0", "Enter")
     screen.ends(0)
+
+
+def test_a_narrow_terminal_and_a_deaf_command(act, terminal):
+    """Neither Ctrl-C nor Ctrl-Z ends or stops it, or this command."""
+    act.write("deaf.sh", "trap '' INT TSTP\nstty size\n"
+                         "while read -r line && [ $line != over ]; do echo got $line; done\nexit 5\n")
+    screen = terminal("shell", "--", "sh", "deaf.sh", columns=20)
+    screen.until("^24 20")
+    screen.type("C-c")
+    screen.type("C-z")
+    screen.type("one", "Enter")
+    screen.until("^got one")
+    act.fail("attach", run_of(act), status=125, match="needs a terminal")
+    screen.type("over", "Enter")
+    screen.ends(5)
 
 
 def keep(act, *words, run="keeper_1_00000001"):
@@ -221,6 +260,25 @@ def test_nobody_uses_it(act, terminal):
     screen.until("nothing was typed or printed for too long")
     screen.until(r"^status \d+")
     assert screen.mode(0) == screen.mode(1)
+    ended(act, run_of(act))
+
+
+def test_a_gpu_computes(act, terminal):
+    """Who waits for it uses the shell, although he types nothing."""
+    folder = act.scratch / "smi"
+    folder.mkdir()
+    smi, seen = folder / "nvidia-smi", folder / "seen"
+    seen.touch()
+    smi.write_text(f"#!/bin/sh\necho >> {seen}\necho 0, $(cat {folder}/busy), 0, 1000, 30, 50, 0\n")
+    smi.chmod(0o755)
+    (folder / "busy").write_text("100")
+    act.env["PATH"] = f"{folder}:{act.env['PATH']}"
+    screen = shell_on(terminal, "shell", "--idle", "2s")
+    act.until(lambda: len(seen.read_text()) >= 8, "it is looked at again and again")
+    assert "this shell is ended" not in screen.text() and act.state(run_of(act)) == "Running"
+    (folder / "busy").write_text("0")
+    screen.until("and no GPU computes: this shell is ended in")
+    screen.until("and no GPU computes: the shell is ended, and the run")
     ended(act, run_of(act))
 
 

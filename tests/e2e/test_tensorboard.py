@@ -178,3 +178,7 @@ def test_it_ends_with_the_command(act, board):
             child, = open(f"/proc/{process.pid}/task/{process.pid}/children").read().split()
             process.send_signal(signal.SIGKILL)
             act.until(lambda: not os.path.exists(f"/proc/{child}"), "it has ended")
+    left, = act.scratch.rglob("tensorboard-*")  # its copies, which the next start removes
+    os.utime(left, (0, 0))
+    with shown(act, run):
+        assert not left.exists()

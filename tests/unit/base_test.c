@@ -520,6 +520,26 @@ TEST(a_write_that_is_killed_leaves_only_temporary_names)
     assert_ok(act_remove_tree(folder, &err), err);
 }
 
+TEST(a_folder_that_a_killed_process_left_goes)
+{
+    static const struct timespec old[2];
+    ACT_AUTOFREE char *prefix = act_path_join(scratch, "left-"), *first = NULL, *second = NULL, *third = NULL;
+    int held[2] = {act_temp_folder(prefix, &first)};
+    struct stat st;
+
+    assert_int_equal(futimens(held[0], old), 0);
+    held[1] = act_temp_folder(prefix, &second);
+    assert_int_equal(stat(first, &st), 0); /* its process lives */
+    assert_int_equal(st.st_mode & 0777, 0700);
+    close(held[0]);
+    close(held[1]);
+    close(act_temp_folder(prefix, &third));
+    assert_int_not_equal(access(first, F_OK), 0);
+    assert_int_equal(access(second, F_OK), 0); /* it is young */
+    assert_ok(act_remove_tree(second, &err), err);
+    assert_ok(act_remove_tree(third, &err), err);
+}
+
 TEST(file_create_replaces_nothing)
 {
     ACT_AUTOFREE char *dir = act_path_join(scratch, "claims"), *path = act_path_join(dir, "claim");

@@ -82,6 +82,7 @@ static struct run_spec full_spec(void)
     spec.sleep_if_fail = true;
     spec.own_image = true;
     spec.foreign = true;
+    spec.takes_input = true;
     spec.retry_times = 3;
     spec.tags = json_pack("{s:s}", "team", "b");
     spec.config = json_pack("{s:s, s:{s:i}}", "key", "value", "map", "number", 7);

@@ -51,6 +51,7 @@ int cmd_session(struct cli *cli, struct act_error *err);
 int cmd_shell(struct cli *cli, struct act_error *err);
 int cmd_attach(struct cli *cli, struct act_error *err);
 int cmd_interrupt(struct cli *cli, struct act_error *err);
+int cmd_input(struct cli *cli, struct act_error *err);
 int cmd_ssh(struct cli *cli, struct act_error *err);
 int cmd_ssh_config(struct cli *cli, struct act_error *err);
 int cmd_sshd(struct cli *cli, struct act_error *err);

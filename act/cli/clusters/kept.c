@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/units.h"
 #include "cli/clusters/clusters.h"
@@ -225,9 +226,10 @@ int kept_call(const struct cli *cli, const char *run, const char *what, bool tak
         act_strv_push(&words, what);
     if (out && pipe2(pipes, O_CLOEXEC) < 0)
         return act_error_errno(err, errno, "cannot make a pipe");
+    ACT_AUTOCLOSE int null = what && !out ? open("/dev/null", O_WRONLY | O_CLOEXEC) : -1;
     int rc = proc_start(
         &(struct proc_start){
-            .argv = words.v, .in_fd = takes_input ? STDIN_FILENO : -1, .out_fd = pipes[1], .err_fd = -1},
+            .argv = words.v, .in_fd = takes_input ? STDIN_FILENO : -1, .out_fd = pipes[1], .err_fd = null},
         &pid, err);
     if (out)
         close(pipes[1]);

@@ -2,8 +2,10 @@
  * child, 'a __session', leads to it, by the way that 'a ssh' goes. */
 #include <signal.h>
 #include <termios.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "cli/clusters/clusters.h"
 #include "cli/clusters/kept.h"
@@ -14,6 +16,8 @@
 #include "flow/runs/runs.h"
 #include "platform/platform.h"
 #include "run/shell.h"
+
+enum { PAUSE_MOST_S = 10 }; /* between two tries to come back */
 
 static bool shell_has_terminal(void)
 {
@@ -61,8 +65,10 @@ static int shell_say_end(struct cli *cli, struct flow_run *run, int status)
     struct act_error ignored;
     struct run_shell how;
 
+    if (status == RUN_SHELL_PARTED)
+        return 128 + SIGHUP;
     if (run_shell_of(&run->spec.argv, &how) && how.stays) {
-        act_note("run %s goes on: 'a attach %s' opens its terminal, 'a ssh %s' another shell, 'a abort %s' ends it", id,
+        act_note("run %s goes on: 'a ssh %s' opens its terminal, 'a ssh %s 0' another shell, 'a abort %s' ends it", id,
                  id, id, id);
         return status;
     }
@@ -71,10 +77,50 @@ static int shell_say_end(struct cli *cli, struct flow_run *run, int status)
     if (run_state_is_final(run->status.state))
         return flow_exit_status(&run->status) == status ? status : kept_report_end(run);
     if (status != 0 && kept_call(cli, id, "look", false, NULL, &ignored) != RUN_SHELL_GONE)
-        act_note("not connected to run %s any more; its shell goes on for %d minutes: 'a attach %s' comes back, 'a "
+        act_note("not connected to run %s any more; its shell goes on for %d minutes: 'a ssh %s' comes back, 'a "
                  "abort %s' ends it",
                  id, KEPT_AWAY_S / 60, id, id);
     return status;
+}
+
+/* Tells whether a session was there, and has ended with this status. */
+static bool shell_is_session_end(int status)
+{
+    return status >= 0 && status != RUN_SHELL_INTERRUPTED && status != RUN_SHELL_NOT_YET && !cli_interrupted;
+}
+
+static void shell_pause(int seconds)
+{
+    for (int i = 0; i < seconds && !cli_interrupted; i++)
+        nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
+}
+
+/* A session has ended with this status. Tells whether the shell has not, and can be reached; tries for as long as it
+ * waits for somebody. */
+static bool shell_comes_back(struct cli *cli, struct flow_run *run, int status)
+{
+    int64_t until_ms = act_now_monotonic_ms() + KEPT_AWAY_S * 1000;
+    ACT_AUTOFREE char *id = act_strdup(run->row.id);
+    struct act_error ignored;
+    bool was_said = false;
+
+    if (status == 0 || status == RUN_SHELL_PARTED || !shell_has_terminal())
+        return false;
+    for (int pause_s = 1; !cli_interrupted && act_now_monotonic_ms() < until_ms; pause_s += pause_s < PAUSE_MOST_S) {
+        int there = kept_call(cli, id, "look", false, NULL, &ignored);
+        if (there == RUN_SHELL_GONE)
+            return false;
+        if (there == 0) {
+            act_note("the connection to run %s broke; here is its shell again", id);
+            return true;
+        }
+        if (!was_said)
+            act_warn("the connection to run %s broke; trying again for %d minutes, Ctrl-C ends that", id,
+                     KEPT_AWAY_S / 60);
+        was_said = true;
+        shell_pause(pause_s);
+    }
+    return false;
 }
 
 /* Opens the terminal of a run, as soon as it has one. Returns the exit status of the shell. */
@@ -88,6 +134,8 @@ static int shell_attend(struct cli *cli, struct flow_run *run, bool is_own, stru
         if (run_state_is_final(run->status.state))
             return kept_report_end(run);
         int status = cli_interrupted ? RUN_SHELL_INTERRUPTED : shell_call_on_terminal(cli, run->row.id, err);
+        while (shell_is_session_end(status) && shell_comes_back(cli, run, status))
+            status = shell_call_on_terminal(cli, run->row.id, err);
         if (status == RUN_SHELL_INTERRUPTED || (status == 128 + SIGINT && cli_interrupted))
             return is_own ? kept_give_up(cli, run) : 128 + SIGINT;
         if (status != RUN_SHELL_NOT_YET)
@@ -136,5 +184,6 @@ int cli_attend_shell(struct cli *cli, struct flow_run *run, struct act_error *er
 {
     if (!shell_has_terminal())
         return act_error_set(err, ACT_USAGE, "'a attach' needs a terminal, and this command has none");
+    act_note("the shell of run %s; Enter shows its prompt, 'a ssh %s' comes back to it", run->row.id, run->row.id);
     return shell_attend(cli, run, false, err);
 }

@@ -6,6 +6,7 @@
 #include "flow/cluster/cluster.h"
 #include "flow/flow.h"
 #include "flow/runs/runs.h"
+#include "run/shell.h"
 
 /* Tells whether a word is an address: no run id has dots. */
 static bool is_address(const char *word)
@@ -28,16 +29,12 @@ static int cmd_ssh_check_words(const struct cli *cli, struct act_error *err)
     return cli_hint_help(cli, err);
 }
 
-static int find_shell_of_run(struct cli *cli, const struct act_strv *command, struct platform_shell *shell,
-                             struct act_error *err)
+static int find_shell_of_run(struct cli *cli, const struct flow_run *run, const struct act_strv *command,
+                             struct platform_shell *shell, struct act_error *err)
 {
     const char *node = cli->words_before == 2 ? cli->words.v[1] : NULL;
-    ACT_AUTO(flow_run) run = {0};
-    int rc = flow_find_run(&cli->flow, cli->words.v[0], &run, err);
+    int rc = flow_shell(&cli->flow, run, node, command, shell, err);
 
-    if (rc < 0)
-        return rc;
-    rc = flow_shell(&cli->flow, &run, node, command, shell, err);
     if (rc == -ACT_NOT_FOUND && node && cli->words.n == cli->words_before)
         act_error_hint(err, "a command comes after '--': a ssh %s -- %s", cli->words.v[0], node);
     return rc;
@@ -53,15 +50,6 @@ static int find_shell_at(struct cli *cli, const struct act_strv *command, struct
     return rc < 0 ? rc : flow_shell_at(&cli->flow, cli->words.v[0], command, shell, err);
 }
 
-static int find_shell(struct cli *cli, struct platform_shell *shell, struct act_error *err)
-{
-    ACT_AUTO(act_strv) command = {0};
-
-    act_strv_copy(&command, cli->words.v + cli->words_before, cli->words.n - cli->words_before);
-    return is_address(cli->words.v[0]) ? find_shell_at(cli, &command, shell, err)
-                                       : find_shell_of_run(cli, &command, shell, err);
-}
-
 int cli_run_shell(struct cli *cli, const struct platform_shell *shell, struct act_error *err)
 {
     if (shell->argv.n == 0)
@@ -73,13 +61,31 @@ int cli_run_shell(struct cli *cli, const struct platform_shell *shell, struct ac
     return act_error_errno(err, errno, "cannot start '%s'", shell->argv.v[0]);
 }
 
+/* Tells whether somebody comes back to the terminal of 'a shell': he names neither a node nor a command. */
+static bool ssh_comes_back(const struct cli *cli, const struct flow_run *run)
+{
+    struct run_shell how;
+
+    return cli->words.n == 1 && run->status.state == RUN_RUNNING && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) &&
+           run_shell_of(&run->spec.argv, &how) && !how.serves;
+}
+
 int cmd_ssh(struct cli *cli, struct act_error *err)
 {
     ACT_AUTO(platform_shell) shell = {0};
+    ACT_AUTO(act_strv) command = {0};
+    ACT_AUTO(flow_run) run = {0};
     int rc = cmd_ssh_check_words(cli, err);
+    bool is_at = rc == 0 && is_address(cli->words.v[0]);
 
-    if (rc == 0)
-        rc = find_shell(cli, &shell, err);
+    if (rc == 0 && !is_at)
+        rc = flow_find_run(&cli->flow, cli->words.v[0], &run, err);
+    if (rc < 0)
+        return rc;
+    if (!is_at && ssh_comes_back(cli, &run))
+        return cli_attend_shell(cli, &run, err);
+    act_strv_copy(&command, cli->words.v + cli->words_before, cli->words.n - cli->words_before);
+    rc = is_at ? find_shell_at(cli, &command, &shell, err) : find_shell_of_run(cli, &run, &command, &shell, err);
     return rc < 0 ? rc : cli_run_shell(cli, &shell, err);
 }
 

@@ -32,7 +32,8 @@ const struct cli_command cli_cluster_commands[] = {
          "it, 'a abort' ends it. Its terminal is on the first node, with the run's environment, and all GPUs of\n"
          "the node that the run has. The run ends when the shell ends, and so does this command, with its exit\n"
          "status. Ctrl-C while it waits ends the run.\n"
-         "When the connection breaks, shell and run go on for five more minutes, in which 'a attach' comes back.\n"
+         "When the connection breaks, shell and run go on for five more minutes, in which this command tries to\n"
+         "come back; 'a ssh RUN' does so later.\n"
          "A shell that nobody uses is warned, and then ended (--idle).\n"
          "Without a terminal, COMMAND has the input and output of this command.\n"
          "--dry-run prints the specification of the run as JSON and starts nothing.",
@@ -71,7 +72,10 @@ const struct cli_command cli_cluster_commands[] = {
          "one counts. If the shell has ended and the run goes on (--keep), it is a new shell.\n"
          "Of any other run: the output of a rank, as it comes. Ctrl-C sends SIGINT to the command of that rank,\n"
          "with all that is in its process group. Ctrl-C twice quickly, or Ctrl-\\, leaves the run alone and ends\n"
-         "this command; Ctrl-Z stops it here. The command has no input.\n"
+         "this command; Ctrl-Z stops it here.\n"
+         "The command of a run of 'a submit --stdin' reads what is typed here, line by line. Ctrl-D, or the end of\n"
+         "a file or pipe, ends its input for good. While nobody is attached it waits for more, and so it does when\n"
+         "a connection breaks.\n"
          "The exit status is that of the shell or the run; 0 when you leave.",
      .options = "cluster rank",
      N_RUNS(1, 1),
@@ -85,6 +89,14 @@ const struct cli_command cli_cluster_commands[] = {
      N_RUNS(2, 2),
      .hidden = true,
      .run = cmd_interrupt},
+    {.name = "__input",
+     .synopsis = "RUN RANK",
+     .summary = "bring a rank on its node what is typed (called by 'a attach')",
+     .examples = "a __input 60ce2fc7 0\n",
+     .options = "cluster",
+     N_RUNS(2, 2),
+     .hidden = true,
+     .run = cmd_input},
     {.name = "__session",
      .synopsis = "RUN [look|service]",
      .summary = "connect with the terminal of a run (called by 'a shell' and 'a attach')",
@@ -101,10 +113,13 @@ const struct cli_command cli_cluster_commands[] = {
                  "a ssh 60ce2fc7 n2 -- nvidia-smi\n"
                  "a -c eu ssh 10.0.0.4                 on the node of the cluster that has this address\n"
                  "a ssh 60ce2fc7 -- py-spy dump --pid 4711\n",
-     .details = "It starts in the folder of the code and ends when the run ends, if not before. The exit status is\n"
-                "that of the shell or the command. On Azure Machine Learning, ssh may reach the host outside the\n"
-                "run's container; then it starts in the home folder there.\n"
-                "ADDRESS, as 'a cluster nodes' shows it, is for managed clusters of Azure Machine Learning only.",
+     .details =
+         "It starts in the folder of the code and ends when the run ends, if not before. The exit status is\n"
+         "that of the shell or the command. On Azure Machine Learning, ssh may reach the host outside the\n"
+         "run's container; then it starts in the home folder there.\n"
+         "'a ssh RUN' of a run of 'a shell' comes back to its terminal, as 'a attach' does; with NODE or COMMAND\n"
+         "it opens another one.\n"
+         "ADDRESS, as 'a cluster nodes' shows it, is for managed clusters of Azure Machine Learning only.",
      .options = "cluster",
      N_RUNS(0, ANY),
      .run = cmd_ssh},

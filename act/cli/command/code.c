@@ -50,6 +50,7 @@ const struct cli_command cli_code_commands[] = {
                  "a -n 8 submit --here python3 train.py   on the nodes of the Slurm job that this shell is in\n"
                  "a submit --after prep,@ python3 train.py   when the run prep and the last one have completed\n"
                  "a submit --hang 20m python3 train.py   ended if it is silent and idle for 20 minutes\n"
+                 "a submit --stdin python3 ask.py   'a attach' shows what it asks, and brings it the answers\n"
                  "a -c eu submit -f job.json        what a job file of Azure Batch AI says\n"
                  "a submit --dry-run -f job.json    what that becomes, and what has no counterpart\n",
      .details =
@@ -74,13 +75,15 @@ const struct cli_command cli_code_commands[] = {
          "and all GPUs (or, where there are none, all processes) have been idle; what every process was doing\n"
          "is then in system_logs/stacks_NODE.txt. -p 'hang_gpus: any' ignores the GPUs, which look busy while\n"
          "NCCL kernels wait. Not on Azure Machine Learning.\n"
+         "With --stdin the command of each rank reads what is typed into 'a attach RUN [--rank N]', and waits\n"
+         "while nobody is there. Without it, it has no input. Not on Azure Machine Learning.\n"
          "--here, in the shell of a Slurm job (salloc, srun --pty), starts the run as a step of that job, at\n"
          "once and on its first nodes; it ends with the job at the latest, and 'a abort' ends it alone.\n"
          "--json: version (1), id, cluster, platform, nodes, processes_per_node, package, resubmit_of (null),\n"
          "after (the runs that it waits for), name (null: none), tags;\n"
          "--dry-run prints the specification as JSON in any case; on Kubernetes, what kubectl would take.",
      .options = "cluster num-gpu param single compile-args file storage-account-name storage-account-key last-package "
-                "name tag after after-any hang retry retry-on use-bad-nodes here dry-run yes json",
+                "name tag after after-any stdin hang retry retry-on use-bad-nodes here dry-run yes json",
      A_COMMAND,
      .run = cmd_submit},
     {.name = "sweep",

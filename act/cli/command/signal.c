@@ -1,4 +1,5 @@
 /* signal.c - what SIGINT and SIGTERM do, for all verbs. */
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -12,11 +13,13 @@ static const char *volatile farewell;
 /* The lines that are printed at the next signals if it goes on, up to a NULL. */
 static const char *const *volatile steps;
 
+/* A terminal that nobody reads takes nothing more; that must not keep anybody from ending the program. */
 static void signal_say(const char *text)
 {
-    ssize_t ignored = write(STDERR_FILENO, text, strlen(text));
+    struct pollfd p = {STDERR_FILENO, POLLOUT, 0};
 
-    (void)ignored;
+    if (poll(&p, 1, 0) == 1 && p.revents & POLLOUT)
+        (void)!write(STDERR_FILENO, text, strlen(text));
 }
 
 static void say_line(const char *text)

@@ -28,7 +28,7 @@ const struct cli_option_meaning cli_option_meanings[] = {
     {"subnet", "fileserver", "create: the resource id of the subnet whose machines may mount it"},
     {"max", "cluster", "create, autoscale: at most N nodes"},
     {"max", "blame", "at most N jobs (default 20; 0: all)"},
-    {"idle", "shell", "end it when nothing was typed or printed for this long (default: 1h)"},
+    {"idle", "shell", "end it when nothing was typed or printed for this long, and no GPU computed (default: 1h)"},
     {"idle", "notebook",
      "end kernels and terminals that did nothing for this long, and with the last the run (default: 1h)"},
     {"keep", "notebook", "the run goes on when this command ends, and when nobody is connected"},

@@ -56,6 +56,7 @@ const struct cli_option cli_option_table[] = {
     {NULL, "after", STRINGS(start, after), "RUNS",
      "begin when these runs, separated by commas, have completed (repeatable)"},
     {NULL, "after-any", FLAG(start, after_any), NULL, "with --after: when they have ended, also if they failed"},
+    {NULL, "stdin", FLAG(start, takes_input), NULL, "the command reads what is typed into 'a attach'"},
     {NULL, "retry", INT(settings, retry), "N", "try again up to N times if it fails (retry.times)"},
     {NULL, "retry-on", STRING(settings, retry_on), "CLASSES",
      "only after these failures, as 'a why' names them, separated by commas (default: infrastructure)"},

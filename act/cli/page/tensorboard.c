@@ -17,6 +17,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/path.h"
+#include "base/temp.h"
 #include "base/units.h"
 #include "cli/command/signal.h"
 #include "cli/page/options.h"
@@ -56,7 +57,8 @@ struct tensorboard {
     bool project_is_open;
     struct board_source *v;
     size_t n;
-    char *folder;
+    char *folder;   /* NULL: not made yet */
+    int lock;       /* of that */
     uint64_t bytes; /* copied */
 };
 
@@ -155,11 +157,9 @@ static int board_make_folder(struct tensorboard *t, struct act_error *err)
     ACT_AUTOFREE char *cache = act_cache_dir();
     int rc = act_mkdir_all(cache, 0700, err);
 
-    t->folder = act_sprintf("%s/tensorboard-XXXXXX", cache);
-    if (rc == 0 && !mkdtemp(t->folder))
+    ACT_AUTOFREE char *prefix = act_sprintf("%s/tensorboard-", cache);
+    if (rc == 0 && (t->lock = act_temp_folder(prefix, &t->folder)) < 0)
         rc = act_error_errno(err, errno, "cannot make a folder in '%s'", cache);
-    if (rc < 0)
-        act_str_replace(&t->folder, NULL);
     return rc;
 }
 
@@ -315,8 +315,10 @@ int cmd_tensorboard(struct cli *cli, struct act_error *err)
     board_tell_apart(&t);
     if (rc == 0)
         rc = board_show(&t, err);
-    if (t.folder)
+    if (t.folder) {
         (void)!act_remove_tree(t.folder, &ignored);
+        close(t.lock);
+    }
     for (size_t i = 0; i < t.n; i++) {
         flow_run_release(&t.v[i].run);
         flow_path_release(&t.v[i].path);

@@ -13,6 +13,7 @@ struct cli_start_options {
     bool no_container, mount;
     struct act_strv after; /* RUN[,RUN...] each */
     bool after_any;
+    bool takes_input;
 };
 
 /* Files of Azure Batch AI. */

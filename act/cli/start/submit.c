@@ -14,9 +14,10 @@ static void say_submitted(const struct run_spec *spec)
     int n = run_spec_processes(spec);
     ACT_AUTOFREE char *waits = spec->needs.n ? run_waits_for(&spec->needs, spec->needs_any) : NULL;
 
-    act_note("submitted to %s: %d node%s, %d process%s%s%s%s; 'a logs -f %s' follows it", spec->cluster, spec->nodes,
+    act_note("submitted to %s: %d node%s, %d process%s%s%s%s; 'a %s %s' %s", spec->cluster, spec->nodes,
              cli_plural(spec->nodes), n, n == 1 ? "" : "es", spec->nodes == 1 ? "" : " each", waits ? "; it " : "",
-             waits ? waits : "", spec->id);
+             waits ? waits : "", spec->takes_input ? "attach" : "logs -f", spec->id,
+             spec->takes_input ? "shows it, and types into it" : "follows it");
 }
 
 int cli_check_after(const struct cli *cli, struct act_error *err)
@@ -41,6 +42,7 @@ int cmd_submit(struct cli *cli, struct act_error *err)
                                  CLI_OPTIONS(cli, settings)->num_gpu.most >= 0 || CLI_OPTIONS(cli, settings)->single,
                              .after = CLI_OPTIONS(cli, start)->after,
                              .after_any = CLI_OPTIONS(cli, start)->after_any,
+                             .takes_input = CLI_OPTIONS(cli, start)->takes_input,
                              .dry_run = cli->options.dry_run,
                              .code = CLI_OPTIONS(cli, start)->last_package ? NULL : &code,
                              .confirm = cli_confirm_for,

@@ -92,6 +92,11 @@ int step_repeat_retry(struct passage *p, struct act_error *err) ACT_NODISCARD;
 /* REFUSE: keeps the run off nodes that failed lately, if it fits without them, and says so. */
 int step_avoid_bad_nodes(struct passage *p, struct act_error *err) ACT_NODISCARD;
 
+/* ---- input.c: an input for the commands, which a repeated run keeps; one that waits for it does not hang. -ACT_USAGE:
+ * the platform has no way for one */
+
+int step_take_input(struct passage *p, struct act_error *err) ACT_NODISCARD;
+
 /* ---- shape.c, folders.c */
 
 int step_take_size(struct passage *p, struct act_error *err) ACT_NODISCARD;

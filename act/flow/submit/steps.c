@@ -87,6 +87,7 @@ static const struct step describe[] = {
     {"setup", AGAIN, step_repeat_setup},
     {"hang", FRESH | AWAY, step_take_hang}, /* else the user sees it hang */
     {"hang", AGAIN, step_repeat_hang},
+    {"input", AWAY, step_take_input},
     {"retry", FRESH | AWAY, step_take_retry},
     {"retry", AGAIN, step_repeat_retry},
     {"folders", ALWAYS, step_map_folders},

@@ -9,6 +9,7 @@
  *   shape.c      nodes and processes, and the sizes that an elastic run may have
  *   starter.c    commands that start the processes of a node themselves
  *   hang.c       whether it is watched for hangs
+ *   input.c      whether its commands have an input
  *   setup.c      what its nodes set up before the command
  *   retry.c      after what it is tried again, and which nodes it is kept off
  *   project.c    says which folder the project is
@@ -44,6 +45,7 @@ struct flow_submit {
     struct flow_init *code;
     struct flow_labels labels;
     struct act_strv after; /* the runs that it begins after, as the user names them, RUN[,RUN...] each; not owned */
+    bool takes_input;      /* its commands read what is typed into 'a attach' */
     bool after_any;        /* when they have ended, whatever became of them; else only if they complete */
     /* Asked about a lot of data that 'mount: copy' would bring to the nodes, and about a run that another one has
      * replaced; its error ends the submission. NULL: never asked. */
