@@ -262,7 +262,7 @@ static int wire_call_with_package(struct site *site, const struct wire_needy *ne
 
     if (rc == 0)
         rc = needy->ask(site, needy, package, true, &needed, err);
-    while (rc == 0 && needed && !was_whole) {
+    while (rc == 0 && package && needed && !was_whole) {
         was_whole = !*package->base;
         rc = bring_and_ask_ahead(site, needy, package, err);
         if (rc == 0)
