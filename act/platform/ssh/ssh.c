@@ -40,7 +40,7 @@ int hosts_bring(struct hosts *s, struct hosts_host *h, const struct platform_sub
                 struct act_error *err)
 {
     char sha256[ACT_SHA256_HEX];
-    struct site *site;
+    struct site *site = NULL;
     int rc = hosts_hash_package(submission, sha256, err);
 
     if (rc == 0)
