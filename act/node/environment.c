@@ -432,6 +432,7 @@ static void environment_protect(const struct environment_taken *e)
         nftw(env, environment_close_folder, OPEN_MOST, FTW_PHYS);
 }
 
+/* Says what it is; of one in the making, since when. */
 static int environment_write_about(const struct environment_taken *e, int packages, int64_t took_ms,
                                    struct act_error *err)
 {
@@ -454,6 +455,8 @@ static int environment_make(struct environment_taken *e, int log_fd, int *out_ex
 
     remove_leftovers(e);
     int rc = environment_begin(e, err);
+    if (rc == 0)
+        rc = environment_write_about(e, 0, 0, err);
     if (rc == 0) {
         prepare_tell(e->node, "making the environment from %s", e->source.file);
         rc = environment_fill(e, log_fd, out_exit_status, err);

@@ -16,7 +16,8 @@
 
 enum { KIB = 1024, LONG_S = 600 };
 
-/* used DIR MINUTES: a run took it up in the last MINUTES, or has not ended. is_linked DIR: it is whole. */
+/* used DIR MINUTES: a run took it up in the last MINUTES, or has not ended. is_linked DIR: it is whole.
+ * is_being_made, after that: who has the lock makes it, and not what a maker of another node has left. */
 #define COMMON                                                                                                         \
     "used() {\n"                                                                                                       \
     "for r in \"$1\"/runs/*; do\n"                                                                                     \
@@ -29,6 +30,7 @@ enum { KIB = 1024, LONG_S = 600 };
     "name=${1##*/} link=${1%-*}\n"                                                                                     \
     "[ -h \"$link\" ] && [ \"$(readlink \"$link\")\" = \"$name\" ]\n"                                                  \
     "}\n"                                                                                                              \
+    "is_being_made() { cmp -s \"$1/maker\" \"$link.lock\" && ! flock -n \"$link.lock\" true 2>/dev/null; }\n"          \
     "own() { [ ! -d environments ] || find environments -mindepth 1 -maxdepth 1 -type d -uid \"$(id -u)\" \"$@\"; }\n"
 
 #define ALL "?*-?*"
@@ -65,16 +67,16 @@ static const char environments_sweep[] = COMMON
     "fi\n"
     "echo $sum $n\n";
 
-/* A line for each: NAME KIB RUNS SECONDS yes|no ABOUT. SECONDS: when a run took it up last. */
+/* A line for each: NAME KIB RUNS SECONDS STATE ABOUT. SECONDS: when a run took it up last. */
 static const char environments_list[] =
     COMMON "for d in $(own -name '?*-?*'); do\n"
-           "is_linked \"$d\" || continue\n"
-           "in_use=no\n"
-           "! used \"$d\" 0 || in_use=yes\n"
+           "state=idle\n"
+           "if ! is_linked \"$d\"; then is_being_made \"$d\" || continue; state=making\n"
+           "elif used \"$d\" 0; then state=used; fi\n"
            "set -- \"$d\"/runs/*\n"
            "[ -e \"$1\" ] || shift\n"
            "last=$([ $# -eq 0 ] || stat -c %Y -- \"$@\" | sort -n | tail -n 1)\n"
-           "echo \"$name $(du -sk \"$d\" | cut -f 1) $# ${last:-0} $in_use $(tr -d '\\n' <\"$d/about.json\")\"\n"
+           "echo \"$name $(du -sk \"$d\" | cut -f 1) $# ${last:-0} $state $(tr -d '\\n' <\"$d/about.json\")\"\n"
            "done\n";
 
 static int environments_sweep_site(struct platform *p, const char *names, int64_t older_s, bool dry_run,
@@ -118,6 +120,13 @@ void platform_environments_release(struct platform_environments *environments)
     *environments = (struct platform_environments){0};
 }
 
+static enum platform_environment_state environment_state(const char *word)
+{
+    return strcmp(word, "making") == 0 ? ENVIRONMENT_IN_THE_MAKING
+           : strcmp(word, "used") == 0 ? ENVIRONMENT_IN_USE
+                                       : ENVIRONMENT_IDLE;
+}
+
 /* What somebody has changed by hand so that it cannot be read is left out. */
 static void environments_add(struct platform *machine, const char *root, const char *line,
                              struct platform_environments *out)
@@ -125,12 +134,12 @@ static void environments_add(struct platform *machine, const char *root, const c
     struct platform_environment e = {.machine = machine};
     unsigned long long kib, n_runs;
     long long used;
-    char name[64], in_use[8];
+    char name[64], state[8];
     int at = 0;
     CODEC_AUTOJSON json_t *about = NULL;
     struct act_error ignored;
 
-    if (sscanf(line, "%63s %llu %llu %lld %7s %n", name, &kib, &n_runs, &used, in_use, &at) != 5 || at == 0 ||
+    if (sscanf(line, "%63s %llu %llu %lld %7s %n", name, &kib, &n_runs, &used, state, &at) != 5 || at == 0 ||
         codec_json_parse(line + at, strlen(line + at), "about.json", &about, &ignored) < 0)
         return;
     if (environment_about_from_json(about, &e.about, &ignored) < 0) {
@@ -142,7 +151,7 @@ static void environments_add(struct platform *machine, const char *root, const c
     e.bytes = kib * KIB;
     e.n_runs = (size_t)n_runs;
     e.used_unix_s = used;
-    e.in_use = strcmp(in_use, "yes") == 0;
+    e.state = environment_state(state);
     ACT_PUSH(out->v, out->n, e);
 }
 

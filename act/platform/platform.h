@@ -381,15 +381,20 @@ int platform_remove_agents(struct platform *p, int64_t older_s, bool dry_run, st
  * run has. dry_run: it only measures them. */
 int platform_remove_environments(struct platform *p, int64_t older_s, bool dry_run, struct platform_kept *out,
                                  struct act_error *err) ACT_NODISCARD;
-/* One that is whole. */
+enum platform_environment_state {
+    ENVIRONMENT_IDLE,
+    ENVIRONMENT_IN_USE, /* by a run that has not ended */
+    ENVIRONMENT_IN_THE_MAKING
+};
+/* One that is whole, or will be. */
 struct platform_environment {
     struct platform *machine; /* that has it */
     char *key, *path;         /* its name, and the folder that has bin/ */
     struct environment_about about;
     uint64_t bytes;
     size_t n_runs;
-    int64_t used_unix_s; /* when a run took it up last */
-    bool in_use;         /* by a run that has not ended */
+    int64_t used_unix_s; /* when a run took it up last; 0: none has */
+    enum platform_environment_state state;
 };
 struct platform_environments {
     struct platform_environment *v;

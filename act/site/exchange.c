@@ -126,7 +126,7 @@ static int exchange_send(struct wire *w, struct exchange *x, struct act_error *e
 {
     act_buf_addf(&w->said, "%s%s", w->said.len ? "+" : "", codec_json_str(x->request, "op", ""));
     x->number = ++w->n_sent;
-    int rc = frame_write(&w->channel, x->request, x->part, x->part ? 1 : 0, err);
+    int rc = frame_write(&w->channel, x->request, x->parts, x->n_parts, err);
 
     if (rc == 0 && x->file)
         rc = send_file(w, x, err);
@@ -194,8 +194,8 @@ static void exchange_key(const struct exchange *x, char out[ACT_SHA256_HEX])
 
     act_sha256_init(&hash);
     act_sha256_add(&hash, line, strlen(line) + 1);
-    if (x->part)
-        act_sha256_add(&hash, x->part->data, x->part->len);
+    for (size_t i = 0; i < x->n_parts; i++)
+        act_sha256_add(&hash, x->parts[i].data, x->parts[i].len);
     act_sha256_done(&hash, out);
 }
 

@@ -50,8 +50,9 @@ struct file_range {
 };
 /* A request, followed by a file or ranges of it if there is one, and its response. */
 struct exchange {
-    json_t *request; /* wire_call_send() takes the reference */
-    const struct frame_part *part;
+    json_t *request;                      /* wire_call_send() takes the reference */
+    struct frame_part parts[FRAME_PARTS]; /* n_parts of them; what they name lives as long as this */
+    size_t n_parts;
     const char *file;
     const struct file_range *ranges;
     size_t n_ranges;

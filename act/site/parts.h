@@ -86,7 +86,6 @@ struct wire_package {
     int64_t bytes;
     struct parts parts; /* n 0: there are none, and so no sketch */
     struct act_buf sketch;
-    struct frame_part sketch_part;
     char base[ACT_SHA256_HEX]; /* what the site offered; "": it is brought whole */
     struct act_buf base_ids;
     struct file_range *ranges; /* of path, which are sent */
@@ -95,7 +94,7 @@ struct wire_package {
 int wire_package_of(struct site *site, const char *path, const char *sha256, struct wire_package **out,
                     struct act_error *err) ACT_NODISCARD;
 void wire_package_free(struct wire_package *package);
-/* Adds to a request which package it needs; asks_for_base: also its sketch. */
+/* Adds to a request which package it needs; asks_for_base: also its sketch. It takes the first part of the request. */
 void wire_package_name(const struct wire_package *package, bool asks_for_base, struct exchange *x);
 /* Returns whether the answer to that says that the package is needed, and takes the base that it offers. */
 bool wire_package_is_needed(struct wire_package *package, struct exchange *x);

@@ -255,16 +255,44 @@ static int serve_list(struct request *r, struct act_error *err)
     return rc;
 }
 
+/* Answers whether the package of the request is not here, and of what it can be made. Returns that, too. */
+static bool serve_needs_package(struct request *r)
+{
+    const json_t *package = json_object_get(r->frame.head, "package");
+    ACT_AUTOFREE char *path = here_package_path(r->site, codec_json_str(package, "sha256", ""));
+    const bool needed = package && !here_is_there(path, codec_json_int(package, "bytes", -1));
+
+    json_object_set_new(r->response, "needs_package", json_boolean(needed));
+    if (needed)
+        here_offer_base(r->site, &r->frame, r->response, &r->parts[0]);
+    r->n_parts = needed;
+    return needed;
+}
+
+static bool serve_names_package(const struct request *r)
+{
+    const json_t *package = json_object_get(r->frame.head, "package");
+
+    return act_is_hex(codec_json_str(package, "sha256", ""), ACT_SHA256_HEX - 1);
+}
+
+/* Runs nothing while the package is not here that the program needs. */
 static int serve_run(struct request *r, struct act_error *err)
 {
     const int64_t timeout_s = codec_json_int(r->frame.head, "timeout", 0),
                   max = codec_json_int(r->frame.head, "max", 0);
     ACT_AUTOFREE char *cwd = serve_bytes_of(r, "cwd");
+    const bool needs_one = json_object_get(r->frame.head, "package");
+    const size_t input = needs_one; /* the part before it is the sketch of the package */
     ACT_AUTO(act_strv) argv = {0};
     ACT_AUTO(site_result) result = {0};
 
     if (timeout_s <= 0 || timeout_s > INT32_MAX || max <= 0)
         return serve_malformed("timeout", err);
+    if (needs_one && !serve_names_package(r))
+        return serve_malformed("package", err);
+    if (needs_one && serve_needs_package(r))
+        return 0;
     int rc = strings_of(r, "argv", &argv, err);
     if (rc == 0 && argv.n == 0)
         rc = serve_malformed("argv", err);
@@ -272,8 +300,8 @@ static int serve_run(struct request *r, struct act_error *err)
         return rc;
     rc = here_run(r->site,
                   &(struct site_command){.argv = (const char *const *)argv.v,
-                                         .input = r->frame.n_parts ? part_text(r, 0) : NULL,
-                                         .input_len = r->frame.parts[0].len,
+                                         .input = r->frame.n_parts > input ? part_text(r, input) : NULL,
+                                         .input_len = r->frame.parts[input].len,
                                          .cwd = cwd,
                                          .timeout_s = (int)timeout_s,
                                          .max_bytes = (size_t)max,
@@ -298,27 +326,6 @@ static int serve_become(struct request *r, struct act_error *err)
     if (rc < 0)
         act_strv_release(&r->becomes);
     return rc;
-}
-
-/* Answers whether the package of the request is not here, and of what it can be made. Returns that, too. */
-static bool serve_needs_package(struct request *r)
-{
-    const json_t *package = json_object_get(r->frame.head, "package");
-    ACT_AUTOFREE char *path = here_package_path(r->site, codec_json_str(package, "sha256", ""));
-    const bool needed = package && !here_is_there(path, codec_json_int(package, "bytes", -1));
-
-    json_object_set_new(r->response, "needs_package", json_boolean(needed));
-    if (needed)
-        here_offer_base(r->site, &r->frame, r->response, &r->parts[0]);
-    r->n_parts = needed;
-    return needed;
-}
-
-static bool serve_names_package(const struct request *r)
-{
-    const json_t *package = json_object_get(r->frame.head, "package");
-
-    return act_is_hex(codec_json_str(package, "sha256", ""), ACT_SHA256_HEX - 1);
 }
 
 static int serve_lacks(struct request *r, struct act_error *err)

@@ -144,7 +144,11 @@ int site_run(struct site *site, const struct site_command *command, struct site_
         full.timeout_s = SITE_RUN_TIMEOUT_S;
     if (!full.max_bytes)
         full.max_bytes = SITE_RUN_MAX_BYTES;
-    return site->wire ? wire_run(site, &full, result, err) : here_run(site, &full, result, err);
+    if (site->wire)
+        return wire_run(site, &full, result, err);
+    *result = (struct site_result){0};
+    int rc = full.package ? here_keep_package(site, full.package->path, full.package->sha256, err) : 0;
+    return rc < 0 ? rc : here_run(site, &full, result, err);
 }
 
 void site_result_release(struct site_result *result)

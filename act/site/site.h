@@ -99,16 +99,21 @@ int site_explain_loss(const struct site *site, struct act_error *err);
 /* Copies a package from path on this machine to packages/<sha256>.zip on the site. */
 int site_bring_package(struct site *site, const char *path, const char *sha256, struct act_error *err) ACT_NODISCARD;
 
+/* A package on this machine. */
+struct site_package {
+    const char *path, *sha256;
+};
 /* Runs a program (looked up in PATH) on the site, with TZ=UTC and what Slurm's tools may see of the environment there;
  * sbatch with the time zone of its caller and what a job may see (proc/environment.h). */
 struct site_command {
     const char *const *argv; /* ends with NULL */
     const char *input;       /* of input_len bytes; NULL: none */
     size_t input_len;
-    const char *cwd;  /* NULL: the root, or "/" while there is none */
-    int timeout_s;    /* 0: 60 */
-    size_t max_bytes; /* of each stream; more is an error; 0: 64 MiB */
-    bool begins_runs; /* the program sees what a run there may see, with the time zone of the site */
+    const char *cwd;                    /* NULL: the root, or "/" while there is none */
+    int timeout_s;                      /* 0: 60 */
+    size_t max_bytes;                   /* of each stream; more is an error; 0: 64 MiB */
+    bool begins_runs;                   /* the program sees what a run there may see, with the time zone of the site */
+    const struct site_package *package; /* as packages/<sha256>.zip it is there before the program runs; NULL: none */
 };
 struct site_result {
     int status; /* exit status, or 128 + signal */

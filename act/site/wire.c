@@ -226,10 +226,56 @@ static json_t *wire_files_json(const struct site_new *run)
     return files;
 }
 
-/* package NULL: there is none. */
-static int ask_to_create(struct site *site, const struct site_new *run, struct wire_package *package,
-                         bool asks_for_base, bool *out_existed, bool *out_needed, struct act_error *err)
+/* A request that the site does not carry out while it lacks a package, and what makes it. package NULL: there is none.
+ */
+struct wire_needy {
+    int (*ask)(struct site *site, const struct wire_needy *needy, struct wire_package *package, bool asks_for_base,
+               bool *out_needed, struct act_error *err);
+    const void *what;
+    void *out;
+};
+
+/* Sends the package, and behind it the request once more. */
+static int bring_and_ask_ahead(struct site *site, const struct wire_needy *needy, struct wire_package *package,
+                               struct act_error *err)
 {
+    ACT_AUTO(exchange) x = wire_package_bring(package);
+    bool needed;
+    int rc = wire_call_send(site, &x, err);
+
+    if (rc == 0) {
+        site->wire->ahead++;
+        rc = needy->ask(site, needy, package, false, &needed, err);
+        site->wire->ahead--;
+        rc = rc == -ACT_INTERRUPTED ? wire_call_receive(site->wire, &x, err) : rc;
+    }
+    return rc < 0 ? act_error_prefix(err, "cannot bring '%s' to the site", package->path) : 0;
+}
+
+/* Makes the request, and brings the package that it needs. path NULL: none. */
+static int wire_call_with_package(struct site *site, const struct wire_needy *needy, const char *path,
+                                  const char *sha256, struct act_error *err)
+{
+    struct wire_package *package = NULL;
+    bool needed = false, was_whole = false;
+    int rc = path ? wire_package_of(site, path, sha256, &package, err) : 0;
+
+    if (rc == 0)
+        rc = needy->ask(site, needy, package, true, &needed, err);
+    while (rc == 0 && package && needed && !was_whole) {
+        was_whole = !*package->base;
+        rc = bring_and_ask_ahead(site, needy, package, err);
+        if (rc == 0)
+            rc = needy->ask(site, needy, package, false, &needed, err);
+    }
+    return rc == 0 && needed ? bad_response("needs_package", err) : rc;
+}
+
+static int ask_to_create(struct site *site, const struct wire_needy *needy, struct wire_package *package,
+                         bool asks_for_base, bool *out_needed, struct act_error *err)
+{
+    const struct site_new *run = needy->what;
+    bool *out_existed = needy->out;
     ACT_AUTO(exchange) x = {.max_response = PARTS_IDS_MAX_BYTES};
 
     x.request = json_pack("{s:s, s:o, s:o, s:o}", "op", "create", "spec", run_spec_to_json(run->spec), "secrets",
@@ -242,39 +288,12 @@ static int ask_to_create(struct site *site, const struct site_new *run, struct w
     return rc;
 }
 
-/* Sends the package, and behind it the request for the run once more. */
-static int bring_and_ask_ahead(struct site *site, const struct site_new *run, struct wire_package *package,
-                               struct act_error *err)
-{
-    ACT_AUTO(exchange) x = wire_package_bring(package);
-    bool existed, needed;
-    int rc = wire_call_send(site, &x, err);
-
-    if (rc == 0) {
-        site->wire->ahead++;
-        rc = ask_to_create(site, run, package, false, &existed, &needed, err);
-        site->wire->ahead--;
-        rc = rc == -ACT_INTERRUPTED ? wire_call_receive(site->wire, &x, err) : rc;
-    }
-    return rc < 0 ? act_error_prefix(err, "cannot bring '%s' to the site", package->path) : 0;
-}
-
 int wire_create_run(struct site *site, const struct site_new *run, bool *out_existed, struct act_error *err)
 {
-    struct wire_package *package = NULL;
-    bool needed = false, was_whole = false;
-    int rc = run->package ? wire_package_of(site, run->package, run->spec->package_sha256, &package, err) : 0;
+    const struct wire_needy needy = {.ask = ask_to_create, .what = run, .out = out_existed};
 
     *out_existed = false;
-    if (rc == 0)
-        rc = ask_to_create(site, run, package, true, out_existed, &needed, err);
-    while (rc == 0 && needed && !was_whole) {
-        was_whole = !*package->base;
-        rc = bring_and_ask_ahead(site, run, package, err);
-        if (rc == 0)
-            rc = ask_to_create(site, run, package, false, out_existed, &needed, err);
-    }
-    return rc == 0 && needed ? bad_response("needs_package", err) : rc;
+    return wire_call_with_package(site, &needy, run->package, run->spec->package_sha256, err);
 }
 
 int wire_remove_run(struct site *site, const char *id, struct act_error *err)
@@ -427,7 +446,7 @@ int wire_write(struct site *site, const char *id, const char *name, const char *
                struct act_error *err)
 {
     const struct frame_part part = {text, strlen(text)};
-    ACT_AUTO(exchange) x = {.request = file_request("write", id, name), .part = &part};
+    ACT_AUTO(exchange) x = {.request = file_request("write", id, name), .parts = {part}, .n_parts = 1};
 
     json_object_set_new(x.request, "exclusive", json_boolean(out_existed));
     int rc = wire_call(site, &x, err);
@@ -534,28 +553,30 @@ int wire_list(struct site *site, struct act_strv *out_ids, struct act_error *err
 
 /* ---- programs ---- */
 
-int wire_run(struct site *site, const struct site_command *command, struct site_result *result, struct act_error *err)
+static int ask_to_run(struct site *site, const struct wire_needy *needy, struct wire_package *package,
+                      bool asks_for_base, bool *out_needed, struct act_error *err)
 {
     enum { MORE_S = 30 };
-    const struct frame_part input = {command->input, command->input_len};
+    const struct site_command *command = needy->what;
+    struct site_result *result = needy->out;
     size_t n = 0;
 
-    if (site->wire->ssh.absent && site->wire->ahead == 0)
-        return ssh_run(&site->wire->ssh, command, result, err);
     while (command->argv[n])
         n++;
     ACT_AUTO(exchange)
-    x = {.part = command->input ? &input : NULL,
-         .max_response = 2 * command->max_bytes,
-         .timeout_s = command->timeout_s + MORE_S};
+    x = {.max_response = 2 * command->max_bytes + PARTS_IDS_MAX_BYTES, .timeout_s = command->timeout_s + MORE_S};
     x.request = json_pack("{s:s, s:o, s:i, s:I}", "op", "run", "argv", wire_texts_json(command->argv, n), "timeout",
                           command->timeout_s, "max", (json_int_t)command->max_bytes);
     json_object_set_new(x.request, "begins_runs", json_boolean(command->begins_runs));
     if (command->cwd)
         json_object_set_new(x.request, "cwd", codec_json_bytes_new(command->cwd));
-    *result = (struct site_result){0};
+    if (package)
+        wire_package_name(package, asks_for_base, &x);
+    if (command->input)
+        x.parts[x.n_parts++] = (struct frame_part){command->input, command->input_len};
     int rc = wire_call(site, &x, err);
-    if (rc == 0) {
+    *out_needed = rc == 0 && package && wire_package_is_needed(package, &x);
+    if (rc == 0 && !*out_needed) {
         result->status = (int)codec_json_int(x.response.head, "status", 1) & 0xff;
         result->out_len = x.response.parts[0].len;
         result->err_len = x.response.parts[1].len;
@@ -563,4 +584,15 @@ int wire_run(struct site *site, const struct site_command *command, struct site_
         result->err = act_buf_steal(&x.response.parts[1]);
     }
     return rc;
+}
+
+int wire_run(struct site *site, const struct site_command *command, struct site_result *result, struct act_error *err)
+{
+    const struct wire_needy needy = {.ask = ask_to_run, .what = command, .out = result};
+    const struct site_package *package = command->package;
+
+    if (site->wire->ssh.absent && site->wire->ahead == 0)
+        return ssh_run(&site->wire->ssh, command, result, err);
+    *result = (struct site_result){0};
+    return wire_call_with_package(site, &needy, package ? package->path : NULL, package ? package->sha256 : "", err);
 }

@@ -27,7 +27,6 @@ static int wire_package_look(struct wire_package *p, const char *sha256, struct 
         rc = act_sha256_file(p->path, p->sha256, err);
     if (rc == 0 && parts_open(p->path, &p->parts))
         parts_add_sketch(&p->parts, &p->sketch);
-    p->sketch_part = (struct frame_part){p->sketch.data, p->sketch.len};
     return rc;
 }
 
@@ -57,13 +56,14 @@ void wire_package_name(const struct wire_package *package, bool asks_for_base, s
 {
     json_object_set_new(x->request, "package",
                         json_pack("{s:s, s:I}", "sha256", package->sha256, "bytes", (json_int_t)package->bytes));
-    x->part = asks_for_base && package->sketch.len ? &package->sketch_part : NULL;
+    x->parts[0] = (struct frame_part){package->sketch.data, asks_for_base ? package->sketch.len : 0};
+    x->n_parts = 1;
 }
 
 bool wire_package_is_needed(struct wire_package *package, struct exchange *x)
 {
     const char *base = codec_json_str(x->response.head, "base", "");
-    const bool is_base = x->part && act_is_hex(base, ACT_SHA256_HEX - 1); /* else nobody asked for one */
+    const bool is_base = x->parts[0].len > 0 && act_is_hex(base, ACT_SHA256_HEX - 1); /* else nobody asked for one */
 
     act_buf_release(&package->base_ids);
     if (is_base)

@@ -86,10 +86,16 @@ def test_says_how_far_it_is_and_can_be_left(apart, index):
     typed.send_signal(signal.SIGKILL)
     typed.wait()
     assert not list((apart.root / "runs").glob("*")), "nothing is queued before it is there"
+    (made,) = apart.act.run("-c", "lab", "env", "list", "--json").json["environments"]
+    assert made["being_made"] and not made["in_use"] and made["from"] == "requirements.txt"
+    assert "being made for " in apart.act.run("-c", "lab", "env", "list").out
+    apart.act.fail("-c", "lab", "env", "rm", "-y", made["key"], status=1, match="is being made")
     goes_on.set()
     run = apart.submit("python3", "-c", SAY, n=2, before=("-p", LOGIN))
     apart.wait(run, "Completed", 0)
     assert index.downloads(WHEEL) == 1
+    (made,) = apart.act.run("-c", "lab", "env", "list", "--json").json["environments"]
+    assert not made["being_made"]
 
 
 def test_what_fails_is_said_and_nothing_is_queued(apart, index):

@@ -36,12 +36,16 @@ def requests(result):
 
 
 def test_few_round_trips(act, hosts, host):
-    """With an open connection, and the code there already."""
+    """With an open connection: two where the code is there already, and three where it is not."""
     trace = {"ACT_TRACE": "site"}
     act.run("wait", hosts.submit("true"))
     result = act.run("-c", "lab", "-n", 1, "submit", "true", env=trace)
     asked = [r for r in requests(result) if not r.endswith(" open")]
     assert asked == ["gpu1 run"] * 2, result  # what there is; begin
+    act.write("more.txt", "a package that is new there, but for the other files")
+    result = act.run("-c", "lab", "-n", 1, "submit", "true", env=trace)
+    asked = [r for r in requests(result) if not r.endswith(" open")]
+    assert asked == ["gpu1 run", "gpu1 run", "gpu1 parts+run"], result
     result = act.run("q", env=trace)
     assert [r for r in requests(result) if not r.endswith(" open")] == ["gpu1 run"], result
     runs = [hosts.submit("sleep", "300") for _ in range(3)]

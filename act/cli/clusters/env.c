@@ -47,24 +47,26 @@ static int cmd_env_choose(struct platform_environments *all, const char *key, st
 
 static json_t *cmd_env_json(const struct platform_environment *e)
 {
-    return json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:o, s:I, s:b, s:o}", "key", e->key, "from",
+    return json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:o, s:I, s:b, s:b, s:o}", "key", e->key, "from",
                      cli_text_json(e->about.file), "node", cli_text_json(e->about.node), "image",
                      cli_text_json(e->about.image), "made", cli_time_json(e->about.made_unix_s), "packages",
                      cli_count_json(e->about.packages), "took_ms", (json_int_t)e->about.took_ms, "bytes",
                      (json_int_t)e->bytes, "used", cli_time_json(e->used_unix_s), "runs", (json_int_t)e->n_runs,
-                     "in_use", e->in_use, "path", codec_json_bytes_new(e->path));
+                     "in_use", e->state == ENVIRONMENT_IN_USE, "being_made", e->state == ENVIRONMENT_IN_THE_MAKING,
+                     "path", codec_json_bytes_new(e->path));
 }
 
-/* Returns "now", or "2d3h ago". New string. */
+/* Returns "now", or "2d3h ago", or "being made for 1m12s". New string. */
 static char *last_use(const struct platform_environment *e)
 {
     char text[ACT_UNIT_TEXT];
-    int64_t since_s = act_now_unix_s() - e->used_unix_s;
+    bool is_whole = e->state != ENVIRONMENT_IN_THE_MAKING;
+    int64_t since_s = act_now_unix_s() - (is_whole ? e->used_unix_s : e->about.made_unix_s);
 
-    if (e->in_use)
+    if (e->state == ENVIRONMENT_IN_USE)
         return act_strdup("now");
     act_duration_to_text(since_s > 0 ? since_s : 0, text);
-    return act_sprintf("%s ago", text);
+    return is_whole ? act_sprintf("%s ago", text) : act_sprintf("being made for %s", text);
 }
 
 static void print_environments(const struct platform_environments *all)
@@ -149,7 +151,8 @@ static int cmd_env_show(struct cli *cli, const char *key, struct act_error *err)
 
 static int refuse_in_use(const struct platform_environment *e, struct act_error *err)
 {
-    return act_error_set(err, ACT_FAIL, "the environment '%s' is used by a run that has not ended", e->key);
+    return act_error_set(err, ACT_FAIL, "the environment '%s' is %s", e->key,
+                         e->state == ENVIRONMENT_IN_THE_MAKING ? "being made" : "used by a run that has not ended");
 }
 
 static int ask_and_remove(const struct cli *cli, const struct platform_environment *e, struct act_error *err)
@@ -169,7 +172,7 @@ static int ask_and_remove(const struct cli *cli, const struct platform_environme
 static int remove_one(const struct cli *cli, const struct platform_environment *e, struct act_error *err)
 {
     bool dry_run = cli->options.dry_run;
-    int rc = e->in_use ? refuse_in_use(e, err) : dry_run ? 0 : ask_and_remove(cli, e, err);
+    int rc = e->state != ENVIRONMENT_IDLE ? refuse_in_use(e, err) : dry_run ? 0 : ask_and_remove(cli, e, err);
 
     if (rc < 0)
         return rc;

@@ -280,7 +280,7 @@ const struct cli_command cli_cluster_commands[] = {
          "run has used for as long as it is told.\n"
          "--json: version (1), cluster and environments, each with key, from (the file), node (that made it),\n"
          "image, made, packages, took_ms, bytes, used (when a run took it up last), runs (how many used it),\n"
-         "in_use and path. rm: version, dry_run, key, bytes.",
+         "in_use, being_made and path. rm: version, dry_run, key, bytes.",
      .options = "cluster param dry-run yes json",
      N_WORDS(1, 2, CLI_CHOICE),
      .alone = "list",

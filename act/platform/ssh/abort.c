@@ -73,8 +73,9 @@ static void hosts_ask_to_end(void *arg, size_t i)
     hosts_endings_on(all, h, hosts_endings_add_id, ids);
     if (json_array_size(ids) == 0)
         return;
-    answer.rc = hosts_call(all->s, h, "abort", json_pack("{s:O}", "ids", ids),
-                           (int)(run_abort_wait_ms() / 1000) + MORE_S, &out, &answer.err);
+    const struct hosts_request request = {
+        .verb = "abort", .in = json_pack("{s:O}", "ids", ids), .timeout_s = (int)(run_abort_wait_ms() / 1000) + MORE_S};
+    answer.rc = hosts_call(all->s, h, &request, &out, &answer.err);
     answer.ends = json_object_get(out, "ends");
     hosts_endings_on(all, h, hosts_endings_take_answer, &answer);
 }

@@ -70,10 +70,10 @@ static int hosts_run(struct site *site, const struct site_command *command, stru
     return rc < 0 ? rc : site_run(site, command, result, err);
 }
 
-int hosts_call(struct hosts *s, struct hosts_host *h, const char *verb, json_t *in, int timeout_s, json_t **out,
+int hosts_call(struct hosts *s, struct hosts_host *h, const struct hosts_request *asked, json_t **out,
                struct act_error *err)
 {
-    CODEC_AUTOJSON json_t *request = in;
+    CODEC_AUTOJSON json_t *request = asked->in;
     ACT_AUTOWIPE char *input = codec_json_line(request);
     ACT_AUTO(site_result) result = {0};
     ACT_AUTOFREE char *program = NULL;
@@ -85,12 +85,14 @@ int hosts_call(struct hosts *s, struct hosts_host *h, const char *verb, json_t *
         rc = site_program(site, &program, err);
     if (rc < 0)
         return rc;
-    const char *const argv[] = {program, "__host", verb, site_root(site), NULL};
-    rc = hosts_run(
-        site,
-        &(struct site_command){
-            .argv = argv, .input = input, .input_len = strlen(input), .timeout_s = timeout_s, .begins_runs = true},
-        &result, err);
+    const char *const argv[] = {program, "__host", asked->verb, site_root(site), NULL};
+    const struct site_command command = {.argv = argv,
+                                         .input = input,
+                                         .input_len = strlen(input),
+                                         .timeout_s = asked->timeout_s,
+                                         .begins_runs = true,
+                                         .package = asked->package};
+    rc = hosts_run(site, &command, &result, err);
     return rc < 0 ? rc : hosts_read_response(h, &result, out, err);
 }
 
@@ -149,7 +151,7 @@ int hosts_warn(struct hosts *s, struct act_error *err)
 static int hosts_ask_facts(struct hosts *s, struct hosts_host *h, void *arg, struct act_error *err)
 {
     CODEC_AUTOJSON json_t *out = NULL;
-    int rc = hosts_call(s, h, "look", json_object(), 0, &out, err);
+    int rc = hosts_call(s, h, &(struct hosts_request){.verb = "look", .in = json_object()}, &out, err);
 
     (void)arg;
     if (rc == 0)

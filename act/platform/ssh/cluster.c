@@ -76,7 +76,7 @@ static int ask_jobs(struct hosts *s, struct hosts_host *h, void *arg, struct act
 {
     struct platform_jobs *jobs = &((struct platform_jobs *)arg)[h - s->v];
     CODEC_AUTOJSON json_t *out = NULL;
-    int rc = hosts_call(s, h, "jobs", json_object(), 0, &out, err);
+    int rc = hosts_call(s, h, &(struct hosts_request){.verb = "jobs", .in = json_object()}, &out, err);
 
     if (rc == 0)
         rc = fields_from_json(&hosts_jobs_fields, out, jobs, err);
@@ -110,7 +110,8 @@ static int add_nodes_of(struct hosts *s, struct hosts_host *h, const char *id, s
 {
     CODEC_AUTOJSON json_t *response = NULL;
     struct platform_nodes nodes = {0};
-    int rc = hosts_call(s, h, "nodes", json_pack("{s:s}", "id", id), 0, &response, err);
+    int rc =
+        hosts_call(s, h, &(struct hosts_request){.verb = "nodes", .in = json_pack("{s:s}", "id", id)}, &response, err);
 
     if (rc == 0)
         rc = fields_from_json(&hosts_nodes_fields, response, &nodes, err);
@@ -161,10 +162,10 @@ int hosts_shell(struct platform *p, const char *id, const char *node, const stru
     struct hosts_host *h;
     int rc = find_node(s, id, node, &h, err);
 
-    if (rc == 0)
-        rc = hosts_call(s, h, "shell",
-                        json_pack("{s:s, s:s?, s:o}", "id", id, "node", node, "command", codec_json_strv_new(command)),
-                        0, &response, err);
+    if (rc < 0)
+        return rc;
+    json_t *in = json_pack("{s:s, s:s?, s:o}", "id", id, "node", node, "command", codec_json_strv_new(command));
+    rc = hosts_call(s, h, &(struct hosts_request){.verb = "shell", .in = in}, &response, err);
     if (rc < 0)
         return rc;
     if (!codec_json_strv_get(json_object_get(response, "argv"), &argv) || argv.n == 0)

@@ -230,14 +230,14 @@ static int group_bring_one(void *arg, size_t i, struct act_error *err)
 {
     struct group_work *w = arg;
 
-    return hosts_start(w->s, w->run, i, w->submission, HOSTS_BRING, err);
+    return hosts_bring(w->s, w->run->v[i], w->submission, err);
 }
 
 static int group_start_one(void *arg, size_t i, struct act_error *err)
 {
     struct group_work *w = arg;
 
-    return hosts_start(w->s, w->run, i, w->submission, HOSTS_START, err);
+    return hosts_start(w->s, w->run, i, w->submission, err);
 }
 
 /* All have the package before the first one waits for the others, which it does for a while only; and the first one is
@@ -250,7 +250,7 @@ int hosts_start_all(struct hosts *s, const struct hosts_run *run, const struct p
 
     if (rc < 0)
         return rc;
-    rc = hosts_start(s, run, 0, submission, HOSTS_START, err);
+    rc = hosts_start(s, run, 0, submission, err);
     if (rc == 0 && run->n > 1)
         rc = group_each(run, 1, group_start_one, &w, err);
     if (rc < 0 && run->n > 1)

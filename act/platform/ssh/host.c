@@ -83,38 +83,24 @@ static int host_look(struct host_request *r, struct act_error *err)
     return host_respond(r, &hosts_facts_fields, &facts);
 }
 
-/* Tells whether the package was brought here. */
-static bool host_has_package(const char *path, int64_t bytes)
-{
-    struct stat st;
-
-    return stat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == bytes;
-}
-
 static int host_start_run(struct host_request *r, const struct run_spec *spec, struct act_error *err)
 {
     ACT_AUTOWIPE char *stores = codec_json_strdup(r->in, "stores");
     const json_t *list = json_object_get(r->in, "machines");
     ACT_AUTOWIPE char *machines = list ? codec_json_line(list) : NULL;
-    const json_t *package = json_object_get(r->in, "package");
-    const char *sha256 = codec_json_str(package, "sha256", "");
+    const char *package = codec_json_str(r->in, "package", NULL);
     struct site *site;
-    struct stat st;
     bool asked;
     int rc = r->here->row->keep.site(r->here, &site, err);
 
-    if (rc == 0 && package && !act_is_hex(sha256, ACT_SHA256_HEX - 1))
+    if (rc == 0 && package && !act_is_hex(package, ACT_SHA256_HEX - 1))
         rc = host_malformed("package", err);
     if (rc < 0)
         return rc;
-    ACT_AUTOFREE char *path = package ? act_sprintf("%s/packages/%s.zip", site_root(site), sha256) : NULL;
-    ACT_AUTOFREE char *dir = site_run_dir(site, spec->id);
-    bool needed = path && stat(dir, &st) < 0 && !host_has_package(path, codec_json_int(package, "bytes", -1));
-    json_object_set_new(r->out, "needs_package", json_boolean(needed));
+    ACT_AUTOFREE char *path = package ? act_sprintf("%s/packages/%s.zip", site_root(site), package) : NULL;
     const struct platform_submission submission = {
         .spec = spec, .package = path, .stores = stores, .machines = machines, .asked = &asked};
-    return needed || json_is_true(json_object_get(r->in, "bring_only")) ? 0
-                                                                        : platform_submit(r->here, &submission, err);
+    return platform_submit(r->here, &submission, err);
 }
 
 static int host_start(struct host_request *r, struct act_error *err)

@@ -7,9 +7,7 @@
  * chosen when it is submitted and written into its configuration, so that it is found there, and nobody else is asked
  * about it.
  */
-#include <errno.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/hash.h"
 #include "base/log.h"
@@ -29,62 +27,43 @@ static int hosts_check_settings(struct platform *p, const struct run_spec *spec,
     return platform_check_shares(spec, "machines behind ssh", err);
 }
 
-/* The package of a run on this machine. */
-struct hosts_package {
-    const char *path; /* NULL: there is none */
-    char sha256[ACT_SHA256_HEX];
-    int64_t bytes;
-};
-
-static int hosts_open_package(const struct platform_submission *submission, struct hosts_package *out,
+static int hosts_hash_package(const struct platform_submission *submission, char out[ACT_SHA256_HEX],
                               struct act_error *err)
 {
-    const char *path = submission->package, *known = submission->spec->package_sha256;
-    struct stat st;
+    const char *known = submission->spec->package_sha256;
 
-    *out = (struct hosts_package){.path = path};
-    if (!path)
-        return 0;
-    if (stat(path, &st) < 0)
-        return act_error_errno(err, errno, "cannot read '%s'", path);
-    out->bytes = st.st_size;
-    memcpy(out->sha256, known, sizeof(out->sha256));
-    return *known ? 0 : act_sha256_file(path, out->sha256, err);
+    memcpy(out, known, strlen(known) + 1);
+    return *known || !submission->package ? 0 : act_sha256_file(submission->package, out, err);
 }
 
-static json_t *hosts_start_request(const struct platform_submission *submission, const struct hosts_package *package,
-                                   json_t *machines, enum hosts_start what)
+int hosts_bring(struct hosts *s, struct hosts_host *h, const struct platform_submission *submission,
+                struct act_error *err)
 {
-    json_t *request = json_pack("{s:o, s:o, s:o*, s:s?, s:b}", "spec", run_spec_to_json(submission->spec), "secrets",
-                                run_secrets_to_json(submission->spec), "machines", machines, "stores",
-                                submission->stores, "bring_only", what == HOSTS_BRING);
+    char sha256[ACT_SHA256_HEX];
+    struct site *site = NULL;
+    int rc = hosts_hash_package(submission, sha256, err);
 
-    if (package->path)
-        json_object_set_new(request, "package",
-                            json_pack("{s:s, s:I}", "sha256", package->sha256, "bytes", (json_int_t)package->bytes));
-    return request;
+    if (rc == 0)
+        rc = hosts_site(s, h, &site, err);
+    return rc < 0 || !submission->package ? rc : site_bring_package(site, submission->package, sha256, err);
 }
 
-/* Starts the run; brings the package when the machine says that it lacks it. */
 int hosts_start(struct hosts *s, const struct hosts_run *run, size_t i, const struct platform_submission *submission,
-                enum hosts_start what, struct act_error *err)
+                struct act_error *err)
 {
-    struct hosts_host *h = run->v[i];
-    struct hosts_package package;
-    bool needed = true;
-    int rc = hosts_open_package(submission, &package, err);
+    CODEC_AUTOJSON json_t *out = NULL;
+    char sha256[ACT_SHA256_HEX];
+    int rc = hosts_hash_package(submission, sha256, err);
 
-    for (int tries = 0; tries < 2 && rc == 0 && needed; tries++) {
-        CODEC_AUTOJSON json_t *out = NULL;
-        if (tries > 0)
-            rc = site_bring_package(h->site, package.path, package.sha256, err);
-        if (rc == 0)
-            rc = hosts_call(s, h, "start", hosts_start_request(submission, &package, hosts_machines_of(run, i), what),
-                            0, &out, err);
-        needed = rc == 0 && json_is_true(json_object_get(out, "needs_package"));
-    }
-    return rc == 0 && needed ? act_error_set(err, ACT_FAIL, "'%s' does not keep the package that was brought", h->login)
-                             : rc;
+    if (rc < 0)
+        return rc;
+    const struct site_package package = {submission->package, sha256};
+    json_t *request = json_pack("{s:o, s:o, s:o*, s:s?, s:s?}", "spec", run_spec_to_json(submission->spec), "secrets",
+                                run_secrets_to_json(submission->spec), "machines", hosts_machines_of(run, i), "stores",
+                                submission->stores, "package", package.path ? sha256 : NULL);
+    return hosts_call(
+        s, run->v[i],
+        &(struct hosts_request){.verb = "start", .in = request, .package = package.path ? &package : NULL}, &out, err);
 }
 
 static int hosts_submit(struct platform *p, const struct platform_submission *submission, struct act_error *err)
@@ -122,7 +101,8 @@ static int hosts_ask_states(struct hosts *s, struct hosts_host *h, void *arg, st
 
     for (size_t i = 0; i < q->n; i++)
         json_array_append_new(ids, codec_json_bytes_new(q->ids[i]));
-    int rc = hosts_call(s, h, "status", json_pack("{s:o}", "ids", ids), 0, &out, err);
+    int rc =
+        hosts_call(s, h, &(struct hosts_request){.verb = "status", .in = json_pack("{s:o}", "ids", ids)}, &out, err);
     const json_t *states = json_object_get(out, "states");
     if (rc == 0 && json_array_size(states) != q->n)
         rc = act_error_set(err, ACT_FAIL, "'%s' gave a wrong response: 'states'", h->login);

@@ -67,9 +67,15 @@ extern const struct fields hosts_facts_fields, hosts_nodes_fields, hosts_jobs_fi
 
 /* Sets *out to the site of a machine, which h owns; connects if necessary. */
 int hosts_site(struct hosts *s, struct hosts_host *h, struct site **out, struct act_error *err) ACT_NODISCARD;
-/* Has a machine carry out a verb of host.c; takes the reference of in. Sets *out to its response, a new reference, or
- * to NULL. timeout_s 0: the usual one. An error there is one here. */
-int hosts_call(struct hosts *s, struct hosts_host *h, const char *verb, json_t *in, int timeout_s, json_t **out,
+struct hosts_request {
+    const char *verb; /* of host.c */
+    json_t *in;
+    int timeout_s;                      /* 0: the usual one */
+    const struct site_package *package; /* that the machine needs for it, and is brought if it lacks it; NULL: none */
+};
+/* Has a machine carry out a request; takes the reference of in. Sets *out to its response, a new reference, or to NULL.
+ * An error there is one here. */
+int hosts_call(struct hosts *s, struct hosts_host *h, const struct hosts_request *asked, json_t **out,
                struct act_error *err) ACT_NODISCARD;
 /* Turns the error that a response has into one here; 0: it has none. */
 int hosts_check_response(const struct hosts_host *h, const json_t *response, struct act_error *err) ACT_NODISCARD;
@@ -106,10 +112,12 @@ void hosts_forget(struct hosts *s);
 int hosts_find_all(struct hosts *s, const char *id, const struct hosts_run **out, struct act_error *err) ACT_NODISCARD;
 /* Sets *out to the first of them. */
 int hosts_find(struct hosts *s, const char *id, struct hosts_host **out, struct act_error *err) ACT_NODISCARD;
-enum hosts_start { HOSTS_START, HOSTS_BRING };
-/* Starts the run on the i-th of its machines, which is brought the package if it lacks it. HOSTS_BRING: only brings. */
+/* Brings the package of a run to a machine that lacks it. */
+int hosts_bring(struct hosts *s, struct hosts_host *h, const struct platform_submission *submission,
+                struct act_error *err) ACT_NODISCARD;
+/* Starts the run on the i-th of its machines, which is brought the package if it lacks it. */
 int hosts_start(struct hosts *s, const struct hosts_run *run, size_t i, const struct platform_submission *submission,
-                enum hosts_start what, struct act_error *err) ACT_NODISCARD;
+                struct act_error *err) ACT_NODISCARD;
 
 /* ---- group.c */
 
