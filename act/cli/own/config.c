@@ -65,7 +65,6 @@ static void print_rows(const struct act_strv *cells, int narrow_key)
 
 static int cmd_config_show(struct cli *cli, char *const *words, struct act_error *err)
 {
-    const struct config *c = cli->flow.config;
     ACT_AUTO(act_strv) cells = {0}, of_folders = {0};
     const char *key;
     json_t *row;
@@ -75,6 +74,7 @@ static int cmd_config_show(struct cli *cli, char *const *words, struct act_error
     (void)words;
     if (rc < 0)
         return rc;
+    const struct config *c = cli->flow.config;
     json_t *values = config_show(c);
     if (cli->options.json)
         return cli_print_pack(err, "{s:s,s:s?,s:s,s:o}", "cluster", c->cluster, "file", c->file, "project_root",
