@@ -46,8 +46,8 @@ as_root() {
     fi
 }
 
-# build_preset PRESET [TARGET...]: configures once, then builds. A release needs nothing that only tests need. What tests
-# run has the libraries of a release: it is tested with them, and starts in two thirds of the time.
+# build_preset PRESET [TARGET...]: configures once, then builds. A release needs nothing that only tests need. The dev
+# build has the libraries of a release: they are tested with it, and it starts in two thirds of the time.
 build_preset() {
     local preset=$1 options=()
     shift
