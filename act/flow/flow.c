@@ -6,6 +6,7 @@
 #include "config/config.h"
 #include "flow/flow_internal.h"
 #include "flow/trust.h"
+#include "ledger/ledger.h"
 #include "site/site.h"
 
 /* That of a bare flow; nobody writes to it. */

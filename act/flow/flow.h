@@ -9,10 +9,10 @@
 #include <stddef.h>
 
 #include "base/error.h"
-#include "ledger/ledger.h"
 
 struct config;
 struct config_request;
+struct ledger;
 struct platform;
 struct services;
 

@@ -10,7 +10,6 @@
 
 #include "base/error.h"
 #include "flow/flow.h"
-#include "ledger/ledger.h"
 #include "run/run.h"
 #include "store/store.h"
 
@@ -18,6 +17,9 @@ struct config;
 struct config_account;
 struct config_folder;
 struct http;
+struct ledger;
+struct ledger_run;
+struct ledger_runs;
 
 /* Loads the configuration of a bare flow, which stays bare after an error. */
 int flow_load(struct flow *flow, const struct config_request *request, struct act_error *err) ACT_NODISCARD;

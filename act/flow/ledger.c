@@ -13,6 +13,7 @@
 #include "base/path.h"
 #include "codec/json.h"
 #include "flow/flow_internal.h"
+#include "ledger/ledger.h"
 #include "platform/platform.h"
 
 static char *ledger_path(void)

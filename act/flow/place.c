@@ -1,6 +1,7 @@
 /* place.c - see place.h. */
 #include "flow/place.h"
 #include "config/config.h"
+#include "ledger/ledger.h"
 
 #include <string.h>
 #include <unistd.h>

@@ -13,11 +13,11 @@
 
 #include "base/error.h"
 #include "flow/flow.h"
-#include "ledger/ledger.h"
 #include "run/run.h"
 
 struct config;
 struct config_request;
+struct ledger_run;
 
 /* Writes into a configuration as config_resolved() has it, perhaps of another machine, what says where runs of config
  * go. */

@@ -3,9 +3,11 @@
 #include <string.h>
 
 #include "config/config.h"
+#include "config/kind.h"
 #include "flow/flow_internal.h"
 #include "flow/place.h"
 #include "flow/trust.h"
+#include "ledger/ledger.h"
 #include "platform/platform.h"
 
 struct flow_opened {

@@ -12,6 +12,7 @@
 #include "base/path.h"
 #include "base/user.h"
 #include "config/config.h"
+#include "config/kind.h"
 #include "flow/flow_internal.h"
 #include "flow/trust.h"
 #include "http/http.h"

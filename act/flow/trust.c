@@ -8,6 +8,7 @@
 #include "base/path.h"
 #include "codec/json.h"
 #include "config/config.h"
+#include "config/kind.h"
 #include "flow/trust.h"
 #include "platform/platform.h"
 

@@ -1,6 +1,7 @@
 /* clusters.c - the clusters of platforms that have some. */
 #include "platform/clusters.h"
 #include "config/config.h"
+#include "config/kind.h"
 
 #include <errno.h>
 #include <limits.h>

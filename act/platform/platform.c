@@ -8,6 +8,7 @@
 #include "codec/fields.h"
 #include "codec/json.h"
 #include "config/config.h"
+#include "config/kind.h"
 #include "platform/platform_internal.h"
 #include "proc/mounts.h"
 

@@ -16,12 +16,12 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "config/kind.h"
 #include "platform/row.h"
 #include "proc/environment.h"
 #include "run/environments.h"
 #include "run/run.h"
 
+struct config;
 struct platform;
 struct services;
 struct store;

@@ -2,7 +2,7 @@
 
 
 def submit(act, cluster, size):
-    script = f"echo $RANK of $WORLD_SIZE; until [ -e {cluster.gate} ]; do sleep 0.05; done; echo end"
+    script = f"echo $RANK of $WORLD_SIZE; until [ -e {cluster.gate} ]; do sleep 0.1; done; echo end"
     return act.submit("sh", "-c", script, before=("-c", "k8s", "-n", size))
 
 

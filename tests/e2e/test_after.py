@@ -17,7 +17,7 @@ class Chain:
         self.folder.mkdir(parents=True, exist_ok=True)
         self.said = self.folder / "said"
         act.write("stage.sh", f'echo "begin $1" >>{self.said}\n'
-                              f'[ -z "$3" ] || until [ -e {self.folder}/$1 ]; do sleep 0.05; done\n'
+                              f'[ -z "$3" ] || until [ -e {self.folder}/$1 ]; do sleep 0.1; done\n'
                               f'echo "end $1" >>{self.said}\nexit $2\n')
 
     def submit(self, name, *options, status=0, gate=False, before=()):

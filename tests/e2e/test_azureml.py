@@ -21,7 +21,7 @@ def finish(act, *words, gpus=1, status=0):
 
 
 def waits_for(gate):
-    return ("sh", "-c", f"echo begun; while ! [ -e {gate} ]; do sleep 0.05; done; echo ended")
+    return ("sh", "-c", f"echo begun; while ! [ -e {gate} ]; do sleep 0.1; done; echo ended")
 
 
 def puts(azureml):

@@ -216,7 +216,7 @@ def test_copies_that_are_not_whole_are_fetched(act, azureml, damage):
 
 def test_running_run_is_asked_for(act, azureml, scratch):
     gate = scratch / "gate"
-    run = submit(act, "sh", "-c", f"echo begun; while ! [ -e {gate} ]; do sleep 0.05; done; echo ended")
+    run = submit(act, "sh", "-c", f"echo begun; while ! [ -e {gate} ]; do sleep 0.1; done; echo ended")
     act.until(lambda: "begun" in act.run("q", run).out, "it runs")
     assert not (act.project / f"assets/{run}/.complete").exists()
     gate.touch()
@@ -338,7 +338,7 @@ def test_why_an_earlier_attempt_failed(act, azureml):
 def test_retry_is_followed(act, azureml, scratch):
     azureml.tell("settings", retryFolders=True)
     gate = scratch / "gate"
-    run = submit(act, "sh", "-c", f"echo begun; while ! [ -e {gate} ]; do sleep 0.05; done; echo ended")
+    run = submit(act, "sh", "-c", f"echo begun; while ! [ -e {gate} ]; do sleep 0.1; done; echo ended")
     follower = act.start("logs", "-f", run)
     assert follower.stdout.readline() == b"begun\n"
     act.run("q", run)

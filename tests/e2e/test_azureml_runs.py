@@ -259,7 +259,7 @@ def test_following_a_preempted_run(act, azureml, scratch):
     gate, marker = scratch / "gate", scratch / "marker"
     run = submit(act, "sh", "-c", f"[ -e {marker} ] && echo second || echo the first attempt says more; "
                                   f"touch {marker}; "
-                 f"while ! [ -e {gate} ]; do sleep 0.05; done; echo ended")
+                 f"while ! [ -e {gate} ]; do sleep 0.1; done; echo ended")
     follower = act.start("logs", "-f", run)
     watchdog = threading.Timer(100, follower.kill)
     watchdog.start()

@@ -30,7 +30,7 @@ def running(act, *words, n="1"):
 
 
 def waiting_script(act, gate):
-    act.write("talk.sh", f'echo "up $RANK"; while [ ! -e {gate} ]; do sleep 0.05; done; echo "down $RANK"')
+    act.write("talk.sh", f'echo "up $RANK"; while [ ! -e {gate} ]; do sleep 0.1; done; echo "down $RANK"')
     return ("sh", "talk.sh")
 
 

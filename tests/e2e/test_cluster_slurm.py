@@ -52,8 +52,8 @@ def shut_down_controller(bed):
 def test_watches_while_the_controller_is_away(act, lab):
     gate = act.scratch / "gate"
     ended = f"{act.scratch}/ended"
-    run = lab.shell(f"echo up; until [ -e {gate} ]; do sleep 0.05; done; echo down; touch {ended}-$RANK; "
-                    f"until [ $(ls -d {ended}-* | wc -l) = {RANKS} ]; do sleep 0.05; done; exit 3", n=RANKS)
+    run = lab.shell(f"echo up; until [ -e {gate} ]; do sleep 0.1; done; echo down; touch {ended}-$RANK; "
+                    f"until [ $(ls -d {ended}-* | wc -l) = {RANKS} ]; do sleep 0.1; done; exit 3", n=RANKS)
     lab.until_text(run, "up")
     follow, wait = act.start("logs", "-f", "--all", run), act.start("wait", run)
     assert b"up" in follow.stdout.readline()

@@ -29,7 +29,7 @@ def test_made_once_and_used_again(act, index, two_ranks):
     """The environment is active for compile.aml.sh and the command, and nothing else changes."""
     act.write("requirements.txt", "toy==1.0\n")
     act.write("compile.aml.sh", "#!/bin/sh\npython -c 'import toy; print(toy.VERSION)' >compiled\n")
-    wait = "until [ -s $ACT_RUN_CODE/../system_logs/environment.json ]; do sleep 0.05; done"
+    wait = "until [ -s $ACT_RUN_CODE/../system_logs/environment.json ]; do sleep 0.1; done"
     first = act.finish("sh", "-c", f'cat compiled; python3 -c "{SAY}"; {wait}', before=("-n", "2"))
     (key, folder), = environments(act).items()
     for rank in range(2):
@@ -330,7 +330,7 @@ def test_what_the_image_has_is_written_down(act, index):
     program(act, "docker", IMAGE)
     act.cluster("aml", extra={"docker": {"image": "registry/image:1"}})
     act.write("requirements.txt", "toy==1.0\n")
-    wait = "until grep -q toy $ACT_RUN_CODE/../system_logs/environment.json; do sleep 0.05; done"
+    wait = "until grep -q toy $ACT_RUN_CODE/../system_logs/environment.json; do sleep 0.1; done"
     out = act.run("local", "sh", "-c", f"{wait}; cat $ACT_RUN_CODE/../system_logs/environment.json").out
     record = json.loads(out[out.index("{"):])
     (folder,) = environments(act).values()

@@ -248,7 +248,7 @@ def test_a_log_that_grows_and_is_rotated_has_no_line_twice(act, kubernetes):
 def test_a_pod_that_is_taken_away_is_an_attempt(act, kubernetes, tmp_path):
     several(kubernetes, volumes=[{"mount_path": str(tmp_path), "hostPath": {"path": str(tmp_path)}}])
     gate = tmp_path / "gate"
-    script = f"echo attempt $ACT_ATTEMPT; while [ ! -e {gate} ]; do sleep 0.05; done"
+    script = f"echo attempt $ACT_ATTEMPT; while [ ! -e {gate} ]; do sleep 0.1; done"
     run = act.submit("sh", "-c", script, before=("-c", "k8s", "-n", "2"))
     act.until_state(run, "Running")
     act.until(lambda: act.run("logs", "--rank", "1", run, status=None).out, "rank 1 runs")
@@ -266,7 +266,7 @@ def test_what_the_pod_before_said_is_an_attempt_of_its_own(act, kubernetes, tmp_
     several(kubernetes, volumes=[{"mount_path": str(tmp_path), "hostPath": {"path": str(tmp_path)}}])
     gate = tmp_path / "gate"
     script = (f"echo life $(ls {tmp_path} | wc -l); touch {tmp_path}/$$-$(date +%N); "
-              f"until [ -e {gate} ]; do sleep 0.05; done")
+              f"until [ -e {gate} ]; do sleep 0.1; done")
     run = act.submit("sh", "-c", script, before=K8S)
     for life in (0, 1):
         act.until(lambda: act.run("logs", run, status=None).out == f"life {life}\n", "the command says so")
@@ -286,7 +286,7 @@ def test_a_first_pod_that_somebody_deletes_is_an_attempt(act, kubernetes, tmp_pa
     """The cluster does not say why, so that by its exit status alone the run goes on."""
     several(kubernetes, volumes=[{"mount_path": str(tmp_path), "hostPath": {"path": str(tmp_path)}}])
     gate = tmp_path / "gate"
-    script = f"echo attempt $ACT_ATTEMPT; while [ ! -e {gate} ]; do sleep 0.05; done"
+    script = f"echo attempt $ACT_ATTEMPT; while [ ! -e {gate} ]; do sleep 0.1; done"
     run = act.submit("sh", "-c", script, before=("-c", "k8s", "-n", "2"))
     act.until(lambda: act.run("logs", run, status=None).out, "rank 0 runs")
     pod = kubernetes.pods_of(kubernetes.objects("Job")[0]["metadata"]["name"])[0]
@@ -303,7 +303,7 @@ def test_a_pod_that_is_deleted_by_force_is_one_attempt(act, kubernetes, tmp_path
     """The cluster makes another one at once, while the old one still has its time to end."""
     several(kubernetes, volumes=[{"mount_path": str(tmp_path), "hostPath": {"path": str(tmp_path)}}], launcher=launcher)
     gate = tmp_path / "gate"
-    script = f"trap 'sleep 0.5; exit 1' TERM; echo attempt $ACT_ATTEMPT; while [ ! -e {gate} ]; do sleep 0.05; done"
+    script = f"trap 'sleep 0.5; exit 1' TERM; echo attempt $ACT_ATTEMPT; while [ ! -e {gate} ]; do sleep 0.1; done"
     run = act.submit("sh", "-c", script, before=("-c", "k8s", "-n", "2"))
     act.until(lambda: act.run("logs", "--rank", "1", run, status=None).out, "rank 1 runs")
     pod = kubernetes.pods_of(kubernetes.objects("Job")[0]["metadata"]["name"])[index]

@@ -19,7 +19,7 @@ def cluster(kubernetes, tmp_path):
 
 
 def submit(act, cluster, size="1"):
-    script = f"echo attempt $ACT_ATTEMPT; until [ -e {cluster.gate} ]; do sleep 0.05; done"
+    script = f"echo attempt $ACT_ATTEMPT; until [ -e {cluster.gate} ]; do sleep 0.1; done"
     run = act.submit("sh", "-c", script, before=(*K8S, "-n", size))
     says(act, run, 1)
     return run

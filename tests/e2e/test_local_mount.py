@@ -6,7 +6,7 @@ from test_mount import fuse, keepers, kill, kill_all, mounts, points, use  # noq
 
 
 def wait_for_go(act):
-    return f"touch {act.scratch}/begun; until test -e {act.scratch}/gate; do sleep 0.05; done"
+    return f"touch {act.scratch}/begun; until test -e {act.scratch}/gate; do sleep 0.1; done"
 
 
 def begin(act, command, then="true"):

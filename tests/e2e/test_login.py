@@ -66,7 +66,7 @@ def test_run_over_two_nodes(act, login):
 
 def test_logs_are_followed(act, login, scratch):
     go = scratch / "go"
-    run = submit(act, "sh", "-c", f"echo begun; while ! [ -e {go} ]; do sleep 0.05; done; echo ended")
+    run = submit(act, "sh", "-c", f"echo begun; while ! [ -e {go} ]; do sleep 0.1; done; echo ended")
     follower = act.start("-c", "lab", "logs", "-f", run)
     try:
         assert follower.stdout.readline() == b"begun\n"
@@ -114,7 +114,7 @@ def test_abort_and_shell(act, login, bed):
 
 def test_connection_breaks_while_a_run_is_watched(act, login, bed, scratch):
     go = scratch / "go"
-    run = submit(act, "sh", "-c", f"while ! [ -e {go} ]; do sleep 0.05; done; exit 4")
+    run = submit(act, "sh", "-c", f"while ! [ -e {go} ]; do sleep 0.1; done; exit 4")
     before = login.sessions()
     watch = act.start("-c", "lab", "wait", run)
     try:

@@ -227,7 +227,7 @@ def test_wait_for_any(act):
 
 def test_wait_says_for_what_and_why(act):
     gate = act.scratch / "gate"
-    first = act.run("-n", 1, "submit", "sh", "-c", f"until [ -e {gate} ]; do sleep 0.05; done; exit 3").out.strip()
+    first = act.run("-n", 1, "submit", "sh", "-c", f"until [ -e {gate} ]; do sleep 0.1; done; exit 3").out.strip()
     then = act.run("-n", 1, "submit", "--name", "then", "--after", first, "true").out.strip()
     act.until(lambda: act.info(then)["reason"], "it is known what it waits for")
     shown = act.on_terminal("wait", "--timeout", "1s", "then").decode()
@@ -301,10 +301,10 @@ def test_abort_all(act):
 
 def pair(scratch):
     """The scripts of two runs of which each ends when the other one has been told to, too, and the gate is there."""
-    wait = "until [ -e {other} ] && [ -e {gate} ]; do sleep 0.05; done; exit 0"
+    wait = "until [ -e {other} ] && [ -e {gate} ]; do sleep 0.1; done; exit 0"
     told = [scratch / "told0", scratch / "told1"]
     return told, [f"trap 'touch {mine}; {wait.format(other=other, gate=scratch / 'gate')}' TERM; echo up\n"
-                  "while :; do sleep 0.05; done" for mine, other in (told, told[::-1])]
+                  "while :; do sleep 0.1; done" for mine, other in (told, told[::-1])]
 
 
 def begin_pair(act, scratch):

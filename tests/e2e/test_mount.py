@@ -119,7 +119,7 @@ def begin(act, command, *options, then="true"):
     """A run that does this, says so, and then waits for go()."""
     gate, ranks = act.scratch / "gate", options[-1] if options else 1
     run = act.submit(*options, "sh", "-c", f"{command}; touch {act.scratch}/begun.$RANK; until test -e {gate}; do "
-                     f"sleep 0.05; done; {then}")
+                     f"sleep 0.1; done; {then}")
     act.until(lambda: len(list(act.scratch.glob("begun.*"))) == ranks, "its command to begin")
     return run
 
@@ -510,7 +510,7 @@ def test_people_are_told_that_a_mount_is_slow(act, mounts):
     real, go = shutil.which("rclone"), act.scratch / "go"
     bin_folder = act.scratch / "bin"
     bin_folder.mkdir()
-    (bin_folder / "rclone").write_text(f"#!/bin/sh\nuntil [ -e {go} ]; do sleep 0.05; done\nexec {real} \"$@\"\n")
+    (bin_folder / "rclone").write_text(f"#!/bin/sh\nuntil [ -e {go} ]; do sleep 0.1; done\nexec {real} \"$@\"\n")
     (bin_folder / "rclone").chmod(0o755)
     (act.scratch / "at").mkdir()
     tool = act.start("mount", "data", act.scratch / "at",
@@ -667,7 +667,7 @@ def test_the_keeper_of_blobfuse2_is_killed(act, blobfuse2):
 
 def test_what_blobfuse2_could_not_send_is_kept(act, blobfuse2):
     log = "$(readlink output | sed 's/at$/tool.txt/')"
-    wait = f"until grep -q 'upload failed' {log}; do sleep 0.05; done"
+    wait = f"until grep -q 'upload failed' {log}; do sleep 0.1; done"
     run = begin(act, "true", then=f"echo late >output/late.txt; {wait}")
     blobfuse2.service.request("DELETE", blobfuse2.container, {"restype": "container"})
     go(act, run, status=125)

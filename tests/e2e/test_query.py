@@ -776,7 +776,7 @@ def cgroup_of(run, pid):
 def test_daemons_end_with_their_run(act, daemon, ranks):
     if ranks > os.cpu_count():
         pytest.skip("this machine has one processor: no two ranks")
-    run, pids = daemon("until [ -e go ]; do sleep 0.05; done", n=ranks)
+    run, pids = daemon("until [ -e go ]; do sleep 0.1; done", n=ranks)
     there = pathlib.Path(f"/proc/{pids[0]}/cgroup").read_text()
     (act.run_dir(run) / "code/go").touch()
     act.run("wait", run)

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-WAIT = "until grep -q python_version $ACT_RUN_CODE/../system_logs/environment.json 2>/dev/null; do sleep 0.05; done; "
+WAIT = "until grep -q python_version $ACT_RUN_CODE/../system_logs/environment.json 2>/dev/null; do sleep 0.1; done; "
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def test_what_it_cannot_find_out_stops_nothing(act):
     """A Python that never says who it is, and ends with the run."""
     python = act.write("bin/python3", "#!/bin/sh\n[ \"$1\" = -I ] || exit 3\nsleep 1000\n")
     python.chmod(0o755)
-    run = act.finish("sh", "-c", "until [ -s $ACT_RUN_CODE/../system_logs/environment.json ]; do sleep 0.05; done",
+    run = act.finish("sh", "-c", "until [ -s $ACT_RUN_CODE/../system_logs/environment.json ]; do sleep 0.1; done",
                      before=setup(env={"PATH": f"{python.parent}:/usr/bin:/bin"}))
     assert ran_with(act, run)["python"] == str(python) and "python_version" not in ran_with(act, run)
 

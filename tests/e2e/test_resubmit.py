@@ -59,8 +59,8 @@ def slow(act):
     act.env["ACT_ABORT_GRACE"] = "300"
     gate, said = act.scratch / "gate", act.scratch / "said"
     act.write("stay.sh", f'say() {{ echo "$1 $ACT_RUN_ID" >>{said}; }}\n'
-                         f'trap "until [ -e {gate} ]; do sleep 0.05; done; say end; exit 0" TERM\n'
-                         "say begin; while :; do sleep 0.05; done\n")
+                         f'trap "until [ -e {gate} ]; do sleep 0.1; done; say end; exit 0" TERM\n'
+                         "say begin; while :; do sleep 0.1; done\n")
     run = start(act, words=("sh", "stay.sh"))
     act.until(said.exists, "it listens")
     return run, gate, said
@@ -345,7 +345,7 @@ def test_slurm_begins_it_when_the_old_one_has_ended(lab):
     before = lab.bed.run("sbatch", "--parsable", "--output=/dev/null", "--wrap", "true").strip()
     lab.configure(slurm={"sbatch_options": [f"--dependency=afterany:{before}"]})
     lab.act.write("stay.sh", f'say() {{ echo "$1 $ACT_RUN_ID" >>{said}; }}; trap "say end; exit 0" TERM\n'
-                             "say begin; while :; do sleep 0.05; done\n")
+                             "say begin; while :; do sleep 0.1; done\n")
     old = started_there(lab, "bash", "stay.sh")
     lab.act.until(said.exists, "it has begun")
     new = lab.act.run("-c", "lab", "resubmit", old).out.strip()
@@ -363,8 +363,8 @@ def test_slurm_in_place_of_one_that_waits(lab, aborted):
     """It waits for all that the other one waited for, also when that was aborted before it began."""
     gate, said = lab.act.scratch / "gate", lab.act.scratch / "said"
     lab.act.write("stay.sh", f'say() {{ echo "$1 $ACT_RUN_ID" >>{said}; }}\n'
-                             f'trap "until [ -e {gate} ]; do sleep 0.05; done; say end; exit 0" TERM\n'
-                             "say begin; while :; do sleep 0.05; done\n")
+                             f'trap "until [ -e {gate} ]; do sleep 0.1; done; say end; exit 0" TERM\n'
+                             "say begin; while :; do sleep 0.1; done\n")
     lab.act.env["ACT_ABORT_GRACE"] = "300"
     old = started_there(lab, "bash", "stay.sh")
     lab.act.until(said.exists, "it has begun")

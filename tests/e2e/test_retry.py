@@ -284,7 +284,7 @@ def test_kubernetes_shows_the_attempt_that_its_logs_have(quick, kubernetes, tmp_
     kubernetes.cluster(env={"ACT_RETRY_PAUSE": "0"},
                        k8s={"volumes": [{"mount_path": str(tmp_path), "hostPath": {"path": str(tmp_path)}}]})
     run = quick.submit("--retry", "2", "bash", "-c", f"echo attempt $ACT_ATTEMPT; [ $ACT_ATTEMPT -gt 1 ] || "
-                       f"{{ echo '{TIMEOUT}'; exit 3; }}; until [ -e {gate} ]; do sleep 0.05; done",
+                       f"{{ echo '{TIMEOUT}'; exit 3; }}; until [ -e {gate} ]; do sleep 0.1; done",
                        before=("-c", "k8s"))
     quick.until(lambda: quick.run("logs", run, status=None).out == "attempt 2\n", "the second attempt")
     assert quick.info(run)["attempt"] == 2

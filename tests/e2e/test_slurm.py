@@ -76,7 +76,7 @@ def test_started_by_srun(lab):
     lab.configure(slurm={"launcher": "srun", "mpi": "none"})
     said = lab.act.scratch / "said"  # by all before one fails
     run = lab.shell('echo "$RANK of $WORLD_SIZE, $LOCAL_RANK on $NODE_RANK: $1"; '
-                    f"echo $RANK >> {said}; until [ $(wc -l < {said}) = 4 ]; do sleep 0.05; done; "
+                    f"echo $RANK >> {said}; until [ $(wc -l < {said}) = 4 ]; do sleep 0.1; done; "
                     "[ $RANK = 3 ] && exit 7; sleep 300", n=4)
     info = lab.wait(run, "Failed", status=7)
     assert info["failed_rank"] == 3
@@ -116,7 +116,7 @@ def test_starters_by_srun(lab):
 def test_runs_share_a_node(lab):
     """Each has GPUs of its own."""
     gate = lab.act.scratch / "gate"
-    script = f"echo $CUDA_VISIBLE_DEVICES; until [ -e {gate} ]; do sleep 0.05; done"
+    script = f"echo $CUDA_VISIBLE_DEVICES; until [ -e {gate} ]; do sleep 0.1; done"
     runs = [lab.shell(script, n=2, before=("-p", "slurm: {nodelist: n1}")) for _ in range(2)]
     for run in runs:
         lab.until_text(run, "\n")
@@ -129,7 +129,7 @@ def test_runs_share_a_node(lab):
 
 def test_logs_while_it_runs(lab):
     gate = lab.act.scratch / "gate"
-    run = lab.shell(f"echo first $RANK; until [ -e {gate} ]; do sleep 0.05; done; echo second $RANK", n=4)
+    run = lab.shell(f"echo first $RANK; until [ -e {gate} ]; do sleep 0.1; done; echo second $RANK", n=4)
     lab.until_text(run, "first 3", rank=3)
     follower = lab.act.start("logs", "-f", "--rank", "3", run)
     try:

@@ -71,7 +71,7 @@ def test_supervisor_killed(lab):
 def test_slurmd_killed(lab):
     """Slurm goes on without the daemon of a node; so does the run."""
     gate = lab.act.scratch / "gate"
-    run = lab.shell(f"echo up; until [ -e {gate} ]; do sleep 0.05; done", n=4)
+    run = lab.shell(f"echo up; until [ -e {gate} ]; do sleep 0.1; done", n=4)
     lab.until_text(run, "up", rank=3)
     lab.bed.kill("slurmd.n2")
     assert lab.act.state(run) == "Running"
@@ -89,7 +89,7 @@ def noted_state(lab, run):
 
 def test_controller_restarted_while_watched(lab):
     gate = lab.act.scratch / "gate"
-    run = lab.shell(f"echo up; until [ -e {gate} ]; do sleep 0.05; done; exit 3", n=4)
+    run = lab.shell(f"echo up; until [ -e {gate} ]; do sleep 0.1; done; exit 3", n=4)
     lab.until_text(run, "up")
     watcher = lab.act.start("wait", run)
     try:

@@ -107,7 +107,7 @@ def test_what_sbatch_may_be_told(lab):
     lab.act.env |= {"SBATCH_PARTITION": "low", "SBATCH_TIMELIMIT": "7", "SBATCH_MEM_PER_NODE": "300",
                     "SBATCH_GRES": "gpu:1", "SBATCH_WAIT": "1", "SBATCH_ARRAY_INX": "0-1",
                     "SBATCH_OUTPUT": "/dev/null", "SBATCH_ERROR": "/dev/null"}
-    run = lab.shell(f"until [ -e {gate} ]; do sleep 0.05; done; echo $CUDA_VISIBLE_DEVICES", n=2)
+    run = lab.shell(f"until [ -e {gate} ]; do sleep 0.1; done; echo $CUDA_VISIBLE_DEVICES", n=2)
     job = lab.bed.show(lab.bed.job(run))
     assert (job["Partition"], job["TimeLimit"], job["MinMemoryNode"]) == ("low", "00:07:00", "300M")
     assert "ArrayJobId" not in job and job["StdErr"].endswith("/slurm.txt")

@@ -111,7 +111,7 @@ def test_what_another_node_cannot_send(lab, own_disk, status):
                                 "output_folder": {"path": "files/output"}},
                   env={"TMPDIR": str(lab.act.scratch / "tmp")}, slurm={"sbatch_options": ["--nodelist=n1,n2"]})
     gate = lab.act.scratch / "gate"
-    run = lab.submit("sh", "-c", f"touch {lab.act.scratch}/begun.$RANK; until test -e {gate}; do sleep 0.05; done; "
+    run = lab.submit("sh", "-c", f"touch {lab.act.scratch}/begun.$RANK; until test -e {gate}; do sleep 0.1; done; "
                      f"test $RANK != 3 || {{ echo late >output/late.txt; exit {status}; }}", n=4)
     lab.act.until(lambda: len(list(lab.act.scratch.glob("begun.*"))) == 4, "the ranks")
     own_disk.service.request("DELETE", own_disk.container, {"restype": "container"})

@@ -63,7 +63,7 @@ def test_all_machines_are_asked_at_once(act, pair):
     for name, other in (("gpu1", "gpu2"), ("gpu2", "gpu1")):
         pair.servers[name].end_shared()
         pair.servers[name].shell(sshd.as_machine(2, f"touch {act.scratch}/{name}\n"
-                                                    f"until [ -e {act.scratch}/{other} ]; do sleep 0.05; done\n"))
+                                                    f"until [ -e {act.scratch}/{other} ]; do sleep 0.1; done\n"))
     result = act.run("q", env={"ACT_TRACE": "site"})
     asked = [r for r in requests(result) if not r.endswith(" open")]
     assert sorted(asked) == ["gpu1 run", "gpu2 run"], result

@@ -362,7 +362,7 @@ def test_wait_abort_report_by_tag(train):
 def test_by_the_name_that_a_list_shows(train):
     """Wherever several runs are taken, the name of a sweep, or its id, stands for its runs."""
     act = train
-    act.write("gate.sh", f'until [ -e "{act.scratch}/gate" ]; do sleep 0.05; done; echo "step 1 loss $1"\n')
+    act.write("gate.sh", f'until [ -e "{act.scratch}/gate" ]; do sleep 0.1; done; echo "step 1 loss $1"\n')
     s = sweep(act, "--name", "s1", "--grid", "n=1,2", "--", "sh", "gate.sh", "{n}")
     ids = [run["id"] for run in runs_of(act, s)]
     for name in ("s1", s, s[:5], "@"):
@@ -415,7 +415,7 @@ def test_a_sweep_whose_id_begins_another(act):
 
 def test_a_sweep_that_waits_says_so(train):
     act = train
-    act.write("gate.sh", f'until [ -e "{act.scratch}/gate" ]; do sleep 0.05; done; echo "step 1 loss $1"\n')
+    act.write("gate.sh", f'until [ -e "{act.scratch}/gate" ]; do sleep 0.1; done; echo "step 1 loss $1"\n')
     first = act.run("-n", 1, "submit", "sh", "gate.sh").out.strip()
     s = sweep(act, "--after", first, "--grid", "n=1,2", "--", "sh", "gate.sh", "{n}")
     for more in ((), ("--metric", "loss", "--min")):

@@ -76,7 +76,7 @@ def test_at_most_so_many_at_once(service, tmp_path):
     """The command waits for room."""
     act, gates = service.act, tmp_path
     process = act.start(*service.before, "sweep", "--max-parallel", "1", "--grid", grid("n", 3), "--", "sh", "-c",
-                        f"until [ -e {gates}/{{n}} ]; do sleep 0.05; done")
+                        f"until [ -e {gates}/{{n}} ]; do sleep 0.1; done")
     for n in range(3):
         act.until(lambda: len(service.jobs()) == n + 1, f"{n + 1} jobs")
         (gates / str(n)).touch()

@@ -47,7 +47,7 @@ def test_at_most_so_many_at_once(lab):
     """Slurm sees to it; the command returns at once."""
     gate = lab.act.scratch / "gate"
     s = sweep(lab, "--max-parallel", "2", "--grid", grid("n", 4), "--", "bash", "-c",
-              f"echo up {{n}}; until [ -e {gate} ]; do sleep 0.05; done")
+              f"echo up {{n}}; until [ -e {gate} ]; do sleep 0.1; done")
     runs = runs_of(lab.act, s)
     for run in runs[:2]:
         lab.until_text(run["id"], "up")
@@ -62,7 +62,7 @@ def test_single_tasks(lab):
     """Aborted while it runs and while it waits, looked into, requeued: the others do not notice."""
     act, gate = lab.act, lab.act.scratch / "gate"
     s = sweep(lab, "--max-parallel", "3", "--grid", grid("n", 5), "--", "bash", "-c",
-              f"echo up {{n}}; until [ -e {gate} ]; do sleep 0.05; done",
+              f"echo up {{n}}; until [ -e {gate} ]; do sleep 0.1; done",
               before=(*ONE, "-p", "preemption_allowed: true"))
     runs = [run["id"] for run in runs_of(act, s)]
     job, _ = array_of(lab, runs_of(act, s))
@@ -210,7 +210,7 @@ def test_arrays_wait_for_one_another(short_lab):
     """With --max-parallel no more run at a time than in one array."""
     act, gate = short_lab.act, short_lab.act.scratch / "gate"
     s = sweep(short_lab, "--max-parallel", "5", "--grid", grid("n", 7), "--", "bash", "-c",
-              f"echo up {{n}}; until [ -e {gate} ]; do sleep 0.05; done")
+              f"echo up {{n}}; until [ -e {gate} ]; do sleep 0.1; done")
     runs = runs_of(act, s)
     for run in runs[:5]:
         short_lab.until_text(run["id"], "up")

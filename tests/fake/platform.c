@@ -1,6 +1,7 @@
 /* platform.c - a platform in less than 200 lines: a row, its functions, and a table that has it. */
 #include "fake/platform.h"
 #include "config/config.h"
+#include "config/kind.h"
 
 #include <stdio.h>
 #include <string.h>

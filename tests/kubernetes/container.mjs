@@ -109,25 +109,19 @@ R=$1/root
 /usr/bin/mount --rbind /sys "$R/sys"
 /usr/bin/mount -t tmpfs -o mode=755 tmpfs "$R/dev"
 /usr/bin/mkdir "$R/dev/pts" "$R/dev/shm"
-for node in null zero full random urandom tty; do
-    : >"$R/dev/$node"
-    /usr/bin/mount --bind "/dev/$node" "$R/dev/$node"
-done
+/usr/bin/cp -a /dev/null /dev/zero /dev/full /dev/random /dev/urandom /dev/tty /dev/fd /dev/stdin /dev/stdout \\
+    /dev/stderr "$R/dev"
 /usr/bin/mount -t devpts -o newinstance,ptmxmode=0666,mode=620 devpts "$R/dev/pts"
 /usr/bin/mount -t tmpfs -o size=64m,mode=1777 shm "$R/dev/shm"
 /usr/bin/ln -s pts/ptmx "$R/dev/ptmx"
-/usr/bin/ln -s /proc/self/fd "$R/dev/fd"
-for number in 0:stdin 1:stdout 2:stderr; do
-    /usr/bin/ln -s "/proc/self/fd/\${number%:*}" "$R/dev/\${number#*:}"
-done
 /usr/bin/mount -t tmpfs -o mode=1777 tmpfs "$R/tmp"
 file() {
-    /usr/bin/mkdir -p "\${2%/*}"
+    [ -d "\${2%/*}" ] || /usr/bin/mkdir -p "\${2%/*}"
     [ -e "$2" ] || : >"$2"
     /usr/bin/mount --bind "$1" "$2"
 }
 folder() {
-    /usr/bin/mkdir -p "$2"
+    [ -d "$2" ] || /usr/bin/mkdir -p "$2"
     /usr/bin/mount --bind "$1" "$2"
 }
 `;

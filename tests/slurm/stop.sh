@@ -36,11 +36,17 @@ runs() {
     kill -0 "$1" 2>/dev/null && ! grep -q '^State:.Z' "/proc/$1/status" 2>/dev/null
 }
 
+# is_called PID NAME: whether the process has that name. It starts none itself, as it looks at all of a machine.
+is_called() {
+    local name=''
+    read -r name 2>/dev/null <"/proc/$1/comm"
+    [[ $name == "$2" ]]
+}
+
 # pid_of PIDFILE NAME: the process id, if that very process still runs.
 pid_of() {
     local pid
-    pid=$(cat "$1" 2>/dev/null) && [[ $pid && $(cat "/proc/$pid/comm" 2>/dev/null) == "$2" ]] && runs "$pid" &&
-        echo "$pid"
+    pid=$(cat "$1" 2>/dev/null) && [[ $pid ]] && is_called "$pid" "$2" && runs "$pid" && echo "$pid"
 }
 
 # end [PIDFILE NAME]...: TERM to all of them, and KILL to what is left after 10 s.
@@ -81,11 +87,10 @@ cancel_jobs() {
 
 # Steps of this cluster that nobody ended.
 kill_steps() {
-    local file pid
-    for file in /proc/[0-9]*/comm; do
-        [[ $(cat "$file" 2>/dev/null) == slurmstepd ]] || continue
-        pid=${file#/proc/}
-        pid=${pid%/comm}
+    local folder pid
+    for folder in /proc/[0-9]*; do
+        pid=${folder#/proc/}
+        is_called "$pid" slurmstepd || continue
         tr '\0' '\n' 2>/dev/null <"/proc/$pid/environ" | grep -qx "SLURM_CONF=$SLURM_CONF" && kill -KILL "$pid"
     done
 }

@@ -2,6 +2,7 @@
 #define TEST_SETUP    facts_test_set_up
 #define TEST_TEARDOWN facts_test_tear_down
 #include "auth/services.h"
+#include "config/kind.h"
 #include "unit/test.h"
 
 #include <stdio.h>

@@ -12,6 +12,7 @@
 #include "cli/own/own.h"
 #include "cli/print/print.h"
 #include "config/config.h"
+#include "config/kind.h"
 #include "flow/cluster/doctor.h"
 #include "flow/cluster/setup.h"
 #include "platform/platform.h"

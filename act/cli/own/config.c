@@ -85,7 +85,7 @@ static int cmd_config_show(struct cli *cli, char *const *words, struct act_error
     (void)words;
     if (rc < 0)
         return rc;
-    const struct config *c = cli->flow.config; /* there since it is open */
+    const struct config *c = cli->flow.config;
     json_t *values = config_show(c);
     if (cli->options.json)
         return cli_print_pack(err, "{s:s,s:s?,s:s,s:o}", "cluster", c->cluster, "file", c->file, "project_root",

@@ -8,6 +8,7 @@
 #include "cli/print/print.h"
 #include "codec/json.h"
 #include "config/config.h"
+#include "config/kind.h"
 #include "platform/platform.h"
 
 enum { HOST_INPUT_MAX = 64 << 20, HOST_STEP = 64 << 10 };

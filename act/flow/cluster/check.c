@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "config/config.h"
+#include "config/kind.h"
 #include "flow/cluster/doctor.h"
 #include "flow/data/data_internal.h"
 #include "flow/submit/parts.h"

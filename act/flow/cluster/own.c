@@ -1,6 +1,7 @@
 /* own.c - cluster files, and the user's own settings. */
 #include "flow/cluster/own.h"
 #include "config/config.h"
+#include "ledger/ledger.h"
 
 #include <errno.h>
 #include <fcntl.h>

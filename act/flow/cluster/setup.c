@@ -1,6 +1,7 @@
 /* setup.c - the questions about a new cluster, and writing its files. */
 #include "flow/cluster/setup.h"
 #include "config/config.h"
+#include "config/kind.h"
 
 #include <string.h>
 #include <unistd.h>

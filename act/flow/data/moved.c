@@ -11,6 +11,7 @@
 #include "flow/code/code_internal.h"
 #include "flow/data/data_internal.h"
 #include "flow/flow_internal.h"
+#include "ledger/ledger.h"
 
 bool flow_has_content(const char *path)
 {

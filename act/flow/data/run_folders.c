@@ -16,6 +16,7 @@
 #include "flow/data/data_internal.h"
 #include "flow/flow_internal.h"
 #include "flow/place.h"
+#include "ledger/ledger.h"
 #include "platform/platform.h"
 
 /* ---- here: what they get */

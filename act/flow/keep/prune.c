@@ -18,6 +18,7 @@
 #include "base/path.h"
 #include "codec/json.h"
 #include "config/config.h"
+#include "config/kind.h"
 #include "flow/code/code_internal.h"
 #include "flow/flow_internal.h"
 #include "flow/keep/keep.h"

@@ -4,6 +4,7 @@
 #include "base/path.h"
 #include "base/units.h"
 #include "config/config.h"
+#include "config/kind.h"
 #include "flow/submit/parts.h"
 #include "flow/submit/passage.h"
 

@@ -2,6 +2,7 @@
  * there are. */
 #include "base/units.h"
 #include "config/config.h"
+#include "config/kind.h"
 #include "flow/submit/parts.h"
 #include "flow/submit/passage.h"
 

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "codec/json.h"
 #include "config/config.h"
+#include "config/kind.h"
 #include "flow/flow_internal.h"
 #include "flow/place.h"
 #include "flow/source/source.h"

@@ -26,6 +26,7 @@
 #include "base/units.h"
 #include "codec/json.h"
 #include "config/config.h"
+#include "config/kind.h"
 #include "platform/local/machine.h"
 #include "platform/platform_internal.h"
 #include "proc/pidfd.h"
