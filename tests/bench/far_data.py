@@ -156,7 +156,7 @@ class World:
 
     def measure_line(self, line, runs):
         """Of each tool the figures of each run; the tools take turns."""
-        made, found = random.Random(31), collections.defaultdict(list)
+        made, found = random.Random(line.name), collections.defaultdict(list)
         self.peers_there.mkdir(exist_ok=True)
         for tool in ("ACT", *line.peers):  # both sides have it, as it was before; and what is shared is there
             if line.state != "new" or line.verb == "d" or self.shares:
