@@ -112,8 +112,15 @@ int64_t timers_next_ms(const struct timers *t)
 
 void timers_forget(struct timers *t, const void *arg)
 {
-    for (size_t i = 0; i < t->n; i++)
-        timers_forget_one(&t->heap[i], arg);
+    struct timer *before = t->heap;
+    const size_t n = t->n;
+
+    t->heap = NULL;
+    t->n = 0;
+    for (size_t i = 0; i < n; i++)
+        if (before[i].arg != arg) /* one that is kept would keep the loop going */
+            heap_push(t, before[i]);
+    free(before);
     timer_queue_forget(&t->soon, arg);
 }
 

@@ -91,6 +91,11 @@ struct engine *http_engine(struct http *http)
     return http->engine;
 }
 
+const struct http_options *http_options_of(const struct http *http)
+{
+    return &http->options;
+}
+
 /* --- one try -------------------------------------------------------------------------------------------- */
 
 static void drop_response(struct http_call *call)

@@ -45,6 +45,8 @@ struct http *http_new(struct engine *engine, const struct http_options *options)
 void http_free(struct http *http);
 /* Returns the engine of http_new(). */
 struct engine *http_engine(struct http *http);
+/* Returns its options, with what the defaults and the environment add. They live as long as http. */
+const struct http_options *http_options_of(const struct http *http);
 
 struct http_header {
     const char *name, *value;

@@ -1,12 +1,11 @@
 /* far.c - the store that is a folder of another machine: each call is sent to the folder store there. See far.h.
  *
- *   start -> (sum) -> sent -> (kept) -> result came -> (check) -> done
+ *   start -> (what is there is asked for) -> (sum) -> sent -> (kept) -> result came -> (check) -> done
  *
- * What is written has a checksum when it leaves, against which the other end holds what came, and the reverse. When
- * the connection breaks, all calls fail with one error; what the other end was given remains there for an upload that
- * goes on.
+ * What is written has a checksum when it leaves, against which the other end holds what came, and the reverse. Of what
+ * replaces an object only the blocks that differ are sent: the other end says the sums of its own first, or is told
+ * ours. When the connection breaks, far_line.c makes it again, and all calls that have no result are sent once more.
  */
-#include <fcntl.h>
 #include <string.h>
 
 #include "base/crc64.h"
@@ -18,36 +17,10 @@
 
 enum { FAR_MAX_KEPT = 4096 }; /* calls that wait for the disk there */
 
-struct far;
-
-/* A call under way. */
-struct far_call {
-    struct far *far;
-    struct store_call *call;
-    size_t slot;
-    enum {
-        FAR_CALL_SUMMED, /* a worker has it: nobody else ends it */
-        FAR_CALL_QUEUED, /* until the link has written all of it */
-        FAR_CALL_SENT,
-        FAR_CALL_KEPT, /* sent, and its bytes are the caller's again */
-    } stage;
-    struct far_request request; /* only its own members are used */
-    struct far_result result;
-};
-
-struct far {
-    struct store store;
-    struct site *site; /* holds the connection; NULL: it was given */
-    char *login;       /* NULL: it is not known */
-    char *root;        /* as the other end says; NULL: it has not begun */
-    struct far_link link;
-    struct far_call **slots; /* by number; NULL: free */
-    size_t n_slots, n_under_way, n_kept;
-    size_t free_from;               /* no slot before this one is free */
-    bool news;                      /* since the other end was told to hurry */
-    bool ended;                     /* the link is broken, or the first words have come */
-    struct act_error broken, hello; /* code 0: it is not */
-};
+struct engine *far_engine(const struct far *far)
+{
+    return http_engine(far->store.http);
+}
 
 /* ---- calls and their numbers */
 
@@ -62,18 +35,19 @@ static void far_take_slot(struct far_call *c)
         ACT_PUSH(far->slots, far->n_slots, NULL);
     far->slots[c->slot] = c;
     far->n_under_way++;
-    engine_hold(far->link.engine, true);
+    engine_hold(far_engine(far), true);
 }
 
-static void far_leave_slot(struct far_call *c)
+void far_leave_slot(struct far_call *c)
 {
     struct far *far = c->far;
 
     far->slots[c->slot] = NULL;
     far->free_from = c->slot < far->free_from ? c->slot : far->free_from;
     far->n_kept -= c->stage == FAR_CALL_KEPT;
+    far->kept_bytes -= c->kept_bytes;
     far->n_under_way--;
-    engine_hold(far->link.engine, false);
+    engine_hold(far_engine(far), false);
 }
 
 static struct far_call *far_call_of(const struct far *far, uint64_t id)
@@ -81,91 +55,261 @@ static struct far_call *far_call_of(const struct far *far, uint64_t id)
     return id < far->n_slots ? far->slots[id] : NULL;
 }
 
+struct far_call *far_call_new(struct far *far, struct store_call *call)
+{
+    struct far_call *c = act_calloc(1, sizeof(*c));
+
+    *c = (struct far_call){
+        .far = far,
+        .call = call,
+        .request = {.op = call->op, .no_sync = far->store.no_sync, .follow = far->store.follow, .alone = !call->kept}};
+    far_take_slot(c);
+    return c;
+}
+
 /* Says on which machine it is: of "'/home/me/x'" it makes "'login:/home/me/x'". */
 static void far_name_machine(const struct far *far, struct act_error *err)
 {
     const struct act_error said = *err;
-    const char *text = act_error_text(&said), *at = far->root && far->login ? strstr(text, far->root) : NULL;
+    const char *text = act_error_text(&said), *login = far->place.login,
+               *at = far->root && login ? strstr(text, far->root) : NULL;
 
     if (!at || at == text || at[-1] != '\'')
         return;
-    act_error_set(err, said.code, "%.*s%s:%s", (int)(at - text), text, far->login, at);
+    act_error_set(err, said.code, "%.*s%s:%s", (int)(at - text), text, login, at);
     err->fact = said.fact;
 }
 
-static void far_end_call(struct far_call *c, int rc)
+/* A call that was sent twice, and carried out before the first connection broke, finds nothing the second time. */
+static int far_forgive(const struct far_call *c, int rc)
+{
+    const enum store_op op = c->call->op;
+
+    return c->again && rc == -(int)ACT_NOT_FOUND && (op == STORE_DELETE || op == STORE_CLEAR) ? 0 : rc;
+}
+
+void far_call_free(struct far_call *c)
+{
+    act_buf_release(&c->words);
+    free(c->own);
+    free(c->sums);
+    free(c->came);
+    free(c);
+}
+
+void far_call_end(struct far_call *c, int rc)
 {
     struct far *far = c->far;
     struct store_call *call = c->call;
 
-    if (call->op == STORE_DELETE_MANY)
-        for (size_t i = 0; i < call->delete_many.n; i++)
-            far_name_machine(far, &call->delete_many.v[i].error);
+    for (size_t i = 0; call->op == STORE_DELETE_MANY && i < call->delete_many.n; i++) {
+        struct store_deletion *one = &call->delete_many.v[i];
+        if (c->again && one->rc == -(int)ACT_NOT_FOUND)
+            one->rc = 0;
+        far_name_machine(far, &one->error);
+    }
     if (rc < 0)
         far_name_machine(far, &call->error);
-    free(c);
+    rc = far_forgive(c, rc);
+    far_line_ended(far, c, rc);
+    far_call_free(c);
     store_finish(call, rc);
 }
 
 /* ---- calls that are sent */
 
-static void far_sum(void *arg)
+/* Writes the words, for bytes that are as `bytes` says. */
+static void far_call_encode(struct far_call *c)
+{
+    struct far_request r = c->request;
+
+    r.call = *c->call;
+    if (r.op == STORE_PUT)
+        r.call.put.data.crc64 = &r.crc64;
+    else if (r.op == STORE_BLOCK)
+        r.call.block.data.crc64 = &r.crc64;
+    act_buf_release(&c->words);
+    far_words_of_request(&r, &c->words);
+}
+
+/* Chooses how the bytes of a call are sent: as zeros, as changes of what is there, or as they are. */
+static void far_choose_bytes(struct far_call *c, const struct store_data *data)
+{
+    struct far_request *r = &c->request;
+
+    r->bytes = data->len == 0 ? FAR_NO_BYTES : far_is_zeros(data->bytes, data->len) ? FAR_ZEROS : FAR_BYTES;
+    c->bytes = r->bytes == FAR_BYTES ? data->bytes : NULL;
+    c->len = r->bytes == FAR_BYTES ? data->len : 0;
+    if (r->bytes != FAR_BYTES || c->sums_size == 0)
+        return;
+    far_find_changes(data->bytes, data->len, c->sums, c->sums_size, &r->changed);
+    size_t size = far_changes_size(&r->changed, data->len);
+    if (size > data->len / 2)
+        return;
+    c->own = act_alloc(size + 1);
+    far_gather(&r->changed, data->bytes, data->len, c->own);
+    c->bytes = c->own;
+    c->len = size;
+    r->bytes = FAR_CHANGED;
+}
+
+/* Sums what the caller has of an object that is read, so that only what differs comes. */
+static void far_sum_old(struct far_call *c, const struct store_get *get)
+{
+    if (get->old < FAR_SMALL || get->upload)
+        return;
+    c->len = far_sums_size(get->old);
+    c->own = act_alloc(c->len);
+    far_sums_of(get->sink, get->old, (uint8_t *)c->own);
+    c->bytes = c->own;
+    c->request.bytes = FAR_BYTES;
+}
+
+void far_sum(void *arg)
 {
     struct far_call *c = arg;
     const struct store_data *data = store_data_of(c->call);
 
-    c->request.crc64 = act_crc64(0, data->bytes, data->len);
+    if (data) {
+        c->request.crc64 = data->crc64 ? *data->crc64 : act_crc64(0, data->bytes, data->len);
+        far_choose_bytes(c, data);
+    } else if (c->call->op == STORE_GET) {
+        far_sum_old(c, &c->call->get);
+    }
+    far_call_encode(c);
 }
 
-static void far_call_sent(void *arg, uint64_t id, const void *bytes, size_t len)
+/* Gives the caller its bytes back, with a copy for another connection, while the other end waits for its disk. */
+static void far_call_keep(struct far_call *c)
+{
+    struct far *far = c->far;
+    struct store_call *call = c->call;
+    const struct store_data *data = store_data_of(call);
+    size_t copied = c->bytes ? c->len : 0;
+
+    if (!call->kept || (call->op != STORE_PUT && call->op != STORE_COMMIT) || (data && data->sums) || c->own ||
+        far->n_kept == FAR_MAX_KEPT || far->kept_bytes + copied > FAR_KEPT_BYTES)
+        return;
+    if (copied > 0) {
+        c->own = act_alloc(copied);
+        memcpy(c->own, c->bytes, copied);
+        c->bytes = c->own;
+    }
+    c->kept_bytes = copied;
+    far->kept_bytes += copied;
+    c->stage = FAR_CALL_KEPT;
+    far->n_kept++;
+    call->kept(call);
+}
+
+static void far_call_sent(void *arg, uint64_t id, const void *bytes, size_t size)
 {
     struct far *far = arg;
     struct far_call *c = far_call_of(far, id);
 
     (void)bytes;
-    if (!c || far->link.is_broken)
+    (void)size;
+    if (!c || far->link.is_broken || c->stage != FAR_CALL_QUEUED)
         return;
     c->stage = FAR_CALL_SENT;
-    struct store_call *call = c->call;
-    const struct store_data *data = store_data_of(call);
-    if (data && call->moves)
-        call->moves(call, (int64_t)len);
-    if (!call->kept || (call->op != STORE_PUT && call->op != STORE_COMMIT) || (data && data->sums) ||
-        far->n_kept == FAR_MAX_KEPT)
+    const struct store_data *data = store_data_of(c->call);
+    if (data && c->call->moves && !c->again)
+        c->call->moves(c->call, (int64_t)data->len);
+    far_call_keep(c);
+}
+
+void far_call_lost(struct far_call *c)
+{
+    if (c->stage <= FAR_CALL_WAITS)
         return;
-    c->stage = FAR_CALL_KEPT;
-    far->n_kept++;
-    call->kept(call);
+    c->again = true;
+    store_call_release(c->call); /* its result may have come in part */
+    if (c->stage != FAR_CALL_KEPT)
+        c->stage = FAR_CALL_WAITS;
+    if (c->call->op != STORE_GET || c->len == 0)
+        return;
+    c->len = 0; /* what was summed may have been written over */
+    c->request.bytes = FAR_NO_BYTES;
+    far_call_encode(c);
+}
+
+void far_call_write(struct far_call *c)
+{
+    struct far *far = c->far;
+
+    if (c->stage != FAR_CALL_KEPT)
+        c->stage = FAR_CALL_QUEUED;
+    far->news = true;
+    far_link_send(&far->link, c->slot, &c->words, c->bytes, c->len, far_call_sent);
 }
 
 static void far_send(void *arg)
 {
     struct far_call *c = arg;
     struct far *far = c->far;
-    struct far_request r = c->request;
-    const struct store_data *data = store_data_of(c->call);
-    struct act_buf words = {0};
-    size_t len = 0; /* of the bytes that follow */
 
-    if (far->broken.code) {
+    if (far->state == FAR_OVER) {
         c->call->error = far->broken;
         far_leave_slot(c);
-        far_end_call(c, -(int)far->broken.code);
+        far_call_end(c, -(int)far->broken.code);
         return;
     }
-    c->stage = FAR_CALL_QUEUED;
-    r.call = *c->call;
-    if (r.op == STORE_PUT)
-        r.call.put.data.crc64 = &r.crc64;
-    else if (r.op == STORE_BLOCK)
-        r.call.block.data.crc64 = &r.crc64;
-    if (data && data->len > 0) {
-        r.bytes = far_is_zeros(data->bytes, data->len) ? FAR_ZEROS : FAR_BYTES;
-        len = r.bytes == FAR_BYTES ? data->len : 0;
+    c->stage = FAR_CALL_WAITS;
+    if (far_line_is_up(far))
+        far_call_write(c);
+}
+
+/* Makes what is sent of a call, and sends it. */
+static void far_prepare(struct far_call *c)
+{
+    const struct store_data *data = store_data_of(c->call);
+    bool is_long = data ? data->len > FAR_SMALL && (!data->crc64 || c->sums)
+                        : c->call->op == STORE_GET && c->call->get.old >= FAR_SMALL;
+
+    if (is_long) {
+        engine_work(far_engine(c->far), far_sum, far_send, c);
+        return;
     }
-    far_words_of_request(&r, &words);
-    far->news = true;
-    far_link_send(&far->link, c->slot, &words, data ? data->bytes : NULL, len, far_call_sent);
+    far_sum(c);
+    far_send(c);
+}
+
+/* ---- what is there already */
+
+/* A question for the sums of what is there, before a call that replaces it. */
+struct far_question {
+    struct far *far;
+    struct store_call *call, ask;
+    uint8_t *sums;
+};
+
+static void far_sums_came(struct store_call *ask)
+{
+    struct far_question *q = ask->arg;
+    struct far_call *c = far_call_new(q->far, q->call);
+
+    c->sums = q->sums;
+    c->sums_size = ask->rc == 0 ? ask->get.got : 0;
+    store_call_release(ask);
+    free(q);
+    far_prepare(c);
+}
+
+static void far_ask_for_sums(struct far *far, struct store_call *call, const struct store_data *data)
+{
+    struct far_question *q = act_calloc(1, sizeof(*q));
+    size_t size = far_sums_size(data->len);
+
+    *q = (struct far_question){.far = far, .call = call, .sums = act_alloc(size)};
+    q->ask = (struct store_call){
+        .op = STORE_GET,
+        .key = call->key,
+        .get = {.offset = call->op == STORE_BLOCK ? call->block.offset : 0, .sink = q->sums, .sink_cap = size},
+        .done = far_sums_came,
+        .arg = q};
+    struct far_call *c = far_call_new(far, &q->ask);
+    c->request.summed = data->len;
+    far_prepare(c);
 }
 
 static void far_start(struct store *store, struct store_call *call)
@@ -173,7 +317,7 @@ static void far_start(struct store *store, struct store_call *call)
     struct far *far = (struct far *)store;
     const struct store_data *data = store_data_of(call);
 
-    if (far->broken.code) {
+    if (far->state == FAR_OVER) {
         call->error = far->broken;
         store_finish_later(store, call, -(int)far->broken.code);
         return;
@@ -184,22 +328,10 @@ static void far_start(struct store *store, struct store_call *call)
                                          call->key, FAR_MAX_PUT >> 20));
         return;
     }
-    struct far_call *c = act_calloc(1, sizeof(*c));
-    *c = (struct far_call){
-        .far = far,
-        .call = call,
-        .request = {.op = call->op, .no_sync = store->no_sync, .follow = store->follow, .alone = !call->kept}};
-    far_take_slot(c);
-    if (data && data->crc64)
-        c->request.crc64 = *data->crc64;
-    bool is_known = !data || data->crc64;
-    if (!is_known && data->len > FAR_SMALL) {
-        engine_work(far->link.engine, far_sum, far_send, c);
-        return;
-    }
-    if (!is_known)
-        far_sum(c);
-    far_send(c);
+    if (data && data->replaces && data->len > FAR_SMALL && !far_is_zeros(data->bytes, data->len))
+        far_ask_for_sums(far, call, data);
+    else
+        far_prepare(far_call_new(far, call));
 }
 
 /* ---- results */
@@ -225,6 +357,8 @@ static void far_check(void *arg)
         return;
     }
     const struct store_get *get = &call->get;
+    if (c->result.bytes == FAR_CHANGED)
+        far_scatter(&c->result.changed, get->sink, get->got, c->came);
     uint64_t crc64 = act_crc64(0, get->sink, get->got);
     if (crc64 == c->result.crc64)
         far_add_sum(get->sums, crc64, get->sink, get->got);
@@ -238,47 +372,85 @@ static void far_checked(void *arg)
 {
     struct far_call *c = arg;
 
-    far_end_call(c, c->call->rc);
+    far_call_end(c, c->call->rc);
 }
 
-static bool far_result_begun(void *arg, struct far_frame *frame)
+/* Says where the bytes of a result go. */
+static bool far_make_room(struct far_call *c, struct far_frame *frame)
 {
-    struct far *far = arg;
+    const struct store_get *get = &c->call->get;
+    bool has_bytes = c->call->op == STORE_GET && c->call->rc == 0 && get->got > 0;
 
-    if (!far->root) { /* what is wrong with the first words, far->hello says */
-        (void)!far_hello_of_words(frame->words, frame->words_len, &far->root, &far->hello);
+    if (!has_bytes)
         return frame->len == 0;
+    switch (c->result.bytes) {
+    case FAR_BYTES:
+        frame->bytes = get->sink;
+        return frame->len == get->got;
+    case FAR_ZEROS:
+        return frame->len == 0;
+    case FAR_CHANGED:
+        free(c->came);
+        c->came = act_alloc(frame->len + 1);
+        frame->bytes = c->came;
+        return c->request.bytes == FAR_BYTES && frame->len == far_changes_size(&c->result.changed, get->got);
+    case FAR_NO_BYTES:
+        break;
     }
-    struct far_call *c = far_call_of(far, frame->id);
-    if (!c || c->stage < FAR_CALL_SENT || !far_result_of_words(frame->words, frame->words_len, c->call, &c->result))
-        return false;
-    struct store_call *call = c->call;
-    bool gets = call->op == STORE_GET && call->rc == 0 && call->get.got > 0;
-    frame->bytes = gets ? call->get.sink : NULL;
-    if (gets && c->result.bytes == FAR_NO_BYTES)
-        return false;
-    return frame->len == (gets && c->result.bytes == FAR_BYTES ? call->get.got : 0);
+    return false;
 }
 
-static void far_result_came(void *arg, struct far_frame *frame)
+bool far_result_begun(void *arg, struct far_frame *frame)
 {
     struct far *far = arg;
-    struct far_call *c = far->ended ? far_call_of(far, frame->id) : NULL;
+
+    if (far->state == FAR_GREETS)
+        return far_line_greeted(far, frame);
+    struct far_call *c = far_call_of(far, frame->id);
+    return c && c->stage >= FAR_CALL_SENT && far_result_of_words(frame->words, frame->words_len, c->call, &c->result) &&
+           far_make_room(c, frame);
+}
+
+/* Sends all bytes of a call, of which the changes were not accepted: what is there is not what it was. */
+static bool far_send_whole(struct far_call *c)
+{
+    const struct store_data *data = store_data_of(c->call);
+
+    if (c->request.bytes != FAR_CHANGED || c->call->rc != -(int)ACT_TEMPORARY)
+        return false;
+    free(c->own);
+    c->own = NULL;
+    c->sums_size = 0;
+    far_choose_bytes(c, data);
+    far_call_encode(c);
+    c->call->error = (struct act_error){0};
+    c->call->rc = 0;
+    far_call_write(c);
+    return true;
+}
+
+void far_result_came(void *arg, struct far_frame *frame)
+{
+    struct far *far = arg;
+    struct far_call *c = far_call_of(far, frame->id);
 
     free(frame->words);
-    far->ended = true;
-    if (!c)
+    if (far->state == FAR_GREETS) {
+        far_line_met(far);
+        return;
+    }
+    if (!c || !far_line_takes(far, c) || far_send_whole(c))
         return;
     struct store_call *call = c->call;
     const struct store_data *data = store_data_of(call);
-    size_t got = call->op == STORE_GET ? call->get.got : 0, len = data && data->sums ? data->len : got;
+    size_t got = call->op == STORE_GET && call->rc == 0 ? call->get.got : 0, len = data && data->sums ? data->len : got;
     far_leave_slot(c);
     if (got > 0 && c->result.bytes == FAR_ZEROS)
         memset(call->get.sink, 0, got);
     if (got > 0 && call->moves)
         call->moves(call, (int64_t)got);
     if (call->rc == 0 && len > FAR_SMALL) {
-        engine_work(far->link.engine, far_check, far_checked, c);
+        engine_work(far_engine(far), far_check, far_checked, c);
         return;
     }
     if (call->rc == 0 && len > 0)
@@ -286,33 +458,14 @@ static void far_result_came(void *arg, struct far_frame *frame)
     far_checked(c);
 }
 
-static void far_link_broken(void *arg, const struct act_error *error)
-{
-    struct far *far = arg;
-
-    far->broken = *error;
-    if (far->site)
-        site_explain_loss(far->site, &far->broken);
-    far->broken.network = true;
-    far->ended = true;
-    for (size_t i = 0; i < far->n_slots; i++) {
-        struct far_call *c = far->slots[i];
-        if (!c || c->stage == FAR_CALL_SUMMED) /* far_send() ends it */
-            continue;
-        c->call->error = far->broken;
-        far_leave_slot(c);
-        far_end_call(c, -(int)far->broken.code);
-    }
-}
-
 /* ---- what is no call */
 
-static void far_tell(struct far *far, unsigned op, const char *key)
+void far_tell(struct far *far, unsigned op, const char *key)
 {
-    struct act_buf words = {0};
+    ACT_AUTO(act_buf) words = {0};
     const struct far_request r = {.op = op, .call.key = key};
 
-    if (far->broken.code)
+    if (far->state < FAR_ASKS || far->state > FAR_UP)
         return;
     far_words_of_request(&r, &words);
     far_link_send(&far->link, UINT64_MAX, &words, NULL, 0, NULL);
@@ -329,7 +482,10 @@ static void far_hurry(struct store *store)
 
 static void far_open_up(struct store *store, const char *key)
 {
-    far_tell((struct far *)store, FAR_OPEN_UP, key);
+    struct far *far = (struct far *)store;
+
+    act_strv_push(&far->opened_up, key);
+    far_tell(far, FAR_OPEN_UP, key);
 }
 
 static int far_window(const struct store *store)
@@ -342,11 +498,8 @@ static void far_close(struct store *store)
 {
     struct far *far = (struct far *)store;
 
-    far_link_release(&far->link);
-    site_free(far->site);
+    far_line_release(far);
     free(far->slots);
-    free(far->login);
-    free(far->root);
     free(far);
 }
 
@@ -358,66 +511,57 @@ static const struct store_ops ops = {
     .hurry = far_hurry,
     .open_up = far_open_up,
     .close = far_close,
-    .traits = {.max_put = FAR_MAX_PUT, .sums_are_free = true, .real_folders = true, .is_far_disk = true},
+    .traits = {.max_put = FAR_MAX_PUT,
+               .sums_are_free = true,
+               .real_folders = true,
+               .changes_from = FAR_SMALL,
+               .is_far_disk = true},
 };
 
 /* ---- opening */
 
-/* Waits for the first words. */
-static int far_wait_for_hello(struct far *far, struct act_error *err)
+static struct far *far_new(struct http *http)
 {
-    engine_hold(far->link.engine, true);
-    engine_run(far->link.engine, &far->ended);
-    engine_hold(far->link.engine, false);
-    const struct act_error *why = far->hello.code ? &far->hello : &far->broken;
-    if (!why->code)
-        return 0;
-    *err = *why;
-    return -(int)why->code;
+    struct far *far = act_calloc(1, sizeof(*far));
+
+    far->store = (struct store){.ops = &ops, .http = http, .name = act_strdup("folder:")};
+    return far;
 }
 
-static int far_begin(struct far *far, struct http *http, int in_fd, int out_fd, const struct act_buf *said,
-                     struct store **out, struct act_error *err)
+/* Gives the store out if it was opened; else frees it. */
+static int far_opened(struct far *far, int rc, struct store **out, struct act_error *err)
 {
-    far->store = (struct store){.ops = &ops, .http = http, .name = act_strdup("folder:")};
-    far->link =
-        (struct far_link){.begun = far_result_begun, .came = far_result_came, .broken = far_link_broken, .arg = far};
-    far_link_init(&far->link, http_engine(http), in_fd, out_fd, said);
-    int rc = far_wait_for_hello(far, err);
+    const char *login = far->place.login;
+
     if (rc < 0) {
-        if (far->login)
-            act_error_prefix(err, "'%s'", far->login);
+        if (login)
+            act_error_prefix(err, "'%s'", login);
         store_free(&far->store);
         return rc;
     }
     free(far->store.name);
-    far->store.name = act_sprintf("folder:%s%s%s", far->login ? far->login : "", far->login ? ":" : "", far->root);
+    far->store.name = act_sprintf("folder:%s%s%s", login ? login : "", login ? ":" : "", far->root);
     *out = &far->store;
     return 0;
 }
 
 int store_far_open_fds(struct http *http, int in_fd, int out_fd, struct store **out, struct act_error *err)
 {
-    return far_begin(act_calloc(1, sizeof(struct far)), http, in_fd, out_fd, NULL, out, err);
+    struct far *far = far_new(http);
+
+    return far_opened(far, far_line_begin(far, in_fd, out_fd, NULL, err), out, err);
 }
 
 int store_far_open(struct http *http, const struct store_far_options *o, struct store **out, struct act_error *err)
 {
-    ACT_AUTO(act_buf) said = {0};
-    struct site *site = NULL;
-    int fd = -1, rc = site_open(&(struct site_options){.login = o->login, .root = o->root}, &site, err);
-    ACT_AUTOFREE char *root = rc == 0 && o->folder[0] != '/' ? act_sprintf("%s/%s", site_root(site), o->folder) : NULL;
-    const char *const words[] = {"__store", root ? root : o->folder, root ? "create" : "find", NULL};
+    struct far *far = far_new(http);
+    struct far_place *place = &far->place;
 
+    *place =
+        (struct far_place){.login = act_strdup(o->login), .root = act_strdup(o->root), .folder = act_strdup(o->folder)};
+    int rc = far_line_connect(far, err);
     if (rc == 0)
-        rc = site_become(site, words, &fd, &said, err);
-    int copy = rc == 0 ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1;
-    if (rc < 0) {
-        site_free(site);
-        return rc;
-    }
-    struct far *far = act_calloc(1, sizeof(*far));
-    far->site = site;
-    far->login = act_strdup(o->login);
-    return far_begin(far, http, fd, copy, &said, out, err);
+        return far_opened(far, far_line_greet(far, err), out, err);
+    store_free(&far->store);
+    return rc;
 }

@@ -13,19 +13,48 @@
 
 #include <stdint.h>
 
+#include "http/bucket.h"
 #include "store/store_internal.h"
 
 struct engine;
 
 enum {
-    FAR_VERSION = 1,           /* of what both ends say; each says it first */
+    FAR_VERSION = 2,           /* of what both ends say; each says it first */
     FAR_MAX_PUT = 64 << 20,    /* bytes of one frame, as many as a folder takes */
     FAR_MAX_WORDS = 32 << 20,  /* of one frame: the words of the longest page of a list */
     FAR_ROOM_BYTES = 32 << 20, /* bytes of the calls that the other end has under way, but for the last that came */
     FAR_ROOM_CALLS = 512,      /* calls that it has under way: each may hold a file open */
     FAR_WINDOW = 1024,         /* calls that are worth having in flight */
-    FAR_SMALL = 64 << 10,      /* bytes that are summed at once, not on a worker */
+    FAR_SMALL = 64 << 10,      /* bytes that are summed at once, not on a worker, and never compared */
+    FAR_KEPT_BYTES = 16 << 20, /* of calls that wait for the disk there, copies for when the connection breaks */
+    FAR_LIST_ROOM = 2 << 20,   /* bytes that a list counts before its words are there */
 };
+
+/* ---- far_change.c: what differs in two states of an object. Blocks are compared where they are, by their sums: what
+ * was inserted moves all that follows it, which then differs. Pure. */
+
+enum {
+    FAR_BLOCK = 16 << 10, /* bytes */
+    FAR_SUM = 16,         /* the first bytes of the SHA-256 of a block */
+};
+
+/* A bit for each block, the lowest first: it differs. */
+struct far_changes {
+    uint8_t bits[FAR_MAX_PUT / FAR_BLOCK / 8];
+};
+
+/* Returns the bytes of the sums of so many bytes, and those of the bits. */
+size_t far_sums_size(size_t len);
+size_t far_bits_of(size_t len);
+/* Writes the sums of the blocks. */
+void far_sums_of(const void *bytes, size_t len, uint8_t *out);
+/* Sets the bits of the blocks that differ from those with these sums, or are not among them. */
+void far_find_changes(const void *bytes, size_t len, const uint8_t *sums, size_t sums_size, struct far_changes *out);
+/* Returns the bytes of the blocks that differ. */
+size_t far_changes_size(const struct far_changes *changes, size_t len);
+/* Copies the blocks of the len bytes that differ to `gathered`, one after the other, and from there. */
+void far_gather(const struct far_changes *changes, const void *bytes, size_t len, void *gathered);
+void far_scatter(const struct far_changes *changes, void *bytes, size_t len, const void *gathered);
 
 /* ---- far_words.c: calls and their results as words */
 
@@ -35,8 +64,9 @@ enum { FAR_OPEN_UP = STORE_OPS, FAR_HURRY };
 /* How the bytes of a frame are sent. */
 enum far_bytes {
     FAR_NO_BYTES,
-    FAR_BYTES, /* they follow */
-    FAR_ZEROS, /* all are zero, and none follows */
+    FAR_BYTES,   /* they follow */
+    FAR_ZEROS,   /* all are zero, and none follows */
+    FAR_CHANGED, /* of the blocks that differ from what the other end has; of a GET, from what it has shown the sums */
 };
 
 /* Something that is asked for. The strings of the call lie in the words that it was read from. */
@@ -47,6 +77,10 @@ struct far_request {
     enum far_bytes bytes;
     struct store_call call;
     uint64_t crc64; /* of the bytes; call has a pointer to it */
+    struct far_changes changed;
+    size_t
+        summed; /* GET: the sums of so many bytes are wanted in their place. If it is 0 and bytes follow, they are the
+                      sums of what the asking end has */
     struct store_upload_id upload;
 };
 
@@ -60,7 +94,8 @@ void far_request_release(struct far_request *request);
 /* The result of a call: what it gave is in the call itself. */
 struct far_result {
     enum far_bytes bytes; /* of a GET */
-    uint64_t crc64;       /* of those */
+    uint64_t crc64;       /* of all that were asked for */
+    struct far_changes changed;
 };
 void far_words_of_result(const struct store_call *call, const struct far_result *result, struct act_buf *out);
 /* Sets rc, error and the outputs of the call, which is otherwise what was asked. False: they are malformed. */
@@ -86,7 +121,14 @@ struct far_frame {
     void *bytes;
 };
 
+/* A direction of a link. */
+struct far_pace {
+    struct bucket bucket;
+    bool waits; /* for a timer */
+};
+
 struct far_link {
+    uint64_t rate; /* bytes per second in each direction; 0: no limit */
     struct engine *engine;
     int in_fd, out_fd; /* two descriptors; -1: closed */
     /* Called when the words of a frame are there: sets frame->bytes where its bytes are to go. False: the frame is
@@ -101,6 +143,7 @@ struct far_link {
     /* internal */
     struct far_chunk *first, **end;
     bool watches_in, watches_out, is_broken, is_paused, flushes;
+    struct far_pace up, down;
     struct far_frame frame;
     size_t words_got, bytes_got;
     enum { FAR_LINK_HEAD, FAR_LINK_WORDS, FAR_LINK_BYTES } expects;
@@ -112,14 +155,123 @@ struct far_link {
 /* Begins to work, on the loop of the engine. The descriptors become the link's. said: what was read from in_fd already,
  * which is copied; NULL: nothing. */
 void far_link_init(struct far_link *link, struct engine *engine, int in_fd, int out_fd, const struct act_buf *said);
-/* Sends a frame: takes the words, and reads len bytes until it calls sent(arg, id, bytes, len), which may be NULL: when
- * the frame is written, or when a link that is broken is released. */
-void far_link_send(struct far_link *link, uint64_t id, struct act_buf *words, const void *bytes, size_t len,
-                   void (*sent)(void *arg, uint64_t id, const void *bytes, size_t len));
+/* Sends a frame: the words, which are copied, and len bytes, which are read until it calls sent(arg, id, bytes, size)
+ * with the size of both; it may be NULL: when the frame is written, or when a link that is broken is released. */
+void far_link_send(struct far_link *link, uint64_t id, const struct act_buf *words, const void *bytes, size_t len,
+                   void (*sent)(void *arg, uint64_t id, const void *bytes, size_t size));
 /* Reads nothing until it is called with false. */
 void far_link_pause(struct far_link *link, bool pause);
 /* Breaks the link, for this reason. */
 void far_link_break(struct far_link *link, const struct act_error *error);
 void far_link_release(struct far_link *link);
+
+/* ---- far.c: this end */
+
+struct site;
+struct far_upload;
+
+/* A call under way. */
+struct far_call {
+    struct far *far;
+    struct store_call *call;
+    size_t slot;
+    enum {
+        FAR_CALL_SUMMED, /* a worker has it: nobody else ends it */
+        FAR_CALL_WAITS,  /* until there is a connection */
+        FAR_CALL_QUEUED, /* until the link has written all of it */
+        FAR_CALL_SENT,
+        FAR_CALL_KEPT, /* sent, and its bytes are the caller's again */
+    } stage;
+    struct far_request request; /* only its own members are used */
+    struct act_buf words;       /* of the request */
+    const char *bytes;          /* of len, which follow */
+    size_t len;
+    char *own;         /* those bytes, where they are not the caller's */
+    size_t kept_bytes; /* of own, as FAR_KEPT_BYTES counts them */
+    uint8_t *sums;     /* of sums_size: of what is there of the object; NULL: not known */
+    size_t sums_size;
+    char *came; /* the blocks that differ, of a GET */
+    bool again; /* it was sent over an earlier connection, too, and may have been carried out */
+    bool asks;  /* it is one of FAR_ASKS */
+    struct far_result result;
+};
+
+/* Where the folder is. */
+struct far_place {
+    char *login, *root; /* of the site; login NULL: the connection was given */
+    char *folder;       /* absolute, or below the root of the site */
+};
+
+struct far {
+    struct store store;
+    struct far_place place;
+    struct site *site; /* holds the connection; NULL: it was given */
+    char *root;        /* as the other end says; NULL: it has not begun */
+    struct far_link link;
+    enum {
+        FAR_GREETS, /* the first words have not come */
+        FAR_ASKS,   /* uploads that were begun are begun again there, before anything else */
+        FAR_UP,
+        FAR_DOWN,     /* until somebody needs it, or a timer fires */
+        FAR_CONNECTS, /* a worker does */
+        FAR_OVER,     /* broken for good */
+    } state;
+    struct far_call **slots; /* by number; NULL: free */
+    size_t n_slots, n_under_way, n_kept, kept_bytes;
+    size_t free_from;        /* no slot before this one is free */
+    bool news;               /* since the other end was told to hurry */
+    struct act_error broken; /* code 0: it is not */
+
+    /* of far_line.c */
+    bool met; /* it was up once, or is over */
+    struct far_upload *uploads;
+    size_t n_asked;            /* calls of FAR_ASKS */
+    struct act_strv opened_up; /* keys */
+    struct far_try *next;      /* FAR_CONNECTS: the worker's */
+    int tries;                 /* since a call ended */
+    int64_t lost_ms;           /* when it was lost first since then */
+    bool timer, told;
+};
+
+struct engine *far_engine(const struct far *far);
+/* Returns a call that has a number and is not sent. */
+struct far_call *far_call_new(struct far *far, struct store_call *call);
+/* Makes what is sent of it, an argument of this type. On a worker, if it takes long. */
+void far_sum(void *call);
+/* Sends it over the connection that is there. */
+void far_call_write(struct far_call *call);
+/* Notes that the connection is lost over which it was sent, if it was. */
+void far_call_lost(struct far_call *call);
+/* Gives its number back, which comes before both of the next. */
+void far_leave_slot(struct far_call *call);
+void far_call_free(struct far_call *call);
+/* Ends it: its caller hears of it. */
+void far_call_end(struct far_call *call, int rc);
+/* Sends what has no result, if there is a connection. */
+void far_tell(struct far *far, unsigned op, const char *key);
+/* What the link calls. */
+bool far_result_begun(void *far, struct far_frame *frame);
+void far_result_came(void *far, struct far_frame *frame);
+
+/* ---- far_line.c: the connection of this end, which is made again when it breaks */
+
+/* Connects. The first words follow. */
+int far_line_connect(struct far *far, struct act_error *err) ACT_NODISCARD;
+/* Waits for the first words. */
+int far_line_greet(struct far *far, struct act_error *err) ACT_NODISCARD;
+/* Does so over a connection that is given. The descriptors become the link's. */
+int far_line_begin(struct far *far, int in_fd, int out_fd, const struct act_buf *said,
+                   struct act_error *err) ACT_NODISCARD;
+/* Takes the first words, and goes on when they have come. False: they are none. */
+bool far_line_greeted(struct far *far, const struct far_frame *frame);
+void far_line_met(struct far *far);
+/* Tells whether calls may be sent now. If not, they are when there is a connection again. */
+bool far_line_is_up(struct far *far);
+/* Tells whether to take the result of a call. False: it is asked again over the next connection. */
+bool far_line_takes(struct far *far, struct far_call *call);
+/* Notes that a call ends with rc. */
+void far_line_ended(struct far *far, const struct far_call *call, int rc);
+/* Ends the connection, and frees what belongs to it. */
+void far_line_release(struct far *far);
 
 #endif

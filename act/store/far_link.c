@@ -1,5 +1,6 @@
 /* far_link.c - frames over a stream, both ways at once, on the loop. What is sent in one turn of the loop is written
- * together; bytes are written from where they are, and read to where they belong.
+ * together; bytes are written from where they are, and read to where they belong. Under a limit a direction moves a
+ * piece at a time, and waits by a timer for the next.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -8,6 +9,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "base/log.h"
 #include "engine/engine.h"
 #include "store/far.h"
 
@@ -16,6 +19,8 @@ enum {
     BUFFER_BYTES = 256 << 10,
     TURN_BYTES = 4 << 20, /* are read before others have their turn */
     PIECES = 128,         /* for one writev() */
+    LOW_PIECE = 1 << 10,  /* bytes that move at once under a limit */
+    HIGH_PIECE = 256 << 10,
 };
 
 static const uint32_t head_mark = 0x41435446; /* whoever sees another one is in the wrong place of the stream */
@@ -26,7 +31,7 @@ struct far_chunk {
     const char *bytes;   /* of the owner */
     size_t len, written; /* of the bytes; of head and bytes */
     uint64_t id;
-    void (*sent)(void *arg, uint64_t id, const void *bytes, size_t len);
+    void (*sent)(void *arg, uint64_t id, const void *bytes, size_t size);
     struct far_chunk *next;
 };
 
@@ -93,6 +98,36 @@ static void link_malformed(struct far_link *link)
     far_link_break(link, &err);
 }
 
+/* ---- the limit */
+
+/* Returns how many bytes may move now; 0: none before go_on() is called. */
+static size_t link_may_move(struct far_link *link, struct far_pace *pace, void (*go_on)(void *arg))
+{
+    if (pace->bucket.rate == 0)
+        return SIZE_MAX;
+    int64_t wait_ms = bucket_wait_ms(&pace->bucket, act_now_monotonic_ms());
+    if (wait_ms == 0)
+        return bucket_piece(&pace->bucket, LOW_PIECE, HIGH_PIECE);
+    act_trace("far", "waits for --bwlimit: %lld ms", (long long)wait_ms);
+    if (!pace->waits)
+        engine_timer(link->engine, wait_ms, go_on, link);
+    pace->waits = true;
+    return 0;
+}
+
+/* Shortens n pieces to so many bytes in all. */
+static size_t link_trim(struct iovec *pieces, size_t n, size_t most)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (pieces[i].iov_len > most)
+            pieces[i].iov_len = most;
+        most -= pieces[i].iov_len;
+        if (most == 0)
+            return i + 1;
+    }
+    return n;
+}
+
 /* ---- writing */
 
 static size_t link_chunk_left(const struct far_chunk *c)
@@ -126,10 +161,11 @@ static void link_chunk_sent(struct far_link *link)
 {
     struct far_chunk *c = link->first;
 
+    const size_t size = c->head.len - HEAD_BYTES + c->len;
     link->first = c->next;
     act_buf_release(&c->head);
     if (c->sent)
-        c->sent(link->arg, c->id, c->bytes, c->len);
+        c->sent(link->arg, c->id, c->bytes, size);
     free(c);
 }
 
@@ -155,24 +191,29 @@ static ssize_t link_writev(int fd, struct iovec *pieces, size_t n)
     return written < 0 && errno == ENOTSOCK ? writev(fd, pieces, (int)n) : written;
 }
 
+static void link_write_again(void *arg);
+
 /* Writes what can be. Returns false if nothing more can be now. */
 static bool link_write_some(struct far_link *link)
 {
     struct iovec pieces[PIECES];
-    size_t n = 0;
+    size_t n = 0, most;
     ssize_t written;
 
     for (const struct far_chunk *c = link->first; c && n + 2 <= PIECES; c = c->next)
         n = link_add_pieces(c, pieces, n);
-    if (n == 0)
+    if (n == 0 || (most = link_may_move(link, &link->up, link_write_again)) == 0)
         return false;
+    n = link_trim(pieces, n, most);
     do
         written = link_writev(link->out_fd, pieces, n);
     while (written < 0 && errno == EINTR);
     if (written < 0 && errno != EAGAIN)
         link_lost(link, errno == EPIPE || errno == ECONNRESET ? "the other side ended" : strerrordesc_np(errno));
-    if (written > 0)
+    if (written > 0) {
+        bucket_take(&link->up.bucket, (double)written);
         link_take_written(link, (size_t)written);
+    }
     return written > 0;
 }
 
@@ -182,13 +223,22 @@ static void link_write(void *arg)
 
     while (!link->is_broken && link_write_some(link))
         continue;
+    const bool wanted = link->first && !link->up.waits;
     if (link->is_broken)
         return;
-    if (link->first && !link->watches_out && !engine_watch_out(link->engine, link->out_fd, link_write, link))
+    if (wanted && !link->watches_out && !engine_watch_out(link->engine, link->out_fd, link_write, link))
         link_lost(link, "it cannot be waited for");
-    else if (!link->first && link->watches_out)
+    else if (!wanted && link->watches_out)
         engine_unwatch(link->engine, link->out_fd);
-    link->watches_out = !link->is_broken && link->first;
+    link->watches_out = wanted && !link->is_broken;
+}
+
+static void link_write_again(void *arg)
+{
+    struct far_link *link = arg;
+
+    link->up.waits = false;
+    link_write(link);
 }
 
 static void link_flush(void *arg)
@@ -199,8 +249,8 @@ static void link_flush(void *arg)
     link_write(link);
 }
 
-void far_link_send(struct far_link *link, uint64_t id, struct act_buf *words, const void *bytes, size_t len,
-                   void (*sent)(void *arg, uint64_t id, const void *bytes, size_t len))
+void far_link_send(struct far_link *link, uint64_t id, const struct act_buf *words, const void *bytes, size_t len,
+                   void (*sent)(void *arg, uint64_t id, const void *bytes, size_t size))
 {
     struct far_chunk *c = act_calloc(1, sizeof(*c));
     char head[HEAD_BYTES];
@@ -211,14 +261,13 @@ void far_link_send(struct far_link *link, uint64_t id, struct act_buf *words, co
     link_put_number(head + 16, head_mark, 4);
     act_buf_add(&c->head, head, sizeof(head));
     act_buf_add(&c->head, words->data ? words->data : "", words->len);
-    act_buf_release(words);
     c->bytes = bytes;
     c->len = len;
     c->id = id;
     c->sent = sent;
     *(link->first ? link->end : &link->first) = c;
     link->end = &c->next;
-    if (!link->flushes && !link->watches_out && !link->is_broken) {
+    if (!link->flushes && !link->watches_out && !link->up.waits && !link->is_broken) {
         link->flushes = true;
         engine_timer(link->engine, 0, link_flush, link);
     }
@@ -298,14 +347,19 @@ static void link_parse(struct far_link *link)
         continue;
 }
 
+static void link_read_again(void *arg);
+
 /* Reads once: bytes of a frame to where they belong, anything else into the buffer. Returns how much; 0: nothing more
  * now. */
 static size_t link_read_some(struct far_link *link)
 {
     struct far_frame *f = &link->frame;
     const bool direct = link->expects == FAR_LINK_BYTES && link->pos == link->len && f->len > link->bytes_got;
+    const size_t most = link_may_move(link, &link->down, link_read_again);
     ssize_t n;
 
+    if (most == 0)
+        return 0;
     if (!direct) {
         memmove(link->buffer, link->buffer + link->pos, link->len - link->pos);
         link->len -= link->pos;
@@ -315,18 +369,33 @@ static size_t link_read_some(struct far_link *link)
     struct iovec pieces[2] = {{.iov_base = direct ? (char *)f->bytes + link->bytes_got : NULL,
                                .iov_len = direct ? f->len - link->bytes_got : 0},
                               {.iov_base = link->buffer + kept, .iov_len = BUFFER_BYTES - kept}};
+    const size_t n_pieces = link_trim(pieces + !direct, 1 + direct, most);
     do
-        n = readv(link->in_fd, pieces + !direct, 1 + direct);
+        n = readv(link->in_fd, pieces + !direct, (int)n_pieces);
     while (n < 0 && errno == EINTR);
     if (n == 0 || (n < 0 && errno != EAGAIN))
         link_lost(link, n == 0 || errno == ECONNRESET ? "the other side ended" : strerrordesc_np(errno));
     if (n <= 0)
         return 0;
+    bucket_take(&link->down.bucket, (double)n);
     size_t of_frame = (size_t)n < pieces[0].iov_len ? (size_t)n : pieces[0].iov_len;
     link->bytes_got += of_frame;
     link->pos = 0;
     link->len = kept + (size_t)n - of_frame;
     return (size_t)n;
+}
+
+static void link_read(void *arg);
+
+static void link_watch_in(struct far_link *link)
+{
+    const bool wanted = !link->is_paused && !link->down.waits && !link->is_broken;
+
+    if (wanted && !link->watches_in && !engine_watch(link->engine, link->in_fd, false, link_read, link))
+        link_lost(link, "it cannot be waited for");
+    else if (!wanted && link->watches_in)
+        engine_unwatch(link->engine, link->in_fd);
+    link->watches_in = wanted && !link->is_broken;
 }
 
 static void link_read(void *arg)
@@ -337,17 +406,15 @@ static void link_read(void *arg)
         n = link_read_some(link);
         link_parse(link);
     }
+    link_watch_in(link);
 }
 
-static void link_watch_in(struct far_link *link)
+static void link_read_again(void *arg)
 {
-    const bool wanted = !link->is_paused && !link->is_broken;
+    struct far_link *link = arg;
 
-    if (wanted && !link->watches_in && !engine_watch(link->engine, link->in_fd, false, link_read, link))
-        link_lost(link, "it cannot be waited for");
-    else if (!wanted && link->watches_in)
-        engine_unwatch(link->engine, link->in_fd);
-    link->watches_in = wanted && !link->is_broken;
+    link->down.waits = false;
+    link_watch_in(link);
 }
 
 /* Goes on with what was read before the pause. */
@@ -372,6 +439,8 @@ void far_link_pause(struct far_link *link, bool pause)
 
 void far_link_init(struct far_link *link, struct engine *engine, int in_fd, int out_fd, const struct act_buf *said)
 {
+    bucket_init(&link->up.bucket, link->rate, act_now_monotonic_ms());
+    bucket_init(&link->down.bucket, link->rate, act_now_monotonic_ms());
     link->engine = engine;
     link->in_fd = in_fd;
     link->out_fd = out_fd;
@@ -390,6 +459,8 @@ void far_link_init(struct far_link *link, struct engine *engine, int in_fd, int 
 
 void far_link_release(struct far_link *link)
 {
+    if (!link->engine) /* it was not used, or is released */
+        return;
     link->is_broken = true;
     link_unwatch(link);
     engine_forget(link->engine, link);

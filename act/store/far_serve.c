@@ -1,11 +1,15 @@
 /* far_serve.c - the other end of a far store: carries out what comes, in the folder store here, and sends back each
  * result when it is there. It takes in no more while there is no room for more, see FAR_ROOM_BYTES. When the stream
  * ends, what is under way is finished.
+ *
+ *   begun -> came -> (what is there is read, and what came of changes put into it) -> carried out
+ *         -> (what was read is summed, or compared) -> answered
  */
 #include <signal.h>
 #include <string.h>
 #include <sys/resource.h>
 
+#include "base/crc64.h"
 #include "engine/engine.h"
 #include "http/http.h"
 #include "store/far.h"
@@ -28,8 +32,12 @@ struct far_task {
     char *words; /* in which the strings of the request lie */
     char *bytes; /* that are written, or were read */
     size_t len;  /* of them */
+    char *extra; /* of extra_len: what came of changes, or the sums to compare with; then what is sent of them */
+    size_t extra_len;
     bool was_kept;
     struct store_sums sums; /* of what is read */
+    struct store_call old;  /* reads what the changes are in */
+    struct far_result result;
 };
 
 /* Lets more come if there is room. */
@@ -44,10 +52,11 @@ static void far_serve_look(struct far_serve *s)
 
 static void far_task_drop_bytes(struct far_task *t)
 {
-    t->serve->bytes_under_way -= t->len;
+    t->serve->bytes_under_way -= t->len + t->extra_len;
     free(t->bytes);
-    t->bytes = NULL;
-    t->len = 0;
+    free(t->extra);
+    t->bytes = t->extra = NULL;
+    t->len = t->extra_len = 0;
 }
 
 static void far_task_free(struct far_task *t)
@@ -60,28 +69,64 @@ static void far_task_free(struct far_task *t)
 
 /* ---- what comes */
 
-/* Makes room for the bytes of a request. */
+static size_t far_task_frame_len(const struct far_request *r, size_t len)
+{
+    return r->bytes == FAR_BYTES ? len : r->bytes == FAR_CHANGED ? far_changes_size(&r->changed, len) : 0;
+}
+
+/* Makes room for the bytes that are to be written. */
+static bool far_task_take_data(struct far_task *t, struct store_data *data, struct far_frame *frame)
+{
+    const struct far_request *r = &t->request;
+
+    if (frame->len != far_task_frame_len(r, data->len) || (r->bytes == FAR_NO_BYTES) != (data->len == 0))
+        return false;
+    t->len = data->len;
+    t->bytes = r->bytes == FAR_BYTES ? act_alloc(t->len + 1) : act_calloc(t->len + 1, 1);
+    if (r->bytes == FAR_CHANGED) {
+        t->extra_len = frame->len;
+        t->extra = act_alloc(t->extra_len + 1);
+    }
+    frame->bytes = t->extra ? t->extra : t->bytes;
+    data->bytes = t->bytes;
+    return true;
+}
+
+/* Makes room for the bytes that are read, and for the sums that came of them. */
+static bool far_task_take_get(struct far_task *t, struct store_get *get, struct far_frame *frame)
+{
+    const struct far_request *r = &t->request;
+    size_t len = r->summed ? r->summed : get->sink_cap;
+
+    if (r->bytes > FAR_BYTES || (r->bytes == FAR_NO_BYTES) != (frame->len == 0) || frame->len > far_sums_size(len) ||
+        (r->summed && (frame->len > 0 || get->sink_cap != far_sums_size(r->summed))))
+        return false;
+    t->len = len;
+    t->bytes = act_alloc(t->len + 1);
+    t->extra_len = frame->len;
+    t->extra = t->extra_len > 0 ? act_alloc(t->extra_len) : NULL;
+    frame->bytes = t->extra;
+    get->sink = t->bytes;
+    get->sink_cap = len;
+    get->sums = &t->sums;
+    return true;
+}
+
+/* Makes room for what comes and for what is asked for. */
 static bool far_task_take_bytes(struct far_task *t, struct far_frame *frame)
 {
     struct store_call *call = &t->request.call;
     struct store_data *data = call->op == STORE_PUT     ? &call->put.data
                               : call->op == STORE_BLOCK ? &call->block.data
                                                         : NULL;
-    size_t len = data ? data->len : 0;
+    bool good = data                    ? far_task_take_data(t, data, frame)
+                : call->op == STORE_GET ? far_task_take_get(t, &call->get, frame)
+                                        : t->request.bytes == FAR_NO_BYTES && frame->len == 0;
 
-    if (frame->len != (t->request.bytes == FAR_BYTES ? len : 0) || (t->request.bytes == FAR_NO_BYTES) != (len == 0))
-        return false;
-    t->len = call->op == STORE_GET ? call->get.sink_cap : len;
-    t->serve->bytes_under_way += t->len;
-    t->bytes = t->request.bytes == FAR_ZEROS ? act_calloc(t->len, 1) : act_alloc(t->len + 1);
-    frame->bytes = t->bytes;
-    if (data)
-        data->bytes = t->bytes;
-    if (call->op == STORE_GET) {
-        call->get.sink = t->bytes;
-        call->get.sums = &t->sums;
-    }
-    return true;
+    if (good && call->op == STORE_LIST)
+        t->len = FAR_LIST_ROOM;
+    t->serve->bytes_under_way += t->len + t->extra_len;
+    return good;
 }
 
 static bool far_serve_begun(void *arg, struct far_frame *frame)
@@ -111,62 +156,140 @@ static void far_task_kept(struct store_call *call)
     far_serve_look(s);
 }
 
-/* The bytes of a result are written. */
-static void far_result_sent(void *arg, uint64_t id, const void *bytes, size_t len)
+/* A result is written. */
+static void far_result_sent(void *arg, uint64_t id, const void *bytes, size_t size)
 {
     struct far_serve *s = arg;
     char *own;
 
     (void)id;
-    s->bytes_under_way -= len;
+    s->bytes_under_way -= size;
     memcpy(&own, &bytes, sizeof(own));
     free(own);
     far_serve_look(s);
 }
 
-/* Sends the result. What was read stays until it is written, and counts until then. */
-static void far_task_done(struct store_call *call)
+/* Sends the result. What it takes counts until it is written. */
+static void far_task_answer(void *arg)
 {
-    struct far_task *t = call->arg;
+    struct far_task *t = arg;
     struct far_serve *s = t->serve;
-    struct far_result result = {.crc64 = t->sums.crc64};
-    struct act_buf words = {0};
-    size_t len = 0;
+    const struct store_call *call = &t->request.call;
+    char *bytes = NULL;
+    size_t len = 0; /* of the bytes */
+    ACT_AUTO(act_buf) words = {0};
 
     s->n_under_way--;
-    s->n_unkept -= !t->was_kept;
-    if (call->op == STORE_GET && call->rc == 0 && call->get.got > 0) {
-        bool zeros = far_is_zeros(t->bytes, call->get.got);
-        result.bytes = zeros ? FAR_ZEROS : FAR_BYTES;
-        len = zeros ? 0 : call->get.got;
-    }
-    far_words_of_result(call, &result, &words);
-    char *bytes = NULL;
-    if (len > 0) {
+    if (t->result.bytes == FAR_BYTES) {
         bytes = t->bytes;
+        len = call->get.got;
         t->bytes = NULL;
-        s->bytes_under_way += len;
+    } else if (t->result.bytes == FAR_CHANGED) {
+        bytes = t->extra;
+        len = t->extra_len;
+        t->extra = NULL;
     }
-    far_link_send(&s->link, t->id, &words, bytes, len, bytes ? far_result_sent : NULL);
+    far_words_of_result(call, &t->result, &words);
+    s->bytes_under_way += words.len + len;
+    far_link_send(&s->link, t->id, &words, bytes, len, far_result_sent);
     far_task_free(t);
     far_serve_look(s);
 }
 
+/* Puts the sums of what was read in its place, or what differs from what the other end has beside it. On a worker. */
+static void far_task_compare(void *arg)
+{
+    struct far_task *t = arg;
+    struct store_get *get = &t->request.call.get;
+
+    if (t->request.summed) {
+        char *sums = act_alloc(far_sums_size(get->got) + 1);
+        far_sums_of(t->bytes, get->got, (uint8_t *)sums);
+        free(t->bytes);
+        t->bytes = sums;
+        get->got = far_sums_size(get->got);
+        t->result.crc64 = act_crc64(0, sums, get->got);
+        return;
+    }
+    far_find_changes(t->bytes, get->got, (const uint8_t *)t->extra, t->extra_len, &t->result.changed);
+    size_t size = far_changes_size(&t->result.changed, get->got);
+    if (size > get->got / 2)
+        return;
+    free(t->extra);
+    t->extra = act_alloc(size + 1);
+    far_gather(&t->result.changed, t->bytes, get->got, t->extra);
+    t->result.bytes = FAR_CHANGED;
+}
+
+static void far_task_compared(void *arg)
+{
+    struct far_task *t = arg;
+
+    if (t->result.bytes == FAR_CHANGED) {
+        size_t size = far_changes_size(&t->result.changed, t->request.call.get.got);
+        t->serve->bytes_under_way += size - t->extra_len;
+        t->extra_len = size;
+    }
+    far_task_answer(t);
+}
+
+static void far_task_done(struct store_call *call)
+{
+    struct far_task *t = call->arg;
+    struct far_serve *s = t->serve;
+    bool has_read = call->op == STORE_GET && call->rc == 0 && call->get.got > 0;
+
+    s->n_unkept -= !t->was_kept;
+    t->result.crc64 = t->sums.crc64;
+    if (has_read)
+        t->result.bytes = !t->request.summed && far_is_zeros(t->bytes, call->get.got) ? FAR_ZEROS : FAR_BYTES;
+    if (t->result.bytes == FAR_BYTES && (t->request.summed || t->extra))
+        engine_work(s->engine, far_task_compare, far_task_compared, t);
+    else
+        far_task_answer(t);
+}
+
+static void far_task_carry_out(struct far_task *t)
+{
+    struct store_call *call = &t->request.call;
+
+    call->kept = t->request.alone ? NULL : far_task_kept;
+    call->done = far_task_done;
+    call->arg = t;
+    store_start(t->serve->store, call);
+}
+
+/* Puts what came into what is there. Whether the whole is what was meant, its checksum says. */
+static void far_task_old_is_here(struct store_call *old)
+{
+    struct far_task *t = old->arg;
+
+    store_call_release(old);
+    far_scatter(&t->request.changed, t->bytes, t->len, t->extra);
+    far_task_carry_out(t);
+}
+
 static void far_serve_start(struct far_serve *s, struct far_task *t)
 {
-    struct far_request *r = &t->request;
-    struct store_call *call = &r->call;
+    const struct far_request *r = &t->request;
 
     if (r->no_sync)
         store_no_sync(s->store);
     if (r->follow)
         store_follow_links(s->store);
-    call->kept = r->alone ? NULL : far_task_kept;
-    call->done = far_task_done;
-    call->arg = t;
     s->n_under_way++;
     s->n_unkept++;
-    store_start(s->store, call);
+    if (r->bytes != FAR_CHANGED) {
+        far_task_carry_out(t);
+        return;
+    }
+    t->old = (struct store_call){
+        .op = STORE_GET,
+        .key = r->call.key,
+        .get = {.offset = r->op == STORE_BLOCK ? r->call.block.offset : 0, .sink = t->bytes, .sink_cap = t->len},
+        .done = far_task_old_is_here,
+        .arg = t};
+    store_start(s->store, &t->old);
 }
 
 static void far_serve_came(void *arg, struct far_frame *frame)
@@ -197,6 +320,17 @@ static void far_serve_broken(void *arg, const struct act_error *error)
 
 /* ---- all of it */
 
+/* Does what the other end would ask for, had its connection not broken. */
+static void far_serve_sync(const struct far_serve *s)
+{
+    struct store_call call = {.op = STORE_SYNC, .key = ""};
+    struct act_error ignored;
+
+    if (s->store)
+        (void)!store_do(s->store, &call, &ignored);
+    store_call_release(&call);
+}
+
 /* Each call may hold a file open. */
 static void far_serve_raise_limit(void)
 {
@@ -220,11 +354,13 @@ int store_far_serve(struct http *http, const char *root, bool create, int in_fd,
     far_link_init(&s.link, s.engine, in_fd, out_fd, NULL);
     far_words_of_hello(rc == 0 ? strchr(store_name(s.store), ':') + 1 : NULL, rc, err, &words);
     far_link_send(&s.link, 0, &words, NULL, 0, NULL);
+    act_buf_release(&words);
     engine_hold(s.engine, true);
     if (rc == 0)
         engine_run(s.engine, &s.over);
     engine_hold(s.engine, false);
     engine_run(s.engine, NULL); /* what is under way, or the error, which is written in one piece */
+    far_serve_sync(&s);
     if (s.coming)
         far_task_free(s.coming);
     far_link_release(&s.link);

@@ -195,11 +195,24 @@ static struct store_condition words_get_condition(struct far_words *w)
     return c;
 }
 
+/* The bits of the blocks of so many bytes. */
+static void words_put_changed(struct act_buf *b, const struct far_changes *changed, size_t len)
+{
+    act_buf_add(b, changed->bits, far_bits_of(len));
+}
+
+static void words_get_changed(struct far_words *w, struct far_changes *changed, size_t len)
+{
+    words_get_bytes(w, changed->bits, far_bits_of(len));
+}
+
 static void words_put_data(struct act_buf *b, const struct far_request *r, const struct store_data *data)
 {
     words_put(b, data->len);
     words_put_text(b, data->md5);
     words_put_sum(b, data->crc64 ? &r->crc64 : NULL);
+    if (r->bytes == FAR_CHANGED)
+        words_put_changed(b, &r->changed, data->len);
 }
 
 static struct store_data words_get_data(struct far_words *w, struct far_request *r)
@@ -208,6 +221,8 @@ static struct store_data words_get_data(struct far_words *w, struct far_request 
 
     if (words_get_sum(w, &r->crc64))
         data.crc64 = &r->crc64;
+    if (r->bytes == FAR_CHANGED)
+        words_get_changed(w, &r->changed, data.len);
     return data;
 }
 
@@ -288,8 +303,11 @@ static struct store_upload_id words_get_upload(struct far_words *w)
     return id;
 }
 
-static void words_put_get(struct act_buf *b, const struct store_get *get)
+static void words_put_get(struct act_buf *b, const struct far_request *r)
 {
+    const struct store_get *get = &r->call.get;
+
+    words_put(b, r->summed);
     words_put(b, get->offset);
     words_put(b, get->sink_cap);
     words_put_text(b, get->if_match);
@@ -302,6 +320,7 @@ static void words_get_get(struct far_words *w, struct far_request *r)
 {
     struct store_get *get = &r->call.get;
 
+    r->summed = (size_t)words_get_up_to(w, FAR_MAX_PUT);
     get->offset = words_get_up_to(w, INT64_MAX);
     get->sink_cap = (size_t)words_get_up_to(w, FAR_MAX_PUT);
     get->if_match = words_get_text_or_null(w);
@@ -359,7 +378,7 @@ void far_words_of_request(const struct far_request *r, struct act_buf *b)
     words_put_text(b, call->key);
     switch (r->op) {
     case STORE_GET:
-        words_put_get(b, &call->get);
+        words_put_get(b, r);
         break;
     case STORE_PUT:
         words_put_data(b, r, &call->put.data);
@@ -452,7 +471,7 @@ bool far_request_of_words(const char *words, size_t len, struct far_request *out
     *out = (struct far_request){.op = (unsigned)words_get_up_to(&w, FAR_HURRY)};
     out->call.op = out->op < STORE_OPS ? (enum store_op)out->op : STORE_HEAD;
     words_get_flags(&w, (bool *const[]){&out->no_sync, &out->follow, &out->alone}, 3);
-    out->bytes = (enum far_bytes)words_get_up_to(&w, FAR_ZEROS);
+    out->bytes = (enum far_bytes)words_get_up_to(&w, FAR_CHANGED);
     out->call.key = words_get_text(&w);
     words_get_call(&w, out);
     if (!w.bad && w.at == w.end)
@@ -580,6 +599,8 @@ void far_words_of_result(const struct store_call *call, const struct far_result 
         words_put(b, call->get.got);
         words_put(b, result->bytes);
         words_put_sum(b, &result->crc64);
+        if (result->bytes == FAR_CHANGED)
+            words_put_changed(b, &result->changed, call->get.got);
     } else if (call->op == STORE_LIST) {
         words_put_page(b, &call->list.page);
     } else if (call->op == STORE_BLOCKS) {
@@ -603,8 +624,10 @@ bool far_result_of_words(const char *words, size_t len, struct store_call *call,
         w.bad = w.bad || !act_streq(call->entry.key, call->key);
     if (call->op == STORE_GET) {
         call->get.got = (size_t)words_get_up_to(&w, call->get.sink_cap);
-        out->bytes = (enum far_bytes)words_get_up_to(&w, FAR_ZEROS);
+        out->bytes = (enum far_bytes)words_get_up_to(&w, FAR_CHANGED);
         (void)words_get_sum(&w, &out->crc64);
+        if (out->bytes == FAR_CHANGED)
+            words_get_changed(&w, &out->changed, call->get.got);
     } else if (call->op == STORE_LIST) {
         words_get_page(&w, call);
     } else if (call->op == STORE_BLOCKS) {

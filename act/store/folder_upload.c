@@ -125,8 +125,11 @@ static int folder_upload_check_whole(const struct folder_upload *u, struct store
     uint64_t end = 0;
 
     for (uint32_t i = 0; i < call->commit.n_blocks; i++) {
-        if (i >= u->n_blocks || u->blocks[i].len == 0 || u->blocks[i].offset != end)
-            return act_error_set(&call->error, ACT_TEMPORARY, "block %u of its upload is missing; upload it again", i);
+        if (i >= u->n_blocks || u->blocks[i].len == 0 || u->blocks[i].offset != end) {
+            act_error_set(&call->error, ACT_TEMPORARY, "block %u of its upload is missing; upload it again", i);
+            call->error.fact = ACT_FACT_BLOCKS_MISSING;
+            return -ACT_TEMPORARY;
+        }
         end += u->blocks[i].len;
     }
     if (end != call->commit.total)

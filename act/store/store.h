@@ -138,6 +138,8 @@ struct store_data {
     const char *md5;         /* base64; the store verifies it before it keeps anything. NULL: not known */
     const uint64_t *crc64;   /* the store verifies it, too, or gets the MD5 if it does not know it. NULL: not known */
     struct store_sums *sums; /* the bytes are added; NULL: not wanted */
+    bool replaces;           /* an object is at the key that may have many of these bytes, at the same places: where a
+                                store is far away, only what differs is sent */
 };
 
 /* Attributes that are kept with an object. */
@@ -176,6 +178,8 @@ struct store_get {
     const char *if_match;    /* as in struct store_condition */
     /* Bytes of its blocks that are not committed (folder); NULL: of the object. */
     const struct store_upload_id *upload;
+    size_t old; /* so many bytes of another state of the object are in sink: in a store with changes_from only what
+                   differs comes */
     /* out */
     size_t got;
 };
@@ -379,13 +383,14 @@ int store_window(const struct store *store);
 
 /* The ways in which stores differ. */
 struct store_traits {
-    uint64_t max_put;     /* the most bytes that one PUT or BLOCK takes */
-    bool sums_are_free;   /* bytes pass through a worker anyway, so that sums cost no extra pass through one */
-    bool gives_pieces;    /* GET knows `take` */
-    bool takes_pieces;    /* BLOCK takes pieces */
-    bool takes_block_ids; /* BLOCK takes `id`, and COMMIT takes `blocks`, also those that the object already has */
-    bool real_folders;    /* folders stay when the last object in them is removed, as on a disk */
-    bool is_far_disk;     /* another machine sees it, and it is as a disk but for that */
+    uint64_t max_put;      /* the most bytes that one PUT or BLOCK takes */
+    bool sums_are_free;    /* bytes pass through a worker anyway, so that sums cost no extra pass through one */
+    bool gives_pieces;     /* GET knows `take` */
+    bool takes_pieces;     /* BLOCK takes pieces */
+    bool takes_block_ids;  /* BLOCK takes `id`, and COMMIT takes `blocks`, also those that the object already has */
+    bool real_folders;     /* folders stay when the last object in them is removed, as on a disk */
+    uint64_t changes_from; /* GET knows `old` where it is of so many bytes or more; 0: it does not */
+    bool is_far_disk;      /* another machine sees it, and it is as a disk but for that */
     bool is_disk; /* this machine sees it: its ETags have the grain of the clock, new files get the modes that the umask
                      leaves, and no requests are sent */
 };
@@ -416,10 +421,12 @@ struct store_far_options {
     const char *folder;       /* an absolute path; or one below the root of the site, which is made when missing */
 };
 /* Connects, and opens the folder there. Errors are those of the connection and of the folder: -ACT_NOT_FOUND if it is
- * not there. A connection that breaks later fails all calls with one -ACT_TEMPORARY, with error.network. */
+ * not there. A connection that breaks later is made again, as often as requests are tried again (http_options), and
+ * what was under way goes on; in the end all calls fail with one -ACT_TEMPORARY, with error.network. */
 int store_far_open(struct http *http, const struct store_far_options *options, struct store **out,
                    struct act_error *err) ACT_NODISCARD;
-/* Does the same over a connection to store_far_serve(). The two descriptors become the store's. */
+/* Does the same over a connection to store_far_serve(), which cannot be made again. The two descriptors become the
+ * store's. */
 int store_far_open_fds(struct http *http, int in_fd, int out_fd, struct store **out,
                        struct act_error *err) ACT_NODISCARD;
 /* Is the other end: serves the folder store at root (absolute; made when missing if create) until in_fd ends. An error

@@ -116,8 +116,9 @@ static void fill_put(struct object_part *p)
 
     p->call.op = STORE_PUT;
     p->call.kept = put_kept;
-    p->call.put = (struct store_put){
-        .data = {.bytes = p->buffer, .len = p->len}, .attr = object_attributes(o), .condition = object_condition(o)};
+    p->call.put = (struct store_put){.data = {.bytes = p->buffer, .len = p->len, .replaces = !o->to.absent},
+                                     .attr = object_attributes(o),
+                                     .condition = object_condition(o)};
     if (o->plan.sums == OBJECT_SUMS_AND_MD5)
         p->call.put.data.md5 = o->whole.md5;
     else if (o->from.md5[0])
@@ -136,7 +137,7 @@ static void fill_block(struct object_part *p)
     p->call.block = (struct store_put_block){.upload_id = o->plan.upload_id,
                                              .index = p->index,
                                              .offset = p->offset,
-                                             .data = {.bytes = p->buffer, .len = p->len}};
+                                             .data = {.bytes = p->buffer, .len = p->len, .replaces = !o->to.absent}};
     if (o->plan.sums >= OBJECT_SUMS_ON_READ)
         p->call.block.data.crc64 = &p->sums.crc64;
     else
@@ -314,8 +315,8 @@ static void write_in_pieces(struct object_part *p)
 }
 
 /* Reads a part. Bytes that are already in the part file of a folder are read from there. Those that go on to another
- * service move twice, and are counted as they are sent. */
-static void get_part(struct object_part *p)
+ * service move twice, and are counted as they are sent. old: bytes of what it replaces that are in the buffer. */
+static void get_part(struct object_part *p, size_t old)
 {
     struct object *o = p->object;
     struct walk *walk = o->walk;
@@ -337,7 +338,38 @@ static void get_part(struct object_part *p)
                                   .arg = p};
     if (!from_disk && !o->from.grows && o->from.etag[0])
         p->call.get.if_match = o->from.etag;
+    p->call.get.old = old;
     store_start(from_disk ? walk->to : o->source, &p->call);
+}
+
+static void old_done(struct store_call *call)
+{
+    struct object_part *p = call->arg;
+    size_t old = call->rc == 0 ? call->get.got : 0;
+
+    store_call_release(call);
+    get_part(p, old);
+}
+
+/* Tells whether what is here of an older object saves bytes of the new one. */
+static bool old_helps(const struct object_part *p)
+{
+    const struct object *o = p->object;
+    uint64_t from = store_traits(o->source)->changes_from;
+
+    return from > 0 && p->len >= from && o->to.key && !o->to.absent && o->plan.way == OBJECT_BUFFERED &&
+           !o->moved.states[p->index].present && store_traits(o->walk->to)->is_disk;
+}
+
+/* Reads what the part will replace, then the part. */
+static void get_old(struct object_part *p)
+{
+    p->call = (struct store_call){.op = STORE_GET,
+                                  .key = p->object->to.key,
+                                  .get = {.offset = p->offset, .sink = p->buffer, .sink_cap = p->len},
+                                  .done = old_done,
+                                  .arg = p};
+    store_start(p->object->walk->to, &p->call);
 }
 
 /* Without a URL by which the other service can read the source, the bytes go through us. */
@@ -400,6 +432,8 @@ void object_start_part(struct object *o, uint32_t index)
         chain_add(p);
     if (p->len == 0)
         part_is_here(p);
+    else if (old_helps(p))
+        get_old(p);
     else
-        get_part(p);
+        get_part(p, 0);
 }

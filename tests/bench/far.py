@@ -298,55 +298,13 @@ def nothing(_):
     return None
 
 
-def of_files(what, number, size):
-    """Files up and down: new ones, and once more. Both ends are folders of this machine, so that what is there goes
-    without a question."""
-    def fill(world):
-        data = world.act.project / "data"
-        shutil.rmtree(data, ignore_errors=True)
-        for i in range(max(1, number // (10 if world.quick else 1))):
-            file = data / str(i % 100) / f"{i}.txt"
-            file.parent.mkdir(parents=True, exist_ok=True)
-            with open(file, "wb") as out:
-                for _ in range(max(1, size // (64 if world.quick else 1) >> 20)):
-                    out.write(os.urandom(min(size, 1 << 20)))
-        world.run("-c", "lab", "u", "data")
-        copy(world, "{data}/", "lab:{there}/")
-        return data
-
-    def copy(world, source, to):
-        places = {"data": world.act.project / "data", "there": world.act.scratch / "there"}
-        world.hand(f"rsync -a -e '{world.mux}' {source.format(**places)} {to.format(**places)}")
-
-    def line(verb, more, forget):
-        def clear(world):
-            for place in forget(world):
-                shutil.rmtree(place, ignore_errors=True)
-
-        def act(world, data):
-            clear(world)
-            return timed(lambda world, _: world.run("-c", "lab", verb, "data"))(world, data)
-
-        def by_hand(world, data):
-            clear(world)
-            ends = ("{data}/", "lab:{there}/") if verb == "u" else ("lab:{there}/", "{data}/")
-            return timed(lambda world, _: copy(world, *ends))(world, data)
-
-        return Line(f"far: `a {verb}` of {what}{more}", None, fill, act, "rsync over a mux", by_hand)
-
-    return [line("u", "", lambda world: [world.act.scratch / "there", *(world.lab.root / "store").glob("*/data")]),
-            line("u", ", again", lambda world: []), line("d", ", again", lambda world: []),
-            line("d", "", lambda world: [world.act.project / "data"])]
-
-
 SHOW = ("sweep", "--show", "@", "--metric", "loss", "--min")
 
 
 def lines():
     """Those of a latency, then that of a rate. before: seconds, as measured before requests were in flight together."""
     return [
-        (Relay, "no distance", of_files("20,000 small files", 20_000, 1000) + of_files("a file of 1 GiB", 1, 1 << 30)),
-        (lambda port: Relay(port, trip_s=TRIP_S), "300 ms", of_files("2,000 small files", 2000, 1000) + [
+        (lambda port: Relay(port, trip_s=TRIP_S), "300 ms", [
             of_logs("logs", 20.6), of_logs("q", 32), of_logs("grep", 90), of_logs("report", 31),
             Line("far: `a submit`", None, nothing, timed(submit), "rsync, sbatch over a mux", timed(sbatch)),
             Line("far: `a sweep` of 50 runs", 33, nothing, sweep, None, None),

@@ -180,10 +180,11 @@ class Sshd:
 
 
 class Busy:
-    """A listener in front of an sshd, which hangs up on the first connections and passes the later ones on."""
+    """A listener in front of an sshd, which hangs up on the first connections and passes the later ones on. passed
+    counts the bytes of both directions."""
 
     def __init__(self, server, refuses):
-        self.server, self.refuses, self.taken = server, refuses, 0
+        self.server, self.refuses, self.taken, self.passed = server, refuses, 0, 0
         self.listener = socket.create_server(("127.0.0.1", 0))
         # the host is known by the port of the sshd itself
         self.env = {"ACT_SSH": f"{server.env['ACT_SSH']} -p {self.listener.getsockname()[1]}"
@@ -202,10 +203,10 @@ class Busy:
                 for ends in (client, peer), (peer, client):
                     threading.Thread(target=self._pass_on, args=ends, daemon=True).start()
 
-    @staticmethod
-    def _pass_on(source, to):
+    def _pass_on(self, source, to):
         with contextlib.suppress(OSError):
             while data := source.recv(65536):
+                self.passed += len(data)
                 to.sendall(data)
             to.shutdown(socket.SHUT_WR)
 

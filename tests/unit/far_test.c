@@ -5,6 +5,7 @@
 #include "unit/test.h"
 
 #include <fcntl.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -143,6 +144,51 @@ TEST(test_more_than_a_frame)
     assert_fails(store_do(store, &call, &err), err, ACT_USAGE, "parts of more than 64 MiB");
     store_call_release(&call);
 }
+
+/* ---- changes */
+
+enum { CHANGED_LEN = 10 * FAR_BLOCK + 100 };
+
+/* What the sums of one state say of another one, with the first n of it, brings it about. Returns the bytes that were
+ * sent. */
+static size_t far_test_change(const char *old, size_t old_len, const char *new, size_t new_len)
+{
+    uint8_t sums[(CHANGED_LEN / FAR_BLOCK + 1) * FAR_SUM];
+    struct far_changes changes;
+    ACT_AUTOFREE char *here = act_calloc(new_len + 1, 1);
+
+    assert_true(far_sums_size(old_len) <= sizeof(sums));
+    far_sums_of(old, old_len, sums);
+    far_find_changes(new, new_len, sums, far_sums_size(old_len), &changes);
+    size_t size = far_changes_size(&changes, new_len);
+    ACT_AUTOFREE char *gathered = act_alloc(size + 1);
+    far_gather(&changes, new, new_len, gathered);
+    memcpy(here, old, old_len < new_len ? old_len : new_len);
+    far_scatter(&changes, here, new_len, gathered);
+    assert_memory_equal(here, new, new_len);
+    return size;
+}
+
+TEST(test_changes)
+{
+    ACT_AUTOFREE char *old = act_alloc(CHANGED_LEN), *new = act_alloc(CHANGED_LEN);
+
+    for (size_t i = 0; i < CHANGED_LEN; i++)
+        old[i] = (char)(i * 7 + i / 251);
+    memcpy(new, old, CHANGED_LEN);
+    assert_int_equal(far_test_change(old, CHANGED_LEN, new, CHANGED_LEN), 0);
+    new[3 * FAR_BLOCK + 5] ^= 1;
+    assert_int_equal(far_test_change(old, CHANGED_LEN, new, CHANGED_LEN), FAR_BLOCK);
+    new[CHANGED_LEN - 1] ^= 1; /* in the last block, which is short */
+    assert_int_equal(far_test_change(old, CHANGED_LEN, new, CHANGED_LEN), FAR_BLOCK + 100);
+    assert_int_equal(far_test_change(old, CHANGED_LEN, new, 3 * FAR_BLOCK), 0); /* it is shorter now */
+    assert_int_equal(far_test_change(old, 4 * FAR_BLOCK, new, CHANGED_LEN), CHANGED_LEN - 3 * FAR_BLOCK); /* longer */
+    memmove(new + 1, old, CHANGED_LEN - 1); /* inserted: all that follows moves */
+    assert_int_equal(far_test_change(old, CHANGED_LEN, new, CHANGED_LEN), CHANGED_LEN);
+    assert_int_equal(far_test_change(old, 0, new, 10), 10);
+}
+
+/* ---- what ends */
 
 static void far_test_wait(void *arg)
 {

@@ -95,11 +95,17 @@ static bool data_is_folder(const struct store *store)
     return store_traits(store)->is_disk || store_traits(store)->is_far_disk;
 }
 
-/* Folders are reached without requests, whose number and pace --transfers and --bwlimit limit. to may be NULL. */
+static bool data_is_far(const struct store *store)
+{
+    return store && store_traits(store)->is_far_disk;
+}
+
+/* Folders are reached without requests, whose number and pace --transfers and --bwlimit limit, but for one behind a
+ * login, where --bwlimit holds. to may be NULL. */
 void flow_mention_limits(struct flow *flow, const struct store *from, const struct store *to)
 {
     const struct http_options *network = &flow_services(flow)->network;
-    bool rate = network->bwlimit > 0, number = network->max_transfers > 0;
+    bool rate = network->bwlimit > 0 && !data_is_far(from) && !data_is_far(to), number = network->max_transfers > 0;
 
     if ((!rate && !number) || flow->limits_mentioned || !data_is_folder(from) || (to && !data_is_folder(to)))
         return;
