@@ -176,12 +176,20 @@ static void runs_table_take_known(struct flow_run *known, struct platform_run *l
     known->fresh = true;
 }
 
+/* Tells whether the list reads this row of the ledger: that of a run of another cluster at the same place is not, and
+ * the run is shown as those that the ledger lacks. */
+static bool runs_table_reads(const struct flow_table *table, const struct ledger_run *row)
+{
+    return !flow_table_has_all(table) || !table->cluster || strcmp(row->cluster, table->cluster) == 0;
+}
+
 /* Takes a run that a platform lists, and that was not asked about: one that has ended, or one of another machine. */
 static void runs_table_take_other(struct flow_rows *rows, struct platform_run *listed, const struct config *config)
 {
     ACT_AUTO(ledger_runs) found;
 
-    if (runs_table_get(rows->flow, listed->id, &found) < 0 || found.n == 0) {
+    if (runs_table_get(rows->flow, listed->id, &found) < 0 || found.n == 0 ||
+        !runs_table_reads(&rows->table, &found.v[0])) {
         add_foreign(listed, config, &rows->foreign);
         return;
     }
