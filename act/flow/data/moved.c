@@ -92,7 +92,8 @@ void flow_hint_moved(struct flow *flow, const struct config_folder *folder, cons
 {
     ACT_AUTOFREE char *own = act_path_dirname(place);
     ACT_AUTOFREE char *store = act_path_dirname(own);
-    ACT_AUTO(moved_look) look = {.root = flow->config->project_root, .store = store, .folder = act_path_basename(place)};
+    ACT_AUTO(moved_look)
+    look = {.root = flow->config->project_root, .store = store, .folder = act_path_basename(place)};
     struct act_error ignored;
 
     if (flow_ledger_each(flow, moved_visit, &look, &ignored) == 0 && look.project)
