@@ -37,8 +37,9 @@ int flow_ledger(struct flow *flow, struct ledger **out, struct act_error *err) A
  * The body is repeated where a failure could be mended. If the file cannot be used, as on a full disk, the user is told
  * once, and from then on an in-memory copy is used. */
 bool flow_next_ledger(struct flow *flow, struct ledger **ledger, int *rc, struct act_error *err) ACT_NODISCARD;
-/* Lists the rows of all runs, newest first, without their specifications. The caller releases out. */
-int flow_ledger_rows(struct flow *flow, struct ledger_runs *out, struct act_error *err) ACT_NODISCARD;
+/* Shows each the rows of all runs, newest first, without their specifications, until it returns false. */
+int flow_ledger_each(struct flow *flow, bool (*each)(void *arg, const struct ledger_run *row), void *arg,
+                     struct act_error *err) ACT_NODISCARD;
 /* Puts a run into the ledger; an existing one is left as it is. -ACT_USAGE: another run takes the place of the one that
  * this is to replace. */
 int flow_remember(struct flow *flow, const struct run_spec *spec, struct act_error *err) ACT_NODISCARD;

@@ -224,13 +224,25 @@ bool flow_next_ledger(struct flow *flow, struct ledger **ledger, int *rc, struct
     return false;
 }
 
-int flow_ledger_rows(struct flow *flow, struct ledger_runs *out, struct act_error *err)
+int flow_ledger_each(struct flow *flow, bool (*each)(void *arg, const struct ledger_run *row), void *arg,
+                     struct act_error *err)
 {
-    const struct ledger_query query = {.without_spec = true};
+    enum { FEW = 64 };
+    struct ledger_place place = {0}, next;
+    const struct ledger_query query = {.without_spec = true, .few = FEW, .place = &next};
+    bool goes_on = true;
     int rc = 0;
 
-    for (struct ledger *ledger = NULL; flow_next_ledger(flow, &ledger, &rc, err);)
-        rc = ledger_list(ledger, &query, out, err);
+    while (rc == 0 && goes_on && !place.ended) {
+        ACT_AUTO(ledger_runs) rows = {0};
+        for (struct ledger *ledger = NULL; flow_next_ledger(flow, &ledger, &rc, err);) {
+            next = place;
+            rc = ledger_list(ledger, &query, &rows, err);
+        }
+        place = next;
+        for (size_t i = 0; i < rows.n && goes_on; i++)
+            goes_on = each(arg, &rows.v[i]);
+    }
     return rc;
 }
 

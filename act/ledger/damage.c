@@ -109,20 +109,6 @@ int ledger_copy(const char *path, struct ledger **out, struct act_error *err)
     return rc;
 }
 
-int ledger_look(const char *path, struct act_error *err)
-{
-    bool good = false;
-    int rc = 0;
-
-    if (access(path, F_OK) < 0)
-        return act_error_errno(err, errno, "the ledger '%s'", path);
-    struct ledger *copy = in_memory(path);
-    if (copy && copy_pages(copy, path))
-        rc = judge_copy(copy, &good, err);
-    ledger_close(copy);
-    return rc < 0 || good ? rc : act_error_set(err, ACT_FAIL, "the ledger '%s' is damaged", path);
-}
-
 /* ---- damaged files ---- */
 
 enum damage { SOUND, DAMAGED, LOCKED };
@@ -137,6 +123,39 @@ static char *ask_database(sqlite3 *db, const char *sql)
         text = act_strdup((const char *)sqlite3_column_text(statement, 0));
     sqlite3_finalize(statement);
     return text;
+}
+
+/* Opens the file for reading with locks if possible, else without. NULL if it cannot be read. */
+static sqlite3 *damage_open_to_read(const char *path)
+{
+    sqlite3 *db = NULL;
+
+    if (sqlite3_open_v2(path, &db, SQLITE_OPEN_READONLY, NULL) == SQLITE_OK) {
+        sqlite3_busy_timeout(db, LEDGER_BUSY_SHORT_MS);
+        ACT_AUTOFREE char *version = ask_database(db, ledger_sql_version);
+        if (version)
+            return db;
+    }
+    sqlite3_close(db);
+    return open_without_locks(path);
+}
+
+int ledger_look(const char *path, struct act_error *err)
+{
+    ACT_AUTOFREE char *its_path = act_strdup(path);
+    struct ledger look = {.path = its_path};
+    int version = 0, rc = 0;
+
+    if (access(path, F_OK) < 0)
+        return act_error_errno(err, errno, "the ledger '%s'", path);
+    look.db = damage_open_to_read(path);
+    ACT_AUTOFREE char *word = look.db ? ask_database(look.db, "PRAGMA quick_check(1)") : NULL;
+    bool good = act_streq(word, "ok") && ledger_ask_number(&look, ledger_sql_version, NULL, &version, err) == 0;
+    if (good && version > ledger_schema_version)
+        rc = ledger_check_version(&look, version, err);
+    good = good && version > 0 && ledger_tables_fit(look.db, version);
+    sqlite3_close(look.db);
+    return rc < 0 || good ? rc : act_error_set(err, ACT_FAIL, "the ledger '%s' is damaged", path);
 }
 
 /* A sound file of a newer program is left alone; the tables of another program count as damage. */

@@ -127,6 +127,12 @@ int ledger_set_notes(struct ledger *ledger, const struct ledger_note *notes, siz
 int ledger_get_notes(struct ledger *ledger, const char *const *runs, size_t n, char **out,
                      struct act_error *err) ACT_NODISCARD;
 
+/* Where a list goes on; {0} begins. */
+struct ledger_place {
+    int64_t created_unix_s, row; /* of the last row that was read */
+    bool begun, ended;           /* ended: there are no more */
+};
+
 struct ledger_query {
     const char *cluster; /* NULL: all */
     bool without_spec;   /* leaves spec of runs that have ended NULL: much cheaper for tables */
@@ -134,10 +140,15 @@ struct ledger_query {
     /* Tells whether a row is wanted: others are never in memory together. NULL: all are. */
     bool (*wanted)(const void *arg, const struct ledger_run *run);
     const void *arg;
+    size_t few;                 /* with place: lists no more wanted rows than that */
+    struct ledger_place *place; /* lists what is older than this, which moves on; NULL: begins with the newest */
 };
 /* Lists runs, newest first. */
 int ledger_list(struct ledger *ledger, const struct ledger_query *query, struct ledger_runs *out,
                 struct act_error *err) ACT_NODISCARD;
+/* Reads the rows of those of n runs that are in the ledger, in this order, without their specs. */
+int ledger_get(struct ledger *ledger, const char *const *ids, size_t n, struct ledger_runs *out,
+               struct act_error *err) ACT_NODISCARD;
 /* Fills in the specs that ledger_list() left out of these n runs. That of a run that has gone meanwhile stays NULL. */
 int ledger_fill_specs(struct ledger *ledger, struct ledger_run *const *runs, size_t n,
                       struct act_error *err) ACT_NODISCARD;
@@ -156,8 +167,10 @@ int ledger_replacement(struct ledger *ledger, const char *id, struct ledger_runs
 /* Tells in *out whether there is a run of exactly this id. */
 int ledger_has(struct ledger *ledger, const char *id, bool *out, struct act_error *err) ACT_NODISCARD;
 
-/* Finds the run whose id is piece, or else the runs of that name, or else those whose id contains it (literally, no
- * wildcards), newest first. If nothing matches, or piece is empty, out is empty: that is success. */
+/* Finds the run whose id is piece, or else the runs of that name that no other run of it repeats, or else those whose
+ * id contains it (literally, no wildcards): the newest ones, newest first. If nothing matches, or piece is empty, out is
+ * empty: that is success. */
+enum { LEDGER_FOUND_MOST = 100 };
 int ledger_find(struct ledger *ledger, const char *piece, struct ledger_runs *out, struct act_error *err) ACT_NODISCARD;
 
 #endif

@@ -1,5 +1,6 @@
 /* runs.c - writes and reads the rows of runs. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/text.h"
 #include "ledger/ledger_internal.h"
@@ -18,10 +19,11 @@ static const char sql_update[] = "UPDATE runs SET state = ?2, status = COALESCE(
 static const char sql_move[] = "UPDATE runs SET cluster = ?2, project = ?3, place = ?4 WHERE id = ?1";
 
 #define NEWEST_FIRST " ORDER BY created_unix_s DESC, rowid DESC"
-/* ?2 leaves out the specifications that nobody asks about. */
-const char ledger_sql_list[] =
-    LEDGER_SELECT_RUNS "CASE WHEN ?2 AND " HAS_ENDED
-                       " THEN NULL ELSE spec END FROM runs WHERE (?1 IS NULL OR cluster = ?1)" NEWEST_FIRST " LIMIT ?3";
+/* ?2 leaves out the specifications that nobody asks about; ?4 and ?5 are where the list goes on. */
+const char ledger_sql_list[] = LEDGER_SELECT_RUNS
+    "CASE WHEN ?2 AND " HAS_ENDED " THEN NULL ELSE spec END, rowid FROM runs WHERE (?1 IS NULL OR cluster = ?1)"
+    " AND created_unix_s <= ?4 AND (created_unix_s < ?4 OR rowid < ?5)" NEWEST_FIRST " LIMIT ?3";
+static const char sql_get[] = LEDGER_SELECT_RUNS "NULL FROM runs WHERE id = ?1";
 static const char sql_spec[] = "SELECT spec FROM runs WHERE id = ?1";
 /* Two statements, because an index alone answers the first. */
 static const char sql_count[] = "SELECT count(*) FROM runs";
@@ -30,8 +32,13 @@ static const char sql_count_id[] = "SELECT count(*) FROM runs WHERE id = ?1";
 static const char sql_nth[] =
     LEDGER_SELECT_RUNS "spec FROM runs WHERE (?1 IS NULL OR cluster = ?1)" NEWEST_FIRST " LIMIT 1 OFFSET ?2";
 static const char sql_find_exact[] = LEDGER_SELECT_RUNS "spec FROM runs WHERE id = ?1";
-static const char sql_find_name[] = LEDGER_SELECT_RUNS "spec FROM runs WHERE name = ?1" NEWEST_FIRST;
-static const char sql_find_piece[] = LEDGER_SELECT_RUNS "spec FROM runs WHERE instr(id, ?1) > 0" NEWEST_FIRST;
+/* A run that is repeated under its name gives that on: the name means the run that nobody repeats. */
+static const char sql_find_name[] = LEDGER_SELECT_RUNS
+    "spec FROM runs WHERE name = ?1 AND id NOT IN (SELECT json_extract(spec, '$.resubmit_of') FROM runs"
+    " WHERE name = ?1 AND CASE WHEN json_valid(spec) THEN json_extract(spec, '$.resubmit_of') IS NOT NULL END)" NEWEST_FIRST
+    " LIMIT ?2";
+static const char sql_find_piece[] =
+    LEDGER_SELECT_RUNS "spec FROM runs WHERE instr(id, ?1) > 0" NEWEST_FIRST " LIMIT ?2";
 /* A run that waits for the one that it repeats takes the place of that. */
 static const char sql_replacement[] = LEDGER_SELECT_RUNS
     "spec FROM runs WHERE CASE WHEN json_valid(spec) THEN json_extract(spec, '$.resubmit_of') = ?1"
@@ -130,6 +137,8 @@ int ledger_remove(struct ledger *ledger, const char *const *ids, size_t n, struc
 
 /* ---- reading ---- */
 
+enum { AT_CREATED = 6, AT_SPEC = 14, AT_ROW }; /* columns */
+
 static struct ledger_run read_run(sqlite3_stmt *statement)
 {
     return (struct ledger_run){
@@ -139,7 +148,7 @@ static struct ledger_run read_run(sqlite3_stmt *statement)
         .experiment = ledger_column_some(statement, 3),
         .project = ledger_column_some(statement, 4),
         .state = ledger_column_some(statement, 5),
-        .created_unix_s = sqlite3_column_int64(statement, 6),
+        .created_unix_s = sqlite3_column_int64(statement, AT_CREATED),
         .num_gpu = sqlite3_column_int64(statement, 7),
         .command = ledger_column_some(statement, 8),
         .status = ledger_column(statement, 9),
@@ -147,7 +156,7 @@ static struct ledger_run read_run(sqlite3_stmt *statement)
         .tags = ledger_column(statement, 11),
         .found = sqlite3_column_int(statement, 12) != 0,
         .place = ledger_column(statement, 13),
-        .spec = ledger_column(statement, 14),
+        .spec = ledger_column(statement, AT_SPEC),
     };
 }
 
@@ -160,27 +169,9 @@ int ledger_add_rows(sqlite3_stmt *statement, struct ledger_runs *out)
     return step;
 }
 
-/* Does what ledger_add_rows() does, without the rows that the query (NULL: any) does not want. */
-static int runs_add_wanted(sqlite3_stmt *statement, const struct ledger_query *query, struct ledger_runs *out)
-{
-    int step;
-
-    if (!query || !query->wanted)
-        return ledger_add_rows(statement, out);
-    while ((step = sqlite3_step(statement)) == SQLITE_ROW) {
-        struct ledger_run run = read_run(statement);
-        if (query->wanted(query->arg, &run))
-            ACT_PUSH(out->v, out->n, run);
-        else
-            ledger_run_release(&run);
-    }
-    return step;
-}
-
-/* Reads the rows of a query: text stands for its ?1, second and third for ?2 and ?3, if it has them. A failure leaves
- * out empty. */
-static int runs_read(struct ledger *ledger, const char *sql, const char *text, int64_t second, int64_t third,
-                     const struct ledger_query *query, struct ledger_runs *out, struct act_error *err)
+/* Reads the rows of a query: text stands for its ?1, and second for ?2, if it has that. A failure leaves out empty. */
+static int runs_query(struct ledger *ledger, const char *sql, const char *text, int64_t second, struct ledger_runs *out,
+                      struct act_error *err)
 {
     sqlite3_stmt *statement = NULL;
     int rc = 0;
@@ -190,8 +181,7 @@ static int runs_read(struct ledger *ledger, const char *sql, const char *text, i
         return ledger_fail(ledger, "read", err);
     ledger_bind_text(statement, 1, text);
     sqlite3_bind_int64(statement, 2, second);
-    sqlite3_bind_int64(statement, 3, third);
-    if (runs_add_wanted(statement, query, out) != SQLITE_DONE) {
+    if (ledger_add_rows(statement, out) != SQLITE_DONE) {
         rc = ledger_fail(ledger, "read", err);
         ledger_runs_release(out);
     }
@@ -199,16 +189,78 @@ static int runs_read(struct ledger *ledger, const char *sql, const char *text, i
     return rc;
 }
 
-static int runs_query(struct ledger *ledger, const char *sql, const char *text, int64_t second, int64_t third,
-                      struct ledger_runs *out, struct act_error *err)
+static void runs_bind_list(sqlite3_stmt *statement, const struct ledger_query *query)
 {
-    return runs_read(ledger, sql, text, second, third, NULL, out, err);
+    static const char first[] = "\xff"; /* as bytes, which stand behind all numbers and texts: a time may be damaged */
+    const struct ledger_place *place = query->place;
+
+    ledger_bind_text(statement, 1, query->cluster);
+    sqlite3_bind_int64(statement, 2, query->without_spec);
+    sqlite3_bind_int64(statement, 3, query->max ? (int64_t)query->max : -1);
+    if (place && place->begun)
+        sqlite3_bind_int64(statement, 4, place->created_unix_s);
+    else
+        sqlite3_bind_blob(statement, 4, first, (int)strlen(first), SQLITE_STATIC);
+    sqlite3_bind_int64(statement, 5, place ? place->row : 0);
+}
+
+/* Appends the wanted rows, and says in *place where it stopped. Returns the result of the last step. */
+static int runs_add_wanted(sqlite3_stmt *statement, const struct ledger_query *query, struct ledger_place *place,
+                           struct ledger_runs *out)
+{
+    int step = SQLITE_ROW;
+
+    while ((!query->few || out->n < query->few) && (step = sqlite3_step(statement)) == SQLITE_ROW) {
+        struct ledger_run run = read_run(statement);
+        bool is_damaged = sqlite3_column_type(statement, AT_CREATED) != SQLITE_INTEGER; /* these come first */
+        *place = (struct ledger_place){is_damaged ? INT64_MAX : run.created_unix_s,
+                                       sqlite3_column_int64(statement, AT_ROW), .begun = true};
+        if (!query->wanted || query->wanted(query->arg, &run))
+            ACT_PUSH(out->v, out->n, run);
+        else
+            ledger_run_release(&run);
+    }
+    place->ended = step == SQLITE_DONE;
+    return step;
 }
 
 int ledger_list(struct ledger *ledger, const struct ledger_query *query, struct ledger_runs *out, struct act_error *err)
 {
-    return runs_read(ledger, ledger_sql_list, query->cluster, query->without_spec,
-                     query->max ? (int64_t)query->max : -1, query, out, err);
+    struct ledger_place place = {0};
+    sqlite3_stmt *statement = NULL;
+    int rc = 0;
+
+    *out = (struct ledger_runs){0};
+    if (sqlite3_prepare_v2(ledger->db, ledger_sql_list, -1, &statement, NULL) != SQLITE_OK)
+        return ledger_fail(ledger, "read", err);
+    runs_bind_list(statement, query);
+    int step = runs_add_wanted(statement, query, query->place ? query->place : &place, out);
+    if (step != SQLITE_ROW && step != SQLITE_DONE) {
+        rc = ledger_fail(ledger, "read", err);
+        ledger_runs_release(out);
+    }
+    sqlite3_finalize(statement);
+    return rc;
+}
+
+int ledger_get(struct ledger *ledger, const char *const *ids, size_t n, struct ledger_runs *out, struct act_error *err)
+{
+    sqlite3_stmt *statement = NULL;
+    int rc = 0;
+
+    *out = (struct ledger_runs){0};
+    if (sqlite3_prepare_v2(ledger->db, sql_get, -1, &statement, NULL) != SQLITE_OK)
+        return ledger_fail(ledger, "read", err);
+    for (size_t i = 0; i < n && rc == 0; i++) {
+        ledger_bind_text(statement, 1, ids[i]);
+        if (ledger_add_rows(statement, out) != SQLITE_DONE)
+            rc = ledger_fail(ledger, "read", err);
+        sqlite3_reset(statement);
+    }
+    sqlite3_finalize(statement);
+    if (rc < 0)
+        ledger_runs_release(out);
+    return rc;
 }
 
 static int fill_spec(struct ledger *ledger, sqlite3_stmt *statement, struct ledger_run *run, struct act_error *err)
@@ -239,7 +291,7 @@ int ledger_fill_specs(struct ledger *ledger, struct ledger_run *const *runs, siz
 
 int ledger_nth(struct ledger *ledger, const char *cluster, int64_t n, struct ledger_runs *out, struct act_error *err)
 {
-    return runs_query(ledger, sql_nth, cluster, n - 1, 0, out, err);
+    return runs_query(ledger, sql_nth, cluster, n - 1, out, err);
 }
 
 int ledger_count(struct ledger *ledger, const char *cluster, size_t *out, struct act_error *err)
@@ -265,16 +317,16 @@ int ledger_find(struct ledger *ledger, const char *piece, struct ledger_runs *ou
 
     *out = (struct ledger_runs){0};
     for (size_t i = 0; *piece && rc == 0 && out->n == 0 && i < sizeof(ways) / sizeof(ways[0]); i++)
-        rc = runs_query(ledger, ways[i], piece, 0, 0, out, err);
+        rc = runs_query(ledger, ways[i], piece, LEDGER_FOUND_MOST, out, err);
     return rc;
 }
 
 int ledger_repeats(struct ledger *ledger, const char *id, struct ledger_runs *out, struct act_error *err)
 {
-    return runs_query(ledger, sql_repeats, id, 0, 0, out, err);
+    return runs_query(ledger, sql_repeats, id, 0, out, err);
 }
 
 int ledger_replacement(struct ledger *ledger, const char *id, struct ledger_runs *out, struct act_error *err)
 {
-    return runs_query(ledger, sql_replacement, id, 0, 0, out, err);
+    return runs_query(ledger, sql_replacement, id, 0, out, err);
 }

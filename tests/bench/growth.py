@@ -23,6 +23,9 @@ print("the needle is here")
 """
 PATTERNS = {"a text": "the needle", "alternatives": "^the|nothing", "an expression": "n[e]+dl[e]"}
 
+RUNS_WORDS = ("q --max 0", "q --json --max 0", "qf", "q --name x", "q --tag a=b", "du", "doctor",
+              "prune --older 1d --dry-run --json")
+
 Line = collections.namedtuple("Line", "name label world words peer cpu rss", defaults=(None, None, None))
 
 
@@ -70,7 +73,7 @@ def lines():
             Line("growth: q RUN", "`a q RUN`, MB of a log", Logs, lambda w: ("q", w.run),
                  lambda w: ("cp", w.log, w.act.scratch / "copy"), 2, 64),
             *(Line(f"growth: {words}", f"`a {words}`, runs", Runs, lambda w, words=words: words.split(), rss=64)
-              for words in ("q --max 0", "q --json --max 0", "du"))]
+              for words in RUNS_WORDS)]
 
 
 def first(line, quick):

@@ -269,6 +269,45 @@ TEST(list_those_that_are_wanted)
     ledger_close(ledger);
 }
 
+TEST(list_a_few_at_a_time_from_where_the_last_ones_ended)
+{
+    static const char *const few[] = {"r5 r4", "r2", ""};
+    struct ledger *ledger = open_ledger();
+    struct ledger_place place = {0};
+    const struct ledger_query query = {.wanted = ledger_test_is_wanted, .arg = "Failed", .few = 2, .place = &place};
+    struct ledger_runs runs;
+
+    assert_ok(ledger_test_add(ledger, "r1", "x", "Running", 10, &err), err);
+    assert_ok(ledger_test_add(ledger, "r2", "x", "Failed", 20, &err), err);
+    assert_ok(ledger_test_add(ledger, "r3", "x", "Running", 20, &err), err);
+    assert_ok(ledger_test_add(ledger, "r4", "x", "Failed", 20, &err), err);
+    assert_ok(ledger_test_add(ledger, "r5", "x", "Failed", 30, &err), err);
+    for (size_t i = 0; i < COUNT(few); i++) {
+        assert_ok(ledger_list(ledger, &query, &runs, &err), err);
+        assert_ids(&runs, few[i]);
+        ledger_runs_release(&runs);
+        assert_int_equal(place.ended, i > 0);
+        if (i == 0) /* it is newer than where the list is */
+            assert_ok(ledger_test_add(ledger, "r6", "x", "Failed", 40, &err), err);
+    }
+    ledger_close(ledger);
+}
+
+TEST(get_rows_by_their_ids)
+{
+    static const char *const ids[] = {"r2", "r", "r1"};
+    struct ledger *ledger = open_ledger();
+    struct ledger_runs runs;
+
+    assert_ok(ledger_test_add(ledger, "r1", "x", "Running", 10, &err), err);
+    assert_ok(ledger_test_add(ledger, "r2", "x", "Failed", 20, &err), err);
+    assert_ok(ledger_get(ledger, ids, COUNT(ids), &runs, &err), err);
+    assert_ids(&runs, "r2 r1");
+    assert_null(runs.v[0].spec);
+    ledger_runs_release(&runs);
+    ledger_close(ledger);
+}
+
 TEST(count_table)
 {
     static const struct {

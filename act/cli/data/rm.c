@@ -118,18 +118,17 @@ static bool take_runs(struct removing *removing, struct cli_outcome *outcome)
     return outcome->n_failed == 0;
 }
 
-static void print_runs(const struct removing *removing)
+static int print_runs(const struct removing *removing, struct act_error *err)
 {
     const struct flow_prune *p = &removing->runs;
 
-    if (!removing->cli->options.json) {
-        cli_print_removed(p);
-        return;
-    }
+    if (!removing->cli->options.json)
+        return cli_print_removed(removing->cli, p, err);
     for (size_t i = 0; i < p->n && removing->options.dry_run; i++)
-        cli_print_pack_line("{s:s,s:s,s:I,s:b,s:b,s:o}", "action", "delete", "run", p->v[i].run.row.id, "size",
+        cli_print_pack_line("{s:s,s:s,s:I,s:b,s:b,s:o}", "action", "delete", "run", p->v[i].id, "size",
                             (json_int_t)p->v[i].bytes, "copies", p->v[i].has_copies, "sent", p->v[i].has_sent,
                             "unreached", p->v[i].unreached ? codec_json_bytes_new(p->v[i].unreached) : json_null());
+    return 0;
 }
 
 static bool has_unreached(const struct flow_prune *p)
@@ -159,9 +158,10 @@ static int rm_runs(struct removing *removing, struct act_error *err)
 {
     struct flow_prune *p = &removing->runs;
 
-    print_runs(removing);
+    int rc = print_runs(removing, err);
     removing->n_runs = p->n;
-    int rc = removing->options.dry_run ? 0 : ask_to_remove_runs(removing, err);
+    if (rc == 0 && !removing->options.dry_run)
+        rc = ask_to_remove_runs(removing, err);
     if (rc == 0 && !removing->options.dry_run)
         rc = flow_remove(&removing->cli->flow, p, &removing->n_runs, err);
     else if (rc < 0)

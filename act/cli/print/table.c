@@ -185,15 +185,17 @@ static int add_cut(struct act_buf *out, const char *text, int width, enum cli_cu
     return act_columns(left) + dots;
 }
 
-struct layout {
+struct cli_table {
     struct cli_column *columns;
     size_t n, last; /* the last one shown */
     size_t below;   /* the one on lines of its own; n: none */
     int *widths, room;
-    bool coloured;
+    bool *known; /* something is known of this column in some row */
+    bool coloured, laid_out;
 };
 
-static void table_add_cell(const struct layout *l, size_t i, const char *text, const char *colour, struct act_buf *out)
+static void table_add_cell(const struct cli_table *l, size_t i, const char *text, const char *colour,
+                           struct act_buf *out)
 {
     ACT_AUTO(act_buf) cell = {0};
     int blanks = l->widths[i] - add_cut(&cell, text, l->room > 0 ? l->widths[i] : INT_MAX, l->columns[i].cut);
@@ -206,7 +208,7 @@ static void table_add_cell(const struct layout *l, size_t i, const char *text, c
     act_buf_adds(out, i < l->last ? "  " : "\n");
 }
 
-static void table_add_head(const struct layout *l, struct act_buf *out)
+static void table_add_head(const struct cli_table *l, struct act_buf *out)
 {
     for (size_t i = 0; i < l->n; i++)
         if (l->widths[i] > 0)
@@ -224,7 +226,7 @@ static size_t table_line_of(const char *text, int width)
     return end > 0 ? end : n > 0 ? n : strlen(text);
 }
 
-static void add_below(const struct layout *l, const char *text, struct act_buf *out)
+static void add_below(const struct cli_table *l, const char *text, struct act_buf *out)
 {
     enum { INDENT = 4 };
     int indent = l->room > 2 * INDENT ? INDENT : 0;
@@ -237,7 +239,7 @@ static void add_below(const struct layout *l, const char *text, struct act_buf *
     }
 }
 
-static void table_add_row(const struct layout *l, char *const *cells, struct act_buf *out)
+static void table_add_row(const struct cli_table *l, char *const *cells, struct act_buf *out)
 {
     for (size_t i = 0; i < l->n; i++) {
         if (l->widths[i] == 0)
@@ -249,19 +251,14 @@ static void table_add_row(const struct layout *l, char *const *cells, struct act
         add_below(l, cells[l->below], out);
 }
 
-/* Returns the width of a column if nothing has to be cut; never 0. */
-static int table_measure(const struct layout *l, size_t i, const struct act_strv *lines)
+/* Widens a column for a cell, as wide as it is if nothing has to be cut. */
+static void table_widen(struct cli_table *l, size_t i, const char *cell)
 {
     const struct cli_column *column = &l->columns[i];
-    int most = column->head ? act_columns(column->head) : 1;
+    int width = act_columns(cell);
 
-    most = l->room > 0 && column->wide > most ? column->wide : most;
-    for (size_t k = i; k < lines->n; k += l->n) {
-        int width = act_columns(lines->v[k]);
-        width = l->room == 0 && column->pad > 0 && width > column->pad ? column->pad : width;
-        most = width > most ? width : most;
-    }
-    return most;
+    width = l->room == 0 && column->pad > 0 && width > column->pad ? column->pad : width;
+    l->widths[i] = width > l->widths[i] ? width : l->widths[i];
 }
 
 static bool table_is_number(const char *text)
@@ -291,18 +288,16 @@ static int whole(const struct cli_column *column, const char *text)
     return act_columns(part);
 }
 
-static void raise_least(const struct layout *l, size_t i, const struct act_strv *lines)
+static void table_raise_least(struct cli_table *l, size_t i, const char *cell)
 {
     struct cli_column *column = &l->columns[i];
+    int width = column->min > 0 ? whole(column, cell) : 0;
 
-    for (size_t k = i; k < lines->n && column->min > 0; k += l->n) {
-        int width = whole(column, lines->v[k]);
-        column->min = width > column->min ? width : column->min;
-    }
+    column->min = width > column->min ? width : column->min;
 }
 
 /* Tells whether all of a column fits beside what is more important. */
-static bool has_room(const struct layout *l, size_t column)
+static bool has_room(const struct cli_table *l, size_t column)
 {
     int wanted = -GAP;
 
@@ -313,25 +308,20 @@ static bool has_room(const struct layout *l, size_t column)
 }
 
 /* Tells whether nothing is known of a column in any row; one that stays where it is does not count. */
-static bool table_is_empty(const struct layout *l, size_t i, const struct act_strv *lines)
+static bool table_is_empty(const struct cli_table *l, size_t i)
 {
-    if (l->columns[i].rank == 0 || l->columns[i].wide)
-        return false;
-    for (size_t k = i; k < lines->n; k += l->n)
-        if (strcmp(lines->v[k], "-") != 0)
-            return false;
-    return true;
+    return l->columns[i].rank != 0 && !l->columns[i].wide && !l->known[i];
 }
 
 /* Leaves out the columns that nothing is known of, where not all of every row fits. */
-static void table_drop_empty(struct layout *l, const struct act_strv *lines)
+static void table_drop_empty(struct cli_table *l)
 {
     int wanted = -GAP;
 
     for (size_t i = 0; i < l->n; i++)
         wanted += GAP + l->widths[i];
     for (size_t i = 0; i < l->n && l->room > 0 && wanted > l->room; i++)
-        l->widths[i] = table_is_empty(l, i, lines) ? 0 : l->widths[i];
+        l->widths[i] = table_is_empty(l, i) ? 0 : l->widths[i];
 }
 
 static bool looks_like(const char *a, const char *b, int width, enum cli_cut cut)
@@ -343,8 +333,9 @@ static bool looks_like(const char *a, const char *b, int width, enum cli_cut cut
     return strcmp(a, b) != 0 && act_streq(as.data, bs.data);
 }
 
-/* Cuts the middle out of commands where two that differ would look alike: those of a sweep differ at their ends. */
-static void table_tell_apart(const struct layout *l, size_t i, const struct act_strv *lines)
+/* Cuts the middle out of commands where two of these rows that differ would look alike: those of a sweep differ at
+ * their ends. */
+static void table_tell_apart(const struct cli_table *l, size_t i, const struct act_strv *lines)
 {
     ACT_AUTO(act_strv) texts = {0};
 
@@ -356,13 +347,10 @@ static void table_tell_apart(const struct layout *l, size_t i, const struct act_
             l->columns[i].cut = CLI_CUT_MIDDLE;
 }
 
-static void lay_out(struct layout *l, const struct act_strv *lines)
+/* Lays the table out by what was measured, and by the first rows that are shown. */
+static void table_lay_out(struct cli_table *l, const struct act_strv *lines)
 {
-    for (size_t i = 0; i < l->n; i++) {
-        l->widths[i] = table_measure(l, i, lines);
-        raise_least(l, i, lines);
-    }
-    table_drop_empty(l, lines);
+    table_drop_empty(l);
     l->below = l->n;
     for (size_t i = 0; i < l->n; i++)
         if (l->columns[i].below && !has_room(l, i)) {
@@ -375,30 +363,79 @@ static void lay_out(struct layout *l, const struct act_strv *lines)
         if (l->room > 0 && l->widths[i] > 0)
             table_tell_apart(l, i, lines);
     }
+    l->laid_out = true;
+}
+
+/* Makes lines of cells, as they are shown. */
+static void table_lines(const struct cli_table *l, const struct act_strv *cells, struct act_strv *lines)
+{
+    for (size_t i = 0; i < cells->n; i++) {
+        char *line = act_one_line(cells->v[i], strlen(cells->v[i]));
+        act_strv_take(lines, l->room > 0 ? as_seen(line) : line);
+    }
+}
+
+struct cli_table *cli_table_new(const struct cli_column *columns, size_t n, int room, bool coloured)
+{
+    struct cli_table *l = act_calloc(1, sizeof(*l));
+
+    *l = (struct cli_table){.columns = act_calloc(n, sizeof(*l->columns)),
+                            .n = n,
+                            .widths = act_calloc(n, sizeof(*l->widths)),
+                            .known = act_calloc(n, sizeof(*l->known)),
+                            .room = room,
+                            .coloured = coloured};
+    memcpy(l->columns, columns, n * sizeof(*columns));
+    for (size_t i = 0; i < n; i++) {
+        int head = columns[i].head ? act_columns(columns[i].head) : 1;
+        l->widths[i] = room > 0 && columns[i].wide > head ? columns[i].wide : head;
+    }
+    return l;
+}
+
+void cli_table_free(struct cli_table *table)
+{
+    free(table->columns);
+    free(table->widths);
+    free(table->known);
+    free(table);
+}
+
+void cli_table_measure(struct cli_table *table, const struct act_strv *cells)
+{
+    ACT_AUTO(act_strv) lines = {0};
+
+    table_lines(table, cells, &lines);
+    for (size_t k = 0; k < lines.n; k++) {
+        size_t i = k % table->n;
+        table_widen(table, i, lines.v[k]);
+        table_raise_least(table, i, lines.v[k]);
+        table->known[i] = table->known[i] || strcmp(lines.v[k], "-") != 0;
+    }
+}
+
+void cli_table_add(struct cli_table *table, const struct act_strv *cells, struct act_buf *out)
+{
+    ACT_AUTO(act_strv) lines = {0};
+    bool first = !table->laid_out;
+
+    table_lines(table, cells, &lines);
+    if (first)
+        table_lay_out(table, &lines);
+    if (first && table->columns[0].head)
+        table_add_head(table, out);
+    for (size_t i = 0; i + table->n <= lines.n; i += table->n)
+        table_add_row(table, lines.v + i, out);
 }
 
 void cli_table_text(const struct cli_column *columns, size_t n, const struct act_strv *cells, int room, bool coloured,
                     struct act_buf *out)
 {
-    struct layout l = {.columns = act_calloc(n, sizeof(*l.columns)),
-                       .n = n,
-                       .widths = act_calloc(n, sizeof(*l.widths)),
-                       .room = room,
-                       .coloured = coloured};
-    ACT_AUTO(act_strv) lines = {0};
+    struct cli_table *table = cli_table_new(columns, n, room, coloured);
 
-    memcpy(l.columns, columns, n * sizeof(*columns));
-    for (size_t i = 0; i < cells->n; i++) {
-        char *line = act_one_line(cells->v[i], strlen(cells->v[i]));
-        act_strv_take(&lines, room > 0 ? as_seen(line) : line);
-    }
-    lay_out(&l, &lines);
-    if (columns[0].head)
-        table_add_head(&l, out);
-    for (size_t i = 0; lines.v && i + n <= lines.n; i += n)
-        table_add_row(&l, lines.v + i, out);
-    free(l.widths);
-    free(l.columns);
+    cli_table_measure(table, cells);
+    cli_table_add(table, cells, out);
+    cli_table_free(table);
 }
 
 void cli_push_count(struct act_strv *cells, int64_t n)

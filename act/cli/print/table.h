@@ -42,6 +42,13 @@ void cli_fit(const struct cli_column *columns, int *widths, size_t n, int room);
  * for cli_fit(). */
 void cli_table_text(const struct cli_column *columns, size_t n, const struct act_strv *cells, int room, bool coloured,
                     struct act_buf *out);
+/* Makes a table whose cells are given row by row, or some rows together, and need not be in memory at once: all rows are
+ * measured first, then added. */
+struct cli_table *cli_table_new(const struct cli_column *columns, size_t n, int room, bool coloured);
+void cli_table_measure(struct cli_table *table, const struct act_strv *cells);
+/* Appends these rows, as cli_table_text() would; the first call appends the header before them. */
+void cli_table_add(struct cli_table *table, const struct act_strv *cells, struct act_buf *out);
+void cli_table_free(struct cli_table *table);
 /* Prints a table on stdout, as wide as that is. */
 void cli_print_table(const struct cli_column *columns, size_t n, const struct act_strv *cells);
 /* Prints what cli_table_text() made. */

@@ -1,3 +1,5 @@
+#include <string.h>
+
 #include "base/log.h"
 #include "base/units.h"
 #include "cli/print/ask.h"
@@ -64,34 +66,67 @@ static void cmd_prune_say_left(const struct flow_prune *p)
         act_note("left: packages, because there are runs of others that may need them");
 }
 
-static json_t *pruned_json(const struct flow_pruned *p)
+static int cmd_prune_print_json(const struct flow_prune *p, size_t n_runs, bool dry_run, struct act_error *err)
 {
-    return json_pack("{s:s,s:I}", "id", p->run.row.id, "bytes", (json_int_t)p->bytes);
+    struct cli_rows rows;
+
+    cli_rows_begin(&rows,
+                   json_pack("{s:b,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:{s:I,s:I,s:I,s:I}}", "dry_run", dry_run, "removed",
+                             dry_run ? (json_int_t)0 : (json_int_t)n_runs, "packages", (json_int_t)p->n_packages,
+                             "agents", (json_int_t)p->n_agents, "environments", (json_int_t)p->n_environments,
+                             "leftovers", (json_int_t)p->n_left, "copies", (json_int_t)p->n_copies, "sent",
+                             (json_int_t)p->n_sent, "bytes", (json_int_t)p->bytes, "left", "active",
+                             (json_int_t)p->active, "others", (json_int_t)p->others, "service", (json_int_t)p->service,
+                             "unreachable", (json_int_t)p->unreachable),
+                   "runs");
+    for (size_t i = 0; i < p->n; i++)
+        cli_rows_add(&rows, json_pack("{s:s,s:I}", "id", p->v[i].id, "bytes", (json_int_t)p->v[i].bytes));
+    return cli_rows_end(&rows, err);
 }
 
-static json_t *cmd_prune_json_of(const struct flow_prune *p, size_t n_runs, bool dry_run)
+/* Returns the row of a run among rows, which have the order of the runs that go, from *at on; NULL: it has gone. */
+static const struct ledger_run *cmd_prune_row(const struct ledger_runs *rows, const char *id, size_t *at)
 {
-    return json_pack("{s:i,s:b,s:I,s:o,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:{s:I,s:I,s:I,s:I}}", "version", 1, "dry_run",
-                     dry_run, "removed", dry_run ? (json_int_t)0 : (json_int_t)n_runs, "runs",
-                     CLI_JSON_LIST(p->v, p->n, pruned_json), "packages", (json_int_t)p->n_packages, "agents",
-                     (json_int_t)p->n_agents, "environments", (json_int_t)p->n_environments, "leftovers",
-                     (json_int_t)p->n_left, "copies", (json_int_t)p->n_copies, "sent", (json_int_t)p->n_sent, "bytes",
-                     (json_int_t)p->bytes, "left", "active", (json_int_t)p->active, "others", (json_int_t)p->others,
-                     "service", (json_int_t)p->service, "unreachable", (json_int_t)p->unreachable);
+    return *at < rows->n && strcmp(rows->v[*at].id, id) == 0 ? &rows->v[(*at)++] : NULL;
 }
 
-void cli_print_removed(const struct flow_prune *p)
+/* Makes the cells of n of the runs that go. */
+static int cmd_prune_cells(struct cli *cli, const struct flow_prune *p, size_t from, size_t n, struct act_strv *cells,
+                           struct act_error *err)
 {
-    ACT_AUTO(act_strv) cells = {0};
-    ACT_AUTO(act_buf) text = {0};
+    ACT_AUTO(ledger_runs) rows = {0};
+    int rc = flow_prune_rows(&cli->flow, p, from, n, &rows, err);
 
-    for (size_t i = 0; i < p->n; i++) {
+    for (size_t i = from, at = 0; rc == 0 && i < from + n; i++) {
+        const struct ledger_run *row = cmd_prune_row(&rows, p->v[i].id, &at);
         char size[ACT_UNIT_TEXT];
         act_size_to_text(p->v[i].bytes, size);
-        cli_push_affected(&cells, &p->v[i].run.row, size);
+        if (row)
+            cli_push_affected(cells, row, size);
     }
-    cli_affected_text(&cells, cli_width(), &text);
-    cli_put_table(&text);
+    return rc;
+}
+
+int cli_print_removed(struct cli *cli, const struct flow_prune *p, struct act_error *err)
+{
+    enum { MEASURE, PRINT, PASSES };
+    struct cli_table *table = cli_affected_table(cli_width());
+    int rc = 0;
+
+    for (int pass = MEASURE; pass < PASSES; pass++)
+        for (size_t i = 0; rc == 0 && i < p->n; i += FLOW_ROWS_FEW) {
+            size_t n = p->n - i < FLOW_ROWS_FEW ? p->n - i : FLOW_ROWS_FEW;
+            ACT_AUTO(act_strv) cells = {0};
+            ACT_AUTO(act_buf) text = {0};
+            rc = cmd_prune_cells(cli, p, i, n, &cells, err);
+            if (pass == MEASURE)
+                cli_table_measure(table, &cells);
+            else
+                cli_table_add(table, &cells, &text);
+            cli_put_table(&text);
+        }
+    cli_table_free(table);
+    return rc;
 }
 
 /* Returns "30d", as it may have been typed. New string. */
@@ -129,7 +164,7 @@ static int remove_all(struct cli *cli, struct flow_prune *p, struct act_error *e
     ACT_AUTOFREE char *sum = sum_of(p, n);
     act_note("removed %s", sum);
     if (rc == 0 && cli->options.json)
-        rc = cli_print_json(cmd_prune_json_of(p, n, false), err);
+        rc = cmd_prune_print_json(p, n, false, err);
     return rc;
 }
 
@@ -143,13 +178,13 @@ int cmd_prune(struct cli *cli, struct act_error *err)
     }
     int rc = flow_prune_find(&cli->flow, &p, err);
     if (rc == 0 && !cli->options.json)
-        cli_print_removed(&p);
+        rc = cli_print_removed(cli, &p, err);
     if (rc == 0)
         cmd_prune_say_left(&p);
     if (rc == 0 && (cli->options.dry_run || cmd_prune_is_empty(&p))) {
         ACT_AUTOFREE char *sum = sum_of(&p, p.n);
         act_note(!cmd_prune_is_empty(&p) ? "would remove %s" : "nothing to remove: %s", sum);
-        rc = cli->options.json ? cli_print_json(cmd_prune_json_of(&p, 0, cli->options.dry_run), err) : 0;
+        rc = cli->options.json ? cmd_prune_print_json(&p, 0, cli->options.dry_run, err) : 0;
     } else if (rc == 0) {
         rc = remove_all(cli, &p, err);
     }

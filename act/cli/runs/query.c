@@ -84,19 +84,23 @@ static int watch_table(struct cli *cli, const struct flow_table *table, struct a
     return live_run(&w.live, cli, "without --watch the table is printed once", err);
 }
 
-static int cmd_query_print_row(void *rows, struct flow_run *run, struct act_error *err)
+static int cmd_query_print_some(void *rows, struct flow_run *runs, size_t n, struct act_error *err)
 {
     (void)err;
-    cli_rows_add(rows, cli_run_json(run));
+    for (size_t i = 0; i < n; i++)
+        cli_rows_add(rows, cli_run_json(&runs[i]));
     return 0;
 }
 
-static int cmd_query_print_rows(struct cli *cli, struct flow_runs *runs, struct act_error *err)
+static int cmd_query_print_json(struct flow_rows *runs, struct flow_rows_count *count, struct act_error *err)
 {
     struct cli_rows rows;
+    int rc = flow_rows_each(runs, NULL, NULL, count, err);
 
-    cli_rows_begin(&rows, json_pack("{s:I}", "total", (json_int_t)runs->total), "runs");
-    int rc = flow_each_spec(&cli->flow, runs, cmd_query_print_row, &rows, err);
+    if (rc < 0)
+        return rc;
+    cli_rows_begin(&rows, json_pack("{s:I}", "total", (json_int_t)count->total), "runs");
+    rc = flow_rows_each(runs, cmd_query_print_some, &rows, NULL, err);
     return rc < 0 ? rc : cli_rows_end(&rows, err);
 }
 
@@ -107,25 +111,28 @@ static int cmd_query_print_table(struct cli *cli, const char *state, struct act_
                                .state = state,
                                .max = cli->options.max >= 0 ? cli->options.max
                                       : state               ? 0
-                                                            : DEFAULT_MAX};
-    ACT_AUTO(flow_runs) runs = {0};
+                                                            : DEFAULT_MAX,
+                               .with_spec = cli->options.json,
+                               .without_config = true};
+    struct flow_rows_count count;
+    struct flow_rows *runs = NULL;
     int rc = cli_labels(cli, &table.labels, err);
 
     if (rc == 0 && CLI_OPTIONS(cli, query)->watch)
         return watch_table(cli, &table, err);
     if (rc == 0)
-        rc = flow_list_runs(&cli->flow, &table, &runs, err);
+        rc = flow_rows_open(&cli->flow, &table, &runs, err);
+    if (rc == 0)
+        rc = cli->options.json ? cmd_query_print_json(runs, &count, err)
+                               : cli_print_runs(runs, with_reason, &count, err);
+    flow_rows_close(runs);
     if (rc < 0)
         return rc;
-    if (cli->options.json)
-        rc = cmd_query_print_rows(cli, &runs, err);
-    else
-        cli_print_runs(&runs, with_reason);
-    if (runs.total == 0 && !state && !cli->options.json)
+    if (count.total == 0 && !state && !cli->options.json)
         cli_note_no_runs(&table);
-    if (runs.n < runs.total)
-        act_note("%zu of %zu runs; --max 0 shows all", runs.n, runs.total);
-    return rc;
+    if (count.n < count.total)
+        act_note("%zu of %zu runs; --max 0 shows all", count.n, count.total);
+    return 0;
 }
 
 /* ---- the logs of one run, of which there may be thousands: those that differ only in numbers are one line */

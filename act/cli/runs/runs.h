@@ -28,7 +28,8 @@ json_t *cli_diff_json(const struct flow_diff *diff);
 /* Says on stderr that a list is empty, and what it was asked for: "no run is named 'x'". */
 void cli_note_no_runs(const struct flow_table *table);
 /* Prints a table of runs; with_reason: with a column that says why each waits or failed. */
-void cli_print_runs(const struct flow_runs *runs, bool with_reason);
+int cli_print_runs(struct flow_rows *runs, bool with_reason, struct flow_rows_count *out,
+                   struct act_error *err) ACT_NODISCARD;
 /* Appends the table of runs in room terminal columns (0: no limit). */
 void cli_runs_text(const struct flow_runs *runs, bool with_reason, int room, bool coloured, struct act_buf *out);
 /* Prints all that is known of a run, in lines; progress is how far it says that it is, page its address in the service,
@@ -59,6 +60,8 @@ char *cli_tags_text(const struct ledger_run *row);
 void cli_push_affected(struct act_strv *cells, const struct ledger_run *row, const char *what);
 /* Appends a line for each of those runs, in room terminal columns (0: no limit). */
 void cli_affected_text(const struct act_strv *cells, int room, struct act_buf *out);
+/* Returns the table of those lines, for cells that are not in memory at once. The caller frees it. */
+struct cli_table *cli_affected_table(int room);
 
 /* ---- each_run.c: which runs the words name */
 
@@ -126,7 +129,7 @@ void cli_leaders_cells(const struct flow_leaders *leaders, size_t i, const char 
 /* ---- prune.c: removing runs, also for 'a rm' */
 
 /* Prints a line for each run that goes. */
-void cli_print_removed(const struct flow_prune *p);
+int cli_print_removed(struct cli *cli, const struct flow_prune *p, struct act_error *err) ACT_NODISCARD;
 /* Returns "3 runs (2 with logs here, 1 with logs in the store)" for n runs. New string. */
 char *cli_sum_of_runs(const struct flow_prune *p, size_t n);
 

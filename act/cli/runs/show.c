@@ -10,13 +10,25 @@
 #include "codec/json.h"
 #include "flow/runs/runs.h"
 
-int64_t cli_elapsed_s(const struct run_status *s)
+static int64_t show_elapsed_at(const struct run_status *s, int64_t now_unix_s)
 {
     bool is_over = run_state_is_final(s->state);
 
     if (!s->started_unix_s || (is_over && !s->ended_unix_s)) /* a lost one: nobody saw its end */
         return -1;
-    return (s->ended_unix_s ? s->ended_unix_s : act_now_unix_s()) - s->started_unix_s;
+    return (s->ended_unix_s ? s->ended_unix_s : now_unix_s) - s->started_unix_s;
+}
+
+static int64_t show_age_at(const struct flow_run *run, int64_t now_unix_s)
+{
+    int64_t age = now_unix_s - run->row.created_unix_s;
+
+    return age > 0 ? age : 0;
+}
+
+int64_t cli_elapsed_s(const struct run_status *s)
+{
+    return show_elapsed_at(s, act_now_unix_s());
 }
 
 static void render_set_text(json_t *object, const char *key, const char *text)
@@ -96,6 +108,8 @@ json_t *cli_spec_json(const struct run_spec *spec)
 /* Which columns a table of runs has besides those that all have, and whether it has to be brief. */
 struct show_columns {
     bool names, tools, reasons, short_ids, brief;
+    int64_t now_unix_s;   /* the same when a row is measured and when it is printed */
+    struct act_strv ends; /* of ids, while it is not known whether they differ */
 };
 
 static void push_times(struct act_strv *cells, const struct flow_run *run, const struct show_columns *has)
@@ -103,35 +117,17 @@ static void push_times(struct act_strv *cells, const struct flow_run *run, const
     enum { MINUTE_S = 60 };
     char created[ACT_TIME_TEXT], age[ACT_UNIT_TEXT], elapsed[ACT_UNIT_TEXT] = "-";
 
+    int64_t age_s = show_age_at(run, has->now_unix_s), elapsed_s = show_elapsed_at(&run->status, has->now_unix_s);
     act_time_to_local(run->row.created_unix_s, created);
-    if (cli_age_s(run) < MINUTE_S)
-        snprintf(age, sizeof(age), "%d s", (int)cli_age_s(run));
+    if (age_s < MINUTE_S)
+        snprintf(age, sizeof(age), "%d s", (int)age_s);
     else
-        act_duration_to_words(cli_age_s(run), age);
+        act_duration_to_words(age_s, age);
     act_strv_push(cells, has->brief ? age : created);
-    if (cli_elapsed_s(&run->status) >= 0)
-        act_duration_to_text(cli_elapsed_s(&run->status), elapsed);
+    if (elapsed_s >= 0)
+        act_duration_to_text(elapsed_s, elapsed);
     if (!has->reasons)
         act_strv_push(cells, elapsed);
-}
-
-static bool render_has_names(const struct flow_runs *runs)
-{
-    for (size_t i = 0; i < runs->n; i++)
-        if (runs->v[i].row.name)
-            return true;
-    return false;
-}
-
-/* Tells whether a run has a tool: the table of Azure Batch AI had exit status and tool of its jobs. */
-static bool has_tools(const struct flow_runs *runs)
-{
-    for (size_t i = 0; i < runs->n; i++) {
-        ACT_AUTOFREE char *tool = flow_tool(&runs->v[i].spec);
-        if (tool)
-            return true;
-    }
-    return false;
 }
 
 static void push_tool(struct act_strv *cells, const struct flow_run *run)
@@ -215,6 +211,21 @@ static bool show_is_brief(int room)
     return room > 0 && room < ROOMY;
 }
 
+static void show_add_end(struct act_strv *ends, const struct flow_run *run)
+{
+    act_strv_push(ends, cli_short_id(run->row.id));
+}
+
+/* Tells whether the ends of ids differ, and sorts them. */
+static bool show_ends_differ(struct act_strv *ends)
+{
+    act_strv_sort(ends);
+    for (size_t i = 1; i < ends->n; i++)
+        if (strcmp(ends->v[i - 1], ends->v[i]) == 0)
+            return false;
+    return true;
+}
+
 bool cli_short_ids(const struct flow_runs *runs, int room)
 {
     ACT_AUTO(act_strv) ends = {0};
@@ -222,12 +233,8 @@ bool cli_short_ids(const struct flow_runs *runs, int room)
     if (!show_is_brief(room))
         return false;
     for (size_t i = 0; i < runs->n; i++)
-        act_strv_push(&ends, cli_short_id(runs->v[i].row.id));
-    act_strv_sort(&ends);
-    for (size_t i = 1; i < ends.n; i++)
-        if (strcmp(ends.v[i - 1], ends.v[i]) == 0)
-            return false;
-    return true;
+        show_add_end(&ends, &runs->v[i]);
+    return show_ends_differ(&ends);
 }
 
 static void show_push_run(struct act_strv *cells, const struct flow_run *run, const struct show_columns *has)
@@ -246,47 +253,115 @@ static void show_push_run(struct act_strv *cells, const struct flow_run *run, co
     act_strv_push(cells, run->row.command);
 }
 
-void cli_runs_text(const struct flow_runs *runs, bool with_reason, int room, bool coloured, struct act_buf *out)
+/* Looks which columns the table needs. Only a table of Azure Batch AI had exit status and tool of its jobs. */
+static int show_look(void *columns, struct flow_run *runs, size_t n, struct act_error *err)
 {
-    const struct show_columns has = {.names = render_has_names(runs),
-                                     .tools = has_tools(runs),
-                                     .reasons = with_reason,
-                                     .short_ids = cli_short_ids(runs, room),
-                                     .brief = show_is_brief(room)};
+    struct show_columns *has = columns;
+
+    (void)err;
+    for (size_t i = 0; i < n; i++) {
+        ACT_AUTOFREE char *tool = has->tools ? NULL : flow_tool(&runs[i].spec);
+        has->names = has->names || runs[i].row.name;
+        has->tools = has->tools || tool;
+        if (has->brief)
+            show_add_end(&has->ends, &runs[i]);
+    }
+    return 0;
+}
+
+static struct cli_table *show_table_new(struct show_columns *has, int room, bool coloured)
+{
     const struct {
         bool is_there;
         struct cli_column column;
     } all[] = {
         {true, {"ID", 'l', .rank = 0}},
-        {has.names, {"NAME", 'l', .rank = 0, .min = 8}},
+        {has->names, {"NAME", 'l', .rank = 0, .min = 8}},
         {true, {"STATUS", 'l', .is_state = true}},
-        {has.tools, {"EXIT", 'r', .rank = 6}},
-        {has.tools, {"TOOL", 'l', .rank = 6}},
+        {has->tools, {"EXIT", 'r', .rank = 6}},
+        {has->tools, {"TOOL", 'l', .rank = 6}},
         {true, {"CLUSTER", 'l', .rank = 3, .min = 8}},
         {true, {"GPUS", 'r', .rank = 4}},
-        {true, {has.brief ? "AGE" : "CREATED", has.brief ? 'r' : 'l', .rank = 5}},
-        {!has.reasons, {"ELAPSED", 'r', .rank = 2}},
-        {has.reasons, {"REASON", 'l', .rank = 1, .pad = 80, .below = true}},
-        {true, {"COMMAND", 'l', .rank = has.reasons ? 2 : 1, .min = 12, .cut = CLI_CUT_COMMAND}},
+        {true, {has->brief ? "AGE" : "CREATED", has->brief ? 'r' : 'l', .rank = 5}},
+        {!has->reasons, {"ELAPSED", 'r', .rank = 2}},
+        {has->reasons, {"REASON", 'l', .rank = 1, .pad = 80, .below = true}},
+        {true, {"COMMAND", 'l', .rank = has->reasons ? 2 : 1, .min = 12, .cut = CLI_CUT_COMMAND}},
     };
     struct cli_column columns[sizeof(all) / sizeof(all[0])];
-    ACT_AUTO(act_strv) cells = {0};
     size_t n = 0;
 
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
         if (all[i].is_there)
             columns[n++] = all[i].column;
-    for (size_t i = 0; i < runs->n; i++)
-        show_push_run(&cells, &runs->v[i], &has);
-    cli_table_text(columns, n, &cells, room, coloured, out);
+    has->short_ids = has->brief && show_ends_differ(&has->ends);
+    act_strv_release(&has->ends);
+    return cli_table_new(columns, n, room, coloured);
 }
 
-void cli_print_runs(const struct flow_runs *runs, bool with_reason)
+static void show_cells(const struct show_columns *has, const struct flow_run *runs, size_t n, struct act_strv *cells)
 {
+    for (size_t i = 0; i < n; i++)
+        show_push_run(cells, &runs[i], has);
+}
+
+void cli_runs_text(const struct flow_runs *runs, bool with_reason, int room, bool coloured, struct act_buf *out)
+{
+    struct show_columns has = {.reasons = with_reason, .brief = show_is_brief(room), .now_unix_s = act_now_unix_s()};
+    ACT_AUTO(act_strv) cells = {0};
+    struct act_error ignored;
+
+    (void)!show_look(&has, runs->v, runs->n, &ignored);
+    struct cli_table *table = show_table_new(&has, room, coloured);
+    show_cells(&has, runs->v, runs->n, &cells);
+    cli_table_measure(table, &cells);
+    cli_table_add(table, &cells, out);
+    cli_table_free(table);
+}
+
+struct show_rows {
+    const struct show_columns *has;
+    struct cli_table *table;
+};
+
+static int show_measure(void *arg, struct flow_run *runs, size_t n, struct act_error *err)
+{
+    const struct show_rows *rows = arg;
+    ACT_AUTO(act_strv) cells = {0};
+
+    (void)err;
+    show_cells(rows->has, runs, n, &cells);
+    cli_table_measure(rows->table, &cells);
+    return 0;
+}
+
+static int show_print(void *arg, struct flow_run *runs, size_t n, struct act_error *err)
+{
+    const struct show_rows *rows = arg;
+    ACT_AUTO(act_strv) cells = {0};
     ACT_AUTO(act_buf) text = {0};
 
-    cli_runs_text(runs, with_reason, cli_width(), cli_colour(stdout), &text);
+    (void)err;
+    show_cells(rows->has, runs, n, &cells);
+    cli_table_add(rows->table, &cells, &text);
     cli_put_table(&text);
+    return 0;
+}
+
+int cli_print_runs(struct flow_rows *runs, bool with_reason, struct flow_rows_count *out, struct act_error *err)
+{
+    int room = cli_width();
+    struct show_columns has = {.reasons = with_reason, .brief = show_is_brief(room), .now_unix_s = act_now_unix_s()};
+    int rc = flow_rows_each(runs, show_look, &has, out, err);
+    struct show_rows rows = {&has, show_table_new(&has, room, cli_colour(stdout))};
+
+    if (rc == 0)
+        rc = flow_rows_each(runs, show_measure, &rows, NULL, err);
+    if (rc == 0)
+        rc = show_print(&rows, NULL, 0, err); /* the header, also where there is no run */
+    if (rc == 0)
+        rc = flow_rows_each(runs, show_print, &rows, NULL, err);
+    cli_table_free(rows.table);
+    return rc;
 }
 
 void cli_push_affected(struct act_strv *cells, const struct ledger_run *row, const char *what)
@@ -297,14 +372,23 @@ void cli_push_affected(struct act_strv *cells, const struct ledger_run *row, con
     act_strv_push(cells, row->command);
 }
 
-void cli_affected_text(const struct act_strv *cells, int room, struct act_buf *out)
+struct cli_table *cli_affected_table(int room)
 {
     static const struct cli_column columns[] = {{NULL, 'l', .rank = 0},
                                                 {NULL, 'r', .rank = 1},
                                                 {NULL, 'l', .rank = 3, .min = 8},
                                                 {NULL, 'l', .rank = 2, .min = 12, .cut = CLI_CUT_COMMAND}};
 
-    cli_table_text(columns, sizeof(columns) / sizeof(columns[0]), cells, room, false, out);
+    return cli_table_new(columns, sizeof(columns) / sizeof(columns[0]), room, false);
+}
+
+void cli_affected_text(const struct act_strv *cells, int room, struct act_buf *out)
+{
+    struct cli_table *table = cli_affected_table(room);
+
+    cli_table_measure(table, cells);
+    cli_table_add(table, cells, out);
+    cli_table_free(table);
 }
 
 char *cli_attempt(const struct run_status *status, int attempt)
@@ -416,7 +500,5 @@ void cli_print_run(const struct flow_run *run, const char *progress, const char 
 
 int64_t cli_age_s(const struct flow_run *run)
 {
-    int64_t age = act_now_unix_s() - run->row.created_unix_s;
-
-    return age > 0 ? age : 0;
+    return show_age_at(run, act_now_unix_s());
 }

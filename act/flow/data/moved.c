@@ -57,39 +57,49 @@ static bool has_code_of(const char *root, const char *project)
     return package_index_is_of(index, root);
 }
 
-/* The newest run whose project has left a folder, and is the one at root: that has copies of the run's logs, or a file
- * that was packed for the run. *out_place: of the folder. NULL: there is none. */
-static const struct ledger_run *find_earlier(const struct ledger_runs *rows, const char *root, const char *store,
-                                             const char *folder, char **out_place)
-{
-    for (size_t i = 0; i < rows->n; i++) {
-        const struct ledger_run *run = &rows->v[i];
-        bool is_next = i == 0 || strcmp(run->project, rows->v[i - 1].project) != 0;
-        char *place = left_by(run->project, store, folder);
+/* Looks for the newest run whose project has left a folder, and is the one at root: that has copies of the run's logs,
+ * or a file that was packed for the run. */
+struct moved_look {
+    const char *root, *store, *folder;
+    char *before;         /* the project of the run that was looked at before */
+    char *project, *left; /* what was found: that project, and the folder; NULL: nothing yet */
+};
 
-        if (place && (has_copies_of(root, run) || (is_next && has_code_of(root, run->project)))) {
-            *out_place = place;
-            return run;
-        }
-        free(place);
+static void moved_look_release(struct moved_look *look)
+{
+    free(look->before);
+    free(look->project);
+    free(look->left);
+}
+
+static bool moved_visit(void *arg, const struct ledger_run *run)
+{
+    struct moved_look *look = arg;
+    bool is_next = !act_streq(run->project, look->before);
+    char *left = left_by(run->project, look->store, look->folder);
+
+    if (left && (has_copies_of(look->root, run) || (is_next && has_code_of(look->root, run->project)))) {
+        look->project = act_strdup(run->project);
+        look->left = left;
+        return false;
     }
-    return NULL;
+    free(left);
+    if (is_next)
+        act_str_replace(&look->before, run->project);
+    return true;
 }
 
 void flow_hint_moved(struct flow *flow, const struct config_folder *folder, const char *place, struct act_error *err)
 {
-    ACT_AUTOFREE char *own = act_path_dirname(place), *left = NULL;
+    ACT_AUTOFREE char *own = act_path_dirname(place);
     ACT_AUTOFREE char *store = act_path_dirname(own);
-    ACT_AUTO(ledger_runs) rows = {0};
+    ACT_AUTO(moved_look)
+    look = {.root = flow->config->project_root, .store = store, .folder = act_path_basename(place)};
     struct act_error ignored;
 
-    if (flow_ledger_rows(flow, &rows, &ignored) < 0)
-        return;
-    const struct ledger_run *run =
-        find_earlier(&rows, flow->config->project_root, store, act_path_basename(place), &left);
-    if (run)
+    if (flow_ledger_each(flow, moved_visit, &look, &ignored) == 0 && look.project)
         act_error_hint(err,
                        "this project was at '%s', and has a folder '%s' in the store from then; to take it over: "
                        "mkdir -p '%s' && mv '%s' '%s'",
-                       run->project, folder->name, own, left, own);
+                       look.project, folder->name, own, look.left, own);
 }

@@ -31,15 +31,16 @@ void flow_keeps_release(struct flow_keeps *keeps);
 
 /* ---- removing what is old, or was named */
 
-/* A run that goes. */
+/* A run that goes: no more of it than is needed, because there may be 100,000. */
 struct flow_pruned {
-    struct flow_run run;       /* without its specification, unless has_sent */
+    char *id;
     char *package;             /* its SHA-256 */
     struct platform *platform; /* NULL: it never got there, or that cannot be reached */
     char *unreached;           /* why that cannot be: what is left there stays; else NULL */
     uint64_t bytes;
     bool has_copies; /* of its logs, in the project */
     bool has_sent;   /* its nodes sent logs to the store of the code */
+    bool has_ended, unsubmitted;
 };
 /* The things that go, and those that are left although they are old. */
 struct flow_prune {
@@ -71,6 +72,9 @@ struct flow_prune {
  * if these runs had them or they are old; agents of other versions; environments not used for as long; and what
  * commands that were killed have left. Changes nothing. Release *p in every case. */
 int flow_prune_find(struct flow *flow, struct flow_prune *p, struct act_error *err) ACT_NODISCARD;
+/* Reads the rows of n of the runs that go, from p->v[at] on, as far as the ledger still has them. */
+int flow_prune_rows(struct flow *flow, const struct flow_prune *p, size_t at, size_t n, struct ledger_runs *out,
+                    struct act_error *err) ACT_NODISCARD;
 /* Removes that. One run that cannot be removed does not stop the others: -ACT_PARTIAL. *out_n: runs removed. */
 int flow_prune(struct flow *flow, struct flow_prune *p, size_t *out_n, struct act_error *err) ACT_NODISCARD;
 /* Adds to *p ({0} begins) the run that piece means, as flow_find_run() does, whatever its age and project; once.

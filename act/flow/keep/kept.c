@@ -90,41 +90,61 @@ static void kept_add_place(struct platform *platform, const char *cluster, struc
     free(there.where);
 }
 
-/* Each place once, however many runs and clusters are there. */
-static void add_places(struct flow *flow, const struct flow_runs *runs, struct flow_keeps *out)
-{
-    struct platform **seen = act_calloc(runs->n + 1, sizeof(struct platform *));
-    struct act_error err;
-    size_t n = 0;
+struct kept_count {
+    struct flow *flow;
+    struct flow_keeps *out;
+    struct platform **seen; /* the places that were counted */
+    size_t n_seen;
+};
 
-    for (size_t i = 0; i < runs->n; i++) {
-        struct platform *platform;
-        size_t at = 0;
-        if (flow_platform_of(flow, &runs->v[i].row, &platform, &err) < 0)
-            continue;
-        while (at < n && seen[at] != platform)
-            at++;
-        if (at < n)
-            continue;
-        seen[n++] = platform;
-        kept_add_place(platform, runs->v[i].row.cluster, out);
-    }
-    free(seen);
+/* Each place once, however many runs and clusters are there. */
+static void kept_add_place_of(struct kept_count *c, const struct ledger_run *row)
+{
+    struct platform *platform;
+    struct act_error ignored;
+
+    if (flow_platform_of(c->flow, row, &platform, &ignored) < 0)
+        return;
+    for (size_t i = 0; i < c->n_seen; i++)
+        if (c->seen[i] == platform)
+            return;
+    ACT_PUSH(c->seen, c->n_seen, platform);
+    kept_add_place(platform, row->cluster, c->out);
+}
+
+static int kept_visit_places(void *arg, struct flow_run *runs, size_t n, struct act_error *err)
+{
+    (void)err;
+    for (size_t i = 0; i < n; i++)
+        kept_add_place_of(arg, &runs[i].row);
+    return 0;
+}
+
+static int kept_visit_copies(void *out, struct flow_run *runs, size_t n, struct act_error *err)
+{
+    (void)err;
+    for (size_t i = 0; i < n; i++)
+        add_copies(&runs[i], out);
+    return 0;
 }
 
 int flow_keeps(struct flow *flow, const char *cluster, struct flow_keeps *out, struct act_error *err)
 {
     const struct flow_table table = {.cluster = cluster, .as_known = true};
-    ACT_AUTO(flow_runs) runs = {0};
-    int rc = flow_list_runs(flow, &table, &runs, err);
+    struct kept_count count = {.flow = flow, .out = out};
+    struct flow_rows *runs;
+    int rc = flow_rows_open(flow, &table, &runs, err);
 
     *out = (struct flow_keeps){0};
-    if (rc < 0)
-        return rc;
-    add_places(flow, &runs, out);
-    for (size_t i = 0; i < runs.n; i++)
-        add_copies(&runs.v[i], out);
-    if (!cluster)
+    if (rc == 0)
+        rc = flow_rows_each(runs, kept_visit_places, &count, NULL, err);
+    if (rc == 0)
+        rc = flow_rows_each(runs, kept_visit_copies, out, NULL, err);
+    flow_rows_close(runs);
+    free(count.seen);
+    if (rc == 0 && !cluster)
         add_here(out);
-    return 0;
+    if (rc < 0)
+        flow_keeps_release(out);
+    return rc;
 }

@@ -28,8 +28,8 @@
 
 static void pruned_release(struct flow_pruned *v)
 {
+    free(v->id);
     free(v->package);
-    flow_run_release(&v->run);
     free(v->unreached);
 }
 
@@ -84,7 +84,7 @@ static int prune_find_place(struct flow *flow, const struct flow_run *run, struc
     return 0;
 }
 
-/* Whose it is, and how much; *out takes the run if it is to go. */
+/* Whose it is, and how much. */
 static int prune_measure(struct flow *flow, struct flow_run *run, struct flow_pruned *out, bool *out_others,
                          struct act_error *err)
 {
@@ -96,7 +96,7 @@ static int prune_measure(struct flow *flow, struct flow_run *run, struct flow_pr
     return rc;
 }
 
-static void prune_take(struct flow_prune *p, struct flow_run *run, const struct flow_pruned *measured)
+static void prune_take(struct flow_prune *p, const struct flow_run *run, const struct flow_pruned *measured)
 {
     struct flow_pruned taken = *measured;
     uint64_t copies = size_of_copies(run);
@@ -104,12 +104,11 @@ static void prune_take(struct flow_prune *p, struct flow_run *run, const struct 
     taken.bytes += copies;
     taken.has_copies = copies > 0;
     taken.has_sent = run->spec.logs_path && platform_find(run->row.platform)->about.nodes_send_logs;
+    taken.has_ended = run_state_is_final(run->status.state);
+    taken.unsubmitted = run->status.unsubmitted;
     taken.package = act_strdup(run->spec.package_sha256);
-    if (!taken.has_sent)
-        flow_drop_spec(run);
-    taken.run = *run;
+    taken.id = act_strdup(run->row.id);
     ACT_PUSH(p->v, p->n, taken);
-    *run = (struct flow_run){0};
     p->bytes += taken.bytes;
     p->n_copies += taken.has_copies;
     p->n_sent += taken.has_sent;
@@ -141,7 +140,7 @@ static void prune_judge(struct flow *flow, struct flow_prune *p, struct flow_run
     }
 }
 
-enum { ASKED_TOGETHER = 48 }; /* runs about which a far place is asked at once */
+enum { ASKED_TOGETHER = FLOW_ROWS_FEW }; /* runs about which a far place is asked at once */
 
 static bool prune_is_candidate(const struct flow *flow, const struct flow_prune *p, const struct flow_run *run)
 {
@@ -168,10 +167,10 @@ static bool prune_measure_ahead(struct flow *flow, const struct flow_run *run)
     return true;
 }
 
-/* Asks ahead about the first of n runs. */
+/* Asks ahead about runs. */
 static void prune_measure_some(struct flow *flow, const struct flow_prune *p, const struct flow_run *runs, size_t n)
 {
-    for (size_t i = 0; i < n && i < ASKED_TOGETHER; i++)
+    for (size_t i = 0; i < n; i++)
         if (prune_is_candidate(flow, p, &runs[i]) && !prune_measure_ahead(flow, &runs[i]))
             return;
 }
@@ -179,29 +178,53 @@ static void prune_measure_some(struct flow *flow, const struct flow_prune *p, co
 struct prune_visit {
     struct flow *flow;
     struct flow_prune *p;
-    const struct flow_runs *runs;
 };
 
-static int prune_visit_run(void *arg, struct flow_run *run, struct act_error *err)
+/* Visits the runs of the ledger with their specifications. */
+static int prune_each(struct flow *flow, const struct flow_table *table, flow_rows_visit *each, struct prune_visit *v,
+                      struct act_error *err)
+{
+    struct flow_rows *runs;
+    int rc = flow_rows_open(flow, table, &runs, err);
+
+    if (rc == 0)
+        rc = flow_rows_each(runs, each, v, NULL, err);
+    flow_rows_close(runs);
+    return rc;
+}
+
+static int prune_visit_runs(void *arg, struct flow_run *runs, size_t n, struct act_error *err)
 {
     const struct prune_visit *v = arg;
-    size_t i = (size_t)(run - v->runs->v);
 
     (void)err;
-    if (i % ASKED_TOGETHER == 0)
-        prune_measure_some(v->flow, v->p, run, v->runs->n - i);
-    if (prune_is_candidate(v->flow, v->p, run))
-        prune_judge(v->flow, v->p, run);
+    prune_measure_some(v->flow, v->p, runs, n);
+    for (size_t i = 0; i < n; i++)
+        if (prune_is_candidate(v->flow, v->p, &runs[i]))
+            prune_judge(v->flow, v->p, &runs[i]);
     return 0;
 }
 
 static int prune_find_runs(struct flow *flow, struct flow_prune *p, struct act_error *err)
 {
-    const struct flow_table table = {.cluster = p->cluster, .own = true};
-    ACT_AUTO(flow_runs) runs = {0};
-    int rc = flow_list_runs(flow, &table, &runs, err);
+    const struct flow_table table = {.cluster = p->cluster, .own = true, .with_spec = true, .without_config = true};
 
-    return rc < 0 ? rc : flow_each_spec(flow, &runs, prune_visit_run, &(struct prune_visit){flow, p, &runs}, err);
+    return prune_each(flow, &table, prune_visit_runs, &(struct prune_visit){flow, p}, err);
+}
+
+int flow_prune_rows(struct flow *flow, const struct flow_prune *p, size_t at, size_t n, struct ledger_runs *out,
+                    struct act_error *err)
+{
+    const char **ids = act_calloc(n + 1, sizeof(*ids));
+    int rc = 0;
+
+    *out = (struct ledger_runs){0};
+    for (size_t i = 0; i < n; i++)
+        ids[i] = p->v[at + i].id;
+    for (struct ledger *ledger = NULL; flow_next_ledger(flow, &ledger, &rc, err);)
+        rc = ledger_get(ledger, ids, n, out, err);
+    free(ids);
+    return rc;
 }
 
 /* ---- asking again: the ledger may be wrong */
@@ -229,30 +252,41 @@ static bool prune_may_go(const struct run_status *now)
     return run_state_is_final(now->state) || (now->state == RUN_UNKNOWN && !*now->reason);
 }
 
-/* Asks a platform about its runs: stays[i] is set where the i-th run stays. */
-static void ask_place(struct flow_prune *p, struct platform *platform, bool *stays)
-{
-    const char **ids = act_calloc(p->n + 1, sizeof(*ids));
-    ACT_AUTOFREE struct run_status *now = act_calloc(p->n + 1, sizeof(*now));
-    struct act_error err;
-    size_t n = 0, k = 0;
+enum { ASKED_AGAIN = 1024 }; /* runs in one question: what is said of each is large */
 
-    for (size_t i = 0; i < p->n; i++)
-        if (p->v[i].platform == platform)
-            ids[n++] = p->v[i].run.row.id;
+/* Asks a platform about n runs: stays[at[k]] is set where the k-th of them stays. */
+static void ask_some(struct flow_prune *p, struct platform *platform, const size_t *at, size_t n, bool *stays)
+{
+    const char **ids = act_calloc(n + 1, sizeof(*ids));
+    ACT_AUTOFREE struct run_status *now = act_calloc(n + 1, sizeof(*now));
+    struct act_error err;
+
+    for (size_t k = 0; k < n; k++)
+        ids[k] = p->v[at[k]].id;
     int rc = platform_status(platform, ids, n, now, &err);
     if (rc < 0)
         act_warn("%zu run%s on %s cannot be asked about, and stay: %s", n, n == 1 ? "" : "s",
                  platform_row(platform)->kind->name, act_error_text(&err));
     p->unreachable += rc < 0 ? n : 0;
-    for (size_t i = 0; i < p->n; i++) {
-        if (p->v[i].platform != platform)
-            continue;
-        stays[i] = !p->v[i].run.status.unsubmitted && (rc < 0 || !prune_may_go(&now[k]));
-        p->active += rc == 0 && stays[i];
-        k++;
+    for (size_t k = 0; k < n; k++) {
+        stays[at[k]] = !p->v[at[k]].unsubmitted && (rc < 0 || !prune_may_go(&now[k]));
+        p->active += rc == 0 && stays[at[k]];
     }
     free(ids);
+}
+
+static void ask_place(struct flow_prune *p, struct platform *platform, bool *stays)
+{
+    size_t at[ASKED_AGAIN], n = 0;
+
+    for (size_t i = 0; i < p->n; i++) {
+        if (p->v[i].platform == platform)
+            at[n++] = i;
+        if (n == ASKED_AGAIN || (n > 0 && i + 1 == p->n)) {
+            ask_some(p, platform, at, n, stays);
+            n = 0;
+        }
+    }
 }
 
 static void ask_again(struct flow_prune *p)
@@ -283,38 +317,41 @@ static bool prune_holds(const struct act_strv *sorted, const char *text)
 static void prune_note_going(struct flow_prune *p)
 {
     for (size_t i = 0; i < p->n; i++) {
-        act_strv_push(&p->going, p->v[i].run.row.id);
-        act_strv_push(&p->packages, p->v[i].package);
+        act_strv_push(&p->going, p->v[i].id);
+        if (i == 0 || strcmp(p->v[i].package, p->v[i - 1].package) != 0)
+            act_strv_push(&p->packages, p->v[i].package);
     }
     act_strv_sort(&p->going);
     act_strv_sort(&p->packages);
 }
 
 /* Lists the package of a run of any project that stays, and counts it if it may be somebody else's. */
-static int prune_visit_rest(void *arg, struct flow_run *run, struct act_error *err)
+static void prune_add_rest(const struct prune_visit *v, const struct flow_run *run)
 {
-    const struct prune_visit *v = arg;
     struct flow_prune *p = v->p;
 
-    (void)err;
     if (prune_holds(&p->going, run->row.id))
-        return 0;
+        return;
     if (p->used.n == 0 || strcmp(p->used.v[p->used.n - 1], run->spec.package_sha256) != 0)
         act_strv_push(&p->used, run->spec.package_sha256);
     p->others += run->row.found && is_of_project(v->flow, run) && prune_is_old(p, run) &&
                  (!p->cluster || act_streq(run->row.cluster, p->cluster));
+}
+
+static int prune_visit_rest(void *arg, struct flow_run *runs, size_t n, struct act_error *err)
+{
+    (void)err;
+    for (size_t i = 0; i < n; i++)
+        prune_add_rest(arg, &runs[i]);
     return 0;
 }
 
 static int find_packages(struct flow *flow, struct flow_prune *p, struct act_error *err)
 {
-    const struct flow_table table = {.as_known = true};
-    ACT_AUTO(flow_runs) all = {0};
-    int rc = flow_list_runs(flow, &table, &all, err);
+    const struct flow_table table = {.as_known = true, .with_spec = true, .without_config = true};
 
     prune_note_going(p);
-    if (rc == 0)
-        rc = flow_each_spec(flow, &all, prune_visit_rest, &(struct prune_visit){flow, p, &all}, err);
+    int rc = prune_each(flow, &table, prune_visit_rest, &(struct prune_visit){flow, p}, err);
     act_strv_sort(&p->used);
     return rc;
 }
@@ -543,10 +580,10 @@ static int remove_sent(struct flow *flow, const struct flow_run *run, struct act
     return rc == -ACT_NOT_FOUND ? 0 : rc;
 }
 
-static int remove_copies(const struct flow_pruned *v, struct act_error *err)
+static int remove_copies(const struct flow_run *run, struct act_error *err)
 {
-    ACT_AUTOFREE char *folder = flow_assets(&v->run), *root = flow_log_folder(v->run.row.project);
-    int fd = v->has_copies ? act_folder_below(root, folder, false, err) : -1;
+    ACT_AUTOFREE char *folder = flow_assets(run), *root = flow_log_folder(run->row.project);
+    int fd = act_folder_below(root, folder, false, err);
 
     if (fd < 0)
         return 0;
@@ -556,33 +593,38 @@ static int remove_copies(const struct flow_pruned *v, struct act_error *err)
 
 static void say_what_stays(const struct flow_pruned *v, const char *what, const char *why)
 {
-    act_warn("of run '%s' stays %s: %s", v->run.row.id, what, why);
+    act_warn("of run '%s' stays %s: %s", v->id, what, why);
 }
 
-/* Removes what the nodes have sent, and what is where the run was. */
-static int remove_elsewhere(struct flow *flow, const struct flow_pruned *v, struct act_error *err)
+/* Removes what the nodes have sent, and what is where the run was; run: {0} where nothing was sent. */
+static int remove_elsewhere(struct flow *flow, const struct flow_pruned *v, const struct flow_run *run,
+                            struct act_error *err)
 {
-    int rc = v->has_sent ? remove_sent(flow, &v->run, err) : 0;
+    int rc = v->has_sent ? remove_sent(flow, run, err) : 0;
 
     if (rc < 0 && v->unreached) {
         say_what_stays(v, "what its nodes have sent", act_error_text(err));
         rc = 0;
     }
     if (v->unreached)
-        say_what_stays(v,
-                       run_state_is_final(v->run.status.state) ? "what is left of it where it ran"
-                                                               : "what there is of it where it ran, or still runs",
-                       v->unreached);
+        say_what_stays(
+            v, v->has_ended ? "what is left of it where it ran" : "what there is of it where it ran, or still runs",
+            v->unreached);
     if (rc == 0 && v->platform)
-        rc = platform_remove(v->platform, v->run.row.id, err);
+        rc = platform_remove(v->platform, v->id, err);
     return rc;
 }
 
 static int remove_run(struct flow *flow, const struct flow_pruned *v, struct act_error *err)
 {
-    int rc = remove_elsewhere(flow, v, err);
+    ACT_AUTO(flow_run) run = {0};
+    int rc = v->has_sent     ? flow_find_known(flow, v->id, &run, err)
+             : v->has_copies ? flow_find_unasked(flow, v->id, &run, err)
+                             : 0;
 
-    return rc < 0 ? rc : remove_copies(v, err);
+    if (rc == 0)
+        rc = remove_elsewhere(flow, v, &run, err);
+    return rc == 0 && v->has_copies ? remove_copies(&run, err) : rc;
 }
 
 /* Sends the removal of the first of n runs, of which nothing else is to be removed before. */
@@ -596,7 +638,7 @@ static void remove_ahead(const struct flow_pruned *v, size_t n)
             return;
         if (rc == 0)
             continue;
-        (void)!platform_remove(v[i].platform, v[i].run.row.id, &ignored); /* it is not known yet */
+        (void)!platform_remove(v[i].platform, v[i].id, &ignored); /* it is not known yet */
         platform_ahead_end(v[i].platform);
     }
 }
@@ -611,12 +653,12 @@ static void remove_runs(struct flow *flow, struct flow_prune *p, struct gone *go
         if (i % ASKED_TOGETHER == 0)
             remove_ahead(v, p->n - i);
         if (remove_run(flow, v, &err) == 0) {
-            gone->ids[gone->n++] = v->run.row.id;
+            gone->ids[gone->n++] = v->id;
             p->bytes += v->bytes;
             p->n_copies += v->has_copies;
             p->n_sent += v->has_sent;
         } else {
-            act_warn("run '%s' stays: %s", v->run.row.id, act_error_text(&err));
+            act_warn("run '%s' stays: %s", v->id, act_error_text(&err));
         }
     }
 }
@@ -640,7 +682,7 @@ static int find_packages_again(struct flow *flow, struct flow_prune *p, struct a
 static bool prune_has(const struct flow_prune *p, const char *id)
 {
     for (size_t i = 0; i < p->n; i++)
-        if (act_streq(p->v[i].run.row.id, id))
+        if (act_streq(p->v[i].id, id))
             return true;
     return false;
 }

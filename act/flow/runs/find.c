@@ -29,8 +29,8 @@ static int find_ambiguous(const char *piece, const struct ledger_runs *rows, str
 
     for (size_t i = 0; i < rows->n && i < SHOWN; i++)
         act_buf_addf(&names, "%s%s", i ? ", " : "", rows->v[i].id);
-    return act_error_set(err, ACT_USAGE, "'%s' could be any of %zu runs: %s%s", piece, rows->n, names.data,
-                         rows->n > SHOWN ? ", ..." : "");
+    return act_error_set(err, ACT_USAGE, "'%s' could be any of %zu runs%s: %s%s", piece, rows->n,
+                         rows->n == LEDGER_FOUND_MOST ? " and more" : "", names.data, rows->n > SHOWN ? ", ..." : "");
 }
 
 /* The ids that people paste have slashes around them when they come from a folder name. */
@@ -343,31 +343,6 @@ static int nothing_found(struct flow *flow, const struct question *q, struct act
 
 /* ---- one run */
 
-/* Tells whether the run of a row repeats the run of this id. */
-static bool find_is_repeat_of(const struct ledger_run *row, const char *id)
-{
-    CODEC_AUTOJSON json_t *spec = flow_spec_json_of_row(row);
-
-    return act_streq(codec_json_str(spec, "resubmit_of", NULL), id);
-}
-
-/* A run that is repeated gives its name on: the name means the run that nobody repeats. rows are the newest first. */
-static void find_leave_newest(const char *name, struct ledger_runs *rows)
-{
-    ACT_AUTOFREE bool *repeated = act_calloc(rows->n + 1, sizeof(*repeated));
-    size_t n = 0;
-
-    for (size_t i = 0; i < rows->n; i++)
-        for (size_t k = 0; k < i && !repeated[i]; k++)
-            repeated[i] = act_streq(rows->v[i].name, name) && find_is_repeat_of(&rows->v[k], rows->v[i].id);
-    for (size_t i = 0; i < rows->n; i++)
-        if (repeated[i])
-            ledger_run_release(&rows->v[i]);
-        else
-            rows->v[n++] = rows->v[i];
-    rows->n = n;
-}
-
 int flow_find_row(struct flow *flow, const char *piece, bool asked, struct flow_run *out, struct act_error *err)
 {
     ACT_AUTOFREE char *wanted_piece = clean_piece(piece);
@@ -379,8 +354,6 @@ int flow_find_row(struct flow *flow, const char *piece, bool asked, struct flow_
     int rc = *wanted_piece == '@' ? find_last_row(flow, &q, err)
              : asked              ? find_rows(flow, &q, err)
                                   : find_piece(flow, &q, err);
-    if (rc == 0)
-        find_leave_newest(wanted_piece, &q.rows);
     if (rc == 0 && q.rows.n == 0)
         rc = nothing_found(flow, &q, err);
     if (rc == 0 && q.rows.n > 1)

@@ -3,7 +3,8 @@
  *   find.c         the one run that a piece of an id or a name means, taken into the ledger if that does not know it
  *   near.c         what a word that names no run may mean
  *   named.c        runs by the names that a service shows for them
- *   table.c        many runs at once
+ *   rows.c         many runs at once
+ *   table.c        what platforms say of them
  *   state.c        the status of a run: as the ledger has it, and as its platform says now
  *   watch.c        how often a watched run is asked about, and what happens while its platform does not answer
  *   wait.c         waiting for runs
@@ -72,6 +73,8 @@ struct flow_labels {
     json_t *tags;     /* an object of texts; NULL: none */
 };
 
+struct flow_rows;
+
 /* Selects runs. */
 struct flow_table {
     const char *cluster;       /* NULL: all */
@@ -82,6 +85,7 @@ struct flow_table {
     bool own;                  /* only those of the ledger that are surely the user's */
     bool active;               /* only those that have not ended */
     bool with_spec;            /* fill in all specifications; else only those of job files */
+    bool without_config;       /* without the configurations in them, which are most of their text */
     bool as_known;             /* do not ask the platforms */
 };
 /* Lists the runs of the ledger, newest first, the active ones refreshed from their platforms (many per call). In a
@@ -89,11 +93,28 @@ struct flow_table {
  * last known status, with a warning. The caller releases out. */
 int flow_list_runs(struct flow *flow, const struct flow_table *table, struct flow_runs *out,
                    struct act_error *err) ACT_NODISCARD;
+/* Is told of the next few runs of a list; those that it takes become {0}. Below 0 ends the visits. */
+typedef int flow_rows_visit(void *arg, struct flow_run *runs, size_t n, struct act_error *err);
+enum { FLOW_ROWS_FEW = 48 }; /* at most */
+struct flow_rows_count {
+    size_t n, total; /* n: at most the maximum of the table */
+};
+/* Does what flow_list_runs() does for those who need not have all runs at once: the platforms are asked once, and the
+ * rows are read as they are needed, so that 100,000 runs take no more memory than a few. *out is NULL after a failure.
+ * table's labels must outlive the list. */
+int flow_rows_open(struct flow *flow, const struct flow_table *table, struct flow_rows **out,
+                   struct act_error *err) ACT_NODISCARD;
+/* Visits all runs of the list, newest first, as often as it is called; who takes runs calls it once. each may be NULL,
+ * which only counts them, and so may out. */
+int flow_rows_each(struct flow_rows *rows, flow_rows_visit *each, void *arg, struct flow_rows_count *out,
+                   struct act_error *err) ACT_NODISCARD;
+/* Closes the list; rows may be NULL. */
+void flow_rows_close(struct flow_rows *rows);
 /* Is told of a run with its specification, but for the configuration in it; it is gone when this returns. Below 0 ends
  * the visits. */
 typedef int flow_spec_visit(void *arg, struct flow_run *run, struct act_error *err);
-/* Calls each for every run of a list that has no specifications, whose rows are read as they are needed: those of
- * 100,000 runs would be gigabytes. Returns what each did, or why the ledger cannot be read. */
+/* Calls each for every run of a list that has no specifications, which are read as they are needed: those of 100,000
+ * runs would be gigabytes. Returns what each did, or why the ledger cannot be read. */
 int flow_each_spec(struct flow *flow, struct flow_runs *runs, flow_spec_visit *each, void *arg,
                    struct act_error *err) ACT_NODISCARD;
 /* Fills in the specifications of runs that flow_list_runs() has listed without. */

@@ -1,11 +1,10 @@
-/* table.c - many runs at once: those of the ledger, with fresh states, and those that only a service knows. */
+/* table.c - asks the platforms about the runs of a table: for fresh states, and for runs that only a service knows. */
 #include <string.h>
 
 #include "base/log.h"
-#include "codec/json.h"
 #include "config/config.h"
 #include "flow/flow_internal.h"
-#include "flow/jobfile/jobfile.h"
+#include "flow/runs/rows.h"
 #include "flow/runs/watch.h"
 #include "flow/source/source.h"
 
@@ -126,168 +125,6 @@ static int refresh_active(struct flow *flow, struct flow_runs *runs, struct act_
     return flow_store_changes(flow, runs->v, runs->n, err);
 }
 
-static bool has_tags(const struct ledger_run *row, json_t *wanted)
-{
-    CODEC_AUTOJSON json_t *tags = json_object_size(wanted) ? run_tags_parse(row->tags) : NULL;
-
-    return run_tags_have(tags, wanted);
-}
-
-static bool is_wanted_state(const struct flow_table *table, enum run_state state)
-{
-    return (!table->state || strcmp(run_state_name(state), table->state) == 0) &&
-           !(table->active && run_state_is_final(state));
-}
-
-static bool is_wanted_row(const struct flow_table *table, const struct ledger_run *row)
-{
-    return !(table->own && row->found) && (!table->labels.name || act_streq(row->name, table->labels.name)) &&
-           has_tags(row, table->labels.tags);
-}
-
-static bool wanted(const struct flow_table *table, const struct flow_run *run)
-{
-    return is_wanted_state(table, run->status.state) && is_wanted_row(table, &run->row);
-}
-
-/* Tells whether a row may be wanted when the states are known. A damaged one is taken, and said. */
-static bool may_be_wanted(const void *table, const struct ledger_run *row)
-{
-    enum run_state state = run_state_from_name(row->state);
-
-    return !*row->id || !*row->platform ||
-           (is_wanted_row(table, row) && (!run_state_is_final(state) || is_wanted_state(table, state)));
-}
-
-static bool is_labelled(const struct flow_table *table)
-{
-    return table->labels.name || json_object_size(table->labels.tags) > 0;
-}
-
-/* Drops the runs that are not asked for, and those beyond the maximum. */
-static void filter(const struct flow_table *table, struct flow_runs *runs)
-{
-    size_t n = 0;
-
-    runs->total = 0;
-    for (size_t i = 0; i < runs->n; i++) {
-        bool keep = wanted(table, &runs->v[i]);
-        runs->total += keep;
-        if (keep && (table->max == 0 || n < (size_t)table->max))
-            runs->v[n++] = runs->v[i];
-        else
-            flow_run_release(&runs->v[i]);
-    }
-    runs->n = n;
-}
-
-/* A damaged row is one row. */
-static void load_spec(struct flow_run *run)
-{
-    struct act_error err;
-
-    if (flow_load_spec(run, &err) < 0)
-        act_warn("the ledger's row of run '%s' is damaged, and only a part of it is shown: %s", run->row.id,
-                 act_error_text(&err));
-}
-
-/* Fills in the specifications that rows lack. */
-static int fill_specs(struct flow *flow, struct ledger_run *const *rows, size_t n, struct act_error *err)
-{
-    int rc = 0;
-
-    for (struct ledger *ledger = NULL; n > 0 && flow_next_ledger(flow, &ledger, &rc, err);)
-        rc = ledger_fill_specs(ledger, rows, n, err);
-    return rc;
-}
-
-/* The command of a run of a job file looks like one; that of another run may, too. */
-static int load_specs(struct flow *flow, bool all, struct flow_runs *runs, struct act_error *err)
-{
-    struct flow_run **wanting = act_calloc(runs->n + 1, sizeof(*wanting));
-    struct ledger_run **rows = act_calloc(runs->n + 1, sizeof(*rows));
-    size_t n = 0;
-
-    for (size_t i = 0; i < runs->n; i++) {
-        struct flow_run *run = &runs->v[i];
-        ACT_AUTOFREE char *tool = all ? NULL : flow_job_tool(run->row.command);
-        if (!all && !tool)
-            continue;
-        wanting[n] = run;
-        rows[n++] = &run->row;
-    }
-    int rc = fill_specs(flow, rows, n, err);
-    for (size_t i = 0; i < n && rc == 0; i++)
-        load_spec(wanting[i]);
-    free(wanting);
-    free(rows);
-    return rc;
-}
-
-/* Leaves the configuration out, which is most of the text. */
-static void cut_spec(struct flow_run *run)
-{
-    char *spec = run->row.spec;
-
-    run->row.spec = spec ? codec_json_without(spec, "config") : NULL;
-    free(spec);
-}
-
-int flow_each_spec(struct flow *flow, struct flow_runs *runs, flow_spec_visit *each, void *arg, struct act_error *err)
-{
-    enum { FEW = 64 };
-    int rc = 0;
-
-    for (size_t at = 0; at < runs->n && rc == 0; at += FEW) {
-        struct flow_run *few = &runs->v[at];
-        size_t n = runs->n - at < FEW ? runs->n - at : FEW;
-        struct ledger_run *rows[FEW];
-        bool had[FEW];
-        for (size_t i = 0; i < n; i++) {
-            rows[i] = &few[i].row;
-            had[i] = rows[i]->spec != NULL;
-        }
-        rc = fill_specs(flow, rows, n, err);
-        for (size_t i = 0; i < n && rc == 0; i++) {
-            if (!had[i])
-                cut_spec(&few[i]);
-            load_spec(&few[i]);
-            rc = each(arg, &few[i], err);
-            if (!had[i])
-                flow_drop_spec(&few[i]);
-        }
-    }
-    return rc;
-}
-
-/* Moves the rows of a platform (NULL: all) into out. */
-static void take_rows(struct ledger_runs *rows, const char *platform, struct flow_runs *out)
-{
-    for (size_t i = 0; i < rows->n; i++) {
-        if (!*rows->v[i].id || !*rows->v[i].platform) {
-            act_warn("a row of the ledger is damaged, and is not shown: id '%s', platform '%s'", rows->v[i].id,
-                     rows->v[i].platform);
-            ledger_run_release(&rows->v[i]);
-            continue;
-        }
-        if (platform && strcmp(rows->v[i].platform, platform) != 0) {
-            ledger_run_release(&rows->v[i]);
-            continue;
-        }
-        ACT_PUSH(out->v, out->n, (struct flow_run){.row = rows->v[i]});
-        flow_status_of_row(&rows->v[i], &out->v[out->n - 1].status);
-    }
-    free(rows->v);
-}
-
-/* The rows of a table. */
-struct question {
-    struct ledger_query query;
-    struct ledger_runs rows;
-    size_t beyond; /* how many match that are older than the rows, which were not to be more */
-    bool is_part;  /* the ledger may have runs that are not among the rows */
-};
-
 /* ---- runs that the ledger does not know */
 
 static void add_foreign(const struct platform_run *run, const struct config *config, struct flow_runs *out)
@@ -311,18 +148,6 @@ static void add_foreign(const struct platform_run *run, const struct config *con
     out->v[out->n - 1].spec.title = act_strdup(run->title);
 }
 
-static int runs_table_by_id(const void *a, const void *b)
-{
-    struct flow_run *const *x = a, *const *y = b;
-
-    return strcmp((*x)->row.id, (*y)->row.id);
-}
-
-static int runs_table_compare_id(const void *id, const void *run)
-{
-    return strcmp(id, (*(struct flow_run *const *)run)->row.id);
-}
-
 static int newest_first(const void *a, const void *b)
 {
     const struct flow_run *x = a, *y = b;
@@ -330,61 +155,68 @@ static int newest_first(const void *a, const void *b)
     return x->row.created_unix_s < y->row.created_unix_s ? 1 : x->row.created_unix_s > y->row.created_unix_s ? -1 : 0;
 }
 
-/* Tells whether the ledger has a run that is not among the rows taken of it: it is never shown. */
-static bool is_beyond(struct flow *flow, const struct question *rows, const char *id)
+/* Reads the row of a run of the ledger; *out stays empty where that has none. */
+static int runs_table_get(struct flow *flow, const char *id, struct ledger_runs *out)
 {
     struct act_error ignored;
-    bool is_known = false;
     int rc = 0;
 
-    for (struct ledger *ledger = NULL; rows->is_part && flow_next_ledger(flow, &ledger, &rc, &ignored);)
-        rc = ledger_has(ledger, id, &is_known, &ignored);
-    return rc == 0 && is_known;
+    *out = (struct ledger_runs){0};
+    for (struct ledger *ledger = NULL; flow_next_ledger(flow, &ledger, &rc, &ignored);)
+        rc = ledger_get(ledger, &id, 1, out, &ignored);
+    return rc;
 }
 
-/* Notes the fresh states of known runs, and which runs are of other machines. Returns how many those are; they come
- * first then. */
-static size_t take_known(struct flow *flow, const struct question *rows, struct platform_runs *recent,
-                         struct flow_runs *out)
+/* Takes what a platform's list says of a run that the ledger knows. */
+static void runs_table_take_known(struct flow_run *known, struct platform_run *listed)
 {
-    struct flow_run **known = act_calloc(out->n + 1, sizeof(struct flow_run *));
-    size_t foreign = 0;
+    if (listed->is_partial)
+        return;
+    flow_take_status(known, &listed->status);
+    known->fresh = true;
+}
 
-    for (size_t i = 0; i < out->n; i++)
-        known[i] = &out->v[i];
-    qsort(known, out->n, sizeof(struct flow_run *), runs_table_by_id);
-    for (size_t i = 0; i < recent->n; i++) {
-        struct platform_run *run = &recent->v[i];
-        struct flow_run **found = bsearch(run->id, known, out->n, sizeof(struct flow_run *), runs_table_compare_id);
-        if (found && !run->is_partial) {
-            flow_take_status(*found, &run->status);
-            (*found)->fresh = true;
-        } else if (!found && !is_beyond(flow, rows, run->id)) {
-            struct platform_run swapped = recent->v[foreign];
-            recent->v[foreign++] = *run;
-            *run = swapped;
-        }
+/* Tells whether the list reads this row of the ledger: that of a run of another cluster at the same place is not, and
+ * the run is shown as those that the ledger lacks. */
+static bool runs_table_reads(const struct flow_table *table, const struct ledger_run *row)
+{
+    return !flow_table_has_all(table) || !table->cluster || strcmp(row->cluster, table->cluster) == 0;
+}
+
+/* Takes a run that a platform lists, and that was not asked about: one that has ended, or one of another machine. */
+static void runs_table_take_other(struct flow_rows *rows, struct platform_run *listed, const struct config *config)
+{
+    ACT_AUTO(ledger_runs) found;
+
+    if (runs_table_get(rows->flow, listed->id, &found) < 0 || found.n == 0 ||
+        !runs_table_reads(&rows->table, &found.v[0])) {
+        add_foreign(listed, config, &rows->foreign);
+        return;
     }
-    free(known);
-    return foreign;
+    flow_rows_add_asked(rows, &found.v[0]);
+    found.n = 0;
+    runs_table_take_known(&rows->asked.v[rows->asked.n - 1], listed);
 }
 
 /* Takes what the platform lists: fresh states of known runs, and the runs of other machines. */
-static void merge_recent(struct flow *flow, const struct question *rows, struct platform_runs *recent,
-                         const struct config *config, struct flow_runs *out)
+static void merge_recent(struct flow_rows *rows, struct platform_runs *recent, const struct config *config)
 {
-    size_t foreign = take_known(flow, rows, recent, out);
-
-    for (size_t i = 0; i < foreign; i++)
-        add_foreign(&recent->v[i], config, out);
-    if (foreign > 0)
-        qsort(out->v, out->n, sizeof(*out->v), newest_first);
+    flow_rows_index(rows);
+    for (size_t i = 0; i < recent->n; i++) {
+        struct flow_run *known = flow_rows_find(rows, recent->v[i].id);
+        if (known)
+            runs_table_take_known(known, &recent->v[i]);
+        else
+            runs_table_take_other(rows, &recent->v[i], config);
+    }
+    if (rows->foreign.n > 0)
+        qsort(rows->foreign.v, rows->foreign.n, sizeof(*rows->foreign.v), newest_first);
 }
 
 /* Asks the cluster of the command line, or of this project, for the runs that it has. */
-static void add_recent(struct flow *flow, const struct flow_table *table, const struct question *rows,
-                       struct flow_runs *out)
+static void add_recent(struct flow_rows *rows)
 {
+    const struct flow_table *table = &rows->table;
     struct config_request request = {.cluster = table->cluster};
     enum run_state state = run_state_from_name(table->state);
     ACT_AUTO(platform_runs) recent = {0};
@@ -396,68 +228,51 @@ static void add_recent(struct flow *flow, const struct flow_table *table, const 
         return; /* there is no cluster to ask; 'a config check' reports a broken one */
     if (!platform_find(config.platform)->about.is_here &&
         (!table->platform || act_streq(table->platform, config.platform))) {
-        int rc = flow_platform_named(flow, table->cluster, &platform, &err);
+        int rc = flow_platform_named(rows->flow, table->cluster, &platform, &err);
         if (rc == 0)
-            rc = platform_recent(platform, table->state ? &state : NULL, is_labelled(table) ? 0 : (size_t)table->max,
-                                 &recent, &err);
+            rc = platform_recent(platform, table->state ? &state : NULL,
+                                 flow_table_is_labelled(table) ? 0 : (size_t)table->max, &recent, &err);
         if (rc < 0)
             act_warn("only runs of this machine are shown: %s", act_error_text(&err));
-        merge_recent(flow, rows, &recent, &config, out);
+        merge_recent(rows, &recent, &config);
     }
 }
 
-static int runs_table_list_rows(struct ledger *ledger, struct question *q, struct act_error *err)
+/* Tells whether a row is one to ask about. */
+static bool runs_table_is_asked(const void *table, const struct ledger_run *row)
 {
-    size_t n = 0;
-    int rc = ledger_list(ledger, &q->query, &q->rows, err);
+    return *row->id && *row->platform && !run_state_is_final(run_state_from_name(row->state)) &&
+           flow_may_be_wanted(table, row);
+}
 
-    if (rc == 0 && q->query.max > 0 && q->rows.n == q->query.max)
-        rc = ledger_count(ledger, q->query.cluster, &n, err);
-    q->beyond = n > q->rows.n ? n - q->rows.n : 0;
-    q->is_part = q->is_part || q->beyond > 0;
-    if (rc < 0)
-        ledger_runs_release(&q->rows);
+/* Reads the rows of the runs to ask about: for a table of all runs, those among its newest ones. */
+static int runs_table_read_asked(struct flow_rows *rows, struct act_error *err)
+{
+    const struct flow_table *table = &rows->table;
+    const struct ledger_query query = {.cluster = table->cluster,
+                                       .without_spec = true,
+                                       .max = flow_table_has_all(table) ? (size_t)table->max : 0,
+                                       .wanted = runs_table_is_asked,
+                                       .arg = table};
+    struct ledger_runs found = {0};
+    int rc = 0;
+
+    for (struct ledger *ledger = NULL; flow_next_ledger(rows->flow, &ledger, &rc, err);)
+        rc = ledger_list(ledger, &query, &found, err);
+    for (size_t i = 0; rc == 0 && i < found.n; i++)
+        flow_rows_add_asked(rows, &found.v[i]);
+    free(found.v);
     return rc;
 }
 
-/* For a table of all runs the newest rows are enough; the others are only counted. */
-static struct question runs_table_question_of(const struct flow_table *table)
+int flow_rows_ask(struct flow_rows *rows, struct act_error *err)
 {
-    bool all_count = !table->state && !table->platform && !table->own && !table->active && !is_labelled(table);
+    int rc = rows->table.as_known ? 0 : runs_table_read_asked(rows, err);
 
-    return (struct question){.query = {.cluster = table->cluster,
-                                       .without_spec = true,
-                                       .max = all_count ? (size_t)table->max : 0,
-                                       .wanted = all_count ? NULL : may_be_wanted,
-                                       .arg = table},
-                             .is_part = !all_count};
-}
-
-int flow_load_specs(struct flow *flow, struct flow_runs *runs, struct act_error *err)
-{
-    return load_specs(flow, true, runs, err);
-}
-
-int flow_list_runs(struct flow *flow, const struct flow_table *table, struct flow_runs *out, struct act_error *err)
-{
-    struct question q = runs_table_question_of(table);
-    int rc = 0;
-
-    *out = (struct flow_runs){0};
-    for (struct ledger *ledger = NULL; flow_next_ledger(flow, &ledger, &rc, err);)
-        rc = runs_table_list_rows(ledger, &q, err);
-    if (rc < 0)
-        return rc;
-    take_rows(&q.rows, table->platform, out);
-    if (!table->as_known && !table->own)
-        add_recent(flow, table, &q, out);
-    rc = table->as_known ? 0 : refresh_active(flow, out, err);
-    if (rc == 0) {
-        filter(table, out);
-        out->total += q.beyond;
-        rc = load_specs(flow, table->with_spec, out, err);
-    }
-    if (rc < 0)
-        flow_runs_release(out);
+    if (rc == 0 && !rows->table.as_known && !rows->table.own)
+        add_recent(rows);
+    if (rc == 0)
+        rc = refresh_active(rows->flow, &rows->asked, err);
+    flow_rows_index(rows);
     return rc;
 }

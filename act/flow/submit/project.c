@@ -26,23 +26,30 @@ static char *find_marked_above(const char *root)
     }
 }
 
-/* The nearest folder above from which runs were submitted, which may be the root itself. New string; NULL: none. */
+/* The nearest folder above a root from which runs were submitted, which may be the root itself. */
+struct project_known {
+    const char *root;
+    char *nearest; /* NULL: none */
+};
+
+static bool project_visit(void *arg, const struct ledger_run *row)
+{
+    struct project_known *known = arg;
+
+    if (*row->project == '/' && act_path_is_within(known->root, row->project) &&
+        (!known->nearest || strlen(row->project) > strlen(known->nearest)))
+        act_str_replace(&known->nearest, row->project);
+    return !act_streq(known->nearest, known->root); /* nothing is nearer */
+}
+
+/* Returns that folder, a new string; NULL: none. */
 static char *project_find_known(struct flow *flow, const char *root)
 {
-    struct ledger_runs rows = {0};
+    struct project_known known = {.root = root};
     struct act_error ignored;
-    const char *nearest = NULL;
 
-    if (flow_ledger_rows(flow, &rows, &ignored) < 0)
-        return NULL;
-    for (size_t i = 0; i < rows.n; i++) {
-        const char *project = rows.v[i].project;
-        if (*project == '/' && act_path_is_within(root, project) && (!nearest || strlen(project) > strlen(nearest)))
-            nearest = project;
-    }
-    char *known = nearest ? act_strdup(nearest) : NULL;
-    ledger_runs_release(&rows);
-    return known;
+    (void)!flow_ledger_each(flow, project_visit, &known, &ignored);
+    return known.nearest;
 }
 
 int step_say_project(struct passage *p, struct act_error *err)

@@ -532,54 +532,115 @@ static void sweep_note_meant(struct meant *m, const struct ledger_run *row, cons
         add_once(&m->begun, id);
 }
 
+/* What the runs of the ledger say about a word. */
+struct sweep_look {
+    const char *word;
+    struct meant meant;
+    struct act_strv named; /* the runs of that name */
+};
+
+static void sweep_look_release(struct sweep_look *look)
+{
+    meant_release(&look->meant);
+    act_strv_release(&look->named);
+}
+
+static int sweep_visit_meant(void *arg, struct flow_run *runs, size_t n, struct act_error *err)
+{
+    struct sweep_look *look = arg;
+
+    (void)err;
+    for (size_t i = 0; i < n; i++) {
+        sweep_note_meant(&look->meant, &runs[i].row, look->word);
+        if (act_streq(runs[i].row.name, look->word))
+            act_strv_push(&look->named, runs[i].row.id);
+    }
+    return 0;
+}
+
+static int sweep_visit_last(void *arg, struct flow_run *runs, size_t n, struct act_error *err)
+{
+    struct sweep_look *look = arg;
+
+    (void)err;
+    for (size_t i = 0; i < n && look->meant.is.n == 0; i++) {
+        ACT_AUTOFREE char *id = flow_sweep_of(&runs[i].row);
+        if (id)
+            add_once(&look->meant.is, id);
+    }
+    return 0;
+}
+
 int flow_find_sweep(struct flow *flow, const char *piece, char **out, struct act_error *err)
 {
     const struct flow_table table = {.cluster = flow->cluster, .own = true, .as_known = true};
-    bool last = strcmp(piece, "@") == 0;
-    ACT_AUTO(flow_runs) runs = {0};
-    ACT_AUTO(meant) m = {0};
-    int rc = flow_list_runs(flow, &table, &runs, err);
+    ACT_AUTO(sweep_look) look = {.word = piece};
+    struct flow_rows *runs;
+    int rc = flow_rows_open(flow, &table, &runs, err);
 
     *out = NULL;
-    for (size_t i = 0; rc == 0 && i < runs.n && !(last && m.is.n > 0); i++) {
-        ACT_AUTOFREE char *id = last ? flow_sweep_of(&runs.v[i].row) : NULL;
-        if (id)
-            add_once(&m.is, id);
-        else if (!last)
-            sweep_note_meant(&m, &runs.v[i].row, piece);
-    }
-    const struct act_strv *found = meant_best(&m);
+    if (rc == 0)
+        rc = flow_rows_each(runs, strcmp(piece, "@") == 0 ? sweep_visit_last : sweep_visit_meant, &look, NULL, err);
+    flow_rows_close(runs);
+    const struct act_strv *found = meant_best(&look.meant);
     if (rc == 0 && found->n != 1)
         return not_one(piece, found, err);
     *out = rc == 0 ? act_strdup(found->v[0]) : NULL;
     return rc;
 }
 
+/* The runs of a sweep, newest first. */
+struct sweep_members {
+    const char *sweep;
+    struct act_strv ids;
+};
+
+static int sweep_visit_members(void *arg, struct flow_run *runs, size_t n, struct act_error *err)
+{
+    struct sweep_members *members = arg;
+
+    (void)err;
+    for (size_t i = 0; i < n; i++) {
+        ACT_AUTOFREE char *id = flow_sweep_of(&runs[i].row);
+        if (act_streq(id, members->sweep))
+            act_strv_push(&members->ids, runs[i].row.id);
+    }
+    return 0;
+}
+
+/* Adds the runs of the one sweep that look means, the oldest first; none: it means none. */
+static int sweep_add_members(struct flow_rows *runs, struct sweep_look *look, struct act_strv *ids,
+                             struct act_error *err)
+{
+    const struct act_strv *found = meant_best(&look->meant);
+
+    if (found->n == 0)
+        return 0;
+    if (look->named.n > 0)
+        return sweep_or_run(look->word, found, &look->named, err);
+    if (found->n > 1)
+        return not_one(look->word, found, err);
+    struct sweep_members members = {.sweep = found->v[0]};
+    int rc = flow_rows_each(runs, sweep_visit_members, &members, NULL, err);
+    for (size_t i = members.ids.n; i-- > 0;)
+        act_strv_push(ids, members.ids.v[i]);
+    act_strv_release(&members.ids);
+    return rc;
+}
+
 int flow_runs_of_sweep(struct flow *flow, const char *word, struct act_strv *ids, struct act_error *err)
 {
     const struct flow_table table = {.own = true, .as_known = true};
-    ACT_AUTO(flow_runs) runs = {0};
-    ACT_AUTO(act_strv) named = {0};
-    ACT_AUTO(meant) m = {0};
-    int rc = flow_list_runs(flow, &table, &runs, err);
+    ACT_AUTO(sweep_look) look = {.word = word};
+    struct flow_rows *runs;
+    int rc = flow_rows_open(flow, &table, &runs, err);
 
-    for (size_t i = 0; rc == 0 && i < runs.n; i++) {
-        sweep_note_meant(&m, &runs.v[i].row, word);
-        if (act_streq(runs.v[i].row.name, word))
-            act_strv_push(&named, runs.v[i].row.id);
-    }
-    act_strv_release(&m.begun); /* a piece of an id is that of a run */
-    const struct act_strv *found = meant_best(&m);
-    if (rc < 0 || found->n == 0)
-        return rc;
-    if (named.n > 0)
-        return sweep_or_run(word, found, &named, err);
-    if (found->n > 1)
-        return not_one(word, found, err);
-    for (size_t i = runs.n; i-- > 0;) {
-        ACT_AUTOFREE char *id = flow_sweep_of(&runs.v[i].row);
-        if (act_streq(id, found->v[0]))
-            act_strv_push(ids, runs.v[i].row.id);
-    }
-    return 0;
+    if (rc == 0)
+        rc = flow_rows_each(runs, sweep_visit_meant, &look, NULL, err);
+    act_strv_release(&look.meant.begun); /* a piece of an id is that of a run */
+    look.meant.begun = (struct act_strv){0};
+    if (rc == 0)
+        rc = sweep_add_members(runs, &look, ids, err);
+    flow_rows_close(runs);
+    return rc;
 }
