@@ -168,8 +168,8 @@ int ledger_replacement(struct ledger *ledger, const char *id, struct ledger_runs
 int ledger_has(struct ledger *ledger, const char *id, bool *out, struct act_error *err) ACT_NODISCARD;
 
 /* Finds the run whose id is piece, or else the runs of that name that no other run of it repeats, or else those whose
- * id contains it (literally, no wildcards): the newest ones, newest first. If nothing matches, or piece is empty, out is
- * empty: that is success. */
+ * id contains it (literally, no wildcards): the newest ones, newest first. If nothing matches, or piece is empty, out
+ * is empty: that is success. */
 enum { LEDGER_FOUND_MOST = 100 };
 int ledger_find(struct ledger *ledger, const char *piece, struct ledger_runs *out, struct act_error *err) ACT_NODISCARD;
 

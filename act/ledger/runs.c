@@ -35,8 +35,8 @@ static const char sql_find_exact[] = LEDGER_SELECT_RUNS "spec FROM runs WHERE id
 /* A run that is repeated under its name gives that on: the name means the run that nobody repeats. */
 static const char sql_find_name[] = LEDGER_SELECT_RUNS
     "spec FROM runs WHERE name = ?1 AND id NOT IN (SELECT json_extract(spec, '$.resubmit_of') FROM runs"
-    " WHERE name = ?1 AND CASE WHEN json_valid(spec) THEN json_extract(spec, '$.resubmit_of') IS NOT NULL END)" NEWEST_FIRST
-    " LIMIT ?2";
+    " WHERE name = ?1 AND CASE WHEN json_valid(spec) THEN json_extract(spec, '$.resubmit_of') IS NOT NULL END"
+    ")" NEWEST_FIRST " LIMIT ?2";
 static const char sql_find_piece[] =
     LEDGER_SELECT_RUNS "spec FROM runs WHERE instr(id, ?1) > 0" NEWEST_FIRST " LIMIT ?2";
 /* A run that waits for the one that it repeats takes the place of that. */

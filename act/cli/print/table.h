@@ -42,8 +42,8 @@ void cli_fit(const struct cli_column *columns, int *widths, size_t n, int room);
  * for cli_fit(). */
 void cli_table_text(const struct cli_column *columns, size_t n, const struct act_strv *cells, int room, bool coloured,
                     struct act_buf *out);
-/* Makes a table whose cells are given row by row, or some rows together, and need not be in memory at once: all rows are
- * measured first, then added. */
+/* Makes a table whose cells are given row by row, or some rows together, and need not be in memory at once: all rows
+ * are measured first, then added. */
 struct cli_table *cli_table_new(const struct cli_column *columns, size_t n, int room, bool coloured);
 void cli_table_measure(struct cli_table *table, const struct act_strv *cells);
 /* Appends these rows, as cli_table_text() would; the first call appends the header before them. */
