@@ -244,6 +244,17 @@ def test_no_input(act):
     act.run("abort", "-y", run)
 
 
+def test_input_of_the_submit(act):
+    """A run has the input of 'a attach': what the submit itself is given is not lost without a word."""
+    process = started(act, "submit", "--stdin", "cat", stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                      stderr=subprocess.PIPE)
+    out, err = process.communicate(b"one\n")
+    run = out.decode().strip()
+    assert f"'... | a attach {run}' brings it" in err.decode()
+    out, err = typing(act, run).communicate(b"two\n")
+    assert out.splitlines()[-1] == b"two", (out, err)
+
+
 def test_much_input(act):
     """More than anything on the way can hold, for a command that takes its time."""
     data = b"".join(b"%d\n" % i for i in range(100000))

@@ -174,7 +174,9 @@ def test_no_such_sweep(act):
     act.fail("sweep", "--show", "seed", status=3, match="no sweep 'seed'")
     two = sweep(act, "--name", "seeds", "--grid", "a=1,2", "--", "true", "{a}")
     assert act.run("sweep", "--show", "seeds", "--json").json["sweep"] == two
-    three = sweep(act, "--name", "seeds", "--grid", "a=3", "--", "true", "{a}")
+    again = act.run("-n", 1, "sweep", "--name", "seeds", "--grid", "a=3", "--", "true", "{a}")
+    three = again.out.strip()
+    assert f"'a wait {three}'" in again.err # of the name it would be refused
     act.fail("sweep", "--show", "seeds", status=2, match=f"'seeds' could be any of 2 sweeps: {three}, {two}")
     act.fail("sweep", "--show", "@", "--metric", "loss", "--min", status=3,
              match="the log of sweep .* has no number with a name")

@@ -137,7 +137,7 @@ static void progress_add_counts(const struct cli_rate *rate, const struct transf
         act_buf_addf(out, ", %llu deleted", (cli_count_t)now->deleted_objects);
     if (now->same_objects)
         act_buf_addf(out, ", %llu the same", (cli_count_t)now->same_objects);
-    if (now->slow) {
+    if (now->slow && *now->slow) { /* the folder itself has no name */
         ACT_AUTOFREE char *name = cli_name(now->slow);
         act_buf_addf(out, ", %s", name);
     }

@@ -1,4 +1,8 @@
 #include "flow/submit/submit.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include "base/log.h"
 #include "cli/command/options.h"
 #include "cli/print/ask.h"
@@ -18,6 +22,15 @@ static void say_submitted(const struct run_spec *spec)
              cli_plural(spec->nodes), n, n == 1 ? "" : "es", spec->nodes == 1 ? "" : " each", waits ? "; it " : "",
              waits ? waits : "", spec->takes_input ? "attach" : "logs -f", spec->id,
              spec->takes_input ? "shows it, and types into it" : "follows it");
+}
+
+/* A run reads what is typed into 'a attach', not what this program is given. */
+static void warn_of_input(const struct run_spec *spec)
+{
+    struct stat st;
+
+    if (spec->takes_input && fstat(STDIN_FILENO, &st) == 0 && (S_ISFIFO(st.st_mode) || S_ISREG(st.st_mode)))
+        act_warn("the run does not get what 'a submit' is given as input: '... | a attach %s' brings it", spec->id);
 }
 
 int cli_check_after(const struct cli *cli, struct act_error *err)
@@ -69,6 +82,7 @@ int cmd_submit(struct cli *cli, struct act_error *err)
         rc = cli_print_spec(io.preview ? io.preview : run_spec_to_json(&io.spec), err);
     } else if (rc == 0) {
         say_submitted(&io.spec);
+        warn_of_input(&io.spec);
         rc = cli_print_id("run", io.spec.id, cli->options.json ? cli_spec_json(&io.spec) : NULL, err);
     }
     run_spec_release(&io.spec);

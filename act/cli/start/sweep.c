@@ -85,8 +85,6 @@ static json_t *cmd_sweep_json(const struct flow_sweep *io)
 
 static void say_more(const struct flow_sweep *io)
 {
-    const char *called = io->labels.name ? io->labels.name : io->id;
-
     if (io->submitted == 0)
         act_note("all %lld runs of this sweep were submitted before; another --name makes another sweep",
                  (long long)io->kept);
@@ -95,7 +93,7 @@ static void say_more(const struct flow_sweep *io)
                  cli_plural(io->submitted), io->kept ? ", the others were there" : "");
     act_note("'a q --tag sweep=%s' lists them, 'a sweep --show %s' compares them, 'a wait %s' waits, 'a abort %s' ends "
              "them",
-             called, called, called, called);
+             io->id, io->id, io->id, io->id);
 }
 
 static int cmd_sweep_print(const struct cli *cli, const struct flow_sweep *io, struct act_error *err)
