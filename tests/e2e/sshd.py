@@ -181,10 +181,11 @@ class Sshd:
 
 class Busy:
     """A listener in front of an sshd, which hangs up on the first connections and passes the later ones on. passed
-    counts the bytes of both directions."""
+    counts the bytes of both directions, turns how often the other side than before has spoken."""
 
     def __init__(self, server, refuses):
         self.server, self.refuses, self.taken, self.passed = server, refuses, 0, 0
+        self.turns, self.speaker = 0, None
         self.listener = socket.create_server(("127.0.0.1", 0))
         # the host is known by the port of the sshd itself
         self.env = {"ACT_SSH": f"{server.env['ACT_SSH']} -p {self.listener.getsockname()[1]}"
@@ -207,6 +208,8 @@ class Busy:
         with contextlib.suppress(OSError):
             while data := source.recv(65536):
                 self.passed += len(data)
+                self.turns += source is not self.speaker
+                self.speaker = source
                 to.sendall(data)
             to.shutdown(socket.SHUT_WR)
 

@@ -66,6 +66,22 @@ def test_the_programs_of_openssh(act, client, run):
     assert sshd_folders() == before
 
 
+def test_rsync(act, client, run):
+    """A folder there and back, and then what changed."""
+    if not shutil.which("rsync"):
+        pytest.skip("no rsync")
+    there, ssh = f"act-{run}:{act.scratch}/there/", f"ssh -F {act.scratch}/of_runs"
+
+    def copy(*ways):
+        words = ["rsync", "-a", "--delete", "-e", ssh, *ways]
+        subprocess.run(words, env=act.env, cwd=act.project, check=True, stdin=subprocess.DEVNULL, timeout=300)
+    for data in (os.urandom(300_000), b"short"):
+        act.write("data/sub/file", data)
+        copy("data/", there)
+        copy(there, "back/")
+        assert (act.project / "back/sub/file").read_bytes() == data
+
+
 def test_a_node_of_a_job(act, lab, client):
     run = lab.shell("exec sleep 1000", n=4)
     act.until_state(run, "Running")
