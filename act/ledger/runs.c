@@ -204,8 +204,8 @@ static void runs_bind_list(sqlite3_stmt *statement, const struct ledger_query *q
     sqlite3_bind_int64(statement, 5, place ? place->row : 0);
 }
 
-/* Appends the wanted rows, and says in *place where it stopped: at no row whose time is damaged, as no list goes on from
- * there. Returns the result of the last step. */
+/* Appends the wanted rows, and says in *place where it stopped: at no row whose time is damaged, as no list goes on
+ * from there. Returns the result of the last step. */
 static int runs_add_wanted(sqlite3_stmt *statement, const struct ledger_query *query, struct ledger_place *place,
                            struct ledger_runs *out)
 {
