@@ -204,17 +204,18 @@ static void runs_bind_list(sqlite3_stmt *statement, const struct ledger_query *q
     sqlite3_bind_int64(statement, 5, place ? place->row : 0);
 }
 
-/* Appends the wanted rows, and says in *place where it stopped. Returns the result of the last step. */
+/* Appends the wanted rows, and says in *place where it stopped: at no row whose time is damaged, as no list goes on
+ * from there. Returns the result of the last step. */
 static int runs_add_wanted(sqlite3_stmt *statement, const struct ledger_query *query, struct ledger_place *place,
                            struct ledger_runs *out)
 {
     int step = SQLITE_ROW;
+    bool is_damaged = false;
 
-    while ((!query->few || out->n < query->few) && (step = sqlite3_step(statement)) == SQLITE_ROW) {
+    while ((is_damaged || !query->few || out->n < query->few) && (step = sqlite3_step(statement)) == SQLITE_ROW) {
         struct ledger_run run = read_run(statement);
-        bool is_damaged = sqlite3_column_type(statement, AT_CREATED) != SQLITE_INTEGER; /* these come first */
-        *place = (struct ledger_place){is_damaged ? INT64_MAX : run.created_unix_s,
-                                       sqlite3_column_int64(statement, AT_ROW), .begun = true};
+        is_damaged = sqlite3_column_type(statement, AT_CREATED) != SQLITE_INTEGER;
+        *place = (struct ledger_place){run.created_unix_s, sqlite3_column_int64(statement, AT_ROW), .begun = true};
         if (!query->wanted || query->wanted(query->arg, &run))
             ACT_PUSH(out->v, out->n, run);
         else

@@ -16,7 +16,8 @@
 
 enum { FEED_MOST = 16, TRIES = 100, PAUSE_MS = 100, FRAME_HEAD = 2 };
 
-static const char feed_ended[] = "the input of this rank has ended";
+static const char feed_ended[] = "the input of this rank has ended",
+                  feed_full[] = "this rank has not read yet what others have sent, and no more can wait";
 
 /* Returns what the sockets of a rank are found by, a new string. */
 static char *feed_name(const char *run, int64_t rank)
@@ -36,9 +37,9 @@ struct feeder {
     bool ends; /* after that */
 };
 
-static void feeder_part(int fd)
+static void feeder_part(int fd, const char *why)
 {
-    (void)terminal_send(fd, TERMINAL_PARTED, feed_ended, strlen(feed_ended));
+    (void)terminal_send(fd, TERMINAL_PARTED, why, strlen(why));
     close(fd);
 }
 
@@ -49,7 +50,7 @@ static void feeder_end(struct feeder *f)
     f->to = -1;
     f->at = f->len = 0;
     for (size_t i = 0; i < f->n; i++)
-        feeder_part(f->who[i]);
+        feeder_part(f->who[i], feed_ended);
     f->n = 0;
 }
 
@@ -71,10 +72,12 @@ static void feeder_accept(struct feeder *f)
 
     if (fd < 0)
         return;
-    if (f->n == FEED_MOST || terminal_peer(fd) != getuid())
+    if (terminal_peer(fd) != getuid())
         close(fd);
     else if (f->to < 0)
-        feeder_part(fd);
+        feeder_part(fd, feed_ended);
+    else if (f->n == FEED_MOST)
+        feeder_part(fd, feed_full);
     else
         f->who[f->n++] = fd;
 }
@@ -177,6 +180,19 @@ static bool input_read(void *data, size_t len)
     return true;
 }
 
+/* Says why the feeder wants no more. That it did not take what was sent is an error before its reason. */
+static int input_parted(int feeder)
+{
+    char packet[1 + TERMINAL_PIECE];
+    ssize_t n = recv(feeder, packet, sizeof(packet), 0);
+
+    if (n < 0 && errno == ECONNRESET)
+        n = recv(feeder, packet, sizeof(packet), 0);
+    if (n > 1 && packet[0] == TERMINAL_PARTED)
+        fprintf(stderr, "act: %.*s\n", (int)n - 1, packet + 1);
+    return RUN_SHELL_GONE;
+}
+
 /* Brings one frame. Returns the exit status; -1: it goes on. */
 static int input_bring(int feeder)
 {
@@ -189,18 +205,8 @@ static int input_bring(int feeder)
     if (len > sizeof(data) || !input_read(data, len))
         return 128 + SIGHUP;
     if (!terminal_send(feeder, TERMINAL_DATA, data, len))
-        return RUN_SHELL_GONE;
+        return input_parted(feeder);
     return len == 0 ? 0 : -1;
-}
-
-static int input_parted(int feeder)
-{
-    char packet[1 + TERMINAL_PIECE];
-    ssize_t n = recv(feeder, packet, sizeof(packet), 0);
-
-    if (n > 1 && packet[0] == TERMINAL_PARTED)
-        fprintf(stderr, "act: %.*s\n", (int)n - 1, packet + 1);
-    return RUN_SHELL_GONE;
 }
 
 int node_input(int argc, char **argv)

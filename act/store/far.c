@@ -209,7 +209,10 @@ static void far_call_sent(void *arg, uint64_t id, const void *bytes, size_t size
 
     (void)bytes;
     (void)size;
-    if (!c || far->link.is_broken || c->stage != FAR_CALL_QUEUED)
+    if (!c || far->link.is_broken)
+        return;
+    c->is_written = true;
+    if (c->stage != FAR_CALL_QUEUED)
         return;
     c->stage = FAR_CALL_SENT;
     const struct store_data *data = store_data_of(c->call);
@@ -220,6 +223,7 @@ static void far_call_sent(void *arg, uint64_t id, const void *bytes, size_t size
 
 void far_call_lost(struct far_call *c)
 {
+    c->is_written = false;
     if (c->stage <= FAR_CALL_WAITS)
         return;
     c->again = true;
@@ -239,6 +243,7 @@ void far_call_write(struct far_call *c)
 
     if (c->stage != FAR_CALL_KEPT)
         c->stage = FAR_CALL_QUEUED;
+    c->is_written = false;
     far->news = true;
     far_link_send(&far->link, c->slot, &c->words, c->bytes, c->len, far_call_sent);
 }
@@ -407,7 +412,7 @@ bool far_result_begun(void *arg, struct far_frame *frame)
     if (far->state == FAR_GREETS)
         return far_line_greeted(far, frame);
     struct far_call *c = far_call_of(far, frame->id);
-    return c && c->stage >= FAR_CALL_SENT && far_result_of_words(frame->words, frame->words_len, c->call, &c->result) &&
+    return c && c->is_written && far_result_of_words(frame->words, frame->words_len, c->call, &c->result) &&
            far_make_room(c, frame);
 }
 

@@ -182,6 +182,7 @@ struct far_call {
         FAR_CALL_SENT,
         FAR_CALL_KEPT, /* sent, and its bytes are the caller's again */
     } stage;
+    bool is_written;            /* all of it, over the connection that there is: only then it has a result */
     struct far_request request; /* only its own members are used */
     struct act_buf words;       /* of the request */
     const char *bytes;          /* of len, which follow */

@@ -4,6 +4,7 @@ import pathlib
 import pty
 import re
 import signal
+import socket
 import subprocess
 
 import pytest
@@ -222,7 +223,7 @@ def test_input_of_a_pod(act, kubernetes):
 
 
 def test_input_where_none_is_possible(act, azureml):
-    act.fail("-c", "aml", "submit", "--stdin", "cat", status=125, match="can have no input")
+    act.fail("-c", "aml", "submit", "--stdin", "cat", status=2, match="can have no input")
 
 
 def test_no_input(act):
@@ -286,18 +287,43 @@ def test_input_that_is_closed(act):
     process.stdin.flush()
     until_printed(process, b"got one")
     act.until(lambda: b"input of this rank has ended" in process.stderr.readline(), "it is said")
-    late = typing(act, run)
-    act.until(lambda: b"input of this rank has ended" in late.stderr.readline(), "it is said to others")
+    late = [typing(act, run) for _ in range(2)]
+    late[0].stdin.write(b"two\n")
+    late[0].stdin.flush()
+    for one in late:
+        act.until(lambda one=one: b"input of this rank has ended" in one.stderr.readline(), "it is said to others")
+    act.run("abort", "-y", run)
+    for one in (process, *late):
+        one.communicate()
+
+
+def feeder_name(run):
+    return re.search(rf"@(act-shell-{run}\.0-\w+)", open("/proc/net/unix").read())[1]
+
+
+def test_input_of_too_many(act):
+    """A command that reads nothing keeps waiting what was sent to it; whoever comes when no more can wait hears so."""
+    run = act.run("submit", "--stdin", "sleep", "1000").out.strip()
+    act.until_state(run, "Running")
+    act.until(lambda: f"act-shell-{run}.0-" in open("/proc/net/unix").read(), "the feeder is there")
+    others = [socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) for _ in range(20)]
+    for other in others:
+        other.connect("\0" + feeder_name(run))
+    process = typing(act, run)
+    process.stdin.write(b"one\n")
+    process.stdin.flush()
+    act.until(lambda: b"no more can wait" in process.stderr.readline(), "it is said")
+    for other in others:
+        other.close()
     act.run("abort", "-y", run)
     process.communicate()
-    late.communicate()
 
 
 def test_input_of_another_user(act):
     if os.geteuid() != 0:
         pytest.skip("only root can be another user")
     run = reads(act)
-    name = re.search(rf"@(act-shell-{run}\.0-\w+)", open("/proc/net/unix").read())[1]
+    name = feeder_name(run)
     script = ("import socket; s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET); "
               f"s.connect('\\0{name}'); s.send(b'dmine\\n'); print(s.recv(100))")
     words = ["setpriv", "--reuid=65534", "--clear-groups", "/usr/bin/python3", "-c", script]

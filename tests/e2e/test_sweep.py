@@ -295,6 +295,13 @@ def test_at_most_so_many_at_once(act):
     act.run("wait", "--tag", f"sweep={out.decode().strip()}")
 
 
+def test_the_table_tells_commands_apart(act):
+    """What differs stands at the ends of the commands, which a narrow terminal has no room for."""
+    act.run("-n", 1, "sweep", "--grid", "lr=0.1,0.2", "--", "true", "with many words " * 5, "--lr", "{lr}")
+    shown = act.on_terminal("q", columns=100)
+    assert all(f"--lr 0.{i}\r\n".encode() in shown for i in (1, 2)), shown
+
+
 def test_waiting_for_room_is_drawn(act):
     act.write("point.sh", 'until [ -e "$1" ]; do sleep 0.02; done\n')
     gate = act.scratch / "gate"

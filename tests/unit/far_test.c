@@ -47,6 +47,16 @@ static void far_test_number(struct act_buf *out, uint64_t n, size_t bytes)
         act_buf_addc(out, (char)(n >> (8 * i)));
 }
 
+/* Begins a frame, which so many bytes follow. */
+static void far_test_frame(struct act_buf *out, const struct act_buf *words, size_t bytes, uint64_t id)
+{
+    far_test_number(out, words->len, 4);
+    far_test_number(out, bytes, 4);
+    far_test_number(out, id, 8);
+    act_buf_adds(out, "FTCA");
+    act_buf_add(out, words->data, words->len);
+}
+
 /* The other end says its first words, and after them so many bytes, which do not belong there. */
 static int far_test_open(size_t bytes)
 {
@@ -54,11 +64,7 @@ static int far_test_open(size_t bytes)
     int ends[2];
 
     far_words_of_hello("/there", 0, NULL, &words);
-    far_test_number(&frame, words.len, 4);
-    far_test_number(&frame, bytes, 4);
-    far_test_number(&frame, 0, 8);
-    act_buf_adds(&frame, "FTCA");
-    act_buf_add(&frame, words.data, words.len);
+    far_test_frame(&frame, &words, bytes, 0);
     for (size_t i = 0; i < bytes; i++)
         act_buf_addc(&frame, 'x');
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
@@ -237,6 +243,64 @@ TEST(test_end_while_it_is_summed)
     store_call_release(&put);
     close(gate[0]);
     close(gate[1]);
+}
+
+static void far_test_kept(struct store_call *call)
+{
+    *(bool *)call->arg = true;
+}
+
+/* Reads so many bytes at the other end, on a worker. */
+static void far_test_swallow(void *arg)
+{
+    char piece[4096];
+    ssize_t n;
+
+    for (size_t left = *(const size_t *)arg; left > 0; left -= (size_t)n) {
+        n = read(peer, piece, left < sizeof(piece) ? left : sizeof(piece));
+        assert_true(n > 0);
+    }
+}
+
+/* Says as the other end that the call of this number has been carried out. */
+static void far_test_answer(uint64_t id)
+{
+    ACT_AUTO(act_buf) words = {0}, frame = {0};
+    const struct far_result none = {0};
+
+    far_words_of_result(&(struct store_call){.op = STORE_PUT}, &none, &words);
+    far_test_frame(&frame, &words, 0, id);
+    assert_int_equal(act_write_all(peer, frame.data, frame.len), 0);
+}
+
+/* A call is sent again over a new connection, whose other end says that it is done before it has come: its bytes are
+ * still on their way, and must stay. */
+TEST(test_a_result_before_all_is_sent_again)
+{
+    size_t len = 4 << 20; /* more than the stream holds */
+    const uint64_t crc64 = 0;
+    ACT_AUTOFREE char *bytes = act_alloc(len);
+    bool is_kept = false, is_done = false;
+    struct store_call put = {.op = STORE_PUT,
+                             .key = "x",
+                             .put = {.data = {.bytes = bytes, .len = len, .crc64 = &crc64}},
+                             .kept = far_test_kept,
+                             .done = far_test_done,
+                             .arg = &is_kept};
+
+    memset(bytes, 'x', len);
+    assert_ok(far_test_open(0), err);
+    struct far *far = (struct far *)store;
+    store_start(store, &put);
+    engine_work(engine, far_test_swallow, far_test_nothing, &len);
+    engine_run(engine, &is_kept);
+    put.arg = &is_done;
+    far_call_write(far->slots[0]);
+    far_test_answer(0);
+    engine_run(engine, &is_done);
+    assert_int_equal(put.rc, -ACT_FAIL);
+    assert_non_null(strstr(act_error_text(&put.error), "no part of what ACT says"));
+    store_call_release(&put);
 }
 
 int main(void)

@@ -293,6 +293,34 @@ TEST(list_a_few_at_a_time_from_where_the_last_ones_ended)
     ledger_close(ledger);
 }
 
+/* Times that another program wrote: the list goes on behind each such row, and none is left out or shown again. */
+TEST(a_list_goes_on_behind_times_that_are_damaged)
+{
+    static const char sql[] = "UPDATE runs SET created_unix_s = 'soon' WHERE id IN ('r1', 'r2', 'r3');"
+                              "UPDATE runs SET created_unix_s = 20.5 WHERE id IN ('r4', 'r5')";
+    static const char *const few[] = {"r3 r2 r1 r6", "r5 r4 r7", "r8"};
+    struct ledger *ledger = open_ledger();
+    struct ledger_place place = {0};
+    struct ledger_runs runs;
+    char id[] = "r0";
+    sqlite3 *db = NULL;
+
+    for (int i = 1; i <= 8; i++) {
+        id[1] = (char)('0' + i);
+        assert_ok(ledger_test_add(ledger, id, "x", "Failed", i == 6 ? 30 : 21 - i, &err), err);
+    }
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(db);
+    for (size_t i = 0; i < COUNT(few); i++) {
+        assert_ok(ledger_list(ledger, &(struct ledger_query){.few = i < 2 ? 1 : 2, .place = &place}, &runs, &err), err);
+        assert_ids(&runs, few[i]);
+        ledger_runs_release(&runs);
+    }
+    assert_true(place.ended);
+    ledger_close(ledger);
+}
+
 TEST(get_rows_by_their_ids)
 {
     static const char *const ids[] = {"r2", "r", "r1"};
