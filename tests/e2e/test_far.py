@@ -307,6 +307,22 @@ def test_a_connection_that_breaks_now_and_then(act, far):
     assert not leftovers(far.folder()) and not leftovers(act.project / "data")
 
 
+def test_only_what_changed_after_a_cut(act, far, counted):
+    """A connection that breaks while a changed file comes costs no more than what had not come."""
+    chance = random.Random(8)
+    path = act.write("data/large.bin", chance.randbytes(24 << 20))
+    far.run("u", "data")
+    change(far.folder() / path.name, 50, chance)
+    before = counted.passed
+    command = act.start("-c", "lab", "--no-share", "d", "--overwrite", "data", "--bwlimit", "100K")
+    act.until(lambda: counted.passed - before > 200 << 10, "some of it came")
+    far.server.drop()
+    said = command.communicate()[1].decode()
+    assert command.returncode == 0 and "the connection to 'lab' was lost; connecting again" in said, said
+    assert counted.passed - before < 4 << 20
+    assert content(act.project / "data") == content(far.folder())
+
+
 def test_a_connection_that_does_not_come_back(act, far):
     """In the end the user is told, and the same command goes on where this one was."""
     act.write("data/x", random.Random(5).randbytes(8 << 20), mtime=1700000000)
