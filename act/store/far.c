@@ -230,9 +230,9 @@ void far_call_lost(struct far_call *c)
     store_call_release(c->call); /* its result may have come in part */
     if (c->stage != FAR_CALL_KEPT)
         c->stage = FAR_CALL_WAITS;
-    if (c->call->op != STORE_GET || c->len == 0)
+    if (c->call->op != STORE_GET || !c->mixed)
         return;
-    c->len = 0; /* what was summed may have been written over */
+    c->len = 0; /* what was summed is not there any more */
     c->request.bytes = FAR_NO_BYTES;
     far_call_encode(c);
 }
@@ -390,6 +390,7 @@ static bool far_make_room(struct far_call *c, struct far_frame *frame)
         return frame->len == 0;
     switch (c->result.bytes) {
     case FAR_BYTES:
+        c->mixed = true;
         frame->bytes = get->sink;
         return frame->len == get->got;
     case FAR_ZEROS:

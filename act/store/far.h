@@ -192,6 +192,7 @@ struct far_call {
     uint8_t *sums;     /* of sums_size: of what is there of the object; NULL: not known */
     size_t sums_size;
     char *came; /* the blocks that differ, of a GET */
+    bool mixed; /* what the caller had of an object may be written over in part by what came of a GET */
     bool again; /* it was sent over an earlier connection, too, and may have been carried out */
     bool asks;  /* it is one of FAR_ASKS */
     struct far_result result;

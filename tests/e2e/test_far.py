@@ -1,12 +1,17 @@
 """Data verbs to a folder behind a login: slurm.root's own store, and folders of the mode 'path', over a real sshd."""
 import json
 import os
+import pathlib
 import random
+import select
+import struct
 import subprocess
+import time
 
 import pytest
 
 import sshd
+import waiting
 
 
 class Far:
@@ -302,6 +307,22 @@ def test_a_connection_that_breaks_now_and_then(act, far):
     assert not leftovers(far.folder()) and not leftovers(act.project / "data")
 
 
+def test_only_what_changed_after_a_cut(act, far, counted):
+    """A connection that breaks while a changed file comes costs no more than what had not come."""
+    chance = random.Random(8)
+    path = act.write("data/large.bin", chance.randbytes(24 << 20))
+    far.run("u", "data")
+    change(far.folder() / path.name, 50, chance)
+    before = counted.passed
+    command = act.start("-c", "lab", "--no-share", "d", "--overwrite", "data", "--bwlimit", "100K")
+    act.until(lambda: counted.passed - before > 200 << 10, "some of it came")
+    far.server.drop()
+    said = command.communicate()[1].decode()
+    assert command.returncode == 0 and "the connection to 'lab' was lost; connecting again" in said, said
+    assert counted.passed - before < 4 << 20
+    assert content(act.project / "data") == content(far.folder())
+
+
 def test_a_connection_that_does_not_come_back(act, far):
     """In the end the user is told, and the same command goes on where this one was."""
     act.write("data/x", random.Random(5).randbytes(8 << 20), mtime=1700000000)
@@ -386,3 +407,58 @@ def test_a_folder_of_another_user_there(act, far):
     assert said.status != 0 and "Permission denied" in said.err and str(place) in said.err, said
     far.run("d", "data")
     assert (act.project / "data/y").read_text() == "y"
+
+
+# ---- the other end
+
+
+def ask_for_list(of_call):
+    """A frame that asks for all that is there, in the words of far_words.c."""
+    operation, flags, no_bytes, all_keys, no_marker, as_many_as_fit = b"\14", b"\0", b"\0", b"\1\0", b"\0", b"\0"
+    words = operation + flags + no_bytes + all_keys + no_marker + as_many_as_fit + flags
+    return struct.pack("<IIQI", len(words), 0, of_call, 0x41435446) + words
+
+
+def memory(pid):
+    return int(pathlib.Path(f"/proc/{pid}/status").read_text().split("VmHWM:")[1].split()[0]) * 1024
+
+
+def cpu_ticks(pid):
+    words = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return int(words[11]) + int(words[12])
+
+
+def is_idle(pid):
+    before = cpu_ticks(pid)
+    time.sleep(0.2)
+    return cpu_ticks(pid) == before
+
+
+def take_frame(stream):
+    words, rest, of_call, _ = struct.unpack("<IIQI", stream.read(20))
+    assert len(stream.read(words + rest)) == words + rest
+    return of_call
+
+
+def test_lists_that_nobody_reads(act):
+    """They wait in the stream, not in the memory of the end that serves; and all are answered when they are read."""
+    folder, calls = act.scratch / "served", 400
+    deep = folder / ("a" * 250) / ("b" * 250) / ("c" * 250)
+    deep.mkdir(parents=True)
+    for n in range(300):
+        (deep / f"{n}{'-' * 240}").touch()
+    asked = act.scratch / "asked"
+    asked.write_bytes(b"".join(map(ask_for_list, range(calls))))
+    env = act.env | {"ASAN_OPTIONS": "detect_leaks=1:quarantine_size_mb=1"}
+    with (waiting.Process(["cat", asked, "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as asks,
+          waiting.Process([act.programs / "a", "__store", folder, "find"], stdin=asks.stdout, stdout=subprocess.PIPE,
+                          env=env) as server):
+        asks.stdout.close()
+        assert take_frame(server.stdout) == 0  # its first words
+        act.until(lambda: select.select([server.stdout], [], [], 0)[0], "it answers")
+        act.until(lambda: is_idle(server.pid), "it takes no more in")
+        peak = memory(server.pid)
+        assert sorted(take_frame(server.stdout) for _ in range(calls)) == list(range(calls))
+        asks.stdin.close()
+        assert server.wait() == 0
+    assert peak < 120 << 20, f"{peak >> 20} MiB"  # all of them take more
