@@ -108,34 +108,72 @@ bool platform_can_remove(const struct platform *p)
     return p->row->keep.site || p->row->keep.remove;
 }
 
-static int keep_size_on(struct platform *p, const char *id, uint64_t *out_bytes, bool *out_others,
-                        struct act_error *err)
+/* A line "T ID" for each of these folders of runs that is there, and then "KIB ID" for each that is this user's. */
+static const char SIZES[] = "cd ./runs 2>/dev/null || exit 0\n"
+                            "for id; do shift; [ -d \"$id\" ] && set -- \"$@\" \"$id\"; done\n"
+                            "[ $# -gt 0 ] || exit 0\n"
+                            "printf 'T\\t%s\\n' \"$@\"\n"
+                            "find \"$@\" -maxdepth 0 -uid \"$(id -u)\" -exec du -sk {} +\n"
+                            "exit 0\n";
+
+static void keep_read_size(const char *line, const char *const *ids, size_t n, struct platform_size *out)
 {
-    static const char exists[] = "[ -d \"$1/$2\" ] && echo 0 1 || echo 0 0";
-    const char *const there[] = {"runs", id, NULL}, *const own[] = {"runs", "-name", id, NULL};
-    struct platform_kept all = {0}, mine = {0};
+    const char *tab = strchr(line, '\t');
+    unsigned long long kib;
+    size_t i = 0;
+
+    while (tab && i < n && strcmp(ids[i], tab + 1) != 0)
+        i++;
+    if (!tab || i == n)
+        return;
+    if (sscanf(line, "%llu", &kib) == 1)
+        out[i] = (struct platform_size){.bytes = kib * KIB};
+    else
+        out[i] = (struct platform_size){.others = true}; /* unless a line with its size follows */
+}
+
+/* Measures on one machine. */
+static int keep_sizes_on(struct platform *p, const char *const *ids, size_t n, struct platform_size *out,
+                         struct act_error *err)
+{
+    ACT_AUTO(site_result) result = {0};
+    ACT_AUTO(act_strv) argv = {0};
     struct site *site = NULL;
     int rc = platform_keep_open_site(p, &site, err);
 
-    if (rc == 0 && site && run_id_valid(id))
-        rc = platform_keep_sum(site, SUM, own, &mine, err);
-    if (rc == 0 && site && mine.n == 0 && run_id_valid(id))
-        rc = platform_keep_sum(site, exists, there, &all, err);
-    *out_bytes += mine.bytes;
-    *out_others = *out_others || all.n > 0;
+    if (rc < 0 || !site)
+        return rc;
+    ACT_STRV_PUSH(&argv, "sh", "-c", SIZES, "sh");
+    for (size_t i = 0; i < n; i++)
+        if (run_id_valid(ids[i]))
+            act_strv_push(&argv, ids[i]);
+    rc = site_run(site, &(struct site_command){.argv = (const char *const *)argv.v, .timeout_s = LONG_S}, &result, err);
+    if (rc == 0 && result.status != 0)
+        return act_error_set(err, ACT_FAIL, "cannot measure '%s/runs': %s", site_root(site),
+                             result.err && *result.err ? result.err : "sh failed");
+    char *text = result.out;
+    for (char *line; rc == 0 && (line = strsep(&text, "\n"));)
+        keep_read_size(line, ids, n, out);
     return rc;
 }
 
 /* A run may have a folder on each of several machines. */
-int platform_size(struct platform *p, const char *id, uint64_t *out_bytes, bool *out_others, struct act_error *err)
+int platform_sizes(struct platform *p, const char *const *ids, size_t n, struct platform_size *out,
+                   struct act_error *err)
 {
+    ACT_AUTOFREE struct platform_size *here = act_calloc(n + 1, sizeof(*here));
     struct platform *one;
     int rc = 0;
 
-    *out_bytes = 0;
-    *out_others = false;
-    for (size_t i = 0; rc == 0 && (one = platform_machine(p, i)); i++)
-        rc = keep_size_on(one, id, out_bytes, out_others, err);
+    memset(out, 0, n * sizeof(*out));
+    for (size_t m = 0; rc == 0 && (one = platform_machine(p, m)); m++) {
+        memset(here, 0, n * sizeof(*here));
+        rc = keep_sizes_on(one, ids, n, here, err);
+        for (size_t i = 0; rc == 0 && i < n; i++) {
+            out[i].bytes += here[i].bytes;
+            out[i].others = out[i].others || here[i].others;
+        }
+    }
     return rc;
 }
 
@@ -185,6 +223,12 @@ struct references {
     struct act_strv old, folders, told, used; /* told: the folders that say something */
 };
 
+/* Tells whether a sorted list has this text: there may be 100,000 runs. */
+static bool keep_holds(const struct act_strv *sorted, const char *text)
+{
+    return sorted->n && bsearch(&text, sorted->v, sorted->n, sizeof(*sorted->v), act_by_text);
+}
+
 static void release_references(struct references *r)
 {
     act_strv_release(&r->old);
@@ -218,7 +262,7 @@ static void add_user(const char *text, const struct act_strv *going, struct refe
 
     value = value ? value : strrchr(text, ':');
     act_strv_push(&r->told, folder);
-    if (value && !act_strv_has(going, act_path_basename(folder)))
+    if (value && !keep_holds(going, act_path_basename(folder)))
         act_strv_take(&r->used, act_strndup(value + 1 + (value[1] == '"'), strcspn(value + 2, "\"")));
 }
 
@@ -235,13 +279,15 @@ static void read_references(char *text, const struct act_strv *going, struct ref
         else if (act_starts_with(line, "U "))
             add_user(line + 2, going, r);
     }
+    act_strv_sort(&r->told);
+    act_strv_sort(&r->used);
 }
 
 /* Tells whether every folder of a run has told what it needs. */
 static bool is_known(const struct references *r, const struct act_strv *going)
 {
     for (size_t i = 0; i < r->folders.n; i++)
-        if (!act_strv_has(&r->told, r->folders.v[i]) && !act_strv_has(going, act_path_basename(r->folders.v[i])))
+        if (!keep_holds(&r->told, r->folders.v[i]) && !keep_holds(going, act_path_basename(r->folders.v[i])))
             return false;
     return true;
 }
@@ -252,7 +298,7 @@ static void keep_unused(const struct references *r, struct platform_packages *ou
 
     for (size_t i = 0; i < out->n; i++) {
         out->v[i].is_old = act_strv_has(&r->old, out->v[i].sha256);
-        if (out->unknown || act_strv_has(&r->used, out->v[i].sha256))
+        if (out->unknown || keep_holds(&r->used, out->v[i].sha256))
             free(out->v[i].sha256);
         else
             out->v[n++] = out->v[i];

@@ -348,9 +348,14 @@ bool platform_is_same_machine(struct platform *a, struct platform *b);
 
 /* Tells whether platform_remove() can do anything there. */
 bool platform_can_remove(const struct platform *p);
-/* The bytes that the folder of a run takes up, 0 where it has none. *out_others: it is another user's. */
-int platform_size(struct platform *p, const char *id, uint64_t *out_bytes, bool *out_others,
-                  struct act_error *err) ACT_NODISCARD;
+/* What the folder of a run takes up, 0 where it has none. */
+struct platform_size {
+    uint64_t bytes;
+    bool others; /* it is another user's */
+};
+/* Measures the folders of n runs, by one request to each machine: out[i] is that of ids[i]. */
+int platform_sizes(struct platform *p, const char *const *ids, size_t n, struct platform_size *out,
+                   struct act_error *err) ACT_NODISCARD;
 int platform_remove(struct platform *p, const char *id, struct act_error *err) ACT_NODISCARD;
 
 /* A package on a platform. */
@@ -364,8 +369,8 @@ struct platform_packages {
     size_t n;
     bool unknown; /* a run's folder cannot be read, so that any package may be needed: none is listed */
 };
-/* Lists the packages of this user that no run there needs, whoever submitted it, unless its id is in going. Release
- * out. */
+/* Lists the packages of this user that no run there needs, whoever submitted it, unless its id is in going, which
+ * is sorted. Release out. */
 int platform_unused_packages(struct platform *p, int64_t older_s, const struct act_strv *going,
                              struct platform_packages *out, struct act_error *err) ACT_NODISCARD;
 void platform_packages_release(struct platform_packages *packages);

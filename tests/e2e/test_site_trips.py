@@ -102,7 +102,8 @@ def test_of_a_prune(act, many):
         many.until_over(run)
     words = ("-c", "lab", "prune", "--older", "1s")
     act.until(lambda: all(run in act.run(*words, "--dry-run", "--json").out for run in runs), "they are old")
-    assert_few(act, 6, [(*words, "--dry-run")])
+    asked = trips(act, *words, "--dry-run")
+    assert len(asked) <= 6 and asked[0] == "run", "one request measures all runs"
     asked = trips(act, *words, "-y")
     assert "remove+remove+remove+remove" in asked
     assert not [run for run in runs if many.run_dir(run).exists()]

@@ -84,24 +84,66 @@ static int prune_find_place(struct flow *flow, const struct flow_run *run, struc
     return 0;
 }
 
-/* Whose it is, and how much. */
-static int prune_measure(struct flow *flow, struct flow_run *run, struct flow_pruned *out, bool *out_others,
-                         struct act_error *err)
+/* A run, with what there is of it where it was. */
+struct prune_look {
+    struct flow_run *run;
+    struct platform *platform;
+    struct platform_size size;
+    int rc;
+    struct act_error err;
+};
+
+/* Measures what is where the first of n runs was, and with it the others of that place. */
+static void prune_measure_place(struct prune_look *looks, size_t n)
 {
-    *out = (struct flow_pruned){0};
-    *out_others = false;
-    int rc = prune_find_place(flow, run, &out->platform, err);
-    if (rc == 0 && out->platform)
-        rc = platform_size(out->platform, run->row.id, &out->bytes, out_others, err);
-    return rc;
+    const char **ids = act_calloc(n, sizeof(*ids));
+    ACT_AUTOFREE struct platform_size *sizes = act_calloc(n, sizeof(*sizes));
+    struct platform *platform = looks[0].platform;
+    struct act_error err = {0};
+    size_t n_there = 0, at = 0;
+
+    for (size_t i = 0; i < n; i++)
+        if (looks[i].platform == platform)
+            ids[n_there++] = looks[i].run->row.id;
+    int rc = platform_sizes(platform, ids, n_there, sizes, &err);
+    for (size_t i = 0; i < n; i++) {
+        if (looks[i].platform != platform)
+            continue;
+        looks[i].size = sizes[at++];
+        looks[i].rc = rc;
+        looks[i].err = err;
+    }
+    free(ids);
 }
 
-static void prune_take(struct flow_prune *p, const struct flow_run *run, const struct flow_pruned *measured)
+static bool prune_is_first_of_place(const struct prune_look *looks, size_t i)
 {
-    struct flow_pruned taken = *measured;
+    for (size_t k = 0; k < i; k++)
+        if (looks[k].platform == looks[i].platform)
+            return false;
+    return looks[i].platform != NULL;
+}
+
+/* Finds whose each of n runs is, and how much, by one question to each place. */
+static void prune_measure(struct flow *flow, struct prune_look *looks, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        looks[i].rc = prune_find_place(flow, looks[i].run, &looks[i].platform, &looks[i].err);
+        if (looks[i].rc < 0)
+            looks[i].platform = NULL;
+    }
+    for (size_t i = 0; i < n; i++)
+        if (prune_is_first_of_place(looks, i))
+            prune_measure_place(&looks[i], n - i);
+}
+
+static void prune_take(struct flow_prune *p, const struct prune_look *look, char *unreached)
+{
+    const struct flow_run *run = look->run;
+    struct flow_pruned taken = {.platform = look->platform, .unreached = unreached};
     uint64_t copies = size_of_copies(run);
 
-    taken.bytes += copies;
+    taken.bytes = look->size.bytes + copies;
     taken.has_copies = copies > 0;
     taken.has_sent = run->spec.logs_path && platform_find(run->row.platform)->about.nodes_send_logs;
     taken.has_ended = run_state_is_final(run->status.state);
@@ -120,23 +162,17 @@ static bool is_kept_by_service(const struct platform *platform)
 }
 
 /* Takes the run, or counts why it stays. */
-static void prune_judge(struct flow *flow, struct flow_prune *p, struct flow_run *run)
+static void prune_judge(struct flow_prune *p, const struct prune_look *look)
 {
-    struct flow_pruned measured;
-    struct act_error err;
-    bool others;
-
-    if (!run_state_is_final(run->status.state)) {
-        p->active++;
-    } else if (prune_measure(flow, run, &measured, &others, &err) < 0) {
-        act_warn("run '%s' stays: %s", run->row.id, act_error_text(&err));
+    if (look->rc < 0) {
+        act_warn("run '%s' stays: %s", look->run->row.id, act_error_text(&look->err));
         p->unreachable++;
-    } else if (others) {
+    } else if (look->size.others) {
         p->others++;
-    } else if (is_kept_by_service(measured.platform)) {
+    } else if (is_kept_by_service(look->platform)) {
         p->service++;
     } else {
-        prune_take(p, run, &measured);
+        prune_take(p, look, NULL);
     }
 }
 
@@ -151,9 +187,9 @@ static bool prune_is_candidate(const struct flow *flow, const struct flow_prune 
 static bool prune_measure_ahead(struct flow *flow, const struct flow_run *run)
 {
     struct platform *platform = NULL;
+    struct platform_size size;
     struct act_error ignored;
-    uint64_t bytes;
-    bool others;
+    const char *id = run->row.id;
 
     if (!run_state_is_final(run->status.state))
         return true;
@@ -162,17 +198,9 @@ static bool prune_measure_ahead(struct flow *flow, const struct flow_run *run)
         rc = platform_ahead(platform, &ignored);
     if (rc <= 0)
         return rc == 0;
-    (void)!platform_size(platform, run->row.id, &bytes, &others, &ignored); /* it is not known yet */
+    (void)!platform_sizes(platform, &id, 1, &size, &ignored); /* it is not known yet */
     platform_ahead_end(platform);
     return true;
-}
-
-/* Asks ahead about runs. */
-static void prune_measure_some(struct flow *flow, const struct flow_prune *p, const struct flow_run *runs, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (prune_is_candidate(flow, p, &runs[i]) && !prune_measure_ahead(flow, &runs[i]))
-            return;
 }
 
 struct prune_visit {
@@ -196,12 +224,21 @@ static int prune_each(struct flow *flow, const struct flow_table *table, flow_ro
 static int prune_visit_runs(void *arg, struct flow_run *runs, size_t n, struct act_error *err)
 {
     const struct prune_visit *v = arg;
+    ACT_AUTOFREE struct prune_look *looks = act_calloc(n, sizeof(*looks));
+    size_t n_looks = 0;
 
     (void)err;
-    prune_measure_some(v->flow, v->p, runs, n);
-    for (size_t i = 0; i < n; i++)
-        if (prune_is_candidate(v->flow, v->p, &runs[i]))
-            prune_judge(v->flow, v->p, &runs[i]);
+    for (size_t i = 0; i < n; i++) {
+        if (!prune_is_candidate(v->flow, v->p, &runs[i]))
+            continue;
+        if (run_state_is_final(runs[i].status.state))
+            looks[n_looks++].run = &runs[i];
+        else
+            v->p->active++;
+    }
+    prune_measure(v->flow, looks, n_looks);
+    for (size_t i = 0; i < n_looks; i++)
+        prune_judge(v->p, &looks[i]);
     return 0;
 }
 
@@ -690,7 +727,6 @@ static bool prune_has(const struct flow_prune *p, const char *id)
 /* err says why its place cannot be reached. */
 static int take_unreached(struct flow_prune *p, struct flow_run *run, struct act_error *err)
 {
-    struct flow_pruned measured = {0};
     const char *id = run->row.id;
 
     if (!p->force) {
@@ -700,22 +736,20 @@ static int take_unreached(struct flow_prune *p, struct flow_run *run, struct act
                               "it ran stays",
                               id);
     }
-    measured.unreached = act_strdup(act_error_text(err));
-    prune_take(p, run, &measured);
+    prune_take(p, &(struct prune_look){.run = run}, act_strdup(act_error_text(err)));
     return 0;
 }
 
-static int take_reached(struct flow_prune *p, struct flow_run *run, const struct flow_pruned *measured, bool others,
-                        struct act_error *err)
+static int take_reached(struct flow_prune *p, const struct prune_look *look, struct act_error *err)
 {
-    const char *id = run->row.id;
+    const char *id = look->run->row.id;
 
-    if (others)
+    if (look->size.others)
         return act_error_set(err, ACT_DENIED, "cannot remove run '%s': its folder is another user's", id);
-    if (is_kept_by_service(measured->platform))
+    if (is_kept_by_service(look->platform))
         return act_error_set(err, ACT_USAGE, "cannot remove run '%s': its service keeps its runs itself", id);
-    p->n_found += run->row.found;
-    prune_take(p, run, measured);
+    p->n_found += look->run->row.found;
+    prune_take(p, look, NULL);
     return 0;
 }
 
@@ -734,9 +768,8 @@ void flow_remove_expect(struct flow *flow, const struct act_strv *pieces)
 int flow_remove_find(struct flow *flow, const char *piece, struct flow_prune *p, struct act_error *err)
 {
     ACT_AUTO(flow_run) known = {0}, run = {0};
-    struct flow_pruned measured;
+    struct prune_look look = {.run = &run};
     struct act_error ignored;
-    bool others = false;
     int rc = flow_find_row(flow, piece, true, &known, err);
 
     if (rc < 0 || prune_has(p, known.row.id))
@@ -749,8 +782,11 @@ int flow_remove_find(struct flow *flow, const char *piece, struct flow_prune *p,
     if (!prune_may_go(&run.status))
         return act_error_set(err, ACT_USAGE, "run '%s' is %s; 'a abort %s' ends it, then it can be removed", id,
                              run_state_name(run.status.state), id);
-    rc = prune_measure(flow, &run, &measured, &others, err);
-    return rc < 0 ? take_unreached(p, &run, err) : take_reached(p, &run, &measured, others, err);
+    prune_measure(flow, &look, 1);
+    if (look.rc == 0)
+        return take_reached(p, &look, err);
+    *err = look.err;
+    return take_unreached(p, &run, err);
 }
 
 /* A copy of the ledger, which is used where the file cannot be written, goes with this process. */

@@ -298,15 +298,43 @@ static bool is_agent(pid_t pid)
     return strcmp(act_path_basename(words), "act-node") == 0;
 }
 
-/* "act-node supervise ... <dir>" of this user, who may signal it. */
+/* Returns <dir> of "act-node supervise ... <dir>" of this user, who may signal it. New string; NULL: it is none. */
+static char *local_supervised(pid_t pid)
+{
+    size_t len = 0;
+    ACT_AUTOFREE char *words = local_words_of(pid, &len);
+    const char *verb = words && len > 0 ? words + strlen(words) + 1 : NULL;
+
+    if (!verb || verb >= words + len || words[len - 1] != '\0' || strcmp(verb, "supervise") != 0 ||
+        strcmp(act_path_basename(words), "act-node") != 0 || kill(pid, 0) < 0)
+        return NULL;
+    const char *dir = words + len - 1;
+    while (dir > words && dir[-1] != '\0')
+        dir--;
+    return act_strdup(dir);
+}
+
 static bool supervises(pid_t pid, const char *dir)
 {
-    size_t len = 0, n = strlen(dir) + 1;
-    ACT_AUTOFREE char *words = local_words_of(pid, &len);
+    ACT_AUTOFREE char *supervised = local_supervised(pid);
 
-    return words && len > n && memcmp(words + len - n, dir, n) == 0 && words[len - n - 1] == '\0' &&
-           strcmp(act_path_basename(words), "act-node") == 0 && act_streq(words + strlen(words) + 1, "supervise") &&
-           kill(pid, 0) == 0;
+    return act_streq(supervised, dir);
+}
+
+/* Lists the folders of the runs that have a supervisor, sorted. */
+static void local_list_supervised(struct act_strv *out)
+{
+    DIR *proc = opendir("/proc");
+
+    for (struct dirent *e; proc && (e = readdir(proc));) {
+        pid_t pid = (pid_t)atoi(e->d_name);
+        char *dir = pid < 2 ? NULL : local_supervised(pid);
+        if (dir)
+            act_strv_take(out, dir);
+    }
+    if (proc)
+        closedir(proc);
+    act_strv_sort(out);
 }
 
 /* A pidfd of the supervisor of a run whose folder may be gone; -1: none. */
@@ -356,17 +384,23 @@ static int open_supervisor(const char *lock_path, pid_t *out_pid)
 
 /* ---- status ---- */
 
+/* The folders of the runs that have a supervisor, which are looked for once for all runs of a question. */
+struct local_supervised {
+    struct act_strv dirs;
+    bool known;
+};
+
 /* Removing the folder does not affect the run's processes; the supervisor may create it again for its status, with a
  * lock that is free. */
-static bool is_cut_off(const struct local *l, const char *id, struct run_status *out)
+static bool is_cut_off(const struct local *l, const char *id, struct local_supervised *now, struct run_status *out)
 {
     ACT_AUTOFREE char *dir = site_run_dir(l->site, id);
-    pid_t pid;
-    int fd = find_supervisor(dir, &pid);
 
-    if (fd < 0)
+    if (!now->known)
+        local_list_supervised(&now->dirs);
+    now->known = true;
+    if (!now->dirs.n || !bsearch(&dir, now->dirs.v, now->dirs.n, sizeof(*now->dirs.v), act_by_text))
         return false;
-    close(fd);
     out->state = RUN_RUNNING;
     snprintf(out->reason, sizeof(out->reason), "%s", FOLDER_GONE);
     return true;
@@ -407,8 +441,8 @@ static void say_lost(const struct local *l, const char *id, bool begun, struct r
 }
 
 /* Only this process holds the lock now, so nobody else writes. */
-static int declare_lost(const struct local *l, const char *id, int lock_fd, struct run_status *status,
-                        struct act_error *err)
+static int declare_lost(const struct local *l, const char *id, int lock_fd, struct local_supervised *supervised,
+                        struct run_status *status, struct act_error *err)
 {
     ACT_AUTOFREE char *status_path = local_run_file(l, id, RUN_FILE_STATUS);
     struct run_status now;
@@ -416,7 +450,7 @@ static int declare_lost(const struct local *l, const char *id, int lock_fd, stru
 
     if (run_status_read(status_path, &now, NULL) == 0)
         *status = now; /* it may have just ended */
-    if (run_state_is_final(status->state) || is_cut_off(l, id, status))
+    if (run_state_is_final(status->state) || is_cut_off(l, id, supervised, status))
         return 0;
     end_leftovers(l, id);
     bool begun = fstat(lock_fd, &st) == 0 && st.st_size > 0;
@@ -427,7 +461,8 @@ static int declare_lost(const struct local *l, const char *id, int lock_fd, stru
     return run_status_write(status_path, status, err);
 }
 
-static int local_status_of(const struct local *l, const char *id, struct run_status *out, struct act_error *err)
+static int local_status_of(const struct local *l, const char *id, struct local_supervised *supervised,
+                           struct run_status *out, struct act_error *err)
 {
     *out = (struct run_status){.state = RUN_UNKNOWN, .failed_rank = -1, .attempt = 1};
     if (!run_id_valid(id))
@@ -438,7 +473,7 @@ static int local_status_of(const struct local *l, const char *id, struct run_sta
         return 0;
     if (rc == -ACT_NOT_FOUND) {
         out->state = RUN_UNKNOWN;
-        (void)is_cut_off(l, id, out);
+        (void)is_cut_off(l, id, supervised, out);
         return 0;
     }
     if (rc == -ACT_DENIED)
@@ -450,20 +485,33 @@ static int local_status_of(const struct local *l, const char *id, struct run_sta
         return 0;
     if (fd < 0)
         return fd;
-    rc = declare_lost(l, id, fd, out, err);
+    rc = declare_lost(l, id, fd, supervised, out, err);
     close(fd);
+    return rc;
+}
+
+static int local_status_now(const struct local *l, const char *id, struct run_status *out, struct act_error *err)
+{
+    struct local_supervised supervised = {0};
+    int rc = local_status_of(l, id, &supervised, out, err);
+
+    act_strv_release(&supervised.dirs);
     return rc;
 }
 
 static int local_status(struct platform *p, const char *const *ids, size_t n, struct run_status *out,
                         struct act_error *err)
 {
-    for (size_t i = 0; i < n; i++) {
-        int rc = local_status_of(local_of(p), ids[i], &out[i], err);
+    struct local_supervised supervised = {0};
+    int rc = 0;
+
+    for (size_t i = 0; i < n && rc == 0; i++) {
+        rc = local_status_of(local_of(p), ids[i], &supervised, &out[i], err);
         if (rc < 0)
-            return act_error_prefix(err, "cannot tell the state of '%s'", ids[i]);
+            act_error_prefix(err, "cannot tell the state of '%s'", ids[i]);
     }
-    return 0;
+    act_strv_release(&supervised.dirs);
+    return rc;
 }
 
 /* ---- abort ---- */
@@ -516,7 +564,7 @@ struct local_ending {
 static int local_begin_abort(const struct local *l, struct platform_end *end, struct local_ending *out)
 {
     struct run_status status;
-    int rc = local_status_of(l, end->id, &status, &end->err);
+    int rc = local_status_now(l, end->id, &status, &end->err);
 
     *out = (struct local_ending){.fd = -1};
     end->was_final = rc == 0 && run_state_is_final(status.state);
@@ -554,7 +602,7 @@ static int local_await_end(const struct local *l, struct platform_end *end, stru
     int64_t left_ms;
     int rc;
 
-    while ((rc = local_status_of(l, end->id, &status, &end->err)) == 0 && !run_state_is_final(status.state)) {
+    while ((rc = local_status_now(l, end->id, &status, &end->err)) == 0 && !run_state_is_final(status.state)) {
         left_ms = deadline_ms - act_now_monotonic_ms();
         if (left_ms <= 0)
             return act_error_set(&end->err, ACT_TIMEOUT, "'%s' was told to end and has not ended yet", end->id);
