@@ -357,9 +357,9 @@ int cli_print_runs(struct flow_rows *runs, bool with_reason, struct flow_rows_co
     if (rc == 0)
         rc = flow_rows_each(runs, show_measure, &rows, NULL, err);
     if (rc == 0)
-        rc = show_print(&rows, NULL, 0, err); /* the header, also where there is no run */
-    if (rc == 0)
         rc = flow_rows_each(runs, show_print, &rows, NULL, err);
+    if (rc == 0 && out->n == 0)
+        rc = show_print(&rows, NULL, 0, err); /* there is a header also where there is no run */
     cli_table_free(rows.table);
     return rc;
 }
