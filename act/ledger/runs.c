@@ -204,6 +204,14 @@ static void runs_bind_list(sqlite3_stmt *statement, const struct ledger_query *q
     sqlite3_bind_int64(statement, 5, place ? place->row : 0);
 }
 
+/* Returns the time by which a row stands in the list. A damaged one, which is no number, stands before all others. */
+static int64_t runs_time_of(sqlite3_stmt *statement)
+{
+    int type = sqlite3_column_type(statement, AT_CREATED);
+
+    return type == SQLITE_TEXT || type == SQLITE_BLOB ? INT64_MAX : sqlite3_column_int64(statement, AT_CREATED);
+}
+
 /* Appends the wanted rows, and says in *place where it stopped. Returns the result of the last step. */
 static int runs_add_wanted(sqlite3_stmt *statement, const struct ledger_query *query, struct ledger_place *place,
                            struct ledger_runs *out)
@@ -212,9 +220,7 @@ static int runs_add_wanted(sqlite3_stmt *statement, const struct ledger_query *q
 
     while ((!query->few || out->n < query->few) && (step = sqlite3_step(statement)) == SQLITE_ROW) {
         struct ledger_run run = read_run(statement);
-        bool is_damaged = sqlite3_column_type(statement, AT_CREATED) != SQLITE_INTEGER; /* these come first */
-        *place = (struct ledger_place){is_damaged ? INT64_MAX : run.created_unix_s,
-                                       sqlite3_column_int64(statement, AT_ROW), .begun = true};
+        *place = (struct ledger_place){runs_time_of(statement), sqlite3_column_int64(statement, AT_ROW), .begun = true};
         if (!query->wanted || query->wanted(query->arg, &run))
             ACT_PUSH(out->v, out->n, run);
         else

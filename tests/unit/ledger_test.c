@@ -293,6 +293,34 @@ TEST(list_a_few_at_a_time_from_where_the_last_ones_ended)
     ledger_close(ledger);
 }
 
+/* A damaged row is one row, and the list goes on behind it. */
+TEST(list_a_few_at_a_time_past_times_that_are_damaged)
+{
+    static const char *const few[] = {"text", "new", "half", "old", ""};
+    struct ledger *ledger = open_ledger();
+    struct ledger_place place = {0};
+    const struct ledger_query query = {.few = 1, .place = &place};
+    struct ledger_runs runs;
+    sqlite3 *db = NULL;
+
+    for (size_t i = 0; i < COUNT(few) - 1; i++)
+        assert_ok(ledger_test_add(ledger, few[i], "x", "Failed", 40 - (int64_t)i, &err), err);
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db,
+                                  "UPDATE runs SET created_unix_s = 'then' WHERE id = 'text';"
+                                  "UPDATE runs SET created_unix_s = 38.5 WHERE id = 'half'",
+                                  NULL, NULL, NULL),
+                     SQLITE_OK);
+    sqlite3_close(db);
+    for (size_t i = 0; i < COUNT(few); i++) {
+        assert_ok(ledger_list(ledger, &query, &runs, &err), err);
+        assert_ids(&runs, few[i]);
+        ledger_runs_release(&runs);
+    }
+    assert_true(place.ended);
+    ledger_close(ledger);
+}
+
 TEST(get_rows_by_their_ids)
 {
     static const char *const ids[] = {"r2", "r", "r1"};
