@@ -78,9 +78,9 @@ struct far_request {
     struct store_call call;
     uint64_t crc64; /* of the bytes; call has a pointer to it */
     struct far_changes changed;
-    size_t
-        summed; /* GET: the sums of so many bytes are wanted in their place. If it is 0 and bytes follow, they are the
-                      sums of what the asking end has */
+    /* Of a GET: the sums of so many bytes are wanted in their place. 0: the bytes are; if bytes follow the words, they
+     * are the sums of what the asking end has. */
+    size_t summed;
     struct store_upload_id upload;
 };
 
@@ -191,8 +191,9 @@ struct far_call {
     uint8_t *sums;     /* of sums_size: of what is there of the object; NULL: not known */
     size_t sums_size;
     char *came; /* the blocks that differ, of a GET */
-    bool again; /* it was sent over an earlier connection, too, and may have been carried out */
-    bool asks;  /* it is one of FAR_ASKS */
+    bool
+        again; /* it was sent before, and counted; if that was over an earlier connection, it may have been carried out */
+    bool asks; /* it is one of FAR_ASKS */
     struct far_result result;
 };
 
