@@ -193,9 +193,8 @@ struct far_call {
     uint8_t *sums;     /* of sums_size: of what is there of the object; NULL: not known */
     size_t sums_size;
     char *came; /* the blocks that differ, of a GET */
-    bool
-        again; /* it was sent before, and counted; if that was over an earlier connection, it may have been carried out */
-    bool asks; /* it is one of FAR_ASKS */
+    bool again; /* it was sent before, perhaps over an earlier connection, and may have been carried out */
+    bool asks;  /* it is one of FAR_ASKS */
     struct far_result result;
 };
 
