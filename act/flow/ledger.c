@@ -228,7 +228,7 @@ int flow_ledger_each(struct flow *flow, bool (*each)(void *arg, const struct led
                      struct act_error *err)
 {
     enum { FEW = 64 };
-    struct ledger_place place = {0}, next;
+    struct ledger_place place = {0}, next = {0};
     const struct ledger_query query = {.without_spec = true, .few = FEW, .place = &next};
     bool goes_on = true;
     int rc = 0;

@@ -14,7 +14,12 @@
 #include "node/terminal.h"
 #include "run/shell.h"
 
-enum { FEED_MOST = 16, TRIES = 100, PAUSE_MS = 100, FRAME_HEAD = 2 };
+enum {
+    FEED_MOST = 16, /* who are connected at once */
+    TRIES = 100,    /* to connect, with pauses: the run may have begun just now */
+    PAUSE_MS = 100,
+    FRAME_HEAD = 2, /* bytes */
+};
 
 static const char feed_ended[] = "the input of this rank has ended",
                   feed_full[] = "this rank has not read yet what others have sent, and no more can wait";

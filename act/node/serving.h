@@ -8,7 +8,7 @@ enum { SERVING_TOKEN = 48 };
 
 struct serving {
     char *folder, *path; /* NULL: nothing is served */
-    int lock;            /* of the folder: one that an agent was killed beside goes with the next start on its node */
+    int lock; /* of the folder; one without it was left by an agent that was killed, and the next removes it */
     char token[SERVING_TOKEN + 1];
 };
 

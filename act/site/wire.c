@@ -226,9 +226,9 @@ static json_t *wire_files_json(const struct site_new *run)
     return files;
 }
 
-/* A request that the site does not carry out while it lacks a package, and what makes it. package NULL: there is none.
- */
+/* A request that the site does not carry out while it lacks a package. */
 struct wire_needy {
+    /* Makes the request; package NULL: it needs none. asks_for_base: the site may offer what it has of the package. */
     int (*ask)(struct site *site, const struct wire_needy *needy, struct wire_package *package, bool asks_for_base,
                bool *out_needed, struct act_error *err);
     const void *what;

@@ -427,6 +427,7 @@ static bool far_send_whole(struct far_call *c)
     free(c->own);
     c->own = NULL;
     c->sums_size = 0;
+    c->again = true;
     far_choose_bytes(c, data);
     far_call_encode(c);
     c->call->error = (struct act_error){0};

@@ -52,7 +52,7 @@ void far_sums_of(const void *bytes, size_t len, uint8_t *out);
 void far_find_changes(const void *bytes, size_t len, const uint8_t *sums, size_t sums_size, struct far_changes *out);
 /* Returns the bytes of the blocks that differ. */
 size_t far_changes_size(const struct far_changes *changes, size_t len);
-/* Copies the blocks of the len bytes that differ to `gathered`, one after the other, and from there. */
+/* Copies those of len bytes, one after the other, to gathered; far_scatter() copies them from there to their places. */
 void far_gather(const struct far_changes *changes, const void *bytes, size_t len, void *gathered);
 void far_scatter(const struct far_changes *changes, void *bytes, size_t len, const void *gathered);
 
@@ -78,9 +78,9 @@ struct far_request {
     struct store_call call;
     uint64_t crc64; /* of the bytes; call has a pointer to it */
     struct far_changes changed;
-    size_t
-        summed; /* GET: the sums of so many bytes are wanted in their place. If it is 0 and bytes follow, they are the
-                      sums of what the asking end has */
+    /* Of a GET: the sums of so many bytes are wanted in their place. 0: the bytes are; if bytes follow the words, they
+     * are the sums of what the asking end has. */
+    size_t summed;
     struct store_upload_id upload;
 };
 
@@ -97,6 +97,7 @@ struct far_result {
     uint64_t crc64;       /* of all that were asked for */
     struct far_changes changed;
 };
+/* Appends the words of a result. */
 void far_words_of_result(const struct store_call *call, const struct far_result *result, struct act_buf *out);
 /* Sets rc, error and the outputs of the call, which is otherwise what was asked. False: they are malformed. */
 bool far_result_of_words(const char *words, size_t len, struct store_call *call, struct far_result *out);
@@ -161,8 +162,9 @@ void far_link_send(struct far_link *link, uint64_t id, const struct act_buf *wor
                    void (*sent)(void *arg, uint64_t id, const void *bytes, size_t size));
 /* Reads nothing until it is called with false. */
 void far_link_pause(struct far_link *link, bool pause);
-/* Breaks the link, for this reason. */
+/* Breaks the link, for this reason. broken() is called later. */
 void far_link_break(struct far_link *link, const struct act_error *error);
+/* Closes both descriptors, without broken(). The sent() of what is not written is called. It may be called twice. */
 void far_link_release(struct far_link *link);
 
 /* ---- far.c: this end */
@@ -193,7 +195,7 @@ struct far_call {
     size_t sums_size;
     char *came; /* the blocks that differ, of a GET */
     bool mixed; /* what the caller had of an object may be written over in part by what came of a GET */
-    bool again; /* it was sent over an earlier connection, too, and may have been carried out */
+    bool again; /* it was sent before, perhaps over an earlier connection, and may have been carried out */
     bool asks;  /* it is one of FAR_ASKS */
     struct far_result result;
 };
@@ -232,22 +234,24 @@ struct far {
     struct far_try *next;      /* FAR_CONNECTS: the worker's */
     int tries;                 /* since a call ended */
     int64_t lost_ms;           /* when it was lost first since then */
-    bool timer, told;
+    bool timer;                /* FAR_DOWN: it connects when that fires */
+    bool told;                 /* the user was told that the connection was lost */
 };
 
 struct engine *far_engine(const struct far *far);
 /* Returns a call that has a number and is not sent. */
 struct far_call *far_call_new(struct far *far, struct store_call *call);
-/* Makes what is sent of it, an argument of this type. On a worker, if it takes long. */
+/* Makes the words and the bytes that are sent of a call (struct far_call): on a worker, if that takes long. */
 void far_sum(void *call);
 /* Sends it over the connection that is there. */
 void far_call_write(struct far_call *call);
 /* Notes that the connection is lost over which it was sent, if it was. */
 void far_call_lost(struct far_call *call);
-/* Gives its number back, which comes before both of the next. */
+/* Gives its number back, before one of the next two is called. */
 void far_leave_slot(struct far_call *call);
+/* Frees it; its caller hears nothing. */
 void far_call_free(struct far_call *call);
-/* Ends it: its caller hears of it. */
+/* Frees it, and tells its caller how it ended. */
 void far_call_end(struct far_call *call, int rc);
 /* Sends what has no result, if there is a connection. */
 void far_tell(struct far *far, unsigned op, const char *key);

@@ -390,9 +390,9 @@ int far_line_begin(struct far *far, int in_fd, int out_fd, const struct act_buf 
 
 bool far_line_is_up(struct far *far)
 {
-    if (far->state == FAR_DOWN && !far->timer) {
-        const struct act_error why = far->broken;
-        line_try_later(far, &why);
+    if (far->state == FAR_DOWN && !far->timer) { /* it was lost while nobody needed it: that was no try */
+        far->timer = true;
+        engine_timer(far_engine(far), 0, line_connect_again, far);
     }
     return far->state == FAR_UP;
 }

@@ -299,7 +299,8 @@ static uint32_t check_of(const struct folder_record *r)
     return (uint32_t)act_crc64(0, r, offsetof(struct folder_record, check));
 }
 
-/* Returns whether the record is intact and matches the bytes on disk. */
+/* Returns whether the record is intact and matches the bytes on disk. Zeros at the end were not written: behind the end
+ * of the file all bytes are zeros, as they are when it gets its length. */
 static bool record_is_true(const struct folder_upload *u, const struct folder_record *r, char *buf)
 {
     uint64_t crc = 0, done = 0, end = u->total ? u->total : INT64_MAX;
@@ -309,8 +310,10 @@ static bool record_is_true(const struct folder_upload *u, const struct folder_re
         return false;
     while (done < r->len) {
         size_t want = r->len - done < CHECK_BYTES ? r->len - done : CHECK_BYTES;
-        if (act_pread_all(u->fd, buf, want, (off_t)(r->offset + done)) != (ssize_t)want)
+        ssize_t got = act_pread_all(u->fd, buf, want, (off_t)(r->offset + done));
+        if (got < 0)
             return false;
+        memset(buf + got, 0, want - (size_t)got);
         crc = act_crc64(crc, buf, want);
         done += want;
     }
@@ -523,8 +526,7 @@ static int commit_upload(struct folder_job *job, struct act_error *err)
     struct stat st;
 
     /* what lies behind the end is not of this upload, whose blocks all lie before it; the last may be a hole */
-    if (fstat(u->fd, &st) ||
-        (((uint64_t)st.st_size > commit->total || u->holes) && ftruncate(u->fd, (off_t)commit->total)))
+    if (fstat(u->fd, &st) || ((uint64_t)st.st_size != commit->total && ftruncate(u->fd, (off_t)commit->total)))
         return act_error_errno(err, errno, "cannot set the length of its part file");
     if (u->holes || u->resumed)
         folder_give_back_holes(u->fd, (off_t)commit->total);

@@ -376,6 +376,21 @@ def test_input_on_a_terminal(act, terminal):
     act.until_state(run, "Completed")
 
 
+def test_input_from_a_terminal_that_goes(act):
+    """A window that is closed ends no input, also where the shell in it passes no signal on."""
+    run = reads(act)
+    main, other = pty.openpty()
+    shell = ["setsid", "--ctty", "--wait", "sh", "-c", 'trap : HUP; "$0" attach "$1"; true']
+    process = waiting.Process([*shell, act.programs / "a", run], env=act.env, cwd=act.project, stdin=other,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    os.close(other)
+    os.write(main, b"one\n")
+    until_printed(process, b"read one")
+    os.close(main)
+    types(act, run)
+    process.communicate()
+
+
 @pytest.mark.parametrize("verb, words", [("attach", ()), ("logs", ("-f",))])
 def test_a_terminal_that_nobody_reads(act, verb, words):
     """One signal is enough."""

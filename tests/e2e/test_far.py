@@ -1,4 +1,5 @@
 """Data verbs to a folder behind a login: slurm.root's own store, and folders of the mode 'path', over a real sshd."""
+import contextlib
 import json
 import os
 import pathlib
@@ -260,7 +261,12 @@ def test_bwlimit(act, far, counted):
 
 
 def size_of(folder):
-    return sum(p.lstat().st_size for p in folder.rglob("*") if not p.is_dir())
+    """How much is in a folder, in which files come and go."""
+    size = 0
+    for path in folder.rglob("*"):
+        with contextlib.suppress(FileNotFoundError):
+            size += 0 if path.is_dir() else path.lstat().st_size
+    return size
 
 
 def arrived(far):

@@ -105,6 +105,14 @@ def test_little_room_has_short_ids_and_names(act, columns):
         assert run.endswith(row[0]) and act.run("q", "--no-logs", row[0], "--json").json["runs"][0]["id"] == run
 
 
+def test_commands_that_differ_look_different(act):
+    """Those of a sweep differ at their ends."""
+    for value in ("0.1", "0.2"):
+        act.finish("true", *["--a-long-option=and-its-value"] * 4, "--lr", value)
+    text = re.sub(r"\x1b\[[0-9;]*m", "", act.on_terminal("q", columns=80).decode()).replace("\r", "")
+    assert [line.rsplit(None, 1)[1] for line in text.splitlines()[1:3]] == ["0.2", "0.1"], text
+
+
 def test_processors_are_not_shown_as_gpus(act):
     """This machine has none: the slots of its runs are processors."""
     run = act.finish("true", before=("-n", "2"))

@@ -355,6 +355,19 @@ TEST(part_is_damaged_or_cut)
     assert_true(has_content("x", t.data, TOTAL));
 }
 
+/* Nobody writes zeros: a part file whose last blocks are zeros ends before them. */
+TEST(zeros_at_the_end_are_there)
+{
+    memset(t.data + BLOCK, 0, TOTAL - BLOCK);
+    upload_without_commit();
+    ACT_AUTOFREE char *part = only_file("");
+    spill(part, t.data, BLOCK);
+    folder_test_open_store();
+    assert_int_equal(blocks_of("x", &id), 7);
+    assert_ok(folder_test_commit("x", &id), err);
+    assert_true(has_content("x", t.data, TOTAL));
+}
+
 /* ---- whose upload it is */
 
 TEST(stale_uploads_go)

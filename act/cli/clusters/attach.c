@@ -37,6 +37,7 @@ enum {
 
 /* What was typed, on its way. */
 struct attached_input {
+    bool of_terminal; /* it is typed on one */
     bool is_over;     /* nothing more can be brought there; so it begins where the run has no input */
     bool has_ended;   /* nothing more comes from here */
     pid_t brings;     /* 'a __input'; 0: it does not run, */
@@ -174,11 +175,14 @@ static void attached_start_input(struct attached *a)
     in->again_ms = act_now_monotonic_ms() + AGAIN_MS;
     if (pipe2(ends, O_CLOEXEC) < 0)
         return;
-    if (attached_start(a, "__input", words, ends[0], a->null, &in->brings, &err) < 0) {
-        act_warn("%s", act_error_text(&err));
-        in->is_over = true;
-    }
+    int rc = attached_start(a, "__input", words, ends[0], a->null, &in->brings, &err);
     close(ends[0]);
+    if (rc < 0) {
+        act_warn("%s", act_error_text(&err));
+        close(ends[1]);
+        in->is_over = true;
+        return;
+    }
     (void)fcntl(ends[1], F_SETFL, O_NONBLOCK);
     in->to = ends[1];
     in->at = 0;
@@ -217,8 +221,12 @@ static void attached_read(struct attached_input *in)
 
     if (n < 0 && (errno == EINTR || errno == EAGAIN))
         return;
-    in->has_ended = n <= 0;
-    attached_begin_frame(in, n > 0 ? (size_t)n : 0);
+    if (n < 0 || (n == 0 && in->of_terminal && !isatty(STDIN_FILENO))) {
+        in->is_over = true; /* a terminal that is gone ends nothing: somebody may come back */
+        return;
+    }
+    in->has_ended = n == 0;
+    attached_begin_frame(in, (size_t)n);
 }
 
 static void attached_write(struct attached_input *in)
@@ -360,7 +368,9 @@ static void attach_hint(const struct attached *a)
 
 static int attach_any(struct cli *cli, const struct flow_run *run, struct act_error *err)
 {
-    struct attached a = {.cli = cli, .run = run, .input = {.is_over = !run->spec.takes_input, .to = -1}};
+    struct attached a = {.cli = cli,
+                         .run = run,
+                         .input = {.of_terminal = isatty(STDIN_FILENO), .is_over = !run->spec.takes_input, .to = -1}};
     int64_t rank = CLI_OPTIONS(cli, logs)->rank;
     int rc = cli_check_rank(cli, run, err);
 

@@ -95,8 +95,8 @@ static void shell_pause(int seconds)
         nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
 }
 
-/* A session has ended with this status. Tells whether the shell has not, and can be reached; tries for as long as it
- * waits for somebody. */
+/* Tells whether the shell of a session that has ended with this status goes on, and can be reached again. Tries for as
+ * long as the shell waits for somebody. */
 static bool shell_comes_back(struct cli *cli, struct flow_run *run, int status)
 {
     int64_t until_ms = act_now_monotonic_ms() + KEPT_AWAY_S * 1000;

@@ -238,8 +238,8 @@ static int cmd_config_get(struct cli *cli, char *const *words, struct act_error 
 }
 
 /* Reads "KEY VALUE" or "KEY=VALUE...". Keys are cut off in texts, which the caller releases like *out. */
-static int read_pairs(const struct cli *cli, char *const *words, size_t n, struct act_strv *texts,
-                      struct flow_key **out, struct act_error *err)
+static int cmd_config_read_pairs(const struct cli *cli, char *const *words, size_t n, struct act_strv *texts,
+                                 struct flow_key **out, struct act_error *err)
 {
     struct flow_key *keys = act_calloc(n, sizeof(*keys));
 
@@ -314,7 +314,7 @@ static int cmd_config_set(struct cli *cli, char *const *words, struct act_error 
 
     if (n == 2 && !strchr(words[0], '='))
         return cmd_config_change(cli, &(struct flow_key){words[0], words[1]}, 1, err);
-    int rc = read_pairs(cli, words, n, &texts, &pairs, err);
+    int rc = cmd_config_read_pairs(cli, words, n, &texts, &pairs, err);
     return rc < 0 ? rc : cmd_config_change(cli, pairs, n, err);
 }
 

@@ -45,8 +45,10 @@ void cli_table_text(const struct cli_column *columns, size_t n, const struct act
 /* Makes a table whose cells are given row by row, or some rows together, and need not be in memory at once: all rows
  * are measured first, then added. */
 struct cli_table *cli_table_new(const struct cli_column *columns, size_t n, int room, bool coloured);
+/* Makes the columns wide enough for these rows. */
 void cli_table_measure(struct cli_table *table, const struct act_strv *cells);
-/* Appends these rows, as cli_table_text() would; the first call appends the header before them. */
+/* Appends these rows, as cli_table_text() would; the first call appends the header before them, and decides by these
+ * rows how commands are cut. */
 void cli_table_add(struct cli_table *table, const struct act_strv *cells, struct act_buf *out);
 void cli_table_free(struct cli_table *table);
 /* Prints a table on stdout, as wide as that is. */

@@ -27,7 +27,7 @@ json_t *cli_why_json(const struct flow_run *run, const struct flow_why *why);
 json_t *cli_diff_json(const struct flow_diff *diff);
 /* Says on stderr that a list is empty, and what it was asked for: "no run is named 'x'". */
 void cli_note_no_runs(const struct flow_table *table);
-/* Prints a table of runs; with_reason: with a column that says why each waits or failed. */
+/* Prints a table of runs, and counts them in *out; with_reason: with a column that says why each waits or failed. */
 int cli_print_runs(struct flow_rows *runs, bool with_reason, struct flow_rows_count *out,
                    struct act_error *err) ACT_NODISCARD;
 /* Appends the table of runs in room terminal columns (0: no limit). */

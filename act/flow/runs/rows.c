@@ -306,7 +306,7 @@ static int rows_give_row(struct rows_pass *p, struct ledger_run *row, struct act
 static int rows_give_some(struct rows_pass *p, struct ledger_place *place, struct act_error *err)
 {
     const struct flow_table *table = &p->rows->table;
-    struct ledger_place next;
+    struct ledger_place next = *place;
     const struct ledger_query query = {.cluster = table->cluster,
                                        .without_spec = true,
                                        .wanted = flow_table_has_all(table) ? NULL : flow_may_be_wanted,

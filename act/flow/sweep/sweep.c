@@ -638,7 +638,6 @@ int flow_runs_of_sweep(struct flow *flow, const char *word, struct act_strv *ids
     if (rc == 0)
         rc = flow_rows_each(runs, sweep_visit_meant, &look, NULL, err);
     act_strv_release(&look.meant.begun); /* a piece of an id is that of a run */
-    look.meant.begun = (struct act_strv){0};
     if (rc == 0)
         rc = sweep_add_members(runs, &look, ids, err);
     flow_rows_close(runs);
