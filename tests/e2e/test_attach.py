@@ -101,6 +101,7 @@ def test_a_way_that_stands_still(act, hosts, host, does, says):
     until_printed(process, b"rank 0 listens")
     process.send_signal(signal.SIGINT)
     act.until(seen.exists, "Ctrl-C is on its way")
+    process.stderr.readline() # what Ctrl-C does
     line = says and process.stderr.readline()
     assert says in line, line
     process.send_signal(signal.SIGQUIT)

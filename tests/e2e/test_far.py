@@ -331,13 +331,14 @@ def test_only_what_changed_after_a_cut(act, far, counted):
 
 def test_a_connection_that_does_not_come_back(act, far):
     """In the end the user is told, and the same command goes on where this one was."""
-    act.write("data/x", random.Random(5).randbytes(8 << 20), mtime=1700000000)
+    waiting.settled(act.write("data/x", random.Random(5).randbytes(8 << 20)))
     command = act.start("-c", "lab", "u", "data", "--part-size", "1M", "--bwlimit", "4M",
                         env={"ACT_MAX_RETRIES": "2"})
-    act.until(lambda: arrived(far) > 2 << 20, "much came")
+    act.until(lambda: any(p.stat().st_size for p in far.root.rglob(".act-part-*.map")), "a block is written down there")
     far.server.stop()
     said = command.communicate()[1].decode()
     assert command.returncode != 0 and "act: " in said.splitlines()[-1], said
+    act.until(lambda: not far.server.agents(), "the other end has ended, too: the upload is nobody's")
     far.server.start()
     assert far.run("u", "data", "--part-size", "1M", "--json").json["resumed_bytes"] > 0
     assert content(far.folder()) == content(act.project / "data")

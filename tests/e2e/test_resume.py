@@ -14,6 +14,7 @@ import urllib.parse
 
 import pytest
 
+import waiting
 from fault_proxy import Rule
 from test_data import away, content, tree
 
@@ -58,19 +59,13 @@ def is_range(request):
     return request.method == "GET" and "/data/big" in request.target and request.sent > 1000
 
 
-def settled(path):
-    """Waits until the file is so old that a later change must show in its times: only then can its upload go on."""
-    while int(time.time()) - int(path.stat().st_ctime) <= 2:
-        time.sleep(0.1)
-
-
 # ---- resume
 
 
 def test_upload_goes_on_after_kill(act, azure_double):
     data = content(SIZE)
     azure_double.put("data/big", b"the old one")
-    settled(act.write("data/big", data))
+    waiting.settled(act.write("data/big", data))
     double = azure_double.service
     double.fault("stall", ms=200, times=0, method="PUT", path="comp=block&")
     chance = random.Random(1)
@@ -130,7 +125,7 @@ def test_nothing_stale_is_taken_for_new(act, azure_double, direction):
         azure_double.put("data/big", first)
         away(act, "data/big")
     else:
-        settled(path)
+        waiting.settled(path)
     double.fault("stall", ms=200, times=0, path="/data/big")
     kill_after(act, double, [direction, *OPTIONS, "data/big"], 4, is_block if direction == "u" else is_range)
     double.no_faults()
@@ -445,7 +440,7 @@ def test_a_target_that_cannot_be_written(act, azure_double):
 
 def test_interrupted_by_hand(act, azure_double):
     double = azure_double.service
-    settled(act.write("data/big", content(20 * MIB)))
+    waiting.settled(act.write("data/big", content(20 * MIB)))
     double.fault("stall", ms=50, times=0, method="PUT")
     client = act.start("u", *OPTIONS, "data/big")
     act.until(lambda: block_ids(double.log()), "blocks arrived")

@@ -17,6 +17,12 @@ def until(condition, what, timeout=PATIENCE_S):
     return value
 
 
+def settled(path):
+    """Waits until the file is so old that a later change must show in its times: only then can its upload go on."""
+    while int(time.time()) - int(path.stat().st_ctime) <= 2:
+        time.sleep(0.1)
+
+
 class Process(subprocess.Popen):
     """A process that nobody waits for without end."""
 
