@@ -279,9 +279,11 @@ static bool attached_is_twice(void)
 
 static void attached_stop(const struct attached *a)
 {
-    kill(-a->shows, SIGSTOP);
+    if (a->shows > 0)
+        kill(-a->shows, SIGSTOP);
     raise(SIGSTOP);
-    kill(-a->shows, SIGCONT);
+    if (a->shows > 0)
+        kill(-a->shows, SIGCONT);
 }
 
 static int attached_leave(struct attached *a)
