@@ -5,8 +5,9 @@ import threading
 
 import pytest
 
+import waiting
 from test_data import away, content, entries, tree
-from test_resume import kill_after, settled
+from test_resume import kill_after
 
 MIB = 1 << 20
 TEMP = ".act-part-"
@@ -177,7 +178,7 @@ def test_act_reads_what_azcopy_wrote(act, there, azcopy_there):
 def test_an_upload_goes_on_after_kill(act, there):
     data = content(60 * MIB)
     there.put("data/big", b"the old one")
-    settled(act.write("data/big", data))
+    waiting.settled(act.write("data/big", data))
     double = there.service
     double.fault("stall", ms=100, times=0, method="PUT", path="comp=range")
     for more in (3, 5):
@@ -225,7 +226,7 @@ def test_two_upload_the_same_at_once(act, there, old, head_start):
     data = content(60 * MIB)
     if old:
         there.put("data/big", old)
-    settled(act.write("data/big", data))
+    waiting.settled(act.write("data/big", data))
     double = there.service
     double.fault("stall", ms=60, times=0, method="PUT", path="comp=range", where="answer")
     words = ["u", "--overwrite", "--transfers", "2", "data/big"]
@@ -242,7 +243,7 @@ def test_two_upload_the_same_at_once(act, there, old, head_start):
 def test_what_was_sent_is_removed_meanwhile(act, there):
     """As a leftover, by somebody else: it is sent again."""
     data = content(60 * MIB)
-    settled(act.write("data/big", data))
+    waiting.settled(act.write("data/big", data))
     double = there.service
     double.fault("stall", ms=60, times=0, method="PUT", path="comp=range", where="answer")
     client = act.start("u", "--transfers", "2", "data/big")
