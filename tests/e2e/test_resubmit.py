@@ -15,10 +15,14 @@ BIG = 11 << 30
 WITH = ("-n", "1")
 
 
-def start(act, *before, words=("sleep", "1000")):
-    """A run that goes on."""
-    run = act.submit(*words, before=before or WITH)
+def start(act, *before, words=None):
+    """A run that goes on. Without words its command runs: a run is Running while its folders are brought, too."""
+    begun = act.scratch / "begun"
+    begun.unlink(missing_ok=True)
+    run = act.submit(*(words or ("sh", "-c", f"echo >{begun}; exec sleep 1000")), before=before or WITH)
     act.until_state(run, "Running")
+    if not words:
+        act.until(begun.exists, "its command runs")
     return run
 
 

@@ -120,9 +120,10 @@ static int name_missing(const struct platform_question *question, const struct p
 
     for (size_t i = 0; i < choices->n; i++)
         act_buf_addf(&list, "%s%s", i ? ", " : "", word_of(&choices->v[i]));
+    bool is_told = is_own && list.len == 0; /* what it means, where no choices say that */
     act_error_set(err, ACT_USAGE, "without a terminal nobody can be asked: %s%s is missing%s%s",
                   is_name ? "the name, 'a cluster add NAME'," : "--", is_name ? "" : question->option,
-                  is_own ? ": " : "", is_own ? question->text : "");
+                  is_told ? ": " : "", is_told ? question->text : "");
     if (list.len)
         act_error_hint(err, "%s: %s", choices->open ? "any name will do, such as" : "there are", list.data);
     return usual_of(choices) ? act_error_hint(err, "-y takes '%s'", word_of(usual_of(choices))) : -ACT_USAGE;

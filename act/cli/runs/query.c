@@ -114,7 +114,7 @@ static int cmd_query_print_table(struct cli *cli, const char *state, struct act_
                                                             : DEFAULT_MAX,
                                .with_spec = cli->options.json,
                                .without_config = true};
-    struct flow_rows_count count;
+    struct flow_rows_count count = {0};
     struct flow_rows *runs = NULL;
     int rc = cli_labels(cli, &table.labels, err);
 

@@ -102,6 +102,11 @@ static void add_command(const struct act_strv *command, struct act_strv *out)
     act_strv_push(out,
                   "cd " KUBERNETES_NODE "/run/code 2>/dev/null || cd " KUBERNETES_NODE "/run/nodes/*/code 2>/dev/null\n"
                   "[ $# -gt 0 ] || set -- \"$(command -v bash || echo /bin/sh)\"\n"
+                  /* the agent is unpacked in a pod that is Running already */
+                  "n=0\n"
+                  "while [ \"$1\" = " KUBERNETES_NODE "/act-node ] && ! [ -x \"$1\" ] && [ $n -lt 60 ]; do\n"
+                  "  sleep 1; n=$((n + 1))\n"
+                  "done\n"
                   "exec \"$@\"");
     act_strv_push(out, "sh");
     act_strv_copy(out, command->v, command->n);
