@@ -63,7 +63,7 @@ def test_the_programs_of_openssh(act, client, run):
     assert (act.project / "here").read_bytes() == data
     client("sftp", "-b", "-", f"act-{run}", typed=f"put here {act.scratch}/back\n".encode())
     assert (act.scratch / "back").read_bytes() == data
-    assert sshd_folders() == before
+    act.until(lambda: sshd_folders() == before, "the servers have removed their folders")
 
 
 def test_rsync(act, client, run):
