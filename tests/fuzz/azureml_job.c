@@ -1,6 +1,7 @@
 /* Jobs of Azure Machine Learning, also of other tools, and the same again. */
 #include "fuzz/fuzz.h"
 
+#include "config/config.h"
 #include "platform/azureml/azureml_internal.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -1,6 +1,7 @@
 /* Cluster files: read, shown, checked. */
 #include "fuzz/fuzz.h"
 
+#include "config/config.h"
 #include "platform/platform.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)

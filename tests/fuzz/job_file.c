@@ -1,6 +1,7 @@
 /* Job files of Azure Batch AI. */
 #include "fuzz/fuzz.h"
 
+#include "config/config.h"
 #include "flow/jobfile/jobfile.h"
 #include "platform/azureml/keys.h"
 #include "platform/slurm/keys.h"
