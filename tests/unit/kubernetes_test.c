@@ -507,6 +507,32 @@ TEST(folders_that_pods_cannot_have_are_refused)
     spec.n_folders = 0;
 }
 
+/* ---- which pod took the place of which ---- */
+
+#define AGED(time, version, phase)                                                                                     \
+    "{'metadata':{'creationTimestamp':'2026-11-22T10:00:" time "Z','resourceVersion':'" version "'},"                  \
+    "'status':{'phase':'" phase "'}}"
+
+TEST(of_two_pods_of_a_second_the_last_change_tells)
+{
+    static const struct {
+        const char *before, *after;
+    } pods[] = {
+        {AGED("01", "99", "Failed"), AGED("02", "7", "Failed")},
+        {AGED("01", "99", "Failed"), AGED("01", "100", "Failed")},
+        {AGED("01", "100", "Failed"), AGED("01", "101", "Failed")},
+        {AGED("01", "100", "Failed"), AGED("01", "99", "Running")},
+        {AGED("02", "99", "Failed"), AGED("01", "98", "Running")},
+    };
+
+    for (size_t i = 0; i < COUNT(pods); i++) {
+        CODEC_AUTOJSON json_t *before = kubernetes_test_json_of(pods[i].before);
+        CODEC_AUTOJSON json_t *after = kubernetes_test_json_of(pods[i].after);
+        assert_true(kubernetes_is_newer(after, before) && !kubernetes_is_newer(before, after));
+        assert_false(kubernetes_is_newer(after, after));
+    }
+}
+
 /* ---- states ---- */
 
 #define JOB(status) "{'metadata':{'name':'" NAME "','uid':'u1'},'spec':{'completions':2},'status':" status "}"

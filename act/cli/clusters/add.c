@@ -120,7 +120,7 @@ static int name_missing(const struct platform_question *question, const struct p
 
     for (size_t i = 0; i < choices->n; i++)
         act_buf_addf(&list, "%s%s", i ? ", " : "", word_of(&choices->v[i]));
-    bool is_told = is_own && list.len == 0; /* what it means, where no choices say that */
+    bool is_told = is_own && (!list.len || choices->open); /* what it means, where no choices say that */
     act_error_set(err, ACT_USAGE, "without a terminal nobody can be asked: %s%s is missing%s%s",
                   is_name ? "the name, 'a cluster add NAME'," : "--", is_name ? "" : question->option,
                   is_told ? ": " : "", is_told ? question->text : "");

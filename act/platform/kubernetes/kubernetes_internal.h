@@ -373,7 +373,11 @@ const json_t *kubernetes_told_state(const json_t *pod, const char *state);
 char *kubernetes_pod_state(const json_t *pod);
 /* Tells whether a pod has failed or is going. */
 bool kubernetes_is_over(const json_t *pod);
-/* Tells whether a pod was made in the place of the other (NULL: none), which then is over. Times have only seconds. */
+/* Compares when two pods were made: < 0: `one` before `other`. Times have only seconds; of two that were made within
+ * one, the one that changed last is newer, for a pod takes the place of another when that is over. The versions of
+ * objects of one kind can be compared. Source: https://www.kubernetes.dev/resources/keps/5504/ */
+int kubernetes_compare_age(const json_t *one, const json_t *other);
+/* Tells whether a pod was made in the place of the other (NULL: none), which then is over. */
 bool kubernetes_is_newer(const json_t *pod, const json_t *than);
 /* Returns how many pods there were in the place of a pod before it, also those that are gone; 0 where the cluster does
  * not say. */

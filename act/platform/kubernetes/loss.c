@@ -55,15 +55,6 @@ static bool k8s_loss_explain(const json_t *pod, struct act_buf *out)
     return true;
 }
 
-/* Tells whether the pod was lost after the other (NULL: none). */
-static bool is_later(const json_t *pod, const json_t *than)
-{
-    const char *a = codec_json_str(json_object_get(pod, "metadata"), "creationTimestamp", "");
-    const char *b = codec_json_str(json_object_get(than, "metadata"), "creationTimestamp", "");
-
-    return strcmp(a, b) >= 0;
-}
-
 char *kubernetes_loss(const json_t *pods, int n, bool only_now)
 {
     ACT_AUTOFREE const json_t **newest = kubernetes_pods_of(pods, n);
@@ -78,8 +69,8 @@ char *kubernetes_loss(const json_t *pods, int n, bool only_now)
         one.len = 0;
         if (index < 0 || index >= n || (only_now && newest[index] != pod))
             continue;
-        if (has_phase(pod, "Succeeded") || (!only_now && has_phase(pod, "Running")) || !is_later(pod, last) ||
-            !k8s_loss_explain(pod, &one))
+        if (has_phase(pod, "Succeeded") || (!only_now && has_phase(pod, "Running")) ||
+            (last && kubernetes_compare_age(pod, last) < 0) || !k8s_loss_explain(pod, &one))
             continue;
         last = pod;
         text.len = 0;

@@ -161,15 +161,29 @@ bool kubernetes_is_over(const json_t *pod)
     return strcmp(kubernetes_phase(pod), "Failed") == 0 || kubernetes_is_going(pod);
 }
 
-/* Times have only seconds. */
+/* Resource versions are whole numbers of any length without leading zeros: the longer one is the larger one. */
+static int compare_versions(const json_t *one, const json_t *other)
+{
+    const char *a = codec_json_str(kubernetes_metadata(one), "resourceVersion", "");
+    const char *b = codec_json_str(kubernetes_metadata(other), "resourceVersion", "");
+    size_t len_a = strlen(a), len_b = strlen(b);
+
+    return len_a != len_b ? (len_a < len_b ? -1 : 1) : strcmp(a, b);
+}
+
+int kubernetes_compare_age(const json_t *one, const json_t *other)
+{
+    const char *a = codec_json_str(kubernetes_metadata(one), "creationTimestamp", "");
+    const char *b = codec_json_str(kubernetes_metadata(other), "creationTimestamp", "");
+
+    return strcmp(a, b) ?: compare_versions(one, other);
+}
+
 bool kubernetes_is_newer(const json_t *pod, const json_t *than)
 {
-    const char *a = codec_json_str(kubernetes_metadata(pod), "creationTimestamp", "");
-    const char *b = codec_json_str(kubernetes_metadata(than), "creationTimestamp", "");
-
     if (!than || kubernetes_is_over(pod) != kubernetes_is_over(than))
         return !than || kubernetes_is_over(than);
-    return strcmp(a, b) > 0;
+    return kubernetes_compare_age(pod, than) > 0;
 }
 
 const json_t **kubernetes_pods_of(const json_t *pods, int n)
