@@ -157,22 +157,17 @@ int flow_load_specs(struct flow *flow, struct flow_runs *runs, struct act_error 
 int flow_each_spec(struct flow *flow, struct flow_runs *runs, flow_spec_visit *each, void *arg, struct act_error *err)
 {
     enum { FEW = 64 };
+    const struct flow_table all = {.with_spec = true, .without_config = true};
     int rc = 0;
 
     for (size_t at = 0; at < runs->n && rc == 0; at += FEW) {
         struct flow_run *few = &runs->v[at];
         size_t n = runs->n - at < FEW ? runs->n - at : FEW;
-        struct ledger_run *rows[FEW];
         bool had[FEW];
-        for (size_t i = 0; i < n; i++) {
-            rows[i] = &few[i].row;
-            had[i] = rows[i]->spec != NULL;
-        }
-        rc = rows_fill_specs(flow, rows, n, err);
+        for (size_t i = 0; i < n; i++)
+            had[i] = few[i].row.spec != NULL;
+        rc = rows_load_specs(flow, &all, false, few, n, err);
         for (size_t i = 0; i < n && rc == 0; i++) {
-            if (!had[i])
-                rows_cut_spec(&few[i]);
-            rows_load_spec(&few[i], false);
             rc = each(arg, &few[i], err);
             if (!had[i])
                 flow_drop_spec(&few[i]);
