@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -238,6 +239,19 @@ int act_file_create(const char *path, const void *data, size_t len, mode_t mode,
 
     *out_existed = false;
     return write_whole(&l, data, len, err);
+}
+
+uint64_t act_allow_files(uint64_t needed)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+        return UINT64_MAX;
+    const rlim_t before = limit.rlim_cur;
+    if (before >= needed)
+        return before;
+    limit.rlim_cur = limit.rlim_max < needed ? limit.rlim_max : needed;
+    return setrlimit(RLIMIT_NOFILE, &limit) < 0 ? before : limit.rlim_cur;
 }
 
 mode_t act_umask(void)

@@ -42,6 +42,10 @@ int act_pwrite_all(int fd, const void *data, size_t len, off_t offset) ACT_NODIS
 /* Reads until len bytes or the end. Returns the count, or -1 with errno. */
 ssize_t act_pread_all(int fd, void *data, size_t len, off_t offset);
 
+/* Raises the limit of open files (RLIMIT_NOFILE) to what is needed, or as far as this process may. Returns the limit;
+ * UINT64_MAX: there is none. */
+uint64_t act_allow_files(uint64_t needed);
+
 /* Returns the umask of this process. Unlike umask(), it changes nothing for the other threads. */
 mode_t act_umask(void);
 

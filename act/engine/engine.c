@@ -19,10 +19,10 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/text.h"
 #include "engine/pool.h"
 #include "engine/timers.h"
@@ -261,18 +261,11 @@ static int clock_wanted(CURLM *multi, long delay_ms, void *arg)
 /* Raises the limit of open files for the connections; if that fails, there are fewer connections. */
 static int allowed_connections(int wanted)
 {
-    struct rlimit limit;
-    rlim_t needed = (rlim_t)wanted + OTHER_FILES;
+    uint64_t needed = (uint64_t)wanted + OTHER_FILES, allowed = act_allow_files(needed);
 
-    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= needed)
+    if (allowed >= needed)
         return wanted;
-    limit.rlim_cur = limit.rlim_max == RLIM_INFINITY || limit.rlim_max >= needed ? needed : limit.rlim_max;
-    if (setrlimit(RLIMIT_NOFILE, &limit) < 0 && getrlimit(RLIMIT_NOFILE, &limit) < 0)
-        return wanted;
-    if (limit.rlim_cur >= needed)
-        return wanted;
-    return limit.rlim_cur > 2 * OTHER_FILES ? (int)(limit.rlim_cur - OTHER_FILES)
-                                            : clamp((int)(limit.rlim_cur / 2), 1, wanted);
+    return allowed > 2 * OTHER_FILES ? (int)(allowed - OTHER_FILES) : clamp((int)(allowed / 2), 1, wanted);
 }
 
 /* libcurl counts these calls, and keeps the functions of the first one. */

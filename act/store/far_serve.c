@@ -7,9 +7,9 @@
  */
 #include <signal.h>
 #include <string.h>
-#include <sys/resource.h>
 
 #include "base/crc64.h"
+#include "base/file.h"
 #include "engine/engine.h"
 #include "http/http.h"
 #include "store/far.h"
@@ -331,24 +331,13 @@ static void far_serve_sync(const struct far_serve *s)
     store_call_release(&call);
 }
 
-/* Each call may hold a file open. */
-static void far_serve_raise_limit(void)
-{
-    struct rlimit limit;
-
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-        limit.rlim_cur = limit.rlim_max;
-        (void)setrlimit(RLIMIT_NOFILE, &limit);
-    }
-}
-
 int store_far_serve(struct http *http, const char *root, bool create, int in_fd, int out_fd, struct act_error *err)
 {
     struct far_serve s = {.engine = http_engine(http)};
     struct act_buf words = {0};
 
     signal(SIGPIPE, SIG_IGN);
-    far_serve_raise_limit();
+    (void)act_allow_files(UINT64_MAX); /* each call may hold one open */
     s.link = (struct far_link){.begun = far_serve_begun, .came = far_serve_came, .broken = far_serve_broken, .arg = &s};
     int rc = store_folder_open(http, root, create, &s.store, err);
     far_link_init(&s.link, s.engine, in_fd, out_fd, NULL);

@@ -4,13 +4,13 @@
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "tunnel/tunnel_internal.h"
 
-enum { ACCEPTS = 16, FRAMES = 256, TURN_MS = 1000 };
+enum { ACCEPTS = 16, FRAMES = 256, TURN_MS = 1000, OTHER_FILES = 64 };
 
 /* What poll() looks at: these, the ports, the connections. */
 enum { AT_IN, AT_OUT, AT_PORTS };
@@ -152,24 +152,12 @@ static int end_turn(struct tunnel_end *e, struct act_error *err)
     return rc;
 }
 
-/* Each connection has a descriptor here. */
-static void tunnel_allow_all(void)
-{
-    enum { NEEDED = TUNNEL_CONNECTIONS_MAX + 64 };
-    struct rlimit limit;
-
-    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= NEEDED)
-        return;
-    limit.rlim_cur = limit.rlim_max < NEEDED ? limit.rlim_max : NEEDED;
-    (void)setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 int tunnel_run(const struct tunnel *tunnel, struct act_error *err)
 {
     struct tunnel_end e = {.tunnel = tunnel, .connections = {.tunnel = tunnel}};
     int rc;
 
-    tunnel_allow_all();
+    (void)act_allow_files(TUNNEL_CONNECTIONS_MAX + OTHER_FILES); /* each connection has a descriptor */
     e.connections.stream = &e.stream;
     stream_begin(&e.stream, tunnel->in, tunnel->out);
     while ((rc = end_turn(&e, err)) > 0)

@@ -501,6 +501,8 @@ def test_what_config_set_refuses(act):
     act.fail("config", "set", "num_gpu=3", "4", status=2, match="'4' has no value")
     act.fail("config", "set", "num_gpu=3", "num_gpuu=4", status=2, match="did you mean 'num_gpu'")
     act.fail("config", "set", "num_gpu=3", "default_cluster=local", status=2, match="stand in two files")
+    for first, second in (("num_gpu=3", "num_gpu=4"), ("docker.image=x", "docker={}"), ("docker={}", "docker.image=x")):
+        act.fail("config", "set", first, second, status=2, match="set the same value: name it once")
     act.fail("config", "set", "num_gpu=3", "env=[1]", status=7, match="nothing was changed")
     act.fail("config", "get", "a", "b", status=2, match=r"takes fewer words: a config get \[KEY\]")
     act.fail("config", "unset", status=2, match="needs more: a config unset KEY")

@@ -237,7 +237,26 @@ static int cmd_config_get(struct cli *cli, char *const *words, struct act_error 
     return print_value(cli, key, value, codec_json_str(row, "origin", NULL), err);
 }
 
-/* Reads "KEY VALUE" or "KEY=VALUE...". Keys are cut off in texts, which the caller releases like *out. */
+/* Tells whether one key is the other one, or in it. */
+static bool cmd_config_keys_overlap(const char *a, const char *b)
+{
+    size_t n = strlen(a) < strlen(b) ? strlen(a) : strlen(b);
+    const char *longer = strlen(a) > n ? a : b;
+
+    return strncmp(a, b, n) == 0 && (longer[n] == '\0' || longer[n] == '.');
+}
+
+/* Refuses a key after one that it would change. */
+static int cmd_config_check_overlap(const struct flow_key *keys, size_t i, struct act_error *err)
+{
+    for (size_t k = 0; k < i; k++)
+        if (cmd_config_keys_overlap(keys[k].key, keys[i].key))
+            return act_error_set(err, ACT_USAGE, "'%s' and '%s' set the same value: name it once", keys[k].key,
+                                 keys[i].key);
+    return 0;
+}
+
+/* Reads "KEY=VALUE...". Keys are cut off in texts, which the caller releases like *out. */
 static int cmd_config_read_pairs(const struct cli *cli, char *const *words, size_t n, struct act_strv *texts,
                                  struct flow_key **out, struct act_error *err)
 {
@@ -252,6 +271,9 @@ static int cmd_config_read_pairs(const struct cli *cli, char *const *words, size
         }
         act_strv_take(texts, act_strndup(words[i], (size_t)(equals - words[i])));
         keys[i] = (struct flow_key){texts->v[i], equals + 1};
+        int rc = cmd_config_check_overlap(keys, i, err);
+        if (rc < 0)
+            return rc;
     }
     return 0;
 }
