@@ -57,19 +57,20 @@ static void end_poll(struct tunnel_end *e)
 
 /* ---- the stream */
 
-/* The near end asks whether the other one is still there. */
+/* The near end asks whether the other one is still there. It gives up only where it has asked: after a sleep of this
+ * machine nothing was heard for long, and nobody was asked. */
 static int check_silence(struct tunnel_end *e, struct act_error *err)
 {
-    int64_t now = act_now_monotonic_ms(), silent_ms = now - e->stream.heard_ms;
+    int64_t third_ms = e->tunnel->silence_ms / 3, now = act_now_monotonic_ms(), silent_ms = now - e->stream.heard_ms,
+            waits_ms = now - e->stream.asked_ms;
+    bool has_asked = e->stream.asked_ms > e->stream.heard_ms;
 
-    if (e->tunnel->n_ports == 0 || !e->stream.is_ours)
+    if (e->tunnel->n_ports == 0 || !e->stream.is_ours || silent_ms <= third_ms || (has_asked && waits_ms <= third_ms))
         return 0;
-    if (silent_ms > e->tunnel->silence_ms)
+    if (has_asked && silent_ms > e->tunnel->silence_ms)
         return act_error_set(err, ACT_TEMPORARY, "the other end has been silent for %d s", (int)(silent_ms / 1000));
-    if (silent_ms > e->tunnel->silence_ms / 3 && now - e->stream.asked_ms > e->tunnel->silence_ms / 3) {
-        e->stream.asked_ms = now;
-        stream_send(&e->stream, PING, 0, NULL, 0);
-    }
+    e->stream.asked_ms = now;
+    stream_send(&e->stream, PING, 0, NULL, 0);
     return 0;
 }
 
