@@ -97,11 +97,12 @@ def test_attempts_go_on_as_often_as_a_pod_is_taken(act, cluster):
 
 
 def test_the_reason_is_there_while_the_pod_ends(act, cluster):
-    cluster.tell("settings", backoffMs=2000)
+    cluster.tell("settings", backoffMs=600000)
     run = submit(act, cluster)
     cluster.pod(pods(cluster)[0]["metadata"]["name"], "preempt")
     act.until(lambda: act.state(run) == "Queued", "its pod has ended")
     assert "was preempted" in act.info(run)["reason"] and "another attempt follows" in act.info(run)["reason"]
+    cluster.tell("settings", backoffMs=50)
     says(act, run, 2)
     assert "was preempted" not in (act.info(run)["reason"] or ""), "it is over"
     finish(act, cluster, run)

@@ -10,6 +10,7 @@ const INDEX = "batch.kubernetes.io/job-completion-index";
 const FAILED = "batch.kubernetes.io/job-index-failure-count";
 const IGNORED = "batch.kubernetes.io/job-index-ignored-failure-count";
 const TRACKING = "batch.kubernetes.io/job-tracking"; // a finalizer: a pod goes when it was counted
+const LOOK_MS = 200; // at least so often a Job is looked at that waits before its next pod
 
 export const isTrue = (object, type) => object.status?.conditions?.some(
     (one) => one.type === type && one.status === "True");
@@ -64,7 +65,7 @@ export class JobController {
     countsOf(job) {
         const { uid } = job.metadata;
         if (!this.counts.has(uid)) {
-            this.counts.set(uid, { seen: new Set(), failed: 0, succeeded: new Set(), others: 0, notBefore: 0 });
+            this.counts.set(uid, { seen: new Set(), failed: 0, succeeded: new Set(), others: 0, failedAt: 0 });
         }
         return this.counts.get(uid);
     }
@@ -115,7 +116,7 @@ export class JobController {
             counts.policy ??= message;
         }
         counts.failed += action === "Ignore" ? 0 : 1;
-        counts.notBefore = this.world.now() + this.world.settings.backoffMs * Math.max(1, counts.failed);
+        counts.failedAt = this.world.now();
     }
 
     podsOf(job) {
@@ -254,9 +255,10 @@ export class JobController {
 
     scale(job, active, pods) {
         const { spec, metadata } = job, counts = this.countsOf(job);
-        const wait = counts.notBefore - this.world.now();
-        if (wait > 0) {
-            this.soon(metadata.namespace, metadata.name, wait);
+        const backoff = this.world.settings.backoffMs * Math.max(1, counts.failed);
+        const wait = counts.failedAt + backoff - this.world.now();
+        if (counts.failedAt && wait > 0) {
+            this.soon(metadata.namespace, metadata.name, Math.min(wait, LOOK_MS)); // the setting may change
             return;
         }
         // A pod that is ending keeps its place where the Job says that it is replaced when it has failed.
