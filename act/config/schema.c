@@ -97,7 +97,8 @@ const struct config_key config_general_keys[] = {
      .help = "unload all modules of the node first"},
     {"conda", CONFIG_TEXT, CLUSTER(setup.conda),
      .in_project = true,
-     .help = "an environment of conda on the nodes that is activated before the command: its name or its folder"},
+     .help = "an environment of conda on the nodes that is activated before the command: its name or its folder; "
+             "environment.yml: the one that is made from that file of the project, also where others would count"},
     {"venv", CONFIG_TEXT, CLUSTER(setup.venv),
      .in_project = true,
      .help = "the folder of a virtual environment on the nodes that is activated before the command"},

@@ -41,8 +41,14 @@ static bool source_is_there(const struct node *node, const char *name)
 
 bool environment_source(const struct node *node, struct environment_source *out)
 {
+    const struct environment_source *named = environment_source_named(node->spec.setup.conda);
+
     if (node->spec.environment.none)
         return false;
+    if (named) {
+        *out = *named;
+        return true;
+    }
     for (const struct environment_source *s = environment_sources; s->file; s++) {
         *out = *s;
         if (source_is_there(node, out->file) && (!out->also || source_is_there(node, out->also)))

@@ -1,5 +1,6 @@
 #include "run/environments.h"
 
+#include "base/text.h"
 #include "codec/fields.h"
 
 const struct environment_source environment_sources[] = {
@@ -13,6 +14,14 @@ const struct environment_source environment_sources[] = {
     {"environment.yml", NULL, "conda"},
     {0},
 };
+
+const struct environment_source *environment_source_named(const char *conda)
+{
+    for (const struct environment_source *s = environment_sources; s->file; s++)
+        if (act_streq(s->tool, "conda") && act_streq(s->file, conda))
+            return s;
+    return NULL;
+}
 
 static const struct field about_rows[] = {
     FIELD_VERSION(1, FIELD_REQUIRED),

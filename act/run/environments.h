@@ -23,6 +23,9 @@ struct environment_source {
     const char *tool; /* what environment.sh calls it */
 };
 extern const struct environment_source environment_sources[]; /* ends with one without a file */
+/* Returns the file of the project that the key 'conda' names, which counts then, whatever else is there; NULL: it names
+ * an environment that exists, or is not said. */
+const struct environment_source *environment_source_named(const char *conda);
 
 /* What about.json says. */
 struct environment_about {

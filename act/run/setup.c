@@ -1,5 +1,6 @@
 /* setup.c - what a run's nodes set up before the command. */
 #include "base/text.h"
+#include "run/environments.h"
 #include "run/run.h"
 
 __asm__(".pushsection .rodata\n"
@@ -18,11 +19,12 @@ static const char *or_empty(const char *text)
 void run_setup_words(const char *mode, const char *folder, const struct run_setup *s, struct act_strv *out)
 {
     ACT_AUTO(act_buf) modules = {0};
+    const char *conda = environment_source_named(s->conda) ? NULL : s->conda; /* which is made afterwards */
 
     for (size_t i = 0; i < s->modules.n; i++)
         act_buf_addf(&modules, "%s\n", s->modules.v[i]);
     ACT_STRV_PUSH(out, "bash", "--noprofile", "--norc", "-c", setup_script, "act-setup", mode, folder,
-                  s->modules_purge ? "purge" : "", or_empty(modules.data), or_empty(s->conda), or_empty(s->venv),
+                  s->modules_purge ? "purge" : "", or_empty(modules.data), or_empty(conda), or_empty(s->venv),
                   or_empty(s->lines));
 }
 

@@ -7,6 +7,7 @@
 #include "config/kind.h"
 #include "flow/submit/parts.h"
 #include "flow/submit/passage.h"
+#include "run/environments.h"
 
 enum { LINES_MAX = 64 * 1024 }; /* bash gets them as one word, of at most 128 KiB (execve(2)) */
 
@@ -31,13 +32,14 @@ static int check_conda(const struct config *c, struct act_error *err)
 {
     const char *conda = c->setup.conda;
 
-    if (!conda)
+    if (!conda || environment_source_named(conda))
         return 0;
     if (act_ends_with(conda, ".yml") || act_ends_with(conda, ".yaml"))
-        return act_error_set(err, ACT_CONFIG,
-                             "'conda' must name an environment that is there, or its folder, not a file to make one of "
-                             "('%s'); make it once, with: conda env create -f %s",
-                             conda, conda);
+        return act_error_set(
+            err, ACT_CONFIG,
+            "'conda' must name an environment that is there, or its folder, or be environment.yml, and "
+            "not '%s'; make it once, with: conda env create -f %s",
+            conda, conda);
     bool named = !strchr(conda, '/') || conda[0] == '/' || act_starts_with(conda, "~/");
     return named && is_setup_word(conda)
                ? 0
