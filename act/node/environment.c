@@ -40,6 +40,8 @@ __asm__(".pushsection .rodata\n"
         ".popsection\n");
 extern const char maker_script[];
 
+enum { TELL_MS = 2000 }; /* how often it is said how far it is */
+
 struct environment_taken {
     const struct node *node;
     struct environment_source source;
@@ -167,12 +169,17 @@ static bool has_no_locks(int errnum)
     return errnum == ENOLCK || errnum == ENOSYS || errnum == EOPNOTSUPP;
 }
 
+/* Who makes it has written its name into the locked file as it began. */
 static void environment_tell_waiting(const struct environment_taken *e, int fd)
 {
-    char maker[NODE_NAME_MAX + 1] = "";
+    char maker[NODE_NAME_MAX + 1] = "", took[ACT_UNIT_TEXT];
+    struct stat st = {0};
 
     (void)!act_pread_all(fd, maker, sizeof(maker) - 1, 0);
-    prepare_tell(e->node, "waiting for node '%s', which makes the environment from %s", maker, e->source.file);
+    int64_t took_s = fstat(fd, &st) == 0 ? act_now_unix_s() - st.st_mtime : 0;
+    act_duration_to_text(took_s > 0 ? took_s : 0, took); /* the clocks of two nodes may differ */
+    prepare_tell(e->node, "waiting for node '%s', which makes the environment from %s: %s so far", maker,
+                 e->source.file, took);
 }
 
 /* Waits until this process may make the environment, or somebody else has: then e->dir is set. Returns the locked
@@ -182,14 +189,15 @@ static int environment_lock(struct environment_taken *e, struct act_error *err)
     enum { LOOK_MS = 200 };
     ACT_AUTOFREE char *path = act_sprintf("%s.lock", e->link);
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    bool told = false;
+    int64_t tell_ms = 0;
 
     if (fd < 0)
         return act_error_errno(err, errno, "cannot open '%s'", path);
     while (flock(fd, LOCK_EX | LOCK_NB) < 0 && !has_no_locks(errno)) {
-        if (!told)
+        if (act_now_monotonic_ms() >= tell_ms) {
             environment_tell_waiting(e, fd);
-        told = true;
+            tell_ms = act_now_monotonic_ms() + TELL_MS;
+        }
         nanosleep(&(struct timespec){.tv_nsec = LOOK_MS * 1000000L}, NULL);
         if (environment_take_up(e))
             return fd;
@@ -217,19 +225,30 @@ static void environment_discard(const char *dir)
         node_say("%s", act_error_text(&err));
 }
 
+/* Returns what the names of the folders begin with that this node makes. New string. */
+static char *environment_own_prefix(const struct environment_taken *e)
+{
+    uint8_t digest[4];
+    char hex[2 * sizeof(digest) + 1];
+    struct act_sha256 h;
+
+    act_sha256_init(&h);
+    act_sha256_add(&h, e->node->name, strlen(e->node->name));
+    act_sha256_bytes(&h, digest, sizeof(digest));
+    act_hex(digest, sizeof(digest), hex);
+    return act_sprintf("%s-%s", e->key, hex);
+}
+
 /* Removes what makers of this node have left that were killed; those of other nodes may live. */
 static void remove_leftovers(const struct environment_taken *e)
 {
+    ACT_AUTOFREE char *prefix = environment_own_prefix(e);
     ACT_AUTO(act_strv) names = {0};
 
     act_folder_names(e->home, &names);
     for (size_t i = 0; i < names.n; i++) {
         ACT_AUTOFREE char *dir = act_path_join(e->home, names.v[i]);
-        ACT_AUTOFREE char *note = act_path_join(dir, ENVIRONMENTS_MAKER);
-        if (!act_starts_with(names.v[i], e->key) || names.v[i][strlen(e->key)] != '-')
-            continue;
-        ACT_AUTOFREE char *maker = node_read_text(note);
-        if (act_streq(maker, e->node->name))
+        if (act_starts_with(names.v[i], prefix))
             environment_discard(dir);
     }
 }
@@ -239,11 +258,12 @@ static int environment_begin(struct environment_taken *e, struct act_error *err)
 {
     uint8_t random[3];
     char hex[2 * sizeof(random) + 1];
+    ACT_AUTOFREE char *prefix = environment_own_prefix(e);
 
     act_random(random, sizeof(random));
     act_hex(random, sizeof(random), hex);
     free(e->dir);
-    e->dir = act_sprintf("%s/%s-%s", e->home, e->key, hex);
+    e->dir = act_sprintf("%s/%s%s", e->home, prefix, hex);
     ACT_AUTOFREE char *runs = act_path_join(e->dir, ENVIRONMENTS_RUNS);
     ACT_AUTOFREE char *maker = act_path_join(e->dir, ENVIRONMENTS_MAKER);
     if (mkdir(e->dir, 0755) < 0 || mkdir(runs, 0700) < 0)
@@ -312,7 +332,6 @@ static void tell_making(const struct environment_taken *e, int n, int64_t took_m
 static int environment_run(const struct environment_taken *e, const char *const *argv, int log_fd, int *out_exit_status,
                            struct act_error *err)
 {
-    enum { TELL_MS = 2000 };
     int64_t start_ms = act_now_monotonic_ms();
     off_t from = lseek(log_fd, 0, SEEK_END);
     ACT_AUTOFREE char *mark = act_sprintf(MADE_BY_US "=%s", e->dir);

@@ -2,7 +2,8 @@
  * file): once for all runs that need the same, by content, and never in a place that is somebody else's.
  *
  *   <home>/<key>             a link to the whole environment, made last: 16 hex digits (environment_key.c)
- *   <home>/<key>-<6 hex>/    env/: the environment, in the place where it was made
+ *   <home>/<key>-<14 hex>/   8 of the node that makes it, by which it knows what its killed makers have left, and 6
+ *                            at random; env/: the environment, in the place where it was made
  *                            about.json: what it was made from; runs/<run id>: who uses it, changed at each use
  *                            maker: the node that makes it, or made it
  *   <home>/<key>.lock        locked (flock) by who makes it, with the name of its node

@@ -107,6 +107,24 @@ def test_nothing_is_installed_into_an_environment_of_conda(act):
     assert not environments(act) and not rest(act)
 
 
+def test_the_file_of_conda_is_chosen(act):
+    """Where another file would count; a dry run says so, and one that is not there is not passed over."""
+    program(act, "micromamba", CONDA)
+    act.write("requirements.txt", "toy==1.0\n")
+    act.write("environment.yml", "dependencies: [toy]\n")
+    chosen = ("-p", "conda: environment.yml")
+    spec = act.run(*chosen, "submit", "--dry-run", "true").json
+    assert spec.get("run", spec)["setup"]["conda"] == "environment.yml"
+    run = act.finish("sh", "-c", "echo $CONDA_PREFIX", before=chosen)
+    (folder,) = environments(act).values()
+    assert act.lines(run)[-1] == str(folder / "env")
+    assert json.loads((folder / "about.json").read_text())["from"] == "environment.yml"
+    program(act, "micromamba", "[ -e \"$6\" ] || { echo \"error no such file: $6\" >&2; exit 1; }")
+    (act.project / "environment.yml").unlink()
+    failed = act.finish("true", status=1, before=chosen)
+    assert "error no such file: environment.yml" in act.run("wait", failed, status=None).err
+
+
 def test_nothing_to_install(act):
     act.write("requirements.txt", "\n  # numpy\r\n\t\r\n#end")
     act.finish("true")
@@ -240,7 +258,8 @@ def one_makes_and_one_waits(act, index):
     first = act.submit("python3", "-c", SAY)
     waiting.until(lambda: index.downloads(name), "the first asks for the package")
     second = act.submit("python3", "-c", SAY)
-    waiting.until(lambda: "waiting for node" in act.run("q", second).out, "the second says that it waits")
+    says = r"waiting for node '.+', which makes the environment from requirements.txt: \d+s so far"
+    waiting.until(lambda: re.search(says, act.run("q", second).out), "the second says that it waits")
     return first, second, goes_on
 
 
@@ -265,6 +284,20 @@ def test_killed_while_it_is_made(act, index):
     act.run("wait", second)
     waiting.until(lambda: not processes_of(act, first), "nothing of the first is left")
     assert act.lines(second)[-1].startswith("1.0")
+    assert len(environments(act)) == 1 and not rest(act)
+
+
+def test_what_a_killed_maker_has_left_is_removed(act, index):
+    """Also if it was killed before it had written down who it is, or while it removed what it had begun."""
+    act.write("requirements.txt", "toy==1.0\n")
+    act.finish("true")
+    (key, folder), = environments(act).items()
+    (folder.parent / key).unlink()
+    (folder / "maker").unlink()
+    folder.rename(f"{folder}.gone")
+    folder.mkdir()
+    assert len(rest(act)) == 2
+    act.finish("true")
     assert len(environments(act)) == 1 and not rest(act)
 
 
