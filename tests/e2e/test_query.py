@@ -1,6 +1,7 @@
 """What has become of runs: q, logs, wait, abort, resubmit, local; and that it is true whatever is killed."""
 import base64
 import calendar
+import concurrent.futures
 import contextlib
 import json
 import os
@@ -983,14 +984,18 @@ def test_ledger_that_cannot_be_written(act):
 
 
 def test_ledger_that_stays_locked(act):
+    """Each of these waits for as long as its patience lasts, all at the same time."""
     done = act.finish("sh", "-c", "exit 3", status=3)
-    with locked(act):
-        result = act.run("q", "--json")
+    with locked(act), concurrent.futures.ThreadPoolExecutor() as pool:
+        shown = pool.submit(act.run, "q", "--json")
+        others = [pool.submit(act.run, "wait", done, status=3),
+                  pool.submit(act.fail, "submit", "true", status=5, match="locked")]
+        result = shown.result()
         assert states(result) == {done: "Failed"} and result.err.count("warning: ") == 1
         assert result.err.startswith(f"waiting for the ledger '{act.home}/ledger.db', which another process keeps "
                                      f"locked"), result
-        act.run("wait", done, status=3)
-        act.fail("submit", "true", status=5, match="locked")
+        for other in others:
+            other.result()
     assert states(act.run("q", "--json")) == {done: "Failed"}
 
 
