@@ -143,7 +143,7 @@ static const char *given_answer(const struct cli *cli, const char *name, const c
 }
 
 /* Refuses an option of another kind of cluster, and names those of this one. */
-static int refuse_stranger(const struct platform_row *row, const char *option, struct act_error *err)
+static int add_refuse_option(const struct platform_row *row, const char *option, struct act_error *err)
 {
     ACT_AUTO(act_buf) own = {0};
 
@@ -153,12 +153,12 @@ static int refuse_stranger(const struct platform_row *row, const char *option, s
     return own.len ? act_error_hint(err, "it takes %s", own.data) : -ACT_USAGE;
 }
 
-static int refuse_strangers(const struct cli *cli, const struct platform_setup *setup, struct act_error *err)
+static int add_refuse_strangers(const struct cli *cli, const struct platform_setup *setup, struct act_error *err)
 {
     for (const struct platform_row *row = NULL; (row = platform_setup_next(row));)
         for (const struct platform_question *q = row->setup->questions; q->option; q++)
             if (given_answer(cli, NULL, q->option) && !flow_has_question(setup, q->option))
-                return refuse_stranger(setup->row, q->option, err);
+                return add_refuse_option(setup->row, q->option, err);
     return 0;
 }
 
@@ -218,7 +218,7 @@ static int cmd_cluster_add_answer_all(struct cli *cli, struct platform_setup *se
     for (const struct platform_question *q = NULL; rc == 0 && (q = flow_next_question(setup, q));) {
         rc = answer_one(cli, setup, q, name, err);
         if (rc == 0 && q == &flow_question_kind)
-            rc = refuse_strangers(cli, setup, err);
+            rc = add_refuse_strangers(cli, setup, err);
     }
     return rc;
 }

@@ -149,7 +149,7 @@ static int cmd_env_show(struct cli *cli, const char *key, struct act_error *err)
     return 0;
 }
 
-static int refuse_in_use(const struct platform_environment *e, struct act_error *err)
+static int env_refuse_in_use(const struct platform_environment *e, struct act_error *err)
 {
     return act_error_set(err, ACT_FAIL, "the environment '%s' is %s", e->key,
                          e->state == ENVIRONMENT_IN_THE_MAKING ? "being made" : "used by a run that has not ended");
@@ -166,13 +166,13 @@ static int ask_and_remove(const struct cli *cli, const struct platform_environme
     int rc = cli_confirm(cli, question, err);
     if (rc == 0)
         rc = platform_remove_environment(e, &gone, err);
-    return rc < 0 || gone ? rc : refuse_in_use(e, err);
+    return rc < 0 || gone ? rc : env_refuse_in_use(e, err);
 }
 
 static int remove_one(const struct cli *cli, const struct platform_environment *e, struct act_error *err)
 {
     bool dry_run = cli->options.dry_run;
-    int rc = e->state != ENVIRONMENT_IDLE ? refuse_in_use(e, err) : dry_run ? 0 : ask_and_remove(cli, e, err);
+    int rc = e->state != ENVIRONMENT_IDLE ? env_refuse_in_use(e, err) : dry_run ? 0 : ask_and_remove(cli, e, err);
 
     if (rc < 0)
         return rc;

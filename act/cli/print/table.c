@@ -324,7 +324,7 @@ static void table_drop_empty(struct cli_table *l)
         l->widths[i] = table_is_empty(l, i) ? 0 : l->widths[i];
 }
 
-static bool looks_like(const char *a, const char *b, int width, enum cli_cut cut)
+static bool table_looks_like(const char *a, const char *b, int width, enum cli_cut cut)
 {
     ACT_AUTO(act_buf) as = {0}, bs = {0};
 
@@ -343,7 +343,7 @@ static void table_tell_apart(const struct cli_table *l, size_t i, const struct a
         act_strv_push(&texts, lines->v[k]);
     act_strv_sort(&texts);
     for (size_t k = 1; k < texts.n && l->columns[i].cut == CLI_CUT_COMMAND; k++)
-        if (looks_like(texts.v[k - 1], texts.v[k], l->widths[i], CLI_CUT_COMMAND))
+        if (table_looks_like(texts.v[k - 1], texts.v[k], l->widths[i], CLI_CUT_COMMAND))
             l->columns[i].cut = CLI_CUT_MIDDLE;
 }
 
