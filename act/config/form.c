@@ -19,7 +19,8 @@ static bool is_duration_or_zero(const char *text)
     return act_duration_from_text(text, &seconds) && (seconds == 0 || !act_int_from_text(text, &bare));
 }
 
-char *config_duration_readings(const char *text)
+/* Returns the readings of a number without a unit, a new string, or NULL. */
+static char *form_duration_readings(const char *text)
 {
     int64_t n;
 
@@ -35,14 +36,14 @@ const struct config_form config_duration = {
     .wanted = "a duration such as 90s, 20m, 24h or 7d",
     .pattern = "^0*[1-9][0-9]*[smhd]$",
     .fits = is_duration,
-    .readings = config_duration_readings,
+    .readings = form_duration_readings,
 };
 
 const struct config_form config_duration_or_zero = {
     .wanted = "a duration such as 30m or 2h, or 0s",
     .pattern = "^(0|[0-9]+[smhd])$",
     .fits = is_duration_or_zero,
-    .readings = config_duration_readings,
+    .readings = form_duration_readings,
 };
 
 const struct config_form config_quantity = {

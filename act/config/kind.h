@@ -48,8 +48,6 @@ struct config_form {
 };
 /* Durations with a unit, in one of which "0" is one; quantities of Kubernetes. */
 extern const struct config_form config_duration, config_duration_or_zero, config_quantity;
-/* Returns the readings of a number without a unit, for forms of durations. */
-char *config_duration_readings(const char *text);
 
 struct config_key {
     const char *path; /* "docker.image"; "config_param.*.path" for every row of config_param */

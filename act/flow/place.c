@@ -109,7 +109,8 @@ static json_t *read_place(const struct ledger_run *row)
     return NULL;
 }
 
-int flow_recall(const struct ledger_run *row, struct config *out, struct act_error *err)
+/* Makes the configuration that the place of a run is. Returns 1, 0 if the row has no place, or an error. */
+static int place_recall(const struct ledger_run *row, struct config *out, struct act_error *err)
 {
     const struct platform_row *kind = platform_find(row->platform);
     CODEC_AUTOJSON json_t *place = read_place(row), *values = json_object();
@@ -129,7 +130,7 @@ char *flow_where_it_went(const struct ledger_run *row)
     struct config config;
     struct act_error ignored;
 
-    if (where || flow_recall(row, &config, &ignored) != 1)
+    if (where || place_recall(row, &config, &ignored) != 1)
         return where;
     where = flow_where(&config);
     config_release(&config);
@@ -238,7 +239,7 @@ static int gone_elsewhere(const struct ledger_run *row, const char *went, const 
 int flow_config_at(const struct ledger_run *row, struct config *out, struct act_error *err)
 {
     ACT_AUTOFREE char *went = flow_where_it_went(row);
-    int rc = flow_recall(row, out, err);
+    int rc = place_recall(row, out, err);
 
     if (rc != 1)
         return rc < 0 ? rc : load_file(row, out, err);

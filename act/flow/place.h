@@ -32,8 +32,6 @@ char *flow_where(const struct config *config);
 /* Returns in words where a run went, as a new string; NULL: it is not known. */
 char *flow_where_it_went(const struct ledger_run *row);
 
-/* Makes the configuration that the place of a run is. Returns 1, 0 if the row has no place, or an error. */
-int flow_recall(const struct ledger_run *row, struct config *out, struct act_error *err) ACT_NODISCARD;
 /* Makes a trusted configuration that leads to where a run is, from its row or else from its cluster file. */
 int flow_config_at(const struct ledger_run *row, struct config *out, struct act_error *err) ACT_NODISCARD;
 

@@ -5,8 +5,6 @@
 
 #include "gpus/gpus.h"
 
-/* Completes what is known of a process: its user, and for how long it has been running. */
-void users_look(struct gpu_user *user);
 /* Adds a process to those of a GPU. */
 void users_add(struct gpu *gpu, pid_t pid, const char *program, int64_t memory_bytes);
 

@@ -127,7 +127,8 @@ static int64_t users_age_s(pid_t pid)
     return started >= 0 && now >= started ? now - started : -1;
 }
 
-void users_look(struct gpu_user *user)
+/* Completes what is known of a process: its user, and for how long it has been running. */
+static void users_look(struct gpu_user *user)
 {
     ACT_AUTOFREE char *dir = act_sprintf("/proc/%d", (int)user->pid);
     struct stat st;

@@ -31,7 +31,8 @@ void files_request_folder(struct azure_op *op, const char *method, const char *k
     files_request(op, method, key, all);
 }
 
-void files_request_object(struct azure_op *op, const char *method)
+/* Sets method and URL of whichever the key of the call names. */
+static void files_request_object(struct azure_op *op, const char *method)
 {
     const char *key = op->call->key;
 

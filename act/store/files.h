@@ -121,8 +121,6 @@ void files_set_headers(struct azure_op *op);
 void files_request(struct azure_op *op, const char *method, const char *key, const char *query);
 /* Does the same for a folder, whose key ends in '/' or is "". */
 void files_request_folder(struct azure_op *op, const char *method, const char *key, const char *query);
-/* Does the same for whichever the key of the call names. */
-void files_request_object(struct azure_op *op, const char *method);
 /* Returns whether the current response says that there is nothing of this name and kind. */
 bool files_is_missing(const struct azure_op *op);
 /* Returns the URL of the file at `key`, with what permits the service to read it. New string, secret. */

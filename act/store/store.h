@@ -482,7 +482,6 @@ struct store_urls {
     int64_t ended_unix_s; /* when what writes them ended; 0: it has not */
 };
 void store_urls_add(struct store_urls *urls, const char *key, const char *url);
-void store_urls_release(struct store_urls *urls);
 struct store_urls_options {
     const char *id; /* of the run */
     /* Asks for the URLs as they are now; may run the engine. out is {0}, sorted by the store. */

@@ -27,7 +27,7 @@ void store_urls_add(struct store_urls *urls, const char *key, const char *url)
     ACT_PUSH(urls->v, urls->n, (struct store_url){.key = act_strdup(key), .url = act_strdup(url)});
 }
 
-void store_urls_release(struct store_urls *urls)
+static void urls_release(struct store_urls *urls)
 {
     for (size_t i = 0; i < urls->n; i++) {
         free(urls->v[i].key);
@@ -47,7 +47,7 @@ static int ask_for_urls(struct urls_store *s)
     s->asking = false;
     if (s->rc < 0)
         return s->rc;
-    store_urls_release(&s->urls);
+    urls_release(&s->urls);
     s->urls = urls;
     s->turn++;
     if (urls.n > 0)
@@ -381,7 +381,7 @@ static void close_urls(struct store *store)
 {
     struct urls_store *s = (struct urls_store *)store;
 
-    store_urls_release(&s->urls);
+    urls_release(&s->urls);
     free(s);
 }
 

@@ -22,7 +22,8 @@ size_t queue_left(const struct tunnel_queue *q)
     return q->bytes.len - q->taken;
 }
 
-void queue_take(struct tunnel_queue *q, size_t n)
+/* Takes n bytes away from its beginning. */
+static void queue_take(struct tunnel_queue *q, size_t n)
 {
     q->taken += n;
     if (!q->bytes.data || (q->taken < QUEUE_TIDY && queue_left(q) > 0))

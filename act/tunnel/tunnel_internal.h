@@ -18,8 +18,6 @@ struct tunnel_queue {
     size_t taken; /* of its beginning */
 };
 size_t queue_left(const struct tunnel_queue *q);
-/* Takes n bytes away from its beginning. */
-void queue_take(struct tunnel_queue *q, size_t n);
 /* Writes what fd takes without waiting. Returns how much, or a negative errno. */
 ssize_t queue_write(struct tunnel_queue *q, int fd);
 void queue_release(struct tunnel_queue *q);

@@ -98,8 +98,6 @@ const char *cli_option_help(const struct cli_command *command, const struct cli_
 bool cli_names(const char *list, const char *name);
 /* Tells whether a verb takes an option; command NULL: whether the option may be given before a verb. */
 bool cli_takes(const struct cli_command *command, const struct cli_option *option);
-/* Tells whether an option was given, also by the environment. */
-bool cli_is_given(const struct cli *cli, const struct cli_option *option);
 /* Returns the first option that was given and that list, of long names, does not have; NULL: there is none. Those of
  * every verb do not count. */
 const struct cli_option *cli_given_beyond(const struct cli *cli, const char *list);

@@ -43,7 +43,8 @@ bool cli_names(const char *list, const char *name)
     return false;
 }
 
-bool cli_is_given(const struct cli *cli, const struct cli_option *o)
+/* Tells whether an option was given, also by the environment. */
+static bool parse_is_given(const struct cli *cli, const struct cli_option *o)
 {
     const void *at = cli_option_at(cli, o);
 
@@ -77,7 +78,7 @@ bool cli_takes(const struct cli_command *command, const struct cli_option *optio
 const struct cli_option *cli_given_beyond(const struct cli *cli, const char *list)
 {
     for (const struct cli_option *o = cli_option_table; o->long_name; o++)
-        if (o->place != CLI_EVERYWHERE && cli_takes(cli->command, o) && cli_is_given(cli, o) &&
+        if (o->place != CLI_EVERYWHERE && cli_takes(cli->command, o) && parse_is_given(cli, o) &&
             !cli_names(list, o->long_name))
             return o;
     return NULL;

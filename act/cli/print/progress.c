@@ -173,7 +173,8 @@ void cli_progress_line(const char *verb, const struct cli_rate *rate, const stru
         out->data[out->len = act_columns_fit(out->data, (int)width, &ignored)] = '\0';
 }
 
-struct transfer_progress cli_progress_sum(const struct transfer_progress *a, const struct transfer_progress *b)
+/* Returns the sum of two transfers, of which b is the later one. */
+static struct transfer_progress progress_sum(const struct transfer_progress *a, const struct transfer_progress *b)
 {
     return (struct transfer_progress){
         .listed_objects = a->listed_objects + b->listed_objects,
@@ -232,7 +233,7 @@ void cli_put_count(const char *verb, int64_t done, int64_t all, const char *what
 static void progress_show(void *arg, const struct transfer_progress *of_path)
 {
     struct cli_progress *p = arg;
-    struct transfer_progress now = cli_progress_sum(&p->before, of_path);
+    struct transfer_progress now = progress_sum(&p->before, of_path);
     int64_t ms = act_now_monotonic_ms();
     ACT_AUTO(act_buf) line = {0};
 
@@ -345,7 +346,7 @@ void cli_progress_end(struct cli_progress *p, const char *done_verb, const struc
 
 void cli_progress_add(struct cli_progress *p, struct transfer_report *sum, struct transfer_report *part)
 {
-    sum->total = cli_progress_sum(&sum->total, &part->total);
+    sum->total = progress_sum(&sum->total, &part->total);
     p->before = sum->total;
     transfer_report_add_failures(sum, part);
     transfer_report_release(part);

@@ -58,8 +58,6 @@ double cli_progress_seconds(const struct cli_progress *p);
 
 /* ---- the end */
 
-/* Returns the sum of two transfers, of which b is the later one. */
-struct transfer_progress cli_progress_sum(const struct transfer_progress *a, const struct transfer_progress *b);
 /* Adds the report of one path to the sum, and releases it. */
 void cli_progress_add(struct cli_progress *p, struct transfer_report *sum, struct transfer_report *part);
 /* Clears the line, and prints the summary and the failures. */

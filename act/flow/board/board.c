@@ -30,7 +30,7 @@ static struct board_bell new_bell(void)
     return (struct board_bell){.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
 }
 
-void board_ring(const struct board_bell *bell)
+static void board_ring(const struct board_bell *bell)
 {
     const uint64_t one = 1;
 

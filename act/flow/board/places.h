@@ -53,7 +53,6 @@ struct board_entry *board_find(struct flow_board *board, const char *id);
 bool board_follows(const struct flow_board *board, const struct board_entry *entry);
 /* Tells whoever shows the view. Without the lock. */
 void board_changed(struct flow_board *board);
-void board_ring(const struct board_bell *bell);
 /* Waits until due_ms, or until the bell rings. With the lock held, which is free meanwhile. */
 void board_wait(struct flow_board *board, struct flow *flow, struct board_bell *bell, int64_t due_ms);
 

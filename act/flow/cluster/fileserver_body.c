@@ -98,7 +98,7 @@ json_t *fileserver_tags_json(const struct flow_new_fileserver *wanted, const jso
 
 /* ---- what there is ---- */
 
-bool fileserver_is_ours(const json_t *account)
+static bool fileserver_is_ours(const json_t *account)
 {
     return json_object_get(json_object_get(account, "tags"), FLOW_FILESERVER_TAG) != NULL;
 }

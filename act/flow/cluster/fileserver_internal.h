@@ -37,6 +37,5 @@ json_t *fileserver_tags_json(const struct flow_new_fileserver *wanted, const jso
 /* Reads an account, without its shares, and a share. The caller releases both. */
 struct flow_fileserver fileserver_read(const struct flow_fileservers *servers, const json_t *account);
 struct flow_share fileserver_read_share(const json_t *share);
-bool fileserver_is_ours(const json_t *account);
 
 #endif

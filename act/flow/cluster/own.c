@@ -112,7 +112,8 @@ static int lock_folder_of(const char *file, int *out_fd, struct act_error *err)
     return 0;
 }
 
-int flow_draft_open_locked(const char *file, bool must_exist, struct flow_draft *out, struct act_error *err)
+/* Opens a draft for a change that waits for no user: others who change a file of that folder wait meanwhile. */
+static int own_open_locked(const char *file, bool must_exist, struct flow_draft *out, struct act_error *err)
 {
     ACT_AUTOFREE char *real = realpath(file, NULL);
     ACT_AUTOFREE char *dir = act_path_dirname(file);
@@ -282,7 +283,7 @@ struct condition {
 /* A dry run makes no folder. */
 static int open_settings(const char *file, bool dry_run, struct flow_draft *out, struct act_error *err)
 {
-    return dry_run ? flow_draft_open(file, false, out, err) : flow_draft_open_locked(file, false, out, err);
+    return dry_run ? flow_draft_open(file, false, out, err) : own_open_locked(file, false, out, err);
 }
 
 static int set_in_settings(const struct flow_keys *keys, const struct condition *only_if, char **out_file,
@@ -342,7 +343,7 @@ static int set_in_cluster(const struct config_request *request, const struct flo
     int rc = file_of(request, out_file, err);
 
     if (rc == 0)
-        rc = flow_draft_open_locked(*out_file, true, &draft, err);
+        rc = own_open_locked(*out_file, true, &draft, err);
     if (rc == 0)
         rc = edited(draft.text, *out_file, keys, &text, err);
     if (rc == 0 && text)

@@ -54,9 +54,6 @@ struct flow_draft {
 /* Reads a file that is to be changed. A read-only one: -ACT_DENIED; with must_exist one that is not there:
  * -ACT_NOT_FOUND. The caller releases out in every case. */
 int flow_draft_open(const char *file, bool must_exist, struct flow_draft *out, struct act_error *err) ACT_NODISCARD;
-/* Does the same for a change that waits for no user: others who change a file of that folder wait meanwhile. */
-int flow_draft_open_locked(const char *file, bool must_exist, struct flow_draft *out,
-                           struct act_error *err) ACT_NODISCARD;
 void flow_draft_release(struct flow_draft *draft);
 /* Appends to problems what would be wrong with a cluster file of that text, and was not before. */
 int flow_draft_check(const struct flow_draft *draft, const char *text, struct act_strv *problems,

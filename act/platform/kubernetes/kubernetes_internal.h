@@ -430,9 +430,8 @@ char *kubernetes_loss(const json_t *pods, int n, bool only_now);
 char *kubernetes_loss_in_events(const json_t *events, const char *job);
 /* Returns since when the node of a pod does not answer, by the clock of the cluster; 0: it does, as far as is known. */
 int64_t kubernetes_silent_since(const json_t *pod);
-/* Says "node 'a' does not answer since ..."; ahead_s: see kubernetes_view. New string; NULL: it does answer. */
-char *kubernetes_silence(const json_t *pod, int64_t ahead_s);
-/* Says the same of the first such pod, with what follows and what to do. is_ending: the run is. New string or NULL. */
+/* Says "node 'a' does not answer since ..." of the first such pod, with what follows and what to do. is_ending: the
+ * run is; ahead_s: see kubernetes_view. New string; NULL: all answer. */
 char *kubernetes_silent_node(const json_t *pods, bool is_ending, int64_t ahead_s);
 
 /* ---- pod_log.c: the logs of the ranks, from what the agent in a pod prints */

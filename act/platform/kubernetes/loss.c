@@ -123,7 +123,8 @@ int64_t kubernetes_silent_since(const json_t *pod)
                : 0;
 }
 
-char *kubernetes_silence(const json_t *pod, int64_t ahead_s)
+/* Says "node 'a' does not answer since ...". New string; NULL: it does answer. */
+static char *loss_silence(const json_t *pod, int64_t ahead_s)
 {
     int64_t since = kubernetes_silent_since(pod);
     char text[ACT_TIME_TEXT];
@@ -141,7 +142,7 @@ char *kubernetes_silent_node(const json_t *pods, bool is_ending, int64_t ahead_s
 
     json_array_foreach(pods, i, pod)
     {
-        ACT_AUTOFREE char *silence = kubernetes_silence(pod, ahead_s);
+        ACT_AUTOFREE char *silence = loss_silence(pod, ahead_s);
         const char *node = kubernetes_node_of(pod);
         if (!silence)
             continue;

@@ -482,7 +482,9 @@ void local_gpus(struct platform *p, struct platform_gpus *out)
     gpu_list_release(&list);
 }
 
-char *local_machine_job_text(const struct local_machine *m)
+/* Returns the job that this machine is a part of, with what it has here: "in job 4711 on n3: 2 GPUs, 8 processors, 3 h
+ * left". May ask the batch system, for a moment. New string; NULL: there is no such job. */
+static char *machine_job_text(const struct local_machine *m)
 {
     struct act_buf text = {0};
     char time[ACT_UNIT_TEXT];
@@ -542,7 +544,7 @@ static void examine_gpus(struct platform *p, struct platform_findings *findings)
 static void examine_job(struct platform *p, struct platform_findings *findings)
 {
     const struct local_machine *machine = local_machine_of(p);
-    ACT_AUTOFREE char *text = local_machine_job_text(machine);
+    ACT_AUTOFREE char *text = machine_job_text(machine);
     ACT_AUTOFREE char *what = text ? act_sprintf("job of %s", machine->job.system) : NULL;
 
     if (text)

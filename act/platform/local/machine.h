@@ -33,10 +33,6 @@ char *local_run_dir(struct platform *p, const char *id);
 /* Its folder of locks (local_machine_slots_dir()). */
 const char *local_slots_of(struct platform *p);
 
-/* Returns the job that this machine is a part of, with what it has here: "in job 4711 on n3: 2 GPUs, 8 processors, 3 h
- * left". May ask the batch system, for a moment. New string; NULL: there is no such job. */
-char *local_machine_job_text(const struct local_machine *m);
-
 /* Members of struct platform_row. The jobs are this user's runs only: those of others cannot be seen. */
 int local_nodes(struct platform *p, const char *id, struct platform_nodes *out, struct act_error *err);
 int local_shell(struct platform *p, const char *id, const char *node, const struct act_strv *command,

@@ -367,7 +367,7 @@ static enum use slurm_cluster_use_of(const char *state)
 }
 
 enum { N_NAME, N_STATE, N_CPUS, N_GRES, N_USED, N_PARTITION, N_COUNT };
-const char slurm_sinfo_fields[] =
+static const char sinfo_fields[] =
     FIELD("NodeList") FIELD("StateLong") FIELD("CPUsState") FIELD("Gres") FIELD("GresUsed") LAST("Partition");
 
 /* A node, from one row. */
@@ -457,7 +457,7 @@ void slurm_summary_from_sinfo(char *text, bool has_gpus, struct platform_summary
 }
 
 enum { Q_STATE, Q_NODES, Q_CPUS, Q_PER_NODE, Q_PER_JOB, Q_ALLOCATED, Q_PARTITION, Q_COUNT };
-const char slurm_queue_fields[] = FIELD("State") FIELD("NumNodes") FIELD("NumCPUs") FIELD("tres-per-node")
+static const char queue_fields[] = FIELD("State") FIELD("NumNodes") FIELD("NumCPUs") FIELD("tres-per-node")
     FIELD("tres-per-job") FIELD("tres-alloc") LAST("Partition");
 
 /* The GPUs that a job has or requests. Slurm counts GPUs in "tres-alloc" only if the site has configured that. */
@@ -506,9 +506,9 @@ static void slurm_cluster_mark_default(const struct slurm *s, struct platform_su
 
 int slurm_summary(struct platform *p, struct platform_summary *out, struct act_error *err)
 {
-    const char *const nodes[] = {"sinfo", "--noheader", "-N", "-O", slurm_sinfo_fields, NULL};
-    const char *const jobs[] = {"squeue", "--noheader",       "--array", "--states=PENDING,RUNNING",
-                                "-O",     slurm_queue_fields, NULL};
+    const char *const nodes[] = {"sinfo", "--noheader", "-N", "-O", sinfo_fields, NULL};
+    const char *const jobs[] = {"squeue", "--noheader", "--array", "--states=PENDING,RUNNING",
+                                "-O",     queue_fields, NULL};
     struct slurm *s = slurm_of(p);
     ACT_AUTOFREE char *node_text = NULL;
     ACT_AUTOFREE char *job_text = NULL;
@@ -530,7 +530,7 @@ int slurm_summary(struct platform *p, struct platform_summary *out, struct act_e
 /* ---- jobs ---- */
 
 enum { J_ID, J_USER, J_LIST, J_USED, J_LIMIT, J_NODES, J_PER_NODE, J_PER_JOB, J_ALLOCATED, J_NAME, J_COUNT };
-const char slurm_running_fields[] = FIELD("JobArrayID") FIELD("UserName") FIELD("NodeList") FIELD("TimeUsed")
+static const char running_fields[] = FIELD("JobArrayID") FIELD("UserName") FIELD("NodeList") FIELD("TimeUsed")
     FIELD("TimeLimit") FIELD("NumNodes") FIELD("tres-per-node") FIELD("tres-per-job") FIELD("tres-alloc") LAST("Name");
 
 void slurm_jobs_of_all(char *text, struct platform_jobs *out)
@@ -555,8 +555,7 @@ void slurm_jobs_of_all(char *text, struct platform_jobs *out)
 
 int slurm_jobs(struct platform *p, struct platform_jobs *out, struct act_error *err)
 {
-    const char *const argv[] = {"squeue", "--noheader",         "--array", "--states=RUNNING",
-                                "-O",     slurm_running_fields, NULL};
+    const char *const argv[] = {"squeue", "--noheader", "--array", "--states=RUNNING", "-O", running_fields, NULL};
     ACT_AUTOFREE char *text = NULL;
     int rc = slurm_run(slurm_of(p), argv, &text, err);
 

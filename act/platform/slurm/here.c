@@ -49,7 +49,8 @@ static int count_processors_of(const char *text, size_t n_nodes)
     return n_nodes && all > 0 && all < INT_MAX ? (int)(all / (int64_t)n_nodes) : 0;
 }
 
-int slurm_here(struct slurm *s, const struct slurm_here **out, struct act_error *err)
+/* Finds the job that this process runs in; *out belongs to s. None, or one that does not run: -ACT_USAGE. */
+static int here_find_job(struct slurm *s, const struct slurm_here **out, struct act_error *err)
 {
     struct slurm_here *here = &s->here;
     const char *id = act_env("SLURM_JOB_ID");
@@ -92,7 +93,7 @@ void slurm_here_release(struct slurm_here *here)
 int slurm_here_limits(struct slurm *s, struct platform_limits *limits, struct act_error *err)
 {
     const struct slurm_here *here;
-    int rc = slurm_here(s, &here, err);
+    int rc = here_find_job(s, &here, err);
 
     if (rc < 0)
         return rc;
@@ -138,7 +139,7 @@ static int here_slots(const struct slurm *s)
 int slurm_here_check(struct slurm *s, const struct run_spec *spec, struct act_error *err)
 {
     const struct slurm_here *here;
-    int rc = slurm_here(s, &here, err);
+    int rc = here_find_job(s, &here, err);
 
     if (rc < 0)
         return rc;

@@ -133,8 +133,6 @@ void slurm_abort(struct platform *p, struct platform_end *ends, size_t n);
 
 /* ---- here.c */
 
-/* Finds the job that this process runs in; *out belongs to s. None, or one that does not run: -ACT_USAGE. */
-int slurm_here(struct slurm *s, const struct slurm_here **out, struct act_error *err) ACT_NODISCARD;
 void slurm_here_release(struct slurm_here *here);
 /* Sets the limits of a run in it. */
 int slurm_here_limits(struct slurm *s, struct platform_limits *limits, struct act_error *err) ACT_NODISCARD;
@@ -173,9 +171,8 @@ int slurm_usable_nodes(struct platform *p, const struct run_spec *spec, struct a
 void slurm_nodes_of_partition(char *text, const char *partition, struct act_strv *out);
 /* The nodes of a job, from "scontrol show job -d". */
 void slurm_nodes_from_scontrol(const char *text, int procs_per_node, struct platform_nodes *out);
-/* The nodes and partitions of "sinfo -O" with slurm_sinfo_fields, the jobs of "squeue -O" with slurm_queue_fields, and
- * all users' running jobs with slurm_running_fields; text is modified. */
-extern const char slurm_sinfo_fields[], slurm_queue_fields[], slurm_running_fields[];
+/* Read the nodes and partitions of "sinfo -O", the jobs of "squeue -O", and all users' running jobs, each with the
+ * fields that cluster.c asks for; text is modified. */
 void slurm_summary_from_sinfo(char *text, bool has_gpus, struct platform_summary *out);
 void slurm_summary_add_queue(char *text, struct platform_summary *out);
 void slurm_jobs_of_all(char *text, struct platform_jobs *out);
