@@ -94,7 +94,7 @@ struct config_setup {
 /* run_needs in run/run.h, in words. */
 struct config_environment {
     char *make;           /* "auto" or "none" */
-    bool system_packages; /* if config_is_said() */
+    bool system_packages; /* if config_value() (kind.h) has it: what is usual is found on the node */
     char *wheels_folder;  /* may be NULL */
     char *where;          /* "auto", "nodes" or "login" */
 };

@@ -172,6 +172,13 @@ def test_a_dry_run_shows_it(act):
     assert spec["setup"] == {"modules": ["cuda/12.1"], "conda": "torch", "timeout_s": 600}
 
 
+@pytest.mark.parametrize("said, packages", [("true", "system"), ("false", "own")])
+def test_a_project_says_what_its_environment_sees(act, said, packages):
+    act.write("act.yaml", f"environment: {{system_packages: {said}}}\n")
+    spec = act.run("submit", "--dry-run", "true").json
+    assert spec.get("run", spec)["environment"] == {"packages": packages}
+
+
 def test_on_every_node_of_slurm(lab, modules):
     lab.configure(env={"MODULEPATH": str(modules)}, modules=["numbers/1.0"],
                   setup="echo x >>$ACT_NOTES.$SLURMD_NODENAME; export WHERE=$SLURMD_NODENAME")

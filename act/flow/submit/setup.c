@@ -3,6 +3,7 @@
 
 #include "base/path.h"
 #include "base/units.h"
+#include "codec/yaml.h"
 #include "config/config.h"
 #include "config/kind.h"
 #include "flow/submit/parts.h"
@@ -156,7 +157,7 @@ static void take_needs(const struct config *c, struct run_needs *out)
 
     out->none = act_streq(e->make, "none");
     out->where = setup_where(e->where);
-    if (config_is_said(c, "environment.system_packages"))
+    if (!yaml_is_null(config_value(c, "environment.system_packages")))
         out->packages = e->system_packages ? RUN_PACKAGES_SYSTEM : RUN_PACKAGES_OWN;
     act_str_replace(&out->wheels, e->wheels_folder);
 }
