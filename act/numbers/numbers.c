@@ -172,9 +172,13 @@ struct numbers_key *numbers_key(struct numbers *n, size_t i)
 
 struct numbers_key *numbers_find(struct numbers *n, const char *name)
 {
-    for (size_t i = 0; i < n->n_keys; i++)
-        if (strcasecmp(n->keys[i].name, name) == 0)
+    size_t len = strlen(name), last = len > 0 ? len - 1 : 0;
+
+    for (size_t i = 0; len <= NUMBERS_NAME && i < n->n_keys; i++) {
+        const char *key = n->keys[i].name;
+        if (key[last] && !key[len] && strcasecmp(key, name) == 0) /* most are of another length */
             return &n->keys[i];
+    }
     return NULL;
 }
 
