@@ -9,7 +9,6 @@
 #include "base/text.h"
 #include "flow/flow.h"
 #include "package/package.h"
-#include "run/run.h"
 #include "transfer/transfer.h"
 
 #define FLOW_LARGE_CODE (UINT64_C(100) << 20)
