@@ -154,6 +154,26 @@ def test_without_mpirun(act, hosts, host):
     act.run("wait", hosts.submit("true"))
 
 
+def test_a_folder_that_a_machine_does_not_have(act, hosts, host):
+    """The doctor and 'a why' name it: the program is not to blame."""
+    place = act.scratch / "place"
+    act.cluster("lab", extra={"platform": "ssh", "ssh": {"hosts": ["gpu1"]},
+                              "config_param": {"data_folder": {"mode": "path", "path": str(place)}}})
+
+    def check(ok):
+        found = act.run("-c", "lab", "doctor", "--json", status=0 if ok else 1).json["checks"]
+        return next(c["text"] for c in found if c["what"] == "folder 'data'" and c["ok"] == ok)
+
+    assert f"there is no folder '{place}' on 'gpu1': make it there (mkdir -p)" in check(ok=False)
+    run = hosts.submit("ls", "data")
+    act.run("wait", run, status=125)
+    why = act.run("why", "--json", run).json
+    assert why["diagnosis"]["id"] == "place_missing" and str(place) in why["failure"]["reason"]
+    place.mkdir()
+    assert check(ok=True) == f"'{place}' on 'gpu1'"
+    act.run("wait", hosts.submit("ls", "data"))
+
+
 def test_where_nothing_can_be_written(act, hosts, host):
     (host.home / ".act").write_text("a file\n")
     message = act.fail("-c", "lab", "submit", "true", status=1)
