@@ -129,6 +129,17 @@ def test_real_failures(act, command, status, code):
     assert act.run("parse", run).out.splitlines() == [code]
 
 
+@pytest.mark.parametrize("script, code", [
+    ("raise KeyboardInterrupt", "Interrupted"),
+    ("import os, signal; os.kill(os.getpid(), signal.SIGINT)", "Interrupted"),
+    ("import sys; print('MyError: bad', file=sys.stderr); raise KeyboardInterrupt", "Exception"),
+])
+def test_what_somebody_ended_may_be_submitted_again(act, script, code):
+    run = act.finish(*python(script), before=("-n", "1"), status=130)
+    diagnosis = why(act, run)["diagnosis"]
+    assert (diagnosis["code"], diagnosis["retry"]) == (code, "yes" if code == "Interrupted" else "no"), diagnosis
+
+
 def test_mpirun_in_the_command(act, two_ranks):
     """Where the command has an mpirun of its own: within ACT's, with too many processes, with one that fails."""
     as_root = ("env", "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "mpirun")
@@ -451,7 +462,9 @@ def test_other_states(act):
     act.run("abort", running, queued)
     assert act.run("why", running).out.startswith("Canceled ")
     answer = why(act, running)
-    assert answer["failure"] is None and answer["diagnosis"] is None
+    assert answer["failure"] is None and answer["diagnosis"]["id"] == "aborted"
+    shown = fields(act.run("why", queued))
+    assert "'a abort'" in shown["why"] and shown["again"].startswith("yes") and f"a resubmit {queued}" in shown["next"]
     act.fail("why", "nothing-like-it", status=3, match="no run")
     act.fail("parse", "nothing-like-it", status=3, match="no run")
 
