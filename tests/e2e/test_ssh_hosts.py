@@ -123,7 +123,7 @@ def test_machines_of_two_sizes(act, hosts):
 
 @pytest.mark.parametrize("hosts_key, said", [
     ([], "names no machine"), (["gpu1", "gpu1"], "names 'gpu1' twice"), (["-oProxyCommand=x"], "is not of the form"),
-    (["a b"], "is not of the form")])
+    (["a b"], "is not of the form"), (["me@gpu1:2222"], "'Port 2222' in ~/.ssh/config")])
 def test_bad_lists(act, hosts, hosts_key, said):
     hosts.use(*hosts_key)
     assert said in act.fail("-c", "lab", "submit", "true", status=7)
@@ -171,7 +171,9 @@ def test_a_folder_that_a_machine_does_not_have(act, hosts, host):
     assert why["diagnosis"]["id"] == "place_missing" and str(place) in why["failure"]["reason"]
     place.mkdir()
     assert check(ok=True) == f"'{place}' on 'gpu1'"
-    act.run("wait", hosts.submit("ls", "data"))
+    run = hosts.submit("ls", "data")
+    act.run("wait", run)
+    assert "is in its own copy of the project on 'gpu1'" in act.run("files", run).err
 
 
 def test_where_nothing_can_be_written(act, hosts, host):
