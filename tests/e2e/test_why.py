@@ -486,6 +486,14 @@ def test_parse_prints_all_codes(act):
                                 "log": "user_logs/std_log_process_0.txt", "line": GPU}]
 
 
+def test_where_logs_are_copied_to_is_said_once(act):
+    run = act.finish("true", before=("-n", "1"))
+    told = f"logs of runs are copied to '{act.project}/assets'"
+    assert told in act.run("parse", run).err
+    again = act.finish("true", before=("-n", "1"))
+    assert told not in act.run("parse", again).err
+
+
 def test_parse_shows_error_lines_as_the_original_did(act):
     act.write("old/azureml-logs/70_driver_log_0.txt", "WARNING: Retrying after ConnectionError\nValueError: odd\nfine\n"
               + "KeyError: 'x'\n" * 150)
