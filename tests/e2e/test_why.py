@@ -68,7 +68,6 @@ def test_a_compile_script_with_the_line_ends_of_windows(act, first):
 @pytest.mark.parametrize("script, line", [
     ("import queue; queue.Queue().get(timeout=0.1)", "_queue.Empty"),
     ("next(iter([]))", "StopIteration"),
-    ("{}[17]", "KeyError: 17"),
     ("class Odd(BaseException): pass\nraise Odd('x') from ValueError('y')", "Odd: x"),
 ])
 def test_what_ends_a_traceback_is_the_exception(act, script, line):
@@ -120,6 +119,8 @@ def test_the_failing_rank_and_what_it_means(act, two_ranks):
     (python("x = bytearray(1 << 60)"), 1, "HostOOM"),
     (python("def f(:"), 1, "Syntax"),
     (python("raise ValueError('odd')"), 1, "Exception"),
+    (python("{}['lr']"), 1, "Exception"),
+    (python("a, b = [1]"), 1, "Unpack"),
 ])
 def test_real_failures(act, command, status, code):
     run = act.finish(*command, before=("-n", "1"), status=status)
