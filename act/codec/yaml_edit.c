@@ -351,17 +351,46 @@ static size_t end_of_line(const char *text, size_t at)
     return at + strcspn(text + at, "\r\n");
 }
 
-/* Inserts a line behind the last value of a map in block form and the comment beside it. */
-static void insert_line(struct edit *e, const struct edit_node *map, size_t depth, const char *value)
+static size_t edit_next_line(const char *text, size_t at)
 {
-    size_t line = edit_line_of(e->text, map->v[0].start), indent = map->v[0].start - line;
-    bool at_line = map->end > 0 && e->text[map->end - 1] == '\n'; /* behind text in lines of its own */
+    at = end_of_line(text, at);
+    at += text[at] == '\r';
+    return at + (text[at] == '\n');
+}
 
-    e->from = e->to = at_line ? map->end : end_of_line(e->text, map->end);
-    act_buf_adds(&e->by, at_line ? "" : e->newline);
+/* Returns the column of the least comment that belongs to the value of a key, whatever the value's own is. */
+static size_t column_below(const struct edit *e, const struct edit_node *key)
+{
+    return key->start - edit_line_of(e->text, key->start) + 1;
+}
+
+/* Returns where the lines end that are comments from this column on; at: where a line begins. */
+static size_t behind_comments(const char *text, size_t at, size_t column)
+{
+    size_t end = at;
+
+    for (size_t from; text[at]; at = edit_next_line(text, at)) {
+        from = at + strspn(text + at, " ");
+        if (text[from] == '#' && from - at >= column)
+            end = edit_next_line(text, at);
+        else if (!strchr("\r\n", text[from]))
+            break;
+    }
+    return end;
+}
+
+/* Inserts a line behind the last value of a map in block form, and the comments that stand in the map from this column
+ * on. */
+static void insert_line(struct edit *e, const struct edit_node *map, size_t depth, size_t column, const char *value)
+{
+    size_t line = edit_line_of(e->text, map->v[0].start), indent = map->v[0].start - line, at = map->end;
+
+    if (at == 0 || e->text[at - 1] != '\n') /* no text in lines of its own */
+        at = edit_next_line(e->text, at);
+    e->from = e->to = behind_comments(e->text, at, column);
+    act_buf_adds(&e->by, e->text[e->to - 1] == '\n' ? "" : e->newline);
     edit_put_lines(e, depth, e->text + line, indent, value);
-    if (at_line || !e->text[e->to])
-        act_buf_adds(&e->by, e->newline);
+    act_buf_adds(&e->by, e->newline);
 }
 
 static void insert_member(struct edit *e, const struct edit_node *map, size_t depth, const char *value)
@@ -420,25 +449,27 @@ static int replace_value(struct edit *e, const struct edit_node *key, const stru
 static void edit_open_map(struct edit *e, const struct edit_node *key, const struct edit_node *old, bool in_flow,
                           size_t depth, const char *value)
 {
-    size_t line = edit_line_of(e->text, key->start);
-    ACT_AUTOFREE char *indent = act_sprintf("%*s", (int)(key->start - line) + STEP, "");
+    size_t column = column_below(e, key);
+    ACT_AUTOFREE char *indent = act_sprintf("%*s", (int)column - 1 + STEP, "");
 
     e->from = in_flow ? old->start : behind_colon(e->text, key);
-    e->to = in_flow ? old->end : end_of_line(e->text, old->end);
+    e->to = in_flow ? old->end : behind_comments(e->text, edit_next_line(e->text, old->end), column);
     if (in_flow) {
         act_buf_adds(&e->by, e->text[e->from - 1] == ':' ? " {" : "{");
         put_members(e, depth, value);
         act_buf_addc(&e->by, '}');
         return;
     }
-    act_buf_add(&e->by, e->text + old->end, e->to - old->end); /* the comment */
-    act_buf_adds(&e->by, e->newline);
+    act_buf_add(&e->by, e->text + old->end, e->to - old->end); /* the comments */
+    act_buf_adds(&e->by, e->text[e->to - 1] == '\n' ? "" : e->newline);
     edit_put_lines(e, depth, indent, strlen(indent), value);
+    act_buf_adds(&e->by, e->newline);
 }
 
 static int edit_change(struct edit *e, const struct edit_node *root, const char *value, struct act_error *err)
 {
     const struct edit_node *map = root;
+    size_t column = 0;
 
     if (root->type == YAML_SCALAR_EVENT && root->null) {
         edit_append(e, value);
@@ -450,7 +481,10 @@ static int edit_change(struct edit *e, const struct edit_node *root, const char 
                 e, map->type == YAML_ALIAS_EVENT ? "in what an alias stands for" : "in what is not a map", err);
         size_t at = find_key(map, e->keys.v[depth]);
         if (at == map->n) {
-            (map->flow || !map->n ? insert_member : insert_line)(e, map, depth, value);
+            if (map->flow || !map->n)
+                insert_member(e, map, depth, value);
+            else
+                insert_line(e, map, depth, column, value);
             return 0;
         }
         const struct edit_node *key = &map->v[at], *old = &map->v[at + 1];
@@ -460,6 +494,7 @@ static int edit_change(struct edit *e, const struct edit_node *root, const char 
             edit_open_map(e, key, old, map->flow, depth + 1, value);
             return 0;
         }
+        column = column_below(e, key);
         map = old;
     }
 }
@@ -561,13 +596,8 @@ static int cut_lines(struct edit *e, const struct edit_node *key, const struct e
 
     if (strspn(e->text + line, " ") < key->start - line)
         return edit_refuse(e, "in the form that it is written in", err);
-    if (!(end > line && e->text[end - 1] == '\n')) {
-        end = end_of_line(e->text, end);
-        end += e->text[end] == '\r';
-        end += e->text[end] == '\n';
-    }
     e->from = line;
-    e->to = end;
+    e->to = end > line && e->text[end - 1] == '\n' ? end : edit_next_line(e->text, end);
     return 0;
 }
 

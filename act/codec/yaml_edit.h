@@ -15,8 +15,8 @@
 #include "base/error.h"
 #include "codec/yaml.h"
 
-/* Gives the key at path the value, where it is or, if it is not there, at the end of its map; makes the maps above it.
- * name: for messages. *out: the new text, a new string. */
+/* Gives the key at path the value, where it is or, if it is not there, at the end of its map, behind the comments that
+ * stand there; makes the maps above it. name: for messages. *out: the new text, a new string. */
 int yaml_edit_set(const char *text, const char *name, const char *path, const struct yaml *value, char **out,
                   struct act_error *err) ACT_NODISCARD;
 /* Removes the key at path with the comment behind it, and the maps that are empty then. *out is NULL if it is not

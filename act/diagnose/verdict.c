@@ -66,10 +66,15 @@ static bool says_effect(const struct diagnose_hits *hits)
     return false;
 }
 
-/* Of a chain of exceptions the last one counts; the one before it, where no rule explains the last. */
+/* Of a chain of exceptions the last one counts; the one before it, where no rule explains the last, and that one has a
+ * cause to tell: a key that is not there is often what the program has put better words to. */
 static enum diagnose_quality cause_quality(const struct diagnose_hit *hit, enum diagnose_quality otherwise)
 {
-    return hit->is_replaced && hit->rule->kind == DIAGNOSE_CAUSE ? DIAGNOSE_REPLACED : otherwise;
+    static const enum diagnose_quality replaced[] = {[DIAGNOSE_CAUSE] = DIAGNOSE_REPLACED,
+                                                     [DIAGNOSE_EFFECT] = DIAGNOSE_FOLLOWS,
+                                                     [DIAGNOSE_LAST_RESORT] = DIAGNOSE_ENDING};
+
+    return hit->is_replaced ? replaced[hit->rule->kind] : otherwise;
 }
 
 void diagnose_judge_text(struct diagnose_verdict *v, enum diagnose_where where, const char *text, size_t len,

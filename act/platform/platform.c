@@ -462,6 +462,13 @@ void platform_examine_setup(struct platform *p, const struct platform_trial *tri
         platform_findings_add(findings, true, "setup", "not tried: only the nodes of a run have it");
 }
 
+bool platform_examine_place(struct platform *p, const char *name, const char *path, struct platform_findings *findings)
+{
+    if (p->row->nodes.examine_place)
+        p->row->nodes.examine_place(p, name, path, findings);
+    return p->row->nodes.examine_place;
+}
+
 void platform_examine_mounts(struct platform *p, const char *wanted, struct platform_findings *findings)
 {
     if (p->row->nodes.examine_mounts)

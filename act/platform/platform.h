@@ -323,6 +323,9 @@ int platform_summary(struct platform *p, struct platform_summary *out, struct ac
 int platform_jobs(struct platform *p, struct platform_jobs *out, struct act_error *err) ACT_NODISCARD;
 void platform_examine(struct platform *p, struct platform_findings *findings); /* adds to findings */
 void platform_examine_mounts(struct platform *p, const char *wanted, struct platform_findings *findings);
+/* Looks whether the nodes have the folder at path, which the mapped folder of that name is (mode: path), and adds to
+ * findings. false: the platform cannot look, and nothing was added. */
+bool platform_examine_place(struct platform *p, const char *name, const char *path, struct platform_findings *findings);
 /* What nodes set up before the command. The variables of a run are not in it: a project may have brought them, and what
  * they name would run. */
 struct platform_trial {

@@ -54,6 +54,16 @@ bool platform_try_setup(struct site *site, const struct platform_trial *trial, c
 void platform_judge_setup(const char *where, bool works, const char *said, const struct platform_trial *trial,
                           struct platform_findings *findings);
 
+/* ---- look_at_place.c */
+
+/* The words of a command that prints how a node sees the folder at path: "seen", "missing" or "unreadable". */
+void platform_place_words(const char *path, struct act_strv *out);
+/* Returns what these words print on a site, a new string; NULL: it cannot be asked. */
+char *platform_look_at_place(struct site *site, const char *path);
+/* Adds what was printed of the place of a mapped folder; where: "on 'gpu1'". */
+void platform_judge_place(const char *where, const char *name, const char *path, const char *said,
+                          struct platform_findings *findings);
+
 /* ---- keep.c */
 
 /* Opens the site of one machine; *out NULL: it has none. */

@@ -253,6 +253,9 @@ struct platform_nodes_ops {
     /* With about.agent_mounts: finds which of the tools that mount folders the nodes have; wanted: the only one that
      * may be used, or NULL. May be NULL. */
     void (*examine_mounts)(struct platform *p, const char *wanted, struct platform_findings *findings);
+    /* Looks whether the nodes have a folder, which is a place for the mapped folder of that name. NULL: only runs see
+     * it. */
+    void (*examine_place)(struct platform *p, const char *name, const char *path, struct platform_findings *findings);
     /* Tries what nodes set up before the command, where that can be tried without a run. May be NULL. */
     void (*examine_setup)(struct platform *p, const struct platform_trial *trial, struct platform_findings *findings);
 };

@@ -37,6 +37,8 @@ struct site_options {
  * key changed, not allowed) is one message with ssh's own words. */
 int site_open(const struct site_options *options, struct site **out, struct act_error *err) ACT_NODISCARD;
 void site_free(struct site *site);
+/* Checks that ssh may take the login: "user@host", or a name of ~/.ssh/config. -ACT_CONFIG says why it does not. */
+int site_check_login(const char *login, struct act_error *err) ACT_NODISCARD;
 /* Keeps ssh from asking on the terminal, which shows something else: site_open() fails instead. Call it before other
  * threads use sites. */
 void site_never_ask(void);

@@ -26,6 +26,30 @@ static json_t *wire_texts_json(const char *const *texts, size_t n)
 
 /* ---- opening ---- */
 
+/* Returns the port of "host:22"; NULL: there is none. An address of IPv6 has more colons. */
+static const char *wire_port_of(const char *login)
+{
+    const char *colon = strchr(login, ':');
+    size_t digits = colon ? strspn(colon + 1, "0123456789") : 0;
+
+    return digits > 0 && !colon[1 + digits] ? colon + 1 : NULL;
+}
+
+int site_check_login(const char *login, struct act_error *err)
+{
+    const char *port = wire_port_of(login);
+
+    if (*login == '-' || strpbrk(login, " \t\r\n") || !*login)
+        return act_error_set(err, ACT_CONFIG, "'%s' is not of the form 'user@host', and no name of ~/.ssh/config",
+                             login);
+    if (port)
+        return act_error_set(err, ACT_CONFIG,
+                             "'%s' has a port, which ssh takes for a part of the name: leave it out, and give the host "
+                             "its 'Port %s' in ~/.ssh/config",
+                             login, port);
+    return 0;
+}
+
 static int wire_check_names(const char *login, const char *root, struct act_error *err)
 {
     bool plain = true;
@@ -37,9 +61,7 @@ static int wire_check_names(const char *login, const char *root, struct act_erro
                              "the root '%s' cannot be used on '%s': it has a quote, a backslash, '!' or a control "
                              "character",
                              root, login);
-    if (*login == '-' || strpbrk(login, " \t\n") || !*login)
-        return act_error_set(err, ACT_CONFIG, "the login '%s' is not of the form 'user@host'", login);
-    return 0;
+    return site_check_login(login, err);
 }
 
 int wire_open(const struct site_options *options, struct site *site, struct act_error *err)

@@ -149,6 +149,19 @@ def test_doctor_of_slurm(act, lab):
     assert any("file/below" in c["text"] for c in checks if not c["ok"])
 
 
+def test_doctor_looks_for_a_folder_of_the_nodes(act, lab):
+    place = act.scratch / "place"
+    lab.configure(config_param={"data_folder": {"mode": "path", "path": str(place)}})
+
+    def found(status):
+        checks = act.run("-c", "lab", "doctor", "--json", status=status).json["checks"]
+        return next(c for c in checks if c["what"] == "folder 'data'")
+
+    assert found(1)["text"].startswith(f"there is no folder '{place}' on a node: make it there")
+    place.mkdir()
+    assert found(0)["ok"]
+
+
 def test_runs_of_another_machine_are_found_on_the_cluster(act, lab):
     """A machine whose ledger knows nothing finds a run on the cluster that -c names, by its id or a piece of it."""
     run = lab.shell("echo from there; exit 4")

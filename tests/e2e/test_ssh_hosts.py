@@ -123,7 +123,7 @@ def test_machines_of_two_sizes(act, hosts):
 
 @pytest.mark.parametrize("hosts_key, said", [
     ([], "names no machine"), (["gpu1", "gpu1"], "names 'gpu1' twice"), (["-oProxyCommand=x"], "is not of the form"),
-    (["a b"], "is not of the form")])
+    (["a b"], "is not of the form"), (["me@gpu1:2222"], "'Port 2222' in ~/.ssh/config")])
 def test_bad_lists(act, hosts, hosts_key, said):
     hosts.use(*hosts_key)
     assert said in act.fail("-c", "lab", "submit", "true", status=7)
@@ -152,6 +152,28 @@ def test_without_mpirun(act, hosts, host):
     message = act.fail("-c", "lab", "-n", 2, "submit", "true", status=3)
     assert "mpirun is not on 'gpu1'" in message and hosts.runs("gpu1") == []
     act.run("wait", hosts.submit("true"))
+
+
+def test_a_folder_that_a_machine_does_not_have(act, hosts, host):
+    """The doctor and 'a why' name it: the program is not to blame."""
+    place = act.scratch / "place"
+    act.cluster("lab", extra={"platform": "ssh", "ssh": {"hosts": ["gpu1"]},
+                              "config_param": {"data_folder": {"mode": "path", "path": str(place)}}})
+
+    def check(ok):
+        found = act.run("-c", "lab", "doctor", "--json", status=0 if ok else 1).json["checks"]
+        return next(c["text"] for c in found if c["what"] == "folder 'data'" and c["ok"] == ok)
+
+    assert f"there is no folder '{place}' on 'gpu1': make it there (mkdir -p)" in check(ok=False)
+    run = hosts.submit("ls", "data")
+    act.run("wait", run, status=125)
+    why = act.run("why", "--json", run).json
+    assert why["diagnosis"]["id"] == "place_missing" and str(place) in why["failure"]["reason"]
+    place.mkdir()
+    assert check(ok=True) == f"'{place}' on 'gpu1'"
+    run = hosts.submit("ls", "data")
+    act.run("wait", run)
+    assert "is in its own copy of the project on 'gpu1'" in act.run("files", run).err
 
 
 def test_where_nothing_can_be_written(act, hosts, host):

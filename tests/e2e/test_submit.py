@@ -313,6 +313,10 @@ def test_no_folder_of_the_project_is_missing_without_configuration(act):
     assert "own folder" not in act.run("submit", "--dry-run", *words[1:]).err, "of one difference once"
     act.write("data/coco.yaml", "changed again, later", mtime=2_000_000_000)
     assert differs in act.run("submit", "--dry-run", *words[1:]).err
+    act.write("data/a", "new")
+    act.write("data/b", "new")
+    act.write("data/coco.yaml", "the data verbs have not seen this either", mtime=2_000_000_001)
+    assert re.search(r"differs \(\S+ and 2 more\); 'a u data'", act.run("submit", "--dry-run", *words[1:]).err)
     for run in (own, stored):
         act.run("wait", run.out.strip())
         assert act.lines(run.out.strip()) == ["18 from the project"]

@@ -68,7 +68,6 @@ def test_a_compile_script_with_the_line_ends_of_windows(act, first):
 @pytest.mark.parametrize("script, line", [
     ("import queue; queue.Queue().get(timeout=0.1)", "_queue.Empty"),
     ("next(iter([]))", "StopIteration"),
-    ("{}[17]", "KeyError: 17"),
     ("class Odd(BaseException): pass\nraise Odd('x') from ValueError('y')", "Odd: x"),
 ])
 def test_what_ends_a_traceback_is_the_exception(act, script, line):
@@ -120,6 +119,8 @@ def test_the_failing_rank_and_what_it_means(act, two_ranks):
     (python("x = bytearray(1 << 60)"), 1, "HostOOM"),
     (python("def f(:"), 1, "Syntax"),
     (python("raise ValueError('odd')"), 1, "Exception"),
+    (python("{}['lr']"), 1, "Exception"),
+    (python("a, b = [1]"), 1, "Unpack"),
 ])
 def test_real_failures(act, command, status, code):
     run = act.finish(*command, before=("-n", "1"), status=status)
@@ -127,6 +128,17 @@ def test_real_failures(act, command, status, code):
     assert diagnosis["code"] == code, diagnosis
     assert fields(act.run("why", run))["class"] == diagnosis["class"], "in words; the codes are for programs"
     assert act.run("parse", run).out.splitlines() == [code]
+
+
+@pytest.mark.parametrize("script, code", [
+    ("raise KeyboardInterrupt", "Interrupted"),
+    ("import os, signal; os.kill(os.getpid(), signal.SIGINT)", "Interrupted"),
+    ("import sys; print('MyError: bad', file=sys.stderr); raise KeyboardInterrupt", "Exception"),
+])
+def test_what_somebody_ended_may_be_submitted_again(act, script, code):
+    run = act.finish(*python(script), before=("-n", "1"), status=130)
+    diagnosis = why(act, run)["diagnosis"]
+    assert (diagnosis["code"], diagnosis["retry"]) == (code, "yes" if code == "Interrupted" else "no"), diagnosis
 
 
 def test_mpirun_in_the_command(act, two_ranks):
@@ -451,7 +463,9 @@ def test_other_states(act):
     act.run("abort", running, queued)
     assert act.run("why", running).out.startswith("Canceled ")
     answer = why(act, running)
-    assert answer["failure"] is None and answer["diagnosis"] is None
+    assert answer["failure"] is None and answer["diagnosis"]["id"] == "aborted"
+    shown = fields(act.run("why", queued))
+    assert "'a abort'" in shown["why"] and shown["again"].startswith("yes") and f"a resubmit {queued}" in shown["next"]
     act.fail("why", "nothing-like-it", status=3, match="no run")
     act.fail("parse", "nothing-like-it", status=3, match="no run")
 
@@ -471,6 +485,14 @@ def test_parse_prints_all_codes(act):
     assert answer["version"] == 1 and answer["run"] == run
     assert answer["codes"] == [{"code": "OOM", "id": "gpu_out_of_memory", "class": "out of memory on the GPU",
                                 "log": "user_logs/std_log_process_0.txt", "line": GPU}]
+
+
+def test_where_logs_are_copied_to_is_said_once(act):
+    run = act.finish("true", before=("-n", "1"))
+    told = f"logs of runs are copied to '{act.project}/assets'"
+    assert told in act.run("parse", run).err
+    again = act.finish("true", before=("-n", "1"))
+    assert told not in act.run("parse", again).err
 
 
 def test_parse_shows_error_lines_as_the_original_did(act):

@@ -452,6 +452,7 @@ TEST(the_last_of_chained_exceptions_counts)
 #define MODULE HEAD "ModuleNotFoundError: No module named 'einops'\n"
 #define FILE_  HEAD "FileNotFoundError: [Errno 2] No such file or directory: 'a'\n"
 #define OTHER  HEAD "Unusable: a\n"
+#define KEY    HEAD "KeyError: 'a'\n"
     static const struct {
         const char *text, *id;
     } rows[] = {
@@ -461,6 +462,10 @@ TEST(the_last_of_chained_exceptions_counts)
         {MODULE CAUSE FILE_ DURING FILE_, "file_not_found"},
         {MODULE CAUSE OTHER, "module_missing"},
         {OTHER DURING OTHER, "python_exception"},
+        {KEY, "key_missing"},
+        {KEY DURING OTHER, "python_exception"},
+        {KEY DURING FILE_, "file_not_found"},
+        {MODULE DURING KEY, "module_missing"},
         {MODULE "the job goes on\n" OTHER DURING FILE_, "module_missing"},
         {"During handling of the above exception, another exception occurred:\n" MODULE, "module_missing"},
     };

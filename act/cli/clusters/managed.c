@@ -537,7 +537,8 @@ static int nodes(struct cli *cli, const char *name, struct act_error *err)
 
 #define FOR_SERVICES "cluster param json "
 const struct cli_verb cli_cluster_verbs[] = {
-    {.name = "list",
+    {.group = "cluster files",
+     .name = "list",
      .summary = "the clusters that -c can name; with -c: the managed ones of its workspace",
      .run = cmd_cluster_list,
      .options = "cluster param json own all",
@@ -571,7 +572,11 @@ const struct cli_verb cli_cluster_verbs[] = {
      .options = "json dry-run yes",
      .needs_name = true,
      .own = true},
-    {.name = "show", .summary = "one managed cluster, or node pool", .run = show_cluster, .options = FOR_SERVICES},
+    {.group = "clusters of a workspace, node pools of Kubernetes on Azure",
+     .name = "show",
+     .summary = "one managed cluster, or node pool",
+     .run = show_cluster,
+     .options = FOR_SERVICES},
     {.name = "create",
      .summary = "make a managed cluster, or a node pool",
      .run = cmd_cluster_create,

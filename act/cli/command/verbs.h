@@ -8,7 +8,8 @@
 #include "cli/command/command.h"
 
 struct cli_verb {
-    const char *name; /* NULL: the end of the table */
+    const char *group; /* what the verbs from here on are about; NULL: the same as before */
+    const char *name;  /* NULL: the end of the table */
     int (*run)(struct cli *cli, const char *name, struct act_error *err);
     const char *summary; /* one line */
     const char *options; /* those of the command that it takes */

@@ -163,8 +163,11 @@ static void help_print_verb(const struct cli_command *c, const struct cli_verb *
 static void help_print_verbs(const struct cli_command *c, FILE *out)
 {
     fputs("\nverbs:\n", out);
-    for (const struct cli_verb *v = c->verbs; v->name; v++)
+    for (const struct cli_verb *v = c->verbs; v->name; v++) {
+        if (v->group)
+            fprintf(out, " %s:\n", v->group);
         print_row(out, VERB_COLUMN, v->name, v->summary);
+    }
     fprintf(out, "'a help %s VERB' has the options of each.\n", c->name);
 }
 

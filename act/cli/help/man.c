@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "cli/command/verbs.h"
 #include "cli/help/help.h"
 #include "cli/print/wrap.h"
 #include "proc/proc.h"
@@ -126,6 +127,17 @@ static void put_title(FILE *out, const char *name, int section, const char *summ
     man_put_line(out, summary);
 }
 
+static void put_verbs_of(FILE *out, const struct cli_command *c)
+{
+    fputs(".SH VERBS\n", out);
+    for (const struct cli_verb *v = c->verbs; v->name; v++) {
+        if (v->group)
+            fprintf(out, ".SS %s\n", v->group);
+        put_entry(out, v->name, NULL, v->summary);
+    }
+    fprintf(out, ".PP\nThe options of each:\n.B a help %s VERB\n", c->name);
+}
+
 static void put_verb(FILE *out, const struct cli_command *c)
 {
     ACT_AUTOFREE char *name = act_sprintf("a-%s", c->name);
@@ -139,6 +151,8 @@ static void put_verb(FILE *out, const struct cli_command *c)
         fputs(".PP\nalso: ", out);
         man_put_line(out, c->aliases);
     }
+    if (c->verbs)
+        put_verbs_of(out, c);
     if (c->details) {
         fputs(".SH DESCRIPTION\n", out);
         put_prose(out, c->details);

@@ -172,7 +172,7 @@ const struct cli_option cli_option_table[] = {
     {"-c", "cluster", STRING(common, cluster), "CLUSTER",
      "use aux_data/aml/CLUSTER.yaml, or your own cluster of that name", CLI_BEFORE},
     {"-n", "num-gpu", RANGE(settings, num_gpu), "N",
-     "GPUs, or processes where there are none; MIN:MAX for an elastic run", CLI_BEFORE},
+     "GPUs, or processes where there are none; 0: one process without GPUs; MIN:MAX: an elastic run", CLI_BEFORE},
     {"-p", "param", STRINGS(common, params), "YAML", "override any key, as in -p 'env: {A: 1}'", CLI_BEFORE},
     {"-single", "single", FLAG(settings, single), NULL, "one process on each node, not one for each GPU", CLI_BEFORE},
     {"-f", "from-cluster", STRING(transfer, from_cluster), "CLUSTER", "copy from this cluster's store", CLI_BEFORE},

@@ -66,20 +66,8 @@ static char *missing_folder(const struct flow *flow, const struct config_folder 
     return a.folder && access(a.folder, F_OK) < 0 ? act_strdup(a.folder) : NULL;
 }
 
-/* Looks at a folder that the nodes have already, and that this machine need not see. */
-static void examine_place(const struct config_folder *folder, struct platform_findings *findings)
-{
-    ACT_AUTOFREE char *what = act_sprintf("folder '%s'", folder->name);
-    bool is_seen = access(folder->account_file, F_OK) == 0;
-
-    platform_findings_add(findings, true, what, "'%s'%s", folder->account_file,
-                          is_seen ? "" : " on the nodes; this machine does not see it");
-}
-
 static void examine_store(struct flow *flow, const struct config_folder *folder, struct platform_findings *findings)
 {
-    if (config_is_place(folder))
-        return examine_place(folder, findings);
     ACT_AUTOFREE char *what = act_sprintf("store of '%s'", folder->name ? folder->name : "code");
     ACT_AUTOFREE char *missing = missing_folder(flow, folder);
     ACT_AUTOFREE char *name = NULL;
@@ -102,7 +90,7 @@ static bool is_same_store(const struct config_folder *a, const struct config_fol
 }
 
 /* Looks at each store once, as several folders may be in it. Claims cannot be looked at from here, nor can shares that
- * a service mounts. */
+ * a service mounts; places are looked at where they are. */
 static void examine_stores(struct flow *flow, struct platform_findings *findings)
 {
     const struct config *c = flow->config;
@@ -110,7 +98,8 @@ static void examine_stores(struct flow *flow, struct platform_findings *findings
     examine_store(flow, &c->code, findings); /* a missing account is a finding */
     for (size_t i = 0; i < c->n_folders; i++) {
         bool mounted = config_is_share(&c->folders[i]) && platform_find(c->platform)->settings.datastore;
-        bool known = !c->folders[i].account_file || mounted || is_same_store(&c->folders[i], &c->code);
+        bool known = !c->folders[i].account_file || config_is_place(&c->folders[i]) || mounted ||
+                     is_same_store(&c->folders[i], &c->code);
         for (size_t k = 0; k < i && !known; k++)
             known = is_same_store(&c->folders[i], &c->folders[k]);
         if (!known)
@@ -147,6 +136,24 @@ static void examine_mounts(struct flow *flow, struct platform *platform, struct 
     }
     if (any)
         platform_examine_mounts(platform, c->mount, findings);
+}
+
+/* Looks at the folders that the nodes have already, and that this machine need not see. One that the runs of this
+ * machine miss is a mistake of the configuration. */
+static void examine_places(struct flow *flow, struct platform *platform, struct platform_findings *findings)
+{
+    const struct config *c = flow->config;
+
+    for (size_t i = 0; i < c->n_folders; i++) {
+        const struct config_folder *folder = &c->folders[i];
+        if (!config_is_place(folder) || platform_examine_place(platform, folder->name, folder->account_file, findings))
+            continue;
+        ACT_AUTOFREE char *what = act_sprintf("folder '%s'", folder->name);
+        bool is_seen = access(folder->account_file, F_OK) == 0;
+        if (is_seen || !platform_find(c->platform)->about.is_here)
+            platform_findings_add(findings, true, what, "'%s'%s", folder->account_file,
+                                  is_seen ? "" : " on the nodes; this machine does not see it");
+    }
 }
 
 /* Returns the folder of the repository that the project is in, else the project itself. New string. */
@@ -214,6 +221,7 @@ static void examine_platform(struct flow *flow, struct platform_findings *findin
         platform_findings_add(findings, false, "platform", "%s", act_error_text(&err));
     else {
         platform_examine(platform, findings);
+        examine_places(flow, platform, findings);
         examine_mounts(flow, platform, findings);
         examine_setup(flow, platform, findings);
     }

@@ -37,28 +37,34 @@ static bool data_here_differs(const struct stat *own, const char *stored)
     return stat(stored, &there) < 0 || there.st_size != own->st_size || there.st_mtim.tv_sec < own->st_mtim.tv_sec;
 }
 
-/* Returns a file of the project's folder, below that, that is missing or different in the store, and its time; NULL:
- * there is none. Every submit does this, so it only looks at the first files; the others count as stored. New
- * string. */
-static char *data_here_unstored(const char *own, const char *stored, int64_t *out_changed_s)
+/* Files of a project's folder that are missing or different in the store. */
+struct unstored {
+    char *first; /* of them, below the folder; NULL: there is none */
+    int64_t first_changed_s;
+    int n;
+};
+
+/* Finds them. Every submit does this, so it only looks at the first files; the others count as stored. */
+static void data_here_find_unstored(const char *own, const char *stored, struct unstored *out)
 {
     enum { GLANCE = 1000 };
     ACT_AUTOFREE char *root = act_strdup(own);
     FTS *tree = fts_open((char *[]){root, NULL}, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
     const FTSENT *e = NULL;
-    char *found = NULL;
 
-    for (int n = 0; tree && !found && n < GLANCE && (e = fts_read(tree)); n++) {
+    *out = (struct unstored){0};
+    for (int n = 0; tree && n < GLANCE && (e = fts_read(tree)); n++) {
         const char *rel = e->fts_path + strlen(root);
         ACT_AUTOFREE char *there = act_sprintf("%s%s", stored, rel);
         if (e->fts_info != FTS_F || !data_here_differs(e->fts_statp, there))
             continue;
-        found = act_strdup(rel + 1);
-        *out_changed_s = e->fts_statp->st_mtim.tv_sec;
+        if (out->n++ > 0)
+            continue;
+        out->first = act_strdup(rel + 1);
+        out->first_changed_s = e->fts_statp->st_mtim.tv_sec;
     }
     if (tree)
         fts_close(tree);
-    return found;
 }
 
 /* Says something of a folder of a project, unless that was the last that was said of it: mark tells. */
@@ -81,14 +87,17 @@ static void data_here_say(const char *project, const char *name, const char *mar
 static void data_here_say_differs(const struct config *config, const struct config_folder *from,
                                   const struct run_folder *folder, const char *own)
 {
-    int64_t changed_s = 0;
-    ACT_AUTOFREE char *file = config_is_built_in(from) ? data_here_unstored(own, folder->link, &changed_s) : NULL;
+    struct unstored files = {0};
 
-    if (!file)
+    if (config_is_built_in(from))
+        data_here_find_unstored(own, folder->link, &files);
+    if (files.n == 0)
         return;
+    ACT_AUTOFREE char *file = files.first;
+    ACT_AUTOFREE char *more = files.n > 1 ? act_sprintf(" and %d more", files.n - 1) : act_strdup("");
     ACT_AUTOFREE char *text =
-        act_sprintf("as the store has it, from which the project's own folder differs (%s)", file);
-    ACT_AUTOFREE char *mark = act_sprintf("%s %lld", file, (long long)changed_s);
+        act_sprintf("as the store has it, from which the project's own folder differs (%s%s)", file, more);
+    ACT_AUTOFREE char *mark = act_sprintf("%s %lld", file, (long long)files.first_changed_s);
     data_here_say(config->project_root, folder->name, mark, text);
 }
 

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "base/path.h"
 #include "base/units.h"
 #include "filter/filter.h"
@@ -377,8 +378,11 @@ int flow_fetch_logs(struct flow *flow, struct flow_run *run, const struct flow_f
         flow_mention_limits(flow, from.store, NULL);
     if (rc == 0)
         out->unkept_errno = why_not_kept(run->row.project, out->folder);
+    bool is_first = rc == 0 && access(out->root, F_OK) < 0;
     if (rc == 0 && !out->unkept_errno)
         rc = fetch_attempt(flow, &from, run, &wanted, out, err);
+    if (rc == 0 && is_first && access(out->root, F_OK) == 0)
+        act_note("logs of runs are copied to '%s'", out->root);
     flow_source_close(&from);
     if (rc < 0) {
         act_error_prefix(err, "cannot fetch the logs of '%s'", run->row.id);

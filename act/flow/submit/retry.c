@@ -23,7 +23,12 @@ static bool is_infrastructure(const struct diagnose_rule *rule)
 /* Ends that somebody decided. */
 static bool is_decided(const char *id)
 {
-    return strcmp(id, "time_limit") == 0 || strcmp(id, "canceled") == 0;
+    static const char *const ids[] = {"time_limit", "canceled", "aborted", "interrupted", "sigint"};
+
+    for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++)
+        if (strcmp(id, ids[i]) == 0)
+            return true;
+    return false;
 }
 
 /* Adds the rules that a name stands for: an id, a code that several may have, or the group. */

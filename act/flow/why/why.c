@@ -418,7 +418,7 @@ int flow_why(struct flow *flow, const struct flow_run *run, struct flow_why *out
         return 0; /* the status says all */
     int rc = flow_rules(run, &out->rules, err);
     a.verdict = (struct diagnose_verdict){.rules = out->rules, .quality = DIAGNOSE_NOTHING, .rank = -1};
-    if (rc == 0 && !asks_platform)
+    if (rc == 0 && !asks_platform && !run->replaced_by)
         diagnose_judge_text(&a.verdict, DIAGNOSE_AGENT, status->reason, strlen(status->reason), NULL);
     if (rc == 0 && asks_platform)
         rc = flow_source_open(flow, run, &a.from, err);

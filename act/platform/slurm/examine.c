@@ -271,24 +271,51 @@ static void judge_mounts(const char *text, const char *wanted, struct platform_f
         platform_findings_add(findings, true, what, "by '%s' on a node", tool);
 }
 
-/* As a job of a moment; where all nodes are taken, a run will say it at once. */
+/* Runs a command as a job of a moment; where all nodes are taken, a run will say at once what it would have. *out: what
+ * it printed, a new string. */
+static int ask_node(struct slurm *s, const struct act_strv *command, char **out, struct act_error *err)
+{
+    ACT_AUTO(act_strv) words = {0};
+
+    ACT_STRV_PUSH(&words, "srun", "--immediate=10", "--ntasks=1", "--time=1");
+    slurm_push_places(s, NULL, &words);
+    for (size_t i = 0; i < command->n; i++)
+        act_strv_push(&words, command->v[i]);
+    return slurm_run(s, (const char *const *)words.v, out, err);
+}
+
 void slurm_examine_mounts(struct platform *p, const char *wanted, struct platform_findings *findings)
 {
-    struct slurm *s = slurm_of(p);
     ACT_AUTO(act_strv) words = {0};
     ACT_AUTOFREE char *text = NULL;
     struct act_error err;
 
-    act_strv_push(&words, "srun");
-    act_strv_push(&words, "--immediate=10");
-    act_strv_push(&words, "--ntasks=1");
-    act_strv_push(&words, "--time=1");
-    slurm_push_places(s, NULL, &words);
-    const char *const script[] = {"sh", "-c", has_programs, "act", "blobfuse2", "rclone", "fusermount3"};
-    for (size_t i = 0; i < sizeof(script) / sizeof(script[0]); i++)
-        act_strv_push(&words, script[i]);
-    if (slurm_run(s, (const char *const *)words.v, &text, &err) < 0)
+    ACT_STRV_PUSH(&words, "sh", "-c", has_programs, "act", "blobfuse2", "rclone", "fusermount3");
+    if (ask_node(slurm_of(p), &words, &text, &err) < 0)
         platform_findings_add(findings, true, "mounts", "not looked for, as no node was free at once");
     else
         judge_mounts(text, wanted, findings);
+}
+
+/* The login node has what the nodes have, as a rule; what it has not, a node may have. */
+void slurm_examine_place(struct platform *p, const char *name, const char *path, struct platform_findings *findings)
+{
+    struct slurm *s = slurm_of(p);
+    ACT_AUTOFREE char *what = act_sprintf("folder '%s'", name);
+    ACT_AUTOFREE char *text = NULL;
+    ACT_AUTO(act_strv) words = {0};
+    struct act_error err;
+    struct site *site;
+
+    if (slurm_site(s, &site, &err) < 0) /* the login node is a finding */
+        return;
+    ACT_AUTOFREE char *said = platform_look_at_place(site, path);
+    platform_place_words(path, &words);
+    if (act_starts_with(said ? said : "", "seen"))
+        platform_judge_place(s->config.login ? "on the login node" : "on this machine", name, path, said, findings);
+    else if (ask_node(s, &words, &text, &err) == 0)
+        platform_judge_place("on a node", name, path, text, findings);
+    else
+        platform_findings_add(findings, true, what,
+                              "'%s' is not on the login node, and no node was free at once to look", path);
 }

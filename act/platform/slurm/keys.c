@@ -5,6 +5,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "site/site.h"
+
 enum { DAY_S = 24 * 3600 };
 
 #define AT(member) offsetof(struct slurm_keys, member)
@@ -99,8 +101,11 @@ int64_t slurm_time_limit_s(const struct config *config)
 
 static void slurm_keys_check(struct config *config, struct config_findings *f)
 {
-    const char *time = slurm_keys(config)->time;
+    const char *time = slurm_keys(config)->time, *login = slurm_keys(config)->login;
+    struct act_error err;
 
+    if (login && site_check_login(login, &err) < 0)
+        config_problem(f, config_value(config, "slurm.login"), "'slurm.login': %s", act_error_text(&err));
     if (time && !slurm_keys_is_time(time))
         config_problem(f, config_value(config, "slurm.time"),
                        "'slurm.time' must be a time as sbatch takes it (90 for minutes, 12:00:00, 3-00:00:00), "

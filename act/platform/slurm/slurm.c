@@ -306,6 +306,7 @@ const struct platform_row platform_slurm = {
               .jobs = slurm_jobs,
               .examine = slurm_examine,
               .examine_mounts = slurm_examine_mounts,
+              .examine_place = slurm_examine_place,
               .examine_setup = slurm_examine_setup},
     .keep = {.site = slurm_site_of},
     .setup = &slurm_setup,

@@ -153,6 +153,7 @@ int slurm_check_start(struct slurm *s, const struct run_spec *spec, struct act_e
 /* ---- examine.c */
 
 void slurm_examine_mounts(struct platform *p, const char *wanted, struct platform_findings *findings);
+void slurm_examine_place(struct platform *p, const char *name, const char *path, struct platform_findings *findings);
 void slurm_examine_setup(struct platform *p, const struct platform_trial *trial, struct platform_findings *findings);
 void slurm_examine(struct platform *p, struct platform_findings *findings);
 

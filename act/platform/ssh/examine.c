@@ -129,6 +129,39 @@ void hosts_examine(struct platform *p, struct platform_findings *findings)
     free(all);
 }
 
+/* ---- folders that the machines have already */
+
+struct hosts_place {
+    const char *path;
+    char *said;
+};
+
+static int ask_for_place(struct hosts *s, struct hosts_host *h, void *arg, struct act_error *err)
+{
+    struct hosts_place *place = &((struct hosts_place *)arg)[h - s->v];
+
+    (void)err;
+    place->said = platform_look_at_place(h->site, place->path);
+    return 0;
+}
+
+void hosts_examine_place(struct platform *p, const char *name, const char *path, struct platform_findings *findings)
+{
+    struct hosts *s = hosts_of(p);
+    struct hosts_place *all = act_calloc(s->n, sizeof(*all));
+
+    for (size_t i = 0; i < s->n; i++)
+        all[i].path = path;
+    hosts_each(s, ask_for_place, all);
+    for (size_t i = 0; i < s->n; i++) {
+        ACT_AUTOFREE char *where = act_sprintf("on '%s'", s->v[i].login);
+        if (all[i].said) /* else it is a finding that it cannot be reached */
+            platform_judge_place(where, name, path, all[i].said, findings);
+        free(all[i].said);
+    }
+    free(all);
+}
+
 /* ---- what is set up before the command */
 
 struct hosts_trial {

@@ -1,6 +1,7 @@
 /* keys.c - the keys of the part 'ssh'. */
 #include "platform/ssh/keys.h"
 #include "config/config.h"
+#include "site/site.h"
 
 #include <string.h>
 
@@ -19,9 +20,10 @@ static const struct config_key keys[] = {
 
 static void hosts_check_name(const struct config *config, const char *host, struct config_findings *f)
 {
-    if (!*host || *host == '-' || strpbrk(host, " \t\r\n"))
-        config_problem(f, config_value(config, "ssh.hosts"),
-                       "'%s' in 'ssh.hosts' is not of the form 'user@host', and no name of ~/.ssh/config", host);
+    struct act_error err;
+
+    if (site_check_login(host, &err) < 0)
+        config_problem(f, config_value(config, "ssh.hosts"), "'ssh.hosts': %s", act_error_text(&err));
 }
 
 static void hosts_check_keys(struct config *config, struct config_findings *f)

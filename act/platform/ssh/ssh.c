@@ -474,6 +474,7 @@ const struct platform_row platform_ssh = {
               .summary = hosts_summary,
               .jobs = hosts_jobs,
               .examine = hosts_examine,
+              .examine_place = hosts_examine_place,
               .examine_setup = hosts_examine_setup},
     .keep = {.site = hosts_site_of, .machine = hosts_machine},
     .setup = &ssh_setup,

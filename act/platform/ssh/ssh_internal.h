@@ -149,6 +149,7 @@ int hosts_jobs(struct platform *p, struct platform_jobs *out, struct act_error *
 /* ---- examine.c */
 
 void hosts_examine(struct platform *p, struct platform_findings *findings);
+void hosts_examine_place(struct platform *p, const char *name, const char *path, struct platform_findings *findings);
 void hosts_examine_setup(struct platform *p, const struct platform_trial *trial, struct platform_findings *findings);
 
 #endif
