@@ -198,6 +198,17 @@ static int input_parted(int feeder)
     return RUN_SHELL_GONE;
 }
 
+/* Waits until the feeder takes more, which it does when the command reads. False: whoever typed is gone before that.
+ * ssh, which cannot say so before it has brought what was typed, takes nothing more from here then. */
+static bool input_wait(int feeder)
+{
+    struct pollfd p[] = {{feeder, POLLOUT, 0}, {STDIN_FILENO, POLLRDHUP, 0}, {STDOUT_FILENO, 0, 0}};
+
+    while (poll(p, sizeof(p) / sizeof(p[0]), -1) < 0)
+        continue;
+    return p[0].revents != 0;
+}
+
 /* Brings one frame. Returns the exit status; -1: it goes on. */
 static int input_bring(int feeder)
 {
@@ -207,7 +218,7 @@ static int input_bring(int feeder)
     if (!input_read(head, sizeof(head)))
         return 128 + SIGHUP;
     size_t len = (size_t)head[0] << 8 | head[1];
-    if (len > sizeof(data) || !input_read(data, len))
+    if (len > sizeof(data) || !input_read(data, len) || !input_wait(feeder))
         return 128 + SIGHUP;
     if (!terminal_send(feeder, TERMINAL_DATA, data, len))
         return input_parted(feeder);

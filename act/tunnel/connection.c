@@ -207,16 +207,16 @@ static void connection_read(struct connections *all, struct connection *c)
     connection_check_end(all, c);
 }
 
-/* Lets the other end send more: what the socket took and, if the link has let the window run dry while the socket
- * waited, as much again. */
+/* Lets the other end send more: what the socket took and, if that takes all at once, so that only the link holds up the
+ * other end, as much again. No connection gets more than a quarter of what all of them may still grow by. */
 static void connection_widen(struct connections *all, struct connection *c)
 {
     uint32_t more = c->consumed;
 
     if (c->peer_has_ended || c->is_cut_off || more < c->window / 2)
         return;
-    if (c->expected == 0 && queue_left(&c->queue) == 0 && c->window < TUNNEL_WINDOW_MAX &&
-        all->grown + c->window <= TUNNEL_WINDOWS_MAX) {
+    if (queue_left(&c->queue) == 0 && c->window < TUNNEL_WINDOW_MAX &&
+        c->window <= (TUNNEL_WINDOWS_MAX - all->grown) / 4) {
         all->grown += c->window;
         more += c->window;
         c->window *= 2;

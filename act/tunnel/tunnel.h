@@ -12,8 +12,8 @@
  *                is free
  *   'P' ping, 'A' its answer: the connection is 0
  *
- * A window doubles when the link, not the reader, holds up the sender. So a reader that stalls holds up only itself,
- * and what is kept for all of them is bounded.
+ * A window doubles as long as its reader keeps up, so that the link, however long it is, does not hold up the sender. A
+ * reader that stalls holds up only itself, and what is kept for all of them is bounded.
  */
 #ifndef ACT_TUNNEL_TUNNEL_H
 #define ACT_TUNNEL_TUNNEL_H

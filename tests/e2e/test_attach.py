@@ -1,4 +1,5 @@
 """`a attach` of a run that is not of `a shell`: the output of a rank, and Ctrl-C for it."""
+import contextlib
 import os
 import pathlib
 import pty
@@ -318,6 +319,58 @@ def test_input_of_too_many(act):
         other.close()
     act.run("abort", "-y", run)
     process.communicate()
+
+
+def position(path):
+    """How much of the file that is its input a process has read."""
+    return int(re.search(r"pos:\s+(\d+)", pathlib.Path(path).read_text())[1])
+
+
+def brings(run):
+    """Whether anything on its node, which is this machine, brings the run its input."""
+    words = b"\0input\0%s\x000\0" % run.encode()
+    for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            if path.read_bytes().endswith(words):
+                return True
+    return False
+
+
+def leaves(act, run, how):
+    """Somebody types more than the run takes, and goes with this signal; what he typed is not waited for."""
+    text = act.write("much", b"line\n" * 2_000_000)
+    with open(text, "rb") as stdin:
+        process = started(act, "attach", run, stdin=stdin, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    seen = []
+
+    def stands_still():
+        seen.append(position(f"/proc/{process.pid}/fdinfo/0"))
+        return seen[-1] > 0 and seen[-15:].count(seen[-1]) == 15
+    act.until(stands_still, "nothing more is taken")
+    assert seen[-1] < text.stat().st_size
+    process.send_signal(how)
+    process.wait()
+
+
+def nobody_reads(act, how, *before):
+    """What brings the input ends when it has lost who sent it; what it has brought is read in the end."""
+    stop = act.scratch / "stop"
+    run = act.run(*before, "submit", "--stdin", "sh", "-c", f"until [ -e {stop} ]; do sleep 0.1; done; head -n 1")
+    run = run.out.strip()
+    act.until_state(run, "Running")
+    leaves(act, run, how)
+    act.until(lambda: not brings(run), "nobody waits any more")
+    stop.touch()
+    act.until_state(run, "Completed")
+    assert act.lines(run) == ["line"]
+
+
+def test_input_that_nobody_reads(act):
+    nobody_reads(act, signal.SIGKILL)
+
+
+def test_input_that_nobody_reads_behind_ssh(act, hosts, host):
+    nobody_reads(act, signal.SIGTERM, "-c", "lab")
 
 
 def test_input_of_another_user(act):

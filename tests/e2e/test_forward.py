@@ -12,6 +12,9 @@ import subprocess
 import pytest
 
 import sshd
+import test_shell
+import tmux
+import waiting
 
 # Answers each connection with the sum of what it read, after its end; or sends back each line at once.
 SERVER = """
@@ -180,8 +183,9 @@ def test_from_an_ipv6_socket(act, server):
 
 
 def child_of(process):
-    """The 'a __tunnel' of 'a forward'."""
-    (pid,) = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    """What 'a __tunnel' of 'a forward' has become."""
+    pids = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    (pid,) = [pid for pid in pids if b"tunnel" in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()]
     return int(pid)
 
 
@@ -211,6 +215,74 @@ def test_a_machine_that_was_away(act, hosts, host, server):
         carries(here)
 
 
+@contextlib.contextmanager
+def beside(act, run, port, script, env=None):
+    """The process of `a ssh -L` with a script, and two ports here that lead to the same one."""
+    words = [act.programs / "a", "ssh", "-L", f"0:{port}", "--forward", f"0:localhost:{port}", run, "--", "sh", "-c"]
+    process = waiting.Process([*words, script], env={**act.env, **(env or {})}, cwd=act.project, stdin=subprocess.PIPE,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        found = [re.match(rb"http://127\.0\.0\.1:(\d+)/ leads to port", process.stderr.readline()) for _ in range(2)]
+        assert all(found), process.stderr.read()
+        yield process, *(int(one[1]) for one in found)
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.smoke
+def test_beside_a_command(act, server):
+    """`a ssh -L`: input, output and exit status are the command's, and with it the ports end."""
+    run, port = server()
+    with beside(act, run, port, "read x; echo $x; read x; exit 7") as (process, here, other):
+        process.stdin.write(b"up\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == b"up\n"
+        carries(here)
+        os.kill(child_of(process), signal.SIGKILL)
+        act.until(lambda: b"connected to run" in process.stderr.readline(), "it is connected again")
+        carries(other)
+        out, err = process.communicate(b"\n")
+        assert (process.returncode, out, err) == (7, b"", b"")
+    act.fail("ssh", "-L", f"{port}:80", run, "--", "true", status=2, match=f"port {port} of this machine is taken")
+
+
+def test_beside_a_command_of_a_node(act, lab, server):
+    run, port = server("-c", "lab", "-n", "2")
+    with beside(act, run, port, "read x; hostname") as (process, here, _):
+        carries(here)
+        out, err = process.communicate(b"\n")
+        assert process.returncode == 0 and out == b"n1\n", err
+
+
+def test_beside_a_command_that_is_ended(act, hosts, host, server):
+    """SIGTERM ends both; Ctrl-C is the command's."""
+    run, port = server("-c", "lab")
+    with beside(act, run, port, "echo up; cat") as (process, here, _):
+        assert process.stdout.readline() == b"up\n"
+        process.send_signal(signal.SIGINT)
+        carries(here)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(300) == 255  # as ssh says that it was ended
+
+
+@pytest.mark.skipif(tmux.MISSING is not None, reason=str(tmux.MISSING))
+def test_beside_a_shell(act, server, terminal):
+    """Ctrl-C is the shell's; at the end the terminal is as it was."""
+    run, port = server()
+    screen = test_shell.shell_on(terminal, "ssh", "-L", f"0:{port}", run)
+    here = int(screen.until(r"http://127\.0\.0\.1:(\d+)/ leads to port")[1])
+    screen.type("echo sle''eps; sleep 1000", "Enter")
+    screen.until("^sleeps")
+    screen.type("C-c")
+    screen.until(r"\^C")
+    screen.type("echo st''ill here", "Enter")
+    screen.until("^still here")
+    carries(here)
+    screen.type("exit 3", "Enter")
+    screen.ends(3)
+
+
 def test_nothing_listens(act, server):
     run, _ = server()
     free = sshd.free_port()
@@ -235,8 +307,13 @@ def test_what_cannot_be_forwarded(act):
     run = act.finish("true")
     act.fail("forward", run, "0:80", status=1, match="is Completed: there is nothing left to connect to")
     act.fail("forward", "nothing", "0:80", status=3, match="no run 'nothing'")
-    for word in ("x", "0", "65536", "80:", ":80", "80:x", "80:90:100", "-1:80", "65536:80"):
+    for word in ("x", "0", "65536", "80:", ":80", "80:x", "80:localhost:x", "80::x", "-1:80", "65536:80"):
         act.fail("forward", "--", run, word, status=2, match="is not a port: PORT, or LOCAL:PORT")
+        act.fail("ssh", "-L", word, run, status=2, match="is not a port: PORT, or LOCAL:PORT")
+    for host in ("db.example.org", "90", "", "1:2"):
+        act.fail("forward", run, f"80:{host}:100", status=2, match=f"leads to '{host}': only ports of the node itself")
+    act.fail("ssh", "-L", "0:80", run, status=1, match="is Completed: there is nothing left to connect to")
+    act.fail("ssh", "-L", "0:80", "10.0.0.4", status=2, match="'10.0.0.4' is an address")
     act.fail("forward", run, status=2, match="needs more")
 
 

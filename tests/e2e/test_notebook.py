@@ -148,6 +148,21 @@ def test_a_connection_that_is_lost(act):
         ends(process)
 
 
+def test_a_machine_that_was_away(act, hosts, host):
+    """The notebook and its address are what they were."""
+    double(act)
+    environment = json.dumps({"env": {"PYTHONPATH": act.env["PYTHONPATH"]}})
+    with opened(act, "-c", "lab", "-p", environment, "notebook") as (process, address, run):
+        assert get(address) == (200, "the double of jupyterlab")
+        host.stop()
+        act.until(lambda: b"is lost" in process.stderr.readline(), "it is said")
+        host.start()
+        act.until(lambda: b"connected to run" in process.stderr.readline(), "it is connected again")
+        assert get(address) == (200, "the double of jupyterlab")
+        ends(process)
+    assert ended(act, run) == "Canceled"
+
+
 def test_nobody_is_there_any_more(act):
     """The keeper ends what it has serve when nobody has been connected for as long as it is told."""
     double(act)

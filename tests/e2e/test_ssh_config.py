@@ -57,28 +57,58 @@ def test_the_programs_of_openssh(act, client, run):
     assert "Host act-*\n" in act.run("ssh-config").out
     said = client("ssh", f"act-{run}", "cat; echo $ACT_RUN_ID; exit 7", status=7, typed=b"x\n")
     assert said == f"x\n{run}\n".encode()
-    data = os.urandom(3_000_000)
-    there = act.write("there", data)
+    there = act.write("there", "some text")
     client("scp", f"act-{run[-8:]}:{there}", "here")
-    assert (act.project / "here").read_bytes() == data
-    client("sftp", "-b", "-", f"act-{run}", typed=f"put here {act.scratch}/back\n".encode())
-    assert (act.scratch / "back").read_bytes() == data
+    assert (act.project / "here").read_text() == "some text"
     act.until(lambda: sshd_folders() == before, "the servers have removed their folders")
 
 
-def test_rsync(act, client, run):
+# The fixture of each platform, and its cluster.
+PLATFORMS = {"local": ("act", ()), "ssh": ("host", ("-c", "lab")), "slurm": ("behind_ssh", ("-c", "lab", "-n", "4")),
+             "kubernetes": ("kubernetes", ("-c", "k8s"))}
+
+
+@pytest.fixture(params=PLATFORMS)
+def there(act, client, request):
+    """A folder on the last node of a run of each platform, as scp names it."""
+    fixture, before = PLATFORMS[request.param]
+    place = request.getfixturevalue(fixture)
+    if fixture == "kubernetes":
+        place.cluster()
+    run = act.submit("sleep", "1000", before=before)
+    act.until_state(run, "Running")
+    host = f"act-{run}.{act.run('nodes', '--json', run).json['nodes'][-1]['node']}"
+    folder = client("ssh", host, "mktemp -d").decode().strip()
+    yield f"{host}:{folder}"
+    client("ssh", host, f"rm -r {folder}")
+    act.run("abort", "-y", run)
+
+
+def test_files_there_and_back(act, client, there):
+    data = os.urandom(3_000_000)
+    act.write("here", data)
+    client("scp", "here", f"{there}/one")
+    host, folder = there.split(":")
+    typed = (f"rename {folder}/one {folder}/two", f"get {folder}/two {act.scratch}/back", f"put here {folder}/three", "")
+    client("sftp", "-b", "-", host, typed="\n".join(typed).encode())
+    assert (act.scratch / "back").read_bytes() == data
+    client("scp", f"{there}/three", "three")
+    assert (act.project / "three").read_bytes() == data
+
+
+def test_rsync(act, client, there):
     """A folder there and back, and then what changed."""
     if not shutil.which("rsync"):
         pytest.skip("no rsync")
-    there, ssh = f"act-{run}:{act.scratch}/there/", f"ssh -F {act.scratch}/of_runs"
+    ssh = f"ssh -F {act.scratch}/of_runs"
 
     def copy(*ways):
         words = ["rsync", "-a", "--delete", "-e", ssh, *ways]
         subprocess.run(words, env=act.env, cwd=act.project, check=True, stdin=subprocess.DEVNULL, timeout=300)
     for data in (os.urandom(300_000), b"short"):
         act.write("data/sub/file", data)
-        copy("data/", there)
-        copy(there, "back/")
+        copy("data/", f"{there}/")
+        copy(f"{there}/", "back/")
         assert (act.project / "back/sub/file").read_bytes() == data
 
 

@@ -5,6 +5,7 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -290,6 +291,82 @@ TEST(test_cut_anywhere)
         struct act_buf cut = {.data = all.data, .len = len};
         assert_ok(hear(&cut, &(struct tunnel){0}), err);
     }
+}
+
+/* ---- windows */
+
+enum { WINDOWS = 16 };
+
+struct windows {
+    struct stream stream;
+    struct connections all;
+    int readers[WINDOWS]; /* the other ends of their sockets */
+};
+
+static void windows_begin(struct windows *w)
+{
+    *w = (struct windows){.all = {.tunnel = &near_end, .stream = &w->stream}};
+    for (size_t i = 0; i < WINDOWS; i++) {
+        int ends[2];
+        assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
+        ACT_PUSH(
+            w->all.v, w->all.n,
+            (struct connection){.phase = CARRIES, .fd = ends[0], .expected = TUNNEL_WINDOW, .window = TUNNEL_WINDOW});
+        w->readers[i] = ends[1];
+    }
+}
+
+static void windows_end(struct windows *w)
+{
+    connections_release(&w->all);
+    stream_release(&w->stream);
+    for (size_t i = 0; i < WINDOWS; i++)
+        close(w->readers[i]);
+}
+
+/* The other end sends so much, as it may; the reader takes it at once, or never. */
+static void windows_send(struct windows *w, size_t i, size_t bytes, bool is_read)
+{
+    static char data[TUNNEL_DATA_MAX], got[TUNNEL_DATA_MAX];
+    const struct connection *c = &w->all.v[i];
+
+    while (bytes > 0 && c->expected > 0) {
+        size_t len = c->expected < sizeof(data) ? c->expected : sizeof(data);
+        struct tunnel_frame frame = {.kind = DATA, .connection = (uint32_t)i, .rest = data, .len = len};
+        assert_ok(connections_take(&w->all, &frame, &err), err);
+        bytes -= len < bytes ? len : bytes;
+        while (is_read && read(w->readers[i], got, sizeof(got)) > 0)
+            connection_serve(&w->all, i, POLLOUT);
+    }
+}
+
+/* A reader that keeps up gets all that a link of any length needs; one that stalls holds up the other end. */
+TEST(test_a_window_grows)
+{
+    struct windows w;
+
+    windows_begin(&w);
+    windows_send(&w, 0, 8 * TUNNEL_WINDOW_MAX, true);
+    assert_int_equal(w.all.v[0].window, TUNNEL_WINDOW_MAX);
+    windows_send(&w, 1, 8 * TUNNEL_WINDOW_MAX, false);
+    assert_int_equal(w.all.v[1].expected, 0);
+    assert_true(w.all.v[1].window < TUNNEL_WINDOW_MAX);
+    assert_true(queue_left(&w.all.v[1].queue) <= w.all.v[1].window);
+    windows_end(&w);
+}
+
+/* The first ones leave something to those that come later. */
+TEST(test_windows_share)
+{
+    struct windows w;
+
+    windows_begin(&w);
+    for (size_t i = 0; i < WINDOWS; i++)
+        windows_send(&w, i, 4 * TUNNEL_WINDOW_MAX, true);
+    assert_int_equal(w.all.v[0].window, TUNNEL_WINDOW_MAX);
+    assert_true(w.all.v[WINDOWS - 1].window > TUNNEL_WINDOW);
+    assert_true(w.all.grown <= TUNNEL_WINDOWS_MAX);
+    windows_end(&w);
 }
 
 TEST_MAIN(set_up, tear_down)

@@ -24,6 +24,22 @@ int cli_run_shell(struct cli *cli, const struct platform_shell *shell, struct ac
 struct flow_run;
 int cli_attend_shell(struct cli *cli, struct flow_run *run, struct act_error *err);
 
+/* Ports of a node (NULL: the first one) of a run, each "[LOCAL:]PORT", or as OpenSSH has it "LOCAL:localhost:PORT". */
+struct cli_ports {
+    const struct flow_run *run;
+    const char *node;
+    char *const *v;
+    size_t n;
+    void (*ready)(void *arg, uint16_t port); /* hears of the first one when the connection is there; may be NULL */
+    bool (*is_over)(void *arg);              /* of what this goes on beside, as on its terminal: asked each second, and
+                                              * after a signal; NULL: until Ctrl-C */
+    void *arg;
+};
+/* Checks words that name ports. */
+int cli_check_ports(char *const *words, size_t n, struct act_error *err);
+/* Leads from ports of this machine to those of a node until it is over, or the run has ended: then 0. */
+int cli_forward(struct cli *cli, const struct cli_ports *ports, struct act_error *err);
+
 /* Leads from a port of this machine (0: one that is free) to what a run of 'a notebook' serves, until Ctrl-C or the end
  * of the run: then 0. ready() hears of the port when the connection is there. */
 int cli_forward_service(struct cli *cli, const struct flow_run *run, uint16_t here,

@@ -1,5 +1,5 @@
-/* forward.c - 'a forward': ports of a run's node, here. A child, 'a __tunnel', leads to the agent there; when it ends
- * although the run goes on, another one follows. */
+/* forward.c - 'a forward' and the -L of 'a ssh': ports of a run's node, here. A child, 'a __tunnel', leads to the agent
+ * there; when it ends although the run goes on, another one follows. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -27,7 +27,8 @@ enum { BACKLOG = 128, SILENCE_MS = 45 * 1000, LOOK_MS = 5000, REPEAT_MS = 10 * 6
 
 struct forward {
     struct cli *cli;
-    char *run; /* its id */
+    char *run;        /* its id */
+    const char *node; /* NULL: the first one */
     struct tunnel_port *ports;
     uint16_t *here; /* of each */
     size_t n;
@@ -39,23 +40,30 @@ struct forward {
     int64_t looked_ms;
     char *warned; /* of, last */
     int64_t warned_ms;
-    void (*ready)(void *arg, uint16_t port); /* of a service: says where it is; else NULL */
+    pid_t tunnel;                            /* the child */
+    void (*ready)(void *arg, uint16_t port); /* hears of the first port when the connection is there; may be NULL */
+    bool (*is_over)(void *arg);              /* of what it goes on beside; NULL: until Ctrl-C */
     void *arg;
 };
 
 /* ---- the words */
 
-/* Reads "[LOCAL:]PORT". */
+/* Reads "[LOCAL:]PORT", or as OpenSSH has it "LOCAL:localhost:PORT". */
 static int forward_read_port(const char *word, uint16_t *out_here, uint16_t *out_port, struct act_error *err)
 {
-    const char *colon = strchr(word, ':');
+    const char *colon = strchr(word, ':'), *last = colon ? strrchr(word, ':') : NULL;
     ACT_AUTOFREE char *first = act_strndup(word, colon ? (size_t)(colon - word) : strlen(word));
+    ACT_AUTOFREE char *host = colon < last ? act_strndup(colon + 1, (size_t)(last - colon) - 1) : NULL;
     int64_t here, port;
 
-    if (!act_int_from_text(first, &here) || !act_int_from_text(colon ? colon + 1 : word, &port) || port < 1 ||
+    if (!act_int_from_text(first, &here) || !act_int_from_text(last ? last + 1 : word, &port) || port < 1 ||
         port > UINT16_MAX || here < 0 || here > UINT16_MAX)
         return act_error_set(err, ACT_USAGE, "'%s' is not a port: PORT, or LOCAL:PORT, from 1 to 65535; LOCAL may be 0",
                              word);
+    if (host && strcmp(host, "localhost") != 0 && strcmp(host, "127.0.0.1") != 0)
+        return act_error_set(err, ACT_USAGE,
+                             "'%s' leads to '%s': only ports of the node itself can be reached, as by '%u:%u'", word,
+                             host, (unsigned)here, (unsigned)port);
     *out_here = (uint16_t)here;
     *out_port = (uint16_t)port;
     return 0;
@@ -88,24 +96,23 @@ static int forward_listen(struct forward *f, uint16_t here, uint16_t port, struc
     return 0;
 }
 
-static int forward_check_words(const struct act_strv *words, struct act_error *err)
+int cli_check_ports(char *const *words, size_t n, struct act_error *err)
 {
     uint16_t ignored;
     int rc = 0;
 
-    for (size_t i = 1; rc == 0 && i < words->n; i++)
-        rc = forward_read_port(words->v[i], &ignored, &ignored, err);
+    for (size_t i = 0; rc == 0 && i < n; i++)
+        rc = forward_read_port(words[i], &ignored, &ignored, err);
     return rc;
 }
 
-static int forward_open(struct forward *f, struct act_error *err)
+static int forward_open(struct forward *f, char *const *words, size_t n, struct act_error *err)
 {
-    const struct act_strv *words = &f->cli->words;
     int rc = 0;
 
-    for (size_t i = 1; rc == 0 && i < words->n; i++) {
+    for (size_t i = 0; rc == 0 && i < n; i++) {
         uint16_t here = 0, port = 0;
-        rc = forward_read_port(words->v[i], &here, &port, err);
+        rc = forward_read_port(words[i], &here, &port, err);
         if (rc == 0)
             rc = forward_listen(f, here, port, err);
     }
@@ -114,23 +121,18 @@ static int forward_open(struct forward *f, struct act_error *err)
 
 /* ---- the run */
 
-/* Finds the run, which must be running at first. */
-static int forward_find(struct forward *f, struct act_error *err)
+/* Takes the run, which must be running at first. */
+static int forward_take_run(struct forward *f, const struct flow_run *run, struct act_error *err)
 {
-    ACT_AUTO(flow_run) run = {0};
-    int rc = flow_find_run(&f->cli->flow, f->cli->words.v[0], &run, err);
-
-    if (rc < 0)
-        return rc;
-    f->run = act_strdup(run.row.id);
-    f->is_here = platform_find(run.row.platform)->about.is_here;
-    if (run.status.state == RUN_RUNNING)
+    f->run = act_strdup(run->row.id);
+    f->is_here = platform_find(run->row.platform)->about.is_here;
+    if (run->status.state == RUN_RUNNING)
         return 0;
-    if (run_state_is_final(run.status.state))
+    if (run_state_is_final(run->status.state))
         return act_error_set(err, ACT_FAIL, "run '%s' is %s: there is nothing left to connect to", f->run,
-                             run_state_name(run.status.state));
+                             run_state_name(run->status.state));
     return act_error_set(err, ACT_TEMPORARY, "run '%s' is %s: its node is known when it runs; 'a q -w %s' shows when",
-                         f->run, run_state_name(run.status.state), f->run);
+                         f->run, run_state_name(run->status.state), f->run);
 }
 
 /* Looks whether the run has ended; one that cannot be asked may go on. */
@@ -161,11 +163,41 @@ static void forward_warn(struct forward *f, char *text)
 
 /* ---- events of the tunnel */
 
+/* A child in the background that asks something on the terminal stands still: it is ended. */
+static void forward_check_asks(const struct forward *f)
+{
+    siginfo_t info = {0};
+
+    if (waitid(P_PID, (id_t)f->tunnel, &info, WSTOPPED | WNOHANG) < 0 || info.si_pid != f->tunnel ||
+        (info.si_status != SIGTTIN && info.si_status != SIGTTOU))
+        return;
+    act_warn("the way to the ports asks something on the terminal, which is not possible beside a shell");
+    kill(f->tunnel, SIGKILL);
+}
+
 static bool forward_stops(void *arg)
 {
     struct forward *f = arg;
 
-    return cli_interrupted || f->has_ended;
+    if (f->is_over)
+        forward_check_asks(f);
+    return cli_interrupted || f->has_ended || (f->is_over && f->is_over(f->arg));
+}
+
+/* Says where the ports are: on stdout, unless that is another's. */
+static void forward_say_ports(const struct forward *f)
+{
+    for (size_t i = 0; i < f->n; i++) {
+        ACT_AUTOFREE char *text =
+            act_sprintf("http://127.0.0.1:%u/ leads to port %u of run %s", f->here[i], f->ports[i].port, f->run);
+        if (f->is_over)
+            act_note("%s", text);
+        else
+            puts(text);
+    }
+    fflush(stdout);
+    if (!f->is_over)
+        act_note("only you can connect, from this machine; Ctrl-C ends it");
 }
 
 static void forward_ready(void *arg)
@@ -179,14 +211,10 @@ static void forward_ready(void *arg)
         return;
     }
     f->was_said = true;
-    if (f->ready) {
+    if (f->ports[0].port != 0) /* else a service, whose verb says where it is */
+        forward_say_ports(f);
+    if (f->ready)
         f->ready(f->arg, f->here[0]);
-        return;
-    }
-    for (size_t i = 0; i < f->n; i++)
-        printf("http://127.0.0.1:%u/ leads to port %u of run %s\n", f->here[i], f->ports[i].port, f->run);
-    fflush(stdout);
-    act_note("only you can connect, from this machine; Ctrl-C ends it");
 }
 
 static void forward_refused(void *arg, uint16_t port, const char *why)
@@ -211,19 +239,19 @@ static void forward_stranger(void *arg, uint16_t port)
 
 /* ---- a tunnel */
 
-static int forward_start(struct forward *f, struct proc_pipes *out, pid_t *out_pid, struct act_error *err)
+static int forward_start(struct forward *f, struct proc_pipes *out, struct act_error *err)
 {
     static char self[] = "/proc/self/exe", quiet[] = "--quiet", verb[] = "__tunnel", cluster[] = "--cluster";
-    const char *node = CLI_OPTIONS(f->cli, nodes)->node;
     ACT_AUTO(act_strv) words = {0};
 
     act_strv_copy(&words, (char *[]){self, verb, quiet}, 3);
     if (f->cli->options.cluster)
         act_strv_copy(&words, (char *[]){cluster, f->cli->options.cluster}, 2);
     act_strv_push(&words, f->run);
-    if (node)
-        act_strv_push(&words, node);
-    return proc_start_piped(&(struct proc_start){.argv = words.v, .err_fd = -1}, out_pid, out, err);
+    if (f->node)
+        act_strv_push(&words, f->node);
+    return proc_start_piped(&(struct proc_start){.argv = words.v, .err_fd = -1, .own_group = f->is_over}, &f->tunnel,
+                            out, err);
 }
 
 /* Waits for the child, whose input has ended, for a moment; then kills it. Returns its exit status. */
@@ -247,8 +275,9 @@ static int forward_reap(pid_t pid)
 static int forward_once(struct forward *f, struct act_error *err)
 {
     struct proc_pipes pipes;
-    pid_t pid = -1;
-    int rc = forward_start(f, &pipes, &pid, err);
+
+    f->tunnel = -1;
+    int rc = forward_start(f, &pipes, err);
 
     f->is_ready = false;
     if (rc == 0)
@@ -265,7 +294,7 @@ static int forward_once(struct forward *f, struct act_error *err)
                         err);
     close(pipes.from);
     close(pipes.to);
-    int status = pid > 0 ? forward_reap(pid) : 0;
+    int status = f->tunnel > 0 ? forward_reap(f->tunnel) : 0;
     if (rc == 0)
         act_error_set(err, ACT_TEMPORARY, "the connection was closed");
     return rc < 0 && !f->is_ready && status > 0 ? status : rc;
@@ -286,7 +315,7 @@ static int forward_serve(struct forward *f, struct act_error *err)
             return 0;
         forward_warn(f,
                      act_sprintf("the connection to run '%s' is lost: %s; trying again", f->run, act_error_text(err)));
-        for (int i = 0; i < pause_s && !cli_interrupted; i++)
+        for (int i = 0; i < pause_s && !forward_stops(f); i++)
             nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
     }
 }
@@ -301,21 +330,32 @@ static void forward_release(struct forward *f)
     free(f->run);
 }
 
-int cmd_forward(struct cli *cli, struct act_error *err)
+int cli_forward(struct cli *cli, const struct cli_ports *ports, struct act_error *err)
 {
-    struct forward f = {.cli = cli};
+    struct forward f = {
+        .cli = cli, .node = ports->node, .ready = ports->ready, .is_over = ports->is_over, .arg = ports->arg};
+    int rc = forward_take_run(&f, ports->run, err);
 
-    if (cli->words.n < 2)
-        return cli_needs_more(cli, err);
-    int rc = forward_check_words(&cli->words, err);
     if (rc == 0)
-        rc = forward_find(&f, err);
-    if (rc == 0)
-        rc = forward_open(&f, err);
+        rc = forward_open(&f, ports->v, ports->n, err);
     if (rc == 0)
         rc = forward_serve(&f, err);
     forward_release(&f);
     return rc;
+}
+
+int cmd_forward(struct cli *cli, struct act_error *err)
+{
+    ACT_AUTO(flow_run) run = {0};
+
+    if (cli->words.n < 2)
+        return cli_needs_more(cli, err);
+    struct cli_ports ports = {
+        .run = &run, .node = CLI_OPTIONS(cli, nodes)->node, .v = cli->words.v + 1, .n = cli->words.n - 1};
+    int rc = cli_check_ports(ports.v, ports.n, err);
+    if (rc == 0)
+        rc = flow_find_run(&cli->flow, cli->words.v[0], &run, err);
+    return rc < 0 ? rc : cli_forward(cli, &ports, err);
 }
 
 int cli_forward_service(struct cli *cli, const struct flow_run *run, uint16_t here,

@@ -27,8 +27,9 @@ struct cli_managed_options {
 struct cli_nodes_options {
     bool bad, install;
     char *node;
-    bool keep;      /* the run goes on when its shell has ended */
-    int64_t time_s; /* 0: not given */
+    struct act_strv ports; /* beside a shell */
+    bool keep;             /* the run goes on when its shell has ended */
+    int64_t time_s;        /* 0: not given */
 };
 
 #endif

@@ -111,6 +111,7 @@ const struct cli_command cli_cluster_commands[] = {
      .examples = "a ssh 60ce2fc7                       a shell on its first node\n"
                  "a ssh 60ce2fc7 1                     on the second one; 'a nodes RUN' lists them\n"
                  "a ssh 60ce2fc7 n2 -- nvidia-smi\n"
+                 "a ssh -L 8080:8080 60ce2fc7          and port 8080 of the node, here, beside the shell\n"
                  "a -c eu ssh 10.0.0.4                 on the node of the cluster that has this address\n"
                  "a ssh 60ce2fc7 -- py-spy dump --pid 4711\n",
      .details =
@@ -119,8 +120,9 @@ const struct cli_command cli_cluster_commands[] = {
          "run's container; then it starts in the home folder there.\n"
          "'a ssh RUN' of a run of 'a shell' comes back to its terminal, as 'a attach' does; with NODE or COMMAND\n"
          "it opens another one.\n"
+         "With -L, as many as you like, ports of the node are here until the shell or command ends; see 'a forward'.\n"
          "ADDRESS, as 'a cluster nodes' shows it, is for managed clusters of Azure Machine Learning only.",
-     .options = "cluster",
+     .options = "cluster forward",
      N_RUNS(0, ANY),
      .run = cmd_ssh},
     {.name = "forward",

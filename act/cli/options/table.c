@@ -64,6 +64,8 @@ const struct cli_option cli_option_table[] = {
     {NULL, "here", FLAG(settings, here), NULL, "as a step of the Slurm job that you are in; nothing is queued"},
     {NULL, "bad", FLAG(nodes, bad), NULL, "list the nodes that were to blame for failures in the last week"},
     {NULL, "node", STRING(nodes, node), "NODE", "the ports of this node, by its name or number (default: the first)"},
+    {"-L", "forward", STRINGS(nodes, ports), "[LOCAL:]PORT",
+     "while the shell is there, lead to this port of the node, as 'a forward' does (repeatable)"},
     {NULL, "time", DURATION(nodes, time_s), "TIME", "end it after this time, and ask the cluster for no more: 2h"},
     {NULL, "keep", FLAG(nodes, keep), NULL, "the run goes on when the shell has ended, and when nobody is connected"},
     {NULL, "install", FLAG(nodes, install), NULL, "write ~/.ssh/act_config, and have ~/.ssh/config include it"},
