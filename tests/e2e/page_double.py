@@ -185,7 +185,8 @@ class Data:
 
     def diff(self, query):
         first, *others = query["id"]
-        return {"now": NOW, "said": [], "next_s": 0, "diffs": [
+        same = {"configuration": {"retry": "3", "timeout": "1d"}, "code": {}}
+        return {"now": NOW, "said": [], "next_s": 0, "same": same, "diffs": [
             {"from": first, "to": other, "differences": [
                 {"part": "command", "name": "", "from": "train.py --lr 0.0", "to": f"train.py --lr 0.{k}",
                  "lines": None},

@@ -42,7 +42,7 @@ struct page_route {
     size_t most_runs; /* of which it is made; of others there is only a word */
     int (*make)(struct page_job *job, struct act_error *err);
     const char *params[PAGE_PARAMS]; /* the names that it knows */
-    bool gathers;                    /* it lists runs, so that their numbers are wanted soon */
+    bool gathers;                    /* it lists numbers of runs, which are wanted soon */
 };
 
 /* Returns the route of a path; NULL: there is none. */

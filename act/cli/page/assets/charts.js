@@ -9,6 +9,14 @@ const TIP_ROWS = 14,
   COLOURS = 8 /* of lines, in the sheet */,
   DASHES = [[], [6, 4], [2, 3], [10, 3, 2, 3], [12, 5], [6, 3, 2, 3, 2, 3], [3, 1], [16, 3]];
 const INTEGERS = [1, 2, 5].flatMap((n) => Array.from({length: 12}, (_, i) => n * 10 ** i)).sort((a, b) => a - b);
+/* Steps of an axis of times, in seconds. */
+const TIMES = [
+  [1, [1, 2, 5, 10, 15, 30]],
+  [60, [1, 2, 5, 10, 15, 30]],
+  [3600, [1, 2, 3, 4, 6, 12]],
+  [86400, [1, 2, 5, 10, 15, 30, 60, 90, 180]],
+  [365 * 86400, [1, 2, 5, 10]],
+].flatMap(([unit, steps]) => steps.map((n) => n * unit));
 const POWERS_OF_2 = Array.from({length: 50}, (_, i) => 2 ** i);
 
 /* ---- what is done to lines, pure */
@@ -379,15 +387,15 @@ class Chart {
           ...axis,
           size: isTime ? 46 : 34,
           space: 70,
-          incrs: isWhole ? INTEGERS : undefined,
+          incrs: isTime || isRelative ? TIMES : isWhole ? INTEGERS : undefined,
           values: (_u, ticks, _axis, _space, every) =>
-            isTime ? timeTicks(ticks, every) : ticks.map((v) => (isRelative ? durationText : numberText)(v)),
+            isTime ? timeTicks(ticks, every) : tickTexts(ticks, isRelative ? durationText : numberText),
         },
         {
           ...axis,
           size: (_, values) => 16 + 7 * Math.max(4, ...(values ?? []).map((v) => v?.length ?? 0)),
           incrs: what.unit === "bytes" ? POWERS_OF_2 : undefined,
-          values: (_, ticks) => ticks.map((v) => (v === null ? null : text(v))),
+          values: (_, ticks) => tickTexts(ticks, text),
         },
       ],
       series: [

@@ -57,6 +57,7 @@ function showReport(main) {
       unit: place.dataset.unit,
       lines,
       marks,
+      hasLegend: lines.length > 1,
     });
   }
   if (curves.all.size)
