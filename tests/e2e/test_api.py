@@ -385,7 +385,10 @@ def test_a_cluster_that_is_gone(act, ui):
     document = read(ui, f"api/run?id={run}")
     assert document["run"]["id"] == run and document["keys"][0]["last"] == 1, document
     assert read(ui, "api/runs")["runs"][0]["last"] == {"loss": 1}
-    assert read(ui, f"api/log?id={run}", 404)["error"]
+    log = read(ui, f"api/log?id={run}")
+    assert log["text"] == "loss 1\n" and "as it was fetched" in log["said"][0], log
+    shutil.rmtree(act.project / "assets")
+    assert read(ui, f"api/log?id={run}&bytes=99", 404)["error"]
 
 
 def test_a_million_names(act, ui):

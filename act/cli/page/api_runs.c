@@ -301,7 +301,16 @@ static int api_runs_add_rows(struct flow *flow, struct page_rows *rows, struct m
     return rc;
 }
 
-static int api_runs_make(struct page_job *job, const struct list *l, struct page_rows *rows, size_t total,
+/* Tells whether numbers of these runs are about to be read. */
+static bool api_runs_is_incomplete(const struct page_rows *rows)
+{
+    for (size_t i = 0; i < rows->n; i++)
+        if (flow_is_unseen(&rows->v[i].run, rows->v[i].note))
+            return true;
+    return false;
+}
+
+static int api_runs_make(struct page_job *job, const struct list *l, struct page_rows *rows, size_t total, json_t **out,
                          struct act_error *err)
 {
     struct diagnose *rules = api_runs_rules(rows);
@@ -311,20 +320,28 @@ static int api_runs_make(struct page_job *job, const struct list *l, struct page
     api_runs_list_keys(rows, &keys);
     act_strv_copy(&few, keys.v, keys.n < SPARKS ? keys.n : SPARKS);
     made.keys = l->keys.n ? &l->keys : &few;
-    job->json =
+    *out =
         json_pack("{s:I,s:o,s:o}", "total", (json_int_t)total, "runs", made.list, "keys", codec_json_strv_new(&keys));
     int rc = api_runs_add_rows(&job->cli->flow, rows, &made, err);
     diagnose_free(rules);
+    job->refresh_s = api_runs_is_incomplete(rows) ? SOON_S : PAGE_REFRESH_S;
     return rc;
 }
 
-/* Tells whether numbers of these runs are about to be read. */
-static bool api_runs_is_incomplete(const struct page_rows *rows)
+int api_table_json(struct page_job *job, struct flow_runs *runs, json_t **out, struct act_error *err)
 {
-    for (size_t i = 0; i < rows->n; i++)
-        if (flow_is_unseen(&rows->v[i].run, rows->v[i].note))
-            return true;
-    return false;
+    struct page_rows rows = {.v = act_calloc(runs->n + 1, sizeof(*rows.v)), .n = runs->n};
+
+    for (size_t i = 0; i < runs->n; i++)
+        rows.v[i].run = runs->v[i];
+    api_runs_add_notes(&job->cli->flow, &rows);
+    int rc = api_runs_make(job, &(struct list){0}, &rows, runs->total, out, err);
+    for (size_t i = 0; i < runs->n; i++) {
+        runs->v[i] = rows.v[i].run;
+        json_decref(rows.v[i].note);
+    }
+    free(rows.v);
+    return rc;
 }
 
 /* Finds the rows that are shown, and how many there are of that kind. */
@@ -351,9 +368,8 @@ int page_make_api_runs(struct page_job *job, struct act_error *err)
     int rc = api_runs_read(job, &list, err);
     if (rc == 0)
         rc = api_runs_find(job, &list, &rows, &total, err);
-    job->refresh_s = api_runs_is_incomplete(&rows) ? SOON_S : PAGE_REFRESH_S;
     if (rc == 0)
-        rc = api_runs_make(job, &list, &rows, total, err);
+        rc = api_runs_make(job, &list, &rows, total, &job->json, err);
     page_rows_release(&rows);
     api_runs_release(&list);
     return rc;

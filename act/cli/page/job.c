@@ -21,14 +21,14 @@
 
 enum { SAID_BYTES = 16 << 10, SAID_LINES = 20, DIGITS = 13 /* of numbers: those of a time with milliseconds */ };
 
-#define PAGE_LIST_PARAMS "name", "tag", "max", "offset", "since", "q", "sort", "order", "id", "key"
+#define PAGE_LIST_PARAMS "name", "tag", "offset", "since", "q", "sort", "order", "id", "key"
 
 static const struct page_route routes[] = {
-    {"", MADE_PAGE, 0, 0, 0, page_make_table, {"name", "tag", "max", "live"}, false},
+    {"", MADE_PAGE, 0, 0, 0, page_make_table, {"name", "tag", "max", "live"}, true},
     {"run", MADE_PAGE, 1, PAGE_IDS, PAGE_IDS, page_make_reports, {"id", "live"}, false},
     {"compare", MADE_PAGE, 0, API_IDS, PAGE_IDS, page_make_reports, {"id", "name", "tag", "live"}, false},
     {"clusters", MADE_PAGE, 0, 0, 0, page_make_clusters, {"live"}, false},
-    {"api/runs", MADE_JSON, 0, API_IDS, API_IDS, page_make_api_runs, {PAGE_LIST_PARAMS}, true},
+    {"api/runs", MADE_JSON, 0, API_IDS, API_IDS, page_make_api_runs, {PAGE_LIST_PARAMS, "max"}, true},
     {"api/run", MADE_JSON, 1, 1, 1, page_make_api_run, {"id"}, false},
     {"api/series",
      MADE_JSON,
@@ -227,12 +227,11 @@ bool page_is_one_active(const struct flow_runs *runs)
 
 /* ---- the whole */
 
-/* Adds to data what all of it has: when it was made, what there was to say, and when it may be different. */
-static void job_complete_json(struct page_job *job)
+void page_complete_json(struct page_job *job, json_t *json)
 {
-    json_object_set_new(job->json, "now", json_integer(act_now_unix_s()));
-    json_object_set_new(job->json, "said", codec_json_strv_new(page_job_said(job)));
-    json_object_set_new(job->json, "next_s", job->refresh_s > 0 ? json_integer(job->refresh_s) : json_null());
+    json_object_set_new(json, "now", json_integer(act_now_unix_s()));
+    json_object_set_new(json, "said", codec_json_strv_new(page_job_said(job)));
+    json_object_set_new(json, "next_s", job->refresh_s > 0 ? json_integer(job->refresh_s) : json_null());
 }
 
 static int job_print(struct page_job *job, struct act_error *err)
@@ -240,7 +239,7 @@ static int job_print(struct page_job *job, struct act_error *err)
     cli_buffer_stdout();
     printf(PAGE_REFRESH "%d\n", job->refresh_s);
     if (job->json) {
-        job_complete_json(job);
+        page_complete_json(job, job->json);
         ACT_AUTOFREE char *text = json_dumps(job->json, JSON_COMPACT | JSON_REAL_PRECISION(DIGITS));
         if (text) /* one text is twice as quick as a stream of pieces */
             puts(text);

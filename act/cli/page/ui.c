@@ -94,7 +94,6 @@ static void cmd_ui_gather(void *arg)
     made_want(ui->made, &ui->gather);
 }
 
-/* query: that of a list as data; a page shows no numbers before its script has asked for that. */
 static void cmd_ui_gather_soon(struct ui *ui, const char *query)
 {
     act_strv_release(&ui->gather);

@@ -170,8 +170,9 @@ struct flow_piece {
     uint64_t from, size; /* where the piece begins; of the log */
     struct act_buf bytes;
 };
-/* Reads a piece of a log where it is now; behind its end there is nothing. No such log: -ACT_NOT_FOUND. The caller
- * releases out in every case. */
+/* Reads a piece of a log where it is now; behind its end there is nothing. Where the log of a run that has ended cannot
+ * be read any more, its copy here is, with a warning. No such log: -ACT_NOT_FOUND. The caller releases out in every
+ * case. */
 int flow_read_piece(struct flow *flow, const struct flow_run *run, const struct flow_piece_wanted *what,
                     struct flow_piece *out, struct act_error *err) ACT_NODISCARD;
 void flow_piece_release(struct flow_piece *piece);

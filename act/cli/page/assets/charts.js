@@ -64,10 +64,15 @@ function isAscending(x) {
   return true;
 }
 
-function countNulls(y) {
-  let n = 0;
-  for (let i = 0; i < y.length; i++) if (y[i] === null) n++;
-  return n;
+const nullsFound = new WeakMap();
+
+/* The places in a list of values that are no number; they are looked for once, and not whenever a picture is drawn. */
+function nullsOf(y) {
+  if (nullsFound.has(y)) return nullsFound.get(y);
+  const places = [];
+  for (let i = 0; i < y.length; i++) if (y[i] === null) places.push(i);
+  nullsFound.set(y, places);
+  return places;
 }
 
 /* The points of a line whose places are known on the axis that the reader wants, in the order of that axis. */
@@ -270,7 +275,7 @@ class Chart {
   say() {
     const {lines} = this.what,
       {axis, isTime} = this.charts,
-      odd = lines.reduce((sum, l) => sum + countNulls(l.y), 0),
+      odd = lines.reduce((sum, l) => sum + nullsOf(l.y).length, 0),
       lost = lines.filter((l) => !axisPlaces(l, axis)),
       name = axis === "epoch" ? "epochs" : "times";
     this.note.textContent = [
@@ -493,13 +498,12 @@ class Chart {
     }
     if (!this.charts.isTime)
       for (const {line, isRaw} of this.series)
-        if (!isRaw) {
+        if (!isRaw && nullsOf(line.y).length) {
           ctx.textAlign = "center";
           ctx.fillStyle = colours.of(line.colour);
           const [x, y] = pointsOf(line, this.charts.axis);
-          y.forEach(
-            (v, i) => v === null && ctx.fillText("×", u.valToPos(x[i], "x", true), bbox.top + bbox.height - 3 * ratio),
-          );
+          for (const i of nullsOf(y))
+            ctx.fillText("×", u.valToPos(x[i], "x", true), bbox.top + bbox.height - 3 * ratio);
         }
     ctx.restore();
   }

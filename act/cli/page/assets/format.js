@@ -5,12 +5,13 @@
 const STATES = ["Failed", "Running", "Queued", "Unknown", "Canceled", "Completed"];
 
 const DIGITS = 4; /* of a number, that matter */
+const WHOLE = new Intl.NumberFormat("en-US");
 
 /* A number with so many digits; nothing where there is none. */
 function numberText(value, digits = DIGITS) {
   if (typeof value !== "number" || !Number.isFinite(value)) return "";
   const size = Math.abs(value);
-  if (Number.isInteger(value) && size < 1e6) return value.toLocaleString("en-US");
+  if (Number.isInteger(value) && size < 1e6) return WHOLE.format(value);
   if (size !== 0 && (size < 1e-3 || size >= 1e6))
     return value
       .toExponential(digits - 1)
@@ -76,7 +77,7 @@ function dayText(unix) {
 }
 
 function countText(n, one, many = `${one}s`) {
-  return `${n.toLocaleString("en-US")} ${n === 1 ? one : many}`;
+  return `${WHOLE.format(n)} ${n === 1 ? one : many}`;
 }
 
 /* A text of JSON, which is {base64} of one that is not UTF-8. */
