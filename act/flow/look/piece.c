@@ -1,4 +1,4 @@
-/* piece.c - a piece of a log of a run, where the log is now; of one that ended and is gone from there, the copy here. */
+/* piece.c - a piece of a log of a run, where the log is now; of a run that has ended and is gone there, of the copy. */
 #include <string.h>
 
 #include "base/log.h"
