@@ -23,8 +23,8 @@ json_t *api_number_json(double value);
 json_t *api_row_json(const struct flow_run *run, const json_t *note, const struct act_strv *keys,
                      const struct diagnose *rules);
 
-/* Makes what api/runs answers of the first runs of a list, the newest of runs->total; says when it may be different. Out:
- * a new reference. */
+/* Makes what api/runs answers of the newest runs->n of runs->total runs, and sets job->refresh_s. The caller releases
+ * *out, in every case. */
 int api_table_json(struct page_job *job, struct flow_runs *runs, json_t **out, struct act_error *err) ACT_NODISCARD;
 
 /* ---- api_log.c: pieces of logs */

@@ -1,5 +1,5 @@
-/* api_diff.c - in what runs differ, as data: each of them from the first one, as 'a diff --json' says it; and what all of
- * them have. */
+/* api_diff.c - in what runs differ, as data: each of them from the first one, as 'a diff --json' says it; and what all
+ * of them have. */
 #include <string.h>
 
 #include "cli/command/command.h"

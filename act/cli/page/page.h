@@ -41,8 +41,8 @@ struct page_filter {
     const char *cluster, *name; /* NULL: all */
     const struct act_strv *tags;
 };
-/* Appends the page of a table of runs. data: what api/runs answers of them, so that the script need not ask for it; NULL:
- * it shall ask. */
+/* Appends the page of a table of runs. data: what api/runs answers of them, which saves the script a question; NULL: it
+ * asks. */
 void page_runs(const struct flow_runs *runs, const struct page_filter *filter, const struct page_live *live,
                const json_t *data, struct act_buf *out);
 
