@@ -176,7 +176,7 @@ static void add_summary(struct act_buf *out, const struct draw_chart *chart)
 void draw_figure(const struct draw_chart *chart, struct act_buf *out)
 {
     static const double parts[] = {0, 0.5, 1};
-    char text[DRAW_NUMBER_TEXT];
+    char text[DRAW_NUMBER_TEXT] = "", before[DRAW_NUMBER_TEXT] = "";
     struct draw_axes axes;
 
     draw_axes(chart, &axes);
@@ -198,7 +198,8 @@ void draw_figure(const struct draw_chart *chart, struct act_buf *out)
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
         x_text(chart, &axes, parts[i], text);
         act_buf_addf(out, "<span>%s%s%s</span>", i == 0 ? chart->x_name : "", i == 0 && *chart->x_name ? " " : "",
-                     text);
+                     strcmp(text, before) == 0 ? "" : text); /* two seconds have no half of whole ones */
+        memcpy(before, text, sizeof(before));
     }
     act_buf_adds(out, "</div></div>");
     add_legend(out, chart);

@@ -1,6 +1,7 @@
 """Stands for the JSON of `a ui`: many runs, curves and nodes that no test could wait for. The pages are real."""
 import json
 import math
+import re
 import time
 import urllib.parse
 
@@ -185,7 +186,8 @@ class Data:
 
     def diff(self, query):
         first, *others = query["id"]
-        return {"now": NOW, "said": [], "next_s": 0, "diffs": [
+        same = {"configuration": {"retry": "3", "timeout": "1d"}, "code": {}}
+        return {"now": NOW, "said": [], "next_s": 0, "same": same, "diffs": [
             {"from": first, "to": other, "differences": [
                 {"part": "command", "name": "", "from": "train.py --lr 0.0", "to": f"train.py --lr 0.{k}",
                  "lines": None},
@@ -202,7 +204,8 @@ class PageDouble(ThreadedServer):
     """Serves the page of `a ui` as each of its pages. html and policy: a real page of runs, and its header."""
 
     def __init__(self, html, policy):
-        self.html, self.policy, self.data = html, policy, Data()
+        self.html = re.sub('<script type="application/json".*?</script>', "", html)  # the real one's data
+        self.policy, self.data = policy, Data()
         double = self
 
         class Answer(Handler):

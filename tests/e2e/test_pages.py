@@ -334,6 +334,20 @@ def test_finer_points_of_nodes(reader):
     assert len({a for a in reader.data.asked if isinstance(a, tuple)}) == 1
 
 
+def test_ticks_differ(reader):
+    """However far one zooms in: numbers get more digits, and times stay whole seconds."""
+    reader.open(f"run?id={reader.data.rows[2]['id']}")
+    reader.pictures(13)
+    assert reader.browser.evaluate("tickTexts([2.3, 2.30001, 2.30002, null], numberText)") == [
+        "2.3", "2.30001", "2.30002", None]
+    assert reader.browser.evaluate("tickTexts([1e6, 1e6 + 1, 2e6], numberText)") == ["1e6", "1.000001e6", "2e6"]
+    use = "[...document.querySelectorAll('.plot-box')].map(b => b.chart).find(c => c.what.title == 'Disk')"
+    reader.browser.evaluate(f"{use}.charts.zoom([{page_double.NOW - 4000}, {page_double.NOW - 3998}])")
+    reader.until(f"{use}.plot.scales.x.max == {page_double.NOW - 3998}", "it is zoomed")
+    ticks = reader.browser.evaluate(f"{use}.plot.axes[0]._values")
+    assert ticks and len(set(ticks)) == len(ticks), ticks
+
+
 def test_a_log_without_times(reader):
     """The picture says what it lacks, instead of showing steps as times."""
     reader.data.has_times = False
@@ -496,6 +510,11 @@ def test_what_differs(reader):
     reader.until_text("OMP_NUM_THREADS")
     cells = [text.strip() for text in reader.texts("[aria-label=differences] td")]
     assert cells == ["train.py --lr 0.0", "train.py --lr 0.1", "train.py --lr 0.2", "4", "-", "-"]
+    reader.until_text("2 values the same")
+    assert not reader.browser.evaluate("document.querySelector('[aria-label=Configuration]').checkVisibility()")
+    reader.browser.evaluate("document.querySelectorAll('details:has([aria-label=Configuration])')"
+                            ".forEach(d => d.open = true)")
+    assert "retry\t3" in reader.text("[aria-label=Configuration]")
 
 
 def test_what_differs_among_many(reader):

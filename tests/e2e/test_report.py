@@ -382,6 +382,8 @@ def test_in_a_browser(act, browser, trained):
         assert said == [] and len(asked) == 1, (name, said, asked)
         backs[name] = browser.evaluate("getComputedStyle(document.body).backgroundColor")
         assert browser.evaluate("document.documentElement.scrollWidth <= innerWidth"), name
+        legends = "[...document.querySelectorAll('[data-unit] .live-chart .legend-of')].map(l => l.textContent)"
+        assert "readwritten" in browser.evaluate(legends), "lines of what nodes use have their names"
         assert browser.evaluate("[...document.querySelectorAll('.chart svg path')].every(p => p.getTotalLength() > 0)")
         if name != "print":
             browser.evaluate(axe + "; 0")

@@ -11,6 +11,7 @@
 #include "flow/run.h"
 
 struct diagnose;
+struct page_job;
 
 /* Returns a number with the digits that a picture shows, or a time; null where JSON cannot say it. */
 json_t *api_number_json(double value);
@@ -21,6 +22,10 @@ json_t *api_number_json(double value);
  * rules: by which the class of a failure has a title, NULL: none are known. */
 json_t *api_row_json(const struct flow_run *run, const json_t *note, const struct act_strv *keys,
                      const struct diagnose *rules);
+
+/* Makes what api/runs answers of the newest runs->n of runs->total runs, and sets job->refresh_s. The caller releases
+ * *out, in every case. */
+int api_table_json(struct page_job *job, struct flow_runs *runs, json_t **out, struct act_error *err) ACT_NODISCARD;
 
 /* ---- api_log.c: pieces of logs */
 

@@ -1,7 +1,6 @@
 /* api_runs.c - the list of runs as data: the rows of 'a q --json', and what a table shows besides. */
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/log.h"
 #include "cli/command/command.h"
@@ -17,7 +16,7 @@
 #include "flow/runs/runs.h"
 #include "flow/sweep/grid.h"
 
-enum { DEFAULT_MAX = 200, MOST = 1000, WHY_BYTES = 100, KEYS_SHOWN = 32, SPARKS = 4 };
+enum { DEFAULT_MAX = 200, MOST = 1000, WHY_BYTES = 100, KEYS_SHOWN = 32, SPARKS = 4, SOON_S = 2 };
 
 /* ---- a row */
 
@@ -82,6 +81,7 @@ json_t *api_row_json(const struct flow_run *run, const json_t *note, const struc
 /* ---- what is asked */
 
 struct list {
+    struct flow_table table;
     int64_t max, offset, since_s;
     struct page_filter_words filter;
     struct page_order order;
@@ -102,10 +102,16 @@ static int api_runs_read_order(const struct page_job *job, struct list *l, struc
     return 0;
 }
 
+/* Tells whether all runs have to be looked at to know which are shown. */
+static bool api_runs_picks(const struct list *l)
+{
+    return l->filter.n > 0 || l->is_ordered || l->since_s > 0 || l->ids.n > 0;
+}
+
 static int api_runs_read(const struct page_job *job, struct list *l, struct act_error *err)
 {
     const char *q = page_asked(job, "q", 0), *text;
-    int rc = page_asked_number(job, "max", 1, MOST, &l->max, err);
+    int rc = page_asked_labels(job, &l->table.labels, err);
 
     page_filter_read(q ? q : "", &l->filter);
     for (size_t i = 0; (text = page_asked(job, "id", i)); i++)
@@ -113,10 +119,16 @@ static int api_runs_read(const struct page_job *job, struct list *l, struct act_
     for (size_t i = 0; (text = page_asked(job, "key", i)); i++)
         act_strv_push(&l->keys, text);
     if (rc == 0)
+        rc = page_asked_number(job, "max", 1, MOST, &l->max, err);
+    if (rc == 0)
         rc = page_asked_number(job, "offset", 0, INT32_MAX, &l->offset, err);
     if (rc == 0)
         rc = page_asked_number(job, "since", 0, INT64_MAX, &l->since_s, err);
-    return rc < 0 ? rc : api_runs_read_order(job, l, err);
+    if (rc == 0)
+        rc = api_runs_read_order(job, l, err);
+    l->table.cluster = job->cli->options.cluster;
+    l->table.max = api_runs_picks(l) ? 0 : l->offset + l->max;
+    return rc;
 }
 
 static void api_runs_release(struct list *l)
@@ -128,23 +140,33 @@ static void api_runs_release(struct list *l)
 
 /* ---- the rows */
 
-/* Tells whether all runs have to be looked at to know which are shown. */
-static bool api_runs_picks(const struct list *l)
+/* Lends the runs of rows to those who want a list of runs, until they are given back. */
+static struct flow_runs api_runs_lend(const struct page_rows *rows)
 {
-    return l->filter.n > 0 || l->is_ordered || l->since_s > 0 || l->ids.n > 0;
+    struct flow_runs runs = {.v = act_calloc(rows->n + 1, sizeof(*runs.v)), .n = rows->n};
+
+    for (size_t i = 0; i < rows->n; i++)
+        runs.v[i] = rows->v[i].run;
+    return runs;
+}
+
+static void api_runs_give_back(struct flow_runs *runs, struct page_rows *rows)
+{
+    for (size_t i = 0; i < rows->n; i++)
+        rows->v[i].run = runs->v[i];
+    free(runs->v);
 }
 
 /* Reads the notes of rows that have none yet. */
 static void api_runs_add_notes(struct flow *flow, struct page_rows *rows)
 {
-    ACT_AUTOFREE struct flow_run *runs = act_calloc(rows->n + 1, sizeof(*runs));
+    struct flow_runs runs = api_runs_lend(rows);
     ACT_AUTOFREE json_t **notes = act_calloc(rows->n + 1, sizeof(json_t *));
     struct act_error err;
 
-    for (size_t i = 0; i < rows->n; i++)
-        runs[i] = rows->v[i].run;
-    if (flow_read_notes(flow, runs, rows->n, notes, &err) < 0)
+    if (flow_read_notes(flow, runs.v, runs.n, notes, &err) < 0)
         act_warn("the numbers of runs are not known: %s", act_error_text(&err));
+    api_runs_give_back(&runs, rows);
     for (size_t i = 0; i < rows->n; i++) {
         json_decref(rows->v[i].note);
         rows->v[i].note = notes[i];
@@ -206,14 +228,14 @@ static size_t api_runs_pick(struct flow *flow, const struct list *l, size_t tota
 
 struct shared {
     const char *key;
-    size_t runs;
+    size_t runs, at; /* at: in the order in which runs have them, a loss first */
 };
 
 static int api_runs_by_share(const void *a, const void *b)
 {
     const struct shared *x = a, *y = b;
 
-    return x->runs != y->runs ? (x->runs < y->runs ? 1 : -1) : strcasecmp(x->key, y->key);
+    return x->runs != y->runs ? (x->runs < y->runs ? 1 : -1) : x->at < y->at ? -1 : 1;
 }
 
 /* Lists the numbers that the rows have, those that most of them have first. */
@@ -229,7 +251,10 @@ static void api_runs_list_keys(const struct page_rows *rows, struct act_strv *ou
         json_object_foreach(json_object_get(rows->v[i].note, "numbers"), name, value)
             json_object_set_new(counts, name, json_integer(codec_json_int(counts, name, 0) + 1));
     json_object_foreach(counts, name, value)
-        ACT_PUSH(shared, n, (struct shared){name, (size_t)json_integer_value(value)});
+    {
+        struct shared one = {name, (size_t)json_integer_value(value), n};
+        ACT_PUSH(shared, n, one);
+    }
     if (n > 0)
         qsort(shared, n, sizeof(*shared), api_runs_by_share);
     for (size_t i = 0; i < n && i < KEYS_SHOWN; i++)
@@ -267,20 +292,25 @@ static int api_runs_add_row(void *arg, struct flow_run *run, struct act_error *e
     return 0;
 }
 
-static int api_runs_add_rows(struct flow *flow, const struct page_rows *rows, struct made_rows *made,
-                             struct act_error *err)
+static int api_runs_add_rows(struct flow *flow, struct page_rows *rows, struct made_rows *made, struct act_error *err)
 {
-    ACT_AUTOFREE struct flow_run *runs = act_calloc(rows->n + 1, sizeof(*runs));
+    struct flow_runs runs = api_runs_lend(rows);
+    int rc = flow_each_spec(flow, &runs, api_runs_add_row, made, err);
 
-    for (size_t i = 0; i < rows->n; i++)
-        runs[i] = rows->v[i].run;
-    int rc = flow_each_spec(flow, &(struct flow_runs){.v = runs, .n = rows->n}, api_runs_add_row, made, err);
-    for (size_t i = 0; i < rows->n; i++)
-        rows->v[i].run = runs[i];
+    api_runs_give_back(&runs, rows);
     return rc;
 }
 
-static int api_runs_make(struct page_job *job, const struct list *l, const struct page_rows *rows, size_t total,
+/* Tells whether numbers of these runs are about to be read. */
+static bool api_runs_is_incomplete(const struct page_rows *rows)
+{
+    for (size_t i = 0; i < rows->n; i++)
+        if (flow_is_unseen(&rows->v[i].run, rows->v[i].note))
+            return true;
+    return false;
+}
+
+static int api_runs_make(struct page_job *job, const struct list *l, struct page_rows *rows, size_t total, json_t **out,
                          struct act_error *err)
 {
     struct diagnose *rules = api_runs_rules(rows);
@@ -290,42 +320,92 @@ static int api_runs_make(struct page_job *job, const struct list *l, const struc
     api_runs_list_keys(rows, &keys);
     act_strv_copy(&few, keys.v, keys.n < SPARKS ? keys.n : SPARKS);
     made.keys = l->keys.n ? &l->keys : &few;
-    job->json =
+    *out =
         json_pack("{s:I,s:o,s:o}", "total", (json_int_t)total, "runs", made.list, "keys", codec_json_strv_new(&keys));
     int rc = api_runs_add_rows(&job->cli->flow, rows, &made, err);
     diagnose_free(rules);
+    job->refresh_s = api_runs_is_incomplete(rows) ? SOON_S : PAGE_REFRESH_S;
     return rc;
 }
 
-static int api_runs_answer(struct page_job *job, const struct list *l, const struct flow_table *table,
-                           struct act_error *err)
+int api_table_json(struct page_job *job, struct flow_runs *runs, json_t **out, struct act_error *err)
+{
+    struct page_rows rows = {.v = act_calloc(runs->n + 1, sizeof(*rows.v)), .n = runs->n};
+
+    for (size_t i = 0; i < runs->n; i++)
+        rows.v[i].run = runs->v[i];
+    api_runs_add_notes(&job->cli->flow, &rows);
+    int rc = api_runs_make(job, &(struct list){0}, &rows, runs->total, out, err);
+    for (size_t i = 0; i < runs->n; i++) {
+        runs->v[i] = rows.v[i].run;
+        json_decref(rows.v[i].note);
+    }
+    free(rows.v);
+    return rc;
+}
+
+/* Finds the rows that are shown, and how many there are of that kind. */
+static int api_runs_find(struct page_job *job, const struct list *l, struct page_rows *rows, size_t *out_total,
+                         struct act_error *err)
 {
     struct flow *flow = &job->cli->flow;
-    struct page_rows rows = {0};
     ACT_AUTO(flow_runs) runs = {0};
-    int rc = flow_list_runs(flow, table, &runs, err);
+    int rc = flow_list_runs(flow, &l->table, &runs, err);
 
     if (rc < 0)
         return rc;
-    api_runs_take(&runs, &rows);
-    size_t total = api_runs_pick(flow, l, runs.total, &rows);
-    rc = api_runs_make(job, l, &rows, total, err);
-    page_rows_release(&rows);
-    return rc;
+    api_runs_take(&runs, rows);
+    *out_total = api_runs_pick(flow, l, runs.total, rows);
+    return 0;
 }
 
 int page_make_api_runs(struct page_job *job, struct act_error *err)
 {
     struct list list = {.max = DEFAULT_MAX};
-    struct flow_table table = {.cluster = job->cli->options.cluster};
+    struct page_rows rows = {0};
+    size_t total = 0;
 
-    int rc = page_asked_labels(job, &table.labels, err);
+    int rc = api_runs_read(job, &list, err);
     if (rc == 0)
-        rc = api_runs_read(job, &list, err);
-    table.max = api_runs_picks(&list) ? 0 : list.offset + list.max;
-    job->refresh_s = PAGE_REFRESH_S;
+        rc = api_runs_find(job, &list, &rows, &total, err);
     if (rc == 0)
-        rc = api_runs_answer(job, &list, &table, err);
+        rc = api_runs_make(job, &list, &rows, total, &job->json, err);
+    page_rows_release(&rows);
     api_runs_release(&list);
+    return rc;
+}
+
+/* ---- reading their numbers */
+
+/* Reads the numbers of the runs that a list shows. */
+static int api_runs_gather(struct page_job *job, struct list *list, int64_t time_ms, bool *out_more,
+                           struct act_error *err)
+{
+    struct page_rows rows = {0};
+    size_t total;
+
+    list->table.as_known = true;
+    int rc = api_runs_find(job, list, &rows, &total, err);
+    struct flow_runs runs = api_runs_lend(&rows);
+    if (rc == 0)
+        rc = flow_gather_notes(&job->cli->flow, &runs, time_ms, out_more, err);
+    api_runs_give_back(&runs, &rows);
+    page_rows_release(&rows);
+    return rc;
+}
+
+int page_gather(struct page_job *job, struct act_error *err)
+{
+    enum { TIME_MS = 5000 };
+    struct list shown = {.max = DEFAULT_MAX}, newest = {.table.max = MOST, .max = MOST};
+    bool more = false;
+
+    int rc = api_runs_read(job, &shown, err);
+    if (rc == 0)
+        rc = api_runs_gather(job, &shown, TIME_MS, &more, err);
+    if (rc == 0 && !more)
+        rc = api_runs_gather(job, &newest, TIME_MS, &more, err);
+    job->refresh_s = 1; /* as often as somebody asks for the list */
+    api_runs_release(&shown);
     return rc;
 }

@@ -21,19 +21,14 @@
 
 enum { SAID_BYTES = 16 << 10, SAID_LINES = 20, DIGITS = 13 /* of numbers: those of a time with milliseconds */ };
 
+#define PAGE_LIST_PARAMS "name", "tag", "offset", "since", "q", "sort", "order", "id", "key"
+
 static const struct page_route routes[] = {
     {"", MADE_PAGE, 0, 0, 0, page_make_table, {"name", "tag", "max", "live"}, true},
     {"run", MADE_PAGE, 1, PAGE_IDS, PAGE_IDS, page_make_reports, {"id", "live"}, false},
     {"compare", MADE_PAGE, 0, API_IDS, PAGE_IDS, page_make_reports, {"id", "name", "tag", "live"}, false},
     {"clusters", MADE_PAGE, 0, 0, 0, page_make_clusters, {"live"}, false},
-    {"api/runs",
-     MADE_JSON,
-     0,
-     API_IDS,
-     API_IDS,
-     page_make_api_runs,
-     {"name", "tag", "max", "offset", "since", "q", "sort", "order", "id", "key"},
-     true},
+    {"api/runs", MADE_JSON, 0, API_IDS, API_IDS, page_make_api_runs, {PAGE_LIST_PARAMS, "max"}, true},
     {"api/run", MADE_JSON, 1, 1, 1, page_make_api_run, {"id"}, false},
     {"api/series",
      MADE_JSON,
@@ -47,7 +42,7 @@ static const struct page_route routes[] = {
     {"api/file", MADE_FILE, 1, 1, 1, page_make_api_file, {"id", "name"}, false},
     {"api/diff", MADE_JSON, 2, API_IDS, API_IDS, page_make_api_diff, {"id"}, false},
     {"api/clusters", MADE_JSON, 0, 0, 0, page_make_api_clusters, {"jobs"}, false},
-    {PAGE_GATHER, MADE_NOTHING, 0, 0, 0, page_gather, {NULL}, false},
+    {PAGE_GATHER, MADE_NOTHING, 0, API_IDS, API_IDS, page_gather, {PAGE_LIST_PARAMS}, false},
 };
 
 const struct page_route *page_route(const char *path)
@@ -222,21 +217,6 @@ int page_find_runs(struct page_job *job, bool with_logs, struct flow_runs *out, 
     return rc;
 }
 
-int page_gather(struct page_job *job, struct act_error *err)
-{
-    enum { RUNS_LOOKED_AT = 1000, TIME_MS = 5000, SOON_S = 1, LATER_S = 30 };
-    const struct flow_table table = {.max = RUNS_LOOKED_AT, .as_known = true};
-    struct flow *flow = &job->cli->flow;
-    ACT_AUTO(flow_runs) runs = {0};
-    bool more = false;
-    int rc = flow_list_runs(flow, &table, &runs, err);
-
-    if (rc == 0)
-        rc = flow_gather_notes(flow, &runs, TIME_MS, &more, err);
-    job->refresh_s = more ? SOON_S : LATER_S;
-    return rc;
-}
-
 bool page_is_one_active(const struct flow_runs *runs)
 {
     for (size_t i = 0; i < runs->n; i++)
@@ -247,12 +227,11 @@ bool page_is_one_active(const struct flow_runs *runs)
 
 /* ---- the whole */
 
-/* Adds to data what all of it has: when it was made, what there was to say, and when it may be different. */
-static void job_complete_json(struct page_job *job)
+void page_complete_json(struct page_job *job, json_t *json)
 {
-    json_object_set_new(job->json, "now", json_integer(act_now_unix_s()));
-    json_object_set_new(job->json, "said", codec_json_strv_new(page_job_said(job)));
-    json_object_set_new(job->json, "next_s", job->refresh_s > 0 ? json_integer(job->refresh_s) : json_null());
+    json_object_set_new(json, "now", json_integer(act_now_unix_s()));
+    json_object_set_new(json, "said", codec_json_strv_new(page_job_said(job)));
+    json_object_set_new(json, "next_s", job->refresh_s > 0 ? json_integer(job->refresh_s) : json_null());
 }
 
 static int job_print(struct page_job *job, struct act_error *err)
@@ -260,11 +239,11 @@ static int job_print(struct page_job *job, struct act_error *err)
     cli_buffer_stdout();
     printf(PAGE_REFRESH "%d\n", job->refresh_s);
     if (job->json) {
-        job_complete_json(job);
+        page_complete_json(job, job->json);
         ACT_AUTOFREE char *text = json_dumps(job->json, JSON_COMPACT | JSON_REAL_PRECISION(DIGITS));
         if (text) /* one text is twice as quick as a stream of pieces */
             puts(text);
-    } else {
+    } else if (job->body.len > 0) {
         fwrite(job->body.data, 1, job->body.len, stdout);
     }
     fflush(stdout);

@@ -42,7 +42,7 @@ struct page_route {
     size_t most_runs; /* of which it is made; of others there is only a word */
     int (*make)(struct page_job *job, struct act_error *err);
     const char *params[PAGE_PARAMS]; /* the names that it knows */
-    bool gathers;                    /* it lists runs, so that their numbers are wanted soon */
+    bool gathers;                    /* it lists numbers of runs, which are wanted soon */
 };
 
 /* Returns the route of a path; NULL: there is none. */
@@ -70,6 +70,8 @@ int page_asked_number(const struct page_job *job, const char *name, int64_t leas
 char *page_asked_query(const struct page_job *job);
 /* Reads the names and tags that were asked for into the options of the command, and from there into *out. */
 int page_asked_labels(const struct page_job *job, struct flow_labels *out, struct act_error *err) ACT_NODISCARD;
+/* Adds to data what all of it has: when it was made, what there was to say, and when it may be different. */
+void page_complete_json(struct page_job *job, json_t *json);
 /* Returns what there was to say until now; nothing is kept after it. */
 const struct act_strv *page_job_said(struct page_job *job);
 

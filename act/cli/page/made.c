@@ -542,7 +542,8 @@ void made_want(struct made *made, const struct act_strv *words)
 {
     struct page *p = &made->behind;
 
-    if (p->state == MAKING || (p->state == MADE && p->due_ms > act_now_monotonic_ms()))
+    if (p->state == MAKING ||
+        (p->state == MADE && p->due_ms > act_now_monotonic_ms() && made_same_words(&p->words, words)))
         return;
     release_page(p);
     p->form = MADE_NOTHING;

@@ -2,8 +2,10 @@
 #include "cli/page/page.h"
 
 #include "cli/command/command.h"
+#include "cli/page/api.h"
 #include "cli/page/job.h"
 #include "cli/runs/runs.h"
+#include "codec/json.h"
 #include "flow/flow.h"
 #include "flow/look/look.h"
 #include "flow/runs/runs.h"
@@ -22,6 +24,7 @@ int page_make_table(struct page_job *job, struct act_error *err)
     struct page_filter filter = {.cluster = cli->options.cluster, .tags = &cli->options.tags};
     struct flow_table table = {.cluster = cli->options.cluster, .max = DEFAULT_MAX};
     ACT_AUTOFREE char *query = page_asked_query(job);
+    CODEC_AUTOJSON json_t *data = NULL;
     ACT_AUTO(flow_runs) runs = {0};
 
     int rc = page_asked_labels(job, &table.labels, err);
@@ -30,10 +33,14 @@ int page_make_table(struct page_job *job, struct act_error *err)
     filter.name = cli->options.name;
     if (rc == 0)
         rc = flow_list_runs(&cli->flow, &table, &runs, err);
+    job->refresh_s = PAGE_REFRESH_S;
+    if (rc == 0 && table.max == DEFAULT_MAX)
+        rc = api_table_json(job, &runs, &data, err);
     if (rc < 0)
         return rc;
-    job->refresh_s = PAGE_REFRESH_S;
-    page_runs(&runs, &filter, &(struct page_live){page_job_said(job), page_is_live(job), query}, &job->body);
+    if (data)
+        page_complete_json(job, data);
+    page_runs(&runs, &filter, &(struct page_live){page_job_said(job), page_is_live(job), query}, data, &job->body);
     return 0;
 }
 

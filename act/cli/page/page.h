@@ -41,9 +41,10 @@ struct page_filter {
     const char *cluster, *name; /* NULL: all */
     const struct act_strv *tags;
 };
-/* Appends the page of a table of runs. */
+/* Appends the page of a table of runs. data: what api/runs answers of them, which saves the script a question; NULL: it
+ * asks. */
 void page_runs(const struct flow_runs *runs, const struct page_filter *filter, const struct page_live *live,
-               struct act_buf *out);
+               const json_t *data, struct act_buf *out);
 
 /* Appends the page of clusters, rows as in api/clusters. */
 void page_clusters(const json_t *clusters, const struct page_live *live, struct act_buf *out);
@@ -71,6 +72,8 @@ void page_begin(const struct page_head *head, struct act_buf *out);
 void page_end(struct act_buf *out);
 /* Appends the lines at the top of a page of 'a ui'; live NULL: none. */
 void page_add_live(const struct page_live *live, struct act_buf *out);
+/* Appends data for the script of the page. */
+void page_add_data(struct act_buf *out, const json_t *data);
 /* Appends the name of a state, which the sheet gives its colour and shape. */
 void page_add_state(struct act_buf *out, enum run_state state);
 /* Adds a value to the query of a URL; NULL: none. Not yet HTML: draw_escaped(). */

@@ -134,6 +134,19 @@ void page_add_live(const struct page_live *live, struct act_buf *out)
     page_parts_add_said(live->said, out);
 }
 
+void page_add_data(struct act_buf *out, const json_t *data)
+{
+    ACT_AUTOFREE char *text = json_dumps(data, JSON_COMPACT | JSON_REAL_PRECISION(7));
+
+    act_buf_adds(out, "<script type=\"application/json\" id=\"data\">");
+    for (const char *c = text, *end; *c; c = end) {
+        end = c + 1 + strcspn(c + 1, "<");
+        act_buf_adds(out, *c == '<' ? "\\u003c" : ""); /* so that it cannot end the element around it */
+        act_buf_add(out, c + (*c == '<'), (size_t)(end - c) - (*c == '<'));
+    }
+    act_buf_adds(out, "</script>\n");
+}
+
 void page_message(const char *title, const char *text, struct act_buf *out)
 {
     page_begin(&(struct page_head){.kind = PAGE_MESSAGE, .title = title}, out);

@@ -533,19 +533,7 @@ static void add_leaders(struct act_buf *out, const struct page_leaders *leaders)
 
 /* ---- the numbers of a report as data; what nodes used is read off their pictures, which is as exact as they need */
 
-/* Appends JSON that cannot end the element around it. */
-static void page_add_json(struct act_buf *out, const json_t *json)
-{
-    ACT_AUTOFREE char *text = json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(7));
-
-    for (const char *c = text; *c; c++)
-        if (*c == '<')
-            act_buf_adds(out, "\\u003c");
-        else
-            act_buf_addc(out, *c);
-}
-
-static void page_add_data(struct act_buf *out, struct flow_report *reports, size_t n, size_t points)
+static void page_add_numbers_data(struct act_buf *out, struct flow_report *reports, size_t n, size_t points)
 {
     json_t *runs = json_array(), *series = json_array();
     CODEC_AUTOJSON json_t *data = json_pack("{s:o,s:o}", "runs", runs, "series", series);
@@ -555,9 +543,7 @@ static void page_add_data(struct act_buf *out, struct flow_report *reports, size
         json_array_append_new(runs, json_pack("{s:s,s:o}", "id", run->row.id, "name", cli_text_json(run->row.name)));
         api_add_series(run, reports[i].numbers, &(struct act_strv){0}, points, series);
     }
-    act_buf_adds(out, "<script type=\"application/json\" id=\"data\">");
-    page_add_json(out, data);
-    act_buf_adds(out, "</script>\n");
+    page_add_data(out, data);
 }
 
 /* Returns "NAME", or "NAME and 2 more". New string. */
@@ -590,6 +576,6 @@ void page_write(struct flow_report *reports, size_t n, const struct page_leaders
     for (size_t i = 0; i < n; i++)
         page_add_run(out, &reports[i], n == 1);
     if (!live)
-        page_add_data(out, reports, n, MOST_POINTS);
+        page_add_numbers_data(out, reports, n, MOST_POINTS);
     page_end(out);
 }

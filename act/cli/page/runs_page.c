@@ -6,7 +6,10 @@
 #include "cli/screen/live.h"
 #include "codec/json.h"
 
-enum { MOST_SHOWN = 2000 /* runs of a table, which is a page of at most 8 MiB */ };
+enum {
+    MOST_SHOWN = 2000,   /* runs of a table, which is a page of at most 8 MiB */
+    MOST_DATA = 1 << 20, /* bytes of what comes with it; more is asked for */
+};
 
 static void add_input(struct act_buf *out, const char *name, const char *label, const char *value)
 {
@@ -134,16 +137,31 @@ static void page_runs_add_count(struct act_buf *out, const struct flow_runs *run
     act_buf_adds(out, "</p>\n");
 }
 
-void page_runs(const struct flow_runs *runs, const struct page_filter *filter, const struct page_live *live,
-               struct act_buf *out)
+/* Appends what a browser without scripts shows of the runs. */
+static void page_runs_add_all(struct act_buf *out, const struct flow_runs *runs, const struct page_filter *filter)
 {
-    page_begin(&(struct page_head){.kind = PAGE_RUNS, .title = "Runs", .refresh_s = live->changes ? PAGE_REFRESH_S : 0},
-               out);
-    page_add_live(live, out);
-    act_buf_adds(out, "<h1>Runs</h1>\n");
     add_filter(out, filter);
     page_runs_add_count(out, runs, filter);
     if (runs->n > 0)
         page_runs_add_table(out, runs, filter);
+}
+
+void page_runs(const struct flow_runs *runs, const struct page_filter *filter, const struct page_live *live,
+               const json_t *data, struct act_buf *out)
+{
+    ACT_AUTO(act_buf) text = {0};
+
+    page_begin(&(struct page_head){.kind = PAGE_RUNS, .title = "Runs", .refresh_s = live->changes ? PAGE_REFRESH_S : 0},
+               out);
+    page_add_live(live, out);
+    act_buf_adds(out, "<h1>Runs</h1>\n");
+    if (data)
+        page_add_data(&text, data);
+    bool is_drawn = text.len > 0 && text.len <= MOST_DATA; /* by the script, at once: nothing is laid out twice */
+    act_buf_adds(out, is_drawn ? "<noscript>\n" : "");
+    page_runs_add_all(out, runs, filter);
+    act_buf_adds(out, is_drawn ? "</noscript>\n" : "");
+    if (is_drawn)
+        act_buf_add(out, text.data, text.len);
     page_end(out);
 }

@@ -29,6 +29,7 @@ struct ui {
     struct engine *engine;
     struct web *web;
     struct made *made;
+    struct act_strv gather; /* the words of the process that reads the numbers of the list asked for last */
     bool will_gather;
     bool stop;
 };
@@ -87,16 +88,16 @@ static const struct page_route *cmd_ui_route(const char *path)
 /* Has the numbers of runs read that the next list shows. */
 static void cmd_ui_gather(void *arg)
 {
-    ACT_AUTO(act_strv) words = {0};
     struct ui *ui = arg;
 
     ui->will_gather = false;
-    ACT_STRV_PUSH(&words, "--", PAGE_GATHER);
-    made_want(ui->made, &words);
+    made_want(ui->made, &ui->gather);
 }
 
-static void cmd_ui_gather_soon(struct ui *ui)
+static void cmd_ui_gather_soon(struct ui *ui, const char *query)
 {
+    act_strv_release(&ui->gather);
+    cmd_ui_words_of(page_route(PAGE_GATHER), query, &ui->gather);
     if (!ui->will_gather)
         engine_timer(ui->engine, GATHER_MS, cmd_ui_gather, ui);
     ui->will_gather = true;
@@ -134,7 +135,7 @@ static void cmd_ui_answer(void *arg, struct web_visit *visit, const char *path, 
     }
     made_answer(ui->made, &(struct made_wish){.words = &words, .form = route->form}, visit);
     if (route->gathers)
-        cmd_ui_gather_soon(ui);
+        cmd_ui_gather_soon(ui, query);
 }
 
 /* ---- the address */
@@ -265,5 +266,6 @@ int cmd_ui(struct cli *cli, struct act_error *err)
     made_free(ui.made);
     engine_forget(ui.engine, &ui);
     engine_free(ui.engine);
+    act_strv_release(&ui.gather);
     return rc;
 }

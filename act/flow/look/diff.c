@@ -57,6 +57,13 @@ static void add_difference(struct flow_diff *out, const char *part, const struct
                                       .to = act_strdup(to ? to->text : NULL)});
 }
 
+static void diff_add_same(const char *part, const char *name, const char *text, struct flow_diff *out)
+{
+    ACT_PUSH(out->same, out->n_same,
+             (struct flow_difference){
+                 .part = part, .name = act_strdup(name), .from = act_strdup(text), .to = act_strdup(text)});
+}
+
 static void diff_compare(const char *part, struct items *from, struct items *to, struct flow_diff *out)
 {
     size_t i = 0, j = 0;
@@ -67,6 +74,8 @@ static void diff_compare(const char *part, struct items *from, struct items *to,
         int order = i == from->n ? 1 : j == to->n ? -1 : diff_by_name(&from->v[i], &to->v[j]);
         if (order != 0 || strcmp(from->v[i].text, to->v[j].text) != 0)
             add_difference(out, part, order <= 0 ? &from->v[i] : NULL, order >= 0 ? &to->v[j] : NULL);
+        else
+            diff_add_same(part, from->v[i].name, from->v[i].text, out);
         i += order <= 0;
         j += order >= 0;
     }
@@ -149,8 +158,11 @@ static void compare_code(const struct flow_run *from, const struct flow_run *to,
     struct items a = {0}, b = {0};
     struct act_error err;
 
-    if (strcmp(from->spec.package_sha256, to->spec.package_sha256) == 0)
+    if (strcmp(from->spec.package_sha256, to->spec.package_sha256) == 0) {
+        if (*to->spec.package_sha256)
+            diff_add_same("code", "", to->spec.package_sha256, out);
         return;
+    }
     if (list_code(from, &before, &a, &err) < 0 || list_code(to, &now, &b, &err) < 0) {
         act_warn("the code differs, but cannot be compared by file: %s", act_error_text(&err));
         release_items(&a);
@@ -329,7 +341,9 @@ static void diff_compare_software(struct flow *flow, const struct flow_run *from
     if (read_environment(flow, from, &before) && read_environment(flow, to, &now))
         flow_list_software(&now, &before, &v, &n);
     for (size_t i = 0; i < n; i++)
-        if (!act_streq(v[i].before, v[i].value))
+        if (act_streq(v[i].before, v[i].value))
+            diff_add_same("software", v[i].name, v[i].value, out);
+        else
             ACT_PUSH(out->v, out->n,
                      (struct flow_difference){.part = "software",
                                               .name = act_strdup(v[i].name),
@@ -340,15 +354,21 @@ static void diff_compare_software(struct flow *flow, const struct flow_run *from
 
 /* ---- all of it */
 
+static void diff_release_list(struct flow_difference *v, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        free(v[i].name);
+        free(v[i].from);
+        free(v[i].to);
+        free(v[i].lines);
+    }
+    free(v);
+}
+
 void flow_diff_release(struct flow_diff *diff)
 {
-    for (size_t i = 0; i < diff->n; i++) {
-        free(diff->v[i].name);
-        free(diff->v[i].from);
-        free(diff->v[i].to);
-        free(diff->v[i].lines);
-    }
-    free(diff->v);
+    diff_release_list(diff->v, diff->n);
+    diff_release_list(diff->same, diff->n_same);
     *diff = (struct flow_diff){0};
 }
 

@@ -148,6 +148,8 @@ enum { FLOW_NOTE_LOW = '(', FLOW_NOTE_HIGH = 50 };
  */
 int flow_read_notes(struct flow *flow, const struct flow_run *runs, size_t n, json_t **out,
                     struct act_error *err) ACT_NODISCARD;
+/* Tells whether the logs of a run were not looked at since it has the state that it has. */
+bool flow_is_unseen(const struct flow_run *run, const json_t *note);
 /* Writes down the numbers of a run that were read for another reason. They are sorted. */
 void flow_note_numbers(struct flow *flow, const struct flow_run *run, struct numbers *numbers);
 /* Looks at the logs of runs that have changed since they were last looked at, the first ones first, until that has
@@ -168,8 +170,9 @@ struct flow_piece {
     uint64_t from, size; /* where the piece begins; of the log */
     struct act_buf bytes;
 };
-/* Reads a piece of a log where it is now; behind its end there is nothing. No such log: -ACT_NOT_FOUND. The caller
- * releases out in every case. */
+/* Reads a piece of a log where it is now; behind its end there is nothing. Where the log of a run that has ended cannot
+ * be read any more, its copy here is, with a warning. No such log: -ACT_NOT_FOUND. The caller releases out in every
+ * case. */
 int flow_read_piece(struct flow *flow, const struct flow_run *run, const struct flow_piece_wanted *what,
                     struct flow_piece *out, struct act_error *err) ACT_NODISCARD;
 void flow_piece_release(struct flow_piece *piece);
@@ -195,6 +198,8 @@ struct flow_difference {
 struct flow_diff {
     struct flow_difference *v; /* by part in that order, then by name */
     size_t n;
+    struct flow_difference *same; /* what both have: from is to */
+    size_t n_same;
 };
 /* Compares two runs, of which both need their specification. Code is compared by file if both packages can be had, else
  * as a whole, with a warning; the names of nodes where both platforms can tell them. Of secrets only the names are

@@ -25,6 +25,7 @@ enum {
     NODES = 16,         /* of which samples are read */
     SAMPLES_END = 8192, /* of each */
     LIVE_S = 30,        /* until a run that goes on is looked at again, */
+    SETTLED_S = 60,     /* (also if it ended less than this before) */
     FAILED_S = 600,     /* and one whose logs could not be read */
 };
 
@@ -227,20 +228,30 @@ static json_t *notes_look(struct flow *flow, const struct flow_run *run)
     return note;
 }
 
-/* Tells whether a run should be looked at again. */
+bool flow_is_unseen(const struct flow_run *run, const json_t *note)
+{
+    const json_t *looked = json_object_get(note, "looked");
+
+    return run->status.state != RUN_QUEUED && !run->status.unsubmitted &&
+           (!act_streq(codec_json_str(looked, "state", NULL), run_state_name(run->status.state)) ||
+            codec_json_int(looked, "attempt", 0) != run->status.attempt);
+}
+
+/* Tells whether a run should be looked at again. A service has the last lines of a log some time after its run ended.
+ */
 static bool notes_is_old(const struct flow_run *run, const json_t *note)
 {
     const json_t *looked = json_object_get(note, "looked");
-    int64_t age_s = act_now_unix_s() - codec_json_int(looked, "at", 0);
+    int64_t at = codec_json_int(looked, "at", 0), age_s = act_now_unix_s() - at;
+    bool is_settled = run_state_is_final(run->status.state) && at - run->status.ended_unix_s > SETTLED_S;
 
     if (run->status.state == RUN_QUEUED || run->status.unsubmitted)
         return false;
-    if (!act_streq(codec_json_str(looked, "state", NULL), run_state_name(run->status.state)) ||
-        codec_json_int(looked, "attempt", 0) != run->status.attempt || age_s < 0)
+    if (flow_is_unseen(run, note) || age_s < 0)
         return true;
     if (json_is_true(json_object_get(looked, "failed")))
         return age_s > FAILED_S;
-    return !run_state_is_final(run->status.state) && age_s > LIVE_S;
+    return !is_settled && age_s > LIVE_S;
 }
 
 int flow_gather_notes(struct flow *flow, struct flow_runs *runs, int64_t time_ms, bool *out_more, struct act_error *err)

@@ -1,6 +1,7 @@
-/* piece.c - a piece of a log of a run, where the log is now. */
+/* piece.c - a piece of a log of a run, where the log is now; of a run that has ended and is gone there, of the copy. */
 #include <string.h>
 
+#include "base/log.h"
 #include "flow/look/look.h"
 #include "flow/source/source.h"
 
@@ -35,27 +36,55 @@ static int piece_read(const struct flow_source *source, const struct store_entry
     return rc;
 }
 
+static int piece_look(const struct flow_source *source, const struct flow_run *run,
+                      const struct flow_piece_wanted *what, struct flow_piece *out, struct act_error *err)
+{
+    ACT_AUTO(store_page) logs = {0};
+    int rc = source->store ? flow_source_list(source, &logs, err) : 0;
+    const struct store_entry *log = rc == 0 ? piece_find(&logs, what->name, what->rank) : NULL;
+
+    if (rc < 0)
+        return rc;
+    if (log)
+        return piece_read(source, log, what->from, what->max, out, err);
+    if (what->name)
+        return act_error_set(err, ACT_NOT_FOUND, "run '%s' has no log '%s'", run->row.id, what->name);
+    return act_error_set(err, ACT_NOT_FOUND, "rank %d of run '%s' has no log yet", what->rank, run->row.id);
+}
+
+/* Reads the piece from the copies. */
+static int piece_look_here(struct flow *flow, const struct flow_run *run, const struct flow_piece_wanted *what,
+                           struct flow_piece *out, struct act_error *err)
+{
+    struct flow_source here = {0};
+    int rc = flow_source_open_here(flow, run, &here, err);
+
+    if (rc == 0)
+        rc = piece_look(&here, run, what, out, err);
+    flow_source_close(&here);
+    return rc;
+}
+
 int flow_read_piece(struct flow *flow, const struct flow_run *run, const struct flow_piece_wanted *what,
                     struct flow_piece *out, struct act_error *err)
 {
     struct flow_source source = {0};
-    ACT_AUTO(store_page) logs = {0};
-    const struct store_entry *log = NULL;
+    struct flow_piece copy = {0};
+    struct act_error ignored;
     int rc = flow_source_open(flow, run, &source, err);
 
     *out = (struct flow_piece){0};
-    if (rc == 0 && source.store)
-        rc = flow_source_list(&source, &logs, err);
     if (rc == 0)
-        log = piece_find(&logs, what->name, what->rank);
-    if (rc == 0 && log)
-        rc = piece_read(&source, log, what->from, what->max, out, err);
-    else if (rc == 0 && what->name)
-        rc = act_error_set(err, ACT_NOT_FOUND, "run '%s' has no log '%s'", run->row.id, what->name);
-    else if (rc == 0)
-        rc = act_error_set(err, ACT_NOT_FOUND, "rank %d of run '%s' has no log yet", what->rank, run->row.id);
+        rc = piece_look(&source, run, what, out, err);
     flow_source_close(&source);
-    return rc;
+    if (rc == 0 || !run_state_is_final(run->status.state) || piece_look_here(flow, run, what, &copy, &ignored) < 0) {
+        flow_piece_release(&copy);
+        return rc;
+    }
+    act_warn("the log is shown as it was fetched: %s", act_error_text(err));
+    flow_piece_release(out);
+    *out = copy;
+    return 0;
 }
 
 void flow_piece_release(struct flow_piece *piece)

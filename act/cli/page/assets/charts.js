@@ -9,6 +9,14 @@ const TIP_ROWS = 14,
   COLOURS = 8 /* of lines, in the sheet */,
   DASHES = [[], [6, 4], [2, 3], [10, 3, 2, 3], [12, 5], [6, 3, 2, 3, 2, 3], [3, 1], [16, 3]];
 const INTEGERS = [1, 2, 5].flatMap((n) => Array.from({length: 12}, (_, i) => n * 10 ** i)).sort((a, b) => a - b);
+/* Steps of an axis of times, in seconds. */
+const TIMES = [
+  [1, [1, 2, 5, 10, 15, 30]],
+  [60, [1, 2, 5, 10, 15, 30]],
+  [3600, [1, 2, 3, 4, 6, 12]],
+  [86400, [1, 2, 5, 10, 15, 30, 60, 90, 180]],
+  [365 * 86400, [1, 2, 5, 10]],
+].flatMap(([unit, steps]) => steps.map((n) => n * unit));
 const POWERS_OF_2 = Array.from({length: 50}, (_, i) => 2 ** i);
 
 /* ---- what is done to lines, pure */
@@ -56,10 +64,15 @@ function isAscending(x) {
   return true;
 }
 
-function countNulls(y) {
-  let n = 0;
-  for (let i = 0; i < y.length; i++) if (y[i] === null) n++;
-  return n;
+const nullsFound = new WeakMap();
+
+/* The places in a list of values that are no number; they are looked for once, and not whenever a picture is drawn. */
+function nullsOf(y) {
+  if (nullsFound.has(y)) return nullsFound.get(y);
+  const places = [];
+  for (let i = 0; i < y.length; i++) if (y[i] === null) places.push(i);
+  nullsFound.set(y, places);
+  return places;
 }
 
 /* The points of a line whose places are known on the axis that the reader wants, in the order of that axis. */
@@ -262,7 +275,7 @@ class Chart {
   say() {
     const {lines} = this.what,
       {axis, isTime} = this.charts,
-      odd = lines.reduce((sum, l) => sum + countNulls(l.y), 0),
+      odd = lines.reduce((sum, l) => sum + nullsOf(l.y).length, 0),
       lost = lines.filter((l) => !axisPlaces(l, axis)),
       name = axis === "epoch" ? "epochs" : "times";
     this.note.textContent = [
@@ -379,15 +392,15 @@ class Chart {
           ...axis,
           size: isTime ? 46 : 34,
           space: 70,
-          incrs: isWhole ? INTEGERS : undefined,
+          incrs: isTime || isRelative ? TIMES : isWhole ? INTEGERS : undefined,
           values: (_u, ticks, _axis, _space, every) =>
-            isTime ? timeTicks(ticks, every) : ticks.map((v) => (isRelative ? durationText : numberText)(v)),
+            isTime ? timeTicks(ticks, every) : tickTexts(ticks, isRelative ? durationText : numberText),
         },
         {
           ...axis,
           size: (_, values) => 16 + 7 * Math.max(4, ...(values ?? []).map((v) => v?.length ?? 0)),
           incrs: what.unit === "bytes" ? POWERS_OF_2 : undefined,
-          values: (_, ticks) => ticks.map((v) => (v === null ? null : text(v))),
+          values: (_, ticks) => tickTexts(ticks, text),
         },
       ],
       series: [
@@ -485,13 +498,12 @@ class Chart {
     }
     if (!this.charts.isTime)
       for (const {line, isRaw} of this.series)
-        if (!isRaw) {
+        if (!isRaw && nullsOf(line.y).length) {
           ctx.textAlign = "center";
           ctx.fillStyle = colours.of(line.colour);
           const [x, y] = pointsOf(line, this.charts.axis);
-          y.forEach(
-            (v, i) => v === null && ctx.fillText("×", u.valToPos(x[i], "x", true), bbox.top + bbox.height - 3 * ratio),
-          );
+          for (const i of nullsOf(y))
+            ctx.fillText("×", u.valToPos(x[i], "x", true), bbox.top + bbox.height - 3 * ratio);
         }
     ctx.restore();
   }

@@ -155,6 +155,19 @@ function diffTable(diffs, runs) {
   );
 }
 
+/* What all runs have, folded away. same: {part: {name: value}} */
+function sameFold(same) {
+  const parts = Object.entries(same ?? {}).filter(([, values]) => Object.keys(values).length),
+    n = parts.reduce((sum, [, values]) => sum + Object.keys(values).length, 0);
+  if (!n) return "";
+  const title = (part) => part[0].toUpperCase() + part.slice(1);
+  return fold(
+    `${countText(n, "value")} the same`,
+    false,
+    parts.map(([part, values]) => settingsTable(title(part), values, false)),
+  );
+}
+
 /* The values of many runs, those of most runs first, each with the runs that have it. */
 function valuesList(values, runs) {
   const groups = new Map();
@@ -381,6 +394,7 @@ class ComparePage {
         section(
           "What differs",
           diffTable(answer.diffs, compared),
+          sameFold(answer.same),
           compared.length < runs.length ? make("p", {class: "note", text: `Of the first ${compared.length} runs.`}) : "",
         ),
       );

@@ -4,17 +4,20 @@
 /* The states, those first that ask for attention. */
 const STATES = ["Failed", "Running", "Queued", "Unknown", "Canceled", "Completed"];
 
-/* A number with four digits that matter; nothing where there is none. */
-function numberText(value) {
+const DIGITS = 4; /* of a number, that matter */
+const WHOLE = new Intl.NumberFormat("en-US");
+
+/* A number with so many digits; nothing where there is none. */
+function numberText(value, digits = DIGITS) {
   if (typeof value !== "number" || !Number.isFinite(value)) return "";
   const size = Math.abs(value);
-  if (Number.isInteger(value) && size < 1e6) return value.toLocaleString("en-US");
+  if (Number.isInteger(value) && size < 1e6) return WHOLE.format(value);
   if (size !== 0 && (size < 1e-3 || size >= 1e6))
     return value
-      .toExponential(3)
+      .toExponential(digits - 1)
       .replace(/\.?0+e/, "e")
       .replace("e+", "e");
-  return String(Number(value.toPrecision(4)));
+  return String(Number(value.toPrecision(digits)));
 }
 
 function bytesText(bytes) {
@@ -30,6 +33,15 @@ const UNITS = {
   share: (value) => `${Number((value * 100).toPrecision(3))} %`,
   bytes: (value) => `${bytesText(value)}/s`,
 };
+
+/* The texts of an axis, of numbers with as many digits as it takes to tell them apart. */
+function tickTexts(ticks, text) {
+  for (let digits = DIGITS; ; digits++) {
+    const texts = ticks.map((v) => (v === null ? null : text(v, digits))),
+      shown = texts.filter((t) => t !== null);
+    if (new Set(shown).size === shown.length || digits > 3 * DIGITS) return texts;
+  }
+}
 
 /* As the command line writes it: "42s", "5m00s", "1h20m", "3d04h". */
 function durationText(seconds) {
@@ -65,7 +77,7 @@ function dayText(unix) {
 }
 
 function countText(n, one, many = `${one}s`) {
-  return `${n.toLocaleString("en-US")} ${n === 1 ? one : many}`;
+  return `${WHOLE.format(n)} ${n === 1 ? one : many}`;
 }
 
 /* A text of JSON, which is {base64} of one that is not UTF-8. */

@@ -16,6 +16,11 @@ async function getJson(path, signal) {
   }
 }
 
+/* The data that came with the page; null: none did. */
+function dataOfPage() {
+  return JSON.parse(document.getElementById("data")?.textContent ?? "null");
+}
+
 /* One question, asked as often as its answer says (next_s), and not while nobody looks: a laptop that slept, or a tab
  * that was hidden, asks when it is seen again. path() gives the question; take() gets each answer. The page as it came
  * stays in main until the first one; children() are what is there then. */
@@ -27,6 +32,7 @@ class Live {
     this.children = children;
     this.heard = new Map();
     this.hear([...main.querySelectorAll(".said p")].map((p) => p.textContent));
+    this.came = null; /* the answer to the first question, if it came with the page */
     this.isPaused = false;
     this.nextS = SLOW_S;
     this.text = make("span", {text: "Loading..."});
@@ -64,8 +70,9 @@ class Live {
     this.asking?.abort();
     const asking = (this.asking = new AbortController());
     try {
-      const data = await getJson(this.path(), asking.signal);
+      const data = this.came ?? (await getJson(this.path(), asking.signal));
       if (asking.signal.aborted) return;
+      this.came = null;
       this.nextS = data.next_s ?? 0;
       if (!this.hasBegun) this.main.replaceChildren(...this.children());
       this.hasBegun = true;

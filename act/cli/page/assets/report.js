@@ -34,7 +34,7 @@ function titleOf(node) {
 }
 
 function showReport(main) {
-  const data = JSON.parse(document.getElementById("data").textContent);
+  const data = dataOfPage();
   const runs = data.runs.map((r, i) => ({id: r.id, label: r.name || r.id, colour: i}));
   const curves = new Charts(),
     use = new Charts(true);
@@ -57,6 +57,7 @@ function showReport(main) {
       unit: place.dataset.unit,
       lines,
       marks,
+      hasLegend: lines.length > 1,
     });
   }
   if (curves.all.size)

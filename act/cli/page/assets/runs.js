@@ -167,6 +167,7 @@ class RunsPage {
       },
       {disabled: true, class: "primary"},
     );
+    if (!/[?&](q|sort|order)=/.test(this.path())) this.live.came = dataOfPage();
     addEventListener("hashchange", () => {
       this.filter.value = chosen.get("q");
       this.live.now();
