@@ -160,6 +160,7 @@ void ssh_disconnect(struct ssh *ssh, struct channel *channel)
     channel_close(channel);
     if (ssh->pid > 0) {
         kill(ssh->pid, SIGTERM);
+        kill(ssh->pid, SIGCONT); /* it may be stopped */
         while (waitpid(ssh->pid, &status, 0) < 0 && errno == EINTR)
             continue;
     }

@@ -36,6 +36,7 @@ static void far_take_slot(struct far_call *c)
     far->slots[c->slot] = c;
     far->n_under_way++;
     engine_hold(far_engine(far), true);
+    far_line_listen(far);
 }
 
 void far_leave_slot(struct far_call *c)
@@ -48,6 +49,8 @@ void far_leave_slot(struct far_call *c)
     far->kept_bytes -= c->kept_bytes;
     far->n_under_way--;
     engine_hold(far_engine(far), false);
+    if (far->n_under_way == 0)
+        far_line_rest(far);
 }
 
 static struct far_call *far_call_of(const struct far *far, uint64_t id)
@@ -412,6 +415,8 @@ bool far_result_begun(void *arg, struct far_frame *frame)
 
     if (far->state == FAR_GREETS)
         return far_line_greeted(far, frame);
+    if (frame->id == FAR_NO_CALL)
+        return frame->words_len == 0 && frame->len == 0;
     struct far_call *c = far_call_of(far, frame->id);
     return c && c->is_written && far_result_of_words(frame->words, frame->words_len, c->call, &c->result) &&
            far_make_room(c, frame);
@@ -475,7 +480,7 @@ void far_tell(struct far *far, unsigned op, const char *key)
     if (far->state < FAR_ASKS || far->state > FAR_UP)
         return;
     far_words_of_request(&r, &words);
-    far_link_send(&far->link, UINT64_MAX, &words, NULL, 0, NULL);
+    far_link_send(&far->link, FAR_NO_CALL, &words, NULL, 0, NULL);
 }
 
 static void far_hurry(struct store *store)
