@@ -283,11 +283,8 @@ int wire_greet(struct site *site, struct act_error *err)
 {
     struct wire *w = site->wire;
     ACT_AUTO(exchange) x = {.timeout_s = RESPONSE_S};
+    int rc = wire_call_receive(w, &x, err);
 
-    x.request = json_pack("{s:s, s:o}", "op", "open", "root", codec_json_bytes_new(w->root));
-    int rc = exchange_send(w, &x, err);
-    if (rc == 0)
-        rc = wire_call_receive(w, &x, err);
     if (rc == 0) {
         ACT_AUTOFREE char *root = codec_json_bytes_get(json_object_get(x.response.head, "root"));
         w->in_login_shell = json_is_true(json_object_get(x.response.head, "login_shell"));

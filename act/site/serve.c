@@ -79,19 +79,6 @@ static void serve_answer(struct request *r, int rc, const struct act_error *err)
 
 /* ---- what can be asked ---- */
 
-static int serve_open(struct request *r, struct act_error *err)
-{
-    ACT_AUTOFREE char *root = serve_bytes_of(r, "root");
-
-    if (!root)
-        return serve_malformed("root", err);
-    free(r->site->root);
-    r->site->root = here_root(root);
-    json_object_set_new(r->response, "root", codec_json_bytes_new(r->site->root));
-    json_object_set_new(r->response, "login_shell", json_boolean(getenv("ACT_SITE_LOGIN") != NULL));
-    return 0;
-}
-
 /* Reads the part of a file that a row asks for, [name, offset, len]. */
 static int serve_part(struct request *r, const json_t *row, struct act_error *err)
 {
@@ -520,19 +507,16 @@ static const struct {
     const char *name;
     int (*serve)(struct request *r, struct act_error *err);
 } operations[] = {
-    {"agent", serve_agent},   {"become", serve_become}, {"clear", serve_clear},   {"create", serve_create},
-    {"files", serve_files},   {"lacks", serve_lacks},   {"list", serve_list},     {"news", serve_news},
-    {"open", serve_open},     {"parts", serve_parts},   {"put", serve_put},       {"read", serve_read},
-    {"remove", serve_remove}, {"run", serve_run},       {"states", serve_states}, {"text", serve_text},
-    {"write", serve_write},
+    {"agent", serve_agent}, {"become", serve_become}, {"clear", serve_clear}, {"create", serve_create},
+    {"files", serve_files}, {"lacks", serve_lacks},   {"list", serve_list},   {"news", serve_news},
+    {"parts", serve_parts}, {"put", serve_put},       {"read", serve_read},   {"remove", serve_remove},
+    {"run", serve_run},     {"states", serve_states}, {"text", serve_text},   {"write", serve_write},
 };
 
 static int find_and_serve(struct request *r, struct act_error *err)
 {
     const char *name = serve_text_of(r, "op");
 
-    if (!r->site->root && !act_streq(name, "open"))
-        return act_error_set(err, ACT_USAGE, "the first request must be 'open'");
     for (size_t i = 0; i < sizeof(operations) / sizeof(operations[0]); i++)
         if (act_streq(name, operations[i].name))
             return operations[i].serve(r, err);
@@ -566,16 +550,30 @@ static int serve_request(struct site *site, struct channel *channel)
     return r.channel_rc;
 }
 
-int site_serve(int in_fd, int out_fd)
+/* Says before anything is asked where the root is. */
+static int serve_greet(struct site *site, struct channel *channel)
+{
+    struct request r = {.site = site, .channel = channel};
+    struct act_error err;
+
+    r.channel_rc = channel_write(channel, SITE_BANNER "ready\n", strlen(SITE_BANNER "ready\n"), &err);
+    r.response = json_pack("{s:o, s:b}", "root", codec_json_bytes_new(site->root), "login_shell",
+                           getenv("ACT_SITE_LOGIN") != NULL);
+    if (r.channel_rc == 0)
+        serve_answer(&r, 0, NULL);
+    json_decref(r.response);
+    return r.channel_rc;
+}
+
+int site_serve(const char *root, int in_fd, int out_fd)
 {
     ACT_AUTOFREE struct channel *channel = act_calloc(1, sizeof(*channel));
-    struct site site = {0};
-    struct act_error err;
+    struct site site = {.root = here_root(root)};
 
     signal(SIGPIPE, SIG_IGN); /* a client that is gone ends the input, too */
     channel->in_fd = in_fd;
     channel->out_fd = out_fd;
-    int rc = channel_write(channel, SITE_BANNER "ready\n", strlen(SITE_BANNER "ready\n"), &err);
+    int rc = serve_greet(&site, channel);
     while (rc == 0)
         rc = serve_request(&site, channel);
     free(site.root);

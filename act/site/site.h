@@ -239,7 +239,8 @@ void site_shell_words(const struct site *site, const struct act_strv *argv, stru
 /* Does the same for a machine that is not a site: login is "user@host" or "host", port 0 is ssh's own. */
 void site_ssh_words(const char *login, int port, const struct act_strv *argv, struct act_strv *out);
 
-/* Is the other side, which act-node calls: answers requests from in_fd on out_fd until its end. */
-int site_serve(int in_fd, int out_fd);
+/* Is the other side, which act-node calls: says where the root is, which may begin with "~", and answers requests from
+ * in_fd on out_fd until its end. */
+int site_serve(const char *root, int in_fd, int out_fd);
 
 #endif

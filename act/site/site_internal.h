@@ -29,7 +29,7 @@ enum {
 };
 
 /* The other side begins with this, wherever that is in what login shells print before; then "ready", or "needs <system>
- * <machine>", and the end of the line. The same as a word in a script, which is not what is looked for when somebody
+ * <machine>", and the end of the line. After "ready" it is the first to speak. The same as a word in a script, which is not what is looked for when somebody
  * prints the script. */
 #define SITE_BANNER      "act-site/1 "
 #define SITE_BANNER_WORD "act-\"\"site/1 "
@@ -89,7 +89,7 @@ int here_clear(struct site *site, bool dry_run, struct site_left *out, struct ac
 /* wire.c */
 int wire_open(const struct site_options *options, struct site *site, struct act_error *err) ACT_NODISCARD;
 /* Does the same over an existing connection to site_serve(). */
-int wire_open_fds(int in_fd, int out_fd, const char *root, struct site *site, struct act_error *err) ACT_NODISCARD;
+int wire_open_fds(int in_fd, int out_fd, struct site *site, struct act_error *err) ACT_NODISCARD;
 void wire_free(struct wire *wire);
 bool wire_needs_login_shell(const struct wire *wire);
 int wire_agent(struct site *site, char **out, struct act_error *err) ACT_NODISCARD;

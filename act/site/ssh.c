@@ -223,7 +223,7 @@ static int choose_agent(struct ssh *ssh, struct act_error *err)
 static const char start_script[] = SET_ROOT
     "for v in \"$r\"/bin/*/version; do [ -r \"$v\" ] && read -r n <\"$v\" && "
     "echo \"" SITE_BANNER_WORD VERSION "$n\"; done; "
-    "ACT_SITE_AGENT=\"$d/" SITE_AGENT "\"; export ACT_SITE_AGENT; "
+    "ACT_SITE_AGENT=\"$d/" SITE_AGENT "\"; ACT_SITE_ROOT=$r; export ACT_SITE_AGENT ACT_SITE_ROOT; "
     "if [ -x \"$ACT_SITE_AGENT\" ]; then "
     "if command -v sbatch >/dev/null 2>&1; then exec \"$ACT_SITE_AGENT\" serve; fi; "
     "case \"${SHELL:-}\" in *csh|\"\") exec \"$ACT_SITE_AGENT\" serve;; esac; " /* has read its set-up already */

@@ -44,27 +44,24 @@ static int wire_check_names(const char *login, const char *root, struct act_erro
 
 int wire_open(const struct site_options *options, struct site *site, struct act_error *err)
 {
-    const char *root = options->root;
-    int rc = wire_check_names(options->login, root, err);
+    int rc = wire_check_names(options->login, options->root, err);
 
     if (rc < 0)
         return rc;
     site->wire = act_calloc(1, sizeof(*site->wire));
     site->wire->channel.in_fd = site->wire->channel.out_fd = -1;
-    site->wire->root = act_strdup(root);
-    ssh_init(&site->wire->ssh, options->login, root);
+    ssh_init(&site->wire->ssh, options->login, options->root);
     site->wire->ssh.only_look = options->only_look;
     site->wire->ssh.never_asks = options->never_asks;
     return wire_connect(site, err);
 }
 
-int wire_open_fds(int in_fd, int out_fd, const char *root, struct site *site, struct act_error *err)
+int wire_open_fds(int in_fd, int out_fd, struct site *site, struct act_error *err)
 {
     ACT_AUTO(act_buf) line = {0};
     struct wire *w = act_calloc(1, sizeof(*w));
 
     site->wire = w;
-    w->root = act_strdup(root);
     w->ssh.err_fd = -1;
     w->channel.in_fd = in_fd;
     w->channel.out_fd = out_fd;
@@ -81,7 +78,6 @@ void wire_free(struct wire *wire)
     ssh_release(&wire->ssh);
     wire_lose_news(wire);
     wire_package_free(wire->package);
-    free(wire->root);
     free(wire);
 }
 

@@ -10,11 +10,9 @@ LONG = 2000  # lines, more than come with a list
 
 
 def trips(act, *words, status=0):
-    """What one command waited for, each time the names of the requests that were under way together; without the one
-    that opens the connection."""
+    """What one command waited for, each time the names of the requests that were under way together."""
     said = act.run(*words, env={"ACT_TRACE": "site"}, status=status).err
-    names = re.findall(r" site: \S+ (\S+)", said)
-    return [name for name in names if name != "open"]
+    return re.findall(r" site: \S+ (\S+)", said)
 
 
 @pytest.fixture
