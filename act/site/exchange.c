@@ -309,7 +309,7 @@ int wire_connect(struct site *site, struct act_error *err)
     int rc = ssh_connect(&w->ssh, &w->channel, err);
     if (rc == 0 && w->ssh.absent)
         return ssh_find_root(&w->ssh, &site->root, err);
-    return rc < 0 ? rc : wire_greet(site, err);
+    return rc < 0 || w->ssh.is_store ? rc : wire_greet(site, err);
 }
 
 int wire_call_send(struct site *site, struct exchange *x, struct act_error *err)

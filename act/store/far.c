@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/crc64.h"
+#include "base/log.h"
 #include "engine/engine.h"
 #include "http/http.h"
 #include "site/site.h"
@@ -248,6 +249,8 @@ void far_call_write(struct far_call *c)
         c->stage = FAR_CALL_QUEUED;
     c->is_written = false;
     far->news = true;
+    if (far->n_under_way == 1)
+        act_trace("far", "waits for '%s'", c->call->key);
     far_link_send(&far->link, c->slot, &c->words, c->bytes, c->len, far_call_sent);
 }
 

@@ -25,7 +25,7 @@ enum {
     FAR_MAX_WORDS = 32 << 20,  /* of one frame: the words of the longest page of a list */
     FAR_ROOM_BYTES = 32 << 20, /* bytes of the calls that the other end has under way, but for the last that came */
     FAR_ROOM_CALLS = 512,      /* calls that it has under way: each may hold a file open */
-    FAR_WINDOW = 1024,         /* calls that are worth having in flight */
+    FAR_WINDOW = 4096,         /* calls that are worth having in flight */
     FAR_SMALL = 64 << 10,      /* bytes that are summed at once, not on a worker, and never compared */
     FAR_KEPT_BYTES = 16 << 20, /* of calls that wait for the disk there, copies for when the connection breaks */
     FAR_LIST_ROOM = 2 << 20,   /* bytes that a list counts before its words are there */

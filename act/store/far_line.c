@@ -331,12 +331,10 @@ static int line_try(struct far_try *try)
     const struct far_place *place = try->place;
     struct act_error *err = &try->error;
 
-    int rc = site_open(&(struct site_options){.login = place->login, .root = place->root}, &try->site, err);
-    ACT_AUTOFREE char *below =
-        rc == 0 && place->folder[0] != '/' ? act_sprintf("%s/%s", site_root(try->site), place->folder) : NULL;
-    const char *const words[] = {"__store", below ? below : place->folder, below ? "create" : "find", NULL};
+    int rc = site_open(&(struct site_options){.login = place->login, .root = place->root, .store = place->folder},
+                       &try->site, err);
     if (rc == 0)
-        rc = site_become(try->site, words, &try->fd, &try->said, err);
+        rc = site_become(try->site, place->folder, &try->fd, &try->said, err);
     if (rc == 0 || !try->site)
         return rc;
     site_free(try->site);

@@ -105,6 +105,17 @@ def test_a_tree(act, far):
     assert far.run("d", "data", "--json").json["objects"] == 0
 
 
+def test_how_often_a_command_waits(act, far):
+    """Not for the agent, if ACT is there: the connection begins with the folder. Then for an answer on what the folder
+    is, and for its list."""
+    act.write("data/x", "x")
+    first = far.run("u", "data", env={"ACT_TRACE": "all"}).err
+    assert "site: lab become" in first
+    for verb in "u", "d":
+        said = far.run(verb, "data", env={"ACT_TRACE": "all"}).err
+        assert " site: lab " not in said and said.count(" far: waits for ") == 2, said
+
+
 def test_the_other_verbs(act, far):
     for name in ("a", "sub/b", "sub/c"):
         act.write(f"data/{name}", name)
@@ -506,6 +517,15 @@ def take_frame(stream):
     return of_call
 
 
+NO_CALL = (1 << 64) - 1  # of a frame that says no more than that the end is there
+
+
+def take_answer(stream):
+    while (of_call := take_frame(stream)) == NO_CALL:
+        continue
+    return of_call
+
+
 def test_lists_that_nobody_reads(act):
     """They wait in the stream, not in the memory of the end that serves; and all are answered when they are read."""
     folder, calls = act.scratch / "served", 400
@@ -524,7 +544,7 @@ def test_lists_that_nobody_reads(act):
         act.until(lambda: select.select([server.stdout], [], [], 0)[0], "it answers")
         act.until(lambda: is_idle(server.pid), "it takes no more in")
         peak = memory(server.pid)
-        assert sorted(take_frame(server.stdout) for _ in range(calls)) == list(range(calls))
+        assert sorted(take_answer(server.stdout) for _ in range(calls)) == list(range(calls))
         asks.stdin.close()
         assert server.wait() == 0
     assert peak < 120 << 20, f"{peak >> 20} MiB"  # all of them take more
@@ -539,7 +559,7 @@ def test_an_end_that_waits_says_so(act):
         assert take_frame(server.stdout) == 0  # its first words
         server.stdin.write(begin_file(7))
         server.stdin.flush()
-        assert [take_frame(server.stdout) for _ in range(3)] == [(1 << 64) - 1] * 3
+        assert [take_frame(server.stdout) for _ in range(3)] == [NO_CALL] * 3
         server.stdin.close()
         assert server.wait() == 0
     assert not list(folder.iterdir())
