@@ -86,6 +86,8 @@ def test_of_many_runs(act, many):
     for run in runs:
         many.until_text(run, "loss")
     assert_few(act, 2, [("sweep", "--show", "@", "--metric", "loss", "--min"), ("top", "--once")])
+    few, all_of_them = (len(trips(act, "q", *some)) for some in (runs[:2], runs))
+    assert all_of_them == few <= 3
     board = act.run("sweep", "--show", "@", "--metric", "loss", "--min", "--json").json["runs"]
     assert [run["parameters"]["loss"] for run in board] == [str(n) for n in range(12)]
     asked = trips(act, "abort", "--all", "-y")
