@@ -89,9 +89,9 @@ int site_find_agent(struct site *site, char **out, bool *out_there, struct act_e
 /* Sets *out to the path of the program "act" of this version on the site, a new string. site_agent() brings it. */
 int site_program(struct site *site, char **out, struct act_error *err) ACT_NODISCARD;
 
-/* Behind ssh: has "act" of this version, which is brought, take the place of the agent and serve a folder as a store: an
- * absolute one, or one below the root, which is made. A site that was opened for it has done so where "act" was there.
- * *out_fd is this end of the connection, to be read and written; it is the caller's, and lasts as long as the
+/* Behind ssh: has "act" of this version, which is brought, take the place of the agent and serve a folder as a store:
+ * an absolute one, or one below the root, which is made. A site that was opened for it has done so where "act" was
+ * there. *out_fd is this end of the connection, to be read and written; it is the caller's, and lasts as long as the
  * site, which is for nothing else any more. What the program has said already is added to out_said. */
 int site_become(struct site *site, const char *folder, int *out_fd, struct act_buf *out_said,
                 struct act_error *err) ACT_NODISCARD;

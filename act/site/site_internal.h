@@ -29,8 +29,8 @@ enum {
 };
 
 /* The other side begins with this, wherever that is in what login shells print before; then "ready", SITE_STORE, or
- * "needs <system> <machine>", and the end of the line. After "ready" it is the first to speak. The same as a word in a script, which is not what is looked for when somebody
- * prints the script. */
+ * "needs <system> <machine>", and the end of the line. After "ready" it is the first to speak. The same as a word in a
+ * script, which is not what is looked for when somebody prints the script. */
 #define SITE_BANNER      "act-site/1 "
 #define SITE_BANNER_WORD "act-\"\"site/1 "
 
