@@ -1,6 +1,7 @@
 /* main.c - act-node, the agent that runs on the nodes. */
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -17,9 +18,11 @@
 /* Started by the client on a machine behind ssh. */
 static int main_serve(int argc, char **argv)
 {
+    const char *root = getenv("ACT_SITE_ROOT");
+
     (void)argc;
     (void)argv;
-    return site_serve(STDIN_FILENO, STDOUT_FILENO);
+    return root ? site_serve(root, STDIN_FILENO, STDOUT_FILENO) : ACT_USAGE;
 }
 
 static int main_service(void *arg)

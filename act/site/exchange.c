@@ -283,11 +283,8 @@ int wire_greet(struct site *site, struct act_error *err)
 {
     struct wire *w = site->wire;
     ACT_AUTO(exchange) x = {.timeout_s = RESPONSE_S};
+    int rc = wire_call_receive(w, &x, err);
 
-    x.request = json_pack("{s:s, s:o}", "op", "open", "root", codec_json_bytes_new(w->root));
-    int rc = exchange_send(w, &x, err);
-    if (rc == 0)
-        rc = wire_call_receive(w, &x, err);
     if (rc == 0) {
         ACT_AUTOFREE char *root = codec_json_bytes_get(json_object_get(x.response.head, "root"));
         w->in_login_shell = json_is_true(json_object_get(x.response.head, "login_shell"));
@@ -312,7 +309,7 @@ int wire_connect(struct site *site, struct act_error *err)
     int rc = ssh_connect(&w->ssh, &w->channel, err);
     if (rc == 0 && w->ssh.absent)
         return ssh_find_root(&w->ssh, &site->root, err);
-    return rc < 0 ? rc : wire_greet(site, err);
+    return rc < 0 || w->ssh.is_store ? rc : wire_greet(site, err);
 }
 
 int wire_call_send(struct site *site, struct exchange *x, struct act_error *err)

@@ -24,7 +24,6 @@ struct wire_package;
 struct wire {
     struct ssh ssh; /* login NULL: the connection was given, and cannot be made again */
     struct channel channel;
-    char *root; /* as it is configured */
     bool in_login_shell;
     int ahead;                /* above 0: requests are only sent */
     uint64_t session;         /* how often that has begun */
@@ -42,7 +41,7 @@ bool wire_is_open(const struct wire *w);
 void wire_disconnect(struct wire *w);
 /* Connects if necessary. */
 int wire_connect(struct site *site, struct act_error *err) ACT_NODISCARD;
-/* Sends the first request of a connection, and takes the root from its response. */
+/* Takes the root from what the other side says first, unasked. */
 int wire_greet(struct site *site, struct act_error *err) ACT_NODISCARD;
 
 struct file_range {

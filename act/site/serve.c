@@ -10,6 +10,7 @@
 #include "base/hash.h"
 #include "base/path.h"
 #include "codec/json.h"
+#include "proc/proc.h"
 #include "site/frame.h"
 #include "site/parts.h"
 #include "site/site_internal.h"
@@ -78,19 +79,6 @@ static void serve_answer(struct request *r, int rc, const struct act_error *err)
 }
 
 /* ---- what can be asked ---- */
-
-static int serve_open(struct request *r, struct act_error *err)
-{
-    ACT_AUTOFREE char *root = serve_bytes_of(r, "root");
-
-    if (!root)
-        return serve_malformed("root", err);
-    free(r->site->root);
-    r->site->root = here_root(root);
-    json_object_set_new(r->response, "root", codec_json_bytes_new(r->site->root));
-    json_object_set_new(r->response, "login_shell", json_boolean(getenv("ACT_SITE_LOGIN") != NULL));
-    return 0;
-}
 
 /* Reads the part of a file that a row asks for, [name, offset, len]. */
 static int serve_part(struct request *r, const json_t *row, struct act_error *err)
@@ -314,18 +302,28 @@ static int serve_run(struct request *r, struct act_error *err)
     return rc;
 }
 
-/* Lets a program go on with the connection, as serve_exec() does after the response: the program says what fails. */
+/* Sets the words of the program that serves a folder as a store: one below the root is ACT's own, and is made. */
+static int serve_store_words(const struct site *site, const char *folder, struct act_strv *out, struct act_error *err)
+{
+    const bool is_own = *folder != '/';
+    char *program;
+    int rc = proc_find_sibling(SITE_ACT, &program, err);
+
+    if (rc < 0)
+        return rc;
+    act_strv_take(out, program);
+    act_strv_push(out, "__store");
+    act_strv_take(out, is_own ? act_path_join(site->root, folder) : act_strdup(folder));
+    act_strv_push(out, is_own ? "create" : "find");
+    return 0;
+}
+
+/* Lets it go on with the connection, as serve_exec() does after the response: the program says what fails. */
 static int serve_become(struct request *r, struct act_error *err)
 {
-    int rc = strings_of(r, "argv", &r->becomes, err);
+    ACT_AUTOFREE char *folder = serve_bytes_of(r, "folder");
 
-    if (rc == 0 && r->becomes.n == 0)
-        rc = serve_malformed("argv", err);
-    if (rc == 0 && access(r->becomes.v[0], X_OK) < 0)
-        rc = act_error_errno(err, errno, "cannot start '%s'", r->becomes.v[0]);
-    if (rc < 0)
-        act_strv_release(&r->becomes);
-    return rc;
+    return folder && *folder ? serve_store_words(r->site, folder, &r->becomes, err) : serve_malformed("folder", err);
 }
 
 static int serve_lacks(struct request *r, struct act_error *err)
@@ -520,19 +518,16 @@ static const struct {
     const char *name;
     int (*serve)(struct request *r, struct act_error *err);
 } operations[] = {
-    {"agent", serve_agent},   {"become", serve_become}, {"clear", serve_clear},   {"create", serve_create},
-    {"files", serve_files},   {"lacks", serve_lacks},   {"list", serve_list},     {"news", serve_news},
-    {"open", serve_open},     {"parts", serve_parts},   {"put", serve_put},       {"read", serve_read},
-    {"remove", serve_remove}, {"run", serve_run},       {"states", serve_states}, {"text", serve_text},
-    {"write", serve_write},
+    {"agent", serve_agent}, {"become", serve_become}, {"clear", serve_clear}, {"create", serve_create},
+    {"files", serve_files}, {"lacks", serve_lacks},   {"list", serve_list},   {"news", serve_news},
+    {"parts", serve_parts}, {"put", serve_put},       {"read", serve_read},   {"remove", serve_remove},
+    {"run", serve_run},     {"states", serve_states}, {"text", serve_text},   {"write", serve_write},
 };
 
 static int find_and_serve(struct request *r, struct act_error *err)
 {
     const char *name = serve_text_of(r, "op");
 
-    if (!r->site->root && !act_streq(name, "open"))
-        return act_error_set(err, ACT_USAGE, "the first request must be 'open'");
     for (size_t i = 0; i < sizeof(operations) / sizeof(operations[0]); i++)
         if (act_streq(name, operations[i].name))
             return operations[i].serve(r, err);
@@ -566,16 +561,49 @@ static int serve_request(struct site *site, struct channel *channel)
     return r.channel_rc;
 }
 
-int site_serve(int in_fd, int out_fd)
+/* Does so before anything is asked, where the connection is for nothing else: ACT_SITE_STORE is the size of the program
+ * and the folder. Returns 0 if the program is not there. */
+static int serve_store(const struct site *site, struct channel *channel)
+{
+    const char *wanted = getenv("ACT_SITE_STORE");
+    ACT_AUTO(act_strv) argv = {0};
+    struct act_error err;
+    char *folder;
+
+    const int64_t size = wanted ? strtoll(wanted, &folder, 10) : 0;
+    if (!wanted || *folder != ' ' || serve_store_words(site, folder + 1, &argv, &err) < 0 ||
+        !here_is_there(argv.v[0], size))
+        return 0;
+    int rc = channel_write(channel, SITE_BANNER SITE_STORE "\n", strlen(SITE_BANNER SITE_STORE "\n"), &err);
+    return rc < 0 ? rc : serve_exec(&argv);
+}
+
+/* Says before anything is asked where the root is. */
+static int serve_greet(struct site *site, struct channel *channel)
+{
+    struct request r = {.site = site, .channel = channel};
+    struct act_error err;
+
+    r.channel_rc = channel_write(channel, SITE_BANNER "ready\n", strlen(SITE_BANNER "ready\n"), &err);
+    r.response = json_pack("{s:o, s:b}", "root", codec_json_bytes_new(site->root), "login_shell",
+                           getenv("ACT_SITE_LOGIN") != NULL);
+    if (r.channel_rc == 0)
+        serve_answer(&r, 0, NULL);
+    json_decref(r.response);
+    return r.channel_rc;
+}
+
+int site_serve(const char *root, int in_fd, int out_fd)
 {
     ACT_AUTOFREE struct channel *channel = act_calloc(1, sizeof(*channel));
-    struct site site = {0};
-    struct act_error err;
+    struct site site = {.root = here_root(root)};
 
     signal(SIGPIPE, SIG_IGN); /* a client that is gone ends the input, too */
     channel->in_fd = in_fd;
     channel->out_fd = out_fd;
-    int rc = channel_write(channel, SITE_BANNER "ready\n", strlen(SITE_BANNER "ready\n"), &err);
+    int rc = serve_store(&site, channel);
+    if (rc == 0)
+        rc = serve_greet(&site, channel);
     while (rc == 0)
         rc = serve_request(&site, channel);
     free(site.root);

@@ -31,6 +31,7 @@ struct site_options {
     const char *root;  /* "~/" is the home folder there; NULL: "~/.act" */
     bool only_look;    /* bring nothing there: without an agent all but site_run() is -ACT_NOT_FOUND */
     bool never_asks;   /* ssh does not ask on the terminal: what it would ask for is -ACT_DENIED */
+    const char *store; /* the site is opened for site_become() of this folder and nothing else; NULL: for anything */
 };
 
 /* Connects if there is a login. The ssh program is "ssh", or the words of $ACT_SSH. Any failure (host unreachable,
@@ -90,10 +91,11 @@ int site_find_agent(struct site *site, char **out, bool *out_there, struct act_e
 /* Sets *out to the path of the program "act" of this version on the site, a new string. site_agent() brings it. */
 int site_program(struct site *site, char **out, struct act_error *err) ACT_NODISCARD;
 
-/* Behind ssh: has "act" of this version, which is brought, take the place of the agent, with these words (ends with
- * NULL). *out_fd is this end of the connection, to be read and written; it is the caller's, and lasts as long as the
+/* Behind ssh: has "act" of this version, which is brought, take the place of the agent and serve a folder as a store:
+ * an absolute one, or one below the root, which is made. A site that was opened for it has done so where "act" was
+ * there. *out_fd is this end of the connection, to be read and written; it is the caller's, and lasts as long as the
  * site, which is for nothing else any more. What the program has said already is added to out_said. */
-int site_become(struct site *site, const char *const *words, int *out_fd, struct act_buf *out_said,
+int site_become(struct site *site, const char *folder, int *out_fd, struct act_buf *out_said,
                 struct act_error *err) ACT_NODISCARD;
 /* Adds to the error of a connection that was lost where it led, and what ssh said. Returns -err->code. */
 int site_explain_loss(const struct site *site, struct act_error *err);
@@ -241,7 +243,8 @@ void site_shell_words(const struct site *site, const struct act_strv *argv, stru
 /* Does the same for a machine that is not a site: login is "user@host" or "host", port 0 is ssh's own. */
 void site_ssh_words(const char *login, int port, const struct act_strv *argv, struct act_strv *out);
 
-/* Is the other side, which act-node calls: answers requests from in_fd on out_fd until its end. */
-int site_serve(int in_fd, int out_fd);
+/* Is the other side, which act-node calls: says where the root is, which may begin with "~", and answers requests from
+ * in_fd on out_fd until its end. */
+int site_serve(const char *root, int in_fd, int out_fd);
 
 #endif

@@ -28,11 +28,14 @@ enum {
     SITE_AHEAD_MOST = 64 /* requests: their responses fit into memory, as each has at most SITE_ENDS_MAX_BYTES */
 };
 
-/* The other side begins with this, wherever that is in what login shells print before; then "ready", or "needs <system>
- * <machine>", and the end of the line. The same as a word in a script, which is not what is looked for when somebody
- * prints the script. */
+/* The other side begins with this, wherever that is in what login shells print before; then "ready", SITE_STORE, or
+ * "needs <system> <machine>", and the end of the line. After "ready" it is the first to speak. The same as a word in a
+ * script, which is not what is looked for when somebody prints the script. */
 #define SITE_BANNER      "act-site/1 "
 #define SITE_BANNER_WORD "act-\"\"site/1 "
+
+/* The agent has become the store that was wanted. */
+#define SITE_STORE "store"
 
 /* The programs that are brought to a site, into bin/<16 hex of the agent's SHA-256>/. */
 #define SITE_AGENT "act-node"
@@ -89,12 +92,12 @@ int here_clear(struct site *site, bool dry_run, struct site_left *out, struct ac
 /* wire.c */
 int wire_open(const struct site_options *options, struct site *site, struct act_error *err) ACT_NODISCARD;
 /* Does the same over an existing connection to site_serve(). */
-int wire_open_fds(int in_fd, int out_fd, const char *root, struct site *site, struct act_error *err) ACT_NODISCARD;
+int wire_open_fds(int in_fd, int out_fd, struct site *site, struct act_error *err) ACT_NODISCARD;
 void wire_free(struct wire *wire);
 bool wire_needs_login_shell(const struct wire *wire);
 int wire_agent(struct site *site, char **out, struct act_error *err) ACT_NODISCARD;
 int wire_program(struct site *site, char **out, struct act_error *err) ACT_NODISCARD;
-int wire_become(struct site *site, const char *const *words, int *out_fd, struct act_buf *out_said,
+int wire_become(struct site *site, const char *folder, int *out_fd, struct act_buf *out_said,
                 struct act_error *err) ACT_NODISCARD;
 int wire_bring_package(struct site *site, const char *path, const char *sha256, struct act_error *err) ACT_NODISCARD;
 int wire_find_agent(struct site *site, char **out, bool *out_there, struct act_error *err) ACT_NODISCARD;

@@ -43,6 +43,7 @@ void ssh_release(struct ssh *ssh)
     free(ssh->root);
     free(ssh->agent);
     free(ssh->machine);
+    free(ssh->store);
     *ssh = (struct ssh){.err_fd = -1};
 }
 
@@ -160,6 +161,7 @@ void ssh_disconnect(struct ssh *ssh, struct channel *channel)
     channel_close(channel);
     if (ssh->pid > 0) {
         kill(ssh->pid, SIGTERM);
+        kill(ssh->pid, SIGCONT); /* it may be stopped */
         while (waitpid(ssh->pid, &status, 0) < 0 && errno == EINTR)
             continue;
     }
@@ -222,7 +224,8 @@ static int choose_agent(struct ssh *ssh, struct act_error *err)
 static const char start_script[] = SET_ROOT
     "for v in \"$r\"/bin/*/version; do [ -r \"$v\" ] && read -r n <\"$v\" && "
     "echo \"" SITE_BANNER_WORD VERSION "$n\"; done; "
-    "ACT_SITE_AGENT=\"$d/" SITE_AGENT "\"; export ACT_SITE_AGENT; "
+    "ACT_SITE_AGENT=\"$d/" SITE_AGENT "\"; ACT_SITE_ROOT=$r; ACT_SITE_STORE=${3:-}; "
+    "export ACT_SITE_AGENT ACT_SITE_ROOT ACT_SITE_STORE; "
     "if [ -x \"$ACT_SITE_AGENT\" ]; then "
     "if command -v sbatch >/dev/null 2>&1; then exec \"$ACT_SITE_AGENT\" serve; fi; "
     "case \"${SHELL:-}\" in *csh|\"\") exec \"$ACT_SITE_AGENT\" serve;; esac; " /* has read its set-up already */
@@ -450,6 +453,18 @@ static int ssh_read_start(const struct ssh *ssh, struct channel *channel, struct
     return rc;
 }
 
+/* Returns the word that has the agent become a store at once, a new string; NULL: it is not to. */
+static char *ssh_store_word(const struct ssh *ssh)
+{
+    ACT_AUTOFREE char *program = ssh->store ? ssh_find_program(ssh, SITE_ACT) : NULL;
+    struct act_error ignored;
+    int64_t size;
+
+    if (!program || here_size_of(program, &size, &ignored) < 0)
+        return NULL;
+    return act_sprintf("%lld %s", (long long)size, ssh->store);
+}
+
 /* Tries once. *out_needs: a new string, the machine of the other side if the agent is not there; else NULL. */
 static int try_to_start(struct ssh *ssh, struct channel *channel, char **out_needs, struct act_error *err)
 {
@@ -457,7 +472,8 @@ static int try_to_start(struct ssh *ssh, struct channel *channel, char **out_nee
     ACT_AUTO(act_strv) argv = {0};
     ACT_AUTO(act_buf) line = {0};
 
-    ssh_command_words(ssh, start_script, NULL, &argv);
+    ACT_AUTOFREE char *store = ssh_store_word(ssh);
+    ssh_command_words(ssh, start_script, store, &argv);
     ssh->busy = false;
     int rc = start_ssh(ssh, &argv, channel, err);
     if (rc < 0)
@@ -469,7 +485,7 @@ static int try_to_start(struct ssh *ssh, struct channel *channel, char **out_nee
         rc = explain_start(ssh, channel, err);
     else if (line.data && act_starts_with(line.data, NEEDS))
         *out_needs = act_strdup(line.data + strlen(NEEDS));
-    else if (!act_streq(line.data, "ready"))
+    else if (!(ssh->is_store = act_streq(line.data, SITE_STORE)) && !act_streq(line.data, "ready"))
         rc = act_error_set(err, ACT_FAIL, "cannot start the agent on '%s': it answers '%s'", ssh->login,
                            line.data ? line.data : "");
     if (rc < 0 || *out_needs)

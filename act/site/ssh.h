@@ -31,12 +31,15 @@ struct ssh {
     bool only_look;  /* nothing is brought */
     bool never_asks; /* nor is the user asked for anything */
     bool absent;     /* so the agent is not there, and there is no connection to one */
+    char *store;     /* the folder that the connection is for; NULL: for requests */
+    bool is_store;   /* it speaks as a store already, see SITE_STORE */
 };
 
 void ssh_init(struct ssh *ssh, const char *login, const char *root);
 void ssh_release(struct ssh *ssh);
 
-/* Starts the other side and reads its first line: the channel speaks frames from now on, unless ssh->absent is set. */
+/* Starts the other side and reads its first line: the channel speaks frames from now on, unless ssh->absent or
+ * ssh->is_store is set. */
 int ssh_connect(struct ssh *ssh, struct channel *channel, struct act_error *err) ACT_NODISCARD;
 /* Ends the connection. */
 void ssh_disconnect(struct ssh *ssh, struct channel *channel);

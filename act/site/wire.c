@@ -50,13 +50,19 @@ int site_check_login(const char *login, struct act_error *err)
     return 0;
 }
 
-static int wire_check_names(const char *login, const char *root, struct act_error *err)
+/* Tells whether every login shell passes on a word as it is. */
+static bool wire_is_plain(const char *word)
 {
     bool plain = true;
 
-    for (const char *c = root; *c; c++)
+    for (const char *c = word; *c; c++)
         plain = plain && (unsigned char)*c >= ' ' && !strchr("'\\!\x7f", *c);
-    if (!plain)
+    return plain;
+}
+
+static int wire_check_names(const char *login, const char *root, struct act_error *err)
+{
+    if (!wire_is_plain(root))
         return act_error_set(err, ACT_CONFIG,
                              "the root '%s' cannot be used on '%s': it has a quote, a backslash, '!' or a control "
                              "character",
@@ -66,27 +72,26 @@ static int wire_check_names(const char *login, const char *root, struct act_erro
 
 int wire_open(const struct site_options *options, struct site *site, struct act_error *err)
 {
-    const char *root = options->root;
-    int rc = wire_check_names(options->login, root, err);
+    int rc = wire_check_names(options->login, options->root, err);
 
     if (rc < 0)
         return rc;
     site->wire = act_calloc(1, sizeof(*site->wire));
     site->wire->channel.in_fd = site->wire->channel.out_fd = -1;
-    site->wire->root = act_strdup(root);
-    ssh_init(&site->wire->ssh, options->login, root);
+    ssh_init(&site->wire->ssh, options->login, options->root);
     site->wire->ssh.only_look = options->only_look;
     site->wire->ssh.never_asks = options->never_asks;
+    if (options->store && wire_is_plain(options->store))
+        site->wire->ssh.store = act_strdup(options->store);
     return wire_connect(site, err);
 }
 
-int wire_open_fds(int in_fd, int out_fd, const char *root, struct site *site, struct act_error *err)
+int wire_open_fds(int in_fd, int out_fd, struct site *site, struct act_error *err)
 {
     ACT_AUTO(act_buf) line = {0};
     struct wire *w = act_calloc(1, sizeof(*w));
 
     site->wire = w;
-    w->root = act_strdup(root);
     w->ssh.err_fd = -1;
     w->channel.in_fd = in_fd;
     w->channel.out_fd = out_fd;
@@ -103,7 +108,6 @@ void wire_free(struct wire *wire)
     ssh_release(&wire->ssh);
     wire_lose_news(wire);
     wire_package_free(wire->package);
-    free(wire->root);
     free(wire);
 }
 
@@ -357,22 +361,17 @@ static int wire_hand_over(struct wire *w, int *out_fd, struct act_buf *out_said,
     return 0;
 }
 
-int wire_become(struct site *site, const char *const *words, int *out_fd, struct act_buf *out_said,
-                struct act_error *err)
+int wire_become(struct site *site, const char *folder, int *out_fd, struct act_buf *out_said, struct act_error *err)
 {
-    ACT_AUTOFREE char *agent = NULL, *program = NULL;
-    ACT_AUTO(act_strv) argv = {0};
-    int rc = wire_agent(site, &agent, err);
+    ACT_AUTOFREE char *agent = NULL;
+    ACT_AUTO(exchange) x = {0};
 
-    if (rc == 0)
-        rc = wire_program(site, &program, err);
+    if (site->wire->ssh.is_store)
+        return wire_hand_over(site->wire, out_fd, out_said, err);
+    int rc = wire_agent(site, &agent, err);
     if (rc < 0)
         return rc;
-    act_strv_push(&argv, program);
-    for (; *words; words++)
-        act_strv_push(&argv, *words);
-    ACT_AUTO(exchange)
-    x = {.request = json_pack("{s:s, s:o}", "op", "become", "argv", codec_json_strv_new(&argv))};
+    x.request = json_pack("{s:s, s:o}", "op", "become", "folder", codec_json_bytes_new(folder));
     rc = wire_call(site, &x, err);
     return rc < 0 ? rc : wire_hand_over(site->wire, out_fd, out_said, err);
 }

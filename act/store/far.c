@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/crc64.h"
+#include "base/log.h"
 #include "engine/engine.h"
 #include "http/http.h"
 #include "site/site.h"
@@ -36,6 +37,7 @@ static void far_take_slot(struct far_call *c)
     far->slots[c->slot] = c;
     far->n_under_way++;
     engine_hold(far_engine(far), true);
+    far_line_listen(far);
 }
 
 void far_leave_slot(struct far_call *c)
@@ -48,6 +50,8 @@ void far_leave_slot(struct far_call *c)
     far->kept_bytes -= c->kept_bytes;
     far->n_under_way--;
     engine_hold(far_engine(far), false);
+    if (far->n_under_way == 0)
+        far_line_rest(far);
 }
 
 static struct far_call *far_call_of(const struct far *far, uint64_t id)
@@ -245,6 +249,8 @@ void far_call_write(struct far_call *c)
         c->stage = FAR_CALL_QUEUED;
     c->is_written = false;
     far->news = true;
+    if (far->n_under_way == 1)
+        act_trace("far", "waits for '%s'", c->call->key);
     far_link_send(&far->link, c->slot, &c->words, c->bytes, c->len, far_call_sent);
 }
 
@@ -412,6 +418,8 @@ bool far_result_begun(void *arg, struct far_frame *frame)
 
     if (far->state == FAR_GREETS)
         return far_line_greeted(far, frame);
+    if (frame->id == FAR_NO_CALL)
+        return frame->words_len == 0 && frame->len == 0;
     struct far_call *c = far_call_of(far, frame->id);
     return c && c->is_written && far_result_of_words(frame->words, frame->words_len, c->call, &c->result) &&
            far_make_room(c, frame);
@@ -475,7 +483,7 @@ void far_tell(struct far *far, unsigned op, const char *key)
     if (far->state < FAR_ASKS || far->state > FAR_UP)
         return;
     far_words_of_request(&r, &words);
-    far_link_send(&far->link, UINT64_MAX, &words, NULL, 0, NULL);
+    far_link_send(&far->link, FAR_NO_CALL, &words, NULL, 0, NULL);
 }
 
 static void far_hurry(struct store *store)

@@ -6,7 +6,8 @@
  * end, far_serve.c the other one. The other end is never trusted: everything is bounded and checked.
  *
  * The end that serves takes in no more than it has room for and lets the rest wait in the stream, so that many large
- * files fill no memory on either side.
+ * files fill no memory on either side. While it has something to do, however long that takes, it says now and then that
+ * it is there: one of which nothing comes is stopped, or cut off.
  */
 #ifndef ACT_STORE_FAR_H
 #define ACT_STORE_FAR_H
@@ -19,16 +20,19 @@
 struct engine;
 
 enum {
-    FAR_VERSION = 2,           /* of what both ends say; each says it first */
+    FAR_VERSION = 3,           /* of what both ends say; each says it first */
     FAR_MAX_PUT = 64 << 20,    /* bytes of one frame, as many as a folder takes */
     FAR_MAX_WORDS = 32 << 20,  /* of one frame: the words of the longest page of a list */
     FAR_ROOM_BYTES = 32 << 20, /* bytes of the calls that the other end has under way, but for the last that came */
     FAR_ROOM_CALLS = 512,      /* calls that it has under way: each may hold a file open */
-    FAR_WINDOW = 1024,         /* calls that are worth having in flight */
+    FAR_WINDOW = 4096,         /* calls that are worth having in flight */
     FAR_SMALL = 64 << 10,      /* bytes that are summed at once, not on a worker, and never compared */
     FAR_KEPT_BYTES = 16 << 20, /* of calls that wait for the disk there, copies for when the connection breaks */
     FAR_LIST_ROOM = 2 << 20,   /* bytes that a list counts before its words are there */
+    FAR_BEAT_MS = 250,         /* after which the other end says that it is there, while it has something to do */
 };
+/* The number of a frame that belongs to no call: of an empty one of the other end, that is all it says. */
+#define FAR_NO_CALL UINT64_MAX
 
 /* ---- far_change.c: what differs in two states of an object. Blocks are compared where they are, by their sums: what
  * was inserted moves all that follows it, which then differs. Pure. */
@@ -143,7 +147,7 @@ struct far_link {
 
     /* internal */
     struct far_chunk *first, **end;
-    bool watches_in, watches_out, is_broken, is_paused, flushes;
+    bool watches_in, watches_out, is_broken, is_paused, flushes, heard;
     struct far_pace up, down;
     struct far_frame frame;
     size_t words_got, bytes_got;
@@ -160,6 +164,8 @@ void far_link_init(struct far_link *link, struct engine *engine, int in_fd, int 
  * with the size of both; it may be NULL: when the frame is written, or when a link that is broken is released. */
 void far_link_send(struct far_link *link, uint64_t id, const struct act_buf *words, const void *bytes, size_t len,
                    void (*sent)(void *arg, uint64_t id, const void *bytes, size_t size));
+/* Tells whether anything has come since it was asked last. What was not read yet has come, too. */
+bool far_link_heard(struct far_link *link);
 /* Reads nothing until it is called with false. */
 void far_link_pause(struct far_link *link, bool pause);
 /* Breaks the link, for this reason. broken() is called later. */
@@ -236,6 +242,7 @@ struct far {
     int64_t lost_ms;           /* when it was lost first since then */
     bool timer;                /* FAR_DOWN: it connects when that fires */
     bool told;                 /* the user was told that the connection was lost */
+    bool listens;              /* a timer looks whether the other end says anything */
 };
 
 struct engine *far_engine(const struct far *far);
@@ -261,7 +268,7 @@ void far_result_came(void *far, struct far_frame *frame);
 
 /* ---- far_line.c: the connection of this end, which is made again when it breaks */
 
-/* Connects. The first words follow. */
+/* Connects, or begins to try again if the connection breaks meanwhile. The first words follow. */
 int far_line_connect(struct far *far, struct act_error *err) ACT_NODISCARD;
 /* Waits for the first words. */
 int far_line_greet(struct far *far, struct act_error *err) ACT_NODISCARD;
@@ -275,6 +282,10 @@ void far_line_met(struct far *far);
 bool far_line_is_up(struct far *far);
 /* Tells whether to take the result of a call. False: it is asked again over the next connection. */
 bool far_line_takes(struct far *far, struct far_call *call);
+/* Looks from now on whether the other end says anything, if there is a connection: a call is under way. */
+void far_line_listen(struct far *far);
+/* Looks no more: none is. */
+void far_line_rest(struct far *far);
 /* Notes that a call ends with rc. */
 void far_line_ended(struct far *far, const struct far_call *call, int rc);
 /* Ends the connection, and frees what belongs to it. */

@@ -76,6 +76,7 @@ static void line_note_upload(struct far *far, const struct store_call *call)
 
 static void line_over(struct far *far, const struct act_error *error)
 {
+    far_line_rest(far);
     far->state = FAR_OVER;
     far->met = true;
     far->broken = *error;
@@ -110,6 +111,9 @@ static void line_try_later(struct far *far, const struct act_error *error)
         line_over(far, error);
         return;
     }
+    if (!far->told)
+        act_note("the connection to '%s' was lost; connecting again", far->place.login);
+    far->told = true;
     far->broken = *error;
     far->timer = true;
     engine_timer(far_engine(far), delay_ms, line_connect_again, far);
@@ -128,6 +132,23 @@ static void line_drop_asking(struct far *far)
     far->n_asked = 0;
 }
 
+/* There is no connection any more. Another one is made when it is needed. */
+static void line_down(struct far *far, const struct act_error *why)
+{
+    act_trace("far", "%s", act_error_text(why));
+    far_line_rest(far);
+    far_link_release(&far->link);
+    site_free(far->site);
+    far->site = NULL;
+    far->state = FAR_DOWN;
+    far->broken = *why;
+    for (size_t i = 0; i < far->n_slots; i++)
+        if (far->slots[i])
+            far_call_lost(far->slots[i]);
+    if (far->n_under_way > 0 || !far->met)
+        line_try_later(far, why);
+}
+
 static void line_lost(void *arg, const struct act_error *error)
 {
     struct far *far = arg;
@@ -140,40 +161,48 @@ static void line_lost(void *arg, const struct act_error *error)
         site_explain_loss(far->site, &why);
     why.network = true;
     line_drop_asking(far);
-    if (!again || !far->met) {
+    if (again)
+        line_down(far, &why);
+    else
         line_over(far, &why);
-        return;
-    }
-    act_trace("far", "%s", act_error_text(&why));
-    if (!far->told)
-        act_note("the connection to '%s' was lost; connecting again", far->place.login);
-    far->told = true;
-    engine_forget(far_engine(far), far);
-    far_link_release(&far->link);
-    site_free(far->site);
-    far->site = NULL;
-    far->state = FAR_DOWN;
-    far->broken = why;
-    for (size_t i = 0; i < far->n_slots; i++)
-        if (far->slots[i])
-            far_call_lost(far->slots[i]);
-    if (far->n_under_way > 0)
-        line_try_later(far, &why);
 }
 
-/* ---- the first words */
+/* ---- silence */
 
-static void line_says_nothing(void *arg)
+static void line_look(void *arg)
 {
     struct far *far = arg;
     struct act_error err;
 
+    far->listens = false;
+    if (far_link_heard(&far->link)) {
+        far_line_listen(far);
+        return;
+    }
     act_error_set(&err, ACT_TEMPORARY,
                   "the program of ACT there has said nothing for %d seconds; a busy machine takes longer than "
                   "ACT_STALL_TIMEOUT",
                   http_options_of(far->store.http)->stall_timeout_s);
     far_link_break(&far->link, &err);
 }
+
+void far_line_listen(struct far *far)
+{
+    if (far->listens || far->state > FAR_UP)
+        return;
+    far->listens = true;
+    far->link.heard = false;
+    engine_timer(far_engine(far), (int64_t)http_options_of(far->store.http)->stall_timeout_s * 1000, line_look, far);
+}
+
+void far_line_rest(struct far *far)
+{
+    if (far->listens)
+        engine_forget(far_engine(far), far);
+    far->listens = false;
+}
+
+/* ---- the first words */
 
 /* Begins to use a connection. */
 static void line_begin(struct far *far, int in_fd, int out_fd, const struct act_buf *said)
@@ -184,7 +213,7 @@ static void line_begin(struct far *far, int in_fd, int out_fd, const struct act_
     far->link = (struct far_link){
         .rate = o->bwlimit, .begun = far_result_begun, .came = far_result_came, .broken = line_lost, .arg = far};
     far_link_init(&far->link, far_engine(far), in_fd, out_fd, said);
-    engine_timer(far_engine(far), (int64_t)o->stall_timeout_s * 1000, line_says_nothing, far);
+    far_line_listen(far);
 }
 
 bool far_line_greeted(struct far *far, const struct far_frame *frame)
@@ -251,7 +280,8 @@ static void line_ask_again(struct far *far)
 
 void far_line_met(struct far *far)
 {
-    engine_forget(far_engine(far), far);
+    if (far->n_under_way == 0)
+        far_line_rest(far);
     if (far->broken.code) {
         const struct act_error why = far->broken;
         line_over(far, &why);
@@ -301,12 +331,10 @@ static int line_try(struct far_try *try)
     const struct far_place *place = try->place;
     struct act_error *err = &try->error;
 
-    int rc = site_open(&(struct site_options){.login = place->login, .root = place->root}, &try->site, err);
-    ACT_AUTOFREE char *below =
-        rc == 0 && place->folder[0] != '/' ? act_sprintf("%s/%s", site_root(try->site), place->folder) : NULL;
-    const char *const words[] = {"__store", below ? below : place->folder, below ? "create" : "find", NULL};
+    int rc = site_open(&(struct site_options){.login = place->login, .root = place->root, .store = place->folder},
+                       &try->site, err);
     if (rc == 0)
-        rc = site_become(try->site, words, &try->fd, &try->said, err);
+        rc = site_become(try->site, place->folder, &try->fd, &try->said, err);
     if (rc == 0 || !try->site)
         return rc;
     site_free(try->site);
@@ -363,10 +391,14 @@ int far_line_connect(struct far *far, struct act_error *err)
     struct far_try try = {.place = &far->place};
     int rc = line_try(&try);
 
-    if (rc == 0)
+    if (rc == 0) {
         line_use(far, &try);
-    else
+    } else if (rc == -(int)ACT_TEMPORARY && try.error.network) { /* it was there, and broke */
+        line_down(far, &try.error);
+        rc = 0;
+    } else {
         *err = try.error;
+    }
     act_buf_release(&try.said);
     return rc;
 }

@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -377,6 +378,7 @@ static size_t link_read_some(struct far_link *link)
         link_lost(link, n == 0 || errno == ECONNRESET ? "the other side ended" : strerrordesc_np(errno));
     if (n <= 0)
         return 0;
+    link->heard = true;
     bucket_take(&link->down.bucket, (double)n);
     size_t of_frame = (size_t)n < pieces[0].iov_len ? (size_t)n : pieces[0].iov_len;
     link->bytes_got += of_frame;
@@ -424,6 +426,15 @@ static void link_go_on(void *arg)
 
     link_parse(link);
     link_watch_in(link);
+}
+
+bool far_link_heard(struct far_link *link)
+{
+    struct pollfd in = {.fd = link->in_fd, .events = POLLIN};
+    const bool heard = link->heard || poll(&in, 1, 0) > 0;
+
+    link->heard = false;
+    return heard;
 }
 
 void far_link_pause(struct far_link *link, bool pause)

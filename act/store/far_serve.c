@@ -310,6 +310,16 @@ static void far_serve_came(void *arg, struct far_frame *frame)
     far_serve_look(s);
 }
 
+/* Says that this end is there, unless what it has to send says so. */
+static void far_serve_beat(void *arg)
+{
+    struct far_serve *s = arg;
+
+    if ((s->n_under_way > 0 || s->coming) && !s->link.first)
+        far_link_send(&s->link, FAR_NO_CALL, &(struct act_buf){0}, NULL, 0, NULL);
+    engine_timer(s->engine, FAR_BEAT_MS, far_serve_beat, s);
+}
+
 static void far_serve_broken(void *arg, const struct act_error *error)
 {
     struct far_serve *s = arg;
@@ -345,8 +355,10 @@ int store_far_serve(struct http *http, const char *root, bool create, int in_fd,
     far_link_send(&s.link, 0, &words, NULL, 0, NULL);
     act_buf_release(&words);
     engine_hold(s.engine, true);
+    engine_timer(s.engine, FAR_BEAT_MS, far_serve_beat, &s);
     if (rc == 0)
         engine_run(s.engine, &s.over);
+    engine_forget(s.engine, &s);
     engine_hold(s.engine, false);
     engine_run(s.engine, NULL); /* what is under way, or the error, which is written in one piece */
     far_serve_sync(&s);

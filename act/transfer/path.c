@@ -15,32 +15,34 @@ void transfer_path_release(struct transfer_path *path)
     *path = (struct transfer_path){0};
 }
 
-/* Returns 1 if there is a file with this key, 0 if there is none, or the negative code of an error. */
-static int path_is_file(struct store *store, const char *key, bool *is_link, struct act_error *err)
+/* Returns 1 if the call has found a file, 0 if there is none, or the negative code of an error. */
+static int path_is_file(const struct store_call *head, bool *is_link, struct act_error *err)
 {
-    ACT_AUTO(store_call) call = {.op = STORE_HEAD, .key = key};
-    int rc = store_do(store, &call, err);
-    bool file = rc == 0 && call.entry.kind != STORE_FOLDER;
+    bool file = head->rc == 0 && head->entry.kind != STORE_FOLDER;
 
-    *is_link = rc == 0 && call.entry.kind == STORE_SYMLINK;
-    return rc == -ACT_NOT_FOUND ? 0 : rc < 0 ? rc : file;
+    *is_link = head->rc == 0 && head->entry.kind == STORE_SYMLINK;
+    if (head->rc < 0)
+        *err = head->error;
+    return head->rc == -ACT_NOT_FOUND ? 0 : head->rc < 0 ? head->rc : file;
 }
 
-static int path_is_folder(struct store *store, const char *path, struct act_error *err)
+/* Does so for a folder, whose first page the call has. */
+static int path_is_folder(struct store *store, struct store_call *list, struct act_error *err)
 {
-    ACT_AUTOFREE char *prefix = transfer_prefix(path);
-    struct store_call call = {.op = STORE_LIST, .key = prefix, .list.max = 1};
     ACT_AUTOFREE char *marker = NULL;
 
     for (;;) {
-        int rc = store_do(store, &call, err);
-        bool some = call.list.page.n > 0;
+        int rc = list->rc;
+        bool some = list->list.page.n > 0;
+        if (rc < 0)
+            *err = list->error;
         free(marker);
-        marker = act_strdup(call.list.page.next);
-        store_call_release(&call);
+        marker = act_strdup(list->list.page.next);
+        store_call_release(list);
         if (rc < 0 || some || !marker)
             return rc < 0 ? rc : some;
-        call.list.marker = marker; /* an empty page need not be the last one */
+        list->list.marker = marker; /* an empty page need not be the last one */
+        (void)!store_do(store, list, err);
     }
 }
 
@@ -49,14 +51,19 @@ int transfer_resolve(struct store *store, const char *path, struct transfer_path
     bool wants_folder = *path == '\0' || act_ends_with(path, "/");
     ACT_AUTOFREE char *key = act_strndup(path, strlen(path) - act_ends_with(path, "/"));
 
+    ACT_AUTOFREE char *prefix = transfer_prefix(key);
+    struct store_call calls[] = {{.op = STORE_LIST, .key = prefix, .list.max = 1}, {.op = STORE_HEAD, .key = key}};
     bool is_link = false;
-    int file = wants_folder ? 0 : path_is_file(store, key, &is_link, err);
-    if (file < 0)
-        return file;
+
+    store_do_many(store, calls, wants_folder ? 1 : 2);
+    int file = wants_folder ? 0 : path_is_file(&calls[1], &is_link, err);
     /* on a disk a name is one thing, and a link to a folder cannot be listed */
-    int folder = file && store_traits(store)->real_folders ? 0 : path_is_folder(store, key, err);
-    if (folder < 0)
-        return folder;
+    bool may_be_folder = file == 0 || (file > 0 && !store_traits(store)->real_folders);
+    int folder = may_be_folder ? path_is_folder(store, &calls[0], err) : 0;
+    store_call_release(&calls[0]);
+    store_call_release(&calls[1]);
+    if (file < 0 || folder < 0)
+        return file < 0 ? file : folder;
     if (!file && !folder)
         return act_error_set(err, ACT_NOT_FOUND, "no such file or folder: '%s' in %s", path, store_name(store));
     if (file && folder)

@@ -149,8 +149,9 @@ def test_paths():
 
 def test_variables():
     """The reference has every variable that a user may set, and no other, but for ACT's own that it keeps back."""
-    inside = {"ACT_ATTEMPT", "ACT_LINK", "ACT_SITE_LOGIN", "ACT_POD_FAILED", "ACT_POD_IGNORED", "ACT_POD_GANG_WAIT",
-              "ACT_MAKES_ENVIRONMENT", "ACT_SERVICE_SOCKET", "ACT_SERVICE_TOKEN"}
+    inside = {"ACT_ATTEMPT", "ACT_LINK", "ACT_SITE_LOGIN", "ACT_SITE_ROOT", "ACT_SITE_STORE", "ACT_POD_FAILED",
+              "ACT_POD_IGNORED", "ACT_POD_GANG_WAIT", "ACT_MAKES_ENVIRONMENT", "ACT_SERVICE_SOCKET",
+              "ACT_SERVICE_TOKEN"}
     sources = "".join(path.read_text() for path in (ROOT / "act").rglob("*.c"))
     text = (ROOT / "docs/reference/environment.md").read_text()
     known = set(re.findall(r'"((?:ACT|AML)_[A-Z_]+)"', sources)) - inside

@@ -5,6 +5,7 @@ import os
 import pathlib
 import random
 import select
+import signal
 import struct
 import subprocess
 import time
@@ -102,6 +103,17 @@ def test_a_tree(act, far):
     far.run("d", "data")
     assert content(act.project / "data") == content(act.project / "sent")
     assert far.run("d", "data", "--json").json["objects"] == 0
+
+
+def test_how_often_a_command_waits(act, far):
+    """Not for the agent, if ACT is there: the connection begins with the folder. Then for an answer on what the folder
+    is, and for its list."""
+    act.write("data/x", "x")
+    first = far.run("u", "data", env={"ACT_TRACE": "all"}).err
+    assert "site: lab become" in first
+    for verb in "u", "d":
+        said = far.run(verb, "data", env={"ACT_TRACE": "all"}).err
+        assert " site: lab " not in said and said.count(" far: waits for ") == 2, said
 
 
 def test_the_other_verbs(act, far):
@@ -203,8 +215,23 @@ def test_a_program_that_says_nothing(act, far):
     far.server.end_shared()
     program = next((far.root / "bin").iterdir()) / "act"
     program.write_bytes(b"#!/bin/sh\nexec sleep 1000\n".ljust(program.stat().st_size))
-    far.fail("u", "data", status=None, match="'lab': the program of ACT there has said nothing for 1 second",
-             env={"ACT_STALL_TIMEOUT": "1"})
+    far.fail("u", "data", status=5, match="'lab': the program of ACT there has said nothing for 1 second",
+             env={"ACT_STALL_TIMEOUT": "1", "ACT_MAX_RETRIES": "0"})
+
+
+def test_a_cut_before_the_first_words(act, far):
+    """It is a cut as any other: the command connects again."""
+    act.write("data/x", "x")
+    far.run("u", "data")
+    far.server.end_shared()
+    program, begun = next((far.root / "bin").iterdir()) / "act", act.scratch / "begun"
+    size = program.stat().st_size
+    program.write_bytes(f"#!/bin/sh\n[ -e {begun} ] && exec {act.programs}/a \"$@\"\n"
+                        f"touch {begun}\n".encode().ljust(size))
+    act.write("data/y", "y")
+    said = far.run("u", "data").err
+    assert begun.exists() and "the connection to 'lab' was lost; connecting again" in said, said
+    assert content(far.folder()) == content(act.project / "data")
 
 
 def change(path, places, chance):
@@ -329,6 +356,41 @@ def test_only_what_changed_after_a_cut(act, far, counted):
     assert content(act.project / "data") == content(far.folder())
 
 
+def children(pid):
+    return [int(p) for p in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+@pytest.mark.parametrize(("verb", "where"), [("u", "there"), ("d", "there"), ("u", "here")])
+def test_an_end_that_is_stopped(act, far, verb, where):
+    """Nothing comes of it any more, or of the ssh here: the command connects again."""
+    for number in range(60):
+        act.write(f"data/{number}", random.Random(number).randbytes(100_000))
+    far.run("u", "data/0" if verb == "u" else "data")
+    far.server.end_shared()
+    if verb == "d":
+        (act.project / "data").rename(act.project / "sent")
+    came = far.folder() if verb == "u" else act.project / "data"
+    before = size_of(came)
+    share = [] if where == "there" else ["--no-share"]  # what is shared passes by the ssh of a command
+    command = act.start("-c", "lab", *share, verb, "data", "--bwlimit", "1M",
+                        env={"ACT_STALL_TIMEOUT": "2", "ACT_MAX_RETRIES": "30"})
+    act.until(lambda: size_of(came) > before + 500_000, "some of it came")
+    stopped = far.server.agents() if where == "there" else children(command.pid)
+    assert stopped
+    for pid in stopped:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        said = command.communicate()[1].decode()
+        assert command.returncode == 0 and "the connection to 'lab' was lost; connecting again" in said, said
+    finally:
+        for pid in stopped:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
+    act.until(lambda: not set(stopped) & set(far.server.agents()), "it has ended")
+    assert content(far.folder()) == content(act.project / ("data" if verb == "u" else "sent"))
+    assert content(act.project / "data") == content(far.folder())
+
+
 def test_a_connection_that_does_not_come_back(act, far):
     """In the end the user is told, and the same command goes on where this one was."""
     waiting.settled(act.write("data/x", random.Random(5).randbytes(8 << 20)))
@@ -441,9 +503,26 @@ def is_idle(pid):
     return cpu_ticks(pid) == before
 
 
+def begin_file(of_call):
+    """A frame that says that a byte of a file follows, which does not."""
+    operation, flags, with_bytes, key, a_byte, no_md5, no_sum = b"\2", b"\0", b"\1", b"\2x\0", b"\1", b"\0", b"\0"
+    file, no_mode, no_time, no_condition = b"\0", b"\1", b"\0", b"\0\0"
+    words = (operation + flags + with_bytes + key + a_byte + no_md5 + no_sum + file + no_mode + no_time + no_condition)
+    return struct.pack("<IIQI", len(words), 1, of_call, 0x41435446) + words
+
+
 def take_frame(stream):
     words, rest, of_call, _ = struct.unpack("<IIQI", stream.read(20))
     assert len(stream.read(words + rest)) == words + rest
+    return of_call
+
+
+NO_CALL = (1 << 64) - 1  # of a frame that says no more than that the end is there
+
+
+def take_answer(stream):
+    while (of_call := take_frame(stream)) == NO_CALL:
+        continue
     return of_call
 
 
@@ -465,7 +544,22 @@ def test_lists_that_nobody_reads(act):
         act.until(lambda: select.select([server.stdout], [], [], 0)[0], "it answers")
         act.until(lambda: is_idle(server.pid), "it takes no more in")
         peak = memory(server.pid)
-        assert sorted(take_frame(server.stdout) for _ in range(calls)) == list(range(calls))
+        assert sorted(take_answer(server.stdout) for _ in range(calls)) == list(range(calls))
         asks.stdin.close()
         assert server.wait() == 0
     assert peak < 120 << 20, f"{peak >> 20} MiB"  # all of them take more
+
+
+def test_an_end_that_waits_says_so(act):
+    """Whoever it serves knows by that that it is there; and nothing of a file that did not come whole is left."""
+    folder = act.scratch / "served"
+    folder.mkdir()
+    with waiting.Process([act.programs / "a", "__store", folder, "find"], stdin=subprocess.PIPE,
+                         stdout=subprocess.PIPE, env=act.env) as server:
+        assert take_frame(server.stdout) == 0  # its first words
+        server.stdin.write(begin_file(7))
+        server.stdin.flush()
+        assert [take_frame(server.stdout) for _ in range(3)] == [NO_CALL] * 3
+        server.stdin.close()
+        assert server.wait() == 0
+    assert not list(folder.iterdir())

@@ -10,11 +10,9 @@ LONG = 2000  # lines, more than come with a list
 
 
 def trips(act, *words, status=0):
-    """What one command waited for, each time the names of the requests that were under way together; without the one
-    that opens the connection."""
+    """What one command waited for, each time the names of the requests that were under way together."""
     said = act.run(*words, env={"ACT_TRACE": "site"}, status=status).err
-    names = re.findall(r" site: \S+ (\S+)", said)
-    return [name for name in names if name != "open"]
+    return re.findall(r" site: \S+ (\S+)", said)
 
 
 @pytest.fixture
@@ -88,6 +86,8 @@ def test_of_many_runs(act, many):
     for run in runs:
         many.until_text(run, "loss")
     assert_few(act, 2, [("sweep", "--show", "@", "--metric", "loss", "--min"), ("top", "--once")])
+    few, all_of_them = (len(trips(act, "q", *some)) for some in (runs[:2], runs))
+    assert all_of_them == few <= 3
     board = act.run("sweep", "--show", "@", "--metric", "loss", "--min", "--json").json["runs"]
     assert [run["parameters"]["loss"] for run in board] == [str(n) for n in range(12)]
     asked = trips(act, "abort", "--all", "-y")

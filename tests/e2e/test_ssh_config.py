@@ -89,7 +89,8 @@ def test_files_there_and_back(act, client, there):
     act.write("here", data)
     client("scp", "here", f"{there}/one")
     host, folder = there.split(":")
-    typed = (f"rename {folder}/one {folder}/two", f"get {folder}/two {act.scratch}/back", f"put here {folder}/three", "")
+    typed = (f"rename {folder}/one {folder}/two", f"get {folder}/two {act.scratch}/back", f"put here {folder}/three",
+             "")
     client("sftp", "-b", "-", host, typed="\n".join(typed).encode())
     assert (act.scratch / "back").read_bytes() == data
     client("scp", f"{there}/three", "three")

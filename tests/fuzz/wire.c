@@ -21,7 +21,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct site_part parts[] = {{.name = "user_logs/a", .data = bytes, .len = sizeof(bytes)},
                                 {.name = "user_logs/b", .offset = 7, .data = more, .len = sizeof(more)}};
 
-    if (wire_open_fds(open(path, O_RDONLY | O_CLOEXEC), open("/dev/null", O_WRONLY), "/r", site, &err) == 0 &&
+    if (wire_open_fds(open(path, O_RDONLY | O_CLOEXEC), open("/dev/null", O_WRONLY), site, &err) == 0 &&
         wire_list(site, &runs, &err) == 0 && wire_states(site, ids, 2, states, &err) == 0 &&
         wire_files(site, ids[0], folders, 1, 1, &files, &err) == 0) {
         wire_read_parts(site, ids[0], parts, 2);

@@ -245,6 +245,53 @@ TEST(test_end_while_it_is_summed)
     close(gate[1]);
 }
 
+/* Silence of a second is the end from now on. */
+static void far_test_hurry(void)
+{
+    http_free(http);
+    http = http_new(engine, &(struct http_options){.stall_timeout_s = 1});
+}
+
+TEST(test_silence)
+{
+    struct store_call head = {.op = STORE_HEAD, .key = "x"};
+
+    far_test_hurry();
+    assert_ok(far_test_open(0), err);
+    assert_fails(store_do(store, &head, &err), err, ACT_TEMPORARY, "has said nothing for 1 second");
+    store_call_release(&head);
+}
+
+static void far_test_answer(uint64_t id);
+
+/* The other end says that it is there so many times, then that the first call has been carried out. */
+static void far_test_beat(void *arg)
+{
+    ACT_AUTO(act_buf) beat = {0};
+    int *left = arg;
+
+    if (--*left == 0) {
+        far_test_answer(0);
+        return;
+    }
+    far_test_frame(&beat, &(struct act_buf){.data = (char[]){""}}, 0, FAR_NO_CALL);
+    assert_int_equal(act_write_all(peer, beat.data, beat.len), 0);
+    engine_timer(engine, 100, far_test_beat, left);
+}
+
+TEST(test_a_call_that_takes_long)
+{
+    struct store_call delete = {.op = STORE_DELETE, .key = "x"};
+    int beats = 25;
+
+    far_test_hurry();
+    assert_ok(far_test_open(0), err);
+    engine_timer(engine, 0, far_test_beat, &beats);
+    assert_ok(store_do(store, &delete, &err), err);
+    assert_int_equal(beats, 0);
+    store_call_release(&delete);
+}
+
 static void far_test_kept(struct store_call *call)
 {
     *(bool *)call->arg = true;

@@ -42,11 +42,11 @@ static int news_test_setup(void **state)
     assert_true(server >= 0);
     if (server == 0) {
         close(ends[0]);
-        _exit(site_serve(ends[1], ends[1]));
+        _exit(site_serve(home, ends[1], ends[1]));
     }
     close(ends[1]);
     site = act_calloc(1, sizeof(*site));
-    assert_ok(wire_open_fds(ends[0], ends[0], home, site, &err), err);
+    assert_ok(wire_open_fds(ends[0], ends[0], site, &err), err);
     news = site_news_new(id, (const char *const[]){"user_logs", "attempts"}, 2);
     return 0;
 }
@@ -196,7 +196,7 @@ TEST(test_time_passes)
         news_test_look();
     }
     assert_in_range(news_test_file("user_logs/a")->idle_s, 2, PATIENCE_S);
-    assert_int_equal(site->wire->n_sent, 3); /* open, files, news */
+    assert_int_equal(site->wire->n_sent, 2); /* files, news */
 }
 
 /* Other requests are answered at once, though one to be told is under way; and what is new is told afterwards. */

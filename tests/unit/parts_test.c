@@ -47,10 +47,10 @@ static struct site *parts_test_connect(pid_t *out_server)
     assert_true(*out_server >= 0);
     if (*out_server == 0) {
         close(ends[0]);
-        _exit(site_serve(ends[1], ends[1]));
+        _exit(site_serve(root, ends[1], ends[1]));
     }
     close(ends[1]);
-    assert_ok(wire_open_fds(ends[0], ends[0], root, made, &err), err);
+    assert_ok(wire_open_fds(ends[0], ends[0], made, &err), err);
     return made;
 }
 

@@ -50,7 +50,7 @@ static int site_test_start_server(void)
     assert_true(server >= 0);
     if (server == 0) {
         close(ends[0]);
-        _exit(site_serve(ends[1], ends[1]));
+        _exit(site_serve(root, ends[1], ends[1]));
     }
     close(ends[1]);
     return ends[0];
@@ -67,7 +67,7 @@ static int open_wire(void **state)
     }
     int fd = site_test_start_server();
     site = act_calloc(1, sizeof(*site));
-    assert_ok(wire_open_fds(fd, fd, root, site, &err), err);
+    assert_ok(wire_open_fds(fd, fd, site, &err), err);
     return 0;
 }
 
@@ -1387,13 +1387,11 @@ TEST_IN(test_damaged_requests, setup_here, site_test_teardown)
         struct act_buf bytes = {0};
         struct channel *c = act_alloc(sizeof(*c));
         const size_t which = (size_t)i % COUNT(requests);
-        act_buf_addf(&bytes, "{\"op\":\"open\",\"root\":\"%s\"}\n", root);
-        size_t from = bytes.len;
         act_buf_adds(&bytes, requests[which]);
         if (i >= (int)COUNT(requests)) /* first as they are */
-            mutate(bytes.data + from, bytes.len - from, &seed);
+            mutate(bytes.data, bytes.len, &seed);
         open_bytes(c, bytes.data, bytes.len);
-        int rc = site_serve(c->in_fd, null);
+        int rc = site_serve(root, c->in_fd, null);
         assert_true(rc >= 0 && rc < 20);
         close(c->in_fd);
         free(c);
@@ -1414,7 +1412,7 @@ static int ask_liar(const char *answer, int (*ask)(struct site *liar, struct act
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
     assert_int_equal(act_write_all(ends[1], bytes.data, bytes.len), 0);
     assert_int_equal(shutdown(ends[1], SHUT_WR), 0);
-    assert_ok(wire_open_fds(ends[0], ends[0], "/r", liar, e), *e);
+    assert_ok(wire_open_fds(ends[0], ends[0], liar, e), *e);
     int rc = ask(liar, e);
     site_free(liar);
     close(ends[1]);

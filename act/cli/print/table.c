@@ -395,6 +395,8 @@ struct cli_table *cli_table_new(const struct cli_column *columns, size_t n, int 
 
 void cli_table_free(struct cli_table *table)
 {
+    if (!table)
+        return;
     free(table->columns);
     free(table->widths);
     free(table->known);

@@ -11,14 +11,19 @@
 static void each_run_find_all(struct cli *cli, const struct cli_each_run *each, struct flow_runs *runs,
                               struct cli_outcome *outcome)
 {
-    for (size_t i = each->first; i < cli->words.n; i++) {
-        struct act_error err = {0};
-        struct flow_run run;
-        int rc = (each->find ? each->find : flow_find_run)(&cli->flow, cli->words.v[i], &run, &err);
-        if (rc < 0)
-            cli_outcome_add(outcome, rc, &err);
+    const char *const *words = (const char *const *)cli->words.v + each->first;
+    const size_t n = cli->words.n - each->first;
+    ACT_AUTOFREE struct flow_found *found = act_calloc(n + 1, sizeof(*found));
+
+    for (size_t i = 0; i < n && each->find; i++)
+        found[i].rc = each->find(&cli->flow, words[i], &found[i].run, &found[i].err);
+    if (!each->find)
+        flow_find_runs(&cli->flow, words, n, found);
+    for (size_t i = 0; i < n; i++) {
+        if (found[i].rc < 0)
+            cli_outcome_add(outcome, found[i].rc, &found[i].err);
         else
-            flow_runs_take(runs, &run);
+            flow_runs_take(runs, &found[i].run);
     }
 }
 

@@ -108,8 +108,7 @@ json_t *cli_spec_json(const struct run_spec *spec)
 /* Which columns a table of runs has besides those that all have, and whether it has to be brief. */
 struct show_columns {
     bool names, tools, reasons, short_ids, brief;
-    int64_t now_unix_s;   /* the same when a row is measured and when it is printed */
-    struct act_strv ends; /* of ids, while it is not known whether they differ */
+    int64_t now_unix_s; /* the same when a row is measured and when it is printed */
 };
 
 static void push_times(struct act_strv *cells, const struct flow_run *run, const struct show_columns *has)
@@ -253,23 +252,21 @@ static void show_push_run(struct act_strv *cells, const struct flow_run *run, co
     act_strv_push(cells, run->row.command);
 }
 
-/* Looks which columns the table needs. Only a table of Azure Batch AI had exit status and tool of its jobs. */
-static int show_look(void *columns, struct flow_run *runs, size_t n, struct act_error *err)
+/* Looks which columns the table needs. Only a table of Azure Batch AI had exit status and tool of its jobs. Returns
+ * whether there is one more. */
+static bool show_look(struct show_columns *has, const struct flow_run *runs, size_t n)
 {
-    struct show_columns *has = columns;
+    const bool had_names = has->names, had_tools = has->tools;
 
-    (void)err;
     for (size_t i = 0; i < n; i++) {
         ACT_AUTOFREE char *tool = has->tools ? NULL : flow_tool(&runs[i].spec);
         has->names = has->names || runs[i].row.name;
         has->tools = has->tools || tool;
-        if (has->brief)
-            show_add_end(&has->ends, &runs[i]);
     }
-    return 0;
+    return has->names != had_names || has->tools != had_tools;
 }
 
-static struct cli_table *show_table_new(struct show_columns *has, int room, bool coloured)
+static struct cli_table *show_table_new(const struct show_columns *has, int room, bool coloured)
 {
     const struct {
         bool is_there;
@@ -293,8 +290,6 @@ static struct cli_table *show_table_new(struct show_columns *has, int room, bool
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
         if (all[i].is_there)
             columns[n++] = all[i].column;
-    has->short_ids = has->brief && show_ends_differ(&has->ends);
-    act_strv_release(&has->ends);
     return cli_table_new(columns, n, room, coloured);
 }
 
@@ -306,11 +301,13 @@ static void show_cells(const struct show_columns *has, const struct flow_run *ru
 
 void cli_runs_text(const struct flow_runs *runs, bool with_reason, int room, bool coloured, struct act_buf *out)
 {
-    struct show_columns has = {.reasons = with_reason, .brief = show_is_brief(room), .now_unix_s = act_now_unix_s()};
+    struct show_columns has = {.reasons = with_reason,
+                               .brief = show_is_brief(room),
+                               .short_ids = cli_short_ids(runs, room),
+                               .now_unix_s = act_now_unix_s()};
     ACT_AUTO(act_strv) cells = {0};
-    struct act_error ignored;
 
-    (void)!show_look(&has, runs->v, runs->n, &ignored);
+    show_look(&has, runs->v, runs->n);
     struct cli_table *table = show_table_new(&has, room, coloured);
     show_cells(&has, runs->v, runs->n, &cells);
     cli_table_measure(table, &cells);
@@ -319,16 +316,37 @@ void cli_runs_text(const struct flow_runs *runs, bool with_reason, int room, boo
 }
 
 struct show_rows {
-    const struct show_columns *has;
+    struct show_columns *has;
     struct cli_table *table;
+    bool lacks; /* a column that was not known to be needed: it begins again */
 };
+
+static int show_add_ends(void *ends, struct flow_run *runs, size_t n, struct act_error *err)
+{
+    (void)err;
+    for (size_t i = 0; i < n; i++)
+        show_add_end(ends, &runs[i]);
+    return 0;
+}
+
+/* Looks whether the ids can be short. */
+static int show_look_at_ids(struct show_columns *has, struct flow_rows *runs, struct act_error *err)
+{
+    ACT_AUTO(act_strv) ends = {0};
+    int rc = has->brief ? flow_rows_each(runs, show_add_ends, &ends, NULL, err) : 0;
+
+    has->short_ids = has->brief && show_ends_differ(&ends);
+    return rc;
+}
 
 static int show_measure(void *arg, struct flow_run *runs, size_t n, struct act_error *err)
 {
-    const struct show_rows *rows = arg;
+    struct show_rows *rows = arg;
     ACT_AUTO(act_strv) cells = {0};
 
-    (void)err;
+    rows->lacks = show_look(rows->has, runs, n);
+    if (rows->lacks)
+        return act_error_set(err, ACT_INTERRUPTED, "the table has one more column");
     show_cells(rows->has, runs, n, &cells);
     cli_table_measure(rows->table, &cells);
     return 0;
@@ -351,11 +369,16 @@ int cli_print_runs(struct flow_rows *runs, bool with_reason, struct flow_rows_co
 {
     int room = cli_width();
     struct show_columns has = {.reasons = with_reason, .brief = show_is_brief(room), .now_unix_s = act_now_unix_s()};
-    int rc = flow_rows_each(runs, show_look, &has, out, err);
-    struct show_rows rows = {&has, show_table_new(&has, room, cli_colour(stdout))};
+    struct show_rows rows = {.has = &has};
+    int rc = show_look_at_ids(&has, runs, err);
 
-    if (rc == 0)
-        rc = flow_rows_each(runs, show_measure, &rows, NULL, err);
+    while (rc == 0 && (!rows.table || rows.lacks)) {
+        cli_table_free(rows.table);
+        rows.table = show_table_new(&has, room, cli_colour(stdout));
+        rows.lacks = false;
+        rc = flow_rows_each(runs, show_measure, &rows, out, err);
+        rc = rows.lacks ? 0 : rc;
+    }
     if (rc == 0)
         rc = flow_rows_each(runs, show_print, &rows, NULL, err); /* the first of them decide where commands are cut */
     if (rc == 0)

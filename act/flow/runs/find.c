@@ -9,7 +9,9 @@
 #include "config/config.h"
 #include "flow/flow_internal.h"
 #include "flow/place.h"
+#include "flow/runs/rows.h"
 #include "flow/runs/watch.h"
+#include "flow/source/source.h"
 #include "platform/platform.h"
 
 /* The question which run is meant. */
@@ -43,14 +45,6 @@ static char *clean_piece(const char *piece)
     while (len > 0 && strchr(" \t/\n", piece[len - 1]))
         len--;
     return act_strndup(piece, len);
-}
-
-static int refresh_row(struct flow *flow, struct flow_run *run, struct act_error *err)
-{
-    struct platform *platform = NULL;
-    int rc = flow_platform_of(flow, &run->row, &platform, err);
-
-    return rc < 0 ? rc : flow_refresh(flow, platform, run, err);
 }
 
 /* Checks that the cluster that the user named has the run, and records that it is there from now on. */
@@ -89,23 +83,6 @@ static int find_replacement(struct flow *flow, struct flow_run *run, struct act_
             break;
         act_str_replace(&run->replaced_by, rows.v[0].id);
     }
-    return rc;
-}
-
-static int complete_row(struct flow *flow, struct flow_run *run, struct act_error *err)
-{
-    int rc = flow_load_spec(run, err);
-
-    if (rc == 0 && run->is_pointed)
-        rc = look_there(flow, run, err);
-    if (rc == 0)
-        rc = run_state_is_final(run->status.state) ? flow_ask_ranks(flow, run, err) : refresh_row(flow, run, err);
-    if (rc == 0)
-        rc = find_replacement(flow, run, err);
-    if (rc == 0 && !run->is_pointed)
-        flow_say_elsewhere(&run->row);
-    if (rc < 0)
-        flow_run_release(run);
     return rc;
 }
 
@@ -377,14 +354,106 @@ int flow_knows_run(struct flow *flow, const char *piece, bool asked, struct act_
     return rc;
 }
 
-int flow_find_run(struct flow *flow, const char *piece, struct flow_run *out, struct act_error *err)
+/* Finds a run as the ledger knows it. */
+static int find_as_known(struct flow *flow, const char *piece, struct flow_run *out, struct act_error *err)
 {
     int rc = flow_find_row(flow, piece, true, out, err);
     bool is_last = strchr(piece, '@') != NULL; /* of the cluster of that name, which is not one to ask then */
 
-    if (rc == 0 && !is_last && (rc = flow_point_at(flow, &out->row, &out->is_pointed, err)) < 0)
-        flow_run_release(out);
-    return rc < 0 ? rc : complete_row(flow, out, err);
+    if (rc == 0 && !is_last)
+        rc = flow_point_at(flow, &out->row, &out->is_pointed, err);
+    if (rc == 0)
+        rc = flow_load_spec(out, err);
+    return rc == 0 && out->is_pointed ? look_there(flow, out, err) : rc;
+}
+
+static bool find_has(struct flow_run *const *runs, size_t n, const char *id)
+{
+    size_t i = 0;
+
+    while (i < n && strcmp(runs[i]->row.id, id) != 0)
+        i++;
+    return i < n;
+}
+
+/* Asks about the first run, and in the same request about others of its cluster, each of them once. */
+static void find_refresh(struct flow *flow, struct flow_found *found, size_t n)
+{
+    struct flow_found *asked[FLOW_ROWS_FEW];
+    struct flow_run *runs[FLOW_ROWS_FEW];
+    struct platform *platform = NULL;
+    struct act_error err;
+    size_t n_asked = 0;
+
+    for (size_t i = 0; i < n && n_asked < FLOW_ROWS_FEW; i++) {
+        if (!found[i].asks || !flow_rows_same_cluster(&found->run.row, &found[i].run.row) ||
+            find_has(runs, n_asked, found[i].run.row.id))
+            continue;
+        found[i].asks = false;
+        asked[n_asked] = &found[i];
+        runs[n_asked++] = &found[i].run;
+    }
+    int rc = flow_platform_of(flow, &found->run.row, &platform, &err);
+    if (rc == 0)
+        rc = flow_refresh_all(flow, platform, runs, n_asked, &err);
+    for (size_t i = 0; i < n_asked && rc < 0; i++) {
+        asked[i]->rc = rc;
+        asked[i]->err = err;
+    }
+}
+
+/* Asks ahead for the logs of a run that has ended, which nobody asks about. Whoever reads them says why it cannot. */
+static void find_expect_logs(struct flow *flow, const struct flow_run *run)
+{
+    struct platform *platform = NULL;
+    struct act_error ignored;
+
+    if (flow_platform_of(flow, &run->row, &platform, &ignored) == 0)
+        (void)!flow_expect_logs(platform, run, &ignored);
+}
+
+static void find_complete(struct flow *flow, struct flow_found *found)
+{
+    struct flow_run *run = &found->run;
+
+    if (found->rc == 0 && found->was_final)
+        found->rc = flow_ask_ranks(flow, run, &found->err);
+    if (found->rc == 0)
+        found->rc = find_replacement(flow, run, &found->err);
+    if (found->rc < 0)
+        flow_run_release(run);
+    else if (!run->is_pointed)
+        flow_say_elsewhere(&run->row);
+}
+
+void flow_find_runs(struct flow *flow, const char *const *pieces, size_t n, struct flow_found *out)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct flow_found *found = &out[i];
+        *found = (struct flow_found){0};
+        found->rc = find_as_known(flow, pieces[i], &found->run, &found->err);
+        found->was_final = run_state_is_final(found->run.status.state);
+        found->asks = found->rc == 0 && !found->was_final;
+    }
+    for (size_t i = 0; i < n && n > 1 && flow->reads_logs; i++)
+        if (out[i].rc == 0 && out[i].was_final)
+            find_expect_logs(flow, &out[i].run);
+    for (size_t i = 0; i < n; i++)
+        if (out[i].asks)
+            find_refresh(flow, &out[i], n - i);
+    for (size_t i = 0; i < n; i++)
+        find_complete(flow, &out[i]);
+}
+
+int flow_find_run(struct flow *flow, const char *piece, struct flow_run *out, struct act_error *err)
+{
+    struct flow_found found;
+
+    flow_find_runs(flow, &piece, 1, &found);
+    *out = found.run;
+    if (found.rc < 0)
+        *err = found.err;
+    return found.rc;
 }
 
 int flow_find_unasked(struct flow *flow, const char *piece, struct flow_run *out, struct act_error *err)

@@ -341,18 +341,22 @@ int flow_rows_each(struct flow_rows *rows, flow_rows_visit *each, void *arg, str
 {
     struct rows_pass pass = {.rows = rows, .each = each, .arg = arg};
     bool has_all = flow_table_has_all(&rows->table); /* their number is known without reading them */
+    bool only_counts = has_all && !each;
+    const size_t most = rows->table.max > 0 ? (size_t)rows->table.max : SIZE_MAX;
     struct ledger_place place = {0};
     int rc = 0;
 
-    while (rc == 0 && !place.ended && !(has_all && rows_is_full(&pass)))
+    while (rc == 0 && !only_counts && !place.ended && !(has_all && rows_is_full(&pass)))
         rc = rows_give_some(&pass, &place, err);
     if (rc == 0 && place.ended)
         rc = rows_give_foreign(&pass, INT64_MIN, err);
     rc = rows_flush(&pass, rc, err);
     if (rc == 0 && !place.ended)
         rc = rows_count_all(rows, &pass.n_total, err);
-    rows->said_rows = true;
-    rows->said_specs = rows->said_specs || each;
+    if (only_counts)
+        pass.n_given = pass.n_total < most ? pass.n_total : most;
+    rows->said_rows = rows->said_rows || (rc == 0 && !only_counts);
+    rows->said_specs = rows->said_specs || (rc == 0 && each);
     if (out)
         *out = (struct flow_rows_count){pass.n_given, pass.n_total};
     return rc;

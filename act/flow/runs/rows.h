@@ -38,6 +38,9 @@ bool flow_table_is_labelled(const struct flow_table *table);
 
 /* ---- table.c */
 
+/* Tells whether two runs were sent to one cluster of one project, and are there. */
+bool flow_rows_same_cluster(const struct ledger_run *a, const struct ledger_run *b);
+
 /* Asks the platforms for the states of the runs that have not ended, and for the runs that the ledger lacks. */
 int flow_rows_ask(struct flow_rows *rows, struct act_error *err) ACT_NODISCARD;
 

@@ -34,6 +34,15 @@
  * part of it, or a name. A run that the ledger lacks (it was lost, or another machine submitted the run) is taken from
  * this machine or the cluster. Several: -ACT_USAGE, which lists them. The caller releases out. */
 int flow_find_run(struct flow *flow, const char *piece, struct flow_run *out, struct act_error *err) ACT_NODISCARD;
+/* What became of looking for a run: below 0, and why; else the run, which the caller releases. */
+struct flow_found {
+    struct flow_run run;
+    int rc;
+    struct act_error err;
+    bool was_final, asks; /* internal */
+};
+/* Does what flow_find_run() does for n pieces, and asks each cluster in one request about its runs. */
+void flow_find_runs(struct flow *flow, const char *const *pieces, size_t n, struct flow_found *out);
 /* Finds the run in the ledger alone, as that has it, without its specification. */
 int flow_find_unasked(struct flow *flow, const char *piece, struct flow_run *out, struct act_error *err) ACT_NODISCARD;
 /* Does what flow_find_unasked() does, and reads the specification. */

@@ -32,7 +32,7 @@ static void warn_old(size_t n, const struct act_error *err)
     act_warn("the state of %zu run%s may be old: %s", n, n == 1 ? "" : "s", act_error_text(err));
 }
 
-static bool same_cluster(const struct ledger_run *a, const struct ledger_run *b)
+bool flow_rows_same_cluster(const struct ledger_run *a, const struct ledger_run *b)
 {
     return strcmp(a->platform, b->platform) == 0 && strcmp(a->cluster, b->cluster) == 0 &&
            strcmp(a->project, b->project) == 0 && act_streq(a->place, b->place);
@@ -45,7 +45,7 @@ static size_t split_cluster(struct flow_run **active, size_t *n_active, struct f
     size_t n = 0, rest = 0;
 
     for (size_t i = 0; i < *n_active; i++) {
-        if (same_cluster(first, &active[i]->row))
+        if (flow_rows_same_cluster(first, &active[i]->row))
             out[n++] = active[i];
         else
             active[rest++] = active[i];
