@@ -5,12 +5,22 @@
 #include "site/site.h"
 
 static const char look[] = "if [ ! -d \"$1\" ]; then echo missing\n"
-                           "elif [ -r \"$1\" ] && [ -x \"$1\" ]; then echo seen\n"
+                           "elif [ -r \"$1\" ] && [ -x \"$1\" ]; then echo " PLATFORM_PLACE_SEEN "\n"
                            "else echo unreadable; fi";
 
 void platform_place_words(const char *path, struct act_strv *out)
 {
     ACT_STRV_PUSH(out, "sh", "-c", look, "sh", path);
+}
+
+bool platform_has_line(const char *text, const char *line)
+{
+    size_t n = strlen(line);
+
+    for (const char *at = text; at && *at; at = strchr(at, '\n') ? strchr(at, '\n') + 1 : NULL)
+        if (strncmp(at, line, n) == 0 && (at[n] == '\n' || at[n] == '\0'))
+            return true;
+    return false;
 }
 
 char *platform_look_at_place(struct site *site, const char *path)
@@ -29,10 +39,12 @@ void platform_judge_place(const char *where, const char *name, const char *path,
 {
     ACT_AUTOFREE char *what = act_sprintf("folder '%s'", name);
 
-    if (act_starts_with(said, "seen"))
+    if (platform_has_line(said, PLATFORM_PLACE_SEEN))
         platform_findings_add(findings, true, what, "'%s' %s", path, where);
-    else if (act_starts_with(said, "unreadable"))
+    else if (platform_has_line(said, "unreadable"))
         platform_findings_add(findings, false, what, "you may not read '%s' %s", path, where);
+    else if (!platform_has_line(said, "missing"))
+        platform_findings_add(findings, true, what, "it is not known whether '%s' is there %s", path, where);
     else
         platform_findings_add(findings, false, what,
                               "there is no folder '%s' %s: make it there (mkdir -p), or name another 'path'", path,

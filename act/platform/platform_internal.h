@@ -56,7 +56,11 @@ void platform_judge_setup(const char *where, bool works, const char *said, const
 
 /* ---- look_at_place.c */
 
-/* The words of a command that prints how a node sees the folder at path: "seen", "missing" or "unreadable". */
+#define PLATFORM_PLACE_SEEN "seen"
+/* Tells whether a text, which may be NULL, has this line: login shells and prologs may print others before it. */
+bool platform_has_line(const char *text, const char *line);
+/* The words of a command that prints how a node sees the folder at path, in a line: PLATFORM_PLACE_SEEN, "missing" or
+ * "unreadable". */
 void platform_place_words(const char *path, struct act_strv *out);
 /* Returns what these words print on a site, a new string; NULL: it cannot be asked. */
 char *platform_look_at_place(struct site *site, const char *path);

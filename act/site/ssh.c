@@ -371,8 +371,10 @@ static int wait_for_ssh(struct ssh *ssh)
 /* Waits for ssh's message, because no valid response came. */
 static int explain_start(struct ssh *ssh, struct channel *channel, struct act_error *err)
 {
-    if (!err->network || !channel->ended)
+    if (!err->network || !channel->ended) {
+        err->network = false; /* no connection that broke: it never answered */
         return act_error_prefix(err, "cannot start the agent on '%s'", ssh->login);
+    }
     int status = wait_for_ssh(ssh);
     ACT_AUTOFREE char *said = read_said(ssh->err_fd);
     if (WIFEXITED(status) && WEXITSTATUS(status) != SSH_FAILED) {
@@ -485,7 +487,7 @@ static int try_to_start(struct ssh *ssh, struct channel *channel, char **out_nee
         rc = explain_start(ssh, channel, err);
     else if (line.data && act_starts_with(line.data, NEEDS))
         *out_needs = act_strdup(line.data + strlen(NEEDS));
-    else if (!(ssh->is_store = act_streq(line.data, SITE_STORE)) && !act_streq(line.data, "ready"))
+    else if (!(ssh->is_store = store && act_streq(line.data, SITE_STORE)) && !act_streq(line.data, "ready"))
         rc = act_error_set(err, ACT_FAIL, "cannot start the agent on '%s': it answers '%s'", ssh->login,
                            line.data ? line.data : "");
     if (rc < 0 || *out_needs)

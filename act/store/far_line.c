@@ -169,13 +169,24 @@ static void line_lost(void *arg, const struct act_error *error)
 
 /* ---- silence */
 
+/* Tells whether the other end has nothing to do: all calls are still being prepared here. */
+static bool line_has_nothing_to_hear(const struct far *far)
+{
+    if (far->state != FAR_UP || far->link.first)
+        return false;
+    for (size_t i = 0; i < far->n_slots; i++)
+        if (far->slots[i] && far->slots[i]->is_written)
+            return false;
+    return true;
+}
+
 static void line_look(void *arg)
 {
     struct far *far = arg;
     struct act_error err;
 
     far->listens = false;
-    if (far_link_heard(&far->link)) {
+    if (far_link_heard(&far->link) || line_has_nothing_to_hear(far)) {
         far_line_listen(far);
         return;
     }

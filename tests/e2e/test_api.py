@@ -122,7 +122,9 @@ def test_numbers_of_runs_on_machines_behind_ssh(act, hosts, host):
     first, other = hosts.submit(*words), hosts.submit(*words)
     act.run("wait", first, other)
     with serving(act) as ui:
+        host.stop()
         assert read(ui, "api/runs?max=1&offset=1")["next_s"] == 2
+        host.start()
         def known(path):
             document = read(ui, path)
             return document["next_s"] == 10 and all(run["last"] == {"loss": 8} for run in document["runs"])

@@ -253,6 +253,17 @@ def test_found_again_without_the_ledger(act, pair):
     assert act.run("logs", run).out == "hello\n"  # nobody else is asked
 
 
+def test_a_run_that_cannot_be_asked_about_fails_no_other(act, pair):
+    """Also where both are asked about in one request."""
+    runs = [pair.submit("sleep", "300", n=2) for _ in range(2)]
+    here, there = sorted(runs, key=lambda run: run in pair.runs("gpu2"))
+    assert there in pair.runs("gpu2") and here in pair.runs("gpu1")
+    pair.servers["gpu2"].stop()
+    shown = act.run("q", here, there, status=None)
+    assert shown.status != 0 and "gpu2" in shown.err
+    assert here in shown.out and "Running" in shown.out
+
+
 def test_cluster_add(act, hosts, host):
     ssh = act.scratch / "home/.ssh"
     ssh.mkdir(mode=0o700)

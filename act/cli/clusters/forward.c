@@ -62,7 +62,7 @@ static int forward_read_port(const char *word, uint16_t *out_here, uint16_t *out
                              word);
     if (host && strcmp(host, "localhost") != 0 && strcmp(host, "127.0.0.1") != 0)
         return act_error_set(err, ACT_USAGE,
-                             "'%s' leads to '%s': only ports of the node itself can be reached, as by '%u:%u'", word,
+                             "'%s' leads to '%s': only ports of the node itself can be reached, as with '%u:%u'", word,
                              host, (unsigned)here, (unsigned)port);
     *out_here = (uint16_t)here;
     *out_port = (uint16_t)port;
@@ -142,6 +142,8 @@ static void forward_look(struct forward *f)
     struct act_error ignored;
 
     f->looked_ms = act_now_monotonic_ms();
+    if (f->is_over) /* a shell has the terminal, on which ssh might ask; it ends with the run by itself */
+        return;
     if (flow_find_run(&f->cli->flow, f->run, &run, &ignored) == 0 && run_state_is_final(run.status.state)) {
         f->has_ended = true;
         act_note("run '%s' has ended: %s", f->run, run_state_name(run.status.state));
@@ -164,14 +166,15 @@ static void forward_warn(struct forward *f, char *text)
 /* ---- events of the tunnel */
 
 /* A child in the background that asks something on the terminal stands still: it is ended. */
-static void forward_check_asks(const struct forward *f)
+static void forward_check_asks(struct forward *f)
 {
     siginfo_t info = {0};
 
     if (waitid(P_PID, (id_t)f->tunnel, &info, WSTOPPED | WNOHANG) < 0 || info.si_pid != f->tunnel ||
         (info.si_status != SIGTTIN && info.si_status != SIGTTOU))
         return;
-    act_warn("the way to the ports asks something on the terminal, which is not possible beside a shell");
+    forward_warn(f, act_strdup("the way to the ports asks something on the terminal, which is not possible beside a "
+                               "shell"));
     kill(f->tunnel, SIGKILL);
 }
 

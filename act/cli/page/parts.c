@@ -138,6 +138,8 @@ void page_add_data(struct act_buf *out, const json_t *data)
 {
     ACT_AUTOFREE char *text = json_dumps(data, JSON_COMPACT | JSON_REAL_PRECISION(7));
 
+    if (!text) /* it has a text that is not UTF-8 */
+        return;
     act_buf_adds(out, "<script type=\"application/json\" id=\"data\">");
     for (const char *c = text, *end; *c; c = end) {
         end = c + 1 + strcspn(c + 1, "<");

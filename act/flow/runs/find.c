@@ -399,6 +399,8 @@ static void find_refresh(struct flow *flow, struct flow_found *found, size_t n)
     for (size_t i = 0; i < n_asked && rc < 0; i++) {
         asked[i]->rc = rc;
         asked[i]->err = err;
+        if (platform && n_asked > 1) /* one run that cannot be asked about, as its machine is down, fails no other */
+            asked[i]->rc = flow_refresh_all(flow, platform, &runs[i], 1, &asked[i]->err);
     }
 }
 

@@ -38,8 +38,9 @@ static bool add_class(const struct diagnose *rules, const char *name, struct act
 
     for (size_t i = 0; i < diagnose_count(rules); i++) {
         const struct diagnose_rule *rule = diagnose_rule(rules, i);
-        bool fits = strcmp(name, GROUP) == 0 ? is_infrastructure(rule) && !is_decided(rule->id)
-                                             : strcmp(rule->id, name) == 0 || strcmp(rule->code, name) == 0;
+        bool fits = !is_decided(rule->id) &&
+                    (strcmp(name, GROUP) == 0 ? is_infrastructure(rule)
+                                              : strcmp(rule->id, name) == 0 || strcmp(rule->code, name) == 0);
         found = found || fits;
         if (fits && !act_strv_has(out, rule->id))
             act_strv_push(out, rule->id);

@@ -33,6 +33,9 @@ static int check_conda(const struct config *c, struct act_error *err)
 {
     const char *conda = c->setup.conda;
 
+    if (conda && environment_source_named(conda) && act_streq(c->environment.make, "none"))
+        return act_error_set(err, ACT_CONFIG, "'conda' names '%s', and 'environment: none' has nothing made of it",
+                             conda);
     if (!conda || environment_source_named(conda))
         return 0;
     if (act_ends_with(conda, ".yml") || act_ends_with(conda, ".yaml"))

@@ -241,16 +241,6 @@ void slurm_examine_setup(struct platform *p, const struct platform_trial *trial,
 static const char has_programs[] = "for p in \"$@\"; do command -v \"$p\" >/dev/null && echo \"$p\"; done\n"
                                    "[ -w /dev/fuse ] && echo /dev/fuse; true";
 
-static bool has_line(const char *text, const char *line)
-{
-    size_t n = strlen(line);
-
-    for (; text; text = strchr(text, '\n') ? strchr(text, '\n') + 1 : NULL)
-        if (strncmp(text, line, n) == 0 && (text[n] == '\n' || !text[n]))
-            return true;
-    return false;
-}
-
 static void judge_mounts(const char *text, const char *wanted, struct platform_findings *findings)
 {
     static const char what[] = "mounts";
@@ -258,15 +248,16 @@ static void judge_mounts(const char *text, const char *wanted, struct platform_f
 
     for (int i = MOUNTS_TOOLS - 1; i >= 0; i--) {
         const char *name = mounts_tool_name((enum mounts_tool)i);
-        if ((!wanted || strcmp(wanted, name) == 0) && has_line(text, name))
+        if ((!wanted || strcmp(wanted, name) == 0) && platform_has_line(text, name))
             tool = name;
     }
     if (!tool)
         platform_findings_add(findings, false, what, "a node has no '%s'",
                               wanted ? wanted : "blobfuse2' and no 'rclone");
-    else if (!has_line(text, "fusermount3") || !has_line(text, "/dev/fuse"))
+    else if (!platform_has_line(text, "fusermount3") || !platform_has_line(text, "/dev/fuse"))
         platform_findings_add(findings, false, what, "a node has '%s', but %s", tool,
-                              has_line(text, "fusermount3") ? "its '/dev/fuse' cannot be used" : "no 'fusermount3'");
+                              platform_has_line(text, "fusermount3") ? "its '/dev/fuse' cannot be used"
+                                                                     : "no 'fusermount3'");
     else
         platform_findings_add(findings, true, what, "by '%s' on a node", tool);
 }
@@ -311,7 +302,7 @@ void slurm_examine_place(struct platform *p, const char *name, const char *path,
         return;
     ACT_AUTOFREE char *said = platform_look_at_place(site, path);
     platform_place_words(path, &words);
-    if (act_starts_with(said ? said : "", "seen"))
+    if (platform_has_line(said, PLATFORM_PLACE_SEEN))
         platform_judge_place(s->config.login ? "on the login node" : "on this machine", name, path, said, findings);
     else if (ask_node(s, &words, &text, &err) == 0)
         platform_judge_place("on a node", name, path, text, findings);

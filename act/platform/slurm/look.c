@@ -198,16 +198,6 @@ static int read_again(struct look *l, struct act_error *err)
 
 /* ---- steps */
 
-static bool look_has_line(const char *text, const char *line)
-{
-    size_t n = strlen(line);
-
-    for (const char *at = text; at && *at; at = strchr(at, '\n') ? strchr(at, '\n') + 1 : NULL)
-        if (strncmp(at, line, n) == 0 && (at[n] == '\n' || at[n] == '\0'))
-            return true;
-    return false;
-}
-
 /* The name of a step is the run: its number is another one in a task of an array. */
 static int match_steps(struct look *l, struct act_error *err)
 {
@@ -219,7 +209,7 @@ static int match_steps(struct look *l, struct act_error *err)
             continue;
         if (!l->steps)
             rc = slurm_run(l->s, argv, &l->steps, err);
-        l->known[i].step_there = rc == 0 && look_has_line(l->steps, l->ids[i]);
+        l->known[i].step_there = rc == 0 && platform_has_line(l->steps, l->ids[i]);
     }
     return rc;
 }
