@@ -55,10 +55,17 @@ int transfer_resolve(struct store *store, const char *path, struct transfer_path
     struct store_call calls[] = {{.op = STORE_LIST, .key = prefix, .list.max = 1}, {.op = STORE_HEAD, .key = key}};
     bool is_link = false;
 
-    store_do_many(store, calls, wants_folder ? 1 : 2);
+    /* Only far away is a round trip worth two calls at once: a first one may teach a store the time or a new token. */
+    bool at_once = store_traits(store)->is_far_disk && !wants_folder;
+    if (at_once)
+        store_do_many(store, calls, 2);
+    else if (!wants_folder)
+        (void)!store_do(store, &calls[1], err);
     int file = wants_folder ? 0 : path_is_file(&calls[1], &is_link, err);
     /* on a disk a name is one thing, and a link to a folder cannot be listed */
     bool may_be_folder = file == 0 || (file > 0 && !store_traits(store)->real_folders);
+    if (may_be_folder && !at_once)
+        (void)!store_do(store, &calls[0], err);
     int folder = may_be_folder ? path_is_folder(store, &calls[0], err) : 0;
     store_call_release(&calls[0]);
     store_call_release(&calls[1]);

@@ -209,7 +209,7 @@ class Verbs:
 def option_rows(text):
     """The options of a help text: {name: whether it takes a value}."""
     found = {}
-    for names, value in re.findall(r"^  (-[\w-]+(?:, --?[\w-]+)*)( [A-Z=]+)?(?:  |$)", text, re.MULTILINE):
+    for names, value in re.findall(r"^  (-[\w-]+(?:, --?[\w-]+)*)( [A-Z=:,[\].]+)?(?:  |$)", text, re.MULTILINE):
         found.update(dict.fromkeys(names.split(", "), bool(value)))
     return found
 

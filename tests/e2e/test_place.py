@@ -67,7 +67,7 @@ def test_one_that_is_not_there(act, place):
     act.fail("submit", "true", status=7, match="is a file")
     act.fail("ls", "data", status=None, match="Not a directory")
     configure(act, "/nowhere/data")
-    assert "does not see it" in act.run("doctor", status=None).out
+    assert "'/nowhere/data' is not there, which the folder 'data' is" in act.run("doctor", status=None).out
 
 
 def test_what_cannot_be_one(act, place):

@@ -173,7 +173,7 @@ def test_a_folder_that_a_machine_does_not_have(act, hosts, host):
     assert check(ok=True) == f"'{place}' on 'gpu1'"
     run = hosts.submit("ls", "data")
     act.run("wait", run)
-    assert "is in its own copy of the project on 'gpu1'" in act.run("files", run).err
+    assert f"where it ran: 'a nodes {run}' names the node" in act.run("files", run).err
 
 
 def test_where_nothing_can_be_written(act, hosts, host):

@@ -11,7 +11,6 @@
 #include "cli/runs/options.h"
 #include "cli/runs/runs.h"
 #include "codec/json.h"
-#include "flow/cluster/cluster.h"
 #include "flow/flow.h"
 #include "flow/look/look.h"
 #include "flow/runs/runs.h"
@@ -103,25 +102,6 @@ static void cmd_files_print_summary(const struct flow_files *files)
                  files->n_others == 1 ? "it" : "them");
 }
 
-/* Returns on which nodes a run is or was, as far as its platform knows: " on 'n1', 'n2'". New string. */
-static char *cmd_files_nodes(struct cli *cli, const struct flow_run *run)
-{
-    enum { SHOWN = 8 };
-    ACT_AUTO(platform_nodes) nodes = {0};
-    struct act_buf text = {0};
-    struct act_error ignored;
-
-    if (flow_nodes(&cli->flow, run, &nodes, &ignored) < 0 || nodes.n == 0)
-        return act_strdup(", where it ran");
-    for (size_t i = 0; i < nodes.n && i < SHOWN; i++) {
-        ACT_AUTOFREE char *name = cli_name(nodes.v[i].address ? nodes.v[i].address : nodes.v[i].name);
-        act_buf_addf(&text, "%s'%s'", i ? ", " : " on ", name);
-    }
-    if (nodes.n > SHOWN)
-        act_buf_addf(&text, " and %zu more", nodes.n - SHOWN);
-    return act_buf_steal(&text);
-}
-
 static void cmd_files_print(struct cli *cli, const struct flow_run *run, const struct flow_files *files)
 {
     const struct cli_runs_options *o = CLI_OPTIONS(cli, runs);
@@ -141,7 +121,7 @@ static void cmd_files_print(struct cli *cli, const struct flow_run *run, const s
     if (o->urls || o->folder || run->status.unsubmitted)
         return;
     ACT_AUTOFREE char *code = flow_code_folder(&cli->flow, run);
-    ACT_AUTOFREE char *where = !code               ? cmd_files_nodes(cli, run)
+    ACT_AUTOFREE char *where = !code ? act_sprintf(", where it ran: 'a nodes %s' names the node", run->row.id)
                                : run->spec.is_here ? act_sprintf(" '%s'", code)
                                                    : act_sprintf(" '%s' of cluster '%s'", code, run->row.cluster);
     act_note("what it wrote outside of these folders is in its own copy of the project%s", where);
