@@ -1,5 +1,6 @@
 """A headless Chromium, told what to do over a pipe (the DevTools protocol: chromedevtools.github.io)."""
 import base64
+import contextlib
 import json
 import os
 import shutil
@@ -11,6 +12,12 @@ import pytest
 from waiting import until
 
 PROGRAM = shutil.which("chromium")
+GONE = ("Inspected target navigated or closed", "Execution context was destroyed.",
+        "Cannot find context with specified id")
+
+
+class PageGone(Exception):
+    """The page that was asked is not there any more."""
 
 
 class Browser:
@@ -56,6 +63,8 @@ class Browser:
         while True:
             answer = self.message()
             if answer.get("id") == self.count:
+                if answer.get("error", {}).get("message") in GONE:
+                    raise PageGone(method, answer)
                 assert "error" not in answer, (method, answer)
                 return answer["result"]
             self.events.append(answer)
@@ -84,7 +93,10 @@ class Browser:
 
     def until(self, expression, what):
         """Waits until an expression of the page is true, and returns it."""
-        return until(lambda: self.evaluate(expression), what)
+        def look():
+            with contextlib.suppress(PageGone):  # another one is on its way
+                return self.evaluate(expression)
+        return until(look, what)
 
     def place(self, selector, part=(0.5, 0.5)):
         """Where an element is, once it can be seen."""

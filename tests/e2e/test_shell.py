@@ -309,7 +309,7 @@ def test_much_is_typed_while_much_is_printed(act):
         while piece := os.read(main, 65536):
             printed += piece
     os.close(main)
-    assert b"\n60000\r\n" in printed[-1000:], printed
+    assert b"60000\r\n" in printed[-1000:], printed  # of the echo a terminal drops what it has no room for
 
 
 def test_too_long(act):
