@@ -115,6 +115,8 @@ void parts_add_sketch(const struct parts *parts, struct act_buf *out)
 {
     struct act_buf ids = {0};
 
+    if (parts->n == 0) /* qsort() takes no NULL */
+        return;
     parts_add_ids(parts, &ids);
     qsort(ids.data, parts->n, PARTS_ID_BYTES, parts_by_id);
     act_buf_add(out, ids.data, (parts->n < PARTS_SKETCH ? parts->n : PARTS_SKETCH) * PARTS_ID_BYTES);
