@@ -127,6 +127,8 @@ static void ssh_child_start(void *arg, uint16_t port)
     ACT_STRV_PUSH(&argv, "/proc/self/exe", c->cli->command->name);
     if (c->cli->options.quiet)
         ACT_STRV_PUSH(&argv, "--quiet");
+    if (c->cli->options.no_share)
+        ACT_STRV_PUSH(&argv, "--no-share");
     if (c->cli->options.cluster)
         ACT_STRV_PUSH(&argv, "--cluster", c->cli->options.cluster);
     act_strv_push(&argv, c->run);
