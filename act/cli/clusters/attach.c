@@ -113,9 +113,7 @@ static int attached_start(const struct attached *a, const char *verb, const char
 {
     ACT_AUTO(act_strv) words = {0};
 
-    ACT_STRV_PUSH(&words, "/proc/self/exe", verb);
-    if (a->cli->options.cluster)
-        ACT_STRV_PUSH(&words, "--cluster", a->cli->options.cluster);
+    cli_push_child(a->cli, verb, &words);
     act_strv_add(&words, more);
     return proc_start(
         &(struct proc_start){.argv = words.v, .in_fd = in_fd, .out_fd = out_fd, .err_fd = -1, .own_group = true},

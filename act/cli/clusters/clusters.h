@@ -24,6 +24,10 @@ int cli_run_shell(struct cli *cli, const struct platform_shell *shell, struct ac
 struct flow_run;
 int cli_attend_shell(struct cli *cli, struct flow_run *run, struct act_error *err);
 
+/* Adds the first words of a child that is this program with another verb, and options of this command that hold for it,
+ * too. */
+void cli_push_child(const struct cli *cli, const char *verb, struct act_strv *out);
+
 /* Ports of a node (NULL: the first one) of a run, each "[LOCAL:]PORT", or as OpenSSH has it "LOCAL:localhost:PORT". */
 struct cli_ports {
     const struct flow_run *run;

@@ -242,15 +242,21 @@ static void forward_stranger(void *arg, uint16_t port)
 
 /* ---- a tunnel */
 
+void cli_push_child(const struct cli *cli, const char *verb, struct act_strv *out)
+{
+    ACT_STRV_PUSH(out, "/proc/self/exe", verb);
+    if (cli->options.no_share)
+        act_strv_push(out, "--no-share");
+    if (cli->options.cluster)
+        ACT_STRV_PUSH(out, "--cluster", cli->options.cluster);
+}
+
 static int forward_start(struct forward *f, struct proc_pipes *out, struct act_error *err)
 {
-    static char self[] = "/proc/self/exe", quiet[] = "--quiet", verb[] = "__tunnel", cluster[] = "--cluster";
     ACT_AUTO(act_strv) words = {0};
 
-    act_strv_copy(&words, (char *[]){self, verb, quiet}, 3);
-    if (f->cli->options.cluster)
-        act_strv_copy(&words, (char *[]){cluster, f->cli->options.cluster}, 2);
-    act_strv_push(&words, f->run);
+    cli_push_child(f->cli, "__tunnel", &words);
+    ACT_STRV_PUSH(&words, "--quiet", f->run);
     if (f->node)
         act_strv_push(&words, f->node);
     return proc_start_piped(&(struct proc_start){.argv = words.v, .err_fd = -1, .own_group = f->is_over}, &f->tunnel,

@@ -124,13 +124,9 @@ static void ssh_child_start(void *arg, uint16_t port)
     struct act_error err;
 
     (void)port;
-    ACT_STRV_PUSH(&argv, "/proc/self/exe", c->cli->command->name);
+    cli_push_child(c->cli, c->cli->command->name, &argv);
     if (c->cli->options.quiet)
-        ACT_STRV_PUSH(&argv, "--quiet");
-    if (c->cli->options.no_share)
-        ACT_STRV_PUSH(&argv, "--no-share");
-    if (c->cli->options.cluster)
-        ACT_STRV_PUSH(&argv, "--cluster", c->cli->options.cluster);
+        act_strv_push(&argv, "--quiet");
     act_strv_push(&argv, c->run);
     act_strv_copy(&argv, words->v + 1, c->cli->words_before - 1);
     act_strv_push(&argv, "--");
