@@ -59,6 +59,25 @@ def test_from_nothing_to_a_run(bare, scratch):
     assert act.run("cluster", "list", cwd=other).out.splitlines()[1].split()[:4] == ["*", "here", "local", "ok"]
 
 
+def test_what_fails_its_check_is_not_the_default(bare):
+    """A bare submit would go where nothing runs. The user may still choose it."""
+    gone = bare.scratch / "gone"
+    gone.write_text("#!/bin/sh\necho 'ssh: connect to host gone port 22: No route to host' >&2\nexit 255\n")
+    gone.chmod(0o755)
+    words = ("cluster", "add", "box", "--kind", "ssh", "--hosts", "me@gone", "-y")
+    done = bare.run(*words, env={"ACT_SSH": str(gone)}, status=1)
+    assert "fail  me@gone: " in done.out and "it is not the default cluster, as a check failed" in done.err
+    assert own(bare)["local"]["default"]
+    bare.run("cluster", "remove", "-y", "box")
+    found = bare.run(*words, "--json", env={"ACT_SSH": str(gone)}, status=1).json
+    assert not found["ok"] and not found["default"] and not found["checks"][-1]["ok"]
+    bare.run("cluster", "use", "box")
+    assert own(bare)["box"]["default"]
+    bare.run("cluster", "remove", "-y", "box")
+    found = bare.run("cluster", "add", "here", "--kind", "local", "--json").json
+    assert found["ok"] and found["default"] and {check["ok"] for check in found["checks"]} == {True}
+
+
 def test_trust_is_not_asked_for(bare):
     del bare.env["ACT_TRUSTED_PROJECTS"]
     bare.run("cluster", "add", "far", "--kind", "local", "-p", f"env: {{WHERE: {bare.scratch}}}")

@@ -13,7 +13,7 @@
 #include "cli/print/print.h"
 #include "config/config.h"
 #include "config/kind.h"
-#include "flow/cluster/doctor.h"
+#include "flow/cluster/own.h"
 #include "flow/cluster/setup.h"
 #include "platform/platform.h"
 
@@ -225,13 +225,6 @@ static int cmd_cluster_add_answer_all(struct cli *cli, struct platform_setup *se
 
 /* ---- the end ---- */
 
-static int show_doctor(struct cli *cli, const struct platform_setup *setup, struct act_error *err)
-{
-    free(cli->options.cluster);
-    cli->options.cluster = act_strdup(platform_said(setup, "name"));
-    return cmd_doctor(cli, err);
-}
-
 static int show_text(struct cli *cli, const struct platform_setup *setup, struct act_error *err)
 {
     ACT_AUTOFREE char *text = NULL;
@@ -243,11 +236,14 @@ static int show_text(struct cli *cli, const struct platform_setup *setup, struct
     return rc;
 }
 
-static int print_added(struct cli *cli, const struct platform_setup *setup, bool is_default, struct act_error *err)
+/* findings: those of the check; NULL: none was made, as in a dry run. */
+static int print_added(const struct platform_setup *setup, bool is_default, const struct platform_findings *findings,
+                       bool ok, struct act_error *err)
 {
-    return cli_print_pack(err, "{s:s,s:s,s:s,s:s,s:b,s:b}", "action", "add", "name", platform_said(setup, "name"),
-                          "kind", platform_said(setup, "kind"), "file", setup->file, "default", is_default, "dry_run",
-                          cli->options.dry_run);
+    return cli_print_pack(err, "{s:s,s:s,s:s,s:s,s:b,s:b,s:o*,s:o*}", "action", "add", "name",
+                          platform_said(setup, "name"), "kind", platform_said(setup, "kind"), "file", setup->file,
+                          "default", is_default, "dry_run", !findings, "ok", findings ? json_boolean(ok) : NULL,
+                          "checks", findings ? cli_findings_json(findings) : NULL);
 }
 
 /* Fills in what can be found out. If something cannot, the answers keep their worth. */
@@ -274,7 +270,7 @@ static void note_folders(const struct platform_setup *setup)
     config_release(&config);
 }
 
-static void note_added(const struct platform_setup *setup, bool is_default)
+static void note_added(const struct platform_setup *setup)
 {
     ACT_AUTO(config_listing) all = {0};
     const char *name = platform_said(setup, "name"), *file = setup->file;
@@ -285,33 +281,62 @@ static void note_added(const struct platform_setup *setup, bool is_default)
         hidden = hidden || (all.v[i].is_hidden && act_streq(all.v[i].file, file));
     if (setup->made)
         act_note("%s is made", setup->made);
-    act_note("'%s' is written; 'a %s%s%ssubmit COMMAND' runs a command there", file, is_default ? "" : "-c ",
-             is_default ? "" : name, is_default ? "" : " ");
-    if (is_default)
-        act_note("it is the default cluster now; 'a cluster use local' makes it this machine again");
+    act_note("'%s' is written; 'a -c %s submit COMMAND' runs a command there", file, name);
     if (hidden)
         act_warn("the project here has a cluster '%s' too, which comes before it", name);
 }
 
+static void add_note_default(const char *name, bool is_default, bool ok)
+{
+    if (is_default)
+        act_note("it is the default cluster now: 'a submit COMMAND' runs there, and 'a cluster use local' makes it this "
+                 "machine again");
+    else if (!ok)
+        act_note("it is not the default cluster, as a check failed: when 'a -c %s doctor' finds nothing, 'a cluster use "
+                 "%s' makes it that",
+                 name, name);
+}
+
+/* Checks what was added. What a bare 'a submit' takes from now on is only a cluster that is known to work. */
+static int check_added(struct cli *cli, const struct platform_setup *setup, bool is_first, struct act_error *err)
+{
+    ACT_AUTO(platform_findings) findings = {0};
+    const char *name = platform_said(setup, "name");
+    bool is_default = false;
+
+    free(cli->options.cluster);
+    cli->options.cluster = act_strdup(name);
+    bool ok = cli_examine(cli, &findings);
+    if (!cli->options.json)
+        cli_print_findings(&findings);
+    int rc = ok && is_first ? flow_use_first_cluster(name, &is_default, err) : 0;
+    if (rc < 0)
+        return act_error_prefix(err, "'%s' is written, but cannot be made the default", setup->file);
+    if (is_first)
+        add_note_default(name, is_default, ok);
+    if (cli->options.json)
+        rc = print_added(setup, is_default, &findings, ok, err);
+    return rc < 0 ? rc : ok ? 0 : ACT_FAIL;
+}
+
 static int cmd_cluster_add_add(struct cli *cli, struct platform_setup *setup, const char *name, struct act_error *err)
 {
-    bool is_default = false;
+    bool is_first = false;
     int rc = cmd_cluster_add_answer_all(cli, setup, name, err);
 
     if (rc < 0)
         return rc;
     cmd_cluster_add_finish(setup);
-    if (cli->options.dry_run)
+    if (cli->options.dry_run) {
         rc = show_text(cli, setup, err);
-    else
-        rc = flow_setup_save(setup, &is_default, err);
-    if (rc < 0 || (cli->options.dry_run && !cli->options.json))
+        return rc == 0 && cli->options.json ? print_added(setup, false, NULL, false, err) : rc;
+    }
+    rc = flow_setup_save(setup, &is_first, err);
+    if (rc < 0)
         return rc;
-    if (cli->options.json)
-        return print_added(cli, setup, is_default, err);
-    note_added(setup, is_default);
+    note_added(setup);
     note_folders(setup);
-    return show_doctor(cli, setup, err);
+    return check_added(cli, setup, is_first, err);
 }
 
 int cli_add_cluster(struct cli *cli, const char *name, struct act_error *err)

@@ -8,12 +8,29 @@
 #include "flow/cluster/doctor.h"
 #include "flow/flow.h"
 
+bool cli_examine(struct cli *cli, struct platform_findings *out)
+{
+    struct cli_request request;
+    size_t n_bad = 0;
+
+    cli_request(cli, &request);
+    flow_doctor(&cli->flow, &request.config, out);
+    for (size_t i = 0; i < out->n; i++)
+        n_bad += !out->v[i].ok;
+    return n_bad == 0;
+}
+
 static json_t *finding_json(const struct platform_finding *f)
 {
     return json_pack("{s:s,s:b,s:o}", "what", f->what, "ok", f->ok, "text", codec_json_bytes_new(f->text));
 }
 
-static void print_findings(const struct platform_findings *findings)
+json_t *cli_findings_json(const struct platform_findings *findings)
+{
+    return CLI_JSON_LIST(findings->v, findings->n, finding_json);
+}
+
+void cli_print_findings(const struct platform_findings *findings)
 {
     for (size_t i = 0; i < findings->n; i++) {
         const struct platform_finding *f = &findings->v[i];
@@ -27,18 +44,12 @@ static void print_findings(const struct platform_findings *findings)
 int cmd_doctor(struct cli *cli, struct act_error *err)
 {
     ACT_AUTO(platform_findings) findings = {0};
-    struct cli_request request;
-    size_t n_bad = 0;
+    bool ok = cli_examine(cli, &findings);
     int rc = 0;
 
-    cli_request(cli, &request);
-    flow_doctor(&cli->flow, &request.config, &findings);
-    for (size_t i = 0; i < findings.n; i++)
-        n_bad += !findings.v[i].ok;
     if (cli->options.json)
-        rc = cli_print_pack(err, "{s:b,s:o}", "ok", n_bad == 0, "checks",
-                            CLI_JSON_LIST(findings.v, findings.n, finding_json));
+        rc = cli_print_pack(err, "{s:b,s:o}", "ok", ok, "checks", cli_findings_json(&findings));
     else
-        print_findings(&findings);
-    return rc < 0 ? rc : n_bad > 0 ? ACT_FAIL : 0;
+        cli_print_findings(&findings);
+    return rc < 0 ? rc : ok ? 0 : ACT_FAIL;
 }

@@ -2,11 +2,19 @@
 #ifndef ACT_CLI_OWN_OWN_H
 #define ACT_CLI_OWN_OWN_H
 
+#include <jansson.h>
+
 #include "cli/command/command.h"
+#include "platform/platform.h"
 
 /* Shows what leads out of a project, and asks on the terminal: a callback for flow_trust_asks(). 1: nobody can be
  * asked. */
 int cli_ask_trust(const char *project, const struct act_strv *items, struct act_error *err) ACT_NODISCARD;
+
+/* Looks whether all is there that runs need on the cluster of the options. Release out. */
+bool cli_examine(struct cli *cli, struct platform_findings *out);
+json_t *cli_findings_json(const struct platform_findings *findings);
+void cli_print_findings(const struct platform_findings *findings);
 
 int cmd_config(struct cli *cli, struct act_error *err);
 int cmd_doctor(struct cli *cli, struct act_error *err);

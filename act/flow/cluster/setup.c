@@ -274,17 +274,11 @@ static bool has_others(void)
     return has;
 }
 
-int flow_setup_save(struct platform_setup *setup, bool *out_is_default, struct act_error *err)
+int flow_setup_save(struct platform_setup *setup, bool *out_is_first, struct act_error *err)
 {
     ACT_AUTOFREE char *text = NULL;
     int rc = platform_setup_text(setup, &text, err);
-    bool first = !setup->in_project && !has_others();
 
-    *out_is_default = false;
-    if (rc == 0)
-        rc = write_files(setup, text, err);
-    if (rc < 0 || !first)
-        return rc;
-    rc = flow_use_first_cluster(platform_said(setup, "name"), out_is_default, err);
-    return rc < 0 ? act_error_prefix(err, "'%s' is written, but cannot be made the default", setup->file) : 0;
+    *out_is_first = !setup->in_project && !has_others();
+    return rc < 0 ? rc : write_files(setup, text, err);
 }

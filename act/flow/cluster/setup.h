@@ -31,8 +31,8 @@ int flow_question_take(const struct platform_question *question, struct platform
 
 /* Finds out what depends on all answers: the GPUs of a node. */
 int flow_setup_finish(struct platform_setup *setup, struct act_error *err) ACT_NODISCARD;
-/* Writes the files, and makes what the cluster needs besides them. Replaces nothing that is there. *out_is_default: it
- * is the first one of the user, and the default now. */
-int flow_setup_save(struct platform_setup *setup, bool *out_is_default, struct act_error *err) ACT_NODISCARD;
+/* Writes the files, and makes what the cluster needs besides them. Replaces nothing that is there. *out_is_first: it is
+ * the first one of the user, who has chosen no default; whoever knows that it works calls flow_use_first_cluster(). */
+int flow_setup_save(struct platform_setup *setup, bool *out_is_first, struct act_error *err) ACT_NODISCARD;
 
 #endif
