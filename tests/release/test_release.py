@@ -4,10 +4,12 @@ import os
 import pathlib
 import platform
 import re
+import shutil
 import subprocess
 
 import pytest
 
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 FOLDER = pathlib.Path(os.environ["ACT_RELEASE"])
 TOLD = json.loads((FOLDER / "act-cluster.spdx.json").read_text())
 
@@ -87,6 +89,47 @@ def test_packages_need_nothing():
     assert run("rpm", "-qp", "--qf", "%{NAME} [%{RECOMMENDS} ]",
                only("*.rpm")) == "act-cluster ca-certificates openmpi "
     assert all(line.startswith("rpmlib(") for line in run("rpm", "-qp", "--requires", only("*.rpm")).splitlines())
+
+
+@pytest.fixture
+def signed_repository(tmp_path):
+    """What scripts/repository makes of the .rpm, signed by a key of its own."""
+    packages, folder, home = tmp_path / "packages", tmp_path / "repository", tmp_path / "gpg"
+    packages.mkdir()
+    home.mkdir(mode=0o700)
+    shutil.copy(only("*.rpm"), packages)
+    env = {**os.environ, "GNUPGHOME": str(home), "ACT_GPG_KEY": "act@localhost"}
+    try:
+        run("gpg", "--batch", "--passphrase", "", "--quick-generate-key", "act@localhost", "rsa2048", "sign", "never",
+            env=env)
+        run(ROOT / "scripts/repository", packages, folder, env=env)
+    finally:
+        run("gpgconf", "--kill", "all", env=env)
+    return folder
+
+
+def dnf(folder, repository, *words):
+    """dnf with folders of its own, and nothing but this repository, as docs/install.md writes it down."""
+    for name in ("repos", "log", "root"):
+        (folder / name).mkdir(parents=True)
+    (folder / "repos/act.repo").write_text(f"[act]\nname=ACT\nbaseurl=file://{repository}/rpm\ngpgcheck=0\n"
+                                           f"repo_gpgcheck=1\ngpgkey=file://{repository}/act.asc\n")
+    at = {"reposdir": "repos", "logdir": "log", "cachedir": "cache"}
+    return subprocess.run(["dnf", "-y", "--releasever", "1", "--installroot", folder / "root",
+                           *(f"--setopt={key}={folder / name}" for key, name in at.items()), *words],
+                          capture_output=True, text=True)
+
+
+@pytest.mark.skipif(not IS_THIS or os.geteuid() != 0, reason="dnf installs as root, for this processor")
+@pytest.mark.skipif(not all(map(shutil.which, ("dnf", "createrepo_c", "gpg"))), reason="no dnf, createrepo_c or gpg")
+def test_dnf_installs_what_is_signed_and_nothing_else(signed_repository, tmp_path):
+    done = dnf(tmp_path / "one", signed_repository, "install", "act-cluster")
+    assert done.returncode == 0, done
+    assert run(tmp_path / "one/root/usr/bin/a", "--version").startswith("act ")
+    listed = signed_repository / "rpm/repodata/repomd.xml"
+    listed.write_text(listed.read_text().replace("</repomd>", "<!-- changed --></repomd>"))
+    done = dnf(tmp_path / "two", signed_repository, "install", "act-cluster")
+    assert done.returncode != 0 and "signature" in done.stderr, done
 
 
 def test_list_of_contents(unpacked):
