@@ -8,29 +8,39 @@ import subprocess
 
 import pytest
 
+import documents
+
 VERBS = {
-    "init": ["initi"], "initc": ["initic"], "submit": [], "local": [], "query": ["q"], "qr": [], "qq": [],
-    "qf": ["f", "failed"], "logs": [], "wait": [], "abort": ["a"], "resubmit": [], "scale": [], "upload": ["u"],
-    "download": ["d"], "ls": [], "rm": [], "url": [], "verify": [], "nodes": [], "ssh": [],
-    "ssh-config": [], "forward": [], "shell": [], "attach": [], "notebook": [], "tensorboard": [], "summary": ["s"],
-    "blame": [], "doctor": [], "why": [], "parse": [], "plot": [], "report": [], "config": [],
-    "completion": [], "help": [],
+    "init": ["initi"], "initc": ["initic"], "submit": [], "sweep": [], "local": [], "query": ["q"], "qr": [], "qq": [],
+    "qf": ["f", "failed"], "top": [], "logs": [], "files": [], "wait": [], "why": [], "grep": [], "diff": [],
+    "parse": [], "report": [], "plot": [], "tensorboard": [], "ui": [], "abort": ["a"], "scale": [], "prune": [],
+    "resubmit": [], "nodes": [], "shell": [], "notebook": [], "attach": [], "ssh": [], "forward": [], "ssh-config": [],
+    "summary": ["s"], "cluster": [], "fileserver": [], "env": [], "blame": [], "upload": ["u"], "download": ["d"],
+    "ls": [], "rm": [], "du": [], "mount": [], "cat": [], "verify": [], "url": [], "login": [], "logout": [],
+    "config": [], "trust": [], "doctor": [], "completion": [], "help": [],
 }
 ALL = [name for verb, aliases in VERBS.items() for name in (verb, *aliases)]
 
 
 def smoke_tests():
-    """The functions of the tests that are marked so."""
+    """The files and functions of the tests that are marked so."""
     for path in sorted(pathlib.Path(__file__).parent.glob("test_*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.FunctionDef) and any("smoke" in ast.unparse(d) for d in node.decorator_list):
-                yield node
+                yield path, node
 
 
 def test_the_loop_types_every_verb():
-    """`scripts/test --quick` runs what is marked smoke. A page of `a ui` is fetched by a function of its tests."""
-    typed = {node.value for test in smoke_tests() for node in ast.walk(test) if isinstance(node, ast.Constant)}
+    """`scripts/test --quick` runs what is marked smoke. The tests in test_ui.py type theirs by a fixture."""
+    tests = list(smoke_tests())
+    typed = {node.value for _, test in tests for node in ast.walk(test) if isinstance(node, ast.Constant)}
+    typed |= {path.stem.removeprefix("test_") for path, _ in tests}
     assert not [verb for verb, aliases in VERBS.items() if not typed & {verb, *aliases}]
+
+
+def test_the_verbs_are_those_of_the_program(act):
+    names = documents.Verbs(act).names
+    assert {verb: [name for name in names if names[name] == verb != name] for verb in names.values()} == VERBS
 
 
 @pytest.mark.smoke

@@ -250,6 +250,7 @@ def test_another_one_is_there(act, azureml):
              match="for another network; 'az storage account network-rule add")
 
 
+@pytest.mark.smoke
 def test_list_and_show(act, azureml):
     assert "there are no file servers in the resource group" in act.run("fileserver", "list").err
     create(act, "-y", "--size", "2T")

@@ -572,6 +572,7 @@ def test_what_cannot_be_a_mount_point(act, mounts):
     act.fail("mount", "nodata", at, status=3, match="nodata")
 
 
+@pytest.mark.smoke
 def test_a_store_that_is_a_folder(act):
     (act.scratch / "at").mkdir()
     act.fail("mount", "data", act.scratch / "at", status=7, match="it is the folder '.*/data', which needs no mount")

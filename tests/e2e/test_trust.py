@@ -236,6 +236,7 @@ def test_what_only_looks_needs_no_trust(other, words):
     assert not (other.home / "trusted.json").exists()
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("answer", ["y\n", "yes\n"])
 def test_yes_is_remembered(other, answer):
     link(other)
