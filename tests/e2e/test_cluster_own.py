@@ -288,6 +288,8 @@ def test_a_workspace(azure_home):
     assert re.fullmatch(r"project-[0-9a-f]{8}/data", values["config_param.data_folder.path"]["value"])
     assert "cluster 'gpu', platform aml" in done.out
     server.forget()
+    assert "fail  store of 'code'" in done.out and "it is not the default cluster" in done.err, "403 of the double"
+    act.run("cluster", "use", "gpu")
     assert "gpu" in act.run("cluster", "list").out, "of the workspace, as before"
     assert "computes" in server.requests()[-1]["url"]
     assert act.run("cluster", "list", "--own").out.splitlines()[1].split()[:4] == ["*", "gpu", "aml", "ok"]
