@@ -298,7 +298,7 @@ static void add_note_default(const char *name, bool is_default, bool ok)
 }
 
 /* Checks what was added. What a bare 'a submit' takes from now on is only a cluster that is known to work. */
-static int check_added(struct cli *cli, const struct platform_setup *setup, bool is_first, struct act_error *err)
+static int add_check(struct cli *cli, const struct platform_setup *setup, bool is_first, struct act_error *err)
 {
     ACT_AUTO(platform_findings) findings = {0};
     const char *name = platform_said(setup, "name");
@@ -336,7 +336,7 @@ static int cmd_cluster_add_add(struct cli *cli, struct platform_setup *setup, co
         return rc;
     note_added(setup);
     note_folders(setup);
-    return check_added(cli, setup, is_first, err);
+    return add_check(cli, setup, is_first, err);
 }
 
 int cli_add_cluster(struct cli *cli, const char *name, struct act_error *err)
