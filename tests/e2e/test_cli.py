@@ -9,6 +9,7 @@ import subprocess
 import pytest
 
 import documents
+from conftest import ROOT
 
 VERBS = {
     "init": ["initi"], "initc": ["initic"], "submit": [], "sweep": [], "local": [], "query": ["q"], "qr": [], "qq": [],
@@ -36,6 +37,14 @@ def test_the_loop_types_every_verb():
     typed = {node.value for _, test in tests for node in ast.walk(test) if isinstance(node, ast.Constant)}
     typed |= {path.stem.removeprefix("test_") for path, _ in tests}
     assert not [verb for verb, aliases in VERBS.items() if not typed & {verb, *aliases}]
+
+
+@pytest.mark.parametrize("word", ["abort", "act/cli/runs/abort.c"])
+def test_a_verb_is_covered_by_the_tests_that_type_it(word):
+    """As `scripts/test abort` finds them."""
+    found = subprocess.run([ROOT / "scripts/covering", word], capture_output=True, text=True, check=True).stdout
+    files = [line.split()[1] for line in found.splitlines() if line.startswith("e2e ")]
+    assert sum('"abort"' in (ROOT / name).read_text() for name in files) >= 3, found
 
 
 def test_the_verbs_are_those_of_the_program(act):
