@@ -289,12 +289,14 @@ static void note_added(const struct platform_setup *setup)
 static void add_note_default(const char *name, bool is_default, bool ok)
 {
     if (is_default)
-        act_note("it is the default cluster now: 'a submit COMMAND' runs there, and 'a cluster use local' makes it this "
-                 "machine again");
+        act_note(
+            "it is the default cluster now: 'a submit COMMAND' runs there, and 'a cluster use local' makes it this "
+            "machine again");
     else if (!ok)
-        act_note("it is not the default cluster, as a check failed: when 'a -c %s doctor' finds nothing, 'a cluster use "
-                 "%s' makes it that",
-                 name, name);
+        act_note(
+            "it is not the default cluster, as a check failed: when 'a -c %s doctor' finds nothing, 'a cluster use "
+            "%s' makes it that",
+            name, name);
 }
 
 /* Checks what was added. What a bare 'a submit' takes from now on is only a cluster that is known to work. */
