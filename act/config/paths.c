@@ -118,7 +118,7 @@ static const char *go_to_folder(const struct config *config, const char *path, c
     return path;
 }
 
-/* What is in the mapped folder at a place: what of the place lies in it, then the rest of the path. New string. */
+/* Returns a path within the mapped folder: the part of the place that lies in it, then the rest. New string. */
 static char *name_in_folder(const struct config *config, const char *place, const char *path, const char *rest)
 {
     const char *inside = inside_project(config, place);

@@ -241,7 +241,7 @@ bool platform_awaits_ends(const struct platform *p)
     return p->row->runs.abort_waits;
 }
 
-/* What has no valid id is passed over. */
+/* Passes over ends without a valid id. */
 void platform_abort_all(struct platform *p, struct platform_end *ends, size_t n)
 {
     ACT_AUTOFREE struct platform_end *valid = act_calloc(n + 1, sizeof(*valid));

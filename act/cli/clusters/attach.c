@@ -35,7 +35,7 @@ enum {
     FRAME_HEAD_BYTES = 2 /* its length */
 };
 
-/* What was typed, on its way. */
+/* The input on its way to the run. */
 struct attached_input {
     bool of_terminal; /* it is typed on one */
     bool is_over;     /* nothing more can be brought there; so it begins where the run has no input */
@@ -188,7 +188,7 @@ static void attached_start_input(struct attached *a)
         attached_begin_frame(in, 0);
 }
 
-/* What brought it there has ended. */
+/* Notes that the process has ended which brought the input there. */
 static void attached_input_ended(struct attached *a, int status)
 {
     struct attached_input *in = &a->input;

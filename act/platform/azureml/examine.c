@@ -115,7 +115,7 @@ static void examine_quota(struct azureml *a, const json_t *compute, struct platf
 
 /* ---- the compute */
 
-/* What the service says of the compute, in the words of the user. */
+/* Reports what the service says of the compute, in the words of the user. */
 static void judge_compute(const struct azureml *a, const json_t *compute, struct platform_findings *findings)
 {
     static const char what[] = "compute";

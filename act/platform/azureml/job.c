@@ -36,7 +36,7 @@ char *azureml_job_command(const struct run_spec *spec)
 
 /* ---- inputs and outputs ---- */
 
-/* What is no UTF-8 is left out: azureml_job_check() has refused it where it matters. */
+/* Sets a member, but leaves out text that is not UTF-8: azureml_job_check() has refused it where it matters. */
 static void aml_job_set(json_t *object, const char *key, const char *text)
 {
     if (text && act_utf8_valid(text, strlen(text)))

@@ -361,8 +361,9 @@ static int aml_stores_find_folder(struct azureml *a, const struct run_folder *fo
     return act_error_set(err, ACT_CONFIG, "the cluster '%s' has no folder '%s'", a->config->cluster, folder->name);
 }
 
-/* What has no effect on folders, once. With submit_with_url the original linked to a URL, which is no folder; one of a
- * folder would have to open the whole container. How long a mount caches was a member of datastores that is gone. */
+/* Warns once of settings without effect on folders. With submit_with_url the original linked to a URL, which is no
+ * folder; one of a folder would have to open the whole container. How long a mount caches was a member of datastores
+ * that is gone. */
 static void warn_of_settings(const struct config *config)
 {
     const char *with_url = NULL, *cached = NULL;
