@@ -23,7 +23,7 @@ static const struct config_folder *config_paths_find_folder(const struct config 
     return NULL;
 }
 
-/* In a folder of the project a path that would be right in its root. */
+/* Hints at the root of the project from a folder in it, if the path would be right there. */
 static void hint_root(const struct config *config, const char *path, struct act_error *err)
 {
     const char *below = config->values->current_dir + strlen(config->project_root);

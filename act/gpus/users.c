@@ -109,7 +109,7 @@ static int64_t uptime_s(void)
     return act_file_read("/proc/uptime", MAX_BYTES, &text, NULL, NULL) < 0 ? -1 : strtoll(text, NULL, 10);
 }
 
-/* For how long a process has been running, by its 22nd field in stat (proc(5)); -1: not known. */
+/* Returns for how long a process has been running, by its 22nd field in stat (proc(5)); -1: not known. */
 static int64_t users_age_s(pid_t pid)
 {
     enum { MAX_BYTES = 4096, STARTED = 22, STATE = 3 };

@@ -183,7 +183,7 @@ static void link_take_written(struct far_link *link, size_t n)
     }
 }
 
-/* As writev(), but without a SIGPIPE where that can be. */
+/* Works as writev(), but without a SIGPIPE where the descriptor is a socket. */
 static ssize_t link_writev(int fd, struct iovec *pieces, size_t n)
 {
     const struct msghdr message = {.msg_iov = pieces, .msg_iovlen = n};

@@ -141,7 +141,8 @@ static void read_grid_engine(allocation_get *get, const char *node, struct alloc
     allocation_add_task(get, "SGE_TASK_ID", ".", "", out);
 }
 
-/* In the shell of 'flux alloc' and the script of 'flux batch' the job is that of the instance around them. */
+/* Tells whether this is inside a job of Flux. In the shell of 'flux alloc' and the script of 'flux batch' it is that of
+ * the instance around them. */
 static bool is_of_flux(allocation_get *get, const char *node)
 {
     (void)node;

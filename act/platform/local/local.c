@@ -709,7 +709,7 @@ static bool local_sees_project(const struct config *config, const struct config_
     return true;
 }
 
-/* Its store is in the user's own folder. */
+/* The platform of this machine, whose store is in the user's own folder. */
 static const struct config_kind local_kind = {
     .name = "local",
     .is_built_in = true,

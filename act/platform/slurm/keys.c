@@ -49,7 +49,7 @@ static const struct config_key keys[] = {
 };
 // clang-format on
 
-/* As of sbatch(1): "90", "12:00:00", "3-00:00:00", "unlimited". */
+/* Tells whether a text is a time of sbatch(1): "90", "12:00:00", "3-00:00:00", "unlimited". */
 static bool slurm_keys_is_time(const char *text)
 {
     static const char digits[] = "0123456789";

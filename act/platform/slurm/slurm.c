@@ -182,7 +182,7 @@ static char *slurm_place(const struct config *config)
     return act_sprintf("'%s' on %s", root ? root : "~/.act", login ? login : "this machine");
 }
 
-/* With "slurm.gres: none" the nodes have no GPUs. */
+/* "slurm.gres" is one of them because the nodes have no GPUs where it is "none". */
 static const char *const place_keys[] = {"slurm.login", "slurm.root", "slurm.gres", NULL};
 
 /* Assumed for the nodes of a cluster whose login node is this machine. They refuse a folder that they do not see. */
