@@ -289,7 +289,7 @@ int platform_expect_logs(struct platform *p, const char *id, bool with_ends, str
 {
     int rc = p->row->runs.expect_logs ? p->row->runs.expect_logs(p, id, with_ends, err) : 0;
 
-    return rc < 0 ? act_error_prefix(err, "cannot tell the state of %s", id) : 0;
+    return rc < 0 ? act_error_prefix(err, "cannot find out the state of %s", id) : 0;
 }
 
 int platform_scale(struct platform *p, const char *id, int nodes, bool dry_run, struct act_error *err)

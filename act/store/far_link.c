@@ -94,7 +94,7 @@ static void link_malformed(struct far_link *link)
 {
     struct act_error err;
 
-    act_error_set(&err, ACT_FAIL, "the other side sent something that is no part of what ACT says");
+    act_error_set(&err, ACT_FAIL, "the other side sent something that is not part of ACT's protocol");
     err.network = true; /* nothing else will come of it */
     far_link_break(link, &err);
 }

@@ -71,7 +71,7 @@ static int attach_reach_rank(struct cli *cli, const char *verb, const struct flo
     int64_t rank;
 
     if (!act_int_from_text(cli->words.v[1], &rank) || rank < 0)
-        return act_error_set(err, ACT_USAGE, "'%s' is no rank", cli->words.v[1]);
+        return act_error_set(err, ACT_USAGE, "'%s' is not a rank", cli->words.v[1]);
     ACT_AUTOFREE char *node = act_sprintf("%d", (int)(rank / run->spec.procs_per_node));
     ACT_STRV_PUSH(&words, verb, run->row.id, cli->words.v[1]);
     int rc = flow_agent(&cli->flow, run, node, &words, &shell, err);

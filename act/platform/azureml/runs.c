@@ -243,7 +243,7 @@ static int ask_batch(struct azureml *a, struct lookup *l, size_t begin, size_t e
     const char *key;
 
     if (rc == 0 && !json_is_object(results))
-        rc = act_error_set(err, ACT_FAIL, "cannot tell the states of the runs: the response has none");
+        rc = act_error_set(err, ACT_FAIL, "cannot find out the states of the runs: the response has none");
     json_object_foreach(results, key, result)
     {
         const json_t *run = json_object_get(result, "runMetadata");

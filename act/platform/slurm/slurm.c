@@ -46,7 +46,7 @@ static int slurm_status(struct platform *p, const char *const *ids, size_t n, st
     for (size_t i = 0; rc == 0 && i < n; i++)
         out[i] = views[i].status;
     slurm_views_release(views, n);
-    return rc < 0 ? act_error_prefix(err, "cannot tell the state of %s", n == 1 ? ids[0] : "the runs") : 0;
+    return rc < 0 ? act_error_prefix(err, "cannot find out the state of %s", n == 1 ? ids[0] : "the runs") : 0;
 }
 
 /* ---- the rest ---- */
