@@ -142,7 +142,7 @@ static int operation_ended(const struct follow *f, const struct arm_call *call, 
     const char *status = codec_json_str(call->response, "status", call->status == 202 ? "InProgress" : "");
 
     if (!*status)
-        return act_error_set(err, ACT_FAIL, "cannot %s: the service does not say how it stands", f->first->what);
+        return act_error_set(err, ACT_FAIL, "cannot %s: the service does not say what state it is in", f->first->what);
     tell_progress(f, status, call->response);
     if (has_failed(status))
         return fail_operation(f, status, call->response, err);

@@ -58,7 +58,7 @@ static int trusted_matches(const struct trusted_target *target, const char *entr
 
     if (!wanted || strcasecmp(wanted, name) != 0 || (*port && !trusted_is_port(port + 1)))
         return act_error_set(err, ACT_CONFIG,
-                             "'%s' among the trusted hosts is none: it must be a name ('storage.example.com'), "
+                             "'%s' in trusted_hosts is not a host: it must be a name ('storage.example.com'), "
                              "'*.' and a domain for all names in it, or an address; a port may follow (':10000')",
                              entry);
     return is_host_of(target->host, wanted, below) && (!*port || atoi(port + 1) == target->port);

@@ -536,7 +536,7 @@ static int hide_findings(const struct config *c, const char *real, size_t n_prob
 {
     if (n_problems)
         return act_error_set(err, ACT_CONFIG,
-                             "'%s' leads out of the project, to '%s', and is no cluster file that can be used: 'a "
+                             "'%s' leads out of the project, to '%s', and is not a cluster file that can be used: 'a "
                              "config check' says why",
                              config_shown_path(c, c->file), real);
     act_warn("'%s' leads out of the project, to '%s'; 'a config check' says what of it is doubtful",

@@ -83,7 +83,7 @@ struct config_retry {
 #define CONFIG_PROJECT_FILE     "act.yaml" /* at the root of a project: what its commands need, on whatever cluster */
 #define CONFIG_BUILT_IN_CLUSTER "local"
 
-/* What nodes set up before the command: run_setup in run/run.h. Members may be NULL. */
+/* The set-up of a node before the command: run_setup in run/run.h. Members may be NULL. */
 struct config_setup {
     bool modules_purge;
     struct act_strv modules;
@@ -171,7 +171,8 @@ struct config_recorded {
     const char *project; /* NULL: none */
     json_t *values;
 };
-/* What is not among the values has its default: no file is read, and the environment does not count. */
+/* Makes a configuration of recorded values. A key without one has its default: no file is read, and the environment
+ * does not count. */
 int config_recall(const struct config_recorded *recorded, struct config *out, struct act_error *err) ACT_NODISCARD;
 /* Returns the text of a cluster file that says the same as what config_resolved() gave, but for the secrets. New
  * string. */
@@ -256,7 +257,7 @@ void config_report_release(struct config_report *report);
  * a service. */
 int config_check(const struct config_request *request, struct config_report *out, struct act_error *err) ACT_NODISCARD;
 
-/* What the user sets for all projects, in the file <act_config_dir()>/config.yaml. */
+/* The user's settings for all projects, from the file <act_config_dir()>/config.yaml. */
 struct config_user {
     char *default_cluster;         /* may be NULL */
     struct act_strv trusted_hosts; /* what an entry means is in auth/trusted.h */
@@ -343,7 +344,7 @@ enum config_home { CONFIG_NO_KEY, CONFIG_IN_CLUSTER, CONFIG_IN_SETTINGS };
 enum config_home config_home_of(const char *key, char **out_near);
 /* Tells whether the value of such a key is text, whatever it looks like. */
 bool config_is_text_key(const char *key);
-/* What a manual says of a key; all texts are static. */
+/* A key as the manual describes it; all texts are static. */
 struct config_key_text {
     const char *path;     /* "docker.image"; a star stands for any name */
     const char *values;   /* "a|b|c", or the kind of it: "NUMBER" */

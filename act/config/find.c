@@ -161,7 +161,7 @@ static int hint_clusters(const char *cluster, const char *current_dir, struct ac
     return -ACT_NOT_FOUND;
 }
 
-/* Whether there is a file of the user's own for this cluster: 1 or 0; then out is complete. */
+/* Looks for the user's own file of this cluster. Returns 1 and completes *out, or 0 if there is none. */
 static int find_users(const char *cluster, struct config_place *out, struct act_error *err)
 {
     ACT_AUTOFREE char *file = config_users_cluster_file(cluster);

@@ -239,7 +239,7 @@ static void doubt_idle(const struct yaml *map, struct config_findings *f)
     }
 }
 
-/* In a file, an unknown key may be another tool's and only deserves a warning; on the command line it is an error. */
+/* Refuses unknown keys on the command line. In a file they may be another tool's, and only deserve a warning. */
 static int check_param(const struct yaml *over, struct act_error *err)
 {
     const struct yaml *rows = yaml_get(over, "config_param");

@@ -23,7 +23,7 @@ static const struct config_folder *config_paths_find_folder(const struct config 
     return NULL;
 }
 
-/* In a folder of the project a path that would be right in its root. */
+/* Hints at the root of the project from a folder in it, if the path would be right there. */
 static void hint_root(const struct config *config, const char *path, struct act_error *err)
 {
     const char *below = config->values->current_dir + strlen(config->project_root);
@@ -118,7 +118,7 @@ static const char *go_to_folder(const struct config *config, const char *path, c
     return path;
 }
 
-/* What is in the mapped folder at a place: what of the place lies in it, then the rest of the path. New string. */
+/* Returns a path within the mapped folder: the part of the place that lies in it, then the rest. New string. */
 static char *name_in_folder(const struct config *config, const char *place, const char *path, const char *rest)
 {
     const char *inside = inside_project(config, place);

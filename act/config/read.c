@@ -130,7 +130,7 @@ void config_warn(const struct config_findings *f)
 
 /* ---- values */
 
-/* What a value looks like, for messages: never a secret. */
+/* Returns a value as messages show it: never a secret. New string. */
 static char *config_read_shown(const struct config_key *key, const struct yaml *value)
 {
     if (value->kind != YAML_SCALAR)
@@ -284,7 +284,7 @@ static void put_env(const struct config_key *key, const struct yaml *value, stru
     }
 }
 
-/* What YAML takes for a number or a truth without quotes is one; everything else is text. */
+/* Returns a number or a truth where YAML reads one without quotes, and text for everything else. */
 static json_t *scalar_json(const struct yaml *value)
 {
     int64_t number;

@@ -48,7 +48,7 @@ int config_check_vault(const char *secret, struct act_error *err)
     return is_vault_url(secret + strlen(CONFIG_KEYVAULT))
                ? 0
                : act_error_set(err, ACT_CONFIG,
-                               "'%.200s' is no secret of a key vault: it must be "
+                               "'%.200s' is not a secret of a key vault: it must be "
                                "'" CONFIG_KEYVAULT "https://NAME.vault.azure.net/secrets/SECRET', and may end with "
                                "'/VERSION'",
                                secret);

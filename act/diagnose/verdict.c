@@ -66,8 +66,8 @@ static bool says_effect(const struct diagnose_hits *hits)
     return false;
 }
 
-/* Of a chain of exceptions the last one counts; the one before it, where no rule explains the last, and that one has a
- * cause to tell: a key that is not there is often what the program has put better words to. */
+/* Returns how well an exception explains a chain. The last one counts, or the one before it, where no rule explains the
+ * last and that one has a cause to tell: a program often puts better words to a key that is missing. */
 static enum diagnose_quality cause_quality(const struct diagnose_hit *hit, enum diagnose_quality otherwise)
 {
     static const enum diagnose_quality replaced[] = {[DIAGNOSE_CAUSE] = DIAGNOSE_REPLACED,

@@ -9,7 +9,7 @@
 #include "ledger/ledger.h"
 #include "site/site.h"
 
-/* That of a bare flow; nobody writes to it. */
+/* The configuration of a bare flow; nobody writes to it. */
 static struct config flow_nothing;
 
 static void flow_unload(struct flow *flow)

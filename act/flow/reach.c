@@ -263,8 +263,8 @@ static void reach_add_files(const struct config *config, struct act_strv *items)
         reach_add_file(config, "configuration", files.v[i], items);
 }
 
-/* Whether a link in a path in a folder store leads out of the store and the project, or to a place in the project that
- * is not for data. */
+/* Adds a path in a folder store if a link in it leads out of the store and the project, or to a place in the project
+ * that is not for data. */
 static void add_place_in_store(const struct config *config, const char *file, const char *store, const char *path,
                                struct act_strv *items)
 {

@@ -123,7 +123,7 @@ static bool ask_read(struct asked *a, int64_t deadline_ms)
     }
 }
 
-/* Its status, or -1 if it does not end in time. */
+/* Returns the status of the program, or -1 if it does not end in time. */
 static int ask_end(struct asked *a, int64_t deadline_ms)
 {
     enum { LOOK_MS = 2 };

@@ -4,7 +4,7 @@
 
 #include "gpus/gpus.h"
 
-/* As gpus_take_topology() numbers them. */
+/* Distances as gpus_take_topology() numbers them. */
 enum { SAME_NUMA = 4, OTHER_NUMA = 6 };
 
 static int distance(const struct gpu_list *list, size_t a, size_t b)

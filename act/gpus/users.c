@@ -109,7 +109,7 @@ static int64_t uptime_s(void)
     return act_file_read("/proc/uptime", MAX_BYTES, &text, NULL, NULL) < 0 ? -1 : strtoll(text, NULL, 10);
 }
 
-/* For how long a process has been running, by its 22nd field in stat (proc(5)); -1: not known. */
+/* Returns for how long a process has been running, by its 22nd field in stat (proc(5)); -1: not known. */
 static int64_t users_age_s(pid_t pid)
 {
     enum { MAX_BYTES = 4096, STARTED = 22, STATE = 3 };
@@ -195,7 +195,7 @@ void gpus_take_instances(char *text, struct gpu_list *list)
 
 /* ---- how near they are */
 
-/* What 'nvidia-smi topo -m' calls it, from the nearest; NV# are so many NVLinks. */
+/* Returns the rank of a distance as 'nvidia-smi topo -m' calls it, from the nearest; NV# are so many NVLinks. */
 static int users_distance(const char *word)
 {
     static const char *const names[] = {"X", "NV", "PIX", "PXB", "PHB", "NODE", "SYS"};
@@ -303,7 +303,7 @@ static void users_add_words(struct act_buf *text, const struct gpu_user *user)
     act_buf_addf(text, ", %s", age);
 }
 
-/* Of several, the one that has the most memory. */
+/* Returns the user with the most memory. */
 static const struct gpu_user *users_largest(const struct gpu *gpu, bool mine)
 {
     const struct gpu_user *found = NULL;

@@ -248,7 +248,7 @@ static int read_account(struct kube_config *c, struct act_error *err)
     }
     ACT_AUTOFREE char *url = http_host(c->server);
     if (!url)
-        return act_error_set(err, ACT_CONFIG, "KUBERNETES_SERVICE_HOST and _PORT are no address: '%s'", c->server);
+        return act_error_set(err, ACT_CONFIG, "KUBERNETES_SERVICE_HOST and _PORT are not an address: '%s'", c->server);
     return access(ca, F_OK) == 0 ? act_file_read_regular(ca, KUBE_MAX_FILE, &c->ca, &len, err) : 0;
 }
 

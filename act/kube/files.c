@@ -198,8 +198,8 @@ static int pem_of_file(const struct kube_found *at, const char *key, const char 
     if (rc < 0)
         return act_error_prefix(err, "'%s' in '%s'", key, at->file->name);
     return is_pem(*out, len) ? 0
-                             : act_error_set(err, ACT_CONFIG, "'%s', which is '%s' in '%s', is no PEM file", path, key,
-                                             at->file->name);
+                             : act_error_set(err, ACT_CONFIG, "'%s' is not a PEM file; '%s' in '%s' names it", path,
+                                             key, at->file->name);
 }
 
 int kube_pem_of(const struct kube_found *at, const char *key, char **out, struct act_strv *files, struct act_error *err)

@@ -73,7 +73,7 @@ static int kube_list_take_page(const struct listing *l, const json_t *page, stru
     int rc = 0;
 
     if (!json_is_array(items) && !json_is_null(items))
-        return act_error_set(err, ACT_FAIL, "cannot %s: the response is no list", l->what);
+        return act_error_set(err, ACT_FAIL, "cannot %s: the response is not a list", l->what);
     json_array_foreach(items, i, item)
     {
         if (is_new(l, item) && (rc = l->each(l->arg, item, err)))

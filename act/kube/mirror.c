@@ -75,7 +75,7 @@ static int take_event(struct kube_mirror *m, const json_t *event, struct act_err
         return take_error(object, err);
     bool is_change = is_deleted || strcmp(type, "ADDED") == 0 || strcmp(type, "MODIFIED") == 0;
     if (!*type || !json_is_object(object) || (is_change && !*kube_mirror_name_of(object)))
-        return act_error_set(err, ACT_FAIL, "what the server sends is no watch");
+        return act_error_set(err, ACT_FAIL, "the server does not send a watch");
     if (is_change)
         take_change(m, object, is_deleted);
     m->has_bookmarks = m->has_bookmarks || strcmp(type, "BOOKMARK") == 0;

@@ -116,7 +116,7 @@ int ledger_list_bads(struct ledger *ledger, const struct ledger_whose *whose, in
 int ledger_forget_bad(struct ledger *ledger, const struct ledger_whose *whose, const char *node, int *out_n,
                       struct act_error *err) ACT_NODISCARD;
 
-/* What was found out about a run and can be found out again, as its last numbers. Goes with the run. */
+/* Something that was found out about a run and can be found out again, such as its last numbers. Goes with the run. */
 struct ledger_note {
     const char *run, *text;
 };

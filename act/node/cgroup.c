@@ -186,7 +186,7 @@ static int cgroup_remove_one(const char *path, const struct stat *st, int type, 
     return 0;
 }
 
-/* Its files are removed with it; a command may have made cgroups in it. One with processes cannot be removed. */
+/* Removes a cgroup, and those that a command has made in it; its files go with it. One with processes stays. */
 static bool cgroup_remove_all(const char *path)
 {
     if (rmdir(path) == 0 || errno == ENOENT)

@@ -29,7 +29,7 @@ static bool is_without_words(const char *text)
     return true;
 }
 
-/* What cannot be read is said to be there: its tool will complain. */
+/* Tells whether a source is there. One that cannot be read counts as there, so that its tool complains. */
 static bool source_is_there(const struct node *node, const char *name)
 {
     ACT_AUTOFREE char *path = act_path_join(node->code, name);
@@ -147,7 +147,7 @@ static const char *requirements_included(const char *line)
     return NULL;
 }
 
-/* What requirements files say. */
+/* The requirements files as they are read. */
 struct requirements {
     struct act_sha256 *h;
     struct act_strv seen; /* files */
@@ -225,8 +225,8 @@ static bool has_local_archive(const char *text)
     return false;
 }
 
-/* What lock files and environment.yml say of files and folders of the project; the project itself, ".", is not
- * installed. */
+/* Returns how far an environment may be shared, as a lock file or environment.yml names files and folders of the
+ * project. The project itself, ".", is not installed. */
 static enum share share_of_lock(const char *file, const char *text)
 {
     static const struct {

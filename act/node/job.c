@@ -64,7 +64,7 @@ int job_open(struct job *job, const struct node *node, bool within, struct act_e
 
     *job = (struct job){0};
     if (!id || (within && !step))
-        return act_error_set(err, ACT_USAGE, "this is no Slurm job: %s is not set",
+        return act_error_set(err, ACT_USAGE, "this is not a Slurm job: %s is not set",
                              id ? "SLURM_STEP_ID" : "SLURM_JOB_ID");
     /* the last task has the number of the whole array, which scontrol and scancel take for all of it */
     job->id = array && task ? act_sprintf("%s_%s", array, task) : act_strdup(id);

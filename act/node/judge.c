@@ -68,7 +68,7 @@ static void look_for_node(struct supervisor *s, struct node_record *r)
     attempt_save_failure(s, r, s->status.reason);
 }
 
-/* Of a shell, only the first rank counts, with which the others are ended. */
+/* Tells whether all ranks succeeded. In a shell only the first counts, because its end ends the others. */
 static bool all_succeeded(const struct supervisor *s)
 {
     int n = run_shell_is(&s->node.spec.argv) ? 1 : node_world_size(&s->node);

@@ -272,7 +272,7 @@ static bool keeper_connect(struct keeper *k, int fd, const struct terminal_hello
     return true;
 }
 
-/* In a container this may be root where the session is the user, whose the code is. */
+/* Tells whether the peer is this user, or the user of the code: in a container this process may be root. */
 static bool keeper_is_ours(int fd)
 {
     uid_t peer = terminal_peer(fd);

@@ -16,7 +16,7 @@
 
 #include "node/node.h"
 
-/* What the layer calls the environment that it lies on. */
+/* The name of the link in a layer to the environment below it. */
 #define LAYER_BELOW "environment"
 
 /* Returns the folder of the layer of this attempt, whether it is there or not: in the private folder, or in that of the

@@ -34,7 +34,7 @@ char *inventory_package(const char *name)
                        dash + 1);
 }
 
-/* What is found so far, and the names, as pip compares them: of those with the same name Python takes the first. */
+/* The packages found so far, and their names as pip compares them: Python takes the first of one name. */
 struct finding {
     struct act_strv *packages, names;
 };

@@ -25,7 +25,7 @@ static int find_index(struct pod *pod, struct act_error *err)
     if (!text)
         return act_error_set(err, ACT_USAGE, ENV_INDEX " is not set: this is not a pod of an Indexed Job");
     if (!act_int_from_text(text, &index) || index < 0)
-        return act_error_set(err, ACT_USAGE, ENV_INDEX " is '%s', and no number of a pod", text);
+        return act_error_set(err, ACT_USAGE, ENV_INDEX " is '%s', which is not the number of a pod", text);
     if (index >= pod->options.nodes)
         return act_error_set(err, ACT_USAGE, ENV_INDEX " is %lld, but the run has %d node(s)", (long long)index,
                              pod->options.nodes);

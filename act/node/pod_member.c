@@ -32,7 +32,7 @@ static void member_leave(struct pod *pod, int exit_status)
     pod->phase = POD_LEAVES;
 }
 
-/* Its name may lead to another pod next time. */
+/* Looks for the first pod anew, whose name may lead to another one next time. */
 static void seek(struct pod *pod)
 {
     pod->phase = POD_SEEKS;

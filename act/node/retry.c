@@ -356,7 +356,7 @@ static void note_class(const struct node *node, const struct retry_class *class)
  * status. What the agent says of a failure of another kind explains that already. */
 static void retry_add_line(const struct retry_facts *facts, const struct retry_class *class, struct run_status *status)
 {
-    /* What the agent says in the log it mostly gives as the reason, too. */
+    /* The agent's own lines in the log mostly repeat the reason. */
     const char *line = class->line + (act_starts_with(class->line, RUN_LOG_AGENT) ? strlen(RUN_LOG_AGENT) : 0);
 
     if (facts->rank < 0 || !*line || strstr(status->reason, line))

@@ -16,11 +16,11 @@ struct serving {
 int serving_open(struct serving *serving);
 /* Removes the folder with all that is in it. */
 void serving_close(struct serving *serving);
-/* Of the keeper: answers TERMINAL_REACH. */
+/* Answers TERMINAL_REACH, in the keeper. */
 void serving_answer(const struct serving *serving, int fd);
 
-/* Of those who come: returns a connection to the keeper of a run, to which somebody is there while it is open; -1:
- * there is no keeper. */
+/* Returns a connection to the keeper of a run, for those who come: the keeper counts them as present while it is open.
+ * -1: there is no keeper. */
 int serving_stay(const char *run);
 /* Returns a connection to what the command serves, the caller's, and fills in the token (SERVING_TOKEN + 1 bytes), if
  * that is not NULL. -ECONNREFUSED: nothing serves yet; another negative errno: the keeper is gone. */

@@ -28,8 +28,8 @@ struct session {
     int keeper, signals;
     bool is_terminal;
     struct termios before; /* how the terminal was */
-    /* What the keeper has not taken yet. It takes nothing while the shell does not read, which may wait for this one to
-     * show what it has printed. */
+    /* Input that the keeper has not taken yet. It takes none while the shell does not read, and the shell may wait
+     * until this program has shown what it printed. */
     char typed[TERMINAL_PIECE];
     size_t n_typed;
     bool is_resized;

@@ -51,7 +51,7 @@ static bool copy_output(int fd, int log_fd, size_t *room)
     return true;
 }
 
-/* What runs in the background after the end of bash may keep the pipe open: it is left alone. */
+/* Copies what is in the pipe, and does not wait for its end: a process in the background may keep it open. */
 static void copy_the_rest(int fd, int log_fd, size_t *room)
 {
     enum { READS_MAX = 1024 };

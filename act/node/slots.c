@@ -168,7 +168,7 @@ static int queue_pass(struct asker *a, struct act_error *err)
     return rc;
 }
 
-/* What this one waited for is not what the next one waits for. */
+/* Leaves the queue. Its line is emptied first, because the next in the queue waits for something else. */
 static void queue_leave(struct asker *a)
 {
     write_line(a->queue_fd, "");

@@ -125,7 +125,7 @@ static void take_packages(const char *python, struct act_strv *out)
     act_strv_sort(out);
 }
 
-/* In an image that the agent is not in itself nothing can be looked at from here. */
+/* Reads what files tell. Nothing can be read of an image in which the agent itself does not run. */
 static void take_from_files(const char *root, struct run_environment *out)
 {
     ACT_AUTOFREE char *system = inventory_value(root, "/etc/os-release", "PRETTY_NAME=");

@@ -358,7 +358,7 @@ static void supervise_fail_to_start(struct supervisor *s, const char *why)
     attempt_save_failure(s, NULL, why);
 }
 
-/* Its wait was ended: by its user, by a run that it needs, or with the job of a batch system around it. */
+/* Ends a run that still waits: its user, a run that it needs, or the job of a batch system around it ended the wait. */
 static void end_before_start(struct supervisor *s, const char *why)
 {
     if (s->watch.told && s->options.within && !attempt_abort_is_asked(s)) {

@@ -63,7 +63,8 @@ static int terminal_try(const char *name)
     return -1;
 }
 
-/* In /proc/net/unix a line ends with "@" and the abstract name. Connections have the name of what listens. */
+/* Tries the sockets of /proc/net/unix, where a line ends with "@" and the abstract name. A connection is listed, too,
+ * under the name of the socket that listens. */
 int terminal_connect(const char *run)
 {
     ACT_AUTOFREE char *beginning = terminal_name(run);

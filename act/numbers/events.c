@@ -95,7 +95,7 @@ static uint32_t events_checksum(const uint8_t *bytes, size_t len)
 
 /* ---- fields */
 
-/* What is left of a message. */
+/* The rest of a message. */
 struct message {
     const uint8_t *at, *end;
 };

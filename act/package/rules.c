@@ -80,7 +80,7 @@ static const struct {
     {"/.*", false, PACKAGE_RULE_NOTED},                /* the original packed '*' */
 };
 
-/* What marks a folder as a virtual environment, or as results of a tool, whatever its name is. They belong to the
+/* Marks of a folder that is a virtual environment or holds results of a tool, whatever its name is. They belong to the
  * built-in list, and do not count beside the zip_options of the user. */
 static const struct {
     const char *pattern; /* the mark, as rules say it */

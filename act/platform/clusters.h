@@ -37,7 +37,7 @@ json_t *platform_clusters_to_json(const struct platform_clusters *clusters);
 void platform_cluster_release(struct platform_cluster *cluster);
 void platform_clusters_release(struct platform_clusters *clusters);
 
-/* What the clusters of a platform are called. */
+/* The words for the clusters of a platform. */
 struct platform_clusters_words {
     const char *noun;                                  /* "cluster" */
     const char *owner;                                 /* what they belong to: "workspace" */

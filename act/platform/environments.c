@@ -127,7 +127,7 @@ static enum platform_environment_state environment_state(const char *word)
                                        : ENVIRONMENT_IDLE;
 }
 
-/* What somebody has changed by hand so that it cannot be read is left out. */
+/* Adds the environment of a line, but leaves out one that somebody has changed by hand so that it cannot be read. */
 static void environments_add(struct platform *machine, const char *root, const char *line,
                              struct platform_environments *out)
 {
@@ -191,7 +191,7 @@ int platform_list_environments(struct platform *p, struct platform_environments 
 
 /* ---- having one made by the login node */
 
-/* What is asked for, and what has been said of it. */
+/* An order for an environment, and what has been said of it. */
 struct environments_order {
     struct site *site;
     const char *agent, *input;

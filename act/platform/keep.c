@@ -350,7 +350,7 @@ int platform_remove_package(struct platform *p, const char *sha256, bool dry_run
     return rc < 0 || !site ? rc : platform_keep_sum(site, dry_run ? SUM : REMOVE, words, out, err);
 }
 
-/* Whether a run there has not ended, as far as its folder says. */
+/* Sets *out to whether a run there has not ended, as far as its folder says. */
 static int is_busy(struct site *site, bool *out, struct act_error *err)
 {
     ACT_AUTO(act_strv) ids = {0};

@@ -241,7 +241,7 @@ bool platform_awaits_ends(const struct platform *p)
     return p->row->runs.abort_waits;
 }
 
-/* What has no valid id is passed over. */
+/* Passes over ends without a valid id. */
 void platform_abort_all(struct platform *p, struct platform_end *ends, size_t n)
 {
     ACT_AUTOFREE struct platform_end *valid = act_calloc(n + 1, sizeof(*valid));
@@ -289,7 +289,7 @@ int platform_expect_logs(struct platform *p, const char *id, bool with_ends, str
 {
     int rc = p->row->runs.expect_logs ? p->row->runs.expect_logs(p, id, with_ends, err) : 0;
 
-    return rc < 0 ? act_error_prefix(err, "cannot tell the state of %s", id) : 0;
+    return rc < 0 ? act_error_prefix(err, "cannot find out the state of %s", id) : 0;
 }
 
 int platform_scale(struct platform *p, const char *id, int nodes, bool dry_run, struct act_error *err)

@@ -326,8 +326,8 @@ void platform_examine_mounts(struct platform *p, const char *wanted, struct plat
 /* Looks whether the nodes have the folder at path, which the mapped folder of that name is (mode: path), and adds to
  * findings. false: the platform cannot look, and nothing was added. */
 bool platform_examine_place(struct platform *p, const char *name, const char *path, struct platform_findings *findings);
-/* What nodes set up before the command. The variables of a run are not in it: a project may have brought them, and what
- * they name would run. */
+/* The set-up of nodes before the command, as it is tried. It has no variables of a run: a project may have brought
+ * them, and the programs that they name would run. */
 struct platform_trial {
     struct run_setup setup;
 };
@@ -351,7 +351,7 @@ bool platform_is_same_machine(struct platform *a, struct platform *b);
 
 /* Tells whether platform_remove() can do anything there. */
 bool platform_can_remove(const struct platform *p);
-/* What the folder of a run takes up, 0 where it has none. */
+/* The size of the folder of a run; 0 where it has none. */
 struct platform_size {
     uint64_t bytes;
     bool others; /* it is another user's */
@@ -418,7 +418,7 @@ int platform_remove_environment(const struct platform_environment *environment, 
                                 struct act_error *err) ACT_NODISCARD;
 /* Removes what commands of this user left there when they were killed. dry_run: it only measures that. */
 int platform_clear(struct platform *p, bool dry_run, struct platform_kept *out, struct act_error *err) ACT_NODISCARD;
-/* What a platform keeps of this user's: nothing where it has no site. */
+/* What a platform keeps for this user: nothing where it has no site. */
 struct platform_keeps {
     struct platform_kept runs, packages, agents, environments, left;
     char *where; /* new string; NULL: it keeps nothing */

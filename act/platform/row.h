@@ -39,7 +39,7 @@ struct platform_trial;
 struct site;
 struct store;
 
-/* What a platform is. */
+/* The nature of a platform. */
 struct platform_about {
     /* It is this machine: one place whatever its clusters are called, and runs see its PATH and the project. */
     bool is_here;
@@ -113,7 +113,7 @@ struct platform_place {
     bool (*sees_project)(const struct config *config, const struct config_folder *folder);
 };
 
-/* What a platform makes of the other keys of a configuration. Nothing here contacts a host. */
+/* The other keys of a configuration as a platform reads them. Nothing here contacts a host. */
 struct platform_settings {
     /* Tells whether runs use docker.image if it is set. May be NULL: they never do. */
     bool (*runs_images)(const struct config *config);
@@ -260,7 +260,7 @@ struct platform_nodes_ops {
     void (*examine_setup)(struct platform *p, const struct platform_trial *trial, struct platform_findings *findings);
 };
 
-/* What a platform keeps of runs. */
+/* The runs that a platform keeps, and where. */
 struct platform_keep {
     /* Returns the i-th of the machines that it consists of, as a platform of its own, which it owns; NULL: there are no
      * more. May be NULL: it is one place. */

@@ -33,7 +33,7 @@ struct platform_setup {
     struct platform_answer *answers;
     size_t n_answers;
 
-    /* What was found out on the way. */
+    /* Found out on the way. */
     int64_t gpu_per_node;  /* -1: not known */
     bool no_gpus;          /* the nodes have none, gpu_per_node counts processors */
     struct act_strv there; /* what its nodes can set up before a command: "conda base torch" */

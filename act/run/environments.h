@@ -27,7 +27,7 @@ extern const struct environment_source environment_sources[]; /* ends with one w
  * an environment that exists, or is not said. */
 const struct environment_source *environment_source_named(const char *conda);
 
-/* What about.json says. */
+/* The members of about.json. */
 struct environment_about {
     char *file, *node, *image; /* what it was made from, where, and in which image; image may be NULL */
     int64_t made_unix_s, took_ms;

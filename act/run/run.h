@@ -366,8 +366,8 @@ int run_failure_from_json(const json_t *json, struct run_failure *out, struct ac
 int run_failure_read(const char *path, struct run_failure *out, struct act_error *err) ACT_NODISCARD;
 int run_failure_write(const struct run_failure *failure, const char *path, struct act_error *err) ACT_NODISCARD;
 
-/* What a run ran with on its first node, as the agent writes it into RUN_FILE_ENVIRONMENT. What is not known, or not
- * there, is NULL or empty. */
+/* The environment of a run on its first node, as the agent writes it into RUN_FILE_ENVIRONMENT. A member that is not
+ * known, or not there, is NULL or empty. */
 struct run_environment {
     int attempt;
     char *node;
@@ -424,7 +424,7 @@ char *run_package_name(const char *name, size_t len);
 #define RUN_DIR_METRICS   "metrics"
 #define RUN_LOG_AGENT     "act: "                   /* prefix of the agent's own lines in a rank's log */
 #define RUN_LOG_METRICS   RUN_LOG_AGENT "metrics: " /* see node/metrics.h */
-/* What a preparation has printed follows in the log of the rank, up to the agent's next line. */
+/* The line before the output of a preparation in the log of the rank, which ends at the agent's next line. */
 #define RUN_LOG_PREPARATION RUN_LOG_AGENT "the preparation has printed:"
 #define RUN_DIR_FOLDERS     "folders"  /* <name>/: what will be sent from a mapped folder of mode upload */
 #define RUN_DIR_ATTEMPTS    "attempts" /* <n>/: status.json and the logs of attempt n, once a later one has begun */

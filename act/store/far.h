@@ -62,7 +62,7 @@ void far_scatter(const struct far_changes *changes, void *bytes, size_t len, con
 
 /* ---- far_words.c: calls and their results as words */
 
-/* What a frame asks for besides the operations of a store. */
+/* Requests of a frame besides the operations of a store. */
 enum { FAR_OPEN_UP = STORE_OPS, FAR_HURRY };
 
 /* How the bytes of a frame are sent. */
@@ -82,8 +82,8 @@ struct far_request {
     struct store_call call;
     uint64_t crc64; /* of the bytes; call has a pointer to it */
     struct far_changes changed;
-    /* Of a GET: the sums of so many bytes are wanted in their place. 0: the bytes are; if bytes follow the words, they
-     * are the sums of what the asking end has. */
+    /* In a GET: the end that asks wants sums of this many bytes each instead of the bytes. 0: it wants the bytes; bytes
+     * that follow the words are then the sums of what it has. */
     size_t summed;
     struct store_upload_id upload;
 };
@@ -262,7 +262,7 @@ void far_call_free(struct far_call *call);
 void far_call_end(struct far_call *call, int rc);
 /* Sends what has no result, if there is a connection. */
 void far_tell(struct far *far, unsigned op, const char *key);
-/* What the link calls. */
+/* Called by the link. */
 bool far_result_begun(void *far, struct far_frame *frame);
 void far_result_came(void *far, struct far_frame *frame);
 

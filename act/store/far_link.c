@@ -94,7 +94,7 @@ static void link_malformed(struct far_link *link)
 {
     struct act_error err;
 
-    act_error_set(&err, ACT_FAIL, "the other side sent something that is no part of what ACT says");
+    act_error_set(&err, ACT_FAIL, "the other side sent something that is not part of ACT's protocol");
     err.network = true; /* nothing else will come of it */
     far_link_break(link, &err);
 }
@@ -183,7 +183,7 @@ static void link_take_written(struct far_link *link, size_t n)
     }
 }
 
-/* As writev(), but without a SIGPIPE where that can be. */
+/* Works as writev(), but without a SIGPIPE where the descriptor is a socket. */
 static ssize_t link_writev(int fd, struct iovec *pieces, size_t n)
 {
     const struct msghdr message = {.msg_iov = pieces, .msg_iovlen = n};

@@ -11,7 +11,7 @@
 #include "site/site.h"
 #include "store/store_internal.h"
 
-/* What is told by a site of a run that is followed. */
+/* The news that a site tells about a run that is followed. */
 struct site_told {
     struct site_news *news;
     int fd; /* which the loop watches; -1: none */

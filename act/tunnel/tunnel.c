@@ -12,7 +12,7 @@
 
 enum { ACCEPTS = 16, FRAMES = 256, TURN_MS = 1000, OTHER_FILES = 64 };
 
-/* What poll() looks at: these, the ports, the connections. */
+/* The order in which poll() is given descriptors: these, the ports, the connections. */
 enum { AT_IN, AT_OUT, AT_PORTS };
 
 struct tunnel_end {

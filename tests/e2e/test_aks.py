@@ -143,11 +143,11 @@ def test_names_that_cannot_be(act, aks, name):
     ((), "needs --vm-size and --max"),
     (("--vm-size", "S"), "needs --vm-size and --max"),
     (("--vm-size", "S", "--max", "2", "--min", "3"), "node pool 'fresh' cannot have at least 3 and at most 2"),
-    (("--vm-size", "S", "--max", "2", "--idle", "5m"), "--idle does not go for node pools"),
-    (("--vm-size", "S", "--max", "2", "--ssh-key", "id.pub"), "--ssh-key does not go for node pools"),
+    (("--vm-size", "S", "--max", "2", "--idle", "5m"), "--idle has no effect on node pools"),
+    (("--vm-size", "S", "--max", "2", "--ssh-key", "id.pub"), "--ssh-key has no effect on node pools"),
     (("--vm-size", "S", "--max", "2", "--location", "westus2"), "--location is for a new cluster"),
-    (("--vm-size", "S", "--max", "2", "--identity", "system"), "--identity does not go for node pools"),
-    (("--vm-size", "S", "--max", "2", "--no-public-ip"), "--no-public-ip does not go for node pools"),
+    (("--vm-size", "S", "--max", "2", "--identity", "system"), "--identity has no effect on node pools"),
+    (("--vm-size", "S", "--max", "2", "--no-public-ip"), "--no-public-ip has no effect on node pools"),
     (("--vm-size", "S", "--max", "2", "--node-image", "/subscriptions/s/x/images/i"), "--node-image does not go for"),
 ])
 def test_create_with_bad_words(act, aks, words, match):

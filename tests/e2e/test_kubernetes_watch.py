@@ -223,10 +223,10 @@ BAD = {
     "an error": ({"body": ERROR % (500, "etcd is away")}, "the server ends the watch: etcd is away"),
     "half a line": ({"body": '{"type": "MODIF'}, "the server ends each watch at once"),
     "no JSON": ({"body": "<html>\n"}, "watch:"),
-    "another JSON": ({"body": "[]\n"}, "what the server sends is no watch"),
-    "no object": ({"body": '{"type": "ADDED"}\n'}, "what the server sends is no watch"),
+    "another JSON": ({"body": "[]\n"}, "the server does not send a watch"),
+    "no object": ({"body": '{"type": "ADDED"}\n'}, "the server does not send a watch"),
     "an endless line": ({"body": "x", "fill": 9 << 20}, "the server sends a line of more than 8 MiB"),
-    "a wrong event": ({"body": '{"type": "ADDED", "object": {"metadata": 7}}\n'}, "what the server sends is no watch"),
+    "a wrong event": ({"body": '{"type": "ADDED", "object": {"metadata": 7}}\n'}, "the server does not send a watch"),
 }
 
 

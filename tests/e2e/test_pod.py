@@ -304,7 +304,7 @@ def wrong(run, pod, pattern):
 
 @pytest.mark.parametrize("index, pattern", [
     (None, "act: cannot .*: JOB_COMPLETION_INDEX is not set: this is not a pod of an Indexed Job"),
-    ("x", "act: cannot .*: JOB_COMPLETION_INDEX is 'x', and no number of a pod"),
+    ("x", "act: cannot .*: JOB_COMPLETION_INDEX is 'x', which is not the number of a pod"),
     ("2", r"act: cannot .*: JOB_COMPLETION_INDEX is 2, but the run has 2 node\(s\)")])
 def test_wrong_index(job, index, pattern):
     run = job("true", nodes=2)

@@ -546,7 +546,7 @@ TEST(operations_table)
         {"PUT",
          {"HTTP/1.1 201 Created\r\n" AGAIN OPERATION "\r\n{}", OK "{}"},
          -ACT_FAIL,
-         "does not say how it stands",
+         "does not say what state it is in",
          NULL},
     };
 

@@ -91,9 +91,9 @@ TEST(what_is_no_watch)
         {EVENT("ERROR", "{\"code\": 410, \"message\": \"too old\"}"), "the server ends the watch: too old", 410},
         {EVENT("ERROR", "{\"reason\": \"Busy\"}"), "the server ends the watch: Busy", 0},
         {EVENT("ERROR", "7"), "the server ends the watch: it does not say why", 0},
-        {EVENT("ADDED", "7"), "what the server sends is no watch", 0},
-        {EVENT("ADDED", "{\"metadata\": {}}"), "what the server sends is no watch", 0},
-        {"{\"kind\": \"PodList\"}\n", "what the server sends is no watch", 0},
+        {EVENT("ADDED", "7"), "the server does not send a watch", 0},
+        {EVENT("ADDED", "{\"metadata\": {}}"), "the server does not send a watch", 0},
+        {"{\"kind\": \"PodList\"}\n", "the server does not send a watch", 0},
         {"<html>\n", "watch", 0},
     };
 

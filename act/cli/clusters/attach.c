@@ -35,7 +35,7 @@ enum {
     FRAME_HEAD_BYTES = 2 /* its length */
 };
 
-/* What was typed, on its way. */
+/* The input on its way to the run. */
 struct attached_input {
     bool of_terminal; /* it is typed on one */
     bool is_over;     /* nothing more can be brought there; so it begins where the run has no input */
@@ -71,7 +71,7 @@ static int attach_reach_rank(struct cli *cli, const char *verb, const struct flo
     int64_t rank;
 
     if (!act_int_from_text(cli->words.v[1], &rank) || rank < 0)
-        return act_error_set(err, ACT_USAGE, "'%s' is no rank", cli->words.v[1]);
+        return act_error_set(err, ACT_USAGE, "'%s' is not a rank", cli->words.v[1]);
     ACT_AUTOFREE char *node = act_sprintf("%d", (int)(rank / run->spec.procs_per_node));
     ACT_STRV_PUSH(&words, verb, run->row.id, cli->words.v[1]);
     int rc = flow_agent(&cli->flow, run, node, &words, &shell, err);
@@ -188,7 +188,7 @@ static void attached_start_input(struct attached *a)
         attached_begin_frame(in, 0);
 }
 
-/* What brought it there has ended. */
+/* Notes that the process has ended which brought the input there. */
 static void attached_input_ended(struct attached *a, int status)
 {
     struct attached_input *in = &a->input;

@@ -11,7 +11,7 @@
 #include "cli/runs/runs.h"
 #include "codec/json.h"
 
-#define GOES_ON "it goes on at the service; the same command goes on with it, 'a fileserver show' tells how it stands"
+#define GOES_ON "it goes on at the service; the same command goes on with it, 'a fileserver show' shows its state"
 
 static int open_servers(struct cli *cli, struct flow_fileservers **out, struct act_error *err)
 {

@@ -142,7 +142,7 @@ static void print_nodes(const struct platform_cluster_nodes *nodes)
 
 /* ---- following a change ---- */
 
-#define GOES_ON "the change goes on at the service; 'a cluster show' tells how it stands"
+#define GOES_ON "the change goes on at the service; 'a cluster show' shows its state"
 
 static const struct platform_clusters_words *cmd_cluster_words_of(const struct cli *cli)
 {
@@ -229,7 +229,7 @@ static int finish_cluster(struct cli *cli, const char *name, const char *what, s
 {
     if (!CLI_OPTIONS(cli, managed)->no_wait)
         return show_cluster(cli, name, err);
-    act_note("%s of %s '%s' is accepted; 'a cluster show %s' tells how it stands", what, noun_of(cli), name, name);
+    act_note("%s of %s '%s' is accepted; 'a cluster show %s' shows its state", what, noun_of(cli), name, name);
     return cli->options.json ? show_cluster(cli, name, err) : 0;
 }
 

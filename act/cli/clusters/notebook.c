@@ -121,7 +121,7 @@ static int notebook_attend(struct cli *cli, struct flow_run *run, bool is_own, b
             return notebook_say_end(run, err);
         if (status != RUN_SHELL_NOT_YET)
             return status != 0 ? status
-                               : act_error_set(err, ACT_FAIL, "the node of run '%s' said '%s', which is no token",
+                               : act_error_set(err, ACT_FAIL, "the node of run '%s' said '%s', which is not a token",
                                                run->row.id, token);
     }
 }

@@ -37,7 +37,7 @@ struct cli {
     bool said_unkept;      /* it was said that copies of logs cannot be kept */
 };
 
-/* What a verb's words are; CLI_CHOICE: those at the beginning of its synopsis, "show | check". */
+/* The kind of a verb's words; CLI_CHOICE: those at the beginning of its synopsis, "show | check". */
 enum cli_complete { CLI_NOTHING, CLI_RUNS, CLI_PATHS, CLI_COMMAND, CLI_VERBS, CLI_CHOICE, CLI_CLUSTERS, CLI_KEYS };
 
 struct cli_verb; /* of verbs.h */

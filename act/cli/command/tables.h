@@ -14,7 +14,7 @@ extern const struct cli_command cli_own_commands[];
 
 #define ANY (-1)
 
-/* What the words of a command are: from least to most of them. */
+/* The kind of a command's words, from least to most of them. */
 #define N_WORDS(least, most, what) .min_words = (least), .max_words = (most), .complete = (what)
 #define N_RUNS(least, most)        N_WORDS(least, most, CLI_RUNS), .of_runs = true
 #define PATHS                      N_WORDS(1, ANY, CLI_PATHS)

@@ -29,7 +29,7 @@ int cli_check_verb(const struct cli *cli, const struct cli_verb *verb, const cha
 /* Checks that id (NULL is fine) is the resource id of a kind of thing, "subnets"; else -ACT_USAGE. */
 int cli_check_id(const char *option, const char *id, const char *kind, struct act_error *err) ACT_NODISCARD;
 
-/* What is said of a change while it goes on: each new status, in a line. */
+/* A change that is told while it goes on: each new status, in a line. */
 struct cli_told {
     const char *noun, *name;
     const char *goes_on; /* a literal: said if it is interrupted, which does not interrupt the change */

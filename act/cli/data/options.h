@@ -15,14 +15,14 @@ struct cli_transfer_options {
     bool checksum, md5, deep, delete_extra, overwrite, skip_links, follow_links, no_sync;
 };
 
-/* What is listed or printed, and how. */
+/* The options of lists and of printing. */
 struct cli_list_options {
     bool recursive, long_form, bytes, leftovers;
     int64_t depth;        /* -1: not given */
     uint64_t first, last; /* bytes; 0: not given */
 };
 
-/* What one verb has alone: rm, mount, url and files. */
+/* Options that one verb has alone: rm, mount, url and files. */
 struct cli_store_options {
     bool force, read_only, share_sas;
     int64_t expires_s; /* 0: not given */

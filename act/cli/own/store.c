@@ -7,7 +7,7 @@
 #include "cli/own/own.h"
 #include "store/store.h"
 
-/* What ACT makes there is private. An error is told to the other side, which prints it. */
+/* Serves a folder to the other side, which prints errors. The folders that ACT makes there are private. */
 int cmd_store(struct cli *cli, struct act_error *err)
 {
     const char *folder = cli->words.v[0];

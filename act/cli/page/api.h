@@ -37,7 +37,7 @@ json_t *api_text_json(const char *bytes, size_t len);
 
 /* ---- api_series.c */
 
-/* What of a node is shown, in the order of the charts. */
+/* The uses of a node that are shown, in the order of the charts. */
 struct api_use {
     int what; /* of enum samples_what */
     const char *name;

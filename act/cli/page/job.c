@@ -255,7 +255,7 @@ int cmd_page(struct cli *cli, struct act_error *err)
     struct page_job job = {.cli = cli, .route = page_route(cli->words.v[0])};
 
     if (!job.route)
-        return act_error_set(err, ACT_USAGE, "'%s' is no page", cli->words.v[0]);
+        return act_error_set(err, ACT_USAGE, "'%s' is not a page", cli->words.v[0]);
     job_hush(&job);
     int rc = job.route->make(&job, err);
     page_job_said(&job);

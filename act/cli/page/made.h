@@ -35,7 +35,7 @@ void made_answer(struct made *made, const struct made_wish *wish, struct web_vis
  * answered. */
 void made_want(struct made *made, const struct act_strv *words);
 
-/* What is answered instead. */
+/* The answer that is given instead. */
 struct made_words {
     enum made_form form; /* of what was asked for */
     int status;

@@ -20,7 +20,7 @@ struct page_leaders {
     struct act_strv heads, cells;
 };
 
-/* What pages of 'a ui' have in addition. Their links are relative to the table's address. */
+/* The parts that only pages of 'a ui' have. Their links are relative to the table's address. */
 struct page_live {
     const struct act_strv *said; /* what there was to say while it was made */
     bool changes;                /* it is renewed */

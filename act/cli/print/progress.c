@@ -204,7 +204,7 @@ static size_t terminal_width(void)
     return (size_t)(width > 1 ? width : WIDTH) - 1;
 }
 
-/* What is there already is not written again. */
+/* Writes a line in place, unless it is there already. */
 void cli_put_in_place(const char *text)
 {
     static char shown[512];

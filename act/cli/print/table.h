@@ -12,7 +12,7 @@
 
 enum { CLI_RANK_MAX = 15 };
 
-/* What is left of a cell that is too wide. */
+/* How a cell that is too wide is shortened. */
 enum cli_cut {
     CLI_CUT_ANYWHERE, /* what fits, and "..." */
     CLI_CUT_WORDS,    /* whole words, and "..." */

@@ -40,7 +40,7 @@ static void say_plan(const struct cli *cli, const struct flow_run *run)
                  CLI_OPTIONS(cli, runs)->forget ? ", unless its cluster answers" : "");
 }
 
-/* What became of the runs that a command ends. */
+/* The outcomes for the runs that a command ends. */
 struct abort_ends {
     const struct flow_run *runs;
     struct flow_end *v;

@@ -29,7 +29,7 @@ struct cli_wait_options {
     char *notify;
 };
 
-/* What one verb has alone: files, grep, prune, abort. */
+/* Options that one verb has alone: files, grep, prune, abort. */
 struct cli_runs_options {
     char *folder;
     bool urls, ignore_case, forget;

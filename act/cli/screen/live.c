@@ -126,7 +126,7 @@ static int open_live(struct live *live, struct cli *cli, struct act_error *err)
     return 0;
 }
 
-/* What is still under way must not outlive what it uses. */
+/* Frees the board. Ends the program if requests are still under way: they must not outlive what they use. */
 void live_end_board(struct live *live, int status)
 {
     if (flow_board_free(live->board))

@@ -14,7 +14,7 @@ int flow_nodes(struct flow *flow, const struct flow_run *run, struct platform_no
     *out = (struct platform_nodes){0};
     if (rc == 0)
         rc = platform_nodes(platform, run->row.id, out, err);
-    return rc < 0 ? act_error_prefix(err, "cannot tell the nodes of '%s'", run->row.id) : 0;
+    return rc < 0 ? act_error_prefix(err, "cannot find out the nodes of '%s'", run->row.id) : 0;
 }
 
 /* ---- shell */
@@ -137,7 +137,7 @@ int flow_summary(struct flow *flow, struct flow_summary *out, struct act_error *
         platform_gpus(platform, &out->gpus);
     if (rc < 0)
         platform_summary_release(&out->cluster);
-    return rc < 0 ? act_error_prefix(err, "cannot tell what cluster '%s' is doing", flow->config->cluster) : 0;
+    return rc < 0 ? act_error_prefix(err, "cannot find out what cluster '%s' is doing", flow->config->cluster) : 0;
 }
 
 int flow_jobs(struct flow *flow, struct platform_jobs *out, struct act_error *err)

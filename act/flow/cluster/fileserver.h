@@ -86,7 +86,7 @@ int flow_fileserver_check(const struct flow_new_fileserver *wanted, struct act_e
 /* Returns how many whole GiB it shall hold. */
 int64_t flow_fileserver_gib(const struct flow_new_fileserver *wanted);
 
-/* What is left to do. */
+/* The steps that are left to do. */
 struct flow_fileserver_plan {
     const char *name;
     char *location;                /* where it is, or will be */

@@ -489,7 +489,7 @@ int flow_rename_own(const struct config_named *named, const char *name, bool dry
     return rc;
 }
 
-/* What is removed is not the default any more, and the settings are written first here, too. */
+/* Removes a cluster, which is then not the default any more. The settings are written first here, too. */
 int flow_remove_own(const struct config_named *named, bool dry_run, struct act_error *err)
 {
     const struct condition is_it = {named->name}, none = {NULL};

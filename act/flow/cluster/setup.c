@@ -240,7 +240,7 @@ static mode_t mode_of(const struct platform_setup *setup, const char *text)
     return setup->in_project && !secret ? 0666 & ~act_umask() : 0600;
 }
 
-/* What the cluster needs is made when nothing else can be wrong any more. */
+/* Writes the files of the cluster, and makes what it needs only once nothing else can go wrong. */
 static int write_files(struct platform_setup *setup, const char *text, struct act_error *err)
 {
     const struct platform_setup_ops *ops = setup->row->setup;

@@ -326,7 +326,7 @@ static bool lacking_add_needs(struct here_python *here, const struct here_packag
     return grew;
 }
 
-/* What the named ones need, they bring. False: there was no time. */
+/* Marks as named what the named ones need, since they bring it. Returns false if there was no time. */
 static bool lacking_close(struct here_python *here)
 {
     ACT_AUTOFREE bool *is_read = act_calloc(here->n + 1, sizeof(*is_read));

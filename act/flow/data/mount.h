@@ -66,11 +66,11 @@ struct mount_keeper {
     void (*slow)(void *arg);   /* once, if the tool takes long to mount it; NULL: nobody asks */
     void (*ready)(void *arg);
     void (*waits)(void *arg); /* at the end, if files are not sent yet: two more signals end that; NULL: nobody asks */
-    /* What opens the store, anew: asked for when half of the time is over for which it does, if the tool takes another
-     * one while it works (blobfuse2, which watches its configuration: common/config/config_parser.go, WatchConfig(),
+    /* Returns new credentials for the store. Called when half of the lifetime of the old ones is over, if the tool
+     * takes others while it works: blobfuse2 watches its configuration (common/config/config_parser.go, WatchConfig(),
      * and component/azstorage/config.go, ParseAndReadDynamicConfig()). rclone does not, and is started again at the end
-     * if there is something that it cannot send any more. In a process of its own, which may take a minute, and has
-     * none of the keeper's threads. NULL: there is no other. */
+     * if there is something that it cannot send any more. The call is made in a process of its own, which may take a
+     * minute, and has none of the keeper's threads. NULL: there are no others. */
     int (*renew)(void *arg, struct flow_blob *out, struct act_error *err);
     void *arg;
 };

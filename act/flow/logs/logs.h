@@ -139,7 +139,7 @@ int flow_grep_run(struct flow *flow, const struct flow_run *run, const struct fl
 
 /* Cancels the run. If it had ended already, *out_was_final is true. */
 int flow_abort(struct flow *flow, struct flow_run *run, bool *out_was_final, struct act_error *err) ACT_NODISCARD;
-/* What became of a run that was to be cancelled. */
+/* The outcome for a run that was to be cancelled. */
 struct flow_end {
     bool was_final; /* it had ended already */
     int rc;         /* with err */

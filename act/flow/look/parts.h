@@ -64,7 +64,7 @@ struct event_search {
  * many files as it may. */
 int flow_take_event_file(void *arg, const struct store_entry *entry, const char *rel, struct act_error *err);
 void flow_event_search_release(struct event_search *s);
-/* What is done with those that a run has written into its mapped folders. */
+/* A visit to the event files that a run has written into its mapped folders. */
 struct event_visit {
     size_t most;                               /* files of a folder */
     bool (*takes)(const struct run_folder *f); /* NULL: each folder that can be looked into */

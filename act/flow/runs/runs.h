@@ -34,7 +34,7 @@
  * part of it, or a name. A run that the ledger lacks (it was lost, or another machine submitted the run) is taken from
  * this machine or the cluster. Several: -ACT_USAGE, which lists them. The caller releases out. */
 int flow_find_run(struct flow *flow, const char *piece, struct flow_run *out, struct act_error *err) ACT_NODISCARD;
-/* What became of looking for a run: below 0, and why; else the run, which the caller releases. */
+/* The outcome of a search for a run: rc below 0 and why, or the run, which the caller releases. */
 struct flow_found {
     struct flow_run run;
     int rc;

@@ -132,7 +132,7 @@ int step_take_needs(struct passage *p, struct act_error *err)
     return rc;
 }
 
-/* As the ledger has them. That nobody could look is no reason to refuse. */
+/* Names the runs that wait for this one, as the ledger has them. One that cannot be read is no reason to refuse. */
 int step_say_followers(struct passage *p, struct act_error *err)
 {
     const struct flow_table table = {.own = true, .active = true, .with_spec = true, .as_known = true};

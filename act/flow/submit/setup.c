@@ -165,8 +165,8 @@ static void take_needs(const struct config *c, struct run_needs *out)
     act_str_replace(&out->wheels, e->wheels_folder);
 }
 
-/* What this machine runs itself, it makes the environment of. Elsewhere, a login node knows neither the images of the
- * nodes nor the folders that are mapped there. */
+/* Refuses 'where: login' where it cannot work. This machine makes the environment of its own runs; elsewhere, a login
+ * node knows neither the images of the nodes nor the folders that are mapped there. */
 static int setup_check_login(struct passage *p, struct act_error *err)
 {
     static const char key[] = "'environment: {where: login}'";

@@ -532,7 +532,7 @@ static void sweep_note_meant(struct meant *m, const struct ledger_run *row, cons
         add_once(&m->begun, id);
 }
 
-/* What the runs of the ledger say about a word. */
+/* The sweep that a word means, as the runs of the ledger tell. */
 struct sweep_look {
     const char *word;
     struct meant meant;

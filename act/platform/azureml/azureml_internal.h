@@ -181,9 +181,9 @@ int64_t azureml_tier_limit(const json_t *virtual_cluster, const char *tier);
 /* Checks whether the compute could ever start such a run: else -ACT_NO_CAPACITY. Warns of what somebody may still
  * change. */
 int azureml_check_start(struct azureml *a, const struct run_spec *spec, struct act_error *err) ACT_NODISCARD;
-/* What speaks against a compute, whatever the run. New string; NULL: nothing. *out_passes: it may change by itself. */
+/* Returns why no run can use a compute, a new string; NULL: nothing is wrong. *out_passes: it may mend by itself. */
 char *azureml_compute_fault(const struct azureml *a, const json_t *compute, bool *out_passes);
-/* What the service says of a size of machines in a region; asked once. *out: a new reference; NULL: it knows none. */
+/* Asks the service, once, about a size of machines in a region. *out: a new reference; NULL: it does not know it. */
 int azureml_vm_size(struct azureml *a, const char *location, const char *size, json_t **out,
                     struct act_error *err) ACT_NODISCARD;
 

@@ -66,8 +66,8 @@ static void aml_cluster_read_node_states(const json_t *counts, struct platform_s
                 (struct platform_node_count){.state = rows[i].state, .n = aml_cluster_count(counts, rows[i].key)};
 }
 
-/* As the original ACT counted: free nodes are the maximum minus those unusable or in use, whether they are running or
- * would have to be started. */
+/* Counts as the original ACT did: free nodes are the maximum minus those unusable or in use, whether they are running
+ * or would have to be started. */
 static void count_nodes(const json_t *cluster, int per_node, struct platform_pool *out)
 {
     const json_t *counts = json_object_get(cluster, "nodeStateCounts");

@@ -220,7 +220,7 @@ static json_t *scale_json(const struct platform_scale *scale)
     return json;
 }
 
-/* What a cluster is beside its size. */
+/* Adds what describes a cluster besides its size. */
 static void add_network(json_t *own, const struct platform_new_cluster *c)
 {
     if (c->subnet)

@@ -89,7 +89,7 @@ static int find_usage(struct azureml *a, const char *location, struct wanted_usa
                         "look at the quotas of the region", take_usage, u, err);
 }
 
-/* Whether the nodes that it may have fit. Who may not look at quotas learns nothing of them. */
+/* Reports whether the quota fits the nodes that the cluster may have; nothing, to who may not look at quotas. */
 static void examine_quota(struct azureml *a, const json_t *compute, struct platform_findings *findings)
 {
     const json_t *own = json_object_get(json_object_get(compute, "properties"), "properties");
@@ -115,7 +115,7 @@ static void examine_quota(struct azureml *a, const json_t *compute, struct platf
 
 /* ---- the compute */
 
-/* What the service says of the compute, in the words of the user. */
+/* Reports what the service says of the compute, in the words of the user. */
 static void judge_compute(const struct azureml *a, const json_t *compute, struct platform_findings *findings)
 {
     static const char what[] = "compute";

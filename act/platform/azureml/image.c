@@ -26,7 +26,7 @@ void azureml_mark(const char *text, char out[AZUREML_MARK])
 
 /* ---- the registry ---- */
 
-/* As docker and kubelets know Docker Hub. */
+/* The name by which docker and kubelets know Docker Hub. */
 #define HUB_TARGET "https://index.docker.io/v1/"
 
 char *azureml_registry_target(const struct config_docker *docker)
@@ -63,7 +63,7 @@ int azureml_check_image(const struct azureml *a, struct act_error *err)
                    : 0;
 }
 
-/* Whether a connection that is there is to this registry. What the service does not tell is taken for right. */
+/* Refuses a connection that is there and leads to another registry. What the service does not tell counts as right. */
 static int judge_connection(const json_t *have, const char *name, const char *target, struct act_error *err)
 {
     static const char category[] = "ContainerRegistry";

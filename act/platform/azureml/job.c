@@ -36,7 +36,7 @@ char *azureml_job_command(const struct run_spec *spec)
 
 /* ---- inputs and outputs ---- */
 
-/* What is no UTF-8 is left out: azureml_job_check() has refused it where it matters. */
+/* Sets a member, but leaves out text that is not UTF-8: azureml_job_check() has refused it where it matters. */
 static void aml_job_set(json_t *object, const char *key, const char *text)
 {
     if (text && act_utf8_valid(text, strlen(text)))
@@ -168,7 +168,7 @@ static void add_environment_variables(const struct azureml *a, const struct run_
     json_decref(env);
 }
 
-/* By these another machine reads the run back; the service takes texts only. */
+/* Adds the properties by which another machine reads the run back; the service takes texts only. */
 static void aml_job_add_properties(const struct run_spec *spec, json_t *job)
 {
     ACT_AUTOFREE char *gpus = act_sprintf("%d", spec->nodes * spec->gpus_per_node);
@@ -478,7 +478,7 @@ int azureml_job_check(const struct azureml *a, const struct run_spec *spec, stru
     return rc < 0 ? rc : check_elastic(a, spec, err);
 }
 
-/* In a body an id is text, not a part of a URL. */
+/* Sets an id, decoded: in a body it is text, not a part of a URL. */
 static void set_id(json_t *job, const char *key, const char *url)
 {
     ACT_AUTOFREE char *id = url ? http_decode(url) : NULL;

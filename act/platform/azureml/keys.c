@@ -69,7 +69,7 @@ static void aml_keys_check(const struct config *config, struct config_findings *
     config_need(config, "docker.image", config->docker.image, f);
 }
 
-/* With an instance type and without a compute target, a run is serverless. */
+/* Checks a cluster file of managed computes. A run with an instance type and without a compute target is serverless. */
 static void check_managed(const struct config *config, struct config_findings *f)
 {
     aml_keys_check_workspace(config, f);

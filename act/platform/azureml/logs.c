@@ -87,7 +87,7 @@ json_t *azureml_log_files(const json_t *details)
     return named;
 }
 
-/* For struct store_urls_options. */
+/* Asks for the URLs of the logs, for struct store_urls_options. */
 static int ask_urls(void *arg, const char *id, struct store_urls *out, struct act_error *err)
 {
     struct azureml *a = arg;

@@ -93,7 +93,7 @@ static int aml_nodes_take_node(void *arg, const json_t *item, struct act_error *
     return 0;
 }
 
-/* As many as the job asks for, while it runs. */
+/* Numbers the nodes by what the job asks for, while it runs. */
 static int number_nodes(struct azureml *a, struct node_list *l, struct act_error *err)
 {
     struct run_status status;
@@ -303,7 +303,7 @@ static int ask_services(struct azureml *a, const struct wanted *w, struct login 
     return rc;
 }
 
-/* As the cluster's administrator, whose key the cluster was created with. */
+/* Logs in as the cluster's administrator, with the key that the cluster was created with. */
 static int log_in_as_admin(struct azureml *a, const char *host, int64_t port, struct login *out, struct act_error *err)
 {
     CODEC_AUTOJSON json_t *compute = NULL;
@@ -343,8 +343,8 @@ static int find_login(struct azureml *a, const struct wanted *w, struct login *o
     return rc;
 }
 
-/* In the code root (see node/place.c) where that is: in a container ssh finds it, on the machine around one it does
- * not. */
+/* Pushes the command, to be run in the code root (node/place.c) where that is there: ssh into a container finds it, ssh
+ * to the machine around one does not. */
 static void push_command(const struct wanted *w, const struct act_strv *command, struct act_strv *out)
 {
     act_strv_push(out, "sh");

@@ -54,7 +54,7 @@ static void drop_own_tags(json_t *job)
         json_object_del(tags, name);
 }
 
-/* Its size, where this command asks for another; without the properties that responses have when none were sent. */
+/* Sets the size that this command asks for, and drops the properties that responses have although none were sent. */
 static void aml_repeat_resize(json_t *job, const struct run_spec *spec)
 {
     json_t *resources = json_object_get(job, "resources"), *distribution = json_object_get(job, "distribution");

@@ -73,7 +73,8 @@ static int aml_runs_read_page(const struct pages *p, const json_t *response, str
     return 0;
 }
 
-/* What tells pages apart: a service that does not understand the token gives the first one anew, with another token. */
+/* Returns what tells pages apart: a service that does not understand the token sends the first page again, with another
+ * token. */
 static const char *mark_of(const json_t *response, const char *next)
 {
     return codec_json_str(json_array_get(json_object_get(response, "value"), 0), "runId", next);
@@ -175,7 +176,7 @@ static void aml_runs_take_status(struct lookup *l, size_t i, const json_t *run)
     l->left--;
 }
 
-/* What the history says of up to PAGE runs. Release call in every case. */
+/* Asks the history about up to PAGE runs. Release call in every case. */
 static int post_batch(struct azureml *a, const char *const *ids, size_t n, struct arm_call *call, struct act_error *err)
 {
     json_t *requests = json_object();
@@ -242,7 +243,7 @@ static int ask_batch(struct azureml *a, struct lookup *l, size_t begin, size_t e
     const char *key;
 
     if (rc == 0 && !json_is_object(results))
-        rc = act_error_set(err, ACT_FAIL, "cannot tell the states of the runs: the response has none");
+        rc = act_error_set(err, ACT_FAIL, "cannot find out the states of the runs: the response has none");
     json_object_foreach(results, key, result)
     {
         const json_t *run = json_object_get(result, "runMetadata");

@@ -148,7 +148,7 @@ static int aml_start_check_size(struct azureml *a, const char *location, const c
     return check_gpus(spec, machine, codec_json_int(found, "gpus", -1), err);
 }
 
-/* What kept it lately from having the nodes it should have, such as a quota. */
+/* Warns of what lately kept the cluster from having the nodes it should have, such as a quota. */
 static void warn_of_errors(const struct azureml *a, const json_t *own)
 {
     const json_t *first = json_array_get(json_object_get(own, "errors"), 0);
@@ -217,7 +217,7 @@ static int aml_start_judge(struct azureml *a, const json_t *compute, const struc
 
 /* ---- asking */
 
-/* What is no answer about the compute leaves it to the submission itself. */
+/* Asks about the compute and judges it. Without an answer, the submission itself will tell. */
 static int aml_start_ask_and_judge(struct azureml *a, const struct run_spec *spec, struct act_error *err)
 {
     CODEC_AUTOJSON json_t *compute = NULL;

@@ -83,7 +83,7 @@ enum run_state azureml_state_of(const char *word)
     return status.state;
 }
 
-/* What attached Kubernetes clusters know better, in a tag of the run; as the original corrected it. */
+/* Corrects the state by a tag that attached Kubernetes clusters set, and which knows better. So did the original. */
 static void correct(const json_t *tags, struct run_status *out)
 {
     const char *real = codec_json_str(tags, "amlk8s status", "");
@@ -138,7 +138,7 @@ static void add_allocation(const json_t *tags, struct run_status *out)
     }
 }
 
-/* What the service says beside the state. */
+/* Adds what the service says besides the state. */
 static void aml_state_add_words(const json_t *run, struct run_status *out)
 {
     const char *queueing = codec_json_str(json_object_get(run, "queueingInfo"), "message", "");

@@ -56,7 +56,8 @@ static void datastore_mark(const struct config_folder *row, const struct config_
     azureml_mark(all, out);
 }
 
-/* As the original named it: a rotated key makes a new one. The mark also tells apart names that differ in '-' only. */
+/* Returns the name that the original gave it: a rotated key makes a new one. The mark also tells apart names that
+ * differ in '-' only. */
 char *azureml_datastore_name(const struct config_folder *row, const struct config_account *account)
 {
     enum { PART_SHOWN = 100 };
@@ -319,7 +320,7 @@ int azureml_check_stores(const struct azureml *a, struct act_error *err)
     return rc;
 }
 
-/* In the form of run_folder.store. New string. */
+/* Returns the store in the form of run_folder.store. New string. */
 static char *aml_stores_store_of(const json_t *properties)
 {
     bool is_share = strcmp(codec_json_str(properties, "datastoreType", ""), "AzureFile") == 0;
@@ -328,7 +329,7 @@ static char *aml_stores_store_of(const json_t *properties)
                        codec_json_str(properties, is_share ? "fileShareName" : "containerName", ""));
 }
 
-/* For a repeated run, whose key is gone: the datastore is used if it still exists and leads to the same place. */
+/* Finds the datastore for a repeated run, whose key is gone: it must still exist and lead to the same place. */
 static int find_volume(struct azureml *a, const struct run_folder *folder, const char *path, struct azureml_place *out,
                        struct act_error *err)
 {
@@ -361,8 +362,9 @@ static int aml_stores_find_folder(struct azureml *a, const struct run_folder *fo
     return act_error_set(err, ACT_CONFIG, "the cluster '%s' has no folder '%s'", a->config->cluster, folder->name);
 }
 
-/* What has no effect on folders, once. With submit_with_url the original linked to a URL, which is no folder; one of a
- * folder would have to open the whole container. How long a mount caches was a member of datastores that is gone. */
+/* Warns once of settings without effect on folders. With submit_with_url the original linked to a URL, which is no
+ * folder; one of a folder would have to open the whole container. How long a mount caches was a member of datastores
+ * that is gone. */
 static void warn_of_settings(const struct config *config)
 {
     const char *with_url = NULL, *cached = NULL;
@@ -391,7 +393,7 @@ int azureml_find_folders(struct azureml *a, const struct run_spec *spec, struct 
     return rc;
 }
 
-/* By its URL where there is one, else from the store of the code. */
+/* Finds a file by its URL where there is one, else in the store of the code. */
 static int aml_stores_find_file(struct azureml *a, const char *key, const char *url, struct azureml_place *out,
                                 struct act_error *err)
 {

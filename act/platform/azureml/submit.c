@@ -241,7 +241,7 @@ static void cancel_judge(const struct run_status *status, struct platform_end *e
         end->rc = act_error_set(&end->err, ACT_NOT_FOUND, "there is no job '%s' in the workspace", end->id);
 }
 
-/* What has ended meanwhile is no longer cancelled: the service says 400. */
+/* Takes the answer to a cancellation. The service says 400 to one of a job that has ended meanwhile. */
 static void cancel_take(struct platform *p, const struct arm_call *call, struct platform_end *end)
 {
     struct run_status status;

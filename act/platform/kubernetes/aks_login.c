@@ -16,7 +16,7 @@ static char *first_of(const json_t *response)
     return text;
 }
 
-/* With format=exec, users of the directory get the program kubelogin as their exec plugin. */
+/* Fetches the kubeconfig. format=exec gives users of the directory the program kubelogin as their exec plugin. */
 static int k8s_aks_login_fetch(const struct aks *aks, char **out, struct act_error *err)
 {
     ACT_AUTOFREE char *what = act_sprintf("fetch the login to the cluster '%s'", aks->config->cluster);

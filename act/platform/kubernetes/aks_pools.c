@@ -136,7 +136,7 @@ static int check_least(const char *name, const json_t *properties, const struct 
 int aks_refuse_idle(struct act_error *err)
 {
     return act_error_set(err, ACT_USAGE,
-                         "--idle does not go for node pools: when nodes go is a setting of the whole cluster, 'az aks "
+                         "--idle has no effect on node pools: when nodes go is a setting of the whole cluster, 'az aks "
                          "update --cluster-autoscaler-profile scale-down-unneeded-time=5m'");
 }
 

@@ -32,7 +32,7 @@ static int check_strange(const struct platform_new_cluster *c, struct act_error 
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         if (rows[i].given)
-            return act_error_set(err, ACT_USAGE, "%s does not go for node pools: %s", rows[i].option, rows[i].because);
+            return act_error_set(err, ACT_USAGE, "%s has no effect on node pools: %s", rows[i].option, rows[i].because);
     return c->scale.idle_s ? aks_refuse_idle(err) : 0;
 }
 

@@ -49,7 +49,7 @@ struct k8s_ending {
     struct kube_call call; /* {0}: nothing */
 };
 
-/* Of the runs that are to go on to the next step, asks something, and takes the response. */
+/* A step: asks about each run that goes on to it, and takes the response. */
 struct ending_step {
     void (*ask)(struct kubernetes *k, struct k8s_ending *e);
     void (*take)(struct kubernetes *k, struct k8s_ending *e);
@@ -95,7 +95,7 @@ static void ending_ask_pods(struct kubernetes *k, struct k8s_ending *e)
         (struct kube_call){.method = "GET", .path = kube_path(k->kube, "v1", "pods", NULL, query), .what = e->what};
 }
 
-/* Of a Job that is being deleted its pods say whether any still runs; else only the warning needs them. */
+/* Takes the pods. While a Job is being deleted they tell whether any still runs; else only the warning needs them. */
 static void ending_take_pods(struct kubernetes *k, struct k8s_ending *e)
 {
     bool is_going = kubernetes_is_going(e->job);

@@ -54,7 +54,7 @@ void kubernetes_merge(json_t *object, json_t *patch)
     }
 }
 
-/* What a server leaves out of its answer, because it is the same as nothing. */
+/* Tells whether a server leaves the value out of its answer, because it is the same as nothing. */
 static bool is_nothing(const json_t *value)
 {
     switch (json_typeof(value)) {

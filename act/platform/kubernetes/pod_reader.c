@@ -7,7 +7,7 @@
 /* So long after its pod ended, or before, the stream that follows a log may end. */
 enum { LAST_WORDS_MS = 5000 };
 
-/* What a request asks a log for. */
+/* The purpose of a request to a log. */
 enum reading {
     READ,   /* what there is */
     FOLLOW, /* and what the pod prints from now on */

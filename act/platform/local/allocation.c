@@ -38,7 +38,8 @@ static bool has_name(const char *text, const char *name)
 
 /* ---- Slurm */
 
-/* What slurmd starts has SLURMD_NODENAME; else the shell is that of salloc, which may be elsewhere. */
+/* Tells whether this is inside a job of Slurm, on its node. A process of slurmd has SLURMD_NODENAME; else the shell is
+ * that of salloc, which may be elsewhere. */
 static bool is_of_slurm(allocation_get *get, const char *node)
 {
     return get("SLURM_JOB_ID") && (get("SLURMD_NODENAME") || has_name(get("SLURM_JOB_NODELIST"), node));
@@ -140,7 +141,8 @@ static void read_grid_engine(allocation_get *get, const char *node, struct alloc
     allocation_add_task(get, "SGE_TASK_ID", ".", "", out);
 }
 
-/* In the shell of 'flux alloc' and the script of 'flux batch' the job is that of the instance around them. */
+/* Tells whether this is inside a job of Flux. In the shell of 'flux alloc' and the script of 'flux batch' it is that of
+ * the instance around them. */
 static bool is_of_flux(allocation_get *get, const char *node)
 {
     (void)node;
@@ -227,7 +229,7 @@ int64_t allocation_time_s(const char *text, int plain_s, int last_s)
     return days * DAY_S + sum * (n == 0 ? plain_s : last_s);
 }
 
-/* Of a walltime, what is used of it is not left. */
+/* Returns the seconds that are left, less what is used of a walltime. */
 static int64_t left_in(const struct batch_system *system, const char *text)
 {
     const char *at = system->before ? strstr(text, system->before) : text;

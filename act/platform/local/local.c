@@ -508,7 +508,7 @@ static int local_status(struct platform *p, const char *const *ids, size_t n, st
     for (size_t i = 0; i < n && rc == 0; i++) {
         rc = local_status_of(local_of(p), ids[i], &supervised, &out[i], err);
         if (rc < 0)
-            act_error_prefix(err, "cannot tell the state of '%s'", ids[i]);
+            act_error_prefix(err, "cannot find out the state of '%s'", ids[i]);
     }
     act_strv_release(&supervised.dirs);
     return rc;
@@ -709,7 +709,7 @@ static bool local_sees_project(const struct config *config, const struct config_
     return true;
 }
 
-/* Its store is in the user's own folder. */
+/* The platform of this machine, whose store is in the user's own folder. */
 static const struct config_kind local_kind = {
     .name = "local",
     .is_built_in = true,

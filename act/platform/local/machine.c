@@ -39,7 +39,7 @@ static char *machine_name(void)
     return act_strdup(uname(&machine) == 0 && machine.nodename[0] ? machine.nodename : "localhost");
 }
 
-/* Those that a run may have, which names some of them or none. */
+/* Finds the GPUs that a run may have; it names some of them, or none. */
 static int find_gpus(struct local_machine *m, const struct act_strv *named, struct gpu_list *out, struct act_error *err)
 {
     gpus_find("", out);
@@ -59,7 +59,7 @@ int local_machine_given(struct local_machine *m, const struct act_strv *named, i
     return rc;
 }
 
-/* Those of the job that this process runs in, which has bound it to them or not. */
+/* Returns how many processors the job has in which this process runs, whether it is bound to them or not. */
 static int own_processors(const struct local_machine *m)
 {
     int n = count_processors();

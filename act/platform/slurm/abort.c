@@ -141,7 +141,7 @@ static enum method choose_method(const struct slurm_view *view, bool at_once, in
     return view->task >= 0 || waited_ms > PENDING_MS ? AT_ONCE : WHILE_IT_WAITS;
 }
 
-/* What Slurm calls it: a job, a task, or a step of somebody's job. New string. */
+/* Returns Slurm's name for it: of a job, of a task, or of a step in somebody's job. New string. */
 static char *ending_text(const struct slurm_view *view)
 {
     return view->step < 0 ? slurm_task_text(view->job, view->task)

@@ -130,7 +130,7 @@ static void say_end(const struct slurm_here *here, const struct run_spec *spec)
         act_note("a step of job %s, and ends with it at the latest, in %s", here->job, left);
 }
 
-/* What the runs in the job take of each of its nodes. */
+/* Returns how many slots each node of the job has for runs: GPUs, or processors where it has none. */
 static int here_slots(const struct slurm *s)
 {
     return slurm_has_gpus(s) ? s->here.gpus : s->here.processors;

@@ -49,7 +49,7 @@ static const struct config_key keys[] = {
 };
 // clang-format on
 
-/* As of sbatch(1): "90", "12:00:00", "3-00:00:00", "unlimited". */
+/* Tells whether a text is a time of sbatch(1): "90", "12:00:00", "3-00:00:00", "unlimited". */
 static bool slurm_keys_is_time(const char *text)
 {
     static const char digits[] = "0123456789";
@@ -69,7 +69,7 @@ static bool slurm_keys_is_time(const char *text)
     return n > 0 && text[n] == '\0';
 }
 
-/* Of a time limit: no more than any time has, so that sums of them are numbers. */
+/* Reads a number of a time limit. One that no time can have counts as the most, so that sums do not overflow. */
 static int64_t part_of_time(const char *text, char **end)
 {
     static const int64_t most = 1000000000;

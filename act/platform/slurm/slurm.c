@@ -46,7 +46,7 @@ static int slurm_status(struct platform *p, const char *const *ids, size_t n, st
     for (size_t i = 0; rc == 0 && i < n; i++)
         out[i] = views[i].status;
     slurm_views_release(views, n);
-    return rc < 0 ? act_error_prefix(err, "cannot tell the state of %s", n == 1 ? ids[0] : "the runs") : 0;
+    return rc < 0 ? act_error_prefix(err, "cannot find out the state of %s", n == 1 ? ids[0] : "the runs") : 0;
 }
 
 /* ---- the rest ---- */
@@ -182,7 +182,7 @@ static char *slurm_place(const struct config *config)
     return act_sprintf("'%s' on %s", root ? root : "~/.act", login ? login : "this machine");
 }
 
-/* With "slurm.gres: none" the nodes have no GPUs. */
+/* "slurm.gres" is one of them because the nodes have no GPUs where it is "none". */
 static const char *const place_keys[] = {"slurm.login", "slurm.root", "slurm.gres", NULL};
 
 /* Assumed for the nodes of a cluster whose login node is this machine. They refuse a folder that they do not see. */

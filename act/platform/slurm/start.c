@@ -43,7 +43,7 @@ enum {
 };
 enum { Q_NAME, Q_FLAGS, Q_WALL, Q_MOST, Q_COUNT };
 
-/* What the site answered, and what of it is about this run. */
+/* The site's answer, and the parts of it that are about this run. */
 struct start {
     struct slurm *s;
     const struct run_spec *spec;
@@ -65,7 +65,8 @@ static void slurm_start_split(char *text, struct start *t)
     }
 }
 
-/* What sbatch takes of a key, an option of 'sbatch_options', and a variable of the environment; NULL: none of them. */
+/* Returns the value that sbatch takes: that of an option, of the key, or of a variable of the environment; NULL: there
+ * is none. */
 static const char *asked_for(const struct start *t, const char *key, const char *option, const char *letter, int part)
 {
     const char *said = slurm_site_option(t->s, option, letter);
@@ -77,8 +78,8 @@ static const char *asked_for(const struct start *t, const char *key, const char 
     return *t->part[part] ? t->part[part] : NULL;
 }
 
-/* Of the answer "Job 5 to start at ... in partition short", else what was asked for; NULL: the cluster's default. New
- * string. */
+/* Returns the partition that the answer "Job 5 to start at ... in partition short" names, else the one asked for; NULL:
+ * the cluster's default. New string. */
 static char *partition_asked(const struct start *t)
 {
     static const char before[] = " in partition ";
@@ -259,7 +260,7 @@ static void warn_of_state(const struct start *t)
         act_warn("the partition '%s' is %s: the run waits until an administrator opens it", t->partition, state);
 }
 
-/* What sbatch says of nodes is true of the nodes as they are now. */
+/* Tells whether sbatch complains of the nodes, which is true only of the nodes as they are now. */
 static bool is_of_nodes(const char *complaint)
 {
     static const char *const parts[] = {"node configuration is not available", "Node count specification invalid",

@@ -424,7 +424,7 @@ static void note_silence(const struct slurm_known *k, struct run_status *out)
     snprintf(out->reason, sizeof(out->reason), "its agent was last heard of at %.10s %.8s UTC", iso, iso + 11);
 }
 
-/* What only the agent knows of the attempts. */
+/* Takes over what only the agent knows of the attempts. */
 static void keep_record(const struct run_status *said, struct run_status *out)
 {
     out->attempts = said->attempts;

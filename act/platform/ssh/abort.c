@@ -4,7 +4,7 @@
 #include "codec/json.h"
 #include "platform/ssh/ssh_internal.h"
 
-/* What one of its machines says of the end of a run. */
+/* The answer of one machine about the end of a run. */
 struct hosts_said {
     bool was_final;
     int rc;

@@ -129,7 +129,7 @@ static int host_status(struct host_request *r, struct act_error *err)
     return rc;
 }
 
-/* As the whole response says an error, and hosts_check_response() reads it. */
+/* Says an error as the whole response does; hosts_check_response() reads it. */
 static void host_say_error(json_t *out, const struct act_error *err)
 {
     json_object_set_new(out, "code", json_integer((int)err->code));

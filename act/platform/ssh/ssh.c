@@ -145,7 +145,7 @@ static int hosts_status(struct platform *p, const char *const *ids, size_t n, st
         hosts_each(s, hosts_ask_states, &q);
     for (size_t i = 0; rc == 0 && i < n; i++)
         rc = hosts_take_status(s, &q, i, &out[i], err);
-    return rc < 0 ? act_error_prefix(err, "cannot tell the state of %s", n == 1 ? ids[0] : "the runs") : 0;
+    return rc < 0 ? act_error_prefix(err, "cannot find out the state of %s", n == 1 ? ids[0] : "the runs") : 0;
 }
 
 static int hosts_ask_there(struct hosts *s, struct hosts_host *h, void *arg, struct act_error *err)

@@ -12,7 +12,7 @@
 
 enum { HOSTS_SLOTS_MOST = 65536 };
 
-/* What a machine says of itself. */
+/* Facts that a machine tells about itself. */
 struct hosts_facts {
     int slots, idle;     /* GPUs, or processors where it has none; idle: in no use */
     int running, queued; /* runs */
